@@ -1,0 +1,67 @@
+"""Floor 0: what everything stands on. Modules, components, terms, time, health, errors."""
+
+from ._batching import any_in_batch as any_in_batch, cond_for_batch as cond_for_batch
+from ._clock import Clock as Clock, Count as Count
+from ._components import (
+    AbstractComponent as AbstractComponent,
+    Rate as Rate,
+    State as State,
+    combine as combine,
+    get as get,
+    put as put,
+    shift as shift,
+)
+from ._errors import (
+    CapacityError as CapacityError,
+    ComponentError as ComponentError,
+    CutoffError as CutoffError,
+    DeclarationError as DeclarationError,
+    MissingExtraError as MissingExtraError,
+    NoEnergyError as NoEnergyError,
+    ObserverError as ObserverError,
+    OverlapError as OverlapError,
+    ParameterError as ParameterError,
+    PhyskitError as PhyskitError,
+    RangeError as RangeError,
+    ShapeError as ShapeError,
+    SimulationDiverged as SimulationDiverged,
+    StepSizeError as StepSizeError,
+)
+from ._growth import (
+    AbstractGrowable as AbstractGrowable,
+    grow as grow,
+    growables as growables,
+    overflow as overflow,
+)
+from ._health import (
+    Fault as Fault,
+    Faults as Faults,
+    Health as Health,
+    all_finite as all_finite,
+    judge as judge,
+)
+from ._module import (
+    Module as Module,
+    as_parameter as as_parameter,
+    cast_floats as cast_floats,
+    concrete as concrete,
+    data as data,
+    float_dtype as float_dtype,
+    is_abstract as is_abstract,
+    param as param,
+    static as static,
+)
+from ._safe import (
+    safe_divide as safe_divide,
+    safe_norm as safe_norm,
+    safe_power as safe_power,
+    safe_sqrt as safe_sqrt,
+    where_safe as where_safe,
+)
+from ._terms import (
+    AbstractTendency as AbstractTendency,
+    AbstractTerm as AbstractTerm,
+    Function as Function,
+    Network as Network,
+    Tendencies as Tendencies,
+)

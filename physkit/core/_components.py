@@ -1,0 +1,96 @@
+"""States: one component, or a plain dict of named components; and what can be added to them."""
+
+import abc
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from ._errors import ComponentError
+from ._module import Module
+
+State = Any
+Rate = Any
+
+
+class AbstractComponent(Module):
+    """One named part of a state: particles, a field, rigid bodies, a thermostat."""
+
+    @abc.abstractmethod
+    def shift(self, delta: Any) -> "AbstractComponent":
+        """state ⊕ delta, where delta is of the kind that this component's rates are of."""
+
+    def layout(self) -> Any:
+        """Per leaf: `"cut"` over devices, `"replicated"`, or `"per-device"`."""
+        return jax.tree.map(lambda _: "replicated", self)
+
+    def faults(self) -> Any:
+        """Fault bits of values that physics cannot mean (a negative mass), as an int32 scalar."""
+        return jnp.zeros((), jnp.int32)
+
+
+def get(state: State, name: str | None) -> Any:
+    """The component called `name`; the state itself for None.
+
+    **Errors:** `ComponentError` names what there is.
+    """
+    if name is None:
+        if isinstance(state, dict):
+            raise ComponentError(
+                f"the state has several components; say of=… (one of {sorted(state)})"
+            )
+        return state
+    if not isinstance(state, dict):
+        raise ComponentError(
+            f"no component {name!r}: the state is a single {type(state).__name__}, not a dict"
+        )
+    if name not in state:
+        raise ComponentError(f"no component {name!r} in state; available: {sorted(state)}")
+    return state[name]
+
+
+def put(state: State, name: str | None, component: Any) -> State:
+    """`state` with the component called `name` replaced."""
+    get(state, name)
+    return component if name is None else {**state, name: component}
+
+
+def shift(state: State, delta: Rate) -> State:
+    """state ⊕ delta: each component by its own `shift`, bare arrays by addition, None stays."""
+    if delta is None:
+        return state
+    if isinstance(state, dict) and isinstance(delta, dict):
+        unknown = sorted(set(delta) - set(state))
+        if unknown:
+            raise ComponentError(f"rate names {unknown}; available: {sorted(state)}")
+        return {k: shift(v, delta[k]) if k in delta else v for k, v in state.items()}
+    if isinstance(state, AbstractComponent):
+        return state.shift(delta)
+    return jax.tree.map(jnp.add, state, delta)
+
+
+def combine(weights: Sequence[Any], rates: Sequence[Rate]) -> Rate:
+    """Σ wᵢ·rateᵢ over partial rates: a name or leaf that a rate leaves out counts as zero."""
+    pairs = [(w, r) for w, r in zip(weights, rates, strict=True) if r is not None]
+    if not pairs:
+        return None
+    first = pairs[0][1]
+    if isinstance(first, dict):
+        names = dict.fromkeys(name for _, rate in pairs for name in rate)
+        return {
+            name: combine([w for w, _ in pairs], [rate.get(name) for _, rate in pairs])
+            for name in names
+        }
+    leaves, trees = zip(*(jax.tree.flatten(r, is_leaf=_is_none) for _, r in pairs), strict=True)
+    columns = zip(*leaves, strict=True)
+    return trees[0].unflatten([_weighted([w for w, _ in pairs], column) for column in columns])
+
+
+def _weighted(weights: Sequence[Any], leaves: Sequence[Any]) -> Any:
+    present = [w * x for w, x in zip(weights, leaves, strict=True) if x is not None]
+    return sum(present[1:], present[0]) if present else None
+
+
+def _is_none(x: Any) -> bool:
+    return x is None

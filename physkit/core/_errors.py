@@ -1,0 +1,67 @@
+"""One class of error per kind of fault, so that a script can catch just the one it can mend."""
+
+
+class PhyskitError(Exception):
+    """Base of every error that physkit raises on purpose."""
+
+
+class DeclarationError(PhyskitError, TypeError):
+    """A Module is declared in a way that would misbehave later without a word."""
+
+
+class ParameterError(PhyskitError, ValueError):
+    """A number has the wrong sign, range, type or precision."""
+
+
+class ShapeError(PhyskitError, ValueError):
+    """An array has another shape than its neighbours ask for."""
+
+
+class ComponentError(PhyskitError, KeyError):
+    """A term names a component that the state does not have."""
+
+    def __str__(self) -> str:  # KeyError would print the repr, with escaped quotes
+        return str(self.args[0]) if self.args else ""
+
+
+class CutoffError(PhyskitError, ValueError):
+    """A cutoff reaches beyond what the minimum-image convention allows."""
+
+
+class OverlapError(PhyskitError, ValueError):
+    """Particles sit on top of each other, where the force is not finite."""
+
+
+class StepSizeError(PhyskitError, RuntimeError):
+    """The time step is too large: something moved further in one step than physics allows."""
+
+
+class ObserverError(PhyskitError, ValueError):
+    """Observers whose intervals do not divide one another, or two that record one name."""
+
+
+class CapacityError(PhyskitError, RuntimeError):
+    """A cache overflowed and could not be grown to what is required."""
+
+
+class RangeError(PhyskitError, RuntimeError):
+    """An exact (integer) sum left the range of its integers."""
+
+
+class SimulationDiverged(PhyskitError, RuntimeError):  # noqa: N818  named by the design
+    """The state is not finite, or a guard is broken; `diagnose` finds where it began.
+
+    `sim` and `carry` are where the failing stretch started, `steps` how long it is.
+    """
+
+    def __init__(self, message: str, *, sim=None, carry=None, steps: int | None = None):
+        super().__init__(message)
+        self.sim, self.carry, self.steps = sim, carry, steps
+
+
+class NoEnergyError(PhyskitError, TypeError):
+    """An energy was asked of a force that has none."""
+
+
+class MissingExtraError(PhyskitError, ImportError):
+    """An optional dependency is not installed; the message names the extra that brings it."""

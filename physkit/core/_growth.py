@@ -1,0 +1,72 @@
+"""Caches of fixed capacity that know how much they would have needed."""
+
+import abc
+import math
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Int
+
+from ._module import Module
+
+HEADROOM = 1.25
+
+
+class AbstractGrowable(Module):
+    """A cache node whose capacity is the shape of its arrays.
+
+    `required` is the largest need met so far. Where it exceeds `capacity`, results are poisoned
+    and the host replays the stretch from its start with `grown` caches; growing pads with a
+    sentinel and rebuilds nothing.
+    """
+
+    required: eqx.AbstractVar[Int[Array, "..."]]
+
+    @property
+    @abc.abstractmethod
+    def capacity(self) -> int:
+        """How much fits."""
+
+    @abc.abstractmethod
+    def grown(self, capacity: int) -> "AbstractGrowable":
+        """The same content with room for `capacity`."""
+
+
+def _is_growable(node: Any) -> bool:
+    return isinstance(node, AbstractGrowable)
+
+
+def growables(tree: Any) -> list[AbstractGrowable]:
+    """Every growable node of `tree`, outermost first."""
+    return [n for n in jax.tree.leaves(tree, is_leaf=_is_growable) if _is_growable(n)]
+
+
+def overflow(tree: Any) -> Bool[Array, ""]:
+    """Whether any growable node of `tree` needed more than it has (traceable)."""
+    short = [jnp.any(node.required > node.capacity) for node in growables(tree)]
+    return jnp.any(jnp.stack(short)) if short else jnp.array(False)
+
+
+def grow(tree: Any, measured: Any) -> tuple[Any, list[str]]:
+    """`tree` with room for what the same-shaped `measured` tree required, and what was grown.
+
+    Host only. Nodes that had room enough stay as they are.
+    """
+    needs = iter(growables(measured))
+    events = []
+
+    def enlarge(node):
+        if not _is_growable(node):
+            return node
+        required = int(np.max(np.asarray(next(needs).required)))
+        if required <= node.capacity:
+            return node
+        capacity = math.ceil(HEADROOM * required)
+        bigger = node.grown(capacity)
+        events.append(f"{type(node).__name__} {node.capacity} → {bigger.capacity}")
+        return bigger
+
+    return jax.tree.map(enlarge, tree, is_leaf=_is_growable), events

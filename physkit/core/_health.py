@@ -1,0 +1,131 @@
+"""Faults as data: set inside the traced loop, judged on the host at a chunk's end."""
+
+import enum
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Int
+
+from ._errors import (
+    CapacityError,
+    CutoffError,
+    OverlapError,
+    ParameterError,
+    PhyskitError,
+    RangeError,
+    SimulationDiverged,
+    StepSizeError,
+)
+from ._growth import overflow
+from ._module import Module, data
+
+
+class Fault(enum.IntFlag):
+    """What can go wrong inside a traced program, one bit each."""
+
+    NOT_FINITE = 1
+    OVERFLOW = 2
+    CUTOFF = 4
+    MASS = 8
+    OVERLAP = 16
+    LEAP = 32
+    RANGE = 64
+    GUARD = 128
+    SPACE = 256
+
+
+ADVICE: dict[Fault, tuple[type[PhyskitError], str]] = {
+    Fault.CUTOFF: (
+        CutoffError,
+        "a cutoff (plus skin) reaches beyond the minimum-image limit of the box; "
+        "use a larger box or a shorter cutoff",
+    ),
+    Fault.MASS: (ParameterError, "a mass is zero or negative"),
+    Fault.SPACE: (ParameterError, "a box length or volume is zero or negative"),
+    Fault.OVERLAP: (
+        OverlapError,
+        "particles overlap, where the force is not finite; start from a lattice or call minimise first",
+    ),
+    Fault.LEAP: (
+        StepSizeError,
+        "a particle moved further between two force evaluations than half the cutoff; "
+        "the time step is too large, or the start has overlaps: reduce dt or call minimise first",
+    ),
+    Fault.RANGE: (
+        RangeError,
+        "an exact pair sum left the range of its integers; give a larger quantum, or exact=False",
+    ),
+    Fault.OVERFLOW: (
+        CapacityError,
+        "a cache (neighbour list) overflowed; `run` grows it by itself, `simulate` needs "
+        "start(..., capacity=...)",
+    ),
+    Fault.GUARD: (SimulationDiverged, "a guard is broken"),
+    Fault.NOT_FINITE: (SimulationDiverged, "the state is not finite"),
+}
+
+
+class Faults(Module):
+    """A term's own fault bits, a node of its cache; sticky: once set, a bit stays."""
+
+    bits: Int[Array, "..."] = data()
+
+    @staticmethod
+    def none() -> "Faults":
+        return Faults(jnp.zeros((), jnp.int32))
+
+    def flag(self, fault: Fault, where: Bool[Array, ""]) -> "Faults":
+        """These faults, and `fault` if `where`."""
+        return Faults(self.bits | jnp.where(where, jnp.int32(fault), jnp.int32(0)))
+
+
+class Health(Module):
+    """How a stretch of simulation ended: fault bits, scalar or one per member of a batch."""
+
+    bits: Int[Array, "..."] = data()
+
+    def faults(self) -> Fault:
+        """Everything that is wrong with any member (host only)."""
+        import numpy as np
+
+        return Fault(int(np.bitwise_or.reduce(np.asarray(self.bits), axis=None)))
+
+    @property
+    def ok(self) -> bool:
+        """Nothing is wrong (host only)."""
+        return self.faults() == Fault(0)
+
+    def check(self, when: str = "", **context: Any) -> None:
+        """Raise the error of the most telling fault, if there is one (host only)."""
+        found = self.faults()
+        for fault, (error, advice) in ADVICE.items():
+            if fault in found:
+                message = f"{when}: {advice}" if when else advice
+                raise error(message, **context) if error is SimulationDiverged else error(message)
+
+
+def all_finite(tree: Any) -> Bool[Array, ""]:
+    """Whether every floating leaf of `tree` is finite everywhere."""
+    checks = [jnp.all(jnp.isfinite(x)) for x in jax.tree.leaves(tree) if eqx.is_inexact_array(x)]
+    return jnp.all(jnp.stack(checks)) if checks else jnp.array(True)
+
+
+def judge(state: Any, caches: Any, broken_guard: Bool[Array, ""]) -> Health:
+    """The health of a state with its caches: own faults of components and terms, finiteness."""
+    bits = jnp.zeros((), jnp.int32)
+    for node in jax.tree.leaves(caches, is_leaf=_is_faults):
+        if _is_faults(node):
+            bits = bits | node.bits
+    for fault, where in (
+        (Fault.NOT_FINITE, ~all_finite(state)),
+        (Fault.OVERFLOW, overflow(caches)),
+        (Fault.GUARD, broken_guard),
+    ):
+        bits = bits | jnp.where(where, jnp.int32(fault), jnp.int32(0))
+    return Health(bits)
+
+
+def _is_faults(node: Any) -> bool:
+    return isinstance(node, Faults)

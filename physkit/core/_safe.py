@@ -1,0 +1,44 @@
+"""Maths whose value *and derivative* stay finite where the naive form gives 0 · ∞ = NaN."""
+
+from collections.abc import Callable
+
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float
+
+
+def safe_sqrt(x: Float[Array, "..."]) -> Float[Array, "..."]:
+    """√x for x > 0, and 0 with derivative 0 elsewhere."""
+    positive = x > 0
+    return jnp.where(positive, jnp.sqrt(jnp.where(positive, x, 1)), 0)
+
+
+def safe_norm(
+    x: Float[Array, "..."], axis: int = -1, keepdims: bool = False
+) -> Float[Array, "..."]:
+    """|x| along `axis`; its derivative at x = 0 is 0."""
+    return safe_sqrt(jnp.sum(x * x, axis=axis, keepdims=keepdims))
+
+
+def safe_divide(a: Float[Array, "..."], b: Float[Array, "..."]) -> Float[Array, "..."]:
+    """a / b, and 0 with derivative 0 where b = 0."""
+    nonzero = b != 0
+    return jnp.where(nonzero, a / jnp.where(nonzero, b, 1), 0)
+
+
+def safe_power(x: Float[Array, "..."], exponent: float) -> Float[Array, "..."]:
+    """xᵖ for x > 0, and 0 with derivative 0 elsewhere."""
+    positive = x > 0
+    return jnp.where(positive, jnp.where(positive, x, 1) ** exponent, 0)
+
+
+def where_safe(
+    mask: Bool[Array, "..."],
+    function: Callable[[Float[Array, "..."]], Float[Array, "..."]],
+    x: Float[Array, "..."],
+    inside: float | Array = 1.0,
+) -> Float[Array, "..."]:
+    """function(x) where `mask`, else 0; outside, `function` is only ever shown `inside`.
+
+    Masking the result alone is not enough: the derivative of a NaN that is thrown away is NaN.
+    """
+    return jnp.where(mask, function(jnp.where(mask, x, inside)), 0)

@@ -1,0 +1,81 @@
+"""What every space can answer."""
+
+import abc
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from physkit.core import Module
+from physkit.parallel import AbstractComm
+
+Components = tuple[Array, ...]
+
+
+class AbstractSpace(Module):
+    """Extent and periodicity of the space that particles live in, and the devices it is cut over.
+
+    Lengths are in the user's unit; `d` is the number of axes. A space answers questions about
+    images (`displacement`, `wrap`), about itself (`volume`, `cell`, `image_limit`) and about the
+    whole domain (`sum`, `max`), so that physics never mentions devices.
+    """
+
+    comm: eqx.AbstractVar[AbstractComm]
+
+    @abc.abstractmethod
+    def periodic(self, dimension: int) -> tuple[bool, ...]:
+        """Which axes repeat."""
+
+    @abc.abstractmethod
+    def cell(self, dimension: int) -> Float[Array, "d d"] | None:
+        """Lattice vectors as rows; entries of open axes mean nothing. None if no axis repeats."""
+
+    @abc.abstractmethod
+    def nearest(self, difference: Components) -> Components:
+        """Fold a difference vector, given by components, to its nearest image.
+
+        Right for every pair closer than `image_limit`; this is what inner loops use.
+        """
+
+    @abc.abstractmethod
+    def fold(self, x: Float[Array, "n d"]) -> tuple[Float[Array, "n d"], Int[Array, "n d"]]:
+        """`x` inside the cell, and how many cells it was outside along each lattice vector."""
+
+    @property
+    @abc.abstractmethod
+    def volume(self) -> Float[Array, ""]:
+        """Length, area or volume of the cell; infinite if an axis is open."""
+
+    @abc.abstractmethod
+    def image_limit(self, dimension: int) -> Float[Array, ""]:
+        """The largest cutoff for which every pair has one nearest image only."""
+
+    @abc.abstractmethod
+    def invalid(self) -> Bool[Array, ""]:
+        """Whether the extent is not positive."""
+
+    def displacement(
+        self, a: Float[Array, "*n d"], b: Float[Array, "*n d"]
+    ) -> Float[Array, "*n d"]:
+        """a − b by the shortest way."""
+        difference = a - b
+        parts = tuple(difference[..., k] for k in range(difference.shape[-1]))
+        return jnp.stack(self.nearest(parts), axis=-1)
+
+    def wrap(self, x: Float[Array, "n d"]) -> Float[Array, "n d"]:
+        """`x` inside the cell."""
+        return self.fold(x)[0]
+
+    def unwrap(self, x: Float[Array, "n d"], image: Int[Array, "n d"]) -> Float[Array, "n d"]:
+        """Where particles would be had they never been folded back."""
+        cell = self.cell(x.shape[-1])
+        return x if cell is None else x + image.astype(x.dtype) @ cell
+
+    def sum(self, x: Any) -> Any:
+        """The sum of a device's `x` over the whole domain."""
+        return self.comm.psum(x)
+
+    def max(self, x: Any) -> Any:
+        """The largest of the devices' `x`."""
+        return self.comm.pmax(x)

@@ -1,0 +1,50 @@
+"""The contract of everything that advances a state by one step."""
+
+import abc
+from typing import Any
+
+from physkit.core import AbstractTerm, Clock, Module
+
+
+class AbstractIntegrator(Module):
+    """Advances a state by `clock.dt`; holds its physics as typed fields.
+
+    `prepare` makes the constants of a run from parameters, inside the traced program, and may read
+    geometry and shapes but no evolving array. `init` makes what is carried from step to step.
+    `refresh` brings that up to date after somebody else moved the state: without it a composition
+    with a cached force silently drops to first order.
+    """
+
+    @abc.abstractmethod
+    def prepare(self, state: Any, dt: Any) -> Any:
+        """Constants of a run (coefficients, symbols); traced once."""
+
+    @abc.abstractmethod
+    def init(self, plan: Any, clock: Clock, state: Any) -> Any:
+        """What is carried besides the state: a cached force, neighbour lists, history."""
+
+    @abc.abstractmethod
+    def refresh(self, plan: Any, clock: Clock, state: Any, aux: Any) -> Any:
+        """`aux` for a state that somebody else has moved."""
+
+    @abc.abstractmethod
+    def step(self, plan: Any, clock: Clock, state: Any, aux: Any) -> tuple[Any, Any]:
+        """The state, and what is carried, one `clock.dt` later."""
+
+    def terms(self, aux: Any) -> tuple[tuple[AbstractTerm, Any], ...]:
+        """The terms that this integrator holds, each with its current cache."""
+        del aux
+        return ()
+
+
+class AbstractOneStep(AbstractIntegrator):
+    """An integrator that prepares and carries nothing: only `step` is left to write."""
+
+    def prepare(self, state: Any, dt: Any) -> None:
+        del state, dt
+
+    def init(self, plan: Any, clock: Clock, state: Any) -> None:
+        del plan, clock, state
+
+    def refresh(self, plan: Any, clock: Clock, state: Any, aux: None) -> None:
+        del plan, clock, state, aux

@@ -1,0 +1,31 @@
+"""What an observer may look at."""
+
+from typing import Any
+
+from jaxtyping import Array, Float
+
+from physkit.core import Clock, Module
+from physkit.integrators import AbstractIntegrator
+
+
+class Snapshot(Module):
+    """One instant of a running simulation: time, state, and the *running* integrator with its caches.
+
+    Observers read physics from here and never hold a term of their own: a copy made outside would
+    keep old parameters, with wrong energies and gradients as the result.
+    """
+
+    clock: Clock
+    state: Any
+    aux: Any
+    plan: Any
+    integrator: AbstractIntegrator
+
+    @property
+    def t(self) -> Float[Array, ""]:
+        """Time of this instant."""
+        return self.clock.t
+
+    def terms(self) -> tuple[tuple[Any, Any], ...]:
+        """The running terms, each with its current cache."""
+        return self.integrator.terms(self.aux)

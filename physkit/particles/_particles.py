@@ -1,0 +1,177 @@
+"""Point particles: the component that molecular dynamics, gravity and plasmas share."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int
+
+from physkit.core import (
+    AbstractComponent,
+    Fault,
+    Module,
+    ParameterError,
+    ShapeError,
+    concrete,
+    data,
+)
+from physkit.geometry import AbstractSpace, Free
+
+
+class Motion(Module):
+    """A change, or rate of change, of particles; None for what does not change."""
+
+    position: Float[Array, "n d"] | None = data(None)
+    velocity: Float[Array, "n d"] | None = data(None)
+
+
+class Particles(AbstractComponent):
+    """`n` point particles in `d` = 1, 2 or 3 dimensions, with the space they live in.
+
+    **Arguments:**
+
+    - `position`: `[n d]`, length. Folded into the cell as particles move; `image` counts the cells
+      crossed, so that `unwrapped` is the path without folds.
+    - `velocity`: `[n d]`, length / time; at rest if left out.
+    - `mass`: `[n]`, or one for all; positive; 1 if left out.
+    - `space`: `Free()` if left out.
+    - `charge`: `[n]` or one for all; optional.
+    - `species`: `[n]` integers from 0, rows of per-species tables; optional.
+    - `id`: `[n]` distinct integers that noise is drawn by and frames are sorted by; 0 … n−1 if
+      left out.
+    - `frozen`: `[n]` bools; frozen particles exert forces and never move; optional.
+
+    Position, velocity, mass and charge are differentiable.
+
+    **Errors:** `ShapeError`, `ParameterError` (a mass that is not positive, species that are not
+    integers), naming the argument.
+    """
+
+    position: Float[Array, "n d"] = data()
+    velocity: Float[Array, "n d"] = data()
+    mass: Float[Array, " n"] = data()
+    image: Int[Array, "n d"] = data()
+    id: Int[Array, " n"] = data()
+    space: AbstractSpace
+    charge: Float[Array, " n"] | None = data(None)
+    species: Int[Array, " n"] | None = data(None)
+    frozen: Bool[Array, " n"] | None = data(None)
+
+    def __init__(
+        self,
+        position: Any,
+        velocity: Any = None,
+        mass: Any = 1.0,
+        space: AbstractSpace | None = None,
+        *,
+        charge: Any = None,
+        species: Any = None,
+        id: Any = None,
+        frozen: Any = None,
+        image: Any = None,
+    ):
+        position = _float_array(position)
+        if position.ndim != 2 or not 1 <= position.shape[1] <= 3:
+            raise ShapeError(
+                f"position must be [n d] with d = 1, 2 or 3; got shape {position.shape}"
+            )
+        n, dtype = position.shape[0], position.dtype
+        space = Free() if space is None else space
+        space.periodic(position.shape[1])  # a space of another dimension says so here
+        self.space = jax.tree.map(lambda x: jnp.asarray(x, dtype), space)
+        velocity = jnp.zeros_like(position) if velocity is None else velocity
+        self.position = position
+        self.velocity = _array(velocity, position.shape, dtype, "velocity")
+        self.mass = _array(mass, (n,), dtype, "mass")
+        self.charge = None if charge is None else _array(charge, (n,), dtype, "charge")
+        self.species = None if species is None else _integers(species, n, "species")
+        self.id = jnp.arange(n, dtype=jnp.int32) if id is None else _integers(id, n, "id")
+        self.frozen = None if frozen is None else _array(frozen, (n,), bool, "frozen")
+        image = jnp.zeros(position.shape, jnp.int32) if image is None else image
+        self.image = _array(image, position.shape, jnp.int32, "image")
+        _check_numbers(self)
+
+    @property
+    def count(self) -> int:
+        """Number of particles."""
+        return self.position.shape[-2]
+
+    @property
+    def dimension(self) -> int:
+        """Number of axes."""
+        return self.position.shape[-1]
+
+    @property
+    def unwrapped(self) -> Float[Array, "n d"]:
+        """Positions as if never folded back into the cell, length."""
+        return self.space.unwrap(self.position, self.image)
+
+    def shift(self, delta: Motion) -> "Particles":
+        """Particles moved by `delta.position` and folded back, velocities changed by `delta.velocity`."""
+        out = self
+        if delta.position is not None:
+            moved, crossed = self.space.fold(self.position + self._mobile(delta.position))
+            out = out.replace(position=moved, image=self.image + crossed)
+        if delta.velocity is not None:
+            out = out.replace(velocity=self.velocity + self._mobile(delta.velocity))
+        return out
+
+    def drift(self, dt: Float[Array, ""]) -> "Particles":
+        """x + dt·v."""
+        return self.shift(Motion(position=dt * self.velocity))
+
+    def kick(self, force: Float[Array, "n d"], dt: Float[Array, ""]) -> "Particles":
+        """v + dt·F/m."""
+        return self.shift(Motion(velocity=dt * force / self.mass[:, None]))
+
+    def replace(self, **leaves: Any) -> "Particles":
+        """A copy with some arrays or the space replaced; what it says is not checked again."""
+        fields = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        unknown = sorted(set(leaves) - set(fields))
+        if unknown:
+            raise ParameterError(f"Particles has no {unknown}; available: {sorted(fields)}")
+        new = object.__new__(Particles)
+        for name, value in {**fields, **leaves}.items():
+            object.__setattr__(new, name, value)
+        return new
+
+    def layout(self) -> Any:
+        whole = jax.tree.map(lambda _: "cut", self)
+        return whole.replace(space=jax.tree.map(lambda _: "replicated", self.space))
+
+    def faults(self) -> Int[Array, ""]:
+        light = jnp.where(jnp.any(self.mass <= 0), int(Fault.MASS), 0)
+        return (light + jnp.where(self.space.invalid(), int(Fault.SPACE), 0)).astype(jnp.int32)
+
+    def _mobile(self, change: Float[Array, "n d"]) -> Float[Array, "n d"]:
+        return change if self.frozen is None else jnp.where(self.frozen[:, None], 0, change)
+
+
+def _float_array(value: Any) -> Array:
+    array = jnp.asarray(value)
+    return array if jnp.issubdtype(array.dtype, jnp.floating) else array.astype(float)
+
+
+def _array(value: Any, shape: tuple[int, ...], dtype: Any, name: str) -> Array:
+    array = jnp.asarray(value, dtype)
+    if array.ndim and array.shape != shape:
+        raise ShapeError(f"{name} must have shape {shape} like the positions; got {array.shape}")
+    return jnp.broadcast_to(array, shape)
+
+
+def _integers(value: Any, n: int, name: str) -> Int[Array, " n"]:
+    if not jnp.issubdtype(jnp.asarray(value).dtype, jnp.integer):
+        raise ParameterError(f"{name} must be integers; got {jnp.asarray(value).dtype}")
+    return _array(value, (n,), jnp.int32, name)
+
+
+def _check_numbers(p: Particles) -> None:
+    mass, ids, species = concrete(p.mass), concrete(p.id), concrete(p.species)
+    if mass is not None and not np.all(mass > 0):
+        worst = int(np.argmin(mass))
+        raise ParameterError(f"masses must be positive; mass[{worst}] = {mass[worst]}")
+    if ids is not None and len(np.unique(ids)) != len(ids):
+        raise ParameterError("ids must be distinct: noise and frames go by them")
+    if species is not None and species.size and species.min() < 0:
+        raise ParameterError(f"species count from 0; got {species.min()}")

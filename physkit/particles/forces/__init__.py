@@ -1,0 +1,3 @@
+"""Forces on particles."""
+
+from ._force import AbstractForce as AbstractForce, Forces as Forces

@@ -1,0 +1,98 @@
+"""The contract of a force, and sums of forces."""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from physkit.core import AbstractTerm, Clock, Module, NoEnergyError, get, put
+
+from .._particles import Particles
+
+
+class AbstractForce(AbstractTerm):
+    """A force on the particles of one component (`of`; None when the state is one component).
+
+    Write `energy(clock, state, cache)` and the force is its negative gradient; or write
+    `force(clock, state)` where there is no energy or a direct form is faster. A force that carries
+    something from step to step (a neighbour list) overrides `init` and `__call__`.
+    """
+
+    of: eqx.AbstractVar[str | None]
+    conserves_momentum: eqx.AbstractClassVar[bool]
+
+    def particles(self, state: Any) -> Particles:
+        """The component this force acts on."""
+        return get(state, self.of)
+
+    def energy(self, clock: Clock, state: Any, cache: Any = None) -> Float[Array, ""]:
+        """Potential energy of the whole component at `clock.t`."""
+        raise NoEnergyError(f"{type(self).__name__} has no energy: it defines only its force")
+
+    def force(self, clock: Clock, state: Any) -> Float[Array, "n d"]:
+        """Force on each particle; by default −∂energy/∂position."""
+        particles = self.particles(state)
+
+        def energy_at(position):
+            return self.energy(clock, put(state, self.of, particles.replace(position=position)))
+
+        return -jax.grad(energy_at)(particles.position)
+
+    def virial(self, clock: Clock, state: Any, cache: Any = None) -> Float[Array, "d d"]:
+        """Σ r ⊗ f over interactions, which pressure and stress are made of; 0 for outside fields."""
+        del clock, cache
+        d = self.particles(state).dimension
+        return jnp.zeros((d, d), self.particles(state).position.dtype)
+
+    def __call__(self, clock: Clock, state: Any, cache: Any) -> tuple[Float[Array, "n d"], Any]:
+        return self.force(clock, state), cache
+
+    def __add__(self, other: "AbstractForce | Forces") -> "Forces":
+        return Forces.of(self, other)
+
+
+class Forces(Module):
+    """The sum of forces, on one or on several components: a force array per component's name."""
+
+    terms: tuple[AbstractForce, ...]
+
+    @staticmethod
+    def of(*forces: Any) -> "Forces":
+        """Forces, and sums of forces, as one flat sum."""
+        flat: list[AbstractForce] = []
+        for force in forces:
+            if isinstance(force, Forces):
+                flat.extend(force.terms)
+            elif isinstance(force, AbstractForce):
+                flat.append(force)
+            else:
+                raise TypeError(f"expected a force, got {force!r}")
+        return Forces(tuple(flat))
+
+    @property
+    def components(self) -> tuple[str | None, ...]:
+        """Names of the components that are acted on, each once."""
+        return tuple(dict.fromkeys(term.of for term in self.terms))
+
+    @property
+    def conserves_momentum(self) -> bool:
+        """Whether total momentum is conserved: no force from outside."""
+        return all(term.conserves_momentum for term in self.terms)
+
+    def init(self, state: Any) -> tuple[Any, ...]:
+        return tuple(term.init(state) for term in self.terms)
+
+    def __call__(self, clock: Clock, state: Any, caches: tuple[Any, ...]):
+        """Force per component, and the terms' caches."""
+        total: dict[str | None, Array] = {}
+        fresh = []
+        for term, cache in zip(self.terms, caches, strict=True):
+            force, cache = term(clock, state, cache)
+            total[term.of] = total[term.of] + force if term.of in total else force
+            fresh.append(cache)
+        return total, tuple(fresh)
+
+    def __add__(self, other: "AbstractForce | Forces") -> "Forces":
+        return Forces.of(self, other)
