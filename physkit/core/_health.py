@@ -112,17 +112,13 @@ def all_finite(tree: Any) -> Bool[Array, ""]:
     return jnp.all(jnp.stack(checks)) if checks else jnp.array(True)
 
 
-def judge(state: Any, caches: Any, broken_guard: Bool[Array, ""]) -> Health:
-    """The health of a state with its caches: own faults of components and terms, finiteness."""
+def judge(caches: Any, *faults: tuple[Fault, Bool[Array, ""]]) -> Health:
+    """The health of a run from the faults that its caches carry, and from those given."""
     bits = jnp.zeros((), jnp.int32)
     for node in jax.tree.leaves(caches, is_leaf=_is_faults):
         if _is_faults(node):
             bits = bits | node.bits
-    for fault, where in (
-        (Fault.NOT_FINITE, ~all_finite(state)),
-        (Fault.OVERFLOW, overflow(caches)),
-        (Fault.GUARD, broken_guard),
-    ):
+    for fault, where in ((Fault.OVERFLOW, overflow(caches)), *faults):
         bits = bits | jnp.where(where, jnp.int32(fault), jnp.int32(0))
     return Health(bits)
 

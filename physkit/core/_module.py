@@ -2,6 +2,7 @@
 
 import __future__
 
+import dataclasses
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -44,13 +45,13 @@ class Module(eqx.Module):
                 )
 
     def __check_init__(self):
-        for name, kind in type(self).__dataclass_fields__.items():
+        for kind in dataclasses.fields(self):
             if kind.metadata.get("static", False):
                 continue
-            for leaf in jax.tree.leaves(getattr(self, name, None)):
+            for leaf in jax.tree.leaves(getattr(self, kind.name, None)):
                 if isinstance(leaf, bool | int | float | complex):
                     raise DeclarationError(
-                        f"{type(self).__name__}.{name} holds the bare Python number {leaf!r}. "
+                        f"{type(self).__name__}.{kind.name} holds the bare Python number {leaf!r}. "
                         "Declare the field with param() (physics depends on it), data() (it "
                         "evolves) or static() (a change recompiles)."
                     )

@@ -2,11 +2,11 @@
 
 import abc
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 
-from physkit.core import Module, ObserverError, all_finite, static
+from physkit.core import Fault, Module, ObserverError, all_finite, static
 
 from ._snapshot import Snapshot
 
@@ -21,6 +21,7 @@ class AbstractObserver(Module):
     """
 
     interval: eqx.AbstractVar[int | None]
+    fault: ClassVar[Fault] = Fault.GUARD  # what it means when this observer guards, and fails
 
     def init(self, snapshot: Snapshot) -> Any:
         """Memory before the first look."""
@@ -81,6 +82,7 @@ class Finite(AbstractObserver):
     """
 
     interval: int | None = static(default=None)
+    fault: ClassVar[Fault] = Fault.NOT_FINITE
 
     def __call__(self, snapshot: Snapshot, memory: None) -> tuple[Frame, None]:
         return {"finite": all_finite(snapshot.state)}, memory

@@ -1,5 +1,6 @@
 """Point particles: the component that molecular dynamics, gravity and plasmas share."""
 
+import dataclasses
 from typing import Any
 
 import jax
@@ -127,7 +128,7 @@ class Particles(AbstractComponent):
 
     def replace(self, **leaves: Any) -> "Particles":
         """A copy with some arrays or the space replaced; what it says is not checked again."""
-        fields = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        fields = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
         unknown = sorted(set(leaves) - set(fields))
         if unknown:
             raise ParameterError(f"Particles has no {unknown}; available: {sorted(fields)}")

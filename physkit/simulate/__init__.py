@@ -1,0 +1,10 @@
+"""Floor 9: the simulation, its loop, and the verbs that act on it."""
+
+from ._adjoint import (
+    AbstractAdjoint as AbstractAdjoint,
+    Direct as Direct,
+    NestedCheckpoint as NestedCheckpoint,
+)
+from ._carry import Carry as Carry, start as start
+from ._simulate import Result as Result, simulate as simulate
+from ._simulation import Simulation as Simulation

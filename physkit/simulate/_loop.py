@@ -1,0 +1,124 @@
+"""The loop: nested repeats, one level per observer cadence. It knows only `step`."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from physkit.core import Clock, Health, judge
+from physkit.observe import Frame
+
+from ._adjoint import AbstractAdjoint, Body, Direct
+from ._carry import Carry, snapshot, state_faults
+from ._simulation import Simulation
+
+
+def block_body(sim: Simulation, plan: Any, adjoint: AbstractAdjoint) -> Body:
+    """One block – the longest observer interval – as carry → (carry, frames in order of time)."""
+
+    def one_step(carry: Carry) -> tuple[Carry, Frame]:
+        clock = Clock.at(carry.step, sim.t0, sim.dt, carry.key)
+        state, aux = sim.integrator.step(plan, clock, carry.state, carry.aux)
+        return carry.replace(step=carry.step.plus(1), state=state, aux=aux), {}
+
+    body, steps = one_step, 1
+    for cadence in sim.cadences:
+        body = _level(sim, plan, adjoint, body, cadence // steps, cadence)
+        steps = cadence
+    return body
+
+
+def _level(sim, plan, adjoint, inner: Body, length: int, cadence: int) -> Body:
+    def body(carry: Carry) -> tuple[Carry, Frame]:
+        if length > 1:
+            carry, frames = adjoint.repeat(inner, carry, length)
+        else:
+            carry, frames = inner(carry)
+        carry, now = look(sim, plan, carry, cadence)
+        return carry, {**frames, **jax.tree.map(lambda x: x[None], now)}
+
+    return body
+
+
+def look(sim: Simulation, plan: Any, carry: Carry, cadence: int | None) -> tuple[Carry, Frame]:
+    """Let the observers and guards of one cadence look (None: those that look at chunk ends)."""
+    now = snapshot(sim, plan, carry)
+    frames: Frame = {}
+    memories, guards = [], []
+    for observer, memory in zip(sim.observers, carry.memory, strict=True):
+        if observer.interval == cadence:
+            frame, memory = observer(now, memory)
+            frames |= jax.tree.map(jnp.asarray, frame)
+        memories.append(memory)
+    for guard, (memory, wire) in zip(sim.guards, carry.guards, strict=True):
+        if guard.interval == cadence:
+            frame, memory = guard(now, memory)
+            holds = jnp.all(jnp.stack([jnp.all(x) for x in jax.tree.leaves(frame)]))
+            wire = wire.pulled(holds, carry.step)
+        guards.append((memory, wire))
+    return carry.replace(memory=tuple(memories), guards=tuple(guards)), frames
+
+
+def first_look(sim: Simulation, carry: Carry) -> tuple[Carry, Frame]:
+    """The frames of step 0: every observer looks once."""
+    plan = sim.integrator.prepare(carry.state, sim.dt)
+    frames: Frame = {}
+    for cadence in sim.cadences:
+        carry, now = look(sim, plan, carry, cadence)
+        frames |= jax.tree.map(lambda x: x[None], now)
+    return carry.replace(fresh=False), frames
+
+
+def advance(
+    sim: Simulation, carry: Carry, blocks: int, adjoint: AbstractAdjoint
+) -> tuple[Carry, Frame, Health]:
+    """`blocks` blocks forward: the carry, all frames in order of time, and the health."""
+    carry, bits = _poisoned(carry)
+    plan = sim.integrator.prepare(carry.state, sim.dt)
+    carry, frames = adjoint.repeat(block_body(sim, plan, adjoint), carry, blocks)
+    return *_judged(sim, plan, carry, frames), Health(bits | _health(sim, carry).bits)
+
+
+def advance_chunk(
+    sim: Simulation, carry: Carry, blocks: jax.Array, room: int
+) -> tuple[Carry, Frame, Health]:
+    """The same for a number of blocks known at run time only, at most `room`; frames beyond are zero.
+
+    For the host's driver, which compiles this once for chunks of every length. No derivatives.
+    """
+    carry, bits = _poisoned(carry)
+    plan = sim.integrator.prepare(carry.state, sim.dt)
+    body = block_body(sim, plan, Direct())
+    shapes = jax.eval_shape(lambda c: body(c)[1], carry)
+    buffer = jax.tree.map(lambda s: jnp.zeros((room, *s.shape), s.dtype), shapes)
+
+    def write(i, loop):
+        carry, buffer = loop
+        carry, frames = body(carry)
+        put = lambda whole, part: jax.lax.dynamic_update_index_in_dim(whole, part, i, 0)
+        return carry, jax.tree.map(put, buffer, frames)
+
+    carry, buffer = jax.lax.fori_loop(0, blocks, write, (carry, buffer))
+    carry, buffer = _judged(sim, plan, carry, buffer)
+    return carry, buffer, Health(bits | _health(sim, carry).bits)
+
+
+def _judged(sim, plan, carry, frames):
+    carry, _ = look(sim, plan, carry, None)
+    return carry, frames
+
+
+def _poisoned(carry: Carry) -> tuple[Carry, jax.Array]:
+    """`carry`, its state NaN where a component holds values that physics cannot mean."""
+    bits = state_faults(carry.state)
+
+    def poison(x):
+        is_float = jnp.issubdtype(x.dtype, jnp.inexact)
+        return jnp.where(bits == 0, x, jnp.nan) if is_float else x
+
+    return carry.replace(state=jax.tree.map(poison, carry.state)), bits
+
+
+def _health(sim: Simulation, carry: Carry) -> Health:
+    wires = zip(sim.guards, carry.guards, strict=True)
+    return judge(carry.aux, *((guard.fault, wire.broken) for guard, (_, wire) in wires))

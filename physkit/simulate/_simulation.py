@@ -1,0 +1,67 @@
+"""A simulation as data."""
+
+from itertools import pairwise
+from typing import Any
+
+import equinox as eqx
+from jaxtyping import Array, Float
+
+from physkit.core import Module, ObserverError, ParameterError, concrete, param
+from physkit.integrators import AbstractIntegrator
+from physkit.observe import AbstractObserver, Finite
+
+from ._adjoint import AbstractAdjoint, NestedCheckpoint
+
+
+def _as_tuple(observers: Any) -> tuple[AbstractObserver, ...]:
+    if isinstance(observers, AbstractObserver):
+        return (observers,)
+    for one in observers:
+        if not isinstance(one, AbstractObserver):
+            raise ObserverError(
+                f"{one!r} is not an observer; wrap quantities as Every(10, name=quantity)"
+            )
+    return tuple(observers)
+
+
+class Simulation(Module):
+    """How a state is advanced and what is recorded of it; verbs (`simulate`, `run`) act on it.
+
+    **Arguments:**
+
+    - `integrator`: anything that advances a state by dt, with its physics inside.
+    - `dt`: time step.
+    - `observers`: what is recorded; intervals must divide one another, names differ.
+    - `guards`: observers whose frames must stay true; `run` raises when one does not.
+    - `adjoint`: what a derivative keeps and what it computes again.
+    - `t0`: time at step 0.
+
+    **Errors:** `ParameterError` for a step that is not positive, `ObserverError` for intervals that
+    do not divide one another.
+    """
+
+    integrator: AbstractIntegrator
+    dt: Float[Array, ""] = param()
+    observers: tuple[AbstractObserver, ...] = eqx.field(converter=_as_tuple, default=())
+    guards: tuple[AbstractObserver, ...] = eqx.field(converter=_as_tuple, default=(Finite(),))
+    adjoint: AbstractAdjoint = NestedCheckpoint()
+    t0: Float[Array, ""] = param(0.0)
+
+    def __check_init__(self):
+        dt = concrete(self.dt)
+        if dt is not None and dt.ndim == 0 and not dt > 0:
+            raise ParameterError(f"the time step must be positive; got dt = {dt}")
+        cadences = self.cadences
+        if any(long % short for short, long in pairwise(cadences)):
+            raise ObserverError(f"observer intervals must divide one another; got {list(cadences)}")
+
+    @property
+    def cadences(self) -> tuple[int, ...]:
+        """The distinct intervals of observers and guards, shortest first."""
+        intervals = {o.interval for o in self.observers + self.guards}
+        return tuple(sorted(i for i in intervals if i is not None))
+
+    @property
+    def block(self) -> int:
+        """The longest interval: steps come in multiples of it."""
+        return max(self.cadences, default=1)
