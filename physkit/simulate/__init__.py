@@ -6,5 +6,9 @@ from ._adjoint import (
     NestedCheckpoint as NestedCheckpoint,
 )
 from ._carry import Carry as Carry, start as start
+from ._diagnose import Diagnosis as Diagnosis, diagnose as diagnose
+from ._progress import Progress as Progress
+from ._report import Growth as Growth, Run as Run
+from ._run import run as run
 from ._simulate import Result as Result, simulate as simulate
 from ._simulation import Simulation as Simulation

@@ -58,4 +58,4 @@ class NestedCheckpoint(AbstractAdjoint):
 
 def join_time(x: jax.Array) -> jax.Array:
     """[outer, inner, …] → [outer·inner, …]."""
-    return x.reshape((x.shape[0] * x.shape[1],) + x.shape[2:])
+    return x.reshape((x.shape[0] * x.shape[1], *x.shape[2:]))

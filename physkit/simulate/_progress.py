@@ -1,0 +1,99 @@
+"""Progress of long work: a bar on a terminal, one line per tenth elsewhere."""
+
+import shutil
+import sys
+import time
+from typing import TextIO
+
+_TENTHS = 10
+_REDRAW_SECONDS = 0.1
+
+
+class Progress:
+    """Shows how far a task of `total` units is, how fast it goes and when it will end.
+
+    On a terminal one line is drawn over and over; elsewhere (a log, a notebook's pipe) a line is
+    written per tenth of the way. Nothing is written when `enabled` is False.
+    """
+
+    def __init__(
+        self,
+        total: int,
+        *,
+        title: str = "",
+        unit: str = "steps",
+        enabled: bool = True,
+        stream: TextIO | None = None,
+    ):
+        self.total, self.title, self.unit, self.enabled = total, title, unit, enabled
+        self._stream = sys.stderr if stream is None else stream
+        self._terminal = bool(getattr(self._stream, "isatty", lambda: False)())
+        self._begin = time.monotonic()
+        self._drawn = -1.0
+        self._tenth = 0
+        self._done = 0
+
+    def update(self, done: int, note: str = "") -> None:
+        """`done` units are done; `note` is shown behind."""
+        self._done = done
+        if not self.enabled:
+            return
+        if self._terminal:
+            now = time.monotonic()
+            if now - self._drawn > _REDRAW_SECONDS or done >= self.total:
+                self._drawn = now
+                self._write("\r" + self._fit(self._line(note, bar=True)))
+        elif done * _TENTHS >= (self._tenth + 1) * self.total:
+            self._tenth = done * _TENTHS // self.total
+            self._write(self._line(note, bar=False) + "\n")
+
+    def say(self, text: str) -> None:
+        """A line that stays, above the bar."""
+        if self.enabled:
+            self._write(("\r" + self._fit(text) if self._terminal else text) + "\n")
+
+    def close(self) -> None:
+        """End the line on a terminal."""
+        if self.enabled and self._terminal and self._drawn >= 0:
+            self._write("\n")
+
+    @property
+    def rate(self) -> float:
+        """Units per second so far."""
+        return self._done / max(time.monotonic() - self._begin, 1e-9)
+
+    def _line(self, note: str, bar: bool) -> str:
+        share = self._done / self.total if self.total else 1.0
+        full = round(24 * share)
+        parts = [self.title] if self.title else []
+        if bar:
+            parts.append("█" * full + "░" * (24 - full))
+        left = (self.total - self._done) / max(self.rate, 1e-9)
+        parts.append(f"{100 * share:3.0f} %  {self._done}/{self.total} {self.unit}")
+        parts.append(f"{_si(self.rate)} {self.unit}/s")
+        parts.append(f"{_clock(left)} left" if self._done < self.total else "done")
+        return "  ".join([*parts, note] if note else parts)
+
+    def _fit(self, line: str) -> str:
+        width = shutil.get_terminal_size().columns - 1
+        return line[:width].ljust(width)
+
+    def _write(self, text: str) -> None:
+        try:
+            self._stream.write(text)
+            self._stream.flush()
+        except (OSError, ValueError):  # a closed pipe must not end a run
+            self.enabled = False
+
+
+def _si(rate: float) -> str:
+    for limit, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if rate >= limit:
+            return f"{rate / limit:.3g} {letter}"
+    return f"{rate:.3g}"
+
+
+def _clock(seconds: float) -> str:
+    minutes, seconds = divmod(round(min(seconds, 3.6e6)), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{seconds:02d}" if hours else f"{minutes}:{seconds:02d}"

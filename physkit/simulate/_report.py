@@ -1,0 +1,75 @@
+"""What a run returns."""
+
+import dataclasses
+from typing import Any
+
+import jax
+import numpy as np
+
+from ._carry import Carry
+
+
+@dataclasses.dataclass(frozen=True)
+class Growth:
+    """A cache that was too small: at which step, and what was grown."""
+
+    step: int
+    what: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """The result of `run`, on the host.
+
+    - `carry` continues the run, `state` is its state.
+    - `frames`, `times`: recorded NumPy arrays and their times by name; `run["energy"]` for short.
+    - `summary`: results of accumulating observers by name.
+    - `growths`: caches that were grown on the way, each a replayed chunk and a compilation.
+    - `stopped_by`: None, or the signal or limit that ended it early.
+    """
+
+    carry: Carry
+    frames: dict[str, Any]
+    times: dict[str, np.ndarray]
+    summary: dict[str, Any]
+    steps: int
+    seconds: float
+    compile_seconds: float
+    compilations: int
+    growths: tuple[Growth, ...] = ()
+    stopped_by: str | None = None
+
+    @property
+    def state(self) -> Any:
+        """The last state."""
+        return self.carry.state
+
+    @property
+    def steps_per_second(self) -> float:
+        """Speed without compilation."""
+        return self.steps / max(self.seconds - self.compile_seconds, 1e-9)
+
+    def __getitem__(self, name: str) -> Any:
+        for recorded in (self.frames, self.summary):
+            if name in recorded:
+                return recorded[name]
+        raise KeyError(
+            f"nothing recorded as {name!r}; available: {sorted(self.frames | self.summary)}"
+        )
+
+    def __repr__(self) -> str:
+        size = sum(x.nbytes for x in jax.tree.leaves(self.frames))
+        lines = [
+            f"Run of {self.steps} steps to step {int(self.carry.step)}"
+            + (f", stopped by {self.stopped_by}" if self.stopped_by else ""),
+            f"  {self.seconds:.1f} s, {self.steps_per_second:.4g} steps/s, "
+            f"{self.compilations} compilation(s) {self.compile_seconds:.1f} s",
+        ]
+        for name, frame in self.frames.items():
+            shapes = ", ".join(f"{x.dtype}{list(x.shape)}" for x in jax.tree.leaves(frame))
+            lines.append(f"  {name}: {shapes}")
+        if self.summary:
+            lines.append(f"  summary: {', '.join(self.summary)}")
+        lines.append(f"  {size / 2**20:.3g} MiB of frames")
+        lines += [f"  grew at step {g.step}: {g.what}" for g in self.growths]
+        return "\n".join(lines)
