@@ -1,0 +1,108 @@
+"""`python -m benchmarks [case …]`: every code on every case, one after the other, as a table."""
+
+import argparse
+import datetime
+import importlib.metadata
+import json
+import os
+import platform
+import subprocess
+import sys
+from pathlib import Path
+
+# case: (sizes, {code: precisions}); a code that is not installed is reported and passed over
+CASES = {
+    "lj_melt": ([4000, 32000], {
+        "physkit": ["float32", "float64"],
+        "jax-md": ["float32", "float64"],
+        "lammps-1": ["float64"],
+        "lammps-2": ["float64"],
+        "openmm": ["float32"],
+    }),
+    "list_build": ([32000], {"physkit": ["float32", "float64"], "jax-md": ["float32"]}),
+    "gravity": ([1000, 4096], {
+        "physkit": ["float32", "float64"],
+        "rebound": ["float64"],
+    }),
+    "lorenz": ([10000], {"physkit": ["float32", "float64"], "diffrax": ["float32", "float64"]}),
+}  # fmt: skip
+PEERS = ("jax", "equinox", "diffrax", "jax-md", "lammps", "openmm", "rebound")
+
+
+def measure(case: str, code: str, size: int, precision: str) -> dict:
+    """One measurement in a process of its own, so that codes share neither threads nor settings."""
+    command = [sys.executable, "-m", f"benchmarks.{case}"]
+    command += ["--code", code, "--size", str(size), "--precision", precision]
+    environment = os.environ | {"JAX_ENABLE_X64": "1" if precision == "float64" else "0"}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    if done.returncode:
+        reason = (done.stderr.strip().splitlines() or ["no output"])[-1]
+        return {"failed": reason}
+    return json.loads(done.stdout.strip().splitlines()[-1])
+
+
+def table(rows: list[dict]) -> str:
+    """All rows, each with its ratio to physkit in the same precision (or its nearest)."""
+    head = "| case | size | code | precision | rate | physkit is | compile s | first call s | note |"
+    lines = [head, "|---" * 9 + "|"]
+    for row in rows:
+        key = (row["case"], row["size"])
+        ours = [r for r in rows if (r["case"], r["size"]) == key and r["code"] == "physkit"]
+        if "failed" in row:
+            lines.append(
+                f"| {row['case']} | {row['size']} | {row['code']} | {row['precision']} | – | – | – | – | "
+                f"{row['failed'][:80]} |"
+            )
+            continue
+        ratios = [
+            f"{own['rate'] / row['rate']:.2f}× ({own['precision'][-2:]})"
+            for own in ours
+            if "rate" in own and row["code"] != "physkit"
+        ]
+        known = lambda name, row=row: f"{row[name]:.2f}" if name in row else "–"
+        lines.append(
+            f"| {row['case']} | {row['size']} | {row['code']} | {row['precision']} | "
+            f"{row['rate']:.4g} {row['unit']} | {', '.join(ratios) or '–'} | {known('compile')} | "
+            f"{known('first')} | {row.get('note', '')} |"
+        )
+    return "\n".join(lines)
+
+
+def machine() -> str:
+    """What the figures were measured on."""
+    versions = []
+    for peer in PEERS:
+        try:
+            versions.append(f"{peer} {importlib.metadata.version(peer)}")
+        except importlib.metadata.PackageNotFoundError:
+            versions.append(f"{peer} missing")
+    model = platform.processor() or platform.machine()
+    cpuinfo = Path("/proc/cpuinfo")
+    if cpuinfo.exists():
+        names = [x.split(":")[1].strip() for x in cpuinfo.read_text().splitlines() if "model name" in x]
+        model = names[0] if names else model
+    return f"{os.cpu_count()} cores of {model}, Python {platform.python_version()}, {', '.join(versions)}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("cases", nargs="*", help=f"of {', '.join(CASES)}; all if left out")
+    parser.add_argument("--record", type=Path, help="also write the table to this file")
+    asked = parser.parse_args()
+    rows = []
+    for case in asked.cases or CASES:
+        sizes, codes = CASES[case]
+        for size in sizes:
+            for code, precisions in codes.items():
+                for precision in precisions:
+                    row = {"case": case, "size": size, "code": code, "precision": precision}
+                    rows.append(row | measure(case, code, size, precision))
+                    print(json.dumps(rows[-1]), file=sys.stderr, flush=True)
+    text = f"{machine()}, {datetime.date.today()}\n\n{table(rows)}\n"
+    print(text)
+    if asked.record:
+        asked.record.write_text(text)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,30 @@
+"""One measurement a process; the table is made of their JSON lines."""
+
+import argparse
+import json
+import time
+from collections.abc import Callable
+
+
+def seconds(function: Callable[[], object], repeats: int = 3) -> float:
+    """The shortest of several runs."""
+    best = float("inf")
+    for _ in range(repeats):
+        began = time.perf_counter()
+        function()
+        best = min(best, time.perf_counter() - began)
+    return best
+
+
+def answer(codes: dict[str, Callable[[int, str], dict]]) -> None:
+    """Run the one measurement that the command line names and print it as a line of JSON.
+
+    A measurement takes (size, precision) and returns `rate`, its `unit`, and what else is known:
+    `compile` and `first` call in seconds, a `note`.
+    """
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--code", choices=sorted(codes), required=True)
+    parser.add_argument("--size", type=int, required=True)
+    parser.add_argument("--precision", choices=["float32", "float64"], required=True)
+    asked = parser.parse_args()
+    print(json.dumps(codes[asked.code](asked.size, asked.precision)))
