@@ -1,0 +1,96 @@
+"""What every pair potential can answer."""
+
+import abc
+import dataclasses
+from typing import ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int
+
+from physkit.core import Module, ParameterError, ShapeError, concrete
+
+
+class AbstractPairPotential(Module):
+    """Energy of two particles as a function of their distance. A new one needs only `energy`.
+
+        class Gaussian(pk.AbstractPairPotential):
+            height: Array = pk.param(1.0)
+            def energy(self, r):
+                return self.height * jnp.exp(-(r**2))
+
+    Every array parameter may be a scalar, or a symmetric table `[s s]` by the species of the two.
+    `charged` says that the energy is per product of the two charges.
+
+    **Errors:** `ShapeError` for a parameter that is neither; `ParameterError` for a table that is
+    not symmetric.
+    """
+
+    charged: ClassVar[bool] = False
+
+    @abc.abstractmethod
+    def energy(self, r: Float[Array, "..."]) -> Float[Array, "..."]:
+        """U(r) for distances of any shape."""
+
+    def force_over_distance(self, r2: Float[Array, "..."]) -> Float[Array, "..."]:
+        """−U′(r)/r as a function of r²: the force on i is this times (xᵢ − xⱼ).
+
+        By default the exact derivative of `energy`; override it where a closed form is faster.
+        """
+        r = jnp.sqrt(r2)
+        _, slope = jax.jvp(self.energy, (r,), (jnp.ones_like(r),))
+        return -slope / r
+
+    def between(self, i: Int[Array, "..."], j: Int[Array, "..."]) -> "AbstractPairPotential":
+        """This potential for pairs of species i and j: tables become arrays of the shape of i and j."""
+        return look_up(self, i, j)
+
+    @property
+    def species(self) -> int | None:
+        """How many species the tables are for; None if there is no table."""
+        sizes = [table.shape[0] for table in tables(self).values()]
+        return max(sizes) if sizes else None
+
+    def __check_init__(self):
+        counts = {}
+        for name, value in _arrays(self).items():
+            if value.ndim == 0:
+                continue
+            if value.ndim != 2 or value.shape[0] != value.shape[1]:
+                raise ShapeError(
+                    f"{type(self).__name__}.{name} must be a scalar, or a table [s s] by species; "
+                    f"got shape {value.shape}. Per-species values make a table by a mixing rule "
+                    "such as lorentz_berthelot; a batch of potentials is made by equinox.filter_vmap."
+                )
+            counts[name] = value.shape[0]
+            numbers = concrete(value)
+            if numbers is not None and not np.array_equal(numbers, numbers.T, equal_nan=True):
+                raise ParameterError(
+                    f"{type(self).__name__}.{name} must be symmetric (the pair ij is the pair ji); "
+                    f"got {numbers.tolist()}"
+                )
+        if len(set(counts.values())) > 1:
+            raise ShapeError(f"tables of {type(self).__name__} differ in species: {counts}")
+
+
+def tables(module: Module) -> dict[str, Array]:
+    """The module's own per-species tables by field name."""
+    return {name: value for name, value in _arrays(module).items() if value.ndim == 2}
+
+
+def look_up(module: Module, i: Int[Array, "..."], j: Int[Array, "..."]):
+    """`module` with its tables read at (i, j); modules it holds are left alone."""
+    found = tables(module)
+    if not found:
+        return module
+    copy = object.__new__(type(module))
+    for kind in dataclasses.fields(module):
+        value = found[kind.name][i, j] if kind.name in found else getattr(module, kind.name)
+        object.__setattr__(copy, kind.name, value)
+    return copy
+
+
+def _arrays(module: Module) -> dict[str, Array]:
+    fields = {f.name: getattr(module, f.name, None) for f in dataclasses.fields(module)}
+    return {name: value for name, value in fields.items() if isinstance(value, jax.Array)}
