@@ -69,8 +69,9 @@ class Box(AbstractSpace):
 
     def fold(self, x):
         self._check(x.shape[-1])
-        cells = jnp.where(jnp.array(self.axes), jnp.floor(x / self.lengths), 0)
-        return x - cells * self.lengths, cells.astype(jnp.int32)
+        lengths = self.lengths[None]
+        cells = jnp.where(jnp.array(self.axes)[None], jnp.floor(x / lengths), 0)
+        return x - cells * lengths, cells.astype(jnp.int32)
 
     @property
     def volume(self):

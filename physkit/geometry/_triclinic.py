@@ -79,7 +79,7 @@ class Triclinic(AbstractSpace):
         rough = super().displacement(a, b)
         steps = itertools.product((-1, 0, 1), repeat=rough.shape[-1])
         images = jnp.array(list(steps), rough.dtype) @ self.reduced
-        candidates = rough[..., None, :] + images
+        candidates = rough[..., None, :] + images.reshape((1,) * (rough.ndim - 1) + images.shape)
         best = jnp.argmin(jnp.sum(candidates**2, axis=-1), axis=-1)
         return jnp.take_along_axis(candidates, best[..., None, None], axis=-2)[..., 0, :]
 

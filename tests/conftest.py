@@ -1,0 +1,38 @@
+"""How every test runs: strict numerics, checked annotations, no surprises from the machine.
+
+Set before physkit is imported anywhere:
+
+- double precision on (tests in single precision ask for it by dtype), rank promotion and implicit
+  dtype promotion are errors;
+- jaxtyping annotations of the whole package are checked by beartype at every call. That costs
+  time; `PHYSKIT_TYPECHECK=0` switches it off.
+"""
+
+import os
+
+os.environ.setdefault("MPLBACKEND", "Agg")
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+jax.config.update("jax_enable_x64", True)
+jax.config.update("jax_numpy_rank_promotion", "raise")
+jax.config.update("jax_numpy_dtype_promotion", "strict")
+
+if os.environ.get("PHYSKIT_TYPECHECK", "1") != "0":
+    from jaxtyping import install_import_hook
+
+    install_import_hook("physkit", "beartype.beartype")
+
+
+@pytest.fixture(params=[jnp.float32, jnp.float64], ids=["float32", "float64"])
+def dtype(request):
+    """Both precisions, one after the other."""
+    return jnp.dtype(request.param)
+
+
+@pytest.fixture
+def key():
+    """A fixed random key, so that a failure repeats."""
+    return jax.random.key(0)
