@@ -40,6 +40,7 @@ from ._health import (
     all_finite as all_finite,
     judge as judge,
 )
+from ._linear import linear_call as linear_call
 from ._module import (
     Module as Module,
     as_parameter as as_parameter,

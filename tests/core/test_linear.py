@@ -1,0 +1,115 @@
+"""A hand-written transpose behaves as the derivative that JAX would have found, everywhere."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from physkit.core import linear_call
+
+N = 7
+
+
+def _forward(residuals, x):
+    """Σ over a symmetric list of w·(xᵢ − xⱼ): its own transpose."""
+    weight, index = residuals["weight"], residuals["index"]
+    pair = jnp.sin(weight[:, None] + weight[index])
+    return {"y": jnp.sum(pair * (x["x"][:, None] - x["x"][index]), axis=1)}
+
+
+def _transpose(residuals, y):
+    return {"x": _forward(residuals, {"x": y["y"]})["y"]}
+
+
+@pytest.fixture
+def case():
+    ring = np.arange(N)
+    index = jnp.asarray(np.stack([(ring + 1) % N, (ring - 1) % N], axis=1))
+    keys = jax.random.split(jax.random.key(0), 3)
+    x, w, c = (jax.random.normal(k, (N,)) for k in keys)
+
+    def own(x, w):
+        out = linear_call(_forward, _transpose, {"weight": w, "index": index}, {"x": x})
+        return out["y"]
+
+    def plain(x, w):
+        return _forward({"weight": w, "index": index}, {"x": x})["y"]
+
+    return own, plain, x, w, c
+
+
+USES = {
+    "value": lambda f, x, w, c: f(x, w),
+    "jit": lambda f, x, w, c: jax.jit(f)(x, w),
+    "jvp": lambda f, x, w, c: jax.jvp(f, (x, w), (c, x)),
+    "jvp in x": lambda f, x, w, c: jax.jvp(lambda x: f(x, w), (x,), (c,)),
+    "vjp": lambda f, x, w, c: jax.vjp(f, x, w)[1](c),
+    "vmap": lambda f, x, w, c: jax.vmap(f, (0, None))(jnp.stack([x, c]), w),
+    "vmap of residuals": lambda f, x, w, c: jax.vmap(f, (None, 1), 1)(x, jnp.stack([w, c], 1)),
+    "jacobians": lambda f, x, w, c: (jax.jacfwd(f, (0, 1))(x, w), jax.jacrev(f, (0, 1))(x, w)),
+    "vmap of grad": lambda f, x, w, c: jax.vmap(jax.grad(lambda x: jnp.sum(f(x, w) ** 2)))(
+        jnp.stack([x, c])
+    ),
+    "grad of vmap": lambda f, x, w, c: jax.grad(
+        lambda X: jnp.sum(jax.vmap(lambda x: f(x, w))(X) ** 3)
+    )(jnp.stack([x, c])),
+    "forward over reverse": lambda f, x, w, c: jax.jvp(
+        jax.grad(lambda w: jnp.sum(f(x, w) * c)), (w,), (x,)
+    ),
+    "reverse over reverse": lambda f, x, w, c: jax.grad(
+        lambda x: jnp.sum(c * jax.grad(lambda w: jnp.sum(f(x, w) ** 2))(w))
+    )(x),
+    "checkpointed scan": lambda f, x, w, c: jax.jit(
+        jax.grad(
+            lambda x: jnp.sum(
+                jax.lax.scan(
+                    jax.checkpoint(lambda y, _: (y + 0.1 * f(y, w), None)), x, None, length=4
+                )[0]
+                ** 2
+            )
+        )
+    )(x),
+}
+
+
+@pytest.mark.parametrize("use", USES)
+def test_agrees_with_plain_differentiation(case, use):
+    own, plain, x, w, c = case
+    for a, b in zip(
+        jax.tree.leaves(USES[use](own, x, w, c)), jax.tree.leaves(USES[use](plain, x, w, c))
+    ):
+        np.testing.assert_allclose(a, b, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "gradient",
+    [
+        lambda f, X, w: jax.grad(lambda X: jnp.sum(jax.vmap(lambda x: f(x, w))(X) ** 2))(X),
+        lambda f, X, w: jax.vmap(jax.grad(lambda x: jnp.sum(f(x, w) ** 2)))(X),
+    ],
+    ids=["grad of vmap", "vmap of grad"],
+)
+def test_batched_gradients_use_the_given_transpose(case, gradient):
+    own, plain, x, w, c = case
+    batch = jnp.stack([x, c])
+
+    def compiled(f):
+        return jax.jit(lambda X: gradient(f, X, w)).lower(batch).compile().as_text()
+
+    assert "scatter" not in compiled(own)
+    assert "scatter" in jax.jit(lambda X: gradient(plain, X, w)).lower(batch).as_text()
+
+
+def test_a_wrong_transpose_is_noticed(case):
+    *_, x, w, c = case
+
+    def wrong(residuals, y):
+        return {"other": y["y"]}
+
+    def f(x):
+        return linear_call(
+            _forward, wrong, {"weight": w, "index": jnp.zeros((N, 2), int)}, {"x": x}
+        )["y"]
+
+    with pytest.raises(TypeError, match="disagree"):
+        jax.vjp(f, x)[1](c)
