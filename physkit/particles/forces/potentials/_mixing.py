@@ -1,0 +1,51 @@
+"""Mixing rules: tables for pairs of species from values per species."""
+
+from typing import Any
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from physkit.core import ShapeError, as_parameter, safe_sqrt
+
+
+def lorentz_berthelot(sigma: Any, epsilon: Any) -> dict[str, Float[Array, "s s"]]:
+    """Lorentz–Berthelot rule: arithmetic mean of diameters, geometric mean of energies.
+
+        σᵢⱼ = (σᵢ + σⱼ)/2,   εᵢⱼ = √(εᵢ εⱼ)
+
+    **Arguments:** `sigma`, `epsilon`: one value per species, `[s]`.
+
+    **Returns:** tables by argument name: `LennardJones(**lorentz_berthelot(sigma, epsilon))`.
+
+    **Reference:** Allen & Tildesley, Computer Simulation of Liquids, 2nd ed., eq. 1.36.
+    """
+    sigma, epsilon = _per_species(sigma, epsilon)
+    return {"sigma": (sigma[:, None] + sigma[None, :]) / 2, "epsilon": _geometric(epsilon)}
+
+
+def geometric(sigma: Any, epsilon: Any) -> dict[str, Float[Array, "s s"]]:
+    """Geometric means of diameters and of energies (the OPLS rule).
+
+        σᵢⱼ = √(σᵢ σⱼ),   εᵢⱼ = √(εᵢ εⱼ)
+
+    **Arguments** and what it returns: as `lorentz_berthelot`.
+
+    **Reference:** Jorgensen, Maxwell & Tirado-Rives, J. Am. Chem. Soc. 118, 11225 (1996).
+    """
+    sigma, epsilon = _per_species(sigma, epsilon)
+    return {"sigma": _geometric(sigma), "epsilon": _geometric(epsilon)}
+
+
+def _geometric(x: Float[Array, " s"]) -> Float[Array, "s s"]:
+    # The product of the roots would round εᵢᵢ; a zero must not give an infinite derivative.
+    return safe_sqrt(x[:, None] * x[None, :])
+
+
+def _per_species(sigma: Any, epsilon: Any) -> tuple[Array, Array]:
+    sigma, epsilon = as_parameter(sigma), as_parameter(epsilon)
+    if sigma.ndim != 1 or sigma.shape != epsilon.shape:
+        raise ShapeError(
+            "a mixing rule needs one sigma and one epsilon per species; got shapes "
+            f"{sigma.shape} and {epsilon.shape}"
+        )
+    return jnp.asarray(sigma), jnp.asarray(epsilon)
