@@ -1,0 +1,208 @@
+"""Sums over pairs, with a derivative rule that never scatters."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float
+
+from physkit.core import linear_call
+
+from ..neighbours import AbstractPairs, EveryPair
+
+
+def pair_sum(
+    kernel: Callable, particles: Any, shared: Any, pairs: AbstractPairs, parity: int | None
+) -> Any:
+    """For every particle i the sum over its partners j,
+
+        outᵢ = Σⱼ kernel(zᵢ, zⱼ, θ)
+
+    What it costs in memory is one block of pairs, for the value and for every derivative. The
+    derivative is a sum of the same kind, read instead of scattered:
+
+        z̄ᵢ = Σⱼ (∂kernel(zᵢ, zⱼ)/∂zᵢ)ᵀ (F̄ᵢ + parity·F̄ⱼ)
+
+    **Arguments:**
+
+    - `kernel(own, other, shared, present) → terms`: gets `particles` for i and for j, `[c 1 …]` and
+      `[c k …]`, and returns a pytree of terms `[c k …]`. It must be a hashable function that closes
+      over no array, return 0 where `present` is False, and not let a NaN arise there.
+    - `particles`: pytree of `[n …]` arrays of any dtype: position components, charge, species.
+    - `shared`: pytree of what all pairs depend on: the potential, the space.
+    - `pairs`: a neighbour list's `pairs`, or `EveryPair()`.
+    - `parity`: −1 for a kernel that changes its sign when i and j are exchanged (a force), +1 for
+      one that does not (an energy), None for neither, at twice the cost of reverse derivatives.
+
+    **Returns:** the pytree of terms, summed, `[n …]`; differentiable in `particles` and `shared`.
+    """
+    return _sum(kernel, parity, particles, shared, pairs, None)[0]
+
+
+def direct_sum(kernel: Callable, particles: Any, shared: Any, parity: int | None) -> Any:
+    """`pair_sum` over all pairs i ≠ j."""
+    return pair_sum(kernel, particles, shared, EveryPair(), parity)
+
+
+def exact_pair_sum(
+    kernel: Callable,
+    particles: Any,
+    shared: Any,
+    pairs: AbstractPairs,
+    parity: int | None,
+    quantum: Float[Array, ""],
+) -> tuple[Any, Bool[Array, ""]]:
+    """`pair_sum` that depends on no order: every term is rounded to a multiple of `quantum`, a power
+    of two, and integers are added. The derivative is that of the sum without rounding.
+
+    **Returns:** the sums, NaN where the integers (int32 beside float32, int64 beside float64) could
+    not hold them, and whether they all could.
+    """
+    out, extent = _sum(kernel, parity, particles, shared, pairs, quantum)
+    # Half the range: the extent itself is a rounded sum. A NaN term fails this test, too.
+    held = jax.lax.stop_gradient(extent) < 2.0 ** (jnp.iinfo(_integer(extent.dtype)).bits - 2)
+
+    def kept(x: Array) -> Array:
+        return jnp.where(held.reshape(held.shape + (1,) * (x.ndim - 1)), x, jnp.nan)
+
+    return jax.tree.map(kept, out), jnp.all(held)
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(0, 1))
+def _sum(kernel, parity, particles, shared, pairs, quantum):
+    """The sums, and the largest sum of |term|/quantum over components (None without quantum)."""
+    del parity
+
+    def body(own, other, present):
+        terms = kernel(own, other, shared, present)
+        if quantum is None:
+            return (jax.tree.map(lambda t: jnp.sum(t, axis=1), terms), None), None
+        counts = jax.tree.map(lambda t: jnp.round(t / quantum), terms)
+        leaves = jax.tree.leaves(counts)
+        sizes = [jnp.abs(c).reshape(*c.shape[:2], -1).max(axis=2) for c in leaves]
+        extent = jnp.sum(jax.tree.reduce(jnp.maximum, sizes), axis=1)
+        return (jax.tree.map(_integer_sum, counts), extent), None
+
+    (out, extent), _ = pairs.visit(body, particles)
+    if quantum is not None:
+        out = jax.tree.map(lambda x: x.astype(extent.dtype) * quantum, out)
+    return out, extent
+
+
+def _integer(dtype):
+    return jnp.int32 if jnp.dtype(dtype).itemsize == 4 else jnp.int64
+
+
+def _integer_sum(counts: Float[Array, "c k ..."]):
+    kind = _integer(counts.dtype)
+    return jnp.sum(counts.astype(kind), axis=1, dtype=kind)
+
+
+@partial(_sum.defjvp, symbolic_zeros=True)
+def _(kernel, parity, primals, tangents):
+    particles, shared, pairs, _ = primals
+    out, extent = _sum(kernel, parity, *primals)
+    particles_dot, shared_dot = (_moving(t) for t in tangents[:2])
+    still = jax.tree.map(jnp.zeros_like, extent)
+    if not jax.tree.leaves((particles_dot, shared_dot)):
+        return (out, extent), (jax.tree.map(jnp.zeros_like, out), still)
+    residuals = _split(particles, particles_dot), _split(shared, shared_dot), pairs
+    linear = (particles_dot, shared_dot)
+    rule = _Tangent(kernel, parity), _Cotangent(kernel, parity)
+    return (out, extent), (linear_call(*rule, residuals, linear), still)
+
+
+def _moving(tangents: Any) -> Any:
+    """Tangents with None for those that are zero by structure."""
+
+    def keep(t):
+        is_zero = isinstance(t, jax.custom_derivatives.SymbolicZero)
+        return None if is_zero or t.dtype == jax.dtypes.float0 else t
+
+    return jax.tree.map(keep, tangents, is_leaf=lambda t: hasattr(t, "dtype"))
+
+
+def _split(tree: Any, dots: Any) -> tuple[Any, Any]:
+    """The leaves that have a tangent, and the others."""
+    chosen = jax.tree.map(lambda d: d is not None, dots, is_leaf=lambda d: d is None)
+    return eqx.partition(tree, chosen)
+
+
+@dataclass(frozen=True)
+class _Directional:
+    """The derivative of a kernel along tangents of its arguments: itself a kernel of that parity."""
+
+    kernel: Callable
+
+    def __call__(self, own, other, shared, present):
+        (own_on, own_off), own_dot = own
+        (other_on, other_off), other_dot = other
+        (shared_on, shared_off), shared_dot = shared
+
+        def value(a, b, c):
+            a, b = eqx.combine(a, own_off), eqx.combine(b, other_off)
+            return self.kernel(a, b, eqx.combine(c, shared_off), present)
+
+        return jax.jvp(value, (own_on, other_on, shared_on), (own_dot, other_dot, shared_dot))[1]
+
+
+@dataclass(frozen=True)
+class _Tangent:
+    """A: tangents of particles and shared → tangent of the sum."""
+
+    kernel: Callable
+    parity: int | None
+
+    def __call__(self, residuals, linear):
+        particles, shared, pairs = residuals
+        particles_dot, shared_dot = linear
+        kernel, own = _Directional(self.kernel), (particles, particles_dot)
+        # Through `_sum` again, so that derivatives of this derivative do not scatter either.
+        return _sum(kernel, self.parity, own, (shared, shared_dot), pairs, None)[0]
+
+
+@dataclass(frozen=True)
+class _Cotangent:
+    """Aᵀ: cotangent of the sum → cotangents of particles and shared."""
+
+    kernel: Callable
+    parity: int | None
+
+    def __call__(self, residuals, bar):
+        particles, (shared_on, shared_off), pairs = residuals
+
+        def body(own, other, present):
+            (own_on, own_off), own_bar = own
+            (other_on, other_off), other_bar = other
+            partner = eqx.combine(other_on, other_off)
+
+            def value(a, c):
+                a, c = eqx.combine(a, own_off), eqx.combine(c, shared_off)
+                return self.kernel(a, partner, c, present)
+
+            def mirrored(a):
+                a, c = eqx.combine(a, own_off), eqx.combine(shared_on, shared_off)
+                return self.kernel(partner, a, c, present)
+
+            terms, pull = jax.vjp(value, own_on, shared_on)
+            if self.parity is None:
+                _, pull_mirrored = jax.vjp(mirrored, own_on)
+                rows, totals = pull(_like(terms, own_bar))
+                (more,) = pull_mirrored(_like(terms, other_bar))
+                rows = jax.tree.map(jnp.add, rows, more)
+            else:
+                both = jax.tree.map(lambda a, b: a + self.parity * b, own_bar, other_bar)
+                rows, totals = pull(_like(terms, both))
+                # Every pair is seen from both its ends.
+                totals = jax.tree.map(lambda t: t / 2, totals)
+            return jax.tree.map(lambda r: r[:, 0], rows), totals
+
+        return pairs.visit(body, (particles, bar))
+
+
+def _like(terms: Any, bar: Any) -> Any:
+    return jax.tree.map(lambda t, b: jnp.broadcast_to(b, t.shape), terms, bar)
