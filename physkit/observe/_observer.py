@@ -66,10 +66,10 @@ class Every(AbstractObserver):
     outputs: dict[str, AbstractQuantity]
 
     def __init__(self, interval: int, **outputs: Any):
-        self.interval = _whole(interval)
+        self.interval = whole_interval(interval)
         if not outputs:
             raise ObserverError("Every(n, …) needs something to record, e.g. energy=TotalEnergy()")
-        self.outputs = {name: _quantity(name, q) for name, q in outputs.items()}
+        self.outputs = {name: as_quantity(name, q) for name, q in outputs.items()}
 
     def __call__(self, snapshot: Snapshot, memory: None) -> tuple[Frame, None]:
         return {name: quantity(snapshot) for name, quantity in self.outputs.items()}, memory
@@ -98,20 +98,20 @@ class Guard(AbstractObserver):
     holds: AbstractQuantity
 
     def __init__(self, interval: int | None, holds: Any):
-        self.interval = None if interval is None else _whole(interval)
-        self.holds = _quantity("guard", holds)
+        self.interval = None if interval is None else whole_interval(interval)
+        self.holds = as_quantity("guard", holds)
 
     def __call__(self, snapshot: Snapshot, memory: None) -> tuple[Frame, None]:
         return {"guard": self.holds(snapshot)}, memory
 
 
-def _whole(interval: Any) -> int:
+def whole_interval(interval: Any) -> int:
     if isinstance(interval, bool) or not isinstance(interval, int) or interval < 1:
         raise ObserverError(f"an observer's interval counts steps: 1, 2, …; got {interval!r}")
     return interval
 
 
-def _quantity(name: str, value: Any) -> AbstractQuantity:
+def as_quantity(name: str, value: Any) -> AbstractQuantity:
     if isinstance(value, AbstractQuantity):
         return value
     if isinstance(value, type) or not callable(value):

@@ -1,0 +1,127 @@
+"""Energies and temperature, read from the running forces with their current caches."""
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from physkit.core import static
+from physkit.particles import Particles
+
+from ._observer import AbstractQuantity
+from ._select import components, forces
+from ._snapshot import Snapshot
+
+
+class PotentialEnergy(AbstractQuantity):
+    """Sum of the energies of all running forces, U.
+
+    **Arguments:**
+
+    - `of`: count only forces on this component; all of them if left out.
+
+    **Returns:** a scalar, energy.
+
+    **Errors:** `NoEnergyError` when a force defines none.
+    """
+
+    of: str | None = static(default=None)
+
+    def __call__(self, snapshot: Snapshot) -> Float[Array, ""]:
+        zero = jnp.zeros((), components(snapshot, self.of)[0].position.dtype)
+        energies = (
+            term.energy(snapshot.clock, snapshot.state, cache)
+            for term, cache in forces(snapshot, self.of)
+        )
+        return sum(energies, zero)
+
+
+class KineticEnergy(AbstractQuantity):
+    """Kinetic energy of the particles that move.
+
+        K = ½ Σᵢ mᵢ vᵢ²
+
+    **Arguments:**
+
+    - `of`: one component; all particle components if left out.
+
+    **Returns:** a scalar, energy.
+    """
+
+    of: str | None = static(default=None)
+
+    def __call__(self, snapshot: Snapshot) -> Float[Array, ""]:
+        parts = [kinetic_energy(p) for p in components(snapshot, self.of)]
+        return sum(parts[1:], parts[0])
+
+
+class TotalEnergy(AbstractQuantity):
+    """Potential plus kinetic energy, E = U + K; constant without thermostats and driving.
+
+    With velocity Verlet its error oscillates with an amplitude of order dt² and does not grow.
+
+    **Arguments:**
+
+    - `of`: one component and the forces on it; everything if left out.
+
+    **Returns:** a scalar, energy.
+
+    **Errors:** `NoEnergyError` when a force defines none.
+    """
+
+    of: str | None = static(default=None)
+
+    def __call__(self, snapshot: Snapshot) -> Float[Array, ""]:
+        return PotentialEnergy(self.of)(snapshot) + KineticEnergy(self.of)(snapshot)
+
+
+class Temperature(AbstractQuantity):
+    """Instantaneous temperature as an energy.
+
+        k_B T = 2 K / N_f
+
+    N_f counts d degrees of freedom per moving particle, less d where the running integrator
+    conserves total momentum.
+
+    **Arguments:**
+
+    - `of`: one component; all particle components if left out. A single component of several
+      bears its share of the d degrees that conservation of momentum takes from all together.
+
+    **Returns:** a scalar, k_B T, energy.
+
+    **Notes:** K includes a drift of the centre of mass: remove it first, if there is one.
+    """
+
+    of: str | None = static(default=None)
+
+    def __call__(self, snapshot: Snapshot) -> Float[Array, ""]:
+        kinetic = KineticEnergy(self.of)(snapshot)
+        return 2 * kinetic / _degrees(snapshot, self.of).astype(kinetic.dtype)
+
+
+def kinetic_energy(particles: Particles) -> Float[Array, ""]:
+    """½ Σ m v² over all devices; frozen particles have none, whatever their velocity says."""
+    return 0.5 * jnp.trace(momentum_flux(particles))
+
+
+def momentum_flux(particles: Particles) -> Float[Array, "d d"]:
+    """Σ m v ⊗ v over the particles that move."""
+    velocity = particles.velocity
+    if particles.frozen is not None:
+        velocity = jnp.where(particles.frozen[:, None], 0, velocity)
+    return particles.space.sum((particles.mass[:, None] * velocity).T @ velocity)
+
+
+def _degrees(snapshot: Snapshot, of: str | None) -> Array:
+    """N_f of the component `of`, or of all."""
+    from physkit.particles import degrees_of_freedom
+
+    everything = components(snapshot, None)
+    free = [jnp.asarray(degrees_of_freedom(p, False), float) for p in everything]
+    total = sum(free[1:], free[0])
+    if snapshot.integrator.conserves_momentum:
+        kept = jnp.asarray(degrees_of_freedom(everything[0], True), float)
+        total = total - (free[0] - kept)
+    if of is None:
+        return total
+    mine = jnp.asarray(degrees_of_freedom(components(snapshot, of)[0], False), float)
+    return mine * total / sum(free[1:], free[0])

@@ -1,0 +1,47 @@
+"""Positions and velocities, as frames of a trajectory."""
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from physkit.core import static
+
+from ._observer import AbstractQuantity
+from ._select import component
+from ._snapshot import Snapshot
+
+
+class Positions(AbstractQuantity):
+    """Positions, sorted by particle id.
+
+    **Arguments:**
+
+    - `of`: which component, where there are several.
+    - `unwrapped`: as if never folded back into the cell.
+
+    **Returns:** `[n d]`, length.
+    """
+
+    of: str | None = static(default=None)
+    unwrapped: bool = static(default=False)
+
+    def __call__(self, snapshot: Snapshot) -> Float[Array, "n d"]:
+        particles = component(snapshot, self.of)
+        path = particles.unwrapped if self.unwrapped else particles.position
+        return path[jnp.argsort(particles.id)]
+
+
+class Velocities(AbstractQuantity):
+    """Velocities, sorted by particle id.
+
+    **Arguments:**
+
+    - `of`: which component, where there are several.
+
+    **Returns:** `[n d]`, length / time.
+    """
+
+    of: str | None = static(default=None)
+
+    def __call__(self, snapshot: Snapshot) -> Float[Array, "n d"]:
+        particles = component(snapshot, self.of)
+        return particles.velocity[jnp.argsort(particles.id)]
