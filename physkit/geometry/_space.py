@@ -56,9 +56,9 @@ class AbstractSpace(Module):
         """Whether the extent is not positive."""
 
     def displacement(
-        self, a: Float[Array, "*n d"], b: Float[Array, "*n d"]
-    ) -> Float[Array, "*n d"]:
-        """a − b by the shortest way."""
+        self, a: Float[Array, "*#n d"], b: Float[Array, "*#n d"]
+    ) -> Float[Array, "..."]:
+        """a − b by the shortest way; shapes broadcast."""
         difference = a - b
         parts = tuple(difference[..., k] for k in range(difference.shape[-1]))
         return jnp.stack(self.nearest(parts), axis=-1)

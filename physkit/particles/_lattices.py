@@ -1,0 +1,153 @@
+"""Crystal lattices that fill a periodic cell: positions, and the space they fill."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from physkit.core import ParameterError, ShapeError, as_parameter, concrete
+from physkit.geometry import Box
+
+# Conventional cells, rectangular: (basis in fractions of the edges, edges in units of `spacing`).
+_CHAIN = ([[0.0]], [1.0])
+_SQUARE = ([[0, 0]], [1, 1])
+_TRIANGULAR = ([[0, 0], [0.5, 0.5]], [1, np.sqrt(3)])
+_SIMPLE = ([[0, 0, 0]], [1, 1, 1])
+_BODY = ([[0, 0, 0], [0.5, 0.5, 0.5]], [1, 1, 1])
+_FACE = ([[0, 0, 0], [0, 0.5, 0.5], [0.5, 0, 0.5], [0.5, 0.5, 0]], [1, 1, 1])
+_DIAMOND = (_FACE[0] + [[x + 0.25 for x in site] for site in _FACE[0]], [1, 1, 1])
+_HEXAGONAL = (
+    [[0, 0, 0], [0.5, 0.5, 0], [0.5, 5 / 6, 0.5], [0, 1 / 3, 0.5]],
+    [1, np.sqrt(3), np.sqrt(8 / 3)],
+)
+
+Lattice = tuple[Float[Array, "n d"], Box]
+
+
+def chain(cells: int | Sequence[int], spacing: Any = None, *, density: Any = None) -> Lattice:
+    """Equally spaced sites on a line, one per cell. Arguments as `simple_cubic`, density per length."""
+    return _fill(_CHAIN, cells, spacing, density)
+
+
+def square(cells: int | Sequence[int], spacing: Any = None, *, density: Any = None) -> Lattice:
+    """Square lattice in the plane, one site per cell. Arguments as `simple_cubic`, density per area."""
+    return _fill(_SQUARE, cells, spacing, density)
+
+
+def triangular(cells: int | Sequence[int], spacing: Any = None, *, density: Any = None) -> Lattice:
+    """Triangular (hexagonal) lattice in the plane: the densest packing of discs.
+
+    Two sites per rectangular cell of edges `spacing` and √3 `spacing`; `spacing` is the distance
+    of the 6 nearest neighbours. Arguments as `simple_cubic`, density per area.
+    """
+    return _fill(_TRIANGULAR, cells, spacing, density)
+
+
+def simple_cubic(
+    cells: int | Sequence[int], spacing: Any = None, *, density: Any = None
+) -> Lattice:
+    """Simple cubic lattice, one site per cell; 6 nearest neighbours at `spacing`.
+
+        position, box = pk.lattice.simple_cubic(cells=(6, 6, 6), density=0.8)
+
+    **Arguments:**
+
+    - `cells`: number of cells along each axis, `(nx, ny, nz)`, or one number for all.
+    - `spacing`: edge of the cell, length; or instead
+    - `density`: sites per volume.
+
+    **Returns:** positions `[n 3]` with the first site at the origin, and the periodic `Box` that
+    they fill. Both are differentiable in `spacing` or `density`.
+
+    **Errors:** `ShapeError` for cells that are not positive whole numbers, `ParameterError` unless
+    exactly one of `spacing` and `density` is given, and is positive.
+    """
+    return _fill(_SIMPLE, cells, spacing, density)
+
+
+def body_centred_cubic(
+    cells: int | Sequence[int], spacing: Any = None, *, density: Any = None
+) -> Lattice:
+    """Body-centred cubic lattice (iron, sodium), two sites per cell; 8 neighbours at √3/2 `spacing`.
+
+    Arguments as `simple_cubic`.
+    """
+    return _fill(_BODY, cells, spacing, density)
+
+
+def face_centred_cubic(
+    cells: int | Sequence[int], spacing: Any = None, *, density: Any = None
+) -> Lattice:
+    """Face-centred cubic lattice (argon, copper), four sites per cell; 12 neighbours at `spacing`/√2.
+
+        position, box = pk.lattice.face_centred_cubic(cells=(6, 6, 6), density=0.8442)
+
+    Arguments as `simple_cubic`.
+    """
+    return _fill(_FACE, cells, spacing, density)
+
+
+def diamond(cells: int | Sequence[int], spacing: Any = None, *, density: Any = None) -> Lattice:
+    """Diamond lattice (silicon, spacing 5.431 Å), eight sites per cell; 4 neighbours at √3/4 `spacing`.
+
+    Arguments as `simple_cubic`.
+    """
+    return _fill(_DIAMOND, cells, spacing, density)
+
+
+def hexagonal(
+    cells: int | Sequence[int], spacing: Any = None, *, density: Any = None, ratio: Any = None
+) -> Lattice:
+    """Hexagonal close packing (magnesium, zinc), four sites per rectangular cell.
+
+    Cell edges a, √3 a and c; 12 neighbours at a where c/a is ideal.
+
+    **Arguments:** as `simple_cubic`, with `spacing` the edge a, and
+
+    - `ratio`: c/a; the ideal √(8/3) if left out. Zinc has 1.856, magnesium 1.624.
+    """
+    basis, edges = _HEXAGONAL
+    if ratio is not None:
+        _check_positive(ratio, "ratio")
+        edges = [edges[0], edges[1], as_parameter(ratio)]
+    return _fill((basis, edges), cells, spacing, density)
+
+
+def _fill(cell: tuple[Any, Any], cells: int | Sequence[int], spacing: Any, density: Any) -> Lattice:
+    """Repeat a rectangular cell and scale it to `spacing` or `density`."""
+    basis, edges = np.asarray(cell[0], float), cell[1]
+    d = basis.shape[1]
+    counts = _counts(cells, d)
+    if (spacing is None) == (density is None):
+        raise ParameterError("give either spacing=… or density=…, and not both")
+    edges = jnp.stack([as_parameter(edge) for edge in edges])
+    if spacing is None:
+        _check_positive(density, "density")
+        density = as_parameter(density)
+        spacing = (len(basis) / (density * jnp.prod(edges).astype(density.dtype))) ** (1 / d)
+    else:
+        _check_positive(spacing, "spacing")
+        spacing = as_parameter(spacing)
+    edges = spacing * edges.astype(spacing.dtype)
+    corners = np.stack(np.meshgrid(*map(np.arange, counts), indexing="ij"), axis=-1)
+    sites = (corners.reshape(-1, 1, d) + basis).reshape(-1, d)
+    lengths = jnp.asarray(counts, spacing.dtype) * edges
+    return jnp.asarray(sites, spacing.dtype) * edges[None, :], Box(lengths)
+
+
+def _counts(cells: Any, d: int) -> tuple[int, ...]:
+    counts = (cells,) * d if isinstance(cells, int | np.integer) else tuple(cells)
+    whole = all(isinstance(n, int | np.integer) and n > 0 for n in counts)
+    if len(counts) != d or not whole:
+        raise ShapeError(
+            f"cells must be {d} positive whole numbers, or one for all axes; got {cells!r}"
+        )
+    return tuple(map(int, counts))
+
+
+def _check_positive(value: Any, name: str) -> None:
+    number = concrete(value)
+    if number is not None and not (number.ndim == 0 and number > 0):
+        raise ParameterError(f"{name} must be one positive number; got {value!r}")

@@ -1,0 +1,142 @@
+"""Degrees of freedom, kinetic energy, momenta and Maxwell–Boltzmann velocities."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from physkit.core import ParameterError, ShapeError
+from physkit.geometry import Box
+from physkit.particles import (
+    Particles,
+    angular_momentum,
+    center_of_mass,
+    degrees_of_freedom,
+    kinetic_energy,
+    maxwell_boltzmann,
+    temperature,
+    total_momentum,
+    without_drift,
+)
+
+FROZEN = jnp.array([False, True, False, False, True])
+
+
+def some(n=5, d=3, frozen=None, dtype=float, **more):
+    random = np.random.default_rng(3)
+    return Particles(
+        jnp.asarray(random.normal(size=(n, d)), dtype),
+        random.normal(size=(n, d)),
+        1 + random.random(n),
+        frozen=frozen,
+        **more,
+    )
+
+
+@pytest.mark.parametrize(
+    ("d", "frozen", "conserved", "expected"),
+    [
+        (3, None, True, 12),
+        (3, None, False, 15),
+        (2, None, True, 8),
+        (1, None, True, 4),
+        (3, FROZEN, False, 9),
+        (3, FROZEN, True, 9),  # frozen particles take up momentum
+        (3, jnp.zeros(5, bool), True, 12),
+    ],
+)
+def test_degrees_of_freedom(d, frozen, conserved, expected):
+    p = some(d=d, frozen=frozen)
+    assert float(degrees_of_freedom(p, conserved)) == expected
+    assert degrees_of_freedom(p, conserved).dtype == p.position.dtype
+
+
+def test_sums_over_particles():
+    p = some(frozen=FROZEN)
+    keep = ~np.asarray(FROZEN)
+    m, v, x = (np.asarray(a) for a in (p.mass, p.velocity, p.position))
+    np.testing.assert_allclose(kinetic_energy(p), 0.5 * np.sum(m[keep, None] * v[keep] ** 2))
+    np.testing.assert_allclose(total_momentum(p), (m[:, None] * v)[keep].sum(axis=0))
+    spin = np.cross(x, m[:, None] * v)[keep].sum(axis=0)
+    np.testing.assert_allclose(angular_momentum(p), spin)
+    shifted = np.cross(x - [1, 2, 3], m[:, None] * v)[keep].sum(axis=0)
+    np.testing.assert_allclose(angular_momentum(p, [1, 2, 3]), shifted)
+    np.testing.assert_allclose(center_of_mass(p), m @ x / m.sum())
+    np.testing.assert_allclose(temperature(p), 2 * kinetic_energy(p) / 9)
+
+
+def test_angular_momentum_in_the_plane():
+    p = Particles([[2.0, 0.0]], [[0.0, 3.0]], 0.5)
+    np.testing.assert_allclose(angular_momentum(p), 3.0)
+    with pytest.raises(ShapeError, match="one dimension"):
+        angular_momentum(some(d=1))
+
+
+def test_center_of_mass_follows_unwrapped_paths():
+    p = Particles([[0.9], [0.5]], [[1.0], [0.0]], space=Box([1.0])).drift(jnp.asarray(0.3))
+    np.testing.assert_allclose(center_of_mass(p), [0.85])
+
+
+@pytest.mark.parametrize("d", [1, 2, 3])
+@pytest.mark.parametrize("frozen", [False, True])
+def test_exact_temperature_and_no_momentum(key, d, frozen, dtype):
+    mask = jnp.arange(60) % 3 == 0 if frozen else None
+    p = maxwell_boltzmann(key, some(60, d, mask, dtype), 1.44)
+    assert p.velocity.dtype == dtype
+    eps = float(jnp.finfo(dtype).eps)
+    np.testing.assert_allclose(temperature(p), 1.44, rtol=20 * eps)
+    np.testing.assert_allclose(total_momentum(p), 0, atol=200 * eps)
+    if frozen:
+        assert bool(jnp.all(p.velocity[mask] == 0))
+
+
+def test_distribution(key):
+    mass = jnp.where(jnp.arange(20000) % 2 == 0, 1.0, 4.0)
+    p = Particles(jnp.zeros((20000, 3)), mass=mass)
+    v = maxwell_boltzmann(key, p, 2.0, remove_momentum=False, exact=False).velocity
+    scaled = np.asarray(v * jnp.sqrt(mass / 2.0)[:, None]).ravel()
+    assert abs(scaled.mean()) < 4 / np.sqrt(scaled.size)
+    assert abs(scaled.var() - 1) < 4 * np.sqrt(2 / scaled.size)
+    assert abs((scaled**4).mean() - 3) < 4 * np.sqrt(96 / scaled.size)
+    for half in (scaled[0::6], scaled[3::6]):  # both masses
+        assert abs(half.var() - 1) < 4 * np.sqrt(2 / half.size)
+
+
+def test_drawn_by_id(key):
+    """Another order of the same particles gets the same velocities."""
+    order = jnp.array([3, 1, 4, 0, 2])
+    p = some()
+    q = Particles(p.position[order], mass=p.mass[order], id=order)
+    v = maxwell_boltzmann(key, p, 1.0).velocity
+    np.testing.assert_allclose(maxwell_boltzmann(key, q, 1.0).velocity, v[order], rtol=1e-12)
+
+
+def test_few_particles(key):
+    """One particle without momentum has no motion and no temperature; never NaN."""
+    alone = maxwell_boltzmann(key, some(1), 1.0)
+    np.testing.assert_array_equal(alone.velocity, 0)
+    assert float(temperature(alone)) == 0
+    assert float(kinetic_energy(maxwell_boltzmann(key, some(1), 1.0, remove_momentum=False))) > 0
+    every = maxwell_boltzmann(key, some(frozen=jnp.ones(5, bool)), 1.0)
+    np.testing.assert_array_equal(every.velocity, 0)
+
+
+def test_derivative_by_temperature(key):
+    energy = lambda t: kinetic_energy(maxwell_boltzmann(key, some(), t))
+    np.testing.assert_allclose(jax.grad(energy)(1.3), 6.0, rtol=1e-12)
+    assert float(jax.grad(lambda t: maxwell_boltzmann(key, some(), t).velocity[0, 0])(0.0)) == 0
+    batch = jax.vmap(energy)(jnp.array([0.5, 2.0]))
+    np.testing.assert_allclose(batch, [3.0, 12.0], rtol=1e-12)
+
+
+def test_without_drift_leaves_frozen_alone():
+    p = some(frozen=FROZEN)
+    q = without_drift(p)
+    np.testing.assert_allclose(total_momentum(q), 0, atol=1e-14)
+    np.testing.assert_array_equal(q.velocity[FROZEN], p.velocity[FROZEN])
+
+
+@pytest.mark.parametrize("bad", [-1.0, jnp.array([1.0, 2.0]), float("nan")])
+def test_bad_temperature(key, bad):
+    with pytest.raises(ParameterError, match="temperature"):
+        maxwell_boltzmann(key, some(), bad)
