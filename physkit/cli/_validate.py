@@ -1,0 +1,76 @@
+"""Recompute published numbers: one line a number, computed beside published.
+
+Files of reference data are looked for in the folder that PHYSKIT_REFERENCE_DATA names; cases that
+need them are skipped without it.
+"""
+
+import argparse
+
+from ._report import Report, Row, Stopwatch
+
+NEEDS_DOUBLE = True
+
+_WIDTHS = (7, 44, 15, 15, 10, 7, 0)
+_HEADER = ("", "case", f"{'computed':>15}", f"{'published':>15}", "tolerance", "seconds", "source")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Words and options behind `physkit validate`."""
+    parser.add_argument("names", nargs="*", metavar="name", help="cases; all if none")
+    parser.add_argument("--quick", action="store_true", help="leave out the slow cases")
+    parser.add_argument("--list", action="store_true", help="name the cases and stop")
+
+
+def run(given: argparse.Namespace, report: Report) -> int:
+    """Run cases and print their table line by line; 1 if a number is off."""
+    from physkit.testing.validation import cases
+
+    known = {case.name: case for case in cases()}
+    unknown = [name for name in given.names if name not in known]
+    if unknown:
+        report.problem(f"no case {unknown}; available: {list(known)}")
+        return 2
+    if given.list:
+        rows = [(c.name, "slow" if c.slow else "", c.source) for c in known.values()]
+        report.table(("case", "", "source"), rows)
+        return 0
+    chosen = [
+        case
+        for name, case in known.items()
+        if (not given.names or name in given.names) and not (given.quick and case.slow)
+    ]
+    return _run(chosen, report)
+
+
+def _run(chosen, report: Report) -> int:
+    from physkit.testing.validation import evaluate, missing_data
+
+    row = Row(_WIDTHS)
+    watch, off, skipped = Stopwatch(), 0, 0
+    report.result(row.line(_HEADER))
+    for case in chosen:
+        reason = missing_data(case)
+        if reason:
+            skipped += 1
+            report.result(row.line(("skipped", case.name, None, None, None, None, reason)))
+            continue
+        for found in evaluate(case):
+            off += not found.passed
+            report.result(
+                row.line(
+                    (
+                        "ok" if found.passed else "OFF",
+                        found.label,
+                        found.computed,
+                        found.published.value,
+                        found.published.allowed,
+                        round(found.seconds, 1),
+                        case.source if found.passed else f"{case.source} {found.note}".strip(),
+                    )
+                )
+            )
+    word = "all within tolerance" if not off else f"{off} OFF"
+    report.result(
+        f"\ncases: {len(chosen) - skipped} run, {skipped} skipped, {watch.seconds:.0f} s: {word}"
+    )
+    return 1 if off else 0

@@ -1,0 +1,11 @@
+"""Published numbers, computed again: one file a group of cases, run by tests and `physkit validate`."""
+
+from ._case import (
+    Case as Case,
+    Found as Found,
+    Published as Published,
+    evaluate as evaluate,
+    missing_data as missing_data,
+    reference_data as reference_data,
+)
+from ._cases import cases as cases

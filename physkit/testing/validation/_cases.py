@@ -1,0 +1,11 @@
+"""All cases, in the order in which they are shown."""
+
+from . import _orders
+from ._case import Case
+
+_GROUPS = (_orders,)
+
+
+def cases() -> tuple[Case, ...]:
+    """Every case that ships with physkit."""
+    return tuple(case for group in _GROUPS for case in group.CASES)

@@ -1,0 +1,243 @@
+"""The house rules as functions from source text to a list of complaints.
+
+`test_architecture.py` runs each over the package, where it must find nothing, and over a bad
+specimen, where it must find something.
+"""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+PACKAGE = Path(__file__).parent.parent / "physkit"
+
+# A folder imports only from folders before it.
+FLOORS = (
+    "core",
+    "parallel",
+    "geometry",
+    "particles",
+    "fields",
+    "coupling",
+    "integrators",
+    "observe",
+    "storage",
+    "simulate",
+    "fit",
+    "ensemble",
+    "systems",
+    "plot",
+    "testing",
+    "cli",
+)
+
+MOST_LINES = 400
+
+# Where open-ended keyword arguments are the interface itself, not plumbing.
+KEYWORDS_ALLOWED = {
+    ("physkit/core/_module.py", "*"): "passes field options on to equinox.field",
+    ("physkit/core/_linear.py", "_abstract"): "how JAX hands a primitive its static parameters",
+    ("physkit/core/_health.py", "check"): "context that the raised error carries",
+    ("physkit/core/_terms.py", "__call__"): "calls a wrapped network as it is",
+    ("physkit/observe/_observer.py", "__init__"): "names of what is recorded",
+    ("physkit/observe/_averages.py", "__init__"): "names of what is averaged",
+    ("physkit/simulate/_carry.py", "replace"): "names of the parts to replace, checked",
+    ("physkit/particles/_particles.py", "replace"): "names of the arrays to replace, checked",
+}
+
+PRIVATE_ROOTS = ("jax._src", "jax.interpreters", "jax.extend", "equinox.internal", "jaxlib")
+PRIVATE_ALLOWED = ("physkit/core/_linear.py",)
+
+ARRAY_MAKERS = ("jnp", "np", "numpy", "jax.numpy", "jax.random", "jax.device_put", "jr")
+# These return no array.
+NO_ARRAY = (
+    "deg2rad",
+    "dtype",
+    "iinfo",
+    "finfo",
+    "errstate",
+    "result_type",
+    "issubdtype",
+    "set_printoptions",
+)
+
+
+def files() -> Iterator[tuple[str, str]]:
+    """(path from the repository's root, text) of every file of the package."""
+    for path in sorted(PACKAGE.rglob("*.py")):
+        yield path.relative_to(PACKAGE.parent).as_posix(), path.read_text()
+
+
+def module_name(path: str) -> str:
+    """`physkit/core/_module.py` → `physkit.core._module`."""
+    return path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+
+
+def imports(path: str, text: str, *, at_import_only: bool = False) -> Iterator[tuple[int, str]]:
+    """(line, dotted module name) of every import; `from a import b` gives both a and a.b."""
+    package = module_name(path).split(".")
+    if not path.endswith("__init__.py"):
+        package = package[:-1]
+    tree = ast.parse(text)
+    for node in _run_at_import(tree) if at_import_only else ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield node.lineno, alias.name
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else []
+            base = [*base, *(node.module.split(".") if node.module else [])]
+            yield node.lineno, ".".join(base)
+            for alias in node.names:
+                yield node.lineno, ".".join([*base, alias.name])
+
+
+def _run_at_import(tree: ast.AST) -> Iterator[ast.AST]:
+    """Nodes that run when the module is imported: no function bodies, no `if TYPE_CHECKING`."""
+    for child in ast.iter_child_nodes(tree):
+        if isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test):
+            continue
+        if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            # The body runs later, but decorators and defaults run now.
+            defaults = [*child.args.defaults, *(d for d in child.args.kw_defaults if d)]
+            for part in [*getattr(child, "decorator_list", []), *defaults]:
+                yield part
+                yield from _run_at_import(part)
+            continue
+        yield child
+        yield from _run_at_import(child)
+
+
+def floor_breaches(path: str, text: str) -> list[str]:
+    """Imports from the same folder's upper neighbours, or of another folder's private files."""
+    own = path.split("/")[1:]
+    if len(own) < 2:
+        return []
+    found = []
+    for line, name in imports(path, text):
+        parts = name.split(".")
+        if parts[0] != "physkit" or len(parts) < 2 or parts[1] == own[0]:
+            continue
+        where = f"{path}:{line}: "
+        if parts[1] not in FLOORS:
+            if parts[1] != "__version__":
+                found.append(f"{where}{name}: no such floor")
+        elif FLOORS.index(parts[1]) > FLOORS.index(own[0]):
+            found.append(f"{where}{own[0]} imports {parts[1]}, which stands above it")
+        elif any(p.startswith("_") for p in parts[2:]):
+            found.append(f"{where}{name} is private to {parts[1]}: import its public name")
+    return found
+
+
+def cycles(sources: dict[str, str]) -> list[str]:
+    """Groups of modules that import one another while being imported."""
+    modules = {module_name(path): path for path in sources}
+    graph = {
+        name: {
+            target
+            for _, target in imports(path, sources[path], at_import_only=True)
+            if target in modules and target != name
+        }
+        for name, path in modules.items()
+    }
+    found, state = [], {}
+
+    def visit(name, trail):
+        state[name] = "open"
+        for target in sorted(graph[name]):
+            if state.get(target) == "open":
+                found.append(" → ".join([*trail[trail.index(target) :], target]))
+            elif target not in state:
+                visit(target, [*trail, target])
+        state[name] = "done"
+
+    for name in sorted(graph):
+        if name not in state:
+            visit(name, [name])
+    return found
+
+
+def length_breaches(path: str, text: str) -> list[str]:
+    """Files that are too long to read in one go."""
+    lines = text.count("\n")
+    return [f"{path}: {lines} lines, at most {MOST_LINES}"] if lines > MOST_LINES else []
+
+
+def banned(path: str, text: str) -> list[str]:
+    """Constructs that misbehave without a word, or that no part of the house needs."""
+    found = []
+    for node in ast.walk(ast.parse(text)):
+        where = f"{path}:{getattr(node, 'lineno', 0)}: "
+        if isinstance(node, ast.ImportFrom) and node.module == "__future__":
+            found.append(f"{where}from __future__ import … disables abstract fields")
+        elif isinstance(node, ast.Call):
+            called = ast.unparse(node.func)
+            if called in ("eval", "exec", "compile", "__import__", "breakpoint"):
+                found.append(f"{where}{called}()")
+            if called.endswith("config.update"):
+                found.append(f"{where}configuration belongs to the user")
+            if called.endswith(("debug.print", "debug.callback", "error_if", "nan_to_num")):
+                found.append(f"{where}{called} (faults travel as data and are never hidden)")
+            if any(k.arg == "allow_pickle" for k in node.keywords):
+                found.append(f"{where}files are not trusted")
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            name = getattr(node, "name", "lambda")
+            if node.args.kwarg and not {(path, name), (path, "*")} & KEYWORDS_ALLOWED.keys():
+                found.append(
+                    f"{where}{name}(**{node.args.kwarg.arg}) is not on the list of reasons"
+                )
+        elif isinstance(node, ast.ExceptHandler) and node.type is None:
+            found.append(f"{where}bare except")
+    for line, name in imports(path, text):
+        root = name.split(".")[0]
+        if root in ("pickle", "dill", "cloudpickle", "marshal", "shelve"):
+            found.append(f"{path}:{line}: {name}: files are not trusted")
+    return found
+
+
+def private_jax(path: str, text: str) -> list[str]:
+    """Uses of what JAX and Equinox may change without notice, outside the one file for them."""
+    if path in PRIVATE_ALLOWED:
+        return []
+    names = {(line, name) for line, name in imports(path, text)}
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Attribute):
+            dotted = ast.unparse(node)
+            names.add(
+                (node.lineno, "equinox" + dotted[3:] if dotted.startswith("eqx.") else dotted)
+            )
+    found = set()
+    for line, name in names:
+        for root in PRIVATE_ROOTS:
+            if name == root or name.startswith(root + "."):
+                found.add(f"{path}:{line}: {root}")
+    return sorted(found)
+
+
+def work_at_import(path: str, text: str) -> list[str]:
+    """Calls that make arrays while the module is being imported."""
+    found = []
+    for node in _run_at_import(ast.parse(text)):
+        if not isinstance(node, ast.Call):
+            continue
+        called = ast.unparse(node.func)
+        root, _, last = called.rpartition(".")
+        makes = called in ARRAY_MAKERS or any(
+            root == maker or root.startswith(maker + ".") for maker in ARRAY_MAKERS
+        )
+        if makes and last not in NO_ARRAY:
+            found.append(f"{path}:{node.lineno}: {called}(…) runs at import")
+    return found
+
+
+def missing_docstrings(path: str, text: str) -> list[str]:
+    """Modules, public classes and public functions without a sentence about them."""
+    tree = ast.parse(text)
+    found = [] if _says_something(tree, 2) else [f"{path}: the module needs a docstring"]
+    kinds = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    named = [n for n in tree.body if isinstance(n, kinds) and not n.name.startswith("_")]
+    silent = [n for n in named if not _says_something(n, 4)]
+    return found + [f"{path}:{n.lineno}: {n.name} needs a docstring" for n in silent]
+
+
+def _says_something(node: ast.AST, words: int) -> bool:
+    text = ast.get_docstring(node) or ""
+    return len(text.split()) >= words and "_description_" not in text and "TODO" not in text

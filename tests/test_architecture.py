@@ -1,0 +1,204 @@
+"""The house keeps its own rules; and each rule is shown to catch what it is there for."""
+
+import importlib
+import inspect
+import json
+import os
+import pkgutil
+import subprocess
+import sys
+
+import pytest
+
+from physkit.core import Module, is_abstract
+from tests import architecture as rules
+
+SOURCES = dict(rules.files())
+PER_FILE = {
+    "floors": rules.floor_breaches,
+    "length": rules.length_breaches,
+    "banned": rules.banned,
+    "private JAX": rules.private_jax,
+    "work at import": rules.work_at_import,
+    "docstrings": rules.missing_docstrings,
+}
+
+
+def test_there_is_something_to_check():
+    assert len(SOURCES) > 20
+    assert "physkit/core/_module.py" in SOURCES
+
+
+@pytest.mark.parametrize("rule", PER_FILE, ids=lambda name: name.replace(" ", "-"))
+def test_every_file_keeps(rule):
+    complaints = [c for path, text in SOURCES.items() for c in PER_FILE[rule](path, text)]
+    assert not complaints, "\n".join(complaints)
+
+
+def test_no_cycles():
+    assert not rules.cycles(SOURCES)
+
+
+def test_every_folder_is_a_floor():
+    folders = {path.split("/")[1] for path in SOURCES if path.count("/") > 1}
+    assert folders <= set(rules.FLOORS)
+
+
+def test_every_reason_for_keywords_is_still_needed():
+    for path, name in rules.KEYWORDS_ALLOWED:
+        assert path in SOURCES
+        assert f"def {name}(" in SOURCES[path] or name == "*"
+
+
+BAD = [
+    ("floors", "physkit/core/_x.py", "from physkit.simulate import run"),
+    ("floors", "physkit/core/_x.py", "def f():\n    import physkit.particles.forces"),
+    ("floors", "physkit/core/_x.py", "from physkit import observe"),
+    ("floors", "physkit/observe/_x.py", "from physkit.core._module import param"),
+    ("floors", "physkit/observe/_x.py", "from physkit.wishes import param"),
+    ("length", "physkit/core/_x.py", "x = 1\n" * 401),
+    ("banned", "physkit/core/_x.py", "from __future__ import annotations"),
+    ("banned", "physkit/core/_x.py", "import jax\njax.config.update('jax_enable_x64', True)"),
+    ("banned", "physkit/core/_x.py", "def f(text):\n    return eval(text)"),
+    ("banned", "physkit/core/_x.py", "import pickle"),
+    ("banned", "physkit/core/_x.py", "def f():\n    from pickle import loads"),
+    ("banned", "physkit/core/_x.py", "np.load(path, allow_pickle=True)"),
+    ("banned", "physkit/core/_x.py", "def f(**options): pass"),
+    ("banned", "physkit/core/_x.py", "f = lambda **options: options"),
+    ("banned", "physkit/core/_health.py", "def other(**options): pass"),
+    ("banned", "physkit/core/_x.py", "x = jnp.nan_to_num(x)"),
+    ("banned", "physkit/core/_x.py", "try:\n    f()\nexcept:\n    pass"),
+    ("private JAX", "physkit/core/_x.py", "from jax._src import core"),
+    ("private JAX", "physkit/core/_x.py", "from jax.interpreters import ad"),
+    ("private JAX", "physkit/core/_x.py", "import jax\nx = jax.extend.core.Primitive('p')"),
+    ("private JAX", "physkit/core/_x.py", "import equinox as eqx\neqx.internal.while_loop"),
+    ("private JAX", "physkit/core/_x.py", "import equinox.internal as eqxi"),
+    ("work at import", "physkit/core/_x.py", "TABLE = jnp.arange(3)"),
+    ("work at import", "physkit/core/_x.py", "TABLE = tuple(np.linspace(0, 1, 3))"),
+    ("work at import", "physkit/core/_x.py", "class A:\n    x = param(jnp.zeros(3))"),
+    ("work at import", "physkit/core/_x.py", "def f(x=jnp.zeros(3)): pass"),
+    ("work at import", "physkit/core/_x.py", "KEY = jax.random.key(0)"),
+    ("docstrings", "physkit/core/_x.py", '"""A module with its docstring."""\nclass A: pass'),
+    ("docstrings", "physkit/core/_x.py", '"""A module with its docstring."""\ndef f():\n    "f."'),
+    ("docstrings", "physkit/core/_x.py", "x = 1"),
+]
+
+
+@pytest.mark.parametrize(("rule", "path", "text"), BAD)
+def test_rule_catches(rule, path, text):
+    assert PER_FILE[rule](path, text)
+
+
+GOOD = [
+    ("floors", "physkit/observe/_x.py", "from physkit.core import param\nfrom ._y import z"),
+    ("banned", "physkit/core/_module.py", "def param(**options): pass"),
+    ("private JAX", "physkit/core/_linear.py", "from jax.interpreters import ad"),
+    ("work at import", "physkit/core/_x.py", "def f():\n    return jnp.zeros(3)"),
+    ("work at import", "physkit/core/_x.py", "N = np.finfo(float)\ng = lambda: jnp.zeros(3)"),
+    ("docstrings", "physkit/core/_x.py", '"""A module with its docstring."""\ndef _f(): pass'),
+]
+
+
+@pytest.mark.parametrize(("rule", "path", "text"), GOOD)
+def test_rule_lets_pass(rule, path, text):
+    assert not PER_FILE[rule](path, text)
+
+
+def test_a_cycle_is_found():
+    a, b = "physkit/core/_a.py", "physkit/core/_b.py"
+    assert rules.cycles({a: "from ._b import f", b: "from physkit.core._a import g"})
+    assert not rules.cycles({a: "from ._b import f", b: "def g():\n    from ._a import f"})
+
+
+def all_modules() -> list[str]:
+    walked = pkgutil.walk_packages([str(rules.PACKAGE)], "physkit.")
+    return [m.name for m in walked if not m.name.endswith("__main__")]
+
+
+def classes_out_of_line(classes) -> list[str]:
+    """Final classes with subclasses or open methods, and abstract ones that do not say so."""
+    found = []
+    for cls in classes:
+        if inspect.isabstract(cls) and not is_abstract(cls):
+            found.append(f"{cls.__name__} has abstract methods but is not named Abstract…")
+        # Equinox makes a second class of the same name while an instance is being built.
+        ours = [b for b in cls.__mro__[1:] if issubclass(b, Module) and b is not Module]
+        final = [b for b in ours if not is_abstract(b) and b.__qualname__ != cls.__qualname__]
+        found += [f"{cls.__name__} subclasses the final {b.__name__}" for b in final]
+    return found
+
+
+def test_every_module_is_abstract_or_final():
+    classes = set()
+    for name in all_modules():
+        for value in vars(importlib.import_module(name)).values():
+            if isinstance(value, type) and issubclass(value, Module):
+                classes.add(value)
+    assert len(classes) > 10
+    assert not classes_out_of_line(classes)
+
+
+def test_a_class_out_of_line_is_found():
+    import abc
+
+    class Nameless(Module):
+        @abc.abstractmethod
+        def f(self):
+            """Left open."""
+
+    assert classes_out_of_line([Nameless])
+
+
+def in_a_fresh_process(code: str) -> dict:
+    """What `code` puts into `found`, run by an interpreter that has imported nothing yet."""
+    script = f"import json, sys, time\nfound = {{}}\n{code}\nprint(json.dumps(found))"
+    environment = {**os.environ, "PYTHONPATH": str(rules.PACKAGE.parent), "JAX_PLATFORMS": "cpu"}
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, env=environment, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+SLOW_TO_IMPORT = ("jax", "numpy", "scipy", "equinox", "diffrax", "optax", "h5py", "matplotlib")
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import physkit",
+        "import physkit.cli",
+        "from physkit.cli import main\ntry:\n    main(['--help'])\nexcept SystemExit:\n    pass",
+        "from physkit.cli import main\ntry:\n    main(['--version'])\nexcept SystemExit:\n    pass",
+    ],
+)
+def test_starts_without_what_is_slow(code):
+    # The modules are the hard check; the time is CPU time with much room, for a busy machine.
+    timed = f"""
+began = time.process_time()
+{code}
+found["seconds"] = time.process_time() - began
+found["modules"] = [m for m in {SLOW_TO_IMPORT} if m in sys.modules]
+"""
+    found = in_a_fresh_process(timed)
+    assert found["modules"] == []
+    assert found["seconds"] < 1.0
+
+
+def test_importing_everything_starts_no_device_and_no_matplotlib():
+    names = [n for n in all_modules() if not n.startswith("physkit.plot")]
+    code = f"""
+import importlib
+for name in {names}:
+    importlib.import_module(name)
+from jax._src import xla_bridge
+found["backends"] = list(xla_bridge._backends)
+found["matplotlib"] = "matplotlib" in sys.modules
+import jax.numpy
+jax.numpy.zeros(1)
+found["backends after use"] = list(xla_bridge._backends)
+"""
+    found = in_a_fresh_process(code)
+    assert found["backends"] == []
+    assert not found["matplotlib"]
+    assert found["backends after use"], "the check itself does not see backends"
