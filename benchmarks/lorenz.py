@@ -62,7 +62,7 @@ def with_diffrax(size: int, precision: str) -> dict:
             b_error=np.array([0.0, 0.0, 0.0, 0.0]),
             c=np.array([0.5, 0.5, 1.0]),
         )
-        interpolation_cls = diffrax.LocalLinearInterpolation
+        interpolation_cls = diffrax.ThirdOrderHermitePolynomialInterpolation.from_k
 
         def order(self, terms):
             return 4
