@@ -1,0 +1,68 @@
+# Each target sets up what it needs in $(VENV), once per content of pyproject.toml.
+#   make demo            simulate and fit something real; writes physkit-demo/
+#   make test            the fast test suite      make test-all   the slow cases, too
+#   make validate        published numbers, computed here
+#   make bench           speed beside other codes
+#   make lint            style and types          make docs       HTML into site/
+#   make clean           remove environment and outputs
+# Another interpreter or environment: make test PYTHON=python3.12 VENV=.venv312
+
+PYTHON ?= python3
+VENV ?= .venv
+WORKERS ?= auto
+
+RUN := $(VENV)/bin/python
+STAMP := $(shell cksum < pyproject.toml | cut -d ' ' -f 1)
+has = $(VENV)/.has-$(1)-$(STAMP)
+
+.PHONY: demo test test-all validate bench lint format docs clean
+.DELETE_ON_ERROR:
+
+demo: $(call has,core)
+	$(RUN) -m physkit demo
+
+test: $(call has,test)
+	$(RUN) -m pytest -n $(WORKERS)
+
+test-all: $(call has,test)
+	$(RUN) -m pytest -n $(WORKERS) -m ""
+
+validate: $(call has,core)
+	$(RUN) -m physkit validate
+
+bench: $(call has,bench)
+	$(RUN) -m benchmarks
+
+lint: $(call has,dev)
+	$(RUN) -m ruff check .
+	$(RUN) -m ruff format --check .
+	$(RUN) -m pyright --pythonpath $(RUN)
+
+format: $(call has,dev)
+	$(RUN) -m ruff check --fix .
+	$(RUN) -m ruff format .
+
+docs: $(call has,docs)
+	$(RUN) docs/build.py site
+
+clean:
+	rm -rf $(VENV) site build dist physkit-demo .ruff_cache .hypothesis
+
+$(RUN):
+	@command -v $(PYTHON) > /dev/null || { \
+	  echo "physkit needs Python 3.11 or newer; there is no $(PYTHON). Name one: make PYTHON=python3.12"; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "physkit needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) -V 2>&1). Name another: make PYTHON=python3.12"; exit 1; }
+	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); \
+	  echo "$(PYTHON) cannot make virtual environments; on Debian and Ubuntu: apt install python3-venv"; exit 1; }
+
+# Peers come one by one: a code without a wheel for this machine is left out, not fatal.
+$(VENV)/.has-bench-$(STAMP): $(VENV)/.has-core-$(STAMP)
+	@for peer in $$($(RUN) -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["bench"])'); do \
+	  $(RUN) -m pip install --quiet --disable-pip-version-check --prefer-binary $$peer \
+	    || echo "$$peer cannot be installed here: the benchmarks do without it"; done
+	@touch $@
+
+$(VENV)/.has-%-$(STAMP): | $(RUN)
+	$(RUN) -m pip install --quiet --disable-pip-version-check -e '.$(if $(filter core,$*),,[$*])'
+	@touch $@

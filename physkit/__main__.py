@@ -1,0 +1,7 @@
+"""`python -m physkit`: the command line."""
+
+import sys
+
+from physkit.cli import main
+
+sys.exit(main())
