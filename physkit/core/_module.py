@@ -116,7 +116,7 @@ def cast_floats(tree: Any, dtype: Any) -> Any:
         if not eqx.is_array_like(leaf) or not eqx.is_inexact_array(leaf):
             return leaf
         is_complex = jnp.issubdtype(leaf.dtype, jnp.complexfloating)
-        target = jnp.result_type(dtype, jnp.complex64) if is_complex else jnp.dtype(dtype)
+        target = np.result_type(dtype, np.complex64) if is_complex else jnp.dtype(dtype)
         return leaf if leaf.dtype == target else leaf.astype(target)
 
     return jax.tree.map(cast, tree)

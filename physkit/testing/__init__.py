@@ -1,0 +1,9 @@
+"""Floor 14: the public test battery. One line examines a term as physkit's own are examined.
+
+Every check is a plain function that returns nothing, or raises `AssertionError` saying which
+parameter or leaf is wrong, what was computed, what was expected, and within which tolerance.
+"""
+
+from ._compare import check_equal as check_equal, check_finite as check_finite
+from ._gradient import check_gradient as check_gradient
+from ._tolerances import TOLERANCES as TOLERANCES, tolerance as tolerance

@@ -1,0 +1,234 @@
+"""Derivatives against finite differences, along each leaf and along all of them."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from physkit.core import Module, cast_floats
+
+from ._compare import check_equal, check_finite, in_double, named, scale
+from ._tolerances import tolerance
+from ._trees import first_line, parameter_paths, random_like, split, traced
+
+_STEP = 1e-4  # relative: 4th-order differences are best near here in float64
+_TAYLOR_STEPS = [1e-3 * 2.0**-k for k in range(10)]
+_TAYLOR_ORDER = 1.95
+
+
+@in_double
+def check_gradient(
+    function: Callable[[Any], Any],
+    tree: Any,
+    *,
+    inert: Sequence[str] = (),
+    must_matter: Iterable[str] | None = None,
+    modes: Sequence[str] = ("forward", "reverse"),
+    directions: int = 2,
+    kind: str = "finite difference",
+    relative: float | None = None,
+    key: jax.Array | None = None,
+    what: str = "check_gradient",
+) -> None:
+    """The derivative of `function` by every floating leaf of `tree` is right, in double precision.
+
+        check_gradient(lambda force: force.energy(clock, state), force)
+
+    Along random directions within each leaf, `jvp` must equal fourth-order central differences;
+    along one direction through all leaves the Taylor remainder |f(x + hv) − f(x) − h Jv| must fall
+    as h² (fitted order ≥ 1.95); and ⟨Jv, w⟩ = ⟨v, Jᵀw⟩ to 1e-12, which ties `vjp` to `jvp`. A
+    derivative that is NaN, or zero where the function does change, fails with the leaf's name.
+
+    **Arguments:**
+
+    - `function`: from a tree like `tree` to any tree of arrays, smooth near `tree`.
+    - `inert`: leaves (parts of their paths) that may have no effect at all. Every other leaf that a
+      Module declares with `param()`, and every array outside of Modules, must have one: a
+      parameter without any was usually consumed when the Module was built.
+    - `must_matter`: the paths that must have an effect, instead of those.
+    - `modes`: leave out `"forward"` for a function with a rule for reverse mode only.
+    - `directions`: how many random directions per leaf.
+    - `kind`, `relative`: row of the tolerance table for differences, or a number instead.
+
+    **Errors:** `AssertionError` that names the leaf, both values and the tolerance.
+    """
+    tree = cast_floats(tree, jnp.float64)
+    if must_matter is None:
+        must_matter = declared(tree)
+    strict = {p for p in must_matter if not any(name in p for name in inert)}
+    paths, leaves, join = split(tree)
+    if not leaves:
+        raise AssertionError(f"{what}: there is no floating leaf to differentiate by")
+    call = traced(lambda values: _outputs(function(join(values))), what)
+    value = call(leaves)
+    check_finite(value, f"{what}: the value")
+    if not value:
+        raise AssertionError(f"{what}: the function returns no floating numbers")
+    tool = _Derivatives(call, leaves, value, modes, what)
+    key = jax.random.key(0) if key is None else key
+
+    for number, path in enumerate(paths):
+        effect = 0.0
+        for again in range(directions):
+            own = jax.random.fold_in(jax.random.fold_in(key, number), again)
+            direction = [jnp.zeros_like(x) for x in leaves]
+            direction[number] = scale(leaves[number]) * random_like(leaves[number], own)
+            name = f"{what}: the derivative by {path or 'the argument'}"
+            if tool.gradient is not None:
+                check_finite(tool.gradient[number], f"{name} (reverse mode)")
+            effect = max(effect, tool.check_along(direction, name, kind, relative))
+        if path in strict and effect == 0.0:
+            raise AssertionError(
+                f"{what}: {path} has no effect: its derivative is 0 and so is the finite "
+                "difference. Was it consumed in __init__ (what depends on parameters belongs into "
+                "prepare, or into the call)? If it may be without effect here, name it in inert=…"
+            )
+    everywhere = [
+        scale(x) * random_like(x, jax.random.fold_in(key, 10**6 + i)) for i, x in enumerate(leaves)
+    ]
+    tool.check_taylor(everywhere)
+    if set(modes) >= {"forward", "reverse"}:
+        tool.check_dot(everywhere)
+
+
+def declared(tree: Any) -> set[str]:
+    """Leaves that ought to matter: those declared with `param()`, and arrays outside of Modules."""
+    bare = jax.tree_util.tree_leaves_with_path(tree, is_leaf=lambda x: isinstance(x, Module))
+    outside = {jax.tree_util.keystr(p) for p, x in bare if eqx.is_inexact_array(x)}
+    return parameter_paths(tree) | outside
+
+
+def _outputs(result: Any) -> dict[str, Any]:
+    return {path: x for path, x in named(result).items() if eqx.is_inexact_array(x)}
+
+
+class _Derivatives:
+    """One function at one point, with its compiled derivatives."""
+
+    def __init__(self, call, leaves, value, modes, what):
+        self.call, self.leaves, self.value, self.what = call, leaves, value, what
+        key = jax.random.key(17)
+        self.weights = {
+            path: random_like(x, jax.random.fold_in(key, i)) / scale(x)
+            for i, (path, x) in enumerate(value.items())
+        }
+        self.by_forward = "forward" in modes
+        self._jvp = eqx.filter_jit(lambda v: jax.jvp(call, (leaves,), (v,))[1])
+        self._vjp = eqx.filter_jit(lambda w: jax.vjp(call, leaves)[1](w)[0])
+        self.gradient = None
+        if "reverse" in modes:
+            self.gradient = self._or_fail(self._vjp, self.weights, "reverse")
+
+    def _or_fail(self, derivative, argument, mode):
+        try:
+            return derivative(argument)
+        except Exception as error:
+            raise AssertionError(
+                f"{self.what}: {mode}-mode differentiation fails: {first_line(error)}"
+            ) from error
+
+    def check_along(self, direction, name, kind, relative) -> float:
+        """AD against differences along one direction; the size of the effect."""
+        expected, floor = self._difference(direction)
+        if self.by_forward:
+            computed = self._or_fail(self._jvp, direction, "forward")
+        else:
+            computed = {"": self._dot(self.gradient, direction)}
+            expected = {"": _pair(self.weights, expected)}
+            floor = {"": sum(_total(self.weights[p]) * floor[p] for p in floor)}
+        for path, x in computed.items():
+            check_finite(x, f"{name}{_of(path)}")
+        seen = any(np.any(np.abs(expected[p]) > 10 * floor[p]) for p in expected)
+        moved = max(float(jnp.max(jnp.abs(x), initial=0.0)) for x in computed.values())
+        if seen and moved == 0.0:
+            largest = max(float(jnp.max(jnp.abs(x))) for x in expected.values())
+            raise AssertionError(
+                f"{name} is exactly 0, but the finite difference is {largest:.6g} (tolerance "
+                f"{tolerance(jnp.float64, kind):.3g}): the gradient is cut off, by stop_gradient, "
+                "a cast to integers, or a rule of its own"
+            )
+        for path, x in computed.items():
+            about = f"{name}{_of(path)}, along a random direction (automatic against differences)"
+            least = floor[path]
+            check_equal(x, expected[path], about, kind, relative=relative, floor=least)
+        return max(moved, *(float(np.max(np.abs(x), initial=0.0)) for x in expected.values()))
+
+    def check_taylor(self, direction) -> None:
+        """|f(x + hv) − f(x) − h Jv| falls as h²."""
+        weigh = lambda tree: np.concatenate(
+            [np.ravel(np.asarray(x)) / scale(self.value[p]) for p, x in tree.items()]
+        )
+        if self.by_forward:
+            slope, start = weigh(self._jvp(direction)), weigh(self.value)
+            at = lambda h: weigh(self.call(self._moved(direction, h)))
+        else:
+            slope = np.atleast_1d(self._dot(self.gradient, direction))
+            start = np.atleast_1d(_pair(self.weights, self.value))
+            at = lambda h: np.atleast_1d(_pair(self.weights, self.call(self._moved(direction, h))))
+        noise = 1e4 * np.finfo(np.float64).eps * np.linalg.norm(start)
+        points = []
+        for h in _TAYLOR_STEPS:
+            remainder = float(np.linalg.norm(at(h) - start - h * slope))
+            if np.isfinite(remainder) and remainder > noise:
+                points.append((np.log(h), np.log(remainder)))
+        if len(points) < 3:
+            return  # linear, as far as round-off lets one see
+        order = float(np.polyfit(*zip(*points[-4:], strict=True), 1)[0])
+        if order < _TAYLOR_ORDER:
+            raise AssertionError(
+                f"{self.what}: the Taylor remainder along a direction through all leaves has order "
+                f"{order:.3f}, expected at least {_TAYLOR_ORDER}: the derivative is wrong, or the "
+                "function is not smooth here"
+            )
+
+    def check_dot(self, direction) -> None:
+        """⟨Jv, w⟩ = ⟨v, Jᵀw⟩."""
+        tangent = self._jvp(direction)
+        forward, reverse = _pair(self.weights, tangent), self._dot(self.gradient, direction)
+        size = sum(float(jnp.sum(jnp.abs(self.weights[p] * tangent[p]))) for p in tangent)
+        size += sum(
+            float(jnp.sum(jnp.abs(g * v))) for g, v in zip(self.gradient, direction, strict=True)
+        )
+        allowed = tolerance(jnp.float64, "dot product") * size
+        if not abs(forward - reverse) <= allowed:
+            raise AssertionError(
+                f"{self.what}: forward and reverse mode disagree: ⟨Jv, w⟩ = {forward:.15g}, "
+                f"⟨v, Jᵀw⟩ = {reverse:.15g}, tolerance {allowed:.3g}"
+            )
+
+    def _difference(self, direction):
+        """Fourth-order central difference, and the round-off in it, by output."""
+        h = _STEP
+        near = [self.call(self._moved(direction, s)) for s in (h, -h)]
+        wide = [self.call(self._moved(direction, s)) for s in (2 * h, -2 * h)]
+        out, floor = {}, {}
+        for path, x in self.value.items():
+            one = np.asarray(near[0][path]) - np.asarray(near[1][path])
+            two = np.asarray(wide[0][path]) - np.asarray(wide[1][path])
+            out[path] = (8 * one - two) / (12 * h)
+            floor[path] = 50 * np.finfo(np.float64).eps * float(np.max(np.abs(x), initial=0.0)) / h
+        return out, floor
+
+    def _moved(self, direction, h):
+        return [x + h * v for x, v in zip(self.leaves, direction, strict=True)]
+
+    def _dot(self, gradient, direction) -> float:
+        pairs = zip(gradient, direction, strict=True)
+        return float(sum(float(jnp.sum(g * v).real) for g, v in pairs))
+
+
+def _of(path: str) -> str:
+    return f" of {path}" if path else ""
+
+
+def _pair(weights, tree) -> float:
+    return float(
+        sum(float(np.sum(np.asarray(weights[p]) * np.asarray(tree[p])).real) for p in tree)
+    )
+
+
+def _total(x) -> float:
+    return float(np.sum(np.abs(np.asarray(x))))

@@ -1,0 +1,145 @@
+"""Trees of parameters: which leaves are declared as such, and small changes of them."""
+
+import dataclasses
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from physkit.core import AbstractGrowable, AbstractTerm, Module, as_parameter
+
+from ._compare import check_equal, named, scale
+
+
+def split(tree: Any) -> tuple[list[str], list[Any], Callable[[list[Any]], Any]]:
+    """Paths and values of the floating leaves of `tree`, and how to put others in their place."""
+    floating, rest = eqx.partition(tree, eqx.is_inexact_array)
+    leaves, structure = jax.tree.flatten(floating)
+
+    def join(values: list[Any]) -> Any:
+        return eqx.combine(jax.tree.unflatten(structure, values), rest)
+
+    return list(named(floating)), leaves, join
+
+
+def parameter_paths(tree: Any, prefix: str = "") -> set[str]:
+    """Paths of the floating leaves that Modules in `tree` declare with `param()`."""
+    found: set[str] = set()
+    is_other = lambda x: isinstance(x, Module) and x is not tree
+    if not isinstance(tree, Module):
+        for path, node in _nodes(tree, is_other):
+            found |= parameter_paths(node, prefix + path)
+        return found
+    for field in dataclasses.fields(tree):
+        value, path = getattr(tree, field.name, None), f"{prefix}.{field.name}"
+        if field.metadata.get("static", False):
+            continue
+        if field.metadata.get("converter") is as_parameter:
+            found |= {path + p for p, x in named(value).items() if eqx.is_inexact_array(x)}
+        elif isinstance(value, Module):
+            found |= parameter_paths(value, path)
+        else:
+            for below, node in _nodes(value, is_other):
+                found |= parameter_paths(node, path + below)
+    return found
+
+
+def _nodes(tree: Any, is_other: Callable[[Any], bool]) -> Iterable[tuple[str, Any]]:
+    pairs = jax.tree_util.tree_leaves_with_path(tree, is_leaf=is_other)
+    return [(jax.tree_util.keystr(p), x) for p, x in pairs if isinstance(x, Module)]
+
+
+def check_no_numbers_in_static(tree: Any, what: str) -> None:
+    """No static field of a term holds a float: physics there would have no derivative."""
+    for module in modules(tree):
+        if not isinstance(module, AbstractTerm) and not hasattr(module, "force_over_distance"):
+            continue
+        for field in dataclasses.fields(module):
+            value = getattr(module, field.name, None)
+            if field.metadata.get("static", False) and isinstance(value, float):
+                raise AssertionError(
+                    f"{what}: the static field {type(module).__name__}.{field.name} = {value} is a "
+                    "number with no derivative, and every new value of it recompiles; declare it "
+                    "with param()"
+                )
+
+
+def modules(tree: Any) -> list[Module]:
+    """Every Module in `tree`, outermost first."""
+    found: list[Module] = []
+
+    def collect(node: Any, top: Any) -> None:
+        inner = jax.tree.leaves(node, is_leaf=lambda x: isinstance(x, Module) and x is not top)
+        for child in inner:
+            if isinstance(child, Module) and child is not top:
+                found.append(child)
+                collect(child, child)
+
+    if isinstance(tree, Module):
+        found.append(tree)
+    collect(tree, tree)
+    return found
+
+
+def jiggled(tree: Any, key: jax.Array, size: float) -> Any:
+    """Every floating leaf of `tree` changed by random numbers of `size` times its own size."""
+    _, leaves, join = split(tree)
+    keys = jax.random.split(key, max(len(leaves), 1))
+    return join(
+        [
+            leaf + (size * scale(leaf)) * random_like(leaf, k)
+            for leaf, k in zip(leaves, keys, strict=False)
+        ]
+    )
+
+
+def random_like(leaf: Any, key: jax.Array) -> Any:
+    """Normal noise of the leaf's shape and precision."""
+    return jax.random.normal(key, jnp.shape(leaf), leaf.dtype)
+
+
+def stacked(members: list[Any]) -> tuple[Any, Any]:
+    """The arrays of several trees stacked along a new first axis, and everything else."""
+    arrays, rest = zip(*(eqx.partition(m, eqx.is_array) for m in members), strict=True)
+    return jax.tree.map(lambda *x: jnp.stack(x), *arrays), rest[0]
+
+
+def check_batch(function: Callable[[Any], Any], members: list[Any], what: str, kind: str) -> None:
+    """`vmap` of `function` over the members equals a Python loop over them."""
+    arrays, rest = stacked(members)
+    call = lambda a: eqx.filter(function(eqx.combine(a, rest)), eqx.is_array)
+    try:
+        together = jax.jit(jax.vmap(call))(arrays)
+    except Exception as error:
+        raise AssertionError(f"{what}: fails under vmap: {first_line(error)}") from error
+    single = jax.jit(call)
+    one_by_one = [single(eqx.filter(m, eqx.is_array)) for m in members]
+    check_equal(together, jax.tree.map(lambda *x: jnp.stack(x), *one_by_one), f"{what}, vmap", kind)
+
+
+def traced(function: Callable, what: str) -> Callable:
+    """`function` under `eqx.filter_jit`; a failure to trace it says what that means."""
+    compiled = eqx.filter_jit(function)
+
+    def call(*args: Any):
+        try:
+            return compiled(*args)
+        except (jax.errors.ConcretizationTypeError, jax.errors.TracerArrayConversionError) as error:
+            raise AssertionError(
+                f"{what}: cannot be compiled, because it looks at the numbers of an array in Python "
+                f"(an if, a loop, float()); use jnp.where or lax.cond: {first_line(error)}"
+            ) from error
+
+    return call
+
+
+def without_caches(tree: Any) -> Any:
+    """`tree` with growable caches (whose content is nobody's business) left out."""
+    is_cache = lambda x: isinstance(x, AbstractGrowable)
+    return jax.tree.map(lambda x: None if is_cache(x) else x, tree, is_leaf=is_cache)
+
+
+def first_line(error: BaseException) -> str:
+    return str(error).strip().splitlines()[0][:300] if str(error).strip() else type(error).__name__
