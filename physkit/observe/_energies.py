@@ -4,7 +4,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from physkit.core import static
-from physkit.particles import Particles
+from physkit.particles import degrees_of_freedom, kinetic_energy
 
 from ._observer import AbstractQuantity
 from ._select import components, forces
@@ -95,33 +95,17 @@ class Temperature(AbstractQuantity):
 
     def __call__(self, snapshot: Snapshot) -> Float[Array, ""]:
         kinetic = KineticEnergy(self.of)(snapshot)
-        return 2 * kinetic / _degrees(snapshot, self.of).astype(kinetic.dtype)
+        return 2 * kinetic / _degrees(snapshot, self.of)
 
 
-def kinetic_energy(particles: Particles) -> Float[Array, ""]:
-    """½ Σ m v² over all devices; frozen particles have none, whatever their velocity says."""
-    return 0.5 * jnp.trace(momentum_flux(particles))
-
-
-def momentum_flux(particles: Particles) -> Float[Array, "d d"]:
-    """Σ m v ⊗ v over the particles that move."""
-    velocity = particles.velocity
-    if particles.frozen is not None:
-        velocity = jnp.where(particles.frozen[:, None], 0, velocity)
-    return particles.space.sum((particles.mass[:, None] * velocity).T @ velocity)
-
-
-def _degrees(snapshot: Snapshot, of: str | None) -> Array:
+def _degrees(snapshot: Snapshot, of: str | None) -> Float[Array, ""]:
     """N_f of the component `of`, or of all."""
-    from physkit.particles import degrees_of_freedom
-
     everything = components(snapshot, None)
-    free = [jnp.asarray(degrees_of_freedom(p, False), float) for p in everything]
+    free = [degrees_of_freedom(p, False) for p in everything]
     total = sum(free[1:], free[0])
+    kept = total
     if snapshot.integrator.conserves_momentum:
-        kept = jnp.asarray(degrees_of_freedom(everything[0], True), float)
-        total = total - (free[0] - kept)
+        kept = total - (free[0] - degrees_of_freedom(everything[0], True))
     if of is None:
-        return total
-    mine = jnp.asarray(degrees_of_freedom(components(snapshot, of)[0], False), float)
-    return mine * total / sum(free[1:], free[0])
+        return kept
+    return degrees_of_freedom(components(snapshot, of)[0], False) * kept / total

@@ -3,8 +3,8 @@
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from physkit.core import ObserverError, ShapeError, static
-from physkit.particles import Particles
+from physkit.core import ObserverError, static
+from physkit.particles import angular_momentum, center_of_mass, total_momentum
 
 from ._observer import AbstractQuantity
 from ._select import components
@@ -12,7 +12,7 @@ from ._snapshot import Snapshot
 
 
 class Momentum(AbstractQuantity):
-    """Total momentum, Σ m v; constant where all forces are between particles.
+    """Total momentum Σ m v of the particles that move; constant where all forces are between particles.
 
     **Arguments:**
 
@@ -24,7 +24,7 @@ class Momentum(AbstractQuantity):
     of: str | None = static(default=None)
 
     def __call__(self, snapshot: Snapshot) -> Float[Array, " d"]:
-        return _total([_weighted(p, p.velocity) for p in components(snapshot, self.of)])
+        return _total([total_momentum(p) for p in components(snapshot, self.of)])
 
 
 class CenterOfMass(AbstractQuantity):
@@ -41,8 +41,9 @@ class CenterOfMass(AbstractQuantity):
 
     def __call__(self, snapshot: Snapshot) -> Float[Array, " d"]:
         parts = components(snapshot, self.of)
-        mass = _total([p.space.sum(jnp.sum(p.mass)) for p in parts])
-        return _total([_weighted(p, p.unwrapped) for p in parts]) / mass
+        masses = [p.space.sum(jnp.sum(p.mass)) for p in parts]
+        centers = [m * center_of_mass(p) for m, p in zip(masses, parts, strict=True)]
+        return _total(centers) / _total(masses)
 
 
 class AngularMomentum(AbstractQuantity):
@@ -68,29 +69,8 @@ class AngularMomentum(AbstractQuantity):
             raise ObserverError(f'about must be "origin" or "center"; got {self.about!r}')
 
     def __call__(self, snapshot: Snapshot) -> Float[Array, "..."]:
-        parts = components(snapshot, self.of)
-        if parts[0].dimension == 1:
-            raise ShapeError("there is no angular momentum in one dimension")
-        own = [_angular(p) for p in parts]
-        if self.about == "origin":
-            return _total(own)
-        center, momentum = CenterOfMass(self.of)(snapshot), Momentum(self.of)(snapshot)
-        return _total(own) - _cross(center, momentum)
-
-
-def _angular(particles: Particles) -> Float[Array, "..."]:
-    moments = _cross(particles.unwrapped, particles.mass[:, None] * particles.velocity)
-    return particles.space.sum(jnp.sum(moments, axis=0))
-
-
-def _cross(a: Float[Array, "*n d"], b: Float[Array, "*n d"]) -> Float[Array, "..."]:
-    if a.shape[-1] == 2:
-        return a[..., 0] * b[..., 1] - a[..., 1] * b[..., 0]
-    return jnp.cross(a, b)
-
-
-def _weighted(particles: Particles, vectors: Float[Array, "n d"]) -> Float[Array, " d"]:
-    return particles.space.sum(particles.mass @ vectors)
+        about = None if self.about == "origin" else CenterOfMass(self.of)(snapshot)
+        return _total([angular_momentum(p, about) for p in components(snapshot, self.of)])
 
 
 def _total(parts: list[Array]) -> Array:

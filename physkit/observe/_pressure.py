@@ -4,8 +4,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from physkit.core import static
+from physkit.particles import Particles, moving_velocity
 
-from ._energies import momentum_flux
 from ._observer import AbstractQuantity
 from ._select import components, forces, need_volume
 from ._snapshot import Snapshot
@@ -61,7 +61,13 @@ class StressTensor(AbstractQuantity):
     def __call__(self, snapshot: Snapshot) -> Float[Array, "d d"]:
         parts = components(snapshot, self.of)
         need_volume(parts[0], "pressure")
-        total = sum((momentum_flux(p) for p in parts[1:]), momentum_flux(parts[0]))
+        total = sum((_momentum_flux(p) for p in parts[1:]), _momentum_flux(parts[0]))
         for term, cache in forces(snapshot, self.of):
             total = total + term.virial(snapshot.clock, snapshot.state, cache)
         return -total / parts[0].space.volume
+
+
+def _momentum_flux(particles: Particles) -> Float[Array, "d d"]:
+    """Σ m v ⊗ v of the particles that move."""
+    velocity = moving_velocity(particles)
+    return particles.space.sum((particles.mass[:, None] * velocity).T @ velocity)

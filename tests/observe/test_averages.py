@@ -1,0 +1,137 @@
+"""Averages and block averages against plain NumPy on the whole series."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from physkit.core import ObserverError, ParameterError
+from physkit.geometry import Free
+from physkit.observe import (
+    Average,
+    BlockAverage,
+    KineticEnergy,
+    Momentum,
+    TotalEnergy,
+    block_average,
+)
+from physkit.observe._blocks import Blocks
+from physkit.observe._sums import CompensatedSum, Moments
+
+from .trajectories import walk, watch
+
+
+def correlated(length, decay, seed=0):
+    """x' = a x + noise: variance 1, correlation time −1/ln a, error bar known in closed form."""
+    rng = np.random.default_rng(seed)
+    x = np.empty(length)
+    x[0] = rng.normal()
+    noise = rng.normal(size=length) * np.sqrt(1 - decay**2)
+    for k in range(1, length):
+        x[k] = decay * x[k - 1] + noise[k]
+    return x
+
+
+def test_average_is_that_of_the_series(dtype):
+    path = walk(5, 3, 300, Free(), dtype=dtype)
+    summary, frames = watch(Average(3, kinetic=KineticEnergy(), momentum=Momentum()), path)
+    assert frames == {}
+    v = np.asarray(path.velocity, np.float64)
+    tolerance = 1e-5 if dtype == jnp.float32 else 1e-12
+    for name, series in (("kinetic", 0.5 * np.sum(v**2, (1, 2))), ("momentum", v.sum(1))):
+        found = summary[name]
+        np.testing.assert_allclose(found["mean"], series.mean(0), rtol=tolerance, atol=tolerance)
+        np.testing.assert_allclose(found["variance"], series.var(0, ddof=1), rtol=10 * tolerance)
+        assert np.all(np.asarray(found["count"]) == 300)
+        assert found["mean"].dtype == dtype
+
+
+def test_average_takes_functions_and_whole_numbers():
+    path = walk(5, 3, 8, Free())
+    summary, _ = watch(Average(1, right=lambda now: now.state.position[0, 0] > 1.0), path)
+    expected = np.mean(np.asarray(path.position)[:, 0, 0] > 1.0)
+    assert summary["right"]["mean"] == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("observer", [Average, BlockAverage])
+def test_an_average_needs_something(observer):
+    with pytest.raises(ObserverError, match="something to average"):
+        observer(10)
+    with pytest.raises(ObserverError, match="did you mean"):
+        observer(10, energy=TotalEnergy)
+    with pytest.raises(ObserverError, match="counts steps"):
+        observer(0, energy=TotalEnergy())
+
+
+@pytest.mark.parametrize("length", [2, 3, 17, 256, 1000])
+@pytest.mark.parametrize("shape", [(), (3,)])
+def test_streaming_blocks_are_those_of_the_series(length, shape):
+    series = np.stack([correlated(length, 0.9, seed) for seed in range(max(1, *shape, 1))], -1)
+    series = series.reshape(length, *shape)
+    add = lambda blocks, x: (blocks.plus(x), None)
+    zero = Blocks.zero(shape, jnp.float64)
+    found = jax.lax.scan(add, zero, jnp.asarray(series))[0].result()
+    expected = block_average(series)
+    depth = len(expected.errors)
+    for name in ("mean", "error", "converged", "level"):
+        np.testing.assert_allclose(getattr(found, name), getattr(expected, name), rtol=1e-9)
+    for name in ("errors", "uncertainties", "counts"):
+        table = np.asarray(getattr(found, name))
+        np.testing.assert_allclose(table[:depth], getattr(expected, name), rtol=1e-9, atol=1e-12)
+
+
+def test_block_average_finds_the_known_error_bar():
+    """Over many series, (mean/error)² averages to 1; with naive error bars it would be 19."""
+    decay, length = 0.9, 4096
+    exact = np.sqrt((1 + decay) / (1 - decay) / length)
+    found = block_average(np.stack([correlated(length, decay, s) for s in range(64)], axis=1))
+    assert np.all(found.converged)
+    assert np.mean(found.error) == pytest.approx(exact, rel=0.08)
+    assert np.mean((found.mean / found.error) ** 2) == pytest.approx(1, abs=0.6)
+    assert np.mean(found.errors[0]) < 0.4 * exact
+
+
+def test_block_average_says_when_there_is_no_plateau():
+    found = block_average(np.linspace(0, 1, 256))
+    assert not found.converged
+    assert found.error > found.errors[0]
+
+
+def test_block_average_of_constants_and_of_too_little():
+    found = block_average(np.full(64, 3.0))
+    assert (found.mean, found.error) == (3.0, 0.0)
+    for series in (3.0, [1.0]):
+        with pytest.raises(ParameterError, match="at least two"):
+            block_average(series)
+
+
+def test_block_average_observer_in_a_batch():
+    """vmap equals loop."""
+    paths = [walk(4, 2, 64, Free(), seed=s) for s in range(3)]
+    observer = BlockAverage(1, kinetic=KineticEnergy())
+    together = jax.tree.map(lambda *x: jnp.stack(x), *paths)
+    batch = jax.vmap(lambda path: watch(observer, path)[0])(together)
+    for k, path in enumerate(paths):
+        alone = watch(observer, path)[0]["kinetic"]
+        for name, value in alone.items():
+            np.testing.assert_allclose(batch["kinetic"][name][k], value, rtol=1e-12, atol=1e-14)
+
+
+def test_sums_do_not_stop_growing_in_float32():
+    """2²⁴ + 1 ones, the last hundred one by one: a plain float32 sum stays where it is."""
+    start = CompensatedSum(jnp.float32(2.0**24), jnp.float32(0))
+    count = lambda total: jax.lax.fori_loop(0, 100, lambda _, s: s.plus(jnp.float32(1)), total)
+    end = jax.jit(count)(start)
+    assert float(end.high) + float(end.low) == 2**24 + 100
+    assert float(jnp.float32(2.0**24) + jnp.float32(1)) == 2**24
+
+
+def test_moments_far_from_zero_in_float32():
+    """Mean and variance of a small signal on a large offset, where Σx² − (Σx)²/n would give 0."""
+    x = (1000 + 0.01 * np.random.default_rng(0).normal(size=20000)).astype(np.float32)
+    add = lambda m, x: (m.plus(x, jnp.array(True)), None)
+    found = jax.lax.scan(add, Moments.zero((), jnp.float32), jnp.asarray(x))[0]
+    exact = x.astype(np.float64)
+    mean = float(found.center.high) + float(found.center.low)
+    assert mean == pytest.approx(exact.mean(), rel=1e-9)
+    assert float(found.variance) == pytest.approx(exact.var(ddof=1), rel=1e-4)

@@ -1,0 +1,184 @@
+"""Quantities of single instants against plain formulas."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from physkit.core import ComponentError, ObserverError, ShapeError
+from physkit.geometry import Box, Free, Triclinic
+from physkit.observe import (
+    AngularMomentum,
+    CenterOfMass,
+    KineticEnergy,
+    Momentum,
+    Positions,
+    PotentialEnergy,
+    Pressure,
+    StressTensor,
+    Temperature,
+    TotalEnergy,
+    Velocities,
+)
+from physkit.particles import Particles
+
+from .trajectories import Field, Springs, snapshot
+
+BOX = Box([5.0, 6.0, 7.0])
+
+
+def particles(n=6, d=3, space=None, seed=0, dtype=jnp.float64, **leaves):
+    rng = np.random.default_rng(seed)
+    position = jnp.asarray(rng.uniform(0, 2, (n, d)), dtype)
+    velocity = jnp.asarray(rng.normal(size=(n, d)), dtype)
+    mass = jnp.asarray(rng.uniform(1, 2, n), dtype)
+    return Particles(position, velocity, mass, space or Free(), **leaves)
+
+
+def kinetic(p):
+    return 0.5 * np.sum(np.asarray(p.mass)[:, None] * np.asarray(p.velocity) ** 2)
+
+
+def springs(p, k):
+    x = np.asarray(p.position)
+    return 0.5 * k * sum(np.sum((x[i] - x[j]) ** 2) for i in range(len(x)) for j in range(i))
+
+
+def test_energies(dtype):
+    p = particles(dtype=dtype)
+    now = snapshot(p, Springs(2.0), Field())
+    potential = springs(p, 2.0) - np.sum(np.asarray(p.position)[:, 0])
+    tolerance = 1e-5 if dtype == jnp.float32 else 1e-12
+    for quantity, value in (
+        (PotentialEnergy(), potential),
+        (KineticEnergy(), kinetic(p)),
+        (TotalEnergy(), potential + kinetic(p)),
+    ):
+        found = quantity(now)
+        assert found.dtype == dtype
+        np.testing.assert_allclose(found, value, rtol=tolerance)
+
+
+def test_energies_of_components():
+    a, b = particles(4, seed=1), particles(5, seed=2)
+    now = snapshot({"a": a, "b": b}, Springs(2.0, of="a"), Springs(3.0, of="b"))
+    assert TotalEnergy("a")(now) == pytest.approx(springs(a, 2.0) + kinetic(a))
+    assert TotalEnergy("b")(now) == pytest.approx(springs(b, 3.0) + kinetic(b))
+    whole = springs(a, 2.0) + springs(b, 3.0) + kinetic(a) + kinetic(b)
+    assert TotalEnergy()(now) == pytest.approx(whole)
+
+
+def test_energies_are_read_from_the_running_force():
+    """The gradient reaches the parameter of the running integrator, not of a copy."""
+    p = particles()
+    slope = jax.grad(lambda k: PotentialEnergy()(snapshot(p, Springs(k))))(2.0)
+    assert slope == pytest.approx(springs(p, 1.0))
+
+
+@pytest.mark.parametrize(
+    ("forces", "frozen", "degrees"),
+    [
+        ((Springs(),), None, 3 * 6 - 3),
+        ((Springs(), Field()), None, 3 * 6),
+        ((Springs(),), [True, False, False, False, False, False], 3 * 5),
+    ],
+)
+def test_temperature_counts_degrees_of_freedom(forces, frozen, degrees):
+    p = particles(frozen=frozen)
+    moving = p.velocity if frozen is None else jnp.where(jnp.array(frozen)[:, None], 0, p.velocity)
+    expected = 2 * kinetic(p.replace(velocity=moving)) / degrees
+    assert Temperature()(snapshot(p, *forces)) == pytest.approx(expected)
+
+
+def test_temperatures_of_components_share_what_momentum_takes():
+    a, b = particles(4, seed=1), particles(8, seed=2)
+    now = snapshot({"a": a, "b": b}, Springs(of="a"), Springs(of="b"))
+    assert Temperature()(now) == pytest.approx(2 * (kinetic(a) + kinetic(b)) / (3 * 12 - 3))
+    assert Temperature("a")(now) == pytest.approx(2 * kinetic(a) / (12 - 1))
+    assert Temperature("b")(now) == pytest.approx(2 * kinetic(b) / (24 - 2))
+
+
+@pytest.mark.parametrize("d", [1, 2, 3])
+def test_pressure_and_stress(d):
+    p = particles(d=d, space=Box([5.0, 6.0, 7.0][:d]))
+    now = snapshot(p, Springs(2.0), Field())
+    r = np.asarray(p.position)[:, None] - np.asarray(p.position)[None]
+    virial = -2.0 * 0.5 * np.einsum("ija,ijb->ab", r, r)
+    m, v = np.asarray(p.mass), np.asarray(p.velocity)
+    expected = -(np.einsum("i,ia,ib->ab", m, v, v) + virial) / float(p.space.volume)
+    np.testing.assert_allclose(StressTensor()(now), expected, rtol=1e-12)
+    assert Pressure()(now) == pytest.approx(-np.trace(expected) / d)
+
+
+def test_pressure_is_the_derivative_of_the_energy_by_volume():
+    """P = −dE/dV at constant scaled coordinates and momenta · scale."""
+    p = particles(space=BOX)
+
+    def energy(scale):
+        space = Box(BOX.lengths * scale)
+        q = p.replace(position=p.position * scale, velocity=p.velocity / scale, space=space)
+        return TotalEnergy()(snapshot(q, Springs(2.0)))
+
+    slope = jax.grad(energy)(1.0) / (3 * BOX.volume)
+    assert Pressure()(snapshot(p, Springs(2.0))) == pytest.approx(-slope)
+
+
+def test_pressure_needs_a_volume():
+    for space in (Free(), Box([5.0, 5.0, 5.0], (True, True, False))):
+        with pytest.raises(ObserverError, match="volume"):
+            Pressure()(snapshot(particles(space=space), Springs()))
+
+
+def test_momenta():
+    image = np.random.default_rng(3).integers(-2, 3, (6, 3))
+    cell = Triclinic([[5.0, 0, 0], [1.0, 6.0, 0], [0.5, 0.2, 7.0]])
+    p = particles(space=cell, image=image)
+    now = snapshot(p, Springs())
+    m, v = np.asarray(p.mass)[:, None], np.asarray(p.velocity)
+    x = np.asarray(p.position) + image @ np.asarray(cell.vectors)
+    center = np.sum(m * x, 0) / np.sum(m)
+    np.testing.assert_allclose(Momentum()(now), np.sum(m * v, 0), rtol=1e-12)
+    np.testing.assert_allclose(CenterOfMass()(now), center, rtol=1e-12)
+    np.testing.assert_allclose(AngularMomentum()(now), np.cross(x, m * v).sum(0), rtol=1e-12)
+    spin = np.cross(x - center, m * v).sum(0)
+    np.testing.assert_allclose(AngularMomentum(about="center")(now), spin, rtol=1e-11)
+
+
+def test_angular_momentum_in_other_dimensions():
+    p = particles(d=2)
+    x, v, m = (np.asarray(y) for y in (p.position, p.velocity, p.mass))
+    expected = np.sum(m * (x[:, 0] * v[:, 1] - x[:, 1] * v[:, 0]))
+    assert AngularMomentum()(snapshot(p, Springs())) == pytest.approx(expected)
+    with pytest.raises(ShapeError, match="one dimension"):
+        AngularMomentum()(snapshot(particles(d=1), Springs()))
+    with pytest.raises(ObserverError, match="about"):
+        AngularMomentum(about="centre")
+
+
+def test_momenta_sum_over_components():
+    a, b = particles(4, seed=1), particles(5, seed=2)
+    now = snapshot({"a": a, "b": b}, Springs(of="a"))
+    both = Momentum("a")(now) + Momentum("b")(now)
+    np.testing.assert_allclose(Momentum()(now), both, rtol=1e-12)
+    ma, mb = jnp.sum(a.mass), jnp.sum(b.mass)
+    center = (ma * CenterOfMass("a")(now) + mb * CenterOfMass("b")(now)) / (ma + mb)
+    np.testing.assert_allclose(CenterOfMass()(now), center, rtol=1e-12)
+
+
+def test_recorders_sort_by_id():
+    ids = np.array([3, 0, 5, 1, 4, 2])
+    p = particles(space=BOX, id=ids, image=np.ones((6, 3), int))
+    now = snapshot(p, Springs())
+    order = np.argsort(ids)
+    np.testing.assert_array_equal(Positions()(now), p.position[order])
+    np.testing.assert_array_equal(Positions(unwrapped=True)(now), p.unwrapped[order])
+    np.testing.assert_array_equal(Velocities()(now), p.velocity[order])
+
+
+def test_wrong_components_are_named():
+    a, b = particles(4, seed=1), particles(5, seed=2)
+    now = snapshot({"a": a, "b": b}, Springs(of="a"))
+    with pytest.raises(ComponentError, match="available: \\['a', 'b'\\]"):
+        KineticEnergy("c")(now)
+    with pytest.raises(ComponentError, match="several"):
+        Positions()(now)

@@ -1,0 +1,81 @@
+"""What the tests of observers look at: a small force, snapshots, and recorded trajectories."""
+
+from typing import Any, ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from physkit.core import Clock, Count, cast_floats, float_dtype, get, param, static
+from physkit.integrators import VelocityVerlet
+from physkit.observe import Snapshot
+from physkit.particles import Particles
+from physkit.particles.forces import AbstractForce, Forces
+
+
+class Springs(AbstractForce):
+    """Springs between all pairs, U = ½ k Σ |r_ij|² over nearest images."""
+
+    stiffness: Any = param(1.0)
+    of: str | None = static(default=None)
+    conserves_momentum: ClassVar[bool] = True
+
+    def _pairs(self, state):
+        p = get(state, self.of)
+        i, j = np.triu_indices(p.count, 1)
+        return p.space.displacement(p.position[i], p.position[j])
+
+    def energy(self, clock, state, cache=None):
+        return 0.5 * self.stiffness * jnp.sum(self._pairs(state) ** 2)
+
+    def virial(self, clock, state, cache=None):
+        r = self._pairs(state)
+        return -self.stiffness * r.T @ r
+
+
+class Field(AbstractForce):
+    """A uniform field along the first axis, U = −Σ x."""
+
+    of: str | None = static(default=None)
+    conserves_momentum: ClassVar[bool] = False
+
+    def energy(self, clock, state, cache=None):
+        return -jnp.sum(get(state, self.of).position[:, 0])
+
+
+def snapshot(state, *forces, step=0, dt=0.01) -> Snapshot:
+    """One instant under velocity Verlet."""
+    dtype = float_dtype(state)
+    integrator = cast_floats(VelocityVerlet(Forces.of(*forces)), dtype)
+    clock = Clock.at(Count.of(step), jnp.zeros((), dtype), jnp.asarray(dt, dtype))
+    return Snapshot(clock, state, integrator.init(None, clock, state), None, integrator)
+
+
+def walk(n, d, frames, space, *, seed=0, step=0.3, dtype=jnp.float64, **leaves) -> Particles:
+    """A folded random walk with velocities, as particles whose leaves have a leading time axis."""
+    rng = np.random.default_rng(seed)
+    velocity = rng.normal(size=(frames, n, d))
+    for k in range(1, frames):  # correlated in time, so that autocorrelations have a shape
+        velocity[k] = 0.8 * velocity[k - 1] + 0.6 * velocity[k]
+    start = rng.uniform(size=(1, n, d)) * 4
+    path = start + step * np.cumsum(velocity, axis=0)
+
+    def one(x, v):
+        x, image = space.fold(x.astype(dtype))
+        return Particles(x, v.astype(dtype), space=space, image=image, **leaves)
+
+    return jax.vmap(one)(jnp.asarray(path), jnp.asarray(velocity))
+
+
+def watch(observer, path, *forces, dt=0.01):
+    """The observer's summary after it looked at every frame of `path`, one scan."""
+    forces = forces or (Springs(),)
+    first = jax.tree.map(lambda x: x[0], path)
+    memory = observer.init(snapshot(first, *forces, dt=dt))
+
+    def look(memory, state):
+        frame, memory = observer(snapshot(state, *forces, dt=dt), memory)
+        return memory, frame
+
+    memory, frames = jax.jit(lambda m, p: jax.lax.scan(look, m, p))(memory, path)
+    return observer.summary(memory), frames
