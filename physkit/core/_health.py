@@ -34,6 +34,7 @@ class Fault(enum.IntFlag):
     RANGE = 64
     GUARD = 128
     SPACE = 256
+    SOLVER = 512
 
 
 ADVICE: dict[Fault, tuple[type[PhyskitError], str]] = {
@@ -61,6 +62,11 @@ ADVICE: dict[Fault, tuple[type[PhyskitError], str]] = {
         CapacityError,
         "a cache (neighbour list) overflowed; `run` grows it by itself, `simulate` needs "
         "start(..., capacity=...)",
+    ),
+    Fault.SOLVER: (
+        StepSizeError,
+        "an adaptive solver inside the step gave up: it ran out of steps or did not converge; "
+        "raise max_steps, loosen rtol and atol, or reduce dt",
     ),
     Fault.GUARD: (SimulationDiverged, "a guard is broken"),
     Fault.NOT_FINITE: (SimulationDiverged, "the state is not finite"),

@@ -1,7 +1,34 @@
 """Floor 6: everything that advances a state by one step."""
 
+from ._compositions import KahanLi as KahanLi, Suzuki as Suzuki, Yoshida as Yoshida
+from ._diffrax import Diffrax as Diffrax
 from ._integrator import (
     AbstractIntegrator as AbstractIntegrator,
     AbstractOneStep as AbstractOneStep,
 )
+from ._langevin import BAOAB as BAOAB
+from ._leapfrog import Leapfrog as Leapfrog
+from ._momentum import RemoveMomentum as RemoveMomentum
+from ._newton import Newton as Newton
+from ._nose_hoover import (
+    NoseHooverChain as NoseHooverChain,
+    ThermostatChain as ThermostatChain,
+)
+from ._optimised import PEFRL as PEFRL, BlanesMoan as BlanesMoan
+from ._runge_kutta import AbstractRungeKutta as AbstractRungeKutta
+from ._schemes import (
+    RK4 as RK4,
+    RK38 as RK38,
+    SSPRK2 as SSPRK2,
+    SSPRK3 as SSPRK3,
+    DormandPrince5 as DormandPrince5,
+    Euler as Euler,
+    Heun as Heun,
+    Midpoint as Midpoint,
+    Ralston as Ralston,
+    RungeKutta as RungeKutta,
+)
+from ._splitting import AbstractSplitting as AbstractSplitting, Lie as Lie, Strang as Strang
+from ._subcycle import Subcycle as Subcycle
+from ._tableau import Tableau as Tableau
 from ._verlet import VelocityVerlet as VelocityVerlet

@@ -3,7 +3,11 @@
 import abc
 from typing import Any
 
-from physkit.core import AbstractTerm, Clock, Module
+import jax
+
+from physkit.core import AbstractTerm, Clock, Module, Tendencies
+
+from ._touched import same_arrays
 
 
 class AbstractIntegrator(Module):
@@ -12,7 +16,7 @@ class AbstractIntegrator(Module):
     `prepare` makes the constants of a run from parameters, inside the traced program, and may read
     geometry and shapes but no evolving array. `init` makes what is carried from step to step.
     `refresh` brings that up to date after somebody else moved the state: without it a composition
-    with a cached force silently drops to first order.
+    with a cached force silently drops to first order. `is_stale` says when that is needed.
     """
 
     @abc.abstractmethod
@@ -31,10 +35,27 @@ class AbstractIntegrator(Module):
     def step(self, plan: Any, clock: Clock, state: Any, aux: Any) -> tuple[Any, Any]:
         """The state, and what is carried, one `clock.dt` later."""
 
+    def is_stale(self, before: Any, after: Any) -> bool:
+        """Whether what was carried for the state `before` needs a `refresh` for the state `after`.
+
+        Decided while tracing, from which arrays are still the same objects. By default any array
+        that somebody touched makes it stale.
+        """
+        return not same_arrays(before, after)
+
     def terms(self, aux: Any) -> tuple[tuple[AbstractTerm, Any], ...]:
         """The terms that this integrator holds, each with its current cache."""
         del aux
         return ()
+
+    @property
+    def conserves_momentum(self) -> bool:
+        """Whether a step keeps the total momentum: temperatures count `d` degrees of freedom less.
+
+        True if there are terms and every one of them says so.
+        """
+        terms = _terms_inside(self)
+        return bool(terms) and all(getattr(term, "conserves_momentum", False) for term in terms)
 
 
 class AbstractOneStep(AbstractIntegrator):
@@ -48,3 +69,12 @@ class AbstractOneStep(AbstractIntegrator):
 
     def refresh(self, plan: Any, clock: Clock, state: Any, aux: None) -> None:
         del plan, clock, state, aux
+
+    def is_stale(self, before: Any, after: Any) -> bool:
+        del before, after
+        return False
+
+
+def _terms_inside(tree: Any) -> list[AbstractTerm]:
+    is_term = lambda n: isinstance(n, AbstractTerm) and not isinstance(n, Tendencies)
+    return [n for n in jax.tree.leaves(tree, is_leaf=is_term) if is_term(n)]

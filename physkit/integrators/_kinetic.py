@@ -1,11 +1,21 @@
-"""Drifts and kicks of all components that a sum of forces acts on."""
+"""Drifts and kicks: what integrators of particles under forces of positions and time share."""
 
 from typing import Any
 
+import equinox as eqx
+import jax
+import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from physkit.core import get, put
+from physkit.core import AbstractTerm, Clock, get, put
 from physkit.particles.forces import Forces
+
+from ._integrator import AbstractIntegrator
+from ._touched import same_arrays, without_velocities
+
+# Up to this many stages are written out one after the other; more share one traced loop body, so
+# that a force with a large program is not compiled a hundred times.
+_UNROLLED = 5
 
 
 def drift(forces: Forces, state: Any, dt: Float[Array, ""]) -> Any:
@@ -20,3 +30,102 @@ def kick(state: Any, total: dict[str | None, Array], dt: Float[Array, ""]) -> An
     for name, force in total.items():
         state = put(state, name, get(state, name).kick(force, dt))
     return state
+
+
+class AbstractKickFirst(AbstractIntegrator):
+    """Starts and ends a step with a kick, and carries the force at the end to the next step.
+
+    Forces may depend on positions and time, on other components, but not on velocities: the carried
+    force stays valid while somebody else changes velocities only, and then is not computed again.
+    """
+
+    force: eqx.AbstractVar[Forces]
+
+    def prepare(self, state: Any, dt: Any) -> Any:
+        del state, dt
+
+    def init(self, plan: Any, clock: Clock, state: Any) -> Any:
+        return self.force(clock, state, self.force.init(state))
+
+    def refresh(self, plan: Any, clock: Clock, state: Any, aux: Any) -> Any:
+        return self.force(clock, state, aux[1])
+
+    def is_stale(self, before: Any, after: Any) -> bool:
+        return not same_arrays(without_velocities(before), without_velocities(after))
+
+    def terms(self, aux: Any) -> tuple[tuple[AbstractTerm, Any], ...]:
+        return tuple(zip(self.force.terms, aux[1], strict=True))
+
+
+class AbstractDriftFirst(AbstractIntegrator):
+    """Starts and ends a step with a drift: carries the forces' caches, but no force."""
+
+    force: eqx.AbstractVar[Forces]
+
+    def prepare(self, state: Any, dt: Any) -> None:
+        del state, dt
+
+    def init(self, plan: None, clock: Clock, state: Any) -> Any:
+        return self.force.init(state)
+
+    def refresh(self, plan: None, clock: Clock, state: Any, aux: Any) -> Any:
+        return aux
+
+    def is_stale(self, before: Any, after: Any) -> bool:
+        del before, after
+        return False  # every force is computed where it is used
+
+    def terms(self, aux: Any) -> tuple[tuple[AbstractTerm, Any], ...]:
+        return tuple(zip(self.force.terms, aux, strict=True))
+
+
+Stages = tuple[tuple[float, ...], tuple[float, ...]]
+
+
+def kick_first(forces: Forces, stages: Stages, clock: Clock, state: Any, aux: Any):
+    """K(b₀) D(a₁) K(b₁) … D(aₛ) K(bₛ) for `stages` = ((b₀ … bₛ), (a₁ … aₛ)), in fractions of dt."""
+    kicks, drifts = stages
+    total, caches = aux
+    state = kick(state, total, kicks[0] * clock.dt)
+
+    def stage(carry, weights):
+        state, _, caches = carry
+        time, push, pull = weights
+        state = drift(forces, state, push * clock.dt)
+        total, caches = forces(clock.later(time), state, caches)
+        return (kick(state, total, pull * clock.dt), total, caches), None
+
+    rows = tuple(zip(_sums(drifts), drifts, kicks[1:], strict=True))
+    (state, total, caches), _ = _repeat(stage, (state, total, caches), rows, clock)
+    return state, (total, caches)
+
+
+def drift_first(forces: Forces, stages: Stages, clock: Clock, state: Any, caches: Any):
+    """D(a₀) K(b₁) D(a₁) … K(bₛ) D(aₛ) for `stages` = ((b₁ … bₛ), (a₀ … aₛ)), in fractions of dt."""
+    kicks, drifts = stages
+    state = drift(forces, state, drifts[0] * clock.dt)
+
+    def stage(carry, weights):
+        state, caches = carry
+        time, pull, push = weights
+        total, caches = forces(clock.later(time), state, caches)
+        state = drift(forces, kick(state, total, pull * clock.dt), push * clock.dt)
+        return (state, caches), None
+
+    rows = tuple(zip(_sums(drifts)[:-1], kicks, drifts[1:], strict=True))
+    return _repeat(stage, (state, caches), rows, clock)[0]
+
+
+def _sums(weights: tuple[float, ...]) -> tuple[float, ...]:
+    """Where time stands after each drift; exactly 1 after the last."""
+    partial = [sum(weights[: i + 1]) for i in range(len(weights))]
+    return (*partial[:-1], 1.0)
+
+
+def _repeat(stage, carry, rows, clock: Clock):
+    if len(rows) <= _UNROLLED:
+        for row in rows:
+            carry, _ = stage(carry, row)
+        return carry, None
+    columns = tuple(jnp.asarray(column, clock.dt.dtype) for column in zip(*rows, strict=True))
+    return jax.lax.scan(stage, carry, columns)

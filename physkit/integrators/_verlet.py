@@ -1,4 +1,4 @@
-"""Velocity Verlet and leapfrog."""
+"""Velocity Verlet: the work-horse of molecular dynamics."""
 
 from typing import Any
 
@@ -7,11 +7,10 @@ import equinox as eqx
 from physkit.core import Clock
 from physkit.particles.forces import Forces
 
-from ._integrator import AbstractIntegrator
-from ._kinetic import drift, kick
+from ._kinetic import AbstractKickFirst, drift, kick
 
 
-class VelocityVerlet(AbstractIntegrator):
+class VelocityVerlet(AbstractKickFirst):
     """Velocity Verlet: kick, drift, kick. Order 2, symplectic, time-reversible.
 
         v½ = v + ½dt·F(x)/m,   x' = x + dt·v½,   v' = v½ + ½dt·F(x')/m
@@ -23,19 +22,15 @@ class VelocityVerlet(AbstractIntegrator):
 
     - `force`: a force or a sum of forces, on one or several particle components.
 
+    **Good values:** 20 to 60 steps per period of the fastest vibration.
+
+    **Notes:** forces may depend on positions and time. For forces that depend on velocities (drag,
+    a magnetic field) use `RK4(Newton(force))` or a method made for them.
+
     **Reference:** Swope, Andersen, Berens & Wilson, J. Chem. Phys. 76, 637 (1982), eq. 14.
     """
 
     force: Forces = eqx.field(converter=Forces.of)
-
-    def prepare(self, state: Any, dt: Any) -> None:
-        del state, dt
-
-    def init(self, plan: None, clock: Clock, state: Any) -> Any:
-        return self.force(clock, state, self.force.init(state))
-
-    def refresh(self, plan: None, clock: Clock, state: Any, aux: Any) -> Any:
-        return self.force(clock, state, aux[1])
 
     def step(self, plan: None, clock: Clock, state: Any, aux: Any) -> tuple[Any, Any]:
         total, caches = aux
@@ -43,6 +38,3 @@ class VelocityVerlet(AbstractIntegrator):
         state = drift(self.force, state, clock.dt)
         total, caches = self.force(clock.later(1.0), state, caches)
         return kick(state, total, 0.5 * clock.dt), (total, caches)
-
-    def terms(self, aux: Any):
-        return tuple(zip(self.force.terms, aux[1], strict=True))

@@ -1,0 +1,70 @@
+"""Removal of the centre of mass's motion."""
+
+from typing import Any
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from physkit.core import Clock, ComponentError, get, put, safe_divide, static
+from physkit.particles import Motion, Particles, total_momentum
+
+from ._integrator import AbstractOneStep
+
+
+def _chosen(self, state: Any) -> tuple[str | None, ...]:
+    if self.of is not None:
+        names: tuple[str | None, ...] = self.of
+    elif isinstance(state, dict):
+        names = tuple(sorted(k for k, v in state.items() if isinstance(v, Particles)))
+    else:
+        names = (None,)
+    if not names or not all(isinstance(get(state, name), Particles) for name in names):
+        raise ComponentError("RemoveMomentum is about particles, and found none in the state")
+    return names
+
+
+def _moving_mass(particles: Particles) -> Float[Array, ""]:
+    mass = particles.mass
+    if particles.frozen is not None:
+        mass = jnp.where(particles.frozen, 0, mass)
+    return particles.space.sum(jnp.sum(mass))
+
+
+def _names(of: Any) -> tuple[str, ...] | None:
+    return (of,) if isinstance(of, str) else of if of is None else tuple(of)
+
+
+class RemoveMomentum(AbstractOneStep):
+    """Takes the motion of the centre of mass out of the velocities; a part for compositions.
+
+        v' = v − Σ m v / Σ m
+
+    `Lie(BAOAB(…), RemoveMomentum())` keeps a thermostatted system from drifting away. Positions are
+    left alone, so forces that others carry stay valid.
+
+    **Arguments:**
+
+    - `of`: names of the components that the centre of mass is taken over; all particles if left
+      out. Frozen particles do not count.
+
+    **Errors:** `ComponentError` where there are no particles.
+
+    **Notes:** temperatures count d degrees of freedom less.
+    """
+
+    of: tuple[str, ...] | None = static(default=None, converter=_names)
+
+    @property
+    def conserves_momentum(self) -> bool:
+        return self.of is None
+
+    def step(self, plan: None, clock: Clock, state: Any, aux: None) -> tuple[Any, None]:
+        names = self._chosen(state)
+        parts = [get(state, name) for name in names]
+        momentum = sum(total_momentum(p) for p in parts)
+        mass = sum(_moving_mass(p) for p in parts)
+        drift = safe_divide(momentum, mass)
+        for name, p in zip(names, parts, strict=True):
+            change = jnp.broadcast_to(-drift[None, :], p.velocity.shape)
+            state = put(state, name, p.shift(Motion(velocity=change)))
+        return state, None
