@@ -5,6 +5,8 @@ use, so that `import physkit` – and `physkit --help` – does not wait for JAX
 """
 
 import importlib
+import sys
+import types
 from typing import Any
 
 __version__ = "0.1.0"
@@ -12,27 +14,43 @@ __version__ = "0.1.0"
 # Folder → the names that scripts use as `pk.Name`; `__init__.pyi` says the same to type checkers.
 _EXPORTS: dict[str, tuple[str, ...]] = {
     "core": (
-        "Module",
-        "param",
-        "data",
-        "static",
+        "AbstractComponent", "AbstractTendency", "AbstractTerm", "CapacityError", "Clock",
+        "ComponentError", "CutoffError", "DeclarationError", "Fault", "Faults", "Function", "Health",
+        "MissingExtraError", "Module", "Network", "NoEnergyError", "ObserverError", "OverlapError",
+        "ParameterError", "PhyskitError", "RangeError", "ShapeError", "SimulationDiverged",
+        "StepSizeError", "Tendencies", "data", "param", "static",
     ),
     "geometry": ("AbstractSpace", "Box", "Free", "Triclinic"),
-    "particles": ("Particles",),
-    "integrators": ("AbstractIntegrator", "AbstractOneStep", "VelocityVerlet"),
-    "observe": ("Every", "Finite", "Guard", "Snapshot"),
-}
-_FOLDERS = (
-    "core",
-    "parallel",
-    "geometry",
-    "particles",
-    "integrators",
-    "observe",
-    "simulate",
-    "testing",
-    "cli",
-)
+    "particles": (
+        "Motion", "Particles", "angular_momentum", "center_of_mass", "degrees_of_freedom",
+        "kinetic_energy", "lattice", "maxwell_boltzmann", "random_positions", "temperature",
+        "total_momentum", "without_drift",
+    ),
+    "particles.forces": (
+        "AbstractForce", "AbstractPairPotential", "Buckingham", "Coulomb", "Forces",
+        "LennardJones", "Morse", "NeuralPair", "SoftSphere", "WCA", "Yukawa", "geometric",
+        "lorentz_berthelot",
+    ),
+    "integrators": (
+        "AbstractIntegrator", "AbstractOneStep", "BAOAB", "BlanesMoan", "Diffrax",
+        "DormandPrince5", "Euler", "Heun", "KahanLi", "Leapfrog", "Lie", "Midpoint", "Newton",
+        "NoseHooverChain", "PEFRL", "RK38", "RK4", "Ralston", "RemoveMomentum", "RungeKutta",
+        "SSPRK2", "SSPRK3", "Strang", "Subcycle", "Suzuki", "Tableau", "VelocityVerlet", "Yoshida",
+    ),
+    "observe": (
+        "AbstractObserver", "AbstractQuantity", "AngularMomentum", "Average", "BlockAverage",
+        "CenterOfMass", "EnergyDrift", "Estimate", "Every", "Expression", "Finite", "Guard",
+        "KineticEnergy", "MeanSquareDisplacement", "Momentum", "Positions", "PotentialEnergy",
+        "Pressure", "RadialDistribution", "Snapshot", "StressTensor", "StructureFactor",
+        "Temperature", "TotalEnergy", "Velocities", "VelocityAutocorrelation", "block_average",
+        "diffusion_coefficient", "green_kubo",
+    ),
+    "simulate": (
+        "Carry", "Diagnosis", "Direct", "NestedCheckpoint", "Progress", "Result", "Run",
+        "Simulation", "diagnose", "run", "simulate", "start",
+    ),
+}  # fmt: skip
+_FOLDERS = ("cli", "core", "geometry", "integrators", "observe", "parallel", "particles", "systems")
 _HOME = {name: folder for folder, names in _EXPORTS.items() for name in names}
 
 
@@ -42,10 +60,27 @@ def __getattr__(name: str) -> Any:
     elif name in _FOLDERS:
         value = importlib.import_module(f"physkit.{name}")
     else:
-        raise AttributeError(f"physkit has no {name!r}")
+        import difflib
+
+        close = difflib.get_close_matches(name, [*_HOME, *_FOLDERS], n=1)
+        hint = f"; did you mean {close[0]!r}?" if close else ""
+        raise AttributeError(f"physkit has no {name!r}{hint}")
     globals()[name] = value  # the next look-up does not come here
     return value
 
 
 def __dir__() -> list[str]:
     return sorted({"__version__", *_HOME, *_FOLDERS})
+
+
+class _Package(types.ModuleType):
+    """This package: where a folder is named like the verb in it, `pk.simulate` is the verb."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        # Python puts every folder that it imports on the package, over what was there.
+        if _HOME.get(name) == name and isinstance(value, types.ModuleType):
+            value = getattr(value, name)
+        super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package

@@ -73,7 +73,7 @@ def module_name(path: str) -> str:
 
 
 def imports(path: str, text: str, *, at_import_only: bool = False) -> Iterator[tuple[int, str]]:
-    """(line, dotted module name) of every import; `from a import b` gives both a and a.b."""
+    """(line, dotted name) of everything imported; `from a import b` gives a.b."""
     package = module_name(path).split(".")
     if not path.endswith("__init__.py"):
         package = package[:-1]
@@ -85,7 +85,6 @@ def imports(path: str, text: str, *, at_import_only: bool = False) -> Iterator[t
         elif isinstance(node, ast.ImportFrom):
             base = package[: len(package) - node.level + 1] if node.level else []
             base = [*base, *(node.module.split(".") if node.module else [])]
-            yield node.lineno, ".".join(base)
             for alias in node.names:
                 yield node.lineno, ".".join([*base, alias.name])
 
@@ -130,11 +129,15 @@ def floor_breaches(path: str, text: str) -> list[str]:
 def cycles(sources: dict[str, str]) -> list[str]:
     """Groups of modules that import one another while being imported."""
     modules = {module_name(path): path for path in sources}
+
+    def module_of(imported):  # a.b.c may be the module a.b.c, or the name c in a.b
+        return imported if imported in modules else imported.rpartition(".")[0]
+
     graph = {
         name: {
-            target
-            for _, target in imports(path, sources[path], at_import_only=True)
-            if target in modules and target != name
+            module_of(imported)
+            for _, imported in imports(path, sources[path], at_import_only=True)
+            if module_of(imported) in modules and module_of(imported) != name
         }
         for name, path in modules.items()
     }

@@ -1,0 +1,87 @@
+"""What the pages and examples say, runs; and the site can be built."""
+
+import ast
+import importlib.util
+
+import pytest
+
+from tests.snippets import ROOT, python_blocks, run_script
+
+PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.relative_to(ROOT).as_posix())
+def test_page_runs(page, tmp_path):
+    script = python_blocks(page.read_text(encoding="utf-8"))
+    if not script.strip():
+        pytest.skip("no Python on this page")
+    run_script(script, page.relative_to(ROOT).as_posix(), tmp_path)
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda p: p.name)
+def test_example_runs(example, tmp_path):
+    text = example.read_text(encoding="utf-8")
+    assert ast.get_docstring(ast.parse(text)), "an example begins by saying what it shows"
+    run_script(text, example.relative_to(ROOT).as_posix(), tmp_path, PHYSKIT_QUICK="1")
+
+
+PAGE = """# A page
+```python
+x = 1
+```
+```console
+$ not python
+```
+```python no-run
+raise SystemExit("must not run")
+```
+- in a list
+
+  ```python
+  print(x + 1)
+  ```
+"""
+
+
+def test_blocks_keep_their_lines_and_share_names(tmp_path):
+    script = python_blocks(PAGE)
+    assert script.splitlines()[2] == "x = 1"
+    assert "not python" not in script
+    assert run_script(script, "page", tmp_path) == "2\n"
+
+
+def test_a_broken_block_fails_and_names_its_line(tmp_path):
+    script = python_blocks("# A page\n\n```python\nx = 1\nmissing\n```\n")
+    with pytest.raises(AssertionError, match=r'"a-page.md", line 5'):
+        run_script(script, "a-page.md", tmp_path)
+    with pytest.raises(ValueError, match="line 2 is never closed"):
+        python_blocks("text\n```python\nx = 1\n")
+
+
+def _builder():
+    pytest.importorskip("markdown", reason="the docs extra is not installed")
+    spec = importlib.util.spec_from_file_location("build", ROOT / "docs/build.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_site_builds_without_dead_links(tmp_path):
+    builder = _builder()
+    assert not builder.build(tmp_path / "site")
+    api = (tmp_path / "site/api-particles.html").read_text(encoding="utf-8")
+    assert 'id="Particles"' in api
+    assert "<strong>Arguments:</strong>" in api
+
+
+def test_every_folder_is_in_the_reference():
+    builder = _builder()
+    folders = {p.parent.name for p in (ROOT / "physkit").glob("*/__init__.py")}
+    shown = {folder.split(".")[0] for folder in builder.FOLDERS}
+    assert folders - {"parallel", "cli"} <= shown
+
+
+def test_a_dead_link_is_found(tmp_path):
+    (tmp_path / "a.html").write_text('<a href="a.html">a</a><img src="gone.png">')
+    assert _builder().dead_links(tmp_path) == ["a.html: gone.png"]
