@@ -62,7 +62,7 @@ class RadialDistribution(AbstractObserver):
     def __init__(
         self,
         interval: int,
-        r_max: float,
+        r_max: Any,
         bins: int = 100,
         *,
         of: str | None = None,

@@ -59,6 +59,7 @@ def walk(n, d, frames, space, *, seed=0, step=0.3, dtype=jnp.float64, **leaves) 
         velocity[k] = 0.8 * velocity[k - 1] + 0.6 * velocity[k]
     start = rng.uniform(size=(1, n, d)) * 4
     path = start + step * np.cumsum(velocity, axis=0)
+    space = cast_floats(space, dtype)
 
     def one(x, v):
         x, image = space.fold(x.astype(dtype))

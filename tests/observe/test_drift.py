@@ -1,0 +1,39 @@
+"""The guard against an energy that runs away."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from physkit.core import ParameterError
+from physkit.geometry import Free
+from physkit.observe import EnergyDrift, KineticEnergy, TotalEnergy
+
+from .trajectories import Springs, snapshot, walk, watch
+
+
+def test_it_holds_while_the_energy_does():
+    path = walk(4, 3, 40, Free(), step=0.02)
+    energy = np.array([TotalEnergy()(snapshot(frame(path, t), Springs())) for t in range(40)])
+    kinetic = float(KineticEnergy()(snapshot(frame(path, 0), Springs())))
+    error = np.abs(energy - energy[0]) / max(abs(energy[0]), kinetic)
+    tolerance = float(np.median(error))
+    _, frames = watch(EnergyDrift(1, tolerance), path)
+    np.testing.assert_array_equal(frames["energy_drift"], error <= tolerance)
+    assert not np.all(frames["energy_drift"])
+
+
+def test_what_is_conserved_can_be_chosen():
+    path = walk(4, 3, 5, Free())
+    _, frames = watch(EnergyDrift(1, 1e-9, lambda now: jnp.float64(3.0)), path)
+    assert np.all(frames["energy_drift"])
+
+
+def test_bad_tolerances():
+    with pytest.raises(ParameterError, match="positive"):
+        EnergyDrift(1, 0.0)
+
+
+def frame(path, t):
+    import jax
+
+    return jax.tree.map(lambda x: x[t], path)
