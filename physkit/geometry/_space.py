@@ -31,6 +31,10 @@ class AbstractSpace(Module):
     def cell(self, dimension: int) -> Float[Array, "d d"] | None:
         """Lattice vectors as rows; entries of open axes mean nothing. None if no axis repeats."""
 
+    def basis(self, dimension: int) -> Float[Array, "d d"] | None:
+        """Lattice vectors, as short as there are, along which a neighbour search cuts its cells."""
+        return self.cell(dimension)
+
     @abc.abstractmethod
     def nearest(self, difference: Components) -> Components:
         """Fold a difference vector, given by components, to its nearest image.

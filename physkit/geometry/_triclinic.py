@@ -62,6 +62,10 @@ class Triclinic(AbstractSpace):
         self._check(dimension)
         return self.vectors
 
+    def basis(self, dimension: int):
+        self._check(dimension)
+        return self.reduced
+
     @property
     def reduced(self) -> Float[Array, "d d"]:
         """Short lattice vectors that span the same lattice, as rows."""

@@ -1,14 +1,15 @@
 """Which pairs of particles a sum runs over, and how it visits them."""
 
 import abc
+import math
 from collections.abc import Callable
 from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Int
+from jaxtyping import Array, Bool, Int
 
-from physkit.core import Module, data
+from physkit.core import AbstractGrowable, Module, data
 
 # Pairs at once: their temporaries stay in a core's cache, and a loop costs nothing beside them.
 BLOCK = 2**18
@@ -50,18 +51,38 @@ class EveryPair(AbstractPairs):
         return _in_blocks(body, block, n, n)
 
 
-class ListedPairs(AbstractPairs):
+class ListedPairs(AbstractPairs, AbstractGrowable):
     """Pairs of a neighbour list, of particles in an order that keeps neighbours close in memory.
 
     **Arguments:**
 
     - `index`: `[n k]`, places of the neighbours of the particle at each place; n where there is none.
     - `order`: `[n]`, particle at each place. `place`: `[n]`, place of each particle.
+    - `required`: most neighbours that any particle has had. `stale`: rows are cut short, so that
+      the list must be built anew as soon as there is room.
     """
 
-    index: Int[Array, "n k"] = data()
-    order: Int[Array, " n"] = data()
-    place: Int[Array, " n"] = data()
+    index: Int[Array, "*b n k"] = data()
+    order: Int[Array, "*b n"] = data()
+    place: Int[Array, "*b n"] = data()
+    required: Int[Array, "*b"] = data()
+    stale: Bool[Array, "*b"] = data()
+
+    @property
+    def capacity(self) -> int:
+        return self.index.shape[-1]
+
+    def grown(self, capacity: int) -> "ListedPairs":
+        n = self.index.shape[-2]
+        return self.resized(max(self.capacity, min(eights(capacity), max(n - 1, 1))))
+
+    def resized(self, capacity: int) -> "ListedPairs":
+        """The same rows with room for `capacity`; what is cut off must be empty."""
+        n, k = self.index.shape[-2:]
+        room = [(0, 0)] * (self.index.ndim - 1) + [(0, max(0, capacity - k))]
+        index = jnp.pad(self.index[..., :capacity], room, constant_values=n)
+        stale = self.stale | (self.required > k)
+        return ListedPairs(index, self.order, self.place, self.required, stale)
 
     def visit(self, body: Callable, arrays: Any) -> tuple[Any, Any]:
         n, k = self.index.shape
@@ -77,7 +98,7 @@ class ListedPairs(AbstractPairs):
 
 
 def _in_blocks(body: Callable, block: Callable, n: int, k: int) -> tuple[Any, Any]:
-    """`body` over blocks of rows; the last block starts early, so that all have one size."""
+    """`body` over blocks of rows."""
     count, size = block_shape(n, k)
     if count == 1:
         return body(*block(0, n))
@@ -93,23 +114,33 @@ def _in_blocks(body: Callable, block: Callable, n: int, k: int) -> tuple[Any, An
         return jax.tree.map(jnp.add, sums, more), rows
 
     totals, rows = jax.lax.scan(step, zeros, jnp.arange(count))
+    return jax.tree.map(lambda a: join(a, n), rows), totals
 
-    def join(a: Array) -> Array:
-        if count * size == n:
-            return a.reshape(n, *a.shape[2:])
-        head = a[:-1].reshape((count - 1) * size, *a.shape[2:])
-        return jnp.concatenate([head, a[-1, count * size - n :]])
 
-    return jax.tree.map(join, rows), totals
+def join(blocks: Array, n: int) -> Array:
+    """Rows of blocks `[count size …]`, the last of which ends with row n−1, as `[n …]`."""
+    count, size, *rest = blocks.shape
+    if count * size == n:
+        return blocks.reshape(n, *rest)
+    head = blocks[:-1].reshape((count - 1) * size, *rest)
+    return jnp.concatenate([head, blocks[-1, count * size - n :]])
 
 
 def block_shape(n: int, k: int) -> tuple[int, int]:
-    """How many blocks of how many rows; blocks that divide n evenly if there are such."""
+    """How many blocks of how many rows, with `k` columns; evenly if that can be.
+
+    Otherwise the last block starts early, so that all have one size.
+    """
     count = max(1, -(-n * k // BLOCK))
     for more in range(count, min(n, count + count // 2) + 1):
         if n % more == 0:
             return more, n // more
     return count, -(-n // count)
+
+
+def eights(number: float) -> int:
+    """`number` rounded up to a multiple of eight, the width of a vector."""
+    return 8 * math.ceil(number / 8)
 
 
 def _rows(a: Array, start: int | Int[Array, ""], size: int) -> Array:

@@ -1,0 +1,112 @@
+"""Cells that a neighbour search sorts particles into."""
+
+import math
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int
+
+from physkit.core import AbstractGrowable, concrete, data, static
+from physkit.geometry import AbstractSpace, heights, inverse_matrix
+
+from ._pairs import eights
+
+# What a periodic cell too narrow for the search asks for: coarser cells instead of more slots.
+COARSER = 2**28
+
+
+class Cells(AbstractGrowable):
+    """A grid of cells with room for `slots` particles each; along every axis a neighbour is at most
+    one cell away.
+
+    A single cell with room for everybody is the search over all pairs.
+    """
+
+    shape: tuple[int, ...] = static()
+    slots: int = static()
+    required: Int[Array, "..."] = data()
+    stale: Bool[Array, "..."] = data()
+
+    @staticmethod
+    def of(shape: tuple[int, ...], slots: int) -> "Cells":
+        return Cells(tuple(int(k) for k in shape), int(slots), jnp.int32(0), jnp.array(False))
+
+    @property
+    def capacity(self) -> int:
+        return self.slots
+
+    @property
+    def count(self) -> int:
+        """Number of cells."""
+        return math.prod(self.shape)
+
+    def grown(self, capacity: int) -> "Cells":
+        shape, slots = self.shape, eights(capacity)
+        if capacity >= COARSER:
+            shape = tuple(k if k < 3 else max(1, int(0.8 * k)) for k in shape)
+            slots = eights(self.slots * self.count / math.prod(shape))
+        # Needs of another grid say nothing about this one.
+        required = self.required if shape == self.shape else jnp.zeros_like(self.required)
+        return Cells(shape, slots, required, self.stale | (self.required > self.capacity))
+
+
+def lattice(space: AbstractSpace, d: int, dtype: Any) -> tuple[Float[Array, "d d"], np.ndarray]:
+    """Vectors that cells are cut along, as rows (unit vectors along open axes); which axes repeat."""
+    periodic = np.asarray(space.periodic(d))
+    basis = space.basis(d)
+    if basis is None:
+        return jnp.eye(d, dtype=dtype), periodic
+    return jnp.where(periodic[:, None], basis, jnp.eye(d, dtype=dtype)), periodic
+
+
+def visible(tree: Any) -> bool:
+    """Whether every number in `tree` can be seen: no trace hides one."""
+    return all(concrete(x) is not None for x in jax.tree.leaves(tree))
+
+
+def plan_cells(position: Float[Array, "n d"], space: AbstractSpace, radius: float) -> Cells:
+    """The cells that make a search within `radius` cheap; one for all where numbers are hidden."""
+    n, d = position.shape
+    single = Cells.of((1,) * d, eights(n))
+    if not visible((position, space)) or not np.all(np.isfinite(np.asarray(position))):
+        return single
+    with jax.ensure_compile_time_eval():
+        vectors, periodic = lattice(space, d, position.dtype)
+        height, vectors = np.asarray(heights(vectors), float), np.asarray(vectors, float)
+    fraction = np.asarray(position, float) @ np.linalg.inv(vectors)
+    extent = height * np.where(periodic, 1, np.ptp(fraction, axis=0))
+    shape = np.maximum(1, np.floor(extent / (radius * 1.0001))).astype(int)
+    while shape.prod() > max(n, 1):  # a few particles far out must not make a million cells
+        shape = np.maximum(1, (shape * 0.8).astype(int))
+    cell = _cell_of(fraction, periodic, shape, radius / height, np)
+    most = np.bincount(np.ravel_multi_index(tuple(cell.T), tuple(shape))).max()
+    slots = eights(most)
+    ways = np.prod(np.minimum(shape, 3))
+    return single if n * n <= ways * shape.prod() * slots**2 else Cells.of(tuple(shape), slots)
+
+
+def locate(
+    position: Float[Array, "n d"], space: AbstractSpace, shape: tuple[int, ...], radius: float
+) -> tuple[Int[Array, "n d"], Float[Array, "n d"], Float[Array, "d d"], Bool[Array, ""]]:
+    """Each particle's cell, its position folded to match, the lattice of images, and whether
+    periodic cells have become narrower than `radius`."""
+    vectors, periodic = lattice(space, position.shape[1], position.dtype)
+    fraction = jnp.matmul(position, inverse_matrix(vectors), precision="highest")
+    least = radius / heights(vectors)
+    counts = np.asarray(shape)
+    cell = _cell_of(fraction, periodic, counts, least, jnp)
+    folded = jnp.where(periodic, fraction - jnp.floor(fraction), fraction)
+    # One or two cells along an axis see everything there is along it, however narrow.
+    narrow = jnp.any(periodic & (counts >= 3) & (least * counts.astype(position.dtype) > 1))
+    return cell, jnp.matmul(folded, vectors, precision="highest"), vectors, narrow
+
+
+def _cell_of(fraction, periodic, shape, least, xp):
+    """Cells over the periodic box, or over what open axes hold, there never narrower than `least`."""
+    counts = shape.astype(fraction.dtype)
+    low = xp.where(periodic, 0, xp.min(fraction, axis=0))
+    span = xp.where(periodic, 1, xp.maximum(xp.max(fraction, axis=0) - low, least * counts))
+    inside = xp.where(periodic, fraction - xp.floor(fraction), fraction - low)
+    return xp.clip(xp.floor(inside / span * counts).astype(np.int32), 0, shape - 1).astype(np.int32)
