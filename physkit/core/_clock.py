@@ -63,11 +63,13 @@ class Clock(Module):
         """What rounding `t` to its precision left off."""
         return self._time()[1]
 
-    def later(self, fraction: float) -> "Clock":
+    def later(self, fraction: float | Float[Array, ""]) -> "Clock":
         """The instant `fraction` of this (sub-)step later."""
         return self.part(fraction, 0.0, None)
 
-    def part(self, start: float, length: float, tag: int | None) -> "Clock":
+    def part(
+        self, start: float | Float[Array, ""], length: float, tag: int | Int[Array, ""] | None
+    ) -> "Clock":
         """The sub-step [t + start·dt, t + (start + length)·dt], with a fresh key per `tag`."""
         key = self.key
         if key is not None and tag is not None:
