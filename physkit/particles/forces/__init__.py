@@ -1,6 +1,13 @@
 """Forces on particles."""
 
 from ._force import AbstractForce as AbstractForce, Forces as Forces
+from ._gravity import DirectGravity as DirectGravity
+from ._pair_sum import (
+    direct_sum as direct_sum,
+    exact_pair_sum as exact_pair_sum,
+    pair_sum as pair_sum,
+)
+from ._pairwise import PairCache as PairCache, Pairwise as Pairwise
 from ._truncation import (
     TRUNCATIONS as TRUNCATIONS,
     AbstractTruncated as AbstractTruncated,
