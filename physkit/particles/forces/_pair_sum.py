@@ -72,6 +72,17 @@ def exact_pair_sum(
     return jax.tree.map(kept, out), jnp.all(held)
 
 
+def largest_term(
+    kernel: Callable, particles: Any, shared: Any, pairs: AbstractPairs
+) -> Float[Array, ""]:
+    """The largest of all terms of a kernel of one component, NaN if one is NaN."""
+    rows, _ = pairs.visit(
+        lambda own, other, present: (jnp.max(kernel(own, other, shared, present), axis=1), None),
+        particles,
+    )
+    return jnp.max(rows)
+
+
 @partial(jax.custom_jvp, nondiff_argnums=(0, 1))
 def _sum(kernel, parity, particles, shared, pairs, quantum):
     """The sums, and the largest sum of |term|/quantum over components (None without quantum)."""

@@ -11,7 +11,7 @@ from jaxtyping import Array, Bool, Float, Int
 from physkit.core import AbstractGrowable, concrete, data, static
 from physkit.geometry import AbstractSpace, heights, inverse_matrix
 
-from ._pairs import eights
+from ._pairs import eights, headroom
 
 # What a periodic cell too narrow for the search asks for: coarser cells instead of more slots.
 COARSER = 2**28
@@ -82,7 +82,7 @@ def plan_cells(position: Float[Array, "n d"], space: AbstractSpace, radius: floa
         shape = np.maximum(1, (shape * 0.8).astype(int))
     cell = _cell_of(fraction, periodic, shape, radius / height, np)
     most = np.bincount(np.ravel_multi_index(tuple(cell.T), tuple(shape))).max()
-    slots = eights(most)
+    slots = headroom(most, n / shape.prod())
     ways = np.prod(np.minimum(shape, 3))
     return single if n * n <= ways * shape.prod() * slots**2 else Cells.of(tuple(shape), slots)
 

@@ -20,7 +20,7 @@ from physkit.geometry import AbstractSpace, inverse_matrix
 
 from .._particles import Particles
 from ._cells import COARSER, Cells, lattice, plan_cells, visible
-from ._pairs import ListedPairs, eights
+from ._pairs import ListedPairs, eights, headroom
 from ._search import search
 
 SMALL = 1024  # so few particles may all be each other's neighbours when nothing is known of them
@@ -116,7 +116,8 @@ def neighbor_list(
     if capacity is not None:
         room = min(max(int(capacity), 1), most)
     elif seen:
-        room = min(most, eights(1.5 * _expected(position, space, cutoff + skin) + 8))
+        mean = _expected(position, space, cutoff + skin)
+        room = min(most, eights(1.5 * mean + 8))
     elif n <= SMALL:
         room = most
     else:
@@ -130,9 +131,9 @@ def neighbor_list(
     with jax.ensure_compile_time_eval():
         made = _first_compiled(position, space, excluded, cells, room, cutoff, skin)
         need = int(made.pairs.required)
-        fit = min(most, eights(1.1 * need + 2))
-        if capacity is not None or fit == room:
+        if capacity is not None:
             return made
+        fit = min(most, headroom(need, mean))
         if need > room:
             return _first_compiled(position, space, excluded, cells, fit, cutoff, skin)
         return eqx.tree_at(lambda made: made.pairs, made, made.pairs.resized(fit))

@@ -143,6 +143,14 @@ def eights(number: float) -> int:
     return 8 * math.ceil(number / 8)
 
 
+def headroom(need: int, mean: float) -> int:
+    """Room for a count that is at most `need` now and `mean` on average.
+
+    A lattice counts the same everywhere; once it has melted, twice the root of the mean is rare.
+    """
+    return eights(max(1.05 * need, mean + 2 * math.sqrt(mean)))
+
+
 def _rows(a: Array, start: int | Int[Array, ""], size: int) -> Array:
     return jax.lax.dynamic_slice_in_dim(a, start, size, axis=0)
 
