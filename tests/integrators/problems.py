@@ -177,7 +177,7 @@ def coupled() -> Problem:
         return [y[1], pull / mass[0], y[3], -pull / mass[1]]
 
     exact = solved(rate, [0.0, 0.5, 1.0, -0.2], 3.0)
-    return Problem(state, 3.0, phase("light", "heavy"), exact, 2e-14)
+    return Problem(state, 3.0, phase("light", "heavy"), exact, 1.7e-14)
 
 
 def orbit() -> Particles:
