@@ -26,4 +26,6 @@ def _(axis_size: int, in_batched: list[bool], predicate: Bool[Array, " b"]):
 
 def cond_for_batch(predicate: Bool[Array, ""], if_true: Callable, if_false: Callable, *args: Any):
     """`lax.cond` that stays a branch under `vmap`: if any member asks, all take `if_true`."""
-    return jax.lax.cond(any_in_batch(jax.lax.stop_gradient(predicate)), if_true, if_false, *args)
+    # JAX hashes the branches, which the bound methods of a Module are not made for.
+    yes, no = (lambda *a: if_true(*a)), (lambda *a: if_false(*a))
+    return jax.lax.cond(any_in_batch(jax.lax.stop_gradient(predicate)), yes, no, *args)

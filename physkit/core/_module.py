@@ -102,7 +102,8 @@ def as_parameter(value: Any) -> Any:
 
 def _as_data(value: Any) -> Any:
     is_number = isinstance(value, bool | int | float | complex | np.ndarray | np.generic)
-    return jnp.asarray(value) if is_number else value
+    # Naming the dtype drops JAX's weak type, for which a program would be compiled anew.
+    return jnp.asarray(value, jnp.asarray(value).dtype) if is_number else value
 
 
 def _default(default: Any) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Comparing trees of arrays leaf by leaf, with messages that name the leaf and the numbers."""
 
-import functools
-from collections.abc import Callable
+import contextlib
+from collections.abc import Iterator
 from typing import Any
 
 import equinox as eqx
@@ -12,15 +12,11 @@ import numpy as np
 from ._tolerances import tolerance
 
 
-def in_double(check: Callable) -> Callable:
-    """`check` with double precision available in it, whatever the user's setting."""
-
-    @functools.wraps(check)
-    def with_double(*args: Any, **kwargs: Any):
-        with jax.enable_x64(True):
-            return check(*args, **kwargs)
-
-    return with_double
+@contextlib.contextmanager
+def double_precision() -> Iterator[None]:
+    """Double precision for the time of a check, whatever the user's setting; also a decorator."""
+    with jax.enable_x64(True):
+        yield
 
 
 def named(tree: Any, prefix: str = "") -> dict[str, Any]:
@@ -48,12 +44,7 @@ def check_structure(computed: Any, expected: Any, what: str) -> None:
             f"only expected {sorted(set(before) - set(now))}"
         )
     for path, leaf in now.items():
-        one, other = (
-            eqx.filter_eval_shape(lambda: leaf),
-            eqx.filter_eval_shape(lambda p=path: before[p]),
-        )
-        kind = (getattr(one, "dtype", type(one)), getattr(one, "shape", ()))
-        wanted = (getattr(other, "dtype", type(other)), getattr(other, "shape", ()))
+        kind, wanted = _kind(leaf), _kind(before[path])
         if kind != wanted:
             raise AssertionError(
                 f"{what}: {path or 'the value'} is {kind[0]}{list(kind[1])}, expected "
@@ -64,6 +55,10 @@ def check_structure(computed: Any, expected: Any, what: str) -> None:
             f"{what}: the trees differ in a static field or a type; "
             f"got {jax.tree.structure(computed)}, expected {jax.tree.structure(expected)}"
         )
+
+
+def _kind(leaf: Any) -> tuple[Any, tuple[int, ...]]:
+    return getattr(leaf, "dtype", type(leaf).__name__), jnp.shape(leaf)
 
 
 def check_finite(tree: Any, what: str) -> None:
@@ -126,9 +121,9 @@ def check_structure_loosely(computed: Any, expected: Any, what: str) -> None:
 
 
 def scale(leaf: Any) -> float:
-    """A typical size of a leaf's numbers; 1 where all are zero."""
+    """A typical size of a leaf's finite numbers; 1 where all are zero."""
     size = np.abs(np.asarray(leaf, dtype=np.complex128))
-    return float(np.mean(size)) or 1.0
+    return float(np.mean(size[np.isfinite(size)])) or 1.0 if np.any(np.isfinite(size)) else 1.0
 
 
 def _worst(a: np.ndarray, b: np.ndarray) -> str:

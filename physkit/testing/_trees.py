@@ -7,10 +7,11 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from physkit.core import AbstractGrowable, AbstractTerm, Module, as_parameter
 
-from ._compare import check_equal, named, scale
+from ._compare import check_equal, is_key, named, scale
 
 
 def split(tree: Any) -> tuple[list[str], list[Any], Callable[[list[Any]], Any]]:
@@ -83,27 +84,47 @@ def modules(tree: Any) -> list[Module]:
     return found
 
 
-def jiggled(tree: Any, key: jax.Array, size: float) -> Any:
+def jiggled(tree: Any, seed: int, size: float) -> Any:
     """Every floating leaf of `tree` changed by random numbers of `size` times its own size."""
     _, leaves, join = split(tree)
-    keys = jax.random.split(key, max(len(leaves), 1))
     return join(
         [
-            leaf + (size * scale(leaf)) * random_like(leaf, k)
-            for leaf, k in zip(leaves, keys, strict=False)
+            put_like(x, np.asarray(x) + size * random_direction(x, (seed, i)))
+            for i, x in enumerate(leaves)
         ]
     )
 
 
-def random_like(leaf: Any, key: jax.Array) -> Any:
-    """Normal noise of the leaf's shape and precision."""
-    return jax.random.normal(key, jnp.shape(leaf), leaf.dtype)
+def random_direction(leaf: Any, seed: Any) -> np.ndarray:
+    """Normal noise as large as the leaf's own numbers; 0 where they are infinite (a limit)."""
+    return np.where(np.isfinite(np.asarray(leaf)), scale(leaf) * random_like(leaf, seed), 0)
+
+
+def random_like(leaf: Any, seed: Any) -> np.ndarray:
+    """Normal noise of the leaf's shape and precision, made on the host."""
+    generator = np.random.default_rng(seed)
+    noise = generator.normal(size=jnp.shape(leaf))
+    if jnp.issubdtype(leaf.dtype, jnp.complexfloating):
+        noise = noise + 1j * generator.normal(size=jnp.shape(leaf))
+    return np.asarray(noise, leaf.dtype)
+
+
+def put_like(leaf: Any, value: np.ndarray) -> Any:
+    """`value` as a JAX array of the leaf's precision."""
+    return jnp.asarray(np.asarray(value, leaf.dtype))
 
 
 def stacked(members: list[Any]) -> tuple[Any, Any]:
     """The arrays of several trees stacked along a new first axis, and everything else."""
     arrays, rest = zip(*(eqx.partition(m, eqx.is_array) for m in members), strict=True)
-    return jax.tree.map(lambda *x: jnp.stack(x), *arrays), rest[0]
+    return jax.tree.map(stack, *arrays), rest[0]
+
+
+def stack(*leaves: Any) -> Any:
+    """Arrays along a new first axis, on the host (random keys where they are)."""
+    if is_key(leaves[0]):
+        return jnp.stack(leaves)
+    return jnp.asarray(np.stack([np.asarray(x) for x in leaves]))
 
 
 def check_batch(function: Callable[[Any], Any], members: list[Any], what: str, kind: str) -> None:

@@ -1,0 +1,193 @@
+"""The examination of a force."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from physkit.core import AbstractTerm, NoEnergyError, get, put
+
+from ._compare import check_equal, check_finite, double_precision
+from ._moving import keeps_all_strains, reordered, strained, translated
+from ._term import Examination
+from ._trees import put_like, random_like, traced
+
+_EPSILON = float(np.finfo(np.float64).eps)
+
+
+@double_precision()
+def check_force(
+    force: Any,
+    state: Any,
+    *,
+    t: float = 0.0,
+    key: jax.Array | None = None,
+    inert: Sequence[str] = (),
+    permutable: bool | None = None,
+    noise: float = _EPSILON,
+    compare: str = "sum",
+) -> None:
+    """A force keeps every promise that integrators, observers and fits build on.
+
+        check_force(Pairwise(LennardJones(), cutoff=2.5), state)
+
+    In double precision (whatever precision `state` is in): the value is finite; compiled equals not
+    compiled; the cache keeps its structure, and a carried one gives what a fresh one gives, after
+    small and large moves; float32 is near float64; `vmap` equals a loop; the force is −∂E/∂x;
+    derivatives of force and energy by every parameter and by every leaf of the state equal finite
+    differences, in forward and reverse mode; Hessian-vector products agree in all three orders of
+    differentiation; a force that conserves momentum adds up to 0, does not change when everything
+    is translated, and has the virial that is the energy's derivative by strain; and another order
+    of the particles gives the same forces in that order.
+
+    **Arguments:**
+
+    - `state`: particles (or a dict of components) in a configuration without symmetry, far from
+      where the force is not smooth.
+    - `t`, `key`: time and random key of the clock that the force is shown.
+    - `inert`: names of parameters that may have no effect here.
+    - `permutable`: whether particles are interchangeable; if left out, when the force holds no
+      integers (as bonds do).
+    - `noise`, `compare`: relative round-off of the values, and the row of the tolerance table for
+      the same value reached in two ways, where they are not those of float64 sums.
+
+    **Errors:** `AssertionError` that names what is wrong, by how much, and where.
+    """
+    if not isinstance(force, AbstractTerm):
+        raise AssertionError(
+            f"expected a force; got {force!r}. Check the terms of a sum one by one"
+        )
+    exam = _ForceExamination(force, state, t, key)
+    exam.check_energy()
+    exam.run_all(inert=inert, noise=noise, compare=compare)
+    exam.check_hessian()
+    if exam.term.conserves_momentum:
+        exam.check_momentum(compare)
+        exam.check_virial()
+    if permutable is None:
+        permutable = not any(jnp.issubdtype(x.dtype, jnp.integer) for x in jax.tree.leaves(force))
+    if permutable:
+        exam.check_order(compare)
+
+
+class _ForceExamination(Examination):
+    """What a force promises beyond being a term."""
+
+    def __init__(self, force, state, t, key):
+        super().__init__(force, state, t, key)
+        value = self.value(self.term, self.state, self.cache)
+        wanted = get(self.state, self.term.of).position.shape
+        if jnp.shape(value) != wanted:
+            raise AssertionError(
+                f"{self.what}: a force must have the shape of the positions, {list(wanted)}; "
+                f"got {list(jnp.shape(value))}"
+            )
+        try:
+            jax.eval_shape(lambda: self.term.energy(self.clock, self.state, self.cache))
+            self.has_energy = True
+        except NoEnergyError:
+            self.has_energy = False
+
+    def extras(self, term, state):
+        if not self.has_energy:
+            return {}
+        return {"energy": term.energy(self._clock_like(state), state, self.cache)}
+
+    def energy_at(self, position: Any) -> Any:
+        """The energy as a function of the positions."""
+        particles = get(self.state, self.term.of).replace(position=position)
+        state = put(self.state, self.term.of, particles)
+        return self.term.energy(self.clock, state, self.cache)
+
+    def check_energy(self) -> None:
+        """The force is −∂E/∂x, and the energy is the same with and without a cache."""
+        if not self.has_energy:
+            return
+        x = get(self.state, self.term.of).position
+        energy = traced(self.energy_at, f"{self.what}.energy")(x)
+        check_finite(energy, f"{self.what}.energy")
+        if jnp.shape(energy) != ():
+            raise AssertionError(
+                f"{self.what}.energy must be one number; got shape {list(jnp.shape(energy))}"
+            )
+        slope = jax.jit(jax.grad(self.energy_at))(x)
+        check_finite(slope, f"{self.what}: ∂energy/∂position")
+        value = self.value(self.term, self.state, self.cache)
+        check_equal(value, -slope, f"{self.what}: the force against −∂energy/∂position", "gradient")
+        bare = jax.jit(lambda: self.term.energy(self.clock, self.state))()
+        check_equal(bare, energy, f"{self.what}.energy without a cache against with one", "sum")
+
+    def check_hessian(self) -> None:
+        """H·v by forward over reverse, reverse over reverse and reverse over forward."""
+        if not self.has_energy:
+            return
+        x = get(self.state, self.term.of).position
+        v = put_like(x, random_like(x, self.seed))
+        slope = jax.grad(self.energy_at)
+        ways = {
+            "reverse over reverse": lambda x: jax.grad(lambda y: jnp.sum(slope(y) * v))(x),
+            "reverse over forward": jax.grad(lambda y: jax.jvp(self.energy_at, (y,), (v,))[1]),
+        }
+        expected = jax.jit(lambda x: jax.jvp(slope, (x,), (v,))[1])(x)
+        check_finite(expected, f"{self.what}: the Hessian of the energy times a vector")
+        for way, product in ways.items():
+            name = f"{self.what}: Hessian times vector, {way} against forward over reverse"
+            check_equal(jax.jit(product)(x), expected, name, "gradient")
+
+        def force_at(y):
+            particles = get(self.state, self.term.of).replace(position=y)
+            state = put(self.state, self.term.of, particles)
+            return self.term(self.clock, state, self.cache)[0]
+
+        change = jax.jit(lambda x: jax.jvp(force_at, (x,), (v,))[1])(x)
+        name = f"{self.what}: the force's derivative against minus the Hessian of the energy"
+        check_equal(change, -expected, name, "gradient")
+
+    def check_momentum(self, compare: str) -> None:
+        """No net force, and no dependence on where everything is."""
+        value = self.value(self.term, self.state, self.cache)
+        size = float(np.sum(np.abs(np.asarray(value))))
+        net = np.sum(np.asarray(value), axis=0)
+        check_equal(
+            net,
+            np.zeros_like(net),
+            f"{self.what} says that it conserves momentum: the sum of all forces",
+            floor=1e-12 * size,
+        )
+        state = translated(self.state, self.seed)
+        elsewhere = self.value(self.term, state, self.fresh(self.term, state))
+        name = f"{self.what} conserves momentum: the force after moving everything alike"
+        check_equal(elsewhere, value, name, "solve")
+
+    def check_virial(self) -> None:
+        """W_ab = −∂E/∂ε_ba, where ε strains particles and cell alike."""
+        if not self.has_energy:
+            return
+        particles = get(self.state, self.term.of)
+        d = particles.dimension
+        zero = jnp.zeros((d, d), particles.position.dtype)
+        stretched = lambda e: self.term.energy(self.clock, strained(self.state, e))
+        expected = -np.asarray(jax.jit(jax.grad(stretched))(zero)).T
+        computed, bare = map(np.asarray, jax.jit(self._virials)())
+        check_equal(computed, bare, f"{self.what}.virial with a cache against without", "sum")
+        if not keeps_all_strains(particles.space):
+            computed, expected = np.diagonal(computed), np.diagonal(expected)
+        name = f"{self.what}.virial against minus the derivative of energy by strain"
+        check_equal(computed, expected, name, "gradient")
+
+    def _virials(self):
+        with_cache = self.term.virial(self.clock, self.state, self.cache)
+        return with_cache, self.term.virial(self.clock, self.state)
+
+    def check_order(self, compare: str) -> None:
+        """Other order of particles, same forces in that order."""
+        particles = get(self.state, self.term.of)
+        order = np.random.default_rng(self.seed).permutation(particles.count)
+        state = put(self.state, self.term.of, reordered(particles, order))
+        computed = self.value(self.term, state, self.fresh(self.term, state))
+        expected = self.value(self.term, self.state, self.cache)
+        expected = np.asarray(expected)[order]
+        name = f"{self.what}: the force on particles in another order"
+        check_equal(computed, expected, name, "sum" if compare == "same" else compare)

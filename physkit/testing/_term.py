@@ -1,0 +1,162 @@
+"""What holds for every term with a cache, be it a force or a tendency."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from physkit.core import Clock, Count, Fault, cast_floats, grow, judge, overflow
+
+from ._compare import check_equal, check_finite, check_structure
+from ._gradient import check_gradient
+from ._moving import moved, squeezed
+from ._trees import check_batch, check_no_numbers_in_static, jiggled, parameter_paths, traced
+
+_MOST_GROWTHS = 5
+
+
+class Examination:
+    """One term, in double precision, on one state, with a cache that has room enough."""
+
+    def __init__(self, term: Any, state: Any, t: float, key: jax.Array | None):
+        self.what = type(term).__name__
+        check_no_numbers_in_static(term, self.what)
+        self.term, self.state = cast_floats((term, state), jnp.float64)
+        self.clock = Clock.at(Count.of(0), float(t), 0.01, key)
+        self.seed = 5
+        self.compiled = traced(_call, self.what)
+        self.overflows = jax.jit(overflow)
+        self.cache = self.fresh(self.term, self.state)
+
+    def fresh(self, term: Any, state: Any) -> Any:
+        """A new cache for `state`, grown until nothing overflows."""
+        cache = term.init(state)
+        clock = self._clock_like(state)
+        for _ in range(_MOST_GROWTHS):
+            after = self.compiled(term, clock, state, cache)[1]
+            if not self.overflows(after):
+                self._check_faults(after)
+                return cache
+            cache, events = grow(cache, after)
+            if not events:
+                break
+        raise AssertionError(f"{self.what}: its cache overflows, and growing it does not help")
+
+    def value(self, term: Any, state: Any, cache: Any) -> Any:
+        """The term's value, compiled."""
+        return self.compiled(term, self._clock_like(state), state, cache)[0]
+
+    def run_all(self, *, inert: Sequence[str], noise: float, compare: str) -> None:
+        """Every check that does not care what the value means."""
+        self.check_carried()
+        self.check_fresh_equals_carried(compare)
+        self.check_compiled()
+        self.check_single_precision()
+        self.check_vmap(compare)
+        self.check_gradients(inert, noise)
+
+    def check_carried(self) -> None:
+        """The cache keeps its structure, in both precisions, so that a scan can carry it."""
+        for dtype in (jnp.float64, jnp.float32):
+            term, state = cast_floats((self.term, self.state), dtype)
+            cache = self.cache if dtype == jnp.float64 else self.fresh(term, state)
+            name = f"{self.what} in {jnp.dtype(dtype).name}"
+            value, after = self.compiled(term, self._clock_like(state), state, cache)
+            check_finite(value, f"{name}: the value")
+            check_structure(after, cache, f"{name}: the cache after a call")
+            for leaf in jax.tree.leaves(value):
+                if (
+                    eqx.is_inexact_array(leaf)
+                    and jnp.finfo(leaf.dtype).bits != jnp.finfo(dtype).bits
+                ):
+                    raise AssertionError(
+                        f"{name}: the value is {leaf.dtype}, expected {jnp.dtype(dtype).name} like "
+                        "the state: a constant of another precision changes it"
+                    )
+
+    def check_fresh_equals_carried(self, compare: str) -> None:
+        """A cache that was carried along gives what a new one gives."""
+        cache = self.carried([self.state], self.cache, "the state it was made for", compare)
+        near = moved(self.state, 1)
+        cache = self.carried([near], cache, "a small move", compare)
+        path = [squeezed(near, 1 - 0.025 * k) for k in range(1, 9)]
+        self.carried(path, cache, "a squeeze by 20 % in small steps", compare)
+
+    def carried(self, path: list[Any], cache: Any, how: str, compare: str) -> Any:
+        """Carry `cache` along a path of states; at its end the value must be that of a fresh one."""
+        for state in path:
+            value, after = self.compiled(self.term, self.clock, state, cache)
+            while self.overflows(after):
+                cache = grow(cache, after)[0]
+                value, after = self.compiled(self.term, self.clock, state, cache)
+            cache = after
+        self._check_faults(cache)
+        expected = self.value(self.term, path[-1], self.fresh(self.term, path[-1]))
+        name = f"{self.what}: with a carried cache, after {how}, against a fresh one"
+        check_equal(value, expected, name, compare)
+        again = self.value(self.term, path[-1], cache)
+        check_equal(again, expected, f"{name}, called twice", compare)
+        return cache
+
+    def check_compiled(self) -> None:
+        """Compiled equals line by line."""
+        eager = self.term(self.clock, self.state, self.cache)[0]
+        compiled = self.value(self.term, self.state, self.cache)
+        check_equal(compiled, eager, f"{self.what}: compiled against not compiled", "sum")
+
+    def check_single_precision(self) -> None:
+        """float32 is near float64; as large as forces get after a small move counts as large."""
+        exact = self.value(self.term, self.state, self.cache)
+        nearby = self.value(self.term, moved(self.state, self.seed), self.cache)
+        term, state = cast_floats((self.term, self.state), jnp.float32)
+        low = self.value(term, state, self.fresh(term, state))
+        largest = lambda x: float(np.max(np.abs(np.asarray(x)), initial=0.0))
+        room = jax.tree.map(lambda a: 1e-3 * largest(a), nearby)
+        paths = {jax.tree_util.keystr(p): x for p, x in jax.tree_util.tree_leaves_with_path(room)}
+        check_equal(low, exact, f"{self.what}: float32 against float64", "precision", floor=paths)
+
+    def check_vmap(self, compare: str) -> None:
+        """A batch of states and parameters gives what each member alone gives."""
+        states = [self.state, moved(self.state, 3), squeezed(self.state, 0.98)]
+        terms = [self.term, jiggled(self.term, 5, 1e-4), self.term]
+        members = list(zip(terms, states, strict=True))
+        check_batch(lambda member: self._outputs(*member), members, self.what, compare)
+
+    def check_gradients(self, inert: Sequence[str], noise: float) -> None:
+        """By every leaf of the term (which must all matter) and of the state (which need not)."""
+        everything = {"term": self.term, "state": self.state}
+        must = {f"['term']{p}" for p in parameter_paths(self.term)}
+        check_gradient(
+            lambda e: self._outputs(e["term"], e["state"]),
+            everything,
+            inert=inert,
+            must_matter=must,
+            noise=noise,
+            what=self.what,
+        )
+
+    def extras(self, term: Any, state: Any) -> dict[str, Any]:
+        """Other results that are differentiated along with the value."""
+        del term, state
+        return {}
+
+    def _outputs(self, term: Any, state: Any) -> dict[str, Any]:
+        value = term(self._clock_like(state), state, self.cache)[0]
+        return {"value": value, **self.extras(term, state)}
+
+    def _clock_like(self, state: Any) -> Clock:
+        floats = [x for x in jax.tree.leaves(state) if eqx.is_inexact_array(x)]
+        precise = not floats or jnp.finfo(floats[0].dtype).bits == 64
+        return self.clock if precise else cast_floats(self.clock, jnp.float32)
+
+    def _check_faults(self, cache: Any) -> None:
+        faults = judge(cache).faults()
+        if faults != Fault(0):
+            raise AssertionError(f"{self.what}: the cache reports {faults!r} for this state")
+
+
+def _call(term: Any, clock: Clock, state: Any, cache: Any) -> tuple[Any, Any]:
+    return term(clock, state, cache)

@@ -1,0 +1,451 @@
+"""Terms and integrators for the battery to examine: a good one of each kind, and broken ones."""
+
+from typing import ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int
+
+from physkit.core import (
+    AbstractGrowable,
+    Clock,
+    Count,
+    as_parameter,
+    cond_for_batch,
+    data,
+    param,
+    static,
+)
+from physkit.geometry import Box, Free, Triclinic
+from physkit.particles import Particles
+from physkit.particles.forces import AbstractForce
+from physkit.particles.forces.potentials import AbstractPairPotential
+
+
+def crowd(space=None, n=6, d=3, dtype=jnp.float64, seed=0) -> Particles:
+    """A few particles without any symmetry in a box of about 3."""
+    rng = np.random.default_rng(seed)
+    sites = np.stack(np.meshgrid(*[np.arange(2)] * d), -1).reshape(-1, d)[:n] * 1.5 + 0.4
+    x = sites + rng.uniform(-0.3, 0.3, sites.shape)
+    v = rng.normal(size=x.shape)
+    mass = rng.uniform(0.5, 2.0, len(x))
+    space = Free() if space is None else space
+    return Particles(
+        jnp.asarray(x, dtype), jnp.asarray(v, dtype), mass, space, charge=rng.normal(size=len(x))
+    )
+
+
+BOX = lambda: Box([3.1, 3.3, 3.7])
+TILTED = lambda: Triclinic([[3.1, 0.0, 0.0], [0.9, 3.3, 0.0], [-0.4, 0.7, 3.7]])
+
+
+# --- pair potentials -----------------------------------------------------------------------------
+
+
+class AbstractGaussian(AbstractPairPotential):
+    """U = A exp(−r²/w²)."""
+
+    height: Float[Array, "..."] = param(1.5)
+    width: Float[Array, "..."] = param(0.7)
+
+    def energy(self, r):
+        return self.height * jnp.exp(-((r / self.width) ** 2))
+
+
+class Gaussian(AbstractGaussian):
+    """Good."""
+
+    def force_over_distance(self, r2):
+        return 2 * self.height / self.width**2 * jnp.exp(-r2 / self.width**2)
+
+
+class GaussianByDefault(AbstractGaussian):
+    """Good, with the derivative left to the base class."""
+
+
+class WrongSign(AbstractGaussian):
+    def force_over_distance(self, r2):
+        return -2 * self.height / self.width**2 * jnp.exp(-r2 / self.width**2)
+
+
+class StopsGradient(AbstractGaussian):
+    def energy(self, r):
+        return self.height * jnp.exp(-((r / jax.lax.stop_gradient(self.width)) ** 2))
+
+
+class SinglePrecisionInside(AbstractGaussian):
+    def energy(self, r):
+        x = ((r / self.width) ** 2).astype(jnp.float32)
+        return self.height * jnp.exp(-x).astype(r.dtype)
+
+
+class SinglePrecisionOut(AbstractGaussian):
+    def energy(self, r):
+        return (self.height * jnp.exp(-((r / self.width) ** 2))).astype(jnp.float32)
+
+    def force_over_distance(self, r2):
+        return (2 * self.height / self.width**2 * jnp.exp(-r2 / self.width**2)).astype(jnp.float32)
+
+
+class DoublePrecisionOut(AbstractGaussian):
+    def energy(self, r):
+        return (self.height * jnp.exp(-((r / self.width) ** 2))).astype(jnp.float64)
+
+    def force_over_distance(self, r2):
+        u = 2 * self.height / self.width**2 * jnp.exp(-r2 / self.width**2)
+        return u.astype(jnp.float64)
+
+
+class BranchesInPython(AbstractGaussian):
+    def energy(self, r):
+        if np.all(np.asarray(r) > 0):
+            return self.height * jnp.exp(-((r / self.width) ** 2))
+        return jnp.zeros_like(r)
+
+
+class LosesElements(AbstractGaussian):
+    def energy(self, r):
+        return self.height * jnp.exp(-((jnp.max(r) / self.width) ** 2)) + 0 * r
+
+
+class NaNGradient(AbstractGaussian):
+    def energy(self, r):
+        at_edge = jnp.sqrt(jnp.maximum(self.width - self.width, 0))
+        return self.height * jnp.exp(-((r / self.width) ** 2)) + at_edge
+
+    def force_over_distance(self, r2):
+        return 2 * self.height / self.width**2 * jnp.exp(-r2 / self.width**2)
+
+
+class StaticNumber(AbstractPairPotential):
+    height: Float[Array, "..."] = param(1.5)
+    width: float = static(default=0.7)
+
+    def energy(self, r):
+        return self.height * jnp.exp(-((r / self.width) ** 2))
+
+
+class ConsumedInInit(AbstractPairPotential):
+    height: Float[Array, "..."] = param()
+    width: Float[Array, "..."] = param()
+    rate: Float[Array, "..."] = data()
+
+    def __init__(self, height=1.5, width=0.7):
+        self.height, self.width = as_parameter(height), as_parameter(width)
+        self.rate = jnp.asarray(1 / float(self.width) ** 2)
+
+    def energy(self, r):
+        return self.height * jnp.exp(-(r**2) * self.rate)
+
+
+class IgnoresTables(AbstractGaussian):
+    def between(self, i, j):
+        first = lambda x: x if x.ndim == 0 else x[0, 0]
+        return Gaussian(first(self.height), first(self.width))
+
+
+GOOD_POTENTIALS = [
+    Gaussian,
+    GaussianByDefault,
+    lambda: Gaussian(jnp.array([[1.0, 0.5], [0.5, 2.0]]), 0.7),
+]
+BROKEN_POTENTIALS = [
+    (WrongSign, r"force_over_distance against −\(dU/dr\)/r"),
+    (StopsGradient, r"width'?\]? is exactly 0, but the finite difference is"),
+    (SinglePrecisionInside, r"automatic against differences|Taylor"),
+    (
+        SinglePrecisionOut,
+        r"energy of \[\d\] distances: the value is float32\[\d\], expected float64",
+    ),
+    (DoublePrecisionOut, r"float32: the value is float64\[\d\], expected float32"),
+    (BranchesInPython, r"looks at the numbers of an array in Python"),
+    (LosesElements, r"of an array against a loop"),
+    (NaNGradient, r"derivative by .*width.* not finite"),
+    (StaticNumber, r"static field StaticNumber.width = 0.7"),
+    (ConsumedInInit, r"\.width has no effect.*consumed in __init__"),
+    (IgnoresTables, r"between\(i, j\)\.energy of tables"),
+]
+
+
+# --- forces --------------------------------------------------------------------------------------
+
+
+class AbstractPairForce(AbstractForce):
+    """All pairs, U = A exp(−r²/w²)."""
+
+    of: str | None = static(default=None)
+    height: Float[Array, ""] = param(1.5)
+    width: Float[Array, ""] = param(0.7)
+    conserves_momentum: ClassVar[bool] = True
+
+    def separations(self, state):
+        p = self.particles(state)
+        a, b = jnp.broadcast_arrays(p.position[:, None, :], p.position[None, :, :])
+        return p.space.displacement(a, b)
+
+    def energy(self, clock, state, cache=None):
+        r2 = jnp.sum(self.separations(state) ** 2, axis=-1)
+        u = self.height * jnp.exp(-r2 / self.width**2)
+        return 0.5 * (jnp.sum(u) - jnp.sum(jnp.diagonal(u)))
+
+    def virial(self, clock, state, cache=None):
+        r = self.separations(state)
+        r2 = jnp.sum(r**2, axis=-1)
+        f = 2 * self.height / self.width**2 * jnp.exp(-r2 / self.width**2)
+        return 0.5 * jnp.einsum("ij,ija,ijb->ab", f, r, r)
+
+
+class PairForce(AbstractPairForce):
+    """Good."""
+
+
+class WrongSignForce(AbstractPairForce):
+    def force(self, clock, state):
+        return -super().force(clock, state)
+
+
+class EnergyTwice(AbstractPairForce):
+    """Every pair counted twice in the energy only."""
+
+    def force(self, clock, state):
+        return 0.5 * super().force(clock, state)
+
+
+class OneSided(AbstractPairForce):
+    """No counter-force on the first particle, and no energy that could tell."""
+
+    def energy(self, clock, state, cache=None):
+        return AbstractForce.energy(self, clock, state, cache)
+
+    def force(self, clock, state):
+        r = self.separations(state)
+        r2 = jnp.sum(r**2, axis=-1, keepdims=True)
+        f = jnp.sum(2 * self.height / self.width**2 * jnp.exp(-r2 / self.width**2) * r, axis=1)
+        return f.at[0].set(0.5 * f[0])
+
+
+class Anchored(AbstractPairForce):
+    """Adds up to zero, but depends on where the particles are."""
+
+    def energy(self, clock, state, cache=None):
+        return AbstractForce.energy(self, clock, state, cache)
+
+    def force(self, clock, state):
+        x = self.height * self.width * self.particles(state).position
+        f = jnp.sin(x)
+        return f - jnp.mean(f, axis=0, keepdims=True)
+
+
+class NoVirial(AbstractPairForce):
+    def virial(self, clock, state, cache=None):
+        return AbstractForce.virial(self, clock, state, cache)
+
+
+class FirstIsSpecial(AbstractPairForce):
+    """Depends on the order of the particles."""
+
+    def energy(self, clock, state, cache=None):
+        r2 = jnp.sum(self.separations(state) ** 2, axis=-1)
+        u = self.height * jnp.exp(-r2 / self.width**2)
+        return jnp.sum(u[0, 1:])
+
+    def virial(self, clock, state, cache=None):
+        r = self.separations(state)[0, 1:]
+        r2 = jnp.sum(r**2, axis=-1)
+        f = 2 * self.height / self.width**2 * jnp.exp(-r2 / self.width**2)
+        return jnp.einsum("i,ia,ib->ab", f, r, r)
+
+
+class NaNAtZeroDistance(AbstractPairForce):
+    """Masks the value at r = 0 but not its derivative."""
+
+    def energy(self, clock, state, cache=None):
+        r = jnp.sqrt(jnp.sum(self.separations(state) ** 2, axis=-1))
+        u = jnp.where(r > 0, self.height * jnp.exp(-((r / self.width) ** 2)), 0)
+        return 0.5 * jnp.sum(u)
+
+
+class FrozenWidth(AbstractPairForce):
+    def force(self, clock, state):
+        still = PairForce(self.of, self.height, jax.lax.stop_gradient(self.width))
+        return still.force(clock, state)
+
+
+class CutOffPosition(AbstractPairForce):
+    """Right value, derivative by position cut off: second derivatives are lost."""
+
+    def force(self, clock, state):
+        p = self.particles(state)
+        still = p.replace(position=jax.lax.stop_gradient(p.position))
+        return super().force(clock, still)
+
+
+class WidensCache(AbstractPairForce):
+    """The cache becomes single precision after the first call."""
+
+    def init(self, state):
+        return jnp.zeros((), self.particles(state).position.dtype)
+
+    def __call__(self, clock, state, cache):
+        return self.force(clock, state), (cache + 1).astype(jnp.float32)
+
+
+class RemembersTooLong(AbstractPairForce):
+    """Keeps the first force for ever."""
+
+    def init(self, state):
+        return PairForce(self.of, self.height, self.width).force(
+            Clock.at(Count.of(0), 0.0, 0.01), state
+        )
+
+    def __call__(self, clock, state, cache):
+        return cache, cache
+
+    def energy(self, clock, state, cache=None):
+        return AbstractForce.energy(self, clock, state, cache)
+
+
+class LooksAtNumbers(AbstractPairForce):
+    def force(self, clock, state):
+        if float(self.particles(state).position[0, 0]) > 100:
+            return 0 * self.particles(state).position
+        return super().force(clock, state)
+
+
+class WrongUnderVmap(AbstractPairForce):
+    """Under `vmap` its rule gives every member the force of the first."""
+
+    def force(self, clock, state):
+        return _first_of_batch(super().force(clock, state))
+
+
+class SingleConstant(AbstractPairForce):
+    def force(self, clock, state):
+        out = super().force(clock, state)
+        return out.astype(jnp.float32)
+
+
+class MissesBox(AbstractPairForce):
+    """The virial is right, but the box is hidden from derivatives."""
+
+    def separations(self, state):
+        p = self.particles(state)
+        return AbstractPairForce.separations(self, p.replace(space=jax.lax.stop_gradient(p.space)))
+
+
+@jax.custom_batching.custom_vmap
+def _first_of_batch(x):
+    return x
+
+
+@_first_of_batch.def_vmap
+def _(size, batched, x):
+    return jnp.broadcast_to(x[:1], x.shape), True
+
+
+class NearestFew(AbstractGrowable):
+    """Indices of partners, at most `capacity` of them; a deliberately simple neighbour list."""
+
+    index: Int[Array, "n k"] = data()
+    origin: Float[Array, "n d"] = data()
+    required: Int[Array, ""] = data()
+
+    @property
+    def capacity(self):
+        return self.index.shape[-1]
+
+    def grown(self, capacity):
+        more = capacity - self.capacity
+        pad = jnp.full((*self.index.shape[:-1], more), self.index.shape[-2], self.index.dtype)
+        index = jnp.concatenate([self.index, pad], axis=-1)
+        return NearestFew(index, self.origin, self.required)
+
+
+class AbstractListedForce(AbstractPairForce):
+    """The pair force through a list of the pairs within `reach`, NaN where the list is too short."""
+
+    reach: Float[Array, ""] = data(1.3)
+    skin: Float[Array, ""] = data(0.1)
+    room: int = static(default=2)
+
+    def init(self, state):
+        p = self.particles(state)
+        index = jnp.full((p.count, self.room), p.count, jnp.int32)
+        return NearestFew(index, jnp.full_like(p.position, jnp.nan), jnp.int32(0))
+
+    def rebuilt(self, state, cache):
+        p = self.particles(state)
+        r2 = jnp.sum(jax.lax.stop_gradient(self.separations(state)) ** 2, axis=-1)
+        n, k = p.count, cache.capacity
+        near = (r2 < (self.reach + self.skin) ** 2) & ~jnp.eye(n, dtype=bool)
+        need = jnp.max(jnp.sum(near, axis=1)).astype(jnp.int32)
+        order = jnp.argsort(jnp.where(near, r2, jnp.inf), axis=1)[:, :k].astype(jnp.int32)
+        order = jnp.pad(order, ((0, 0), (0, max(k - n, 0))), constant_values=n)
+        rank = jnp.arange(k)[None]
+        index = jnp.where(rank < jnp.sum(near, axis=1)[:, None], order, n)
+        return NearestFew(index, p.position, jnp.maximum(cache.required, need))
+
+    def is_stale(self, state, cache):
+        p = self.particles(state)
+        moved = jnp.sum(p.space.displacement(p.position, cache.origin) ** 2, axis=-1)
+        return ~jnp.all(moved < (self.skin / 2) ** 2)
+
+    def __call__(self, clock, state, cache):
+        cache = cond_for_batch(
+            self.is_stale(state, cache), self.rebuilt, lambda s, c: c, state, cache
+        )
+        p = self.particles(state)
+        n = p.count
+        present = cache.index < n
+        other = p.position[jnp.minimum(cache.index, n - 1)]
+        mine = jnp.broadcast_to(p.position[:, None, :], other.shape)
+        r = p.space.displacement(mine, other)
+        r2 = jnp.sum(r**2, axis=-1)
+        f = 2 * self.height / self.width**2 * jnp.exp(-r2 / self.width**2)
+        f = jnp.where(present & (r2 < self.reach**2), f, 0)
+        total = jnp.sum(f[..., None] * r, axis=1)
+        return jnp.where(cache.required > cache.capacity, jnp.nan, total), cache
+
+    def energy(self, clock, state, cache=None):
+        r2 = jnp.sum(self.separations(state) ** 2, axis=-1)
+        u = jnp.where(r2 < self.reach**2, self.height * jnp.exp(-r2 / self.width**2), 0)
+        return 0.5 * (jnp.sum(u) - jnp.sum(jnp.diagonal(u)))
+
+    def virial(self, clock, state, cache=None):
+        r = self.separations(state)
+        r2 = jnp.sum(r**2, axis=-1)
+        f = 2 * self.height / self.width**2 * jnp.exp(-r2 / self.width**2)
+        return 0.5 * jnp.einsum("ij,ija,ijb->ab", jnp.where(r2 < self.reach**2, f, 0), r, r)
+
+
+class ListedForce(AbstractListedForce):
+    """Good, with a cache that grows."""
+
+
+class NeverRebuilds(AbstractListedForce):
+    """Keeps its first list for ever, however far particles move."""
+
+    def is_stale(self, state, cache):
+        return ~jnp.all(jnp.isfinite(cache.origin))
+
+
+GOOD_FORCES = [(PairForce, Free), (PairForce, BOX), (PairForce, TILTED), (ListedForce, BOX)]
+BROKEN_FORCES = [
+    (WrongSignForce, Free, r"the force against −∂energy/∂position"),
+    (EnergyTwice, Free, r"the force against −∂energy/∂position"),
+    (OneSided, Free, r"the sum of all forces"),
+    (Anchored, Free, r"after moving everything alike"),
+    (NoVirial, BOX, r"virial against minus the derivative of energy by strain"),
+    (FirstIsSpecial, Free, r"particles in another order"),
+    (NaNAtZeroDistance, Free, r"∂energy/∂position.* not finite"),
+    (FrozenWidth, Free, r"derivative by \['term'\]\.width.* of \['value'\]"),
+    (CutOffPosition, Free, r"derivative by \['state'\]\.position.* of \['value'\]"),
+    (WidensCache, Free, r"cache after a call: the value is float32\[\], expected float64"),
+    (RemembersTooLong, Free, r"with a carried cache, after a small move"),
+    (LooksAtNumbers, Free, r"looks at the numbers of an array in Python"),
+    (WrongUnderVmap, Free, r"vmap"),
+    (SingleConstant, Free, r"against −∂energy/∂position|value is float32"),
+    (MissesBox, BOX, r"virial|space\.lengths"),
+    (NeverRebuilds, BOX, r"with a carried cache, after a squeeze"),
+]
