@@ -11,27 +11,10 @@ from physkit.particles import Motion, Particles, total_momentum
 from ._integrator import AbstractOneStep
 
 
-def _chosen(self, state: Any) -> tuple[str | None, ...]:
-    if self.of is not None:
-        names: tuple[str | None, ...] = self.of
-    elif isinstance(state, dict):
-        names = tuple(sorted(k for k, v in state.items() if isinstance(v, Particles)))
-    else:
-        names = (None,)
-    if not names or not all(isinstance(get(state, name), Particles) for name in names):
-        raise ComponentError("RemoveMomentum is about particles, and found none in the state")
-    return names
-
-
-def _moving_mass(particles: Particles) -> Float[Array, ""]:
-    mass = particles.mass
-    if particles.frozen is not None:
-        mass = jnp.where(particles.frozen, 0, mass)
-    return particles.space.sum(jnp.sum(mass))
-
-
-def _names(of: Any) -> tuple[str, ...] | None:
-    return (of,) if isinstance(of, str) else of if of is None else tuple(of)
+def _as_names(of: Any) -> tuple[str, ...] | None:
+    if isinstance(of, str):
+        return (of,)
+    return None if of is None else tuple(of)
 
 
 class RemoveMomentum(AbstractOneStep):
@@ -44,27 +27,47 @@ class RemoveMomentum(AbstractOneStep):
 
     **Arguments:**
 
-    - `of`: names of the components that the centre of mass is taken over; all particles if left
-      out. Frozen particles do not count.
+    - `of`: name or names of the components that the centre of mass is taken over; all particles if
+      left out. Frozen particles do not count.
 
     **Errors:** `ComponentError` where there are no particles.
 
-    **Notes:** temperatures count d degrees of freedom less.
+    **Notes:** as the last part of a composition over all particles, temperatures count d degrees of
+    freedom less.
     """
 
-    of: tuple[str, ...] | None = static(default=None, converter=_names)
+    of: tuple[str, ...] | None = static(default=None, converter=_as_names)
 
     @property
     def conserves_momentum(self) -> bool:
         return self.of is None
 
     def step(self, plan: None, clock: Clock, state: Any, aux: None) -> tuple[Any, None]:
-        names = self._chosen(state)
+        names = self._names(state)
         parts = [get(state, name) for name in names]
         momentum = sum(total_momentum(p) for p in parts)
-        mass = sum(_moving_mass(p) for p in parts)
-        drift = safe_divide(momentum, mass)
+        drift = safe_divide(momentum, sum(_moving_mass(p) for p in parts))
         for name, p in zip(names, parts, strict=True):
             change = jnp.broadcast_to(-drift[None, :], p.velocity.shape)
             state = put(state, name, p.shift(Motion(velocity=change)))
         return state, None
+
+    def _names(self, state: Any) -> tuple[str | None, ...]:
+        names: tuple[str | None, ...] = (None,)
+        if self.of is not None:
+            names = self.of
+        elif isinstance(state, dict):
+            names = tuple(sorted(k for k, v in state.items() if isinstance(v, Particles)))
+        if not names or not all(isinstance(get(state, name), Particles) for name in names):
+            raise ComponentError(
+                "RemoveMomentum is about particles, and finds none where it looks: "
+                f"{'the state' if names in ((), (None,)) else names}"
+            )
+        return names
+
+
+def _moving_mass(particles: Particles) -> Float[Array, ""]:
+    mass = particles.mass
+    if particles.frozen is not None:
+        mass = jnp.where(particles.frozen, 0, mass)
+    return particles.space.sum(jnp.sum(mass))

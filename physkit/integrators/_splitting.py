@@ -90,7 +90,7 @@ class Lie(AbstractSplitting):
 
     parts: tuple[AbstractIntegrator, ...]
 
-    def __init__(self, *parts: AbstractIntegrator):
+    def __init__(self, *parts: Any):
         self.parts = _checked(parts, "Lie")
 
     @property
@@ -113,7 +113,7 @@ class Strang(AbstractSplitting):
 
     parts: tuple[AbstractIntegrator, ...]
 
-    def __init__(self, *parts: AbstractIntegrator):
+    def __init__(self, *parts: Any):
         self.parts = _checked(parts, "Strang")
 
     @property
