@@ -7,6 +7,7 @@ from jaxtyping import Array, Float, Int
 from ._module import Module, data
 
 _WORD = 24  # bits of the low word: exact in float32
+_TWO_PI_LOW = {"float32": -1.7484555e-07, "float64": 2.4492935982947064e-16}  # 2π − rounded 2π
 _DIGIT = 12  # bits of a digit of n: its products with half a float32 significand are exact
 
 
@@ -79,11 +80,16 @@ class Clock(Module):
         return Clock(self.step, self.origin, self.macro_dt, offset, dt, key)
 
     def phase(self, frequency: Float[Array, ""]) -> Float[Array, ""]:
-        """frequency · t modulo 2π, with both words of t."""
+        """frequency · t modulo 2π, to working precision however large t is."""
         t, low = self._time()
         frequency = jnp.asarray(frequency, t.dtype)
-        period = 2 * jnp.pi / frequency
-        return frequency * (jnp.fmod(t, period) + low)
+        whole, rest = _two_product(frequency, t)
+        turns = jax.lax.stop_gradient(jnp.round(whole / (2 * jnp.pi)))
+        # 2π in two words: one alone is off by a radian after some 10⁷ turns in float32.
+        circle = jnp.asarray(2 * jnp.pi, t.dtype)
+        circle_low = _TWO_PI_LOW[t.dtype.name]
+        taken, left = _two_product(turns, circle)
+        return (whole - taken) + (rest + frequency * low - left - turns * circle_low)
 
     def normal(self, ids: Int[Array, " n"], shape: tuple[int, ...], dtype) -> Float[Array, "n ..."]:
         """Standard normal noise of `shape` per particle, drawn from (seed, step, particle id)."""
@@ -120,3 +126,11 @@ def _two_sum(a, b, rest):
     s = a + b
     v = s - a
     return s, rest + ((a - (s - v)) + (b - v))
+
+
+def _two_product(a, b):
+    """(p, e): p = a · b rounded and e its rounding error (Dekker), by exact products of halves."""
+    p = a * b
+    a_high, b_high = (jax.lax.stop_gradient(_upper_half(x)) for x in (a, b))
+    a_low, b_low = a - a_high, b - b_high
+    return p, ((a_high * b_high - p) + a_high * b_low + a_low * b_high) + a_low * b_low

@@ -1,5 +1,15 @@
 """Forces on particles."""
 
+from ._angles import HarmonicAngles as HarmonicAngles
+from ._bonds import HarmonicBonds as HarmonicBonds
+from ._external import (
+    ExternalEnergy as ExternalEnergy,
+    ExternalForce as ExternalForce,
+    HarmonicTrap as HarmonicTrap,
+    Modulated as Modulated,
+    UniformAcceleration as UniformAcceleration,
+    UniformField as UniformField,
+)
 from ._force import AbstractForce as AbstractForce, Forces as Forces
 from ._gravity import DirectGravity as DirectGravity
 from ._pair_sum import (

@@ -1,0 +1,85 @@
+"""Springs on the angle between two bonds."""
+
+from typing import Any, ClassVar
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+from physkit.core import Clock, ShapeError, data, param, safe_norm, static
+
+from .._particles import Particles
+from ._bonds import as_places, check_places, per_row
+from ._force import AbstractForce
+
+
+class HarmonicAngles(AbstractForce):
+    """Springs on the angle θ that two bonds make at the particle in their middle.
+
+        U = ½ Σ k (θ − θ₀)²
+
+    **Arguments:**
+
+    - `triples`: `[m 3]` whole numbers: places of end, middle and other end.
+    - `stiffness`: k, energy / radian²; a scalar, or `[m]` by angle.
+    - `angle`: θ₀, radians from 0 to π; a scalar, or `[m]` by angle.
+    - `of`: name of the particle component; None where the state is one component.
+
+    **Errors:** `ShapeError` for other shapes and in one dimension; `ParameterError` for places
+    that do not exist, or one named twice in a row.
+
+    **Notes:** bonds by nearest image. The force is the gradient of the energy and scatters onto
+    the three particles. At θ = 0 or π with another θ₀ its direction is undefined; it is then 0.
+
+    **Reference:** Allen & Tildesley, Computer Simulation of Liquids, 2nd ed., section 1.3.3.
+    """
+
+    conserves_momentum: ClassVar[bool] = True
+
+    triples: Int[Array, "m 3"] = data()
+    stiffness: Float[Array, "..."] = param()
+    angle: Float[Array, "..."] = param()
+    count: int = static()
+    of: str | None = static(default=None)
+
+    def __init__(self, triples: Any, stiffness: Any = 1.0, angle: Any = 0.0, of: str | None = None):
+        numbers = as_places(triples, 3, "angles")
+        self.triples = jnp.asarray(numbers)
+        self.stiffness = per_row(stiffness, len(numbers), "stiffness")
+        self.angle = per_row(angle, len(numbers), "angle")
+        self.count = int(numbers.max(initial=-1)) + 1
+        self.of = of
+
+    def init(self, state: Any) -> None:
+        self._arms(self.particles(state))
+
+    def energy(self, clock: Clock, state: Any, cache: Any = None) -> Float[Array, ""]:
+        del clock, cache
+        particles = self.particles(state)
+        return particles.space.sum(self._energy(*self._arms(particles)))
+
+    def virial(self, clock: Clock, state: Any, cache: Any = None) -> Float[Array, "d d"]:
+        del clock, cache
+        particles = self.particles(state)
+        arms = self._arms(particles)
+        slopes = jax.grad(self._energy, (0, 1))(*arms)
+        return -particles.space.sum(sum(a.T @ s for a, s in zip(arms, slopes, strict=True)))
+
+    def _arms(self, particles: Particles) -> tuple[Float[Array, "m d"], Float[Array, "m d"]]:
+        check_places(self.count, particles, "angles")
+        if particles.dimension == 1:
+            raise ShapeError("there are no angles in one dimension")
+        end, middle, other = (particles.position[self.triples[:, k]] for k in range(3))
+        displacement = particles.space.displacement
+        return displacement(end, middle), displacement(other, middle)
+
+    def _energy(self, a: Float[Array, "m d"], b: Float[Array, "m d"]) -> Float[Array, ""]:
+        # arctan2 of sine and cosine is accurate at every angle; arccos is not near 0 and π.
+        theta = jnp.arctan2(_cross_size(a, b), jnp.sum(a * b, axis=1))
+        return jnp.sum(0.5 * self.stiffness * (theta - self.angle) ** 2)
+
+
+def _cross_size(a: Float[Array, "m d"], b: Float[Array, "m d"]) -> Float[Array, " m"]:
+    if a.shape[1] == 3:
+        return safe_norm(jnp.cross(a, b))
+    return jnp.abs(a[:, 0] * b[:, 1] - a[:, 1] * b[:, 0])

@@ -1,0 +1,239 @@
+"""Forces from outside: uniform fields, traps, driving, and any function of time and particles."""
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from physkit.core import Clock, ParameterError, ShapeError, param, static
+
+from .._particles import Particles
+from ._force import AbstractForce
+
+
+class UniformAcceleration(AbstractForce):
+    """The same acceleration for every particle, such as gravity near the ground.
+
+        F = m g,   U = −Σ m g·x
+
+    **Arguments:**
+
+    - `acceleration`: g, `[d]`, length / time².
+    - `of`: name of the particle component; None where the state is one component.
+
+    **Errors:** `ShapeError` where g has another number of axes than the particles.
+
+    **Good values:** `[0, 0, -9.80665]` in SI units.
+
+    **Notes:** the energy goes by unwrapped positions: in a periodic box it falls forever.
+    """
+
+    conserves_momentum: ClassVar[bool] = False
+
+    acceleration: Float[Array, " d"] = param()
+    of: str | None = static(default=None)
+
+    def force(self, clock: Clock, state: Any) -> Float[Array, "n d"]:
+        del clock
+        particles = self.particles(state)
+        return particles.mass[:, None] * _vector(self.acceleration, particles, "acceleration")
+
+    def energy(self, clock: Clock, state: Any, cache: Any = None) -> Float[Array, ""]:
+        x = self.particles(state).unwrapped
+        return -self.particles(state).space.sum(jnp.sum(x * self.force(clock, state)))
+
+
+class UniformField(AbstractForce):
+    """The same field for every charge.
+
+        F = q E,   U = −Σ q E·x
+
+    **Arguments:**
+
+    - `field`: E, `[d]`, energy / (charge · length).
+    - `of`: name of the particle component; None where the state is one component.
+
+    **Errors:** `ShapeError` where E has another number of axes than the particles;
+    `ParameterError` for particles without charge.
+
+    **Notes:** the energy goes by unwrapped positions: in a periodic box it falls forever. A field
+    that oscillates is `Modulated(UniformField(E), frequency)`.
+    """
+
+    conserves_momentum: ClassVar[bool] = False
+
+    field: Float[Array, " d"] = param()
+    of: str | None = static(default=None)
+
+    def force(self, clock: Clock, state: Any) -> Float[Array, "n d"]:
+        del clock
+        particles = self.particles(state)
+        if particles.charge is None:
+            raise ParameterError("UniformField acts on charges: give Particles(charge=…)")
+        return particles.charge[:, None] * _vector(self.field, particles, "field")
+
+    def energy(self, clock: Clock, state: Any, cache: Any = None) -> Float[Array, ""]:
+        x = self.particles(state).unwrapped
+        return -self.particles(state).space.sum(jnp.sum(x * self.force(clock, state)))
+
+
+class HarmonicTrap(AbstractForce):
+    """A spring from every particle to a fixed point: traps, position restraints, Einstein crystals.
+
+        U = ½ Σ k |x − c|²,   F = −k (x − c)
+
+    Each particle oscillates with √(k/m); in equilibrium ⟨(x − c)²⟩ = k_B T / k along each axis.
+
+    **Arguments:**
+
+    - `stiffness`: k, energy / length²; a scalar, or `[d]` for a trap that differs by axis.
+    - `center`: c, length; `[d]`, or `[n d]` for a point of each particle's own. The origin if
+      left out.
+    - `of`: name of the particle component; None where the state is one component.
+
+    **Errors:** `ShapeError` for other shapes.
+
+    **Notes:** in a periodic box the nearest image of the centre attracts.
+    """
+
+    conserves_momentum: ClassVar[bool] = False
+
+    stiffness: Float[Array, "..."] = param(1.0)
+    center: Float[Array, "..."] = param(0.0)
+    of: str | None = static(default=None)
+
+    def force(self, clock: Clock, state: Any) -> Float[Array, "n d"]:
+        del clock
+        particles = self.particles(state)
+        return -_vector(self.stiffness, particles, "stiffness") * self._stretch(particles)
+
+    def energy(self, clock: Clock, state: Any, cache: Any = None) -> Float[Array, ""]:
+        particles = self.particles(state)
+        stiffness = _vector(self.stiffness, particles, "stiffness")
+        each = 0.5 * stiffness * self._stretch(particles) ** 2
+        return particles.space.sum(jnp.sum(each))
+
+    def _stretch(self, particles: Particles) -> Float[Array, "n d"]:
+        x, center = particles.position, self.center
+        if center.shape != x.shape:
+            center = jnp.broadcast_to(_vector(center, particles, "center"), x.shape)
+        return particles.space.displacement(x, center)
+
+
+class ExternalEnergy(AbstractForce):
+    """Any energy of particles in an outside world, as a plain function; the force is its gradient.
+
+        ExternalEnergy(lambda t, p, k: k * jnp.sum(jnp.cos(p.position)), args=jnp.asarray(2.0))
+
+    **Arguments:**
+
+    - `function`: `(t, particles) → energy`, or `(t, particles, args) → energy`.
+    - `args`: arrays that the function depends on and that should be differentiable.
+    - `of`: name of the particle component; None where the state is one component.
+
+    **Notes:** write the function once, at module level or outside loops: another function object
+    compiles anew.
+    """
+
+    conserves_momentum: ClassVar[bool] = False
+
+    function: Callable = static()
+    args: Any = None
+    of: str | None = static(default=None)
+
+    def energy(self, clock: Clock, state: Any, cache: Any = None) -> Float[Array, ""]:
+        return _call(self.function, clock, self.particles(state), self.args)
+
+
+class ExternalForce(AbstractForce):
+    """Any force on particles, as a plain function; it has no energy.
+
+        ExternalForce(lambda t, p, drag: -drag * p.velocity, args=jnp.asarray(0.1))
+
+    **Arguments:**
+
+    - `function`: `(t, particles) → [n d]`, or `(t, particles, args) → [n d]`.
+    - `args`: arrays that the function depends on and that should be differentiable.
+    - `of`: name of the particle component; None where the state is one component.
+
+    **Errors:** `ShapeError` for a function that returns another shape.
+
+    **Notes:** symplectic integrators take forces to depend on positions and time only; with a
+    velocity in it their order drops to one. Use Runge–Kutta then.
+    """
+
+    conserves_momentum: ClassVar[bool] = False
+
+    function: Callable = static()
+    args: Any = None
+    of: str | None = static(default=None)
+
+    def force(self, clock: Clock, state: Any) -> Float[Array, "n d"]:
+        particles = self.particles(state)
+        force = _call(self.function, clock, particles, self.args)
+        if jnp.shape(force) != particles.position.shape:
+            raise ShapeError(
+                f"the function of ExternalForce must return {particles.position.shape}, one force "
+                f"per particle; it returned {jnp.shape(force)}"
+            )
+        return force
+
+
+class Modulated(AbstractForce):
+    """A force that oscillates: another force times a cosine of time.
+
+        F(t) = F₀ cos(ω t + φ)
+
+    **Arguments:**
+
+    - `inner`: the force that is modulated, of any kind.
+    - `frequency`: ω, radians per time.
+    - `phase`: φ, radians; −π/2 makes the cosine a sine.
+
+    **Notes:** ω t is taken modulo 2π with both words of the clock: good at any t, in float32 too.
+    Energy is not conserved, and momentum counts as not conserved, whatever `inner` does.
+    """
+
+    conserves_momentum: ClassVar[bool] = False
+
+    inner: AbstractForce
+    frequency: Float[Array, ""] = param()
+    phase: Float[Array, ""] = param(0.0)
+
+    @property
+    def of(self) -> str | None:
+        return self.inner.of
+
+    def init(self, state: Any) -> Any:
+        return self.inner.init(state)
+
+    def __call__(self, clock: Clock, state: Any, cache: Any):
+        force, cache = self.inner(clock, state, cache)
+        return self._factor(clock) * force, cache
+
+    def force(self, clock: Clock, state: Any) -> Float[Array, "n d"]:
+        return self._factor(clock) * self.inner.force(clock, state)
+
+    def energy(self, clock: Clock, state: Any, cache: Any = None) -> Float[Array, ""]:
+        return self._factor(clock) * self.inner.energy(clock, state, cache)
+
+    def virial(self, clock: Clock, state: Any, cache: Any = None) -> Float[Array, "d d"]:
+        return self._factor(clock) * self.inner.virial(clock, state, cache)
+
+    def _factor(self, clock: Clock) -> Float[Array, ""]:
+        return jnp.cos(clock.phase(self.frequency) + self.phase)
+
+
+def _call(function: Callable, clock: Clock, particles: Particles, args: Any) -> Any:
+    return function(clock.t, particles) if args is None else function(clock.t, particles, args)
+
+
+def _vector(value: Array, particles: Particles, name: str) -> Float[Array, "1 d"]:
+    """`value`, a scalar or `[d]`, as a row."""
+    if value.ndim and value.shape != (particles.dimension,):
+        raise ShapeError(
+            f"{name} must have {particles.dimension} components like the positions; got shape "
+            f"{value.shape}"
+        )
+    return jnp.broadcast_to(value, (1, particles.dimension))
