@@ -3,6 +3,7 @@
 from typing import Any
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
@@ -119,13 +120,15 @@ class NoseHooverChain(AbstractKickFirst):
         degrees, masses = self._masses(state)
         names = self.force.components
         twice_kinetic = 2 * sum(kinetic_energy(get(state, name)) for name in names)
-        chain = get(state, self.thermostat)
-        scale = jnp.ones_like(twice_kinetic)
-        for _ in range(self.substeps):
-            for weight in YOSHIDA[4]:
-                h = weight / self.substeps * dt
-                chain, factor = self._chain_step(chain, masses, degrees, twice_kinetic, h)
-                scale, twice_kinetic = scale * factor, twice_kinetic * factor**2
+        start = (get(state, self.thermostat), jnp.ones_like(twice_kinetic))
+
+        def substep(carry, h):
+            chain, scale = carry
+            chain, factor = self._chain_step(chain, masses, degrees, scale**2 * twice_kinetic, h)
+            return (chain, scale * factor), None
+
+        lengths = jnp.asarray(YOSHIDA[4] * self.substeps, dt.dtype) * (dt / self.substeps)
+        (chain, scale), _ = jax.lax.scan(substep, start, lengths)
         for name in names:
             p = get(state, name)
             slowed = scale * p.velocity

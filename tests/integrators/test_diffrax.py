@@ -1,0 +1,165 @@
+"""diffrax solvers inside the step: accuracy, stiffness, any state, derivatives, giving up."""
+
+import diffrax
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from physkit.core import AbstractTerm, Fault, Function, judge
+from physkit.geometry import Box
+from physkit.integrators import RK4, Diffrax, Newton, Strang, VelocityVerlet
+from physkit.particles import Motion, Particles
+
+from .problems import (
+    Central,
+    Pair,
+    Spring,
+    drag_rate,
+    evolve,
+    final,
+    linear,
+    linear_rate,
+    orbit,
+    pendulum,
+    pendulum_rate,
+    stream,
+)
+
+
+def tight(*tendencies, solver=None, **options):
+    options = {"rtol": 1e-10, "atol": 1e-12, **options}
+    return Diffrax(diffrax.Dopri8() if solver is None else solver, *tendencies, **options)
+
+
+@pytest.mark.parametrize(
+    ("problem", "tendencies"),
+    [
+        (linear, (linear_rate,)),
+        (pendulum, (pendulum_rate,)),
+        (stream, (Newton(Spring(of="ball")), Function(drag_rate))),
+    ],
+    ids=["array", "dict of numbers", "components"],
+)
+def test_known_solutions_whatever_the_step(problem, tendencies):
+    problem = problem()
+    for steps in (2, 7):
+        out = final(tight(*tendencies), problem.state, problem.time / steps, steps)
+        np.testing.assert_allclose(problem.read(out), problem.exact, atol=2e-8)
+
+
+def test_tolerance_is_what_sets_the_error():
+    problem = pendulum()
+
+    def error(rtol):
+        integrator = Diffrax(diffrax.Tsit5(), pendulum_rate, rtol=rtol, atol=rtol)
+        out = problem.read(final(integrator, problem.state, problem.time / 4, 4))
+        return np.abs(np.asarray(out) - problem.exact).max()
+
+    assert error(1e-9) < error(1e-6) / 30 < error(1e-3) / 900
+
+
+def test_kepler_orbit_with_ten_steps_a_turn():
+    out = final(tight(Newton(Central())), orbit(), 2 * np.pi / 10, 10)
+    np.testing.assert_allclose(out.position, orbit().position, atol=1e-6)
+
+
+def test_a_stiff_problem_that_explicit_methods_cannot_do():
+    """y' = −10⁶ (y − cos t): explicit steps would need dt < 3·10⁻⁶."""
+    rate = lambda t, y: -1e6 * (y - jnp.cos(t))
+    integrator = Diffrax(diffrax.Kvaerno5(), rate, rtol=1e-8, atol=1e-10, max_steps=200)
+    out = final(integrator, jnp.ones(2), 0.1, 10)
+    np.testing.assert_allclose(out, np.cos(1.0), rtol=1e-5)
+
+
+def test_positions_fold_and_images_count():
+    state = Particles([[9.9, 5.0]], [[1.0, -3.0]], space=Box([10.0, 10.0]))
+    out = final(tight(Newton(Pair())), state, 1.0, 2)
+    np.testing.assert_allclose(out.position, [[1.9, 9.0]], rtol=1e-9)
+    np.testing.assert_array_equal(out.image, [[1, -1]])
+
+
+def test_frozen_particles_and_undriven_arrays_stay():
+    state = {
+        "atoms": Particles([[1.0], [2.0]], [[0.5], [0.5]], frozen=[False, True]),
+        "rest": jnp.ones(3),
+    }
+    out = final(tight(Newton(Spring(of="atoms"))), state, 0.1, 3)
+    assert float(out["atoms"].position[1, 0]) == 2.0
+    np.testing.assert_array_equal(out["rest"], state["rest"])
+
+
+def test_as_a_part_of_a_composition():
+    state = Particles([[1.0]], [[0.2]])
+    brake = lambda t, p: Motion(velocity=-0.3 * p.velocity)
+    one = final(Strang(VelocityVerlet(Spring()), tight(brake)), state, 0.05, 40)
+    two = final(Strang(VelocityVerlet(Spring()), RK4(brake)), state, 0.05, 40)
+    np.testing.assert_allclose(one.position, two.position, atol=1e-8)
+
+
+@pytest.mark.parametrize("solver", [diffrax.Bosh3(), diffrax.Kvaerno3()], ids=["Bosh3", "Kvaerno3"])
+def test_reverse_mode(solver):
+    def loss(rate, y):
+        decay = tight(Function(lambda t, y, k: -k * y, rate), solver=solver, rtol=1e-8)
+        body = jax.checkpoint(lambda s: evolve(decay, s, jnp.asarray(0.5), 2)[0])
+        return jnp.sum(body(y))
+
+    by_rate, by_state = jax.jit(jax.grad(loss, (0, 1)))(jnp.asarray(0.7), jnp.ones(2))
+    assert float(by_rate) == pytest.approx(-2 * np.exp(-0.7), rel=1e-6)
+    np.testing.assert_allclose(by_state, np.exp(-0.7), rtol=1e-6)
+
+
+@pytest.mark.parametrize("adjoint", [diffrax.ForwardMode(), diffrax.DirectAdjoint()])
+def test_forward_mode(adjoint):
+    def end(rate):
+        decay = tight(Function(lambda t, y, k: -k * y, rate), adjoint=adjoint, max_steps=64)
+        return evolve(decay, jnp.ones(2), jnp.asarray(0.5), 2)[0]
+
+    slope = jax.jvp(end, (jnp.asarray(0.7),), (jnp.asarray(1.0),))[1]
+    np.testing.assert_allclose(slope, -np.exp(-0.7), rtol=1e-6)
+
+
+def test_vmap_equals_loop():
+    integrator, problem = tight(pendulum_rate), pendulum()
+    run = jax.jit(lambda y: evolve(integrator, y, jnp.asarray(0.3), 4)[0])
+    scaled = lambda s: jax.tree.map(lambda x: x * s, problem.state)
+    starts = [scaled(s) for s in (0.5, 1.0, 2.0)]
+    together = jax.vmap(run)(jax.tree.map(lambda *x: jnp.stack(x), *starts))
+    for i, start in enumerate(starts):
+        alone = run(start)
+        np.testing.assert_allclose(together["angle"][i], alone["angle"], rtol=1e-7)
+
+
+def test_giving_up_is_a_fault_and_poisons():
+    """Nothing raises inside the trace."""
+    integrator = tight(lambda t, y: jnp.cos(1e4 * t) * y, max_steps=5)
+    state, aux = evolve(integrator, jnp.ones(2), jnp.asarray(1.0), 2)
+    assert np.all(np.isnan(state))
+    assert Fault.SOLVER in judge(aux).faults()
+    state, aux = evolve(tight(lambda t, y: -y), jnp.ones(2), jnp.asarray(1.0), 2)
+    assert judge(aux).ok
+
+
+def test_single_precision_stays_single():
+    integrator = Diffrax(
+        diffrax.Tsit5(), lambda t, y: -y, rtol=jnp.float32(1e-5), atol=jnp.float32(1e-6)
+    )
+    out, _ = evolve(integrator, jnp.ones(2, jnp.float32), jnp.float32(0.5), 2)
+    assert out.dtype == jnp.float32
+    np.testing.assert_allclose(out, np.exp(-1), rtol=1e-4)
+
+
+class Counter(AbstractTerm):
+    """A term with a cache: counts the calls that it is told of."""
+
+    def init(self, state):
+        return jnp.asarray(0)
+
+    def __call__(self, clock, state, cache):
+        return jnp.zeros_like(state), cache + 1
+
+
+def test_a_cache_is_brought_up_to_date_once_a_step():
+    integrator = tight(lambda t, y: -y, Counter())
+    _, aux = evolve(integrator, jnp.ones(2), jnp.asarray(0.1), 3)
+    assert int(integrator.terms(aux)[1][1]) == 3

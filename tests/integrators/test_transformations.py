@@ -1,0 +1,139 @@
+"""Every integrator under JAX's transformations: derivatives, batches, single precision."""
+
+import diffrax
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from physkit.core import cast_floats, get
+from physkit.integrators import (
+    BAOAB,
+    PEFRL,
+    RK4,
+    BlanesMoan,
+    Diffrax,
+    DormandPrince5,
+    Leapfrog,
+    Lie,
+    Newton,
+    NoseHooverChain,
+    RemoveMomentum,
+    Strang,
+    Subcycle,
+    Suzuki,
+    ThermostatChain,
+    VelocityVerlet,
+    Yoshida,
+)
+from physkit.particles import Motion, Particles
+
+from .problems import Spring, evolve
+
+
+def brake(t, state):
+    return {"atoms": Motion(velocity=-0.3 * state["atoms"].velocity)}
+
+
+METHODS = {
+    "VelocityVerlet": VelocityVerlet,
+    "Leapfrog": Leapfrog,
+    "Yoshida6": lambda f: Yoshida(f, order=6),
+    "Suzuki4": Suzuki,
+    "BlanesMoan6": lambda f: BlanesMoan(f, order=6),
+    "PEFRL": PEFRL,
+    "RK4": lambda f: RK4(Newton(f)),
+    "DormandPrince5": lambda f: DormandPrince5(Newton(f)),
+    "BAOAB": lambda f: BAOAB(f, temperature=0.5, friction=0.4),
+    "NoseHooverChain": lambda f: NoseHooverChain(f, temperature=0.5, period=2.0),
+    "Strang": lambda f: Strang(VelocityVerlet(f), RK4(brake)),
+    "Lie": lambda f: Lie(VelocityVerlet(f), RemoveMomentum()),
+    "Subcycle": lambda f: Subcycle(VelocityVerlet(f), 3),
+    "Diffrax": lambda f: Diffrax(diffrax.Tsit5(), Newton(f), rtol=1e-11, atol=1e-13),
+}
+KEY = jax.random.key(1)
+DT = 0.1
+
+
+def state(scale=1.0):
+    draw = np.random.default_rng(2)
+    atoms = Particles(scale * draw.normal(size=(3, 2)), draw.normal(size=(3, 2)), [1.0, 2.0, 1.5])
+    return {"atoms": atoms, "thermostat": ThermostatChain.at_rest(3)}
+
+
+def run(integrator, state, dt=None):
+    dt = jnp.asarray(DT) if dt is None else dt
+    return evolve(integrator, state, dt, 4, key=KEY)[0]
+
+
+def force(stiffness):
+    return Spring(stiffness, drive=0.5, of="atoms")
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_derivatives_by_a_parameter_agree_with_differences(name):
+    """Reverse mode, forward mode (where there is one) and a central difference."""
+    k, h = jnp.asarray(1.3), 1e-5
+
+    @jax.jit
+    def end(k):
+        return jnp.sum(jnp.sin(get(run(METHODS[name](force(k)), state()), "atoms").position))
+
+    difference = float(end(k + h) - end(k - h)) / (2 * h)
+    assert abs(difference) > 1e-3
+    assert float(jax.grad(end)(k)) == pytest.approx(difference, rel=1e-6)
+    if name != "Diffrax":  # whose default adjoint is for reverse mode
+        assert float(jax.jvp(end, (k,), (jnp.asarray(1.0),))[1]) == pytest.approx(
+            difference, rel=1e-6
+        )
+
+
+@pytest.mark.parametrize(
+    ("make", "value"),
+    [
+        (lambda x: BAOAB(force(1.0), temperature=x, friction=0.4), 0.5),
+        (lambda x: BAOAB(force(1.0), temperature=0.5, friction=x), 0.4),
+        (lambda x: NoseHooverChain(force(1.0), temperature=x, period=2.0), 0.5),
+        (lambda x: NoseHooverChain(force(1.0), temperature=0.5, period=x), 2.0),
+    ],
+    ids=["BAOAB temperature", "BAOAB friction", "chain temperature", "chain period"],
+)
+def test_derivatives_by_an_integrators_own_parameters(make, value):
+    end = jax.jit(lambda x: jnp.sum(jnp.sin(get(run(make(x), state()), "atoms").position)))
+    h = 1e-5
+    difference = float(end(value + h) - end(value - h)) / (2 * h)
+    assert abs(difference) > 1e-5
+    assert float(jax.grad(end)(jnp.asarray(value))) == pytest.approx(difference, rel=1e-5)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_vmap_equals_loop(name):
+    integrator = METHODS[name](force(1.3))
+    one = jax.jit(lambda s: get(run(integrator, s), "atoms").position)
+    members = [state(s) for s in (0.5, 1.0, 2.0)]
+    together = jax.vmap(one)(jax.tree.map(lambda *x: jnp.stack(x), *members))
+    for batched, member in zip(together, members, strict=True):
+        np.testing.assert_allclose(batched, one(member), rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_single_precision_stays_single(name):
+    """Nothing is promoted (the loop's carry would change), and the numbers are those of double."""
+    integrator = METHODS[name](force(1.3))
+    single = jax.jit(run)(
+        cast_floats(integrator, jnp.float32), cast_floats(state(), jnp.float32), jnp.float32(DT)
+    )
+    double = jax.jit(run)(integrator, state())
+    atoms = get(single, "atoms")
+    assert atoms.position.dtype == atoms.velocity.dtype == jnp.float32
+    if name != "BAOAB":  # its noise is drawn in the precision of the state
+        np.testing.assert_allclose(atoms.position, get(double, "atoms").position, rtol=2e-5)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_plans_do_not_read_what_evolves(name):
+    """`prepare` must not change when positions and velocities do."""
+    integrator = METHODS[name](force(1.3))
+    plans = [integrator.prepare(state(scale), jnp.asarray(DT)) for scale in (1.0, 3.0)]
+    for a, b in zip(*map(jax.tree.leaves, plans), strict=True):
+        np.testing.assert_array_equal(a, b)
