@@ -1,0 +1,19 @@
+"""Floor 13: pictures. Small functions that take data, draw with matplotlib and return the Axes."""
+
+from ._animate import animate as animate
+from ._curves import (
+    correlation as correlation,
+    mean_square_displacement as mean_square_displacement,
+    radial_distribution as radial_distribution,
+    structure_factor as structure_factor,
+)
+from ._particles import particles as particles
+from ._paths import phase_space as phase_space, trajectories as trajectories
+from ._series import drift as drift, series as series
+from ._style import (
+    PALETTE as PALETTE,
+    axes as axes,
+    dress as dress,
+    quantity as quantity,
+    style as style,
+)

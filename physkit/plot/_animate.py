@@ -1,0 +1,134 @@
+"""Films."""
+
+import os
+import shutil
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from physkit.core import MissingExtraError, ParameterError
+
+from ._particles import particles
+from ._style import Pair, dress, style
+
+
+def animate(
+    frames: Iterable[Any],
+    path: str | os.PathLike,
+    *,
+    draw: Callable[..., Any] = particles,
+    fps: int = 25,
+    size: Pair = (4.8, 4.8),
+    dpi: int = 110,
+    hold: bool = True,
+) -> Path:
+    """Draw each frame and write a film: `.gif`, or `.mp4` where the program ffmpeg is installed.
+
+        states = [state.replace(position=x) for x in result.frames["position"][::5]]
+        animate(states, "melt.gif", draw=partial(particles, color="speed", limits=(0, 4)))
+
+    **Arguments:**
+
+    - `frames`: anything to draw; an iterator is fine, one frame is held at a time.
+    - `path`: where to write; the ending decides the format. Written beside it and renamed when
+      complete.
+    - `draw`: called as `draw(frame, ax=ax)` on empty axes; any function of this folder will do.
+    - `fps`: frames a second. GIF knows hundredths of a second only: 10, 20, 25, 50.
+    - `size`: inches; `dpi`: dots per inch.
+    - `hold`: keep the limits of the first frame's axes, so that the picture does not jump.
+
+    **Returns:** the path written.
+
+    **Errors:** `MissingExtraError` for MP4 without ffmpeg; `ParameterError` for another ending, no
+    frames, or fps below 1.
+    """
+    path = Path(path)
+    if path.suffix.lower() not in (".gif", ".mp4"):
+        raise ParameterError(f"a film ends in .gif or .mp4; got {path.name!r}")
+    if fps < 1:
+        raise ParameterError(f"fps must be at least 1; got {fps}")
+    is_film = path.suffix.lower() == ".mp4"
+    if is_film and shutil.which("ffmpeg") is None:
+        raise MissingExtraError(
+            "writing MP4 needs the program ffmpeg, which is not on the PATH: install it with your "
+            "system's package manager (apt, dnf, brew or conda install ffmpeg), or write a .gif"
+        )
+    part = path.with_name(f"{path.stem}.part{path.suffix}")
+    pictures = _pictures(frames, draw, size, dpi, hold)
+    try:
+        (_write_mp4 if is_film else _write_gif)(pictures, part, fps)
+        os.replace(part, path)
+    finally:
+        part.unlink(missing_ok=True)
+    return path
+
+
+def _pictures(frames, draw, size, dpi, hold):
+    """Each frame as an RGB image. The figure is not pyplot's: it never shows, and is freed."""
+    import numpy as np
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+    from PIL import Image
+
+    limits = None
+    for frame in frames:
+        with style():
+            figure = Figure(figsize=size, dpi=dpi, layout="constrained")
+            canvas = FigureCanvasAgg(figure)
+            ax = figure.add_subplot()
+            dress(ax)
+            draw(frame, ax=ax)
+            if hold and limits is not None:
+                ax.set_xlim(limits[0])
+                ax.set_ylim(limits[1])
+            limits = limits or (ax.get_xlim(), ax.get_ylim())
+            canvas.draw()
+        image = Image.fromarray(np.asarray(canvas.buffer_rgba())[..., :3])
+        # Film formats want even numbers of pixels.
+        yield image.crop((0, 0, image.width // 2 * 2, image.height // 2 * 2))
+
+
+def _write_gif(pictures, path: Path, fps: int) -> None:
+    from PIL import Image
+
+    # One palette for all, from the first frame, and no dithering: nothing flickers.
+    first, reduced = None, []
+    for picture in pictures:
+        if first is None:
+            first = picture.quantize(255, method=Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE)
+            levels = first.getpalette()  # paper should be white, not nearly so
+            white = [k for k in range(0, len(levels), 3) if min(levels[k : k + 3]) > 248]
+            for k in white:
+                levels[k : k + 3] = [255, 255, 255]
+            first.putpalette(levels)
+            reduced.append(first)
+        else:
+            reduced.append(picture.quantize(palette=first, dither=Image.Dither.NONE))
+    if first is None:
+        raise ParameterError("no frames to draw")
+    milliseconds = max(20, round(100 / fps) * 10)
+    reduced[0].save(
+        path, save_all=True, append_images=reduced[1:], duration=milliseconds, loop=0, disposal=1
+    )
+
+
+def _write_mp4(pictures, path: Path, fps: int) -> None:
+    import subprocess
+
+    process, size = None, None
+    for picture in pictures:
+        if process is None:
+            size = f"{picture.width}x{picture.height}"
+            command = (
+                f"ffmpeg -y -loglevel error -f rawvideo -pix_fmt rgb24 -s {size} -r {fps} -i -"
+            )
+            command += " -c:v libx264 -pix_fmt yuv420p -crf 18 -movflags +faststart"
+            process = subprocess.Popen(
+                [*command.split(), str(path)], stdin=subprocess.PIPE, stderr=subprocess.PIPE
+            )
+        process.stdin.write(picture.tobytes())
+    if process is None:
+        raise ParameterError("no frames to draw")
+    _, message = process.communicate()
+    if process.returncode:
+        raise MissingExtraError(f"ffmpeg could not write the film: {message.decode().strip()}")

@@ -1,0 +1,182 @@
+"""Structure and dynamics of liquids: g(r), S(k), mean-square displacement, correlations."""
+
+from typing import Any
+
+import numpy as np
+
+from physkit.core import ParameterError
+from physkit.observe import Estimate, shell_average
+
+from ._style import FAINT, INK, PALETTE, axes, legend, measured, quantity
+
+
+def radial_distribution(
+    r: Any, g: Any, *, error: Any = None, ax: Any = None, unit: str = "", label: str | None = None
+) -> Any:
+    """Radial distribution function with its error band; a thin line marks the ideal gas, g = 1.
+
+    **Arguments:**
+
+    - `r`, `g`: `[bins]`, of a `RadialDistribution`'s summary; `error`: its standard error.
+    - `ax`: axes to draw on; a new figure if left out.
+    - `unit`: of length. `label`: for the legend.
+
+    **Returns:** the `Axes`.
+    """
+    r, g = np.asarray(r), np.asarray(g)
+    ax = axes(ax)
+    color = _next_color(ax)
+    if color == PALETTE[0]:
+        ax.axhline(1, color=FAINT, linewidth=0.8, zorder=1)
+    _band(ax, r, g, error, color)
+    ax.plot(r, g, color=color, label=label, gid="curve")
+    ax.set_xlabel(quantity("$r$", unit))
+    ax.set_ylabel("$g(r)$")
+    ax.set_xlim(0, max(ax.get_xlim()[1] if color != PALETTE[0] else 0, r[-1] + (r[1] - r[0]) / 2))
+    ax.set_ylim(bottom=0)
+    legend(ax)
+    return ax
+
+
+def structure_factor(
+    k: Any, s: Any, *, width: float | None = None, ax: Any = None, unit: str = "", label: Any = None
+) -> Any:
+    """Structure factor: a dot per wavevector and the mean over shells of |k|.
+
+    **Arguments:**
+
+    - `k`, `s`: `[m]`, of a `StructureFactor`'s summary.
+    - `width`: of a shell; the smallest |k| if left out.
+    - `ax`: axes to draw on; a new figure if left out.
+    - `unit`: of 1 / length, e.g. `σ⁻¹`. `label`: for the legend.
+
+    **Returns:** the `Axes`.
+    """
+    k, s = np.asarray(k, float), np.asarray(s, float)
+    ax = axes(ax)
+    color = _next_color(ax)
+    ax.axhline(1, color=FAINT, linewidth=0.8, zorder=1)
+    ax.plot(k, s, ".", color=color, markersize=3.5, alpha=0.35, markeredgewidth=0, zorder=2)
+    shells = shell_average(k, s, k.min() if width is None else width)
+    ax.plot(*shells, color=color, label=label, gid="curve")
+    ax.set_xlabel(quantity("$k$", unit))
+    ax.set_ylabel("$S(k)$")
+    ax.set_xlim(left=0)
+    ax.set_ylim(bottom=0)
+    legend(ax)
+    return ax
+
+
+def mean_square_displacement(
+    lag: Any,
+    msd: Any,
+    *,
+    error: Any = None,
+    dimension: int = 3,
+    diffusion: Estimate | None = None,
+    start: float | None = None,
+    log: bool = False,
+    ax: Any = None,
+    length_unit: str = "",
+    time_unit: str = "",
+    label: str | None = None,
+) -> Any:
+    """Mean-square displacement with the line 2 d D t + c that was fitted to it.
+
+    **Arguments:**
+
+    - `lag`, `msd`: `[lags]`, of a `MeanSquareDisplacement`'s summary; `error`: its standard error.
+    - `dimension`: d.
+    - `diffusion`: what `diffusion_coefficient` returned; its value and error bar go to the legend.
+      Without one, no line.
+    - `start`: where the fit began, time; the line is dashed before.
+    - `log`: logarithmic axes, which show the ballistic start.
+    - `ax`: axes to draw on; a new figure if left out.
+    - `length_unit`, `time_unit`, `label`: for the labels.
+
+    **Returns:** the `Axes`.
+    """
+    lag, msd = np.asarray(lag, float), np.asarray(msd, float)
+    keep = np.isfinite(msd) & ((lag > 0) | (not log))
+    if np.sum(keep) < 2:
+        raise ParameterError("a mean-square displacement needs at least two lags with numbers")
+    lag, msd = lag[keep], msd[keep]
+    error = None if error is None else np.asarray(error, float)[keep]
+    ax = axes(ax)
+    color = _next_color(ax)
+    _band(ax, lag, msd, error, color)
+    ax.plot(lag, msd, color=color, label=label, gid="curve")
+    if diffusion is not None:
+        slope = 2 * dimension * float(diffusion.value)
+        inside = lag >= (0 if start is None else start)
+        offset = np.mean(msd[inside] - slope * lag[inside])
+        unit = _diffusion_unit(length_unit, time_unit)
+        text = f"$D$ = {measured(float(diffusion.value), float(diffusion.error))}{unit}"
+        line = slope * lag + offset
+        shown = line > 0 if log else inside | (line > 0)
+        ax.plot(
+            lag[shown], line[shown], color=INK, linewidth=1.1, linestyle=(0, (5, 3)), label=text
+        )
+    if log:
+        ax.set_xscale("log")
+        ax.set_yscale("log")
+    else:
+        ax.set_xlim(left=0)
+        ax.set_ylim(bottom=0)
+    ax.set_xlabel(quantity("time lag $t$", time_unit))
+    square = f"{length_unit}²" if length_unit else ""
+    ax.set_ylabel(quantity(r"$\langle |\mathbf{r}(t) - \mathbf{r}(0)|^2 \rangle$", square))
+    legend(ax, loc="upper left")
+    return ax
+
+
+def correlation(
+    lag: Any,
+    values: Any,
+    *,
+    error: Any = None,
+    normalised: bool = True,
+    ax: Any = None,
+    unit: str = "",
+    time_unit: str = "",
+    label: str | None = None,
+) -> Any:
+    """A correlation function over the time lag, by default divided by its value at zero.
+
+    **Arguments:**
+
+    - `lag`, `values`: `[lags]`, e.g. of a `VelocityAutocorrelation`'s summary; `error`: its
+      standard error.
+    - `normalised`: start at 1.
+    - `ax`: axes to draw on; a new figure if left out.
+    - `unit`: of the values where they are not normalised. `time_unit`, `label`: for the labels.
+
+    **Returns:** the `Axes`.
+    """
+    lag, values = np.asarray(lag, float), np.asarray(values, float)
+    scale = values[0] if normalised else 1.0
+    ax = axes(ax)
+    color = _next_color(ax)
+    ax.axhline(0, color=FAINT, linewidth=0.8, zorder=1)
+    _band(ax, lag, values / scale, None if error is None else np.asarray(error) / scale, color)
+    ax.plot(lag, values / scale, color=color, label=label, gid="curve")
+    ax.set_xlim(0, np.max(lag))
+    ax.set_xlabel(quantity("time lag $t$", time_unit))
+    ax.set_ylabel("$C(t)\\,/\\,C(0)$" if normalised else quantity("$C(t)$", unit))
+    legend(ax)
+    return ax
+
+
+def _next_color(ax: Any) -> str:
+    drawn = sum(line.get_gid() == "curve" for line in ax.lines)
+    return PALETTE[drawn % len(PALETTE)]
+
+
+def _band(ax: Any, x: Any, y: Any, error: Any, color: str) -> None:
+    if error is not None:
+        error = np.nan_to_num(np.asarray(error))
+        ax.fill_between(x, y - error, y + error, color=color, alpha=0.2, linewidth=0)
+
+
+def _diffusion_unit(length: str, time: str) -> str:
+    return f" {length}²/{time}" if length and time else ""

@@ -1,0 +1,269 @@
+"""Pictures of particles in their cell."""
+
+from typing import Any
+
+import numpy as np
+
+from physkit.core import ParameterError, ShapeError
+from physkit.particles import Particles
+
+from ._projection import behind, cell_edges, view_matrix
+from ._style import INK, PALETTE, SEQUENTIAL, Pair, axes, legend, quantity
+
+_DISCS = 40_000  # more would only make pictures slow: large systems get plainer spheres
+_PROPERTIES = ("species", "speed", "charge", "mass")
+
+
+def particles(
+    state: Any,
+    *,
+    ax: Any = None,
+    color: Any = "species",
+    radius: Any = None,
+    limits: Pair | None = None,
+    color_label: str = "",
+    box: bool = True,
+    unit: str = "",
+    view: Pair = (-60.0, 18.0),
+) -> Any:
+    """Particles as discs or spheres of true size, with the edges of their cell.
+
+    **Arguments:**
+
+    - `state`: `Particles`, or a dict whose particle components are drawn in one colour each.
+    - `ax`: ordinary two-dimensional axes to draw on, also for d = 3, which is projected in
+      parallel; a new figure if left out.
+    - `color`: `"species"`, `"speed"`, `"charge"`, `"mass"`, numbers `[n]`, or a colour's name.
+    - `radius`: length; one for all or `[n]`. By default four tenths of the mean distance.
+    - `limits`: of the colour scale; give them for films, whose scale should stay.
+    - `color_label`: of the colour bar. `unit`: of length.
+    - `box`: draw the cell, where there is one.
+    - `view`: azimuth and elevation of the eye in degrees, z up (d = 3).
+
+    **Returns:** the `Axes`, equally scaled.
+
+    **Errors:** `ParameterError` for a property that is not there; `ShapeError` for numbers of
+    another shape.
+    """
+    parts = list(state.values()) if isinstance(state, dict) else [state]
+    names = list(state) if isinstance(state, dict) else [""]
+    found = [(n, p) for n, p in zip(names, parts, strict=True) if isinstance(p, Particles)]
+    if not found:
+        raise ParameterError(f"no particles to draw in {type(state).__name__}")
+    ax = axes(ax, (4.8, 4.6))
+    several = len(found) > 1 and isinstance(color, str) and color == "species"
+    position = np.concatenate([_three(p) for _, p in found])
+    radii = np.concatenate([_radii(p, radius) for _, p in found])
+    if several:
+        shades = np.concatenate(
+            [_rgb(p, PALETTE[k % len(PALETTE)], None)[0] for k, (_, p) in enumerate(found)]
+        )
+        scale = None
+        entries = [(PALETTE[k % len(PALETTE)], name) for k, (name, _) in enumerate(found)]
+    else:
+        values = [_rgb(p, color, limits) for _, p in found]
+        shades, scale = np.concatenate([v[0] for v in values]), values[0][1]
+        entries = values[0][2]
+    first = found[0][1]
+    cell = first.space.cell(first.dimension) if box else None
+    cell = None if cell is None else np.asarray(cell, float)
+    if first.dimension == 3:
+        _spheres(ax, position, radii, shades, cell, view, unit)
+    else:
+        _discs(ax, position[:, :2], radii, shades, cell, first.dimension, unit)
+    _key(ax, entries)
+    if scale is not None:
+        _bar(ax, scale, color_label or (color if isinstance(color, str) else ""))
+    return ax
+
+
+def _three(p: Particles) -> np.ndarray:
+    x = np.asarray(p.position, float)
+    return np.pad(x, ((0, 0), (0, 3 - x.shape[1])))
+
+
+def _radii(p: Particles, radius: Any) -> np.ndarray:
+    if radius is None:
+        x = np.asarray(p.position, float)
+        volume = float(p.space.volume)
+        if not np.isfinite(volume):
+            volume = float(np.prod(np.ptp(x, axis=0) + 1e-12))
+        radius = 0.4 * (volume / max(len(x), 1)) ** (1 / x.shape[1])
+    radii = np.asarray(radius, float)
+    if radii.ndim and radii.shape != (p.count,):
+        raise ShapeError(f"radius is one number or [{p.count}]; got shape {radii.shape}")
+    return np.broadcast_to(radii, (p.count,))
+
+
+def _rgb(p: Particles, color: Any, limits: Any):
+    """Colours `[n 3]`, the colour scale if there is one, and entries of the legend."""
+    import matplotlib
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.colors import ListedColormap, Normalize, to_rgb
+
+    if isinstance(color, str) and color not in _PROPERTIES:
+        return np.tile(to_rgb(color), (p.count, 1)), None, []
+    if isinstance(color, str) and color == "species":
+        if p.species is None:
+            return np.tile(to_rgb(PALETTE[0]), (p.count, 1)), None, []
+        species = np.asarray(p.species)
+        kinds = np.unique(species)
+        shades = np.array([to_rgb(PALETTE[s % len(PALETTE)]) for s in species])
+        entries = [(PALETTE[s % len(PALETTE)], f"species {s}") for s in kinds]
+        return shades, None, entries if len(kinds) > 1 else []
+    values = _values(p, color)
+    low, high = limits if limits is not None else (values.min(), values.max())
+    diverging = low < 0 < high
+    if diverging and limits is None:
+        low, high = -max(-low, high), max(-low, high)
+    colormap = matplotlib.colormaps[SEQUENTIAL]
+    if diverging:  # without the ends, which are nearly black
+        colormap = ListedColormap(matplotlib.colormaps["RdBu_r"](np.linspace(0.1, 0.9, 256)))
+    scale = ScalarMappable(Normalize(low, high), colormap)
+    return scale.to_rgba(values)[:, :3], scale, []
+
+
+def _values(p: Particles, color: Any) -> np.ndarray:
+    if isinstance(color, str):
+        if color == "speed":
+            return np.linalg.norm(np.asarray(p.velocity, float), axis=1)
+        values = getattr(p, color)
+        if values is None:
+            raise ParameterError(f"color={color!r}, but the particles have no {color}")
+        return np.asarray(values, float)
+    values = np.asarray(color, float)
+    if values.shape != (p.count,):
+        raise ShapeError(f"color needs one number a particle, [{p.count}]; got {values.shape}")
+    return values
+
+
+def _discs(ax, x, radii, shades, cell, dimension, unit) -> None:
+    from matplotlib.collections import EllipseCollection, LineCollection
+
+    if cell is not None:
+        edges = np.zeros((1, 2, 2)) if dimension == 1 else cell_edges(cell)
+        if dimension == 1:
+            edges[0, 1, 0] = cell[0, 0]
+        ax.add_collection(LineCollection(edges, colors=INK, linewidths=1.0, zorder=1))
+        ax.update_datalim(edges.reshape(-1, 2))
+    ax.add_collection(
+        EllipseCollection(
+            2 * radii,
+            2 * radii,
+            np.zeros(len(x)),
+            units="xy",
+            offsets=x,
+            offset_transform=ax.transData,
+            facecolors=shades,
+            edgecolors=0.55 * shades,
+            linewidths=0.5,
+            zorder=2,
+        )
+    )
+    ax.update_datalim(np.concatenate([x - radii[:, None], x + radii[:, None]]))
+    ax.set_aspect("equal")
+    ax.margins(0.03)
+    ax.autoscale_view()
+    ax.grid(False)
+    ax.set_xlabel(quantity("$x$", unit))
+    ax.set_ylabel(quantity("$y$", unit) if dimension == 2 else "")
+    if dimension == 1:
+        ax.set_yticks([])
+        ax.spines["left"].set_visible(False)
+
+
+def _spheres(ax, x, radii, shades, cell, view, unit) -> None:
+    from matplotlib.collections import EllipseCollection, LineCollection
+
+    camera = view_matrix(*view)
+    seen = x @ camera.T
+    order = np.argsort(seen[:, 2])
+    seen, radii, shades = seen[order], radii[order], shades[order]
+    span = np.ptp(seen[:, 2]) or 1.0
+    near = ((seen[:, 2] - seen[:, 2].min()) / span)[:, None]
+    # What is far away fades into the paper; each sphere is a stack of discs, lighter and smaller
+    # towards the light at the upper left.
+    base = 1 - (1 - shades) * (0.55 + 0.45 * near)
+    rim = base * (0.72 + 0.1 * (1 - near))
+    count = int(np.clip(_DISCS // max(len(seen), 1), 1, 14))
+    layers = []
+    for t in np.linspace(0, 1, count) if count > 1 else [0.4]:
+        size = 1 - 0.9 * t if count > 1 else 1.0
+        mix = 0.6 * t**2
+        face = (rim * (1 - t) ** 2 + base * (1 - (1 - t) ** 2)) * (1 - mix) + mix
+        shift = 0.32 * t * radii[:, None] * np.array([[-0.7, 0.7]])
+        layers.append((seen[:, :2] + shift, size * radii, face))
+    offsets, sizes, faces = (np.stack(part, axis=1) for part in zip(*layers, strict=True))
+    outline = np.repeat((0.55 * rim)[:, None], len(layers), axis=1)
+    widths = np.tile([0.35] + [0.0] * (len(layers) - 1), len(seen))
+    ax.add_collection(
+        EllipseCollection(
+            2 * sizes.reshape(-1),
+            2 * sizes.reshape(-1),
+            np.zeros(sizes.size),
+            units="xy",
+            offsets=offsets.reshape(-1, 2),
+            offset_transform=ax.transData,
+            facecolors=faces.reshape(-1, 3),
+            edgecolors=outline.reshape(-1, 3),
+            linewidths=widths,
+            zorder=2,
+        )
+    )
+    ax.update_datalim(np.concatenate([seen[:, :2] - radii[:, None], seen[:, :2] + radii[:, None]]))
+    if cell is not None:
+        edges = cell_edges(cell)
+        flat, hidden = edges @ camera[:2].T, behind(edges, camera[2])
+        for which, order_in_depth, strength in ((hidden, 1, 0.45), (~hidden, 3, 0.9)):
+            lines = LineCollection(flat[which], colors=INK, linewidths=0.8, alpha=strength)
+            lines.set_zorder(order_in_depth)
+            ax.add_collection(lines)
+        ax.update_datalim(flat.reshape(-1, 2))
+        sides = " × ".join(f"{length:.4g}" for length in np.linalg.norm(cell, axis=1))
+        ax.set_xlabel(f"cell {sides} {unit}".strip(), loc="right")
+    ax.set_aspect("equal")
+    ax.margins(0.02)
+    ax.autoscale_view()
+    ax.grid(False)
+    ax.set_xticks([])
+    ax.set_yticks([])
+    ax.spines[:].set_visible(False)
+    _triad(ax, camera)
+
+
+def _triad(ax, camera) -> None:
+    """Which way x, y and z point, in the lower left corner."""
+    corner, size = np.array([18.0, -24.0]), 20.0
+    for letter, axis in zip("xyz", np.eye(3), strict=True):
+        tip = size * (camera[:2] @ axis)
+        ax.annotate(
+            "",
+            corner + tip,
+            corner,
+            xycoords="axes points",
+            textcoords="axes points",
+            arrowprops={"arrowstyle": "-|>", "color": INK, "lw": 0.8, "mutation_scale": 6},
+        )
+        ax.annotate(
+            f"${letter}$",
+            corner + 1.35 * tip,
+            xycoords="axes points",
+            ha="center",
+            va="center",
+            fontsize=9,
+            color=INK,
+        )
+
+
+def _key(ax, entries) -> None:
+    for color, name in entries:
+        ax.plot([], [], "o", color=color, markersize=7, label=name)
+    if entries:
+        legend(ax, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+
+
+def _bar(ax, scale, label: str) -> None:
+    bar = ax.figure.colorbar(scale, ax=ax, shrink=0.6, aspect=24, pad=0.03)
+    bar.outline.set_visible(False)
+    bar.set_label(label, color=INK, fontsize=10)
+    bar.ax.tick_params(labelsize=8.5, length=2.5, width=0.7, color=INK, labelcolor=INK)

@@ -1,0 +1,34 @@
+"""Looking at three dimensions: a parallel projection, and the edges of cells."""
+
+import itertools
+from typing import Any
+
+import numpy as np
+
+
+def view_matrix(azimuth: float, elevation: float) -> np.ndarray:
+    """Rows: right, up and towards the eye, for a camera at these angles in degrees; z points up."""
+    a, e = np.radians([azimuth, elevation])
+    right = [-np.sin(a), np.cos(a), 0]
+    up = [-np.sin(e) * np.cos(a), -np.sin(e) * np.sin(a), np.cos(e)]
+    eye = [np.cos(e) * np.cos(a), np.cos(e) * np.sin(a), np.sin(e)]
+    return np.array([right, up, eye])
+
+
+def cell_edges(cell: Any) -> np.ndarray:
+    """The edges of the cell spanned by the rows of `cell`, from the origin: `[edges 2 d]`."""
+    cell = np.asarray(cell, float)
+    d = len(cell)
+    edges = []
+    for k in range(d):
+        others = [j for j in range(d) if j != k]
+        for corner in itertools.product((0, 1), repeat=d - 1):
+            start = sum((c * cell[j] for c, j in zip(corner, others, strict=True)), np.zeros(d))
+            edges.append((start, start + cell[k]))
+    return np.array(edges)
+
+
+def behind(edges: np.ndarray, eye: np.ndarray) -> np.ndarray:
+    """Which edges of a cell meet in its farthest corner, so that what it holds hides them."""
+    depth = edges @ eye
+    return np.isclose(depth, depth.min()).any(axis=1)

@@ -1,0 +1,114 @@
+"""Series over time, and the drift of what should be constant."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from physkit.core import ShapeError
+
+from ._style import FAINT, INK, PALETTE, axes, legend, quantity, scientific
+
+
+def series(
+    times: Any,
+    values: Any,
+    *,
+    error: Any = None,
+    ax: Any = None,
+    label: str = "",
+    unit: str = "",
+    time_unit: str = "",
+    names: Sequence[str] = (),
+) -> Any:
+    """Values over time.
+
+    **Arguments:**
+
+    - `times`: `[t]`; `values`: `[t]`, or `[t k]` for several lines.
+    - `error`: standard errors, of the shape of the values; drawn as a band.
+    - `ax`: axes to draw on; a new figure if left out.
+    - `label`, `unit`: of the values; `time_unit`: of time.
+    - `names`: of the lines, for the legend.
+
+    **Returns:** the `Axes`.
+
+    **Errors:** `ShapeError` when times and values do not go together.
+    """
+    times, values = np.asarray(times), np.asarray(values)
+    if values.ndim not in (1, 2) or times.shape != values.shape[:1]:
+        raise ShapeError(
+            f"a series needs times [t] and values [t] or [t k]; got {times.shape} and {values.shape}"
+        )
+    columns = values.reshape(len(times), -1)
+    bands = None if error is None else np.asarray(error).reshape(columns.shape)
+    ax = axes(ax)
+    for k in range(columns.shape[1]):
+        color = PALETTE[k % len(PALETTE)]
+        name = names[k] if k < len(names) else None
+        # Long noisy series read better in thin lines.
+        width = 1.6 if len(times) < 400 else 1.0
+        ax.plot(times, columns[:, k], color=color, linewidth=width, label=name)
+        if bands is not None:
+            low, high = columns[:, k] - bands[:, k], columns[:, k] + bands[:, k]
+            ax.fill_between(times, low, high, color=color, alpha=0.18, linewidth=0)
+    ax.set_xlabel(quantity("time", time_unit))
+    ax.set_ylabel(quantity(label, unit))
+    ax.margins(x=0.01)
+    legend(ax)
+    return ax
+
+
+def drift(
+    times: Any,
+    energy: Any,
+    *,
+    ax: Any = None,
+    label: str = "",
+    time_unit: str = "",
+) -> Any:
+    """Relative error of an energy that should be constant, with the slope of its drift.
+
+        (E(t) − E(0)) / |E(0)|
+
+    A bounded wiggle is what a symplectic integrator makes; a slope is a step too large, a force
+    that is cut roughly, or single precision.
+
+    **Arguments:**
+
+    - `times`, `energy`: `[t]`.
+    - `ax`: axes to draw on; a new figure if left out.
+    - `label`: name of the line, for the legend, beside the slope.
+    - `time_unit`: of time.
+
+    **Returns:** the `Axes`.
+
+    **Errors:** `ShapeError` when times and energies do not go together, or there are fewer than two.
+    """
+    times, energy = np.asarray(times, float), np.asarray(energy, float)
+    if times.ndim != 1 or times.shape != energy.shape or len(times) < 2:
+        raise ShapeError(
+            f"drift needs times [t] and energy [t], t ≥ 2; got {times.shape} and {energy.shape}"
+        )
+    error = (energy - energy[0]) / (abs(energy[0]) or 1.0)
+    slope, start = np.polyfit(times - times[0], error, 1)
+    ax = axes(ax)
+    color = PALETTE[len([line for line in ax.lines if line.get_gid() == "drift"]) % len(PALETTE)]
+    ax.axhline(0, color=FAINT, linewidth=0.8, zorder=1)
+    (line,) = ax.plot(times, error, color=color, linewidth=1.0, alpha=0.85)
+    line.set_gid("drift")
+    per = f" per {time_unit}" if time_unit else " per unit of time"
+    text = f"slope {scientific(slope)}{per}"
+    ax.plot(
+        times,
+        start + slope * (times - times[0]),
+        color=INK,
+        linewidth=1.1,
+        linestyle=(0, (5, 3)),
+        label=f"{label}: {text}" if label else text,
+    )
+    ax.set_xlabel(quantity("time", time_unit))
+    ax.set_ylabel("relative energy error")
+    ax.margins(x=0.01)
+    legend(ax)
+    return ax

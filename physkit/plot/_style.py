@@ -1,0 +1,119 @@
+"""The house style: applied to what these functions draw, and to nothing else."""
+
+from contextlib import AbstractContextManager
+from typing import Any
+
+import numpy as np
+
+# Okabe & Ito's palette, told apart by colour-blind readers; the loudest ones come last.
+PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#555555")
+Pair = tuple[int | float, int | float]
+INK = "#333333"
+FAINT = "#B8B8B8"
+SEQUENTIAL = "viridis"
+
+_STYLE = {
+    "font.family": "sans-serif",
+    "font.sans-serif": ["DejaVu Sans"],
+    "mathtext.fontset": "dejavusans",
+    "font.size": 10,
+    "text.color": INK,
+    "axes.labelcolor": INK,
+    "axes.labelsize": 10.5,
+    "axes.titlesize": 11,
+    "axes.edgecolor": INK,
+    "axes.linewidth": 0.8,
+    "axes.facecolor": "white",
+    "axes.axisbelow": True,
+    "axes.formatter.useoffset": False,
+    "axes.formatter.use_mathtext": True,
+    "axes.formatter.limits": (-3, 4),
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "xtick.labelsize": 9,
+    "ytick.labelsize": 9,
+    "legend.fontsize": 9,
+    "legend.frameon": False,
+    "legend.handlelength": 1.6,
+    "lines.linewidth": 1.6,
+    "lines.solid_capstyle": "round",
+    "figure.facecolor": "white",
+    "figure.dpi": 110,
+    "savefig.dpi": 200,
+    "savefig.bbox": "tight",
+}
+
+
+def style() -> AbstractContextManager:
+    """The house style as a context, for figures of your own.
+
+    with pk.plot.style():
+        figure, axes = plt.subplots(1, 2, layout="constrained")
+    """
+    import matplotlib
+
+    return matplotlib.rc_context(_STYLE)
+
+
+def axes(ax: Any = None, size: Pair = (5.2, 3.4), *, spatial: bool = False) -> Any:
+    """`ax`, or the axes of a new figure, dressed in the house style."""
+    if ax is None:
+        import matplotlib.pyplot as plt
+
+        projection = {"projection": "3d"} if spatial else {}
+        with style():
+            ax = plt.figure(figsize=size, layout="constrained").add_subplot(**projection)
+    if ax.name != "3d":
+        dress(ax)
+    return ax
+
+
+def dress(ax: Any) -> None:
+    """Thin lines on two sides, small outward ticks, a grid that is hardly there."""
+    ax.spines[["top", "right"]].set_visible(False)
+    for side in ("left", "bottom"):
+        ax.spines[side].set_linewidth(0.8)
+        ax.spines[side].set_color(INK)
+    ax.tick_params(direction="out", length=3.5, width=0.8, color=INK, labelcolor=INK, labelsize=9)
+    ax.grid(True, color="#ECECEC", linewidth=0.7)
+    ax.set_axisbelow(True)
+    for axis in (ax.xaxis, ax.yaxis):
+        axis.label.set_size(10.5)
+        axis.label.set_color(INK)
+
+
+def quantity(name: str, unit: str = "") -> str:
+    """An axis label that says what the numbers are: `r / σ`, `D / (cm²/s)`; the name alone without unit."""
+    if not unit:
+        return name
+    compound = any(mark in unit for mark in " /·*")
+    return f"{name} / ({unit})" if compound and not unit.startswith("(") else f"{name} / {unit}"
+
+
+def legend(ax: Any, **where: Any) -> Any:
+    """A legend without a frame, of what is labelled; None if nothing is."""
+    handles, labels = ax.get_legend_handles_labels()
+    if not handles:
+        return None
+    return ax.legend(handles, labels, frameon=False, fontsize=9, labelcolor=INK, **where)
+
+
+def scientific(value: float, digits: int = 2) -> str:
+    """A number for a legend, as mathtext: `3.1 × 10⁻⁸`."""
+    if value == 0 or not np.isfinite(value):
+        return f"{value:g}"
+    power = int(np.floor(np.log10(abs(value))))
+    if -3 < power < 4:
+        return f"{value:.{max(digits - 1 - power, 0)}f}"
+    return rf"${value / 10.0**power:.{digits - 1}f}\times10^{{{power}}}$"
+
+
+def measured(value: float, error: float) -> str:
+    """A value with its error bar for a legend: `0.0325 ± 0.0012`, two digits of the error."""
+    if not (np.isfinite(error) and error > 0):
+        return scientific(value, 3)
+    power = int(np.floor(np.log10(max(abs(value), error))))
+    scale = 10.0**power if not -3 < power < 4 else 1.0
+    places = max(1 - int(np.floor(np.log10(error / scale))), 0)
+    text = rf"{value / scale:.{places}f} ± {error / scale:.{places}f}"
+    return text if scale == 1 else rf"({text}) $\times10^{{{power}}}$"
