@@ -35,7 +35,8 @@ _EXPORTS: dict[str, tuple[str, ...]] = {
         "AbstractIntegrator", "AbstractOneStep", "BAOAB", "BlanesMoan", "Diffrax",
         "DormandPrince5", "Euler", "Heun", "KahanLi", "Leapfrog", "Lie", "Midpoint", "Newton",
         "NoseHooverChain", "PEFRL", "RK38", "RK4", "Ralston", "RemoveMomentum", "RungeKutta",
-        "SSPRK2", "SSPRK3", "Strang", "Subcycle", "Suzuki", "Tableau", "VelocityVerlet", "Yoshida",
+        "SSPRK2", "SSPRK3", "Strang", "Subcycle", "Suzuki", "Tableau", "ThermostatChain",
+        "VelocityVerlet", "Yoshida",
     ),
     "observe": (
         "AbstractObserver", "AbstractQuantity", "AngularMomentum", "Average", "BlockAverage",

@@ -100,6 +100,7 @@ from .integrators import (
     Subcycle as Subcycle,
     Suzuki as Suzuki,
     Tableau as Tableau,
+    ThermostatChain as ThermostatChain,
     VelocityVerlet as VelocityVerlet,
     Yoshida as Yoshida,
 )
