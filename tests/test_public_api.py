@@ -28,7 +28,7 @@ PLUMBING = {
     "geometry": {"Components", "determinant", "heights", "inverse_matrix"},
     "particles": {"moving_velocity"},
     "particles.forces": {"AbstractTruncated", "TRUNCATIONS", "check_truncation", "truncated"},
-    "integrators": {"AbstractRungeKutta", "AbstractSplitting", "ThermostatChain"},
+    "integrators": {"AbstractRungeKutta", "AbstractSplitting"},
     "observe": {
         "AbstractCorrelation", "BlockAverageResult", "Frame", "shell_average", "wavevectors_within",
     },
