@@ -46,7 +46,7 @@ docs: $(call has,docs)
 	$(RUN) docs/build.py site
 
 clean:
-	rm -rf $(VENV) site build dist physkit-demo .ruff_cache .hypothesis
+	rm -rf $(VENV) site build dist physkit-demo .ruff_cache .hypothesis .cache
 
 $(RUN):
 	@command -v $(PYTHON) > /dev/null || { \

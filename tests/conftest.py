@@ -5,10 +5,13 @@ Set before physkit is imported anywhere:
 - double precision on (tests in single precision ask for it by dtype), rank promotion and implicit
   dtype promotion are errors;
 - jaxtyping annotations of the whole package are checked by beartype at every call. That costs
-  time; `PHYSKIT_TYPECHECK=0` switches it off.
+  time; `PHYSKIT_TYPECHECK=0` switches it off;
+- compiled programs are kept in `.cache/` for the next run, which is then two to three times faster;
+  not where CI is set, which compiles everything anew. `make clean` removes them.
 """
 
 import os
+from pathlib import Path
 
 os.environ.setdefault("MPLBACKEND", "Agg")
 
@@ -19,6 +22,12 @@ import pytest
 jax.config.update("jax_enable_x64", True)
 jax.config.update("jax_numpy_rank_promotion", "raise")
 jax.config.update("jax_numpy_dtype_promotion", "strict")
+
+if not os.environ.get("CI"):
+    cache = Path(__file__).parent.parent / ".cache" / f"jax-{jax.__version__}"
+    jax.config.update("jax_compilation_cache_dir", str(cache))
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+    jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
 
 if os.environ.get("PHYSKIT_TYPECHECK", "1") != "0":
     from jaxtyping import install_import_hook
