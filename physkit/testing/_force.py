@@ -59,7 +59,7 @@ def check_force(
         raise AssertionError(
             f"expected a force; got {force!r}. Check the terms of a sum one by one"
         )
-    exam = _ForceExamination(force, state, t, key)
+    exam = _ForceExamination(force, state, t, key, inert)
     exam.check_energy()
     exam.run_all(inert=inert, noise=noise, compare=compare)
     exam.check_hessian()
@@ -75,8 +75,8 @@ def check_force(
 class _ForceExamination(Examination):
     """What a force promises beyond being a term."""
 
-    def __init__(self, force, state, t, key):
-        super().__init__(force, state, t, key)
+    def __init__(self, force, state, t, key, inert):
+        super().__init__(force, state, t, key, inert)
         value = self.value(self.term, self.state, self.cache)
         wanted = get(self.state, self.term.of).position.shape
         if jnp.shape(value) != wanted:

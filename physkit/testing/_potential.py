@@ -35,7 +35,7 @@ def check_potential(potential: Any, radii: Any, *, inert: Sequence[str] = ()) ->
     **Errors:** `AssertionError` that names what is wrong, by how much, and where.
     """
     what = type(potential).__name__
-    check_no_numbers_in_static(potential, what)
+    check_no_numbers_in_static(potential, what, inert)
     potential = cast_floats(potential, jnp.float64)
     r = jnp.asarray(radii, jnp.float64).reshape(-1)
     pairs = _scalar_pairs(potential)

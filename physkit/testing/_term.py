@@ -21,9 +21,11 @@ _MOST_GROWTHS = 5
 class Examination:
     """One term, in double precision, on one state, with a cache that has room enough."""
 
-    def __init__(self, term: Any, state: Any, t: float, key: jax.Array | None):
+    def __init__(
+        self, term: Any, state: Any, t: float, key: jax.Array | None, inert: Sequence[str] = ()
+    ):
         self.what = type(term).__name__
-        check_no_numbers_in_static(term, self.what)
+        check_no_numbers_in_static(term, self.what, inert)
         self.term, self.state = cast_floats((term, state), jnp.float64)
         self.clock = Clock.at(Count.of(0), float(t), 0.01, key)
         self.seed = 5

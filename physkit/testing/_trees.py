@@ -1,7 +1,7 @@
 """Trees of parameters: which leaves are declared as such, and small changes of them."""
 
 import dataclasses
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import equinox as eqx
@@ -52,18 +52,23 @@ def _nodes(tree: Any, is_other: Callable[[Any], bool]) -> Iterable[tuple[str, An
     return [(jax.tree_util.keystr(p), x) for p, x in pairs if isinstance(x, Module)]
 
 
-def check_no_numbers_in_static(tree: Any, what: str) -> None:
-    """No static field of a term holds a float: physics there would have no derivative."""
+def check_no_numbers_in_static(tree: Any, what: str, inert: Sequence[str] = ()) -> None:
+    """No static field of a term holds a float: physics there would have no derivative.
+
+    Cutoff and skin may be static: they decide which pairs a program is made for.
+    """
     for module in modules(tree):
         if not isinstance(module, AbstractTerm) and not hasattr(module, "force_over_distance"):
             continue
         for field in dataclasses.fields(module):
             value = getattr(module, field.name, None)
+            if field.name in ("cutoff", "skin", *inert):
+                continue
             if field.metadata.get("static", False) and isinstance(value, float):
                 raise AssertionError(
                     f"{what}: the static field {type(module).__name__}.{field.name} = {value} is a "
                     "number with no derivative, and every new value of it recompiles; declare it "
-                    "with param()"
+                    "with param(), or name it in inert=… if it is no physics"
                 )
 
 
@@ -163,4 +168,5 @@ def without_caches(tree: Any) -> Any:
 
 
 def first_line(error: BaseException) -> str:
+    """What an error says first, for one line of a report."""
     return str(error).strip().splitlines()[0][:300] if str(error).strip() else type(error).__name__

@@ -1,0 +1,310 @@
+"""The examination of an integrator."""
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from physkit.core import AbstractComponent, Clock, Count, cast_floats, grow, overflow
+from physkit.geometry import AbstractSpace
+from physkit.particles import Particles
+
+from ._compare import check_equal, check_finite, check_structure, double_precision, named
+from ._gradient import check_gradient
+from ._moving import moved
+from ._trees import check_batch, jiggled, parameter_paths, traced
+
+_REFINEMENTS = (1, 2, 4, 8)
+_SLOPE = 0.2
+
+
+@double_precision()
+def check_integrator(
+    integrator: Any,
+    state: Any,
+    dt: float,
+    *,
+    order: float | None = None,
+    exact: Callable[[Any, Any], Any] | None = None,
+    reference: Any = None,
+    symmetric: bool = False,
+    steps: int = 8,
+    key: jax.Array | None = None,
+    inert: Sequence[str] = (),
+    compare: str = "solve",
+) -> None:
+    """An integrator keeps every promise that the loop, compositions and fits build on.
+
+        check_integrator(VelocityVerlet(force), state, dt=0.01, order=2, symmetric=True)
+
+    In double precision: state and what is carried keep their structure; `prepare` reads no evolving
+    array; `refresh` changes nothing for a state that nobody moved, and mends what is carried when
+    somebody did; nothing carried out of a step is stale; compiled steps equal uncompiled ones;
+    float32 is near float64; `vmap` equals a loop; the error falls with the claimed order; running
+    backwards returns to the start, if claimed; and derivatives of the final state by every
+    parameter equal finite differences.
+
+    **Arguments:**
+
+    - `dt`, `steps`: the coarsest step, and how many of it. Errors of dt, dt/2, dt/4 and dt/8 must
+      lie in the asymptotic range and above round-off.
+    - `order`: claimed order; the fitted slope may differ by 0.2. None: not checked (noise).
+    - `exact`: the solution, `(state, t) → state` or any tree of arrays as `exact(state, 0)` is;
+      or `reference`: a trusted integrator, run with dt/64. Without either, solutions of successive
+      steps are compared with one another, which shows the order but not what is converged to.
+    - `symmetric`: a step with −dt undoes a step with dt.
+    - `key`: for dynamics with noise.
+    - `inert`: names of parameters that may have no effect.
+    - `compare`: row of the tolerance table for the same state reached in two ways.
+
+    **Errors:** `AssertionError` that names what is wrong, by how much, and where.
+    """
+    exam = _IntegratorExamination(integrator, state, dt, steps, key, compare)
+    exam.check_structure()
+    exam.check_prepare()
+    exam.check_refresh()
+    exam.check_compiled()
+    exam.check_single_precision()
+    exam.check_vmap()
+    if symmetric:
+        exam.check_symmetry()
+    if order is not None:
+        exam.check_order(order, exact, reference)
+    exam.check_gradients(inert)
+
+
+class _IntegratorExamination:
+    def __init__(self, integrator, state, dt, steps, key, compare):
+        self.what = type(integrator).__name__
+        self.integrator, self.state = cast_floats((integrator, state), jnp.float64)
+        self.dt, self.steps, self.key, self.compare = float(dt), steps, key, compare
+        self._count = jnp.int32(steps)
+        self.advance = traced(_advance, self.what)
+        self.step = traced(_step, self.what)
+        self.aux = integrator_start(self.integrator, self.state, self.clock(0))
+
+    def clock(self, n: int, dt: float | None = None, dtype: Any = jnp.float64) -> Clock:
+        dt = self.dt if dt is None else dt
+        return Clock.at(Count.of(n), jnp.zeros((), dtype), jnp.asarray(dt, dtype), self.key)
+
+    def check_structure(self) -> None:
+        """State and aux keep structure, shape and precision through a step."""
+        for dtype in (jnp.float64, jnp.float32):
+            integrator, state = cast_floats((self.integrator, self.state), dtype)
+            clock = self.clock(0, dtype=dtype)
+            aux = integrator_start(integrator, state, clock)
+            name = f"{self.what} in {jnp.dtype(dtype).name}"
+            after = self.step(integrator, clock, state, aux)
+            check_structure(after[0], state, f"{name}: the state after a step")
+            check_structure(after[1], aux, f"{name}: what is carried, after a step")
+            check_finite(after[0], f"{name}: the state after a step")
+
+    def check_prepare(self) -> None:
+        """The plan is the same for a state whose evolving arrays have changed."""
+        later = self.advance(self.integrator, self.state, self.aux, self.clock(0), self._count)[0]
+        later = _with_spaces_of(moved(later, 11), self.state)
+        prepare = eqx.filter_jit(lambda i, s, dt: i.prepare(s, dt))
+        dt = jnp.asarray(self.dt)
+        plan = prepare(self.integrator, self.state, dt)
+        other = prepare(self.integrator, later, dt)
+        name = f"{self.what}.prepare for a state that has evolved (it may not read evolving arrays)"
+        check_equal(other, plan, name, "same")
+
+    def check_refresh(self) -> None:
+        """Nothing carried is stale: after a step, after a refresh, and after somebody's move."""
+        clock = self.clock(self.steps)
+        state, aux = self.advance(self.integrator, self.state, self.aux, self.clock(0), self._count)
+        refresh = eqx.filter_jit(lambda i, c, s, a: i.refresh(i.prepare(s, c.dt), c, s, a))
+        fresh = refresh(self.integrator, clock, state, aux)
+        check_structure(fresh, aux, f"{self.what}: what is carried, after refresh")
+        go = lambda s, a: self.step(self.integrator, clock, s, a)[0]
+        expected = go(state, aux)
+        name = f"{self.what}: a step after refreshing a state that nobody moved"
+        check_equal(go(state, fresh), expected, name, self.compare)
+
+        other = moved(state, 13, 0.5)
+        new = integrator_start(self.integrator, other, clock)
+        mended = refresh(self.integrator, clock, other, aux)
+        name = (
+            f"{self.what}: a step after refresh of a state that somebody moved, against a new start"
+        )
+        check_equal(go(other, mended), go(other, new), name, self.compare)
+
+    def check_compiled(self) -> None:
+        """A compiled step equals one taken line by line."""
+        plan = self.integrator.prepare(self.state, jnp.asarray(self.dt))
+        eager = self.integrator.step(plan, self.clock(0), self.state, self.aux)[0]
+        compiled = self.step(self.integrator, self.clock(0), self.state, self.aux)[0]
+        check_equal(
+            compiled, eager, f"{self.what}: a compiled step against an uncompiled one", "solve"
+        )
+
+    def check_single_precision(self) -> None:
+        """A few steps in float32 end near those in float64."""
+        exact = self._final(self.integrator, self.state, self.aux)
+        integrator, state = cast_floats((self.integrator, self.state), jnp.float32)
+        clock = self.clock(0, dtype=jnp.float32)
+        aux = integrator_start(integrator, state, clock)
+        low = observables(self.advance(integrator, state, aux, clock, self._count)[0])
+        if self.key is None:  # noise is drawn anew in another precision
+            name = f"{self.what}: {self.steps} steps in float32 against float64"
+            check_equal(low, exact, name, "precision")
+        check_finite(low, f"{self.what}: {self.steps} steps in float32")
+
+    def check_vmap(self) -> None:
+        """A batch of states and parameters steps as each member alone does."""
+        others = [(self.integrator, self.state)]
+        others.append((jiggled(self.integrator, 3, 1e-4), moved(self.state, 4, 0.2)))
+
+        def final(member):
+            integrator, state = member
+            return self._final(integrator, state, self.aux)
+
+        check_batch(final, others, self.what, self.compare)
+
+    def check_symmetry(self) -> None:
+        """Forwards with dt, backwards with −dt: the start."""
+        state = self.advance(self.integrator, self.state, self.aux, self.clock(0), self._count)[0]
+        back = _backwards(self.integrator, state, self.dt, self.steps, self.key)
+        name = f"{self.what}: {self.steps} steps forwards and as many with −dt"
+        check_equal(observables(back), observables(self.state), name, "solve")
+
+    def check_order(self, order: float, exact: Any, reference: Any) -> None:
+        """The slope of log error over log dt."""
+        finals = [self._vector(self.integrator, k) for k in _REFINEMENTS]
+        if exact is not None:
+            end = exact(self.state, jnp.asarray(self.dt * self.steps))
+            truth = _flat(observables(end))
+        elif reference is not None:
+            truth = self._vector(cast_floats(reference, jnp.float64), 64)
+        else:
+            truth = None
+        if truth is None:
+            errors = [np.linalg.norm(a - b) for a, b in pairwise(finals)]
+            sizes = [self.dt / k for k in _REFINEMENTS[:-1]]
+        else:
+            errors = [np.linalg.norm(a - truth) for a in finals]
+            sizes = [self.dt / k for k in _REFINEMENTS]
+        floor = 1e3 * np.finfo(float).eps * np.linalg.norm(finals[-1])
+        points = [(np.log(h), np.log(e)) for h, e in zip(sizes, errors, strict=True) if e > floor]
+        listed = ", ".join(f"{h:.3g}: {e:.3g}" for h, e in zip(sizes, errors, strict=True))
+        if len(points) < 2:
+            raise AssertionError(
+                f"{self.what}: errors are at round-off, so no order can be seen ({listed}); give a "
+                "larger dt"
+            )
+        slope = float(np.polyfit(*zip(*points, strict=True), 1)[0])
+        if not abs(slope - order) <= _SLOPE:
+            raise AssertionError(
+                f"{self.what}: the error falls with order {slope:.2f}, expected {order} ± {_SLOPE} "
+                f"(errors by dt: {listed})"
+            )
+
+    def check_gradients(self, inert: Sequence[str]) -> None:
+        """By every leaf of the integrator (which must all matter) and of the state."""
+        must = {f"['integrator']{p}" for p in parameter_paths(self.integrator)}
+        aux = self.aux
+
+        def final(at):
+            clock = self.clock(0)
+            plan = at["integrator"].prepare(at["state"], clock.dt)
+            carried = at["integrator"].refresh(plan, clock, at["state"], aux)
+            return observables(
+                _loop(at["integrator"], plan, at["state"], carried, clock, min(self.steps, 4))[0]
+            )
+
+        everything = {"integrator": self.integrator, "state": self.state}
+        check_gradient(
+            final, everything, inert=inert, must_matter=must, directions=1, what=self.what
+        )
+
+    def _final(self, integrator: Any, state: Any, aux: Any) -> Any:
+        """Observables after `steps` steps, from a refreshed aux of another state."""
+        clock = self.clock(0)
+        plan = integrator.prepare(state, clock.dt)
+        aux = integrator.refresh(plan, clock, state, aux)
+        return observables(_loop(integrator, plan, state, aux, clock, self.steps)[0])
+
+    def _vector(self, integrator: Any, refinement: int) -> np.ndarray:
+        clock = self.clock(0, self.dt / refinement)
+        aux = integrator_start(integrator, self.state, clock)
+        final = self.advance(
+            integrator, self.state, aux, clock, jnp.int32(self.steps * refinement)
+        )[0]
+        return _flat(observables(final))
+
+
+def integrator_start(integrator: Any, state: Any, clock: Clock) -> Any:
+    """What an integrator carries at the start, with room enough for a few steps."""
+    plan = integrator.prepare(state, clock.dt)
+    aux = integrator.init(plan, clock, state)
+    for _ in range(5):
+        after = eqx.filter_jit(_step)(integrator, clock, state, aux)[1]
+        if not overflow(after):
+            return aux
+        aux = integrator.refresh(plan, clock, state, grow(aux, after)[0])
+    raise AssertionError(f"{type(integrator).__name__}: caches overflow, and growing does not help")
+
+
+def observables(state: Any) -> Any:
+    """What errors are measured in: paths without folds and velocities, or all floating leaves."""
+
+    def see(node):
+        if isinstance(node, Particles):
+            return {"position": node.unwrapped, "velocity": node.velocity}
+        return eqx.filter(node, eqx.is_inexact_array)
+
+    is_component = lambda x: isinstance(x, AbstractComponent)
+    return jax.tree.map(see, state, is_leaf=is_component)
+
+
+def _flat(tree: Any) -> np.ndarray:
+    return np.concatenate([np.ravel(np.asarray(x)) for x in named(tree).values()])
+
+
+def _step(integrator, clock, state, aux):
+    return integrator.step(integrator.prepare(state, clock.dt), clock, state, aux)
+
+
+def _advance(integrator, state, aux, clock, steps):
+    """`steps` steps, a number that is known at run time only: one program for all refinements."""
+    body = _body(integrator, integrator.prepare(state, clock.dt), clock)
+    steps = jnp.asarray(steps, jnp.int32)
+    return jax.lax.fori_loop(0, steps, lambda n, carry: body(carry, n)[0], (state, aux))
+
+
+def _loop(integrator, plan, state, aux, clock, steps):
+    """`steps` steps that can be differentiated in both modes."""
+    numbers = jnp.arange(steps, dtype=jnp.int32)
+    return jax.lax.scan(_body(integrator, plan, clock), (state, aux), numbers)[0]
+
+
+def _body(integrator, plan, clock):
+    """One step as the simulation's loop takes it, n steps after `clock`."""
+
+    def body(carry, n):
+        key = None if clock.key is None else jax.random.fold_in(clock.key, n)
+        step = clock.step.plus(n)
+        now = Clock(step, clock.origin, clock.macro_dt, clock.offset, clock.dt, key)
+        return integrator.step(plan, now, *carry), None
+
+    return body
+
+
+def _backwards(integrator, state, dt, steps, key):
+    """`steps` steps of −dt, with the clocks that the steps of dt had."""
+    clock = Clock.at(Count.of(0), jnp.asarray(dt * steps), jnp.asarray(-dt), key)
+    aux = integrator_start(integrator, state, clock)
+    return eqx.filter_jit(_advance)(integrator, state, aux, clock, jnp.int32(steps))[0]
+
+
+def _with_spaces_of(state: Any, other: Any) -> Any:
+    """`state` with the geometry of `other`, which plans may read."""
+    is_space = lambda x: isinstance(x, AbstractSpace)
+    return jax.tree.map(
+        lambda own, theirs: theirs if is_space(own) else own, state, other, is_leaf=is_space
+    )
