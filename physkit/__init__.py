@@ -15,20 +15,24 @@ __version__ = "0.1.0"
 _EXPORTS: dict[str, tuple[str, ...]] = {
     "core": (
         "AbstractComponent", "AbstractTendency", "AbstractTerm", "CapacityError", "Clock",
-        "ComponentError", "CutoffError", "DeclarationError", "Fault", "Faults", "Function", "Health",
+        "ComponentError", "ConvergenceError", "CutoffError", "DeclarationError", "Fault",
+        "Faults", "Function", "Health",
         "MissingExtraError", "Module", "Network", "NoEnergyError", "ObserverError", "OverlapError",
         "ParameterError", "PhyskitError", "RangeError", "ShapeError", "SimulationDiverged",
         "StepSizeError", "Tendencies", "data", "param", "static",
     ),
     "geometry": ("AbstractSpace", "Box", "Free", "Triclinic"),
     "particles": (
-        "Motion", "Particles", "angular_momentum", "center_of_mass", "degrees_of_freedom",
-        "kinetic_energy", "lattice", "maxwell_boltzmann", "random_positions", "temperature",
+        "Minimum", "Motion", "Particles", "angular_momentum", "center_of_mass", "degrees_of_freedom",
+        "kinetic_energy", "lattice", "maxwell_boltzmann", "minimise", "random_positions", "temperature",
         "total_momentum", "without_drift",
     ),
+    "particles.neighbours": ("NeighborList", "neighbor_list"),
     "particles.forces": (
-        "AbstractForce", "AbstractPairPotential", "Buckingham", "Coulomb", "Forces",
-        "LennardJones", "Morse", "NeuralPair", "SoftSphere", "WCA", "Yukawa", "geometric",
+        "AbstractForce", "AbstractPairPotential", "Buckingham", "Coulomb", "DirectGravity",
+        "ExternalEnergy", "ExternalForce", "Forces", "HarmonicAngles", "HarmonicBonds",
+        "HarmonicTrap", "LennardJones", "Modulated", "Morse", "NeuralPair", "Pairwise",
+        "SoftSphere", "UniformAcceleration", "UniformField", "WCA", "Yukawa", "geometric",
         "lorentz_berthelot",
     ),
     "integrators": (
@@ -51,7 +55,10 @@ _EXPORTS: dict[str, tuple[str, ...]] = {
         "Simulation", "diagnose", "run", "simulate", "start",
     ),
 }  # fmt: skip
-_FOLDERS = ("cli", "core", "geometry", "integrators", "observe", "parallel", "particles", "systems")
+_FOLDERS = (
+    "cli", "core", "geometry", "integrators", "observe", "parallel", "particles", "plot", "systems",
+    "testing",
+)  # fmt: skip
 _HOME = {name: folder for folder, names in _EXPORTS.items() for name in names}
 
 

@@ -7,7 +7,9 @@ from . import integrators as integrators
 from . import observe as observe
 from . import parallel as parallel
 from . import particles as particles
+from . import plot as plot
 from . import systems as systems
+from . import testing as testing
 from .core import (
     AbstractComponent as AbstractComponent,
     AbstractTendency as AbstractTendency,
@@ -15,6 +17,7 @@ from .core import (
     CapacityError as CapacityError,
     Clock as Clock,
     ComponentError as ComponentError,
+    ConvergenceError as ConvergenceError,
     CutoffError as CutoffError,
     DeclarationError as DeclarationError,
     Fault as Fault,
@@ -45,6 +48,7 @@ from .geometry import (
     Triclinic as Triclinic,
 )
 from .particles import (
+    Minimum as Minimum,
     Motion as Motion,
     Particles as Particles,
     angular_momentum as angular_momentum,
@@ -53,21 +57,36 @@ from .particles import (
     kinetic_energy as kinetic_energy,
     lattice as lattice,
     maxwell_boltzmann as maxwell_boltzmann,
+    minimise as minimise,
     random_positions as random_positions,
     temperature as temperature,
     total_momentum as total_momentum,
     without_drift as without_drift,
+)
+from .particles.neighbours import (
+    NeighborList as NeighborList,
+    neighbor_list as neighbor_list,
 )
 from .particles.forces import (
     AbstractForce as AbstractForce,
     AbstractPairPotential as AbstractPairPotential,
     Buckingham as Buckingham,
     Coulomb as Coulomb,
+    DirectGravity as DirectGravity,
+    ExternalEnergy as ExternalEnergy,
+    ExternalForce as ExternalForce,
     Forces as Forces,
+    HarmonicAngles as HarmonicAngles,
+    HarmonicBonds as HarmonicBonds,
+    HarmonicTrap as HarmonicTrap,
     LennardJones as LennardJones,
+    Modulated as Modulated,
     Morse as Morse,
     NeuralPair as NeuralPair,
+    Pairwise as Pairwise,
     SoftSphere as SoftSphere,
+    UniformAcceleration as UniformAcceleration,
+    UniformField as UniformField,
     WCA as WCA,
     Yukawa as Yukawa,
     geometric as geometric,

@@ -22,12 +22,16 @@ PLUMBING = {
     "core": {
         "AbstractGrowable", "Count", "Rate", "State", "all_finite", "any_in_batch", "as_parameter",
         "cast_floats", "combine", "concrete", "cond_for_batch", "float_dtype", "get", "grow",
-        "growables", "is_abstract", "judge", "overflow", "put", "safe_divide", "safe_norm",
+        "growables", "is_abstract", "judge", "linear_call", "overflow", "put", "safe_divide", "safe_norm",
         "safe_power", "safe_sqrt", "shift", "where_safe",
     },
     "geometry": {"Components", "determinant", "heights", "inverse_matrix"},
     "particles": {"moving_velocity"},
-    "particles.forces": {"AbstractTruncated", "TRUNCATIONS", "check_truncation", "truncated"},
+    "particles.neighbours": {"AbstractPairs", "Cells", "EveryPair", "ListedPairs"},
+    "particles.forces": {
+        "AbstractTruncated", "PairCache", "TRUNCATIONS", "check_truncation", "direct_sum",
+        "exact_pair_sum", "pair_sum", "truncated",
+    },
     "integrators": {"AbstractRungeKutta", "AbstractSplitting"},
     "observe": {
         "AbstractCorrelation", "BlockAverageResult", "Frame", "shell_average", "wavevectors_within",

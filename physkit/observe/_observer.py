@@ -106,12 +106,14 @@ class Guard(AbstractObserver):
 
 
 def whole_interval(interval: Any) -> int:
+    """`interval` if it counts steps: 1, 2, …"""
     if isinstance(interval, bool) or not isinstance(interval, int) or interval < 1:
         raise ObserverError(f"an observer's interval counts steps: 1, 2, …; got {interval!r}")
     return interval
 
 
 def as_quantity(name: str, value: Any) -> AbstractQuantity:
+    """A quantity as it is, a plain function of the snapshot as an `Expression`."""
     if isinstance(value, AbstractQuantity):
         return value
     if isinstance(value, type) or not callable(value):

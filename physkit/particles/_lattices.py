@@ -1,5 +1,6 @@
 """Crystal lattices that fill a periodic cell: positions, and the space they fill."""
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,14 +14,14 @@ from physkit.geometry import Box
 # Conventional cells, rectangular: (basis in fractions of the edges, edges in units of `spacing`).
 _CHAIN = ([[0.0]], [1.0])
 _SQUARE = ([[0, 0]], [1, 1])
-_TRIANGULAR = ([[0, 0], [0.5, 0.5]], [1, np.sqrt(3)])
+_TRIANGULAR = ([[0, 0], [0.5, 0.5]], [1, math.sqrt(3)])
 _SIMPLE = ([[0, 0, 0]], [1, 1, 1])
 _BODY = ([[0, 0, 0], [0.5, 0.5, 0.5]], [1, 1, 1])
 _FACE = ([[0, 0, 0], [0, 0.5, 0.5], [0.5, 0, 0.5], [0.5, 0.5, 0]], [1, 1, 1])
 _DIAMOND = (_FACE[0] + [[x + 0.25 for x in site] for site in _FACE[0]], [1, 1, 1])
 _HEXAGONAL = (
     [[0, 0, 0], [0.5, 0.5, 0], [0.5, 5 / 6, 0.5], [0, 1 / 3, 0.5]],
-    [1, np.sqrt(3), np.sqrt(8 / 3)],
+    [1, math.sqrt(3), math.sqrt(8 / 3)],
 )
 
 Lattice = tuple[Float[Array, "n d"], Box]

@@ -1,4 +1,4 @@
-"""Films."""
+"""Films of moving particles."""
 
 import os
 import shutil
