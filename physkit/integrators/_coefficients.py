@@ -32,7 +32,7 @@ def kicks_and_drifts(gamma: Weights) -> Stages:
 
 # Yoshida, Phys. Lett. A 150, 262 (1990): order 4, eq. 2.11 (also Forest & Ruth 1990, Suzuki 1990);
 # order 6, table 1, solution A; order 8, table 2, solution D. Digits of the latter two from Hairer,
-# Lubich & Wanner, Geometric Numerical Integration, 2nd ed. (2006), eqs. V.3.11 and V.3.12.
+# Lubich & Wanner, Geometric Numerical Integration, 2nd ed. (2006), section V.3.2.
 YOSHIDA = {
     4: _mirrored(1 / (2 - 2 ** (1 / 3))),
     6: _mirrored(
@@ -52,7 +52,7 @@ YOSHIDA = {
 # Suzuki, Phys. Lett. A 146, 319 (1990), eqs. 14 and 15.
 SUZUKI = {order: _fractal(order) for order in (4, 6, 8)}
 
-# Kahan & Li, Math. Comput. 66, 1089 (1997), methods s9odr6a and s17odr8a; digits as above, V.3.13.
+# Kahan & Li, Math. Comput. 66, 1089 (1997), methods s9odr6a and s17odr8a; digits as above.
 KAHAN_LI = {
     6: _mirrored(
         0.39216144400731413927925056,

@@ -16,7 +16,7 @@ class BlanesMoan(AbstractKickFirst):
 
     Made for forces of positions (and time) with a kinetic energy quadratic in v, where fewer order
     conditions hold and the stages left over bring the error down. 6 and 11 force evaluations a
-    step; at equal cost the most accurate splittings here for orders 4 and 6.
+    step. At equal cost the error is hundreds of times below that of `Yoshida` of the same order.
 
     **Arguments:**
 

@@ -164,3 +164,20 @@ def test_init_evaluates_the_force_at_the_start_time():
     force = Spring(1.0, drive=1.0)
     state, _ = evolve(VelocityVerlet(force), swing().state, jnp.asarray(1e-3), 1, t0=np.pi / 2)
     assert float(state.velocity[0, 0]) == pytest.approx(-2 * 1.2e-3, rel=1e-5)
+
+
+def test_accuracy_at_equal_cost_is_as_the_docstrings_say():
+    """Ten orbits of eccentricity ½ at 1000 force evaluations each."""
+
+    def error(method, evaluations):
+        steps = 10 * round(1000 / evaluations)
+        out = final(method(Central()), orbit(), 20 * np.pi / steps, steps)
+        return float(jnp.max(jnp.abs(out.position - orbit().position)))
+
+    yoshida = error(Yoshida, 3)
+    assert error(Suzuki, 5) < yoshida / 7
+    assert error(PEFRL, 4) < yoshida / 20
+    assert error(BlanesMoan, 6) < yoshida / 300
+    sixth = error(lambda f: Yoshida(f, order=6), 7)
+    assert error(lambda f: KahanLi(f, order=6), 9) < sixth
+    assert error(lambda f: BlanesMoan(f, order=6), 11) < sixth / 100
