@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 
-def view_matrix(azimuth: float, elevation: float) -> np.ndarray:
+def view_matrix(azimuth: int | float, elevation: int | float) -> np.ndarray:
     """Rows: right, up and towards the eye, for a camera at these angles in degrees; z points up."""
     a, e = np.radians([azimuth, elevation])
     right = [-np.sin(a), np.cos(a), 0]

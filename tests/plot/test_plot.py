@@ -169,7 +169,7 @@ def test_particles_in_space(space):
     p = some(space=space)
     ax = plot.particles(p, color="speed", limits=(0, 3), radius=0.2, unit="σ")
     spheres, hidden, shown = ax.collections
-    camera = view_matrix(-60, 18)
+    camera = view_matrix(-60.0, 18.0)
     seen = np.asarray(p.position) @ camera.T
     base = np.asarray(spheres.get_offsets())[:: len(spheres.get_offsets()) // 12]
     np.testing.assert_allclose(base, seen[np.argsort(seen[:, 2]), :2], atol=1e-12)
@@ -233,12 +233,12 @@ def test_animation(tmp_path):
     states = (p.replace(position=p.position + 0.1 * k) for k in range(4))
     draw = partial(plot.particles, radius=0.2, color="speed")
     path = plot.animate(states, tmp_path / "film.gif", draw=draw, fps=20, size=(2, 2), dpi=50)
-    film = Image.open(path)
-    assert (film.n_frames, film.size, film.info["duration"]) == (4, (100, 100), 50)
     pictures = []
-    for k in range(4):
-        film.seek(k)
-        pictures.append(np.asarray(film.convert("RGB")))
+    with Image.open(path) as film:
+        assert (film.n_frames, film.size, film.info["duration"]) == (4, (100, 100), 50)
+        for k in range(4):
+            film.seek(k)
+            pictures.append(np.asarray(film.convert("RGB")))
     assert np.all(pictures[0][0, 0] == 255)
     assert not np.array_equal(pictures[0], pictures[3])
     assert [f.name for f in tmp_path.iterdir()] == ["film.gif"]
