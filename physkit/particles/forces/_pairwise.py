@@ -284,7 +284,8 @@ def _table(exclude: Int[Array, "m 2"], n: int) -> Int[Array, "n e"]:
         rows[i].append(j)
         rows[j].append(i)
     wide = max(map(len, rows), default=0)
-    return jnp.asarray([row + [n] * (wide - len(row)) for row in rows], jnp.int32)
+    with jax.ensure_compile_time_eval():
+        return jnp.asarray([row + [n] * (wide - len(row)) for row in rows], jnp.int32)
 
 
 def _pairs(exclude: Any) -> Int[Array, "m 2"]:

@@ -31,7 +31,7 @@ class Cells(AbstractGrowable):
 
     @staticmethod
     def of(shape: tuple[int, ...], slots: int) -> "Cells":
-        return Cells(tuple(int(k) for k in shape), int(slots), jnp.int32(0), jnp.array(False))
+        return Cells(shape, slots, jnp.int32(0), jnp.array(False))
 
     @property
     def capacity(self) -> int:
@@ -77,14 +77,18 @@ def plan_cells(position: Float[Array, "n d"], space: AbstractSpace, radius: floa
         height, vectors = np.asarray(heights(vectors), float), np.asarray(vectors, float)
     fraction = np.asarray(position, float) @ np.linalg.inv(vectors)
     extent = height * np.where(periodic, 1, np.ptp(fraction, axis=0))
-    shape = np.maximum(1, np.floor(extent / (radius * 1.0001))).astype(int)
-    while shape.prod() > max(n, 1):  # a few particles far out must not make a million cells
+    shape = np.maximum(1, np.minimum(n, np.floor(extent / (radius * 1.0001)))).astype(int)
+    while shape.prod() > n:  # a few particles far out must not make a million cells
         shape = np.maximum(1, (shape * 0.8).astype(int))
     cell = _cell_of(fraction, periodic, shape, radius / height, np)
-    most = np.bincount(np.ravel_multi_index(tuple(cell.T), tuple(shape))).max()
-    slots = headroom(most, n / shape.prod())
+    most = int(np.bincount(np.ravel_multi_index(tuple(cell.T), tuple(shape))).max())
+    slots = headroom(most, float(n / shape.prod()))
     ways = np.prod(np.minimum(shape, 3))
-    return single if n * n <= ways * shape.prod() * slots**2 else Cells.of(tuple(shape), slots)
+    return (
+        single
+        if n * n <= ways * shape.prod() * slots**2
+        else Cells.of(tuple(shape.tolist()), slots)
+    )
 
 
 def locate(
@@ -97,7 +101,7 @@ def locate(
     least = radius / heights(vectors)
     counts = np.asarray(shape)
     cell = _cell_of(fraction, periodic, counts, least, jnp)
-    folded = jnp.where(periodic, fraction - jnp.floor(fraction), fraction)
+    folded = jnp.where(periodic[None], fraction - jnp.floor(fraction), fraction)
     # One or two cells along an axis see everything there is along it, however narrow.
     narrow = jnp.any(periodic & (counts >= 3) & (least * counts.astype(position.dtype) > 1))
     return cell, jnp.matmul(folded, vectors, precision="highest"), vectors, narrow
@@ -105,8 +109,10 @@ def locate(
 
 def _cell_of(fraction, periodic, shape, least, xp):
     """Cells over the periodic box, or over what open axes hold, there never narrower than `least`."""
-    counts = shape.astype(fraction.dtype)
-    low = xp.where(periodic, 0, xp.min(fraction, axis=0))
-    span = xp.where(periodic, 1, xp.maximum(xp.max(fraction, axis=0) - low, least * counts))
+    periodic, last, least = periodic[None], (shape - 1).astype(np.int32)[None], least[None]
+    counts = shape.astype(fraction.dtype)[None]
+    low = xp.where(periodic, 0, xp.min(fraction, axis=0, keepdims=True))
+    held = xp.max(fraction, axis=0, keepdims=True) - low
+    span = xp.where(periodic, 1, xp.maximum(held, least * counts))
     inside = xp.where(periodic, fraction - xp.floor(fraction), fraction - low)
-    return xp.clip(xp.floor(inside / span * counts).astype(np.int32), 0, shape - 1).astype(np.int32)
+    return xp.clip(xp.floor(inside / span * counts).astype(np.int32), 0, last)

@@ -109,10 +109,9 @@ def neighbor_list(
     inside a trace with more than 1024 particles and no `capacity`.
     """
     n, d = particles.position.shape
-    position = jax.lax.stop_gradient(particles.position)
-    space = jax.tree.map(jax.lax.stop_gradient, particles.space)
-    skin = _fitting_skin(space, d, cutoff, skin)
+    position, space = particles.position, particles.space
     most, seen = max(n - 1, 1), visible((position, space))
+    skin = _fitting_skin(space, d, cutoff, skin)
     if capacity is not None:
         room = min(max(int(capacity), 1), most)
     elif seen:
@@ -125,10 +124,12 @@ def neighbor_list(
             f"how many neighbours {n} particles have cannot be seen inside a trace: call "
             "start(simulation, state) outside and pass its carry on, or give capacity=…"
         )
-    cells = plan_cells(position, space, cutoff + skin)
     if not seen:
+        cells = plan_cells(position, space, cutoff + skin)
+        position, space = jax.tree.map(jax.lax.stop_gradient, (position, space))
         return _first(position, space, excluded, cells, room, cutoff, skin)
     with jax.ensure_compile_time_eval():
+        cells = plan_cells(position, space, cutoff + skin)
         made = _first_compiled(position, space, excluded, cells, room, cutoff, skin)
         need = int(made.pairs.required)
         if capacity is not None:
@@ -216,4 +217,4 @@ def _expected(position: Array, space: AbstractSpace, radius: float) -> float:
         volume = float(space.volume)
     if not np.isfinite(volume):
         volume = float(np.prod(np.ptp(np.asarray(position, float), axis=0) + radius))
-    return min(n, n * ball / volume) if volume > 0 else n
+    return min(1.0, ball / volume) * n if volume > 0 else float(n)

@@ -138,12 +138,12 @@ def block_shape(n: int, k: int) -> tuple[int, int]:
     return count, -(-n // count)
 
 
-def eights(number: float) -> int:
+def eights(number: float | int) -> int:
     """`number` rounded up to a multiple of eight, the width of a vector."""
     return 8 * math.ceil(number / 8)
 
 
-def headroom(need: int, mean: float) -> int:
+def headroom(need: int, mean: float | int) -> int:
     """Room for a count that is at most `need` now and `mean` on average.
 
     A lattice counts the same everywhere; once it has melted, twice the root of the mean is rare.

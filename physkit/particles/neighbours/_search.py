@@ -14,6 +14,7 @@ from ._cells import Cells, locate
 from ._pairs import block_shape, join
 
 _WORD = 32
+_UNROLLED = 2 * _WORD  # candidates that are written out one by one
 
 
 class Found(Module):
@@ -44,11 +45,11 @@ def search(
     order = jnp.argsort(number).astype(jnp.int32)
     place = jnp.argsort(order).astype(jnp.int32)
     cell, folded, number = cell[order], folded[order], number[order]
-    start = jnp.searchsorted(number, jnp.arange(cells.count + 1)).astype(jnp.int32)
+    start = jnp.searchsorted(number, jnp.arange(cells.count + 1, dtype=jnp.int32)).astype(jnp.int32)
     count = start[1:] - start[:-1]
 
     words = -(-cells.slots // _WORD)
-    slot = jnp.arange(cells.slots)
+    slot = jnp.arange(cells.slots, dtype=jnp.int32)[None]
     member = jnp.where(slot < count[:, None], start[:-1, None] + slot, n)
     # Empty slots lie at infinity: every comparison with them is false.
     dense = [
@@ -62,15 +63,12 @@ def search(
     masks = masks[..., number * cells.slots + jnp.minimum(mine, cells.slots - 1)]
     places = [table[:, cell[:, k]] for k, table in enumerate(near[0])]
     partner = [_ravel(ways, shape) for ways in itertools.product(*places)]
-    first = start[jnp.stack(partner)]
-    offset = (jnp.arange(words, dtype=jnp.int32) * _WORD)[:, None]
-    itself = jnp.where(
-        offset == mine // _WORD * _WORD,
-        jnp.uint32(1) << (mine % _WORD).astype(jnp.uint32),
-        jnp.uint32(0),
-    )
-    masks &= ~jnp.where((first == start[number])[:, None], itself, jnp.uint32(0))
-    first = first[:, None] + offset
+    first = start[jnp.stack(partner)][:, None]
+    word = jnp.arange(words, dtype=jnp.int32)[:, None]
+    bit = jnp.uint32(1) << (mine % _WORD).astype(jnp.uint32)
+    itself = jnp.where(word == (mine // _WORD)[None], bit[None], jnp.uint32(0))
+    masks &= ~jnp.where(first == start[number][None, None], itself[None], jnp.uint32(0))
+    first = first + (word * _WORD)[None]
     # Without the barrier XLA computes these tables anew for every bit that is read from them.
     masks, first = jax.lax.optimization_barrier((masks.reshape(-1, n), first.reshape(-1, n)))
     neighbours = jnp.max(jnp.sum(jax.lax.population_count(masks), axis=0, dtype=jnp.int32))
@@ -115,6 +113,17 @@ def _masks(dense, near, vectors, space, radius):
     def along(k, values):
         return values.reshape([-1 if axis == k else 1 for axis in range(d + 1)])
 
+    def word(candidates):
+        # One candidate after the other, for all particles of a cell in a vector.
+        close = jnp.zeros(dense[0].shape, jnp.uint32)
+        for j in range(candidates[0].shape[-1]):
+            difference = tuple(a - b[..., j : j + 1] for a, b in zip(dense, candidates))
+            if thin:
+                difference = space.nearest(difference)
+            near_enough = sum(x * x for x in difference) < limit
+            close |= jnp.where(near_enough, jnp.uint32(1 << j), jnp.uint32(0))
+        return close
+
     def mask(rank):
         other = dense
         for k in range(d):
@@ -127,19 +136,15 @@ def _masks(dense, near, vectors, space, radius):
                 for k, s in enumerate(shifts)
             ]
         other = jax.lax.optimization_barrier([o + s for o, s in zip(other, shifts)])
-        # One candidate after the other, for all particles of a cell in a vector.
-        words = []
-        for j in range(slots):
-            difference = tuple(a - b[..., j : j + 1] for a, b in zip(dense, other))
-            if thin:
-                difference = space.nearest(difference)
-            bit = jnp.uint32(1 << j % _WORD)
-            close = jnp.where(sum(x * x for x in difference) < limit, bit, jnp.uint32(0))
-            if j % _WORD:
-                words[-1] |= close
-            else:
-                words.append(close)
-        return jnp.stack(words)
+        if slots <= _UNROLLED:
+            firsts = range(0, slots, _WORD)
+            return jnp.stack([word([o[..., j : j + _WORD] for o in other]) for j in firsts])
+        # All pairs of many particles: a loop over words, or the program would take minutes to compile.
+        words = -(-slots // _WORD)
+        gap = [(0, 0)] * d + [(0, words * _WORD - slots)]
+        padded = [jnp.pad(o, gap, constant_values=jnp.inf) for o in other]
+        split = [jnp.moveaxis(p.reshape(*p.shape[:-1], words, _WORD), -2, 0) for p in padded]
+        return jax.lax.map(word, split)
 
     ways = itertools.product(*(range(t.shape[0]) for t in tables))
     return jax.lax.map(mask, jnp.array(list(ways)))
