@@ -12,7 +12,10 @@ from ._report import Report, Stopwatch
 NEEDS_DOUBLE = True
 
 # (name, module): each module has `TITLE` and `run(folder, quick, report)`, imported when it is due.
-CHAPTERS: tuple[tuple[str, str], ...] = ()
+CHAPTERS: tuple[tuple[str, str], ...] = (
+    ("planets", "physkit.cli._planets"),
+    ("argon", "physkit.cli._argon"),
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -1,0 +1,29 @@
+"""Floor 12: ready-made `(simulation, state)` pairs, one physics a file, each with its published reference."""
+
+from ._argon import (
+    ARGON_DIFFUSION as ARGON_DIFFUSION,
+    ARGON_FIRST_PEAK as ARGON_FIRST_PEAK,
+    K_B as K_B,
+    SIGMA as ARGON_SIGMA,
+    ArgonResults as ArgonResults,
+    argon_results as argon_results,
+    liquid_argon as liquid_argon,
+    melt as melt,
+)
+from ._lennard_jones import lennard_jones_melt as lennard_jones_melt
+from ._lorenz import lorenz as lorenz
+from ._orbits import (
+    FIGURE_EIGHT_PERIOD as FIGURE_EIGHT_PERIOD,
+    figure_eight as figure_eight,
+    kepler as kepler,
+)
+from ._solar import (
+    AU_IN_KM as AU_IN_KM,
+    PLANETS as PLANETS,
+    SOLAR_RADIUS as SOLAR_RADIUS,
+    SUN_TO_PLANET as SUN_TO_PLANET,
+    SolarTracks as SolarTracks,
+    giant_planets as giant_planets,
+    solar_tracks as solar_tracks,
+)
+from ._weigh_planets import Weighing as Weighing, weigh_planets as weigh_planets

@@ -1,0 +1,48 @@
+"""The Lennard-Jones liquid."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from physkit.integrators import VelocityVerlet
+from physkit.observe import Every, TotalEnergy
+from physkit.particles import Particles, lattice, maxwell_boltzmann
+from physkit.particles.forces import LennardJones, Pairwise
+from physkit.simulate import Simulation
+
+
+def lennard_jones_melt(
+    cells: int = 20,
+    density: Any = 0.8442,
+    temperature: Any = 1.44,
+    *,
+    cutoff: float = 2.5,
+    truncation: str = "plain",
+    dt: Any = 0.005,
+    dtype: Any = float,
+    key: Array | None = None,
+) -> tuple[Simulation, Particles]:
+    """A Lennard-Jones crystal, face-centred cubic, that melts as soon as it is let go.
+
+    4·cells³ atoms in reduced units ε = σ = m = 1; half of the kinetic energy soon becomes potential
+    energy. The default is the benchmark `in.lj` of LAMMPS, 32 000 atoms, whose step 0 is published:
+    E_pair/N = −6.7733681, E/N = −4.6134356, P = −5.0197073.
+
+    **Arguments:**
+
+    - `cells`: crystal cells along each edge.
+    - `density`, `temperature`: reduced.
+    - `cutoff`, `truncation`: of the pair potential; `"shifted-force"` for dynamics over a long time.
+    - `dtype`: precision of the state, and so of the run.
+    - `key`: of the initial velocities.
+
+    **Reference:** `bench/in.lj` and its logs in the LAMMPS distribution.
+    """
+    sites, box = lattice.face_centred_cubic(cells, density=density)
+    atoms = Particles(jnp.asarray(sites, dtype), space=box)
+    atoms = maxwell_boltzmann(jax.random.key(0) if key is None else key, atoms, temperature)
+    force = Pairwise(LennardJones(), cutoff=cutoff, truncation=truncation, skin=0.3)
+    record = Every(10, energy=TotalEnergy())
+    return Simulation(VelocityVerlet(force), dt=dt, observers=record), atoms

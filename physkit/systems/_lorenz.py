@@ -1,0 +1,36 @@
+"""The Lorenz system."""
+
+from typing import Any
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from physkit.core import Function
+from physkit.integrators import RK4
+from physkit.observe import Every
+from physkit.simulate import Simulation
+
+
+def lorenz(
+    sigma: Any = 10.0, rho: Any = 28.0, beta: Any = 8 / 3, *, dt: Any = 0.01
+) -> tuple[Simulation, Float[Array, "3"]]:
+    """Convection with three degrees of freedom: the first strange attractor.
+
+        ẋ = σ (y − x),   ẏ = x (ρ − z) − y,   ż = x y − β z
+
+    Chaotic for the default values: neighbours part as e^{0.906 t}. Differentiable in σ, ρ and β.
+
+    **Reference:** Lorenz, J. Atmos. Sci. 20, 130 (1963), eqs. 25–27.
+    """
+    parameters = tuple(jnp.asarray(p, float) for p in (sigma, rho, beta))
+    record = Every(1, position=lambda now: now.state)
+    flow = RK4(Function(lorenz_flow, parameters))
+    return Simulation(flow, dt=dt, observers=record), jnp.array([1.0, 1.0, 1.0])
+
+
+def lorenz_flow(t: Any, state: Float[Array, "3"], parameters: Any) -> Float[Array, "3"]:
+    """The right-hand side of the Lorenz equations."""
+    del t
+    x, y, z = state
+    sigma, rho, beta = parameters
+    return jnp.stack([sigma * (y - x), x * (rho - z) - y, x * y - beta * z])

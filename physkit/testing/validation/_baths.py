@@ -1,0 +1,57 @@
+"""Heat baths: what they leave exact."""
+
+import math
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from physkit.integrators import BAOAB
+from physkit.observe import Average
+from physkit.particles import Particles
+from physkit.particles.forces import HarmonicTrap
+from physkit.simulate import Simulation, simulate
+
+from ._case import Case, Published
+
+
+def variance_of_an_oscillator() -> dict[str, Any]:
+    """BAOAB on 40 000 oscillators of unit mass, stiffness and temperature, with dt as large as 1.
+
+    The average of x² is that of the exact dynamics for every stable dt; that of v² is not.
+    """
+    bath = BAOAB(HarmonicTrap(1.0), temperature=1.0, friction=1.0)
+    mean = Average(1, square=lambda now: jnp.mean(now.state.position**2))
+    sim = Simulation(bath, dt=1.0, observers=mean)
+    draw = jax.random.normal(jax.random.key(1), (40_000, 1))
+    result = jax.jit(lambda p: simulate(sim, p, 1500, key=jax.random.key(0)))(Particles(draw))
+    return {"⟨x²⟩": result.summary["square"]["mean"]}
+
+
+def variance_of_ornstein_and_uhlenbeck() -> dict[str, Any]:
+    """Velocities of 10⁶ free particles that start at rest in a bath of friction 1, at t = ½.
+
+    ⟨v²⟩ = (k_B T/m) (1 − e^{−2γt}), whatever the step.
+    """
+    bath = BAOAB(HarmonicTrap(0.0), temperature=1.0, friction=1.0)
+    sim = Simulation(bath, dt=0.25)
+    start = Particles(jnp.zeros((1_000_000, 1)))
+    result = jax.jit(lambda p: simulate(sim, p, 2, key=jax.random.key(2)))(start)
+    return {"⟨v²⟩": np.mean(np.asarray(result.state.velocity) ** 2)}
+
+
+CASES = (
+    Case(
+        "baoab-exact",
+        variance_of_an_oscillator,
+        (Published("⟨x²⟩", 1.0, 1e-3),),
+        "Leimkuhler & Matthews 2013",
+    ),
+    Case(
+        "ornstein-uhlenbeck",
+        variance_of_ornstein_and_uhlenbeck,
+        (Published("⟨v²⟩", 1 - math.exp(-1.0), 5e-3, "relative"),),
+        "Uhlenbeck & Ornstein 1930",
+    ),
+)

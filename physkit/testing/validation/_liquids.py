@@ -1,0 +1,154 @@
+"""Lennard-Jones liquids: single configurations to all digits, and averages."""
+
+import dataclasses
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from physkit.geometry import Box
+from physkit.integrators import BAOAB
+from physkit.observe import Average, Every, PotentialEnergy, Pressure, TotalEnergy
+from physkit.particles import Particles, lattice, maxwell_boltzmann
+from physkit.particles.forces import LennardJones, Pairwise
+from physkit.simulate import Simulation, run
+from physkit.systems import (
+    ARGON_DIFFUSION,
+    ARGON_FIRST_PEAK,
+    argon_results,
+    lennard_jones_melt,
+    liquid_argon,
+    melt,
+)
+
+from ._case import Case, Published, reference_data
+
+_STATE_POINTS = {0.776: (-5.5121, 0.00677), 0.820: (-5.7947, 0.5536), 0.860: (-6.0305, 1.2660)}
+
+
+def lammps_step_0() -> dict[str, Any]:
+    """The benchmark in.lj: 32 000 atoms on a crystal of density 0.8442, cut plainly at 2.5, T = 1.44."""
+    sim, atoms = lennard_jones_melt(20)
+    record = Every(1, total=TotalEnergy(), potential=PotentialEnergy(), pressure=Pressure())
+    sim = dataclasses.replace(sim, observers=(record,))
+    first = run(sim, atoms, 1, progress=False).frames
+    return {
+        "E_pair/N": first["potential"][0] / atoms.count,
+        "E_total/N": first["total"][0] / atoms.count,
+        "pressure": first["pressure"][0],
+    }
+
+
+def nist_configuration_4() -> dict[str, Any]:
+    """30 atoms in a cubic box of edge 8: energy, virial and tail, cut in three ways."""
+    atoms = _read_xyz(reference_data() / "nist" / "lj_n30_l8.xyz")
+    out: dict[str, Any] = {}
+    for label, cutoff, truncation in (
+        ("rc 3", 3.0, "plain"),
+        ("rc 4", 4.0, "plain"),
+        ("rc 3 shifted force", 3.0, "shifted-force"),
+    ):
+        energy, virial = _energy_and_virial(atoms, cutoff, truncation, tail=False)
+        out |= {f"{label}: U": energy, f"{label}: W": virial}
+        if truncation == "plain":
+            with_tail, _ = _energy_and_virial(atoms, cutoff, truncation, tail=True)
+            out[f"{label}: tail"] = with_tail - energy
+    return out
+
+
+def _energy_and_virial(atoms: Particles, cutoff: float, truncation: str, tail: bool):
+    force = Pairwise(LennardJones(), cutoff=cutoff, truncation=truncation, tail=tail, skin=0.0)
+    cache = force.init(atoms)
+    clock = None
+    return force.energy(clock, atoms, cache), jnp.trace(force.virial(clock, atoms, cache))
+
+
+def _read_xyz(path) -> Particles:
+    """A configuration as NIST prints it: a number, "1" and the edges, then label and coordinates."""
+    rows = [[float(x) for x in line.split()] for line in path.read_text().splitlines()]
+    return Particles(np.array([row[1:4] for row in rows[2:]]), space=Box(rows[1][1:4]))
+
+
+def nist_state_points() -> dict[str, Any]:
+    """500 atoms cut plainly at 3 σ, with tail corrections, in a bath of temperature 0.85.
+
+    Per density 30 time units of Langevin dynamics to melt, then 150 to average over. Dynamics
+    feels no force at the cut and so samples the shifted potential: U and p are averaged with the
+    plain one.
+    """
+    out: dict[str, Any] = {}
+    for density in _STATE_POINTS:
+        sites, box = lattice.face_centred_cubic(5, density=density)
+        atoms = maxwell_boltzmann(jax.random.key(0), Particles(sites, space=box), 1.7)
+        force = Pairwise(LennardJones(), cutoff=3.0, truncation="plain", tail=True, skin=0.4)
+        bath = BAOAB(force, temperature=0.85, friction=1.0)
+        mean = Average(10, potential=PotentialEnergy(), pressure=Pressure())
+        melting, sim = Simulation(bath, dt=0.005), Simulation(bath, dt=0.005, observers=mean)
+        liquid = run(melting, atoms, 6_000, key=jax.random.key(1), progress=False).state
+        done = run(sim, liquid, 30_000, key=jax.random.key(2), progress=False)
+        out[f"ρ {density:.3f}: U"] = done["potential"]["mean"] / atoms.count
+        out[f"ρ {density:.3f}: p"] = done["pressure"]["mean"]
+    return out
+
+
+def argon() -> dict[str, Any]:
+    """864 atoms at 94.4 K and 1.374 g/cm³: 60 ps to melt, 240 ps at constant energy."""
+    sim, crystal = liquid_argon()
+    liquid = melt(sim, crystal, 6_000, key=jax.random.key(1), progress=False)
+    found = argon_results(run(sim, liquid, 24_000, progress=False))
+    return {"first peak of g(r), Å": found.peak, "D, Å²/ps": found.diffusion.value}
+
+
+CASES = (
+    Case(
+        "lammps-step-0",
+        lammps_step_0,
+        (
+            Published("E_pair/N", -6.7733681, 1e-7),
+            Published("E_total/N", -4.6134356, 1e-7),
+            Published("pressure", -5.0197073, 1e-7),
+        ),
+        "LAMMPS bench/in.lj",
+    ),
+    Case(
+        "nist-lj-4",
+        nist_configuration_4,
+        (
+            Published("rc 3: U", -16.790321304625856, 5e-14),
+            Published("rc 3: W", -46.249, 5e-4),
+            Published("rc 3: tail", -0.5451660014945704, 5e-15),
+            Published("rc 4: U", -17.060, 5e-4),
+            Published("rc 4: W", -47.869, 5e-4),
+            Published("rc 4: tail", -0.23008, 5e-6),
+            Published("rc 3 shifted force: U", -15.001, 5e-4),
+            Published("rc 3 shifted force: W", -43.096, 5e-4),
+        ),
+        "NIST SRSW, Lennard-Jones configuration 4",
+        needs_reference_data=True,
+    ),
+    Case(
+        "nist-lj-liquid",
+        nist_state_points,
+        tuple(
+            number
+            for density, (energy, pressure) in _STATE_POINTS.items()
+            for number in (
+                Published(f"ρ {density:.3f}: U", energy, 3e-3, "relative"),
+                Published(f"ρ {density:.3f}: p", pressure, 0.03),
+            )
+        ),
+        "NIST SRSW, T* = 0.85",
+        slow=True,
+    ),
+    Case(
+        "argon",
+        argon,
+        (
+            Published("first peak of g(r), Å", ARGON_FIRST_PEAK, 0.02, "relative"),
+            Published("D, Å²/ps", ARGON_DIFFUSION, 0.10, "relative"),
+        ),
+        "Rahman 1964",
+        slow=True,
+    ),
+)
