@@ -96,8 +96,8 @@ def test_batched_gradients_use_the_given_transpose(case, gradient):
     def compiled(f):
         return jax.jit(lambda X: gradient(f, X, w)).lower(batch).compile().as_text()
 
-    assert "scatter" not in compiled(own)
-    assert "scatter" in jax.jit(lambda X: gradient(plain, X, w)).lower(batch).as_text()
+    assert " scatter(" not in compiled(own)
+    assert " scatter(" in compiled(plain)
 
 
 def test_a_wrong_transpose_is_noticed(case):

@@ -1,0 +1,187 @@
+"""The derivative rule of pair sums: equal to plain differentiation, without scatter, in one block's memory."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from physkit.particles.forces import direct_sum, exact_pair_sum, pair_sum
+from physkit.particles.neighbours import EveryPair, ListedPairs, _pairs
+
+N = 41
+
+
+def kernel(own, other, shared, present):
+    """A short-ranged force between charges; odd when i and j are exchanged."""
+    d = [a - b for a, b in zip(own["x"], other["x"], strict=True)]
+    r2 = sum(x * x for x in d)
+    inside = present & (r2 < 2.0)
+    size = own["charge"] * other["charge"] * jnp.exp(-jnp.where(inside, r2, 1.0) / shared["range"])
+    strength = jnp.where(inside, shared["depth"] * size, 0.0)
+    return tuple(strength * x for x in d)
+
+
+@pytest.fixture(scope="module")
+def case():
+    generator = np.random.default_rng(0)
+    x, charge = jnp.asarray(generator.normal(size=(N, 3))), jnp.asarray(generator.normal(size=N))
+    shared = {"depth": jnp.asarray(1.3), "range": jnp.asarray(0.8)}
+    distance2 = ((np.asarray(x)[:, None] - np.asarray(x)[None]) ** 2).sum(-1)
+    order = generator.permutation(N)
+    close = ((distance2 < 2.5) & ~np.eye(N, dtype=bool))[order][:, order]
+    index = np.full((N, close.sum(1).max() + 1), N)
+    for i, row in enumerate(close):
+        index[i, : row.sum()] = np.flatnonzero(row)
+    arrays = (jnp.asarray(a, jnp.int32) for a in (index, order, np.argsort(order)))
+    listed = ListedPairs(*arrays, jnp.int32(index.shape[1] - 1), jnp.array(False))
+    return x, charge, shared, listed, jnp.asarray(generator.normal(size=(N, 3)))
+
+
+def _arrays(x, charge):
+    return {"x": tuple(x[:, k] for k in range(3)), "charge": charge}
+
+
+def _summed(pairs, parity):
+    def force(x, charge, shared):
+        return jnp.stack(pair_sum(kernel, _arrays(x, charge), shared, pairs, parity), axis=1)
+
+    return force
+
+
+def _plain(x, charge, shared):
+    own = jax.tree.map(lambda a: a[:, None], _arrays(x, charge))
+    other = jax.tree.map(lambda a: a[None], _arrays(x, charge))
+    terms = kernel(own, other, shared, ~jnp.eye(N, dtype=bool))
+    return jnp.stack([t.sum(axis=1) for t in terms], axis=1)
+
+
+def _square(f):
+    return lambda *args: jnp.sum(f(*args) ** 2)
+
+
+USES = {
+    "value": lambda f, a, v: f(*a),
+    "jvp": lambda f, a, v: jax.jvp(f, a, (v, 2 * a[1], a[2])),
+    "vjp": lambda f, a, v: jax.vjp(f, *a)[1](v),
+    "vjp of parameters": lambda f, a, v: jax.vjp(lambda s: f(*a[:2], s), a[2])[1](v),
+    "vmap of vjp": lambda f, a, v: jax.vmap(lambda v: jax.vjp(f, *a)[1](v))(jnp.stack([v, -v])),
+    "grad of vmap": lambda f, a, v: jax.grad(
+        lambda x: jnp.sum(jax.vmap(lambda x: f(x, *a[1:]))(x) ** 2)
+    )(jnp.stack([a[0], a[0] + 0.1])),
+    "forward over reverse": lambda f, a, v: jax.jvp(
+        jax.grad(_square(f), (0, 1, 2)), a, (v, a[1], a[2])
+    ),
+    "reverse over reverse": lambda f, a, v: jax.grad(
+        lambda x: jnp.sum(v * jax.grad(_square(f))(x, *a[1:]))
+    )(a[0]),
+}
+
+
+@pytest.mark.parametrize("use", USES)
+@pytest.mark.parametrize(
+    ("kind", "blocks"), [("listed", "uneven"), ("every", "uneven"), ("no parity", "one")]
+)
+def test_agrees_with_plain_differentiation(case, monkeypatch, use, blocks, kind):
+    x, charge, shared, listed, v = case
+    if blocks == "uneven":
+        monkeypatch.setattr(_pairs, "BLOCK", 300)
+        assert (_pairs.block_shape(N, N)[0] * _pairs.block_shape(N, N)[1]) % N
+    pairs = EveryPair() if kind == "every" else listed
+    own = _summed(pairs, None if kind == "no parity" else -1)
+    apply = USES[use]
+    got, want = apply(own, (x, charge, shared), v), apply(_plain, (x, charge, shared), v)
+    for a, b in zip(jax.tree.leaves(got), jax.tree.leaves(want), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("use", ["value", "vjp", "grad of vmap", "forward over reverse"])
+def test_nothing_scatters(case, monkeypatch, use):
+    monkeypatch.setattr(_pairs, "BLOCK", 300)
+    x, charge, shared, listed, v = case
+
+    def compiled(f):
+        program = jax.jit(lambda x, q, s: USES[use](f, (x, q, s), v))
+        return program.lower(x, charge, shared).compile().as_text()
+
+    assert " scatter(" not in compiled(_summed(listed, -1))
+
+
+def test_plain_differentiation_of_the_same_list_would_scatter(case):
+    x, charge, shared, listed, _ = case
+
+    def plain(x):
+        body = lambda own, other, present: (kernel(own, other, shared, present)[0].sum(1), None)
+        return listed.visit(body, _arrays(x, charge))[0]
+
+    text = jax.jit(jax.grad(lambda x: jnp.sum(plain(x) ** 2))).lower(x).compile().as_text()
+    assert " scatter(" in text
+
+
+def test_memory_of_the_gradient_is_that_of_a_block(monkeypatch):
+    n, k = 20_000, 64
+    monkeypatch.setattr(_pairs, "BLOCK", 2**14)
+    ring = (np.arange(n)[:, None] + np.r_[-k // 2 : 0, 1 : k // 2 + 1]) % n
+    place = jnp.arange(n, dtype=jnp.int32)
+    listed = ListedPairs(jnp.asarray(ring, jnp.int32), place, place, jnp.int32(k), jnp.array(False))
+    x, charge = jnp.ones((n, 3)), jnp.ones(n)
+    shared = {"depth": jnp.asarray(1.0), "range": jnp.asarray(1.0)}
+    program = jax.jit(jax.grad(_square(_summed(listed, -1)), (0, 1, 2)))
+    used = program.lower(x, charge, shared).compile().memory_analysis().temp_size_in_bytes
+    assert used < 0.5 * n * k * 8, "less than one array of all pairs"
+
+
+class TestExact:
+    def _sums(self, case, quantum, dtype, x=None, order=None):
+        x0, charge, shared, *_ = case
+        x = x0 if x is None else x
+        order = np.arange(N) if order is None else order
+        arrays = jax.tree.map(lambda a: a.astype(dtype), _arrays(x[order], charge[order]))
+        shared = jax.tree.map(lambda a: a.astype(dtype), shared)
+        pull, held = exact_pair_sum(
+            kernel, arrays, shared, EveryPair(), -1, jnp.asarray(quantum, dtype)
+        )
+        return np.stack(pull, axis=1)[np.argsort(order)], bool(held)
+
+    def test_no_order_matters(self, case, dtype):
+        quantum = 2.0**-20 if dtype == jnp.float32 else 2.0**-44
+        order = np.random.default_rng(3).permutation(N)
+        a, held = self._sums(case, quantum, dtype)
+        b, _ = self._sums(case, quantum, dtype, order=order)
+        assert held
+        assert np.array_equal(a, b)
+
+    def test_close_to_the_plain_sum(self, case, dtype):
+        quantum = 2.0**-16
+        a, _ = self._sums(case, quantum, dtype)
+        plain = np.asarray(_plain(*case[:3]))
+        assert 0 < np.abs(a - plain).max() < N * quantum
+
+    def test_total_momentum_is_conserved_to_the_bit(self, case):
+        quantum = 2.0**-40
+        a, _ = self._sums(case, quantum, np.dtype(np.float64))
+        assert np.all(np.round(a / quantum).astype(np.int64).sum(axis=0) == 0)
+
+    def test_out_of_range_is_told_and_poisons(self, case, dtype):
+        quantum = 2.0**-31 if dtype == jnp.float32 else 2.0**-63
+        a, held = self._sums(case, quantum, dtype)
+        assert not held
+        assert np.any(np.isnan(a))
+
+    def test_derivative_is_that_of_the_plain_sum(self, case):
+        x, charge, shared, listed, v = case
+
+        def exact(x):
+            out, _ = exact_pair_sum(
+                kernel, _arrays(x, charge), shared, listed, -1, jnp.asarray(0.125)
+            )
+            return jnp.stack(out, axis=1)
+
+        got = jax.vjp(exact, x)[1](v)[0]
+        want = jax.vjp(lambda x: _plain(x, charge, shared), x)[1](v)[0]
+        np.testing.assert_allclose(got, want, atol=1e-12)
+
+
+def test_direct_sum_is_the_sum_over_every_pair(case):
+    x, charge, shared, *_ = case
+    got = jnp.stack(direct_sum(kernel, _arrays(x, charge), shared, -1), axis=1)
+    np.testing.assert_allclose(got, _plain(x, charge, shared), atol=1e-12)
