@@ -44,11 +44,11 @@ _EXPORTS: dict[str, tuple[str, ...]] = {
     ),
     "observe": (
         "AbstractObserver", "AbstractQuantity", "AngularMomentum", "Average", "BlockAverage",
-        "CenterOfMass", "EnergyDrift", "Estimate", "Every", "Expression", "Finite", "Guard",
+        "CenterOfMass", "ConservedEnergy", "EnergyDrift", "Estimate", "Every", "Expression", "Finite", "Guard",
         "KineticEnergy", "MeanSquareDisplacement", "Momentum", "Positions", "PotentialEnergy",
         "Pressure", "RadialDistribution", "Snapshot", "StressTensor", "StructureFactor",
         "Temperature", "TotalEnergy", "Velocities", "VelocityAutocorrelation", "block_average",
-        "diffusion_coefficient", "green_kubo",
+        "diffusion_coefficient", "green_kubo", "shell_average", "wavevectors_within",
     ),
     "simulate": (
         "Carry", "Diagnosis", "Direct", "NestedCheckpoint", "Progress", "Result", "Run",

@@ -130,6 +130,7 @@ from .observe import (
     Average as Average,
     BlockAverage as BlockAverage,
     CenterOfMass as CenterOfMass,
+    ConservedEnergy as ConservedEnergy,
     EnergyDrift as EnergyDrift,
     Estimate as Estimate,
     Every as Every,
@@ -153,6 +154,8 @@ from .observe import (
     block_average as block_average,
     diffusion_coefficient as diffusion_coefficient,
     green_kubo as green_kubo,
+    shell_average as shell_average,
+    wavevectors_within as wavevectors_within,
 )
 from .simulate import (
     Carry as Carry,

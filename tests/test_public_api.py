@@ -34,7 +34,7 @@ PLUMBING = {
     },
     "integrators": {"AbstractRungeKutta", "AbstractSplitting"},
     "observe": {
-        "AbstractCorrelation", "BlockAverageResult", "Frame", "shell_average", "wavevectors_within",
+        "AbstractCorrelation", "BlockAverageResult", "Frame",
     },
     "simulate": {"AbstractAdjoint", "Growth"},
 }  # fmt: skip

@@ -9,6 +9,7 @@ from ._correlation import (
 )
 from ._drift import EnergyDrift as EnergyDrift
 from ._energies import (
+    ConservedEnergy as ConservedEnergy,
     KineticEnergy as KineticEnergy,
     PotentialEnergy as PotentialEnergy,
     Temperature as Temperature,

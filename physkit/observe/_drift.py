@@ -30,8 +30,8 @@ class EnergyDrift(AbstractObserver):
 
     - `interval`: steps between looks; None for the end of each chunk only.
     - `tolerance`: relative, differentiable like any parameter.
-    - `energy`: what is conserved; `TotalEnergy()` if left out. With a thermostat, its conserved
-      quantity.
+    - `energy`: what is conserved; `TotalEnergy()` if left out. `ConservedEnergy()` with a
+      Nosé–Hoover thermostat.
 
     **Errors:** `ParameterError` for a tolerance that is not positive.
 

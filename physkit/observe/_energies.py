@@ -73,6 +73,22 @@ class TotalEnergy(AbstractQuantity):
         return PotentialEnergy(self.of)(snapshot) + KineticEnergy(self.of)(snapshot)
 
 
+class ConservedEnergy(AbstractQuantity):
+    """What the running integrator keeps constant: E plus the energy of its thermostat.
+
+    For `NoseHooverChain` its `conserved`; for an integrator that names nothing, `TotalEnergy()`.
+    Good for `EnergyDrift` and for `plot.drift`.
+
+    **Returns:** a scalar, energy.
+    """
+
+    def __call__(self, snapshot: Snapshot) -> Float[Array, ""]:
+        conserved = getattr(snapshot.integrator, "conserved", None)
+        if conserved is None:
+            return TotalEnergy()(snapshot)
+        return conserved(snapshot.clock, snapshot.state, snapshot.aux)
+
+
 class Temperature(AbstractQuantity):
     """Instantaneous temperature as an energy.
 
