@@ -8,6 +8,8 @@ from ._compare import check_equal as check_equal, check_finite as check_finite
 from ._force import check_force as check_force
 from ._gradient import check_gradient as check_gradient
 from ._integrator import check_integrator as check_integrator
+from ._observer import check_observer as check_observer
 from ._potential import check_potential as check_potential
+from ._simulation import check_simulation as check_simulation
 from ._tendency import check_tendency as check_tendency
 from ._tolerances import TOLERANCES as TOLERANCES, tolerance as tolerance

@@ -30,7 +30,7 @@ def is_key(x: Any) -> bool:
     return isinstance(x, jax.Array) and jnp.issubdtype(x.dtype, jax.dtypes.prng_key)
 
 
-def numbers(leaf: Any) -> np.ndarray:
+def numbers(leaf: Any) -> Any:
     """A leaf as numbers that can be compared; random keys by their words."""
     return np.asarray(jax.random.key_data(leaf) if is_key(leaf) else leaf)
 
@@ -126,7 +126,7 @@ def scale(leaf: Any) -> float:
     return float(np.mean(size[np.isfinite(size)])) or 1.0 if np.any(np.isfinite(size)) else 1.0
 
 
-def _worst(a: np.ndarray, b: np.ndarray) -> str:
+def _worst(a: Any, b: Any) -> str:
     with np.errstate(invalid="ignore"):
         difference = np.abs(a.astype(complex) - b.astype(complex))
     broken = np.isfinite(a) != np.isfinite(b) if np.issubdtype(b.dtype, np.inexact) else a != b

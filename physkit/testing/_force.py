@@ -22,7 +22,7 @@ def check_force(
     force: Any,
     state: Any,
     *,
-    t: float = 0.0,
+    t: float | int = 0.0,
     key: jax.Array | None = None,
     inert: Sequence[str] = (),
     permutable: bool | None = None,

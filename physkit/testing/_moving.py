@@ -78,7 +78,7 @@ def keeps_all_strains(space: AbstractSpace) -> bool:
     return isinstance(space, Free | Triclinic)
 
 
-def reordered(particles: Particles, order: np.ndarray) -> Particles:
+def reordered(particles: Particles, order: Any) -> Particles:
     """The same particles in another order."""
     rows = ("position", "velocity", "mass", "image", "id", "charge", "species", "frozen")
     there = {name: getattr(particles, name) for name in rows}
@@ -102,7 +102,7 @@ def _spacing(x: Any, space: AbstractSpace) -> Any:
     return jnp.sqrt(jnp.median(jnp.min(d2, axis=1)))
 
 
-def _moved_by(particles: Particles, step: np.ndarray) -> Particles:
+def _moved_by(particles: Particles, step: Any) -> Particles:
     x = put_like(particles.position, np.asarray(particles.position) + step)
     position, crossed = _fold(x, particles.space)
     image = np.asarray(particles.image) + np.asarray(crossed)

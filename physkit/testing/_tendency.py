@@ -21,7 +21,7 @@ def check_tendency(
     state: Any,
     *,
     drives: Sequence[str] | None = None,
-    t: float = 0.3,
+    t: float | int = 0.3,
     key: jax.Array | None = None,
     inert: Sequence[str] = (),
     noise: float = _EPSILON,

@@ -22,7 +22,12 @@ class Examination:
     """One term, in double precision, on one state, with a cache that has room enough."""
 
     def __init__(
-        self, term: Any, state: Any, t: float, key: jax.Array | None, inert: Sequence[str] = ()
+        self,
+        term: Any,
+        state: Any,
+        t: float | int,
+        key: jax.Array | None,
+        inert: Sequence[str] = (),
     ):
         self.what = type(term).__name__
         check_no_numbers_in_static(term, self.what, inert)

@@ -100,12 +100,12 @@ def jiggled(tree: Any, seed: int, size: float) -> Any:
     )
 
 
-def random_direction(leaf: Any, seed: Any) -> np.ndarray:
+def random_direction(leaf: Any, seed: Any) -> Any:
     """Normal noise as large as the leaf's own numbers; 0 where they are infinite (a limit)."""
     return np.where(np.isfinite(np.asarray(leaf)), scale(leaf) * random_like(leaf, seed), 0)
 
 
-def random_like(leaf: Any, seed: Any) -> np.ndarray:
+def random_like(leaf: Any, seed: Any) -> Any:
     """Normal noise of the leaf's shape and precision, made on the host."""
     generator = np.random.default_rng(seed)
     noise = generator.normal(size=jnp.shape(leaf))
@@ -114,7 +114,7 @@ def random_like(leaf: Any, seed: Any) -> np.ndarray:
     return np.asarray(noise, leaf.dtype)
 
 
-def put_like(leaf: Any, value: np.ndarray) -> Any:
+def put_like(leaf: Any, value: Any) -> Any:
     """`value` as a JAX array of the leaf's precision."""
     return jnp.asarray(np.asarray(value, leaf.dtype))
 

@@ -1,6 +1,6 @@
 """Terms and integrators for the battery to examine: a good one of each kind, and broken ones."""
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -9,6 +9,7 @@ from jaxtyping import Array, Float, Int
 
 from physkit.core import (
     AbstractGrowable,
+    AbstractTendency,
     Clock,
     Count,
     as_parameter,
@@ -18,6 +19,8 @@ from physkit.core import (
     static,
 )
 from physkit.geometry import Box, Free, Triclinic
+from physkit.integrators import AbstractIntegrator
+from physkit.observe import AbstractObserver
 from physkit.particles import Particles
 from physkit.particles.forces import AbstractForce
 from physkit.particles.forces.potentials import AbstractPairPotential
@@ -449,3 +452,241 @@ BROKEN_FORCES = [
     (MissesBox, BOX, r"virial|space\.lengths"),
     (NeverRebuilds, BOX, r"with a carried cache, after a squeeze"),
 ]
+
+
+# --- tendencies ----------------------------------------------------------------------------------
+
+
+class Decay(AbstractTendency):
+    """Good: two coupled components, da/dt = −k a, db/dt = k a − b."""
+
+    rate_constant: Float[Array, ""] = param(0.7)
+
+    def rate(self, clock, state):
+        flow = self.rate_constant * state["a"]
+        return {"a": -flow, "b": flow - state["b"]}
+
+
+class ReturnsStrangers(AbstractTendency):
+    rate_constant: Float[Array, ""] = param(0.7)
+
+    def rate(self, clock, state):
+        return {"c": -self.rate_constant * state["a"]}
+
+
+class ReturnsBare(AbstractTendency):
+    rate_constant: Float[Array, ""] = param(0.7)
+
+    def rate(self, clock, state):
+        return -self.rate_constant * state["a"]
+
+
+class WrongShape(AbstractTendency):
+    rate_constant: Float[Array, ""] = param(0.7)
+
+    def rate(self, clock, state):
+        return {"a": -self.rate_constant * state["a"][:, None]}
+
+
+class ForgetsParameter(AbstractTendency):
+    rate_constant: Float[Array, ""] = param(0.7)
+
+    def rate(self, clock, state):
+        return {"a": -state["a"]}
+
+
+class StoppedTendency(AbstractTendency):
+    rate_constant: Float[Array, ""] = param(0.7)
+
+    def rate(self, clock, state):
+        return {"a": -self.rate_constant * jax.lax.stop_gradient(state["a"])}
+
+
+PAIR = lambda: {"a": jnp.array([1.0, 2.0, 0.5]), "b": jnp.array([0.3, -0.2, 1.1])}
+BROKEN_TENDENCIES = [
+    (ReturnsStrangers, r"drives \['c'\], but the state has only \['a', 'b'\]"),
+    (ReturnsBare, r"must be a dict of rates by component"),
+    (WrongShape, r"after adding|cannot be added"),
+    (ForgetsParameter, r"rate_constant has no effect"),
+    (StoppedTendency, r"\['a'\]'?\]?.* is exactly 0, but the finite difference is"),
+]
+
+
+# --- integrators ---------------------------------------------------------------------------------
+
+
+class AbstractVerlet(AbstractIntegrator):
+    """Velocity Verlet with its parts in the open, to be broken one at a time."""
+
+    force: PairForce
+
+    def prepare(self, state, dt):
+        del state
+        return 0.5 * dt
+
+    def init(self, plan, clock, state):
+        return self.force(clock, state, None)[0]
+
+    def refresh(self, plan, clock, state, aux):
+        return self.force(clock, state, None)[0]
+
+    def step(self, plan, clock, state, aux):
+        state = state.kick(aux, plan).drift(clock.dt)
+        aux = self.force(clock, state, None)[0]
+        return state.kick(aux, plan), aux
+
+
+class Verlet(AbstractVerlet):
+    """Good."""
+
+
+class KicksOnce(AbstractVerlet):
+    """Symplectic Euler, of order 1."""
+
+    def step(self, plan, clock, state, aux):
+        state = state.kick(aux, 2 * plan).drift(clock.dt)
+        return state, self.force(clock, state, None)[0]
+
+
+class TooStrong(AbstractVerlet):
+    """Converges with order 2, to the motion in another force."""
+
+    def step(self, plan, clock, state, aux):
+        return super().step(1.1 * plan, clock, state, aux)
+
+
+class PlansByPosition(AbstractVerlet):
+    def prepare(self, state, dt):
+        return 0.5 * dt * (1 + 1e-9 * jnp.mean(state.position))
+
+
+class NeverRefreshes(AbstractVerlet):
+    def refresh(self, plan, clock, state, aux):
+        return aux
+
+
+class CarriesStaleForce(AbstractVerlet):
+    """Gives its successor the force from before the drift."""
+
+    def step(self, plan, clock, state, aux):
+        state = state.kick(aux, plan)
+        state = state.drift(clock.dt)
+        after = self.force(clock, state, None)[0]
+        return state.kick(after, plan), aux
+
+
+class RefreshMoves(AbstractVerlet):
+    """Refreshing a state that nobody moved changes what comes next."""
+
+    def refresh(self, plan, clock, state, aux):
+        return 1.001 * super().refresh(plan, clock, state, aux)
+
+
+class GrowsAux(AbstractVerlet):
+    def step(self, plan, clock, state, aux):
+        state, aux = super().step(plan, clock, state, aux)
+        return state, (aux, aux)
+
+
+class NarrowsAux(AbstractVerlet):
+    def step(self, plan, clock, state, aux):
+        state, aux = super().step(plan, clock, state, aux)
+        return state, aux.astype(jnp.float32)
+
+
+class StopsForce(AbstractVerlet):
+    """Derivatives by the force's parameters are cut off."""
+
+    def step(self, plan, clock, state, aux):
+        still = jax.lax.stop_gradient(self.force)
+        state = state.kick(jax.lax.stop_gradient(aux), plan).drift(clock.dt)
+        aux = still(clock, state, None)[0]
+        return state.kick(aux, plan), aux
+
+
+class Drags(AbstractVerlet):
+    """A little friction: not symmetric, though it says so."""
+
+    def step(self, plan, clock, state, aux):
+        state, aux = super().step(plan, clock, state, aux)
+        return state.replace(velocity=state.velocity * (1 - 1e-6 * jnp.abs(clock.dt))), aux
+
+
+class WrongInBatch(AbstractVerlet):
+    def step(self, plan, clock, state, aux):
+        state, aux = super().step(plan, clock, state, aux)
+        return state.replace(velocity=_first_of_batch(state.velocity)), aux
+
+
+BROKEN_INTEGRATORS = [
+    (KicksOnce, r"the error falls with order (0\.[89]|1\.[01])\d?, expected 2 ± 0.2"),
+    (TooStrong, r"the error falls with order -?0\.\d+, expected 2"),
+    (PlansByPosition, r"prepare for a state that has evolved"),
+    (NeverRefreshes, r"after refresh of a state that somebody moved"),
+    (CarriesStaleForce, r"after refreshing a state that nobody moved"),
+    (RefreshMoves, r"after refreshing a state that nobody moved"),
+    (GrowsAux, r"what is carried, after a step: the structure differs"),
+    (NarrowsAux, r"what is carried, after a step: the value is float32"),
+    (StopsForce, r"force\.height is exactly 0, but the finite difference is"),
+    (Drags, r"steps forwards and as many with −dt"),
+    (WrongInBatch, r"vmap"),
+]
+
+
+# --- simulations and observers -------------------------------------------------------------------
+
+
+class Restless(AbstractIntegrator):
+    """Not a function of its carry: every new program that is traced moves differently."""
+
+    force: PairForce
+    traced: Any = static(default=())
+
+    def prepare(self, state, dt):
+        self.traced[0] += 1
+        return jnp.asarray(1.0 + 1e-3 * self.traced[0])
+
+    def init(self, plan, clock, state):
+        return None
+
+    def refresh(self, plan, clock, state, aux):
+        return None
+
+    def step(self, plan, clock, state, aux):
+        force = self.force(clock, state, None)[0]
+        return state.kick(plan * force, clock.dt).drift(clock.dt), aux
+
+
+class ForgetsType(AbstractObserver):
+    interval: int | None = static(default=1)
+
+    def init(self, snapshot):
+        return jnp.zeros((), jnp.float64)
+
+    def __call__(self, snapshot, memory):
+        x = jnp.sum(snapshot.state.velocity)
+        return {"x": x}, (memory + x).astype(jnp.float32)
+
+
+class RunningSum(AbstractObserver):
+    """Good, with a memory."""
+
+    interval: int | None = static(default=1)
+
+    def init(self, snapshot):
+        return jnp.zeros((), snapshot.state.velocity.dtype)
+
+    def __call__(self, snapshot, memory):
+        memory = memory + jnp.sum(snapshot.state.velocity**2)
+        return {"x": memory}, memory
+
+    def summary(self, memory):
+        return {"total": memory}
+
+
+class HoldsForce(AbstractObserver):
+    force: PairForce
+    interval: int | None = static(default=1)
+
+    def __call__(self, snapshot, memory):
+        return {"energy": self.force.energy(snapshot.clock, snapshot.state)}, memory

@@ -1,0 +1,125 @@
+"""The examination of an observer."""
+
+import dataclasses
+import functools
+import inspect
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from physkit.core import AbstractTerm, cast_floats
+from physkit.integrators import AbstractIntegrator
+from physkit.observe import AbstractObserver
+from physkit.simulate import Simulation, run, simulate, start
+
+from ._compare import check_equal, check_finite, check_structure, double_precision
+from ._gradient import check_gradient
+from ._moving import moved
+from ._simulation import restarted
+from ._trees import check_batch, modules
+
+_PHYSICS = (AbstractTerm, AbstractIntegrator, Simulation)
+
+
+@double_precision()
+def check_observer(
+    observer: AbstractObserver,
+    sim: Simulation,
+    state: Any,
+    *,
+    looks: int = 6,
+    key: jax.Array | None = None,
+    inert: Sequence[str] = (),
+    differentiable: bool = True,
+    compare: str = "solve",
+) -> None:
+    """An observer keeps every promise that the loop, restarts and fits build on.
+
+        check_observer(Every(2, energy=TotalEnergy()), sim, state)
+
+    It closes over no term, integrator or simulation (it would keep old parameters: wrong energies,
+    and gradients that look right); what it remembers keeps its structure; what it records and sums
+    up does not depend on where a run is cut into pieces, bit for bit; numbers are finite; `vmap`
+    equals a loop; and derivatives of frames and summary by the state and all parameters of the simulation
+    equal finite differences.
+
+    **Arguments:**
+
+    - `sim`, `state`: what is watched; the simulation's own observers are left out.
+    - `looks`: how many times it looks after step 0, at least 3.
+    - `differentiable`: leave out derivatives, for histograms and counts.
+    - `inert`, `compare`: as for `check_simulation`.
+
+    **Errors:** `AssertionError` that names what is wrong, by how much, and where.
+    """
+    what = type(observer).__name__
+    check_no_physics_inside(observer, what)
+    sim, state, observer = cast_floats((sim, state, observer), jnp.float64)
+    sim = dataclasses.replace(sim, observers=(observer,), guards=())
+    steps = looks * sim.block
+
+    begin = start(sim, state, key=key)
+    result = jax.jit(lambda c: simulate(sim, c, sim.block))(begin)
+    check_structure(result.carry.memory, begin.memory, f"{what}: what it remembers, after a look")
+
+    whole = run(sim, state, steps, key=key, progress=False)
+    check_finite(whole.frames, f"{what}: the frames")
+    first = run(sim, state, sim.block, key=key, progress=False)
+    rest = run(sim, first.carry, steps - sim.block, progress=False)
+    joined = jax.tree.map(lambda *x: np.concatenate(x), first.frames, rest.frames)
+    check_equal(joined, whole.frames, f"{what}: frames of a run in pieces", "same")
+    check_equal(rest.summary, whole.summary, f"{what}: the summary of a run in pieces", "same")
+
+    def seen(carry):
+        result = simulate(sim, carry, 2 * sim.block)
+        return {"frames": result.frames, "summary": result.summary}
+
+    members = [begin, restarted(sim, moved(state, 1, 0.1), begin)]
+    check_batch(seen, members, what, compare)
+    if differentiable:
+
+        def recorded(at):
+            begins = restarted(at["sim"], at["state"], begin)
+            result = simulate(at["sim"], begins, 3 * sim.block)
+            return {"frames": result.frames, "summary": result.summary}
+
+        everything = {"sim": sim, "state": state}
+        check_gradient(recorded, everything, inert=inert, must_matter=(), directions=1, what=what)
+
+
+def check_no_physics_inside(observer: AbstractObserver, what: str) -> None:
+    """Neither a field nor a function of the observer holds a term, an integrator or a simulation."""
+    for module in modules(observer):
+        for field in dataclasses.fields(module):
+            value = getattr(module, field.name, None)
+            held = _physics_in(value)
+            if held is not None:
+                raise AssertionError(
+                    f"{what}: {type(module).__name__}.{field.name} holds a {type(held).__name__}. An "
+                    "observer that closes over physics keeps old parameters; read the running terms "
+                    "from the snapshot instead: now.terms(), now.integrator"
+                )
+
+
+def _physics_in(value: Any) -> Any:
+    if isinstance(value, functools.partial):
+        parts = [value.func, *value.args, *value.keywords.values()]
+        return next((x for x in map(_physics_in, parts) if x is not None), None)
+    if inspect.ismethod(value):
+        return _physics_in(value.__self__)
+    if inspect.isfunction(value):
+        inside = inspect.getclosurevars(value)
+        values = [*inside.nonlocals.values(), *inside.globals.values()]
+        return next((x for x in values if _is_physics(x)), None)
+    is_physics = lambda x: _is_physics(x)
+    held = jax.tree.leaves(value, is_leaf=is_physics)
+    return next((x for x in held if _is_physics(x)), None)
+
+
+def _is_physics(value: Any) -> bool:
+    return isinstance(value, _PHYSICS) or (
+        hasattr(value, "force_over_distance") and not isinstance(value, type)
+    )

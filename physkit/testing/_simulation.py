@@ -1,0 +1,242 @@
+"""The examination of a whole simulation, and of an observer in one."""
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from physkit.core import Clock, Count, ParameterError, cast_floats
+from physkit.observe import Every, Snapshot
+from physkit.simulate import Carry, Run, Simulation, run, simulate, start
+
+from ._compare import check_equal, check_finite, double_precision, named, scale
+from ._gradient import check_gradient
+from ._integrator import observables
+from ._moving import moved
+from ._trees import check_batch, jiggled, parameter_paths, random_like, split
+
+
+@double_precision()
+def check_simulation(
+    sim: Simulation,
+    state: Any,
+    steps: int,
+    key: jax.Array | None = None,
+    *,
+    conserved: dict[str, tuple[Any, float]] | None = None,
+    objective: Callable[[Any], Any] | None = None,
+    inert: Sequence[str] = (),
+    modes: Sequence[str] = ("forward", "reverse"),
+    compare: str = "solve",
+) -> None:
+    """A simulation keeps every promise that long runs, ensembles and fits build on.
+
+        check_simulation(sim, state, 40, conserved={"energy": (TotalEnergy(), 1e-4)})
+
+    In double precision: a run in pieces gives bit for bit what one run gives, in its state and its
+    frames; `simulate` agrees with `run`; frames and times belong together; `vmap` equals a loop;
+    other values of parameters compile nothing anew, nor does going on from a carry; derivatives of
+    the last state by every parameter equal finite differences; and what is conserved stays so.
+
+    **Arguments:**
+
+    - `steps`: a few blocks: a multiple of the longest observer interval, at least three of them.
+    - `conserved`: quantities and how far each may move from its value at step 0, in its own unit.
+    - `objective`: state → number that is differentiated; random weights of all observables if left
+      out.
+    - `inert`: names of parameters that may have no effect (the start time `t0` always may).
+    - `modes`: of differentiation; `("reverse",)` for adjoints that have no forward mode.
+    - `compare`: row of the tolerance table for the same result by two programs.
+
+    **Errors:** `AssertionError` that names what is wrong, by how much, and where.
+    """
+    sim, state = cast_floats((sim, state), jnp.float64)
+    for path, leaf in named(sim).items():
+        if isinstance(leaf, bool | int | float | complex):
+            raise AssertionError(
+                f"the simulation's {path} is the bare Python number {leaf}: it has no derivative, "
+                "and every value of it compiles anew; make it an array"
+            )
+    whole = _run(sim, state, steps, key)
+    check_pieces(sim, state, steps, key, whole)
+    check_frames(sim, state, steps, key, whole, compare)
+    if conserved:
+        check_conserved(sim, state, steps, key, conserved)
+    check_members(sim, state, steps, key, compare)
+    check_traces(sim, state, steps, key)
+
+    weights = objective or _weighing(state)
+
+    carry = start(sim, state, key=key)
+
+    def outcome(at):
+        begin = restarted(at["sim"], at["state"], carry)
+        return weights(simulate(at["sim"], begin, steps).state)
+
+    everything = {"sim": sim, "state": state}
+    must = {f"['sim']{p}" for p in parameter_paths(sim) if p != ".t0"}
+    what = f"simulation of {type(sim.integrator).__name__}"
+    check_gradient(
+        outcome, everything, inert=inert, must_matter=must, modes=modes, directions=1, what=what
+    )
+
+
+def check_pieces(sim: Simulation, state: Any, steps: int, key: Any, whole: Run) -> None:
+    """A run in uneven pieces equals one run, bit for bit."""
+    blocks = steps // sim.block
+    if blocks < 3 or steps % sim.block:
+        raise ParameterError(
+            f"steps={steps} must be at least three times the longest interval, {sim.block}, and a "
+            "multiple of it: a run is compared with one in pieces"
+        )
+    pieces = [_run(sim, state, sim.block, key)]
+    for count in (1, blocks - 2):
+        pieces.append(run(sim, pieces[-1].carry, count * sim.block, progress=False))
+    name = "a run in three pieces against one run"
+    check_equal(pieces[-1].state, whole.state, f"{name}: the last state", "same")
+    joined = jax.tree.map(lambda *x: np.concatenate(x), *[p.frames for p in pieces])
+    check_equal(joined, whole.frames, f"{name}: the frames", "same")
+    check_equal(pieces[-1].summary, whole.summary, f"{name}: the summary", "same")
+    if int(pieces[-1].carry.step) != int(whole.carry.step):
+        raise AssertionError(
+            f"{name}: ended at step {int(pieces[-1].carry.step)}, expected {int(whole.carry.step)}"
+        )
+
+
+def check_frames(
+    sim: Simulation, state: Any, steps: int, key: Any, whole: Run, compare: str
+) -> None:
+    """Every frame has its time, step 0 is the first, and `simulate` sees the same as `run`."""
+    check_finite(whole.state, "the last state")
+    intervals = _intervals(sim, state, key)
+    for name, frames in whole.frames.items():
+        wanted = float(sim.t0) + float(sim.dt) * np.arange(0, steps + 1, intervals[name])
+        for path, leaf in named(frames).items():
+            if len(leaf) != len(wanted):
+                raise AssertionError(
+                    f"frames of {name}{path}: computed {len(leaf)}, expected {len(wanted)}: one every "
+                    f"{intervals[name]} of {steps} steps, and step 0"
+                )
+        check_equal(whole.times[name], wanted, f"the times of {name}", "round-off")
+    if set(whole.times) != set(whole.frames):
+        raise AssertionError(f"times of {sorted(whole.times)} for frames of {sorted(whole.frames)}")
+    result = jax.jit(lambda c: _seen(simulate(sim, c, steps)))(start(sim, state, key=key))
+    host = {"state": observables(whole.state), "frames": whole.frames, "times": whole.times}
+    check_equal(result, host, "simulate against run", compare)
+
+
+def check_conserved(sim: Simulation, state: Any, steps: int, key: Any, conserved: dict) -> None:
+    """What is conserved does not move further from its start than it may."""
+    quantities = {name: quantity for name, (quantity, _) in conserved.items()}
+    watched = dataclasses.replace(sim, observers=(*sim.observers, Every(1, **_apart(quantities))))
+    seen = _run(watched, state, steps, key).frames
+    for name, (_, allowed) in conserved.items():
+        values = np.asarray(seen[f"conserved {name}"])
+        drift = np.abs(values - values[:1])
+        worst = np.unravel_index(int(np.argmax(drift)), drift.shape)
+        if not np.all(drift <= allowed):
+            raise AssertionError(
+                f"{name} is not conserved: computed {values[worst]:.9g} at step {int(worst[0])}, "
+                f"expected {values[(0, *worst[1:])]:.9g} as at step 0, difference "
+                f"{drift[worst]:.3g}, tolerance {allowed:.3g}"
+            )
+
+
+def check_members(sim: Simulation, state: Any, steps: int, key: Any, compare: str) -> None:
+    """A batch of simulations runs as each member alone does."""
+    carry = start(sim, state, key=key)
+    members = [(sim, carry)]
+    for seed in (1, 2):
+        other = jiggled(sim.integrator, seed, 1e-4)
+        near = moved(state, seed, 0.1)
+        same_caches = start(sim, near, key=key)
+        if jax.tree.structure(same_caches) == jax.tree.structure(carry) and _shapes(
+            same_caches
+        ) == _shapes(carry):
+            members.append((dataclasses.replace(sim, integrator=other), same_caches))
+    check_batch(
+        lambda m: _seen(simulate(m[0], m[1], steps)), members, "a batch of simulations", compare
+    )
+
+
+def check_traces(sim: Simulation, state: Any, steps: int, key: Any) -> None:
+    """One program serves all values of parameters, and every continuation of a carry."""
+    traces = []
+
+    @eqx.filter_jit
+    def go(sim, carry):
+        traces.append(1)
+        return simulate(sim, carry, steps)
+
+    carry = start(sim, state, key=key)
+    result = go(sim, carry)
+    go(dataclasses.replace(sim, integrator=jiggled(sim.integrator, 7, 1e-6)), carry)
+    go(dataclasses.replace(sim, dt=sim.dt * 0.999), carry)
+    if len(traces) != 1:
+        raise AssertionError(
+            f"simulate was traced {len(traces)} times for three values of parameters, expected 1: a "
+            "parameter is part of the program (a static field, or a number in Python)"
+        )
+    result = go(sim, result.carry)
+    go(sim, result.carry)
+    if len(traces) != 2:
+        raise AssertionError(
+            f"going on from a carry was traced {len(traces) - 1} times, expected 1: a step changes "
+            "the type of what it carries"
+        )
+
+
+def restarted(sim: Simulation, state: Any, carry: Carry) -> Carry:
+    """`carry` of step 0 for another state and other parameters, with caches of the same size."""
+    clock = Clock.at(Count.of(0), sim.t0, sim.dt, carry.key)
+    plan = sim.integrator.prepare(state, sim.dt)
+    aux = sim.integrator.refresh(plan, clock, state, carry.aux)
+    now = Snapshot(clock, state, aux, plan, sim.integrator)
+    memory = tuple(observer.init(now) for observer in sim.observers)
+    guards = tuple(
+        (guard.init(now), wire) for guard, (_, wire) in zip(sim.guards, carry.guards, strict=True)
+    )
+    return carry.replace(state=state, aux=aux, memory=memory, guards=guards)
+
+
+def _run(sim: Simulation, state: Any, steps: int, key: Any) -> Run:
+    return run(sim, state, steps, key=key, progress=False)
+
+
+def _seen(result: Any) -> dict[str, Any]:
+    return {"state": observables(result.state), "frames": result.frames, "times": result.times}
+
+
+def _intervals(sim: Simulation, state: Any, key: Any) -> dict[str, int]:
+    """The interval at which each name is recorded."""
+    found = {}
+    for observer in sim.observers:
+        alone = dataclasses.replace(sim, observers=(observer,), guards=())
+        seen = eqx.filter_eval_shape(
+            lambda s, a=alone, o=observer: simulate(a, s, o.interval, key=key).frames, state
+        )
+        found |= dict.fromkeys(seen, observer.interval)
+    return found
+
+
+def _apart(quantities: dict[str, Any]) -> dict[str, Any]:
+    return {f"conserved {name}": quantity for name, quantity in quantities.items()}
+
+
+def _shapes(tree: Any) -> list[tuple[int, ...]]:
+    return [jnp.shape(x) for x in jax.tree.leaves(tree)]
+
+
+def _weighing(state: Any) -> Callable[[Any], Any]:
+    _, leaves, _ = split(observables(state))
+    weights = [random_like(x, (23, i)) / scale(x) for i, x in enumerate(leaves)]
+
+    def weighed(last: Any) -> Any:
+        seen = split(observables(last))[1]
+        return sum(jnp.sum(w * x) for w, x in zip(weights, seen, strict=True))
+
+    return weighed

@@ -1,0 +1,183 @@
+"""The battery for tendencies, integrators, simulations and observers, on good and broken specimens."""
+
+import functools
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import pytest
+
+from physkit.core import ParameterError
+from physkit.integrators import RK4, Newton
+from physkit.observe import Every, KineticEnergy, Momentum
+from physkit.simulate import Simulation
+from physkit.testing import (
+    _simulation as battery,
+    check_integrator,
+    check_observer,
+    check_simulation,
+    check_tendency,
+)
+
+from . import specimens
+from .specimens import BROKEN_INTEGRATORS, BROKEN_TENDENCIES, PAIR, PairForce, crowd
+
+
+class TestTendency:
+    def test_good(self):
+        check_tendency(specimens.Decay(), PAIR(), drives=["a", "b"])
+
+    def test_a_plain_function_will_do(self):
+        check_tendency(lambda t, y: -y * (1 + t), jnp.array([1.0, 2.0]))
+
+    def test_components_that_should_be_driven(self):
+        with pytest.raises(AssertionError, match=r"drives \['a', 'b'\], expected \['a'\]"):
+            check_tendency(specimens.Decay(), PAIR(), drives=["a"])
+
+    @pytest.mark.parametrize(("tendency", "message"), BROKEN_TENDENCIES)
+    def test_broken(self, tendency, message):
+        with pytest.raises(AssertionError, match=message):
+            check_tendency(tendency(), PAIR())
+
+
+class TestIntegrator:
+    def check(self, kind):
+        force = PairForce()
+        reference = RK4(Newton(force))
+        check_integrator(
+            kind(force), crowd(n=4), 0.05, order=2, reference=reference, symmetric=True, steps=4
+        )
+
+    def test_good(self):
+        self.check(specimens.Verlet)
+
+    def test_successive_steps_show_the_order_without_a_reference(self):
+        check_integrator(specimens.Verlet(PairForce()), crowd(n=4), 0.05, order=2, steps=4)
+        with pytest.raises(AssertionError, match=r"expected 3 ± 0\.2"):
+            check_integrator(specimens.Verlet(PairForce()), crowd(n=4), 0.05, order=3, steps=4)
+
+    def test_an_exact_solution(self):
+        decays = RK4(lambda t, y: -y)
+        exact = lambda y, t: y * jnp.exp(-t)
+        check_integrator(decays, jnp.array([1.0, 2.0]), 0.2, order=4, exact=exact)
+        with pytest.raises(AssertionError, match=r"the error falls with order .* expected 4"):
+            check_integrator(
+                decays, jnp.array([1.0]), 0.2, order=4, exact=lambda y, t: y * jnp.exp(-1.01 * t)
+            )
+
+    def test_errors_at_round_off_show_no_order(self):
+        with pytest.raises(AssertionError, match="give a larger dt"):
+            check_integrator(RK4(lambda t, y: -y), jnp.array([1.0]), 1e-5, order=4)
+
+    @pytest.mark.parametrize(("kind", "message"), BROKEN_INTEGRATORS)
+    def test_broken(self, kind, message):
+        with pytest.raises(AssertionError, match=message):
+            self.check(kind)
+
+
+class TestSimulation:
+    def simulation(self, kind=specimens.Verlet, **more):
+        observers = [Every(2, energy=TotalEnergyOf())]
+        return Simulation(kind(PairForce(), **more), 0.02, observers=observers)
+
+    def test_good(self):
+        check_simulation(
+            self.simulation(),
+            crowd(n=4),
+            8,
+            conserved={"energy": (TotalEnergyOf(), 1e-2), "momentum": (Momentum(), 1e-12)},
+        )
+
+    def test_broken_conservation(self):
+        with pytest.raises(AssertionError, match=r"kinetic is not conserved: computed .* at step"):
+            check_simulation(
+                self.simulation(), crowd(n=4), 8, conserved={"kinetic": (KineticEnergy(), 1e-9)}
+            )
+
+    def test_too_few_steps(self):
+        with pytest.raises(ParameterError, match="at least three times"):
+            check_simulation(self.simulation(), crowd(n=4), 4)
+
+    def test_hidden_state(self):
+        sim = self.simulation(specimens.Restless, traced=Counter())
+        with pytest.raises(AssertionError, match=r"simulate against run|three pieces"):
+            check_simulation(sim, crowd(n=4), 8)
+
+    def test_a_bare_number_as_a_parameter(self):
+        height = lambda sim: sim.integrator.force.height
+        sim = eqx.tree_at(height, self.simulation(), 1.5)
+        with pytest.raises(AssertionError, match=r"integrator\.force\.height is the bare .* 1\.5"):
+            check_simulation(sim, crowd(n=4), 8)
+
+    def test_a_program_for_every_value(self, monkeypatch):
+        # What happens where nothing of a program can be used again.
+        monkeypatch.setattr(battery.eqx, "filter_jit", lambda f: lambda *a: f(*a))
+        with pytest.raises(AssertionError, match="traced 3 times for three values of parameters"):
+            battery.check_traces(self.simulation(), crowd(n=4), 8, None)
+
+    def test_cut_off_gradient(self):
+        with pytest.raises(AssertionError, match=r"force\.height is exactly 0"):
+            check_simulation(self.simulation(specimens.StopsForce), crowd(n=4), 8)
+
+
+class TestObserver:
+    sim = property(lambda self: Simulation(specimens.Verlet(PairForce()), 0.02))
+
+    def test_good(self):
+        check_observer(Every(2, kinetic=KineticEnergy()), self.sim, crowd(n=4))
+        check_observer(specimens.RunningSum(), self.sim, crowd(n=4))
+
+    def test_one_that_holds_a_force(self):
+        with pytest.raises(AssertionError, match=r"HoldsForce\.force holds a PairForce"):
+            check_observer(specimens.HoldsForce(PairForce()), self.sim, crowd(n=4))
+
+    def test_functions_that_close_over_a_force(self):
+        force = PairForce()
+        for function in (
+            lambda now: force.energy(now.clock, now.state),
+            functools.partial(lambda force, now: force.energy(now.clock, now.state), force),
+            lambda now: A_FORCE.energy(now.clock, now.state),
+        ):
+            with pytest.raises(AssertionError, match="function holds a PairForce"):
+                check_observer(Every(1, energy=function), self.sim, crowd(n=4))
+
+    def test_one_that_changes_the_type_of_its_memory(self):
+        with pytest.raises(Exception, match=r"float32"):
+            check_observer(specimens.ForgetsType(), self.sim, crowd(n=4))
+
+    def test_one_that_cuts_off_gradients(self):
+        stopped = lambda now: jnp.sum(jax.lax.stop_gradient(now.state.velocity) ** 2)
+        with pytest.raises(AssertionError, match="is exactly 0, but the finite difference"):
+            check_observer(Every(1, v=stopped), self.sim, crowd(n=4))
+
+    def test_one_that_is_not_finite(self):
+        with pytest.raises(AssertionError, match=r"the frames: \['v'\] is not finite"):
+            check_observer(
+                Every(1, v=lambda now: jnp.log(-(now.state.velocity**2))), self.sim, crowd(n=4)
+            )
+
+
+A_FORCE = PairForce()
+
+
+class Counter(list):
+    """A mutable number that claims to be hashable, to smuggle a side effect into a program."""
+
+    def __init__(self):
+        super().__init__([0])
+
+    def __hash__(self):
+        return 0
+
+    def __eq__(self, other):
+        return self is other
+
+
+def TotalEnergyOf():
+    return Every(1, e=lambda now: _energy(now)).outputs["e"]
+
+
+def _energy(now):
+    particles = now.state
+    kinetic = 0.5 * jnp.sum(particles.mass[:, None] * particles.velocity**2)
+    return kinetic + now.integrator.force.energy(now.clock, particles)
