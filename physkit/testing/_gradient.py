@@ -77,6 +77,12 @@ def check_gradient(
     check_finite(value, f"{what}: the value")
     if not value:
         raise AssertionError(f"{what}: the function returns no floating numbers")
+    for path, x in value.items():
+        if jnp.finfo(x.dtype).bits < 64:
+            raise AssertionError(
+                f"{what}: {path or 'the value'} is {x.dtype} where all that goes in is float64: a "
+                "cast, or a constant of another precision, loses digits"
+            )
     tool = _Derivatives(call, leaves, value, modes, noise, what)
 
     for path, slope in zip(paths, tool.gradient or (), strict=False):
