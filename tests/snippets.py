@@ -47,7 +47,7 @@ def run_script(script: str, name: str, folder: Path, **environment: str) -> str:
         text=True,
         cwd=folder,
         env=settings,
-        timeout=300,
+        timeout=900,
     )
     assert done.returncode == 0, f"{name}\n{done.stdout[-2000:]}\n{done.stderr[-4000:]}"
     return done.stdout
