@@ -20,7 +20,7 @@ def draw_radial(done: Run, found: ArgonResults, path: Path) -> None:
     plot.radial_distribution(radial["r"], radial["value"], error=radial["error"], ax=ax, unit="Å")
     ax.axvline(ARGON_FIRST_PEAK, color=_GREY, lw=1, ls="--", label="Rahman 1964: 3.7 Å")
     ax.plot(found.peak, found.height, "o", color=_MARK, label=f"first peak: {found.peak:.2f} Å")
-    ax.legend(loc="upper right")
+    ax.legend(loc="upper right", frameon=False)
     ax.set_title("Liquid argon, 94.4 K, 1.374 g/cm³: shells of neighbours")
     figure.savefig(path, dpi=160)
 

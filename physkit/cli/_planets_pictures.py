@@ -24,7 +24,7 @@ _HALO = [patheffects.withStroke(linewidth=2.5, foreground="white")]
 
 def draw_wobble(tracks: SolarTracks, found: Weighing, path: Path) -> None:
     """The path of the Sun about the barycentre, before and after the fit."""
-    figure, (left, right) = _figure((10, 5.6), 1, 2, sharex=True, sharey=True)
+    figure, (left, right) = _figure((10, 5.6), 1, 2)
     measured = _face_on(tracks.seen[:, 0])[:, :2] / SOLAR_RADIUS
     reach = 1.15 * np.max(np.abs(measured))
     for ax, simulated, title in (
@@ -95,10 +95,10 @@ def draw_orbits(tracks: SolarTracks, found: Weighing, path: Path) -> None:
     figure.savefig(path, dpi=160)
 
 
-def _figure(size: tuple[float, float], rows: int, columns: int, **shared: bool):
+def _figure(size: tuple[float, float], rows: int, columns: int):
     with plot.style():
         figure = Figure(figsize=size, layout="constrained")
-        axes = figure.subplots(rows, columns, **shared)
+        axes = figure.subplots(rows, columns, sharey=columns > 1)
     for ax in np.ravel(axes):
         plot.dress(ax)
     return figure, axes

@@ -63,7 +63,7 @@ def liquid_argon(
     sites, box = lattice.face_centred_cubic(cells, density=DENSITY)
     atoms = Particles(jnp.asarray(sites, dtype), mass=MASS, space=box)
     atoms = maxwell_boltzmann(jax.random.key(0) if key is None else key, atoms, temperature)
-    force = Pairwise(LennardJones(EPSILON, SIGMA), cutoff=2.5 * SIGMA, skin=0.35 * SIGMA)
+    force = Pairwise(LennardJones(EPSILON, SIGMA), cutoff=2.5 * SIGMA)
     reach = float(np.floor(np.min(np.asarray(box.lengths)) / 2))
     observers = (
         Every(10, energy=TotalEnergy(), kelvin=lambda now: Temperature()(now) / K_B),

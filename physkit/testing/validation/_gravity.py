@@ -43,14 +43,14 @@ def energy_on_kepler_ellipses() -> dict[str, Any]:
     counts = np.array([200, 400, 800, 1600])
     return {
         "drift / amplitude": abs(np.polyfit(time, energy, 1)[0]) / np.ptp(energy),
-        "order": -np.polyfit(np.log(counts), np.log([_swing(n) for n in counts]), 1)[0],
+        "order": -np.polyfit(np.log(counts), np.log([_swing(int(n)) for n in counts]), 1)[0],
     }
 
 
 def _swing(steps: int) -> float:
     """How far the energy swings within one orbit."""
-    sim, start = kepler(0.5, int(steps))
-    return np.ptp(np.asarray(simulate(sim, start, int(steps)).frames["energy"]))
+    sim, start = kepler(0.5, steps)
+    return np.ptp(np.asarray(simulate(sim, start, steps).frames["energy"]))
 
 
 def masses_of_the_planets() -> dict[str, Any]:

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from physkit.core import Clock, Count
 from physkit.geometry import Box
 from physkit.integrators import BAOAB
 from physkit.observe import Average, Every, PotentialEnergy, Pressure, TotalEnergy
@@ -58,10 +59,15 @@ def nist_configuration_4() -> dict[str, Any]:
 
 
 def _energy_and_virial(atoms: Particles, cutoff: float, truncation: str, tail: bool):
-    force = Pairwise(LennardJones(), cutoff=cutoff, truncation=truncation, tail=tail, skin=0.0)
-    cache = force.init(atoms)
-    clock = None
-    return force.energy(clock, atoms, cache), jnp.trace(force.virial(clock, atoms, cache))
+    force = Pairwise(LennardJones(), cutoff, 0.0, truncation, tail=tail)
+
+    @jax.jit
+    def both(atoms):
+        clock, cache = Clock.at(Count.of(0), 0.0, 1.0), force.init(atoms)
+        virial = force.virial(clock, atoms, cache)
+        return force.energy(clock, atoms, cache), jnp.trace(virial)
+
+    return both(atoms)
 
 
 def _read_xyz(path) -> Particles:
