@@ -1,0 +1,147 @@
+"""Named components, partial rates, terms and their sums."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from physkit.core import (
+    AbstractComponent,
+    AbstractTendency,
+    Clock,
+    ComponentError,
+    Count,
+    Function,
+    Tendencies,
+    combine,
+    data,
+    get,
+    put,
+    shift,
+)
+
+CLOCK = Clock.at(Count.of(2), jnp.zeros(()), jnp.asarray(0.5))
+
+
+class Angle(AbstractComponent):
+    """Adds up modulo 1: its shift is not plain addition."""
+
+    turn: jax.Array = data()
+
+    def shift(self, delta):
+        return Angle((self.turn + delta) % 1.0)
+
+
+STATE = {"gas": jnp.ones(2), "drops": jnp.zeros(3)}
+
+
+class TestGetPut:
+    def test_by_name(self):
+        assert get(STATE, "gas") is STATE["gas"]
+        assert get(jnp.ones(2), None).shape == (2,)
+        replaced = put(STATE, "gas", jnp.zeros(1))
+        assert replaced["gas"].shape == (1,)
+        assert STATE["gas"].shape == (2,)
+
+    @pytest.mark.parametrize(
+        ("state", "name", "message"),
+        [
+            (STATE, "ions", r"no component 'ions' in state; available: \['drops', 'gas'\]"),
+            (STATE, None, r"several components; say of=… \(one of \['drops', 'gas'\]\)"),
+            (jnp.ones(2), "gas", "no component 'gas': the state is a single"),
+        ],
+    )
+    def test_wrong_names_say_what_there_is(self, state, name, message):
+        for act in (lambda: get(state, name), lambda: put(state, name, 0)):
+            with pytest.raises(ComponentError, match=message):
+                act()
+
+
+class TestShift:
+    def test_arrays_add(self):
+        assert shift(jnp.ones(2), jnp.ones(2)).tolist() == [2, 2]
+
+    def test_partial_rates_leave_the_rest(self):
+        state = {"a": jnp.ones(2), "b": jnp.ones(1)}
+        after = shift(state, {"a": jnp.ones(2)})
+        assert after["a"].tolist() == [2, 2]
+        assert after["b"] is state["b"]
+        assert shift(state, None) is state
+
+    def test_components_shift_themselves(self):
+        after = shift({"angle": Angle(jnp.asarray(0.75))}, {"angle": jnp.asarray(0.5)})
+        assert after["angle"].turn == 0.25
+
+    def test_unknown_names(self):
+        with pytest.raises(ComponentError, match=r"rate names \['c'\]; available: \['a'\]"):
+            shift({"a": jnp.ones(1)}, {"c": jnp.ones(1)})
+
+
+class TestCombine:
+    def test_weights(self):
+        out = combine([2.0, -1.0], [jnp.ones(2), jnp.full(2, 3.0)])
+        assert out.tolist() == [-1, -1]
+
+    def test_what_is_left_out_counts_as_zero(self):
+        a, b = {"x": jnp.ones(2)}, {"x": jnp.ones(2), "y": jnp.full(1, 4.0)}
+        out = combine([1.0, 0.5], [a, b])
+        assert out["x"].tolist() == [1.5, 1.5]
+        assert out["y"].tolist() == [2.0]
+        assert combine([1.0, 1.0], [None, a])["x"].tolist() == [1, 1]
+        assert combine([1.0], [None]) is None
+
+    def test_leaves_that_are_none(self):
+        out = combine([1.0, 2.0], [(jnp.ones(1), None), (None, None)])
+        assert out[0].tolist() == [1]
+        assert out[1] is None
+
+    def test_equals_the_dense_sum(self):
+        rng = np.random.default_rng(0)
+        weights = rng.normal(size=4)
+        rates = [{"x": jnp.asarray(rng.normal(size=3))} for _ in weights]
+        dense = sum(w * np.asarray(r["x"]) for w, r in zip(weights, rates, strict=True))
+        assert np.allclose(combine(list(weights), rates)["x"], dense, rtol=1e-14)
+
+
+class TestTerms:
+    def test_functions_are_tendencies(self):
+        rate, cache = Function(lambda t, y: -t * y)(CLOCK, jnp.ones(2), None)
+        assert rate.tolist() == [-1, -1]
+        assert cache is None
+
+    def test_numbers_for_a_function_go_into_args(self):
+        term = Function(lambda t, y, args: -args["k"] * y, {"k": jnp.asarray(3.0)})
+        slope = jax.grad(lambda term: jnp.sum(term.rate(CLOCK, jnp.ones(2))))(term)
+        assert slope.args["k"] == -2.0
+
+    def test_sums_are_flat_and_add_up(self):
+        one = Tendencies.of(lambda t, y: {"a": y["a"]}, lambda t, y: {"a": y["a"], "b": y["b"]})
+        both = Tendencies.of(one, Function(lambda t, y: {"b": 3 * y["b"]}))
+        assert len(both.terms) == 3
+        state = {"a": jnp.ones(1), "b": jnp.ones(1), "c": jnp.ones(1)}
+        rate, caches = both(CLOCK, state, both.init(state))
+        assert rate == {"a": 2.0, "b": 4.0}
+        assert caches == (None, None, None)
+
+    def test_every_term_keeps_its_own_cache(self):
+        class Counts(AbstractTendency):
+            def init(self, state):
+                return jnp.zeros((), jnp.int32)
+
+            def rate(self, clock, state):
+                return state
+
+            def __call__(self, clock, state, cache):
+                return state, cache + 1
+
+        both = Tendencies.of(Counts(), lambda t, y: y, Counts())
+        caches = both.init(jnp.ones(1))
+        for _ in range(3):
+            _, caches = both(CLOCK, jnp.ones(1), caches)
+        assert caches[0] == 3
+        assert caches[1] is None
+        assert caches[2] == 3
+
+    def test_what_is_no_term(self):
+        with pytest.raises(TypeError, match="expected a tendency or a function"):
+            Tendencies.of(3)
