@@ -28,10 +28,12 @@ def evolve(integrator, state, dt, steps, *, t0=0.0, key=None, first=0, aux=None)
     return jax.lax.fori_loop(0, steps, step, (state, aux))
 
 
+advanced = jax.jit(evolve, static_argnames=("steps", "first"))
+
+
 def final(integrator, state, dt, steps, **options):
     """The state after `steps` steps, compiled."""
-    run = jax.jit(lambda i, s, dt: evolve(i, s, dt, steps, **options)[0])
-    return run(integrator, state, jnp.asarray(dt))
+    return advanced(integrator, state, jnp.asarray(dt), steps, **options)[0]
 
 
 def slope(integrator, problem, *, points=3, key=None) -> float:

@@ -15,6 +15,7 @@ from .problems import (
     Central,
     Pair,
     Spring,
+    advanced,
     drag_rate,
     evolve,
     final,
@@ -133,10 +134,10 @@ def test_vmap_equals_loop():
 def test_giving_up_is_a_fault_and_poisons():
     """Nothing raises inside the trace."""
     integrator = tight(lambda t, y: jnp.cos(1e4 * t) * y, max_steps=5)
-    state, aux = evolve(integrator, jnp.ones(2), jnp.asarray(1.0), 2)
+    state, aux = advanced(integrator, jnp.ones(2), jnp.asarray(1.0), 2)
     assert np.all(np.isnan(state))
     assert Fault.SOLVER in judge(aux).faults()
-    state, aux = evolve(tight(lambda t, y: -y), jnp.ones(2), jnp.asarray(1.0), 2)
+    state, aux = advanced(tight(lambda t, y: -y), jnp.ones(2), jnp.asarray(1.0), 2)
     assert judge(aux).ok
 
 
@@ -144,7 +145,7 @@ def test_single_precision_stays_single():
     integrator = Diffrax(
         diffrax.Tsit5(), lambda t, y: -y, rtol=jnp.float32(1e-5), atol=jnp.float32(1e-6)
     )
-    out, _ = evolve(integrator, jnp.ones(2, jnp.float32), jnp.float32(0.5), 2)
+    out, _ = advanced(integrator, jnp.ones(2, jnp.float32), jnp.float32(0.5), 2)
     assert out.dtype == jnp.float32
     np.testing.assert_allclose(out, np.exp(-1), rtol=1e-4)
 
@@ -161,5 +162,5 @@ class Counter(AbstractTerm):
 
 def test_a_cache_is_brought_up_to_date_once_a_step():
     integrator = tight(lambda t, y: -y, Counter())
-    _, aux = evolve(integrator, jnp.ones(2), jnp.asarray(0.1), 3)
+    _, aux = advanced(integrator, jnp.ones(2), jnp.asarray(0.1), 3)
     assert int(integrator.terms(aux)[1][1]) == 3

@@ -19,7 +19,7 @@ from physkit.integrators import (
 )
 from physkit.particles import Motion, Particles
 
-from .problems import Bond, Pair, Sine, Spring, coupled, evolve, final
+from .problems import Bond, Pair, Sine, Spring, advanced, coupled, evolve, final
 
 TABLEAUX = [getattr(table, name) for name in dir(table) if name.isupper()]
 
@@ -61,7 +61,7 @@ def test_order_conditions(tableau):
 def test_any_state(state):
     decay = RK4(lambda t, y: jax.tree.map(jnp.negative, y))
     dt = jnp.asarray(0.1, jnp.float32) if _is_single(state) else jnp.asarray(0.1)
-    out, _ = evolve(decay, state, dt, 10)
+    out, _ = advanced(decay, state, dt, 10)
     for before, after in zip(jax.tree.leaves(state), jax.tree.leaves(out), strict=True):
         assert after.dtype == before.dtype
         np.testing.assert_allclose(after, np.exp(-1) * np.asarray(before), rtol=2e-6)
@@ -104,7 +104,7 @@ class Counter(AbstractTerm):
 
 def test_caches_go_from_call_to_call():
     integrator = RK4(lambda t, y: -y, Counter())
-    _, aux = evolve(integrator, jnp.ones(2), jnp.asarray(0.1), 3)
+    _, aux = advanced(integrator, jnp.ones(2), jnp.asarray(0.1), 3)
     assert int(integrator.terms(aux)[1][1]) == 12
 
 
@@ -145,7 +145,7 @@ def test_newton_with_a_force_that_depends_on_velocity():
 
 def test_the_forces_inside_newton_are_found():
     integrator = RK4(Newton(Spring() + Sine()), lambda t, p: Motion(velocity=-p.velocity))
-    _, aux = evolve(integrator, Particles([[1.0]]), jnp.asarray(0.1), 1)
+    _, aux = advanced(integrator, Particles([[1.0]]), jnp.asarray(0.1), 1)
     assert [type(t) for t, _ in integrator.terms(aux)] == [Spring, Sine, Function]
 
 

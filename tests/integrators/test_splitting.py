@@ -27,7 +27,7 @@ from physkit.integrators import (
 from physkit.particles import Motion, Particles, total_momentum
 from physkit.particles.forces import AbstractForce
 
-from .problems import Bond, Pair, Problem, Spring, evolve, final, phase, slope, solved
+from .problems import Bond, Pair, Problem, Spring, advanced, evolve, final, phase, slope, solved
 
 
 def stretch(t, state):
@@ -130,7 +130,7 @@ def test_forces_are_computed_again_only_where_something_moved(compose, evaluatio
 def test_what_is_carried_belongs_to_the_final_state(composition, parts):
     verlet, other = VelocityVerlet(Spring(1.0)), RK4(stretch)
     integrator = composition(*((verlet, other) if parts == "force first" else (other, verlet)))
-    state, aux = evolve(integrator, Particles([[1.0]], [[0.2]]), jnp.asarray(0.1), 3)
+    state, aux = advanced(integrator, Particles([[1.0]], [[0.2]]), jnp.asarray(0.1), 3)
     total, _ = aux[0] if parts == "force first" else aux[1]
     np.testing.assert_allclose(total[None], -state.position, rtol=1e-14)
 
@@ -146,7 +146,7 @@ class Noise(AbstractOneStep):
 def record(integrator, steps=1, first=0, state=None, rows=8):
     state = jnp.zeros((rows, 3)) if state is None else state
     key = jax.random.key(3)
-    return evolve(integrator, state, jnp.asarray(0.2), steps, t0=1.0, key=key, first=first)[0]
+    return advanced(integrator, state, jnp.asarray(0.2), steps, t0=1.0, key=key, first=first)[0]
 
 
 @pytest.mark.parametrize(
@@ -216,7 +216,7 @@ def test_integrators_say_whether_they_conserve_momentum(integrator, conserves):
 def test_compositions_show_the_terms_of_their_parts():
     spring, pair = Spring(), Pair()
     integrator = Strang(RK4(Newton(spring)), Subcycle(VelocityVerlet(pair), 2))
-    _, aux = evolve(integrator, Particles([[1.0], [2.0]]), jnp.asarray(0.1), 1)
+    _, aux = advanced(integrator, Particles([[1.0], [2.0]]), jnp.asarray(0.1), 1)
     assert [type(term) for term, _ in integrator.terms(aux)] == [Spring, Pair]
 
 
@@ -288,7 +288,7 @@ def test_a_force_on_one_component_may_read_another():
     state: dict[str, Any] = {"a": Particles([[0.0]]), "b": Particles([[1.0]])}
     mover = RK4(lambda t, s: {"b": Motion(position=jnp.ones_like(s["b"].position))})
     integrator = Lie(VelocityVerlet(Bond(of="a", to="b")), mover)
-    state, aux = evolve(integrator, state, jnp.asarray(0.1), 2)
+    state, aux = advanced(integrator, state, jnp.asarray(0.1), 2)
     fresh = Bond(of="a", to="b").force(_clock_at_end(), state)
     np.testing.assert_allclose(aux[0][0]["a"], fresh, rtol=1e-13)
     assert get(state, "b").position[0, 0] == pytest.approx(1.2)
