@@ -111,6 +111,9 @@ class Particles(AbstractComponent):
     def shift(self, delta: Motion) -> "Particles":
         """Particles moved by `delta.position` and folded back, velocities changed by `delta.velocity`."""
         out = self
+        # Fused into the sum, a product would be rounded with it in vectors and by itself in what is
+        # left over, and the last bit would depend on a particle's place in the array.
+        delta = jax.lax.optimization_barrier(delta)
         if delta.position is not None:
             moved, crossed = self.space.fold(self.position + self._mobile(delta.position))
             out = out.replace(position=moved, image=self.image + crossed)

@@ -137,6 +137,7 @@ class Pairwise(AbstractForce):
 
     def init(self, state: Any) -> PairCache:
         particles = self.particles(state)
+        pair_arrays(particles, self.potential)  # says what is missing while numbers can be seen
         return _opened(self, particles, self._list(particles))
 
     def __call__(self, clock: Clock, state: Any, cache: PairCache):
@@ -249,7 +250,7 @@ def _quantum(force: Pairwise, particles: Particles, largest: Array) -> Float[Arr
     dtype = particles.position.dtype
     if force.quantum is not None:
         mantissa, exponent = jnp.frexp(jax.lax.stop_gradient(force.quantum).astype(dtype))
-        return jnp.ldexp(jnp.ones((), dtype), exponent - (mantissa == 0.5))
+        return jnp.ldexp(jnp.ones((), dtype), exponent - (mantissa == 0.5).astype(exponent.dtype))
     if force.cutoff is not None:
         # A lattice may start without any force: the potential's own slope counts as well.
         r = jnp.linspace(0.5, 1.0, 33, dtype=dtype) * force.cutoff

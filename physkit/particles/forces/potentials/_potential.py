@@ -11,6 +11,8 @@ from jaxtyping import Array, Float, Int
 
 from physkit.core import Module, ParameterError, ShapeError, concrete
 
+from ._table import read_table
+
 
 class AbstractPairPotential(Module):
     """Energy of two particles as a function of their distance. A new one needs only `energy`.
@@ -86,7 +88,9 @@ def look_up(module: Module, i: Int[Array, "..."], j: Int[Array, "..."]):
         return module
     copy = object.__new__(type(module))
     for kind in dataclasses.fields(module):
-        value = found[kind.name][i, j] if kind.name in found else getattr(module, kind.name)
+        value = getattr(module, kind.name)
+        if kind.name in found:
+            value = read_table(value, i, j)
         object.__setattr__(copy, kind.name, value)
     return copy
 

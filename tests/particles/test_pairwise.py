@@ -1,0 +1,341 @@
+"""Pairwise forces: energy, virial and derivatives agree; lists, exactness and faults do as promised."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from physkit.core import Clock, Count, CutoffError, Fault, ParameterError, ShapeError, judge
+from physkit.geometry import Box, Free, Triclinic
+from physkit.integrators import VelocityVerlet
+from physkit.particles import Particles
+from physkit.particles.forces import Coulomb, LennardJones, Pairwise, Yukawa
+
+TABLE = LennardJones(jnp.array([[1.0, 0.7], [0.7, 0.4]]), jnp.array([[1.0, 0.9], [0.9, 0.8]]))
+
+
+def _liquid(dtype=float, n=5, seed=1, spacing=1.12, space=None, **kwargs):
+    generator = np.random.default_rng(seed)
+    grid = np.stack(np.meshgrid(*[np.arange(n)] * 3), axis=-1).reshape(-1, 3) * spacing
+    position = grid + generator.normal(0, 0.05, grid.shape)
+    velocity = generator.normal(0, 1, grid.shape)
+    space = Box.cube(spacing * n) if space is None else space
+    as_array = lambda x: jnp.asarray(x, dtype)
+    return Particles(as_array(position), as_array(velocity), space=space, **kwargs)
+
+
+def _clock(dt=0.0, dtype=float):
+    return Clock.at(Count.of(0), jnp.zeros((), dtype), jnp.asarray(dt, dtype))
+
+
+def _brute_energy(force, particles):
+    """Σ over pairs, written out."""
+    x, n = particles.position, particles.count
+    i, j = np.triu_indices(n, 1)
+    r2 = jnp.sum(particles.space.displacement(x[i], x[j]) ** 2, axis=-1)
+    law = force._law(x.dtype)
+    if particles.species is not None:
+        law = law.between(particles.species[i], particles.species[j])
+    u = law.energy(r2)
+    if force.potential.charged:
+        u = u * particles.charge[i] * particles.charge[j]
+    return jnp.sum(jnp.where(r2 < (force.cutoff or np.inf) ** 2, u, 0))
+
+
+CHARGES = jnp.asarray(np.random.default_rng(5).normal(size=125))
+SPECIES = np.arange(125) % 2
+CASES = {
+    "Lennard-Jones": (Pairwise(LennardJones(), 2.2), {}),
+    "plain": (Pairwise(LennardJones(), 2.2, truncation="plain"), {}),
+    "switch": (Pairwise(LennardJones(), 2.2, truncation="switch"), {}),
+    "exact": (Pairwise(LennardJones(), 2.2, exact=True), {}),
+    "species": (Pairwise(TABLE, 2.2), {"species": SPECIES}),
+    "charges": (Pairwise(Coulomb(), 2.5, truncation="shifted-force"), {"charge": CHARGES}),
+    "tilted": (
+        Pairwise(LennardJones(), 1.9),
+        {"space": Triclinic([[5.6, 0, 0], [2.8, 5.6, 0], [-2.0, 2.6, 5.6]])},
+    ),
+    "slab": (Pairwise(LennardJones(), 2.2), {"space": Box([5.6] * 3, (True, False, True))}),
+    "free": (Pairwise(LennardJones(), 2.2), {"space": Free()}),
+    "every pair": (Pairwise(Coulomb()), {"space": Free(), "charge": CHARGES}),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+class TestPhysics:
+    def test_energy_is_the_sum_over_pairs(self, name):
+        force, extra = CASES[name]
+        particles = _liquid(**extra)
+        energy = force.energy(_clock(), particles)
+        np.testing.assert_allclose(energy, _brute_energy(force, particles), rtol=1e-12)
+
+    def test_force_is_minus_its_gradient(self, name):
+        force, extra = CASES[name]
+        particles = _liquid(**extra)
+        got, _ = force(_clock(), particles, force.init(particles))
+        slope = jax.grad(lambda x: _brute_energy(force, particles.replace(position=x)))
+        atol = 1e-9 if force.exact else 1e-11
+        np.testing.assert_allclose(got, -slope(particles.position), rtol=1e-9, atol=atol)
+
+    def test_virial_is_the_derivative_by_strain(self, name):
+        force, extra = CASES[name]
+        particles = _liquid(**extra)
+        if isinstance(particles.space, Box):
+            pytest.skip("a strained box is not a Box; its trace is tested below")
+
+        def strained(strain):
+            stretch = jnp.eye(3) + strain
+            space = particles.space
+            if isinstance(space, Triclinic):
+                space = jax.tree.map(lambda v: v @ stretch, space)
+            return _brute_energy(
+                force, particles.replace(position=particles.position @ stretch, space=space)
+            )
+
+        got = force.virial(_clock(), particles)
+        np.testing.assert_allclose(got, -jax.grad(strained)(jnp.zeros((3, 3))), atol=1e-9)
+
+
+def test_trace_of_the_virial_is_the_derivative_by_volume():
+    force, particles = Pairwise(LennardJones(), 2.2), _liquid()
+
+    def energy(scale):
+        space = Box(scale * particles.space.lengths)
+        return force.energy(
+            _clock(), particles.replace(position=scale * particles.position, space=space), cache
+        )
+
+    cache = force.init(particles)
+    trace = jnp.trace(force.virial(_clock(), particles, cache))
+    np.testing.assert_allclose(trace, -jax.grad(energy)(1.0), rtol=1e-10)
+
+
+def test_derivatives_reach_positions_charges_box_and_parameters():
+    particles = _liquid(charge=CHARGES)
+    force = Pairwise(Yukawa(), 2.4)
+    cache = force.init(particles)
+    weight = jnp.asarray(np.random.default_rng(2).normal(size=(125, 3)))
+
+    def loss(force, position, charge, lengths):
+        state = particles.replace(position=position, charge=charge, space=Box(lengths))
+        return jnp.sum(weight * force(_clock(), state, cache)[0])
+
+    at = (force, particles.position, particles.charge, particles.space.lengths)
+    slopes = jax.tree.leaves(jax.grad(loss, argnums=(0, 1, 2, 3))(*at))
+    leaves, tree = jax.tree.flatten(at)
+    assert len(slopes) == len(leaves) >= 4
+    for k, slope in enumerate(slopes):
+        direction = np.random.default_rng(k).normal(size=leaves[k].shape)
+
+        def along(h, k=k, direction=direction):
+            moved = [x + h * direction if m == k else x for m, x in enumerate(leaves)]
+            return loss(*tree.unflatten(moved))
+
+        numeric = (along(1e-5) - along(-1e-5)) / 2e-5
+        np.testing.assert_allclose(jnp.sum(slope * direction), numeric, rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize("name", ["Lennard-Jones", "species", "charges", "exact"])
+def test_neither_the_force_nor_its_gradient_scatters(name):
+    force, extra = CASES[name]
+    particles = _liquid(**extra)
+    cache = force.init(particles)
+
+    def loss(force, position, charge):
+        state = particles.replace(position=position, charge=charge)
+        return jnp.sum(force(_clock(), state, cache)[0] ** 2)
+
+    arguments = force, particles.position, particles.charge
+    slope = jax.grad(loss, (0, 1, 2), allow_int=True)
+    text = jax.jit(slope).lower(*arguments).compile().as_text()
+    assert " scatter(" not in text
+
+
+def test_tail_corrections_are_added_once():
+    particles = _liquid()
+    plain = Pairwise(LennardJones(), 2.2, truncation="plain")
+    whole = Pairwise(LennardJones(), 2.2, truncation="plain", tail=True)
+    density = particles.count / particles.space.volume
+    # ∫ of 4(r⁻¹² − r⁻⁶) beyond the cutoff
+    tail = 8 / 3 * np.pi * density * particles.count * (2.2**-9 / 3 - 2.2**-3)
+    got = whole.energy(_clock(), particles) - plain.energy(_clock(), particles)
+    np.testing.assert_allclose(got, tail, rtol=1e-10)
+    more = whole.virial(_clock(), particles) - plain.virial(_clock(), particles)
+    trace = 16 * np.pi * density * particles.count * (2 * 2.2**-9 / 3 - 2.2**-3)
+    np.testing.assert_allclose(more, trace / 3 * np.eye(3), rtol=1e-9, atol=1e-9)
+
+
+def test_excluded_pairs_do_not_interact():
+    particles = Particles([[0.0, 0, 0], [1, 0, 0], [2.1, 0, 0]], space=Box.cube(9.0))
+    force = Pairwise(LennardJones(), 2.5, truncation="plain", exclude=[(0, 1)])
+    u = lambda r: 4 * (r**-12 - r**-6)
+    np.testing.assert_allclose(force.energy(_clock(), particles), u(2.1) + u(1.1), rtol=1e-12)
+
+
+def _trajectory(force, particles, steps=60, dt=0.005):
+    """Position, velocity and carried values after some steps of velocity Verlet."""
+    verlet = VelocityVerlet(force)
+    clock = _clock(dt, particles.position.dtype)
+
+    def run(state):
+        aux = verlet.init(None, clock, state)
+        step = lambda carry, _: (verlet.step(None, clock, *carry), None)
+        return jax.lax.scan(step, (state, aux), None, length=steps)[0]
+
+    return run(particles)
+
+
+def _same(a, b):
+    return np.array_equal(a.position, b.position) and np.array_equal(a.velocity, b.velocity)
+
+
+class TestExact:
+    """One trajectory to the bit, whatever the list, the batch and the numbering."""
+
+    @pytest.fixture(scope="class")
+    def reference(self):
+        out = {}
+        for dtype in (jnp.float32, jnp.float64):
+            force = Pairwise(LennardJones(dtype(1), dtype(1)), 2.2, 0.3, exact=True)
+            state, (_, caches) = jax.jit(lambda p, f=force: _trajectory(f, p))(_liquid(dtype))
+            assert caches[0].list.rebuilds > 0
+            assert judge(caches).bits == 0
+            out[jnp.dtype(dtype)] = state
+        return out
+
+    @pytest.mark.parametrize("options", [{"skin": 0.1}, {"skin": 0.5}, {"capacity": 77}], ids=str)
+    def test_skin_and_capacity_do_not_matter(self, reference, dtype, options):
+        potential = LennardJones(dtype.type(1), dtype.type(1))
+        force = Pairwise(potential, 2.2, **{"skin": 0.3, **options}, exact=True)
+        state, _ = jax.jit(lambda p: _trajectory(force, p))(_liquid(dtype))
+        assert _same(state, reference[dtype])
+
+    def test_batch_mates_do_not_matter(self, reference, dtype):
+        force = Pairwise(LennardJones(dtype.type(1), dtype.type(1)), 2.2, 0.3, exact=True)
+        mates = [_liquid(dtype), _liquid(dtype, seed=7), _liquid(dtype, seed=8)]
+        batch = jax.tree.map(lambda *x: jnp.stack(x), *mates)
+        state, _ = jax.jit(jax.vmap(lambda p: _trajectory(force, p)))(batch)
+        assert _same(jax.tree.map(lambda x: x[0], state), reference[dtype])
+
+    def test_numbering_does_not_matter(self, reference, dtype):
+        force = Pairwise(LennardJones(dtype.type(1), dtype.type(1)), 2.2, 0.3, exact=True)
+        order = np.random.default_rng(0).permutation(125)
+        particles = _liquid(dtype)
+        leaves = {
+            name: getattr(particles, name)[order]
+            for name in ("position", "velocity", "mass", "image", "id")
+        }
+        state, _ = jax.jit(lambda p: _trajectory(force, p))(particles.replace(**leaves))
+        back = np.argsort(order)
+        state = state.replace(position=state.position[back], velocity=state.velocity[back])
+        assert _same(state, reference[dtype])
+
+    def test_a_plain_sum_would_differ(self, reference):
+        dtype = jnp.dtype(jnp.float32)
+        ends = []
+        for skin in (0.1, 0.3):
+            force = Pairwise(LennardJones(dtype.type(1), dtype.type(1)), 2.2, skin)
+            ends.append(jax.jit(lambda p, f=force: _trajectory(f, p))(_liquid(dtype))[0])
+        assert not _same(*ends)
+
+    def test_total_force_is_zero_to_the_bit(self):
+        particles = _liquid()
+        force = Pairwise(LennardJones(), 2.2, exact=True)
+        cache = force.init(particles)
+        pull, _ = force(_clock(), particles, cache)
+        counts = np.asarray(pull / cache.quantum)
+        assert np.array_equal(counts, np.round(counts))
+        assert np.all(counts.astype(np.int64).sum(axis=0) == 0)
+
+    def test_quantum_is_a_power_of_two_and_can_be_given(self):
+        particles = _liquid()
+        force = Pairwise(LennardJones(), 2.2, exact=True, quantum=1e-6)
+        assert force.init(particles).quantum == 2.0**-19
+        own = float(Pairwise(LennardJones(), 2.2, exact=True).init(particles).quantum)
+        assert np.log2(own) == round(np.log2(own))
+
+    def test_leaving_the_range_is_a_fault(self):
+        particles = _liquid(jnp.float32)
+        potential = LennardJones(jnp.float32(1), jnp.float32(1))
+        force = Pairwise(potential, 2.2, exact=True, quantum=jnp.float32(2.0**-30))
+        pull, cache = force(_clock(), particles, force.init(particles))
+        assert int(cache.faults.bits) & Fault.RANGE
+        assert np.any(np.isnan(pull))
+
+
+class TestFaults:
+    def test_overlap_at_the_start(self):
+        particles = Particles([[1.0, 1, 1], [1, 1, 1], [3, 3, 3]], space=Box.cube(9.0))
+        force = Pairwise(LennardJones(), 2.5)
+        cache = force.init(particles)
+        assert int(cache.faults.bits) & Fault.OVERLAP
+        pull, _ = force(_clock(), particles, cache)
+        assert not np.all(np.isfinite(pull[:2]))
+
+    def test_overflow_poisons(self):
+        particles = _liquid()
+        force = Pairwise(LennardJones(), 2.2, capacity=8)
+        cache = force.init(particles)
+        pull, cache = force(_clock(), particles, cache)
+        assert np.all(np.isnan(pull))
+        assert np.isnan(force.energy(_clock(), particles, cache))
+        assert int(judge(cache).bits) & Fault.OVERFLOW
+
+    def test_no_cutoff_in_a_periodic_box(self):
+        with pytest.raises(CutoffError, match="endless images"):
+            Pairwise(Coulomb()).init(_liquid(charge=CHARGES))
+
+    @pytest.mark.parametrize(
+        ("force", "extra", "match"),
+        [
+            (Pairwise(Coulomb(), 2.0), {}, "give Particles.*charge"),
+            (Pairwise(TABLE, 2.0), {}, "give Particles.*species"),
+            (Pairwise(TABLE, 2.0), {"species": np.arange(125) % 3}, "has species 2"),
+        ],
+    )
+    def test_particles_that_lack_what_the_potential_needs(self, force, extra, match):
+        with pytest.raises(ParameterError, match=match):
+            force.init(_liquid(**extra))
+
+    @pytest.mark.parametrize(
+        ("options", "error", "match"),
+        [
+            ({"cutoff": -1.0}, ParameterError, "cutoff must be a positive length"),
+            ({"cutoff": 2.0, "skin": -0.1}, ParameterError, "skin must be"),
+            ({"cutoff": 2.0, "truncation": "cut"}, ParameterError, "available"),
+            ({"cutoff": 2.0, "tail": True}, ParameterError, "plain"),
+            ({"cutoff": 2.0, "quantum": 1.0}, ParameterError, "exact=True"),
+            ({"cutoff": 2.0, "exclude": [1, 2]}, ShapeError, r"\[m 2\]"),
+        ],
+    )
+    def test_what_cannot_be_is_refused_at_once(self, options, error, match):
+        with pytest.raises(error, match=match):
+            Pairwise(LennardJones(), **options)
+
+
+def test_changing_a_parameter_does_not_compile_anew():
+    particles = _liquid()
+    traced = []
+
+    @jax.jit
+    def pull(force, cache):
+        traced.append(1)
+        return force(_clock(), particles, cache)[0]
+
+    cache = Pairwise(LennardJones(), 2.2).init(particles)
+    for epsilon in (1.0, 2.0):
+        pull(Pairwise(LennardJones(epsilon), 2.2), cache)
+    assert len(traced) == 1
+
+
+def test_a_whole_simulation_is_differentiable():
+    particles = _liquid(n=3, spacing=1.3)
+
+    def final(epsilon):
+        force = Pairwise(LennardJones(epsilon), 1.7, 0.2)
+        state, _ = _trajectory(force, particles, steps=12)
+        return jnp.sum(jnp.sin(state.velocity))
+
+    final = jax.jit(final)
+    numeric = (final(1.0 + 1e-5) - final(1.0 - 1e-5)) / 2e-5
+    np.testing.assert_allclose(jax.grad(final)(1.0), numeric, rtol=1e-6)
