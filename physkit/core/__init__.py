@@ -14,6 +14,7 @@ from ._components import (
 from ._errors import (
     CapacityError as CapacityError,
     ComponentError as ComponentError,
+    ConvergenceError as ConvergenceError,
     CutoffError as CutoffError,
     DeclarationError as DeclarationError,
     MissingExtraError as MissingExtraError,

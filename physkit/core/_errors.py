@@ -36,6 +36,10 @@ class StepSizeError(PhyskitError, RuntimeError):
     """The time step is too large: something moved further in one step than physics allows."""
 
 
+class ConvergenceError(PhyskitError, RuntimeError):
+    """An iteration did not reach its tolerance within the steps allowed."""
+
+
 class ObserverError(PhyskitError, ValueError):
     """Observers whose intervals do not divide one another, or two that record one name."""
 

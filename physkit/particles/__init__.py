@@ -1,6 +1,7 @@
 """Floor 3: particles, their neighbours and their forces."""
 
 from . import _lattices as lattice
+from ._minimise import Minimum as Minimum, minimise as minimise
 from ._particles import Motion as Motion, Particles as Particles
 from ._random import random_positions as random_positions
 from ._velocities import (
