@@ -1,10 +1,13 @@
 """What the command line prints: plain text, aligned."""
 
+import re
 import sys
 import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
+
+_NUMBER = re.compile(r"[+±−-]?(\d[\d.]*(e[+-]?\d+)?|nan|inf)( %)?")
 
 
 class Report(NamedTuple):
@@ -42,10 +45,11 @@ class Row(NamedTuple):
     """One line of a table that appears as its rows become known."""
 
     widths: tuple[int, ...]
+    numbers: frozenset[int]  # columns that are aligned to the right
 
     def line(self, cells: Sequence[Any]) -> str:
         """The cells, padded to the widths; a cell that is too long pushes the rest along."""
-        return _aligned(cells, self.widths)
+        return _aligned(tuple(map(number, cells)), self.widths, self.numbers)
 
 
 class Stopwatch:
@@ -70,8 +74,10 @@ def table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
         if len(row) != len(header):
             raise ValueError(f"{len(header)} columns {tuple(header)}, but a row has {row}")
     texts = [tuple(header), *(tuple(map(number, row)) for row in body)]
-    widths = tuple(max(map(len, column)) for column in zip(*texts, strict=True))
-    lines = [_aligned(row, widths) for row in [header, *body]]
+    columns = list(zip(*texts, strict=True))
+    widths = tuple(max(map(len, column)) for column in columns)
+    numbers = frozenset(k for k, column in enumerate(columns) if _all_numbers(column[1:]))
+    lines = [_aligned(row, widths, numbers) for row in texts]
     return "\n".join([lines[0], "  ".join("─" * w for w in widths), *lines[1:]])
 
 
@@ -92,9 +98,14 @@ def size(count: int) -> str:
     return f"{amount:.3g} GiB"
 
 
-def _aligned(cells: Sequence[Any], widths: Sequence[int]) -> str:
+def _all_numbers(cells: Iterable[str]) -> bool:
+    written = [cell for cell in cells if cell]
+    return bool(written) and all(_NUMBER.fullmatch(cell) for cell in written)
+
+
+def _aligned(cells: Sequence[str], widths: Sequence[int], numbers: frozenset[int]) -> str:
     padded = [
-        number(c).rjust(w) if isinstance(c, int | float) else number(c).ljust(w)
-        for c, w in zip(cells, widths, strict=True)
+        cell.rjust(width) if k in numbers else cell.ljust(width)
+        for k, (cell, width) in enumerate(zip(cells, widths, strict=True))
     ]
     return "  ".join(padded).rstrip()

@@ -10,8 +10,8 @@ from ._report import Report, Row, Stopwatch
 
 NEEDS_DOUBLE = True
 
-_WIDTHS = (7, 44, 15, 15, 10, 7, 0)
-_HEADER = ("", "case", f"{'computed':>15}", f"{'published':>15}", "tolerance", "seconds", "source")
+_HEADER = ("", "case", "computed", "published", "tolerance", "seconds", "source")
+_ROW = Row((7, 42, 16, 16, 9, 7, 0), frozenset({2, 3, 4, 5}))
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -45,24 +45,23 @@ def run(given: argparse.Namespace, report: Report) -> int:
 def _run(chosen, report: Report) -> int:
     from physkit.testing.validation import evaluate, missing_data
 
-    row = Row(_WIDTHS)
     watch, off, skipped = Stopwatch(), 0, 0
-    report.result(row.line(_HEADER))
+    report.result(_ROW.line(_HEADER))
     for case in chosen:
         reason = missing_data(case)
         if reason:
             skipped += 1
-            report.result(row.line(("skipped", case.name, None, None, None, None, reason)))
+            report.result(_ROW.line(("skipped", case.name, None, None, None, None, reason)))
             continue
         for found in evaluate(case):
             off += not found.passed
             report.result(
-                row.line(
+                _ROW.line(
                     (
                         "ok" if found.passed else "OFF",
                         found.label,
-                        found.computed,
-                        found.published.value,
+                        f"{found.computed:.12g}",
+                        f"{found.published.value:.12g}",
                         found.published.allowed,
                         round(found.seconds, 1),
                         case.source if found.passed else f"{case.source} {found.note}".strip(),

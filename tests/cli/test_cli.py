@@ -119,6 +119,9 @@ def test_table():
         "long name     22",
         "b",
     ]
+    shown = _report.table(("a", "off"), [("x", "+0.1 %"), ("y", "-12.5 %")]).splitlines()
+    assert [line[-1] for line in shown] == ["f", "─", "%", "%"]
+    assert len({len(line) for line in shown}) == 1
     with pytest.raises(ValueError, match="2 columns"):
         _report.table(("a", "b"), [(1,)])
 

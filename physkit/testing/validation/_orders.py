@@ -1,27 +1,16 @@
 """Orders of convergence, as slopes of error against dt."""
 
 import math
-from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 
 from physkit.integrators import VelocityVerlet
 from physkit.particles import Particles
-from physkit.particles.forces import AbstractForce
+from physkit.particles.forces import HarmonicTrap
 from physkit.simulate import Simulation, simulate
 
 from ._case import Case, Published
-
-
-class _Spring(AbstractForce):
-    """F = −x, with period 2π for unit mass."""
-
-    of: str | None = None
-    conserves_momentum = False
-
-    def energy(self, clock: Any, state: Any, cache: Any = None) -> Any:
-        return 0.5 * jnp.sum(state.position**2)
 
 
 def verlet_on_an_oscillator() -> dict[str, float]:
@@ -32,7 +21,7 @@ def verlet_on_an_oscillator() -> dict[str, float]:
 
 
 def _displaced(steps: int) -> float:
-    sim = Simulation(VelocityVerlet(_Spring()), dt=2.0 / steps)
+    sim = Simulation(VelocityVerlet(HarmonicTrap(1.0)), dt=2.0 / steps)
     start = Particles(jnp.ones((1, 1)))
     return float(simulate(sim, start, steps).state.position[0, 0])
 
