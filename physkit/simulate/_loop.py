@@ -76,7 +76,8 @@ def advance(
     carry, bits = _poisoned(carry)
     plan = sim.integrator.prepare(carry.state, sim.dt)
     carry, frames = adjoint.repeat(block_body(sim, plan, adjoint), carry, blocks)
-    return *_judged(sim, plan, carry, frames), Health(bits | _health(sim, carry).bits)
+    carry, frames = _judged(sim, plan, carry, frames)
+    return carry, frames, Health(bits | _health(sim, carry).bits)
 
 
 def advance_chunk(

@@ -1,0 +1,267 @@
+"""`simulate`: the nested loop equals a flat one, is pure, and its derivatives are right."""
+
+import dataclasses
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from physkit.core import Fault, ParameterError
+from physkit.integrators import RK4, VelocityVerlet
+from physkit.observe import Every, Finite, Guard
+from physkit.simulate import Direct, NestedCheckpoint, Simulation, simulate, start
+from physkit.testing import check_equal, check_gradient, check_simulation
+
+from .problems import Kicks, Springs, Sum, energy_of, flat, particles, springs, x_of
+
+STEPS = 24
+
+
+@pytest.fixture(scope="module")
+def reference():
+    return flat(springs(), particles(), STEPS)
+
+
+@pytest.mark.parametrize("adjoint", [Direct(), NestedCheckpoint(), NestedCheckpoint(flat=2)])
+@pytest.mark.parametrize(
+    "intervals", [(1,), (3,), (24,), (2, 6), (1, 3, 12), (2, 2, 8), (4, 12)], ids=str
+)
+def test_nested_cadences_equal_a_flat_loop(reference, intervals, adjoint):
+    observers = [Every(n, **{f"x{k}": x_of}) for k, n in enumerate(intervals)]
+    sim = springs(observers=observers, adjoint=adjoint)
+    result = jax.jit(lambda s: simulate(sim, s, STEPS))(particles())
+    result.health.check()
+    check_equal(result.state, reference[-1], "the last state", "sum")
+    for k, n in enumerate(intervals):
+        expected = np.stack([s.position for s in reference[::n]])
+        check_equal(result.frames[f"x{k}"], expected, f"frames every {n} steps", "sum")
+        times = 0.05 * np.arange(0, STEPS + 1, n)
+        check_equal(result.times[f"x{k}"], times, f"times every {n} steps", "round-off")
+
+
+class TestFrames:
+    def test_step_0_is_a_frame(self):
+        frames = simulate(springs(), particles(), 6).frames
+        assert np.array_equal(frames["x"][0], particles().position)
+        assert frames["energy"].shape == (4,)
+
+    def test_without_observers(self):
+        result = simulate(springs(observers=()), particles(), 7)
+        assert result.frames == result.times == result.summary == {}
+        assert int(result.carry.step) == 7
+
+    def test_accumulators_look_at_every_step(self, reference):
+        result = simulate(springs(), particles(), STEPS)
+        assert result.summary["looks"] == STEPS + 1
+        total = np.sum([s.position for s in reference], axis=0)
+        check_equal(result.summary["total"], total, "the sum over all steps", "sum")
+
+    def test_times_start_at_t0(self):
+        sim = dataclasses.replace(springs(), t0=jnp.asarray(10.0))
+        times = simulate(sim, particles(), 6).times
+        assert times["energy"] == pytest.approx([10.0, 10.1, 10.2, 10.3], rel=1e-15)
+
+    def test_time_reaches_the_dynamics(self):
+        sim = Simulation(RK4(lambda t, y: jnp.ones_like(y) * t), 0.1, t0=2.0)
+        y = simulate(sim, jnp.zeros(1), 10).state
+        assert y[0] == pytest.approx((3.0**2 - 2.0**2) / 2, rel=1e-12)
+
+    def test_trees_as_frames(self):
+        sim = springs(observers=Every(2, both=lambda now: {"t": now.t, "v": now.state.velocity}))
+        frames = simulate(sim, particles(), 4).frames["both"]
+        assert frames["v"].shape == (3, 5, 2)
+        assert frames["t"] == pytest.approx([0.0, 0.1, 0.2])
+
+
+class TestCarry:
+    def test_going_on_equals_one_run(self):
+        sim = springs()
+        whole = simulate(sim, particles(), STEPS)
+        first = simulate(sim, particles(), 6)
+        rest = simulate(sim, first.carry, STEPS - 6)
+        check_equal(rest.state, whole.state, "the last state", "sum")
+        check_equal(rest.summary, whole.summary, "the summary", "sum")
+        assert int(rest.carry.step) == STEPS
+        for name in whole.frames:
+            joined = np.concatenate([first.frames[name], rest.frames[name]])
+            check_equal(joined, whole.frames[name], name, "sum")
+            times = np.concatenate([first.times[name], rest.times[name]])
+            check_equal(times, whole.times[name], f"times of {name}", "round-off")
+
+    def test_a_carry_has_no_frame_of_its_start(self):
+        first = simulate(springs(), particles(), 6)
+        assert simulate(springs(), first.carry, 6).frames["x"].shape[0] == 1
+
+    def test_start_changes_nothing(self):
+        carry = start(springs(), particles())
+        a, b = simulate(springs(), carry, 6), simulate(springs(), particles(), 6)
+        check_equal(a.state, b.state, "from a carry against from a state", "same")
+
+    def test_a_key_belongs_to_the_start(self, key):
+        sim = Simulation(Kicks(), 1.0)
+        carry = start(sim, particles(), key=key)
+        with pytest.raises(Exception, match="a carry brings its own key"):
+            simulate(sim, carry, 2, key=key)
+
+    def test_noise_depends_on_the_step_only(self, key):
+        sim = Simulation(Kicks(), 1.0)
+        whole = simulate(sim, particles(), 9, key=key).state.position
+        first = simulate(sim, particles(), 4, key=key)
+        assert np.array_equal(simulate(sim, first.carry, 5).state.position, whole)
+        other = simulate(sim, particles(), 9, key=jax.random.key(1)).state.position
+        assert not np.any(np.asarray(other) == np.asarray(whole))
+
+    def test_noise_goes_with_the_particle(self, key):
+        sim = Simulation(Kicks(), 1.0)
+        p, order = particles(), np.array([3, 1, 4, 0, 2])
+        q = p.replace(position=p.position[order], id=p.id[order])
+        straight = simulate(sim, p, 3, key=key).state.position
+        mixed = simulate(sim, q, 3, key=key).state.position
+        assert np.array_equal(mixed, straight[order])
+
+    def test_parameters_take_the_precision_of_the_state(self):
+        result = simulate(springs(), particles(dtype=jnp.float32), 6)
+        assert result.state.position.dtype == jnp.float32
+        assert result.frames["energy"].dtype == jnp.float32
+        exact = simulate(springs(), particles(), 6)
+        check_equal(result.state, exact.state, "float32 against float64", "precision")
+
+
+class TestGradients:
+    @staticmethod
+    def outcome(adjoint):
+        sim = springs(observers=Every(3, energy=energy_of), adjoint=adjoint)
+
+        def loss(at):
+            sim, state = at
+            result = simulate(sim, state, 30)
+            return jnp.sum(result.state.position**2) + jnp.sum(jnp.sin(result.frames["energy"]))
+
+        return loss, (sim, particles())
+
+    @pytest.mark.parametrize(
+        "adjoint", [Direct(), NestedCheckpoint(flat=3)], ids=["direct", "nested"]
+    )
+    def test_against_finite_differences(self, adjoint):
+        loss, at = self.outcome(adjoint)
+        check_gradient(loss, at, inert=["t0", "space", "charge"], directions=1)
+
+    def test_adjoints_agree(self):
+        gradients = []
+        for adjoint in (Direct(), NestedCheckpoint(), NestedCheckpoint(flat=2)):
+            loss, at = self.outcome(adjoint)
+            gradients.append(eqx.filter_jit(eqx.filter_grad(loss))(at))
+        leaves = [jax.tree.leaves(g) for g in gradients]
+        for other in leaves[1:]:
+            check_equal(other, leaves[0], "the gradient by another adjoint", "sum")
+
+    def test_checkpoints_save_memory(self):
+        """Compiled, the memory of the backward pass grows as √steps, and as steps without them."""
+        state = particles(20_000)
+
+        def held(adjoint, steps):
+            sim = Simulation(VelocityVerlet(Springs()), 0.01, adjoint=adjoint)
+
+            def loss(x):
+                return jnp.sum(simulate(sim, state.replace(position=x), steps).state.position)
+
+            compiled = jax.jit(jax.grad(loss)).lower(state.position).compile()
+            return compiled.memory_analysis().temp_size_in_bytes
+
+        direct = [held(Direct(), n) for n in (225, 900)]
+        nested = [held(NestedCheckpoint(), n) for n in (225, 900)]
+        assert 3.5 < direct[1] / direct[0] < 4.5
+        assert nested[1] / nested[0] < 2.5
+        assert nested[1] < direct[1] / 4
+
+    def test_no_gradient_is_lost_by_the_battery_s_measure(self):
+        check_simulation(springs(observers=Every(2, energy=energy_of)), particles(3), 6)
+
+
+class TestTransformations:
+    def test_vmap_equals_a_loop(self):
+        sim = springs()
+        states = [particles().replace(position=particles().position * s) for s in (0.5, 1.0, 1.5)]
+        batch = jax.tree.map(lambda *x: jnp.stack(x), *states)
+        run = lambda s: eqx.filter(simulate(sim, s, 12), eqx.is_array)
+        together = jax.vmap(run)(batch)
+        for k, state in enumerate(states):
+            alone = jax.jit(run)(state)
+            member = jax.tree.map(lambda x, k=k: x[k], together)
+            check_equal(member, alone, f"member {k}", "sum")
+
+    def test_vmap_over_parameters(self):
+        def final(stiffness):
+            sim = Simulation(VelocityVerlet(Springs(stiffness)), 0.05)
+            return simulate(sim, particles(), 10).state.position
+
+        values = jnp.array([0.5, 1.0, 2.0])
+        together = jax.vmap(final)(values)
+        check_equal(together, jnp.stack([final(v) for v in values]), "a batch of springs", "sum")
+
+    def test_other_values_compile_nothing_anew(self):
+        traces = []
+
+        @eqx.filter_jit
+        def go(sim, state):
+            traces.append(1)
+            return simulate(sim, state, 6).state
+
+        for k, dt in ((1.0, 0.05), (2.0, 0.01), (np.float64(3.0), jnp.asarray(0.02))):
+            sim = Simulation(VelocityVerlet(Springs(k)), dt, observers=Every(2, energy=energy_of))
+            go(sim, particles())
+        assert len(traces) == 1
+
+
+class TestHealth:
+    def test_a_guard_is_judged_at_its_cadence(self):
+        guards = [Guard(2, lambda now: jnp.abs(now.state.position[0, 0]) < 1e-3)]
+        result = jax.jit(lambda s: simulate(springs(observers=(), guards=guards), s, 10))(
+            particles()
+        )
+        assert result.health.faults() == Fault.GUARD
+        assert int(result.carry.guards[0][1].step) == 0
+
+    def test_a_guard_remembers_the_step_it_broke_at(self):
+        guards = [Guard(2, lambda now: now.t < 0.33)]
+        result = simulate(springs(observers=(), guards=guards), particles(), 10)
+        wire = result.carry.guards[0][1]
+        assert bool(wire.broken)
+        assert int(wire.step) == 8  # t = 0.05 · 8 is the first look beyond 0.33
+
+    def test_not_finite(self):
+        p = particles()
+        broken = p.replace(velocity=p.velocity.at[0, 0].set(jnp.nan))
+        result = jax.jit(lambda s: simulate(springs(observers=()), s, 2))(broken)
+        assert result.health.faults() == Fault.NOT_FINITE
+
+    def test_without_a_guard_nobody_looks(self):
+        p = particles()
+        broken = p.replace(velocity=p.velocity.at[0, 0].set(jnp.nan))
+        result = jax.jit(lambda s: simulate(springs(observers=(), guards=()), s, 2))(broken)
+        assert result.health.ok
+
+    def test_a_mass_that_turns_negative_poisons(self):
+        p = particles()
+        broken = p.replace(mass=p.mass.at[1].set(-1.0))
+        result = jax.jit(lambda s: simulate(springs(observers=()), s, 2))(broken)
+        assert Fault.MASS in result.health.faults()
+        assert np.all(np.isnan(result.state.position))
+        with pytest.raises(ParameterError, match="mass"):
+            result.health.check()
+
+    def test_finite_with_an_interval_says_when(self):
+        sim = springs(observers=(), guards=[Finite(1)])
+        p = particles()
+        broken = p.replace(position=p.position.at[0, 0].set(1e200))
+        result = jax.jit(lambda s: simulate(sim, s, 6))(broken)
+        assert result.health.faults() == Fault.NOT_FINITE
+        assert int(result.carry.guards[0][1].step) == 1
+
+
+def test_accumulators_may_stand_alone():
+    result = simulate(springs(observers=Sum(2)), particles(), 4)
+    assert result.summary["looks"] == 3
+    assert result.frames == {}
