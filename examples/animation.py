@@ -12,7 +12,7 @@ sites, box = pk.lattice.triangular(cells=(18, 11), spacing=1.12)
 sites = sites - box.lengths / 2
 disc = sites[jnp.sum(sites**2, axis=1) < (4 if quick else 8) ** 2]
 
-apart, towards = jnp.array([13.0, 3.0]), jnp.array([1.4, 0.0])
+apart, towards = jnp.array([13.0, 3.0]), jnp.array([1.0, 0.0])
 atoms = pk.Particles(
     position=jnp.concatenate([disc - apart, disc + apart]),
     velocity=jnp.concatenate([jnp.zeros_like(disc) + towards, jnp.zeros_like(disc) - towards]),
@@ -29,8 +29,8 @@ run = pk.run(simulation, atoms, steps=480 if quick else 8_000)
 
 def draw(state, ax):
     speed = jnp.linalg.norm(state.velocity, axis=1)
-    pk.plot.particles(state, ax=ax, color=speed, limits=(0, 2.5), radius=0.5, color_label="speed")
-    ax.set(xlim=(-22, 22), ylim=(-17, 17))
+    pk.plot.particles(state, ax=ax, color=speed, limits=(0, 2), radius=0.5, color_label="speed")
+    ax.set(xlim=(-24, 24), ylim=(-18, 18))
 
 
 frames = zip(run["position"], run["velocity"], strict=True)

@@ -97,7 +97,7 @@ def _write_gif(pictures, path: Path, fps: int) -> None:
         if first is None:
             first = picture.quantize(255, method=Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE)
             levels = first.getpalette()  # paper should be white, not nearly so
-            white = [k for k in range(0, len(levels), 3) if min(levels[k : k + 3]) > 248]
+            white = [k for k in range(0, len(levels), 3) if min(levels[k : k + 3]) > 240]
             for k in white:
                 levels[k : k + 3] = [255, 255, 255]
             first.putpalette(levels)
