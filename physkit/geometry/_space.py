@@ -74,7 +74,9 @@ class AbstractSpace(Module):
     def unwrap(self, x: Float[Array, "n d"], image: Int[Array, "n d"]) -> Float[Array, "n d"]:
         """Where particles would be had they never been folded back."""
         cell = self.cell(x.shape[-1])
-        return x if cell is None else x + image.astype(x.dtype) @ cell
+        if cell is None:
+            return x
+        return x + jnp.matmul(image.astype(x.dtype), cell, precision="highest")
 
     def sum(self, x: Any) -> Any:
         """The sum of a device's `x` over the whole domain."""

@@ -50,7 +50,7 @@ class Triclinic(AbstractSpace):
         if numbers is None or numbers.dtype == object:
             self.reduction = tuple(map(tuple, np.eye(shape[0], dtype=int).tolist()))
             return
-        if not abs(np.linalg.det(numbers)) > 0:
+        if not np.all(np.isfinite(numbers)) or np.linalg.det(numbers) == 0:
             raise ParameterError(f"lattice vectors span no volume: {numbers.tolist()}")
         self.reduction = tuple(map(tuple, _reduce(np.asarray(numbers, float)).tolist()))
 
@@ -69,7 +69,7 @@ class Triclinic(AbstractSpace):
     @property
     def reduced(self) -> Float[Array, "d d"]:
         """Short lattice vectors that span the same lattice, as rows."""
-        return jnp.array(self.reduction, self.vectors.dtype) @ self.vectors
+        return _product(jnp.array(self.reduction, self.vectors.dtype), self.vectors)
 
     def nearest(self, difference: Components) -> Components:
         self._check(len(difference))
@@ -82,15 +82,15 @@ class Triclinic(AbstractSpace):
     def displacement(self, a, b):
         rough = super().displacement(a, b)
         steps = itertools.product((-1, 0, 1), repeat=rough.shape[-1])
-        images = jnp.array(list(steps), rough.dtype) @ self.reduced
+        images = _product(jnp.array(list(steps), rough.dtype), self.reduced)
         candidates = rough[..., None, :] + images.reshape((1,) * (rough.ndim - 1) + images.shape)
         best = jnp.argmin(jnp.sum(candidates**2, axis=-1), axis=-1)
         return jnp.take_along_axis(candidates, best[..., None, None], axis=-2)[..., 0, :]
 
     def fold(self, x):
         self._check(x.shape[-1])
-        cells = jnp.floor(x @ inverse_matrix(self.vectors))
-        return x - cells @ self.vectors, cells.astype(jnp.int32)
+        cells = jnp.floor(_product(x, inverse_matrix(self.vectors)))
+        return x - _product(cells, self.vectors), cells.astype(jnp.int32)
 
     @property
     def volume(self):
@@ -106,6 +106,11 @@ class Triclinic(AbstractSpace):
     def _check(self, dimension: int) -> None:
         if dimension != len(self.reduction):
             raise ShapeError(f"positions have {dimension} axes, the cell has {len(self.reduction)}")
+
+
+def _product(a: Float[Array, "n d"], b: Float[Array, "d d"]) -> Float[Array, "n d"]:
+    """a b in full precision: accelerators round the factors of float32 products by default."""
+    return jnp.matmul(a, b, precision="highest")
 
 
 def _reduce(vectors: np.ndarray) -> np.ndarray:

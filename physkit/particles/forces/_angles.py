@@ -63,7 +63,8 @@ class HarmonicAngles(AbstractForce):
         particles = self.particles(state)
         arms = self._arms(particles)
         slopes = jax.grad(self._energy, (0, 1))(*arms)
-        return -particles.space.sum(sum(a.T @ s for a, s in zip(arms, slopes, strict=True)))
+        product = lambda a, s: jnp.matmul(a.T, s, precision="highest")
+        return -particles.space.sum(sum(map(product, arms, slopes)))
 
     def _arms(self, particles: Particles) -> tuple[Float[Array, "m d"], Float[Array, "m d"]]:
         check_places(self.count, particles, "angles")

@@ -96,7 +96,7 @@ class HarmonicBonds(AbstractForce):
         d = self._vectors(particles)
         r = safe_norm(d)
         pull = safe_divide(self.stiffness * (self.length - r), r)
-        return particles.space.sum(d.T @ (pull[:, None] * d))
+        return particles.space.sum(jnp.matmul(d.T, pull[:, None] * d, precision="highest"))
 
     def _vectors(self, particles: Particles) -> Float[Array, "m d"]:
         check_places(self.partner.shape[0], particles, "bonds")

@@ -81,7 +81,7 @@ class DirectGravity(AbstractForce):
         # Σ over pairs of r ⊗ f is Σ over bodies of x ⊗ F, from any origin: no total force.
         bodies = self.particles(state)
         x = bodies.position - jnp.mean(bodies.position, axis=0, keepdims=True)
-        return bodies.space.sum(x.T @ self.force(clock, state))
+        return bodies.space.sum(jnp.matmul(x.T, self.force(clock, state), precision="highest"))
 
 
 @jax.custom_jvp

@@ -95,7 +95,7 @@ class PlainCut(AbstractTruncated):
         nodes, weights = np.polynomial.legendre.leggauss(_NODES)
         x = jnp.asarray((nodes + 1) / 2, self.cutoff.dtype)
         scale = jnp.asarray(weights / 2, self.cutoff.dtype) * self.cutoff / x**2
-        integral = jnp.tensordot(scale, jax.vmap(weight)(self.cutoff / x), axes=1)
+        integral = jnp.tensordot(scale, jax.vmap(weight)(self.cutoff / x), 1, precision="highest")
         if integral.ndim and fractions is None:
             raise ParameterError(
                 f"{name} has tables of {integral.shape[0]} species: its tail correction needs "
@@ -103,7 +103,7 @@ class PlainCut(AbstractTruncated):
             )
         if integral.ndim:
             share = jnp.asarray(fractions, integral.dtype)
-            integral = share @ integral @ share
+            integral = jnp.sum(share[:, None] * integral * share[None, :])
         return 0.5 * n * density * {2: 2 * np.pi, 3: 4 * np.pi}[dimension] * integral
 
 

@@ -1,0 +1,263 @@
+"""Spaces: nearest images against all images, folds, limits, derivatives, bad input."""
+
+import itertools
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from physkit.core import ParameterError, ShapeError, cast_floats
+from physkit.geometry import Box, Free, Triclinic, determinant, heights, inverse_matrix
+
+
+def tilted(d: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Lattice vectors with large tilts, and short ones that span the same lattice."""
+    random = np.random.default_rng(100 * d + seed)
+    short = np.diag(random.uniform(1, 3, d)) + random.uniform(-0.6, 0.6, (d, d))
+    mix = np.eye(d, dtype=int)
+    for _ in range(seed if d > 1 else 0):
+        i, j = random.choice(d, 2, replace=False)
+        mix[i] += random.integers(-3, 4) * mix[j]
+    if seed % 3 == 0:
+        mix[0] *= -1  # left-handed cells are cells, too
+    return mix @ short, short
+
+
+def images(lattice: np.ndarray, reach: int = 4) -> np.ndarray:
+    d = len(lattice)
+    return np.array(list(itertools.product(range(-reach, reach + 1), repeat=d))) @ lattice
+
+
+def nearest_of_all(difference: np.ndarray, short: np.ndarray) -> np.ndarray:
+    """Of hundreds of images the nearest."""
+    first = difference - np.round(difference @ np.linalg.inv(short)) @ short
+    candidates = first[:, None] + images(short)
+    best = np.argmin(np.sum(candidates**2, axis=-1), axis=1)
+    return candidates[np.arange(len(difference)), best]
+
+
+def points(d: int, n: int = 60) -> tuple[np.ndarray, np.ndarray]:
+    random = np.random.default_rng(d)
+    return 4 * random.normal(size=(n, d)), 4 * random.normal(size=(n, d))
+
+
+CELLS = [(d, seed) for d in (1, 2, 3) for seed in range(9 if d > 1 else 2)]
+
+
+@pytest.mark.parametrize(("d", "seed"), CELLS)
+def test_tilted_cell_against_all_images(d, seed):
+    vectors, short = tilted(d, seed)
+    space = Triclinic(vectors)
+    a, b = points(d)
+    expected = nearest_of_all(a - b, short)
+    found = space.displacement(jnp.asarray(a), jnp.asarray(b))
+    distance = np.linalg.norm(expected, axis=1)
+    np.testing.assert_allclose(np.linalg.norm(found, axis=1), distance, rtol=1e-9)
+    # The fast form is right for all pairs within the limit, and the limit is an honest one.
+    limit = float(space.image_limit(d))
+    fast = np.stack(space.nearest(tuple(jnp.asarray((a - b).T))), axis=1)
+    close = distance < limit
+    np.testing.assert_allclose(fast[close], expected[close], atol=1e-9)
+    lengths = np.linalg.norm(images(short), axis=1)
+    assert limit <= np.min(lengths[lengths > 1e-9]) / 2 * (1 + 1e-12)
+    assert limit > 0.3 * np.min(lengths[lengths > 1e-9]) / 2
+
+
+@pytest.mark.parametrize("d", [2, 3])
+def test_pairs_just_within_the_limit(d):
+    """Every direction, a hair inside the limit: still the pair itself, not an image."""
+    for seed in range(6):
+        space = Triclinic(tilted(d, seed)[0])
+        direction = np.random.default_rng(seed).normal(size=(200, d))
+        direction /= np.linalg.norm(direction, axis=1, keepdims=True)
+        inside = jnp.asarray(direction) * (space.image_limit(d) * (1 - 1e-9))
+        fast = jnp.stack(space.nearest(tuple(inside.T)), axis=1)
+        np.testing.assert_allclose(fast, inside, atol=1e-12)
+
+
+@pytest.mark.parametrize("axes", list(itertools.product([True, False], repeat=3)))
+def test_box_against_all_images(axes):
+    lengths = np.array([2.0, 3.0, 5.0])
+    space = Box(lengths, axes)
+    a, b = points(3)
+    shifts = images(np.diag(np.where(axes, lengths, 0.0)), reach=12)
+    candidates = (a - b)[:, None] + shifts
+    expected = np.min(np.linalg.norm(candidates, axis=-1), axis=1)
+    found = space.displacement(jnp.asarray(a), jnp.asarray(b))
+    np.testing.assert_allclose(np.linalg.norm(found, axis=1), expected, rtol=1e-12)
+    smallest = min((x / 2 for x, p in zip(lengths, axes, strict=True) if p), default=np.inf)
+    assert float(space.image_limit(3)) == smallest
+    assert space.periodic(3) == axes
+
+
+def test_free_space():
+    a, b = points(2)
+    np.testing.assert_array_equal(Free().displacement(jnp.asarray(a), jnp.asarray(b)), a - b)
+    np.testing.assert_array_equal(Free().wrap(jnp.asarray(a)), a)
+    assert float(Free().image_limit(2)) == np.inf
+    assert float(Free().volume) == np.inf
+    assert Free().cell(3) is None
+    assert Free().periodic(2) == (False, False)
+
+
+SPACES = {
+    "free": (2, Free()),
+    "line": (1, Box([2.5])),
+    "plane": (2, Box([2.5, 3.0])),
+    "channel": (3, Box([2.5, 3.0, 4.0], axes=(True, False, True))),
+    "box": (3, Box([2.5, 3.0, 4.0])),
+    "tilted line": (1, Triclinic([[-2.5]])),
+    "tilted plane": (2, Triclinic(tilted(2, 5)[0])),
+    "tilted box": (3, Triclinic(tilted(3, 6)[0])),
+}
+
+
+@pytest.fixture(params=SPACES.values(), ids=SPACES.keys())
+def case(request):
+    return request.param
+
+
+def test_displacement_properties(case, dtype):
+    """Antisymmetric, blind to whole cells, shapes broadcast, precision kept."""
+    d, space = case[0], cast_floats(case[1], dtype)
+    a, b = (jnp.asarray(x, dtype) for x in points(d, 12))
+    size = max([1.0, *(float(jnp.max(jnp.abs(x))) for x in jax.tree.leaves(space))])
+    tolerance = size * (2e-5 if dtype == jnp.float32 else 1e-12)
+    there, back = space.displacement(a, b), space.displacement(b, a)
+    assert there.dtype == dtype
+    np.testing.assert_allclose(there, -back, atol=tolerance)
+    cells = jnp.asarray(np.random.default_rng(0).integers(-2, 3, (12, d)), jnp.int32)
+    cells = jnp.where(jnp.array(space.periodic(d))[None], cells, 0)
+    moved = space.displacement(space.unwrap(a, cells), b)
+    np.testing.assert_allclose(
+        jnp.linalg.norm(moved, axis=1), jnp.linalg.norm(there, axis=1), atol=10 * tolerance
+    )
+    assert space.displacement(a[:, None], b[None]).shape == (12, 12, d)
+
+
+def test_fold_and_unwrap(case, dtype):
+    d, space = case[0], cast_floats(case[1], dtype)
+    x = jnp.asarray(points(d)[0], dtype)
+    inside, image = space.fold(x)
+    assert inside.dtype == dtype
+    assert image.dtype == jnp.int32
+    tolerance = 1e-5 if dtype == jnp.float32 else 1e-13
+    np.testing.assert_allclose(space.unwrap(inside, image), x, atol=10 * tolerance)
+    np.testing.assert_allclose(space.wrap(inside), inside, atol=tolerance)
+    if space.cell(d) is not None:
+        fraction = np.linalg.solve(
+            np.asarray(space.cell(d), float).T, np.asarray(inside, float).T
+        ).T
+        folded = fraction[:, list(space.periodic(d))]
+        assert np.all(folded >= -tolerance)
+        assert np.all(folded <= 1 + tolerance)
+        assert np.any(np.asarray(image) != 0)
+
+
+def test_volume(case):
+    d, space = case
+    cell = space.cell(d)
+    if cell is None:
+        return
+    np.testing.assert_allclose(space.volume, abs(np.linalg.det(np.asarray(cell))), rtol=1e-12)
+    assert not bool(space.invalid())
+
+
+@pytest.mark.parametrize("name", [n for n in SPACES if n != "free"])
+def test_derivatives_by_the_cell(name):
+    """Displacement, path and volume by cell lengths or vectors, against finite differences."""
+    d, space = SPACES[name]
+    a, b = (jnp.asarray(x) for x in points(d, 8))
+    weight = jnp.cos(jnp.arange(8.0 * d)).reshape(8, d)
+    leaves, tree = jax.tree.flatten(space)
+    (cell,) = leaves
+
+    def answer(cell):
+        s = tree.unflatten([cell])
+        inside, image = s.fold(a)
+        length = jnp.sum(weight * s.displacement(a, b)) + jnp.sum(weight**2 * s.unwrap(a, image))
+        return length + s.volume + s.image_limit(d) + jnp.sum(inside * weight)
+
+    direction = jnp.sin(1 + jnp.arange(cell.size, dtype=float)).reshape(cell.shape)
+    expected = (answer(cell + 1e-6 * direction) - answer(cell - 1e-6 * direction)) / 2e-6
+    found = jax.grad(answer)(cell)
+    np.testing.assert_allclose(jnp.sum(found * direction), expected, rtol=1e-6, atol=1e-7)
+    forward = jax.jvp(answer, (cell,), (direction,))[1]
+    np.testing.assert_allclose(forward, expected, rtol=1e-6, atol=1e-7)
+
+
+def test_derivative_by_position_is_one(case):
+    d, space = case
+    a, b = (jnp.asarray(x[0]) for x in points(d))
+    found = jax.jacfwd(lambda a: space.displacement(a, b))(a)
+    np.testing.assert_allclose(found, np.eye(d), atol=1e-14)
+    folded = jax.jacrev(lambda a: space.wrap(a[None])[0])(a)
+    np.testing.assert_allclose(folded, np.eye(d), atol=1e-14)
+
+
+def test_cells_that_move():
+    """The reduced basis stays valid when vectors change, and under jit and vmap."""
+    vectors, short = tilted(3, 5)
+    space = Triclinic(vectors)
+    strain = np.eye(3) + 0.05 * np.random.default_rng(0).normal(size=(3, 3))
+    strained = eqx.tree_at(lambda s: s.vectors, space, jnp.asarray(vectors @ strain))
+    a, b = points(3)
+    expected = np.linalg.norm(nearest_of_all(a - b, short @ strain), axis=1)
+    found = eqx.filter_jit(lambda s: s.displacement(jnp.asarray(a), jnp.asarray(b)))(strained)
+    np.testing.assert_allclose(np.linalg.norm(found, axis=1), expected, rtol=1e-9)
+    boxes = jax.vmap(Box.cube)(jnp.array([2.0, 3.0]))
+    both = jax.vmap(lambda s: s.displacement(jnp.full(3, 1.9), jnp.zeros(3)))(boxes)
+    np.testing.assert_allclose(both, [[-0.1] * 3, [-1.1] * 3], atol=1e-14)
+
+
+def test_a_box_is_a_right_angled_cell():
+    lengths = np.array([2.5, 3.0, 4.0])
+    box, cell = Box(lengths), Triclinic(np.diag(lengths))
+    a, b = (jnp.asarray(x) for x in points(3))
+    np.testing.assert_allclose(box.displacement(a, b), cell.displacement(a, b), atol=1e-13)
+    np.testing.assert_allclose(box.volume, cell.volume)
+    np.testing.assert_allclose(box.image_limit(3), cell.image_limit(3))
+
+
+@pytest.mark.parametrize("d", [1, 2, 3])
+def test_small_matrices(d):
+    m = np.random.default_rng(d).normal(size=(d, d))
+    np.testing.assert_allclose(determinant(jnp.asarray(m)), np.linalg.det(m), rtol=1e-12)
+    np.testing.assert_allclose(inverse_matrix(jnp.asarray(m)), np.linalg.inv(m), rtol=1e-10)
+    np.testing.assert_allclose(heights(jnp.diag(jnp.arange(1.0, d + 1))), np.arange(1.0, d + 1))
+
+
+def test_a_cell_turned_inside_out_is_invalid():
+    shrunk = eqx.tree_at(lambda s: s.lengths, Box([2.0, 2.0]), jnp.array([2.0, -1.0]))
+    flat = eqx.tree_at(lambda s: s.vectors, Triclinic(np.eye(2)), jnp.ones((2, 2)))
+    lost = eqx.tree_at(lambda s: s.lengths, Box([2.0]), jnp.array([jnp.nan]))
+    assert bool(shrunk.invalid())
+    assert bool(flat.invalid())
+    assert bool(lost.invalid())
+    assert not bool(Free().invalid())
+
+
+@pytest.mark.parametrize(
+    ("act", "error", "words"),
+    [
+        (lambda: Box([1.0, 0.0]), ParameterError, "positive"),
+        (lambda: Box([1.0, -2.0]), ParameterError, "positive"),
+        (lambda: Box([1.0, float("nan")]), ParameterError, "positive"),
+        (lambda: Box(3.0), ShapeError, "one length per axis"),
+        (lambda: Box([1.0, 1.0, 1.0, 1.0]), ShapeError, "one length per axis"),
+        (lambda: Box([1.0, 1.0], axes=(True,)), ShapeError, "1 axes"),
+        (lambda: Triclinic([[1.0, 2.0], [2.0, 4.0]]), ParameterError, "no volume"),
+        (lambda: Triclinic([[1.0, float("nan")], [2.0, 4.0]]), ParameterError, "no volume"),
+        (lambda: Triclinic([1.0, 2.0]), ShapeError, "rows"),
+        (lambda: Triclinic([[1.0, 2.0]]), ShapeError, "rows"),
+        (lambda: Box([1.0, 2.0]).wrap(jnp.zeros((3, 3))), ShapeError, "3 axes"),
+        (lambda: Triclinic(np.eye(2)).wrap(jnp.zeros((3, 3))), ShapeError, "3 axes"),
+        (lambda: Box([1.0]).displacement(jnp.zeros(2), jnp.zeros(2)), ShapeError, "2 axes"),
+        (lambda: Box([1.0]).image_limit(2), ShapeError, "2 axes"),
+    ],
+)
+def test_bad_input(act, error, words):
+    with pytest.raises(error, match=words):
+        act()
