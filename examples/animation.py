@@ -22,7 +22,7 @@ force = pk.Pairwise(pk.LennardJones(), cutoff=2.5)
 simulation = pk.Simulation(
     pk.VelocityVerlet(force),
     dt=0.005,
-    observers=pk.Every(80, position=pk.Positions(), velocity=pk.Velocities()),
+    observers=pk.Every(160, position=pk.Positions(), velocity=pk.Velocities()),
 )
 run = pk.run(simulation, atoms, steps=480 if quick else 8_000)
 
@@ -35,4 +35,4 @@ def draw(state, ax):
 
 frames = zip(run["position"], run["velocity"], strict=True)
 states = [atoms.replace(position=x, velocity=v) for x, v in frames]
-pk.plot.animate(states, "animation.gif", draw=draw, size=(5.2, 3.8), dpi=90)
+pk.plot.animate(states, "animation.gif", draw=draw, size=(5.2, 3.8), dpi=80, fps=20)
