@@ -3,7 +3,7 @@
 import shutil
 import sys
 import time
-from typing import TextIO
+from typing import Any
 
 _TENTHS = 10
 _REDRAW_SECONDS = 0.1
@@ -13,7 +13,8 @@ class Progress:
     """Shows how far a task of `total` units is, how fast it goes and when it will end.
 
     On a terminal one line is drawn over and over; elsewhere (a log, a notebook's pipe) a line is
-    written per tenth of the way. Nothing is written when `enabled` is False.
+    written per tenth of the way. Nothing is written when `enabled` is False. `stream` is any text
+    stream, standard error if left out.
     """
 
     def __init__(
@@ -23,7 +24,7 @@ class Progress:
         title: str = "",
         unit: str = "steps",
         enabled: bool = True,
-        stream: TextIO | None = None,
+        stream: Any = None,
     ):
         self.total, self.title, self.unit, self.enabled = total, title, unit, enabled
         self._stream = sys.stderr if stream is None else stream

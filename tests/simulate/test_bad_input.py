@@ -1,0 +1,154 @@
+"""What bad input gets: a clear error before the first chunk, or at its end."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from physkit.core import (
+    ComponentError,
+    ObserverError,
+    OverlapError,
+    ParameterError,
+    ShapeError,
+)
+from physkit.geometry import Box
+from physkit.integrators import VelocityVerlet
+from physkit.observe import Every, Finite, Guard
+from physkit.observe._observer import whole_interval
+from physkit.particles import Particles
+from physkit.simulate import Simulation, run, simulate, start
+
+from .problems import Explosive, Springs, Sum, energy_of, particles, springs, x_of
+
+X = np.zeros((3, 2)) + np.arange(3)[:, None]
+
+
+@pytest.mark.parametrize(
+    ("build", "error", "message"),
+    [
+        (lambda: Particles(np.zeros(3)), ShapeError, r"position must be \[n d\].*got shape \(3,\)"),
+        (lambda: Particles(np.zeros((3, 4))), ShapeError, "d = 1, 2 or 3"),
+        (lambda: Particles(X, np.zeros((2, 2))), ShapeError, r"velocity must have shape \(3, 2\)"),
+        (lambda: Particles(X, mass=[1, 2]), ShapeError, r"mass must have shape \(3,\)"),
+        (lambda: Particles(X, charge=np.ones(4)), ShapeError, "charge must have shape"),
+        (lambda: Particles(X, species=[0.0, 1.0, 1.0]), ParameterError, "species must be integers"),
+        (lambda: Particles(X, species=[0, -1, 1]), ParameterError, "species count from 0; got -1"),
+        (lambda: Particles(X, id=[1, 1, 2]), ParameterError, "ids must be distinct"),
+        (lambda: Particles(X, mass=[1, -2, 3]), ParameterError, r"mass\[1\] = -2"),
+        (lambda: Particles(X, mass=0.0), ParameterError, "masses must be positive"),
+        (
+            lambda: Particles(X, space=Box([1, 1, 1])),
+            ShapeError,
+            "positions have 2 axes, the box has 3",
+        ),
+        (lambda: Box([1.0, -1.0]), ParameterError, "box lengths must be positive"),
+        (lambda: Box(3.0), ShapeError, "one length per axis"),
+        (lambda: springs(dt=0.0), ParameterError, "time step must be positive; got dt = 0"),
+        (lambda: springs(dt=-0.1), ParameterError, "time step must be positive"),
+        (lambda: springs(dt=float("nan")), ParameterError, "time step must be positive"),
+        (lambda: springs(dt="0.1"), ParameterError, "must be a number or an array"),
+        (
+            lambda: springs(observers=[Every(10, x=x_of), Every(25, e=energy_of)]),
+            ObserverError,
+            r"must divide one another; got \[10, 25\]",
+        ),
+        (
+            lambda: springs(observers=Every(10, x=x_of), guards=[Finite(4)]),
+            ObserverError,
+            r"must divide one another; got \[4, 10\]",
+        ),
+        (
+            lambda: springs(observers=[x_of]),
+            ObserverError,
+            "is not an observer; wrap quantities as",
+        ),
+        (lambda: Every(0, x=x_of), ObserverError, "counts steps: 1, 2, …; got 0"),
+        (lambda: whole_interval(2.5), ObserverError, "counts steps: 1, 2, …; got 2.5"),
+        (lambda: Every(True, x=x_of), ObserverError, "counts steps"),
+        (lambda: Every(2), ObserverError, "needs something to record"),
+        (lambda: Every(2, x=3.0), ObserverError, r"x=3.0 is not a quantity; did you mean"),
+        (lambda: Every(2, guard=Finite), ObserverError, r"did you mean Finite\(\)"),
+        (lambda: Guard(0, x_of), ObserverError, "counts steps"),
+        (lambda: VelocityVerlet(3.0), TypeError, "expected a force"),
+        (lambda: particles().replace(positon=0), ParameterError, r"no \['positon'\]; available"),
+    ],
+)
+def test_when_things_are_built(build, error, message):
+    with pytest.raises(error, match=message):
+        build()
+
+
+@pytest.mark.parametrize("go", [simulate, lambda *a, **k: run(*a, progress=False, **k)])
+class TestWhenTheyAreRun:
+    @pytest.mark.parametrize(
+        ("steps", "message"),
+        [
+            (0, "whole number from 1; got 0"),
+            (-4, "whole number from 1"),
+            (True, "whole number from 1"),
+            (7, r"steps=7 must be a multiple of the longest observer interval, 6; e.g. 6 or 12"),
+            (5, r"interval, 6; e.g. 6$"),
+        ],
+    )
+    def test_steps(self, go, steps, message):
+        with pytest.raises(ObserverError, match=message):
+            go(springs(), particles(), steps)
+
+    def test_a_name_twice(self, go):
+        for pair in ([Every(1, x=x_of), Every(2, x=energy_of)], [Sum(1), Sum(2)]):
+            with pytest.raises(ObserverError, match=r"two observers record \["):
+                go(springs(observers=pair), particles(), 4)
+
+    def test_mixed_precision(self, go):
+        p = particles()
+        mixed = p.replace(velocity=p.velocity.astype(jnp.float32))
+        with pytest.raises(ParameterError, match=r"mixes precisions \['float32', 'float64'\]"):
+            go(springs(), mixed, 6)
+
+    def test_a_missing_component(self, go):
+        sim = Simulation(VelocityVerlet(Springs(of="ions")), 0.1)
+        with pytest.raises(
+            ComponentError, match=r"no component 'ions' in state; available: \['gas'\]"
+        ):
+            go(sim, {"gas": particles()}, 2)
+
+    def test_a_component_that_nobody_named(self, go):
+        with pytest.raises(ComponentError, match=r"say of=… \(one of \['gas'\]\)"):
+            go(Simulation(VelocityVerlet(Springs()), 0.1), {"gas": particles()}, 2)
+
+    def test_masses_changed_behind_our_back(self, go):
+        p = particles()
+        with pytest.raises(ParameterError, match="at the start: a mass is zero or negative"):
+            go(springs(), p.replace(mass=-p.mass), 6)
+
+    def test_a_box_changed_behind_our_back(self, go):
+        p = Particles(X, space=Box([4.0, 4.0]))
+        shrunk = p.replace(space=Box(jnp.ones(2)).__class__(jnp.ones(2)))
+        object.__setattr__(shrunk.space, "lengths", -jnp.ones(2))
+        with pytest.raises(ParameterError, match="at the start: a box length"):
+            go(springs(), shrunk, 6)
+
+    def test_a_start_that_is_not_finite(self, go):
+        p = particles()
+        nowhere = p.replace(position=p.position.at[0, 0].set(jnp.nan))
+        with pytest.raises(OverlapError, match="the state at the start is not finite"):
+            go(springs(), nowhere, 6)
+        far = p.replace(position=p.position.at[0, 0].set(1e200))
+        with pytest.raises(OverlapError, match="the force at the start is not finite"):
+            go(Simulation(VelocityVerlet(Explosive()), 0.1), far, 6)
+
+
+def test_start_checks_what_it_can_see_only():
+    """Inside a trace numbers are hidden; the loop judges them later."""
+    import jax
+
+    bits = jax.jit(lambda m: simulate(springs(), particles().replace(mass=m), 6).health.bits)
+    assert int(bits(-particles().mass)) != 0
+
+
+def test_start_wants_a_key_for_noise():
+    from .problems import Kicks
+
+    carry = start(Simulation(Kicks(), 0.1), particles())
+    with pytest.raises(ValueError, match="this simulation needs noise: give a key"):
+        simulate(Simulation(Kicks(), 0.1), carry, 1)

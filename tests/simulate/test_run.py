@@ -1,0 +1,406 @@
+"""`run`: chunks, growth and replay, guards, early stops, diagnose and progress."""
+
+import io
+import os
+import re
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from physkit.core import (
+    CapacityError,
+    CutoffError,
+    Fault,
+    OverlapError,
+    ParameterError,
+    RangeError,
+    SimulationDiverged,
+    StepSizeError,
+)
+from physkit.integrators import VelocityVerlet
+from physkit.observe import Every, Finite, Guard
+from physkit.simulate import Progress, Simulation, _run as driver, diagnose, run, simulate, start
+from physkit.simulate._chunk import ChunkProgram, Pace
+from physkit.testing import check_equal
+
+from .problems import (
+    Explosive,
+    Faulty,
+    Hungry,
+    Insatiable,
+    Kicks,
+    Springs,
+    Sum,
+    energy_of,
+    particles,
+    springs,
+    x_of,
+)
+
+
+def quiet(*args, **kwargs):
+    return run(*args, progress=False, **kwargs)
+
+
+class TestChunks:
+    def test_equals_simulate(self):
+        host, pure = quiet(springs(), particles(), 24), simulate(springs(), particles(), 24)
+        check_equal(host.frames, pure.frames, "frames", "sum")
+        check_equal(host.times, pure.times, "times", "round-off")
+        check_equal(host.summary, pure.summary, "summary", "sum")
+        check_equal(host.state, pure.state, "state", "sum")
+
+    @pytest.mark.parametrize("pieces", [[1] * 8, [3, 5], [2, 1, 5]], ids=str)
+    def test_chunks_of_any_length_give_the_same_bits(self, pieces):
+        sim = springs()
+        carry = quiet(sim, particles(), 6).carry
+        program = ChunkProgram(sim, carry)
+        whole, frames, _ = program(carry, 8)
+        parts = []
+        for blocks in pieces:
+            carry, part, health = program(carry, blocks)
+            parts.append(jax.tree.map(lambda x, n=blocks: np.asarray(x)[:n], part))
+            assert health.ok
+        check_equal(carry.state, whole.state, "state", "same")
+        check_equal(carry.aux, whole.aux, "aux", "same")
+        check_equal(carry.memory, whole.memory, "memory", "same")
+        joined = jax.tree.map(lambda *x: np.concatenate(x), *parts)
+        first = jax.tree.map(lambda x: np.asarray(x)[: sum(pieces)], frames)
+        check_equal(joined, first, "frames", "same")
+        assert program.compilations == 1
+
+    def test_going_on_equals_one_run_bit_for_bit(self, key):
+        sim = Simulation(Kicks(), 0.1, observers=(Every(2, x=x_of), Sum(1)))
+        whole = quiet(sim, particles(), 40, key=key)
+        first = quiet(sim, particles(), 14, key=key)
+        rest = quiet(sim, first.carry, 26)
+        check_equal(rest.state, whole.state, "state", "same")
+        check_equal(rest.summary, whole.summary, "summary", "same")
+        joined = np.concatenate([first["x"], rest["x"]])
+        check_equal(joined, whole["x"], "frames", "same")
+        times = np.concatenate([first.times["x"], rest.times["x"]])
+        check_equal(times, whole.times["x"], "times", "round-off")
+
+    def test_one_program_for_all_chunks(self):
+        result = quiet(springs(observers=Every(1, x=x_of)), particles(), 5000)
+        assert result.compilations == 1
+        assert result.frames["x"].shape[0] == 5001
+        assert result.times["x"][-1] == pytest.approx(250.0, rel=1e-14)
+
+    def test_another_run_of_the_same_kind_compiles_nothing(self):
+        sims = [springs(dt=dt) for dt in (0.05, 0.03)]
+        quiet(sims[0], particles(), 6)
+        with jax.log_compiles(), _compilations() as names:
+            quiet(sims[1], particles(), 12)
+            same = [n for n in names if "_chunk" in n]
+            quiet(sims[1], particles(7), 6)
+        assert same == []
+        assert [n for n in names if "_chunk" in n]  # another shape is another program
+
+    def test_a_run_says_what_it_did(self):
+        result = quiet(springs(), particles(), 12)
+        text = repr(result)
+        for part in ("Run of 12 steps to step 12", "energy: float64[7]", "x: float64[3, 5, 2]",
+                     "summary: looks, total", "MiB of frames", "1 compilation"):  # fmt: skip
+            assert part in text
+        assert result["looks"] == 13
+        assert result.steps_per_second > 0
+        with pytest.raises(KeyError, match=r"nothing recorded as 'engery'; available: \['energy'"):
+            result["engery"]
+
+    def test_pace_grows_fourfold_at_most_and_never_beyond_the_room(self):
+        pace = Pace(room=100, seconds=1.0)
+        lengths = []
+        for _ in range(6):
+            lengths.append(pace.blocks)
+            pace.note(pace.blocks, 1e-4 * pace.blocks)
+        assert lengths == [1, 4, 16, 64, 100, 100]
+        pace.note(100, 50.0)
+        assert pace.blocks == 2
+
+
+def _compilations():
+    """Names of what JAX compiles inside the block."""
+    import contextlib
+    import logging
+
+    @contextlib.contextmanager
+    def listen():
+        names: list[str] = []
+
+        class Ear(logging.Handler):
+            def emit(self, record):
+                names.append(record.getMessage())
+
+        ear, logger = Ear(), logging.getLogger("jax")
+        logger.addHandler(ear)
+        try:
+            yield names
+        finally:
+            logger.removeHandler(ear)
+
+    return listen()
+
+
+class TestGrowth:
+    def sim(self, force=None):
+        return Simulation(
+            VelocityVerlet(force or Hungry()), 0.05, observers=(Every(2, x=x_of), Sum(2))
+        )
+
+    def state(self):
+        p = particles()
+        return p.replace(position=0.1 * p.position, velocity=2 * p.velocity)
+
+    def test_overflows_are_healed_and_leave_no_trace(self):
+        roomy = start(self.sim(), self.state(), capacity=100)
+        with_room = quiet(self.sim(), roomy, 60)
+        grown = quiet(self.sim(), self.state(), 60)
+        assert with_room.growths == ()
+        assert grown.growths
+        assert grown.compilations == 1 + len(grown.growths)
+        check_equal(grown.frames, with_room.frames, "frames", "same")
+        check_equal(grown.state, with_room.state, "state", "same")
+        check_equal(grown.summary, with_room.summary, "summary", "same")
+        assert re.match(r"Table 4 → \d+", grown.growths[0].what)
+        assert "grew at step" in repr(grown)
+
+    def test_simulate_reports_what_run_heals(self):
+        result = simulate(self.sim(), self.state(), 60)
+        assert Fault.OVERFLOW in result.health.faults()
+        with pytest.raises(CapacityError, match=r"start\(..., capacity=...\)"):
+            result.health.check()
+        assert np.any(np.isnan(result.state.position))
+
+    def test_a_batch_grows_together(self):
+        carry = start(self.sim(), self.state())
+        scales = jnp.array([1.0, 0.3])
+        batch = jax.vmap(lambda s: simulate(self.sim(), _scaled(carry, s), 20).health.bits)(scales)
+        assert batch.shape == (2,)
+
+    def test_growing_that_never_settles_ends_with_a_reason(self):
+        sim = self.sim(Insatiable())
+        with pytest.raises(
+            CapacityError, match=r"still overflow after growing \d+ times at step 0"
+        ):
+            quiet(sim, start(sim, particles(), capacity=5), 4)
+        assert driver.MOST_GROWTHS < 20
+
+
+def _scaled(carry, s):
+    state = carry.state
+    return carry.replace(state=state.replace(velocity=state.velocity * s))
+
+
+class TestFaults:
+    @pytest.mark.parametrize(
+        ("fault", "error"),
+        [
+            (Fault.CUTOFF, CutoffError),
+            (Fault.LEAP, StepSizeError),
+            (Fault.OVERLAP, OverlapError),
+            (Fault.RANGE, RangeError),
+            (Fault.SPACE, ParameterError),
+        ],
+    )
+    def test_a_flag_in_a_cache_becomes_its_error(self, fault, error):
+        p = particles(1)
+        p = p.replace(position=jnp.zeros((1, 2)), velocity=jnp.ones((1, 2)))
+        sim = Simulation(VelocityVerlet(Faulty(fault)), 0.25)
+        quiet(sim, p, 4)
+        with pytest.raises(error, match=r"between steps \d+ and \d+: "):
+            quiet(sim, p, 8)
+
+    def test_a_blow_up_is_reported_with_its_bracket(self):
+        sim = Simulation(VelocityVerlet(Explosive()), 0.05, observers=Every(1, x=x_of))
+        with pytest.raises(SimulationDiverged, match=r"between steps (\d+) and (\d+)") as caught:
+            quiet(sim, particles(), 400)
+        error = caught.value
+        assert error.steps >= 1
+        assert np.all(np.isfinite(error.carry.state.position))
+
+    def test_a_guard_of_one_s_own_says_when(self):
+        guards = (Finite(), Guard(2, lambda now: now.t < 0.5))
+        sim = springs(observers=(), guards=guards)
+        with pytest.raises(SimulationDiverged, match=r"Guard at step 10\): a guard is broken"):
+            quiet(sim, particles(), 40)
+
+    def test_a_blow_up_that_stays_finite_needs_a_guard(self):
+        """dt beyond 2/ω: the energy grows to 10⁵⁵ without a NaN."""
+        wild = Simulation(VelocityVerlet(Springs(stiffness=1.0, quartic=0.0)), 2.5)
+        assert np.all(np.isfinite(quiet(wild, particles(), 40).state.position))
+        guards = [Guard(1, lambda now: jnp.all(jnp.abs(now.state.position) < 1e3))]
+        wild = Simulation(wild.integrator, 2.5, guards=guards)
+        with pytest.raises(SimulationDiverged, match="Guard at step"):
+            quiet(wild, particles(), 40)
+
+
+class TestDiagnose:
+    def test_finds_step_term_and_leaf(self):
+        sim = Simulation(VelocityVerlet(Explosive()), 0.05, observers=Every(1, x=x_of))
+        with pytest.raises(SimulationDiverged) as caught:
+            quiet(sim, particles(), 400)
+        found = diagnose(caught.value)
+        text = repr(found)
+        assert f"step {found.step} is good, step {found.step + 1} is not" in text
+        assert "Explosive" in text
+        assert re.search(r"state\.(position|velocity): \d+ of 10 not finite, first at index", text)
+        # It is the first bad step indeed.
+        assert np.all(np.isfinite(found.carry.state.position))
+        assert int(found.carry.step) == found.step
+        steps = [simulate(Simulation(sim.integrator, sim.dt, guards=()), particles(), n).state
+                 for n in (found.step, found.step + 1)]  # fmt: skip
+        finite = [bool(jnp.all(jnp.isfinite(s.position) & jnp.isfinite(s.velocity))) for s in steps]
+        assert finite == [True, False]
+
+    def test_finds_the_step_that_broke_a_guard(self):
+        sim = springs(observers=(), guards=[Guard(1, lambda now: now.t < 0.62)])
+        found = diagnose(sim, particles(), 40)
+        assert found.step == 12
+
+    def test_nothing_wrong(self):
+        assert "nothing is wrong" in repr(diagnose(springs(), particles(), 6))
+
+    def test_what_it_needs(self):
+        with pytest.raises(ParameterError, match="diagnose needs"):
+            diagnose(springs())
+
+
+class TestEarlyStops:
+    def test_wall_time_leaves_a_usable_result(self):
+        sim = springs(observers=Every(100, energy=energy_of))
+        began = time.monotonic()
+        result = quiet(sim, particles(), 10**8, wall_time=2.0)
+        assert time.monotonic() - began < 20
+        assert result.stopped_by == "wall time"
+        assert 0 < result.steps < 10**8
+        assert result.frames["energy"].shape[0] == result.steps // 100 + 1
+        assert "stopped by wall time" in repr(result)
+        again = quiet(sim, result.carry, 100)
+        assert int(again.carry.step) == result.steps + 100
+
+    @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
+    def test_signals_leave_a_usable_result(self, name, tmp_path):
+        script = tmp_path / "script.py"
+        script.write_text(
+            textwrap.dedent("""
+            import sys
+            import jax.numpy as jnp
+            from physkit.integrators import RK4
+            from physkit.observe import Every
+            from physkit.simulate import Simulation, run
+
+            sim = Simulation(
+                RK4(lambda t, y: -y), 1e-3,
+                observers=Every(1000, y=lambda now: (now.state, print)[0]),
+            )
+            first = run(sim, jnp.ones(3), 1000, progress=False)
+            print("ready", flush=True)
+            result = run(sim, first.carry, 10**10, progress=False)
+            print(result.stopped_by, result.steps, len(result.frames["y"]), flush=True)
+            more = run(sim, result.carry, 1000, progress=False)
+            print(int(more.carry.step) - int(result.carry.step), flush=True)
+            """)
+        )
+        root = Path(__file__).parents[2]
+        env = {**os.environ, "PYTHONPATH": str(root), "JAX_PLATFORMS": "cpu"}
+        process = subprocess.Popen(
+            [sys.executable, str(script)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            env=env,
+        )  # fmt: skip
+        try:
+            assert process.stdout.readline().strip() == "ready"
+            time.sleep(3.0)
+            process.send_signal(getattr(signal, name))
+            out, err = process.communicate(timeout=60)
+        finally:
+            process.kill()
+        lines = out.split()
+        assert process.returncode == 0, err
+        assert lines[0] == name
+        steps, frames = int(lines[1]), int(lines[2])
+        assert steps > 0
+        assert frames == steps // 1000
+        assert lines[3] == "1000"
+
+    def test_handlers_are_given_back(self):
+        before = signal.getsignal(signal.SIGTERM)
+        quiet(springs(), particles(), 6)
+        assert signal.getsignal(signal.SIGTERM) is before
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+class TestProgress:
+    def test_a_pipe_gets_a_line_per_tenth(self):
+        stream = io.StringIO()
+        bar = Progress(1000, title="cooking", stream=stream)
+        for done in range(1, 1001):
+            bar.update(done, "energy 1.5")
+        bar.close()
+        lines = stream.getvalue().splitlines()
+        assert len(lines) == 10
+        assert all(line.startswith("cooking") and line.endswith("energy 1.5") for line in lines)
+        assert [int(re.search(r"(\d+) %", line)[1]) for line in lines] == list(range(10, 101, 10))
+        assert "done" in lines[-1]
+        assert "left" in lines[0]
+
+    def test_leaps_over_several_tenths_make_one_line(self):
+        stream = io.StringIO()
+        bar = Progress(10, stream=stream)
+        for done in (4, 5, 10):
+            bar.update(done)
+        assert len(stream.getvalue().splitlines()) == 3
+
+    def test_a_terminal_gets_one_line_drawn_over(self):
+        stream = Terminal()
+        bar = Progress(100, stream=stream)
+        for done in range(1, 101):
+            bar.update(done)
+        bar.close()
+        text = stream.getvalue()
+        assert text.count("\n") == 1
+        assert text.startswith("\r")
+        assert "█" in text
+        assert "100 %" in text
+
+    def test_silence(self):
+        stream = io.StringIO()
+        bar = Progress(10, enabled=False, stream=stream)
+        bar.update(10)
+        bar.say("hello")
+        bar.close()
+        assert stream.getvalue() == ""
+
+    def test_a_closed_pipe_does_not_end_the_work(self):
+        stream = io.StringIO()
+        bar = Progress(10, stream=stream)
+        stream.close()
+        bar.update(5)
+        bar.say("still here")
+        assert not bar.enabled
+
+    def test_run_shows_its_scalars_and_what_it_grew(self, capsys):
+        force = Hungry()
+        sim = Simulation(VelocityVerlet(force), 0.05, observers=Every(2, speed=_speed))
+        p = particles()
+        run(sim, p.replace(position=0.1 * p.position, velocity=2 * p.velocity), 60)
+        err = capsys.readouterr().err
+        assert "recompiling and replaying the chunk" in err
+        assert re.search(r"100 %  60/60 steps .* done .*speed \d", err)
+        assert len([line for line in err.splitlines() if "%" in line]) <= 10
+
+
+def _speed(now):
+    return jnp.max(jnp.abs(now.state.velocity))
