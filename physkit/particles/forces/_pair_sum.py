@@ -57,19 +57,21 @@ def exact_pair_sum(
     quantum: Float[Array, ""],
 ) -> tuple[Any, Bool[Array, ""]]:
     """`pair_sum` that depends on no order: every term is rounded to a multiple of `quantum`, a power
-    of two, and integers are added. The derivative is that of the sum without rounding.
+    of two, and the sum of these integers is exact. The derivative is that of the sum without rounding.
 
-    **Returns:** the sums, NaN where the integers (int32 beside float32, int64 beside float64) could
-    not hold them, and whether they all could.
+    Each integer is cut in two digits so short that floating-point sums of either are exact: faster
+    than integer sums, and good for terms up to 2⁴⁰ (float32) or 2⁹⁸ (float64) quanta, about.
+
+    **Returns:** the sums, NaN where they left that range, and whether all are inside.
     """
-    out, extent = _sum(kernel, parity, particles, shared, pairs, quantum)
-    # Half the range: the extent itself is a rounded sum. A NaN term fails this test, too.
-    held = jax.lax.stop_gradient(extent) < 2.0 ** (jnp.iinfo(_integer(extent.dtype)).bits - 2)
+    out, held = _sum(kernel, parity, particles, shared, pairs, quantum)
+    return jax.tree.map(lambda x: _where(held > 0, x, jnp.nan), out), jnp.all(held > 0)
 
-    def kept(x: Array) -> Array:
-        return jnp.where(held.reshape(held.shape + (1,) * (x.ndim - 1)), x, jnp.nan)
 
-    return jax.tree.map(kept, out), jnp.all(held)
+def _where(
+    keep: Bool[Array, " n"], x: Float[Array, "n ..."], other: float
+) -> Float[Array, "n ..."]:
+    return jnp.where(keep.reshape(keep.shape + (1,) * (x.ndim - 1)), x, other)
 
 
 def largest_term(
@@ -85,46 +87,58 @@ def largest_term(
 
 @partial(jax.custom_jvp, nondiff_argnums=(0, 1))
 def _sum(kernel, parity, particles, shared, pairs, quantum):
-    """The sums, and the largest sum of |term|/quantum over components (None without quantum)."""
+    """The sums, and where they are exact, as 1 or 0 (None without quantum)."""
     del parity
 
-    def body(own, other, present):
+    def plain(own, other, present):
         terms = kernel(own, other, shared, present)
-        if quantum is None:
-            return (jax.tree.map(lambda t: jnp.sum(t, axis=1), terms), None), None
-        counts = jax.tree.map(lambda t: jnp.round(t / quantum), terms)
-        leaves = jax.tree.leaves(counts)
-        sizes = [jnp.abs(c).reshape(*c.shape[:2], -1).max(axis=2) for c in leaves]
+        return jax.tree.map(lambda t: jnp.sum(t, axis=1), terms), None
+
+    def exact(own, other, present):
+        terms = kernel(own, other, shared, present)
+        coarse = _coarse(quantum, jax.tree.leaves(terms)[0].shape[1])
+        high = jax.tree.map(lambda t: _rounded(t, coarse), terms)
+        low = jax.tree.map(lambda t, h: _rounded(t - h, quantum), terms, high)
+        sums = jax.tree.map(lambda t: jnp.sum(t, axis=1), (high, low))
+        sizes = [jnp.max(jnp.abs(h), axis=tuple(range(2, h.ndim))) for h in jax.tree.leaves(high)]
         extent = jnp.sum(jax.tree.reduce(jnp.maximum, sizes), axis=1)
-        return (jax.tree.map(_integer_sum, counts), extent), None
+        # Comparing so, a NaN is out of range, too.
+        held = extent < coarse * 2.0 ** (int(jnp.finfo(quantum.dtype).nmant) - 2)
+        return (jax.tree.map(jnp.add, *sums), held.astype(quantum.dtype)), None
 
-    (out, extent), _ = pairs.visit(body, particles)
-    if quantum is not None:
-        out = jax.tree.map(lambda x: x.astype(extent.dtype) * quantum, out)
-    return out, extent
-
-
-def _integer(dtype):
-    return jnp.int32 if jnp.dtype(dtype).itemsize == 4 else jnp.int64
+    if quantum is None:
+        return pairs.visit(plain, particles)[0], None
+    return pairs.visit(exact, particles)[0]
 
 
-def _integer_sum(counts: Float[Array, "c k ..."]):
-    kind = _integer(counts.dtype)
-    return jnp.sum(counts.astype(kind), axis=1, dtype=kind)
+def _rounded(x: Float[Array, "..."], quantum: Float[Array, ""]) -> Float[Array, "..."]:
+    """`x` rounded to a multiple of `quantum`: beside so large a number no finer digits are kept.
+
+    The barrier hides from the compiler that it adds and subtracts the same.
+    """
+    large = 1.5 * 2.0 ** int(jnp.finfo(x.dtype).nmant) * quantum
+    return (x + large) - jax.lax.optimization_barrier(large)
+
+
+def _coarse(quantum: Float[Array, ""], terms: int) -> Float[Array, ""]:
+    """The unit of the upper digit: sums of so many `terms` of at most half of it, in quanta, are exact."""
+    return quantum * 2.0 ** (
+        int(jnp.finfo(quantum.dtype).nmant) + 1 - max(0, terms - 1).bit_length()
+    )
 
 
 @partial(_sum.defjvp, symbolic_zeros=True)
 def _(kernel, parity, primals, tangents):
     particles, shared, pairs, _ = primals
-    out, extent = _sum(kernel, parity, *primals)
+    out, held = _sum(kernel, parity, *primals)
     particles_dot, shared_dot = (_moving(t) for t in tangents[:2])
-    still = jax.tree.map(jnp.zeros_like, extent)
+    still = jax.tree.map(jnp.zeros_like, held)
     if not jax.tree.leaves((particles_dot, shared_dot)):
-        return (out, extent), (jax.tree.map(jnp.zeros_like, out), still)
+        return (out, held), (jax.tree.map(jnp.zeros_like, out), still)
     residuals = _split(particles, particles_dot), _split(shared, shared_dot), pairs
     linear = (particles_dot, shared_dot)
     rule = _Tangent(kernel, parity), _Cotangent(kernel, parity)
-    return (out, extent), (linear_call(*rule, residuals, linear), still)
+    return (out, held), (linear_call(*rule, residuals, linear), still)
 
 
 def _moving(tangents: Any) -> Any:

@@ -30,9 +30,9 @@ from ._pair_sum import exact_pair_sum, largest_term, pair_sum
 from ._truncation import AbstractTruncated, PlainCut, check_truncation, truncated
 from .potentials import AbstractPairPotential
 
-# Bits between the quantum and the largest pair force at the start. What is left above holds sums
-# 2⁹ (float32) and 2¹⁸ (float64) times that force.
-_BITS = {4: 21, 8: 44}
+# Bits between the quantum and the largest pair force at the start: sums lose nothing to rounding, and
+# there is room above for forces 2¹⁰ times larger.
+_BITS = {4: 28, 8: 56}
 
 
 class PairCache(Module):
@@ -67,11 +67,11 @@ class Pairwise(AbstractForce):
       or `"shifted"`; see `truncated`.
     - `tail`: add to energy and virial what a plain cutoff leaves out, for a fluid that is uniform
       beyond it.
-    - `exact`: round each pair's force to a multiple of a quantum and add integers. The force then
+    - `exact`: round each pair's force to a multiple of a quantum and add these exactly. The force then
       depends on no order: not on the list, its capacity, the batch, or how particles are numbered;
       and total momentum is conserved to the last bit of these sums. Energies are plain sums.
-    - `quantum`: the quantum of `exact`, force; rounded up to a power of two. By default 2⁻²¹
-      (float32) or 2⁻⁴⁴ (float64) of the largest pair force at the start.
+    - `quantum`: the quantum of `exact`, force; rounded up to a power of two. By default 2⁻²⁸
+      (float32) or 2⁻⁵⁶ (float64) of the largest pair force at the start.
     - `exclude`: `[m 2]`, pairs of particles (by place in the arrays) that do not interact this way:
       bonded neighbours.
     - `capacity`: room for so many neighbours of a particle, where it cannot be measured because the
@@ -246,7 +246,7 @@ def _opened(force: Pairwise, particles: Particles, near: NeighborList | None) ->
 
 
 def _quantum(force: Pairwise, particles: Particles, largest: Array) -> Float[Array, ""]:
-    """A power of two some 2²¹ or 2⁴⁴ times smaller than the largest pair force."""
+    """A power of two, some 2²⁸ or 2⁵⁶ times smaller than the largest pair force."""
     dtype = particles.position.dtype
     if force.quantum is not None:
         mantissa, exponent = jnp.frexp(jax.lax.stop_gradient(force.quantum).astype(dtype))
