@@ -24,7 +24,7 @@ _HALO = [patheffects.withStroke(linewidth=2.5, foreground="white")]
 
 def draw_wobble(tracks: SolarTracks, found: Weighing, path: Path) -> None:
     """The path of the Sun about the barycentre, before and after the fit."""
-    figure, (left, right) = _figure((10, 5.6), 1, 2)
+    figure, (left, right) = _figure((10.0, 5.6), 1, 2)
     measured = _face_on(tracks.seen[:, 0])[:, :2] / SOLAR_RADIUS
     reach = 1.15 * np.max(np.abs(measured))
     for ax, simulated, title in (
@@ -47,7 +47,7 @@ def draw_wobble(tracks: SolarTracks, found: Weighing, path: Path) -> None:
 
 def draw_residuals(tracks: SolarTracks, found: Weighing, path: Path) -> None:
     """What the fit leaves of the Sun's path, over time and by period."""
-    figure, (over_time, by_period) = _figure((10, 6.4), 2, 1)
+    figure, (over_time, by_period) = _figure((10.0, 6.4), 2, 1)
     left = _face_on(found.after[:, 0] - tracks.seen[:, 0]) * AU_IN_KM
     for k, name in enumerate("xyz"):
         over_time.plot(

@@ -1,14 +1,24 @@
 """Orders of convergence, as slopes of error against dt."""
 
 import math
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 
-from physkit.integrators import VelocityVerlet
+from physkit.integrators import (
+    RK4,
+    SSPRK3,
+    KahanLi,
+    Newton,
+    Suzuki,
+    VelocityVerlet,
+    Yoshida,
+)
 from physkit.particles import Particles
-from physkit.particles.forces import HarmonicTrap
+from physkit.particles.forces import DirectGravity, HarmonicTrap
 from physkit.simulate import Simulation, simulate
+from physkit.systems import kepler
 
 from ._case import Case, Published
 
@@ -26,11 +36,53 @@ def _displaced(steps: int) -> float:
     return float(simulate(sim, start, steps).state.position[0, 0])
 
 
+def orders_on_an_ellipse() -> dict[str, Any]:
+    """Two bodies on an ellipse of eccentricity 0.3: slope of how far they miss their start after one
+    period, over three time steps."""
+    gravity = DirectGravity(1.0)
+    methods = {
+        "VelocityVerlet": (VelocityVerlet(gravity), (200, 400, 800)),
+        "SSPRK3": (SSPRK3(Newton(gravity)), (400, 800, 1600)),
+        "RK4": (RK4(Newton(gravity)), (400, 800, 1600)),
+        "Yoshida 4": (Yoshida(gravity, 4), (200, 400, 800)),
+        "Suzuki 4": (Suzuki(gravity, 4), (100, 200, 400)),
+        "Yoshida 6": (Yoshida(gravity, 6), (150, 300, 600)),
+        "KahanLi 8": (KahanLi(gravity, 8), (50, 70, 100)),
+    }
+    return {
+        name: -np.polyfit(np.log(steps), np.log([_missed(method, n) for n in steps]), 1)[0]
+        for name, (method, steps) in methods.items()
+    }
+
+
+def _missed(method: Any, steps: int) -> float:
+    _, start = kepler(0.3)
+    end = simulate(Simulation(method, dt=2 * math.pi / steps), start, steps).state
+    return float(np.max(np.abs(np.asarray(end.position - start.position))))
+
+
 CASES = (
     Case(
         "verlet-order",
         verlet_on_an_oscillator,
         (Published("slope", 2.0, 0.1),),
         "Leimkuhler & Matthews 2013",
+    ),
+    Case(
+        "orders",
+        orders_on_an_ellipse,
+        tuple(
+            Published(name, order, 0.2)
+            for name, order in {
+                "VelocityVerlet": 2,
+                "SSPRK3": 3,
+                "RK4": 4,
+                "Yoshida 4": 4,
+                "Suzuki 4": 4,
+                "Yoshida 6": 6,
+                "KahanLi 8": 8,
+            }.items()
+        ),
+        "Yoshida 1990; Suzuki 1990; Kahan & Li 1997; Shu & Osher 1988",
     ),
 )
