@@ -35,6 +35,7 @@ def check_integrator(
     steps: int = 8,
     key: jax.Array | None = None,
     inert: Sequence[str] = (),
+    modes: Sequence[str] = ("forward", "reverse"),
     compare: str = "solve",
 ) -> None:
     """An integrator keeps every promise that the loop, compositions and fits build on.
@@ -59,6 +60,7 @@ def check_integrator(
     - `symmetric`: a step with −dt undoes a step with dt.
     - `key`: for dynamics with noise.
     - `inert`: names of parameters that may have no effect.
+    - `modes`: of differentiation; `("reverse",)` where there is no forward mode.
     - `compare`: row of the tolerance table for the same state reached in two ways.
 
     **Errors:** `AssertionError` that names what is wrong, by how much, and where.
@@ -74,7 +76,7 @@ def check_integrator(
         exam.check_order(order, exact, reference)
     if symmetric:
         exam.check_symmetry()
-    exam.check_gradients(inert)
+    exam.check_gradients(inert, modes)
 
 
 class _IntegratorExamination:
@@ -204,7 +206,7 @@ class _IntegratorExamination:
                 f"(errors by dt: {listed})"
             )
 
-    def check_gradients(self, inert: Sequence[str]) -> None:
+    def check_gradients(self, inert: Sequence[str], modes: Sequence[str]) -> None:
         """By every leaf of the integrator (which must all matter) and of the state."""
         must = {f"['integrator']{p}" for p in parameter_paths(self.integrator)}
         aux = self.aux
@@ -219,7 +221,13 @@ class _IntegratorExamination:
 
         everything = {"integrator": self.integrator, "state": self.state}
         check_gradient(
-            final, everything, inert=inert, must_matter=must, directions=1, what=self.what
+            final,
+            everything,
+            inert=inert,
+            must_matter=must,
+            modes=modes,
+            directions=1,
+            what=self.what,
         )
 
     def _final(self, integrator: Any, state: Any, aux: Any) -> Any:

@@ -13,7 +13,14 @@ from physkit.core import Clock, Count, Fault, cast_floats, grow, judge, overflow
 from ._compare import check_equal, check_finite, check_structure
 from ._gradient import check_gradient
 from ._moving import moved, squeezed
-from ._trees import check_batch, check_no_numbers_in_static, jiggled, parameter_paths, traced
+from ._trees import (
+    check_batch,
+    check_no_numbers_in_static,
+    jiggled,
+    parameter_paths,
+    symmetric,
+    traced,
+)
 
 _MOST_GROWTHS = 5
 
@@ -128,7 +135,7 @@ class Examination:
     def check_vmap(self, compare: str) -> None:
         """A batch of states and parameters gives what each member alone gives."""
         states = [self.state, moved(self.state, 3), squeezed(self.state, 0.98)]
-        terms = [self.term, jiggled(self.term, 5, 1e-4), self.term]
+        terms = [self.term, symmetric(jiggled(self.term, 5, 1e-4)), self.term]
         members = list(zip(terms, states, strict=True))
         check_batch(lambda member: self._outputs(*member), members, self.what, compare)
 
@@ -137,7 +144,7 @@ class Examination:
         everything = {"term": self.term, "state": self.state}
         must = {f"['term']{p}" for p in parameter_paths(self.term)}
         check_gradient(
-            lambda e: self._outputs(e["term"], e["state"]),
+            lambda e: self._outputs(symmetric(e["term"]), e["state"]),
             everything,
             inert=inert,
             must_matter=must,

@@ -89,6 +89,22 @@ def modules(tree: Any) -> list[Module]:
     return found
 
 
+def symmetric(tree: Any) -> Any:
+    """`tree` with the per-species tables of its pair potentials made symmetric.
+
+    The pair ij is the pair ji: derivatives in a direction that tells them apart mean nothing.
+    """
+    is_potential = lambda x: hasattr(x, "force_over_distance") and isinstance(x, Module)
+    is_table = lambda x: eqx.is_inexact_array(x) and x.ndim == 2 and x.shape[0] == x.shape[1]
+
+    def mend(node):
+        if not is_potential(node):
+            return node
+        return jax.tree.map(lambda x: 0.5 * (x + x.T) if is_table(x) else x, node)
+
+    return jax.tree.map(mend, tree, is_leaf=is_potential)
+
+
 def jiggled(tree: Any, seed: int, size: float) -> Any:
     """Every floating leaf of `tree` changed by random numbers of `size` times its own size."""
     _, leaves, join = split(tree)

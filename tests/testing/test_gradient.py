@@ -99,11 +99,19 @@ class Wave(Module):
             r"derivative by \['b'\] \(reverse mode\): it is not finite \(nan",
         ),
         (lambda t: jnp.log(-t["b"]) + t["a"], TREE, r"the value: .* not finite"),
-        (slightly_off, TREE["a"], r"the argument.*computed 34\.583\d+, expected 34\.582\d+.*tolerance"),
+        (
+            slightly_off,
+            TREE["a"],
+            r"the argument.*computed 34\.583\d+, expected 34\.582\d+.*tolerance",
+        ),
         (wrong_backwards, TREE["a"], "forward-mode differentiation fails"),
         (disagreeing, TREE["a"], "forward and reverse mode disagree"),
         (lambda x: x if x[0] > 0 else -x, TREE["a"], "numbers of an array in Python"),
-        (lambda x: jnp.sin(x.astype(jnp.float32)), TREE["a"], "float32 where all that goes in is float64"),
+        (
+            lambda x: jnp.sin(x.astype(jnp.float32)),
+            TREE["a"],
+            "float32 where all that goes in is float64",
+        ),
         (lambda x: jnp.argmax(x), TREE["a"], "returns no floating numbers"),
         (lambda x: x, {"n": jnp.arange(3)}, "no floating leaf"),
     ],
@@ -119,7 +127,9 @@ def test_wrong_reverse_mode_alone():
 
 
 def test_taylor_order_sees_what_a_loose_tolerance_lets_pass():
-    with pytest.raises(AssertionError, match=r"Taylor remainder .* has order (0\.9|1\.)\d+, expected"):
+    with pytest.raises(
+        AssertionError, match=r"Taylor remainder .* has order (0\.9|1\.)\d+, expected"
+    ):
         check_gradient(slightly_off, TREE["a"], relative=1e-2)
 
 

@@ -10,6 +10,7 @@ from .specimens import (
     BROKEN_POTENTIALS,
     GOOD_FORCES,
     GOOD_POTENTIALS,
+    TILTED,
     crowd,
 )
 
@@ -27,7 +28,10 @@ def test_broken_potentials_fail(potential, message):
         check_potential(potential(), RADII)
 
 
-@pytest.mark.parametrize(("force", "space"), GOOD_FORCES)
+@pytest.mark.parametrize(
+    ("force", "space"),
+    [pytest.param(*f, marks=pytest.mark.slow) if f[1] is TILTED else f for f in GOOD_FORCES],
+)
 def test_good_forces_pass(force, space):
     check_force(force(), crowd(space()))
 

@@ -1,0 +1,280 @@
+"""The battery over everything that physkit ships. What is new must be entered here."""
+
+import diffrax
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import physkit.integrators
+import physkit.particles.forces
+import physkit.particles.forces.potentials
+from physkit.core import is_abstract
+from physkit.geometry import Box, Triclinic
+from physkit.integrators import (
+    BAOAB,
+    PEFRL,
+    RK4,
+    RK38,
+    SSPRK2,
+    SSPRK3,
+    AbstractIntegrator,
+    BlanesMoan,
+    Diffrax,
+    DormandPrince5,
+    Euler,
+    Heun,
+    KahanLi,
+    Leapfrog,
+    Lie,
+    Midpoint,
+    Newton,
+    NoseHooverChain,
+    Ralston,
+    RemoveMomentum,
+    RungeKutta,
+    Strang,
+    Subcycle,
+    Suzuki,
+    Tableau,
+    ThermostatChain,
+    VelocityVerlet,
+    Yoshida,
+)
+from physkit.particles import Motion, Particles
+from physkit.particles.forces import (
+    WCA,
+    AbstractForce,
+    AbstractPairPotential,
+    Buckingham,
+    Coulomb,
+    DirectGravity,
+    ExternalEnergy,
+    ExternalForce,
+    HarmonicAngles,
+    HarmonicBonds,
+    HarmonicTrap,
+    LennardJones,
+    Modulated,
+    Morse,
+    NeuralPair,
+    Pairwise,
+    SoftSphere,
+    UniformAcceleration,
+    UniformField,
+    Yukawa,
+)
+from physkit.testing import check_force, check_integrator, check_potential
+
+from .specimens import crowd
+
+
+def network():
+    return eqx.nn.MLP("scalar", "scalar", 4, 1, activation=jnp.tanh, key=jax.random.key(0))
+
+
+TABLE = np.array([[1.0, 0.6], [0.6, 1.3]])
+RADII = [0.6, 0.85, 1.05, 1.4, 2.1]  # none at the minimum of WCA, 2^(1/6) σ, where U″ jumps
+
+POTENTIALS = {
+    LennardJones: [lambda: LennardJones(1.3, 0.9), lambda: LennardJones(TABLE, 0.9)],
+    WCA: [lambda: WCA(1.3, 0.95), lambda: WCA(1.3, TABLE)],
+    Morse: [lambda: Morse(1.2, 1.1, 2.0)],
+    Buckingham: [lambda: Buckingham(1000.0, 0.2, 2.0)],
+    Yukawa: [lambda: Yukawa(1.5, 0.7)],
+    SoftSphere: [lambda: SoftSphere(1.0, 0.9, 9.0)],
+    Coulomb: [lambda: Coulomb(1.4), lambda: Coulomb(1.4, 0.8)],
+    NeuralPair: [lambda: NeuralPair(network())],
+}
+
+
+def cell():
+    return Box([3.6, 3.5, 3.7])
+
+
+def tilted():
+    return Triclinic([[3.6, 0.0, 0.0], [0.5, 3.5, 0.0], [-0.4, 0.3, 3.7]])
+
+
+def lattice(space=None, n=27):
+    """27 particles at distances near 1.1, two species, with charges."""
+    rng = np.random.default_rng(0)
+    sites = np.stack(np.meshgrid(*[np.arange(3)] * 3), -1).reshape(-1, 3)[:n] * 1.12
+    x, v = sites + rng.uniform(-0.08, 0.08, sites.shape), rng.normal(size=sites.shape)
+    return Particles(
+        jnp.asarray(x), jnp.asarray(v), rng.uniform(1, 2, n), space,
+        charge=rng.normal(size=n), species=np.arange(n) % 2,
+    )  # fmt: skip
+
+
+# Force, particles, and options of the check. Derivatives of forces in charges, masses, boxes and
+# all parameters are part of it.
+FORCES = {
+    Pairwise: [
+        (lambda: Pairwise(LennardJones(TABLE, 0.95), 1.6, 0.2), lattice, {}),
+    ],
+    DirectGravity: [(lambda: DirectGravity(1.2, 0.1), lambda: crowd(n=5), {})],
+    HarmonicBonds: [
+        (lambda: HarmonicBonds([[0, 1], [1, 2], [2, 4]], 2.0, 1.1), lambda: crowd(n=5), {})
+    ],
+    HarmonicAngles: [
+        (lambda: HarmonicAngles([[0, 1, 2], [1, 2, 4]], 2.0, 1.7), lambda: crowd(n=5), {})
+    ],
+    UniformAcceleration: [(lambda: UniformAcceleration([0.0, 0.3, -9.8]), crowd, {})],
+    UniformField: [(lambda: UniformField([0.0, 0.3, -9.8]), crowd, {})],
+    HarmonicTrap: [(lambda: HarmonicTrap(1.5, [0.1, 0.2, 0.3]), crowd, {})],
+    ExternalEnergy: [
+        (lambda: ExternalEnergy(_well, {"speed": jnp.asarray(0.3)}), crowd, {"t": 0.4})
+    ],
+    ExternalForce: [(lambda: ExternalForce(_pull, {"k": jnp.asarray(1.2)}), crowd, {"t": 0.4})],
+    Modulated: [
+        (lambda: Modulated(HarmonicTrap(1.5, [0.1, 0.2, 0.3]), 3.0, 0.2), crowd, {"t": 0.4})
+    ],
+}
+SLOW_FORCES = [
+    (lambda: Pairwise(Coulomb(1.2, 0.5), 1.45, 0.2, "switch"), lambda: lattice(cell()), {}),
+    (lambda: Pairwise(LennardJones(), 1.45, 0.2), lambda: lattice(cell()), {}),
+    (lambda: Pairwise(LennardJones(), 1.3, 0.2), lambda: lattice(tilted()), {}),
+    (
+        lambda: Pairwise(LennardJones(), 1.6, truncation="plain", tail=True),
+        lambda: lattice(cell()),
+        {},
+    ),
+    (
+        lambda: Pairwise(LennardJones(), 1.6, exact=True),
+        lattice,
+        {"noise": 1e-12, "compare": "same"},
+    ),
+    (lambda: Pairwise(Coulomb()), lambda: lattice(n=9), {"inert": ["screening"]}),
+]
+
+
+def _well(t, particles, args):
+    return jnp.sum(jnp.cos(particles.position - args["speed"] * t))
+
+
+def _pull(t, particles, args):
+    return -jnp.sin(args["k"] * particles.position) * jnp.exp(-t)
+
+
+class TestForces:
+    @pytest.mark.parametrize(
+        ("force", "state", "options"),
+        [case for cases in FORCES.values() for case in cases],
+        ids=[kind.__name__ for kind, cases in FORCES.items() for _ in cases],
+    )
+    def test_passes(self, force, state, options):
+        check_force(force(), state(), **options)
+
+    @pytest.mark.slow
+    @pytest.mark.parametrize(("force", "state", "options"), SLOW_FORCES)
+    def test_passes_slowly(self, force, state, options):
+        check_force(force(), state(), **options)
+
+    def test_all_are_covered(self):
+        assert _shipped(physkit.particles.forces, AbstractForce) == set(FORCES)
+
+
+class TestPotentials:
+    @pytest.mark.parametrize(
+        "potential",
+        [case for cases in POTENTIALS.values() for case in cases],
+        ids=[kind.__name__ for kind, cases in POTENTIALS.items() for _ in cases],
+    )
+    def test_passes(self, potential):
+        check_potential(potential(), RADII)
+
+    def test_all_are_covered(self):
+        shipped = _shipped(physkit.particles.forces.potentials, AbstractPairPotential)
+        assert shipped == set(POTENTIALS)
+
+
+def trap(of=None):
+    return Modulated(HarmonicTrap(1.5, [0.1, -0.2], of=of), 1.1, 0.3)
+
+
+def bodies():
+    return Particles(
+        jnp.array([[0.9, -0.4], [-0.3, 0.6]]), jnp.array([[0.2, 0.1], [-0.5, 0.3]]), [1.0, 1.7]
+    )
+
+
+def thermostatted():
+    return {"atoms": bodies(), "thermostat": ThermostatChain.at_rest()}
+
+
+def newton():
+    return Newton(trap())
+
+
+def drag(t, particles):
+    return Motion(velocity=-0.8 * (1 + t) * particles.velocity)
+
+
+EULER = Tableau(((),), (1.0,), 1, "Euler 1768")
+
+# Integrator, state, coarsest step, options of the check.
+INTEGRATORS = {
+    VelocityVerlet: (lambda: VelocityVerlet(trap()), 0.1, {"order": 2, "symmetric": True}),
+    Leapfrog: (lambda: Leapfrog(trap()), 0.1, {"order": 2, "symmetric": True}),
+    Yoshida: (lambda: Yoshida(trap()), 0.1, {"order": 4, "symmetric": True}),
+    Suzuki: (lambda: Suzuki(trap()), 0.2, {"order": 4, "symmetric": True}),
+    KahanLi: (lambda: KahanLi(trap()), 0.6, {"order": 8, "symmetric": True}),
+    BlanesMoan: (lambda: BlanesMoan(trap()), 0.3, {"order": 4, "symmetric": True}),
+    PEFRL: (lambda: PEFRL(trap()), 0.3, {"order": 4, "symmetric": True}),
+    Euler: (lambda: Euler(newton()), 0.02, {"order": 1}),
+    Midpoint: (lambda: Midpoint(newton()), 0.1, {"order": 2}),
+    Heun: (lambda: Heun(newton()), 0.1, {"order": 2}),
+    Ralston: (lambda: Ralston(newton()), 0.1, {"order": 2}),
+    SSPRK2: (lambda: SSPRK2(newton()), 0.1, {"order": 2}),
+    SSPRK3: (lambda: SSPRK3(newton()), 0.1, {"order": 3}),
+    RK4: (lambda: RK4(newton()), 0.1, {"order": 4}),
+    RK38: (lambda: RK38(newton()), 0.1, {"order": 4}),
+    DormandPrince5: (lambda: DormandPrince5(newton(), drag), 0.1, {"order": 5}),
+    RungeKutta: (lambda: RungeKutta(EULER, newton()), 0.02, {"order": 1}),
+    Lie: (lambda: Lie(RK4(drag), VelocityVerlet(trap())), 0.02, {"order": 1}),
+    Strang: (lambda: Strang(RK4(drag), VelocityVerlet(trap())), 0.1, {"order": 2}),
+    Subcycle: (lambda: Subcycle(VelocityVerlet(trap()), 3), 0.2, {"order": 2, "symmetric": True}),
+    BAOAB: (lambda: BAOAB(trap(), 0.7, 0.3), 0.1, {"key": jax.random.key(0)}),
+    NoseHooverChain: (lambda: NoseHooverChain(trap("atoms"), 0.7, 2.0), 0.05, {"order": 2}),
+    RemoveMomentum: (lambda: Lie(VelocityVerlet(trap()), RemoveMomentum()), 0.05, {"order": None}),
+    Diffrax: (
+        lambda: Diffrax(diffrax.Tsit5(), newton(), rtol=1e-9, atol=1e-9),
+        0.1,
+        {"inert": ["tol"], "modes": ("reverse",)},
+    ),
+}
+
+
+# One of each kind; the others take the same paths, and are examined with the slow cases.
+QUICK = (VelocityVerlet, Leapfrog, RK4, Strang, BAOAB, NoseHooverChain, RemoveMomentum, Diffrax)
+
+
+class TestIntegrators:
+    @pytest.mark.parametrize(
+        "kind",
+        [k if k in QUICK else pytest.param(k, marks=pytest.mark.slow) for k in INTEGRATORS],
+        ids=[kind.__name__ for kind in INTEGRATORS],
+    )
+    def test_passes(self, kind):
+        integrator, dt, options = INTEGRATORS[kind]
+        state = thermostatted() if kind is NoseHooverChain else bodies()
+        check_integrator(integrator(), state, dt, **options)
+
+    def test_all_are_covered(self):
+        assert _shipped(physkit.integrators, AbstractIntegrator) == set(INTEGRATORS)
+
+
+def _shipped(folder, base):
+    """The final classes that a folder exports."""
+    public = [getattr(folder, name) for name in dir(folder) if not name.startswith("_")]
+    kinds = {x for x in public if isinstance(x, type) and issubclass(x, base)}
+    return {kind for kind in kinds if not is_abstract(kind)}
+
+
+def test_a_new_one_would_be_noticed():
+    from physkit.particles.forces import potentials
+
+    assert LennardJones in _shipped(potentials, AbstractPairPotential)
+    assert AbstractPairPotential not in _shipped(potentials, AbstractPairPotential)
