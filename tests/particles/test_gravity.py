@@ -33,7 +33,7 @@ def plain_sum(p, constant=1.3, softening=0.1):
     return np.sum((mm / r2**1.5)[..., None] * d, axis=1), -0.5 * np.sum(mm / np.sqrt(r2))
 
 
-@pytest.mark.parametrize("n", [1, 2, 3, 4, 9, 130])
+@pytest.mark.parametrize("n", [1, 5, 130])
 @pytest.mark.parametrize("d", [1, 2, 3])
 def test_against_plain_sum(n, d, dtype):
     p = bodies(n, d, dtype)
