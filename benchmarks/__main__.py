@@ -19,7 +19,7 @@ CASES = {
         "lammps-2": ["float64"],
         "openmm": ["float32"],
     }),
-    "list_build": ([32000], {"physkit": ["float32", "float64"], "jax-md": ["float32"]}),
+    "list_build": ([32000], {"physkit": ["float32", "float64"], "jax-md": ["float32", "float64"]}),
     "gravity": ([1000, 4096], {
         "physkit": ["float32", "float64"],
         "rebound": ["float64"],
@@ -43,7 +43,9 @@ def measure(case: str, code: str, size: int, precision: str) -> dict:
 
 def table(rows: list[dict]) -> str:
     """All rows, each with its ratio to physkit in the same precision (or its nearest)."""
-    head = "| case | size | code | precision | rate | physkit is | compile s | first call s | note |"
+    head = (
+        "| case | size | code | precision | rate | physkit is | compile s | first call s | note |"
+    )
     lines = [head, "|---" * 9 + "|"]
     for row in rows:
         key = (row["case"], row["size"])
@@ -79,7 +81,9 @@ def machine() -> str:
     model = platform.processor() or platform.machine()
     cpuinfo = Path("/proc/cpuinfo")
     if cpuinfo.exists():
-        names = [x.split(":")[1].strip() for x in cpuinfo.read_text().splitlines() if "model name" in x]
+        names = [
+            x.split(":")[1].strip() for x in cpuinfo.read_text().splitlines() if "model name" in x
+        ]
         model = names[0] if names else model
     return f"{os.cpu_count()} cores of {model}, Python {platform.python_version()}, {', '.join(versions)}"
 

@@ -15,7 +15,9 @@ def bodies(size: int):
     random = np.random.default_rng(0)
     direction = random.normal(size=(size, 3))
     direction /= np.linalg.norm(direction, axis=1, keepdims=True)
-    return direction * random.uniform(size=(size, 1)) ** (1 / 3), 0.1 * random.normal(size=(size, 3))
+    return direction * random.uniform(size=(size, 1)) ** (1 / 3), 0.1 * random.normal(
+        size=(size, 3)
+    )
 
 
 def steps_for(size: int) -> int:

@@ -57,7 +57,7 @@ def with_jax_md(size: int, precision: str) -> dict:
             format=form,
         )  # fmt: skip
         init, apply = simulate.nve(force, shift, DT)
-        near = neighbours.allocate(position, extra_capacity=16 if form is partition.Dense else 10 * size)
+        near = neighbours.allocate(position, extra_capacity=16)  # per particle
         state = init(jax.random.key(0), position, kT=TEMPERATURE, neighbor=near)
 
         def step(_, loop, apply=apply):
