@@ -1,4 +1,4 @@
-"""Building a neighbour list of an LJ melt anew: radius 2.8 at ρ* = 0.8442. Milliseconds, as builds per second."""
+"""Building a neighbour list of an LJ melt anew: radius 2.8 at ρ* = 0.8442. Builds per second."""
 
 import time
 
