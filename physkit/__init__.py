@@ -21,7 +21,10 @@ _EXPORTS: dict[str, tuple[str, ...]] = {
         "ParameterError", "PhyskitError", "RangeError", "ShapeError", "SimulationDiverged",
         "StepSizeError", "Tendencies", "data", "param", "static",
     ),
-    "geometry": ("AbstractSpace", "Box", "Free", "Triclinic"),
+    "geometry": (
+        "AbstractBoundary", "AbstractSpace", "Box", "Dirichlet", "Free", "Grid", "Location",
+        "Neumann", "NoSlip", "Outflow", "Reflect", "Triclinic", "Wrap",
+    ),
     "particles": (
         "Minimum", "Motion", "Particles", "angular_momentum", "center_of_mass", "degrees_of_freedom",
         "kinetic_energy", "lattice", "maxwell_boltzmann", "minimise", "random_positions", "temperature",
@@ -35,6 +38,13 @@ _EXPORTS: dict[str, tuple[str, ...]] = {
         "SoftSphere", "UniformAcceleration", "UniformField", "WCA", "Yukawa", "geometric",
         "lorentz_berthelot",
     ),
+    "fields": ("AbstractEquation", "Change", "Field", "Spectrum", "stack"),
+    "fields.operators": (
+        "AbstractScheme", "Central", "Spectral", "average", "curl", "derivative", "difference",
+        "divergence", "gradient", "laplacian", "staggered_curl", "staggered_divergence",
+        "staggered_gradient",
+    ),
+    "fields.equations": ("Diffusion",),
     "integrators": (
         "AbstractIntegrator", "AbstractOneStep", "BAOAB", "BlanesMoan", "Diffrax",
         "DormandPrince5", "Euler", "Heun", "KahanLi", "Leapfrog", "Lie", "Midpoint", "Newton",
@@ -56,7 +66,7 @@ _EXPORTS: dict[str, tuple[str, ...]] = {
     ),
 }  # fmt: skip
 _FOLDERS = (
-    "cli", "core", "geometry", "integrators", "observe", "parallel", "particles", "plot", "systems",
+    "cli", "core", "fields", "geometry", "integrators", "observe", "parallel", "particles", "plot", "systems",
     "testing",
 )  # fmt: skip
 _HOME = {name: folder for folder, names in _EXPORTS.items() for name in names}

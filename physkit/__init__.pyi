@@ -2,6 +2,7 @@
 
 from . import cli as cli
 from . import core as core
+from . import fields as fields
 from . import geometry as geometry
 from . import integrators as integrators
 from . import observe as observe
@@ -42,10 +43,19 @@ from .core import (
     static as static,
 )
 from .geometry import (
+    AbstractBoundary as AbstractBoundary,
     AbstractSpace as AbstractSpace,
     Box as Box,
+    Dirichlet as Dirichlet,
     Free as Free,
+    Grid as Grid,
+    Location as Location,
+    Neumann as Neumann,
+    NoSlip as NoSlip,
+    Outflow as Outflow,
+    Reflect as Reflect,
     Triclinic as Triclinic,
+    Wrap as Wrap,
 )
 from .particles import (
     Minimum as Minimum,
@@ -91,6 +101,31 @@ from .particles.forces import (
     Yukawa as Yukawa,
     geometric as geometric,
     lorentz_berthelot as lorentz_berthelot,
+)
+from .fields import (
+    AbstractEquation as AbstractEquation,
+    Change as Change,
+    Field as Field,
+    Spectrum as Spectrum,
+    stack as stack,
+)
+from .fields.operators import (
+    AbstractScheme as AbstractScheme,
+    Central as Central,
+    Spectral as Spectral,
+    average as average,
+    curl as curl,
+    derivative as derivative,
+    difference as difference,
+    divergence as divergence,
+    gradient as gradient,
+    laplacian as laplacian,
+    staggered_curl as staggered_curl,
+    staggered_divergence as staggered_divergence,
+    staggered_gradient as staggered_gradient,
+)
+from .fields.equations import (
+    Diffusion as Diffusion,
 )
 from .integrators import (
     AbstractIntegrator as AbstractIntegrator,

@@ -43,6 +43,7 @@ KEYWORDS_ALLOWED = {
     ("physkit/simulate/_carry.py", "replace"): "names of the parts to replace, checked",
     ("physkit/plot/_style.py", "legend"): "where matplotlib shall put it",
     ("physkit/particles/_particles.py", "replace"): "names of the arrays to replace, checked",
+    ("physkit/fields/_field.py", "replace"): "names of the parts to replace, checked",
 }
 
 PRIVATE_ROOTS = ("jax._src", "jax.interpreters", "jax.extend", "equinox.internal", "jaxlib")

@@ -7,9 +7,12 @@ Set before physkit is imported anywhere:
 - jaxtyping annotations of the whole package are checked by beartype at every call. That costs
   time; `PHYSKIT_TYPECHECK=0` switches it off;
 - compiled programs are kept in `.cache/` for the next run, which is then two to three times faster;
-  not where CI is set, which compiles everything anew. `make clean` removes them.
+  not where CI is set, which compiles everything anew. `make clean` removes them;
+- programs in memory are dropped whenever a worker has grown by a gibibyte: a suite compiles
+  thousands, and JAX keeps every one.
 """
 
+import gc
 import os
 from pathlib import Path
 
@@ -33,6 +36,29 @@ if os.environ.get("PHYSKIT_TYPECHECK", "1") != "0":
     from jaxtyping import install_import_hook
 
     install_import_hook("physkit", "beartype.beartype")
+
+
+_GROWTH = 2**30  # bytes
+_STATISTICS = Path("/proc/self/statm")
+
+
+def _resident() -> int:
+    """Bytes that this process holds in memory; 0 where the system does not say."""
+    if not _STATISTICS.exists():
+        return 0
+    return int(_STATISTICS.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+_held = [_resident()]
+
+
+@pytest.fixture(autouse=True)
+def _forget_old_programs():
+    yield
+    if _resident() > _held[0] + _GROWTH:
+        jax.clear_caches()
+        gc.collect()
+        _held[0] = _resident()
 
 
 @pytest.fixture(params=[jnp.float32, jnp.float64], ids=["float32", "float64"])

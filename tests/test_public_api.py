@@ -20,12 +20,17 @@ ROOT = PACKAGE.parent
 # imported from their folder. Each new name of a folder goes either here or into the table.
 PLUMBING = {
     "core": {
-        "AbstractGrowable", "Count", "Rate", "State", "all_finite", "any_in_batch", "as_parameter",
-        "cast_floats", "combine", "concrete", "cond_for_batch", "float_dtype", "get", "grow",
-        "growables", "is_abstract", "judge", "linear_call", "overflow", "put", "safe_divide", "safe_norm",
-        "safe_power", "safe_sqrt", "shift", "where_safe",
+        "AbstractGrowable", "Count", "Rate", "State", "all_finite", "any_in_batch", "as_change",
+        "as_parameter", "assembled", "cast_floats", "combine", "concrete", "cond_for_batch",
+        "float_dtype", "get", "grow", "growables", "is_abstract", "judge", "linear_call", "overflow", "put", "replaced",
+        "safe_divide", "safe_norm", "safe_power", "safe_sqrt", "shift", "where_safe",
     },
-    "geometry": {"Components", "determinant", "heights", "inverse_matrix"},
+    "geometry": {
+        "Boundaries", "Components", "Wall", "boundaries", "determinant", "heights", "inverse_matrix",
+        "unknown",
+    },
+    "fields": {"derivative_symbol", "need_same_place", "square_wavenumber"},
+    "fields.equations": {"per_component"},
     "particles": {"moving_velocity"},
     "particles.neighbours": {"AbstractPairs", "Cells", "EveryPair", "ListedPairs"},
     "particles.forces": {

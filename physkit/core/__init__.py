@@ -6,6 +6,7 @@ from ._components import (
     AbstractComponent as AbstractComponent,
     Rate as Rate,
     State as State,
+    as_change as as_change,
     combine as combine,
     get as get,
     put as put,
@@ -45,12 +46,14 @@ from ._linear import linear_call as linear_call
 from ._module import (
     Module as Module,
     as_parameter as as_parameter,
+    assembled as assembled,
     cast_floats as cast_floats,
     concrete as concrete,
     data as data,
     float_dtype as float_dtype,
     is_abstract as is_abstract,
     param as param,
+    replaced as replaced,
     static as static,
 )
 from ._safe import (

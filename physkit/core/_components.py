@@ -7,7 +7,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from ._errors import ComponentError
+from ._errors import ComponentError, ShapeError
 from ._module import Module
 
 State = Any
@@ -20,6 +20,10 @@ class AbstractComponent(Module):
     @abc.abstractmethod
     def shift(self, delta: Any) -> "AbstractComponent":
         """state ⊕ delta, where delta is of the kind that this component's rates are of."""
+
+    def change(self) -> Any:
+        """This component's own numbers, read as a rate of one of its kind."""
+        return self
 
     def layout(self) -> Any:
         """Per leaf: `"cut"` over devices, `"replicated"`, or `"per-device"`."""
@@ -70,6 +74,13 @@ def shift(state: State, delta: Rate) -> State:
     return jax.tree.map(jnp.add, state, delta)
 
 
+def as_change(rate: Any) -> Rate:
+    """`rate` with every component in it read as a change: a field may be returned as a rate."""
+    is_component = lambda x: isinstance(x, AbstractComponent)
+    read = lambda x: x.change() if is_component(x) else x
+    return jax.tree.map(read, rate, is_leaf=is_component)
+
+
 def combine(weights: Sequence[Any], rates: Sequence[Rate]) -> Rate:
     """Σ wᵢ·rateᵢ over partial rates: a name or leaf that a rate leaves out counts as zero."""
     pairs = [(w, r) for w, r in zip(weights, rates, strict=True) if r is not None]
@@ -83,6 +94,12 @@ def combine(weights: Sequence[Any], rates: Sequence[Rate]) -> Rate:
             for name in names
         }
     leaves, trees = zip(*(jax.tree.flatten(r, is_leaf=_is_none) for _, r in pairs), strict=True)
+    for tree in trees[1:]:
+        if tree != trees[0]:
+            raise ShapeError(
+                f"rates of different kinds cannot be added: {trees[0]} and {tree} (a field's rate has "
+                "its location)"
+            )
     columns = zip(*leaves, strict=True)
     return trees[0].unflatten([_weighted([w for w, _ in pairs], column) for column in columns])
 

@@ -138,6 +138,31 @@ def float_dtype(tree: Any) -> jnp.dtype:
     return found.pop() if found else jnp.zeros(()).dtype
 
 
+def assembled(cls: type, parts: dict[str, Any]) -> Any:
+    """An instance of the Module `cls` from its fields as they are: nothing is converted or checked.
+
+    For copies with a part replaced, whose other parts were checked when they were made.
+    """
+    made = object.__new__(cls)
+    for name, value in parts.items():
+        object.__setattr__(made, name, value)
+    return made
+
+
+def replaced(module: Any, changes: dict[str, Any]) -> Any:
+    """A copy of `module` with some fields replaced as they are.
+
+    **Errors:** `ParameterError` for a name that it does not have.
+    """
+    fields = {f.name: getattr(module, f.name) for f in dataclasses.fields(module)}
+    unknown = sorted(set(changes) - set(fields))
+    if unknown:
+        raise ParameterError(
+            f"{type(module).__name__} has no {unknown}; available: {sorted(fields)}"
+        )
+    return assembled(type(module), {**fields, **changes})
+
+
 def concrete(x: Any) -> np.ndarray | None:
     """The numbers in `x`, or None where a trace hides them."""
     return None if x is None or isinstance(x, jax.core.Tracer) else np.asarray(x)

@@ -7,7 +7,7 @@ from typing import Any
 import jax
 
 from ._clock import Clock
-from ._components import combine
+from ._components import as_change, combine
 from ._module import Module, static
 
 
@@ -31,7 +31,7 @@ class AbstractTendency(AbstractTerm):
         """d state / dt: a dict of rates by component name, or the bare rate of a bare state."""
 
     def __call__(self, clock: Clock, state: Any, cache: Any) -> tuple[Any, Any]:
-        return self.rate(clock, state), cache
+        return as_change(self.rate(clock, state)), cache
 
 
 class Function(AbstractTendency):

@@ -1,7 +1,24 @@
-"""Floor 2: spaces. The only floor that speaks to devices."""
+"""Floor 2: spaces, grids and boundaries. The only floor that speaks to devices."""
 
+from ._boundary import (
+    AbstractBoundary as AbstractBoundary,
+    Dirichlet as Dirichlet,
+    Neumann as Neumann,
+    NoSlip as NoSlip,
+    Outflow as Outflow,
+    Reflect as Reflect,
+    Wall as Wall,
+    Wrap as Wrap,
+)
 from ._box import Box as Box
 from ._free import Free as Free
+from ._grid import Grid as Grid
+from ._location import Location as Location
+from ._sides import (
+    Boundaries as Boundaries,
+    boundaries as boundaries,
+    unknown as unknown,
+)
 from ._space import AbstractSpace as AbstractSpace, Components as Components
 from ._triclinic import (
     Triclinic as Triclinic,

@@ -1,6 +1,5 @@
 """Point particles: the component that molecular dynamics, gravity and plasmas share."""
 
-import dataclasses
 from typing import Any
 
 import jax
@@ -16,6 +15,7 @@ from physkit.core import (
     ShapeError,
     concrete,
     data,
+    replaced,
 )
 from physkit.geometry import AbstractSpace, Free
 
@@ -131,14 +131,7 @@ class Particles(AbstractComponent):
 
     def replace(self, **leaves: Any) -> "Particles":
         """A copy with some arrays or the space replaced; what it says is not checked again."""
-        fields = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
-        unknown = sorted(set(leaves) - set(fields))
-        if unknown:
-            raise ParameterError(f"Particles has no {unknown}; available: {sorted(fields)}")
-        new = object.__new__(Particles)
-        for name, value in {**fields, **leaves}.items():
-            object.__setattr__(new, name, value)
-        return new
+        return replaced(self, leaves)
 
     def layout(self) -> Any:
         whole = jax.tree.map(lambda _: "cut", self)

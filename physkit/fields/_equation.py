@@ -1,0 +1,51 @@
+"""The contract of a partial differential equation for one field."""
+
+from typing import Any
+
+import equinox as eqx
+from jaxtyping import Array
+
+from physkit.core import AbstractTendency, Clock, DeclarationError, as_change, combine, get
+
+from ._field import Field
+from ._spectrum import Spectrum
+
+
+class AbstractEquation(AbstractTendency):
+    """∂u/∂t = L u + N(t, u) for the field called `of` (None when the state is that field).
+
+    Write `symbol` for a part L that multiplies every Fourier mode by a number, `nonlinear` for the
+    rest, or both. Explicit integrators add the two up (`rate`); exponential and implicit ones take the
+    symbol by itself, so that stiff waves and diffusion do not limit the step.
+
+    Both see the field with the boundary that it has now.
+    """
+
+    of: eqx.AbstractVar[str | None]
+
+    def symbol(self, field: Field) -> Array | None:
+        """L per mode, ready to broadcast against `field.spectrum().coefficients`; None for L = 0.
+
+        May depend on parameters and on the field's grid, never on its data.
+        """
+        del field
+
+    def nonlinear(self, clock: Clock, field: Field) -> Field | Spectrum | None:
+        """N(t, u), by values or by coefficients, whichever comes cheaper; None for N = 0."""
+        del clock, field
+
+    def linear(self, field: Field) -> Field | Spectrum | None:
+        """L u, for explicit integrators: by the symbol, unless an equation knows a way without it."""
+        symbol = self.symbol(field)
+        return None if symbol is None else field.spectrum().times(symbol)
+
+    def rate(self, clock: Clock, state: Any) -> Any:
+        field = get(state, self.of).at(clock.t)
+        parts = [self.linear(field), self.nonlinear(clock, field)]
+        there = [as_change(part) for part in parts if part is not None]
+        if not there:
+            raise DeclarationError(
+                f"{type(self).__name__} has neither a symbol nor a nonlinear part: write one of them"
+            )
+        rate = combine([1] * len(there), there)
+        return rate if self.of is None else {self.of: rate}

@@ -1,0 +1,340 @@
+"""Fields on grids: the component that partial differential equations move."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Inexact
+
+from physkit.core import (
+    AbstractComponent,
+    Fault,
+    ShapeError,
+    as_parameter,
+    cast_floats,
+    data as evolving,
+    replaced,
+    static,
+)
+from physkit.geometry import Boundaries, Dirichlet, Grid, Location, NoSlip, boundaries, unknown
+
+from ._change import Change
+from ._spectrum import Spectrum
+
+
+class Field(AbstractComponent):
+    """Values on a grid, which know where in the cells they sit and what lies beyond the walls.
+
+        Field.from_function(grid, lambda x, y: jnp.sin(x) * jnp.cos(y))
+
+    Fields add, subtract, multiply and divide like arrays, with one another only where they sit in the
+    same place of the same grid. What is computed so has no boundary of its own: `bounded` gives it
+    one.
+
+    **Arguments:**
+
+    - `data`: `[*components, *points]`, or one number for all; real or complex.
+    - `grid`: the `Grid`.
+    - `location`: where in the cells; their middles if left out (`grid.face("x")`, `grid.node`, …).
+    - `boundary`: what is beyond the walls: one boundary for all, or a dict by axis and side. Axes
+      along which the box repeats have none.
+    - `vector`: the first axis of `data` holds the components of a vector (mirrors and walls must
+      know).
+
+    Data, boundary values and the lengths of the box are differentiable.
+
+    **Errors:** `ShapeError` when data and grid disagree, or locations are mixed; `ParameterError` for
+    a boundary that is missing or given twice.
+    """
+
+    grid: Grid
+    boundary: Boundaries
+    location: Location = static()
+    vector: bool = static(default=False)
+    coefficients: Array | None = evolving(None)  # of the data, where an integrator has them already
+    data: Inexact[Array, "..."] = evolving()
+
+    def __init__(
+        self,
+        data: Any,
+        grid: Grid,
+        location: Location | None = None,
+        boundary: Any = None,
+        *,
+        vector: bool = False,
+    ):
+        location = grid.cell if location is None else location
+        array, points = as_parameter(data), grid.points(location)
+        if array.ndim == 0:
+            array = jnp.broadcast_to(array, ((grid.dimension,) if vector else ()) + points)
+        if array.shape[array.ndim - grid.dimension :] != points or array.ndim < grid.dimension:
+            raise ShapeError(
+                f"data of shape {array.shape} on a grid that has {points} points at {location!r}: the "
+                "last axes of data are those of the grid"
+            )
+        if vector and array.shape[: array.ndim - grid.dimension] != (grid.dimension,):
+            raise ShapeError(
+                f"a vector on this grid is [{grid.dimension}, *{points}]; got {array.shape}"
+            )
+        self.data = array
+        self.location = location
+        self.vector = vector
+        self.grid, self.boundary = cast_floats(
+            (grid, boundaries(grid.periodic, boundary)), jnp.finfo(array.dtype).dtype
+        )
+        self.coefficients = None
+
+    @staticmethod
+    def from_function(
+        grid: Grid,
+        function: Callable[..., Any],
+        location: Location | None = None,
+        boundary: Any = None,
+        *,
+        dtype: Any = None,
+    ) -> "Field":
+        """`function(*x)` at every point; a tuple of `d` values makes a vector field."""
+        location = grid.cell if location is None else location
+        values, points = function(*grid.coordinates(location)), grid.points(location)
+        vector = isinstance(values, tuple | list)
+        if vector and len(values) != grid.dimension:
+            raise ShapeError(
+                f"a vector on this grid has {grid.dimension} components; the function gave "
+                f"{len(values)}"
+            )
+        spread = lambda v: jnp.broadcast_to(jnp.asarray(v), points)
+        array = jnp.stack([spread(v) for v in values]) if vector else spread(values)
+        if dtype is not None:
+            array = array.astype(dtype)
+        return Field(array, grid, location, boundary, vector=vector)
+
+    # --- what it is -----------------------------------------------------------------------------
+
+    @property
+    def components(self) -> tuple[int, ...]:
+        """Shape of the value at one point: () of a scalar, (d,) of a vector."""
+        return self.data.shape[: self.data.ndim - self.grid.dimension]
+
+    @property
+    def coordinates(self) -> tuple[Float[Array, "..."], ...]:
+        """Coordinates of the points, one array per axis, ready to broadcast."""
+        return self.grid.coordinates(self.location)
+
+    def __getitem__(self, component: int) -> "Field":
+        """One component, with the boundary that it has as part of the whole."""
+        if not self.components:
+            raise ShapeError("this field has no components; its values are field.data")
+        sides = tuple(
+            pair and tuple(s.of_component(component, k if self.vector else None) for s in pair)
+            for k, pair in enumerate(self.boundary)
+        )
+        sides = cast_floats(sides, self.real_dtype)
+        return self.replace(data=self.data[component], boundary=sides, vector=False)
+
+    # --- neighbours -----------------------------------------------------------------------------
+
+    def at(self, t: Any) -> "Field":
+        """This field with the boundary that it has at time `t`; values on walls are set to theirs."""
+        boundary = self.grid.boundaries_at(t, self.boundary, self.location)
+        return self.replace(boundary=boundary)._imposed()
+
+    def bounded(self, boundary: Any) -> "Field":
+        """This field with another boundary: a field's, or whatever `Field(boundary=…)` takes."""
+        if isinstance(boundary, Field):
+            return self.replace(boundary=boundary.boundary)
+        made = boundaries(self.grid.periodic, boundary)
+        return self.replace(boundary=cast_floats(made, self.real_dtype))
+
+    def padded(self, width: Any) -> Array:
+        """The data with ghost layers: `width` on every side, or `((low, high), …)` per axis."""
+        return self.grid.pad(self.data, width, self.boundary, self.location, vector=self.vector)
+
+    # --- other forms ----------------------------------------------------------------------------
+
+    def spectrum(self) -> Spectrum:
+        """Fourier coefficients, on a grid that repeats along every axis."""
+        known = self.coefficients
+        known = self.grid.fft(self.data) if known is None else known
+        return Spectrum(known, self.grid, self.location, self.vector, self.is_real)
+
+    @property
+    def is_real(self) -> bool:
+        """Whether the values are real numbers."""
+        return not jnp.iscomplexobj(self.data)
+
+    def map(self, function: Callable[[Array], Array]) -> "Field":
+        """`function` of the values, point by point."""
+        return self._computed(function(self.data))
+
+    # --- over the whole domain ------------------------------------------------------------------
+
+    def integral(self) -> Array:
+        """∫ u dV, per component."""
+        return self.grid.sum(self._weighted(self.data)) * self.grid.cell_volume
+
+    def mean(self) -> Array:
+        """The volume average, per component."""
+        return self.integral() / self.grid.space.volume
+
+    def norm(self, power: int = 2) -> Array:
+        """(∫ |u|ᵖ dV / V)^(1/p) over all components: root mean square for 2, mean magnitude for 1."""
+        total = self.grid.sum(self._weighted(jnp.abs(self.data) ** power))
+        mean = jnp.sum(total) * self.grid.cell_volume / self.grid.space.volume
+        return mean if power == 1 else jnp.where(mean > 0, mean, 1) ** (1 / power) * (mean > 0)
+
+    def max(self) -> Array:
+        """The largest value, per component."""
+        return self.grid.max(self.data)
+
+    # --- as a component of a state --------------------------------------------------------------
+
+    def shift(self, delta: Change) -> "Field":
+        """u + δu; values on walls where a boundary says what they are stay as they are."""
+        if not isinstance(delta, Change):
+            delta = Change(delta, self.location)
+        if delta.location != self.location:
+            raise ShapeError(
+                f"a rate at {delta.location!r} for a field at {self.location!r}: move it first, with "
+                "average(…) or difference(…)"
+            )
+        if delta.coefficients is None:
+            return self.replace(data=self.data + self._free(delta.values))
+        moved = self.grid.ifft(delta.coefficients, real=self.is_real)
+        values = moved if delta.values is None else moved + delta.values
+        return self.replace(data=self.data + values)
+
+    def change(self) -> Change:
+        return Change(self.data, self.location)
+
+    def replace(self, **leaves: Any) -> "Field":
+        """A copy with some parts replaced; what it says is not checked again."""
+        if "data" in leaves:
+            leaves = {"coefficients": None, **leaves}  # those there are belong to the old data
+        return replaced(self, leaves)
+
+    def layout(self) -> Any:
+        whole = jax.tree.map(lambda _: "replicated", self)
+        return whole.replace(data="cut")
+
+    def faults(self) -> Array:
+        return jnp.where(self.grid.space.invalid(), jnp.int32(Fault.SPACE), jnp.int32(0))
+
+    # --- arithmetic -----------------------------------------------------------------------------
+
+    def __add__(self, other):
+        return self._with(other, jnp.add)
+
+    def __radd__(self, other):
+        return self._with(other, lambda a, b: b + a)
+
+    def __sub__(self, other):
+        return self._with(other, jnp.subtract)
+
+    def __rsub__(self, other):
+        return self._with(other, lambda a, b: b - a)
+
+    def __mul__(self, other):
+        return self._with(other, jnp.multiply)
+
+    def __rmul__(self, other):
+        return self._with(other, lambda a, b: b * a)
+
+    def __truediv__(self, other):
+        return self._with(other, jnp.divide)
+
+    def __rtruediv__(self, other):
+        return self._with(other, lambda a, b: b / a)
+
+    def __pow__(self, power):
+        return self._computed(self.data**power)
+
+    def __neg__(self):
+        return self._computed(-self.data)
+
+    # --- inside ---------------------------------------------------------------------------------
+
+    @property
+    def real_dtype(self) -> Any:
+        """The floating precision of the data."""
+        return jnp.finfo(self.data.dtype).dtype
+
+    def _with(self, other: Any, operation: Callable) -> Any:
+        if isinstance(other, Spectrum):
+            raise ShapeError("a field and a spectrum: say spectrum.field(), or field.spectrum()")
+        if not isinstance(other, Field):
+            return self._computed(operation(self.data, other))
+        need_same_place(self, other)
+        a, b = self.data, other.data
+        # A scalar field times a vector field is a vector field: components lead.
+        vector = self.vector or other.vector
+        return self._computed(operation(a, b), vector=vector)
+
+    def _computed(self, values: Array, vector: bool | None = None) -> "Field":
+        return self.replace(
+            data=values,
+            boundary=unknown(self.grid.periodic),
+            vector=self.vector if vector is None else vector,
+        )
+
+    def _weighted(self, values: Array) -> Array:
+        for share in self.grid.weights(self.location):
+            if (share != 1).any():
+                values = values * share.astype(self.real_dtype)
+        return values
+
+    def _fixed(self) -> Iterator[tuple[tuple[Any, ...], Any, int]]:
+        """Walls that points sit on and where the value is given: index, value, array axis."""
+        for axis, sides in enumerate(self.boundary):
+            if not self.location.staggered[axis] or sides is None:
+                continue
+            at = self.data.ndim - self.grid.dimension + axis
+            for side, index in zip(sides, (0, -1), strict=True):
+                if isinstance(side, Dirichlet):
+                    yield (slice(None),) * at + (index,), side.value, axis
+                elif isinstance(side, NoSlip) and self.vector:
+                    yield (slice(None),) * at + (index,), side.velocity, axis
+
+    def _free(self, values: Array) -> Array:
+        for index, _, _ in self._fixed():
+            values = values.at[index].set(0)
+        return values
+
+    def _imposed(self) -> "Field":
+        values = self.data
+        for index, value, axis in self._fixed():
+            value, parts = jnp.asarray(value, values.dtype), len(self.components)
+            if value.ndim == values.ndim:
+                value = jnp.squeeze(value, parts + axis)
+            elif 0 < value.ndim <= parts:
+                value = value.reshape(*value.shape, *[1] * (values.ndim - 1 - value.ndim))
+            values = values.at[index].set(value)
+        return self if values is self.data else self.replace(data=values)
+
+
+def need_same_place(*fields: Field) -> None:
+    """**Errors:** `ShapeError` unless all sit in the same place of equal grids."""
+    first = fields[0]
+    for other in fields[1:]:
+        if other.location != first.location:
+            raise ShapeError(
+                f"one field sits at {first.location!r}, the other at {other.location!r}: bring them "
+                "together with average(field, axis)"
+            )
+        if other.grid.shape != first.grid.shape or other.grid.periodic != first.grid.periodic:
+            raise ShapeError(
+                f"one field is on a grid of {first.grid.shape} cells, the other of "
+                f"{other.grid.shape}"
+            )
+
+
+def stack(components: Sequence[Field]) -> Field:
+    """A vector field from its components, one per axis."""
+    need_same_place(*components)
+    first = components[0]
+    if len(components) != first.grid.dimension:
+        raise ShapeError(
+            f"a vector on this grid has {first.grid.dimension} components; got {len(components)}"
+        )
+    values = jnp.stack([c.data for c in components])
+    return first.replace(data=values, boundary=unknown(first.grid.periodic), vector=True)

@@ -1,0 +1,141 @@
+"""A field by its Fourier coefficients."""
+
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Complex, Float
+
+from physkit.core import AbstractComponent, ShapeError, assembled, data, static
+from physkit.geometry import Grid, Location, unknown
+
+from ._change import Change
+
+
+class Spectrum(AbstractComponent):
+    """Fourier coefficients of a field, `[*components, *modes]`: where derivatives are products.
+
+        field.spectrum().derivative("x").field()
+
+    Adds to and subtracts from its like, is multiplied by numbers and by functions of the wavenumbers.
+    Returned as a rate, it is added to a field without a detour.
+    """
+
+    coefficients: Complex[Array, "..."] = data()
+    grid: Grid = eqx.field()
+    location: Location = static()
+    vector: bool = static(default=False)
+    real: bool = static(default=True)
+
+    @property
+    def wavenumbers(self) -> tuple[Float[Array, "..."], ...]:
+        """k per axis, ready to broadcast."""
+        return self.grid.wavenumbers(real=self.real)
+
+    def derivative(self, axis: int | str, power: int = 1) -> "Spectrum":
+        """∂ᵖ/∂xᵖ: times (ik)ᵖ. Odd derivatives of the shortest wave, which is its own mirror, are 0."""
+        return self.times(derivative_symbol(self.grid, self.grid.axis(axis), power, self.real))
+
+    def laplacian(self) -> "Spectrum":
+        """∇²: times −k²."""
+        return self.times(-square_wavenumber(self.grid, real=self.real))
+
+    def inverse_laplacian(self) -> "Spectrum":
+        """The solution φ of ∇²φ = this, with mean 0; the mean of this is left out."""
+        k2 = square_wavenumber(self.grid, real=self.real)
+        nonzero = jnp.where(k2 > 0, k2, 1)
+        return self.times(jnp.where(k2 > 0, -1 / nonzero, 0))
+
+    def dealiased(self) -> "Spectrum":
+        """Without the modes that products would alias into (2/3 rule)."""
+        return self.times(self.grid.resolved(real=self.real))
+
+    def times(self, symbol: Any) -> "Spectrum":
+        """Multiplied mode by mode with a function of the wavenumbers."""
+        return self.with_coefficients(self.coefficients * symbol)
+
+    def field(self) -> Any:
+        """The field that these are the coefficients of."""
+        from ._field import Field  # which knows spectra, too
+
+        return assembled(
+            Field,
+            {
+                "data": self.grid.ifft(self.coefficients, real=self.real),
+                "grid": self.grid,
+                "boundary": unknown(self.grid.periodic),
+                "location": self.location,
+                "vector": self.vector,
+                "coefficients": None,
+            },
+        )
+
+    def with_coefficients(self, coefficients: Array, *, vector: bool | None = None) -> "Spectrum":
+        """Other coefficients on the same grid."""
+        vector = self.vector if vector is None else vector
+        return Spectrum(coefficients, self.grid, self.location, vector, self.real)
+
+    def __getitem__(self, component: int) -> "Spectrum":
+        return self.with_coefficients(self.coefficients[component], vector=False)
+
+    def shift(self, delta: Change) -> "Spectrum":
+        if delta.coefficients is None:
+            raise ShapeError("a spectrum takes rates by coefficients: return field.spectrum()")
+        return self.with_coefficients(self.coefficients + delta.coefficients)
+
+    def change(self) -> Change:
+        return Change(None, self.location, self.coefficients)
+
+    def __add__(self, other):
+        return self._with(other, jnp.add)
+
+    def __sub__(self, other):
+        return self._with(other, jnp.subtract)
+
+    def __neg__(self):
+        return self.with_coefficients(-self.coefficients)
+
+    def __mul__(self, number):
+        return self._scaled(number, lambda c: c * number)
+
+    def __rmul__(self, number):
+        return self._scaled(number, lambda c: number * c)
+
+    def __truediv__(self, number):
+        return self._scaled(number, lambda c: c / number)
+
+    def _scaled(self, number: Any, operation: Callable) -> "Spectrum":
+        if isinstance(number, AbstractComponent):
+            raise ShapeError(
+                "products of fields are taken where they have values: (a.field() * b.field())"
+            )
+        return self.with_coefficients(operation(self.coefficients))
+
+    def _with(self, other: Any, operation: Callable) -> "Spectrum":
+        if not isinstance(other, Spectrum):
+            raise ShapeError(f"a spectrum and {type(other).__name__}: say field.spectrum() first")
+        if (other.location, other.grid.shape) != (self.location, self.grid.shape):
+            raise ShapeError(
+                f"one spectrum is of {self.grid.shape} cells at {self.location!r}, the other of "
+                f"{other.grid.shape} at {other.location!r}"
+            )
+        return self.with_coefficients(
+            operation(self.coefficients, other.coefficients), vector=self.vector or other.vector
+        )
+
+
+def square_wavenumber(grid: Grid, *, real: bool = True) -> Float[Array, "..."]:
+    """k² = Σ kᵢ² of every mode."""
+    first, *rest = (k**2 for k in grid.wavenumbers(real=real))
+    return sum(rest, first)
+
+
+def derivative_symbol(grid: Grid, axis: int, power: int, real: bool = True) -> Array:
+    """(ik)ᵖ along one axis, ready to broadcast."""
+    k = grid.wavenumbers(real=real)[axis]
+    if power % 2:
+        n, count = grid.modes(real=real)[axis], grid.shape[axis]
+        k = jnp.where(2 * abs(n) == count, 0, k)
+    factor = (1, 1j, -1, -1j)[power % 4]
+    return k**power * factor

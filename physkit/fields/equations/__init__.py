@@ -1,0 +1,3 @@
+"""Partial differential equations, one a file."""
+
+from ._diffusion import Diffusion as Diffusion, per_component as per_component

@@ -1,0 +1,17 @@
+"""Derivatives of fields: finite differences, Fourier modes, staggered locations."""
+
+from ._differential import (
+    curl as curl,
+    derivative as derivative,
+    divergence as divergence,
+    gradient as gradient,
+    laplacian as laplacian,
+)
+from ._schemes import AbstractScheme as AbstractScheme, Central as Central, Spectral as Spectral
+from ._staggered import (
+    average as average,
+    difference as difference,
+    staggered_curl as staggered_curl,
+    staggered_divergence as staggered_divergence,
+    staggered_gradient as staggered_gradient,
+)

@@ -1,0 +1,82 @@
+"""Differences and averages between staggered locations: the operators of Yee and of Arakawa's C grid.
+
+A difference moves a field by half a cell: cells to faces, faces to cells, edges to faces. Taken twice
+along different axes the order does not matter, so that the divergence of a curl and the curl of a
+gradient vanish on the grid, to rounding.
+"""
+
+from collections.abc import Sequence
+
+import jax
+from jaxtyping import Array
+
+from physkit.core import ShapeError
+
+from .._field import Field, need_same_place
+
+
+def difference(u: Field, axis: int | str) -> Field:
+    """∂u/∂x half a cell along `axis`: (u(x + h/2) − u(x − h/2)) / h, second order."""
+    axis = u.grid.axis(axis)
+    low, high = _neighbours(u, axis)
+    return _moved(u, (high - low) / u.grid.spacing[axis], axis)
+
+
+def average(u: Field, axis: int | str) -> Field:
+    """u half a cell along `axis`: ½(u(x + h/2) + u(x − h/2)), second order."""
+    axis = u.grid.axis(axis)
+    low, high = _neighbours(u, axis)
+    return _moved(u, (low + high) * 0.5, axis)
+
+
+def staggered_gradient(u: Field) -> tuple[Field, ...]:
+    """∇u, one field per axis, each half a cell from `u`: from cells to faces, from nodes to edges."""
+    return tuple(difference(u, k) for k in range(u.grid.dimension))
+
+
+def staggered_divergence(v: Sequence[Field]) -> Field:
+    """∇·v of one field per axis, each half a cell along it from where the result sits."""
+    _need_one_per_axis(v)
+    parts = [difference(part, k) for k, part in enumerate(v)]
+    need_same_place(*parts)
+    return sum(parts[1:], parts[0])
+
+
+def staggered_curl(v: Sequence[Field]) -> tuple[Field, ...]:
+    """∇×v of one field per axis: from edges to faces and from faces to edges.
+
+    Three fields in three dimensions; the z component alone, as a tuple of one, in two.
+    """
+    _need_one_per_axis(v)
+    across = lambda i, j: difference(v[j], i) - difference(v[i], j)
+    if len(v) == 2:
+        return (across(0, 1),)
+    if len(v) == 3:
+        return across(1, 2), across(2, 0), across(0, 1)
+    raise ShapeError("a field on a line has no curl")
+
+
+def _neighbours(u: Field, axis: int) -> tuple[Array, Array]:
+    """The values half a cell before and after every point of the new location."""
+    d = u.grid.dimension
+    # Between staggered points of a box with walls there is one cell fewer; else ghosts are needed.
+    to_cells = u.location.staggered[axis]
+    wraps = u.grid.periodic[axis]
+    ghosts = (0, 1) if to_cells else (1, 0)
+    ghosts = ghosts if wraps else ((0, 0) if to_cells else (1, 1))
+    x = u.padded(tuple(ghosts if k == axis else (0, 0) for k in range(d)))
+    at = x.ndim - d + axis
+    n = x.shape[at]
+    return jax.lax.slice_in_dim(x, 0, n - 1, axis=at), jax.lax.slice_in_dim(x, 1, n, axis=at)
+
+
+def _moved(u: Field, values: Array, axis: int) -> Field:
+    return u._computed(values).replace(location=u.location.moved(axis))
+
+
+def _need_one_per_axis(v: Sequence[Field]) -> None:
+    if not v or len(v) != v[0].grid.dimension:
+        raise ShapeError(
+            f"expected one field per axis of the grid; got {len(v)}"
+            + (f" on a grid with {v[0].grid.dimension} axes" if v else "")
+        )

@@ -1,0 +1,241 @@
+"""Boundary kinds: what lies in the ghost cells beyond a wall."""
+
+import abc
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any, cast
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from physkit.core import Module, ParameterError, as_parameter, static
+
+Value = Any  # a number, an array over components and wall, or a function (t, *x) of both
+
+
+class Profile(Module):
+    """A plain function `(t, *x) → value` on a wall."""
+
+    function: Callable = static()
+
+    def __call__(self, t: Any, *x: Any) -> Any:
+        return self.function(t, *x)
+
+
+def as_value(value: Any) -> Value:
+    """Numbers and arrays as parameters; Modules that can be called as they are; functions wrapped."""
+    if isinstance(value, Module):
+        return value
+    return (
+        Profile(value) if callable(value) and not hasattr(value, "dtype") else as_parameter(value)
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class Wall:
+    """One side of a box, as a boundary sees it."""
+
+    axis: int  # of space
+    dimension: int
+    on_wall: bool  # the first layer inside lies on the wall itself, not half a cell from it
+    vector: bool  # the first array axis holds the components of a vector
+    spacing: Any
+
+    def layers(self, near: Array, start: int, stop: int) -> Array:
+        """Layers start … stop − 1, counted from the wall."""
+        return jax.lax.slice_in_dim(near, start, stop, axis=self.array_axis(near))
+
+    def mirror(self, near: Array, width: int) -> Array:
+        """The `width` layers that lie as far inside as the ghosts lie outside."""
+        first = int(self.on_wall)
+        return self.layers(near, first, first + width)
+
+    def distances(self, near: Array, width: int) -> Array:
+        """From each mirrored layer through the wall to its ghost: 2(j + ½)h, or 2(j + 1)h on the wall."""
+        steps = jnp.arange(width, dtype=self.spacing.dtype) * 2 + (2 if self.on_wall else 1)
+        shape = [1] * near.ndim
+        shape[self.array_axis(near)] = width
+        return (steps * self.spacing).reshape(shape)
+
+    def array_axis(self, x: Array) -> int:
+        """The array axis that this wall is across."""
+        return x.ndim - self.dimension + self.axis
+
+    def normal_sign(self, near: Array) -> Array | float:
+        """−1 for the component of a vector along the wall's normal, 1 for all others."""
+        if not self.vector:
+            return 1.0
+        signs = jnp.ones(self.dimension, near.dtype).at[self.axis].set(-1)
+        return signs.reshape(-1, *[1] * self.dimension)
+
+
+class AbstractBoundary(Module):
+    """What lies beyond one side of the box, for one field."""
+
+    @abc.abstractmethod
+    def ghosts(self, near: Float[Array, "..."], width: int, wall: Wall) -> Float[Array, "..."]:
+        """`width` ghost layers from the wall outwards, for the layers `near`, from the wall inwards."""
+
+    def of_component(self, index: int, axis: int | None) -> "AbstractBoundary":
+        """What this boundary means for one component; `axis` is that of its wall if they are a vector's."""
+        del index, axis
+        return self
+
+    def at(self, t: Any, x: Sequence[Any]) -> "AbstractBoundary":
+        """This boundary at time `t`, for points `x` on the wall: values that are functions as arrays."""
+        del t, x
+        return self
+
+
+class Wrap(AbstractBoundary):
+    """The other side of the box: what a periodic axis has, and no other."""
+
+    def ghosts(self, near, width, wall):
+        raise ParameterError(
+            "a wrapped side has no ghosts of its own: Grid.pad takes both together"
+        )
+
+
+class Outflow(AbstractBoundary):
+    """What arrives leaves: the outermost value goes on for ever (zero gradient)."""
+
+    def ghosts(self, near, width, wall):
+        return jnp.repeat(wall.layers(near, 0, 1), width, axis=wall.array_axis(near))
+
+
+class Reflect(AbstractBoundary):
+    """A mirror, which for a flow is a wall without friction (free slip).
+
+    Scalars and tangential components are even, the component of a vector along the normal is odd.
+    """
+
+    def ghosts(self, near, width, wall):
+        return wall.mirror(near, width) * wall.normal_sign(near)
+
+    def of_component(self, index, axis):
+        return Dirichlet(0.0) if index == axis else self
+
+
+class Dirichlet(AbstractBoundary):
+    """u = `value` on the wall.
+
+    **Arguments:**
+
+    - `value`: a number, `[*components]`, an array over `[*components, *wall]`, a function
+      `(t, *x) → value`, or a Module that is called like one and whose parameters have gradients.
+
+    **Notes:** ghosts are 2·value − mirror image. Second order: the wall lies half a cell from cell
+    centres.
+    """
+
+    value: Value
+
+    def __init__(self, value: Any = 0.0):
+        self.value = as_value(value)
+
+    def ghosts(self, near, width, wall):
+        return 2 * _shaped(self.value, near, wall) - wall.mirror(near, width)
+
+    def of_component(self, index, axis):
+        return Dirichlet(_part(self.value, index))
+
+    def at(self, t, x):
+        return Dirichlet(_valued(self.value, t, x))
+
+
+class Neumann(AbstractBoundary):
+    """∂u/∂n = `slope` on the wall, n pointing outwards.
+
+    **Arguments:**
+
+    - `slope`: as the value of `Dirichlet`, per length.
+    """
+
+    slope: Value
+
+    def __init__(self, slope: Any = 0.0):
+        self.slope = as_value(slope)
+
+    def ghosts(self, near, width, wall):
+        rise = _shaped(self.slope, near, wall) * wall.distances(near, width)
+        return wall.mirror(near, width) + rise
+
+    def of_component(self, index, axis):
+        return Neumann(_part(self.slope, index))
+
+    def at(self, t, x):
+        return Neumann(_valued(self.slope, t, x))
+
+
+class NoSlip(AbstractBoundary):
+    """A wall that a flow sticks to: velocity as the wall's own; scalars are even (nothing flows through).
+
+    **Arguments:**
+
+    - `velocity`: `[d]` or one number for all components, or a function `(t, *x)`, length / time. The
+      wall may move along itself; through itself it must not.
+    """
+
+    velocity: Value
+
+    def __init__(self, velocity: Any = 0.0):
+        self.velocity = as_value(velocity)
+
+    def ghosts(self, near, width, wall):
+        mirror = wall.mirror(near, width)
+        return 2 * _shaped(self.velocity, near, wall) - mirror if wall.vector else mirror
+
+    def of_component(self, index, axis):
+        return self if axis is None else Dirichlet(_part(self.velocity, index))
+
+    def at(self, t, x):
+        return NoSlip(_valued(self.velocity, t, x))
+
+
+class Part(Module):
+    """One component of a value that is a function."""
+
+    whole: Module
+    index: int = static()
+
+    def __call__(self, t: Any, *x: Any) -> Any:
+        value = _valued(self.whole, t, x)
+        return value[self.index] if jnp.ndim(value) > len(x) else value
+
+
+def _part(value: Value, index: int) -> Value:
+    if isinstance(value, Module):
+        return Part(value, index)
+    return value[index] if jnp.ndim(value) else value
+
+
+def _valued(value: Value, t: Any, x: Sequence[Any]) -> Any:
+    if not isinstance(value, Module):
+        return value
+    made = cast(Callable, value)(t, *x)
+    return (
+        jnp.stack(jnp.broadcast_arrays(*made))
+        if isinstance(made, tuple | list)
+        else jnp.asarray(made)
+    )
+
+
+def _shaped(value: Value, near: Array, wall: Wall) -> Array:
+    """`value` with an axis of length 1 across the wall, spread over ghosts of earlier axes."""
+    if isinstance(value, Module):
+        raise ParameterError(
+            "this boundary's value is a function of time and place: ask for field.at(t) before its "
+            "neighbours (terms get that done for them)"
+        )
+    value = jnp.asarray(value, near.dtype)
+    parts = near.ndim - wall.dimension
+    if value.ndim <= parts:  # one number, or one a component
+        return value.reshape(*value.shape, *[1] * (near.ndim - value.ndim)) if value.ndim else value
+    if value.ndim < near.ndim:
+        value = jnp.expand_dims(value, value.ndim - wall.dimension + 1 + wall.axis)
+    missing = [
+        max(0, want - have) if have > 1 else 0 for want, have in zip(near.shape, value.shape)
+    ]
+    missing[wall.array_axis(near)] = 0
+    return jnp.pad(value, [(m // 2, m - m // 2) for m in missing], mode="edge")

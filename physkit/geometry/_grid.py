@@ -1,0 +1,280 @@
+"""Uniform grids: the one place that ghost cells, transforms and sums over a domain come from."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float
+
+from physkit.core import Module, ParameterError, ShapeError, static
+
+from ._boundary import AbstractBoundary, Wall, Wrap
+from ._box import Box
+from ._location import AXES, Location
+from ._sides import Boundaries, axis_number
+
+Width = int | tuple[tuple[int, int], ...]  # of ghosts: for all sides, or (low, high) per axis
+
+
+class Grid(Module):
+    """Uniform cells that fill a box.
+
+        Grid(Box([L, L]), (256, 256))
+
+    Arrays on a grid have the axes of space last, in order x, y, z: `[*components, *points]`.
+    Periodic axes have as many faces as cells, the first at x = 0; axes with walls one more, the
+    first and last on the walls.
+
+    **Arguments:**
+
+    - `space`: a `Box`, or its lengths, for one that repeats along every axis.
+    - `shape`: number of cells per axis.
+
+    **Errors:** `ShapeError` when the two do not agree.
+    """
+
+    space: Box
+    shape: tuple[int, ...] = static()
+
+    def __init__(self, space: Any, shape: Any):
+        self.space = space if isinstance(space, Box) else Box(space)
+        self.shape = tuple(int(n) for n in np.atleast_1d(shape))
+        if len(self.shape) != len(self.space.axes):
+            raise ShapeError(
+                f"a box with {len(self.space.axes)} axes needs one number of cells for each; got "
+                f"shape {self.shape}"
+            )
+        if min(self.shape) < 1:
+            raise ShapeError(f"a grid has at least one cell along every axis; got {self.shape}")
+
+    @property
+    def dimension(self) -> int:
+        """Number of axes."""
+        return len(self.shape)
+
+    @property
+    def periodic(self) -> tuple[bool, ...]:
+        """Which axes repeat."""
+        return self.space.axes
+
+    @property
+    def spacing(self) -> Float[Array, " d"]:
+        """Edge lengths of a cell."""
+        return self.space.lengths / jnp.asarray(self.shape, self.space.lengths.dtype)
+
+    @property
+    def cell_volume(self) -> Float[Array, ""]:
+        """Length, area or volume of a cell."""
+        return jnp.prod(self.spacing)
+
+    # --- where values sit -----------------------------------------------------------------------
+
+    def axis(self, axis: int | str) -> int:
+        """The number of the axis "x", "y" or "z" (or of itself)."""
+        return axis_number(axis, self.dimension)
+
+    @property
+    def cell(self) -> Location:
+        """The middles of cells."""
+        return Location((False,) * self.dimension)
+
+    @property
+    def node(self) -> Location:
+        """The corners of cells."""
+        return Location((True,) * self.dimension)
+
+    def face(self, axis: int | str) -> Location:
+        """The middles of the faces across `axis`, where fluxes along it pass."""
+        return self.cell.moved(self.axis(axis))
+
+    def edge(self, axis: int | str) -> Location:
+        """The middles of the edges along `axis`."""
+        return self.node.moved(self.axis(axis))
+
+    def points(self, location: Location) -> tuple[int, ...]:
+        """How many values there are along each axis."""
+        self._check(location)
+        whole = zip(self.shape, location.staggered, self.periodic, strict=True)
+        return tuple(n + 1 if staggered and not wraps else n for n, staggered, wraps in whole)
+
+    def coordinates(self, location: Location | None = None) -> tuple[Float[Array, "..."], ...]:
+        """Coordinates of the points (cell centres if left out), one array per axis, ready to broadcast:
+        x is `[nx 1 1]`, y `[1 ny 1]`, z `[1 1 nz]`."""
+        location = self.cell if location is None else location
+        out = []
+        for k, (n, staggered) in enumerate(
+            zip(self.points(location), location.staggered, strict=True)
+        ):
+            x = (np.arange(n) + (0.0 if staggered else 0.5)).astype(self.spacing.dtype)
+            out.append(self._along(k, x * self.spacing[k]))
+        return tuple(out)
+
+    # --- neighbours -----------------------------------------------------------------------------
+
+    def pad(
+        self,
+        x: Array,
+        width: Width,
+        boundary: Boundaries,
+        location: Location | None = None,
+        *,
+        vector: bool = False,
+    ) -> Array:
+        """`x` with ghost layers around it, filled axis by axis so that corners are right, too.
+
+        **Arguments:**
+
+        - `x`: `[*components, *points]` at `location` (cell centres if left out).
+        - `width`: how many layers on every side, or `((low, high), …)` per axis.
+        - `boundary`: one pair of boundaries per axis.
+        - `vector`: whether the components are those of a vector, which mirrors turn around.
+
+        **Errors:** `ParameterError` where an axis has no boundary, `ShapeError` for more ghosts than
+        there are cells.
+        """
+        location = self.cell if location is None else location
+        if isinstance(width, int):
+            width = ((width, width),) * self.dimension
+        for axis, (low, high) in enumerate(width):
+            if low or high:
+                x = self._padded(x, axis, low, high, boundary[axis], location, vector)
+        return x
+
+    def _padded(self, x, axis, low, high, sides, location, vector):
+        at = x.ndim - self.dimension + axis
+        staggered = location.staggered[axis]
+        n = x.shape[at]
+        if sides is None:
+            raise ParameterError(
+                f"this field was computed and has no boundary along {AXES[axis]}: give it one with "
+                "field.bounded(…)"
+            )
+        if max(low, high) > n - (staggered and not self.periodic[axis]):
+            raise ShapeError(
+                f"{max(low, high)} ghost cells along {AXES[axis]}, where there are {n} points only"
+            )
+        cut = lambda start, stop: jax.lax.slice_in_dim(x, start, stop, axis=at)
+        if isinstance(sides[0], Wrap):
+            parts = [cut(n - low, n)] * bool(low) + [x] + [cut(0, high)] * bool(high)
+            return jnp.concatenate(parts, axis=at)
+        wall = Wall(axis, self.dimension, staggered, vector, self.spacing[axis].astype(_real(x)))
+        parts = [x]
+        if low:
+            near = cut(0, low + staggered)
+            parts.insert(0, jnp.flip(sides[0].ghosts(near, low, wall), at))
+        if high:
+            near = jnp.flip(cut(n - high - staggered, n), at)
+            parts.append(sides[1].ghosts(near, high, wall))
+        return jnp.concatenate(parts, axis=at)
+
+    def boundaries_at(self, t: Any, boundary: Boundaries, location: Location) -> Boundaries:
+        """`boundary` at time `t`: values that are functions of time and place as arrays."""
+        out: list[Any] = []
+        for axis, sides in enumerate(boundary):
+            if sides is None or isinstance(sides[0], Wrap):
+                out.append(sides)
+                continue
+            pair: list[AbstractBoundary] = []
+            for side, position in zip(sides, (0 * self.space.lengths, self.space.lengths)):
+                x = list(self.coordinates(location))
+                x[axis] = position[axis].reshape((1,) * self.dimension)
+                pair.append(side.at(t, x))
+            out.append(tuple(pair))
+        return tuple(out)
+
+    # --- Fourier --------------------------------------------------------------------------------
+
+    def fft(self, x: Array) -> Array:
+        """Fourier coefficients `[*components, *modes]`; of real arrays those with k ≥ 0 along the last
+        axis.
+
+        **Errors:** `ParameterError` when an axis does not repeat.
+        """
+        self.need_periodic("Fourier transforms")
+        axes = tuple(range(-self.dimension, 0))
+        return jnp.fft.fftn(x, axes=axes) if jnp.iscomplexobj(x) else jnp.fft.rfftn(x, axes=axes)
+
+    def ifft(self, coefficients: Array, *, real: bool = True) -> Array:
+        """The array that these are the coefficients of."""
+        axes = tuple(range(-self.dimension, 0))
+        if real:
+            return jnp.fft.irfftn(coefficients, s=self.shape, axes=axes)
+        return jnp.fft.ifftn(coefficients, axes=axes)
+
+    def modes(self, *, real: bool = True) -> tuple[np.ndarray, ...]:
+        """Whole numbers n of the Fourier modes per axis, ready to broadcast."""
+        out = []
+        for k, n in enumerate(self.shape):
+            last = k == self.dimension - 1
+            half = np.arange(n // 2 + 1) if real and last else np.fft.fftfreq(n, 1 / n)
+            out.append(self._along(k, np.rint(half).astype(np.int32)))
+        return tuple(out)
+
+    def wavenumbers(self, *, real: bool = True) -> tuple[Float[Array, "..."], ...]:
+        """k = 2πn/L of the Fourier modes, one array per axis, ready to broadcast."""
+        lengths = self.space.lengths
+        return tuple(
+            n.astype(lengths.dtype) * (2 * np.pi / lengths[k])
+            for k, n in enumerate(self.modes(real=real))
+        )
+
+    def resolved(self, *, real: bool = True) -> Bool[Array, "..."]:
+        """Which modes products of two fields leave free of aliasing: |n| < N/3 along every axis.
+
+        **Reference:** Orszag, J. Atmos. Sci. 28, 1074 (1971).
+        """
+        low = [3 * np.abs(n) < N for n, N in zip(self.modes(real=real), self.shape, strict=True)]
+        keep = jnp.asarray(low[0])
+        for mask in low[1:]:
+            keep = keep & jnp.asarray(mask)
+        return keep
+
+    def need_periodic(self, what: str) -> None:
+        """**Errors:** `ParameterError` when an axis does not repeat."""
+        walls = [AXES[k] for k, wraps in enumerate(self.periodic) if not wraps]
+        if walls:
+            raise ParameterError(
+                f"{what} need axes that repeat; the box has walls along {', '.join(walls)}"
+            )
+
+    # --- the whole domain -----------------------------------------------------------------------
+
+    def sum(self, x: Array) -> Array:
+        """Σ over all points, per component."""
+        return self.space.comm.psum(jnp.sum(x, axis=self._spatial()))
+
+    def max(self, x: Array) -> Array:
+        """The largest value over all points, per component."""
+        return self.space.comm.pmax(jnp.max(x, axis=self._spatial()))
+
+    def weights(self, location: Location) -> tuple[np.ndarray, ...]:
+        """Shares of a cell that the points stand for, per axis: ½ on walls, else 1."""
+        out = []
+        for k, (n, staggered) in enumerate(
+            zip(self.points(location), location.staggered, strict=True)
+        ):
+            share = np.ones(n)
+            if staggered and not self.periodic[k]:
+                share[[0, -1]] = 0.5
+            out.append(self._along(k, share))
+        return tuple(out)
+
+    # --- inside ---------------------------------------------------------------------------------
+
+    def _along(self, axis: int, x: Any) -> Any:
+        return x.reshape([-1 if k == axis else 1 for k in range(self.dimension)])
+
+    def _spatial(self) -> tuple[int, ...]:
+        return tuple(range(-self.dimension, 0))
+
+    def _check(self, location: Location) -> None:
+        if len(location.staggered) != self.dimension:
+            raise ShapeError(
+                f"the location {location!r} has {len(location.staggered)} axes, the grid "
+                f"{self.dimension}"
+            )
+
+
+def _real(x: Array) -> Any:
+    return jnp.finfo(x.dtype).dtype
