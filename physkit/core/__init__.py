@@ -2,6 +2,7 @@
 
 from ._batching import any_in_batch as any_in_batch, cond_for_batch as cond_for_batch
 from ._clock import Clock as Clock, Count as Count
+from ._complex import scaled as scaled
 from ._components import (
     AbstractComponent as AbstractComponent,
     Rate as Rate,

@@ -7,6 +7,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from ._complex import scaled
 from ._errors import ComponentError, ShapeError
 from ._module import Module
 
@@ -105,7 +106,7 @@ def combine(weights: Sequence[Any], rates: Sequence[Rate]) -> Rate:
 
 
 def _weighted(weights: Sequence[Any], leaves: Sequence[Any]) -> Any:
-    present = [w * x for w, x in zip(weights, leaves, strict=True) if x is not None]
+    present = [scaled(x, w) for w, x in zip(weights, leaves, strict=True) if x is not None]
     return sum(present[1:], present[0]) if present else None
 
 

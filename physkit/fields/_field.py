@@ -15,6 +15,8 @@ from physkit.core import (
     cast_floats,
     data as evolving,
     replaced,
+    safe_power,
+    scaled,
     static,
 )
 from physkit.geometry import Boundaries, Dirichlet, Grid, Location, NoSlip, boundaries, unknown
@@ -181,7 +183,7 @@ class Field(AbstractComponent):
         """(∫ |u|ᵖ dV / V)^(1/p) over all components: root mean square for 2, mean magnitude for 1."""
         total = self.grid.sum(self._weighted(jnp.abs(self.data) ** power))
         mean = jnp.sum(total) * self.grid.cell_volume / self.grid.space.volume
-        return mean if power == 1 else jnp.where(mean > 0, mean, 1) ** (1 / power) * (mean > 0)
+        return mean if power == 1 else safe_power(mean, 1 / power)
 
     def max(self) -> Array:
         """The largest value, per component."""
@@ -235,10 +237,10 @@ class Field(AbstractComponent):
         return self._with(other, lambda a, b: b - a)
 
     def __mul__(self, other):
-        return self._with(other, jnp.multiply)
+        return self._with(other, _product)
 
     def __rmul__(self, other):
-        return self._with(other, lambda a, b: b * a)
+        return self._with(other, _product)
 
     def __truediv__(self, other):
         return self._with(other, jnp.divide)
@@ -310,6 +312,12 @@ class Field(AbstractComponent):
                 value = value.reshape(*value.shape, *[1] * (values.ndim - 1 - value.ndim))
             values = values.at[index].set(value)
         return self if values is self.data else self.replace(data=values)
+
+
+def _product(a: Array, b: Any) -> Array:
+    if jnp.iscomplexobj(a):
+        return scaled(a, b)
+    return scaled(b, a) if jnp.iscomplexobj(b) and jnp.ndim(b) else a * b
 
 
 def need_same_place(*fields: Field) -> None:

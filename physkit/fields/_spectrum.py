@@ -4,10 +4,11 @@ from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Complex, Float
 
-from physkit.core import AbstractComponent, ShapeError, assembled, data, static
+from physkit.core import AbstractComponent, ShapeError, assembled, data, scaled, static
 from physkit.geometry import Grid, Location, unknown
 
 from ._change import Change
@@ -53,7 +54,7 @@ class Spectrum(AbstractComponent):
 
     def times(self, symbol: Any) -> "Spectrum":
         """Multiplied mode by mode with a function of the wavenumbers."""
-        return self.with_coefficients(self.coefficients * symbol)
+        return self.with_coefficients(scaled(self.coefficients, symbol))
 
     def field(self) -> Any:
         """The field that these are the coefficients of."""
@@ -97,13 +98,13 @@ class Spectrum(AbstractComponent):
         return self.with_coefficients(-self.coefficients)
 
     def __mul__(self, number):
-        return self._scaled(number, lambda c: c * number)
+        return self._scaled(number, lambda c: scaled(c, number))
 
     def __rmul__(self, number):
-        return self._scaled(number, lambda c: number * c)
+        return self._scaled(number, lambda c: scaled(c, number))
 
     def __truediv__(self, number):
-        return self._scaled(number, lambda c: c / number)
+        return self._scaled(number, lambda c: scaled(c, 1 / number))
 
     def _scaled(self, number: Any, operation: Callable) -> "Spectrum":
         if isinstance(number, AbstractComponent):
@@ -137,5 +138,5 @@ def derivative_symbol(grid: Grid, axis: int, power: int, real: bool = True) -> A
     if power % 2:
         n, count = grid.modes(real=real)[axis], grid.shape[axis]
         k = jnp.where(2 * abs(n) == count, 0, k)
-    factor = (1, 1j, -1, -1j)[power % 4]
-    return k**power * factor
+    wave = k**power * (1, 1, -1, -1)[power % 4]
+    return jax.lax.complex(jnp.zeros_like(wave), wave) if power % 2 else wave

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from physkit.core import Module, ParameterError, static
+from physkit.core import Module, ParameterError, scaled, static
 from physkit.geometry import Grid
 
 from .._field import Field
@@ -15,16 +15,16 @@ from .._spectrum import derivative_symbol
 # (derivative, order of accuracy): weights of u(x + j h), j = −w … w, times hᵖ.
 # Fornberg, Math. Comput. 51, 699 (1988), table 1.
 STENCILS: dict[tuple[int, int], tuple[float, ...]] = {
-    (1, 2): (-1 / 2, 0, 1 / 2),
-    (1, 4): (1 / 12, -2 / 3, 0, 2 / 3, -1 / 12),
-    (1, 6): (-1 / 60, 3 / 20, -3 / 4, 0, 3 / 4, -3 / 20, 1 / 60),
-    (2, 2): (1, -2, 1),
+    (1, 2): (-1 / 2, 0.0, 1 / 2),
+    (1, 4): (1 / 12, -2 / 3, 0.0, 2 / 3, -1 / 12),
+    (1, 6): (-1 / 60, 3 / 20, -3 / 4, 0.0, 3 / 4, -3 / 20, 1 / 60),
+    (2, 2): (1.0, -2.0, 1.0),
     (2, 4): (-1 / 12, 4 / 3, -5 / 2, 4 / 3, -1 / 12),
     (2, 6): (1 / 90, -3 / 20, 3 / 2, -49 / 18, 3 / 2, -3 / 20, 1 / 90),
-    (3, 2): (-1 / 2, 1, 0, -1, 1 / 2),
-    (3, 4): (1 / 8, -1, 13 / 8, 0, -13 / 8, 1, -1 / 8),
-    (4, 2): (1, -4, 6, -4, 1),
-    (4, 4): (-1 / 6, 2, -13 / 2, 28 / 3, -13 / 2, 2, -1 / 6),
+    (3, 2): (-1 / 2, 1.0, 0.0, -1.0, 1 / 2),
+    (3, 4): (1 / 8, -1.0, 13 / 8, 0.0, -13 / 8, 1.0, -1 / 8),
+    (4, 2): (1.0, -4.0, 6.0, -4.0, 1.0),
+    (4, 4): (-1 / 6, 2.0, -13 / 2, 28 / 3, -13 / 2, 2.0, -1 / 6),
 }
 
 
@@ -63,7 +63,7 @@ class Central(AbstractScheme):
         shifted = lambda j: jax.lax.slice_in_dim(padded, j, j + n, axis=at)
         terms = [weight * shifted(j) for j, weight in enumerate(stencil) if weight]
         total = sum(terms[1:], terms[0])
-        return field._computed(total / field.grid.spacing[axis] ** power)
+        return field._computed(scaled(total, 1 / field.grid.spacing[axis] ** power))
 
     def symbol(self, grid: Grid, axis: int, power: int, *, real: bool = True) -> Array:
         stencil = self._stencil(power)
@@ -72,7 +72,8 @@ class Central(AbstractScheme):
         offsets = range(-(len(stencil) // 2), len(stencil) // 2 + 1)
         wave = jnp.sin if power % 2 else jnp.cos
         terms = [w * wave(j * phase) for j, w in zip(offsets, stencil, strict=True) if w]
-        return sum(terms[1:], terms[0]) * (1j if power % 2 else 1) / h**power
+        total = sum(terms[1:], terms[0]) / h**power
+        return jax.lax.complex(jnp.zeros_like(total), total) if power % 2 else total
 
     def _stencil(self, power: int) -> tuple[float, ...]:
         if (power, self.order) not in STENCILS:

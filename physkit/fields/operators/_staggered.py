@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import jax
 from jaxtyping import Array
 
-from physkit.core import ShapeError
+from physkit.core import ShapeError, scaled
 
 from .._field import Field, need_same_place
 
@@ -19,7 +19,7 @@ def difference(u: Field, axis: int | str) -> Field:
     """∂u/∂x half a cell along `axis`: (u(x + h/2) − u(x − h/2)) / h, second order."""
     axis = u.grid.axis(axis)
     low, high = _neighbours(u, axis)
-    return _moved(u, (high - low) / u.grid.spacing[axis], axis)
+    return _moved(u, scaled(high - low, 1 / u.grid.spacing[axis]), axis)
 
 
 def average(u: Field, axis: int | str) -> Field:

@@ -1,0 +1,220 @@
+"""Grids: ghost cells against NumPy's padding of the whole, transforms, sums, bad input."""
+
+import itertools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from physkit.core import ParameterError, ShapeError
+from physkit.geometry import (
+    Box,
+    Dirichlet,
+    Grid,
+    Neumann,
+    NoSlip,
+    Outflow,
+    Reflect,
+    Wrap,
+    boundaries,
+)
+
+
+def numpy_padding(kind: str, staggered: bool) -> dict:
+    """What NumPy calls these ghost cells."""
+    mirror = "reflect" if staggered else "symmetric"
+    return {
+        "wrap": {"mode": "wrap"},
+        "outflow": {"mode": "edge"},
+        "reflect": {"mode": mirror},
+        "neumann": {"mode": mirror},
+        "noslip": {"mode": mirror},
+    }[kind]
+
+
+KINDS = {"outflow": Outflow, "reflect": Reflect, "neumann": Neumann, "noslip": NoSlip}
+SHAPES = {1: (5,), 2: (5, 4), 3: (4, 3, 5)}
+
+
+@pytest.mark.parametrize("width", [1, 2])
+@pytest.mark.parametrize("dimension", [1, 2, 3])
+def test_ghost_cells_are_those_of_the_whole_array(dimension, width):
+    dtype = jnp.float32 if width == 1 else jnp.float64
+    rng = np.random.default_rng(dimension)
+    kinds = ["wrap", *KINDS]
+    picks = list(itertools.product(kinds, repeat=dimension))
+    for pick in picks[:: 1 if dimension < 3 else 11]:
+        periodic = tuple(kind == "wrap" for kind in pick)
+        grid = Grid(Box(np.ones(dimension, dtype), periodic), SHAPES[dimension])
+        given = {k: KINDS[kind]() for k, kind in enumerate(pick) if kind != "wrap"}
+        sides = boundaries(periodic, given)
+        for location in (grid.cell, grid.node, grid.face(0)):
+            x = rng.normal(size=(2, *grid.points(location))).astype(dtype)
+            expected = x
+            for axis, kind in enumerate(pick):
+                pads = [(0, 0)] * x.ndim
+                pads[1 + axis] = (width, width)
+                how = numpy_padding(kind, location.staggered[axis])
+                expected = np.pad(expected, pads, **how)
+            found = grid.pad(jnp.asarray(x), width, sides, location)
+            np.testing.assert_array_equal(found, expected, err_msg=f"{pick} {location}")
+
+
+def test_widths_differ_by_axis_and_side():
+    grid = Grid(Box([1.0, 1.0], (False, True)), (4, 4))
+    sides = boundaries(grid.periodic, Outflow())
+    x = jnp.arange(16.0).reshape(4, 4)
+    assert grid.pad(x, ((2, 0), (0, 1)), sides).shape == (6, 5)
+    np.testing.assert_array_equal(grid.pad(x, ((2, 0), (0, 1)), sides)[:2, 4], x[[0, 0], 0])
+
+
+@pytest.mark.parametrize("staggered", [False, True])
+def test_walls_have_the_value_that_they_are_given(staggered):
+    """Ghosts of Dirichlet lie on the straight line through the wall's value."""
+    grid = Grid(Box([2.0], False), 8)
+    location = grid.node if staggered else grid.cell
+    (x,) = grid.coordinates(location)
+    line = 3.0 + 0.5 * x
+    sides = boundaries((False,), {"x": (Dirichlet(3.0), Dirichlet(4.0))})
+    padded = grid.pad(line, 3, sides, location)
+    wanted = 3.0 + 0.5 * (np.arange(-3, len(x) + 3) + (0.0 if staggered else 0.5)) * 0.25
+    np.testing.assert_allclose(padded, wanted, rtol=0, atol=1e-14)
+
+
+@pytest.mark.parametrize("staggered", [False, True])
+def test_walls_have_the_slope_that_they_are_given(staggered):
+    """Outward slopes of a parabola about the middle are its derivative at the walls."""
+    grid = Grid(Box([2.0], False), 8)
+    location = grid.node if staggered else grid.cell
+    (x,) = grid.coordinates(location)
+    sides = boundaries((False,), Neumann(2.0))
+    padded = grid.pad((x - 1.0) ** 2, 2, sides, location)
+    wanted = (np.arange(-2, len(x) + 2) + (0.0 if staggered else 0.5)) * 0.25
+    np.testing.assert_allclose(padded, (wanted - 1.0) ** 2, rtol=0, atol=1e-14)
+
+
+def test_mirrors_turn_normal_components_around():
+    grid = Grid(Box([1.0, 1.0], False), (3, 3))
+    v = jnp.arange(18.0).reshape(2, 3, 3) + 1.0
+    free = grid.pad(v, 1, boundaries(grid.periodic, Reflect()), vector=True)
+    np.testing.assert_array_equal(free[0, 0, 1:-1], -v[0, 0])
+    np.testing.assert_array_equal(free[1, 0, 1:-1], v[1, 0])
+    np.testing.assert_array_equal(free[1, 1:-1, -1], -v[1, :, -1])
+    stuck = grid.pad(
+        v, 1, boundaries(grid.periodic, {"x": NoSlip([0.0, 2.0]), "y": NoSlip()}), vector=True
+    )
+    np.testing.assert_array_equal(stuck[0, 0, 1:-1], -v[0, 0])
+    np.testing.assert_array_equal(stuck[1, 0, 1:-1], 4.0 - v[1, 0])
+    np.testing.assert_array_equal(stuck[0, 1:-1, 0], -v[0, :, 0])
+
+
+def test_values_along_a_wall_reach_the_corners():
+    grid = Grid(Box([1.0, 1.0], (False, False)), (3, 4))
+    along = jnp.array([1.0, 2.0, 3.0])
+    sides = boundaries(grid.periodic, {"x": Outflow(), "y": Dirichlet(along[:, None])})
+    padded = grid.pad(jnp.zeros((3, 4)), 1, sides)
+    np.testing.assert_array_equal(padded[:, 0], 2 * jnp.array([1.0, 1.0, 2.0, 3.0, 3.0]))
+
+
+def test_padding_has_derivatives_by_data_values_and_lengths():
+    def total(x, value, slope, length):
+        grid = Grid(Box(length[None], False), 4)
+        sides = boundaries((False,), {"x": (Dirichlet(value), Neumann(slope))})
+        return jnp.sum(grid.pad(jnp.asarray(x), 2, sides) ** 2)
+
+    from jax.test_util import check_grads
+
+    x = jnp.array([0.3, -0.2, 0.8, 0.1])
+    check_grads(total, (x, jnp.array(0.4), jnp.array(-0.7), jnp.array(1.3)), order=2, rtol=1e-6)
+
+
+@pytest.mark.parametrize("shape", [(8,), (7,), (6, 5), (4, 6, 5)])
+def test_transforms_come_back_and_know_their_wavenumbers(shape):
+    lengths = np.arange(1.0, len(shape) + 1)
+    grid = Grid(lengths, shape)
+    rng = np.random.default_rng(0)
+    for real in (True, False):
+        x = rng.normal(size=(2, *shape)) + (0 if real else 1j * rng.normal(size=(2, *shape)))
+        np.testing.assert_allclose(grid.ifft(grid.fft(jnp.asarray(x)), real=real), x, atol=1e-13)
+    for axis in range(len(shape)):
+        mode = jnp.cos(2 * np.pi * grid.coordinates()[axis] / lengths[axis])
+        found = jnp.abs(grid.fft(jnp.broadcast_to(mode, shape)))
+        k = jnp.broadcast_to(grid.wavenumbers()[axis], found.shape)
+        np.testing.assert_allclose(jnp.abs(k)[found > 1e-9], 2 * np.pi / lengths[axis])
+
+
+def test_products_of_resolved_modes_do_not_fall_on_resolved_modes():
+    grid = Grid([1.0], 12)
+    kept = np.flatnonzero(grid.resolved())
+    np.testing.assert_array_equal(kept, [0, 1, 2, 3])
+    aliased = {(a + b) % 12 for a in kept for b in kept if a + b > 3}
+    assert not {min(m, 12 - m) for m in aliased} & set(kept.tolist())
+
+
+def test_points_and_coordinates_of_every_location():
+    grid = Grid(Box([2.0, 3.0, 4.0], (True, False, False)), (2, 3, 4))
+    assert grid.points(grid.cell) == (2, 3, 4)
+    assert grid.points(grid.face("x")) == (2, 3, 4)
+    assert grid.points(grid.face("y")) == (2, 4, 4)
+    assert grid.points(grid.edge("x")) == (2, 4, 5)
+    assert grid.points(grid.node) == (2, 4, 5)
+    x, y, z = grid.coordinates(grid.face("y"))
+    assert (x.shape, y.shape, z.shape) == ((2, 1, 1), (1, 4, 1), (1, 1, 4))
+    np.testing.assert_allclose(x.ravel(), [0.5, 1.5])
+    np.testing.assert_allclose(y.ravel(), [0.0, 1.0, 2.0, 3.0])
+    assert repr(grid.edge("z")) == "edge(z)"
+    assert repr(grid.face(1)) == "face(y)"
+
+
+def test_lengths_are_differentiable():
+    def wave(length):
+        grid = Grid(Box(jnp.stack([length])), 8)
+        return jnp.sum(grid.wavenumbers()[0] ** 2) + jnp.sum(grid.coordinates()[0])
+
+    expected = (wave(2.0 + 1e-6) - wave(2.0 - 1e-6)) / 2e-6
+    np.testing.assert_allclose(jax.grad(wave)(2.0), expected, rtol=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "says"),
+    [
+        (lambda: Grid([1.0, 1.0], (4,)), ShapeError, "2 axes"),
+        (lambda: Grid([1.0], (0,)), ShapeError, "at least one cell"),
+        (lambda: boundaries((False,), None), ParameterError, "no boundary at x_low, x_high"),
+        (
+            lambda: boundaries((False,), {"x_low": Outflow()}),
+            ParameterError,
+            "no boundary at x_high",
+        ),
+        (
+            lambda: boundaries((False,), {"x": Outflow(), 0: Reflect()}),
+            ParameterError,
+            "given twice",
+        ),
+        (
+            lambda: boundaries((False,), {"x": Outflow(), "x_low": Reflect()}),
+            ParameterError,
+            "x_low is given twice",
+        ),
+        (lambda: boundaries((True,), {"x": Outflow()}), ParameterError, "repeats along x"),
+        (lambda: boundaries((False,), {"x": Wrap()}), ParameterError, "does not repeat along x"),
+        (lambda: boundaries((False,), {"w": Wrap()}), ParameterError, "no axis 'w'"),
+        (lambda: boundaries((False,), {"x_left": Wrap()}), ParameterError, "no side 'x_left'"),
+        (lambda: boundaries((False,), {"x": 3.0}), ParameterError, "expected a boundary, got 3.0"),
+        (lambda: boundaries((False,), 3.0), ParameterError, "one boundary, or a dict"),
+        (
+            lambda: Grid(Box([1.0], False), 4).fft(jnp.zeros(4)),
+            ParameterError,
+            "walls along x",
+        ),
+        (
+            lambda: Grid([1.0], 2).pad(jnp.zeros(2), 3, boundaries((True,), None)),
+            ShapeError,
+            "3 ghost cells along x, where there are 2 points",
+        ),
+    ],
+)
+def test_bad_input_says_what_is_wrong(make, error, says):
+    with pytest.raises(error, match=says):
+        make()
