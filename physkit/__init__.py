@@ -38,9 +38,13 @@ _EXPORTS: dict[str, tuple[str, ...]] = {
         "SoftSphere", "UniformAcceleration", "UniformField", "WCA", "Yukawa", "geometric",
         "lorentz_berthelot",
     ),
-    "fields": ("AbstractEquation", "Change", "Field", "Spectrum", "stack"),
+    "fields": (
+        "AbstractConservationLaw", "AbstractEquation", "AbstractFields", "Change", "Field", "Spectrum", "stack",
+    ),
     "fields.operators": (
-        "AbstractScheme", "Central", "Spectral", "average", "curl", "derivative", "difference",
+        "AbstractLimiter", "AbstractReconstruction", "AbstractRiemannSolver", "AbstractScheme", "Central",
+        "Constant", "ExactRiemann", "HLL", "HLLC", "MUSCL", "Minmod", "MonotonizedCentral", "Rusanov",
+        "Spectral", "Superbee", "VanLeer", "WENO5", "average", "curl", "derivative", "difference",
         "divergence", "gradient", "laplacian", "staggered_curl", "staggered_divergence",
         "staggered_gradient",
     ),

@@ -30,8 +30,9 @@ PLUMBING = {
         "Boundaries", "Components", "Wall", "boundaries", "determinant", "heights", "inverse_matrix",
         "unknown",
     },
-    "fields": {"derivative_symbol", "need_same_place", "square_wavenumber"},
+    "fields": {"as_rates", "derivative_symbol", "face_states", "fields_of", "flux_divergence", "need_one_grid", "need_same_place", "square_wavenumber"},
     "fields.equations": {"per_component"},
+    "fields.operators": {"Variables"},
     "particles": {"moving_velocity"},
     "particles.neighbours": {"AbstractPairs", "Cells", "EveryPair", "ListedPairs"},
     "particles.forces": {

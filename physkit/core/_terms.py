@@ -22,6 +22,13 @@ class AbstractTerm(Module):
     def __call__(self, clock: Clock, state: Any, cache: Any) -> tuple[Any, Any]:
         """The term's value at `clock.t`, and its cache for the next call."""
 
+    def max_rate(self, clock: Clock, state: Any) -> Any:
+        """The largest signal speed over the size of a cell, 1 / time; None where nothing limits the step.
+
+        Times dt it is the Courant number, by which `Courant` and `CourantLimit` go.
+        """
+        del clock, state
+
 
 class AbstractTendency(AbstractTerm):
     """A term that returns rates of change of the components that it drives, and of no others."""

@@ -1,8 +1,16 @@
 """Floor 4: fields on grids, and the equations that move them."""
 
 from ._change import Change as Change
+from ._conservation import (
+    AbstractConservationLaw as AbstractConservationLaw,
+    as_rates as as_rates,
+    face_states as face_states,
+    fields_of as fields_of,
+    flux_divergence as flux_divergence,
+)
 from ._equation import AbstractEquation as AbstractEquation
 from ._field import Field as Field, need_same_place as need_same_place, stack as stack
+from ._group import AbstractFields as AbstractFields, need_one_grid as need_one_grid
 from ._spectrum import (
     Spectrum as Spectrum,
     derivative_symbol as derivative_symbol,

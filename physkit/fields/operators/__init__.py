@@ -1,4 +1,5 @@
-"""Derivatives of fields: finite differences, Fourier modes, staggered locations."""
+"""Derivatives of fields – finite differences, Fourier modes, staggered locations – and finite volumes:
+reconstruction, limiters, Riemann solvers."""
 
 from ._differential import (
     curl as curl,
@@ -6,6 +7,27 @@ from ._differential import (
     divergence as divergence,
     gradient as gradient,
     laplacian as laplacian,
+)
+from ._limiters import (
+    AbstractLimiter as AbstractLimiter,
+    Minmod as Minmod,
+    MonotonizedCentral as MonotonizedCentral,
+    Superbee as Superbee,
+    VanLeer as VanLeer,
+)
+from ._reconstruction import (
+    MUSCL as MUSCL,
+    WENO5 as WENO5,
+    AbstractReconstruction as AbstractReconstruction,
+    Constant as Constant,
+)
+from ._riemann import (
+    HLL as HLL,
+    HLLC as HLLC,
+    AbstractRiemannSolver as AbstractRiemannSolver,
+    ExactRiemann as ExactRiemann,
+    Rusanov as Rusanov,
+    Variables as Variables,
 )
 from ._schemes import AbstractScheme as AbstractScheme, Central as Central, Spectral as Spectral
 from ._staggered import (

@@ -1,0 +1,74 @@
+"""Components made of several fields: a gas, a layer of water, a plasma."""
+
+import dataclasses
+from typing import Any
+
+import jax
+from jaxtyping import Array
+
+from physkit.core import AbstractComponent, ComponentError, ShapeError, replaced
+
+from ._field import Field
+
+
+class AbstractFields(AbstractComponent):
+    """A component whose parts are fields on one grid, each with its own boundary.
+
+    Rates of such a component are dicts by the names of its parts; parts left out do not change:
+    a body force is `{"momentum": …, "energy": …}`.
+    """
+
+    def parts(self) -> dict[str, Field]:
+        """The fields by name, in order of declaration."""
+        pairs = ((f.name, getattr(self, f.name)) for f in dataclasses.fields(self))
+        return {name: part for name, part in pairs if isinstance(part, Field)}
+
+    @property
+    def grid(self) -> Any:
+        """The grid that all parts are on."""
+        return next(iter(self.parts().values())).grid
+
+    def at(self, t: Any) -> "AbstractFields":
+        """This component with the boundaries that it has at time `t`."""
+        return self.replace({name: part.at(t) for name, part in self.parts().items()})
+
+    def shift(self, delta: Any) -> "AbstractFields":
+        unknown = sorted(set(delta) - set(self.parts()))
+        if unknown:
+            raise ComponentError(
+                f"a rate names {unknown}; {type(self).__name__} has {list(self.parts())}"
+            )
+        return self.replace({name: getattr(self, name).shift(delta[name]) for name in delta})
+
+    def change(self) -> dict[str, Any]:
+        return {name: part.change() for name, part in self.parts().items()}
+
+    def replace(self, parts: dict[str, Any]) -> "AbstractFields":
+        """A copy with some parts replaced."""
+        return replaced(self, parts)
+
+    def layout(self) -> Any:
+        whole = jax.tree.map(lambda _: "replicated", self)
+        return whole.replace({name: part.layout() for name, part in self.parts().items()})
+
+    def faults(self) -> Array:
+        first, *rest = (part.faults() for part in self.parts().values())
+        for bits in rest:
+            first = first | bits
+        return first
+
+
+def need_one_grid(component: AbstractFields) -> None:
+    """**Errors:** `ShapeError` unless all parts are cell-centred fields on equal grids."""
+    parts = component.parts()
+    grid = component.grid
+    for name, part in parts.items():
+        if part.grid.shape != grid.shape or part.grid.periodic != grid.periodic:
+            raise ShapeError(
+                f"{name} is on a grid of {part.grid.shape} cells, {next(iter(parts))} on one of "
+                f"{grid.shape}"
+            )
+        if part.location != grid.cell:
+            raise ShapeError(
+                f"{name} sits at {part.location!r}; finite volumes are cells' averages"
+            )
