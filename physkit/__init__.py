@@ -39,7 +39,8 @@ _EXPORTS: dict[str, tuple[str, ...]] = {
         "lorentz_berthelot",
     ),
     "fields": (
-        "AbstractConservationLaw", "AbstractEquation", "AbstractFields", "Change", "Field", "Spectrum", "stack",
+        "AbstractConservationLaw", "AbstractEquation", "AbstractFields", "Change", "Field",
+        "PowerSpectrum", "Spectrum", "power_spectrum", "stack",
     ),
     "fields.operators": (
         "AbstractLimiter", "AbstractReconstruction", "AbstractRiemannSolver", "AbstractScheme", "Central",
@@ -59,9 +60,9 @@ _EXPORTS: dict[str, tuple[str, ...]] = {
     "observe": (
         "AbstractObserver", "AbstractQuantity", "AngularMomentum", "Average", "BlockAverage",
         "CenterOfMass", "ConservedEnergy", "EnergyDrift", "Estimate", "Every", "Expression", "Finite", "Guard",
-        "KineticEnergy", "MeanSquareDisplacement", "Momentum", "Positions", "PotentialEnergy",
-        "Pressure", "RadialDistribution", "Snapshot", "StressTensor", "StructureFactor",
-        "Temperature", "TotalEnergy", "Velocities", "VelocityAutocorrelation", "block_average",
+        "Integral", "KineticEnergy", "MeanSquareDisplacement", "Momentum", "Positions", "PotentialEnergy",
+        "Pressure", "RadialDistribution", "RootMeanSquare", "Snapshot", "StressTensor", "StructureFactor",
+        "Temperature", "TotalEnergy", "Values", "Velocities", "VelocityAutocorrelation", "block_average",
         "diffusion_coefficient", "green_kubo", "shell_average", "wavevectors_within",
     ),
     "simulate": (

@@ -41,7 +41,7 @@ PLUMBING = {
     },
     "integrators": {"AbstractRungeKutta", "AbstractSplitting"},
     "observe": {
-        "AbstractCorrelation", "BlockAverageResult", "Frame",
+        "AbstractCorrelation", "BlockAverageResult", "Frame", "the_field",
     },
     "simulate": {"AbstractAdjoint", "Growth"},
 }  # fmt: skip

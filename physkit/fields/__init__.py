@@ -11,6 +11,7 @@ from ._conservation import (
 from ._equation import AbstractEquation as AbstractEquation
 from ._field import Field as Field, need_same_place as need_same_place, stack as stack
 from ._group import AbstractFields as AbstractFields, need_one_grid as need_one_grid
+from ._power import PowerSpectrum as PowerSpectrum, power_spectrum as power_spectrum
 from ._spectrum import (
     Spectrum as Spectrum,
     derivative_symbol as derivative_symbol,

@@ -191,7 +191,7 @@ class Field(AbstractComponent):
 
     # --- as a component of a state --------------------------------------------------------------
 
-    def shift(self, delta: Change) -> "Field":
+    def shift(self, delta: Change | Array) -> "Field":
         """u + δu; values on walls where a boundary says what they are stay as they are."""
         if not isinstance(delta, Change):
             delta = Change(delta, self.location)

@@ -15,6 +15,12 @@ from ._energies import (
     Temperature as Temperature,
     TotalEnergy as TotalEnergy,
 )
+from ._fields import (
+    Integral as Integral,
+    RootMeanSquare as RootMeanSquare,
+    Values as Values,
+    the_field as the_field,
+)
 from ._momenta import (
     AngularMomentum as AngularMomentum,
     CenterOfMass as CenterOfMass,

@@ -13,7 +13,8 @@ from matplotlib.colors import to_rgb
 
 from physkit import plot
 from physkit.core import MissingExtraError, ParameterError, ShapeError
-from physkit.geometry import Box, Free, Triclinic
+from physkit.fields import Field
+from physkit.geometry import Box, Free, Grid, Triclinic
 from physkit.observe import Estimate
 from physkit.particles import Particles
 from physkit.plot._projection import behind, cell_edges, view_matrix
@@ -279,3 +280,42 @@ def test_numbers_and_units_in_words():
     assert measured(0.0325, 0.0012) == "0.0325 ± 0.0012"
     assert measured(2.43e-5, 1.2e-6) == r"(2.43 ± 0.12) $\times10^{-5}$"
     assert measured(2.5, np.nan) == "2.50"
+
+
+def test_field():
+    grid = Grid(Box([2.0, 1.0]), (8, 4))
+    u = Field.from_function(grid, lambda x, y: x + 0 * y)
+    ax = plot.field(u, label="ω", unit="1/s", length_unit="m")
+    image = ax.images[0]
+    assert labels(ax) == ("$x$ / m", "$y$ / m")
+    assert image.get_extent() == [0.0, 2.0, 0.0, 1.0]
+    np.testing.assert_allclose(image.get_array(), np.asarray(u.data).T)
+    assert image.get_cmap().name == "viridis"
+    signed = plot.field(u - 0.5).images[0]
+    assert signed.get_cmap().name == "RdBu_r"
+    assert signed.get_clim()[0] == -signed.get_clim()[1]
+    line_ax = plot.field(Field.from_function(Grid([1.0], 5), lambda x: x**2))
+    np.testing.assert_allclose(line(line_ax)[:, 1], line(line_ax)[:, 0] ** 2)
+    cube = Field(np.arange(24.0).reshape(2, 3, 4), Grid([1.0, 1.0, 1.0], (2, 3, 4)))
+    np.testing.assert_allclose(plot.field(cube, cut=1).images[0].get_array(), cube.data[:, :, 1].T)
+    with pytest.raises(ParameterError, match="say which"):
+        plot.field(Field(np.zeros((3, 8, 4)), grid))
+
+
+def test_arrows_and_magnitude():
+    grid = Grid(Box([1.0, 1.0]), (8, 8))
+    v = Field.from_function(grid, lambda x, y: (3.0 + 0 * x, 4.0 + 0 * y))
+    ax = plot.field(v)
+    np.testing.assert_allclose(ax.images[0].get_array(), 5.0)
+    assert plot.arrows(v, every=2, ax=ax) is ax
+    assert ax.collections[-1].N == 16
+    with pytest.raises(ParameterError, match="vector fields in two"):
+        plot.arrows(v[0])
+
+
+def test_spectrum_of_one_wave_is_one_point():
+    grid = Grid([2 * np.pi, 2 * np.pi], (16, 16))
+    u = Field.from_function(grid, lambda x, y: np.sqrt(2.0) * np.sin(3 * x) + 0 * y)
+    k, power = line(plot.spectrum(u)).T
+    np.testing.assert_allclose(power[np.isclose(k, 3)], 1.0)
+    assert power[~np.isclose(k, 3)].max(initial=0) < 1e-20

@@ -1,0 +1,61 @@
+"""How much of a field each wavelength holds."""
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from physkit.core import ParameterError
+
+from ._field import Field
+from ._spectrum import square_wavenumber
+
+
+class PowerSpectrum(NamedTuple):
+    """Power per shell of wavenumbers: `k` `[shells]`, 1 / length; `power` `[shells]`.
+
+    The sum of `power` over all shells is ⟨|u|²⟩, the mean over the volume of the square of the field.
+    """
+
+    k: Float[Array, " shells"]
+    power: Float[Array, " shells"]
+
+
+def power_spectrum(field: Field) -> PowerSpectrum:
+    """Σ |û|² over shells of wavenumbers |k| (Parseval: the shells add up to the mean square).
+
+        Σ_shells P = ⟨|u|²⟩
+
+    Shells are as wide as the smallest wavenumber, centred on its multiples; the first holds the mean.
+    All components are added up: of a velocity, P/2 is the energy spectrum.
+
+    **Errors:** `ParameterError` when an axis of the box does not repeat.
+    """
+    grid, real = field.grid, field.is_real
+    coefficients = field.spectrum().coefficients
+    squared = coefficients.real**2 + coefficients.imag**2
+    squared = jnp.sum(squared.reshape(-1, *squared.shape[-grid.dimension :]), axis=0)
+    if real:  # modes with k < 0 along the last axis are mirror images and are not stored
+        n, last = grid.shape[-1], squared.shape[-1]
+        twice = np.full(last, 2.0)
+        twice[0] = 1.0
+        if n % 2 == 0:
+            twice[-1] = 1.0
+        squared = squared * twice.astype(squared.dtype).reshape([1] * (grid.dimension - 1) + [-1])
+    lengths = grid.space.lengths
+    width = 2 * np.pi / jnp.max(lengths)
+    shells = _most_shells(grid)
+    k = jnp.sqrt(square_wavenumber(grid, real=real))
+    shell = jnp.clip(jnp.rint(k / width).astype(jnp.int32), 0, shells - 1)
+    power = jnp.zeros(shells, squared.dtype).at[shell.reshape(-1)].add(squared.reshape(-1))
+    cells = float(np.prod(grid.shape))
+    return PowerSpectrum(jnp.arange(shells).astype(power.dtype) * width, power / cells**2)
+
+
+def _most_shells(grid) -> int:
+    """Shells up to the corner of the box of modes, for equal edges; what is beyond joins the last."""
+    grid.need_periodic("power spectra")
+    if grid.dimension not in (1, 2, 3):
+        raise ParameterError("power spectra are for one to three dimensions")
+    return int(np.ceil(np.sqrt(sum((n / 2) ** 2 for n in grid.shape)))) + 1

@@ -1,0 +1,161 @@
+"""Fields: curves, maps, arrows, power spectra."""
+
+from typing import Any
+
+import numpy as np
+
+from physkit.core import ParameterError
+from physkit.fields import Field, power_spectrum
+
+from ._style import INK, PALETTE, SEQUENTIAL, axes, legend, quantity
+
+DIVERGING = "RdBu_r"
+
+
+def field(
+    u: Field,
+    *,
+    component: int | None = None,
+    ax: Any = None,
+    cut: int | None = None,
+    limits: tuple[float, float] | None = None,
+    cmap: str | None = None,
+    unit: str = "",
+    length_unit: str = "",
+    label: str | None = None,
+    bar: bool = True,
+) -> Any:
+    """A field as a curve (one dimension), a map (two) or a map of a cut at constant z (three).
+
+    Values of both signs are drawn from blue to red with white for 0, others from dark to bright.
+
+    **Arguments:**
+
+    - `component`: which component; the magnitude of a vector field if left out.
+    - `ax`: axes to draw on; a new figure if left out.
+    - `cut`: index of the plane along z; the middle if left out.
+    - `limits`: of the colours, or of the vertical axis of a curve.
+    - `cmap`: a colour map of matplotlib.
+    - `unit`, `length_unit`, `label`: for the labels; `label` names the quantity (of a curve: in the
+      legend).
+    - `bar`: whether to draw a colour bar.
+
+    **Returns:** the `Axes`.
+    """
+    values = _scalar(u, component)
+    if u.grid.dimension == 1:
+        return _curve(u, values, ax, limits, unit, length_unit, label)
+    if u.grid.dimension == 3:
+        values = values[:, :, values.shape[2] // 2 if cut is None else cut]
+    ax = axes(ax, (4.8, 4.0))
+    ax.grid(False)
+    low, high, cmap = _colours(values, limits, cmap)
+    image = ax.imshow(
+        values.T,
+        origin="lower",
+        extent=_extent(u),
+        vmin=low,
+        vmax=high,
+        cmap=cmap,
+        interpolation="nearest",
+        aspect="equal",
+    )
+    ax.set_xlabel(quantity("$x$", length_unit))
+    ax.set_ylabel(quantity("$y$", length_unit))
+    if bar:
+        colours = ax.figure.colorbar(image, ax=ax, shrink=0.86, pad=0.02)
+        colours.outline.set_visible(False)
+        colours.ax.tick_params(length=2.5, width=0.7, labelsize=8.5, color=INK, labelcolor=INK)
+        if label or unit:
+            colours.set_label(quantity(label or "", unit), fontsize=10, color=INK)
+    return ax
+
+
+def arrows(v: Field, *, every: int | None = None, ax: Any = None, color: str = INK) -> Any:
+    """A vector field in two dimensions as arrows.
+
+    **Arguments:**
+
+    - `every`: draw one arrow every so many points; about 20 along the longer axis if left out.
+    - `ax`: axes to draw on, for instance over `field(…)`.
+
+    **Returns:** the `Axes`.
+
+    **Errors:** `ParameterError` unless `v` is a vector field in two dimensions.
+    """
+    if not v.vector or v.grid.dimension != 2:
+        raise ParameterError("arrows are for vector fields in two dimensions")
+    ax = axes(ax, (4.8, 4.0))
+    step = max(1, max(v.grid.shape) // 20) if every is None else every
+    x, y = (np.asarray(c).ravel()[step // 2 :: step] for c in v.coordinates)
+    part = np.asarray(v.data)[:, step // 2 :: step, step // 2 :: step]
+    ax.quiver(x, y, part[0].T, part[1].T, color=color, width=0.003, pivot="middle")
+    ax.set_aspect("equal")
+    return ax
+
+
+def spectrum(u: Field, *, ax: Any = None, unit: str = "", label: str | None = None) -> Any:
+    """Power per shell of wavenumbers on logarithmic axes, without the mean.
+
+    **Returns:** the `Axes`.
+    """
+    found = power_spectrum(u)
+    k, power = np.asarray(found.k)[1:], np.asarray(found.power)[1:]
+    shown = power > 0
+    ax = axes(ax)
+    ax.loglog(k[shown], power[shown], color=_next(ax), label=label, gid="curve")
+    ax.set_xlabel(quantity("$k$", unit))
+    ax.set_ylabel("power per shell")
+    legend(ax)
+    return ax
+
+
+def _curve(u, values, ax, limits, unit, length_unit, label):
+    ax = axes(ax)
+    ax.plot(np.asarray(u.coordinates[0]), values, color=_next(ax), label=label, gid="curve")
+    ax.set_xlabel(quantity("$x$", length_unit))
+    ax.set_ylabel(quantity("$u$", unit))
+    ax.set_xlim(0, float(u.grid.space.lengths[0]))
+    if limits is not None:
+        ax.set_ylim(*limits)
+    legend(ax)
+    return ax
+
+
+def _scalar(u: Field, component: int | None) -> np.ndarray:
+    values = np.asarray(u.data)
+    if np.iscomplexobj(values):
+        values = np.abs(values) ** 2
+    if not u.components:
+        return values
+    if component is not None:
+        return values[component]
+    if not u.vector:
+        raise ParameterError(f"this field has components {u.components}: say which, component=0")
+    return np.sqrt(np.sum(values**2, axis=0))
+
+
+def _colours(values, limits, cmap):
+    shown = values[np.isfinite(values)]
+    low, high = limits or ((shown.min(), shown.max()) if shown.size else (0.0, 1.0))
+    both = low < 0 < high
+    if limits is None and both:
+        high = max(-low, high)
+        low = -high
+    return low, high, cmap or (DIVERGING if both else SEQUENTIAL)
+
+
+def _extent(u: Field) -> tuple[float, float, float, float]:
+    """Pixels are cells around the points, so staggered points overhang by half a cell."""
+    h = np.asarray(u.grid.spacing)
+    out: list[float] = []
+    for k in range(2):
+        count = u.grid.points(u.location)[k]
+        begin = -0.5 * h[k] if u.location.staggered[k] else 0.0
+        out += [float(begin), float(begin + count * h[k])]
+    return out[0], out[1], out[2], out[3]
+
+
+def _next(ax: Any) -> str:
+    drawn = sum(line.get_gid() == "curve" for line in ax.lines)
+    return PALETTE[drawn % len(PALETTE)]

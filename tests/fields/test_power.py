@@ -1,0 +1,32 @@
+"""Power spectra: Parseval, shells, bad input."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from physkit.core import ParameterError
+from physkit.fields import Field, power_spectrum
+from physkit.geometry import Box, Grid, Neumann
+
+
+@pytest.mark.parametrize("shape", [(8,), (7,), (6, 8), (5, 7), (4, 6, 5)])
+@pytest.mark.parametrize("vector", [False, True])
+def test_shells_add_up_to_the_mean_square(shape, vector):
+    grid = Grid(np.linspace(1.0, 2.0, len(shape)), shape)
+    parts = (len(shape),) if vector else ()
+    u = Field(np.random.default_rng(0).normal(size=(*parts, *shape)), grid, vector=vector)
+    np.testing.assert_allclose(jnp.sum(power_spectrum(u).power), u.norm() ** 2, rtol=1e-12)
+
+
+def test_a_wave_is_in_its_shell():
+    grid = Grid([2 * np.pi, 2 * np.pi], (16, 16))
+    u = Field.from_function(grid, lambda x, y: jnp.sin(3 * x) * jnp.cos(4 * y))
+    found = power_spectrum(u)
+    np.testing.assert_allclose(found.power[5], 0.25, rtol=1e-12)
+    np.testing.assert_allclose(found.k[5], 5.0)
+
+
+def test_walls_have_no_power_spectrum():
+    u = Field(1.0, Grid(Box([1.0], False), 4), boundary=Neumann())
+    with pytest.raises(ParameterError, match="walls along x"):
+        power_spectrum(u)
