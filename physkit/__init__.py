@@ -52,7 +52,7 @@ _EXPORTS: dict[str, tuple[str, ...]] = {
     "fields.equations": ("Diffusion",),
     "integrators": (
         "AbstractIntegrator", "AbstractOneStep", "BAOAB", "BlanesMoan", "Diffrax",
-        "DormandPrince5", "Euler", "Heun", "KahanLi", "Leapfrog", "Lie", "Midpoint", "Newton",
+        "DormandPrince5", "ETDRK2", "ETDRK4", "Euler", "Heun", "KahanLi", "Leapfrog", "Lie", "Midpoint", "Newton",
         "NoseHooverChain", "PEFRL", "RK38", "RK4", "Ralston", "RemoveMomentum", "RungeKutta",
         "SSPRK2", "SSPRK3", "Strang", "Subcycle", "Suzuki", "Tableau", "ThermostatChain",
         "VelocityVerlet", "Yoshida",

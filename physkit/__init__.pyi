@@ -152,6 +152,8 @@ from .integrators import (
     BlanesMoan as BlanesMoan,
     Diffrax as Diffrax,
     DormandPrince5 as DormandPrince5,
+    ETDRK2 as ETDRK2,
+    ETDRK4 as ETDRK4,
     Euler as Euler,
     Heun as Heun,
     KahanLi as KahanLi,

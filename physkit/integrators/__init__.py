@@ -2,6 +2,8 @@
 
 from ._compositions import KahanLi as KahanLi, Suzuki as Suzuki, Yoshida as Yoshida
 from ._diffrax import Diffrax as Diffrax
+from ._etdrk import ETDRK2 as ETDRK2, ETDRK4 as ETDRK4
+from ._exponential import AbstractExponential as AbstractExponential
 from ._integrator import (
     AbstractIntegrator as AbstractIntegrator,
     AbstractOneStep as AbstractOneStep,

@@ -1,0 +1,84 @@
+"""Exponential time differencing: L exactly, N by Runge–Kutta stages."""
+
+from typing import Any, ClassVar
+
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from . import _tableau as table
+from ._exponential import AbstractExponential, ExponentialTable
+from ._phi import phi_functions
+from ._tableau import Tableau
+
+
+class ETDRK2(AbstractExponential):
+    """Exponential time differencing Runge–Kutta method. Order 2, two evaluations of N a step.
+
+        a  = e^z u + dt φ₁(z) N(u)
+        u' = a + dt φ₂(z) (N(a) − N(u)),   z = dt·L
+
+    L, the symbols of the equations among the tendencies, is solved exactly: it never limits dt.
+    Everything else is N; components without a symbol are advanced by `Heun`'s method. The fields'
+    Fourier coefficients are carried, so that a step transforms what N needs and the new state once.
+
+    **Arguments:** tendencies, or functions `(t, state) → rate`, which are summed:
+    `ETDRK2(Diffusion(0.1), lambda t, u: u * (1 - u))`.
+
+    **Errors:** `ParameterError` where an equation has a symbol and its field's box has walls.
+
+    **Good values:** dt as N alone allows.
+
+    **Reference:** Cox & Matthews, J. Comput. Phys. 176, 430 (2002), eq. 20–22.
+    """
+
+    tableau: ClassVar[Tableau] = table.HEUN
+
+    def coefficients(self, symbol: Array, dt: Any) -> ExponentialTable:
+        z = dt * symbol
+        one, two, _ = phi_functions(z)
+        decay = jnp.exp(z)
+        return ExponentialTable((decay, decay), ((dt * one,), (dt * (one - two), dt * two)))
+
+
+class ETDRK4(AbstractExponential):
+    """Exponential time differencing Runge–Kutta method. Order 4, four evaluations of N a step.
+
+        a  = e^{z/2} u + ½dt φ₁(z/2) N(u)
+        b  = e^{z/2} u + ½dt φ₁(z/2) N(a)
+        c  = e^{z/2} a + ½dt φ₁(z/2) (2N(b) − N(u))
+        u' = e^z u + dt [(φ₁ − 3φ₂ + 4φ₃) N(u) + (2φ₂ − 4φ₃) (N(a) + N(b)) + (4φ₃ − φ₂) N(c)]
+
+    with φₖ = φₖ(z), z = dt·L. L, the symbols of the equations among the tendencies, is solved
+    exactly: it never limits dt. Everything else is N; components without a symbol are advanced by
+    `RK4`. The fields' Fourier coefficients are carried, so that a step transforms what N needs and
+    the new state once.
+
+    **Arguments:** tendencies, or functions `(t, state) → rate`, which are summed:
+    `ETDRK4(KuramotoSivashinsky())`.
+
+    **Errors:** `ParameterError` where an equation has a symbol and its field's box has walls.
+
+    **Good values:** dt as N alone allows. With N that contains stiff parts of its own the order may
+    drop.
+
+    **Reference:** Cox & Matthews, J. Comput. Phys. 176, 430 (2002), eq. 26–29; Kassam & Trefethen,
+    SIAM J. Sci. Comput. 26, 1214 (2005).
+    """
+
+    tableau: ClassVar[Tableau] = table.RK4
+
+    def coefficients(self, symbol: Array, dt: Any) -> ExponentialTable:
+        z = dt * symbol
+        half, whole = jnp.exp(z / 2), jnp.exp(z)
+        inner = dt / 2 * phi_functions(z / 2)[0]
+        one, two, three = phi_functions(z)
+        middle = dt * (2 * two - 4 * three)
+        return ExponentialTable(
+            (half, half, whole, whole),
+            (
+                (inner,),
+                (None, inner),
+                (inner * jnp.expm1(z / 2), None, 2 * inner),
+                (dt * (one - 3 * two + 4 * three), middle, middle, dt * (4 * three - two)),
+            ),
+        )

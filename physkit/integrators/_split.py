@@ -1,0 +1,197 @@
+"""∂y/∂t = L y + N(t, y): which fields have a symbol L, and what is left over."""
+
+import abc
+from typing import Any
+
+import equinox as eqx
+from jaxtyping import Array
+
+from physkit.core import (
+    AbstractTerm,
+    Clock,
+    Module,
+    ParameterError,
+    ShapeError,
+    Tendencies,
+    as_change,
+    combine,
+    data,
+    get,
+    put,
+    scaled,
+    shift,
+    static,
+)
+from physkit.fields import AbstractEquation, Change, Field
+
+from ._integrator import AbstractIntegrator
+from ._runge_kutta import check_rate, terms_of
+from ._touched import same_arrays
+
+Modes = dict[str | None, Array]  # Fourier coefficients, or a function of the modes, by component
+
+
+class SplitPlan(Module):
+    """Constants of a run: coefficients of the method for every field that has a symbol.
+
+    - `table`: what the method makes of each symbol.
+    - `by_symbol`: which of the tendencies gave one, so that only its nonlinear part is left.
+    """
+
+    table: dict[str | None, Any] = data()
+    by_symbol: tuple[bool, ...] = static()
+
+
+class SplitCarried(Module):
+    """What is carried: Fourier coefficients of the fields that have a symbol, and the terms' caches."""
+
+    modes: Modes = data()
+    caches: Any = data()
+
+
+class AbstractSplit(AbstractIntegrator):
+    """A Runge–Kutta method that treats the symbols of equations apart from everything else.
+
+        ∂y/∂t = L y + N(t, y)
+
+    Among the tendencies, an `AbstractEquation` that has a symbol gives L and its nonlinear part;
+    all others count wholly as N. L is summed per field; components without one are advanced by the
+    explicit method that is left for L = 0. Fields with a symbol are advanced by their Fourier
+    coefficients, which are carried along, so that a step transforms no more than its terms do, and
+    once for the new state.
+    """
+
+    tendency: eqx.AbstractVar[Tendencies]
+
+    @abc.abstractmethod
+    def coefficients(self, symbol: Array, dt: Any) -> Any:
+        """What a step needs for a field with this symbol."""
+
+    def prepare(self, state: Any, dt: Any) -> SplitPlan:
+        symbols: Modes = {}
+        by_symbol = []
+        for term in self.tendency.terms:
+            symbol = _symbol(term, state, type(self).__name__)
+            by_symbol.append(symbol is not None)
+            if symbol is not None:
+                parts = get(state, term.of).data.ndim
+                symbol = symbol.reshape((1,) * (parts - symbol.ndim) + symbol.shape)
+                before = symbols.get(term.of)
+                symbols[term.of] = symbol if before is None else before + symbol
+        table = {name: self.coefficients(symbol, dt) for name, symbol in symbols.items()}
+        return SplitPlan(table, tuple(by_symbol))
+
+    def init(self, plan: SplitPlan, clock: Clock, state: Any) -> SplitCarried:
+        caches = self.tendency.init(state)
+        check_rate(self.tendency, clock, state, caches)
+        return SplitCarried(_transformed(state, plan), caches)
+
+    def refresh(self, plan: SplitPlan, clock: Clock, state: Any, aux: SplitCarried) -> SplitCarried:
+        return SplitCarried(_transformed(state, plan), aux.caches)
+
+    def is_stale(self, before: Any, after: Any) -> bool:
+        names = {t.of for t in self.tendency.terms if isinstance(t, AbstractEquation)}
+        return any(not same_arrays(get(before, name), get(after, name)) for name in names)
+
+    def terms(self, aux: SplitCarried) -> tuple[tuple[AbstractTerm, Any], ...]:
+        return terms_of(self.tendency, aux.caches)
+
+    def nonlinear(
+        self, plan: SplitPlan, clock: Clock, state: Any, caches: Any
+    ) -> tuple[Modes, Any, Any]:
+        """N by Fourier coefficients, the rates of all other components, and the caches."""
+        rates, after = [], []
+        for term, apart, cache in zip(self.tendency.terms, plan.by_symbol, caches, strict=True):
+            if apart:
+                part = term.nonlinear(clock, get(state, term.of).at(clock.t))
+                rate = None if part is None else as_change(part)
+                rate = rate if rate is None or term.of is None else {term.of: rate}
+            else:
+                rate, cache = term(clock, state, cache)
+            rates.append(rate)
+            after.append(cache)
+        total = combine([1] * len(rates), rates)
+        modes = {}
+        for name in plan.table:
+            rate = total if name is None or total is None else total.get(name)
+            modes[name] = _modes_of(get(state, name), rate)
+        return modes, _without(total, modes), tuple(after)
+
+
+def stage(state: Any, modes: Modes, weights: Any = (), rates: Any = ()) -> Any:
+    """A state inside a step: fields from their coefficients, which they know; ⊕ Σ wᵢ·rateᵢ the rest."""
+    used = [(w, r) for w, r in zip(weights, rates, strict=True) if w is not None and r is not None]
+    if used:
+        state = shift(state, combine(*zip(*used, strict=True)))
+    for name, coefficients in modes.items():
+        field = get(state, name)
+        values = field.grid.ifft(coefficients, real=field.is_real)
+        state = put(state, name, field.replace(data=values, coefficients=coefficients))
+    return state
+
+
+def knowing(state: Any, modes: Modes) -> Any:
+    """`state`, whose fields know their coefficients."""
+    for name, coefficients in modes.items():
+        state = put(state, name, get(state, name).replace(coefficients=coefficients))
+    return state
+
+
+def forgetting(state: Any, modes: Modes) -> Any:
+    """`state`, whose fields no longer know their coefficients: as steps receive and return it."""
+    for name in modes:
+        state = put(state, name, get(state, name).replace(coefficients=None))
+    return state
+
+
+def _symbol(term: AbstractTerm, state: Any, method: str) -> Array | None:
+    if not isinstance(term, AbstractEquation):
+        return None
+    field = get(state, term.of)
+    symbol = term.symbol(field) if isinstance(field, Field) else None
+    if symbol is not None and not all(field.grid.periodic):
+        raise ParameterError(
+            f"{method} advances {type(term).__name__} by its symbol, mode by mode, which needs axes "
+            "that repeat; this box has walls. Advance it by an explicit method, e.g. "
+            f"Strang(SSPRK3({type(term).__name__}(…)), {method}(…))"
+        )
+    return symbol
+
+
+def _without(rate: Any, names: Any) -> Any:
+    """The rates of all components but these; None for nothing."""
+    if rate is None or None in names:
+        return None
+    if not names:
+        return rate
+    return {name: part for name, part in rate.items() if name not in names} or None
+
+
+def _transformed(state: Any, plan: SplitPlan) -> Modes:
+    fields = {name: get(state, name) for name in plan.table}
+    return {name: field.grid.fft(field.data) for name, field in fields.items()}
+
+
+def _modes_of(field: Field, rate: Any) -> Array | None:
+    if rate is None:
+        return None
+    if not isinstance(rate, Change):
+        rate = Change(rate, field.location)
+    if rate.location != field.location:
+        raise ShapeError(
+            f"a rate at {rate.location!r} for a field at {field.location!r}: move it first, with "
+            "average(…) or difference(…)"
+        )
+    if rate.values is None:
+        return rate.coefficients
+    modes = field.grid.fft(rate.values)
+    return modes if rate.coefficients is None else modes + rate.coefficients
+
+
+def modal_sum(weights: Any, modes: Any) -> Any:
+    """Σ wᵢ·N̂ᵢ, leaving out what is None; None for nothing."""
+    there = [
+        scaled(n, w) for w, n in zip(weights, modes, strict=True) if w is not None and n is not None
+    ]
+    return sum(there[1:], there[0]) if there else None
+
