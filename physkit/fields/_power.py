@@ -6,7 +6,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from physkit.core import ParameterError
+from physkit.core import concrete
+from physkit.geometry import Grid
 
 from ._field import Field
 from ._spectrum import square_wavenumber
@@ -53,9 +54,11 @@ def power_spectrum(field: Field) -> PowerSpectrum:
     return PowerSpectrum(jnp.arange(shells).astype(power.dtype) * width, power / cells**2)
 
 
-def _most_shells(grid) -> int:
-    """Shells up to the corner of the box of modes, for equal edges; what is beyond joins the last."""
+def _most_shells(grid: Grid) -> int:
+    """Shells up to the corner of the box of modes; for a box whose lengths a trace hides, as if it had
+    equal edges: what is beyond joins the last shell."""
     grid.need_periodic("power spectra")
-    if grid.dimension not in (1, 2, 3):
-        raise ParameterError("power spectra are for one to three dimensions")
-    return int(np.ceil(np.sqrt(sum((n / 2) ** 2 for n in grid.shape)))) + 1
+    lengths = concrete(grid.space.lengths)
+    lengths = np.ones(grid.dimension) if lengths is None else lengths
+    corner = np.sqrt(sum((n / (2 * L)) ** 2 for n, L in zip(grid.shape, lengths, strict=True)))
+    return int(np.ceil(corner * lengths.max())) + 1

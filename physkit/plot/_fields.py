@@ -63,7 +63,7 @@ def field(
     ax.set_xlabel(quantity("$x$", length_unit))
     ax.set_ylabel(quantity("$y$", length_unit))
     if bar:
-        colours = ax.figure.colorbar(image, ax=ax, shrink=0.86, pad=0.02)
+        colours = ax.figure.colorbar(image, cax=ax.inset_axes((1.03, 0, 0.035, 1)))
         colours.outline.set_visible(False)
         colours.ax.tick_params(length=2.5, width=0.7, labelsize=8.5, color=INK, labelcolor=INK)
         if label or unit:
@@ -85,7 +85,7 @@ def arrows(v: Field, *, every: int | None = None, ax: Any = None, color: str = I
     """
     if not v.vector or v.grid.dimension != 2:
         raise ParameterError("arrows are for vector fields in two dimensions")
-    ax = axes(ax, (4.8, 4.0))
+    ax = axes(None, (4.8, 4.0)) if ax is None else ax
     step = max(1, max(v.grid.shape) // 20) if every is None else every
     x, y = (np.asarray(c).ravel()[step // 2 :: step] for c in v.coordinates)
     part = np.asarray(v.data)[:, step // 2 :: step, step // 2 :: step]

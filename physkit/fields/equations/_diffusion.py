@@ -34,14 +34,19 @@ class Diffusion(AbstractEquation):
     scheme: AbstractScheme = Spectral()
 
     def symbol(self, field: Field) -> Array:
-        grid, real = field.grid, field.is_real
-        first, *rest = (self.scheme.symbol(grid, k, 2, real=real) for k in range(grid.dimension))
-        return per_component(self.diffusivity, field) * sum(rest, first)
+        return per_component(self.diffusivity, field) * symbol_of_laplacian(field, self.scheme)
 
     def linear(self, field: Field) -> Field | Spectrum:
         if isinstance(self.scheme, Spectral):
             return field.spectrum().times(self.symbol(field))
         return laplacian(field, self.scheme) * per_component(self.diffusivity, field)
+
+
+def symbol_of_laplacian(field: Field, scheme: AbstractScheme) -> Array:
+    """∇² per mode, −k² or what the scheme makes of it."""
+    grid, real = field.grid, field.is_real
+    first, *rest = (scheme.symbol(grid, k, 2, real=real) for k in range(grid.dimension))
+    return sum(rest, first)
 
 
 def per_component(coefficient: Array, field: Field) -> Array:
