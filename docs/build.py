@@ -18,13 +18,26 @@ from typing import Any, NamedTuple
 import markdown
 
 ROOT = Path(__file__).resolve().parent.parent
-FIRST = ("concepts", "write-your-own", "neighbour-lists", "what-can-go-wrong")
+FIRST = (
+    "concepts",
+    "fields",
+    "equations",
+    "coupling",
+    "write-your-own",
+    "neighbour-lists",
+    "what-can-go-wrong",
+)
 FOLDERS = {
     "core": "modules, terms, time, errors",
-    "geometry": "spaces",
+    "geometry": "spaces, grids, boundaries",
     "particles": "particles, lattices, velocities",
     "particles.neighbours": "neighbour lists",
     "particles.forces": "forces and potentials",
+    "fields": "fields and spectra",
+    "fields.operators": "derivatives, reconstruction, Riemann solvers",
+    "fields.elliptic": "Poisson and Helmholtz",
+    "fields.equations": "partial differential equations",
+    "coupling": "particles and fields together",
     "integrators": "everything that advances a state",
     "observe": "quantities, observers, guards",
     "simulate": "the simulation and its verbs",
