@@ -27,11 +27,11 @@ PLUMBING = {
         "where_safe",
     },
     "geometry": {
-        "Boundaries", "Components", "Wall", "boundaries", "determinant", "heights", "inverse_matrix",
-        "unknown",
+        "Boundaries", "Components", "Wall", "as_value", "boundaries", "determinant", "heights",
+        "inverse_matrix", "unknown",
     },
     "fields": {"as_rates", "derivative_symbol", "face_states", "fields_of", "flux_divergence", "need_one_grid", "need_same_place", "square_wavenumber"},
-    "fields.equations": {"per_component"},
+    "fields.equations": {"need_complex", "per_component"},
     "fields.operators": {"Variables"},
     "particles": {"moving_velocity"},
     "particles.neighbours": {"AbstractPairs", "Cells", "EveryPair", "ListedPairs"},
@@ -39,7 +39,7 @@ PLUMBING = {
         "AbstractTruncated", "PairCache", "TRUNCATIONS", "check_truncation", "direct_sum",
         "exact_pair_sum", "pair_sum", "truncated",
     },
-    "integrators": {"AbstractExponential", "AbstractRungeKutta", "AbstractSplitting"},
+    "integrators": {"AbstractExponential", "AbstractImplicitExplicit", "AbstractRungeKutta", "AbstractSplitting", "ImplicitExplicit"},
     "observe": {
         "AbstractCorrelation", "BlockAverageResult", "Frame", "the_field",
     },

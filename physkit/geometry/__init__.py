@@ -3,12 +3,14 @@
 from ._boundary import (
     AbstractBoundary as AbstractBoundary,
     Dirichlet as Dirichlet,
+    Inflow as Inflow,
     Neumann as Neumann,
     NoSlip as NoSlip,
     Outflow as Outflow,
     Reflect as Reflect,
     Wall as Wall,
     Wrap as Wrap,
+    as_value as as_value,
 )
 from ._box import Box as Box
 from ._free import Free as Free

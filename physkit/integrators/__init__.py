@@ -3,7 +3,14 @@
 from ._compositions import KahanLi as KahanLi, Suzuki as Suzuki, Yoshida as Yoshida
 from ._diffrax import Diffrax as Diffrax
 from ._etdrk import ETDRK2 as ETDRK2, ETDRK4 as ETDRK4
+from ._exact import ExactLinear as ExactLinear, PotentialPhase as PotentialPhase
 from ._exponential import AbstractExponential as AbstractExponential
+from ._imex import (
+    ARS222 as ARS222,
+    ARS343 as ARS343,
+    AbstractImplicitExplicit as AbstractImplicitExplicit,
+    ImplicitExplicit as ImplicitExplicit,
+)
 from ._integrator import (
     AbstractIntegrator as AbstractIntegrator,
     AbstractOneStep as AbstractOneStep,
@@ -30,7 +37,9 @@ from ._schemes import (
     Ralston as Ralston,
     RungeKutta as RungeKutta,
 )
+from ._split_step import SplitStep as SplitStep, ground_state as ground_state
 from ._splitting import AbstractSplitting as AbstractSplitting, Lie as Lie, Strang as Strang
 from ._subcycle import Subcycle as Subcycle
+from ._symmetric import Composition as Composition
 from ._tableau import Tableau as Tableau
 from ._verlet import VelocityVerlet as VelocityVerlet

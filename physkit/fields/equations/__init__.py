@@ -1,3 +1,13 @@
 """Partial differential equations, one a file."""
 
+from ._advection import Advection as Advection, AdvectionBy as AdvectionBy
+from ._brusselator import Brusselator as Brusselator
+from ._burgers import Burgers as Burgers
+from ._closure import Closure as Closure
 from ._diffusion import Diffusion as Diffusion, per_component as per_component
+from ._fisher_kpp import FisherKPP as FisherKPP
+from ._gray_scott import GrayScott as GrayScott
+from ._korteweg_de_vries import KortewegDeVries as KortewegDeVries
+from ._kuramoto_sivashinsky import KuramotoSivashinsky as KuramotoSivashinsky
+from ._schroedinger import Schroedinger as Schroedinger, need_complex as need_complex
+from ._wave import AbstractSecondOrder as AbstractSecondOrder, Wave as Wave

@@ -34,7 +34,9 @@ class Diffusion(AbstractEquation):
     scheme: AbstractScheme = Spectral()
 
     def symbol(self, field: Field) -> Array:
-        return per_component(self.diffusivity, field) * symbol_of_laplacian(field, self.scheme)
+        waves = symbol_of_laplacian(field, self.scheme)
+        rates = per_component(self.diffusivity, field)
+        return rates * waves.reshape(*[1] * self.diffusivity.ndim, *waves.shape)
 
     def linear(self, field: Field) -> Field | Spectrum:
         if isinstance(self.scheme, Spectral):

@@ -1,0 +1,61 @@
+"""Learned terms: any network as a part of an equation."""
+
+from typing import Any
+
+import equinox as eqx
+from jaxtyping import Array
+
+from physkit.core import Clock, Module, Network, ParameterError, ShapeError, static
+
+from .._equation import AbstractEquation
+from .._field import Field
+
+
+def as_network(network: Any) -> Any:
+    """A network whose weights are parameters, whatever else it holds."""
+    return network if isinstance(network, Module) else Network(network)
+
+
+class Closure(AbstractEquation):
+    """A network's output as the rate of a field: a learned closure.
+
+        ∂u/∂t = network(u and its neighbours)
+
+    The network sees `[c, *points + 2·padding]`, the components and a border of ghost cells from the
+    field's own boundary, and returns `[c, *points]`: convolutions without padding of their own,
+    whose kernels take off `2·padding` altogether, see walls and wrap where the box does. Weights are
+    parameters of the simulation, with gradients through every step.
+
+    **Arguments:**
+
+    - `network`: an Equinox network, or any Module that is called with one array.
+    - `padding`: ghost cells on every side. 0 for a network that acts point by point (kernels of
+      size 1).
+    - `of`: the field's name, where the state has several components.
+
+    **Errors:** `ShapeError` for a network that returns another shape.
+
+    **Notes:** complex fields have no closure; split them into components.
+    """
+
+    network: Any = eqx.field(converter=as_network)
+    padding: int = static(default=0)
+    of: str | None = static(default=None)
+
+    def __check_init__(self):
+        if isinstance(self.padding, bool) or self.padding < 0:
+            raise ParameterError(f"padding counts ghost cells: 0, 1, …; got {self.padding!r}")
+
+    def nonlinear(self, clock: Clock, field: Field) -> Field:
+        del clock
+        seen = field.padded(self.padding) if self.padding else field.data
+        channels = seen if field.components else seen[None]
+        rate: Array = self.network(channels)
+        wanted = channels.shape[:1] + field.data.shape[len(field.components) :]
+        if rate.shape != wanted:
+            raise ShapeError(
+                f"the network made {list(rate.shape)} of {list(channels.shape)}; a closure returns "
+                f"{list(wanted)}: padding={self.padding} on every side must be what its kernels "
+                "take off"
+            )
+        return field.map(lambda _: rate if field.components else rate[0])

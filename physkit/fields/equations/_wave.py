@@ -1,0 +1,96 @@
+"""Fields that obey Newton's equation: waves."""
+
+import abc
+from typing import Any
+
+import equinox as eqx
+from jaxtyping import Array, Float
+
+from physkit.core import AbstractTendency, Clock, as_change, get, param, static
+
+from .._field import Field
+from .._spectrum import Spectrum
+from ..operators import AbstractScheme, Spectral, laplacian
+
+
+class AbstractSecondOrder(AbstractTendency):
+    """∂²u/∂t² = A(t, u): the field's Newton equation, for two fields of a state.
+
+        ∂u/∂t = w,   ∂w/∂t = A(t, u)
+
+    Write `acceleration`. `RK4(Wave(1.0))` takes both rates at once; `kick` and `drift` are the two
+    halves by themselves, each exact under one Euler step, so that
+
+        Strang(Euler(wave.kick), Euler(wave.drift))
+
+    is velocity Verlet for fields: symplectic, reversible, order 2, at one acceleration more.
+    """
+
+    displacement: eqx.AbstractVar[str]
+    velocity: eqx.AbstractVar[str]
+
+    @abc.abstractmethod
+    def acceleration(self, clock: Clock, field: Field) -> Field | Spectrum:
+        """A(t, u) of the displacement `field`."""
+
+    @property
+    def kick(self) -> "HalfOfNewton":
+        """∂w/∂t = A(t, u) alone."""
+        return HalfOfNewton(self, "kick")
+
+    @property
+    def drift(self) -> "HalfOfNewton":
+        """∂u/∂t = w alone."""
+        return HalfOfNewton(self, "drift")
+
+    def rate(self, clock: Clock, state: Any) -> dict[str, Any]:
+        return {**self.drift_rate(state), **self.kick_rate(clock, state)}
+
+    def kick_rate(self, clock: Clock, state: Any) -> dict[str, Any]:
+        field = get(state, self.displacement).at(clock.t)
+        return {self.velocity: as_change(self.acceleration(clock, field))}
+
+    def drift_rate(self, state: Any) -> dict[str, Any]:
+        return {self.displacement: get(state, self.velocity).change()}
+
+
+class HalfOfNewton(AbstractTendency):
+    """One of the two rates of a field's Newton equation."""
+
+    whole: AbstractSecondOrder
+    half: str = static()
+
+    def rate(self, clock: Clock, state: Any) -> dict[str, Any]:
+        if self.half == "kick":
+            return self.whole.kick_rate(clock, state)
+        return self.whole.drift_rate(state)
+
+
+class Wave(AbstractSecondOrder):
+    """Wave equation, for a state of two fields, `{"displacement": u, "velocity": w}`.
+
+        ∂²u/∂t² = c² ∇²u
+
+    On a line u(x, t) = ½[u₀(x − ct) + u₀(x + ct)] from rest (d'Alembert). Walls are the
+    displacement's: `Dirichlet` holds them (waves return upside down), `Neumann` lets them slide.
+
+    **Arguments:**
+
+    - `speed`: c, length / time; one number, or one per point.
+    - `displacement`, `velocity`: names of the two fields.
+    - `scheme`: `Spectral()` on grids that repeat, `Central(order)` on any.
+
+    **Good values:** c dt < h/√d with `Central(2)` and Strang's composition, which is exact for
+    c dt = h on a line.
+
+    **Reference:** d'Alembert, Hist. Acad. Sci. Berlin 3, 214 (1747).
+    """
+
+    speed: Float[Array, "..."] = param()
+    displacement: str = static(default="displacement")
+    velocity: str = static(default="velocity")
+    scheme: AbstractScheme = Spectral()
+
+    def acceleration(self, clock: Clock, field: Field) -> Field:
+        del clock
+        return laplacian(field, self.scheme) * self.speed**2
