@@ -4,6 +4,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array
 
 from physkit.core import AbstractTerm, Clock, DeclarationError, get, put, scaled
@@ -46,7 +47,7 @@ class ExactLinear(AbstractIntegrator):
                     f"{type(equation).__name__} has no symbol: advance it by another method, e.g. RK4"
                 )
             before = symbols.get(equation.of)
-            symbols[equation.of] = symbol if before is None else before + symbol
+            symbols[equation.of] = symbol if before is None else _added(before, symbol)
         return {name: jnp.exp(scaled(symbol, dt)) for name, symbol in symbols.items()}
 
     def init(self, plan: Any, clock: Clock, state: Any) -> None:
@@ -68,6 +69,12 @@ class ExactLinear(AbstractIntegrator):
 
     def terms(self, aux: None) -> tuple[tuple[AbstractTerm, Any], ...]:
         return tuple((equation, aux) for equation in self.equations)
+
+
+def _added(a: Array, b: Array) -> Array:
+    """a + b, of which one may be complex and the other real."""
+    kind = np.result_type(a.dtype, b.dtype)
+    return a.astype(kind) + b.astype(kind)
 
 
 class PotentialPhase(AbstractOneStep):

@@ -8,10 +8,9 @@ import pytest
 
 import physkit as pk
 import physkit.fields.equations
-from physkit.core import ParameterError, ShapeError, is_abstract
-from physkit.fields import AbstractEquation, Field
+from physkit.core import is_abstract
+from physkit.fields import Field
 from physkit.fields.equations import (
-    AbstractSecondOrder,
     Advection,
     AdvectionBy,
     Brusselator,
