@@ -51,8 +51,9 @@ _EXPORTS: dict[str, tuple[str, ...]] = {
     ),
     "fields.equations": (
         "AbstractSecondOrder", "Advection", "AdvectionBy", "Brusselator", "Burgers", "Closure",
-        "Diffusion", "FisherKPP", "GrayScott", "KortewegDeVries", "KuramotoSivashinsky",
-        "Schroedinger", "Wave",
+        "Diffusion", "FisherKPP", "GrayScott", "KolmogorovForcing",
+        "KortewegDeVries", "KuramotoSivashinsky", "NavierStokes", "Schroedinger",
+        "VorticityTransport", "Wave", "solenoidal", "velocity_from_vorticity", "vorticity",
     ),
     "integrators": (
         "ARS222", "ARS343", "AbstractIntegrator", "AbstractOneStep", "BAOAB", "BlanesMoan",

@@ -7,7 +7,14 @@ from ._closure import Closure as Closure
 from ._diffusion import Diffusion as Diffusion, per_component as per_component
 from ._fisher_kpp import FisherKPP as FisherKPP
 from ._gray_scott import GrayScott as GrayScott
+from ._kolmogorov import KolmogorovForcing as KolmogorovForcing
 from ._korteweg_de_vries import KortewegDeVries as KortewegDeVries
 from ._kuramoto_sivashinsky import KuramotoSivashinsky as KuramotoSivashinsky
+from ._navier_stokes import NavierStokes as NavierStokes, solenoidal as solenoidal
 from ._schroedinger import Schroedinger as Schroedinger, need_complex as need_complex
+from ._vorticity import (
+    VorticityTransport as VorticityTransport,
+    velocity_from_vorticity as velocity_from_vorticity,
+    vorticity as vorticity,
+)
 from ._wave import AbstractSecondOrder as AbstractSecondOrder, Wave as Wave
