@@ -22,7 +22,7 @@ _EXPORTS: dict[str, tuple[str, ...]] = {
         "StepSizeError", "Tendencies", "data", "param", "static",
     ),
     "geometry": (
-        "AbstractBoundary", "AbstractSpace", "Box", "Dirichlet", "Free", "Grid", "Location",
+        "AbstractBoundary", "AbstractSpace", "Box", "Dirichlet", "Free", "Grid", "Inflow", "Location",
         "Neumann", "NoSlip", "Outflow", "Reflect", "Triclinic", "Wrap",
     ),
     "particles": (
@@ -39,19 +39,19 @@ _EXPORTS: dict[str, tuple[str, ...]] = {
         "lorentz_berthelot",
     ),
     "fields": (
-        "AbstractConservationLaw", "AbstractEquation", "AbstractFields", "Change", "Field",
+        "AbstractConservationLaw", "AbstractEquation", "AbstractFields", "Change", "Field", "Gas", "GasInflow",
         "PowerSpectrum", "Spectrum", "power_spectrum", "stack",
     ),
     "fields.operators": (
         "AbstractLimiter", "AbstractReconstruction", "AbstractRiemannSolver", "AbstractScheme", "Central",
         "Constant", "ExactRiemann", "HLL", "HLLC", "MUSCL", "Minmod", "MonotonizedCentral", "Rusanov",
-        "Spectral", "Superbee", "VanLeer", "WENO5", "average", "curl", "derivative", "difference",
-        "divergence", "gradient", "laplacian", "staggered_curl", "staggered_divergence",
-        "staggered_gradient",
+        "Spectral", "Superbee", "VanLeer", "WENO5", "average", "curl", "derivative",
+        "difference", "divergence", "exact_riemann", "gradient", "laplacian", "staggered_curl",
+        "staggered_divergence", "staggered_gradient",
     ),
     "fields.equations": (
         "AbstractSecondOrder", "Advection", "AdvectionBy", "Brusselator", "Burgers", "Closure",
-        "Diffusion", "FisherKPP", "GrayScott", "KolmogorovForcing",
+        "CompressibleEuler", "Diffusion", "FisherKPP", "GrayScott", "KolmogorovForcing",
         "KortewegDeVries", "KuramotoSivashinsky", "NavierStokes", "Schroedinger",
         "VorticityTransport", "Wave", "solenoidal", "velocity_from_vorticity", "vorticity",
     ),

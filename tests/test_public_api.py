@@ -32,7 +32,7 @@ PLUMBING = {
     },
     "fields": {"as_rates", "derivative_symbol", "face_states", "fields_of", "flux_divergence", "need_one_grid", "need_same_place", "square_wavenumber"},
     "fields.equations": {"need_complex", "per_component"},
-    "fields.operators": {"Variables"},
+    "fields.operators": {"RiemannFan", "Variables"},
     "particles": {"moving_velocity"},
     "particles.neighbours": {"AbstractPairs", "Cells", "EveryPair", "ListedPairs"},
     "particles.forces": {

@@ -4,6 +4,7 @@ from ._advection import Advection as Advection, AdvectionBy as AdvectionBy
 from ._brusselator import Brusselator as Brusselator
 from ._burgers import Burgers as Burgers
 from ._closure import Closure as Closure
+from ._compressible_euler import CompressibleEuler as CompressibleEuler
 from ._diffusion import Diffusion as Diffusion, per_component as per_component
 from ._fisher_kpp import FisherKPP as FisherKPP
 from ._gray_scott import GrayScott as GrayScott
