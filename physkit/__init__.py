@@ -55,9 +55,10 @@ _EXPORTS: dict[str, tuple[str, ...]] = {
         "KortewegDeVries", "KuramotoSivashinsky", "NavierStokes", "Schroedinger",
         "VorticityTransport", "Wave", "solenoidal", "velocity_from_vorticity", "vorticity",
     ),
+    "coupling": ("AbstractKernel", "CIC", "Nearest", "PCS", "TSC", "deposit", "interpolate"),
     "integrators": (
         "ARS222", "ARS343", "AbstractIntegrator", "AbstractOneStep", "BAOAB", "BlanesMoan",
-        "Composition", "Diffrax", "DormandPrince5", "ETDRK2", "ETDRK4", "Euler", "ExactLinear",
+        "Composition", "Courant", "Diffrax", "DormandPrince5", "ETDRK2", "ETDRK4", "Euler", "ExactLinear",
         "Heun", "KahanLi", "Leapfrog", "Lie", "Midpoint", "Newton", "NoseHooverChain", "PEFRL",
         "PotentialPhase", "RK38", "RK4", "Ralston", "RemoveMomentum", "RungeKutta", "SSPRK2",
         "SSPRK3", "SplitStep", "Strang", "Subcycle", "Suzuki", "Tableau", "ThermostatChain",
@@ -65,11 +66,13 @@ _EXPORTS: dict[str, tuple[str, ...]] = {
     ),
     "observe": (
         "AbstractObserver", "AbstractQuantity", "AngularMomentum", "Average", "BlockAverage",
-        "CenterOfMass", "ConservedEnergy", "EnergyDrift", "Estimate", "Every", "Expression", "Finite", "Guard",
-        "Integral", "KineticEnergy", "MeanSquareDisplacement", "Momentum", "Positions", "PotentialEnergy",
-        "Pressure", "RadialDistribution", "RootMeanSquare", "Snapshot", "StressTensor", "StructureFactor",
-        "Temperature", "TotalEnergy", "Values", "Velocities", "VelocityAutocorrelation", "block_average",
-        "diffusion_coefficient", "green_kubo", "shell_average", "wavevectors_within",
+        "CenterOfMass", "ConservedEnergy", "Dissipation", "CourantLimit", "EnergyDrift", "Enstrophy", "Estimate",
+        "Every", "Expression", "Finite", "FlowEnergy", "Guard", "Integral", "KineticEnergy",
+        "MeanSquareDisplacement", "Momentum", "Positions", "PotentialEnergy", "Positive", "Pressure",
+        "RadialDistribution", "RootMeanSquare", "Snapshot", "StressTensor", "StructureFactor",
+        "Temperature", "TotalEnergy", "Values", "Velocities", "VelocityAutocorrelation",
+        "block_average", "diffusion_coefficient", "green_kubo", "shell_average",
+        "wavevectors_within",
     ),
     "simulate": (
         "Carry", "Diagnosis", "Direct", "NestedCheckpoint", "Progress", "Result", "Run",
@@ -77,7 +80,7 @@ _EXPORTS: dict[str, tuple[str, ...]] = {
     ),
 }  # fmt: skip
 _FOLDERS = (
-    "cli", "core", "fields", "geometry", "integrators", "observe", "parallel", "particles", "plot", "systems",
+    "cli", "core", "coupling", "fields", "geometry", "integrators", "observe", "parallel", "particles", "plot", "systems",
     "testing",
 )  # fmt: skip
 _HOME = {name: folder for folder, names in _EXPORTS.items() for name in names}

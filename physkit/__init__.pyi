@@ -2,6 +2,7 @@
 
 from . import cli as cli
 from . import core as core
+from . import coupling as coupling
 from . import fields as fields
 from . import geometry as geometry
 from . import integrators as integrators
@@ -168,6 +169,15 @@ from .fields.equations import (
     velocity_from_vorticity as velocity_from_vorticity,
     vorticity as vorticity,
 )
+from .coupling import (
+    AbstractKernel as AbstractKernel,
+    CIC as CIC,
+    Nearest as Nearest,
+    PCS as PCS,
+    TSC as TSC,
+    deposit as deposit,
+    interpolate as interpolate,
+)
 from .integrators import (
     ARS222 as ARS222,
     ARS343 as ARS343,
@@ -176,6 +186,7 @@ from .integrators import (
     BAOAB as BAOAB,
     BlanesMoan as BlanesMoan,
     Composition as Composition,
+    Courant as Courant,
     Diffrax as Diffrax,
     DormandPrince5 as DormandPrince5,
     ETDRK2 as ETDRK2,
@@ -216,17 +227,22 @@ from .observe import (
     BlockAverage as BlockAverage,
     CenterOfMass as CenterOfMass,
     ConservedEnergy as ConservedEnergy,
+    CourantLimit as CourantLimit,
+    Dissipation as Dissipation,
     EnergyDrift as EnergyDrift,
+    Enstrophy as Enstrophy,
     Estimate as Estimate,
     Every as Every,
     Expression as Expression,
     Finite as Finite,
+    FlowEnergy as FlowEnergy,
     Guard as Guard,
     Integral as Integral,
     KineticEnergy as KineticEnergy,
     MeanSquareDisplacement as MeanSquareDisplacement,
     Momentum as Momentum,
     Positions as Positions,
+    Positive as Positive,
     PotentialEnergy as PotentialEnergy,
     Pressure as Pressure,
     RadialDistribution as RadialDistribution,
