@@ -42,8 +42,9 @@ class SplitStep(AbstractIntegrator):
     **Errors:** `ParameterError` for another order, and on a box with walls; `DeclarationError` for
     another equation.
 
-    **Good values:** phases below 1 a step: dt < ħ/max|V| and dt < 2mħ/(ħk_max)² for full accuracy;
-    waves that are hardly there may be faster.
+    **Good values:** phases below 1 a step where the wave function is: |V| dt < ħ, ħk² dt < 2m. The
+    shortest wave of the grid should turn by less than half a circle, ħk_max² dt < 2πm: beyond, waves
+    in resonance with the step grow out of nothing.
 
     **Reference:** Feit, Fleck & Steiger, J. Comput. Phys. 47, 412 (1982).
     """

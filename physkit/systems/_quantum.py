@@ -37,7 +37,7 @@ def coherent_state(
 
     **Reference:** Schrödinger, Naturwissenschaften 14, 664 (1926).
     """
-    length = 16.0
+    length = 20.0
     grid = Grid([length], (cells,))
     trap = Schroedinger(0.5 * (grid.coordinates()[0] - length / 2) ** 2)
     record = Every(1, psi=Values())
@@ -52,9 +52,9 @@ def tunnelling(
     packet_width: Any = 20.0,
     *,
     length: float = 512.0,
-    cells: int = 4096,
-    dt: Any = 0.05,
-    every: int = 200,
+    cells: int = 2048,
+    dt: Any = 0.025,
+    every: int = 400,
 ) -> tuple[Simulation, Field]:
     """A packet runs against a barrier that is higher than its energy; some of it comes out behind.
 
