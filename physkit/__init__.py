@@ -66,8 +66,8 @@ _EXPORTS: dict[str, tuple[str, ...]] = {
     ),
     "observe": (
         "AbstractObserver", "AbstractQuantity", "AngularMomentum", "Average", "BlockAverage",
-        "CenterOfMass", "ConservedEnergy", "Dissipation", "CourantLimit", "EnergyDrift", "Enstrophy", "Estimate",
-        "Every", "Expression", "Finite", "FlowEnergy", "Guard", "Integral", "KineticEnergy",
+        "CenterOfMass", "ConservedEnergy", "CourantLimit", "Dissipation", "EnergyDrift", "Enstrophy",
+        "Estimate", "Every", "Expression", "Finite", "FlowEnergy", "Guard", "Integral", "KineticEnergy",
         "MeanSquareDisplacement", "Momentum", "Positions", "PotentialEnergy", "Positive", "Pressure",
         "RadialDistribution", "RootMeanSquare", "Snapshot", "StressTensor", "StructureFactor",
         "Temperature", "TotalEnergy", "Values", "Velocities", "VelocityAutocorrelation",

@@ -39,7 +39,7 @@ PLUMBING = {
         "AbstractTruncated", "PairCache", "TRUNCATIONS", "check_truncation", "direct_sum",
         "exact_pair_sum", "pair_sum", "truncated",
     },
-    "integrators": {"AbstractExponential", "AbstractImplicitExplicit", "AbstractRungeKutta", "AbstractSplitting", "ImplicitExplicit"},
+    "integrators": {"AbstractExponential", "AbstractImplicitExplicit", "AbstractRungeKutta", "AbstractSplitting", "ImplicitExplicit", "signal_rate"},
     "observe": {
         "AbstractCorrelation", "BlockAverageResult", "Frame", "the_field",
     },

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from physkit.core import Fault, ParameterError, ShapeError, cast_floats, concrete
+from physkit.core import ParameterError, ShapeError, cast_floats, concrete
 from physkit.geometry import AbstractBoundary, Dirichlet, Grid, Neumann
 
 from ._field import Field
@@ -105,10 +105,8 @@ class Gas(AbstractFields):
             jnp.sqrt(gamma * self.pressure(gamma).data / self.density.data)
         )
 
-    def faults(self) -> Array:
-        empty = (self.density.data <= 0) | (self._internal() <= 0)
-        bits = jnp.where(self.grid.max(empty), jnp.int32(Fault.POSITIVITY), jnp.int32(0))
-        return bits | super().faults()
+    def positive(self) -> dict[str, Array]:
+        return {"density": self.density.data, "internal energy": self._internal()}
 
     def _internal(self) -> Array:
         m = self.momentum.data
