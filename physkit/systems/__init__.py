@@ -39,4 +39,15 @@ from ._solar import (
 )
 from ._solitons import kdv_solitons as kdv_solitons, soliton as soliton
 from ._string import plucked_string as plucked_string
+from ._taylor_green import (
+    TAYLOR_GREEN_PEAK as TAYLOR_GREEN_PEAK,
+    taylor_green_2d as taylor_green_2d,
+    taylor_green_3d as taylor_green_3d,
+    taylor_green_vorticity as taylor_green_vorticity,
+)
+from ._turbulence import (
+    decaying_turbulence as decaying_turbulence,
+    kolmogorov_flow as kolmogorov_flow,
+    random_vorticity as random_vorticity,
+)
 from ._weigh_planets import Weighing as Weighing, weigh_planets as weigh_planets
