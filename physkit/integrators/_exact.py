@@ -27,7 +27,7 @@ class ExactLinear(AbstractIntegrator):
 
     equations: tuple[AbstractEquation, ...]
 
-    def __init__(self, *equations: AbstractEquation):
+    def __init__(self, *equations: Any):
         wrong = [type(e).__name__ for e in equations if not isinstance(e, AbstractEquation)]
         if wrong or not equations:
             raise DeclarationError(
@@ -92,8 +92,9 @@ class PotentialPhase(AbstractOneStep):
 
     equation: Schroedinger
 
-    def __check_init__(self):
-        need_schroedinger(self.equation)
+    def __init__(self, equation: Any):
+        need_schroedinger(equation)
+        self.equation = equation
 
     def step(self, plan: None, clock: Clock, state: Any, aux: None) -> tuple[Any, None]:
         equation = self.equation

@@ -50,12 +50,13 @@ class SplitStep(AbstractIntegrator):
     """
 
     equation: Schroedinger
-    order: int = static(default=2)
+    order: int = static()
 
-    def __check_init__(self):
-        need_schroedinger(self.equation)
-        if self.order not in (2, *YOSHIDA):
-            raise ParameterError(f"SplitStep has orders {[2, *YOSHIDA]}; got order={self.order!r}")
+    def __init__(self, equation: Any, order: int = 2):
+        need_schroedinger(equation)
+        if order not in (2, *YOSHIDA):
+            raise ParameterError(f"SplitStep has orders {[2, *YOSHIDA]}; got order={order!r}")
+        self.equation, self.order = equation, order
 
     @property
     def parts(self) -> AbstractIntegrator:

@@ -1,5 +1,6 @@
 """Reactions and diffusion: a front, Turing's instability, spots."""
 
+import math
 from typing import Any
 
 import jax
@@ -78,8 +79,8 @@ CASES = (
         "fisher",
         invading_front,
         (
-            Published("speed", 2 * np.sqrt(1.3 * 0.8), 0.02, "relative"),
-            Published("speed, corrected", 2 * np.sqrt(1.3 * 0.8), 0.002, "relative"),
+            Published("speed", 2 * math.sqrt(1.3 * 0.8), 0.02, "relative"),
+            Published("speed, corrected", 2 * math.sqrt(1.3 * 0.8), 0.002, "relative"),
         ),
         "Fisher 1937; Murray 2002, §13.2; Bramson 1983",
     ),
