@@ -55,7 +55,10 @@ _EXPORTS: dict[str, tuple[str, ...]] = {
         "KortewegDeVries", "KuramotoSivashinsky", "NavierStokes", "Schroedinger",
         "VorticityTransport", "Wave", "solenoidal", "velocity_from_vorticity", "vorticity",
     ),
-    "coupling": ("AbstractKernel", "CIC", "Nearest", "PCS", "TSC", "deposit", "interpolate"),
+    "coupling": (
+        "AbstractKernel", "AbstractMeshLaw", "CIC", "Electrostatics", "Gravity", "Nearest", "PCS",
+        "ParticleMesh", "TSC", "deposit", "interpolate",
+    ),
     "integrators": (
         "ARS222", "ARS343", "AbstractIntegrator", "AbstractOneStep", "BAOAB", "BlanesMoan",
         "Composition", "Courant", "Diffrax", "DormandPrince5", "ETDRK2", "ETDRK4", "Euler", "ExactLinear",

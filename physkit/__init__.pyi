@@ -171,9 +171,13 @@ from .fields.equations import (
 )
 from .coupling import (
     AbstractKernel as AbstractKernel,
+    AbstractMeshLaw as AbstractMeshLaw,
     CIC as CIC,
+    Electrostatics as Electrostatics,
+    Gravity as Gravity,
     Nearest as Nearest,
     PCS as PCS,
+    ParticleMesh as ParticleMesh,
     TSC as TSC,
     deposit as deposit,
     interpolate as interpolate,

@@ -7,4 +7,10 @@ from ._kernels import (
     AbstractKernel as AbstractKernel,
     Nearest as Nearest,
 )
+from ._laws import (
+    AbstractMeshLaw as AbstractMeshLaw,
+    Electrostatics as Electrostatics,
+    Gravity as Gravity,
+)
+from ._particle_mesh import ParticleMesh as ParticleMesh
 from ._transfer import deposit as deposit, interpolate as interpolate
