@@ -15,6 +15,7 @@ NEEDS_DOUBLE = True
 CHAPTERS: tuple[tuple[str, str], ...] = (
     ("planets", "physkit.cli._planets"),
     ("argon", "physkit.cli._argon"),
+    ("flow", "physkit.cli._flow"),
 )
 
 
