@@ -16,6 +16,7 @@ CHAPTERS: tuple[tuple[str, str], ...] = (
     ("planets", "physkit.cli._planets"),
     ("argon", "physkit.cli._argon"),
     ("flow", "physkit.cli._flow"),
+    ("plasma", "physkit.cli._plasma"),
 )
 
 

@@ -73,4 +73,10 @@ from ._turbulence import (
     kolmogorov_flow as kolmogorov_flow,
     random_vorticity as random_vorticity,
 )
+from ._two_species import (
+    MASS_RATIO as MASS_RATIO,
+    Ringing as Ringing,
+    ringing as ringing,
+    two_species_plasma as two_species_plasma,
+)
 from ._weigh_planets import Weighing as Weighing, weigh_planets as weigh_planets

@@ -5,7 +5,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from physkit.cli import _argon, _flow, _planets
+from physkit.cli import _argon, _flow, _planets, _plasma
 from physkit.cli._report import Report
 from physkit.systems import (
     SUN_TO_PLANET,
@@ -14,6 +14,7 @@ from physkit.systems import (
     liquid_argon,
     probe_flow,
     solar_tracks,
+    two_species_plasma,
 )
 
 
@@ -62,6 +63,20 @@ def test_flow(tmp_path, capsys, monkeypatch, shift, verdict):
     _flow.run(tmp_path, True, Report())
     assert verdict in capsys.readouterr().out
     _holds(tmp_path, {"vorticity.png", "probes.png", "probes.csv"})
+
+
+def test_plasma(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(_plasma, "QUICK_STEPS", 200)
+    monkeypatch.setattr(
+        _plasma, "two_species_plasma", partial(two_species_plasma, particles=1024, cells=64)
+    )
+    _plasma.run(tmp_path, True, Report(quiet=True))
+    said = capsys.readouterr().out
+    assert "\nwithin 0.2 %" in said
+    assert "1.019804" in said
+    _holds(tmp_path, {"ringing.png", "energy.png", "waves.csv"})
+    rows = np.loadtxt(tmp_path / "waves.csv", delimiter=",", skiprows=2)
+    assert rows.shape == (201, 5)
 
 
 def _holds(folder, names):
