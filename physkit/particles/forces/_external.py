@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any, ClassVar
 
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
@@ -202,24 +203,31 @@ class Modulated(AbstractForce):
     phase: Float[Array, ""] = param(0.0)
 
     @property
-    def of(self) -> str | None:
+    def of(self) -> Any:
         return self.inner.of
+
+    @property
+    def components(self) -> tuple[str | None, ...]:
+        return self.inner.components
 
     def init(self, state: Any) -> Any:
         return self.inner.init(state)
 
     def __call__(self, clock: Clock, state: Any, cache: Any):
         force, cache = self.inner(clock, state, cache)
-        return self._factor(clock) * force, cache
+        return self._times(clock, force), cache
 
-    def force(self, clock: Clock, state: Any) -> Float[Array, "n d"]:
-        return self._factor(clock) * self.inner.force(clock, state)
+    def force(self, clock: Clock, state: Any) -> Any:
+        return self._times(clock, self.inner.force(clock, state))
 
     def energy(self, clock: Clock, state: Any, cache: Any = None) -> Float[Array, ""]:
         return self._factor(clock) * self.inner.energy(clock, state, cache)
 
     def virial(self, clock: Clock, state: Any, cache: Any = None) -> Float[Array, "d d"]:
         return self._factor(clock) * self.inner.virial(clock, state, cache)
+
+    def _times(self, clock: Clock, force: Any) -> Any:
+        return jax.tree.map(lambda x: self._factor(clock) * x, force)
 
     def _factor(self, clock: Clock) -> Float[Array, ""]:
         return jnp.cos(clock.phase(self.frequency) + self.phase)

@@ -36,8 +36,10 @@ class AbstractForce(AbstractTerm):
         """Potential energy of the whole component at `clock.t`."""
         raise NoEnergyError(f"{type(self).__name__} has no energy: it defines only its force")
 
-    def force(self, clock: Clock, state: Any) -> Float[Array, "n d"]:
-        """Force on each particle; by default −∂energy/∂position."""
+    def force(
+        self, clock: Clock, state: Any
+    ) -> Float[Array, "n d"] | dict[str, Float[Array, "..."]]:
+        """Force on each particle (a dict by name, of several components); by default −∂energy/∂position."""
         particles = self.particles(state)
 
         def energy_at(position):
@@ -51,7 +53,9 @@ class AbstractForce(AbstractTerm):
         d = self.particles(state).dimension
         return jnp.zeros((d, d), self.particles(state).position.dtype)
 
-    def __call__(self, clock: Clock, state: Any, cache: Any) -> tuple[Float[Array, "n d"], Any]:
+    def __call__(
+        self, clock: Clock, state: Any, cache: Any
+    ) -> tuple[Float[Array, "n d"] | dict[str, Float[Array, "..."]], Any]:
         return self.force(clock, state), cache
 
     def __add__(self, other: "AbstractForce | Forces") -> "Forces":
