@@ -40,7 +40,7 @@ _EXPORTS: dict[str, tuple[str, ...]] = {
     ),
     "fields": (
         "AbstractConservationLaw", "AbstractEquation", "AbstractFields", "Change", "Field", "Gas", "GasInflow",
-        "PowerSpectrum", "Spectrum", "power_spectrum", "stack",
+        "PowerSpectrum", "Spectrum", "StaggeredWater", "power_spectrum", "stack",
     ),
     "fields.operators": (
         "AbstractLimiter", "AbstractReconstruction", "AbstractRiemannSolver", "AbstractScheme", "Central",
@@ -49,18 +49,21 @@ _EXPORTS: dict[str, tuple[str, ...]] = {
         "difference", "divergence", "exact_riemann", "gradient", "laplacian", "staggered_curl",
         "staggered_divergence", "staggered_gradient",
     ),
+    "fields.elliptic": (
+        "Helmholtz", "Poisson", "project", "solve_elliptic", "solve_helmholtz", "solve_poisson",
+    ),
     "fields.equations": (
         "AbstractSecondOrder", "Advection", "AdvectionBy", "Brusselator", "Burgers", "Closure",
         "CompressibleEuler", "Diffusion", "FisherKPP", "GrayScott", "KolmogorovForcing",
-        "KortewegDeVries", "KuramotoSivashinsky", "NavierStokes", "Schroedinger",
+        "KortewegDeVries", "KuramotoSivashinsky", "NavierStokes", "Schroedinger", "ShallowWater",
         "VorticityTransport", "Wave", "solenoidal", "velocity_from_vorticity", "vorticity",
     ),
     "coupling": (
-        "AbstractKernel", "AbstractMeshLaw", "CIC", "Electrostatics", "Gravity", "Nearest", "PCS",
+        "AbstractKernel", "AbstractMeshLaw", "Advected", "CIC", "Comoving", "Drag", "Electrostatics", "Gravity", "Nearest", "PCS",
         "ParticleMesh", "TSC", "deposit", "interpolate",
     ),
     "integrators": (
-        "ARS222", "ARS343", "AbstractIntegrator", "AbstractOneStep", "BAOAB", "BlanesMoan",
+        "ARS222", "ARS343", "AbstractIntegrator", "AbstractOneStep", "BAOAB", "BlanesMoan", "Boris",
         "Composition", "Courant", "Diffrax", "DormandPrince5", "ETDRK2", "ETDRK4", "Euler", "ExactLinear",
         "Heun", "KahanLi", "Leapfrog", "Lie", "Midpoint", "Newton", "NoseHooverChain", "PEFRL",
         "PotentialPhase", "RK38", "RK4", "Ralston", "RemoveMomentum", "RungeKutta", "SSPRK2",

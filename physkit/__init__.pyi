@@ -172,7 +172,10 @@ from .fields.equations import (
 from .coupling import (
     AbstractKernel as AbstractKernel,
     AbstractMeshLaw as AbstractMeshLaw,
+    Advected as Advected,
     CIC as CIC,
+    Comoving as Comoving,
+    Drag as Drag,
     Electrostatics as Electrostatics,
     Gravity as Gravity,
     Nearest as Nearest,
@@ -189,6 +192,7 @@ from .integrators import (
     AbstractOneStep as AbstractOneStep,
     BAOAB as BAOAB,
     BlanesMoan as BlanesMoan,
+    Boris as Boris,
     Composition as Composition,
     Courant as Courant,
     Diffrax as Diffrax,

@@ -1,5 +1,7 @@
 """Floor 5: particles and fields together."""
 
+from ._comoving import Comoving as Comoving
+from ._drag import Advected as Advected, Drag as Drag
 from ._kernels import (
     CIC as CIC,
     PCS as PCS,

@@ -1,5 +1,6 @@
 """Forces between particles by way of a mesh."""
 
+import functools
 from typing import Any, ClassVar, Literal
 
 import jax
@@ -136,12 +137,12 @@ class ParticleMesh(AbstractForce):
 
     def virial(self, clock: Clock, state: Any, cache: Any = None) -> Float[Array, "d d"]:
         """−∂U/∂ε for a strain ε of particles and mesh alike."""
-        source, k2 = self._source(state), self._k2()
+        source, k2, is_wave = self._source(state), self._k2(), self._is_wave()
         squeezed = lambda log_k2: self._response(jnp.exp(log_k2))
-        positive = jnp.where(k2 > 0, k2, 1)
+        positive = jnp.where(is_wave, k2, 1)
         # dG/d(ln k²), of which a strain takes the part k_a k_b / k².
         _, slope = jax.jvp(squeezed, (jnp.log(positive),), (jnp.ones_like(k2),))
-        slope = jnp.where(k2 > 0, slope / positive, 0)
+        slope = jnp.where(is_wave, slope / positive, 0)
         density, waves = source.field(), self._waves()
         d = self.grid.dimension
         rows = [
@@ -198,9 +199,13 @@ class ParticleMesh(AbstractForce):
         return jnp.asarray(turns, self.grid.space.lengths.dtype)
 
     def _potential(self, source: Spectrum) -> Spectrum:
-        k2 = self._k2()
-        response = jnp.where(k2 > 0, self._response(jnp.where(k2 > 0, k2, 1)), 0)
-        return source.times(response)
+        k2, waves = self._k2(), self._is_wave()
+        return source.times(jnp.where(waves, self._response(jnp.where(waves, k2, 1)), 0))
+
+    def _is_wave(self) -> np.ndarray:
+        """All modes but the mean, where k² of differences is 0 up to rounding only."""
+        first, *rest = (n != 0 for n in self.grid.modes())
+        return functools.reduce(np.logical_or, rest, first)
 
     def _k2(self) -> Float[Array, "..."]:
         first, *rest = (-self.scheme.symbol(self.grid, k, 2) for k in range(self.grid.dimension))

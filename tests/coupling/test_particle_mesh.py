@@ -55,8 +55,9 @@ class Plain(AbstractForce):
 
 
 class TestBattery:
-    def test_energy_conserving(self):
-        grid, particles = setting(2)
+    @pytest.mark.parametrize("d", [1, pytest.param(2, marks=pytest.mark.slow)])
+    def test_energy_conserving(self, d):
+        grid, particles = setting(d)
         mesh = ParticleMesh(grid, Electrostatics(1.3), PCS(), conserves="energy")
         check_force(mesh, particles)
 
