@@ -114,6 +114,7 @@ from .fields import (
     GasInflow as GasInflow,
     PowerSpectrum as PowerSpectrum,
     Spectrum as Spectrum,
+    StaggeredWater as StaggeredWater,
     power_spectrum as power_spectrum,
     stack as stack,
 )
@@ -147,6 +148,14 @@ from .fields.operators import (
     staggered_divergence as staggered_divergence,
     staggered_gradient as staggered_gradient,
 )
+from .fields.elliptic import (
+    Helmholtz as Helmholtz,
+    Poisson as Poisson,
+    project as project,
+    solve_elliptic as solve_elliptic,
+    solve_helmholtz as solve_helmholtz,
+    solve_poisson as solve_poisson,
+)
 from .fields.equations import (
     AbstractSecondOrder as AbstractSecondOrder,
     Advection as Advection,
@@ -163,6 +172,7 @@ from .fields.equations import (
     KuramotoSivashinsky as KuramotoSivashinsky,
     NavierStokes as NavierStokes,
     Schroedinger as Schroedinger,
+    ShallowWater as ShallowWater,
     VorticityTransport as VorticityTransport,
     Wave as Wave,
     solenoidal as solenoidal,

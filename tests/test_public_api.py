@@ -27,7 +27,7 @@ PLUMBING = {
         "where_safe",
     },
     "geometry": {
-        "Boundaries", "Components", "Wall", "as_value", "boundaries", "determinant", "heights",
+        "AXES", "Boundaries", "Components", "Parities", "Parity", "Wall", "as_value", "boundaries", "determinant", "heights",
         "inverse_matrix", "unknown",
     },
     "fields": {"as_rates", "derivative_symbol", "face_states", "fields_of", "flux_divergence", "need_one_grid", "need_same_place", "square_wavenumber"},

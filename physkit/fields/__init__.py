@@ -19,3 +19,4 @@ from ._spectrum import (
     derivative_symbol as derivative_symbol,
     square_wavenumber as square_wavenumber,
 )
+from ._staggered_water import StaggeredWater as StaggeredWater

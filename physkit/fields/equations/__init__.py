@@ -13,6 +13,7 @@ from ._korteweg_de_vries import KortewegDeVries as KortewegDeVries
 from ._kuramoto_sivashinsky import KuramotoSivashinsky as KuramotoSivashinsky
 from ._navier_stokes import NavierStokes as NavierStokes, solenoidal as solenoidal
 from ._schroedinger import Schroedinger as Schroedinger, need_complex as need_complex
+from ._shallow_water import ShallowWater as ShallowWater
 from ._vorticity import (
     VorticityTransport as VorticityTransport,
     velocity_from_vorticity as velocity_from_vorticity,
