@@ -23,6 +23,11 @@ from ._fisher import fisher_front as fisher_front
 from ._gas_waves import kelvin_helmholtz as kelvin_helmholtz, sound_wave as sound_wave
 from ._gray_scott import gray_scott as gray_scott
 from ._kuramoto_sivashinsky import kuramoto_sivashinsky as kuramoto_sivashinsky
+from ._cosmology import (
+    comoving_time as comoving_time,
+    zeldovich_pancake as zeldovich_pancake,
+    zeldovich_solution as zeldovich_solution,
+)
 from ._lennard_jones import lennard_jones_melt as lennard_jones_melt
 from ._lorenz import lorenz as lorenz
 from ._orbits import (
@@ -50,6 +55,15 @@ from ._shock_tube import (
     shock_tube as shock_tube,
     shock_tube_solution as shock_tube_solution,
     sod as sod,
+)
+from ._plasma import (
+    LANDAU_DAMPING as LANDAU_DAMPING,
+    LANDAU_FREQUENCY as LANDAU_FREQUENCY,
+    landau_damping as landau_damping,
+    plasma_oscillation as plasma_oscillation,
+    plasma_wave as plasma_wave,
+    radical_inverse as radical_inverse,
+    two_stream as two_stream,
 )
 from ._solar import (
     AU_IN_KM as AU_IN_KM,
