@@ -82,7 +82,12 @@ CASES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", CASES)
+SLOW = ("split4", "composition")
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=[pytest.mark.slow] * (n in SLOW)) for n in CASES]
+)
 def test_battery(name):
     integrator, state, dt, options = CASES[name]
     check_integrator(integrator(), state(), dt, **options)
