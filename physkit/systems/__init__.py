@@ -19,21 +19,30 @@ from ._blast import (
 )
 from ._brusselator import brusselator as brusselator
 from ._burgers import burgers_wave as burgers_wave, cole_hopf_wave as cole_hopf_wave
-from ._fisher import fisher_front as fisher_front
-from ._gas_waves import kelvin_helmholtz as kelvin_helmholtz, sound_wave as sound_wave
-from ._gray_scott import gray_scott as gray_scott
-from ._kuramoto_sivashinsky import kuramoto_sivashinsky as kuramoto_sivashinsky
 from ._cosmology import (
     comoving_time as comoving_time,
     zeldovich_pancake as zeldovich_pancake,
     zeldovich_solution as zeldovich_solution,
 )
+from ._fisher import fisher_front as fisher_front
+from ._gas_waves import kelvin_helmholtz as kelvin_helmholtz, sound_wave as sound_wave
+from ._gray_scott import gray_scott as gray_scott
+from ._kuramoto_sivashinsky import kuramoto_sivashinsky as kuramoto_sivashinsky
 from ._lennard_jones import lennard_jones_melt as lennard_jones_melt
 from ._lorenz import lorenz as lorenz
 from ._orbits import (
     FIGURE_EIGHT_PERIOD as FIGURE_EIGHT_PERIOD,
     figure_eight as figure_eight,
     kepler as kepler,
+)
+from ._plasma import (
+    LANDAU_DAMPING as LANDAU_DAMPING,
+    LANDAU_FREQUENCY as LANDAU_FREQUENCY,
+    landau_damping as landau_damping,
+    plasma_oscillation as plasma_oscillation,
+    plasma_wave as plasma_wave,
+    radical_inverse as radical_inverse,
+    two_stream as two_stream,
 )
 from ._probed_flow import (
     FlowFit as FlowFit,
@@ -55,15 +64,6 @@ from ._shock_tube import (
     shock_tube as shock_tube,
     shock_tube_solution as shock_tube_solution,
     sod as sod,
-)
-from ._plasma import (
-    LANDAU_DAMPING as LANDAU_DAMPING,
-    LANDAU_FREQUENCY as LANDAU_FREQUENCY,
-    landau_damping as landau_damping,
-    plasma_oscillation as plasma_oscillation,
-    plasma_wave as plasma_wave,
-    radical_inverse as radical_inverse,
-    two_stream as two_stream,
 )
 from ._solar import (
     AU_IN_KM as AU_IN_KM,

@@ -3,7 +3,7 @@
 from . import _baths, _cosmology, _gravity, _liquids, _orders, _plasma, _quantum, _reaction, _waves
 from ._case import Case
 
-_GROUPS = (_liquids, _gravity, _baths, _orders, _waves, _reaction, _quantum, _plasma, _cosmology)
+_GROUPS = (_gas, _liquids, _gravity, _baths, _orders, _waves, _reaction, _quantum, _plasma, _cosmology)
 
 
 def cases() -> tuple[Case, ...]:
