@@ -1,9 +1,31 @@
 """All cases, in the order in which they are shown."""
 
-from . import _baths, _cosmology, _gravity, _liquids, _orders, _plasma, _quantum, _reaction, _waves
+from . import (
+    _baths,
+    _cosmology,
+    _gas,
+    _gravity,
+    _liquids,
+    _orders,
+    _plasma,
+    _quantum,
+    _reaction,
+    _waves,
+)
 from ._case import Case
 
-_GROUPS = (_gas, _liquids, _gravity, _baths, _orders, _waves, _reaction, _quantum, _plasma, _cosmology)
+_GROUPS = (
+    _liquids,
+    _gravity,
+    _baths,
+    _orders,
+    _waves,
+    _reaction,
+    _quantum,
+    _plasma,
+    _cosmology,
+    _gas,
+)
 
 
 def cases() -> tuple[Case, ...]:

@@ -1,5 +1,6 @@
 """Gas dynamics: the Riemann problem, shock tubes, sound, a blast."""
 
+import itertools
 from typing import Any
 
 import jax.numpy as jnp
@@ -75,7 +76,7 @@ def lax_shock_tube() -> dict[str, Any]:
 def sound() -> dict[str, Any]:
     """A sound wave of amplitude 1e-6 after one period on 32 … 128 cells, to both sides."""
     errors = [_missed(n, 1) for n in (32, 64, 128)]
-    ratios = [fine / coarse for coarse, fine in zip(errors, errors[1:])]
+    ratios = [fine / coarse for coarse, fine in itertools.pairwise(errors)]
     return {
         "error ratio": max(ratios),
         "left against right": abs(_missed(64, -1) - errors[1]),
