@@ -64,11 +64,11 @@ _EXPORTS: dict[str, tuple[str, ...]] = {
     ),
     "integrators": (
         "ARS222", "ARS343", "AbstractIntegrator", "AbstractOneStep", "BAOAB", "BlanesMoan", "Boris",
-        "Composition", "Courant", "Diffrax", "DormandPrince5", "ETDRK2", "ETDRK4", "Euler", "ExactLinear",
-        "Heun", "KahanLi", "Leapfrog", "Lie", "Midpoint", "Newton", "NoseHooverChain", "PEFRL",
-        "PotentialPhase", "RK38", "RK4", "Ralston", "RemoveMomentum", "RungeKutta", "SSPRK2",
-        "SSPRK3", "SplitStep", "Strang", "Subcycle", "Suzuki", "Tableau", "ThermostatChain",
-        "VelocityVerlet", "Yoshida", "ground_state",
+        "Composition", "Courant", "Diffrax", "DormandPrince5", "ETDRK2", "ETDRK4", "Euler",
+        "ExactLinear", "ExactWave", "Heun", "KahanLi", "Leapfrog", "Lie", "Midpoint", "Newton",
+        "NoseHooverChain", "PEFRL", "PotentialPhase", "RK38", "RK4", "Ralston", "RemoveMomentum",
+        "RungeKutta", "SSPRK2", "SSPRK3", "SplitStep", "Strang", "Subcycle", "Suzuki", "Tableau",
+        "ThermostatChain", "VelocityVerlet", "Yoshida", "ground_state",
     ),
     "observe": (
         "AbstractObserver", "AbstractQuantity", "AngularMomentum", "Average", "BlockAverage",

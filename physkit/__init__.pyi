@@ -211,6 +211,7 @@ from .integrators import (
     ETDRK4 as ETDRK4,
     Euler as Euler,
     ExactLinear as ExactLinear,
+    ExactWave as ExactWave,
     Heun as Heun,
     KahanLi as KahanLi,
     Leapfrog as Leapfrog,

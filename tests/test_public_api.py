@@ -31,7 +31,7 @@ PLUMBING = {
         "inverse_matrix", "unknown",
     },
     "fields": {"as_rates", "derivative_symbol", "face_states", "fields_of", "flux_divergence", "need_one_grid", "need_same_place", "square_wavenumber"},
-    "fields.equations": {"need_complex", "per_component"},
+    "fields.equations": {"need_complex", "per_component", "symbol_of_laplacian"},
     "fields.operators": {"RiemannFan", "Variables"},
     "particles": {"moving_velocity"},
     "particles.neighbours": {"AbstractPairs", "Cells", "EveryPair", "ListedPairs"},

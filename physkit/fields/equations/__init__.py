@@ -5,7 +5,11 @@ from ._brusselator import Brusselator as Brusselator
 from ._burgers import Burgers as Burgers
 from ._closure import Closure as Closure
 from ._compressible_euler import CompressibleEuler as CompressibleEuler
-from ._diffusion import Diffusion as Diffusion, per_component as per_component
+from ._diffusion import (
+    Diffusion as Diffusion,
+    per_component as per_component,
+    symbol_of_laplacian as symbol_of_laplacian,
+)
 from ._fisher_kpp import FisherKPP as FisherKPP
 from ._gray_scott import GrayScott as GrayScott
 from ._kolmogorov import KolmogorovForcing as KolmogorovForcing
