@@ -34,8 +34,7 @@ class StaggeredWater(AbstractFields):
 
     def __check_init__(self):
         grid = self.depth.grid
-        if grid.dimension != 2:
-            raise ShapeError(f"water flows on a plane grid; this one has {grid.dimension} axes")
+        _need_plane(grid)
         places = {"depth": grid.cell, "velocity_x": grid.face("x"), "velocity_y": grid.face("y")}
         for name, part in self.parts().items():
             if part.grid.shape != grid.shape or part.grid.periodic != grid.periodic:
@@ -68,6 +67,7 @@ class StaggeredWater(AbstractFields):
 
         **Errors:** `ParameterError` for other boundaries, and for a depth that is not positive.
         """
+        _need_plane(grid)
         walls = Reflect() if boundary is None and not all(grid.periodic) else boundary
         given = walls.values() if isinstance(walls, dict) else (walls,)
         for side in (s for value in given for s in (value if isinstance(value, tuple) else (value,))):
@@ -89,6 +89,11 @@ class StaggeredWater(AbstractFields):
     def faults(self) -> Array:
         dry = self.grid.max(self.depth.data <= 0)
         return jnp.where(dry, jnp.int32(Fault.POSITIVITY), jnp.int32(0)) | super().faults()
+
+
+def _need_plane(grid: Grid) -> None:
+    if grid.dimension != 2:
+        raise ShapeError(f"water flows on a plane grid; this one has {grid.dimension} axes")
 
 
 def _values(grid: Grid, value: Any, location: Any, dtype: Any) -> Array:

@@ -3,6 +3,7 @@
 from typing import Any, Literal
 
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 from jaxtyping import Array, Float
 
@@ -144,7 +145,9 @@ class ShallowWater(AbstractTendency):
         n, m = grid.shape
         dvdx = _cut(v, 1, n + 1, 1, m + 1) - _cut(v, 0, n + 1, 1, m + 1)
         dudy = _cut(u, 1, n + 1, 1, m + 1) - _cut(u, 1, n + 1, 0, m + 1)
-        y = jnp.arange(m + 1, dtype=h.dtype) * grid.spacing[1]
+        # Where y repeats, the corners on the last row are those on the first.
+        rows = np.arange(m + 1) % m if grid.periodic[1] else np.arange(m + 1)
+        y = jnp.asarray(rows, h.dtype) * grid.spacing[1]
         planetary = (self.coriolis + self.beta * (y - self.origin))[None]
         total = planetary + dvdx * (1 / grid.spacing[0]) - dudy * (1 / grid.spacing[1])
         return total / _along_x(_along_y(_cut(h, 0, n + 2, 0, m + 2)))
