@@ -30,7 +30,7 @@ def start(size: int):
 
 
 def step(size: int) -> float:
-    return 1.5 / size
+    return 0.5 / size
 
 
 def timed(advance, state, size: int) -> dict:

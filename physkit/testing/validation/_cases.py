@@ -3,6 +3,7 @@
 from . import (
     _baths,
     _cosmology,
+    _fluids_spectral,
     _gas,
     _gravity,
     _liquids,
@@ -24,6 +25,7 @@ _GROUPS = (
     _quantum,
     _plasma,
     _cosmology,
+    _fluids_spectral,
     _gas,
 )
 
