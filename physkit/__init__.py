@@ -40,7 +40,7 @@ _EXPORTS: dict[str, tuple[str, ...]] = {
     ),
     "fields": (
         "AbstractConservationLaw", "AbstractEquation", "AbstractFields", "Change", "Field", "Gas", "GasInflow",
-        "PowerSpectrum", "Spectrum", "StaggeredWater", "power_spectrum", "stack",
+        "PowerSpectrum", "Spectrum", "StaggeredWater", "Water", "power_spectrum", "stack",
     ),
     "fields.operators": (
         "AbstractLimiter", "AbstractReconstruction", "AbstractRiemannSolver", "AbstractScheme", "Central",
@@ -54,7 +54,7 @@ _EXPORTS: dict[str, tuple[str, ...]] = {
     ),
     "fields.equations": (
         "AbstractSecondOrder", "Advection", "AdvectionBy", "Brusselator", "Burgers", "Closure",
-        "CompressibleEuler", "Diffusion", "FisherKPP", "GrayScott", "KolmogorovForcing",
+        "CompressibleEuler", "Diffusion", "FisherKPP", "Flooding", "GrayScott", "KolmogorovForcing",
         "KortewegDeVries", "KuramotoSivashinsky", "NavierStokes", "Schroedinger", "ShallowWater",
         "VorticityTransport", "Wave", "solenoidal", "velocity_from_vorticity", "vorticity",
     ),

@@ -115,6 +115,7 @@ from .fields import (
     PowerSpectrum as PowerSpectrum,
     Spectrum as Spectrum,
     StaggeredWater as StaggeredWater,
+    Water as Water,
     power_spectrum as power_spectrum,
     stack as stack,
 )
@@ -166,6 +167,7 @@ from .fields.equations import (
     CompressibleEuler as CompressibleEuler,
     Diffusion as Diffusion,
     FisherKPP as FisherKPP,
+    Flooding as Flooding,
     GrayScott as GrayScott,
     KolmogorovForcing as KolmogorovForcing,
     KortewegDeVries as KortewegDeVries,

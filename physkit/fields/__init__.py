@@ -20,3 +20,4 @@ from ._spectrum import (
     square_wavenumber as square_wavenumber,
 )
 from ._staggered_water import StaggeredWater as StaggeredWater
+from ._water import Water as Water

@@ -75,14 +75,14 @@ class StaggeredWater(AbstractFields):
                 raise ParameterError(
                     f"water on a staggered grid takes walls, Reflect() or NoSlip(); got {side!r}"
                 )
-        depths = _values(grid, depth, grid.cell, dtype)
+        depths = plane_values(grid, depth, grid.cell, dtype)
         numbers = concrete(depths)
         if numbers is not None and not np.all(numbers > 0):
             raise ParameterError(f"the depth of water must be positive; got {float(numbers.min()):.6g}")
         parts = [Field(depths, grid, None, None if walls is None else _mirror(grid))]
         for axis, value in enumerate(velocity):
             at = grid.face(axis)
-            data = jnp.asarray(_values(grid, value, at, dtype), depths.dtype)
+            data = jnp.asarray(plane_values(grid, value, at, dtype), depths.dtype)
             parts.append(Field(data, grid, at, _of_velocity(grid, walls, axis)).at(0.0))
         return StaggeredWater(*parts)
 
@@ -96,7 +96,7 @@ def _need_plane(grid: Grid) -> None:
         raise ShapeError(f"water flows on a plane grid; this one has {grid.dimension} axes")
 
 
-def _values(grid: Grid, value: Any, location: Any, dtype: Any) -> Array:
+def plane_values(grid: Grid, value: Any, location: Any, dtype: Any) -> Array:
     if callable(value) and not hasattr(value, "dtype"):
         value = value(*grid.coordinates(location))
     value = jnp.asarray(value) if hasattr(value, "dtype") else jnp.asarray(value, float)

@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 
 from physkit.core import Clock, Count, Fault, ParameterError, ShapeError
-from physkit.fields import Field, StaggeredWater
-from physkit.fields.equations import ShallowWater
-from physkit.geometry import Box, Dirichlet, Grid, NoSlip, Reflect
-from physkit.integrators import RK4
+from physkit.fields import Field, StaggeredWater, Water
+from physkit.fields.equations import Flooding, ShallowWater
+from physkit.fields.operators import HLL, MUSCL, WENO5, Minmod
+from physkit.geometry import Box, Dirichlet, Grid, NoSlip, Outflow, Reflect
+from physkit.integrators import RK4, SSPRK2, Courant
 from physkit.simulate import Simulation, simulate
 from physkit.testing import check_tendency
 
@@ -142,3 +143,68 @@ def test_bad_input():
         ShallowWater().rate(CLOCK, depth)
     dry = stirred(TORUS).shift({"depth": stirred(TORUS).depth.map(lambda h: -2 * h).change()})
     assert Fault.POSITIVITY in Fault(int(dry.faults()))
+
+
+# --- by finite volumes --------------------------------------------------------------------------
+
+
+def waves(grid, boundary=None):
+    """Smooth, with no two cells alike: limiters and upwinding have kinks."""
+    bump = lambda *x: sum(jnp.sin((1.7 + k) * y + 0.4) for k, y in enumerate(x))
+    velocity = (lambda *x: 0.3 * bump(*x), lambda *x: 0.2 * bump(*x) + 0.1)[: grid.dimension]
+    return Water.of(grid, lambda *x: 1 + 0.2 * bump(*x), velocity, boundary)
+
+
+LINE = Grid(Box([3.0], False), (9,))
+FLOODS = [
+    (lambda: Flooding(9.0, 0.3 * waves(TORUS).depth.data, 0.7, 0.3, 0.1, [0.2, 0.3]), lambda: waves(TORUS)),
+    (
+        lambda: Flooding(9.0, riemann=HLL(), reconstruction=MUSCL(Minmod()), of="sea"),
+        lambda: {"sea": waves(LINE, {"x": (Reflect(), Outflow())})},
+    ),
+]
+
+
+@pytest.mark.parametrize(("term", "state"), FLOODS, ids=["plane", "line"])
+def test_battery_of_finite_volumes(term, state):
+    plane = term().of is None
+    inert = ["dry", "origin"] if plane else ["dry", "origin", "coriolis", "beta", "bed"]
+    check_tendency(term(), state(), inert=inert)
+
+
+@pytest.mark.parametrize("grid", [LINE, BASIN], ids=["line", "basin"])
+def test_a_lake_with_islands_stays_at_rest(grid):
+    ground = 1.5 * hills(grid) + jnp.asarray(np.random.default_rng(1).uniform(size=grid.shape))
+    lake = Water.of(grid, jnp.maximum(0.6 - ground, 0.0), boundary=Reflect())
+    assert float(lake.depth.data.min()) == 0
+    end = simulate(Simulation(SSPRK2(Flooding(9.0, ground)), dt=0.01), lake, 50).state
+    assert float(jnp.max(jnp.abs(end.momentum.data))) < 1e-14
+    np.testing.assert_allclose(end.depth.data, lake.depth.data, atol=1e-14)
+
+
+def test_a_dam_break_onto_dry_ground_follows_ritter():
+    """h = (2c − x/t)²/9g behind the front, which runs at 2c."""
+    grid = Grid(Box([2.0], False), (200,))
+    dam = Water.of(grid, lambda x: jnp.where(x < 1, 1.0, 0.0), boundary=Reflect())
+    sim = Simulation(Courant(SSPRK2(Flooding(1.0)), 0.45, 4), dt=0.005)
+    end = simulate(sim, dam, 60).state
+    x, t = grid.coordinates()[0] - 1, 0.3
+    exact = jnp.where(x < -t, 1.0, jnp.where(x > 2 * t, 0.0, (2 - x / t) ** 2 / 9))
+    assert float(jnp.mean(jnp.abs(end.depth.data - exact))) < 2e-3
+    assert float(end.depth.data.min()) >= 0
+    np.testing.assert_allclose(end.depth.integral(), dam.depth.integral(), rtol=1e-13)
+
+
+def test_bad_input_of_finite_volumes():
+    with pytest.raises(ParameterError, match="cannot be negative; got -1"):
+        Water.of(LINE, -1.0, boundary=Reflect())
+    with pytest.raises(ParameterError, match="Reflect.. or Outflow"):
+        Water.of(LINE, 1.0, boundary=Dirichlet(0.0))
+    with pytest.raises(ShapeError, match="2 components; got 3"):
+        Water.of(TORUS, 1.0, (0.0, 0.0, 0.0))
+    with pytest.raises(ShapeError, match="Water.of"):
+        Flooding().rate(CLOCK, stirred(TORUS))
+    with pytest.raises(ShapeError, match="MUSCL"):
+        Flooding(reconstruction=WENO5())
+    with pytest.raises(ShapeError, match="bed of shape"):
+        Flooding(bed=jnp.ones(3)).rate(CLOCK, waves(TORUS))

@@ -11,6 +11,7 @@ from ._diffusion import (
     symbol_of_laplacian as symbol_of_laplacian,
 )
 from ._fisher_kpp import FisherKPP as FisherKPP
+from ._flooding import Flooding as Flooding
 from ._gray_scott import GrayScott as GrayScott
 from ._kolmogorov import KolmogorovForcing as KolmogorovForcing
 from ._korteweg_de_vries import KortewegDeVries as KortewegDeVries
