@@ -22,12 +22,15 @@ _EXPORTS: dict[str, tuple[str, ...]] = {
         "StepSizeError", "Tendencies", "data", "param", "static",
     ),
     "geometry": (
-        "AbstractBoundary", "AbstractSpace", "Box", "Dirichlet", "Free", "Grid", "Inflow", "Location",
+        "AbstractBoundary", "AbstractSpace", "Box", "Dirichlet", "Free", "Grid", "Inflow",
+        "Location",
         "Neumann", "NoSlip", "Outflow", "Reflect", "Triclinic", "Wrap",
     ),
     "particles": (
-        "Minimum", "Motion", "Particles", "angular_momentum", "center_of_mass", "degrees_of_freedom",
-        "kinetic_energy", "lattice", "maxwell_boltzmann", "minimise", "random_positions", "temperature",
+        "Minimum", "Motion", "Particles", "angular_momentum", "center_of_mass",
+        "degrees_of_freedom",
+        "kinetic_energy", "lattice", "maxwell_boltzmann", "minimise", "random_positions",
+        "temperature",
         "total_momentum", "without_drift",
     ),
     "particles.neighbours": ("NeighborList", "neighbor_list"),
@@ -39,12 +42,15 @@ _EXPORTS: dict[str, tuple[str, ...]] = {
         "lorentz_berthelot",
     ),
     "fields": (
-        "AbstractConservationLaw", "AbstractEquation", "AbstractFields", "Change", "Field", "Gas", "GasInflow",
+        "AbstractConservationLaw", "AbstractEquation", "AbstractFields", "Change", "Field", "Gas",
+        "GasInflow",
         "PowerSpectrum", "Spectrum", "StaggeredWater", "Water", "power_spectrum", "stack",
     ),
     "fields.operators": (
-        "AbstractLimiter", "AbstractReconstruction", "AbstractRiemannSolver", "AbstractScheme", "Central",
-        "Constant", "ExactRiemann", "HLL", "HLLC", "MUSCL", "Minmod", "MonotonizedCentral", "Rusanov",
+        "AbstractLimiter", "AbstractReconstruction", "AbstractRiemannSolver", "AbstractScheme",
+        "Central",
+        "Constant", "ExactRiemann", "HLL", "HLLC", "MUSCL", "Minmod", "MonotonizedCentral",
+        "Rusanov",
         "Spectral", "Superbee", "VanLeer", "WENO5", "average", "curl", "derivative",
         "difference", "divergence", "exact_riemann", "gradient", "laplacian", "staggered_curl",
         "staggered_divergence", "staggered_gradient",
@@ -59,7 +65,8 @@ _EXPORTS: dict[str, tuple[str, ...]] = {
         "VorticityTransport", "Wave", "solenoidal", "velocity_from_vorticity", "vorticity",
     ),
     "coupling": (
-        "AbstractKernel", "AbstractMeshLaw", "Advected", "CIC", "Comoving", "Drag", "Electrostatics", "Gravity", "Nearest", "PCS",
+        "AbstractKernel", "AbstractMeshLaw", "Advected", "CIC", "Comoving", "Drag",
+        "Electrostatics", "Gravity", "Nearest", "PCS",
         "ParticleMesh", "TSC", "deposit", "interpolate",
     ),
     "integrators": (
@@ -72,9 +79,12 @@ _EXPORTS: dict[str, tuple[str, ...]] = {
     ),
     "observe": (
         "AbstractObserver", "AbstractQuantity", "AngularMomentum", "Average", "BlockAverage",
-        "CenterOfMass", "ConservedEnergy", "CourantLimit", "Dissipation", "EnergyDrift", "Enstrophy",
-        "Estimate", "Every", "Expression", "Finite", "FlowEnergy", "Guard", "Integral", "KineticEnergy",
-        "MeanSquareDisplacement", "Momentum", "Positions", "PotentialEnergy", "Positive", "Pressure",
+        "CenterOfMass", "ConservedEnergy", "CourantLimit", "Dissipation", "EnergyDrift",
+        "Enstrophy",
+        "Estimate", "Every", "Expression", "Finite", "FlowEnergy", "Guard", "Integral",
+        "KineticEnergy",
+        "MeanSquareDisplacement", "MeshDensity", "MeshPotential", "ModeAmplitude", "Momentum",
+        "Positions", "PotentialEnergy", "Positive", "Pressure",
         "RadialDistribution", "RootMeanSquare", "Snapshot", "StressTensor", "StructureFactor",
         "Temperature", "TotalEnergy", "Values", "Velocities", "VelocityAutocorrelation",
         "block_average", "diffusion_coefficient", "green_kubo", "shell_average",
@@ -86,7 +96,8 @@ _EXPORTS: dict[str, tuple[str, ...]] = {
     ),
 }  # fmt: skip
 _FOLDERS = (
-    "cli", "core", "coupling", "fields", "geometry", "integrators", "observe", "parallel", "particles", "plot", "systems",
+    "cli", "core", "coupling", "fields", "geometry", "integrators", "observe", "parallel",
+    "particles", "plot", "systems",
     "testing",
 )  # fmt: skip
 _HOME = {name: folder for folder, names in _EXPORTS.items() for name in names}

@@ -5,10 +5,10 @@ from typing import Any, ClassVar
 from jaxtyping import Array, Float
 
 from physkit.core import Clock, param
-from physkit.particles.forces import AbstractForce
+from physkit.particles.forces import AbstractForce, AbstractScaledForce
 
 
-class Comoving(AbstractForce):
+class Comoving(AbstractScaledForce):
     """A force of gravity between particles that expand with an Einstein–de Sitter universe.
 
         dx/dτ = p,   dp/dτ = a(τ) F(x),   a = (2 / H₀τ)²
@@ -32,30 +32,9 @@ class Comoving(AbstractForce):
     inner: AbstractForce
     hubble: Float[Array, ""] = param()
 
-    @property
-    def of(self) -> Any:
-        return self.inner.of
-
-    @property
-    def components(self) -> tuple[str | None, ...]:
-        return self.inner.components
-
-    def init(self, state: Any) -> Any:
-        return self.inner.init(state)
-
     def scale_factor(self, tau: Any) -> Any:
         """a at time τ."""
         return (2 / (self.hubble * tau)) ** 2
 
-    def __call__(self, clock: Clock, state: Any, cache: Any) -> tuple[Any, Any]:
-        force, cache = self.inner(clock, state, cache)
-        a = self.scale_factor(clock.t)
-        if isinstance(force, dict):
-            return {name: a * part for name, part in force.items()}, cache
-        return a * force, cache
-
-    def force(self, clock: Clock, state: Any) -> Any:
-        return self(clock, state, self.init(state))[0]
-
-    def energy(self, clock: Clock, state: Any, cache: Any = None) -> Float[Array, ""]:
-        return self.scale_factor(clock.t) * self.inner.energy(clock, state, cache)
+    def factor(self, clock: Clock) -> Float[Array, ""]:
+        return self.scale_factor(clock.t)
