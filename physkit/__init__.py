@@ -80,10 +80,8 @@ _EXPORTS: dict[str, tuple[str, ...]] = {
     "observe": (
         "AbstractObserver", "AbstractQuantity", "AngularMomentum", "Average", "BlockAverage",
         "CenterOfMass", "ConservedEnergy", "CourantLimit", "Dissipation", "EnergyDrift",
-        "Enstrophy",
-        "Estimate", "Every", "Expression", "Finite", "FlowEnergy", "Guard", "Integral",
-        "KineticEnergy",
-        "MeanSquareDisplacement", "MeshDensity", "MeshPotential", "ModeAmplitude", "Momentum",
+        "Enstrophy", "Estimate", "Every", "Expression", "FieldEnergy", "Finite", "FlowEnergy", "Guard",
+        "Integral", "KineticEnergy", "MeanSquareDisplacement", "MeshDensity", "MeshPotential", "ModeAmplitude", "Momentum",
         "Positions", "PotentialEnergy", "Positive", "Pressure",
         "RadialDistribution", "RootMeanSquare", "Snapshot", "StressTensor", "StructureFactor",
         "Temperature", "TotalEnergy", "Values", "Velocities", "VelocityAutocorrelation",

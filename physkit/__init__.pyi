@@ -255,6 +255,7 @@ from .observe import (
     Estimate as Estimate,
     Every as Every,
     Expression as Expression,
+    FieldEnergy as FieldEnergy,
     Finite as Finite,
     FlowEnergy as FlowEnergy,
     Guard as Guard,
