@@ -14,7 +14,7 @@ import physkit as pk
 quick = "PHYSKIT_QUICK" in os.environ
 fig, (left, middle, right) = plt.subplots(1, 3, figsize=(12, 3.6), layout="constrained")
 
-simulation, electrons = pk.systems.landau_damping(10_000 if quick else 50_000)
+simulation, electrons = pk.systems.landau_damping(10_000 if quick else 20_000)
 wave = np.abs(pk.simulate(simulation, electrons, 160).frames["wave"].real)
 t = 0.1 * np.arange(len(wave))
 left.semilogy(t, wave, color="#1d4ed8", label="particles")

@@ -49,7 +49,6 @@ from ._plasma import (
     landau_damping as landau_damping,
     plasma_oscillation as plasma_oscillation,
     plasma_wave as plasma_wave,
-    radical_inverse as radical_inverse,
     two_stream as two_stream,
 )
 from ._probed_flow import (
