@@ -161,6 +161,7 @@ from .fields.equations import (
     AbstractSecondOrder as AbstractSecondOrder,
     Advection as Advection,
     AdvectionBy as AdvectionBy,
+    BodyForce as BodyForce,
     Brusselator as Brusselator,
     Burgers as Burgers,
     Closure as Closure,

@@ -119,6 +119,21 @@ def test_battery_of_a_blast():
     check_tendency(pk.CompressibleEuler(1.4, symmetry="spherical"), gas)
 
 
+def test_battery_of_a_body_force():
+    gas = flow((4, 3), True)
+    check_tendency(pk.BodyForce((0.3, -1.0), of="gas"), {"gas": gas}, drives=["gas"])
+    with pytest.raises(pk.ShapeError, match="2 components"):
+        pk.simulate(pk.Simulation(pk.SSPRK2(pk.BodyForce((1.0,))), dt=0.1), gas, 1)
+
+
+def test_a_gas_falls_freely():
+    gas = flow((6,), True)
+    law = pk.SSPRK2(pk.CompressibleEuler(1.4), pk.BodyForce((2.0,)))
+    end = pk.simulate(pk.Simulation(law, dt=0.004), gas, 10).state
+    gained = end.momentum.integral() - gas.momentum.integral()
+    np.testing.assert_allclose(gained, 2.0 * 0.04 * gas.density.integral(), rtol=1e-12)
+
+
 @pytest.mark.parametrize("scheme", SCHEMES, ids=["constant", "muscl", "mc", "weno"])
 @pytest.mark.parametrize("solver", SOLVERS, ids=name)
 def test_mass_momentum_and_energy_are_kept(solver, scheme):

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import physkit as pk
+from physkit.testing import check_integrator
 
 
 class Decay(pk.AbstractTendency):
@@ -30,6 +31,17 @@ def test_the_number_of_substeps(u, count):
     after = step(u)
     assert after.health.ok
     np.testing.assert_allclose(after.state[0], u * (1 - 0.3 / count) ** count, rtol=1e-14)
+
+
+@pytest.mark.slow
+def test_battery():
+    """Two sub-steps of a flow of gas, with derivatives by γ and by the start."""
+    grid = pk.Grid([1.0], (6,))
+    x = grid.coordinates()[0]
+    wave = lambda phase: 1 + 0.2 * jnp.sin(2 * jnp.pi * x + phase)
+    gas = pk.Gas.from_primitive(grid, wave(0.3), 0.3 * wave(1.0), wave(0.5), 1.4)
+    flow = pk.Courant(pk.SSPRK2(pk.CompressibleEuler(1.4)), 0.4, 4)
+    check_integrator(flow, gas, 0.05, order=None, inert=["number"])
 
 
 def test_too_many_substeps_are_a_fault_and_poison():

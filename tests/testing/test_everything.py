@@ -26,6 +26,7 @@ from physkit.integrators import (
     AbstractIntegrator,
     BlanesMoan,
     Composition,
+    Courant,
     Diffrax,
     DormandPrince5,
     Euler,
@@ -265,6 +266,7 @@ INTEGRATORS = {
 WITH_FIELDS = (
     ARS222,
     ARS343,
+    Courant,
     ETDRK2,
     ETDRK4,
     ExactLinear,

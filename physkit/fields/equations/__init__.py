@@ -1,6 +1,7 @@
 """Partial differential equations, one a file."""
 
 from ._advection import Advection as Advection, AdvectionBy as AdvectionBy
+from ._body_force import BodyForce as BodyForce
 from ._brusselator import Brusselator as Brusselator
 from ._burgers import Burgers as Burgers
 from ._closure import Closure as Closure
