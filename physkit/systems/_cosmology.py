@@ -60,7 +60,7 @@ def zeldovich_pancake(
 
 
 def comoving_time(scale_factor: float) -> float:
-    """τ = −2/(H₀√a)."""
+    """The time of `Comoving` at a scale factor: τ = −2/(H₀√a)."""
     return -2 / (HUBBLE * math.sqrt(scale_factor))
 
 
