@@ -19,7 +19,7 @@ exact = stommel_streamfunction(x, y)
 km = np.asarray(x[:, 0]) / 1e3, np.asarray(y[0]) / 1e3
 
 fig, axes = plt.subplots(1, 3, figsize=(11, 3.6), layout="constrained")
-levels = np.linspace(0, 400, 11)
+levels = np.linspace(0, 320, 9)
 for ax, values, title in zip(axes, (psi.data, exact), ("simulated", "Stommel 1948"), strict=False):
     image = ax.contourf(*km, np.asarray(values).T, levels, cmap="Blues", extend="max")
     ax.contour(*km, np.asarray(values).T, levels[1:], colors="k", linewidths=0.6)

@@ -101,6 +101,7 @@ def _need_plane(grid: Grid) -> None:
 
 
 def plane_values(grid: Grid, value: Any, location: Any, dtype: Any) -> Array:
+    """A number, an array or a function of the coordinates, at every point."""
     if callable(value) and not hasattr(value, "dtype"):
         value = value(*grid.coordinates(location))
     value = jnp.asarray(value) if hasattr(value, "dtype") else jnp.asarray(value, float)
