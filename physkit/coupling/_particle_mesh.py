@@ -1,7 +1,7 @@
 """Forces between particles by way of a mesh."""
 
 import functools
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -66,7 +66,7 @@ class ParticleMesh(AbstractForce):
     law: AbstractMeshLaw
     kernel: AbstractKernel = CIC()
     scheme: AbstractScheme = Central(4)
-    conserves: Literal["momentum", "energy"] = static(default="momentum")
+    conserves: str = static(default="momentum")
     deconvolved: bool = static(default=False)
     interlaced: bool = static(default=False)
     exact: bool = static(default=False)
@@ -79,7 +79,7 @@ class ParticleMesh(AbstractForce):
         kernel: AbstractKernel | None = None,
         *,
         scheme: AbstractScheme | None = None,
-        conserves: Literal["momentum", "energy"] = "momentum",
+        conserves: str = "momentum",
         deconvolved: bool = False,
         interlaced: bool = False,
         exact: bool = False,

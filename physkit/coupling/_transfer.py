@@ -1,6 +1,7 @@
 """From fields to particles and back: two linear maps, each the other's transpose."""
 
 import math
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -50,7 +51,7 @@ def interpolate(
 
 
 def deposit(
-    values: Float[Array, "n ..."],
+    values: Any,
     position: Float[Array, "n d"],
     on: Grid | Field,
     kernel: AbstractKernel | None = None,
