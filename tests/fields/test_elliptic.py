@@ -235,7 +235,7 @@ def test_derivatives_by_everything_equal_finite_differences():
     for name in p:
         v = {k: jnp.zeros_like(x) for k, x in p.items()}
         v[name] = jnp.asarray(rng.normal(size=p[name].shape))
-        move = lambda h, v=v: jax.tree.map(lambda x, d: x + h * d, p, v)
+        move = lambda h, v=v: jax.tree.map(lambda y, d, h=h: y + h * d, p, v)
         differences = (value(move(1e-5)) - value(move(-1e-5))) / 2e-5
         slope = jnp.vdot(gradient[name], v[name])
         np.testing.assert_allclose(slope, differences, rtol=1e-6, err_msg=name)
