@@ -26,7 +26,13 @@ for ax, stokes in zip(axes, (0.1, 0.5, 5.0), strict=True):
     )  # fmt: skip
     x, y = end["drops"].position.T
     ax.plot(x, y, ".", ms=1.4, mew=0, color="#111827")
-    ax.set(title=f"stopping time {stokes:g}", xlabel="x", aspect="equal", xlim=(0, 6.28), ylim=(0, 6.28))
+    ax.set(
+        title=f"stopping time {stokes:g}",
+        xlabel="x",
+        aspect="equal",
+        xlim=(0, 6.28),
+        ylim=(0, 6.28),
+    )
 axes[0].set_ylabel("y")
 fig.colorbar(shades, ax=axes, label="vorticity", shrink=0.85)
 fig.savefig("drops_in_vortices.png", dpi=110)

@@ -65,7 +65,9 @@ def test_polynomials_are_reconstructed_exactly(scheme, degree):
 def test_a_law_of_ones_own():
     grid = pk.Grid(pk.Box([1.0, 1.0], (True, False)), (5, 3))
     u = pk.Field.from_function(
-        grid, lambda x, y: 1 + 0.3 * jnp.sin(2 * jnp.pi * x + 0.4) + 0.2 * y * y, boundary=pk.Outflow()
+        grid,
+        lambda x, y: 1 + 0.3 * jnp.sin(2 * jnp.pi * x + 0.4) + 0.2 * y * y,
+        boundary=pk.Outflow(),
     )
     check_tendency(InviscidBurgers(1.3), u)
     rate = InviscidBurgers(1.3).max_rate(_clock(), u)
