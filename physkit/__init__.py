@@ -22,7 +22,7 @@ _EXPORTS: dict[str, tuple[str, ...]] = {
         "StepSizeError", "Tendencies", "data", "param", "static",
     ),
     "geometry": (
-        "AbstractBoundary", "AbstractSpace", "Box", "Dirichlet", "Free", "Grid", "Location",
+        "AbstractBoundary", "AbstractSpace", "Box", "Dirichlet", "Free", "Grid", "Inflow", "Location",
         "Neumann", "NoSlip", "Outflow", "Reflect", "Triclinic", "Wrap",
     ),
     "particles": (
@@ -39,24 +39,26 @@ _EXPORTS: dict[str, tuple[str, ...]] = {
         "lorentz_berthelot",
     ),
     "fields": (
-        "AbstractConservationLaw", "AbstractEquation", "AbstractFields", "Change", "Field",
+        "AbstractConservationLaw", "AbstractEquation", "AbstractFields", "Change", "Field", "Gas", "GasInflow",
         "PowerSpectrum", "Spectrum", "power_spectrum", "stack",
     ),
     "fields.operators": (
         "AbstractLimiter", "AbstractReconstruction", "AbstractRiemannSolver", "AbstractScheme", "Central",
         "Constant", "ExactRiemann", "HLL", "HLLC", "MUSCL", "Minmod", "MonotonizedCentral", "Rusanov",
-        "Spectral", "Superbee", "VanLeer", "WENO5", "average", "curl", "derivative", "difference",
-        "divergence", "gradient", "laplacian", "staggered_curl", "staggered_divergence",
-        "staggered_gradient",
+        "Spectral", "Superbee", "VanLeer", "WENO5", "average", "curl", "derivative",
+        "difference", "divergence", "exact_riemann", "gradient", "laplacian", "staggered_curl",
+        "staggered_divergence", "staggered_gradient",
     ),
     "fields.equations": (
         "AbstractSecondOrder", "Advection", "AdvectionBy", "Brusselator", "Burgers", "Closure",
-        "Diffusion", "FisherKPP", "GrayScott", "KortewegDeVries", "KuramotoSivashinsky",
-        "Schroedinger", "Wave",
+        "CompressibleEuler", "Diffusion", "FisherKPP", "GrayScott", "KolmogorovForcing",
+        "KortewegDeVries", "KuramotoSivashinsky", "NavierStokes", "Schroedinger",
+        "VorticityTransport", "Wave", "solenoidal", "velocity_from_vorticity", "vorticity",
     ),
+    "coupling": ("AbstractKernel", "CIC", "Nearest", "PCS", "TSC", "deposit", "interpolate"),
     "integrators": (
         "ARS222", "ARS343", "AbstractIntegrator", "AbstractOneStep", "BAOAB", "BlanesMoan",
-        "Composition", "Diffrax", "DormandPrince5", "ETDRK2", "ETDRK4", "Euler", "ExactLinear",
+        "Composition", "Courant", "Diffrax", "DormandPrince5", "ETDRK2", "ETDRK4", "Euler", "ExactLinear",
         "Heun", "KahanLi", "Leapfrog", "Lie", "Midpoint", "Newton", "NoseHooverChain", "PEFRL",
         "PotentialPhase", "RK38", "RK4", "Ralston", "RemoveMomentum", "RungeKutta", "SSPRK2",
         "SSPRK3", "SplitStep", "Strang", "Subcycle", "Suzuki", "Tableau", "ThermostatChain",
@@ -64,11 +66,13 @@ _EXPORTS: dict[str, tuple[str, ...]] = {
     ),
     "observe": (
         "AbstractObserver", "AbstractQuantity", "AngularMomentum", "Average", "BlockAverage",
-        "CenterOfMass", "ConservedEnergy", "EnergyDrift", "Estimate", "Every", "Expression", "Finite", "Guard",
-        "Integral", "KineticEnergy", "MeanSquareDisplacement", "Momentum", "Positions", "PotentialEnergy",
-        "Pressure", "RadialDistribution", "RootMeanSquare", "Snapshot", "StressTensor", "StructureFactor",
-        "Temperature", "TotalEnergy", "Values", "Velocities", "VelocityAutocorrelation", "block_average",
-        "diffusion_coefficient", "green_kubo", "shell_average", "wavevectors_within",
+        "CenterOfMass", "ConservedEnergy", "CourantLimit", "Dissipation", "EnergyDrift", "Enstrophy",
+        "Estimate", "Every", "Expression", "Finite", "FlowEnergy", "Guard", "Integral", "KineticEnergy",
+        "MeanSquareDisplacement", "Momentum", "Positions", "PotentialEnergy", "Positive", "Pressure",
+        "RadialDistribution", "RootMeanSquare", "Snapshot", "StressTensor", "StructureFactor",
+        "Temperature", "TotalEnergy", "Values", "Velocities", "VelocityAutocorrelation",
+        "block_average", "diffusion_coefficient", "green_kubo", "shell_average",
+        "wavevectors_within",
     ),
     "storage": (
         "Checkpoints", "Recording", "Series", "load_checkpoint", "open", "save_checkpoint",
@@ -79,8 +83,8 @@ _EXPORTS: dict[str, tuple[str, ...]] = {
     ),
 }  # fmt: skip
 _FOLDERS = (
-    "cli", "core", "fields", "geometry", "integrators", "observe", "parallel", "particles", "plot", "storage",
-    "systems", "testing",
+    "cli", "core", "coupling", "fields", "geometry", "integrators", "observe", "parallel", "particles",
+    "plot", "storage", "systems", "testing",
 )  # fmt: skip
 _HOME = {name: folder for folder, names in _EXPORTS.items() for name in names}
 

@@ -2,6 +2,7 @@
 
 from . import cli as cli
 from . import core as core
+from . import coupling as coupling
 from . import fields as fields
 from . import geometry as geometry
 from . import integrators as integrators
@@ -55,6 +56,7 @@ from .geometry import (
     Dirichlet as Dirichlet,
     Free as Free,
     Grid as Grid,
+    Inflow as Inflow,
     Location as Location,
     Neumann as Neumann,
     NoSlip as NoSlip,
@@ -114,6 +116,8 @@ from .fields import (
     AbstractFields as AbstractFields,
     Change as Change,
     Field as Field,
+    Gas as Gas,
+    GasInflow as GasInflow,
     PowerSpectrum as PowerSpectrum,
     Spectrum as Spectrum,
     power_spectrum as power_spectrum,
@@ -142,6 +146,7 @@ from .fields.operators import (
     derivative as derivative,
     difference as difference,
     divergence as divergence,
+    exact_riemann as exact_riemann,
     gradient as gradient,
     laplacian as laplacian,
     staggered_curl as staggered_curl,
@@ -155,13 +160,29 @@ from .fields.equations import (
     Brusselator as Brusselator,
     Burgers as Burgers,
     Closure as Closure,
+    CompressibleEuler as CompressibleEuler,
     Diffusion as Diffusion,
     FisherKPP as FisherKPP,
     GrayScott as GrayScott,
+    KolmogorovForcing as KolmogorovForcing,
     KortewegDeVries as KortewegDeVries,
     KuramotoSivashinsky as KuramotoSivashinsky,
+    NavierStokes as NavierStokes,
     Schroedinger as Schroedinger,
+    VorticityTransport as VorticityTransport,
     Wave as Wave,
+    solenoidal as solenoidal,
+    velocity_from_vorticity as velocity_from_vorticity,
+    vorticity as vorticity,
+)
+from .coupling import (
+    AbstractKernel as AbstractKernel,
+    CIC as CIC,
+    Nearest as Nearest,
+    PCS as PCS,
+    TSC as TSC,
+    deposit as deposit,
+    interpolate as interpolate,
 )
 from .integrators import (
     ARS222 as ARS222,
@@ -171,6 +192,7 @@ from .integrators import (
     BAOAB as BAOAB,
     BlanesMoan as BlanesMoan,
     Composition as Composition,
+    Courant as Courant,
     Diffrax as Diffrax,
     DormandPrince5 as DormandPrince5,
     ETDRK2 as ETDRK2,
@@ -211,17 +233,22 @@ from .observe import (
     BlockAverage as BlockAverage,
     CenterOfMass as CenterOfMass,
     ConservedEnergy as ConservedEnergy,
+    CourantLimit as CourantLimit,
+    Dissipation as Dissipation,
     EnergyDrift as EnergyDrift,
+    Enstrophy as Enstrophy,
     Estimate as Estimate,
     Every as Every,
     Expression as Expression,
     Finite as Finite,
+    FlowEnergy as FlowEnergy,
     Guard as Guard,
     Integral as Integral,
     KineticEnergy as KineticEnergy,
     MeanSquareDisplacement as MeanSquareDisplacement,
     Momentum as Momentum,
     Positions as Positions,
+    Positive as Positive,
     PotentialEnergy as PotentialEnergy,
     Pressure as Pressure,
     RadialDistribution as RadialDistribution,

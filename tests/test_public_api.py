@@ -32,14 +32,14 @@ PLUMBING = {
     },
     "fields": {"as_rates", "derivative_symbol", "face_states", "fields_of", "flux_divergence", "need_one_grid", "need_same_place", "square_wavenumber"},
     "fields.equations": {"need_complex", "per_component"},
-    "fields.operators": {"Variables"},
+    "fields.operators": {"RiemannFan", "Variables"},
     "particles": {"moving_velocity"},
     "particles.neighbours": {"AbstractPairs", "Cells", "EveryPair", "ListedPairs"},
     "particles.forces": {
         "AbstractTruncated", "PairCache", "TRUNCATIONS", "check_truncation", "direct_sum",
         "exact_pair_sum", "pair_sum", "truncated",
     },
-    "integrators": {"AbstractExponential", "AbstractImplicitExplicit", "AbstractRungeKutta", "AbstractSplitting", "ImplicitExplicit"},
+    "integrators": {"AbstractExponential", "AbstractImplicitExplicit", "AbstractRungeKutta", "AbstractSplitting", "ImplicitExplicit", "signal_rate"},
     "observe": {
         "AbstractCorrelation", "BlockAverageResult", "Frame", "the_field",
     },

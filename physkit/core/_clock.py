@@ -69,7 +69,10 @@ class Clock(Module):
         return self.part(fraction, 0.0, None)
 
     def part(
-        self, start: float | Float[Array, ""], length: float, tag: int | Int[Array, ""] | None
+        self,
+        start: float | Float[Array, ""],
+        length: float | Float[Array, ""],
+        tag: int | Int[Array, ""] | None,
     ) -> "Clock":
         """The sub-step [t + start·dt, t + (start + length)·dt], with a fresh key per `tag`."""
         key = self.key

@@ -35,6 +35,8 @@ class Fault(enum.IntFlag):
     GUARD = 128
     SPACE = 256
     SOLVER = 512
+    POSITIVITY = 1024
+    COURANT = 2048
 
 
 ADVICE: dict[Fault, tuple[type[PhyskitError], str]] = {
@@ -67,6 +69,16 @@ ADVICE: dict[Fault, tuple[type[PhyskitError], str]] = {
         StepSizeError,
         "an adaptive solver inside the step gave up: it ran out of steps or did not converge; "
         "raise max_steps, loosen rtol and atol, or reduce dt",
+    ),
+    Fault.COURANT: (
+        StepSizeError,
+        "waves cross more than the allowed part of a cell in a step; reduce dt, or let "
+        "Courant(…, max_substeps=…) take more sub-steps",
+    ),
+    Fault.POSITIVITY: (
+        SimulationDiverged,
+        "a density, depth or pressure is not positive; reduce dt, or take a more robust scheme: "
+        "MUSCL(Minmod()) or Constant(), HLL()",
     ),
     Fault.GUARD: (SimulationDiverged, "a guard is broken"),
     Fault.NOT_FINITE: (SimulationDiverged, "the state is not finite"),

@@ -282,7 +282,8 @@ class Field(AbstractComponent):
     def _weighted(self, values: Array) -> Array:
         for share in self.grid.weights(self.location):
             if (share != 1).any():
-                values = values * share.astype(self.real_dtype)
+                shape = (1,) * len(self.components) + share.shape
+                values = values * share.astype(self.real_dtype).reshape(shape)
         return values
 
     def _fixed(self) -> Iterator[tuple[tuple[Any, ...], Any, int]]:

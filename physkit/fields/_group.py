@@ -4,9 +4,10 @@ import dataclasses
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 from jaxtyping import Array
 
-from physkit.core import AbstractComponent, ComponentError, ShapeError, replaced
+from physkit.core import AbstractComponent, ComponentError, Fault, ShapeError, replaced
 
 from ._field import Field
 
@@ -22,6 +23,10 @@ class AbstractFields(AbstractComponent):
         """The fields by name, in order of declaration."""
         pairs = ((f.name, getattr(self, f.name)) for f in dataclasses.fields(self))
         return {name: part for name, part in pairs if isinstance(part, Field)}
+
+    def positive(self) -> dict[str, Array]:
+        """What must be positive, by name, `[*points]` each: for faults at the start, and for `Positive`."""
+        return {}
 
     @property
     def grid(self) -> Any:
@@ -52,10 +57,13 @@ class AbstractFields(AbstractComponent):
         return whole.replace({name: part.layout() for name, part in self.parts().items()})
 
     def faults(self) -> Array:
-        first, *rest = (part.faults() for part in self.parts().values())
-        for bits in rest:
-            first = first | bits
-        return first
+        bits = jnp.zeros((), jnp.int32)
+        for part in self.parts().values():
+            bits = bits | part.faults()
+        for values in self.positive().values():
+            bad = self.grid.max(values <= 0)  # NaN is another fault
+            bits = bits | jnp.where(bad, jnp.int32(Fault.POSITIVITY), jnp.int32(0))
+        return bits
 
 
 def need_one_grid(component: AbstractFields) -> None:

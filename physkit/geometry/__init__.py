@@ -15,13 +15,14 @@ from ._boundary import (
 from ._box import Box as Box
 from ._free import Free as Free
 from ._grid import Grid as Grid
-from ._location import Location as Location
+from ._location import AXES as AXES, Location as Location
 from ._sides import (
     Boundaries as Boundaries,
     boundaries as boundaries,
     unknown as unknown,
 )
 from ._space import AbstractSpace as AbstractSpace, Components as Components
+from ._transforms import Parities as Parities, Parity as Parity
 from ._triclinic import (
     Triclinic as Triclinic,
     determinant as determinant,

@@ -168,6 +168,32 @@ class Neumann(AbstractBoundary):
         return Neumann(_valued(self.slope, t, x))
 
 
+class Inflow(AbstractBoundary):
+    """What lies beyond is given: ghost cells hold `value` themselves.
+
+    For flows by finite volumes, where the waves at a face decide what enters and what leaves; shocks may
+    pass.
+
+    **Arguments:**
+
+    - `value`: as that of `Dirichlet`.
+    """
+
+    value: Value
+
+    def __init__(self, value: Any):
+        self.value = as_value(value)
+
+    def ghosts(self, near, width, wall):
+        return jnp.broadcast_to(_shaped(self.value, near, wall), wall.mirror(near, width).shape)
+
+    def of_component(self, index, axis):
+        return Inflow(_part(self.value, index))
+
+    def at(self, t, x):
+        return Inflow(_valued(self.value, t, x))
+
+
 class NoSlip(AbstractBoundary):
     """A wall that a flow sticks to: velocity as the wall's own; scalars are even (nothing flows through).
 

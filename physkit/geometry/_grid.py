@@ -13,6 +13,7 @@ from ._boundary import AbstractBoundary, Wall, Wrap
 from ._box import Box
 from ._location import AXES, Location
 from ._sides import Boundaries, axis_number
+from ._transforms import Parities, phases, series, values
 
 Width = int | tuple[tuple[int, int], ...]  # of ghosts: for all sides, or (low, high) per axis
 
@@ -229,6 +230,37 @@ class Grid(Module):
         for mask in low[1:]:
             keep = keep & jnp.asarray(mask)
         return keep
+
+    # --- waves between walls --------------------------------------------------------------------
+
+    def series(self, x: Array, parities: Parities) -> Array:
+        """Coefficients `[*components, *waves]` of real values at cell centres: Fourier's along axes that
+        repeat, of cosines or sines between walls.
+
+        **Arguments:**
+
+        - `parities`: per axis `None` where it repeats, or what the waves are at the two walls:
+          `"even"` (a mirror, zero slope) or `"odd"` (zero).
+        """
+        return series(x, parities)
+
+    def from_series(self, coefficients: Array, parities: Parities) -> Array:
+        """The values that these are the coefficients of."""
+        return values(coefficients, parities, self.shape)
+
+    def phases(self, parities: Parities) -> tuple[np.ndarray, ...]:
+        """How far the waves of `series` turn from one cell to the next, kh, one array per axis, ready to
+        broadcast."""
+        half = max((k for k, p in enumerate(parities) if p is None), default=None)
+        out = []
+        for k, (n, parity) in enumerate(zip(self.shape, parities, strict=True)):
+            if parity is not None:
+                theta = phases(n, parity)
+            else:
+                whole = np.arange(n // 2 + 1) if k == half else np.fft.fftfreq(n, 1 / n)
+                theta = 2 * np.pi / n * whole
+            out.append(self._along(k, theta))
+        return tuple(out)
 
     def need_periodic(self, what: str) -> None:
         """**Errors:** `ParameterError` when an axis does not repeat."""

@@ -5,6 +5,8 @@ from typing import Any, ClassVar
 import jax.numpy as jnp
 from jaxtyping import Array
 
+from physkit.core import scaled
+
 from . import _tableau as table
 from ._exponential import AbstractExponential, ExponentialTable
 from ._phi import phi_functions
@@ -34,10 +36,12 @@ class ETDRK2(AbstractExponential):
     tableau: ClassVar[Tableau] = table.HEUN
 
     def coefficients(self, symbol: Array, dt: Any) -> ExponentialTable:
-        z = dt * symbol
+        z = scaled(symbol, dt)
         one, two, _ = phi_functions(z)
         decay = jnp.exp(z)
-        return ExponentialTable((decay, decay), ((dt * one,), (dt * (one - two), dt * two)))
+        return ExponentialTable(
+            (decay, decay), ((scaled(one, dt),), (scaled(one - two, dt), scaled(two, dt)))
+        )
 
 
 class ETDRK4(AbstractExponential):
@@ -68,17 +72,19 @@ class ETDRK4(AbstractExponential):
     tableau: ClassVar[Tableau] = table.RK4
 
     def coefficients(self, symbol: Array, dt: Any) -> ExponentialTable:
-        z = dt * symbol
+        z = scaled(symbol, dt)
         half, whole = jnp.exp(z / 2), jnp.exp(z)
-        inner = dt / 2 * phi_functions(z / 2)[0]
+        inner = scaled(phi_functions(z / 2)[0], dt / 2)
         one, two, three = phi_functions(z)
-        middle = dt * (2 * two - 4 * three)
+        first = scaled(one - 3 * two + 4 * three, dt)
+        middle = scaled(2 * two - 4 * three, dt)
+        last = scaled(4 * three - two, dt)
         return ExponentialTable(
             (half, half, whole, whole),
             (
                 (inner,),
                 (None, inner),
                 (inner * jnp.expm1(z / 2), None, 2 * inner),
-                (dt * (one - 3 * two + 4 * three), middle, middle, dt * (4 * three - two)),
+                (first, middle, middle, last),
             ),
         )

@@ -4,6 +4,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array
 
 from physkit.core import AbstractTerm, Clock, DeclarationError, get, put, scaled
@@ -26,7 +27,7 @@ class ExactLinear(AbstractIntegrator):
 
     equations: tuple[AbstractEquation, ...]
 
-    def __init__(self, *equations: AbstractEquation):
+    def __init__(self, *equations: Any):
         wrong = [type(e).__name__ for e in equations if not isinstance(e, AbstractEquation)]
         if wrong or not equations:
             raise DeclarationError(
@@ -46,7 +47,7 @@ class ExactLinear(AbstractIntegrator):
                     f"{type(equation).__name__} has no symbol: advance it by another method, e.g. RK4"
                 )
             before = symbols.get(equation.of)
-            symbols[equation.of] = symbol if before is None else before + symbol
+            symbols[equation.of] = symbol if before is None else _added(before, symbol)
         return {name: jnp.exp(scaled(symbol, dt)) for name, symbol in symbols.items()}
 
     def init(self, plan: Any, clock: Clock, state: Any) -> None:
@@ -70,6 +71,12 @@ class ExactLinear(AbstractIntegrator):
         return tuple((equation, aux) for equation in self.equations)
 
 
+def _added(a: Array, b: Array) -> Array:
+    """a + b, of which one may be complex and the other real."""
+    kind = np.result_type(a.dtype, b.dtype)
+    return a.astype(kind) + b.astype(kind)
+
+
 class PotentialPhase(AbstractOneStep):
     """The potential and the interaction of Schrödinger's equation, exactly.
 
@@ -85,8 +92,9 @@ class PotentialPhase(AbstractOneStep):
 
     equation: Schroedinger
 
-    def __check_init__(self):
-        need_schroedinger(self.equation)
+    def __init__(self, equation: Any):
+        need_schroedinger(equation)
+        self.equation = equation
 
     def step(self, plan: None, clock: Clock, state: Any, aux: None) -> tuple[Any, None]:
         equation = self.equation

@@ -4,6 +4,7 @@ import abc
 from typing import Any
 
 import equinox as eqx
+import numpy as np
 from jaxtyping import Array
 
 from physkit.core import (
@@ -29,6 +30,7 @@ from ._runge_kutta import check_rate, terms_of
 from ._touched import same_arrays
 
 Modes = dict[str | None, Array]  # Fourier coefficients, or a function of the modes, by component
+Slopes = dict[str | None, Array | None]  # the same, None for 0
 
 
 class SplitPlan(Module):
@@ -76,8 +78,7 @@ class AbstractSplit(AbstractIntegrator):
             if symbol is not None:
                 parts = get(state, term.of).data.ndim
                 symbol = symbol.reshape((1,) * (parts - symbol.ndim) + symbol.shape)
-                before = symbols.get(term.of)
-                symbols[term.of] = symbol if before is None else before + symbol
+                symbols[term.of] = _sum(symbols.get(term.of), symbol)
         table = {name: self.coefficients(symbol, dt) for name, symbol in symbols.items()}
         return SplitPlan(table, tuple(by_symbol))
 
@@ -98,7 +99,7 @@ class AbstractSplit(AbstractIntegrator):
 
     def nonlinear(
         self, plan: SplitPlan, clock: Clock, state: Any, caches: Any
-    ) -> tuple[Modes, Any, Any]:
+    ) -> tuple[Slopes, Any, Any]:
         """N by Fourier coefficients, the rates of all other components, and the caches."""
         rates, after = [], []
         for term, apart, cache in zip(self.tendency.terms, plan.by_symbol, caches, strict=True):
@@ -158,6 +159,14 @@ def _symbol(term: AbstractTerm, state: Any, method: str) -> Array | None:
     return symbol
 
 
+def _sum(a: Array | None, b: Array) -> Array:
+    """a + b, of which one may be real and the other complex."""
+    if a is None:
+        return b
+    kind = np.promote_types(a.dtype, b.dtype)
+    return a.astype(kind) + b.astype(kind)
+
+
 def _without(rate: Any, names: Any) -> Any:
     """The rates of all components but these; None for nothing."""
     if rate is None or None in names:
@@ -194,4 +203,3 @@ def modal_sum(weights: Any, modes: Any) -> Any:
         scaled(n, w) for w, n in zip(weights, modes, strict=True) if w is not None and n is not None
     ]
     return sum(there[1:], there[0]) if there else None
-

@@ -42,19 +42,21 @@ class SplitStep(AbstractIntegrator):
     **Errors:** `ParameterError` for another order, and on a box with walls; `DeclarationError` for
     another equation.
 
-    **Good values:** phases below 1 a step: dt < ħ/max|V| and dt < 2mħ/(ħk_max)² for full accuracy;
-    waves that are hardly there may be faster.
+    **Good values:** phases below 1 a step where the wave function is: |V| dt < ħ, ħk² dt < 2m. The
+    shortest wave of the grid should turn by less than half a circle, ħk_max² dt < 2πm: beyond, waves
+    in resonance with the step grow out of nothing.
 
     **Reference:** Feit, Fleck & Steiger, J. Comput. Phys. 47, 412 (1982).
     """
 
     equation: Schroedinger
-    order: int = static(default=2)
+    order: int = static()
 
-    def __check_init__(self):
-        need_schroedinger(self.equation)
-        if self.order not in (2, *YOSHIDA):
-            raise ParameterError(f"SplitStep has orders {[2, *YOSHIDA]}; got order={self.order!r}")
+    def __init__(self, equation: Any, order: int = 2):
+        need_schroedinger(equation)
+        if order not in (2, *YOSHIDA):
+            raise ParameterError(f"SplitStep has orders {[2, *YOSHIDA]}; got order={order!r}")
+        self.equation, self.order = equation, order
 
     @property
     def parts(self) -> AbstractIntegrator:

@@ -21,6 +21,8 @@ from ._fields import (
     Values as Values,
     the_field as the_field,
 )
+from ._flow import Dissipation as Dissipation, Enstrophy as Enstrophy, FlowEnergy as FlowEnergy
+from ._flow_guards import CourantLimit as CourantLimit, Positive as Positive
 from ._momenta import (
     AngularMomentum as AngularMomentum,
     CenterOfMass as CenterOfMass,

@@ -36,6 +36,11 @@ class AbstractObserver(Module):
         del memory
         return {}
 
+    def describe(self, memory: Any) -> str:
+        """Of a guard that is broken: what was wrong, and where (host only)."""
+        del memory
+        return ""
+
 
 class AbstractQuantity(Module):
     """A number or array read off a snapshot: an energy, a temperature, positions."""

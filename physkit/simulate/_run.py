@@ -155,9 +155,12 @@ def _grown(carry: Carry, after: Carry, replays: int, growths: list[Growth], bar:
 
 def _tripped(sim: Simulation, after: Carry) -> str:
     """Which guards of one's own are broken, and when they first were."""
-    broken = [
-        f"{type(guard).__name__} at step {int(wire.step)}"
-        for guard, (_, wire) in zip(sim.guards, after.guards, strict=True)
-        if guard.interval is not None and bool(wire.broken)
-    ]
+    broken = []
+    for guard, (memory, wire) in zip(sim.guards, after.guards, strict=True):
+        if guard.interval is None or not bool(wire.broken):
+            continue
+        what = guard.describe(memory)
+        broken.append(
+            f"{type(guard).__name__} at step {int(wire.step)}" + (f": {what}" if what else "")
+        )
     return f" ({', '.join(broken)})" if broken else ""

@@ -9,9 +9,8 @@ import pytest
 import physkit as pk
 import physkit.fields.equations
 from physkit.core import ParameterError, ShapeError, is_abstract
-from physkit.fields import AbstractEquation, Field
+from physkit.fields import Field
 from physkit.fields.equations import (
-    AbstractSecondOrder,
     Advection,
     AdvectionBy,
     Brusselator,
@@ -149,3 +148,154 @@ def test_all_are_covered():
         if isinstance(x, type) and issubclass(x, pk.AbstractTendency) and not is_abstract(x)
     }
     assert kinds >= {type(make()) for make, _ in EQUATIONS}
+
+
+def advanced(integrator, state, dt, steps):
+    return pk.simulate(pk.Simulation(integrator, dt=dt), state, steps).state
+
+
+def test_advection_moves_shapes(dtype):
+    grid = Grid([2.0, 1.0], (32, 16))
+    shape = lambda x, y: jnp.exp(jnp.sin(np.pi * x) + jnp.cos(2 * np.pi * y))
+    start = Field.from_function(grid, shape, dtype=dtype)
+    end = advanced(pk.RK4(Advection([0.5, -0.25])), start, 0.02, 50)
+    moved = Field.from_function(grid, lambda x, y: shape(x - 0.5, y + 0.25), dtype=dtype)
+    np.testing.assert_allclose(end.data, moved.data, atol=2e-4)
+    exact = advanced(pk.ExactLinear(Advection([0.5, -0.25])), start, 1.0, 1)
+    np.testing.assert_allclose(exact.data, moved.data, atol=1e-5 if dtype == jnp.float32 else 1e-11)
+
+
+def test_advection_enters_through_walls():
+    grid = Grid(Box([1.0], (False,)), (80,))
+    inflow = Dirichlet(lambda t, x: jnp.sin(2 * t) ** 3)
+    start = Field(0.0, grid, boundary={"x": (inflow, pk.Outflow())})
+    end = advanced(pk.RK4(Advection(2.0, scheme=Central())), start, 0.005, 200)
+    (x,) = end.coordinates
+    np.testing.assert_allclose(end.data[:-4], (jnp.sin(2 - x) ** 3)[:-4], atol=1e-2)
+
+
+@pytest.mark.parametrize("scheme", [pk.Spectral(), FD], ids=["spectral", "central"])
+def test_a_flow_carries_as_a_constant_velocity_does(scheme):
+    dye = Field.from_function(PERIODIC, lambda x, y: jnp.sin(2 * np.pi / 3 * x))
+    flow = Field.from_function(PERIODIC, lambda x, y: (0.7 + 0 * x, -0.4 + 0 * y))
+    clock = pk.Clock.at(pk.core.Count.of(0), 0.0, 0.1)
+    by = AdvectionBy("flow", "dye", scheme).rate(clock, {"dye": dye, "flow": flow})["dye"]
+    constant = Advection([0.7, -0.4], scheme=scheme).linear(dye)
+    values = [f.field().data if isinstance(f, pk.Spectrum) else f.data for f in (by, constant)]
+    np.testing.assert_allclose(*values, atol=1e-13)
+
+
+def cole_hopf(grid, t, viscosity):
+    """∇ ln φ for φ = 1.5 + e^{−2π²νt} cos πx cos πy, which diffuses."""
+    decay = np.exp(-2 * np.pi**2 * viscosity * t)
+    c, s = (lambda z: jnp.cos(np.pi * z)), (lambda z: jnp.sin(np.pi * z))
+    phi = lambda x, y: 1.5 + decay * c(x) * c(y)
+    size = 2 * np.pi * viscosity * decay
+    return Field.from_function(
+        grid, lambda x, y: (size * s(x) * c(y) / phi(x, y), size * c(x) * s(y) / phi(x, y))
+    )
+
+
+def test_burgers_in_the_plane_against_cole_and_hopf():
+    grid = Grid([2.0, 2.0], (32, 32))
+    end = advanced(pk.ETDRK4(Burgers(0.1)), cole_hopf(grid, 0.0, 0.1), 0.02, 25)
+    exact = cole_hopf(grid, 0.5, 0.1).data
+    np.testing.assert_allclose(end.data, exact, atol=2e-6)
+    apart = []
+    for n in (16, 32):
+        coarse = Grid([2.0, 2.0], (n, n))
+        scheme = Burgers(0.1, scheme=Central())
+        end = advanced(pk.RK4(scheme), cole_hopf(coarse, 0.0, 0.1), 0.01, 50)
+        apart.append(float(jnp.max(abs(end.data - cole_hopf(coarse, 0.5, 0.1).data))))
+    assert 1.7 < np.log2(apart[0] / apart[1]) < 2.5
+
+
+def test_what_steepens_keeps_its_momentum():
+    start = Field.from_function(Grid([2.0], (64,)), lambda x: 1 + jnp.sin(np.pi * x))
+    for equation in (Burgers(0.02), KortewegDeVries(6.0, 1e-3), KuramotoSivashinsky(0.1, 0.01)):
+        end = advanced(pk.ETDRK4(equation), start, 0.002, 100)
+        np.testing.assert_allclose(end.integral(), start.integral(), rtol=1e-13)
+        assert float(jnp.max(abs(end.data - start.data))) > 0.1
+    waves = advanced(pk.ETDRK4(KortewegDeVries(1.0, 1e-3)), start, 0.001, 100)
+    np.testing.assert_allclose(waves.norm(), start.norm(), rtol=1e-9)
+
+
+def test_the_slope_of_a_front_is_the_slope_of_its_height():
+    grid = Grid([20.0], (48,))
+    height = Field.from_function(grid, lambda x: jnp.cos(np.pi / 5 * x) + jnp.sin(np.pi / 10 * x))
+    slope = height.spectrum().derivative(0).field()
+    end = advanced(pk.ETDRK4(KuramotoSivashinsky(form="height")), height, 0.05, 40)
+    other = advanced(pk.ETDRK4(KuramotoSivashinsky()), slope, 0.05, 40)
+    np.testing.assert_allclose(end.spectrum().derivative(0).field().data, other.data, atol=1e-10)
+
+
+def test_reactions_rest_where_they_should():
+    clock = pk.Clock.at(pk.core.Count.of(0), 0.0, 0.1)
+    both = lambda u, v: Field(jnp.stack([jnp.full((8, 6), u), jnp.full((8, 6), v)]), PERIODIC)
+    for equation, field in (
+        (Brusselator(1.5, 2.4), both(1.5, 1.6)),
+        (GrayScott(0.04, 0.06), both(1.0, 0.0)),
+        (FisherKPP(1.2, 0.8), Field(0.8, PERIODIC)),
+    ):
+        np.testing.assert_allclose(equation.nonlinear(clock, field).data, 0.0, atol=1e-15)
+
+
+def test_a_string_keeps_its_energy_and_goes_back():
+    grid, held = Grid(Box([1.0], (False,)), (32,)), Dirichlet(0.0)
+    wave = Wave(1.0, scheme=Central())
+    state = {
+        "displacement": Field.from_function(grid, lambda x: x * (1 - x) ** 2, boundary=held),
+        "velocity": Field(0.0, grid, boundary=held),
+    }
+
+    def energy(state):
+        u, w = state["displacement"], state["velocity"]
+        slope = pk.difference(u, "x")  # on walls a half cell stands for a whole difference
+        return float(0.5 * (w**2).integral() + 0.5 * (slope**2).integral())
+
+    sim = pk.Simulation(pk.Strang(pk.Euler(wave.kick), pk.Euler(wave.drift)), dt=0.01)
+    energies = [energy(state)]
+    for _ in range(5):
+        state = pk.simulate(sim, state, 400).state
+        energies.append(energy(state))
+    np.testing.assert_allclose(energies, energies[0], rtol=1e-2)
+
+
+def test_a_network_of_the_right_weights_is_diffusion():
+    network = eqx.nn.Conv1d(1, 1, 3, use_bias=False, key=jax.random.key(0))
+    h = 2.0 / 7
+    weights = jnp.array([[[1.0, -2.0, 1.0]]]) * 0.3 / h**2
+    closure = Closure(eqx.tree_at(lambda n: n.weight, network, weights), padding=1)
+    learned = advanced(pk.RK4(closure), wall(), 0.05, 20)
+    known = advanced(pk.RK4(Diffusion(0.3, scheme=Central())), wall(), 0.05, 20)
+    np.testing.assert_allclose(learned.data, known.data, rtol=1e-12)
+
+
+def rate(equation, state):
+    return equation.rate(pk.Clock.at(pk.core.Count.of(0), 0.0, 0.1), state)
+
+
+@pytest.mark.parametrize(
+    ("make", "state", "error", "match"),
+    [
+        (lambda: Advection([1.0, 2.0, 3.0]), plane, ShapeError, r"2 axes is \[2\]; got \[3\]"),
+        (lambda: Advection([1.0, 2.0]), lambda: noise(CHANNEL, (), walls()), ParameterError, "y"),
+        (lambda: AdvectionBy("dye", "flow"), lambda: carried(PERIODIC), ShapeError, "no vector"),
+        (lambda: Burgers(0.1), plane, ShapeError, "moves a vector field"),
+        (lambda: KortewegDeVries(), plane, ShapeError, "2 axes"),
+        (lambda: KuramotoSivashinsky(), plane, ShapeError, 'form="height"'),
+        (lambda: GrayScott(0.1, 0.1), plane, ShapeError, "2 components"),
+        (lambda: Brusselator(0.1, 0.1), lambda: noise(LINE, (3,)), ShapeError, r"\(3,\)"),
+        (lambda: Schroedinger(), line, ShapeError, "one complex number per point"),
+        (lambda: Closure(convolution(1, 1)), line, ShapeError, "padding=0"),
+        (lambda: Wave(1.0), line, pk.ComponentError, "velocity"),
+    ],
+)
+def test_bad_input_says_what_is_wrong(make, state, error, match):
+    with pytest.raises(error, match=match):
+        rate(make(), state())
+
+
+def test_a_border_is_counted():
+    with pytest.raises(ParameterError, match="counts ghost cells"):
+        Closure(convolution(1, 1), padding=-1)

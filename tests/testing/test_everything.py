@@ -21,9 +21,11 @@ from physkit.integrators import (
     SSPRK3,
     AbstractIntegrator,
     BlanesMoan,
+    Composition,
     Diffrax,
     DormandPrince5,
     Euler,
+    ExactLinear,
     Heun,
     KahanLi,
     Leapfrog,
@@ -31,9 +33,11 @@ from physkit.integrators import (
     Midpoint,
     Newton,
     NoseHooverChain,
+    PotentialPhase,
     Ralston,
     RemoveMomentum,
     RungeKutta,
+    SplitStep,
     Strang,
     Subcycle,
     Suzuki,
@@ -235,6 +239,11 @@ INTEGRATORS = {
     RungeKutta: (lambda: RungeKutta(EULER, newton()), 0.02, {"order": 1}),
     Lie: (lambda: Lie(RK4(drag), VelocityVerlet(trap())), 0.02, {"order": 1}),
     Strang: (lambda: Strang(RK4(drag), VelocityVerlet(trap())), 0.1, {"order": 2}),
+    Composition: (
+        lambda: Composition(VelocityVerlet(trap())),
+        0.1,
+        {"order": 4, "symmetric": True},
+    ),
     Subcycle: (lambda: Subcycle(VelocityVerlet(trap()), 3), 0.2, {"order": 2, "symmetric": True}),
     BAOAB: (lambda: BAOAB(trap(), 0.7, 0.3), 0.1, {"key": jax.random.key(0)}),
     NoseHooverChain: (lambda: NoseHooverChain(trap("atoms"), 0.7, 2.0), 0.05, {"order": 2}),
@@ -246,6 +255,9 @@ INTEGRATORS = {
     ),
 }
 
+
+# Examined on fields, in tests/integrators.
+WITH_FIELDS = (ExactLinear, PotentialPhase, SplitStep)
 
 # One of each kind; the others take the same paths, and are examined with the slow cases.
 QUICK = (VelocityVerlet, Leapfrog, RK4, Strang, BAOAB, NoseHooverChain, RemoveMomentum, Diffrax)
@@ -263,7 +275,8 @@ class TestIntegrators:
         check_integrator(integrator(), state, dt, **options)
 
     def test_all_are_covered(self):
-        assert _shipped(physkit.integrators, AbstractIntegrator) == set(INTEGRATORS)
+        examined = set(INTEGRATORS) | set(WITH_FIELDS)
+        assert _shipped(physkit.integrators, AbstractIntegrator) == examined
 
 
 def _shipped(folder, base):

@@ -34,36 +34,38 @@ class AbstractSecondOrder(AbstractTendency):
         """A(t, u) of the displacement `field`."""
 
     @property
-    def kick(self) -> "HalfOfNewton":
+    def kick(self) -> "Kick":
         """∂w/∂t = A(t, u) alone."""
-        return HalfOfNewton(self, "kick")
+        return Kick(self)
 
     @property
-    def drift(self) -> "HalfOfNewton":
+    def drift(self) -> "Drift":
         """∂u/∂t = w alone."""
-        return HalfOfNewton(self, "drift")
+        return Drift(self.displacement, self.velocity)
 
     def rate(self, clock: Clock, state: Any) -> dict[str, Any]:
-        return {**self.drift_rate(state), **self.kick_rate(clock, state)}
+        return {**self.drift.rate(clock, state), **self.kick.rate(clock, state)}
 
-    def kick_rate(self, clock: Clock, state: Any) -> dict[str, Any]:
-        field = get(state, self.displacement).at(clock.t)
-        return {self.velocity: as_change(self.acceleration(clock, field))}
 
-    def drift_rate(self, state: Any) -> dict[str, Any]:
+class Kick(AbstractTendency):
+    """What a field's Newton equation says of the velocity."""
+
+    law: AbstractSecondOrder
+
+    def rate(self, clock: Clock, state: Any) -> dict[str, Any]:
+        field = get(state, self.law.displacement).at(clock.t)
+        return {self.law.velocity: as_change(self.law.acceleration(clock, field))}
+
+
+class Drift(AbstractTendency):
+    """What a field's Newton equation says of the displacement."""
+
+    displacement: str = static()
+    velocity: str = static()
+
+    def rate(self, clock: Clock, state: Any) -> dict[str, Any]:
+        del clock
         return {self.displacement: get(state, self.velocity).change()}
-
-
-class HalfOfNewton(AbstractTendency):
-    """One of the two rates of a field's Newton equation."""
-
-    whole: AbstractSecondOrder
-    half: str = static()
-
-    def rate(self, clock: Clock, state: Any) -> dict[str, Any]:
-        if self.half == "kick":
-            return self.whole.kick_rate(clock, state)
-        return self.whole.drift_rate(state)
 
 
 class Wave(AbstractSecondOrder):

@@ -8,6 +8,7 @@ from ._differential import (
     gradient as gradient,
     laplacian as laplacian,
 )
+from ._ideal_gas import RiemannFan as RiemannFan, exact_riemann as exact_riemann
 from ._limiters import (
     AbstractLimiter as AbstractLimiter,
     Minmod as Minmod,

@@ -1,9 +1,9 @@
 """All cases, in the order in which they are shown."""
 
-from . import _baths, _gravity, _liquids, _orders
+from . import _baths, _gravity, _liquids, _orders, _quantum, _reaction, _waves
 from ._case import Case
 
-_GROUPS = (_liquids, _gravity, _baths, _orders)
+_GROUPS = (_liquids, _gravity, _baths, _orders, _waves, _reaction, _quantum)
 
 
 def cases() -> tuple[Case, ...]:

@@ -1,0 +1,79 @@
+"""Shapes that particles have on a grid."""
+
+import abc
+from typing import ClassVar
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from physkit.core import Module
+
+
+class AbstractKernel(Module):
+    """The B-spline of some order: how a particle is shared out among the nearest points along an axis.
+
+    In two and three dimensions the share is the product over axes.
+    """
+
+    order: eqx.AbstractClassVar[int]
+
+    @abc.abstractmethod
+    def weights(self, f: Float[Array, " n"]) -> tuple[Float[Array, " n"], ...]:
+        """Shares of the `order` nearest points, lowest first, for 0 ≤ f ≤ 1 within their stretch."""
+
+    def window(self, phase: Float[Array, "..."]) -> Float[Array, "..."]:
+        """The kernel's Fourier transform at kh = `phase`: (sin(kh/2) / (kh/2))^order."""
+        return jnp.sinc(phase / (2 * jnp.pi)) ** self.order
+
+
+class Nearest(AbstractKernel):
+    """The nearest grid point gets all (NGP, order 1).
+
+    Interpolated values jump half way between points: the derivative with respect to positions is 0.
+    """
+
+    order: ClassVar[int] = 1
+
+    def weights(self, f):
+        return (jnp.ones_like(f),)
+
+
+class CIC(AbstractKernel):
+    """Cloud in cell: linear between two points an axis (order 2).
+
+    Values are continuous, derivatives with respect to positions jump from point to point.
+
+    **Reference:** Birdsall & Fuss, J. Comput. Phys. 3, 494 (1969).
+    """
+
+    order: ClassVar[int] = 2
+
+    def weights(self, f):
+        return 1 - f, f
+
+
+class TSC(AbstractKernel):
+    """Triangular-shaped cloud: quadratic, three points an axis (order 3), one continuous derivative.
+
+    **Reference:** Hockney & Eastwood, Computer Simulation Using Particles (1988), section 5-3.
+    """
+
+    order: ClassVar[int] = 3
+
+    def weights(self, f):
+        return (1 - f) ** 2 / 2, 0.5 + f * (1 - f), f**2 / 2
+
+
+class PCS(AbstractKernel):
+    """Piecewise cubic spline: four points an axis (order 4), two continuous derivatives.
+
+    **Reference:** Chaniotis & Poulikakos, J. Comput. Phys. 197, 253 (2004).
+    """
+
+    order: ClassVar[int] = 4
+
+    def weights(self, f):
+        g = 1 - f
+        inner = lambda s: (4 - 6 * s**2 + 3 * s**3) / 6
+        return g**3 / 6, inner(f), inner(g), f**3 / 6

@@ -1,0 +1,124 @@
+"""From fields to particles and back: two linear maps, each the other's transpose."""
+
+import math
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from physkit.core import ShapeError, linear_call
+from physkit.fields import Field
+from physkit.geometry import Boundaries, Grid, Location, Reflect, Wrap
+
+from ._exact import exact_scatter, scatter
+from ._kernels import CIC, AbstractKernel
+from ._stencil import Gather, Layout, Scatter, grid_coordinates, need_floats
+
+
+def interpolate(
+    field: Field, position: Float[Array, "n d"], kernel: AbstractKernel = CIC()
+) -> Float[Array, "n ..."]:
+    """A field's values where particles are.
+
+        u(x) = Σ_i W((x − x_i)/h) u_i
+
+    Beyond walls the sum runs over the ghosts that the field's boundary makes; particles beyond a wall
+    read what is on it. Derivatives with respect to positions are those of the kernel.
+
+    **Arguments:**
+
+    - `field`: of any location; its boundary must be known where there are walls.
+    - `position`: `[n d]`, length; folded where the grid repeats.
+    - `kernel`: `Nearest()`, `CIC()`, `TSC()` or `PCS()`.
+
+    **Returns:** `[n, *components]`.
+
+    **Errors:** `ShapeError` for positions of another dimension; `ParameterError` for another precision,
+    or for a field without boundary at a wall.
+    """
+    position = jnp.asarray(position)
+    need_floats(position, field.data, "the field's values")
+    grid = field.grid
+    x = grid_coordinates(grid, field.location, kernel, position)
+    layout = Layout.of(grid, field.location, kernel)
+    padded = field.padded(layout.ghosts)
+    padded = padded.reshape(-1, *layout.points)
+    read = lambda part: linear_call(Gather(layout), Scatter(layout), x, part)
+    if field.is_real:
+        values = read(padded)
+    else:
+        values = jax.lax.complex(read(padded.real), read(padded.imag))
+    return values.T.reshape(position.shape[0], *field.components)
+
+
+def deposit(
+    values: Float[Array, "n ..."],
+    position: Float[Array, "n d"],
+    on: Grid | Field,
+    kernel: AbstractKernel = CIC(),
+    *,
+    location: Location | None = None,
+    exact: bool = False,
+) -> Field:
+    """What particles carry, as a density on a grid.
+
+        ρ_i = Σ_p q_p W((x_p − x_i)/h) / V_i,   ∫ ρ dV = Σ_p q_p
+
+    V_i is a cell's volume, half of it for points on a wall. What would fall beyond a wall is added to its
+    mirror image inside, so that nothing is lost. For every field u that repeats or is mirrored at its
+    walls (`Reflect`, `Neumann(0)`)
+
+        ∫ u ρ dV = Σ_p q_p u(x_p),   u(x) = interpolate(u, x, kernel)
+
+    **Arguments:**
+
+    - `values`: q, `[n, *components]`: charges, masses, momenta; or one number for all.
+    - `position`: `[n d]`, length; folded where the grid repeats, on the wall where beyond it.
+    - `on`: a grid, or a field that says grid and location.
+    - `kernel`: `Nearest()`, `CIC()`, `TSC()` or `PCS()`.
+    - `location`: where on a grid; cell centres if left out.
+    - `exact`: the same bits whatever the order of the particles, at several times the cost.
+
+    **Returns:** a field without a boundary of its own (`bounded` gives it one); a vector field where
+    there are d components.
+
+    **Errors:** `ShapeError` where values and positions disagree; `ParameterError` for two precisions.
+    """
+    position = jnp.asarray(position)
+    values = jnp.asarray(values, position.dtype if jnp.ndim(values) == 0 else None)
+    n = position.shape[0]
+    if values.ndim == 0:
+        values = jnp.broadcast_to(values, (n,))
+    if values.shape[0] != n:
+        raise ShapeError(f"{values.shape[0]} values for {n} positions: values are [n, *components]")
+    need_floats(position, values, "values")
+    grid = on.grid if isinstance(on, Field) else on
+    if location is None:
+        location = on.location if isinstance(on, Field) else grid.cell
+    x = grid_coordinates(grid, location, kernel, position)
+    layout, components = Layout.of(grid, location, kernel), values.shape[1:]
+    rows = values.reshape(n, math.prod(components)).T
+    padded = exact_scatter(layout, x, rows) if exact else scatter(layout, x, rows)
+    total = _folded(grid, location, layout, padded.reshape(*components, *layout.points))
+    density = total / grid.cell_volume.astype(total.dtype)
+    for share in grid.weights(location):
+        if (share != 1).any():
+            shape = (1,) * len(components) + share.shape
+            density = density / share.astype(total.dtype).reshape(shape)
+    vector = components == (grid.dimension,)
+    walls = {k: Reflect() for k, wraps in enumerate(grid.periodic) if not wraps}
+    computed = Field(density, grid, location, walls, vector=vector)
+    return computed.map(lambda u: u)  # which knows no boundary
+
+
+def mirrors(grid: Grid) -> Boundaries:
+    """A mirror at every wall: what deposited values are folded back by."""
+    return tuple((Wrap(), Wrap()) if wraps else (Reflect(), Reflect()) for wraps in grid.periodic)
+
+
+def _folded(grid: Grid, location: Location, layout: Layout, padded: Array) -> Array:
+    """The transpose of padding with mirrors: ghosts are added to what they are copies of."""
+    components = padded.shape[: padded.ndim - grid.dimension]
+    inside = jax.ShapeDtypeStruct((*components, *grid.points(location)), padded.dtype)
+    pad = lambda u: grid.pad(u, layout.ghosts, mirrors(grid), location)
+    (out,) = jax.linear_transpose(pad, inside)(padded)
+    return out

@@ -1,0 +1,10 @@
+"""Elliptic equations: Poisson, Helmholtz, variable coefficients, and the projection of flows."""
+
+from ._poisson import (
+    Helmholtz as Helmholtz,
+    Poisson as Poisson,
+    solve_helmholtz as solve_helmholtz,
+    solve_poisson as solve_poisson,
+)
+from ._projection import project as project
+from ._variable import solve_elliptic as solve_elliptic

@@ -1,0 +1,187 @@
+"""Poisson's and Helmholtz's equations with constant coefficients, by transforms."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from physkit.core import Module, ParameterError, concrete, param
+from physkit.geometry import AXES
+
+from .._field import Field, stack
+from ..operators import AbstractScheme, Central, Spectral, laplacian
+from ._walls import is_closed, parities, template
+
+# Sources that miss compatibility by less than this share are taken for rounded or discretised ones.
+_IMBALANCE = 1e-2
+
+
+def solve_poisson(
+    source: Field,
+    boundary: Any = None,
+    *,
+    scheme: AbstractScheme | None = None,
+    t: Any = 0.0,
+) -> Field:
+    """The solution φ of Poisson's equation, by transforms.
+
+        ∇²φ = f
+
+    With `Central(2)` the discrete equation – the stencil with the ghost cells of `Grid.pad` – holds to
+    rounding; `laplacian(φ, Central(2))` gives f back. Differentiable in source, boundary values and box.
+
+    **Arguments:**
+
+    - `source`: f at cell centres; scalar, or a vector whose components have a boundary each.
+    - `boundary`: of φ: what `Field(boundary=…)` takes, or a field that has it. Any combination of
+      `Dirichlet`, `Neumann`, `Outflow`, `Reflect` and axes that repeat.
+    - `scheme`: `Central(2)` if left out; on grids that repeat also `Central(4)`, `Central(6)` and
+      `Spectral()`.
+    - `t`: the time at which boundary values that are functions are taken.
+
+    **Errors:** `ParameterError` for a boundary that is missing, for `Spectral()` or a wide stencil
+    between walls, and for incompatible data between walls where no value is given: ∫ f dV must equal the
+    flux ∮ ∂φ/∂n dA.
+
+    **Notes:** where no wall gives a value, φ has zero mean. On grids that repeat everywhere the mean of f
+    is taken out (a uniform neutralising background). Between walls it may be 1 % of the source, as
+    discretisation leaves it, and is taken out as well; inside a trace, where numbers cannot be seen, any
+    mean is.
+
+    **Reference:** Swarztrauber, SIAM Rev. 19, 490 (1977).
+    """
+    return _by_components(source, boundary, None, scheme, t)
+
+
+def solve_helmholtz(
+    source: Field,
+    screening: Any,
+    boundary: Any = None,
+    *,
+    scheme: AbstractScheme | None = None,
+    t: Any = 0.0,
+) -> Field:
+    """The solution φ of the screened Poisson equation, by transforms.
+
+        ∇²φ − κ²φ = f
+
+    A point source is felt as far as 1/κ. An implicit step of diffusion, u − νdt ∇²u = w, is this
+    equation with κ² = 1/(νdt) and f = −κ²w.
+
+    **Arguments:**
+
+    - `source`, `boundary`, `scheme`, `t`: as for `solve_poisson`.
+    - `screening`: κ ≥ 0, 1 / length; 0 is Poisson's equation only where some wall gives a value.
+
+    **Errors:** as `solve_poisson`.
+    """
+    return _by_components(source, boundary, screening, scheme, t)
+
+
+class Poisson(Module):
+    """∇²φ = f with its boundary, as a part of a model: call it with the source.
+
+    **Arguments:**
+
+    - `boundary`, `scheme`: as for `solve_poisson`.
+    """
+
+    boundary: Any = None
+    scheme: AbstractScheme = Central(2)
+
+    def __call__(self, source: Field, t: Any = 0.0) -> Field:
+        """φ."""
+        return solve_poisson(source, self.boundary, scheme=self.scheme, t=t)
+
+
+class Helmholtz(Module):
+    """∇²φ − κ²φ = f with its boundary, as a part of a model: call it with the source.
+
+    **Arguments:**
+
+    - `screening`: κ, 1 / length.
+    - `boundary`, `scheme`: as for `solve_poisson`.
+    """
+
+    screening: Array = param()
+    boundary: Any = None
+    scheme: AbstractScheme = Central(2)
+
+    def __call__(self, source: Field, t: Any = 0.0) -> Field:
+        """φ."""
+        return solve_helmholtz(source, self.screening, self.boundary, scheme=self.scheme, t=t)
+
+
+def _by_components(source: Field, boundary: Any, screening: Any, scheme: Any, t: Any) -> Field:
+    scheme = Central(2) if scheme is None else scheme
+    blank = template(source, boundary, t)
+    if not source.is_real:
+        real, imag = (source.map(part) for part in (jnp.real, jnp.imag))
+        u, v = (_by_components(part, boundary, screening, scheme, t) for part in (real, imag))
+        return blank.replace(data=jax.lax.complex(u.data, v.data))
+    if not source.components:
+        return blank.replace(data=_solved(source.data, blank, screening, scheme))
+    pairs = [(source[k], blank[k]) for k in range(source.grid.dimension)]
+    parts = [b.replace(data=_solved(s.data, b, screening, scheme)) for s, b in pairs]
+    return blank.replace(data=stack(parts).data)
+
+
+def _solved(f: Array, blank: Field, screening: Any, scheme: AbstractScheme) -> Array:
+    grid, kinds = blank.grid, parities(blank)
+    walls = [AXES[k] for k, p in enumerate(kinds) if p is not None]
+    if walls and scheme != Central(2):
+        raise ParameterError(
+            f"{scheme!r} solves on grids that repeat; the box has walls along {', '.join(walls)}: take "
+            "Central(2)"
+        )
+    rhs = f
+    if walls:  # what the walls add: the stencil applied to zeros between them
+        added = laplacian(blank, Central(2)).data
+        rhs = f - added
+        if screening is None and is_closed(kinds):
+            need_balance(grid, f, added)
+    symbol = _symbol(blank, kinds, scheme)
+    if screening is not None:
+        symbol = symbol - jnp.asarray(screening, f.dtype) ** 2
+    elif is_closed(kinds):
+        # The constant: its coefficient is the first, its symbol zero.
+        first = (0,) * grid.dimension
+        symbol = symbol.at[first].set(1)
+        inverse = (1 / symbol).at[first].set(0)
+        return grid.from_series(grid.series(rhs, kinds) * inverse, kinds)
+    return grid.from_series(grid.series(rhs, kinds) / symbol, kinds)
+
+
+def _symbol(blank: Field, kinds: Any, scheme: AbstractScheme) -> Array:
+    grid, dtype = blank.grid, blank.real_dtype
+    total: Array | None = None
+    for axis, theta in enumerate(grid.phases(kinds)):
+        if isinstance(scheme, Spectral):
+            part = -(theta**2)
+        else:
+            stencil = scheme._stencil(2)
+            middle = len(stencil) // 2
+            part = sum(2 * stencil[middle + j] * (jnp.cos(j * theta) - 1) for j in range(1, middle + 1))
+        part = jnp.asarray(part, dtype) / grid.spacing[axis] ** 2
+        total = part if total is None else total + part
+    assert total is not None
+    return total
+
+
+def need_balance(grid: Any, f: Array, added: Array) -> None:
+    """**Errors:** `ParameterError` for sources between closed walls that differ from the flux through
+    them, where numbers can be seen."""
+    numbers = concrete(f), concrete(added)
+    if numbers[0] is None or numbers[1] is None:
+        return
+    inside, through = grid.sum(f), grid.sum(added)
+    size = float(grid.sum(jnp.abs(f)) + grid.sum(jnp.abs(added)))
+    miss = abs(float(inside - through))
+    if miss > _IMBALANCE * size:
+        volume = float(grid.cell_volume)
+        raise ParameterError(
+            f"incompatible data: no wall gives a value, so the source's integral {float(inside) * volume:.6g} "
+            f"must equal the flux through the walls, {float(through) * volume:.6g}. Change the slopes, take "
+            "the mean out of the source, or give a value (Dirichlet) at some wall"
+        )

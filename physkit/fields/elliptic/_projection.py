@@ -1,0 +1,61 @@
+"""The projection of a staggered flow onto those without divergence."""
+
+from typing import Any
+
+from physkit.core import ShapeError
+from physkit.geometry import Dirichlet, Neumann, NoSlip, Outflow, Reflect
+
+from .._field import Field
+from ..operators import difference, staggered_divergence
+from ._poisson import solve_poisson
+
+
+def project(velocity: Any) -> tuple[Any, Field]:
+    """The nearest flow without divergence, and the potential that was taken out.
+
+        u ← u − ∇φ,   ∇²φ = ∇·u
+
+    On a staggered grid, to rounding: `staggered_divergence` of the result vanishes.
+
+    **Arguments:**
+
+    - `velocity`: one field per axis, each on the faces across its axis, as a tuple or a dict (by axis, in
+      order). Through walls with `Dirichlet`, `Reflect` or `NoSlip` the flow stays as it is; at `Outflow`
+      and `Neumann` sides φ is zero and the flow adjusts.
+
+    **Returns:** the velocity in the form it came in, with its boundaries, and φ; pressure is φ·ρ/dt.
+
+    **Errors:** `ShapeError` for fields elsewhere than on faces; `ParameterError` where no side is open and
+    more enters than leaves.
+
+    **Reference:** Chorin, Math. Comput. 22, 745 (1968); Harlow & Welch, Phys. Fluids 8, 2182 (1965).
+    """
+    parts = tuple(velocity.values()) if isinstance(velocity, dict) else tuple(velocity)
+    grid = parts[0].grid
+    if len(parts) != grid.dimension or any(
+        u.location != grid.face(k) or u.components for k, u in enumerate(parts)
+    ):
+        raise ShapeError(
+            f"a staggered velocity has one scalar field per axis, on the faces across it; got "
+            f"{[repr(u.location) for u in parts]} in a box with {grid.dimension} axes"
+        )
+    boundary = {
+        axis: tuple(_of_potential(side) for side in pair)
+        for axis, u in enumerate(parts)
+        if not grid.periodic[axis] and (pair := u.boundary[axis]) is not None
+    }
+    potential = solve_poisson(staggered_divergence(parts), boundary)
+    free = tuple(
+        u.replace(data=u.data - difference(potential, k).data) for k, u in enumerate(parts)
+    )
+    if isinstance(velocity, dict):
+        return dict(zip(velocity, free, strict=True)), potential
+    return free, potential
+
+
+def _of_potential(side: Any) -> Any:
+    if isinstance(side, Dirichlet | Reflect | NoSlip):
+        return Neumann(0.0)
+    if isinstance(side, Outflow | Neumann):
+        return Dirichlet(0.0)
+    raise ShapeError(f"no projection at a side with {side!r}")

@@ -1,0 +1,176 @@
+"""The exact solution of the Riemann problem of an ideal gas."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from physkit.core import Module, as_parameter, data, param
+
+_NEWTON_STEPS = 10  # reach the last digit for densities and pressures that differ by 10⁸ (γ ≥ 1.1)
+
+Values = Float[Array, "..."]
+Side = tuple[Values, Values, Values]
+
+
+class RiemannFan(Module):
+    """What two uniform states of gas that meet at x = 0 have become: functions of x/t alone.
+
+    Left wave, contact, right wave; waves are shocks or rarefactions. Made by `exact_riemann`.
+
+    - `pressure`, `velocity`: between the waves.
+    - `density_left`, `density_right`: on both sides of the contact.
+    - `left_speeds`, `right_speeds`: of the first and the last characteristic of each wave, from left to
+      right; equal for a shock.
+
+    Calling it with speeds x/t gives density, velocity and pressure there.
+    """
+
+    gamma: Values = param()
+    left: Side = data()
+    right: Side = data()
+    pressure: Values = data()
+    velocity: Values = data()
+    density_left: Values = data()
+    density_right: Values = data()
+    left_speeds: tuple[Values, Values] = data()
+    right_speeds: tuple[Values, Values] = data()
+
+    def __call__(self, speed: Any) -> Side:
+        """Density, velocity and pressure at x/t = `speed`."""
+        speed = jnp.asarray(speed, self.pressure.dtype)
+        (ρ, u, p), (σ, v, q) = self.left, self.right
+        star, contact = self.pressure, self.velocity
+        head, tail = self.left_speeds
+        low = _sampled(ρ, u, p, star, contact, self.density_left, head, tail, speed, self.gamma)
+        # The right wave is the mirror image of a left one.
+        tail, head = self.right_speeds
+        r, w, s = _sampled(
+            σ, -v, q, star, -contact, self.density_right, -head, -tail, -speed, self.gamma
+        )
+        is_left = speed <= contact
+        return tuple(jnp.where(is_left, a, b) for a, b in zip(low, (r, -w, s), strict=True))
+
+
+def exact_riemann(left: Any, right: Any, gamma: Any) -> RiemannFan:
+    """The exact solution for (density, velocity, pressure) on the left and on the right.
+
+    Newton's method for the pressure between the waves, differentiable by the implicit-function rule.
+    Where the states move apart so fast that vacuum opens between them, or where one of them is vacuum,
+    pressure and densities between the waves are zero.
+
+    **Arguments:**
+
+    - `left`, `right`: three numbers or arrays each, which broadcast.
+    - `gamma`: ratio of specific heats, > 1.
+
+    **Reference:** Toro, Riemann Solvers and Numerical Methods for Fluid Dynamics, 3rd ed. (2009), ch. 4.
+    """
+    left, right = (tuple(as_parameter(x) for x in side) for side in (left, right))
+    gamma = jnp.asarray(gamma, left[0].dtype)
+    (ρ, u, p), (σ, v, q) = left, right
+    a, b = sound_speed(ρ, p, gamma), sound_speed(σ, q, gamma)
+    escape_left, escape_right = u + 2 * a / (gamma - 1), v - 2 * b / (gamma - 1)
+    vacuum = (escape_left <= escape_right) | (ρ <= 0) | (σ <= 0) | (p <= 0) | (q <= 0)
+
+    safe = lambda x: jnp.where(vacuum, 1, x)
+    sides = (safe(ρ), safe(p), safe(a)), (safe(σ), safe(q), safe(b))
+    apart = jnp.where(vacuum, 0, v - u)
+    star = _star_pressure(*sides, apart, gamma)
+    f, g = (_branch(star, *side, gamma)[0] for side in sides)
+    contact = 0.5 * (u + v) + 0.5 * (g - f)
+
+    between = jnp.where(ρ <= 0, escape_right, jnp.where(σ <= 0, escape_left, 0.0))
+    between = jnp.where((ρ > 0) & (σ > 0), 0.5 * (escape_left + escape_right), between)
+    contact = jnp.where(vacuum, between, contact)
+    star = jnp.where(vacuum, 0, star)
+    density_left, head_left, tail_left = _wave(ρ, u, p, a, star, contact, escape_left, gamma)
+    density_right, head_right, tail_right = _wave(σ, -v, q, b, star, -contact, -escape_right, gamma)
+    return RiemannFan(
+        gamma, left, right, star, contact, density_left, density_right,
+        (head_left, tail_left), (-tail_right, -head_right),
+    )  # fmt: skip
+
+
+def sound_speed(density: Values, pressure: Values, gamma: Values) -> Values:
+    """c = √(γp/ρ); 0 in vacuum."""
+    there = (density > 0) & (pressure > 0)
+    ratio = gamma * jnp.where(there, pressure, 1) / jnp.where(there, density, 1)
+    return jnp.where(there, jnp.sqrt(ratio), 0)
+
+
+def _star_pressure(left: Side, right: Side, apart: Values, gamma: Values) -> Values:
+    """The root p of f_L(p) + f_R(p) + u_R − u_L."""
+    frozen = jax.lax.stop_gradient((left, right, apart, gamma))
+
+    def newton(log, left, right, apart, gamma):
+        p = jnp.exp(log)
+        (f, df), (g, dg) = (_branch(p, *side, gamma) for side in (left, right))
+        return log - (f + g + apart) / (p * (df + dg))
+
+    # As a function of ln p the sum is convex: from above the iteration falls straight to the root.
+    step = lambda _, log: newton(log, *frozen)
+    root = jax.lax.fori_loop(0, _NEWTON_STEPS, step, jnp.log(_from_above(*frozen)))
+    # At the root one more step has the derivatives of the root itself.
+    return jnp.exp(newton(jax.lax.stop_gradient(root), left, right, apart, gamma))
+
+
+def _from_above(left: Side, right: Side, apart: Values, gamma: Values) -> Values:
+    """A pressure that is not below the root: that of two rarefactions (eq. 4.46), or of strong shocks."""
+    z = (gamma - 1) / (2 * gamma)
+    (ρ, p, a), (σ, q, b) = left, right
+    rest = (a + b) - 0.5 * (gamma - 1) * apart
+    two_fans = (jnp.maximum(rest, 1e-6 * (a + b)) / (a / p**z + b / q**z)) ** (1 / z)
+    higher = jnp.maximum(p, q)
+    slope = jnp.sqrt(2 / (gamma + 1)) * (1 / jnp.sqrt(ρ) + 1 / jnp.sqrt(σ))
+    d = (jnp.maximum(-apart, 0) / slope) ** 2
+    return jnp.minimum(two_fans, higher + 0.5 * d + jnp.sqrt(d * (0.25 * d + 2 * higher)))
+
+
+def _branch(star: Values, density: Values, pressure: Values, sound: Values, gamma: Values):
+    """f_K(p) and its derivative: the velocity across a wave that changes the pressure to p (eq. 4.6)."""
+    shock = star > pressure
+    higher, lower = jnp.where(shock, star, pressure), jnp.where(shock, pressure, star)
+    a, b = 2 / ((gamma + 1) * density), (gamma - 1) / (gamma + 1) * pressure
+    root = jnp.sqrt(a / (higher + b))
+    f_shock = (higher - pressure) * root
+    df_shock = root * (1 - 0.5 * (higher - pressure) / (higher + b))
+    z = (gamma - 1) / (2 * gamma)
+    ratio = jnp.where(lower > 0, lower, 1e-30) / pressure
+    f_fan = 2 * sound / (gamma - 1) * (ratio**z - 1)
+    df_fan = ratio ** (z - 1) / (density * sound)
+    return jnp.where(shock, f_shock, f_fan), jnp.where(shock, df_shock, df_fan)
+
+
+def _wave(ρ, u, p, c, star, contact, escape, gamma):
+    """Density behind a left wave, and the speeds of its first and last characteristic."""
+    there = (ρ > 0) & (p > 0)
+    ratio = star / jnp.where(there, p, 1)
+    shock, empty = ratio > 1, ratio <= 0
+    k = (gamma - 1) / (gamma + 1)
+    behind_shock = ρ * (ratio + k) / (k * ratio + 1)
+    safe = jnp.where(empty, 1, ratio)
+    behind_fan = ρ * safe ** (1 / gamma)
+    speed = u - c * jnp.sqrt(((gamma + 1) * jnp.maximum(ratio, 1) + (gamma - 1)) / (2 * gamma))
+    tail = contact - c * safe ** ((gamma - 1) / (2 * gamma))
+    density = jnp.where(shock, behind_shock, jnp.where(empty, 0, behind_fan))
+    tail = jnp.where(shock, speed, jnp.where(empty, escape, tail))
+    head = jnp.where(shock, speed, u - c)
+    # Beside vacuum that was there from the start nothing moves.
+    return density, jnp.where(there, head, contact), jnp.where(there, tail, contact)
+
+
+def _sampled(ρ, u, p, star, contact, density, head, tail, speed, gamma):
+    """The solution to the left of the contact."""
+    c = sound_speed(ρ, p, gamma)
+    ahead, behind = speed <= head, speed >= tail
+    inside = ~(ahead | behind)
+    flow = 2 / (gamma + 1) * (c + 0.5 * (gamma - 1) * u + speed)
+    relative = 2 / (gamma + 1) + (gamma - 1) / (gamma + 1) * (u - speed) / jnp.where(c > 0, c, 1)
+    relative = jnp.where(inside, relative, 1)
+    fan = ρ * relative ** (2 / (gamma - 1)), flow, p * relative ** (2 * gamma / (gamma - 1))
+    return tuple(
+        jnp.where(ahead, x, jnp.where(behind, y, z))
+        for x, y, z in zip((ρ, u, p), (density, contact, star), fan, strict=True)
+    )

@@ -1,0 +1,52 @@
+"""Turing's patterns in the Brusselator."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from physkit.fields import Field
+from physkit.fields.equations import Brusselator, Diffusion
+from physkit.geometry import Grid
+from physkit.integrators import ETDRK4
+from physkit.observe import Every, Values
+from physkit.simulate import Simulation
+
+
+def brusselator(
+    a: Any = 4.5,
+    b: Any = 7.5,
+    diffusivity: Any = (2.0, 16.0),
+    *,
+    length: Any = 60.0,
+    cells: tuple[int, ...] = (64, 64),
+    dt: Any = 0.02,
+    every: int = 500,
+    key: Array | None = None,
+) -> tuple[Simulation, Field]:
+    """Two reacting species, of which the inhibitor diffuses faster: rest is unstable, spots appear.
+
+        ∂u/∂t = D_u ∇²u + a − (b + 1) u + u² v
+        ∂v/∂t = D_v ∇²v + b u − u² v
+
+    From rest, u = a and v = b/a, with noise of 1 %. Rest is unstable above
+    b_T = (1 + a√(D_u/D_v))² = 6.71323, first to waves of k² = a/√(D_u D_v), k = 0.89191.
+
+    **Arguments:**
+
+    - `a`, `b`: what is fed; `diffusivity`: D_u, D_v.
+    - `length`, `cells`: of the square (or line, or cube), which repeats.
+    - `every`: steps between frames `u`, `[2, *cells]`.
+    - `key`: of the noise.
+
+    **Reference:** Turing, Phil. Trans. R. Soc. B 237, 37 (1952); Nicolis & Prigogine,
+    Self-Organization in Nonequilibrium Systems (1977), §7.4.
+    """
+    key = jax.random.key(0) if key is None else key
+    a, b = jnp.asarray(a, float), jnp.asarray(b, float)
+    rest = jnp.stack([a, b / a]).reshape(2, *[1] * len(cells))
+    start = rest * (1 + 0.01 * jax.random.normal(key, (2, *cells)))
+    flow = ETDRK4(Diffusion(jnp.asarray(diffusivity, float)), Brusselator(a, b))
+    grid = Grid(jnp.full(len(cells), length, float), cells)
+    return Simulation(flow, dt=dt, observers=Every(every, u=Values())), Field(start, grid)

@@ -1,0 +1,38 @@
+"""A wave that steepens and decays, with its exact solution."""
+
+from typing import Any
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from physkit.fields import Field
+from physkit.fields.equations import Burgers
+from physkit.geometry import Grid
+from physkit.integrators import ETDRK4
+from physkit.observe import Every, Values
+from physkit.simulate import Simulation
+
+
+def burgers_wave(
+    viscosity: Any = 0.05, *, cells: int = 128, dt: Any = 0.005, every: int = 20
+) -> tuple[Simulation, Field]:
+    """Burgers' equation from a state whose future Cole and Hopf's transform knows, on 0 … 2.
+
+        ∂u/∂t = −u ∂u/∂x + ν ∂²u/∂x²,   u = −2ν ∂ ln φ/∂x,   φ = a + e^{−π²νt} cos πx
+
+    `cole_hopf_wave` is the exact solution.
+
+    **Reference:** Hopf, Commun. Pure Appl. Math. 3, 201 (1950); Cole, Q. Appl. Math. 9, 225 (1951);
+    Wood, Commun. Numer. Methods Eng. 22, 797 (2006).
+    """
+    grid = Grid([2.0], (cells,))
+    start = Field.from_function(grid, lambda x: cole_hopf_wave(0.0, x, viscosity))
+    sim = Simulation(ETDRK4(Burgers(viscosity)), dt=dt, observers=Every(every, u=Values()))
+    return sim, start
+
+
+def cole_hopf_wave(t: Any, x: Any, viscosity: Any, a: Any = 1.1) -> Float[Array, "..."]:
+    """2πν e^{−π²νt} sin πx / (a + e^{−π²νt} cos πx), a > 1: the closer to 1, the steeper."""
+    decay = jnp.exp(-(jnp.pi**2) * viscosity * t)
+    wave = decay * jnp.sin(jnp.pi * x)
+    return 2 * jnp.pi * viscosity * wave / (a + decay * jnp.cos(jnp.pi * x))

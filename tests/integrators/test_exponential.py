@@ -1,0 +1,295 @@
+"""Methods that treat symbols apart: order, what they reduce to, what they carry, bad input."""
+
+from decimal import Decimal, localcontext
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from physkit.core import Clock, Count, ParameterError, ShapeError, cast_floats, param, static
+from physkit.fields import AbstractEquation, Field, Spectrum, derivative_symbol
+from physkit.fields.equations import Diffusion
+from physkit.geometry import Box, Dirichlet, Grid
+from physkit.integrators import (
+    ARS222,
+    ARS343,
+    ETDRK2,
+    ETDRK4,
+    RK4,
+    Heun,
+    RungeKutta,
+    Strang,
+    Subcycle,
+)
+from physkit.integrators._phi import phi_functions
+from physkit.simulate import Simulation
+from physkit.testing import check_integrator, check_simulation
+
+from .problems import evolve, final
+
+METHODS = [(ETDRK2, 2), (ETDRK4, 4), (ARS222, 2), (ARS343, 3)]
+EACH = pytest.mark.parametrize(
+    ("method", "order"), METHODS, ids=lambda x: getattr(x, "__name__", x)
+)
+
+
+class Burgers(AbstractEquation):
+    """Viscous Burgers with dispersion: a complex, stiff symbol and a quadratic N by coefficients."""
+
+    viscosity: jax.Array = param(0.1)
+    dispersion: jax.Array = param(0.05)
+    of: str | None = static(default=None)
+
+    def symbol(self, field):
+        (k,) = field.grid.wavenumbers(real=field.is_real)
+        wave = jnp.imag(derivative_symbol(field.grid, 0, 3, field.is_real))
+        return jax.lax.complex(-self.viscosity * k**2, -self.dispersion * wave)
+
+    def nonlinear(self, clock, field):
+        flux = (field**2).spectrum().dealiased()
+        return -flux.derivative("x") * 0.5
+
+
+def line(n=16):
+    return Grid([2 * np.pi], (n,))
+
+
+def wave(grid=None, **options):
+    return Field.from_function(grid or line(), lambda x: 0.4 + jnp.sin(x), **options)
+
+
+def damping(t, u):
+    return u * (jnp.cos(t) * -0.3)
+
+
+@EACH
+def test_battery_with_stiff_symbol(method, order):
+    # |L| dt reaches 64 · 0.1 and 512 · 0.05 · 0.1: an explicit method would blow up.
+    check_integrator(method(Burgers(), damping), wave(), 0.1, order=order)
+
+
+@pytest.mark.parametrize(("method", "order"), [(ETDRK2, 2), (ARS343, 3)])
+def test_battery_with_two_components(method, order):
+    state = {"u": wave(), "v": wave() * 0.5}
+    state["v"] = state["v"].bounded(state["u"])
+
+    def exchange(t, s):
+        return {"u": s["v"] * 0.3, "v": (s["u"] * s["v"]) * -0.2}
+
+    integrator = method(Diffusion(0.3, of="u"), Burgers(of="u"), exchange)
+    check_integrator(integrator, state, 0.1, order=order)
+
+
+@pytest.mark.parametrize(
+    ("method", "explicit"),
+    [
+        (ETDRK2, Heun),
+        (ETDRK4, RK4),
+        (ARS222, lambda *f: RungeKutta(ARS222.pair.explicit, *f)),
+        (ARS343, lambda *f: RungeKutta(ARS343.pair.explicit, *f)),
+    ],
+)
+def test_without_symbol_is_the_explicit_method(method, explicit):
+    rate = lambda t, u: u * u * -0.7 + jnp.cos(t)
+    got = final(method(rate), wave(), 0.1, 7)
+    expected = final(explicit(rate), wave(), 0.1, 7)
+    np.testing.assert_allclose(got.data, expected.data, rtol=1e-14)
+    # The same with a symbol that is there, and zero.
+    got = final(method(Diffusion(0.0), rate), wave(), 0.1, 7)
+    np.testing.assert_allclose(got.data, expected.data, atol=1e-13)
+
+
+@EACH
+def test_linear_part_alone(method, order):
+    """Exponential methods are exact for it; implicit ones damp what is infinitely stiff."""
+    u = wave()
+    if method in (ETDRK2, ETDRK4):
+        got = final(method(Diffusion(0.7)), u, 0.9, 3).data
+        expected = 0.4 + np.exp(-0.7 * 2.7) * (np.asarray(u.data) - 0.4)
+    else:
+        got = final(method(Diffusion(1e12)), u, 0.9, 3).data
+        expected = 0.4 + 0 * np.asarray(u.data)
+    np.testing.assert_allclose(got, expected, atol=1e-12)
+
+
+def test_phi_functions(dtype):
+    size = np.concatenate([np.logspace(-9, 4, 80), [1.4999, 1.5, 1.5001]])
+    z = np.concatenate([-size, size[size < 50], [0.0]]).astype(dtype)
+    with localcontext() as context:
+        context.prec = 80
+
+        def exact(x):
+            if x == 0:
+                return 1.0, 0.5, 1 / 6
+            x = Decimal(float(x))
+            e = x.exp()
+            return (e - 1) / x, (e - 1 - x) / x**2, (e - 1 - x - x * x / 2) / x**3
+
+        expected = np.array([[float(v) for v in exact(x)] for x in z]).T
+    got = phi_functions(jnp.asarray(z))
+    tolerance = 4 * float(jnp.finfo(dtype).eps)
+    for function, values in zip(got, expected, strict=True):
+        assert function.dtype == dtype
+        np.testing.assert_allclose(function, values, rtol=tolerance)
+
+
+def test_phi_functions_of_imaginary_numbers():
+    y = np.linspace(-8, 8, 33)
+    got = phi_functions(jnp.asarray(1j * y))
+    # ∫₀¹ e^{(1−s)z} sᵏ⁻¹/(k−1)! ds by Gauss quadrature
+    x, w = np.polynomial.legendre.leggauss(40)
+    s, w = (x + 1) / 2, w / 2
+    for k, function in enumerate(got):
+        weight = w * s**k / (1, 1, 2)[k]
+        expected = np.exp(1j * y[:, None] * (1 - s)) @ weight
+        np.testing.assert_allclose(function, expected, atol=1e-14)
+
+
+def test_phi_functions_have_derivatives():
+    z = jnp.asarray([-30.0, -1.6, -1.4, -1e-9, 0.0, 0.3, 2.0])
+    step = 1e-5
+    for k in range(3):
+        slopes = jax.vmap(jax.grad(lambda x, k=k: phi_functions(x)[k]))(z)
+        finite = (phi_functions(z + step)[k] - phi_functions(z - step)[k]) / (2 * step)
+        np.testing.assert_allclose(slopes, finite, atol=1e-9)
+
+
+@EACH
+def test_complex_fields(method, order):
+    grid = line()
+    (x,) = grid.coordinates()
+    u = Field(jax.lax.complex(jnp.cos(3 * x) + 0.5, jnp.sin(3 * x)), grid)
+    mixed = lambda t, f: f.map(lambda a: 1j * 0.2 * a)
+    got = final(method(Diffusion(0.3), mixed), u, 0.001, 100).data
+    expected = np.exp(0.02j) * (np.exp(-0.27) * np.exp(3j * np.asarray(x)) + 0.5)
+    np.testing.assert_allclose(got, expected, atol=1e-6)
+
+
+@EACH
+def test_vector_fields(method, order):
+    grid = Grid([2 * np.pi, 2 * np.pi], (8, 8))
+    v = Field.from_function(grid, lambda x, y: (jnp.sin(x), jnp.cos(y)))
+    got = final(method(Diffusion(0.3), lambda t, u: u * 0.1), v, 0.01, 10)
+    np.testing.assert_allclose(got.data, np.exp(-0.02) * np.asarray(v.data), atol=1e-7)
+    assert got.vector
+    assert got.coefficients is None
+
+
+def test_one_transform_for_the_new_state():
+    """Coefficients are carried: N by coefficients costs what it costs itself, plus one inverse."""
+
+    def transforms(integrator):
+        state, dt = wave(), jnp.asarray(0.1)
+        plan = integrator.prepare(state, dt)
+        clock = Clock.at(Count.of(0), jnp.asarray(0.0), dt)
+        aux = integrator.init(plan, clock, state)
+        step = jax.jit(lambda s, a: integrator.step(plan, clock, s, a))
+        text = step.lower(state, aux).compile().as_text()
+        return text.count(" fft(")
+
+    assert transforms(ETDRK2(Diffusion(0.1))) == 1
+    # Burgers: u back (the state has its values already at the first stage), u² there.
+    assert transforms(ETDRK2(Burgers())) == 1 + 1 + 2
+    assert transforms(ARS222(Burgers())) == 1 + 1 + 2
+    assert transforms(ETDRK4(Burgers())) == 1 + 3 + 4
+
+
+def test_splitting_refreshes_the_coefficients():
+    """Strang keeps order 2 although another part moves the field whose coefficients are carried."""
+    half = lambda t, u: u * u * -0.5
+    parts = Strang(ETDRK2(Burgers(), half), RK4(damping))
+    whole = ETDRK4(Burgers(), half, damping)
+    exact = final(whole, wave(), 0.00125, 160)
+    errors = [
+        np.max(np.abs(final(parts, wave(), 0.2 / n, n).data - exact.data)) for n in (4, 8, 16)
+    ]
+    assert abs(np.log2(errors[0] / errors[2]) / 2 - 2) < 0.15
+
+
+def test_is_stale_only_for_fields_that_are_transformed():
+    integrator = ETDRK2(Diffusion(0.1, of="u"))
+    state = {"u": wave(), "v": wave()}
+    assert not integrator.is_stale(state, {**state, "v": wave()})
+    assert integrator.is_stale(state, {**state, "u": wave()})
+
+
+@EACH
+def test_derivative_by_viscosity(method, order):
+    def loss(nu):
+        return jnp.sum(final(method(Burgers(nu)), wave(), 0.05, 10).data ** 2)
+
+    nu, step = jnp.asarray(0.1), 1e-5
+    finite = (loss(nu + step) - loss(nu - step)) / (2 * step)
+    np.testing.assert_allclose(jax.grad(loss)(nu), finite, rtol=1e-7)
+    ahead = jax.jvp(loss, (nu,), (jnp.ones(()),))[1]
+    np.testing.assert_allclose(ahead, finite, rtol=1e-7)
+
+
+def test_derivative_by_step_and_box():
+    def loss(dt, length):
+        u = Field.from_function(
+            Grid(length[None], (16,)), lambda x: jnp.sin(2 * jnp.pi / length * x)
+        )
+        return jnp.sum(evolve(ETDRK4(Diffusion(0.1), damping), u, dt, 5)[0].data ** 2)
+
+    at, step = (jnp.asarray(0.1), jnp.asarray(3.0)), 1e-5
+    slopes = jax.grad(loss, (0, 1))(*at)
+    for k in range(2):
+        move = [step if j == k else 0.0 for j in range(2)]
+        plus, minus = (loss(*(a + s * m for a, m in zip(at, move, strict=True))) for s in (1, -1))
+        np.testing.assert_allclose(slopes[k], (plus - minus) / (2 * step), rtol=1e-7)
+
+
+def test_simulation():
+    sim = Simulation(ETDRK2(Burgers(), damping), dt=0.05)
+    check_simulation(sim, wave(), 12)
+
+
+def test_subcycle():
+    got = final(Subcycle(ETDRK4(Burgers()), 4), wave(), 0.4, 3)
+    expected = final(ETDRK4(Burgers()), wave(), 0.1, 12)
+    np.testing.assert_allclose(got.data, expected.data, atol=1e-13)
+
+
+def test_single_precision():
+    run = lambda u: final(
+        ETDRK4(cast_floats(Burgers(), u.real_dtype)), u, jnp.asarray(0.05, u.real_dtype), 20
+    )
+    low, high = run(wave(dtype=jnp.float32)), run(wave())
+    assert low.data.dtype == jnp.float32
+    np.testing.assert_allclose(low.data, high.data, atol=2e-6)
+
+
+@EACH
+def test_walls(method, order):
+    grid = Grid(Box([1.0], axes=False), (8,))
+    u = Field(0.0, grid, boundary=Dirichlet(0.0))
+    with pytest.raises(ParameterError, match=rf"{method.__name__} advances Diffusion.*walls"):
+        method(Diffusion(0.1)).prepare(u, 0.1)
+
+
+def test_rate_at_another_location():
+    def wrong(t, u):
+        return u.replace(location=u.grid.face("x"))
+
+    integrator = ETDRK2(Diffusion(0.1), wrong)
+    with pytest.raises(ShapeError, match="rate"):
+        final(integrator, wave(), 0.1, 1)
+
+
+def test_rate_by_both_forms():
+    """Values and coefficients of one and the same rate add up."""
+
+    class Half(AbstractEquation):
+        of: str | None = static(default=None)
+
+        def symbol(self, field):
+            return -0.1 * field.grid.wavenumbers()[0] ** 2
+
+        def nonlinear(self, clock, field) -> Spectrum:
+            return field.spectrum() * 0.25
+
+    got = final(ETDRK4(Half(), lambda t, u: u * 0.25), wave(), 0.05, 10)
+    expected = final(ETDRK4(Diffusion(0.1), lambda t, u: u * 0.5), wave(), 0.05, 10)
+    np.testing.assert_allclose(got.data, expected.data, atol=1e-13)

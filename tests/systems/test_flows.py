@@ -1,0 +1,102 @@
+"""Ready-made incompressible flows."""
+
+import jax
+import numpy as np
+import pytest
+
+from physkit.core import ObserverError
+from physkit.fields import Field, power_spectrum
+from physkit.fields.equations import NavierStokes, velocity_from_vorticity
+from physkit.geometry import Grid
+from physkit.integrators import RK4
+from physkit.observe import Dissipation, Enstrophy, Every, FlowEnergy
+from physkit.simulate import Simulation, simulate
+from physkit.systems import (
+    decaying_turbulence,
+    kolmogorov_flow,
+    random_vorticity,
+    taylor_green_2d,
+    taylor_green_3d,
+    taylor_green_vorticity,
+)
+from physkit.testing import check_observer
+
+
+def test_taylor_green_in_the_plane():
+    sim, start = taylor_green_2d(0.05, resolution=16, wavenumber=2)
+    result = simulate(sim, start, 40)
+    x, y = start.coordinates
+    np.testing.assert_allclose(start.data, taylor_green_vorticity(x, y, 0.0, 0.05, 2), rtol=1e-15)
+    expected = taylor_green_vorticity(x, y, 2.0, 0.05, 2)
+    np.testing.assert_allclose(result.state.data, expected, atol=1e-14)
+    t = np.arange(0, 41, 10) * 0.05
+    np.testing.assert_allclose(
+        result.frames["energy"], 0.25 * np.exp(-4 * 0.05 * 4 * t), rtol=1e-13
+    )
+    np.testing.assert_allclose(
+        result.frames["enstrophy"], 2 * np.exp(-4 * 0.05 * 4 * t), rtol=1e-13
+    )
+
+
+def test_taylor_green_in_space_loses_what_it_dissipates():
+    sim, start = taylor_green_3d(20.0, resolution=16, dt=0.05, every=1)
+    frames = simulate(sim, start, 40).frames
+    energy, lost = np.asarray(frames["energy"]), np.asarray(frames["dissipation"])
+    assert abs(energy[0] - 1 / 8) < 1e-15
+    slope = -(energy[2:] - energy[:-2]) / 0.1
+    np.testing.assert_allclose(lost[1:-1], slope, rtol=2e-3)
+
+
+def test_quantities_of_velocity_and_vorticity_agree():
+    w = random_vorticity(Grid([2 * np.pi, 2 * np.pi], (16, 16)), jax.random.key(1), peak=3.0)
+    v = velocity_from_vorticity(w)
+    seen = []
+    for state in (w, v.bounded(None)):
+        sim, _ = taylor_green_2d(0.05)
+        if state.vector:
+            sim = Simulation(RK4(NavierStokes(0.05)), dt=0.01)
+        watch = Every(1, e=FlowEnergy(), z=Enstrophy(), d=Dissipation())
+        frames = simulate(Simulation(sim.integrator, dt=0.01, observers=watch), state, 1).frames
+        seen.append({name: float(x[0]) for name, x in frames.items()})
+    for name in ("e", "z", "d"):
+        np.testing.assert_allclose(seen[0][name], seen[1][name], rtol=1e-12)
+    np.testing.assert_allclose(seen[0]["e"], 0.5, rtol=1e-12)
+    np.testing.assert_allclose(seen[0]["d"], 2 * 0.05 * seen[0]["z"], rtol=1e-12)
+
+
+def test_quantities_pass_the_battery():
+    sim, start = taylor_green_2d(0.05, resolution=8)
+    watch = Every(1, e=FlowEnergy(), z=Enstrophy(), d=Dissipation())
+    check_observer(watch, sim, start, looks=2)
+
+
+def test_dissipation_needs_an_equation():
+    _, start = taylor_green_2d(resolution=8)
+    alone = Simulation(RK4(lambda t, w: w * 0.0), dt=0.1, observers=Every(1, d=Dissipation()))
+    with pytest.raises(ObserverError, match="an equation with a symbol"):
+        simulate(alone, start, 1)
+
+
+def test_random_vorticity_has_the_spectrum_it_should():
+    grid = Grid([2 * np.pi, 2 * np.pi], (128, 128))
+    w = random_vorticity(grid, jax.random.key(0), peak=6.0)
+    found = power_spectrum(velocity_from_vorticity(w))
+    k, power = np.asarray(found.k)[2:40], np.asarray(found.power)[2:40]
+    expected = k**2 / (1 + (k / 6) ** 4)
+    ratio = power / expected
+    assert np.std(ratio) < 0.35 * np.mean(ratio)
+    assert abs(float(np.sum(found.power)) - 1.0) < 1e-12
+
+
+@pytest.mark.parametrize("system", [decaying_turbulence, kolmogorov_flow])
+def test_turbulence_runs(system):
+    sim, start = system(2e-2, resolution=32, every=10)
+    result = simulate(sim, start, 20)
+    assert result.health.ok
+    assert isinstance(result.state, Field)
+    assert result.frames["vorticity"].shape == (3, 32, 32)
+    energy, enstrophy = (np.asarray(result.frames[name]) for name in ("energy", "enstrophy"))
+    np.testing.assert_allclose(energy[0], 0.5, rtol=1e-12)
+    if system is decaying_turbulence:
+        assert np.all(np.diff(energy) < 0)
+        assert np.all(np.diff(enstrophy) < 0)
