@@ -259,7 +259,7 @@ def _need_same_structure(path, here, wanted, table, elastic) -> None:
         faults.append(f"{where}: not in the file, {_kind(wanted[where])} here")
     for where in sorted(rows.keys() - wanted.keys()):
         faults.append(f"{where}: in the file, nothing here")
-    for where in wanted.keys() & rows.keys():
+    for where in sorted(wanted.keys() & rows.keys(), key=lambda p: (not p.startswith(".state"), p)):
         row, leaf = rows[where], wanted[where]
         if not isinstance(row, dict) or not isinstance(row.get("shape"), list):
             raise damaged(path, f"its table is wrong for {where}")

@@ -9,6 +9,7 @@ from pathlib import Path
 from physkit.core import DiskFullError, FileError, FileInUseError
 
 TEMPORARY = ".writing-"
+LOCK = "lock"
 SPARE = 2**20  # bytes that stay free
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
@@ -83,7 +84,7 @@ def failed(path: Path, error: OSError) -> FileError:
 
 
 class FolderLock:
-    """The right to write into a folder: a file `lock` that only one process can create.
+    """The right to write into a folder: a file that only one process can create.
 
     A lock whose process is gone, on this machine, is taken over.
 
@@ -91,7 +92,7 @@ class FolderLock:
     """
 
     def __init__(self, folder: Path):
-        self.path = folder / "lock"
+        self.path = folder / LOCK
         for _ in range(2):
             try:
                 handle = os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644)

@@ -3,7 +3,7 @@
 import contextlib
 import json
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ import numpy as np
 
 from physkit.core import DamagedFileError, FileError, MissingExtraError
 
+from ._durable import LOCK
 from ._images import restored
 from ._safety import check_links, damaged, dataset, member
 from ._tracks import FORMAT
@@ -50,28 +51,25 @@ class Series:
     @property
     def step(self) -> np.ndarray:
         """The step of each frame."""
-        with opened(self.path) as file:
-            return dataset(file, self._row["step"], self.path)[: len(self)]
+        return reading(self.path, lambda file: self._rows(file, self._row["step"], slice(len(self))))
 
     @property
     def time(self) -> np.ndarray:
         """The time of each frame."""
-        with opened(self.path) as file:
-            return dataset(file, self._row["time"], self.path)[: len(self)]
+        return reading(self.path, lambda file: self._rows(file, self._row["time"], slice(len(self))))
 
-    def __getitem__(self, index: Any) -> np.ndarray:
+    def __getitem__(self, index: Any) -> Any:
         first, *rest = index if isinstance(index, tuple) else (index,)
         if first is Ellipsis or first is None:
             return np.asarray(self)[index]
-        with opened(self.path) as file:
-            return self._read(file, first, tuple(rest))
+        return reading(self.path, lambda file: self._read(file, first, tuple(rest)))
 
     def __array__(self, dtype=None, copy=None) -> np.ndarray:
         del copy
         values = self[:]
         return values if dtype is None else values.astype(dtype)
 
-    def _read(self, file: h5py.File, first: Any, rest: tuple[Any, ...]) -> np.ndarray:
+    def _read(self, file: h5py.File, first: Any, rest: tuple[Any, ...]) -> Any:
         one = isinstance(first, int | np.integer)
         if one:
             if not -len(self) <= first < len(self):
@@ -81,12 +79,7 @@ class Series:
             rows = slice(*first.indices(len(self)))
         else:
             rows, rest, first = slice(0, len(self)), (first, *rest), None
-        try:
-            pieces = [dataset(file, path, self.path)[rows] for path in self._row["values"]]
-        except (OSError, RuntimeError) as error:
-            if isinstance(error, FileError):
-                raise
-            raise damaged(self.path, f"{self.name} cannot be read ({error})") from error
+        pieces = [self._rows(file, path, rows) for path in self._row["values"]]
         values = pieces[0] if len(pieces) == 1 else pieces[0] + 1j * pieces[1]
         if self._kind == "fields":
             values = restored(values, self.shape[1:])
@@ -99,6 +92,14 @@ class Series:
             return values[rest]
         return values[(slice(None), *rest)] if rest else values
 
+    def _rows(self, file: h5py.File, path: str, rows: slice) -> np.ndarray:
+        try:
+            return dataset(file, path, self.path)[rows]
+        except FileError:
+            raise
+        except (OSError, RuntimeError, ValueError) as error:
+            raise damaged(self.path, f"{self.name} cannot be read ({error})") from error
+
     def to_xarray(self) -> Any:
         """A labelled `xarray.DataArray`.
 
@@ -110,8 +111,10 @@ class Series:
             raise MissingExtraError("to_xarray needs xarray: pip install physkit[xarray]") from error
         labels: dict[str, Any] = {"time": self.time, "step": ("time", self.step)}
         if self._kind == "fields":
-            with opened(self.path) as file:
-                labels |= {k: dataset(file, k, self.path)[:] for k in "xyz" if k in self.dims}
+            axes = [k for k in "xyz" if k in self.dims]
+            every = slice(None)
+            read = lambda file: {k: self._rows(file, k, every) for k in axes}
+            labels |= reading(self.path, read)
         return xarray.DataArray(self[:], dims=self.dims, coords=labels, name=self.name)
 
     def __repr__(self) -> str:
@@ -163,61 +166,67 @@ def open(path: str | Path) -> Recording:
     series: dict[str, Series] = {}
     origins = {}
     for file in files:
-        found, origins[file.name] = _scan(file)
+        found, origins[file.name] = reading(file, lambda h5, file=file: _scan(h5, file))
         series |= found
     return Recording(path, series, origins)
 
 
-@contextlib.contextmanager
-def opened(path: Path) -> Iterator[h5py.File]:
-    """An HDF5 file for reading: never locked, and as of the last commit.
+def reading(path: Path, work: Callable[[h5py.File], Any]) -> Any:
+    """`work` done with an HDF5 file as of its last commit, which is never locked.
+
+    Where a run is writing, it may be changing the file at this very moment: then look again.
 
     **Errors:** `FileError`, `DamagedFileError`.
     """
-    with contextlib.ExitStack() as stack:
-        yield _open_patiently(path, stack)
-
-
-def _open_patiently(path: Path, stack: contextlib.ExitStack) -> h5py.File:
-    """A writer may be changing the file at this very moment: then look again."""
     if not path.is_file():
         raise FileError(f"{path} is not there")
-    for tries in range(_TRIES):
+    tries = _TRIES if (path.parent / LOCK).exists() else 1
+    for left in reversed(range(tries)):
         try:
-            if journal_of(path).exists():
-                patch = stack.enter_context(Patch(path, writing=False))
-                return stack.enter_context(h5py.File(patch, "r"))
-            return stack.enter_context(h5py.File(path, "r", locking=False))
-        except (OSError, RuntimeError) as error:
-            if isinstance(error, FileError) or tries == _TRIES - 1:
-                raise damaged(path, f"it cannot be opened as HDF5 ({error})") from error
-            time.sleep(0.01 * 2**tries)
+            with contextlib.ExitStack() as stack:
+                return work(_opened(path, stack))
+        except (DamagedFileError, RuntimeError, OSError) as error:
+            if isinstance(error, FileError) and not isinstance(error, DamagedFileError):
+                raise
+            if not left and isinstance(error, FileError):
+                raise
+            if not left:
+                raise damaged(path, f"it cannot be read ({error})") from error
+            time.sleep(0.01 * 2 ** (tries - left))
     raise AssertionError
 
 
-def _scan(path: Path) -> tuple[dict[str, Series], Any]:
-    with opened(path) as file:
+def _opened(path: Path, stack: contextlib.ExitStack) -> h5py.File:
+    try:
+        if journal_of(path).exists():
+            patch = stack.enter_context(Patch(path, writing=False))
+            return stack.enter_context(h5py.File(patch, "r"))
+        return stack.enter_context(h5py.File(path, "r", locking=False))
+    except (OSError, RuntimeError) as error:
+        raise damaged(path, f"it cannot be opened as HDF5 ({error})") from error
+
+
+def _scan(file: h5py.File, path: Path) -> tuple[dict[str, Series], Any]:
+    try:
+        table = json.loads(file.attrs["physkit"])
+        kind, rows, version = table["kind"], table["names"], table["format"]
+        origin = table["provenance"]
+    except (KeyError, OSError, RuntimeError, ValueError, TypeError, RecursionError) as error:
+        raise damaged(
+            path, "it was not written by physkit, or is damaged", "open it with its own reader"
+        ) from error
+    if version != FORMAT or kind not in ("series", "trajectory", "fields"):
+        raise damaged(path, f"it is {kind!r} of format {version!r}", "upgrade physkit")
+    check_links(file, path)
+    series = {}
+    for name, row in rows.items():
         try:
-            said = file.attrs["physkit"]
-            table = json.loads(said)
-            kind, rows, version = table["kind"], table["names"], table["format"]
-            origin = table["provenance"]
-        except (KeyError, OSError, RuntimeError, ValueError, TypeError, RecursionError) as error:
-            raise damaged(
-                path, "it was not written by physkit, or is damaged", "open it with its own reader"
-            ) from error
-        if version != FORMAT or kind not in ("series", "trajectory", "fields"):
-            raise damaged(path, f"it is {kind!r} of format {version!r}", "upgrade physkit")
-        check_links(file, path)
-        series = {}
-        for name, row in rows.items():
-            try:
-                series[name] = _series(file, path, name, kind, row)
-            except DamagedFileError:
-                raise
-            except (KeyError, TypeError, ValueError, OSError, RuntimeError, IndexError) as error:
-                raise damaged(path, f"{name} cannot be read ({error})") from error
-        return series, origin
+            series[name] = _series(file, path, name, kind, row)
+        except DamagedFileError:
+            raise
+        except (KeyError, TypeError, ValueError, OSError, RuntimeError, IndexError) as error:
+            raise damaged(path, f"{name} cannot be read ({error})") from error
+    return series, origin
 
 
 def _series(file: h5py.File, path: Path, name: str, kind: str, row: dict[str, Any]) -> Series:
