@@ -75,7 +75,7 @@ _EXPORTS: dict[str, tuple[str, ...]] = {
         "wavevectors_within",
     ),
     "storage": (
-        "Checkpoints", "Recording", "Series", "load_checkpoint", "open", "save_checkpoint",
+        "Checkpoints", "Recording", "Series", "export", "load_checkpoint", "open", "save_checkpoint",
     ),
     "simulate": (
         "Carry", "Diagnosis", "Direct", "NestedCheckpoint", "Progress", "Result", "Run",

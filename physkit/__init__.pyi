@@ -271,6 +271,7 @@ from .storage import (
     Checkpoints as Checkpoints,
     Recording as Recording,
     Series as Series,
+    export as export,
     load_checkpoint as load_checkpoint,
     open as open,
     save_checkpoint as save_checkpoint,

@@ -12,7 +12,6 @@ from physkit.storage import Recording, open as open_file
 
 from ._carry import Carry
 
-
 TRY_AGAIN = 75  # EX_TEMPFAIL of sysexits.h
 
 

@@ -7,5 +7,6 @@ from ._checkpoint import (
     save_checkpoint as save_checkpoint,
 )
 from ._durable import FolderLock as FolderLock, make_folder as make_folder
+from ._export import export as export
 from ._output import Output as Output
 from ._recording import Recording as Recording, Series as Series, open as open

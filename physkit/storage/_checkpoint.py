@@ -264,8 +264,14 @@ def _need_same_structure(path, here, wanted, table, elastic) -> None:
         if not isinstance(row, dict) or not isinstance(row.get("shape"), list):
             raise damaged(path, f"its table is wrong for {where}")
         shape, dtype, key = _form(leaf)
-        if not _fits(row["shape"], shape, elastic.get(where, ())) or row.get("dtype") != str(dtype) or row.get("key") != key:
-            there = f"{row.get('dtype')}{row['shape']}" + (f" {row['key']}" if row.get("key") else "")
+        if (
+            not _fits(row["shape"], shape, elastic.get(where, ()))
+            or row.get("dtype") != str(dtype)
+            or row.get("key") != key
+        ):
+            there = f"{row.get('dtype')}{row['shape']}" + (
+                f" {row['key']}" if row.get("key") else ""
+            )
             hint = ""
             if {row.get("dtype"), str(dtype)} == {"float32", "float64"}:
                 hint = " (JAX_ENABLE_X64 decides)"

@@ -22,7 +22,9 @@ def trajectory_book(
     """The file for frames recorded as `position` and, with the same cadence, `velocity`."""
     n, d = particles.count, particles.dimension
     # Most readers want three dimensions.
-    deep = lambda x: np.concatenate([x, np.zeros((*x.shape[:-1], 3 - d), x.dtype)], -1).astype(dtype)
+    deep = lambda x: np.concatenate([x, np.zeros((*x.shape[:-1], 3 - d), x.dtype)], -1).astype(
+        dtype
+    )
     edges = _edges(particles)
     columns = [
         Column(f"{GROUP}/{kind}/value", name, deep, ("time", "particle", "axis"), (n, d))

@@ -49,7 +49,9 @@ def unpacked(path: Path) -> Iterator[tuple[dict[str, Any], h5py.Group, Path]]:
     remedy = "use the checkpoint before it"
     words = _WORDS.fullmatch(bytes(data[:HEADER]))
     if words is None:
-        raise damaged(path, "it is not a checkpoint of physkit, or its beginning is damaged", remedy)
+        raise damaged(
+            path, "it is not a checkpoint of physkit, or its beginning is damaged", remedy
+        )
     if int(words[1]) > FORMAT:
         raise MismatchError(
             f"{path} has format {int(words[1])}, this physkit reads up to {FORMAT}: upgrade physkit"
@@ -93,4 +95,8 @@ def stored(group: h5py.Group, name: str, dtype: np.dtype, path: Path) -> np.ndar
     """The array `name`, as it was before `storable`."""
     found = dataset(group, name, path)
     array = np.asarray(found[()])
-    return array if array.dtype == dtype or array.dtype.itemsize != dtype.itemsize else array.view(dtype)
+    return (
+        array
+        if array.dtype == dtype or array.dtype.itemsize != dtype.itemsize
+        else array.view(dtype)
+    )

@@ -59,9 +59,7 @@ def fields_book(path: Path, field: Field, frames: dict[str, Any], dtype: np.dtyp
         image = file.create_group(_GROUP)
         image.attrs["Version"] = np.array([2, 2], np.int64)
         image.attrs.create("Type", b"ImageData", dtype=h5py.string_dtype("ascii", 9))
-        image.attrs["WholeExtent"] = np.array(
-            [0, counts[0], 0, counts[1], 0, counts[2]], np.int64
-        )
+        image.attrs["WholeExtent"] = np.array([0, counts[0], 0, counts[1], 0, counts[2]], np.int64)
         image.attrs["Origin"] = first - spacing / 2  # values sit in the middle of VTK's cells
         image.attrs["Spacing"] = spacing
         image.attrs["Direction"] = np.eye(3).ravel()

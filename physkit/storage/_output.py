@@ -17,6 +17,7 @@ from ._durable import write_whole
 from ._h5md import trajectory_book
 from ._images import fields_book
 from ._provenance import provenance
+from ._recording import open as open_file
 from ._series import parts, series_book
 from ._tracks import Book
 
@@ -88,6 +89,7 @@ class Output:
                     f"{book.path} is missing, which the checkpoint goes with: put it back, or start "
                     "anew in another folder"
                 )
+            open_file(book.path)  # a file that is damaged or leads elsewhere is not written to
             book.rewind(lengths[book.path.name], self._run)
 
     def add(self, frames: dict[str, Any], steps: dict[str, np.ndarray]) -> None:

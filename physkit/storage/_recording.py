@@ -26,17 +26,22 @@ class Series:
     """One recorded quantity: an array with time first that stays in its file until it is indexed.
 
     `series[10:20]` reads ten frames, `np.asarray(series)` all. `step` and `time` are those of the
-    frames, `dims` names the axes.
+    frames, `dims` names the axes; `kind` is that of the file: trajectory, fields or series.
     """
 
     def __init__(self, path: Path, name: str, kind: str, row: dict[str, Any], frames: int, dtype):
         self.path, self.name, self.dtype = path, name, dtype
         self.dims: tuple[str, ...] = tuple(row["dims"])
         self.shape = (frames, *row["shape"])
-        self._kind, self._row = kind, row
+        self.kind, self._row = kind, row
 
     def __len__(self) -> int:
         return self.shape[0]
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        """The datasets in the file."""
+        return tuple(self._row["values"])
 
     @property
     def ndim(self) -> int:
@@ -51,12 +56,16 @@ class Series:
     @property
     def step(self) -> np.ndarray:
         """The step of each frame."""
-        return reading(self.path, lambda file: self._rows(file, self._row["step"], slice(len(self))))
+        return reading(
+            self.path, lambda file: self._rows(file, self._row["step"], slice(len(self)))
+        )
 
     @property
     def time(self) -> np.ndarray:
         """The time of each frame."""
-        return reading(self.path, lambda file: self._rows(file, self._row["time"], slice(len(self))))
+        return reading(
+            self.path, lambda file: self._rows(file, self._row["time"], slice(len(self)))
+        )
 
     def __getitem__(self, index: Any) -> Any:
         first, *rest = index if isinstance(index, tuple) else (index,)
@@ -81,9 +90,9 @@ class Series:
             rows, rest, first = slice(0, len(self)), (first, *rest), None
         pieces = [self._rows(file, path, rows) for path in self._row["values"]]
         values = pieces[0] if len(pieces) == 1 else pieces[0] + 1j * pieces[1]
-        if self._kind == "fields":
+        if self.kind == "fields":
             values = restored(values, self.shape[1:])
-        elif self._kind == "trajectory":
+        elif self.kind == "trajectory":
             values = values[..., : self.shape[-1]]
         if one:
             values = values[0]
@@ -106,11 +115,13 @@ class Series:
         **Errors:** `MissingExtraError` without the extra `physkit[xarray]`.
         """
         try:
-            import xarray
+            import xarray  # pyright: ignore[reportMissingImports]
         except ImportError as error:
-            raise MissingExtraError("to_xarray needs xarray: pip install physkit[xarray]") from error
+            raise MissingExtraError(
+                "to_xarray needs xarray: pip install physkit[xarray]"
+            ) from error
         labels: dict[str, Any] = {"time": self.time, "step": ("time", self.step)}
-        if self._kind == "fields":
+        if self.kind == "fields":
             axes = [k for k in "xyz" if k in self.dims]
             every = slice(None)
             read = lambda file: {k: self._rows(file, k, every) for k in axes}

@@ -47,7 +47,9 @@ def member(group: h5py.Group, name: str, path: Path) -> Any:
         if link is None:
             raise damaged(path, f"{full} is missing")
         if not isinstance(link, h5py.HardLink):
-            raise damaged(path, f"{full} is a link ({type(link).__name__}), which is never followed")
+            raise damaged(
+                path, f"{full} is a link ({type(link).__name__}), which is never followed"
+            )
         return group[name]
     except FileError:
         raise

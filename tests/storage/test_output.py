@@ -15,12 +15,18 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from physkit.core import DamagedFileError, DiskFullError, FileError, MismatchError
+from physkit.core import (
+    DamagedFileError,
+    DiskFullError,
+    FileError,
+    MismatchError,
+    ParameterError,
+)
 from physkit.fields import Field
 from physkit.geometry import Box, Free, Grid, Triclinic
 from physkit.observe import Every, Positions, Values, Velocities
 from physkit.particles import Particles
-from physkit.storage import Output, _durable, open as open_file
+from physkit.storage import Output, _durable, export, open as open_file
 from physkit.storage._transaction import Patch, changing, journal_of, recover
 
 CAMPAIGN = Path(__file__).with_name("campaign.py")
@@ -268,9 +274,14 @@ def test_nothing_changes_where_the_block_fails(tmp_path):
     simple(tmp_path)
     path = tmp_path / "series.h5"
     old = path.read_bytes()
-    with pytest.raises(ZeroDivisionError), changing(path) as file:
-        file["series/0000/value"].resize(100, axis=0)
-        1 / 0  # noqa: B018
+
+    def broken():
+        with changing(path) as file:
+            file["series/0000/value"].resize(100, axis=0)
+            1 / 0  # noqa: B018
+
+    with pytest.raises(ZeroDivisionError):
+        broken()
     assert path.read_bytes() == old
 
 
@@ -423,6 +434,72 @@ def test_damaged_files_never_give_wrong_data(count, tmp_path):
     assert found["checkpoint refused"] == count
 
 
+# --- other formats --------------------------------------------------------------------------------
+
+
+def recorded(folder, d=3):
+    state = {
+        "a": Particles(jnp.zeros((2, d)), species=jnp.array([0, 1]), space=Box.cube(4.0, d)),
+        "b": Particles(jnp.zeros((2, d))),
+    }
+    observers = (
+        Every(2, x=Positions("a"), v=Velocities("a"), e=lambda now: now.t, p=lambda now: now.t),
+        Every(1, y=Positions("b"), often=lambda now: now.t),
+    )
+    frames = {"x": numbers(3, 2, d), "v": numbers(3, 2, d), "e": numbers(3), "p": numbers(3, 2)}
+    frames |= {"y": numbers(5, 2, d), "often": numbers(5)}
+    output(folder, observers, state, **frames)
+    return frames
+
+
+def test_numpy(tmp_path):
+    frames = recorded(tmp_path / "r")
+    with np.load(export(tmp_path / "r", tmp_path / "a.npz")) as found:
+        np.testing.assert_array_equal(found["x"], frames["x"].astype("f4"))
+        assert found["often.step"].tolist() == [0, 1, 2, 3, 4]
+        assert found["e.time"].tolist() == [1, 1.5, 2]
+
+
+def test_tables(tmp_path):
+    frames = recorded(tmp_path / "r")
+    path = export(open_file(tmp_path / "r"), tmp_path / "a.csv", ["e", "p"])
+    assert path.read_text().splitlines()[0] == "step,time,e,p[0],p[1]"
+    found = np.loadtxt(path, delimiter=",", skiprows=1)
+    want = np.column_stack([[0, 2, 4], [1, 1.5, 2], frames["e"], frames["p"]])
+    np.testing.assert_array_equal(found, want)
+    for names, said in ((None, "one cadence"), (["x"], "scalars and vectors")):
+        with pytest.raises(ParameterError, match=said):
+            export(tmp_path / "r", tmp_path / "b.csv", names)
+    assert not list(tmp_path.glob("*b.csv"))
+
+
+@pytest.mark.parametrize("d", [2, 3])
+def test_extended_xyz(tmp_path, d):
+    frames = recorded(tmp_path / "r", d)
+    lines = export(tmp_path / "r", tmp_path / "a.extxyz", ["x"]).read_text().splitlines()
+    assert len(lines) == 3 * 4
+    assert lines[4] == "2"
+    assert lines[5] == (
+        'Lattice="4.0 0.0 0.0 0.0 4.0 0.0 0.0 0.0 4.0" pbc="T T T" '
+        "Properties=species:S:1:pos:R:3:velo:R:3 Step=2 Time=1.5"
+    )
+    name, *values = lines[7].split()
+    assert name == "X1"
+    want = [*frames["x"][1, 1], *[0] * (3 - d), *frames["v"][1, 1], *[0] * (3 - d)]
+    assert [np.float32(v) for v in values] == [np.float32(v) for v in want]
+    lines = export(tmp_path / "r", tmp_path / "b.xyz", ["y"]).read_text().splitlines()
+    assert lines[1].startswith('pbc="F F F" Properties=species:S:1:pos:R:3 ')
+    assert lines[2].startswith("X ")
+    with pytest.raises(ParameterError, match=r"one trajectory; there are \['x', 'y'\], name one"):
+        export(tmp_path / "r", tmp_path / "c.xyz")
+    with pytest.raises(ParameterError, match="there are none"):
+        export(tmp_path / "r", tmp_path / "c.xyz", ["e"])
+    with pytest.raises(ParameterError, match=r"cannot write .\.doc"):
+        export(tmp_path / "r", tmp_path / "c.doc")
+    with pytest.raises(FileError, match="No such file"):
+        export(tmp_path / "r", tmp_path / "none" / "c.npz")
+
+
 def test_readers_of_others(tmp_path):
     """MDAnalysis, VTK, xarray, where they are installed beside."""
     python = os.environ.get("PHYSKIT_READERS")
@@ -433,9 +510,10 @@ def test_readers_of_others(tmp_path):
     state["u"] = Field(0.0, Grid([1.5, 2.0], (3, 4)))
     observers = (Every(2, x=Positions("gas"), u=Values("u")),)
     output(tmp_path, observers, state, x=x, u=u)
+    export(tmp_path, tmp_path / "a.extxyz", ["x"])
     np.savez(tmp_path / "want.npz", x=x, u=u)
     script = """
-        import sys, warnings, numpy as np, MDAnalysis, vtk, xarray
+        import ase.io, warnings, numpy as np, MDAnalysis, vtk, xarray
         from vtk.util.numpy_support import vtk_to_numpy
         warnings.simplefilter("ignore")
         want = np.load("want.npz")
@@ -456,6 +534,9 @@ def test_readers_of_others(tmp_path):
         assert data.u.dims == ("time", "z", "y", "x")
         assert np.allclose(data.u[2, 0].T, want["u"][2], atol=1e-6)
         assert np.allclose(data.x, [0.25, 0.75, 1.25])
+        atoms = ase.io.read("a.extxyz", ":")
+        assert len(atoms) == 4 and atoms[0].cell[0, 0] == 4 and atoms[0].pbc.all()
+        assert np.allclose([a.positions for a in atoms], want["x"], atol=1e-6)
     """
     done = subprocess.run(
         [python, "-c", textwrap.dedent(script)], cwd=tmp_path, capture_output=True, text=True
