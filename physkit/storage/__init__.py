@@ -3,6 +3,7 @@
 from ._checkpoint import (
     Checkpoints as Checkpoints,
     Restored as Restored,
+    checkpoint_table as checkpoint_table,
     load_checkpoint as load_checkpoint,
     save_checkpoint as save_checkpoint,
 )

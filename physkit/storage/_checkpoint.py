@@ -209,6 +209,15 @@ def load_checkpoint(path: str | Path, template: Any, *, sim: Any = None) -> Rest
         )
 
 
+def checkpoint_table(path: str | Path) -> dict[str, Any]:
+    """What a checkpoint says of itself, its bytes having been found as they were written.
+
+    **Errors:** `DamagedFileError`, `MismatchError` for a later format, `FileError`.
+    """
+    with unpacked(Path(path)) as (table, _, _):
+        return table
+
+
 def _choices(node: Any) -> dict[str, Any]:
     """The static numbers of a growable node: part of its capacity."""
     return {
