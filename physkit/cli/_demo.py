@@ -15,6 +15,8 @@ NEEDS_DOUBLE = True
 CHAPTERS: tuple[tuple[str, str], ...] = (
     ("planets", "physkit.cli._planets"),
     ("argon", "physkit.cli._argon"),
+    ("flow", "physkit.cli._flow"),
+    ("plasma", "physkit.cli._plasma"),
 )
 
 

@@ -1,5 +1,7 @@
 """Floor 5: particles and fields together."""
 
+from ._comoving import Comoving as Comoving
+from ._drag import Advected as Advected, Drag as Drag
 from ._kernels import (
     CIC as CIC,
     PCS as PCS,
@@ -7,4 +9,10 @@ from ._kernels import (
     AbstractKernel as AbstractKernel,
     Nearest as Nearest,
 )
+from ._laws import (
+    AbstractMeshLaw as AbstractMeshLaw,
+    Electrostatics as Electrostatics,
+    Gravity as Gravity,
+)
+from ._particle_mesh import ParticleMesh as ParticleMesh
 from ._transfer import deposit as deposit, interpolate as interpolate

@@ -88,10 +88,7 @@ def grid_coordinates(
     out = []
     for k, (cells, staggered) in enumerate(zip(grid.shape, location.staggered, strict=True)):
         along = position[:, k] / grid.space.lengths[k].astype(position.dtype)
-        if grid.periodic[k]:
-            along = along - jnp.floor(along)
-        else:
-            along = jnp.clip(along, 0, 1)
+        along = along - jnp.floor(along) if grid.periodic[k] else jnp.clip(along, 0, 1)
         out.append(along * cells + ((0 if staggered else -0.5) - kernel.order / 2 + 1))
     return tuple(out)
 

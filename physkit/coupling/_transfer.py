@@ -1,6 +1,7 @@
 """From fields to particles and back: two linear maps, each the other's transpose."""
 
 import math
+
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -15,7 +16,7 @@ from ._stencil import Gather, Layout, Scatter, grid_coordinates, need_floats
 
 
 def interpolate(
-    field: Field, position: Float[Array, "n d"], kernel: AbstractKernel = CIC()
+    field: Field, position: Float[Array, "n d"], kernel: AbstractKernel | None = None
 ) -> Float[Array, "n ..."]:
     """A field's values where particles are.
 
@@ -28,14 +29,14 @@ def interpolate(
 
     - `field`: of any location; its boundary must be known where there are walls.
     - `position`: `[n d]`, length; folded where the grid repeats.
-    - `kernel`: `Nearest()`, `CIC()`, `TSC()` or `PCS()`.
+    - `kernel`: `Nearest()`, `CIC()` (if left out), `TSC()` or `PCS()`.
 
     **Returns:** `[n, *components]`.
 
     **Errors:** `ShapeError` for positions of another dimension; `ParameterError` for another precision,
     or for a field without boundary at a wall.
     """
-    position = jnp.asarray(position)
+    position, kernel = jnp.asarray(position), kernel or CIC()
     need_floats(position, field.data, "the field's values")
     grid = field.grid
     x = grid_coordinates(grid, field.location, kernel, position)
@@ -43,10 +44,8 @@ def interpolate(
     padded = field.padded(layout.ghosts)
     padded = padded.reshape(-1, *layout.points)
     read = lambda part: linear_call(Gather(layout), Scatter(layout), x, part)
-    if field.is_real:
-        values = read(padded)
-    else:
-        values = jax.lax.complex(read(padded.real), read(padded.imag))
+    is_real = field.is_real
+    values = read(padded) if is_real else jax.lax.complex(read(padded.real), read(padded.imag))
     return values.T.reshape(position.shape[0], *field.components)
 
 
@@ -54,7 +53,7 @@ def deposit(
     values: Float[Array, "n ..."],
     position: Float[Array, "n d"],
     on: Grid | Field,
-    kernel: AbstractKernel = CIC(),
+    kernel: AbstractKernel | None = None,
     *,
     location: Location | None = None,
     exact: bool = False,
@@ -74,7 +73,7 @@ def deposit(
     - `values`: q, `[n, *components]`: charges, masses, momenta; or one number for all.
     - `position`: `[n d]`, length; folded where the grid repeats, on the wall where beyond it.
     - `on`: a grid, or a field that says grid and location.
-    - `kernel`: `Nearest()`, `CIC()`, `TSC()` or `PCS()`.
+    - `kernel`: `Nearest()`, `CIC()` (if left out), `TSC()` or `PCS()`.
     - `location`: where on a grid; cell centres if left out.
     - `exact`: the same bits whatever the order of the particles, at several times the cost.
 
@@ -83,7 +82,7 @@ def deposit(
 
     **Errors:** `ShapeError` where values and positions disagree; `ParameterError` for two precisions.
     """
-    position = jnp.asarray(position)
+    position, kernel = jnp.asarray(position), kernel or CIC()
     values = jnp.asarray(values, position.dtype if jnp.ndim(values) == 0 else None)
     n = position.shape[0]
     if values.ndim == 0:

@@ -19,3 +19,5 @@ from ._spectrum import (
     derivative_symbol as derivative_symbol,
     square_wavenumber as square_wavenumber,
 )
+from ._staggered_water import StaggeredWater as StaggeredWater
+from ._water import Water as Water

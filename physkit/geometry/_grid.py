@@ -137,15 +137,30 @@ class Grid(Module):
         location = self.cell if location is None else location
         if isinstance(width, int):
             width = ((width, width),) * self.dimension
-        for axis, (low, high) in enumerate(width):
-            if low or high:
-                x = self._padded(x, axis, low, high, boundary[axis], location, vector)
-        return x
+        lead = x.ndim - self.dimension
+        zero = jnp.zeros((), x.dtype)
+        # One copy with room for the ghosts, then each layer in its place. (Glued together, every slice
+        # that a stencil takes of the result would be glued together anew, by one core.)
+        around = [(0, 0, 0)] * lead + [(low, high, 0) for low, high in width]
+        out = jax.lax.pad(x, zero, around)
+        for axis in range(self.dimension):
+            for layers, first in self._ghosts(x, axis, width, boundary, location, vector):
+                start = [0] * lead + [
+                    low if k > axis else 0 for k, (low, _) in enumerate(width)
+                ]
+                start[lead + axis] = first
+                out = jax.lax.dynamic_update_slice(out, layers, start)
+        return out
 
-    def _padded(self, x, axis, low, high, sides, location, vector):
+    def _ghosts(self, x, axis, width, boundary, location, vector):
+        """The layers beyond the sides of `axis`, with the ghosts of all axes before it, and where they
+        start in the result."""
+        low, high = width[axis]
+        if not (low or high):
+            return
         at = x.ndim - self.dimension + axis
         staggered = location.staggered[axis]
-        n = x.shape[at]
+        n, sides = x.shape[at], boundary[axis]
         if sides is None:
             raise ParameterError(
                 f"this field was computed and has no boundary along {AXES[axis]}: give it one with "
@@ -155,19 +170,36 @@ class Grid(Module):
             raise ShapeError(
                 f"{max(low, high)} ghost cells along {AXES[axis]}, where there are {n} points only"
             )
-        cut = lambda start, stop: jax.lax.slice_in_dim(x, start, stop, axis=at)
+
+        def near(start, stop):
+            layers = jax.lax.slice_in_dim(x, start, stop, axis=at)
+            for k in range(axis):  # corners: axis by axis, on layers as thin as these
+                if any(width[k]):
+                    layers = self._widened(layers, k, width, boundary, location, vector)
+            return layers
+
         if isinstance(sides[0], Wrap):
-            parts = [cut(n - low, n)] * bool(low) + [x] + [cut(0, high)] * bool(high)
-            return jnp.concatenate(parts, axis=at)
+            if low:
+                yield near(n - low, n), 0
+            if high:
+                yield near(0, high), low + n
+            return
         wall = Wall(axis, self.dimension, staggered, vector, self.spacing[axis].astype(_real(x)))
-        parts = [x]
         if low:
-            near = cut(0, low + staggered)
-            parts.insert(0, jnp.flip(sides[0].ghosts(near, low, wall), at))
+            yield jnp.flip(sides[0].ghosts(near(0, low + staggered), low, wall), at), 0
         if high:
-            near = jnp.flip(cut(n - high - staggered, n), at)
-            parts.append(sides[1].ghosts(near, high, wall))
-        return jnp.concatenate(parts, axis=at)
+            inwards = jnp.flip(near(n - high - staggered, n), at)
+            yield sides[1].ghosts(inwards, high, wall), low + n
+
+    def _widened(self, layers, axis, width, boundary, location, vector):
+        """Thin layers with the ghosts along one earlier axis."""
+        one = tuple(w if k == axis else (0, 0) for k, w in enumerate(width))
+        parts = {0: [], 1: []}
+        low = width[axis][0]
+        for ghosts, first in self._ghosts(layers, axis, one, boundary, location, vector):
+            parts[int(first != 0 or not low)].append(ghosts)
+        at = layers.ndim - self.dimension + axis
+        return jnp.concatenate([*parts[0], layers, *parts[1]], axis=at)
 
     def boundaries_at(self, t: Any, boundary: Boundaries, location: Location) -> Boundaries:
         """`boundary` at time `t`: values that are functions of time and place as arrays."""

@@ -84,7 +84,8 @@ def _dct4(x: Array) -> Array:
     n = x.shape[-1]
     if n % 2:  # no halves to pair: one transform of twice the length
         j = np.arange(n)
-        z = jnp.fft.fft(x * _turn(j / (2 * n), x), 2 * n)[..., :n]
+        turn = _turn(j / (2 * n), x)
+        z = jnp.fft.fft(jax.lax.complex(x * turn.real, x * turn.imag), 2 * n)[..., :n]
         return (z * _turn((2 * j + 1) / (4 * n), x)).real
     turn = _turn((4 * np.arange(n // 2) + 1) / (4 * n), x)
     z = jax.lax.complex(x[..., ::2], jnp.flip(x[..., 1::2], -1)) * turn

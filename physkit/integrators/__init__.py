@@ -1,10 +1,12 @@
 """Floor 6: everything that advances a state by one step."""
 
+from ._boris import Boris as Boris
 from ._compositions import KahanLi as KahanLi, Suzuki as Suzuki, Yoshida as Yoshida
 from ._courant import Courant as Courant, signal_rate as signal_rate
 from ._diffrax import Diffrax as Diffrax
 from ._etdrk import ETDRK2 as ETDRK2, ETDRK4 as ETDRK4
 from ._exact import ExactLinear as ExactLinear, PotentialPhase as PotentialPhase
+from ._exact_wave import ExactWave as ExactWave
 from ._exponential import AbstractExponential as AbstractExponential
 from ._imex import (
     ARS222 as ARS222,

@@ -8,7 +8,7 @@ from jaxtyping import Array
 from physkit.core import Clock, Module, Tendencies, data, scaled
 
 from ._runge_kutta import tendencies_of
-from ._split import AbstractSplit, SplitCarried, SplitPlan, forgetting, knowing, modal_sum, stage
+from ._split import AbstractSplit, SplitCarried, SplitPlan, modal_sum, stage
 from ._tableau import Tableau
 
 
@@ -36,25 +36,25 @@ class AbstractExponential(AbstractSplit):
     def coefficients(self, symbol: Array, dt: Any) -> ExponentialTable:
         """The method's coefficients for this symbol."""
 
-    def step(
-        self, plan: SplitPlan, clock: Clock, state: Any, aux: SplitCarried
+    def advanced(
+        self, plan: SplitPlan, clock: Clock, here: Any, aux: SplitCarried
     ) -> tuple[Any, SplitCarried]:
         explicit = (*self.tableau.matrix[1:], self.tableau.weights)
-        here, caches = knowing(state, aux.modes), aux.caches
+        caches = aux.caches
         slopes: list[Any] = []  # N̂ by field, one per stage
         rates: list[Any] = []  # of the rest
-        now = aux.modes
+        now, start = aux.modes, here
         for i, node in enumerate(self.tableau.nodes):
             slope, rate, caches = self.nonlinear(plan, clock.later(node), here, caches)
             slopes.append(slope)
             rates.append(rate)
             now = {
-                name: _advanced(plan.table[name], i, start, [s[name] for s in slopes])
-                for name, start in aux.modes.items()
+                name: _advanced(plan.table[name], i, u, [s[name] for s in slopes])
+                for name, u in aux.modes.items()
             }
             weights = [w * clock.dt if w else None for w in explicit[i]]
-            here = stage(state, now, weights, rates)
-        return forgetting(here, now), SplitCarried(now, caches)
+            here = stage(start, now, weights, rates)
+        return here, SplitCarried(now, caches)
 
 
 def _advanced(table: ExponentialTable, i: int, start: Array, slopes: list[Any]) -> Array:

@@ -15,8 +15,6 @@ from ._split import (
     Modes,
     SplitCarried,
     SplitPlan,
-    forgetting,
-    knowing,
     modal_sum,
     stage,
 )
@@ -58,11 +56,11 @@ class AbstractImplicitExplicit(AbstractSplit):
         z = scaled(symbol, dt)
         return SymbolTable(z, 1 / (1 - self.pair.gamma * z))
 
-    def step(
-        self, plan: SplitPlan, clock: Clock, state: Any, aux: SplitCarried
+    def advanced(
+        self, plan: SplitPlan, clock: Clock, here: Any, aux: SplitCarried
     ) -> tuple[Any, SplitCarried]:
         explicit, caches = self.pair.explicit, aux.caches
-        here, now = knowing(state, aux.modes), aux.modes
+        start, now = here, aux.modes
         slopes: list[Any] = []  # dt·N̂ by field, one per stage
         pulls: list[Modes] = []  # dt·L û by field, one per implicit stage
         rates: list[Any] = []  # of components without a symbol
@@ -70,7 +68,7 @@ class AbstractImplicitExplicit(AbstractSplit):
             if i > 0:
                 now, pull = self._solved(plan, i, aux.modes, slopes, pulls)
                 pulls.append(pull)
-                here = stage(state, now, _times(clock.dt, explicit.matrix[i]), rates)
+                here = stage(start, now, _times(clock.dt, explicit.matrix[i]), rates)
             if not any(row[i] for row in explicit.matrix[i + 1 :]) and not explicit.weights[i]:
                 slopes.append(dict.fromkeys(aux.modes))  # what nothing uses is not computed
                 rates.append(None)
@@ -82,8 +80,8 @@ class AbstractImplicitExplicit(AbstractSplit):
         last = explicit.matrix[-1] + (0.0,)
         rest = [b - a for a, b in zip(last, explicit.weights, strict=True)]
         new = {name: _added(u, rest, [s[name] for s in slopes]) for name, u in now.items()}
-        after = stage(state, new, _times(clock.dt, explicit.weights), rates)
-        return forgetting(after, new), SplitCarried(new, caches)
+        after = stage(start, new, _times(clock.dt, explicit.weights), rates)
+        return after, SplitCarried(new, caches)
 
     def _solved(self, plan, i, start, slopes, pulls) -> tuple[Modes, Modes]:
         """Stage i and dt·L of it, by field."""

@@ -35,6 +35,19 @@ class AbstractIntegrator(Module):
     def step(self, plan: Any, clock: Clock, state: Any, aux: Any) -> tuple[Any, Any]:
         """The state, and what is carried, one `clock.dt` later."""
 
+    def step_unseen(self, plan: Any, clock: Clock, state: Any, aux: Any) -> tuple[Any, Any]:
+        """A step of the loop after which nobody looks at the state.
+
+        Like `step`, but parts of the state that `aux` also tells may be left behind, until `shown`
+        brings them up to date: Fourier coefficients are not transformed back at every step.
+        """
+        return self.step(plan, clock, state, aux)
+
+    def shown(self, plan: Any, state: Any, aux: Any) -> Any:
+        """The state after any number of `step_unseen`, complete."""
+        del plan, aux
+        return state
+
     def is_stale(self, before: Any, after: Any) -> bool:
         """Whether what was carried for the state `before` needs a `refresh` for the state `after`.
 

@@ -60,7 +60,7 @@ class AbstractSplit(AbstractIntegrator):
     all others count wholly as N. L is summed per field; components without one are advanced by the
     explicit method that is left for L = 0. Fields with a symbol are advanced by their Fourier
     coefficients, which are carried along, so that a step transforms no more than its terms do, and
-    once for the new state.
+    once for the new state where somebody looks at it.
     """
 
     tendency: eqx.AbstractVar[Tendencies]
@@ -68,6 +68,12 @@ class AbstractSplit(AbstractIntegrator):
     @abc.abstractmethod
     def coefficients(self, symbol: Array, dt: Any) -> Any:
         """What a step needs for a field with this symbol."""
+
+    @abc.abstractmethod
+    def advanced(
+        self, plan: SplitPlan, clock: Clock, here: Any, aux: SplitCarried
+    ) -> tuple[Any, SplitCarried]:
+        """One step on from `here`, whose fields know their coefficients; so do those of the result."""
 
     def prepare(self, state: Any, dt: Any) -> SplitPlan:
         symbols: Modes = {}
@@ -89,6 +95,24 @@ class AbstractSplit(AbstractIntegrator):
 
     def refresh(self, plan: SplitPlan, clock: Clock, state: Any, aux: SplitCarried) -> SplitCarried:
         return SplitCarried(_transformed(state, plan), aux.caches)
+
+    def step(
+        self, plan: SplitPlan, clock: Clock, state: Any, aux: SplitCarried
+    ) -> tuple[Any, SplitCarried]:
+        here, aux = self.advanced(plan, clock, _knowing(state, aux.modes), aux)
+        return _forgetting(here, aux.modes), aux
+
+    def step_unseen(
+        self, plan: SplitPlan, clock: Clock, state: Any, aux: SplitCarried
+    ) -> tuple[Any, SplitCarried]:
+        # Values are transformed back at the start, if a term asks for them, and not at the end.
+        here, aux = self.advanced(plan, clock, stage(state, aux.modes), aux)
+        for name in aux.modes:
+            here = put(here, name, get(state, name))
+        return here, aux
+
+    def shown(self, plan: SplitPlan, state: Any, aux: SplitCarried) -> Any:
+        return _forgetting(stage(state, aux.modes), aux.modes)
 
     def is_stale(self, before: Any, after: Any) -> bool:
         names = {t.of for t in self.tendency.terms if isinstance(t, AbstractEquation)}
@@ -131,14 +155,14 @@ def stage(state: Any, modes: Modes, weights: Any = (), rates: Any = ()) -> Any:
     return state
 
 
-def knowing(state: Any, modes: Modes) -> Any:
+def _knowing(state: Any, modes: Modes) -> Any:
     """`state`, whose fields know their coefficients."""
     for name, coefficients in modes.items():
         state = put(state, name, get(state, name).replace(coefficients=coefficients))
     return state
 
 
-def forgetting(state: Any, modes: Modes) -> Any:
+def _forgetting(state: Any, modes: Modes) -> Any:
     """`state`, whose fields no longer know their coefficients: as steps receive and return it."""
     for name in modes:
         state = put(state, name, get(state, name).replace(coefficients=None))

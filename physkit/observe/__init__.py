@@ -23,6 +23,12 @@ from ._fields import (
 )
 from ._flow import Dissipation as Dissipation, Enstrophy as Enstrophy, FlowEnergy as FlowEnergy
 from ._flow_guards import CourantLimit as CourantLimit, Positive as Positive
+from ._mesh import (
+    FieldEnergy as FieldEnergy,
+    MeshDensity as MeshDensity,
+    MeshPotential as MeshPotential,
+    ModeAmplitude as ModeAmplitude,
+)
 from ._momenta import (
     AngularMomentum as AngularMomentum,
     CenterOfMass as CenterOfMass,

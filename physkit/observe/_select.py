@@ -44,7 +44,7 @@ def forces(snapshot: Snapshot, of: str | None) -> tuple[tuple[AbstractForce, Any
     return tuple(
         (term, cache)
         for term, cache in snapshot.terms()
-        if isinstance(term, AbstractForce) and (of is None or term.of == of)
+        if isinstance(term, AbstractForce) and (of is None or of in term.components)
     )
 
 

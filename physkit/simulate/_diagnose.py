@@ -19,7 +19,7 @@ from physkit.core import (
 
 from ._adjoint import Direct
 from ._carry import Carry, snapshot, start
-from ._loop import block_body, look
+from ._loop import block_body, look, shown
 from ._simulation import Simulation
 
 
@@ -80,8 +80,9 @@ def diagnose(
 
 @eqx.filter_jit
 def _advance(sim: Simulation, carry: Carry, steps: jax.Array) -> Carry:
-    body = block_body(sim, sim.integrator.prepare(carry.state, sim.dt), Direct())
-    return jax.lax.fori_loop(0, steps, lambda _, c: body(c)[0], carry)
+    plan = sim.integrator.prepare(carry.state, sim.dt)
+    body = block_body(sim, plan, Direct())
+    return shown(sim, plan, jax.lax.fori_loop(0, steps, lambda _, c: body(c)[0], carry))
 
 
 def _forward(sim: Simulation, carry: Carry, steps: int) -> Carry:

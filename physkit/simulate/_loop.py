@@ -18,7 +18,7 @@ def block_body(sim: Simulation, plan: Any, adjoint: AbstractAdjoint) -> Body:
 
     def one_step(carry: Carry) -> tuple[Carry, Frame]:
         clock = Clock.at(carry.step, sim.t0, sim.dt, carry.key)
-        state, aux = sim.integrator.step(plan, clock, carry.state, carry.aux)
+        state, aux = sim.integrator.step_unseen(plan, clock, carry.state, carry.aux)
         return carry.replace(step=carry.step.plus(1), state=state, aux=aux), {}
 
     body, steps = one_step, 1
@@ -34,7 +34,7 @@ def _level(sim, plan, adjoint, inner: Body, length: int, cadence: int) -> Body:
             carry, frames = adjoint.repeat(inner, carry, length)
         else:
             carry, frames = inner(carry)
-        carry, now = look(sim, plan, carry, cadence)
+        carry, now = look(sim, plan, shown(sim, plan, carry), cadence)
         return carry, {**frames, **jax.tree.map(lambda x: x[None], now)}
 
     return body
@@ -104,8 +104,13 @@ def advance_chunk(
     return carry, buffer, Health(bits | _health(sim, carry).bits)
 
 
+def shown(sim: Simulation, plan: Any, carry: Carry) -> Carry:
+    """`carry` with its state complete, for those who look at it."""
+    return carry.replace(state=sim.integrator.shown(plan, carry.state, carry.aux))
+
+
 def _judged(sim, plan, carry, frames):
-    carry, _ = look(sim, plan, carry, None)
+    carry, _ = look(sim, plan, shown(sim, plan, carry), None)
     return carry, frames
 
 

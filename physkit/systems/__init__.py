@@ -10,9 +10,22 @@ from ._argon import (
     liquid_argon as liquid_argon,
     melt as melt,
 )
+from ._blast import (
+    SEDOV_ALPHA as SEDOV_ALPHA,
+    SEDOV_END as SEDOV_END,
+    cell_volumes as cell_volumes,
+    sedov as sedov,
+    shock_radius as shock_radius,
+)
 from ._brusselator import brusselator as brusselator
 from ._burgers import burgers_wave as burgers_wave, cole_hopf_wave as cole_hopf_wave
+from ._cosmology import (
+    comoving_time as comoving_time,
+    zeldovich_pancake as zeldovich_pancake,
+    zeldovich_solution as zeldovich_solution,
+)
 from ._fisher import fisher_front as fisher_front
+from ._gas_waves import kelvin_helmholtz as kelvin_helmholtz, sound_wave as sound_wave
 from ._gray_scott import gray_scott as gray_scott
 from ._kuramoto_sivashinsky import kuramoto_sivashinsky as kuramoto_sivashinsky
 from ._lennard_jones import lennard_jones_melt as lennard_jones_melt
@@ -22,11 +35,35 @@ from ._orbits import (
     figure_eight as figure_eight,
     kepler as kepler,
 )
+from ._plasma import (
+    LANDAU_DAMPING as LANDAU_DAMPING,
+    LANDAU_FREQUENCY as LANDAU_FREQUENCY,
+    landau_damping as landau_damping,
+    plasma_oscillation as plasma_oscillation,
+    plasma_wave as plasma_wave,
+    radical_inverse as radical_inverse,
+    two_stream as two_stream,
+)
+from ._probed_flow import (
+    FlowFit as FlowFit,
+    ProbedFlow as ProbedFlow,
+    fit_flow as fit_flow,
+    probe_flow as probe_flow,
+    probed_flow as probed_flow,
+)
 from ._quantum import (
     coherent_state as coherent_state,
     transmission as transmission,
     tunnelling as tunnelling,
     wave_packet as wave_packet,
+)
+from ._shock_tube import (
+    SOD as SOD,
+    SOD_END as SOD_END,
+    averaged_density as averaged_density,
+    shock_tube as shock_tube,
+    shock_tube_solution as shock_tube_solution,
+    sod as sod,
 )
 from ._solar import (
     AU_IN_KM as AU_IN_KM,
@@ -49,5 +86,11 @@ from ._turbulence import (
     decaying_turbulence as decaying_turbulence,
     kolmogorov_flow as kolmogorov_flow,
     random_vorticity as random_vorticity,
+)
+from ._two_species import (
+    MASS_RATIO as MASS_RATIO,
+    Ringing as Ringing,
+    ringing as ringing,
+    two_species_plasma as two_species_plasma,
 )
 from ._weigh_planets import Weighing as Weighing, weigh_planets as weigh_planets

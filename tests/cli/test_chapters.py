@@ -5,9 +5,17 @@ from functools import partial
 import numpy as np
 import pytest
 
-from physkit.cli import _argon, _planets
+from physkit.cli import _argon, _flow, _planets, _plasma
 from physkit.cli._report import Report
-from physkit.systems import SUN_TO_PLANET, Weighing, liquid_argon, solar_tracks
+from physkit.systems import (
+    SUN_TO_PLANET,
+    FlowFit,
+    Weighing,
+    liquid_argon,
+    probe_flow,
+    solar_tracks,
+    two_species_plasma,
+)
 
 
 def _weighing(error):
@@ -42,6 +50,33 @@ def test_argon(tmp_path, capsys, monkeypatch):
     _holds(tmp_path, pictures | {"radial_distribution.csv", "displacement.csv", "energy.csv"})
     rows = np.loadtxt(tmp_path / "energy.csv", delimiter=",", skiprows=2)
     assert np.all(np.diff(rows[:, 0]) > 0)
+
+
+@pytest.mark.parametrize(("shift", "verdict"), [(1.0, "\nboth within"), (9.0, "NOT both within")])
+def test_flow(tmp_path, capsys, monkeypatch, shift, verdict):
+    """What is said of a fit that is one, or nine, standard errors off."""
+    seen = probe_flow(10)
+    truth, error = np.array([0.01, 0.5]), np.array([1e-4, 2e-3])
+    fit = FlowFit(truth + shift * error, error, truth, 0.5 * seen.seen, seen.seen, 0.5, (2.0, 1.0))
+    monkeypatch.setattr(_flow, "probe_flow", lambda steps: seen)
+    monkeypatch.setattr(_flow, "fit_flow", lambda flow, progress: fit)
+    _flow.run(tmp_path, True, Report())
+    assert verdict in capsys.readouterr().out
+    _holds(tmp_path, {"vorticity.png", "probes.png", "probes.csv"})
+
+
+def test_plasma(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(_plasma, "QUICK_STEPS", 200)
+    monkeypatch.setattr(
+        _plasma, "two_species_plasma", partial(two_species_plasma, particles=1024, cells=64)
+    )
+    _plasma.run(tmp_path, True, Report(quiet=True))
+    said = capsys.readouterr().out
+    assert "\nwithin 0.2 %" in said
+    assert "1.019804" in said
+    _holds(tmp_path, {"ringing.png", "energy.png", "waves.csv"})
+    rows = np.loadtxt(tmp_path / "waves.csv", delimiter=",", skiprows=2)
+    assert rows.shape == (201, 5)
 
 
 def _holds(folder, names):

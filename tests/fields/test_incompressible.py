@@ -101,6 +101,22 @@ def test_velocity_is_carried_and_projected():
     np.testing.assert_allclose(rate(NavierStokes(0.1), v).data, expected.data, atol=1e-12)
 
 
+def test_a_sphere_of_modes():
+    """Smooth flows move alike under both truncations; the sphere keeps modes the cube leaves out."""
+    v = flow(cube(16))
+    low = rate(NavierStokes(0.1), v).spectrum().coefficients
+    high = rate(NavierStokes(0.1, truncation="sphere"), v).spectrum().coefficients
+    nx, ny, nz = v.grid.modes()
+    sphere = nx**2 + ny**2 + nz**2 < 2 / 9 * 16**2
+    kept = np.asarray(v.grid.resolved())
+    both = kept & sphere
+    np.testing.assert_allclose(np.asarray(high)[:, both], np.asarray(low)[:, both], atol=1e-10)
+    beyond = np.max(np.abs(np.asarray(high)[:, sphere & ~kept]))
+    assert beyond > 1.0
+    with pytest.raises(ParameterError, match="'cube' or 'sphere'"):
+        NavierStokes(0.1, truncation="square")
+
+
 def test_nothing_is_gained_or_lost_without_viscosity(grid):
     """The truncated equations conserve energy (and enstrophy in the plane) to rounding."""
     v = solenoidal(

@@ -23,7 +23,8 @@ from physkit.integrators import (
     Subcycle,
 )
 from physkit.integrators._phi import phi_functions
-from physkit.simulate import Simulation
+from physkit.observe import Every, Values
+from physkit.simulate import Simulation, simulate
 from physkit.testing import check_integrator, check_simulation
 
 from .problems import evolve, final
@@ -179,12 +180,13 @@ def test_vector_fields(method, order):
 def test_one_transform_for_the_new_state():
     """Coefficients are carried: N by coefficients costs what it costs itself, plus one inverse."""
 
-    def transforms(integrator):
+    def transforms(integrator, unseen=False):
         state, dt = wave(), jnp.asarray(0.1)
         plan = integrator.prepare(state, dt)
         clock = Clock.at(Count.of(0), jnp.asarray(0.0), dt)
         aux = integrator.init(plan, clock, state)
-        step = jax.jit(lambda s, a: integrator.step(plan, clock, s, a))
+        method = integrator.step_unseen if unseen else integrator.step
+        step = jax.jit(lambda s, a: method(plan, clock, s, a))
         text = step.lower(state, aux).compile().as_text()
         return text.count(" fft(")
 
@@ -193,6 +195,26 @@ def test_one_transform_for_the_new_state():
     assert transforms(ETDRK2(Burgers())) == 1 + 1 + 2
     assert transforms(ARS222(Burgers())) == 1 + 1 + 2
     assert transforms(ETDRK4(Burgers())) == 1 + 3 + 4
+    # In a loop, states that nobody looks at are not transformed back.
+    assert transforms(ETDRK2(Diffusion(0.1)), unseen=True) == 0
+    assert transforms(ETDRK2(Burgers()), unseen=True) == 2 + 2
+
+
+@EACH
+def test_unseen_steps_end_where_steps_do(method, order):
+    state = {"u": wave(), "v": wave()}
+    exchange = lambda t, s: {"u": s["v"] * 0.3, "v": s["u"] * s["v"] * -0.2}
+    integrator = method(Burgers(of="u"), exchange)
+    expected = final(integrator, state, 0.1, 6)
+    sim = Simulation(integrator, dt=0.1, observers=Every(3, u=Values("u")))
+    result = simulate(sim, state, 6)
+    for name in state:
+        np.testing.assert_allclose(result.state[name].data, expected[name].data, atol=1e-14)
+    np.testing.assert_array_equal(result.frames["u"][-1], result.state["u"].data)
+    again = simulate(sim, result.carry, 6).state  # a carry goes on where it was
+    through = simulate(sim, state, 12).state
+    for name in state:
+        np.testing.assert_array_equal(again[name].data, through[name].data)
 
 
 def test_splitting_refreshes_the_coefficients():

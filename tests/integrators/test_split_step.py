@@ -24,6 +24,7 @@ from physkit.integrators import (
     Composition,
     Euler,
     ExactLinear,
+    ExactWave,
     PotentialPhase,
     SplitStep,
     Strang,
@@ -57,6 +58,30 @@ def string():
     return {"displacement": pluck, "velocity": (0.3 * pluck**2 - 0.1).bounded(boundary)}
 
 
+class Pull(pk.AbstractSecondOrder):
+    """∂²u/∂t² = −sin u."""
+
+    displacement: str = pk.static(default="displacement")
+    velocity: str = pk.static(default="velocity")
+
+    def acceleration(self, clock, field):
+        return -field.map(jnp.sin)
+
+
+class SineGordon(pk.AbstractSecondOrder):
+    """∂²u/∂t² = c²∇²u − sin u."""
+
+    displacement: str = pk.static(default="displacement")
+    velocity: str = pk.static(default="velocity")
+
+    def acceleration(self, clock, field):
+        return pk.laplacian(field, pk.Spectral()) * 1.44 - field.map(jnp.sin)
+
+
+def ring():
+    return {"displacement": hump(), "velocity": 0.3 * hump() ** 2 + 0.1}
+
+
 def verlet():
     wave = Wave(1.1, scheme=Central())
     return Strang(Euler(wave.kick), Euler(wave.drift))
@@ -72,6 +97,13 @@ CASES = {
         0.05,
         {"order": 4, "symmetric": True},
     ),
+    "exact wave": (lambda: ExactWave(Wave(1.2)), ring, 0.1, {"symmetric": True}),
+    "sine-gordon": (
+        lambda: Strang(Euler(Pull().kick), ExactWave(Wave(1.2))),
+        ring,
+        0.05,
+        {"order": 2, "symmetric": True, "reference": RK4(SineGordon())},
+    ),
     "composition": (
         lambda: Composition(verlet(), 4), string, 0.02, {"order": 4, "symmetric": True}
     ),
@@ -82,7 +114,12 @@ CASES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", CASES)
+SLOW = ("split4", "composition")
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=[pytest.mark.slow] * (n in SLOW)) for n in CASES]
+)
 def test_battery(name):
     integrator, state, dt, options = CASES[name]
     check_integrator(integrator(), state(), dt, **options)
@@ -96,6 +133,18 @@ def test_exact_steps_have_no_error():
     (x,) = wave.coordinates
     expected = np.exp(-0.3 * k**2 * t) * np.sin(k * (np.asarray(x) - 0.5 * t) + 0.1 * k**3 * t)
     np.testing.assert_allclose(end.data, expected, atol=1e-14)
+
+
+def test_exact_waves_are_d_alemberts():
+    shape = lambda x: jnp.exp(jnp.sin(np.pi / 4 * x))
+    start = {
+        "displacement": Field.from_function(GRID, shape),
+        "velocity": Field(0.25, GRID),
+    }
+    end = pk.simulate(pk.Simulation(ExactWave(Wave(1.3)), dt=2.0), start, 3).state
+    (x,) = GRID.coordinates()
+    expected = 0.5 * (shape(x - 7.8) + shape(x + 7.8)) + 0.25 * 6.0
+    np.testing.assert_allclose(end["displacement"].data, expected, atol=1e-5)
 
 
 @pytest.mark.parametrize("order", [2, 4, 6])
@@ -159,6 +208,7 @@ def test_gradients_pass_through_many_steps():
     [
         (lambda: ExactLinear(), DeclarationError, "one or more equations"),
         (lambda: ExactLinear(lambda t, u: u), DeclarationError, "function"),
+        (lambda: ExactWave(Diffusion(1.0)), DeclarationError, "Diffusion"),
         (lambda: SplitStep(Diffusion(1.0)), DeclarationError, "Diffusion"),
         (lambda: SplitStep(Schroedinger(), 3), ParameterError, "orders"),
         (lambda: Composition(verlet(), 5), ParameterError, "orders"),
@@ -173,6 +223,10 @@ def test_bad_states_say_what_is_wrong():
     run = lambda integrator, state: pk.simulate(pk.Simulation(integrator, dt=0.1), state, 1)
     with pytest.raises(ParameterError, match="walls along x"):
         run(ExactLinear(Diffusion(1.0)), string()["displacement"])
+    with pytest.raises(ParameterError, match="walls along x"):
+        run(ExactWave(Wave(1.0)), string())
+    with pytest.raises(ShapeError, match="one speed everywhere"):
+        run(ExactWave(Wave(jnp.ones(16))), ring())
     with pytest.raises(DeclarationError, match="has no symbol"):
         run(ExactLinear(GrayScott(0.04, 0.06)), hump())
     with pytest.raises(ShapeError, match="one complex number per point"):

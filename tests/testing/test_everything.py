@@ -26,6 +26,7 @@ from physkit.integrators import (
     DormandPrince5,
     Euler,
     ExactLinear,
+    ExactWave,
     Heun,
     KahanLi,
     Leapfrog,
@@ -257,7 +258,7 @@ INTEGRATORS = {
 
 
 # Examined on fields, in tests/integrators.
-WITH_FIELDS = (ExactLinear, PotentialPhase, SplitStep)
+WITH_FIELDS = (ExactLinear, ExactWave, PotentialPhase, SplitStep)
 
 # One of each kind; the others take the same paths, and are examined with the slow cases.
 QUICK = (VelocityVerlet, Leapfrog, RK4, Strang, BAOAB, NoseHooverChain, RemoveMomentum, Diffrax)

@@ -11,6 +11,7 @@ from physkit.geometry import Boundaries, Grid, Parities
 
 from ._walls import homogeneous
 
+SMALL = 8  # cells per axis that smoothing alone solves for
 SMOOTHING = 2  # degree of the Chebyshev polynomial before and after the correction
 
 
@@ -33,6 +34,8 @@ class Level(Module):
 
     def apply(self, phi: Array) -> Array:
         """−∇·(a∇φ) + cφ."""
+        # Stages stay apart: XLA would compute one inside the next, again for every neighbour.
+        phi = jax.lax.optimization_barrier(phi)
         return self.reaction * phi - flux_divergence(self.grid, self.boundary, self.faces, phi)
 
     def diagonal(self) -> Array:
@@ -50,7 +53,7 @@ class Level(Module):
 
     def halved(self) -> tuple[bool, ...]:
         """Along which axes the next level has half as many cells."""
-        return tuple(n % 2 == 0 and n >= 4 for n in self.grid.shape)
+        return tuple(n % 2 == 0 and n > SMALL for n in self.grid.shape)
 
     def coarse(self) -> "Level | None":
         """The same operator on cells twice as long; None where the number of cells is odd or small."""
@@ -79,6 +82,7 @@ class Level(Module):
         for axis, half in enumerate(self.halved()):
             if half:
                 n = residual.shape[axis]
+                residual = jax.lax.optimization_barrier(residual)
                 x = _ghosts(self.grid, self.boundary, residual, axis)
                 cut = lambda j, x=x, n=n, axis=axis: jax.lax.slice_in_dim(
                     x, j, j + n - 1, stride=2, axis=axis
@@ -91,6 +95,7 @@ class Level(Module):
         for axis, half in enumerate(self.halved()):
             if half:
                 n = correction.shape[axis]
+                correction = jax.lax.optimization_barrier(correction)
                 x = _ghosts(self.grid, self.boundary, correction, axis)
                 low, high = (jax.lax.slice_in_dim(x, j, j + n, axis=axis) for j in (0, 2))
                 pair = [0.75 * correction + 0.25 * low, 0.75 * correction + 0.25 * high]
@@ -121,7 +126,8 @@ class Multigrid(Module):
         levels = [finest]
         while (below := levels[-1].coarse()) is not None:
             levels.append(below)
-        return Multigrid(tuple(levels), tuple(1 / level.diagonal() for level in levels))
+        inverses = tuple(1 / level.diagonal() for level in levels)
+        return Multigrid(*jax.lax.optimization_barrier((tuple(levels), inverses)))
 
     def __call__(self, residual: Array, depth: int = 0) -> Array:
         """About the φ that has this residual."""
@@ -161,17 +167,21 @@ def _chebyshev(
     highest = 2.0
     middle, half = (highest + lowest) / 2, (highest - lowest) / 2
     sigma = middle / half
-    rho = 1 / sigma
     left = residual if phi is None else residual - level.apply(phi)
     step = (inverse / middle) * left
     phi = step if phi is None else phi + step
-    for _ in range(degree - 1):
+
+    def once(_: Any, carried: Any) -> Any:
+        phi, left, step, rho = carried
         left = left - level.apply(step)
         after = 1 / (2 * sigma - rho)
         step = (after * rho) * step + (2 * after / half) * (inverse * left)
-        rho = after
-        phi = phi + step
-    return phi
+        return phi + step, left, step, after
+
+    carried = (phi, left, step, jnp.asarray(1 / sigma, residual.dtype))
+    if degree == 2:
+        return once(0, carried)[0]
+    return jax.lax.fori_loop(0, degree - 1, once, carried)[0]
 
 
 def _ghosts(grid: Grid, boundary: Boundaries, x: Array, axis: int) -> Array:

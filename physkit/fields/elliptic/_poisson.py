@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from physkit.core import Module, ParameterError, concrete, param
+from physkit.core import Module, ParameterError, concrete, param, scaled
 from physkit.geometry import AXES
 
 from .._field import Field, stack
@@ -121,13 +121,16 @@ def _by_components(source: Field, boundary: Any, screening: Any, scheme: Any, t:
         u, v = (_by_components(part, boundary, screening, scheme, t) for part in (real, imag))
         return blank.replace(data=jax.lax.complex(u.data, v.data))
     if not source.components:
-        return blank.replace(data=_solved(source.data, blank, screening, scheme))
+        return blank.replace(data=solved(source.data, blank, screening, scheme))
     pairs = [(source[k], blank[k]) for k in range(source.grid.dimension)]
-    parts = [b.replace(data=_solved(s.data, b, screening, scheme)) for s, b in pairs]
+    parts = [b.replace(data=solved(s.data, b, screening, scheme)) for s, b in pairs]
     return blank.replace(data=stack(parts).data)
 
 
-def _solved(f: Array, blank: Field, screening: Any, scheme: AbstractScheme) -> Array:
+def solved(
+    f: Array, blank: Field, screening: Any, scheme: AbstractScheme, terms: Any = 0.0
+) -> Array:
+    """The values of φ, whose boundary is that of `blank`."""
     grid, kinds = blank.grid, parities(blank)
     walls = [AXES[k] for k, p in enumerate(kinds) if p is not None]
     if walls and scheme != Central(2):
@@ -140,7 +143,7 @@ def _solved(f: Array, blank: Field, screening: Any, scheme: AbstractScheme) -> A
         added = laplacian(blank, Central(2)).data
         rhs = f - added
         if screening is None and is_closed(kinds):
-            need_balance(grid, f, added)
+            need_balance(grid, f, added, terms)
     symbol = _symbol(blank, kinds, scheme)
     if screening is not None:
         symbol = symbol - jnp.asarray(screening, f.dtype) ** 2
@@ -149,8 +152,8 @@ def _solved(f: Array, blank: Field, screening: Any, scheme: AbstractScheme) -> A
         first = (0,) * grid.dimension
         symbol = symbol.at[first].set(1)
         inverse = (1 / symbol).at[first].set(0)
-        return grid.from_series(grid.series(rhs, kinds) * inverse, kinds)
-    return grid.from_series(grid.series(rhs, kinds) / symbol, kinds)
+        return grid.from_series(scaled(grid.series(rhs, kinds), inverse), kinds)
+    return grid.from_series(scaled(grid.series(rhs, kinds), 1 / symbol), kinds)
 
 
 def _symbol(blank: Field, kinds: Any, scheme: AbstractScheme) -> Array:
@@ -169,16 +172,18 @@ def _symbol(blank: Field, kinds: Any, scheme: AbstractScheme) -> Array:
     return total
 
 
-def need_balance(grid: Any, f: Array, added: Array) -> None:
+def need_balance(grid: Any, f: Array, added: Array, terms: Any = 0.0) -> None:
     """**Errors:** `ParameterError` for sources between closed walls that differ from the flux through
-    them, where numbers can be seen."""
+    them, where numbers can be seen. `terms`: the sum of the magnitudes that f was computed from, whose
+    rounding is no imbalance."""
     numbers = concrete(f), concrete(added)
     if numbers[0] is None or numbers[1] is None:
         return
     inside, through = grid.sum(f), grid.sum(added)
     size = float(grid.sum(jnp.abs(f)) + grid.sum(jnp.abs(added)))
     miss = abs(float(inside - through))
-    if miss > _IMBALANCE * size:
+    rounding = float(terms) * float(jnp.finfo(f.dtype).eps) ** 0.5
+    if miss > max(_IMBALANCE * size, rounding):
         volume = float(grid.cell_volume)
         raise ParameterError(
             f"incompatible data: no wall gives a value, so the source's integral {float(inside) * volume:.6g} "

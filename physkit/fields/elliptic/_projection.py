@@ -2,12 +2,15 @@
 
 from typing import Any
 
+import jax.numpy as jnp
+
 from physkit.core import ShapeError
 from physkit.geometry import Dirichlet, Neumann, NoSlip, Outflow, Reflect
 
 from .._field import Field
-from ..operators import difference, staggered_divergence
-from ._poisson import solve_poisson
+from ..operators import Central, difference, staggered_divergence
+from ._poisson import solved
+from ._walls import template
 
 
 def project(velocity: Any) -> tuple[Any, Field]:
@@ -44,7 +47,10 @@ def project(velocity: Any) -> tuple[Any, Field]:
         for axis, u in enumerate(parts)
         if not grid.periodic[axis] and (pair := u.boundary[axis]) is not None
     }
-    potential = solve_poisson(staggered_divergence(parts), boundary)
+    source = staggered_divergence(parts)
+    blank = template(source, boundary, 0.0)
+    terms = sum(grid.sum(jnp.abs(u.data)) / grid.spacing[k] for k, u in enumerate(parts))
+    potential = blank.replace(data=solved(source.data, blank, None, Central(2), terms))
     free = tuple(
         u.replace(data=u.data - difference(potential, k).data) for k, u in enumerate(parts)
     )

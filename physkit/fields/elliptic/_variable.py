@@ -14,6 +14,7 @@ from physkit.core import ConvergenceError, Module, ParameterError, ShapeError, c
 from physkit.geometry import Outflow
 
 from .._field import Field
+from ._conjugate_gradients import RelativeCG
 from ._multigrid import Level, Multigrid, flux_divergence
 from ._poisson import need_balance
 from ._walls import is_closed, parities, template
@@ -145,24 +146,22 @@ def _solved(
     rhs = rhs - mean(rhs) if closed else rhs
     eps = float(jnp.finfo(dtype).eps)
     rtol = (1e-11 if dtype == jnp.float64 else 1e-6) if rtol is None else rtol
-    visible = jax.lax.stop_gradient(rhs)
-    rounding = 8 * eps * weight * grid.max(jnp.abs(preconditioner(visible)))
-    size = jnp.maximum(rtol * grid.max(jnp.abs(visible)), rounding)
-    size = jnp.where(size > 0, size, 1)
+    # In these units the solution is at most about as large as the source, the operator `weight`: more
+    # digits than this rounding leaves cannot be asked for.
+    rtol = max(rtol, 2 * eps * weight)
     structure = jax.ShapeDtypeStruct(rhs.shape, dtype)
     positive = lambda f: lx.FunctionLinearOperator(f, structure, lx.positive_semidefinite_tag)
-    options: dict[str, Any] = {"preconditioner": positive(preconditioner)}
-    if guess is not None:
-        options["y0"] = jax.lax.stop_gradient(guess.data / size)
+    near = None if guess is None else jax.lax.stop_gradient(guess.data)
     found = lx.linear_solve(
         positive(operator),
-        rhs / size,
-        lx.CG(rtol=0.0, atol=1.0, max_steps=max_steps),
-        options=options,
+        rhs if near is None else rhs - operator(near),
+        RelativeCG(rtol, max_steps),
+        options={"preconditioner": positive(preconditioner)},
         throw=False,
     )
+    values = found.value if near is None else near + found.value
     converged = found.result == lx.RESULTS.successful
-    values = jnp.where(converged, found.value * size, jnp.nan)
+    values = jnp.where(converged, values, jnp.nan)
     return Solution(blank.replace(data=values), converged, found.stats["num_steps"])
 
 

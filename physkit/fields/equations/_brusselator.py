@@ -21,7 +21,8 @@ class Brusselator(AbstractEquation):
 
     **Arguments:**
 
-    - `a`, `b`: concentrations of what is fed, 1 / time in these units; numbers, or one per point.
+    - `a`, `b`: how much is fed and how fast u turns into v, where the other rates are 1; numbers, or
+      one per point.
     - `of`: name of the field with components u and v, `[2, *points]`, where the state has several.
 
     **Reference:** Prigogine & Lefever, J. Chem. Phys. 48, 1695 (1968).

@@ -100,13 +100,14 @@ class CompressibleEuler(AbstractConservationLaw):
         self, left: Variables, right: Variables, axis: int
     ) -> tuple[Float[Array, "..."], Float[Array, "..."]]:
         # Of the states and of their Roe average: Einfeldt et al., J. Comput. Phys. 92, 273 (1991).
-        a, b = self.sound(left), self.sound(right)
+        squares = [self.gamma * side[-1] / side[0] for side in (left, right)]
+        a, b = (jnp.sqrt(square) for square in squares)
         u, v = left[1 + axis], right[1 + axis]
         roots = jnp.sqrt(left[0]), jnp.sqrt(right[0])
         # Averages as mean plus half a weighted difference: mirrored states give mirrored bits.
         tilt = 0.5 * (roots[1] - roots[0]) / (roots[0] + roots[1])
         mean = 0.5 * (u + v) + tilt * (v - u)
-        square = 0.5 * (a * a + b * b) + tilt * (b * b - a * a)
+        square = 0.5 * (squares[0] + squares[1]) + tilt * (squares[1] - squares[0])
         apart = (0.25 - tilt * tilt) * (0.5 * (self.gamma - 1) * (v - u) ** 2)
         c = jnp.sqrt(square + apart)
         return jnp.minimum(u - a, mean - c), jnp.maximum(v + b, mean + c)

@@ -26,7 +26,7 @@ class KortewegDeVries(AbstractEquation):
     - `dispersion`: β, length³ / time.
     - `of`: the field's name, where the state has several components.
 
-    **Good values:** `ETDRK4` with dt ≈ h/c. Explicit methods need β dt < 0.09 h³ (RK4).
+    **Good values:** `ETDRK4` with dt ≈ 0.1 h/c. Explicit methods need β dt < 0.09 h³ (RK4).
 
     **Notes:** conservative, products dealiased by the 2/3 rule.
 

@@ -19,7 +19,7 @@ class KuramotoSivashinsky(AbstractEquation):
         ∂h/∂t = −a ∇²h − b ∇⁴h − ½ s |∇h|²           form="height" (any)
 
     Waves longer than 2π√(b/a) grow, fastest at k² = a/2b; the nonlinear part hands their energy to
-    short ones, which the fourth derivative damps. Chaotic for boxes longer than about 8π√(b/a). The
+    short ones, which the fourth derivative damps. Chaotic for boxes longer than about 7π√(b/a). The
     mean of u stays; that of h sinks for ever.
 
     **Arguments:**
@@ -30,8 +30,8 @@ class KuramotoSivashinsky(AbstractEquation):
     - `form`: of the slope u = ∂h/∂x of a front, or of its height.
     - `of`: the field's name, where the state has several components.
 
-    **Good values:** a = b = s = 1, `ETDRK4` with dt = 0.05 … 0.25, four or more points per unit
-    length for smooth pictures, one for statistics.
+    **Good values:** a = b = s = 1, `ETDRK4` with dt = 0.05 … 0.25, two or more points per unit
+    length.
 
     **Notes:** products dealiased by the 2/3 rule.
 

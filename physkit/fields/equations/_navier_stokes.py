@@ -1,12 +1,14 @@
 """Incompressible flow by its velocity, in two and three dimensions."""
 
-from typing import Any
+from typing import Literal
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
-from physkit.core import Clock, ShapeError, param, scaled, static
+from physkit.core import Clock, ParameterError, ShapeError, param, scaled, static
+from physkit.geometry import Grid
 
 from .._equation import AbstractEquation
 from .._field import Field
@@ -27,9 +29,13 @@ class NavierStokes(AbstractEquation):
 
     - `viscosity`: ν ≥ 0, length² / time.
     - `of`: the name of the velocity, a vector field, where the state has several components.
+    - `truncation`: which modes are kept. `"cube"` |nᵢ| < Nᵢ/3 along every axis (2/3 rule): free of
+      aliasing, conserves energy. `"sphere"` Σ (nᵢ/Nᵢ)² < 2/9: half as many modes again in three
+      dimensions, √2 times as far along each axis; products still alias, along one axis at a time:
+      little where the flow is nearly resolved, but to no end where it is not.
 
     **Errors:** `ShapeError` unless the field is a vector field on two or three axes;
-    `ParameterError` on a box with walls.
+    `ParameterError` on a box with walls, and for another truncation.
 
     **Good values:** `ETDRK2` or `ETDRK4` with max|u| dt < h. Resolved where the highest kept mode
     k = 2πN/(3L) is beyond 1.5 (ε/ν³)^(1/4), ε the rate at which energy is lost.
@@ -38,11 +44,16 @@ class NavierStokes(AbstractEquation):
     In two dimensions `VorticityTransport` does the same with one field less.
 
     **Reference:** Basdevant, J. Comput. Phys. 50, 209 (1983); Orszag & Patterson, Phys. Rev. Lett.
-    28, 76 (1972).
+    28, 76 (1972); Rogallo, NASA TM 81315 (1981), for the sphere.
     """
 
     viscosity: Float[Array, ""] = param()
     of: str | None = static(default=None)
+    truncation: Literal["cube", "sphere"] = static(default="cube")
+
+    def __check_init__(self):
+        if self.truncation not in ("cube", "sphere"):
+            raise ParameterError(f"truncation is 'cube' or 'sphere'; got {self.truncation!r}")
 
     def symbol(self, field: Field) -> Array:
         _need_velocity(field)
@@ -52,12 +63,18 @@ class NavierStokes(AbstractEquation):
         del clock
         _need_velocity(field)
         grid, spectrum = field.grid, field.spectrum()
-        u = spectrum.dealiased().field().data
+        kept = self._kept(grid)
+        u = spectrum.times(kept).field().data
         stress = _from_products(grid.fft(_products(u)), grid.dimension)
         slopes = [jnp.imag(derivative_symbol(grid, axis, 1)) for axis in range(grid.dimension)]
-        kept = grid.resolved()
         push = jnp.stack([_slope(row, slopes, kept) for row in stress])
         return spectrum.with_coefficients(-_projected(push, grid))
+
+    def _kept(self, grid: Grid) -> Array:
+        if self.truncation == "cube":
+            return grid.resolved()
+        squares = [(n / count) ** 2 for n, count in zip(grid.modes(), grid.shape, strict=True)]
+        return jnp.asarray(np.sum(np.broadcast_arrays(*squares), axis=0) < 2 / 9)
 
 
 def solenoidal(velocity: Field) -> Field:
@@ -95,7 +112,7 @@ def _slope(row: list[Array | None], slopes: list[Array], kept: Array) -> Array:
     return jax.lax.complex(-total.imag, total.real)
 
 
-def _projected(v: Array, grid: Any) -> Array:
+def _projected(v: Array, grid: Grid) -> Array:
     """v − k (k·v)/k²."""
     slopes = [jnp.imag(derivative_symbol(grid, axis, 1)) for axis in range(grid.dimension)]
     first, *rest = (k**2 for k in slopes)

@@ -78,7 +78,7 @@ def exact_riemann(left: Any, right: Any, gamma: Any) -> RiemannFan:
     sides = (safe(ρ), safe(p), safe(a)), (safe(σ), safe(q), safe(b))
     apart = jnp.where(vacuum, 0, v - u)
     star = _star_pressure(*sides, apart, gamma)
-    f, g = (_branch(star, *side, gamma)[0] for side in sides)
+    f, g = (_branch(star, jnp.log(star), *side, gamma)[0] for side in sides)
     contact = 0.5 * (u + v) + 0.5 * (g - f)
 
     between = jnp.where(ρ <= 0, escape_right, jnp.where(σ <= 0, escape_left, 0.0))
@@ -106,7 +106,7 @@ def _star_pressure(left: Side, right: Side, apart: Values, gamma: Values) -> Val
 
     def newton(log, left, right, apart, gamma):
         p = jnp.exp(log)
-        (f, df), (g, dg) = (_branch(p, *side, gamma) for side in (left, right))
+        (f, df), (g, dg) = (_branch(p, log, *side, gamma) for side in (left, right))
         return log - (f + g + apart) / (p * (df + dg))
 
     # As a function of ln p the sum is convex: from above the iteration falls straight to the root.
@@ -128,18 +128,19 @@ def _from_above(left: Side, right: Side, apart: Values, gamma: Values) -> Values
     return jnp.minimum(two_fans, higher + 0.5 * d + jnp.sqrt(d * (0.25 * d + 2 * higher)))
 
 
-def _branch(star: Values, density: Values, pressure: Values, sound: Values, gamma: Values):
+def _branch(
+    star: Values, log: Values, density: Values, pressure: Values, sound: Values, gamma: Values
+):
     """f_K(p) and its derivative: the velocity across a wave that changes the pressure to p (eq. 4.6)."""
     shock = star > pressure
-    higher, lower = jnp.where(shock, star, pressure), jnp.where(shock, pressure, star)
     a, b = 2 / ((gamma + 1) * density), (gamma - 1) / (gamma + 1) * pressure
-    root = jnp.sqrt(a / (higher + b))
-    f_shock = (higher - pressure) * root
-    df_shock = root * (1 - 0.5 * (higher - pressure) / (higher + b))
+    root = jnp.sqrt(a / (star + b))
+    f_shock = (star - pressure) * root
+    df_shock = root * (1 - 0.5 * (star - pressure) / (star + b))
     z = (gamma - 1) / (2 * gamma)
-    ratio = jnp.where(lower > 0, lower, 1e-30) / pressure
-    f_fan = 2 * sound / (gamma - 1) * (ratio**z - 1)
-    df_fan = ratio ** (z - 1) / (density * sound)
+    power = jnp.exp(z * (log - jnp.log(pressure)))
+    f_fan = 2 * sound / (gamma - 1) * (power - 1)
+    df_fan = sound / gamma * power / star
     return jnp.where(shock, f_shock, f_fan), jnp.where(shock, df_shock, df_fan)
 
 

@@ -6,7 +6,6 @@ from ._external import (
     ExternalEnergy as ExternalEnergy,
     ExternalForce as ExternalForce,
     HarmonicTrap as HarmonicTrap,
-    Modulated as Modulated,
     UniformAcceleration as UniformAcceleration,
     UniformField as UniformField,
 )
@@ -18,6 +17,7 @@ from ._pair_sum import (
     pair_sum as pair_sum,
 )
 from ._pairwise import PairCache as PairCache, Pairwise as Pairwise
+from ._scaled import AbstractScaledForce as AbstractScaledForce, Modulated as Modulated
 from ._truncation import (
     TRUNCATIONS as TRUNCATIONS,
     AbstractTruncated as AbstractTruncated,

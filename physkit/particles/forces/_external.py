@@ -180,51 +180,6 @@ class ExternalForce(AbstractForce):
         return force
 
 
-class Modulated(AbstractForce):
-    """A force that oscillates: another force times a cosine of time.
-
-        F(t) = F₀ cos(ω t + φ)
-
-    **Arguments:**
-
-    - `inner`: the force that is modulated, of any kind.
-    - `frequency`: ω, radians per time.
-    - `phase`: φ, radians; −π/2 makes the cosine a sine.
-
-    **Notes:** ω t is taken modulo 2π with both words of the clock: good at any t, in float32 too.
-    Energy is not conserved, and momentum counts as not conserved, whatever `inner` does.
-    """
-
-    conserves_momentum: ClassVar[bool] = False
-
-    inner: AbstractForce
-    frequency: Float[Array, ""] = param()
-    phase: Float[Array, ""] = param(0.0)
-
-    @property
-    def of(self) -> str | None:
-        return self.inner.of
-
-    def init(self, state: Any) -> Any:
-        return self.inner.init(state)
-
-    def __call__(self, clock: Clock, state: Any, cache: Any):
-        force, cache = self.inner(clock, state, cache)
-        return self._factor(clock) * force, cache
-
-    def force(self, clock: Clock, state: Any) -> Float[Array, "n d"]:
-        return self._factor(clock) * self.inner.force(clock, state)
-
-    def energy(self, clock: Clock, state: Any, cache: Any = None) -> Float[Array, ""]:
-        return self._factor(clock) * self.inner.energy(clock, state, cache)
-
-    def virial(self, clock: Clock, state: Any, cache: Any = None) -> Float[Array, "d d"]:
-        return self._factor(clock) * self.inner.virial(clock, state, cache)
-
-    def _factor(self, clock: Clock) -> Float[Array, ""]:
-        return jnp.cos(clock.phase(self.frequency) + self.phase)
-
-
 def _call(function: Callable, clock: Clock, particles: Particles, args: Any) -> Any:
     return function(clock.t, particles) if args is None else function(clock.t, particles, args)
 

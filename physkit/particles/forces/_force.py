@@ -23,6 +23,11 @@ class AbstractForce(AbstractTerm):
     of: eqx.AbstractVar[str | None]
     conserves_momentum: eqx.AbstractClassVar[bool]
 
+    @property
+    def components(self) -> tuple[str | None, ...]:
+        """Names of the components acted on; a force on several returns a dict of forces by name."""
+        return (self.of,)
+
     def particles(self, state: Any) -> Particles:
         """The component this force acts on."""
         return get(state, self.of)
@@ -31,8 +36,10 @@ class AbstractForce(AbstractTerm):
         """Potential energy of the whole component at `clock.t`."""
         raise NoEnergyError(f"{type(self).__name__} has no energy: it defines only its force")
 
-    def force(self, clock: Clock, state: Any) -> Float[Array, "n d"]:
-        """Force on each particle; by default −∂energy/∂position."""
+    def force(
+        self, clock: Clock, state: Any
+    ) -> Float[Array, "n d"] | dict[str, Float[Array, "..."]]:
+        """Force on each particle (a dict by name, of several components); by default −∂energy/∂position."""
         particles = self.particles(state)
 
         def energy_at(position):
@@ -46,7 +53,9 @@ class AbstractForce(AbstractTerm):
         d = self.particles(state).dimension
         return jnp.zeros((d, d), self.particles(state).position.dtype)
 
-    def __call__(self, clock: Clock, state: Any, cache: Any) -> tuple[Float[Array, "n d"], Any]:
+    def __call__(
+        self, clock: Clock, state: Any, cache: Any
+    ) -> tuple[Float[Array, "n d"] | dict[str, Float[Array, "..."]], Any]:
         return self.force(clock, state), cache
 
     def __add__(self, other: "AbstractForce | Forces") -> "Forces":
@@ -74,7 +83,7 @@ class Forces(Module):
     @property
     def components(self) -> tuple[str | None, ...]:
         """Names of the components that are acted on, each once."""
-        return tuple(dict.fromkeys(term.of for term in self.terms))
+        return tuple(dict.fromkeys(name for term in self.terms for name in term.components))
 
     @property
     def conserves_momentum(self) -> bool:
@@ -90,7 +99,8 @@ class Forces(Module):
         fresh = []
         for term, cache in zip(self.terms, caches, strict=True):
             force, cache = term(clock, state, cache)
-            total[term.of] = total[term.of] + force if term.of in total else force
+            for name, own in (force if isinstance(force, dict) else {term.of: force}).items():
+                total[name] = total[name] + own if name in total else own
             fresh.append(cache)
         return total, tuple(fresh)
 

@@ -1,9 +1,33 @@
 """All cases, in the order in which they are shown."""
 
-from . import _baths, _gravity, _liquids, _orders, _quantum, _reaction, _waves
+from . import (
+    _baths,
+    _cosmology,
+    _fluids_spectral,
+    _gas,
+    _gravity,
+    _liquids,
+    _orders,
+    _plasma,
+    _quantum,
+    _reaction,
+    _waves,
+)
 from ._case import Case
 
-_GROUPS = (_liquids, _gravity, _baths, _orders, _waves, _reaction, _quantum)
+_GROUPS = (
+    _liquids,
+    _gravity,
+    _baths,
+    _orders,
+    _waves,
+    _reaction,
+    _quantum,
+    _plasma,
+    _cosmology,
+    _fluids_spectral,
+    _gas,
+)
 
 
 def cases() -> tuple[Case, ...]:

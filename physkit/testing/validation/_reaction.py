@@ -46,7 +46,7 @@ def _growth_rate(b: Any, k: Any) -> Any:
     wave = jnp.cos(k * x)
     start = Field(rest + 1e-6 * jnp.stack([wave, -wave]), still.grid)
     frames = simulate(sim, start, 400).frames["u"]
-    size = jnp.sum((frames[:, 0] - 4.5) * wave[None], axis=1)
+    size = still.grid.sum((frames[:, 0] - 4.5) * wave[None])
     return jnp.log(size[4] / size[2]) / 4.0
 
 

@@ -1,0 +1,76 @@
+"""Forces times a number that depends on time."""
+
+import abc
+from typing import Any, ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from physkit.core import Clock, param
+
+from ._force import AbstractForce
+
+
+class AbstractScaledForce(AbstractForce):
+    """Another force (`inner`, on one or several components) times `factor(clock)`."""
+
+    inner: eqx.AbstractVar[AbstractForce]
+
+    @abc.abstractmethod
+    def factor(self, clock: Clock) -> Float[Array, ""]:
+        """What the force is multiplied with at `clock.t`."""
+
+    @property
+    def of(self) -> Any:
+        return self.inner.of
+
+    @property
+    def components(self) -> tuple[str | None, ...]:
+        return self.inner.components
+
+    def init(self, state: Any) -> Any:
+        return self.inner.init(state)
+
+    def __call__(self, clock: Clock, state: Any, cache: Any) -> tuple[Any, Any]:
+        force, cache = self.inner(clock, state, cache)
+        return self._times(clock, force), cache
+
+    def force(self, clock: Clock, state: Any) -> Any:
+        return self._times(clock, self.inner.force(clock, state))
+
+    def energy(self, clock: Clock, state: Any, cache: Any = None) -> Float[Array, ""]:
+        return self.factor(clock) * self.inner.energy(clock, state, cache)
+
+    def virial(self, clock: Clock, state: Any, cache: Any = None) -> Float[Array, "d d"]:
+        return self.factor(clock) * self.inner.virial(clock, state, cache)
+
+    def _times(self, clock: Clock, force: Any) -> Any:
+        factor = self.factor(clock)
+        return jax.tree.map(lambda x: factor * x, force)
+
+
+class Modulated(AbstractScaledForce):
+    """A force that oscillates: another force times a cosine of time.
+
+        F(t) = F₀ cos(ω t + φ)
+
+    **Arguments:**
+
+    - `inner`: the force that is modulated, of any kind.
+    - `frequency`: ω, radians per time.
+    - `phase`: φ, radians; −π/2 makes the cosine a sine.
+
+    **Notes:** ω t is taken modulo 2π with both words of the clock: good at any t, in float32 too.
+    Energy is not conserved, and momentum counts as not conserved, whatever `inner` does.
+    """
+
+    conserves_momentum: ClassVar[bool] = False
+
+    inner: AbstractForce
+    frequency: Float[Array, ""] = param()
+    phase: Float[Array, ""] = param(0.0)
+
+    def factor(self, clock: Clock) -> Float[Array, ""]:
+        return jnp.cos(clock.phase(self.frequency) + self.phase)

@@ -1,0 +1,129 @@
+"""Waves in plasmas of particles on a mesh, started without noise."""
+
+import math
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from physkit.coupling import TSC, ParticleMesh
+from physkit.geometry import Box, Grid
+from physkit.integrators import VelocityVerlet
+from physkit.observe import Every, FieldEnergy, ModeAmplitude, TotalEnergy
+from physkit.particles import Particles
+from physkit.simulate import Simulation
+
+LANDAU_FREQUENCY = 1.41566189  # at kλ_D = 0.5, in units of the plasma frequency
+LANDAU_DAMPING = -0.15335947
+
+
+def plasma_wave(
+    wavenumber: float = 0.5,
+    *,
+    amplitude: float = 0.01,
+    count: int = 100_000,
+    cells: int = 32,
+    dt: Any = 0.1,
+    thermal_speed: float = 1.0,
+    dtype: Any = float,
+) -> tuple[Simulation, Particles]:
+    """Electrons before resting ions, one wave long, pushed together by a small cosine.
+
+        f(x, v) = (1 + α cos kx) exp(−v²/2v_T²) / √(2π) v_T
+
+    In units of the plasma frequency and, for v_T = 1, the Debye length. A quiet start: places and
+    velocities are the points of a Hammersley sequence, so that nothing but the wave is there.
+    Records the wave's amplitude (`wave`, complex) and the energies every step.
+
+    **Arguments:**
+
+    - `wavenumber`: k; the box is 2π/k long.
+    - `amplitude`: α.
+    - `count`, `cells`: of particles and mesh.
+    - `thermal_speed`: v_T; 0 for a cold plasma, which oscillates at the plasma frequency.
+    - `dtype`: precision of the state.
+    """
+    length = 2 * math.pi / wavenumber
+    place = (np.arange(count) + 0.5) / count
+    # The wave: x with ∫₀ˣ (1 + α cos kx) dx = place · L, by Newton's method.
+    x = length * place
+    for _ in range(20):
+        there = x + amplitude / wavenumber * np.sin(wavenumber * x) - length * place
+        x = x - there / (1 + amplitude * np.cos(wavenumber * x))
+    velocity = thermal_speed * _normal_quantile(radical_inverse(count))
+    box = Box(jnp.asarray([length], dtype))
+    electrons = Particles(
+        jnp.asarray(x[:, None] % length, dtype),
+        velocity[:, None],
+        length / count,
+        box,
+        charge=-length / count,
+    )
+    mesh = ParticleMesh(Grid(box, (cells,)), kernel=TSC(), deconvolved=True)
+    record = Every(1, wave=ModeAmplitude(1), field=FieldEnergy(), energy=TotalEnergy())
+    return Simulation(VelocityVerlet(mesh), dt=dt, observers=record), electrons
+
+
+def landau_damping(count: int = 100_000) -> tuple[Simulation, Particles]:
+    """A Langmuir wave of kλ_D = 0.5 that damps without collisions.
+
+    It oscillates with ω = 1.41566189 and falls as exp(−0.15335947 t), until the ordered velocities of
+    the start come round again, t ≈ 2π N_v/k.
+
+    **Reference:** Landau, J. Phys. USSR 10, 25 (1946); roots of the plasma dispersion function in
+    Birdsall & Langdon (1991), section 5-15.
+    """
+    return plasma_wave(0.5, amplitude=0.02, count=count)
+
+
+def plasma_oscillation(thermal_speed: float = 0.0) -> tuple[Simulation, Particles]:
+    """A long wave, k = 0.1: ω² = 1 + 3k²v_T² (Bohm and Gross), ω = 1 for the cold plasma.
+
+    **Reference:** Bohm & Gross, Phys. Rev. 75, 1851 (1949).
+    """
+    return plasma_wave(0.1, amplitude=0.01, count=40_000, dt=0.05, thermal_speed=thermal_speed)
+
+
+def two_stream(
+    count: int = 40_000, *, cells: int = 64, speed: float = 1.0, dtype: Any = float
+) -> tuple[Simulation, dict[str, Particles]]:
+    """Two cold beams of electrons through each other, and the vortices that they roll up into.
+
+        (2D(ω))⁻¹: 1 = ½/(ω − ku)² + ½/(ω + ku)²
+
+    Each beam is a component; both act on the one mesh. The box holds the fastest growing wave,
+    ku = √(3/8), which grows as exp(t/√8).
+
+    **Reference:** Birdsall & Langdon (1991), section 5-6 and 5-9.
+    """
+    k = math.sqrt(3 / 8) / speed
+    length = 2 * math.pi / k
+    box = Box(jnp.asarray([length], dtype))
+    rest = (np.arange(count // 2) + 0.5) / (count // 2) * length
+
+    def beam(direction):
+        x = rest + 1e-3 * direction * np.sin(k * rest)
+        return Particles(
+            jnp.asarray(x[:, None] % length, dtype), direction * speed, length / count, box, charge=-length / count
+        )  # fmt: skip
+
+    mesh = ParticleMesh(Grid(box, (cells,)), kernel=TSC(), of=("right", "left"))
+    record = Every(1, wave=ModeAmplitude(1), field=FieldEnergy(), energy=TotalEnergy())
+    simulation = Simulation(VelocityVerlet(mesh), dt=0.1, observers=record)
+    return simulation, {"right": beam(1.0), "left": beam(-1.0)}
+
+
+def radical_inverse(count: int) -> np.ndarray:
+    """The van der Corput sequence: the digits of 0 … count − 1 in base 2, mirrored at the point."""
+    index, value, scale = np.arange(count), np.zeros(count), 0.5
+    while index.any():
+        value += scale * (index & 1)
+        index, scale = index >> 1, scale / 2
+    return value + 0.5 / count  # in the middle of its cell, never 0
+
+
+def _normal_quantile(p: np.ndarray) -> np.ndarray:
+    """The v below which a share p of a standard normal distribution lies."""
+    from jax.scipy.special import ndtri
+
+    return np.asarray(ndtri(jnp.asarray(p)))

@@ -1,0 +1,116 @@
+"""A plasma of electrons and ions, both of particles, and the frequency at which it rings."""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from physkit.coupling import Electrostatics, ParticleMesh
+from physkit.geometry import Box, Grid
+from physkit.integrators import VelocityVerlet
+from physkit.observe import Every, KineticEnergy, PotentialEnergy, Snapshot
+from physkit.particles import Particles
+from physkit.simulate import Simulation
+
+from ._least_squares import least_squares
+
+MASS_RATIO = 25.0
+_LENGTH = 2 * np.pi
+
+
+class Ringing(NamedTuple):
+    """A sinusoid fitted to the electrons: frequency, its standard error, and what theory says.
+
+    - `curve`: `[t]`, the sinusoid itself.
+    """
+
+    frequency: float
+    error: float
+    theory: float
+    curve: np.ndarray
+
+
+def two_species_plasma(
+    mass_ratio: Any = MASS_RATIO,
+    *,
+    particles: int = 8192,
+    cells: int = 128,
+    amplitude: float = 0.005,
+    dt: float = 0.05,
+) -> tuple[Simulation, dict[str, Particles]]:
+    """A cold plasma on a line, its electrons displaced by `amplitude`·sin x against resting ions.
+
+        ω² = ω_e² + ω_i² = ω_e² (1 + m_e/m_i)
+
+    Electrons of mass 1 and ions of mass `mass_ratio`, both as particles that deposit on one mesh and feel
+    it; ω_e = 1. Recorded each step: the longest wave of either species, δn/n (`"electrons"`, `"ions"`),
+    and the energies.
+
+    **Arguments:**
+
+    - `mass_ratio`: m_i/m_e.
+    - `particles`: of each species. `cells`: of the mesh, on a line of length 2π.
+    - `amplitude`: of the displacement, length; larger than some 0.02, ions gather and the frequency shifts.
+
+    **Reference:** Tonks & Langmuir, Phys. Rev. 33, 195 (1929).
+    """
+    box = Box(jnp.full(1, _LENGTH))
+    place = (jnp.arange(particles, dtype=float) + 0.5) * (_LENGTH / particles)
+    charge = jnp.sqrt(_LENGTH / particles)  # n q²/m = 1 for electrons of mass q² n = 1
+    weight = charge * charge * particles / _LENGTH
+    electrons = Particles(
+        (place + amplitude * jnp.sin(place))[:, None] % _LENGTH,
+        mass=weight,
+        charge=-charge,
+        space=box,
+    )
+    ions = Particles(
+        place[:, None], mass=weight * jnp.asarray(mass_ratio), charge=charge, space=box
+    )
+    mesh = ParticleMesh(Grid(box, (cells,)), Electrostatics(1.0), of=("electrons", "ions"))
+    observers = Every(
+        1,
+        electrons=_wave("electrons"),
+        ions=_wave("ions"),
+        kinetic=KineticEnergy(),
+        potential=PotentialEnergy(),
+    )
+    sim = Simulation(VelocityVerlet(mesh), dt=dt, observers=observers)
+    return sim, {"electrons": electrons, "ions": ions}
+
+
+def ringing(time: Any, wave: Any, mass_ratio: float = MASS_RATIO) -> Ringing:
+    """The frequency of `wave` `[t]`: the least-squares sinusoid about a constant."""
+    time, wave = jnp.asarray(time), jnp.asarray(wave)
+    size = jnp.max(jnp.abs(wave))
+
+    def sinusoid(p: dict[str, Array]) -> Float[Array, " t"]:
+        return (
+            p["cos"] * jnp.cos(p["omega"] * time)
+            + p["sin"] * jnp.sin(p["omega"] * time)
+            + p["mean"]
+        )
+
+    start = {
+        "omega": jnp.ones(()),
+        "cos": wave[0] / size,
+        "sin": jnp.zeros(()),
+        "mean": jnp.zeros(()),
+    }
+    fit = least_squares(lambda p: sinusoid(p) - wave / size, start, progress=False)
+    return Ringing(
+        frequency=float(fit.values["omega"]),
+        error=float(fit.standard_errors["omega"]),
+        theory=float(np.sqrt(1 + 1 / mass_ratio)),
+        curve=np.asarray(size * jax.jit(sinusoid)(fit.values)),
+    )
+
+
+def _wave(name: str):
+    def read(now: Snapshot) -> Float[Array, ""]:
+        x = now.state[name].position[:, 0]
+        return 2 * jnp.mean(jnp.cos(x))
+
+    return read

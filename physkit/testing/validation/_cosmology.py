@@ -1,0 +1,50 @@
+"""Structure in an expanding universe."""
+
+from typing import Any
+
+import numpy as np
+
+from physkit.simulate import simulate
+from physkit.systems import zeldovich_pancake, zeldovich_solution
+
+from ._case import Case, Published
+
+
+def collapse_of_a_pancake() -> dict[str, Any]:
+    """Sheets from a = 0.1 to 0.98, just before they cross: positions and momenta beside the exact ones."""
+    simulation, sheets = zeldovich_pancake(0.1, 0.98)
+    end = simulate(simulation, sheets, 200).state
+    x, p = zeldovich_solution(0.98)
+    q, _ = zeldovich_solution(0.0)
+    apart = np.asarray(end.unwrapped)[:, 0] - x
+    apart -= np.round(apart)
+    return {
+        "displacement": np.max(np.abs(apart)) / np.max(np.abs(x - q)),
+        "momentum": np.max(np.abs(np.asarray(end.velocity)[:, 0] - p)) / np.max(np.abs(p)),
+    }
+
+
+def linear_growth() -> dict[str, Any]:
+    """A small wave from a = 0.1 to 1: its contrast over the ten times of linear theory."""
+    simulation, sheets = zeldovich_pancake(0.1, 1.0, crossing=1e4, count=256, cells=64)
+    wave = np.abs(np.asarray(simulate(simulation, sheets, 200).frames["wave"]))
+    return {"growth / 10": wave[-1] / wave[0] / 10}
+
+
+CASES = (
+    Case(
+        "zeldovich-pancake",
+        collapse_of_a_pancake,
+        (
+            Published("displacement", 0.0, 0.01, "at most"),
+            Published("momentum", 0.0, 0.01, "at most"),
+        ),
+        "Zel'dovich 1970",
+    ),
+    Case(
+        "linear-growth",
+        linear_growth,
+        (Published("growth / 10", 1.0, 0.005),),
+        "Peebles 1980, section 11",
+    ),
+)

@@ -1,0 +1,123 @@
+"""Plasmas: waves of particles on a mesh, and charges in magnetic fields."""
+
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from physkit.integrators import Boris
+from physkit.observe import Every, Positions, Velocities
+from physkit.particles import Particles
+from physkit.simulate import Simulation, simulate
+from physkit.systems import (
+    LANDAU_DAMPING,
+    LANDAU_FREQUENCY,
+    landau_damping,
+    plasma_oscillation,
+    two_stream,
+)
+
+from ._case import Case, Published
+
+
+def damping_of_a_langmuir_wave() -> dict[str, Any]:
+    """A wave of kλ_D = 0.5, quiet start: frequency and damping from the zeros and peaks of its amplitude."""
+    simulation, electrons = landau_damping()
+    wave = np.asarray(simulate(simulation, electrons, 200).frames["wave"]).real
+    t = 0.1 * np.arange(len(wave))
+    zeros = _crossings(t, wave)
+    inside = np.abs(wave)
+    peaks = [k for k in range(15, len(wave) - 1) if inside[k] >= max(inside[k - 1], inside[k + 1])]
+    tops = [_top(t, inside, k) for k in peaks]
+    times, heights = np.array(tops).T
+    return {
+        "frequency": np.pi / np.polyfit(np.arange(len(zeros) - 1), zeros[1:], 1)[0],
+        "damping": np.polyfit(times, np.log(heights), 1)[0],
+    }
+
+
+def frequency_of_a_plasma() -> dict[str, Any]:
+    """A long wave in a cold plasma, and in a warm one."""
+    found = {}
+    for name, speed in (("cold", 0.0), ("warm", 1.0)):
+        simulation, electrons = plasma_oscillation(speed)
+        wave = np.asarray(simulate(simulation, electrons, 1000).frames["wave"]).real
+        zeros = _crossings(0.05 * np.arange(len(wave)), wave)
+        found[name] = np.pi / np.polyfit(np.arange(len(zeros)), zeros, 1)[0]
+    return found
+
+
+def growth_of_two_streams() -> dict[str, Any]:
+    """Two cold beams as two components on one mesh: growth of the fastest wave."""
+    simulation, beams = two_stream(4000)
+    frames = simulate(simulation, beams, 200).frames
+    wave = np.log(np.abs(np.asarray(frames["wave"])))
+    t = 0.1 * np.arange(len(wave))
+    growing = (t > 8) & (t < 14)
+    return {"growth": np.polyfit(t[growing], wave[growing], 1)[0]}
+
+
+def a_charge_in_crossed_fields() -> dict[str, Any]:
+    """Boris's pusher: |v| after 10⁴ steps in B alone, and the drift E×B/B² over 100 whole turns."""
+    one = Particles([[0.0, 0.0, 0.0]], [[0.7, -0.3, 0.4]], charge=1.0)
+    b = jnp.array([0.3, -0.5, 1.1])
+    turning = Simulation(Boris(b), 0.3, Every(10, v=Velocities()))
+    speed = np.linalg.norm(simulate(turning, one, 10_000).frames["v"][:, 0], axis=-1)
+    # ω dt/2 = tan(π/4): four steps a turn.
+    flat = Particles([[0.0, 0.0]], [[0.7, -0.3]], charge=1.0)
+    drifting = Simulation(Boris(1.0, [0.0, 0.2]), 2.0, Every(4, x=Positions()))
+    x = np.asarray(simulate(drifting, flat, 400).frames["x"])[:, 0]
+    return {
+        "change of speed": np.max(np.abs(speed / speed[0] - 1)),
+        "drift": np.max(np.abs((x[-1] - x[0]) / 800 - [0.2, 0.0])),
+    }
+
+
+def _crossings(t: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Where y changes its sign, by straight lines."""
+    at = np.nonzero(y[1:] * y[:-1] < 0)[0]
+    return t[at] - y[at] * (t[at + 1] - t[at]) / (y[at + 1] - y[at])
+
+
+def _top(t: np.ndarray, y: np.ndarray, k: int) -> tuple[float, float]:
+    """The summit of the parabola through a peak and its neighbours."""
+    a, b, c = y[k - 1 : k + 2]
+    shift = (a - c) / (2 * (a - 2 * b + c))
+    return t[k] + shift * (t[1] - t[0]), b - (a - c) * shift / 4
+
+
+CASES = (
+    Case(
+        "landau-damping",
+        damping_of_a_langmuir_wave,
+        (
+            Published("frequency", LANDAU_FREQUENCY, 0.05, "relative"),
+            Published("damping", LANDAU_DAMPING, 0.05, "relative"),
+        ),
+        "plasma dispersion function; Landau 1946",
+    ),
+    Case(
+        "plasma-oscillation",
+        frequency_of_a_plasma,
+        (
+            Published("cold", 1.0, 0.01, "relative"),
+            Published("warm", (1 + 3 * 0.1**2) ** 0.5, 0.01, "relative"),
+        ),
+        "Bohm & Gross 1949",
+    ),
+    Case(
+        "two-stream",
+        growth_of_two_streams,
+        (Published("growth", 8**-0.5, 0.02, "relative"),),
+        "Birdsall & Langdon 1991, section 5-6",
+    ),
+    Case(
+        "boris",
+        a_charge_in_crossed_fields,
+        (
+            Published("change of speed", 0.0, 1e-13, "at most"),
+            Published("drift", 0.0, 1e-10, "at most"),
+        ),
+        "exact",
+    ),
+)

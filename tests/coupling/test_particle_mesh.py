@@ -1,0 +1,241 @@
+"""Particle meshes: as forces, against direct solutions, and what they conserve."""
+
+from typing import Any, ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from physkit.core import Clock, Count, ParameterError, ShapeError, cast_floats
+from physkit.coupling import (
+    CIC,
+    PCS,
+    TSC,
+    AbstractMeshLaw,
+    Electrostatics,
+    Gravity,
+    Nearest,
+    ParticleMesh,
+    interpolate,
+)
+from physkit.fields.operators import Central, Spectral
+from physkit.geometry import Box, Grid
+from physkit.integrators import Newton, VelocityVerlet
+from physkit.observe import Every, TotalEnergy
+from physkit.particles import Particles, kinetic_energy
+from physkit.particles.forces import AbstractForce
+from physkit.simulate import Simulation, simulate
+from physkit.testing import check_force, check_tendency
+
+CLOCK = Clock.at(Count.of(0), 0.0, 0.1)
+SHAPES = {1: (16,), 2: (8, 6), 3: (6, 5, 4)}
+
+
+def setting(d, n=9, seed=0, dtype=float):
+    lengths = jnp.asarray([2.0, 1.7, 1.4][:d], dtype)
+    rng = np.random.default_rng(seed)
+    box = Box(lengths)
+    particles = Particles(
+        jnp.asarray(rng.random((n, d)), dtype) * lengths[None], rng.normal(size=(n, d)), 1 + rng.random(n),
+        box, charge=rng.normal(size=n),
+    )  # fmt: skip
+    return Grid(box, SHAPES[d]), particles
+
+
+class Plain(AbstractForce):
+    """A mesh that keeps its energy to itself: what the battery asks of forces without one."""
+
+    conserves_momentum: ClassVar[bool] = False
+    mesh: ParticleMesh
+    of: str | None = None
+
+    def force(self, clock: Clock, state: Any):
+        return self.mesh.force(clock, state)
+
+
+class TestBattery:
+    @pytest.mark.parametrize("d", [1, pytest.param(2, marks=pytest.mark.slow)])
+    def test_energy_conserving(self, d):
+        grid, particles = setting(d)
+        mesh = ParticleMesh(grid, Electrostatics(1.3), PCS(), conserves="energy")
+        check_force(mesh, particles)
+
+    @pytest.mark.slow
+    def test_energy_conserving_in_three_dimensions(self):
+        grid, particles = setting(3)
+        check_force(
+            ParticleMesh(grid, Gravity(0.7), PCS(), conserves="energy", interlaced=True), particles
+        )
+
+    def test_momentum_conserving(self):
+        grid, particles = setting(1)
+        mesh = ParticleMesh(grid, Electrostatics(1.3), TSC(), scheme=Central(2), interlaced=True)
+        check_force(Plain(mesh), particles)
+
+    def test_two_species(self):
+        grid, particles = setting(1, 5)
+        state = {"electrons": particles, "ions": setting(1, 4, 1)[1], "other": particles}
+        mesh = ParticleMesh(
+            grid, Electrostatics(1.3), TSC(), of=("electrons", "ions"), deconvolved=True
+        )
+        check_tendency(Newton(mesh), state, drives=["electrons", "ions"])
+
+
+@pytest.mark.parametrize("scheme", [Spectral(), Central(2)])
+@pytest.mark.parametrize("interlaced", [False, True])
+@pytest.mark.parametrize("d", [1, 2, 3])
+def test_momentum(d, interlaced, scheme):
+    grid, particles = setting(d)
+    mesh = ParticleMesh(grid, kernel=CIC(), interlaced=interlaced, scheme=scheme)
+    force = mesh.force(CLOCK, particles)
+    assert float(jnp.max(jnp.abs(jnp.sum(force, axis=0)))) < 1e-13 * float(jnp.sum(jnp.abs(force)))
+    alone = particles.replace(charge=particles.charge.at[1:].set(0))
+    assert float(jnp.max(jnp.abs(mesh.force(CLOCK, alone)))) < 1e-13  # no force on itself
+
+
+def test_energy_conserving_has_a_force_on_itself():
+    """Else the test above could not fail."""
+    grid, particles = setting(1)
+    alone = particles.replace(charge=particles.charge.at[1:].set(0))
+    mesh = ParticleMesh(grid, kernel=TSC(), conserves="energy")
+    assert float(jnp.max(jnp.abs(mesh.force(CLOCK, alone)))) > 1e-4
+
+
+def test_energy_conserving_conserves_energy():
+    grid, particles = setting(1)
+    energy = []
+    for conserves in ("energy", "momentum"):
+        mesh = ParticleMesh(grid, kernel=PCS(), conserves=conserves)
+        sim = Simulation(VelocityVerlet(mesh), 1e-3, Every(100, energy=TotalEnergy()))
+        frames = simulate(sim, particles, 2000).frames
+        energy.append(float(jnp.ptp(frames["energy"])))
+    assert energy[0] < 1e-5 < 1e-3 < energy[1]
+
+
+@pytest.mark.parametrize("d", [1, 2, 3])
+def test_virial_is_the_derivative_by_strain(d):
+    grid, particles = setting(d)
+    mesh = ParticleMesh(grid, kernel=TSC(), scheme=Central(2), deconvolved=True)
+
+    def stretched(strain):
+        lengths = grid.space.lengths * (1 + strain)
+        box = grid.space.__class__(lengths)
+        moved = particles.replace(position=particles.position * (1 + strain)[None], space=box)
+        other = ParticleMesh(
+            Grid(box, grid.shape), kernel=TSC(), scheme=Central(2), deconvolved=True
+        )
+        return other.energy(CLOCK, moved)
+
+    expected = -jax.grad(stretched)(jnp.zeros(d))
+    virial = mesh.virial(CLOCK, particles)
+    np.testing.assert_allclose(jnp.diagonal(virial), expected, rtol=1e-10)
+    np.testing.assert_allclose(virial, virial.T, rtol=1e-12, atol=1e-14)
+
+
+def test_a_wave_of_charge():
+    """φ = ρ/(εk²) for displaced sheets: the field of a cosine is a sine."""
+    n, amplitude, k = 4000, 1e-4, 2 * np.pi / 2.0
+    rest = (np.arange(n) + 0.5) * 2.0 / n
+    x = rest + amplitude * np.sin(k * rest)
+    box = Box([2.0])
+    particles = Particles(x[:, None], space=box, charge=2.0 / n)
+    mesh = ParticleMesh(Grid(box, (64,)), Electrostatics(0.5), TSC())
+    # Poisson: ε dE/dx = ρ − 1, and ρ − 1 = −d(displacement)/dx, so E = −displacement/ε.
+    at = jnp.linspace(0.1, 1.9, 7)[:, None]
+    found = interpolate(mesh.field(particles), at, TSC())[:, 0]
+    # The shape of the particles smooths a wave at both ends: sinc³ each.
+    smooth = np.sinc(k * 2 / 64 / 2 / np.pi) ** 6
+    np.testing.assert_allclose(
+        found, -amplitude / 0.5 * smooth * np.sin(k * at[:, 0]), rtol=1e-3, atol=1e-12
+    )
+    force = mesh.force(CLOCK, particles)[:, 0] / particles.charge
+    np.testing.assert_allclose(
+        force, -amplitude / 0.5 * smooth * np.sin(k * x), atol=1e-3 * amplitude / 0.5
+    )
+    sharp = ParticleMesh(Grid(box, (64,)), Electrostatics(0.5), TSC(), deconvolved=True)
+    force = sharp.force(CLOCK, particles)[:, 0] / particles.charge
+    np.testing.assert_allclose(force, -amplitude / 0.5 * np.sin(k * x), atol=1e-3 * amplitude / 0.5)
+
+
+def test_far_away_it_is_the_direct_law():
+    """Two masses in a large cube: the pull of the nearest image, as far as others do not matter."""
+    box = Box.cube(1.0)
+    x = jnp.array([[0.4, 0.5, 0.5], [0.6, 0.51, 0.5]])
+    particles = Particles(x, mass=jnp.array([1.0, 2.0]), space=box)
+    mesh = ParticleMesh(Grid(box, (32, 32, 32)), Gravity(1.0), PCS())
+    force = mesh.force(CLOCK, particles)
+    r = x[1] - x[0]
+    direct = 2.0 * r / jnp.sum(r**2) ** 1.5
+    background = (
+        -4 * np.pi / 3 * 2.0 * r
+    )  # of the second mass's neutralising sphere, to lowest order
+    np.testing.assert_allclose(force[0], direct + background, rtol=2e-2, atol=0.2)
+    np.testing.assert_allclose(force[0], -force[1], rtol=1e-10, atol=1e-12)
+
+
+def test_several_components_on_one_mesh():
+    """The same as all particles in one."""
+    grid, particles = setting(2, 9)
+    part = lambda s: jax.tree.map(lambda x: x[s], particles.replace(space=None)).replace(
+        space=grid.space
+    )
+    state = {"a": part(slice(4)), "b": part(slice(4, None))}
+    mesh = ParticleMesh(grid, kernel=TSC())
+    both = ParticleMesh(grid, kernel=TSC(), of=["a", "b"])
+    force = both.force(CLOCK, state)
+    whole = mesh.force(CLOCK, particles)
+    np.testing.assert_allclose(
+        jnp.concatenate([force["a"], force["b"]]), whole, rtol=1e-12, atol=1e-14
+    )
+    np.testing.assert_allclose(both.energy(CLOCK, state), mesh.energy(CLOCK, particles), rtol=1e-12)
+    sim = lambda force: Simulation(VelocityVerlet(force), 0.01, Every(1, energy=TotalEnergy()))
+    one, two = simulate(sim(mesh), particles, 5), simulate(sim(both), state, 5)
+    np.testing.assert_allclose(two.frames["energy"], one.frames["energy"], rtol=1e-12)
+    total = sum(kinetic_energy(p) for p in two.state.values())
+    np.testing.assert_allclose(total, kinetic_energy(one.state), rtol=1e-12)
+
+
+def test_exact_meshes_know_no_order():
+    grid, particles = setting(2, 501)
+    order = np.random.default_rng(0).permutation(501)
+    other = jax.tree.map(lambda x: x[order], particles.replace(space=None)).replace(
+        space=grid.space
+    )
+    go = jax.jit(lambda p: ParticleMesh(grid, exact=True).potential(p).data)
+    assert np.array_equal(go(particles), go(other))
+
+
+def test_a_law_of_ones_own(dtype):
+    class Screened(AbstractMeshLaw):
+        """Charges in a medium that screens them over a length 1/2."""
+
+        def source(self, particles):
+            return particles.charge
+
+        def response(self, k2):
+            return 1 / (k2 + 4)
+
+    grid, particles = setting(1, dtype=dtype)
+    force = ParticleMesh(grid, Screened(), Nearest()).force(CLOCK, particles)
+    assert force.dtype == dtype
+    bare = ParticleMesh(grid, cast_floats(Electrostatics(), dtype), Nearest()).force(
+        CLOCK, particles
+    )
+    assert jnp.max(jnp.abs(force)) < jnp.max(jnp.abs(bare))
+
+
+def test_bad_input():
+    grid, particles = setting(2)
+    with pytest.raises(ParameterError, match="walls along x"):
+        ParticleMesh(Grid(Box([1.0], False), (8,)))
+    with pytest.raises(ParameterError, match="conserves"):
+        ParticleMesh(grid, conserves="everything")
+    with pytest.raises(ParameterError, match="no charge"):
+        ParticleMesh(grid).force(CLOCK, particles.replace(charge=None))
+    with pytest.raises(ShapeError, match="2 dimensions on a mesh of 1"):
+        ParticleMesh(setting(1)[0]).init(particles)
+    with pytest.raises(ParameterError, match="space=Box"):
+        ParticleMesh(grid).init(Particles(particles.position, charge=1.0))
+    with pytest.raises(ParameterError, match="use one for both"):
+        ParticleMesh(Grid([1.0, 1.0], (4, 4))).init(particles)

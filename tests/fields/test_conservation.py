@@ -1,0 +1,101 @@
+"""Finite volumes: limiters, reconstruction, and a conservation law of a user's own."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import physkit as pk
+from physkit.testing import check_tendency
+
+LIMITERS = [pk.Minmod(), pk.VanLeer(), pk.MonotonizedCentral(), pk.Superbee()]
+name = lambda x: type(x).__name__
+
+
+class InviscidBurgers(pk.AbstractConservationLaw):
+    """∂u/∂t + ∇·(½c u²) = 0 along every axis."""
+
+    strength: jax.Array = pk.param(1.0)
+    riemann: pk.AbstractRiemannSolver = pk.HLL()
+    reconstruction: pk.AbstractReconstruction = pk.MUSCL()
+    of: str | None = pk.static(default=None)
+
+    def flux(self, values, axis):
+        (u,) = values
+        return (0.5 * self.strength * u * u,)
+
+    def wave_speeds(self, values, axis):
+        (u,) = values
+        return self.strength * u, self.strength * u
+
+
+@pytest.mark.parametrize("limiter", LIMITERS, ids=name)
+def test_limiters(limiter):
+    a, b = (jnp.asarray(np.random.default_rng(k).normal(size=200)) for k in (0, 1))
+    slope = limiter.slope(a, b)
+    np.testing.assert_array_equal(slope, limiter.slope(b, a))
+    np.testing.assert_array_equal(slope, -limiter.slope(-a, -b))
+    np.testing.assert_array_equal(slope[np.asarray(a * b < 0)], 0)
+    least = np.minimum(np.abs(a), np.abs(b))
+    assert np.all(np.abs(slope) <= 2 * least * (1 + 1e-12))
+    assert np.all(
+        np.abs(slope)[np.asarray(a * b > 0)] >= least[np.asarray(a * b > 0)] * (1 - 1e-12)
+    )
+    np.testing.assert_allclose(limiter.slope(a, a), a, rtol=1e-14)
+    assert np.isfinite(jax.grad(limiter.slope)(0.0, 0.0))
+
+
+@pytest.mark.parametrize(
+    ("scheme", "degree"),
+    [(pk.Constant(), 0), (pk.MUSCL(), 1), (pk.WENO5(), 2)],
+    ids=["0", "1", "2"],
+)
+def test_polynomials_are_reconstructed_exactly(scheme, degree):
+    """Averages of xᵈ give xᵈ at faces, from both sides."""
+    faces = np.arange(-3, 8) + 0.5
+    averages = jnp.asarray(np.diff(faces ** (degree + 1)) / (degree + 1))
+    ghosts = 3 - scheme.width
+    padded = averages[ghosts : averages.size - ghosts]
+    below, above = scheme.faces(padded, 0)
+    inner = faces[3:-3] if degree else np.ones(below.size)
+    np.testing.assert_allclose(below, inner**degree, rtol=1e-11, atol=1e-11)
+    np.testing.assert_allclose(above, inner**degree, rtol=1e-11, atol=1e-11)
+
+
+def test_a_law_of_ones_own():
+    grid = pk.Grid(pk.Box([1.0, 1.0], (True, False)), (6, 5))
+    u = pk.Field.from_function(
+        grid, lambda x, y: 1 + 0.3 * jnp.sin(2 * jnp.pi * x) + 0.2 * y * y, boundary=pk.Outflow()
+    )
+    check_tendency(InviscidBurgers(1.3), u)
+    rate = InviscidBurgers(1.3).max_rate(None, u)
+    np.testing.assert_allclose(rate, 1.3 * jnp.max(u.data) * 11, rtol=1e-12)
+
+
+@pytest.mark.parametrize("solver", [pk.HLL(), pk.Rusanov()], ids=name)
+def test_a_shock_runs_at_the_mean_of_both_sides(solver):
+    grid = pk.Grid(pk.Box([1.0], False), (64,))
+    u = pk.Field.from_function(grid, lambda x: jnp.where(x < 0.25, 1.0, 0.0), boundary=pk.Outflow())
+    sim = pk.Simulation(pk.SSPRK2(InviscidBurgers(riemann=solver)), dt=0.5 / 64)
+    end = pk.run(sim, u, 64, progress=False).state
+    np.testing.assert_allclose(end.integral(), 0.5, rtol=1e-3)
+    assert np.max(np.diff(end.data)) < 1e-12  # monotone
+
+
+def test_what_a_law_cannot_do_it_says():
+    grid = pk.Grid([1.0], (8,))
+    u = pk.Field.from_function(grid, lambda x: 1 + 0.1 * jnp.sin(x))
+    for solver in (pk.HLLC(), pk.ExactRiemann()):
+        with pytest.raises(pk.ParameterError, match=r"needs more than InviscidBurgers.*HLL\(\)"):
+            InviscidBurgers(riemann=solver).rate(_clock(), u)
+    faces = pk.Field(1.0, grid, grid.face("x"))
+    with pytest.raises(pk.ShapeError, match="averages"):
+        InviscidBurgers().rate(_clock(), faces)
+    with pytest.raises(pk.ShapeError, match="boundary|ghost cells"):
+        InviscidBurgers().rate(_clock(), pk.Field(1.0, pk.Grid([1.0], (1,))))
+
+
+def _clock():
+    from physkit.core import Count
+
+    return pk.Clock.at(Count.of(0), 0.0, 0.1)

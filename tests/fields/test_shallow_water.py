@@ -1,0 +1,210 @@
+"""Shallow water: the battery, what is conserved, rest over any ground, and bad input."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from physkit.core import Clock, Count, Fault, ParameterError, ShapeError
+from physkit.fields import Field, StaggeredWater, Water
+from physkit.fields.equations import Flooding, ShallowWater
+from physkit.fields.operators import HLL, MUSCL, WENO5, Minmod
+from physkit.geometry import Box, Dirichlet, Grid, NoSlip, Outflow, Reflect
+from physkit.integrators import RK4, SSPRK2, Courant
+from physkit.simulate import Simulation, simulate
+from physkit.testing import check_tendency
+
+TORUS = Grid([3.0, 2.0], (8, 6))
+BASIN = Grid(Box([3.0, 2.0], False), (6, 5))
+CHANNEL = Grid(Box([3.0, 2.0], (True, False)), (6, 5))
+CLOCK = Clock.at(Count.of(0), 0.0, 0.01, None)
+
+
+def stirred(grid, boundary=None, seed=0):
+    rng = np.random.default_rng(seed)
+    draw = lambda at: jnp.asarray(rng.normal(size=grid.points(at)))
+    velocity = (0.3 * draw(grid.face("x")), 0.3 * draw(grid.face("y")))
+    return StaggeredWater.of(grid, 1.0 + 0.1 * draw(grid.cell), velocity, boundary)
+
+
+def hills(grid, seed=3):
+    return 0.2 * jnp.asarray(np.random.default_rng(seed).normal(size=grid.shape))
+
+
+TERMS = [
+    (lambda: ShallowWater(9.0, 0.7, 0.3), lambda: stirred(TORUS)),
+    (
+        lambda: ShallowWater(9.0, 0.7, 0.3, hills(BASIN), 0.1, jnp.linspace(0.0, 1, 5), 0.2, 0.05, 1.0),
+        lambda: stirred(BASIN, {"x": Reflect(), "y": (NoSlip(), Reflect())}),
+    ),
+    (
+        lambda: ShallowWater(9.0, 0.7, 0.3, conserves="enstrophy", of="sea"),
+        lambda: {"sea": stirred(CHANNEL)},
+    ),
+]
+
+
+@pytest.mark.parametrize(("term", "state"), TERMS, ids=["torus", "basin", "channel"])
+def test_battery(term, state):
+    inert = ("bed", "drag") if term().bed.ndim == 0 else ()
+    check_tendency(term(), state(), inert=["bed"] if inert else [])
+
+
+@pytest.mark.parametrize("grid", [TORUS, BASIN, CHANNEL], ids=["torus", "basin", "channel"])
+def test_energy_and_mass_rates_vanish(grid):
+    """d/dt by the chain rule along the tendency."""
+    water = stirred(grid)
+    flow = ShallowWater(9.0, 0.7, 0.3, bed=hills(grid))
+    rate = flow.rate(CLOCK, water)
+    moved = lambda s: water.shift(jax.tree.map(lambda x: s * x, rate))
+    slope = lambda f: jax.jvp(f, (0.0,), (1.0,))[1]
+    np.testing.assert_allclose(slope(lambda s: flow.energy(moved(s))), 0, atol=1e-12)
+    np.testing.assert_allclose(slope(lambda s: moved(s).depth.integral()), 0, atol=1e-13)
+
+
+def test_the_other_scheme_keeps_potential_enstrophy():
+    water = stirred(TORUS)
+    flow = ShallowWater(9.0, 0.7, 0.3, conserves="enstrophy")
+    rate = flow.rate(CLOCK, water)
+    moved = lambda s: water.shift(jax.tree.map(lambda x: s * x, rate))
+
+    def enstrophy(s):
+        now = moved(s)
+        q = flow.potential_vorticity(now).data
+        h = now.depth.data
+        corner = h
+        for axis in (0, 1):
+            corner = 0.5 * (corner + jnp.roll(corner, 1, axis))
+        return jnp.sum(corner * q**2)
+
+    # The planetary part of q jumps across the seam of the torus where β is not zero.
+    flow = ShallowWater(9.0, 0.7, conserves="enstrophy")
+    rate = flow.rate(CLOCK, water)
+    _, slope = jax.jvp(enstrophy, (0.0,), (1.0,))
+    assert abs(float(slope)) < 1e-11
+    other = ShallowWater(9.0, 0.7)
+    rate = other.rate(CLOCK, water)
+    _, slope = jax.jvp(enstrophy, (0.0,), (1.0,))
+    assert abs(float(slope)) > 1e-6
+
+
+@pytest.mark.parametrize("grid", [TORUS, BASIN], ids=["torus", "basin"])
+def test_rest_stays_rest_and_mass_stays(grid):
+    ground = hills(grid)
+    sim = Simulation(RK4(ShallowWater(9.0, 0.7, 0.2, ground)), dt=0.01)
+    lake = StaggeredWater.of(grid, 1.0 - ground)
+    end = simulate(sim, lake, 50).state
+    for u in (end.velocity_x, end.velocity_y):
+        assert float(jnp.max(jnp.abs(u.data))) < 1e-13
+    water = stirred(grid)
+    end = simulate(sim, water, 50).state
+    np.testing.assert_allclose(end.depth.integral(), water.depth.integral(), rtol=1e-14)
+    if grid is BASIN:
+        assert (end.velocity_x.data[jnp.array([0, -1])] == 0).all()
+        assert (end.velocity_y.data[:, jnp.array([0, -1])] == 0).all()
+
+
+def test_transposed_flows_agree():
+    """Turning the basin by 90 degrees turns the flow: no axis is special."""
+    water = stirred(BASIN)
+    flow = ShallowWater(9.0, 0.7, bed=hills(BASIN), viscosity=0.1)
+    other = Grid(Box([2.0, 3.0], False), (5, 6))
+    turned = StaggeredWater.of(
+        other,
+        jnp.flip(water.depth.data.T, 0),
+        (-jnp.flip(water.velocity_y.data.T, 0), jnp.flip(water.velocity_x.data.T, 0)),
+    )
+    rate = flow.rate(CLOCK, water)
+    again = eqx.tree_at(lambda f: f.bed, flow, jnp.flip(flow.bed.T, 0)).rate(CLOCK, turned)
+    turn = lambda x: jnp.flip(x.T, 0)
+    np.testing.assert_allclose(again["depth"].values, turn(rate["depth"].values), atol=1e-12)
+    inner = lambda x: x[1:-1]
+    np.testing.assert_allclose(
+        inner(again["velocity_x"].values), inner(-turn(rate["velocity_y"].values)), atol=1e-12
+    )
+
+
+def test_bad_input():
+    with pytest.raises(ParameterError, match="walls, Reflect"):
+        StaggeredWater.of(BASIN, 1.0, boundary=Dirichlet(0.0))
+    with pytest.raises(ParameterError, match="must be positive; got -1"):
+        StaggeredWater.of(BASIN, -1.0)
+    with pytest.raises(ShapeError, match="plane grid"):
+        StaggeredWater.of(Grid([1.0], (4,)), 1.0)
+    depth = Field(1.0, TORUS)
+    with pytest.raises(ShapeError, match="velocity_x is a scalar at face"):
+        StaggeredWater(depth, depth, depth)
+    with pytest.raises(ParameterError, match="conserves"):
+        ShallowWater(conserves="mass")
+    with pytest.raises(ShapeError, match="bed of shape"):
+        ShallowWater(bed=jnp.ones((2, 2))).rate(CLOCK, stirred(TORUS))
+    with pytest.raises(ShapeError, match="StaggeredWater"):
+        ShallowWater().rate(CLOCK, depth)
+    dry = stirred(TORUS).shift({"depth": stirred(TORUS).depth.map(lambda h: -2 * h).change()})
+    assert Fault.POSITIVITY in Fault(int(dry.faults()))
+
+
+# --- by finite volumes --------------------------------------------------------------------------
+
+
+def waves(grid, boundary=None):
+    """Smooth, with no two cells alike: limiters and upwinding have kinks."""
+    bump = lambda *x: sum(jnp.sin((1.7 + k) * y + 0.4) for k, y in enumerate(x))
+    velocity = (lambda *x: 0.3 * bump(*x), lambda *x: 0.2 * bump(*x) + 0.1)[: grid.dimension]
+    return Water.of(grid, lambda *x: 1 + 0.2 * bump(*x), velocity, boundary)
+
+
+LINE = Grid(Box([3.0], False), (9,))
+FLOODS = [
+    (lambda: Flooding(9.0, 0.3 * waves(TORUS).depth.data, 0.7, 0.3, 0.1, [0.2, 0.3]), lambda: waves(TORUS)),
+    (
+        lambda: Flooding(9.0, riemann=HLL(), reconstruction=MUSCL(Minmod()), of="sea"),
+        lambda: {"sea": waves(LINE, {"x": (Reflect(), Outflow())})},
+    ),
+]
+
+
+@pytest.mark.parametrize(("term", "state"), FLOODS, ids=["plane", "line"])
+def test_battery_of_finite_volumes(term, state):
+    plane = term().of is None
+    inert = ["dry", "origin"] if plane else ["dry", "origin", "coriolis", "beta", "bed"]
+    check_tendency(term(), state(), inert=inert)
+
+
+@pytest.mark.parametrize("grid", [LINE, BASIN], ids=["line", "basin"])
+def test_a_lake_with_islands_stays_at_rest(grid):
+    ground = 1.5 * hills(grid) + jnp.asarray(np.random.default_rng(1).uniform(size=grid.shape))
+    lake = Water.of(grid, jnp.maximum(0.6 - ground, 0.0), boundary=Reflect())
+    assert float(lake.depth.data.min()) == 0
+    end = simulate(Simulation(SSPRK2(Flooding(9.0, ground)), dt=0.01), lake, 50).state
+    assert float(jnp.max(jnp.abs(end.momentum.data))) < 1e-14
+    np.testing.assert_allclose(end.depth.data, lake.depth.data, atol=1e-14)
+
+
+def test_a_dam_break_onto_dry_ground_follows_ritter():
+    """h = (2c − x/t)²/9g behind the front, which runs at 2c."""
+    grid = Grid(Box([2.0], False), (200,))
+    dam = Water.of(grid, lambda x: jnp.where(x < 1, 1.0, 0.0), boundary=Reflect())
+    sim = Simulation(Courant(SSPRK2(Flooding(1.0)), 0.45, 4), dt=0.005)
+    end = simulate(sim, dam, 60).state
+    x, t = grid.coordinates()[0] - 1, 0.3
+    exact = jnp.where(x < -t, 1.0, jnp.where(x > 2 * t, 0.0, (2 - x / t) ** 2 / 9))
+    assert float(jnp.mean(jnp.abs(end.depth.data - exact))) < 2e-3
+    assert float(end.depth.data.min()) >= 0
+    np.testing.assert_allclose(end.depth.integral(), dam.depth.integral(), rtol=1e-13)
+
+
+def test_bad_input_of_finite_volumes():
+    with pytest.raises(ParameterError, match="cannot be negative; got -1"):
+        Water.of(LINE, -1.0, boundary=Reflect())
+    with pytest.raises(ParameterError, match="Reflect.. or Outflow"):
+        Water.of(LINE, 1.0, boundary=Dirichlet(0.0))
+    with pytest.raises(ShapeError, match="2 components; got 3"):
+        Water.of(TORUS, 1.0, (0.0, 0.0, 0.0))
+    with pytest.raises(ShapeError, match="Water.of"):
+        Flooding().rate(CLOCK, stirred(TORUS))
+    with pytest.raises(ShapeError, match="MUSCL"):
+        Flooding(reconstruction=WENO5())
+    with pytest.raises(ShapeError, match="bed of shape"):
+        Flooding(bed=jnp.ones(3)).rate(CLOCK, waves(TORUS))
