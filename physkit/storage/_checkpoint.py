@@ -167,7 +167,7 @@ def save_checkpoint(
         "step": step,
         "begin": begin,
     }
-    write_whole(Path(path), pack(arrays, table))
+    write_whole(Path(path), *pack(arrays, table))
 
 
 def load_checkpoint(path: str | Path, template: Any, *, sim: Any = None) -> Restored:

@@ -14,20 +14,21 @@ SPARE = 2**20  # bytes that stay free
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
-def write_whole(path: Path, data: bytes | memoryview) -> None:
-    """`data` as the file `path`, in the place of what was there, or nothing changed at all.
+def write_whole(path: Path, *parts: bytes | memoryview) -> None:
+    """`parts`, one after the other, as the file `path`, in the place of what was there, or nothing changed at all.
 
     A temporary file beside it, fsync, rename, fsync of the folder.
 
     **Errors:** `DiskFullError`, `FileError`.
     """
-    need_room(path, len(data))
+    need_room(path, sum(map(len, parts)))
     temporary = path.with_name(f"{TEMPORARY}{path.name}")
     try:
         with open(temporary, "wb", buffering=0) as file:
-            left = memoryview(data)
-            while left:
-                left = left[file.write(left) :]
+            for part in parts:
+                left = memoryview(part)
+                while left:
+                    left = left[file.write(left) :]
             os.fsync(file.fileno())
         os.replace(temporary, path)
         sync_folder(path.parent)

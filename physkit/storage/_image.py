@@ -13,7 +13,7 @@ import numpy as np
 
 from physkit.core import MismatchError
 
-from ._safety import damaged, dataset, read_bytes
+from ._safety import damaged, dataset, read_parts
 
 FORMAT = 1
 HEADER = 512  # where libhdf5 looks next for the beginning of a file
@@ -22,8 +22,8 @@ _NATIVE = "biufc"
 _BLOCK = 2**22
 
 
-def pack(arrays: dict[str, np.ndarray], table: dict[str, Any]) -> bytes:
-    """Arrays by name, and a table of JSON, as the bytes of a file."""
+def pack(arrays: dict[str, np.ndarray], table: dict[str, Any]) -> tuple[bytes, bytes]:
+    """Arrays by name, and a table of JSON, as the two parts of a file."""
     with h5py.File(
         "image", "w", driver="core", backing_store=False, block_size=_BLOCK, libver=("v110", "v110")
     ) as file:
@@ -34,7 +34,7 @@ def pack(arrays: dict[str, np.ndarray], table: dict[str, Any]) -> bytes:
         file.flush()
         image = file.id.get_file_image()
     words = f"physkit-checkpoint {FORMAT}\nlength={len(image)}\ncrc32={zlib.crc32(image):08x}\n"
-    return b"".join([words.encode().ljust(HEADER - 1) + b"\n", image])
+    return words.encode().ljust(HEADER - 1) + b"\n", image
 
 
 @contextlib.contextmanager
@@ -45,9 +45,9 @@ def unpacked(path: Path) -> Iterator[tuple[dict[str, Any], h5py.Group, Path]]:
 
     **Errors:** `FileError`, `DamagedFileError`; `MismatchError` for a file of a later format.
     """
-    data = memoryview(read_bytes(path))
+    head, image = read_parts(path, HEADER)
     remedy = "use the checkpoint before it"
-    words = _WORDS.fullmatch(bytes(data[:HEADER]))
+    words = _WORDS.fullmatch(head)
     if words is None:
         raise damaged(
             path, "it is not a checkpoint of physkit, or its beginning is damaged", remedy
@@ -56,13 +56,12 @@ def unpacked(path: Path) -> Iterator[tuple[dict[str, Any], h5py.Group, Path]]:
         raise MismatchError(
             f"{path} has format {int(words[1])}, this physkit reads up to {FORMAT}: upgrade physkit"
         )
-    image = data[HEADER:]
     if len(image) != int(words[2]):
         raise damaged(path, f"it is cut short: {len(image)} of {int(words[2])} bytes", remedy)
     if zlib.crc32(image) != int(words[3], 16):
         raise damaged(path, "its checksum is wrong: bytes have changed", remedy)
     try:
-        file = h5py.File(h5py.h5f.open_file_image(bytes(image)))
+        file = h5py.File(h5py.h5f.open_file_image(image))
     except (OSError, RuntimeError, ValueError) as error:
         raise damaged(path, f"it is no HDF5 file ({error})", remedy) from error
     with file:

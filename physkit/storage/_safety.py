@@ -19,8 +19,8 @@ def damaged(path: Path, what: str, remedy: str = "take it from a backup, or writ
     return DamagedFileError(f"{path}: {what}; {remedy}")
 
 
-def read_bytes(path: Path, most: int | None = None) -> bytes:
-    """The whole file.
+def read_parts(path: Path, head: int) -> tuple[bytes, bytes]:
+    """The first `head` bytes of a file, and the rest.
 
     **Errors:** `FileError` when it is not there or not a file.
     """
@@ -28,7 +28,7 @@ def read_bytes(path: Path, most: int | None = None) -> bytes:
         if path.exists() and not path.is_file():
             raise FileError(f"{path} is not a file")
         with open(path, "rb") as file:
-            return file.read() if most is None else file.read(most)
+            return file.read(head), file.read()
     except OSError as error:
         if isinstance(error, FileError):
             raise
