@@ -25,6 +25,7 @@ FIRST = (
     "coupling",
     "write-your-own",
     "files",
+    "reliability",
     "neighbour-lists",
     "what-can-go-wrong",
 )
