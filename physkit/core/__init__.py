@@ -67,6 +67,7 @@ from ._safe import (
     safe_norm as safe_norm,
     safe_power as safe_power,
     safe_sqrt as safe_sqrt,
+    unfused as unfused,
     where_safe as where_safe,
 )
 from ._terms import (

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
@@ -42,3 +43,21 @@ def where_safe(
     Masking the result alone is not enough: the derivative of a NaN that is thrown away is NaN.
     """
     return jnp.where(mask, function(jnp.where(mask, x, inside)), 0)
+
+
+@jax.custom_jvp
+def unfused(x: Float[Array, "..."]) -> Float[Array, "..."]:
+    """`x`, rounded before anything is added to it: no product is fused into a sum.
+
+    In vectors a compiler may round both together, and in what is left over one by one; then a last bit
+    depends on an element's place in an array. Nothing is written to memory for it.
+    """
+    bits = jnp.int32 if x.dtype.itemsize == 4 else jnp.int64
+    nothing = jax.lax.optimization_barrier(jnp.zeros((), bits))
+    flipped = jax.lax.bitcast_convert_type(x, bits) ^ nothing
+    return jax.lax.bitcast_convert_type(flipped, x.dtype)
+
+
+@unfused.defjvp
+def _(primals, tangents):
+    return unfused(*primals), tangents[0]

@@ -234,7 +234,10 @@ class ParticleMesh(AbstractForce):
         return stack([potential.times(scaled(symbol(k), -1)).field() for k in axes])
 
     def _pull(self, potential: Spectrum, particles: Particles, shift: float):
-        source, x = self.law.source(particles), self._at(particles, shift)
+        # Hidden from the compiler, which would keep what it found for the deposit: n numbers written
+        # and read again cost more than they do.
+        x = jax.lax.optimization_barrier(self._at(particles, shift))
+        source = self.law.source(particles)
         if self.conserves == "momentum":
             return source[:, None] * interpolate(self._field(potential), x, self.kernel)
         field = potential.field()

@@ -1,5 +1,6 @@
 """Which points of a padded grid a particle touches, and how much of it: gathers and scatters."""
 
+import functools
 import itertools
 import math
 from collections.abc import Iterator
@@ -113,19 +114,14 @@ class Gather:
         read = lambda flat, index: flat.at[index].get(mode="promise_in_bounds")
         out = []
         for part in padded.reshape(padded.shape[0], -1):
-            # Two neighbours as one complex number are read at once.
-            pairs = jax.lax.complex(part, jnp.concatenate([part[1:], part[-1:]]))
-            total = jnp.zeros(base.shape, padded.dtype)
+            total = None
             for offset, share in self.layout.rows(shares):
-                row = jnp.zeros(base.shape, padded.dtype)
-                for j in range(0, len(shares[-1]), 2):
-                    index = base + (offset + j)
-                    if j + 1 < len(shares[-1]):
-                        both = read(pairs, index)
-                        row += shares[-1][j] * both.real + shares[-1][j + 1] * both.imag
-                    else:
-                        row += shares[-1][j] * read(part, index)
-                total += row if share is None else share * row
+                terms = [
+                    along * read(part, base + (offset + j)) for j, along in enumerate(shares[-1])
+                ]
+                row = functools.reduce(jnp.add, terms)
+                row = row if share is None else share * row
+                total = row if total is None else total + row
             out.append(total)
         return jnp.stack(out)
 

@@ -58,7 +58,7 @@ def conserved(
     density: Any, velocity: tuple[Any, ...], pressure: Any, gamma: Any
 ) -> tuple[Array, ...]:
     """ρ, m = ρu and E = p/(γ − 1) + ½ρu²."""
-    density, pressure, *velocity = jnp.broadcast_arrays(density, pressure, *velocity)
-    first, *rest = (v * v for v in velocity)
-    energy = pressure / (gamma - 1) + 0.5 * density * sum(rest, first)
-    return density, jnp.stack([density * v for v in velocity]), energy
+    ρ, p, *u = jnp.broadcast_arrays(density, pressure, *velocity)
+    first, *rest = (v * v for v in u)
+    energy = p / (gamma - 1) + 0.5 * ρ * sum(rest, first)
+    return ρ, jnp.stack([ρ * v for v in u]), energy

@@ -16,6 +16,7 @@ from physkit.core import (
     concrete,
     data,
     replaced,
+    unfused,
 )
 from physkit.geometry import AbstractSpace, Free
 
@@ -113,7 +114,7 @@ class Particles(AbstractComponent):
         out = self
         # Fused into the sum, a product would be rounded with it in vectors and by itself in what is
         # left over, and the last bit would depend on a particle's place in the array.
-        delta = jax.lax.optimization_barrier(delta)
+        delta = jax.tree.map(unfused, delta)
         if delta.position is not None:
             moved, crossed = self.space.fold(self.position + self._mobile(delta.position))
             out = out.replace(position=moved, image=self.image + crossed)

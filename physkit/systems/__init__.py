@@ -30,11 +30,19 @@ from ._gray_scott import gray_scott as gray_scott
 from ._kuramoto_sivashinsky import kuramoto_sivashinsky as kuramoto_sivashinsky
 from ._lennard_jones import lennard_jones_melt as lennard_jones_melt
 from ._lorenz import lorenz as lorenz
+from ._ocean import (
+    stommel_gyre as stommel_gyre,
+    stommel_streamfunction as stommel_streamfunction,
+    streamfunction as streamfunction,
+    thacker_bowl as thacker_bowl,
+    thacker_solution as thacker_solution,
+)
 from ._orbits import (
     FIGURE_EIGHT_PERIOD as FIGURE_EIGHT_PERIOD,
     figure_eight as figure_eight,
     kepler as kepler,
 )
+from ._particle_laden import particle_laden_taylor_green as particle_laden_taylor_green
 from ._plasma import (
     LANDAU_DAMPING as LANDAU_DAMPING,
     LANDAU_FREQUENCY as LANDAU_FREQUENCY,

@@ -64,7 +64,7 @@ def plasma_wave(
     return Simulation(VelocityVerlet(mesh), dt=dt, observers=record), electrons
 
 
-def landau_damping(count: int = 100_000) -> tuple[Simulation, Particles]:
+def landau_damping(count: int = 50_000) -> tuple[Simulation, Particles]:
     """A Langmuir wave of kλ_D = 0.5 that damps without collisions.
 
     It oscillates with ω = 1.41566189 and falls as exp(−0.15335947 t), until the ordered velocities of
@@ -103,9 +103,8 @@ def two_stream(
 
     def beam(direction):
         x = rest + 1e-3 * direction * np.sin(k * rest)
-        return Particles(
-            jnp.asarray(x[:, None] % length, dtype), direction * speed, length / count, box, charge=-length / count
-        )  # fmt: skip
+        place, weight = jnp.asarray(x[:, None] % length, dtype), length / count
+        return Particles(place, direction * speed, weight, box, charge=-weight)
 
     mesh = ParticleMesh(Grid(box, (cells,)), kernel=TSC(), of=("right", "left"))
     record = Every(1, wave=ModeAmplitude(1), field=FieldEnergy(), energy=TotalEnergy())

@@ -18,7 +18,7 @@ def decaying_turbulence(
     viscosity: Any = 5e-4,
     *,
     resolution: int = 256,
-    peak: float = 6.0,
+    peak: float = 12.0,
     key: Any = None,
     dt: Any = None,
     every: int = 50,
@@ -39,7 +39,8 @@ def decaying_turbulence(
 
     **Good values:** ν ≈ 5·10⁻⁴ at 256², falling with the square of the spacing.
 
-    **Reference:** McWilliams, J. Fluid Mech. 146, 21 (1984).
+    **Reference:** McWilliams, J. Fluid Mech. 146, 21 (1984); San & Staples, Comput. Fluids 63, 105
+    (2012), for the start.
     """
     grid = Grid([2 * np.pi, 2 * np.pi], (resolution, resolution))
     key = jax.random.key(0) if key is None else key
@@ -85,18 +86,17 @@ def kolmogorov_flow(
     return Simulation(flow, dt=step, observers=observers), random_vorticity(grid, key)
 
 
-def random_vorticity(grid: Grid, key: Any, *, peak: float = 6.0, energy: float = 0.5) -> Field:
-    """Vorticity of random phases, with |ψ̂|² ∝ 1 / (k [1 + (k/k₀)⁴]) and ½⟨|u|²⟩ = `energy`.
+def random_vorticity(grid: Grid, key: Any, *, peak: float = 12.0, energy: float = 0.5) -> Field:
+    """Vorticity of random phases, with E(k) ∝ k⁷ exp(−3.5 (k/k₀)²) and ½⟨|u|²⟩ = `energy`.
 
-    **Reference:** McWilliams, J. Fluid Mech. 146, 21 (1984), eq. 2.
+    `peak` is k₀, in the units of wavenumbers on `grid`.
+
+    **Reference:** San & Staples, Comput. Fluids 63, 105 (2012), eq. 27, with s = 3.
     """
     noise = Field(jax.random.normal(key, grid.shape, grid.space.lengths.dtype), grid)
     kx, ky = grid.wavenumbers()
-    k = jnp.sqrt(kx**2 + ky**2)
-    there = k > 0
-    safe = jnp.where(there, k, 1)
-    stream = jnp.where(there, (safe * (1 + (safe / peak) ** 4)) ** -0.5, 0)
-    spectrum = noise.spectrum().times(stream).dealiased()
-    gradient = [spectrum.derivative(axis).field() for axis in range(2)]
-    power = 0.5 * sum((part * part).mean() for part in gradient)
+    k2 = (kx**2 + ky**2) / peak**2
+    spectrum = noise.spectrum().times(k2 * jnp.exp(-1.75 * k2)).dealiased()  # |ψ̂|² ∝ E/k³
+    slopes = [spectrum.derivative(axis).field() for axis in range(2)]
+    power = 0.5 * sum((part * part).mean() for part in slopes)
     return (-spectrum.laplacian()).field().map(lambda w: w * jnp.sqrt(energy / power))

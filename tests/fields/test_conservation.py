@@ -42,7 +42,7 @@ def test_limiters(limiter):
         np.abs(slope)[np.asarray(a * b > 0)] >= least[np.asarray(a * b > 0)] * (1 - 1e-12)
     )
     np.testing.assert_allclose(limiter.slope(a, a), a, rtol=1e-14)
-    assert np.isfinite(jax.grad(limiter.slope)(0.0, 0.0))
+    assert np.isfinite(jax.grad(limiter.slope)(jnp.asarray(0.0), jnp.asarray(0.0)))
 
 
 @pytest.mark.parametrize(
@@ -63,13 +63,13 @@ def test_polynomials_are_reconstructed_exactly(scheme, degree):
 
 
 def test_a_law_of_ones_own():
-    grid = pk.Grid(pk.Box([1.0, 1.0], (True, False)), (6, 5))
+    grid = pk.Grid(pk.Box([1.0, 1.0], (True, False)), (5, 3))
     u = pk.Field.from_function(
-        grid, lambda x, y: 1 + 0.3 * jnp.sin(2 * jnp.pi * x) + 0.2 * y * y, boundary=pk.Outflow()
+        grid, lambda x, y: 1 + 0.3 * jnp.sin(2 * jnp.pi * x + 0.4) + 0.2 * y * y, boundary=pk.Outflow()
     )
     check_tendency(InviscidBurgers(1.3), u)
-    rate = InviscidBurgers(1.3).max_rate(None, u)
-    np.testing.assert_allclose(rate, 1.3 * jnp.max(u.data) * 11, rtol=1e-12)
+    rate = InviscidBurgers(1.3).max_rate(_clock(), u)
+    np.testing.assert_allclose(rate, 1.3 * jnp.max(u.data) * 8, rtol=1e-12)
 
 
 @pytest.mark.parametrize("solver", [pk.HLL(), pk.Rusanov()], ids=name)
@@ -91,7 +91,7 @@ def test_what_a_law_cannot_do_it_says():
     faces = pk.Field(1.0, grid, grid.face("x"))
     with pytest.raises(pk.ShapeError, match="averages"):
         InviscidBurgers().rate(_clock(), faces)
-    with pytest.raises(pk.ShapeError, match="boundary|ghost cells"):
+    with pytest.raises(pk.ShapeError, match="ghost cells"):
         InviscidBurgers().rate(_clock(), pk.Field(1.0, pk.Grid([1.0], (1,))))
 
 

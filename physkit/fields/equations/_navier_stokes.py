@@ -1,7 +1,5 @@
 """Incompressible flow by its velocity, in two and three dimensions."""
 
-from typing import Literal
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -49,7 +47,7 @@ class NavierStokes(AbstractEquation):
 
     viscosity: Float[Array, ""] = param()
     of: str | None = static(default=None)
-    truncation: Literal["cube", "sphere"] = static(default="cube")
+    truncation: str = static(default="cube")
 
     def __check_init__(self):
         if self.truncation not in ("cube", "sphere"):

@@ -7,6 +7,7 @@ from . import (
     _gas,
     _gravity,
     _liquids,
+    _ocean,
     _orders,
     _plasma,
     _quantum,
@@ -27,6 +28,7 @@ _GROUPS = (
     _cosmology,
     _fluids_spectral,
     _gas,
+    _ocean,
 )
 
 

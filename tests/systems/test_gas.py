@@ -1,0 +1,43 @@
+"""Systems of gas: they start, run, and are what they say."""
+
+import jax.numpy as jnp
+import numpy as np
+
+import physkit as pk
+from physkit.systems import (
+    SOD,
+    cell_volumes,
+    kelvin_helmholtz,
+    sedov,
+    shock_radius,
+    shock_tube_solution,
+    sod,
+    sound_wave,
+)
+
+
+def test_sod_comes_near_the_exact_solution():
+    sim, gas = sod(64)
+    end = pk.run(sim, gas, 80, progress=False).state
+    exact = shock_tube_solution(*SOD, gas.density.coordinates[0], 0.2)[0]
+    assert np.mean(np.abs(end.density.data - exact)) < 0.012
+
+
+def test_a_blast_has_unit_energy_in_every_dimension():
+    for axes in (1, 2, 3):
+        _, gas = sedov(16, axes=axes)
+        volume = cell_volumes(gas.grid, spherical=axes == 1)
+        whole = gas.grid.sum(gas.energy.data * volume) * (1 if axes == 1 else 2**axes)
+        np.testing.assert_allclose(whole, 1.0, rtol=1e-3)
+
+
+def test_a_small_blast_grows():
+    sim, gas = sedov(48, steps=100)
+    carry = pk.run(sim, gas, 25, progress=False).carry
+    radii = [shock_radius(carry.state), shock_radius(pk.run(sim, carry, 25, progress=False).state)]
+    np.testing.assert_allclose(jnp.log2(radii[1] / radii[0]), 2 / 5, atol=0.08)
+
+
+def test_smooth_flows_start():
+    for sim, gas in (sound_wave(8), kelvin_helmholtz(8)):
+        assert pk.simulate(sim, gas, 1).health.ok
