@@ -87,6 +87,7 @@ def _driven(sim: Simulation, keeper: Keeper, stop: StopRequest, blocks: int, pro
     if carry.fresh:
         carry, first = eqx.filter_jit(first_look)(sim, carry)
         recorder.first(first)
+    if keeper.resumed is None:
         keeper.save(carry, done)
     program = ChunkProgram(sim, carry)
     pace = Pace(program.room)

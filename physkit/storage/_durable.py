@@ -15,7 +15,7 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def write_whole(path: Path, *parts: bytes | memoryview) -> None:
-    """`parts`, one after the other, as the file `path`, in the place of what was there, or nothing changed at all.
+    """`parts`, one after the other, as the file `path` in place of what was there; or nothing changed.
 
     A temporary file beside it, fsync, rename, fsync of the folder.
 

@@ -275,7 +275,7 @@ def test_a_signal_ends_the_run_cleanly(name, tmp_path):
     assert json.loads((tmp_path / "r" / "run.json").read_text())["files"]
 
 
-@pytest.mark.parametrize("kills", [1, pytest.param(20, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kills", [1, pytest.param(8, marks=pytest.mark.slow)])
 def test_killed_runs_go_on_with_the_same_bits(kills, tmp_path):
     folder, beyond = tmp_path / "r", 0
     for number in range(kills):
