@@ -76,7 +76,7 @@ def burgers():
     return Simulation(equation, 0.01, observers=Every(2, u=Values())), u
 
 
-CASES = [walk, hungry, thermostat, langevin, burgers]
+CASES = [walk, hungry, langevin, burgers, pytest.param(thermostat, marks=pytest.mark.slow)]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda c: c.__name__)
@@ -286,7 +286,7 @@ def test_killed_runs_go_on_with_the_same_bits(kills, tmp_path):
         process.communicate(timeout=60)
         open_file(folder)["x"][-1]
         beyond = reached(folder)
-    blocks = beyond // 500 + 3000
+    blocks = beyond // 500 + 200
     for where in (folder, tmp_path / "whole"):
         process = launched(where, blocks)
         said, _ = process.communicate(timeout=300)
