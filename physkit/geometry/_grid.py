@@ -145,9 +145,7 @@ class Grid(Module):
         out = jax.lax.pad(x, zero, around)
         for axis in range(self.dimension):
             for layers, first in self._ghosts(x, axis, width, boundary, location, vector):
-                start = [0] * lead + [
-                    low if k > axis else 0 for k, (low, _) in enumerate(width)
-                ]
+                start = [0] * lead + [low if k > axis else 0 for k, (low, _) in enumerate(width)]
                 start[lead + axis] = first
                 out = jax.lax.dynamic_update_slice(out, layers, start)
         return out

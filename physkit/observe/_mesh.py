@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
@@ -52,7 +53,7 @@ class ModeAmplitude(AbstractQuantity):
             phase = phase + (2 * jnp.pi * n / length).astype(x.dtype) * x
         wave = jnp.stack([jnp.cos(phase), -jnp.sin(phase)]) * density.data[None]
         real, imaginary = 2 * grid.sum(wave) / density.data.size
-        return real + 1j * imaginary
+        return jax.lax.complex(real, imaginary)
 
 
 class MeshDensity(AbstractQuantity):

@@ -80,7 +80,9 @@ def stommel_streamfunction(
     k = math.pi / width
     alpha = beta / drag
     roots = [-alpha / 2 + s * math.sqrt(alpha**2 / 4 + k**2) for s in (1, -1)]
-    p = (1 - math.exp(roots[1] * length)) / (math.exp(roots[0] * length) - math.exp(roots[1] * length))
+    p = (1 - math.exp(roots[1] * length)) / (
+        math.exp(roots[0] * length) - math.exp(roots[1] * length)
+    )
     shape = p * np.exp(roots[0] * np.asarray(x)) + (1 - p) * np.exp(roots[1] * np.asarray(x)) - 1
     strength = wind * k / (depth * drag) / k**2
     return -strength * np.sin(k * np.asarray(y)) * shape

@@ -9,7 +9,7 @@ import pytest
 from physkit.core import Clock, Count, Fault, ParameterError, ShapeError
 from physkit.fields import Field, StaggeredWater, Water
 from physkit.fields.equations import Flooding, ShallowWater
-from physkit.fields.operators import HLL, WENO5
+from physkit.fields.operators import HLL, WENO5, Constant
 from physkit.geometry import Box, Dirichlet, Grid, NoSlip, Outflow, Reflect
 from physkit.integrators import RK4, SSPRK2, Courant
 from physkit.simulate import Simulation, simulate
@@ -35,7 +35,9 @@ def hills(grid, seed=3):
 TERMS = [
     (lambda: ShallowWater(9.0, 0.7, 0.3), lambda: stirred(TORUS)),
     (
-        lambda: ShallowWater(9.0, 0.7, 0.3, hills(BASIN), 0.1, jnp.linspace(0.0, 1, 5), 0.2, 0.05, 1.0),
+        lambda: ShallowWater(
+            9.0, 0.7, 0.3, hills(BASIN), 0.1, jnp.linspace(0.0, 1, 5), 0.2, 0.05, 1.0
+        ),
         lambda: stirred(BASIN, {"x": Reflect(), "y": (NoSlip(), Reflect())}),
     ),
     (
@@ -157,9 +159,12 @@ def waves(grid, boundary=None):
 
 LINE = Grid(Box([3.0], False), (9,))
 FLOODS = [
-    (lambda: Flooding(9.0, 0.3 * waves(TORUS).depth.data, 0.7, 0.3, 0.1, [0.2, 0.3]), lambda: waves(TORUS)),
     (
-        lambda: Flooding(9.0, riemann=HLL(), of="sea"),
+        lambda: Flooding(9.0, 0.3 * waves(TORUS).depth.data, 0.7, 0.3, 0.1, [0.2, 0.3]),
+        lambda: waves(TORUS),
+    ),
+    (
+        lambda: Flooding(9.0, riemann=HLL(), reconstruction=Constant(), of="sea"),
         lambda: {"sea": waves(LINE, {"x": (Reflect(), Outflow())})},
     ),
 ]
@@ -198,11 +203,11 @@ def test_a_dam_break_onto_dry_ground_follows_ritter():
 def test_bad_input_of_finite_volumes():
     with pytest.raises(ParameterError, match="cannot be negative; got -1"):
         Water.of(LINE, -1.0, boundary=Reflect())
-    with pytest.raises(ParameterError, match="Reflect.. or Outflow"):
+    with pytest.raises(ParameterError, match=r"Reflect.. or Outflow"):
         Water.of(LINE, 1.0, boundary=Dirichlet(0.0))
     with pytest.raises(ShapeError, match="2 components; got 3"):
         Water.of(TORUS, 1.0, (0.0, 0.0, 0.0))
-    with pytest.raises(ShapeError, match="Water.of"):
+    with pytest.raises(ShapeError, match=r"Water\.of"):
         Flooding().rate(CLOCK, stirred(TORUS))
     with pytest.raises(ShapeError, match="MUSCL"):
         Flooding(reconstruction=WENO5())

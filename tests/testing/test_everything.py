@@ -13,7 +13,11 @@ import physkit.particles.forces.potentials
 from physkit.core import is_abstract
 from physkit.geometry import Box, Triclinic
 from physkit.integrators import (
+    ARS222,
+    ARS343,
     BAOAB,
+    ETDRK2,
+    ETDRK4,
     PEFRL,
     RK4,
     RK38,
@@ -258,7 +262,16 @@ INTEGRATORS = {
 
 
 # Examined on fields, in tests/integrators.
-WITH_FIELDS = (ExactLinear, ExactWave, PotentialPhase, SplitStep)
+WITH_FIELDS = (
+    ARS222,
+    ARS343,
+    ETDRK2,
+    ETDRK4,
+    ExactLinear,
+    ExactWave,
+    PotentialPhase,
+    SplitStep,
+)
 
 # One of each kind; the others take the same paths, and are examined with the slow cases.
 QUICK = (VelocityVerlet, Leapfrog, RK4, Strang, BAOAB, NoseHooverChain, RemoveMomentum, Diffrax)

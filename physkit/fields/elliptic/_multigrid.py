@@ -43,9 +43,13 @@ class Level(Module):
         total = self.reaction
         for axis, (face, kind) in enumerate(zip(self.faces, self.kinds, strict=True)):
             n = self.grid.shape[axis]
-            if kind is not None:  # ghosts are ∓φ of their neighbour: twice the wall's share, or none
+            if (
+                kind is not None
+            ):  # ghosts are ∓φ of their neighbour: twice the wall's share, or none
                 share = jnp.ones(n + 1, face.dtype)
-                share = share.at[0].set(2.0 * (kind[0] == "odd")).at[n].set(2.0 * (kind[1] == "odd"))
+                share = (
+                    share.at[0].set(2.0 * (kind[0] == "odd")).at[n].set(2.0 * (kind[1] == "odd"))
+                )
                 face = face * share.reshape([-1 if k == axis else 1 for k in range(face.ndim)])
             low, high = (jax.lax.slice_in_dim(face, j, n + j, axis=axis) for j in (0, 1))
             total = total + low + high
@@ -67,7 +71,9 @@ class Level(Module):
         faces = []
         for axis, face in enumerate(self.faces):
             for k, half in enumerate(halved):
-                if half and k == axis:  # every other face is one of the coarse cells', 1/h² a quarter
+                if (
+                    half and k == axis
+                ):  # every other face is one of the coarse cells', 1/h² a quarter
                     face = jax.lax.slice_in_dim(face, 0, None, stride=2, axis=k) * 0.25
                 elif half:
                     face = _pairs(face, k)
@@ -190,7 +196,7 @@ def _ghosts(grid: Grid, boundary: Boundaries, x: Array, axis: int) -> Array:
 
 def _pairs(x: Array, axis: int) -> Array:
     """Means of neighbours, two by two."""
-    shape = x.shape[:axis] + (x.shape[axis] // 2, 2) + x.shape[axis + 1 :]
+    shape = (*x.shape[:axis], x.shape[axis] // 2, 2, *x.shape[axis + 1 :])
     low, high = (
         jax.lax.index_in_dim(x.reshape(shape), j, axis + 1, keepdims=False) for j in (0, 1)
     )

@@ -165,7 +165,9 @@ def _symbol(blank: Field, kinds: Any, scheme: AbstractScheme) -> Array:
         else:
             stencil = scheme._stencil(2)
             middle = len(stencil) // 2
-            part = sum(2 * stencil[middle + j] * (jnp.cos(j * theta) - 1) for j in range(1, middle + 1))
+            part = sum(
+                2 * stencil[middle + j] * (jnp.cos(j * theta) - 1) for j in range(1, middle + 1)
+            )
         part = jnp.asarray(part, dtype) / grid.spacing[axis] ** 2
         total = part if total is None else total + part
     assert total is not None

@@ -172,7 +172,9 @@ def _coefficients(blank: Field, a: Any, c: Any) -> tuple[tuple[Array, ...], Arra
         if len(a) != grid.dimension or any(
             f.location != grid.face(k) or f.grid.shape != grid.shape for k, f in enumerate(a)
         ):
-            raise ShapeError(f"coefficients on faces: one field per axis of {grid.shape}, on its faces")
+            raise ShapeError(
+                f"coefficients on faces: one field per axis of {grid.shape}, on its faces"
+            )
         faces = [_closed_ring(f.data, k) if grid.periodic[k] else f.data for k, f in enumerate(a)]
     else:
         cells = a if isinstance(a, Field) else blank._computed(_filled(a, blank))
@@ -188,7 +190,9 @@ def _coefficients(blank: Field, a: Any, c: Any) -> tuple[tuple[Array, ...], Arra
 def _filled(value: Any, blank: Field) -> Array:
     value = jnp.asarray(value, blank.real_dtype)
     if value.ndim and value.shape != blank.grid.shape:
-        raise ShapeError(f"a coefficient of shape {value.shape} on a grid of {blank.grid.shape} cells")
+        raise ShapeError(
+            f"a coefficient of shape {value.shape} on a grid of {blank.grid.shape} cells"
+        )
     return jnp.broadcast_to(value, blank.grid.shape)
 
 

@@ -47,7 +47,9 @@ def parities(field: Field) -> Parities:
     **Errors:** `ParameterError` for a boundary that is neither a mirror nor a given value.
     """
     return tuple(
-        None if sides is None or isinstance(sides[0], Wrap) else (_parity(sides[0]), _parity(sides[1]))
+        None
+        if sides is None or isinstance(sides[0], Wrap)
+        else (_parity(sides[0]), _parity(sides[1]))
         for sides in field.boundary
     )
 

@@ -1,6 +1,6 @@
 """The Euler equations of gas dynamics."""
 
-from typing import Any, Literal
+from typing import Any
 
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
@@ -56,7 +56,7 @@ class CompressibleEuler(AbstractConservationLaw):
     riemann: AbstractRiemannSolver = HLLC()
     reconstruction: AbstractReconstruction = MUSCL()
     of: str | None = static(default=None)
-    symmetry: Literal["planar", "cylindrical", "spherical"] = static(default="planar")
+    symmetry: str = static(default="planar")
 
     def __check_init__(self):
         gamma = concrete(self.gamma)

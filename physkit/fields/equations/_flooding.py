@@ -111,9 +111,7 @@ class Flooding(AbstractConservationLaw):
         drift, mixing = 0.5 * (fast + slow) / spread, slow * fast / spread
         f, g = self.flux(left, axis), self.flux(right, axis)
         u, v = self.conserved(left), self.conserved(right)
-        between = lambda k: (
-            0.5 * (f[k] + g[k]) - (drift * (g[k] - f[k]) - mixing * (v[k] - u[k]))
-        )
+        between = lambda k: 0.5 * (f[k] + g[k]) - (drift * (g[k] - f[k]) - mixing * (v[k] - u[k]))
         mass, normal = between(0), between(1 + axis)
 
         def carried(side: Variables) -> Variables:
@@ -149,9 +147,7 @@ class Flooding(AbstractConservationLaw):
     def _along(self, water: Water, axis: int) -> list[Array]:
         """−∂F/∂x and the slope of the ground along one axis, so that they balance at rest."""
         grid, scheme = water.grid, self.reconstruction
-        width = tuple(
-            (scheme.width,) * 2 if k == axis else (0, 0) for k in range(grid.dimension)
-        )
+        width = tuple((scheme.width,) * 2 if k == axis else (0, 0) for k in range(grid.dimension))
         h = water.depth.padded(width)
         m = water.momentum.padded(width)
         ground = self._ground(water).padded(width)

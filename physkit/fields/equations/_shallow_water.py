@@ -1,6 +1,6 @@
 """The shallow-water equations on Arakawa's C grid."""
 
-from typing import Any, Literal
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -13,8 +13,6 @@ from physkit.geometry import Outflow, Wrap
 from .._change import Change
 from .._field import Field
 from .._staggered_water import StaggeredWater
-
-Conserving = Literal["energy", "enstrophy"]
 
 
 class ShallowWater(AbstractTendency):
@@ -59,7 +57,7 @@ class ShallowWater(AbstractTendency):
     wind_y: Float[Array, "..."] | None = param(None)
     viscosity: Float[Array, ""] | None = param(None)
     origin: Float[Array, ""] = param(0.0)
-    conserves: Conserving = static(default="energy")
+    conserves: str = static(default="energy")
     of: str | None = static(default=None)
 
     def __check_init__(self):

@@ -132,7 +132,9 @@ CASES = (
         "Thacker 1981",
         slow=True,
     ),
-    Case("kelvin-wave", kelvin_wave, (Published("c / √(gH)", 1.0, 0.01, "relative"),), "Vallis 2017"),
+    Case(
+        "kelvin-wave", kelvin_wave, (Published("c / √(gH)", 1.0, 0.01, "relative"),), "Vallis 2017"
+    ),
     Case(
         "inertia-gravity-wave",
         inertia_gravity_wave,
