@@ -24,6 +24,8 @@ FIRST = (
     "equations",
     "coupling",
     "write-your-own",
+    "files",
+    "reliability",
     "neighbour-lists",
     "what-can-go-wrong",
 )
@@ -40,6 +42,7 @@ FOLDERS = {
     "coupling": "particles and fields together",
     "integrators": "everything that advances a state",
     "observe": "quantities, observers, guards",
+    "storage": "files, checkpoints, export",
     "simulate": "the simulation and its verbs",
     "systems": "ready-made simulations",
     "plot": "pictures",

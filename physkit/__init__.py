@@ -15,9 +15,9 @@ __version__ = "0.1.0"
 _EXPORTS: dict[str, tuple[str, ...]] = {
     "core": (
         "AbstractComponent", "AbstractTendency", "AbstractTerm", "CapacityError", "Clock",
-        "ComponentError", "ConvergenceError", "CutoffError", "DeclarationError", "Fault",
-        "Faults", "Function", "Health",
-        "MissingExtraError", "Module", "Network", "NoEnergyError", "ObserverError", "OverlapError",
+        "ComponentError", "ConvergenceError", "CutoffError", "DamagedFileError", "DeclarationError",
+        "DiskFullError", "Fault", "Faults", "FileError", "FileInUseError", "Function", "Health",
+        "MismatchError", "MissingExtraError", "Module", "Network", "NoEnergyError", "ObserverError", "OverlapError",
         "ParameterError", "PhyskitError", "RangeError", "ShapeError", "SimulationDiverged",
         "StepSizeError", "Tendencies", "data", "param", "static",
     ),
@@ -88,6 +88,9 @@ _EXPORTS: dict[str, tuple[str, ...]] = {
         "block_average", "diffusion_coefficient", "green_kubo", "shell_average",
         "wavevectors_within",
     ),
+    "storage": (
+        "Checkpoints", "Recording", "Series", "export", "load_checkpoint", "open", "save_checkpoint",
+    ),
     "simulate": (
         "Carry", "Diagnosis", "Direct", "NestedCheckpoint", "Progress", "Result", "Run",
         "Simulation", "diagnose", "run", "simulate", "start",
@@ -95,7 +98,7 @@ _EXPORTS: dict[str, tuple[str, ...]] = {
 }  # fmt: skip
 _FOLDERS = (
     "cli", "core", "coupling", "fields", "geometry", "integrators", "observe", "parallel",
-    "particles", "plot", "systems",
+    "particles", "plot", "storage", "systems",
     "testing",
 )  # fmt: skip
 _HOME = {name: folder for folder, names in _EXPORTS.items() for name in names}

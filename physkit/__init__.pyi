@@ -10,6 +10,7 @@ from . import observe as observe
 from . import parallel as parallel
 from . import particles as particles
 from . import plot as plot
+from . import storage as storage
 from . import systems as systems
 from . import testing as testing
 from .core import (
@@ -21,11 +22,16 @@ from .core import (
     ComponentError as ComponentError,
     ConvergenceError as ConvergenceError,
     CutoffError as CutoffError,
+    DamagedFileError as DamagedFileError,
     DeclarationError as DeclarationError,
+    DiskFullError as DiskFullError,
     Fault as Fault,
     Faults as Faults,
+    FileError as FileError,
+    FileInUseError as FileInUseError,
     Function as Function,
     Health as Health,
+    MismatchError as MismatchError,
     MissingExtraError as MissingExtraError,
     Module as Module,
     Network as Network,
@@ -286,6 +292,15 @@ from .observe import (
     green_kubo as green_kubo,
     shell_average as shell_average,
     wavevectors_within as wavevectors_within,
+)
+from .storage import (
+    Checkpoints as Checkpoints,
+    Recording as Recording,
+    Series as Series,
+    export as export,
+    load_checkpoint as load_checkpoint,
+    open as open,
+    save_checkpoint as save_checkpoint,
 )
 from .simulate import (
     Carry as Carry,

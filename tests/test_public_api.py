@@ -52,6 +52,7 @@ PLUMBING = {
     "observe": {
         "AbstractCorrelation", "BlockAverageResult", "Frame", "the_field",
     },
+    "storage": {"FolderLock", "Output", "Restored", "checkpoint_table", "make_folder"},
     "simulate": {"AbstractAdjoint", "Growth"},
 }  # fmt: skip
 # Reached by the folder's own name: `pk.testing.check_force`, `pk.plot.drift`.

@@ -1,12 +1,14 @@
-"""Versions, devices and precision, for a bug report or a first look."""
+"""Versions, devices and precision; or, of a file or a run's folder, what is in it."""
 
 import argparse
 import importlib.metadata
 import os
 import platform
+from pathlib import Path
 
 import physkit
 
+from ._look import look
 from ._report import Report
 
 NEEDS_DOUBLE = False
@@ -25,13 +27,21 @@ _PACKAGES = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """`physkit info` asks for nothing else."""
-    del parser
+    """What `physkit info` may be asked about."""
+    parser.add_argument("path", nargs="?", help="a recording, a checkpoint, or the folder of a run")
 
 
 def run(given: argparse.Namespace, report: Report) -> int:
-    """Print what this installation consists of and runs on."""
-    del given
+    """Print what this installation consists of and runs on, or what is in a file."""
+    if given.path is not None:
+        from physkit.core import FileError
+
+        try:
+            look(Path(given.path), report)
+        except FileError as error:
+            report.problem(str(error))
+            return 1
+        return 0
     import jax
     import jax.numpy as jnp
 

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import physkit
 
-from . import _demo, _info, _validate
+from . import _case, _demo, _info, _resume, _validate
 from ._report import Report
 
-_VERBS = {"demo": _demo, "validate": _validate, "info": _info}
+_VERBS = {"demo": _demo, "validate": _validate, "info": _info, "run": _case, "resume": _resume}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -69,3 +69,23 @@ class NoEnergyError(PhyskitError, TypeError):
 
 class MissingExtraError(PhyskitError, ImportError):
     """An optional dependency is not installed; the message names the extra that brings it."""
+
+
+class FileError(PhyskitError, OSError):
+    """A file cannot be written, or is not what it should be; the message names it and the remedy."""
+
+
+class DamagedFileError(FileError):
+    """A file is cut short, altered, foreign, or would read from outside of itself."""
+
+
+class MismatchError(FileError):
+    """A file is sound, but belongs to something else than it is asked to continue."""
+
+
+class FileInUseError(FileError):
+    """Another run writes there."""
+
+
+class DiskFullError(FileError):
+    """There is no room for what should be written; what was there before is as it was."""

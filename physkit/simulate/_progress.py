@@ -14,7 +14,7 @@ class Progress:
 
     On a terminal one line is drawn over and over; elsewhere (a log, a notebook's pipe) a line is
     written per tenth of the way. Nothing is written when `enabled` is False. `stream` is any text
-    stream, standard error if left out.
+    stream, standard error if left out. `begin` units were done before.
     """
 
     def __init__(
@@ -25,14 +25,15 @@ class Progress:
         unit: str = "steps",
         enabled: bool = True,
         stream: Any = None,
+        begin: int = 0,
     ):
         self.total, self.title, self.unit, self.enabled = total, title, unit, enabled
         self._stream = sys.stderr if stream is None else stream
         self._terminal = bool(getattr(self._stream, "isatty", lambda: False)())
         self._begin = time.monotonic()
         self._drawn = -1.0
-        self._tenth = 0
-        self._done = 0
+        self._tenth = begin * _TENTHS // total if total else 0
+        self._before = self._done = begin
 
     def update(self, done: int, note: str = "") -> None:
         """`done` units are done; `note` is shown behind."""
@@ -61,7 +62,7 @@ class Progress:
     @property
     def rate(self) -> float:
         """Units per second so far."""
-        return self._done / max(time.monotonic() - self._begin, 1e-9)
+        return (self._done - self._before) / max(time.monotonic() - self._begin, 1e-9)
 
     def _line(self, note: str, bar: bool) -> str:
         share = self._done / self.total if self.total else 1.0

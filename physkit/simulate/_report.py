@@ -1,12 +1,18 @@
 """What a run returns."""
 
 import dataclasses
+from pathlib import Path
 from typing import Any
 
 import jax
 import numpy as np
 
+from physkit.core import FileError
+from physkit.storage import Recording, open as open_file
+
 from ._carry import Carry
+
+TRY_AGAIN = 75  # EX_TEMPFAIL of sysexits.h
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,6 +32,8 @@ class Run:
     - `summary`: results of accumulating observers by name.
     - `growths`: caches that were grown on the way, each a replayed chunk and a compilation.
     - `stopped_by`: None, or the signal or limit that ended it early.
+    - `to`: the folder that the frames went to, if any; `recording` reads them.
+    - `checkpoint`: the last one written; `resumed_from`: the step that the run was resumed at.
     """
 
     carry: Carry
@@ -38,6 +46,26 @@ class Run:
     compilations: int
     growths: tuple[Growth, ...] = ()
     stopped_by: str | None = None
+    to: Path | None = None
+    checkpoint: Path | None = None
+    resumed_from: int | None = None
+
+    @property
+    def exit_status(self) -> int:
+        """For `sys.exit`: 0 when all is done, 130 after Ctrl-C, 75 when a scheduler should requeue."""
+        if self.stopped_by is None:
+            return 0
+        return 130 if self.stopped_by == "SIGINT" else TRY_AGAIN
+
+    @property
+    def recording(self) -> Recording:
+        """The frames in the run's files, all of them, also from before it was resumed.
+
+        **Errors:** `FileError` when the run has none.
+        """
+        if self.to is None:
+            raise FileError("this run has no files: its frames are in memory, as run.frames")
+        return open_file(self.to)
 
     @property
     def state(self) -> Any:
@@ -53,6 +81,8 @@ class Run:
         for recorded in (self.frames, self.summary):
             if name in recorded:
                 return recorded[name]
+        if self.to is not None:
+            return self.recording[name]
         raise KeyError(
             f"nothing recorded as {name!r}; available: {sorted(self.frames | self.summary)}"
         )
@@ -70,6 +100,8 @@ class Run:
             lines.append(f"  {name}: {shapes}")
         if self.summary:
             lines.append(f"  summary: {', '.join(self.summary)}")
-        lines.append(f"  {size / 2**20:.3g} MiB of frames")
+        if self.resumed_from is not None:
+            lines.append(f"  resumed at step {self.resumed_from}")
+        lines.append(f"  frames in {self.to}" if self.to else f"  {size / 2**20:.3g} MiB of frames")
         lines += [f"  grew at step {g.step}: {g.what}" for g in self.growths]
         return "\n".join(lines)

@@ -1,6 +1,7 @@
 """`run`: the host driver. Chunks, growth and replay, guards, progress, early stops."""
 
 import time
+from pathlib import Path
 from typing import Any
 
 import equinox as eqx
@@ -9,12 +10,14 @@ import numpy as np
 from jaxtyping import Array
 
 from physkit.core import CapacityError, Fault, ParameterError, cast_floats, float_dtype, grow
-from physkit.observe import Frame
+from physkit.storage import Checkpoints
 
 from ._carry import Carry, start
 from ._chunk import ChunkProgram, Pace
+from ._keep import Keeper
 from ._loop import first_look
 from ._progress import Progress
+from ._record import Recorder
 from ._report import Growth, Run
 from ._simulate import summary, whole_blocks
 from ._simulation import Simulation
@@ -29,6 +32,9 @@ def run(
     steps: int,
     *,
     key: Array | None = None,
+    to: str | Path | None = None,
+    checkpoint: str | Path | Checkpoints | None = None,
+    resume: bool = False,
     progress: bool = True,
     wall_time: float | None = None,
 ) -> Run:
@@ -37,18 +43,27 @@ def run(
     A cache that overflows is grown and the chunk replayed from its start, so results never depend on
     capacities. A broken guard or a non-finite state raises with the steps between which it happened.
     SIGINT, SIGTERM, SIGUSR1 and the wall-time limit end the run after the current chunk with a
-    usable result: `Run.carry` continues.
+    usable result and a last checkpoint: `Run.carry` continues, and `Run.exit_status` says to a
+    scheduler that there is more to do. A run that is killed and resumed has the same bits as one
+    that was left alone.
 
     **Arguments:**
 
     - `carry_or_state`: a state to start from, or a carry to go on from (`Run.carry`).
     - `steps`: a multiple of the longest observer interval.
     - `key`: a JAX random key for dynamics with noise, when starting from a state.
+    - `to`: a folder that frames are appended to as the run goes, instead of being kept in memory;
+      `pk.open(folder)` reads them, also while it goes. Checkpoints go there, too, unless told
+      otherwise.
+    - `checkpoint`: a folder for checkpoints, one every five minutes, or `Checkpoints(folder, …)`.
+    - `resume`: go on from the newest sound checkpoint, if there is one; `steps` counts from where
+      the run once began, so that the same script can be started again and again.
     - `progress`: draw a bar on the terminal, or a line per tenth elsewhere.
     - `wall_time`: seconds after which no further chunk is begun.
 
     **Errors:** `SimulationDiverged`, `CutoffError`, `StepSizeError`, `OverlapError`, `RangeError`,
-    `ParameterError` as the faults say; `CapacityError` when growing does not settle.
+    `ParameterError` as the faults say; `CapacityError` when growing does not settle; `FileError` for
+    folders in use or not empty, full disks, and checkpoints that cannot be read or do not belong here.
     """
     blocks = whole_blocks(sim, steps)
     carry = carry_or_state
@@ -59,52 +74,68 @@ def run(
             "a carry brings its own key; give key= only when starting from a state"
         )
     sim = cast_floats(sim, float_dtype(carry.state))
-    recorder = _Recorder(sim, carry)
+    with Keeper(sim, carry, to, checkpoint, resume) as keeper, StopRequest(wall_time) as stop:
+        return _driven(sim, keeper, stop, blocks, progress)
+
+
+def _driven(sim: Simulation, keeper: Keeper, stop: StopRequest, blocks: int, progress: bool) -> Run:
+    """The run itself, between what it goes on from and what it leaves behind."""
+    carry, began = keeper.carry, time.monotonic()
+    recorder = Recorder(sim, carry, keeper.output)
+    before = done = (int(carry.step) - keeper.begin) // sim.block
+    bar = Progress(blocks * sim.block, enabled=progress, begin=before * sim.block)
     if carry.fresh:
         carry, first = eqx.filter_jit(first_look)(sim, carry)
         recorder.first(first)
+    if keeper.resumed is None:
+        keeper.save(carry, done)
     program = ChunkProgram(sim, carry)
     pace = Pace(program.room)
-    bar = Progress(steps, enabled=progress)
     growths: list[Growth] = []
-    began, compile_seconds, done, replays = time.monotonic(), 0.0, 0, 0
+    compile_seconds, replays = 0.0, 0
 
-    with StopRequest(wall_time) as stop:
-        while done < blocks:
-            count = min(pace.blocks, blocks - done)
-            compiled, chunk_began = program.compilations, time.monotonic()
-            after, frames, health = program(carry, count)
-            seconds = time.monotonic() - chunk_began
-            first_of_its_kind = program.compilations > compiled
-            if first_of_its_kind:
-                compile_seconds += seconds
-            if Fault.OVERFLOW in health.faults():
-                replays += 1
-                carry = _grown(carry, after, replays, growths, bar)
-                continue
-            replays = 0
-            where = f"between steps {int(carry.step)} and {int(after.step)}{_tripped(sim, after)}"
-            health.check(where, sim=sim, carry=carry, steps=count * sim.block)
-            carry, done = after, done + count
-            recorder.add(frames, count)
-            if not first_of_its_kind:
-                pace.note(count, seconds)
-            bar.update(done * sim.block, recorder.note())
-            if done < blocks and stop.check(pace.blocks * (pace.seconds_per_block or 0.0)):
-                bar.say(f"stopped by {stop.reason} after step {int(carry.step)}")
-                break
+    while done < blocks:
+        count = min(pace.blocks, blocks - done, keeper.blocks_left(done) or blocks)
+        compiled, chunk_began = program.compilations, time.monotonic()
+        after, frames, health = program(carry, count)
+        seconds = time.monotonic() - chunk_began
+        first_of_its_kind = program.compilations > compiled
+        if first_of_its_kind:
+            compile_seconds += seconds
+        if Fault.OVERFLOW in health.faults():
+            replays += 1
+            carry = _grown(carry, after, replays, growths, bar)
+            continue
+        replays = 0
+        where = f"between steps {int(carry.step)} and {int(after.step)}{_tripped(sim, after)}"
+        health.check(where, sim=sim, carry=carry, steps=count * sim.block)
+        carry, done = after, done + count
+        recorder.add(frames, count)
+        if not first_of_its_kind:
+            pace.note(count, seconds)
+        bar.update(done * sim.block, recorder.note())
+        if done < blocks and stop.check(pace.blocks * (pace.seconds_per_block or 0.0)):
+            bar.say(f"stopped by {stop.reason} after step {int(carry.step)}")
+            break
+        if done < blocks:
+            keeper.look(carry, done)
+    if done > before:
+        keeper.save(carry, done)
     bar.close()
     return Run(
         carry=carry,
         frames=recorder.frames(),
         times=recorder.times(),
         summary=jax.tree.map(np.asarray, summary(sim, carry)),
-        steps=done * sim.block,
+        steps=(done - before) * sim.block,
         seconds=time.monotonic() - began,
         compile_seconds=compile_seconds,
         compilations=program.compilations,
         growths=tuple(growths),
-        stopped_by=stop.reason,
+        stopped_by=stop.reason if done < blocks else None,
+        to=None if keeper.output is None else keeper.output.folder,
+        checkpoint=keeper.last,
+        resumed_from=None if keeper.resumed is None else keeper.resumed.step,
     )
 
 
@@ -134,53 +165,3 @@ def _tripped(sim: Simulation, after: Carry) -> str:
             f"{type(guard).__name__} at step {int(wire.step)}" + (f": {what}" if what else "")
         )
     return f" ({', '.join(broken)})" if broken else ""
-
-
-class _Recorder:
-    """Collects frames on the host, with their times in float64 from the integer step."""
-
-    def __init__(self, sim: Simulation, carry: Carry):
-        self._sim, self._from = sim, int(carry.step)
-        self._pieces: list[Frame] = []
-        self._first: Frame | None = None
-        self._blocks = 0
-
-    def first(self, frames: Frame) -> None:
-        """Step 0."""
-        self._first = jax.tree.map(np.asarray, frames)
-
-    def add(self, buffer: Frame, blocks: int) -> None:
-        """The first `blocks` rows of a chunk's buffer, each a block with its frames."""
-        self._pieces.append(jax.tree.map(lambda x: np.array(np.asarray(x)[:blocks]), buffer))
-        self._blocks += blocks
-
-    def frames(self) -> Frame:
-        """Everything so far, time first."""
-        flat = [jax.tree.map(_join_blocks, piece) for piece in self._pieces]
-        whole = ([self._first] if self._first else []) + flat
-        return jax.tree.map(lambda *x: np.concatenate(x), *whole) if whole else {}
-
-    def times(self) -> dict[str, np.ndarray]:
-        """Time of each frame by name."""
-        t0, dt = float(self._sim.t0), float(self._sim.dt)
-        out = {}
-        for name, frame in (self._pieces[0] if self._pieces else {}).items():
-            per_block = jax.tree.leaves(frame)[0].shape[1]
-            ticks = np.arange(0 if self._first else 1, self._blocks * per_block + 1)
-            out[name] = t0 + dt * (
-                self._from + ticks.astype(float) * (self._sim.block // per_block)
-            )
-        return out
-
-    def note(self) -> str:
-        """The newest scalar frames, for the progress line."""
-        shown = []
-        for name, frame in (self._pieces[-1] if self._pieces else {}).items():
-            last = jax.tree.leaves(frame)[0][-1][-1]
-            if np.ndim(last) == 0 and len(shown) < 3:
-                shown.append(f"{name} {float(last):.5g}")
-        return "  ".join(shown)
-
-
-def _join_blocks(x: np.ndarray) -> np.ndarray:
-    return x.reshape((x.shape[0] * x.shape[1], *x.shape[2:]))

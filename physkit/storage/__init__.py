@@ -1,0 +1,13 @@
+"""Floor 8: files. Checkpoints, trajectories, fields, series, and reading what is not trusted."""
+
+from ._checkpoint import (
+    Checkpoints as Checkpoints,
+    Restored as Restored,
+    checkpoint_table as checkpoint_table,
+    load_checkpoint as load_checkpoint,
+    save_checkpoint as save_checkpoint,
+)
+from ._durable import FolderLock as FolderLock, make_folder as make_folder
+from ._export import export as export
+from ._output import Output as Output
+from ._recording import Recording as Recording, Series as Series, open as open

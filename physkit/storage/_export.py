@@ -1,0 +1,158 @@
+"""Recordings in plain formats that everything reads."""
+
+import contextlib
+import os
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, TextIO
+
+import h5py
+import numpy as np
+
+from physkit.core import FileError, ParameterError
+
+from ._durable import TEMPORARY, failed
+from ._h5md import GROUP
+from ._recording import Recording, Series, open as open_file, reading
+from ._safety import dataset
+
+_AT_ONCE = 2**24  # bytes of frames read in one go
+
+
+def export(
+    source: str | Path | Recording, target: str | Path, names: Sequence[str] | None = None
+) -> Path:
+    """Write a recording, or some of its series, to one file of the format that its ending says.
+
+    - `.npz`: NumPy arrays, each with `NAME.step` and `NAME.time`.
+    - `.csv`: a table of scalars and short vectors of one cadence, with steps and times.
+    - `.xyz`, `.extxyz`: extended XYZ of one trajectory, for OVITO, ASE and VMD.
+
+    **Arguments:**
+
+    - `source`: what `open` takes, or has returned.
+    - `names`: which series; all that the format can hold if left out.
+
+    **Errors:** `ParameterError` for endings, names or shapes that do not fit, `FileError`.
+    """
+    found = source if isinstance(source, Recording) else open_file(source)
+    target = Path(target)
+    write = _WRITERS.get(target.suffix)
+    if write is None:
+        raise ParameterError(f"{target}: cannot write {target.suffix!r}; known: {sorted(_WRITERS)}")
+    write(target, [found[name] for name in (found if names is None else names)], names is None)
+    return target
+
+
+def _npz(target: Path, chosen: list[Series], everything: bool) -> None:
+    del everything
+    arrays = {}
+    for series in chosen:
+        arrays |= {series.name: series[:], f"{series.name}.step": series.step}
+        arrays[f"{series.name}.time"] = series.time
+    with _whole(target, "wb") as file:
+        np.savez(file, **arrays)
+
+
+def _csv(target: Path, chosen: list[Series], everything: bool) -> None:
+    chosen = [s for s in chosen if s.ndim < 3 or not everything]
+    if not chosen or any(s.ndim > 2 for s in chosen):
+        raise ParameterError("a table holds scalars and vectors; name some with names=[…]")
+    steps = chosen[0].step
+    if any(not np.array_equal(s.step, steps) for s in chosen[1:]):
+        counts = {s.name: len(s) for s in chosen}
+        raise ParameterError(
+            f"a table has one cadence; these differ, in frames: {counts}. Name some with names=[…]"
+        )
+    header, columns = ["step", "time"], [steps, chosen[0].time]
+    for series in chosen:
+        values = series[:]
+        wide = values[:, None] if values.ndim == 1 else values
+        for k, column in enumerate(wide.T):
+            header.append(series.name if values.ndim == 1 else f"{series.name}[{k}]")
+            columns.append(column)
+    with _whole(target, "w") as file:
+        file.write(",".join(f'"{h}"' if "," in h else h for h in header) + "\n")
+        for row in zip(*columns, strict=True):
+            file.write(",".join(_shortest(x) for x in row) + "\n")
+
+
+def _xyz(target: Path, chosen: list[Series], everything: bool) -> None:
+    found = [s for s in chosen if s.kind == "trajectory" and "/position/" in s.places[0]]
+    if len(found) != 1:
+        have = [s.name for s in found]
+        raise ParameterError(
+            f"extended XYZ holds one trajectory; there are {have or 'none'}"
+            + (", name one with names=[…]" if everything and have else "")
+        )
+    positions = found[0]
+    fixed = reading(positions.path, lambda file: _fixed(file, positions.path))
+    beside = open_file(positions.path)
+    velocity = next((s for s in beside.values() if "/velocity/" in s.places[0]), None)
+    at_once = max(1, _AT_ONCE // max(1, positions.nbytes // max(1, len(positions))))
+    with _whole(target, "w") as file:
+        for first in range(0, len(positions), at_once):
+            rows = slice(first, first + at_once)
+            moving = None if velocity is None else _deep(velocity[rows])
+            steps, times = positions.step[rows], positions.time[rows]
+            for k, x in enumerate(_deep(positions[rows])):
+                v = None if moving is None else moving[k]
+                _frame(file, x, v, fixed, steps[k], times[k])
+
+
+def _fixed(file: h5py.File, path: Path) -> tuple[list[str], str]:
+    """Names of the particles' species, and what the comment line says of the cell."""
+    group = file[GROUP]
+    count = len(dataset(group, "id", path))
+    kinds = [0] * count
+    if "species" in group:
+        kinds = dataset(group, "species", path)[:].tolist()
+    names = ["X" if "species" not in group else f"X{k}" for k in kinds]
+    if "edges" not in group["box"]:
+        return names, 'pbc="F F F"'
+    edges = dataset(group, "box/edges/value", path)
+    if not len(edges):
+        return names, 'pbc="F F F"'
+    cell = edges[0] if edges.ndim == 3 else np.diag(edges[0])
+    numbers = " ".join(_shortest(x) for x in np.ravel(cell))
+    return names, f'Lattice="{numbers}" pbc="T T T"'
+
+
+def _frame(file: TextIO, x, v, fixed, step, time) -> None:
+    names, cell = fixed
+    columns = "species:S:1:pos:R:3" + ("" if v is None else ":velo:R:3")
+    file.write(f"{len(x)}\n{cell} Properties={columns} Step={step} Time={_shortest(time)}\n")
+    rows = x if v is None else np.concatenate([x, v], axis=1)
+    for name, row in zip(names, rows, strict=True):
+        file.write(f"{name} {' '.join(_shortest(a) for a in row)}\n")
+
+
+def _deep(x: np.ndarray) -> np.ndarray:
+    return np.pad(x, [(0, 0), (0, 0), (0, 3 - x.shape[-1])])
+
+
+def _shortest(x: Any) -> str:
+    """The shortest text that reads back as the same number."""
+    return str(x)
+
+
+@contextlib.contextmanager
+def _whole(target: Path, mode: str) -> Iterator[Any]:
+    """A file that takes its name when it is complete."""
+    temporary = target.with_name(f"{TEMPORARY}{target.name}")
+    try:
+        with open(temporary, mode) as file:
+            yield file
+        os.replace(temporary, target)
+    except OSError as error:
+        raise error if isinstance(error, FileError) else failed(target, error) from error
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+_WRITERS: dict[str, Callable[[Path, list[Series], bool], None]] = {
+    ".npz": _npz,
+    ".csv": _csv,
+    ".xyz": _xyz,
+    ".extxyz": _xyz,
+}

@@ -1,0 +1,193 @@
+"""The folder that a run's frames go to as it goes: files by kind, appended in whole commits."""
+
+import json
+import secrets
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from physkit.core import FileError, MismatchError, get
+from physkit.observe import AbstractObserver, Every, Positions, Values, Velocities
+from physkit.particles import Particles
+
+from ._durable import write_whole
+from ._h5md import trajectory_book
+from ._images import fields_book
+from ._provenance import provenance
+from ._recording import open as open_file
+from ._series import parts, series_book
+from ._tracks import Book
+
+INDEX = "run.json"
+MOST_HELD = 2**26  # bytes of frames that wait for the next commit
+SHARE = 20  # a commit may cost one part in so many of a run's time
+_SECONDS = 1.0
+
+
+class Output:
+    """Writes recorded frames into a folder: particles as H5MD, fields as netCDF-4 and VTKHDF at once,
+    everything else as series.
+
+    Frames wait in memory until `commit`, at which each file changes as a whole. Positions and fields
+    are stored in single precision, series in their own.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        observers: Sequence[AbstractObserver],
+        state: Any,
+        frames: dict[str, Any],
+        t0: float,
+        dt: float,
+        dtype: Any = np.float32,
+    ):
+        self.folder = folder
+        self._time = lambda steps: t0 + dt * np.asarray(steps, np.float64)
+        self._books = _books(folder, observers, state, frames, np.dtype(dtype))
+        self._held: dict[str, list[tuple[np.ndarray, np.ndarray]]] = {}
+        self._bytes = 0
+        self._committed, self._cost = time.monotonic(), 0.0
+        self._run = ""
+
+    def create(self) -> None:
+        """Begin with empty files.
+
+        **Errors:** `FileError` when the folder holds frames of another run.
+        """
+        for book in self._books:
+            if book.path.exists() and _holds_frames(book):
+                raise FileError(
+                    f"{book.path} holds frames of a run without a checkpoint to go on from: remove "
+                    "it, or give this run another folder"
+                )
+        self._run = secrets.token_hex(8)
+        for book in self._books:
+            book.create(self._run)
+        files = {book.path.name: book.kind for book in self._books}
+        index = {"format": 1, "run": self._run, "files": files, "provenance": provenance()}
+        write_whole(self.folder / INDEX, json.dumps(index, indent=1).encode())
+
+    def rewind(self, marks: dict[str, Any]) -> None:
+        """Cut every file to where it was at a checkpoint.
+
+        **Errors:** `MismatchError` when files are missing, shorter, or of another run.
+        """
+        lengths, self._run = marks.get("files"), str(marks.get("run"))
+        names = {book.path.name for book in self._books}
+        if not isinstance(lengths, dict) or set(lengths) != names:
+            raise MismatchError(
+                f"{self.folder}: the checkpoint goes with the files {sorted(lengths or ())}, this run "
+                f"writes {sorted(names)}: resume with the same observers and folder, or start anew"
+            )
+        for book in self._books:
+            if not book.path.exists():
+                raise MismatchError(
+                    f"{book.path} is missing, which the checkpoint goes with: put it back, or start "
+                    "anew in another folder"
+                )
+            open_file(book.path)  # a file that is damaged or leads elsewhere is not written to
+            book.rewind(lengths[book.path.name], self._run)
+
+    def add(self, frames: dict[str, Any], steps: dict[str, np.ndarray]) -> None:
+        """Frames, time first, and the steps they were taken at."""
+        for whole, frame in frames.items():
+            for name, values in parts(whole, frame):
+                self._held.setdefault(name, []).append((np.asarray(values), steps[whole]))
+                self._bytes += values.nbytes
+
+    def commit_if_due(self) -> None:
+        """Write what waits, unless the last commit was too recent for what it cost."""
+        wait = max(_SECONDS, SHARE * self._cost)
+        if self._bytes > MOST_HELD or time.monotonic() - self._committed > wait:
+            self.commit()
+
+    def commit(self) -> dict[str, Any]:
+        """Write what waits; how long the files are now, for a checkpoint.
+
+        **Errors:** `DiskFullError`, `FileError`; files are as they were before then.
+        """
+        began = time.monotonic()
+        frames = {
+            name: tuple(np.concatenate(x) for x in zip(*pieces, strict=True))
+            for name, pieces in self._held.items()
+        }
+        for book in self._books:
+            own = {n: frames[n] for n in _names(book) if n in frames}
+            if own:
+                book.append(own, self._time)
+                for name in own:
+                    self._held.pop(name)
+        self._bytes = 0
+        self._committed = time.monotonic()
+        self._cost = self._committed - began
+        lengths = {book.path.name: book.lengths() for book in self._books}
+        return {"run": self._run, "files": lengths}
+
+
+def _names(book: Book) -> list[str]:
+    return [c.source for t in book.tracks for c in t.columns if c.source is not None]
+
+
+def _holds_frames(book: Book) -> bool:
+    """Whether there is more in a file than step 0."""
+    try:
+        return max(book.lengths().values(), default=0) > 1
+    except (OSError, KeyError, RuntimeError):
+        return True
+
+
+def _books(folder, observers, state, frames: dict[str, Any], dtype: np.dtype) -> list[Book]:
+    """Which frames go to which file."""
+    left = dict(frames)
+    named = {
+        name: (quantity, observer.interval)
+        for observer in observers
+        if isinstance(observer, Every)
+        for name, quantity in observer.outputs.items()
+    }
+    books, taken = [], set()
+    several = isinstance(state, dict)
+
+    def path(kind: str, of: str | None, ending: str) -> Path:
+        called = f"{kind}-{of}" if several and of is not None else kind
+        number, name = 1, f"{called}{ending}"
+        while name in taken:
+            number += 1
+            name = f"{called}-{number}{ending}"
+        taken.add(name)
+        return folder / name
+
+    for name, (quantity, interval) in named.items():
+        if name in left and isinstance(quantity, Positions):
+            of = _of(state, quantity.of, Particles)
+            alike = [
+                n
+                for n, (q, i) in named.items()
+                if isinstance(q, Velocities) and _of(state, q.of, Particles) == of and i == interval
+            ]
+            velocity = next((n for n in alike if n in left), None)
+            particles = get(state, of)
+            where = path("trajectory", of, ".h5md")
+            books.append(trajectory_book(where, particles, name, velocity, dtype))
+            left.pop(name)
+            left.pop(velocity, None)
+    groups: dict[Any, dict[str, Any]] = {}
+    for name, (quantity, interval) in named.items():
+        if name in left and isinstance(quantity, Values):
+            groups.setdefault((quantity.of, interval), {})[name] = left.pop(name)
+    for (of, _), own in groups.items():
+        books.append(fields_book(path("fields", of, ".vtkhdf"), get(state, of), own, dtype))
+    if left:
+        books.append(series_book(folder / "series.h5", left))
+    return books
+
+
+def _of(state: Any, of: str | None, kind: type) -> str | None:
+    """The name of the component that is meant."""
+    if of is None and isinstance(state, dict):
+        return next(name for name, part in state.items() if isinstance(part, kind))
+    return of

@@ -1,0 +1,37 @@
+"""Where a file comes from: what wrote it, when and on what."""
+
+import datetime
+import platform
+import sys
+from typing import Any
+
+import jax
+import numpy as np
+
+import physkit
+
+# Another of these, and a continued run need not have the same bits.
+DECIDING = ("physkit", "jax", "jaxlib", "python", "numpy", "machine", "devices", "precision")
+
+
+def provenance() -> dict[str, Any]:
+    """Versions, devices, command and time, as JSON takes them."""
+    kinds = sorted({f"{d.platform} {d.device_kind}" for d in jax.devices()})
+    return {
+        "physkit": physkit.__version__,
+        "jax": jax.__version__,
+        "jaxlib": jax.lib.__version__,
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "machine": f"{platform.system()} {platform.machine()}",
+        "devices": f"{len(jax.devices())} × {', '.join(kinds)}",
+        "precision": "float64" if jax.config.jax_enable_x64 else "float32",
+        "command": " ".join(sys.argv)[:1000],
+        "written": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+    }
+
+
+def changed(there: dict[str, Any]) -> list[str]:
+    """What of this program's surroundings differs from those that a file was written in."""
+    here = provenance()
+    return [f"{k} {there.get(k)} → {here[k]}" for k in DECIDING if there.get(k) != here[k]]

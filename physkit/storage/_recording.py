@@ -1,0 +1,260 @@
+"""Reading back what a run wrote: series by name, loaded when they are looked at."""
+
+import contextlib
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+
+from physkit.core import DamagedFileError, FileError, MissingExtraError
+
+from ._durable import LOCK
+from ._images import restored
+from ._safety import check_links, damaged, dataset, member
+from ._tracks import FORMAT
+from ._transaction import Patch, journal_of
+
+ENDINGS = (".h5", ".h5md", ".vtkhdf")
+_TRIES = 8
+
+
+class Series:
+    """One recorded quantity: an array with time first that stays in its file until it is indexed.
+
+    `series[10:20]` reads ten frames, `np.asarray(series)` all. `step` and `time` are those of the
+    frames, `dims` names the axes; `kind` is that of the file: trajectory, fields or series.
+    """
+
+    def __init__(self, path: Path, name: str, kind: str, row: dict[str, Any], frames: int, dtype):
+        self.path, self.name, self.dtype = path, name, dtype
+        self.dims: tuple[str, ...] = tuple(row["dims"])
+        self.shape = (frames, *row["shape"])
+        self.kind, self._row = kind, row
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        """The datasets in the file."""
+        return tuple(self._row["values"])
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes, time included."""
+        return len(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all frames."""
+        return int(np.prod(self.shape, dtype=object)) * self.dtype.itemsize
+
+    @property
+    def step(self) -> np.ndarray:
+        """The step of each frame."""
+        return reading(
+            self.path, lambda file: self._rows(file, self._row["step"], slice(len(self)))
+        )
+
+    @property
+    def time(self) -> np.ndarray:
+        """The time of each frame."""
+        return reading(
+            self.path, lambda file: self._rows(file, self._row["time"], slice(len(self)))
+        )
+
+    def __getitem__(self, index: Any) -> Any:
+        first, *rest = index if isinstance(index, tuple) else (index,)
+        if first is Ellipsis or first is None:
+            return np.asarray(self)[index]
+        return reading(self.path, lambda file: self._read(file, first, tuple(rest)))
+
+    def __array__(self, dtype=None, copy=None) -> np.ndarray:
+        del copy
+        values = self[:]
+        return values if dtype is None else values.astype(dtype)
+
+    def _read(self, file: h5py.File, first: Any, rest: tuple[Any, ...]) -> Any:
+        one = isinstance(first, int | np.integer)
+        if one:
+            if not -len(self) <= first < len(self):
+                raise IndexError(f"{self.name} has {len(self)} frames; got {first}")
+            rows: Any = slice(int(first) % len(self), int(first) % len(self) + 1)
+        elif isinstance(first, slice) and (first.step is None or first.step > 0):
+            rows = slice(*first.indices(len(self)))
+        else:
+            rows, rest, first = slice(0, len(self)), (first, *rest), None
+        pieces = [self._rows(file, path, rows) for path in self._row["values"]]
+        values = pieces[0] if len(pieces) == 1 else pieces[0] + 1j * pieces[1]
+        if self.kind == "fields":
+            values = restored(values, self.shape[1:])
+        elif self.kind == "trajectory":
+            values = values[..., : self.shape[-1]]
+        if one:
+            values = values[0]
+            return values[rest] if rest else values
+        if first is None:
+            return values[rest]
+        return values[(slice(None), *rest)] if rest else values
+
+    def _rows(self, file: h5py.File, path: str, rows: slice) -> np.ndarray:
+        try:
+            return dataset(file, path, self.path)[rows]
+        except FileError:
+            raise
+        except (OSError, RuntimeError, ValueError) as error:
+            raise damaged(self.path, f"{self.name} cannot be read ({error})") from error
+
+    def to_xarray(self) -> Any:
+        """A labelled `xarray.DataArray`.
+
+        **Errors:** `MissingExtraError` without the extra `physkit[xarray]`.
+        """
+        try:
+            import xarray  # pyright: ignore[reportMissingImports]
+        except ImportError as error:
+            raise MissingExtraError(
+                "to_xarray needs xarray: pip install physkit[xarray]"
+            ) from error
+        labels: dict[str, Any] = {"time": self.time, "step": ("time", self.step)}
+        if self.kind == "fields":
+            axes = [k for k in "xyz" if k in self.dims]
+            every = slice(None)
+            read = lambda file: {k: self._rows(file, k, every) for k in axes}
+            labels |= reading(self.path, read)
+        return xarray.DataArray(self[:], dims=self.dims, coords=labels, name=self.name)
+
+    def __repr__(self) -> str:
+        axes = ", ".join(f"{d}: {n}" for d, n in zip(self.dims, self.shape, strict=True))
+        return f"<{self.name} ({axes}) {self.dtype} in {self.path.name}>"
+
+
+class Recording(Mapping[str, Series]):
+    """Everything recorded in a file or a run's folder, by name.
+
+    `provenance` says, per file, what wrote it, when and on what.
+    """
+
+    def __init__(self, path: Path, series: dict[str, Series], provenance: dict[str, Any]):
+        self.path, self.provenance = path, provenance
+        self._series = series
+
+    def __getitem__(self, name: str) -> Series:
+        if name not in self._series:
+            raise KeyError(f"nothing recorded as {name!r}; available: {sorted(self._series)}")
+        return self._series[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._series)
+
+    def __len__(self) -> int:
+        return len(self._series)
+
+    def __repr__(self) -> str:
+        return "\n".join([f"Recording {self.path}", *(f"  {s!r}" for s in self._series.values())])
+
+
+def open(path: str | Path) -> Recording:
+    """What `run(…, to=folder)` has written: the folder, or one of its files; also while the run goes.
+
+    Nothing is loaded before it is indexed. Links out of a file are refused, as is every file that
+    physkit did not write.
+
+    **Errors:** `FileError` when there is none, `DamagedFileError` for one that is not as it was written.
+    """
+    path = Path(path)
+    if not path.exists():
+        raise FileError(f"{path} is not there")
+    files = [path]
+    if path.is_dir():
+        files = sorted(p for p in path.iterdir() if p.suffix in ENDINGS and p.is_file())
+        if not files:
+            raise FileError(f"{path} holds no recording: run(…, to={str(path)!r}) writes one")
+    series: dict[str, Series] = {}
+    origins = {}
+    for file in files:
+        found, origins[file.name] = reading(file, lambda h5, file=file: _scan(h5, file))
+        series |= found
+    return Recording(path, series, origins)
+
+
+def reading(path: Path, work: Callable[[h5py.File], Any]) -> Any:
+    """`work` done with an HDF5 file as of its last commit, which is never locked.
+
+    Where a run is writing, it may be changing the file at this very moment: then look again.
+
+    **Errors:** `FileError`, `DamagedFileError`.
+    """
+    if not path.is_file():
+        raise FileError(f"{path} is not there")
+    tries = _TRIES if (path.parent / LOCK).exists() else 1
+    for left in reversed(range(tries)):
+        try:
+            with contextlib.ExitStack() as stack:
+                return work(_opened(path, stack))
+        except (DamagedFileError, RuntimeError, OSError) as error:
+            if isinstance(error, FileError) and not isinstance(error, DamagedFileError):
+                raise
+            if not left and isinstance(error, FileError):
+                raise
+            if not left:
+                raise damaged(path, f"it cannot be read ({error})") from error
+            time.sleep(0.01 * 2 ** (tries - left))
+    raise AssertionError
+
+
+def _opened(path: Path, stack: contextlib.ExitStack) -> h5py.File:
+    try:
+        if journal_of(path).exists():
+            patch = stack.enter_context(Patch(path, writing=False))
+            return stack.enter_context(h5py.File(patch, "r"))
+        return stack.enter_context(h5py.File(path, "r", locking=False))
+    except (OSError, RuntimeError) as error:
+        raise damaged(path, f"it cannot be opened as HDF5 ({error})") from error
+
+
+def _scan(file: h5py.File, path: Path) -> tuple[dict[str, Series], Any]:
+    try:
+        table = json.loads(file.attrs["physkit"])
+        kind, rows, version = table["kind"], table["names"], table["format"]
+        origin = table["provenance"]
+    except (KeyError, OSError, RuntimeError, ValueError, TypeError, RecursionError) as error:
+        raise damaged(
+            path, "it was not written by physkit, or is damaged", "open it with its own reader"
+        ) from error
+    if version != FORMAT or kind not in ("series", "trajectory", "fields"):
+        raise damaged(path, f"it is {kind!r} of format {version!r}", "upgrade physkit")
+    check_links(file, path)
+    series = {}
+    for name, row in rows.items():
+        try:
+            series[name] = _series(file, path, name, kind, row)
+        except DamagedFileError:
+            raise
+        except (KeyError, TypeError, ValueError, OSError, RuntimeError, IndexError) as error:
+            raise damaged(path, f"{name} cannot be read ({error})") from error
+    return series, origin
+
+
+def _series(file: h5py.File, path: Path, name: str, kind: str, row: dict[str, Any]) -> Series:
+    shape = tuple(int(n) for n in row["shape"])
+    frames = int(member(file, row["counter"], path).attrs["frames"])
+    each = int(np.prod(shape, dtype=object))
+    for where in row["values"]:
+        values = dataset(file, where, path)
+        held = int(np.prod(values.shape[1:], dtype=object))
+        fits = held == each or (kind == "trajectory" and 3 * each == shape[-1] * held)
+        if not 0 <= frames <= len(values) or not fits:
+            raise damaged(path, f"{where} has {values.shape}, not {frames} frames of {shape}")
+    for where in (row["step"], row["time"]):
+        if len(dataset(file, where, path)) < frames:
+            raise damaged(path, f"{where} is shorter than {frames} frames")
+    if len(row["dims"]) != len(shape) + 1:
+        raise damaged(path, f"{name} has other axes than its table says")
+    complex_ = len(row["values"]) > 1
+    dtype = np.result_type(values.dtype, np.complex64) if complex_ else values.dtype
+    return Series(path, name, kind, row, frames, dtype)

@@ -1,0 +1,36 @@
+"""Series: whatever observers record, as groups of value, step and time."""
+
+from pathlib import Path
+from typing import Any
+
+import h5py
+import jax
+import numpy as np
+
+from ._tracks import Book, Column, Track, growing
+
+
+def series_book(path: Path, frames: dict[str, Any]) -> Book:
+    """The file for frames of these shapes; a frame of several arrays gives several series."""
+    leaves = {name: leaf for whole, frame in frames.items() for name, leaf in parts(whole, frame)}
+    tracks = []
+    for number, (name, leaf) in enumerate(leaves.items()):
+        group = f"series/{number:04d}"
+        dims = ("time", *(f"axis_{k}" for k in range(len(leaf.shape))))
+        value = Column(f"{group}/value", name, np.asarray, dims, tuple(leaf.shape))
+        tracks.append(Track((value,), (f"{group}/step",), (f"{group}/time",), group))
+
+    def begin(file: h5py.File) -> None:
+        for track, (name, leaf) in zip(tracks, leaves.items(), strict=True):
+            growing(file, track.columns[0].path, tuple(leaf.shape), np.dtype(leaf.dtype))
+            growing(file, track.steps[0], (), np.int64)
+            growing(file, track.times[0], (), np.float64)
+            file[track.counter].attrs["name"] = np.bytes_(name.encode())
+
+    return Book(path, "series", tuple(tracks), begin)
+
+
+def parts(name: str, frame: Any) -> list[tuple[str, Any]]:
+    """The arrays of a frame by name: `name` for one, `name[0]`, `name.mean`, … for several."""
+    flat, _ = jax.tree_util.tree_flatten_with_path(frame)
+    return [(name + jax.tree_util.keystr(path), leaf) for path, leaf in flat]

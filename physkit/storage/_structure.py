@@ -1,0 +1,136 @@
+"""What a tree is made of, in words that two programs can compare."""
+
+import dataclasses
+import hashlib
+import re
+import types
+import zlib
+from typing import Any
+
+import equinox as eqx
+import jax
+import numpy as np
+
+from physkit.core import AbstractGrowable
+
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
+_MOST_TEXT = 200
+NUMBERS = (bool, int, float, complex)
+
+
+def is_array(x: Any) -> bool:
+    """Whether `x` is an array, on a device or the host."""
+    return isinstance(x, jax.Array | np.ndarray | np.generic)
+
+
+def is_key(x: Any) -> bool:
+    """Whether `x` is an array of typed random keys."""
+    return isinstance(x, jax.Array) and jax.dtypes.issubdtype(x.dtype, jax.dtypes.prng_key)
+
+
+def is_growable(x: Any) -> bool:
+    """Whether `x` is a cache whose capacity may differ."""
+    return isinstance(x, AbstractGrowable)
+
+
+def leaves(tree: Any) -> dict[str, Any]:
+    """The leaves of a tree by path, as `.state.position`."""
+    flat, _ = jax.tree_util.tree_flatten_with_path(tree)
+    return {jax.tree_util.keystr(path): leaf for path, leaf in flat}
+
+
+def caches(tree: Any) -> dict[str, AbstractGrowable]:
+    """The growable nodes of a tree by path."""
+    flat, _ = jax.tree_util.tree_flatten_with_path(tree, is_leaf=is_growable)
+    return {jax.tree_util.keystr(path): node for path, node in flat if is_growable(node)}
+
+
+def describe(tree: Any, path: str = "", *, code: bool = False) -> dict[str, str]:
+    """Everything of a tree but its numbers, by path: types, keys and static fields.
+
+    With `code`, functions are told apart by what they do, not only by name.
+    """
+    if isinstance(tree, eqx.Module) and dataclasses.is_dataclass(tree):
+        out = {path: type(tree).__qualname__}
+        for field in dataclasses.fields(tree):
+            value, where = getattr(tree, field.name, None), f"{path}.{field.name}"
+            if field.metadata.get("static", False):
+                out[where] = text(value, code)
+            else:
+                out |= describe(value, where, code=code)
+        return out
+    if isinstance(tree, dict):
+        out = {path: f"{type(tree).__name__} of {sorted(map(repr, tree))}"}
+        for name, value in tree.items():
+            out |= describe(value, f"{path}[{name!r}]", code=code)
+        return out
+    if isinstance(tree, tuple | list):
+        names = getattr(tree, "_fields", None)
+        out = {path: f"{type(tree).__name__} of {len(tree)}"}
+        for k, value in enumerate(tree):
+            out |= describe(value, f"{path}.{names[k]}" if names else f"{path}[{k}]", code=code)
+        return out
+    if is_array(tree):
+        return {}
+    if isinstance(tree, NUMBERS):
+        return {path: type(tree).__name__}
+    return {path: text(tree, code)}
+
+
+def fingerprint(tree: Any) -> dict[str, str]:
+    """`describe`, and the numbers, too: scalars as they are, arrays by checksum."""
+    out = describe(tree, code=True)
+    for path, leaf in leaves(tree).items():
+        if is_array(leaf):
+            array = np.asarray(jax.random.key_data(leaf) if is_key(leaf) else leaf)
+            if array.size == 1:
+                out[path] = f"{array.dtype}{list(array.shape)} {array.reshape(-1)[0]!s}"
+            else:
+                out[path] = f"{array.dtype}{list(array.shape)} {checksum(array, path):08x}"
+        elif isinstance(leaf, NUMBERS):
+            out[path] = repr(leaf)
+    return out
+
+
+def digest(description: dict[str, str]) -> str:
+    """One short word for a description."""
+    lines = "\n".join(f"{k}\t{v}" for k, v in sorted(description.items()))
+    return hashlib.sha256(lines.encode()).hexdigest()[:16]
+
+
+def differences(here: dict[str, str], there: dict[str, str]) -> list[str]:
+    """What differs between two descriptions, `there` being that of the file."""
+    out = []
+    for path in sorted(here.keys() | there.keys()):
+        a, b = there.get(path, "nothing"), here.get(path, "nothing")
+        if a != b:
+            out.append(f"{path or 'the whole'}: {a} in the file, {b} here")
+    return out
+
+
+def checksum(array: np.ndarray, path: str) -> int:
+    """CRC32 of an array's bytes *under its path*: two leaves cannot be exchanged."""
+    whole = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+    return zlib.crc32(memoryview(whole) if whole.size else b"", zlib.crc32(path.encode()))
+
+
+def text(value: Any, code: bool = False) -> str:
+    """A static value in words that do not change from run to run."""
+    if isinstance(value, types.FunctionType | types.MethodType):
+        function = getattr(value, "__func__", value)
+        name = function.__qualname__
+        return f"{name} {_code(function.__code__)}" if code else name
+    if isinstance(value, type | types.BuiltinFunctionType):
+        return value.__qualname__
+    if isinstance(value, np.ndarray):
+        return f"{value.dtype}{list(value.shape)} {checksum(value, ''):08x}"
+    said = _ADDRESS.sub("", repr(value))
+    if len(said) > _MOST_TEXT:
+        said = f"{said[:_MOST_TEXT]}… {hashlib.sha256(said.encode()).hexdigest()[:16]}"
+    return said
+
+
+def _code(code: types.CodeType) -> str:
+    parts = [code.co_code.hex(), repr(code.co_names)]
+    parts += [_code(c) if isinstance(c, types.CodeType) else text(c) for c in code.co_consts]
+    return hashlib.sha256(" ".join(parts).encode()).hexdigest()[:8]

@@ -1,0 +1,321 @@
+"""A run that is stopped, killed or damaged goes on as if nothing had happened: the same bits."""
+
+import dataclasses
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from physkit.core import FileError, FileInUseError, MismatchError, ParameterError
+from physkit.fields import Field
+from physkit.fields.equations import Burgers
+from physkit.geometry import Box, Grid
+from physkit.integrators import BAOAB, ETDRK4, NoseHooverChain, ThermostatChain, VelocityVerlet
+from physkit.observe import Average, Every, Positions, TotalEnergy, Values
+from physkit.particles import Particles
+from physkit.particles.forces import LennardJones, Pairwise
+from physkit.simulate import Simulation, _keep, run, start
+from physkit.storage import Checkpoints, FolderLock, open as open_file
+from physkit.testing import check_equal
+
+from .problems import Hungry, Kicks, particles, springs, x_of
+
+ROOT = Path(__file__).parents[2]
+
+
+def quiet(*args, **kwargs):
+    return run(*args, progress=False, **kwargs)
+
+
+def walk():
+    """A random walk with a sum over time."""
+    observers = (Every(1, x=x_of), Average(2, mean=x_of))
+    return Simulation(Kicks(), 0.1, observers=observers), particles()
+
+
+def hungry():
+    """A list that is too short and grows on the way."""
+    sim = Simulation(VelocityVerlet(Hungry()), 0.05, observers=Every(2, x=x_of))
+    p = particles()
+    return sim, p.replace(position=0.1 * p.position, velocity=2 * p.velocity)
+
+
+def gas(integrator=VelocityVerlet, of=None):
+    """Lennard-Jones with a neighbour list, hot enough to rebuild it."""
+    axis = 1.3 * jnp.arange(4.0)
+    x = jnp.stack(jnp.meshgrid(axis, axis, indexing="ij"), -1).reshape(-1, 2)
+    v = jax.random.normal(jax.random.key(1), x.shape)
+    force = Pairwise(LennardJones(), cutoff=1.6, skin=0.2, of=of)
+    sim = Simulation(integrator(force), 0.004, observers=Every(2, e=TotalEnergy(), x=Positions()))
+    return sim, Particles(x, v, space=Box.cube(5.2, 2))
+
+
+def thermostat():
+    sim, state = gas(lambda f: NoseHooverChain(f, temperature=1.0, period=0.1), of="gas")
+    return sim, {"gas": state, "thermostat": ThermostatChain.at_rest()}
+
+
+def langevin():
+    return gas(lambda f: BAOAB(f, temperature=1.0, friction=1.0))
+
+
+def burgers():
+    """A spectral field, whose coefficients are carried."""
+    grid = Grid([2 * np.pi], (16,))
+    u = Field.from_function(grid, jnp.sin)
+    equation = ETDRK4(Burgers(0.1))
+    return Simulation(equation, 0.01, observers=Every(2, u=Values())), u
+
+
+CASES = [walk, hungry, langevin, burgers, pytest.param(thermostat, marks=pytest.mark.slow)]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda c: c.__name__)
+def test_resumed_equals_uninterrupted_bit_for_bit(case, tmp_path, key):
+    sim, state = case()
+    whole = quiet(sim, state, 40, key=key)
+    for number, cuts in enumerate([(2, 6, 30), (14, 38)]):
+        folder = tmp_path / str(number)
+        for steps in (*cuts, 40):
+            part = quiet(sim, state, steps, key=key, checkpoint=folder, resume=True)
+        assert part.resumed_from == cuts[-1]
+        assert part.steps == 40 - cuts[-1]
+        check_equal(part.state, whole.state, "state", "same")
+        check_equal(part.carry.aux, whole.carry.aux, "aux", "same")
+        check_equal(part.carry.memory, whole.carry.memory, "memory", "same")
+        check_equal(part.summary, whole.summary, "summary", "same")
+        for name, frames in whole.frames.items():
+            last = len(part.frames[name])
+            check_equal(part.frames[name], frames[-last:], name, "same")
+            check_equal(part.times[name], whole.times[name][-last:], name, "same")
+    if case is hungry:
+        assert whole.growths
+
+
+@pytest.mark.parametrize("case", [langevin, burgers], ids=lambda c: c.__name__)
+def test_files_go_on_where_the_checkpoint_was(case, tmp_path, key):
+    sim, state = case()
+    whole = quiet(sim, state, 12, key=key)
+    every = Checkpoints(tmp_path / "c", blocks=2, keep=9)
+    quiet(sim, state, 8, key=key, to=tmp_path / "r", checkpoint=every)
+    # As if killed after step 8 was written to the files, before its checkpoint.
+    every.paths()[0].unlink()
+    part = quiet(sim, state, 12, key=key, to=tmp_path / "r", checkpoint=every, resume=True)
+    assert part.resumed_from == 4
+    assert part.frames == {}
+    for name, frames in whole.frames.items():
+        single = frames.astype(np.float32) if name in ("x", "u") else frames
+        assert np.array_equal(part[name], single)
+        assert np.array_equal(part[name].time, whole.times[name])
+        assert part[name].step[-1] == 12
+
+
+def test_blocks_between_checkpoints(tmp_path):
+    sim, state = springs(), particles()
+    folder = Checkpoints(tmp_path, blocks=3, keep=100)
+    quiet(sim, state, 8 * sim.block, checkpoint=folder)
+    steps = [int(p.stem.split("-")[1]) // sim.block for p in reversed(folder.paths())]
+    assert steps == [0, 3, 6, 8]
+
+
+def test_nothing_left_to_do(tmp_path):
+    sim, state = walk()
+    done = quiet(sim, state, 4, key=jax.random.key(0), checkpoint=tmp_path)
+    again = quiet(sim, state, 4, key=jax.random.key(0), checkpoint=tmp_path, resume=True)
+    assert (again.steps, again.resumed_from, again.exit_status) == (0, 4, 0)
+    check_equal(again.state, done.state, "state", "same")
+    assert "resumed at step 4" in repr(again)
+
+
+# --- refusals -------------------------------------------------------------------------------------
+
+
+def test_a_folder_in_use_or_full_is_refused(tmp_path):
+    sim, state = springs(), particles()
+    with pytest.raises(ParameterError, match="resume=True needs checkpoint"):
+        quiet(sim, state, sim.block, resume=True)
+    quiet(sim, state, sim.block, to=tmp_path / "a")
+    with pytest.raises(FileError, match="resume=True goes on"):
+        quiet(sim, state, sim.block, to=tmp_path / "a")
+    with pytest.raises(FileError, match="another folder"):
+        quiet(sim, state, sim.block, to=tmp_path / "a", checkpoint=tmp_path / "elsewhere")
+    lock = FolderLock(tmp_path / "a")
+    with pytest.raises(FileInUseError):
+        quiet(sim, state, sim.block, to=tmp_path / "a", resume=True)
+    lock.release()
+    assert not list(tmp_path.rglob("lock"))
+
+
+def test_another_structure_or_run_is_refused(tmp_path):
+    sim, state = springs(), particles()
+    quiet(sim, state, sim.block, to=tmp_path / "a")
+    again = lambda *args, **more: quiet(*args, sim.block, to=tmp_path / "a", resume=True, **more)
+    with pytest.raises(MismatchError, match=r"position: float64\[5, 2\] in the file"):
+        again(sim, particles(n=6))
+    later = quiet(sim, state, sim.block).carry
+    with pytest.raises(MismatchError, match="begins at step"):
+        again(sim, later)
+    name = next(iter((tmp_path / "a").glob("*.h5")))
+    kept = name.read_bytes()
+    quiet(sim, state, sim.block, to=tmp_path / "b")
+    name.write_bytes((tmp_path / "b" / name.name).read_bytes())
+    with pytest.raises(MismatchError, match="of another run"):
+        again(sim, state)
+    name.unlink()
+    with pytest.raises(MismatchError, match="is missing"):
+        again(sim, state)
+    name.write_bytes(kept)
+    again(sim, state)
+
+
+def test_a_changed_simulation_is_said(tmp_path):
+    sim, state = springs(), particles()
+    quiet(sim, state, sim.block, checkpoint=tmp_path)
+    softer = dataclasses.replace(sim, dt=jnp.asarray(0.001))
+    with pytest.warns(UserWarning, match=r"the simulation has changed since: \.dt: "):
+        quiet(softer, state, 2 * sim.block, checkpoint=tmp_path, resume=True)
+
+
+def test_other_versions_are_said(tmp_path, monkeypatch):
+    sim, state = springs(), particles()
+    quiet(sim, state, sim.block, checkpoint=tmp_path)
+    from physkit.storage import _provenance
+
+    here = _provenance.provenance()
+    monkeypatch.setattr(_provenance, "provenance", lambda: {**here, "jax": "99.0"})
+    with pytest.warns(UserWarning, match=r"jax .* → 99.0.*last bit"):
+        quiet(sim, state, 2 * sim.block, checkpoint=tmp_path, resume=True)
+
+
+# --- stopping -------------------------------------------------------------------------------------
+
+
+def test_the_wall_time_leaves_a_checkpoint_and_says_so(tmp_path):
+    sim, state = springs(), particles()
+    stopped = quiet(sim, state, 400 * sim.block, checkpoint=tmp_path, wall_time=0.0)
+    assert stopped.stopped_by == "wall time"
+    assert stopped.exit_status == 75
+    assert stopped.checkpoint == Checkpoints(tmp_path).paths()[0]
+    rest = quiet(sim, state, 2 * stopped.steps, checkpoint=tmp_path, resume=True)
+    assert rest.resumed_from == stopped.steps
+    assert rest.exit_status == 0
+
+
+SCRIPT = """
+    import sys, time
+    import jax, jax.numpy as jnp, numpy as np
+    import physkit as pk
+
+    def slow(now):
+        return now.state.position[:, 0]
+
+    rng = np.random.default_rng(0)
+    state = pk.Particles(rng.normal(size=(6, 2)), rng.normal(size=(6, 2)))
+    force = pk.HarmonicTrap(1.0)
+    sim = pk.Simulation(
+        pk.BAOAB(force, temperature=1.0, friction=1.0), 0.01,
+        observers=(pk.Every(500, x=pk.Positions()), pk.Every(500, e=pk.TotalEnergy())),
+    )
+    done = pk.run(
+        sim, state, 500 * int(sys.argv[2]), key=jax.random.key(0), to=sys.argv[1], resume=True,
+        checkpoint=pk.Checkpoints(sys.argv[1] + "/checkpoints", seconds=0.05), progress=False,
+    )
+    print(done)
+    sys.exit(done.exit_status)
+"""
+
+
+def launched(folder, blocks):
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "JAX_PLATFORMS": "cpu"}
+    return subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(SCRIPT), str(folder), str(blocks)],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+def wait_for_progress(process, folder, beyond):
+    """Until a checkpoint after step `beyond` is there."""
+    checkpoints = Checkpoints(folder / "checkpoints")
+    end = time.monotonic() + 120
+    while time.monotonic() < end and process.poll() is None:
+        paths = checkpoints.paths()
+        if paths and int(paths[0].stem.split("-")[1]) > beyond:
+            return
+        time.sleep(0.01)
+    raise AssertionError(process.communicate(timeout=10)[0])
+
+
+def reached(folder):
+    return int(Checkpoints(folder / "checkpoints").paths()[0].stem.split("-")[1])
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", pytest.param("SIGUSR1", marks=pytest.mark.slow),
+                                  pytest.param("SIGINT", marks=pytest.mark.slow)])  # fmt: skip
+def test_a_signal_ends_the_run_cleanly(name, tmp_path):
+    process = launched(tmp_path / "r", 10**7)
+    wait_for_progress(process, tmp_path / "r", 0)
+    process.send_signal(getattr(signal, name))
+    said, _ = process.communicate(timeout=60)
+    assert process.returncode == (130 if name == "SIGINT" else 75), said
+    assert f"stopped by {name}" in said
+    found = open_file(tmp_path / "r")
+    assert found["e"].step[-1] == reached(tmp_path / "r")
+    assert json.loads((tmp_path / "r" / "run.json").read_text())["files"]
+
+
+@pytest.mark.parametrize("kills", [1, pytest.param(8, marks=pytest.mark.slow)])
+def test_killed_runs_go_on_with_the_same_bits(kills, tmp_path):
+    folder, beyond = tmp_path / "r", 0
+    for number in range(kills):
+        process = launched(folder, 10**7)
+        wait_for_progress(process, folder, beyond)
+        time.sleep(0.03 * (number % 7))
+        process.kill()
+        process.communicate(timeout=60)
+        open_file(folder)["x"][-1]
+        beyond = reached(folder)
+    blocks = beyond // 500 + 200
+    for where in (folder, tmp_path / "whole"):
+        process = launched(where, blocks)
+        said, _ = process.communicate(timeout=300)
+        assert process.returncode == 0, said
+    resumed, whole = open_file(folder), open_file(tmp_path / "whole")
+    for name in ("x", "e"):
+        assert np.array_equal(resumed[name], whole[name])
+        assert np.array_equal(resumed[name].step, 500 * np.arange(blocks + 1))
+
+
+def test_an_error_still_commits_what_was_good(tmp_path, monkeypatch):
+    sim, state = springs(), particles()
+
+    def interrupted(self, carry, done):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(_keep.Keeper, "look", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        quiet(sim, state, 400 * sim.block, to=tmp_path)
+    found = open_file(tmp_path)
+    assert len(next(iter(found.values()))) > 1
+    assert not list(tmp_path.rglob("lock"))
+
+
+def test_a_carry_goes_on_in_files_of_its_own(tmp_path):
+    sim, state = springs(), particles()
+    carry = start(sim, state)
+    first = quiet(sim, carry, 2 * sim.block)
+    second = quiet(sim, first.carry, 2 * sim.block, to=tmp_path)
+    plain = quiet(sim, first.carry, 2 * sim.block)
+    for name in plain.frames:
+        assert np.array_equal(second[name].time, plain.times[name])

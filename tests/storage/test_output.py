@@ -1,0 +1,544 @@
+"""Files that grow: what is in them, what refuses to be read, and what survives."""
+
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import h5py
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from physkit.core import (
+    DamagedFileError,
+    DiskFullError,
+    FileError,
+    MismatchError,
+    ParameterError,
+)
+from physkit.fields import Field
+from physkit.geometry import Box, Free, Grid, Triclinic
+from physkit.observe import Every, Positions, Values, Velocities
+from physkit.particles import Particles
+from physkit.storage import Output, _durable, export, open as open_file
+from physkit.storage._transaction import Patch, changing, journal_of, recover
+
+CAMPAIGN = Path(__file__).with_name("campaign.py")
+ROOT = Path(__file__).parents[2]
+
+
+def output(folder, observers, state, **frames):
+    """An output for frames of which the first are given, with those in it."""
+    folder.mkdir(exist_ok=True)
+    shapes = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape[1:], x.dtype), frames)
+    out = Output(folder, observers, state, shapes, t0=1.0, dt=0.25)
+    out.create()
+    add(out, observers, frames)
+    return out
+
+
+def add(out, observers, frames, first=0):
+    intervals = {name: o.interval for o in observers for name in o.outputs}
+    count = lambda x: len(jax.tree.leaves(x)[0])
+    out.add(frames, {k: first + intervals[k] * np.arange(count(x)) for k, x in frames.items()})
+    return out.commit()
+
+
+def numbers(*shape):
+    return np.random.default_rng(0).normal(size=shape)
+
+
+# --- what is in them ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("space", "d", "edges"),
+    [
+        (Box.cube(4.0), 3, [4, 4, 4]),
+        (Box([4.0, 5.0]), 2, [4, 5, 5]),
+        (Box([4.0, 4.0, 4.0], (True, True, False)), 3, None),
+        (Free(), 3, None),
+        (Triclinic([[4.0, 0, 0], [1, 4, 0], [0, 0, 4]]), 3, [[4, 0, 0], [1, 4, 0], [0, 0, 4]]),
+    ],
+    ids=["box", "plane", "slab", "free", "triclinic"],
+)
+def test_trajectories_are_h5md(tmp_path, space, d, edges):
+    observers = (Every(2, x=Positions(), v=Velocities()), Every(1, e=lambda now: now.t))
+    ids = [2, 0, 1]
+    state = Particles(jnp.zeros((3, d)), mass=jnp.array([3.0, 1.0, 2.0]), id=ids, space=space)
+    x, v, e = numbers(4, 3, d), numbers(4, 3, d) + 1, numbers(7)
+    output(tmp_path, observers, state, x=x, v=v, e=e)
+    with h5py.File(tmp_path / "trajectory.h5md") as file:
+        assert file["h5md"].attrs["version"].tolist() == [1, 1]
+        whole = file["particles/trajectory"]
+        for name, values in (("position", x), ("velocity", v)):
+            assert whole[name]["value"].shape == (4, 3, 3)
+            assert whole[name]["value"].dtype == np.float32
+            np.testing.assert_array_equal(whole[name]["value"][..., :d], values.astype("f4"))
+            assert whole[name]["step"][:].tolist() == [0, 2, 4, 6]
+            assert whole[name]["time"][:].tolist() == [1, 1.5, 2, 2.5]
+        assert not whole["position/value"][..., d:].any()
+        assert whole["mass"][:].tolist() == [1, 2, 3]
+        if edges is None:
+            assert "edges" not in whole["box"]
+            assert whole["box"].attrs["boundary"].tolist() == [b"none"] * 3
+        else:
+            assert whole["box/edges/value"][3].tolist() == edges
+    found = open_file(tmp_path)
+    np.testing.assert_array_equal(found["x"], x.astype("f4"))
+    np.testing.assert_array_equal(found["e"], e)
+    assert found["e"].dtype == np.float64
+    assert found["x"].dims == ("time", "particle", "axis")
+
+
+@pytest.mark.parametrize("d", [1, 2, 3])
+def test_fields_are_netcdf_and_vtkhdf_at_once(tmp_path, d):
+    shape = (3, 4, 5)[:d]
+    grid = Grid([1.5, 2.0, 2.5][:d], shape)
+    state = {
+        "rho": Field(0.0, grid),
+        "flow": Field(0.0, grid, vector=True),
+        "psi": Field(jnp.zeros(shape, complex), grid),
+        "face": Field(0.0, grid, grid.face("x")),
+    }
+    observers = (Every(2, **{name: Values(name) for name in state}),)
+    frames = {"rho": numbers(3, *shape), "flow": numbers(3, d, *shape), "face": numbers(3, *shape)}
+    frames["psi"] = numbers(3, *shape) + 1j * numbers(3, *shape)[::-1]
+    output(tmp_path, observers, state, **frames)
+    found = open_file(tmp_path)
+    for name, values in frames.items():
+        np.testing.assert_allclose(np.asarray(found[name]), values, atol=1e-6)
+        np.testing.assert_array_equal(found[name][1], np.asarray(found[name])[1])
+        np.testing.assert_array_equal(found[name][1:, ..., 2], np.asarray(found[name])[1:, ..., 2])
+        np.testing.assert_array_equal(found[name][[0, 2]], np.asarray(found[name])[[0, 2]])
+    assert found["psi"].dtype == np.complex64
+    whole = (*shape, 1, 1, 1)[:3]
+    with h5py.File(tmp_path / "fields-rho.vtkhdf") as file:
+        image = file["VTKHDF"]
+        assert image.attrs["Type"] == b"ImageData"
+        assert image.attrs["WholeExtent"].tolist() == [0, whole[0], 0, whole[1], 0, whole[2]]
+        assert image["Steps"].attrs["NSteps"] == 3
+        assert image["Steps/Values"][:].tolist() == [1, 1.5, 2]
+        assert image["CellData/rho"] == file["rho"]
+        assert file["rho"].shape == (3, *whole[::-1])
+        assert [dim[0].name for dim in file["rho"].dims] == ["/time", "/z", "/y", "/x"]
+        np.testing.assert_allclose(file["x"][:], 0.25 + 0.5 * np.arange(3))
+        assert image.attrs["Origin"].tolist() == [0, 0, 0]
+    with h5py.File(tmp_path / "fields-face.vtkhdf") as file:
+        assert file["x"][0] == 0
+        assert file["VTKHDF"].attrs["Origin"][0] == -0.25
+    with h5py.File(tmp_path / "fields-flow.vtkhdf") as file:
+        assert file["flow"].shape == (3, *whole[::-1], d)
+
+
+def test_series_of_any_shape_and_kind(tmp_path):
+
+    both = lambda now: (now.t, {"b": now.t})
+    observers = (Every(3, both=both, flag=both, z=both),)
+    frames = {
+        "both": (numbers(4), {"b": numbers(4, 2)}),
+        "flag": numbers(4) > 0,
+        "z": numbers(4, 2) + 1j,
+    }
+    output(tmp_path, observers, None, **frames)
+    found = open_file(tmp_path)
+    assert sorted(found) == ["both[0]", "both[1]['b']", "flag", "z"]
+    np.testing.assert_array_equal(found["both[1]['b']"], frames["both"][1]["b"])
+    np.testing.assert_array_equal(found["flag"], frames["flag"])
+    np.testing.assert_array_equal(found["z"], frames["z"])
+    np.testing.assert_array_equal(found["z"][-1, 1], frames["z"][-1, 1])
+    with pytest.raises(IndexError, match="4 frames"):
+        found["z"][4]
+    with pytest.raises(KeyError, match="available"):
+        found["y"]
+    assert "z (time: 4, axis_0: 2) complex128" in repr(found)
+    assert found.provenance["series.h5"]["jax"] == jax.__version__
+
+
+def test_cadences_and_components_get_files_of_their_own(tmp_path):
+    grid = Grid([1.0], (4,))
+    state = {
+        "a": Particles(jnp.zeros((2, 3))),
+        "b": Particles(jnp.zeros((3, 3))),
+        "u": Field(0.0, grid),
+    }
+    observers = (
+        Every(1, xa=Positions("a"), xb=Positions("b"), va=Velocities("a"), u=Values("u")),
+        Every(2, xu=Positions("a", unwrapped=True), vb=Velocities("b"), slow=Values("u")),
+    )
+    frames = {
+        "xa": numbers(5, 2, 3), "va": numbers(5, 2, 3), "xu": numbers(3, 2, 3),
+        "xb": numbers(5, 3, 3), "vb": numbers(3, 3, 3), "u": numbers(5, 4), "slow": numbers(3, 4),
+    }  # fmt: skip
+    output(tmp_path, observers, state, **frames)
+    assert sorted(p.name for p in tmp_path.iterdir()) == [
+        "fields-u-2.vtkhdf", "fields-u.vtkhdf", "run.json", "series.h5", "trajectory-a-2.h5md",
+        "trajectory-a.h5md", "trajectory-b.h5md",
+    ]  # fmt: skip
+    for name, series in open_file(tmp_path).items():
+        np.testing.assert_allclose(series, frames[name], atol=1e-6)
+    files = json.loads((tmp_path / "run.json").read_text())["files"]
+    assert files["fields-u.vtkhdf"] == "fields"
+
+
+# --- appending and cutting ------------------------------------------------------------------------
+
+ONE = (Every(2, x=Positions(), e=lambda now: now.t),)
+
+
+def simple(folder, count=3):
+    state = Particles(jnp.zeros((20, 3)))
+    return output(folder, ONE, state, x=numbers(count, 20, 3), e=numbers(count))
+
+
+def test_appended_frames_follow_and_cut_ones_are_gone(tmp_path):
+    out = simple(tmp_path)
+    marks = out.commit()
+    x, e = numbers(100, 20, 3), numbers(100)
+    add(out, ONE, {"x": x, "e": e}, first=6)
+    found = open_file(tmp_path)
+    assert len(found["x"]) == 103
+    np.testing.assert_array_equal(found["x"][3:], x.astype("f4"))
+    assert found["e"].step.tolist() == list(range(0, 206, 2))
+    out.rewind(marks)
+    assert len(open_file(tmp_path)["x"]) == 3
+    add(out, ONE, {"x": x + 1, "e": e}, first=6)
+    np.testing.assert_array_equal(open_file(tmp_path)["x"][3:], (x + 1).astype("f4"))
+    marks["files"]["trajectory.h5md"] = dict.fromkeys(marks["files"]["trajectory.h5md"], 1000)
+    with pytest.raises(MismatchError, match="has 103 frames, the checkpoint says 1000"):
+        out.rewind(marks)
+
+
+def test_a_reader_holds_the_file_open_and_sees_whole_frames(tmp_path):
+    out = simple(tmp_path)
+    with h5py.File(tmp_path / "series.h5", "r", locking=False) as held:
+        before = held["series/0000/value"][:]
+        add(out, ONE, {"x": numbers(5, 20, 3), "e": numbers(5)}, first=6)
+        np.testing.assert_array_equal(before, numbers(3))
+    assert len(open_file(tmp_path)["e"]) == 8
+
+
+def test_frames_without_a_checkpoint_are_not_overwritten(tmp_path):
+    simple(tmp_path)
+    with pytest.raises(FileError, match="holds frames of a run without a checkpoint"):
+        simple(tmp_path)
+
+
+def test_commits_wait_until_they_are_due(tmp_path):
+    out = simple(tmp_path)
+    out.add({"e": numbers(1)}, {"e": np.array([6])})
+    out.commit_if_due()
+    assert len(open_file(tmp_path)["e"]) == 3
+    out._committed -= 100
+    out.commit_if_due()
+    assert len(open_file(tmp_path)["e"]) == 4
+
+
+# --- faults ---------------------------------------------------------------------------------------
+
+
+def test_a_journal_is_finished_or_dropped(tmp_path, monkeypatch):
+    out = simple(tmp_path)
+    path = tmp_path / "series.h5"
+    old = path.read_bytes()
+
+    def killed(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr("physkit.storage._transaction._apply", killed)
+        with pytest.raises(KeyboardInterrupt):
+            add(out, (Every(2, e=lambda now: now.t),), {"e": numbers(4)}, first=6)
+    assert journal_of(path).exists()
+    assert path.read_bytes()[: len(old)] == old
+    np.testing.assert_array_equal(open_file(path)["e"][3:], numbers(4))
+    half = journal_of(path).read_bytes()
+    recover(path)
+    assert not journal_of(path).exists()
+    np.testing.assert_array_equal(open_file(path)["e"][3:], numbers(4))
+    good = path.read_bytes()
+    for broken in (half[:-1], b"", half[:30] + b"?" + half[31:]):
+        journal_of(path).write_bytes(broken)
+        np.testing.assert_array_equal(open_file(path)["e"][3:], numbers(4))
+        recover(path)
+        assert path.read_bytes() == good
+
+
+def test_nothing_changes_where_the_block_fails(tmp_path):
+    simple(tmp_path)
+    path = tmp_path / "series.h5"
+    old = path.read_bytes()
+
+    def broken():
+        with changing(path) as file:
+            file["series/0000/value"].resize(100, axis=0)
+            1 / 0  # noqa: B018
+
+    with pytest.raises(ZeroDivisionError):
+        broken()
+    assert path.read_bytes() == old
+
+
+def test_a_patch_reads_what_it_wrote(tmp_path):
+    path = tmp_path / "a"
+    path.write_bytes(bytes(range(256)) * 40)
+    want, dice = bytearray(path.read_bytes()), np.random.default_rng(0)
+    with Patch(path, writing=True) as patch:
+        for _ in range(300):
+            at, n = int(dice.integers(0, 14000)), int(dice.integers(1, 6000))
+            data = dice.bytes(n)
+            patch.seek(at)
+            patch.write(data)
+            want.extend(bytes(max(0, at + n - len(want))))
+            want[at : at + n] = data
+            out = bytearray(5000)
+            patch.seek(int(dice.integers(0, 12000)))
+            start = patch.tell()
+            count = patch.readinto(out)
+            assert out[:count] == want[start : start + count]
+        patch.truncate(12345)
+        patch.commit()
+    assert path.read_bytes() == want[:12345]
+
+
+def test_a_full_disk_is_an_error_that_costs_nothing(tmp_path, monkeypatch):
+    out = simple(tmp_path)
+    monkeypatch.setattr(_durable, "SPARE", 2**62)
+    with pytest.raises(DiskFullError, match="make room and resume"):
+        add(out, ONE, {"x": numbers(5, 20, 3), "e": numbers(5)}, first=6)
+    monkeypatch.setattr(_durable, "SPARE", 0)
+    assert len(open_file(tmp_path)["x"]) == 3
+    out.commit()  # what waited is still there
+    assert len(open_file(tmp_path)["x"]) == 8
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs file-size limits")
+def test_a_write_that_fails_half_way_leaves_the_old_file(tmp_path):
+    out = simple(tmp_path)
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    old = resource.getrlimit(resource.RLIMIT_FSIZE)
+    size = max(p.stat().st_size for p in tmp_path.iterdir())
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size + 5000, old[1]))
+    try:
+        with pytest.raises(DiskFullError, match="File too large"):
+            add(out, ONE, {"x": numbers(500, 20, 3), "e": numbers(500)}, first=6)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, old)
+    assert len(open_file(tmp_path)["x"]) == 3
+    out.commit()
+    assert len(open_file(tmp_path)["x"]) == 503
+
+
+def outside(file):
+    del file["series/0000/value"]
+    file.create_dataset("series/0000/value", (3,), "f8", external=[("/etc/hostname", 0, 24)])
+
+
+def virtual(file):
+    del file["series/0000/value"]
+    layout = h5py.VirtualLayout((3,), "f8")
+    layout[:] = h5py.VirtualSource("other.h5", "x", shape=(3,))
+    file.create_virtual_dataset("series/0000/value", layout)
+
+
+def relink(link):
+    def change(file):
+        del file["series/0000"]
+        file["series/0000"] = link
+
+    return change
+
+
+def absurd(file):
+    file["series/0000"].attrs["frames"] = 2**60
+    file["series/0000/value"].resize(2**60, axis=0)
+
+
+def edit_table(old, new):
+    def change(file):
+        file.attrs["physkit"] = np.bytes_(file.attrs["physkit"].replace(old, new))
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (relink(h5py.ExternalLink("/etc/passwd", "/x")), "link .ExternalLink"),
+        (relink(h5py.SoftLink("/elsewhere")), "link .SoftLink"),
+        (outside, "other files"),
+        (virtual, "other files"),
+        (absurd, "claims"),
+        (lambda f: f["series/0000"].attrs.modify("frames", np.int64(4)), "not 4 frames"),
+        (lambda f: f["series/0000"].attrs.modify("frames", np.int64(-1)), "not -1 frames"),
+        (edit_table(b"/value", b"/step"), "same"),
+        (edit_table(b'"values"', b'"worth"'), "cannot be read"),
+        (edit_table(b'"format": 1', b'"format": 7'), "upgrade"),
+        (lambda f: f.attrs.pop("physkit"), "not written by physkit"),
+    ],
+    ids=["external-link", "soft-link", "external", "virtual", "absurd", "long", "negative", "column",
+         "row", "version", "foreign"],
+)  # fmt: skip
+def test_a_hostile_file_is_refused(tmp_path, change, said):
+    simple(tmp_path)
+    path = tmp_path / "series.h5"
+    with h5py.File(path, "r+") as file:
+        change(file)
+    if said == "same":  # integers where floats were: readable, and nothing else is read
+        assert open_file(path)["e"].dtype == np.int64
+        return
+    with pytest.raises(DamagedFileError, match=said) as error:
+        np.asarray(open_file(path)["e"])
+    assert str(path) in str(error.value)
+
+
+def test_nothing_there(tmp_path):
+    with pytest.raises(FileError, match="is not there"):
+        open_file(tmp_path / "x")
+    with pytest.raises(FileError, match="no recording"):
+        open_file(tmp_path)
+    (tmp_path / "a.h5").write_text("not HDF5")
+    with pytest.raises(DamagedFileError, match="cannot be opened as HDF5"):
+        open_file(tmp_path)
+
+
+def campaign(verb, folder, count):
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "JAX_PLATFORMS": "cpu"}
+    done = subprocess.run(
+        [sys.executable, str(CAMPAIGN), verb, str(folder), str(count)],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=1200,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+@pytest.mark.parametrize("count", [5, pytest.param(100, marks=pytest.mark.slow)])
+def test_killed_writers_lose_nothing_they_had_told_of(count, tmp_path):
+    found = campaign("kill", tmp_path / "r", count)
+    assert [found[k] for k in ("right", "kept", "saved")] == [count] * 3, found
+
+
+@pytest.mark.parametrize("count", [20, pytest.param(500, marks=pytest.mark.slow)])
+def test_damaged_files_never_give_wrong_data(count, tmp_path):
+    found = campaign("mutate", tmp_path / "r", count)
+    assert {k.split()[-1] for k in found} <= {"refused", "harmless"}, found
+    assert found["checkpoint refused"] == count
+
+
+# --- other formats --------------------------------------------------------------------------------
+
+
+def recorded(folder, d=3):
+    state = {
+        "a": Particles(jnp.zeros((2, d)), species=jnp.array([0, 1]), space=Box.cube(4.0, d)),
+        "b": Particles(jnp.zeros((2, d))),
+    }
+    observers = (
+        Every(2, x=Positions("a"), v=Velocities("a"), e=lambda now: now.t, p=lambda now: now.t),
+        Every(1, y=Positions("b"), often=lambda now: now.t),
+    )
+    frames = {"x": numbers(3, 2, d), "v": numbers(3, 2, d), "e": numbers(3), "p": numbers(3, 2)}
+    frames |= {"y": numbers(5, 2, d), "often": numbers(5)}
+    output(folder, observers, state, **frames)
+    return frames
+
+
+def test_numpy(tmp_path):
+    frames = recorded(tmp_path / "r")
+    with np.load(export(tmp_path / "r", tmp_path / "a.npz")) as found:
+        np.testing.assert_array_equal(found["x"], frames["x"].astype("f4"))
+        assert found["often.step"].tolist() == [0, 1, 2, 3, 4]
+        assert found["e.time"].tolist() == [1, 1.5, 2]
+
+
+def test_tables(tmp_path):
+    frames = recorded(tmp_path / "r")
+    path = export(open_file(tmp_path / "r"), tmp_path / "a.csv", ["e", "p"])
+    assert path.read_text().splitlines()[0] == "step,time,e,p[0],p[1]"
+    found = np.loadtxt(path, delimiter=",", skiprows=1)
+    want = np.column_stack([[0, 2, 4], [1, 1.5, 2], frames["e"], frames["p"]])
+    np.testing.assert_array_equal(found, want)
+    for names, said in ((None, "one cadence"), (["x"], "scalars and vectors")):
+        with pytest.raises(ParameterError, match=said):
+            export(tmp_path / "r", tmp_path / "b.csv", names)
+    assert not list(tmp_path.glob("*b.csv"))
+
+
+@pytest.mark.parametrize("d", [2, 3])
+def test_extended_xyz(tmp_path, d):
+    frames = recorded(tmp_path / "r", d)
+    lines = export(tmp_path / "r", tmp_path / "a.extxyz", ["x"]).read_text().splitlines()
+    assert len(lines) == 3 * 4
+    assert lines[4] == "2"
+    assert lines[5] == (
+        'Lattice="4.0 0.0 0.0 0.0 4.0 0.0 0.0 0.0 4.0" pbc="T T T" '
+        "Properties=species:S:1:pos:R:3:velo:R:3 Step=2 Time=1.5"
+    )
+    name, *values = lines[7].split()
+    assert name == "X1"
+    want = [*frames["x"][1, 1], *[0] * (3 - d), *frames["v"][1, 1], *[0] * (3 - d)]
+    assert [np.float32(v) for v in values] == [np.float32(v) for v in want]
+    lines = export(tmp_path / "r", tmp_path / "b.xyz", ["y"]).read_text().splitlines()
+    assert lines[1].startswith('pbc="F F F" Properties=species:S:1:pos:R:3 ')
+    assert lines[2].startswith("X ")
+    with pytest.raises(ParameterError, match=r"one trajectory; there are \['x', 'y'\], name one"):
+        export(tmp_path / "r", tmp_path / "c.xyz")
+    with pytest.raises(ParameterError, match="there are none"):
+        export(tmp_path / "r", tmp_path / "c.xyz", ["e"])
+    with pytest.raises(ParameterError, match=r"cannot write .\.doc"):
+        export(tmp_path / "r", tmp_path / "c.doc")
+    with pytest.raises(FileError, match="No such file"):
+        export(tmp_path / "r", tmp_path / "none" / "c.npz")
+
+
+def test_readers_of_others(tmp_path):
+    """MDAnalysis, VTK, xarray, where they are installed beside."""
+    python = os.environ.get("PHYSKIT_READERS")
+    if not python:
+        pytest.skip("PHYSKIT_READERS names no Python with MDAnalysis, vtk, xarray and h5netcdf")
+    x, u = numbers(4, 20, 3), numbers(4, 3, 4)
+    state = {"gas": Particles(jnp.zeros((20, 3)), space=Box.cube(4.0))}
+    state["u"] = Field(0.0, Grid([1.5, 2.0], (3, 4)))
+    observers = (Every(2, x=Positions("gas"), u=Values("u")),)
+    output(tmp_path, observers, state, x=x, u=u)
+    export(tmp_path, tmp_path / "a.extxyz", ["x"])
+    np.savez(tmp_path / "want.npz", x=x, u=u)
+    script = """
+        import ase.io, warnings, numpy as np, MDAnalysis, vtk, xarray
+        from vtk.util.numpy_support import vtk_to_numpy
+        warnings.simplefilter("ignore")
+        want = np.load("want.npz")
+        u = MDAnalysis.Universe.empty(20)
+        u.load_new("trajectory-gas.h5md", format="H5MD", convert_units=False)
+        x = np.array([now.positions.copy() for now in u.trajectory])
+        assert np.array_equal(x, want["x"].astype("f4")) and u.dimensions[0] == 4
+        reader = vtk.vtkHDFReader()
+        reader.SetFileName("fields-u.vtkhdf")
+        reader.UpdateInformation()
+        key = vtk.vtkStreamingDemandDrivenPipeline.TIME_STEPS()
+        for k, t in enumerate(reader.GetOutputInformation(0).Get(key)):
+            reader.UpdateTimeStep(t)
+            cells = vtk_to_numpy(reader.GetOutputDataObject(0).GetCellData().GetArray("u"))
+            assert np.allclose(cells.reshape(4, 3).T, want["u"][k], atol=1e-6)
+        assert k == 3
+        data = xarray.open_dataset("fields-u.vtkhdf", engine="h5netcdf")
+        assert data.u.dims == ("time", "z", "y", "x")
+        assert np.allclose(data.u[2, 0].T, want["u"][2], atol=1e-6)
+        assert np.allclose(data.x, [0.25, 0.75, 1.25])
+        atoms = ase.io.read("a.extxyz", ":")
+        assert len(atoms) == 4 and atoms[0].cell[0, 0] == 4 and atoms[0].pbc.all()
+        assert np.allclose([a.positions for a in atoms], want["x"], atol=1e-6)
+    """
+    done = subprocess.run(
+        [python, "-c", textwrap.dedent(script)], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
