@@ -22,6 +22,7 @@ FIRST = (
     "concepts",
     "fields",
     "equations",
+    "flows",
     "coupling",
     "write-your-own",
     "files",
