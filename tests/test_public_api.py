@@ -21,7 +21,7 @@ ROOT = PACKAGE.parent
 PLUMBING = {
     "core": {
         "AbstractGrowable", "Count", "Rate", "State", "all_finite", "any_in_batch", "as_change",
-        "as_parameter", "assembled", "cast_floats", "combine", "concrete", "cond_for_batch",
+        "as_parameter", "assembled", "call_with", "cast_floats", "combine", "concrete", "cond_for_batch",
         "float_dtype", "get", "grow", "growables", "is_abstract", "judge", "linear_call",
         "overflow",
         "put", "replaced", "safe_divide", "safe_norm", "safe_power", "safe_sqrt", "scaled", "shift",

@@ -53,6 +53,7 @@ from ._module import (
     Module as Module,
     as_parameter as as_parameter,
     assembled as assembled,
+    call_with as call_with,
     cast_floats as cast_floats,
     concrete as concrete,
     data as data,

@@ -3,6 +3,7 @@
 import __future__
 
 import dataclasses
+import inspect
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -161,6 +162,21 @@ def replaced(module: Any, changes: dict[str, Any]) -> Any:
             f"{type(module).__name__} has no {unknown}; available: {sorted(fields)}"
         )
     return assembled(type(module), {**fields, **changes})
+
+
+def call_with(function: Callable, arguments: tuple[Any, ...], what: str, signature: str) -> Any:
+    """`function(*arguments)`.
+
+    **Errors:** `DeclarationError` for a function of another number of arguments, which says how `what` is
+    called.
+    """
+    try:
+        inspect.signature(function).bind(*arguments)
+    except TypeError as error:
+        raise DeclarationError(f"{what} is called as function{signature}: {error}") from error
+    except ValueError:
+        pass  # some compiled functions do not tell
+    return function(*arguments)
 
 
 def concrete(x: Any) -> np.ndarray | None:

@@ -8,7 +8,8 @@ import jax
 
 from ._clock import Clock
 from ._components import as_change, combine
-from ._module import Module, static
+from ._errors import DeclarationError
+from ._module import Module, call_with, static
 
 
 class AbstractTerm(Module):
@@ -52,9 +53,12 @@ class Function(AbstractTendency):
     args: Any = None
 
     def rate(self, clock: Clock, state: Any) -> Any:
-        if self.args is None:
-            return self.function(clock.t, state)
-        return self.function(clock.t, state, self.args)
+        given = (clock.t, state) if self.args is None else (clock.t, state, self.args)
+        signature = "(t, state)" if self.args is None else "(t, state, args)"
+        rate = call_with(self.function, given, "a right-hand side", signature)
+        if rate is None:
+            raise DeclarationError("a right-hand side returned None: is there a return missing?")
+        return rate
 
 
 class Tendencies(AbstractTerm):

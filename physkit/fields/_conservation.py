@@ -74,6 +74,10 @@ class AbstractConservationLaw(AbstractTendency):
         (a, b), (c, d) = self.wave_speeds(left, axis), self.wave_speeds(right, axis)
         return jnp.minimum(a, c), jnp.maximum(b, d)
 
+    def check_component(self, component: Any) -> None:
+        """**Errors:** `ShapeError` for a component that the law is not made for; nothing is asked here."""
+        del component
+
     def admissible(self, values: Variables) -> Bool[Array, "..."] | None:
         """Where primitive variables mean something (a positive density); None for everywhere."""
         del values
@@ -95,7 +99,10 @@ class AbstractConservationLaw(AbstractTendency):
     # --- what follows from it -------------------------------------------------------------------
 
     def rate(self, clock: Clock, state: Any) -> Any:
-        component = get(state, self.of).at(clock.t)
+        component = get(state, self.of)
+        fields_of(component)  # says what else a component may be
+        self.check_component(component)
+        component = component.at(clock.t)
         rates = flux_divergence(self, component)
         return rates if self.of is None else {self.of: rates}
 

@@ -5,7 +5,15 @@ from typing import Any
 import equinox as eqx
 from jaxtyping import Array
 
-from physkit.core import AbstractTendency, Clock, DeclarationError, as_change, combine, get
+from physkit.core import (
+    AbstractTendency,
+    Clock,
+    ComponentError,
+    DeclarationError,
+    as_change,
+    combine,
+    get,
+)
 
 from ._field import Field
 from ._spectrum import Spectrum
@@ -40,7 +48,7 @@ class AbstractEquation(AbstractTendency):
         return None if symbol is None else field.spectrum().times(symbol)
 
     def rate(self, clock: Clock, state: Any) -> Any:
-        field = get(state, self.of).at(clock.t)
+        field = need_field(get(state, self.of), type(self).__name__).at(clock.t)
         parts = [self.linear(field), self.nonlinear(clock, field)]
         there = [as_change(part) for part in parts if part is not None]
         if not there:
@@ -49,3 +57,16 @@ class AbstractEquation(AbstractTendency):
             )
         rate = combine([1] * len(there), there)
         return rate if self.of is None else {self.of: rate}
+
+
+def need_field(component: Any, what: str) -> Field:
+    """`component`, if it is a field.
+
+    **Errors:** `ComponentError` for anything else.
+    """
+    if not isinstance(component, Field):
+        raise ComponentError(
+            f"{what} moves a field, not {type(component).__name__}; say of=… where the state has several "
+            "components"
+        )
+    return component

@@ -10,6 +10,7 @@ from jaxtyping import Array, Float, Inexact
 from physkit.core import (
     AbstractComponent,
     Fault,
+    Module,
     ShapeError,
     as_parameter,
     cast_floats,
@@ -56,6 +57,7 @@ class Field(AbstractComponent):
     vector: bool = static(default=False)
     coefficients: Array | None = evolving(None)  # of the data, where an integrator has them already
     data: Inexact[Array, "..."] = evolving()
+    __array_ufunc__ = None  # NumPy arrays leave products with fields to the fields
 
     def __init__(
         self,
@@ -127,6 +129,9 @@ class Field(AbstractComponent):
         """One component, with the boundary that it has as part of the whole."""
         if not self.components:
             raise ShapeError("this field has no components; its values are field.data")
+        if not isinstance(component, int) or not -len(self) <= component < len(self):
+            raise IndexError(f"no component {component!r}: there are {len(self)}, counted from 0")
+        component %= len(self)
         sides = tuple(
             pair and tuple(s.of_component(component, k if self.vector else None) for s in pair)
             for k, pair in enumerate(self.boundary)
@@ -134,11 +139,17 @@ class Field(AbstractComponent):
         sides = cast_floats(sides, self.real_dtype)
         return self.replace(data=self.data[component], boundary=sides, vector=False)
 
+    def __len__(self) -> int:
+        if not self.components:
+            raise ShapeError("this field has no components; its values are field.data")
+        return self.components[0]
+
     # --- neighbours -----------------------------------------------------------------------------
 
     def at(self, t: Any) -> "Field":
         """This field with the boundary that it has at time `t`; values on walls are set to theirs."""
-        boundary = self.grid.boundaries_at(t, self.boundary, self.location)
+        parts = len(self.components)
+        boundary = self.grid.boundaries_at(t, self.boundary, self.location, parts)
         return self.replace(boundary=boundary)._imposed()
 
     def bounded(self, boundary: Any) -> "Field":
@@ -146,7 +157,7 @@ class Field(AbstractComponent):
         if isinstance(boundary, Field):
             return self.replace(boundary=boundary.boundary)
         made = boundaries(self.grid.periodic, boundary)
-        return self.replace(boundary=cast_floats(made, self.real_dtype))
+        return self.replace(boundary=cast_floats(made, self.real_dtype))._imposed()
 
     def padded(self, width: Any) -> Array:
         """The data with ghost layers: `width` on every side, or `((low, high), …)` per axis."""
@@ -306,6 +317,8 @@ class Field(AbstractComponent):
     def _imposed(self) -> "Field":
         values = self.data
         for index, value, axis in self._fixed():
+            if isinstance(value, Module):
+                continue  # a function of time: `at` knows its value
             value, parts = jnp.asarray(value, values.dtype), len(self.components)
             if value.ndim == values.ndim:
                 value = jnp.squeeze(value, parts + axis)

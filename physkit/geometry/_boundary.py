@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from physkit.core import Module, ParameterError, as_parameter, static
+from physkit.core import Module, ParameterError, ShapeError, as_parameter, call_with, static
 
 Value = Any  # a number, an array over components and wall, or a function (t, *x) of both
 
@@ -20,7 +20,7 @@ class Profile(Module):
     function: Callable = static()
 
     def __call__(self, t: Any, *x: Any) -> Any:
-        return self.function(t, *x)
+        return call_with(self.function, (t, *x), "a value on a wall", "(t, *x)")
 
 
 def as_value(value: Any) -> Value:
@@ -41,6 +41,10 @@ class Wall:
     on_wall: bool  # the first layer inside lies on the wall itself, not half a cell from it
     vector: bool  # the first array axis holds the components of a vector
     spacing: Any
+    spread: tuple[
+        tuple[int, int, bool], ...
+    ] = ()  # ghosts below and above, per axis; if it repeats
+    window: Any = None  # which part of another axis is shown
 
     def layers(self, near: Array, start: int, stop: int) -> Array:
         """Layers start … stop − 1, counted from the wall."""
@@ -82,9 +86,10 @@ class AbstractBoundary(Module):
         del index, axis
         return self
 
-    def at(self, t: Any, x: Sequence[Any]) -> "AbstractBoundary":
-        """This boundary at time `t`, for points `x` on the wall: values that are functions as arrays."""
-        del t, x
+    def at(self, t: Any, x: Sequence[Any], parts: int = 0) -> "AbstractBoundary":
+        """This boundary at time `t`, for points `x` on the wall of a field whose values have `parts` axes:
+        values that are functions as arrays."""
+        del t, x, parts
         return self
 
 
@@ -140,8 +145,8 @@ class Dirichlet(AbstractBoundary):
     def of_component(self, index, axis):
         return Dirichlet(_part(self.value, index))
 
-    def at(self, t, x):
-        return Dirichlet(_valued(self.value, t, x))
+    def at(self, t, x, parts=0):
+        return Dirichlet(_valued(self.value, t, x, parts))
 
 
 class Neumann(AbstractBoundary):
@@ -164,8 +169,8 @@ class Neumann(AbstractBoundary):
     def of_component(self, index, axis):
         return Neumann(_part(self.slope, index))
 
-    def at(self, t, x):
-        return Neumann(_valued(self.slope, t, x))
+    def at(self, t, x, parts=0):
+        return Neumann(_valued(self.slope, t, x, parts))
 
 
 class Inflow(AbstractBoundary):
@@ -190,8 +195,8 @@ class Inflow(AbstractBoundary):
     def of_component(self, index, axis):
         return Inflow(_part(self.value, index))
 
-    def at(self, t, x):
-        return Inflow(_valued(self.value, t, x))
+    def at(self, t, x, parts=0):
+        return Inflow(_valued(self.value, t, x, parts))
 
 
 class NoSlip(AbstractBoundary):
@@ -215,8 +220,8 @@ class NoSlip(AbstractBoundary):
     def of_component(self, index, axis):
         return self if axis is None else Dirichlet(_part(self.velocity, index))
 
-    def at(self, t, x):
-        return NoSlip(_valued(self.velocity, t, x))
+    def at(self, t, x, parts=0):
+        return NoSlip(_valued(self.velocity, t, x, parts))
 
 
 class Part(Module):
@@ -226,8 +231,10 @@ class Part(Module):
     index: int = static()
 
     def __call__(self, t: Any, *x: Any) -> Any:
-        value = _valued(self.whole, t, x)
-        return value[self.index] if jnp.ndim(value) > len(x) else value
+        value = _valued(self.whole, t, x, 1)
+        if value.ndim == 0:
+            return value
+        return value[0 if value.shape[0] == 1 else self.index]
 
 
 def _part(value: Value, index: int) -> Value:
@@ -236,15 +243,23 @@ def _part(value: Value, index: int) -> Value:
     return value[index] if jnp.ndim(value) else value
 
 
-def _valued(value: Value, t: Any, x: Sequence[Any]) -> Any:
+def _valued(value: Value, t: Any, x: Sequence[Any], parts: int) -> Any:
+    """A function's value with an axis for each of the field's own, or one per component, or one number."""
     if not isinstance(value, Module):
         return value
     made = cast(Callable, value)(t, *x)
-    return (
-        jnp.stack(jnp.broadcast_arrays(*made))
-        if isinstance(made, tuple | list)
-        else jnp.asarray(made)
-    )
+    if isinstance(made, tuple | list):
+        made = jnp.stack(jnp.broadcast_arrays(*made))
+    made = jnp.asarray(made)
+    along_wall = made.ndim == len(x) and (len(x) > 1 or not parts or made.shape == (1,))
+    if along_wall and parts:  # one number for all components, at every point
+        made = made.reshape((1,) * parts + made.shape)
+    if made.ndim not in (0, parts, parts + len(x)):
+        raise ShapeError(
+            f"a function on a wall returns a number, one a component, or either at every point; got "
+            f"shape {made.shape} for points of {[c.shape for c in x]}"
+        )
+    return made
 
 
 def _shaped(value: Value, near: Array, wall: Wall) -> Array:
@@ -260,8 +275,19 @@ def _shaped(value: Value, near: Array, wall: Wall) -> Array:
         return value.reshape(*value.shape, *[1] * (near.ndim - value.ndim)) if value.ndim else value
     if value.ndim < near.ndim:
         value = jnp.expand_dims(value, value.ndim - wall.dimension + 1 + wall.axis)
-    missing = [
-        max(0, want - have) if have > 1 else 0 for want, have in zip(near.shape, value.shape)
-    ]
-    missing[wall.array_axis(near)] = 0
-    return jnp.pad(value, [(m // 2, m - m // 2) for m in missing], mode="edge")
+    for k in range(wall.dimension):
+        at = value.ndim - wall.dimension + k
+        if k == wall.axis or value.shape[at] == 1:
+            continue
+        if k in wall.window:
+            value = jax.lax.slice_in_dim(value, *wall.window[k], axis=at)
+        low, high, wraps = wall.spread[k]
+        if low or high:
+            around = [(low, high) if j == at else (0, 0) for j in range(value.ndim)]
+            value = jnp.pad(value, around, mode="wrap" if wraps else "edge")
+        if value.shape[at] != near.shape[at]:
+            raise ShapeError(
+                f"the value on a wall is of shape {value.shape}, the layers along it of {near.shape}: "
+                "give a number, one a component, or an array over the points of the wall"
+            )
+    return value

@@ -143,16 +143,22 @@ class Grid(Module):
         # that a stencil takes of the result would be glued together anew, by one core.)
         around = [(0, 0, 0)] * lead + [(low, high, 0) for low, high in width]
         out = jax.lax.pad(x, zero, around)
+        whole = ((0, 0),) * self.dimension
         for axis in range(self.dimension):
-            for layers, first in self._ghosts(x, axis, width, boundary, location, vector):
+            there = (*width[:axis], *whole[axis:])
+            for layers, first in self._ghosts(
+                x, axis, width, there, {}, boundary, location, vector
+            ):
                 start = [0] * lead + [low if k > axis else 0 for k, (low, _) in enumerate(width)]
                 start[lead + axis] = first
                 out = jax.lax.dynamic_update_slice(out, layers, start)
         return out
 
-    def _ghosts(self, x, axis, width, boundary, location, vector):
-        """The layers beyond the sides of `axis`, with the ghosts of all axes before it, and where they
-        start in the result."""
+    def _ghosts(self, x, axis, width, there, window, boundary, location, vector):
+        """The layers beyond the sides of `axis`, and where they start in the result.
+
+        `there`: ghosts that they have along other axes; `window`: what part of other axes `x` is.
+        """
         low, high = width[axis]
         if not (low or high):
             return
@@ -171,9 +177,12 @@ class Grid(Module):
 
         def near(start, stop):
             layers = jax.lax.slice_in_dim(x, start, stop, axis=at)
+            if window:  # thin layers, which have their other ghosts already
+                return layers
             for k in range(axis):  # corners: axis by axis, on layers as thin as these
                 if any(width[k]):
-                    layers = self._widened(layers, k, width, boundary, location, vector)
+                    cut = {axis: (start, stop)}
+                    layers = self._widened(layers, k, width, cut, boundary, location, vector)
             return layers
 
         if isinstance(sides[0], Wrap):
@@ -182,25 +191,35 @@ class Grid(Module):
             if high:
                 yield near(0, high), low + n
             return
-        wall = Wall(axis, self.dimension, staggered, vector, self.spacing[axis].astype(_real(x)))
+        spread = tuple((*pair, wraps) for pair, wraps in zip(there, self.periodic, strict=True))
+        spacing = self.spacing[axis].astype(_real(x))
+        wall = Wall(axis, self.dimension, staggered, vector, spacing, spread, window)
         if low:
             yield jnp.flip(sides[0].ghosts(near(0, low + staggered), low, wall), at), 0
         if high:
             inwards = jnp.flip(near(n - high - staggered, n), at)
             yield sides[1].ghosts(inwards, high, wall), low + n
 
-    def _widened(self, layers, axis, width, boundary, location, vector):
-        """Thin layers with the ghosts along one earlier axis."""
+    def _widened(self, layers, axis, width, cut, boundary, location, vector):
+        """Thin layers, a part (`cut`) of a later axis, with the ghosts along `axis`."""
         one = tuple(w if k == axis else (0, 0) for k, w in enumerate(width))
+        there = tuple(w if k < axis else (0, 0) for k, w in enumerate(width))
         parts = {0: [], 1: []}
         low = width[axis][0]
-        for ghosts, first in self._ghosts(layers, axis, one, boundary, location, vector):
+        for ghosts, first in self._ghosts(
+            layers, axis, one, there, cut, boundary, location, vector
+        ):
             parts[int(first != 0 or not low)].append(ghosts)
         at = layers.ndim - self.dimension + axis
         return jnp.concatenate([*parts[0], layers, *parts[1]], axis=at)
 
-    def boundaries_at(self, t: Any, boundary: Boundaries, location: Location) -> Boundaries:
-        """`boundary` at time `t`: values that are functions of time and place as arrays."""
+    def boundaries_at(
+        self, t: Any, boundary: Boundaries, location: Location, parts: int = 0
+    ) -> Boundaries:
+        """`boundary` at time `t`: values that are functions of time and place as arrays.
+
+        `parts`: how many axes of components the field has.
+        """
         out: list[Any] = []
         for axis, sides in enumerate(boundary):
             if sides is None or isinstance(sides[0], Wrap):
@@ -210,7 +229,7 @@ class Grid(Module):
             for side, position in zip(sides, (0 * self.space.lengths, self.space.lengths)):
                 x = list(self.coordinates(location))
                 x[axis] = position[axis].reshape((1,) * self.dimension)
-                pair.append(side.at(t, x))
+                pair.append(side.at(t, x, parts))
             out.append(tuple(pair))
         return tuple(out)
 

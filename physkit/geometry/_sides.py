@@ -21,8 +21,8 @@ def boundaries(periodic: tuple[bool, ...], given: Any) -> Boundaries:
     - `given`: one boundary for every side that does not wrap; or a dict by axis (`"x"`, or 0) and
       side (`"x_low"`, `"x_high"`), whose values are a boundary or a pair (low, high); or None.
 
-    **Errors:** `ParameterError` for a side without a boundary, or with two; for a boundary on a
-    periodic axis; for `Wrap` on one that does not repeat.
+    **Errors:** `ParameterError` for a side without a boundary, or with two; for a boundary that names a
+    periodic axis (one for all sides skips those); for `Wrap` on one that does not repeat.
     """
     if given is None or isinstance(given, AbstractBoundary):
         given = {} if given is None else {k: given for k, wraps in enumerate(periodic) if not wraps}
@@ -34,6 +34,8 @@ def boundaries(periodic: tuple[bool, ...], given: Any) -> Boundaries:
     for key, value in given.items():
         axis, which = _parsed(key, len(periodic))
         pair = value if isinstance(value, tuple) else (value, value)
+        if len(pair) != 2:
+            raise ParameterError(f"{key!r}: one boundary, or a pair (low, high); got {len(pair)}")
         for side in which:
             if (axis, side) in sides:
                 raise ParameterError(f"the boundary at {_name(axis, side)} is given twice")

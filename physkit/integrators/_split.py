@@ -4,6 +4,7 @@ import abc
 from typing import Any
 
 import equinox as eqx
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
@@ -99,17 +100,22 @@ class AbstractSplit(AbstractIntegrator):
     def step(
         self, plan: SplitPlan, clock: Clock, state: Any, aux: SplitCarried
     ) -> tuple[Any, SplitCarried]:
-        here, aux = self.advanced(plan, clock, _knowing(state, aux.modes), aux)
+        here, aux = self._advanced(plan, clock, _knowing(state, aux.modes), aux)
         return _forgetting(here, aux.modes), aux
 
     def step_unseen(
         self, plan: SplitPlan, clock: Clock, state: Any, aux: SplitCarried
     ) -> tuple[Any, SplitCarried]:
         # Values are transformed back at the start, if a term asks for them, and not at the end.
-        here, aux = self.advanced(plan, clock, stage(state, aux.modes), aux)
+        here, aux = self._advanced(plan, clock, stage(state, aux.modes), aux)
         for name in aux.modes:
             here = put(here, name, get(state, name))
         return here, aux
+
+    def _advanced(self, plan, clock, here, aux) -> tuple[Any, SplitCarried]:
+        here, aux = self.advanced(plan, clock, here, aux)
+        kept = {name: _of_real_values(get(here, name), c) for name, c in aux.modes.items()}
+        return here, SplitCarried(kept, aux.caches)
 
     def shown(self, plan: SplitPlan, state: Any, aux: SplitCarried) -> Any:
         return _forgetting(stage(state, aux.modes), aux.modes)
@@ -153,6 +159,24 @@ def stage(state: Any, modes: Modes, weights: Any = (), rates: Any = ()) -> Any:
         values = field.grid.ifft(coefficients, real=field.is_real)
         state = put(state, name, field.replace(data=values, coefficients=coefficients))
     return state
+
+
+def _of_real_values(field: Field, coefficients: Array) -> Array:
+    """Coefficients made those of real values again.
+
+    Modes with k = 0 along the last axis come in conjugate pairs, and so do the shortest waves'. Nothing
+    that works on values sees how far rounding has parted a pair: where L > 0 the difference would grow.
+    """
+    grid = field.grid
+    axes = tuple(range(1 - grid.dimension, 0))
+    if not (field.is_real and axes):
+        return coefficients  # on a line both are single modes, whose transforms are real
+    n = grid.shape[-1]
+    for j in (0, n // 2) if n % 2 == 0 else (0,):
+        plane = coefficients[..., j]
+        mirror = jnp.roll(jnp.flip(plane, axes), (1,) * len(axes), axes)
+        coefficients = coefficients.at[..., j].set((plane + jnp.conj(mirror)) / 2)
+    return coefficients
 
 
 def _knowing(state: Any, modes: Modes) -> Any:

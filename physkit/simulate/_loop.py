@@ -115,14 +115,15 @@ def _judged(sim, plan, carry, frames):
 
 
 def _poisoned(carry: Carry) -> tuple[Carry, jax.Array]:
-    """`carry`, its state NaN where a component holds values that physics cannot mean."""
+    """`carry`, NaN where a component holds values that physics cannot mean."""
     bits = state_faults(carry.state)
 
     def poison(x):
         is_float = jnp.issubdtype(x.dtype, jnp.inexact)
         return jnp.where(bits == 0, x, jnp.nan) if is_float else x
 
-    return carry.replace(state=jax.tree.map(poison, carry.state)), bits
+    state, aux = jax.tree.map(poison, (carry.state, carry.aux))
+    return carry.replace(state=state, aux=aux), bits
 
 
 def _health(sim: Simulation, carry: Carry) -> Health:

@@ -6,7 +6,7 @@ from typing import Any
 import equinox as eqx
 from jaxtyping import Array, Float
 
-from physkit.core import Module, ObserverError, ParameterError, concrete, param
+from physkit.core import DeclarationError, Module, ObserverError, ParameterError, concrete, param
 from physkit.integrators import AbstractIntegrator
 from physkit.observe import AbstractObserver, Finite
 
@@ -48,6 +48,11 @@ class Simulation(Module):
     t0: Float[Array, ""] = param(0.0)
 
     def __check_init__(self):
+        if not isinstance(self.integrator, AbstractIntegrator):
+            raise DeclarationError(
+                f"a simulation advances by an integrator, e.g. RK4(…) or VelocityVerlet(force); got "
+                f"{self.integrator!r}"
+            )
         dt = concrete(self.dt)
         if dt is not None and dt.ndim == 0 and not dt > 0:
             raise ParameterError(f"the time step must be positive; got dt = {dt}")

@@ -199,3 +199,42 @@ def test_bad_input_says_what_is_wrong(grid, channel):
     with pytest.raises(ShapeError, match="no components"):
         _ = cell[0]
     assert isinstance(cell.spectrum(), Spectrum)
+
+
+def test_functions_on_walls_of_vectors(channel):
+    """A tuple is one value a component; one value is for all of them, along the wall."""
+    each = Field(0.0, channel, vector=True, boundary=NoSlip(lambda t, x, y: (1.0, t)))
+    np.testing.assert_array_equal(each.at(3.0).padded(1)[:, 1:-1, 0], [[2.0] * 8, [6.0] * 8])
+    for k in range(2):
+        np.testing.assert_array_equal(each[k].at(3.0).padded(1), each.at(3.0).padded(1)[k])
+    same = Field(0.0, channel, vector=True, boundary=NoSlip(lambda t, x, y: jnp.sin(x)))
+    profile = 2 * jnp.sin(channel.coordinates()[0][:, 0])
+    np.testing.assert_allclose(same.at(0.0).padded(1)[1, 1:-1, 0], profile)
+
+
+def test_components_are_counted_and_unpacked(channel):
+    v = Field.from_function(channel, lambda x, y: (x, y), boundary=Reflect())
+    first, second = v
+    np.testing.assert_array_equal(second.data, v[1].data)
+    np.testing.assert_array_equal(v[-1].padded(1), v[1].padded(1))
+    assert len(v) == 2
+    with pytest.raises(IndexError, match="no component 2"):
+        v[2]
+    assert isinstance(np.ones((8, 6)) * first, Field)
+
+
+def test_a_boundary_that_is_given_later_is_kept_on_walls(channel):
+    free = Field(1.0, channel, channel.face("y"), Neumann())
+    held = free.bounded(Dirichlet(0.0))
+    np.testing.assert_array_equal(held.data[:, [0, -1]], 0.0)
+    np.testing.assert_array_equal(held.data[:, 1:-1], 1.0)
+
+
+def test_right_hand_sides_that_are_none_say_so(grid):
+    u = Field(1.0, grid)
+    with pytest.raises(pk.DeclarationError, match="returned None"):
+        pk.simulate(pk.Simulation(pk.RK4(lambda t, u: None), dt=0.1), u, 1)
+    with pytest.raises(pk.DeclarationError, match=r"function\(t, state\)"):
+        pk.simulate(pk.Simulation(pk.RK4(lambda u: u), dt=0.1), u, 1)
+    with pytest.raises(pk.ComponentError, match="moves a field, not Particles"):
+        pk.simulate(pk.Simulation(pk.RK4(Diffusion(1.0)), dt=0.1), pk.Particles([[0.0]]), 1)

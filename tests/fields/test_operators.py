@@ -57,6 +57,14 @@ def test_spectral_derivatives_are_exact_for_waves(power, n):
     np.testing.assert_allclose(derivative(u, 0, power, Spectral()).data, exact, atol=1e-9)
 
 
+@pytest.mark.parametrize("n", [64, 16384])
+def test_symbols_of_long_waves_survive_single_precision(n):
+    grid = Grid(jnp.ones(1, jnp.float32), n)
+    symbol = Central(4).symbol(grid, 0, 2)
+    assert symbol.dtype == jnp.float32
+    np.testing.assert_allclose(symbol[1], -((2 * np.pi) ** 2), rtol=1e-5)
+
+
 def test_laplacian_at_walls_is_second_order():
     counts, errors = (8, 16, 32), []
     for n in counts:

@@ -117,6 +117,30 @@ def test_values_along_a_wall_reach_the_corners():
     np.testing.assert_array_equal(padded[:, 0], 2 * jnp.array([1.0, 1.0, 2.0, 3.0, 3.0]))
 
 
+def test_values_along_a_wall_wrap_where_the_box_does():
+    grid = Grid(Box([1.0, 1.0], (True, False)), (4, 3))
+    sides = boundaries(grid.periodic, Dirichlet(jnp.arange(1.0, 5.0)))
+    padded = grid.pad(jnp.zeros((4, 3)), ((1, 0), (1, 2)), sides)
+    np.testing.assert_array_equal(padded[:, 0] / 2, [4.0, 1.0, 2.0, 3.0, 4.0])
+    np.testing.assert_array_equal(padded[:, -1] / 2, [4.0, 1.0, 2.0, 3.0, 4.0])
+
+
+@pytest.mark.parametrize("periodic", [(False, True), (False, False), (True, False)])
+def test_walls_with_profiles_have_ghosts_along_every_axis(periodic):
+    """Padding all axes at once is padding one after the other."""
+    grid = Grid(Box([1.0, 1.0], periodic), (4, 6))
+    x = jnp.asarray(np.random.default_rng(0).normal(size=(4, 6)))
+    along = {0: jnp.linspace(1.0, 2.0, 6)[None], 1: jnp.linspace(3.0, 4.0, 4)[:, None]}
+    given = {k: (Dirichlet(along[k]), Neumann(along[k])) for k in (0, 1) if not periodic[k]}
+    both = grid.pad(x, 1, boundaries(periodic, given))
+    np.testing.assert_array_equal(
+        both[:, 1:-1], grid.pad(x, ((1, 1), (0, 0)), boundaries(periodic, given))
+    )
+    np.testing.assert_array_equal(
+        both[1:-1], grid.pad(x, ((0, 0), (1, 1)), boundaries(periodic, given))
+    )
+
+
 def test_padding_has_derivatives_by_data_values_and_lengths():
     def total(x, value, slope, length):
         grid = Grid(Box(length[None], False), 4)
@@ -202,6 +226,14 @@ def test_lengths_are_differentiable():
         (lambda: boundaries((False,), {"w": Wrap()}), ParameterError, "no axis 'w'"),
         (lambda: boundaries((False,), {"x_left": Wrap()}), ParameterError, "no side 'x_left'"),
         (lambda: boundaries((False,), {"x": 3.0}), ParameterError, "expected a boundary, got 3.0"),
+        (lambda: boundaries((False,), {"x": (Outflow(),) * 3}), ParameterError, "a pair"),
+        (
+            lambda: Grid(Box([1.0, 1.0], False), (4, 4)).pad(
+                jnp.zeros((4, 4)), 1, boundaries((False, False), Dirichlet(jnp.arange(7.0)))
+            ),
+            ShapeError,
+            "the value on a wall",
+        ),
         (lambda: boundaries((False,), 3.0), ParameterError, "one boundary, or a dict"),
         (
             lambda: Grid(Box([1.0], False), 4).fft(jnp.zeros(4)),

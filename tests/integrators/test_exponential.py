@@ -9,7 +9,7 @@ import pytest
 
 from physkit.core import Clock, Count, ParameterError, ShapeError, cast_floats, param, static
 from physkit.fields import AbstractEquation, Field, Spectrum, derivative_symbol
-from physkit.fields.equations import Diffusion
+from physkit.fields.equations import Diffusion, KuramotoSivashinsky
 from physkit.geometry import Box, Dirichlet, Grid
 from physkit.integrators import (
     ARS222,
@@ -315,3 +315,18 @@ def test_rate_by_both_forms():
     got = final(ETDRK4(Half(), lambda t, u: u * 0.25), wave(), 0.05, 10)
     expected = final(ETDRK4(Diffusion(0.1), lambda t, u: u * 0.5), wave(), 0.05, 10)
     np.testing.assert_allclose(got.data, expected.data, atol=1e-13)
+
+
+def test_conjugate_pairs_stay_together_where_waves_grow():
+    """A pair of modes that nothing on the values sees apart would part as exp(Lt)."""
+    grid = Grid([22.0, 22.0], (24, 24))
+    noise = 0.1 * jax.random.normal(jax.random.key(0), grid.shape, jnp.float32)
+    sim = Simulation(ETDRK2(KuramotoSivashinsky(form="height")), dt=0.05)
+    end = jax.jit(lambda u: simulate(sim, u, 3000))(Field(noise, grid))
+    assert 0.5 < float(jnp.std(end.state.data)) < 20.0
+    modes = end.carry.aux.modes[None]
+    for j in (0, 12):
+        mirror = jnp.conj(jnp.roll(jnp.flip(modes[:, j]), 1))
+        np.testing.assert_allclose(
+            modes[:, j], mirror, rtol=0, atol=1e-4 * float(jnp.abs(modes).max())
+        )

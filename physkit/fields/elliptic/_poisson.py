@@ -4,6 +4,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array
 
 from physkit.core import Module, ParameterError, concrete, param, scaled
@@ -146,6 +147,12 @@ def solved(
             need_balance(grid, f, added, terms)
     symbol = _symbol(blank, kinds, scheme)
     if screening is not None:
+        number = concrete(screening)
+        if is_closed(kinds) and number is not None and number == 0:
+            raise ParameterError(
+                "with a screening of 0 and no wall that gives a value this is Poisson's equation: "
+                "solve_poisson"
+            )
         symbol = symbol - jnp.asarray(screening, f.dtype) ** 2
     elif is_closed(kinds):
         # The constant: its coefficient is the first, its symbol zero.
@@ -166,7 +173,7 @@ def _symbol(blank: Field, kinds: Any, scheme: AbstractScheme) -> Array:
             stencil = scheme._stencil(2)
             middle = len(stencil) // 2
             part = sum(
-                2 * stencil[middle + j] * (jnp.cos(j * theta) - 1) for j in range(1, middle + 1)
+                2 * stencil[middle + j] * (np.cos(j * theta) - 1) for j in range(1, middle + 1)
             )
         part = jnp.asarray(part, dtype) / grid.spacing[axis] ** 2
         total = part if total is None else total + part

@@ -10,6 +10,7 @@ from physkit.geometry import Grid
 
 from .._change import Change
 from .._conservation import AbstractConservationLaw
+from .._gas import Gas
 from ..operators import (
     HLLC,
     MUSCL,
@@ -64,6 +65,13 @@ class CompressibleEuler(AbstractConservationLaw):
             raise ParameterError(f"the ratio of specific heats must exceed 1; got {gamma}")
         if self.symmetry not in _POWERS:
             raise ParameterError(f"no symmetry {self.symmetry!r}; there are {list(_POWERS)}")
+
+    def check_component(self, component: Any) -> None:
+        if not isinstance(component, Gas):
+            raise ShapeError(
+                f"the Euler equations move a Gas, e.g. Gas.from_primitive(…); got "
+                f"{type(component).__name__}"
+            )
 
     def primitive(self, conserved: Variables) -> Variables:
         density, *momentum, energy = conserved
