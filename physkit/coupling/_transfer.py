@@ -5,7 +5,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Inexact
 
 from physkit.core import ShapeError, linear_call
 from physkit.fields import Field
@@ -18,7 +18,7 @@ from ._stencil import Gather, Layout, Scatter, grid_coordinates, need_floats
 
 def interpolate(
     field: Field, position: Float[Array, "n d"], kernel: AbstractKernel | None = None
-) -> Float[Array, "n ..."]:
+) -> Inexact[Array, "n ..."]:
     """A field's values where particles are.
 
         u(x) = Σ_i W((x − x_i)/h) u_i

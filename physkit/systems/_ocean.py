@@ -47,7 +47,7 @@ def stommel_gyre(
     **Reference:** Stommel, Trans. Am. Geophys. Union 29, 202 (1948).
     """
     grid = Grid(Box([length, width], False), (cells, cells))
-    y = (jnp.arange(cells) + 0.5) * (width / cells)
+    y = (jnp.arange(cells, dtype=float) + 0.5) * (width / cells)
     flow = ShallowWater(
         gravity,
         coriolis=0.0,
