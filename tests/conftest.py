@@ -61,6 +61,38 @@ def _forget_old_programs():
         _held[0] = _resident()
 
 
+# Files whose cases compile for seconds each: the fast suite runs every n-th of them, from the first,
+# `make test-all` all.
+_SAMPLED = {
+    "coupling/test_particle_mesh.py": 3,
+    "coupling/test_transfer.py": 3,
+    "fields/test_elliptic.py": 5,
+    "fields/test_equations.py": 3,
+    "fields/test_gas.py": 4,
+    "fields/test_incompressible.py": 2,
+    "fields/test_shallow_water.py": 4,
+    "integrators/test_courant.py": 2,
+    "integrators/test_exponential.py": 3,
+    "integrators/test_split_step.py": 3,
+    "systems/test_flows.py": 2,
+    "systems/test_waves_and_patterns.py": 2,
+    "validation/test_cases.py": 3,  # `physkit validate --quick` runs them all
+}
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    seen: dict[str, int] = {}
+    for item in items:
+        name = item.path.relative_to(Path(__file__).parent).as_posix()
+        every = _SAMPLED.get(name)
+        if every is None or item.get_closest_marker("slow"):
+            continue
+        if seen.setdefault(name, 0) % every:
+            item.add_marker(pytest.mark.slow)
+        seen[name] += 1
+
+
 @pytest.fixture(params=[jnp.float32, jnp.float64], ids=["float32", "float64"])
 def dtype(request):
     """Both precisions, one after the other."""
