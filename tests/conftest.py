@@ -64,19 +64,21 @@ def _forget_old_programs():
 # Files whose cases compile for seconds each: the fast suite runs every n-th of them, from the first,
 # `make test-all` all.
 _SAMPLED = {
-    "coupling/test_particle_mesh.py": 3,
-    "coupling/test_transfer.py": 3,
-    "fields/test_elliptic.py": 5,
-    "fields/test_equations.py": 3,
-    "fields/test_gas.py": 4,
-    "fields/test_incompressible.py": 2,
-    "fields/test_shallow_water.py": 4,
-    "integrators/test_courant.py": 2,
-    "integrators/test_exponential.py": 3,
-    "integrators/test_split_step.py": 3,
-    "systems/test_flows.py": 2,
-    "systems/test_waves_and_patterns.py": 2,
-    "validation/test_cases.py": 3,  # `physkit validate --quick` runs them all
+    "coupling/test_particle_mesh.py": 5,
+    "coupling/test_transfer.py": 6,
+    "fields/test_elliptic.py": 9,
+    "fields/test_equations.py": 6,
+    "fields/test_gas.py": 8,
+    "fields/test_incompressible.py": 4,
+    "fields/test_shallow_water.py": 6,
+    "integrators/test_courant.py": 4,
+    "integrators/test_exponential.py": 6,
+    "integrators/test_split_step.py": 6,
+    "simulate/test_resume.py": 3,
+    "storage/test_output.py": 2,
+    "systems/test_flows.py": 4,
+    "systems/test_waves_and_patterns.py": 4,
+    "validation/test_cases.py": 5,  # `physkit validate --quick` runs them all
 }
 
 
