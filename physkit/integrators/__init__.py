@@ -17,6 +17,7 @@ from ._imex import (
 from ._integrator import (
     AbstractIntegrator as AbstractIntegrator,
     AbstractOneStep as AbstractOneStep,
+    AbstractUncarried as AbstractUncarried,
 )
 from ._langevin import BAOAB as BAOAB
 from ._leapfrog import Leapfrog as Leapfrog

@@ -5,17 +5,17 @@ from typing import Any
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from physkit.core import AbstractTerm, Clock, Module, ParameterError, ShapeError, get, put, static
+from physkit.core import Clock, Module, ParameterError, ShapeError, get, put, static
 from physkit.coupling import CIC, AbstractKernel, interpolate
 from physkit.fields import Field
 from physkit.geometry import as_value
 from physkit.particles import Motion, Particles
 from physkit.particles.forces import Forces
 
-from ._integrator import AbstractIntegrator
+from ._kinetic import AbstractDriftFirst
 
 
-class Boris(AbstractIntegrator):
+class Boris(AbstractDriftFirst):
     """Boris's pusher: half a drift, half a kick, a rotation about B, and back. Order 2.
 
         dx/dt = v,   dv/dt = (q/m)(E + v × B) + F/m
@@ -71,9 +71,6 @@ class Boris(AbstractIntegrator):
                 f"Boris moves the component {of!r}; its force acts on {others}, too"
             )
 
-    def prepare(self, state: Any, dt: Any) -> None:
-        del state, dt
-
     def init(self, plan: None, clock: Clock, state: Any) -> Any:
         particles = get(state, self.of)
         if particles.dimension == 1:
@@ -81,13 +78,6 @@ class Boris(AbstractIntegrator):
         if particles.charge is None:
             raise ParameterError("these particles have no charge: say Particles(…, charge=…)")
         return self.force.init(state)
-
-    def refresh(self, plan: None, clock: Clock, state: Any, aux: Any) -> Any:
-        return aux
-
-    def is_stale(self, before: Any, after: Any) -> bool:
-        del before, after
-        return False  # every force is computed where it is used
 
     def step(self, plan: None, clock: Clock, state: Any, aux: Any) -> tuple[Any, Any]:
         dt, middle = clock.dt, clock.later(0.5)
@@ -108,9 +98,6 @@ class Boris(AbstractIntegrator):
         kick = (turned - start) + dt * push
         moved = particles.shift(Motion(velocity=kick)).drift(0.5 * dt)
         return put(state, self.of, moved), aux
-
-    def terms(self, aux: Any) -> tuple[tuple[AbstractTerm, Any], ...]:
-        return tuple(zip(self.force.terms, aux, strict=True))
 
     @property
     def conserves_momentum(self) -> bool:

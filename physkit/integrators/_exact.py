@@ -11,10 +11,10 @@ from physkit.core import AbstractTerm, Clock, DeclarationError, get, put, scaled
 from physkit.fields import AbstractEquation
 from physkit.fields.equations import Schroedinger, need_complex
 
-from ._integrator import AbstractIntegrator, AbstractOneStep
+from ._integrator import AbstractOneStep, AbstractUncarried
 
 
-class ExactLinear(AbstractIntegrator):
+class ExactLinear(AbstractUncarried):
     """The linear parts of equations, exactly: û' = exp(L dt) û for every Fourier mode.
 
     A part for compositions: `Strang(RK4(GrayScott(F, k)), ExactLinear(Diffusion(D)))` has no limit
@@ -49,16 +49,6 @@ class ExactLinear(AbstractIntegrator):
             before = symbols.get(equation.of)
             symbols[equation.of] = symbol if before is None else _added(before, symbol)
         return {name: jnp.exp(scaled(symbol, dt)) for name, symbol in symbols.items()}
-
-    def init(self, plan: Any, clock: Clock, state: Any) -> None:
-        del plan, clock, state
-
-    def refresh(self, plan: Any, clock: Clock, state: Any, aux: None) -> None:
-        del plan, clock, state, aux
-
-    def is_stale(self, before: Any, after: Any) -> bool:
-        del before, after
-        return False
 
     def step(self, plan: Any, clock: Clock, state: Any, aux: None) -> tuple[Any, None]:
         for name, factor in plan.items():

@@ -16,10 +16,10 @@ from physkit.core import (
 )
 from physkit.fields.equations import Wave, symbol_of_laplacian
 
-from ._integrator import AbstractIntegrator
+from ._integrator import AbstractUncarried
 
 
-class ExactWave(AbstractIntegrator):
+class ExactWave(AbstractUncarried):
     """The wave equation, exactly, on a grid that repeats.
 
         û' = cos(ωdt) û + sin(ωdt)/ω ŵ,   ŵ' = cos(ωdt) ŵ − ω sin(ωdt) û,   ω = ck
@@ -60,16 +60,6 @@ class ExactWave(AbstractIntegrator):
             dt * jnp.sinc(omega * dt / jnp.pi),
             -omega * jnp.sin(omega * dt),
         )
-
-    def init(self, plan: Any, clock: Clock, state: Any) -> None:
-        del plan, clock, state
-
-    def refresh(self, plan: Any, clock: Clock, state: Any, aux: None) -> None:
-        del plan, clock, state, aux
-
-    def is_stale(self, before: Any, after: Any) -> bool:
-        del before, after
-        return False
 
     def step(self, plan: Any, clock: Clock, state: Any, aux: None) -> tuple[Any, None]:
         same, to_displacement, to_velocity = plan

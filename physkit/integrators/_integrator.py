@@ -71,11 +71,8 @@ class AbstractIntegrator(Module):
         return bool(terms) and all(getattr(term, "conserves_momentum", False) for term in terms)
 
 
-class AbstractOneStep(AbstractIntegrator):
-    """An integrator that prepares and carries nothing: only `step` is left to write."""
-
-    def prepare(self, state: Any, dt: Any) -> None:
-        del state, dt
+class AbstractUncarried(AbstractIntegrator):
+    """An integrator that carries nothing from step to step: `prepare` and `step` are left to write."""
 
     def init(self, plan: Any, clock: Clock, state: Any) -> None:
         del plan, clock, state
@@ -86,6 +83,13 @@ class AbstractOneStep(AbstractIntegrator):
     def is_stale(self, before: Any, after: Any) -> bool:
         del before, after
         return False
+
+
+class AbstractOneStep(AbstractUncarried):
+    """An integrator that prepares and carries nothing: only `step` is left to write."""
+
+    def prepare(self, state: Any, dt: Any) -> None:
+        del state, dt
 
 
 def _terms_inside(tree: Any) -> list[AbstractTerm]:
