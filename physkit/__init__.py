@@ -17,8 +17,8 @@ _EXPORTS: dict[str, tuple[str, ...]] = {
         "AbstractComponent", "AbstractTendency", "AbstractTerm", "CapacityError", "Clock",
         "ComponentError", "ConvergenceError", "CutoffError", "DamagedFileError", "DeclarationError",
         "DiskFullError", "Fault", "Faults", "FileError", "FileInUseError", "Function", "Health",
-        "MismatchError", "MissingExtraError", "Module", "Network", "NoEnergyError", "ObserverError",
-        "OverlapError", "ParameterError", "PhyskitError", "RangeError", "ShapeError", "SimulationDiverged",
+        "MismatchError", "MissingExtraError", "Module", "Network", "NoEnergyError", "ObjectiveError", "ObserverError",
+        "OverlapError", "ParameterError", "PhyskitError", "RangeError", "SelectionError", "ShapeError", "SimulationDiverged",
         "StepSizeError", "Tendencies", "data", "param", "static",
     ),
     "geometry": (

@@ -24,7 +24,7 @@ PLUMBING = {
         "as_parameter", "assembled", "call_with", "cast_floats", "combine", "concrete", "cond_for_batch",
         "float_dtype", "get", "grow", "growables", "is_abstract", "judge", "linear_call",
         "overflow",
-        "put", "replaced", "safe_divide", "safe_norm", "safe_power", "safe_sqrt", "scaled", "shift",
+        "put", "replaced", "safe_arctan2", "safe_divide", "safe_norm", "safe_power", "safe_sqrt", "scaled", "shift",
         "unfused", "where_safe",
     },
     "geometry": {
@@ -53,6 +53,7 @@ PLUMBING = {
         "AbstractCorrelation", "BlockAverageResult", "Frame", "the_field",
     },
     "storage": {"FolderLock", "Output", "Restored", "checkpoint_table", "make_folder"},
+    "fit": {"Selection", "Where", "select"},
     "simulate": {"AbstractAdjoint", "Growth"},
 }  # fmt: skip
 # Reached by the folder's own name: `pk.testing.check_force`, `pk.plot.drift`.

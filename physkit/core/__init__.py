@@ -26,11 +26,13 @@ from ._errors import (
     MismatchError as MismatchError,
     MissingExtraError as MissingExtraError,
     NoEnergyError as NoEnergyError,
+    ObjectiveError as ObjectiveError,
     ObserverError as ObserverError,
     OverlapError as OverlapError,
     ParameterError as ParameterError,
     PhyskitError as PhyskitError,
     RangeError as RangeError,
+    SelectionError as SelectionError,
     ShapeError as ShapeError,
     SimulationDiverged as SimulationDiverged,
     StepSizeError as StepSizeError,
@@ -48,7 +50,11 @@ from ._health import (
     all_finite as all_finite,
     judge as judge,
 )
-from ._linear import linear_call as linear_call
+from ._linear import (
+    linear_call as linear_call,
+    moving as moving,
+    split_moving as split_moving,
+)
 from ._module import (
     Module as Module,
     as_parameter as as_parameter,
@@ -64,6 +70,7 @@ from ._module import (
     static as static,
 )
 from ._safe import (
+    safe_arctan2 as safe_arctan2,
     safe_divide as safe_divide,
     safe_norm as safe_norm,
     safe_power as safe_power,

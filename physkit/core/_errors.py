@@ -71,6 +71,14 @@ class MissingExtraError(PhyskitError, ImportError):
     """An optional dependency is not installed; the message names the extra that brings it."""
 
 
+class SelectionError(PhyskitError, ValueError):
+    """`where` points at nothing, or at something that has no derivative."""
+
+
+class ObjectiveError(PhyskitError, ValueError):
+    """What should be fitted returns something that cannot be, or the method does not go with it."""
+
+
 class FileError(PhyskitError, OSError):
     """A file cannot be written, or is not what it should be; the message names it and the remedy."""
 
