@@ -32,6 +32,12 @@ def safe_power(x: Float[Array, "..."], exponent: float) -> Float[Array, "..."]:
     return jnp.where(positive, jnp.where(positive, x, 1) ** exponent, 0)
 
 
+def safe_arctan2(y: Float[Array, "..."], x: Float[Array, "..."]) -> Float[Array, "..."]:
+    """The angle of (x, y) from the x axis, and 0 with derivative 0 at the origin."""
+    known = (x != 0) | (y != 0)
+    return jnp.where(known, jnp.arctan2(jnp.where(known, y, 0), jnp.where(known, x, 1)), 0)
+
+
 def where_safe(
     mask: Bool[Array, "..."],
     function: Callable[[Float[Array, "..."]], Float[Array, "..."]],

@@ -6,14 +6,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from physkit.core import linear_call
-
-from ._stencil import Coordinates, Gather, Layout, Scatter
-
-
-def scatter(layout: Layout, x: Coordinates, values: Float[Array, "c n"]) -> Float[Array, "c ..."]:
-    """Sums in the order of the particles; its transpose reads instead of adding."""
-    return linear_call(Scatter(layout), Gather(layout), x, values)
+from ._stencil import Coordinates, Layout, Scatter
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
@@ -23,7 +16,7 @@ def exact_scatter(
     """The same sums, bitwise equal whatever the order of the particles.
 
     What a particle adds to a point is rounded to some 2⁻²⁴ (float32) or 2⁻⁵³ of the largest value and
-    cut in digits so short that integers hold their sums. The derivative is that of `scatter`.
+    cut in digits so short that integers hold their sums. The derivative is that of `Scatter`.
     """
     x, values = jax.lax.optimization_barrier((x, values))
     base, shares = layout.located(x)
@@ -33,7 +26,7 @@ def exact_scatter(
 
 @exact_scatter.defjvp
 def _(layout, primals, tangents):
-    _, out = jax.jvp(lambda x, values: scatter(layout, x, values), primals, tangents)
+    _, out = jax.jvp(Scatter(layout), primals, tangents)
     return exact_scatter(layout, *primals), out
 
 

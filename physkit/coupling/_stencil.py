@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from physkit.core import ParameterError, ShapeError
+from physkit.core import ParameterError, ShapeError, linear_call
 from physkit.geometry import Grid, Location
 
 from ._kernels import AbstractKernel
@@ -20,6 +20,7 @@ _LANES = 8  # copies of a small grid that particles next to one another in memor
 _CACHE = 2**14  # bytes that those copies may take: they shall stay in the fastest cache
 
 Coordinates = tuple[Array, ...]
+Slopes = tuple[int, ...]  # per axis, how many derivatives of the kernel; none at all if empty
 
 
 @dataclass(frozen=True)
@@ -51,16 +52,20 @@ class Layout:
         return math.prod(self.points)
 
     def located(
-        self, x: Coordinates
+        self, x: Coordinates, slopes: Slopes = ()
     ) -> tuple[Int[Array, " n"], tuple[tuple[Float[Array, " n"], ...], ...]]:
-        """Flat index of the lowest point touched, and the shares of points per axis."""
+        """Flat index of the lowest point touched, and the shares of points per axis.
+
+        Along axis k the shares' derivative of order `slopes[k]`; of order 0 if left out.
+        """
         base = jnp.zeros(x[0].shape, jnp.int32)
         shares = []
         whole = zip(x, self.stretches, self.ghosts, self.points, strict=True)
-        for along, (first, last), (low, _), n in whole:
+        for k, (along, (first, last), (low, _), n) in enumerate(whole):
             # Of integers, so that positions that are not finite stay within bounds, too.
             cell = jnp.clip(jnp.floor(along).astype(jnp.int32), first, last)
-            shares.append(self.kernel.weights(along - cell.astype(along.dtype)))
+            weights = _derived(self.kernel.weights, slopes[k] if slopes else 0)
+            shares.append(weights(along - cell.astype(along.dtype)))
             base = base * n + (cell + low)
         return base, tuple(shares)
 
@@ -103,27 +108,36 @@ def need_floats(position: Any, values: Any, what: str) -> None:
         )
 
 
+def _derived(function: Any, order: int) -> Any:
+    for _ in range(order):
+        function = functools.partial(_slope, function)
+    return function
+
+
+def _slope(function: Any, f: Array) -> Any:
+    return jax.jvp(function, (f,), (jnp.ones_like(f),))[1]
+
+
+def _raised(layout: Layout, slopes: Slopes, axis: int) -> Slopes | None:
+    """One derivative more along `axis`; None where splines of this order have none."""
+    slopes = slopes or (0,) * len(layout.points)
+    more = slopes[axis] + 1
+    return (*slopes[:axis], more, *slopes[axis + 1 :]) if more < layout.kernel.order else None
+
+
 @dataclass(frozen=True)
 class Gather:
-    """`[c, *padded points]` → `[c, n]`: every particle reads the points around it."""
+    """`[c, *padded points]` → `[c, n]`: every particle reads the points around it.
+
+    Derivatives by positions are gathers with derivatives of the kernel, those by the points' values
+    gathers again, transposed scatters: memory does not grow with the kernel.
+    """
 
     layout: Layout
+    slopes: Slopes = ()
 
     def __call__(self, x: Coordinates, padded: Float[Array, "c ..."]) -> Float[Array, "c n"]:
-        base, shares = self.layout.located(x)
-        read = lambda flat, index: flat.at[index].get(mode="promise_in_bounds")
-        out = []
-        for part in padded.reshape(padded.shape[0], -1):
-            total = None
-            for offset, share in self.layout.rows(shares):
-                terms = [
-                    along * read(part, base + (offset + j)) for j, along in enumerate(shares[-1])
-                ]
-                row = functools.reduce(jnp.add, terms)
-                row = row if share is None else share * row
-                total = row if total is None else total + row
-            out.append(total)
-        return jnp.stack(out)
+        return _gather(self, x, padded)
 
 
 @dataclass(frozen=True)
@@ -131,40 +145,94 @@ class Scatter:
     """`[c, n]` → `[c, *padded points]`: every particle adds to the points around it."""
 
     layout: Layout
+    slopes: Slopes = ()
 
     def __call__(self, x: Coordinates, values: Float[Array, "c n"]) -> Float[Array, "c ..."]:
-        base, shares = self.layout.located(x)
-        out = []
-        for value in values:
-            # Points next to one another are added to as one complex number: half the memory traffic.
-            singles, pairs = [], []
-            for offset, share in self.layout.rows(shares):
-                amount = value if share is None else value * share
-                for j in range(0, len(shares[-1]), 2):
-                    if j + 1 < len(shares[-1]):
-                        both = amount * shares[-1][j], amount * shares[-1][j + 1]
-                        pairs.append((offset + j, jax.lax.complex(*both)))
-                    else:
-                        singles.append((offset + j, amount * shares[-1][j]))
-            total = jnp.zeros(self.layout.size, value.dtype)
-            if pairs:
-                both = self._added(base, pairs)
-                total += both.real
-                total = total.at[1:].add(both.imag[:-1])
-            if singles:
-                total += self._added(base, singles)
-            out.append(total.reshape(self.layout.points))
-        return jnp.stack(out)
+        return _scatter(self, x, values)
 
-    def _added(self, base: Int[Array, " n"], parts: list[tuple[int, Array]]) -> Array:
-        size, kind = self.layout.size, parts[0][1].dtype
-        lanes = _LANES
-        while lanes > 1 and lanes * size * kind.itemsize > _CACHE:
-            lanes //= 2
-        # Particles sorted by cell would wait for one another at a single copy of their point.
-        lane = jnp.arange(base.shape[0], dtype=jnp.int32) & (lanes - 1)
-        total = jnp.zeros(size * lanes, kind)
-        for offset, amount in parts:
-            index = (base + offset) * lanes + lane
-            total = total.at[index].add(amount, mode="promise_in_bounds")
-        return jnp.sum(total.reshape(size, lanes), axis=1)
+
+@functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
+def _gather(what: Gather, x: Coordinates, padded: Float[Array, "c ..."]) -> Float[Array, "c n"]:
+    base, shares = what.layout.located(x, what.slopes)
+    read = lambda flat, index: flat.at[index].get(mode="promise_in_bounds")
+    out = []
+    for part in padded.reshape(padded.shape[0], -1):
+        total = None
+        for offset, share in what.layout.rows(shares):
+            terms = [along * read(part, base + (offset + j)) for j, along in enumerate(shares[-1])]
+            row = functools.reduce(jnp.add, terms)
+            row = row if share is None else share * row
+            total = row if total is None else total + row
+        out.append(total)
+    return jnp.stack(out)
+
+
+@functools.partial(_gather.defjvp, symbolic_zeros=True)
+def _(what, primals, tangents):
+    (x, padded), (x_dot, padded_dot) = primals, tangents
+    layout, out, parts = what.layout, what(x, padded), []
+    if _moves(padded_dot):
+        parts.append(linear_call(what, Scatter(layout, what.slopes), x, padded_dot))
+    for k, dot in enumerate(x_dot):
+        slopes = _raised(layout, what.slopes, k)
+        if _moves(dot) and slopes is not None:
+            parts.append(dot[None] * Gather(layout, slopes)(x, padded))
+    return out, sum(parts[1:], parts[0]) if parts else jnp.zeros_like(out)
+
+
+@functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
+def _scatter(what: Scatter, x: Coordinates, values: Float[Array, "c n"]) -> Float[Array, "c ..."]:
+    base, shares = what.layout.located(x, what.slopes)
+    out = []
+    for value in values:
+        # Points next to one another are added to as one complex number: half the memory traffic.
+        singles, pairs = [], []
+        for offset, share in what.layout.rows(shares):
+            amount = value if share is None else value * share
+            for j in range(0, len(shares[-1]), 2):
+                if j + 1 < len(shares[-1]):
+                    both = amount * shares[-1][j], amount * shares[-1][j + 1]
+                    pairs.append((offset + j, jax.lax.complex(*both)))
+                else:
+                    singles.append((offset + j, amount * shares[-1][j]))
+        total = jnp.zeros(what.layout.size, value.dtype)
+        if pairs:
+            both = _added(what.layout.size, base, pairs)
+            total += both.real
+            total = total.at[1:].add(both.imag[:-1])
+        if singles:
+            total += _added(what.layout.size, base, singles)
+        out.append(total.reshape(what.layout.points))
+    return jnp.stack(out)
+
+
+@functools.partial(_scatter.defjvp, symbolic_zeros=True)
+def _(what, primals, tangents):
+    (x, values), (x_dot, values_dot) = primals, tangents
+    layout, out, parts = what.layout, what(x, values), []
+    if _moves(values_dot):
+        parts.append(linear_call(what, Gather(layout, what.slopes), x, values_dot))
+    for k, dot in enumerate(x_dot):
+        slopes = _raised(layout, what.slopes, k)
+        if _moves(dot) and slopes is not None:
+            moved = Scatter(layout, slopes), Gather(layout, slopes)
+            parts.append(linear_call(*moved, x, values * dot[None]))
+    return out, sum(parts[1:], parts[0]) if parts else jnp.zeros_like(out)
+
+
+def _moves(tangent: Any) -> bool:
+    return not isinstance(tangent, jax.custom_derivatives.SymbolicZero)
+
+
+def _added(size: int, base: Int[Array, " n"], parts: list[tuple[int, Array]]) -> Array:
+    kind = parts[0][1].dtype
+    lanes = _LANES
+    while lanes > 1 and lanes * size * kind.itemsize > _CACHE:
+        lanes //= 2
+    # Particles sorted by cell would wait for one another at a single copy of their point.
+    lane = jnp.arange(base.shape[0], dtype=jnp.int32) & (lanes - 1)
+    total = jnp.zeros(size * lanes, kind)
+    for offset, amount in parts:
+        index = (base + offset) * lanes + lane
+        total = total.at[index].add(amount, mode="promise_in_bounds")
+    return jnp.sum(total.reshape(size, lanes), axis=1)

@@ -7,11 +7,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Inexact
 
-from physkit.core import ShapeError, linear_call
+from physkit.core import ShapeError
 from physkit.fields import Field
 from physkit.geometry import Boundaries, Grid, Location, Reflect, Wrap
 
-from ._exact import exact_scatter, scatter
+from ._exact import exact_scatter
 from ._kernels import CIC, AbstractKernel
 from ._stencil import Gather, Layout, Scatter, grid_coordinates, need_floats
 
@@ -44,7 +44,7 @@ def interpolate(
     layout = Layout.of(grid, field.location, kernel)
     padded = field.padded(layout.ghosts)
     padded = padded.reshape(-1, *layout.points)
-    read = lambda part: linear_call(Gather(layout), Scatter(layout), x, part)
+    read = lambda part: Gather(layout)(x, part)
     is_real = field.is_real
     values = read(padded) if is_real else jax.lax.complex(read(padded.real), read(padded.imag))
     return values.T.reshape(position.shape[0], *field.components)
@@ -97,7 +97,7 @@ def deposit(
     x = grid_coordinates(grid, location, kernel, position)
     layout, components = Layout.of(grid, location, kernel), values.shape[1:]
     rows = values.reshape(n, math.prod(components)).T
-    padded = exact_scatter(layout, x, rows) if exact else scatter(layout, x, rows)
+    padded = exact_scatter(layout, x, rows) if exact else Scatter(layout)(x, rows)
     total = _folded(grid, location, layout, padded.reshape(*components, *layout.points))
     density = total / grid.cell_volume.astype(total.dtype)
     for share in grid.weights(location):

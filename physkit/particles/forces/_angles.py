@@ -4,13 +4,14 @@ from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float
 
-from physkit.core import Clock, ShapeError, data, param, safe_norm, static
+from physkit.core import Clock, ShapeError, param, safe_arctan2, safe_norm, static
 
 from .._particles import Particles
-from ._bonds import as_places, check_places, per_row
+from ._bonds import per_row
 from ._force import AbstractForce
+from ._tuples import Tuples
 
 
 class HarmonicAngles(AbstractForce):
@@ -28,26 +29,24 @@ class HarmonicAngles(AbstractForce):
     **Errors:** `ShapeError` for other shapes and in one dimension; `ParameterError` for places
     that do not exist, or one named twice in a row.
 
-    **Notes:** bonds by nearest image. The force is the gradient of the energy and scatters onto
-    the three particles. At θ = 0 or π with another θ₀ its direction is undefined; it is then 0.
+    **Notes:** bonds by nearest image. The force is the gradient of the energy; each particle reads
+    its own angles from a table, and nothing scatters. At θ = 0 or π with another θ₀, and where two of
+    the three coincide, its direction is undefined; it is then 0, and so is its own derivative.
 
     **Reference:** Allen & Tildesley, Computer Simulation of Liquids, 2nd ed., section 1.3.3.
     """
 
     conserves_momentum: ClassVar[bool] = True
 
-    triples: Int[Array, "m 3"] = data()
+    corners: Tuples
     stiffness: Float[Array, "..."] = param()
     angle: Float[Array, "..."] = param()
-    count: int = static()
     of: str | None = static(default=None)
 
     def __init__(self, triples: Any, stiffness: Any = 1.0, angle: Any = 0.0, of: str | None = None):
-        numbers = as_places(triples, 3, "angles")
-        self.triples = jnp.asarray(numbers)
-        self.stiffness = per_row(stiffness, len(numbers), "stiffness")
-        self.angle = per_row(angle, len(numbers), "angle")
-        self.count = int(numbers.max(initial=-1)) + 1
+        self.corners = Tuples.of(triples, 3, "angles")
+        self.stiffness = per_row(stiffness, self.corners.places.shape[0], "stiffness")
+        self.angle = per_row(angle, self.corners.places.shape[0], "angle")
         self.of = of
 
     def init(self, state: Any) -> None:
@@ -67,16 +66,16 @@ class HarmonicAngles(AbstractForce):
         return -particles.space.sum(sum(map(product, arms, slopes)))
 
     def _arms(self, particles: Particles) -> tuple[Float[Array, "m d"], Float[Array, "m d"]]:
-        check_places(self.count, particles, "angles")
+        self.corners.check(particles, "angles")
         if particles.dimension == 1:
             raise ShapeError("there are no angles in one dimension")
-        end, middle, other = (particles.position[self.triples[:, k]] for k in range(3))
+        end, middle, other = self.corners.read(particles.position)
         displacement = particles.space.displacement
         return displacement(end, middle), displacement(other, middle)
 
     def _energy(self, a: Float[Array, "m d"], b: Float[Array, "m d"]) -> Float[Array, ""]:
         # arctan2 of sine and cosine is accurate at every angle; arccos is not near 0 and π.
-        theta = jnp.arctan2(_cross_size(a, b), jnp.sum(a * b, axis=1))
+        theta = safe_arctan2(_cross_size(a, b), jnp.sum(a * b, axis=1))
         return jnp.sum(0.5 * self.stiffness * (theta - self.angle) ** 2)
 
 

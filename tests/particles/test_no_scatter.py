@@ -1,0 +1,117 @@
+"""No shipped force scatters, nor does its gradient or a Hessian-vector product of its work."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import physkit.particles.forces
+from physkit.core import Clock, Count
+from physkit.geometry import Box, Free
+from physkit.particles import Particles
+from physkit.particles.forces import (
+    WCA,
+    Buckingham,
+    Coulomb,
+    DirectGravity,
+    ExternalEnergy,
+    ExternalForce,
+    HarmonicAngles,
+    HarmonicBonds,
+    HarmonicTrap,
+    LennardJones,
+    Modulated,
+    Morse,
+    NeuralPair,
+    Pairwise,
+    SoftSphere,
+    UniformAcceleration,
+    UniformField,
+    Yukawa,
+)
+
+CLOCK = Clock.at(Count.of(0), 0.0, 0.1)
+RING = [[k, (k + 1) % 8] for k in range(8)]
+TABLE = np.array([[1.0, 0.6], [0.6, 1.3]])
+NETWORK = lambda: eqx.nn.MLP("scalar", "scalar", 4, 1, activation=jnp.tanh, key=jax.random.key(0))
+POTENTIALS = [
+    lambda: LennardJones(),
+    lambda: WCA(),
+    lambda: Morse(),
+    lambda: Buckingham(1000.0, 0.2, 2.0),
+    lambda: Yukawa(),
+    lambda: SoftSphere(),
+    lambda: Coulomb(),
+    lambda: NeuralPair(NETWORK()),
+]
+
+FORCES = [
+    lambda: Pairwise(LennardJones(TABLE, TABLE), 1.4, 0.2, exact=True, exclude=RING),
+    lambda: HarmonicBonds(RING, np.arange(1.0, 9.0), 0.5),
+    lambda: HarmonicAngles([[0, 1, 2], [2, 3, 4]], [1.0, 2.0], 1.0),
+    lambda: DirectGravity(1.2, 0.1),
+    lambda: HarmonicTrap(),
+    lambda: UniformAcceleration([0.0, 0.0, 1.0]),
+    lambda: UniformField([0.0, 0.0, 1.0]),
+    lambda: ExternalEnergy(lambda t, p, a: a * jnp.sum(p.position**4), jnp.asarray(1.0)),
+    lambda: ExternalForce(lambda t, p: jnp.sin(p.position)),
+    lambda: Modulated(HarmonicBonds(RING, 1.0, 0.5), 2.0),
+]
+
+
+def particles(space):
+    sites = np.stack(np.meshgrid(*[np.arange(3)] * 3), -1).reshape(-1, 3) * 1.12
+    x = sites + np.random.default_rng(0).uniform(-0.08, 0.08, sites.shape)
+    charge = np.random.default_rng(1).normal(size=27)
+    return Particles(x, 0 * x, 1.0, space, charge=charge, species=np.arange(27) % 2)
+
+
+def programs(force, state):
+    """The force, its gradient in all that floats, Hessian-vector products, as they go to XLA."""
+    cache = force.init(state)
+    floating, rest = eqx.partition((force, state), eqx.is_inexact_array)
+
+    def value(floating):
+        force, state = eqx.combine(floating, rest)
+        return jnp.sum(jnp.sin(force(CLOCK, state, cache)[0]))
+
+    slope = jax.grad(value)
+    over_reverse = lambda v: jax.jvp(slope, (floating,), (v,))
+    over_forward = jax.grad(lambda x: jax.jvp(value, (x,), (floating,))[1])
+    both = lambda v: (over_reverse(v), over_forward(v))
+    return [jax.jit(f).lower(floating).as_text() for f in (slope, both)]
+
+
+SLOW = [lambda make=make: Pairwise(make(), 1.4, 0.2) for make in POTENTIALS]  # one and the same sum
+
+
+@pytest.mark.parametrize(
+    "make",
+    [*FORCES, *[pytest.param(make, marks=pytest.mark.slow) for make in SLOW]],
+    ids=lambda make: repr(make()).split("(")[0],
+)
+def test_nothing_scatters(make):
+    force = make()
+    state = particles(Free() if isinstance(force, DirectGravity) else Box([3.6] * 3))
+    for text in programs(force, state):
+        assert "scatter" not in text
+
+
+def test_a_plain_gather_would():
+    """Else the test above could not fail."""
+    pair = ExternalEnergy(
+        lambda t, p: jnp.sum((p.position[jnp.array([0, 1])] - p.position[jnp.array([2, 2])]) ** 2)
+    )
+    assert "scatter" in programs(pair, particles(Free()))[0]
+
+
+def test_all_forces_are_here():
+    shipped = {
+        cls.__name__
+        for cls in vars(physkit.particles.forces).values()
+        if isinstance(cls, type)
+        and issubclass(cls, physkit.particles.forces.AbstractForce)
+        and not cls.__name__.startswith("Abstract")
+    }
+    assert {type(make()).__name__ for make in FORCES} == shipped
