@@ -26,6 +26,7 @@ from ._errors import (
     MismatchError as MismatchError,
     MissingExtraError as MissingExtraError,
     NoEnergyError as NoEnergyError,
+    NotReversible as NotReversible,
     ObjectiveError as ObjectiveError,
     ObserverError as ObserverError,
     OverlapError as OverlapError,
@@ -44,11 +45,20 @@ from ._growth import (
     overflow as overflow,
 )
 from ._health import (
+    ADVICE as ADVICE,
     Fault as Fault,
     Faults as Faults,
     Health as Health,
     all_finite as all_finite,
     judge as judge,
+)
+from ._lattice import (
+    Lattice as Lattice,
+    Ruled as Ruled,
+    isolated as isolated,
+    power_above as power_above,
+    small as small,
+    valued as valued,
 )
 from ._linear import (
     linear_call as linear_call,

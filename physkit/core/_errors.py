@@ -52,6 +52,10 @@ class RangeError(PhyskitError, RuntimeError):
     """An exact (integer) sum left the range of its integers."""
 
 
+class NotReversible(PhyskitError, TypeError):  # noqa: N818  named by the design
+    """A part of a simulation cannot be taken back step by step, or was not, to the last bit."""
+
+
 class SimulationDiverged(PhyskitError, RuntimeError):  # noqa: N818  named by the design
     """The state is not finite, or a guard is broken; `diagnose` finds where it began.
 

@@ -11,6 +11,7 @@ from jaxtyping import Array, Bool, Int
 from ._errors import (
     CapacityError,
     CutoffError,
+    NotReversible,
     OverlapError,
     ParameterError,
     PhyskitError,
@@ -37,6 +38,8 @@ class Fault(enum.IntFlag):
     SOLVER = 512
     POSITIVITY = 1024
     COURANT = 2048
+    LATTICE = 4096
+    REVERSAL = 8192
 
 
 ADVICE: dict[Fault, tuple[type[PhyskitError], str]] = {
@@ -59,6 +62,17 @@ ADVICE: dict[Fault, tuple[type[PhyskitError], str]] = {
     Fault.RANGE: (
         RangeError,
         "an exact pair sum left the range of its integers; give a larger quantum, or exact=False",
+    ),
+    Fault.LATTICE: (
+        RangeError,
+        "a number left the range of the lattice that Reversible() computes on: a particle crossed half "
+        "the box in one step, flew far out of open space, or a field grew; reduce dt, or give "
+        "Reversible(room=…)",
+    ),
+    Fault.REVERSAL: (
+        NotReversible,
+        "walking back did not return to the start bit by bit; a term may depend on velocities, on the "
+        "order of particles, or be compiled differently on the way back",
     ),
     Fault.OVERFLOW: (
         CapacityError,

@@ -42,6 +42,27 @@ def linear_call(forward: Callable, transpose: Callable, residuals: Any, linear: 
     return jax.tree.unflatten(result_tree, out)
 
 
+def moving(tangents: Any) -> Any:
+    """Tangents that a rule with `symbolic_zeros` gets, None for those that are zero by structure."""
+
+    def keep(t):
+        is_zero = isinstance(t, jax.custom_derivatives.SymbolicZero)
+        return None if is_zero or t.dtype == jax.dtypes.float0 else t
+
+    return jax.tree.map(keep, tangents, is_leaf=lambda t: hasattr(t, "dtype"))
+
+
+def split_moving(tree: Any, dots: Any) -> tuple[Any, Any]:
+    """The leaves of `tree` that have a tangent in `dots`, and the others; None elsewhere."""
+    pick = lambda wanted: jax.tree.map(
+        lambda d, x: x if (d is not None) == wanted else None,
+        dots,
+        tree,
+        is_leaf=lambda d: d is None,
+    )
+    return pick(True), pick(False)
+
+
 @dataclass(frozen=True)
 class _Flat:
     """A function of two pytrees as a function of two lists of leaves."""

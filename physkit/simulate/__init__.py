@@ -5,7 +5,9 @@ from ._adjoint import (
     Direct as Direct,
     NestedCheckpoint as NestedCheckpoint,
 )
+from ._binomial import Binomial as Binomial
 from ._carry import Carry as Carry, start as start
+from ._crash import crash_record as crash_record
 from ._diagnose import Diagnosis as Diagnosis, diagnose as diagnose
 from ._progress import Progress as Progress
 from ._report import Growth as Growth, Run as Run

@@ -3,7 +3,7 @@
 import abc
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -13,12 +13,29 @@ from physkit.core import Module, static
 Body = Callable[[Any], tuple[Any, Any]]  # carry → (carry, frames with a leading time axis)
 
 
+class Demand(NamedTuple):
+    """What the derivative of a loop asks for, predicted from its shapes.
+
+    - `held`: bytes kept from the forward to the backward pass.
+    - `peak`: bytes at the fullest moment of the backward pass, with what is held.
+    - `runs`: how often every step is computed forward until its derivative is there.
+    """
+
+    held: float
+    peak: float
+    runs: float
+
+
 class AbstractAdjoint(Module):
     """Repeats a body; forward all adjoints compute the same, backward they trade memory for time."""
 
     @abc.abstractmethod
     def repeat(self, body: Body, carry: Any, length: int) -> tuple[Any, Any]:
         """`body` applied `length` times: the last carry, and all frames in order of time."""
+
+    @abc.abstractmethod
+    def demand(self, length: int, carry: float, inner: Demand) -> Demand:
+        """What `length` repeats of a body ask for, whose carry has so many bytes."""
 
 
 class Direct(AbstractAdjoint):
@@ -27,6 +44,11 @@ class Direct(AbstractAdjoint):
     def repeat(self, body: Body, carry: Any, length: int) -> tuple[Any, Any]:
         carry, frames = jax.lax.scan(lambda c, _: body(c), carry, None, length=length)
         return carry, jax.tree.map(join_time, frames)
+
+    def demand(self, length: int, carry: float, inner: Demand) -> Demand:
+        del carry
+        held = length * inner.held
+        return Demand(held, held + inner.peak - inner.held, inner.runs)
 
 
 class NestedCheckpoint(AbstractAdjoint):
@@ -46,14 +68,26 @@ class NestedCheckpoint(AbstractAdjoint):
     def repeat(self, body: Body, carry: Any, length: int) -> tuple[Any, Any]:
         if length <= self.flat:
             return Direct().repeat(body, carry, length)
-        inner = math.isqrt(length)
-        outer, rest = divmod(length, inner)
+        outer, inner, rest = _split(length)
         stretch = jax.checkpoint(lambda c: Direct().repeat(body, c, inner), prevent_cse=False)
         carry, frames = Direct().repeat(stretch, carry, outer)
         if rest:
             carry, last = Direct().repeat(body, carry, rest)
             frames = jax.tree.map(lambda a, b: jnp.concatenate([a, b]), frames, last)
         return carry, frames
+
+    def demand(self, length: int, carry: float, inner: Demand) -> Demand:
+        if length <= self.flat:
+            return Direct().demand(length, carry, inner)
+        stretches, long, rest = _split(length)
+        held = stretches * carry + rest * inner.held
+        return Demand(held, held + Direct().demand(long, carry, inner).peak, inner.runs + 1)
+
+
+def _split(length: int) -> tuple[int, int, int]:
+    """(stretches, steps in each, steps left over)."""
+    inner = math.isqrt(length)
+    return length // inner, inner, length % inner
 
 
 def join_time(x: jax.Array) -> jax.Array:

@@ -1,6 +1,7 @@
 """`diagnose`: replay a stretch that went wrong, to the first bad step, term and leaf."""
 
 import dataclasses
+from pathlib import Path
 from typing import Any
 
 import equinox as eqx
@@ -9,16 +10,20 @@ import jax.numpy as jnp
 import numpy as np
 
 from physkit.core import (
+    ADVICE,
     Clock,
+    Fault,
     ParameterError,
     SimulationDiverged,
     all_finite,
     cast_floats,
     float_dtype,
+    judge,
 )
 
 from ._adjoint import Direct
 from ._carry import Carry, snapshot, start
+from ._crash import before_the_crash
 from ._loop import block_body, look, shown
 from ._simulation import Simulation
 
@@ -39,7 +44,11 @@ class Diagnosis:
 
 
 def diagnose(
-    what: SimulationDiverged | Simulation, carry: Any = None, steps: int | None = None
+    what: SimulationDiverged | Simulation,
+    carry: Any = None,
+    steps: int | None = None,
+    *,
+    folder: str | Path | None = None,
 ) -> Diagnosis:
     """Replay a stretch step by step (by bisection) and name the first bad step, term and leaf.
 
@@ -48,15 +57,26 @@ def diagnose(
         except pk.SimulationDiverged as error:
             print(pk.diagnose(error))
 
+    A run with `to=` or `checkpoint=` leaves what this needs on disk, for another process:
+
+        print(pk.diagnose(sim, state, folder="run"))
+
     **Arguments:** the error that `run` raised; or a simulation, a carry or state, and the number of
-    steps to search.
+    steps to search; or a simulation, the state that the run began with, and the `folder` of the run.
+
+    **Errors:** `ParameterError` for anything else; `FileError` for folders of runs that did not go wrong.
     """
     if isinstance(what, SimulationDiverged):
         sim, carry, steps = what.sim, what.carry, what.steps
     else:
         sim = what
+    if folder is not None and isinstance(sim, Simulation) and carry is not None:
+        carry, steps = before_the_crash(folder, sim, carry)
     if sim is None or carry is None or steps is None:
-        raise ParameterError("diagnose needs an error raised by run, or (simulation, carry, steps)")
+        raise ParameterError(
+            "diagnose needs an error raised by run, or (simulation, carry, steps), or (simulation, "
+            "state, folder=…)"
+        )
     if not isinstance(carry, Carry):
         carry = start(sim, carry)
     sim = cast_floats(sim, float_dtype(carry.state))
@@ -73,7 +93,8 @@ def diagnose(
             bad = middle
         else:
             good, plain_carry = middle, probe
-    findings = _terms(plain, plain_carry) + _leaves(plain, plain_carry)
+    said = [f"{fault.name}: {ADVICE[fault][1]}" for fault in _faults(_forward(plain, plain_carry, 1))]
+    findings = said + _terms(plain, plain_carry) + _leaves(plain, plain_carry)
     here = carry.replace(step=plain_carry.step, state=plain_carry.state, aux=plain_carry.aux)
     return Diagnosis(int(plain_carry.step), tuple(findings), here)
 
@@ -90,14 +111,21 @@ def _forward(sim: Simulation, carry: Carry, steps: int) -> Carry:
 
 
 def _broken(sim: Simulation, begin: Carry, probe: Carry) -> bool:
-    """Whether the state is not finite, or a guard that remembers the start does not hold."""
-    if not bool(all_finite(probe.state)):
+    """Whether the state is not finite, a term found a fault, or a guard that remembers the start does
+    not hold."""
+    if not bool(all_finite(probe.state)) or _faults(probe):
         return True
     full = begin.replace(step=probe.step, state=probe.state, aux=probe.aux)
     plan = sim.integrator.prepare(probe.state, sim.dt)
     for cadence in {guard.interval for guard in sim.guards}:
         full, _ = look(sim, plan, full, cadence)
     return any(bool(wire.broken) for _, wire in full.guards)
+
+
+def _faults(probe: Carry) -> list[Fault]:
+    """What terms found wrong. A cache that is too short is not wrong: `run` grows it."""
+    found = judge(probe.aux).faults()
+    return [fault for fault in ADVICE if fault in found and fault is not Fault.OVERFLOW]
 
 
 def _terms(sim: Simulation, carry: Carry) -> list[str]:

@@ -13,6 +13,7 @@ import numpy as np
 from physkit.core import FileError, MismatchError, ParameterError
 from physkit.storage import Checkpoints, FolderLock, Output, Restored, make_folder
 
+from . import _crash as crashes
 from ._carry import Carry
 from ._loop import first_look
 from ._simulation import Simulation
@@ -142,6 +143,23 @@ class Keeper:
                 carry, int(carry.step), sim=self._sim, begin=self.begin, outputs=lengths
             )
         self._saved_at, self._saved_blocks = time.monotonic(), done
+        if self._home is not None:
+            crashes.forget(self._home)
+
+    def crash(self, error: Exception, carry: Carry, done: int, steps: int) -> None:
+        """Leave on disk what `diagnose` needs: the last good state, and what happened after it."""
+        if self._home is None:
+            return
+        with contextlib.suppress(FileError):  # the error that is on its way says more
+            self.save(carry, done)
+            crashes.record(self._home, error, int(carry.step), steps)
+            error.add_note(f"The last good state is in {self.last}: pk.diagnose(sim, state, folder={str(self._home)!r})")
+
+    @property
+    def _home(self) -> Path | None:
+        """Where everything about this run is, if anywhere."""
+        beside = None if self._checkpoints is None else Path(self._checkpoints.folder)
+        return beside if self._folder is None else self._folder
 
 
 def _one_frame(shape: Any) -> Any:

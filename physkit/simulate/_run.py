@@ -9,7 +9,15 @@ import jax
 import numpy as np
 from jaxtyping import Array
 
-from physkit.core import CapacityError, Fault, ParameterError, cast_floats, float_dtype, grow
+from physkit.core import (
+    CapacityError,
+    Fault,
+    ParameterError,
+    PhyskitError,
+    cast_floats,
+    float_dtype,
+    grow,
+)
 from physkit.storage import Checkpoints
 
 from ._carry import Carry, start
@@ -41,7 +49,8 @@ def run(
     """Advance by `steps` steps from the host, in chunks, and heal what can be healed.
 
     A cache that overflows is grown and the chunk replayed from its start, so results never depend on
-    capacities. A broken guard or a non-finite state raises with the steps between which it happened.
+    capacities. A broken guard or a non-finite state raises with the steps between which it happened;
+    with `to` or `checkpoint`, the last good state stays on disk for `diagnose(folder=…)`.
     SIGINT, SIGTERM, SIGUSR1 and the wall-time limit end the run after the current chunk with a
     usable result and a last checkpoint: `Run.carry` continues, and `Run.exit_status` says to a
     scheduler that there is more to do. A run that is killed and resumed has the same bits as one
@@ -57,7 +66,9 @@ def run(
       otherwise.
     - `checkpoint`: a folder for checkpoints, one every five minutes, or `Checkpoints(folder, …)`.
     - `resume`: go on from the newest sound checkpoint, if there is one; `steps` counts from where
-      the run once began, so that the same script can be started again and again.
+      the run once began, so that the same script can be started again and again. Without `to`, the
+      frames of earlier sessions are gone with the processes whose memory they were in:
+      `Run.frames` begins after the checkpoint.
     - `progress`: draw a bar on the terminal, or a line per tenth elsewhere.
     - `wall_time`: seconds after which no further chunk is begun.
 
@@ -108,7 +119,11 @@ def _driven(sim: Simulation, keeper: Keeper, stop: StopRequest, blocks: int, pro
             continue
         replays = 0
         where = f"between steps {int(carry.step)} and {int(after.step)}{_tripped(sim, after)}"
-        health.check(where, sim=sim, carry=carry, steps=count * sim.block)
+        try:
+            health.check(where, sim=sim, carry=carry, steps=count * sim.block)
+        except PhyskitError as error:
+            keeper.crash(error, carry, done, count * sim.block)
+            raise
         carry, done = after, done + count
         recorder.add(frames, count)
         if not first_of_its_kind:

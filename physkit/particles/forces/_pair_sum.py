@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from physkit.core import linear_call
+from physkit.core import linear_call, moving, split_moving
 
 from ..neighbours import AbstractPairs, EveryPair
 
@@ -131,30 +131,14 @@ def _coarse(quantum: Float[Array, ""], terms: int) -> Float[Array, ""]:
 def _(kernel, parity, primals, tangents):
     particles, shared, pairs, _ = primals
     out, held = _sum(kernel, parity, *primals)
-    particles_dot, shared_dot = (_moving(t) for t in tangents[:2])
+    particles_dot, shared_dot = (moving(t) for t in tangents[:2])
     still = jax.tree.map(jnp.zeros_like, held)
     if not jax.tree.leaves((particles_dot, shared_dot)):
         return (out, held), (jax.tree.map(jnp.zeros_like, out), still)
-    residuals = _split(particles, particles_dot), _split(shared, shared_dot), pairs
+    residuals = split_moving(particles, particles_dot), split_moving(shared, shared_dot), pairs
     linear = (particles_dot, shared_dot)
     rule = _Tangent(kernel, parity), _Cotangent(kernel, parity)
     return (out, held), (linear_call(*rule, residuals, linear), still)
-
-
-def _moving(tangents: Any) -> Any:
-    """Tangents with None for those that are zero by structure."""
-
-    def keep(t):
-        is_zero = isinstance(t, jax.custom_derivatives.SymbolicZero)
-        return None if is_zero or t.dtype == jax.dtypes.float0 else t
-
-    return jax.tree.map(keep, tangents, is_leaf=lambda t: hasattr(t, "dtype"))
-
-
-def _split(tree: Any, dots: Any) -> tuple[Any, Any]:
-    """The leaves that have a tangent, and the others."""
-    chosen = jax.tree.map(lambda d: d is not None, dots, is_leaf=lambda d: d is None)
-    return eqx.partition(tree, chosen)
 
 
 @dataclass(frozen=True)
