@@ -64,6 +64,7 @@ from ._linear import (
     linear_call as linear_call,
     moving as moving,
     split_moving as split_moving,
+    tangent_like as tangent_like,
 )
 from ._module import (
     Module as Module,

@@ -23,8 +23,9 @@ class Lattice(Module):
     @staticmethod
     def of(y: Float[Array, "..."]) -> "Lattice":
         """The nearest point of the lattice to `y`, which is folded into −½ … ½."""
-        y = y - jnp.floor(y + 0.5)
-        return _integers(jnp.where(y >= 0.5, -0.5, y))
+        folded = y - jnp.floor(y + 0.5)
+        folded = jnp.where(folded >= 0.5, -0.5, folded)
+        return _integers(jnp.where(jnp.abs(y) < 0.5, y, folded))
 
     @property
     def value(self) -> Float[Array, "..."]:

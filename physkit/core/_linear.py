@@ -8,6 +8,7 @@ from typing import Any
 import jax
 import jax.extend as jex
 import jax.numpy as jnp
+import numpy as np
 from jax.interpreters import ad, batching, mlir
 
 _linear = jex.core.Primitive("physkit_linear_call")
@@ -61,6 +62,18 @@ def split_moving(tree: Any, dots: Any) -> tuple[Any, Any]:
         is_leaf=lambda d: d is None,
     )
     return pick(True), pick(False)
+
+
+def tangent_like(out: Any, dots: Any) -> Any:
+    """`dots`, and where it has None what JAX takes for the tangent of something that cannot move."""
+
+    def tangent(x, dot):
+        if dot is not None or x is None:
+            return dot
+        is_float = jnp.issubdtype(x.dtype, jnp.inexact)
+        return np.zeros(x.shape, x.dtype if is_float else jax.dtypes.float0)
+
+    return jax.tree.map(tangent, out, dots, is_leaf=lambda x: x is None)
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,10 @@ class AbstractTerm(Module):
     def __call__(self, clock: Clock, state: Any, cache: Any) -> tuple[Any, Any]:
         """The term's value at `clock.t`, and its cache for the next call."""
 
+    def need_reversible(self, state: Any) -> None:
+        """**Errors:** `NotReversible` where the term's value may depend on how its cache came about."""
+        del state
+
     def max_rate(self, clock: Clock, state: Any) -> Any:
         """The largest signal speed over the size of a cell, 1 / time; None where nothing limits the step.
 

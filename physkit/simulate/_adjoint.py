@@ -3,7 +3,7 @@
 import abc
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -11,6 +11,7 @@ import jax.numpy as jnp
 from physkit.core import Module, static
 
 Body = Callable[[Any], tuple[Any, Any]]  # carry → (carry, frames with a leading time axis)
+Program = Callable[..., Any]  # a hashable function of pytrees
 
 
 class Demand(NamedTuple):
@@ -29,9 +30,16 @@ class Demand(NamedTuple):
 class AbstractAdjoint(Module):
     """Repeats a body; forward all adjoints compute the same, backward they trade memory for time."""
 
+    # Whether what it demands is for every number differentiated by.
+    each_number: ClassVar[bool] = False
+
     @abc.abstractmethod
     def repeat(self, body: Body, carry: Any, length: int) -> tuple[Any, Any]:
         """`body` applied `length` times: the last carry, and all frames in order of time."""
+
+    def whole(self, program: Program, *inputs: Any) -> Any:
+        """The whole simulation, `program(*inputs)`, for adjoints that know better than step by step."""
+        return program(*inputs)
 
     @abc.abstractmethod
     def demand(self, length: int, carry: float, inner: Demand) -> Demand:

@@ -7,9 +7,8 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 
-from physkit.core import ParameterError, linear_call, moving, split_moving, static
+from physkit.core import ParameterError, linear_call, moving, split_moving, static, tangent_like
 
 from ._adjoint import AbstractAdjoint, Body, Demand, Direct, join_time
 from ._revolve import schedule
@@ -97,14 +96,14 @@ def _(loop, primals, tangents):
     carry_dot, closed_dot = (moving(t) for t in tangents)
     if not jax.tree.leaves((carry_dot, closed_dot)):
         out = loop.forward(carry, closed)
-        return out, _tangent_of(out, jax.tree.map(lambda _: None, out))
+        return out, tangent_like(out, jax.tree.map(lambda _: None, out))
     *out, kept = loop.keeping(carry, closed)
     # Whatever of the carry can move will, once something does.
     at_rest = lambda x, dot: jnp.zeros_like(x) if dot is None and eqx.is_inexact_array(x) else dot
     carry_dot = jax.tree.map(at_rest, carry, carry_dot)
     residuals = (kept, split_moving(closed, closed_dot))
     dots = linear_call(_Tangent(loop), _Cotangent(loop), residuals, (carry_dot, closed_dot))
-    return tuple(out), _tangent_of(tuple(out), dots)
+    return tuple(out), tangent_like(tuple(out), dots)
 
 
 @dataclass(frozen=True)
@@ -177,15 +176,3 @@ def _take(tree: Any, index: Any) -> Any:
 def _put(tree: Any, index: Any, parts: Any) -> Any:
     put = lambda x, part: jax.lax.dynamic_update_index_in_dim(x, part, index, 0)
     return jax.tree.map(put, tree, parts)
-
-
-def _tangent_of(out: Any, dots: Any) -> Any:
-    """`dots` where something moves, and what JAX takes for a tangent where nothing can."""
-
-    def tangent(x, dot):
-        if dot is not None or x is None:
-            return dot
-        kind = x.dtype if eqx.is_inexact_array(x) else jax.dtypes.float0
-        return np.zeros(x.shape, kind)
-
-    return jax.tree.map(tangent, out, dots, is_leaf=lambda x: x is None)

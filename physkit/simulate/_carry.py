@@ -27,6 +27,7 @@ from physkit.core import (
 )
 from physkit.observe import Snapshot
 
+from ._reversible import Reversible, on_lattice
 from ._simulation import Simulation
 
 
@@ -97,6 +98,8 @@ def start(
     bits = state_faults(state)
     if concrete(bits) is not None:
         Health(bits).check("at the start")
+    if isinstance(sim.adjoint, Reversible):
+        state = on_lattice(sim, state)
     plan = sim.integrator.prepare(state, sim.dt)
     count = Count.of(0)
     aux = sim.integrator.init(plan, Clock.at(count, sim.t0, sim.dt, key), state)

@@ -35,19 +35,33 @@ class ChunkProgram:
 
     @property
     def compilations(self) -> int:
-        """How many different programs this run has needed so far."""
+        """How many different programs this run has needed so far.
+
+        Those that another run of the same simulation needed in this process come from JAX's cache.
+        """
         return len(self._kinds)
 
     def __call__(self, carry: Carry, blocks: int) -> tuple[Carry, Frame, Health]:
         """`blocks` (at most `room`) blocks on; returns when the numbers are there."""
-        dynamic, rest = eqx.partition((self._sim, carry), eqx.is_array)
+        program, dynamic, rest = self._program(carry)
         arrays, tree = jax.tree.flatten(dynamic)
         self._kinds.add((tree, tuple((x.shape, x.dtype) for x in arrays)))
+        return jax.block_until_ready(program(dynamic, np.int32(blocks), rest, self.room))
+
+    def memory(self, carry: Carry) -> tuple[int, int]:
+        """Bytes that the program needs in all, and of them as scratch space, as XLA says."""
+        program, dynamic, rest = self._program(carry)
+        compiled = program.lower(dynamic, np.int32(1), rest, self.room).compile()
+        found = compiled.memory_analysis()
+        whole = found.argument_size_in_bytes + found.output_size_in_bytes + found.temp_size_in_bytes
+        return whole - found.alias_size_in_bytes, found.temp_size_in_bytes
+
+    def _program(self, carry: Carry) -> tuple[Any, Any, Any]:
+        """The program for a carry, with its numbers and what it is compiled for."""
+        dynamic, rest = eqx.partition((self._sim, carry), eqx.is_array)
         others, form = jax.tree.flatten(rest)
         program = _on_all_cores if _is_large(carry) else _as_compiled
-        return jax.block_until_ready(
-            program(dynamic, np.int32(blocks), (tuple(others), form), self.room)
-        )
+        return program, dynamic, (tuple(others), form)
 
 
 def _chunk(dynamic: Any, blocks: jax.Array, rest: tuple[Any, Any], room: int):

@@ -9,8 +9,11 @@ from physkit.core import Clock, Health, judge
 from physkit.observe import Frame
 
 from ._adjoint import AbstractAdjoint, Body, Direct
-from ._carry import Carry, snapshot, state_faults
+from ._carry import Carry, state_faults
+from ._look import look
+from ._reversible import Reversible
 from ._simulation import Simulation
+from ._walk import walk
 
 
 def block_body(sim: Simulation, plan: Any, adjoint: AbstractAdjoint) -> Body:
@@ -40,25 +43,6 @@ def _level(sim, plan, adjoint, inner: Body, length: int, cadence: int) -> Body:
     return body
 
 
-def look(sim: Simulation, plan: Any, carry: Carry, cadence: int | None) -> tuple[Carry, Frame]:
-    """Let the observers and guards of one cadence look (None: those that look at chunk ends)."""
-    now = snapshot(sim, plan, carry)
-    frames: Frame = {}
-    memories, guards = [], []
-    for observer, memory in zip(sim.observers, carry.memory, strict=True):
-        if observer.interval == cadence:
-            frame, memory = observer(now, memory)
-            frames |= jax.tree.map(jnp.asarray, frame)
-        memories.append(memory)
-    for guard, (memory, wire) in zip(sim.guards, carry.guards, strict=True):
-        if guard.interval == cadence:
-            frame, memory = guard(now, memory)
-            holds = jnp.all(jnp.stack([jnp.all(x) for x in jax.tree.leaves(frame)]))
-            wire = wire.pulled(holds, carry.step)
-        guards.append((memory, wire))
-    return carry.replace(memory=tuple(memories), guards=tuple(guards)), frames
-
-
 def first_look(sim: Simulation, carry: Carry) -> tuple[Carry, Frame]:
     """The frames of step 0: every observer looks once."""
     plan = sim.integrator.prepare(carry.state, sim.dt)
@@ -75,7 +59,10 @@ def advance(
     """`blocks` blocks forward: the carry, all frames in order of time, and the health."""
     carry, bits = _poisoned(carry)
     plan = sim.integrator.prepare(carry.state, sim.dt)
-    carry, frames = adjoint.repeat(block_body(sim, plan, adjoint), carry, blocks)
+    if isinstance(adjoint, Reversible):
+        carry, frames = walk(sim, carry, blocks)
+    else:
+        carry, frames = adjoint.repeat(block_body(sim, plan, adjoint), carry, blocks)
     carry, frames = _judged(sim, plan, carry, frames)
     return carry, frames, Health(bits | _health(sim, carry).bits)
 
@@ -128,4 +115,4 @@ def _poisoned(carry: Carry) -> tuple[Carry, jax.Array]:
 
 def _health(sim: Simulation, carry: Carry) -> Health:
     wires = zip(sim.guards, carry.guards, strict=True)
-    return judge(carry.aux, *((guard.fault, wire.broken) for guard, (_, wire) in wires))
+    return judge((carry.aux, carry.state), *((guard.fault, wire.broken) for guard, (_, wire) in wires))

@@ -54,6 +54,11 @@ class Progress:
         if self.enabled:
             self._write(("\r" + self._fit(text) if self._terminal else text) + "\n")
 
+    def clear(self) -> None:
+        """Make room on a terminal for a line of someone else's."""
+        if self.enabled and self._terminal and self._drawn >= 0:
+            self._write("\r" + self._fit("") + "\r")
+
     def close(self) -> None:
         """End the line on a terminal."""
         if self.enabled and self._terminal and self._drawn >= 0:

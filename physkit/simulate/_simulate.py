@@ -1,5 +1,6 @@
 """`simulate`: pure, so that `jit`, `grad`, `vmap` and the rest of JAX apply to it."""
 
+from functools import partial
 from typing import Any
 
 import jax
@@ -53,6 +54,11 @@ def simulate(
     `jax.jit(…, compiler_options={"xla_disable_hlo_passes": "small-while-loop-hoisting"})` for large
     states (`run` does so by itself).
     """
+    whole_blocks(sim, steps)
+    return sim.adjoint.whole(partial(_simulated, steps), sim, carry_or_state, key)
+
+
+def _simulated(steps: int, sim: Simulation, carry_or_state: Any, key: Array | None) -> Result:
     blocks = whole_blocks(sim, steps)
     carry = _begin(sim, carry_or_state, key)
     sim = cast_floats(sim, float_dtype(carry.state))

@@ -1,0 +1,307 @@
+"""The walk of `Reversible`: forward on a lattice, and back along the very same states."""
+
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Int
+
+from physkit.core import Clock, Count, isolated, replaced
+from physkit.fields import Field
+from physkit.observe import Frame
+from physkit.particles import Particles
+
+from ._adjoint import join_time
+from ._carry import Carry
+from ._look import look
+from ._reversible import exact_bits, has_lattice, off_lattice, on_lattice
+from ._simulation import Simulation
+
+Kept = dict[int, Any]  # by cadence: what observers and guards held before each look
+
+
+def walk(sim: Simulation, carry: Carry, blocks: int) -> tuple[Carry, Frame]:
+    """`blocks` blocks forward, with a derivative that walks back."""
+    carry = carry.replace(state=on_lattice(sim, carry.state))
+    return _walk((sim, carry), blocks)
+
+
+@eqx.filter_custom_vjp
+def _walk(model: tuple[Simulation, Carry], blocks: int) -> tuple[Carry, Frame]:
+    carry, frames, _ = forward(*model, blocks)
+    return carry, frames
+
+
+@_walk.def_fwd
+def _(perturbed, model, blocks):
+    del perturbed
+    carry, frames, kept = forward(*model, blocks, keep=True)
+    shapes = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), frames)
+    return (carry, frames), (carry, kept, shapes)
+
+
+@_walk.def_bwd
+def _(residuals, bars, perturbed, model, blocks):
+    end, kept, shapes = residuals
+    carry_bar, frames_bar = bars
+    sim, begin = model
+    sim, begin = _same((sim, begin))
+    plan = _prepared(sim, begin)[0]
+    looked_at = bool(jax.tree.leaves((frames_bar, carry_bar.memory, carry_bar.guards)))
+    back = _Back(sim, plan, begin.step, begin.key, _evolving(begin.state, perturbed), perturbed[0])
+    zero = lambda x, bar: jnp.zeros(x.shape, x.dtype) if bar is None else bar
+    filled = lambda tree, bar: jax.tree.map(zero, eqx.filter(tree, eqx.is_inexact_array), bar)
+    state_bar = filled(off_lattice(end.state), off_lattice(carry_bar.state))
+    slope = _Slope(
+        jax.tree.map(jnp.zeros_like, eqx.filter(sim, back.moving)),
+        jax.tree.map(jnp.zeros_like, eqx.filter(plan, eqx.is_inexact_array)),
+        eqx.filter(state_bar, back.evolving),
+        filled(end.aux, carry_bar.aux),
+        filled(end.memory, carry_bar.memory),
+        filled(end.guards, carry_bar.guards),
+    )
+    floats = jax.tree.map(
+        lambda s: s if jnp.issubdtype(s.dtype, jnp.inexact) else None, shapes
+    )
+    frames_bar = jax.tree.map(zero, floats, frames_bar) if looked_at else None
+    now = _Now(end.state, end.aux, end.memory, end.guards, jnp.int32(blocks * sim.block), slope)
+    now = _repeated_back(back.block(looked_at), now, (frames_bar, kept), blocks)
+    slope = now.slope
+
+    start = lambda sim, state, aux: _prepared(sim, begin.replace(state=state, aux=aux))
+    arguments = sim, off_lattice(begin.state), begin.aux
+    specs = back.moving, back.evolving, _floating(begin.aux)
+    first = _pulled(start, arguments, specs, (slope.plan, slope.aux))
+    add = lambda a, b: jax.tree.map(jnp.add, a, b)
+    sim_bar, state_bar = add(slope.sim, first[0]), add(slope.state, first[1])
+    out = sim_bar, (state_bar, first[2], slope.memory, slope.guards)
+
+    same = [jnp.all(a == b) for a, b in zip(*map(_bits, (now.state, begin.state)), strict=True)]
+    returned = jnp.all(jnp.stack(same))
+    sim_bar, parts = jax.tree.map(lambda x: jnp.where(returned, x, jnp.nan), out)
+    nothing = lambda tree: jax.tree.map(lambda _: None, tree)
+    state_bar, aux, memory, guards = parts
+    with_lattice = lambda bar, own: (
+        replaced(bar, {"lattice": nothing(own.lattice)}) if has_lattice(own) else bar
+    )
+    is_node = lambda x: x is None or has_lattice(x)
+    state_bar = jax.tree.map(with_lattice, state_bar, begin.state, is_leaf=is_node)
+    whole = nothing(begin).replace(state=state_bar, aux=aux, memory=memory, guards=guards)
+    return sim_bar, whole
+
+
+# --- forward ------------------------------------------------------------------------------------
+
+
+def forward(
+    sim: Simulation, carry: Carry, blocks: int, keep: bool = False
+) -> tuple[Carry, Frame, Kept]:
+    """The last carry, all frames, and (if `keep`) what observers held before each look."""
+    sim, carry = _same((sim, carry))
+    plan, aux = _prepared(sim, carry)
+    carry = carry.replace(aux=aux)
+
+    def body(carry):
+        clock = Clock.at(carry.step, sim.t0, sim.dt, carry.key)
+        state, aux = sim.integrator.step(plan, clock, carry.state, carry.aux)
+        return carry.replace(step=carry.step.plus(1), state=state, aux=aux), ({}, {})
+
+    steps = 1
+    for cadence in sim.cadences:
+        body = _level(sim, plan, body, cadence // steps, cadence, keep)
+        steps = cadence
+    carry, (frames, kept) = _repeated(body, carry, blocks)
+    return carry, frames, kept
+
+
+def _level(sim, plan, inner, length, cadence, keep):
+    def body(carry):
+        carry, (frames, kept) = _repeated(inner, carry, length)
+        before = _held(sim, carry.memory, carry.guards, cadence) if keep else None
+        carry, now = look(sim, plan, carry, cadence)
+        now, before = jax.tree.map(lambda x: x[None], (now, before))
+        return carry, ({**frames, **now}, {**kept, cadence: before})
+
+    return body
+
+
+def _repeated(body, carry, length):
+    if length == 1:
+        return body(carry)
+    carry, seen = jax.lax.scan(lambda c, _: body(c), carry, None, length=length)
+    return carry, jax.tree.map(join_time, seen)
+
+
+def _prepared(sim: Simulation, carry: Carry) -> tuple[Any, Any]:
+    """The plan, and what is carried, as the first step finds them."""
+    plan = sim.integrator.prepare(carry.state, sim.dt)
+    clock = Clock.at(carry.step, sim.t0, sim.dt, carry.key)
+    return plan, sim.integrator.refresh(plan, clock, carry.state, carry.aux)
+
+
+def _same(tree: Any) -> Any:
+    """`tree`, of whose numbers the compiler knows nothing: there and back it works out the same."""
+    arrays, rest = eqx.partition(tree, eqx.is_array)
+    return eqx.combine(isolated(lambda x: x, arrays), rest)
+
+
+def _held(sim: Simulation, memory: Any, guards: Any, cadence: int) -> Any:
+    """What observers and guards of one cadence hold."""
+    return (
+        tuple(m for m, o in zip(memory, sim.observers, strict=True) if o.interval == cadence),
+        tuple(m for m, g in zip(guards, sim.guards, strict=True) if g.interval == cadence),
+    )
+
+
+# --- back ---------------------------------------------------------------------------------------
+
+
+class _Slope(NamedTuple):
+    """Cotangents: of parameters so far, and of everything that evolves."""
+
+    sim: Any
+    plan: Any
+    state: Any
+    aux: Any
+    memory: Any
+    guards: Any
+
+
+class _Now(NamedTuple):
+    """Where the way back stands, `done` steps after the start."""
+
+    state: Any
+    aux: Any
+    memory: Any
+    guards: Any
+    done: Int[Array, ""]
+    slope: _Slope
+
+
+class _Back(NamedTuple):
+    """What the way back knows all the way."""
+
+    sim: Simulation
+    plan: Any
+    begin: Count
+    key: Any
+    evolving: Any  # which leaves of a state have cotangents
+    moving: Any  # and which of the simulation
+
+    def block(self, looked_at: bool):
+        """One block back: (now, (frames' cotangents, kept)) → now."""
+        body, steps = self._step, 1
+        for cadence in self.sim.cadences:
+            body = self._level(body, cadence // steps, cadence, looked_at)
+            steps = cadence
+        return body
+
+    def _level(self, inner, length, cadence, looked_at):
+        def body(now: _Now, seen: Any) -> _Now:
+            frames_bar, kept = seen
+            own = jax.tree.map(lambda x: x[0], kept[cadence])
+            now = self._look(now, frames_bar, own, cadence) if looked_at else now
+            rest = {k: v for k, v in kept.items() if k != cadence}
+            return _repeated_back(inner, now, (frames_bar, rest), length)
+
+        return body
+
+    def _look(self, now: _Now, frames_bar: Any, kept: Any, cadence: int) -> _Now:
+        sim = self.sim
+        memories, wires = map(iter, kept)
+        pairs = zip(sim.observers, now.memory, strict=True)
+        memory = tuple(next(memories) if o.interval == cadence else m for o, m in pairs)
+        pairs = zip(sim.guards, now.guards, strict=True)
+        guards = tuple(next(wires) if g.interval == cadence else m for g, m in pairs)
+        step = self.begin.plus(now.done)
+
+        def seen(sim, plan, state, aux, memory, guards):
+            carry = Carry(step, state, aux, memory, guards, self.key)
+            carry, frames = look(sim, plan, carry, cadence)
+            return frames, carry.memory, carry.guards
+
+        arguments = sim, self.plan, off_lattice(now.state), now.aux, memory, guards
+        specs = (self.moving, _floating(self.plan), self.evolving)
+        specs = (*specs, *map(_floating, (now.aux, memory, guards)))
+        slope = now.slope
+        shapes = eqx.filter_eval_shape(seen, *arguments)[0]
+        own = {name: jax.tree.map(lambda x: x[-1], frames_bar[name]) for name in shapes}
+        bars = _pulled(seen, arguments, specs, (own, slope.memory, slope.guards))
+        add = lambda a, b: jax.tree.map(jnp.add, a, b)
+        slope = _Slope(*map(add, slope[:4], bars[:4]), bars[4], bars[5])
+        return now._replace(memory=memory, guards=guards, slope=slope)
+
+    def _step(self, now: _Now, seen: Any) -> _Now:
+        del seen
+        sim, done = self.sim, now.done - 1
+        at = lambda n: Clock.at(self.begin.plus(n), sim.t0, sim.dt, self.key)
+        clock = at(done)
+        last = at(jnp.maximum(done - 1, 0))
+        begun = last.later(jnp.where(done == 0, 0, 1).astype(clock.dt.dtype))
+        state, aux = sim.integrator.unstep(self.plan, clock, now.state, now.aux, begun)
+
+        def step(sim, plan, state, aux):
+            clock = Clock.at(self.begin.plus(done), sim.t0, sim.dt, self.key)
+            return sim.integrator.step(plan, clock, state, aux)
+
+        # The derivative shares nothing with the way back, whose bits must not depend on it.
+        floats, carried, slope = _same((off_lattice(state), aux, now.slope))
+        arguments = sim, self.plan, floats, carried
+        specs = self.moving, _floating(self.plan), self.evolving, _floating(aux)
+        sim_bar, plan_bar, state_bar, aux_bar = _pulled(
+            step, arguments, specs, (slope.state, slope.aux)
+        )
+        add = lambda a, b: jax.tree.map(jnp.add, a, b)
+        slope = slope._replace(
+            sim=add(slope.sim, sim_bar),
+            plan=add(slope.plan, plan_bar),
+            state=state_bar,
+            aux=aux_bar,
+        )
+        return now._replace(state=state, aux=aux, done=done, slope=slope)
+
+
+def _repeated_back(body, now: _Now, seen: Any, length: int) -> _Now:
+    if length == 1:
+        return body(now, seen)
+    apart = lambda x: x.reshape((length, x.shape[0] // length, *x.shape[1:]))
+    rows = jax.tree.map(apart, seen)
+    return jax.lax.scan(lambda n, row: (body(n, row), None), now, rows, length, reverse=True)[0]
+
+
+def _pulled(function: Any, arguments: tuple, specs: tuple, bars: Any) -> tuple:
+    """Cotangents of the arguments' leaves that `specs` choose, from those of the results."""
+    chosen, rest = eqx.partition(arguments, specs)
+
+    def value(chosen):
+        out = function(*eqx.combine(chosen, rest))
+        # Only what a cotangent is there for.
+        return jax.tree.map(lambda bar, x: None if bar is None else x, bars, out, is_leaf=_is_none)
+
+    return jax.vjp(value, chosen)[1](bars)[0]
+
+
+def _floating(tree: Any) -> Any:
+    return jax.tree.map(eqx.is_inexact_array, tree)
+
+
+def _evolving(state: Any, perturbed: Any) -> Any:
+    """Which leaves of a state have cotangents: what moves, and what a derivative is asked by."""
+
+    def chosen(node, asked):
+        if isinstance(node, Particles):
+            return replaced(asked, {"position": True, "velocity": True, "lattice": None})
+        if isinstance(node, Field):
+            return replaced(asked, {"data": True, "lattice": None})
+        return asked
+
+    return jax.tree.map(chosen, state, perturbed[1].state, is_leaf=has_lattice)
+
+
+def _bits(state: Any) -> list[Array]:
+    return jax.tree.leaves(exact_bits(state))
+
+
+def _is_none(x: Any) -> bool:
+    return x is None
