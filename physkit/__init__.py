@@ -95,6 +95,10 @@ _EXPORTS: dict[str, tuple[str, ...]] = {
         "Carry", "Diagnosis", "Direct", "NestedCheckpoint", "Progress", "Result", "Run",
         "Simulation", "diagnose", "run", "simulate", "start",
     ),
+    "fit": (
+        "AbstractBounds", "Autocorrelated", "BFGS", "Fit", "Free", "GaussNewton", "Independent", "Interval",
+        "LevenbergMarquardt", "Likelihood", "Optax", "Positive", "Simplex", "fit", "gradient_growth",
+    ),
 }  # fmt: skip
 _FOLDERS = (
     "cli", "core", "coupling", "fields", "geometry", "integrators", "observe", "parallel",

@@ -318,5 +318,22 @@ from .simulate import (
     simulate as simulate,
     start as start,
 )
+from .fit import (
+    AbstractBounds as AbstractBounds,
+    Autocorrelated as Autocorrelated,
+    BFGS as BFGS,
+    Fit as Fit,
+    Free as Free,
+    GaussNewton as GaussNewton,
+    Independent as Independent,
+    Interval as Interval,
+    LevenbergMarquardt as LevenbergMarquardt,
+    Likelihood as Likelihood,
+    Optax as Optax,
+    Positive as Positive,
+    Simplex as Simplex,
+    fit as fit,
+    gradient_growth as gradient_growth,
+)
 
 __version__: str

@@ -20,7 +20,7 @@ ROOT = PACKAGE.parent
 # imported from their folder. Each new name of a folder goes either here or into the table.
 PLUMBING = {
     "core": {
-        "AbstractGrowable", "Count", "Rate", "State", "all_finite", "any_in_batch", "as_change",
+        "ADVICE", "AbstractGrowable", "Count", "Rate", "State", "all_finite", "any_in_batch", "as_change",
         "as_parameter", "assembled", "call_with", "cast_floats", "combine", "concrete", "cond_for_batch",
         "float_dtype", "get", "grow", "growables", "is_abstract", "judge", "linear_call",
         "overflow",
@@ -52,9 +52,12 @@ PLUMBING = {
     "observe": {
         "AbstractCorrelation", "BlockAverageResult", "Frame", "the_field",
     },
-    "storage": {"FolderLock", "Output", "Restored", "checkpoint_table", "make_folder"},
-    "fit": {"Selection", "Where", "select"},
-    "simulate": {"AbstractAdjoint", "Growth"},
+    "storage": {
+        "FolderLock", "Output", "Restored", "checkpoint_table", "component", "is_trajectory", "make_folder",
+        "write_whole", "writer_of",
+    },
+    "fit": {"GradientGrowth", "Selection", "Where", "select"},
+    "simulate": {"AbstractAdjoint", "Growth", "Probe", "crash_record", "probe"},
 }  # fmt: skip
 # Reached by the folder's own name: `pk.testing.check_force`, `pk.plot.drift`.
 NAMESPACES = ("parallel", "systems", "plot", "testing", "cli")

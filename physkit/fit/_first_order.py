@@ -1,0 +1,101 @@
+"""First-order descent by an optimiser of optax, one start or many side by side."""
+
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+
+from ._iterate import Descent, Report
+from ._methods import Optax
+from ._problem import Inputs, Problem
+
+_REPORTS = 50  # how often the host looks
+
+
+class _Walk(NamedTuple):
+    """One start under way: where it is, the optimiser's state, and the best place so far.
+
+    - `mark`: the loss at the last fall that counted, `since`: steps since then.
+    """
+
+    z: jax.Array
+    state: Any
+    best: jax.Array
+    lowest: jax.Array
+    mark: jax.Array
+    since: jax.Array
+
+
+def descend(
+    method: Optax, problem: Problem, z: jax.Array, inputs: Inputs, report: Report
+) -> Descent:
+    """Steps of the optimiser from z, `[s p]`; the best place of each start is returned."""
+    many = len(z) > 1
+    optimiser = optax.with_extra_args_support(method.optimiser)
+    patience = method.patience or method.steps + 1
+
+    def begin(z):
+        high = jnp.full((), jnp.inf, z.dtype)
+        return _Walk(z, optimiser.init(z), z, high, high, jnp.zeros((), int))
+
+    def one_step(walk: _Walk, inputs: Inputs) -> tuple[_Walk, tuple]:
+        loss, gradient = problem.with_jacobian(walk.z, inputs)
+        # A start that diverged, or has waited in vain, stays where it is.
+        fine = jnp.isfinite(loss) & jnp.all(jnp.isfinite(gradient)) & (walk.since <= patience)
+        update, state = optimiser.update(
+            gradient, walk.state, walk.z, value=loss, grad=gradient,
+            value_fn=lambda x: problem.value(x, inputs),
+        )  # fmt: skip
+        better = loss < walk.lowest
+        falls = ~jnp.isfinite(walk.mark) | (
+            walk.mark - loss > method.tolerance * jnp.abs(walk.mark)
+        )
+        moved = _Walk(
+            optax.apply_updates(walk.z, update),
+            state,
+            jnp.where(better, walk.z, walk.best),
+            jnp.where(better, loss, walk.lowest),
+            jnp.where(falls, loss, walk.mark),
+            jnp.where(falls, 0, walk.since + 1),
+        )
+        kept = jax.tree.map(lambda a, b: jnp.where(fine, a, b), moved, walk)
+        return kept, (loss, jnp.sqrt(jnp.sum(gradient**2)))
+
+    def stretch(walk: _Walk, inputs: Inputs, length: int) -> tuple[_Walk, tuple]:
+        return jax.lax.scan(lambda w, _: one_step(w, inputs), walk, None, length=length)
+
+    walk = jax.vmap(begin)(z) if many else begin(z[0])
+    several = lambda n: jax.vmap(lambda w, i: stretch(w, i, n), in_axes=(0, None))
+    program = eqx.filter_jit(
+        lambda w, i, n: several(n)(w, i) if many else stretch(w, i, n)
+    )
+    length = -(-method.steps // _REPORTS)
+    losses, gradients, count = [], [], 0
+    while count < method.steps:
+        now = min(length, method.steps - count)
+        walk, seen = program(walk, inputs, now)
+        loss, gradient = (np.asarray(x).reshape(len(z), now).T for x in seen)
+        losses.append(loss)
+        gradients.append(gradient)
+        count += now
+        report(count, loss[-1], gradient[-1])
+        over = np.atleast_1d(np.asarray(walk.since)) > patience
+        if np.all(over | ~np.isfinite(loss[-1])):
+            break
+    best = walk.best if many else walk.best[None]
+    losses, gradients = np.concatenate(losses), np.concatenate(gradients)
+    lost = ~np.isfinite(losses[-1])
+    over = np.atleast_1d(np.asarray(walk.since)) > patience
+    return Descent(best, losses, gradients, (over | _flat(losses, method.tolerance)) & ~lost, lost)
+
+
+def _flat(losses: np.ndarray, tolerance: float) -> np.ndarray:
+    """Whether the best loss fell by less than `tolerance` over the last tenth of the steps."""
+    tail = max(len(losses) // 10, 1)
+    if len(losses) < 10:
+        return np.zeros(losses.shape[1], bool)
+    before = np.min(losses[:-tail], axis=0)
+    return before - np.min(losses, axis=0) <= tolerance * np.abs(before)

@@ -1,0 +1,202 @@
+"""Rounds of descent: a solver that stops early goes on in better units, until statistics are satisfied."""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ._coordinates import Coordinates
+from ._first_order import descend
+from ._iterate import Descent, Report, iterate, make_iteration
+from ._methods import AbstractIterative, AbstractMethod, Optax
+from ._problem import Inputs, Problem
+from ._uncertainty import estimated_noise, least_singular
+
+_MOST_ROUNDS = 6
+_ACCEPTED = 0.05  # of a standard error: what may be left to go when nothing moves any more
+
+
+class Found(NamedTuple):
+    """Where the search ended.
+
+    - `coordinates`: with the minimum at z = 0, in units of the parameters' own size.
+    - `value`, `jacobian`: there, of residuals or of the loss (its gradient).
+    - `first`: the descent of all starts, with the losses in the objective's own units, and `ends`, the
+      coordinates that its z are in; `best`: which of them was the best.
+    """
+
+    coordinates: Coordinates
+    value: np.ndarray
+    jacobian: np.ndarray
+    settled: bool
+    reason: str
+    steps: int
+    losses: np.ndarray
+    gradients: np.ndarray
+    first: Descent
+    ends: Coordinates
+    best: int
+
+
+def search(
+    problem: Problem,
+    method: AbstractMethod,
+    inputs: Inputs,
+    z: jax.Array,
+    at_start: tuple[np.ndarray, np.ndarray],
+    evaluate,
+    report: Report,
+) -> Found:
+    """From starts z, `[s p]`, to the best minimum.
+
+    `at_start` are value and Jacobian at z = 0, `evaluate` the compiled function that gives them.
+    """
+    natural = inputs.coordinates
+    value, jacobian = at_start
+    inputs, z = _scaled(problem, inputs, z, value, jacobian)
+    if isinstance(method, Optax):
+        first = descend(method, problem, z, inputs, report)
+        return _first_order_end(method, inputs, natural, first, evaluate)
+    assert isinstance(method, AbstractIterative)
+    power = 2 if problem.kind == "residuals" else 1
+    iteration, ends = make_iteration(method, problem, z.dtype, len(z) > 1), inputs.coordinates
+    losses, gradients, steps = [], [], 0
+    first, best, settled, reason, last, share = None, 0, False, "", np.inf, np.inf
+    for count in range(_MOST_ROUNDS):
+        unit = float(inputs.unit) ** power
+        told = lambda n, a, b, unit=unit, before=steps: report(before + n, a * unit, b * unit)
+        descent = iterate(iteration, z, inputs, method.max_steps - steps, told)
+        if first is None:
+            first = descent._replace(losses=descent.losses * unit)
+            best = _best(descent)
+            if len(z) > 1:
+                iteration = None
+        column = best if len(z) > 1 else 0
+        own = ~np.isnan(descent.losses[:, column])
+        losses.append(descent.losses[own, column] * unit)
+        gradients.append(descent.gradients[own, column] * unit)
+        steps += int(own.sum())
+        here = natural_at(inputs.coordinates, descent.z[column])
+        plain = inputs._replace(coordinates=here, unit=jnp.ones_like(inputs.unit))
+        value, jacobian = map(np.asarray, evaluate(jnp.zeros_like(z[0]), plain))
+        stopped = bool(descent.done[column]) or steps < method.max_steps
+        now = losses[-1][-1] if len(losses[-1]) else np.inf
+        if descent.lost[column]:
+            reason = "the objective is not finite on the way"
+            break
+        if problem.kind == "residuals":
+            settled, reason, share = _judged(value, jacobian)
+        else:
+            total = losses[0][0] - now
+            gain = last - now
+            tiny = 10 * np.finfo(value.dtype).eps * abs(now)
+            settled = stopped and count > 0 and gain <= 1e-6 * total + tiny
+            reason = "a fresh start of the solver gains nothing"
+            last = now
+        if settled or steps >= method.max_steps:
+            break
+        inputs, z = _scaled(problem, plain, jnp.zeros_like(z[:1]), value, jacobian)
+        if iteration is None:
+            iteration = make_iteration(method, problem, z.dtype, False)
+    if not settled and steps < method.max_steps and share < _ACCEPTED:
+        settled = True  # rounding keeps it from getting nearer
+    if not settled and steps >= method.max_steps:
+        reason = f"max_steps={method.max_steps} are used up" + (f"; {reason}" if reason else "")
+    return Found(
+        here, value, jacobian, settled, reason, steps,
+        np.concatenate(losses), np.concatenate(gradients), first, ends, best,
+    )  # fmt: skip
+
+
+def _first_order_end(method, inputs, natural, first, evaluate) -> Found:
+    unit = float(inputs.unit)
+    first = first._replace(losses=first.losses * unit, gradients=first.gradients * unit)
+    best = _best(first)
+    here = natural_at(inputs.coordinates, first.z[best])
+    plain = inputs._replace(coordinates=here, unit=jnp.ones_like(inputs.unit))
+    value, jacobian = map(np.asarray, evaluate(jnp.zeros_like(natural.centre), plain))
+    steps = len(first.losses)
+    settled = bool(first.done[best])
+    tail = max(steps // 10, 1)
+    reason = (
+        f"the loss falls by less than {method.tolerance:g} of itself over the last steps"
+        if settled
+        else f"the loss still fell by more than {method.tolerance:g} of itself over the last {tail} steps"
+    )
+    if first.lost[best]:
+        reason = "the loss or its gradient is not finite on the way"
+    return Found(
+        here, value, jacobian, settled, reason, steps,
+        first.losses[:, best], first.gradients[:, best], first, inputs.coordinates, best,
+    )  # fmt: skip
+
+
+def natural_at(coordinates: Coordinates, z: jax.Array) -> Coordinates:
+    """The same coordinates with z as origin, in units of the parameters' own size there."""
+    values = coordinates.values(z)
+    units = [
+        bound.unit(values[name]).reshape(-1)
+        for name, bound in zip(coordinates.names, coordinates.bounds, strict=True)
+    ]
+    return coordinates.moved(z, jnp.concatenate(units).astype(z.dtype))
+
+
+def _scaled(
+    problem: Problem, inputs: Inputs, z: jax.Array, value: np.ndarray, jacobian: np.ndarray
+) -> tuple[Inputs, jax.Array]:
+    """Inputs in the units of the start: residuals of size 1, no column of the Jacobian longer than them.
+
+    In such units the first damping of Levenberg–Marquardt, 1, is neither lost nor all that counts.
+    """
+    if not (np.all(np.isfinite(value)) and np.all(np.isfinite(jacobian))):
+        return inputs, z
+    coordinates = inputs.coordinates
+    if problem.kind == "a loss":
+        size = float(np.linalg.norm(jacobian))
+        return inputs._replace(unit=jnp.full_like(inputs.unit, size if size > 0 else 1.0)), z
+    size = float(np.linalg.norm(value))
+    if not size > 0:
+        return inputs, z
+    factor = jnp.asarray(
+        1 / np.maximum(np.linalg.norm(jacobian, axis=0) / size, 1.0), coordinates.scale.dtype
+    )
+    scaled = coordinates.moved(jnp.zeros_like(coordinates.centre), coordinates.scale * factor)
+    unit = jnp.full_like(inputs.unit, size / np.sqrt(value.size))
+    return inputs._replace(coordinates=scaled, unit=unit), z / factor
+
+
+def _judged(value: np.ndarray, jacobian: np.ndarray) -> tuple[bool, str, float]:
+    """Whether a Gauss–Newton step from here is small: beside standard errors, or the parameters themselves."""
+    if not np.all(np.isfinite(jacobian)):
+        return False, "the derivative is not finite where it ended", np.inf
+    step, share = gauss_newton_step(value, jacobian)
+    precise = value.dtype == np.float64
+    aim, smallest = (1e-4, 1e-9) if precise else (1e-2, 1e-5)
+    told = f"a full step more would be {min(share, 1e9):.1g} standard errors"
+    return share < aim or step < smallest, told, share
+
+
+def gauss_newton_step(value: np.ndarray, jacobian: np.ndarray) -> tuple[float, float]:
+    """The largest change of a parameter in the next Gauss–Newton step: in its own size, and in standard
+    errors (root mean square)."""
+    residuals, wide = value.astype(float), jacobian.astype(float)
+    length = np.linalg.norm(wide, axis=0)
+    safe = np.where(length > 0, length, 1.0)
+    left, sharpness, directions = np.linalg.svd(wide / safe, full_matrices=False)
+    seen = sharpness > least_singular(jacobian.dtype) * max(sharpness[0], 1e-300)
+    along = left.T @ residuals * seen
+    step = directions.T @ (along / np.where(seen, sharpness, 1.0)) / safe
+    noise = estimated_noise(residuals, wide.shape[1])
+    share = np.linalg.norm(along) / np.sqrt(wide.shape[1])
+    share = share / noise if noise > 0 else (0.0 if share == 0 else np.inf)
+    return float(np.max(np.abs(step))), float(share)
+
+
+def _best(descent: Descent) -> int:
+    lowest = np.full(descent.losses.shape[1], np.inf)
+    for k, column in enumerate(descent.losses.T):
+        known = column[np.isfinite(column)]
+        if len(known) and not descent.lost[k]:
+            lowest[k] = known.min()
+    return int(np.argmin(lowest))
