@@ -8,6 +8,7 @@ from ._curves import (
     structure_factor as structure_factor,
 )
 from ._fields import arrows as arrows, field as field, spectrum as spectrum
+from ._growth import gradient_growth as gradient_growth
 from ._particles import particles as particles
 from ._paths import phase_space as phase_space, trajectories as trajectories
 from ._series import drift as drift, series as series
