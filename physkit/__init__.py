@@ -17,7 +17,7 @@ _EXPORTS: dict[str, tuple[str, ...]] = {
         "AbstractComponent", "AbstractTendency", "AbstractTerm", "CapacityError", "Clock",
         "ComponentError", "ConvergenceError", "CutoffError", "DamagedFileError", "DeclarationError",
         "DiskFullError", "Fault", "Faults", "FileError", "FileInUseError", "Function", "Health",
-        "MismatchError", "MissingExtraError", "Module", "Network", "NoEnergyError", "ObjectiveError", "ObserverError",
+        "MismatchError", "MissingExtraError", "Module", "Network", "NoEnergyError", "NotReversible", "ObjectiveError", "ObserverError",
         "OverlapError", "ParameterError", "PhyskitError", "RangeError", "SelectionError", "ShapeError", "SimulationDiverged",
         "StepSizeError", "Tendencies", "data", "param", "static",
     ),
@@ -92,7 +92,7 @@ _EXPORTS: dict[str, tuple[str, ...]] = {
         "Checkpoints", "Recording", "Series", "export", "load_checkpoint", "open", "save_checkpoint",
     ),
     "simulate": (
-        "Carry", "Diagnosis", "Direct", "NestedCheckpoint", "Progress", "Result", "Run",
+        "Carry", "Diagnosis", "Direct", "NestedCheckpoint", "Progress", "Result", "Reversible", "Run",
         "Simulation", "diagnose", "run", "simulate", "start",
     ),
     "fit": (

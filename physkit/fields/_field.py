@@ -11,6 +11,8 @@ from physkit.core import (
     AbstractComponent,
     Fault,
     Module,
+    NotReversible,
+    Ruled,
     ShapeError,
     as_parameter,
     cast_floats,
@@ -19,6 +21,7 @@ from physkit.core import (
     safe_power,
     scaled,
     static,
+    valued,
 )
 from physkit.geometry import Boundaries, Dirichlet, Grid, Location, NoSlip, boundaries, unknown
 
@@ -57,6 +60,7 @@ class Field(AbstractComponent):
     vector: bool = static(default=False)
     coefficients: Array | None = evolving(None)  # of the data, where an integrator has them already
     data: Inexact[Array, "..."] = evolving()
+    lattice: Ruled | None = None  # the exact data, for Reversible
     __array_ufunc__ = None  # NumPy arrays leave products with fields to the fields
 
     def __init__(
@@ -88,6 +92,7 @@ class Field(AbstractComponent):
             (grid, boundaries(grid.periodic, boundary)), jnp.finfo(array.dtype).dtype
         )
         self.coefficients = None
+        self.lattice = None
 
     @staticmethod
     def from_function(
@@ -212,10 +217,27 @@ class Field(AbstractComponent):
                 "average(…) or difference(…)"
             )
         if delta.coefficients is None:
-            return self.replace(data=self.data + self._free(delta.values))
-        moved = self.grid.ifft(delta.coefficients, real=self.is_real)
-        values = moved if delta.values is None else moved + delta.values
-        return self.replace(data=self.data + values)
+            values = self._free(delta.values)
+        else:
+            moved = self.grid.ifft(delta.coefficients, real=self.is_real)
+            values = moved if delta.values is None else moved + delta.values
+        if self.lattice is None:
+            return self.replace(data=self.data + values)
+        lattice = self.lattice.plus(values)
+        return self.replace(data=valued(lattice.value, self.data + values), lattice=lattice)
+
+    def on_lattice(self, change: Array, room: float) -> "Field":
+        """This field rounded to a lattice, on which `shift` is exact; derivatives pass through.
+
+        With room for values `room` times as large as they are now, or as 64 of the `change` of a step.
+        """
+        if not self.is_real:
+            raise NotReversible("a complex field has no lattice: Reversible() needs real fields")
+        data, change = jax.tree.map(jax.lax.stop_gradient, (self.data, change))
+        largest = lambda x: jnp.max(self.grid.max(jnp.abs(x)))
+        size = jnp.maximum(largest(data), 64 * largest(change))
+        lattice = Ruled.of(data, room * size)
+        return self.replace(data=valued(lattice.value, self.data), lattice=lattice)
 
     def change(self) -> Change:
         return Change(self.data, self.location)
@@ -223,12 +245,13 @@ class Field(AbstractComponent):
     def replace(self, **leaves: Any) -> "Field":
         """A copy with some parts replaced; what it says is not checked again."""
         if "data" in leaves:
-            leaves = {"coefficients": None, **leaves}  # those there are belong to the old data
+            # Those there are belong to the old data.
+            leaves = {"coefficients": None, "lattice": None, **leaves}
         return replaced(self, leaves)
 
     def layout(self) -> Any:
         whole = jax.tree.map(lambda _: "replicated", self)
-        return whole.replace(data="cut")
+        return replaced(whole, {"data": "cut"})
 
     def faults(self) -> Array:
         return jnp.where(self.grid.space.invalid(), jnp.int32(Fault.SPACE), jnp.int32(0))

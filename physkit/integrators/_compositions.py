@@ -4,11 +4,11 @@ from typing import Any
 
 import equinox as eqx
 
-from physkit.core import Clock, ParameterError, static
+from physkit.core import ParameterError, static
 from physkit.particles.forces import Forces
 
 from ._coefficients import KAHAN_LI, SUZUKI, YOSHIDA, Stages, kicks_and_drifts
-from ._kinetic import AbstractKickFirst, kick_first
+from ._kinetic import AbstractKickFirst
 
 
 def _check_order(order: int, table: dict[int, Any], name: str) -> None:
@@ -46,9 +46,6 @@ class Yoshida(AbstractKickFirst):
         """Kicks and drifts of one step, in fractions of it."""
         return kicks_and_drifts(YOSHIDA[self.order])
 
-    def step(self, plan: None, clock: Clock, state: Any, aux: Any) -> tuple[Any, Any]:
-        return kick_first(self.force, self.stages, clock, state, aux)
-
 
 class Suzuki(AbstractKickFirst):
     """Suzuki's fractal compositions of velocity Verlet. Order 4, 6 or 8, symplectic.
@@ -79,9 +76,6 @@ class Suzuki(AbstractKickFirst):
         """Kicks and drifts of one step, in fractions of it."""
         return kicks_and_drifts(SUZUKI[self.order])
 
-    def step(self, plan: None, clock: Clock, state: Any, aux: Any) -> tuple[Any, Any]:
-        return kick_first(self.force, self.stages, clock, state, aux)
-
 
 class KahanLi(AbstractKickFirst):
     """Kahan and Li's optimised compositions of velocity Verlet. Order 6 or 8, symplectic.
@@ -110,6 +104,3 @@ class KahanLi(AbstractKickFirst):
     def stages(self) -> Stages:
         """Kicks and drifts of one step, in fractions of it."""
         return kicks_and_drifts(KAHAN_LI[self.order])
-
-    def step(self, plan: None, clock: Clock, state: Any, aux: Any) -> tuple[Any, Any]:
-        return kick_first(self.force, self.stages, clock, state, aux)

@@ -5,7 +5,7 @@ from typing import Any
 
 import jax
 
-from physkit.core import AbstractTerm, Clock, Module, Tendencies
+from physkit.core import AbstractTerm, Clock, Module, NotReversible, Tendencies
 
 from ._touched import same_arrays
 
@@ -47,6 +47,30 @@ class AbstractIntegrator(Module):
         """The state after any number of `step_unseen`, complete."""
         del plan, aux
         return state
+
+    def need_reversible(self, state: Any) -> None:
+        """**Errors:** `NotReversible` names what `unstep` cannot take back, itself or a part of it.
+
+        Whoever writes `unstep` overrides this, too, and asks the parts and terms inside.
+        """
+        del state
+        raise NotReversible(
+            f"{type(self).__name__} cannot be taken back step by step: Reversible() needs exact drifts "
+            "and kicks, as VelocityVerlet, Leapfrog, Boris and their compositions make them. Use "
+            "adjoint=NestedCheckpoint()"
+        )
+
+    def unstep(
+        self, plan: Any, clock: Clock, state: Any, aux: Any, begun: Clock
+    ) -> tuple[Any, Any]:
+        """The state, and what was carried, before the step at `clock`, from those after it.
+
+        For states on a lattice, where `shift` is exact: every drift and kick is taken back, with its
+        force computed at the very same time. What was carried into the step had been brought up to
+        date at `begun`.
+        """
+        self.need_reversible(state)
+        raise NotImplementedError(type(self).__name__)
 
     def is_stale(self, before: Any, after: Any) -> bool:
         """Whether what was carried for the state `before` needs a `refresh` for the state `after`.

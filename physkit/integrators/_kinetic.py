@@ -7,9 +7,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from physkit.core import AbstractTerm, Clock, get, put
+from physkit.core import AbstractTerm, Clock, get, isolated, put
+from physkit.particles import Particles
 from physkit.particles.forces import Forces
 
+from ._coefficients import Stages
 from ._integrator import AbstractIntegrator
 from ._touched import same_arrays, without_velocities
 
@@ -32,6 +34,18 @@ def kick(state: Any, total: dict[str | None, Array], dt: Float[Array, ""]) -> An
     return state
 
 
+def pull(forces: Forces, clock: Clock, state: Any, caches: Any) -> tuple[Any, Any]:
+    """All forces at `clock.t`, and their caches; for a state on a lattice the same bits wherever asked."""
+    nodes = jax.tree.leaves(state, is_leaf=_is_particles)
+    exact = any(_is_particles(node) and node.lattice is not None for node in nodes)
+    go = lambda clock, state, caches: forces(clock, state, caches)
+    return isolated(go, clock, state, caches) if exact else forces(clock, state, caches)
+
+
+def _is_particles(node: Any) -> bool:
+    return isinstance(node, Particles)
+
+
 class AbstractKickFirst(AbstractIntegrator):
     """Starts and ends a step with a kick, and carries the force at the end to the next step.
 
@@ -40,15 +54,27 @@ class AbstractKickFirst(AbstractIntegrator):
     """
 
     force: eqx.AbstractVar[Forces]
+    stages: eqx.AbstractVar[Stages]
 
     def prepare(self, state: Any, dt: Any) -> Any:
         del state, dt
 
+    def step(self, plan: Any, clock: Clock, state: Any, aux: Any) -> tuple[Any, Any]:
+        return kick_first(self.force, self.stages, clock, state, aux)
+
+    def unstep(
+        self, plan: Any, clock: Clock, state: Any, aux: Any, begun: Clock
+    ) -> tuple[Any, Any]:
+        return unkick_first(self.force, self.stages, clock, state, aux, begun)
+
+    def need_reversible(self, state: Any) -> None:
+        self.force.need_reversible(state)
+
     def init(self, plan: Any, clock: Clock, state: Any) -> Any:
-        return self.force(clock, state, self.force.init(state))
+        return pull(self.force, clock, state, self.force.init(state))
 
     def refresh(self, plan: Any, clock: Clock, state: Any, aux: Any) -> Any:
-        return self.force(clock, state, aux[1])
+        return pull(self.force, clock, state, aux[1])
 
     def is_stale(self, before: Any, after: Any) -> bool:
         return not same_arrays(without_velocities(before), without_velocities(after))
@@ -65,6 +91,9 @@ class AbstractDriftFirst(AbstractIntegrator):
     def prepare(self, state: Any, dt: Any) -> None:
         del state, dt
 
+    def need_reversible(self, state: Any) -> None:
+        self.force.need_reversible(state)
+
     def init(self, plan: None, clock: Clock, state: Any) -> Any:
         return self.force.init(state)
 
@@ -79,9 +108,6 @@ class AbstractDriftFirst(AbstractIntegrator):
         return tuple(zip(self.force.terms, aux, strict=True))
 
 
-Stages = tuple[tuple[float, ...], tuple[float, ...]]
-
-
 def kick_first(forces: Forces, stages: Stages, clock: Clock, state: Any, aux: Any):
     """K(b₀) D(a₁) K(b₁) … D(aₛ) K(bₛ) for `stages` = ((b₀ … bₛ), (a₁ … aₛ)), in fractions of dt."""
     kicks, drifts = stages
@@ -90,14 +116,36 @@ def kick_first(forces: Forces, stages: Stages, clock: Clock, state: Any, aux: An
 
     def stage(carry, weights):
         state, _, caches = carry
-        time, push, pull = weights
+        time, push, pulled = weights
         state = drift(forces, state, push * clock.dt)
-        total, caches = forces(clock.later(time), state, caches)
-        return (kick(state, total, pull * clock.dt), total, caches), None
+        total, caches = pull(forces, clock.later(time), state, caches)
+        return (kick(state, total, pulled * clock.dt), total, caches), None
 
     rows = tuple(zip(_sums(drifts), drifts, kicks[1:], strict=True))
     (state, total, caches), _ = _repeat(stage, (state, total, caches), rows, clock)
     return state, (total, caches)
+
+
+def unkick_first(
+    forces: Forces, stages: Stages, clock: Clock, state: Any, aux: Any, begun: Clock
+):
+    """Takes `kick_first` back; the force before the first kick is that at `begun`."""
+    kicks, drifts = stages
+    total, caches = aux
+    state = kick(state, total, -kicks[-1] * clock.dt)
+
+    def stage(carry, weights):
+        state, _, caches = carry
+        push, time, pulled = weights
+        state = drift(forces, state, -push * clock.dt)
+        total, caches = pull(forces, clock.later(time), state, caches)
+        return (kick(state, total, -pulled * clock.dt), total, caches), None
+
+    rows = tuple(zip(drifts[1:], _sums(drifts)[:-1], kicks[1:-1], strict=True))[::-1]
+    (state, total, caches), _ = _repeat(stage, (state, total, caches), rows, clock)
+    state = drift(forces, state, -drifts[0] * clock.dt)
+    total, caches = pull(forces, begun, state, caches)
+    return kick(state, total, -kicks[0] * clock.dt), (total, caches)
 
 
 def drift_first(forces: Forces, stages: Stages, clock: Clock, state: Any, caches: Any):
@@ -107,13 +155,29 @@ def drift_first(forces: Forces, stages: Stages, clock: Clock, state: Any, caches
 
     def stage(carry, weights):
         state, caches = carry
-        time, pull, push = weights
-        total, caches = forces(clock.later(time), state, caches)
-        state = drift(forces, kick(state, total, pull * clock.dt), push * clock.dt)
+        time, pulled, push = weights
+        total, caches = pull(forces, clock.later(time), state, caches)
+        state = drift(forces, kick(state, total, pulled * clock.dt), push * clock.dt)
         return (state, caches), None
 
     rows = tuple(zip(_sums(drifts)[:-1], kicks, drifts[1:], strict=True))
     return _repeat(stage, (state, caches), rows, clock)[0]
+
+
+def undrift_first(forces: Forces, stages: Stages, clock: Clock, state: Any, caches: Any):
+    """Takes `drift_first` back."""
+    kicks, drifts = stages
+
+    def stage(carry, weights):
+        state, caches = carry
+        push, time, pulled = weights
+        state = drift(forces, state, -push * clock.dt)
+        total, caches = pull(forces, clock.later(time), state, caches)
+        return (kick(state, total, -pulled * clock.dt), caches), None
+
+    rows = tuple(zip(drifts[1:], _sums(drifts)[:-1], kicks, strict=True))[::-1]
+    (state, caches), _ = _repeat(stage, (state, caches), rows, clock)
+    return drift(forces, state, -drifts[0] * clock.dt), caches
 
 
 def _sums(weights: tuple[float, ...]) -> tuple[float, ...]:

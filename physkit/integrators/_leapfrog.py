@@ -7,7 +7,7 @@ import equinox as eqx
 from physkit.core import Clock
 from physkit.particles.forces import Forces
 
-from ._kinetic import AbstractDriftFirst, drift_first
+from ._kinetic import AbstractDriftFirst, drift_first, undrift_first
 
 _STAGES = ((1.0,), (0.5, 0.5))
 
@@ -31,3 +31,8 @@ class Leapfrog(AbstractDriftFirst):
 
     def step(self, plan: None, clock: Clock, state: Any, aux: Any) -> tuple[Any, Any]:
         return drift_first(self.force, _STAGES, clock, state, aux)
+
+    def unstep(
+        self, plan: Any, clock: Clock, state: Any, aux: Any, begun: Clock
+    ) -> tuple[Any, Any]:
+        return undrift_first(self.force, _STAGES, clock, state, aux)

@@ -8,7 +8,12 @@ from physkit.core import Clock, ParameterError, static
 from physkit.particles.forces import Forces
 
 from ._coefficients import BLANES_MOAN, PEFRL_STAGES, Stages
-from ._kinetic import AbstractDriftFirst, AbstractKickFirst, drift_first, kick_first
+from ._kinetic import (
+    AbstractDriftFirst,
+    AbstractKickFirst,
+    drift_first,
+    undrift_first,
+)
 
 
 class BlanesMoan(AbstractKickFirst):
@@ -40,9 +45,6 @@ class BlanesMoan(AbstractKickFirst):
         """Kicks and drifts of one step, in fractions of it."""
         return BLANES_MOAN[self.order]
 
-    def step(self, plan: None, clock: Clock, state: Any, aux: Any) -> tuple[Any, Any]:
-        return kick_first(self.force, self.stages, clock, state, aux)
-
 
 class PEFRL(AbstractDriftFirst):
     """Position-extended Forest–Ruth-like splitting. Order 4, symplectic, time-symmetric.
@@ -61,3 +63,8 @@ class PEFRL(AbstractDriftFirst):
 
     def step(self, plan: None, clock: Clock, state: Any, aux: Any) -> tuple[Any, Any]:
         return drift_first(self.force, PEFRL_STAGES, clock, state, aux)
+
+    def unstep(
+        self, plan: Any, clock: Clock, state: Any, aux: Any, begun: Clock
+    ) -> tuple[Any, Any]:
+        return undrift_first(self.force, PEFRL_STAGES, clock, state, aux)

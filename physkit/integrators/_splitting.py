@@ -61,6 +61,31 @@ class AbstractSplitting(AbstractIntegrator):
             bring_up_to_date(i, clock.later(1.0))
         return state, tuple(carried)
 
+    def need_reversible(self, state: Any) -> None:
+        for part in self.parts:
+            part.need_reversible(state)
+
+    def unstep(
+        self, plan: Any, clock: Clock, state: Any, aux: Any, begun: Clock
+    ) -> tuple[Any, Any]:
+        carried = list(aux)
+        known = [state for _ in self.parts]
+
+        def bring_up_to_date(i: int, now: Clock) -> None:
+            if self.parts[i].is_stale(known[i], state):
+                carried[i] = self.parts[i].refresh(plan[i], now, state, carried[i])
+                known[i] = state
+
+        for tag, (i, start, length) in reversed(list(enumerate(self.schedule))):
+            now = clock.part(start, length, tag)
+            bring_up_to_date(i, now.later(1.0))
+            since = begun if start == 0 else now
+            state, carried[i] = self.parts[i].unstep(plan[i], now, state, carried[i], since)
+            known[i] = state
+        for i in range(len(self.parts)):
+            bring_up_to_date(i, begun)
+        return state, tuple(carried)
+
     def terms(self, aux: Any) -> tuple[tuple[AbstractTerm, Any], ...]:
         pairs = zip(self.parts, aux, strict=True)
         return tuple(term for part, own in pairs for term in part.terms(own))

@@ -52,9 +52,31 @@ class Subcycle(AbstractIntegrator):
 
         return jax.lax.scan(substep, (state, aux), jnp.arange(self.count))[0]
 
+    def need_reversible(self, state: Any) -> None:
+        self.integrator.need_reversible(state)
+
+    def unstep(
+        self, plan: Any, clock: Clock, state: Any, aux: Any, begun: Clock
+    ) -> tuple[Any, Any]:
+        def part(i):
+            return clock.part(i.astype(clock.dt.dtype) / self.count, 1 / self.count, i)
+
+        def back(carry, i):
+            # The first sub-step went on from what was carried into the whole step.
+            last = part(jnp.maximum(i - 1, 0)).later(1.0)
+            since = jax.tree.map(lambda a, b: jnp.where(i == 0, a, b), *map(_instant, (begun, last)))
+            since = Clock(*since, clock.dt, None)
+            return self.integrator.unstep(plan, part(i), *carry, since), None
+
+        return jax.lax.scan(back, (state, aux), jnp.arange(self.count), reverse=True)[0]
+
     def terms(self, aux: Any) -> tuple[tuple[AbstractTerm, Any], ...]:
         return self.integrator.terms(aux)
 
     @property
     def conserves_momentum(self) -> bool:
         return self.integrator.conserves_momentum
+
+
+def _instant(clock: Clock) -> tuple[Any, ...]:
+    return clock.step, clock.origin, clock.macro_dt, clock.offset

@@ -59,6 +59,23 @@ class Composition(AbstractIntegrator):
             state, aux = self.integrator.step(plan[length], now, state, aux)
         return state, aux
 
+    def need_reversible(self, state: Any) -> None:
+        self.integrator.need_reversible(state)
+
+    def unstep(
+        self, plan: Any, clock: Clock, state: Any, aux: Any, begun: Clock
+    ) -> tuple[Any, Any]:
+        lengths = YOSHIDA[self.order]
+        starts = itertools.accumulate(lengths, initial=0.0)
+        parts = [
+            clock.part(start, length, tag)
+            for tag, (start, length) in enumerate(zip(starts, lengths, strict=False))
+        ]
+        since = [begun, *(part.later(1.0) for part in parts)]
+        for i, length in reversed(list(enumerate(lengths))):
+            state, aux = self.integrator.unstep(plan[length], parts[i], state, aux, since[i])
+        return state, aux
+
     def terms(self, aux: Any) -> tuple[tuple[AbstractTerm, Any], ...]:
         return self.integrator.terms(aux)
 

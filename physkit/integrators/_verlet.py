@@ -1,13 +1,13 @@
 """Velocity Verlet: the work-horse of molecular dynamics."""
 
-from typing import Any
+from typing import ClassVar
 
 import equinox as eqx
 
-from physkit.core import Clock
 from physkit.particles.forces import Forces
 
-from ._kinetic import AbstractKickFirst, drift, kick
+from ._coefficients import Stages
+from ._kinetic import AbstractKickFirst
 
 
 class VelocityVerlet(AbstractKickFirst):
@@ -31,10 +31,4 @@ class VelocityVerlet(AbstractKickFirst):
     """
 
     force: Forces = eqx.field(converter=Forces.of)
-
-    def step(self, plan: None, clock: Clock, state: Any, aux: Any) -> tuple[Any, Any]:
-        total, caches = aux
-        state = kick(state, total, 0.5 * clock.dt)
-        state = drift(self.force, state, clock.dt)
-        total, caches = self.force(clock.later(1.0), state, caches)
-        return kick(state, total, 0.5 * clock.dt), (total, caches)
+    stages: ClassVar[Stages] = ((0.5, 0.5), (1.0,))

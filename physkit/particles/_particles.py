@@ -17,8 +17,11 @@ from physkit.core import (
     data,
     replaced,
     unfused,
+    valued,
 )
 from physkit.geometry import AbstractSpace, Free
+
+from ._reversible import ParticleLattice
 
 
 class Motion(Module):
@@ -59,6 +62,7 @@ class Particles(AbstractComponent):
     charge: Float[Array, " n"] | None = data(None)
     species: Int[Array, " n"] | None = data(None)
     frozen: Bool[Array, " n"] | None = data(None)
+    lattice: ParticleLattice | None = None  # exact positions and velocities, for Reversible
 
     def __init__(
         self,
@@ -92,6 +96,7 @@ class Particles(AbstractComponent):
         self.frozen = None if frozen is None else _array(frozen, (n,), bool, "frozen")
         image = jnp.zeros(position.shape, jnp.int32) if image is None else image
         self.image = _array(image, position.shape, jnp.int32, "image")
+        self.lattice = None
         _check_numbers(self)
 
     @property
@@ -111,16 +116,25 @@ class Particles(AbstractComponent):
 
     def shift(self, delta: Motion) -> "Particles":
         """Particles moved by `delta.position` and folded back, velocities changed by `delta.velocity`."""
-        out = self
+        out, lattice = self, self.lattice
         # Fused into the sum, a product would be rounded with it in vectors and by itself in what is
         # left over, and the last bit would depend on a particle's place in the array.
         delta = jax.tree.map(unfused, delta)
         if delta.position is not None:
-            moved, crossed = self.space.fold(self.position + self._mobile(delta.position))
-            out = out.replace(position=moved, image=self.image + crossed)
+            step = self._mobile(delta.position)
+            moved, crossed = self.space.fold(self.position + step)
+            if lattice is not None:
+                lattice, crossed = lattice.moved(step)
+                moved = valued(lattice.positions, moved)
+            out = replaced(out, {"position": moved, "image": self.image + crossed})
         if delta.velocity is not None:
-            out = out.replace(velocity=self.velocity + self._mobile(delta.velocity))
-        return out
+            change = self._mobile(delta.velocity)
+            velocity = self.velocity + change
+            if lattice is not None:
+                lattice = lattice.kicked(change)
+                velocity = valued(lattice.velocities, velocity)
+            out = replaced(out, {"velocity": velocity})
+        return out if lattice is None else replaced(out, {"lattice": lattice})
 
     def drift(self, dt: Float[Array, ""]) -> "Particles":
         """x + dt·v."""
@@ -132,11 +146,23 @@ class Particles(AbstractComponent):
 
     def replace(self, **leaves: Any) -> "Particles":
         """A copy with some arrays or the space replaced; what it says is not checked again."""
+        if {"position", "velocity", "image", "space"} & set(leaves):
+            leaves = {"lattice": None, **leaves}  # the one there is belongs to the old numbers
         return replaced(self, leaves)
+
+    def on_lattice(self, dt: Any, room: float) -> "Particles":
+        """These particles rounded to a lattice, on which `shift` is exact; derivatives pass through.
+
+        Open space has room for positions `room` times as far from the origin as any is now.
+        """
+        lattice = ParticleLattice.of(self.position, self.velocity, self.space, dt, room)
+        position = valued(lattice.positions, self.position)
+        velocity = valued(lattice.velocities, self.velocity)
+        return replaced(self, {"position": position, "velocity": velocity, "lattice": lattice})
 
     def layout(self) -> Any:
         whole = jax.tree.map(lambda _: "cut", self)
-        return whole.replace(space=jax.tree.map(lambda _: "replicated", self.space))
+        return replaced(whole, {"space": jax.tree.map(lambda _: "replicated", self.space)})
 
     def faults(self) -> Int[Array, ""]:
         light = jnp.where(jnp.any(self.mass <= 0), int(Fault.MASS), 0)

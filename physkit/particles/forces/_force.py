@@ -90,6 +90,11 @@ class Forces(Module):
         """Whether total momentum is conserved: no force from outside."""
         return all(term.conserves_momentum for term in self.terms)
 
+    def need_reversible(self, state: Any) -> None:
+        """**Errors:** `NotReversible` where a term may not give the same bits on the way back."""
+        for term in self.terms:
+            term.need_reversible(state)
+
     def init(self, state: Any) -> tuple[Any, ...]:
         return tuple(term.init(state) for term in self.terms)
 

@@ -14,6 +14,7 @@ from physkit.core import (
     Fault,
     Faults,
     Module,
+    NotReversible,
     ParameterError,
     ShapeError,
     as_parameter,
@@ -139,6 +140,16 @@ class Pairwise(AbstractForce):
         particles = self.particles(state)
         pair_arrays(particles, self.potential)  # says what is missing while numbers can be seen
         return _opened(self, particles, self._list(particles))
+
+    def need_reversible(self, state: Any) -> None:
+        del state
+        if self.cutoff is not None and not self.exact:
+            name = type(self.potential).__name__
+            raise NotReversible(
+                f"Pairwise({name}(…), cutoff={self.cutoff:g}) adds in the order of its neighbour list, "
+                "which is built at other steps on the way back: Reversible() needs "
+                f"Pairwise({name}(…), {self.cutoff:g}, exact=True)"
+            )
 
     def __call__(self, clock: Clock, state: Any, cache: PairCache):
         del clock

@@ -33,6 +33,9 @@ class AbstractScaledForce(AbstractForce):
     def init(self, state: Any) -> Any:
         return self.inner.init(state)
 
+    def need_reversible(self, state: Any) -> None:
+        self.inner.need_reversible(state)
+
     def __call__(self, clock: Clock, state: Any, cache: Any) -> tuple[Any, Any]:
         force, cache = self.inner(clock, state, cache)
         return self._times(clock, force), cache

@@ -1,0 +1,129 @@
+"""Positions and velocities as integers, so that every move can be taken back to the last bit."""
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+from physkit.core import (
+    Fault,
+    Faults,
+    Lattice,
+    Module,
+    Ruled,
+    data,
+    isolated,
+    power_above,
+    small,
+)
+from physkit.geometry import AbstractSpace, Triclinic, inverse_matrix
+
+
+class ParticleLattice(Module):
+    """Exact positions, as fractions of the cell (of a range, along open axes), and exact velocities.
+
+        x = (y + o) · cell,   −½ ≤ y < ½,   o = ½ along axes that repeat, 0 along open ones
+
+    Wrapping is the overflow of the integers: exact for every box, also a triclinic one.
+
+    **Arguments:**
+
+    - `position`, `velocity`: the integers.
+    - `cell`: lengths `[d]`, or lattice vectors as rows `[d d]`; `inverse`: its inverse.
+    - `offset`: o per axis, `[d]`.
+    - `faults`: whether something left its range.
+    """
+
+    position: Lattice
+    velocity: Ruled
+    cell: Float[Array, "d *d"] = data()
+    inverse: Float[Array, "d *d"] = data()
+    offset: Float[Array, " d"] = data()
+    faults: Faults
+
+    @staticmethod
+    def of(
+        position: Float[Array, "n d"],
+        velocity: Float[Array, "n d"],
+        space: AbstractSpace,
+        dt: Float[Array, ""],
+        room: float,
+    ) -> "ParticleLattice":
+        """The lattice's points next to these particles."""
+        position, velocity, space, dt = jax.tree.map(
+            jax.lax.stop_gradient, (position, velocity, space, dt)
+        )
+        d = position.shape[1]
+        repeats = jnp.array(space.periodic(d))
+        # Without any extent there is the path of many steps.
+        far, fast = jnp.max(jnp.abs(position)), jnp.max(jnp.abs(velocity))
+        extent = power_above(jnp.maximum(far, 64 * fast * dt))
+        open_range = 2 * room * extent
+        if isinstance(space, Triclinic):
+            cell, inverse = space.vectors, inverse_matrix(space.vectors)
+            extent = jnp.sqrt(jnp.max(jnp.sum(cell * cell, axis=1)))
+        else:
+            vectors = space.cell(d)
+            if vectors is None:
+                cell = jnp.full(d, open_range, position.dtype)
+            else:
+                cell = jnp.where(repeats, jnp.diag(vectors), open_range)
+                extent = jnp.maximum(
+                    jnp.max(jnp.where(repeats, cell, 0)),
+                    jnp.where(jnp.all(repeats), 0, extent),
+                )
+            inverse = 1 / cell
+        offset = jnp.where(repeats, 0.5, 0).astype(position.dtype)
+        y = isolated(_product, position, inverse) - offset[None]
+        outside = jnp.any((jnp.abs(y) >= 0.5) & ~repeats[None])
+        # Who crosses the box in one step has no meaning any more: that is room enough for velocities.
+        speed = jnp.maximum(power_above(extent / dt), 64 * power_above(fast))
+        return ParticleLattice(
+            Lattice.of(y),
+            Ruled.of(velocity, speed),
+            cell,
+            inverse,
+            offset,
+            Faults.none().flag(Fault.LATTICE, outside),
+        )
+
+    @property
+    def positions(self) -> Float[Array, "n d"]:
+        """Positions as floats, inside the cell; NaN after a fault."""
+        y = jax.lax.optimization_barrier(self.position.value + self.offset[None])
+        below_one = 1 - float(jnp.finfo(y.dtype).eps) / 2
+        y = jnp.where(self.offset[None] > 0, jnp.minimum(y, below_one), y)
+        x = isolated(_product, y, self.cell)
+        return jnp.where(self.faults.bits == 0, x, jnp.nan)
+
+    @property
+    def velocities(self) -> Float[Array, "n d"]:
+        """Velocities as floats; NaN after a fault."""
+        return self.velocity.value
+
+    def moved(
+        self, step: Float[Array, "n d"]
+    ) -> tuple["ParticleLattice", Int[Array, "n d"]]:
+        """Particles moved by `step`, and how many cells each crossed along every axis."""
+        dy, faults = small(isolated(_product, step, self.inverse), self.faults)
+        position, wrapped = self.position.plus(dy)
+        repeats = (self.offset > 0)[None]
+        faults = faults.flag(Fault.LATTICE, jnp.any((wrapped != 0) & ~repeats))
+        made = ParticleLattice(
+            position, self.velocity, self.cell, self.inverse, self.offset, faults
+        )
+        return made, jnp.where(repeats, wrapped, 0)
+
+    def kicked(self, change: Float[Array, "n d"]) -> "ParticleLattice":
+        """Velocities changed by `change`."""
+        velocity = self.velocity.plus(change)
+        return ParticleLattice(
+            self.position, velocity, self.cell, self.inverse, self.offset, self.faults
+        )
+
+
+def _product(x: Float[Array, "n d"], cell: Float[Array, "d *d"]) -> Float[Array, "n d"]:
+    """x times lengths, or times a matrix of rows."""
+    if cell.ndim == 1:
+        return x * cell[None]
+    rows = [x[:, k, None] * cell[k][None] for k in range(cell.shape[0])]
+    return sum(rows[1:], rows[0])
