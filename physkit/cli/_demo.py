@@ -1,4 +1,4 @@
-"""Simulate, differentiate and fit something real, chapter by chapter, and say what was found.
+"""Simulate, differentiate and fit something real, in chapters.
 
 Each chapter prints its result beside the known value and writes pictures and data into a folder.
 """
@@ -10,6 +10,10 @@ from pathlib import Path
 from ._report import Report, Stopwatch
 
 NEEDS_DOUBLE = True
+EXAMPLES = """\
+  physkit demo
+  physkit demo argon --quick --to pictures
+"""
 
 # (name, module): each module has `TITLE` and `run(folder, quick, report)`, imported when it is due.
 CHAPTERS: tuple[tuple[str, str], ...] = (

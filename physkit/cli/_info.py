@@ -1,7 +1,9 @@
-"""Versions, devices and precision; or, of a file or a run's folder, what is in it."""
+"""Say what is in a file or a run's folder, and its health.
+
+Without one: versions, devices and precision of this installation.
+"""
 
 import argparse
-import importlib.metadata
 import os
 import platform
 from pathlib import Path
@@ -12,6 +14,12 @@ from ._look import look
 from ._report import Report
 
 NEEDS_DOUBLE = False
+EXAMPLES = """\
+  physkit info                        # this installation
+  physkit info out                    # a run: what, when, how long, sizes, health
+  physkit info out/trajectory.h5md
+  physkit info out --json
+"""
 
 _PACKAGES = (
     "jax",
@@ -28,20 +36,19 @@ _PACKAGES = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What `physkit info` may be asked about."""
-    parser.add_argument("path", nargs="?", help="a recording, a checkpoint, or the folder of a run")
+    parser.add_argument(
+        "path",
+        nargs="?",
+        metavar="FILE",
+        help="a recording, a checkpoint, or the folder of a run",
+    )
+    parser.add_argument("--json", action="store_true", help="the same as JSON")
 
 
 def run(given: argparse.Namespace, report: Report) -> int:
-    """Print what this installation consists of and runs on, or what is in a file."""
+    """Print what this installation consists of and runs on, or what is in a file; 1 for ill runs."""
     if given.path is not None:
-        from physkit.core import FileError
-
-        try:
-            look(Path(given.path), report)
-        except FileError as error:
-            report.problem(str(error))
-            return 1
-        return 0
+        return look(Path(given.path), report)
     import jax
     import jax.numpy as jnp
 
@@ -54,11 +61,14 @@ def run(given: argparse.Namespace, report: Report) -> int:
         ("precision", f"{jnp.zeros(()).dtype} (JAX_ENABLE_X64=1 for float64)"),
     ]
     report.table(("what", "is"), rows)
+    report.answer(dict(rows))
     return 0
 
 
 def _version(name: str) -> str:
+    from importlib import metadata
+
     try:
-        return importlib.metadata.version(name)
-    except importlib.metadata.PackageNotFoundError:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
         return "not installed"

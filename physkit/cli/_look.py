@@ -1,58 +1,176 @@
-"""What is in a file or folder that physkit wrote, without believing any of it."""
+"""What is in a file or folder that physkit wrote, and its health, without believing any of it."""
 
+import contextlib
+import datetime
 import json
 from pathlib import Path
 from typing import Any
 
-from ._report import Report, size
+from ._report import Report, duration, size
+
+_SAYS = ("physkit", "jax", "python", "precision", "devices")
 
 
-def look(path: Path, report: Report) -> None:
-    """Print what, when, how long, versions and sizes.
+def look(path: Path, report: Report) -> int:
+    """Print what, when, how long, versions, sizes and health; 1 where something is ill.
 
     **Errors:** `FileError`.
     """
     from physkit.storage import Checkpoints, open as open_file
 
     if path.is_file() and path.name.startswith("checkpoint-"):
-        _checkpoint(path, report)
-        return
+        return _tell(path, [], {}, [_checkpoint(path)], report)
     folder = path / "checkpoints" if (path / "checkpoints").is_dir() else path
     saved = Checkpoints(folder).paths() if path.is_dir() else []
     if saved and folder == path:
-        for one in saved:
-            _checkpoint(one, report)
-        return
+        return _tell(path, [], {}, [_checkpoint(one) for one in saved], report)
     found = open_file(path)
-    rows = []
-    for name, series in found.items():
-        steps, times = series.step, series.time
-        span = f"{steps[0]} … {steps[-1]}" if len(steps) else "none"
-        last = float(times[-1]) if len(times) else None
-        shape = " × ".join(map(str, series.shape))
-        rows.append((name, series.path.name, shape, str(series.dtype), span, last))
-    report.table(("name", "file", "shape", "type", "steps", "last time"), rows)
-    files = sorted({series.path for series in found.values()})
-    for file in files:
-        said = found.provenance[file.name]
-        report.result(f"{file.name}: {size(file.stat().st_size)}, {_origin(said)}")
+    series = [_series(one) for one in found.values()]
+    files = {
+        file.name: {"bytes": file.stat().st_size, "origin": _origin(found.provenance[file.name])}
+        for file in sorted({one.path for one in found.values()})
+    }
+    return _tell(path, series, files, [_checkpoint(one) for one in saved], report)
+
+
+def _tell(path: Path, series: list, files: dict, saved: list, report: Report) -> int:
+    whole = path if path.is_dir() else None
+    health, ill = _health(whole, series, saved)
+    took = _took(files, saved)
+    if series:
+        rows = [
+            (one["name"], one["file"], " × ".join(map(str, one["shape"])), one["dtype"],
+             one["span"], one["last_time"], "" if one["finite"] else "NOT FINITE")
+            for one in series
+        ]  # fmt: skip
+        report.table(("name", "file", "shape", "type", "steps", "last time", ""), rows)
+    for name, file in files.items():
+        report.result(f"{name}: {size(file['bytes'])}, {_words(file['origin'])}")
     for one in saved:
-        _checkpoint(one, report)
+        if one["sound"]:
+            report.result(
+                f"{one['file']}: sound, step {one['step']} of a run from {one['begin']}, "
+                f"{one['arrays']} arrays, {size(one['bytes'])}, {_words(one['origin'])}"
+            )
+        else:
+            report.result(f"{one['file']}: DAMAGED, {one['error']}")
+    total = sum(f["bytes"] for f in files.values()) + sum(one["bytes"] for one in saved)
+    if whole is not None:
+        report.result(
+            f"in all {size(total)}" + (f", written over {duration(took)}" if took else "")
+        )
+    for line in health:
+        report.result(f"health: {line}")
+    report.answer(
+        {"path": str(path), "healthy": not ill, "health": health, "bytes": total,
+         "seconds_written": took, "series": series, "files": files, "checkpoints": saved}
+    )  # fmt: skip
+    return 1 if ill else 0
 
 
-def _checkpoint(path: Path, report: Report) -> None:
+def _series(one: Any) -> dict[str, Any]:
+    import numpy as np
+
+    steps, times = one.step, one.time
+    last = one[-1] if len(one) else np.zeros(0)
+    finite = bool(np.all(np.isfinite(last))) if last.dtype.kind in "fc" else True
+    return {
+        "name": one.name,
+        "file": one.path.name,
+        "kind": one.kind,
+        "shape": list(one.shape),
+        "dims": list(one.dims),
+        "dtype": str(one.dtype),
+        "span": f"{steps[0]} … {steps[-1]}" if len(steps) else "none",
+        "last_step": int(steps[-1]) if len(steps) else None,
+        "last_time": float(times[-1]) if len(times) else None,
+        "finite": finite,
+    }
+
+
+def _checkpoint(path: Path) -> dict[str, Any]:
+    from physkit.core import DamagedFileError
     from physkit.storage import checkpoint_table
 
-    table = checkpoint_table(path)
-    arrays = len(table["leaves"])
-    report.result(
-        f"{path.name}: sound, step {table['step']} of a run from {table['begin']}, {arrays} arrays, "
-        f"{size(path.stat().st_size)}, {_origin(table['provenance'])}"
-    )
+    held = path.stat().st_size
+    try:
+        table = checkpoint_table(path)
+    except DamagedFileError as error:
+        return {"file": path.name, "bytes": held, "sound": False, "error": str(error), "origin": {}}
+    return {
+        "file": path.name,
+        "bytes": held,
+        "sound": True,
+        "step": table["step"],
+        "begin": table["begin"],
+        "arrays": len(table["leaves"]),
+        "origin": _origin(table["provenance"]),
+    }
 
 
-def _origin(said: Any) -> str:
+def _health(folder: Path | None, series: list, saved: list) -> tuple[list[str], bool]:
+    """What is to be known of a run, and whether it is ill."""
+    from physkit.simulate import crash_record
+    from physkit.storage import writer_of
+
+    said, ill = [], False
+    crash = None if folder is None else crash_record(folder)
+    if crash is not None:
+        ill = True
+        said.append(
+            f"{crash['error']}: {crash['message']}; `physkit diagnose {folder}` finds where"
+        )
+    wrong = [one["name"] for one in series if not one["finite"]]
+    if wrong:
+        ill = True
+        said.append(f"the last frames of {', '.join(wrong)} are not finite")
+    if any(not one["sound"] for one in saved):
+        ill = True
+        said.append("a checkpoint is damaged; resuming goes back to the one before it")
+    if folder is None:
+        return said or ["every part that was looked at is sound"], ill
+    writer = writer_of(folder)
+    if writer is not None:
+        said.append(f"running: written by {writer}")
+    if (folder / "run.json").is_file() or saved:
+        done = max((one["step"] for one in saved if one["sound"]), default=None)
+        asked = _asked(folder)
+        if asked is not None and done is not None and writer is None and crash is None:
+            state = "finished" if done >= asked else f"stopped; `physkit resume {folder}` goes on"
+            said.append(f"step {done} of {asked}, {state}")
+        elif done is not None:
+            said.append(f"goes on from step {done}" + (f" of {asked}" if asked else ""))
+    if not ill:
+        said.append("every part that was looked at is sound")
+    return said, ill
+
+
+def _asked(folder: Path) -> int | None:
+    """The steps that `physkit run` was asked for."""
+    try:
+        steps = json.loads((folder / "case.json").read_bytes()[:100_000])["steps"]
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return None
+    return steps if isinstance(steps, int) else None
+
+
+def _took(files: dict, saved: list) -> float | None:
+    """Seconds between the first and the last time that something was written, as the files say."""
+    times = []
+    for one in [*files.values(), *saved]:
+        with contextlib.suppress(KeyError, ValueError):
+            times.append(datetime.datetime.fromisoformat(one["origin"]["written"]))
+    if len(times) < 2:
+        return None
+    return (max(times) - min(times)).total_seconds()
+
+
+def _origin(said: Any) -> dict[str, str]:
     said = said if isinstance(said, dict) else {}
-    words = [f"{k} {said[k]}" for k in ("physkit", "jax", "python", "precision") if k in said]
-    text = f"written {said.get('written', '?')} by {', '.join(words)} on {said.get('devices', '?')}"
-    return json.dumps(text, ensure_ascii=False)[1:-1]  # no control characters reach the terminal
+    return {k: str(said[k])[:200] for k in ("written", "command", *_SAYS) if k in said}
+
+
+def _words(origin: dict[str, str]) -> str:
+    words = [f"{k} {origin[k]}" for k in _SAYS[:-1] if k in origin]
+    text = f"written {origin.get('written', '?')} by {', '.join(words)} on {origin.get('devices', '?')}"
+    return "".join(c if c.isprintable() else "?" for c in text)

@@ -2,20 +2,67 @@
 
 import argparse
 import os
+import sys
 from collections.abc import Sequence
+from typing import Any
 
 import physkit
 
-from . import _case, _demo, _info, _resume, _validate
+from . import (
+    _animate,
+    _case,
+    _check,
+    _demo,
+    _diagnose,
+    _doctor,
+    _export,
+    _info,
+    _plot,
+    _resume,
+    _validate,
+)
 from ._report import Report
 
-_VERBS = {"demo": _demo, "validate": _validate, "info": _info, "run": _case, "resume": _resume}
+_VERBS: dict[str, Any] = {
+    "demo": _demo,
+    "check": _check,
+    "run": _case,
+    "resume": _resume,
+    "info": _info,
+    "plot": _plot,
+    "animate": _animate,
+    "export": _export,
+    "diagnose": _diagnose,
+    "validate": _validate,
+    "doctor": _doctor,
+}
+
+_ABOUT = """\
+Simulations on differentiable arrays.
+
+A case file defines `def case(): return simulation, state`. Then:
+
+  physkit check case.py                       how much memory and time it will take
+  physkit run case.py --steps 10000 --to out  run it; frames and checkpoints go to out/
+  physkit resume out                          go on after a kill, to the same bits
+  physkit info out                            what is there, and is it sound?
+  physkit plot out                            a picture of everything recorded
+"""
+_STATUS = """\
+exit status: 0 all is well · 1 something went wrong, or is not as it should be · 2 wrong words or
+files · 75 stopped early by a signal or the wall time: resume · 130 Ctrl-C
+
+`physkit VERB --help` shows examples. Documentation: docs/command-line.md
+"""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one verb; 0 if all went well, 1 if a check failed, 2 for wrong words, 130 for Ctrl-C."""
-    given = _parser().parse_args(arguments)
-    report = Report(quiet=given.quiet)
+    """Run one verb; 0 if all went well, 1 if something went wrong, 2 for wrong words or files, 75 and
+    130 for runs that were stopped."""
+    parser = _parser()
+    _offer_completion(parser)
+    given = parser.parse_args(arguments)
+    report = Report(quiet=given.quiet, json=getattr(given, "json", False))
     verb = _VERBS[given.verb]
     if verb.NEEDS_DOUBLE:
         _ask_for_double_precision()
@@ -27,20 +74,66 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader (head, less) has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return 0
+    except OSError as error:
+        report.problem(str(error))
+        return _status(error)
+    except ValueError as error:
+        if not _is_ours(error):
+            raise
+        report.problem(str(error))
+        return 2
+    except Exception as error:
+        if not _is_ours(error):
+            raise
+        report.problem(str(error))
+        return 1
+
+
+def _is_ours(error: Exception) -> bool:
+    from physkit.core import PhyskitError
+
+    return isinstance(error, PhyskitError)
+
+
+def _status(error: OSError) -> int:
+    """2 for files that are not what was meant, 1 for what went wrong with the right ones."""
+    from physkit.core import DiskFullError, FileInUseError
+
+    return 1 if isinstance(error, DiskFullError | FileInUseError) else 2
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="physkit", description="Simulations on differentiable arrays."
+        prog="physkit",
+        description=_ABOUT,
+        epilog=_STATUS,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"physkit {physkit.__version__}")
-    verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
+    verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB", title="verbs")
     for name, verb in _VERBS.items():
         line = verb.__doc__.split("\n")[0]
-        own = verbs.add_parser(name, help=line, description=verb.__doc__)
-        own.add_argument("--quiet", action="store_true", help="results only, no progress")
+        own = verbs.add_parser(
+            name,
+            help=line,
+            description=verb.__doc__,
+            epilog=f"examples:\n{verb.EXAMPLES}",
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
         verb.add_arguments(own)
+        own.add_argument("--quiet", action="store_true", help="results only, no progress")
     return parser
+
+
+def _offer_completion(parser: argparse.ArgumentParser) -> None:
+    """Answer the shell that completes a word, where argcomplete is installed."""
+    if "_ARGCOMPLETE" not in os.environ:
+        return
+    try:
+        import argcomplete  # pyright: ignore[reportMissingImports]
+    except ImportError:
+        sys.exit(1)
+    argcomplete.autocomplete(parser)
 
 
 def _ask_for_double_precision() -> None:

@@ -1,5 +1,7 @@
 """What the command line prints: plain text, aligned."""
 
+import json
+import math
 import re
 import sys
 import time
@@ -11,30 +13,46 @@ _NUMBER = re.compile(r"[+±−-]?(\d[\d.]*(e[+-]?\d+)?|nan|inf)( %)?")
 
 
 class Report(NamedTuple):
-    """Prints titles, lines and tables; `quiet` leaves out all that is not a result."""
+    """Prints titles, lines and tables; `quiet` leaves out all that is not a result.
+
+    With `json` nothing goes to standard output but what `answer` is given, as JSON.
+    """
 
     quiet: bool = False
+    json: bool = False
+
+    @property
+    def draws(self) -> bool:
+        """Whether progress is shown."""
+        return not self.quiet and not self.json
 
     def title(self, text: str) -> None:
         """The heading of a chapter."""
-        print(f"\n{text}\n{'─' * len(text)}", flush=True)
+        self.result(f"\n{text}\n{'─' * len(text)}")
 
     def say(self, text: str) -> None:
         """What is being done now; left out when quiet."""
         if not self.quiet:
-            print(text, flush=True)
+            self.result(text)
 
     def result(self, text: str) -> None:
         """What was found."""
-        print(text, flush=True)
+        if not self.json:
+            print(text, flush=True)
+
+    def answer(self, found: Any) -> None:
+        """What scripts read: everything found, as one line of JSON."""
+        if self.json:
+            print(json.dumps(_plain(found), ensure_ascii=False, allow_nan=False), flush=True)
 
     def problem(self, text: str) -> None:
-        """What went wrong, to the error stream."""
-        print(f"physkit: {text}", file=sys.stderr, flush=True)
+        """What went wrong, in one line to the error stream."""
+        line = " ".join(text.split())
+        print(f"physkit: {_printable(line)}", file=sys.stderr, flush=True)
 
     def table(self, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
         """An aligned table: numbers to the right, words to the left."""
-        print(table(header, rows), flush=True)
+        self.result(table(header, rows))
 
     def wrote(self, path: Path) -> None:
         """A file that is there now, and its size."""
@@ -81,6 +99,23 @@ def table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     return "\n".join([lines[0], "  ".join("─" * w for w in widths), *lines[1:]])
 
 
+def _plain(found: Any) -> Any:
+    """`found` as JSON knows it: numbers that are not finite are null."""
+    if isinstance(found, dict):
+        return {str(k): _plain(v) for k, v in found.items()}
+    if isinstance(found, list | tuple):
+        return [_plain(v) for v in found]
+    if isinstance(found, float) or hasattr(found, "dtype"):
+        found = found.item() if hasattr(found, "dtype") else found
+        return found if not isinstance(found, float) or math.isfinite(found) else None
+    return found if isinstance(found, str | int | bool | None) else str(found)
+
+
+def _printable(text: str) -> str:
+    """Text from files must not steer the terminal."""
+    return "".join(c if c.isprintable() else "?" for c in text)
+
+
 def number(value: Any) -> str:
     """A cell as text: floats with seven significant digits, everything else as it is."""
     if isinstance(value, float):
@@ -96,6 +131,15 @@ def size(count: int) -> str:
             return f"{amount:.3g} {unit}"
         amount /= 1024
     return f"{amount:.3g} GiB"
+
+
+def duration(seconds: float) -> str:
+    """A time as people read it."""
+    if seconds < 90:
+        return f"{seconds:.3g} s"
+    if seconds < 5400:
+        return f"{seconds / 60:.3g} min"
+    return f"{seconds / 3600:.3g} h" if seconds < 172_800 else f"{seconds / 86_400:.3g} days"
 
 
 def _all_numbers(cells: Iterable[str]) -> bool:

@@ -1,17 +1,24 @@
-"""Go on with a run that `physkit run` began, with the same case, settings and seed.
+"""Go on with a run, to the same bits.
 
-The case file is run again from where it was: only resume folders that you trust.
+One that `physkit run` began, with the same case, settings and seed. The case file is run again from
+where it was: only resume folders that you trust.
 """
 
 import argparse
 import json
-import os
 from pathlib import Path
+from typing import Any
 
-from ._case import RECORD, digest, drive
+from ._build import choose_precision, digest
+from ._case import RECORD, drive
 from ._report import Report
 
 NEEDS_DOUBLE = False
+EXAMPLES = """\
+  physkit resume out
+  physkit resume out --steps 20000     # another number of steps, from the beginning
+  physkit resume out --wall-time 3500
+"""
 _KINDS = {"case": str, "digest": str, "steps": int, "values": list, "seed": int, "double": bool}
 
 
@@ -19,21 +26,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Words and options behind `physkit resume`."""
     parser.add_argument("folder", help="where the run writes")
     parser.add_argument("--steps", type=int, help="another number of steps, from the beginning")
-    parser.add_argument("--wall-time", type=float, metavar="SECONDS")
+    parser.add_argument(
+        "--wall-time", type=float, metavar="SECONDS", help="stop in time, with a checkpoint"
+    )
+    parser.add_argument("--json", action="store_true", help="the result as JSON")
 
 
 def run(given: argparse.Namespace, report: Report) -> int:
     """Resume a run; its exit status tells a scheduler whether to try again."""
-    record = Path(given.folder) / RECORD
-    try:
-        asked = json.loads(record.read_text())
-        if any(type(asked.get(k)) is not kind for k, kind in _KINDS.items()):
-            raise ValueError("an entry is missing or of another kind")
-        same = digest(Path(asked["case"])) == asked["digest"]
-    except (OSError, ValueError, AttributeError) as error:
-        report.problem(f"{record} does not say how the run was begun ({error})")
-        return 2
-    if not same:
+    asked = asked_of(Path(given.folder))
+    if digest(Path(asked["case"])) != asked["digest"]:
         report.problem(
             f"{asked['case']} has changed since the run was begun: put it back, or say "
             f"`physkit run {asked['case']} --to {given.folder} --resume …` to go on with what it is now"
@@ -41,7 +43,31 @@ def run(given: argparse.Namespace, report: Report) -> int:
         return 2
     if given.steps is not None:
         asked["steps"] = given.steps
-    if asked["double"]:
-        os.environ["JAX_ENABLE_X64"] = "1"
+    choose_precision(asked["double"])
     report.say(f"resuming {asked['case']} in {given.folder}")
     return drive(asked, Path(given.folder), True, given.wall_time, report)
+
+
+def asked_of(folder: Path) -> dict[str, Any]:
+    """What `physkit run` was asked for, which it wrote down in its folder.
+
+    **Errors:** `OSError` where it does not say, or the case is gone.
+    """
+    record = folder / RECORD
+    if not folder.is_dir():
+        raise OSError(f"{folder} is not there" if not folder.exists() else f"{folder} is no folder")
+    try:
+        asked = json.loads(record.read_bytes()[:100_000])
+        if any(type(asked.get(k)) is not kind for k, kind in _KINDS.items()):
+            raise ValueError("an entry is missing or of another kind")
+        if not all(isinstance(value, str) for value in asked["values"]):
+            raise ValueError("a setting is of another kind")
+    except FileNotFoundError:
+        raise OSError(
+            f"{folder} was not begun by `physkit run` (no {RECORD}): start its script again, with resume=True"
+        ) from None
+    except (OSError, ValueError, AttributeError, RecursionError) as error:
+        raise OSError(f"{record} does not say how the run was begun ({error})") from error
+    if not Path(asked["case"]).is_file():
+        raise OSError(f"{asked['case']}, the case of {folder}, is not there any more: put it back")
+    return asked

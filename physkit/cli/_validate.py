@@ -1,14 +1,20 @@
-"""Recompute published numbers: one line a number, computed beside published.
+"""Recompute published numbers.
 
-Files of reference data are looked for in the folder that PHYSKIT_REFERENCE_DATA names; cases that
-need them are skipped without it.
+One line a number, computed beside published. Files of reference data are looked for in the folder that
+PHYSKIT_REFERENCE_DATA names; cases that need them are skipped without it.
 """
 
 import argparse
+import sys
 
 from ._report import Report, Row, Stopwatch
 
 NEEDS_DOUBLE = True
+EXAMPLES = """\
+  physkit validate --list
+  physkit validate --quick
+  physkit validate verlet-order --json
+"""
 
 _HEADER = ("", "case", "computed", "published", "tolerance", "seconds", "source")
 _ROW = Row((7, 42, 16, 16, 9, 7, 0), frozenset({2, 3, 4, 5}))
@@ -19,6 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("names", nargs="*", metavar="name", help="cases; all if none")
     parser.add_argument("--quick", action="store_true", help="leave out the slow cases")
     parser.add_argument("--list", action="store_true", help="name the cases and stop")
+    parser.add_argument("--json", action="store_true", help="the table as JSON")
 
 
 def run(given: argparse.Namespace, report: Report) -> int:
@@ -33,6 +40,8 @@ def run(given: argparse.Namespace, report: Report) -> int:
     if given.list:
         rows = [(c.name, "slow" if c.slow else "", c.source) for c in known.values()]
         report.table(("case", "", "source"), rows)
+        keys = ("case", "speed", "source")
+        report.answer([dict(zip(keys, row, strict=True)) for row in rows])
         return 0
     chosen = [
         case
@@ -43,11 +52,15 @@ def run(given: argparse.Namespace, report: Report) -> int:
 
 
 def _run(chosen, report: Report) -> int:
+    from physkit.simulate import Progress
     from physkit.testing.validation import evaluate, missing_data
 
     watch, off, skipped = Stopwatch(), 0, 0
+    numbers = []
+    bar = Progress(len(chosen), unit="cases", enabled=report.draws and sys.stderr.isatty())
     report.result(_ROW.line(_HEADER))
-    for case in chosen:
+    for done, case in enumerate(chosen):
+        bar.update(done, case.name)
         reason = missing_data(case)
         if reason:
             skipped += 1
@@ -55,6 +68,19 @@ def _run(chosen, report: Report) -> int:
             continue
         for found in evaluate(case):
             off += not found.passed
+            bar.clear()
+            numbers.append(
+                {
+                    "case": case.name,
+                    "number": found.label,
+                    "ok": found.passed,
+                    "computed": float(found.computed),
+                    "published": float(found.published.value),
+                    "tolerance": str(found.published.allowed),
+                    "seconds": found.seconds,
+                    "source": case.source,
+                }
+            )
             report.result(
                 _ROW.line(
                     (
@@ -68,8 +94,10 @@ def _run(chosen, report: Report) -> int:
                     )
                 )
             )
+    bar.clear()
     word = "all within tolerance" if not off else f"{off} OFF"
     report.result(
         f"\ncases: {len(chosen) - skipped} run, {skipped} skipped, {watch.seconds:.0f} s: {word}"
     )
+    report.answer({"ok": not off, "skipped": skipped, "seconds": watch.seconds, "numbers": numbers})
     return 1 if off else 0

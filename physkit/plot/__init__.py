@@ -11,6 +11,7 @@ from ._fields import arrows as arrows, field as field, spectrum as spectrum
 from ._growth import gradient_growth as gradient_growth
 from ._particles import particles as particles
 from ._paths import phase_space as phase_space, trajectories as trajectories
+from ._recorded import is_of_one_frame as is_of_one_frame, recorded as recorded
 from ._series import drift as drift, series as series
 from ._style import (
     PALETTE as PALETTE,

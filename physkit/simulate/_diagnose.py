@@ -93,7 +93,9 @@ def diagnose(
             bad = middle
         else:
             good, plain_carry = middle, probe
-    said = [f"{fault.name}: {ADVICE[fault][1]}" for fault in _faults(_forward(plain, plain_carry, 1))]
+    said = [
+        f"{fault.name}: {ADVICE[fault][1]}" for fault in _faults(_forward(plain, plain_carry, 1))
+    ]
     findings = said + _terms(plain, plain_carry) + _leaves(plain, plain_carry)
     here = carry.replace(step=plain_carry.step, state=plain_carry.state, aux=plain_carry.aux)
     return Diagnosis(int(plain_carry.step), tuple(findings), here)

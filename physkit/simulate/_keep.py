@@ -153,7 +153,9 @@ class Keeper:
         with contextlib.suppress(FileError):  # the error that is on its way says more
             self.save(carry, done)
             crashes.record(self._home, error, int(carry.step), steps)
-            error.add_note(f"The last good state is in {self.last}: pk.diagnose(sim, state, folder={str(self._home)!r})")
+            error.add_note(
+                f"The last good state is in {self.last}: pk.diagnose(sim, state, folder={str(self._home)!r})"
+            )
 
     @property
     def _home(self) -> Path | None:

@@ -7,7 +7,13 @@ from ._checkpoint import (
     load_checkpoint as load_checkpoint,
     save_checkpoint as save_checkpoint,
 )
-from ._durable import FolderLock as FolderLock, make_folder as make_folder
+from ._component import component as component, is_trajectory as is_trajectory
+from ._durable import (
+    FolderLock as FolderLock,
+    make_folder as make_folder,
+    write_whole as write_whole,
+    writer_of as writer_of,
+)
 from ._export import export as export
 from ._output import Output as Output
 from ._recording import Recording as Recording, Series as Series, open as open

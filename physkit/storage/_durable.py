@@ -5,6 +5,7 @@ import json
 import os
 import socket
 from pathlib import Path
+from typing import Any
 
 from physkit.core import DiskFullError, FileError, FileInUseError
 
@@ -112,15 +113,10 @@ class FolderLock:
         self.path.unlink(missing_ok=True)
 
     def _remove_if_stale(self) -> None:
-        try:
-            holder = json.loads(self.path.read_bytes()[:4096] or b"{}")
-        except FileNotFoundError:
+        holder = _holder(self.path)
+        if holder is None:
             return
-        except (OSError, ValueError):
-            holder = {}
-        holder = holder if isinstance(holder, dict) else {}
-        here = holder.get("host") == socket.gethostname()
-        if here and holder.get("began") != _began(holder.get("process")):
+        if _is_gone(holder):
             self.path.unlink(missing_ok=True)
             return
         raise FileInUseError(
@@ -128,6 +124,32 @@ class FolderLock:
             f"{holder.get('host', 'an unknown machine')}: give this run another folder, or remove "
             f"{self.path} if that one is gone"
         )
+
+
+def writer_of(folder: Path) -> str | None:
+    """Who is writing into a folder, in words; None if nobody is."""
+    holder = _holder(folder / LOCK)
+    if holder is None or _is_gone(holder):
+        return None
+    return f"process {holder.get('process', '?')} on {holder.get('host', 'an unknown machine')}"
+
+
+def _holder(path: Path) -> dict[str, Any] | None:
+    """What a lock says; None where there is none."""
+    try:
+        with open(path, "rb") as file:
+            said = json.loads(file.read(4096) or b"{}")
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, RecursionError):
+        said = {}
+    return said if isinstance(said, dict) else {}
+
+
+def _is_gone(holder: dict[str, Any]) -> bool:
+    """Whether the holder ran on this machine, and runs no more."""
+    here = holder.get("host") == socket.gethostname()
+    return here and holder.get("began") != _began(holder.get("process"))
 
 
 def _me() -> dict[str, object]:
