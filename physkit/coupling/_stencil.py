@@ -163,6 +163,9 @@ def _gather(what: Gather, x: Coordinates, padded: Float[Array, "c ..."]) -> Floa
             row = functools.reduce(jnp.add, terms)
             row = row if share is None else share * row
             total = row if total is None else total + row
+            if what.slopes:
+                # Several gathers have reads in common, which the compiler would hold for all points.
+                total, base = jax.lax.optimization_barrier((total, base))
         out.append(total)
     return jnp.stack(out)
 
@@ -182,26 +185,29 @@ def _(what, primals, tangents):
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
 def _scatter(what: Scatter, x: Coordinates, values: Float[Array, "c n"]) -> Float[Array, "c ..."]:
+    values = jax.lax.optimization_barrier(values)  # computed once, not again for every point
     base, shares = what.layout.located(x, what.slopes)
+    last, size = shares[-1], what.layout.size
     out = []
     for value in values:
         # Points next to one another are added to as one complex number: half the memory traffic.
-        singles, pairs = [], []
+        pairs, singles = _Sums(size), _Sums(size)
         for offset, share in what.layout.rows(shares):
-            amount = value if share is None else value * share
-            for j in range(0, len(shares[-1]), 2):
-                if j + 1 < len(shares[-1]):
-                    both = amount * shares[-1][j], amount * shares[-1][j + 1]
-                    pairs.append((offset + j, jax.lax.complex(*both)))
-                else:
-                    singles.append((offset + j, amount * shares[-1][j]))
-        total = jnp.zeros(what.layout.size, value.dtype)
-        if pairs:
-            both = _added(what.layout.size, base, pairs)
+            whole = lambda x, share=share: x if share is None else x * share
+            for j in range(0, len(last) - 1, 2):
+                amount = whole(value)
+                both = jax.lax.complex(amount * last[j], amount * last[j + 1])
+                value, base = pairs.add(base, offset + j, both, value)
+            if len(last) % 2:
+                amount = whole(value) * last[-1]
+                value, base = singles.add(base, offset + len(last) - 1, amount, value)
+        total = jnp.zeros(size, value.dtype)
+        if pairs.lanes is not None:
+            both = pairs.total()
             total += both.real
             total = total.at[1:].add(both.imag[:-1])
-        if singles:
-            total += _added(what.layout.size, base, singles)
+        if singles.lanes is not None:
+            total += singles.total()
         out.append(total.reshape(what.layout.points))
     return jnp.stack(out)
 
@@ -224,15 +230,28 @@ def _moves(tangent: Any) -> bool:
     return not isinstance(tangent, jax.custom_derivatives.SymbolicZero)
 
 
-def _added(size: int, base: Int[Array, " n"], parts: list[tuple[int, Array]]) -> Array:
-    kind = parts[0][1].dtype
-    lanes = _LANES
-    while lanes > 1 and lanes * size * kind.itemsize > _CACHE:
-        lanes //= 2
-    # Particles sorted by cell would wait for one another at a single copy of their point.
-    lane = jnp.arange(base.shape[0], dtype=jnp.int32) & (lanes - 1)
-    total = jnp.zeros(size * lanes, kind)
-    for offset, amount in parts:
-        index = (base + offset) * lanes + lane
-        total = total.at[index].add(amount, mode="promise_in_bounds")
-    return jnp.sum(total.reshape(size, lanes), axis=1)
+class _Sums:
+    """Sums per point that are under way, in several copies if they are few."""
+
+    def __init__(self, size: int):
+        self.size, self.lanes = size, None
+
+    def add(self, base: Int[Array, " n"], offset: int, amount: Array, value: Array) -> Any:
+        """Adds to the points `base + offset`; returns `value, base`, for what is to wait until it is done.
+
+        The compiler would else hold what is added to all points at once.
+        """
+        copies = _LANES
+        while copies > 1 and copies * self.size * amount.dtype.itemsize > _CACHE:
+            copies //= 2
+        # Particles sorted by cell would wait for one another at a single copy of their point.
+        lane = jnp.arange(base.shape[0], dtype=jnp.int32) & (copies - 1)
+        lanes = jnp.zeros(self.size * copies, amount.dtype) if self.lanes is None else self.lanes
+        index = (base + offset) * copies + lane
+        lanes = lanes.at[index].add(amount, mode="promise_in_bounds")
+        self.lanes, base, value = jax.lax.optimization_barrier((lanes, base, value))
+        return value, base
+
+    def total(self) -> Array:
+        assert self.lanes is not None
+        return jnp.sum(self.lanes.reshape(self.size, -1), axis=1)
