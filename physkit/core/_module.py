@@ -143,7 +143,12 @@ def assembled(cls: type, parts: dict[str, Any]) -> Any:
     """An instance of the Module `cls` from its fields as they are: nothing is converted or checked.
 
     For copies with a part replaced, whose other parts were checked when they were made.
+
+    **Errors:** `ParameterError` where a field is missing: the tree would have another structure.
     """
+    if len(parts) != len(dataclasses.fields(cls)):
+        names = {f.name for f in dataclasses.fields(cls)} ^ set(parts)
+        raise ParameterError(f"{cls.__name__} is assembled from all of its fields; not {sorted(names)}")
     made = object.__new__(cls)
     for name, value in parts.items():
         object.__setattr__(made, name, value)

@@ -69,6 +69,7 @@ class Spectrum(AbstractComponent):
                 "location": self.location,
                 "vector": self.vector,
                 "coefficients": None,
+                "lattice": None,
             },
         )
 
