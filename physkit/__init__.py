@@ -60,7 +60,7 @@ _EXPORTS: dict[str, tuple[str, ...]] = {
     ),
     "fields.equations": (
         "AbstractSecondOrder", "Advection", "AdvectionBy", "BodyForce", "Brusselator", "Burgers", "Closure",
-        "CompressibleEuler", "Diffusion", "FisherKPP", "Flooding", "GrayScott", "KolmogorovForcing",
+        "CompressibleEuler", "Diffusion", "FisherKPP", "Flooding", "GravityWaves", "GrayScott", "KolmogorovForcing",
         "KortewegDeVries", "KuramotoSivashinsky", "NavierStokes", "Schroedinger", "ShallowWater",
         "VorticityTransport", "Wave", "solenoidal", "velocity_from_vorticity", "vorticity",
     ),
@@ -93,11 +93,11 @@ _EXPORTS: dict[str, tuple[str, ...]] = {
     ),
     "simulate": (
         "Carry", "Diagnosis", "Direct", "NestedCheckpoint", "Progress", "Result", "Reversible", "Run",
-        "Simulation", "diagnose", "run", "simulate", "start",
+        "Simulation", "diagnose", "retrace", "run", "simulate", "start",
     ),
     "fit": (
-        "AbstractBounds", "Autocorrelated", "BFGS", "Fit", "Free", "GaussNewton", "Independent", "Interval",
-        "LevenbergMarquardt", "Likelihood", "Optax", "Positive", "Simplex", "fit", "gradient_growth",
+        "AboveZero", "AbstractBounds", "Autocorrelated", "BFGS", "Fit", "Free", "GaussNewton", "Independent",
+        "Interval", "LevenbergMarquardt", "Likelihood", "Optax", "Simplex", "fit", "frames_at", "gradient_growth",
     ),
 }  # fmt: skip
 _FOLDERS = (

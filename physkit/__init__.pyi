@@ -178,6 +178,7 @@ from .fields.equations import (
     Diffusion as Diffusion,
     FisherKPP as FisherKPP,
     Flooding as Flooding,
+    GravityWaves as GravityWaves,
     GrayScott as GrayScott,
     KolmogorovForcing as KolmogorovForcing,
     KortewegDeVries as KortewegDeVries,
@@ -316,11 +317,13 @@ from .simulate import (
     Run as Run,
     Simulation as Simulation,
     diagnose as diagnose,
+    retrace as retrace,
     run as run,
     simulate as simulate,
     start as start,
 )
 from .fit import (
+    AboveZero as AboveZero,
     AbstractBounds as AbstractBounds,
     Autocorrelated as Autocorrelated,
     BFGS as BFGS,
@@ -332,9 +335,9 @@ from .fit import (
     LevenbergMarquardt as LevenbergMarquardt,
     Likelihood as Likelihood,
     Optax as Optax,
-    Positive as Positive,
     Simplex as Simplex,
     fit as fit,
+    frames_at as frames_at,
     gradient_growth as gradient_growth,
 )
 

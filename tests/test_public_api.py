@@ -56,8 +56,11 @@ PLUMBING = {
         "FolderLock", "Output", "Restored", "checkpoint_table", "component", "is_trajectory", "make_folder",
         "write_whole", "writer_of",
     },
-    "fit": {"GradientGrowth", "Selection", "Where", "select"},
-    "simulate": {"AbstractAdjoint", "Growth", "Probe", "crash_record", "probe"},
+    "fit": {
+        "AbstractErrors", "AbstractMethod", "Attempt", "FisherSpectrum", "FramesAt", "GradientGrowth", "History",
+        "Selection", "Where", "select",
+    },
+    "simulate": {"AbstractAdjoint", "Growth", "Probe", "Retraced", "crash_record", "probe"},
 }  # fmt: skip
 # Reached by the folder's own name: `pk.testing.check_force`, `pk.plot.drift`.
 NAMESPACES = ("parallel", "systems", "plot", "testing", "cli")

@@ -51,7 +51,7 @@ def _print(flow: ProbedFlow, found: FlowFit, report: Report) -> None:
     verdict = "both within" if np.all(off < MOST_SIGMAS) else "NOT both within"
     left = np.sqrt(np.mean((found.after - flow.seen) ** 2)) / flow.noise
     report.result(
-        f"{verdict} {MOST_SIGMAS:.0f} standard errors after {len(found.costs)} steps; what is left is "
+        f"{verdict} {MOST_SIGMAS:.0f} standard errors after {found.fit.steps} steps; what is left is "
         f"{left:.2f} times the noise"
     )
 

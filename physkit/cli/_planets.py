@@ -48,12 +48,16 @@ def _print(found: Weighing, report: Report) -> None:
         ],
     )
     worst = np.max(np.abs(found.deviation))
+    far = np.max(np.abs(found.ratio - found.reference) / found.error)
     verdict = "all within" if worst <= TOLERANCE else "NOT all within"
-    report.result(f"{verdict} {100 * TOLERANCE:.1f} % after {len(found.costs)} steps")
+    report.result(
+        f"{verdict} {100 * TOLERANCE:.1f} %, at most {far:.1f} standard errors off, after {found.fit.steps} "
+        "steps"
+    )
     report.say(
-        "The error bars take what the fit leaves as noise. It is not: the inner planets, which the\n"
-        "model leaves out, pull the Sun to and fro by some 500 km (residuals.png), so read them as\n"
-        "orders of magnitude."
+        "What the fit leaves is no noise: the inner planets, which the model leaves out, pull the Sun to\n"
+        "and fro by some 500 km (residuals.png) in months. The error bars know of that memory: they come\n"
+        "from autocorrelated residuals (Newey & West), remembered for a year."
     )
 
 

@@ -1,15 +1,16 @@
 """Floor 10: which numbers of a model, fits of them, and how far to trust their derivatives."""
 
 from ._bounds import (
+    AboveZero as AboveZero,
     AbstractBounds as AbstractBounds,
     Free as Free,
     Interval as Interval,
-    Positive as Positive,
     Simplex as Simplex,
 )
 from ._chaos import GradientGrowth as GradientGrowth, gradient_growth as gradient_growth
 from ._fit import fit as fit
 from ._fitted import Attempt as Attempt, Fit as Fit, History as History
+from ._frames import FramesAt as FramesAt, frames_at as frames_at
 from ._methods import (
     BFGS as BFGS,
     AbstractMethod as AbstractMethod,
@@ -17,6 +18,7 @@ from ._methods import (
     LevenbergMarquardt as LevenbergMarquardt,
     Optax as Optax,
 )
+from ._shooting import MultipleShooting as MultipleShooting
 from ._spectrum import FisherSpectrum as FisherSpectrum
 from ._uncertainty import (
     AbstractErrors as AbstractErrors,

@@ -1,7 +1,6 @@
 """What values a parameter may take, as smooth maps from all real numbers."""
 
 import abc
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -69,7 +68,7 @@ class Free(AbstractBounds):
         return "" if np.all(np.isfinite(value)) else "is not finite"
 
 
-class Positive(AbstractBounds):
+class AboveZero(AbstractBounds):
     """Numbers above zero.
 
         value = eᵘ

@@ -108,9 +108,7 @@ def check_start(name: str, value: Any, bound: AbstractBounds) -> None:
         raise ParameterError(f"{type(bound).__name__} bounds: {name} = {shown} {complaint}")
 
 
-def element_labels(
-    names: tuple[str, ...], shapes: tuple[tuple[int, ...], ...]
-) -> tuple[str, ...]:
+def element_labels(names: tuple[str, ...], shapes: tuple[tuple[int, ...], ...]) -> tuple[str, ...]:
     """A name for every number of arrays with these names and shapes."""
     found = []
     for name, shape in zip(names, shapes, strict=True):
@@ -138,7 +136,7 @@ def _by_name(bounds: Bounds, names: tuple[str, ...]) -> dict[str, AbstractBounds
     for name, bound in chosen.items():
         if not isinstance(bound, AbstractBounds):
             raise ParameterError(
-                f"bounds of {name} must be Free(), Positive(), Interval(a, b) or Simplex(); got {bound!r}"
+                f"bounds of {name} must be Free(), AboveZero(), Interval(a, b) or Simplex(); got {bound!r}"
             )
     return chosen
 

@@ -69,9 +69,7 @@ def descend(
 
     walk = jax.vmap(begin)(z) if many else begin(z[0])
     several = lambda n: jax.vmap(lambda w, i: stretch(w, i, n), in_axes=(0, None))
-    program = eqx.filter_jit(
-        lambda w, i, n: several(n)(w, i) if many else stretch(w, i, n)
-    )
+    program = eqx.filter_jit(lambda w, i, n: several(n)(w, i) if many else stretch(w, i, n))
     length = -(-method.steps // _REPORTS)
     losses, gradients, count = [], [], 0
     while count < method.steps:

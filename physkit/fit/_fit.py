@@ -15,7 +15,6 @@ from jaxtyping import Array
 from physkit.core import ObjectiveError, ParameterError, ShapeError
 from physkit.simulate import Progress
 
-from ._bounds import AbstractBounds
 from ._coordinates import Coordinates, check_start, coordinates, element_labels
 from ._fitted import Attempt, Fit, History
 from ._methods import AbstractMethod, as_method
@@ -26,7 +25,6 @@ from ._spectrum import spectrum
 from ._uncertainty import (
     AbstractErrors,
     Independent,
-    Information,
     Likelihood,
     least_singular,
     likelihood_information,
@@ -63,7 +61,7 @@ def fit(
       residuals as an array or a tree of arrays, each divided by the noise expected of it.
     - `model`: any tree, usually `(simulation, state)`.
     - `where`: `lambda m: …` that returns leaves of the model, or a dict of names and such functions.
-    - `bounds`: `Free()`, `Positive()`, `Interval(a, b)` or `Simplex()`: one for all, a dict by name, or a
+    - `bounds`: `Free()`, `AboveZero()`, `Interval(a, b)` or `Simplex()`: one for all, a dict by name, or a
       tuple in order; free if left out.
     - `method`: `LevenbergMarquardt()` or `GaussNewton()` for residuals, `BFGS()` or an optimiser of optax,
       plain or in `Optax(…, steps, patience)`, for losses.
@@ -128,7 +126,18 @@ def fit(
 
 
 def _result(
-    problem, method, inputs, z, at_start, found: Found, known, errors, unreachable, seconds, many, model
+    problem,
+    method,
+    inputs,
+    z,
+    at_start,
+    found: Found,
+    known,
+    errors,
+    unreachable,
+    seconds,
+    many,
+    model,
 ) -> Fit:
     here, zero = found.coordinates, jnp.zeros_like(found.coordinates.centre)
     values = here.values(zero)
@@ -196,7 +205,9 @@ def _need_kind(method: AbstractMethod, errors: Any, kind: str) -> None:
             if kind == "a loss"
             else "choose LevenbergMarquardt() or GaussNewton(), or return one number"
         )
-        raise ObjectiveError(f"{name} needs {method.kind}, and the objective returns {kind}: {remedy}")
+        raise ObjectiveError(
+            f"{name} needs {method.kind}, and the objective returns {kind}: {remedy}"
+        )
     allowed = AbstractErrors if kind == "residuals" else Likelihood
     if errors is not None and not isinstance(errors, allowed):
         raise ObjectiveError(
@@ -213,7 +224,9 @@ def _starts(
     if isinstance(starts, Mapping):
         return _given_starts(here, now, starts)
     if isinstance(starts, bool) or not isinstance(starts, int) or starts < 1:
-        raise ParameterError(f"starts is a number from 1, or arrays of starts by name; got {starts!r}")
+        raise ParameterError(
+            f"starts is a number from 1, or arrays of starts by name; got {starts!r}"
+        )
     if starts == 1:
         return zero[None]
     key = jax.random.key(0) if key is None else key
@@ -299,7 +312,9 @@ def _attempts(found: Found, begin: Coordinates, z: Array, host: Callable) -> tup
             Attempt(
                 start=host(begin.values(z[k])),
                 values=host(end.values(found.first.z[k])),
-                loss=_loss(found.value) if is_best else (float(known.min()) if len(known) else np.nan),
+                loss=_loss(found.value)
+                if is_best
+                else (float(known.min()) if len(known) else np.nan),
                 steps=found.steps if is_best else int(np.sum(~np.isnan(column))),
                 converged=found.settled if is_best else bool(found.first.done[k]),
                 lost=bool(found.first.lost[k]),

@@ -41,7 +41,9 @@ class Iteration(NamedTuple):
     step: Callable
 
 
-def make_iteration(method: AbstractIterative, problem: Problem, dtype: Any, many: bool) -> Iteration:
+def make_iteration(
+    method: AbstractIterative, problem: Problem, dtype: Any, many: bool
+) -> Iteration:
     """Compiled functions for one start, or for many under `vmap`."""
     solver = method.solver(dtype)
     is_loss = problem.kind == "a loss"

@@ -3,6 +3,7 @@
 import abc
 from typing import Any, ClassVar
 
+import equinox as eqx
 import lineax
 import numpy as np
 import optax
@@ -25,7 +26,7 @@ class AbstractMethod(Module):
 class AbstractIterative(AbstractMethod):
     """A method that knows by itself when it is done."""
 
-    max_steps: int = static(default=100)
+    max_steps: int = static(default=300)
     tolerance: float | None = static(default=None)
 
     def __check_init__(self):
@@ -65,7 +66,10 @@ class LevenbergMarquardt(AbstractIterative):
 
     def solver(self, dtype: Any) -> Any:
         within = self.within(dtype)
-        return optimistix.LevenbergMarquardt(within, within, linear_solver=lineax.QR())
+        solver = optimistix.LevenbergMarquardt(within, within, linear_solver=lineax.QR())
+        # By default steps grow only after a prediction that was met to a hundredth.
+        search = optimistix.ClassicalTrustRegion(high_cutoff=0.75, high_constant=10.0)
+        return eqx.tree_at(lambda s: s.search, solver, search)
 
 
 class GaussNewton(AbstractIterative):

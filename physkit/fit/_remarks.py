@@ -46,9 +46,7 @@ def _hardly_apart(fit: Any) -> list[str]:
             if abs(table[i, j]) > _NEARLY_ONE and np.isfinite(table[i, j]):
                 found.append((abs(table[i, j]), fit.labels[j], fit.labels[i], table[i, j]))
     found.sort(reverse=True)
-    return [
-        f"{a} and {b} are hardly told apart (correlation {c:+.4f})" for _, a, b, c in found[:3]
-    ]
+    return [f"{a} and {b} are hardly told apart (correlation {c:+.4f})" for _, a, b, c in found[:3]]
 
 
 def _about_errors(fit: Any, errors: Any) -> list[str]:

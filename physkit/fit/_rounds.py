@@ -13,7 +13,7 @@ from ._methods import AbstractIterative, AbstractMethod, Optax
 from ._problem import Inputs, Problem
 from ._uncertainty import estimated_noise, least_singular
 
-_MOST_ROUNDS = 6
+_ROUND = 60  # steps after which columns are scaled anew
 _ACCEPTED = 0.05  # of a standard error: what may be left to go when nothing moves any more
 
 
@@ -63,10 +63,10 @@ def search(
     iteration, ends = make_iteration(method, problem, z.dtype, len(z) > 1), inputs.coordinates
     losses, gradients, steps = [], [], 0
     first, best, settled, reason, last, share = None, 0, False, "", np.inf, np.inf
-    for count in range(_MOST_ROUNDS):
+    while steps < method.max_steps:
         unit = float(inputs.unit) ** power
         told = lambda n, a, b, unit=unit, before=steps: report(before + n, a * unit, b * unit)
-        descent = iterate(iteration, z, inputs, method.max_steps - steps, told)
+        descent = iterate(iteration, z, inputs, min(_ROUND, method.max_steps - steps), told)
         if first is None:
             first = descent._replace(losses=descent.losses * unit)
             best = _best(descent)
@@ -80,21 +80,25 @@ def search(
         here = natural_at(inputs.coordinates, descent.z[column])
         plain = inputs._replace(coordinates=here, unit=jnp.ones_like(inputs.unit))
         value, jacobian = map(np.asarray, evaluate(jnp.zeros_like(z[0]), plain))
-        stopped = bool(descent.done[column]) or steps < method.max_steps
+        used_up = steps >= method.max_steps
+        stopped = bool(descent.done[column]) or (own.sum() < _ROUND and not used_up)
         now = losses[-1][-1] if len(losses[-1]) else np.inf
         if descent.lost[column]:
             reason = "the objective is not finite on the way"
             break
         if problem.kind == "residuals":
+            before = share
             settled, reason, share = _judged(value, jacobian)
+            if stopped and not settled and share > before / 2:
+                break  # the solver is done, and starting it again brings it no nearer
         else:
             total = losses[0][0] - now
             gain = last - now
             tiny = 10 * np.finfo(value.dtype).eps * abs(now)
-            settled = stopped and count > 0 and gain <= 1e-6 * total + tiny
+            settled = stopped and np.isfinite(last) and gain <= 1e-6 * total + tiny
             reason = "a fresh start of the solver gains nothing"
             last = now
-        if settled or steps >= method.max_steps:
+        if settled:
             break
         inputs, z = _scaled(problem, plain, jnp.zeros_like(z[:1]), value, jacobian)
         if iteration is None:
@@ -172,7 +176,7 @@ def _judged(value: np.ndarray, jacobian: np.ndarray) -> tuple[bool, str, float]:
         return False, "the derivative is not finite where it ended", np.inf
     step, share = gauss_newton_step(value, jacobian)
     precise = value.dtype == np.float64
-    aim, smallest = (1e-4, 1e-9) if precise else (1e-2, 1e-5)
+    aim, smallest = (1e-6, 1e-12) if precise else (1e-2, 1e-5)
     told = f"a full step more would be {min(share, 1e9):.1g} standard errors"
     return share < aim or step < smallest, told, share
 

@@ -1,6 +1,7 @@
 """Standard errors: what the residuals left by a fit say about its parameters."""
 
 import abc
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -97,7 +98,7 @@ class Autocorrelated(AbstractErrors):
         ends = np.cumsum([0, *(int(np.prod(shape)) for shape in shapes)])
         pulls = np.zeros((frames, p))
         residuals = residuals.astype(float)
-        for a, b in zip(ends[:-1], ends[1:], strict=True):
+        for a, b in pairwise(ends):
             weighted = jacobian[a:b].astype(float) * residuals[a:b, None]
             pulls += weighted.reshape(frames, -1, p).sum(1)
         spread = pulls.T @ pulls
@@ -110,9 +111,7 @@ class Autocorrelated(AbstractErrors):
         covariance = np.where(np.isfinite(bread), 0.0, bread)
         inner = bread[np.ix_(seen, seen)]
         free = max(count - p, 1)
-        covariance[np.ix_(seen, seen)] = (
-            inner @ spread[np.ix_(seen, seen)] @ inner * (count / free)
-        )
+        covariance[np.ix_(seen, seen)] = inner @ spread[np.ix_(seen, seen)] @ inner * (count / free)
         scale = noise if noise > 0 and np.isfinite(noise) else 1.0
         return Information(covariance, _square(jacobian) / scale**2, noise)
 
@@ -120,7 +119,7 @@ class Autocorrelated(AbstractErrors):
 class Likelihood(Module):
     """The loss is a negative logarithm of a likelihood: its Hessian at the minimum is the information.
 
-        cov = (∂²L/∂z²)⁻¹
+    cov = (∂²L/∂z²)⁻¹
     """
 
 

@@ -30,6 +30,14 @@ from ._gray_scott import gray_scott as gray_scott
 from ._kuramoto_sivashinsky import kuramoto_sivashinsky as kuramoto_sivashinsky
 from ._lennard_jones import lennard_jones_melt as lennard_jones_melt
 from ._lorenz import lorenz as lorenz
+from ._lotka_volterra import (
+    PELTS_RATES as PELTS_RATES,
+    LotkaVolterra as LotkaVolterra,
+    Pelts as Pelts,
+    fit_pelts as fit_pelts,
+    hare_and_lynx as hare_and_lynx,
+    pelts as pelts,
+)
 from ._ocean import (
     stommel_gyre as stommel_gyre,
     stommel_streamfunction as stommel_streamfunction,

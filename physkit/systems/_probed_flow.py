@@ -11,12 +11,11 @@ from physkit.core import as_parameter
 from physkit.coupling import interpolate
 from physkit.fields import Field
 from physkit.fields.equations import KolmogorovForcing, VorticityTransport, velocity_from_vorticity
+from physkit.fit import AboveZero, Fit, Independent, fit
 from physkit.geometry import Box, Grid
 from physkit.integrators import ETDRK2
 from physkit.observe import Every, Snapshot
 from physkit.simulate import Simulation, simulate
-
-from ._least_squares import least_squares
 
 PROBES = 10
 _INTERVAL = 5
@@ -47,8 +46,7 @@ class FlowFit(NamedTuple):
     - `value`, `error`, `truth`: `[2]`, of viscosity and forcing, with standard errors.
     - `before`, `after`: `[t probes 2]`, what the simulation has at the probes with the first guess and
       with the values found.
-    - `correlation`: of the two errors.
-    - `costs`: ½ Σ r² after every step.
+    - `fit`: all that is known of it.
     """
 
     value: np.ndarray
@@ -56,8 +54,7 @@ class FlowFit(NamedTuple):
     truth: np.ndarray
     before: np.ndarray
     after: np.ndarray
-    correlation: float
-    costs: tuple[float, ...]
+    fit: Fit
 
 
 def probed_flow(
@@ -104,29 +101,33 @@ def probe_flow(steps: int = 250, noise: float = 0.05, *, seed: int = 0) -> Probe
 def fit_flow(flow: ProbedFlow, first_guess: Any = FIRST_GUESS, *, progress: bool = True) -> FlowFit:
     """Viscosity and forcing from the probes, by derivatives through the simulated flow.
 
-    Works on the logarithms, so both stay positive.
+    Both stay positive; the noise of the probes is known.
     """
     steps = _INTERVAL * (len(flow.time) - 1)
+    model = _driven(*first_guess, flow.place), flow.begin
 
-    def simulated(change: Float[Array, " 2"]) -> Float[Array, "t probes 2"]:
-        viscosity, forcing = jnp.asarray(first_guess) * jnp.exp(change)
-        sim = _driven(viscosity, forcing, flow.place)
-        return simulate(sim, flow.begin, steps).frames["probes"]
+    def residuals(model: Any) -> Float[Array, "t probes 2"]:
+        return (simulate(*model, steps).frames["probes"] - flow.seen) / flow.noise
 
-    def residuals(change: Float[Array, " 2"]) -> Float[Array, " r"]:
-        return ((simulated(change) - flow.seen) / flow.noise).reshape(-1)
-
-    fit = least_squares(residuals, jnp.zeros(2), title="fitting", progress=progress)
-    value = np.asarray(first_guess) * np.exp(np.asarray(fit.values))
-    spread = np.sqrt(np.diag(fit.covariance))
+    found = fit(
+        residuals,
+        model,
+        where={
+            "viscosity": lambda m: m[0].integrator.tendency.terms[0].viscosity,
+            "forcing": lambda m: m[0].integrator.tendency.terms[1].amplitude,
+        },
+        bounds=AboveZero(),
+        errors=Independent(noise_known=True),
+        progress=progress,
+        title="fitting",
+    ).check()
     return FlowFit(
-        value=value,
-        error=value * spread,
+        value=np.array([found.values["viscosity"], found.values["forcing"]]),
+        error=np.array([found.standard_errors["viscosity"], found.standard_errors["forcing"]]),
         truth=np.array([TRUE_VISCOSITY, TRUE_FORCING]),
-        before=np.asarray(jax.jit(simulated)(jnp.zeros(2))),
-        after=np.asarray(jax.jit(simulated)(fit.values)),
-        correlation=float(fit.covariance[0, 1] / np.prod(spread)),
-        costs=fit.costs,
+        before=flow.seen + flow.noise * found.residuals_before,
+        after=flow.seen + flow.noise * found.residuals,
+        fit=found,
     )
 
 

@@ -8,13 +8,12 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from physkit.coupling import Electrostatics, ParticleMesh
+from physkit.fit import fit
 from physkit.geometry import Box, Grid
 from physkit.integrators import VelocityVerlet
 from physkit.observe import Every, KineticEnergy, PotentialEnergy, Snapshot
 from physkit.particles import Particles
 from physkit.simulate import Simulation
-
-from ._least_squares import least_squares
 
 MASS_RATIO = 25.0
 _LENGTH = 2 * np.pi
@@ -99,12 +98,14 @@ def ringing(time: Any, wave: Any, mass_ratio: float = MASS_RATIO) -> Ringing:
         "sin": jnp.zeros(()),
         "mean": jnp.zeros(()),
     }
-    fit = least_squares(lambda p: sinusoid(p) - wave / size, start, progress=False)
+    fitted = fit(
+        lambda p: sinusoid(p) - wave / size, start, where=lambda p: p, progress=False
+    ).check()
     return Ringing(
-        frequency=float(fit.values["omega"]),
-        error=float(fit.standard_errors["omega"]),
+        frequency=float(fitted.values["omega"]),
+        error=float(fitted.standard_errors["omega"]),
         theory=float(np.sqrt(1 + 1 / mass_ratio)),
-        curve=np.asarray(size * jax.jit(sinusoid)(fit.values)),
+        curve=np.asarray(size * jax.jit(sinusoid)(fitted.model)),
     )
 
 

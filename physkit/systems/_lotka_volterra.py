@@ -1,0 +1,114 @@
+"""Hares, the lynx that eat them, and the pelts that a trading company counted."""
+
+from importlib import resources
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from physkit.core import AbstractTendency, Clock, param
+from physkit.fit import AboveZero, Fit, fit, frames_at
+from physkit.integrators import RK4
+from physkit.observe import Every
+from physkit.simulate import Simulation, simulate
+
+PELTS_RATES = (0.55, 0.028, 0.80, 0.024)  # α, β, γ, δ, per year and per thousand pelts
+_STEPS_A_YEAR = 20
+
+
+class LotkaVolterra(AbstractTendency):
+    """Prey u that would multiply, and predators v that live on them.
+
+        u̇ = α u − β u v,   v̇ = −γ v + δ u v
+
+    Orbits are closed: both numbers swing, the predators a quarter of a cycle behind.
+
+    **Arguments:**
+
+    - `growth`: α, of the prey alone, 1 / time. `predation`: β, 1 / (time · predators).
+    - `death`: γ, of the predators alone, 1 / time. `conversion`: δ, 1 / (time · prey).
+
+    **Reference:** Lotka, J. Phys. Chem. 14, 271 (1910); Volterra, Nature 118, 558 (1926).
+    """
+
+    growth: Float[Array, ""] = param()
+    predation: Float[Array, ""] = param()
+    death: Float[Array, ""] = param()
+    conversion: Float[Array, ""] = param()
+
+    def rate(self, clock: Clock, state: Float[Array, "2"]) -> Float[Array, "2"]:
+        del clock
+        prey, predators = state
+        return jnp.stack(
+            [
+                prey * (self.growth - self.predation * predators),
+                predators * (self.conversion * prey - self.death),
+            ]
+        )
+
+
+class Pelts(NamedTuple):
+    """Pelts taken in, in thousands: `year` `[t]`, `count` `[t 2]` of hares and of lynx."""
+
+    year: np.ndarray
+    count: np.ndarray
+
+
+def pelts() -> Pelts:
+    """The Hudson's Bay Company's hares and lynx, 1900–1920, in thousands a year.
+
+    **Reference:** Howard, Modeling Basics (2009), after Hewitt, The Conservation of the Wild Life of
+    Canada (1921).
+    """
+    path = resources.files("physkit.systems") / "data" / "hare_and_lynx.csv"
+    lines = path.read_text(encoding="utf-8").splitlines()
+    rows = np.loadtxt([x for x in lines if x[:1].isdigit()], delimiter=",")
+    return Pelts(rows[:, 0], rows[:, 1:])
+
+
+def hare_and_lynx(
+    growth: Any = 0.5,
+    predation: Any = 0.025,
+    death: Any = 0.8,
+    conversion: Any = 0.025,
+    start: Any = (30.0, 4.0),
+) -> tuple[Simulation, Float[Array, "2"]]:
+    """Hares and lynx from 1900 on, in thousands, recorded as `"pelts"` every year.
+
+    **Arguments:** as `LotkaVolterra`, per year and thousand; `start`: in 1900, `[2]`.
+
+    **Reference:** Carpenter, Predator–Prey Population Dynamics (2018), a case study with Stan.
+    """
+    chase = LotkaVolterra(growth, predation, death, conversion)
+    record = Every(_STEPS_A_YEAR, pelts=lambda now: now.state)
+    sim = Simulation(RK4(chase), dt=1 / _STEPS_A_YEAR, observers=record, t0=1900.0)
+    return sim, jnp.asarray(start, float)
+
+
+def fit_pelts(data: Pelts, first_guess: Any = None, *, progress: bool = True) -> Fit:
+    """Four rates and both numbers of 1900 from the pelts, by least squares of logarithms.
+
+    Counts are off by a factor rather than by a number, so residuals are ln(simulated / counted).
+    """
+    model = hare_and_lynx() if first_guess is None else first_guess
+    at = frames_at(model[0], data.year, every=_STEPS_A_YEAR)
+
+    def residuals(model: Any) -> Float[Array, "t 2"]:
+        seen = at.pick(simulate(*model, at.steps), "pelts")
+        return jnp.log(seen) - np.log(data.count)
+
+    return fit(
+        residuals,
+        model,
+        where=lambda m: {
+            "growth": m[0].integrator.tendency.growth,
+            "predation": m[0].integrator.tendency.predation,
+            "death": m[0].integrator.tendency.death,
+            "conversion": m[0].integrator.tendency.conversion,
+            "start": m[1],
+        },
+        bounds=AboveZero(),
+        progress=progress,
+        title="hares",
+    )
