@@ -18,7 +18,7 @@ _EXPORTS: dict[str, tuple[str, ...]] = {
         "ComponentError", "ConvergenceError", "CutoffError", "DamagedFileError", "DeclarationError",
         "DiskFullError", "Fault", "Faults", "FileError", "FileInUseError", "Function", "Health",
         "MismatchError", "MissingExtraError", "Module", "Network", "NoEnergyError", "NotReversible", "ObjectiveError", "ObserverError",
-        "OverlapError", "ParameterError", "PhyskitError", "RangeError", "SelectionError", "ShapeError", "SimulationDiverged",
+        "OverlapError", "ParameterError", "PhyskitError", "RangeError", "SamplingError", "SelectionError", "ShapeError", "SimulationDiverged",
         "StepSizeError", "Tendencies", "data", "param", "static",
     ),
     "geometry": (
@@ -96,6 +96,7 @@ _EXPORTS: dict[str, tuple[str, ...]] = {
         "Simulation", "diagnose", "retrace", "run", "simulate", "start",
     ),
     "fit": (
+        "EquilibriumSamples", "MultipleShooting", "fit_in_windows", "reweighted",
         "AboveZero", "AbstractBounds", "Autocorrelated", "BFGS", "Fit", "Free", "GaussNewton", "Independent",
         "Interval", "LevenbergMarquardt", "Likelihood", "Optax", "Simplex", "fit", "frames_at", "gradient_growth",
     ),

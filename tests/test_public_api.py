@@ -58,6 +58,7 @@ PLUMBING = {
     },
     "fit": {
         "AbstractErrors", "AbstractMethod", "Attempt", "FisherSpectrum", "FramesAt", "GradientGrowth", "History",
+        "Reweighted",
         "Selection", "Where", "select",
     },
     "simulate": {"AbstractAdjoint", "Growth", "Probe", "Retraced", "crash_record", "probe"},

@@ -33,6 +33,7 @@ from ._errors import (
     ParameterError as ParameterError,
     PhyskitError as PhyskitError,
     RangeError as RangeError,
+    SamplingError as SamplingError,
     SelectionError as SelectionError,
     ShapeError as ShapeError,
     SimulationDiverged as SimulationDiverged,

@@ -44,6 +44,10 @@ class ObserverError(PhyskitError, ValueError):
     """Observers whose intervals do not divide one another, or two that record one name."""
 
 
+class SamplingError(PhyskitError, RuntimeError):
+    """Too few samples count for an average: they were drawn for other parameters."""
+
+
 class CapacityError(PhyskitError, RuntimeError):
     """A cache overflowed and could not be grown to what is required."""
 

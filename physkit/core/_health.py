@@ -16,6 +16,7 @@ from ._errors import (
     ParameterError,
     PhyskitError,
     RangeError,
+    SamplingError,
     SimulationDiverged,
     StepSizeError,
 )
@@ -40,6 +41,7 @@ class Fault(enum.IntFlag):
     COURANT = 2048
     LATTICE = 4096
     REVERSAL = 8192
+    SAMPLES = 16384
 
 
 ADVICE: dict[Fault, tuple[type[PhyskitError], str]] = {
@@ -93,6 +95,11 @@ ADVICE: dict[Fault, tuple[type[PhyskitError], str]] = {
         SimulationDiverged,
         "a density, depth or pressure is not positive; reduce dt, or take a more robust scheme: "
         "MUSCL(Minmod()) or Constant(), HLL()",
+    ),
+    Fault.SAMPLES: (
+        SamplingError,
+        "the samples hardly overlap with the parameters asked for, so that a few of them carry all "
+        "weight; draw new samples there, take smaller steps, or smaller systems",
     ),
     Fault.GUARD: (SimulationDiverged, "a guard is broken"),
     Fault.NOT_FINITE: (SimulationDiverged, "the state is not finite"),

@@ -1,5 +1,7 @@
 """Floor 10: which numbers of a model, fits of them, and how far to trust their derivatives."""
 
+from ._audit import gradient_audit as gradient_audit
+from ._audit_report import GradientAudit as GradientAudit
 from ._bounds import (
     AboveZero as AboveZero,
     AbstractBounds as AbstractBounds,
@@ -18,7 +20,12 @@ from ._methods import (
     LevenbergMarquardt as LevenbergMarquardt,
     Optax as Optax,
 )
-from ._shooting import MultipleShooting as MultipleShooting
+from ._reweight import (
+    EquilibriumSamples as EquilibriumSamples,
+    Reweighted as Reweighted,
+    reweighted as reweighted,
+)
+from ._shooting import MultipleShooting as MultipleShooting, fit_in_windows as fit_in_windows
 from ._spectrum import FisherSpectrum as FisherSpectrum
 from ._uncertainty import (
     AbstractErrors as AbstractErrors,

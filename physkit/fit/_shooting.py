@@ -1,6 +1,6 @@
 """Multiple shooting: fits over windows much longer than the Lyapunov time."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import equinox as eqx
@@ -15,12 +15,16 @@ from physkit.core import (
     ParameterError,
     ShapeError,
     call_with,
-    param,
     replaced,
     static,
 )
 from physkit.particles import Particles
 from physkit.simulate import Simulation, simulate
+
+from ._bounds import AbstractBounds
+from ._fit import fit
+from ._fitted import Fit
+from ._where import Where
 
 
 class MultipleShooting(Module):
@@ -41,15 +45,16 @@ class MultipleShooting(Module):
       the simulation's observers, the window's first and last step included.
     - `steps`: of the whole run; `windows` must divide it, and the observers' intervals each window.
     - `windows`: how many.
-    - `weight`: w, continuity in units of its inverse: one number, or a tree like the state. Of 1/w
-      states may jump at the seams.
+    - `weight`: w, one number, or one for each array of the state that evolves. Jumps at the seams count
+      in units of 1/w.
 
     **Errors:** `ParameterError` for windows that do not divide the steps; `ShapeError` for data whose
     times do not fall on the frames.
 
-    **Good values:** windows of 0.5 to 2 Lyapunov times (`gradient_growth` measures it); w of 10 to 1000
-    over the typical noise: seams are then closed better than the data can see, and standard errors are
-    those of a fit to one trajectory.
+    **Good values:** windows of 0.5 to 2 Lyapunov times (`gradient_growth` measures it). At first jumps
+    as large as the noise of the data (w = 1 / noise): the fit then finds the valley. At last 100 times
+    less: the seams are closed better than the data can see, and standard errors are those of a fit of
+    one trajectory. `fit_in_windows` goes this way.
 
     **Notes:** `data` is for the whole run: arrays with a first axis for frames, `steps / interval + 1`
     of them. Frames at seams count in both windows; share them out in `misfit` if that matters. For
@@ -62,14 +67,14 @@ class MultipleShooting(Module):
     misfit: Callable = static()
     steps: int = static()
     windows: int = static()
-    weight: Any = param()
+    weight: float | tuple[float, ...] = static()
 
     def __init__(
         self,
         misfit: Callable[[Any, Any], Any],
         steps: int,
         windows: int,
-        weight: Any = 100.0,
+        weight: float | tuple[float, ...] = 100.0,
     ):
         whole = isinstance(windows, int) and isinstance(steps, int) and windows >= 1 <= steps
         if not whole or steps % windows:
@@ -79,7 +84,7 @@ class MultipleShooting(Module):
                 f"windows must divide the steps; got {windows} windows of {steps} steps, try {near}"
             )
         self.misfit, self.steps, self.windows = misfit, steps, windows
-        self.weight = jax.tree.map(lambda w: jnp.asarray(w, float), weight)
+        self.weight = tuple(map(float, weight)) if isinstance(weight, tuple) else float(weight)
 
     @property
     def length(self) -> int:
@@ -117,7 +122,7 @@ class MultipleShooting(Module):
     def gaps(self, model: tuple[Simulation, Any], ends: Any = None) -> Float[Array, "seams n"]:
         """End of each window minus start of the next, not weighted."""
         ends = self.trajectory(model)[1] if ends is None else ends
-        return self._seams(ends, model[1], jnp.ones(()))
+        return self._seams(ends, model[1], 1.0)
 
     def __call__(self, model: tuple[Simulation, Any], data: Any = None) -> Any:
         """All residuals: misfits of the windows, then weighted gaps."""
@@ -160,18 +165,79 @@ class MultipleShooting(Module):
         after = jax.tree.map(lambda x: x[1:], starts)
         gaps = jax.vmap(_gap)(before, after)
         leaves = jax.tree.leaves(gaps)
-        weights = jax.tree.leaves(weight)
-        weights = weights * len(leaves) if len(weights) == 1 else weights
+        weights = weight if isinstance(weight, tuple) else (weight,) * len(leaves)
         if len(weights) != len(leaves):
             raise ShapeError(
-                f"weight is one number or one per part of the state that evolves ({len(leaves)}); "
+                f"weight is one number or one per array of the state that evolves ({len(leaves)}); "
                 f"got {len(weights)}"
             )
-        flat = [
-            (w.astype(g.dtype) * g).reshape(self.windows - 1, -1)
-            for g, w in zip(leaves, weights, strict=True)
-        ]
+        flat = [(w * g).reshape(self.windows - 1, -1) for g, w in zip(leaves, weights, strict=True)]
         return jnp.concatenate(flat, axis=1)
+
+
+def fit_in_windows(
+    misfit: Callable[[Any, Any], Any],
+    model: tuple[Simulation, Any],
+    *,
+    where: Where,
+    steps: int,
+    windows: int,
+    data: Any = None,
+    starts: Any = None,
+    weights: Sequence[float | tuple[float, ...]] = (1.0, 10.0, 100.0),
+    bounds: Any = None,
+    method: Any = None,
+    progress: bool = True,
+) -> Fit:
+    """`fit` of a long, chaotic run by multiple shooting: windows first loosely, then tightly joined.
+
+    **Arguments:**
+
+    - `misfit`, `steps`, `windows`, `data`: as `MultipleShooting` has them.
+    - `model`: `(simulation, state)`; `where` points into it, at parameters of the simulation; `bounds`
+      are theirs, one for all or a dict by name. All floating arrays of the states at the windows' starts that change with time
+      are fitted, too, as `start` in the table.
+    - `starts`: states stacked along a first axis of windows, if better known than by running the model.
+    - `weights`: of continuity, one fit each. The first about 1 / noise of the data.
+    - `method`: as for `fit` of residuals.
+
+    **Returns:** the last `Fit`; its model is `(simulation, starts)`.
+
+    **Errors:** those of `fit` and `MultipleShooting`; `ParameterError` without weights.
+
+    **Reference:** see `MultipleShooting`.
+    """
+    if not weights:
+        raise ParameterError("fit_in_windows needs at least one weight")
+    sim, state = model
+    chosen = where if isinstance(where, Mapping) else {"parameter": where}
+    pointers = {
+        name: (lambda m, point=point: point((m[0], None))) for name, point in chosen.items()
+    }
+    if isinstance(bounds, AbstractBounds):
+        bounds = dict.fromkeys(pointers, bounds)  # of the parameters, not of the starts
+    moving = _evolving(sim, state)
+    pick = lambda m: [x for x, moves in zip(jax.tree.leaves(m[1]), moving, strict=True) if moves]
+    windowed = (sim, starts)
+    found = None
+    for weight in weights:
+        shooting = MultipleShooting(misfit, steps, windows, weight)
+        if windowed[1] is None:
+            windowed = shooting.cut(sim, state)
+        found = fit(
+            shooting, windowed, where=pointers | {"start": pick}, bounds=bounds, method=method,
+            data=data, progress=progress, title=f"fit in {windows} windows",
+        )  # fmt: skip
+        windowed = found.model
+    assert found is not None
+    return found
+
+
+def _evolving(sim: Simulation, state: Any) -> tuple[bool, ...]:
+    """Which leaves of the state change with time."""
+    after = simulate(replaced(sim, {"observers": (), "guards": ()}), state, 1).state
+    pairs = zip(jax.tree.leaves(state), jax.tree.leaves(after), strict=True)
+    return tuple(eqx.is_inexact_array(a) and not np.array_equal(a, b) for a, b in pairs)
 
 
 def _gap(end: Any, start: Any) -> Any:
