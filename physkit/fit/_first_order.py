@@ -45,16 +45,21 @@ def descend(
         loss, gradient = problem.with_jacobian(walk.z, inputs)
         # A start that diverged, or has waited in vain, stays where it is.
         fine = jnp.isfinite(loss) & jnp.all(jnp.isfinite(gradient)) & (walk.since <= patience)
-        update, state = optimiser.update(
-            gradient, walk.state, walk.z, value=loss, grad=gradient,
-            value_fn=lambda x: problem.value(x, inputs),
-        )  # fmt: skip
+        with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):
+            update, state = optimiser.update(
+                gradient, walk.state, walk.z, value=loss, grad=gradient,
+                value_fn=lambda x: problem.value(x, inputs),
+            )  # fmt: skip
+            # A scan keeps precisions; optax counts and averages in its own.
+            keep = lambda new, old: jnp.asarray(new).astype(jnp.asarray(old).dtype)
+            state = jax.tree.map(keep, state, walk.state)
+            ahead = optax.apply_updates(walk.z, update)
         better = loss < walk.lowest
         falls = ~jnp.isfinite(walk.mark) | (
             walk.mark - loss > method.tolerance * jnp.abs(walk.mark)
         )
         moved = _Walk(
-            optax.apply_updates(walk.z, update),
+            jnp.asarray(ahead, walk.z.dtype),
             state,
             jnp.where(better, walk.z, walk.best),
             jnp.where(better, loss, walk.lowest),

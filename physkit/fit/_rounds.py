@@ -167,7 +167,7 @@ def _scaled(
     )
     scaled = coordinates.moved(jnp.zeros_like(coordinates.centre), coordinates.scale * factor)
     unit = jnp.full_like(inputs.unit, size / np.sqrt(value.size))
-    return inputs._replace(coordinates=scaled, unit=unit), z / factor
+    return inputs._replace(coordinates=scaled, unit=unit), z / factor[None]
 
 
 def _judged(value: np.ndarray, jacobian: np.ndarray) -> tuple[bool, str, float]:

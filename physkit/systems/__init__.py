@@ -60,6 +60,8 @@ from ._plasma import (
     two_stream as two_stream,
 )
 from ._probed_flow import (
+    TRUE_FORCING as TRUE_FORCING,
+    TRUE_VISCOSITY as TRUE_VISCOSITY,
     FlowFit as FlowFit,
     ProbedFlow as ProbedFlow,
     fit_flow as fit_flow,

@@ -102,13 +102,17 @@ def fit_pelts(data: Pelts, first_guess: Any = None, *, progress: bool = True) ->
         residuals,
         model,
         where=lambda m: {
-            "growth": m[0].integrator.tendency.growth,
-            "predation": m[0].integrator.tendency.predation,
-            "death": m[0].integrator.tendency.death,
-            "conversion": m[0].integrator.tendency.conversion,
+            "growth": _chase(m).growth,
+            "predation": _chase(m).predation,
+            "death": _chase(m).death,
+            "conversion": _chase(m).conversion,
             "start": m[1],
         },
         bounds=AboveZero(),
         progress=progress,
         title="hares",
     )
+
+
+def _chase(model: Any) -> LotkaVolterra:
+    return model[0].integrator.tendency.terms[0]

@@ -9,3 +9,10 @@ from ._case import (
     reference_data as reference_data,
 )
 from ._cases import cases as cases
+from ._strd import (
+    StRD as StRD,
+    digits as digits,
+    fit_strd as fit_strd,
+    read_strd as read_strd,
+    shipped_strd as shipped_strd,
+)

@@ -3,6 +3,7 @@
 from . import (
     _baths,
     _cosmology,
+    _fits,
     _fluids_spectral,
     _gas,
     _gravity,
@@ -29,6 +30,7 @@ _GROUPS = (
     _fluids_spectral,
     _gas,
     _ocean,
+    _fits,
 )
 
 

@@ -1,0 +1,144 @@
+"""Pictures of fits: data against model, the way down, correlations."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from physkit.core import ParameterError, ShapeError
+
+from ._style import FAINT, INK, PALETTE, axes as axes_of, dress, legend, quantity, style
+
+
+def fit(
+    x: Any,
+    data: Any,
+    before: Any,
+    after: Any,
+    *,
+    error: Any = None,
+    axes: Sequence[Any] | None = None,
+    label: str = "",
+    unit: str = "",
+    x_label: str = "time",
+    x_unit: str = "",
+    names: Sequence[str] = (),
+) -> Any:
+    """Data with the model before and after a fit, and below what the fit leaves.
+
+    **Arguments:**
+
+    - `x`: `[t]`; `data`, `before`, `after`: `[t]`, or `[t k]` for several series.
+    - `error`: standard deviation of the data, a number or of their shape.
+    - `axes`: two to draw on, for curves and residuals; a new figure if left out.
+    - `label`, `unit`: of the data; `x_label`, `x_unit`: of what they are over.
+    - `names`: of the series.
+
+    **Returns:** the two `Axes`.
+
+    **Errors:** `ShapeError` when shapes do not go together.
+    """
+    x, data, before, after = (np.asarray(a, float) for a in (x, data, before, after))
+    if data.shape != before.shape or data.shape != after.shape or x.shape != data.shape[:1]:
+        raise ShapeError(
+            f"a fit needs x [t], and data, before and after [t] or [t k]; got {x.shape}, {data.shape}, "
+            f"{before.shape} and {after.shape}"
+        )
+    top, bottom = _two(axes)
+    columns = [a.reshape(len(x), -1) for a in (data, before, after)]
+    bars = None if error is None else np.broadcast_to(error, data.shape).reshape(len(x), -1)
+    several = columns[0].shape[1] > 1
+    order = np.argsort(x)
+    bottom.axhline(0, color=FAINT, linewidth=0.8, zorder=1)
+    for k, (seen, old, new) in enumerate(zip(*(a.T for a in columns), strict=True)):
+        color = PALETTE[k % len(PALETTE)]
+        name = names[k] if k < len(names) else (f"series {k}" if several else "data")
+        bar = None if bars is None else bars[:, k]
+        dots = {"fmt": "o", "ms": 4, "color": color, "mec": "white", "mew": 0.5, "elinewidth": 0.8}
+        top.errorbar(x, seen, bar, label=name, zorder=3, **dots)
+        top.plot(x[order], new[order], color=color, linewidth=1.6, zorder=2)
+        top.plot(x[order], old[order], color=color, linewidth=1.0, linestyle=(0, (4, 3)), alpha=0.7)
+        bottom.errorbar(x, seen - new, bar, zorder=3, **dots)
+    top.plot([], [], color=INK, linewidth=1.6, label="fit")
+    top.plot([], [], color=INK, linewidth=1.0, linestyle=(0, (4, 3)), label="start")
+    top.set_ylabel(quantity(label, unit))
+    bottom.set_ylabel("data − fit")
+    bottom.set_xlabel(quantity(x_label, x_unit))
+    legend(top)
+    return top, bottom
+
+
+def fit_history(found: Any, *, ax: Any = None) -> Any:
+    """Loss and norm of the gradient after every step of a fit.
+
+    **Arguments:**
+
+    - `found`: what `fit` returned.
+    - `ax`: axes to draw on; a new figure if left out.
+
+    **Returns:** the `Axes`.
+    """
+    ax = axes_of(ax)
+    steps = np.arange(1, len(found.history.loss) + 1)
+    for values, color, name in (
+        (found.history.loss, PALETTE[0], "loss"),
+        (found.history.gradient_norm, PALETTE[1], "|gradient|"),
+    ):
+        shown = np.asarray(values, float)
+        positive = np.all(shown[np.isfinite(shown)] > 0)
+        ax.plot(steps, shown, color=color, label=name)
+        if not positive:
+            ax.set_yscale("symlog")
+    if ax.get_yscale() == "linear":
+        ax.set_yscale("log")
+    ax.set_xlabel("step")
+    legend(ax)
+    return ax
+
+
+def fit_correlations(found: Any, *, ax: Any = None) -> Any:
+    """Correlations of the fitted numbers' errors, as a coloured table.
+
+    **Arguments:**
+
+    - `found`: what `fit` returned, with standard errors.
+    - `ax`: axes to draw on; a new figure if left out.
+
+    **Returns:** the `Axes`.
+
+    **Errors:** `ParameterError` for a fit without standard errors.
+    """
+    table = found.correlations
+    if table is None:
+        raise ParameterError("this fit has no standard errors, so no correlations: see its table")
+    ax = axes_of(ax, (4.4, 3.8))
+    ax.grid(False)
+    image = ax.imshow(table, vmin=-1, vmax=1, cmap="RdBu_r")
+    ticks = np.arange(len(table))
+    ax.set_xticks(ticks, found.labels, rotation=60, ha="right")
+    ax.set_yticks(ticks, found.labels)
+    if len(table) <= 8:
+        for i in ticks:
+            for j in ticks:
+                color = "white" if abs(table[i, j]) > 0.6 else INK
+                ax.text(
+                    j, i, f"{table[i, j]:.2f}", ha="center", va="center", fontsize=8, color=color
+                )
+    ax.figure.colorbar(image, ax=ax, label="correlation", shrink=0.75)
+    return ax
+
+
+def _two(axes: Sequence[Any] | None) -> Any:
+    if axes is None:
+        import matplotlib.pyplot as plt
+
+        with style():
+            figure = plt.figure(figsize=(6.2, 4.6), layout="constrained")
+            axes = figure.subplots(2, 1, sharex=True, height_ratios=(3, 1))
+    if len(axes) != 2:
+        raise ParameterError(
+            f"a fit is drawn on two axes, for curves and residuals; got {len(axes)}"
+        )
+    for ax in axes:
+        dress(ax)
+    return axes

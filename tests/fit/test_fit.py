@@ -1,0 +1,380 @@
+"""Fits with known answers: values, standard errors, spectra, methods, starts; and what bad input gets."""
+
+import warnings
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+import physkit as pk
+
+T = np.linspace(0.0, 2.0, 30)
+SAMPLE = 3.0 * np.exp(-1.5 * T) + 0.05 * np.random.default_rng(1).normal(size=30)
+START = {"size": jnp.asarray(1.0), "rate": jnp.asarray(0.5)}
+
+
+def decay(m):
+    return m["size"] * jnp.exp(-m["rate"] * T.astype(m["rate"].dtype))
+
+
+def left(m, data):
+    return decay(m) - data.astype(m["rate"].dtype)
+
+
+def whole(m):
+    return m
+
+
+def fitted(objective=left, model=START, where=whole, data=SAMPLE, **options):
+    return pk.fit(objective, model, where=where, data=data, progress=False, **options)
+
+
+def linear_errors(values):
+    """Standard errors by the textbook."""
+    jacobian = np.stack(
+        [np.exp(-values["rate"] * T), -values["size"] * T * np.exp(-values["rate"] * T)], axis=1
+    )
+    residuals = values["size"] * np.exp(-values["rate"] * T) - SAMPLE
+    variance = residuals @ residuals / (len(T) - 2)
+    return np.sqrt(np.diag(variance * np.linalg.inv(jacobian.T @ jacobian)))
+
+
+@pytest.mark.parametrize("method", [None, pk.GaussNewton()], ids=["default", "GaussNewton"])
+@pytest.mark.parametrize("bounds", [None, pk.AboveZero(), pk.Interval(0.0, 9.0)])
+def test_values_and_errors_do_not_depend_on_method_or_bounds(method, bounds):
+    near = {"size": jnp.asarray(2.5), "rate": jnp.asarray(1.2)}
+    found = fitted(model=near, method=method, bounds=bounds).check()
+    np.testing.assert_allclose(list(found.values.values()), [2.9735, 1.4847], atol=0.1)
+    expected = linear_errors(found.values)
+    np.testing.assert_allclose(list(found.standard_errors.values()), expected, rtol=1e-5)
+    np.testing.assert_allclose(found.residuals, left(found.model, SAMPLE))
+    np.testing.assert_allclose(found.loss, 0.5 * np.sum(found.residuals**2))
+    assert found.correlations[0, 0] == pytest.approx(1)
+    assert abs(found.correlations[0, 1]) < 1
+
+
+def test_single_precision():
+    start = {"size": jnp.asarray(1.0, jnp.float32), "rate": jnp.asarray(0.5, jnp.float32)}
+    found = fitted(model=start).check()
+    double = fitted()
+    assert found.model["size"].dtype == jnp.float32
+    for name in START:
+        assert abs(found.values[name] - double.values[name]) < 0.05 * double.standard_errors[name]
+        np.testing.assert_allclose(
+            found.standard_errors[name], double.standard_errors[name], rtol=0.01
+        )
+
+
+@pytest.mark.parametrize("jac", ["forward", "reverse"])
+def test_both_directions_of_derivatives(jac):
+    found = fitted(jac=jac).check()
+    np.testing.assert_allclose(found.values["rate"], fitted().values["rate"], rtol=1e-8)
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        None,
+        pk.Optax(optax.adam(optax.cosine_decay_schedule(0.1, 400)), steps=400),
+        optax.lbfgs(),
+    ],
+    ids=["BFGS", "adam", "raw lbfgs"],
+)
+def test_losses(method):
+    loss = lambda m, data: 0.5 * jnp.sum(left(m, data) ** 2)
+    found = fitted(loss, method=method)
+    assert found.converged
+    np.testing.assert_allclose(found.values["rate"], fitted().values["rate"], rtol=1e-2)
+    assert found.standard_errors is None
+    assert "no standard errors: a loss does not say" in repr(found)
+    assert found.history.loss[-1] < found.history.loss[0]
+    assert len(found.history.gradient_norm) == len(found.history.loss)
+
+
+def test_a_likelihood_has_errors_from_its_hessian():
+    spread = 0.05
+    known = fitted(lambda m, d: left(m, d) / spread, errors=pk.Independent(noise_known=True))
+    loss = lambda m, data: 0.5 * jnp.sum((left(m, data) / spread) ** 2)
+    found = fitted(loss, errors=pk.Likelihood()).check()
+    for name in START:
+        np.testing.assert_allclose(
+            found.standard_errors[name], known.standard_errors[name], rtol=0.02
+        )
+
+
+def test_patience_ends_early():
+    loss = lambda m, data: jnp.sum(left(m, data) ** 2)
+    found = fitted(loss, method=pk.Optax(optax.adam(0.1), steps=5000, patience=30))
+    assert found.converged
+    assert found.steps < 2000
+
+
+def test_a_simplex_has_one_free_number_less():
+    target = jnp.array([0.2, 0.5, 0.3])
+    noise = 0.01 * jnp.asarray(np.random.default_rng(0).normal(size=(50, 3)))
+    model = {"share": jnp.full(3, 1 / 3)}
+    found = fitted(
+        lambda m, d: m["share"][None] - d, model, data=target[None] + noise, bounds=pk.Simplex()
+    ).check()
+    np.testing.assert_allclose(found.values["share"], target, atol=0.005)
+    np.testing.assert_allclose(found.values["share"].sum(), 1)
+    assert found.covariance.shape == (3, 3)
+    assert np.linalg.matrix_rank(found.covariance, 1e-9) == 2
+    np.testing.assert_allclose(found.covariance.sum(0), 0, atol=1e-12)
+    assert len(found.spectrum.eigenvalues) == 2
+
+
+def test_residuals_as_a_tree_and_a_part_of_an_array():
+    model = {"x": jnp.array([1.0, 5.0, 5.0])}
+    tree = lambda m: {"a": m["x"][1:] - 2.0, "b": (m["x"].sum() - 5.5)[None]}
+    found = pk.fit(tree, model, where=lambda m: m["x"][1:], progress=False).check()
+    assert found.labels == ("x[1:][0]", "x[1:][1]")
+    assert float(found.model["x"][0]) == 1.0
+    assert set(found.residuals) == {"a", "b"}
+    np.testing.assert_allclose(found.values["x[1:]"], 2.0 + 0.5 / 3)
+
+
+def test_what_the_data_cannot_see_is_said_in_words():
+    model = {"stiffness": jnp.asarray(2.0), "mass": jnp.asarray(1.0)}
+    frequency = lambda m: jnp.sqrt(m["stiffness"] / m["mass"]) * jnp.asarray([1.0, 2.0, 3.0])
+    seen = jnp.array([1.01, 2.02, 2.97])
+    found = pk.fit(
+        lambda m: frequency(m) - seen, model, where=whole, bounds=pk.AboveZero(), progress=False
+    )
+    assert found.converged
+    assert np.isinf(found.standard_errors["mass"])
+    assert np.isinf(found.standard_errors["stiffness"])
+    (words,) = found.spectrum.blind
+    assert words in ("mass and stiffness rising together (0.71, 0.71)",
+                     "stiffness and mass rising together (0.71, 0.71)")  # fmt: skip
+    assert "the data cannot see" in repr(found)
+    assert "∞" in repr(found)
+
+
+def test_autocorrelated_residuals_have_larger_errors():
+    rng = np.random.default_rng(3)
+    slow = np.convolve(rng.normal(size=1010), np.ones(11), "valid")[:1000]
+    model = {"mean": jnp.asarray(1.0)}
+    mean = lambda m, d: m["mean"] - d
+    plain = fitted(mean, model, data=jnp.asarray(slow))
+    aware = fitted(mean, model, data=jnp.asarray(slow), errors=pk.Autocorrelated(40))
+    # A sum of 11 white numbers: its mean is known as well as that of 1000 white ones, times 11.
+    expected = 11 / np.sqrt(1000)
+    assert abs(aware.standard_errors["mean"] / expected - 1) < 0.25
+    assert plain.standard_errors["mean"] < 0.4 * expected
+    white = fitted(
+        mean, model, data=jnp.asarray(rng.normal(size=1000)), errors=pk.Autocorrelated(3)
+    )
+    assert abs(white.standard_errors["mean"] * np.sqrt(1000) - 1) < 0.15
+    with pytest.raises(pk.ShapeError, match="leading axis of time"):
+        fitted(lambda m, d: {"a": m["mean"] - d, "b": m["mean"] - d[1:]}, model,
+               data=jnp.asarray(slow), errors=pk.Autocorrelated())  # fmt: skip
+    with pytest.raises(pk.ParameterError, match="more frames"):
+        fitted(mean, model, data=jnp.ones(3), errors=pk.Autocorrelated(5))
+
+
+def test_several_starts_side_by_side():
+    """cos ωt has many minima in ω; and a start at a NaN is flagged, not fatal."""
+    t = jnp.linspace(0.0, 10.0, 60)
+    seen = jnp.cos(2.0 * t)
+    wave = lambda m: jnp.where(m["omega"] < 9, jnp.cos(m["omega"] * t), jnp.nan) - seen
+    model = {"omega": jnp.asarray(0.7)}
+    alone = pk.fit(wave, model, where=whole, progress=False)
+    starts = {"omega": jnp.array([0.7, 2.2, 5.0, 9.5])}
+    found = pk.fit(wave, model, where=whole, starts=starts, progress=False)
+    assert alone.loss > 1
+    assert found.converged
+    np.testing.assert_allclose(found.values["omega"], 2.0, rtol=1e-6)
+    assert [a.lost for a in found.attempts] == [False, False, False, True]
+    assert found.start["omega"] == 2.2
+    assert "DIVERGED" in repr(found)
+    assert "1 of 4 starts diverged" in repr(found)
+    assert "← best" in repr(found)
+    drawn = pk.fit(
+        wave, model, where=whole, starts=12, spread=1.5, key=jax.random.key(1), progress=False
+    )
+    assert len(drawn.attempts) == 12
+    assert drawn.attempts[0].start["omega"] == 0.7
+    assert drawn.loss < alone.loss
+    loss = lambda m: jnp.sum(wave(m) ** 2)
+    for method in (pk.BFGS(), pk.Optax(optax.adam(0.01), steps=200)):
+        found = pk.fit(loss, model, where=whole, starts=starts, method=method, progress=False)
+        np.testing.assert_allclose(found.values["omega"], 2.0, rtol=1e-3)
+        assert found.attempts[3].lost
+
+
+def test_all_starts_lost():
+    with pytest.raises(pk.ObjectiveError, match="from any of the 2 starts"):
+        fitted(lambda m, d: jnp.nan * left(m, d), starts=2)
+
+
+def test_a_simulation_is_fitted_with_its_state():
+    spring = pk.VelocityVerlet(pk.HarmonicTrap(1.0))
+    sim = pk.Simulation(spring, dt=0.05, observers=pk.Every(10, x=pk.Positions()))
+    bead = lambda x: pk.Particles(jnp.asarray([[x]]), jnp.asarray([[0.0]]))
+    times = np.arange(0, 10.5, 0.5)
+    at = pk.frames_at(sim, times, every=10)
+    seen = 1.3 * np.cos(np.sqrt(2.0) * times)
+    found = pk.fit(
+        lambda m, d: at.pick(pk.simulate(*m, at.steps), "x")[:, 0, 0] - d,
+        (sim, bead(1.0)),
+        where=lambda m: {"k": m[0].integrator.force.stiffness, "x": m[1].position},
+        bounds={"k": pk.AboveZero()},
+        data=jnp.asarray(seen),
+        progress=False,
+    ).check()
+    np.testing.assert_allclose(found.values["k"], 2.0, rtol=2e-3)
+    np.testing.assert_allclose(found.values["x"], [[1.3]], rtol=1e-3)
+    assert found.model[0].integrator.force.stiffness == found.values["k"]
+
+
+def test_the_table(capsys):
+    pk.fit(left, START, where=whole, data=SAMPLE, title="decaying")
+    err = capsys.readouterr().err
+    assert "decaying" in err
+    assert "|gradient|" in err or "loss" in err
+    text = repr(fitted())
+    for part in ("Fit by LevenbergMarquardt: 30 residuals, 2 numbers; settled", "± std. error",
+                 "correlations", "Fisher spectrum", "best known"):  # fmt: skip
+        assert part in text
+
+
+def test_a_fit_that_has_not_settled_says_so_loudly():
+    with pytest.warns(UserWarning, match="NOT settled"):
+        found = fitted(method=pk.LevenbergMarquardt(max_steps=2))
+    assert not found.converged
+    assert "NOT SETTLED" in repr(found)
+    with pytest.raises(pk.ConvergenceError, match="max_steps=2"):
+        found.check()
+    loss = lambda m, data: jnp.sum(left(m, data) ** 2)
+    for method in (pk.Optax(optax.sgd(1e-4), steps=20), pk.BFGS(max_steps=3)):
+        with pytest.warns(UserWarning, match="NOT settled"):
+            assert not fitted(loss, method=method).converged
+
+
+def test_parameters_that_nothing_depends_on_are_named():
+    model = {**START, "idle": jnp.ones(2)}
+    with pytest.warns(UserWarning, match=r"does not depend on idle\[0\], idle\[1\] at the start"):
+        found = fitted(model=model)
+    assert np.all(np.isinf(found.standard_errors["idle"]))
+    np.testing.assert_allclose(found.values["idle"], 1.0)
+    assert np.isfinite(found.standard_errors["rate"])
+    assert "did not depend on idle[0], idle[1]" in repr(found)
+
+
+def test_noise_larger_than_said_is_told():
+    found = fitted(lambda m, d: left(m, d) / 0.005, errors=pk.Independent(noise_known=True))
+    assert "times what the noise allows" in repr(found)
+
+
+def test_a_value_at_its_end_is_told():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = fitted(bounds={"rate": pk.Interval(0.1, 1.0)})
+    assert "rate ran into the end of its range, 1" in repr(found)
+
+
+@pytest.mark.parametrize(
+    ("objective", "message"),
+    [
+        (lambda m, d: left(m, d).astype(int), "real number .* or real arrays"),
+        (lambda m, d: (), "real number .* or real arrays"),
+        (lambda m, d: left(m, d) > 0, "real number"),
+        (lambda m, d: jax.lax.complex(left(m, d), left(m, d)), "real number"),
+        (lambda m, d: left(m, d).at[3].set(jnp.nan), "not finite at the start: 1 of 30 residuals"),
+        (lambda m, d: jnp.sum(left(m, d)) / 0, "not finite at the start: the loss"),
+        (lambda m, d: jnp.sqrt(m["rate"] - 0.5) + left(m, d), "its derivative by rate.* is not"),
+        (
+            lambda m, d: left(m, d)[:1],
+            "more parameters than data: 2 numbers to fit from 1 residuals",
+        ),
+    ],
+)
+def test_objectives_that_cannot_be(objective, message):
+    with pytest.raises(pk.ObjectiveError, match=message):
+        fitted(objective)
+
+
+def test_wrong_arguments():
+    loss = lambda m, d: jnp.sum(left(m, d) ** 2)
+    with pytest.raises(
+        pk.ObjectiveError, match="LevenbergMarquardt needs residuals, and the .* a loss"
+    ):
+        fitted(loss, method=pk.LevenbergMarquardt())
+    with pytest.raises(
+        pk.ObjectiveError, match="BFGS needs a loss, and the objective returns residuals"
+    ):
+        fitted(method=pk.BFGS())
+    with pytest.raises(pk.ObjectiveError, match="Optax needs a loss"):
+        fitted(method=optax.adam(0.1))
+    with pytest.raises(pk.ObjectiveError, match="do not go with a loss"):
+        fitted(loss, errors=pk.Independent())
+    with pytest.raises(pk.ObjectiveError, match="do not go with residuals"):
+        fitted(errors=pk.Likelihood())
+    with pytest.raises(pk.ParameterError, match="method is an object"):
+        fitted(method="adam")
+    with pytest.raises(pk.ParameterError, match=r"bounds for \['speed'\], but where selects"):
+        fitted(bounds={"speed": pk.AboveZero()})
+    with pytest.raises(pk.ParameterError, match="bounds are one object for all"):
+        fitted(bounds=(pk.AboveZero(),))
+    with pytest.raises(pk.ParameterError, match=r"must be Free\(\)"):
+        fitted(bounds={"rate": (0, 1)})
+    with pytest.raises(pk.ShapeError, match="do not go with its shape"):
+        fitted(bounds={"rate": pk.Interval([0.0, 0.0], [1.0, 1.0])})
+    with pytest.raises(
+        pk.DeclarationError, match=r"an objective is called as function\(model, data\)"
+    ):
+        fitted(lambda m: m["rate"])
+    with pytest.raises(pk.ParameterError, match="starts is a number from 1"):
+        fitted(starts=0)
+    with pytest.raises(pk.ParameterError, match=r"starts for \['speed'\]"):
+        fitted(starts={"speed": jnp.ones(3)})
+    with pytest.raises(pk.ShapeError, match="starts of rate"):
+        fitted(starts={"rate": jnp.ones((3, 2))})
+    with pytest.raises(pk.ParameterError, match="start 1 of rate"):
+        fitted(starts={"rate": jnp.array([1.0, -1.0])}, bounds=pk.AboveZero())
+    with pytest.raises(pk.ParameterError, match="max_steps"):
+        pk.LevenbergMarquardt(max_steps=0)
+    with pytest.raises(pk.SelectionError, match="complex"):
+        pk.fit(lambda m: m["z"].real, {"z": jnp.ones(2, complex)}, where=whole, progress=False)
+
+
+def test_a_backward_derivative_only_asks_for_reverse():
+    @jax.custom_vjp
+    def double(x):
+        return 2 * x
+
+    double.defvjp(lambda x: (2 * x, None), lambda _, g: (2 * g,))
+    objective = lambda m, d: double(left(m, d))
+    with pytest.raises(pk.ObjectiveError, match="jac='reverse'"):
+        fitted(objective)
+    np.testing.assert_allclose(
+        fitted(objective, jac="reverse").values["rate"], fitted().values["rate"], rtol=1e-6
+    )
+
+
+def test_frames_at_times_of_data():
+    sim = pk.Simulation(
+        pk.RK4(lambda t, y: -y), dt=0.1, observers=pk.Every(5, y=lambda now: now.state), t0=10.0
+    )
+    at = pk.frames_at(sim, [10.0, 11.5, 13.0], every=5)
+    assert at.steps == 30
+    assert at.index == (0, 3, 6)
+    result = pk.simulate(sim, jnp.ones(2), at.steps)
+    np.testing.assert_allclose(at.pick(result, "y")[:, 0], np.exp([0, -1.5, -3]), rtol=1e-5)
+    with pytest.raises(
+        pk.ParameterError, match=r"1 of 2 times .* t = 11.2 lies nearest to 11 and 11.5"
+    ):
+        pk.frames_at(sim, [10.5, 11.2], every=5)
+    with pytest.raises(pk.ParameterError, match="do not fall on frames"):
+        pk.frames_at(sim, [9.5], every=5)
+    with pytest.raises(pk.ParameterError, match="no times"):
+        pk.frames_at(sim, [], every=5)
+    with pytest.raises(pk.ParameterError, match="does not divide"):
+        pk.frames_at(sim, [10.5], every=3)
+    with pytest.raises(pk.ParameterError, match="nothing recorded as 'x'; available"):
+        at.pick(result, "x")
+    with pytest.raises(pk.ShapeError, match="data need frame 6"):
+        at.pick(pk.simulate(sim, jnp.ones(2), 10), "y")
