@@ -18,7 +18,8 @@ Bounds = AbstractBounds | Mapping[str, AbstractBounds] | tuple | list | None
 class Coordinates(Module):
     """Numbers of a model as one vector z, with value = bounds(centre + scale · z).
 
-    `names` and `bounds` go together, `shapes` are those of the free coordinates.
+    `names` and `bounds` go together, `shapes` are those of the free coordinates, `precision` that of the
+    least precise parameter. z itself is as precise as JAX is set to be: solvers ask for that.
     """
 
     centre: Float[Array, " p"] = param()
@@ -26,6 +27,7 @@ class Coordinates(Module):
     bounds: tuple[AbstractBounds, ...]
     names: tuple[str, ...] = static()
     shapes: tuple[tuple[int, ...], ...] = static()
+    precision: Any = static()
 
     def values(self, z: Float[Array, " p"]) -> dict[str, Array]:
         """The parameters by name at z."""
@@ -51,7 +53,7 @@ class Coordinates(Module):
     def moved(self, z: Float[Array, " p"], scale: Float[Array, " p"]) -> "Coordinates":
         """The same with z as the new origin, in units of `scale`."""
         centre = self.centre + self.scale * z
-        return Coordinates(centre, scale, self.bounds, self.names, self.shapes)
+        return Coordinates(centre, scale, self.bounds, self.names, self.shapes, self.precision)
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -82,13 +84,14 @@ def coordinates(selection: Selection, model: Any, bounds: Bounds) -> Coordinates
             raise ShapeError(
                 f"bounds of {name} do not go with its shape {value.shape}: {error}"
             ) from error
-    dtype = _widest(values.values())
+    dtype = jnp.zeros(()).dtype
     return Coordinates(
         _joined(free).astype(dtype),
         _joined(units).astype(dtype),
         tuple(chosen.values()),
         selection.names,
         tuple(x.shape for x in free),
+        min((np.dtype(x.dtype) for x in values.values()), key=lambda d: d.itemsize),
     )
 
 

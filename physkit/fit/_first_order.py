@@ -18,13 +18,14 @@ _REPORTS = 50  # how often the host looks
 class _Walk(NamedTuple):
     """One start under way: where it is, the optimiser's state, and the best place so far.
 
-    - `mark`: the loss at the last fall that counted, `since`: steps since then.
+    - `top`: the loss at the start; `mark`: at the last fall that counted, `since`: steps since then.
     """
 
     z: jax.Array
     state: Any
     best: jax.Array
     lowest: jax.Array
+    top: jax.Array
     mark: jax.Array
     since: jax.Array
 
@@ -39,7 +40,7 @@ def descend(
 
     def begin(z):
         high = jnp.full((), jnp.inf, z.dtype)
-        return _Walk(z, optimiser.init(z), z, high, high, jnp.zeros((), int))
+        return _Walk(z, optimiser.init(z), z, high, high, high, jnp.zeros((), int))
 
     def one_step(walk: _Walk, inputs: Inputs) -> tuple[_Walk, tuple]:
         loss, gradient = problem.with_jacobian(walk.z, inputs)
@@ -55,14 +56,15 @@ def descend(
             state = jax.tree.map(keep, state, walk.state)
             ahead = optax.apply_updates(walk.z, update)
         better = loss < walk.lowest
-        falls = ~jnp.isfinite(walk.mark) | (
-            walk.mark - loss > method.tolerance * jnp.abs(walk.mark)
-        )
+        top = jnp.where(jnp.isfinite(walk.top), walk.top, loss)
+        least = method.tolerance * (top - jnp.minimum(walk.lowest, loss))
+        falls = ~jnp.isfinite(walk.mark) | (walk.mark - loss > least)
         moved = _Walk(
             jnp.asarray(ahead, walk.z.dtype),
             state,
             jnp.where(better, walk.z, walk.best),
             jnp.where(better, loss, walk.lowest),
+            top,
             jnp.where(falls, loss, walk.mark),
             jnp.where(falls, 0, walk.since + 1),
         )
@@ -96,9 +98,9 @@ def descend(
 
 
 def _flat(losses: np.ndarray, tolerance: float) -> np.ndarray:
-    """Whether the best loss fell by less than `tolerance` over the last tenth of the steps."""
+    """Whether of all that the loss fell, less than `tolerance` was in the last tenth of the steps."""
     tail = max(len(losses) // 10, 1)
     if len(losses) < 10:
         return np.zeros(losses.shape[1], bool)
-    before = np.min(losses[:-tail], axis=0)
-    return before - np.min(losses, axis=0) <= tolerance * np.abs(before)
+    low = np.min(losses, axis=0)
+    return np.min(losses[:-tail], axis=0) - low <= tolerance * (losses[0] - low)

@@ -97,8 +97,8 @@ def fit(
     _need_kind(chosen, errors, problem.kind)
     z = _starts(here, selection.get(model), starts, spread, key)
 
-    evaluate = _explained(eqx.filter_jit(problem.with_jacobian))
-    at_start = tuple(map(np.asarray, evaluate(jnp.zeros_like(here.centre), inputs)))
+    evaluate = _on_host(eqx.filter_jit(problem.with_jacobian), here.precision)
+    at_start = evaluate(jnp.zeros_like(here.centre), inputs)
     if len(z) == 1:
         need_finite(problem, *at_start, here.labels)
     unreachable = _unreachable(at_start[1], here.labels)
@@ -256,10 +256,12 @@ def _given_starts(here: Coordinates, now: dict[str, Array], starts: Mapping[str,
     return jnp.stack(rows)
 
 
-def _explained(evaluate: Callable) -> Callable:
+def _on_host(evaluate: Callable, precision: Any) -> Callable:
+    """Value and Jacobian as NumPy arrays, as precise as the model's numbers."""
+
     def call(*arguments):
         try:
-            return evaluate(*arguments)
+            return tuple(np.asarray(x).astype(precision) for x in evaluate(*arguments))
         except TypeError as error:
             if "forward-mode" in str(error) and "custom_vjp" in str(error):
                 raise ObjectiveError(

@@ -60,7 +60,10 @@ def search(
         return _first_order_end(method, inputs, natural, first, evaluate)
     assert isinstance(method, AbstractIterative)
     power = 2 if problem.kind == "residuals" else 1
-    iteration, ends = make_iteration(method, problem, z.dtype, len(z) > 1), inputs.coordinates
+    iteration, ends = (
+        make_iteration(method, problem, natural.precision, len(z) > 1),
+        inputs.coordinates,
+    )
     losses, gradients, steps = [], [], 0
     first, best, settled, reason, last, share = None, 0, False, "", np.inf, np.inf
     while steps < method.max_steps:
@@ -79,7 +82,7 @@ def search(
         steps += int(own.sum())
         here = natural_at(inputs.coordinates, descent.z[column])
         plain = inputs._replace(coordinates=here, unit=jnp.ones_like(inputs.unit))
-        value, jacobian = map(np.asarray, evaluate(jnp.zeros_like(z[0]), plain))
+        value, jacobian = evaluate(jnp.zeros_like(z[0]), plain)
         used_up = steps >= method.max_steps
         stopped = bool(descent.done[column]) or (own.sum() < _ROUND and not used_up)
         now = losses[-1][-1] if len(losses[-1]) else np.inf
@@ -102,7 +105,7 @@ def search(
             break
         inputs, z = _scaled(problem, plain, jnp.zeros_like(z[:1]), value, jacobian)
         if iteration is None:
-            iteration = make_iteration(method, problem, z.dtype, False)
+            iteration = make_iteration(method, problem, natural.precision, False)
     if not settled and steps < method.max_steps and share < _ACCEPTED:
         settled = True  # rounding keeps it from getting nearer
     if not settled and steps >= method.max_steps:
@@ -119,14 +122,14 @@ def _first_order_end(method, inputs, natural, first, evaluate) -> Found:
     best = _best(first)
     here = natural_at(inputs.coordinates, first.z[best])
     plain = inputs._replace(coordinates=here, unit=jnp.ones_like(inputs.unit))
-    value, jacobian = map(np.asarray, evaluate(jnp.zeros_like(natural.centre), plain))
+    value, jacobian = evaluate(jnp.zeros_like(natural.centre), plain)
     steps = len(first.losses)
     settled = bool(first.done[best])
     tail = max(steps // 10, 1)
     reason = (
-        f"the loss falls by less than {method.tolerance:g} of itself over the last steps"
+        f"of all that the loss fell, less than {method.tolerance:g} was in the last steps"
         if settled
-        else f"the loss still fell by more than {method.tolerance:g} of itself over the last {tail} steps"
+        else f"of all that the loss fell, more than {method.tolerance:g} was in the last {tail} steps"
     )
     if first.lost[best]:
         reason = "the loss or its gradient is not finite on the way"
