@@ -42,7 +42,8 @@ class MultipleShooting(Module):
     **Arguments:**
 
     - `misfit`: `(frames, data)` → residuals of one window, in units of the noise; frames are those of
-      the simulation's observers, the window's first and last step included.
+      the simulation's observers from the window's start on. Its end belongs to the next window, so that
+      every frame counts once; the very last of the run is not used.
     - `steps`: of the whole run; `windows` must divide it, and the observers' intervals each window.
     - `windows`: how many.
     - `weight`: w, one number, or one for each array of the state that evolves. Jumps at the seams count
@@ -128,6 +129,7 @@ class MultipleShooting(Module):
         """All residuals: misfits of the windows, then weighted gaps."""
         frames, ends = self.trajectory(model)
         parts = self._parts(frames, data)
+        frames = jax.tree.map(lambda x: x[:, :-1], frames)
         call = lambda f, d: call_with(self.misfit, (f, d), "misfit", "(frames, data)")
         return jax.vmap(call)(frames, parts), self._seams(ends, model[1], self.weight)
 
@@ -137,7 +139,7 @@ class MultipleShooting(Module):
         return replaced(sim, {"t0": sim.t0 + offset * sim.dt})
 
     def _parts(self, frames: Any, data: Any) -> Any:
-        """`data` by window, the frames at seams in both."""
+        """`data` by window, without the frame at its end."""
         inside = {x.shape[1] for x in jax.tree.leaves(frames)}
         if len(inside) != 1:
             raise ShapeError(
@@ -145,7 +147,7 @@ class MultipleShooting(Module):
             )
         each = inside.pop() - 1
         wanted = each * self.windows + 1
-        place = jnp.asarray(each * np.arange(self.windows)[:, None] + np.arange(each + 1)[None])
+        place = jnp.asarray(each * np.arange(self.windows)[:, None] + np.arange(each)[None])
 
         def part(x):
             x = jnp.asarray(x)
@@ -195,8 +197,8 @@ def fit_in_windows(
 
     - `misfit`, `steps`, `windows`, `data`: as `MultipleShooting` has them.
     - `model`: `(simulation, state)`; `where` points into it, at parameters of the simulation; `bounds`
-      are theirs, one for all or a dict by name. All floating arrays of the states at the windows' starts that change with time
-      are fitted, too, as `start` in the table.
+      are theirs, one for all or a dict by name. All that changes with time in the states at the
+      windows' starts is fitted, too, as `start` in the table.
     - `starts`: states stacked along a first axis of windows, if better known than by running the model.
     - `weights`: of continuity, one fit each. The first about 1 / noise of the data.
     - `method`: as for `fit` of residuals.

@@ -1,0 +1,129 @@
+"""Averages by reweighting, against quadrature and against runs with other parameters."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from numpy.polynomial.hermite import hermgauss
+
+import physkit as pk
+from physkit.core import ParameterError, SamplingError, ShapeError
+from physkit.fit import EquilibriumSamples, reweighted
+
+TEMPERATURE = 0.7
+WELL = {"k": 1.0, "q": 0.25}
+
+
+def well(model, x):
+    return model["k"] * x**2 / 2 + model["q"] * x**4
+
+
+def exact(quantity, model):
+    """By quadrature: nodes of the Gaussian part, the rest as weight."""
+    nodes, weights = hermgauss(120)
+    x = nodes * np.sqrt(2 * TEMPERATURE / model["k"])
+    w = weights * np.exp(-model["q"] * x**4 / TEMPERATURE)
+    return float(np.sum(w * quantity(x)) / np.sum(w))
+
+
+def exact_slope(quantity, name, h=1e-4):
+    up, down = dict(WELL), dict(WELL)
+    up[name] += h
+    down[name] -= h
+    return (exact(quantity, up) - exact(quantity, down)) / (2 * h)
+
+
+def of_well(model):
+    return {name: jnp.asarray(x) for name, x in model.items()}
+
+
+@pytest.fixture(scope="module")
+def samples():
+    """4000 walkers in the well, by Langevin dynamics from rest, independent of one another."""
+    model = of_well(WELL)
+    energy = lambda t, p, m: jnp.sum(well(m, p.position))
+    bath = pk.BAOAB(pk.ExternalEnergy(energy, model), temperature=TEMPERATURE, friction=1.0)
+    walkers = pk.Particles(jnp.zeros((4_000, 1)))
+    sim = pk.Simulation(bath, dt=0.1)
+    end = pk.simulate(sim, walkers, 200, key=jax.random.key(0)).state
+    return EquilibriumSamples(well, model, end.position[:, 0], TEMPERATURE, batch=4_000)
+
+
+def test_value_and_error_against_quadrature(samples):
+    average = jax.jit(lambda m: reweighted(lambda m, x: x**2, m, samples))(of_well(WELL))
+    np.testing.assert_allclose(average.effective, 4_000)
+    off = average.value - exact(lambda x: x**2, WELL)
+    assert abs(off) < 4 * average.error
+    assert 0.5 < average.error / (np.std(np.asarray(samples.states) ** 2) / np.sqrt(4_000)) < 2
+
+
+@pytest.mark.parametrize("name", ["k", "q"])
+def test_gradient_against_quadrature(samples, name):
+    """Four standard errors, from sixteen parts of the samples; the error is a few per cent."""
+    slope = lambda s: jax.grad(lambda m: reweighted(lambda m, x: x**2, m, s).value)(of_well(WELL))
+    found = float(slope(samples)[name])
+    part = lambda x: EquilibriumSamples(well, of_well(WELL), x, TEMPERATURE, batch=250)
+    parts = jax.vmap(lambda x: slope(part(x))[name])(samples.states.reshape(16, 250))
+    error = float(np.std(parts) / np.sqrt(15))
+    true = exact_slope(lambda x: x**2, name)
+    assert error < 0.1 * abs(true)
+    assert abs(found - true) < 4 * error
+
+
+def test_gradient_is_the_formula(samples):
+    """∂⟨A⟩ = ⟨∂A⟩ − β (⟨A ∂U⟩ − ⟨A⟩⟨∂U⟩), for a quantity that depends on the parameters itself."""
+    quantity = lambda m, x: m["q"] * x**2
+    found = jax.grad(lambda m: reweighted(quantity, m, samples).value)(of_well(WELL))["q"]
+    x = np.asarray(samples.states)
+    a, slope = WELL["q"] * x**2, x**4
+    wanted = np.mean(x**2) - (np.mean(a * slope) - np.mean(a) * np.mean(slope)) / TEMPERATURE
+    np.testing.assert_allclose(found, wanted, rtol=1e-10)
+    forward = jax.jacfwd(lambda m: reweighted(quantity, m, samples).value)(of_well(WELL))["q"]
+    np.testing.assert_allclose(forward, wanted, rtol=1e-10)
+
+
+def test_finite_steps(samples):
+    other = {"k": 1.2, "q": 0.3}
+    average = reweighted(lambda m, x: {"x2": x**2, "x4": x**4}, of_well(other), samples)
+    assert 2_000 < average.effective < 3_990
+    for name, power in (("x2", 2), ("x4", 4)):
+        off = average.value[name] - exact(lambda x, power=power: x**power, other)
+        assert abs(off) < 4 * average.error[name]
+
+
+def test_too_few_samples_that_count_are_a_fault(samples):
+    far = of_well({"k": 500.0, "q": 0.0})
+    average = jax.jit(lambda m: reweighted(lambda m, x: x**2, m, samples, least=0.1))(far)
+    assert np.isnan(average.value)
+    with pytest.raises(SamplingError, match="draw new samples"):
+        average.health.check()
+    assert reweighted(lambda m, x: x**2, far, samples, least=0.0).health.ok
+
+
+def test_no_derivative_through_the_samples(samples):
+    def loss(x):
+        s = EquilibriumSamples(well, of_well(WELL), x, TEMPERATURE)
+        return reweighted(lambda m, x: x**2, of_well(WELL), s).value
+
+    assert not np.any(jax.grad(loss)(samples.states[:50]))
+
+
+def test_bad_input(samples):
+    with pytest.raises(ShapeError, match="one first axis"):
+        EquilibriumSamples(
+            lambda m, s: s["a"], of_well(WELL), {"a": jnp.ones(3), "b": jnp.ones(4)}, 1.0
+        )
+    with pytest.raises(ShapeError, match="one first axis"):
+        EquilibriumSamples(well, of_well(WELL), jnp.ones(()), 1.0)
+    with pytest.raises(ParameterError, match="temperature"):
+        EquilibriumSamples(well, of_well(WELL), jnp.ones(3), 0.0)
+    with pytest.raises(ParameterError, match="least"):
+        reweighted(lambda m, x: x, of_well(WELL), samples, least=2.0)
+
+
+def test_single_precision():
+    x = jax.random.normal(jax.random.key(1), (64,), jnp.float32)
+    model = {"k": jnp.float32(1.0), "q": jnp.float32(0.0)}
+    s = EquilibriumSamples(well, model, x, 1.0)
+    average = reweighted(lambda m, x: x**2, model, s)
+    assert average.value.dtype == average.error.dtype == jnp.float32
