@@ -16,7 +16,7 @@ _EXPORTS: dict[str, tuple[str, ...]] = {
     "core": (
         "AbstractComponent", "AbstractTendency", "AbstractTerm", "CapacityError", "Clock",
         "ComponentError", "ConvergenceError", "CutoffError", "DamagedFileError", "DeclarationError",
-        "DiskFullError", "Fault", "Faults", "FileError", "FileInUseError", "Function", "Health",
+        "DiskFullError", "Fault", "Faults", "FileError", "FileInUseError", "Function", "GradientError", "Health",
         "MismatchError", "MissingExtraError", "Module", "Network", "NoEnergyError", "NotReversible", "ObjectiveError", "ObserverError",
         "OverlapError", "ParameterError", "PhyskitError", "RangeError", "SamplingError", "SelectionError", "ShapeError", "SimulationDiverged",
         "StepSizeError", "Tendencies", "data", "param", "static",
@@ -97,8 +97,8 @@ _EXPORTS: dict[str, tuple[str, ...]] = {
     ),
     "fit": (
         "EquilibriumSamples", "MultipleShooting", "fit_in_windows", "reweighted",
-        "AboveZero", "AbstractBounds", "Autocorrelated", "BFGS", "Fit", "Free", "GaussNewton", "Independent",
-        "Interval", "LevenbergMarquardt", "Likelihood", "Optax", "Simplex", "fit", "frames_at", "gradient_growth",
+        "AboveZero", "AbstractBounds", "Autocorrelated", "BFGS", "Fit", "Free", "GaussNewton", "GradientAudit", "Independent",
+        "Interval", "LevenbergMarquardt", "Likelihood", "Optax", "Simplex", "fit", "frames_at", "gradient_audit", "gradient_growth",
     ),
 }  # fmt: skip
 _FOLDERS = (

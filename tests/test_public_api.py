@@ -53,7 +53,7 @@ PLUMBING = {
         "AbstractCorrelation", "BlockAverageResult", "Frame", "the_field",
     },
     "storage": {
-        "FolderLock", "Output", "Restored", "checkpoint_table", "component", "is_trajectory", "make_folder",
+        "ENDINGS", "FolderLock", "Output", "Restored", "checkpoint_table", "component", "is_trajectory", "make_folder",
         "write_whole", "writer_of",
     },
     "fit": {
@@ -61,7 +61,7 @@ PLUMBING = {
         "Reweighted",
         "Selection", "Where", "select",
     },
-    "simulate": {"AbstractAdjoint", "Growth", "Probe", "Retraced", "crash_record", "probe"},
+    "simulate": {"AbstractAdjoint", "Growth", "Probe", "Retraced", "crash_record", "probe", "whole_blocks"},
 }  # fmt: skip
 # Reached by the folder's own name: `pk.testing.check_force`, `pk.plot.drift`.
 NAMESPACES = ("parallel", "systems", "plot", "testing", "cli")

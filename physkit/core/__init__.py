@@ -23,6 +23,7 @@ from ._errors import (
     DiskFullError as DiskFullError,
     FileError as FileError,
     FileInUseError as FileInUseError,
+    GradientError as GradientError,
     MismatchError as MismatchError,
     MissingExtraError as MissingExtraError,
     NoEnergyError as NoEnergyError,

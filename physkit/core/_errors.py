@@ -87,6 +87,10 @@ class ObjectiveError(PhyskitError, ValueError):
     """What should be fitted returns something that cannot be, or the method does not go with it."""
 
 
+class GradientError(PhyskitError, ArithmeticError):
+    """A derivative is wrong, cut off or not finite; the message names the leaf it belongs to."""
+
+
 class FileError(PhyskitError, OSError):
     """A file cannot be written, or is not what it should be; the message names it and the remedy."""
 

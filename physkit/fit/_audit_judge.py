@@ -1,0 +1,200 @@
+"""The judgement of one derivative: automatic, against what the run does when a leaf is moved."""
+
+import dataclasses
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from ._audit_labels import Leaf
+from ._audit_program import Program
+
+ORDER = 1.95  # of the Taylor remainder, at least
+CHAOS = 1e3  # by how much the run may amplify what Taylor tests are to resolve
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """One line of an audit.
+
+    - `verdict`: one word, see `GradientAudit`; `note` says more.
+    - `order`: of the Taylor remainder; NaN where all of it is rounding.
+    - `mismatch`: |⟨Jv, w⟩ − ⟨v, Jᵀw⟩| over the size of both.
+    - `size`: the largest entry of the gradient; `slope` and `difference`: along the direction tried.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    verdict: str
+    note: str = ""
+    order: float = float("nan")
+    mismatch: float = float("nan")
+    size: float = float("nan")
+    slope: float = float("nan")
+    difference: float = float("nan")
+
+
+class Probe:
+    """A program, with the steps that its precision can resolve."""
+
+    def __init__(self, program: Program, noise: float, double: bool):
+        self.program, self.noise, self.double = program, noise, double
+        count, first = (11, 1e-2) if double else (7, 0.1)
+        self.steps = [first * 2.0**-k for k in range(count)]
+        self.agree = 1e-11 if double else 2e-4  # of both modes
+
+    def moved(self, number: int, direction: np.ndarray, h: float) -> list[Any]:
+        """The leaves with one of them moved."""
+        values = list(self.program.values)
+        x = np.asarray(values[number])
+        values[number] = jnp.asarray(x + h * direction, x.dtype)
+        return values
+
+    def change(self, number: int, direction: np.ndarray, h: float) -> float:
+        """What the projection gains."""
+        return self.program.change(self.moved(number, direction, h))
+
+
+def judged(
+    probe: Probe, number: int, leaf: Leaf, gradient: Any, *, must_matter: bool, seed: int
+) -> Row:
+    """The verdict on the derivative by one leaf."""
+    direction = _direction(leaf.value, (seed, number))
+    zero = [jnp.zeros_like(x) for x in probe.program.values]
+    zero[number] = jnp.asarray(direction, leaf.value.dtype)
+    made = {"name": leaf.name, "shape": tuple(leaf.value.shape)}
+    try:
+        forward = probe.program.tangent(zero)
+    except (TypeError, ValueError, NotImplementedError):  # a rule for reverse mode only
+        forward = None
+    if gradient is None and forward is None:
+        return Row(**made, verdict="FAILS", note="neither mode works")
+    slope, mismatch = _slope(probe, direction, forward, gradient)
+    size = np.nan if gradient is None else float(np.max(np.abs(gradient), initial=0.0))
+    made |= {"size": size, "mismatch": mismatch, "slope": slope}
+    bad = 0 if gradient is None else int(np.sum(~np.isfinite(gradient)))
+    if bad or not np.isfinite(slope):
+        where = "" if gradient is None or not bad else _first(gradient, bad)
+        return Row(**made, verdict="NaN", note=where or "in forward mode")
+    if slope == 0 and not (gradient is not None and np.any(gradient)):
+        return _of_zero(probe, number, leaf, direction, made, must_matter)
+    row = _taylor(probe, number, direction, slope, made)
+    if row.verdict == "right" and mismatch > probe.agree:
+        return dataclasses.replace(
+            row,
+            verdict="MODES",
+            note="forward and reverse mode disagree: a rule of its own is wrong",
+        )
+    return row
+
+
+def _slope(probe: Probe, direction: Any, forward: Any, gradient: Any) -> tuple[float, float]:
+    """⟨∇J, v⟩, and by how much the modes disagree, over the size of what is summed."""
+    one = np.nan if forward is None else probe.program.dot(forward)
+    if gradient is None:
+        return one, np.nan
+    backward = np.asarray(gradient) * direction
+    two = float(np.sum(backward).real)
+    if forward is None:
+        return two, np.nan
+    weights = probe.program.weights
+    terms = sum(np.sum(np.abs(weights[n] * np.asarray(x))) for n, x in forward.items())
+    size = float(terms + np.sum(np.abs(backward)))
+    return two, abs(one - two) / size if size > 0 else 0.0
+
+
+def _taylor(probe: Probe, number: int, direction: np.ndarray, slope: float, made: dict) -> Row:
+    gains = [(h, probe.change(number, direction, h)) for h in probe.steps]
+    seen = [(h, d) for h, d in gains if np.isfinite(d)]
+    left = [(h, abs(d - h * slope)) for h, d in seen]
+    left = [(h, r) for h, r in left if r > 10 * probe.noise]
+    best = max(seen, key=lambda p: -abs(abs(p[1]) - 1e4 * probe.noise), default=(np.nan, np.nan))
+    made = {**made, "difference": best[1] / best[0]}
+    if not seen:
+        return Row(**made, verdict="WRONG", note="no run nearby is finite")
+    if len(left) < 3:
+        return Row(**made, verdict="right", note="linear, as far as rounding lets one see")
+    orders = [
+        float(np.polyfit(*np.log(np.asarray(left[k : k + 3])).T, 1)[0])
+        for k in range(max(0, len(left) - 5), len(left) - 2)
+    ]
+    made["order"] = order = orders[-1] if orders[-1] >= ORDER else max(orders[-2:])
+    if order >= ORDER:
+        return Row(**made, verdict="right")
+    return _why_not(probe, number, direction, slope, made, left)
+
+
+def _why_not(probe, number, direction, slope, made, left) -> Row:
+    """A kink, a run that amplifies too much, or a wrong derivative."""
+    pairs = []
+    for h in probe.steps[-6:]:
+        up = probe.change(number, direction, h) / h
+        down = -probe.change(number, direction, -h) / h
+        if np.isfinite(up - down) and abs(up - down) * h > 10 * probe.noise:
+            pairs.append((h, up, down))
+    share = left[-1][1] / left[-1][0]  # what is missing of the slope, at the smallest step
+    if len(pairs) >= 3:
+        jump, before = abs(pairs[-1][1] - pairs[-1][2]), abs(pairs[0][1] - pairs[0][2])
+        low, high = sorted(pairs[-1][1:])
+        # Where several kinks meet, a derivative along v may lie a little outside of both slopes.
+        if jump > 0.5 * before and abs(slope - (low + high) / 2) <= 2 * jump:
+            note = f"one-sided slopes {low:.4g} and {high:.4g}: limiters, contacts or clips at work"
+            return Row(**made, verdict="kink", note=note)
+    growth = abs(made["size"])
+    relative = share / max(abs(slope), abs(made["difference"]), 1e-300)
+    if growth > CHAOS and relative < 0.1:
+        note = f"sensitivities grow to {growth:.1e}: take fewer steps"
+        return Row(**made, verdict="chaotic", note=note)
+    if growth > 1e3 * CHAOS:
+        note = f"sensitivities grow to {growth:.1e}: no Taylor test can hold, take fewer steps"
+        return Row(**made, verdict="chaotic", note=note)
+    note = f"derivative {slope:.6g}, finite difference {made['difference']:.6g}"
+    return Row(**made, verdict="WRONG", note=note)
+
+
+def _of_zero(probe, number, leaf, direction, made, must_matter) -> Row:
+    """A derivative that is exactly 0: is the number without effect, or cut off?"""
+    small = [(h, probe.change(number, direction, h)) for h in (probe.steps[1], probe.steps[3])]
+    small = [(h, abs(d)) for h, d in small if np.isfinite(d)]
+    made = {**made, "difference": small[0][1] / small[0][0] if small else np.nan}
+    if small and small[0][1] > 10 * probe.noise:
+        falls = np.log(small[0][1] / max(small[-1][1], 1e-300)) / np.log(small[0][0] / small[-1][0])
+        if len(small) == 2 and falls >= 1.8:
+            return Row(**made, verdict="zero", order=float(falls), note="stationary here")
+        if len(small) == 2 and falls < 0.5:
+            return Row(**made, verdict="JUMPS", note=_JUMPS)
+        return Row(**made, verdict="CUT", note=_CUT)
+    far = [probe.program.differs(probe.moved(number, direction, h)) for h in (1e-2, 0.3, 1.5)]
+    if far[0]:
+        return Row(**made, verdict="zero", note="only rounding changes")
+    if any(far):
+        return Row(**made, verdict="JUMPS", note=_JUMPS)
+    poison = list(probe.program.values)
+    poison[number] = jnp.full_like(leaf.value, jnp.nan)
+    if probe.program.differs(poison):
+        return Row(**made, verdict="zero", note="read, without effect on the result here")
+    if must_matter:
+        return Row(**made, verdict="UNREAD", note=_UNREAD)
+    return Row(**made, verdict="unused", note="the run never reads it")
+
+
+_CUT = "exactly 0, but the run changes smoothly: stop_gradient, a cast to integers, or a rule of its own"
+_JUMPS = "exactly 0, and the run changes in jumps: behind a rounding, an integer or a comparison"
+_UNREAD = "the run never reads it: consumed in __init__, or a parameter without use"
+
+
+def _direction(x: Any, seed: tuple[int, ...]) -> np.ndarray:
+    """Random, each entry as large as the leaf's root mean square (1 for a leaf of zeros)."""
+    rng, x = np.random.default_rng(seed), np.asarray(x)
+    finite = np.where(np.isfinite(x), x, 0)
+    scale = float(np.sqrt(np.mean(np.abs(finite) ** 2))) or 1.0
+    out = rng.uniform(0.5, 1.0, x.shape) * rng.choice([-1.0, 1.0], x.shape)
+    if np.iscomplexobj(x):
+        out = out * np.exp(2j * np.pi * rng.random(x.shape))
+    return scale * out
+
+
+def _first(gradient: Any, bad: int) -> str:
+    flat = int(np.argmax(~np.isfinite(np.ravel(gradient))))
+    index = tuple(int(i) for i in np.unravel_index(flat, np.shape(gradient)))
+    return f"{bad} of {np.size(gradient)} not finite, first at {index}" if index else "not finite"

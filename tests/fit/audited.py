@@ -1,0 +1,98 @@
+"""Every system shipped, small enough for an audit; as a program it prints the table of all."""
+
+import sys
+import time
+from typing import Any
+
+import equinox as eqx
+import jax
+import numpy as np
+
+from physkit import systems
+from physkit.fit import gradient_audit
+
+KEY = jax.random.key(0)
+
+
+def generic(made: tuple[Any, Any]) -> tuple[Any, Any]:
+    """A system with noise of 2 % on its state: at uniform flow limiters and upwinding have kinks."""
+    sim, state = made
+    rng = np.random.default_rng(0)
+
+    def noisy(path, x):
+        is_data = "space" not in jax.tree_util.keystr(path) and eqx.is_inexact_array(x)
+        return x * (1 + 0.02 * rng.uniform(-1, 1, x.shape)) + (x == 0) * 1e-3 if is_data else x
+
+    return sim, jax.tree_util.tree_map_with_path(noisy, state)
+
+
+SYSTEMS = {
+    "liquid_argon": lambda: systems.liquid_argon(4),
+    "lennard_jones_melt": lambda: systems.lennard_jones_melt(4, cutoff=2.0),
+    "figure_eight": systems.figure_eight,
+    "kepler": systems.kepler,
+    "giant_planets": systems.giant_planets,
+    "lorenz": systems.lorenz,
+    "hare_and_lynx": systems.hare_and_lynx,
+    "zeldovich_pancake": lambda: systems.zeldovich_pancake(count=16, cells=16),
+    "plasma_wave": lambda: systems.plasma_wave(count=64, cells=8),
+    "landau_damping": lambda: systems.landau_damping(128),
+    "two_stream": lambda: systems.two_stream(64, cells=8),
+    "two_species_plasma": lambda: systems.two_species_plasma(particles=64, cells=8),
+    "particle_laden": lambda: systems.particle_laden_taylor_green(count=20, cells=8),
+    "brusselator": lambda: systems.brusselator(cells=(8, 8)),
+    "burgers_wave": lambda: systems.burgers_wave(cells=16),
+    "fisher_front": lambda: systems.fisher_front(length=40.0, cells=32),
+    "gray_scott": lambda: systems.gray_scott(cells=(12, 12)),
+    "kuramoto_sivashinsky": lambda: systems.kuramoto_sivashinsky(cells=32),
+    "kdv_solitons": lambda: systems.kdv_solitons(cells=64),
+    "plucked_string": lambda: systems.plucked_string(cells=20),
+    "taylor_green_2d": lambda: systems.taylor_green_2d(resolution=8),
+    "taylor_green_3d": lambda: systems.taylor_green_3d(resolution=8),
+    "decaying_turbulence": lambda: systems.decaying_turbulence(resolution=16, peak=3.0, key=KEY),
+    "kolmogorov_flow": lambda: systems.kolmogorov_flow(resolution=16, key=KEY),
+    "probed_flow": lambda: systems.probed_flow(resolution=16),
+    "sedov": lambda: generic(systems.sedov(16)),
+    "sod": lambda: generic(systems.sod(16)),
+    "sound_wave": lambda: generic(systems.sound_wave(16, amplitude=0.1)),
+    "kelvin_helmholtz": lambda: generic(systems.kelvin_helmholtz(8)),
+    "stommel_gyre": lambda: systems.stommel_gyre(8),
+    "thacker_bowl": lambda: systems.thacker_bowl(8),
+    "coherent_state": lambda: systems.coherent_state(cells=32),
+    "tunnelling": lambda: systems.tunnelling(cells=256),
+}
+
+
+def audit(name: str, **options: Any):
+    return gradient_audit(*SYSTEMS[name](), **options)
+
+
+def line(name: str, found: Any, seconds: float) -> str:
+    """One row of the table: how many leaves have which verdict, and the worst figures."""
+    verdicts = [row.verdict for row in found.rows]
+    counts = ", ".join(f"{verdicts.count(v)} {v}" for v in dict.fromkeys(verdicts))
+    orders = [row.order for row in found.rows if np.isfinite(row.order) and row.verdict == "right"]
+    modes = max((row.mismatch for row in found.rows if np.isfinite(row.mismatch)), default=0.0)
+    order = f"{min(orders):.2f}" if orders else "–"
+    head = f"{name:22} {'ok ' if found.ok else 'NOT'} order ≥ {order}  modes ≤ {modes:.0e}"
+    return f"{head}  {counts}  ({seconds:.0f} s)"
+
+
+if __name__ == "__main__":
+    jax.config.update("jax_enable_x64", True)
+    jax.config.update("jax_numpy_rank_promotion", "raise")
+    jax.config.update("jax_numpy_dtype_promotion", "strict")
+    details = "-v" in sys.argv
+    for name in [a for a in sys.argv[1:] if a != "-v"] or SYSTEMS:
+        begin = time.perf_counter()
+        try:
+            found = audit(name)
+        except Exception as error:
+            print(f"{name:22} FAILED {type(error).__name__}: {str(error)[:300]}", flush=True)
+            continue
+        print(line(name, found, time.perf_counter() - begin), flush=True)
+        for row in found.rows:
+            if details or row.verdict not in ("right", "unused"):
+                print(f"    {row.name:50} {row.verdict:8} {row.order:5.2f} {row.note}", flush=True)
+        if found.birth:
+            print("   ", found.birth)

@@ -1,0 +1,266 @@
+"""The gradient audit: good simulations pass, every kind of broken one is found and named."""
+
+from typing import Any, ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jaxtyping import Array, Float
+
+import physkit as pk
+from physkit.core import GradientError, ObjectiveError, ParameterError, SelectionError
+from physkit.particles.forces import AbstractForce
+
+from .audited import audit
+
+
+class AbstractSpring(AbstractForce):
+    """F = −k x³, to be broken."""
+
+    conserves_momentum: ClassVar[bool] = False
+    k: Float[Array, ""] = pk.param(0.7)
+    of: str | None = pk.static(default=None)
+
+    def force(self, clock, state):
+        return -self.k * state.position**3
+
+
+class Spring(AbstractSpring):
+    """Good."""
+
+
+class Consumed(AbstractForce):
+    conserves_momentum: ClassVar[bool] = False
+    k: Float[Array, ""] = pk.param(0.7)
+    twice: Float[Array, ""] = pk.data()
+    of: str | None = pk.static(default=None)
+
+    def __init__(self, k: Any = 0.7):
+        self.k, self.of = jnp.asarray(float(k)), None
+        self.twice = 2 * jnp.asarray(float(k))
+
+    def force(self, clock, state):
+        return -self.twice * state.position
+
+
+class Stopped(AbstractSpring):
+    def force(self, clock, state):
+        return -jax.lax.stop_gradient(self.k) * state.position
+
+
+class Rounded(AbstractSpring):
+    def force(self, clock, state):
+        return -jnp.round(10 * self.k) * state.position
+
+
+class ThroughIntegers(AbstractSpring):
+    def force(self, clock, state):
+        return -(100 * self.k).astype(jnp.int32).astype(self.k.dtype) * state.position
+
+
+@jax.custom_vjp
+def lying(x):
+    return x**2
+
+
+lying.defvjp(lambda x: (lying(x), x), lambda x, bar: (bar * x,))  # 2x it should be
+
+
+class WrongRule(AbstractSpring):
+    def force(self, clock, state):
+        return -self.k * lying(state.position) * state.position
+
+
+@jax.custom_jvp
+def skewed(x):
+    return x**2
+
+
+@skewed.defjvp
+def _(primals, tangents):
+    x = primals[0]
+    given = lambda r, t: 2 * r * t
+    taken = lambda r, t: 3 * r * t  # no transpose of it
+    return skewed(x), jax.custom_derivatives.linear_call(given, taken, x, tangents[0])
+
+
+class WrongTranspose(AbstractSpring):
+    def force(self, clock, state):
+        return -self.k * skewed(state.position) * state.position
+
+
+class HalfStopped(AbstractSpring):
+    """One of two paths is cut off: a derivative, but a wrong one."""
+
+    def force(self, clock, state):
+        return -(self.k + jax.lax.stop_gradient(self.k)) * state.position
+
+
+class Clipped(AbstractSpring):
+    """Two slopes, right where the state is."""
+
+    def force(self, clock, state):
+        return -self.k * jnp.maximum(state.position, state.position[0, 0])
+
+
+class NaNAtZeroDistance(AbstractSpring):
+    """Masks the value at r = 0, but not its derivative."""
+
+    def force(self, clock, state):
+        d = state.position[:, None] - state.position[None]
+        r = jnp.sqrt(jnp.sum(d**2, axis=-1))
+        pull = jnp.where(r > 0, jnp.exp(-r) / r, 0)
+        return self.k * jnp.sum(pull[..., None] * d, axis=1)
+
+
+class BornLate(AbstractForce):
+    """√ under a naive mask, whose argument is 0 at t = 0.3 only."""
+
+    conserves_momentum: ClassVar[bool] = False
+    c: Float[Array, ""] = pk.param(1.0)
+    of: str | None = pk.static(default=None)
+
+    def force(self, clock, state):
+        late = (clock.t > 0.25) & (clock.t < 0.35)
+        gap = jnp.where(late, 0.0 * (state.position - self.c), 1.0 + state.position**2)
+        return jnp.where(late, 0.0, 1.0) * jnp.sqrt(gap)
+
+
+def newton(*forces):
+    total = forces[0]
+    for force in forces[1:]:
+        total = total + force
+    return pk.Simulation(pk.VelocityVerlet(total), dt=0.1)
+
+
+def body():
+    return pk.Particles([[0.3, 0.8], [1.1, -0.4]], [[0.1, 0.2], [-0.3, 0.5]], [1.0, 2.0])
+
+
+K = "integrator.force.terms[0].k"
+
+
+def test_what_is_right_passes():
+    found = pk.gradient_audit(newton(Spring()), body())
+    found.check()
+    assert found.ok
+    assert found[K].verdict == "right"
+    assert found[K].order > 1.95
+    assert found[K].mismatch < 1e-12
+    assert found["t0"].verdict == "unused"
+    assert found["state.mass"].verdict == "right"
+    text = str(found)
+    assert K in text
+    assert "all derivatives can be trusted" in text
+
+
+BROKEN = [
+    (Consumed, K, "UNREAD", "consumed in __init__"),
+    (Stopped, K, "CUT", "stop_gradient"),
+    (Rounded, K, "JUMPS", "rounding"),
+    (HalfStopped, K, "WRONG", "finite difference"),
+    (WrongTranspose, "state.position", "MODES|WRONG", ""),
+    (ThroughIntegers, K, "JUMPS", "integer"),
+]
+
+
+@pytest.mark.parametrize(("kind", "name", "verdict", "note"), BROKEN)
+def test_every_broken_kind_is_found_and_named(kind, name, verdict, note):
+    found = pk.gradient_audit(newton(kind()), body())
+    assert found[name].verdict in verdict.split("|"), str(found)
+    assert note in found[name].note
+    assert not found.ok
+    with pytest.raises(GradientError) as error:
+        found.check()
+    assert error.match("the derivative by")
+    assert "NOT all derivatives" in str(found)
+
+
+def test_a_wrong_rule_for_reverse_mode_alone():
+    found = pk.gradient_audit(newton(WrongRule()), body())
+    assert found["state.position"].verdict == "WRONG"
+    assert not np.isfinite(found["state.position"].mismatch)  # there is no forward mode
+
+
+def test_a_kink_is_no_error():
+    found = pk.gradient_audit(newton(Clipped()), body(), 1)
+    assert found["state.position"].verdict in ("kink", "right")
+    assert found.ok
+
+
+def test_a_stationary_point_is_no_error():
+    """Softening enters as a square: at 0 its derivative is 0, and rightly so."""
+    found = pk.gradient_audit(*pk.systems.figure_eight(), where=lambda m: m[0].integrator.force)
+    row = found["integrator.force.terms[0].softening"]
+    assert (row.verdict, row.note) == ("zero", "stationary here")
+    assert row.order > 1.9
+    assert found.ok
+
+
+def test_a_nan_is_traced_to_step_term_and_leaf():
+    found = pk.gradient_audit(newton(Spring(), BornLate()), body(), 5)
+    assert found["state.position"].verdict == "NaN"
+    assert "step 3" in found.birth
+    assert "BornLate" in found.birth
+    assert found.birth.endswith("state.position[0, 0], c")
+    with pytest.raises(GradientError, match=r"(?s)NaN.*BornLate"):
+        found.check()
+
+
+def test_a_nan_at_zero_distance():
+    found = pk.gradient_audit(newton(NaNAtZeroDistance()), body(), 2)
+    assert "NaNAtZeroDistance" in found.birth
+    assert "step 2" in found.birth
+    assert "position" in found.birth
+    assert not found.ok
+
+
+def test_where_objective_and_inert():
+    sim, state = newton(Consumed()), body()
+    one = pk.gradient_audit(sim, state, where=lambda m: m[1].position)
+    assert [row.name for row in one.rows] == ["state.position"]
+    assert one.ok
+    assert pk.gradient_audit(sim, state, inert=("terms[0].k",)).ok
+    mine = pk.gradient_audit(sim, state, objective=lambda result: result.state.position[0, 0])
+    assert mine["state.position"].verdict == "right"
+    assert mine["state.mass"].size == pytest.approx(0.0, abs=1e-12) or mine.rows
+
+
+def test_single_precision_says_so():
+    state = body()
+    single = jax.tree.map(
+        lambda x: x.astype(jnp.float32) if jnp.issubdtype(x.dtype, jnp.floating) else x, state
+    )
+    found = pk.gradient_audit(newton(Spring()), single)
+    assert found.ok, str(found)
+    assert found.dtype == "float32"
+    assert "single precision" in str(found)
+    assert not pk.gradient_audit(newton(Stopped()), single).ok
+
+
+def test_a_window_too_long_is_told():
+    sim, state = pk.systems.lorenz()
+    long = pk.gradient_audit(sim, state, 3_000, where=lambda m: m[1])
+    assert long["state"].verdict == "chaotic", str(long)
+    assert "fewer steps" in str(long)
+
+
+def test_bad_input():
+    sim, state = newton(Spring()), body()
+    with pytest.raises(ParameterError, match="whole number"):
+        pk.gradient_audit(sim, state, 0)
+    with pytest.raises(ObjectiveError, match="one floating number"):
+        pk.gradient_audit(sim, state, objective=lambda r: r.state.position)
+    with pytest.raises(SelectionError, match="image"):
+        pk.gradient_audit(sim, state, where=lambda m: m[1].image)
+    broken = state.replace(velocity=state.velocity * 1e300)
+    with pytest.raises(ObjectiveError, match="not finite"):
+        pk.gradient_audit(newton(Spring()), broken)
+
+
+@pytest.mark.parametrize("name", ["hare_and_lynx", "kepler"])
+def test_shipped_systems(name):
+    """A few of them here; all in test_audit_systems.py."""
+    found = audit(name)
+    assert found.ok, str(found)

@@ -1,0 +1,29 @@
+"""Every system shipped passes the gradient audit."""
+
+import inspect
+
+import pytest
+
+from physkit import systems
+
+from .audited import SYSTEMS, audit
+
+SAMPLE = ("gray_scott",)  # the others take seconds each
+
+
+@pytest.mark.parametrize(
+    "name", [n if n in SAMPLE else pytest.param(n, marks=pytest.mark.slow) for n in SYSTEMS]
+)
+def test_every_derivative_is_right(name):
+    found = audit(name)
+    assert found.ok, str(found)
+
+
+def test_all_systems_are_here():
+    made = {
+        name
+        for name, f in vars(systems).items()
+        if inspect.isfunction(f) and "Simulation" in str(inspect.signature(f).return_annotation)
+    }
+    indirectly = {"plasma_oscillation", "shock_tube", "particle_laden_taylor_green"}
+    assert made - indirectly <= set(SYSTEMS), made - indirectly - set(SYSTEMS)
