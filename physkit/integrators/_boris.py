@@ -12,7 +12,9 @@ from physkit.geometry import as_value
 from physkit.particles import Motion, Particles
 from physkit.particles.forces import Forces
 
+from ._exactly import evaluated
 from ._kinetic import AbstractDriftFirst
+from ._shears import sheared
 
 
 class Boris(AbstractDriftFirst):
@@ -80,9 +82,36 @@ class Boris(AbstractDriftFirst):
         return self.force.init(state)
 
     def step(self, plan: None, clock: Clock, state: Any, aux: Any) -> tuple[Any, Any]:
-        dt, middle = clock.dt, clock.later(0.5)
-        particles = get(state, self.of).drift(0.5 * dt)
-        state = put(state, self.of, particles)
+        half = 0.5 * clock.dt
+        state = put(state, self.of, get(state, self.of).drift(half))
+        (push, twist), aux = evaluated(self._pushes, clock, state, aux)
+        particles = get(state, self.of)
+        if particles.lattice is None:
+            start = particles.velocity + half * push
+            kick = (_rotated(start, twist) - start) + clock.dt * push
+            particles = particles.shift(Motion(velocity=kick))
+        else:
+            particles = particles.shift(Motion(velocity=half * push))
+            particles = sheared(particles, twist, 1)
+            particles = particles.shift(Motion(velocity=half * push))
+        return put(state, self.of, particles.drift(half)), aux
+
+    def need_reversible(self, state: Any) -> None:
+        self.force.need_reversible(state)
+
+    def unstep(
+        self, plan: None, clock: Clock, state: Any, aux: Any, begun: Clock
+    ) -> tuple[Any, Any]:
+        back = -0.5 * clock.dt
+        state = put(state, self.of, get(state, self.of).drift(back))
+        (push, twist), aux = evaluated(self._pushes, clock, state, aux)
+        particles = get(state, self.of).shift(Motion(velocity=back * push))
+        particles = sheared(particles, twist, -1).shift(Motion(velocity=back * push))
+        return put(state, self.of, particles.drift(back)), aux
+
+    def _pushes(self, clock: Clock, state: Any, aux: Any) -> tuple[Any, Any]:
+        """Acceleration, and the tangent of half the angle of gyration, in the middle of a step."""
+        middle, particles = clock.later(0.5), get(state, self.of)
         total, aux = self.force(middle, state, aux)
         per_mass = (particles.charge / particles.mass)[:, None]
         push = jnp.zeros_like(particles.velocity)
@@ -93,11 +122,10 @@ class Boris(AbstractDriftFirst):
             push = push + per_mass * _as_rows(at, particles, "E", particles.dimension)
         at = self._at(self.magnetic, self.magnetic_field, middle, state, particles)
         field = _as_rows(at, particles, "B", 3 if particles.dimension == 3 else 1)
-        start = particles.velocity + 0.5 * dt * push
-        turned = _rotated(start, 0.5 * dt * per_mass * field)
-        kick = (turned - start) + dt * push
-        moved = particles.shift(Motion(velocity=kick)).drift(0.5 * dt)
-        return put(state, self.of, moved), aux
+        twist = 0.5 * clock.dt * per_mass * field
+        if particles.frozen is not None:
+            twist = jnp.where(particles.frozen[:, None], 0, twist)
+        return (push, twist), aux
 
     @property
     def conserves_momentum(self) -> bool:

@@ -8,7 +8,7 @@ from physkit.core import ParameterError, static
 from physkit.particles.forces import Forces
 
 from ._coefficients import KAHAN_LI, SUZUKI, YOSHIDA, Stages, kicks_and_drifts
-from ._kinetic import AbstractKickFirst
+from ._kinetic import AbstractKicksAndDrifts
 
 
 def _check_order(order: int, table: dict[int, Any], name: str) -> None:
@@ -16,7 +16,7 @@ def _check_order(order: int, table: dict[int, Any], name: str) -> None:
         raise ParameterError(f"{name} has orders {sorted(table)}; got order={order!r}")
 
 
-class Yoshida(AbstractKickFirst):
+class Yoshida(AbstractKicksAndDrifts):
     """Yoshida's symmetric compositions of velocity Verlet. Order 4, 6 or 8, symplectic.
 
         Φ_dt = V_{γ₁dt} ∘ … ∘ V_{γₛdt},   V = velocity Verlet
@@ -47,7 +47,7 @@ class Yoshida(AbstractKickFirst):
         return kicks_and_drifts(YOSHIDA[self.order])
 
 
-class Suzuki(AbstractKickFirst):
+class Suzuki(AbstractKicksAndDrifts):
     """Suzuki's fractal compositions of velocity Verlet. Order 4, 6 or 8, symplectic.
 
         Φ⁽ᵏ⁺²⁾_dt = (Φ⁽ᵏ⁾_{p dt})² ∘ Φ⁽ᵏ⁾_{(1−4p) dt} ∘ (Φ⁽ᵏ⁾_{p dt})²,   p = 1/(4 − 4^{1/(k+1)})
@@ -77,7 +77,7 @@ class Suzuki(AbstractKickFirst):
         return kicks_and_drifts(SUZUKI[self.order])
 
 
-class KahanLi(AbstractKickFirst):
+class KahanLi(AbstractKicksAndDrifts):
     """Kahan and Li's optimised compositions of velocity Verlet. Order 6 or 8, symplectic.
 
     Two more stages than the fewest possible (9 and 17 force evaluations a step), spent on short

@@ -7,11 +7,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from physkit.core import AbstractTerm, Clock, get, isolated, put
-from physkit.particles import Particles
+from physkit.core import AbstractTerm, Clock, get, put
 from physkit.particles.forces import Forces
 
 from ._coefficients import Stages
+from ._exactly import evaluated
 from ._integrator import AbstractIntegrator
 from ._touched import same_arrays, without_velocities
 
@@ -34,18 +34,6 @@ def kick(state: Any, total: dict[str | None, Array], dt: Float[Array, ""]) -> An
     return state
 
 
-def pull(forces: Forces, clock: Clock, state: Any, caches: Any) -> tuple[Any, Any]:
-    """All forces at `clock.t`, and their caches; for a state on a lattice the same bits wherever asked."""
-    nodes = jax.tree.leaves(state, is_leaf=_is_particles)
-    exact = any(_is_particles(node) and node.lattice is not None for node in nodes)
-    go = lambda clock, state, caches: forces(clock, state, caches)
-    return isolated(go, clock, state, caches) if exact else forces(clock, state, caches)
-
-
-def _is_particles(node: Any) -> bool:
-    return isinstance(node, Particles)
-
-
 class AbstractKickFirst(AbstractIntegrator):
     """Starts and ends a step with a kick, and carries the force at the end to the next step.
 
@@ -54,10 +42,28 @@ class AbstractKickFirst(AbstractIntegrator):
     """
 
     force: eqx.AbstractVar[Forces]
-    stages: eqx.AbstractVar[Stages]
 
     def prepare(self, state: Any, dt: Any) -> Any:
         del state, dt
+
+    def init(self, plan: Any, clock: Clock, state: Any) -> Any:
+        return evaluated(self.force, clock, state, self.force.init(state))
+
+    def refresh(self, plan: Any, clock: Clock, state: Any, aux: Any) -> Any:
+        return evaluated(self.force, clock, state, aux[1])
+
+    def is_stale(self, before: Any, after: Any) -> bool:
+        return not same_arrays(without_velocities(before), without_velocities(after))
+
+    def terms(self, aux: Any) -> tuple[tuple[AbstractTerm, Any], ...]:
+        return tuple(zip(self.force.terms, aux[1], strict=True))
+
+
+class AbstractKicksAndDrifts(AbstractKickFirst):
+    """Kicks and drifts in turn, a kick first and last: `stages` = (kicks, drifts), fractions of dt."""
+
+    force: eqx.AbstractVar[Forces]
+    stages: eqx.AbstractVar[Stages]
 
     def step(self, plan: Any, clock: Clock, state: Any, aux: Any) -> tuple[Any, Any]:
         return kick_first(self.force, self.stages, clock, state, aux)
@@ -70,18 +76,6 @@ class AbstractKickFirst(AbstractIntegrator):
     def need_reversible(self, state: Any) -> None:
         self.force.need_reversible(state)
 
-    def init(self, plan: Any, clock: Clock, state: Any) -> Any:
-        return pull(self.force, clock, state, self.force.init(state))
-
-    def refresh(self, plan: Any, clock: Clock, state: Any, aux: Any) -> Any:
-        return pull(self.force, clock, state, aux[1])
-
-    def is_stale(self, before: Any, after: Any) -> bool:
-        return not same_arrays(without_velocities(before), without_velocities(after))
-
-    def terms(self, aux: Any) -> tuple[tuple[AbstractTerm, Any], ...]:
-        return tuple(zip(self.force.terms, aux[1], strict=True))
-
 
 class AbstractDriftFirst(AbstractIntegrator):
     """Starts and ends a step with a drift: carries the forces' caches, but no force."""
@@ -90,9 +84,6 @@ class AbstractDriftFirst(AbstractIntegrator):
 
     def prepare(self, state: Any, dt: Any) -> None:
         del state, dt
-
-    def need_reversible(self, state: Any) -> None:
-        self.force.need_reversible(state)
 
     def init(self, plan: None, clock: Clock, state: Any) -> Any:
         return self.force.init(state)
@@ -118,7 +109,7 @@ def kick_first(forces: Forces, stages: Stages, clock: Clock, state: Any, aux: An
         state, _, caches = carry
         time, push, pulled = weights
         state = drift(forces, state, push * clock.dt)
-        total, caches = pull(forces, clock.later(time), state, caches)
+        total, caches = evaluated(forces, clock.later(time), state, caches)
         return (kick(state, total, pulled * clock.dt), total, caches), None
 
     rows = tuple(zip(_sums(drifts), drifts, kicks[1:], strict=True))
@@ -126,9 +117,7 @@ def kick_first(forces: Forces, stages: Stages, clock: Clock, state: Any, aux: An
     return state, (total, caches)
 
 
-def unkick_first(
-    forces: Forces, stages: Stages, clock: Clock, state: Any, aux: Any, begun: Clock
-):
+def unkick_first(forces: Forces, stages: Stages, clock: Clock, state: Any, aux: Any, begun: Clock):
     """Takes `kick_first` back; the force before the first kick is that at `begun`."""
     kicks, drifts = stages
     total, caches = aux
@@ -138,13 +127,13 @@ def unkick_first(
         state, _, caches = carry
         push, time, pulled = weights
         state = drift(forces, state, -push * clock.dt)
-        total, caches = pull(forces, clock.later(time), state, caches)
+        total, caches = evaluated(forces, clock.later(time), state, caches)
         return (kick(state, total, -pulled * clock.dt), total, caches), None
 
     rows = tuple(zip(drifts[1:], _sums(drifts)[:-1], kicks[1:-1], strict=True))[::-1]
     (state, total, caches), _ = _repeat(stage, (state, total, caches), rows, clock)
     state = drift(forces, state, -drifts[0] * clock.dt)
-    total, caches = pull(forces, begun, state, caches)
+    total, caches = evaluated(forces, begun, state, caches)
     return kick(state, total, -kicks[0] * clock.dt), (total, caches)
 
 
@@ -156,7 +145,7 @@ def drift_first(forces: Forces, stages: Stages, clock: Clock, state: Any, caches
     def stage(carry, weights):
         state, caches = carry
         time, pulled, push = weights
-        total, caches = pull(forces, clock.later(time), state, caches)
+        total, caches = evaluated(forces, clock.later(time), state, caches)
         state = drift(forces, kick(state, total, pulled * clock.dt), push * clock.dt)
         return (state, caches), None
 
@@ -172,7 +161,7 @@ def undrift_first(forces: Forces, stages: Stages, clock: Clock, state: Any, cach
         state, caches = carry
         push, time, pulled = weights
         state = drift(forces, state, -push * clock.dt)
-        total, caches = pull(forces, clock.later(time), state, caches)
+        total, caches = evaluated(forces, clock.later(time), state, caches)
         return (kick(state, total, -pulled * clock.dt), caches), None
 
     rows = tuple(zip(drifts[1:], _sums(drifts)[:-1], kicks, strict=True))[::-1]

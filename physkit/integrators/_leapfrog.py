@@ -32,6 +32,9 @@ class Leapfrog(AbstractDriftFirst):
     def step(self, plan: None, clock: Clock, state: Any, aux: Any) -> tuple[Any, Any]:
         return drift_first(self.force, _STAGES, clock, state, aux)
 
+    def need_reversible(self, state: Any) -> None:
+        self.force.need_reversible(state)
+
     def unstep(
         self, plan: Any, clock: Clock, state: Any, aux: Any, begun: Clock
     ) -> tuple[Any, Any]:

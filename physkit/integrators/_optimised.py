@@ -10,13 +10,13 @@ from physkit.particles.forces import Forces
 from ._coefficients import BLANES_MOAN, PEFRL_STAGES, Stages
 from ._kinetic import (
     AbstractDriftFirst,
-    AbstractKickFirst,
+    AbstractKicksAndDrifts,
     drift_first,
     undrift_first,
 )
 
 
-class BlanesMoan(AbstractKickFirst):
+class BlanesMoan(AbstractKicksAndDrifts):
     """Blanes and Moan's Runge–Kutta–Nyström splittings. Order 4 or 6, symplectic, time-symmetric.
 
     Made for forces of positions (and time) with a kinetic energy quadratic in v, where fewer order
@@ -63,6 +63,9 @@ class PEFRL(AbstractDriftFirst):
 
     def step(self, plan: None, clock: Clock, state: Any, aux: Any) -> tuple[Any, Any]:
         return drift_first(self.force, PEFRL_STAGES, clock, state, aux)
+
+    def need_reversible(self, state: Any) -> None:
+        self.force.need_reversible(state)
 
     def unstep(
         self, plan: Any, clock: Clock, state: Any, aux: Any, begun: Clock

@@ -4,18 +4,23 @@ from typing import Any
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 
 from physkit.core import (
     AbstractTerm,
     Clock,
+    Count,
     DeclarationError,
+    NotReversible,
     ShapeError,
     Tendencies,
     combine,
+    float_dtype,
     shift,
 )
 from physkit.particles.forces import AbstractForce, Forces
 
+from ._exactly import evaluated
 from ._integrator import AbstractIntegrator
 from ._newton import Newton
 from ._tableau import Tableau
@@ -54,9 +59,26 @@ class AbstractRungeKutta(AbstractIntegrator):
         rates: list[Any] = []
         for node, row in zip(self.tableau.nodes, self.tableau.matrix, strict=True):
             here = _advanced(state, clock.dt, row, rates)
-            rate, aux = self.tendency(clock.later(node), here, aux)
+            rate, aux = evaluated(self.tendency, clock.later(node), here, aux)
             rates.append(rate)
         return _advanced(state, clock.dt, self.tableau.weights, rates), aux
+
+    @property
+    def shears(self) -> bool:
+        """Whether a step adds rates of the state before it only: one stage, at its start."""
+        return self.tableau.matrix == ((),)
+
+    def need_reversible(self, state: Any) -> None:
+        if not self.shears:
+            super().need_reversible(state)
+        need_shear(self.tendency, state, type(self).__name__)
+
+    def unstep(
+        self, plan: None, clock: Clock, state: Any, aux: Any, begun: Clock
+    ) -> tuple[Any, Any]:
+        rate, aux = evaluated(self.tendency, clock.later(0.0), state, aux)
+        weights = tuple(-w for w in self.tableau.weights)
+        return _advanced(state, clock.dt, weights, [rate]), aux
 
     def terms(self, aux: Any) -> tuple[tuple[AbstractTerm, Any], ...]:
         return terms_of(self.tendency, aux)
@@ -66,6 +88,30 @@ def _advanced(state: Any, dt: Any, weights: tuple[float, ...], rates: list[Any])
     """state ⊕ dt·Σ wᵢ·rateᵢ, without the terms whose weight is zero."""
     used = [(w * dt, rate) for w, rate in zip(weights, rates, strict=True) if w != 0]
     return shift(state, combine(*zip(*used, strict=True))) if used else state
+
+
+def need_shear(tendency: Tendencies, state: Any, name: str) -> None:
+    """**Errors:** `NotReversible` unless rates depend on no component that they move.
+
+    One Euler step is then exact to take back: what it added can be computed again.
+    """
+    dtype = float_dtype(state)
+    clock = Clock.at(Count.of(0), jnp.zeros((), dtype), jnp.ones((), dtype))
+    go = lambda state, caches: tendency(clock, state, caches)[0]
+    terms = ", ".join(type(term).__name__ for term in tendency.terms)
+    advice = (
+        f"{name}({terms}) cannot be taken back step by step: Reversible() needs rates that do not "
+        "depend on what they move, as those of `wave.kick` and `wave.drift`"
+    )
+    if not isinstance(state, dict):
+        raise NotReversible(advice)
+    caches = tendency.init(state)
+    driven = eqx.filter_eval_shape(go, state, caches)
+    hidden = {k: v for k, v in state.items() if k not in driven}
+    try:
+        eqx.filter_eval_shape(go, hidden, caches)
+    except KeyError as error:
+        raise NotReversible(f"{advice}: it reads {error}") from error
 
 
 def tendencies_of(*tendencies: Any) -> Tendencies:

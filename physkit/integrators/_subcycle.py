@@ -64,7 +64,9 @@ class Subcycle(AbstractIntegrator):
         def back(carry, i):
             # The first sub-step went on from what was carried into the whole step.
             last = part(jnp.maximum(i - 1, 0)).later(1.0)
-            since = jax.tree.map(lambda a, b: jnp.where(i == 0, a, b), *map(_instant, (begun, last)))
+            since = jax.tree.map(
+                lambda a, b: jnp.where(i == 0, a, b), *map(_instant, (begun, last))
+            )
             since = Clock(*since, clock.dt, None)
             return self.integrator.unstep(plan, part(i), *carry, since), None
 

@@ -7,10 +7,10 @@ import equinox as eqx
 from physkit.particles.forces import Forces
 
 from ._coefficients import Stages
-from ._kinetic import AbstractKickFirst
+from ._kinetic import AbstractKicksAndDrifts
 
 
-class VelocityVerlet(AbstractKickFirst):
+class VelocityVerlet(AbstractKicksAndDrifts):
     """Velocity Verlet: kick, drift, kick. Order 2, symplectic, time-reversible.
 
         v½ = v + ½dt·F(x)/m,   x' = x + dt·v½,   v' = v½ + ½dt·F(x')/m

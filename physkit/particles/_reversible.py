@@ -100,9 +100,7 @@ class ParticleLattice(Module):
         """Velocities as floats; NaN after a fault."""
         return self.velocity.value
 
-    def moved(
-        self, step: Float[Array, "n d"]
-    ) -> tuple["ParticleLattice", Int[Array, "n d"]]:
+    def moved(self, step: Float[Array, "n d"]) -> tuple["ParticleLattice", Int[Array, "n d"]]:
         """Particles moved by `step`, and how many cells each crossed along every axis."""
         dy, faults = small(isolated(_product, step, self.inverse), self.faults)
         position, wrapped = self.position.plus(dy)

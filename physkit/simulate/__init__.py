@@ -5,6 +5,11 @@ from ._adjoint import (
     Direct as Direct,
     NestedCheckpoint as NestedCheckpoint,
 )
+from ._adjoint_report import (
+    AdjointCost as AdjointCost,
+    AdjointReport as AdjointReport,
+    adjoint_report as adjoint_report,
+)
 from ._binomial import Binomial as Binomial
 from ._carry import Carry as Carry, start as start
 from ._crash import crash_record as crash_record
@@ -13,7 +18,12 @@ from ._forward import Forward as Forward
 from ._probe import Probe as Probe, probe as probe
 from ._progress import Progress as Progress
 from ._report import Growth as Growth, Run as Run
+from ._retrace import Retraced as Retraced, retrace as retrace
 from ._reversible import Reversible as Reversible
 from ._run import run as run
-from ._simulate import Result as Result, simulate as simulate
+from ._simulate import (
+    Result as Result,
+    simulate as simulate,
+    whole_blocks as whole_blocks,
+)
 from ._simulation import Simulation as Simulation

@@ -5,6 +5,7 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array
 
 from physkit.core import (
     Clock,
@@ -97,7 +98,7 @@ def off_lattice(state: Any) -> Any:
     return jax.tree.map(strip, state, is_leaf=has_lattice)
 
 
-def exact_bits(state: Any) -> Any:
+def exact_bits(state: Any) -> list[Array]:
     """The integers that a state is made of: equal only if all bits are."""
     found = []
     for node in jax.tree.leaves(state, is_leaf=has_lattice):
@@ -105,7 +106,7 @@ def exact_bits(state: Any) -> Any:
             found += [node.lattice.position, node.lattice.velocity.lattice, node.image]
         elif isinstance(node, Field):
             found.append(node.lattice.lattice)
-    return found
+    return jax.tree.leaves(found)
 
 
 def _first_changes(sim: Any, state: Any) -> Any:

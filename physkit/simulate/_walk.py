@@ -46,8 +46,8 @@ def _(residuals, bars, perturbed, model, blocks):
     end, kept, shapes = residuals
     carry_bar, frames_bar = bars
     sim, begin = model
-    sim, begin = _same((sim, begin))
-    plan = _prepared(sim, begin)[0]
+    sim, begin = same((sim, begin))
+    plan = prepared(sim, begin)[0]
     looked_at = bool(jax.tree.leaves((frames_bar, carry_bar.memory, carry_bar.guards)))
     back = _Back(sim, plan, begin.step, begin.key, _evolving(begin.state, perturbed), perturbed[0])
     zero = lambda x, bar: jnp.zeros(x.shape, x.dtype) if bar is None else bar
@@ -61,15 +61,13 @@ def _(residuals, bars, perturbed, model, blocks):
         filled(end.memory, carry_bar.memory),
         filled(end.guards, carry_bar.guards),
     )
-    floats = jax.tree.map(
-        lambda s: s if jnp.issubdtype(s.dtype, jnp.inexact) else None, shapes
-    )
+    floats = jax.tree.map(lambda s: s if jnp.issubdtype(s.dtype, jnp.inexact) else None, shapes)
     frames_bar = jax.tree.map(zero, floats, frames_bar) if looked_at else None
     now = _Now(end.state, end.aux, end.memory, end.guards, jnp.int32(blocks * sim.block), slope)
     now = _repeated_back(back.block(looked_at), now, (frames_bar, kept), blocks)
     slope = now.slope
 
-    start = lambda sim, state, aux: _prepared(sim, begin.replace(state=state, aux=aux))
+    start = lambda sim, state, aux: prepared(sim, begin.replace(state=state, aux=aux))
     arguments = sim, off_lattice(begin.state), begin.aux
     specs = back.moving, back.evolving, _floating(begin.aux)
     first = _pulled(start, arguments, specs, (slope.plan, slope.aux))
@@ -77,8 +75,10 @@ def _(residuals, bars, perturbed, model, blocks):
     sim_bar, state_bar = add(slope.sim, first[0]), add(slope.state, first[1])
     out = sim_bar, (state_bar, first[2], slope.memory, slope.guards)
 
-    same = [jnp.all(a == b) for a, b in zip(*map(_bits, (now.state, begin.state)), strict=True)]
-    returned = jnp.all(jnp.stack(same))
+    agree = [
+        jnp.all(a == b) for a, b in zip(*map(exact_bits, (now.state, begin.state)), strict=True)
+    ]
+    returned = jnp.all(jnp.stack(agree))
     sim_bar, parts = jax.tree.map(lambda x: jnp.where(returned, x, jnp.nan), out)
     nothing = lambda tree: jax.tree.map(lambda _: None, tree)
     state_bar, aux, memory, guards = parts
@@ -98,8 +98,8 @@ def forward(
     sim: Simulation, carry: Carry, blocks: int, keep: bool = False
 ) -> tuple[Carry, Frame, Kept]:
     """The last carry, all frames, and (if `keep`) what observers held before each look."""
-    sim, carry = _same((sim, carry))
-    plan, aux = _prepared(sim, carry)
+    sim, carry = same((sim, carry))
+    plan, aux = prepared(sim, carry)
     carry = carry.replace(aux=aux)
 
     def body(carry):
@@ -133,14 +133,14 @@ def _repeated(body, carry, length):
     return carry, jax.tree.map(join_time, seen)
 
 
-def _prepared(sim: Simulation, carry: Carry) -> tuple[Any, Any]:
+def prepared(sim: Simulation, carry: Carry) -> tuple[Any, Any]:
     """The plan, and what is carried, as the first step finds them."""
     plan = sim.integrator.prepare(carry.state, sim.dt)
     clock = Clock.at(carry.step, sim.t0, sim.dt, carry.key)
     return plan, sim.integrator.refresh(plan, clock, carry.state, carry.aux)
 
 
-def _same(tree: Any) -> Any:
+def same(tree: Any) -> Any:
     """`tree`, of whose numbers the compiler knows nothing: there and back it works out the same."""
     arrays, rest = eqx.partition(tree, eqx.is_array)
     return eqx.combine(isolated(lambda x: x, arrays), rest)
@@ -246,7 +246,7 @@ class _Back(NamedTuple):
             return sim.integrator.step(plan, clock, state, aux)
 
         # The derivative shares nothing with the way back, whose bits must not depend on it.
-        floats, carried, slope = _same((off_lattice(state), aux, now.slope))
+        floats, carried, slope = same((off_lattice(state), aux, now.slope))
         arguments = sim, self.plan, floats, carried
         specs = self.moving, _floating(self.plan), self.evolving, _floating(aux)
         sim_bar, plan_bar, state_bar, aux_bar = _pulled(
@@ -297,10 +297,6 @@ def _evolving(state: Any, perturbed: Any) -> Any:
         return asked
 
     return jax.tree.map(chosen, state, perturbed[1].state, is_leaf=has_lattice)
-
-
-def _bits(state: Any) -> list[Array]:
-    return jax.tree.leaves(exact_bits(state))
 
 
 def _is_none(x: Any) -> bool:

@@ -13,6 +13,7 @@ from ._diffusion import (
 )
 from ._fisher_kpp import FisherKPP as FisherKPP
 from ._flooding import Flooding as Flooding
+from ._gravity_waves import GravityWaves as GravityWaves
 from ._gray_scott import GrayScott as GrayScott
 from ._kolmogorov import KolmogorovForcing as KolmogorovForcing
 from ._korteweg_de_vries import KortewegDeVries as KortewegDeVries

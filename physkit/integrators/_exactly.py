@@ -1,0 +1,27 @@
+"""Forces and rates that come out the same on the way back."""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+
+from physkit.core import Clock, isolated
+from physkit.fields import Field
+from physkit.particles import Particles
+
+
+def on_lattice(state: Any) -> bool:
+    """Whether anything in `state` moves on a lattice, where steps can be taken back."""
+    nodes = jax.tree.leaves(state, is_leaf=_has_lattice)
+    return any(_has_lattice(node) and node.lattice is not None for node in nodes)
+
+
+def evaluated(term: Callable, clock: Clock, state: Any, caches: Any) -> Any:
+    """`term(clock, state, caches)`; for a state on a lattice the same bits wherever asked."""
+    if not on_lattice(state):
+        return term(clock, state, caches)
+    return isolated(lambda *arguments: term(*arguments), clock, state, caches)
+
+
+def _has_lattice(node: Any) -> bool:
+    return isinstance(node, Particles | Field)

@@ -1,0 +1,110 @@
+"""Forward and back again: whether the way back meets the very same states."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Int
+
+from physkit.core import Clock, Fault, Health, Module, NotReversible, cast_floats, data, float_dtype
+from physkit.core import judge, static
+
+from ._carry import Carry, start
+from ._reversible import Reversible, exact_bits, on_lattice
+from ._simulation import Simulation
+from ._walk import prepared, same
+
+_MARKS = 32
+
+
+class Retraced(Module):
+    """What `retrace` found.
+
+    - `state`: the start, as the way back found it.
+    - `bitwise`: whether that is the start to the last bit.
+    - `met`: for every mark, whether the way back met the state of the way there.
+    - `every`: steps between marks; `health`: of the way there, with `REVERSAL` where the start was missed.
+    """
+
+    state: Any
+    bitwise: Bool[Array, ""] = data()
+    met: Bool[Array, " m"] = data()
+    health: Health
+    every: int = static()
+
+    def check(self) -> None:
+        """**Errors:** `NotReversible` with the steps where the ways part; that of another fault (host only)."""
+        if Fault.REVERSAL in self.health.faults():
+            last = int(jnp.max(jnp.where(self.met, -1, jnp.arange(self.met.shape[0]))))
+            raise NotReversible(
+                f"the way back parts from the way there between the steps {last * self.every} and "
+                f"{(last + 1) * self.every}: a term may depend on velocities, or on the order of "
+                "particles, or be compiled differently on the way back"
+            )
+        self.health.check()
+
+
+def retrace(sim: Simulation, carry_or_state: Any, steps: int) -> Retraced:
+    """`steps` steps on the lattice of `Reversible`, and back to the start. Pure.
+
+    `Retraced.check()` raises where the way back parts from the way there, which turns derivatives by
+    `Reversible` into NaN: inside of `grad` nobody can be told.
+
+    **Arguments:** as for `simulate`; no observers look.
+
+    **Errors:** `NotReversible` names a part that cannot be taken back.
+    """
+    carry = carry_or_state
+    if not isinstance(carry, Carry):
+        carry = start(_reversible(sim), carry)
+    sim = _reversible(cast_floats(sim, float_dtype(carry.state)))
+    carry = carry.replace(state=on_lattice(sim, carry.state))
+    sim, carry = same((sim, carry))
+    plan, aux = prepared(sim, carry)
+    at = lambda n: Clock.at(carry.step.plus(n), sim.t0, sim.dt, carry.key)
+    every = max(1, steps // _MARKS)
+    marks, rest = divmod(steps, every)
+
+    def there(now, n):
+        return sim.integrator.step(plan, at(n), *now), None
+
+    def back(now, n):
+        begun = at(jnp.maximum(n - 1, 0)).later(jnp.where(n == 0, 0, 1).astype(sim.dt.dtype))
+        return sim.integrator.unstep(plan, at(n), *now, begun), None
+
+    def piece_there(now, first):
+        mark = _digest(now[0])
+        return jax.lax.scan(there, now, first + jnp.arange(every))[0], mark
+
+    def piece_back(now, seen):
+        first, mark = seen
+        now = jax.lax.scan(back, now, first + jnp.arange(every), reverse=True)[0]
+        return now, jnp.all(_digest(now[0]) == mark)
+
+    firsts, left = every * jnp.arange(marks), every * marks + jnp.arange(rest)
+    end, digests = jax.lax.scan(piece_there, (carry.state, aux), firsts)
+    end, _ = jax.lax.scan(there, end, left)
+    now, _ = jax.lax.scan(back, end, left, reverse=True)
+    (state, _), met = jax.lax.scan(piece_back, now, (firsts, digests), reverse=True)
+    pairs = zip(exact_bits(state), exact_bits(carry.state), strict=True)
+    bitwise = jnp.all(jnp.stack([jnp.all(a == b) for a, b in pairs]))
+    health = judge(end, (Fault.REVERSAL, ~bitwise))
+    return Retraced(state, bitwise, met, health, every)
+
+
+def _reversible(sim: Simulation) -> Simulation:
+    if isinstance(sim.adjoint, Reversible):
+        return sim
+    parts = {"observers": sim.observers, "guards": sim.guards, "t0": sim.t0}
+    return Simulation(sim.integrator, sim.dt, adjoint=Reversible(), **parts)
+
+
+def _digest(state: Any) -> Int[Array, " k"]:
+    """A number for each array of bits: equal states have equal ones, others hardly ever."""
+
+    def mixed(x):
+        x = x.reshape(-1)
+        odd = 2 * jnp.arange(x.shape[0], dtype=x.dtype) + jnp.ones((), x.dtype)
+        return jnp.sum(x * odd, dtype=x.dtype).astype(jnp.uint32)
+
+    return jnp.stack([mixed(x) for x in exact_bits(state)])
