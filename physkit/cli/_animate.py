@@ -104,7 +104,7 @@ class _Drawing:
         particles(component(self._series, frame), ax=ax)
 
     def _limits(self, looks: list[int]) -> tuple[float, float] | None:
-        """Of the colours of fields, the same about zero where both signs occur."""
+        """Of the colours of fields, the same on both sides of zero where both signs occur."""
         import numpy as np
 
         if self._series.kind != "fields":
@@ -117,8 +117,12 @@ class _Drawing:
             d = sum(axis in self._series.dims for axis in "xyz")
             vector = len(components) == 1 and values.shape[1] == d
             values = np.sqrt(np.sum(values**2, axis=1)) if vector else values[:, 0]
-        values = values[np.isfinite(values)]
-        low, high = (float(values.min()), float(values.max())) if values.size else (0.0, 1.0)
+        values = values.reshape(len(values), -1)
+        values = values[np.all(np.isfinite(values), axis=1)]
+        if not len(values):
+            return None
+        # Those of a typical frame: one wild moment must not leave the others pale.
+        low, high = float(np.median(values.min(1))), float(np.median(values.max(1)))
         if low < 0 < high:
             return -max(-low, high), max(-low, high)
         return (low, high) if high > low else (low - 0.5, high + 0.5)

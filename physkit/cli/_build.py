@@ -110,7 +110,8 @@ def _read(said: str, parameter: Any, value: str) -> Any:
             number = float(said)
             return int(said) if isinstance(default, int) else number
     except (ValueError, KeyError) as error:
-        raise ValueError(f"--set {value}: a {type(default).__name__} like {default}") from error
+        kind = {bool: "true or false", int: "a whole number"}.get(type(default), "a number")
+        raise ValueError(f"--set {value}: case() takes {kind}, like {default}") from error
     if default is None:
         for kind in (int, float):
             try:

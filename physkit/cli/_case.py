@@ -64,12 +64,17 @@ def drive(
     import jax
 
     import physkit
+    from physkit.simulate import whole_blocks
+    from physkit.storage import make_folder, write_whole
 
+    whole_blocks(simulation, asked["steps"])
     # Written before the run takes the folder: it must be there if the run is killed.
-    if not resume and (to / RECORD).exists():
+    record = to / RECORD
+    if not resume and record.exists():
         raise physkit.FileError(f"{to} holds a run: --resume goes on with it")
-    to.mkdir(parents=True, exist_ok=True)
-    (to / RECORD).write_text(json.dumps(asked, indent=1))
+    make_folder(to)
+    before = record.read_bytes() if record.is_file() else None
+    write_whole(record, json.dumps(asked, indent=1).encode())
     try:
         done = physkit.run(
             simulation,
@@ -81,6 +86,10 @@ def drive(
             wall_time=wall_time,
             progress=report.draws,
         )
+    except (physkit.FileInUseError, physkit.MismatchError):
+        if before is not None:  # what is there belongs to another run
+            write_whole(record, before)
+        raise
     except physkit.FileError:
         raise
     except physkit.PhyskitError as error:

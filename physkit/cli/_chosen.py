@@ -16,9 +16,26 @@ def open_recording(path: str) -> Any:
     from physkit.storage import open as open_file
 
     place = Path(path)
-    if place.is_file() and place.name.startswith("checkpoint-"):
-        raise FileError(f"{place} is a checkpoint, which holds no frames: `physkit info` reads it")
+    if place.is_dir() and any(place.glob("checkpoint-*.h5")):
+        raise FileError(f"{place} holds checkpoints, no frames: `physkit info` reads them")
+    if place.is_file():
+        need_recording(place)
+        if place.name.startswith("checkpoint-"):
+            raise FileError(
+                f"{place} is a checkpoint, which holds no frames: `physkit info` reads it"
+            )
     return open_file(place)
+
+
+def need_recording(path: Path) -> None:
+    """**Errors:** `FileError` for files of other kinds than a run writes."""
+    from physkit.core import FileError
+    from physkit.storage import ENDINGS
+
+    if path.suffix not in ENDINGS:
+        raise FileError(
+            f"{path} is no recording: a run writes {', '.join(ENDINGS)}; give its folder or one of those"
+        )
 
 
 def chosen(found: Any, names: list[str]) -> list[Any]:

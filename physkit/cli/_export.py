@@ -6,7 +6,7 @@ The ending says which:
   .npz            NumPy arrays of anything
   .extxyz, .xyz   particles, for OVITO, ASE and VMD
   .vti, .vtp      one frame of fields (.vti) or particles (.vtp), for ParaView
-  .pvd            all frames of fields or particles, for ParaView, in a folder beside it
+  .pvd            all frames of fields or particles, for ParaView, in NAME_frames/ beside it
 
 The files in the run's folder open as they are, too: .h5md in MDAnalysis, .vtkhdf in ParaView and xarray.
 """

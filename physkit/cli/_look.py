@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from ._chosen import need_recording
 from ._report import Report, duration, size
 
 _SAYS = ("physkit", "jax", "python", "precision", "devices")
@@ -18,6 +19,8 @@ def look(path: Path, report: Report) -> int:
     """
     from physkit.storage import Checkpoints, open as open_file
 
+    if path.is_file():
+        need_recording(path)
     if path.is_file() and path.name.startswith("checkpoint-"):
         return _tell(path, [], {}, [_checkpoint(path)], report)
     folder = path / "checkpoints" if (path / "checkpoints").is_dir() else path

@@ -16,4 +16,4 @@ from ._durable import (
 )
 from ._export import export as export
 from ._output import Output as Output
-from ._recording import Recording as Recording, Series as Series, open as open
+from ._recording import ENDINGS as ENDINGS, Recording as Recording, Series as Series, open as open

@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import os
+import re
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TextIO
@@ -19,8 +20,11 @@ from ._recording import Recording, Series, open as open_file, reading
 from ._safety import dataset
 from ._vtk import vtk_series, write_collection, write_frame
 
+# Readers know particles by the names of elements.
+_ELEMENTS = re.findall(
+    "[A-Z][a-z]?", "HHeLiBeBCNOFNeNaMgAlSiPSClArKCaScTiVCrMnFeCoNiCuZnGaGeAsSeBrKr"
+)
 _AT_ONCE = 2**24  # bytes of frames read in one go
-
 
 Told = Callable[[int, int], None]
 
@@ -51,9 +55,10 @@ def export(
 
     - `.npz`: NumPy arrays, each with `NAME.step` and `NAME.time`.
     - `.csv`: a table of scalars and short vectors of one cadence, with steps and times.
-    - `.xyz`, `.extxyz`: extended XYZ of one trajectory, for OVITO, ASE and VMD.
+    - `.xyz`, `.extxyz`: extended XYZ of one trajectory, for OVITO, ASE and VMD, which know elements
+      only: species 0, 1, 2 … are called H, He, Li …; X without species.
     - `.vti`, `.vtp`: the last frame of fields of one grid, or of particles, for ParaView and VTK.
-    - `.pvd`: the same for all frames, in a folder named like it.
+    - `.pvd`: the same for all frames, in the folder `NAME_frames` beside it.
 
     **Arguments:**
 
@@ -162,7 +167,7 @@ def _fixed(file: h5py.File, path: Path) -> tuple[list[str], str]:
     kinds = [0] * count
     if "species" in group:
         kinds = dataset(group, "species", path)[:].tolist()
-    names = ["X" if "species" not in group else f"X{k}" for k in kinds]
+    names = ["X" if "species" not in group else _element(k) for k in kinds]
     if "edges" not in group["box"]:
         return names, 'pbc="F F F"'
     edges = dataset(group, "box/edges/value", path)
@@ -171,6 +176,10 @@ def _fixed(file: h5py.File, path: Path) -> tuple[list[str], str]:
     cell = edges[0] if edges.ndim == 3 else np.diag(edges[0])
     numbers = " ".join(_shortest(x) for x in np.ravel(cell))
     return names, f'Lattice="{numbers}" pbc="T T T"'
+
+
+def _element(species: int) -> str:
+    return _ELEMENTS[species] if 0 <= species < len(_ELEMENTS) else "X"
 
 
 def _frame(file: TextIO, x, v, fixed, step, time) -> None:

@@ -30,12 +30,12 @@ def write_frame(target: Path, chosen: list[Series], frame: int) -> None:
 def write_collection(
     target: Path, chosen: list[Series], frames: range, told: Callable[[int, int], None]
 ) -> None:
-    """All `frames` in a folder named like `target`, and `target` (`.pvd`) with their times.
+    """All `frames` in the folder NAME_frames, and NAME.pvd with their times.
 
     **Errors:** `ParameterError`, `FileError`.
     """
     ending = ".vtp" if chosen and is_trajectory(chosen[0]) else ".vti"
-    folder = target.with_suffix("")
+    folder = target.with_name(f"{target.stem}_frames")
     lines, times = [], chosen[0].time if chosen else ()
     _need_some(chosen)
     make_folder(folder)

@@ -1,6 +1,7 @@
 """Run in a process of its own, which may die: kills and mutations, counted as JSON.
 
-`python campaign.py kill FOLDER COUNT` and `python campaign.py mutate FOLDER COUNT`
+`python campaign.py kill FOLDER COUNT WRITER`, the writer being particles, fields, coupled or checkpoints;
+and `python campaign.py mutate FOLDER COUNT`
 """
 
 import collections
@@ -23,11 +24,16 @@ from physkit.storage._image import unpacked
 from physkit.storage._transaction import recover
 
 N, SHAPE, PER_COMMIT = 50, (6, 5), 3
-OBSERVERS = (
-    Every(2, x=Positions("gas"), v=Velocities("gas")),
-    Every(2, u=Values("flow"), z=Values("wave")),
-    Every(1, e=lambda now: now.t),
-)
+OBSERVERS = {
+    "particles": (Every(2, x=Positions("gas"), v=Velocities("gas")), Every(1, e=lambda now: now.t)),
+    "fields": (Every(2, u=Values("flow"), z=Values("wave")), Every(1, e=lambda now: now.t)),
+    "coupled": (
+        Every(2, x=Positions("gas"), v=Velocities("gas")),
+        Every(2, u=Values("flow"), z=Values("wave")),
+        Every(1, e=lambda now: now.t),
+    ),
+}
+NAMES = {"particles": "xve", "fields": "uze", "coupled": "xvuze"}
 
 
 def frame(name, step):
@@ -53,18 +59,18 @@ def state():
     }
 
 
-def output(folder):
+def output(folder, kind="coupled"):
     """The output of a run that records the frames above."""
     import jax
 
-    shapes = {k: jax.ShapeDtypeStruct(frame(k, 0).shape, frame(k, 0).dtype) for k in "xvuze"}
-    return Output(folder, OBSERVERS, state(), shapes, 0.0, 0.5)
+    shapes = {k: jax.ShapeDtypeStruct(frame(k, 0).shape, frame(k, 0).dtype) for k in NAMES[kind]}
+    return Output(folder, OBSERVERS[kind], state(), shapes, 0.0, 0.5)
 
 
-def write(out, steps):
+def write(out, steps, kind="coupled"):
     """Add and commit the frames of `steps`; how long the files are."""
     steps = np.asarray(steps)
-    every = {name: steps[steps % (1 if name == "e" else 2) == 0] for name in "xvuze"}
+    every = {name: steps[steps % (1 if name == "e" else 2) == 0] for name in NAMES[kind]}
     every = {name: s for name, s in every.items() if len(s)}
     out.add({name: np.stack([frame(name, k) for k in s]) for name, s in every.items()}, every)
     return out.commit()
@@ -84,11 +90,12 @@ def is_right(folder):
     return True, len(found["e"])
 
 
-def writer(folder, log):
+def writer(folder, log, kind):
     """Go on from the last checkpoint until killed."""
     checkpoints = Checkpoints(folder / "checkpoints")
     FolderLock(folder)
-    out, step = output(folder), 0
+    checkpoints.tidy()
+    out, step = output(folder, kind), 0
     if checkpoints.paths():
         with unpacked(checkpoints.paths()[0]) as (table, _, _path):
             step = table["step"]
@@ -98,7 +105,7 @@ def writer(folder, log):
         checkpoints.save({"step": np.array(0)}, 0, outputs=out.commit())
     with open(log, "a", buffering=1) as told:
         while True:
-            marks = write(out, range(step, step + PER_COMMIT))
+            marks = write(out, range(step, step + PER_COMMIT), kind)
             step += PER_COMMIT
             told.write(f"frames {step}\n")
             if random.random() < 0.5:
@@ -106,42 +113,82 @@ def writer(folder, log):
                 told.write(f"checkpoint {step}\n")
 
 
-def kill(folder, count):
+def tree(step):
+    """What is saved at `step` where nothing but checkpoints is written: 0.4 MB."""
+    return {"x": np.arange(50_000.0) + step, "step": np.array(step)}
+
+
+def saver(folder, log):
+    """Save one checkpoint after the other until killed."""
+    checkpoints = Checkpoints(folder / "checkpoints")
+    found = checkpoints.restore(tree(0))
+    step = 0 if found is None else found.step
+    with open(log, "a", buffering=1) as told:
+        while True:
+            step += 1
+            checkpoints.save(tree(step), step)
+            told.write(f"checkpoint {step}\n")
+
+
+def killed(folder, log, trial, work):
+    """Let `work` run in a process until it has said something, and a random moment longer."""
+    said = log.stat().st_size
+    child = os.fork()
+    if not child:
+        random.seed(trial)
+        try:
+            work()
+        finally:
+            os._exit(1)
+    while log.stat().st_size == said:
+        time.sleep(0.005)
+        assert os.waitpid(child, os.WNOHANG) == (0, 0), "the writer ended by itself"
+    time.sleep(random.Random(trial).uniform(0, 0.2))
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+
+
+def last_told(log):
+    """The last frames and checkpoint that were told of; the log is cut to those lines."""
+    lines = [line.split() for line in log.read_text().splitlines()]
+    last = {kind: int(number) for kind, number in lines}
+    log.write_text("".join(f"{kind} {number}\n" for kind, number in last.items()))
+    return last
+
+
+def kill(folder, count, kind):
     """Kill the writer `count` times; nothing that it had told of may be missing."""
-    log, found = folder.with_suffix(".log"), collections.Counter()
+    log, found = folder.with_suffix(".log"), collections.Counter(trials=count)
     log.write_text("")
+    if kind == "checkpoints":
+        return kill_savers(folder, log, count, found)
     for trial in range(count):
-        said = log.stat().st_size
-        child = os.fork()
-        if not child:
-            random.seed(trial)
-            try:
-                writer(folder, log)
-            finally:
-                os._exit(1)
-        while log.stat().st_size == said:
-            time.sleep(0.005)
-            assert os.waitpid(child, os.WNOHANG) == (0, 0), "the writer ended by itself"
-        time.sleep(random.Random(trial).uniform(0, 0.2))
-        os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
-        told = [line.split() for line in log.read_text().splitlines()]
-        frames = int([n for kind, n in told if kind == "frames"][-1])
-        saved = [int(n) for kind, n in told if kind == "checkpoint"]
+        killed(folder, log, trial, lambda: writer(folder, log, kind))
+        told = last_told(log)
         right, have = is_right(folder)  # as a reader sees it, before anything is recovered
         found["journals"] += any(folder.glob("*.journal"))
         for path in folder.glob("*.h5*"):
             recover(path)
         found["right"] += right and is_right(folder)[0]
-        found["kept"] += have >= frames
-        paths = Checkpoints(folder / "checkpoints").paths()
-        if saved:
-            with unpacked(paths[0]) as (table, _, _path):
-                found["saved"] += table["step"] >= saved[-1]
-        else:
-            found["saved"] += 1
-        log.write_text("".join(f"{a} {b}\n" for a, b in told[-2:]))
-    found["trials"] = count
+        found["kept"] += have >= told["frames"]
+        with unpacked(Checkpoints(folder / "checkpoints").paths()[0]) as (table, _, _path):
+            found["saved"] += table["step"] >= told.get("checkpoint", 0)
+    return found
+
+
+def kill_savers(folder, log, count, found):
+    """The same where nothing but checkpoints is written: the newest is whole and right."""
+    checkpoints = Checkpoints(folder / "checkpoints")
+    for trial in range(count):
+        killed(folder, log, trial, lambda: saver(folder, log))
+        told = last_told(log)
+        found["journals"] += any(checkpoints.folder.glob(".writing-*"))
+        newest = load_checkpoint(checkpoints.paths()[0], tree(0))
+        want = tree(newest.step)
+        found["right"] += all(np.array_equal(newest.tree[k], want[k]) for k in want)
+        found["kept"] += len(checkpoints.paths()) >= min(newest.step, checkpoints.keep)
+        found["saved"] += newest.step >= told["checkpoint"]
+        checkpoints.tidy()
     return found
 
 
@@ -215,8 +262,8 @@ def same_as_written(path):
 
 
 if __name__ == "__main__":
-    verb, where, count = sys.argv[1:]
+    verb, where, count, *more = sys.argv[1:]
     where = Path(where)
     shutil.rmtree(where, ignore_errors=True)
     where.mkdir(parents=True)
-    print(json.dumps({"kill": kill, "mutate": mutate}[verb](where, int(count))))
+    print(json.dumps({"kill": kill, "mutate": mutate}[verb](where, int(count), *more)))

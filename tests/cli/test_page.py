@@ -1,0 +1,53 @@
+"""What docs/command-line.md says, works: its case, its commands, one after the other."""
+
+import re
+import shlex
+
+import pytest
+
+from physkit.cli import main
+from tests.snippets import ROOT
+
+PAGE = (ROOT / "docs" / "command-line.md").read_text(encoding="utf-8")
+
+
+def commands():
+    """(words, expected exit status) of every `$ physkit …` line."""
+    for block in re.findall(r"```console\n(.*?)```", PAGE, re.DOTALL):
+        lines = block.splitlines()
+        for k, line in enumerate(lines):
+            if line.startswith("$ "):
+                after = lines[k + 1] if k + 1 < len(lines) else ""
+                status = re.match(r"exit status (\d+)", after)
+                yield shlex.split(line[2:])[1:], int(status[1]) if status else 0
+
+
+@pytest.mark.slow
+def test_the_page(tmp_path, monkeypatch, capsys):
+    case = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)[0]
+    (tmp_path / "case.py").write_text(case)
+    monkeypatch.chdir(tmp_path)
+    done = []
+    for words, status in commands():
+        assert main(words) == status, (words, capsys.readouterr())
+        done.append(words[0])
+    assert set(done) == {
+        "check", "run", "resume", "info", "plot", "animate", "export", "diagnose", "doctor", "validate",
+    }  # fmt: skip
+    there = {p.name for p in tmp_path.iterdir()}
+    assert {"melt", "melt.png", "energies.png", "melt.gif", "melt.pvd", "everything.npz"} <= there
+    said = capsys.readouterr().out
+    for words in (
+        "speed",
+        "stopped" if "stopped" in said else "finished",
+        "is good, step",
+        "all within",
+    ):
+        assert words in said
+
+
+def test_every_verb_has_its_place_on_the_page():
+    from physkit.cli._main import _VERBS
+
+    headings = " ".join(re.findall(r"^## (.*)$", PAGE, re.MULTILINE))
+    assert not [verb for verb in _VERBS if verb not in headings]

@@ -1,0 +1,180 @@
+"""A run that goes wrong leaves on disk what finds the place; what resumes elsewhere is told so."""
+
+import json
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from physkit.core import (
+    DamagedFileError,
+    FileError,
+    MismatchError,
+    ParameterError,
+    SimulationDiverged,
+    StepSizeError,
+)
+from physkit.geometry import Box
+from physkit.integrators import BAOAB, VelocityVerlet
+from physkit.observe import Every, Positions
+from physkit.particles import Particles
+from physkit.particles.forces import ExternalForce, LennardJones, Pairwise
+from physkit.simulate import Simulation, _chunk, crash_record, diagnose, run
+from physkit.storage import open as open_file
+
+from .problems import particles, springs
+
+ROOT = Path(__file__).parents[2]
+
+
+def pull(t, particles, args):
+    return jnp.where(t > args["until"], jnp.inf, -1.0) * particles.position
+
+
+def bursting(until=2.995):
+    """A force that is infinite from step 300 on."""
+    force = ExternalForce(pull, {"until": jnp.asarray(until)})
+    observers = Every(10, x=Positions())
+    return Simulation(BAOAB(force, temperature=1.0, friction=1.0), 0.01, observers=observers)
+
+
+@pytest.fixture
+def burst(tmp_path, key):
+    with pytest.raises(SimulationDiverged) as caught:
+        run(bursting(), particles(), 1000, key=key, to=tmp_path, progress=False)
+    return tmp_path, caught.value
+
+
+def test_a_run_that_diverged_is_diagnosed_from_its_folder(burst):
+    folder, error = burst
+    said = crash_record(folder)
+    assert said["error"] == "SimulationDiverged"
+    assert said["message"] == str(error)
+    assert said["step"] < 300 <= said["step"] + said["steps"]
+    assert "folder=" in error.__notes__[0]
+    found = diagnose(bursting(), particles(), folder=folder)
+    assert found.step == 299
+    assert repr(found) == repr(diagnose(error))
+    assert any("velocity: 10 of 10 not finite" in line for line in found.findings)
+    # Every good frame is there.
+    assert open_file(folder)["x"].step[-1] == said["step"]
+    assert np.all(np.isfinite(open_file(folder)["x"]))
+
+
+def test_the_record_goes_when_the_run_has_passed_the_place(burst, key):
+    folder, _ = burst
+    with pytest.warns(UserWarning, match="has changed since"):
+        run(bursting(99.0), particles(), 1000, key=key, to=folder, resume=True, progress=False)
+    assert crash_record(folder) is None
+    with pytest.raises(FileError, match="no run there went wrong"):
+        diagnose(bursting(), particles(), folder=folder)
+
+
+def test_what_diagnose_refuses(burst):
+    folder, _ = burst
+    with pytest.raises(MismatchError, match="position"):
+        diagnose(bursting(), particles(n=7), folder=folder)
+    with pytest.raises(ParameterError, match="state, folder="):
+        diagnose(bursting(), folder=folder)
+    record = folder / "crash.json"
+    good = json.loads(record.read_text())
+    for wrong in ("", "[]", json.dumps({**good, "steps": "many"}), "[" * 100_000):
+        record.write_text(wrong)
+        with pytest.raises(DamagedFileError, match="remove it"):
+            diagnose(bursting(), particles(), folder=folder)
+    record.write_text(json.dumps({**good, "checkpoint": "../../etc/passwd"}))
+    with pytest.raises(FileError, match=r"passwd, which crash\.json names, is gone"):
+        diagnose(bursting(), particles(), folder=folder)
+
+
+def test_faults_of_terms_are_found_too(tmp_path):
+    """Two particles fly through each other in one step."""
+    x = jnp.array([[1.0, 5.0], [4.0, 5.0], [7.0, 8.0]])
+    v = jnp.array([[900.0, 0.0], [0.0, 0.0], [0.0, 0.0]])
+    sim = Simulation(VelocityVerlet(Pairwise(LennardJones(), 2.0, 0.3)), 0.002)
+    state = Particles(x, v, space=Box.cube(10.0, 2))
+    with pytest.raises((StepSizeError, SimulationDiverged)) as caught:
+        run(sim, state, 20, checkpoint=tmp_path, progress=False)
+    said = crash_record(tmp_path)
+    assert said["error"] == type(caught.value).__name__
+    found = diagnose(sim, state, folder=tmp_path)
+    assert found.step is not None
+    if said["error"] == "StepSizeError":
+        assert any(line.startswith("LEAP") for line in found.findings)
+
+
+def test_nothing_is_left_without_a_folder(tmp_path, monkeypatch, key):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SimulationDiverged) as caught:
+        run(bursting(0.05), particles(), 20, key=key, progress=False)
+    assert not list(tmp_path.iterdir())
+    assert not hasattr(caught.value, "__notes__")
+
+
+def test_resuming_in_one_process_compiles_nothing_anew(tmp_path, key):
+    sim, state = springs(), particles()
+    run(sim, state, sim.block, key=key, checkpoint=tmp_path, progress=False)
+    before = _chunk._as_compiled._cache_size()
+    done = run(sim, state, 9 * sim.block, key=key, checkpoint=tmp_path, resume=True, progress=False)
+    assert done.resumed_from == sim.block
+    assert _chunk._as_compiled._cache_size() == before
+
+
+SCRIPT = """
+    import sys, warnings
+    import jax, numpy as np
+    import physkit as pk
+
+    warnings.simplefilter("always")
+    rng = np.random.default_rng(0)
+    state = pk.Particles(rng.normal(size=(4, 2)), rng.normal(size=(4, 2)))
+    sim = pk.Simulation(pk.BAOAB(pk.HarmonicTrap(1.0), temperature=1.0, friction=1.0), 0.01)
+    key = jax.random.key(0, impl=sys.argv[3])
+    done = pk.run(
+        sim, state, int(sys.argv[2]), key=key, checkpoint=sys.argv[1], resume=True, progress=False
+    )
+    print("done", int(done.carry.step))
+"""
+
+
+def elsewhere(folder, steps, impl="threefry2x32", **environment):
+    """What a process with other surroundings says."""
+    settings = {k: v for k, v in os.environ.items() if not k.startswith(("JAX_", "XLA_"))}
+    settings |= {"PYTHONPATH": str(ROOT), "JAX_PLATFORMS": "cpu"} | environment
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(SCRIPT), str(folder), str(steps), impl],
+        env=settings,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    return done.stdout + done.stderr
+
+
+@pytest.mark.slow
+def test_other_devices_and_precision(tmp_path):
+    """Other devices are told of; what could not be right is refused."""
+    assert "done 10" in elsewhere(tmp_path, 10)
+    said = elsewhere(tmp_path, 20, XLA_FLAGS="--xla_force_host_platform_device_count=2")
+    assert "devices 1 × cpu cpu → 2 × cpu cpu" in said
+    assert "last bit" in said
+    assert "done 20" in said
+    for steps, more in ((30, {"JAX_ENABLE_X64": "1"}), (40, {"impl": "rbg"})):
+        said = elsewhere(tmp_path, steps, **more)
+        assert "MismatchError" in said
+        assert "done" not in said
+    assert "JAX_ENABLE_X64 decides" in elsewhere(tmp_path, 30, JAX_ENABLE_X64="1")
+    assert "done 20" in elsewhere(tmp_path, 20)
+
+
+def test_a_key_that_is_missing_or_new_is_refused(tmp_path):
+    sim = bursting(99.0)
+    run(sim, particles(), 10, key=jax.random.key(0), checkpoint=tmp_path, progress=False)
+    with pytest.raises((MismatchError, ParameterError)):
+        run(sim, particles(), 20, checkpoint=tmp_path, resume=True, progress=False)
