@@ -1,13 +1,21 @@
 """The command line: words, exit codes, tables."""
 
 import argparse
+import json
+import os
+import subprocess
 import sys
 import types
+from pathlib import Path
 
+import numpy as np
 import pytest
 
-from physkit.cli import Report, _demo, _report, main
+from physkit.cli import Report, _demo, _doctor, _report, main
 from physkit.cli._demo import CHAPTERS
+from physkit.cli._main import _VERBS
+from physkit.core import CapacityError, DiskFullError, FileError, ParameterError
+from tests.snippets import ROOT
 
 
 def test_version_and_help(capsys):
@@ -16,6 +24,77 @@ def test_version_and_help(capsys):
             main(words)
         assert stop.value.code == 0
     assert "physkit 0." in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("verb", _VERBS)
+def test_every_verb_explains_itself(verb, capsys):
+    with pytest.raises(SystemExit) as stop:
+        main([verb, "--help"])
+    assert stop.value.code == 0
+    said = capsys.readouterr().out
+    assert "--quiet" in said
+    assert f"examples:\n  physkit {verb}" in said
+    first = _VERBS[verb].__doc__.splitlines()[0]
+    assert first.endswith(".")
+    assert len(first) < 70
+
+
+def fresh(*words, **environment):
+    """What another process says, and its CPU seconds."""
+    settings = {**os.environ, "PYTHONPATH": str(ROOT), **environment}
+    before = os.times()
+    done = subprocess.run(
+        [sys.executable, *words], env=settings, capture_output=True, text=True, timeout=120
+    )
+    after = os.times()
+    used = after.children_user + after.children_system
+    return done, used - before.children_user - before.children_system
+
+
+def test_help_does_not_wait_for_jax():
+    """Under 0.2 s; of CPU, so that a busy machine does not matter."""
+    script = (
+        "import sys; from physkit.cli import main\ntry: main(['--help'])\nexcept SystemExit: pass"
+    )
+    script += "\nprint([m for m in ('jax', 'numpy', 'h5py', 'matplotlib') if m in sys.modules])"
+    done, _ = fresh("-c", script)
+    assert done.stdout.endswith("[]\n"), done.stdout + done.stderr
+    assert min(fresh("-m", "physkit", "--help")[1] for _ in range(3)) < 0.2
+
+
+def test_tab_completes_words(tmp_path):
+    """argcomplete is asked, where it is installed; nothing happens where it is not."""
+    (tmp_path / "argcomplete.py").write_text(
+        "def autocomplete(parser):\n    print('asked', parser.prog)\n"
+    )
+    path = f"{tmp_path}{os.pathsep}{ROOT}"
+    done, _ = fresh("-m", "physkit", "--version", PYTHONPATH=path, _ARGCOMPLETE="1")
+    assert "asked physkit" in done.stdout
+    done, _ = fresh("-m", "physkit", "--version", PYTHONPATH=path)
+    assert "asked" not in done.stdout
+
+
+def test_errors_of_ours_are_one_line(monkeypatch, capsys):
+    for error, status in (
+        (FileError("a\nb"), 2),
+        (DiskFullError("full"), 1),
+        (ParameterError("wrong"), 2),
+        (CapacityError("much"), 1),
+        (FileNotFoundError(2, "No such file", "x"), 2),
+        (KeyboardInterrupt(), 130),
+    ):
+
+        def raises(given, report, error=error):
+            raise error
+
+        monkeypatch.setattr(_VERBS["info"], "run", raises)
+        assert main(["info"]) == status
+        printed = capsys.readouterr()
+        assert printed.err.startswith("physkit: ")
+        assert printed.err.count("\n") == 1
+    monkeypatch.setattr(_VERBS["info"], "run", lambda given, report: 1 // 0)
+    with pytest.raises(ZeroDivisionError):  # a bug of ours is not hidden
+        main(["info"])
 
 
 @pytest.mark.parametrize("words", [[], ["fly"], ["demo", "--wrong"]])
@@ -32,6 +111,28 @@ def test_info(capsys):
     for word in ("physkit", "jaxlib", "devices", "float64"):
         assert word in out
 
+    assert main(["info", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["precision"].startswith("float64")
+
+
+def test_doctor(capsys, monkeypatch):
+    for name in ("JAX_DISABLE_JIT", "JAX_DEBUG_NANS"):
+        monkeypatch.delenv(name, raising=False)
+    assert main(["doctor", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["healthy"]
+    verdicts = {one["what"]: one["verdict"] for one in found["findings"]}
+    assert verdicts["simulating"] == verdicts["devices"] == verdicts["precision"] == "ok"
+    monkeypatch.setenv("JAX_DISABLE_JIT", "1")
+    monkeypatch.setattr(_doctor, "_a_simulation", lambda: [("MEND", "simulating", "fails")])
+    monkeypatch.setattr(_doctor, "_version", lambda name: None if name == "optax" else "0.0.1")
+    assert main(["doctor", "--quiet"]) == 1
+    out = capsys.readouterr().out
+    for words in ("is set: nothing is compiled", "simulating", "pip install -U 'jax>=", "to mend"):
+        assert words in out
+    assert "\nok " not in out
+
 
 def test_validate(capsys):
     assert main(["validate", "verlet-order"]) == 0
@@ -39,6 +140,10 @@ def test_validate(capsys):
     assert "ok" in out
     assert "verlet-order: slope" in out
     assert "all within tolerance" in out
+    assert main(["validate", "verlet-order", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["ok"]
+    assert found["numbers"][0]["published"] == 2
     assert main(["validate", "--list"]) == 0
     assert main(["validate", "nothing"]) == 2
     assert "available: ['" in capsys.readouterr().err
@@ -138,3 +243,22 @@ def test_quiet_leaves_results(capsys):
     report.say("doing")
     report.result("found")
     assert capsys.readouterr().out == "found\n"
+
+
+def test_json_leaves_nothing_else(capsys):
+    report = Report(json=True)
+    report.say("doing")
+    report.result("found")
+    report.title("title")
+    report.table(("a",), [(1,)])
+    report.answer({"x": float("nan"), "y": np.float32(0.5), "z": (1, None), "p": Path("a")})
+    assert json.loads(capsys.readouterr().out) == {"x": None, "y": 0.5, "z": [1, None], "p": "a"}
+    report.problem("bell \a and\nline")
+    assert capsys.readouterr().err == "physkit: bell ? and line\n"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(2, "2 s"), (600, "10 min"), (7200, "2 h"), (864_000, "10 days")]
+)
+def test_duration(seconds, text):
+    assert _report.duration(seconds) == text
