@@ -20,7 +20,7 @@ from ._fitted import Attempt, Fit, History
 from ._methods import AbstractMethod, as_method
 from ._problem import Mode, make_problem, need_finite
 from ._remarks import remarks
-from ._rounds import Found, search
+from ._rounds import Found, on_host, search
 from ._spectrum import spectrum
 from ._uncertainty import (
     AbstractErrors,
@@ -97,14 +97,14 @@ def fit(
     _need_kind(chosen, errors, problem.kind)
     z = _starts(here, selection.get(model), starts, spread, key)
 
-    evaluate = _on_host(eqx.filter_jit(problem.with_jacobian), here.precision)
-    at_start = evaluate(jnp.zeros_like(here.centre), inputs)
+    program = _explained(eqx.filter_jit(problem.with_jacobian))
+    at_start = on_host(program(jnp.zeros_like(here.centre), inputs), here.precision)
     if len(z) == 1:
         need_finite(problem, *at_start, here.labels)
     unreachable = _unreachable(at_start[1], here.labels)
 
     bar = Progress(chosen.most_steps, title=title, enabled=progress)
-    found = search(problem, chosen, inputs, z, at_start, evaluate, _reporter(bar))
+    found = search(problem, chosen, inputs, z, at_start, program, _reporter(bar))
     if found.first.lost.all() and len(z) > 1:
         raise ObjectiveError(f"the objective is not finite from any of the {len(z)} starts")
     bar.total = found.steps
@@ -256,12 +256,10 @@ def _given_starts(here: Coordinates, now: dict[str, Array], starts: Mapping[str,
     return jnp.stack(rows)
 
 
-def _on_host(evaluate: Callable, precision: Any) -> Callable:
-    """Value and Jacobian as NumPy arrays, as precise as the model's numbers."""
-
+def _explained(program: Callable) -> Callable:
     def call(*arguments):
         try:
-            return tuple(np.asarray(x).astype(precision) for x in evaluate(*arguments))
+            return program(*arguments)
         except TypeError as error:
             if "forward-mode" in str(error) and "custom_vjp" in str(error):
                 raise ObjectiveError(

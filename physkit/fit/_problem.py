@@ -10,7 +10,8 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float
 
-from physkit.core import Module, ObjectiveError, call_with, static
+from physkit.core import Module, ObjectiveError, call_with, replaced, static
+from physkit.simulate import Direct, Simulation
 
 from ._coordinates import Coordinates
 from ._where import Selection
@@ -46,6 +47,8 @@ class Problem(Module):
     def model(self, z: Float[Array, " p"], inputs: Inputs) -> Any:
         """The model with its parameters at z."""
         whole = eqx.combine(inputs.model, self.rest.value[0])
+        if self.mode == "forward":
+            whole = _keeping_nothing(whole)
         return self.selection.put(whole, inputs.coordinates.values(z))
 
     def output(self, z: Float[Array, " p"], inputs: Inputs) -> Any:
@@ -74,19 +77,10 @@ class Problem(Module):
         values, columns = _over(lambda t: jax.jvp(f, (z,), (t,)), jnp.eye(z.size, dtype=z.dtype))
         return values[0], jnp.moveaxis(columns, 0, -1)
 
-    def once_linearised(self) -> Callable[[Array, Inputs], Array]:
-        """`value`, whose derivative is its whole Jacobian, made at once.
-
-        Solvers linearise; left to itself, JAX would keep every step of a simulation for that.
-        """
-        function = jax.custom_jvp(self.value)
-
-        @function.defjvp
-        def _(primals, tangents):
-            value, jacobian = self.with_jacobian(*primals)
-            return value, jacobian @ tangents[0]
-
-        return function
+    @property
+    def count(self) -> int:
+        """How many numbers the objective returns."""
+        return sum(leaf.size for leaf in jax.tree.leaves(self.shape))
 
 
 def make_problem(
@@ -134,6 +128,13 @@ def _kind(shape: Any) -> str:
         )
     is_scalar = len(leaves) == 1 and leaves[0].shape == ()
     return "a loss" if is_scalar else "residuals"
+
+
+def _keeping_nothing(model: Any) -> Any:
+    """`model`, its simulations without what only a backward pass needs: forward, nothing is kept anyway."""
+    is_simulation = lambda x: isinstance(x, Simulation)
+    plain = lambda x: replaced(x, {"adjoint": Direct()}) if is_simulation(x) else x
+    return jax.tree.map(plain, model, is_leaf=is_simulation)
 
 
 def _over(function: Callable, rows: Array) -> Any:

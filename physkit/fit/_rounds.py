@@ -1,6 +1,7 @@
 """Rounds of descent: a solver that stops early goes on in better units, until statistics are satisfied."""
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -8,10 +9,10 @@ import numpy as np
 
 from ._coordinates import Coordinates
 from ._first_order import descend
-from ._iterate import Descent, Report, iterate, make_iteration
+from ._iterate import Descent, Report, iterate, make_iteration, nearness
 from ._methods import AbstractIterative, AbstractMethod, Optax
 from ._problem import Inputs, Problem
-from ._uncertainty import estimated_noise, least_singular
+from ._uncertainty import least_singular
 
 _ROUND = 60  # steps after which columns are scaled anew
 _ACCEPTED = 0.05  # of a standard error: what may be left to go when nothing moves any more
@@ -45,14 +46,15 @@ def search(
     inputs: Inputs,
     z: jax.Array,
     at_start: tuple[np.ndarray, np.ndarray],
-    evaluate,
+    program: Callable,
     report: Report,
 ) -> Found:
     """From starts z, `[s p]`, to the best minimum.
 
-    `at_start` are value and Jacobian at z = 0, `evaluate` the compiled function that gives them.
+    `at_start` are value and Jacobian at z = 0, `program` the compiled function that gives them.
     """
     natural = inputs.coordinates
+    evaluate = lambda z, i: on_host(program(z, i), natural.precision)
     value, jacobian = at_start
     inputs, z = _scaled(problem, inputs, z, value, jacobian)
     if isinstance(method, Optax):
@@ -61,7 +63,7 @@ def search(
     assert isinstance(method, AbstractIterative)
     power = 2 if problem.kind == "residuals" else 1
     iteration, ends = (
-        make_iteration(method, problem, natural.precision, len(z) > 1),
+        make_iteration(method, problem, natural.precision, program, len(z) > 1),
         inputs.coordinates,
     )
     losses, gradients, steps = [], [], 0
@@ -105,7 +107,7 @@ def search(
             break
         inputs, z = _scaled(problem, plain, jnp.zeros_like(z[:1]), value, jacobian)
         if iteration is None:
-            iteration = make_iteration(method, problem, natural.precision, False)
+            iteration = make_iteration(method, problem, natural.precision, program, False)
     if not settled and steps < method.max_steps and share < _ACCEPTED:
         settled = True  # rounding keeps it from getting nearer
     if not settled and steps >= method.max_steps:
@@ -137,6 +139,12 @@ def _first_order_end(method, inputs, natural, first, evaluate) -> Found:
         here, value, jacobian, settled, reason, steps,
         first.losses[:, best], first.gradients[:, best], first, inputs.coordinates, best,
     )  # fmt: skip
+
+
+def on_host(pair: tuple[jax.Array, jax.Array], precision: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Value and Jacobian as NumPy arrays, as precise as the model's numbers."""
+    value, jacobian = (np.asarray(x).astype(precision) for x in pair)
+    return value, jacobian
 
 
 def natural_at(coordinates: Coordinates, z: jax.Array) -> Coordinates:
@@ -178,8 +186,7 @@ def _judged(value: np.ndarray, jacobian: np.ndarray) -> tuple[bool, str, float]:
     if not np.all(np.isfinite(jacobian)):
         return False, "the derivative is not finite where it ended", np.inf
     step, share = gauss_newton_step(value, jacobian)
-    precise = value.dtype == np.float64
-    aim, smallest = (1e-6, 1e-12) if precise else (1e-2, 1e-5)
+    aim, smallest = nearness(value.dtype), 1e-12 if value.dtype == np.float64 else 1e-5
     told = f"a full step more would be {min(share, 1e9):.1g} standard errors"
     return share < aim or step < smallest, told, share
 
@@ -187,15 +194,19 @@ def _judged(value: np.ndarray, jacobian: np.ndarray) -> tuple[bool, str, float]:
 def gauss_newton_step(value: np.ndarray, jacobian: np.ndarray) -> tuple[float, float]:
     """The largest change of a parameter in the next Gauss–Newton step: in its own size, and in standard
     errors (root mean square)."""
-    residuals, wide = value.astype(float), jacobian.astype(float)
+    count, p = jacobian.shape
+    both = np.concatenate([jacobian, value[:, None]], axis=1).astype(float)
+    if count > p + 1:
+        both = np.linalg.qr(both, mode="r")  # the same sums of squares in fewer rows
+    wide, residuals = both[:, :p], both[:, p]
     length = np.linalg.norm(wide, axis=0)
     safe = np.where(length > 0, length, 1.0)
     left, sharpness, directions = np.linalg.svd(wide / safe, full_matrices=False)
     seen = sharpness > least_singular(jacobian.dtype) * max(sharpness[0], 1e-300)
     along = left.T @ residuals * seen
     step = directions.T @ (along / np.where(seen, sharpness, 1.0)) / safe
-    noise = estimated_noise(residuals, wide.shape[1])
-    share = np.linalg.norm(along) / np.sqrt(wide.shape[1])
+    noise = np.linalg.norm(residuals) / np.sqrt(count - p) if count > p else np.nan
+    share = np.linalg.norm(along) / np.sqrt(p)
     share = share / noise if noise > 0 else (0.0 if share == 0 else np.inf)
     return float(np.max(np.abs(step))), float(share)
 

@@ -150,13 +150,13 @@ def _square(jacobian: np.ndarray) -> np.ndarray:
 
 def inverse_of_normal(jacobian: np.ndarray) -> np.ndarray:
     """(JᵀJ)⁻¹; infinite variances for coordinates that have a part in what J does not see."""
-    p, precision = jacobian.shape[1], jacobian.dtype
-    jacobian = jacobian.astype(float)
+    precision, jacobian = jacobian.dtype, jacobian.astype(float)
+    if len(jacobian) > jacobian.shape[1]:
+        jacobian = np.linalg.qr(jacobian, mode="r")  # has the same JᵀJ
     length = np.linalg.norm(jacobian, axis=0)
     safe = np.where(length > 0, length, 1.0)
     # Columns of one length: what counts as unseen must not depend on the coordinates' units.
-    _, sharpness, directions = np.linalg.svd(jacobian / safe, full_matrices=True)
-    sharpness = np.concatenate([sharpness, np.zeros(p - len(sharpness))])
+    _, sharpness, directions = np.linalg.svd(jacobian / safe, full_matrices=False)
     limit = least_singular(precision) * max(sharpness[0], 1e-300)
     seen = sharpness > limit
     known = directions[seen]
