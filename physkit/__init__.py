@@ -92,8 +92,8 @@ _EXPORTS: dict[str, tuple[str, ...]] = {
         "Checkpoints", "Recording", "Series", "export", "load_checkpoint", "open", "save_checkpoint",
     ),
     "simulate": (
-        "Carry", "Diagnosis", "Direct", "NestedCheckpoint", "Progress", "Result", "Reversible", "Run",
-        "Simulation", "diagnose", "retrace", "run", "simulate", "start",
+        "Binomial", "Carry", "Diagnosis", "Direct", "Forward", "NestedCheckpoint", "Progress", "Result",
+        "Reversible", "Run", "Simulation", "adjoint_report", "diagnose", "retrace", "run", "simulate", "start",
     ),
     "fit": (
         "EquilibriumSamples", "MultipleShooting", "fit_in_windows", "reweighted",

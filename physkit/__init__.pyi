@@ -309,15 +309,18 @@ from .storage import (
     save_checkpoint as save_checkpoint,
 )
 from .simulate import (
+    Binomial as Binomial,
     Carry as Carry,
     Diagnosis as Diagnosis,
     Direct as Direct,
+    Forward as Forward,
     NestedCheckpoint as NestedCheckpoint,
     Progress as Progress,
     Result as Result,
     Reversible as Reversible,
     Run as Run,
     Simulation as Simulation,
+    adjoint_report as adjoint_report,
     diagnose as diagnose,
     retrace as retrace,
     run as run,

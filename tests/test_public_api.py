@@ -61,7 +61,7 @@ PLUMBING = {
         "Reweighted",
         "Selection", "Where", "select",
     },
-    "simulate": {"AbstractAdjoint", "Growth", "Probe", "Retraced", "crash_record", "probe", "whole_blocks"},
+    "simulate": {"AbstractAdjoint", "AdjointCost", "AdjointReport", "Growth", "Probe", "Retraced", "crash_record", "probe", "whole_blocks"},
 }  # fmt: skip
 # Reached by the folder's own name: `pk.testing.check_force`, `pk.plot.drift`.
 NAMESPACES = ("parallel", "systems", "plot", "testing", "cli")

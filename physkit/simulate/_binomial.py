@@ -52,8 +52,8 @@ class Binomial(AbstractAdjoint):
             return inner
         again = schedule(length, self.checkpoints).forward_steps / length
         held = (min(self.checkpoints, length) + 1) * carry
-        # Going back, the state, its cotangent, and the buffer once more: it is written to.
-        return Demand(held, 2 * held + 2 * carry + inner.peak, inner.runs + 1 + again)
+        # Going back, there are a state, one to go on to, and its cotangent.
+        return Demand(held, held + 3 * carry + inner.peak, inner.runs + 1 + again)
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Int
 
-from physkit.core import Clock, Count, isolated, replaced
+from physkit.core import Clock, Count, NotReversible, isolated, replaced
 from physkit.fields import Field
 from physkit.observe import Frame
 from physkit.particles import Particles
@@ -24,7 +24,15 @@ Kept = dict[int, Any]  # by cadence: what observers and guards held before each 
 def walk(sim: Simulation, carry: Carry, blocks: int) -> tuple[Carry, Frame]:
     """`blocks` blocks forward, with a derivative that walks back."""
     carry = carry.replace(state=on_lattice(sim, carry.state))
-    return _walk((sim, carry), blocks)
+    try:
+        return _walk((sim, carry), blocks)
+    except TypeError as error:
+        if "forward-mode" not in str(error):
+            raise
+        raise NotReversible(
+            "Reversible() has no forward mode (jvp, jacfwd, linearize, Hessians forward over reverse): "
+            "use adjoint=NestedCheckpoint(), or Forward() for few parameters"
+        ) from error
 
 
 @eqx.filter_custom_vjp

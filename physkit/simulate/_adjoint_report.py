@@ -1,0 +1,239 @@
+"""What each adjoint would cost for a given simulation, before a gradient is computed."""
+
+import dataclasses
+import os
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+
+from physkit.core import PhyskitError, cast_floats, float_dtype
+
+from ._adjoint import AbstractAdjoint, Demand, Direct, NestedCheckpoint
+from ._binomial import Binomial
+from ._carry import Carry, start
+from ._forward import Forward
+from ._loop import block_body
+from ._reversible import Reversible
+from ._simulate import simulate, whole_blocks
+from ._simulation import Simulation
+
+_STEPS = 8  # of the probe
+
+
+class AdjointCost(NamedTuple):
+    """What one adjoint is predicted to cost.
+
+    - `memory`: bytes while the gradient is computed. `ratio`: time for value and gradient over that of
+      the simulation alone. `seconds`: that time on this machine.
+    - `refused`: why it cannot be used here; "" if it can.
+    """
+
+    adjoint: AbstractAdjoint
+    memory: float
+    ratio: float
+    seconds: float
+    refused: str = ""
+
+
+class AdjointReport(NamedTuple):
+    """Predictions of `adjoint_report`, one row an adjoint; prints as a table."""
+
+    rows: tuple[AdjointCost, ...]
+    steps: int
+    chosen: AbstractAdjoint
+    available: float | None
+
+    def __getitem__(self, adjoint: Any) -> AdjointCost:
+        """The row of an adjoint, or of the first of a class of adjoints."""
+        for row in self.rows:
+            if row.adjoint == adjoint or type(row.adjoint) is adjoint:
+                return row
+        raise KeyError(f"{adjoint!r} is none of {[_name(row.adjoint) for row in self.rows]}")
+
+    def __repr__(self) -> str:
+        lines = [f"gradient through {self.steps} steps", ""]
+        lines.append(f"  {'adjoint':<22}{'memory':>12}{'× forward':>12}{'time':>12}")
+        for row in self.rows:
+            mark = "›" if row.adjoint == self.chosen else " "
+            if row.refused:
+                lines.append(f"{mark} {_name(row.adjoint):<22}{row.refused}")
+                continue
+            full = self.available is not None and row.memory > self.available
+            lines.append(
+                f"{mark} {_name(row.adjoint):<22}{_bytes(row.memory):>12}{row.ratio:>12.1f}"
+                f"{row.seconds:>10.3g} s{'   does not fit' if full else ''}"
+            )
+        if self.available is not None:
+            lines.append(f"\nthis device has {_bytes(self.available)}; › is what the simulation uses")
+        return "\n".join(lines)
+
+
+def adjoint_report(
+    sim: Simulation,
+    carry_or_state: Any,
+    steps: int,
+    *,
+    adjoints: Sequence[AbstractAdjoint] | None = None,
+    numbers: int = 1,
+    key: jax.Array | None = None,
+) -> AdjointReport:
+    """Memory and time that the gradient of `simulate(sim, state, steps)` takes with each adjoint.
+
+    Memory follows from shapes alone: of what a step carries, and of what its derivative keeps. Time
+    is scaled up from eight steps that are run here, forward and backward.
+
+    **Arguments:**
+
+    - `adjoints`: to compare; the shipped ones and the simulation's own if left out.
+    - `numbers`: how many numbers the derivative is taken by; only `Forward` asks.
+    - `key`: for dynamics with noise.
+
+    **Notes:** the memory is that of the gradient's own arrays and was found within a third of what
+    XLA allots; the simulation's inputs and results, and the program itself, come on top.
+    """
+    whole_blocks(sim, steps)
+    carry = carry_or_state
+    if not isinstance(carry, Carry):
+        carry = start(sim, carry, key=key)
+    sim = cast_floats(sim, float_dtype(carry.state))
+    carry = carry.replace(fresh=False)
+    probe = _probe(sim, carry)
+    if adjoints is None:
+        adjoints = [Direct(), NestedCheckpoint(), Binomial(10), Reversible(), Forward()]
+        if sim.adjoint not in adjoints:
+            adjoints = [sim.adjoint, *adjoints]
+    rows = []
+    for adjoint in adjoints:
+        try:
+            rows.append(_cost(adjoint, sim, carry, probe, steps, numbers))
+        except PhyskitError as error:
+            rows.append(AdjointCost(adjoint, float("nan"), float("nan"), float("nan"), str(error)))
+    return AdjointReport(tuple(rows), steps, sim.adjoint, _available())
+
+
+class _Probe(NamedTuple):
+    """Of a few steps: bytes of the carry, what a step demands, bytes kept for the looks of one block,
+    seconds a step forward, and how many times as long its derivative takes besides."""
+
+    carry: float
+    step: Demand
+    looks: float
+    forward: float
+    backward: float
+
+
+def _probe(sim: Simulation, carry: Carry) -> _Probe:
+    bare = dataclasses.replace(sim, observers=(), guards=(), adjoint=Direct())
+    alone = carry.replace(memory=(), guards=())
+    steps = [_kept(bare, alone, count) for count in (2, 3)]
+    each = steps[1] - steps[0]
+    seen = dataclasses.replace(sim, adjoint=Direct())
+    blocks = [_kept(seen, carry, count) for count in (2, 3)]
+    forward, backward, temporary = _timed(bare, alone)
+    return _Probe(
+        carry=float(_nbytes(carry)),
+        step=Demand(each, max(each, temporary - (_STEPS - 1) * each), 1.0),
+        looks=max(0.0, blocks[1] - blocks[0] - sim.block * each),
+        forward=forward,
+        backward=max(0.0, backward / forward - 1),
+    )
+
+
+def _cost(
+    adjoint: AbstractAdjoint,
+    sim: Simulation,
+    carry: Carry,
+    probe: _Probe,
+    steps: int,
+    numbers: int,
+) -> AdjointCost:
+    whole = dataclasses.replace(sim, adjoint=adjoint)
+    eqx.filter_eval_shape(lambda c: simulate(whole, c, sim.block), carry)  # says what it refuses
+    demand, done = probe.step, 1
+    for cadence in (*sim.cadences, steps):
+        if cadence // done > 1:
+            demand = adjoint.demand(cadence // done, probe.carry, demand)
+        if cadence == sim.block:
+            demand = demand._replace(held=demand.held + probe.looks, peak=demand.peak + probe.looks)
+        done = cadence
+    many = numbers if adjoint.each_number else 1
+    ratio = demand.runs + many * probe.backward
+    return AdjointCost(adjoint, many * demand.peak, ratio, ratio * probe.forward * steps)
+
+
+def _kept(sim: Simulation, carry: Carry, blocks: int) -> float:
+    """Bytes between the forward and the backward pass of so many blocks; nothing is computed."""
+    moved, rest = eqx.partition((sim, carry), eqx.is_inexact_array)
+    run = _looped(rest, blocks)
+    return float(_nbytes(eqx.filter_eval_shape(lambda m: jax.vjp(run, m)[1], moved)))
+
+
+def _timed(sim: Simulation, carry: Carry) -> tuple[float, float, float]:
+    """Seconds a step of the simulation, and of its value and gradient; temporary bytes of the latter."""
+    moved, rest = eqx.partition((sim, carry), eqx.is_inexact_array)
+    run = _looped(rest, _STEPS)
+
+    def gradient(moved):
+        out, pull = jax.vjp(run, moved)
+        return out, pull(out)
+
+    ahead = jax.jit(run).lower(moved).compile()
+    both = jax.jit(gradient).lower(moved).compile()
+    memory = both.memory_analysis()
+    temporary = float("nan") if memory is None else float(memory.temp_size_in_bytes)
+    return _seconds(ahead, moved), _seconds(both, moved), temporary
+
+
+def _looped(rest: Any, blocks: int) -> Callable[[Any], Any]:
+    """The loop alone, from all that can be differentiated to all that can."""
+
+    def run(moved: Any) -> Any:
+        sim, carry = eqx.combine(moved, rest)
+        plan = sim.integrator.prepare(carry.state, sim.dt)
+        out = sim.adjoint.repeat(block_body(sim, plan, sim.adjoint), carry, blocks)
+        return eqx.filter(out, eqx.is_inexact_array)
+
+    return run
+
+
+def _seconds(program: Callable[[Any], Any], given: Any) -> float:
+    best, spent = float("inf"), 0.0
+    while spent < 0.1:
+        began = time.perf_counter()
+        jax.block_until_ready(program(given))
+        took = time.perf_counter() - began
+        best, spent = min(best, took), spent + took
+    return best / _STEPS
+
+
+def _nbytes(tree: Any) -> int:
+    arrays = [x for x in jax.tree.leaves(tree) if hasattr(x, "dtype")]
+    return sum(x.size * x.dtype.itemsize for x in arrays)
+
+
+def _available() -> float | None:
+    """Bytes that the first device has; None where nobody says."""
+    statistics = jax.devices()[0].memory_stats() or {}
+    if "bytes_limit" in statistics:
+        return float(statistics["bytes_limit"])
+    if "SC_PHYS_PAGES" in getattr(os, "sysconf_names", {}):
+        return float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    return None
+
+
+def _name(adjoint: AbstractAdjoint) -> str:
+    fields = ", ".join(f"{getattr(adjoint, f.name)}" for f in dataclasses.fields(adjoint))
+    return f"{type(adjoint).__name__}({fields})"
+
+
+def _bytes(count: float) -> str:
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if count < 1024:
+            break
+        count /= 1024
+    else:
+        unit = "TiB"
+    return f"{count:.3g} {unit}"

@@ -1,0 +1,199 @@
+"""Every adjoint gives the same derivatives; they differ in memory and time, as predicted."""
+
+import dataclasses
+from functools import lru_cache, partial
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from physkit.core import Function, ParameterError
+from physkit.integrators import RK4, VelocityVerlet
+from physkit.observe import Every
+from physkit.simulate import (
+    Binomial,
+    Direct,
+    Forward,
+    NestedCheckpoint,
+    Simulation,
+    adjoint_report,
+    simulate,
+    start,
+)
+from physkit.simulate._revolve import schedule
+from physkit.testing import check_gradient
+
+from .problems import Kicks, Springs, energy_of, particles, springs
+
+ADJOINTS = [
+    NestedCheckpoint(flat=2),
+    Binomial(3),
+    Forward(),
+]
+SMALL = [Binomial(2), Forward()]
+
+
+def outcome(adjoint, steps=30):
+    """A loss of frames and state, by a parameter and a mass that stand for all."""
+    sim = springs(observers=Every(3, energy=energy_of), adjoint=adjoint)
+    state = particles(2)
+
+    def loss(at):
+        stiffness, mass = at
+        own = eqx.tree_at(lambda s: s.integrator.force.terms[0].stiffness, sim, stiffness)
+        result = simulate(own, state.replace(mass=mass), steps)
+        return jnp.sum(result.state.position**2) + jnp.sum(jnp.sin(result.frames["energy"]))
+
+    return loss, (jnp.asarray(1.3), jnp.asarray([1.0, 2.0]))
+
+
+def swing(adjoint, k, steps=6):
+    """A pendulum that records where it is."""
+    swings = RK4(Function(lambda t, y, k: jnp.stack([y[1], -jnp.sin(k * y[0])]), k))
+    sim = Simulation(swings, 0.3, observers=Every(2, angle=lambda now: now.state[0]), adjoint=adjoint)
+    done = simulate(sim, jnp.asarray([1.0, 0.2]), steps)
+    return jnp.sum(done.state**2) + jnp.sum(jnp.sin(done.frames["angle"]))
+
+
+class TestDerivatives:
+    @pytest.mark.parametrize("adjoint", ADJOINTS, ids=str)
+    def test_agree(self, adjoint):
+        loss, at = outcome(Direct())
+        expected = jax.jit(jax.value_and_grad(loss))(at)
+        found = jax.jit(jax.value_and_grad(outcome(adjoint)[0]))(at)
+        for a, b in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-12)
+
+    @pytest.mark.parametrize("adjoint", SMALL, ids=str)
+    def test_both_modes_agree_with_finite_differences(self, adjoint):
+        check_gradient(lambda k: swing(adjoint, k), jnp.asarray(0.7), directions=1)
+
+    @pytest.mark.parametrize("adjoint", SMALL, ids=str)
+    def test_second_derivatives_in_every_order(self, adjoint):
+        k = jnp.asarray(0.7)
+        expected = jax.jit(jax.jacfwd(jax.grad(partial(swing, Direct()))))(k)
+        for outer, inner in [
+            (jax.jacfwd, jax.grad),
+            (jax.jacrev, jax.grad),
+            (jax.jacrev, jax.jacfwd),
+        ]:
+            found = jax.jit(outer(inner(partial(swing, adjoint))))(k)
+            np.testing.assert_allclose(found, expected, rtol=1e-10)
+
+    @pytest.mark.parametrize("adjoint", SMALL, ids=str)
+    def test_vmap(self, adjoint):
+        slope = jax.jit(jax.grad(partial(swing, adjoint)))
+        many = jnp.asarray([0.7, 1.3])
+        together = jax.jit(jax.vmap(slope))(many)
+        np.testing.assert_allclose(together, [slope(x) for x in many], rtol=1e-12)
+
+    def test_noise_survives(self):
+        """Keys and counters are kept, too, and nobody differentiates them."""
+
+        def loss(size, adjoint):
+            sim = Simulation(Kicks(size), 0.1, adjoint=adjoint)
+            end = simulate(sim, particles(2), 6, key=jax.random.key(3)).state
+            return jnp.sum(end.position**2)
+
+        found, expected = (jax.grad(loss)(0.3, a) for a in (Binomial(2), Direct()))
+        np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+    def test_a_start_without_parameters_costs_forward_nothing(self):
+        """A tangent of the whole start would be 3 000 columns; of the one parameter it is one."""
+        sim = Simulation(VelocityVerlet(Springs()), 0.01, adjoint=Forward())
+        state = particles(1000)
+
+        def loss(k):
+            own = eqx.tree_at(lambda s: s.integrator.force.terms[0].stiffness, sim, k)
+            return jnp.sum(simulate(own, state, 50).state.position ** 2)
+
+        program = jax.jit(jax.grad(loss)).lower(jnp.asarray(1.0)).compile()
+        assert program.memory_analysis().temp_size_in_bytes < 40 * state.position.nbytes
+
+
+@lru_cache
+def fewest(length: int, slots: int) -> int:
+    """Steps that must be computed again, by trying every place for the next state kept."""
+    if length == 1:
+        return 0
+    if slots == 1:
+        return length * (length - 1) // 2
+    splits = range(1, length)
+    return min(m + fewest(length - m, slots - 1) + fewest(m, slots) for m in splits)
+
+
+class TestSchedule:
+    @pytest.mark.parametrize("slots", [1, 2, 3, 5, 9])
+    def test_is_the_best_there_is(self, slots):
+        for length in range(1, 40):
+            plan = schedule(length, slots)
+            first = max(np.flatnonzero(plan.keep < slots))
+            assert plan.forward_steps + first == fewest(length, slots)
+
+    @pytest.mark.parametrize(("length", "slots"), [(1, 1), (17, 3), (40, 7), (1000, 10)])
+    def test_every_step_back_begins_at_its_state(self, length, slots):
+        plan = schedule(length, slots)
+        held = {int(slot): step for step, slot in enumerate(plan.keep) if slot < slots}
+        at, end = None, length
+        for back, step, load, save in zip(plan.back, plan.step, plan.load, plan.save, strict=True):
+            at = held[int(load)] if load >= 0 else at
+            assert at == step
+            if save < slots:
+                held[int(save)] = at
+            if back:
+                end -= 1
+                assert step == end
+            else:
+                at += 1
+        assert end == 0
+
+    def test_figures_of_the_docstring(self):
+        assert schedule(1000, 10).forward_steps / 1000 + 1 == pytest.approx(3.6, abs=0.05)
+
+
+class TestReport:
+    @pytest.mark.parametrize("steps", [30, 240])
+    def test_memory_is_that_of_the_compiled_gradient(self, steps):
+        state = particles(20_000)
+        sim = springs(observers=Every(10, energy=energy_of))
+        report = adjoint_report(sim, state, steps)
+        carry = start(sim, state).replace(fresh=False)
+        for adjoint in (Direct(), NestedCheckpoint(), Binomial(10)):
+            own = dataclasses.replace(sim, adjoint=adjoint)
+            moved, rest = eqx.partition((own, carry), eqx.is_inexact_array)
+
+            def loss(moved, rest=rest):
+                result = simulate(*eqx.combine(moved, rest), steps)
+                return jnp.sum(result.state.position**2) + jnp.sum(result.frames["energy"])
+
+            allotted = jax.jit(jax.grad(loss)).lower(moved).compile().memory_analysis()
+            predicted = report[adjoint].memory
+            assert predicted == pytest.approx(allotted.temp_size_in_bytes, rel=1 / 3)
+
+    def test_prints_a_table(self):
+        report = adjoint_report(springs(), particles(), 30)
+        text = repr(report)
+        assert "› NestedCheckpoint(8)" in text
+        assert all(name in text for name in ("Direct", "Binomial(10)", "Forward", "30 steps"))
+        assert report[Binomial].ratio > report[Direct].ratio
+        with pytest.raises(KeyError, match="none of"):
+            report[Binomial(2)]
+
+    def test_does_not_fit(self):
+        report = adjoint_report(springs(), particles(), 30)._replace(available=1.0)
+        assert "does not fit" in repr(report)
+
+
+@pytest.mark.parametrize("count", [0, -1, 2.0])
+def test_binomial_wants_a_count(count):
+    with pytest.raises(ParameterError, match="at least one state"):
+        Binomial(count)
+
+
+def test_forward_refuses_complex_numbers():
+    sim = Simulation(RK4(lambda t, y: 1j * y), 0.01, adjoint=Forward())
+    loss = lambda y: jnp.sum(jnp.abs(simulate(sim, y, 3).state) ** 2)
+    with pytest.raises(ParameterError, match="real numbers"):
+        jax.grad(loss)(jnp.asarray([1.0 + 0j]))
