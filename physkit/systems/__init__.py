@@ -25,6 +25,13 @@ from ._cosmology import (
     zeldovich_solution as zeldovich_solution,
 )
 from ._fisher import fisher_front as fisher_front
+from ._fluid_structure import (
+    FluidFit as FluidFit,
+    SmallFluid as SmallFluid,
+    Structure as Structure,
+    fit_fluid as fit_fluid,
+    fluid_structure as fluid_structure,
+)
 from ._gas_waves import kelvin_helmholtz as kelvin_helmholtz, sound_wave as sound_wave
 from ._gray_scott import gray_scott as gray_scott
 from ._kuramoto_sivashinsky import kuramoto_sivashinsky as kuramoto_sivashinsky
@@ -109,5 +116,15 @@ from ._two_species import (
     Ringing as Ringing,
     ringing as ringing,
     two_species_plasma as two_species_plasma,
+)
+from ._universe import (
+    Phases as Phases,
+    correlation_by_scale as correlation_by_scale,
+    final_density as final_density,
+    linear_density as linear_density,
+    particle_mesh_universe as particle_mesh_universe,
+    recover_phases as recover_phases,
+    universe_density as universe_density,
+    zeldovich_start as zeldovich_start,
 )
 from ._weigh_planets import Weighing as Weighing, weigh_planets as weigh_planets

@@ -1,0 +1,207 @@
+"""ε and σ of a Lennard-Jones fluid from its structure."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from physkit.core import ParameterError
+from physkit.fit import EquilibriumSamples, Fit, fit, reweighted
+from physkit.integrators import BAOAB
+from physkit.observe import Every, RadialDistribution, Snapshot
+from physkit.particles import Particles, lattice, maxwell_boltzmann
+from physkit.particles.forces import LennardJones, Pairwise, truncated
+from physkit.simulate import Simulation, simulate, start
+
+
+class SmallFluid(NamedTuple):
+    """How a fluid's structure is sampled: `replicas` boxes of 4 · cells³ atoms side by side.
+
+    - `density`, `temperature`: known, in the units of ε = σ = 1.
+    - `steps`: of Langevin dynamics in each round, the first fifth not used; a sample every `every`.
+    - `r_max`, `bins`: of g(r).
+    """
+
+    density: float = 0.4
+    temperature: float = 1.4
+    cells: int = 3
+    replicas: int = 8
+    steps: int = 8_000
+    every: int = 40
+    r_max: float = 2.5
+    bins: int = 50
+    cutoff: float = 2.5
+
+    def force(self, model: LennardJones) -> Pairwise:
+        """The force of these atoms, with room for crowds in the neighbour lists."""
+        atoms, reach = 4 * self.cells**3, self.cutoff + 0.3
+        room = int(2.2 * self.density * 4.19 * reach**3)
+        return Pairwise(model, cutoff=self.cutoff, skin=0.3, capacity=min(room, atoms - 1))
+
+    def energy(self, model: LennardJones, state: tuple[Array, Array]) -> Float[Array, ""]:
+        """The potential energy of a sample, from its pairs' squared distances."""
+        squares = state[0]
+        law = truncated(model, jnp.asarray(self.cutoff, squares.dtype), "shifted-force")
+        return jnp.sum(jnp.where(squares < self.cutoff**2, law.energy(squares), 0))
+
+
+class Structure(NamedTuple):
+    """Samples of a fluid: g(r) of each, and what gives them weights.
+
+    - `r`: middles of the bins; `value`, `error`: g(r), its standard error.
+    - `samples`: with states `(squared distances of pairs, g)`. `last`: where the replicas have come to.
+    """
+
+    r: np.ndarray
+    value: np.ndarray
+    error: np.ndarray
+    samples: EquilibriumSamples
+    last: Particles
+
+
+def fluid_structure(
+    fluid: SmallFluid, model: LennardJones, key: Array, begin: Particles | None = None
+) -> Structure:
+    """Draw samples of the fluid by Langevin dynamics.
+
+    **Arguments:**
+
+    - `model`: ε and σ.
+    - `key`: of the noise.
+    - `begin`: replicas to go on from; a crystal, which melts, if left out.
+    """
+    sites, box = lattice.face_centred_cubic(fluid.cells, density=fluid.density)
+    atoms = Particles(jnp.asarray(sites, float), space=box)
+    if begin is None:
+        keys = jax.random.split(key, fluid.replicas)
+        begin = jax.vmap(lambda k: maxwell_boltzmann(k, atoms, fluid.temperature))(keys)
+    squares, g, last = _drawn(fluid, model, begin, jax.random.split(key, fluid.replicas))
+    samples = eqx.filter_jit(
+        lambda m, states: EquilibriumSamples(fluid.energy, m, states, fluid.temperature)
+    )(model, (squares, g))
+    blocks = np.asarray(g).reshape(4 * fluid.replicas, -1, fluid.bins).mean(axis=1)
+    error = blocks.std(axis=0) / np.sqrt(len(blocks) - 1)
+    r = (np.arange(fluid.bins) + 0.5) * fluid.r_max / fluid.bins
+    return Structure(r, blocks.mean(axis=0), error, samples, last)
+
+
+@eqx.filter_jit
+def _drawn(fluid: SmallFluid, model: LennardJones, begin: Particles, keys: Array) -> Any:
+    """Pairs and g(r) of all samples, replica by replica, and the last states."""
+    count = fluid.steps // fluid.every // 5 * 4
+    count -= count % 4  # blocks of equal length for error bars
+    one = RadialDistribution(1, fluid.r_max, fluid.bins, smooth=True)
+
+    def g_of(now: Snapshot) -> Float[Array, " bins"]:
+        _, memory = one(now, one.init(now))
+        return one.summary(memory)["radial_distribution"]["value"]
+
+    first, second = (jnp.asarray(i) for i in np.triu_indices(4 * fluid.cells**3, 1))
+
+    def squares_of(now: Snapshot) -> Float[Array, " pairs"]:
+        x = now.state.position
+        return jnp.sum(now.state.space.displacement(x[first], x[second]) ** 2, axis=1)
+
+    see = Every(fluid.every, squares=squares_of, g=g_of)
+    bath = BAOAB(fluid.force(model), temperature=fluid.temperature, friction=0.5)
+    sim = Simulation(bath, dt=0.005, observers=see)
+
+    def replica(state, key):
+        result = simulate(sim, start(sim, state, key=key), fluid.steps)
+        return result.frames["squares"][-count:], result.frames["g"][-count:], result.state
+
+    x, g, last = jax.vmap(replica)(begin, keys)
+    return x.reshape(-1, *x.shape[2:]), g.reshape(-1, g.shape[-1]), last
+
+
+class FluidFit(NamedTuple):
+    """ε and σ round by round `[rounds + 1, 2]`, the last `Fit`, and its structure."""
+
+    path: np.ndarray
+    fit: Fit
+    structure: Structure
+    effective: float
+
+
+def fit_fluid(
+    fluid: SmallFluid,
+    observed: Float[np.ndarray, " bins"],
+    error: Float[np.ndarray, " bins"],
+    begin: LennardJones,
+    *,
+    rounds: int = 5,
+    key: Array | None = None,
+    report: Callable[[str], Any] = print,
+) -> FluidFit:
+    """ε and σ whose fluid has the observed g(r).
+
+    Each round draws samples with the present ε and σ, a quarter of what `fluid` says, and takes a
+    Gauss–Newton step with ∂g/∂(ε, σ) by reweighting; the last one draws all and fits with weights, for
+    the standard errors.
+
+    **Arguments:**
+
+    - `observed`, `error`: g(r) in the bins of `fluid`, and its standard error.
+    - `begin`: ε and σ to start from.
+    - `rounds`: of sampling. `key`: of the noise. `report`: called with a line per round.
+
+    **Errors:** `ParameterError` for less than one round.
+
+    **Reference:** Henderson, Phys. Lett. A 49, 197 (1974): g(r) determines the pair potential;
+    Lyubartsev & Laaksonen, Phys. Rev. E 52, 3730 (1995), for the way.
+    """
+    if rounds < 1:
+        raise ParameterError(f"at least one round of sampling is needed; got rounds={rounds}")
+    key = jax.random.key(1) if key is None else key
+    model, path, last = begin, [_numbers(begin)], None
+    # Bins without pairs in either fluid say nothing.
+    scale = np.sqrt(2) * np.maximum(error, 0.2 * np.median(error[error > 0]))
+    quick = fluid._replace(steps=fluid.steps // 4)
+    for k in range(rounds - 1):
+        structure = fluid_structure(quick, model, jax.random.fold_in(key, k), last)
+        last = structure.last
+        value, slopes = _sensitivity(model, structure.samples)
+        used = _used(structure, observed)
+        matrix = np.stack([slopes.epsilon, slopes.sigma], axis=1)[used] / scale[used, None]
+        left = ((observed - value) / scale)[used]
+        step = np.linalg.lstsq(matrix, left, rcond=None)[0] / path[-1]
+        step = np.clip(step, -0.05, 0.05)  # of g(r) of a dense fluid no more is linear
+        path.append(path[-1] * (1 + step))
+        model = LennardJones(*path[-1])
+        report(f"round {k + 1}: ε = {path[-1][0]:.4f}, σ = {path[-1][1]:.4f}")
+    structure = fluid_structure(fluid, model, jax.random.fold_in(key, rounds), last)
+    used = _used(structure, observed)
+    target = jnp.asarray(observed)
+    weight = jnp.asarray(used / scale)
+
+    def residuals(model):
+        average = reweighted(lambda m, s: s[1], model, structure.samples)
+        return jnp.where(weight > 0, (average.value - target) * weight, 0)
+
+    found = fit(
+        residuals, model, where=lambda m: {"epsilon": m.epsilon, "sigma": m.sigma}, progress=False
+    )
+    path.append(_numbers(found.model))
+    effective = reweighted(lambda m, s: s[1], found.model, structure.samples).effective
+    share = float(effective) / structure.samples.count
+    report(f"fit: ε = {path[-1][0]:.4f}, σ = {path[-1][1]:.4f}, {share:.0%} of the samples count")
+    return FluidFit(np.array(path), found, structure, float(effective))
+
+
+@eqx.filter_jit
+def _sensitivity(model: LennardJones, samples: EquilibriumSamples) -> Any:
+    """g(r), and its derivatives by ε and σ."""
+    g = lambda m: reweighted(lambda m, s: s[1], m, samples).value
+    return g(model), jax.jacfwd(g)(model)
+
+
+def _used(structure: Structure, observed: np.ndarray) -> np.ndarray:
+    return (structure.value > 1e-3) | (observed > 1e-3)
+
+
+def _numbers(model: LennardJones) -> np.ndarray:
+    return np.array([float(model.epsilon), float(model.sigma)])
