@@ -7,6 +7,7 @@ from . import (
     _fluids_spectral,
     _gas,
     _gravity,
+    _inverse,
     _liquids,
     _ocean,
     _orders,
@@ -31,6 +32,7 @@ _GROUPS = (
     _gas,
     _ocean,
     _fits,
+    _inverse,
 )
 
 
