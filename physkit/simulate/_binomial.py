@@ -132,9 +132,7 @@ class _Cotangent:
     def __call__(self, residuals, bar):
         loop, (kept, (on, off)) = self.loop, residuals
         last_bar, frames_bar = bar
-        frames_bar = jax.tree.map(
-            lambda x: x.reshape((loop.length, -1, *x.shape[1:])), frames_bar
-        )
+        frames_bar = jax.tree.map(lambda x: x.reshape((loop.length, -1, *x.shape[1:])), frames_bar)
 
         def ahead(state, bars, step):
             del step

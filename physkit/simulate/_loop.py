@@ -115,4 +115,6 @@ def _poisoned(carry: Carry) -> tuple[Carry, jax.Array]:
 
 def _health(sim: Simulation, carry: Carry) -> Health:
     wires = zip(sim.guards, carry.guards, strict=True)
-    return judge((carry.aux, carry.state), *((guard.fault, wire.broken) for guard, (_, wire) in wires))
+    return judge(
+        (carry.aux, carry.state), *((guard.fault, wire.broken) for guard, (_, wire) in wires)
+    )

@@ -52,7 +52,9 @@ def outcome(adjoint, steps=30):
 def swing(adjoint, k, steps=6):
     """A pendulum that records where it is."""
     swings = RK4(Function(lambda t, y, k: jnp.stack([y[1], -jnp.sin(k * y[0])]), k))
-    sim = Simulation(swings, 0.3, observers=Every(2, angle=lambda now: now.state[0]), adjoint=adjoint)
+    sim = Simulation(
+        swings, 0.3, observers=Every(2, angle=lambda now: now.state[0]), adjoint=adjoint
+    )
     done = simulate(sim, jnp.asarray([1.0, 0.2]), steps)
     return jnp.sum(done.state**2) + jnp.sum(jnp.sin(done.frames["angle"]))
 
