@@ -1,6 +1,7 @@
 """What each adjoint would cost for a given simulation, before a gradient is computed."""
 
 import dataclasses
+import math
 import os
 import time
 from collections.abc import Callable, Sequence
@@ -232,10 +233,6 @@ def _name(adjoint: AbstractAdjoint) -> str:
 
 
 def _bytes(count: float) -> str:
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if count < 1024:
-            break
-        count /= 1024
-    else:
-        unit = "TiB"
-    return f"{count:.3g} {unit}"
+    units = ("B", "KiB", "MiB", "GiB", "TiB")
+    power = min(len(units) - 1, max(0, math.floor(math.log(max(count, 1), 1024))))
+    return f"{count / 1024**power:.3g} {units[power]}"
