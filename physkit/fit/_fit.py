@@ -108,7 +108,7 @@ def fit(
     if found.first.lost.all() and len(z) > 1:
         raise ObjectiveError(f"the objective is not finite from any of the {len(z)} starts")
     bar.total = found.steps
-    bar.update(found.steps, f"loss {found.losses[-1]:.6g}")
+    bar.update(found.steps, f"loss {_loss(found.value):.6g}")
     bar.close()
 
     known, shapes = None, tuple(x.shape for x in jax.tree.leaves(problem.shape))

@@ -58,7 +58,9 @@ def search(
     value, jacobian = at_start
     inputs, z = _scaled(problem, inputs, z, value, jacobian)
     if isinstance(method, Optax):
-        first = descend(method, problem, z, inputs, report)
+        unit = float(inputs.unit)
+        told = lambda n, a, b: report(n, a * unit, b * unit)
+        first = descend(method, problem, z, inputs, told)
         return _first_order_end(method, inputs, natural, first, evaluate)
     assert isinstance(method, AbstractIterative)
     power = 2 if problem.kind == "residuals" else 1
@@ -71,7 +73,8 @@ def search(
     while steps < method.max_steps:
         unit = float(inputs.unit) ** power
         told = lambda n, a, b, unit=unit, before=steps: report(before + n, a * unit, b * unit)
-        descent = iterate(iteration, z, inputs, min(_ROUND, method.max_steps - steps), told)
+        room = method.max_steps - steps
+        descent = iterate(iteration, z, inputs, min(_ROUND, room) if len(z) == 1 else room, told)
         if first is None:
             first = descent._replace(losses=descent.losses * unit)
             best = _best(descent)
