@@ -16,15 +16,15 @@ data = pk.systems.pelts()
 found = pk.systems.fit_pelts(data, progress=False)
 print(found)
 
-before = data.count * np.exp(found.residuals_before)
-after = data.count * np.exp(found.residuals)
+before = data.taken * np.exp(found.residuals_before)
+after = data.taken * np.exp(found.residuals)
 with pk.plot.style():
     figure = plt.figure(figsize=(10, 5), layout="constrained")
     axes = figure.subplot_mosaic(
         [["pelts", "table"], ["left", "table"]], width_ratios=(1.6, 1), height_ratios=(3, 1)
     )
 pk.plot.fit(
-    data.year, data.count, before, after, axes=(axes["pelts"], axes["left"]), names=("hares", "lynx"),
+    data.year, data.taken, before, after, axes=(axes["pelts"], axes["left"]), names=("hares", "lynx"),
     label="pelts", unit="1000", x_label="year",
 )  # fmt: skip
 pk.plot.fit_correlations(found, ax=axes["table"])

@@ -97,8 +97,8 @@ _EXPORTS: dict[str, tuple[str, ...]] = {
     ),
     "fit": (
         "EquilibriumSamples", "MultipleShooting", "fit_in_windows", "reweighted",
-        "AboveZero", "AbstractBounds", "Autocorrelated", "BFGS", "Fit", "Free", "GaussNewton", "GradientAudit", "Independent",
-        "Interval", "LevenbergMarquardt", "Likelihood", "Optax", "Simplex", "fit", "frames_at", "gradient_audit", "gradient_growth",
+        "AboveZero", "AbstractBounds", "Autocorrelated", "BFGS", "Fit", "GaussNewton", "GradientAudit", "Independent",
+        "Interval", "LevenbergMarquardt", "Likelihood", "Optax", "Simplex", "Unbounded", "fit", "frames_at", "gradient_audit", "gradient_growth",
     ),
 }  # fmt: skip
 _FOLDERS = (

@@ -5,7 +5,7 @@ from ._audit_report import GradientAudit as GradientAudit
 from ._bounds import (
     AboveZero as AboveZero,
     AbstractBounds as AbstractBounds,
-    Free as Free,
+    Unbounded as Unbounded,
     Interval as Interval,
     Simplex as Simplex,
 )

@@ -35,7 +35,7 @@ class AbstractBounds(Module):
         return ""
 
 
-class Free(AbstractBounds):
+class Unbounded(AbstractBounds):
     """Any real number.
 
         value = u

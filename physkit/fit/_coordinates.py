@@ -9,7 +9,7 @@ from jaxtyping import Array, Float
 
 from physkit.core import Module, ParameterError, SelectionError, ShapeError, param, static
 
-from ._bounds import AbstractBounds, Free
+from ._bounds import AbstractBounds, Unbounded
 from ._where import Selection
 
 Bounds = AbstractBounds | Mapping[str, AbstractBounds] | tuple | list | None
@@ -123,12 +123,12 @@ def element_labels(names: tuple[str, ...], shapes: tuple[tuple[int, ...], ...]) 
 def _by_name(bounds: Bounds, names: tuple[str, ...]) -> dict[str, AbstractBounds]:
     """A bound for every name, from one for all, one each in order, or some by name."""
     if bounds is None or isinstance(bounds, AbstractBounds):
-        return {name: Free() if bounds is None else bounds for name in names}
+        return {name: Unbounded() if bounds is None else bounds for name in names}
     if isinstance(bounds, Mapping):
         unknown = sorted(set(bounds) - set(names))
         if unknown:
             raise ParameterError(f"bounds for {unknown}, but where selects {list(names)}")
-        chosen = {name: bounds.get(name, Free()) for name in names}
+        chosen = {name: bounds.get(name, Unbounded()) for name in names}
     elif isinstance(bounds, tuple | list) and len(bounds) == len(names):
         chosen = dict(zip(names, bounds, strict=True))
     else:
@@ -139,7 +139,7 @@ def _by_name(bounds: Bounds, names: tuple[str, ...]) -> dict[str, AbstractBounds
     for name, bound in chosen.items():
         if not isinstance(bound, AbstractBounds):
             raise ParameterError(
-                f"bounds of {name} must be Free(), AboveZero(), Interval(a, b) or Simplex(); got {bound!r}"
+                f"bounds of {name} must be Unbounded(), AboveZero(), Interval(a, b) or Simplex(); got {bound!r}"
             )
     return chosen
 

@@ -29,14 +29,14 @@ from ._uncertainty import (
     least_singular,
     likelihood_information,
 )
-from ._where import Where, select
+from ._where import select
 
 
 def fit(
     objective: Callable,
     model: Any,
     *,
-    where: Where,
+    where: Any,
     bounds: Any = None,
     method: Any = None,
     data: Any = None,
@@ -61,7 +61,7 @@ def fit(
       residuals as an array or a tree of arrays, each divided by the noise expected of it.
     - `model`: any tree, usually `(simulation, state)`.
     - `where`: `lambda m: …` that returns leaves of the model, or a dict of names and such functions.
-    - `bounds`: `Free()`, `AboveZero()`, `Interval(a, b)` or `Simplex()`: one for all, a dict by name, or a
+    - `bounds`: `Unbounded()`, `AboveZero()`, `Interval(a, b)` or `Simplex()`: one for all, a dict by name, or a
       tuple in order; free if left out.
     - `method`: `LevenbergMarquardt()` or `GaussNewton()` for residuals, `BFGS()` or an optimiser of optax,
       plain or in `Optax(…, steps, patience)`, for losses.

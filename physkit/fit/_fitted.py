@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from physkit.core import ConvergenceError
+from physkit.core import ConvergenceError, ParameterError
 
 from ._spectrum import FisherSpectrum
 from ._table import fit_table
@@ -81,6 +81,17 @@ class Fit:
         size = np.sqrt(np.diag(self.covariance))
         with np.errstate(invalid="ignore", divide="ignore"):
             return self.covariance / np.outer(size, size)
+
+    def error(self, name: str) -> np.ndarray:
+        """The standard error of the parameter `name`.
+
+        **Errors:** `ParameterError` for a fit without standard errors, or another name.
+        """
+        if self.standard_errors is None:
+            raise ParameterError("this fit has no standard errors: its table says why")
+        if name not in self.standard_errors:
+            raise ParameterError(f"{name!r} was not fitted; available: {list(self.values)}")
+        return self.standard_errors[name]
 
     def check(self) -> "Fit":
         """This fit.

@@ -74,7 +74,7 @@ class Selection:
         return tree.unflatten(leaves)
 
 
-def select(where: Where, model: Any) -> Selection:
+def select(where: Any, model: Any) -> Selection:
     """The leaves of `model` that `where` points at.
 
     **Arguments:**

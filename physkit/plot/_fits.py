@@ -128,17 +128,18 @@ def fit_correlations(found: Any, *, ax: Any = None) -> Any:
     return ax
 
 
-def _two(axes: Sequence[Any] | None) -> Any:
-    if axes is None:
+def _two(given: Sequence[Any] | None) -> Any:
+    if given is not None and len(given) != 2:
+        raise ParameterError(
+            f"a fit is drawn on two axes, for curves and residuals; got {len(given)}"
+        )
+    pair: Any = given
+    if given is None:
         import matplotlib.pyplot as plt
 
         with style():
             figure = plt.figure(figsize=(6.2, 4.6), layout="constrained")
-            axes = figure.subplots(2, 1, sharex=True, height_ratios=(3, 1))
-    if len(axes) != 2:
-        raise ParameterError(
-            f"a fit is drawn on two axes, for curves and residuals; got {len(axes)}"
-        )
-    for ax in axes:
+            pair = figure.subplots(2, 1, sharex=True, height_ratios=(3, 1))
+    for ax in pair:
         dress(ax)
-    return axes
+    return pair

@@ -49,10 +49,10 @@ class LotkaVolterra(AbstractTendency):
 
 
 class Pelts(NamedTuple):
-    """Pelts taken in, in thousands: `year` `[t]`, `count` `[t 2]` of hares and of lynx."""
+    """Pelts taken in, in thousands: `year` `[t]`, `taken` `[t 2]` of hares and of lynx."""
 
     year: np.ndarray
-    count: np.ndarray
+    taken: np.ndarray
 
 
 def pelts() -> Pelts:
@@ -96,7 +96,7 @@ def fit_pelts(data: Pelts, first_guess: Any = None, *, progress: bool = True) ->
 
     def residuals(model: Any) -> Float[Array, "t 2"]:
         seen = at.pick(simulate(*model, at.steps), "pelts")
-        return jnp.log(seen) - np.log(data.count)
+        return jnp.log(seen) - np.log(data.taken)
 
     return fit(
         residuals,

@@ -123,7 +123,7 @@ def fit_flow(flow: ProbedFlow, first_guess: Any = FIRST_GUESS, *, progress: bool
     ).check()
     return FlowFit(
         value=np.array([found.values["viscosity"], found.values["forcing"]]),
-        error=np.array([found.standard_errors["viscosity"], found.standard_errors["forcing"]]),
+        error=np.array([found.error("viscosity"), found.error("forcing")]),
         truth=np.array([TRUE_VISCOSITY, TRUE_FORCING]),
         before=flow.seen + flow.noise * found.residuals_before,
         after=flow.seen + flow.noise * found.residuals,

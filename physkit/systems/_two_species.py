@@ -103,7 +103,7 @@ def ringing(time: Any, wave: Any, mass_ratio: float = MASS_RATIO) -> Ringing:
     ).check()
     return Ringing(
         frequency=float(fitted.values["omega"]),
-        error=float(fitted.standard_errors["omega"]),
+        error=float(fitted.error("omega")),
         theory=float(np.sqrt(1 + 1 / mass_ratio)),
         curve=np.asarray(size * jax.jit(sinusoid)(fitted.model)),
     )

@@ -82,7 +82,7 @@ def weigh_planets(
     ratio = 1 / found.values["mass"]
     return Weighing(
         ratio=ratio,
-        error=ratio**2 * found.standard_errors["mass"],
+        error=ratio**2 * found.error("mass"),
         reference=np.array(SUN_TO_PLANET),
         before=tracks.seen + seen_from * found.residuals_before,
         after=tracks.seen + seen_from * found.residuals,

@@ -9,7 +9,7 @@ import physkit as pk
 from physkit.fit import AbstractBounds
 
 BOUNDS = {
-    "free": (pk.Free(), [-2.0, 0.0, 3.0]),
+    "free": (pk.Unbounded(), [-2.0, 0.0, 3.0]),
     "above zero": (pk.AboveZero(), [1e-3, 1.0, 1e3]),
     "interval": (pk.Interval(-1.0, 3.0), [-0.9, 1.0, 2.9]),
     "interval of arrays": (pk.Interval([0.0, 1.0, 2.0], [1.0, 2.0, 3.0]), [0.5, 1.1, 2.9]),
@@ -40,8 +40,8 @@ def test_there_and_back(name, dtype):
         (pk.Interval(0.0, 1.0), [0.5, 1.0], "between 0"),
         (pk.Simplex(), [0.5, 0.6], "add up to 1"),
         (pk.Simplex(), 1.0, "at least two shares"),
-        (pk.Free(), [jnp.inf], "not finite"),
-        (pk.Free(-1.0), [1.0], "positive scale"),
+        (pk.Unbounded(), [jnp.inf], "not finite"),
+        (pk.Unbounded(-1.0), [1.0], "positive scale"),
     ],
 )
 def test_a_start_outside(bound, value, message):
@@ -67,7 +67,7 @@ def test_ends_are_noticed():
 
 
 def test_zeros_take_the_size_of_their_neighbours():
-    np.testing.assert_array_equal(pk.Free().unit(jnp.array([0.0, 0.0])), [1.0, 1.0])
-    units = np.asarray(pk.Free().unit(jnp.array([0.0, 3.0])))
+    np.testing.assert_array_equal(pk.Unbounded().unit(jnp.array([0.0, 0.0])), [1.0, 1.0])
+    units = np.asarray(pk.Unbounded().unit(jnp.array([0.0, 3.0])))
     np.testing.assert_allclose(units, [3 / np.sqrt(2), 3.0])
-    assert issubclass(pk.Free, AbstractBounds)
+    assert issubclass(pk.Unbounded, AbstractBounds)
