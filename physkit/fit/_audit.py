@@ -51,7 +51,8 @@ def gradient_audit(
     - `where`: only these leaves of `(sim, state)`, as for `fit`: `lambda m: m[0].integrator.force`.
     - `objective`: `result → scalar`, of what `simulate` returns. If left out, a random projection of the
       last state, and of the frames where `steps` are given.
-    - `inert`: parts of names of parameters that may remain unread.
+    - `inert`: parts of names of leaves that may remain unread, or act in jumps only (a Courant number,
+      which decides on a number of sub-steps).
     - `key`: for dynamics with noise. `seed`: of directions and projection.
 
     **Returns:** what prints as a table, with `ok` and `check()`, which raises `GradientError`.
@@ -87,7 +88,8 @@ def gradient_audit(
             number,
             leaf,
             None if gradient is None else gradient[number],
-            must_matter=leaf.name in needed and not any(part in leaf.name for part in inert),
+            must_matter=(leaf.name in needed or leaf.of_state)
+            and not any(part in leaf.name for part in inert),
             seed=seed,
         )
         for number, leaf in enumerate(leaves)

@@ -39,7 +39,7 @@ class Probe:
 
     def __init__(self, program: Program, noise: float, double: bool):
         self.program, self.noise, self.double = program, noise, double
-        count, first = (11, 1e-2) if double else (7, 0.1)
+        count, first = (14, 1e-2) if double else (7, 0.1)
         self.steps = [first * 2.0**-k for k in range(count)]
         self.agree = 1e-11 if double else 2e-4  # of both modes
 
@@ -162,18 +162,18 @@ def _of_zero(probe, number, leaf, direction, made, must_matter) -> Row:
         if len(small) == 2 and falls >= 1.8:
             return Row(**made, verdict="zero", order=float(falls), note="stationary here")
         if len(small) == 2 and falls < 0.5:
-            return Row(**made, verdict="JUMPS", note=_JUMPS)
+            return Row(**made, verdict="JUMPS" if must_matter else "jumps", note=_JUMPS)
         return Row(**made, verdict="CUT", note=_CUT)
     far = [probe.program.differs(probe.moved(number, direction, h)) for h in (1e-2, 0.3, 1.5)]
     if far[0]:
         return Row(**made, verdict="zero", note="only rounding changes")
     if any(far):
-        return Row(**made, verdict="JUMPS", note=_JUMPS)
+        return Row(**made, verdict="JUMPS" if must_matter else "jumps", note=_JUMPS)
     poison = list(probe.program.values)
     poison[number] = jnp.full_like(leaf.value, jnp.nan)
     if probe.program.differs(poison):
         return Row(**made, verdict="zero", note="read, without effect on the result here")
-    if must_matter:
+    if must_matter and not leaf.of_state:
         return Row(**made, verdict="UNREAD", note=_UNREAD)
     return Row(**made, verdict="unused", note="the run never reads it")
 
@@ -184,10 +184,15 @@ _UNREAD = "the run never reads it: consumed in __init__, or a parameter without 
 
 
 def _direction(x: Any, seed: tuple[int, ...]) -> np.ndarray:
-    """Random, each entry as large as the leaf's root mean square (1 for a leaf of zeros)."""
+    """Random; entries of a leaf without signs (masses, depths) in proportion, so that they stay so.
+
+    Of others each as large as the leaf's root mean square, 1 for a leaf of zeros.
+    """
     rng, x = np.random.default_rng(seed), np.asarray(x)
     finite = np.where(np.isfinite(x), x, 0)
-    scale = float(np.sqrt(np.mean(np.abs(finite) ** 2))) or 1.0
+    scale = np.sqrt(np.mean(np.abs(finite) ** 2)) or 1.0
+    if np.isrealobj(x) and np.all(x >= 0) and np.any(x):
+        scale = x
     out = rng.uniform(0.5, 1.0, x.shape) * rng.choice([-1.0, 1.0], x.shape)
     if np.iscomplexobj(x):
         out = out * np.exp(2j * np.pi * rng.random(x.shape))

@@ -51,10 +51,10 @@ class Program:
                     f"the value itself is not finite after {steps} steps: {name}. See diagnose"
                 )
         rng = np.random.default_rng(seed)
+        sizes = {name: float(np.max(np.abs(x), initial=0)) for name, x in self.start.items()}
+        least = 1e-6 * max(sizes.values()) or 1.0  # what is 0 but for rounding shall not count
         self.weights = {
-            name: _random(rng, x) / max(float(np.max(np.abs(x), initial=0)), 1e-30)
-            if objective is None
-            else np.ones(())
+            name: np.ones(()) if objective else _random(rng, x) / max(sizes[name], least)
             for name, x in self.start.items()
         }
         only = lambda v: outputs(v)[0]

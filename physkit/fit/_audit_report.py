@@ -8,7 +8,7 @@ from physkit.core import GradientError
 
 from ._audit_judge import Row
 
-FINE = ("right", "zero", "unused", "kink")
+FINE = ("right", "zero", "unused", "kink", "jumps")
 _WORST = ("NaN", "FAILS", "WRONG", "CUT", "JUMPS", "MODES", "UNREAD", "chaotic")
 
 
@@ -23,7 +23,8 @@ class GradientAudit:
     - `kink`: right on one side, and the run has two slopes here.
     - `chaotic`: the run amplifies too much for any test: take fewer steps.
     - `NaN`: not finite; `birth` says where from. `WRONG`: differs from finite differences.
-    - `CUT`: exactly 0, where the run changes smoothly. `JUMPS`: exactly 0, where it changes in jumps.
+    - `CUT`: exactly 0, where the run changes smoothly. `JUMPS`: exactly 0, where it changes in jumps
+      (`jumps` where that was said to be `inert`).
     - `MODES`: forward and reverse mode disagree. `UNREAD`: a parameter that the run never reads.
     - `FAILS`: JAX cannot differentiate it.
     """
