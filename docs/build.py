@@ -26,6 +26,7 @@ FIRST = (
     "coupling",
     "write-your-own",
     "fit",
+    "when-gradients-lie",
     "files",
     "reliability",
     "neighbour-lists",

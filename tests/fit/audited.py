@@ -69,9 +69,12 @@ SYSTEMS = {
 }
 
 
+# A Courant number decides on a number of sub-steps; ground that is level everywhere is not read.
+INERT = ("integrator.number", "terms[0].bed")
+
+
 def audit(name: str, **options: Any):
-    """A Courant number decides on a number of sub-steps, and has no derivative but 0."""
-    return gradient_audit(*SYSTEMS[name](), inert=("integrator.number",), **options)
+    return gradient_audit(*SYSTEMS[name](), inert=INERT, **options)
 
 
 def line(name: str, found: Any, seconds: float) -> str:
