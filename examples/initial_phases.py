@@ -3,6 +3,7 @@
 32³ particles fall together under their own gravity while space expands. From the final density
 alone, descent finds the white noise that all began with. The gradient walks back through the
 simulation bit by bit (`Reversible`), so that its memory does not grow with the number of steps.
+Some 40 seconds on one core.
 """
 
 import os
@@ -43,4 +44,4 @@ axes[3].plot(k, end, color="#0072B2", label="final density")
 axes[3].axhline(0.9, color="#B8B8B8", lw=0.8, zorder=0)
 axes[3].set(xlabel="wavenumber, waves per box", ylim=(0, 1.03), title="correlation with the truth")
 axes[3].legend()
-fig.savefig("initial_phases.png", dpi=150)
+fig.savefig("initial_phases.png", dpi=105)

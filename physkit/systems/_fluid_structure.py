@@ -29,9 +29,9 @@ class SmallFluid(NamedTuple):
     density: float = 0.4
     temperature: float = 1.4
     cells: int = 3
-    replicas: int = 8
-    steps: int = 8_000
-    every: int = 40
+    replicas: int = 16
+    steps: int = 30_000
+    every: int = 150
     r_max: float = 2.5
     bins: int = 50
     cutoff: float = 2.5
@@ -139,7 +139,7 @@ def fit_fluid(
 ) -> FluidFit:
     """ε and σ whose fluid has the observed g(r).
 
-    Each round draws samples with the present ε and σ, a quarter of what `fluid` says, and takes a
+    Each round draws samples with the present ε and σ, a tenth of what `fluid` says, and takes a
     Gauss–Newton step with ∂g/∂(ε, σ) by reweighting; the last one draws all and fits with weights, for
     the standard errors.
 
@@ -160,7 +160,7 @@ def fit_fluid(
     model, path, last = begin, [_numbers(begin)], None
     # Bins without pairs in either fluid say nothing.
     scale = np.sqrt(2) * np.maximum(error, 0.2 * np.median(error[error > 0]))
-    quick = fluid._replace(steps=fluid.steps // 4)
+    quick = fluid._replace(steps=fluid.steps // 10, every=max(fluid.every // 3, 1))
     for k in range(rounds - 1):
         structure = fluid_structure(quick, model, jax.random.fold_in(key, k), last)
         last = structure.last
