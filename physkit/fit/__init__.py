@@ -5,9 +5,9 @@ from ._audit_report import GradientAudit as GradientAudit
 from ._bounds import (
     AboveZero as AboveZero,
     AbstractBounds as AbstractBounds,
-    Unbounded as Unbounded,
     Interval as Interval,
     Simplex as Simplex,
+    Unbounded as Unbounded,
 )
 from ._chaos import GradientGrowth as GradientGrowth, gradient_growth as gradient_growth
 from ._fit import fit as fit

@@ -12,8 +12,6 @@ from physkit.core import Module, ParameterError, SelectionError, ShapeError, par
 from ._bounds import AbstractBounds, Unbounded
 from ._where import Selection
 
-Bounds = AbstractBounds | Mapping[str, AbstractBounds] | tuple | list | None
-
 
 class Coordinates(Module):
     """Numbers of a model as one vector z, with value = bounds(centre + scale · z).
@@ -61,7 +59,7 @@ class Coordinates(Module):
         return element_labels(self.names, self.shapes)
 
 
-def coordinates(selection: Selection, model: Any, bounds: Bounds) -> Coordinates:
+def coordinates(selection: Selection, model: Any, bounds: Any) -> Coordinates:
     """Coordinates for what is selected of `model`, with z = 0 where it is now.
 
     **Errors:** `ParameterError` for bounds that exclude the start or name nothing, `SelectionError` for
@@ -120,7 +118,7 @@ def element_labels(names: tuple[str, ...], shapes: tuple[tuple[int, ...], ...]) 
     return tuple(found)
 
 
-def _by_name(bounds: Bounds, names: tuple[str, ...]) -> dict[str, AbstractBounds]:
+def _by_name(bounds: Any, names: tuple[str, ...]) -> dict[str, AbstractBounds]:
     """A bound for every name, from one for all, one each in order, or some by name."""
     if bounds is None or isinstance(bounds, AbstractBounds):
         return {name: Unbounded() if bounds is None else bounds for name in names}

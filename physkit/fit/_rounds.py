@@ -85,7 +85,7 @@ def search(
         losses.append(descent.losses[own, column] * unit)
         gradients.append(descent.gradients[own, column] * unit)
         steps += int(own.sum())
-        here = natural_at(inputs.coordinates, descent.z[column])
+        here = natural_at(inputs.coordinates, descent.z[column], natural.scale)
         plain = inputs._replace(coordinates=here, unit=jnp.ones_like(inputs.unit))
         value, jacobian = evaluate(jnp.zeros_like(z[0]), plain)
         used_up = steps >= method.max_steps
@@ -103,7 +103,7 @@ def search(
             total = losses[0][0] - now
             gain = last - now
             tiny = 10 * np.finfo(value.dtype).eps * abs(now)
-            settled = stopped and np.isfinite(last) and gain <= 1e-6 * total + tiny
+            settled = stopped and bool(np.isfinite(last) and gain <= 1e-6 * total + tiny)
             reason = "a fresh start of the solver gains nothing"
             last = now
         if settled:
@@ -125,7 +125,7 @@ def _first_order_end(method, inputs, natural, first, evaluate) -> Found:
     unit = float(inputs.unit)
     first = first._replace(losses=first.losses * unit, gradients=first.gradients * unit)
     best = _best(first)
-    here = natural_at(inputs.coordinates, first.z[best])
+    here = natural_at(inputs.coordinates, first.z[best], natural.scale)
     plain = inputs._replace(coordinates=here, unit=jnp.ones_like(inputs.unit))
     value, jacobian = evaluate(jnp.zeros_like(natural.centre), plain)
     steps = len(first.losses)
@@ -150,14 +150,15 @@ def on_host(pair: tuple[jax.Array, jax.Array], precision: Any) -> tuple[np.ndarr
     return value, jacobian
 
 
-def natural_at(coordinates: Coordinates, z: jax.Array) -> Coordinates:
-    """The same coordinates with z as origin, in units of the parameters' own size there."""
+def natural_at(coordinates: Coordinates, z: jax.Array, at_start: jax.Array) -> Coordinates:
+    """The same coordinates with z as origin, in units of the parameters' own size: there or at the start,
+    whichever is larger, so that a value that comes out as about 0 still has one."""
     values = coordinates.values(z)
     units = [
         bound.unit(values[name]).reshape(-1)
         for name, bound in zip(coordinates.names, coordinates.bounds, strict=True)
     ]
-    return coordinates.moved(z, jnp.concatenate(units).astype(z.dtype))
+    return coordinates.moved(z, jnp.maximum(jnp.concatenate(units).astype(z.dtype), at_start))
 
 
 def _scaled(
@@ -191,7 +192,7 @@ def _judged(value: np.ndarray, jacobian: np.ndarray) -> tuple[bool, str, float]:
     step, share = gauss_newton_step(value, jacobian)
     aim, smallest = nearness(value.dtype), 1e-12 if value.dtype == np.float64 else 1e-5
     told = f"a full step more would be {min(share, 1e9):.1g} standard errors"
-    return share < aim or step < smallest, told, share
+    return bool(share < aim or step < smallest), told, share
 
 
 def gauss_newton_step(value: np.ndarray, jacobian: np.ndarray) -> tuple[float, float]:

@@ -29,7 +29,7 @@ class FisherSpectrum(NamedTuple):
     @property
     def blind(self) -> list[str]:
         """The directions that the data cannot see, in words."""
-        return [self.words(k) for k in np.flatnonzero(self.unseen)]
+        return [self.words(int(k)) for k in np.flatnonzero(self.unseen)]
 
 
 def spectrum(matrix: np.ndarray, labels: tuple[str, ...], rounding: float) -> FisherSpectrum:

@@ -8,12 +8,12 @@ from ._curves import (
     structure_factor as structure_factor,
 )
 from ._fields import arrows as arrows, field as field, spectrum as spectrum
-from ._growth import gradient_growth as gradient_growth
 from ._fits import (
     fit as fit,
     fit_correlations as fit_correlations,
     fit_history as fit_history,
 )
+from ._growth import gradient_growth as gradient_growth
 from ._particles import particles as particles
 from ._paths import phase_space as phase_space, trajectories as trajectories
 from ._recorded import is_of_one_frame as is_of_one_frame, recorded as recorded

@@ -79,11 +79,13 @@ CASES = (
     Case(
         "planets",
         masses_of_the_planets,
-        tuple(
-            Published(name, ratio, 1e-3, "relative")
-            for name, ratio in zip(PLANETS, SUN_TO_PLANET, strict=True)
-        )
-        + (Published("standard errors off", 0, 3, "at most"),),
+        (
+            *(
+                Published(name, ratio, 1e-3, "relative")
+                for name, ratio in zip(PLANETS, SUN_TO_PLANET, strict=True)
+            ),
+            Published("standard errors off", 0, 3, "at most"),
+        ),
         "IAU 2009",
     ),
 )
