@@ -47,7 +47,7 @@ PLUMBING = {
     },
     "integrators": {
         "AbstractExponential", "AbstractImplicitExplicit", "AbstractRungeKutta",
-        "AbstractSplitting", "AbstractUncarried", "ImplicitExplicit", "signal_rate",
+        "AbstractSplitting", "AbstractUncarried", "ImplicitExplicit", "earliest", "signal_rate",
     },
     "observe": {
         "AbstractCorrelation", "BlockAverageResult", "Frame", "the_field",

@@ -7,6 +7,7 @@ from ._diffrax import Diffrax as Diffrax
 from ._etdrk import ETDRK2 as ETDRK2, ETDRK4 as ETDRK4
 from ._exact import ExactLinear as ExactLinear, PotentialPhase as PotentialPhase
 from ._exact_wave import ExactWave as ExactWave
+from ._exactly import earliest as earliest
 from ._exponential import AbstractExponential as AbstractExponential
 from ._imex import (
     ARS222 as ARS222,

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 
 from physkit.core import Clock, isolated
 from physkit.fields import Field
@@ -21,6 +22,13 @@ def evaluated(term: Callable, clock: Clock, state: Any, caches: Any) -> Any:
     if not on_lattice(state):
         return term(clock, state, caches)
     return isolated(lambda *arguments: term(*arguments), clock, state, caches)
+
+
+def earliest(first: Any, begun: Clock, last: Clock) -> Clock:
+    """`begun` if this is the first step, else the instant `last` of the one before."""
+    instant = lambda c: (c.step, c.origin, c.macro_dt, c.offset)
+    pairs = jax.tree.map(lambda a, b: jnp.where(first, a, b), instant(begun), instant(last))
+    return Clock(*pairs, last.dt, None)
 
 
 def _has_lattice(node: Any) -> bool:

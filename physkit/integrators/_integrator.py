@@ -72,6 +72,15 @@ class AbstractIntegrator(Module):
         self.need_reversible(state)
         raise NotImplementedError(type(self).__name__)
 
+    def ended(self, clock: Clock) -> Clock:
+        """The instant for which a step at `clock` leaves what is carried; to the bit, for `unstep`."""
+        return clock.later(1.0)
+
+    def restep(self, plan: Any, clock: Clock, state: Any, aux: Any, after: Any) -> tuple[Any, Any]:
+        """`step`, where it is known that `after` is carried in the end: derivatives need not find it anew."""
+        del after
+        return self.step(plan, clock, state, aux)
+
     def is_stale(self, before: Any, after: Any) -> bool:
         """Whether what was carried for the state `before` needs a `refresh` for the state `after`.
 

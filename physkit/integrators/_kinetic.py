@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from physkit.core import AbstractTerm, Clock, get, put
+from physkit.core import AbstractTerm, Clock, get, put, valued
 from physkit.particles.forces import Forces
 
 from ._coefficients import Stages
@@ -68,6 +68,10 @@ class AbstractKicksAndDrifts(AbstractKickFirst):
     def step(self, plan: Any, clock: Clock, state: Any, aux: Any) -> tuple[Any, Any]:
         return kick_first(self.force, self.stages, clock, state, aux)
 
+    def restep(self, plan: Any, clock: Clock, state: Any, aux: Any, after: Any) -> tuple[Any, Any]:
+        known = after[0] if len(self.stages[1]) == 1 else None
+        return kick_first(self.force, self.stages, clock, state, aux, known)
+
     def unstep(
         self, plan: Any, clock: Clock, state: Any, aux: Any, begun: Clock
     ) -> tuple[Any, Any]:
@@ -99,8 +103,13 @@ class AbstractDriftFirst(AbstractIntegrator):
         return tuple(zip(self.force.terms, aux, strict=True))
 
 
-def kick_first(forces: Forces, stages: Stages, clock: Clock, state: Any, aux: Any):
-    """K(b₀) D(a₁) K(b₁) … D(aₛ) K(bₛ) for `stages` = ((b₀ … bₛ), (a₁ … aₛ)), in fractions of dt."""
+def kick_first(
+    forces: Forces, stages: Stages, clock: Clock, state: Any, aux: Any, known: Any = None
+):
+    """K(b₀) D(a₁) K(b₁) … D(aₛ) K(bₛ) for `stages` = ((b₀ … bₛ), (a₁ … aₛ)), in fractions of dt.
+
+    With one stage the force in the end may be `known` already: only its derivative is computed then.
+    """
     kicks, drifts = stages
     total, caches = aux
     state = kick(state, total, kicks[0] * clock.dt)
@@ -110,6 +119,8 @@ def kick_first(forces: Forces, stages: Stages, clock: Clock, state: Any, aux: An
         time, push, pulled = weights
         state = drift(forces, state, push * clock.dt)
         total, caches = evaluated(forces, clock.later(time), state, caches)
+        if known is not None:
+            total = jax.tree.map(valued, known, total)
         return (kick(state, total, pulled * clock.dt), total, caches), None
 
     rows = tuple(zip(_sums(drifts), drifts, kicks[1:], strict=True))

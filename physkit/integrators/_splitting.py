@@ -58,8 +58,13 @@ class AbstractSplitting(AbstractIntegrator):
             state, carried[i] = self.parts[i].step(plan[i], now, state, carried[i])
             known[i] = state
         for i in range(len(self.parts)):
-            bring_up_to_date(i, clock.later(1.0))
+            bring_up_to_date(i, self.ended(clock))
         return state, tuple(carried)
+
+    def ended(self, clock: Clock) -> Clock:
+        last = len(self.schedule) - 1
+        i, start, length = self.schedule[last]
+        return self.parts[i].ended(clock.part(start, length, last))
 
     def need_reversible(self, state: Any) -> None:
         for part in self.parts:
@@ -78,7 +83,7 @@ class AbstractSplitting(AbstractIntegrator):
 
         for tag, (i, start, length) in reversed(list(enumerate(self.schedule))):
             now = clock.part(start, length, tag)
-            bring_up_to_date(i, now.later(1.0))
+            bring_up_to_date(i, self.parts[i].ended(now))
             since = begun if start == 0 else now
             state, carried[i] = self.parts[i].unstep(plan[i], now, state, carried[i], since)
             known[i] = state

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 
 from physkit.core import AbstractTerm, Clock, ParameterError, static
 
+from ._exactly import earliest
 from ._integrator import AbstractIntegrator
 
 
@@ -46,11 +47,15 @@ class Subcycle(AbstractIntegrator):
 
     def step(self, plan: Any, clock: Clock, state: Any, aux: Any) -> tuple[Any, Any]:
         def substep(carry, i):
-            start = i.astype(clock.dt.dtype) / self.count
-            now = clock.part(start, 1 / self.count, i)
-            return self.integrator.step(plan, now, *carry), None
+            return self.integrator.step(plan, self._part(clock, i), *carry), None
 
         return jax.lax.scan(substep, (state, aux), jnp.arange(self.count))[0]
+
+    def _part(self, clock: Clock, i: Any) -> Clock:
+        return clock.part(i.astype(clock.dt.dtype) / self.count, 1 / self.count, i)
+
+    def ended(self, clock: Clock) -> Clock:
+        return self.integrator.ended(self._part(clock, jnp.asarray(self.count - 1)))
 
     def need_reversible(self, state: Any) -> None:
         self.integrator.need_reversible(state)
@@ -58,17 +63,11 @@ class Subcycle(AbstractIntegrator):
     def unstep(
         self, plan: Any, clock: Clock, state: Any, aux: Any, begun: Clock
     ) -> tuple[Any, Any]:
-        def part(i):
-            return clock.part(i.astype(clock.dt.dtype) / self.count, 1 / self.count, i)
-
         def back(carry, i):
             # The first sub-step went on from what was carried into the whole step.
-            last = part(jnp.maximum(i - 1, 0)).later(1.0)
-            since = jax.tree.map(
-                lambda a, b: jnp.where(i == 0, a, b), *map(_instant, (begun, last))
-            )
-            since = Clock(*since, clock.dt, None)
-            return self.integrator.unstep(plan, part(i), *carry, since), None
+            last = self.integrator.ended(self._part(clock, jnp.maximum(i - 1, 0)))
+            since = earliest(i == 0, begun, last)
+            return self.integrator.unstep(plan, self._part(clock, i), *carry, since), None
 
         return jax.lax.scan(back, (state, aux), jnp.arange(self.count), reverse=True)[0]
 
@@ -78,7 +77,3 @@ class Subcycle(AbstractIntegrator):
     @property
     def conserves_momentum(self) -> bool:
         return self.integrator.conserves_momentum
-
-
-def _instant(clock: Clock) -> tuple[Any, ...]:
-    return clock.step, clock.origin, clock.macro_dt, clock.offset

@@ -59,6 +59,11 @@ class Composition(AbstractIntegrator):
             state, aux = self.integrator.step(plan[length], now, state, aux)
         return state, aux
 
+    def ended(self, clock: Clock) -> Clock:
+        lengths = YOSHIDA[self.order]
+        *_, start = itertools.accumulate(lengths[:-1], initial=0.0)
+        return self.integrator.ended(clock.part(start, lengths[-1], len(lengths) - 1))
+
     def need_reversible(self, state: Any) -> None:
         self.integrator.need_reversible(state)
 
@@ -71,7 +76,7 @@ class Composition(AbstractIntegrator):
             clock.part(start, length, tag)
             for tag, (start, length) in enumerate(zip(starts, lengths, strict=False))
         ]
-        since = [begun, *(part.later(1.0) for part in parts)]
+        since = [begun, *(self.integrator.ended(part) for part in parts)]
         for i, length in reversed(list(enumerate(lengths))):
             state, aux = self.integrator.unstep(plan[length], parts[i], state, aux, since[i])
         return state, aux

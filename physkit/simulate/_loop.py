@@ -11,9 +11,9 @@ from physkit.observe import Frame
 from ._adjoint import AbstractAdjoint, Body, Direct
 from ._carry import Carry, state_faults
 from ._look import look
-from ._reversible import Reversible
+from ._reversible import Reversible, on_lattice
 from ._simulation import Simulation
-from ._walk import walk
+from ._walk import prepared, same, walk
 
 
 def block_body(sim: Simulation, plan: Any, adjoint: AbstractAdjoint) -> Body:
@@ -75,6 +75,11 @@ def advance_chunk(
     For the host's driver, which compiles this once for chunks of every length. No derivatives.
     """
     carry, bits = _poisoned(carry)
+    if isinstance(sim.adjoint, Reversible):
+        carry = carry.replace(state=on_lattice(sim, carry.state))
+        # What `start` computed line by line may differ in a last bit from what a program computes.
+        sim, carry = same((sim, carry))
+        carry = carry.replace(aux=prepared(sim, carry)[1])
     plan = sim.integrator.prepare(carry.state, sim.dt)
     body = block_body(sim, plan, Direct())
     shapes = jax.eval_shape(lambda c: body(c)[1], carry)

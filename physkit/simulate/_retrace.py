@@ -6,8 +6,19 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Int
 
-from physkit.core import Clock, Fault, Health, Module, NotReversible, cast_floats, data, float_dtype
-from physkit.core import judge, static
+from physkit.core import (
+    Clock,
+    Fault,
+    Health,
+    Module,
+    NotReversible,
+    cast_floats,
+    data,
+    float_dtype,
+    judge,
+    static,
+)
+from physkit.integrators import earliest
 
 from ._carry import Carry, start
 from ._reversible import Reversible, exact_bits, on_lattice
@@ -69,7 +80,7 @@ def retrace(sim: Simulation, carry_or_state: Any, steps: int) -> Retraced:
         return sim.integrator.step(plan, at(n), *now), None
 
     def back(now, n):
-        begun = at(jnp.maximum(n - 1, 0)).later(jnp.where(n == 0, 0, 1).astype(sim.dt.dtype))
+        begun = earliest(n == 0, at(n), sim.integrator.ended(at(jnp.maximum(n - 1, 0))))
         return sim.integrator.unstep(plan, at(n), *now, begun), None
 
     def piece_there(now, first):

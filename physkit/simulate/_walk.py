@@ -9,6 +9,7 @@ from jaxtyping import Array, Int
 
 from physkit.core import Clock, Count, NotReversible, isolated, replaced
 from physkit.fields import Field
+from physkit.integrators import earliest
 from physkit.observe import Frame
 from physkit.particles import Particles
 
@@ -245,13 +246,13 @@ class _Back(NamedTuple):
         sim, done = self.sim, now.done - 1
         at = lambda n: Clock.at(self.begin.plus(n), sim.t0, sim.dt, self.key)
         clock = at(done)
-        last = at(jnp.maximum(done - 1, 0))
-        begun = last.later(jnp.where(done == 0, 0, 1).astype(clock.dt.dtype))
+        last = sim.integrator.ended(at(jnp.maximum(done - 1, 0)))
+        begun = earliest(done == 0, clock, last)
         state, aux = sim.integrator.unstep(self.plan, clock, now.state, now.aux, begun)
 
         def step(sim, plan, state, aux):
             clock = Clock.at(self.begin.plus(done), sim.t0, sim.dt, self.key)
-            return sim.integrator.step(plan, clock, state, aux)
+            return sim.integrator.restep(plan, clock, state, aux, now.aux)
 
         # The derivative shares nothing with the way back, whose bits must not depend on it.
         floats, carried, slope = same((off_lattice(state), aux, now.slope))

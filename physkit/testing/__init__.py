@@ -10,6 +10,7 @@ from ._gradient import check_gradient as check_gradient
 from ._integrator import check_integrator as check_integrator
 from ._observer import check_observer as check_observer
 from ._potential import check_potential as check_potential
+from ._reversible import check_reversible as check_reversible
 from ._simulation import check_simulation as check_simulation
 from ._tendency import check_tendency as check_tendency
 from ._tolerances import TOLERANCES as TOLERANCES, tolerance as tolerance

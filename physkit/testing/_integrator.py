@@ -9,13 +9,22 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from physkit.core import AbstractComponent, Clock, Count, cast_floats, grow, overflow
+from physkit.core import (
+    AbstractComponent,
+    Clock,
+    Count,
+    NotReversible,
+    cast_floats,
+    grow,
+    overflow,
+)
 from physkit.geometry import AbstractSpace
 from physkit.particles import Particles
 
 from ._compare import check_equal, check_finite, check_structure, double_precision, named
 from ._gradient import check_gradient
 from ._moving import moved
+from ._reversible import check_reversible
 from ._trees import check_batch, jiggled, parameter_paths, traced
 
 _REFINEMENTS = (1, 2, 4, 8)
@@ -77,6 +86,8 @@ def check_integrator(
     if symmetric:
         exam.check_symmetry()
     exam.check_gradients(inert, modes)
+    if exam.is_reversible():
+        check_reversible(exam.integrator, exam.state, exam.dt)
 
 
 class _IntegratorExamination:
@@ -92,6 +103,14 @@ class _IntegratorExamination:
     def clock(self, n: int, dt: float | None = None, dtype: Any = jnp.float64) -> Clock:
         dt = self.dt if dt is None else dt
         return Clock.at(Count.of(n), jnp.zeros((), dtype), jnp.asarray(dt, dtype), self.key)
+
+    def is_reversible(self) -> bool:
+        """Whether it claims to be taken back exactly, with the terms that it has."""
+        try:
+            self.integrator.need_reversible(self.state)
+        except NotReversible:
+            return False
+        return True
 
     def check_structure(self) -> None:
         """State and aux keep structure, shape and precision through a step."""

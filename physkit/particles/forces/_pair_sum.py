@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from physkit.core import linear_call, moving, split_moving
+from physkit.core import linear_call, moving, split_moving, valued
 
 from ..neighbours import AbstractPairs, EveryPair
 
@@ -65,7 +65,9 @@ def exact_pair_sum(
     **Returns:** the sums, NaN where they left that range, and whether all are inside.
     """
     out, held = _sum(kernel, parity, particles, shared, pairs, quantum)
-    return jax.tree.map(lambda x: _where(held > 0, x, jnp.nan), out), jnp.all(held > 0)
+    # Not a select of a sum: its derivative would compute the sum again, to know where it holds.
+    poisoned = lambda x: valued(_where(held > 0, x, jnp.nan), x)
+    return jax.tree.map(poisoned, out), jnp.all(held > 0)
 
 
 def _where(

@@ -1,0 +1,355 @@
+"""`Reversible`: there and back to the last bit, derivatives on the way, and clear errors."""
+
+import dataclasses
+from typing import ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import physkit as pk
+from physkit.core import Fault, Lattice, NotReversible, RangeError, cast_floats, param, static
+from physkit.particles.forces import AbstractForce
+from physkit.simulate import retrace, simulate, start
+from physkit.testing import check_equal, check_reversible
+
+TRAP = pk.HarmonicTrap(1.0)
+SWUNG = pk.Modulated(TRAP, 2.1)
+
+
+def bodies(dtype=jnp.float64, d=3):
+    rng = np.random.default_rng(1)
+    draw = lambda *shape: jnp.asarray(rng.normal(size=shape), dtype)
+    frozen = [False, False, False, True]
+    charge = [1.0, 2.0, -1.0, 1.0]
+    return pk.Particles(
+        draw(4, d), 0.3 * draw(4, d), mass=[1.0, 0.7, 2.0, 1.0], charge=charge, frozen=frozen
+    )
+
+
+def liquid(dtype, space, side=4, seed=0):
+    corners = np.stack(np.meshgrid(*[np.arange(side)] * 3), -1).reshape(-1, 3)
+    cell = np.asarray(space.cell(3))
+    velocity = np.random.default_rng(seed).normal(size=corners.shape)
+    position = (corners + 0.5) / side @ cell
+    return cast_floats(pk.Particles(position, velocity - velocity.mean(0), space=space), dtype)
+
+
+def argon(adjoint=None, dt=0.004, **parts):
+    force = pk.Pairwise(pk.LennardJones(), 1.9, 0.2, exact=True)
+    return pk.Simulation(
+        pk.VelocityVerlet(force), dt, adjoint=adjoint or pk.Reversible(), guards=(), **parts
+    )
+
+
+def waves(dtype=jnp.float64, walls=False):
+    if not walls:
+        grid = pk.Grid(pk.Box([2 * np.pi] * 2), (8, 8))
+        u = pk.Field.from_function(grid, lambda x, y: jnp.sin(x) * jnp.cos(y), dtype=dtype)
+        law = pk.Wave(1.0)
+        return law, {"displacement": u, "velocity": u * 0.0}
+    grid = pk.Grid(pk.Box([1.0, 2.0], axes=False), (6, 8))
+    bump = lambda x, y: jnp.exp(-9 * ((x - 0.3) ** 2 + (y - 1) ** 2))
+    flow = lambda k: pk.Field(
+        jnp.zeros(grid.points(grid.face(k)), dtype), grid, grid.face(k), pk.Dirichlet(0.0)
+    )
+    surface = pk.Field.from_function(grid, bump, boundary=pk.Neumann(0.0), dtype=dtype)
+    state = {"elevation": surface, "velocity_x": flow("x"), "velocity_y": flow("y")}
+    return pk.GravityWaves(1.0, 1.0), state
+
+
+def split_wave(law):
+    return pk.Strang(pk.Euler(law.kick), pk.Euler(law.drift))
+
+
+class Uphill(AbstractForce):
+    """A force that depends on velocities, which nobody may give to VelocityVerlet."""
+
+    strength: jax.Array = param(0.1)
+    of: str | None = static(default=None)
+    conserves_momentum: ClassVar[bool] = False
+
+    def force(self, clock, state):
+        return self.strength * state.velocity - state.position
+
+
+class TestLattice:
+    def test_sums_go_back_to_the_bit(self, dtype):
+        rng = np.random.default_rng(0)
+        y = jnp.asarray(rng.uniform(-0.5, 0.5, 1000), dtype)
+        steps = [
+            jnp.asarray(rng.uniform(-0.5, 0.5, 1000) * 10.0 ** rng.uniform(-20, 0, 1000), dtype)
+            for _ in range(8)
+        ]
+        here, turns = Lattice.of(y), 0
+        for step in steps:
+            here, wrapped = here.plus(step)
+            turns += np.asarray(wrapped)
+        total = np.asarray(y, float) + sum(np.asarray(s, float) for s in steps)
+        assert np.max(np.abs(np.asarray(here.value, float) + turns - total)) < 3e-8
+        assert np.any(turns != 0)
+        for step in steps[::-1]:
+            here, wrapped = here.plus(-step)
+            turns = turns + np.asarray(wrapped)
+        assert not np.any(turns)
+        for a, b in zip(jax.tree.leaves(here), jax.tree.leaves(Lattice.of(y)), strict=True):
+            assert np.array_equal(a, b)
+
+    @pytest.mark.parametrize("y", [-0.5, 0.5, 0.0, 0.49999997])
+    def test_edges(self, y, dtype):
+        y = jnp.asarray(y, dtype)
+        assert (float(Lattice.of(y).value) - float(y)) % 1 == 0
+
+
+METHODS = [
+    pk.VelocityVerlet(SWUNG),
+    pk.Leapfrog(SWUNG),
+    pk.Yoshida(SWUNG),
+    pk.KahanLi(SWUNG, 6),
+    pk.PEFRL(SWUNG),
+    pk.Strang(pk.VelocityVerlet(SWUNG), pk.Leapfrog(TRAP)),
+    pk.Composition(pk.Strang(pk.VelocityVerlet(SWUNG), pk.Leapfrog(TRAP))),
+    pk.Subcycle(pk.VelocityVerlet(SWUNG), 3),
+    pk.Boris([0.3, 0.2, 1.0], [0.1, 0.0, 0.0], force=TRAP),
+]
+SLOW = [
+    pk.Suzuki(SWUNG),
+    pk.KahanLi(SWUNG, 8),
+    pk.BlanesMoan(SWUNG),
+    pk.BlanesMoan(SWUNG, 6),
+    pk.Lie(pk.VelocityVerlet(SWUNG), pk.Leapfrog(TRAP)),
+    pk.Subcycle(pk.Strang(pk.VelocityVerlet(SWUNG), pk.Boris([0.0, 0.0, 1.0])), 2),
+]
+
+
+def there_and_back(integrator, state, dt=0.03, steps=100):
+    sim = pk.Simulation(integrator, dt, guards=(), adjoint=pk.Reversible())
+    sim = cast_floats(sim, state.position.dtype if isinstance(state, pk.Particles) else None)
+    found = eqx.filter_jit(lambda s, c: retrace(s, c, steps))(sim, start(sim, state))
+    found.check()
+    assert bool(found.bitwise)
+    assert bool(jnp.all(found.met))
+
+
+class TestThereAndBack:
+    @pytest.mark.parametrize("method", METHODS, ids=lambda m: type(m).__name__)
+    def test_methods(self, method):
+        kind = jnp.float32 if len(type(method).__name__) % 2 else jnp.float64
+        there_and_back(method, bodies(kind))
+
+    @pytest.mark.slow
+    @pytest.mark.parametrize("method", METHODS + SLOW, ids=lambda m: type(m).__name__)
+    def test_methods_in_both_precisions(self, method, dtype):
+        there_and_back(method, bodies(dtype), steps=1000)
+
+    def test_boris_in_the_plane(self):
+        there_and_back(pk.Boris(1.0, force=TRAP), bodies(jnp.float32, d=2), dt=0.2)
+
+    @pytest.mark.slow
+    @pytest.mark.parametrize("space", ["box", "triclinic"])
+    def test_a_liquid_with_a_neighbour_list(self, space, dtype):
+        side = 4.6
+        tilted = pk.Triclinic([[side, 0, 0], [1.2, side, 0], [-0.7, 0.6, side]])
+        box = pk.Box([side] * 3) if space == "box" else tilted
+        sim = argon()
+        carry = start(sim, liquid(dtype, box))
+        found = eqx.filter_jit(lambda s, c: retrace(s, c, 3000))(sim, carry)
+        found.check()
+        assert bool(found.bitwise)
+
+    def test_a_liquid_for_a_while(self):
+        sim = argon()
+        carry = start(sim, liquid(jnp.dtype(jnp.float32), pk.Box([4.6] * 3)))
+        found = eqx.filter_jit(lambda s, c: retrace(s, c, 200))(sim, carry)
+        found.check()
+        assert np.array_equal(found.state.image, carry.state.image)
+        ended = simulate(sim, carry, 200)
+        assert int(ended.carry.aux[1][0].list.rebuilds) > 2  # at other steps on the way back
+
+    @pytest.mark.parametrize("walls", [False, True])
+    def test_waves(self, walls):
+        law, state = waves(jnp.float32 if walls else jnp.float64, walls)
+        sim = pk.Simulation(split_wave(law), 0.05, guards=(), adjoint=pk.Reversible())
+        found = eqx.filter_jit(lambda s, c: retrace(s, c, 100))(sim, start(sim, state))
+        found.check()
+        assert bool(found.bitwise)
+
+    def test_a_force_of_velocities_is_found_out(self):
+        sim = pk.Simulation(pk.VelocityVerlet(Uphill()), 0.05, guards=(), adjoint=pk.Reversible())
+        found = retrace(sim, bodies(), 64)
+        assert found.health.faults() == Fault.REVERSAL
+        with pytest.raises(NotReversible, match=r"between the steps 6\d and 6\d"):
+            found.check()
+        assert np.all(np.isnan(eqx.filter_jit(lambda s: _by_floats(slope_of(sim, 8), s))(bodies())))
+
+
+def slope_of(sim, steps):
+    return lambda state: jnp.sum(simulate(sim, state, steps).state.position ** 2)
+
+
+def _by_floats(objective, state):
+    floats, rest = eqx.partition(state, eqx.is_inexact_array)
+    return jax.grad(lambda f: objective(eqx.combine(f, rest)))(floats).position
+
+
+def seen(sim, state, steps):
+    """A number that every kind of result has a part in."""
+    result = simulate(sim, state, steps)
+    last = result.state
+    parts = last.values() if isinstance(last, dict) else [last]
+    total = sum(jnp.sum(p.velocity**2) + jnp.sum(jnp.sin(p.unwrapped)) for p in parts)
+    frames = sum(jnp.sum(jnp.cos(x)) for x in jax.tree.leaves(result.frames))
+    return total + frames + sum(jnp.sum(x) for x in jax.tree.leaves(result.summary))
+
+
+def both_ways(sim, state, steps, objective=seen):
+    """Derivatives by everything, by `Reversible` and by `Direct`."""
+    moving, still = eqx.partition((sim, state), eqx.is_inexact_array)
+
+    def value(adjoint):
+        def of(moving):
+            sim, state = eqx.combine(moving, still)
+            return objective(dataclasses.replace(sim, adjoint=adjoint), state, steps)
+
+        return jax.jit(jax.grad(of))(moving)
+
+    return value(pk.Reversible()), value(pk.Direct())
+
+
+class TestDerivatives:
+    def test_liquid_with_observers_and_guards(self):
+        kinetic = lambda now: jnp.sum(now.state.velocity**2)
+        sim = argon(
+            observers=(
+                pk.Every(2, k=kinetic, x=lambda now: now.state.position[:2]),
+                pk.Every(6, energy=pk.PotentialEnergy()),
+                pk.Average(2, mean=pk.KineticEnergy()),
+            )
+        )
+        sim = dataclasses.replace(sim, guards=(pk.Finite(interval=3),))
+        state = liquid(jnp.dtype(jnp.float64), pk.Box([4.6] * 3))
+        check_equal(*both_ways(sim, state, 12), "derivatives", "solve")
+
+    def test_several_components_on_a_mesh(self):
+        box = pk.Box([1.0, 1.0])
+        draw = lambda n, seed: np.random.default_rng(seed).uniform(size=(n, 2))
+        kind = lambda n, q, m, seed: pk.Particles(
+            draw(n, seed), draw(n, seed + 5) - 0.5, charge=q, mass=m, space=box
+        )
+        state = {"electrons": kind(9, -1.0, 1.0, 0), "ions": kind(7, 1.0, 20.0, 1)}
+        mesh = pk.ParticleMesh(pk.Grid(box, (8, 8)), of=("electrons", "ions"))
+        sim = pk.Simulation(pk.VelocityVerlet(mesh), 0.05)
+        check_equal(*both_ways(sim, state, 6), "derivatives", "solve")
+
+    def test_expanding_universe(self):
+        box = pk.Box([1.0, 1.0])
+        at = np.random.default_rng(0).uniform(size=(8, 2))
+        state = pk.Particles(at, 0 * at, mass=0.1, space=box)
+        force = pk.Comoving(pk.ParticleMesh(pk.Grid(box, (8, 8)), pk.Gravity(1.0)), 1.0)
+        sim = pk.Simulation(pk.Leapfrog(force), 0.05, t0=-4.0)
+        check_equal(*both_ways(sim, state, 5), "derivatives", "solve")
+
+    @pytest.mark.parametrize("walls", [False, True])
+    def test_waves(self, walls):
+        law, state = waves(walls=walls)
+        sim = pk.Simulation(split_wave(law), 0.05, guards=())
+
+        def objective(sim, state, steps):
+            last = simulate(sim, state, steps).state
+            return sum(jnp.sum(jnp.sin(3 * f.data + 1)) for f in last.values())
+
+        check_equal(*both_ways(sim, state, 7, objective), "derivatives", "solve")
+
+    def test_boris(self):
+        check_reversible(METHODS[-1], bodies(), 0.05, steps=32)
+
+    def test_of_a_batch(self):
+        sim = pk.Simulation(pk.Leapfrog(SWUNG), 0.05, guards=(), adjoint=pk.Reversible())
+        state = bodies()
+        by = jax.grad(lambda v: slope_of(sim, 5)(state.replace(velocity=v)))
+        many = jnp.stack([state.velocity, 2 * state.velocity])
+        together = jax.vmap(by)(many)
+        check_equal(together, jnp.stack([by(v) for v in many]), "vmap", "solve")
+
+    def test_memory_does_not_grow_with_steps(self):
+        sim = pk.Simulation(pk.VelocityVerlet(TRAP), 0.05, guards=(), adjoint=pk.Reversible())
+        state = bodies()
+
+        def held(steps):
+            by = jax.grad(lambda v: slope_of(sim, steps)(state.replace(velocity=v)))
+            return jax.jit(by).lower(state.velocity).compile().memory_analysis().temp_size_in_bytes
+
+        assert held(10_000) == held(100)
+
+
+class TestOnTheWay:
+    def test_pieces_equal_one_run(self):
+        sim = argon()
+        state = liquid(jnp.dtype(jnp.float32), pk.Box([4.6] * 3))
+        whole = simulate(sim, state, 20).state
+        first = simulate(sim, state, 8).carry
+        pieces = simulate(sim, first, 12).state
+        ran = pk.run(sim, state, 20, progress=False).carry.state
+        for other in (pieces, ran):
+            check_equal(other.lattice.position, whole.lattice.position, "pieces", "same")
+            check_equal(other.velocity, whole.velocity, "pieces", "same")
+
+    def test_a_state_changed_by_hand_leaves_the_lattice(self):
+        state = bodies().on_lattice(jnp.asarray(0.1), 1024.0)
+        assert state.replace(charge=None).lattice is not None
+        assert state.replace(position=state.position + 1).lattice is None
+
+    def test_derivatives_pass_through_the_lattice(self):
+        """A state that stays on the lattice under another adjoint has its derivatives, too."""
+        sim = pk.Simulation(pk.Leapfrog(SWUNG), 0.05, guards=(), adjoint=pk.Direct())
+        state = bodies()
+        on = lambda s: s.on_lattice(jnp.asarray(0.05), 1024.0)
+        by = lambda f: jax.grad(lambda v: slope_of(sim, 5)(f(state.replace(velocity=v))))
+        check_equal(by(on)(state.velocity), by(lambda s: s)(state.velocity), "slope", "solve")
+
+    def test_out_of_range(self):
+        fast = pk.Particles([[0.0], [1.0]], [[0.0], [1e7]])
+        far = pk.Simulation(pk.Leapfrog(TRAP), 1e-9, adjoint=pk.Reversible(room=1.0), guards=())
+        with pytest.raises(RangeError, match="room"):
+            push = pk.UniformAcceleration([1e20])
+            sim = dataclasses.replace(far, integrator=pk.Leapfrog(push))
+            simulate(sim, fast, 50).health.check()
+
+
+def irreversible():
+    pair = pk.Pairwise(pk.LennardJones(), 1.5)
+    rk4 = pk.RK4(pk.Newton(TRAP))
+    law = pk.Wave(1.0)
+    yield "BAOAB", pk.BAOAB(TRAP, 1.0, 1.0), bodies()
+    yield "RK4", pk.Strang(pk.VelocityVerlet(TRAP), rk4), bodies()
+    yield "RemoveMomentum", pk.Lie(pk.Leapfrog(TRAP), pk.RemoveMomentum()), bodies()
+    yield "NoseHooverChain", pk.NoseHooverChain(TRAP, 1.0, 1.0), bodies()
+    yield "exact=True", pk.VelocityVerlet(pair), liquid(jnp.dtype(jnp.float64), pk.Box([4.6] * 3))
+    yield "Euler", pk.Euler(law), waves()[1]
+    yield "SSPRK3", pk.SSPRK3(law.drift), waves()[1]
+
+
+class TestErrors:
+    @pytest.mark.parametrize(("name", "integrator", "state"), irreversible())
+    def test_names_the_part(self, name, integrator, state):
+        sim = pk.Simulation(integrator, 0.01, adjoint=pk.Reversible())
+        with pytest.raises(NotReversible, match=name):
+            start(sim, state)
+
+    def test_states_without_a_lattice(self):
+        sim = pk.Simulation(pk.Euler(lambda t, s: {"x": s["v"]}), 0.1, adjoint=pk.Reversible())
+        with pytest.raises(NotReversible, match=r"other floating numbers, of shape \(2,\)"):
+            start(sim, {"x": jnp.zeros(2), "v": jnp.ones(2)})
+
+    def test_no_forward_mode(self):
+        sim = pk.Simulation(pk.Leapfrog(TRAP), 0.1, adjoint=pk.Reversible())
+        state = bodies()
+        go = lambda v: simulate(sim, state.replace(velocity=v), 3).state.position
+        with pytest.raises(NotReversible, match="no forward mode"):
+            jax.jvp(go, (state.velocity,), (state.velocity,))
+
+    def test_room(self):
+        with pytest.raises(pk.ParameterError, match="room"):
+            pk.Reversible(room=0.5)
