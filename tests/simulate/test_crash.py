@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import textwrap
@@ -25,7 +26,7 @@ from physkit.integrators import BAOAB, VelocityVerlet
 from physkit.observe import Every, Positions
 from physkit.particles import Particles
 from physkit.particles.forces import ExternalForce, LennardJones, Pairwise
-from physkit.simulate import Simulation, _chunk, crash_record, diagnose, run
+from physkit.simulate import Simulation, _chunk, _run, crash_record, diagnose, run
 from physkit.storage import open as open_file
 
 from .problems import particles, springs
@@ -124,6 +125,32 @@ def test_resuming_in_one_process_compiles_nothing_anew(tmp_path, key):
     done = run(sim, state, 9 * sim.block, key=key, checkpoint=tmp_path, resume=True, progress=False)
     assert done.resumed_from == sim.block
     assert _chunk._as_compiled._cache_size() == before
+
+
+@pytest.mark.parametrize(("name", "status"), [("SIGTERM", 75), ("SIGUSR1", 75), ("SIGINT", 130)])
+def test_a_signal_ends_the_run_within_two_chunks(name, status, tmp_path, key, monkeypatch):
+    """The chunk that it comes in is finished, and no other is begun."""
+    begun = []
+
+    class Counting(_chunk.ChunkProgram):
+        def __call__(self, carry, blocks):
+            begun.append(int(carry.step))
+            if len(begun) == 3:
+                signal.raise_signal(getattr(signal, name))
+            return super().__call__(carry, blocks)
+
+    monkeypatch.setattr(_run, "ChunkProgram", Counting)
+    sim, state = springs(), particles()
+    done = run(sim, state, 10**6 * sim.block, key=key, to=tmp_path, progress=False)
+    assert done.stopped_by == name
+    assert done.exit_status == status
+    assert len(begun) == 3
+    assert int(done.carry.step) > begun[-1]
+    assert done.checkpoint.stem.endswith(f"{int(done.carry.step):015d}")
+    recorded = next(iter(open_file(tmp_path).values()))
+    assert recorded.step[-1] == int(done.carry.step)
+    # What Ctrl-C and others do is as it was.
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 SCRIPT = """
