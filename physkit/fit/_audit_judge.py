@@ -196,7 +196,7 @@ def _direction(x: Any, seed: tuple[int, ...]) -> np.ndarray:
     out = rng.uniform(0.5, 1.0, x.shape) * rng.choice([-1.0, 1.0], x.shape)
     if np.iscomplexobj(x):
         out = out * np.exp(2j * np.pi * rng.random(x.shape))
-    return scale * out
+    return np.asarray(scale * out)
 
 
 def _first(gradient: Any, bad: int) -> str:

@@ -41,6 +41,7 @@ SYSTEMS = {
     "lorenz": systems.lorenz,
     "hare_and_lynx": systems.hare_and_lynx,
     "zeldovich_pancake": lambda: systems.zeldovich_pancake(count=16, cells=16),
+    "particle_mesh_universe": lambda: systems.particle_mesh_universe(cells=4),
     "plasma_wave": lambda: systems.plasma_wave(count=64, cells=8),
     "landau_damping": lambda: systems.landau_damping(128),
     "two_stream": lambda: systems.two_stream(64, cells=8),
