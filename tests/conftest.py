@@ -71,6 +71,7 @@ _SAMPLED = {
     "fields/test_gas.py": 8,
     "fields/test_incompressible.py": 4,
     "fields/test_shallow_water.py": 6,
+    "fit/test_bad_points.py": 3,
     "integrators/test_courant.py": 4,
     "integrators/test_exponential.py": 6,
     "integrators/test_split_step.py": 6,
