@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Int
@@ -70,6 +71,11 @@ def retrace(sim: Simulation, carry_or_state: Any, steps: int) -> Retraced:
         carry = start(_reversible(sim), carry)
     sim = _reversible(cast_floats(sim, float_dtype(carry.state)))
     carry = carry.replace(state=on_lattice(sim, carry.state))
+    return _retraced(sim, carry, steps)
+
+
+@eqx.filter_jit
+def _retraced(sim: Simulation, carry: Carry, steps: int) -> Retraced:
     sim, carry = same((sim, carry))
     plan, aux = prepared(sim, carry)
     at = lambda n: Clock.at(carry.step.plus(n), sim.t0, sim.dt, carry.key)

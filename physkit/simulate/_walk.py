@@ -26,7 +26,7 @@ def walk(sim: Simulation, carry: Carry, blocks: int) -> tuple[Carry, Frame]:
     """`blocks` blocks forward, with a derivative that walks back."""
     carry = carry.replace(state=on_lattice(sim, carry.state))
     try:
-        return _walk((sim, carry), blocks)
+        return _compiled(sim, carry, blocks)
     except TypeError as error:
         if "forward-mode" not in str(error):
             raise
@@ -34,6 +34,12 @@ def walk(sim: Simulation, carry: Carry, blocks: int) -> tuple[Carry, Frame]:
             "Reversible() has no forward mode (jvp, jacfwd, linearize, Hessians forward over reverse): "
             "use adjoint=NestedCheckpoint(), or Forward() for few parameters"
         ) from error
+
+
+@eqx.filter_jit
+def _compiled(sim: Simulation, carry: Carry, blocks: int) -> tuple[Carry, Frame]:
+    # Line by line the first force may differ in a last bit from what a program computes.
+    return _walk((sim, carry), blocks)
 
 
 @eqx.filter_custom_vjp

@@ -201,7 +201,9 @@ def seen(sim, state, steps):
     parts = last.values() if isinstance(last, dict) else [last]
     total = sum(jnp.sum(p.velocity**2) + jnp.sum(jnp.sin(p.unwrapped)) for p in parts)
     frames = sum(jnp.sum(jnp.cos(x)) for x in jax.tree.leaves(result.frames))
-    return total + frames + sum(jnp.sum(x) for x in jax.tree.leaves(result.summary))
+    return total + frames + sum(
+        jnp.sum(x) for x in jax.tree.leaves(eqx.filter(result.summary, eqx.is_inexact_array))
+    )
 
 
 def both_ways(sim, state, steps, objective=seen):
@@ -228,7 +230,7 @@ class TestDerivatives:
                 pk.Average(2, mean=pk.KineticEnergy()),
             )
         )
-        sim = dataclasses.replace(sim, guards=(pk.Finite(interval=3),))
+        sim = dataclasses.replace(sim, guards=(pk.Finite(interval=6),))
         state = liquid(jnp.dtype(jnp.float64), pk.Box([4.6] * 3))
         check_equal(*both_ways(sim, state, 12), "derivatives", "solve")
 
@@ -312,10 +314,10 @@ class TestOnTheWay:
     def test_out_of_range(self):
         fast = pk.Particles([[0.0], [1.0]], [[0.0], [1e7]])
         far = pk.Simulation(pk.Leapfrog(TRAP), 1e-9, adjoint=pk.Reversible(room=1.0), guards=())
+        push = pk.UniformAcceleration([1e20])
+        ended = simulate(dataclasses.replace(far, integrator=pk.Leapfrog(push)), fast, 50)
         with pytest.raises(RangeError, match="room"):
-            push = pk.UniformAcceleration([1e20])
-            sim = dataclasses.replace(far, integrator=pk.Leapfrog(push))
-            simulate(sim, fast, 50).health.check()
+            ended.health.check()
 
 
 def irreversible():

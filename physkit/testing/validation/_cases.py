@@ -14,6 +14,7 @@ from . import (
     _plasma,
     _quantum,
     _reaction,
+    _reversal,
     _waves,
 )
 from ._case import Case
@@ -23,6 +24,7 @@ _GROUPS = (
     _gravity,
     _baths,
     _orders,
+    _reversal,
     _waves,
     _reaction,
     _quantum,
