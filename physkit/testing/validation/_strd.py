@@ -14,7 +14,9 @@ from physkit.core import DamagedFileError, ParameterError
 from physkit.fit import Fit, LevenbergMarquardt, fit
 
 _NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[EeDd][-+]?\d+)?"
-_PARAMETER = re.compile(rf"^\s*(b\d+)\s*=\s*({_NUMBER})\s+({_NUMBER})\s+({_NUMBER})\s+({_NUMBER})\s*$")
+_PARAMETER = re.compile(
+    rf"^\s*(b\d+)\s*=\s*({_NUMBER})\s+({_NUMBER})\s+({_NUMBER})\s+({_NUMBER})\s*$"
+)
 
 
 class StRD(NamedTuple):
@@ -103,7 +105,9 @@ def digits(found: Any, certified: Any) -> float:
     return float(-np.log10(max(off, 1e-16)))
 
 
-def digits_of(problem: StRD, models: Callable[..., Array], starts: Sequence[int]) -> dict[str, float]:
+def digits_of(
+    problem: StRD, models: Callable[..., Array], starts: Sequence[int]
+) -> dict[str, float]:
     """Correct digits of values and standard deviations, the worst of these starts."""
     fits = [fit_strd(problem, models, k) for k in starts]
     flat = lambda tree: [float(tree[name]) for name in problem.names]
