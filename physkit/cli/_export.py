@@ -36,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(given: argparse.Namespace, report: Report) -> int:
-    """Write one file."""
+    """Write what was asked for to one file."""
     from physkit.core import ParameterError
     from physkit.simulate import Progress
     from physkit.storage import export

@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(given: argparse.Namespace, report: Report) -> int:
-    """Draw and save."""
+    """Draw the series asked for and save the picture."""
     import os
 
     os.environ.setdefault("MPLBACKEND", "Agg")

@@ -258,7 +258,7 @@ def test_json_leaves_nothing_else(capsys):
 
 
 @pytest.mark.parametrize(
-    ("seconds", "text"), [(2, "2 s"), (600, "10 min"), (7200, "2 h"), (864_000, "10 days")]
+    ("seconds", "text"), [(2.0, "2 s"), (600.0, "10 min"), (7200.0, "2 h"), (864e3, "10 days")]
 )
 def test_duration(seconds, text):
     assert _report.duration(seconds) == text
