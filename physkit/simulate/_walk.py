@@ -218,6 +218,11 @@ class _Back(NamedTuple):
             own = jax.tree.map(lambda x: x[0], kept[cadence])
             now = self._look(now, frames_bar, own, cadence) if looked_at else now
             rest = {k: v for k, v in kept.items() if k != cadence}
+            if looked_at:
+                # One frame in this stretch is its own; the others belong to looks inside.
+                first = {k: jax.tree.leaves(x) for k, x in frames_bar.items()}
+                own_names = {k for k, x in first.items() if x and x[0].shape[0] == 1}
+                frames_bar = {k: x for k, x in frames_bar.items() if k not in own_names}
             return _repeated_back(inner, now, (frames_bar, rest), length)
 
         return body

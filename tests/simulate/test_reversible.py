@@ -201,8 +201,10 @@ def seen(sim, state, steps):
     parts = last.values() if isinstance(last, dict) else [last]
     total = sum(jnp.sum(p.velocity**2) + jnp.sum(jnp.sin(p.unwrapped)) for p in parts)
     frames = sum(jnp.sum(jnp.cos(x)) for x in jax.tree.leaves(result.frames))
-    return total + frames + sum(
-        jnp.sum(x) for x in jax.tree.leaves(eqx.filter(result.summary, eqx.is_inexact_array))
+    return (
+        total
+        + frames
+        + sum(jnp.sum(x) for x in jax.tree.leaves(eqx.filter(result.summary, eqx.is_inexact_array)))
     )
 
 

@@ -29,7 +29,9 @@ def _bits_missed(dtype) -> float:
     side = 4.6
     corners = np.stack(np.meshgrid(*[np.arange(4)] * 3), -1).reshape(-1, 3)
     velocity = np.random.default_rng(0).normal(size=corners.shape)
-    atoms = Particles((corners + 0.5) / 4 * side, velocity - velocity.mean(0), space=Box([side] * 3))
+    atoms = Particles(
+        (corners + 0.5) / 4 * side, velocity - velocity.mean(0), space=Box([side] * 3)
+    )
     force = Pairwise(LennardJones(), 1.9, 0.2, exact=True)
     sim = Simulation(VelocityVerlet(force), 0.004, guards=(), adjoint=Reversible())
     begin = start(sim, cast_floats(atoms, dtype))
