@@ -27,6 +27,7 @@ FIRST = (
     "write-your-own",
     "fit",
     "when-gradients-lie",
+    "learning",
     "files",
     "reliability",
     "neighbour-lists",

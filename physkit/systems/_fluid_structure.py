@@ -160,7 +160,8 @@ def fit_fluid(
     model, path, last = begin, [_numbers(begin)], None
     # Bins without pairs in either fluid say nothing.
     scale = np.sqrt(2) * np.maximum(error, 0.2 * np.median(error[error > 0]))
-    quick = fluid._replace(steps=fluid.steps // 10, every=max(fluid.every // 3, 1))
+    every = max(fluid.every // 3, 1)
+    quick = fluid._replace(steps=fluid.steps // 10 // every * every, every=every)
     for k in range(rounds - 1):
         structure = fluid_structure(quick, model, jax.random.fold_in(key, k), last)
         last = structure.last

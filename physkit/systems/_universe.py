@@ -146,20 +146,21 @@ def recover_phases(
         off = off.times(jnp.exp(-0.5 * k2 * (width * cell) ** 2)).field().data
         return jnp.sum(off**2) / (2 * noise_level**2) + jnp.sum(noise**2) / 2
 
-    optimiser = optax.adam(optax.cosine_decay_schedule(rate, rounds))
+    optimiser = optax.scale_by_adam()
 
     @jax.jit
-    def step(noise, memory, width):
+    def step(noise, memory, width, size):
         value, slope = jax.value_and_grad(loss)(noise, width)
         change, memory = optimiser.update(slope, memory)
-        return noise + change, memory, value
+        return noise - size * change, memory, value
 
     noise = jnp.zeros_like(observed)
     memory, losses = optimiser.init(noise), []
     bar = Progress(rounds, title="phases", enabled=progress)
     for k in range(rounds):
         width = jnp.asarray(3.0 * 0.03 ** min(1.0, k / (0.6 * rounds)), observed.dtype)
-        noise, memory, value = step(noise, memory, width)
+        size = jnp.asarray(rate * (1 + math.cos(math.pi * k / rounds)) / 2, observed.dtype)
+        noise, memory, value = step(noise, memory, width, size)
         losses.append(float(value))
         bar.update(k + 1, f"loss {losses[-1]:.4g}")
     bar.close()
@@ -170,7 +171,7 @@ def correlation_by_scale(
     a: Float[Array, "n n n"], b: Float[Array, "n n n"]
 ) -> tuple[np.ndarray, np.ndarray]:
     """Wavenumbers, in waves per box, and Re⟨a b*⟩ / √(⟨|a|²⟩⟨|b|²⟩) in shells of width 1."""
-    a, b = np.fft.fftn(np.asarray(a, float)), np.fft.fftn(np.asarray(b, float))
+    one, other = np.fft.fftn(np.asarray(a, float)), np.fft.fftn(np.asarray(b, float))
     waves = np.meshgrid(*(np.fft.fftfreq(n, 1 / n) for n in a.shape), indexing="ij")
     k = np.rint(np.sqrt(sum(w**2 for w in waves))).astype(int).ravel()
     shells = np.arange(1, min(a.shape) // 2)
@@ -197,7 +198,7 @@ def _amplitude(noise: Field, size: float) -> Float[Array, "..."]:
     k_all = 2 * np.pi * np.sqrt(sum(m**2 for m in modes))
     k_all[0, 0, 0] = 1.0
     all_power = _cold_dark_matter(k_all / size)
-    total = jnp.mean(all_power) - all_power[0, 0, 0] / all_power.size
+    total = jnp.asarray(np.mean(all_power) - all_power[0, 0, 0] / all_power.size)
     return jnp.sqrt(power / total.astype(k.dtype))
 
 

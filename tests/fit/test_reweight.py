@@ -91,6 +91,21 @@ def test_finite_steps(samples):
         assert abs(off) < 4 * average.error[name]
 
 
+def test_a_fit_to_averages(samples):
+    """The well's parameters from two averages, 10 to 20 % away from those of the samples."""
+    true = {"k": 1.1, "q": 0.3}
+    moments = jnp.asarray([exact(lambda x, p=p: x**p, true) for p in (2, 4)])
+
+    def residuals(model):
+        average = reweighted(lambda m, x: jnp.stack([x**2, x**4, x**6]), model, samples)
+        sixth = exact(lambda x: x**6, true)
+        return average.value / jnp.append(moments, sixth) - 1
+
+    found = pk.fit(residuals, of_well(WELL), where=lambda m: m, progress=False)
+    assert abs(float(found.values["k"]) - 1.1) < 0.15
+    assert abs(float(found.values["q"]) - 0.3) < 0.05
+
+
 def test_too_few_samples_that_count_are_a_fault(samples):
     far = of_well({"k": 500.0, "q": 0.0})
     average = jax.jit(lambda m: reweighted(lambda m, x: x**2, m, samples, least=0.1))(far)
