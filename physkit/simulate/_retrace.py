@@ -5,7 +5,7 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Int
+from jaxtyping import Array, Bool, UInt
 
 from physkit.core import (
     Clock,
@@ -116,7 +116,7 @@ def _reversible(sim: Simulation) -> Simulation:
     return Simulation(sim.integrator, sim.dt, adjoint=Reversible(), **parts)
 
 
-def _digest(state: Any) -> Int[Array, " k"]:
+def _digest(state: Any) -> UInt[Array, " k"]:
     """A number for each array of bits: equal states have equal ones, others hardly ever."""
 
     def mixed(x):
