@@ -23,9 +23,9 @@ PLUMBING = {
         "ADVICE", "AbstractGrowable", "Count", "Lattice", "Rate", "Ruled", "State", "all_finite", "any_in_batch", "as_change",
         "as_parameter", "assembled", "call_with", "cast_floats", "combine", "concrete", "cond_for_batch",
         "float_dtype", "get", "grow", "growables", "is_abstract", "isolated", "judge", "linear_call",
-        "overflow", "power_above",
-        "put", "replaced", "safe_arctan2", "safe_divide", "safe_norm", "safe_power", "safe_sqrt", "scaled", "shift", "small",
-        "unfused", "valued", "where_safe",
+        "moving", "overflow", "power_above",
+        "put", "replaced", "safe_arctan2", "safe_divide", "safe_norm", "safe_power", "safe_sqrt", "scaled", "shift", "small", "split_moving",
+        "tangent_like", "unfused", "valued", "where_safe",
     },
     "geometry": {
         "AXES", "Boundaries", "Components", "Parities", "Parity", "Wall", "as_value", "boundaries",

@@ -165,7 +165,7 @@ def drift_first(forces: Forces, stages: Stages, clock: Clock, state: Any, caches
 
 
 def undrift_first(forces: Forces, stages: Stages, clock: Clock, state: Any, caches: Any):
-    """Takes `drift_first` back."""
+    """Takes `drift_first` back: D(−aₛ) K(−bₛ) … D(−a₀)."""
     kicks, drifts = stages
 
     def stage(carry, weights):

@@ -2,11 +2,13 @@
 
 from functools import partial
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from physkit.cli import _argon, _flow, _planets, _plasma
 from physkit.cli._report import Report
+from physkit.fit import fit
 from physkit.systems import (
     SUN_TO_PLANET,
     FlowFit,
@@ -18,11 +20,17 @@ from physkit.systems import (
 )
 
 
+def _some_fit():
+    """The mean of two numbers: chapters print how many steps a fit took."""
+    two = np.array([1.0, 2.0])
+    return fit(lambda m: m["x"] - two, {"x": jnp.asarray(0.0)}, where=lambda m: m["x"], progress=False)
+
+
 def _weighing(error):
     tracks = solar_tracks()
     ratio = np.array(SUN_TO_PLANET) * (1 + error)
     return Weighing(
-        ratio, ratio / 1e5, np.array(SUN_TO_PLANET), tracks.seen * 1.2, tracks.seen, (2.0, 1.0)
+        ratio, ratio / 1e5, np.array(SUN_TO_PLANET), tracks.seen * 1.2, tracks.seen, _some_fit()
     )
 
 
@@ -57,7 +65,7 @@ def test_flow(tmp_path, capsys, monkeypatch, shift, verdict):
     """What is said of a fit that is one, or nine, standard errors off."""
     seen = probe_flow(10)
     truth, error = np.array([0.01, 0.5]), np.array([1e-4, 2e-3])
-    fit = FlowFit(truth + shift * error, error, truth, 0.5 * seen.seen, seen.seen, 0.5, (2.0, 1.0))
+    fit = FlowFit(truth + shift * error, error, truth, 0.5 * seen.seen, seen.seen, _some_fit())
     monkeypatch.setattr(_flow, "probe_flow", lambda steps: seen)
     monkeypatch.setattr(_flow, "fit_flow", lambda flow, progress: fit)
     _flow.run(tmp_path, True, Report())
