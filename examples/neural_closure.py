@@ -63,7 +63,7 @@ layers = [
     eqx.nn.Lambda(jax.nn.gelu),
     eqx.nn.Conv1d(16, 16, 1, key=keys[1]),
     eqx.nn.Lambda(jax.nn.gelu),
-    eqx.nn.Conv1d(16, 1, 2, key=keys[2]),
+    eqx.nn.Conv1d(16, 1, 2, use_bias=False, key=keys[2]),  # a constant flux does nothing
 ]
 layers[-1] = eqx.tree_at(lambda c: c.weight, layers[-1], 0.1 * layers[-1].weight)
 closure = pk.Closure(Flux(pk.Network(eqx.nn.Sequential(layers))), padding=3)

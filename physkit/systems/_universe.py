@@ -171,12 +171,13 @@ def correlation_by_scale(
     a: Float[Array, "n n n"], b: Float[Array, "n n n"]
 ) -> tuple[np.ndarray, np.ndarray]:
     """Wavenumbers, in waves per box, and Re⟨a b*⟩ / √(⟨|a|²⟩⟨|b|²⟩) in shells of width 1."""
-    one, other = np.fft.fftn(np.asarray(a, float)), np.fft.fftn(np.asarray(b, float))
-    waves = np.meshgrid(*(np.fft.fftfreq(n, 1 / n) for n in a.shape), indexing="ij")
+    one, two = (np.fft.fftn(np.asarray(x, float)) for x in (a, b))
+    waves = np.meshgrid(*(np.fft.fftfreq(n, 1 / n) for n in one.shape), indexing="ij")
     k = np.rint(np.sqrt(sum(w**2 for w in waves))).astype(int).ravel()
-    shells = np.arange(1, min(a.shape) // 2)
+    shells = np.arange(1, min(one.shape) // 2)
     total = lambda x: np.bincount(k, x.ravel(), k.max() + 1)[shells]
-    return shells, total((a * b.conj()).real) / np.sqrt(total(abs(a) ** 2) * total(abs(b) ** 2))
+    size = np.sqrt(total(abs(one) ** 2) * total(abs(two) ** 2))
+    return shells, total((one * two.conj()).real) / size
 
 
 def _k(noise: Field) -> Float[Array, "..."]:
