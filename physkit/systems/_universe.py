@@ -95,9 +95,18 @@ def universe_density(particles: Particles, grid: Grid) -> Field:
     return deposit(particles.mass, particles.position, grid, CIC())
 
 
-def final_density(noise: Float[Array, "n n n"], steps: int = 12, **universe: Any) -> Field:
-    """1 + δ at the end of `particle_mesh_universe(noise, steps=steps, …)`."""
-    simulation, particles = particle_mesh_universe(noise, steps=steps, **universe)
+def final_density(
+    noise: Float[Array, "n n n"],
+    steps: int = 12,
+    *,
+    size: float = 200.0,
+    contrast: Any = 1.0,
+    adjoint: AbstractAdjoint | None = None,
+) -> Field:
+    """1 + δ at the end of `particle_mesh_universe`, whose arguments these are."""
+    simulation, particles = particle_mesh_universe(
+        noise, steps=steps, size=size, contrast=contrast, adjoint=adjoint
+    )
     end = simulate(simulation, particles, steps).state
     return universe_density(end, Grid(particles.space, noise.shape))
 
@@ -116,8 +125,10 @@ def recover_phases(
     rounds: int = 60,
     noise_level: float = 0.3,
     rate: float = 0.15,
+    steps: int = 12,
+    size: float = 200.0,
+    contrast: Any = 1.0,
     progress: bool = False,
-    **universe: Any,
 ) -> Phases:
     """The initial phases of a universe, from its density at the end.
 
@@ -130,18 +141,19 @@ def recover_phases(
 
     - `observed`: 1 + δ on the mesh.
     - `rounds`: of descent. `noise_level`: s. `rate`: of Adam at the start.
+    - `steps`, `size`, `contrast`: of `particle_mesh_universe`, the true ones.
     - `progress`: show a bar.
-    - `universe`: settings of `particle_mesh_universe`, the true ones.
 
     **Reference:** Wang, Mo, Yang & van den Bosch, Astrophys. J. 772, 63 (2013); Modi, Lanusse & Seljak,
     Astron. Comput. 37, 100505 (2021).
     """
     grid = Grid(Box(jnp.ones(3, observed.dtype)), observed.shape)
     target = Field(observed, grid)
+    end = lambda noise: final_density(noise, steps, size=size, contrast=contrast)
     cell = 1 / observed.shape[0]
 
     def loss(noise, width):
-        off = (final_density(noise, **universe) - target).spectrum()
+        off = (end(noise) - target).spectrum()
         k2 = _k(target) ** 2
         off = off.times(jnp.exp(-0.5 * k2 * (width * cell) ** 2)).field().data
         return jnp.sum(off**2) / (2 * noise_level**2) + jnp.sum(noise**2) / 2
@@ -149,22 +161,22 @@ def recover_phases(
     optimiser = optax.scale_by_adam()
 
     @jax.jit
-    def step(noise, memory, width, size):
+    def step(noise, memory, width, pace):
         value, slope = jax.value_and_grad(loss)(noise, width)
         change, memory = optimiser.update(slope, memory)
-        return noise - size * change, memory, value
+        return noise - pace * change, memory, value
 
     noise = jnp.zeros_like(observed)
     memory, losses = optimiser.init(noise), []
     bar = Progress(rounds, title="phases", enabled=progress)
     for k in range(rounds):
         width = jnp.asarray(3.0 * 0.03 ** min(1.0, k / (0.6 * rounds)), observed.dtype)
-        size = jnp.asarray(rate * (1 + math.cos(math.pi * k / rounds)) / 2, observed.dtype)
-        noise, memory, value = step(noise, memory, width, size)
+        pace = jnp.asarray(rate * (1 + math.cos(math.pi * k / rounds)) / 2, observed.dtype)
+        noise, memory, value = step(noise, memory, width, pace)
         losses.append(float(value))
         bar.update(k + 1, f"loss {losses[-1]:.4g}")
     bar.close()
-    return Phases(noise, np.array(losses), final_density(noise, **universe).data)
+    return Phases(noise, np.array(losses), end(noise).data)
 
 
 def correlation_by_scale(
