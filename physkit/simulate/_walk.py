@@ -39,7 +39,14 @@ def walk(sim: Simulation, carry: Carry, blocks: int) -> tuple[Carry, Frame]:
 @eqx.filter_jit
 def _compiled(sim: Simulation, carry: Carry, blocks: int) -> tuple[Carry, Frame]:
     # Line by line the first force may differ in a last bit from what a program computes.
-    return _walk((sim, carry), blocks)
+    return _walk(jax.tree.map(_unperturbed, (sim, carry)), blocks)
+
+
+def _unperturbed(x: Any) -> Any:
+    """`x`, an integer without the tangent of nothing that JAX may carry along with it."""
+    kinds = (jnp.integer, jnp.bool_)
+    exact = eqx.is_array(x) and any(jnp.issubdtype(x.dtype, kind) for kind in kinds)
+    return jax.lax.bitwise_or(x, jnp.zeros_like(x)) if exact else x
 
 
 @eqx.filter_custom_vjp
