@@ -20,17 +20,17 @@ ROOT = PACKAGE.parent
 # imported from their folder. Each new name of a folder goes either here or into the table.
 PLUMBING = {
     "core": {
-        "ADVICE", "AbstractGrowable", "Count", "Lattice", "Rate", "Ruled", "State", "all_finite", "any_in_batch", "as_change",
-        "as_parameter", "assembled", "call_with", "cast_floats", "combine", "concrete", "cond_for_batch",
-        "float_dtype", "get", "grow", "growables", "is_abstract", "isolated", "judge", "linear_call",
-        "moving", "overflow", "power_above",
-        "put", "replaced", "safe_arctan2", "safe_divide", "safe_norm", "safe_power", "safe_sqrt", "scaled", "shift", "small", "split_moving",
-        "tangent_like", "unfused", "valued", "where_safe",
+        "ADVICE", "AbstractGrowable", "Count", "Lattice", "Rate", "Ruled", "State", "all_finite",
+        "any_in_batch", "as_change", "as_parameter", "assembled", "call_with", "cast_floats",
+        "combine", "concrete", "cond_for_batch", "float_dtype", "get", "grow", "growables",
+        "is_abstract", "isolated", "judge", "linear_call", "moving", "overflow", "power_above",
+        "put", "replaced", "safe_arctan2", "safe_divide", "safe_norm", "safe_power", "safe_sqrt",
+        "scaled", "shift", "small", "split_moving", "tangent_like", "unfused", "valued",
+        "where_safe",
     },
     "geometry": {
         "AXES", "Boundaries", "Components", "Parities", "Parity", "Wall", "as_value", "boundaries",
-        "determinant", "heights",
-        "inverse_matrix", "unknown",
+        "determinant", "heights", "inverse_matrix", "unknown",
     },
     "fields": {
         "as_rates", "derivative_symbol", "face_states", "fields_of", "flux_divergence",
@@ -42,26 +42,25 @@ PLUMBING = {
     "particles.neighbours": {"AbstractPairs", "Cells", "EveryPair", "ListedPairs"},
     "particles.forces": {
         "AbstractScaledForce", "AbstractTruncated", "PairCache", "TRUNCATIONS", "check_truncation",
-        "direct_sum",
-        "exact_pair_sum", "pair_sum", "truncated",
+        "direct_sum", "exact_pair_sum", "pair_sum", "truncated",
     },
     "integrators": {
         "AbstractExponential", "AbstractImplicitExplicit", "AbstractRungeKutta",
         "AbstractSplitting", "AbstractUncarried", "ImplicitExplicit", "earliest", "signal_rate",
     },
-    "observe": {
-        "AbstractCorrelation", "BlockAverageResult", "Frame", "the_field",
-    },
+    "observe": {"AbstractCorrelation", "BlockAverageResult", "Frame", "the_field"},
     "storage": {
-        "ENDINGS", "FolderLock", "Output", "Restored", "checkpoint_table", "component", "is_trajectory", "make_folder",
-        "write_whole", "writer_of",
+        "ENDINGS", "FolderLock", "Output", "Restored", "checkpoint_table", "component",
+        "is_trajectory", "make_folder", "write_whole", "writer_of",
     },
     "fit": {
-        "AbstractErrors", "AbstractMethod", "Attempt", "FisherSpectrum", "FramesAt", "GradientGrowth", "History",
-        "Reweighted",
-        "Selection", "Where", "select",
+        "AbstractErrors", "AbstractMethod", "Attempt", "FisherSpectrum", "FramesAt",
+        "GradientGrowth", "History", "Reweighted", "Selection", "Where", "select",
     },
-    "simulate": {"AbstractAdjoint", "AdjointCost", "AdjointReport", "Growth", "Probe", "Retraced", "crash_record", "probe", "whole_blocks"},
+    "simulate": {
+        "AbstractAdjoint", "AdjointCost", "AdjointReport", "Growth", "Probe", "Retraced",
+        "crash_record", "probe", "whole_blocks",
+    },
 }  # fmt: skip
 # Reached by the folder's own name: `pk.testing.check_force`, `pk.plot.drift`.
 NAMESPACES = ("parallel", "systems", "plot", "testing", "cli")

@@ -148,7 +148,9 @@ def assembled(cls: type, parts: dict[str, Any]) -> Any:
     """
     if len(parts) != len(dataclasses.fields(cls)):
         names = {f.name for f in dataclasses.fields(cls)} ^ set(parts)
-        raise ParameterError(f"{cls.__name__} is assembled from all of its fields; not {sorted(names)}")
+        raise ParameterError(
+            f"{cls.__name__} is assembled from all of its fields; not {sorted(names)}"
+        )
     made = object.__new__(cls)
     for name, value in parts.items():
         object.__setattr__(made, name, value)

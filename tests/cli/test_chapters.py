@@ -23,7 +23,9 @@ from physkit.systems import (
 def _some_fit():
     """The mean of two numbers: chapters print how many steps a fit took."""
     two = np.array([1.0, 2.0])
-    return fit(lambda m: m["x"] - two, {"x": jnp.asarray(0.0)}, where=lambda m: m["x"], progress=False)
+    return fit(
+        lambda m: m["x"] - two, {"x": jnp.asarray(0.0)}, where=lambda m: m["x"], progress=False
+    )
 
 
 def _weighing(error):
