@@ -26,6 +26,7 @@ FIRST = (
     "coupling",
     "write-your-own",
     "fit",
+    "adjoints",
     "when-gradients-lie",
     "learning",
     "files",
