@@ -57,8 +57,10 @@ def descend(
             ahead = optax.apply_updates(walk.z, update)
         better = loss < walk.lowest
         top = jnp.where(jnp.isfinite(walk.top), walk.top, loss)
-        least = method.tolerance * (top - jnp.minimum(walk.lowest, loss))
-        falls = ~jnp.isfinite(walk.mark) | (walk.mark - loss > least)
+        low = jnp.minimum(walk.lowest, loss)
+        fall = top - low
+        least = jnp.maximum(jnp.minimum(jnp.abs(low), fall), method.tolerance * fall)
+        falls = ~jnp.isfinite(walk.mark) | (walk.mark - loss > method.tolerance * least)
         moved = _Walk(
             jnp.asarray(ahead, walk.z.dtype),
             state,
@@ -98,9 +100,12 @@ def descend(
 
 
 def _flat(losses: np.ndarray, tolerance: float) -> np.ndarray:
-    """Whether of all that the loss fell, less than `tolerance` was in the last tenth of the steps."""
+    """Whether in the last tenth of the steps the loss fell by less than `tolerance` of itself and of all
+    that it fell; or by less than its square of that: a loss may go down to 0."""
     tail = max(len(losses) // 10, 1)
     if len(losses) < 10:
         return np.zeros(losses.shape[1], bool)
     low = np.min(losses, axis=0)
-    return np.min(losses[:-tail], axis=0) - low <= tolerance * (losses[0] - low)
+    fall = losses[0] - low
+    enough = np.maximum(np.minimum(np.abs(low), fall), tolerance * fall)
+    return np.min(losses[:-tail], axis=0) - low <= tolerance * enough

@@ -12,7 +12,7 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array
 
-from physkit.core import ObjectiveError, ParameterError, ShapeError
+from physkit.core import ObjectiveError, ParameterError, ShapeError, replaced
 from physkit.simulate import Progress
 
 from ._coordinates import Coordinates, check_start, coordinates, element_labels
@@ -115,9 +115,9 @@ def fit(
     if problem.kind == "residuals":
         known = (errors or Independent()).information(found.value, found.jacobian, shapes)
     elif errors is not None:
-        hessian = jax.hessian if problem.mode == "reverse" else lambda f: jax.jacfwd(jax.jacfwd(f))
+        twice = replaced(problem, {"mode": "twice"})  # not every adjoint has second derivatives
         plain = inputs._replace(coordinates=found.coordinates)
-        curvature = eqx.filter_jit(lambda x: hessian(lambda y: problem.value(y, plain))(x))
+        curvature = eqx.filter_jit(lambda x: jax.hessian(lambda y: twice.value(y, plain))(x))
         known = likelihood_information(np.asarray(curvature(jnp.zeros_like(here.centre))))
     return _result(
         problem, chosen, inputs, z, at_start, found, known, errors, unreachable,
@@ -230,6 +230,10 @@ def _starts(
     if starts == 1:
         return zero[None]
     key = jax.random.key(0) if key is None else key
+    if not jnp.issubdtype(getattr(key, "dtype", float), jax.dtypes.prng_key):
+        raise ParameterError(f"key is a JAX random key, jax.random.key(0); got {key!r}")
+    if not (np.isfinite(spread) and spread >= 0):
+        raise ParameterError(f"spread is a standard deviation, 0 or more; got {spread!r}")
     others = spread * jax.random.normal(key, (starts - 1, zero.size), zero.dtype)
     return jnp.concatenate([zero[None], others])
 

@@ -12,10 +12,12 @@ from physkit.simulate import Result, Simulation
 class FramesAt(Module):
     """Frames at the times of data, from `frames_at`: run `steps` steps, then `pick` them.
 
-    - `steps`: that the simulation needs; `index`: which frames, step 0 being number 0.
+    - `steps`: that the simulation needs; `index`: which frames, step 0 being number 0, of how many
+      (`count`).
     """
 
     steps: int = static()
+    count: int = static()
     index: tuple[int, ...] = static()
 
     def pick(self, result: Result, name: str) -> Any:
@@ -30,10 +32,11 @@ class FramesAt(Module):
         places = np.array(self.index)
 
         def rows(x):
-            if len(x) <= places.max():
+            if len(x) != self.count:
                 raise ShapeError(
-                    f"{name!r} has {len(x)} frames and the data need frame {places.max()}: simulate "
-                    f"{self.steps} steps from a state, with the interval that frames_at was told"
+                    f"{name!r} has {len(x)} frames, and the times of the data were found among "
+                    f"{self.count}: simulate {self.steps} steps from a state, and record {name!r} at "
+                    "the interval that frames_at was told"
                 )
             return x[places]
 
@@ -76,4 +79,5 @@ def frames_at(sim: Simulation, times: Any, *, every: int, tolerance: float = 1e-
         )
     index = nearest.astype(int)
     blocks = -(-int(index.max()) * every // sim.block)
-    return FramesAt(max(blocks, 1) * sim.block, tuple(int(i) for i in index))
+    steps = max(blocks, 1) * sim.block
+    return FramesAt(steps, steps // every + 1, tuple(int(i) for i in index))

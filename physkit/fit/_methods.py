@@ -115,10 +115,11 @@ class Optax(AbstractMethod):
 
     - `optimiser`: e.g. `optax.adam(optax.cosine_decay_schedule(0.05, 500))`.
     - `steps`: at most so many.
-    - `patience`: stop when for so many steps the loss fell by less than `tolerance` of all that it fell;
-      never before the end if left out.
-    - `tolerance`: also, the fit counts as settled when less than this part of the fall was in the last
-      tenth of the steps.
+    - `patience`: stop when for so many steps the loss fell by less than `tolerance` of itself; never before
+      the end if left out.
+    - `tolerance`: also, the fit counts as settled when the loss fell by less than this part of itself in the
+      last tenth of the steps. First-order descent cannot tell a plateau from a minimum: compare the loss
+      with what the noise of the data explains.
 
     **Good values:** `optax.adam(0.03)`, 300 steps: coordinates are scaled to order 1, so a step of
     0.03 changes each by some 3 %.

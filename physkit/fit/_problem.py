@@ -11,12 +11,12 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float
 
 from physkit.core import Module, ObjectiveError, call_with, replaced, static
-from physkit.simulate import Direct, Simulation
+from physkit.simulate import AbstractAdjoint, Direct, NestedCheckpoint, Simulation
 
 from ._coordinates import Coordinates
 from ._where import Selection
 
-Mode = Literal["forward", "reverse"]
+Mode = Literal["forward", "reverse", "twice"]  # twice: forward over reverse
 _AT_ONCE = 64  # tangents or cotangents side by side; more would fill the memory
 
 
@@ -47,8 +47,10 @@ class Problem(Module):
     def model(self, z: Float[Array, " p"], inputs: Inputs) -> Any:
         """The model with its parameters at z."""
         whole = eqx.combine(inputs.model, self.rest.value[0])
-        if self.mode == "forward":
-            whole = _keeping_nothing(whole)
+        if self.mode == "forward":  # keeps nothing for a backward pass anyway
+            whole = _with_adjoint(whole, Direct())
+        if self.mode == "twice":
+            whole = _with_adjoint(whole, NestedCheckpoint())
         return self.selection.put(whole, inputs.coordinates.values(z))
 
     def output(self, z: Float[Array, " p"], inputs: Inputs) -> Any:
@@ -130,11 +132,11 @@ def _kind(shape: Any) -> str:
     return "a loss" if is_scalar else "residuals"
 
 
-def _keeping_nothing(model: Any) -> Any:
-    """`model`, its simulations without what only a backward pass needs: forward, nothing is kept anyway."""
+def _with_adjoint(model: Any, adjoint: AbstractAdjoint) -> Any:
+    """`model`, its simulations with another adjoint."""
     is_simulation = lambda x: isinstance(x, Simulation)
-    plain = lambda x: replaced(x, {"adjoint": Direct()}) if is_simulation(x) else x
-    return jax.tree.map(plain, model, is_leaf=is_simulation)
+    change = lambda x: replaced(x, {"adjoint": adjoint}) if is_simulation(x) else x
+    return jax.tree.map(change, model, is_leaf=is_simulation)
 
 
 def _over(function: Callable, rows: Array) -> Any:

@@ -15,7 +15,6 @@ from physkit.core import (
     ShapeError,
     concrete,
     data,
-    param,
     safe_sqrt,
     static,
 )
@@ -44,7 +43,7 @@ class EquilibriumSamples(Module):
     energy: Callable = static()
     states: Any
     energies: Float[Array, " m"] = data()
-    temperature: Float[Array, ""] = param()
+    temperature: Float[Array, ""] = data()
     batch: int = static(default=32)
 
     def __init__(
@@ -65,7 +64,7 @@ class EquilibriumSamples(Module):
         if known is not None and not known > 0:
             raise ParameterError(f"the temperature, k_B T, must be positive; got {temperature}")
         self.energy, self.batch = energy, int(batch)
-        self.temperature = temperature
+        self.temperature = jax.lax.stop_gradient(jnp.asarray(temperature, float))
         self.states = jax.lax.stop_gradient(states)
         self.energies = jax.lax.stop_gradient(self.each(energy, model))
 
@@ -101,11 +100,12 @@ def reweighted(
     model: Any,
     samples: EquilibriumSamples,
     *,
+    temperature: Any = None,
     least: float = _LEAST,
 ) -> Reweighted:
     """The average of a quantity in equilibrium, for other parameters than its samples were drawn with.
 
-        ⟨A⟩ = Σ wᵢ Aᵢ,   wᵢ ∝ exp(−β (U(xᵢ; θ) − U(xᵢ; θ₀)))
+        ⟨A⟩ = Σ wᵢ Aᵢ,   wᵢ ∝ exp(β₀ U(xᵢ; θ₀) − β U(xᵢ; θ))
 
         ∂⟨A⟩/∂θ = ⟨∂A/∂θ⟩ − β (⟨A ∂U/∂θ⟩ − ⟨A⟩⟨∂U/∂θ⟩)
 
@@ -118,6 +118,7 @@ def reweighted(
     - `quantity`: `(model, state)` → number, array or tree; may depend on the parameters itself.
     - `model`: the parameters wanted; a tree like the samples' own.
     - `samples`: `EquilibriumSamples`.
+    - `temperature`: k_B T wanted, differentiable; that of the samples if left out.
     - `least`: part of the samples that must count. Below it the value is NaN and `health` says so.
 
     **Returns:** `Reweighted`.
@@ -138,12 +139,16 @@ def reweighted(
     if not 0 <= least <= 1:
         raise ParameterError(f"least is a part of the samples, 0 … 1; got {least}")
     energies = samples.each(samples.energy, model)
-    drop = (samples.energies - energies) / samples.temperature.astype(energies.dtype)
+    drawn = samples.temperature.astype(energies.dtype)
+    wanted = drawn if temperature is None else jnp.asarray(temperature, energies.dtype)
+    # Differences first: energies are large, and their change is small.
+    drop = (samples.energies - energies) / drawn + energies * (1 / drawn - 1 / wanted)
     weights = jax.nn.softmax(drop)
     effective = 1 / jnp.sum(jax.lax.stop_gradient(weights) ** 2)
     # Not the opposite test: NaN energies must not pass.
     short = ~(effective >= least * samples.count)
-    values = samples.each(quantity, model)
+    as_float = lambda a: a if jnp.issubdtype(a.dtype, jnp.inexact) else a.astype(weights.dtype)
+    values = jax.tree.map(as_float, samples.each(quantity, model))  # counts are numbers, too
 
     def mean(a):
         w = weights.reshape((-1,) + (1,) * (a.ndim - 1)).astype(a.dtype)

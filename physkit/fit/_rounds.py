@@ -132,9 +132,10 @@ def _first_order_end(method, inputs, natural, first, evaluate) -> Found:
     settled = bool(first.done[best])
     tail = max(steps // 10, 1)
     reason = (
-        f"of all that the loss fell, less than {method.tolerance:g} was in the last steps"
+        f"the loss stands still, within {method.tolerance:g} of itself: a minimum, or a plateau"
         if settled
-        else f"of all that the loss fell, more than {method.tolerance:g} was in the last {tail} steps"
+        else f"the loss still fell by more than {method.tolerance:g} of itself, or of all that it fell, in "
+        f"the last {tail} steps"
     )
     if first.lost[best]:
         reason = "the loss or its gradient is not finite on the way"

@@ -1,6 +1,6 @@
 """Multiple shooting: fits over windows much longer than the Lyapunov time."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import equinox as eqx
@@ -13,6 +13,7 @@ from physkit.core import (
     AbstractComponent,
     Module,
     ParameterError,
+    SelectionError,
     ShapeError,
     call_with,
     replaced,
@@ -24,7 +25,7 @@ from physkit.simulate import Simulation, simulate
 from ._bounds import AbstractBounds
 from ._fit import fit
 from ._fitted import Fit
-from ._where import Where
+from ._where import Where, select
 
 
 class MultipleShooting(Module):
@@ -212,12 +213,11 @@ def fit_in_windows(
     if not weights:
         raise ParameterError("fit_in_windows needs at least one weight")
     sim, state = model
-    chosen = where if isinstance(where, Mapping) else {"parameter": where}
-    pointers = {
-        name: (lambda m, point=point: point((m[0], None))) for name, point in chosen.items()
-    }
+    pointers = _pointers(where, sim)
     if isinstance(bounds, AbstractBounds):
         bounds = dict.fromkeys(pointers, bounds)  # of the parameters, not of the starts
+    elif isinstance(bounds, tuple | list):
+        bounds = dict(zip(pointers, bounds, strict=True))
     moving = _evolving(sim, state)
     pick = lambda m: [x for x, moves in zip(jax.tree.leaves(m[1]), moving, strict=True) if moves]
     windowed = (sim, starts)
@@ -233,6 +233,28 @@ def fit_in_windows(
         windowed = found.model
     assert found is not None
     return found
+
+
+def _pointers(where: Where, sim: Simulation) -> dict[str, Callable[[Any], Any]]:
+    """By name, functions that point at the parameters of the simulation which `where` selects."""
+    try:
+        chosen = select(where, (sim, None))
+    except SelectionError as error:
+        raise SelectionError(
+            f"{error}. (Point into the simulation; the windows' starts are fitted anyway)"
+        ) from error
+    if "start" in chosen.names:
+        raise SelectionError("the windows' starts are called 'start': name the parameter otherwise")
+
+    def pointer(place: int, index: tuple) -> Callable[[Any], Any]:
+        def point(model):
+            leaf = jax.tree.leaves(model[0])[place]
+            return leaf[index[0]] if index else leaf
+
+        return point
+
+    places = zip(chosen.names, chosen.places, chosen.indices, strict=True)
+    return {name: pointer(place, index) for name, place, index in places}
 
 
 def _evolving(sim: Simulation, state: Any) -> tuple[bool, ...]:

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import tree_util
 
-from physkit.core import SelectionError, as_parameter
+from physkit.core import AbstractComponent, SelectionError, as_parameter, replaced
 
 Where = Callable[[Any], Any] | Mapping[str, Callable[[Any], Any]]
 _MOST_SHOWN = 12
@@ -22,7 +22,12 @@ class _Leaf:
     def __init__(self, place: int, path: tuple, value: Any, index: tuple = ()):
         self.place, self.path, self.value, self.index = place, path, value, index
 
+    def __iter__(self) -> Iterator["_Leaf"]:
+        raise TypeError("a leaf is one thing: point at the whole of it, or at x[1:]")
+
     def __getitem__(self, index: Any) -> "_Leaf":
+        if isinstance(index, list):
+            raise TypeError("index a leaf with numbers, slices or arrays, not with a list")
         if self.index:
             raise TypeError("index a leaf once: x[1:, 0], not x[1:][0]")
         return _Leaf(self.place, self.path, self.value, (index,))
@@ -71,7 +76,19 @@ class Selection:
                 old = as_parameter(leaves[place])
                 new = jnp.asarray(values[name]).astype(old.dtype)
                 leaves[place] = old.at[index[0]].set(new) if index else new
-        return tree.unflatten(leaves)
+        return jax.tree.map(_off_lattice, tree.unflatten(leaves), model, is_leaf=_has_lattice)
+
+
+def _has_lattice(node: Any) -> bool:
+    return getattr(node, "lattice", None) is not None and isinstance(node, AbstractComponent)
+
+
+def _off_lattice(new: Any, old: Any) -> Any:
+    """`new` without the integers that belong to other numbers than its own."""
+    if not _has_lattice(new):
+        return new
+    pairs = zip(jax.tree.leaves(new), jax.tree.leaves(old), strict=True)
+    return new if all(a is b for a, b in pairs) else replaced(new, {"lattice": None})
 
 
 def select(where: Any, model: Any) -> Selection:
@@ -117,7 +134,7 @@ def _followed(function: Any, marked: Any, model: Any, leaves: list[_Leaf]) -> An
         )
     try:
         return function(marked)
-    except (TypeError, AttributeError, KeyError, IndexError) as error:
+    except (TypeError, ValueError, AttributeError, KeyError, IndexError) as error:
         drop = 1 if isinstance(model, tuple | list) else 0
         raise SelectionError(
             f"where fails on this model: {error}. It may point at leaves and index them, "

@@ -57,10 +57,12 @@ class AdjointReport(NamedTuple):
     def __repr__(self) -> str:
         lines = [f"gradient through {self.steps} steps", ""]
         lines.append(f"  {'adjoint':<22}{'memory':>12}{'× forward':>12}{'time':>12}")
+        reasons = []
         for row in self.rows:
             mark = "›" if row.adjoint == self.chosen else " "
             if row.refused:
-                lines.append(f"{mark} {_name(row.adjoint):<22}{row.refused}")
+                lines.append(f"{mark} {_name(row.adjoint):<22}{'–':>12}{'–':>12}{'–':>12}")
+                reasons.append(f"\n{_name(row.adjoint)}: {row.refused}")
                 continue
             full = self.available is not None and row.memory > self.available
             lines.append(
@@ -71,7 +73,7 @@ class AdjointReport(NamedTuple):
             lines.append(
                 f"\nthis device has {_bytes(self.available)}; › is what the simulation uses"
             )
-        return "\n".join(lines)
+        return "\n".join([*lines, *reasons])
 
 
 def adjoint_report(

@@ -65,6 +65,10 @@ def _simulated(steps: int, sim: Simulation, carry_or_state: Any, key: Array | No
     first: Frame = {}
     begin = carry.step
     if carry.fresh:
+        # What `start` found outside of a derivative, say a force, depends on what is differentiated by.
+        plan = sim.integrator.prepare(carry.state, sim.dt)
+        clock = Clock.at(carry.step, sim.t0, sim.dt, carry.key)
+        carry = carry.replace(aux=sim.integrator.refresh(plan, clock, carry.state, carry.aux))
         carry, first = first_look(sim, carry)
     carry, frames, health = advance(sim, carry, blocks, sim.adjoint)
     times = {name: _times(sim, begin, len(x), steps) for name, x in _leading(frames).items()}

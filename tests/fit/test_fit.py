@@ -9,6 +9,7 @@ import optax
 import pytest
 
 import physkit as pk
+from physkit.fit import select
 
 T = np.linspace(0.0, 2.0, 30)
 SAMPLE = 3.0 * np.exp(-1.5 * T) + 0.05 * np.random.default_rng(1).normal(size=30)
@@ -378,5 +379,26 @@ def test_frames_at_times_of_data():
         pk.frames_at(sim, [10.5], every=3)
     with pytest.raises(pk.ParameterError, match="nothing recorded as 'x'; available"):
         at.pick(result, "x")
-    with pytest.raises(pk.ShapeError, match="data need frame 6"):
+    with pytest.raises(pk.ShapeError, match=r"3 frames, .* among 7"):
         at.pick(pk.simulate(sim, jnp.ones(2), 10), "y")
+
+
+def test_frames_of_another_interval_are_not_taken():
+    record = [pk.Every(5, x=lambda now: now.state), pk.Every(10, y=lambda now: now.state)]
+    sim = pk.Simulation(pk.RK4(lambda t, y: -y), 0.1, observers=record)
+    at = pk.frames_at(sim, [0.0, 1.0, 2.0], every=10)
+    result = pk.simulate(sim, jnp.ones(1), at.steps)
+    np.testing.assert_allclose(at.pick(result, "y")[:, 0], np.exp([0, -1, -2]), rtol=1e-5)
+    with pytest.raises(pk.ShapeError, match=r"5 frames, .* among 3"):
+        at.pick(result, "x")
+
+
+def test_a_state_on_a_lattice_leaves_it_when_its_numbers_are_put():
+    sim = pk.Simulation(pk.Leapfrog(pk.HarmonicTrap(1.9)), 0.05, adjoint=pk.Reversible())
+    model = sim, pk.simulate(sim, pk.Particles([[1.2]]), 1).carry
+    assert model[1].state.lattice is not None
+    selection = select({"x": lambda m: m[1].state.position}, model)
+    moved = selection.put(model, {"x": [[0.7]]})
+    end = pk.simulate(*moved, 1).state.position
+    begin = moved[1].state.replace(position=jnp.asarray([[0.7]]))
+    np.testing.assert_allclose(end, pk.simulate(sim, begin, 1).state.position, rtol=1e-12)

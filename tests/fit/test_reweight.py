@@ -142,3 +142,19 @@ def test_single_precision():
     s = EquilibriumSamples(well, model, x, 1.0)
     average = reweighted(lambda m, x: x**2, model, s)
     assert average.value.dtype == average.error.dtype == jnp.float32
+
+
+def test_counts_and_temperatures():
+    """Occupation numbers are integers; the derivative by T is that of the canonical ensemble."""
+    energy = lambda model, x: model * x**2 / 2
+    draws = jax.random.normal(jax.random.key(0), (4000,))
+    samples = pk.EquilibriumSamples(energy, jnp.asarray(1.0), draws, temperature=1.0)
+    average = lambda quantity, T=None: (
+        pk.reweighted(quantity, jnp.asarray(1.0), samples, temperature=T).value
+    )
+    share = np.mean(np.asarray(draws) > 0)
+    for kind in (bool, jnp.int32, float):
+        found = average(lambda model, x, kind=kind: (x > 0).astype(kind))
+        np.testing.assert_allclose(found, share, rtol=1e-6)
+    slope = jax.grad(lambda T: average(lambda model, x: x**2, T))(1.0)
+    assert abs(slope - 1) < 0.15  # ⟨x²⟩ = T
