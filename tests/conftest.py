@@ -64,6 +64,7 @@ def _forget_old_programs():
 # Files whose cases compile for seconds each: the fast suite runs every n-th of them, from the first,
 # `make test-all` all.
 _SAMPLED = {
+    "coupling/test_drag.py": 3,
     "coupling/test_particle_mesh.py": 5,
     "coupling/test_transfer.py": 6,
     "fields/test_elliptic.py": 9,
@@ -72,13 +73,30 @@ _SAMPLED = {
     "fields/test_incompressible.py": 4,
     "fields/test_shallow_water.py": 6,
     "fit/test_bad_points.py": 3,
+    "fit/test_chaos.py": 2,
+    "fit/test_shooting.py": 2,
+    "integrators/test_boris.py": 2,
     "integrators/test_courant.py": 4,
     "integrators/test_exponential.py": 6,
     "integrators/test_split_step.py": 6,
+    "integrators/test_transformations.py": 3,
+    "observe/test_correlation.py": 3,
+    "observe/test_in_the_loop.py": 3,
+    "particles/test_gravity.py": 2,
+    "particles/test_minimise.py": 3,
+    "particles/test_neighbours.py": 2,
+    "particles/test_pair_sum.py": 2,
+    "particles/test_pairwise.py": 2,
     "simulate/test_resume.py": 3,
-    "storage/test_output.py": 2,
+    "simulate/test_reversible.py": 3,
+    "storage/test_output.py": 3,
     "systems/test_flows.py": 4,
+    "systems/test_inverse.py": 2,
+    "systems/test_liquids.py": 2,
+    "systems/test_plasma.py": 2,
+    "systems/test_solar.py": 2,
     "systems/test_waves_and_patterns.py": 4,
+    "test_docs.py::test_example_runs": 4,
     "validation/test_cases.py": 5,  # `physkit validate --quick` runs them all
 }
 
@@ -88,6 +106,8 @@ def pytest_collection_modifyitems(items):
     seen: dict[str, int] = {}
     for item in items:
         name = item.path.relative_to(Path(__file__).parent).as_posix()
+        one = f"{name}::{getattr(item, 'originalname', '')}"
+        name = one if one in _SAMPLED else name
         every = _SAMPLED.get(name)
         if every is None or item.get_closest_marker("slow"):
             continue

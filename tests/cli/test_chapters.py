@@ -48,6 +48,7 @@ def test_planets(tmp_path, capsys, monkeypatch, error, verdict):
     np.testing.assert_allclose(rows[:, 1:4], rows[:, 4:7])
 
 
+@pytest.mark.slow  # as `physkit demo --quick`
 def test_argon(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(_argon, "QUICK_MELT_STEPS", 300)
     monkeypatch.setattr(_argon, "QUICK_STEPS", 600)

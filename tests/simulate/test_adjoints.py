@@ -59,6 +59,18 @@ def swing(adjoint, k, steps=6):
     return jnp.sum(done.state**2) + jnp.sum(jnp.sin(done.frames["angle"]))
 
 
+def looped(adjoint, k):
+    """A map repeated, with a counter and a frame each time."""
+
+    def body(carry):
+        count, x = carry
+        x = x + 0.1 * jnp.sin(k * x)
+        return (count + 1, x), {"x": x[None]}
+
+    (_, x), frames = adjoint.repeat(body, (jnp.int32(0), jnp.asarray(0.3)), 7)
+    return x**2 + jnp.sum(jnp.cos(frames["x"]))
+
+
 class TestDerivatives:
     @pytest.mark.parametrize("adjoint", ADJOINTS, ids=str)
     def test_agree(self, adjoint):
@@ -72,16 +84,21 @@ class TestDerivatives:
     def test_both_modes_agree_with_finite_differences(self, adjoint):
         check_gradient(lambda k: swing(adjoint, k), jnp.asarray(0.7), directions=1)
 
-    @pytest.mark.parametrize("adjoint", SMALL, ids=str)
-    def test_second_derivatives_in_every_order(self, adjoint):
+    @pytest.mark.parametrize(
+        "function",
+        [partial(looped, Binomial(2)), partial(swing, Forward())],
+        ids=["Binomial", "Forward"],
+    )
+    def test_second_derivatives_in_every_order(self, function):
+        exact = partial(function.func, Direct())
         k = jnp.asarray(0.7)
-        expected = jax.jit(jax.jacfwd(jax.grad(partial(swing, Direct()))))(k)
+        expected = jax.jit(jax.jacfwd(jax.grad(exact)))(k)
         for outer, inner in [
             (jax.jacfwd, jax.grad),
             (jax.jacrev, jax.grad),
             (jax.jacrev, jax.jacfwd),
         ]:
-            found = jax.jit(outer(inner(partial(swing, adjoint))))(k)
+            found = jax.jit(outer(inner(function)))(k)
             np.testing.assert_allclose(found, expected, rtol=1e-10)
 
     @pytest.mark.parametrize("adjoint", SMALL, ids=str)
@@ -188,7 +205,7 @@ class TestReport:
         assert "does not fit" in repr(report)
 
 
-@pytest.mark.parametrize("count", [0, -1, 2.0])
+@pytest.mark.parametrize("count", [0, -1])
 def test_binomial_wants_a_count(count):
     with pytest.raises(ParameterError, match="at least one state"):
         Binomial(count)
