@@ -8,7 +8,7 @@ import jax
 import numpy as np
 from jaxtyping import Array
 
-from physkit.core import ParameterError, cast_floats, float_dtype
+from physkit.core import ObjectiveError, ParameterError, cast_floats, float_dtype
 from physkit.simulate import Simulation
 
 from ._audit_birth import birth
@@ -58,7 +58,7 @@ def gradient_audit(
     **Returns:** what prints as a table, with `ok` and `check()`, which raises `GradientError`.
 
     **Errors:** those of `simulate`, where the run itself fails; `SelectionError`; `ParameterError` for
-    something else than steps.
+    something else than steps; `ObjectiveError` where nothing at all has an effect on the objective.
 
     **Good values:** float64, a state that is nowhere uniform (limiters and upwinding have kinks there),
     the few steps in which everything happens once. In float32 only errors above some 10⁻³ are seen.
@@ -94,6 +94,17 @@ def gradient_audit(
         )
         for number, leaf in enumerate(leaves)
     ]
+    if objective is not None and all(row.idle for row in rows):
+        if where is not None:  # other leaves than those looked at may have one
+            others, join = labelled((sim, state), None)
+            values = [leaf.value for leaf in others]
+            program = Program(sim, state, steps, values, join, objective, key, seed)
+        if program.constant():
+            raise ObjectiveError(
+                "objective(result) is constant: nothing in the simulation or its state has an effect "
+                f"on it, so that there is no derivative to audit. It is {program.start['objective']} "
+                "whatever they are; compute it from result.state or result.frames"
+            )
     born = None
     if any(row.verdict == "NaN" for row in rows):
         born = birth(sim, state, steps, key=key, seed=seed)

@@ -31,9 +31,12 @@ def birth(sim: Simulation, state: Any, steps: int, *, key: Array | None, seed: i
         by_sim, bar = backward(plain, carries[n], bar)
         if not (_finite(by_sim) and _finite(bar)):
             return _inside(plain, carries[n], carries[n + 1], n, by_sim, bar, rng)
+    by_sim, by_state = eqx.filter_jit(_begun)(plain, carries[0], bar[1])
+    if not (_finite(by_sim) and _finite(by_state)):
+        return _at_the_start(plain, carries[0], by_sim, by_state, rng)
     return (
-        "The NaN is not born in the steps: look at the objective, the observers' frames, and the "
-        "force at the start (init)."
+        "The NaN is born neither in the steps nor in the force at the start: look at the objective "
+        "and the observers' frames."
     )
 
 
@@ -57,20 +60,59 @@ def _pulled(sim: Simulation, carry: Carry, bar: Any) -> tuple[Any, Any]:
     return pull(bar)
 
 
+def _begun(sim: Simulation, carry: Carry, bar: Any) -> tuple[Any, Any]:
+    """What the cotangents of `aux` at the start become: by parameters, and by the state."""
+    (own, moving), rest = _split((sim, carry.state))
+
+    def aux(own: Any, moving: Any) -> Any:
+        full, state = eqx.combine((own, moving), rest)
+        plan = full.integrator.prepare(state, full.dt)
+        clock = Clock.at(carry.step, full.t0, full.dt, carry.key)
+        return _floats(full.integrator.init(plan, clock, state))
+
+    _, pull = jax.vjp(aux, own, moving)
+    return pull(bar)
+
+
 def _inside(sim, before: Carry, after: Carry, n: int, by_sim: Any, bar: Any, rng: Any) -> str:
     where = f"A NaN is born in the backward pass of step {n + 1}"
     for carry, when in ((before, "before"), (after, "after")):
-        plan = sim.integrator.prepare(carry.state, sim.dt)
-        clock = Clock.at(carry.step, sim.t0, sim.dt, carry.key)
-        for term, cache in Snapshot(clock, carry.state, carry.aux, plan, sim.integrator).terms():
-            leaves = _bad(_of_term(term, clock, carry.state, cache, rng))
-            if leaves:
-                shown = ", ".join(leaves[:4]) + (" …" if len(leaves) > 4 else "")
-                return f"{where}, in {type(term).__name__} (state {when} the step), by {shown}"
-    leaves = _bad({"integrator": by_sim, "state": bar[0], "carried": bar[1]})
-    shown = ", ".join(leaves[:4]) + (" …" if len(leaves) > 4 else "")
+        found = _in_terms(sim, carry, rng)
+        if found:
+            term, leaves = found
+            return f"{where}, in {term} (state {when} the step), by {leaves}"
+    reached = {"integrator": by_sim, "state": bar[0], "carried": bar[1]}
+    return f"{where}, {_itself(sim, reached)}"
+
+
+def _at_the_start(sim: Simulation, carry: Carry, by_sim: Any, by_state: Any, rng: Any) -> str:
+    where = "A NaN is born in the backward pass, in the force at the start (init)"
+    found = _in_terms(sim, carry, rng)
+    if found:
+        term, leaves = found
+        return f"{where}, in {term}, by {leaves}"
+    return f"{where}, {_itself(sim, {'integrator': by_sim, 'state': by_state})}"
+
+
+def _in_terms(sim: Simulation, carry: Carry, rng: Any) -> tuple[str, str] | None:
+    """The first term that makes a NaN of random cotangents there, and by which leaves."""
+    plan = sim.integrator.prepare(carry.state, sim.dt)
+    clock = Clock.at(carry.step, sim.t0, sim.dt, carry.key)
+    for term, cache in Snapshot(clock, carry.state, carry.aux, plan, sim.integrator).terms():
+        leaves = _bad(_of_term(term, clock, carry.state, cache, rng))
+        if leaves:
+            return type(term).__name__, _shown(leaves)
+    return None
+
+
+def _itself(sim: Simulation, reached: dict[str, Any]) -> str:
     inside = type(sim.integrator).__name__
-    return f"{where}, in {inside} itself: no term by itself makes one there. It reaches {shown}"
+    shown = _shown(_bad(reached))
+    return f"in {inside} itself: no term by itself makes one there. It reaches {shown}"
+
+
+def _shown(leaves: list[str]) -> str:
+    return ", ".join(leaves[:4]) + (" …" if len(leaves) > 4 else "")
 
 
 def _of_term(term: Any, clock: Clock, state: Any, cache: Any, rng: Any) -> Any:

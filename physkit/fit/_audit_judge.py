@@ -1,6 +1,7 @@
 """The judgement of one derivative: automatic, against what the run does when a leaf is moved."""
 
 import dataclasses
+import itertools
 from typing import Any
 
 import jax.numpy as jnp
@@ -32,6 +33,11 @@ class Row:
     size: float = float("nan")
     slope: float = float("nan")
     difference: float = float("nan")
+
+    @property
+    def idle(self) -> bool:
+        """Whether no other value of this leaf changed one bit."""
+        return self.verdict in ("unused", "UNREAD") or self.note == IDLE
 
 
 class Probe:
@@ -154,30 +160,77 @@ def _why_not(probe, number, direction, slope, made, left) -> Row:
 
 def _of_zero(probe, number, leaf, direction, made, must_matter) -> Row:
     """A derivative that is exactly 0: is the number without effect, or cut off?"""
-    small = [(h, probe.change(number, direction, h)) for h in (probe.steps[1], probe.steps[3])]
-    small = [(h, abs(d)) for h, d in small if np.isfinite(d)]
-    made = {**made, "difference": small[0][1] / small[0][0] if small else np.nan}
-    if small and small[0][1] > 10 * probe.noise:
-        falls = np.log(small[0][1] / max(small[-1][1], 1e-300)) / np.log(small[0][0] / small[-1][0])
-        if len(small) == 2 and falls >= 1.8:
-            return Row(**made, verdict="zero", order=float(falls), note="stationary here")
-        if len(small) == 2 and falls < 0.5:
-            return Row(**made, verdict="JUMPS" if must_matter else "jumps", note=_JUMPS)
-        return Row(**made, verdict="CUT", note=_CUT)
-    far = [probe.program.differs(probe.moved(number, direction, h)) for h in (1e-2, 0.3, 1.5)]
-    if far[0]:
-        return Row(**made, verdict="zero", note="only rounding changes")
-    if any(far):
+    gains = _falling(probe, number, direction)
+    if gains is None:
+        return _without_effect(probe, number, leaf, made, must_matter)
+    if not gains:
+        return Row(**made, verdict="WRONG", note="no run nearby is finite")
+    clear = [(h, d) for h, d in gains if d > 10 * probe.noise]
+    if not clear:
+        note = ROUNDING if any(d for _, d in gains) else IDLE
+        return Row(**made, verdict="zero", note=note)
+    made = {**made, "difference": clear[-1][1] / clear[-1][0]}
+    orders = _orders(clear)
+    # What falls to nothing at once has jumped, unless it fell as a power over many steps before.
+    many = 4 if _drops(gains, probe.noise) else 2
+    if len(orders) >= many and min(orders[-many:]) >= 1.5 and np.mean(orders[-2:]) >= 1.8:
+        order = float(np.mean(orders[-2:]))
+        return Row(**made, verdict="zero", order=order, note="stationary here")
+    if many > 2 or (orders and orders[-1] < 0.5):
         return Row(**made, verdict="JUMPS" if must_matter else "jumps", note=_JUMPS)
+    if clear[0][0] > probe.steps[0] and clear[-1][0] >= probe.steps[0]:
+        return Row(**made, verdict="zero", note=ROUNDING)  # nothing but far away
+    return Row(**made, verdict="CUT", note=_CUT)
+
+
+def _falling(probe: Probe, number: int, direction: np.ndarray) -> list[tuple[float, float]] | None:
+    """(h, |change|) for ever smaller h, where finite; None if no bit of any run is another."""
+    far = [h for k in range(8, 0, -1) if (h := probe.steps[0] * 2.0**k) < 3]
+    coarse = {*far[::2], probe.steps[0], probe.steps[3]}
+    if not any(probe.program.differs(probe.moved(number, direction, h)) for h in coarse):
+        return None
+    gains: list[tuple[float, float]] = []
+    for sign in (1.0, -1.0):  # the other side, where one is outside of the domain
+        gains = [(h, abs(probe.change(number, sign * direction, h))) for h in probe.steps]
+        if sum(d > 10 * probe.noise for _, d in gains) < 3:  # NaN counts as unseen
+            gains = [(h, abs(probe.change(number, sign * direction, h))) for h in far] + gains
+        gains = [(h, d) for h, d in gains if np.isfinite(d)]
+        if len(gains) >= 3:
+            break
+    return gains
+
+
+def _orders(gains: list[tuple[float, float]]) -> list[float]:
+    """The power of h from each to the next."""
+    pairs = itertools.pairwise(gains)
+    return [float(np.log(d / e) / np.log(h / k)) for (h, d), (k, e) in pairs]
+
+
+def _drops(gains: list[tuple[float, float]], noise: float) -> bool:
+    """Whether a change above the noise is gone at the next step, where a power of h would be seen."""
+    power = 2.0
+    for (h, d), (k, e) in itertools.pairwise(gains):
+        expected = d * (k / h) ** power
+        if d > 10 * noise and expected > 2 * noise and e < expected / 64:
+            return True
+        power = float(np.clip(np.log(d / e) / np.log(h / k), 2, 12)) if d > 0 and e > 0 else 2.0
+    return False
+
+
+def _without_effect(probe, number, leaf, made, must_matter) -> Row:
+    """No other value changes one bit: is the number read at all?"""
     poison = list(probe.program.values)
     poison[number] = jnp.full_like(leaf.value, jnp.nan)
+    made = {**made, "difference": 0.0}
     if probe.program.differs(poison):
-        return Row(**made, verdict="zero", note="read, without effect on the result here")
+        return Row(**made, verdict="zero", note=IDLE)
     if must_matter and not leaf.of_state:
         return Row(**made, verdict="UNREAD", note=_UNREAD)
     return Row(**made, verdict="unused", note="the run never reads it")
 
 
+IDLE = "read, without effect on the result here"
+ROUNDING = "only rounding changes"
 _CUT = "exactly 0, but the run changes smoothly: stop_gradient, a cast to integers, or a rule of its own"
 _JUMPS = "exactly 0, and the run changes in jumps: behind a rounding, an integer or a comparison"
 _UNREAD = "the run never reads it: consumed in __init__, or a parameter without use"

@@ -76,6 +76,19 @@ class Program:
             for name, x in out.items()
         )
 
+    def constant(self) -> bool:
+        """Whether nothing changes when all leaves are moved at once, as far as runs stay finite."""
+        rng, changes = np.random.default_rng(0), []
+        for h in (1e-2, 0.1, 0.5, 1.0):
+            factors = [1 + h * rng.uniform(0.5, 1.0, x.shape) for x in self.values]
+            moved = [
+                jnp.asarray(np.where(np.asarray(x) == 0, f - 1, x * f), x.dtype)
+                for x, f in zip(self.values, factors, strict=True)
+            ]
+            changes.append(self.change(moved))
+        finite = [c for c in changes if np.isfinite(c)]
+        return bool(finite) and not any(finite)
+
     def tangent(self, direction: list[Any]) -> Outputs:
         """Jv, by forward mode."""
         return self._jvp(direction)

@@ -54,6 +54,30 @@ class Rounded(AbstractSpring):
         return -jnp.round(10 * self.k) * state.position
 
 
+class RoundedFrequency(AbstractForce):
+    """As docs/when-gradients-lie.md has it."""
+
+    conserves_momentum: ClassVar[bool] = False
+    omega: Float[Array, ""] = pk.param(1.3)
+    of: str | None = pk.static(default=None)
+
+    def force(self, clock, state):
+        return -jnp.round(10 * self.omega) * state.position
+
+
+class Softened(AbstractForce):
+    """Stationary at ε = 0, of a power to be named."""
+
+    conserves_momentum: ClassVar[bool] = False
+    eps: Float[Array, ""] = pk.param(0.0)
+    power: int = pk.static(default=2)
+    of: str | None = pk.static(default=None)
+
+    def force(self, clock, state):
+        r2 = jnp.sum(state.position**2, axis=-1, keepdims=True)
+        return -state.position * (r2 + self.eps**self.power) ** -1.5
+
+
 class ThroughIntegers(AbstractSpring):
     def force(self, clock, state):
         return -(100 * self.k).astype(jnp.int32).astype(self.k.dtype) * state.position
@@ -114,6 +138,14 @@ class NaNAtZeroDistance(AbstractSpring):
         return self.k * jnp.sum(pull[..., None] * d, axis=1)
 
 
+class NaNAtTheOrigin(AbstractSpring):
+    """|x| has no derivative at 0."""
+
+    def force(self, clock, state):
+        r = jnp.linalg.norm(state.position, axis=-1, keepdims=True)
+        return -self.k * r * state.position
+
+
 class BornLate(AbstractForce):
     """√ under a naive mask, whose argument is 0 at t = 0.3 only."""
 
@@ -136,6 +168,11 @@ def newton(*forces):
 
 def body():
     return pk.Particles([[0.3, 0.8], [1.1, -0.4]], [[0.1, 0.2], [-0.3, 0.5]], [1.0, 2.0])
+
+
+def single(state):
+    floating = lambda x: jnp.issubdtype(x.dtype, jnp.floating)
+    return jax.tree.map(lambda x: x.astype(jnp.float32) if floating(x) else x, state)
 
 
 K = "integrator.force.terms[0].k"
@@ -198,6 +235,26 @@ def test_a_stationary_point_is_no_error():
     assert found.ok
 
 
+@pytest.mark.parametrize("start", [body, lambda: single(body())], ids=["float64", "float32"])
+@pytest.mark.parametrize("omega", [1.3, 1.34, 1.3465, 1.347, 1.3499, 1.3515, 14.96])
+def test_a_plateau_is_not_stationary(omega, start):
+    """Small steps stay inside of the plateau, larger ones jump."""
+    sim = newton(RoundedFrequency(omega))
+    found = pk.gradient_audit(sim, start(), where=lambda m: m[0].integrator.force)
+    assert found["integrator.force.terms[0].omega"].verdict == "JUMPS", str(found)
+    assert not found.ok
+
+
+@pytest.mark.parametrize("start", [body, lambda: single(body())], ids=["float64", "float32"])
+@pytest.mark.parametrize("power", [2, 4, 8])
+def test_what_falls_smoothly_is_stationary(power, start):
+    sim = newton(Softened(power=power))
+    found = pk.gradient_audit(sim, start(), where=lambda m: m[0].integrator.force)
+    row = found["integrator.force.terms[0].eps"]
+    assert (row.verdict, row.note) == ("zero", "stationary here"), str(found)
+    assert row.order > 1.8
+
+
 def test_a_nan_is_traced_to_step_term_and_leaf():
     found = pk.gradient_audit(newton(Spring(), BornLate()), body(), 5)
     assert found["state.position"].verdict == "NaN"
@@ -216,6 +273,38 @@ def test_a_nan_at_zero_distance():
     assert not found.ok
 
 
+@pytest.mark.parametrize("steps", [1, 3])
+def test_a_nan_of_the_force_at_the_start(steps):
+    """The particle is at the origin before the first step only."""
+    state = pk.Particles([[0.0, 0.0], [1.1, -0.4]], [[0.1, 0.2], [-0.3, 0.5]], [1.0, 2.0])
+    found = pk.gradient_audit(newton(Spring(), NaNAtTheOrigin()), state, steps)
+    assert found["state.position"].verdict == "NaN"
+    assert "in the force at the start" in found.birth
+    assert found.birth.endswith("in NaNAtTheOrigin, by state.position[0, 0]")
+
+
+@pytest.mark.parametrize("scheme", [pk.VelocityVerlet, lambda f: pk.RK4(pk.Newton(f))])
+def test_a_nan_of_the_objective(scheme):
+    far = lambda result: jnp.sqrt(jnp.sum((0.0 * result.state.position) ** 2))
+    found = pk.gradient_audit(pk.Simulation(scheme(Spring()), dt=0.1), body(), objective=far)
+    assert found["state.position"].verdict == "NaN"
+    assert "neither in the steps nor in the force at the start" in found.birth
+
+
+@pytest.mark.parametrize("part", [None, lambda m: m[1].position])
+def test_a_constant_objective(part):
+    for constant in (lambda r: jnp.asarray(2.0), lambda r: 0 * jnp.sum(r.state.position)):
+        with pytest.raises(ObjectiveError, match="constant"):
+            pk.gradient_audit(newton(Spring()), body(), where=part, objective=constant)
+
+
+def test_what_is_without_effect_among_others_is_no_constant_objective():
+    momentum = lambda result: jnp.sum(result.state.velocity)
+    found = pk.gradient_audit(newton(Spring()), body(), where=lambda m: m[0].t0, objective=momentum)
+    assert [row.verdict for row in found.rows] == ["unused"]
+    assert found.ok
+
+
 def test_where_objective_and_inert():
     sim, state = newton(Consumed()), body()
     one = pk.gradient_audit(sim, state, where=lambda m: m[1].position)
@@ -228,15 +317,11 @@ def test_where_objective_and_inert():
 
 
 def test_single_precision_says_so():
-    state = body()
-    single = jax.tree.map(
-        lambda x: x.astype(jnp.float32) if jnp.issubdtype(x.dtype, jnp.floating) else x, state
-    )
-    found = pk.gradient_audit(newton(Spring()), single)
+    found = pk.gradient_audit(newton(Spring()), single(body()))
     assert found.ok, str(found)
     assert found.dtype == "float32"
     assert "single precision" in str(found)
-    assert not pk.gradient_audit(newton(Stopped()), single).ok
+    assert not pk.gradient_audit(newton(Stopped()), single(body())).ok
 
 
 def test_a_window_too_long_is_told():
