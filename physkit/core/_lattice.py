@@ -123,7 +123,7 @@ def valued(value: Float[Array, "..."], moving: Float[Array, "..."]) -> Float[Arr
 
 @valued.defjvp
 def _(primals, tangents):
-    return primals[0], tangents[1]
+    return valued(*primals), tangents[1]  # which has derivatives in its turn
 
 
 def isolated(function, *arguments):

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from physkit.core import Module, static
+from physkit.core import Module, ParameterError, static
 
 Body = Callable[[Any], tuple[Any, Any]]  # carry → (carry, frames with a leading time axis)
 Program = Callable[..., Any]  # a hashable function of pytrees
@@ -68,10 +68,16 @@ class NestedCheckpoint(AbstractAdjoint):
 
     - `flat`: loops up to this length are not split.
 
+    **Errors:** `ParameterError` for a length below one.
+
     **Reference:** Griewank & Walther, Evaluating Derivatives, 2nd ed., §12 (two-level checkpointing).
     """
 
     flat: int = static(default=8)
+
+    def __check_init__(self):
+        if not isinstance(self.flat, int) or self.flat < 1:
+            raise ParameterError(f"flat is a number of steps, 1 or more; got {self.flat!r}")
 
     def repeat(self, body: Body, carry: Any, length: int) -> tuple[Any, Any]:
         if length <= self.flat:

@@ -1,5 +1,7 @@
 """The adjoint that stores nothing: it walks back from the last state, bit by bit."""
 
+import math
+from functools import partial
 from typing import Any
 
 import equinox as eqx
@@ -17,6 +19,7 @@ from physkit.core import (
 )
 from physkit.fields import Field
 from physkit.particles import Particles
+from physkit.particles.forces import AbstractForce
 
 from ._adjoint import AbstractAdjoint, Body, Demand, Direct
 
@@ -41,11 +44,14 @@ class Reversible(AbstractAdjoint):
       space, and how many times larger than at the start fields may become.
 
     **Errors:** `NotReversible` names a part that damps, draws noise, or is no sequence of drifts and
-    kicks; and a `Pairwise` with a neighbour list that is not `exact=True`. Fault `LATTICE` where a
-    number leaves its range. Where the way back misses the start, derivatives are NaN: `retrace`
-    says at which steps.
+    kicks, a force that depends on velocities, and a `Pairwise` with a neighbour list that is not
+    `exact=True`; it refuses derivatives of second order. `ParameterError` for a room below 1.
+    Fault `LATTICE` where a number leaves its range. Where the way back misses the start, derivatives
+    are NaN: `retrace` says at which steps.
 
-    **Notes:** reverse mode only. On accelerators, deposits need `ParticleMesh(…, exact=True)`.
+    **Notes:** reverse mode only, and first order only. A force with a `custom_jvp` or `custom_vjp` of
+    its own should hand it positions alone: given velocities, it counts as depending on them. On
+    accelerators, deposits need `ParticleMesh(…, exact=True)`.
 
     **Reference:** Levesque & Verlet, J. Stat. Phys. 72, 519 (1993), for leapfrog on integers;
     Maclaurin, Duvenaud & Adams, ICML 2015, for derivatives on the way back.
@@ -54,8 +60,9 @@ class Reversible(AbstractAdjoint):
     room: float = static(default=1024.0)
 
     def __check_init__(self):
-        if not self.room >= 1:
-            raise ParameterError(f"room is a factor of 1 or more; got {self.room!r}")
+        number = isinstance(self.room, int | float) and math.isfinite(self.room)
+        if not number or self.room < 1:
+            raise ParameterError(f"room is a finite factor of 1 or more; got {self.room!r}")
 
     def repeat(self, body: Body, carry: Any, length: int) -> tuple[Any, Any]:
         return Direct().repeat(body, carry, length)
@@ -90,6 +97,52 @@ def on_lattice(sim: Any, state: Any) -> Any:
         return node.on_lattice(change.data, sim.adjoint.room)
 
     return jax.tree.map(rounded, state, changes, is_leaf=has_lattice)
+
+
+def need_no_velocities(sim: Any, clock: Clock, state: Any, aux: Any) -> None:
+    """**Errors:** `NotReversible` names a force that depends on velocities, which damp or drive."""
+    state = off_lattice(state)
+    is_moved = lambda node: isinstance(node, Particles)
+    speeds = [n.velocity for n in jax.tree.leaves(state, is_leaf=is_moved) if is_moved(n)]
+
+    def forced(term, cache, message, speeds):
+        rest = iter(speeds)
+        moved = lambda node: node.replace(velocity=next(rest)) if is_moved(node) else node
+        return unmoved(term(clock, jax.tree.map(moved, state, is_leaf=is_moved), cache)[0], message)
+
+    for term, cache in sim.integrator.terms(aux):
+        if not isinstance(term, AbstractForce):
+            continue
+        message = (
+            f"{_name(term)} depends on velocities, and what damps or drives cannot be taken back: "
+            "use adjoint=NestedCheckpoint() or Binomial(n)"
+        )
+        push = partial(forced, term, cache, message)
+        jax.eval_shape(lambda v, push=push: jax.jvp(push, (v,), (v,))[0], speeds)
+
+
+def _name(term: Any) -> str:
+    inner = getattr(term, "inner", None)
+    own = type(term).__name__
+    return f"{own}({_name(inner)})" if isinstance(inner, AbstractForce) else own
+
+
+def unmoved(tree: Any, message: str) -> Any:
+    """`tree`, no number of which may have a tangent: `NotReversible` says the message where one has."""
+    seal = lambda x: _unmoved(message, x) if eqx.is_inexact_array(x) else x
+    return jax.tree.map(seal, tree)
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(0,))
+def _unmoved(message: str, x: Array) -> Array:
+    del message
+    return x
+
+
+@_unmoved.defjvp
+def _(message, primals, tangents):
+    del primals, tangents
+    raise NotReversible(message)
 
 
 def off_lattice(state: Any) -> Any:

@@ -37,7 +37,7 @@ class Simulation(Module):
     - `t0`: time at step 0.
 
     **Errors:** `ParameterError` for a step that is not positive, `ObserverError` for intervals that
-    do not divide one another.
+    do not divide one another, `DeclarationError` where integrator or adjoint are not instances of one.
     """
 
     integrator: AbstractIntegrator
@@ -52,6 +52,11 @@ class Simulation(Module):
             raise DeclarationError(
                 f"a simulation advances by an integrator, e.g. RK4(…) or VelocityVerlet(force); got "
                 f"{self.integrator!r}"
+            )
+        if not isinstance(self.adjoint, AbstractAdjoint):
+            raise DeclarationError(
+                "an adjoint is an instance: write adjoint=Reversible(), NestedCheckpoint(), Binomial(n) "
+                f"or another; got {self.adjoint!r}"
             )
         dt = concrete(self.dt)
         if dt is not None and dt.ndim == 0 and not dt > 0:

@@ -16,8 +16,21 @@ from physkit.particles import Particles
 from ._adjoint import join_time
 from ._carry import Carry
 from ._look import look
-from ._reversible import exact_bits, has_lattice, off_lattice, on_lattice
+from ._reversible import (
+    exact_bits,
+    has_lattice,
+    need_no_velocities,
+    off_lattice,
+    on_lattice,
+    unmoved,
+)
 from ._simulation import Simulation
+
+# The integers of the way there and back carry no tangent: it would be zero without a word.
+_FIRST_ORDER = (
+    "Reversible() has first derivatives only; for derivatives of second order (hessian, grad of grad, "
+    "jvp of grad): use adjoint=NestedCheckpoint() or Binomial(n)"
+)
 
 Kept = dict[int, Any]  # by cadence: what observers and guards held before each look
 
@@ -38,6 +51,8 @@ def walk(sim: Simulation, carry: Carry, blocks: int) -> tuple[Carry, Frame]:
 
 @eqx.filter_jit
 def _compiled(sim: Simulation, carry: Carry, blocks: int) -> tuple[Carry, Frame]:
+    clock = Clock.at(carry.step, sim.t0, sim.dt, carry.key)
+    need_no_velocities(sim, clock, carry.state, carry.aux)
     # Line by line the first force may differ in a last bit from what a program computes.
     return _walk(jax.tree.map(_unperturbed, (sim, carry)), blocks)
 
@@ -58,7 +73,7 @@ def _walk(model: tuple[Simulation, Carry], blocks: int) -> tuple[Carry, Frame]:
 @_walk.def_fwd
 def _(perturbed, model, blocks):
     del perturbed
-    carry, frames, kept = forward(*model, blocks, keep=True)
+    carry, frames, kept = forward(*unmoved(model, _FIRST_ORDER), blocks, keep=True)
     shapes = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), frames)
     return (carry, frames), (carry, kept, shapes)
 
@@ -67,8 +82,7 @@ def _(perturbed, model, blocks):
 def _(residuals, bars, perturbed, model, blocks):
     end, kept, shapes = residuals
     carry_bar, frames_bar = bars
-    sim, begin = model
-    sim, begin = same((sim, begin))
+    sim, begin = same(unmoved(model, _FIRST_ORDER))
     plan = prepared(sim, begin)[0]
     looked_at = bool(jax.tree.leaves((frames_bar, carry_bar.memory, carry_bar.guards)))
     back = _Back(sim, plan, begin.step, begin.key, _evolving(begin.state, perturbed), perturbed[0])

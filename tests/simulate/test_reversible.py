@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jaxtyping import TypeCheckError
 
 import physkit as pk
 from physkit.core import Fault, Lattice, NotReversible, RangeError, cast_floats, param, static
@@ -67,12 +68,14 @@ def split_wave(law):
 class Uphill(AbstractForce):
     """A force that depends on velocities, which nobody may give to VelocityVerlet."""
 
+    hidden: bool = static(default=False)  # from derivatives
     strength: jax.Array = param(0.1)
     of: str | None = static(default=None)
     conserves_momentum: ClassVar[bool] = False
 
     def force(self, clock, state):
-        return self.strength * state.velocity - state.position
+        v = jax.lax.stop_gradient(state.velocity) if self.hidden else state.velocity
+        return self.strength * v - state.position
 
 
 class TestLattice:
@@ -177,7 +180,8 @@ class TestThereAndBack:
         assert bool(found.bitwise)
 
     def test_a_force_of_velocities_is_found_out(self):
-        sim = pk.Simulation(pk.VelocityVerlet(Uphill()), 0.05, guards=(), adjoint=pk.Reversible())
+        uphill = pk.VelocityVerlet(Uphill(hidden=True))
+        sim = pk.Simulation(uphill, 0.05, guards=(), adjoint=pk.Reversible())
         found = retrace(sim, bodies(), 64)
         assert found.health.faults() == Fault.REVERSAL
         with pytest.raises(NotReversible, match=r"between the steps 6\d and 6\d"):
@@ -354,6 +358,58 @@ class TestErrors:
         with pytest.raises(NotReversible, match="no forward mode"):
             jax.jvp(go, (state.velocity,), (state.velocity,))
 
-    def test_room(self):
-        with pytest.raises(pk.ParameterError, match="room"):
-            pk.Reversible(room=0.5)
+    @pytest.mark.parametrize("method", [pk.VelocityVerlet, pk.Leapfrog, pk.PEFRL])
+    def test_names_a_force_of_velocities(self, method):
+        drag = pk.ExternalForce(lambda t, p: -0.1 * p.velocity)
+        for force, name in [
+            (Uphill(), "Uphill depends on velocities"),
+            (TRAP + pk.Modulated(drag, 1.0), r"Modulated\(ExternalForce\) depends on velocities"),
+        ]:
+            sim = pk.Simulation(method(force), 0.05, guards=(), adjoint=pk.Reversible())
+            with pytest.raises(NotReversible, match=name):
+                eqx.filter_jit(lambda s, sim=sim: _by_floats(slope_of(sim, 4), s))(bodies())
+
+    @pytest.mark.parametrize("by", ["state", "parameter"])
+    @pytest.mark.parametrize("jitted", [False, True])
+    def test_no_second_order(self, by, jitted):
+        state = bodies()
+
+        def energy(x):
+            trap = pk.HarmonicTrap(x[0] if by == "parameter" else 1.0)
+            sim = pk.Simulation(pk.Leapfrog(trap), 0.1, guards=(), adjoint=pk.Reversible())
+            return slope_of(sim, 3)(state.replace(velocity=x) if by == "state" else state)
+
+        x = state.velocity if by == "state" else jnp.ones(1)
+        of = jax.jit if jitted else lambda f: f
+        along = lambda x: jnp.vdot(jax.grad(energy)(x), x)
+        value = lambda x: jax.value_and_grad(energy)(x)[0]
+        by_jvp = lambda x: jax.jvp(jax.grad(energy), (x,), (x,))[1]
+        for second in (jax.hessian(energy), jax.grad(along), jax.grad(value), by_jvp):
+            with pytest.raises(NotReversible, match="second order"):
+                of(second)(x)
+
+    def test_what_is_linear_in_a_derivative_has_its_own(self):
+        sim = pk.Simulation(pk.Leapfrog(TRAP), 0.1, guards=(), adjoint=pk.Reversible())
+        slope = jax.grad(lambda v: slope_of(sim, 3)(bodies().replace(velocity=v)))(
+            bodies().velocity
+        )
+        energy = lambda a, v: a * slope_of(sim, 3)(bodies().replace(velocity=v))
+        by_scale = lambda a: jnp.sum(jax.grad(energy, 1)(a, bodies().velocity))
+        check_equal(jax.grad(by_scale)(2.0), jnp.sum(slope), "slope", "solve")
+
+    @pytest.mark.parametrize("room", [0.5, "a", None, float("inf"), float("nan")])
+    def test_room(self, room):
+        with pytest.raises((pk.ParameterError, TypeCheckError), match="room"):
+            pk.Reversible(room=room)
+
+    @pytest.mark.parametrize("flat", [0, -1, "a", 2.5])
+    def test_flat(self, flat):
+        with pytest.raises((pk.ParameterError, TypeCheckError), match="flat"):
+            pk.NestedCheckpoint(flat)
+
+    @pytest.mark.parametrize("adjoint", ["reversible", None, pk.Reversible])
+    def test_adjoints_are_instances(self, adjoint):
+        # Where annotations are checked, as in these tests, they speak first.
+        said = r"write adjoint=Reversible\(\)|Parameter annotations: .*adjoint: "
+        with pytest.raises((pk.DeclarationError, TypeCheckError), match=said):
+            pk.Simulation(pk.Leapfrog(TRAP), 0.1, adjoint=adjoint)
