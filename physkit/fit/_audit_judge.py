@@ -191,9 +191,9 @@ def _falling(probe: Probe, number: int, direction: np.ndarray) -> list[tuple[flo
         return None
     gains: list[tuple[float, float]] = []
     for sign in (1.0, -1.0):  # the other side, where one is outside of the domain
-        gains = [(h, abs(probe.change(number, sign * direction, h))) for h in probe.steps]
+        gains = [(h, abs(probe.change(number, direction, sign * h))) for h in probe.steps]
         if sum(d > 10 * probe.noise for _, d in gains) < 3:  # NaN counts as unseen
-            gains = [(h, abs(probe.change(number, sign * direction, h))) for h in far] + gains
+            gains = [(h, abs(probe.change(number, direction, sign * h))) for h in far] + gains
         gains = [(h, d) for h, d in gains if np.isfinite(d)]
         if len(gains) >= 3:
             break
