@@ -65,10 +65,8 @@ def _simulated(steps: int, sim: Simulation, carry_or_state: Any, key: Array | No
     first: Frame = {}
     begin = carry.step
     if carry.fresh:
-        # What `start` found outside of a derivative, say a force, depends on what is differentiated by.
-        plan = sim.integrator.prepare(carry.state, sim.dt)
-        clock = Clock.at(carry.step, sim.t0, sim.dt, carry.key)
-        carry = carry.replace(aux=sim.integrator.refresh(plan, clock, carry.state, carry.aux))
+        if carry is carry_or_state:
+            carry = _started_again(sim, carry)
         carry, first = first_look(sim, carry)
     carry, frames, health = advance(sim, carry, blocks, sim.adjoint)
     times = {name: _times(sim, begin, len(x), steps) for name, x in _leading(frames).items()}
@@ -78,6 +76,13 @@ def _simulated(steps: int, sim: Simulation, carry_or_state: Any, key: Array | No
         t0 = Clock.at(begin, sim.t0, sim.dt).t[None]
         times = {name: jnp.concatenate([t0, t]) for name, t in times.items()}
     return Result(carry, frames, times, summary(sim, carry), health)
+
+
+def _started_again(sim: Simulation, carry: Carry) -> Carry:
+    """A fresh `carry` with what `start` found outside of a derivative, say a force, found inside of it."""
+    plan = sim.integrator.prepare(carry.state, sim.dt)
+    clock = Clock.at(carry.step, sim.t0, sim.dt, carry.key)
+    return carry.replace(aux=sim.integrator.refresh(plan, clock, carry.state, carry.aux))
 
 
 def summary(sim: Simulation, carry: Carry) -> Frame:

@@ -108,6 +108,17 @@ class TestDerivatives:
         together = jax.jit(jax.vmap(slope))(many)
         np.testing.assert_allclose(together, [slope(x) for x in many], rtol=1e-12)
 
+    def test_a_carry_from_outside_depends_on_parameters_too(self):
+        """`start` found the first force outside of the derivative; it moves with the stiffness all the same."""
+
+        def end(k, carry=None):
+            sim = Simulation(VelocityVerlet(Springs(k)), 0.1)
+            return jnp.sum(simulate(sim, carry or particles(2), 3).state.position)
+
+        carry = start(Simulation(VelocityVerlet(Springs(1.3)), 0.1), particles(2))
+        found, expected = jax.grad(end)(1.3, carry), jax.grad(end)(1.3)
+        np.testing.assert_allclose(found, expected, rtol=1e-12)
+
     def test_noise_survives(self):
         """Keys and counters are kept, too, and nobody differentiates them."""
 
