@@ -152,7 +152,7 @@ def inverse_of_normal(jacobian: np.ndarray) -> np.ndarray:
     """(JᵀJ)⁻¹; infinite variances for coordinates that have a part in what J does not see."""
     precision, jacobian = jacobian.dtype, jacobian.astype(float)
     if len(jacobian) > jacobian.shape[1]:
-        jacobian = np.linalg.qr(jacobian, mode="r")  # has the same JᵀJ
+        jacobian = np.asarray(np.linalg.qr(jacobian, mode="r"))  # has the same JᵀJ
     length = np.linalg.norm(jacobian, axis=0)
     safe = np.where(length > 0, length, 1.0)
     # Columns of one length: what counts as unseen must not depend on the coordinates' units.
