@@ -1,6 +1,7 @@
 # Each target sets up what it needs in $(VENV), once per content of pyproject.toml.
 #   make demo            simulate and fit something real; writes physkit-demo/
 #   make test            the fast test suite      make test-all   the slow cases, too
+#   make test-slurm      a real Slurm on this machine, started and stopped (as root: installs it)
 #   make validate        published numbers, computed here
 #   make bench           speed beside other codes
 #   make lint            style and types          make docs       HTML into site/
@@ -15,7 +16,7 @@ RUN := $(VENV)/bin/python
 STAMP := $(shell cksum < pyproject.toml | cut -d ' ' -f 1)
 has = $(VENV)/.has-$(1)-$(STAMP)
 
-.PHONY: demo test test-all validate bench lint format docs clean
+.PHONY: demo test test-all test-slurm validate bench lint format docs clean
 .DELETE_ON_ERROR:
 
 demo: $(call has,core)
@@ -26,6 +27,12 @@ test: $(call has,test)
 
 test-all: $(call has,test)
 	$(RUN) -m pytest -n $(WORKERS) -m ""
+
+# The cluster first: without it there is nothing to set up for.
+test-slurm:
+	@sh tests/slurm/cluster.sh install
+	@$(MAKE) --no-print-directory $(call has,test) $(call has,cluster)
+	PHYSKIT_SLURM=1 $(RUN) -m pytest tests/slurm -m "" -n 0
 
 validate: $(call has,core)
 	$(RUN) -m physkit validate

@@ -1,0 +1,65 @@
+"""A real Slurm for the tests of this folder: `make test-slurm`, or PHYSKIT_SLURM=1 and `-m ""`.
+
+Where SLURM_CONF names a cluster that answers (`tests/slurm/cluster.sh start FOLDER`), that one is
+used; otherwise one is started for the session and stopped behind it. Every test here is slow.
+"""
+
+import os
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+import pytest
+
+_SCRIPT = Path(__file__).with_name("cluster.sh")
+_HERE = Path(__file__).parent
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if _HERE in item.path.parents:
+            item.add_marker(pytest.mark.slow)
+
+
+@pytest.fixture(scope="session")
+def slurm():
+    """The folder of a running Slurm of two nodes, `pk-n1` and `pk-n2`; SLURM_CONF is set."""
+    if os.environ.get("PHYSKIT_SLURM") != "1":
+        pytest.skip("needs a Slurm on this machine: make test-slurm (or PHYSKIT_SLURM=1)")
+    if "SLURM_CONF" in os.environ:
+        asked = subprocess.run(["sinfo", "-h"], capture_output=True, text=True, timeout=30)
+        assert asked.returncode == 0, f"SLURM_CONF is set, and sinfo says: {asked.stderr}"
+        yield Path(os.environ["SLURM_CONF"]).parent
+        return
+    # A short path: sockets lie in it.
+    folder = Path(tempfile.mkdtemp(prefix="pk-slurm-", dir="/tmp"))
+    started = subprocess.run(
+        ["sh", _SCRIPT, "start", folder], stderr=subprocess.PIPE, text=True, timeout=120
+    )
+    if started.returncode:
+        shutil.rmtree(folder)
+        pytest.fail(f"cluster.sh start: {started.stderr}", pytrace=False)
+    os.environ["SLURM_CONF"] = str(folder / "slurm.conf")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["sh", _SCRIPT, "stop", folder], timeout=120, check=False)
+        del os.environ["SLURM_CONF"]
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def command(*words: object, timeout: float = 120) -> str:
+    """What a command prints; it must succeed."""
+    done = subprocess.run(
+        [str(word) for word in words], capture_output=True, text=True, timeout=timeout
+    )
+    assert done.returncode == 0, f"{words}: {done.stderr}{done.stdout}"
+    return done.stdout.strip()
+
+
+@pytest.fixture
+def run_command(slurm):
+    """A function: the words of a command, run beside the cluster, to what it prints."""
+    del slurm
+    return command
