@@ -50,8 +50,8 @@ PLUMBING = {
     },
     "observe": {"AbstractCorrelation", "BlockAverageResult", "Frame", "the_field"},
     "storage": {
-        "ENDINGS", "FolderLock", "Output", "Restored", "checkpoint_table", "component",
-        "is_trajectory", "make_folder", "write_whole", "writer_of",
+        "ENDINGS", "FolderLock", "Output", "Restored", "checkpoint_table", "component", "holder_of",
+        "is_gone", "is_trajectory", "make_folder", "this_process", "write_whole", "writer_of",
     },
     "fit": {
         "AbstractErrors", "AbstractMethod", "Attempt", "FisherSpectrum", "FramesAt",

@@ -10,7 +10,10 @@ from ._checkpoint import (
 from ._component import component as component, is_trajectory as is_trajectory
 from ._durable import (
     FolderLock as FolderLock,
+    holder_of as holder_of,
+    is_gone as is_gone,
     make_folder as make_folder,
+    this_process as this_process,
     write_whole as write_whole,
     writer_of as writer_of,
 )

@@ -104,7 +104,7 @@ class FolderLock:
             except OSError as error:
                 raise failed(self.path, error) from error
             with os.fdopen(handle, "w") as file:
-                file.write(json.dumps(_me()))
+                file.write(json.dumps(this_process()))
             return
         raise FileInUseError(f"{self.path}: another run has just taken this folder")
 
@@ -113,10 +113,10 @@ class FolderLock:
         self.path.unlink(missing_ok=True)
 
     def _remove_if_stale(self) -> None:
-        holder = _holder(self.path)
+        holder = holder_of(self.path)
         if holder is None:
             return
-        if _is_gone(holder):
+        if is_gone(holder):
             self.path.unlink(missing_ok=True)
             return
         raise FileInUseError(
@@ -128,14 +128,14 @@ class FolderLock:
 
 def writer_of(folder: Path) -> str | None:
     """Who is writing into a folder, in words; None if nobody is."""
-    holder = _holder(folder / LOCK)
-    if holder is None or _is_gone(holder):
+    holder = holder_of(folder / LOCK)
+    if holder is None or is_gone(holder):
         return None
     return f"process {holder.get('process', '?')} on {holder.get('host', 'an unknown machine')}"
 
 
-def _holder(path: Path) -> dict[str, Any] | None:
-    """What a lock says; None where there is none."""
+def holder_of(path: Path) -> dict[str, Any] | None:
+    """What a lock or a claim says of its holder; None where there is none."""
     try:
         with open(path, "rb") as file:
             said = json.loads(file.read(4096) or b"{}")
@@ -146,13 +146,14 @@ def _holder(path: Path) -> dict[str, Any] | None:
     return said if isinstance(said, dict) else {}
 
 
-def _is_gone(holder: dict[str, Any]) -> bool:
+def is_gone(holder: dict[str, Any]) -> bool:
     """Whether the holder ran on this machine, and runs no more."""
     here = holder.get("host") == socket.gethostname()
     return here and holder.get("began") != _began(holder.get("process"))
 
 
-def _me() -> dict[str, object]:
+def this_process() -> dict[str, object]:
+    """What tells this process from every other one, for locks and claims."""
     own = os.getpid()
     return {"host": socket.gethostname(), "process": own, "began": _began(own)}
 
