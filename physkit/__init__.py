@@ -15,8 +15,9 @@ __version__ = "0.1.0"
 _EXPORTS: dict[str, tuple[str, ...]] = {
     "core": (
         "AbstractComponent", "AbstractTendency", "AbstractTerm", "CapacityError", "Clock",
-        "ComponentError", "ConvergenceError", "CutoffError", "DamagedFileError", "DeclarationError",
-        "DiskFullError", "Fault", "Faults", "FileError", "FileInUseError", "Function",
+        "ClusterError", "ComponentError", "ConvergenceError", "CutoffError", "DamagedFileError",
+        "DeclarationError",
+        "DeviceError", "DiskFullError", "Fault", "Faults", "FileError", "FileInUseError", "Function",
         "GradientError", "Health", "MismatchError", "MissingExtraError", "Module", "Network",
         "NoEnergyError", "NotReversible", "ObjectiveError", "ObserverError", "OverlapError",
         "ParameterError", "PhyskitError", "RangeError", "SamplingError", "SelectionError",
@@ -100,6 +101,9 @@ _EXPORTS: dict[str, tuple[str, ...]] = {
         "GaussNewton", "GradientAudit", "Independent", "Interval", "LevenbergMarquardt",
         "Likelihood", "MultipleShooting", "Optax", "Simplex", "Unbounded", "fit", "fit_in_windows",
         "frames_at", "gradient_audit", "gradient_growth", "reweighted",
+    ),
+    "ensemble": (
+        "bootstrap", "ensemble_mean", "ensemble_statistics", "passage_rate",
     ),
 }  # fmt: skip
 _FOLDERS = (

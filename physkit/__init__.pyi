@@ -19,11 +19,13 @@ from .core import (
     AbstractTerm as AbstractTerm,
     CapacityError as CapacityError,
     Clock as Clock,
+    ClusterError as ClusterError,
     ComponentError as ComponentError,
     ConvergenceError as ConvergenceError,
     CutoffError as CutoffError,
     DamagedFileError as DamagedFileError,
     DeclarationError as DeclarationError,
+    DeviceError as DeviceError,
     DiskFullError as DiskFullError,
     Fault as Fault,
     Faults as Faults,
@@ -350,6 +352,12 @@ from .fit import (
     gradient_audit as gradient_audit,
     gradient_growth as gradient_growth,
     reweighted as reweighted,
+)
+from .ensemble import (
+    bootstrap as bootstrap,
+    ensemble_mean as ensemble_mean,
+    ensemble_statistics as ensemble_statistics,
+    passage_rate as passage_rate,
 )
 
 __version__: str

@@ -57,9 +57,11 @@ PLUMBING = {
         "AbstractErrors", "AbstractMethod", "Attempt", "FisherSpectrum", "FramesAt",
         "GradientGrowth", "History", "Reweighted", "Selection", "Where", "select",
     },
+    "ensemble": {"Bootstrapped", "EnsembleStatistics"},
     "simulate": {
-        "AbstractAdjoint", "AdjointCost", "AdjointReport", "Growth", "Probe", "Retraced",
-        "crash_record", "probe", "whole_blocks",
+        "AbstractAdjoint", "AdjointCost", "AdjointReport", "Growth", "LARGE_STATE_BYTES", "Pace",
+        "Probe", "Retraced", "StopRequest", "TWO_CORES", "crash_record", "first_look",
+        "judged_block", "probe", "summary", "whole_blocks",
     },
 }  # fmt: skip
 # Reached by the folder's own name: `pk.testing.check_force`, `pk.plot.drift`.

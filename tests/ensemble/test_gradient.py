@@ -1,0 +1,117 @@
+"""Derivatives of ensemble means: right, whatever the chunk, and in the memory of one."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+import physkit as pk
+from physkit.core import ParameterError, ShapeError
+from physkit.ensemble import ensemble_mean
+
+KEYS = jax.random.split(jax.random.key(5), 23)
+
+
+def well(friction, key, temperature=0.5, steps=30):
+    """Square of where a particle is that a bath of this friction lets go of."""
+    bath = pk.BAOAB(pk.HarmonicTrap(1.0), temperature=temperature, friction=friction)
+    bead = pk.Particles(jnp.ones((1, 1)))
+    sim = pk.Simulation(bath, dt=0.1, observers=pk.Every(5, x=pk.Positions()))
+    done = pk.simulate(sim, bead, steps, key=key)
+    return {"square": done.state.position[0, 0] ** 2, "path": done.frames["x"][:, 0, 0]}
+
+
+def mean_square(friction, chunk=None):
+    return ensemble_mean(lambda key: well(friction, key), KEYS, chunk=chunk)["square"]
+
+
+def test_mean_and_gradient_for_every_chunk():
+    """Of 23 members; equal to a loop, to all at once, and to finite differences."""
+    g = jnp.asarray(0.7)
+    both = jax.jit(jax.value_and_grad(mean_square), static_argnums=1)
+    one_by_one = [float(well(g, key)["square"]) for key in KEYS]
+    value, slope = both(g, None)
+    assert float(value) == pytest.approx(np.mean(one_by_one), rel=1e-12)
+    for chunk in (1, 5, 22, 100):
+        np.testing.assert_allclose(both(g, chunk), (value, slope), rtol=1e-11)
+    h = 1e-5
+    difference = (both(g + h, 5)[0] - both(g - h, 5)[0]) / (2 * h)
+    np.testing.assert_allclose(slope, difference, rtol=1e-7)
+    assert abs(float(slope)) > 1e-3
+
+
+def test_forward_mode_vmap_and_arrays():
+    g = jnp.asarray(0.7)
+    slope = jax.jit(jax.grad(mean_square), static_argnums=1)(g, 5)
+    _, forward = jax.jit(lambda g: jax.jvp(lambda g: mean_square(g, 5), (g,), (jnp.ones(()),)))(g)
+    np.testing.assert_allclose(forward, slope, rtol=1e-11)
+    both = jax.jit(jax.vmap(lambda g: mean_square(g, 5)))(jnp.asarray([0.7, 0.9]))
+    np.testing.assert_allclose(both[0], mean_square(g), rtol=1e-11)
+    path = ensemble_mean(lambda key: well(g, key)["path"], KEYS, chunk=5)
+    assert path.shape == (7,)
+    assert float(path[0]) == pytest.approx(1, rel=1e-12)
+
+
+def memory(members, chunk):
+    """Bytes of temporaries of a gradient through a field of 400 cells, 64 steps."""
+    grid = pk.Grid([1.0], (400,))
+    starts = jnp.ones((members, 400))
+
+    def loss(nu):
+        def one(start):
+            sim = pk.Simulation(pk.RK4(pk.Diffusion(nu)), dt=1e-7, adjoint=pk.Direct())
+            return jnp.sum(pk.simulate(sim, pk.Field(start, grid), 64).state.data ** 2)
+
+        return ensemble_mean(one, starts, chunk=chunk)
+
+    compiled = jax.jit(jax.grad(loss)).lower(jnp.asarray(1e-3)).compile()
+    return compiled.memory_analysis().temp_size_in_bytes
+
+
+def test_memory_is_that_of_one_chunk():
+    chunk, many = memory(4, None), memory(64, 4)
+    assert many < 1.2 * chunk + 64 * 400 * 8  # the members themselves
+    assert memory(64, None) > 8 * chunk
+
+
+def test_stochastic_optimisation_finds_the_friction():
+    """From ⟨x(t)⟩ at friction 0.4, with fresh noise in every step."""
+    path = lambda friction, keys: ensemble_mean(
+        lambda key: well(friction, key)["path"], keys, chunk=100
+    )
+    data = well(0.4, KEYS[0], temperature=0.0)["path"]  # what the mean is in a harmonic trap
+    optimiser = optax.adam(0.1)
+    x = jnp.log(jnp.asarray(1.0))
+    memory = optimiser.init(x)
+
+    @jax.jit
+    def step(i, x, memory):
+        keys = jax.random.split(jax.random.fold_in(jax.random.key(1), i), 400)
+        loss = lambda x: jnp.sum((path(jnp.exp(x), keys) - data) ** 2)
+        change, memory = optimiser.update(jax.grad(loss)(x), memory)
+        return optax.apply_updates(x, change), memory
+
+    tail = []
+    for i in range(60):
+        with jax.numpy_dtype_promotion("standard"):  # of the optimiser
+            x, memory = step(i, x, memory)
+        tail.append(float(jnp.exp(x)))
+    assert np.mean(tail[-20:]) == pytest.approx(0.4, rel=0.05)
+
+
+def test_a_diverged_member_is_not_left_out_in_silence():
+    starts = jnp.asarray([1.0, jnp.inf, 2.0])
+    assert jnp.isnan(ensemble_mean(lambda x: x - x, starts, chunk=1))
+
+
+def test_bad_input():
+    f = lambda x: x
+    with pytest.raises(ParameterError, match="chunk"):
+        ensemble_mean(f, jnp.ones(3), chunk=0)
+    with pytest.raises(ParameterError, match="got none"):
+        ensemble_mean(f, jnp.ones(0))
+    with pytest.raises(ShapeError, match="members come first"):
+        ensemble_mean(lambda x: x[0], (jnp.ones(3), jnp.ones(2)))
+    with pytest.raises(ParameterError, match="floating numbers"):
+        ensemble_mean(f, jnp.arange(3))
