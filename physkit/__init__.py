@@ -70,7 +70,7 @@ _EXPORTS: dict[str, tuple[str, ...]] = {
     ),
     "integrators": (
         "ARS222", "ARS343", "AbstractIntegrator", "AbstractOneStep", "BAOAB", "BlanesMoan", "Boris",
-        "Composition", "Courant", "Diffrax", "DormandPrince5", "ETDRK2", "ETDRK4", "Euler",
+        "Brownian", "Composition", "Courant", "Diffrax", "DormandPrince5", "ETDRK2", "ETDRK4", "Euler",
         "ExactLinear", "ExactWave", "Heun", "KahanLi", "Leapfrog", "Lie", "Midpoint", "Newton",
         "NoseHooverChain", "PEFRL", "PotentialPhase", "RK38", "RK4", "Ralston", "RemoveMomentum",
         "RungeKutta", "SSPRK2", "SSPRK3", "SplitStep", "Strang", "Subcycle", "Suzuki", "Tableau",
@@ -79,7 +79,8 @@ _EXPORTS: dict[str, tuple[str, ...]] = {
     "observe": (
         "AbstractObserver", "AbstractQuantity", "AngularMomentum", "Average", "BlockAverage",
         "CenterOfMass", "ConservedEnergy", "CourantLimit", "Dissipation", "EnergyDrift",
-        "Enstrophy", "Estimate", "Every", "Expression", "FieldEnergy", "Finite", "FlowEnergy",
+        "Enstrophy", "Estimate", "Every", "Expression", "FieldEnergy", "Finite", "FirstPassage",
+        "FlowEnergy",
         "Guard", "Integral", "KineticEnergy", "MeanSquareDisplacement", "MeshDensity",
         "MeshPotential", "ModeAmplitude", "Momentum", "Positions", "Positive", "PotentialEnergy",
         "Pressure", "RadialDistribution", "RootMeanSquare", "Snapshot", "StressTensor",

@@ -1,15 +1,18 @@
 """States: one component, or a plain dict of named components; and what can be added to them."""
 
 import abc
-from collections.abc import Sequence
+import dataclasses
+import math
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from ._complex import scaled
 from ._errors import ComponentError, ShapeError
-from ._module import Module
+from ._module import Module, replaced
 
 State = Any
 Rate = Any
@@ -26,13 +29,61 @@ class AbstractComponent(Module):
         """This component's own numbers, read as a rate of one of its kind."""
         return self
 
-    def layout(self) -> Any:
-        """Per leaf: `"cut"` over devices, `"replicated"`, or `"per-device"`."""
-        return jax.tree.map(lambda _: "replicated", self)
+    def cut(self, devices: tuple[int, ...]) -> "AbstractComponent":
+        """This component over a grid of devices, `devices[k]` along axis k of space.
+
+        Every array has a leading axis over the devices, row-major. Components inside are cut their own
+        way; by default all other arrays are the same on every device.
+        """
+        return _each_part(self, lambda part: part.cut(devices), lambda x: on_each(x, devices))
+
+    def gathered(self, devices: tuple[int, ...]) -> "AbstractComponent":
+        """The whole of what `cut` made parts of."""
+        return _each_part(self, lambda part: part.gathered(devices), lambda x: x[0])
 
     def faults(self) -> Any:
         """Fault bits of values that physics cannot mean (a negative mass), as an int32 scalar."""
         return jnp.zeros((), jnp.int32)
+
+
+def cut(tree: Any, devices: tuple[int, ...]) -> Any:
+    """`tree` over a grid of devices: components cut, everything else the same on every device."""
+    return _by_component(
+        tree, lambda component: component.cut(devices), lambda x: on_each(x, devices)
+    )
+
+
+def gathered(tree: Any, devices: tuple[int, ...]) -> Any:
+    """The whole of what `cut` made parts of."""
+    return _by_component(tree, lambda component: component.gathered(devices), lambda x: x[0])
+
+
+def on_each(x: Any, devices: tuple[int, ...]) -> Any:
+    """The array `x` on every device: a leading axis over them."""
+    return jnp.broadcast_to(x, (math.prod(devices), *jnp.shape(x)))
+
+
+def _by_component(tree: Any, of_component: Callable, of_array: Callable) -> Any:
+    is_component = lambda x: isinstance(x, AbstractComponent)
+    is_array = lambda x: isinstance(x, jax.Array | np.ndarray | np.generic)
+
+    def one(x):
+        if is_component(x):
+            return of_component(x)
+        return of_array(x) if is_array(x) else x
+
+    return jax.tree.map(one, tree, is_leaf=is_component)
+
+
+def _each_part(module: Any, of_component: Callable, of_array: Callable) -> Any:
+    parts = {f.name: getattr(module, f.name) for f in dataclasses.fields(module)}
+    fixed = {f.name for f in dataclasses.fields(module) if f.metadata.get("static", False)}
+    moved = {
+        name: _by_component(part, of_component, of_array)
+        for name, part in parts.items()
+        if name not in fixed
+    }
+    return replaced(module, moved)
 
 
 def get(state: State, name: str | None) -> Any:

@@ -44,6 +44,10 @@ class ObserverError(PhyskitError, ValueError):
     """Observers whose intervals do not divide one another, or two that record one name."""
 
 
+class DeviceError(PhyskitError, RuntimeError):
+    """There are fewer devices than asked for, or they cannot be used so."""
+
+
 class SamplingError(PhyskitError, RuntimeError):
     """Too few samples count for an average: they were drawn for other parameters."""
 
@@ -89,6 +93,10 @@ class ObjectiveError(PhyskitError, ValueError):
 
 class GradientError(PhyskitError, ArithmeticError):
     """A derivative is wrong, cut off or not finite; the message names the leaf it belongs to."""
+
+
+class ClusterError(PhyskitError, RuntimeError):
+    """Processes that should work on one domain do not find each other, or are not alike."""
 
 
 class FileError(PhyskitError, OSError):

@@ -9,10 +9,11 @@ from ._conservation import (
     flux_divergence as flux_divergence,
 )
 from ._equation import AbstractEquation as AbstractEquation
-from ._field import Field as Field, need_same_place as need_same_place, stack as stack
+from ._field import Field as Field, stack as stack
 from ._gas import Gas as Gas
 from ._gas_inflow import GasInflow as GasInflow
 from ._group import AbstractFields as AbstractFields, need_one_grid as need_one_grid
+from ._place import need_same_place as need_same_place
 from ._power import PowerSpectrum as PowerSpectrum, power_spectrum as power_spectrum
 from ._spectrum import (
     Spectrum as Spectrum,

@@ -17,15 +17,28 @@ from physkit.core import (
     as_parameter,
     cast_floats,
     data as evolving,
+    on_each,
     replaced,
     safe_power,
     scaled,
     static,
     valued,
 )
-from physkit.geometry import Boundaries, Dirichlet, Grid, Location, NoSlip, boundaries, unknown
+from physkit.geometry import (
+    Boundaries,
+    Dirichlet,
+    Grid,
+    Location,
+    NoSlip,
+    boundaries,
+    cut_array,
+    joined_array,
+    need_divisible,
+    unknown,
+)
 
 from ._change import Change
+from ._place import need_same_place
 from ._spectrum import Spectrum
 
 
@@ -249,9 +262,12 @@ class Field(AbstractComponent):
             leaves = {"coefficients": None, "lattice": None, **leaves}
         return replaced(self, leaves)
 
-    def layout(self) -> Any:
-        whole = jax.tree.map(lambda _: "replicated", self)
-        return replaced(whole, {"data": "cut"})
+    def cut(self, devices: tuple[int, ...]) -> "Field":
+        need_divisible(self.grid.shape, devices)
+        return self._moved(devices, cut_array, lambda x: on_each(x, devices))
+
+    def gathered(self, devices: tuple[int, ...]) -> "Field":
+        return self._moved(devices, joined_array, lambda x: x[0])
 
     def faults(self) -> Array:
         return jnp.where(self.grid.space.invalid(), jnp.int32(Fault.SPACE), jnp.int32(0))
@@ -313,6 +329,17 @@ class Field(AbstractComponent):
             vector=self.vector if vector is None else vector,
         )
 
+    def _moved(self, devices, of_points: Callable, of_others: Callable) -> "Field":
+        """Over devices and back: what has values at the points by blocks, all else on each."""
+        shared = self.grid.shared(self.location)
+        points = lambda x: of_points(x, devices, shared)
+        others = lambda tree: jax.tree.map(of_others, tree)
+        lattice = self.lattice
+        if lattice is not None:
+            lattice = replaced(others(lattice), {"lattice": jax.tree.map(points, lattice.lattice)})
+        parts = {"grid": others(self.grid), "boundary": others(self.boundary)}
+        return self.replace(data=points(self.data), lattice=lattice, **parts)
+
     def _weighted(self, values: Array) -> Array:
         for share in self.grid.weights(self.location):
             if (share != 1).any():
@@ -355,22 +382,6 @@ def _product(a: Array, b: Any) -> Array:
     if jnp.iscomplexobj(a):
         return scaled(a, b)
     return scaled(b, a) if jnp.iscomplexobj(b) and jnp.ndim(b) else a * b
-
-
-def need_same_place(*fields: Field) -> None:
-    """**Errors:** `ShapeError` unless all sit in the same place of equal grids."""
-    first = fields[0]
-    for other in fields[1:]:
-        if other.location != first.location:
-            raise ShapeError(
-                f"one field sits at {first.location!r}, the other at {other.location!r}: bring them "
-                "together with average(field, axis)"
-            )
-        if other.grid.shape != first.grid.shape or other.grid.periodic != first.grid.periodic:
-            raise ShapeError(
-                f"one field is on a grid of {first.grid.shape} cells, the other of "
-                f"{other.grid.shape}"
-            )
 
 
 def stack(components: Sequence[Field]) -> Field:

@@ -52,10 +52,6 @@ class AbstractFields(AbstractComponent):
         """A copy with some parts replaced."""
         return replaced(self, parts)
 
-    def layout(self) -> Any:
-        whole = jax.tree.map(lambda _: "replicated", self)
-        return whole.replace({name: part.layout() for name, part in self.parts().items()})
-
     def faults(self) -> Array:
         bits = jnp.zeros((), jnp.int32)
         for part in self.parts().values():

@@ -12,6 +12,12 @@ from ._boundary import (
     Wrap as Wrap,
     as_value as as_value,
 )
+from ._blocks import (
+    cut_array as cut_array,
+    joined_array as joined_array,
+    joined_axis as joined_axis,
+    need_divisible as need_divisible,
+)
 from ._box import Box as Box
 from ._free import Free as Free
 from ._grid import Grid as Grid
@@ -21,7 +27,11 @@ from ._sides import (
     boundaries as boundaries,
     unknown as unknown,
 )
-from ._space import AbstractSpace as AbstractSpace, Components as Components
+from ._space import (
+    AbstractSpace as AbstractSpace,
+    Components as Components,
+    on_devices as on_devices,
+)
 from ._transforms import Parities as Parities, Parity as Parity
 from ._triclinic import (
     Triclinic as Triclinic,

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from physkit.core import Module, ParameterError, ShapeError, as_parameter, call_with, static
+from physkit.parallel import AbstractComm, Serial
 
 Value = Any  # a number, an array over components and wall, or a function (t, *x) of both
 
@@ -45,6 +46,8 @@ class Wall:
         tuple[int, int, bool], ...
     ] = ()  # ghosts below and above, per axis; if it repeats
     window: Any = None  # which part of another axis is shown
+    comm: AbstractComm = Serial()
+    shared: tuple[bool, ...] = ()  # per axis, whether devices next to one another share a layer
 
     def layers(self, near: Array, start: int, stop: int) -> Array:
         """Layers start … stop − 1, counted from the wall."""
@@ -281,13 +284,40 @@ def _shaped(value: Value, near: Array, wall: Wall) -> Array:
             continue
         if k in wall.window:
             value = jax.lax.slice_in_dim(value, *wall.window[k], axis=at)
-        low, high, wraps = wall.spread[k]
-        if low or high:
-            around = [(low, high) if j == at else (0, 0) for j in range(value.ndim)]
-            value = jnp.pad(value, around, mode="wrap" if wraps else "edge")
+        low, high, _ = wall.spread[k]
+        value = _spread(_here(value, at, k, near.shape[at] - low - high, wall), at, k, wall)
         if value.shape[at] != near.shape[at]:
             raise ShapeError(
                 f"the value on a wall is of shape {value.shape}, the layers along it of {near.shape}: "
                 "give a number, one a component, or an array over the points of the wall"
             )
     return value
+
+
+def _here(value: Array, at: int, axis: int, points: int, wall: Wall) -> Array:
+    """This device's part of a value at the points of the whole wall."""
+    devices = wall.comm.along(axis)
+    if devices == 1 or value.shape[at] == points:
+        return value
+    each = points - wall.shared[axis]
+    if value.shape[at] != devices * each + wall.shared[axis]:
+        return value  # of a wrong shape, which is said below
+    return jax.lax.dynamic_slice_in_dim(value, wall.comm.coord(axis) * each, points, axis=at)
+
+
+def _spread(value: Array, at: int, axis: int, wall: Wall) -> Array:
+    """`value` continued over ghosts along `axis`: by the neighbours' values, or the outermost."""
+    low, high, wraps = wall.spread[axis]
+    if not (low or high):
+        return value
+    if wall.comm.along(axis) == 1:
+        around = [(low, high) if j == at else (0, 0) for j in range(value.ndim)]
+        return jnp.pad(value, around, mode="wrap" if wraps else "edge")
+    n, skip, place = value.shape[at], int(wall.shared[axis]), wall.comm.coord(axis)
+    part = lambda start, stop: jax.lax.slice_in_dim(value, start, stop, axis=at)
+    before = wall.comm.shift(part(n - low - skip, n - skip), axis, 1)
+    after = wall.comm.shift(part(skip, high + skip), axis, -1)
+    if not wraps:
+        before = jnp.where(place == 0, part(0, 1), before)
+        after = jnp.where(place == wall.comm.along(axis) - 1, part(n - 1, n), after)
+    return jnp.concatenate([before, value, after], axis=at)

@@ -9,8 +9,9 @@ from jaxtyping import Array, Bool, Float
 
 from physkit.core import Module, ParameterError, ShapeError, static
 
-from ._boundary import AbstractBoundary, Wall, Wrap
+from ._boundary import AbstractBoundary, Wrap
 from ._box import Box
+from ._ghosts import with_ghosts
 from ._location import AXES, Location
 from ._sides import Boundaries, axis_number
 from ._transforms import Parities, phases, series, values
@@ -94,10 +95,35 @@ class Grid(Module):
         return self.node.moved(self.axis(axis))
 
     def points(self, location: Location) -> tuple[int, ...]:
-        """How many values there are along each axis."""
+        """How many values there are along each axis, on this device."""
+        return tuple(
+            n + shared for n, shared in zip(self.block, self.shared(location), strict=True)
+        )
+
+    @property
+    def block(self) -> tuple[int, ...]:
+        """Number of cells per axis on this device: of a domain cut over several, its part."""
+        return tuple(n // self.space.comm.along(k) for k, n in enumerate(self.shape))
+
+    def shared(self, location: Location) -> tuple[bool, ...]:
+        """Per axis, whether points sit on the walls: then there is one more than of cells, and devices
+        next to one another both have the layer between them."""
         self._check(location)
-        whole = zip(self.shape, location.staggered, self.periodic, strict=True)
-        return tuple(n + 1 if staggered and not wraps else n for n, staggered, wraps in whole)
+        return tuple(
+            staggered and not wraps
+            for staggered, wraps in zip(location.staggered, self.periodic, strict=True)
+        )
+
+    def here(self, x: Array, location: Location | None = None) -> Array:
+        """This device's part of `x`, which holds values (or one for all) at the points of the whole domain
+        along its last axes."""
+        comm, location = self.space.comm, self.cell if location is None else location
+        lead = x.ndim - self.dimension
+        for k, (n, shared) in enumerate(zip(self.block, self.shared(location), strict=True)):
+            if comm.along(k) > 1 and lead + k >= 0 and x.shape[lead + k] == self.shape[k] + shared:
+                first = comm.coord(k) * n
+                x = jax.lax.dynamic_slice_in_dim(x, first, n + shared, axis=lead + k)
+        return x
 
     def coordinates(self, location: Location | None = None) -> tuple[Float[Array, "..."], ...]:
         """Coordinates of the points (cell centres if left out), one array per axis, ready to broadcast:
@@ -108,6 +134,8 @@ class Grid(Module):
             zip(self.points(location), location.staggered, strict=True)
         ):
             x = (np.arange(n) + (0.0 if staggered else 0.5)).astype(self.spacing.dtype)
+            if self.space.comm.along(k) > 1:
+                x = x + self._first(k).astype(x.dtype)  # whole and half numbers: nothing is rounded
             out.append(self._along(k, x * self.spacing[k]))
         return tuple(out)
 
@@ -137,81 +165,7 @@ class Grid(Module):
         location = self.cell if location is None else location
         if isinstance(width, int):
             width = ((width, width),) * self.dimension
-        lead = x.ndim - self.dimension
-        zero = jnp.zeros((), x.dtype)
-        # One copy with room for the ghosts, then each layer in its place. (Glued together, every slice
-        # that a stencil takes of the result would be glued together anew, by one core.)
-        around = [(0, 0, 0)] * lead + [(low, high, 0) for low, high in width]
-        out = jax.lax.pad(x, zero, around)
-        whole = ((0, 0),) * self.dimension
-        for axis in range(self.dimension):
-            there = (*width[:axis], *whole[axis:])
-            for layers, first in self._ghosts(
-                x, axis, width, there, {}, boundary, location, vector
-            ):
-                start = [0] * lead + [low if k > axis else 0 for k, (low, _) in enumerate(width)]
-                start[lead + axis] = first
-                out = jax.lax.dynamic_update_slice(out, layers, start)
-        return out
-
-    def _ghosts(self, x, axis, width, there, window, boundary, location, vector):
-        """The layers beyond the sides of `axis`, and where they start in the result.
-
-        `there`: ghosts that they have along other axes; `window`: what part of other axes `x` is.
-        """
-        low, high = width[axis]
-        if not (low or high):
-            return
-        at = x.ndim - self.dimension + axis
-        staggered = location.staggered[axis]
-        n, sides = x.shape[at], boundary[axis]
-        if sides is None:
-            raise ParameterError(
-                f"this field was computed and has no boundary along {AXES[axis]}: give it one with "
-                "field.bounded(…)"
-            )
-        if max(low, high) > n - (staggered and not self.periodic[axis]):
-            raise ShapeError(
-                f"{max(low, high)} ghost cells along {AXES[axis]}, where there are {n} points only"
-            )
-
-        def near(start, stop):
-            layers = jax.lax.slice_in_dim(x, start, stop, axis=at)
-            if window:  # thin layers, which have their other ghosts already
-                return layers
-            for k in range(axis):  # corners: axis by axis, on layers as thin as these
-                if any(width[k]):
-                    cut = {axis: (start, stop)}
-                    layers = self._widened(layers, k, width, cut, boundary, location, vector)
-            return layers
-
-        if isinstance(sides[0], Wrap):
-            if low:
-                yield near(n - low, n), 0
-            if high:
-                yield near(0, high), low + n
-            return
-        spread = tuple((*pair, wraps) for pair, wraps in zip(there, self.periodic, strict=True))
-        spacing = self.spacing[axis].astype(_real(x))
-        wall = Wall(axis, self.dimension, staggered, vector, spacing, spread, window)
-        if low:
-            yield jnp.flip(sides[0].ghosts(near(0, low + staggered), low, wall), at), 0
-        if high:
-            inwards = jnp.flip(near(n - high - staggered, n), at)
-            yield sides[1].ghosts(inwards, high, wall), low + n
-
-    def _widened(self, layers, axis, width, cut, boundary, location, vector):
-        """Thin layers, a part (`cut`) of a later axis, with the ghosts along `axis`."""
-        one = tuple(w if k == axis else (0, 0) for k, w in enumerate(width))
-        there = tuple(w if k < axis else (0, 0) for k, w in enumerate(width))
-        parts = {0: [], 1: []}
-        low = width[axis][0]
-        for ghosts, first in self._ghosts(
-            layers, axis, one, there, cut, boundary, location, vector
-        ):
-            parts[int(first != 0 or not low)].append(ghosts)
-        at = layers.ndim - self.dimension + axis
-        return jnp.concatenate([*parts[0], layers, *parts[1]], axis=at)
+        return with_ghosts(self, x, width, boundary, location, vector)
 
     def boundaries_at(
         self, t: Any, boundary: Boundaries, location: Location, parts: int = 0
@@ -343,6 +297,10 @@ class Grid(Module):
 
     # --- inside ---------------------------------------------------------------------------------
 
+    def _first(self, axis: int) -> Any:
+        """Number of this device's first cell along `axis`."""
+        return jnp.asarray(self.space.comm.coord(axis) * self.block[axis])
+
     def _along(self, axis: int, x: Any) -> Any:
         return x.reshape([-1 if k == axis else 1 for k in range(self.dimension)])
 
@@ -356,6 +314,3 @@ class Grid(Module):
                 f"{self.dimension}"
             )
 
-
-def _real(x: Array) -> Any:
-    return jnp.finfo(x.dtype).dtype

@@ -4,10 +4,11 @@ import abc
 from typing import Any
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from physkit.core import Module
+from physkit.core import Module, replaced
 from physkit.parallel import AbstractComm
 
 Components = tuple[Array, ...]
@@ -85,3 +86,10 @@ class AbstractSpace(Module):
     def max(self, x: Any) -> Any:
         """The largest of the devices' `x`."""
         return self.comm.pmax(x)
+
+
+def on_devices(tree: Any, comm: AbstractComm) -> Any:
+    """`tree` with this communicator in every space: on the way into a program for many devices, and out."""
+    is_space = lambda x: isinstance(x, AbstractSpace)
+    placed = lambda x: replaced(x, {"comm": comm}) if is_space(x) else x
+    return jax.tree.map(placed, tree, is_leaf=is_space)

@@ -1,3 +1,11 @@
-"""Floor 1: devices. Communicators, of which today there is the serial one."""
+"""Floor 1: devices. What a program may say to the others, and how one program runs on all of them."""
 
-from ._comm import AbstractComm as AbstractComm, Serial as Serial
+from ._comm import (
+    AbstractComm as AbstractComm,
+    Cartesian as Cartesian,
+    MeshAxes as MeshAxes,
+    Serial as Serial,
+)
+from ._placement import Placement as Placement, placed as placed
+from ._spmd import Spmd as Spmd
+from ._start import Job as Job, job as job, start as start

@@ -160,10 +160,6 @@ class Particles(AbstractComponent):
         velocity = valued(lattice.velocities, self.velocity)
         return replaced(self, {"position": position, "velocity": velocity, "lattice": lattice})
 
-    def layout(self) -> Any:
-        whole = jax.tree.map(lambda _: "cut", self)
-        return replaced(whole, {"space": jax.tree.map(lambda _: "replicated", self.space)})
-
     def faults(self) -> Int[Array, ""]:
         light = jnp.where(jnp.any(self.mass <= 0), int(Fault.MASS), 0)
         return (light + jnp.where(self.space.invalid(), int(Fault.SPACE), 0)).astype(jnp.int32)

@@ -9,7 +9,8 @@ from physkit.core import AbstractTendency, Clock, ShapeError, get, param, scaled
 
 from .._change import Change
 from .._equation import AbstractEquation
-from .._field import Field, need_same_place
+from .._field import Field
+from .._place import need_same_place
 from .._spectrum import Spectrum
 from ..operators import AbstractScheme, Spectral, derivative
 

@@ -12,7 +12,8 @@ from jaxtyping import Array
 
 from physkit.core import ShapeError, scaled
 
-from .._field import Field, need_same_place
+from .._field import Field
+from .._place import need_same_place
 
 
 def difference(u: Field, axis: int | str) -> Field:
