@@ -25,7 +25,7 @@ from physkit.core import (
     judge,
     static,
 )
-from physkit.observe import Snapshot
+from physkit.observe import Frame, Snapshot
 
 from ._reversible import Reversible, on_lattice
 from ._simulation import Simulation
@@ -67,6 +67,14 @@ def snapshot(sim: Simulation, plan: Any, carry: Carry) -> Snapshot:
     """What observers see of `carry`."""
     clock = Clock.at(carry.step, sim.t0, sim.dt, carry.key)
     return Snapshot(clock, carry.state, carry.aux, plan, sim.integrator)
+
+
+def summary(sim: Simulation, carry: Carry) -> Frame:
+    """Results of accumulating observers, by name."""
+    merged: Frame = {}
+    for observer, memory in zip(sim.observers, carry.memory, strict=True):
+        merged |= observer.summary(memory)
+    return merged
 
 
 def state_faults(state: Any) -> Array:

@@ -10,7 +10,9 @@ from jaxtyping import Array
 from physkit.core import Clock, Health, Module, ObserverError, cast_floats, float_dtype
 from physkit.observe import Frame
 
-from ._carry import Carry, start
+from ._carry import Carry, start, summary
+from ._cut_carry import CutCarry
+from ._devices import Domain, carry_on, cast
 from ._loop import advance, first_look
 from ._simulation import Simulation
 
@@ -25,7 +27,7 @@ class Result(Module):
     - `health`: fault bits as data; `health.check()` raises what they say.
     """
 
-    carry: Carry
+    carry: Carry | CutCarry
     frames: Frame
     times: dict[str, Array]
     summary: Frame
@@ -38,7 +40,12 @@ class Result(Module):
 
 
 def simulate(
-    sim: Simulation, carry_or_state: Any, steps: int, *, key: Array | None = None
+    sim: Simulation,
+    carry_or_state: Any,
+    steps: int,
+    *,
+    key: Array | None = None,
+    devices: Any = None,
 ) -> Result:
     """Advance by `steps` steps. Pure: `jit`, `grad`, `vmap` it.
 
@@ -47,6 +54,8 @@ def simulate(
     - `carry_or_state`: a state to start from, or a carry to go on from.
     - `steps`: a multiple of the longest observer interval.
     - `key`: a JAX random key for dynamics with noise, when starting from a state.
+    - `devices`: cut the domain over so many devices per axis, `(2, 2)`, or over JAX devices; see `run`.
+      The result is that of one device to rounding, and so are its derivatives.
 
     **Notes:** nothing raises inside a trace: look at `Result.health`, whose faults also poison the
     numbers with NaN. Caches have fixed capacity here; `run` grows them. On CPU, JAX 0.12 runs loop
@@ -55,7 +64,26 @@ def simulate(
     states (`run` does so by itself).
     """
     whole_blocks(sim, steps)
+    if devices is None and isinstance(carry_or_state, CutCarry):
+        devices = carry_or_state.devices
+    if devices is not None:
+        return _over_devices(sim, carry_or_state, steps, key, devices)
+    return _whole(steps, sim, carry_or_state, key)
+
+
+def _whole(steps: int, sim: Simulation, carry_or_state: Any, key: Array | None = None) -> Result:
     return sim.adjoint.whole(partial(_simulated, steps), sim, carry_or_state, key)
+
+
+def _over_devices(sim, carry_or_state, steps: int, key: Array | None, devices: Any) -> Result:
+    domain = Domain(cast(sim, carry_or_state), devices)
+    carry = carry_on(domain, carry_or_state, key)
+    found = domain.on_each(_whole, steps)(domain.cut_sim, carry.carry)
+    after = CutCarry(found.carry, domain.devices)
+    first = lambda tree: jax.tree.map(lambda x: x[0], tree)
+    frames = domain.joined(found.frames, carry, 1)
+    total = domain.joined_summary(found.summary, carry)
+    return Result(after, frames, first(found.times), total, found.health)
 
 
 def _simulated(steps: int, sim: Simulation, carry_or_state: Any, key: Array | None) -> Result:
@@ -83,14 +111,6 @@ def _started_again(sim: Simulation, carry: Carry) -> Carry:
     plan = sim.integrator.prepare(carry.state, sim.dt)
     clock = Clock.at(carry.step, sim.t0, sim.dt, carry.key)
     return carry.replace(aux=sim.integrator.refresh(plan, clock, carry.state, carry.aux))
-
-
-def summary(sim: Simulation, carry: Carry) -> Frame:
-    """Results of accumulating observers, by name."""
-    merged: Frame = {}
-    for observer, memory in zip(sim.observers, carry.memory, strict=True):
-        merged |= observer.summary(memory)
-    return merged
 
 
 def whole_blocks(sim: Simulation, steps: int) -> int:

@@ -1,0 +1,149 @@
+"""A simulation whose domain is cut over devices: the loop of one device, run by each on its part."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import equinox as eqx
+import jax
+import numpy as np
+from jaxtyping import Array
+
+from physkit.core import Health, ParameterError, cast_floats, concrete, cut, float_dtype, on_each
+from physkit.geometry import on_devices
+from physkit.observe import Frame
+from physkit.parallel import AbstractComm, Serial, Spmd, placed
+
+from ._carry import Carry, start, state_faults, summary
+from ._cut_carry import CutCarry
+from ._joined import joined
+from ._loop import advance_chunk, first_look
+from ._simulation import Simulation
+
+
+@dataclass(frozen=True)
+class OnEach:
+    """`function(…)` of Modules as a program for one device of many: spaces get its communicator."""
+
+    function: Any
+    fixed: tuple[Any, ...] = ()
+
+    def __call__(self, comm: AbstractComm, *parts: Any) -> Any:
+        return on_devices(self.function(*self.fixed, *on_devices(parts, comm)), Serial())
+
+
+def _begun(sim: Simulation, state: Any, key: Array | None) -> Carry:
+    return start(sim, state, key=key)
+
+
+def _first(sim: Simulation, carry: Carry) -> tuple[Carry, Frame]:
+    return first_look(sim, carry)
+
+
+def _chunk(room: int, sim: Simulation, carry: Carry, blocks: Array):
+    return advance_chunk(sim, carry, blocks, room)
+
+
+def _summed(sim: Simulation, carry: Carry) -> Frame:
+    return summary(sim, carry)
+
+
+class Domain:
+    """One simulation over a grid of devices: what the host asks of it.
+
+    Simulation and states go in whole and come out whole; carries are `CutCarry`s.
+
+    - `devices`: what `placed` understands: `(2, 2)`, `"gpu"`, JAX devices.
+    """
+
+    def __init__(self, sim: Simulation, devices: Any, backend: str | None = None):
+        self.sim, self.backend = sim, backend
+        self.devices, self._which = placed(devices)
+        self.cut_sim = cut(sim, self.devices)
+
+    def on_each(self, function: Any, *fixed: Any) -> Spmd:
+        """`function` on every device."""
+        return Spmd(OnEach(function, fixed), self.devices, self.backend, self._which)
+
+    def start(self, state: Any, key: Array | None = None) -> CutCarry:
+        """The carry of step 0."""
+        bits = state_faults(state)
+        if concrete(bits) is not None:
+            Health(bits).check("at the start")
+        key = None if key is None else on_each(key, self.devices)
+        begun = self.on_each(_begun)(self.cut_sim, cut(state, self.devices), key)
+        return CutCarry(begun, self.devices)
+
+    def first_look(self, carry: CutCarry) -> tuple[CutCarry, Frame]:
+        """Step 0 looked at, with its frames."""
+        looked, frames = self.on_each(_first)(self.cut_sim, carry.carry)
+        return CutCarry(looked, self.devices), self.joined(frames, carry, 1)
+
+    def advance(self, carry: CutCarry, blocks: int, room: int) -> tuple[CutCarry, Frame, Health]:
+        """A chunk of `blocks` blocks, with room for so many in its frames."""
+        count = on_each(np.int32(blocks), self.devices)
+        program = self.on_each(_chunk, room)
+        after, frames, health = program(self.cut_sim, carry.carry, count)
+        return CutCarry(after, self.devices), self.joined(frames, carry, 2), health
+
+    def joined(self, frames: Frame, carry: CutCarry, lead: int) -> Frame:
+        """Frames of the whole domain from those of the devices, which have `lead` axes of time."""
+        return joined(frames, frame_shapes(self.sim, carry.state), self.devices, lead)
+
+
+    def summary(self, carry: CutCarry) -> Frame:
+        """Results of accumulating observers for the whole domain."""
+        return self.joined_summary(self.on_each(_summed)(self.cut_sim, carry.carry), carry)
+
+    def joined_summary(self, found: Frame, carry: CutCarry) -> Frame:
+        """Results for the whole domain from those of the devices."""
+        shapes = eqx.filter_eval_shape(_summarised, self.sim, carry.state)
+        return joined(found, shapes, self.devices, 0)
+
+
+def frame_shapes(sim: Simulation, state: Any) -> Frame:
+    """Shapes of one frame of each name, recorded on one device."""
+    shapes = eqx.filter_eval_shape(_looked, sim, state)
+    return jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape[1:], x.dtype), shapes)
+
+
+def _summarised(sim: Simulation, state: Any) -> Frame:
+    return summary(sim, start(sim, state, capacity=1))
+
+
+def _looked(sim: Simulation, state: Any) -> Frame:
+    # How much room caches have changes no frame; inside a trace it cannot be estimated.
+    return first_look(sim, start(sim, state, capacity=1))[1]
+
+
+def carry_on(domain: Domain, carry_or_state: Any, key: Array | None) -> CutCarry:
+    """The carry that a run over these devices goes on from.
+
+    **Errors:** `ParameterError` for a carry of another grid of devices.
+    """
+    if not isinstance(carry_or_state, Carry | CutCarry):
+        return domain.start(carry_or_state, key)
+    if key is not None:
+        raise ParameterError(
+            "a carry brings its own key; give key= only when starting from a state"
+        )
+    devices = getattr(carry_or_state, "devices", None)
+    if devices == domain.devices:
+        return carry_or_state
+    return recut(domain, carry_or_state)
+
+
+def recut(domain: Domain, carry: Carry | CutCarry) -> CutCarry:
+    """A carry of one device, or of another grid of devices, over these: caches are built anew."""
+    if jax.tree.leaves(getattr(carry, "carry", carry).memory):
+        raise ParameterError(
+            "observers that accumulate (averages, correlations) hold what they have seen in the layout of "
+            "the devices they saw it on: go on over the same devices, or start from carry.state"
+        )
+    begun = domain.start(carry.state, carry.key)
+    step = jax.tree.map(lambda x: on_each(x, domain.devices), carry.step)
+    return begun.replace(step=step, fresh=carry.fresh)
+
+
+def cast(sim: Simulation, carry_or_state: Any) -> Simulation:
+    """`sim` in the precision of a state or carry."""
+    return cast_floats(sim, float_dtype(getattr(carry_or_state, "state", carry_or_state)))

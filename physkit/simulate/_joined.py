@@ -1,0 +1,112 @@
+"""What devices recorded, as one device would have recorded it."""
+
+import itertools
+from typing import Any
+
+import jax
+import numpy as np
+
+from physkit.core import ObserverError, concrete
+from physkit.geometry import AXES, joined_axis
+
+Cut = tuple[tuple[int, int, bool], ...]  # (array axis, axis of space, shared layer) of what is cut
+
+
+def joined(found: Any, whole: Any, devices: tuple[int, ...], lead: int) -> Any:
+    """`found`, in device layout, put together to the shapes of `whole`.
+
+    What has the same shape on every device as on one is the same on every device, and what is
+    shorter by the number of devices along an axis is a block.
+
+    **Arguments:**
+
+    - `whole`: shapes on one device, without the first `lead` axes (of time) of a device's part.
+
+    **Errors:** `ObserverError` for what differs from device to device and should not, and for shapes
+    that fit neither.
+    """
+
+    def one(path, part, shape):
+        name = jax.tree_util.keystr(path, simple=True, separator=".")
+        return _joined_leaf(part, tuple(shape.shape), devices, lead, name)
+
+    return jax.tree_util.tree_map_with_path(one, found, whole)
+
+
+def _joined_leaf(x: Any, whole: tuple[int, ...], devices: tuple[int, ...], lead: int, name: str):
+    here = x.shape[1 + lead :]
+    if here == whole:
+        seen = concrete(x) if not jax.dtypes.issubdtype(x.dtype, jax.dtypes.extended) else None
+        if seen is not None and not _all_alike(seen):
+            raise ObserverError(
+                f"{name!r} differs from device to device: sums, means and extremes over the domain are "
+                "field.integral(), field.mean(), field.max(), grid.sum(x), particles.sum(x)"
+            )
+        return x[0]
+    ways = list(_ways(here, whole, devices))
+    if not ways:
+        raise ObserverError(
+            f"{name!r} has shape {here} on each of {devices} devices and {whole} on one: record "
+            "fields, or sums over the domain"
+        )
+    if len(ways) > 1:
+        ways = _that_agree(x, ways, devices, name)
+    return _put_together(x, ways[0], devices, lead)
+
+
+def _all_alike(x: np.ndarray) -> bool:
+    if not np.issubdtype(x.dtype, np.inexact):
+        return bool((x == x[:1]).all())
+    # Sums over devices come out in one order everywhere; nothing but NaN may differ from itself.
+    size = np.nanmax(np.abs(x), initial=0.0)
+    return bool(np.allclose(x, x[:1], rtol=0, atol=1e-6 * size, equal_nan=True))
+
+
+def _ways(here, whole, devices):
+    """The ways in which blocks of shape `here` can make up `whole`."""
+    if len(here) != len(whole):
+        return
+    cut = [k for k, (a, b) in enumerate(zip(here, whole)) if a != b]
+    spread = [k for k, p in enumerate(devices) if p > 1]
+    for chosen in itertools.combinations(spread, len(cut)):
+        way = []
+        for axis, k in zip(cut, chosen):
+            a, b, p = here[axis], whole[axis], devices[k]
+            shared = a != 1 and (a - 1) * p + 1 == b
+            if a * p == b or shared:
+                way.append((axis, k, a * p != b))
+        if len(way) == len(cut):
+            yield tuple(way)
+
+
+def _that_agree(x, ways, devices, name):
+    """Of several ways, those for which the devices along axes that are not cut hold the same."""
+    seen = concrete(x)
+    if seen is not None:
+        grid = seen.reshape(*devices, *seen.shape[1:])
+        fits = []
+        for way in ways:
+            first = grid
+            for k in set(range(len(devices))) - {k for _, k, _ in way}:
+                first = np.take(first, [0], axis=k)
+            if np.allclose(grid, first, rtol=1e-6, atol=0, equal_nan=True):
+                fits.append(way)
+        if fits:
+            return fits
+    raise ObserverError(
+        f"which of the axes {', '.join(AXES[: len(devices)])} the blocks of {name!r} lie along cannot be "
+        "told from their shapes: record the field itself, or take another grid of devices"
+    )
+
+
+def _put_together(x: Any, way: Cut, devices: tuple[int, ...], lead: int) -> Any:
+    """One array from blocks: along axes of space that are not cut, the first device's."""
+    x = x.reshape(*devices, *x.shape[1:])
+    along = {k for _, k, _ in way}
+    for k in reversed(range(len(devices))):
+        if k not in along:
+            x = x.take(0, axis=k)
+    for number, (axis, _, shared) in enumerate(way):
+        left = len(way) - number  # axes of devices, of which the first is joined now
+        x = joined_axis(x, left + lead + axis, shared)
+    return x
