@@ -106,7 +106,9 @@ def _open_mpi(environment: Mapping[str, str]) -> Place | None:
     job = sum(ord(letter) * 31**k for k, letter in enumerate(name))
 
     def host() -> str:
-        said = re.search(r"tcp6?://\[?([^,\]]+?)[,:\]]", environment.get("OMPI_MCA_orte_hnp_uri", ""))
+        said = re.search(
+            r"tcp6?://\[?([^,\]]+?)[,:\]]", environment.get("OMPI_MCA_orte_hnp_uri", "")
+        )
         if here == count:
             return "localhost"
         if said:

@@ -20,7 +20,7 @@ from typing import Any
 from physkit.core import ClusterError
 
 BEAT = 1.0  # seconds between signs of life
-GRACE = 1.0  # for a process to end by its own error before it is ended for another's
+GRACE = 0.5  # for a process to end by its own error before it is ended for another's
 _MOST = 2**24  # bytes of a message
 _WORD = "physkit-line-1"
 LOST, FAILED = 75, 1  # exit statuses: to be started again, and not
@@ -33,7 +33,9 @@ class Line:
     says so on stderr and ends this one.
     """
 
-    def __init__(self, process: int, ends: dict[int, socket.socket], names: list[str], silence: float):
+    def __init__(
+        self, process: int, ends: dict[int, socket.socket], names: list[str], silence: float
+    ):
         self.process, self.names, self._silence = process, names, silence
         self._ends, self._locks = ends, {k: threading.Lock() for k in ends}
         self._heard = dict.fromkeys(ends, time.monotonic())
@@ -41,7 +43,7 @@ class Line:
         self._said: dict[int, queue.Queue] = {k: queue.Queue() for k in ends}
         self._gone: set[int] = set()
         self._round = 0
-        self.ending = self._over = False
+        self.ending = self._leaving = self._over = False
         self._thread = threading.Thread(target=self._watch, name="physkit-line", daemon=True)
         self._thread.start()
 
@@ -66,21 +68,22 @@ class Line:
         return values
 
     def fail(self, why: str) -> None:
-        """Tell all that this process ends with an error."""
+        """Tell all that this process ends with an error, and give them the time to end before it."""
+        time.sleep(GRACE / 2)
+        if self.ending:  # an error that comes of another's end; the watch knows whose, and says so
+            self._thread.join()
+        self._leaving = True
         for k in self._ends:
             self._send(k, {"kind": "failed", "process": self.process, "why": why[:2000]})
+        until = time.monotonic() + (4 if self.process == 0 else 1) * GRACE
+        while len(self._gone) < len(self._ends) and time.monotonic() < until:
+            time.sleep(GRACE / 20)
 
     def close(self) -> None:
         """This process has come to its end, and all is well."""
         for k in self._ends:
             self._send(k, {"kind": "bye"})
         self._over = True
-
-    def leave(self) -> None:
-        """Let the watch have the last word, where it knows of another's end before this one's."""
-        time.sleep(GRACE / 2)
-        if self.ending:
-            self._thread.join(3 * GRACE)
 
     def _take(self, k: int, mark: list[Any]) -> Any:
         said = self._said[k].get()
@@ -115,7 +118,9 @@ class Line:
                         self._send(k, {"kind": "beat"})
                 for k in self._ends.keys() - self._gone:
                     if now - self._heard[k] > self._silence:
-                        self._end(f"{self.names[k]} has been silent for {self._silence:.0f} s", LOST)
+                        self._end(
+                            f"{self.names[k]} has been silent for {self._silence:.0f} s", LOST
+                        )
         for end in self._ends.values():
             end.close()
 
@@ -126,7 +131,9 @@ class Line:
         except OSError:
             piece = b""
         if not piece:
-            if k not in self._gone:
+            if self._leaving:
+                self._gone.add(k)
+            elif k not in self._gone:
                 self._end(f"{self.names[k]} is gone: it was killed, or its machine is lost", LOST)
             return False
         self._heard[k] = time.monotonic()
@@ -141,26 +148,39 @@ class Line:
         kind = message["kind"]
         if kind == "share":
             self._said[k].put(message)
-        elif kind == "failed":
-            self._end(f"{self.names[message['process']]} failed: {message['why']}", FAILED, GRACE)
-        elif kind == "lost":
-            self._end(message["why"], message["status"])
         elif kind == "bye":
             self._gone.add(k)
+        elif kind == "failed" and not self._leaving:
+            self._end(f"{self.names[message['process']]} failed: {message['why']}", FAILED, k)
+        elif kind == "lost" and not self._leaving:
+            self._end(message["why"], message["status"], k)
 
-    def _end(self, why: str, status: int, grace: float = 0.0) -> None:
+    def _end(self, why: str, status: int, by: int | None = None) -> None:
         """End this process, and those that hear of nobody but process 0."""
-        for k in self._ends.keys() - self._gone:
-            self._send(k, {"kind": "lost", "why": why, "status": status})
         self.ending = True
-        time.sleep(grace)
+        left = self._ends.keys() - self._gone - {by}
+        for k in left:
+            self._send(k, {"kind": "lost", "why": why, "status": status})
+        if status == FAILED:
+            time.sleep(GRACE)  # it may be about to end by the same error, and to say more of it
         more = "; start it again, and it resumes from its last checkpoint" if status == LOST else ""
         sys.stderr.write(
             f"physkit: {self.names[self.process]} ends, because {why}. The job cannot go on without "
             f"it{more}\n"
         )
         sys.stderr.flush()
+        if self.process == 0:  # last: JAX aborts those that miss it
+            self._await(left)
         os._exit(status)
+
+    def _await(self, left: set[int]) -> None:
+        """Until the other ends are closed, or it has taken too long."""
+        until = time.monotonic() + 4 * GRACE
+        for k in left:
+            with contextlib.suppress(OSError):
+                self._ends[k].settimeout(max(0.01, until - time.monotonic()))
+                while self._ends[k].recv(2**16):
+                    pass
 
 
 def send(end: socket.socket, message: dict[str, Any]) -> None:

@@ -143,7 +143,9 @@ def _place(coordinator: str | None, processes: int | None, process: int | None) 
             environment["PHYSKIT_COORDINATOR"] = coordinator
         return detected(environment)
     if coordinator is None or processes is None or process is None:
-        raise ClusterError("give coordinator, processes and process together, or none of the last two")
+        raise ClusterError(
+            "give coordinator, processes and process together, or none of the last two"
+        )
     address, port = split_address(coordinator)
     place = Place("the script", process, processes, address, port)
     return place if processes > 1 else None
@@ -210,11 +212,8 @@ def _leave_loudly(line: Line) -> None:
         with contextlib.suppress(OSError, ValueError):
             sys.stdout.flush()
             sys.stderr.flush()
-        line.leave()
         # Not by the way out that waits for the others to come to their end, too.
         os._exit(130 if issubclass(kind, KeyboardInterrupt) else 1)
 
     sys.excepthook = hook
     atexit.register(line.close)
-
-

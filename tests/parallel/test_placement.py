@@ -1,0 +1,43 @@
+"""What `devices=` may be."""
+
+import jax
+import numpy as np
+import pytest
+
+from physkit.core import DeviceError
+from physkit.parallel import placed
+
+CPU = jax.devices("cpu")
+
+
+def test_numbers_platforms_and_devices():
+    assert placed(4) == ((4,), None)
+    assert placed((2, 2)) == ((2, 2), None)
+    assert placed([1, 3]) == ((1, 3), None)
+    assert placed("cpu") == ((len(CPU),), tuple(CPU))
+    assert placed("cpu:1x1") == ((1, 1), (CPU[0],))
+    assert placed(CPU[0]) == placed([CPU[0]]) == ((1,), (CPU[0],))
+    assert placed(np.array([[CPU[0]]], object)) == placed([[CPU[0]]]) == ((1, 1), (CPU[0],))
+
+
+@pytest.mark.parametrize(
+    ("devices", "says"),
+    [
+        (
+            "cpu:4096x2",
+            r"8192 devices; there are \d+ \(cpu\).*device_count=8192.*jax_num_cpu_devices",
+        ),
+        ("quantum", "finds no quantum here, only"),
+        ("cpu:", "not understood"),
+        ((2, 0), "from 1"),
+        ((1, 1, 1, 1), "three axes"),
+        (True, "not understood"),
+        ((), "not understood"),
+        (2.0, "not understood"),
+        ((2, "gpu"), "not understood"),
+        ([CPU[0], CPU[0]], "twice"),
+    ],
+)
+def test_what_cannot_be_is_said(devices, says):
+    with pytest.raises(DeviceError, match=says):
+        placed(devices)
