@@ -21,8 +21,8 @@ _EXPORTS: dict[str, tuple[str, ...]] = {
         "GradientError", "Health", "MismatchError", "MissingExtraError", "Module", "Network",
         "NoEnergyError", "NotReversible", "ObjectiveError", "ObserverError", "OverlapError",
         "ParameterError", "PhyskitError", "RangeError", "SamplingError", "SelectionError",
-        "ShapeError", "SimulationDiverged", "StepSizeError", "Tendencies", "data", "param",
-        "static",
+        "ShapeError", "SimulationDiverged", "StepSizeError", "SweepError", "Tendencies", "data",
+        "param", "static",
     ),
     "geometry": (
         "AbstractBoundary", "AbstractSpace", "Box", "Dirichlet", "Free", "Grid", "Inflow",

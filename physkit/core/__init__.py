@@ -44,6 +44,7 @@ from ._errors import (
     ShapeError as ShapeError,
     SimulationDiverged as SimulationDiverged,
     StepSizeError as StepSizeError,
+    SweepError as SweepError,
 )
 from ._growth import (
     AbstractGrowable as AbstractGrowable,

@@ -99,6 +99,10 @@ class ClusterError(PhyskitError, RuntimeError):
     """Processes that should work on one domain do not find each other, or are not alike."""
 
 
+class SweepError(PhyskitError, RuntimeError):
+    """A sweep cannot be carried out here, or its workers have ended and chunks are missing."""
+
+
 class FileError(PhyskitError, OSError):
     """A file cannot be written, or is not what it should be; the message names it and the remedy."""
 
