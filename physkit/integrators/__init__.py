@@ -1,6 +1,7 @@
 """Floor 6: everything that advances a state by one step."""
 
 from ._boris import Boris as Boris
+from ._brownian import Brownian as Brownian
 from ._compositions import KahanLi as KahanLi, Suzuki as Suzuki, Yoshida as Yoshida
 from ._courant import Courant as Courant, signal_rate as signal_rate
 from ._diffrax import Diffrax as Diffrax

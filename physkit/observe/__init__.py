@@ -43,6 +43,7 @@ from ._observer import (
     Frame as Frame,
     Guard as Guard,
 )
+from ._passage import FirstPassage as FirstPassage
 from ._pressure import Pressure as Pressure, StressTensor as StressTensor
 from ._radial import RadialDistribution as RadialDistribution
 from ._recorders import Positions as Positions, Velocities as Velocities

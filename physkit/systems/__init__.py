@@ -24,6 +24,11 @@ from ._cosmology import (
     zeldovich_pancake as zeldovich_pancake,
     zeldovich_solution as zeldovich_solution,
 )
+from ._double_well import (
+    DOUBLE_WELL_RATE as DOUBLE_WELL_RATE,
+    DoubleWell as DoubleWell,
+    double_well as double_well,
+)
 from ._fisher import fisher_front as fisher_front
 from ._fluid_structure import (
     FluidFit as FluidFit,

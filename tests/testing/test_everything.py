@@ -24,6 +24,7 @@ from physkit.integrators import (
     SSPRK2,
     SSPRK3,
     AbstractIntegrator,
+    Brownian,
     BlanesMoan,
     Boris,
     Composition,
@@ -254,6 +255,7 @@ INTEGRATORS = {
     ),
     Subcycle: (lambda: Subcycle(VelocityVerlet(trap()), 3), 0.2, {"order": 2, "symmetric": True}),
     BAOAB: (lambda: BAOAB(trap(), 0.7, 0.3), 0.1, {"key": jax.random.key(0)}),
+    Brownian: (lambda: Brownian(trap(), 0.7, 3.0), 0.1, {"key": jax.random.key(0)}),
     NoseHooverChain: (lambda: NoseHooverChain(trap("atoms"), 0.7, 2.0), 0.05, {"order": 2}),
     RemoveMomentum: (lambda: Lie(VelocityVerlet(trap()), RemoveMomentum()), 0.05, {"order": None}),
     Diffrax: (

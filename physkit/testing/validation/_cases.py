@@ -3,6 +3,7 @@
 from . import (
     _baths,
     _cosmology,
+    _ensembles,
     _fits,
     _fluids_spectral,
     _gas,
@@ -23,6 +24,7 @@ _GROUPS = (
     _liquids,
     _gravity,
     _baths,
+    _ensembles,
     _orders,
     _reversal,
     _waves,
