@@ -1,5 +1,11 @@
 """Floor 2: spaces, grids and boundaries. The only floor that speaks to devices."""
 
+from ._blocks import (
+    cut_array as cut_array,
+    joined_array as joined_array,
+    joined_axis as joined_axis,
+    need_divisible as need_divisible,
+)
 from ._boundary import (
     AbstractBoundary as AbstractBoundary,
     Dirichlet as Dirichlet,
@@ -12,12 +18,6 @@ from ._boundary import (
     Wrap as Wrap,
     as_value as as_value,
 )
-from ._blocks import (
-    cut_array as cut_array,
-    joined_array as joined_array,
-    joined_axis as joined_axis,
-    need_divisible as need_divisible,
-)
 from ._box import Box as Box
 from ._free import Free as Free
 from ._grid import Grid as Grid
@@ -27,6 +27,7 @@ from ._sides import (
     boundaries as boundaries,
     unknown as unknown,
 )
+from ._slab import Slab as Slab, need_box as need_box, slab_axis as slab_axis
 from ._space import (
     AbstractSpace as AbstractSpace,
     Components as Components,

@@ -46,7 +46,7 @@ class Wall:
         tuple[int, int, bool], ...
     ] = ()  # ghosts below and above, per axis; if it repeats
     window: Any = None  # which part of another axis is shown
-    comm: AbstractComm = Serial()
+    comm: AbstractComm = dataclasses.field(default_factory=Serial)
     shared: tuple[bool, ...] = ()  # per axis, whether devices next to one another share a layer
 
     def layers(self, near: Array, start: int, stop: int) -> Array:

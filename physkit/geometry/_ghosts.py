@@ -58,9 +58,10 @@ def _exchanged(grid, out, x, axis, width, boundary, location, vector) -> Iterato
     def near(start, stop):
         first = [0] * lead + [w[0] if k > axis else 0 for k, w in enumerate(width)]
         last = list(out.shape[:lead])
-        last += [w[0] + m if k > axis else o for k, (w, m, o) in enumerate(
-            zip(width, x.shape[lead:], out.shape[lead:], strict=True)
-        )]
+        last += [
+            w[0] + m if k > axis else o
+            for k, (w, m, o) in enumerate(zip(width, x.shape[lead:], out.shape[lead:], strict=True))
+        ]
         first[at], last[at] = low + start, low + stop
         return jax.lax.slice(out, first, last)
 

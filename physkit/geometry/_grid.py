@@ -313,4 +313,3 @@ class Grid(Module):
                 f"the location {location!r} has {len(location.staggered)} axes, the grid "
                 f"{self.dimension}"
             )
-

@@ -6,6 +6,7 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool
 
 from physkit.core import (
@@ -36,6 +37,14 @@ class Tripwire(Module):
 
     broken: Bool[Array, ""] = data()
     step: Count
+
+    @property
+    def first(self) -> int:
+        """The step at which it first was, on any of the devices (host only)."""
+        if np.ndim(self.broken) == 0:
+            return int(self.step)
+        on = lambda i: int(jax.tree.map(lambda x: x[i], self.step))
+        return min(on(i) for i, broken in enumerate(np.asarray(self.broken)) if broken)
 
     def pulled(self, holds: Bool[Array, ""], step: Count) -> "Tripwire":
         """This wire after the guard was looked at in `step`."""

@@ -26,10 +26,7 @@ class ChunkProgram:
     """Runs chunks of any number of blocks through one compiled program per carry structure."""
 
     def __init__(self, sim: Simulation, carry: Carry):
-        frames = jax.tree.leaves(eqx.filter_eval_shape(first_look, sim, carry)[1])
-        each = sum(x.size * x.dtype.itemsize for x in frames) * _frames_per_block(sim)
-        fit = MOST_BLOCKS if each == 0 else max(1, FRAME_BYTES // max(each, 1))
-        self.room = min(MOST_BLOCKS if each == 0 else 4096, fit)
+        self.room = frames_room(sim, eqx.filter_eval_shape(first_look, sim, carry)[1])
         self._sim = sim
         self._kinds: set[Any] = set()
 
@@ -62,6 +59,14 @@ class ChunkProgram:
         others, form = jax.tree.flatten(rest)
         program = _on_all_cores if _is_large(carry) else _as_compiled
         return program, dynamic, (tuple(others), form)
+
+
+def frames_room(sim: Simulation, frames: Any) -> int:
+    """Blocks that a chunk may have, by the size of the frames that it holds back."""
+    leaves = jax.tree.leaves(frames)
+    each = sum(x.size * np.dtype(x.dtype).itemsize for x in leaves) * _frames_per_block(sim)
+    fit = MOST_BLOCKS if each == 0 else max(1, FRAME_BYTES // max(each, 1))
+    return min(MOST_BLOCKS if each == 0 else 4096, fit)
 
 
 def _chunk(dynamic: Any, blocks: jax.Array, rest: tuple[Any, Any], room: int):

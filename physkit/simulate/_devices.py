@@ -14,6 +14,7 @@ from physkit.observe import Frame
 from physkit.parallel import AbstractComm, Serial, Spmd, placed
 
 from ._carry import Carry, start, state_faults, summary
+from ._chunk import frames_room
 from ._cut_carry import CutCarry
 from ._joined import joined
 from ._loop import advance_chunk, first_look
@@ -78,17 +79,22 @@ class Domain:
         looked, frames = self.on_each(_first)(self.cut_sim, carry.carry)
         return CutCarry(looked, self.devices), self.joined(frames, carry, 1)
 
-    def advance(self, carry: CutCarry, blocks: int, room: int) -> tuple[CutCarry, Frame, Health]:
-        """A chunk of `blocks` blocks, with room for so many in its frames."""
-        count = on_each(np.int32(blocks), self.devices)
-        program = self.on_each(_chunk, room)
-        after, frames, health = program(self.cut_sim, carry.carry, count)
-        return CutCarry(after, self.devices), self.joined(frames, carry, 2), health
+    def program(self, carry: CutCarry) -> "CutProgram":
+        """What advances a carry by chunks."""
+        return CutProgram(self, carry)
+
+    def carry_on(self, carry_or_state: Any, key: Array | None) -> CutCarry:
+        """What a run goes on from."""
+        return carry_on(self, carry_or_state, key)
+
+    def alone(self, carry: CutCarry) -> Carry:
+        """The carry as one device would have it: caches built anew."""
+        begun = start(self.sim, carry.state, key=carry.key)
+        return begun.replace(step=carry.step, fresh=carry.fresh)
 
     def joined(self, frames: Frame, carry: CutCarry, lead: int) -> Frame:
         """Frames of the whole domain from those of the devices, which have `lead` axes of time."""
         return joined(frames, frame_shapes(self.sim, carry.state), self.devices, lead)
-
 
     def summary(self, carry: CutCarry) -> Frame:
         """Results of accumulating observers for the whole domain."""
@@ -100,10 +106,44 @@ class Domain:
         return joined(found, shapes, self.devices, 0)
 
 
+class CutProgram:
+    """Runs chunks of any number of blocks on every device, through one compiled program per structure."""
+
+    def __init__(self, domain: Domain, carry: CutCarry):
+        self._domain, self._kinds = domain, set()
+        self.room = frames_room(domain.sim, frame_shapes(domain.sim, carry.state))
+
+    @property
+    def compilations(self) -> int:
+        """How many different programs this run has needed so far."""
+        return len(self._kinds)
+
+    def __call__(self, carry: CutCarry, blocks: int) -> tuple[CutCarry, Frame, Health]:
+        """`blocks` (at most `room`) blocks on; returns when the numbers are there."""
+        domain = self._domain
+        arrays, tree = jax.tree.flatten(carry)
+        self._kinds.add((tree, tuple((x.shape, x.dtype) for x in arrays)))
+        count = on_each(np.int32(blocks), domain.devices)
+        program = domain.on_each(_chunk, self.room)
+        # Awaited: a few cores with many dispatched collectives may wait for one another for ever.
+        after, frames, health = jax.block_until_ready(program(domain.cut_sim, carry.carry, count))
+        return CutCarry(after, domain.devices), domain.joined(frames, carry, 2), health
+
+
 def frame_shapes(sim: Simulation, state: Any) -> Frame:
     """Shapes of one frame of each name, recorded on one device."""
     shapes = eqx.filter_eval_shape(_looked, sim, state)
     return jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape[1:], x.dtype), shapes)
+
+
+def recorded_shapes(sim: Simulation, carry: Carry | CutCarry) -> Frame:
+    """Shapes of one frame of each name that a run from `carry` records."""
+    if isinstance(carry, CutCarry):
+        shapes = frame_shapes(sim, carry.state)
+    else:
+        frames = eqx.filter_eval_shape(first_look, sim, carry)[1]
+        shapes = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape[1:], x.dtype), frames)
+    return jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, np.dtype(x.dtype)), shapes)
 
 
 def _summarised(sim: Simulation, state: Any) -> Frame:

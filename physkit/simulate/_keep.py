@@ -6,16 +6,12 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-import equinox as eqx
-import jax
-import numpy as np
-
 from physkit.core import FileError, MismatchError, ParameterError
 from physkit.storage import Checkpoints, FolderLock, Output, Restored, make_folder
 
 from . import _crash as crashes
 from ._carry import Carry
-from ._loop import first_look
+from ._devices import recorded_shapes
 from ._simulation import Simulation
 
 
@@ -104,9 +100,7 @@ class Keeper:
         self.resumed, self.carry = found, found.tree
 
     def _open_output(self, folder: Path) -> None:
-        shapes = eqx.filter_eval_shape(first_look, self._sim, self.carry)[1]
-        frames = {name: _one_frame(shape) for name, shape in shapes.items()}
-        sim = self._sim
+        sim, frames = self._sim, recorded_shapes(self._sim, self.carry)
         self.output = Output(
             folder, sim.observers, self.carry.state, frames, float(sim.t0), float(sim.dt)
         )
@@ -162,8 +156,3 @@ class Keeper:
         """Where everything about this run is, if anywhere."""
         beside = None if self._checkpoints is None else Path(self._checkpoints.folder)
         return beside if self._folder is None else self._folder
-
-
-def _one_frame(shape: Any) -> Any:
-    """The shapes of one frame, from those of frames with time first."""
-    return jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape[1:], np.dtype(x.dtype)), shape)

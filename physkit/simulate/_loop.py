@@ -96,6 +96,17 @@ def advance_chunk(
     return carry, buffer, Health(bits | _health(sim, carry).bits)
 
 
+def judged_block(sim: Simulation, plan: Any, carry: Carry) -> tuple[Carry, Frame, jax.Array]:
+    """One block of one member of a batch, looked at by all guards: the carry, frames, and fault bits.
+
+    No derivatives.
+    """
+    carry, bits = _poisoned(carry)
+    carry, frames = block_body(sim, plan, Direct())(carry)
+    carry, _ = _judged(sim, plan, carry, frames)
+    return carry, frames, bits | _health(sim, carry).bits
+
+
 def shown(sim: Simulation, plan: Any, carry: Carry) -> Carry:
     """`carry` with its state complete, for those who look at it."""
     return carry.replace(state=sim.integrator.shown(plan, carry.state, carry.aux))

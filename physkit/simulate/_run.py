@@ -4,7 +4,6 @@ import time
 from pathlib import Path
 from typing import Any
 
-import equinox as eqx
 import jax
 import numpy as np
 from jaxtyping import Array
@@ -12,22 +11,21 @@ from jaxtyping import Array
 from physkit.core import (
     CapacityError,
     Fault,
-    ParameterError,
     PhyskitError,
-    cast_floats,
-    float_dtype,
     grow,
 )
 from physkit.storage import Checkpoints
 
-from ._carry import Carry, start
-from ._chunk import ChunkProgram, Pace
+from ._carry import Carry
+from ._chunk import Pace
+from ._cut_carry import CutCarry
+from ._devices import Domain, cast
 from ._keep import Keeper
-from ._loop import first_look
+from ._one_device import OneDevice
 from ._progress import Progress
 from ._record import Recorder
 from ._report import Growth, Run
-from ._simulate import summary, whole_blocks
+from ._simulate import whole_blocks
 from ._simulation import Simulation
 from ._stop import StopRequest
 
@@ -45,6 +43,7 @@ def run(
     resume: bool = False,
     progress: bool = True,
     wall_time: float | None = None,
+    devices: Any = None,
 ) -> Run:
     """Advance by `steps` steps from the host, in chunks, and heal what can be healed.
 
@@ -71,36 +70,48 @@ def run(
       `Run.frames` begins after the checkpoint.
     - `progress`: draw a bar on the terminal, or a line per tenth elsewhere.
     - `wall_time`: seconds after which no further chunk is begun.
+    - `devices`: cut the domain over so many devices per axis of space, `(2, 2)`; `"gpu"`, `"cpu:4"`,
+      or JAX devices in (nested) lists. The result is that of one device to rounding; frames come out
+      whole. The environment's PHYSKIT_SPMD chooses between `pmap` (default), `shard_map` and `vmap`,
+      which emulates them on one.
 
     **Errors:** `SimulationDiverged`, `CutoffError`, `StepSizeError`, `OverlapError`, `RangeError`,
     `ParameterError` as the faults say; `CapacityError` when growing does not settle; `FileError` for
     folders in use or not empty, full disks, and checkpoints that cannot be read or do not belong here.
     """
     blocks = whole_blocks(sim, steps)
-    carry = carry_or_state
-    if not isinstance(carry, Carry):
-        carry = start(sim, carry, key=key)
-    elif key is not None:
-        raise ParameterError(
-            "a carry brings its own key; give key= only when starting from a state"
-        )
-    sim = cast_floats(sim, float_dtype(carry.state))
+    sim, host = cast(sim, carry_or_state), _host(sim, carry_or_state, devices)
+    carry = host.carry_on(carry_or_state, key)
     with Keeper(sim, carry, to, checkpoint, resume) as keeper, StopRequest(wall_time) as stop:
-        return _driven(sim, keeper, stop, blocks, progress)
+        return _driven(sim, host, keeper, stop, blocks, progress)
 
 
-def _driven(sim: Simulation, keeper: Keeper, stop: StopRequest, blocks: int, progress: bool) -> Run:
+def _host(sim: Simulation, carry_or_state: Any, devices: Any) -> OneDevice | Domain:
+    if devices is None and isinstance(carry_or_state, CutCarry):
+        devices = carry_or_state.devices
+    sim = cast(sim, carry_or_state)
+    return OneDevice(sim) if devices is None else Domain(sim, devices)
+
+
+def _driven(
+    sim: Simulation,
+    host: OneDevice | Domain,
+    keeper: Keeper,
+    stop: StopRequest,
+    blocks: int,
+    progress: bool,
+) -> Run:
     """The run itself, between what it goes on from and what it leaves behind."""
     carry, began = keeper.carry, time.monotonic()
     recorder = Recorder(sim, carry, keeper.output)
     before = done = (int(carry.step) - keeper.begin) // sim.block
     bar = Progress(blocks * sim.block, enabled=progress, begin=before * sim.block)
     if carry.fresh:
-        carry, first = eqx.filter_jit(first_look)(sim, carry)
+        carry, first = host.first_look(carry)
         recorder.first(first)
     if keeper.resumed is None:
         keeper.save(carry, done)
-    program = ChunkProgram(sim, carry)
+    program = host.program(carry)
     pace = Pace(program.room)
     growths: list[Growth] = []
     compile_seconds, replays = 0.0, 0
@@ -120,7 +131,7 @@ def _driven(sim: Simulation, keeper: Keeper, stop: StopRequest, blocks: int, pro
         replays = 0
         where = f"between steps {int(carry.step)} and {int(after.step)}{_tripped(sim, after)}"
         try:
-            health.check(where, sim=sim, carry=carry, steps=count * sim.block)
+            health.check(where, sim=sim, carry=host.alone(carry), steps=count * sim.block)
         except PhyskitError as error:
             keeper.crash(error, carry, done, count * sim.block)
             raise
@@ -141,7 +152,7 @@ def _driven(sim: Simulation, keeper: Keeper, stop: StopRequest, blocks: int, pro
         carry=carry,
         frames=recorder.frames(),
         times=recorder.times(),
-        summary=jax.tree.map(np.asarray, summary(sim, carry)),
+        summary=jax.tree.map(np.asarray, host.summary(carry)),
         steps=(done - before) * sim.block,
         seconds=time.monotonic() - began,
         compile_seconds=compile_seconds,
@@ -173,10 +184,10 @@ def _tripped(sim: Simulation, after: Carry) -> str:
     """Which guards of one's own are broken, and when they first were."""
     broken = []
     for guard, (memory, wire) in zip(sim.guards, after.guards, strict=True):
-        if guard.interval is None or not bool(wire.broken):
+        if guard.interval is None or not np.any(wire.broken):
             continue
         what = guard.describe(memory)
         broken.append(
-            f"{type(guard).__name__} at step {int(wire.step)}" + (f": {what}" if what else "")
+            f"{type(guard).__name__} at step {wire.first}" + (f": {what}" if what else "")
         )
     return f" ({', '.join(broken)})" if broken else ""

@@ -26,7 +26,7 @@ from physkit.integrators import BAOAB, VelocityVerlet
 from physkit.observe import Every, Positions
 from physkit.particles import Particles
 from physkit.particles.forces import ExternalForce, LennardJones, Pairwise
-from physkit.simulate import Simulation, _chunk, _run, crash_record, diagnose, run
+from physkit.simulate import Simulation, _chunk, _one_device, crash_record, diagnose, run
 from physkit.storage import open as open_file
 
 from .problems import particles, springs
@@ -139,7 +139,7 @@ def test_a_signal_ends_the_run_within_two_chunks(name, status, tmp_path, key, mo
                 signal.raise_signal(getattr(signal, name))
             return super().__call__(carry, blocks)
 
-    monkeypatch.setattr(_run, "ChunkProgram", Counting)
+    monkeypatch.setattr(_one_device, "ChunkProgram", Counting)
     sim, state = springs(), particles()
     done = run(sim, state, 10**6 * sim.block, key=key, to=tmp_path, progress=False)
     assert done.stopped_by == name
