@@ -57,7 +57,7 @@ PLUMBING = {
         "AbstractErrors", "AbstractMethod", "Attempt", "FisherSpectrum", "FramesAt",
         "GradientGrowth", "History", "Reweighted", "Selection", "Where", "select",
     },
-    "ensemble": {"Bootstrapped", "EnsembleStatistics"},
+    "ensemble": {"Bootstrapped", "EnsembleStatistics", "QUANTILES"},
     "simulate": {
         "AbstractAdjoint", "AdjointCost", "AdjointReport", "Growth", "LARGE_STATE_BYTES", "Pace",
         "Probe", "Retraced", "StopRequest", "TWO_CORES", "crash_record", "first_look",

@@ -7,6 +7,11 @@ from ._curves import (
     radial_distribution as radial_distribution,
     structure_factor as structure_factor,
 )
+from ._ensembles import (
+    fan as fan,
+    heat_map as heat_map,
+    parallel_coordinates as parallel_coordinates,
+)
 from ._fields import arrows as arrows, field as field, spectrum as spectrum
 from ._fits import (
     fit as fit,

@@ -1,0 +1,273 @@
+"""Pictures of ensembles: fan charts, maps over two swept coordinates, parallel coordinates."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from physkit.core import ParameterError, ShapeError
+from physkit.ensemble import QUANTILES, EnsembleStatistics
+
+from ._style import INK, PALETTE, SEQUENTIAL, axes, legend, quantity
+
+_BARS = 12  # error bars along a fan
+_WRITTEN = 64  # cells of a map, up to which numbers are written into them
+_NOISY = 0.1  # of the colours' range: cells whose error is larger are hatched
+
+
+def fan(
+    times: Any,
+    values: Any,
+    *,
+    members: int = 0,
+    ax: Any = None,
+    color: str = PALETTE[0],
+    label: str = "",
+    unit: str = "",
+    time_unit: str = "",
+    name: str | None = None,
+) -> Any:
+    """A fan chart: bands between quantiles of an ensemble over time, around its median.
+
+    **Arguments:**
+
+    - `times`: `[t]`.
+    - `values`: what `ensemble_statistics` returned, with `[t]` numbers a member, whose bootstrap errors
+      are drawn as bars at the median and at the outermost band; or plainly `[members t]`.
+    - `members`: draw so many members as thin lines, too (needs `[members t]`).
+    - `ax`: axes to draw on; a new figure if left out.
+    - `color`, `label`, `unit`, `time_unit`; `name`: of the ensemble, for the legend.
+
+    **Returns:** the `Axes`.
+
+    **Errors:** `ShapeError` where times and values do not go together; `ParameterError` without a median.
+    """
+    times = np.asarray(times)
+    if isinstance(values, EnsembleStatistics):
+        levels, errors = values.levels, np.asarray(values.quantile.error)
+        edges, lines = np.asarray(values.quantile.value), np.empty((0, len(times)))
+    else:
+        lines = np.asarray(values)
+        if lines.ndim != 2 or not len(lines):
+            raise ShapeError(
+                f"a fan needs values [members t], or ensemble_statistics; got {lines.shape}"
+            )
+        levels, errors = QUANTILES, None
+        edges = np.quantile(lines, levels, axis=0)
+    if times.ndim != 1 or edges.shape != (len(levels), len(times)):
+        raise ShapeError(
+            f"a fan needs times [t] and one number for each of a member; got times {times.shape} and "
+            f"quantiles {edges.shape}"
+        )
+    if members and members > len(lines):
+        raise ParameterError(f"{members} members to draw, of {len(lines)} given")
+    if 0.5 not in levels:
+        raise ParameterError(f"a fan is drawn around the median: 0.5 is not among levels {levels}")
+    ax = axes(ax)
+    pairs = [(levels.index(q), levels.index(1 - q)) for q in sorted(levels) if _paired(q, levels)]
+    for k, (low, high) in enumerate(pairs):
+        percent = 100 * (levels[high] - levels[low])
+        alpha = 0.16 + 0.16 * k
+        ax.fill_between(
+            times, edges[low], edges[high], color=color, alpha=alpha, linewidth=0,
+            label=f"{name + ': ' if name else ''}{percent:.0f} % of members",
+        )  # fmt: skip
+    for line in lines[:members]:
+        ax.plot(times, line, color=INK, linewidth=0.5, alpha=0.5)
+    median = levels.index(0.5)
+    ax.plot(times, edges[median], color=color, label=f"{name + ': ' if name else ''}median")
+    if errors is not None:
+        some = np.unique(np.linspace(0, len(times) - 1, _BARS + 2).astype(int))[1:-1]
+        for row in {median, *(pairs[0] if pairs else ())}:
+            ax.errorbar(
+                times[some], edges[row, some], errors[row, some], fmt="none", ecolor=INK,
+                elinewidth=0.9, capsize=2, capthick=0.9, zorder=4,
+            )  # fmt: skip
+    ax.set_xlabel(quantity("time", time_unit))
+    ax.set_ylabel(quantity(label, unit))
+    ax.margins(x=0.01)
+    legend(ax)
+    return ax
+
+
+def _paired(q: float, levels: tuple[float, ...]) -> bool:
+    return q < 0.5 and 1 - q in levels
+
+
+def heat_map(
+    x: Any,
+    y: Any,
+    values: Any,
+    *,
+    error: Any = None,
+    ax: Any = None,
+    limits: tuple[float, float] | None = None,
+    cmap: str | None = None,
+    x_label: str = "",
+    y_label: str = "",
+    label: str = "",
+) -> Any:
+    """A quantity over two swept coordinates, a coloured cell for every point.
+
+    With error bars, numbers and errors are written into up to 64 cells; of more, those whose error is
+    larger than a tenth of the colours' range are hatched. Points that are missing or NaN stay white.
+
+    **Arguments:**
+
+    - `x`, `y`, `values`: `[points]` each, in any order (`statistics.points["temperature"]`, …), on a
+      rectangular grid.
+    - `error`: `[points]`, standard errors.
+    - `ax`: axes to draw on; a new figure if left out.
+    - `limits`: of the colours; `cmap`: a colour map of matplotlib.
+    - `x_label`, `y_label`, `label`.
+
+    **Returns:** the `Axes`.
+
+    **Errors:** `ShapeError` where the arrays differ in length; `ParameterError` for two values at one point.
+    """
+    from matplotlib.patches import Rectangle
+
+    x, y, values = (np.asarray(a, float).ravel() for a in (x, y, values))
+    bars = np.full(values.shape, np.nan) if error is None else np.asarray(error, float).ravel()
+    if not x.shape == y.shape == values.shape == bars.shape or not len(x):
+        raise ShapeError(
+            f"a map needs x, y, values and error of one length; got {x.shape}, {y.shape}, {values.shape} "
+            f"and {bars.shape}"
+        )
+    columns, i = np.unique(x, return_inverse=True)
+    rows, j = np.unique(y, return_inverse=True)
+    if len(set(zip(i, j, strict=True))) < len(x):
+        raise ParameterError(
+            "a map has one value at each point: take ensemble_statistics(…, by=…) of replicas first"
+        )
+    table, spread = np.full((2, len(rows), len(columns)), np.nan)
+    table[j, i], spread[j, i] = values, bars
+    ax = axes(ax, (5.2, 4.0))
+    ax.grid(False)
+    sign = np.nanmin(table) < 0 < np.nanmax(table)
+    if limits is None and sign:
+        limits = (-np.nanmax(np.abs(table)), np.nanmax(np.abs(table)))
+    low, high = (np.nanmin(table), np.nanmax(table)) if limits is None else limits
+    across, up = _edges(columns), _edges(rows)
+    image = ax.pcolormesh(
+        across, up, table, cmap=cmap or ("RdBu_r" if sign else SEQUENTIAL), vmin=low, vmax=high
+    )
+    if error is not None and table.size <= _WRITTEN:
+        _write(ax, image, columns, rows, table, spread)
+    elif error is not None:
+        for r, c in np.argwhere(spread > _NOISY * (high - low)):
+            corner, width, height = (across[c], up[r]), across[c + 1] - across[c], up[r + 1] - up[r]
+            cell = Rectangle(corner, width, height, fill=False, hatch="////", ec="white", lw=0)
+            ax.add_patch(cell)
+    ax.set_xlabel(x_label)
+    ax.set_ylabel(y_label)
+    bar = ax.figure.colorbar(image, ax=ax, shrink=0.9, pad=0.02)
+    bar.outline.set_visible(False)
+    bar.set_label(label, fontsize=10, color=INK)
+    return ax
+
+
+def _edges(centres: np.ndarray) -> np.ndarray:
+    """Cells around values, half-way between neighbours."""
+    if len(centres) == 1:
+        return centres[0] + np.array([-0.5, 0.5])
+    between = (centres[1:] + centres[:-1]) / 2
+    return np.concatenate(
+        [[centres[0] - (between[0] - centres[0])], between, [2 * centres[-1] - between[-1]]]
+    )
+
+
+def _write(ax, image, columns, rows, table, spread) -> None:
+    known = np.where(np.isfinite(spread) & (spread > 0), spread, np.nan)
+    typical = np.nanmedian(known) if np.isfinite(known).any() else 0.1
+    digits = int(np.clip(np.ceil(-np.log10(typical)), 0, 4))
+    for (r, c), value in np.ndenumerate(table):
+        if not np.isfinite(value):
+            continue
+        red, green, blue, _ = image.cmap(image.norm(value))
+        dark = 0.3 * red + 0.59 * green + 0.11 * blue < 0.55
+        text = f"{value:.{digits}f}"
+        if np.isfinite(spread[r, c]):
+            text += f"\n±{spread[r, c]:.{digits}f}"
+        ax.text(
+            columns[c], rows[r], text, ha="center", va="center", fontsize=7,
+            color="white" if dark else INK,
+        )  # fmt: skip
+
+
+def parallel_coordinates(
+    columns: Mapping[str, Any],
+    *,
+    error: Mapping[str, Any] | None = None,
+    ax: Any = None,
+    cmap: str = SEQUENTIAL,
+) -> Any:
+    """Every member as a line across one axis a quantity, coloured by the last: what goes with what.
+
+    **Arguments:**
+
+    - `columns`: name → `[members]`: swept coordinates first, the result last.
+    - `error`: of some of the columns, name → `[members]`, drawn as bars.
+    - `ax`: axes to draw on; a new figure if left out.
+
+    **Returns:** the `Axes`.
+
+    **Errors:** `ParameterError` for fewer than two columns or errors of an unknown one, `ShapeError` where
+    their lengths differ.
+
+    **Notes:** members with a NaN anywhere are left out. A column of one value is drawn in the middle.
+
+    **Reference:** Inselberg, The Visual Computer 1, 69 (1985).
+    """
+    import matplotlib
+
+    names = list(columns)
+    if len(names) < 2:
+        raise ParameterError(f"parallel coordinates need two columns or more; got {names}")
+    arrays = [np.asarray(columns[name], float) for name in names]
+    if any(a.ndim != 1 or a.shape != arrays[0].shape for a in arrays) or not len(arrays[0]):
+        raise ShapeError(f"columns have one number a member; got {[a.shape for a in arrays]}")
+    unknown = sorted(set(error or {}) - set(names))
+    if unknown:
+        raise ParameterError(f"errors of {unknown}; the columns are {names}")
+    table = np.stack(arrays, axis=1)
+    shown = np.all(np.isfinite(table), axis=1)
+    if not shown.any():
+        raise ParameterError("every member has a NaN somewhere: nothing to draw")
+    low, high = table[shown].min(axis=0), table[shown].max(axis=0)
+    width = np.where(high > low, high - low, 1.0)
+    middle = np.where(high > low, 0.0, 0.5)
+    place = (table - low) / width + middle
+    ax = axes(ax, (1.6 + 1.3 * len(names), 3.6))
+    ax.grid(False)
+    colours = matplotlib.colormaps[cmap](place[:, -1] * 0.92)
+    # The few extreme members last, so that they are seen.
+    order = np.argsort(np.abs(place[:, -1] - 0.5))
+    alpha = float(np.clip(60 / np.sum(shown), 0.15, 0.9))
+    for member in order[shown[order]]:
+        ax.plot(range(len(names)), place[member], color=colours[member], lw=1.0, alpha=alpha)
+    for name, bars in (error or {}).items():
+        k = names.index(name)
+        ax.errorbar(
+            np.full(int(shown.sum()), k), place[shown, k], np.asarray(bars, float)[shown] / width[k],
+            fmt="none", ecolor=INK, elinewidth=0.8, capsize=1.5, alpha=0.6, zorder=4,
+        )  # fmt: skip
+    for k in range(len(names)):
+        ax.axvline(k, color=INK, lw=0.9, zorder=3)
+        for value, y, side in ((low[k], 0, "top"), (high[k], 1, "bottom")):
+            if y == 0 or high[k] > low[k]:
+                ax.text(
+                    k,
+                    y + (0.03 if y else -0.03),
+                    f"{value:.3g}",
+                    ha="center",
+                    va=side,
+                    fontsize=8.5,
+                )
+    ax.set_xticks(range(len(names)), names)
+    ax.tick_params(axis="x", length=0, pad=16)
+    ax.set_yticks([])
+    ax.spines[["left", "bottom"]].set_visible(False)
+    ax.set_xlim(-0.25, len(names) - 0.75)
+    ax.set_ylim(-0.12, 1.14)
+    return ax
