@@ -50,6 +50,7 @@ from ._growth import (
     AbstractGrowable as AbstractGrowable,
     grow as grow,
     growables as growables,
+    outdated as outdated,
     overflow as overflow,
 )
 from ._health import (

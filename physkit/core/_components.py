@@ -41,6 +41,18 @@ class AbstractComponent(Module):
         """The whole of what `cut` made parts of."""
         return _each_part(self, lambda part: part.gathered(devices), lambda x: x[0])
 
+    def restless(self) -> Any:
+        """Whether parts of it must change devices now, on any of them; None where they never do."""
+
+    def settled(self) -> "AbstractComponent":
+        """This component after parts of it have changed devices."""
+        return self
+
+    def enlarged(self, measured: "AbstractComponent") -> tuple["AbstractComponent", list[str]]:
+        """This component, in device layout, with room for what it required later, and what has grown."""
+        del measured
+        return self, []
+
     def faults(self) -> Any:
         """Fault bits of values that physics cannot mean (a negative mass), as an int32 scalar."""
         return jnp.zeros((), jnp.int32)

@@ -34,6 +34,21 @@ class AbstractGrowable(Module):
     def grown(self, capacity: int) -> "AbstractGrowable":
         """The same content with room for `capacity`."""
 
+    def enlarged(self, measured: "AbstractGrowable") -> tuple["AbstractGrowable", list[str]]:
+        """This node with room for what the same one, `measured` later, required, and what has grown.
+
+        Host only.
+        """
+        required = int(np.max(np.asarray(measured.required)))
+        if required <= self.capacity:
+            return self, []
+        bigger = self.grown(math.ceil(HEADROOM * required))
+        return bigger, [f"{type(self).__name__} {self.capacity} → {bigger.capacity}"]
+
+    def outdated(self) -> "AbstractGrowable":
+        """This node after particles have changed their rows: what goes by rows must be made anew."""
+        return self
+
 
 def _is_growable(node: Any) -> bool:
     return isinstance(node, AbstractGrowable)
@@ -50,6 +65,12 @@ def overflow(tree: Any) -> Bool[Array, ""]:
     return jnp.any(jnp.stack(short)) if short else jnp.array(False)
 
 
+def outdated(tree: Any) -> Any:
+    """`tree` after particles have changed their rows."""
+    renew = lambda node: node.outdated() if _is_growable(node) else node
+    return jax.tree.map(renew, tree, is_leaf=_is_growable)
+
+
 def grow(tree: Any, measured: Any) -> tuple[Any, list[str]]:
     """`tree` with room for what the same-shaped `measured` tree required, and what was grown.
 
@@ -61,12 +82,8 @@ def grow(tree: Any, measured: Any) -> tuple[Any, list[str]]:
     def enlarge(node):
         if not _is_growable(node):
             return node
-        required = int(np.max(np.asarray(next(needs).required)))
-        if required <= node.capacity:
-            return node
-        capacity = math.ceil(HEADROOM * required)
-        bigger = node.grown(capacity)
-        events.append(f"{type(node).__name__} {node.capacity} → {bigger.capacity}")
+        bigger, grown = node.enlarged(next(needs))
+        events.extend(grown)
         return bigger
 
     return jax.tree.map(enlarge, tree, is_leaf=_is_growable), events

@@ -68,7 +68,9 @@ def _friction_and_noise(plan: tuple[Array, Array], clock: Clock, particles: Any)
     damping, strength = plan
     velocity = particles.velocity
     noise = clock.normal(particles.id, velocity.shape[1:], velocity.dtype)
+    if strength.ndim:
+        strength = particles.of_each(strength)
     noise = noise * (strength / jnp.sqrt(particles.mass))[:, None]
     if damping.ndim:
-        damping = damping[:, None]
+        damping = particles.of_each(damping)[:, None]
     return particles.shift(Motion(velocity=damping * velocity + noise))

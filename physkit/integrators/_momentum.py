@@ -70,4 +70,4 @@ def _moving_mass(particles: Particles) -> Float[Array, ""]:
     mass = particles.mass
     if particles.frozen is not None:
         mass = jnp.where(particles.frozen, 0, mass)
-    return particles.space.sum(jnp.sum(mass))
+    return particles.sum(mass)

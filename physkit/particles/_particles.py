@@ -22,6 +22,14 @@ from physkit.core import (
 from physkit.geometry import AbstractSpace, Free
 
 from ._reversible import ParticleLattice
+from ._share import (
+    Share,
+    cut_particles,
+    enlarged_particles,
+    gathered_particles,
+    is_restless,
+    migrated,
+)
 
 
 class Motion(Module):
@@ -63,6 +71,7 @@ class Particles(AbstractComponent):
     species: Int[Array, " n"] | None = data(None)
     frozen: Bool[Array, " n"] | None = data(None)
     lattice: ParticleLattice | None = None  # exact positions and velocities, for Reversible
+    share: Share | None = None  # of several devices: which of all particles these are
 
     def __init__(
         self,
@@ -96,13 +105,23 @@ class Particles(AbstractComponent):
         self.frozen = None if frozen is None else _array(frozen, (n,), bool, "frozen")
         image = jnp.zeros(position.shape, jnp.int32) if image is None else image
         self.image = _array(image, position.shape, jnp.int32, "image")
-        self.lattice = None
+        self.lattice, self.share = None, None
         _check_numbers(self)
 
     @property
     def count(self) -> int:
-        """Number of particles."""
+        """Number of rows of the arrays: that of particles, on one device."""
         return self.position.shape[-2]
+
+    @property
+    def total(self) -> int:
+        """Number of particles in the whole domain."""
+        return self.count if self.share is None else self.share.total
+
+    @property
+    def alive(self) -> Bool[Array, " n"] | None:
+        """Which rows hold a particle; None for all, as on one device."""
+        return None if self.share is None else self.share.alive
 
     @property
     def dimension(self) -> int:
@@ -160,11 +179,54 @@ class Particles(AbstractComponent):
         velocity = valued(lattice.velocities, self.velocity)
         return replaced(self, {"position": position, "velocity": velocity, "lattice": lattice})
 
+    # --- over the whole domain, and over devices --------------------------------------------------
+
+    def counted(self, x: Array) -> Array:
+        """`x`, `[n …]`, with 0 where a row holds no particle."""
+        if self.share is None:
+            return x
+        return jnp.where(self.share.alive.reshape(-1, *(1,) * (x.ndim - 1)), x, 0)
+
+    def sum(self, x: Array) -> Array:
+        """The sum of `x`, `[n …]`, over all particles of the whole domain."""
+        return self.space.sum(jnp.sum(self.counted(x), axis=0))
+
+    def of_each(self, x: Array) -> Array:
+        """What of `x`, which has a row for every particle of the whole domain, belongs to these."""
+        if self.share is None or x.shape[0] != self.share.total:
+            return x
+        return x.at[self.share.place].get(mode="clip")
+
+    def whole(self, x: Array) -> Array:
+        """The rows of `x`, `[n …]`, of all devices, in the order that the particles were given in."""
+        if self.share is None:
+            return x
+        empty = jnp.zeros((self.share.total, *x.shape[1:]), x.dtype)
+        return self.space.sum(empty.at[self.share.place].set(x, mode="drop"))
+
+    def cut(self, devices: tuple[int, ...]) -> "Particles":
+        return cut_particles(self, devices)
+
+    def gathered(self, devices: tuple[int, ...]) -> "Particles":
+        del devices
+        return gathered_particles(self)
+
+    def restless(self) -> Bool[Array, ""] | None:
+        return None if self.share is None else is_restless(self)
+
+    def settled(self) -> "Particles":
+        return self if self.share is None else migrated(self)
+
+    def enlarged(self, measured: "Particles") -> tuple["Particles", list[str]]:
+        return enlarged_particles(self, measured)
+
     def faults(self) -> Int[Array, ""]:
         light = jnp.where(jnp.any(self.mass <= 0), int(Fault.MASS), 0)
         return (light + jnp.where(self.space.invalid(), int(Fault.SPACE), 0)).astype(jnp.int32)
 
     def _mobile(self, change: Float[Array, "n d"]) -> Float[Array, "n d"]:
+        if self.share is not None:
+            change = self.counted(change)
         return change if self.frozen is None else jnp.where(self.frozen[:, None], 0, change)
 
 

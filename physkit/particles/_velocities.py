@@ -33,11 +33,11 @@ def degrees_of_freedom(particles: Particles, momentum_conserved: bool = True) ->
     d = particles.dimension
     dtype = particles.position.dtype
     if particles.frozen is None:
-        moving = particles.space.sum(jnp.asarray(particles.count, dtype))
+        moving = jnp.asarray(particles.total, dtype)
         return d * (moving - 1) if momentum_conserved else d * moving
     # Counted in integers: float32 stops counting at 2²⁴.
-    moving = particles.space.sum(jnp.sum(~particles.frozen, dtype=jnp.int32))
-    frozen = particles.space.sum(jnp.sum(particles.frozen, dtype=jnp.int32))
+    count = lambda x: particles.space.sum(jnp.sum(particles.counted(x), dtype=jnp.int32))
+    moving, frozen = count(~particles.frozen), count(particles.frozen)
     bound = jnp.where(momentum_conserved & (frozen == 0), 1, 0)
     return d * (moving - bound).astype(dtype)
 
@@ -45,7 +45,9 @@ def degrees_of_freedom(particles: Particles, momentum_conserved: bool = True) ->
 def kinetic_energy(particles: Particles) -> Float[Array, ""]:
     """½ Σ m v² of the particles that move."""
     v = moving_velocity(particles)
-    return particles.space.sum(0.5 * jnp.sum(particles.mass * jnp.sum(v * v, axis=1)))
+    return particles.space.sum(
+        0.5 * jnp.sum(particles.counted(particles.mass * jnp.sum(v * v, axis=1)))
+    )
 
 
 def temperature(particles: Particles, momentum_conserved: bool = True) -> Float[Array, ""]:
@@ -64,13 +66,13 @@ def temperature(particles: Particles, momentum_conserved: bool = True) -> Float[
 def total_momentum(particles: Particles) -> Float[Array, " d"]:
     """Σ m v of the particles that move."""
     v = moving_velocity(particles)
-    return particles.space.sum(jnp.sum(particles.mass[:, None] * v, axis=0))
+    return particles.sum(particles.mass[:, None] * v)
 
 
 def center_of_mass(particles: Particles) -> Float[Array, " d"]:
     """Σ m x / Σ m of all particles, along unwrapped paths."""
-    weighted = particles.space.sum(jnp.sum(particles.mass[:, None] * particles.unwrapped, axis=0))
-    return weighted / particles.space.sum(jnp.sum(particles.mass))
+    weighted = particles.sum(particles.mass[:, None] * particles.unwrapped)
+    return weighted / particles.sum(particles.mass)
 
 
 def angular_momentum(particles: Particles, about: Any = None) -> Float[Array, "..."]:
@@ -91,7 +93,7 @@ def angular_momentum(particles: Particles, about: Any = None) -> Float[Array, ".
         x = x - jnp.asarray(about, x.dtype)[None, :]
     p = particles.mass[:, None] * moving_velocity(particles)
     spin = jnp.cross(x, p) if x.shape[1] == 3 else x[:, 0] * p[:, 1] - x[:, 1] * p[:, 0]
-    return particles.space.sum(jnp.sum(spin, axis=0))
+    return particles.sum(spin)
 
 
 def maxwell_boltzmann(
@@ -139,7 +141,7 @@ def without_drift(particles: Particles) -> Particles:
     mass = particles.mass
     if particles.frozen is not None:
         mass = jnp.where(particles.frozen, 0, mass)
-    drift = safe_divide(total_momentum(particles), particles.space.sum(jnp.sum(mass)))
+    drift = safe_divide(total_momentum(particles), particles.sum(mass))
     moved = particles.replace(velocity=particles.velocity - drift[None, :])
     if particles.frozen is None:
         return moved

@@ -12,6 +12,7 @@ from ._adjoint import AbstractAdjoint, Body, Direct
 from ._carry import Carry, state_faults
 from ._look import look
 from ._reversible import Reversible, on_lattice
+from ._settle import settled
 from ._simulation import Simulation
 from ._walk import prepared, same, walk
 
@@ -22,6 +23,7 @@ def block_body(sim: Simulation, plan: Any, adjoint: AbstractAdjoint) -> Body:
     def one_step(carry: Carry) -> tuple[Carry, Frame]:
         clock = Clock.at(carry.step, sim.t0, sim.dt, carry.key)
         state, aux = sim.integrator.step_unseen(plan, clock, carry.state, carry.aux)
+        state, aux = settled(sim, plan, clock, state, aux)
         return carry.replace(step=carry.step.plus(1), state=state, aux=aux), {}
 
     body, steps = one_step, 1

@@ -10,7 +10,7 @@ from physkit.core import Clock, ShapeError, param, safe_arctan2, safe_norm, stat
 
 from .._particles import Particles
 from ._bonds import per_row
-from ._force import AbstractForce
+from ._force import AbstractForce, need_whole
 from ._tuples import Tuples
 
 
@@ -50,6 +50,7 @@ class HarmonicAngles(AbstractForce):
         self.of = of
 
     def init(self, state: Any) -> None:
+        need_whole(self.particles(state), "HarmonicAngles, which may join particles of any two devices,")
         self._arms(self.particles(state))
 
     def energy(self, clock: Clock, state: Any, cache: Any = None) -> Float[Array, ""]:

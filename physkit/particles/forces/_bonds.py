@@ -8,7 +8,7 @@ from jaxtyping import Array, Float
 from physkit.core import Clock, ShapeError, as_parameter, param, safe_divide, safe_norm, static
 
 from .._particles import Particles
-from ._force import AbstractForce
+from ._force import AbstractForce, need_whole
 from ._tuples import Tuples
 
 
@@ -52,6 +52,7 @@ class HarmonicBonds(AbstractForce):
         self.of = of
 
     def init(self, state: Any) -> None:
+        need_whole(self.particles(state), "HarmonicBonds, which may join particles of any two devices,")
         self.ends.check(self.particles(state), "bonds")
 
     def force(self, clock: Clock, state: Any) -> Float[Array, "n d"]:

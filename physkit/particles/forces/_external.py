@@ -9,7 +9,7 @@ from jaxtyping import Array, Float
 from physkit.core import Clock, ParameterError, ShapeError, param, static
 
 from .._particles import Particles
-from ._force import AbstractForce
+from ._force import AbstractForce, need_whole
 
 
 class UniformAcceleration(AbstractForce):
@@ -40,8 +40,9 @@ class UniformAcceleration(AbstractForce):
         return particles.mass[:, None] * _vector(self.acceleration, particles, "acceleration")
 
     def energy(self, clock: Clock, state: Any, cache: Any = None) -> Float[Array, ""]:
-        x = self.particles(state).unwrapped
-        return -self.particles(state).space.sum(jnp.sum(x * self.force(clock, state)))
+        particles = self.particles(state)
+        work = particles.counted(particles.unwrapped * self.force(clock, state))
+        return -particles.space.sum(jnp.sum(work))
 
 
 class UniformField(AbstractForce):
@@ -74,8 +75,9 @@ class UniformField(AbstractForce):
         return particles.charge[:, None] * _vector(self.field, particles, "field")
 
     def energy(self, clock: Clock, state: Any, cache: Any = None) -> Float[Array, ""]:
-        x = self.particles(state).unwrapped
-        return -self.particles(state).space.sum(jnp.sum(x * self.force(clock, state)))
+        particles = self.particles(state)
+        work = particles.counted(particles.unwrapped * self.force(clock, state))
+        return -particles.space.sum(jnp.sum(work))
 
 
 class HarmonicTrap(AbstractForce):
@@ -112,10 +114,12 @@ class HarmonicTrap(AbstractForce):
         particles = self.particles(state)
         stiffness = _vector(self.stiffness, particles, "stiffness")
         each = 0.5 * stiffness * self._stretch(particles) ** 2
-        return particles.space.sum(jnp.sum(each))
+        return particles.space.sum(jnp.sum(particles.counted(each)))
 
     def _stretch(self, particles: Particles) -> Float[Array, "n d"]:
         x, center = particles.position, self.center
+        if center.ndim == 2:
+            center = particles.of_each(center)
         if center.shape != x.shape:
             center = jnp.broadcast_to(_vector(center, particles, "center"), x.shape)
         return particles.space.displacement(x, center)
@@ -132,6 +136,8 @@ class ExternalEnergy(AbstractForce):
     - `args`: arrays that the function depends on and that should be differentiable.
     - `of`: name of the particle component; None where the state is one component.
 
+    **Errors:** `DeclarationError` over several devices: each sees its own particles only.
+
     **Notes:** write the function once, at module level or outside loops: another function object
     compiles anew.
     """
@@ -143,6 +149,7 @@ class ExternalEnergy(AbstractForce):
     of: str | None = static(default=None)
 
     def energy(self, clock: Clock, state: Any, cache: Any = None) -> Float[Array, ""]:
+        need_whole(self.particles(state), "ExternalEnergy", "ExternalForce")
         return _call(self.function, clock, self.particles(state), self.args)
 
 

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from physkit.core import AbstractTerm, Clock, Module, NoEnergyError, get, put
+from physkit.core import AbstractTerm, Clock, DeclarationError, Module, NoEnergyError, get, put
 
 from .._particles import Particles
 
@@ -41,6 +41,7 @@ class AbstractForce(AbstractTerm):
     ) -> Float[Array, "n d"] | dict[str, Float[Array, "..."]]:
         """Force on each particle (a dict by name, of several components); by default −∂energy/∂position."""
         particles = self.particles(state)
+        need_whole(particles, f"{type(self).__name__}, which only tells its energy,", "a force")
 
         def energy_at(position):
             return self.energy(clock, put(state, self.of, particles.replace(position=position)))
@@ -60,6 +61,13 @@ class AbstractForce(AbstractTerm):
 
     def __add__(self, other: "AbstractForce | Forces") -> "Forces":
         return Forces.of(self, other)
+
+
+def need_whole(particles: Particles, what: str, instead: str | None = None) -> None:
+    """**Errors:** `DeclarationError` for particles that are cut over devices."""
+    if particles.share is not None:
+        other = f"; write {instead}" if instead else ": run it on one device"
+        raise DeclarationError(f"{what} cannot be cut over devices{other}")
 
 
 class Forces(Module):

@@ -9,7 +9,7 @@ from jaxtyping import Array, Float
 from physkit.core import Clock, Fault, Faults, ParameterError, param, static
 
 from .._particles import Particles
-from ._force import AbstractForce
+from ._force import AbstractForce, need_whole
 from ._pair_sum import direct_sum
 
 Components = tuple[Array, ...]
@@ -170,6 +170,7 @@ def _components(bodies: Particles) -> Components:
 
 
 def _check(bodies: Particles) -> None:
+    need_whole(bodies, "DirectGravity, where every body pulls every other,")
     if any(bodies.space.periodic(bodies.dimension)):
         raise ParameterError(
             "DirectGravity needs a space without periodic axes: give Particles(space=Free()); "

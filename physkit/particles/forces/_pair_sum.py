@@ -185,6 +185,10 @@ class _Cotangent:
 
     def __call__(self, residuals, bar):
         particles, (shared_on, shared_off), pairs = residuals
+        # What was not summed has no cotangent, but partners that have.
+        n = jax.tree.leaves(particles)[0].shape[0]
+        bar = jax.tree.map(lambda b: _longer(b, n), bar)
+        pairs = pairs.mirrored
 
         def body(own, other, present):
             (own_on, own_off), own_bar = own
@@ -213,6 +217,11 @@ class _Cotangent:
             return jax.tree.map(lambda r: r[:, 0], rows), totals
 
         return pairs.visit(body, (particles, bar))
+
+
+def _longer(x: Array, n: int) -> Array:
+    missing = n - x.shape[0]
+    return jnp.pad(x, ((0, missing), *((0, 0),) * (x.ndim - 1))) if missing else x
 
 
 def _like(terms: Any, bar: Any) -> Any:

@@ -11,6 +11,7 @@ from jaxtyping import Array, Float, Int
 from physkit.core import (
     Clock,
     CutoffError,
+    DeclarationError,
     Fault,
     Faults,
     Module,
@@ -24,7 +25,14 @@ from physkit.core import (
 )
 
 from .._particles import Particles
-from ..neighbours import AbstractPairs, EveryPair, NeighborList, neighbor_list
+from ..neighbours import (
+    AbstractPairs,
+    EveryPair,
+    NeighborList,
+    SlabList,
+    neighbor_list,
+    slab_list,
+)
 from ._force import AbstractForce
 from ._pair_kernels import PairKernel, pair_arrays
 from ._pair_sum import exact_pair_sum, largest_term, pair_sum
@@ -39,7 +47,7 @@ _BITS = {4: 28, 8: 56}
 class PairCache(Module):
     """What `Pairwise` carries: its neighbour list (None: all pairs), the quantum of exact sums, faults."""
 
-    list: NeighborList | None
+    list: NeighborList | SlabList | None
     quantum: Float[Array, "*b"] | None = data()
     faults: Faults
 
@@ -47,6 +55,11 @@ class PairCache(Module):
     def pairs(self) -> AbstractPairs:
         """The pairs to sum over."""
         return EveryPair() if self.list is None else self.list.pairs
+
+    def arrays(self, particles: Particles, potential: AbstractPairPotential) -> dict[str, Any]:
+        """What the pairs are of: on several devices, with the particles near this one's slab."""
+        own = pair_arrays(particles, potential)
+        return self.list.joined(particles, own) if isinstance(self.list, SlabList) else own
 
 
 class Pairwise(AbstractForce):
@@ -157,7 +170,7 @@ class Pairwise(AbstractForce):
         cache = self._refreshed(particles, cache)
         if not self.exact:
             return self._force(particles, cache), cache
-        shared, arrays = self._shared(particles), pair_arrays(particles, self.potential)
+        shared, arrays = self._shared(particles), cache.arrays(particles, self.potential)
         kernel = PairKernel("force", self.cutoff)
         quantum = cache.quantum.astype(particles.position.dtype)
         pull, held = exact_pair_sum(kernel, arrays, shared, cache.pairs, -1, quantum)
@@ -194,8 +207,12 @@ class Pairwise(AbstractForce):
         tail = self._tail("tail_virial", particles) / d
         return jnp.array(rows) + tail * jnp.eye(d, dtype=particles.position.dtype)
 
-    def _list(self, particles: Particles) -> NeighborList | None:
+    def _list(self, particles: Particles) -> NeighborList | SlabList | None:
         n = particles.count
+        if particles.share is not None and self.cutoff is not None:
+            if self.exclude is not None:
+                raise DeclarationError("exclude=… goes by places of particles, which change over devices")
+            return slab_list(particles, self.cutoff, self.skin, self.capacity)
         if self.cutoff is not None:
             excluded = None if self.exclude is None else _table(self.exclude, n)
             return neighbor_list(particles, self.cutoff, self.skin, self.capacity, excluded)
@@ -223,7 +240,7 @@ class Pairwise(AbstractForce):
 
     def _sum(self, quantity: str, particles: Particles, cache: PairCache) -> Any:
         kernel = PairKernel(quantity, self.cutoff)
-        arrays, shared = pair_arrays(particles, self.potential), self._shared(particles)
+        arrays, shared = cache.arrays(particles, self.potential), self._shared(particles)
         terms = pair_sum(kernel, arrays, shared, cache.pairs, -1 if quantity == "force" else 1)
         return _whole(terms, cache)
 
@@ -233,23 +250,24 @@ class Pairwise(AbstractForce):
     def _tail(self, which: str, particles: Particles) -> Array:
         if not self.tail:
             return jnp.zeros((), particles.position.dtype)
-        n, d, species = particles.count, particles.dimension, particles.species
+        n, d, species = particles.total, particles.dimension, particles.species
         density = n / particles.space.volume
         share = None
         if species is not None and self.potential.species is not None:
             kinds = jnp.arange(self.potential.species)
-            counts = jnp.sum(species[:, None] == kinds[None], axis=0)
+            counts = particles.sum(species[:, None] == kinds[None])
             share = counts.astype(density.dtype) / n
         return getattr(self._law(density.dtype), which)(density, n, d, share)
 
 
 @eqx.filter_jit
-def _opened(force: Pairwise, particles: Particles, near: NeighborList | None) -> PairCache:
+def _opened(force: Pairwise, particles: Particles, near: Any) -> PairCache:
     """The cache of a new list: the quantum, and whether particles overlap."""
     cache = PairCache(near, None, Faults.none())
-    shared, arrays = force._shared(particles), pair_arrays(particles, force.potential)
+    shared, arrays = force._shared(particles), cache.arrays(particles, force.potential)
     size = PairKernel("size", force.cutoff)
     largest = jax.lax.stop_gradient(largest_term(size, arrays, shared, cache.pairs))
+    largest = particles.space.max(largest)
     clash = ~jnp.isfinite(largest) & jnp.all(jnp.isfinite(particles.position))
     if force.exact:
         cache = PairCache(near, _quantum(force, particles, largest), cache.faults)
@@ -270,7 +288,7 @@ def _quantum(force: Pairwise, particles: Particles, largest: Array) -> Float[Arr
         steepest = jax.lax.stop_gradient(jnp.max(jnp.where(jnp.isfinite(slope), slope, 0)))
         if force.potential.charged:
             charge = jax.lax.stop_gradient(particles.charge)
-            steepest = steepest * jnp.max(jnp.abs(charge)) ** 2
+            steepest = steepest * particles.space.max(jnp.max(jnp.abs(charge))) ** 2
         largest = jnp.maximum(largest, steepest)
     _, exponent = jnp.frexp(jnp.where(largest > 0, largest, 1))
     return jnp.ldexp(jnp.ones((), dtype), exponent - _BITS[jnp.dtype(dtype).itemsize])

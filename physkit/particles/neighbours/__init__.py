@@ -7,3 +7,4 @@ from ._pairs import (
     EveryPair as EveryPair,
     ListedPairs as ListedPairs,
 )
+from ._slab_list import SlabList as SlabList, slab_list as slab_list

@@ -66,12 +66,12 @@ class NeighborList(Module):
         """
         position = jax.lax.stop_gradient(particles.position)
         space = jax.tree.map(jax.lax.stop_gradient, particles.space)
-        moved, stretch = _motion(self.position, self.space, position, space)
+        moved, stretch = motion(self.position, self.space, position, space)
         radius = self.cutoff + self.skin
         # What was further apart than `radius` is now further than radius·(1 − stretch) − 2·moved.
         old = 2 * moved > self.skin - stretch * radius
         leapt = moved > radius / 2
-        too_far = _beyond_limit(space, position.shape[1], radius)
+        too_far = beyond_limit(space, position.shape[1], radius)
         faults = self.faults.flag(Fault.LEAP, leapt).flag(Fault.CUTOFF, too_far)
         stale = (self.pairs.stale | self.cells.stale) & jnp.isfinite(moved)
 
@@ -142,7 +142,7 @@ def neighbor_list(
 
 def _first(position, space, excluded, cells, capacity, cutoff, skin) -> NeighborList:
     built = _build(position, space, excluded, cells, jnp.int32(0), cutoff + skin, capacity)
-    beyond = _beyond_limit(space, position.shape[1], cutoff + skin)
+    beyond = beyond_limit(space, position.shape[1], cutoff + skin)
     faults = Faults.none().flag(Fault.CUTOFF, beyond)
     return NeighborList(*built, position, space, jnp.int32(0), faults, excluded, cutoff, skin)
 
@@ -168,7 +168,7 @@ def _build(position, space, excluded, cells, required, radius, capacity):
     )
 
 
-def _motion(old, old_space, position, space):
+def motion(old, old_space, position, space):
     """How far anything has moved beyond what the cell's change carries it, and that strain."""
     d = position.shape[1]
     (before, _), (now, _) = (lattice(s, d, position.dtype) for s in (old_space, space))
@@ -179,7 +179,7 @@ def _motion(old, old_space, position, space):
     return farthest, jnp.sqrt(jnp.sum((strain - jnp.eye(d, dtype=strain.dtype)) ** 2))
 
 
-def _beyond_limit(space: AbstractSpace, d: int, radius: float) -> Bool[Array, ""]:
+def beyond_limit(space: AbstractSpace, d: int, radius: float) -> Bool[Array, ""]:
     limit = space.image_limit(d)
     return radius > limit * (1 + 4 * float(jnp.finfo(limit.dtype).eps))
 

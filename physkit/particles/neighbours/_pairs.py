@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Int
 
-from physkit.core import AbstractGrowable, Module, data
+from physkit.core import AbstractGrowable, Module, data, replaced, static
 
 # Pairs at once: their temporaries stay in a core's cache, and a loop costs nothing beside them.
 BLOCK = 2**18
@@ -21,6 +21,11 @@ class AbstractPairs(Module):
     `visit` shows them to a function in blocks `[c k]`: `c` particles i in a row, each with `k`
     candidates j. So nothing of the size of all pairs is ever in memory.
     """
+
+    @property
+    def mirrored(self) -> "AbstractPairs":
+        """The same pairs, each of them from both its ends."""
+        return self
 
     @abc.abstractmethod
     def visit(self, body: Callable, arrays: Any) -> tuple[Any, Any]:
@@ -60,6 +65,10 @@ class ListedPairs(AbstractPairs, AbstractGrowable):
     - `order`: `[n]`, particle at each place. `place`: `[n]`, place of each particle.
     - `required`: most neighbours that any particle has had. `stale`: rows are cut short, so that
       the list must be built anew as soon as there is room.
+    - `first`: where rows are in another order than places: the particle of each row, `[n]`; `place` is
+      then the row of each particle.
+    - `own`: sums are those of the first so many particles only, whose rows come first; the others are
+      copies of another device's. None: of all.
     """
 
     index: Int[Array, "*b n k"] = data()
@@ -67,10 +76,17 @@ class ListedPairs(AbstractPairs, AbstractGrowable):
     place: Int[Array, "*b n"] = data()
     required: Int[Array, "*b"] = data()
     stale: Bool[Array, "*b"] = data()
+    first: Int[Array, "*b n"] | None = data(None)
+    own: int | None = static(default=None)
 
     @property
     def capacity(self) -> int:
         return self.index.shape[-1]
+
+    @property
+    def mirrored(self) -> "ListedPairs":
+        """The same pairs from both their ends, those of copies included: for derivatives."""
+        return self if self.own is None else replaced(self, {"own": None})
 
     def grown(self, capacity: int) -> "ListedPairs":
         n = self.index.shape[-2]
@@ -82,19 +98,24 @@ class ListedPairs(AbstractPairs, AbstractGrowable):
         room = [(0, 0)] * (self.index.ndim - 1) + [(0, max(0, capacity - k))]
         index = jnp.pad(self.index[..., :capacity], room, constant_values=n)
         stale = self.stale | (self.required > k)
-        return ListedPairs(index, self.order, self.place, self.required, stale)
+        return replaced(self, {"index": index, "stale": stale})
 
     def visit(self, body: Callable, arrays: Any) -> tuple[Any, Any]:
         n, k = self.index.shape
-        arrays = jax.tree.map(lambda a: _take(a, self.order), arrays)
+        count = n if self.own is None else self.own
+        others = jax.tree.map(lambda a: _take(a, self.order), arrays)
+        mine = others
+        if self.first is not None:
+            first = self.first[:count]
+            mine = jax.tree.map(lambda a: _take(a, first), arrays)
 
         def block(start, size):
             j = _rows(self.index, start, size)
-            own = jax.tree.map(lambda a: _rows(a, start, size)[:, None], arrays)
-            return own, jax.tree.map(lambda a: jnp.take(a, j, axis=0, mode="clip"), arrays), j < n
+            own = jax.tree.map(lambda a: _rows(a, start, size)[:, None], mine)
+            return own, jax.tree.map(lambda a: jnp.take(a, j, axis=0, mode="clip"), others), j < n
 
-        rows, totals = _in_blocks(body, block, n, k)
-        return jax.tree.map(lambda a: _take(a, self.place), rows), totals
+        rows, totals = _in_blocks(body, block, count, k)
+        return jax.tree.map(lambda a: _take(a, self.place[:count]), rows), totals
 
 
 def _in_blocks(body: Callable, block: Callable, n: int, k: int) -> tuple[Any, Any]:

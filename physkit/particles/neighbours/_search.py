@@ -26,10 +26,17 @@ class Found(Module):
     neighbours: Int[Array, ""] = data()  # of the particle that has most
     occupancy: Int[Array, ""] = data()  # of the cell that has most
     narrow: Bool[Array, ""] = data()  # cells narrower than the radius: pairs may be missing
+    first: Int[Array, " n"] | None = data(None)  # particle of each row, where `own` come first
 
 
 def search(
-    position: Float[Array, "n d"], space: AbstractSpace, radius: float, cells: Cells, capacity: int
+    position: Float[Array, "n d"],
+    space: AbstractSpace,
+    radius: float,
+    cells: Cells,
+    capacity: int,
+    alive: Bool[Array, " n"] | None = None,
+    own: int | None = None,
 ) -> Found:
     """All pairs closer than `radius`, each particle's neighbours in the order of their cells.
 
@@ -37,11 +44,16 @@ def search(
     broadcasting, and the answers for up to 32 candidates are packed into one word. Then, `capacity`
     times, the lowest set bit of every particle is taken off. One cell for all is the search over
     all pairs.
+
+    Rows that are not `alive` are in no cell and have no neighbours. With `own`, the rows of the first
+    so many particles come first.
     """
     n, d = position.shape
     shape = cells.shape
     cell, folded, vectors, narrow = locate(position, space, shape, radius)
     number = _ravel(cell.T, shape)
+    if alive is not None:
+        number = jnp.where(alive, number, cells.count)  # behind all cells
     order = jnp.argsort(number).astype(jnp.int32)
     place = jnp.argsort(order).astype(jnp.int32)
     cell, folded, number = cell[order], folded[order], number[order]
@@ -60,7 +72,11 @@ def search(
 
     mine = jnp.arange(n, dtype=jnp.int32) - start[number]
     masks = masks.reshape(-1, words, cells.count * cells.slots)
+    if alive is not None:
+        there, number = number < cells.count, jnp.minimum(number, cells.count - 1)
     masks = masks[..., number * cells.slots + jnp.minimum(mine, cells.slots - 1)]
+    if alive is not None:
+        masks = jnp.where(there, masks, jnp.uint32(0))
     places = [table[:, cell[:, k]] for k, table in enumerate(near[0])]
     partner = [_ravel(ways, shape) for ways in itertools.product(*places)]
     first = start[jnp.stack(partner)][:, None]
@@ -71,9 +87,14 @@ def search(
     first = first + (word * _WORD)[None]
     # Without the barrier XLA computes these tables anew for every bit that is read from them.
     masks, first = jax.lax.optimization_barrier((masks.reshape(-1, n), first.reshape(-1, n)))
+    rows = None
+    if own is not None:
+        ahead = jnp.argsort(order >= own, stable=True)
+        masks, first, rows = masks[:, ahead], first[:, ahead], order[ahead]
+        place = jnp.argsort(rows).astype(jnp.int32)
     neighbours = jnp.max(jnp.sum(jax.lax.population_count(masks), axis=0, dtype=jnp.int32))
     index = _extract(masks, first, n, capacity)
-    return Found(index, order, place, neighbours, jnp.max(count), narrow)
+    return Found(index, order, place, neighbours, jnp.max(count), narrow, rows)
 
 
 def _ravel(cell, shape: tuple[int, ...]) -> Int[Array, "..."]:

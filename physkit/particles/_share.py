@@ -1,0 +1,241 @@
+"""Which particles a device has, of all that a domain cut into slabs holds."""
+
+import math
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int
+
+from physkit.core import (
+    AbstractGrowable,
+    DeclarationError,
+    Fault,
+    Faults,
+    concrete,
+    data,
+    on_each,
+    replaced,
+    static,
+)
+from physkit.geometry import Slab, need_box, slab_axis
+
+# What a row of particles is made of, besides which particle it is.
+ROWS = ("position", "velocity", "mass", "image", "id", "charge", "species", "frozen")
+_SPACING = 0.5  # of the mean distance between particles: how far they may stray from their slab
+_LEAST, _MOST = 1 / 64, 1 / 8  # of the slab's width: bounds on it
+
+
+class Share(AbstractGrowable):
+    """Which rows of a device's arrays hold a particle, and how all particles are shared out.
+
+    Rows are places in arrays of fixed size. A particle may stray from its slab by up to `margin` before
+    it must have changed devices; the others are told of those that near their slab.
+
+    **Arguments:**
+
+    - `alive`: `[n]`, whether there is a particle. `place`: `[n]`, its place in the arrays of all; as
+      many as there are where there is none.
+    - `present`, `leaving`: most particles that this device has had to hold, and to send to one side.
+    - `faults`: whether one has strayed beyond the slab next to its own.
+    - `room`: how many may leave to one side at a time.
+    - `total`: number of particles in the whole domain. `axis`: that is cut.
+    - `margin`: part of the slab's width.
+    - `lengths`: of the box when it was cut, by which capacities are estimated; None where a trace hid
+      them.
+    """
+
+    alive: Bool[Array, "*b n"] = data()
+    place: Int[Array, "*b n"] = data()
+    present: Int[Array, "*b"] = data()
+    leaving: Int[Array, "*b"] = data()
+    faults: Faults
+    room: int = static()
+    total: int = static()
+    axis: int = static()
+    margin: float = static()
+    lengths: tuple[float, ...] | None = static()
+
+    @property
+    def rows(self) -> int:
+        """How many particles fit."""
+        return self.alive.shape[-1]
+
+    @property
+    def required(self) -> Int[Array, "*b"]:
+        """How many rows are missing, or places for those that leave."""
+        return jnp.maximum(self.present - self.rows, self.leaving - self.room)
+
+    @property
+    def capacity(self) -> int:
+        return 0
+
+    def grown(self, capacity: int) -> "Share":
+        return replaced(self, {"room": self.room + capacity})
+
+
+def cut_particles(particles: Any, devices: tuple[int, ...]) -> Any:
+    """`particles` in slabs: arrays `[device, rows, …]`, each device's with those of its slab."""
+    size = math.prod(devices)
+    if particles.lattice is not None:
+        raise DeclarationError(
+            "particles on the lattice of Reversible() cannot be cut over devices: migration is not "
+            "taken back. Take adjoint=NestedCheckpoint()"
+        )
+    space = jax.tree.map(lambda x: on_each(x, devices), particles.space)
+    parts = {name: getattr(particles, name) for name in ROWS}
+    if size == 1:
+        every = jax.tree.map(lambda x: on_each(x, devices), parts)
+        return replaced(particles, {**every, "space": space})
+    axis, box, n = slab_axis(devices), need_box(particles.space), particles.count
+    if axis >= particles.dimension:
+        raise DeclarationError(
+            f"devices={devices} cuts axis {axis}; the particles have {particles.dimension}"
+        )
+    fraction = jax.lax.stop_gradient(particles.position[:, axis] / box.lengths[axis])
+    fraction = fraction - jnp.floor(fraction) if box.axes[axis] else fraction
+    owner = jnp.clip(jnp.floor(fraction * size).astype(jnp.int32), 0, size - 1)
+    count = jnp.sum(owner[:, None] == jnp.arange(size, dtype=jnp.int32)[None], axis=0, dtype=jnp.int32)
+    rows = _rows(n, size, concrete(count))
+    order = jnp.argsort(owner, stable=True).astype(jnp.int32)
+    first = jnp.cumsum(count) - count
+    row = jnp.arange(rows, dtype=jnp.int32)[None]
+    alive = row < count[:, None]
+    # Rows without a particle hold the numbers of another, for which physics is defined.
+    place = order[jnp.clip(first[:, None] + jnp.minimum(row, count[:, None] - 1), 0, n - 1)]
+    whole = jax.tree.map(lambda x: x[place], parts)
+    lengths = concrete(box.lengths)
+    visible = lengths is not None and lengths.dtype != object
+    room = min(rows, 64 + rows // 8)
+    none = jnp.zeros(size, jnp.int32)
+    share = Share(
+        alive=alive,
+        place=jnp.where(alive, place, n),
+        present=count,
+        leaving=none,
+        faults=Faults(none),
+        room=room,
+        total=n,
+        axis=axis,
+        margin=_margin(particles, axis, size),
+        lengths=tuple(float(x) for x in lengths) if visible else None,
+    )
+    return replaced(particles, {**whole, "space": space, "share": share})
+
+
+def gathered_particles(particles: Any) -> Any:
+    """The whole of what `cut_particles` made parts of, in the order that it was in."""
+    share = particles.share
+    space = jax.tree.map(lambda x: x[0], particles.space)
+    parts = {name: getattr(particles, name) for name in ROWS}
+    if share is None:
+        return replaced(particles, {**jax.tree.map(lambda x: x[0], parts), "space": space})
+    place = jnp.asarray(share.place).reshape(-1)
+
+    def whole(x):
+        flat = x.reshape(-1, *x.shape[2:])
+        empty = jnp.zeros((share.total, *x.shape[2:]), x.dtype)
+        return empty.at[place].set(flat, mode="drop", unique_indices=True)
+
+    return replaced(particles, {**jax.tree.map(whole, parts), "space": space, "share": None})
+
+
+def migrated(particles: Any) -> Any:
+    """`particles` after those that have left the slab were sent to the devices next to this one."""
+    share = particles.share
+    slab = Slab.of(particles.space, share.axis)
+    x = slab.in_line(jax.lax.stop_gradient(particles.position))
+    above, below = slab.beyond(x)
+    up, down = share.alive & (above >= 0), share.alive & (below > 0)
+    stays = share.alive & ~up & ~down
+    lost = share.alive & (jnp.maximum(above, below) >= slab.width)
+    parts = {name: getattr(particles, name) for name in ROWS} | {"place": share.place}
+
+    def leaving(which):
+        there = jnp.nonzero(which, size=share.room, fill_value=share.rows)[0]
+        some = jax.tree.map(lambda a: a.at[there].get(mode="clip"), parts)
+        return {**some, "alive": there < share.rows}
+
+    arrived = [slab.sent(leaving(up), 1), slab.sent(leaving(down), -1)]
+    arrived = jax.tree.map(lambda *a: jnp.concatenate(a), *arrived)
+    came = arrived.pop("alive")
+    # The k-th that came takes the k-th row that is free.
+    free = jnp.nonzero(~stays, size=2 * share.room, fill_value=share.rows)[0]
+    row = jnp.where(came, free[jnp.cumsum(came, dtype=jnp.int32) - 1].astype(jnp.int32), share.rows)
+    put = lambda a, b: a.at[row].set(b, mode="drop")
+    parts["place"] = jnp.where(stays, share.place, share.total)
+    parts = jax.tree.map(put, parts, arrived)
+    alive = stays.at[row].set(True, mode="drop")
+    count = lambda which: jnp.sum(which, dtype=jnp.int32)
+    share = replaced(
+        share,
+        {
+            "alive": alive,
+            "place": parts.pop("place"),
+            "present": jnp.maximum(share.present, count(stays) + count(came)),
+            "leaving": jnp.maximum(share.leaving, jnp.maximum(count(up), count(down))),
+            "faults": share.faults.flag(Fault.LEAP, jnp.any(lost)),
+        },
+    )
+    # Where some found no room, nothing is right any more.
+    position = jnp.where(share.required > 0, jnp.nan, parts["position"])
+    return replaced(particles, {**parts, "position": position, "share": share})
+
+
+def is_restless(particles: Any) -> Bool[Array, ""]:
+    """Whether a particle has strayed more than half the margin from its slab, on any device."""
+    share = particles.share
+    slab = Slab.of(particles.space, share.axis)
+    return particles.space.max(strayed(particles, slab) > share.margin / 2 * slab.width)
+
+
+def strayed(particles: Any, slab: Slab) -> Float[Array, ""]:
+    """How far the particle is from this device's slab that is farthest."""
+    x = slab.in_line(jax.lax.stop_gradient(particles.position))
+    far = jnp.maximum(*slab.beyond(x))
+    return jnp.max(jnp.where(particles.share.alive, far, -slab.width))
+
+
+def enlarged_particles(particles: Any, measured: Any) -> tuple[Any, list[str]]:
+    """`particles`, in device layout, with room for what the same ones `measured` later required."""
+    share, need = particles.share, measured.share
+    if share is None:
+        return particles, []
+    present, leaving = (int(np.max(np.asarray(x))) for x in (need.present, need.leaving))
+    events = []
+    if leaving > share.room:
+        room = math.ceil(1.25 * leaving)
+        events.append(f"particles that leave a slab {share.room} → {room}")
+        share = replaced(share, {"room": room})
+    parts = {name: getattr(particles, name) for name in ROWS}
+    if present > share.rows:
+        rows = math.ceil(1.25 * present)
+        events.append(f"particles in a slab {share.rows} → {rows}")
+        more = rows - share.rows
+        # As elsewhere: rows without a particle hold the numbers of another.
+        wider = lambda x: jnp.concatenate([x, jnp.repeat(x[:, :1], more, axis=1)], axis=1)
+        parts = jax.tree.map(wider, parts)
+        around = ((0, 0), (0, more))
+        alive = jnp.pad(share.alive, around)
+        place = jnp.pad(share.place, around, constant_values=share.total)
+        share = replaced(share, {"alive": alive, "place": place})
+    return replaced(particles, {**parts, "share": share}), events
+
+
+def _rows(n: int, size: int, count: np.ndarray | None) -> int:
+    """Room for the particles of the fullest slab, and for chance."""
+    mean = n / size
+    most = mean * 1.1 if count is None else float(count.max(initial=0))
+    return min(8 * math.ceil((1.02 * most + 3 * math.sqrt(most) + 8) / 8), 8 * math.ceil(n / 8))
+
+
+def _margin(particles: Any, axis: int, size: int) -> float:
+    """How far particles may stray, as a part of the slab's width."""
+    n, d = max(particles.count, 1), particles.dimension
+    lengths = concrete(particles.space.lengths)
+    if lengths is None or lengths.dtype == object:
+        spacing = size / n ** (1 / d)  # of a cube
+    else:
+        spacing = float((np.prod(lengths) / n) ** (1 / d) / (lengths[axis] / size))
+    return min(_MOST, max(_LEAST, _SPACING * spacing))
