@@ -7,5 +7,6 @@ from ._comm import (
     Serial as Serial,
 )
 from ._placement import Placement as Placement, placed as placed
+from ._rows import on_host as on_host, one_row as one_row, own_rows as own_rows
 from ._spmd import Spmd as Spmd
 from ._start import Job as Job, job as job, start as start

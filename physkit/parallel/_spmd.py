@@ -15,6 +15,7 @@ from physkit.core import DeviceError
 
 from ._comm import AbstractComm, Cartesian, MeshAxes, Serial
 from ._placement import need_devices
+from ._rows import assembled, own_part, sharding, spread
 
 BACKENDS = ("serial", "vmap", "pmap", "shard_map")
 VARIABLE = "PHYSKIT_SPMD"  # of the environment: the backend where none is given
@@ -69,7 +70,13 @@ class Spmd:
         arrays, tree = jax.tree.flatten(dynamic)
         kinds = (tree, tuple((x.shape, x.dtype) for x in arrays))
         mapped = _mapped(self.function, self.shape, backend, devices, fixed, kinds)
-        out, said = mapped(dynamic)
+        if devices is None or jax.process_count() == 1:
+            out, said = mapped(dynamic)
+        else:
+            over = sharding(self.shape, devices, MeshAxes(self.shape).names)
+            rows = spread(dynamic, over)
+            out, said = mapped(own_part(rows, over) if backend == "pmap" else rows)
+            out = assembled(out, over) if backend == "pmap" else out
         return eqx.combine(out, said.value)
 
     def stacked(self, tree: Any) -> Any:
