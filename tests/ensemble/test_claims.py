@@ -1,0 +1,172 @@
+"""Claims on chunks: one holder at a time, the dead ones' are taken over, the living ones' never."""
+
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+from physkit.ensemble._claims import MOST_DEATHS, Claims
+from physkit.ensemble._queue import Queue, requeue, seconds_left, states_of, this_job
+from physkit.storage import this_process
+
+
+@pytest.fixture
+def claims(tmp_path):
+    return Claims(tmp_path)
+
+
+@pytest.fixture
+def command(tmp_path, monkeypatch):
+    """A function that puts a command of Slurm's on the path: it says `text`, ends with `status`, and
+    notes how it was called."""
+    there = tmp_path / "bin"
+    there.mkdir()
+    monkeypatch.setenv("PATH", f"{there}{os.pathsep}{os.environ['PATH']}")
+
+    def put(name, text="", status=0, error=""):
+        file = there / name
+        file.write_text(
+            f'#!/bin/sh\necho "$@" >> {there}/calls\nprintf "%b" "{text}"\n'
+            f'printf "%b" "{error}" >&2\nexit {status}\n'
+        )
+        file.chmod(0o755)
+        return there / "calls"
+
+    return put
+
+
+def dead_process():
+    """A process of this machine that is no more."""
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    return {**this_process(), "process": ended.pid, "began": "1"}
+
+
+def write(claims, number, holder):
+    (claims.folder / f"{number:06d}.claim").write_text(json.dumps(holder))
+
+
+def test_one_holder_at_a_time(claims):
+    assert claims.take(3)
+    assert not claims.take(3)
+    assert not Claims(claims.folder).take(3)
+    assert claims.take(4)
+    assert sorted(claims.holders()) == [3, 4]
+    claims.release(3)
+    assert claims.take(3)
+    assert not list(claims.folder.glob(".*")), "temporary files are left"
+
+
+def test_of_many_at_once_one_gets_it(claims):
+    write(claims, 0, dead_process())
+    got, gate = [], threading.Barrier(8)
+
+    def try_it():
+        gate.wait()
+        if Claims(claims.folder).take(0):
+            got.append(1)
+
+    threads = [threading.Thread(target=try_it) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(got) == 1
+
+
+def test_a_dead_holder_is_followed_until_too_many_died(claims):
+    holder = dead_process()
+    for deaths in range(MOST_DEATHS - 1):
+        write(claims, 0, {**holder, "deaths": deaths})
+        assert not claims.holders()
+        assert claims.take(0)
+        assert json.loads((claims.folder / "000000.claim").read_text())["deaths"] == deaths + 1
+    assert not claims.deadly()
+    write(claims, 0, {**holder, "deaths": MOST_DEATHS - 1})
+    assert not claims.take(0)
+    assert claims.deadly() == [0]
+    claims.forget()
+    assert claims.take(0)
+
+
+def test_nobody_takes_from_the_living(claims):
+    write(claims, 0, {**this_process(), "deaths": 0})
+    write(claims, 1, {**this_process(), "host": "another-machine"})
+    assert not claims.take(0)
+    assert not claims.take(1)
+    claims.forget()
+    assert sorted(claims.holders()) == [0, 1]
+
+
+@pytest.mark.parametrize("text", ["", "not json", "[1]"])
+def test_a_claim_that_says_nothing_is_left_a_minute(claims, text):
+    path = claims.folder / "000000.claim"
+    path.write_text(text)
+    assert not claims.take(0)
+    os.utime(path, (time.time() - 100,) * 2)
+    assert claims.take(0)
+
+
+def test_a_job_elsewhere_is_asked_for(claims, command):
+    away = {"host": "node7", "process": 1, "began": "1", "job": "12_3", "restarts": 1}
+    write(claims, 0, away)
+    calls = command("squeue", "RUNNING 1\n")
+    assert not claims.take(0)
+    assert "--jobs=12_3" in calls.read_text()
+    command("squeue", "RUNNING 2\n")  # it was started again since
+    assert Claims(claims.folder).take(0)
+    write(claims, 0, away)
+    command("squeue", "PENDING 1\n")
+    assert Claims(claims.folder).take(0)
+    write(claims, 0, away)
+    command("squeue", status=1, error="slurm_load_jobs error: Unable to contact slurm controller")
+    assert not Claims(claims.folder).take(0)
+    command("squeue", status=1, error="slurm_load_jobs error: Invalid job id specified")
+    assert Claims(claims.folder).take(0)
+
+
+def test_a_job_takes_back_what_it_had_before_it_was_requeued(claims, monkeypatch):
+    monkeypatch.setenv("SLURM_JOB_ID", "15")
+    monkeypatch.setenv("SLURM_ARRAY_JOB_ID", "12")
+    monkeypatch.setenv("SLURM_ARRAY_TASK_ID", "3")
+    monkeypatch.setenv("SLURM_RESTART_COUNT", "1")
+    write(claims, 0, {"host": "node7", "job": "12_3", "restarts": 0, "deaths": MOST_DEATHS - 1})
+    assert claims.take(0)
+    said = json.loads((claims.folder / "000000.claim").read_text())
+    assert (said["job"], said["restarts"]) == ("12_3", 1)
+    assert said["deaths"] == MOST_DEATHS - 1, "to be sent back into the queue is no death"
+
+
+def test_what_squeue_says(command, monkeypatch):
+    monkeypatch.delenv("SLURM_JOB_ID", raising=False)
+    assert this_job() == {}
+    assert not requeue()
+    assert seconds_left() is None
+    monkeypatch.setenv("SLURM_JOB_ID", "7")
+    assert this_job() == {"job": "7", "restarts": 0}
+    for said, seconds in (("59", 59), ("4:05", 245), ("3:04:05", 11045), ("2-03:04:05", 183845)):
+        command("squeue", f"{said}\n")
+        assert seconds_left() == seconds
+    command("squeue", "UNLIMITED\n")
+    assert seconds_left() is None
+    calls = command("scontrol")
+    assert requeue()
+    assert calls.read_text().endswith("requeue 7\n")
+    command("squeue", "7_0 RUNNING\n7_[1-3%2] PENDING\n")
+    assert states_of(["7"]) == {"7_0": "RUNNING", "7_[1-3%2]": "PENDING"}
+    calls.unlink()
+    assert states_of(["7; rm -rf /"]) == {}
+    assert not calls.exists()
+
+
+def test_an_answer_is_good_for_a_while(command):
+    queue = Queue()
+    calls = command("squeue", "RUNNING 0\n")
+    assert queue.is_running("7", 0)
+    assert queue.is_running("7", 0)
+    assert not queue.is_running("7", 1)
+    assert len(calls.read_text().splitlines()) == 1
