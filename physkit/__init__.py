@@ -89,8 +89,7 @@ _EXPORTS: dict[str, tuple[str, ...]] = {
         "shell_average", "wavevectors_within",
     ),
     "storage": (
-        "Checkpoints", "Recording", "Series", "export", "load_checkpoint", "open",
-        "save_checkpoint",
+        "Checkpoints", "Recording", "Series", "export", "load_checkpoint", "save_checkpoint",
     ),
     "simulate": (
         "Binomial", "Carry", "Diagnosis", "Direct", "Forward", "NestedCheckpoint", "Progress",
@@ -104,11 +103,14 @@ _EXPORTS: dict[str, tuple[str, ...]] = {
         "frames_at", "gradient_audit", "gradient_growth", "reweighted",
     ),
     "ensemble": (
-        "bootstrap", "ensemble_mean", "ensemble_statistics", "passage_rate",
+        "Between", "Converged", "Ensemble", "Histogram", "Mean", "Over", "Quantiles", "Reduction",
+        "Retry", "Sweep", "Variance", "around", "bootstrap", "ensemble_mean", "ensemble_statistics",
+        "latin_hypercube", "open", "passage_rate", "product", "sobol", "sweep", "whole_states",
+        "zipped",
     ),
 }  # fmt: skip
 _FOLDERS = (
-    "cli", "core", "coupling", "fields", "geometry", "integrators", "observe", "parallel",
+    "cli", "core", "coupling", "ensemble", "fields", "geometry", "integrators", "observe", "parallel",
     "particles", "plot", "storage", "systems",
     "testing",
 )  # fmt: skip

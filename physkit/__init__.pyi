@@ -3,6 +3,7 @@
 from . import cli as cli
 from . import core as core
 from . import coupling as coupling
+from . import ensemble as ensemble
 from . import fields as fields
 from . import geometry as geometry
 from . import integrators as integrators
@@ -310,7 +311,6 @@ from .storage import (
     Series as Series,
     export as export,
     load_checkpoint as load_checkpoint,
-    open as open,
     save_checkpoint as save_checkpoint,
 )
 from .simulate import (
@@ -357,10 +357,29 @@ from .fit import (
     reweighted as reweighted,
 )
 from .ensemble import (
+    Between as Between,
+    Converged as Converged,
+    Ensemble as Ensemble,
+    Histogram as Histogram,
+    Mean as Mean,
+    Over as Over,
+    Quantiles as Quantiles,
+    Reduction as Reduction,
+    Retry as Retry,
+    Sweep as Sweep,
+    Variance as Variance,
+    around as around,
     bootstrap as bootstrap,
     ensemble_mean as ensemble_mean,
     ensemble_statistics as ensemble_statistics,
+    latin_hypercube as latin_hypercube,
+    open as open,
     passage_rate as passage_rate,
+    product as product,
+    sobol as sobol,
+    sweep as sweep,
+    whole_states as whole_states,
+    zipped as zipped,
 )
 
 __version__: str

@@ -50,14 +50,20 @@ PLUMBING = {
     },
     "observe": {"AbstractCorrelation", "BlockAverageResult", "Frame", "the_field"},
     "storage": {
-        "ENDINGS", "FolderLock", "Output", "Restored", "checkpoint_table", "component", "holder_of",
-        "is_gone", "is_trajectory", "make_folder", "this_process", "write_whole", "writer_of",
+        "Column", "ENDINGS", "FolderLock", "Output", "Restored", "TEMPORARY", "Table", "changed",
+        "checkpoint_table", "component", "digest", "fingerprint", "holder_of", "is_gone",
+        "is_trajectory", "make_folder", "open", "provenance", "read_table", "this_process",
+        "write_table", "write_whole", "writer_of",
     },
     "fit": {
         "AbstractErrors", "AbstractMethod", "Attempt", "FisherSpectrum", "FramesAt",
         "GradientGrowth", "History", "Reweighted", "Selection", "Where", "select",
     },
-    "ensemble": {"Bootstrapped", "EnsembleStatistics", "QUANTILES"},
+    "ensemble": {
+        "AbstractReduction", "Bootstrapped", "Design", "EnsembleStatistics", "Failed", "Gathered",
+        "Memory", "MemoryNeed", "QUANTILES", "Status", "SweepFolder", "Work", "carry_out",
+        "collect", "grid", "memory_need", "random", "status",
+    },
     "simulate": {
         "AbstractAdjoint", "AdjointCost", "AdjointReport", "Growth", "LARGE_STATE_BYTES", "Pace",
         "Probe", "Retraced", "StopRequest", "TWO_CORES", "crash_record", "first_look",

@@ -91,7 +91,7 @@ def _off_lattice(new: Any, old: Any) -> Any:
     return new if all(a is b for a, b in pairs) else replaced(new, {"lattice": None})
 
 
-def select(where: Any, model: Any) -> Selection:
+def select(where: Any, model: Any, *, smooth: bool = True) -> Selection:
     """The leaves of `model` that `where` points at.
 
     **Arguments:**
@@ -100,6 +100,7 @@ def select(where: Any, model: Any) -> Selection:
       dict of these; or a dict of names, each with such a function. A whole part of the model (a
       network, a field) stands for all floating numbers in it. Names come from the dicts' keys, else
       from where a leaf is in the model: `integrator.force.terms[0].potential.epsilon`.
+    - `smooth`: only floating numbers, which have derivatives; False lets integers be pointed at, too.
 
     **Errors:** `SelectionError` when nothing is selected, an integer or a static field is, something
     that is not a leaf of the model, or a number twice; it lists what there is.
@@ -112,9 +113,10 @@ def select(where: Any, model: Any) -> Selection:
     if isinstance(where, Mapping):
         for label, function in where.items():
             found = _followed(function, marked, model, leaves)
-            named += list(_pointed(found, label, drop, model, leaves))
+            named += list(_pointed(found, label, drop, model, leaves, smooth))
     else:
-        named = list(_pointed(_followed(where, marked, model, leaves), "", drop, model, leaves))
+        found = _followed(where, marked, model, leaves)
+        named = list(_pointed(found, "", drop, model, leaves, smooth))
     if not named:
         raise SelectionError(f"where selects nothing. {_available(leaves, drop)}")
     _need_distinct(named)
@@ -143,18 +145,21 @@ def _followed(function: Any, marked: Any, model: Any, leaves: list[_Leaf]) -> An
 
 
 def _pointed(
-    found: Any, label: str, drop: int, model: Any, leaves: list[_Leaf]
+    found: Any, label: str, drop: int, model: Any, leaves: list[_Leaf], smooth: bool
 ) -> Iterator[tuple[str, _Leaf]]:
     """(name, leaf) for everything in what `where` returned."""
     if isinstance(found, _Leaf):
-        _need_floating(found, drop)
+        if smooth:
+            _need_floating(found, drop)
         yield label or _path_name(found.path[drop:] or found.path, found.index), found
     elif isinstance(found, Mapping):
         for key, part in found.items():
-            yield from _pointed(part, f"{label}.{key}" if label else str(key), drop, model, leaves)
+            yield from _pointed(
+                part, f"{label}.{key}" if label else str(key), drop, model, leaves, smooth
+            )
     elif isinstance(found, tuple | list):
         for i, part in enumerate(found):
-            yield from _pointed(part, f"{label}[{i}]" if label else "", drop, model, leaves)
+            yield from _pointed(part, f"{label}[{i}]" if label else "", drop, model, leaves, smooth)
     elif any(isinstance(x, _Leaf) for x in jax.tree.leaves(found)):
         # A whole part of the model: its floating numbers; integers and functions in it stay.
         inside, _ = tree_util.tree_flatten_with_path(found)

@@ -9,6 +9,7 @@ from ._checkpoint import (
 )
 from ._component import component as component, is_trajectory as is_trajectory
 from ._durable import (
+    TEMPORARY as TEMPORARY,
     FolderLock as FolderLock,
     holder_of as holder_of,
     is_gone as is_gone,
@@ -19,4 +20,12 @@ from ._durable import (
 )
 from ._export import export as export
 from ._output import Output as Output
+from ._provenance import changed as changed, provenance as provenance
 from ._recording import ENDINGS as ENDINGS, Recording as Recording, Series as Series, open as open
+from ._structure import digest as digest, fingerprint as fingerprint
+from ._table import (
+    Column as Column,
+    Table as Table,
+    read_table as read_table,
+    write_table as write_table,
+)

@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import secrets
 import socket
 from pathlib import Path
 from typing import Any
@@ -15,15 +16,17 @@ SPARE = 2**20  # bytes that stay free
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
-def write_whole(path: Path, *parts: bytes | memoryview) -> None:
+def write_whole(path: Path, *parts: bytes | memoryview, alone: bool = True) -> None:
     """`parts`, one after the other, as the file `path` in place of what was there; or nothing changed.
 
-    A temporary file beside it, fsync, rename, fsync of the folder.
+    A temporary file beside it, fsync, rename, fsync of the folder. If the writer is not `alone` there,
+    the temporary file is one that nobody else writes to.
 
     **Errors:** `DiskFullError`, `FileError`.
     """
     need_room(path, sum(map(len, parts)))
-    temporary = path.with_name(f"{TEMPORARY}{path.name}")
+    own = "" if alone else f"{secrets.token_hex(6)}-"
+    temporary = path.with_name(f"{TEMPORARY}{own}{path.name}")
     try:
         with open(temporary, "wb", buffering=0) as file:
             for part in parts:

@@ -1,0 +1,297 @@
+"""Computing the chunks that are missing, in this process."""
+
+import contextlib
+import dataclasses
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from physkit.core import ParameterError
+from physkit.simulate import Progress, StopRequest
+
+from ._chunk import ChunkRunner, Outcome, Stopped
+from ._folder import Saved, SweepFolder
+from ._memory import chunk_size
+from ._program import Group
+from ._reduce import Partial
+from ._sweep import Sweep
+
+Claim = Callable[[int], contextlib.AbstractContextManager[bool]]
+
+
+@dataclasses.dataclass(frozen=True)
+class Work:
+    """What a call of `carry_out` did.
+
+    - `computed`: numbers of the chunks. `left`: those that it was to compute and that are not there.
+    - `stopped_by`: the signal or limit that ended it early; "converged" where enough members are known.
+    """
+
+    computed: tuple[int, ...]
+    left: tuple[int, ...]
+    stopped_by: str | None
+    seconds: float
+
+    @property
+    def exit_status(self) -> int:
+        """For `sys.exit`: 0 when all is done, 130 after Ctrl-C, 75 when a scheduler should requeue."""
+        if self.stopped_by in (None, "converged"):
+            return 0
+        return 130 if self.stopped_by == "SIGINT" else 75
+
+
+class Memory:
+    """Chunks that are kept in memory instead of a folder."""
+
+    def __init__(self):
+        self._saved: dict[int, Saved] = {}
+        self.chunks = 0
+
+    def done(self) -> list[int]:
+        return sorted(self._saved)
+
+    def load(self, number: int) -> Saved:
+        return self._saved[number]
+
+    def save(self, sweep, number, members, out: Outcome, reduced, times) -> None:
+        del sweep
+        self._saved[number] = Saved(
+            members=members, frames=out.frames, summary=out.summary, ok=out.ok, reason=out.reason,
+            step=out.step, attempts=out.attempts, reduced=reduced, times=times,
+            seconds=out.seconds, growths=out.growths,
+        )  # fmt: skip
+
+
+def carry_out(
+    sweep: Sweep,
+    folder: str | Path | Memory,
+    *,
+    chunk: int | None = None,
+    chunks: Sequence[int] | None = None,
+    devices: Sequence[Any] | None = None,
+    progress: bool = True,
+    wall_time: float | None = None,
+    claim: Claim | None = None,
+) -> Work:
+    """Compute the chunks of a sweep that are missing in its folder, in this process.
+
+    Each is one file, written as a whole: it is there if and only if it is complete. SIGINT, SIGTERM,
+    SIGUSR1 and the wall-time limit end it between two stretches of a second or less; a chunk that would
+    have needed more than a few seconds then is left out, and computed anew by whoever comes next.
+
+    **Arguments:**
+
+    - `chunk`: members in a chunk; as begun, else as many as memory holds.
+    - `chunks`: only these, by number.
+    - `devices`: of this process; all local ones if left out.
+    - `wall_time`: seconds after which no further stretch is begun.
+    - `claim(number)`: a context that says whether a chunk may be computed here, for several workers.
+
+    **Errors:** `MismatchError` for the folder of another sweep, `FileError` for one with something else in
+    it; `CapacityError` where a member does not fit on a device; `ParameterError`.
+    """
+    began = time.monotonic()
+    devices = list(jax.local_devices() if devices is None else devices)
+    if not devices or not all(isinstance(d, jax.Device) for d in devices):
+        raise ParameterError(f"devices are JAX devices of this process; got {devices!r:.80}")
+    if chunk is not None and (isinstance(chunk, bool) or not isinstance(chunk, int) or chunk < 1):
+        raise ParameterError(f"chunk is a number of members from 1; got {chunk!r}")
+    size = lambda: chunk_size(sweep, devices, in_folder=not isinstance(folder, Memory))
+    if isinstance(folder, Memory):
+        store: Any = folder
+        chunk = size() if chunk is None else chunk
+    else:
+        store = SweepFolder(folder)
+        begun = store.exists
+        chunk = store.enter(sweep, chunk, size)
+        if begun and (other := store.surroundings()):
+            warnings.warn(
+                f"{folder} was begun elsewhere: {'; '.join(other)}. The sweep goes on, but members need not "
+                "equal those of an uninterrupted one to the last bit",
+                stacklevel=2,
+            )
+    worker = _Worker(sweep, store, chunk, devices)
+    if isinstance(store, Memory):
+        store.chunks = len(worker.parts)
+    asked = list(range(len(worker.parts))) if chunks is None else sorted(set(map(int, chunks)))
+    if wrong := [k for k in asked if not 0 <= k < len(worker.parts)]:
+        raise ParameterError(f"there are chunks 0 … {len(worker.parts) - 1}; got {wrong}")
+    there = set(store.done())
+    bar = Progress(
+        sum(len(worker.parts[k]) for k in asked),
+        unit="members",
+        enabled=progress,
+        begin=sum(len(worker.parts[k]) for k in asked if k in there),
+    )
+    computed: list[int] = []
+    reason = None
+    with StopRequest(wall_time) as stop:
+        for number in asked:
+            if number in there:
+                continue
+            if worker.enough():
+                reason = "converged"
+                break
+            if stop.check(0.0):
+                break
+            with claim(number) if claim is not None else contextlib.nullcontext(True) as mine:
+                if not mine or (claim is not None and number in store.done()):
+                    continue
+                try:
+                    worker.compute(number, stop, bar)
+                except Stopped:
+                    break
+            computed.append(number)
+    bar.close()
+    done = set(store.done())
+    left = tuple(k for k in asked if k not in done)
+    if left and reason is None:
+        reason = stop.reason
+    if reason is not None:
+        bar.say(f"stopped ({reason}); {len(left)} of {len(asked)} chunks are left")
+    return Work(tuple(computed), left, reason, time.monotonic() - began)
+
+
+class _Worker:
+    """Computes chunks of one sweep, and knows what there is to know for statistics so far."""
+
+    def __init__(self, sweep: Sweep, store: Any, chunk: int, devices: list[Any]):
+        self.sweep, self.store, self.devices = sweep, store, devices
+        self.parts = sweep.chunks(chunk)
+        self.size = -(-min(chunk, sweep.group_size) // len(devices))
+        self._runners: dict[tuple[int, int], ChunkRunner] = {}
+        self._reduced: dict[int, dict[str, Partial]] = {}
+        self._members_done = 0
+
+    def compute(self, number: int, stop: StopRequest, bar: Progress) -> None:
+        """Chunk `number`, into the store."""
+        members = self.parts[number]
+        group = self.sweep.group_of(members)
+        total = len(self.parts)
+        before = sum(len(self.parts[k]) for k in self.store.done())
+
+        def tell(share: float) -> None:
+            bar.update(before + int(share * len(members)), f"chunk {number + 1}/{total}")
+
+        keys = self.sweep.keys(group, members)
+        out = self._runner(group, 0)(members, keys, stop, tell)
+        self._try_again(group, members, keys, out, stop, bar)
+        reduced = self._reduce(out)
+        times = frame_times(self.sweep, group, members, out.frames)
+        kept = _kept(self.sweep, out)
+        times = {name: t for name, t in times.items() if name in kept.frames}
+        self.store.save(self.sweep, number, members, kept, reduced, times)
+        self._reduced[number] = reduced
+        for what in out.growths:
+            bar.say(f"chunk {number + 1}: {what}")
+        if not out.ok.all():
+            bar.say(f"chunk {number + 1}: {np.sum(~out.ok)} of {len(members)} members went wrong")
+
+    def enough(self) -> bool:
+        """Whether a statistic has converged, by what all workers have done."""
+        rule = self.sweep.stop_when
+        if rule is None:
+            return False
+        for number in self.store.done():
+            if number not in self._reduced:
+                self._reduced[number] = self.store.load(number).reduced
+        return rule.holds(merged(self.sweep.reduce, self._reduced))
+
+    def _runner(self, group: int, attempt: int) -> ChunkRunner:
+        retry = self.sweep.retry
+        divide = 1 if retry is None else retry.smaller_step**attempt
+        if (group, divide) not in self._runners:
+            made = ChunkRunner(self.sweep, group, self.size, self.devices, divide)
+            self._runners[group, divide] = made
+        return self._runners[group, divide]
+
+    def _try_again(self, group, members, keys, out: Outcome, stop, bar: Progress) -> None:
+        """Members that went wrong once more, as the retry says."""
+        retry = self.sweep.retry
+        for attempt in range(1, 1 + (0 if retry is None else retry.attempts)):
+            lost = np.flatnonzero(~out.ok)
+            if not len(lost):
+                return
+            bar.say(f"{len(lost)} member(s) went wrong; attempt {attempt + 1}")
+            own = None if keys is None else keys[lost]
+            if own is not None and retry.new_key:
+                own = jax.vmap(lambda k: jax.random.fold_in(k, attempt))(own)
+            new = self._runner(group, attempt)(members[lost], own, stop)
+            for old, now in ((out.frames, new.frames), (out.summary, new.summary)):
+                for name in old:
+                    old[name] = np.array(old[name])
+                    old[name][lost] = now[name]
+            out.reason[lost], out.step[lost] = new.reason, new.step
+            out.attempts[lost] = attempt + 1
+            out.growths += new.growths
+
+    def _reduce(self, out: Outcome) -> dict[str, Partial]:
+        found = {}
+        for reduction in self.sweep.reduce:
+            values = recorded(out, reduction.name)
+            if np.any(out.ok):
+                found[reduction.title] = reduction.part(values[out.ok])
+        return found
+
+
+def recorded(out: Outcome, name: str) -> np.ndarray:
+    """A frame or summary by name.
+
+    **Errors:** `ParameterError` names what there is.
+    """
+    for found in (out.frames, out.summary):
+        if name in found:
+            return found[name]
+    raise ParameterError(
+        f"nothing recorded as {name!r} to make statistics of; available: "
+        f"{sorted([*out.frames, *out.summary])}"
+    )
+
+
+def merged(reductions: Any, parts: dict[int, dict[str, Partial]]) -> dict[str, Partial]:
+    """What all chunks know together, merged in the order of their numbers."""
+    whole: dict[str, Partial] = {}
+    for number in sorted(parts):
+        for reduction in reductions:
+            title = reduction.title
+            if title in parts[number]:
+                part = parts[number][title]
+                whole[title] = reduction.merged(whole[title], part) if title in whole else part
+    return whole
+
+
+def frame_times(
+    sweep: Sweep, group: int, members: np.ndarray, frames: dict[str, np.ndarray]
+) -> dict[str, np.ndarray]:
+    """The times of the frames, `[times]`; `[members, times]` where members differ in dt or t0."""
+    shared = Group(sweep.models[group], sweep.places(group))
+    values = tuple(jnp.asarray(v) for v in sweep.values(group, members))
+
+    def step(values):
+        sim = shared.of(values)[0]
+        return sim.t0, sim.dt
+
+    found = jax.vmap(step, axis_size=len(members))(values)
+    t0, dt = (np.asarray(x, np.float64) for x in found)
+    out = {}
+    for name, x in frames.items():
+        counts = np.arange(x.shape[1]) * (sweep.steps // max(x.shape[1] - 1, 1))
+        times = t0[:, None] + dt[:, None] * counts[None]
+        out[name] = times[0] if np.all(dt == dt[0]) and np.all(t0 == t0[0]) else times
+    return out
+
+
+def _kept(sweep: Sweep, out: Outcome) -> Outcome:
+    if sweep.keep is True:
+        return out
+    names = () if sweep.keep is False else sweep.keep
+    if unknown := sorted(set(names) - set(out.frames) - set(out.summary)):
+        raise ParameterError(f"keep={unknown}: not recorded; available: {sorted(out.frames)}")
+    pick = lambda found: {n: x for n, x in found.items() if n in names}
+    return dataclasses.replace(out, frames=pick(out.frames), summary=pick(out.summary))

@@ -1,0 +1,343 @@
+"""One chunk on the host: stretches of blocks, growth, retries, and what comes of it."""
+
+import dataclasses
+import time
+from collections.abc import Callable
+from functools import cache, partial
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from physkit.core import Fault, grow, growables, replaced
+from physkit.particles.neighbours import ListedPairs
+from physkit.simulate import LARGE_STATE_BYTES, TWO_CORES, Pace, Simulation, StopRequest
+
+from ._program import Group, Lanes, advance, begin, summaries
+from ._sweep import Sweep
+
+FRAME_BYTES = 2**26  # frames of a stretch that wait on the devices
+MOST_BLOCKS = 4096
+MOST_GROWTHS = 12  # in a row
+HEADROOM = 1.1
+SHORT = 5.0  # seconds that a chunk may still take when it is asked to stop
+
+
+@dataclasses.dataclass
+class Outcome:
+    """What a chunk's members gave, `[members of the chunk]` first.
+
+    - `frames`, `summary`: by name, as the members recorded them; NaN after a member went wrong.
+    - `reason`: fault bits, 0 where all is well; `step`: the end of the block in which it went wrong, −1.
+    - `attempts`: how often it was computed.
+    """
+
+    frames: dict[str, np.ndarray]
+    summary: dict[str, np.ndarray]
+    reason: np.ndarray
+    step: np.ndarray
+    attempts: np.ndarray
+    seconds: float = 0.0
+    growths: tuple[str, ...] = ()
+
+    @property
+    def ok(self) -> np.ndarray:
+        """Members that went well."""
+        return self.reason == 0
+
+
+class Stopped(Exception):  # noqa: N818  no error: someone asked
+    """The chunk was left unfinished."""
+
+
+class ChunkRunner:
+    """Computes chunks of one group of a sweep, all through the same compiled programs.
+
+    - `size`: members at a time on each of the `devices`.
+    """
+
+    def __init__(self, sweep: Sweep, group: int, size: int, devices: list[Any], divide: int = 1):
+        self.sweep, self.size, self.devices = sweep, size, devices
+        sim, state = sweep.models[group]
+        if divide > 1:
+            sim = finer(sim, divide)
+        self.number, self.divide = group, divide
+        self.group = Group((sim, state), sweep.places(group))
+        self.blocks = sweep.steps * divide // sim.block
+        self.block = sim.block
+        self.growths: list[str] = []
+        self._room = 0
+        self._rows = 0  # neighbours that lists have room for
+        self._pace: Pace | None = None
+        arrays, rest = eqx.partition(self.group, eqx.is_array)
+        others, form = jax.tree.flatten(rest)
+        self._arrays, self._rest = arrays, (tuple(others), form)
+        self._kinds: set[Any] = set()
+
+    @property
+    def lanes(self) -> int:
+        """Members at a time."""
+        return self.size * len(self.devices)
+
+    def __call__(
+        self,
+        members: np.ndarray,
+        keys: Any,
+        stop: StopRequest | None = None,
+        tell: Callable[[float], None] | None = None,
+    ) -> Outcome:
+        """The members, at most `lanes`.
+
+        **Errors:** `Stopped` when asked to, and it would take longer.
+        """
+        began, count = time.monotonic(), len(members)
+        growths = len(self.growths)
+        padded = np.concatenate([members, np.full(self.lanes - count, members[-1])])
+        values = self.sweep.values(self.number, padded)
+        values = tuple(self._by_device(_of_kind(v)) for v in values)
+        place = np.minimum(np.arange(self.lanes), count - 1)
+        keys = None if keys is None else self._by_device(keys[place])
+        lanes, first = self._begun(values, keys)
+        pieces = [{name: self._by_member(x)[:count] for name, x in _flat(first).items()}]
+        if self._pace is None:
+            self._pace = Pace(self._most(first))
+            self._room = self._pace.room
+        done, replays = 0, 0
+        while done < self.blocks:
+            step = min(self._pace.blocks, self.blocks - done)
+            after, frames, void, seconds = self._advanced(lanes, step)
+            if np.any(np.asarray(void)):
+                replays += 1
+                lanes = self._grown(lanes, after, replays)
+                continue
+            replays = 0
+            lanes, done = after, done + step
+            if seconds is not None:
+                self._pace.note(step, seconds)
+            pieces.append({n: self._by_member(x, step)[:count] for n, x in _flat(frames).items()})
+            if tell is not None:
+                tell(done / self.blocks)
+            each = self._pace.seconds_per_block or 0.0
+            if done < self.blocks and stop is not None and stop.check(each * self._pace.blocks):
+                if each * (self.blocks - done) > SHORT or stop.reason == "wall time":
+                    raise Stopped
+        found = jax.tree.map(self._by_member, _flat(self._summaries(lanes)))
+        out = Outcome(
+            frames=_joined(pieces),
+            summary={name: x[:count] for name, x in found.items()},
+            reason=self._by_member(lanes.reason)[:count].astype(np.int64),
+            step=_steps(jax.tree.map(self._by_member, lanes.died), count),
+            attempts=np.ones(count, np.int64),
+            growths=tuple(self.growths[growths:]),
+        )
+        self._mask(out)
+        out.step = np.where(out.ok, -1, -(-out.step // self.divide))
+        out.seconds = time.monotonic() - began
+        return out
+
+    # --- programs -------------------------------------------------------------------------------
+
+    def _begun(self, values: Any, keys: Any) -> tuple[Lanes, Any]:
+        program = _on(_begin, self.devices, (None, 0, 0), (3, 4))
+        lanes, first = program(self._arrays, values, keys, self._rest, self.size)
+        return self._fitted(lanes), first
+
+    def _advanced(self, lanes: Lanes, blocks: int) -> tuple[Lanes, Any, Any, float | None]:
+        """The lanes on, frames, whether that is void, and the seconds it took (None with compilation)."""
+        program = _on(_advance, self.devices, (None, 0, None), (3, 4), self._is_large(lanes))
+        arrays, form = jax.tree.flatten(lanes)
+        kind = form, tuple((x.shape, x.dtype) for x in arrays)
+        known = kind in self._kinds
+        self._kinds.add(kind)
+        began = time.monotonic()
+        out = program(self._arrays, lanes, np.int32(blocks), self._rest, self._room)
+        jax.block_until_ready(out)
+        return *out, time.monotonic() - began if known else None
+
+    def start(self, members: np.ndarray) -> Lanes:
+        """Some members at step 0, on one device."""
+        values = tuple(_of_kind(v) for v in self.sweep.values(self.number, members))
+        lanes, first = self._begun(values, self.sweep.keys(self.number, members))
+        self._room = self._most(first)
+        return lanes
+
+    def bytes(self, lanes: Lanes, size: int) -> float:
+        """What the program needs for `size` members like those, as XLA says; nothing is run."""
+
+        def many(x):
+            return jax.ShapeDtypeStruct((size, *x.shape[1:]), x.dtype)
+
+        rows = self._most(jax.tree.map(many, lanes.alive))
+        program = _compiled(_advance, tuple(self.devices), (None, 0, None), (3, 4), False)
+        count = jax.ShapeDtypeStruct((), np.int32)
+        given = self._arrays, jax.tree.map(many, lanes), count, self._rest, min(rows, self._room)
+        found = program.lower(*given).compile().memory_analysis()
+        whole = found.argument_size_in_bytes + found.output_size_in_bytes + found.temp_size_in_bytes
+        return float(whole - found.alias_size_in_bytes)
+
+    def _summaries(self, lanes: Lanes) -> Any:
+        return _on(_summed, self.devices, (None, 0), (2,))(self._arrays, lanes, self._rest)
+
+    def _is_large(self, lanes: Lanes) -> bool:
+        return jax.default_backend() == "cpu" and _bytes(lanes.carry.state) >= LARGE_STATE_BYTES
+
+    def _most(self, first: Any) -> int:
+        """How many blocks of frames may wait on the devices."""
+        sim = self.group.model[0]
+        each = _bytes(first) * (sim.block // min(sim.cadences, default=1))
+        most = MOST_BLOCKS if each == 0 else int(max(1, FRAME_BYTES // each))
+        return min(self.blocks, most, MOST_BLOCKS)
+
+    # --- capacities -----------------------------------------------------------------------------
+
+    def _fitted(self, lanes: Lanes) -> Lanes:
+        """Neighbour lists, made for everybody's neighbours, with room for what the ensemble needs."""
+        found = [n for n in growables(lanes.carry.aux) if isinstance(n, ListedPairs)]
+        if not found:
+            return lanes
+        need = max(int(np.max(np.asarray(n.required))) for n in found)
+        most = min(n.capacity for n in found)
+        if need > self._rows:
+            self._rows = min(most, 8 * int(np.ceil(HEADROOM * need / 8)))
+        is_list = lambda n: isinstance(n, ListedPairs)
+        fit = lambda n: n.resized(self._rows) if is_list(n) else n
+        aux = jax.tree.map(fit, lanes.carry.aux, is_leaf=is_list)
+        return replaced(lanes, {"carry": lanes.carry.replace(aux=aux)})
+
+    def _grown(self, lanes: Lanes, after: Lanes, replays: int) -> Lanes:
+        """The start of the stretch with room for what was required in it, by any member."""
+        aux, events = grow(lanes.carry.aux, after.carry.aux)
+        if events and replays <= MOST_GROWTHS:
+            self.growths += events
+            lists = [n.capacity for n in growables(aux) if isinstance(n, ListedPairs)]
+            self._rows = max([self._rows, *lists])
+            return replaced(lanes, {"carry": lanes.carry.replace(aux=aux)})
+        # Growing does not help these: they are given up, so that the others go on.
+        lost = (np.asarray(after.reason) & int(Fault.OVERFLOW)) != 0
+        lost &= np.asarray(lanes.alive)
+        put = lambda new, old: jnp.where(lost, new, old)
+        return replaced(
+            lanes,
+            {
+                "alive": jnp.asarray(np.asarray(lanes.alive) & ~lost),
+                "reason": put(jnp.int32(Fault.OVERFLOW), lanes.reason),
+                "died": jax.tree.map(put, after.died, lanes.died),
+            },
+        )
+
+    # --- layout ---------------------------------------------------------------------------------
+
+    def _by_device(self, x: Any) -> Any:
+        """[lanes, …] as the devices take it."""
+        many = len(self.devices)
+        return x if many == 1 else x.reshape((many, self.size, *x.shape[1:]))
+
+    def _by_member(self, x: Any, blocks: int | None = None) -> np.ndarray:
+        """From the devices to [lanes, …]; of frames `[room, b, k, …]` the first blocks as [lanes, time, …]."""
+        x = np.asarray(x)
+        many = len(self.devices) > 1
+        if blocks is not None:
+            x = x[:, :blocks] if many else x[:blocks]
+            x = np.moveaxis(x, 1 if many else 0, 2 if many else 1)
+        x = x.reshape(self.lanes, *x.shape[2:]) if many else x
+        return x if blocks is None else x.reshape(len(x), x.shape[1] * x.shape[2], *x.shape[3:])
+
+    def _mask(self, out: Outcome) -> None:
+        """No numbers for frames and summaries of members that had gone wrong by then."""
+        for name, frames in out.frames.items():
+            interval = self.blocks * self.block // max(frames.shape[1] - 1, 1)
+            steps = interval * np.arange(frames.shape[1])
+            gone = ~out.ok[:, None] & (steps[None] >= out.step[:, None])
+            out.frames[name] = _blank(frames, gone)
+        for name, values in out.summary.items():
+            out.summary[name] = _blank(values, ~out.ok)
+
+
+def finer(sim: Simulation, factor: int) -> Simulation:
+    """`sim` with dt divided by `factor`, and looks at the same times."""
+
+    def thinned(observer):
+        if observer.interval is None:
+            return observer
+        return replaced(observer, {"interval": observer.interval * factor})
+
+    changes = {
+        "dt": sim.dt / factor,
+        "observers": tuple(map(thinned, sim.observers)),
+        "guards": tuple(map(thinned, sim.guards)),
+    }
+    return replaced(sim, changes)
+
+
+def _begin(arrays, values, keys, rest, size):
+    return begin(_whole(arrays, rest), values, keys, size)
+
+
+def _advance(arrays, lanes, blocks, rest, room):
+    return advance(_whole(arrays, rest), lanes, blocks, room)
+
+
+def _summed(arrays, lanes, rest):
+    return summaries(_whole(arrays, rest), lanes)
+
+
+def _whole(arrays: Any, rest: tuple[Any, Any]) -> Group:
+    others, form = rest
+    return eqx.combine(arrays, jax.tree.unflatten(form, others))
+
+
+def _on(work: Callable, devices: list[Any], axes: tuple, static: tuple, large: bool = False) -> Any:
+    """`work` compiled for some devices."""
+    program = _compiled(work, tuple(devices), axes, static, large)
+    return program if len(devices) > 1 else partial(_at, devices[0], program)
+
+
+@cache
+def _compiled(work: Callable, devices: tuple, axes: tuple, static: tuple, large: bool) -> Any:
+    """The same object each time, so that JAX knows its programs again."""
+    if len(devices) == 1:
+        options: dict[str, Any] = {"compiler_options": TWO_CORES} if large else {}
+        return jax.jit(work, static_argnums=static, **options)
+    whole = (*axes, *([None] * len(static)))
+    return jax.pmap(work, in_axes=whole, static_broadcasted_argnums=static, devices=devices)
+
+
+def _at(device: Any, program: Callable, *given: Any) -> Any:
+    with jax.default_device(device):
+        return program(*given)
+
+
+def _of_kind(values: Any) -> Any:
+    return jnp.asarray(values) if isinstance(values, np.ndarray) else values
+
+
+def _flat(frames: dict[str, Any]) -> dict[str, Any]:
+    """Arrays by name; a frame of several arrays gives several."""
+    out = {}
+    for name, frame in frames.items():
+        flat, _ = jax.tree_util.tree_flatten_with_path(frame)
+        out |= {name + jax.tree_util.keystr(path): leaf for path, leaf in flat}
+    return out
+
+
+def _joined(pieces: list[dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
+    names = pieces[0] if pieces else {}
+    return {name: np.concatenate([p[name] for p in pieces], axis=1) for name in names}
+
+
+def _steps(died: Any, count: int) -> np.ndarray:
+    return (died.high[:count].astype(np.int64) << 24) + died.low[:count]
+
+
+def _blank(x: np.ndarray, gone: np.ndarray) -> np.ndarray:
+    if not np.any(gone) or x.dtype.kind not in "fc":
+        return x
+    out = np.array(x)
+    out[gone] = np.nan
+    return out
+
+
+def _bytes(tree: Any) -> int:
+    return sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(tree))

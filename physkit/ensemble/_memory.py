@@ -1,0 +1,109 @@
+"""How many members fit: bytes = a + b · members, from what XLA says of the compiled program."""
+
+import os
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from physkit.core import CapacityError
+
+from ._chunk import ChunkRunner
+from ._sweep import Sweep
+
+SHARE = 0.8  # of the memory that a batch may take
+_PROBED = (2, 10)  # batches that are compiled, not run
+_CLEARLY = 64  # times its state is what a member surely needs less than
+_IN_FOLDER = 8  # chunks that a sweep in a folder has at least, if it has so many members
+
+
+class MemoryNeed(NamedTuple):
+    """What one device needs, in bytes: `fixed`, and `each` more per member."""
+
+    fixed: float
+    each: float
+
+    def of(self, members: int) -> float:
+        """Bytes for so many members."""
+        return self.fixed + self.each * members
+
+    def fitting(self, available: float) -> int:
+        """The most members that fit in so many bytes."""
+        return int(max(0, (available - self.fixed) // max(self.each, 1)))
+
+
+def memory_need(sweep: Sweep, device: Any = None, group: int = 0) -> MemoryNeed:
+    """Bytes that a device needs for the members of a sweep, predicted: two batches are compiled, none is run.
+
+    One member is set up, for what its neighbour lists need.
+    """
+    device = jax.local_devices()[0] if device is None else device
+    runner = ChunkRunner(sweep, group, 1, [device])
+    few, many = _PROBED
+    lanes = runner.start(sweep.chunks(1)[0])
+    first, second = (runner.bytes(lanes, n) for n in (few, many))
+    each = (second - first) / (many - few)
+    return MemoryNeed(max(0.0, first - few * each), each)
+
+
+def available(device: Any) -> float | None:
+    """Bytes that a device may use: its own memory, or its share of this machine's; None if nobody says."""
+    said = device.memory_stats() or {}
+    if "bytes_limit" in said:
+        return float(said["bytes_limit"] - said.get("bytes_in_use", 0))
+    alike = sum(d.platform == device.platform for d in jax.local_devices())
+    try:
+        rows = Path("/proc/meminfo").read_text().splitlines()
+        free = next(row for row in rows if row.startswith("MemAvailable"))
+        return int(free.split()[1]) * 1024 / alike
+    except (OSError, StopIteration, ValueError, IndexError):
+        pass
+    if "SC_PHYS_PAGES" in getattr(os, "sysconf_names", {}):
+        return float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")) / alike
+    return None
+
+
+def chunk_size(sweep: Sweep, devices: list[Any], in_folder: bool) -> int:
+    """Members in a chunk: as many as memory holds; in a folder so few that there is something to resume.
+
+    **Errors:** `CapacityError` where one member does not fit on a device.
+    """
+    many = len(devices)
+    most = sweep.group_size
+    if in_folder:
+        most = max(-(-most // _IN_FOLDER), min(most, many))
+    free = available(devices[0])
+    state = sum(_nbytes(x) for x in jax.tree.leaves(sweep.models[0][1]))
+    each_device = -(-most // many)
+    if free is not None and each_device * _CLEARLY * state > SHARE / 16 * free:
+        fit = fitting_members(sweep, devices[0], free)
+        each_device = min(each_device, fit)
+    return min(most, each_device * many)
+
+
+def fitting_members(sweep: Sweep, device: Any, free: float) -> int:
+    """The most members that fit into `free` bytes of a device.
+
+    **Errors:** `CapacityError` where that is none.
+    """
+    state = sum(_nbytes(x) for x in jax.tree.leaves(sweep.models[0][1]))
+    if state > free:
+        raise _too_large(state, free)
+    need = memory_need(sweep, device)
+    fit = need.fitting(SHARE * free)
+    if fit < 1:
+        raise _too_large(need.of(1), SHARE * free)
+    return fit
+
+
+def _too_large(need: float, free: float) -> CapacityError:
+    return CapacityError(
+        f"one member needs {need / 2**30:.3g} GiB and a device has {free / 2**30:.3g} GiB for it: a sweep "
+        "puts whole members on a device. Take fewer particles or points, single precision, or a larger "
+        "device; or record less at a time (longer intervals)"
+    )
+
+
+def _nbytes(x: Any) -> int:
+    return int(np.size(x)) * np.dtype(getattr(x, "dtype", float)).itemsize

@@ -1,0 +1,84 @@
+"""The verb: a sweep is computed, here or by workers."""
+
+import dataclasses
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from jaxtyping import Array
+
+from physkit.core import ParameterError
+
+from ._carry_out import Memory, carry_out
+from ._collect import collect, gathered
+from ._ensemble import Ensemble
+from ._reduce import AbstractReduction
+from ._retry import Retry
+from ._stop_when import Converged
+from ._sweep import Sweep
+
+
+def sweep(
+    model: Any,
+    steps: int | None = None,
+    *,
+    over: Any = None,
+    replicas: int = 1,
+    key: Array | None = None,
+    reduce: AbstractReduction | Sequence[AbstractReduction] = (),
+    keep: bool | Sequence[str] = True,
+    retry: Retry | None = None,
+    cost: Any = None,
+    stop_when: Converged | None = None,
+    groups: Sequence[str] | None = None,
+    to: str | Path | None = None,
+    chunk: int | None = None,
+    engine: Any = "inline",
+    devices: Sequence[Any] | None = None,
+    progress: bool = True,
+    wall_time: float | None = None,
+) -> Ensemble:
+    """Compute many simulations that differ in some numbers, many at a time.
+
+        sweep((simulation, state), 1000, over=Over(lambda m: m[0].dt, [0.01, 0.02]))
+
+    The unit of work, memory, files and resumption is a chunk of members: advanced together on all local
+    devices, written as one file that is there if and only if it is complete. A sweep that is killed and
+    started again computes what is missing, and has the same bits as one that was left alone, with the
+    same `chunk` and devices. A member that goes wrong is flagged and leaves the others alone.
+
+    **Arguments:**
+
+    - `model`, `steps`, `over`, …, `groups`: as of `Sweep`; or a `Sweep` alone.
+    - `to`: a folder; without one everything stays in memory. The folder of the same sweep is gone on
+      with, that of another refused.
+    - `chunk`: members in a chunk; as many as memory holds if left out.
+    - `engine`: `"inline"`, in this process.
+    - `devices`: of this process; all local ones if left out.
+    - `wall_time`: seconds after which it stops, between two stretches; call again to go on.
+
+    **Errors:** those of `Sweep`; `MismatchError` for the folder of another sweep, `CapacityError` where one
+    member does not fit on a device.
+    """
+    if isinstance(model, Sweep):
+        given = (steps, over, key, retry, cost, stop_when, groups)
+        if any(x is not None for x in given) or replicas != 1 or reduce != () or keep is not True:
+            raise ParameterError(
+                "a Sweep says all about itself: give it alone, with to=, chunk=, …"
+            )
+        whole = model
+    else:
+        if steps is None:
+            raise ParameterError("sweep((simulation, state), steps, over=…): steps are missing")
+        names = tuple(f.name for f in dataclasses.fields(Sweep) if f.init)
+        values = (model, steps, over, replicas, key, reduce, keep, retry, cost, stop_when, groups)
+        whole = Sweep(**dict(zip(names, values, strict=True)))
+    if engine != "inline":
+        raise ParameterError(f'engine is "inline"; got {engine!r}')
+    store: Any = Memory() if to is None else to
+    work = carry_out(
+        whole, store, chunk=chunk, devices=devices, progress=progress, wall_time=wall_time
+    )
+    found = gathered(whole, store) if to is None else collect(to, whole)
+    found.stopped_by = work.stopped_by
+    return found
