@@ -5,7 +5,11 @@ import re
 import subprocess
 import time
 from collections.abc import Iterable
+from pathlib import Path
 
+from physkit.storage import make_folder
+
+_JOBS = "log/jobs.txt"
 _PATIENCE = 30.0  # seconds for an answer
 _ASK_AGAIN = 10.0
 _RUNNING = ("RUNNING", "COMPLETING", "CONFIGURING", "SUSPENDED", "STOPPED", "SIGNALING")
@@ -67,6 +71,28 @@ def seconds_left() -> float | None:
     # 5 · 4:05 · 3:04:05 · 2-03:04:05
     hours, minutes = (first, second) if second is not None else (0, first)
     return float(((days or 0) * 24 + (hours or 0)) * 3600 + (minutes or 0) * 60 + (seconds or 0))
+
+
+def note_job(folder: Path, job: str) -> None:
+    """Write down that a Slurm job works on the sweep, so that its elements can be asked for."""
+    if job in noted_jobs(folder):
+        return
+    make_folder((folder / _JOBS).parent)
+    # Appended in one go: many elements may do so at once.
+    handle = os.open(folder / _JOBS, os.O_APPEND | os.O_CREAT | os.O_WRONLY, 0o644)
+    try:
+        os.write(handle, f"{job}\n".encode())
+    finally:
+        os.close(handle)
+
+
+def noted_jobs(folder: Path) -> list[str]:
+    """The Slurm jobs that have worked on the sweep, the latest last."""
+    try:
+        text = (folder / _JOBS).read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return []
+    return list(dict.fromkeys(text.split()))
 
 
 def _ask(job: str) -> tuple[bool | None, int]:
