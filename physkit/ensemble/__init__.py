@@ -14,6 +14,12 @@ from ._designs import (
 )
 from ._ensemble import Ensemble as Ensemble, Failed as Failed, Gathered as Gathered
 from ._folder import SweepFolder as SweepFolder
+from ._launch import (
+    LocalWorkers as LocalWorkers,
+    Submitted as Submitted,
+    carry_out_by as carry_out_by,
+    submit as submit,
+)
 from ._mean import ensemble_mean as ensemble_mean
 from ._memory import MemoryNeed as MemoryNeed, memory_need as memory_need
 from ._over import Design as Design, Over as Over, product as product, zipped as zipped
@@ -26,6 +32,7 @@ from ._reduce import (
     Variance as Variance,
 )
 from ._retry import Retry as Retry
+from ._slurm_array import SlurmArray as SlurmArray
 from ._statistics import (
     QUANTILES as QUANTILES,
     EnsembleStatistics as EnsembleStatistics,
@@ -35,3 +42,4 @@ from ._statistics import (
 from ._stop_when import Converged as Converged
 from ._sweep import Sweep as Sweep
 from ._verb import sweep as sweep
+from ._work import Worked as Worked, work as work

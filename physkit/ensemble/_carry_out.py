@@ -88,7 +88,7 @@ def carry_out(
     **Arguments:**
 
     - `chunk`: members in a chunk; as begun, else as many as memory holds.
-    - `chunks`: only these, by number.
+    - `chunks`: only these, by number, in this order.
     - `devices`: of this process; all local ones if left out.
     - `wall_time`: seconds after which no further stretch is begun.
     - `claim(number)`: a context that says whether a chunk may be computed here, for several workers.
@@ -119,7 +119,7 @@ def carry_out(
     worker = _Worker(sweep, store, chunk, devices)
     if isinstance(store, Memory):
         store.chunks = len(worker.parts)
-    asked = list(range(len(worker.parts))) if chunks is None else sorted(set(map(int, chunks)))
+    asked = list(range(len(worker.parts))) if chunks is None else list(dict.fromkeys(chunks))
     if wrong := [k for k in asked if not 0 <= k < len(worker.parts)]:
         raise ParameterError(f"there are chunks 0 … {len(worker.parts) - 1}; got {wrong}")
     there = set(store.done())

@@ -9,7 +9,9 @@ from physkit.storage import Recording
 
 from ._carry_out import Memory, merged
 from ._ensemble import Ensemble
-from ._folder import INDEX, SweepFolder
+from ._claims import Claims
+from ._folder import CHUNKS, INDEX, SweepFolder
+from ._queue import noted_jobs, states_of
 from ._reduce import AbstractReduction, restored_reductions
 from ._sweep import Sweep
 
@@ -19,7 +21,9 @@ class Status:
     """How far a sweep is.
 
     - `members`, `chunks`: of the sweep; `done`: numbers of the chunks that there are.
-    - `running`: what says that it is being computed, by chunk number.
+    - `running`: who computes it, by chunk number: host, process, Slurm job, since when. `deadly`: chunks
+      that have ended so many workers that none tries them again. `jobs`: what Slurm has queued or running
+      of it, with its state; None where Slurm does not answer or was never asked.
     """
 
     folder: Path
@@ -28,7 +32,9 @@ class Status:
     chunk: int
     chunks: int
     done: tuple[int, ...]
-    running: dict[int, Any]
+    running: dict[int, dict[str, Any]]
+    deadly: tuple[int, ...] = ()
+    jobs: dict[str, str] | None = None
 
     @property
     def missing(self) -> tuple[int, ...]:
@@ -41,21 +47,44 @@ class Status:
         """Whether all chunks are done."""
         return len(self.done) == self.chunks
 
+    def __repr__(self) -> str:
+        parts = [f"{len(self.done)} of {self.chunks} chunks ({self.members} members in all)"]
+        if self.running:
+            workers = {(h.get("host"), h.get("process")) for h in self.running.values()}
+            parts.append(f"{len(self.running)} in the hands of {len(workers)} workers")
+        if self.jobs:
+            states = list(self.jobs.values())
+            parts += [f"{states.count(s)} × {s.lower()} in Slurm" for s in dict.fromkeys(states)]
+        if self.missing and not self.running and not self.jobs:
+            parts.append("nobody works on it")
+        if self.deadly:
+            parts.append(f"{len(self.deadly)} have ended three workers each")
+        return f"Status({'; '.join(parts)}; digest {self.digest})"
+
 
 def status(folder: str | Path) -> Status:
-    """How far the sweep in a folder is: by the names of its files alone.
+    """How far the sweep in a folder is: by the names of its files, the claims of its workers, and what
+    squeue says, where Slurm jobs have worked on it. No chunk is opened.
 
     **Errors:** `FileError` for a folder without a sweep.
     """
     where = SweepFolder(folder)
+    claims = Claims(where.folder / CHUNKS)
+    running = claims.holders()
+    deadly = claims.deadly()
+    jobs = noted_jobs(where.folder)
+    # Last: what was claimed and is done by now is both, and missing in none.
+    done = where.done()
     return Status(
         folder=where.folder,
         digest=where.digest,
         members=where.members,
         chunk=where.chunk,
         chunks=where.chunks,
-        done=tuple(where.done()),
-        running={},
+        done=tuple(done),
+        running={k: holder for k, holder in running.items() if k not in set(done)},
+        deadly=tuple(k for k in deadly if k not in set(done)),
+        jobs=states_of(jobs) if jobs else None,
     )
 
 
