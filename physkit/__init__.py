@@ -103,8 +103,8 @@ _EXPORTS: dict[str, tuple[str, ...]] = {
         "frames_at", "gradient_audit", "gradient_growth", "reweighted",
     ),
     "ensemble": (
-        "Between", "Converged", "Ensemble", "Histogram", "Mean", "Over", "Quantiles", "Reduction",
-        "Retry", "Sweep", "Variance", "around", "bootstrap", "ensemble_mean", "ensemble_statistics",
+        "Between", "Converged", "Ensemble", "Histogram", "LocalWorkers", "Mean", "Over", "Quantiles",
+        "Reduction", "Retry", "SlurmArray", "Sweep", "Variance", "around", "bootstrap", "ensemble_mean", "ensemble_statistics",
         "latin_hypercube", "open", "passage_rate", "product", "sobol", "sweep", "whole_states",
         "zipped",
     ),

@@ -61,8 +61,9 @@ PLUMBING = {
     },
     "ensemble": {
         "AbstractReduction", "Bootstrapped", "Design", "EnsembleStatistics", "Failed", "Gathered",
-        "Memory", "MemoryNeed", "QUANTILES", "Status", "SweepFolder", "Work", "carry_out",
-        "collect", "grid", "memory_need", "random", "status",
+        "Memory", "MemoryNeed", "QUANTILES", "Status", "Submitted", "SweepFolder", "Work", "Worked",
+        "carry_out", "carry_out_by", "collect", "grid", "memory_need", "random", "status", "submit",
+        "work",
     },
     "simulate": {
         "AbstractAdjoint", "AdjointCost", "AdjointReport", "Growth", "LARGE_STATE_BYTES", "Pace",

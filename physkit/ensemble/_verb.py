@@ -12,8 +12,10 @@ from physkit.core import ParameterError
 from ._carry_out import Memory, carry_out
 from ._collect import collect, gathered
 from ._ensemble import Ensemble
+from ._launch import LocalWorkers, carry_out_by
 from ._reduce import AbstractReduction
 from ._retry import Retry
+from ._slurm_array import SlurmArray
 from ._stop_when import Converged
 from ._sweep import Sweep
 
@@ -53,7 +55,8 @@ def sweep(
     - `to`: a folder; without one everything stays in memory. The folder of the same sweep is gone on
       with, that of another refused.
     - `chunk`: members in a chunk; as many as memory holds if left out.
-    - `engine`: `"inline"`, in this process.
+    - `engine`: `"inline"`, in this process; `"local"` or `LocalWorkers(…)`, in several on this machine;
+      `"slurm"` or `SlurmArray(…)`, a job array. These need a folder, and wait until all is done.
     - `devices`: of this process; all local ones if left out.
     - `wall_time`: seconds after which it stops, between two stretches; call again to go on.
 
@@ -73,8 +76,25 @@ def sweep(
         names = tuple(f.name for f in dataclasses.fields(Sweep) if f.init)
         values = (model, steps, over, replicas, key, reduce, keep, retry, cost, stop_when, groups)
         whole = Sweep(**dict(zip(names, values, strict=True)))
-    if engine != "inline":
-        raise ParameterError(f'engine is "inline"; got {engine!r}')
+    names = {"inline": None, "local": LocalWorkers(), "slurm": SlurmArray()}
+    if isinstance(engine, LocalWorkers | SlurmArray):
+        workers = engine
+    elif isinstance(engine, str) and engine in names:
+        workers = names[engine]
+    else:
+        raise ParameterError(
+            f"engine is one of {list(names)}, LocalWorkers(…) or SlurmArray(…); got {engine!r:.80}"
+        )
+    if workers is not None:
+        if to is None or devices is not None or wall_time is not None:
+            raise ParameterError(
+                "workers need a folder (to=), use the devices that they find, and SlurmArray(minutes=…) "
+                "limits their time: give to=, and neither devices= nor wall_time="
+            )
+        reason = carry_out_by(workers, whole, to, chunk=chunk, progress=progress)
+        found = collect(to, whole)
+        found.stopped_by = reason
+        return found
     store: Any = Memory() if to is None else to
     work = carry_out(
         whole, store, chunk=chunk, devices=devices, progress=progress, wall_time=wall_time
