@@ -19,6 +19,7 @@ from . import (
     _info,
     _plot,
     _resume,
+    _sweep,
     _validate,
 )
 from ._report import Report
@@ -28,6 +29,7 @@ _VERBS: dict[str, Any] = {
     "check": _check,
     "run": _case,
     "resume": _resume,
+    "sweep": _sweep,
     "info": _info,
     "plot": _plot,
     "animate": _animate,
