@@ -1,5 +1,6 @@
 """What is recorded of a particle mesh."""
 
+import math
 from typing import Any
 
 import jax
@@ -48,11 +49,11 @@ class ModeAmplitude(AbstractQuantity):
             raise ObserverError(
                 f"{self.mode} on a mesh with {grid.dimension} axes: one number each"
             )
-        phase = jnp.zeros(grid.shape, density.data.dtype)
+        phase = jnp.zeros(density.data.shape, density.data.dtype)
         for n, x, length in zip(self.mode, density.coordinates, grid.space.lengths, strict=True):
             phase = phase + (2 * jnp.pi * n / length).astype(x.dtype) * x
         wave = jnp.stack([jnp.cos(phase), -jnp.sin(phase)]) * density.data[None]
-        real, imaginary = 2 * grid.sum(wave) / density.data.size
+        real, imaginary = 2 * grid.sum(wave) / math.prod(grid.shape)
         return jax.lax.complex(real, imaginary)
 
 

@@ -41,7 +41,7 @@ class CenterOfMass(AbstractQuantity):
 
     def __call__(self, snapshot: Snapshot) -> Float[Array, " d"]:
         parts = components(snapshot, self.of)
-        masses = [p.space.sum(jnp.sum(p.mass)) for p in parts]
+        masses = [p.sum(p.mass) for p in parts]
         centers = [m * center_of_mass(p) for m, p in zip(masses, parts, strict=True)]
         return _total(centers) / _total(masses)
 

@@ -69,5 +69,5 @@ class StressTensor(AbstractQuantity):
 
 def _momentum_flux(particles: Particles) -> Float[Array, "d d"]:
     """Σ m v ⊗ v of the particles that move."""
-    velocity = moving_velocity(particles)
+    velocity = particles.counted(moving_velocity(particles))
     return particles.space.sum((particles.mass[:, None] * velocity).T @ velocity)

@@ -4,6 +4,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from physkit.core import static
+from physkit.particles import Particles
 
 from ._observer import AbstractQuantity
 from ._select import component
@@ -27,7 +28,7 @@ class Positions(AbstractQuantity):
     def __call__(self, snapshot: Snapshot) -> Float[Array, "n d"]:
         particles = component(snapshot, self.of)
         path = particles.unwrapped if self.unwrapped else particles.position
-        return path[jnp.argsort(particles.id)]
+        return _by_id(particles, path)
 
 
 class Velocities(AbstractQuantity):
@@ -44,4 +45,9 @@ class Velocities(AbstractQuantity):
 
     def __call__(self, snapshot: Snapshot) -> Float[Array, "n d"]:
         particles = component(snapshot, self.of)
-        return particles.velocity[jnp.argsort(particles.id)]
+        return _by_id(particles, particles.velocity)
+
+
+def _by_id(particles: Particles, x: Float[Array, "n d"]) -> Float[Array, "n d"]:
+    """`x` of all particles of the domain, sorted by their ids."""
+    return particles.whole(x)[jnp.argsort(particles.whole(particles.id))]

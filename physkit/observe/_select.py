@@ -56,6 +56,8 @@ def members(particles: Particles, species: int | None) -> Bool[Array, " n"]:
     chosen = jnp.ones(particles.count, bool)
     if particles.frozen is not None:
         chosen = ~particles.frozen
+    if particles.alive is not None:
+        chosen = chosen & particles.alive
     return chosen if species is None else chosen & of_species(particles, species)
 
 
@@ -66,7 +68,8 @@ def of_species(particles: Particles, species: int) -> Bool[Array, " n"]:
     """
     if particles.species is None:
         raise ObserverError(f"species={species} asked for, but the particles have no species")
-    return particles.species == species
+    chosen = particles.species == species
+    return chosen if particles.alive is None else chosen & particles.alive
 
 
 def repeats_everywhere(particles: Particles) -> bool:

@@ -103,7 +103,7 @@ class StructureFactor(AbstractObserver):
 
     def _structure(self, particles: Particles) -> Float[Array, " m"]:
         fractions = particles.position @ _inverse_cell(particles)
-        counted = jnp.ones(particles.count, particles.position.dtype)
+        counted = particles.counted(jnp.ones(particles.count, particles.position.dtype))
         if self.species is not None:
             counted = of_species(particles, self.species).astype(counted.dtype)
         number = particles.space.sum(jnp.sum(counted))
