@@ -6,6 +6,7 @@ import jax
 from jaxtyping import Array
 
 from physkit.core import Count, Module, gathered, replaced, static
+from physkit.parallel import on_host, one_row
 
 from ._carry import Carry
 
@@ -22,18 +23,18 @@ class CutCarry(Module):
 
     @property
     def state(self) -> Any:
-        """The state of the whole domain."""
-        return gathered(self.carry.state, self.devices)
+        """The state of the whole domain. In a job of several processes, all must ask."""
+        return gathered(on_host(self.carry.state), self.devices)
 
     @property
     def step(self) -> Count:
         """The number of steps done."""
-        return jax.tree.map(lambda x: x[0], self.carry.step)
+        return jax.tree.map(one_row, self.carry.step)
 
     @property
     def key(self) -> Array | None:
         """The random key that noise comes from."""
-        return None if self.carry.key is None else self.carry.key[0]
+        return None if self.carry.key is None else one_row(self.carry.key)
 
     @property
     def fresh(self) -> bool:

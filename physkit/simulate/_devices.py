@@ -8,10 +8,19 @@ import jax
 import numpy as np
 from jaxtyping import Array
 
-from physkit.core import Health, ParameterError, cast_floats, concrete, cut, float_dtype, on_each
+from physkit.core import (
+    Health,
+    ParameterError,
+    cast_floats,
+    concrete,
+    cut,
+    float_dtype,
+    gathered,
+    on_each,
+)
 from physkit.geometry import on_devices
 from physkit.observe import Frame
-from physkit.parallel import AbstractComm, Serial, Spmd, placed
+from physkit.parallel import AbstractComm, Serial, Spmd, on_host, placed
 
 from ._carry import Carry, start, state_faults, summary
 from ._chunk import frames_room
@@ -60,6 +69,7 @@ class Domain:
         self.sim, self.backend = sim, backend
         self.devices, self._which = placed(devices)
         self.cut_sim = cut(sim, self.devices)
+        self._shapes: Frame | None = None
 
     def on_each(self, function: Any, *fixed: Any) -> Spmd:
         """`function` on every device."""
@@ -94,7 +104,13 @@ class Domain:
 
     def joined(self, frames: Frame, carry: CutCarry, lead: int) -> Frame:
         """Frames of the whole domain from those of the devices, which have `lead` axes of time."""
-        return joined(frames, frame_shapes(self.sim, carry.state), self.devices, lead)
+        return joined(on_host(frames), self.frame_shapes(carry), self.devices, lead)
+
+    def frame_shapes(self, carry: CutCarry) -> Frame:
+        """Shapes of one frame of each name, recorded on one device."""
+        if self._shapes is None:
+            self._shapes = frame_shapes(self.sim, _whole(carry))
+        return self._shapes
 
     def summary(self, carry: CutCarry) -> Frame:
         """Results of accumulating observers for the whole domain."""
@@ -102,8 +118,8 @@ class Domain:
 
     def joined_summary(self, found: Frame, carry: CutCarry) -> Frame:
         """Results for the whole domain from those of the devices."""
-        shapes = eqx.filter_eval_shape(_summarised, self.sim, carry.state)
-        return joined(found, shapes, self.devices, 0)
+        shapes = eqx.filter_eval_shape(_summarised, self.sim, _whole(carry))
+        return joined(on_host(found), shapes, self.devices, 0)
 
 
 class CutProgram:
@@ -111,7 +127,7 @@ class CutProgram:
 
     def __init__(self, domain: Domain, carry: CutCarry):
         self._domain, self._kinds = domain, set()
-        self.room = frames_room(domain.sim, frame_shapes(domain.sim, carry.state))
+        self.room = frames_room(domain.sim, domain.frame_shapes(carry))
 
     @property
     def compilations(self) -> int:
@@ -130,6 +146,11 @@ class CutProgram:
         return CutCarry(after, domain.devices), domain.joined(frames, carry, 2), health
 
 
+def _whole(carry: CutCarry) -> Any:
+    """The state of the whole domain, shapes only."""
+    return eqx.filter_eval_shape(lambda state: gathered(state, carry.devices), carry.carry.state)
+
+
 def frame_shapes(sim: Simulation, state: Any) -> Frame:
     """Shapes of one frame of each name, recorded on one device."""
     shapes = eqx.filter_eval_shape(_looked, sim, state)
@@ -139,7 +160,7 @@ def frame_shapes(sim: Simulation, state: Any) -> Frame:
 def recorded_shapes(sim: Simulation, carry: Carry | CutCarry) -> Frame:
     """Shapes of one frame of each name that a run from `carry` records."""
     if isinstance(carry, CutCarry):
-        shapes = frame_shapes(sim, carry.state)
+        shapes = frame_shapes(sim, _whole(carry))
     else:
         frames = eqx.filter_eval_shape(first_look, sim, carry)[1]
         shapes = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape[1:], x.dtype), frames)
@@ -187,3 +208,30 @@ def recut(domain: Domain, carry: Carry | CutCarry) -> CutCarry:
 def cast(sim: Simulation, carry_or_state: Any) -> Simulation:
     """`sim` in the precision of a state or carry."""
     return cast_floats(sim, float_dtype(getattr(carry_or_state, "state", carry_or_state)))
+
+
+def template(
+    sim: Simulation, carry: Carry | CutCarry, here: tuple[int, ...], devices: tuple[int, ...]
+) -> Carry | CutCarry:
+    """A carry like `carry`, which is over the devices `here`, over others: its form, not its numbers."""
+    if devices == here:
+        return carry.replace(fresh=False)
+    state = _whole(carry) if isinstance(carry, CutCarry) else carry.state
+    domain = Domain(sim, devices, "vmap") if devices else None
+
+    def begun(state: Any, key: Array | None) -> Carry | CutCarry:
+        if domain is None:
+            return start(sim, state, key=key, capacity=1)
+        return domain.start(state, key)
+
+    form = eqx.filter_eval_shape(begun, state, carry.key)
+    return jax.tree.map(_numbers_like, form).replace(fresh=False)
+
+
+def _numbers_like(shape: Any) -> Any:
+    if jax.dtypes.issubdtype(shape.dtype, jax.dtypes.prng_key):
+        size = jax.eval_shape(jax.random.key_data, shape)
+        return jax.random.wrap_key_data(
+            jax.numpy.zeros(size.shape, size.dtype), impl=jax.random.key_impl(shape)
+        )
+    return jax.numpy.zeros(shape.shape, shape.dtype)

@@ -7,12 +7,15 @@ from pathlib import Path
 from typing import Any
 
 from physkit.core import FileError, MismatchError, ParameterError
+from physkit.parallel import job
 from physkit.storage import Checkpoints, FolderLock, Output, Restored, make_folder
 
 from . import _crash as crashes
 from ._carry import Carry
-from ._devices import recorded_shapes
-from ._simulation import Simulation
+from ._cut_carry import CutCarry
+from ._devices import Domain, recorded_shapes, template
+from ._one_device import OneDevice
+from ._together import as_the_first
 
 
 class Keeper:
@@ -23,8 +26,17 @@ class Keeper:
     - `resumed`: the checkpoint that it goes on from, if any.
     """
 
-    def __init__(self, sim: Simulation, carry: Carry, to: Any, checkpoint: Any, resume: bool):
-        self._sim, self.carry, self.begin = sim, carry, int(carry.step)
+    def __init__(
+        self,
+        host: OneDevice | Domain,
+        carry: Carry | CutCarry,
+        to: Any,
+        checkpoint: Any,
+        resume: bool,
+    ):
+        self._host, self._sim = host, host.sim
+        self.carry, self.begin = carry, int(carry.step)
+        self._devices: tuple[int, ...] = getattr(carry, "devices", ())
         folder = None if to is None else Path(to)
         if checkpoint is None and folder is not None:
             checkpoint = folder / "checkpoints"
@@ -45,9 +57,12 @@ class Keeper:
             folders = [self._folder, self._checkpoints and Path(self._checkpoints.folder)]
             for folder in dict.fromkeys(f for f in folders if f is not None):
                 make_folder(folder)
-                self._locks.append(FolderLock(folder))
+                if job().first:
+                    self._locks.append(FolderLock(folder))
             if self._checkpoints is not None:
-                self._checkpoints.tidy()
+                if job().first:
+                    self._checkpoints.tidy()
+                job().share(None, "folders are ready")
                 self._go_on()
             if self._folder is not None:
                 self._open_output(self._folder)
@@ -61,6 +76,8 @@ class Keeper:
             if kind is not None and self.output is not None:
                 with contextlib.suppress(FileError):  # the error that is on its way says more
                     self.output.commit()
+            if kind is None:
+                job().share(None, "the end of a run")
         finally:
             self._release()
 
@@ -69,14 +86,14 @@ class Keeper:
             self._locks.pop().release()
 
     def _go_on(self) -> None:
-        there = self._checkpoints.paths()
+        there = as_the_first(len(self._checkpoints.paths()), "checkpoints there are")
         if there and not self._resume:
             raise FileError(
-                f"{self._checkpoints.folder} holds {len(there)} checkpoint(s) of a run: resume=True "
+                f"{self._checkpoints.folder} holds {there} checkpoint(s) of a run: resume=True "
                 "goes on with it; give a new one another folder"
             )
-        template = self.carry.replace(fresh=False)
-        found = self._checkpoints.restore(template, sim=self._sim) if there else None
+        like = lambda devices: template(self._sim, self.carry, self._devices, devices)
+        found = self._checkpoints.restore(None, sim=self._sim, like=like) if there else None
         if found is None:
             return
         if found.begin != self.begin or (found.step - found.begin) % self._sim.block:
@@ -84,20 +101,27 @@ class Keeper:
                 f"{found.path} is of a run from step {found.begin}, at step {found.step}; this one "
                 f"begins at step {self.begin} and goes in blocks of {self._sim.block}"
             )
-        if found.changes:
+        if found.devices != self._devices and job().first:
+            warnings.warn(
+                f"{found.path} was written over {_over(found.devices)}, the run goes on over "
+                f"{_over(self._devices)}: caches are built anew, and results agree with those of an "
+                "uninterrupted run to rounding, not to the last bit",
+                stacklevel=4,
+            )
+        if found.changes and job().first:
             more = f" and {len(found.changes) - 5} more" if len(found.changes) > 5 else ""
             warnings.warn(
                 f"{found.path}: the simulation has changed since: {'; '.join(found.changes[:5])}{more}. "
                 "The run goes on with what it is now",
                 stacklevel=4,
             )
-        if found.surroundings:
+        if found.surroundings and job().first:
             warnings.warn(
                 f"{found.path} was written elsewhere: {'; '.join(found.surroundings)}. The run goes "
                 "on, but need not equal an uninterrupted one to the last bit",
                 stacklevel=4,
             )
-        self.resumed, self.carry = found, found.tree
+        self.resumed, self.carry = found, self._host.carry_on(found.tree, None)
 
     def _open_output(self, folder: Path) -> None:
         sim, frames = self._sim, recorded_shapes(self._sim, self.carry)
@@ -121,6 +145,8 @@ class Keeper:
         if self._checkpoints is not None:
             every = self._checkpoints.blocks
             late = time.monotonic() - self._saved_at >= self._checkpoints.seconds
+            if every is None:
+                late = as_the_first(late, "whether a checkpoint is due")
             if done - self._saved_blocks >= every if every is not None else late:
                 self.save(carry, done)
                 return
@@ -134,10 +160,15 @@ class Keeper:
             lengths = self.output.commit()
         if self._checkpoints is not None:
             self.last = self._checkpoints.save(
-                carry, int(carry.step), sim=self._sim, begin=self.begin, outputs=lengths
+                carry,
+                int(carry.step),
+                sim=self._sim,
+                begin=self.begin,
+                outputs=lengths,
+                devices=self._devices,
             )
         self._saved_at, self._saved_blocks = time.monotonic(), done
-        if self._home is not None:
+        if self._home is not None and job().first:
             crashes.forget(self._home)
 
     def crash(self, error: Exception, carry: Carry, done: int, steps: int) -> None:
@@ -146,7 +177,8 @@ class Keeper:
             return
         with contextlib.suppress(FileError):  # the error that is on its way says more
             self.save(carry, done)
-            crashes.record(self._home, error, int(carry.step), steps)
+            if job().first:
+                crashes.record(self._home, error, int(carry.step), steps)
             error.add_note(
                 f"The last good state is in {self.last}: pk.diagnose(sim, state, folder={str(self._home)!r})"
             )
@@ -156,3 +188,7 @@ class Keeper:
         """Where everything about this run is, if anywhere."""
         beside = None if self._checkpoints is None else Path(self._checkpoints.folder)
         return beside if self._folder is None else self._folder
+
+
+def _over(devices: tuple[int, ...]) -> str:
+    return " × ".join(map(str, devices)) + " devices" if devices else "one device"

@@ -10,6 +10,8 @@ from physkit.observe import Frame
 
 from ._carry import Carry, start, summary
 from ._chunk import ChunkProgram
+from ._cut_carry import CutCarry
+from ._devices import Domain
 from ._loop import first_look
 from ._simulation import Simulation
 
@@ -22,6 +24,8 @@ class OneDevice:
 
     def carry_on(self, carry_or_state: Any, key: Array | None) -> Carry:
         """What a run goes on from."""
+        if isinstance(carry_or_state, CutCarry):
+            return Domain(self.sim, carry_or_state.devices).alone(carry_or_state)
         if not isinstance(carry_or_state, Carry):
             return start(self.sim, carry_or_state, key=key)
         if key is not None:

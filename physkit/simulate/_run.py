@@ -14,6 +14,7 @@ from physkit.core import (
     PhyskitError,
     grow,
 )
+from physkit.parallel import job, on_host
 from physkit.storage import Checkpoints
 
 from ._carry import Carry
@@ -28,6 +29,7 @@ from ._report import Growth, Run
 from ._simulate import whole_blocks
 from ._simulation import Simulation
 from ._stop import StopRequest
+from ._together import longest, same_health
 
 MOST_GROWTHS = 12  # in a row, for one and the same chunk
 
@@ -82,7 +84,7 @@ def run(
     blocks = whole_blocks(sim, steps)
     sim, host = cast(sim, carry_or_state), _host(sim, carry_or_state, devices)
     carry = host.carry_on(carry_or_state, key)
-    with Keeper(sim, carry, to, checkpoint, resume) as keeper, StopRequest(wall_time) as stop:
+    with Keeper(host, carry, to, checkpoint, resume) as keeper, StopRequest(wall_time) as stop:
         return _driven(sim, host, keeper, stop, blocks, progress)
 
 
@@ -105,7 +107,7 @@ def _driven(
     carry, began = keeper.carry, time.monotonic()
     recorder = Recorder(sim, carry, keeper.output)
     before = done = (int(carry.step) - keeper.begin) // sim.block
-    bar = Progress(blocks * sim.block, enabled=progress, begin=before * sim.block)
+    bar = Progress(blocks * sim.block, enabled=progress and job().first, begin=before * sim.block)
     if carry.fresh:
         carry, first = host.first_look(carry)
         recorder.first(first)
@@ -120,7 +122,7 @@ def _driven(
         count = min(pace.blocks, blocks - done, keeper.blocks_left(done) or blocks)
         compiled, chunk_began = program.compilations, time.monotonic()
         after, frames, health = program(carry, count)
-        seconds = time.monotonic() - chunk_began
+        seconds, health = longest(time.monotonic() - chunk_began), same_health(health)
         first_of_its_kind = program.compilations > compiled
         if first_of_its_kind:
             compile_seconds += seconds
@@ -129,12 +131,13 @@ def _driven(
             carry = _grown(carry, after, replays, growths, bar)
             continue
         replays = 0
-        where = f"between steps {int(carry.step)} and {int(after.step)}{_tripped(sim, after)}"
-        try:
-            health.check(where, sim=sim, carry=host.alone(carry), steps=count * sim.block)
-        except PhyskitError as error:
-            keeper.crash(error, carry, done, count * sim.block)
-            raise
+        if not health.ok:
+            where = f"between steps {int(carry.step)} and {int(after.step)}{_tripped(sim, after)}"
+            try:
+                health.check(where, sim=sim, carry=host.alone(carry), steps=count * sim.block)
+            except PhyskitError as error:
+                keeper.crash(error, carry, done, count * sim.block)
+                raise
         carry, done = after, done + count
         recorder.add(frames, count)
         if not first_of_its_kind:
@@ -167,7 +170,7 @@ def _driven(
 
 def _grown(carry: Carry, after: Carry, replays: int, growths: list[Growth], bar: Progress) -> Carry:
     """The chunk's start with room for what was required in it."""
-    aux, events = grow(carry.aux, after.aux)
+    aux, events = grow(carry.aux, on_host(after.aux))
     if not events or replays > MOST_GROWTHS:
         raise CapacityError(
             f"caches still overflow after growing {replays} times at step {int(carry.step)}"
@@ -183,7 +186,7 @@ def _grown(carry: Carry, after: Carry, replays: int, growths: list[Growth], bar:
 def _tripped(sim: Simulation, after: Carry) -> str:
     """Which guards of one's own are broken, and when they first were."""
     broken = []
-    for guard, (memory, wire) in zip(sim.guards, after.guards, strict=True):
+    for guard, (memory, wire) in zip(sim.guards, on_host(after.guards), strict=True):
         if guard.interval is None or not np.any(wire.broken):
             continue
         what = guard.describe(memory)

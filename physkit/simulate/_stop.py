@@ -4,6 +4,8 @@ import signal
 import threading
 import time
 
+from ._together import first_said
+
 _SIGNALS = ("SIGINT", "SIGTERM", "SIGUSR1")
 
 
@@ -31,10 +33,14 @@ class StopRequest:
             signal.signal(number, handler)  # type: ignore[arg-type]
 
     def check(self, next_chunk: float) -> str | None:
-        """Why to stop now, if the next chunk takes about `next_chunk` seconds; None to go on."""
+        """Why to stop now, if the next chunk takes about `next_chunk` seconds; None to go on.
+
+        What one process of a job is told, all do.
+        """
         late = self._deadline is not None and time.monotonic() + next_chunk > self._deadline
         if self.reason is None and late:
             self.reason = "wall time"
+        self.reason = first_said(self.reason, "whether to stop")
         return self.reason
 
     def _ask(self, number: int, _) -> None:

@@ -1,18 +1,23 @@
 """Checkpoints: a tree of arrays, exactly, and read back into a tree of the running program's making."""
 
+import contextlib
 import dataclasses
+import secrets
 import warnings
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from physkit.core import DamagedFileError, FileError, MismatchError, replaced
+from physkit.parallel import job, own_rows
 
 from ._durable import TEMPORARY, make_folder, write_whole
-from ._image import pack, stored, unpacked
+from ._image import pack, unpacked
+from ._leaf import array_of, fits, form, kind, number_of
+from ._parts import devices_of, opened_parts, part_name, remove_strays
 from ._provenance import changed, provenance
 from ._safety import damaged, member
 from ._structure import (
@@ -46,6 +51,7 @@ class Restored:
     outputs: dict[str, Any]
     changes: tuple[str, ...]
     surroundings: tuple[str, ...]
+    devices: tuple[int, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -75,28 +81,65 @@ class Checkpoints:
         return sorted(Path(self.folder).glob("checkpoint-*.h5"), reverse=True)
 
     def save(
-        self, tree: Any, step: int, *, sim: Any = None, begin: int = 0, outputs: Any = None
+        self,
+        tree: Any,
+        step: int,
+        *,
+        sim: Any = None,
+        begin: int = 0,
+        outputs: Any = None,
+        devices: tuple[int, ...] = (),
     ) -> Path:
-        """Write one more, then remove the oldest beyond `keep`."""
-        folder = Path(self.folder)
+        """Write one more, then remove the oldest beyond `keep`.
+
+        In a job of several processes each writes the rows that it holds, and the first one the file
+        that names them all, once they are there.
+        """
+        folder, us = Path(self.folder), job()
         make_folder(folder)
         path = folder / f"checkpoint-{step:015d}.h5"
-        save_checkpoint(path, tree, step=step, sim=sim, begin=begin, outputs=outputs)
-        for old in self.paths()[self.keep :]:
-            old.unlink(missing_ok=True)
+        said = {"step": step, "sim": sim, "begin": begin, "outputs": outputs, "devices": devices}
+        if us.processes > 1:
+            one = us.share(secrets.token_hex(8), "a set of checkpoint files")[0]
+            names = [part_name(step, k, us.processes) for k in range(1, us.processes)]
+            if not us.first:
+                save_checkpoint(folder / names[us.process - 1], tree, **said, together=one)
+            us.share(None, "checkpoint files written")
+            said |= {"together": one, "parts": names}
+        if us.first:
+            save_checkpoint(path, tree, **said)
+            for old in self.paths()[self.keep :]:
+                old.unlink(missing_ok=True)
+            remove_strays(folder)
+        us.share(None, "checkpoint written")
         return path
 
-    def restore(self, template: Any, *, sim: Any = None) -> Restored | None:
+    def restore(
+        self, template: Any, *, sim: Any = None, like: Callable[..., Any] | None = None
+    ) -> Restored | None:
         """The newest sound one read into `template`; None where there is none at all.
 
-        A damaged one is set aside with a warning, and the one before it is read.
+        A damaged one is set aside with a warning, and the one before it is read. If it was written
+        over other devices than those that the template is for, `like(devices)` makes the one to take.
 
         **Errors:** `DamagedFileError` when all are damaged, `MismatchError` for another structure.
         """
+        us = job()
+        if us.processes > 1 and not us.first:
+            newest = us.share(None, "the newest sound checkpoint")[0]
+            if newest is None:
+                return None
+            path = Path(self.folder) / Path(newest).name
+            return load_checkpoint(path, template, sim=sim, like=like)
+        found = self._newest_sound(template, sim, like)
+        us.share(None if found is None else found.path.name, "the newest sound checkpoint")
+        return found
+
+    def _newest_sound(self, template: Any, sim: Any, like: Any) -> Restored | None:
         faults = []
         for path in self.paths():
             try:
-                return load_checkpoint(path, template, sim=sim)
+                return load_checkpoint(path, template, sim=sim, like=like)
             except DamagedFileError as error:
                 faults.append(str(error))
                 aside = path.with_suffix(".damaged")
@@ -113,6 +156,7 @@ class Checkpoints:
         """Remove what a killed run left half written. Only for who holds the folder's lock."""
         for old in Path(self.folder).glob(f"{TEMPORARY}*"):
             old.unlink(missing_ok=True)
+        remove_strays(Path(self.folder))
 
 
 def save_checkpoint(
@@ -123,6 +167,9 @@ def save_checkpoint(
     sim: Any = None,
     begin: int = 0,
     outputs: dict[str, Any] | None = None,
+    devices: tuple[int, ...] = (),
+    together: str | None = None,
+    parts: Sequence[str] = (),
 ) -> None:
     """Write a tree of arrays, keys and numbers to `path`: as a whole, or not at all.
 
@@ -135,6 +182,9 @@ def save_checkpoint(
     - `step`, `begin`: how far a run is, and where it began.
     - `sim`: the simulation that the tree belongs to.
     - `outputs`: how long the files are that go with it.
+    - `devices`: the grid of devices that the tree is cut over, if it is: then every array has a
+      leading axis over them, of which this process writes its own rows.
+    - `together`, `parts`: what the files of one checkpoint have in common, and the other processes'.
 
     **Errors:** `DiskFullError`, `FileError`.
     """
@@ -144,15 +194,17 @@ def save_checkpoint(
     for where, leaf in leaves(tree).items():
         if is_array(leaf):
             key = str(jax.random.key_impl(leaf)) if is_key(leaf) else None
-            array = np.asarray(jax.random.key_data(leaf) if key else leaf)
+            whole = jax.random.key_data(leaf) if key else leaf
+            own, array = (None, np.asarray(whole)) if together is None else own_rows(whole)
             name = f"{len(arrays):06d}"
             arrays[name] = array
             rows[where] = {
                 "name": name,
-                "shape": list(array.shape),
+                "shape": list(whole.shape),
                 "dtype": str(array.dtype),
                 "crc32": checksum(array, where),
                 "key": key,
+                "rows": own,
             }
         elif isinstance(leaf, NUMBERS):
             numbers[where] = [type(leaf).__name__, repr(leaf)]
@@ -166,20 +218,30 @@ def save_checkpoint(
         "provenance": provenance(),
         "step": step,
         "begin": begin,
+        "devices": list(devices),
+        "together": together,
+        "parts": list(parts),
     }
     write_whole(Path(path), *pack(arrays, table))
 
 
-def load_checkpoint(path: str | Path, template: Any, *, sim: Any = None) -> Restored:
+def load_checkpoint(
+    path: str | Path, template: Any, *, sim: Any = None, like: Callable[..., Any] | None = None
+) -> Restored:
     """The tree in the file `path`, which must be made like `template`.
 
     Nothing is executed or unpickled: structure and functions are those of `template`, the file only
-    gives numbers. Growable caches take the capacity that they have in the file.
+    gives numbers. Growable caches take the capacity that they have in the file. Where the file is of
+    other devices than the template, `like(devices)` is asked for the template to take.
 
     **Errors:** `DamagedFileError` for a file that is not as it was written; `MismatchError` for one of
     another structure, naming the first leaves or fields that differ.
     """
-    with unpacked(Path(path)) as (table, file, path):
+    with contextlib.ExitStack() as open_files:
+        table, file, path = open_files.enter_context(unpacked(Path(path)))
+        devices = devices_of(table, path)
+        if like is not None:
+            template = like(devices)
         template = _with_capacities(template, table["caches"], path)
         elastic = _elastic(template)
         here = describe(template)
@@ -187,13 +249,13 @@ def load_checkpoint(path: str | Path, template: Any, *, sim: Any = None) -> Rest
         wanted = {where: leaf for where, leaf in found.items() if is_array(leaf)}
         _need_same_structure(path, here, wanted, table, elastic)
         group = member(file, "leaves", path) if wanted else file
+        sources = [(table, group, path), *opened_parts(table, path, open_files)]
         values = []
         for where, leaf in found.items():
             if where in wanted:
-                row = table["leaves"][where]
-                values.append(_array(group, where, leaf, row, path, elastic.get(where, ())))
+                values.append(array_of(sources, where, leaf, elastic.get(where, ())))
             elif isinstance(leaf, NUMBERS):
-                values.append(_number(table["numbers"].get(where), leaf, where, path))
+                values.append(number_of(table["numbers"].get(where), leaf, where, path))
             else:
                 values.append(leaf)
         tree = jax.tree.unflatten(jax.tree.structure(template), values)
@@ -206,6 +268,7 @@ def load_checkpoint(path: str | Path, template: Any, *, sim: Any = None) -> Rest
             outputs=table["outputs"],
             changes=tuple(changes),
             surroundings=tuple(changed(table["provenance"])),
+            devices=devices,
         )
 
 
@@ -265,16 +328,16 @@ def _need_same_structure(path, here, wanted, table, elastic) -> None:
     faults = differences(here, table["structure"])
     rows = table["leaves"]
     for where in sorted(wanted.keys() - rows.keys()):
-        faults.append(f"{where}: not in the file, {_kind(wanted[where])} here")
+        faults.append(f"{where}: not in the file, {kind(wanted[where])} here")
     for where in sorted(rows.keys() - wanted.keys()):
         faults.append(f"{where}: in the file, nothing here")
     for where in sorted(wanted.keys() & rows.keys(), key=lambda p: (not p.startswith(".state"), p)):
         row, leaf = rows[where], wanted[where]
         if not isinstance(row, dict) or not isinstance(row.get("shape"), list):
             raise damaged(path, f"its table is wrong for {where}")
-        shape, dtype, key = _form(leaf)
+        shape, dtype, key = form(leaf)
         if (
-            not _fits(row["shape"], shape, elastic.get(where, ()))
+            not fits(row["shape"], shape, elastic.get(where, ()))
             or row.get("dtype") != str(dtype)
             or row.get("key") != key
         ):
@@ -284,23 +347,10 @@ def _need_same_structure(path, here, wanted, table, elastic) -> None:
             hint = ""
             if {row.get("dtype"), str(dtype)} == {"float32", "float64"}:
                 hint = " (JAX_ENABLE_X64 decides)"
-            faults.append(f"{where}: {there} in the file, {_kind(leaf)} here{hint}")
+            faults.append(f"{where}: {there} in the file, {kind(leaf)} here{hint}")
     if faults:
         more = [f"… and {len(faults) - 5} more"] if len(faults) > 5 else []
         raise MismatchError("\n  ".join([f"{path}: {_RERUN}. What differs:", *faults[:5], *more]))
-
-
-def _form(leaf: Any) -> tuple[tuple[int, ...], np.dtype, str | None]:
-    """Shape and dtype as stored, and the kind of random key."""
-    if is_key(leaf):
-        data = jax.eval_shape(jax.random.key_data, leaf)
-        return data.shape, np.dtype(data.dtype), str(jax.random.key_impl(leaf))
-    return tuple(leaf.shape), np.dtype(leaf.dtype), None
-
-
-def _kind(leaf: Any) -> str:
-    shape, dtype, key = _form(leaf)
-    return f"{dtype}{list(shape)}" + (f" {key}" if key else "")
 
 
 def _elastic(template: Any) -> dict[str, tuple[int, ...]]:
@@ -312,34 +362,3 @@ def _elastic(template: Any) -> dict[str, tuple[int, ...]]:
             pairs = enumerate(zip(leaf.shape, more[inner].shape, strict=True))
             found[where + inner] = tuple(k for k, (a, b) in pairs if a != b)
     return found
-
-
-def _fits(given: Any, shape: tuple[int, ...], elastic: tuple[int, ...]) -> bool:
-    return len(given) == len(shape) and all(
-        k in elastic or a == b for k, (a, b) in enumerate(zip(given, shape, strict=True))
-    )
-
-
-def _array(group, where: str, leaf: Any, row: dict[str, Any], path: Path, elastic) -> Any:
-    shape, dtype, key = _form(leaf)
-    array = stored(group, str(row.get("name")), dtype, path)
-    if array.dtype != dtype or list(array.shape) != row["shape"]:
-        raise damaged(path, f"{where} is {array.dtype}{list(array.shape)}, not as its table says")
-    if not _fits(array.shape, shape, elastic):
-        raise damaged(path, f"{where} has shape {list(array.shape)}, expected {list(shape)}")
-    if checksum(array, where) != row.get("crc32"):
-        raise damaged(path, f"{where}: its checksum is wrong", "use the checkpoint before it")
-    if key:
-        return jax.random.wrap_key_data(jnp.asarray(array), impl=jax.random.key_impl(leaf))
-    return jnp.asarray(array) if isinstance(leaf, jax.Array) else array
-
-
-def _number(row: Any, leaf: Any, where: str, path: Path) -> Any:
-    try:
-        kind, said = row
-        value = {"True": True, "False": False}[said] if kind == "bool" else type(leaf)(said)
-        if kind != type(leaf).__name__:
-            raise ValueError(kind)
-    except (TypeError, ValueError, KeyError) as error:
-        raise damaged(path, f"{where} reads {row!r}, expected a {type(leaf).__name__}") from error
-    return value
