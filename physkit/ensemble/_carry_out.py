@@ -221,7 +221,7 @@ class _Worker:
             bar.say(f"{len(lost)} member(s) went wrong; attempt {attempt + 1}")
             own = None if keys is None else keys[lost]
             if own is not None and retry.new_key:
-                own = jax.vmap(lambda k: jax.random.fold_in(k, attempt))(own)
+                own = jax.vmap(jax.random.fold_in, (0, None))(own, attempt)
             new = self._runner(group, attempt)(members[lost], own, stop)
             for old, now in ((out.frames, new.frames), (out.summary, new.summary)):
                 for name in old:

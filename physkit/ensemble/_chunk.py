@@ -107,10 +107,10 @@ class ChunkRunner:
         done, replays = 0, 0
         while done < self.blocks:
             step = min(self._pace.blocks, self.blocks - done)
-            after, frames, void, seconds = self._advanced(lanes, step)
-            if np.any(np.asarray(void)):
+            after, frames, short, seconds = self._advanced(lanes, step)
+            if np.any(np.asarray(short)):
                 replays += 1
-                lanes = self._grown(lanes, after, replays)
+                lanes = self._grown(lanes, after, np.asarray(short), replays)
                 continue
             replays = 0
             lanes, done = after, done + step
@@ -119,10 +119,8 @@ class ChunkRunner:
             pieces.append({n: self._by_member(x, step)[:count] for n, x in _flat(frames).items()})
             if tell is not None:
                 tell(done / self.blocks)
-            each = self._pace.seconds_per_block or 0.0
-            if done < self.blocks and stop is not None and stop.check(each * self._pace.blocks):
-                if each * (self.blocks - done) > SHORT or stop.reason == "wall time":
-                    raise Stopped
+            if done < self.blocks and self._must_stop(stop, self.blocks - done):
+                raise Stopped
         found = jax.tree.map(self._by_member, _flat(self._summaries(lanes)))
         out = Outcome(
             frames=_joined(pieces),
@@ -137,6 +135,16 @@ class ChunkRunner:
         out.seconds = time.monotonic() - began
         return out
 
+    def _must_stop(self, stop: StopRequest | None, left: int) -> bool:
+        """Whether to leave the chunk, of which so many blocks are left, unfinished."""
+        pace = self._pace
+        if stop is None or pace is None:
+            return False
+        each = pace.seconds_per_block or 0.0
+        why = stop.check(each * pace.blocks)
+        # What is almost done is finished, but for a clock that leaves no time.
+        return why is not None and (why == "wall time" or each * left > SHORT)
+
     # --- programs -------------------------------------------------------------------------------
 
     def _begun(self, values: Any, keys: Any) -> tuple[Lanes, Any]:
@@ -145,7 +153,7 @@ class ChunkRunner:
         return self._fitted(lanes), first
 
     def _advanced(self, lanes: Lanes, blocks: int) -> tuple[Lanes, Any, Any, float | None]:
-        """The lanes on, frames, whether that is void, and the seconds it took (None with compilation)."""
+        """The lanes on, frames, whose caches overflowed, and the seconds it took (None with compilation)."""
         program = _on(_advance, self.devices, (None, 0, None), (3, 4), self._is_large(lanes))
         arrays, form = jax.tree.flatten(lanes)
         kind = form, tuple((x.shape, x.dtype) for x in arrays)
@@ -206,7 +214,7 @@ class ChunkRunner:
         aux = jax.tree.map(fit, lanes.carry.aux, is_leaf=is_list)
         return replaced(lanes, {"carry": lanes.carry.replace(aux=aux)})
 
-    def _grown(self, lanes: Lanes, after: Lanes, replays: int) -> Lanes:
+    def _grown(self, lanes: Lanes, after: Lanes, short: np.ndarray, replays: int) -> Lanes:
         """The start of the stretch with room for what was required in it, by any member."""
         aux, events = grow(lanes.carry.aux, after.carry.aux)
         if events and replays <= MOST_GROWTHS:
@@ -215,15 +223,13 @@ class ChunkRunner:
             self._rows = max([self._rows, *lists])
             return replaced(lanes, {"carry": lanes.carry.replace(aux=aux)})
         # Growing does not help these: they are given up, so that the others go on.
-        lost = (np.asarray(after.reason) & int(Fault.OVERFLOW)) != 0
-        lost &= np.asarray(lanes.alive)
-        put = lambda new, old: jnp.where(lost, new, old)
+        put = lambda new, old: jnp.where(short, new, old)
         return replaced(
             lanes,
             {
-                "alive": jnp.asarray(np.asarray(lanes.alive) & ~lost),
+                "alive": jnp.asarray(np.asarray(lanes.alive) & ~short),
                 "reason": put(jnp.int32(Fault.OVERFLOW), lanes.reason),
-                "died": jax.tree.map(put, after.died, lanes.died),
+                "died": jax.tree.map(put, after.carry.step, lanes.died),
             },
         )
 

@@ -8,8 +8,8 @@ import physkit.storage as storage
 from physkit.storage import Recording
 
 from ._carry_out import Memory, merged
-from ._ensemble import Ensemble
 from ._claims import Claims
+from ._ensemble import Ensemble
 from ._folder import CHUNKS, INDEX, SweepFolder
 from ._queue import noted_jobs, states_of
 from ._reduce import AbstractReduction, restored_reductions

@@ -65,7 +65,12 @@ def grid(points: int | Sequence[int], *between: Between) -> Design:
 
 
 def random(members: int, *between: Between, seed: int = 0) -> Design:
-    """Independent uniform points."""
+    """Independent uniform points.
+
+    **Arguments:**
+
+    - `between`: `Between(where, low, high)`, a quantity each.
+    """
     generator = np.random.default_rng(seed)
     return _of(generator.random((_need_members(members), len(_need(between)))), between)
 

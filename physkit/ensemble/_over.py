@@ -100,7 +100,7 @@ def _points(over: Over) -> int:
     if whole and isinstance(over.values, list | tuple):
         return len(over.values)
     leaves = jax.tree.leaves(over.values)
-    if not leaves or any(np.ndim(leaf) == 0 for leaf in leaves) and not _is_list(over.values):
+    if not leaves or (any(np.ndim(leaf) == 0 for leaf in leaves) and not _is_list(over.values)):
         raise ShapeError(
             f"values of {over.name or 'a swept quantity'} have no axis of points: give [points, …], "
             f"got {over.values!r:.80}"

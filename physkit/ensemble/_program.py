@@ -60,10 +60,11 @@ def begin(group: Group, values: tuple[Any, ...], keys: Any, size: int) -> tuple[
 
 def advance(
     group: Group, lanes: Lanes, count: Array, room: int
-) -> tuple[Lanes, Frame, Bool[Array, ""]]:
-    """`count` (at most `room`) blocks on: the lanes, frames `[room, b, …]`, and whether a cache overflowed.
+) -> tuple[Lanes, Frame, Bool[Array, " b"]]:
+    """`count` (at most `room`) blocks on: the lanes, frames `[room, b, …]`, and whose caches overflowed.
 
-    Then all of it is void, to be done again with larger caches. It ends early where all are dead.
+    If anyone's did, all of it is void, to be done again with larger caches. It ends early where all are
+    dead.
     """
     lanes = _with_copies(lanes)
     plans = _Plans(group, lanes)
@@ -81,20 +82,21 @@ def advance(
         i, lanes, own, buffer, _ = loop
         plan = own if plans.differ else plans.first
         carry, frames, bits = blocks(lanes, plan)
-        overflow = (bits & int(Fault.OVERFLOW)) != 0
-        void = jnp.any(overflow & lanes.alive)
+        short = ((bits & int(Fault.OVERFLOW)) != 0) & lanes.alive
+        # Where this is void nobody is judged, so that caches tell what they would have needed.
+        bits = jnp.where(jnp.any(short), 0, bits)
         lanes, own = _judged(lanes, own, carry, bits)
         put = lambda whole, part: jax.lax.dynamic_update_index_in_dim(whole, part, i, 0)
-        return i + 1, lanes, own, jax.tree.map(put, buffer, frames), void
+        return i + 1, lanes, own, jax.tree.map(put, buffer, frames), short
 
     def goes_on(loop):
-        i, lanes, _, _, void = loop
-        return (i < count) & ~void & jnp.any(lanes.alive)
+        i, lanes, _, _, short = loop
+        return (i < count) & ~jnp.any(short) & jnp.any(lanes.alive)
 
     own = plans.first if plans.differ else None
-    begun = (jnp.int32(0), lanes, own, buffer, jnp.array(False))
-    _, lanes, _, buffer, void = jax.lax.while_loop(goes_on, body, begun)
-    return lanes, buffer, void
+    begun = (jnp.int32(0), lanes, own, buffer, jnp.zeros_like(lanes.alive))
+    _, lanes, _, buffer, short = jax.lax.while_loop(goes_on, body, begun)
+    return lanes, buffer, short
 
 
 def summaries(group: Group, lanes: Lanes) -> Frame:

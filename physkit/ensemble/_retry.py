@@ -9,8 +9,8 @@ from physkit.core import ParameterError
 class Retry:
     """Members that went wrong are computed once more, from their start: smaller steps, or new noise.
 
-    What was tried is recorded: `Ensemble.attempts` says how often, `Ensemble.ok` whether it helped. A member that
-    goes wrong again stays flagged, with the step and reason of its last attempt.
+    What was tried is recorded: `Ensemble.attempts` says how often, `Ensemble.ok` whether it helped. A
+    member that goes wrong again stays flagged, with the step and reason of its last attempt.
 
     **Arguments:**
 

@@ -14,7 +14,7 @@ from physkit.core import ParameterError, ShapeError, float_dtype, replaced
 from physkit.simulate import Carry, Direct, Simulation, whole_blocks
 from physkit.storage import digest, fingerprint
 
-from ._over import Design, Over, Swept, as_design, resolved
+from ._over import Design, Swept, as_design, resolved
 from ._reduce import AbstractReduction
 from ._retry import Retry
 from ._stop_when import Converged
