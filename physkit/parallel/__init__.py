@@ -9,4 +9,5 @@ from ._comm import (
 from ._placement import Placement as Placement, placed as placed
 from ._rows import on_host as on_host, one_row as one_row, own_rows as own_rows
 from ._spmd import Spmd as Spmd
-from ._start import Job as Job, job as job, start as start
+from ._start import Job as Job, alone as alone, job as job, start as start
+from ._traffic import Message as Message, messages as messages

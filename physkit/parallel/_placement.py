@@ -89,3 +89,21 @@ def need_devices(shape: Sequence[int], devices: Sequence[Any]) -> None:
         f"jax.config.update('jax_num_cpu_devices', {size}) before anything else uses JAX; on one device, "
         "slowly, PHYSKIT_SPMD=vmap"
     )
+
+
+def spans_processes(devices: Sequence[Any]) -> bool:
+    """Whether devices belong to all processes of a job, rather than to this one alone.
+
+    **Errors:** `DeviceError` where they belong to some of several.
+    """
+    count = jax.process_count()
+    owners = {device.process_index for device in devices}
+    if count == 1 or owners == {jax.process_index()}:
+        return False
+    if len(owners) < count:
+        raise DeviceError(
+            f"the {len(devices)} devices asked for belong to {len(owners)} of {count} processes: ask for "
+            f"all {jax.device_count()}, start fewer processes, or give jax.local_devices() for a run of "
+            "each process's own"
+        )
+    return True

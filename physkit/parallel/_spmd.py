@@ -14,8 +14,9 @@ import numpy as np
 from physkit.core import DeviceError
 
 from ._comm import AbstractComm, Cartesian, MeshAxes, Serial
-from ._placement import need_devices
+from ._placement import need_devices, spans_processes
 from ._rows import assembled, own_part, sharding, spread
+from ._start import Job, alone, job
 
 BACKENDS = ("serial", "vmap", "pmap", "shard_map")
 VARIABLE = "PHYSKIT_SPMD"  # of the environment: the backend where none is given
@@ -55,6 +56,15 @@ class Spmd:
         """How many devices there are."""
         return math.prod(self.shape)
 
+    @property
+    def job(self) -> Job:
+        """The processes that must go together, since the devices are theirs."""
+        if chosen_backend(self.backend, self.size) in ("serial", "vmap"):
+            return alone()
+        devices = self.devices or tuple(jax.devices())
+        need_devices(self.shape, devices)
+        return job() if spans_processes(devices[: self.size]) else alone()
+
     def __call__(self, *arguments: Any) -> Any:
         backend = chosen_backend(self.backend, self.size)
         dynamic, rest = eqx.partition(arguments, _is_array)
@@ -70,7 +80,7 @@ class Spmd:
         arrays, tree = jax.tree.flatten(dynamic)
         kinds = (tree, tuple((x.shape, x.dtype) for x in arrays))
         mapped = _mapped(self.function, self.shape, backend, devices, fixed, kinds)
-        if devices is None or jax.process_count() == 1:
+        if devices is None or not spans_processes(devices):
             out, said = mapped(dynamic)
         else:
             over = sharding(self.shape, devices, MeshAxes(self.shape).names)

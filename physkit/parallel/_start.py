@@ -66,7 +66,12 @@ _started: list[Job] = []
 
 def job() -> Job:
     """The job of this process; of one process where `start` was not called, or found no other."""
-    return _started[0] if _started else Job(None, None)
+    return _started[0] if _started else alone()
+
+
+def alone() -> Job:
+    """A job of this process only, for what each does for itself."""
+    return Job(None, None)
 
 
 def start(

@@ -35,3 +35,4 @@ from ._simulate import (
 )
 from ._simulation import Simulation as Simulation
 from ._stop import StopRequest as StopRequest
+from ._traffic import Traffic as Traffic, traffic as traffic

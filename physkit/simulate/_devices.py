@@ -21,7 +21,9 @@ from physkit.core import (
 from physkit.geometry import on_devices
 from physkit.observe import Frame
 from physkit.parallel import AbstractComm, Serial, Spmd, on_host, placed
+from physkit.storage import Cutting
 
+from ._apart import Apart
 from ._carry import Carry, start, state_faults, summary
 from ._chunk import frames_room
 from ._cut_carry import CutCarry
@@ -70,6 +72,8 @@ class Domain:
         self.devices, self._which = placed(devices)
         self.cut_sim = cut(sim, self.devices)
         self._shapes: Frame | None = None
+        self._apart: Apart | None = None
+        self.job = self.on_each(_begun).job
 
     def on_each(self, function: Any, *fixed: Any) -> Spmd:
         """`function` on every device."""
@@ -104,7 +108,15 @@ class Domain:
 
     def joined(self, frames: Frame, carry: CutCarry, lead: int) -> Frame:
         """Frames of the whole domain from those of the devices, which have `lead` axes of time."""
+        if self._apart is not None:
+            return self._apart.part(frames, lead)
         return joined(on_host(frames), self.frame_shapes(carry), self.devices, lead)
+
+    def apart(self, carry: CutCarry) -> Cutting:
+        """From now on, leave frames with the processes that have them; how they are cut."""
+        _, frames = self.on_each(_first)(self.cut_sim, carry.carry)
+        self._apart = Apart(self.frame_shapes(carry), self.devices, frames)
+        return self._apart.cutting
 
     def frame_shapes(self, carry: CutCarry) -> Frame:
         """Shapes of one frame of each name, recorded on one device."""
@@ -114,6 +126,8 @@ class Domain:
 
     def summary(self, carry: CutCarry) -> Frame:
         """Results of accumulating observers for the whole domain."""
+        if not jax.tree.leaves(eqx.filter_eval_shape(_summarised, self.sim, _whole(carry))):
+            return {}  # and of a program without results, JAX's pmap of several processes makes an error
         return self.joined_summary(self.on_each(_summed)(self.cut_sim, carry.carry), carry)
 
     def joined_summary(self, found: Frame, carry: CutCarry) -> Frame:

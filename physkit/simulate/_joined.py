@@ -8,6 +8,7 @@ import numpy as np
 
 from physkit.core import ObserverError, concrete
 from physkit.geometry import AXES, joined_axis
+from physkit.parallel import on_host
 
 Cut = tuple[tuple[int, int, bool], ...]  # (array axis, axis of space, shared layer) of what is cut
 
@@ -52,6 +53,15 @@ def _joined_leaf(x: Any, whole: tuple[int, ...], devices: tuple[int, ...], lead:
     if len(ways) > 1:
         ways = _that_agree(x, ways, devices, name)
     return _put_together(x, ways[0], devices, lead)
+
+
+def way_of(x: Any, whole: tuple[int, ...], devices: tuple[int, ...], lead: int, name: str) -> Cut:
+    """How the blocks of `x` make up `whole`; () where they are no blocks."""
+    here = x.shape[1 + lead :]
+    ways = [] if here == whole else list(_ways(here, whole, devices))
+    if len(ways) > 1:
+        ways = _that_agree(on_host(x), ways, devices, name)
+    return ways[0] if ways else ()
 
 
 def _all_alike(x: np.ndarray) -> bool:

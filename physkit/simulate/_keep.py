@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from physkit.core import FileError, MismatchError, ParameterError
-from physkit.parallel import job
 from physkit.storage import Checkpoints, FolderLock, Output, Restored, make_folder
 
 from . import _crash as crashes
@@ -34,7 +33,7 @@ class Keeper:
         checkpoint: Any,
         resume: bool,
     ):
-        self._host, self._sim = host, host.sim
+        self._host, self._sim, self._job = host, host.sim, host.job
         self.carry, self.begin = carry, int(carry.step)
         self._devices: tuple[int, ...] = getattr(carry, "devices", ())
         folder = None if to is None else Path(to)
@@ -57,12 +56,12 @@ class Keeper:
             folders = [self._folder, self._checkpoints and Path(self._checkpoints.folder)]
             for folder in dict.fromkeys(f for f in folders if f is not None):
                 make_folder(folder)
-                if job().first:
+                if self._job.first:
                     self._locks.append(FolderLock(folder))
             if self._checkpoints is not None:
-                if job().first:
+                if self._job.first:
                     self._checkpoints.tidy()
-                job().share(None, "folders are ready")
+                self._job.share(None, "folders are ready")
                 self._go_on()
             if self._folder is not None:
                 self._open_output(self._folder)
@@ -77,7 +76,7 @@ class Keeper:
                 with contextlib.suppress(FileError):  # the error that is on its way says more
                     self.output.commit()
             if kind is None:
-                job().share(None, "the end of a run")
+                self._job.share(None, "the end of a run")
         finally:
             self._release()
 
@@ -86,14 +85,18 @@ class Keeper:
             self._locks.pop().release()
 
     def _go_on(self) -> None:
-        there = as_the_first(len(self._checkpoints.paths()), "checkpoints there are")
+        there = as_the_first(self._job, len(self._checkpoints.paths()), "checkpoints there are")
         if there and not self._resume:
             raise FileError(
                 f"{self._checkpoints.folder} holds {there} checkpoint(s) of a run: resume=True "
                 "goes on with it; give a new one another folder"
             )
         like = lambda devices: template(self._sim, self.carry, self._devices, devices)
-        found = self._checkpoints.restore(None, sim=self._sim, like=like) if there else None
+        found = (
+            self._checkpoints.restore(None, sim=self._sim, like=like, us=self._job)
+            if there
+            else None
+        )
         if found is None:
             return
         if found.begin != self.begin or (found.step - found.begin) % self._sim.block:
@@ -101,21 +104,21 @@ class Keeper:
                 f"{found.path} is of a run from step {found.begin}, at step {found.step}; this one "
                 f"begins at step {self.begin} and goes in blocks of {self._sim.block}"
             )
-        if found.devices != self._devices and job().first:
+        if found.devices != self._devices and self._job.first:
             warnings.warn(
                 f"{found.path} was written over {_over(found.devices)}, the run goes on over "
                 f"{_over(self._devices)}: caches are built anew, and results agree with those of an "
                 "uninterrupted run to rounding, not to the last bit",
                 stacklevel=4,
             )
-        if found.changes and job().first:
+        if found.changes and self._job.first:
             more = f" and {len(found.changes) - 5} more" if len(found.changes) > 5 else ""
             warnings.warn(
                 f"{found.path}: the simulation has changed since: {'; '.join(found.changes[:5])}{more}. "
                 "The run goes on with what it is now",
                 stacklevel=4,
             )
-        if found.surroundings and job().first:
+        if found.surroundings and self._job.first:
             warnings.warn(
                 f"{found.path} was written elsewhere: {'; '.join(found.surroundings)}. The run goes "
                 "on, but need not equal an uninterrupted one to the last bit",
@@ -125,8 +128,15 @@ class Keeper:
 
     def _open_output(self, folder: Path) -> None:
         sim, frames = self._sim, recorded_shapes(self._sim, self.carry)
+        cutting = self._host.apart(self.carry) if self._job.processes > 1 else None
         self.output = Output(
-            folder, sim.observers, self.carry.state, frames, float(sim.t0), float(sim.dt)
+            folder,
+            sim.observers,
+            self.carry.state,
+            frames,
+            float(sim.t0),
+            float(sim.dt),
+            cutting=cutting,
         )
         if self.resumed is not None:
             self.output.rewind(self.resumed.outputs)
@@ -146,7 +156,7 @@ class Keeper:
             every = self._checkpoints.blocks
             late = time.monotonic() - self._saved_at >= self._checkpoints.seconds
             if every is None:
-                late = as_the_first(late, "whether a checkpoint is due")
+                late = as_the_first(self._job, late, "whether a checkpoint is due")
             if done - self._saved_blocks >= every if every is not None else late:
                 self.save(carry, done)
                 return
@@ -157,7 +167,7 @@ class Keeper:
         """Write everything now."""
         lengths = None
         if self.output is not None:
-            lengths = self.output.commit()
+            lengths = self.output.mark()
         if self._checkpoints is not None:
             self.last = self._checkpoints.save(
                 carry,
@@ -166,9 +176,10 @@ class Keeper:
                 begin=self.begin,
                 outputs=lengths,
                 devices=self._devices,
+                us=self._job,
             )
         self._saved_at, self._saved_blocks = time.monotonic(), done
-        if self._home is not None and job().first:
+        if self._home is not None and self._job.first:
             crashes.forget(self._home)
 
     def crash(self, error: Exception, carry: Carry, done: int, steps: int) -> None:
@@ -177,7 +188,7 @@ class Keeper:
             return
         with contextlib.suppress(FileError):  # the error that is on its way says more
             self.save(carry, done)
-            if job().first:
+            if self._job.first:
                 crashes.record(self._home, error, int(carry.step), steps)
             error.add_note(
                 f"The last good state is in {self.last}: pk.diagnose(sim, state, folder={str(self._home)!r})"

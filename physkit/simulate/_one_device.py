@@ -7,6 +7,7 @@ from jaxtyping import Array
 
 from physkit.core import ParameterError
 from physkit.observe import Frame
+from physkit.parallel import alone
 
 from ._carry import Carry, start, summary
 from ._chunk import ChunkProgram
@@ -20,7 +21,7 @@ class OneDevice:
     """One simulation on one device; its like over many is `Domain`."""
 
     def __init__(self, sim: Simulation):
-        self.sim = sim
+        self.sim, self.job = sim, alone()
 
     def carry_on(self, carry_or_state: Any, key: Array | None) -> Carry:
         """What a run goes on from."""

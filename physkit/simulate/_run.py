@@ -14,7 +14,7 @@ from physkit.core import (
     PhyskitError,
     grow,
 )
-from physkit.parallel import job, on_host
+from physkit.parallel import on_host
 from physkit.storage import Checkpoints
 
 from ._carry import Carry
@@ -84,7 +84,10 @@ def run(
     blocks = whole_blocks(sim, steps)
     sim, host = cast(sim, carry_or_state), _host(sim, carry_or_state, devices)
     carry = host.carry_on(carry_or_state, key)
-    with Keeper(host, carry, to, checkpoint, resume) as keeper, StopRequest(wall_time) as stop:
+    with (
+        Keeper(host, carry, to, checkpoint, resume) as keeper,
+        StopRequest(wall_time, host.job) as stop,
+    ):
         return _driven(sim, host, keeper, stop, blocks, progress)
 
 
@@ -107,7 +110,9 @@ def _driven(
     carry, began = keeper.carry, time.monotonic()
     recorder = Recorder(sim, carry, keeper.output)
     before = done = (int(carry.step) - keeper.begin) // sim.block
-    bar = Progress(blocks * sim.block, enabled=progress and job().first, begin=before * sim.block)
+    bar = Progress(
+        blocks * sim.block, enabled=progress and host.job.first, begin=before * sim.block
+    )
     if carry.fresh:
         carry, first = host.first_look(carry)
         recorder.first(first)
@@ -122,7 +127,8 @@ def _driven(
         count = min(pace.blocks, blocks - done, keeper.blocks_left(done) or blocks)
         compiled, chunk_began = program.compilations, time.monotonic()
         after, frames, health = program(carry, count)
-        seconds, health = longest(time.monotonic() - chunk_began), same_health(health)
+        seconds = longest(host.job, time.monotonic() - chunk_began)
+        health = same_health(host.job, health)
         first_of_its_kind = program.compilations > compiled
         if first_of_its_kind:
             compile_seconds += seconds

@@ -4,6 +4,8 @@ import signal
 import threading
 import time
 
+from physkit.parallel import Job, alone
+
 from ._together import first_said
 
 _SIGNALS = ("SIGINT", "SIGTERM", "SIGUSR1")
@@ -15,8 +17,9 @@ class StopRequest:
     A second SIGINT interrupts at once. Outside the main thread signals are left alone.
     """
 
-    def __init__(self, wall_time: float | None = None):
+    def __init__(self, wall_time: float | None = None, us: Job | None = None):
         self.reason: str | None = None
+        self._job = alone() if us is None else us
         self._deadline = None if wall_time is None else time.monotonic() + wall_time
         self._previous: dict[int, object] = {}
 
@@ -40,7 +43,7 @@ class StopRequest:
         late = self._deadline is not None and time.monotonic() + next_chunk > self._deadline
         if self.reason is None and late:
             self.reason = "wall time"
-        self.reason = first_said(self.reason, "whether to stop")
+        self.reason = first_said(self._job, self.reason, "whether to stop")
         return self.reason
 
     def _ask(self, number: int, _) -> None:

@@ -22,6 +22,7 @@ from ._export import export as export
 from ._output import Output as Output
 from ._provenance import changed as changed, provenance as provenance
 from ._recording import ENDINGS as ENDINGS, Recording as Recording, Series as Series, open as open
+from ._shards import Cutting as Cutting
 from ._structure import digest as digest, fingerprint as fingerprint
 from ._table import (
     Column as Column,

@@ -12,7 +12,7 @@ import jax
 import numpy as np
 
 from physkit.core import DamagedFileError, FileError, MismatchError, replaced
-from physkit.parallel import job, own_rows
+from physkit.parallel import Job, alone, own_rows
 
 from ._durable import TEMPORARY, make_folder, write_whole
 from ._image import pack, unpacked
@@ -89,13 +89,14 @@ class Checkpoints:
         begin: int = 0,
         outputs: Any = None,
         devices: tuple[int, ...] = (),
+        us: Job | None = None,
     ) -> Path:
         """Write one more, then remove the oldest beyond `keep`.
 
         In a job of several processes each writes the rows that it holds, and the first one the file
         that names them all, once they are there.
         """
-        folder, us = Path(self.folder), job()
+        folder, us = Path(self.folder), alone() if us is None else us
         make_folder(folder)
         path = folder / f"checkpoint-{step:015d}.h5"
         said = {"step": step, "sim": sim, "begin": begin, "outputs": outputs, "devices": devices}
@@ -115,7 +116,12 @@ class Checkpoints:
         return path
 
     def restore(
-        self, template: Any, *, sim: Any = None, like: Callable[..., Any] | None = None
+        self,
+        template: Any,
+        *,
+        sim: Any = None,
+        like: Callable[..., Any] | None = None,
+        us: Job | None = None,
     ) -> Restored | None:
         """The newest sound one read into `template`; None where there is none at all.
 
@@ -124,7 +130,7 @@ class Checkpoints:
 
         **Errors:** `DamagedFileError` when all are damaged, `MismatchError` for another structure.
         """
-        us = job()
+        us = alone() if us is None else us
         if us.processes > 1 and not us.first:
             newest = us.share(None, "the newest sound checkpoint")[0]
             if newest is None:

@@ -1,5 +1,6 @@
 """The folder that a run's frames go to as it goes: files by kind, appended in whole commits."""
 
+import dataclasses
 import json
 import secrets
 import time
@@ -7,10 +8,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import jax
 import numpy as np
 
 from physkit.core import FileError, MismatchError, get
 from physkit.observe import AbstractObserver, Every, Positions, Values, Velocities
+from physkit.parallel import alone, job
 from physkit.particles import Particles
 
 from ._durable import write_whole
@@ -19,6 +22,7 @@ from ._images import fields_book
 from ._provenance import provenance
 from ._recording import open as open_file
 from ._series import parts, series_book
+from ._shards import Cutting, shard_name
 from ._tracks import Book
 
 INDEX = "run.json"
@@ -44,10 +48,21 @@ class Output:
         t0: float,
         dt: float,
         dtype: Any = np.float32,
+        cutting: Cutting | None = None,
     ):
-        self.folder = folder
+        self.folder, self._cutting = folder, cutting
+        self._job = alone() if cutting is None else job()
         self._time = lambda steps: t0 + dt * np.asarray(steps, np.float64)
-        self._books = _books(folder, observers, state, frames, np.dtype(dtype))
+        self._fields = _of_fields(observers, state)
+        if cutting is None:
+            self._books = _books(folder, observers, state, frames, np.dtype(dtype))
+        else:
+            left = _common(frames, cutting)
+            common = (
+                _books(folder, observers, state, left, np.dtype(dtype)) if self._job.first else []
+            )
+            self._books = common + self._shard(frames, cutting, np.dtype(dtype))
+        self._own = {name for book in self._books for name in _names(book)}
         self._held: dict[str, list[tuple[np.ndarray, np.ndarray]]] = {}
         self._bytes = 0
         self._committed, self._cost = time.monotonic(), 0.0
@@ -64,12 +79,42 @@ class Output:
                     f"{book.path} holds frames of a run without a checkpoint to go on from: remove "
                     "it, or give this run another folder"
                 )
-        self._run = secrets.token_hex(8)
+        self._run = self._job.share(secrets.token_hex(8), "the name of a run")[0]
         for book in self._books:
             book.create(self._run)
-        files = {book.path.name: book.kind for book in self._books}
+        files: dict[str, str] = {}
+        for own in self._job.share({book.path.name: book.kind for book in self._books}, "files"):
+            files |= own
         index = {"format": 1, "run": self._run, "files": files, "provenance": provenance()}
-        write_whole(self.folder / INDEX, json.dumps(index, indent=1).encode())
+        if self._cutting is not None:
+            shards = [shard_name(k) for k in range(self._job.processes)]
+            dims = {name: self._dims(name) for name in self._cutting.ways}
+            index["shards"] = self._cutting.described(shards, dims)
+        if self._job.first:
+            write_whole(self.folder / INDEX, json.dumps(index, indent=1).encode())
+
+    def _shard(self, frames: dict[str, Any], cutting: Cutting, dtype: np.dtype) -> list[Book]:
+        """The file of this process's blocks."""
+        leaves = dict(leaf for name, frame in frames.items() for leaf in parts(name, frame))
+        held = len(cutting.rows[self._job.process])
+        blocks = {}
+        for name in cutting.ways:
+            kind = np.dtype(leaves[name].dtype)
+            if name in self._fields and np.issubdtype(kind, np.inexact):
+                kind = np.result_type(dtype, np.complex64) if kind.kind == "c" else dtype
+            shape = (held, *cutting.block(name))
+            blocks[name] = jax.ShapeDtypeStruct(shape, kind)
+        if not blocks:
+            return []
+        path = self.folder / shard_name(self._job.process)
+        return [dataclasses.replace(series_book(path, blocks), kind="shard")]
+
+    def _dims(self, name: str) -> tuple[str, ...]:
+        """Names of the axes of a quantity, time first."""
+        count, d = len(self._cutting.ways[name][1]), self._fields.get(name)
+        if d is None:
+            return ("time", *(f"axis_{k}" for k in range(count)))
+        return ("time", *(f"component_{k}" for k in range(count - d)), *"xyz"[:d])
 
     def rewind(self, marks: dict[str, Any]) -> None:
         """Cut every file to where it was at a checkpoint.
@@ -77,7 +122,8 @@ class Output:
         **Errors:** `MismatchError` when files are missing, shorter, or of another run.
         """
         lengths, self._run = marks.get("files"), str(marks.get("run"))
-        names = {book.path.name for book in self._books}
+        own = {book.path.name for book in self._books}
+        names = set().union(*self._job.share(sorted(own), "files to go on with"))
         if not isinstance(lengths, dict) or set(lengths) != names:
             raise MismatchError(
                 f"{self.folder}: the checkpoint goes with the files {sorted(lengths or ())}, this run "
@@ -96,6 +142,8 @@ class Output:
         """Frames, time first, and the steps they were taken at."""
         for whole, frame in frames.items():
             for name, values in parts(whole, frame):
+                if name not in self._own:
+                    continue  # another process writes it
                 self._held.setdefault(name, []).append((np.asarray(values), steps[whole]))
                 self._bytes += values.nbytes
 
@@ -126,6 +174,34 @@ class Output:
         self._cost = self._committed - began
         lengths = {book.path.name: book.lengths() for book in self._books}
         return {"run": self._run, "files": lengths}
+
+    def mark(self) -> dict[str, Any]:
+        """`commit` in all processes; how long all files are now, for a checkpoint."""
+        lengths = {}
+        for own in self._job.share(self.commit()["files"], "how long files are"):
+            lengths |= own
+        return {"run": self._run, "files": lengths}
+
+
+def _of_fields(observers: Sequence[AbstractObserver], state: Any) -> dict[str, int]:
+    """The names of recorded fields, and how many axes of space each has."""
+    return {
+        name: get(state, quantity.of).grid.dimension
+        for observer in observers
+        if isinstance(observer, Every)
+        for name, quantity in observer.outputs.items()
+        if isinstance(quantity, Values)
+    }
+
+
+def _common(frames: dict[str, Any], cutting: Cutting) -> dict[str, Any]:
+    """What is not cut: frames, and leaves of those that are in part."""
+    left = {}
+    for name, frame in frames.items():
+        leaves = dict(parts(name, frame))
+        rest = {leaf: x for leaf, x in leaves.items() if leaf not in cutting.ways}
+        left |= {name: frame} if len(rest) == len(leaves) else rest
+    return left
 
 
 def _names(book: Book) -> list[str]:

@@ -15,6 +15,7 @@ from physkit.core import DamagedFileError, FileError, MissingExtraError
 from ._durable import LOCK
 from ._images import restored
 from ._safety import check_links, damaged, dataset, member
+from ._shards import Cutting, cutting_of, index_of, need_whole
 from ._tracks import FORMAT
 from ._transaction import Patch, journal_of
 
@@ -34,6 +35,7 @@ class Series:
         self.dims: tuple[str, ...] = tuple(row["dims"])
         self.shape = (frames, *row["shape"])
         self.kind, self._row = kind, row
+        self.run: str | None = None  # the run that it is of
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -133,6 +135,55 @@ class Series:
         return f"<{self.name} ({axes}) {self.dtype} in {self.path.name}>"
 
 
+class JoinedSeries(Series):
+    """A series whose blocks several processes wrote, each into a file of its own.
+
+    It is as long as the shortest of them; reading a frame reads it from each.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        name: str,
+        dims: tuple[str, ...],
+        cutting: Cutting,
+        own: tuple[Series, ...],
+    ):
+        row = {"dims": dims, "shape": cutting.ways[name][1], "values": ()}
+        frames = min(len(part) for part in own)
+        super().__init__(folder, name, "shards", row, frames, own[0].dtype)
+        self._cutting, self._own = cutting, own
+
+    @property
+    def step(self) -> np.ndarray:
+        return self._own[0].step[: len(self)]
+
+    @property
+    def time(self) -> np.ndarray:
+        return self._own[0].time[: len(self)]
+
+    def __getitem__(self, index: Any) -> Any:
+        first, *rest = index if isinstance(index, tuple) else (index,)
+        one = isinstance(first, int | np.integer)
+        if one and not -len(self) <= first < len(self):
+            raise IndexError(f"{self.name} has {len(self)} frames; got {first}")
+        if one:
+            wanted = slice(int(first) % len(self), int(first) % len(self) + 1)
+        elif isinstance(first, slice) and (first.step is None or first.step > 0):
+            wanted = slice(*first.indices(len(self)))
+        else:
+            return self[:][index]
+        whole = np.empty((len(range(len(self))[wanted]), *self.shape[1:]), self.dtype)
+        for part, rows in zip(self._own, self._cutting.rows, strict=True):
+            blocks = part[wanted]
+            for k, device in enumerate(rows):
+                place = self._cutting.place(self.name, device)
+                if place is not None:
+                    whole[(slice(None), *place)] = blocks[:, k]
+        values = whole[0] if one else whole
+        return values[tuple(rest) if one else (slice(None), *rest)] if rest else values
+
+
 class Recording(Mapping[str, Series]):
     """Everything recorded in a file or a run's folder, by name.
 
@@ -176,10 +227,41 @@ def open(path: str | Path) -> Recording:
             raise FileError(f"{path} holds no recording: run(…, to={str(path)!r}) writes one")
     series: dict[str, Series] = {}
     origins = {}
+    shards: dict[str, dict[str, Series]] = {}
     for file in files:
         found, origins[file.name] = reading(file, lambda h5, file=file: _scan(h5, file))
-        series |= found
+        if path.is_dir() and file.name.startswith("shard-"):
+            shards[file.name] = found
+        else:
+            series |= found
+    if path.is_dir():
+        series |= _joined(path, shards)
     return Recording(path, series, origins)
+
+
+def _joined(folder: Path, shards: dict[str, dict[str, Series]]) -> dict[str, Series]:
+    """The series whose blocks several processes wrote, as the index tells how."""
+    index = index_of(folder, "run.json") or {}
+    if "shards" not in index:
+        if shards:
+            raise damaged(folder, f"it holds {', '.join(shards)}, and no index that names them")
+        return {}
+    cutting, files, dims = cutting_of(index["shards"], folder / "run.json")
+    need_whole(folder, files)
+    found: dict[str, Series] = {}
+    for name in cutting.ways:
+        own = []
+        for file, rows in zip(files, cutting.rows, strict=True):
+            part = shards[file].get(name)
+            if part is None or part.shape[1:] != (len(rows), *cutting.block(name)):
+                raise damaged(folder / file, f"it has no blocks of {name} that fit the others")
+            if part.run != index.get("run"):
+                raise damaged(
+                    folder / file, "it is of another run than the index", "put back the right one"
+                )
+            own.append(part)
+        found[name] = JoinedSeries(folder, name, dims[name], cutting, tuple(own))
+    return found
 
 
 def reading(path: Path, work: Callable[[h5py.File], Any]) -> Any:
@@ -226,13 +308,14 @@ def _scan(file: h5py.File, path: Path) -> tuple[dict[str, Series], Any]:
         raise damaged(
             path, "it was not written by physkit, or is damaged", "open it with its own reader"
         ) from error
-    if version != FORMAT or kind not in ("series", "trajectory", "fields"):
+    if version != FORMAT or kind not in ("series", "trajectory", "fields", "shard"):
         raise damaged(path, f"it is {kind!r} of format {version!r}", "upgrade physkit")
     check_links(file, path)
     series = {}
     for name, row in rows.items():
         try:
             series[name] = _series(file, path, name, kind, row)
+            series[name].run = table.get("run")
         except DamagedFileError:
             raise
         except (KeyError, TypeError, ValueError, OSError, RuntimeError, IndexError) as error:
