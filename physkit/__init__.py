@@ -93,8 +93,8 @@ _EXPORTS: dict[str, tuple[str, ...]] = {
     ),
     "simulate": (
         "Binomial", "Carry", "Diagnosis", "Direct", "Forward", "NestedCheckpoint", "Progress",
-        "Result", "Reversible", "Run", "Simulation", "adjoint_report", "diagnose", "retrace", "run",
-        "simulate", "start",
+        "Result", "Reversible", "Run", "Simulation", "Traffic", "adjoint_report", "diagnose", "retrace", "run",
+        "simulate", "start", "traffic",
     ),
     "fit": (
         "AboveZero", "AbstractBounds", "Autocorrelated", "BFGS", "EquilibriumSamples", "Fit",

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ._build import add_case_arguments, built, choose_precision, digest
+from ._devices import add_devices_argument, choose_devices
 from ._report import Report
 
 NEEDS_DOUBLE = False
@@ -19,6 +20,7 @@ EXAMPLES = """\
   physkit run case.py --steps 10000 --to out
   physkit run case.py --steps 10000 --to out --set dt=0.002 --set n=500 --seed 3
   physkit run case.py --steps 10000 --to out --resume --wall-time 3500   # in a job script
+  physkit run case.py --steps 10000 --to out --devices 2x2   # the domain cut over four devices
 """
 
 
@@ -33,6 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--wall-time", type=float, metavar="SECONDS", help="stop in time, with a checkpoint"
     )
+    add_devices_argument(parser)
     parser.add_argument("--json", action="store_true", help="the result as JSON")
 
 
@@ -47,6 +50,7 @@ def run(given: argparse.Namespace, report: Report) -> int:
         "values": given.values,
         "seed": given.seed,
         "double": given.double,
+        "devices": given.devices,
     }
     return drive(asked, Path(given.to), given.resume, given.wall_time, report)
 
@@ -56,6 +60,7 @@ def drive(
 ) -> int:
     """Run what was asked for; 2 for what cannot be run, 1 for what goes wrong on the way."""
     try:
+        devices = choose_devices(asked.get("devices"))
         simulation, state = built(Path(asked["case"]), asked["values"])
     except ValueError as error:
         report.problem(str(error))
@@ -85,6 +90,7 @@ def drive(
             resume=resume,
             wall_time=wall_time,
             progress=report.draws,
+            devices=devices,
         )
     except (physkit.FileInUseError, physkit.MismatchError):
         if before is not None:  # what is there belongs to another run

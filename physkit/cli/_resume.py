@@ -11,6 +11,7 @@ from typing import Any
 
 from ._build import choose_precision, digest
 from ._case import RECORD, drive
+from ._devices import add_devices_argument
 from ._report import Report
 
 NEEDS_DOUBLE = False
@@ -18,6 +19,7 @@ EXAMPLES = """\
   physkit resume out
   physkit resume out --steps 20000     # another number of steps, from the beginning
   physkit resume out --wall-time 3500
+  physkit resume out --devices 4       # on other devices than it began on: equal to rounding
 """
 _KINDS = {"case": str, "digest": str, "steps": int, "values": list, "seed": int, "double": bool}
 
@@ -29,6 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--wall-time", type=float, metavar="SECONDS", help="stop in time, with a checkpoint"
     )
+    add_devices_argument(parser)
     parser.add_argument("--json", action="store_true", help="the result as JSON")
 
 
@@ -43,6 +46,8 @@ def run(given: argparse.Namespace, report: Report) -> int:
         return 2
     if given.steps is not None:
         asked["steps"] = given.steps
+    if given.devices is not None:
+        asked["devices"] = given.devices
     choose_precision(asked["double"])
     report.say(f"resuming {asked['case']} in {given.folder}")
     return drive(asked, Path(given.folder), True, given.wall_time, report)
@@ -60,7 +65,8 @@ def asked_of(folder: Path) -> dict[str, Any]:
         asked = json.loads(record.read_bytes()[:100_000])
         if any(type(asked.get(k)) is not kind for k, kind in _KINDS.items()):
             raise ValueError("an entry is missing or of another kind")
-        if not all(isinstance(value, str) for value in asked["values"]):
+        known = isinstance(asked.get("devices"), str | None)
+        if not known or not all(isinstance(value, str) for value in asked["values"]):
             raise ValueError("a setting is of another kind")
     except FileNotFoundError:
         raise OSError(
