@@ -1,6 +1,7 @@
 """Forces between particles by way of a mesh."""
 
 import functools
+import operator
 from typing import Any, ClassVar
 
 import jax
@@ -189,23 +190,23 @@ class ParticleMesh(AbstractForce):
         for k in range(self.grid.dimension):
             phase = sign * shift * self._phases(k)
             # The shortest wave is its own mirror image, so that its factor must be real.
-            shortest = 2 * abs(self.grid.modes()[k]) == self.grid.shape[k]
+            shortest = self.grid.of_modes(k, lambda n, k=k: 2 * abs(n) == self.grid.shape[k])
             turn = jax.lax.complex(jnp.cos(phase), jnp.where(shortest, 0, jnp.sin(phase)))
             spectrum = spectrum.times(turn)
         return spectrum
 
     def _phases(self, axis: int) -> Float[Array, "..."]:
-        turns = 2 * np.pi * self.grid.modes()[axis] / self.grid.shape[axis]
+        turns = self.grid.of_modes(axis, lambda n: 2 * np.pi * n / self.grid.shape[axis])
         return jnp.asarray(turns, self.grid.space.lengths.dtype)
 
     def _potential(self, source: Spectrum) -> Spectrum:
         k2, waves = self._k2(), self._is_wave()
         return source.times(jnp.where(waves, self._response(jnp.where(waves, k2, 1)), 0))
 
-    def _is_wave(self) -> np.ndarray:
+    def _is_wave(self) -> Any:
         """All modes but the mean, where k² of differences is 0 up to rounding only."""
         first, *rest = (n != 0 for n in self.grid.modes())
-        return functools.reduce(np.logical_or, rest, first)
+        return functools.reduce(operator.or_, rest, first)
 
     def _k2(self) -> Float[Array, "..."]:
         first, *rest = (-self.scheme.symbol(self.grid, k, 2) for k in range(self.grid.dimension))
@@ -225,7 +226,7 @@ class ParticleMesh(AbstractForce):
             square = -self.scheme.symbol(self.grid, k, 2)
             there = square > 0
             size = jnp.where(there, jnp.sqrt(jnp.where(there, square, 1)), 0)
-            out.append(size * jnp.asarray(np.sign(self.grid.modes()[k]), size.dtype))
+            out.append(size * jnp.asarray(self.grid.of_modes(k, np.sign), size.dtype))
         return out
 
     def _field(self, potential: Spectrum) -> Field:

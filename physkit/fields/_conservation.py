@@ -117,7 +117,7 @@ class AbstractConservationLaw(AbstractTendency):
         for axis in range(grid.dimension):
             slow, fast = self.wave_speeds(values, axis)
             total = total + jnp.maximum(jnp.abs(slow), jnp.abs(fast)) / grid.spacing[axis]
-        return grid.max(jnp.broadcast_to(total, grid.shape))
+        return grid.max(jnp.broadcast_to(total, grid.block))
 
 
 def flux_divergence(law: AbstractConservationLaw, component: Any) -> Any:

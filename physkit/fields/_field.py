@@ -360,9 +360,16 @@ class Field(AbstractComponent):
                     yield (slice(None),) * at + (index,), side.velocity, axis
 
     def _free(self, values: Array) -> Array:
-        for index, _, _ in self._fixed():
-            values = values.at[index].set(0)
+        for index, _, axis in self._fixed():
+            values = self._set(values, index, axis, 0)
         return values
+
+    def _set(self, values: Array, index: tuple[Any, ...], axis: int, value: Any) -> Array:
+        """`values` with others on a wall across `axis`; not where that side of a block is none."""
+        at_wall = self.grid.has_side(axis, 0 if index[-1] == 0 else 1)
+        if at_wall is not True:
+            value = jnp.where(at_wall, value, values[index])
+        return values.at[index].set(value)
 
     def _imposed(self) -> "Field":
         values = self.data
@@ -374,7 +381,11 @@ class Field(AbstractComponent):
                 value = jnp.squeeze(value, parts + axis)
             elif 0 < value.ndim <= parts:
                 value = value.reshape(*value.shape, *[1] * (values.ndim - 1 - value.ndim))
-            values = values.at[index].set(value)
+            if value.ndim == values.ndim - 1:  # over the wall, perhaps of the whole domain
+                at = parts + axis
+                value = self.grid.here(jnp.expand_dims(value, at), self.location)
+                value = jnp.squeeze(value, at)
+            values = self._set(values, index, axis, value)
         return self if values is self.data else self.replace(data=values)
 
 

@@ -121,7 +121,7 @@ def _values(grid: Grid, value: Any, dtype: Any) -> Array:
     value = jnp.asarray(value) if hasattr(value, "dtype") else jnp.asarray(value, float)
     if value.ndim and value.ndim != grid.dimension:
         raise ShapeError(f"values of shape {value.shape} on a grid of {grid.shape} cells")
-    value = jnp.broadcast_to(value, grid.shape)
+    value = jnp.broadcast_to(value, grid.block)
     return value if dtype is None else value.astype(dtype)
 
 

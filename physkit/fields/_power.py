@@ -37,19 +37,14 @@ def power_spectrum(field: Field) -> PowerSpectrum:
     coefficients = field.spectrum().coefficients
     squared = coefficients.real**2 + coefficients.imag**2
     squared = jnp.sum(squared.reshape(-1, *squared.shape[-grid.dimension :]), axis=0)
-    if real:  # modes with k < 0 along the last axis are mirror images and are not stored
-        n, last = grid.shape[-1], squared.shape[-1]
-        twice = np.full(last, 2.0)
-        twice[0] = 1.0
-        if n % 2 == 0:
-            twice[-1] = 1.0
-        squared = squared * twice.astype(squared.dtype).reshape([1] * (grid.dimension - 1) + [-1])
+    squared = squared * jnp.asarray(grid.counts(real=real), squared.dtype)
     lengths = grid.space.lengths
     width = 2 * np.pi / jnp.max(lengths)
     shells = _most_shells(grid)
     k = jnp.sqrt(square_wavenumber(grid, real=real))
     shell = jnp.clip(jnp.rint(k / width).astype(jnp.int32), 0, shells - 1)
     power = jnp.zeros(shells, squared.dtype).at[shell.reshape(-1)].add(squared.reshape(-1))
+    power = grid.sum_modes(power)
     cells = float(np.prod(grid.shape))
     return PowerSpectrum(jnp.arange(shells).astype(power.dtype) * width, power / cells**2)
 

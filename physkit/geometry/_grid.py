@@ -1,5 +1,7 @@
 """Uniform grids: the one place that ghost cells, transforms and sums over a domain come from."""
 
+import math
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -11,10 +13,11 @@ from physkit.core import Module, ParameterError, ShapeError, static
 
 from ._boundary import AbstractBoundary, Wrap
 from ._box import Box
+from ._distributed import counts, is_cut, numbers, own, paired, restored, transformed
 from ._ghosts import with_ghosts
 from ._location import AXES, Location
 from ._sides import Boundaries, axis_number
-from ._transforms import Parities, phases, series, values
+from ._transforms import Parities, series, values
 
 Width = int | tuple[tuple[int, int], ...]  # of ghosts: for all sides, or (low, high) per axis
 
@@ -125,6 +128,13 @@ class Grid(Module):
                 x = jax.lax.dynamic_slice_in_dim(x, first, n + shared, axis=lead + k)
         return x
 
+    def has_side(self, axis: int, side: int) -> Any:
+        """Whether this device's block touches that side (0: low, 1: high) of the domain."""
+        comm = self.space.comm
+        if comm.along(axis) == 1:
+            return True
+        return comm.coord(axis) == (comm.along(axis) - 1 if side else 0)
+
     def coordinates(self, location: Location | None = None) -> tuple[Float[Array, "..."], ...]:
         """Coordinates of the points (cell centres if left out), one array per axis, ready to broadcast:
         x is `[nx 1 1]`, y `[1 ny 1]`, z `[1 1 nz]`."""
@@ -138,6 +148,14 @@ class Grid(Module):
                 x = x + self._first(k).astype(x.dtype)  # whole and half numbers: nothing is rounded
             out.append(self._along(k, x * self.spacing[k]))
         return tuple(out)
+
+    def corners(self, axis: int) -> Float[Array, " n+1"]:
+        """Coordinates along `axis` of the corners of this device's cells, one more than of cells; where the
+        box repeats its end is its beginning."""
+        at = self._first(axis) + np.arange(self.block[axis] + 1)
+        if self.periodic[axis]:
+            at = at % self.shape[axis]
+        return at.astype(self.spacing.dtype) * self.spacing[axis]
 
     # --- neighbours -----------------------------------------------------------------------------
 
@@ -191,29 +209,34 @@ class Grid(Module):
 
     def fft(self, x: Array) -> Array:
         """Fourier coefficients `[*components, *modes]`; of real arrays those with k ≥ 0 along the last
-        axis.
+        axis. Of a domain cut over devices this device's part: `modes` says which.
 
         **Errors:** `ParameterError` when an axis does not repeat.
         """
         self.need_periodic("Fourier transforms")
+        if self.space.comm.size > 1:
+            return transformed(self, x, self._repeats)
         axes = tuple(range(-self.dimension, 0))
         return jnp.fft.fftn(x, axes=axes) if jnp.iscomplexobj(x) else jnp.fft.rfftn(x, axes=axes)
 
     def ifft(self, coefficients: Array, *, real: bool = True) -> Array:
         """The array that these are the coefficients of."""
+        if self.space.comm.size > 1:
+            return restored(self, coefficients, self._repeats, real)
         axes = tuple(range(-self.dimension, 0))
         if real:
             return jnp.fft.irfftn(coefficients, s=self.shape, axes=axes)
         return jnp.fft.ifftn(coefficients, axes=axes)
 
-    def modes(self, *, real: bool = True) -> tuple[np.ndarray, ...]:
+    def modes(self, *, real: bool = True) -> tuple[Any, ...]:
         """Whole numbers n of the Fourier modes per axis, ready to broadcast."""
-        out = []
-        for k, n in enumerate(self.shape):
-            last = k == self.dimension - 1
-            half = np.arange(n // 2 + 1) if real and last else np.fft.fftfreq(n, 1 / n)
-            out.append(self._along(k, np.rint(half).astype(np.int32)))
-        return tuple(out)
+        return tuple(self.of_modes(k, lambda n: n, real=real) for k in range(self.dimension))
+
+    def of_modes(self, axis: int, function: Callable[[np.ndarray], Any], *, real: bool = True):
+        """`function` of the whole numbers of the modes along an axis, ready to broadcast: evaluated for
+        all of them on the host, in double precision."""
+        n = numbers(self, axis, self._repeats, real).astype(np.int32)
+        return self._along(axis, own(self, axis, function(n), self._repeats, real))
 
     def wavenumbers(self, *, real: bool = True) -> tuple[Float[Array, "..."], ...]:
         """k = 2πn/L of the Fourier modes, one array per axis, ready to broadcast."""
@@ -228,11 +251,24 @@ class Grid(Module):
 
         **Reference:** Orszag, J. Atmos. Sci. 28, 1074 (1971).
         """
-        low = [3 * np.abs(n) < N for n, N in zip(self.modes(real=real), self.shape, strict=True)]
+        low = [3 * abs(n) < N for n, N in zip(self.modes(real=real), self.shape, strict=True)]
         keep = jnp.asarray(low[0])
         for mask in low[1:]:
             keep = keep & jnp.asarray(mask)
         return keep
+
+    def counts(self, *, real: bool = True) -> Array:
+        """How many modes each coefficient stands for: two where that of −k is left out, as the conjugate of
+        that of k, and none for padding; ready to broadcast."""
+        return math.prod(counts(self, self._repeats, real))
+
+    def sum_modes(self, x: Array) -> Array:
+        """Σ over all devices of what each has summed over its modes."""
+        return self.space.comm.psum(x) if is_cut(self) else x
+
+    def paired(self, coefficients: Array) -> Array:
+        """Coefficients made those of real values again, whose modes come in conjugate pairs."""
+        return paired(self, coefficients)
 
     # --- waves between walls --------------------------------------------------------------------
 
@@ -245,24 +281,25 @@ class Grid(Module):
         - `parities`: per axis `None` where it repeats, or what the waves are at the two walls:
           `"even"` (a mirror, zero slope) or `"odd"` (zero).
         """
-        return series(x, parities)
+        cut = self.space.comm.size > 1
+        return transformed(self, x, parities) if cut else series(x, parities)
 
     def from_series(self, coefficients: Array, parities: Parities) -> Array:
         """The values that these are the coefficients of."""
+        if self.space.comm.size > 1:
+            return restored(self, coefficients, parities, True)
         return values(coefficients, parities, self.shape)
 
-    def phases(self, parities: Parities) -> tuple[np.ndarray, ...]:
+    def phases(
+        self, parities: Parities, function: Callable[[np.ndarray], Any] = lambda theta: theta
+    ) -> tuple[Any, ...]:
         """How far the waves of `series` turn from one cell to the next, kh, one array per axis, ready to
-        broadcast."""
-        half = max((k for k, p in enumerate(parities) if p is None), default=None)
+        broadcast; or a `function` of that, evaluated for all on the host, in double precision."""
         out = []
-        for k, (n, parity) in enumerate(zip(self.shape, parities, strict=True)):
-            if parity is not None:
-                theta = phases(n, parity)
-            else:
-                whole = np.arange(n // 2 + 1) if k == half else np.fft.fftfreq(n, 1 / n)
-                theta = 2 * np.pi / n * whole
-            out.append(self._along(k, theta))
+        for k, n in enumerate(self.shape):
+            turn = np.pi / n if parities[k] is not None else 2 * np.pi / n
+            theta = turn * numbers(self, k, parities, True)
+            out.append(self._along(k, own(self, k, function(theta), parities, True)))
         return tuple(out)
 
     def need_periodic(self, what: str) -> None:
@@ -296,6 +333,10 @@ class Grid(Module):
         return tuple(out)
 
     # --- inside ---------------------------------------------------------------------------------
+
+    @property
+    def _repeats(self) -> Parities:
+        return (None,) * self.dimension
 
     def _first(self, axis: int) -> Any:
         """Number of this device's first cell along `axis`."""

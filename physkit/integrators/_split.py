@@ -4,7 +4,6 @@ import abc
 from typing import Any
 
 import equinox as eqx
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
@@ -167,16 +166,7 @@ def _of_real_values(field: Field, coefficients: Array) -> Array:
     Modes with k = 0 along the last axis come in conjugate pairs, and so do the shortest waves'. Nothing
     that works on values sees how far rounding has parted a pair: where L > 0 the difference would grow.
     """
-    grid = field.grid
-    axes = tuple(range(1 - grid.dimension, 0))
-    if not (field.is_real and axes):
-        return coefficients  # on a line both are single modes, whose transforms are real
-    n = grid.shape[-1]
-    for j in (0, n // 2) if n % 2 == 0 else (0,):
-        plane = coefficients[..., j]
-        mirror = jnp.roll(jnp.flip(plane, axes), (1,) * len(axes), axes)
-        coefficients = coefficients.at[..., j].set((plane + jnp.conj(mirror)) / 2)
-    return coefficients
+    return field.grid.paired(coefficients) if field.is_real else coefficients
 
 
 def _knowing(state: Any, modes: Modes) -> Any:

@@ -42,14 +42,15 @@ class Level(Module):
         """What multiplies φ of a cell in the equation of that cell."""
         total = self.reaction
         for axis, (face, kind) in enumerate(zip(self.faces, self.kinds, strict=True)):
-            n = self.grid.shape[axis]
-            if (
-                kind is not None
-            ):  # ghosts are ∓φ of their neighbour: twice the wall's share, or none
+            n = self.grid.block[axis]
+            if kind is not None:
+                # Ghosts are ∓φ of their neighbour: twice the wall's share, or none.
                 share = jnp.ones(n + 1, face.dtype)
-                share = (
-                    share.at[0].set(2.0 * (kind[0] == "odd")).at[n].set(2.0 * (kind[1] == "odd"))
-                )
+                for side, parity in enumerate(kind):
+                    there = self.grid.has_side(axis, side)
+                    at_wall = 2.0 * (parity == "odd")
+                    at_wall = at_wall if there is True else jnp.where(there, at_wall, 1.0)
+                    share = share.at[n * side].set(at_wall)
                 face = face * share.reshape([-1 if k == axis else 1 for k in range(face.ndim)])
             low, high = (jax.lax.slice_in_dim(face, j, n + j, axis=axis) for j in (0, 1))
             total = total + low + high
@@ -57,7 +58,10 @@ class Level(Module):
 
     def halved(self) -> tuple[bool, ...]:
         """Along which axes the next level has half as many cells."""
-        return tuple(n % 2 == 0 and n > SMALL for n in self.grid.shape)
+        return tuple(
+            here % 2 == 0 and n > SMALL
+            for n, here in zip(self.grid.shape, self.grid.block, strict=True)
+        )
 
     def coarse(self) -> "Level | None":
         """The same operator on cells twice as long; None where the number of cells is odd or small."""
@@ -117,7 +121,8 @@ class Multigrid(Module):
     positive operator, as conjugate gradients ask for.
 
     **Notes:** iterations do not grow with the grid where cells halve down to a few per axis (powers of two
-    times a small odd number), and cells are about as long as wide.
+    times a small odd number), and cells are about as long as wide. Over devices blocks must halve, too:
+    where a block is odd, its axis stays as it is on all levels below.
 
     **Reference:** Briggs, Henson & McCormick, A Multigrid Tutorial, 2nd ed. (2000); Adams et al., J.
     Comput. Phys. 188, 593 (2003) for the smoother.

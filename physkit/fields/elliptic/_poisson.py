@@ -1,5 +1,7 @@
 """Poisson's and Helmholtz's equations with constant coefficients, by transforms."""
 
+import functools
+import operator
 from typing import Any
 
 import jax
@@ -155,30 +157,29 @@ def solved(
             )
         symbol = symbol - jnp.asarray(screening, f.dtype) ** 2
     elif is_closed(kinds):
-        # The constant: its coefficient is the first, its symbol zero.
-        first = (0,) * grid.dimension
-        symbol = symbol.at[first].set(1)
-        inverse = (1 / symbol).at[first].set(0)
+        constant = functools.reduce(operator.and_, grid.phases(kinds, lambda theta: theta == 0))
+        constant = jnp.asarray(constant)
+        inverse = jnp.where(constant, 0, 1 / jnp.where(constant, 1, symbol))
         return grid.from_series(scaled(grid.series(rhs, kinds), inverse), kinds)
     return grid.from_series(scaled(grid.series(rhs, kinds), 1 / symbol), kinds)
 
 
 def _symbol(blank: Field, kinds: Any, scheme: AbstractScheme) -> Array:
     grid, dtype = blank.grid, blank.real_dtype
-    total: Array | None = None
-    for axis, theta in enumerate(grid.phases(kinds)):
+
+    def part_of(theta: np.ndarray) -> np.ndarray:
         if isinstance(scheme, Spectral):
-            part = -(theta**2)
-        else:
-            stencil = scheme._stencil(2)
-            middle = len(stencil) // 2
-            part = sum(
-                2 * stencil[middle + j] * (np.cos(j * theta) - 1) for j in range(1, middle + 1)
-            )
-        part = jnp.asarray(part, dtype) / grid.spacing[axis] ** 2
-        total = part if total is None else total + part
-    assert total is not None
-    return total
+            return -(theta**2)
+        stencil = scheme._stencil(2)
+        middle = len(stencil) // 2
+        waves = (2 * stencil[middle + j] * (np.cos(j * theta) - 1) for j in range(1, middle + 1))
+        return sum(waves)
+
+    parts = [
+        jnp.asarray(part, dtype) / grid.spacing[axis] ** 2
+        for axis, part in enumerate(grid.phases(kinds, part_of))
+    ]
+    return sum(parts[1:], parts[0])
 
 
 def need_balance(grid: Any, f: Array, added: Array, terms: Any = 0.0) -> None:

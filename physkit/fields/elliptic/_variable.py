@@ -6,7 +6,6 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import lineax as lx
 import numpy as np
 from jaxtyping import Array
 
@@ -14,7 +13,7 @@ from physkit.core import ConvergenceError, Module, ParameterError, ShapeError, c
 from physkit.geometry import Outflow
 
 from .._field import Field
-from ._conjugate_gradients import RelativeCG
+from ._conjugate_gradients import solve_positive
 from ._multigrid import Level, Multigrid, flux_divergence
 from ._poisson import need_balance
 from ._walls import is_closed, parities, template
@@ -149,20 +148,18 @@ def _solved(
     # In these units the solution is at most about as large as the source, the operator `weight`: more
     # digits than this rounding leaves cannot be asked for.
     rtol = max(rtol, 2 * eps * weight)
-    structure = jax.ShapeDtypeStruct(rhs.shape, dtype)
-    positive = lambda f: lx.FunctionLinearOperator(f, structure, lx.positive_semidefinite_tag)
     near = None if guess is None else jax.lax.stop_gradient(guess.data)
-    found = lx.linear_solve(
-        positive(operator),
+    found, converged, steps = solve_positive(
+        grid,
+        operator,
+        preconditioner,
         rhs if near is None else rhs - operator(near),
-        RelativeCG(rtol, max_steps),
-        options={"preconditioner": positive(preconditioner)},
-        throw=False,
+        rtol,
+        max_steps,
     )
-    values = found.value if near is None else near + found.value
-    converged = found.result == lx.RESULTS.successful
+    values = found if near is None else near + found
     values = jnp.where(converged, values, jnp.nan)
-    return Solution(blank.replace(data=values), converged, found.stats["num_steps"])
+    return Solution(blank.replace(data=values), converged, steps)
 
 
 def _coefficients(blank: Field, a: Any, c: Any) -> tuple[tuple[Array, ...], Array]:
@@ -175,7 +172,7 @@ def _coefficients(blank: Field, a: Any, c: Any) -> tuple[tuple[Array, ...], Arra
             raise ShapeError(
                 f"coefficients on faces: one field per axis of {grid.shape}, on its faces"
             )
-        faces = [_closed_ring(f.data, k) if grid.periodic[k] else f.data for k, f in enumerate(a)]
+        faces = [_closed_ring(f, k) if grid.periodic[k] else f.data for k, f in enumerate(a)]
     else:
         cells = a if isinstance(a, Field) else blank._computed(_filled(a, blank))
         faces = [_onto_faces(cells, k) for k in range(grid.dimension)]
@@ -189,11 +186,12 @@ def _coefficients(blank: Field, a: Any, c: Any) -> tuple[tuple[Array, ...], Arra
 
 def _filled(value: Any, blank: Field) -> Array:
     value = jnp.asarray(value, blank.real_dtype)
-    if value.ndim and value.shape != blank.grid.shape:
+    grid = blank.grid
+    if value.ndim and value.shape not in (grid.shape, grid.block):
         raise ShapeError(
             f"a coefficient of shape {value.shape} on a grid of {blank.grid.shape} cells"
         )
-    return jnp.broadcast_to(value, blank.grid.shape)
+    return jnp.broadcast_to(grid.here(value), grid.block)
 
 
 def _onto_faces(cells: Field, axis: int) -> Array:
@@ -203,7 +201,7 @@ def _onto_faces(cells: Field, axis: int) -> Array:
             f"a coefficient is one number per cell, or a tuple of fields on faces; this one sits at "
             f"{cells.location!r} with components {cells.components}"
         )
-    x, n = cells.data, grid.shape[axis]
+    x, n = cells.data, grid.block[axis]
     cut = lambda x, j, m: jax.lax.slice_in_dim(x, j, j + m, axis=axis)
     width = tuple((1, 1) if k == axis else (0, 0) for k in range(grid.dimension))
     if cells.boundary[axis] is not None:
@@ -215,6 +213,9 @@ def _onto_faces(cells: Field, axis: int) -> Array:
     if n == 1:
         return inner
     ends = [_straight(cut(x, i, 1), cut(x, j, 1)) for i, j in ((0, 1), (n - 1, n - 2))]
+    for side in (0, 1):
+        if (there := grid.has_side(axis, side)) is not True:
+            ends[side] = jnp.where(there, ends[side], cut(inner, side * n, 1))
     return jnp.concatenate([ends[0], cut(inner, 1, n - 1), ends[1]], axis)
 
 
@@ -223,8 +224,8 @@ def _straight(near: Array, next_: Array) -> Array:
     return jnp.clip(1.5 * near - 0.5 * next_, 0.5 * near, 2 * near)
 
 
-def _closed_ring(faces: Array, axis: int) -> Array:
-    return jnp.concatenate([faces, jax.lax.slice_in_dim(faces, 0, 1, axis=axis)], axis)
+def _closed_ring(faces: Field, axis: int) -> Array:
+    return faces.padded(tuple((0, int(k == axis)) for k in range(faces.grid.dimension)))
 
 
 def _need_sign(name: str, values: Array) -> None:

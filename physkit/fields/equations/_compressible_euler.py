@@ -176,8 +176,7 @@ class CompressibleEuler(AbstractConservationLaw):
             )
         if axis:
             return None
-        n, h = grid.shape[0], grid.spacing[0]
-        radii = jnp.arange(n + 1, dtype=h.dtype) * h
+        radii = grid.coordinates(grid.face(0))[0].reshape(-1)
         whole = radii ** (power + 1) / (power + 1)
         return radii**power, whole[1:] - whole[:-1]
 

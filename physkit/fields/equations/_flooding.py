@@ -139,6 +139,7 @@ class Flooding(AbstractConservationLaw):
         if self.wind is not None:
             h = water.depth.data
             wind = self.wind.reshape(self.wind.shape + (1,) * (m.ndim - self.wind.ndim))
+            wind = water.grid.here(wind)
             push = push + wind * (h / (h + self.dry))[None]
         place = water.depth.location
         rates = {"depth": Change(depth, place), "momentum": Change(push, place)}
@@ -166,7 +167,7 @@ class Flooding(AbstractConservationLaw):
             self, (over_l, *(p[0] for p in pairs)), (over_r, *(p[1] for p in pairs)), axis
         )
         half = 0.5 * self.gravity
-        n = grid.shape[axis]
+        n = grid.block[axis]
         cut = lambda x, j: lax.slice_in_dim(x, j, j + n, axis=axis)
         out = [cut(f, 0) - cut(f, 1) for f in fluxes]
         step_l, step_r = half * (hl**2 - over_l**2), half * (hr**2 - over_r**2)
@@ -185,7 +186,7 @@ class Flooding(AbstractConservationLaw):
             for axis, sides in enumerate(water.depth.boundary)
             if sides is not None and not grid.periodic[axis]
         }
-        return Field(jnp.broadcast_to(self.bed, grid.shape), grid, None, walls)
+        return Field(jnp.broadcast_to(grid.here(self.bed), grid.block), grid, None, walls)
 
     def _water(self, state: Any) -> Water:
         water = get(state, self.of)

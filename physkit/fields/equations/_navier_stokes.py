@@ -2,7 +2,6 @@
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Float
 
 from physkit.core import Clock, ParameterError, ShapeError, param, scaled, static
@@ -71,8 +70,8 @@ class NavierStokes(AbstractEquation):
     def _kept(self, grid: Grid) -> Array:
         if self.truncation == "cube":
             return grid.resolved()
-        squares = [(n / count) ** 2 for n, count in zip(grid.modes(), grid.shape, strict=True)]
-        return jnp.asarray(np.sum(np.broadcast_arrays(*squares), axis=0) < 2 / 9)
+        square = lambda axis: grid.of_modes(axis, lambda n: (n / grid.shape[axis]) ** 2)
+        return jnp.asarray(sum(square(axis) for axis in range(grid.dimension)) < 2 / 9)
 
 
 def solenoidal(velocity: Field) -> Field:

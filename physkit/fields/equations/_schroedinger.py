@@ -77,7 +77,8 @@ class Schroedinger(AbstractEquation):
         v = self.potential
         if isinstance(v, Module):
             v = v(t, *field.coordinates)
-        return jnp.asarray(v, field.real_dtype)
+            return jnp.asarray(v, field.real_dtype)
+        return field.grid.here(jnp.asarray(v, field.real_dtype), field.location)
 
     def energy(self, field: Field, t: Any = 0.0) -> Float[Array, ""]:
         """⟨ψ|H|ψ⟩ / ⟨ψ|ψ⟩, an interaction counted once per pair (½g|ψ|⁴)."""

@@ -3,7 +3,6 @@
 from typing import Any
 
 import jax.numpy as jnp
-import numpy as np
 from jax import lax
 from jaxtyping import Array, Float
 
@@ -83,7 +82,7 @@ class ShallowWater(AbstractTendency):
         """∫ ½h(u² + v²) + ½g((h + b)² − b²) dA, as the discretisation keeps it."""
         water = self._water(state)
         grid, (h, u, v) = water.grid, _padded(water)
-        n, m = grid.shape
+        n, m = grid.block
         U, V = _transports(h, u, v, n + 1, m + 1)
         kinetic = _sum(_cut(u, 1, n + 1, 1, m) * _cut(U, 0, n + 1, 1, m), 0)
         kinetic = kinetic + _sum(_cut(v, 1, n, 1, m + 1) * _cut(V, 1, n, 0, m + 1), 1)
@@ -104,7 +103,7 @@ class ShallowWater(AbstractTendency):
         """∂h/∂t, ∂u/∂t, ∂v/∂t; all of it from one layer of ghosts, laid once."""
         grid, (h, u, v) = water.grid, _padded(water)
         hx, hy = grid.spacing[0], grid.spacing[1]
-        n, m = grid.shape
+        n, m = grid.block
         nu, nv = water.velocity_x.data.shape[0], water.velocity_y.data.shape[1]
         U, V = _transports(h, u, v, n + 1, m + 1)
         q = self._vorticity(water, h, u, v)
@@ -126,9 +125,13 @@ class ShallowWater(AbstractTendency):
         du = du - self.drag * water.velocity_x.data
         dv = dv - self.drag * water.velocity_y.data
         if self.wind_x is not None:
-            du = du + _stress(self.wind_x, du) / _along_x(_cut(h, 0, nu + 1, 1, m))
+            du = du + _stress(self.wind_x, du, water.velocity_x) / _along_x(
+                _cut(h, 0, nu + 1, 1, m)
+            )
         if self.wind_y is not None:
-            dv = dv + _stress(self.wind_y, dv) / _along_y(_cut(h, 1, n, 0, nv + 1))
+            dv = dv + _stress(self.wind_y, dv, water.velocity_y) / _along_y(
+                _cut(h, 1, n, 0, nv + 1)
+            )
         if self.viscosity is not None:
             du = du + self.viscosity * _laplacian(u, hx, hy)
             dv = dv + self.viscosity * _laplacian(v, hx, hy)
@@ -140,12 +143,11 @@ class ShallowWater(AbstractTendency):
     def _vorticity(self, water: StaggeredWater, h: Array, u: Array, v: Array) -> Array:
         """q at the nodes 0 … n, 0 … m."""
         grid = water.grid
-        n, m = grid.shape
+        n, m = grid.block
         dvdx = _cut(v, 1, n + 1, 1, m + 1) - _cut(v, 0, n + 1, 1, m + 1)
         dudy = _cut(u, 1, n + 1, 1, m + 1) - _cut(u, 1, n + 1, 0, m + 1)
         # Where y repeats, the corners on the last row are those on the first.
-        rows = np.arange(m + 1) % m if grid.periodic[1] else np.arange(m + 1)
-        y = jnp.asarray(rows, h.dtype) * grid.spacing[1]
+        y = grid.corners(1).astype(h.dtype)
         planetary = (self.coriolis + self.beta * (y - self.origin))[None]
         total = planetary + dvdx * (1 / grid.spacing[0]) - dudy * (1 / grid.spacing[1])
         return total / _along_x(_along_y(_cut(h, 0, n + 2, 0, m + 2)))
@@ -169,7 +171,7 @@ class ShallowWater(AbstractTendency):
             raise ShapeError(
                 f"a bed of shape {self.bed.shape} under a grid of {water.grid.shape} cells"
             )
-        return jnp.broadcast_to(self.bed, water.grid.shape)
+        return jnp.broadcast_to(water.grid.here(self.bed), water.grid.block)
 
     def _water(self, state: Any) -> StaggeredWater:
         water = get(state, self.of)
@@ -219,7 +221,8 @@ def _laplacian(x: Array, hx: Array, hy: Array) -> Array:
     return along_x * (1 / hx**2) + along_y * (1 / hy**2)
 
 
-def _stress(stress: Array, like: Array) -> Array:
+def _stress(stress: Array, like: Array, velocity: Field) -> Array:
+    stress = velocity.grid.here(stress, velocity.location)
     return stress.reshape((1,) * (like.ndim - stress.ndim) + stress.shape)
 
 

@@ -70,11 +70,15 @@ class Central(AbstractScheme):
         stencil = self._stencil(power)
         h = grid.spacing[axis]
         # On the host, in double precision: for long waves the terms cancel to nearly nothing.
-        phase = 2 * np.pi * grid.modes(real=real)[axis] / grid.shape[axis]
         offsets = range(-(len(stencil) // 2), len(stencil) // 2 + 1)
         wave = np.sin if power % 2 else np.cos
-        terms = [w * wave(j * phase) for j, w in zip(offsets, stencil, strict=True) if w]
-        total = jnp.asarray(sum(terms[1:], terms[0]), h.dtype) / h**power
+
+        def total_of(n: np.ndarray) -> np.ndarray:
+            phase = 2 * np.pi * n / grid.shape[axis]
+            terms = [w * wave(j * phase) for j, w in zip(offsets, stencil, strict=True) if w]
+            return sum(terms[1:], terms[0])
+
+        total = jnp.asarray(grid.of_modes(axis, total_of, real=real), h.dtype) / h**power
         return jax.lax.complex(jnp.zeros_like(total), total) if power % 2 else total
 
     def _stencil(self, power: int) -> tuple[float, ...]:

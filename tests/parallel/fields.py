@@ -1,0 +1,117 @@
+"""Small cases of every field system, and how far a domain cut over devices is from one device."""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import physkit as pk
+from physkit import systems
+from physkit.core import replaced
+from physkit.fields.equations import GravityWaves
+from physkit.geometry import Box, Dirichlet, Grid, Neumann
+from physkit.integrators import Euler, Strang
+
+Case = Callable[[], tuple[Any, Any, int]]  # → simulation, state, steps
+
+LINES = [(1,), (2,), (4,)]
+PLANES = [(1, 1), (2, 1), (1, 2), (2, 2), (4, 1)]
+SPACES = [(1, 1), (2, 1), (2, 2), (4, 1), (1, 1, 2), (2, 2, 2)]
+
+
+def gravity_waves(periodic=(True, False), cells=(16, 8)) -> tuple[Any, Any, int]:
+    """A hump on staggered water of small amplitude, between walls along some axes."""
+    names = ("u", "v", "w")[: len(cells)]
+    grid = Grid(Box([1.0, 2.0, 1.5][: len(cells)], axes=periodic), cells)
+    walls = [k for k, wraps in enumerate(periodic) if not wraps]
+    bump = lambda *x: sum(jnp.sin(2 * jnp.pi * c) for c in x) * 0.01
+    state = {
+        "elevation": pk.Field.from_function(
+            grid, bump, boundary={k: Neumann(0.0) for k in walls} or None
+        )
+    }
+    for k, name in enumerate(names):
+        sides = {j: Dirichlet(0.0) if j == k else Neumann(0.0) for j in walls} or None
+        state[name] = pk.Field(0.0, grid, grid.face(k), sides)
+    waves = GravityWaves(1.0, 1.0, velocity=names)
+    sim = pk.Simulation(Strang(Euler(waves.kick), Euler(waves.drift)), dt=0.01)
+    return sim, state, 5
+
+
+def _short(built: tuple[Any, Any], steps: int) -> tuple[Any, Any, int]:
+    """A system without the observers that look seldom."""
+    sim, state = built
+    if steps % sim.block:
+        often = tuple(o for o in sim.observers if not steps % (o.interval or 1))
+        sim = replaced(sim, {"observers": often})
+    return sim, state, steps
+
+
+LINE: dict[str, Case] = {
+    "burgers_wave": lambda: _short(systems.burgers_wave(cells=32, every=4), 8),
+    "fisher_front": lambda: _short(systems.fisher_front(cells=64, length=16.0, every=4), 8),
+    "kdv_solitons": lambda: _short(systems.kdv_solitons(cells=64, every=4), 8),
+    "kuramoto_sivashinsky": lambda: _short(systems.kuramoto_sivashinsky(cells=64, every=4), 8),
+    "plucked_string": lambda: _short(systems.plucked_string(cells=32, every=4), 8),
+    "coherent_state": lambda: _short(systems.coherent_state(cells=32), 5),
+    "tunnelling": lambda: _short(systems.tunnelling(cells=64, length=64.0, every=4), 8),
+    "sound_wave": lambda: _short(systems.sound_wave(cells=32), 4),
+    "sod": lambda: _short(systems.sod(cells=32), 4),
+    "sedov": lambda: _short(systems.sedov(cells=64), 4),
+}
+PLANE: dict[str, Case] = {
+    "gray_scott": lambda: _short(systems.gray_scott(cells=(16, 8), every=4), 8),
+    "brusselator": lambda: _short(systems.brusselator(cells=(16, 8), every=4), 8),
+    "sedov, plane": lambda: _short(systems.sedov(cells=16, axes=2, steps=20), 4),
+    "kelvin_helmholtz": lambda: _short(systems.kelvin_helmholtz(cells=16), 3),
+    "stommel_gyre": lambda: _short(systems.stommel_gyre(cells=16), 6),
+    "thacker_bowl": lambda: _short(systems.thacker_bowl(cells=16), 4),
+    "taylor_green_2d": lambda: _short(systems.taylor_green_2d(resolution=16, every=2), 4),
+    "decaying_turbulence": lambda: _short(
+        systems.decaying_turbulence(viscosity=1e-3, resolution=16, peak=3.0, every=2), 4
+    ),
+    "kolmogorov_flow": lambda: _short(systems.kolmogorov_flow(resolution=16, every=2), 4),
+    "gravity_waves": gravity_waves,
+}
+SPACE: dict[str, Case] = {
+    "taylor_green_3d": lambda: _short(systems.taylor_green_3d(100.0, resolution=16, every=2), 4),
+    "sedov, space": lambda: _short(systems.sedov(cells=8, axes=3, steps=20), 2),
+    "gravity_waves in space": lambda: gravity_waves((True, False, True), (8, 8, 8)),
+}
+SYSTEMS: dict[str, tuple[Case, list[tuple[int, ...]]]] = {
+    **{name: (case, LINES) for name, case in LINE.items()},
+    **{name: (case, PLANES) for name, case in PLANE.items()},
+    **{name: (case, SPACES) for name, case in SPACE.items()},
+}
+
+
+def distance(a: Any, b: Any) -> float:
+    """The largest difference of any array, relative to the largest number in it; 0 for equal bits."""
+    worst = 0.0
+    for x, y in zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=True):
+        x, y = np.asarray(x), np.asarray(y)
+        assert x.shape == y.shape
+        if x.size and np.issubdtype(x.dtype, np.inexact):
+            assert np.isfinite(x).all(), "not finite"
+            assert np.isfinite(y).all(), "not finite"
+            size = np.abs(x).max()
+            worst = max(worst, float(np.abs(x - y).max() / (size if size > 0 else 1.0)))
+    return worst
+
+
+def on_one(case: Case) -> Any:
+    """State and frames of one device."""
+    sim, state, steps = case()
+    done = jax.jit(lambda s: pk.simulate(sim, s, steps))(state)
+    return done.state, done.frames
+
+
+def over(case: Case, devices: tuple[int, ...]) -> Any:
+    """State and frames of several."""
+    sim, state, steps = case()
+    done = pk.simulate(sim, state, steps, devices=devices)
+    jax.block_until_ready(done.carry)
+    done.health.check()
+    return done.state, done.frames
