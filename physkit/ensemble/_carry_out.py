@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from physkit.core import ParameterError
@@ -18,7 +17,7 @@ from physkit.simulate import Progress, StopRequest
 from ._chunk import ChunkRunner, Outcome, Stopped
 from ._folder import Saved, SweepFolder
 from ._memory import chunk_size
-from ._program import Group
+from ._recorded import frame_times, need_names, recorded_shapes
 from ._reduce import Partial
 from ._sweep import Sweep
 
@@ -99,10 +98,15 @@ def carry_out(
     began = time.monotonic()
     devices = list(jax.local_devices() if devices is None else devices)
     if not devices or not all(isinstance(d, jax.Device) for d in devices):
-        raise ParameterError(f"devices are JAX devices of this process; got {devices!r:.80}")
+        raise ParameterError(
+            "devices are JAX devices of this process, on each of which a sweep puts whole members; it does "
+            f"not cut a member over devices. Got {devices!r:.80}"
+        )
     if chunk is not None and (isinstance(chunk, bool) or not isinstance(chunk, int) or chunk < 1):
         raise ParameterError(f"chunk is a number of members from 1; got {chunk!r}")
-    size = lambda: chunk_size(sweep, devices, in_folder=not isinstance(folder, Memory))
+    shapes = recorded_shapes(sweep)
+    need_names(sweep, shapes)
+    size = lambda: chunk_size(sweep, devices, not isinstance(folder, Memory), shapes)
     if isinstance(folder, Memory):
         store: Any = folder
         chunk = size() if chunk is None else chunk
@@ -234,24 +238,10 @@ class _Worker:
     def _reduce(self, out: Outcome) -> dict[str, Partial]:
         found = {}
         for reduction in self.sweep.reduce:
-            values = recorded(out, reduction.name)
+            values = {**out.summary, **out.frames}[reduction.name]
             if np.any(out.ok):
                 found[reduction.title] = reduction.part(values[out.ok])
         return found
-
-
-def recorded(out: Outcome, name: str) -> np.ndarray:
-    """A frame or summary by name.
-
-    **Errors:** `ParameterError` names what there is.
-    """
-    for found in (out.frames, out.summary):
-        if name in found:
-            return found[name]
-    raise ParameterError(
-        f"nothing recorded as {name!r} to make statistics of; available: "
-        f"{sorted([*out.frames, *out.summary])}"
-    )
 
 
 def merged(reductions: Any, parts: dict[int, dict[str, Partial]]) -> dict[str, Partial]:
@@ -266,32 +256,9 @@ def merged(reductions: Any, parts: dict[int, dict[str, Partial]]) -> dict[str, P
     return whole
 
 
-def frame_times(
-    sweep: Sweep, group: int, members: np.ndarray, frames: dict[str, np.ndarray]
-) -> dict[str, np.ndarray]:
-    """The times of the frames, `[times]`; `[members, times]` where members differ in dt or t0."""
-    shared = Group(sweep.models[group], sweep.places(group))
-    values = tuple(jnp.asarray(v) for v in sweep.values(group, members))
-
-    def step(values):
-        sim = shared.of(values)[0]
-        return sim.t0, sim.dt
-
-    found = jax.vmap(step, axis_size=len(members))(values)
-    t0, dt = (np.asarray(x, np.float64) for x in found)
-    out = {}
-    for name, x in frames.items():
-        counts = np.arange(x.shape[1]) * (sweep.steps // max(x.shape[1] - 1, 1))
-        times = t0[:, None] + dt[:, None] * counts[None]
-        out[name] = times[0] if np.all(dt == dt[0]) and np.all(t0 == t0[0]) else times
-    return out
-
-
 def _kept(sweep: Sweep, out: Outcome) -> Outcome:
     if sweep.keep is True:
         return out
     names = () if sweep.keep is False else sweep.keep
-    if unknown := sorted(set(names) - set(out.frames) - set(out.summary)):
-        raise ParameterError(f"keep={unknown}: not recorded; available: {sorted(out.frames)}")
     pick = lambda found: {n: x for n, x in found.items() if n in names}
     return dataclasses.replace(out, frames=pick(out.frames), summary=pick(out.summary))

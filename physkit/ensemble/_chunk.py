@@ -11,17 +11,27 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from physkit.core import Fault, grow, growables, replaced
+from physkit.core import CapacityError, Fault, grow, growables, replaced
 from physkit.particles.neighbours import ListedPairs
-from physkit.simulate import LARGE_STATE_BYTES, TWO_CORES, Pace, Simulation, StopRequest
+from physkit.simulate import (
+    LARGE_STATE_BYTES,
+    TWO_CORES,
+    Pace,
+    Simulation,
+    StopRequest,
+    first_look,
+    start,
+)
 
-from ._program import Group, Lanes, advance, begin, summaries
+from ._program import Group, Lanes, advance, begin, lanes_of, summaries
+from ._recorded import flat
+from ._start import stacked
 from ._sweep import Sweep
 
 FRAME_BYTES = 2**26  # frames of a stretch that wait on the devices
 MOST_BLOCKS = 4096
 MOST_GROWTHS = 12  # in a row
-HEADROOM = 1.1
+HEADROOM = 1.25  # of neighbour lists, over what members need at the start
 SHORT = 5.0  # seconds that a chunk may still take when it is asked to stop
 
 
@@ -70,6 +80,7 @@ class ChunkRunner:
         self.growths: list[str] = []
         self._room = 0
         self._rows = 0  # neighbours that lists have room for
+        self._one_by_one = False
         self._pace: Pace | None = None
         arrays, rest = eqx.partition(self.group, eqx.is_array)
         others, form = jax.tree.flatten(rest)
@@ -100,7 +111,7 @@ class ChunkRunner:
         place = np.minimum(np.arange(self.lanes), count - 1)
         keys = None if keys is None else self._by_device(keys[place])
         lanes, first = self._begun(values, keys)
-        pieces = [{name: self._by_member(x)[:count] for name, x in _flat(first).items()}]
+        pieces = [{name: self._by_member(x)[:count] for name, x in flat(first).items()}]
         if self._pace is None:
             self._pace = Pace(self._most(first))
             self._room = self._pace.room
@@ -116,12 +127,12 @@ class ChunkRunner:
             lanes, done = after, done + step
             if seconds is not None:
                 self._pace.note(step, seconds)
-            pieces.append({n: self._by_member(x, step)[:count] for n, x in _flat(frames).items()})
+            pieces.append({n: self._by_member(x, step)[:count] for n, x in flat(frames).items()})
             if tell is not None:
                 tell(done / self.blocks)
             if done < self.blocks and self._must_stop(stop, self.blocks - done):
                 raise Stopped
-        found = jax.tree.map(self._by_member, _flat(self._summaries(lanes)))
+        found = jax.tree.map(self._by_member, flat(self._summaries(lanes)))
         out = Outcome(
             frames=_joined(pieces),
             summary={name: x[:count] for name, x in found.items()},
@@ -149,8 +160,31 @@ class ChunkRunner:
 
     def _begun(self, values: Any, keys: Any) -> tuple[Lanes, Any]:
         program = _on(_begin, self.devices, (None, 0, 0), (3, 4))
-        lanes, first = program(self._arrays, values, keys, self._rest, self.size)
-        return self._fitted(lanes), first
+        if not self._one_by_one:
+            try:
+                lanes, first = program(self._arrays, values, keys, self._rest, self.size)
+                return self._fitted(lanes), first
+            except CapacityError:  # so many particles that their neighbours must be counted first
+                self._one_by_one = True
+        lanes, first = self._begun_one_by_one(values, keys)
+        found = [n.capacity for n in growables(lanes.carry.aux) if isinstance(n, ListedPairs)]
+        self._rows = max([self._rows, *found])
+        return lanes, first
+
+    def _begun_one_by_one(self, values: Any, keys: Any) -> tuple[Lanes, Any]:
+        """Members set up on the host, where their numbers can be seen."""
+        many = len(self.devices) > 1
+        flat = lambda x: x.reshape((self.lanes, *x.shape[2:])) if many else x
+        values, keys = jax.tree.map(flat, (values, keys))
+        begun = []
+        for k in range(self.lanes):
+            sim, state = self.group.of(tuple(v[k] for v in values))
+            carry = start(sim, state, key=None if keys is None else keys[k])
+            begun.append(eqx.filter_jit(first_look)(sim, carry))
+        carry = stacked([c for c, _ in begun], self._rows)
+        first = jax.tree.map(lambda *x: jnp.stack(x), *(f for _, f in begun))
+        lanes = lanes_of(values, carry, self.lanes)
+        return jax.tree.map(self._by_device, (lanes, first))
 
     def _advanced(self, lanes: Lanes, blocks: int) -> tuple[Lanes, Any, Any, float | None]:
         """The lanes on, frames, whose caches overflowed, and the seconds it took (None with compilation)."""
@@ -160,8 +194,16 @@ class ChunkRunner:
         known = kind in self._kinds
         self._kinds.add(kind)
         began = time.monotonic()
-        out = program(self._arrays, lanes, np.int32(blocks), self._rest, self._room)
-        jax.block_until_ready(out)
+        try:
+            out = program(self._arrays, lanes, np.int32(blocks), self._rest, self._room)
+            jax.block_until_ready(out)
+        except jax.errors.JaxRuntimeError as error:
+            if "RESOURCE_EXHAUSTED" not in str(error):
+                raise
+            raise CapacityError(
+                f"{self.size} members at a time do not fit on {self.devices[0]}: give a smaller chunk= than "
+                f"{self.lanes}, or leave it out to have it found"
+            ) from error
         return *out, time.monotonic() - began if known else None
 
     def start(self, members: np.ndarray) -> Lanes:
@@ -317,15 +359,6 @@ def _at(device: Any, program: Callable, *given: Any) -> Any:
 
 def _of_kind(values: Any) -> Any:
     return jnp.asarray(values) if isinstance(values, np.ndarray) else values
-
-
-def _flat(frames: dict[str, Any]) -> dict[str, Any]:
-    """Arrays by name; a frame of several arrays gives several."""
-    out = {}
-    for name, frame in frames.items():
-        flat, _ = jax.tree_util.tree_flatten_with_path(frame)
-        out |= {name + jax.tree_util.keystr(path): leaf for path, leaf in flat}
-    return out
 
 
 def _joined(pieces: list[dict[str, np.ndarray]]) -> dict[str, np.ndarray]:

@@ -10,9 +10,11 @@ import numpy as np
 from physkit.core import CapacityError
 
 from ._chunk import ChunkRunner
+from ._recorded import Shapes
 from ._sweep import Sweep
 
 SHARE = 0.8  # of the memory that a batch may take
+FRAMES = 0.2  # of this machine's that frames of a chunk may take
 _PROBED = (2, 10)  # batches that are compiled, not run
 _CLEARLY = 64  # times its state is what a member surely needs less than
 _IN_FOLDER = 8  # chunks that a sweep in a folder has at least, if it has so many members
@@ -64,8 +66,10 @@ def available(device: Any) -> float | None:
     return None
 
 
-def chunk_size(sweep: Sweep, devices: list[Any], in_folder: bool) -> int:
+def chunk_size(sweep: Sweep, devices: list[Any], in_folder: bool, shapes: Shapes) -> int:
     """Members in a chunk: as many as memory holds; in a folder so few that there is something to resume.
+
+    Their frames wait in this machine's memory until the chunk is done.
 
     **Errors:** `CapacityError` where one member does not fit on a device.
     """
@@ -74,6 +78,9 @@ def chunk_size(sweep: Sweep, devices: list[Any], in_folder: bool) -> int:
     if in_folder:
         most = max(-(-most // _IN_FOLDER), min(most, many))
     free = available(devices[0])
+    host = available(jax.local_devices(backend="cpu")[0])
+    if host is not None:
+        most = min(most, max(many, int(FRAMES * host // max(1.0, shapes.bytes(sweep)))))
     state = sum(_nbytes(x) for x in jax.tree.leaves(sweep.models[0][1]))
     each_device = -(-most // many)
     if free is not None and each_device * _CLEARLY * state > SHARE / 16 * free:

@@ -53,9 +53,13 @@ def begin(group: Group, values: tuple[Any, ...], keys: Any, size: int) -> tuple[
         return first_look(sim, start(sim, state, key=key))
 
     carry, first = jax.vmap(one, axis_size=size)(values, keys)
+    return lanes_of(values, carry, size), first
+
+
+def lanes_of(values: tuple[Any, ...], carry: Carry, size: int) -> Lanes:
+    """Lanes of `size` members that begin, all of them alive."""
     nobody = jax.tree.map(jnp.zeros_like, carry.step)
-    alive, reason = jnp.ones(size, bool), jnp.zeros(size, jnp.int32)
-    return Lanes(values, carry, alive, reason, nobody), first
+    return Lanes(values, carry, jnp.ones(size, bool), jnp.zeros(size, jnp.int32), nobody)
 
 
 def advance(

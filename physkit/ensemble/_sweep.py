@@ -17,6 +17,7 @@ from physkit.storage import digest, fingerprint
 from ._over import Design, Swept, as_design, resolved
 from ._reduce import AbstractReduction
 from ._retry import Retry
+from ._start import with_common_skins
 from ._stop_when import Converged
 
 _MOST_PER_POINT = 64  # numbers of a coordinate that are kept in tables
@@ -81,7 +82,12 @@ class Sweep:
             )
         for sim, _ in models:
             whole_blocks(sim, self.steps)
-        put("swept", tuple(_resolved(self.design, model) for model in models))
+        swept = tuple(_resolved(self.design, model) for model in models)
+        put("swept", swept)
+        rows = self.design.rows
+        boxes = [_boxes(m, s, rows) for m, s in zip(models, swept, strict=True)]
+        models = tuple(with_common_skins(m, b) for m, b in zip(models, boxes, strict=True))
+        put("models", models)
         swept_key = any(s.place is None for s in self.swept[0])
         if self.replicas > 1 and self.key is None and not swept_key:
             raise ParameterError(
@@ -281,6 +287,19 @@ def _resolved(design: Design, model: Any) -> tuple[Swept, ...]:
         for column, over in enumerate(design.overs)
         for swept in resolved(over, model)
     )
+
+
+def _boxes(model: Any, swept: tuple[Swept, ...], rows: np.ndarray) -> list[Any]:
+    """A state for every box among the points; only the model's own if none is swept."""
+    paths, _ = jax.tree_util.tree_flatten_with_path(model)
+    names = [jax.tree_util.keystr(path) for path, _ in paths]
+    own = [s for s in swept if s.place is not None and ".space" in names[s.place]]
+    if not own or not len(rows):
+        return [model[1]]
+    places = tuple((s.place, s.index) for s in own)
+    distinct = np.unique(rows[:, sorted({s.column for s in own})], axis=0, return_index=True)[1]
+    picked = [[s.values[rows[point, s.column]] for s in own] for point in distinct]
+    return [placed(model, places, values)[1] for values in picked]
 
 
 def _is_many(x: Any) -> bool:
