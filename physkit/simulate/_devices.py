@@ -243,9 +243,4 @@ def template(
 
 
 def _numbers_like(shape: Any) -> Any:
-    if jax.dtypes.issubdtype(shape.dtype, jax.dtypes.prng_key):
-        size = jax.eval_shape(jax.random.key_data, shape)
-        return jax.random.wrap_key_data(
-            jax.numpy.zeros(size.shape, size.dtype), impl=jax.random.key_impl(shape)
-        )
-    return jax.numpy.zeros(shape.shape, shape.dtype)
+    return jax.numpy.zeros(shape.shape, shape.dtype)  # random keys, too
