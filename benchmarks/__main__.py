@@ -60,6 +60,14 @@ CASES = {
     "gradient_orbits": ([1000, 100_000], {
         code: ["float64"] for code in ("direct", "nested", "binomial", "reversible")
     }),
+    "ensemble_lorenz": ([10_000], {
+        code: ["float32", "float64"]
+        for code in ("physkit", "vmap", "loop", "diffrax", "numba-1", "numba-2")
+    }),
+    "ensemble_argon": ([1000], {
+        code: ["float32"] for code in ("physkit", "loop", "numba-1", "numba-2")
+    }),
+    "ensemble_memory": ([1000, 4000], {code: ["float32"] for code in ("lorenz", "argon")}),
     "fit_planets": ([34], {
         code: ["float64"] for code in ("physkit", "scipy", "scipy-defaults")
     }),

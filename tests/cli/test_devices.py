@@ -1,0 +1,82 @@
+"""`physkit run --devices`: words, emulated devices, and runs that go on over others."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from physkit.cli._devices import FLAG, choose_devices
+from tests.snippets import ROOT
+
+CASE = """
+import jax.numpy as jnp
+import physkit as pk
+def case():
+    x, y = pk.Grid([1.0, 1.0], (16, 16)).coordinates()
+    u = pk.Field(jnp.sin(6.283 * x) + jnp.cos(6.283 * y), pk.Grid([1.0, 1.0], (16, 16)))
+    heat = pk.Diffusion(1.0, scheme=pk.Central(2))
+    return pk.Simulation(pk.RK4(heat), dt=5e-4, observers=[pk.Every(5, u=pk.Values())]), u
+"""
+
+
+@pytest.mark.parametrize(
+    ("said", "meant", "emulated"),
+    [
+        ("2x2", (2, 2), 4),
+        ("3", (3,), 3),
+        ("cpu:2x1", "cpu:2x1", 2),
+        ("gpu:4", "gpu:4", None),
+        ("gpu", "gpu", None),
+        ("1", (1,), None),
+        (None, None, None),
+    ],
+)
+def test_words(said, meant, emulated, monkeypatch):
+    monkeypatch.setenv("XLA_FLAGS", "--a=b")
+    assert choose_devices(said) == meant
+    assert os.environ["XLA_FLAGS"] == "--a=b" + (f" {FLAG}={emulated}" if emulated else "")
+    choose_devices("5")
+    assert os.environ["XLA_FLAGS"].count(FLAG) == 1, "what the environment says stays"
+
+
+@pytest.mark.parametrize("said", ["", "2x", "x2", "two", "gpu:", "2,2", "-1"])
+def test_wrong_words(said):
+    with pytest.raises(ValueError, match="numbers per axis"):
+        choose_devices(said)
+
+
+@pytest.mark.slow  # four processes
+def test_run_and_resume_over_other_devices(tmp_path):
+    (tmp_path / "case.py").write_text(CASE)
+    _physkit("run case.py --steps 20 --to one --json", tmp_path)
+    assert _physkit("run case.py --steps 10 --to two --devices 2x2 --json", tmp_path)["steps"] == 10
+    assert json.loads((tmp_path / "two/case.json").read_text())["devices"] == "2x2"
+    assert _physkit("resume two --steps 15 --json", tmp_path)["resumed_from"] == 10
+    found = _physkit("resume two --steps 20 --devices 2 --json", tmp_path)
+    assert (found["steps"], found["resumed_from"]) == (20, 15)
+    script = (
+        "import physkit as pk, numpy as np; a, b = (pk.open(f)['u'][:] for f in ('one', 'two'));"
+        "assert a.shape == b.shape == (5, 16, 16), (a.shape, b.shape);"
+        "np.testing.assert_allclose(b, a, rtol=0, atol=1e-6)"
+    )
+    _python(["-c", script], tmp_path)
+
+
+def _physkit(words: str, folder):
+    return json.loads(_python(["-m", "physkit", *words.split()], folder).splitlines()[-1])
+
+
+def _python(words, folder) -> str:
+    settings = os.environ | {"PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        [sys.executable, *words],
+        cwd=folder,
+        env=settings,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
