@@ -175,7 +175,44 @@ def _jax() -> Iterator[Finding]:
             "precision",
             "float32, seven digits; JAX_ENABLE_X64=1 or --double calculates in float64",
         )
+    yield from _topology(devices)
     yield from _a_simulation()
+
+
+def _topology(devices: list) -> Iterator[Finding]:
+    """How many devices a domain can be cut over, and the job that this process is in."""
+    from physkit.core import ClusterError
+    from physkit.parallel import detected
+
+    most = len(devices)
+    if most > 1:
+        yield "ok", "topology", f"domains can be cut over {most}: devices={_grids(most)}"
+    else:
+        yield (
+            "note",
+            "topology",
+            "one device; XLA_FLAGS=--xla_force_host_platform_device_count=4 emulates four on CPU",
+        )
+    try:
+        place = detected(os.environ)
+    except ClusterError as error:
+        yield "MEND", "job", str(error)
+        return
+    if place is not None:
+        yield (
+            "ok",
+            "job",
+            f"process {place.process} of {place.processes} under {place.launcher}, met at "
+            f"{place.address}:{place.port}; scripts join by physkit.parallel.start()",
+        )
+    elif "SLURM_JOB_ID" in os.environ:
+        yield "note", "job", "in an allocation of Slurm, but not in a step: srun starts processes"
+
+
+def _grids(most: int) -> str:
+    """Grids of so many devices, as `devices=` takes them."""
+    square = max(k for k in range(1, int(most**0.5) + 1) if most % k == 0)
+    return f"({most},)" + (f" or ({most // square}, {square})" if square > 1 else "")
 
 
 def _a_simulation() -> Iterator[Finding]:

@@ -6,6 +6,7 @@ from ._comm import (
     MeshAxes as MeshAxes,
     Serial as Serial,
 )
+from ._detect import Place as Place, detected as detected
 from ._placement import Placement as Placement, placed as placed
 from ._rows import on_host as on_host, one_row as one_row, own_rows as own_rows
 from ._spmd import Spmd as Spmd

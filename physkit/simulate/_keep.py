@@ -150,7 +150,7 @@ class Keeper:
         every = None if self._checkpoints is None else self._checkpoints.blocks
         return None if every is None else max(1, every - (done - self._saved_blocks))
 
-    def look(self, carry: Carry, done: int) -> None:
+    def look(self, carry: Carry | CutCarry, done: int) -> None:
         """After a good chunk: files and checkpoint, where they are due."""
         if self._checkpoints is not None:
             every = self._checkpoints.blocks
@@ -163,7 +163,7 @@ class Keeper:
         if self.output is not None:
             self.output.commit_if_due()
 
-    def save(self, carry: Carry, done: int) -> None:
+    def save(self, carry: Carry | CutCarry, done: int) -> None:
         """Write everything now."""
         lengths = None
         if self.output is not None:
@@ -182,7 +182,7 @@ class Keeper:
         if self._home is not None and self._job.first:
             crashes.forget(self._home)
 
-    def crash(self, error: Exception, carry: Carry, done: int, steps: int) -> None:
+    def crash(self, error: Exception, carry: Carry | CutCarry, done: int, steps: int) -> None:
         """Leave on disk what `diagnose` needs: the last good state, and what happened after it."""
         if self._home is None:
             return

@@ -9,6 +9,7 @@ from physkit.observe import Frame
 from physkit.storage import Output
 
 from ._carry import Carry
+from ._cut_carry import CutCarry
 from ._simulation import Simulation
 
 
@@ -18,7 +19,7 @@ class Recorder:
     With an `output` they go there, and only the newest stay in memory.
     """
 
-    def __init__(self, sim: Simulation, carry: Carry, output: Output | None = None):
+    def __init__(self, sim: Simulation, carry: Carry | CutCarry, output: Output | None = None):
         self._sim, self._from, self._output = sim, int(carry.step), output
         self._pieces: list[Frame] = []
         self._first: Frame | None = None

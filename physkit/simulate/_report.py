@@ -11,6 +11,7 @@ from physkit.core import FileError
 from physkit.storage import Recording, open as open_file
 
 from ._carry import Carry
+from ._cut_carry import CutCarry
 
 TRY_AGAIN = 75  # EX_TEMPFAIL of sysexits.h
 
@@ -36,7 +37,7 @@ class Run:
     - `checkpoint`: the last one written; `resumed_from`: the step that the run was resumed at.
     """
 
-    carry: Carry
+    carry: Carry | CutCarry
     frames: dict[str, Any]
     times: dict[str, np.ndarray]
     summary: dict[str, Any]

@@ -12,7 +12,6 @@ from physkit.core import (
     CapacityError,
     Fault,
     PhyskitError,
-    grow,
 )
 from physkit.parallel import on_host
 from physkit.storage import Checkpoints
@@ -134,7 +133,7 @@ def _driven(
             compile_seconds += seconds
         if Fault.OVERFLOW in health.faults():
             replays += 1
-            carry = _grown(carry, after, replays, growths, bar)
+            carry = _grown(host, carry, after, replays, growths, bar)
             continue
         replays = 0
         if not health.ok:
@@ -174,9 +173,16 @@ def _driven(
     )
 
 
-def _grown(carry: Carry, after: Carry, replays: int, growths: list[Growth], bar: Progress) -> Carry:
+def _grown(
+    host: OneDevice | Domain,
+    carry: Carry | CutCarry,
+    after: Carry | CutCarry,
+    replays: int,
+    growths: list[Growth],
+    bar: Progress,
+) -> Carry | CutCarry:
     """The chunk's start with room for what was required in it."""
-    aux, events = grow(carry.aux, on_host(after.aux))
+    bigger, events = host.grown(carry, after)
     if not events or replays > MOST_GROWTHS:
         raise CapacityError(
             f"caches still overflow after growing {replays} times at step {int(carry.step)}"
@@ -186,10 +192,10 @@ def _grown(carry: Carry, after: Carry, replays: int, growths: list[Growth], bar:
         )
     growths.append(Growth(int(carry.step), ", ".join(events)))
     bar.say(f"step {int(carry.step)}: {', '.join(events)}; recompiling and replaying the chunk")
-    return carry.replace(aux=aux)
+    return bigger
 
 
-def _tripped(sim: Simulation, after: Carry) -> str:
+def _tripped(sim: Simulation, after: Carry | CutCarry) -> str:
     """Which guards of one's own are broken, and when they first were."""
     broken = []
     for guard, (memory, wire) in zip(sim.guards, on_host(after.guards), strict=True):

@@ -22,7 +22,7 @@ from ._images import fields_book
 from ._provenance import provenance
 from ._recording import open as open_file
 from ._series import parts, series_book
-from ._shards import Cutting, shard_name
+from ._shards import Cutting, index_of, shard_name
 from ._tracks import Book
 
 INDEX = "run.json"
@@ -87,11 +87,22 @@ class Output:
             files |= own
         index = {"format": 1, "run": self._run, "files": files, "provenance": provenance()}
         if self._cutting is not None:
-            shards = [shard_name(k) for k in range(self._job.processes)]
-            dims = {name: self._dims(name) for name in self._cutting.ways}
-            index["shards"] = self._cutting.described(shards, dims)
+            index["shards"] = self._shards()
         if self._job.first:
             write_whole(self.folder / INDEX, json.dumps(index, indent=1).encode())
+
+    def _shards(self) -> dict[str, Any] | None:
+        """What the index says of shards."""
+        if self._cutting is None:
+            return None
+        files = [shard_name(k) for k in range(self._job.processes)]
+        dims = {name: self._dims(name) for name in self._cutting.ways}
+        return self._cutting.described(files, dims)
+
+    def _same_shards(self) -> bool:
+        """Whether those of the folder are cut as this run cuts."""
+        found = (index_of(self.folder, INDEX) or {}).get("shards")
+        return found == json.loads(json.dumps(self._shards()))
 
     def _shard(self, frames: dict[str, Any], cutting: Cutting, dtype: np.dtype) -> list[Book]:
         """The file of this process's blocks."""
@@ -124,10 +135,11 @@ class Output:
         lengths, self._run = marks.get("files"), str(marks.get("run"))
         own = {book.path.name for book in self._books}
         names = set().union(*self._job.share(sorted(own), "files to go on with"))
-        if not isinstance(lengths, dict) or set(lengths) != names:
+        if not isinstance(lengths, dict) or set(lengths) != names or not self._same_shards():
             raise MismatchError(
                 f"{self.folder}: the checkpoint goes with the files {sorted(lengths or ())}, this run "
-                f"writes {sorted(names)}: resume with the same observers and folder, or start anew"
+                f"writes {sorted(names)}: resume with the same observers and folder, and where several "
+                "processes write, with as many and over the same devices; or start anew"
             )
         for book in self._books:
             if not book.path.exists():

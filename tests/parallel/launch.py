@@ -47,6 +47,7 @@ def launch(
             "SLURM_PROCID": str(k),
             "SLURM_LOCALID": str(k),
             "PHYSKIT_COORDINATOR": f"localhost:{port}",
+            **_kept(),
             **environment,
             **(each or {}).get(k, {}),
         }
@@ -59,6 +60,17 @@ def launch(
     return started
 
 
+def _kept() -> dict[str, str]:
+    """Where compiled programs are kept, as for the tests themselves."""
+    if os.environ.get("CI"):
+        return {}
+    return {
+        "JAX_COMPILATION_CACHE_DIR": str(ROOT / ".cache" / "processes"),
+        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+        "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
+    }
+
+
 def ended(started: list[subprocess.Popen], limit: float = LIMIT) -> list[tuple[int, str]]:
     """Exit status and words of each; none is left running."""
     try:
@@ -68,3 +80,5 @@ def ended(started: list[subprocess.Popen], limit: float = LIMIT) -> list[tuple[i
         for process in started:
             process.kill()
             process.wait()
+            if process.stdout is not None:
+                process.stdout.close()

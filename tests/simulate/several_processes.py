@@ -1,0 +1,49 @@
+"""A diffusing field over the devices of several processes, for `test_several_processes.py`."""
+
+import sys
+from pathlib import Path
+
+import physkit as pk
+
+
+def case():
+    """Diffusion of a wave on 16² cells; every fifth step is recorded."""
+    import jax.numpy as jnp
+
+    grid = pk.Grid(pk.Box([1.0, 1.0]), (16, 16))
+    x, y = grid.coordinates()
+    u = pk.Field(1 + jnp.sin(2 * jnp.pi * x) * jnp.cos(2 * jnp.pi * y), grid)
+    looks = pk.Every(5, u=pk.Values(), total=lambda s: s.state.integral())
+    return pk.Simulation(pk.RK4(pk.Diffusion(0.01)), dt=1e-3, observers=(looks,)), u
+
+
+def main(folder: Path, devices: tuple[int, ...], steps: int, slow: bool) -> None:
+    """Run, in files unless `folder` is called memory, and leave the last state beside them."""
+    job = pk.parallel.start(wait=100)
+    import numpy as np
+
+    sim, state = case()
+    files = folder.name != "memory"
+    save = pk.Checkpoints(folder / "checkpoints", blocks=400 if slow else 10)
+    out = pk.run(
+        sim,
+        state,
+        steps,
+        devices=devices,
+        to=folder if files else None,
+        checkpoint=save if files else None,
+        resume=files,
+        progress=slow,
+    )
+    last = np.asarray(out.state.data)
+    if job.first:
+        folder.mkdir(exist_ok=True, parents=True)
+        np.savez(
+            folder / "last.npz", last=last, u=np.asarray(out["u"]), total=np.asarray(out["total"])
+        )
+    print(f"resumed from {out.resumed_from}, at step {int(out.carry.step)}", flush=True)
+
+
+if __name__ == "__main__":
+    words = sys.argv[1:]
+    main(Path(words[0]), tuple(map(int, words[1].split("x"))), int(words[2]), "slow" in words)
