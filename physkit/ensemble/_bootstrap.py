@@ -116,5 +116,5 @@ def kept(values: Any, ok: Any = None) -> tuple[Any, int]:
 
 
 def _floating(x: Any) -> jax.Array:
-    array = jnp.asarray(x)
+    array = jnp.asarray(x if isinstance(x, jax.Array) else np.asarray(x))
     return array if jnp.issubdtype(array.dtype, jnp.inexact) else array.astype(float)

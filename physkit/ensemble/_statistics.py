@@ -93,7 +93,7 @@ def ensemble_statistics(
     levels = tuple(float(q) for q in quantiles)
     if not levels or not all(0 <= q <= 1 for q in levels):
         raise ParameterError(f"quantiles are levels from 0 to 1; got {levels}")
-    values = jnp.asarray(values)
+    values = np.asarray(values)
     if by is None:
         return _of(values, key, levels, resamples, ok)
     array, _ = kept(values, None)
@@ -180,7 +180,7 @@ def passage_rate(
 
     **Reference:** Cox & Oakes, Analysis of Survival Data (1984), eq. 3.5.
     """
-    array, _ = kept(jnp.asarray(times), ok)
+    array, _ = kept(np.asarray(times), ok)
     if array.ndim != 1:
         raise ShapeError(
             f"passage_rate needs one time a member, [members]; got shape {array.shape}"

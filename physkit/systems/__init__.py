@@ -28,6 +28,7 @@ from ._double_well import (
     DOUBLE_WELL_RATE as DOUBLE_WELL_RATE,
     DoubleWell as DoubleWell,
     double_well as double_well,
+    double_well_passage as double_well_passage,
 )
 from ._fisher import fisher_front as fisher_front
 from ._fluid_structure import (
@@ -41,6 +42,11 @@ from ._gas_waves import kelvin_helmholtz as kelvin_helmholtz, sound_wave as soun
 from ._gray_scott import gray_scott as gray_scott
 from ._kuramoto_sivashinsky import kuramoto_sivashinsky as kuramoto_sivashinsky
 from ._lennard_jones import lennard_jones_melt as lennard_jones_melt
+from ._lennard_jones_fluid import (
+    FluidState as FluidState,
+    lennard_jones_box as lennard_jones_box,
+    lennard_jones_equation_of_state as lennard_jones_equation_of_state,
+)
 from ._lorenz import lorenz as lorenz
 from ._lotka_volterra import (
     PELTS_RATES as PELTS_RATES,

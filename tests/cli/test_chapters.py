@@ -6,13 +6,15 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from physkit.cli import _argon, _flow, _planets, _plasma
+from physkit.cli import _argon, _ensemble, _ensemble_pictures, _flow, _planets, _plasma
 from physkit.cli._report import Report
 from physkit.fit import fit
 from physkit.systems import (
     SUN_TO_PLANET,
     FlowFit,
     Weighing,
+    double_well_passage,
+    lennard_jones_equation_of_state,
     liquid_argon,
     probe_flow,
     solar_tracks,
@@ -95,3 +97,33 @@ def _holds(folder, names):
     assert all(p.stat().st_size > 100 for p in folder.iterdir())
     for table in folder.glob("*.csv"):
         assert table.read_text(encoding="utf-8").startswith("# "), "a table says what it is"
+
+
+def test_pictures_of_ensembles(tmp_path):
+    t, rho = (x.ravel() for x in np.meshgrid(np.linspace(1.4, 3.0, 4), np.linspace(0.1, 0.8, 4)))
+    published = np.asarray(lennard_jones_equation_of_state(rho, t).pressure)
+    boxes = _ensemble.Boxes(t, rho, published + 0.05, np.full(16, 0.03), published)
+    _ensemble_pictures.draw_map(boxes, tmp_path / "map.png")
+    _ensemble_pictures.draw_isotherms(boxes, tmp_path / "isotherms.png")
+    d = np.array([0.05, 0.1, 0.15])
+    exact = np.array([1 / double_well_passage(x) for x in d])
+    _ensemble_pictures.draw_escape(
+        _ensemble.Escapes(d, exact, 0.1 * exact, exact), tmp_path / "k.png"
+    )
+    rows = np.loadtxt(_ensemble._write(boxes, tmp_path / "table.csv"), delimiter=",", skiprows=2)
+    np.testing.assert_allclose(rows[:, 0], t * 120)
+    np.testing.assert_allclose(rows[:, 2] - rows[:, 4], 0.05 * _ensemble.MEGAPASCAL, rtol=1e-6)
+    _holds(tmp_path, {"map.png", "isotherms.png", "k.png", "table.csv"})
+
+
+@pytest.mark.slow  # as `physkit demo --quick`
+def test_ensembles(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(_ensemble, "QUICK_REPLICAS", 64)
+    monkeypatch.setattr(_ensemble, "QUICK_BOXES", 2)
+    monkeypatch.setattr(_ensemble, "QUICK_STEPS", 200)
+    _ensemble.run(tmp_path, True, Report(quiet=True))
+    said = capsys.readouterr().out
+    assert "every bit as an uninterrupted sweep" in said
+    assert "pressure of 4 boxes against Johnson" in said
+    pictures = {"escape.png", "equation_of_state.png", "isotherms.png"}
+    _holds(tmp_path, pictures | {"escape", "escape.py", "equation_of_state.csv"})

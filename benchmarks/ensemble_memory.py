@@ -1,0 +1,64 @@
+"""Predicted memory of a chunk of a sweep (`ensemble.memory_need`) beside the measured peak of the process.
+
+The sweep runs twice; the peak of the second run, above what was resident before it, is what counts: the
+first one compiles. Needs Linux. MiB; `rate` is the measured peak.
+"""
+
+import ctypes
+import gc
+from pathlib import Path
+
+from benchmarks._harness import answer
+
+UNIT = "MiB, measured peak"
+_STATUS, _CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
+
+
+def lorenz(size: int, precision: str) -> dict:
+    """Every member's path is kept: outputs count most."""
+    import physkit as pk
+    from benchmarks.ensemble_lorenz import model, values
+
+    del precision
+    sim, start = model()
+    record = pk.Every(5, position=lambda now: now.state)
+    sim = pk.Simulation(sim.integrator, dt=sim.dt, observers=record, adjoint=pk.Direct())
+    over = pk.Over(lambda m: m[0].integrator.tendency.terms[0].args, values(size))
+    return compared(pk.Sweep((sim, start), 5000, over=over), size)
+
+
+def argon(size: int, precision: str) -> dict:
+    """States, lists and temporaries of the forces count most."""
+    import physkit as pk
+    from benchmarks.ensemble_argon import model, velocities
+
+    sim, atoms = model(precision)
+    over = pk.Over(lambda m: m[1].velocity, velocities(atoms, size))
+    return compared(pk.Sweep((sim, atoms), 20, over=over), size)
+
+
+def compared(whole, size: int) -> dict:
+    import physkit as pk
+    from physkit.ensemble import memory_need
+
+    predicted = memory_need(whole).of(size) / 2**20
+    for _ in range(2):
+        gc.collect()
+        ctypes.CDLL("libc.so.6").malloc_trim(0)
+        _CLEAR.write_text("5")  # the peak begins anew
+        before = said("VmRSS")
+        kept = pk.sweep(whole, chunk=size, progress=False)
+        measured = said("VmHWM") - before
+        del kept
+    note = f"predicted {predicted:.0f} MiB, measured {measured / predicted - 1:+.0%}"
+    return {"rate": measured, "unit": UNIT, "note": note}
+
+
+def said(what: str) -> float:
+    """A line of /proc/self/status, in MiB."""
+    row = next(r for r in _STATUS.read_text().splitlines() if r.startswith(what))
+    return int(row.split()[1]) / 1024
+
+
+if __name__ == "__main__":
+    answer({"lorenz": lorenz, "argon": argon})
