@@ -57,11 +57,12 @@ class AbstractCorrelation(AbstractObserver):
     def init(self, snapshot: Snapshot) -> CorrelationMemory:
         particles = component(snapshot, self.of)
         members(particles, self.species)
+        record = jax.tree.map(particles.dealt, self.record(particles))
         slots = self.lags // self.stride + 1
         empty = lambda x: jnp.zeros((slots, *x.shape), x.dtype)
         dtype = particles.position.dtype
         return CorrelationMemory(
-            ring=jax.tree.map(empty, self.record(particles)),
+            ring=jax.tree.map(empty, record),
             origin=jnp.full(slots, -1, jnp.int32),
             looks=jnp.int32(0),
             curve=CurveMean.zero((self.lags + 1,), dtype),
@@ -70,14 +71,15 @@ class AbstractCorrelation(AbstractObserver):
 
     def __call__(self, snapshot: Snapshot, memory: CorrelationMemory):
         particles = component(snapshot, self.of)
-        now, looks = self.record(particles), memory.looks
+        # Over devices, each keeps the same particles for all times, wherever they are.
+        now, looks = jax.tree.map(particles.dealt, self.record(particles)), memory.looks
         slot = (looks // self.stride) % len(memory.origin)
         is_origin = looks % self.stride == 0
         store = lambda kept, x: kept.at[slot].set(jnp.where(is_origin, x, kept[slot]))
         ring = jax.tree.map(store, memory.ring, now)
         origin = store(memory.origin, looks)
 
-        chosen = members(particles, self.species)
+        chosen = particles.dealt(members(particles, self.species))
         number = particles.space.sum(jnp.sum(chosen)).astype(memory.spacing.dtype)
         terms = jnp.where(chosen[None], self.correlate(particles, now, ring), 0)
         means = particles.space.sum(jnp.sum(terms, axis=1)) / number

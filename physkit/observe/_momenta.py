@@ -1,6 +1,5 @@
 """Momentum, angular momentum and centre of mass."""
 
-import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from physkit.core import ObserverError, static

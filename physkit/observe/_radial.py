@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from physkit.core import CutoffError, ObserverError, ParameterError, concrete, static
+from physkit.parallel import Serial
 from physkit.particles import Particles
 
 from ._curves import CurveMean
@@ -136,17 +137,21 @@ class RadialDistribution(AbstractObserver):
 
     def _histogram(self, particles: Particles) -> Array:
         """Pairs per bin: exact integers, or shares of a pair where smooth."""
-        n, d, dtype = particles.count, particles.dimension, particles.position.dtype
+        n, d, dtype = particles.total, particles.dimension, particles.position.dtype
         # Pairs (i, i + s) for shifts s = 1 … n/2 are all pairs once; the last shift of an even n
         # would meet each pair twice. Blocks of shifts keep the temporaries small.
         half = n // 2
         block = max(1, min(half, _WORK // max(n, 1)))
-        blocks = -(-half // block)
+        # Over devices, each measures every so many blocks of all pairs.
+        comm = particles.space.comm if particles.share is not None else Serial()
+        axis = 0 if particles.share is None else particles.share.axis
+        stride = block * comm.along(axis)
+        blocks = -(-half // stride)
+        position = particles.whole(particles.position)
         i = jnp.arange(n, dtype=jnp.int32)
-        columns = [particles.position[:, k] for k in range(d)]
+        columns = [position[:, k] for k in range(d)]
         if self.species is not None:
-            in_a = of_species(particles, self.species[0])
-            in_b = of_species(particles, self.species[1])
+            in_a, in_b = (particles.whole(of_species(particles, s)) for s in self.species)
 
         def count(total, first):
             shift = first + jnp.arange(block, dtype=jnp.int32)[:, None]
@@ -159,8 +164,10 @@ class RadialDistribution(AbstractObserver):
             return total + self._bin(square, counted, dtype), None
 
         zero = jnp.zeros(self.bins, dtype if self.smooth else jnp.int32)
-        starts = 1 + block * jnp.arange(blocks, dtype=jnp.int32)
-        return jax.lax.scan(count, zero, starts)[0]
+        starts = 1 + stride * jnp.arange(blocks, dtype=jnp.int32)
+        if comm.along(axis) > 1:
+            starts = starts + block * jnp.asarray(comm.coord(axis), jnp.int32)
+        return particles.space.sum(jax.lax.scan(count, zero, starts)[0])
 
     def _bin(self, square: Float[Array, "c n"], counted: Array, dtype) -> Array:
         near = counted & (square > 0)
@@ -183,7 +190,7 @@ def _pairs(particles: Particles, species: tuple[int, int] | None) -> Any:
     """How many pairs there are."""
     dtype = particles.position.dtype
     if species is None:
-        n = particles.count
+        n = particles.total
         return jnp.asarray(n * (n - 1) / 2, dtype)
-    a, b = (jnp.sum(of_species(particles, s)).astype(dtype) for s in species)
+    a, b = (particles.sum(of_species(particles, s)).astype(dtype) for s in species)
     return a * b if species[0] != species[1] else a * (a - 1) / 2

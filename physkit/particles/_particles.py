@@ -11,6 +11,7 @@ from physkit.core import (
     AbstractComponent,
     Fault,
     Module,
+    NotReversible,
     ParameterError,
     ShapeError,
     concrete,
@@ -173,7 +174,14 @@ class Particles(AbstractComponent):
         """These particles rounded to a lattice, on which `shift` is exact; derivatives pass through.
 
         Open space has room for positions `room` times as far from the origin as any is now.
+
+        **Errors:** `NotReversible` over several devices, where migration is not taken back.
         """
+        if self.share is not None:
+            raise NotReversible(
+                "Reversible() cannot take back that particles have changed devices: take "
+                "adjoint=NestedCheckpoint() over several devices, or run on one"
+            )
         lattice = ParticleLattice.of(self.position, self.velocity, self.space, dt, room)
         position = valued(lattice.positions, self.position)
         velocity = valued(lattice.velocities, self.velocity)
@@ -202,7 +210,14 @@ class Particles(AbstractComponent):
         if self.share is None:
             return x
         empty = jnp.zeros((self.share.total, *x.shape[1:]), x.dtype)
-        return self.space.sum(empty.at[self.share.place].set(x, mode="drop"))
+        mine = empty.at[self.share.place].set(x, mode="drop")
+        return self.space.max(mine) if x.dtype == bool else self.space.sum(mine)
+
+    def dealt(self, x: Array) -> Array:
+        """Of `whole(x)` an equal part, the same particles at all times wherever they are; zeros behind."""
+        if self.share is None:
+            return x
+        return self.share.dealt(self.whole(x), self.space.comm)
 
     def cut(self, devices: tuple[int, ...]) -> "Particles":
         return cut_particles(self, devices)

@@ -20,6 +20,7 @@ from physkit.core import (
     static,
 )
 from physkit.geometry import Slab, need_box, slab_axis
+from physkit.parallel import AbstractComm
 
 # What a row of particles is made of, besides which particle it is.
 ROWS = ("position", "velocity", "mass", "image", "id", "charge", "species", "frozen")
@@ -71,6 +72,14 @@ class Share(AbstractGrowable):
     def capacity(self) -> int:
         return 0
 
+    def dealt(self, whole: Array, comm: AbstractComm) -> Array:
+        """This device's part of rows of all particles, cut into equal parts by place."""
+        count = comm.along(self.axis)
+        each = -(-self.total // count)
+        padded = jnp.pad(whole, ((0, each * count - self.total), *((0, 0),) * (whole.ndim - 1)))
+        begin = jnp.asarray(comm.coord(self.axis)) * each
+        return jax.lax.dynamic_slice_in_dim(padded, begin, each, axis=0)
+
     def grown(self, capacity: int) -> "Share":
         return replaced(self, {"room": self.room + capacity})
 
@@ -96,7 +105,9 @@ def cut_particles(particles: Any, devices: tuple[int, ...]) -> Any:
     fraction = jax.lax.stop_gradient(particles.position[:, axis] / box.lengths[axis])
     fraction = fraction - jnp.floor(fraction) if box.axes[axis] else fraction
     owner = jnp.clip(jnp.floor(fraction * size).astype(jnp.int32), 0, size - 1)
-    count = jnp.sum(owner[:, None] == jnp.arange(size, dtype=jnp.int32)[None], axis=0, dtype=jnp.int32)
+    count = jnp.sum(
+        owner[:, None] == jnp.arange(size, dtype=jnp.int32)[None], axis=0, dtype=jnp.int32
+    )
     rows = _rows(n, size, concrete(count))
     order = jnp.argsort(owner, stable=True).astype(jnp.int32)
     first = jnp.cumsum(count) - count

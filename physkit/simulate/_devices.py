@@ -29,6 +29,7 @@ from ._chunk import frames_room
 from ._cut_carry import CutCarry
 from ._joined import joined
 from ._loop import advance_chunk, first_look
+from ._room import fitted, grown_carry, shown_to_shapes
 from ._simulation import Simulation
 
 
@@ -86,7 +87,11 @@ class Domain:
             Health(bits).check("at the start")
         key = None if key is None else on_each(key, self.devices)
         begun = self.on_each(_begun)(self.cut_sim, cut(state, self.devices), key)
-        return CutCarry(begun, self.devices)
+        return fitted(CutCarry(begun, self.devices), self.cut_sim, self.on_each)
+
+    def grown(self, carry: CutCarry, after: CutCarry) -> tuple[CutCarry, list[str]]:
+        """`carry` with room for what was required up to `after`, and what has grown."""
+        return grown_carry(carry, after, self.cut_sim, self.on_each)
 
     def first_look(self, carry: CutCarry) -> tuple[CutCarry, Frame]:
         """Step 0 looked at, with its frames."""
@@ -182,11 +187,13 @@ def recorded_shapes(sim: Simulation, carry: Carry | CutCarry) -> Frame:
 
 
 def _summarised(sim: Simulation, state: Any) -> Frame:
+    sim = shown_to_shapes(sim)
     return summary(sim, start(sim, state, capacity=1))
 
 
 def _looked(sim: Simulation, state: Any) -> Frame:
     # How much room caches have changes no frame; inside a trace it cannot be estimated.
+    sim = shown_to_shapes(sim)
     return first_look(sim, start(sim, state, capacity=1))[1]
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import equinox as eqx
 from jaxtyping import Array
 
-from physkit.core import ParameterError
+from physkit.core import ParameterError, grow
 from physkit.observe import Frame
 from physkit.parallel import alone
 
@@ -46,6 +46,11 @@ class OneDevice:
     def summary(self, carry: Carry) -> Frame:
         """Results of accumulating observers."""
         return summary(self.sim, carry)
+
+    def grown(self, carry: Carry, after: Carry) -> tuple[Carry, list[str]]:
+        """`carry` with room for what was required up to `after`, and what has grown."""
+        aux, events = grow(carry.aux, after.aux)
+        return carry.replace(aux=aux), events
 
     def alone(self, carry: Carry) -> Carry:
         """The carry as one device would have it."""

@@ -50,7 +50,9 @@ class HarmonicAngles(AbstractForce):
         self.of = of
 
     def init(self, state: Any) -> None:
-        need_whole(self.particles(state), "HarmonicAngles, which may join particles of any two devices,")
+        need_whole(
+            self.particles(state), "HarmonicAngles, which may join particles of any two devices,"
+        )
         self._arms(self.particles(state))
 
     def energy(self, clock: Clock, state: Any, cache: Any = None) -> Float[Array, ""]:

@@ -52,7 +52,9 @@ class HarmonicBonds(AbstractForce):
         self.of = of
 
     def init(self, state: Any) -> None:
-        need_whole(self.particles(state), "HarmonicBonds, which may join particles of any two devices,")
+        need_whole(
+            self.particles(state), "HarmonicBonds, which may join particles of any two devices,"
+        )
         self.ends.check(self.particles(state), "bonds")
 
     def force(self, clock: Clock, state: Any) -> Float[Array, "n d"]:

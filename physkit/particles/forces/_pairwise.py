@@ -211,7 +211,9 @@ class Pairwise(AbstractForce):
         n = particles.count
         if particles.share is not None and self.cutoff is not None:
             if self.exclude is not None:
-                raise DeclarationError("exclude=… goes by places of particles, which change over devices")
+                raise DeclarationError(
+                    "exclude=… goes by places of particles, which change over devices"
+                )
             return slab_list(particles, self.cutoff, self.skin, self.capacity)
         if self.cutoff is not None:
             excluded = None if self.exclude is None else _table(self.exclude, n)

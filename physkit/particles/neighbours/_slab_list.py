@@ -81,18 +81,25 @@ class SlabList(AbstractGrowable):
                 events.append(f"{name} in slabs {room} → {wanted[name]}")
         return self.sized(**wanted, cells=cells) if events else self, events
 
-    def fitted(self) -> "SlabList":
-        """This list, in device layout, with as much room as it needs and a bit. Host only."""
-        neighbours = _fit(_largest(self.pairs.required))
-        slots = _fit(_largest(self.cells.required))
-        cells = self.cells
-        if max(slots, neighbours) < COARSER:
-            cells = replaced(cells, {"slots": min(slots, cells.slots)})
+    def fitted(self, measured: "SlabList") -> "SlabList":
+        """This list, in device layout, with as much room as the same one, `measured`, needed and a bit.
+
+        Host only.
+        """
+        need = lambda part: _fit(_largest(part.required))
+        cells, slots = self.cells, need(measured.cells)
+        if slots < cells.slots:
+            cells = replaced(cells, {"slots": slots})
         return self.sized(
-            neighbours=min(neighbours, self.pairs.capacity),
-            ghosts=min(_fit(_largest(self.halo.required)), self.halo.capacity),
+            neighbours=min(need(measured.pairs), self.pairs.capacity),
+            ghosts=min(need(measured.halo), self.halo.capacity),
             cells=cells,
         )
+
+    @property
+    def rows(self) -> int:
+        """How many rows this device's arrays have."""
+        return self.position.shape[-2]
 
     def sized(
         self,
@@ -102,13 +109,13 @@ class SlabList(AbstractGrowable):
         cells: Cells | None = None,
     ) -> "SlabList":
         """An empty list of these sizes, to be built; None for those there are."""
-        n = self.position.shape[-2] if rows is None else rows
+        n = self.rows if rows is None else rows
         m = self.halo.capacity if ghosts is None else ghosts
         k = self.pairs.capacity if neighbours is None else neighbours
         batch, d = self.stale.shape, self.position.shape[-1]
         whole = n + 2 * m
-        full = lambda shape, value: jnp.full((*batch, *shape), value, jnp.int32)
-        places = jnp.broadcast_to(jnp.arange(whole, dtype=jnp.int32), (*batch, whole))
+        full = lambda shape, value: np.full((*batch, *shape), value, np.int32)
+        places = np.broadcast_to(np.arange(whole, dtype=np.int32), (*batch, whole))
         pairs = replaced(
             self.pairs,
             {
@@ -120,9 +127,9 @@ class SlabList(AbstractGrowable):
             },
         )
         halo = Halo(full((m,), n), full((m,), n), self.halo.required)
-        position = jnp.zeros((*batch, n, d), self.position.dtype)
+        position = np.zeros((*batch, n, d), self.position.dtype)
         parts = {"pairs": pairs, "halo": halo, "position": position, "cells": cells or self.cells}
-        return replaced(self, {**parts, "stale": jnp.ones_like(self.stale)})
+        return replaced(self, {**parts, "stale": np.ones(batch, bool)})
 
     def outdated(self) -> "SlabList":
         return replaced(self, {"stale": jnp.ones_like(self.stale)})
@@ -272,4 +279,3 @@ def _largest(x: Any) -> int:
 
 def _fit(need: float) -> int:
     return eights(1.05 * need + 2 * math.sqrt(max(need, 0.0)))
-

@@ -1,0 +1,89 @@
+"""Room for particles over devices: as much as they need, and more when they need more."""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+
+from physkit.core import AbstractComponent, Clock, grow, replaced
+from physkit.parallel import on_host
+from physkit.particles import Particles
+from physkit.particles.forces import Pairwise
+from physkit.particles.neighbours import SlabList
+
+from ._carry import Carry
+from ._cut_carry import CutCarry
+from ._simulation import Simulation
+
+_MOST = 8  # growths of what was estimated at the start
+
+
+def fitted(carry: CutCarry, sim: Simulation, each: Callable) -> CutCarry:
+    """A carry just begun, whose lists have the room that they turned out to need.
+
+    `each(function)` is a function on every device. Inside a trace, where no numbers can be seen, the
+    carry as it is.
+    """
+    lists = [x for x in jax.tree.leaves(carry.aux, is_leaf=_is_list) if _is_list(x)]
+    leaves = jax.tree.leaves((carry.carry, sim))
+    if not lists or any(isinstance(x, jax.core.Tracer) for x in leaves):
+        return carry
+    for _ in range(_MOST):
+        grown, events = grown_carry(carry, carry, sim, each)
+        if not events:
+            break
+        carry = grown
+        # A force that was short of something is not a number.
+        carry = CutCarry(each(refreshed)(sim, carry.carry), carry.devices)
+    fit = lambda x: x.fitted(on_host(x)) if _is_list(x) else x
+    return carry.replace(aux=jax.tree.map(fit, carry.aux, is_leaf=_is_list))
+
+
+def grown_carry(
+    carry: CutCarry, after: CutCarry, sim: Simulation, each: Callable
+) -> tuple[CutCarry, list[str]]:
+    """`carry` with room for what was required up to `after`, and what has grown."""
+    aux, events = grow(carry.aux, on_host(after.aux))
+    is_component = lambda x: isinstance(x, AbstractComponent)
+    pairs = zip(*(_components(c.carry.state, is_component) for c in (carry, after)), strict=True)
+    parts, rows = [], {}
+    for part, later in pairs:
+        if not is_component(part):
+            parts.append(part)
+            continue
+        bigger, more = part.enlarged(on_host(later))
+        events += more
+        parts.append(bigger)
+        if isinstance(part, Particles) and bigger.count != part.count:
+            rows[part.count] = bigger.count
+    if not events:
+        return carry, events
+    form = jax.tree.structure(carry.carry.state, is_leaf=is_component)
+    carry = carry.replace(state=jax.tree.unflatten(form, parts), aux=aux)
+    if rows:
+        wider = lambda x: x.sized(rows=rows.get(x.rows)) if _is_list(x) else x
+        carry = carry.replace(aux=jax.tree.map(wider, aux, is_leaf=_is_list))
+        carry = CutCarry(each(refreshed)(sim, carry.carry), carry.devices)
+    return carry, events
+
+
+def refreshed(sim: Simulation, carry: Carry) -> Carry:
+    """`carry` with what is carried besides the state computed anew."""
+    plan = sim.integrator.prepare(carry.state, sim.dt)
+    clock = Clock.at(carry.step, sim.t0, sim.dt, carry.key)
+    return carry.replace(aux=sim.integrator.refresh(plan, clock, carry.state, carry.aux))
+
+
+def shown_to_shapes(sim: Simulation) -> Simulation:
+    """`sim` for a trace that only asks for shapes: lists have little room, which changes no frame."""
+    is_pairwise = lambda x: isinstance(x, Pairwise)
+    small = lambda x: replaced(x, {"capacity": 1}) if is_pairwise(x) else x
+    return jax.tree.map(small, sim, is_leaf=is_pairwise)
+
+
+def _components(state: Any, is_component: Callable) -> list[Any]:
+    return jax.tree.leaves(state, is_leaf=is_component)
+
+
+def _is_list(x: Any) -> bool:
+    return isinstance(x, SlabList)
