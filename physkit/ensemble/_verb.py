@@ -1,6 +1,5 @@
 """The verb: a sweep is computed, here or by workers."""
 
-import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -73,9 +72,19 @@ def sweep(
     else:
         if steps is None:
             raise ParameterError("sweep((simulation, state), steps, over=…): steps are missing")
-        names = tuple(f.name for f in dataclasses.fields(Sweep) if f.init)
-        values = (model, steps, over, replicas, key, reduce, keep, retry, cost, stop_when, groups)
-        whole = Sweep(**dict(zip(names, values, strict=True)))
+        whole = Sweep(
+            model,
+            steps,
+            over=over,
+            replicas=replicas,
+            key=key,
+            reduce=(reduce,) if isinstance(reduce, AbstractReduction) else tuple(reduce),
+            keep=keep if isinstance(keep, bool) else tuple(keep),
+            retry=retry,
+            cost=cost,
+            stop_when=stop_when,
+            groups=None if groups is None else tuple(groups),
+        )
     names = {"inline": None, "local": LocalWorkers(), "slurm": SlurmArray()}
     if isinstance(engine, LocalWorkers | SlurmArray):
         workers = engine

@@ -1,0 +1,218 @@
+"""Members in chunks: the same numbers whatever the chunks, and none that disturbs another."""
+
+import os
+import signal
+import threading
+import time
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import physkit as pk
+from physkit.ensemble import carry_out, collect, status
+
+from .problems import angle, boxes, brownian, damping, gravity, pendulum
+
+DAMPINGS = np.linspace(0.0, 0.4, 7)
+
+
+def swept(values=DAMPINGS, steps=40, **more):
+    return pk.Sweep(pendulum(), steps, over=pk.Over(damping, values, name="damping"), **more)
+
+
+def together(sweep, **more):
+    return pk.sweep(sweep, progress=False, **more)
+
+
+class TestNumbers:
+    def test_equal_single_runs_and_one_big_vmap(self):
+        found = together(swept(), chunk=3)
+        assert found["angle"].shape == (7, 9)
+        assert found["state"].shape == (7, 9, 2)
+        np.testing.assert_allclose(found.times["angle"], 0.05 * 5 * np.arange(9), rtol=1e-14)
+        for m in (0, 6):
+            sim, state, key = swept().member(m)
+            assert key is None
+            one = pk.simulate(sim, state, 40)
+            np.testing.assert_allclose(found["state"][m], one.frames["state"], rtol=1e-12)
+        whole = together(swept())
+        np.testing.assert_allclose(found["state"][:], whole["state"][:], rtol=1e-10)
+        np.testing.assert_array_equal(found.coordinates["damping"], DAMPINGS)
+
+    def test_stretches_make_no_difference(self, monkeypatch):
+        usual = together(swept())
+        monkeypatch.setattr("physkit.ensemble._chunk.MOST_BLOCKS", 3)
+        short = together(swept())
+        np.testing.assert_array_equal(usual["state"][:], short["state"][:])
+
+    @pytest.mark.slow
+    def test_exact_pair_sums_are_bitwise_the_same_in_any_chunks(self):
+        model, velocities = boxes()
+        over = pk.Over(lambda m: m[1].velocity, velocities, name="v")
+        three = pk.sweep(model, 120, over=over, chunk=3, progress=False)
+        six = pk.sweep(model, 120, over=over, chunk=6, progress=False)
+        np.testing.assert_array_equal(three["x"][:], six["x"][:])
+        assert np.ptp(three["x"][:][:, -1], axis=0).max() > 0.1  # members do differ
+        assert three.ok.all()
+        # Lists were made for what the lattice needs, and have grown for all.
+        sim, state, _ = pk.Sweep(model, 120, over=over).member(5)
+        np.testing.assert_array_equal(pk.run(sim, state, 120, progress=False)["x"], six["x"][5])
+
+    def test_noise_depends_on_the_member_alone(self):
+        model = brownian()
+        sweep = pk.Sweep(model, 20, replicas=5, key=jax.random.key(3))
+        two, five = together(sweep, chunk=2), together(sweep, chunk=5)
+        np.testing.assert_allclose(two["x"][:], five["x"][:], rtol=1e-12)
+        assert len(np.unique(two["x"][:][:, -1, 0, 0])) == 5
+        sim, state, key = sweep.member(3)
+        assert jnp.array_equal(
+            jax.random.key_data(key), jax.random.key_data(jax.random.fold_in(jax.random.key(3), 3))
+        )
+        one = pk.simulate(sim, state, 20, key=key)
+        np.testing.assert_allclose(two["x"][3], one.frames["x"], rtol=1e-12)
+        by_seed = pk.sweep(model, 20, over=pk.Over("key", [7, 8]), progress=False)
+        one = pk.simulate(*model, 20, key=jax.random.key(8))
+        np.testing.assert_allclose(by_seed["x"][1], one.frames["x"], rtol=1e-12)
+
+    def test_costly_members_come_first(self):
+        cost = lambda at: at["damping"]
+        sweep = swept(cost=cost)
+        assert [list(c) for c in sweep.chunks(4)] == [[6, 5, 4, 3], [2, 1, 0]]
+        found = together(sweep, chunk=4)
+        np.testing.assert_array_equal(found.members, np.arange(7))
+        np.testing.assert_allclose(found["state"][:], together(swept())["state"][:], rtol=1e-12)
+
+    def test_groups_and_whole_states(self):
+        sim, state = pendulum()
+        other = pk.Simulation(pk.Midpoint(sim.integrator.tendency), sim.dt, sim.observers)
+        starts = [state, 2 * state, 3 * state]
+        found = pk.sweep(
+            [(sim, state), (other, state)], 10, over=pk.whole_states(starts), chunk=2, progress=False
+        )
+        assert len(found["angle"]) == 6
+        assert list(found.coordinates["group"]) == [0, 0, 0, 1, 1, 1]
+        np.testing.assert_array_equal(found["angle"][:, 0], [0.5, 1.0, 1.5, 0.5, 1.0, 1.5])
+        one = pk.simulate(other, starts[1], 10)
+        np.testing.assert_allclose(found["state"][4], one.frames["state"], rtol=1e-12)
+
+    def test_several_devices_give_the_same(self):
+        if jax.local_device_count() < 2:
+            pytest.skip("one device")
+        found = together(swept(), devices=jax.local_devices()[:2])
+        np.testing.assert_allclose(found["state"][:], together(swept())["state"][:], rtol=1e-12)
+
+
+class TestIllMembers:
+    def test_are_flagged_and_leave_the_others_alone(self):
+        ill = DAMPINGS.copy()
+        ill[2], ill[5] = np.nan, -1e5
+        well, found = together(swept(), chunk=4), together(swept(ill), chunk=4)
+        assert list(np.flatnonzero(~found.ok)) == [2, 5]
+        assert [f.member for f in found.failed] == [2, 5]
+        assert all("not finite" in f.reason for f in found.failed)
+        assert found.failed[0].step == 5
+        assert 5 < found.failed[1].step < 40  # blows up before it is infinite
+        assert np.isnan(found["angle"][2, 1:]).all()
+        assert found["angle"][2, 0] == 0.5
+        others = [0, 1, 3, 4, 6]
+        np.testing.assert_array_equal(found["state"][:][others], well["state"][:][others])
+        assert "2 by step 5" in repr(found)
+
+    def test_all_of_them(self):
+        found = together(swept(np.full(3, np.nan)))
+        assert not found.ok.any()
+        assert np.isnan(found["angle"][:, 1:]).all()
+
+    @pytest.mark.slow
+    def test_particles_that_fly_off(self):
+        model, velocities = boxes()
+        velocities[1, 0, 0] = np.nan
+        velocities[4] *= 1e3
+        over = pk.Over(lambda m: m[1].velocity, velocities, name="v")
+        found = pk.sweep(model, 120, over=over, chunk=6, progress=False)
+        assert [f.member for f in found.failed] == [1, 4]
+        assert "moved further" in found.failed[1].reason
+        assert np.isfinite(found["x"][5]).all()
+
+    def test_a_guard_says_when(self):
+        sim, state = pendulum()
+        calm = pk.Guard(5, lambda now: jnp.abs(now.state[1]) < 1.5)
+        sim = pk.Simulation(sim.integrator, sim.dt, sim.observers, (calm,))
+        over = pk.Over(angle, [0.1, 1.0], name="angle")
+        found = pk.sweep((sim, state), 40, over=over, progress=False)
+        (failed,) = found.failed
+        assert failed.member == 1
+        assert 0 < failed.step <= 20
+        assert "guard" in failed.reason
+
+    def test_smaller_steps_help(self):
+        stiff = np.array([0.1, 100.0])  # RK4 holds to 2.8 / dt = 56
+        lost = together(swept(stiff, steps=2000))
+        assert list(lost.ok) == [True, False]
+        again = together(swept(stiff, steps=2000, retry=pk.Retry(smaller_step=2)))
+        assert again.ok.all()
+        assert list(again.attempts) == [1, 2]
+        np.testing.assert_array_equal(again["angle"][0], lost["angle"][0])
+        sim, state, _ = swept(stiff).member(1)
+        finer = pk.Simulation(sim.integrator, sim.dt / 2, pk.Every(10, angle=lambda n: n.state[0]))
+        one = pk.simulate(finer, state, 4000)
+        np.testing.assert_allclose(again["angle"][1], one.frames["angle"], rtol=1e-9)
+
+    def test_a_retry_that_does_not_help_is_recorded(self):
+        retry = pk.Retry(smaller_step=2, attempts=2)
+        found = together(swept(np.array([0.1, np.nan]), retry=retry))
+        assert list(found.attempts) == [1, 3]
+        assert list(found.ok) == [True, False]
+
+
+class TestFolder:
+    def test_resumed_equals_uninterrupted(self, tmp_path):
+        whole = together(swept(), chunk=2)
+        done = carry_out(swept(), tmp_path / "a", chunk=2, chunks=[3, 1], progress=False)
+        assert done.computed == (3, 1)
+        part = pk.open(tmp_path / "a")
+        assert part.missing == (0, 2)
+        assert list(part.members) == [2, 3, 6]
+        np.testing.assert_array_equal(part["state"][:], whole["state"][:][[2, 3, 6]])
+        assert not part.complete
+        with pytest.raises(pk.ParameterError, match="4 of 7 members are missing"):
+            part.need_complete()
+        found = together(swept(), to=tmp_path / "a")
+        np.testing.assert_array_equal(found["state"][:], whole["state"][:])
+        assert carry_out(swept(), tmp_path / "a", progress=False).computed == ()
+        assert status(tmp_path / "a").complete
+
+    @pytest.mark.slow
+    def test_a_signal_leaves_the_chunk_out(self, tmp_path):
+        steps = 4_000_000
+        sim, state = pendulum(interval=steps // 4)
+        long = pk.Sweep((sim, state), steps, over=pk.Over(damping, DAMPINGS))
+        timer = threading.Timer(4.0, os.kill, (os.getpid(), signal.SIGTERM))
+        began = time.monotonic()
+        timer.start()
+        found = together(long, to=tmp_path / "a", chunk=4)
+        assert time.monotonic() - began < 120
+        assert found.stopped_by == "SIGTERM"
+        assert 0 in found.missing or 1 in found.missing
+        assert not list((tmp_path / "a" / "chunks").glob(".writing*"))
+
+    def test_wall_time(self, tmp_path):
+        found = together(swept(), to=tmp_path / "a", chunk=2, wall_time=0.0)
+        assert found.stopped_by == "wall time"
+        assert found.missing == (0, 1, 2, 3)
+
+    def test_own_statistics_need_the_sweep(self, tmp_path):
+        largest = pk.Reduction(
+            "angle", "largest", lambda x: {"m": x.max(0)},
+            lambda a, b: {"m": np.maximum(a["m"], b["m"])}, lambda w: w["m"],
+        )  # fmt: skip
+        sweep = swept(reduce=(largest, pk.Mean("angle")), keep=False)
+        found = together(sweep, to=tmp_path / "a", chunk=3)
+        np.testing.assert_array_equal(
+            found.reduced["largest"], together(swept())["angle"][:].max(0)
+        )
+        assert list(pk.open(tmp_path / "a").reduced) == ["mean angle"]
+        assert list(collect(tmp_path / "a", sweep).reduced) == ["largest", "mean angle"]
+        assert not found.frames
