@@ -5,7 +5,7 @@ What only some verbs need is imported when they do: `physkit --help` should not 
 
 import argparse
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -38,12 +38,42 @@ def digest(case: Path) -> str:
     return hashlib.sha256(case.read_bytes()).hexdigest()
 
 
-def built(case: Path, values: list[str]) -> tuple[Any, Any]:
+def built(case: Path, values: Sequence[str]) -> tuple[Any, Any]:
     """The simulation and state that a case file makes.
 
     **Errors:** `ValueError`, in one line, for a file without a case, one that fails, or values that it
     does not take.
     """
+    made = _made(case, values)
+
+    from physkit.simulate import Simulation
+
+    if not isinstance(made, tuple) or len(made) != 2 or not isinstance(made[0], Simulation):
+        hint = " (`physkit sweep run` carries out sweeps)" if _is_sweep(made) else ""
+        raise ValueError(
+            f"{case}: case() must return (simulation, state){hint}; it returned {made!r:.80}"
+        )
+    return made
+
+
+def load_sweep(case: Path, values: Sequence[str]) -> Any:
+    """The sweep that a case file makes.
+
+    **Errors:** `ValueError`, as of `built`.
+    """
+    made = _made(case, values)
+    if not _is_sweep(made):
+        raise ValueError(f"{case}: case() must return a pk.Sweep(…); it returned {made!r:.80}")
+    return made
+
+
+def _is_sweep(made: Any) -> bool:
+    from physkit.ensemble import Sweep
+
+    return isinstance(made, Sweep)
+
+
+def _made(case: Path, values: Sequence[str]) -> Any:
     import runpy
 
     if not case.is_file():
@@ -52,15 +82,7 @@ def built(case: Path, values: list[str]) -> tuple[Any, Any]:
     if not callable(make):
         raise ValueError(f"{case} defines no function case()")
     settings = _settings(make, values)
-    made = _blamed(case, lambda: make(**settings))
-
-    from physkit.simulate import Simulation
-
-    if not isinstance(made, tuple) or len(made) != 2 or not isinstance(made[0], Simulation):
-        raise ValueError(
-            f"{case}: case() must return (simulation, state); it returned {made!r:.80}"
-        )
-    return made
+    return _blamed(case, lambda: make(**settings))
 
 
 def _blamed(case: Path, work: Callable[[], Any]) -> Any:
@@ -78,7 +100,7 @@ def _blamed(case: Path, work: Callable[[], Any]) -> Any:
         raise ValueError(f"{case}{at}: {type(error).__name__}: {error}") from error
 
 
-def _settings(make: Callable[..., Any], values: list[str]) -> dict[str, Any]:
+def _settings(make: Callable[..., Any], values: Sequence[str]) -> dict[str, Any]:
     import inspect
 
     known = inspect.signature(make).parameters

@@ -27,6 +27,7 @@ from ._sweep import Sweep
 INDEX = "sweep.h5"
 CHUNKS = "chunks"
 LOG = "log"
+_LATER = ("frames ", "summary ", "at ", "ok")  # arrays that are left in the file
 _NAME = re.compile(r"(\d{6,9})\.h5")
 
 
@@ -232,7 +233,7 @@ class SweepFolder:
         **Errors:** `DamagedFileError`, `MismatchError` for a chunk of another sweep.
         """
         path = self.path(number)
-        table = read_table(path, "chunk")
+        table = read_table(path, "chunk", lambda name: not name.startswith(_LATER))
         said = table.said
         if said.get("digest") != self.digest or said.get("chunk") != number:
             raise MismatchError(
@@ -248,7 +249,7 @@ class SweepFolder:
             members=table["member"],
             frames=pick("frames"),
             summary=pick("summary"),
-            ok=table["ok"].astype(bool),
+            ok=table["reason"] == 0,
             reason=table["reason"],
             step=table["step"],
             attempts=table["attempts"],

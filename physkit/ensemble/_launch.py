@@ -16,10 +16,10 @@ from physkit.storage import make_folder
 
 from ._carry_out import merged
 from ._claims import Claims
+from ._folder import CHUNKS, LOG, SweepFolder
 from ._queue import note_job, states_of
 from ._slurm_array import SlurmArray
 from ._sweep import Sweep
-from ._folder import CHUNKS, LOG, SweepFolder
 from ._work import work
 
 _LOOK_AGAIN = 0.5  # seconds between two looks at the folder

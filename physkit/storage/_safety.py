@@ -1,6 +1,7 @@
 """Looking into HDF5 files that are not trusted: nothing outside of them is read, nothing absurd made."""
 
 import errno
+import math
 from pathlib import Path
 from typing import Any
 
@@ -91,6 +92,32 @@ def check_dataset(found: h5py.Dataset, path: Path) -> None:
     # What is written in chunks may be as much as one chunk larger than what it holds.
     if size > held or chunk > max(held, 2**24):
         raise damaged(path, f"{where} claims {size} bytes (chunks of {chunk}) in a file of {held}")
+
+
+def small_array(file: h5py.File, name: str, path: Path, held: int) -> np.ndarray:
+    """All numbers of a dataset of a file of `held` bytes, checked as by `dataset`: several times as fast,
+    for files by the thousand.
+
+    **Errors:** `DamagedFileError`.
+    """
+    key = name.encode()
+    try:
+        if file.id.links.get_info(key).type != h5py.h5l.TYPE_HARD:
+            raise damaged(path, f"/{name} is a link, which is never followed")
+        found = h5py.h5d.open(file.id, key)
+        plan, kind, shape = found.get_create_plist(), found.dtype, found.shape
+        outside = plan.get_external_count() or plan.get_layout() == h5py.h5d.VIRTUAL
+        if outside or plan.get_nfilters() or kind.kind not in "biufc":
+            raise damaged(path, f"/{name} is no plain array of numbers of its own")
+        if math.prod(shape) * kind.itemsize > held:
+            raise damaged(path, f"/{name} claims {shape} in a file of {held} bytes")
+        values = np.empty(shape, kind)
+        found.read(h5py.h5s.ALL, h5py.h5s.ALL, values)
+    except FileError:
+        raise
+    except (KeyError, OSError, RuntimeError, ValueError, TypeError) as error:
+        raise damaged(path, f"/{name} cannot be read ({error})") from error
+    return values
 
 
 def check_links(file: h5py.Group, path: Path) -> None:

@@ -3,7 +3,7 @@
 import io
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,7 +14,7 @@ from physkit.core import DamagedFileError, FileError, MismatchError
 
 from ._durable import write_whole
 from ._recording import reading
-from ._safety import check_links, damaged, dataset
+from ._safety import damaged, dataset, small_array
 from ._tracks import fixed
 from ._transaction import VERSIONS
 
@@ -36,8 +36,14 @@ class Table(Mapping[str, np.ndarray]):
     - `said`: what was written with it, as JSON takes it. `dims`, `shapes`, `dtypes`: by name.
     """
 
-    def __init__(self, path: Path, said: dict[str, Any], rows: dict[str, Any]):
-        self.path, self.said, self._rows = path, said, rows
+    def __init__(
+        self,
+        path: Path,
+        said: dict[str, Any],
+        rows: dict[str, Any],
+        known: Mapping[str, np.ndarray] | None = None,
+    ):
+        self.path, self.said, self._rows, self._known = path, said, rows, known or {}
         self.dims = {name: tuple(row["dims"]) for name, row in rows.items()}
         self.shapes = {name: tuple(row["shape"]) for name, row in rows.items()}
         self.dtypes = {name: np.dtype(row["dtype"]) for name, row in rows.items()}
@@ -58,11 +64,11 @@ class Table(Mapping[str, np.ndarray]):
         """
         if name not in self._rows:
             raise KeyError(f"{self.path} has no {name!r}; available: {sorted(self._rows)}")
-
-        def look(file: h5py.File) -> np.ndarray:
-            return np.asarray(dataset(file, self._rows[name]["path"], self.path)[index])
-
-        return reading(self.path, look).astype(self.dtypes[name], copy=False)
+        if name in self._known:
+            return self._known[name][index]
+        return reading(
+            self.path, lambda file: _part(file, self.path, name, self._rows[name], index)
+        )
 
 
 def write_table(path: Path, kind: str, columns: Mapping[str, Column], said: dict[str, Any]) -> None:
@@ -113,16 +119,17 @@ def write_table(path: Path, kind: str, columns: Mapping[str, Column], said: dict
     write_whole(path, image.getbuffer(), alone=False)
 
 
-def read_table(path: Path, kind: str) -> Table:
-    """The table in the file `path`, whose numbers are left there until they are looked at.
+def read_table(path: Path, kind: str, now: Callable[[str], bool] = lambda name: False) -> Table:
+    """The table in the file `path`, whose numbers are left there until they are looked at; but for those
+    whose names `now` picks, which are read with it.
 
     **Errors:** `FileError` when it is not there, `DamagedFileError` for one that is not as it was written,
     `MismatchError` for a table of another kind or a later format.
     """
-    return reading(path, lambda file: _table(file, path, kind))
+    return reading(path, lambda file: _table(file, path, kind, now))
 
 
-def _table(file: h5py.File, path: Path, kind: str) -> Table:
+def _table(file: h5py.File, path: Path, kind: str, now: Callable[[str], bool]) -> Table:
     try:
         table = json.loads(file.attrs["physkit"])
         found, version = table["kind"], table["format"]
@@ -135,20 +142,35 @@ def _table(file: h5py.File, path: Path, kind: str) -> Table:
         ) from error
     if found != kind or type(version) is not int or version > _FORMAT:
         raise MismatchError(f"{path} is {found!r} of format {version!r}, not {kind!r} of {_FORMAT}")
-    check_links(file, path)
+    # Arrays are checked when they are read, each by itself: a sweep has thousands of such files.
     try:
-        for name, row in rows.items():
-            made = dataset(file, row["path"], path)
-            stored = np.dtype(row["dtype"])
-            stored = np.dtype(np.int8) if stored == np.dtype(np.bool_) else stored
-            if list(made.shape) != row["shape"] or len(row["dims"]) != made.ndim:
-                raise damaged(path, f"{name} is {list(made.shape)}, not {row['shape']}")
-            if made.dtype != stored:
-                raise damaged(path, f"{name} holds {made.dtype}, not {stored}")
+        for row in rows.values():
             row["dims"] = [str(dim) for dim in row["dims"]]
-        said = dict(said)
+        held, known = path.stat().st_size, {}
+        for name in filter(now, rows):
+            values = small_array(file, rows[name]["path"], path, held)
+            told = _expected(path, name, rows[name], values.shape, values.dtype)
+            known[name] = values.astype(told, copy=False)
+        return Table(path, dict(said), rows, known)
     except DamagedFileError:
         raise
     except (KeyError, TypeError, ValueError, AttributeError, OSError, RuntimeError) as error:
         raise damaged(path, f"its table cannot be read ({error})") from error
-    return Table(path, said, rows)
+
+
+def _part(file: h5py.File, path: Path, name: str, row: dict[str, Any], index: Any) -> np.ndarray:
+    """Of one array what `index` selects; it lies in this file, and is what the table says of it."""
+    made = dataset(file, row["path"], path)
+    told = _expected(path, name, row, made.shape, made.dtype)
+    return np.asarray(made[index]).astype(told, copy=False)
+
+
+def _expected(path: Path, name: str, row: dict[str, Any], shape: Any, dtype: np.dtype) -> np.dtype:
+    """The type that an array has for its reader, if it is stored as the table says."""
+    told = np.dtype(row["dtype"])
+    stored = np.dtype(np.int8) if told == np.dtype(np.bool_) else told
+    if list(shape) != row["shape"] or len(row["dims"]) != len(shape):
+        raise damaged(path, f"{name} is {list(shape)}, not {row['shape']}")
+    if dtype != stored:
+        raise damaged(path, f"{name} holds {dtype}, not {stored}")
+    return told

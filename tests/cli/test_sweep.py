@@ -1,0 +1,194 @@
+"""`physkit sweep`: run, status, collect, script, submit."""
+
+import csv
+import json
+import os
+import sys
+
+import numpy as np
+import pytest
+
+from physkit.cli import main
+from physkit.storage import this_process
+
+CASE = """
+import physkit as pk
+
+
+def case(members=12, steps=20):
+    simulation, state = pk.systems.lorenz()
+    over = pk.Over(lambda model: model[1][0], [float(k) for k in range(members)], name="x")
+    return pk.Sweep((simulation, state), steps, over=over)
+"""
+
+
+@pytest.fixture
+def sweep(tmp_path, monkeypatch, capsys):
+    """A function: words behind `physkit sweep`, to its exit status and what it says as JSON."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("SLURM_JOB_ID", "SLURM_ARRAY_TASK_ID", "SLURM_CONF"):
+        monkeypatch.delenv(name, raising=False)
+    (tmp_path / "case.py").write_text(CASE)
+
+    def do(*words, json_too=True):
+        code = main(["sweep", *words, *["--json"] * json_too])
+        said = capsys.readouterr()
+        if not json_too:
+            return code, said.out
+        return code, json.loads(said.out) if said.out else said.err
+
+    return do
+
+
+RUN = ("run", "case.py", "--to", "out", "--chunk", "5")
+
+
+def test_run_status_collect_and_what_is_missing(sweep, tmp_path):
+    code, did = sweep(*RUN)
+    assert (code, did["computed"], did["left"], did["stopped_by"]) == (0, [0, 1, 2], [], None)
+    code, now = sweep("status", "out")
+    assert (code, now["complete"], now["chunks"], now["members"]) == (0, True, 3, 12)
+    code, found = sweep("collect", "out", "--to", "all.npz")
+    assert (code, found["members"], found["arrays"]) == (0, 12, {"position": [12, 21, 3]})
+    with np.load("all.npz") as arrays:
+        whole = arrays["position"]
+        np.testing.assert_array_equal(whole[:, 0, 0], arrays["at x"])
+
+    # One chunk is lost, and another one in the hands of somebody else.
+    (tmp_path / "out/chunks/000001.h5").unlink()
+    (tmp_path / "out/chunks/000002.h5").unlink()
+    other = {**this_process(), "host": "another-machine"}
+    (tmp_path / "out/chunks/000002.claim").write_text(json.dumps(other))
+    code, now = sweep("status", "out")
+    assert (code, now["missing"], now["running"]) == (75, [1], [2])
+    code, text = sweep("status", "out", json_too=False)
+    assert "1 of 3 chunks" in text
+    assert "another-machine" in text
+    code, did = sweep(*RUN, "--share", "1/2")
+    assert (code, did["computed"], did["left"], did["elsewhere"]) == (0, [1], [2], [2])
+    code, part = sweep("collect", "out", "--to", "part.csv")
+    assert (code, part["members"], part["missing_chunks"]) == (75, 10, [2])
+    with (tmp_path / "part.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert [row["member"] for row in rows] == [str(k) for k in range(10)]
+    assert [float(row["x"]) for row in rows] == list(range(10))
+    sweep("collect", "out", "--to", "again.npz")
+    with np.load("again.npz") as arrays:
+        assert arrays["position"].tobytes() == whole[:10].tobytes()
+
+    code, said = sweep(*RUN, "--set", "steps=30")
+    assert code == 2
+    assert "another sweep" in said
+
+
+def test_stopped_by_the_wall_time(sweep):
+    code, did = sweep(*RUN, "--wall-time", "0")
+    assert (code, did["computed"], did["stopped_by"]) == (75, [], "wall time")
+    assert not did["requeued"]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("run", "case.py", "--to", "out", "--share", "2/2"), "K < N"),
+        (("run", "case.py", "--to", "out", "--workers", "0"), "at least 1"),
+        (("run", "none.py", "--to", "out"), "not there"),
+        (("run", "other.py", "--to", "out"), "pk.Sweep"),
+        (
+            ("run", "case.py", "--to", "out", "--set", "size=3"),
+            "NAME=VALUE for ['members', 'steps']",
+        ),
+        (("status", "nothing"), "holds no sweep"),
+        (("collect", "nothing"), "holds no sweep"),
+        (("collect", "nothing", "--to", "a.doc"), ".csv"),
+        (("script", "case.py", "--to", "out", "--option", "exclude"), "NAME=VALUE"),
+        (("submit", "case.py", "--to", "out", "--minutes", "1"), "shorter"),
+    ],
+)
+def test_wrong_words(sweep, tmp_path, words, said):
+    (tmp_path / "other.py").write_text("def case():\n    return 3\n")
+    code, told = sweep(*words)
+    assert code == 2
+    assert said in told
+
+
+def test_the_script_says_what_run_will_do(sweep):
+    code, text = sweep(
+        *("script", "my case.py", "--to", "out", "--set", "members=40", "--double", "--chunk", "5"),
+        *("--elements", "4", "--gpus", "1", "--setup", "module load cuda", "--no-requeue"),
+        *("--physkit", "/sw/python -m physkit"),
+        json_too=False,
+    )
+    assert code == 0
+    assert "#SBATCH --array=0-3\n" in text
+    assert "#SBATCH --gres=gpu:1\n" in text
+    *_, setup, line = text.splitlines()
+    assert setup == "module load cuda"
+    assert line == (
+        "srun --ntasks=1 /sw/python -m physkit sweep run 'my case.py' --to out --set members=40 "
+        '--double --chunk 5 --share "$SLURM_ARRAY_TASK_ID/4"'
+    )
+
+
+def test_without_submitit(sweep, monkeypatch):
+    monkeypatch.setitem(sys.modules, "submitit", None)
+    code, said = sweep("submit", "case.py", "--to", "out")
+    assert code == 1
+    assert "physkit[cluster]" in said
+    assert "sweep script" in said
+
+
+def test_without_slurm(sweep, monkeypatch):
+    pytest.importorskip("submitit")
+    monkeypatch.setenv("PATH", "/nowhere")
+    code, said = sweep("submit", "case.py", "--to", "out")
+    assert code == 1
+    assert "no Slurm here" in said
+
+
+def test_submit_hands_over_what_was_asked_for(sweep, tmp_path, monkeypatch):
+    submitit = pytest.importorskip("submitit")
+    there = tmp_path / "bin"
+    there.mkdir()
+    for name, text in (("sbatch", "echo Submitted batch job 12"), ("srun", ""), ("squeue", "")):
+        (there / name).write_text(f"#!/bin/sh\n{text}\n")
+        (there / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{there}{os.pathsep}{os.environ['PATH']}")
+    code, sent = sweep(
+        *(
+            "submit",
+            "case.py",
+            "--to",
+            "out",
+            "--set",
+            "members=7",
+            "--chunk",
+            "3",
+            "--elements",
+            "2",
+        ),
+        *("--minutes", "30", "--partition", "gpu", "--setup", "module load cuda", "--double"),
+    )
+    assert (code, sent["jobs"]) == (0, ["12_0", "12_1"])
+    log = tmp_path / "out" / "log"
+    script = (log / "12_submission.sh").read_text()
+    for line in ("--array=0-1%2", "--time=30", "--partition=gpu", "--requeue", "--signal=USR1@120"):
+        assert f"#SBATCH {line}\n" in script
+    assert "module load cuda\n" in script
+    assert "export JAX_ENABLE_X64=" in script
+    assert (log / "jobs.txt").read_text() == "12\n"
+    element = submitit.core.utils.DelayedSubmission.load(log / "12_1_submitted.pkl").function
+    assert (element.share, element.chunk, element.requeue) == ((1, 2), 3, True)
+    assert element.source().members == 7
+    # What the elements will do, done here.
+    assert element() == 0
+    code, now = sweep("status", "out")
+    assert (code, now["complete"], now["jobs"]) == (0, True, {})
+
+
+@pytest.mark.slow
+def test_several_workers(sweep):
+    code, did = sweep(*RUN, "--workers", "2")
+    assert (code, did["done"], did["died"]) == (0, 3, 0)
+    code, said = sweep(*RUN, "--workers", "2", "--set", "steps=30")
+    assert code == 2
