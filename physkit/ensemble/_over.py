@@ -96,27 +96,42 @@ def as_design(over: Any) -> Design:
 
 
 def _points(over: Over) -> int:
-    whole = isinstance(over.where, str) and over.where == STATE
-    if whole and isinstance(over.values, list | tuple):
+    title = over.name or "a swept quantity"
+    if over.where == STATE and isinstance(over.values, list | tuple):
         return len(over.values)
-    leaves = jax.tree.leaves(over.values)
-    if not leaves or (any(np.ndim(leaf) == 0 for leaf in leaves) and not _is_list(over.values)):
+    arrays = _arrays(over.values, title)
+    if not arrays or any(np.ndim(a) == 0 for a in arrays):
         raise ShapeError(
-            f"values of {over.name or 'a swept quantity'} have no axis of points: give [points, …], "
-            f"got {over.values!r:.80}"
+            f"values of {title} have no axis of points: give [points, …], got {over.values!r:.80}"
         )
-    if _is_list(over.values):
-        return len(over.values)
-    lengths = {len(leaf) for leaf in leaves}
+    lengths = sorted({len(a) for a in arrays})
     if len(lengths) != 1:
-        raise ShapeError(f"swept leaves differ in their number of points: {sorted(lengths)}")
-    return lengths.pop()
+        raise ShapeError(f"swept leaves of {title} differ in their number of points: {lengths}")
+    return lengths[0]
 
 
-def _is_list(values: Any) -> bool:
-    return isinstance(values, list) and not any(
-        isinstance(v, np.ndarray | jax.Array | list) and np.ndim(v) for v in values
-    )
+def _arrays(values: Any, title: str) -> list[Any]:
+    """One array for each leaf that is given values: of a dict or tuple of arrays, a list, a tree."""
+    if isinstance(values, Mapping):
+        return [_array(v, title) for v in values.values()]
+    if isinstance(values, tuple) and values and all(_is_sequence(v) for v in values):
+        return [_array(v, title) for v in values]
+    if isinstance(values, list | tuple | int | float | complex | str):
+        return [_array(values, title)]
+    return jax.tree.leaves(values)
+
+
+def _array(values: Any, title: str) -> Any:
+    if isinstance(values, jax.Array):
+        return values
+    try:
+        return np.asarray(values)
+    except ValueError as error:
+        raise ShapeError(f"values of {title} are not one array: {error}") from error
+
+
+def _is_sequence(x: Any) -> bool:
+    return isinstance(x, list | tuple) or getattr(x, "ndim", 0) > 0
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -176,15 +191,14 @@ def _selected(over: Over, model: Any) -> Any:
 
 def _by_leaf(over: Over, names: tuple[str, ...]) -> list[Any]:
     """One array of values for each leaf that is pointed at."""
+    title = over.name or ", ".join(names)
     if isinstance(over.values, Mapping):
         if set(over.values) != set(names):
             raise ShapeError(f"values for {sorted(over.values)}, but where points at {list(names)}")
-        return [over.values[name] for name in names]
-    if len(names) == 1 and not isinstance(over.values, tuple):
-        return [over.values]
-    found = jax.tree.leaves(over.values)
+        return [_array(over.values[name], title) for name in names]
+    found = _arrays(over.values, title)
     if len(names) == 1 and len(found) > 1:
-        return [np.asarray(over.values)]
+        return [_array(over.values, title)]
     if len(found) != len(names):
         raise ShapeError(f"{len(found)} arrays of values for {len(names)} leaves: {list(names)}")
     return found
@@ -195,10 +209,7 @@ def _fitting(name: str, given: Any, leaf: Any, index: tuple) -> Any:
     if isinstance(given, jax.Array) and jnp.issubdtype(given.dtype, jax.dtypes.prng_key):
         values: Any = given
     else:
-        try:
-            values = np.asarray(given)
-        except ValueError as error:
-            raise ShapeError(f"values of {name} are not one array: {error}") from error
+        values = np.asarray(given)
         kind, own = values.dtype.kind, np.dtype(jnp.asarray(leaf).dtype).kind
         if kind not in "biufc" or (kind == "c" and own != "c"):
             raise ParameterError(f"values of {name} must be numbers; got {values.dtype}")

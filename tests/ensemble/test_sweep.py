@@ -89,7 +89,11 @@ class TestNumbers:
         other = pk.Simulation(pk.Midpoint(sim.integrator.tendency), sim.dt, sim.observers)
         starts = [state, 2 * state, 3 * state]
         found = pk.sweep(
-            [(sim, state), (other, state)], 10, over=pk.whole_states(starts), chunk=2, progress=False
+            [(sim, state), (other, state)],
+            10,
+            over=pk.whole_states(starts),
+            chunk=2,
+            progress=False,
         )
         assert len(found["angle"]) == 6
         assert list(found.coordinates["group"]) == [0, 0, 0, 1, 1, 1]
