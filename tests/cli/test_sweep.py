@@ -190,5 +190,4 @@ def test_submit_hands_over_what_was_asked_for(sweep, tmp_path, monkeypatch):
 def test_several_workers(sweep):
     code, did = sweep(*RUN, "--workers", "2")
     assert (code, did["done"], did["died"]) == (0, 3, 0)
-    code, said = sweep(*RUN, "--workers", "2", "--set", "steps=30")
-    assert code == 2
+    assert sweep(*RUN, "--workers", "2", "--set", "steps=30")[0] == 2

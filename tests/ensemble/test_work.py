@@ -11,7 +11,7 @@ import pytest
 
 import physkit as pk
 from physkit.core import MissingExtraError, ParameterError, SweepError
-from physkit.ensemble import carry_out, status, submit, work
+from physkit.ensemble import carry_out, collect, status, submit, work
 from physkit.ensemble._claims import MOST_DEATHS
 from physkit.storage import this_process
 from tests.ensemble.test_claims import dead_process
@@ -122,6 +122,16 @@ def test_engines_that_cannot_be(tmp_path, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "submitit", None)
     with pytest.raises(MissingExtraError, match=r"physkit\[cluster\]"):
         submit(lorenz(), tmp_path, pk.LocalWorkers())
+
+
+@pytest.mark.slow
+def test_a_thousand_chunks_are_looked_at_in_two_seconds(tmp_path):
+    """Of processor time: other work on the machine does not count."""
+    assert len(work(lorenz(1000), tmp_path, chunk=1, progress=False).computed) == 1000
+    began = time.process_time()
+    assert status(tmp_path).complete
+    assert collect(tmp_path).complete
+    assert time.process_time() - began < 2
 
 
 @pytest.mark.slow

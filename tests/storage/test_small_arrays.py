@@ -1,0 +1,92 @@
+"""Tables whose small arrays are read with the file: what is refused at once, and what when it is read."""
+
+import h5py
+import numpy as np
+import pytest
+
+from physkit.core import DamagedFileError, MismatchError
+from physkit.storage import Column, read_table, write_table
+
+
+@pytest.fixture
+def path(tmp_path):
+    """A table of a small array and a large one."""
+    path = tmp_path / "table.h5"
+    small = Column(np.arange(4), ("member",))
+    flags = Column(np.array([True, False, True, True]), ("member",))
+    large = Column(np.arange(12.0).reshape(4, 3), ("member", "time"))
+    write_table(path, "chunk", {"number": small, "ok": flags, "frames x": large}, {"a": 1})
+    return path
+
+
+def small(name):
+    return name in ("number", "ok")
+
+
+def test_all_is_there_at_once_or_later(path):
+    table = read_table(path, "chunk", small)
+    assert (table["number"].tolist(), table["ok"].dtype) == ([0, 1, 2, 3], bool)
+    assert table.part("number", slice(1, 3)).tolist() == [1, 2]
+    path.rename(path.with_name("gone"))
+    assert table["ok"].tolist() == [True, False, True, True]
+    path.with_name("gone").rename(path)
+    np.testing.assert_array_equal(table["frames x"], np.arange(12.0).reshape(4, 3))
+
+
+def spoil(path, name, how, tmp_path):
+    """Replace an array of the file by something that it must not be."""
+    with h5py.File(path, "r+") as file:
+        where = next(n for n in file if n == name or file[n].attrs.get("long_name") == name.encode())
+        shape, dtype = file[where].shape, file[where].dtype
+        del file[where]
+        if how == "soft link":
+            file[where] = h5py.SoftLink("/elsewhere")
+        elif how == "external link":
+            file[where] = h5py.ExternalLink("/etc/hostname", "/x")
+        elif how == "virtual":
+            layout = h5py.VirtualLayout(shape, dtype)
+            layout[...] = h5py.VirtualSource("other.h5", "x", shape)
+            file.create_virtual_dataset(where, layout)
+        elif how == "external storage":
+            secret = tmp_path / "secret"
+            secret.write_bytes(b"7" * 1000)
+            file.create_dataset(where, shape, dtype, external=[(str(secret), 0, 1000)])
+        elif how == "absurd":
+            file.create_dataset(where, (10**12,), dtype)
+        elif how == "packed":
+            file.create_dataset(where, shape, dtype, chunks=shape, compression="gzip")
+        elif how == "another shape":
+            file.create_dataset(where, (2,), dtype)
+        elif how == "another type":
+            file.create_dataset(where, shape, np.float32)
+        elif how == "a group":
+            file.create_group(where)
+
+
+HOW = [
+    *("soft link", "external link", "virtual", "external storage", "absurd", "packed"),
+    *("another shape", "another type", "a group", "missing"),
+]
+
+
+@pytest.mark.parametrize("how", HOW)
+def test_what_is_not_plain_is_refused(path, tmp_path, how):
+    spoil(path, "number", how, tmp_path)
+    with pytest.raises(DamagedFileError):
+        read_table(path, "chunk", small)
+
+
+@pytest.mark.parametrize("how", HOW)
+def test_what_is_read_later_is_refused_then(path, tmp_path, how):
+    spoil(path, "frames x", how, tmp_path)
+    table = read_table(path, "chunk", small)
+    with pytest.raises(DamagedFileError):
+        table["frames x"]
+
+
+def test_other_files(path, tmp_path):
+    with pytest.raises(MismatchError):
+        read_table(path, "sweep", small)
+    path.write_bytes(path.read_bytes()[:1500])
+    with pytest.raises(DamagedFileError):
+        read_table(path, "chunk", small)
