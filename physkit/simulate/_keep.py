@@ -138,10 +138,12 @@ class Keeper:
             float(sim.dt),
             cutting=cutting,
         )
-        if self.resumed is not None:
-            self.output.rewind(self.resumed.outputs)
+        elsewhere = Path(self._checkpoints.folder).resolve().parent != folder.resolve()
+        empty = as_the_first(self._job, not self.output.exists, "whether there are files")
+        if self.resumed is None or (elsewhere and empty):
+            self.output.create()  # also where frames go on in a folder of their own
         else:
-            self.output.create()
+            self.output.rewind(self.resumed.outputs)
 
     # --- as the run goes ------------------------------------------------------------------------
 

@@ -68,6 +68,11 @@ class Output:
         self._committed, self._cost = time.monotonic(), 0.0
         self._run = ""
 
+    @property
+    def exists(self) -> bool:
+        """Whether a run has written here."""
+        return (self.folder / INDEX).exists()
+
     def create(self) -> None:
         """Begin with empty files.
 
@@ -86,14 +91,14 @@ class Output:
         for own in self._job.share({book.path.name: book.kind for book in self._books}, "files"):
             files |= own
         index = {"format": 1, "run": self._run, "files": files, "provenance": provenance()}
-        if self._cutting is not None:
+        if self._shards() is not None:
             index["shards"] = self._shards()
         if self._job.first:
             write_whole(self.folder / INDEX, json.dumps(index, indent=1).encode())
 
     def _shards(self) -> dict[str, Any] | None:
         """What the index says of shards."""
-        if self._cutting is None:
+        if self._cutting is None or not self._cutting.ways:
             return None
         files = [shard_name(k) for k in range(self._job.processes)]
         dims = {name: self._dims(name) for name in self._cutting.ways}
@@ -139,7 +144,8 @@ class Output:
             raise MismatchError(
                 f"{self.folder}: the checkpoint goes with the files {sorted(lengths or ())}, this run "
                 f"writes {sorted(names)}: resume with the same observers and folder, and where several "
-                "processes write, with as many and over the same devices; or start anew"
+                "processes write, with as many and over the same devices. Frames can go on in another folder: "
+                "to='another', checkpoint='this/checkpoints'"
             )
         for book in self._books:
             if not book.path.exists():

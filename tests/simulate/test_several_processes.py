@@ -1,6 +1,7 @@
 """A domain over the devices of several processes: the same numbers, files that join, death and return."""
 
 import json
+import re
 import shutil
 import signal
 import time
@@ -13,6 +14,7 @@ from physkit.core import DamagedFileError, FileError, MismatchError
 from physkit.simulate import run
 from physkit.storage import load_checkpoint, open as open_file
 from tests.parallel.launch import ended, launch
+from tests.simulate.several_gradients import slope
 from tests.simulate.several_processes import case
 
 SCRIPT = Path(__file__).parent / "several_processes.py"
@@ -192,6 +194,42 @@ def test_a_damaged_part_falls_back_to_the_checkpoint_before(alone, tmp_path):
         assert status == 0, said
         assert "resumed from 50" in said
     assert np.array_equal(np.load(folder / "last.npz")["last"], alone[1]["last"])
+
+
+@pytest.mark.slow
+def test_derivatives_go_through_shard_map():
+    script = SCRIPT.with_name("several_gradients.py")
+    wanted = [float(x) for x in slope(None)]
+    for status, said in ended(launch(script, devices=2, PHYSKIT_SPMD="shard_map")):
+        assert status == 0, said
+        found = re.search(r"value (\S+) (\S+)", said).groups()
+        assert np.allclose([float(x) for x in found], wanted, rtol=1e-12, atol=0)
+    for status, said in ended(launch(script, devices=2, PHYSKIT_SPMD="pmap")):
+        assert status == 1
+        assert "DeviceError" in said
+        assert "take the backend shard_map (PHYSKIT_SPMD=shard_map)" in said
+
+
+@pytest.mark.slow
+def test_frames_go_on_elsewhere_by_another_number_of_processes(alone, tmp_path):
+    ran(tmp_path / "r", (2, 1), 30)
+    status, said = ended(launch(SCRIPT, tmp_path / "r", "2x1", 60, processes=1, devices=2))[0]
+    assert status == 1
+    assert "Frames can go on in another folder" in said
+    with pytest.warns(
+        UserWarning, match="was written over 2 × 1 devices, the run goes on over one device"
+    ):
+        more = run(
+            *case(),
+            60,
+            to=tmp_path / "more",
+            checkpoint=tmp_path / "r" / "checkpoints",
+            resume=True,
+            progress=False,
+        )
+    assert more.resumed_from == 30
+    assert np.allclose(more.state.data, alone[1]["last"], rtol=0, atol=1e-13)
+    assert open_file(tmp_path / "more")["u"].step.tolist() == list(range(35, 65, 5))
 
 
 @pytest.mark.slow
