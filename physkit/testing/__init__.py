@@ -5,6 +5,7 @@ parameter or leaf is wrong, what was computed, what was expected, and within whi
 """
 
 from ._compare import check_equal as check_equal, check_finite as check_finite
+from ._devices import check_devices as check_devices
 from ._force import check_force as check_force
 from ._gradient import check_gradient as check_gradient
 from ._integrator import check_integrator as check_integrator

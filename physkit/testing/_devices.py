@@ -1,0 +1,121 @@
+"""The examination of a simulation over devices."""
+
+import contextlib
+import os
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from physkit.core import ObserverError, PhyskitError, cast_floats
+from physkit.simulate import Simulation, simulate
+
+from ._compare import check_equal, check_finite, double_precision, scale
+from ._integrator import observables
+from ._trees import first_line, random_like, split
+
+_VARIABLE = "PHYSKIT_SPMD"
+
+
+@double_precision()
+def check_devices(
+    sim: Simulation,
+    state: Any,
+    steps: int,
+    devices: Sequence[tuple[int, ...]] = ((2,),),
+    key: jax.Array | None = None,
+    *,
+    objective: Callable[[Any], Any] | None = None,
+    gradient: bool = True,
+    backend: str = "vmap",
+    compare: str = "sum",
+) -> None:
+    """A simulation gives over several devices what it gives on one, and so do its derivatives.
+
+        check_devices(sim, state, 20, devices=[(2,), (2, 2)])
+
+    In double precision, the devices emulated on one: the last state, the frames, what observers have
+    accumulated, and the derivatives of the last state by every number of simulation and state.
+
+    **Arguments:**
+
+    - `steps`: a multiple of the longest observer interval; few, since chaos parts any two roundings.
+    - `devices`: grids of devices, one after the other.
+    - `objective`: state → number that is differentiated; random weights of all observables if left
+      out.
+    - `gradient`: False leaves derivatives out.
+    - `backend`: `"pmap"` or `"shard_map"` on devices that there are.
+    - `compare`: row of the tolerance table for states, frames and summaries.
+
+    **Errors:** `AssertionError` that names what differs, by how much, and where: most often a sum, a
+    mean or a largest value over the arrays of one device (`grid.sum`, `field.mean`, `grid.max`,
+    `particles.sum` are over the domain), or a neighbour that did not come from `grid.pad`.
+    """
+    sim, state = cast_floats((sim, state), jnp.float64)
+    one = _seen(jax.jit(lambda s: simulate(sim, s, steps, key=key))(state))
+    check_finite(one["state"], "the last state on one device")
+    weights = objective or _weighing(one["state"])
+    numbers, rest = eqx.partition((sim, state), eqx.is_inexact_array)
+
+    def slope(grid: tuple[int, ...] | None) -> Any:
+        def outcome(numbers: Any) -> Any:
+            sim, state = eqx.combine(numbers, rest)
+            return weights(simulate(sim, state, steps, key=key, devices=grid).state)
+
+        return (jax.jit(jax.grad(outcome)) if grid is None else jax.grad(outcome))(numbers)
+
+    expected = slope(None) if gradient else None
+    with _backend(backend):
+        for grid in devices:
+            what = f"over {'×'.join(map(str, grid))} devices against one"
+            found = _tried(lambda g=grid: simulate(sim, state, steps, key=key, devices=g), what)
+            check_equal(_seen(found), one, what, compare)
+            if gradient:
+                slopes = _tried(lambda g=grid: slope(g), f"derivatives {what}")
+                check_equal(slopes, expected, f"derivatives {what}", "gradient")
+
+
+def _seen(result: Any) -> dict[str, Any]:
+    seen = {"state": observables(result.state), "frames": result.frames, "times": result.times}
+    return {**seen, "summary": result.summary}
+
+
+def _tried(function: Callable[[], Any], what: str) -> Any:
+    """What `function` returns; where arrays of a part and of the whole meet, that is said."""
+    try:
+        return function()
+    except ObserverError as error:
+        raise AssertionError(f"{what}: {first_line(error)}") from error
+    except PhyskitError:
+        raise
+    except (TypeError, ValueError) as error:
+        raise AssertionError(
+            f"{what}: fails, perhaps since arrays of a device's part meet those of the domain "
+            f"(grid.block, grid.points and grid.here are about the part): {first_line(error)}"
+        ) from error
+
+
+def _weighing(state: Any) -> Callable[[Any], Any]:
+    _, leaves, _ = split(state)
+    weights = [random_like(x, (29, i)) / scale(x) for i, x in enumerate(leaves)]
+
+    def weighed(last: Any) -> Any:
+        seen = split(observables(last))[1]
+        return sum(jnp.sum((w * x).real) for w, x in zip(weights, seen, strict=True))
+
+    return weighed
+
+
+@contextlib.contextmanager
+def _backend(name: str) -> Iterator[None]:
+    before = os.environ.get(_VARIABLE)
+    os.environ[_VARIABLE] = name
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[_VARIABLE]
+        else:
+            os.environ[_VARIABLE] = before

@@ -1,0 +1,66 @@
+r"""What compiled programs over eight emulated devices exchange: counts of collectives, as JSON.
+
+    XLA_FLAGS=--xla_force_host_platform_device_count=8 JAX_ENABLE_X64=1 \
+        python -m tests.parallel.collectives
+"""
+
+import json
+import re
+from collections import Counter
+
+import jax
+import jax.numpy as jnp
+
+import physkit as pk
+from physkit.core import cut
+from physkit.fields.elliptic import solve_elliptic, solve_poisson
+from physkit.geometry import Grid
+from physkit.parallel import Spmd
+from physkit.simulate._devices import Domain, OnEach
+from physkit.simulate._simulate import _whole
+from tests.parallel import fields
+
+OPS = "all-gather|all-to-all|all-reduce|collective-permute|reduce-scatter"
+
+
+def collectives(function, *arguments) -> dict[str, int]:
+    """How many of each the optimised program holds."""
+    text = jax.jit(function).lower(*arguments).compile().as_text()
+    return Counter(re.findall(rf" ({OPS})(?:-start)?\(", text))
+
+
+def of_solver(solve, devices, backend):
+    """The program that solves for a source."""
+    shape = (8, 16, 16)[: len(devices)]
+    source = pk.Field(jax.random.normal(jax.random.key(0), shape), Grid([1.0] * len(shape), shape))
+    source = source.replace(data=source.data - source.data.mean())
+    return collectives(Spmd(OnEach(solve), devices, backend), cut(source, devices))
+
+
+def of_system(name, devices, backend):
+    """The program that makes the steps."""
+    sim, state, steps = fields.SYSTEMS[name][0]()
+    domain = Domain(sim, devices, backend)
+    carry = domain.start(state)
+    program = domain.on_each(_whole, steps)
+    return collectives(lambda carry: program(domain.cut_sim, carry), carry.carry)
+
+
+found: dict[str, dict[str, int]] = {}
+varying = lambda f: solve_elliptic(f, jnp.float64(2.0), 0.0, f)
+for backend in ("pmap", "shard_map"):
+    for devices in ((2, 1, 1), (2, 2, 1), (2, 2, 2)):
+        found[f"poisson {devices}, {backend}"] = of_solver(solve_poisson, devices, backend)
+    found[f"conjugate gradients (2, 2), {backend}"] = of_solver(varying, (2, 2), backend)
+    for name, devices in (
+        ("kuramoto_sivashinsky", (2,)),
+        ("decaying_turbulence", (4, 1)),
+        ("kolmogorov_flow", (2, 2)),
+        ("taylor_green_3d", (2, 2)),
+        ("gray_scott", (2, 2)),
+        ("gravity_waves", (2, 2)),
+        ("stommel_gyre", (2, 2)),
+        ("kelvin_helmholtz", (2, 2)),
+    ):
+        found[f"{name} {devices}, {backend}"] = of_system(name, devices, backend)
+print(json.dumps(found))

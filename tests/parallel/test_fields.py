@@ -1,0 +1,422 @@
+"""Fields over devices, emulated on one: spectra, walls, elliptic solvers, equations, and what is refused."""
+
+import functools
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import physkit as pk
+from physkit.core import ShapeError, cut, gathered
+from physkit.fields import power_spectrum
+from physkit.fields.elliptic import project, solve_elliptic, solve_helmholtz, solve_poisson
+from physkit.fields.operators import Central, laplacian
+from physkit.geometry import (
+    Box,
+    Dirichlet,
+    Grid,
+    Inflow,
+    Neumann,
+    NoSlip,
+    Outflow,
+    Reflect,
+)
+from physkit.geometry._distributed import Exchange, route
+from physkit.integrators import SSPRK3
+from physkit.parallel import Spmd, messages
+from physkit.simulate._devices import OnEach
+from physkit.testing import check_devices
+
+from . import fields
+
+
+@pytest.fixture(autouse=True)
+def _emulated(monkeypatch):
+    monkeypatch.setenv("PHYSKIT_SPMD", "vmap")
+
+
+def over(function, devices, *parts):
+    """`function` of Modules over devices, as a whole again."""
+    return gathered(Spmd(OnEach(function), devices)(*cut(parts, devices)), devices)
+
+
+def noise(*shape, seed=0):
+    return jax.random.normal(jax.random.key(seed), shape)
+
+
+# --- ghosts -------------------------------------------------------------------------------------
+
+KINDS = [Dirichlet(1.5), Neumann(0.3), Reflect(), Outflow(), NoSlip(0.2), Inflow(2.0)]
+ENDS = [(True, True), (False, True), (True, False), (False, False)]
+SIDES = {Outflow: "edge", Reflect: "symmetric"}
+
+
+def _padded(comm, field):
+    return OnEach(lambda f: f.padded(2))(comm, field)
+
+
+def _need_equal_ghosts(field, devices):
+    whole = np.asarray(field.padded(2))
+    found = np.asarray(Spmd(_padded, devices)(cut(field, devices)))
+    shared, block = field.grid.shared(field.location), (16 // devices[0], 8 // devices[1])
+    for k, (i, j) in enumerate(np.ndindex(*devices)):
+        rows = slice(i * block[0], (i + 1) * block[0] + shared[0] + 4)
+        columns = slice(j * block[1], (j + 1) * block[1] + shared[1] + 4)
+        assert np.array_equal(found[k], whole[:, rows, columns])
+    return whole
+
+
+def _vector(periodic, kind, staggered):
+    grid = Grid(Box([1.0, 2.0], axes=periodic), (16, 8))
+    place = pk.Location(staggered)
+    walls = {k: kind for k, wraps in enumerate(periodic) if not wraps} or None
+    return pk.Field(noise(2, *grid.points(place)), grid, place, walls, vector=True)
+
+
+@pytest.mark.parametrize(
+    ("periodic", "kind", "staggered"),
+    [((True, False), KINDS[0], (True, True)), ((False, True), KINDS[4], (False, False))],
+)
+def test_ghosts_are_those_of_the_whole(periodic, kind, staggered):
+    _need_equal_ghosts(_vector(periodic, kind, staggered), (2, 2))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("devices", [(1, 1), (2, 1), (1, 2), (2, 2), (4, 1)])
+def test_ghosts_of_every_kind_of_boundary(devices):
+    for periodic in ENDS:
+        for kind in KINDS:
+            for staggered in [(False, False), (True, False), (True, True)]:
+                _need_equal_ghosts(_vector(periodic, kind, staggered), devices)
+
+
+@pytest.mark.parametrize("kind", [Outflow(), Reflect()])
+def test_ghosts_are_numpys(kind):
+    grid = Grid(Box([1.0, 2.0], axes=(True, False)), (16, 8))
+    field = pk.Field(noise(1, 16, 8), grid, None, {1: kind})
+    whole = _need_equal_ghosts(field, (2, 2))
+    wrapped = np.pad(np.asarray(field.data), ((0, 0), (2, 2), (0, 0)), mode="wrap")
+    assert np.array_equal(whole, np.pad(wrapped, ((0, 0), (0, 0), (2, 2)), mode=SIDES[type(kind)]))
+
+
+# --- spectra ------------------------------------------------------------------------------------
+
+
+def _there_and_back(field):
+    spectrum = field.spectrum()
+    smooth = spectrum.dealiased().laplacian().derivative(0).field()
+    return spectrum.field(), smooth, power_spectrum(field).power
+
+
+def _need_equal_spectra(shape, devices, complex_values):
+    grid = Grid(Box([1.0] * len(shape)), shape)
+    x = noise(2, *shape)
+    field = pk.Field(x + 1j * noise(2, *shape, seed=1) if complex_values else x, grid)
+    _, smooth, power = jax.jit(_there_and_back)(field)
+    found = over(_there_and_back, devices, field)
+    assert fields.distance(field.data, found[0].data) < 1e-14
+    assert fields.distance(smooth.data, found[1].data) < 1e-13
+    assert fields.distance(power, found[2]) < 1e-13
+
+
+@pytest.mark.parametrize(
+    ("shape", "devices", "complex_values"),
+    [((9, 15), (3, 1), False), ((8, 6, 4), (2, 2), False)],
+)
+def test_spectra(shape, devices, complex_values):
+    _need_equal_spectra(shape, devices, complex_values)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("complex_values", [False, True])
+@pytest.mark.parametrize(
+    ("shape", "devices"),
+    [
+        ((16,), (4,)),
+        ((4, 4, 4), (2, 2, 2)),
+        *[((16, 8), d) for d in [(2,), (1, 2), (2, 2), (4, 1), (1, 4), (4, 2), (2, 4)]],
+        *[((9, 15), d) for d in [(3, 3), (1, 5)]],
+        *[((8, 12, 16), d) for d in [(2,), (1, 2), (1, 1, 2), (2, 1, 2), (1, 2, 2), (4, 3, 2)]],
+    ],
+)
+def test_spectra_over_all_grids_of_devices(shape, devices, complex_values):
+    _need_equal_spectra(shape, devices, complex_values)
+
+
+@pytest.mark.parametrize(
+    "devices", [(2, 1), (2, 2), pytest.param((1, 2, 2), marks=pytest.mark.slow)]
+)
+def test_pairs_of_modes_are_mended(devices):
+    """Coefficients that no real values have become those of the real part of what they say."""
+    shape = (8, 6, 8)[: len(devices)]
+    field = pk.Field(noise(*shape), Grid([1.0] * len(shape), shape))
+
+    def mended(field):
+        grid = field.grid
+        c = grid.fft(field.data)
+        spoilt = c + jax.lax.complex(0 * c.real, 1e-2 * jnp.sin(c.real))
+        again = grid.paired(spoilt)
+        there = field.replace(data=grid.ifft(spoilt)), field.replace(data=grid.ifft(again))
+        far = grid.fft(there[1].data) - again
+        return *there, jnp.sqrt(grid.sum_modes(jnp.sum(jnp.abs(far) ** 2 * grid.counts())))
+
+    spoilt, again, far = over(mended, devices, field)
+    assert fields.distance(spoilt.data, again.data) < 1e-13
+    assert fields.distance(spoilt.data, field.data) > 1e-6
+    assert float(far) < 1e-12
+
+
+def _moves(shape, devices, kinds=None, real=True):
+    way = route(shape, devices, kinds or (None,) * len(shape), real)
+    return sum(isinstance(step, Exchange) for step in way.steps)
+
+
+def test_as_few_transpositions_as_there_can_be():
+    """A slab takes one, a pencil two; whole planes of devices one more for each axis not free."""
+    assert _moves((16, 16), (4, 1)) == _moves((16, 16), (1, 4)) == 1
+    assert _moves((16, 16, 16), (4, 1, 1)) == _moves((16, 16, 16), (1, 1, 4)) == 1
+    assert _moves((16, 16, 16), (2, 2, 1)) == _moves((16, 16, 16), (1, 2, 2)) == 2
+    assert _moves((16, 16), (2, 2)) == 3
+    assert _moves((16, 16, 16), (2, 2, 2)) == 4
+    walls = (("even", "even"), None)
+    assert _moves((16, 16), (4, 1), walls) == _moves((16, 16), (1, 4), walls) == 1
+
+
+def test_programs_exchange_what_they_must():
+    """Poisson's equation on a slab: one transposition there and one back, and nothing else."""
+    grid = Grid([1.0, 1.0, 1.0], (8, 8, 8))
+    field = pk.Field(noise(8, 8, 8), grid)
+    for devices, each in (((2, 1, 1), 1), ((2, 2, 1), 2)):
+        found, _ = messages(OnEach(solve_poisson), devices, cut(field, devices))
+        assert [m.kind for m in found] == ["transposition"] * (2 * each)
+
+
+# --- elliptic equations -------------------------------------------------------------------------
+
+
+def _walled(periodic, values=False):
+    grid = Grid(Box([1.0, 2.0], axes=periodic), (16, 8))
+    pair = (Dirichlet(0.3), Neumann(0.1))
+    along = lambda k: Dirichlet(0.1 * jnp.arange(8.0 if k == 0 else 16.0))
+    walls = {k: along(k) if values else pair for k in range(2) if not periodic[k]}
+    return pk.Field(noise(16, 8), grid, None, walls or None)
+
+
+@pytest.mark.parametrize("periodic", [(False, True), (False, False)])
+def test_poisson_and_helmholtz_between_walls(periodic):
+    solve = lambda f: (solve_poisson(f, f), solve_helmholtz(f, 2.0, f))
+    field = _walled(periodic, values=True)
+    assert fields.distance(jax.jit(solve)(field), over(solve, (2, 2), field)) < 1e-13
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("devices", [(2,), (1, 2), (2, 2), (4, 2)])
+@pytest.mark.parametrize("periodic", ENDS)
+def test_poisson_of_every_kind(periodic, devices):
+    solve = lambda f: (solve_poisson(f, f), solve_helmholtz(f, 2.0, f))
+    field = _walled(periodic)
+    assert fields.distance(solve(field), over(solve, devices, field)) < 1e-13
+
+
+def _flow(periodic):
+    grid = Grid(Box([1.0, 2.0], axes=periodic), (16, 8))
+    walls = lambda k: {
+        j: Dirichlet(0.0) if j == k else Neumann(0.0) for j in range(2) if not periodic[j]
+    }
+    make = lambda k: pk.Field(
+        noise(*grid.points(grid.face(k)), seed=k), grid, grid.face(k), walls(k) or None
+    )
+    return tuple(make(k).at(0.0) for k in range(2))
+
+
+def test_projection_on_a_staggered_grid():
+    flow = _flow((True, False))
+    assert fields.distance(project(flow), over(project, (2, 2), flow)) < 1e-13
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("periodic", [(True, True), (False, True)])
+@pytest.mark.parametrize("devices", [(2, 1), (2, 2)])
+def test_coefficients_that_vary(periodic, devices):
+    grid = Grid(Box([1.0, 1.0], axes=periodic), (32, 16))
+    walls = {k: (Dirichlet(0.3), Neumann(0.1)) for k in range(2) if not periodic[k]} or None
+    source = pk.Field(noise(32, 16), grid, None, walls)
+    source = source.replace(data=source.data - source.data.mean())
+    a = 1 + 0.5 * jax.random.uniform(jax.random.key(3), (32, 16))
+    solve = lambda f, a: solve_elliptic(f, a, 0.0, f)
+    weigh = lambda phi: jnp.sum(jnp.sin(phi.data) * jnp.arange(32.0)[:, None])
+    one = lambda a, f: weigh(solve(source.replace(data=f), a))
+    more = lambda a, f: weigh(over(solve, devices, source.replace(data=f), a))
+    numbers = a, source.data
+    value, slopes = jax.jit(jax.value_and_grad(one, (0, 1)))(*numbers)
+    found, found_slopes = jax.value_and_grad(more, (0, 1))(*numbers)
+    assert abs(value - found) < 1e-10 * abs(value)
+    assert fields.distance(slopes, found_slopes) < 1e-10
+
+
+# --- equations ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "devices"), [("kuramoto_sivashinsky", (2,)), ("gravity_waves", (2, 2))]
+)
+def test_systems_over_devices(name, devices):
+    case = fields.SYSTEMS[name][0]
+    for one, more in zip(fields.on_one(case), fields.over(case, devices), strict=True):
+        assert fields.distance(one, more) < 1e-13
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", list(fields.SYSTEMS))
+def test_every_system_by_the_battery(name):
+    case, grids = fields.SYSTEMS[name]
+    sim, state, steps = case()
+    check_devices(sim, state, steps, devices=fields.OF_GRADIENTS[len(grids)])
+
+
+ADJOINTS = [
+    pk.NestedCheckpoint(),
+    pk.Binomial(2),
+    pk.Forward(),
+    pk.Reversible(),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("adjoint", ADJOINTS, ids=lambda a: type(a).__name__)
+def test_every_adjoint(adjoint):
+    sim, state, steps = fields.gravity_waves()
+    sim = eqx.tree_at(lambda s: s.adjoint, sim, adjoint, is_leaf=lambda x: x is sim.adjoint)
+
+    def slope(devices):
+        def outcome(size):
+            begin = {**state, "elevation": state["elevation"] * size}
+            begin["elevation"] = begin["elevation"].bounded(state["elevation"])
+            last = pk.simulate(sim, begin, steps, devices=devices).state
+            return jnp.sum(last["elevation"].data ** 2) + jnp.sum(last["u"].data[0])
+
+        return jax.jacfwd(outcome) if isinstance(adjoint, pk.Forward) else jax.grad(outcome)
+
+    size = jnp.float64(1.5)
+    one, more = jax.jit(slope(None))(size), slope((2, 2))(size)
+    assert float(one) != 0
+    assert abs(one - more) < 1e-10 * abs(one)
+
+
+def test_single_precision():
+    sim, state, steps = fields.SYSTEMS["gray_scott"][0]()
+    single = pk.Field(state.data.astype(jnp.float32), state.grid)
+    one = jax.jit(lambda s: pk.simulate(sim, s, steps).state.data)(single)
+    more = pk.simulate(sim, single, steps, devices=(2, 2)).state.data
+    assert more.dtype == jnp.float32
+    assert fields.distance(one, more) < 2e-6
+
+
+class LocalMean(pk.AbstractTendency):
+    """A term that is wrong on several devices: the mean over what one device holds."""
+
+    def rate(self, clock, state):
+        del clock
+        return state.map(lambda x: jnp.mean(x) - x)
+
+
+class DomainMean(pk.AbstractTendency):
+    """The same, right, and something that looks at neighbours."""
+
+    strength: jax.Array = pk.param(0.01)
+
+    def rate(self, clock, state):
+        del clock
+        return laplacian(state, Central(2)) * self.strength + state.map(lambda x: state.mean() - x)
+
+
+def test_the_battery_finds_sums_over_a_block():
+    state = pk.Field(noise(8), Grid([1.0], (8,)))
+    sims = [pk.Simulation(SSPRK3(term), dt=0.1) for term in (LocalMean(), DomainMean())]
+    with pytest.raises(AssertionError, match="over 2 devices against one"):
+        check_devices(sims[0], state, 2, gradient=False)
+    check_devices(sims[1], state, 2)
+    watched = pk.Simulation(
+        SSPRK3(DomainMean()), dt=0.1, observers=pk.Every(1, most=lambda now: now.state.data.max())
+    )
+    with pytest.raises(AssertionError, match="'most' differs from device to device"):
+        check_devices(watched, state, 2, gradient=False)
+
+
+# --- what is refused ----------------------------------------------------------------------------
+
+
+def test_grids_that_do_not_divide():
+    sim, state = pk.systems.gray_scott(cells=(15, 8))
+    with pytest.raises(ShapeError, match=r"15 cells along x cannot be cut into 2 equal blocks.*3"):
+        pk.simulate(sim, state, sim.block, devices=(2, 2))
+    with pytest.raises(ShapeError, match="cuts 3 axes; the grid of"):
+        pk.simulate(sim, state, sim.block, devices=(1, 1, 2))
+
+
+def test_blocks_thinner_than_their_ghosts():
+    grid = Grid([1.0, 1.0], (8, 8))
+    field = pk.Field(noise(8, 8), grid)
+    with pytest.raises(
+        ShapeError, match=r"3 ghost cells along x, where each of 4 devices.*at most 2"
+    ):
+        over(lambda f: f.replace(data=f.padded(3)), (4, 1), field)
+
+
+# --- programs for real devices ------------------------------------------------------------------
+
+ROOT = Path(__file__).parents[2]
+
+
+def _alone(module: str, *arguments: str) -> str:
+    """A program with eight emulated devices, which only a new process can have."""
+    environment = {
+        **os.environ,
+        "JAX_PLATFORMS": "cpu",
+        "JAX_ENABLE_X64": "1",
+        "PHYSKIT_TYPECHECK": "0",
+        "XLA_FLAGS": "--xla_force_host_platform_device_count=8",
+        "NPROC": "16",  # threads: devices that wait for one another need one each
+    }
+    command = [sys.executable, "-m", f"tests.parallel.{module}", *arguments]
+    done = subprocess.run(
+        command, env=environment, cwd=ROOT, capture_output=True, text=True, timeout=1800
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done.stdout
+
+
+@pytest.mark.slow
+def test_compiled_programs_gather_nothing():
+    """Neighbours' cells, sums and transpositions; no all-gather, and no transposition too many."""
+    found = json.loads(_alone("collectives").splitlines()[-1])
+    for name, ops in found.items():
+        assert not ops.get("all-gather", 0), name
+    for backend in ("pmap", "shard_map"):
+        count = functools.partial(
+            lambda name, b: found[f"{name}, {b}"].get("all-to-all", 0), b=backend
+        )
+        assert count("poisson (2, 1, 1)") == 2
+        assert count("poisson (2, 2, 1)") == 4
+        assert count("poisson (2, 2, 2)") == 8
+        assert count("gray_scott (2, 2)") == 0
+        assert count("gravity_waves (2, 2)") == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("backend", ["pmap", "shard_map"])
+def test_a_sample_of_the_matrix(backend, tmp_path):
+    """A few systems on emulated devices; `matrix.py` runs all."""
+    table = tmp_path / "matrix.jsonl"
+    names = "kuramoto_sivashinsky,gray_scott,gravity_waves"
+    _alone("matrix", str(table), backend, names)
+    for line in table.read_text().splitlines():
+        row = json.loads(line)
+        assert max(row["far"]) < 1e-13, row
