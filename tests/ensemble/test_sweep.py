@@ -13,7 +13,7 @@ import pytest
 import physkit as pk
 from physkit.ensemble import carry_out, collect, status
 
-from .problems import angle, boxes, brownian, damping, gravity, pendulum
+from .problems import angle, brownian, damping, pendulum
 
 DAMPINGS = np.linspace(0.0, 0.4, 7)
 
@@ -46,19 +46,6 @@ class TestNumbers:
         monkeypatch.setattr("physkit.ensemble._chunk.MOST_BLOCKS", 3)
         short = together(swept())
         np.testing.assert_array_equal(usual["state"][:], short["state"][:])
-
-    @pytest.mark.slow
-    def test_exact_pair_sums_are_bitwise_the_same_in_any_chunks(self):
-        model, velocities = boxes()
-        over = pk.Over(lambda m: m[1].velocity, velocities, name="v")
-        three = pk.sweep(model, 120, over=over, chunk=3, progress=False)
-        six = pk.sweep(model, 120, over=over, chunk=6, progress=False)
-        np.testing.assert_array_equal(three["x"][:], six["x"][:])
-        assert np.ptp(three["x"][:][:, -1], axis=0).max() > 0.1  # members do differ
-        assert three.ok.all()
-        # Lists were made for what the lattice needs, and have grown for all.
-        sim, state, _ = pk.Sweep(model, 120, over=over).member(5)
-        np.testing.assert_array_equal(pk.run(sim, state, 120, progress=False)["x"], six["x"][5])
 
     def test_noise_depends_on_the_member_alone(self):
         model = brownian()
@@ -101,12 +88,6 @@ class TestNumbers:
         one = pk.simulate(other, starts[1], 10)
         np.testing.assert_allclose(found["state"][4], one.frames["state"], rtol=1e-12)
 
-    def test_several_devices_give_the_same(self):
-        if jax.local_device_count() < 2:
-            pytest.skip("one device")
-        found = together(swept(), devices=jax.local_devices()[:2])
-        np.testing.assert_allclose(found["state"][:], together(swept())["state"][:], rtol=1e-12)
-
 
 class TestIllMembers:
     def test_are_flagged_and_leave_the_others_alone(self):
@@ -128,17 +109,6 @@ class TestIllMembers:
         found = together(swept(np.full(3, np.nan)))
         assert not found.ok.any()
         assert np.isnan(found["angle"][:, 1:]).all()
-
-    @pytest.mark.slow
-    def test_particles_that_fly_off(self):
-        model, velocities = boxes()
-        velocities[1, 0, 0] = np.nan
-        velocities[4] *= 1e3
-        over = pk.Over(lambda m: m[1].velocity, velocities, name="v")
-        found = pk.sweep(model, 120, over=over, chunk=6, progress=False)
-        assert [f.member for f in found.failed] == [1, 4]
-        assert "moved further" in found.failed[1].reason
-        assert np.isfinite(found["x"][5]).all()
 
     def test_a_guard_says_when(self):
         sim, state = pendulum()
