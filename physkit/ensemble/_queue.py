@@ -55,9 +55,14 @@ def states_of(jobs: Iterable[str]) -> dict[str, str] | None:
 
 
 def requeue() -> bool:
-    """Ask Slurm to start this job again from the queue; whether it will."""
-    job = this_job()
-    return bool(job) and _say("scontrol", "requeue", str(job["job"])) is not None
+    """Ask Slurm to start this job again from the queue; whether it will. One that somebody has cancelled
+    does not run any more for Slurm, and stays cancelled."""
+    job = str(this_job().get("job", ""))
+    if not job or (_say("squeue", "--noheader", f"--jobs={job}", "--format=%T") or "").split() != [
+        "RUNNING"
+    ]:
+        return False
+    return _say("scontrol", "requeue", job) is not None
 
 
 def seconds_left() -> float | None:

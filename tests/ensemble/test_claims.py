@@ -154,8 +154,12 @@ def test_what_squeue_says(command, monkeypatch):
     command("squeue", "UNLIMITED\n")
     assert seconds_left() is None
     calls = command("scontrol")
+    command("squeue", "COMPLETING\n")
+    assert not requeue(), "a job that was cancelled is to stay so"
+    command("squeue", "RUNNING\n")
     assert requeue()
     assert calls.read_text().endswith("requeue 7\n")
+    assert calls.read_text().count("requeue") == 1
     command("squeue", "7_0 RUNNING\n7_[1-3%2] PENDING\n")
     assert states_of(["7"]) == {"7_0": "RUNNING", "7_[1-3%2]": "PENDING"}
     calls.unlink()

@@ -114,10 +114,13 @@ def test_a_cancelled_array_is_submitted_again(physkit, whole):
     _, sent = physkit("submit", "case.py", "--to", "out", *OPTIONS, *ARRAY)
     job = sent["jobs"][0].partition("_")[0]
     until(lambda: there() >= 3)
-    subprocess.run(["scancel", "--signal=KILL", "--full", job], check=True, timeout=60)
+    subprocess.run(["scancel", job], check=True, timeout=60)
     until(lambda: not queued(job))
     before = there()
     assert before < CHUNKS
+    time.sleep(15)  # longer than Slurm lets requeued jobs wait here
+    assert not queued(job), "cancelled jobs came back"
+    assert there() == before
     code, now = physkit("status", "out")
     assert code == 75
     assert len(now["missing"]) == CHUNKS - before
