@@ -21,6 +21,7 @@ CHAPTERS: tuple[tuple[str, str], ...] = (
     ("argon", "physkit.cli._argon"),
     ("flow", "physkit.cli._flow"),
     ("plasma", "physkit.cli._plasma"),
+    ("devices", "physkit.cli._two_devices"),
     ("ensemble", "physkit.cli._ensemble"),
 )
 

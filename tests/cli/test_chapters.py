@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from physkit.cli import _argon, _ensemble, _ensemble_pictures, _flow, _planets, _plasma
+from physkit.cli import _argon, _ensemble, _ensemble_pictures, _flow, _planets, _plasma, _two_devices
 from physkit.cli._report import Report
 from physkit.fit import fit
 from physkit.systems import (
@@ -90,6 +90,19 @@ def test_plasma(tmp_path, capsys, monkeypatch):
     _holds(tmp_path, {"ringing.png", "energy.png", "waves.csv"})
     rows = np.loadtxt(tmp_path / "waves.csv", delimiter=",", skiprows=2)
     assert rows.shape == (201, 5)
+
+
+@pytest.mark.slow  # as `physkit demo --quick`
+def test_devices(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("PHYSKIT_SPMD", "vmap")
+    for name, value in (("QUICK_CELLS", 16), ("QUICK_TURNS", 0.2), ("QUICK_STEPS", 20)):
+        monkeypatch.setattr(_two_devices, name, value)
+    _two_devices.here(tmp_path, True, Report())
+    said = capsys.readouterr().out
+    assert "\nequal to rounding" in said
+    # Two stages a step; four conserved numbers, two layers wide, of 16 cells, to two neighbours.
+    assert f"{2 * 2 * 4 * 2 * 16 * 8}  " in said
+    _holds(tmp_path, {"flow.png", "argon.png"})
 
 
 def _holds(folder, names):
