@@ -33,6 +33,8 @@ def remove_strays(folder: Path) -> None:
 
 def devices_of(table: dict[str, Any], path: Path) -> tuple[int, ...]:
     """The grid of devices that a checkpoint is cut over; () for one device."""
+    if _is_part(path.name):
+        raise damaged(path, "it is a part of a checkpoint", "give the file called checkpoint-…")
     said = table.get("devices", [])
     right = (
         isinstance(said, list) and len(said) <= 3 and all(type(n) is int and n > 0 for n in said)
@@ -49,8 +51,6 @@ def opened_parts(
 
     **Errors:** `DamagedFileError`.
     """
-    if _is_part(path.name):
-        raise damaged(path, "it is a part of a checkpoint", "give the file called checkpoint-…")
     found: list[Source] = []
     if table.get("together") is not None:
         _check_rows(table, table, path)

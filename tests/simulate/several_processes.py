@@ -24,7 +24,7 @@ def main(folder: Path, devices: tuple[int, ...], steps: int, slow: bool) -> None
 
     sim, state = case()
     files = folder.name != "memory"
-    save = pk.Checkpoints(folder / "checkpoints", blocks=400 if slow else 10)
+    save = pk.Checkpoints(folder / "checkpoints", blocks=40 if slow else 10)
     out = pk.run(
         sim,
         state,
