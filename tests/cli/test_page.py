@@ -24,8 +24,9 @@ def commands():
 
 @pytest.mark.slow
 def test_the_page(tmp_path, monkeypatch, capsys):
-    case = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)[0]
+    case, sweep = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)[:2]
     (tmp_path / "case.py").write_text(case)
+    (tmp_path / "sweep.py").write_text(f"import jax\nimport physkit as pk\n\n{sweep}")
     monkeypatch.chdir(tmp_path)
     done = []
     for words, status in commands():
@@ -33,6 +34,7 @@ def test_the_page(tmp_path, monkeypatch, capsys):
         done.append(words[0])
     assert set(done) == {
         "check", "run", "resume", "info", "plot", "animate", "export", "diagnose", "doctor", "validate",
+        "sweep",
     }  # fmt: skip
     there = {p.name for p in tmp_path.iterdir()}
     assert {"melt", "melt.png", "energies.png", "melt.gif", "melt.pvd", "everything.npz"} <= there
