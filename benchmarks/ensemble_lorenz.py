@@ -30,10 +30,16 @@ def lorenz(t, y, args):
 def model():
     import jax.numpy as jnp
 
+    return simulation(jnp.asarray(28.0, float)), jnp.array([1.0, 1.0, 25.0])
+
+
+def simulation(rho):
+    """Ten frames are kept: a sweep judges its members that often."""
     import physkit as pk
 
-    flow = pk.RK4(pk.Function(lorenz, jnp.asarray(28.0, float)))
-    return pk.Simulation(flow, dt=DT, adjoint=pk.Direct()), jnp.array([1.0, 1.0, 25.0])
+    record = pk.Every(100, position=lambda now: now.state)
+    flow = pk.RK4(pk.Function(lorenz, rho))
+    return pk.Simulation(flow, dt=DT, observers=record, adjoint=pk.Direct())
 
 
 def with_physkit(size: int, precision: str) -> dict:
@@ -54,13 +60,12 @@ def with_vmap(size: int, precision: str) -> dict:
     import physkit as pk
 
     del precision
-    sim, start = model()
+    _, start = model()
 
     @jax.jit
     @jax.vmap
     def run(rho):
-        one = pk.Simulation(pk.RK4(pk.Function(lorenz, rho)), dt=DT, adjoint=pk.Direct())
-        return pk.simulate(one, start, STEPS).state
+        return pk.simulate(simulation(rho), start, STEPS).frames
 
     rho = jnp.asarray(values(size), float)
     return timed(lambda: jax.block_until_ready(run(rho)), size)
@@ -78,11 +83,10 @@ def with_loop(size: int, precision: str) -> dict:
 
     @jax.jit
     def run(rho):
-        one = pk.Simulation(pk.RK4(pk.Function(lorenz, rho)), dt=DT, adjoint=pk.Direct())
-        return pk.simulate(one, start, STEPS).state
+        return pk.simulate(simulation(rho), start, STEPS).frames
 
     rho = [jnp.asarray(r, float) for r in values(some)]
-    return timed(lambda: [run(r).block_until_ready() for r in rho], some)
+    return timed(lambda: [jax.block_until_ready(run(r)) for r in rho], some)
 
 
 def with_diffrax(size: int, precision: str) -> dict:

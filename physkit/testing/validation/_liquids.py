@@ -25,7 +25,7 @@ from physkit.systems import (
 
 from ._case import Case, Published, reference_data
 
-_STATE_POINTS = {0.776: (-5.5121, 0.00677), 0.820: (-5.7947, 0.5536), 0.860: (-6.0305, 1.2660)}
+NIST_STATE_POINTS = {0.776: (-5.5121, 0.00677), 0.820: (-5.7947, 0.5536), 0.860: (-6.0305, 1.2660)}
 
 
 def lammps_step_0() -> dict[str, Any]:
@@ -84,7 +84,7 @@ def nist_state_points() -> dict[str, Any]:
     plain one.
     """
     out: dict[str, Any] = {}
-    for density in _STATE_POINTS:
+    for density in NIST_STATE_POINTS:
         sites, box = lattice.face_centred_cubic(5, density=density)
         atoms = maxwell_boltzmann(jax.random.key(0), Particles(sites, space=box), 1.7)
         force = Pairwise(LennardJones(), cutoff=3.0, truncation="plain", tail=True, skin=0.4)
@@ -138,7 +138,7 @@ CASES = (
         nist_state_points,
         tuple(
             number
-            for density, (energy, pressure) in _STATE_POINTS.items()
+            for density, (energy, pressure) in NIST_STATE_POINTS.items()
             for number in (
                 Published(f"ρ {density:.3f}: U", energy, 3e-3, "relative"),
                 Published(f"ρ {density:.3f}: p", pressure, 0.03),
