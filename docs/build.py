@@ -56,7 +56,6 @@ FOLDERS = {
     "simulate": "the simulation and its verbs",
     "fit": "fits, bounds, standard errors",
     "ensemble": "sweeps, workers, statistics of members",
-    "ensemble": "sweeps, statistics, derivatives of means",
     "systems": "ready-made simulations",
     "plot": "pictures",
     "testing": "the test battery",
