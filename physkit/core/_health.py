@@ -58,7 +58,8 @@ ADVICE: dict[Fault, tuple[type[PhyskitError], str]] = {
     ),
     Fault.LEAP: (
         StepSizeError,
-        "a particle moved further between two force evaluations than half the cutoff; "
+        "a particle moved further between two force evaluations than half the cutoff (over devices: in a "
+        "step further than their slabs' margin); "
         "the time step is too large, or the start has overlaps: reduce dt or call minimise first",
     ),
     Fault.RANGE: (

@@ -67,13 +67,14 @@ class Drag(AbstractTendency):
     def rate(self, clock: Clock, state: Any) -> dict[str, Any]:
         drops = get(state, self.particles)
         flow = _flow(get(state, self.fluid), clock, drops)
-        slip = interpolate(flow, drops.position, self.kernel) - drops.velocity
-        gamma = self.friction[:, None] if self.friction.ndim else self.friction
+        margin = drops.margin
+        slip = interpolate(flow, drops.position, self.kernel, margin=margin) - drops.velocity
+        gamma = drops.of_each(self.friction)[:, None] if self.friction.ndim else self.friction
         gain = gamma * slip
         if drops.frozen is not None:
             gain = jnp.where(drops.frozen[:, None], 0, gain)
-        pull = drops.mass[:, None] * gain
-        loss = deposit(pull, drops.position, flow, self.kernel)
+        pull = drops.counted(drops.mass[:, None] * gain)
+        loss = deposit(pull, drops.position, flow, self.kernel, margin=margin)
         moved = drops.velocity if self.moving else None
         return {
             self.particles: Motion(position=moved, velocity=gain),
@@ -105,7 +106,8 @@ class Advected(AbstractTendency):
     def rate(self, clock: Clock, state: Any) -> dict[str, Any]:
         tracers = get(state, self.of)
         flow = _flow(get(state, self.by), clock, tracers)
-        return {self.of: Motion(position=interpolate(flow, tracers.position, self.kernel))}
+        there = interpolate(flow, tracers.position, self.kernel, margin=tracers.margin)
+        return {self.of: Motion(position=there)}
 
 
 def _flow(field: Any, clock: Clock, particles: Any) -> Field:

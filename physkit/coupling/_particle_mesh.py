@@ -167,14 +167,21 @@ class ParticleMesh(AbstractForce):
             return particles.position
         return particles.position + shift * self.grid.spacing.astype(particles.position.dtype)[None]
 
+    def _margin(self, particles: Particles, shift: float) -> float:
+        """How far particles are from a device's block at most, on a mesh moved by `shift` cells."""
+        return particles.margin + shift / min(self.grid.block)
+
     def _deposited(self, state: Any, shift: float) -> Field:
         parts = []
         for name in self.components:
             particles = get(state, name)
             self._check(particles)
             at = self._at(particles, shift)
-            source = self.law.source(particles)
-            parts.append(deposit(source, at, self.grid, self.kernel, exact=self.exact))
+            source = particles.counted(self.law.source(particles))
+            margin = self._margin(particles, shift)
+            parts.append(
+                deposit(source, at, self.grid, self.kernel, exact=self.exact, margin=margin)
+            )
         return sum(parts[1:], parts[0])
 
     def _source(self, state: Any) -> Spectrum:
@@ -238,11 +245,13 @@ class ParticleMesh(AbstractForce):
         # Hidden from the compiler, which would keep what it found for the deposit: n numbers written
         # and read again cost more than they do.
         x = jax.lax.optimization_barrier(self._at(particles, shift))
-        source = self.law.source(particles)
+        source = particles.counted(self.law.source(particles))
+        margin = self._margin(particles, shift)
         if self.conserves == "momentum":
-            return source[:, None] * interpolate(self._field(potential), x, self.kernel)
+            read = interpolate(self._field(potential), x, self.kernel, margin=margin)
+            return source[:, None] * read
         field = potential.field()
-        work = lambda x: jnp.sum(source * interpolate(field, x, self.kernel))
+        work = lambda x: jnp.sum(source * interpolate(field, x, self.kernel, margin=margin))
         return -jax.grad(work)(x)
 
     def _check(self, particles: Particles) -> None:

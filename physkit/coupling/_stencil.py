@@ -16,6 +16,7 @@ from physkit.geometry import Grid, Location
 
 from ._kernels import AbstractKernel
 
+MARGIN = 1 / 8  # of a block's width: so far particles may stray from it where nobody says less
 _LANES = 8  # copies of a small grid that particles next to one another in memory are added to
 _CACHE = 2**14  # bytes that those copies may take: they shall stay in the fastest cache
 
@@ -33,13 +34,17 @@ class Layout:
     stretches: tuple[tuple[int, int], ...]  # per axis, the first and the last, ghosts not counted
 
     @staticmethod
-    def of(grid: Grid, location: Location, kernel: AbstractKernel) -> "Layout":
+    def of(
+        grid: Grid, location: Location, kernel: AbstractKernel, margin: float = MARGIN
+    ) -> "Layout":
+        """For particles that stray up to `margin` of a block's width from it, over devices."""
         ghosts, points, stretches = [], [], []
-        whole = zip(grid.shape, grid.points(location), location.staggered, strict=True)
-        for cells, n, staggered in whole:
+        whole = zip(grid.block, grid.points(location), location.staggered, strict=True)
+        for k, (cells, n, staggered) in enumerate(whole):
+            stray = math.ceil(margin * cells) if grid.space.comm.along(k) > 1 else 0
             start = (0 if staggered else -0.5) - kernel.order / 2 + 1
-            first = math.floor(start)
-            last = max(first, math.ceil(cells + start) - 1)
+            first = math.floor(start) - stray
+            last = max(first, math.ceil(cells + start) - 1 + stray)
             low, high = max(0, -first), max(0, last + kernel.order - n)
             ghosts.append((low, high))
             points.append(low + n + high)
@@ -95,8 +100,22 @@ def grid_coordinates(
     for k, (cells, staggered) in enumerate(zip(grid.shape, location.staggered, strict=True)):
         along = position[:, k] / grid.space.lengths[k].astype(position.dtype)
         along = along - jnp.floor(along) if grid.periodic[k] else jnp.clip(along, 0, 1)
-        out.append(along * cells + ((0 if staggered else -0.5) - kernel.order / 2 + 1))
+        along = _from_block(grid, k, along * cells)
+        out.append(along + ((0 if staggered else -0.5) - kernel.order / 2 + 1))
     return tuple(out)
+
+
+def _from_block(grid: Grid, axis: int, along: Array) -> Array:
+    """Coordinates along an axis, in cells, counted from the first cell of this device's block."""
+    comm, cells = grid.space.comm, grid.block[axis]
+    if comm.along(axis) == 1:
+        return along
+    along = along - (jnp.asarray(comm.coord(axis)) * cells).astype(along.dtype)
+    if not grid.periodic[axis]:
+        return along
+    # Those that strayed across the end of the box lie next to the block all the same.
+    whole = float(grid.shape[axis])
+    return along - whole * jax.lax.stop_gradient(jnp.round((along - cells / 2) / whole))
 
 
 def need_floats(position: Any, values: Any, what: str) -> None:

@@ -7,17 +7,21 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Inexact
 
-from physkit.core import ShapeError
+from physkit.core import DeclarationError, ShapeError
 from physkit.fields import Field
-from physkit.geometry import Boundaries, Grid, Location, Reflect, Wrap
+from physkit.geometry import AXES, Boundaries, Grid, Location, Reflect, Wrap
 
 from ._exact import exact_scatter
 from ._kernels import CIC, AbstractKernel
-from ._stencil import Gather, Layout, Scatter, grid_coordinates, need_floats
+from ._stencil import MARGIN, Gather, Layout, Scatter, grid_coordinates, need_floats
 
 
 def interpolate(
-    field: Field, position: Float[Array, "n d"], kernel: AbstractKernel | None = None
+    field: Field,
+    position: Float[Array, "n d"],
+    kernel: AbstractKernel | None = None,
+    *,
+    margin: float = MARGIN,
 ) -> Inexact[Array, "n ..."]:
     """A field's values where particles are.
 
@@ -31,6 +35,8 @@ def interpolate(
     - `field`: of any location; its boundary must be known where there are walls.
     - `position`: `[n d]`, length; folded where the grid repeats.
     - `kernel`: `Nearest()`, `CIC()` (if left out), `TSC()` or `PCS()`.
+    - `margin`: over devices, how far positions may be from the device's block, in widths of it:
+      `particles.margin`. So many ghosts more are fetched.
 
     **Returns:** `[n, *components]`.
 
@@ -41,7 +47,7 @@ def interpolate(
     need_floats(position, field.data, "the field's values")
     grid = field.grid
     x = grid_coordinates(grid, field.location, kernel, position)
-    layout = Layout.of(grid, field.location, kernel)
+    layout = Layout.of(grid, field.location, kernel, margin)
     padded = field.padded(layout.ghosts)
     padded = padded.reshape(-1, *layout.points)
     read = lambda part: Gather(layout)(x, part)
@@ -58,6 +64,7 @@ def deposit(
     *,
     location: Location | None = None,
     exact: bool = False,
+    margin: float = MARGIN,
 ) -> Field:
     """What particles carry, as a density on a grid.
 
@@ -76,7 +83,10 @@ def deposit(
     - `on`: a grid, or a field that says grid and location.
     - `kernel`: `Nearest()`, `CIC()` (if left out), `TSC()` or `PCS()`.
     - `location`: where on a grid; cell centres if left out.
-    - `exact`: the same bits whatever the order of the particles, at several times the cost.
+    - `exact`: the same bits whatever the order of the particles (on one device), at several times the
+      cost.
+    - `margin`: over devices, how far positions may be from the device's block, in widths of it:
+      `particles.margin`.
 
     **Returns:** a field without a boundary of its own (`bounded` gives it one); a vector field where
     there are d components.
@@ -94,8 +104,9 @@ def deposit(
     grid = on.grid if isinstance(on, Field) else on
     if location is None:
         location = on.location if isinstance(on, Field) else grid.cell
+    _need_own_points(grid, location)
     x = grid_coordinates(grid, location, kernel, position)
-    layout, components = Layout.of(grid, location, kernel), values.shape[1:]
+    layout, components = Layout.of(grid, location, kernel, margin), values.shape[1:]
     rows = values.reshape(n, math.prod(components)).T
     padded = exact_scatter(layout, x, rows) if exact else Scatter(layout)(x, rows)
     total = _folded(grid, location, layout, padded.reshape(*components, *layout.points))
@@ -108,6 +119,15 @@ def deposit(
     walls = {k: Reflect() for k, wraps in enumerate(grid.periodic) if not wraps}
     computed = Field(density, grid, location, walls, vector=vector)
     return computed.map(lambda u: u)  # which knows no boundary
+
+
+def _need_own_points(grid: Grid, location: Location) -> None:
+    for k, shared in enumerate(grid.shared(location)):
+        if shared and grid.space.comm.along(k) > 1:
+            raise DeclarationError(
+                f"points on walls along {AXES[k]} cannot be deposited on while that axis is cut over "
+                "devices: deposit at cell centres, or cut another axis"
+            )
 
 
 def mirrors(grid: Grid) -> Boundaries:

@@ -135,14 +135,16 @@ class Boris(AbstractDriftFirst):
         if name is not None:
             value = get(state, name)
         if isinstance(value, Field):
-            return interpolate(value.at(clock.t), particles.position, self.kernel)
+            field = value.at(clock.t)
+            return interpolate(field, particles.position, self.kernel, margin=particles.margin)
         if isinstance(value, Module):
             columns = [particles.position[:, k] for k in range(particles.dimension)]
             value = value(clock.t, *columns)  # type: ignore[operator]
             if isinstance(value, tuple | list):
                 spread = [jnp.broadcast_to(jnp.asarray(v), (particles.count,)) for v in value]
                 value = jnp.stack(spread, axis=1)
-        return jnp.asarray(value)
+        value = jnp.asarray(value)
+        return particles.of_each(value) if value.ndim else value
 
 
 def _as_rows(value: Array, particles: Particles, what: str, components: int) -> Float[Array, "n c"]:

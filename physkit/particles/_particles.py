@@ -187,6 +187,11 @@ class Particles(AbstractComponent):
         velocity = valued(lattice.velocities, self.velocity)
         return replaced(self, {"position": position, "velocity": velocity, "lattice": lattice})
 
+    @property
+    def margin(self) -> float:
+        """How far particles stray from their device's slab at most, in widths of it; 0 on one device."""
+        return 0.0 if self.share is None else self.share.margin
+
     # --- over the whole domain, and over devices --------------------------------------------------
 
     def counted(self, x: Array) -> Array:

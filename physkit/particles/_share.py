@@ -39,7 +39,7 @@ class Share(AbstractGrowable):
     - `alive`: `[n]`, whether there is a particle. `place`: `[n]`, its place in the arrays of all; as
       many as there are where there is none.
     - `present`, `leaving`: most particles that this device has had to hold, and to send to one side.
-    - `faults`: whether one has strayed beyond the slab next to its own.
+    - `faults`: whether one has strayed further than that.
     - `room`: how many may leave to one side at a time.
     - `total`: number of particles in the whole domain. `axis`: that is cut.
     - `margin`: part of the slab's width.
@@ -160,7 +160,7 @@ def migrated(particles: Any) -> Any:
     above, below = slab.beyond(x)
     up, down = share.alive & (above >= 0), share.alive & (below > 0)
     stays = share.alive & ~up & ~down
-    lost = share.alive & (jnp.maximum(above, below) >= slab.width)
+    lost = share.alive & (jnp.maximum(above, below) > share.margin * slab.width)
     parts = {name: getattr(particles, name) for name in ROWS} | {"place": share.place}
 
     def leaving(which):
@@ -189,8 +189,9 @@ def migrated(particles: Any) -> Any:
             "faults": share.faults.flag(Fault.LEAP, jnp.any(lost)),
         },
     )
-    # Where some found no room, nothing is right any more.
-    position = jnp.where(share.required > 0, jnp.nan, parts["position"])
+    # Where some found no room, or were far out already, nothing is right any more.
+    wrong = (share.required > 0) | (share.faults.bits != 0)
+    position = jnp.where(wrong, jnp.nan, parts["position"])
     return replaced(particles, {**parts, "position": position, "share": share})
 
 

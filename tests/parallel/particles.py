@@ -1,0 +1,184 @@
+"""Small systems of particles, and how far a domain cut over devices is from one device.
+
+As a program, `python particles.py SYSTEM DEVICES` prints the differences as JSON, with the devices and
+the backend that the environment says.
+"""
+
+import json
+import sys
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import physkit as pk
+from physkit.coupling import TSC, Drag, ParticleMesh
+from physkit.geometry import Box, Grid
+from physkit.integrators import RK4, Boris, Lie
+from physkit.observe import (
+    CenterOfMass,
+    Every,
+    FieldEnergy,
+    KineticEnergy,
+    MeanSquareDisplacement,
+    MeshDensity,
+    ModeAmplitude,
+    Momentum,
+    Positions,
+    PotentialEnergy,
+    Pressure,
+    RadialDistribution,
+    StructureFactor,
+    Temperature,
+    TotalEnergy,
+    Velocities,
+    VelocityAutocorrelation,
+)
+from physkit.particles import Particles
+from physkit.particles.forces import HarmonicTrap, LennardJones, Pairwise
+
+
+def fluid(cells=(16, 6), hot=1.0, axes: Any = True, **more: Any) -> Particles:
+    """Lennard-Jones particles on a lattice, hot enough to change slabs within some steps."""
+    rng = np.random.default_rng(0)
+    count = np.asarray(cells)
+    places = np.stack(np.meshgrid(*(np.arange(k) + 0.5 for k in cells), indexing="ij"), -1)
+    x = 1.2 * places.reshape(-1, len(cells)) + 0.02 * rng.standard_normal(
+        (count.prod(), len(cells))
+    )
+    v = hot * rng.standard_normal(x.shape)
+    return Particles(x, v - v.mean(axis=0), space=Box(1.2 * count, axes), **more)
+
+
+def molecular(observers: Any = (), **options: Any) -> tuple[Any, Any]:
+    """Molecular dynamics at constant energy."""
+    force = Pairwise(LennardJones(), 2.0, 0.3, **options)
+    return pk.Simulation(pk.VelocityVerlet(force), dt=0.004, observers=observers), fluid()
+
+
+def microcanonical() -> tuple[Any, Any]:
+    looks = Every(
+        20,
+        energy=TotalEnergy(),
+        temperature=Temperature(),
+        pressure=Pressure(),
+        momentum=Momentum(),
+        center=CenterOfMass(),
+        x=Positions(),
+        v=Velocities(),
+    )
+    return molecular(looks)
+
+
+def langevin() -> tuple[Any, Any]:
+    atoms = fluid()
+    force = Pairwise(LennardJones(), 2.0, 0.3) + HarmonicTrap(0.5, atoms.position)
+    friction = jnp.linspace(0.5, 1.5, atoms.count)
+    looks = (
+        Every(20, u=PotentialEnergy(), x=Positions()),
+        MeanSquareDisplacement(10, 3),
+        VelocityAutocorrelation(10, 3),
+        RadialDistribution(20, 3.0, 20),
+        StructureFactor(20, [[1, 0], [1, 1]]),
+    )
+    bath = pk.BAOAB(force, temperature=1.0, friction=friction)
+    return pk.Simulation(bath, dt=0.004, observers=looks), atoms
+
+
+def thermostatted() -> tuple[Any, Any]:
+    names = np.arange(96) % 2
+    atoms = fluid(species=names, charge=1.0 - 2.0 * names, mass=1.0 + names)
+    force = Pairwise(LennardJones([[1.0, 0.5], [0.5, 1.0]], jnp.ones((2, 2))), 2.0, 0.3, of="atoms")
+    force = force + Pairwise(pk.Yukawa(), 2.0, 0.3, of="atoms")
+    state = {"atoms": atoms, "thermostat": pk.ThermostatChain.at_rest()}
+    bath = pk.NoseHooverChain(force, temperature=1.0, period=0.5)
+    looks = Every(20, conserved=pk.ConservedEnergy(), x=Positions(of="atoms"))
+    return pk.Simulation(bath, dt=0.004, observers=looks), state
+
+
+def walled() -> tuple[Any, Any]:
+    """Open along the cut axis, held by a trap."""
+    atoms = fluid(axes=(False, True))
+    force = Pairwise(LennardJones(), 2.0, 0.3) + HarmonicTrap([0.2, 0.0], [9.6, 3.6])
+    looks = Every(20, energy=TotalEnergy(), x=Positions())
+    return pk.Simulation(pk.VelocityVerlet(force), dt=0.004, observers=looks), atoms
+
+
+def _plasma(box: Any) -> Particles:
+    rng = np.random.default_rng(0)
+    n = 300
+    x = rng.uniform(size=(n, 2)) * np.asarray(box.lengths)
+    charge = 0.3 * (-1.0) ** np.arange(n)
+    return Particles(x, 2 * rng.standard_normal((n, 2)), space=box, charge=charge)
+
+
+def plasma() -> tuple[Any, Any]:
+    box = Box([8.0, 4.0])
+    mesh = ParticleMesh(Grid(box, (32, 16)), kernel=TSC())
+    looks = Every(
+        20,
+        energy=TotalEnergy(),
+        field=FieldEnergy(),
+        mode=ModeAmplitude((1, 1)),
+        density=MeshDensity(),
+        x=Positions(),
+    )
+    return pk.Simulation(pk.VelocityVerlet(mesh), dt=0.01, observers=looks), _plasma(box)
+
+
+def magnetised() -> tuple[Any, Any]:
+    """Boris's method with the energy-conserving mesh."""
+    box = Box([8.0, 4.0])
+    mesh = ParticleMesh(Grid(box, (32, 16)), kernel=TSC(), conserves="energy", interlaced=True)
+    looks = Every(20, energy=KineticEnergy(), x=Positions())
+    return pk.Simulation(Boris(0.5, force=mesh), dt=0.01, observers=looks), _plasma(box)
+
+
+def drops() -> tuple[Any, Any]:
+    """Particles and a flow that drag each other."""
+    box = Box([8.0, 4.0])
+    grid = Grid(box, (32, 16))
+    wind = pk.Field.from_function(grid, lambda x, y: (jnp.sin(x) + 0 * y, jnp.cos(x) + 0 * y))
+    state = {"particles": _plasma(box), "fluid": wind}
+    drag = RK4(Drag(0.5, density=50.0, moving=True))
+    looks = Every(20, momentum=Momentum(), x=Positions(), wind=pk.Values(of="fluid"))
+    return pk.Simulation(Lie(drag, pk.RemoveMomentum()), dt=0.02, observers=looks), state
+
+
+SYSTEMS = {
+    f.__name__: f
+    for f in (microcanonical, langevin, thermostatted, walled, plasma, magnetised, drops)
+}
+
+
+def differences(name: str, devices: tuple[int, ...], steps: int = 60) -> dict[str, float]:
+    """The largest relative difference of everything that is recorded to one device."""
+    sim, state = SYSTEMS[name]()
+    key = jax.random.key(1)
+    one = pk.run(sim, state, steps, key=key, progress=False)
+    many = pk.run(sim, state, steps, key=key, devices=devices, progress=False)
+    found = {n: distance(many.frames[n], x) for n, x in one.frames.items()}
+    for n, x in one.summary.items():
+        found[n] = distance(many.summary[n]["value"], x["value"])
+    return found | {
+        "state": max(map(distance, *map(_numbers, (many.carry.state, one.carry.state))))
+    }
+
+
+def _numbers(state: Any) -> list[Any]:
+    return [np.asarray(x, float) for x in jax.tree.leaves(state) if x.dtype != bool]
+
+
+def distance(a: Any, b: Any) -> float:
+    """How far apart two arrays are, relative to the largest number."""
+    a, b = np.nan_to_num(np.asarray(a), nan=-7.0), np.nan_to_num(np.asarray(b), nan=-7.0)
+    assert a.shape == b.shape, (a.shape, b.shape)
+    return float(np.abs(a - b).max(initial=0) / max(1.0, np.abs(b).max(initial=0)))
+
+
+if __name__ == "__main__":
+    jax.config.update("jax_enable_x64", True)
+    for system in sys.argv[2:]:
+        count = tuple(map(int, sys.argv[1].split(",")))
+        print(json.dumps({system: differences(system, count)}), flush=True)

@@ -1,0 +1,196 @@
+"""Particles over devices: equal to one device, and clear where that cannot be."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import physkit as pk
+from physkit.core import (
+    Clock,
+    Count,
+    CutoffError,
+    DeclarationError,
+    Fault,
+    NotReversible,
+    cut,
+    gathered,
+)
+from physkit.geometry import Box
+from physkit.parallel import Spmd
+from physkit.particles import Particles
+from physkit.particles.forces import DirectGravity, HarmonicBonds, LennardJones, Pairwise
+from physkit.simulate._devices import OnEach
+
+from .particles import SYSTEMS, differences, distance, fluid, molecular
+
+
+@pytest.fixture(autouse=True)
+def emulated(monkeypatch):
+    """Devices are emulated on one."""
+    monkeypatch.setenv("PHYSKIT_SPMD", "vmap")
+
+
+def settled(particles):
+    return particles.settled()
+
+
+def test_cut_and_gathered_are_inverse():
+    atoms = fluid(species=np.arange(96) % 3, frozen=np.arange(96) < 5, id=7 * np.arange(96))
+    for devices in ((1,), (2,), (4, 1), (1, 3)):
+        back = gathered(cut(atoms, devices), devices)
+        assert jax.tree.structure(back) == jax.tree.structure(atoms)
+        assert all(map(np.array_equal, *map(jax.tree.leaves, (back, atoms))))
+
+
+def test_gradients_pass_through_cutting():
+    atoms = fluid()
+
+    def whole(x):
+        back = gathered(cut(atoms.replace(position=x), (3,)), (3,))
+        return jnp.sum(back.position**3)
+
+    assert np.allclose(jax.grad(whole)(atoms.position), 3 * atoms.position**2, atol=0, rtol=1e-14)
+
+
+def test_migration_loses_nobody_and_puts_all_where_they_belong():
+    atoms = fluid()
+    moved = cut(atoms, (4,))
+    assert moved.share is not None
+    step = 0.5 * np.random.default_rng(1).standard_normal(moved.position.shape)
+    shift = jax.vmap(lambda p, dx: p.shift(pk.Motion(position=dx)))
+    start, moved = moved, shift(moved, jnp.asarray(step))
+    after = Spmd(OnEach(settled), (4,))(moved)
+    share = after.share
+    assert not np.asarray(share.faults.bits).any()
+    assert int(share.alive.sum()) == atoms.count
+    assert not np.array_equal(share.alive, moved.share.alive)
+    owner = np.floor(np.asarray(after.position[..., 0]) / (19.2 / 4))
+    assert np.array_equal(owner[share.alive], np.argwhere(share.alive)[:, 0])
+    # Whoever leaps across the margin is told of, and the numbers are poisoned.
+    far = Spmd(OnEach(settled), (4,))(shift(start, jnp.asarray(4 * step)))
+    leapt = (np.asarray(far.share.faults.bits) & int(Fault.LEAP)) != 0
+    assert leapt.any() and np.isnan(far.position[leapt]).all()
+
+
+def forces(force, particles):
+    clock = Clock.at(Count.of(0), 0.0, 0.01)
+    cache = force.init(particles)
+    pull, cache = force(clock, particles, cache)
+    return pull, force.energy(clock, particles, cache), force.virial(clock, particles, cache)
+
+
+@pytest.mark.parametrize("devices", [(2,), (3, 1)])
+def test_exact_pair_sums_are_the_same_bits_over_devices(devices):
+    atoms, force = fluid(), Pairwise(LennardJones(), 2.0, 0.3, exact=True)
+    pull, energy, virial = jax.jit(forces)(force, atoms)
+    program = Spmd(OnEach(forces), devices)
+    cut_atoms = cut(atoms, devices)
+    found, total, stress = program(cut(force, devices), cut_atoms)
+    whole = gathered(cut_atoms.replace(velocity=found), devices).velocity
+    assert np.array_equal(whole, pull)
+    assert distance(total[0], energy) < 1e-14
+    assert distance(stress[0], virial) < 1e-13
+
+
+def test_what_cannot_be_cut_says_so():
+    sim, atoms = molecular()
+    with pytest.raises(CutoffError, match="at most 6 devices"):
+        pk.simulate(sim, atoms, 1, devices=(8,))
+    with pytest.raises(DeclarationError, match="slabs, along one axis"):
+        pk.simulate(sim, atoms, 1, devices=(2, 2))
+    bonds = pk.Simulation(pk.VelocityVerlet(HarmonicBonds([[0, 1]])), dt=0.1)
+    with pytest.raises(DeclarationError, match="HarmonicBonds"):
+        pk.simulate(bonds, atoms, 1, devices=(2,))
+    stars = pk.Simulation(pk.VelocityVerlet(DirectGravity()), dt=0.1)
+    with pytest.raises(DeclarationError, match="Free cannot be cut"):
+        pk.simulate(stars, Particles(np.eye(3)), 1, devices=(2,))
+    with pytest.raises(DeclarationError, match="DirectGravity"):
+        box = Box([4.0, 4.0, 4.0], axes=False)
+        pk.simulate(stars, Particles(np.eye(3), space=box), 1, devices=(2,))
+    with pytest.raises(DeclarationError, match="exclude"):
+        pk.simulate(molecular(exclude=[[0, 1]])[0], atoms, 1, devices=(2,))
+    backwards = pk.Simulation(sim.integrator, dt=0.004, adjoint=pk.Reversible())
+    with pytest.raises(NotReversible, match="changed devices"):
+        pk.simulate(backwards, atoms, 1, devices=(2,))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("devices", [(2,), (4,)])
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_runs_are_those_of_one_device(name, devices):
+    found = differences(name, devices)
+    assert max(found.values()) < 1e-10, found
+
+
+@pytest.mark.slow
+def test_exact_runs_are_the_same_bits():
+    sim, atoms = molecular(exact=True)
+    one = jax.jit(lambda atoms: pk.simulate(sim, atoms, 100).state)(atoms)
+    two = pk.simulate(sim, atoms, 100, devices=(2,)).state
+    assert np.array_equal(one.position, two.position)
+    assert np.array_equal(one.velocity, two.velocity)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["microcanonical", "plasma"])
+def test_gradients_are_those_of_one_device(name):
+    sim, state = SYSTEMS[name]()
+
+    def loss(sim, velocity, devices):
+        done = pk.simulate(sim, state.replace(velocity=velocity), 40, devices=devices)
+        seen = done.frames["energy"][-1] + jnp.sum(done.frames["x"][-1] ** 2)
+        return seen + jnp.sum(done.state.velocity**2)
+
+    import equinox as eqx
+
+    slope = lambda devices: eqx.filter_grad(lambda both: loss(*both, devices))(
+        (sim, state.velocity)
+    )
+    (one, v), (two, w) = slope(None), slope((2,))
+    assert distance(w, v) < 1e-10
+    pairs = zip(*(jax.tree.leaves(x.integrator) for x in (one, two)), strict=True)
+    assert all(distance(b, a) < 1e-10 for a, b in pairs)
+
+
+@pytest.mark.slow
+def test_slabs_that_fill_up_grow_and_replay():
+    sim, atoms = molecular(pk.Every(50, x=pk.Positions()))
+    inwards = jnp.sign(atoms.position[:, :1] - 4.0) * jnp.asarray([[-3.0, 0.0]])
+    atoms = atoms.replace(velocity=0.1 * atoms.velocity + inwards)
+    one = pk.run(sim, atoms, 150, progress=False)
+    many = pk.run(sim, atoms, 150, devices=(2,), progress=False)
+    assert any("particles in a slab" in growth.what for growth in many.growths), many.growths
+    assert distance(many.frames["x"], one.frames["x"]) < 1e-10
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("backend", ["pmap", "shard_map"])
+def test_real_devices(backend):
+    """Devices must be there before JAX starts: one process for all systems."""
+    script = Path(__file__).parent / "particles.py"
+    settings = {
+        **os.environ,
+        "PHYSKIT_SPMD": backend,
+        "XLA_FLAGS": "--xla_force_host_platform_device_count=2",
+        "PYTHONPATH": str(script.parent.parent.parent),
+    }
+    done = subprocess.run(
+        [sys.executable, str(script), "2", "microcanonical", "plasma"],
+        env=settings,
+        capture_output=True,
+        text=True,
+        timeout=1500,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    found = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [list(x) for x in found] == [["microcanonical"], ["plasma"]]
+    for one in found:
+        for values in one.values():
+            assert max(values.values()) < 1e-10, found
