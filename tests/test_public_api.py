@@ -23,14 +23,15 @@ PLUMBING = {
         "ADVICE", "AbstractGrowable", "Count", "Lattice", "Rate", "Ruled", "State", "all_finite",
         "any_in_batch", "as_change", "as_parameter", "assembled", "call_with", "cast_floats",
         "combine", "concrete", "cond_for_batch", "float_dtype", "get", "grow", "growables",
-        "is_abstract", "isolated", "judge", "linear_call", "moving", "overflow", "power_above",
+        "is_abstract", "isolated", "judge", "linear_call", "moving", "outdated", "overflow",
+        "power_above",
         "put", "replaced", "safe_arctan2", "safe_divide", "safe_norm", "safe_power", "safe_sqrt",
         "scaled", "shift", "small", "split_moving", "tangent_like", "unfused", "valued",
         "where_safe",
     },
     "geometry": {
-        "AXES", "Boundaries", "Components", "Parities", "Parity", "Wall", "as_value", "boundaries",
-        "determinant", "heights", "inverse_matrix", "unknown",
+        "AXES", "Boundaries", "Components", "Parities", "Parity", "Slab", "Wall", "as_value",
+        "boundaries", "determinant", "heights", "inverse_matrix", "need_box", "slab_axis", "unknown",
     },
     "fields": {
         "as_rates", "derivative_symbol", "face_states", "fields_of", "flux_divergence",
@@ -39,7 +40,9 @@ PLUMBING = {
     "fields.equations": {"need_complex", "per_component", "symbol_of_laplacian"},
     "fields.operators": {"RiemannFan", "Variables"},
     "particles": {"moving_velocity"},
-    "particles.neighbours": {"AbstractPairs", "Cells", "EveryPair", "ListedPairs"},
+    "particles.neighbours": {
+        "AbstractPairs", "Cells", "EveryPair", "ListedPairs", "SlabList", "slab_list",
+    },
     "particles.forces": {
         "AbstractScaledForce", "AbstractTruncated", "PairCache", "TRUNCATIONS", "check_truncation",
         "direct_sum", "exact_pair_sum", "pair_sum", "truncated",
@@ -50,7 +53,7 @@ PLUMBING = {
     },
     "observe": {"AbstractCorrelation", "BlockAverageResult", "Frame", "the_field"},
     "storage": {
-        "Column", "ENDINGS", "FolderLock", "Output", "Restored", "TEMPORARY", "Table", "changed",
+        "Column", "Cutting", "ENDINGS", "FolderLock", "Output", "Restored", "TEMPORARY", "Table", "changed",
         "checkpoint_table", "component", "digest", "fingerprint", "holder_of", "is_gone",
         "is_trajectory", "make_folder", "open", "provenance", "read_table", "this_process",
         "write_table", "write_whole", "writer_of",
