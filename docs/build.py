@@ -30,8 +30,6 @@ FIRST = (
     "when-gradients-lie",
     "learning",
     "ensembles",
-    "cluster",
-    "ensembles",
     "ensemble-statistics",
     "cluster",
     "files",

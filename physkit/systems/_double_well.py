@@ -1,6 +1,6 @@
 """A particle in a double well: the simplest rare event."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 import jax.numpy as jnp
 import numpy as np
@@ -45,9 +45,10 @@ class DoubleWell(AbstractForce):
     - `of`: name of the particle component; None where the state is one component.
     """
 
+    conserves_momentum: ClassVar[bool] = False
+
     barrier: Float[Array, ""] = param(0.25)
     of: str | None = static(default=None)
-    conserves_momentum = False
 
     def energy(self, clock: Clock, state: Any, cache: Any = None) -> Float[Array, ""]:
         particles = self.particles(state)
