@@ -184,20 +184,21 @@ def _topology(devices: list) -> Iterator[Finding]:
     from physkit.core import ClusterError
     from physkit.parallel import detected
 
-    most = len(devices)
+    try:
+        place = detected(os.environ)
+    except ClusterError as error:
+        yield "MEND", "job", str(error)
+        return
+    most = len(devices) * (1 if place is None else place.processes)
+    of_all = "" if place is None else f", {len(devices)} of each process"
     if most > 1:
-        yield "ok", "topology", f"domains can be cut over {most}: devices={_grids(most)}"
+        yield "ok", "topology", f"domains can be cut over {most}{of_all}: devices={_grids(most)}"
     else:
         yield (
             "note",
             "topology",
             "one device; XLA_FLAGS=--xla_force_host_platform_device_count=4 emulates four on CPU",
         )
-    try:
-        place = detected(os.environ)
-    except ClusterError as error:
-        yield "MEND", "job", str(error)
-        return
     if place is not None:
         yield (
             "ok",
