@@ -120,6 +120,7 @@ def run_here(given: argparse.Namespace, report: Report) -> int:
             "deadly": done.deadly,
             "stopped_by": done.stopped_by,
             "requeued": done.requeued,
+            "too_long": done.too_long,
             "seconds": done.seconds,
             "to": given.to,
             "exit_status": done.exit_status,

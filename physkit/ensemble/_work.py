@@ -30,6 +30,7 @@ class Worked:
     - `left`: those that were not there when it ended; `elsewhere`: which of them others have in hand;
       `deadly`: which have ended three workers, so that none tries them again.
     - `stopped_by`: the signal or limit that stopped it. `requeued`: Slurm will start the job again.
+      `too_long`: it had not got a single chunk done by then, in most of its time.
     """
 
     computed: tuple[int, ...]
@@ -38,6 +39,7 @@ class Worked:
     deadly: tuple[int, ...]
     stopped_by: str | None
     requeued: bool
+    too_long: bool
     seconds: float
 
     @property
@@ -54,6 +56,10 @@ class Worked:
             parts.append(f"stopped ({self.stopped_by})")
         if self.requeued:
             parts.append("back in the queue")
+        if self.too_long:
+            parts.append(
+                "a chunk takes longer than the time that there is: give more, or smaller chunks"
+            )
         if self.left:
             parts.append(f"{len(self.left)} not there yet")
         if self.elsewhere:
@@ -128,10 +134,11 @@ def work(
             free = [k for k in did.left if k not in taken | deadly]
             if reason is not None or not free:
                 break
-    again = False
-    if requeue and reason not in (None, "converged", "SIGINT"):
-        # A job that got nothing done in its whole time would not the next time, either.
-        again = bool(computed or reason != "wall time") and ask_for_requeue()
+    stopped = reason not in (None, "converged")
+    # Who got nothing done in most of the time that there was would not the next time, either.
+    spent = wall_time is not None and time.monotonic() - began > wall_time / 2
+    too_long = stopped and spent and not computed
+    again = requeue and stopped and reason != "SIGINT" and not too_long and ask_for_requeue()
     return Worked(
         computed=tuple(computed),
         left=did.left,
@@ -139,6 +146,7 @@ def work(
         deadly=tuple(k for k in did.left if k in deadly),
         stopped_by=reason,
         requeued=again,
+        too_long=too_long,
         seconds=time.monotonic() - began,
     )
 

@@ -82,8 +82,17 @@ def test_a_job_too_short_for_a_chunk_does_not_go_round_in_circles(tmp_path, monk
     monkeypatch.setenv("SLURM_JOB_ID", "7")
     monkeypatch.setattr("physkit.ensemble._work.ask_for_requeue", lambda: pytest.fail("asked"))
     monkeypatch.setattr("physkit.ensemble._work.seconds_left", lambda: None)
-    did = work(lorenz(), tmp_path, chunk=2, requeue=True, wall_time=0, progress=False)
+    did = work(lorenz(), tmp_path, chunk=2, requeue=True, wall_time=0.0, progress=False)
     assert (did.stopped_by, did.requeued, did.exit_status) == ("wall time", False, 75)
+    assert "smaller chunks" in repr(did)
+    # The same when Slurm's signal comes first, as it does.
+    monkeypatch.setattr("physkit.ensemble._work.seconds_left", lambda: 21.5)
+    sender = threading.Timer(1.2, signal.raise_signal, [signal.SIGUSR1])
+    sender.start()
+    did = work(lorenz(4, 10**9), tmp_path / "b", chunk=4, requeue=True, progress=False)
+    sender.join()
+    assert did.stopped_by in ("SIGUSR1", "wall time")
+    assert not did.requeued
 
 
 def test_the_end_of_the_job_is_a_wall_time(tmp_path, monkeypatch):
