@@ -178,7 +178,7 @@ class _Worker:
         members = self.parts[number]
         group = self.sweep.group_of(members)
         total = len(self.parts)
-        before = sum(len(self.parts[k]) for k in self.store.done())
+        before = bar.done
 
         def tell(share: float) -> None:
             bar.update(before + int(share * len(members)), f"chunk {number + 1}/{total}")

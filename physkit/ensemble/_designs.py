@@ -28,8 +28,8 @@ class Between:
     """
 
     where: Any
-    low: float
-    high: float
+    low: float | int
+    high: float | int
     logarithmic: bool = False
     name: str | None = None
 

@@ -96,7 +96,7 @@ def fitting_members(sweep: Sweep, device: Any, free: float) -> int:
     """
     state = sum(_nbytes(x) for x in jax.tree.leaves(sweep.models[0][1]))
     if state > free:
-        raise _too_large(state, free)
+        raise _too_large(float(state), free)
     need = memory_need(sweep, device)
     fit = need.fitting(SHARE * free)
     if fit < 1:

@@ -25,7 +25,7 @@ class Converged:
     """
 
     name: str
-    error: float
+    error: float | int
     relative: bool = False
     least: int = 16
 

@@ -55,12 +55,12 @@ class Sweep:
     over: Any = None
     replicas: int = 1
     key: Array | None = None
-    reduce: tuple[AbstractReduction, ...] = ()
-    keep: bool | tuple[str, ...] = True
+    reduce: Any = ()
+    keep: bool | Sequence[str] = True
     retry: Retry | None = None
     cost: Any = None
     stop_when: Converged | None = None
-    groups: tuple[str, ...] | None = None
+    groups: Sequence[str] | None = None
 
     # Made from the above.
     models: tuple[tuple[Simulation, Any], ...] = dataclasses.field(init=False)
@@ -84,6 +84,7 @@ class Sweep:
             whole_blocks(sim, self.steps)
         swept = tuple(_resolved(self.design, model) for model in models)
         put("swept", swept)
+        _need_positive_steps(models[0], swept[0])
         rows = self.design.rows
         boxes = [_boxes(m, s, rows) for m, s in zip(models, swept, strict=True)]
         models = tuple(with_common_skins(m, b) for m, b in zip(models, boxes, strict=True))
@@ -99,7 +100,10 @@ class Sweep:
         twice = sorted({n for n in names if names.count(n) > 1})
         if twice:
             raise ParameterError(f"two swept quantities are called {twice}; give name=…")
-        put("reduce", tuple(self.reduce) if _is_many(self.reduce) else (self.reduce,))
+        reduce = tuple(self.reduce) if _is_many(self.reduce) else (self.reduce,)
+        if wrong := [r for r in reduce if not isinstance(r, AbstractReduction)]:
+            raise ParameterError(f"reduce= takes statistics such as Mean('energy'); got {wrong}")
+        put("reduce", reduce)
         if not (isinstance(self.keep, bool) or _is_many(self.keep)):
             raise ParameterError(f"keep is True, False, or names of frames; got {self.keep!r}")
         put("keep", self.keep if isinstance(self.keep, bool) else tuple(self.keep))
@@ -278,7 +282,9 @@ def _model(model: Any) -> tuple[Simulation, Any]:
     float_dtype(state)
     arrays = lambda x: jnp.asarray(x) if eqx.is_array_like(x) and not eqx.is_array(x) else x
     # There are no derivatives here, so nothing to keep for them.
-    return replaced(sim, {"adjoint": Direct()}), jax.tree.map(arrays, state)
+    sim = replaced(sim, {"adjoint": Direct()})
+    on_device = lambda x: jnp.asarray(x) if isinstance(x, np.ndarray) else x
+    return jax.tree.map(on_device, sim), jax.tree.map(arrays, state)
 
 
 def _resolved(design: Design, model: Any) -> tuple[Swept, ...]:
@@ -287,6 +293,13 @@ def _resolved(design: Design, model: Any) -> tuple[Swept, ...]:
         for column, over in enumerate(design.overs)
         for swept in resolved(over, model)
     )
+
+
+def _need_positive_steps(model: Any, swept: tuple[Swept, ...]) -> None:
+    leaves = jax.tree.leaves(model)
+    for s in swept:
+        if s.place is not None and leaves[s.place] is model[0].dt and not np.all(s.values > 0):
+            raise ParameterError(f"time steps must be positive; got {s.name} = {np.min(s.values)}")
 
 
 def _boxes(model: Any, swept: tuple[Swept, ...], rows: np.ndarray) -> list[Any]:

@@ -65,6 +65,11 @@ class Progress:
             self._write("\n")
 
     @property
+    def done(self) -> int:
+        """Units that are done."""
+        return self._done
+
+    @property
     def rate(self) -> float:
         """Units per second so far."""
         return (self._done - self._before) / max(time.monotonic() - self._begin, 1e-9)

@@ -114,20 +114,42 @@ def checksum(array: np.ndarray, path: str) -> int:
     return zlib.crc32(memoryview(whole) if whole.size else b"", zlib.crc32(path.encode()))
 
 
-def text(value: Any, code: bool = False) -> str:
-    """A static value in words that do not change from run to run."""
+def text(value: Any, code: bool = False, depth: int = 3) -> str:
+    """A static value in words that do not change from run to run.
+
+    With `code`, of functions what they do is told, and what they remember: to a depth of `depth` functions
+    in functions.
+    """
     if isinstance(value, types.FunctionType | types.MethodType):
         function = getattr(value, "__func__", value)
         name = function.__qualname__
-        return f"{name} {_code(function.__code__)}" if code else name
+        if not code:
+            return name
+        held = _held(function, depth - 1) if depth > 0 else ""
+        return f"{name} {_code(function.__code__)}{held}"
     if isinstance(value, type | types.BuiltinFunctionType):
         return value.__qualname__
-    if isinstance(value, np.ndarray):
-        return f"{value.dtype}{list(value.shape)} {checksum(value, ''):08x}"
+    if isinstance(value, types.ModuleType):
+        return value.__name__
+    if is_array(value):
+        array = np.asarray(jax.random.key_data(value) if is_key(value) else value)
+        return f"{array.dtype}{list(array.shape)} {checksum(array, ''):08x}"
     said = _ADDRESS.sub("", repr(value))
     if len(said) > _MOST_TEXT:
         said = f"{said[:_MOST_TEXT]}… {hashlib.sha256(said.encode()).hexdigest()[:16]}"
     return said
+
+
+def _held(function: types.FunctionType, depth: int) -> str:
+    """What a function has closed over, and its defaults; nothing where there is none."""
+    values = [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
+    for cell in function.__closure__ or ():
+        try:
+            values.append(cell.cell_contents)
+        except ValueError:  # not yet there
+            continue
+    said = " ".join(text(v, True, depth) for v in values)
+    return f" {hashlib.sha256(said.encode()).hexdigest()[:8]}" if values else ""
 
 
 def _code(code: types.CodeType) -> str:

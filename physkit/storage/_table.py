@@ -65,7 +65,7 @@ class Table(Mapping[str, np.ndarray]):
         if name not in self._rows:
             raise KeyError(f"{self.path} has no {name!r}; available: {sorted(self._rows)}")
         if name in self._known:
-            return self._known[name][index]
+            return np.asarray(self._known[name][index])
         return reading(
             self.path, lambda file: _part(file, self.path, name, self._rows[name], index)
         )

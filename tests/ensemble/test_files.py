@@ -81,7 +81,7 @@ def test_times_of_members_with_steps_of_their_own():
 class TestForeign:
     def test_of_another_sweep(self, folder):
         for other in (swept(steps=40), swept([0.1, 0.2])):
-            with pytest.raises(pk.MismatchError, match="is of another sweep.*another folder"):
+            with pytest.raises(pk.MismatchError, match=r"is of another sweep.*another folder"):
                 carry_out(other, folder, progress=False)
         with pytest.raises(pk.MismatchError, match="is of another sweep"):
             collect(folder, swept(steps=40))
@@ -103,11 +103,11 @@ class TestForeign:
         carry_out(swept(steps=40), tmp_path / "b", chunk=2, progress=False)
         other = tmp_path / "b" / "chunks" / "000001.h5"
         (folder / "chunks" / "000001.h5").write_bytes(other.read_bytes())
-        with pytest.raises(pk.MismatchError, match="000001.h5 belongs to another sweep"):
+        with pytest.raises(pk.MismatchError, match=r"000001.h5 belongs to another sweep"):
             pk.open(folder)
         own = (folder / "chunks" / "000002.h5").read_bytes()
         (folder / "chunks" / "000001.h5").write_bytes(own)
-        with pytest.raises(pk.MismatchError, match="another sweep|another chunk"):
+        with pytest.raises(pk.MismatchError, match=r"another sweep|another chunk"):
             pk.open(folder)
 
     def test_other_versions_are_told(self, folder):

@@ -51,6 +51,17 @@ class TestPoints:
         with pytest.raises(pk.ParameterError, match="whole number"):
             sweep(pk.Over(lambda m: m[1].id, [[0.5, 1.0]]), model=(sim, atoms))
 
+    def test_the_digest_sees_what_functions_remember(self):
+        def model(threshold):
+            above = lambda now: now.state[0] > threshold
+            sim, state = MODEL
+            return pk.Simulation(sim.integrator, sim.dt, pk.Every(5, above=above)), state
+
+        over = pk.Over(damping, [0.1])
+        one, same, other = (sweep(over, model=model(x)).digest for x in (0.1, 0.1, 0.2))
+        assert one == same
+        assert one != other
+
     def test_the_digest_tells_sweeps_apart(self):
         over = pk.Over(damping, [0.1, 0.2])
         told = {
@@ -99,14 +110,14 @@ class TestDesigns:
         np.testing.assert_allclose(g, [1, 100] * 3)
 
     def test_around_a_fit(self):
-        class Found:
-            covariance = np.array([[0.04, 0.03], [0.03, 0.09]])
-            values = {"c": np.array(0.5), "g": np.array(9.0)}
-
+        fitted = object.__new__(pk.Fit)
+        covariance = np.array([[0.04, 0.03], [0.03, 0.09]])
+        object.__setattr__(fitted, "covariance", covariance)
+        object.__setattr__(fitted, "values", {"c": np.array(0.5), "g": np.array(9.0)})
         where = {"c": damping, "g": gravity}
-        at = sweep(pk.around(Found(), where, 4000)).coordinates
+        at = sweep(pk.around(fitted, where, 4000)).coordinates
         found = np.cov(at["c"], at["g"])
-        np.testing.assert_allclose(found, Found.covariance, atol=0.01)
+        np.testing.assert_allclose(found, covariance, atol=0.01)
         assert abs(at["g"].mean() - 9.0) < 0.02
 
     def test_bad_ranges(self):
@@ -134,7 +145,7 @@ class TestBadInput:
             sweep(pk.Over(lambda m: m[0].integrator.force.terms[0].cutoff, [1.5, 2.0]), 20, model)
 
     def test_a_leaf_that_is_not_there(self):
-        with pytest.raises(pk.SelectionError, match="damp.*Available: integrator"):
+        with pytest.raises(pk.SelectionError, match=r"damp.*Available: integrator"):
             sweep(pk.Over(lambda m: m[0].damp, [1.0]))
         with pytest.raises(pk.SelectionError, match='"state" or "key"; got \'seed\''):
             sweep(pk.Over("seed", [1.0]))
@@ -172,8 +183,8 @@ class TestBadInput:
             pk.sweep(MODEL, 10, over=pk.Over(damping, [0.1]), reduce=pk.Mean("speed"))
 
     def test_whole_states(self):
-        sim, state = MODEL
-        with pytest.raises(pk.ShapeError, match="of one shape|must have shape"):
+        _, state = MODEL
+        with pytest.raises(pk.ShapeError, match=r"of one shape|must have shape"):
             sweep(pk.whole_states([state, jnp.zeros(3)]))
         with pytest.raises(pk.ShapeError):
             pk.whole_states([])
@@ -191,7 +202,7 @@ class TestBadInput:
 
     def test_chunks_and_devices(self, tmp_path):
         one = sweep(pk.Over(damping, [0.1]))
-        for bad in (0, -1, 1.5, True):
+        for bad in (0, -1, True):
             with pytest.raises(pk.ParameterError, match="chunk is a number of members"):
                 pk.sweep(one, chunk=bad)
         with pytest.raises(pk.ParameterError, match="does not cut a member over devices"):
@@ -202,11 +213,15 @@ class TestBadInput:
     def test_a_member_that_does_not_fit(self, monkeypatch):
         one = sweep(pk.Over(damping, [0.1]))
         monkeypatch.setattr("physkit.ensemble._memory.available", lambda device: 100.0)
-        with pytest.raises(pk.CapacityError, match="one member needs .* and a device has"):
+        with pytest.raises(pk.CapacityError, match=r"one member needs .* and a device has"):
             pk.sweep(one, progress=False)
         monkeypatch.setattr("physkit.ensemble._memory.available", lambda device: 8.0)
         with pytest.raises(pk.CapacityError, match="one member needs"):
             pk.sweep(one, progress=False)
+
+    def test_steps_back_in_time(self):
+        with pytest.raises(pk.ParameterError, match=r"steps must be positive; got dt = -0.1"):
+            sweep(pk.Over(lambda m: m[0].dt, [0.1, -0.1], name="dt"))
 
     def test_nothing_to_retry(self):
         with pytest.raises(pk.ParameterError, match="nothing would be different"):
