@@ -69,7 +69,6 @@ class Server:
             [sys.executable, "-m", f"benchmarks.{case}", *words],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
         )  # fmt: skip
-        self.rounds: list[tuple[float, float, float]] = []
 
     def wait(self) -> None:
         """Until it has compiled."""
@@ -92,13 +91,14 @@ class Server:
         return self._process.stdout.readline().strip()
 
 
-def paces(case: str, runs: dict[str, tuple[str, int, int]], short: int, long: int, rounds: int):
-    """Every run (layout, size, part) timed in turn: its `Pace`."""
+def paces(case: str, runs: dict, short: int, long: int, limit: float) -> dict[str, Pace]:
+    """Every run (layout, size, part) timed in turn for `limit` seconds, twice at least."""
     servers = {name: Server(case, *what) for name, what in runs.items()}
     seen: dict[str, list] = {name: [] for name in runs}
     for server in servers.values():
         server.wait()
-    for _ in range(rounds):
+    until = time.monotonic() + limit
+    while time.monotonic() < until or min(map(len, seen.values())) < 2:
         for name, server in servers.items():
             _calm()
             seen[name].append((server.timed(short), server.timed(long)))
@@ -107,7 +107,7 @@ def paces(case: str, runs: dict[str, tuple[str, int, int]], short: int, long: in
     return {name: _pace(both, short, long) for name, both in seen.items()}
 
 
-def _calm(patience: float = 4.0) -> None:
+def _calm(patience: float = 1.0) -> None:
     """Wait until other processes leave the machine alone, or until patience is over."""
     until = time.monotonic() + patience
     while time.monotonic() < until:
@@ -132,11 +132,11 @@ def _pace(both: list, short: int, long: int) -> Pace:
     return Pace(wall, cpu, max(0.0, least(0, 0) - short * wall))
 
 
-def answer(make: Make, case: str, size: int, short: int, long: int, rounds: int = 12) -> None:
+def answer(make: Make, case: str, size: int, short: int, long: int) -> None:
     """Print strong and weak scaling of a case as one line of JSON; or serve as one of its processes."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--size", type=int, default=size)
-    parser.add_argument("--rounds", type=int, default=rounds)
+    parser.add_argument("--seconds", type=float, default=120.0, help="of timing, after compiling")
     parser.add_argument("--serve", choices=LAYOUTS)
     parser.add_argument("--part", type=int, default=1)
     asked = parser.parse_args()
@@ -145,7 +145,7 @@ def answer(make: Make, case: str, size: int, short: int, long: int, rounds: int 
         return
     runs = {layout: (layout, asked.size, 1) for layout in LAYOUTS}
     runs["half, one core"] = ("one-core", asked.size, 2)
-    found = paces(case, runs, short, long, asked.rounds)
+    found = paces(case, runs, short, long, asked.seconds)
     one, all_cores, two, half = found.values()
     table = {
         "case": case,
