@@ -134,10 +134,19 @@ def submit(given: argparse.Namespace, report: Report) -> int:
     from functools import partial
 
     choose_precision(given.double)
-    if _sweep(given, report) is None:  # mistakes in the case are told here, not in a log
+    found = _sweep(given, report)
+    if found is None:
         return 2
     from physkit import ensemble
 
+    # Mistakes are told here, not in a log.
+    folder = ensemble.SweepFolder(given.to)
+    if folder.exists:
+        folder.need(found)
+        if len(folder.done()) == folder.chunks:
+            report.result(f"{given.to} is complete: nothing is sent")
+            report.answer({"jobs": [], "to": given.to})
+            return 0
     case = Path(given.case).resolve()
     engine = _array(given)
     sent = ensemble.submit(

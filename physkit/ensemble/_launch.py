@@ -136,6 +136,8 @@ def submit(
     """
     submitit = _submitit()
     folder = Path(folder).resolve()
+    if isinstance(source, Sweep) and SweepFolder(folder).exists:
+        SweepFolder(folder).need(source)
     log = folder / LOG
     make_folder(log)
     make_folder(folder / CHUNKS)

@@ -184,6 +184,12 @@ def test_submit_hands_over_what_was_asked_for(sweep, tmp_path, monkeypatch):
     assert element() == 0
     code, now = sweep("status", "out")
     assert (code, now["complete"], now["jobs"]) == (0, True, {})
+    words = ("submit", "case.py", "--to", "out", "--set")
+    code, sent = sweep(*words, "members=7")
+    assert (code, sent["jobs"]) == (0, []), "nothing is left to do"
+    code, said = sweep(*words, "members=8")
+    assert code == 2
+    assert "another sweep" in said
 
 
 @pytest.mark.slow
