@@ -86,13 +86,13 @@ class AbstractDriftFirst(AbstractIntegrator):
 
     force: eqx.AbstractVar[Forces]
 
-    def prepare(self, state: Any, dt: Any) -> None:
+    def prepare(self, state: Any, dt: Any) -> Any:
         del state, dt
 
-    def init(self, plan: None, clock: Clock, state: Any) -> Any:
+    def init(self, plan: Any, clock: Clock, state: Any) -> Any:
         return self.force.init(state)
 
-    def refresh(self, plan: None, clock: Clock, state: Any, aux: Any) -> Any:
+    def refresh(self, plan: Any, clock: Clock, state: Any, aux: Any) -> Any:
         return aux
 
     def is_stale(self, before: Any, after: Any) -> bool:
