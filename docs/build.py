@@ -34,6 +34,9 @@ FIRST = (
     "cluster",
     "files",
     "reliability",
+    "devices",
+    "several-processes",
+    "scaling",
     "neighbour-lists",
     "what-can-go-wrong",
 )

@@ -9,12 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from ._build import add_case_arguments, built, choose_precision
+from ._devices import add_devices_argument, choose_devices
 from ._report import Report, duration, size
 
 NEEDS_DOUBLE = False
 EXAMPLES = """\
   physkit check case.py --steps 100000
   physkit check case.py --steps 100000 --set n=4000 --json
+  physkit check case.py --devices 8x8  # what each of 64 devices would send; they need not be there
 """
 
 
@@ -25,6 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--seconds", type=float, default=2.0, help="how long it is tried out (default 2)"
     )
+    add_devices_argument(parser)
     parser.add_argument("--json", action="store_true", help="the findings as JSON")
 
 
@@ -32,6 +35,7 @@ def run(given: argparse.Namespace, report: Report) -> int:
     """Compile, try out, and say what the run will need; 1 if it goes wrong at once."""
     choose_precision(given.double)
     try:
+        devices = choose_devices(given.devices, emulate=False)
         simulation, state = built(Path(given.case).resolve(), given.values)
     except ValueError as error:
         report.problem(str(error))
@@ -43,11 +47,13 @@ def run(given: argparse.Namespace, report: Report) -> int:
     import jax
 
     from physkit.core import PhyskitError
-    from physkit.simulate import probe
+    from physkit.simulate import probe, traffic
 
     report.say(f"compiling {given.case}, then running it for {given.seconds:g} s …")
     try:
-        found = probe(simulation, state, key=jax.random.key(given.seed), seconds=given.seconds)
+        key = jax.random.key(given.seed)
+        said = None if devices is None else traffic(simulation, state, devices, key=key)
+        found = probe(simulation, state, key=key, seconds=given.seconds)
     except PhyskitError as error:
         report.problem(f"the case does not run: {error}")
         return 1
@@ -71,6 +77,14 @@ def run(given: argparse.Namespace, report: Report) -> int:
         rows.append(("Courant number", f"{found.courant:.3g}"))
     if found.growths:
         rows.append(("caches", f"grew {found.growths} times at the start, which is fine"))
+    if said is not None:
+        rows += [
+            (
+                "each device",
+                f"{size(said.state_bytes)} of the state; the lines above are of one device",
+            ),
+            ("sends a step", f"{size(said.bytes)} in {said.count} exchanges"),
+        ]
     report.table(("what", "is"), rows)
     for line in _warnings(found, simulation, steps, frames):
         report.result(f"note: {line}")
@@ -88,6 +102,9 @@ def run(given: argparse.Namespace, report: Report) -> int:
             "checkpoint_bytes": found.carry_bytes,
             "courant": found.courant,
             "growths": found.growths,
+            "device_state_bytes": None if said is None else said.state_bytes,
+            "device_sent_bytes": None if said is None else said.bytes,
+            "device_exchanges": None if said is None else said.count,
             "notes": _warnings(found, simulation, steps, frames),
         }
     )

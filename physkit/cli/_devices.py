@@ -18,7 +18,7 @@ def add_devices_argument(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def choose_devices(said: str | None) -> Any:
+def choose_devices(said: str | None, emulate: bool = True) -> Any:
     """What `devices=` of `physkit.run` takes, with as many emulated CPU devices asked of JAX.
 
     JAX reads that when it is imported, which is still to come; it does not touch GPUs.
@@ -33,7 +33,7 @@ def choose_devices(said: str | None) -> Any:
             f"--devices {said}: numbers per axis of space as in 2x2 or 4, gpu, gpu:4, cpu:2x2"
         )
     shape = tuple(int(n) for n in words[2].split("x")) if words[2] else None
-    if shape and words[1] in (None, "cpu"):
+    if emulate and shape and words[1] in (None, "cpu"):
         _emulate(math.prod(shape))
     return shape if words[1] is None else said
 
