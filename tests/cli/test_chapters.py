@@ -6,7 +6,15 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from physkit.cli import _argon, _ensemble, _ensemble_pictures, _flow, _planets, _plasma, _two_devices
+from physkit.cli import (
+    _argon,
+    _ensemble,
+    _ensemble_pictures,
+    _flow,
+    _planets,
+    _plasma,
+    _two_devices,
+)
 from physkit.cli._report import Report
 from physkit.fit import fit
 from physkit.systems import (
