@@ -39,7 +39,7 @@ PLUMBING = {
     },
     "fields.equations": {"need_complex", "per_component", "symbol_of_laplacian"},
     "fields.operators": {"RiemannFan", "Variables"},
-    "particles": {"moving_velocity"},
+    "particles": {"Share", "moving_velocity", "wide_enough"},
     "particles.neighbours": {
         "AbstractPairs", "Cells", "EveryPair", "ListedPairs", "SlabList", "slab_list",
     },

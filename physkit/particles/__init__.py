@@ -4,6 +4,7 @@ from . import _lattices as lattice
 from ._minimise import Minimum as Minimum, minimise as minimise
 from ._particles import Motion as Motion, Particles as Particles
 from ._random import random_positions as random_positions
+from ._share import Share as Share, wide_enough as wide_enough
 from ._velocities import (
     angular_momentum as angular_momentum,
     center_of_mass as center_of_mass,

@@ -25,7 +25,8 @@ from physkit.parallel import AbstractComm
 # What a row of particles is made of, besides which particle it is.
 ROWS = ("position", "velocity", "mass", "image", "id", "charge", "species", "frozen")
 _SPACING = 0.5  # of the mean distance between particles: how far they may stray from their slab
-_LEAST, _MOST = 1 / 64, 1 / 8  # of the slab's width: bounds on it
+_LEAST, _MOST = 1 / 32, 1 / 8  # of the slab's width: bounds on it
+_STEPS = 8  # of the fastest particle that the margin is wide, where speeds are known
 
 
 class Share(AbstractGrowable):
@@ -81,7 +82,10 @@ class Share(AbstractGrowable):
         return jax.lax.dynamic_slice_in_dim(padded, begin, each, axis=0)
 
     def grown(self, capacity: int) -> "Share":
-        return replaced(self, {"room": self.room + capacity})
+        more = [(0, 0)] * (self.alive.ndim - 1) + [(0, capacity)]
+        place = jnp.pad(self.place, more, constant_values=self.total)
+        wider = {"alive": jnp.pad(self.alive, more), "place": place}
+        return replaced(self, {**wider, "room": self.room + capacity})
 
 
 def cut_particles(particles: Any, devices: tuple[int, ...]) -> Any:
@@ -233,6 +237,24 @@ def enlarged_particles(particles: Any, measured: Any) -> tuple[Any, list[str]]:
         place = jnp.pad(share.place, around, constant_values=share.total)
         share = replaced(share, {"alive": alive, "place": place})
     return replaced(particles, {**parts, "share": share}), events
+
+
+def wide_enough(particles: Any, dt: Any) -> Any:
+    """`particles`, in device layout, with a margin that the fastest does not cross in some steps.
+
+    Where a trace hides velocities, as they are.
+    """
+    share, numbers = particles.share, concrete(particles.velocity)
+    step, lengths = concrete(dt), concrete(particles.space.lengths) if share is not None else None
+    if share is None or numbers is None or step is None or lengths is None:
+        return particles
+    fastest = np.max(np.abs(numbers[..., share.axis]), where=np.asarray(share.alive), initial=0.0)
+    width = lengths.reshape(-1, lengths.shape[-1])[0, share.axis] / numbers.shape[0]
+    margin = share.margin
+    # By factors of two: another program is compiled for every other margin.
+    while margin < _MOST and margin * width < _STEPS * fastest * float(step):
+        margin = min(2 * margin, _MOST)
+    return replaced(particles, {"share": replaced(share, {"margin": margin})})
 
 
 def _rows(n: int, size: int, count: np.ndarray | None) -> int:

@@ -29,7 +29,7 @@ from ._chunk import frames_room
 from ._cut_carry import CutCarry
 from ._joined import joined
 from ._loop import advance_chunk, first_look
-from ._room import fitted, grown_carry, shown_to_shapes
+from ._room import fitted, grown_carry, shown_to_shapes, with_margins
 from ._simulation import Simulation
 
 
@@ -86,7 +86,8 @@ class Domain:
         if concrete(bits) is not None:
             Health(bits).check("at the start")
         key = None if key is None else on_each(key, self.devices)
-        begun = self.on_each(_begun)(self.cut_sim, cut(state, self.devices), key)
+        parts = with_margins(cut(state, self.devices), self.sim)
+        begun = self.on_each(_begun)(self.cut_sim, parts, key)
         return fitted(CutCarry(begun, self.devices), self.cut_sim, self.on_each)
 
     def grown(self, carry: CutCarry, after: CutCarry) -> tuple[CutCarry, list[str]]:

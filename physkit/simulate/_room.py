@@ -7,7 +7,7 @@ import jax
 
 from physkit.core import AbstractComponent, Clock, grow, replaced
 from physkit.parallel import on_host
-from physkit.particles import Particles
+from physkit.particles import Particles, wide_enough
 from physkit.particles.forces import Pairwise
 from physkit.particles.neighbours import SlabList
 
@@ -16,6 +16,13 @@ from ._cut_carry import CutCarry
 from ._simulation import Simulation
 
 _MOST = 8  # growths of what was estimated at the start
+
+
+def with_margins(state: Any, sim: Simulation) -> Any:
+    """A state in device layout whose particles may stray as far as they go in some steps."""
+    is_particles = lambda x: isinstance(x, Particles)
+    widen = lambda x: wide_enough(x, sim.dt) if is_particles(x) else x
+    return jax.tree.map(widen, state, is_leaf=is_particles)
 
 
 def fitted(carry: CutCarry, sim: Simulation, each: Callable) -> CutCarry:

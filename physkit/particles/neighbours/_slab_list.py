@@ -39,67 +39,99 @@ class SlabList(AbstractGrowable):
 
     **Arguments:**
 
-    - `pairs`: what sums run over; `halo`: who is told of whom; `cells`: what the search sorts into.
+    - `index`, `order`, `place`, `first`: of `pairs`; `above`, `below`: of `halo`.
+    - `needs`: most neighbours of a particle, most particles in a cell, most that a side was told of.
     - `position`, `space`: as they were when the list was built; `stale`: it must be built.
     - `rebuilds`, `faults`: as in `NeighborList`.
+    - `shape`, `slots`: of `cells`.
     """
 
-    pairs: ListedPairs
-    cells: Cells
-    halo: Halo
+    index: Int[Array, "*b m k"] = data()
+    order: Int[Array, "*b m"] = data()
+    place: Int[Array, "*b m"] = data()
+    first: Int[Array, "*b m"] = data()
+    above: Int[Array, "*b g"] = data()
+    below: Int[Array, "*b g"] = data()
+    needs: Int[Array, "*b 3"] = data()
     position: Float[Array, "*b n d"] = data()
     space: AbstractSpace
     stale: Bool[Array, "*b"] = data()
     rebuilds: Int[Array, "*b"] = data()
     faults: Faults
+    shape: tuple[int, ...] = static()
+    slots: int = static()
     cutoff: float = static()
     skin: float = static()
+
+    @property
+    def pairs(self) -> ListedPairs:
+        """What sums run over."""
+        index, order, place = self.index, self.order, self.place
+        return ListedPairs(
+            index, order, place, self.needs[..., 0], self.stale, self.first, self.rows
+        )
+
+    @property
+    def cells(self) -> Cells:
+        """What the search sorts into."""
+        return Cells(self.shape, self.slots, self.needs[..., 1], self.stale)
+
+    @property
+    def halo(self) -> Halo:
+        """Who is told of whom."""
+        return Halo(self.above, self.below, self.needs[..., 2])
 
     # --- room -------------------------------------------------------------------------------------
 
     @property
+    def rows(self) -> int:
+        """How many rows this device's arrays have."""
+        return self.position.shape[-2]
+
+    @property
     def required(self) -> Int[Array, "*b"]:
         """How much too small the smallest of its parts is."""
-        short = [part.required - part.capacity for part in (self.pairs, self.cells, self.halo)]
-        return jnp.maximum(jnp.maximum(short[0], short[1]), short[2])
+        room = np.asarray([self.index.shape[-1], self.slots, self.above.shape[-1]], np.int32)
+        return jnp.max(self.needs - room.reshape((1,) * (self.needs.ndim - 1) + (3,)), axis=-1)
 
     @property
     def capacity(self) -> int:
         return 0
 
     def grown(self, capacity: int) -> "SlabList":
-        return self.sized(neighbours=self.pairs.capacity + capacity)
+        return self.sized(
+            self.rows + capacity, self.index.shape[-1] + capacity, self.above.shape[-1] + capacity
+        )
 
     def enlarged(self, measured: AbstractGrowable) -> tuple["SlabList", list[str]]:
         assert isinstance(measured, SlabList)
-        cells, events = self.cells.enlarged(measured.cells)
-        wanted = {}
-        for name, part in (("neighbours", "pairs"), ("ghosts", "halo")):
-            room, need = getattr(self, part).capacity, _largest(getattr(measured, part).required)
-            if need > room:
-                wanted[name] = eights(1.25 * need)
-                events.append(f"{name} in slabs {room} → {wanted[name]}")
-        return self.sized(**wanted, cells=cells) if events else self, events
+        need = [_largest(measured.needs[..., k]) for k in range(3)]
+        room = [self.index.shape[-1], self.slots, self.above.shape[-1]]
+        wider = [eights(1.25 * x) if x > y else None for x, y in zip(need, room, strict=True)]
+        names = ("neighbours", "particles in a cell", "ghosts of a slab")
+        events = [
+            f"{name} {old} → {new}"
+            for name, old, new in zip(names, room, wider, strict=True)
+            if new is not None
+        ]
+        if not events:
+            return self, []
+        cells = self.cells
+        if wider[1] is not None:
+            cells = cells.grown(math.ceil(1.25 * need[1]) if need[1] < COARSER else need[1])
+        return self.sized(neighbours=wider[0], ghosts=wider[2], cells=cells), events
 
     def fitted(self, measured: "SlabList") -> "SlabList":
         """This list, in device layout, with as much room as the same one, `measured`, needed and a bit.
 
         Host only.
         """
-        need = lambda part: _fit(_largest(part.required))
-        cells, slots = self.cells, need(measured.cells)
-        if slots < cells.slots:
-            cells = replaced(cells, {"slots": slots})
+        neighbours, slots, ghosts = (_fit(_largest(measured.needs[..., k])) for k in range(3))
         return self.sized(
-            neighbours=min(need(measured.pairs), self.pairs.capacity),
-            ghosts=min(need(measured.halo), self.halo.capacity),
-            cells=cells,
+            neighbours=min(neighbours, self.index.shape[-1]),
+            ghosts=min(ghosts, self.above.shape[-1]),
+            cells=Cells.of(self.shape, min(slots, self.slots)),
         )
-
-    @property
-    def rows(self) -> int:
-        """How many rows this device's arrays have."""
-        return self.position.shape[-2]
 
     def sized(
         self,
@@ -108,28 +140,26 @@ class SlabList(AbstractGrowable):
         ghosts: int | None = None,
         cells: Cells | None = None,
     ) -> "SlabList":
-        """An empty list of these sizes, to be built; None for those there are."""
+        """An empty list of these sizes, to be built; None for those there are. Host only."""
         n = self.rows if rows is None else rows
-        m = self.halo.capacity if ghosts is None else ghosts
-        k = self.pairs.capacity if neighbours is None else neighbours
+        g = self.above.shape[-1] if ghosts is None else ghosts
+        k = self.index.shape[-1] if neighbours is None else neighbours
         batch, d = self.stale.shape, self.position.shape[-1]
-        whole = n + 2 * m
+        m = n + 2 * g
         full = lambda shape, value: np.full((*batch, *shape), value, np.int32)
-        places = np.broadcast_to(np.arange(whole, dtype=np.int32), (*batch, whole))
-        pairs = replaced(
-            self.pairs,
-            {
-                "index": full((whole, min(k, max(whole - 1, 1))), whole),
-                "order": places,
-                "place": places,
-                "first": places,
-                "own": n,
-            },
-        )
-        halo = Halo(full((m,), n), full((m,), n), self.halo.required)
-        position = np.zeros((*batch, n, d), self.position.dtype)
-        parts = {"pairs": pairs, "halo": halo, "position": position, "cells": cells or self.cells}
-        return replaced(self, {**parts, "stale": np.ones(batch, bool)})
+        places = np.broadcast_to(np.arange(m, dtype=np.int32), (*batch, m))
+        new = {
+            "index": full((m, k), m),
+            "order": places,
+            "place": places,
+            "first": places,
+            "above": full((g,), n),
+            "below": full((g,), n),
+            "position": np.zeros((*batch, n, d), self.position.dtype),
+            "stale": np.ones(batch, bool),
+        }
+        cells = cells or self.cells
+        return replaced(self, {**new, "shape": cells.shape, "slots": cells.slots})
 
     def outdated(self) -> "SlabList":
         return replaced(self, {"stale": jnp.ones_like(self.stale)})
@@ -152,8 +182,7 @@ class SlabList(AbstractGrowable):
         slab, radius = _slab(particles), self.cutoff + self.skin
         moved, stretch = motion(self.position, self.space, position, space)
         old = 2 * moved > self.skin - stretch * radius
-        stale = self.stale | self.pairs.stale | self.cells.stale
-        leapt = (moved > radius / 2) & ~stale
+        leapt = (moved > radius / 2) & ~self.stale
         share = particles.share
         assert share is not None
         leapt = leapt | (strayed(particles, slab) > share.margin * slab.width)
@@ -161,16 +190,10 @@ class SlabList(AbstractGrowable):
         too_far = beyond_limit(space, position.shape[1], radius) | narrow
         faults = self.faults.flag(Fault.LEAP, leapt).flag(Fault.CUTOFF, too_far)
 
-        def built():
-            parts = _built(self, particles, slab)
-            return *parts, position, space, jnp.zeros_like(self.stale), self.rebuilds + 1
-
-        def kept():
-            same = self.pairs, self.cells, self.halo
-            return *same, self.position, self.space, self.stale, self.rebuilds
-
-        current = cond_for_batch(space.max(old | stale), built, kept)
-        return SlabList(*current, faults, self.cutoff, self.skin)
+        built = lambda: _built(self, particles, slab)
+        kept = lambda: self
+        current = cond_for_batch(space.max(old | self.stale), built, kept)
+        return replaced(current, {"faults": faults})
 
 
 def slab_list(
@@ -204,44 +227,58 @@ def slab_list(
     slots = eights(1.5 * density * np.prod(extent / shape) + 8)
     if whole * whole <= np.prod(np.minimum(shape, 3)) * np.prod(shape) * slots**2:
         shape, slots = np.ones(d, int), eights(whole)
-    room = capacity or min(max(whole - 1, 1), eights(1.5 * density * ball + 8))
-    none, no = jnp.int32(0), jnp.array(False)
-    places = jnp.arange(whole, dtype=jnp.int32)
-    index = jnp.full((whole, room), whole, jnp.int32)
-    still = jax.tree.map(jax.lax.stop_gradient, particles.space)
-    empty = SlabList(
-        ListedPairs(index, places, places, none, no, places, rows),
-        Cells(tuple(shape.tolist()), slots, none, no),
-        Halo(jnp.full(ghosts, rows, jnp.int32), jnp.full(ghosts, rows, jnp.int32), none),
-        jax.lax.stop_gradient(particles.position),
+    room = capacity or eights(1.5 * density * ball + 8)
+    room = min(room, max(whole - 1, 1))
+    none, places = jnp.int32(0), jnp.arange(whole, dtype=jnp.int32)
+    nobody = jnp.full(ghosts, rows, jnp.int32)
+    position, still = jax.tree.map(jax.lax.stop_gradient, (particles.position, space))
+    return SlabList(
+        jnp.full((whole, room), whole, jnp.int32),
+        places,
+        places,
+        places,
+        nobody,
+        nobody,
+        jnp.zeros(3, jnp.int32),
+        position,
         still,
         jnp.array(True),
         none,
         Faults.none(),
+        tuple(shape.tolist()),
+        slots,
         cutoff,
         skin,
-    )
-    return empty.updated(particles)
+    ).updated(particles)
 
 
-def _built(old: SlabList, particles: Particles, slab: Slab) -> tuple[ListedPairs, Cells, Halo]:
+def _built(old: SlabList, particles: Particles, slab: Slab) -> SlabList:
     share = particles.share
     assert share is not None
-    radius, no = old.cutoff + old.skin, jnp.array(False)
+    radius = old.cutoff + old.skin
     # Particles of other slabs may have strayed as far as their own.
     reach = radius + share.margin * slab.width
-    halo = Halo.of(particles, slab, reach, old.halo.capacity)
+    halo = Halo.of(particles, slab, reach, old.above.shape[-1])
     position, there = halo.in_line(slab, particles)
-    n, cells, pairs = particles.count, old.cells, old.pairs
-    opened = jax.tree.map(jax.lax.stop_gradient, slab.opened(particles.space))
-    found = search(position, opened, radius, cells, pairs.capacity, there, n)
+    space = jax.tree.map(jax.lax.stop_gradient, particles.space)
+    room, n = old.index.shape[-1], particles.count
+    found = search(position, slab.opened(space), radius, old.cells, room, there, n)
     occupied = jnp.where(found.narrow, COARSER, found.occupancy)
-    needed = jnp.maximum(pairs.required, found.neighbours)
-    return (
-        ListedPairs(found.index, found.order, found.place, needed, no, found.first, n),
-        Cells(cells.shape, cells.slots, jnp.maximum(cells.required, occupied), no),
-        replaced(halo, {"required": jnp.maximum(old.halo.required, halo.required)}),
-    )
+    needs = jnp.stack([found.neighbours, occupied, halo.required]).astype(jnp.int32)
+    new = {
+        "index": found.index,
+        "order": found.order,
+        "place": found.place,
+        "first": found.first,
+        "above": halo.above,
+        "below": halo.below,
+        "needs": jnp.maximum(old.needs, needs),
+        "position": jax.lax.stop_gradient(particles.position),
+        "space": space,
+        "stale": jnp.zeros_like(old.stale),
+        "rebuilds": old.rebuilds + 1,
+    }
+    return replaced(old, new)
 
 
 def _slab(particles: Particles) -> Slab:
