@@ -1,5 +1,6 @@
 """A simulation whose domain is cut over devices: the loop of one device, run by each on its part."""
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -85,6 +86,11 @@ class Domain:
         bits = state_faults(state)
         if concrete(bits) is not None:
             Health(bits).check("at the start")
+        if math.prod(self.devices) == 1:
+            # Outside of a program, lists see what room they need.
+            alone = start(self.sim, state, key=key)
+            widened = lambda x: on_each(x, self.devices) if eqx.is_array(x) else x
+            return CutCarry(jax.tree.map(widened, alone), self.devices)
         key = None if key is None else on_each(key, self.devices)
         parts = with_margins(cut(state, self.devices), self.sim)
         begun = self.on_each(_begun)(self.cut_sim, parts, key)
