@@ -76,14 +76,24 @@ def _whole(steps: int, sim: Simulation, carry_or_state: Any, key: Array | None =
 
 
 def _over_devices(sim, carry_or_state, steps: int, key: Array | None, devices: Any) -> Result:
+    program = partial(_joined_from_each, steps, devices)
+    # Around all devices: what is one number for the domain must move alone, not once on each.
+    return sim.adjoint.whole(program, sim, carry_or_state, key)
+
+
+def _joined_from_each(steps: int, devices: Any, sim, carry_or_state, key: Array | None) -> Result:
     domain = Domain(cast(sim, carry_or_state), devices)
     carry = carry_on(domain, carry_or_state, key)
-    found = domain.on_each(_whole, steps)(domain.cut_sim, carry.carry)
+    found = domain.on_each(_simulated_part, steps)(domain.cut_sim, carry.carry)
     after = CutCarry(found.carry, domain.devices)
     first = lambda tree: jax.tree.map(lambda x: x[0], tree)
     frames = domain.joined(found.frames, carry, 1)
     total = domain.joined_summary(found.summary, carry)
     return Result(after, frames, first(found.times), total, found.health)
+
+
+def _simulated_part(steps: int, sim: Simulation, carry: Carry) -> Result:
+    return _simulated(steps, sim, carry, None)
 
 
 def _simulated(steps: int, sim: Simulation, carry_or_state: Any, key: Array | None) -> Result:

@@ -7,14 +7,13 @@ import subprocess
 import sys
 from pathlib import Path
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import physkit as pk
-from physkit.core import ShapeError, cut, gathered
+from physkit.core import ShapeError, cut, gathered, replaced
 from physkit.fields import power_spectrum
 from physkit.fields.elliptic import project, solve_elliptic, solve_helmholtz, solve_poisson
 from physkit.fields.operators import Central, laplacian
@@ -281,35 +280,6 @@ def test_every_system_by_the_battery(name):
     check_devices(sim, state, steps, devices=fields.OF_GRADIENTS[len(grids)])
 
 
-ADJOINTS = [
-    pk.NestedCheckpoint(),
-    pk.Binomial(2),
-    pk.Forward(),
-    pk.Reversible(),
-]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("adjoint", ADJOINTS, ids=lambda a: type(a).__name__)
-def test_every_adjoint(adjoint):
-    sim, state, steps = fields.gravity_waves()
-    sim = eqx.tree_at(lambda s: s.adjoint, sim, adjoint, is_leaf=lambda x: x is sim.adjoint)
-
-    def slope(devices):
-        def outcome(size):
-            begin = {**state, "elevation": state["elevation"] * size}
-            begin["elevation"] = begin["elevation"].bounded(state["elevation"])
-            last = pk.simulate(sim, begin, steps, devices=devices).state
-            return jnp.sum(last["elevation"].data ** 2) + jnp.sum(last["u"].data[0])
-
-        return jax.jacfwd(outcome) if isinstance(adjoint, pk.Forward) else jax.grad(outcome)
-
-    size = jnp.float64(1.5)
-    one, more = jax.jit(slope(None))(size), slope((2, 2))(size)
-    assert float(one) != 0
-    assert abs(one - more) < 1e-10 * abs(one)
-
-
 def test_single_precision():
     sim, state, steps = fields.SYSTEMS["gray_scott"][0]()
     single = pk.Field(state.data.astype(jnp.float32), state.grid)
@@ -408,6 +378,29 @@ def test_compiled_programs_gather_nothing():
         assert count("poisson (2, 2, 2)") == 8
         assert count("gray_scott (2, 2)") == 0
         assert count("gravity_waves (2, 2)") == 0
+
+
+@pytest.mark.slow
+def test_every_adjoint():
+    found = json.loads(_alone("adjoints", "pmap").splitlines()[-1])
+    assert len(found) == 5
+    assert max(found.values()) < 1e-10, found
+
+
+def test_derivatives_carried_along():
+    """Each number of the domain moves alone, not once on every device."""
+    sim, state, _ = fields.gravity_waves((True, False), (4, 4))
+    sim = replaced(sim, {"adjoint": pk.Forward()})
+
+    def outcome(sizes, devices):
+        surface = state["elevation"].map(lambda x: x * sizes[:, None])
+        surface = surface.bounded(state["elevation"])
+        last = pk.simulate(sim, {**state, "elevation": surface}, 2, devices=devices).state
+        return jnp.sum(last["elevation"].data ** 2)
+
+    sizes = jnp.asarray([1.5, 0.5, 1.0, 2.0])
+    one, more = (jax.grad(outcome)(sizes, devices) for devices in (None, (2,)))
+    assert fields.distance(one, more) < 1e-10
 
 
 @pytest.mark.slow
