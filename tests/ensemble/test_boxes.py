@@ -60,8 +60,12 @@ def test_large_members_are_set_up_one_by_one(monkeypatch):
     model, velocities = boxes()
     usual = swept(velocities, model)
     monkeypatch.setattr("physkit.particles.neighbours._list.SMALL", 16)
-    found = swept(velocities, model)
-    np.testing.assert_array_equal(found["x"][:], usual["x"][:])
+    started = []
+    one = lambda *given, **more: started.append(1) or pk.start(*given, **more)
+    monkeypatch.setattr("physkit.ensemble._chunk.start", one)
+    found = swept(velocities[:5], model)
+    assert len(started) == 5
+    np.testing.assert_array_equal(found["x"][:], usual["x"][:5])
 
 
 def test_boxes_of_several_densities_share_a_skin():
