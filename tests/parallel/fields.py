@@ -50,6 +50,7 @@ def _short(built: tuple[Any, Any], steps: int) -> tuple[Any, Any, int]:
     return sim, state, steps
 
 
+# Waves and winds strong enough that what is compared is not the rounding of a large constant.
 LINE: dict[str, Case] = {
     "burgers_wave": lambda: _short(systems.burgers_wave(cells=32, every=4), 8),
     "fisher_front": lambda: _short(systems.fisher_front(cells=64, length=16.0, every=4), 8),
@@ -58,7 +59,7 @@ LINE: dict[str, Case] = {
     "plucked_string": lambda: _short(systems.plucked_string(cells=32, every=4), 8),
     "coherent_state": lambda: _short(systems.coherent_state(cells=32), 5),
     "tunnelling": lambda: _short(systems.tunnelling(cells=64, length=64.0, every=4), 8),
-    "sound_wave": lambda: _short(systems.sound_wave(cells=32), 4),
+    "sound_wave": lambda: _short(systems.sound_wave(cells=32, amplitude=0.01), 4),
     "sod": lambda: _short(systems.sod(cells=32), 4),
     "sedov": lambda: _short(systems.sedov(cells=64), 4),
 }
@@ -67,7 +68,7 @@ PLANE: dict[str, Case] = {
     "brusselator": lambda: _short(systems.brusselator(cells=(16, 8), every=4), 8),
     "sedov in the plane": lambda: _short(systems.sedov(cells=16, axes=2, steps=20), 4),
     "kelvin_helmholtz": lambda: _short(systems.kelvin_helmholtz(cells=16), 3),
-    "stommel_gyre": lambda: _short(systems.stommel_gyre(cells=16), 6),
+    "stommel_gyre": lambda: _short(systems.stommel_gyre(cells=16, wind=1e-2), 6),
     "thacker_bowl": lambda: _short(systems.thacker_bowl(cells=16), 4),
     "taylor_green_2d": lambda: _short(systems.taylor_green_2d(resolution=16, every=2), 4),
     "decaying_turbulence": lambda: _short(
