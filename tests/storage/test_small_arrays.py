@@ -36,7 +36,9 @@ def test_all_is_there_at_once_or_later(path):
 def spoil(path, name, how, tmp_path):
     """Replace an array of the file by something that it must not be."""
     with h5py.File(path, "r+") as file:
-        where = next(n for n in file if n == name or file[n].attrs.get("long_name") == name.encode())
+        where = next(
+            n for n in file if n == name or file[n].attrs.get("long_name") == name.encode()
+        )
         shape, dtype = file[where].shape, file[where].dtype
         del file[where]
         if how == "soft link":
