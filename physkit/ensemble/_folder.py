@@ -27,7 +27,8 @@ from ._sweep import Sweep
 INDEX = "sweep.h5"
 CHUNKS = "chunks"
 LOG = "log"
-_LATER = ("frames ", "summary ", "at ", "ok")  # arrays that are left in the file
+_LATER = ("frames ", "summary ", "at ")  # arrays that are left in the file
+_HEALTH = {"reason": 0, "step": -1, "attempts": 1}  # of members with which all went well at once
 _NAME = re.compile(r"(\d{6,9})\.h5")
 
 
@@ -221,6 +222,7 @@ class SweepFolder:
             "chunk": number,
             "seconds": out.seconds,
             "growths": list(out.growths),
+            "uneventful": bool(np.all(out.ok) and np.all(out.attempts == 1)),
             "reduced": {title: list(part) for title, part in reduced.items()},
             "provenance": provenance(),
             **rows,
@@ -233,7 +235,7 @@ class SweepFolder:
         **Errors:** `DamagedFileError`, `MismatchError` for a chunk of another sweep.
         """
         path = self.path(number)
-        table = read_table(path, "chunk", lambda name: not name.startswith(_LATER))
+        table = read_table(path, "chunk", _at_once)
         said = table.said
         if said.get("digest") != self.digest or said.get("chunk") != number:
             raise MismatchError(
@@ -241,18 +243,21 @@ class SweepFolder:
                 "it, and it is computed anew"
             )
         pick = lambda kind: {n: Lazy(table, f"{kind} {n}") for n in said.get(kind, [])}
+        members = table["member"]
+        if said.get("uneventful"):
+            health = {name: np.full(len(members), usual) for name, usual in _HEALTH.items()}
+        else:
+            health = {name: table[name] for name in _HEALTH}
         reduced = {
             title: {name: table[f"reduced {title} {name}"] for name in names}
             for title, names in said.get("reduced", {}).items()
         }
         return Saved(
-            members=table["member"],
+            members=members,
             frames=pick("frames"),
             summary=pick("summary"),
-            ok=table["reason"] == 0,
-            reason=table["reason"],
-            step=table["step"],
-            attempts=table["attempts"],
+            ok=health["reason"] == 0,
+            **health,
             reduced=reduced,
             times={n: table[f"time of {n}"] for n in said.get("frames", [])},
             seconds=float(said.get("seconds", 0.0)),
@@ -268,6 +273,13 @@ class SweepFolder:
         """Remove what killed workers left half written. Only when no worker is running."""
         for old in (self.folder / CHUNKS).glob(f"{TEMPORARY}*"):
             old.unlink(missing_ok=True)
+
+
+def _at_once(name: str, said: dict[str, Any]) -> bool:
+    """Whether an array of a chunk is read together with it."""
+    if name == "ok" or name.startswith(_LATER):
+        return False
+    return name not in _HEALTH or not said.get("uneventful")
 
 
 class Lazy:

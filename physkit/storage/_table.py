@@ -119,9 +119,11 @@ def write_table(path: Path, kind: str, columns: Mapping[str, Column], said: dict
     write_whole(path, image.getbuffer(), alone=False)
 
 
-def read_table(path: Path, kind: str, now: Callable[[str], bool] = lambda name: False) -> Table:
+def read_table(
+    path: Path, kind: str, now: Callable[[str, dict[str, Any]], bool] = lambda name, said: False
+) -> Table:
     """The table in the file `path`, whose numbers are left there until they are looked at; but for those
-    whose names `now` picks, which are read with it.
+    that `now(name, said)` picks, which are read with it.
 
     **Errors:** `FileError` when it is not there, `DamagedFileError` for one that is not as it was written,
     `MismatchError` for a table of another kind or a later format.
@@ -129,7 +131,9 @@ def read_table(path: Path, kind: str, now: Callable[[str], bool] = lambda name: 
     return reading(path, lambda file: _table(file, path, kind, now))
 
 
-def _table(file: h5py.File, path: Path, kind: str, now: Callable[[str], bool]) -> Table:
+def _table(
+    file: h5py.File, path: Path, kind: str, now: Callable[[str, dict[str, Any]], bool]
+) -> Table:
     try:
         table = json.loads(file.attrs["physkit"])
         found, version = table["kind"], table["format"]
@@ -147,7 +151,7 @@ def _table(file: h5py.File, path: Path, kind: str, now: Callable[[str], bool]) -
         for row in rows.values():
             row["dims"] = [str(dim) for dim in row["dims"]]
         held, known = path.stat().st_size, {}
-        for name in filter(now, rows):
+        for name in (name for name in rows if now(name, said)):
             values = small_array(file, rows[name]["path"], path, held)
             told = _expected(path, name, rows[name], values.shape, values.dtype)
             known[name] = values.astype(told, copy=False)
