@@ -6,8 +6,10 @@ import hashlib
 import os
 import platform
 import re
+import signal
 import socket
 import sys
+import threading
 import types
 from collections.abc import Mapping
 from pathlib import Path
@@ -138,7 +140,15 @@ def start(
             "physkit.parallel.start() must come before anything else that uses JAX: devices that "
             "have been looked for cannot be joined to others any more"
         ) from error
+    _end_on_request()
     return _started[0]
+
+
+def _end_on_request() -> None:
+    """SIGTERM ends a process outside of `run`, too: JAX has just taken it for notices of its own."""
+    here = threading.current_thread() is threading.main_thread()
+    if here and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def _place(coordinator: str | None, processes: int | None, process: int | None) -> Place | None:

@@ -26,7 +26,7 @@ class OneDevice:
     def carry_on(self, carry_or_state: Any, key: Array | None) -> Carry:
         """What a run goes on from."""
         if isinstance(carry_or_state, CutCarry):
-            return Domain(self.sim, carry_or_state.devices).alone(carry_or_state)
+            return Domain(self.sim, carry_or_state.devices, "vmap").alone(carry_or_state)
         if not isinstance(carry_or_state, Carry):
             return start(self.sim, carry_or_state, key=key)
         if key is not None:
