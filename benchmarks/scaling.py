@@ -50,8 +50,8 @@ def liquid(n: float, p: int, area: float | None = None) -> tuple[float, float, f
 
 
 def plasma(n: float, p: int) -> tuple[float, float, float]:
-    """Halos of the line, its transform, a vote; every tenth step room for migrants of 10 B a particle."""
-    return (n / p + 4 * 4096 / p * 2, 5 + 2, 1) if p > 1 else (0, 0, 0)
+    """Halos of the line, its transform, a vote; every fifth step room for migrants, 10 B a particle."""
+    return (2 * n / p + 4 * 4096 / p * 2, 5 + 4, 1) if p > 1 else (0, 0, 0)
 
 
 METHODS = (
