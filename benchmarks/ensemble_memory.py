@@ -36,7 +36,7 @@ def argon(size: int, precision: str) -> dict:
 
     sim, atoms = model(precision)
     over = pk.Over(lambda m: m[1].velocity, velocities(atoms, size))
-    return compared(pk.Sweep((sim, atoms), 5, over=over), size)
+    return compared(pk.Sweep((sim, atoms), 20, over=over), size)
 
 
 def compared(whole, size: int) -> dict:
