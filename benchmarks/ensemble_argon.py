@@ -11,7 +11,7 @@ from benchmarks._harness import answer, seconds
 
 DENSITY, CUTOFF, SKIN, DT, STEPS, CELLS = 0.7, 2.2, 0.3, 0.004, 100, 3
 ATOMS = 4 * CELLS**3
-CHUNK = 50  # boxes at a time: states and lists of many more do not fit into caches
+CHUNK = 50  # boxes at a time
 UNIT = "M atom-steps/s"
 
 
