@@ -100,6 +100,7 @@ class TestInASweep:
         assert never.complete
         assert never.stopped_by is None
 
+    @pytest.mark.slow
     def test_noise(self):
         sim = pk.Simulation(
             pk.BAOAB(pk.HarmonicTrap(1.0), 1.0, 1.0),

@@ -41,6 +41,7 @@ class TestNumbers:
         np.testing.assert_allclose(found["state"][:], whole["state"][:], rtol=1e-10)
         np.testing.assert_array_equal(found.coordinates["damping"], DAMPINGS)
 
+    @pytest.mark.slow
     def test_stretches_make_no_difference(self, monkeypatch):
         usual = together(swept())
         monkeypatch.setattr("physkit.ensemble._chunk.MOST_BLOCKS", 3)
@@ -134,6 +135,7 @@ class TestIllMembers:
         one = pk.simulate(finer, state, 4000)
         np.testing.assert_allclose(again["angle"][1], one.frames["angle"], rtol=1e-9)
 
+    @pytest.mark.slow
     def test_a_retry_that_does_not_help_is_recorded(self):
         retry = pk.Retry(smaller_step=2, attempts=2)
         found = together(swept(np.array([0.1, np.nan]), retry=retry))
