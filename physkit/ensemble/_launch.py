@@ -104,7 +104,8 @@ class Submitted:
                 progress.total = found.chunks
                 progress.update(done)
             complete = found.exists and done == found.chunks
-            if complete or not alive:
+            # Processes of this machine are waited for to their end, or they would be left behind.
+            if not alive or (complete and self._on_slurm):
                 return complete
             time.sleep(_LOOK_AGAIN)
 
