@@ -22,8 +22,9 @@ PLUMBING = {
     "core": {
         "ADVICE", "AbstractGrowable", "Count", "Lattice", "Rate", "Ruled", "State", "all_finite",
         "any_in_batch", "as_change", "as_parameter", "assembled", "call_with", "cast_floats",
-        "combine", "concrete", "cond_for_batch", "float_dtype", "get", "grow", "growables",
-        "is_abstract", "isolated", "judge", "linear_call", "moving", "outdated", "overflow",
+        "combine", "concrete", "cond_for_batch", "cut", "float_dtype", "gathered", "get", "grow",
+        "growables", "is_abstract", "isolated", "judge", "linear_call", "moving", "on_each",
+        "outdated", "overflow",
         "power_above",
         "put", "replaced", "safe_arctan2", "safe_divide", "safe_norm", "safe_power", "safe_sqrt",
         "scaled", "shift", "small", "split_moving", "tangent_like", "unfused", "valued",
@@ -31,7 +32,8 @@ PLUMBING = {
     },
     "geometry": {
         "AXES", "Boundaries", "Components", "Parities", "Parity", "Slab", "Wall", "as_value",
-        "boundaries", "determinant", "heights", "inverse_matrix", "need_box", "slab_axis", "unknown",
+        "boundaries", "cut_array", "determinant", "heights", "inverse_matrix", "joined_array",
+        "joined_axis", "need_box", "need_divisible", "on_devices", "slab_axis", "unknown",
     },
     "fields": {
         "as_rates", "derivative_symbol", "face_states", "fields_of", "flux_divergence",
