@@ -51,7 +51,8 @@ class Status:
         parts = [f"{len(self.done)} of {self.chunks} chunks ({self.members} members in all)"]
         if self.running:
             workers = {(h.get("host"), h.get("process")) for h in self.running.values()}
-            parts.append(f"{len(self.running)} in the hands of {len(workers)} workers")
+            many = "one worker" if len(workers) == 1 else f"{len(workers)} workers"
+            parts.append(f"{len(self.running)} in the hands of {many}")
         if self.jobs:
             states = list(self.jobs.values())
             parts += [f"{states.count(s)} × {s.lower()} in Slurm" for s in dict.fromkeys(states)]
