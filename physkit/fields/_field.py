@@ -1,6 +1,6 @@
 """Fields on grids: the component that partial differential equations move."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -10,7 +10,6 @@ from jaxtyping import Array, Float, Inexact
 from physkit.core import (
     AbstractComponent,
     Fault,
-    Module,
     NotReversible,
     Ruled,
     ShapeError,
@@ -26,10 +25,8 @@ from physkit.core import (
 )
 from physkit.geometry import (
     Boundaries,
-    Dirichlet,
     Grid,
     Location,
-    NoSlip,
     boundaries,
     cut_array,
     joined_array,
@@ -38,6 +35,7 @@ from physkit.geometry import (
 )
 
 from ._change import Change
+from ._imposed import free, imposed
 from ._place import need_same_place
 from ._spectrum import Spectrum
 
@@ -168,14 +166,14 @@ class Field(AbstractComponent):
         """This field with the boundary that it has at time `t`; values on walls are set to theirs."""
         parts = len(self.components)
         boundary = self.grid.boundaries_at(t, self.boundary, self.location, parts)
-        return self.replace(boundary=boundary)._imposed()
+        return imposed(self.replace(boundary=boundary))
 
     def bounded(self, boundary: Any) -> "Field":
         """This field with another boundary: a field's, or whatever `Field(boundary=…)` takes."""
         if isinstance(boundary, Field):
             return self.replace(boundary=boundary.boundary)
         made = boundaries(self.grid.periodic, boundary)
-        return self.replace(boundary=cast_floats(made, self.real_dtype))._imposed()
+        return imposed(self.replace(boundary=cast_floats(made, self.real_dtype)))
 
     def padded(self, width: Any) -> Array:
         """The data with ghost layers: `width` on every side, or `((low, high), …)` per axis."""
@@ -230,7 +228,7 @@ class Field(AbstractComponent):
                 "average(…) or difference(…)"
             )
         if delta.coefficients is None:
-            values = self._free(delta.values)
+            values = free(self, delta.values)
         else:
             moved = self.grid.ifft(delta.coefficients, real=self.is_real)
             values = moved if delta.values is None else moved + delta.values
@@ -346,47 +344,6 @@ class Field(AbstractComponent):
                 shape = (1,) * len(self.components) + share.shape
                 values = values * share.astype(self.real_dtype).reshape(shape)
         return values
-
-    def _fixed(self) -> Iterator[tuple[tuple[Any, ...], Any, int]]:
-        """Walls that points sit on and where the value is given: index, value, array axis."""
-        for axis, sides in enumerate(self.boundary):
-            if not self.location.staggered[axis] or sides is None:
-                continue
-            at = self.data.ndim - self.grid.dimension + axis
-            for side, index in zip(sides, (0, -1), strict=True):
-                if isinstance(side, Dirichlet):
-                    yield (slice(None),) * at + (index,), side.value, axis
-                elif isinstance(side, NoSlip) and self.vector:
-                    yield (slice(None),) * at + (index,), side.velocity, axis
-
-    def _free(self, values: Array) -> Array:
-        for index, _, axis in self._fixed():
-            values = self._set(values, index, axis, 0)
-        return values
-
-    def _set(self, values: Array, index: tuple[Any, ...], axis: int, value: Any) -> Array:
-        """`values` with others on a wall across `axis`; not where that side of a block is none."""
-        at_wall = self.grid.has_side(axis, 0 if index[-1] == 0 else 1)
-        if at_wall is not True:
-            value = jnp.where(at_wall, value, values[index])
-        return values.at[index].set(value)
-
-    def _imposed(self) -> "Field":
-        values = self.data
-        for index, value, axis in self._fixed():
-            if isinstance(value, Module):
-                continue  # a function of time: `at` knows its value
-            value, parts = jnp.asarray(value, values.dtype), len(self.components)
-            if value.ndim == values.ndim:
-                value = jnp.squeeze(value, parts + axis)
-            elif 0 < value.ndim <= parts:
-                value = value.reshape(*value.shape, *[1] * (values.ndim - 1 - value.ndim))
-            if value.ndim == values.ndim - 1:  # over the wall, perhaps of the whole domain
-                at = parts + axis
-                value = self.grid.here(jnp.expand_dims(value, at), self.location)
-                value = jnp.squeeze(value, at)
-            values = self._set(values, index, axis, value)
-        return self if values is self.data else self.replace(data=values)
 
 
 def _product(a: Array, b: Any) -> Array:
