@@ -71,7 +71,7 @@ PLUMBING = {
         "work",
     },
     "simulate": {
-        "AbstractAdjoint", "AdjointCost", "AdjointReport", "Growth", "LARGE_STATE_BYTES", "Pace",
+        "AbstractAdjoint", "AdjointCost", "AdjointReport", "Domain", "Growth", "LARGE_STATE_BYTES", "Pace",
         "Probe", "Retraced", "StopRequest", "TWO_CORES", "crash_record", "first_look",
         "judged_block", "probe", "summary", "whole_blocks",
     },

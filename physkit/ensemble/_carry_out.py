@@ -15,6 +15,7 @@ from physkit.core import ParameterError
 from physkit.simulate import Progress, StopRequest
 
 from ._chunk import ChunkRunner, Outcome, Stopped
+from ._cut_members import CutRunner
 from ._folder import Saved, SweepFolder
 from ._memory import chunk_size
 from ._recorded import frame_times, need_names, recorded_shapes
@@ -99,8 +100,8 @@ def carry_out(
     devices = list(jax.local_devices() if devices is None else devices)
     if not devices or not all(isinstance(d, jax.Device) for d in devices):
         raise ParameterError(
-            "devices are JAX devices of this process, on each of which a sweep puts whole members; it does "
-            f"not cut a member over devices. Got {devices!r:.80}"
+            "devices are JAX devices of this process, on each of which a sweep puts whole members "
+            f"(domain= of a Sweep cuts them over devices). Got {devices!r:.80}"
         )
     if chunk is not None and (isinstance(chunk, bool) or not isinstance(chunk, int) or chunk < 1):
         raise ParameterError(f"chunk is a number of members from 1; got {chunk!r}")
@@ -169,7 +170,7 @@ class _Worker:
         self.sweep, self.store, self.devices = sweep, store, devices
         self.parts = sweep.chunks(chunk)
         self.size = -(-min(chunk, sweep.group_size) // len(devices))
-        self._runners: dict[tuple[int, int], ChunkRunner] = {}
+        self._runners: dict[tuple[int, int], ChunkRunner | CutRunner] = {}
         self._reduced: dict[int, dict[str, Partial]] = {}
         self._members_done = 0
 
@@ -207,11 +208,14 @@ class _Worker:
                 self._reduced[number] = self.store.load(number).reduced
         return rule.holds(merged(self.sweep.reduce, self._reduced))
 
-    def _runner(self, group: int, attempt: int) -> ChunkRunner:
+    def _runner(self, group: int, attempt: int) -> ChunkRunner | CutRunner:
         retry = self.sweep.retry
         divide = 1 if retry is None else retry.smaller_step**attempt
         if (group, divide) not in self._runners:
-            made = ChunkRunner(self.sweep, group, self.size, self.devices, divide)
+            if self.sweep.domain is not None:
+                made = CutRunner(self.sweep, group, self.devices, divide)
+            else:
+                made = ChunkRunner(self.sweep, group, self.size, self.devices, divide)
             self._runners[group, divide] = made
         return self._runners[group, divide]
 

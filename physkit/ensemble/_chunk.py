@@ -141,7 +141,7 @@ class ChunkRunner:
             attempts=np.ones(count, np.int64),
             growths=tuple(self.growths[growths:]),
         )
-        self._mask(out)
+        blanked(out, self.blocks * self.block)
         out.step = np.where(out.ok, -1, -(-out.step // self.divide))
         out.seconds = time.monotonic() - began
         return out
@@ -292,15 +292,15 @@ class ChunkRunner:
         x = x.reshape(self.lanes, *x.shape[2:]) if many else x
         return x if blocks is None else x.reshape(len(x), x.shape[1] * x.shape[2], *x.shape[3:])
 
-    def _mask(self, out: Outcome) -> None:
-        """No numbers for frames and summaries of members that had gone wrong by then."""
-        for name, frames in out.frames.items():
-            interval = self.blocks * self.block // max(frames.shape[1] - 1, 1)
-            steps = interval * np.arange(frames.shape[1])
-            gone = ~out.ok[:, None] & (steps[None] >= out.step[:, None])
-            out.frames[name] = _blank(frames, gone)
-        for name, values in out.summary.items():
-            out.summary[name] = _blank(values, ~out.ok)
+
+def blanked(out: Outcome, steps: int) -> None:
+    """No numbers for frames and summaries of members, of so many steps, that had gone wrong by then."""
+    for name, frames in out.frames.items():
+        at = steps // max(frames.shape[1] - 1, 1) * np.arange(frames.shape[1])
+        gone = ~out.ok[:, None] & (at[None] >= out.step[:, None])
+        out.frames[name] = _blank(frames, gone)
+    for name, values in out.summary.items():
+        out.summary[name] = _blank(values, ~out.ok)
 
 
 def finer(sim: Simulation, factor: int) -> Simulation:

@@ -73,6 +73,8 @@ def chunk_size(sweep: Sweep, devices: list[Any], in_folder: bool, shapes: Shapes
 
     **Errors:** `CapacityError` where one member does not fit on a device.
     """
+    if sweep.domain is not None:  # one after the other, each a file as soon as it is done
+        return 1 if in_folder else sweep.group_size
     many = len(devices)
     most = sweep.group_size
     if in_folder:

@@ -45,6 +45,8 @@ class Sweep:
       members of like cost are computed together, the costly ones first.
     - `stop_when`: `Converged("energy", error=0.01)`: no further chunk is begun once it is.
     - `groups`: names of the groups.
+    - `domain`: cut the domain of every member over so many devices per axis, `(2, 2)`: members are then
+      computed one after the other, each on all of these.
 
     **Errors:** `SelectionError` for a leaf that is not there or static, `ShapeError` for values of another
     shape, `ParameterError` for no members, `ObserverError` for steps that are no whole intervals.
@@ -61,6 +63,7 @@ class Sweep:
     cost: Any = None
     stop_when: Converged | None = None
     groups: Sequence[str] | None = None
+    domain: Sequence[int] | int | None = None
 
     # Made from the above.
     models: tuple[tuple[Simulation, Any], ...] = dataclasses.field(init=False)
@@ -109,6 +112,8 @@ class Sweep:
         put("keep", self.keep if isinstance(self.keep, bool) else tuple(self.keep))
         if self.groups is not None and len(self.groups) != len(models):
             raise ParameterError(f"{len(models)} groups, but names {self.groups!r}")
+        if self.domain is not None:
+            put("domain", _grid(self.domain))
         if self.stop_when is not None:
             put("reduce", self.stop_when.with_what_it_needs(self.reduce))
         put("order", self._order())
@@ -235,7 +240,7 @@ class Sweep:
                 said[f"where {group} {s.name}"] = f"{s.place} {s.index}"
                 trees[f"values {group} {s.name}"] = s.values
         trees["key"] = self.key
-        for name in ("reduce", "keep", "retry", "stop_when"):
+        for name in ("reduce", "keep", "retry", "stop_when", "domain"):
             said[name] = repr(getattr(self, name))
         for title, tree in trees.items():
             said |= {f"{title} {path}": text for path, text in fingerprint(tree).items()}
@@ -313,6 +318,14 @@ def _boxes(model: Any, swept: tuple[Swept, ...], rows: np.ndarray) -> list[Any]:
     distinct = np.unique(rows[:, sorted({s.column for s in own})], axis=0, return_index=True)[1]
     picked = [[s.values[rows[point, s.column]] for s in own] for point in distinct]
     return [placed(model, places, values)[1] for values in picked]
+
+
+def _grid(domain: Any) -> tuple[int, ...]:
+    whole = domain if _is_many(domain) else (domain,)
+    right = all(isinstance(n, int) and not isinstance(n, bool) and n > 0 for n in whole)
+    if not right or not 1 <= len(whole) <= 3:
+        raise ParameterError(f"domain= is devices per axis of space, as in (2, 2); got {domain!r}")
+    return tuple(whole)
 
 
 def _is_many(x: Any) -> bool:

@@ -32,6 +32,7 @@ def sweep(
     cost: Any = None,
     stop_when: Converged | None = None,
     groups: Sequence[str] | None = None,
+    domain: Sequence[int] | int | None = None,
     to: str | Path | None = None,
     chunk: int | None = None,
     engine: Any = "inline",
@@ -50,7 +51,7 @@ def sweep(
 
     **Arguments:**
 
-    - `model`, `steps`, `over`, …, `groups`: as of `Sweep`; or a `Sweep` alone.
+    - `model`, `steps`, `over`, …, `domain`: as of `Sweep`; or a `Sweep` alone.
     - `to`: a folder; without one everything stays in memory. The folder of the same sweep is gone on
       with, that of another refused.
     - `chunk`: members in a chunk; as many as memory holds if left out.
@@ -63,7 +64,7 @@ def sweep(
     member does not fit on a device.
     """
     if isinstance(model, Sweep):
-        given = (steps, over, key, retry, cost, stop_when, groups)
+        given = (steps, over, key, retry, cost, stop_when, groups, domain)
         if any(x is not None for x in given) or replicas != 1 or reduce != () or keep is not True:
             raise ParameterError(
                 "a Sweep says all about itself: give it alone, with to=, chunk=, …"
@@ -84,6 +85,7 @@ def sweep(
             cost=cost,
             stop_when=stop_when,
             groups=None if groups is None else tuple(groups),
+            domain=domain,
         )
     names = {"inline": None, "local": LocalWorkers(), "slurm": SlurmArray()}
     if isinstance(engine, LocalWorkers | SlurmArray):

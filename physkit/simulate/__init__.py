@@ -18,6 +18,7 @@ from ._chunk import (
     Pace as Pace,
 )
 from ._crash import crash_record as crash_record
+from ._devices import Domain as Domain
 from ._diagnose import Diagnosis as Diagnosis, diagnose as diagnose
 from ._forward import Forward as Forward
 from ._loop import first_look as first_look, judged_block as judged_block

@@ -68,7 +68,7 @@ def _all_alike(x: np.ndarray) -> bool:
     if not np.issubdtype(x.dtype, np.inexact):
         return bool((x == x[:1]).all())
     # Sums over devices come out in one order everywhere; nothing but NaN may differ from itself.
-    size = np.nanmax(np.abs(x), initial=0.0)
+    size = np.max(np.abs(x), initial=0.0, where=np.isfinite(x))
     return bool(np.allclose(x, x[:1], rtol=0, atol=1e-6 * size, equal_nan=True))
 
 
