@@ -4,8 +4,10 @@ Where SLURM_CONF names a cluster that answers (`tests/slurm/cluster.sh start FOL
 used; otherwise one is started for the session and stopped behind it. Every test here is slow.
 """
 
+import contextlib
 import os
 import shutil
+import socket
 import subprocess
 import tempfile
 from pathlib import Path
@@ -35,7 +37,11 @@ def slurm():
     # A short path: sockets lie in it.
     folder = Path(tempfile.mkdtemp(prefix="pk-slurm-", dir="/tmp"))
     started = subprocess.run(
-        ["sh", _SCRIPT, "start", folder], stderr=subprocess.PIPE, text=True, timeout=120
+        ["sh", _SCRIPT, "start", folder],
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=120,
+        env={**os.environ, "PHYSKIT_SLURM_PORT": str(_free_ports(3))},
     )
     if started.returncode:
         shutil.rmtree(folder)
@@ -47,6 +53,19 @@ def slurm():
         subprocess.run(["sh", _SCRIPT, "stop", folder], timeout=120, check=False)
         del os.environ["SLURM_CONF"]
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _free_ports(count: int) -> int:
+    """The first of some ports in a row that nobody listens at: another such cluster may be running."""
+    for first in range(16817, 17817, count):
+        with contextlib.ExitStack() as stack:
+            try:
+                for port in range(first, first + count):
+                    stack.enter_context(socket.socket()).bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return first
+    raise AssertionError("no free ports")
 
 
 def command(*words: object, timeout: float = 120) -> str:
