@@ -8,7 +8,6 @@ from typing import Any
 import equinox as eqx
 import jax
 import numpy as np
-from jax.extend.core import ClosedJaxpr, Jaxpr, Literal
 
 from ._comm import MeshAxes
 
@@ -61,7 +60,7 @@ def messages(
     return _counted(program, sizes, 1, "always"), out
 
 
-def _traced(function: Callable, shape: tuple[int, ...], arguments: Any) -> tuple[ClosedJaxpr, Any]:
+def _traced(function: Callable, shape: tuple[int, ...], arguments: Any) -> tuple[Any, Any]:
     is_array = lambda x: isinstance(x, jax.Array | np.ndarray | np.generic | jax.ShapeDtypeStruct)
     dynamic, fixed = eqx.partition(arguments, is_array)
     comm, said = MeshAxes(shape), {}
@@ -85,7 +84,7 @@ def _counted(program: Any, sizes: dict[str, int], times: int, when: str) -> list
     """The messages of a program, of those that are the same one, and of those that matter to a result:
     compilers drop the others."""
     nodes: dict[Any, tuple[tuple[Any, ...], list[Message]]] = {}
-    inner = program.jaxpr if isinstance(program, ClosedJaxpr) else program
+    inner = getattr(program, "jaxpr", program)
     out = _numbered(
         inner, [("given", k) for k in range(len(inner.invars))], nodes, sizes, times, when
     )
@@ -100,10 +99,10 @@ def _counted(program: Any, sizes: dict[str, int], times: int, when: str) -> list
     return [m for key in nodes if key in found for m in found[key]]
 
 
-def _numbered(jaxpr: Jaxpr, given: Any, nodes: dict, sizes, times, when) -> list[Any]:
+def _numbered(jaxpr: Any, given: Any, nodes: dict, sizes, times, when) -> list[Any]:
     """Every value of a program by what it is made from, (maker, number); those of the results."""
     numbers: dict[Any, Any] = dict(zip(jaxpr.invars, given, strict=True))
-    number = lambda x: _literal(x) if isinstance(x, Literal) else numbers.get(x, (id(x), 0))
+    number = lambda x: _literal(x) if hasattr(x, "val") else numbers.get(x, (id(x), 0))
     for equation in jaxpr.eqns:
         inputs = tuple(map(number, equation.invars))
         called = _called(equation)
@@ -118,14 +117,14 @@ def _numbered(jaxpr: Jaxpr, given: Any, nodes: dict, sizes, times, when) -> list
     return list(map(number, jaxpr.outvars))
 
 
-def _called(equation: Any) -> Jaxpr | None:
+def _called(equation: Any) -> Any:
     """The program that an equation runs once on what it is given, if it does."""
     if equation.primitive.name in ("scan", "while", "cond", "custom_linear_solve"):
         return None
     programs = [x for x in equation.params.values() if _is_program(x)]
     if len(programs) != 1:
         return None
-    inner = programs[0].jaxpr if isinstance(programs[0], ClosedJaxpr) else programs[0]
+    inner = getattr(programs[0], "jaxpr", programs[0])
     return inner if len(inner.invars) == len(equation.invars) else None
 
 
@@ -176,4 +175,5 @@ def _message(equation: Any, sizes: dict[str, int], times: int, when: str) -> Ite
 
 
 def _is_program(x: Any) -> bool:
-    return isinstance(x, ClosedJaxpr | Jaxpr)
+    """Whether `x` is a traced program, closed or not, by what programs have."""
+    return hasattr(x, "eqns") and (hasattr(x, "invars") or hasattr(x, "jaxpr"))
