@@ -41,6 +41,7 @@ def test_mean_and_gradient_for_every_chunk():
     assert abs(float(slope)) > 1e-3
 
 
+@pytest.mark.slow
 def test_forward_mode_vmap_and_arrays():
     g = jnp.asarray(0.7)
     slope = jax.jit(jax.grad(mean_square), static_argnums=1)(g, 5)
@@ -75,6 +76,7 @@ def test_memory_is_that_of_one_chunk():
     assert memory(64, None) > 8 * chunk
 
 
+@pytest.mark.slow
 def test_stochastic_optimisation_finds_the_friction():
     """From ⟨x(t)⟩ at friction 0.4, with fresh noise in every step."""
     path = lambda friction, keys: ensemble_mean(
