@@ -266,6 +266,8 @@ def _rows(n: int, size: int, count: np.ndarray | None) -> int:
 
 def _margin(particles: Any, axis: int, size: int) -> float:
     """How far particles may stray, as a part of the slab's width."""
+    if concrete(particles.velocity) is None:
+        return _MOST  # how fast they are is hidden by a trace
     n, d = max(particles.count, 1), particles.dimension
     lengths = concrete(particles.space.lengths)
     if lengths is None or lengths.dtype == object:

@@ -22,6 +22,7 @@ from physkit.core import (
 from physkit.geometry import on_devices
 from physkit.observe import Frame
 from physkit.parallel import AbstractComm, Serial, Spmd, on_host, placed
+from physkit.particles import Particles
 from physkit.storage import Cutting
 
 from ._apart import Apart
@@ -252,6 +253,10 @@ def template(
             return start(sim, state, key=key, capacity=1)
         return domain.start(state, key)
 
+    is_particles = lambda x: isinstance(x, Particles)
+    if any(map(is_particles, jax.tree.leaves(carry.state, is_leaf=is_particles))):
+        # How they are shared out, and what room their lists need, only numbers tell.
+        return begun(carry.state, carry.key).replace(fresh=False)
     form = eqx.filter_eval_shape(begun, state, carry.key)
     return jax.tree.map(_numbers_like, form).replace(fresh=False)
 
