@@ -241,20 +241,28 @@ def _has_converged(sweep: Sweep, folder: SweepFolder) -> bool:
 def _precision_for_children() -> Iterator[str]:
     """Children read JAX_ENABLE_X64 when they import JAX: it says what holds here. Gives 1 or 0."""
     double = "1" if jnp.zeros(()).dtype == jnp.float64 else "0"
-    before = os.environ.get("JAX_ENABLE_X64")
-    os.environ["JAX_ENABLE_X64"] = double
-    try:
+    with _environment("JAX_ENABLE_X64", double):
         yield double
+
+
+@contextlib.contextmanager
+def _environment(name: str, value: str) -> Iterator[None]:
+    before = os.environ.get(name)
+    os.environ[name] = value
+    try:
+        yield
     finally:
         if before is None:
-            del os.environ["JAX_ENABLE_X64"]
+            del os.environ[name]
         else:
-            os.environ["JAX_ENABLE_X64"] = before
+            os.environ[name] = before
 
 
 def _submitit() -> Any:
     try:
-        import submitit  # pyright: ignore[reportMissingImports]
+        # Its import would configure logging anew, and close what others log to.
+        with _environment("SUBMITIT_LOG_LEVEL", "NOCONFIG"):
+            import submitit  # pyright: ignore[reportMissingImports]
     except ImportError as error:
         raise MissingExtraError(
             "engines 'slurm' and 'local' send sweeps to their workers with submitit: "

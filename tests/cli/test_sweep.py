@@ -139,7 +139,7 @@ def test_without_submitit(sweep, monkeypatch):
 
 
 def test_without_slurm(sweep, monkeypatch):
-    pytest.importorskip("submitit")
+    pytest.importorskip("cloudpickle", reason="the cluster extra is not installed")
     monkeypatch.setenv("PATH", "/nowhere")
     code, said = sweep("submit", "case.py", "--to", "out")
     assert code == 1
@@ -147,7 +147,7 @@ def test_without_slurm(sweep, monkeypatch):
 
 
 def test_submit_hands_over_what_was_asked_for(sweep, tmp_path, monkeypatch):
-    submitit = pytest.importorskip("submitit")
+    pytest.importorskip("cloudpickle", reason="the cluster extra is not installed")
     there = tmp_path / "bin"
     there.mkdir()
     for name, text in (("sbatch", "echo Submitted batch job 12"), ("srun", ""), ("squeue", "")):
@@ -177,6 +177,8 @@ def test_submit_hands_over_what_was_asked_for(sweep, tmp_path, monkeypatch):
     assert "module load cuda\n" in script
     assert "export JAX_ENABLE_X64=" in script
     assert (log / "jobs.txt").read_text() == "12\n"
+    import submitit
+
     element = submitit.core.utils.DelayedSubmission.load(log / "12_1_submitted.pkl").function
     assert (element.share, element.chunk, element.requeue) == ((1, 2), 3, True)
     assert element.source().members == 7

@@ -121,11 +121,11 @@ def test_engines_that_cannot_be(tmp_path, monkeypatch):
     with pytest.raises(ParameterError, match="to="):
         pk.sweep(model, 20, engine="local")
     with pytest.raises(ParameterError, match="wall_time"):
-        pk.sweep(model, 20, engine="local", to=tmp_path, wall_time=3)
+        pk.sweep(model, 20, engine="local", to=tmp_path, wall_time=3.0)
     with pytest.raises(ParameterError, match="workers"):
         pk.LocalWorkers(0)
     monkeypatch.setenv("PATH", "/nowhere")
-    pytest.importorskip("submitit")
+    pytest.importorskip("cloudpickle", reason="the cluster extra is not installed")
     with pytest.raises(SweepError, match="no Slurm here"):
         pk.sweep(model, 20, engine="slurm", to=tmp_path)
     monkeypatch.setitem(__import__("sys").modules, "submitit", None)
@@ -145,7 +145,7 @@ def test_a_thousand_chunks_are_looked_at_in_two_seconds(tmp_path):
 
 @pytest.mark.slow
 def test_local_workers_are_waited_for(tmp_path):
-    pytest.importorskip("submitit")
+    pytest.importorskip("cloudpickle", reason="the cluster extra is not installed")
     whole = pk.sweep(lorenz(), chunk=2, progress=False)
     found = pk.sweep(lorenz(), to=tmp_path, chunk=2, engine=pk.LocalWorkers(2), progress=False)
     assert found.complete

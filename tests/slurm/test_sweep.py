@@ -23,7 +23,7 @@ def programs(tmp_path_factory):
 def physkit(slurm, programs, tmp_path, monkeypatch):
     """A function: words of `physkit sweep …`, run beside `case.py`, to its exit status and JSON."""
     del slurm
-    pytest.importorskip("submitit")
+    pytest.importorskip("cloudpickle", reason="the cluster extra is not installed")
     for name, value in environment(programs).items():
         monkeypatch.setenv(name, value)
     monkeypatch.chdir(tmp_path)
