@@ -149,7 +149,7 @@ class Grid(Module):
             out.append(self._along(k, x * self.spacing[k]))
         return tuple(out)
 
-    def corners(self, axis: int) -> Float[Array, " n+1"]:
+    def corners(self, axis: int) -> Float[Array, " corners"]:
         """Coordinates along `axis` of the corners of this device's cells, one more than of cells; where the
         box repeats its end is its beginning."""
         at = self._first(axis) + np.arange(self.block[axis] + 1)
@@ -257,7 +257,7 @@ class Grid(Module):
             keep = keep & jnp.asarray(mask)
         return keep
 
-    def counts(self, *, real: bool = True) -> Array:
+    def counts(self, *, real: bool = True) -> Any:
         """How many modes each coefficient stands for: two where that of −k is left out, as the conjugate of
         that of k, and none for padding; ready to broadcast."""
         return math.prod(counts(self, self._repeats, real))
