@@ -23,7 +23,7 @@ from physkit.simulate import (
     start,
 )
 
-from ._program import Group, Lanes, advance, begin, lanes_of, summaries
+from ._program import TOGETHER, Group, Lanes, advance, begin, lanes_of, summaries
 from ._recorded import flat
 from ._start import stacked
 from ._sweep import Sweep
@@ -137,7 +137,7 @@ class ChunkRunner:
             frames=_joined(pieces),
             summary={name: x[:count] for name, x in found.items()},
             reason=self._by_member(lanes.reason)[:count].astype(np.int64),
-            step=_steps(jax.tree.map(self._by_member, lanes.died), count),
+            step=self._steps(jax.tree.map(self._by_member, lanes.died), count),
             attempts=np.ones(count, np.int64),
             growths=tuple(self.growths[growths:]),
         )
@@ -229,6 +229,12 @@ class ChunkRunner:
 
     def _summaries(self, lanes: Lanes) -> Any:
         return _on(_summed, self.devices, (None, 0), (2,))(self._arrays, lanes, self._rest)
+
+    def _steps(self, died: Any, count: int) -> np.ndarray:
+        steps = (died.high[:count].astype(np.int64) << 24) + died.low[:count]
+        if self.group.model[0].cadences:
+            return steps
+        return np.minimum(-(-steps // TOGETHER) * TOGETHER, self.blocks)  # seen by then
 
     def _is_large(self, lanes: Lanes) -> bool:
         return jax.default_backend() == "cpu" and _bytes(lanes.carry.state) >= LARGE_STATE_BYTES
@@ -364,10 +370,6 @@ def _of_kind(values: Any) -> Any:
 def _joined(pieces: list[dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
     names = pieces[0] if pieces else {}
     return {name: np.concatenate([p[name] for p in pieces], axis=1) for name in names}
-
-
-def _steps(died: Any, count: int) -> np.ndarray:
-    return (died.high[:count].astype(np.int64) << 24) + died.low[:count]
 
 
 def _blank(x: np.ndarray, gone: np.ndarray) -> np.ndarray:

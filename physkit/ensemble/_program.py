@@ -13,6 +13,7 @@ from physkit.simulate import Carry, Simulation, first_look, judged_block, start,
 
 from ._sweep import placed
 
+TOGETHER = 16  # steps of simulations that record nothing, between two looks at them
 Places = tuple[tuple[int, tuple], ...]
 
 
@@ -72,10 +73,11 @@ def advance(
     """
     lanes = _with_copies(lanes)
     plans = _Plans(group, lanes)
+    unseen = not group.model[0].cadences  # nothing is recorded: steps are judged many at a time
 
-    def blocks(lanes, plan):
+    def blocks(lanes, plan, repeats=None):
         def block(values, carry, plan):
-            return judged_block(group.of(values)[0], plans.whole(plan), carry)
+            return judged_block(group.of(values)[0], plans.whole(plan), carry, repeats)
 
         return jax.vmap(block, in_axes=(0, 0, plans.axis))(lanes.values, lanes.carry, plan)
 
@@ -85,13 +87,18 @@ def advance(
     def body(loop):
         i, lanes, own, buffer, _ = loop
         plan = own if plans.differ else plans.first
-        carry, frames, bits = blocks(lanes, plan)
+        repeats = None
+        if unseen:  # up to the next multiple, so that results depend on no stretch
+            left = TOGETHER - lanes.carry.step.low[0] % TOGETHER
+            repeats = jnp.minimum(left, count - i)
+        carry, frames, bits = blocks(lanes, plan, repeats)
         short = ((bits & int(Fault.OVERFLOW)) != 0) & lanes.alive
         # Where this is void nobody is judged, so that caches tell what they would have needed.
         bits = jnp.where(jnp.any(short), 0, bits)
         lanes, own = _judged(lanes, own, carry, bits)
         put = lambda whole, part: jax.lax.dynamic_update_index_in_dim(whole, part, i, 0)
-        return i + 1, lanes, own, jax.tree.map(put, buffer, frames), short
+        buffer = jax.tree.map(put, buffer, frames)
+        return i + (1 if repeats is None else repeats), lanes, own, buffer, short
 
     def goes_on(loop):
         i, lanes, _, _, short = loop

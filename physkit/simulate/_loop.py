@@ -98,13 +98,21 @@ def advance_chunk(
     return carry, buffer, Health(bits | _health(sim, carry).bits)
 
 
-def judged_block(sim: Simulation, plan: Any, carry: Carry) -> tuple[Carry, Frame, jax.Array]:
+def judged_block(
+    sim: Simulation, plan: Any, carry: Carry, repeats: jax.Array | None = None
+) -> tuple[Carry, Frame, jax.Array]:
     """One block of one member of a batch, looked at by all guards: the carry, frames, and fault bits.
 
     No derivatives.
+
+    - `repeats`: so many blocks, of a simulation that records nothing.
     """
     carry, bits = _poisoned(carry)
-    carry, frames = block_body(sim, plan, Direct())(carry)
+    body = block_body(sim, plan, Direct())
+    if repeats is None:
+        carry, frames = body(carry)
+    else:
+        carry, frames = jax.lax.fori_loop(0, repeats, lambda _, c: body(c)[0], carry), {}
     carry, _ = _judged(sim, plan, carry, frames)
     return carry, frames, bits | _health(sim, carry).bits
 
