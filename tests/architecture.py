@@ -41,6 +41,7 @@ KEYWORDS_ALLOWED = {
     ("physkit/observe/_observer.py", "__init__"): "names of what is recorded",
     ("physkit/observe/_averages.py", "__init__"): "names of what is averaged",
     ("physkit/simulate/_carry.py", "replace"): "names of the parts to replace, checked",
+    ("physkit/simulate/_cut_carry.py", "replace"): "names of the parts to replace, checked",
     ("physkit/observe/_passage.py", "__init__"): "the user's names of conditions",
     ("physkit/ensemble/_statistics.py", "at"): "the user's names of swept coordinates, checked",
     ("physkit/plot/_style.py", "legend"): "where matplotlib shall put it",

@@ -180,6 +180,7 @@ def motion(old, old_space, position, space):
 
 
 def beyond_limit(space: AbstractSpace, d: int, radius: float) -> Bool[Array, ""]:
+    """Whether a pair closer than `radius` could have two images."""
     limit = space.image_limit(d)
     return radius > limit * (1 + 4 * float(jnp.finfo(limit.dtype).eps))
 
