@@ -57,7 +57,9 @@ def whole(programs, tmp_path_factory):
     return numbers(folder / "out")
 
 
-OPTIONS = ("--chunk", "4", "--double")
+# Chunks long enough that something can happen to whoever has one in hand.
+STEPS = 600_000
+OPTIONS = ("--chunk", "4", "--double", "--set", f"steps={STEPS}")
 ARRAY = ("--elements", "2", "--minutes", "10", "--warning", "30")
 
 
