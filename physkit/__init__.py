@@ -104,7 +104,8 @@ _EXPORTS: dict[str, tuple[str, ...]] = {
     ),
     "ensemble": (
         "Between", "Converged", "Ensemble", "Histogram", "LocalWorkers", "Mean", "Over", "Quantiles",
-        "Reduction", "Retry", "SlurmArray", "Sweep", "Variance", "around", "bootstrap", "ensemble_mean", "ensemble_statistics",
+        "Reduction", "Retry", "SlurmArray", "Sweep", "Variance", "around", "bootstrap",
+        "ensemble_mean", "ensemble_statistics",
         "latin_hypercube", "open", "passage_rate", "product", "sobol", "sweep", "whole_states",
         "zipped",
     ),
