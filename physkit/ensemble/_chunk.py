@@ -71,10 +71,9 @@ class ChunkRunner:
     def __init__(self, sweep: Sweep, group: int, size: int, devices: list[Any], divide: int = 1):
         self.sweep, self.size, self.devices = sweep, size, devices
         sim, state = sweep.models[group]
-        if divide > 1:
-            sim = finer(sim, divide)
         self.number, self.divide = group, divide
-        self.group = Group((sim, state), sweep.places(group))
+        sim = finer(sim, divide)
+        self.group = Group((sim, state), sweep.places(group), divide)
         self.blocks = sweep.steps * divide // sim.block
         self.block = sim.block
         self.growths: list[str] = []
@@ -117,7 +116,7 @@ class ChunkRunner:
             self._room = self._pace.room
         done, replays = 0, 0
         while done < self.blocks:
-            step = min(self._pace.blocks, self.blocks - done)
+            step = min(self._stretch(self._pace.blocks), self.blocks - done)
             after, frames, short, seconds = self._advanced(lanes, step)
             if np.any(np.asarray(short)):
                 replays += 1
@@ -137,7 +136,7 @@ class ChunkRunner:
             frames=_joined(pieces),
             summary={name: x[:count] for name, x in found.items()},
             reason=self._by_member(lanes.reason)[:count].astype(np.int64),
-            step=self._steps(jax.tree.map(self._by_member, lanes.died), count),
+            step=_steps(jax.tree.map(self._by_member, lanes.died), count),
             attempts=np.ones(count, np.int64),
             growths=tuple(self.growths[growths:]),
         )
@@ -145,6 +144,11 @@ class ChunkRunner:
         out.step = np.where(out.ok, -1, -(-out.step // self.divide))
         out.seconds = time.monotonic() - began
         return out
+
+    def _stretch(self, blocks: int) -> int:
+        """`blocks`, or some more, so that looks at members are at steps that no clock has chosen."""
+        seen = bool(self.group.model[0].cadences)
+        return blocks if seen else -(-blocks // TOGETHER) * TOGETHER
 
     def _must_stop(self, stop: StopRequest | None, left: int) -> bool:
         """Whether to leave the chunk, of which so many blocks are left, unfinished."""
@@ -230,12 +234,6 @@ class ChunkRunner:
     def _summaries(self, lanes: Lanes) -> Any:
         return _on(_summed, self.devices, (None, 0), (2,))(self._arrays, lanes, self._rest)
 
-    def _steps(self, died: Any, count: int) -> np.ndarray:
-        steps = (died.high[:count].astype(np.int64) << 24) + died.low[:count]
-        if self.group.model[0].cadences:
-            return steps
-        return np.minimum(-(-steps // TOGETHER) * TOGETHER, self.blocks)  # seen by then
-
     def _is_large(self, lanes: Lanes) -> bool:
         return jax.default_backend() == "cpu" and _bytes(lanes.carry.state) >= LARGE_STATE_BYTES
 
@@ -300,7 +298,8 @@ class ChunkRunner:
 
 
 def blanked(out: Outcome, steps: int) -> None:
-    """No numbers for frames and summaries of members, of so many steps, that had gone wrong by then."""
+    """No numbers for frames and summaries of members, of so many steps, that had gone wrong by then: NaN, and
+    the least that there is of whole numbers."""
     for name, frames in out.frames.items():
         at = steps // max(frames.shape[1] - 1, 1) * np.arange(frames.shape[1])
         gone = ~out.ok[:, None] & (at[None] >= out.step[:, None])
@@ -310,7 +309,9 @@ def blanked(out: Outcome, steps: int) -> None:
 
 
 def finer(sim: Simulation, factor: int) -> Simulation:
-    """`sim` with dt divided by `factor`, and looks at the same times."""
+    """`sim` with looks at the same times when its dt is divided by `factor`."""
+    if factor == 1:
+        return sim
 
     def thinned(observer):
         if observer.interval is None:
@@ -318,7 +319,6 @@ def finer(sim: Simulation, factor: int) -> Simulation:
         return replaced(observer, {"interval": observer.interval * factor})
 
     changes = {
-        "dt": sim.dt / factor,
         "observers": tuple(map(thinned, sim.observers)),
         "guards": tuple(map(thinned, sim.guards)),
     }
@@ -372,11 +372,18 @@ def _joined(pieces: list[dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
     return {name: np.concatenate([p[name] for p in pieces], axis=1) for name in names}
 
 
+def _steps(died: Any, count: int) -> np.ndarray:
+    return (died.high[:count].astype(np.int64) << 24) + died.low[:count]
+
+
 def _blank(x: np.ndarray, gone: np.ndarray) -> np.ndarray:
-    if not np.any(gone) or x.dtype.kind not in "fc":
+    if not np.any(gone):
         return x
     out = np.array(x)
-    out[gone] = np.nan
+    if jnp.issubdtype(x.dtype, jnp.inexact):
+        out[gone] = np.nan
+    else:  # or the numbers of a living member, a copy of which was computed there, would be taken for its own
+        out[gone] = False if x.dtype == bool else np.iinfo(x.dtype).min
     return out
 
 

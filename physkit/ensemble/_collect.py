@@ -112,6 +112,7 @@ def collect(folder: str | Path, sweep: Sweep | None = None) -> Ensemble:
         coordinates={name: where.table[name] for name in where.said("coordinates")},
         reduced=_results(known, parts),
         what=str(where.said("what")),
+        groups=where.said("groups"),
         path=where.folder,
     )
 
@@ -127,6 +128,7 @@ def gathered(sweep: Sweep, memory: Memory) -> Ensemble:
         coordinates=sweep.coordinates,
         reduced=_results(sweep.reduce, parts),
         what=repr(sweep),
+        groups=sweep.groups or (),
     )
 
 

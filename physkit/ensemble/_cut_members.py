@@ -28,9 +28,9 @@ class CutRunner:
 
     def __init__(self, sweep: Sweep, group: int, devices: list[Any], divide: int = 1):
         sim, state = sweep.models[group]
-        sim = finer(sim, divide) if divide > 1 else sim
+        sim = finer(sim, divide)
         self.sweep, self.number, self.divide = sweep, group, divide
-        self.group = Group((sim, state), sweep.places(group))
+        self.group = Group((sim, state), sweep.places(group), divide)
         self.blocks, self.block = sweep.steps * divide // sim.block, sim.block
         need = math.prod(sweep.domain)
         if chosen_backend(None, need) == "vmap":  # which emulates them on one
@@ -83,13 +83,17 @@ class CutRunner:
         program, pieces = domain.program(carry), [flat(first)]
         pace, done, replays, reason = Pace(program.room), 0, 0, 0
         growths: list[str] = []
+        most = self.blocks  # in a stretch
         while done < self.blocks:
-            count = min(pace.blocks, self.blocks - done)
+            count = min(pace.blocks, self.blocks - done, most)
             before = time.monotonic()
             after, frames, health = program(carry, count)
             if Fault.OVERFLOW in health.faults() and replays < MOST_GROWTHS:
                 carry, events = domain.grown(carry, after)
                 growths, replays = growths + events, replays + 1
+                continue
+            if not health.ok and count > 1:  # the same again, to see in which block it was
+                most = max(1, count // 8)
                 continue
             if done:  # the first stretch was compiled
                 pace.note(count, time.monotonic() - before)

@@ -62,7 +62,7 @@ class Gathered:
             if not -len(self) <= first < len(self):
                 raise IndexError(f"{self.name} has {len(self)} members; got {first}")
             chunk, row = self._place[first]
-            return np.asarray(self._parts[chunk][(int(row), *rest)])
+            return np.asarray(self._parts[chunk][int(row)])[tuple(rest)]
         chosen = self._place[first]
         whole = np.empty((len(chosen), *self.shape[1:]), self.dtype)
         for chunk in np.unique(chosen[:, 0]):
@@ -84,6 +84,7 @@ class Ensemble(Mapping[str, Gathered]):
     - `members`: their numbers; `total`: how many the sweep has; `missing`: numbers of absent chunks.
     - `ok`: `[members]`; `failed`: those that went wrong, their frames NaN from then on; `attempts`.
     - `reduced`: statistics over members made on the way, by title.
+    - `groups`: their names, if they have any: `groups[k]` is the one of coordinate `group` k.
     - `stopped_by`: what ended the call that computed it early, if anything.
     """
 
@@ -96,9 +97,11 @@ class Ensemble(Mapping[str, Gathered]):
         coordinates: Mapping[str, np.ndarray],
         reduced: Mapping[str, Any],
         what: str,
+        groups: Sequence[str] = (),
         path: Path | None = None,
         stopped_by: str | None = None,
     ):
+        self.groups = tuple(groups)
         self.total, self.path, self.stopped_by, self._what = total, path, stopped_by, what
         self.missing = tuple(k for k in range(number_of_chunks) if k not in chunks)
         parts = [chunks[k] for k in sorted(chunks)]
@@ -171,6 +174,9 @@ class Ensemble(Mapping[str, Gathered]):
         for name, values in self.coordinates.items():
             dims = ("member", *(f"{name}_{k}" for k in range(values.ndim - 1)))
             labels[name] = (dims, values)
+        if self.groups:
+            names = np.asarray(self.groups)
+            labels["group_name"] = ("member", names[self.members // (self.total // len(names))])
         arrays: dict[str, Any] = {}
         axes: dict[str, np.ndarray] = {}
         for name, values in self.frames.items():
@@ -211,7 +217,9 @@ class Ensemble(Mapping[str, Gathered]):
         if self.missing:
             lines.append(f"  {len(self.missing)} chunks missing: {_some(self.missing)}")
         for name, values in self.coordinates.items():
-            if values.ndim == 1 and len(values):
+            if name == "group" and self.groups:
+                lines.append(f"  over group: {', '.join(self.groups)}")
+            elif values.ndim == 1 and len(values):
                 many = len(np.unique(values))
                 lines.append(
                     f"  over {name}: {values.min():.6g} … {values.max():.6g}, {many} values"

@@ -3,6 +3,7 @@
 import dataclasses
 import re
 from collections.abc import Iterator
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from physkit.storage import (
 
 from ._chunk import Outcome
 from ._reduce import Partial, described
-from ._sweep import Sweep
+from ._sweep import Sweep, in_chunks
 
 INDEX = "sweep.h5"
 CHUNKS = "chunks"
@@ -101,6 +102,12 @@ class SweepFolder:
     @property
     def chunks(self) -> int:
         return int(self.said("chunks"))
+
+    @cached_property
+    def _parts(self) -> list[np.ndarray]:
+        """The members that each chunk should have."""
+        size = int(self.said("points")) * int(self.said("replicas"))
+        return in_chunks(self.table["order"], size, self.chunk)
 
     def enter(self, sweep: Sweep, chunk: int | None, size: Any) -> int:
         """The members in a chunk: as they are there, else as asked for, else `size()`; writes `sweep.h5`.
@@ -244,6 +251,11 @@ class SweepFolder:
             )
         pick = lambda kind: {n: Lazy(table, f"{kind} {n}") for n in said.get(kind, [])}
         members = table["member"]
+        if not (number < len(self._parts) and np.array_equal(members, self._parts[number])):
+            raise MismatchError(
+                f"{path} holds other members than chunk {number} of this sweep, of {self.chunk} members each: "
+                "remove it, and it is computed anew"
+            )
         if said.get("uneventful"):
             health = {name: np.full(len(members), usual) for name, usual in _HEALTH.items()}
         else:

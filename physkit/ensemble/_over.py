@@ -40,7 +40,7 @@ class Over:
     name: str | None = None
 
     def __len__(self) -> int:
-        return len(jax.tree.leaves(self.values)[0])
+        return _points(self)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -213,8 +213,11 @@ def _fitting(name: str, given: Any, leaf: Any, index: tuple) -> Any:
         kind, own = values.dtype.kind, np.dtype(jnp.asarray(leaf).dtype).kind
         if kind not in "biufc" or (kind == "c" and own != "c"):
             raise ParameterError(f"values of {name} must be numbers; got {values.dtype}")
-        if own in "iub" and kind not in "iub" and not np.array_equal(values, np.floor(values)):
-            raise ParameterError(f"{name} is a whole number; its values are not: {values!r:.80}")
+        held = np.dtype(jnp.asarray(leaf).dtype)
+        if own in "iub" and not _fits(values, held):
+            raise ParameterError(
+                f"{name} is a whole number ({held}); not all of its values are: {values!r:.80}"
+            )
     whole = jnp.shape(leaf)
     shape = jax.eval_shape(lambda x: x[index[0]], leaf).shape if index else whole
     if values.ndim == 0 or values.shape[1:] != shape:
@@ -225,6 +228,14 @@ def _fitting(name: str, given: Any, leaf: Any, index: tuple) -> Any:
             + (f": as many as for one point; write [{name}_1, …]" if values.shape == shape else "")
         )
     return values
+
+
+def _fits(values: np.ndarray, dtype: np.dtype) -> bool:
+    """Whether whole numbers of that kind can be these."""
+    if values.dtype.kind == "b":
+        return True
+    least, most = (0, 1) if dtype.kind == "b" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
+    return bool(np.all((values >= least) & (values <= most) & (values == np.floor(values))))
 
 
 def _keys(values: Any) -> Any:

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Int
 
-from physkit.core import Count, Fault, Module, cast_floats, data, float_dtype, static
+from physkit.core import Count, Fault, Module, cast_floats, data, float_dtype, replaced, static
 from physkit.observe import Frame
 from physkit.simulate import Carry, Simulation, first_look, judged_block, start, summary
 
@@ -39,10 +39,13 @@ class Group(Module):
 
     model: tuple[Simulation, Any]
     places: Places = static()
+    divide: int = static(default=1)  # every member's dt, its own where dt is swept
 
     def of(self, values: tuple[Any, ...]) -> tuple[Simulation, Any]:
         """Simulation and state of the member with these values."""
         sim, state = placed(self.model, self.places, values)
+        if self.divide > 1:
+            sim = replaced(sim, {"dt": sim.dt / self.divide})
         return cast_floats(sim, float_dtype(state)), state
 
 
@@ -88,9 +91,8 @@ def advance(
         i, lanes, own, buffer, _ = loop
         plan = own if plans.differ else plans.first
         repeats = None
-        if unseen:  # up to the next multiple, so that results depend on no stretch
-            left = TOGETHER - lanes.carry.step.low[0] % TOGETHER
-            repeats = jnp.minimum(left, count - i)
+        if unseen:  # stretches begin at multiples of it, so that results depend on none
+            repeats = jnp.minimum(TOGETHER, count - i)
         carry, frames, bits = blocks(lanes, plan, repeats)
         short = ((bits & int(Fault.OVERFLOW)) != 0) & lanes.alive
         # Where this is void nobody is judged, so that caches tell what they would have needed.

@@ -34,11 +34,17 @@ def recorded_shapes(sweep: Sweep) -> Shapes:
     **Errors:** `ShapeError` where groups record different things.
     """
     found = [_of_group(sweep, group) for group in range(len(sweep.models))]
+    intervals = [[o.interval for o in sim.observers] for sim, _ in sweep.models]
     for number, other in enumerate(found):
         if other != found[0]:
             raise ShapeError(
                 f"groups 0 and {number} record different things, {_said(found[0])} and {_said(other)}: make "
                 "two sweeps of them"
+            )
+        if intervals[number] != intervals[0]:
+            raise ShapeError(
+                f"groups 0 and {number} record at different intervals, {intervals[0]} and "
+                f"{intervals[number]} steps: make two sweeps of them"
             )
     return found[0]
 

@@ -97,6 +97,10 @@ class Sweep:
             raise ParameterError(
                 f"{self.replicas} replicas differ by their noise alone: give key=jax.random.key(…)"
             )
+        if self.key is not None and not _is_key(self.key):
+            raise ParameterError(
+                f"key is one random key, such as jax.random.key(0); got {self.key!r:.80}"
+            )
         if swept_key and self.key is not None:
             raise ParameterError("keys are swept, so key= would not be used: give one of them")
         names = [s.name for s in self.swept[0]]
@@ -110,8 +114,13 @@ class Sweep:
         if not (isinstance(self.keep, bool) or _is_many(self.keep)):
             raise ParameterError(f"keep is True, False, or names of frames; got {self.keep!r}")
         put("keep", self.keep if isinstance(self.keep, bool) else tuple(self.keep))
-        if self.groups is not None and len(self.groups) != len(models):
-            raise ParameterError(f"{len(models)} groups, but names {self.groups!r}")
+        if self.groups is not None:
+            wrong = isinstance(self.groups, str) or not all(isinstance(n, str) for n in self.groups)
+            if wrong or len(self.groups) != len(models):
+                raise ParameterError(
+                    f"groups are {len(models)} names, one for each model; got {self.groups!r}"
+                )
+            put("groups", tuple(self.groups))
         if self.domain is not None:
             put("domain", _grid(self.domain))
         if self.stop_when is not None:
@@ -138,11 +147,7 @@ class Sweep:
 
     def chunks(self, chunk: int) -> list[np.ndarray]:
         """Numbers of the members of each chunk: at most `chunk`, all of one group."""
-        out = []
-        for group in range(len(self.models)):
-            own = self.order[self.order // self.group_size == group]
-            out += [own[a : a + chunk] for a in range(0, len(own), chunk)]
-        return out
+        return in_chunks(self.order, self.group_size, chunk)
 
     def group_of(self, members: np.ndarray) -> int:
         """The group of members of one chunk."""
@@ -256,6 +261,15 @@ class Sweep:
         return f"Sweep({'; '.join(parts)}; digest {self.digest})"
 
 
+def in_chunks(order: np.ndarray, group_size: int, chunk: int) -> list[np.ndarray]:
+    """Members in the order of their computing, in chunks of one group each."""
+    out = []
+    for group in range(len(order) // group_size):
+        own = order[order // group_size == group]
+        out += [own[a : a + chunk] for a in range(0, len(own), chunk)]
+    return out
+
+
 def placed(model: Any, places: tuple[tuple[int, tuple], ...], values: Sequence[Any]) -> Any:
     """`model` with values in place of some of its leaves, in the precision that they had; traceable."""
     leaves, form = jax.tree.flatten(model)
@@ -318,6 +332,14 @@ def _boxes(model: Any, swept: tuple[Swept, ...], rows: np.ndarray) -> list[Any]:
     distinct = np.unique(rows[:, sorted({s.column for s in own})], axis=0, return_index=True)[1]
     picked = [[s.values[rows[point, s.column]] for s in own] for point in distinct]
     return [placed(model, places, values)[1] for values in picked]
+
+
+def _is_key(x: Any) -> bool:
+    if not isinstance(x, jax.Array | np.ndarray):
+        return False
+    if jnp.issubdtype(x.dtype, jax.dtypes.prng_key):
+        return x.ndim == 0
+    return x.dtype == np.uint32 and x.ndim == 1  # as jax.random.PRNGKey makes them
 
 
 def _grid(domain: Any) -> tuple[int, ...]:

@@ -84,7 +84,7 @@ def sweep(
             retry=retry,
             cost=cost,
             stop_when=stop_when,
-            groups=None if groups is None else tuple(groups),
+            groups=groups,
             domain=domain,
         )
     names = {"inline": None, "local": LocalWorkers(), "slurm": SlurmArray()}

@@ -41,6 +41,13 @@ def test_members_over_two_devices_are_those_of_one(emulated, tmp_path):
         np.testing.assert_allclose(found[cut.ok], wanted[whole.ok], atol=1e-14)
 
 
+def test_the_block_in_which_one_goes_wrong(emulated):
+    slowly = Over(over().where, [20.0])
+    whole, cut = (sweep(heat(), 400, over=slowly, domain=d, progress=False) for d in (None, (2,)))
+    assert cut.failed == whole.failed
+    assert 4 < cut.failed[0].step < 200
+
+
 def test_bad_grids_are_refused():
     with pytest.raises(ParameterError, match="devices per axis"):
         Sweep(heat(), 8, over=over(), domain=(0, 2))

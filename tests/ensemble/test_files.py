@@ -42,6 +42,8 @@ def test_what_is_in_it(made):
     assert found["state"][3, 1:3, 0].shape == (2,)
     np.testing.assert_array_equal(found["state"][1:4], found["state"][:][1:4])
     np.testing.assert_array_equal(found["angle"][-1], np.asarray(found["angle"])[4])
+    np.testing.assert_array_equal(found["angle"][1, ::-2], found["angle"][1][::-2])
+    np.testing.assert_array_equal(found["angle"][1, [3, 0]], found["angle"][1][[3, 0]])
     with pytest.raises(KeyError, match="nothing kept as 'speed'"):
         found["speed"]
     with pytest.raises(IndexError, match="has 5 members"):
@@ -49,6 +51,12 @@ def test_what_is_in_it(made):
     where = SweepFolder(made)
     assert (where.members, where.chunk, where.chunks) == (5, 2, 3)
     assert status(made).done == (0, 1, 2)
+
+
+def test_chunks_of_another_size_are_refused(folder):
+    (folder / "sweep.h5").unlink()
+    with pytest.raises(pk.MismatchError, match="other members than chunk 0"):
+        pk.sweep(swept(), to=folder, chunk=3, progress=False)
 
 
 def test_other_programs_can_read_a_chunk(made):

@@ -43,6 +43,10 @@ class TestPoints:
         with pytest.raises(pk.ShapeError, match="values for"):
             sweep(pk.Over({"c": damping}, {"d": [0.1]}))
 
+    def test_points_are_counted(self):
+        assert len(pk.Over(damping, [0.1, 0.2])) == 2
+        assert len(pk.Over(lambda m: m[1], [[0.1, 0.2]] * 3)) == 3
+
     def test_integers_can_be_swept(self):
         atoms = pk.Particles(jnp.zeros((2, 2)), space=pk.Free())
         sim = pk.Simulation(pk.VelocityVerlet(pk.HarmonicTrap(1.0)), dt=0.1)
@@ -50,6 +54,8 @@ class TestPoints:
         assert sweep(over, model=(sim, atoms)).member(1)[1].id.tolist() == [5, 7]
         with pytest.raises(pk.ParameterError, match="whole number"):
             sweep(pk.Over(lambda m: m[1].id, [[0.5, 1.0]]), model=(sim, atoms))
+        with pytest.raises(pk.ParameterError, match=r"whole number \(.*int32"):
+            sweep(pk.Over(lambda m: m[1].id, [[0, 2**40]]), model=(sim, atoms))
 
     def test_the_digest_sees_what_functions_remember(self):
         def model(threshold):
@@ -199,6 +205,17 @@ class TestBadInput:
         other = pk.Simulation(sim.integrator, sim.dt, pk.Every(5, angle=lambda n: n.state[0]))
         with pytest.raises(pk.ShapeError, match="groups 0 and 1 record different things"):
             pk.sweep([MODEL, (other, state)], 10, over=pk.Over(damping, [0.1]))
+
+        other = pk.Simulation(sim.integrator, sim.dt, pendulum(10)[0].observers)
+        with pytest.raises(pk.ShapeError, match=r"at different intervals, \[5\] and \[10\] steps"):
+            pk.sweep([MODEL, (other, state)], 10, over=pk.Over(damping, [0.1]))
+        with pytest.raises(pk.ParameterError, match="2 names, one for each model; got 'ab'"):
+            sweep(model=[MODEL, MODEL], groups="ab")
+
+    def test_what_is_no_key(self):
+        for bad in (jnp.zeros(2), jax.random.split(jax.random.key(0), 2)):
+            with pytest.raises(pk.ParameterError, match="key is one random key"):
+                sweep(replicas=2, key=bad)
 
     def test_chunks_and_devices(self, tmp_path):
         one = sweep(pk.Over(damping, [0.1]))

@@ -135,6 +135,39 @@ class TestIllMembers:
         one = pk.simulate(finer, state, 4000)
         np.testing.assert_allclose(again["angle"][1], one.frames["angle"], rtol=1e-9)
 
+    def test_smaller_steps_of_members_that_differ_in_them(self):
+        sim, state = pendulum()
+        calm = pk.Guard(5, lambda now: jnp.abs(now.state[0]) < 0.6)
+        sim = pk.Simulation(sim.integrator, sim.dt, sim.observers, (calm,))
+        over = pk.Over(lambda m: m[0].dt, [0.05, 1.2], name="dt")
+        found = pk.sweep((sim, state), 40, over=over, retry=pk.Retry(4), progress=False)
+        assert list(found.attempts) == [1, 2]
+        assert found.ok.all()
+        finer = pk.Simulation(sim.integrator, 0.3, pk.Every(20, angle=lambda n: n.state[0]))
+        one = pk.simulate(finer, state, 160)
+        np.testing.assert_allclose(found["angle"][1], one.frames["angle"], rtol=1e-9)
+
+    def test_have_no_whole_numbers_either(self):
+        sim, state = pendulum()
+        count = pk.Every(
+            5, n=lambda now: jnp.sum(now.state > -9), above=lambda now: now.state[0] > -9
+        )
+        model = pk.Simulation(sim.integrator, sim.dt, count), state
+        over = pk.Over(damping, [0.1, np.nan], name="damping")
+        found = pk.sweep(model, 10, over=over, progress=False)
+        least = np.iinfo(found["n"].dtype).min
+        np.testing.assert_array_equal(found["n"][:], [[2, 2, 2], [2, least, least]])
+        np.testing.assert_array_equal(found["above"][:], [[True] * 3, [True, False, False]])
+
+    def test_where_nothing_is_recorded_no_clock_says_when_they_are_looked_at(self):
+        steady = pk.Function(lambda t, y: jnp.ones_like(y))
+        sixteenth = pk.Guard(None, lambda now: jnp.round(now.state[0]) % 16 == 0)
+        sim = pk.Simulation(pk.Euler(steady), dt=1.0, guards=(sixteenth,))
+        found = pk.sweep((sim, jnp.zeros(1)), 512, progress=False)
+        assert found.ok.all()
+        last = pk.sweep((sim, jnp.zeros(1)), 500, progress=False)
+        assert last.failed[0].step == 500
+
     @pytest.mark.slow
     def test_a_retry_that_does_not_help_is_recorded(self):
         retry = pk.Retry(smaller_step=2, attempts=2)
