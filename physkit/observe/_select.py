@@ -53,7 +53,7 @@ def members(particles: Particles, species: int | None) -> Bool[Array, " n"]:
 
     **Errors:** `ObserverError` when the particles have no species.
     """
-    chosen = jnp.ones(particles.count, bool)
+    chosen = jnp.ones(particles.rows, bool)
     if particles.frozen is not None:
         chosen = ~particles.frozen
     if particles.alive is not None:

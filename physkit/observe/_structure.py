@@ -103,7 +103,7 @@ class StructureFactor(AbstractObserver):
 
     def _structure(self, particles: Particles) -> Float[Array, " m"]:
         fractions = particles.position @ _inverse_cell(particles)
-        counted = particles.counted(jnp.ones(particles.count, particles.position.dtype))
+        counted = particles.counted(jnp.ones(particles.rows, particles.position.dtype))
         if self.species is not None:
             counted = of_species(particles, self.species).astype(counted.dtype)
         number = particles.space.sum(jnp.sum(counted))
@@ -116,7 +116,7 @@ class StructureFactor(AbstractObserver):
             sine = particles.space.sum(jnp.sum(counted * jnp.sin(phase)))
             return (cosine**2 + sine**2) / number
 
-        block = max(1, _WORK // max(particles.count, 1))
+        block = max(1, _WORK // max(particles.rows, 1))
         return jax.lax.map(one, self._integers(particles), batch_size=block)
 
 

@@ -110,14 +110,19 @@ class Particles(AbstractComponent):
         _check_numbers(self)
 
     @property
-    def count(self) -> int:
+    def rows(self) -> int:
         """Number of rows of the arrays: that of particles, on one device."""
         return self.position.shape[-2]
 
     @property
+    def count(self) -> int:
+        """Number of particles in the whole domain; an energy over it is one per particle."""
+        return self.rows if self.share is None else self.share.total
+
+    @property
     def total(self) -> int:
-        """Number of particles in the whole domain."""
-        return self.count if self.share is None else self.share.total
+        """The same, where it matters that the domain may be cut over devices."""
+        return self.count
 
     @property
     def alive(self) -> Bool[Array, " n"] | None:

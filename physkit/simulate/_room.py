@@ -61,8 +61,8 @@ def grown_carry(
         bigger, more = part.enlarged(on_host(later))
         events += more
         parts.append(bigger)
-        if isinstance(part, Particles) and bigger.count != part.count:
-            rows[part.count] = bigger.count
+        if isinstance(part, Particles) and bigger.rows != part.rows:
+            rows[part.rows] = bigger.rows
     if not events:
         return carry, events
     form = jax.tree.structure(carry.carry.state, is_leaf=is_component)

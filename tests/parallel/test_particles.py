@@ -59,6 +59,19 @@ def test_gradients_pass_through_cutting():
     assert np.allclose(jax.grad(whole)(atoms.position), 3 * atoms.position**2, atol=0, rtol=1e-14)
 
 
+def number(particles):
+    return jnp.zeros(particles.rows), jnp.asarray(particles.count)
+
+
+def test_particles_are_counted_over_the_whole_domain():
+    """So that an energy over `count` is that of a particle, on any number of devices."""
+    atoms = fluid()
+    parts = cut(atoms, (4,))
+    rows, count = Spmd(OnEach(number), (4,))(parts)
+    assert count.tolist() == [96] * 4
+    assert rows.shape == parts.position.shape[:2]
+
+
 def test_migration_loses_nobody_and_puts_all_where_they_belong():
     atoms = fluid()
     moved = cut(atoms, (4,))

@@ -62,7 +62,7 @@ class HarmonicBonds(AbstractForce):
         particles = self.particles(state)
         d = self._vectors(particles)
         pull = self._pull(safe_norm(d))[:, None] * d
-        return self.ends.summed(jnp.stack([pull, -pull]), particles.count)
+        return self.ends.summed(jnp.stack([pull, -pull]), particles.rows)
 
     def energy(self, clock: Clock, state: Any, cache: Any = None) -> Float[Array, ""]:
         del clock, cache

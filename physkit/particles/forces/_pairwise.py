@@ -208,7 +208,7 @@ class Pairwise(AbstractForce):
         return jnp.array(rows) + tail * jnp.eye(d, dtype=particles.position.dtype)
 
     def _list(self, particles: Particles) -> NeighborList | SlabList | None:
-        n = particles.count
+        n = particles.rows
         if particles.share is not None and self.cutoff is not None:
             if self.exclude is not None:
                 raise DeclarationError(

@@ -64,7 +64,7 @@ class Halo(Module):
         assert alive is not None
         position = jax.lax.stop_gradient(particles.position)
         position = position.at[:, axis].set(slab.in_line(position))
-        m, n = self.capacity, particles.count
+        m, n = self.capacity, particles.rows
         there = jnp.concatenate(
             [
                 alive,

@@ -261,7 +261,7 @@ def _built(old: SlabList, particles: Particles, slab: Slab) -> SlabList:
     halo = Halo.of(particles, slab, reach, old.above.shape[-1])
     position, there = halo.in_line(slab, particles)
     space = jax.tree.map(jax.lax.stop_gradient, particles.space)
-    room, n = old.index.shape[-1], particles.count
+    room, n = old.index.shape[-1], particles.rows
     found = search(position, slab.opened(space), radius, old.cells, room, there, n)
     occupied = jnp.where(found.narrow, COARSER, found.occupancy)
     needs = jnp.stack([found.neighbours, occupied, halo.required]).astype(jnp.int32)
@@ -314,5 +314,5 @@ def _largest(x: Any) -> int:
     return int(np.max(np.asarray(x)))
 
 
-def _fit(need: float) -> int:
+def _fit(need: int | float) -> int:
     return eights(1.05 * need + 2 * math.sqrt(max(need, 0.0)))
