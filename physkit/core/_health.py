@@ -12,6 +12,7 @@ from ._errors import (
     CapacityError,
     CutoffError,
     NotReversible,
+    ObserverError,
     OverlapError,
     ParameterError,
     PhyskitError,
@@ -42,6 +43,7 @@ class Fault(enum.IntFlag):
     LATTICE = 4096
     REVERSAL = 8192
     SAMPLES = 16384
+    PARTIAL = 32768
 
 
 ADVICE: dict[Fault, tuple[type[PhyskitError], str]] = {
@@ -101,6 +103,11 @@ ADVICE: dict[Fault, tuple[type[PhyskitError], str]] = {
         SamplingError,
         "the samples hardly overlap with the parameters asked for, so that a few of them carry all "
         "weight; draw new samples there, take smaller steps, or smaller systems",
+    ),
+    Fault.PARTIAL: (
+        ObserverError,
+        "what is recorded differs from device to device: sums, means and extremes over the domain are "
+        "field.integral(), field.mean(), field.max(), grid.sum(x), particles.sum(x)",
     ),
     Fault.GUARD: (SimulationDiverged, "a guard is broken"),
     Fault.NOT_FINITE: (SimulationDiverged, "the state is not finite"),

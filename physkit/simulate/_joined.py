@@ -4,7 +4,9 @@ import itertools
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Bool
 
 from physkit.core import ObserverError, concrete
 from physkit.geometry import AXES, joined_axis
@@ -24,7 +26,7 @@ def joined(found: Any, whole: Any, devices: tuple[int, ...], lead: int) -> Any:
     - `whole`: shapes on one device, without the first `lead` axes (of time) of a device's part.
 
     **Errors:** `ObserverError` for what differs from device to device and should not, and for shapes
-    that fit neither.
+    that fit neither. Inside a trace such differences make it NaN; `differs` tells of them.
     """
 
     def one(path, part, shape):
@@ -43,7 +45,7 @@ def _joined_leaf(x: Any, whole: tuple[int, ...], devices: tuple[int, ...], lead:
                 f"{name!r} differs from device to device: sums, means and extremes over the domain are "
                 "field.integral(), field.mean(), field.max(), grid.sum(x), particles.sum(x)"
             )
-        return x[0]
+        return x[0] if seen is not None else _poisoned(x)
     ways = list(_ways(here, whole, devices))
     if not ways:
         raise ObserverError(
@@ -62,6 +64,33 @@ def way_of(x: Any, whole: tuple[int, ...], devices: tuple[int, ...], lead: int, 
     if len(ways) > 1:
         ways = _that_agree(on_host(x), ways, devices, name)
     return ways[0] if ways else ()
+
+
+def differs(found: Any, whole: Any, lead: int) -> Bool[Array, ""]:
+    """Whether, inside a trace, anything differs from device to device that should not."""
+    pairs = zip(jax.tree.leaves(found), jax.tree.leaves(whole), strict=True)
+    alike = [_alike_traced(x) for x, shape in pairs if x.shape[1 + lead :] == tuple(shape.shape)]
+    return ~jnp.all(jnp.stack(alike)) if alike else jnp.array(False)
+
+
+def _poisoned(x: Array) -> Array:
+    """What the first device has; NaN, and so are derivatives, where another has something else."""
+    if not jnp.issubdtype(x.dtype, jnp.inexact):
+        return x[0]
+    return x[0] * jnp.where(_alike_traced(x), 1, jnp.nan).astype(x.dtype)
+
+
+def _alike_traced(x: Array) -> Bool[Array, ""]:
+    """`_all_alike` of what only a program will know."""
+    if jax.dtypes.issubdtype(x.dtype, jax.dtypes.extended):
+        return jnp.array(True)
+    x = jax.lax.stop_gradient(x)
+    first = x[:1]
+    if not jnp.issubdtype(x.dtype, jnp.inexact):
+        return jnp.all(x == first)
+    size = jnp.max(jnp.where(jnp.isfinite(x), jnp.abs(x), 0), initial=0)
+    same = (x == first) | (jnp.isnan(x) & jnp.isnan(first))
+    return jnp.all(same | (jnp.abs(x - first) <= 1e-6 * size))
 
 
 def _all_alike(x: np.ndarray) -> bool:

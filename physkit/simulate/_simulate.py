@@ -7,12 +7,13 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from physkit.core import Clock, Health, Module, ObserverError, cast_floats, float_dtype
+from physkit.core import Clock, Fault, Health, Module, ObserverError, cast_floats, float_dtype
 from physkit.observe import Frame
 
 from ._carry import Carry, start, summary
 from ._cut_carry import CutCarry
 from ._devices import Domain, carry_on, cast
+from ._joined import differs
 from ._loop import advance, first_look
 from ._simulation import Simulation
 
@@ -89,7 +90,9 @@ def _joined_from_each(steps: int, devices: Any, sim, carry_or_state, key: Array 
     first = lambda tree: jax.tree.map(lambda x: x[0], tree)
     frames = domain.joined(found.frames, carry, 1)
     total = domain.joined_summary(found.summary, carry)
-    return Result(after, frames, first(found.times), total, found.health)
+    wrong = differs(found.frames, domain.frame_shapes(carry), 1)
+    bits = found.health.bits | jnp.where(wrong, jnp.int32(Fault.PARTIAL), jnp.int32(0))
+    return Result(after, frames, first(found.times), total, Health(bits))
 
 
 def _simulated_part(steps: int, sim: Simulation, carry: Carry) -> Result:

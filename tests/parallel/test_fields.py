@@ -319,6 +319,31 @@ def test_the_battery_finds_sums_over_a_block():
         check_devices(watched, state, 2, gradient=False)
 
 
+@pytest.mark.parametrize("right", [True, False])
+def test_traces_tell_of_sums_over_a_block(right):
+    """What cannot raise inside a trace is NaN, its derivative too, and `health` says why."""
+    state = pk.Field(noise(8), Grid([1.0], (8,)))
+    square = lambda u: (u * u).mean() if right else jnp.mean(u.data**2)
+    looks = pk.Every(1, square=lambda now: square(now.state))
+
+    def outcome(strength, devices):
+        sim = pk.Simulation(SSPRK3(DomainMean(strength)), dt=0.1, observers=looks)
+        done = pk.simulate(sim, state, 2, devices=devices)
+        return jnp.sum(done.frames["square"]), done.health
+
+    (value, health), slope = jax.value_and_grad(outcome, has_aux=True)(0.01, (2,))
+    if right:
+        health.check()
+        (one, _), slope_of_one = jax.value_and_grad(outcome, has_aux=True)(0.01, None)
+        assert abs(value - one) < 1e-13
+        assert abs(slope - slope_of_one) < 1e-10
+    else:
+        assert jnp.isnan(value)
+        assert jnp.isnan(slope)
+        with pytest.raises(pk.ObserverError, match="differs from device to device"):
+            health.check()
+
+
 # --- what is refused ----------------------------------------------------------------------------
 
 
