@@ -78,6 +78,7 @@ class ChunkRunner:
         self.block = sim.block
         self.growths: list[str] = []
         self._room = 0
+        self.frames = 0.0  # bytes of a member's in a block
         self._rows = 0  # neighbours that lists have room for
         self._one_by_one = False
         self._pace: Pace | None = None
@@ -215,18 +216,19 @@ class ChunkRunner:
         values = tuple(_of_kind(v) for v in self.sweep.values(self.number, members))
         lanes, first = self._begun(values, self.sweep.keys(self.number, members))
         self._room = self._most(first)
+        self.frames = self._block_bytes(first) / len(members)
         return lanes
 
-    def bytes(self, lanes: Lanes, size: int) -> float:
-        """What the program needs for `size` members like those, as XLA says; nothing is run."""
+    def bytes(self, lanes: Lanes, size: int, room: int) -> float:
+        """What the program needs for `size` members like those and `room` blocks of their frames, as XLA says;
+        nothing is run."""
 
         def many(x):
             return jax.ShapeDtypeStruct((size, *x.shape[1:]), x.dtype)
 
-        rows = self._most(jax.tree.map(many, lanes.alive))
         program = _compiled(_advance, tuple(self.devices), (None, 0, None), (3, 4), False)
         count = jax.ShapeDtypeStruct((), np.int32)
-        given = self._arrays, jax.tree.map(many, lanes), count, self._rest, min(rows, self._room)
+        given = self._arrays, jax.tree.map(many, lanes), count, self._rest, room
         found = program.lower(*given).compile().memory_analysis()
         whole = found.argument_size_in_bytes + found.output_size_in_bytes + found.temp_size_in_bytes
         return float(whole - found.alias_size_in_bytes)
@@ -239,10 +241,12 @@ class ChunkRunner:
 
     def _most(self, first: Any) -> int:
         """How many blocks of frames may wait on the devices."""
+        return room_for(self._block_bytes(first), self.blocks)
+
+    def _block_bytes(self, first: Any) -> int:
+        """Bytes of the frames of a block, of all members that look for the first time in `first`."""
         sim = self.group.model[0]
-        each = _bytes(first) * (sim.block // min(sim.cadences, default=1))
-        most = MOST_BLOCKS if each == 0 else int(max(1, FRAME_BYTES // each))
-        return min(self.blocks, most, MOST_BLOCKS)
+        return _bytes(first) * (sim.block // min(sim.cadences, default=1))
 
     # --- capacities -----------------------------------------------------------------------------
 
@@ -295,6 +299,12 @@ class ChunkRunner:
             x = np.moveaxis(x, 1 if many else 0, 2 if many else 1)
         x = x.reshape(self.lanes, *x.shape[2:]) if many else x
         return x if blocks is None else x.reshape(len(x), x.shape[1] * x.shape[2], *x.shape[3:])
+
+
+def room_for(each: float | int, blocks: int) -> int:
+    """How many of so many blocks may wait on a device whose frames are of `each` bytes."""
+    most = MOST_BLOCKS if each == 0 else int(max(1, FRAME_BYTES // each))
+    return min(blocks, most, MOST_BLOCKS)
 
 
 def blanked(out: Outcome, steps: int) -> None:

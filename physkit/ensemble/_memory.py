@@ -9,34 +9,52 @@ import numpy as np
 
 from physkit.core import CapacityError
 
-from ._chunk import ChunkRunner
+from ._chunk import FRAME_BYTES, ChunkRunner, room_for
 from ._recorded import Shapes
 from ._sweep import Sweep
 
 SHARE = 0.8  # of the memory that a batch may take
 FRAMES = 0.2  # of this machine's that frames of a chunk may take
 _PROBED = (2, 10)  # batches that are compiled, not run
+_BLOCKS = 33  # of frames, in one of them
 _CLEARLY = 64  # times its state is what a member surely needs less than
 _IN_FOLDER = 8  # chunks that a sweep in a folder has at least, if it has so many members
 
 
 class MemoryNeed(NamedTuple):
-    """What one device needs, in bytes: `fixed`, and `each` more per member."""
+    """What one device needs, in bytes: `fixed`, and `each` more per member, with its frames of one block.
+
+    Frames of further blocks wait on the device until they are fetched, 64 MiB of them at most.
+
+    - `frames`: of one member in one block. `blocks`: of the sweep. `copies`: of each frame that the program
+      holds.
+    """
 
     fixed: float
     each: float
+    frames: float = 0.0
+    blocks: int = 1
+    copies: float = 1.0
 
     def of(self, members: int) -> float:
         """Bytes for so many members."""
-        return self.fixed + self.each * members
+        block = self.frames * members
+        waiting = block * (room_for(block, self.blocks) - 1)
+        return self.fixed + self.each * members + self.copies * waiting
 
-    def fitting(self, available: float) -> int:
+    def fitting(self, available: float | int) -> int:
         """The most members that fit in so many bytes."""
-        return int(max(0, (available - self.fixed) // max(self.each, 1)))
+        left = available - self.fixed
+        # All their frames, or as many as may wait at all.
+        whole = room_for(self.frames, self.blocks) - 1
+        with_all = left // max(self.each + self.copies * self.frames * whole, 1)
+        with_most = (left - self.copies * FRAME_BYTES) // max(self.each, 1)
+        return int(max(0, with_all, with_most))
 
 
 def memory_need(sweep: Sweep, device: Any = None, group: int = 0) -> MemoryNeed:
-    """Bytes that a device needs for the members of a sweep, predicted: two batches are compiled, none is run.
+    """Bytes that a device needs for the members of a sweep, predicted: two or three batches are compiled, none
+    is run.
 
     One member is set up, for what its neighbour lists need.
     """
@@ -44,9 +62,13 @@ def memory_need(sweep: Sweep, device: Any = None, group: int = 0) -> MemoryNeed:
     runner = ChunkRunner(sweep, group, 1, [device])
     few, many = _PROBED
     lanes = runner.start(sweep.chunks(1)[0])
-    first, second = (runner.bytes(lanes, n) for n in (few, many))
+    first, second = (runner.bytes(lanes, n, 1) for n in (few, many))
     each = (second - first) / (many - few)
-    return MemoryNeed(max(0.0, first - few * each), each)
+    copies = 1.0
+    if runner.frames and runner.blocks > 1:
+        longer = runner.bytes(lanes, many, _BLOCKS) - second
+        copies = longer / (many * runner.frames * (_BLOCKS - 1))
+    return MemoryNeed(max(0.0, first - few * each), each, runner.frames, runner.blocks, copies)
 
 
 def available(device: Any) -> float | None:

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 import physkit as pk
-from physkit.ensemble import carry_out, collect, status
+from physkit.ensemble import carry_out, collect, memory_need, status
+from physkit.ensemble._chunk import FRAME_BYTES, ChunkRunner
 
 from .problems import angle, brownian, damping, pendulum
 
@@ -88,6 +89,21 @@ class TestNumbers:
         np.testing.assert_array_equal(found["angle"][:, 0], [0.5, 1.0, 1.5, 0.5, 1.0, 1.5])
         one = pk.simulate(other, starts[1], 10)
         np.testing.assert_allclose(found["state"][4], one.frames["state"], rtol=1e-12)
+
+
+class TestMemory:
+    def test_frames_wait_for_so_much_of_it_and_no_more(self):
+        sweep, many = swept(steps=5000), 10_000
+        need = memory_need(sweep)
+        runner = ChunkRunner(sweep, 0, many, jax.local_devices()[:1])
+        lanes = runner.start(np.zeros(many, int))
+        needed = runner.bytes(lanes, many, runner._room)
+        assert need.of(many) == pytest.approx(needed, rel=0.05)
+        assert FRAME_BYTES < needed < 1.2 * FRAME_BYTES
+        for free in (2**16, 2**20, 2**25, 2**26, 2**28, 2**32):
+            fit = need.fitting(free)
+            assert all(need.of(m) <= free for m in {fit // 3, fit // 2, fit - 1, fit} if m > 0)
+        assert need.fitting(2**32) > 0.9 * (2**32 - FRAME_BYTES) / need.each
 
 
 class TestIllMembers:
