@@ -17,7 +17,6 @@ from physkit.simulate import (
     LARGE_STATE_BYTES,
     TWO_CORES,
     Pace,
-    Simulation,
     StopRequest,
     first_look,
     start,
@@ -25,6 +24,7 @@ from physkit.simulate import (
 
 from ._program import TOGETHER, Group, Lanes, advance, begin, lanes_of, summaries
 from ._recorded import flat
+from ._retry import finer
 from ._start import stacked
 from ._sweep import Sweep
 
@@ -316,23 +316,6 @@ def blanked(out: Outcome, steps: int) -> None:
         out.frames[name] = _blank(frames, gone)
     for name, values in out.summary.items():
         out.summary[name] = _blank(values, ~out.ok)
-
-
-def finer(sim: Simulation, factor: int) -> Simulation:
-    """`sim` with looks at the same times when its dt is divided by `factor`."""
-    if factor == 1:
-        return sim
-
-    def thinned(observer):
-        if observer.interval is None:
-            return observer
-        return replaced(observer, {"interval": observer.interval * factor})
-
-    changes = {
-        "observers": tuple(map(thinned, sim.observers)),
-        "guards": tuple(map(thinned, sim.guards)),
-    }
-    return replaced(sim, changes)
 
 
 def _begin(arrays, values, keys, rest, size):

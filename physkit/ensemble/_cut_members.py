@@ -12,9 +12,10 @@ from physkit.core import DeviceError, Fault
 from physkit.parallel import chosen_backend
 from physkit.simulate import Domain, Pace, StopRequest
 
-from ._chunk import Outcome, Stopped, blanked, finer
+from ._chunk import Outcome, Stopped, blanked
 from ._program import Group
 from ._recorded import flat
+from ._retry import finer
 from ._sweep import Sweep
 
 MOST_GROWTHS = 12  # in a row
