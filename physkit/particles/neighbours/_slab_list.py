@@ -209,8 +209,8 @@ def slab_list(
     rows, d = particles.position.shape
     if share.lengths is None:
         raise CapacityError(
-            "how many neighbours particles have cannot be seen inside a trace: call "
-            "start(simulation, state) over these devices outside, and pass its carry on"
+            "how many neighbours particles have over devices cannot be seen inside jit or vmap, where the "
+            "box is hidden: simulate some steps outside, and go on inside from the carry of that"
         )
     lengths = np.asarray(share.lengths)
     size = space.comm.along(share.axis)
