@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from physkit.core import FileError, MismatchError
+from physkit.core import DamagedFileError, FileError, MismatchError
 from physkit.storage import (
     TEMPORARY,
     Column,
@@ -137,8 +137,10 @@ class SweepFolder:
         """What of versions and devices is not as it was when the sweep was begun."""
         return changed(dict(self.table.said.get("provenance", {})))
 
-    def _create(self, sweep: Sweep, chunk: int) -> None:
-        make_folder(self.folder)
+    def need_free(self) -> None:
+        """**Errors:** `FileError` where there is something else than the beginning of a sweep."""
+        if self.exists or not self.folder.is_dir():
+            return
         known = (CHUNKS, LOG, "sweep.json")
         other = [
             p.name
@@ -150,6 +152,10 @@ class SweepFolder:
                 f"{self.folder} is not empty ({', '.join(sorted(other)[:5])}) and holds no sweep: give "
                 "another folder"
             )
+
+    def _create(self, sweep: Sweep, chunk: int) -> None:
+        make_folder(self.folder)
+        self.need_free()
         make_folder(self.folder / CHUNKS)
         columns = {"member": Column(np.arange(sweep.members), ("member",))}
         for name, values in sweep.coordinates.items():
@@ -242,9 +248,16 @@ class SweepFolder:
         **Errors:** `DamagedFileError`, `MismatchError` for a chunk of another sweep.
         """
         path = self.path(number)
-        table = read_table(path, "chunk", _at_once)
+        try:
+            table = read_table(path, "chunk", _at_once)
+        except DamagedFileError as error:
+            raise DamagedFileError(f"{error}; or remove it, and it is computed anew") from error
         said = table.said
-        if said.get("digest") != self.digest or said.get("chunk") != number:
+        if said.get("chunk") != number:
+            raise MismatchError(
+                f"{path} is chunk {said.get('chunk')}: remove it, and chunk {number} is computed anew"
+            )
+        if said.get("digest") != self.digest:
             raise MismatchError(
                 f"{path} belongs to another sweep (digest {said.get('digest')}, not {self.digest}): remove "
                 "it, and it is computed anew"

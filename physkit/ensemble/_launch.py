@@ -139,6 +139,7 @@ def submit(
     folder = Path(folder).resolve()
     if isinstance(source, Sweep) and SweepFolder(folder).exists:
         SweepFolder(folder).need(source)
+    SweepFolder(folder).need_free()
     log = folder / LOG
     make_folder(log)
     make_folder(folder / CHUNKS)

@@ -110,6 +110,12 @@ class Sweep:
         reduce = tuple(self.reduce) if _is_many(self.reduce) else (self.reduce,)
         if wrong := [r for r in reduce if not isinstance(r, AbstractReduction)]:
             raise ParameterError(f"reduce= takes statistics such as Mean('energy'); got {wrong}")
+        titles = [r.title for r in reduce]
+        if twice := sorted({t for t in titles if titles.count(t) > 1}):
+            raise ParameterError(
+                f"two statistics are called {twice}: take one with all quantiles or bins, or "
+                "Reduction(…) with a title of its own"
+            )
         put("reduce", reduce)
         if not (isinstance(self.keep, bool) or _is_many(self.keep)):
             raise ParameterError(f"keep is True, False, or names of frames; got {self.keep!r}")
@@ -121,6 +127,9 @@ class Sweep:
                     f"groups are {len(models)} names, one for each model; got {self.groups!r}"
                 )
             put("groups", tuple(self.groups))
+        for name, kind in (("retry", Retry), ("stop_when", Converged)):
+            if not isinstance(given := getattr(self, name), kind | None):
+                raise ParameterError(f"{name} is {kind.__name__}(…) or None; got {given!r:.80}")
         if self.domain is not None:
             put("domain", _grid(self.domain))
         if self.stop_when is not None:
@@ -245,6 +254,7 @@ class Sweep:
                 said[f"where {group} {s.name}"] = f"{s.place} {s.index}"
                 trees[f"values {group} {s.name}"] = s.values
         trees["key"] = self.key
+        trees["reduce"] = self.reduce
         for name in ("reduce", "keep", "retry", "stop_when", "domain"):
             said[name] = repr(getattr(self, name))
         for title, tree in trees.items():

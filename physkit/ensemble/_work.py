@@ -101,6 +101,7 @@ def work(
     if not 0 <= number < of:
         raise ParameterError(f"share is (k, n) with 0 ≤ k < n; got {share}")
     folder = Path(folder)
+    SweepFolder(folder).need_free()
     make_folder(folder / CHUNKS)
     claims = Claims(folder / CHUNKS)
     if job := this_job():

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import physkit as pk
-from physkit.ensemble import SweepFolder, carry_out, collect, status
+from physkit.ensemble import SweepFolder, carry_out, collect, status, work
 
 from .problems import damping, gravity, pendulum
 
@@ -57,6 +57,13 @@ def test_chunks_of_another_size_are_refused(folder):
     (folder / "sweep.h5").unlink()
     with pytest.raises(pk.MismatchError, match="other members than chunk 0"):
         pk.sweep(swept(), to=folder, chunk=3, progress=False)
+
+
+def test_a_folder_of_something_else_is_left_as_it_is(tmp_path):
+    (tmp_path / "mine.txt").write_text("")
+    with pytest.raises(pk.FileError, match=r"not empty \(mine.txt\)"):
+        work(swept(), tmp_path, progress=False)
+    assert [p.name for p in tmp_path.iterdir()] == ["mine.txt"]
 
 
 def test_other_programs_can_read_a_chunk(made):
@@ -115,7 +122,7 @@ class TestForeign:
             pk.open(folder)
         own = (folder / "chunks" / "000002.h5").read_bytes()
         (folder / "chunks" / "000001.h5").write_bytes(own)
-        with pytest.raises(pk.MismatchError, match=r"another sweep|another chunk"):
+        with pytest.raises(pk.MismatchError, match=r"000001.h5 is chunk 2: remove it"):
             pk.open(folder)
 
     def test_other_versions_are_told(self, folder):

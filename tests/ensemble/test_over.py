@@ -68,6 +68,15 @@ class TestPoints:
         assert one == same
         assert one != other
 
+        def scaled(factor):
+            first = lambda x: {"m": factor * x.max(0)}
+            largest = lambda a, b: {"m": np.maximum(a["m"], b["m"])}
+            return pk.Reduction("angle", "largest", first, largest, lambda whole: whole["m"])
+
+        one, same, other = (sweep(over, reduce=scaled(x)).digest for x in (1.0, 1.0, 2.0))
+        assert one == same
+        assert one != other
+
     def test_the_digest_tells_sweeps_apart(self):
         over = pk.Over(damping, [0.1, 0.2])
         told = {
@@ -211,6 +220,13 @@ class TestBadInput:
             pk.sweep([MODEL, (other, state)], 10, over=pk.Over(damping, [0.1]))
         with pytest.raises(pk.ParameterError, match="2 names, one for each model; got 'ab'"):
             sweep(model=[MODEL, MODEL], groups="ab")
+
+    def test_statistics_of_one_name(self):
+        bins = (pk.Histogram("angle", (-1, 0, 1)), pk.Histogram("angle", (-1, 1)))
+        with pytest.raises(
+            pk.ParameterError, match=r"two statistics are called \['histogram angle'\]"
+        ):
+            sweep(pk.Over(damping, [0.1]), reduce=bins)
 
     def test_what_is_no_key(self):
         for bad in (jnp.zeros(2), jax.random.split(jax.random.key(0), 2)):
