@@ -48,6 +48,6 @@ class Velocities(AbstractQuantity):
         return _by_id(particles, particles.velocity)
 
 
-def _by_id(particles: Particles, x: Float[Array, "n d"]) -> Float[Array, "n d"]:
+def _by_id(particles: Particles, x: Float[Array, "n d"]) -> Float[Array, "whole d"]:
     """`x` of all particles of the domain, sorted by their ids."""
     return particles.whole(x)[jnp.argsort(particles.whole(particles.id))]
