@@ -10,6 +10,7 @@ from jaxtyping import Array, Float
 from physkit.core import (
     AbstractTerm,
     Clock,
+    DeclarationError,
     Fault,
     Faults,
     Tendencies,
@@ -17,9 +18,12 @@ from physkit.core import (
     combine,
     float_dtype,
     param,
+    safe_power,
     shift,
     static,
 )
+
+from physkit.geometry import AbstractSpace
 
 from ._integrator import AbstractIntegrator
 from ._runge_kutta import check_rate, tendencies_of, terms_of
@@ -44,7 +48,8 @@ class Diffrax(AbstractIntegrator):
       `diffrax.ForwardMode()` is for forward mode, `diffrax.DirectAdjoint()` for both.
 
     **Errors:** a solver that gives up poisons the state with NaN and sets a fault, which `run`
-    raises as `StepSizeError`.
+    raises as `StepSizeError`. `DeclarationError` for an implicit solver over several devices, whose
+    equations each would solve for its own part.
 
     **Good values:** `diffrax.Tsit5()` or `Dopri8()` for smooth problems, `Kvaerno5()` for stiff
     ones. In float32, rtol of 1e-4.
@@ -100,6 +105,15 @@ class Diffrax(AbstractIntegrator):
         caches, faults = aux
         driven, no_change = _driven(self.tendency, clock, state, caches)
         smallest = 10 * jnp.finfo(float_dtype(state)).eps
+        norm = {}
+        if (domain := _cut_space(state)) is not None:
+            if isinstance(self.solver, diffrax.AbstractImplicitSolver):
+                raise DeclarationError(
+                    f"{type(self.solver).__name__} is implicit: over several devices each would solve for "
+                    "its own part. Take an explicit solver as diffrax.Tsit5(), or run on one device"
+                )
+            # All devices must take the same inner steps, since they talk in each.
+            norm = {"norm": lambda error: _size_over(domain, error)}
         adjoint = {} if self.adjoint is None else {"adjoint": self.adjoint}
         solution = diffrax.diffeqsolve(
             diffrax.ODETerm(_slopes),
@@ -110,7 +124,7 @@ class Diffrax(AbstractIntegrator):
             y0=_pick(state, driven),
             args=(self.tendency, driven, clock, state, caches),
             stepsize_controller=diffrax.PIDController(
-                rtol=jnp.maximum(self.rtol, smallest), atol=self.atol
+                rtol=jnp.maximum(self.rtol, smallest), atol=self.atol, **norm
             ),
             max_steps=self.max_steps,
             throw=False,
@@ -126,6 +140,21 @@ class Diffrax(AbstractIntegrator):
 
     def terms(self, aux: Any) -> tuple[tuple[AbstractTerm, Any], ...]:
         return terms_of(self.tendency, aux[0])
+
+
+def _cut_space(state: Any) -> AbstractSpace | None:
+    """The space that is cut over devices, if one is."""
+    is_space = lambda x: isinstance(x, AbstractSpace)
+    spaces = [x for x in jax.tree.leaves(state, is_leaf=is_space) if is_space(x)]
+    return next((x for x in spaces if x.comm.size > 1), None)
+
+
+def _size_over(domain: AbstractSpace, error: Any) -> Array:
+    """The root mean square over all devices."""
+    leaves = jax.tree.leaves(error)
+    squares = domain.sum(sum(jnp.sum(jnp.abs(x) ** 2) for x in leaves))
+    number = domain.sum(jnp.asarray(sum(x.size for x in leaves), squares.dtype))
+    return safe_power(squares / number, 0.5)
 
 
 def _slopes(fraction: Any, leaves: list[Array], args: Any) -> list[Array]:

@@ -344,6 +344,20 @@ def test_traces_tell_of_sums_over_a_block(right):
             health.check()
 
 
+def test_adaptive_steps_are_the_same_on_all_devices():
+    """What is rough on one device alone makes all take short inner steps."""
+    diffrax = pytest.importorskip("diffrax")
+    grid = Grid([1.0, 1.0], (8, 8))
+    state = pk.Field(jnp.where(jnp.arange(8.0)[:, None] < 3, noise(8, 8), 0.0), grid)
+    heat = pk.Diffusion(0.1, scheme=Central(2))
+    sim = pk.Simulation(pk.Diffrax(diffrax.Tsit5(), heat), dt=0.01)
+    one = jax.jit(lambda s: pk.simulate(sim, s, 2).state)(state)
+    assert fields.distance(one, pk.simulate(sim, state, 2, devices=(2, 2)).state) < 1e-12
+    stiff = pk.Simulation(pk.Diffrax(diffrax.Kvaerno3(), heat), dt=0.01)
+    with pytest.raises(pk.DeclarationError, match="Kvaerno3 is implicit"):
+        pk.simulate(stiff, state, 2, devices=(2, 2))
+
+
 # --- what is refused ----------------------------------------------------------------------------
 
 
