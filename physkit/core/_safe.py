@@ -8,8 +8,8 @@ from jaxtyping import Array, Bool, Float
 
 
 def safe_sqrt(x: Float[Array, "..."]) -> Float[Array, "..."]:
-    """√x for x > 0, and 0 with derivative 0 elsewhere."""
-    positive = x > 0
+    """√x for x > 0, and 0 with derivative 0 for x ≤ 0; NaN stays NaN."""
+    positive = ~(x <= 0)
     return jnp.where(positive, jnp.sqrt(jnp.where(positive, x, 1)), 0)
 
 
@@ -27,8 +27,8 @@ def safe_divide(a: Float[Array, "..."], b: Float[Array, "..."]) -> Float[Array, 
 
 
 def safe_power(x: Float[Array, "..."], exponent: float) -> Float[Array, "..."]:
-    """xᵖ for x > 0, and 0 with derivative 0 elsewhere."""
-    positive = x > 0
+    """xᵖ for x > 0, and 0 with derivative 0 for x ≤ 0; NaN stays NaN."""
+    positive = ~(x <= 0)
     return jnp.where(positive, jnp.where(positive, x, 1) ** exponent, 0)
 
 

@@ -221,9 +221,8 @@ class Ensemble(Mapping[str, Gathered]):
                 lines.append(f"  over group: {', '.join(self.groups)}")
             elif values.ndim == 1 and len(values):
                 many = len(np.unique(values))
-                lines.append(
-                    f"  over {name}: {values.min():.6g} … {values.max():.6g}, {many} values"
-                )
+                low, high = (1.0 * f.reduce(values) for f in (np.fmin, np.fmax))
+                lines.append(f"  over {name}: {low:.6g} … {high:.6g}, {many} values")
             else:
                 lines.append(f"  over {name}: {values.dtype}{list(values.shape)}")
         for name, values in (*self.frames.items(), *self.summary.items()):

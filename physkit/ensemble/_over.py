@@ -249,6 +249,9 @@ def _keys(values: Any) -> Any:
         raise ShapeError(
             f"keys are random keys [points] or whole numbers; got {seeds.dtype}{list(seeds.shape)}"
         )
+    narrow = jnp.zeros((), int).dtype == jnp.int32
+    if narrow and seeds.size and not -(2**31) <= seeds.min() <= seeds.max() < 2**32:
+        raise ParameterError("seeds of more than 32 bits are cut to these without jax_enable_x64")
     return seeds
 
 

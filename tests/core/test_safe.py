@@ -44,6 +44,12 @@ def test_finite_at_the_bad_point_and_plain_elsewhere(case, dtype):
             np.testing.assert_allclose(x, y, rtol=1e-4 if dtype == jnp.float32 else 1e-12)
 
 
+@pytest.mark.parametrize("case", [name for name in CASES if name != "where"])
+def test_what_is_no_number_stays_none(case, dtype):
+    safe, _, bad, _ = CASES[case]
+    assert np.isnan(safe(*(jnp.asarray(np.nan, dtype) for _ in bad)))
+
+
 @pytest.mark.parametrize("case", ["sqrt", "norm", "power", "divide"])
 def test_the_plain_form_is_not_finite_there(case):
     """Else the test above could not fail."""

@@ -127,6 +127,13 @@ class TestIllMembers:
         assert not found.ok.any()
         assert np.isnan(found["angle"][:, 1:]).all()
 
+    def test_of_a_temperature_that_is_no_number(self):
+        sim, state = brownian()
+        warm = pk.Over(lambda m: m[0].integrator.temperature, [np.nan, 1.0], name="T")
+        found = pk.sweep((sim, state), 20, over=warm, key=jax.random.key(0), progress=False)
+        assert list(found.ok) == [False, True]
+        assert "over T: 1 … 1" in repr(found)
+
     def test_a_guard_says_when(self):
         sim, state = pendulum()
         calm = pk.Guard(5, lambda now: jnp.abs(now.state[1]) < 1.5)
