@@ -22,7 +22,6 @@ from physkit.core import (
     shift,
     static,
 )
-
 from physkit.geometry import AbstractSpace
 
 from ._integrator import AbstractIntegrator
@@ -56,7 +55,8 @@ class Diffrax(AbstractIntegrator):
 
     **Notes:** rtol below ten units of rounding is raised to that. Under `vmap` all members take as
     many inner steps as the slowest. A term's cache (a neighbour list) is brought up to date once a
-    step.
+    step. Over several devices derivatives in reverse need `adjoint=diffrax.DirectAdjoint()`, with a
+    `max_steps` not much above what is needed.
 
     **Reference:** Kidger, On Neural Differential Equations, PhD thesis, Oxford (2021).
     """
