@@ -32,9 +32,16 @@ def generic(made: tuple[Any, Any], steps: int = 0) -> tuple[Any, Any]:
     return sim, jax.tree_util.tree_map_with_path(noisy, state)
 
 
+def moving(made: tuple[Any, Any]) -> tuple[Any, Any]:
+    """A system whose particles have velocities, of a dynamics that leaves them as they are."""
+    sim, state = made
+    return sim, state.replace(velocity=state.velocity + 1)
+
+
 SYSTEMS = {
     "liquid_argon": lambda: systems.liquid_argon(4),
     "lennard_jones_melt": lambda: systems.lennard_jones_melt(4, cutoff=2.0),
+    "double_well": lambda: moving(systems.double_well(particles=4)),
     "figure_eight": systems.figure_eight,
     "kepler": systems.kepler,
     "giant_planets": systems.giant_planets,
@@ -75,6 +82,8 @@ INERT = ("integrator.number", "terms[0].bed")
 
 
 def audit(name: str, **options: Any):
+    if name == "double_well":  # with noise
+        options = {"key": KEY, **options}
     return gradient_audit(*SYSTEMS[name](), inert=INERT, **options)
 
 

@@ -26,4 +26,7 @@ def test_all_systems_are_here():
         if inspect.isfunction(f) and "Simulation" in str(inspect.signature(f).return_annotation)
     }
     indirectly = {"plasma_oscillation", "shock_tube", "particle_laden_taylor_green"}
-    assert made - indirectly <= set(SYSTEMS), made - indirectly - set(SYSTEMS)
+    # Its plain cutoff, that of the published state points, makes energies jump by nature.
+    jumping = {"lennard_jones_box"}
+    left = made - indirectly - jumping - set(SYSTEMS)
+    assert not left, left
