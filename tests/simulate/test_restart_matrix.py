@@ -48,6 +48,8 @@ SYSTEMS = {
     "kolmogorov_flow": lambda: systems.kolmogorov_flow(wavenumber=2, resolution=16),
     "kuramoto_sivashinsky": lambda: systems.kuramoto_sivashinsky(cells=16),
     "landau_damping": lambda: systems.landau_damping(count=200),
+    "double_well": lambda: systems.double_well(particles=3),
+    "lennard_jones_box": lambda: systems.lennard_jones_box(cells=3),
     "lennard_jones_melt": lambda: systems.lennard_jones_melt(cells=4),
     "liquid_argon": lambda: systems.liquid_argon(cells=4),
     "lorenz": systems.lorenz,
@@ -141,8 +143,8 @@ def test_integrators_of_fields(kind, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SYSTEMS)
-def test_systems(name, tmp_path):
-    compare(*SYSTEMS[name](), tmp_path, None)
+def test_systems(name, tmp_path, key):
+    compare(*SYSTEMS[name](), tmp_path, key)
 
 
 def test_the_matrix_is_complete():
