@@ -57,7 +57,7 @@ PLUMBING = {
     "storage": {
         "Column", "Cutting", "ENDINGS", "FolderLock", "Output", "Restored", "TEMPORARY", "Table", "changed",
         "checkpoint_table", "component", "digest", "fingerprint", "holder_of", "is_gone",
-        "is_trajectory", "make_folder", "open", "provenance", "read_table", "this_process",
+        "is_trajectory", "make_folder", "need_xarray", "open", "provenance", "read_table", "this_process",
         "write_table", "write_whole", "writer_of",
     },
     "fit": {

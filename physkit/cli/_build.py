@@ -11,6 +11,12 @@ from typing import Any
 
 
 def add_case_arguments(parser: argparse.ArgumentParser) -> None:
+    """The words that say which case, with which settings and noise."""
+    add_settings(parser, "dt=0.002")
+    parser.add_argument("--seed", type=int, default=0, help="of the random key (default 0)")
+
+
+def add_settings(parser: argparse.ArgumentParser, example: str) -> None:
     """The words that say which case, with which settings."""
     parser.add_argument("case", help="the file that defines case()")
     parser.add_argument(
@@ -19,9 +25,8 @@ def add_case_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         metavar="NAME=VALUE",
         dest="values",
-        help="an argument of case(), e.g. --set dt=0.002; may be repeated",
+        help=f"an argument of case(), e.g. --set {example}; may be repeated",
     )
-    parser.add_argument("--seed", type=int, default=0, help="of the random key (default 0)")
     parser.add_argument("--double", action="store_true", help="calculate in float64")
 
 

@@ -4,24 +4,15 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from ._build import choose_precision, load_sweep
+from ._build import add_settings, choose_precision, load_sweep
 from ._report import Report
 from ._sweep_workers import several
 
 
 def add_arguments(parser: argparse.ArgumentParser, action: str) -> None:
     """Options of one action."""
-    parser.add_argument("case", help="the file that defines case()")
+    add_settings(parser, "points=100")
     parser.add_argument("--to", required=True, metavar="FOLDER", help="where chunks are written")
-    parser.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        dest="values",
-        help="an argument of case(), e.g. --set points=100; may be repeated",
-    )
-    parser.add_argument("--double", action="store_true", help="calculate in float64")
     parser.add_argument("--chunk", type=int, metavar="MEMBERS", help="members in a chunk")
     if action == "run":
         _of_run(parser)

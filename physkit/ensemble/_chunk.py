@@ -141,10 +141,7 @@ class ChunkRunner:
             attempts=np.ones(count, np.int64),
             growths=tuple(self.growths[growths:]),
         )
-        blanked(out, self.blocks * self.block)
-        out.step = np.where(out.ok, -1, -(-out.step // self.divide))
-        out.seconds = time.monotonic() - began
-        return out
+        return concluded(out, self.blocks * self.block, self.divide, began)
 
     def _stretch(self, blocks: int) -> int:
         """`blocks`, or some more, so that looks at members are at steps that no clock has chosen."""
@@ -307,15 +304,21 @@ def room_for(each: float | int, blocks: int) -> int:
     return min(blocks, most, MOST_BLOCKS)
 
 
-def blanked(out: Outcome, steps: int) -> None:
-    """No numbers for frames and summaries of members, of so many steps, that had gone wrong by then: NaN, and
-    the least that there is of whole numbers."""
+def concluded(out: Outcome, steps: int, divide: int, began: float) -> Outcome:
+    """The outcome of members of so many `steps`, each a `divide`-th of the sweep's, with its time.
+
+    Frames and summaries of members that had gone wrong by then hold no numbers: NaN, and the least that
+    there is of whole numbers.
+    """
     for name, frames in out.frames.items():
         at = steps // max(frames.shape[1] - 1, 1) * np.arange(frames.shape[1])
         gone = ~out.ok[:, None] & (at[None] >= out.step[:, None])
         out.frames[name] = _blank(frames, gone)
     for name, values in out.summary.items():
         out.summary[name] = _blank(values, ~out.ok)
+    out.step = np.where(out.ok, -1, -(-out.step // divide))
+    out.seconds = time.monotonic() - began
+    return out
 
 
 def _begin(arrays, values, keys, rest, size):

@@ -12,7 +12,7 @@ from physkit.core import DeviceError, Fault
 from physkit.parallel import chosen_backend
 from physkit.simulate import Domain, Pace, StopRequest
 
-from ._chunk import Outcome, Stopped, blanked
+from ._chunk import Outcome, Stopped, concluded
 from ._program import Group
 from ._recorded import flat
 from ._retry import finer
@@ -70,10 +70,7 @@ class CutRunner:
             attempts=np.ones(len(members), np.int64),
             growths=tuple(what for some in growths for what in some),
         )
-        blanked(out, self.blocks * self.block)
-        out.step = np.where(out.ok, -1, -(-out.step // self.divide))
-        out.seconds = time.monotonic() - began
-        return out
+        return concluded(out, self.blocks * self.block, self.divide, began)
 
     def _one(self, member: np.ndarray, key: Any, stop: StopRequest | None) -> Any:
         """Frames, summary, fault bits, the step they were seen at, and what has grown."""

@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from physkit.core import ADVICE, Fault, MissingExtraError, ParameterError
+from physkit.core import ADVICE, Fault, ParameterError
+from physkit.storage import need_xarray
 
 from ._folder import Saved
 
@@ -164,12 +165,7 @@ class Ensemble(Mapping[str, Gathered]):
 
         **Errors:** `MissingExtraError` without the extra `physkit[xarray]`.
         """
-        try:
-            import xarray  # pyright: ignore[reportMissingImports]
-        except ImportError as error:
-            raise MissingExtraError(
-                "to_xarray needs xarray: pip install physkit[xarray]"
-            ) from error
+        labelled = need_xarray()
         labels: dict[str, Any] = {"member": self.members, "ok": ("member", self.ok)}
         for name, values in self.coordinates.items():
             dims = ("member", *(f"{name}_{k}" for k in range(values.ndim - 1)))
@@ -194,7 +190,7 @@ class Ensemble(Mapping[str, Gathered]):
         for name, values in self.summary.items():
             inner = [f"{name}_{k}" for k in range(values.ndim - 1)]
             arrays[name] = (("member", *inner), np.asarray(values))
-        return xarray.Dataset(arrays, labels, attrs={"title": self._what})
+        return labelled.Dataset(arrays, labels, attrs={"title": self._what})
 
     def need_complete(self) -> "Ensemble":
         """This ensemble.

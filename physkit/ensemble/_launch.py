@@ -2,7 +2,6 @@
 
 import contextlib
 import dataclasses
-import os
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 import jax.numpy as jnp
 
 from physkit.core import MissingExtraError, ParameterError, SweepError
+from physkit.parallel import environment
 from physkit.simulate import Progress
 from physkit.storage import make_folder
 
@@ -242,27 +242,14 @@ def _has_converged(sweep: Sweep, folder: SweepFolder) -> bool:
 def _precision_for_children() -> Iterator[str]:
     """Children read JAX_ENABLE_X64 when they import JAX: it says what holds here. Gives 1 or 0."""
     double = "1" if jnp.zeros(()).dtype == jnp.float64 else "0"
-    with _environment("JAX_ENABLE_X64", double):
+    with environment("JAX_ENABLE_X64", double):
         yield double
-
-
-@contextlib.contextmanager
-def _environment(name: str, value: str) -> Iterator[None]:
-    before = os.environ.get(name)
-    os.environ[name] = value
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ[name]
-        else:
-            os.environ[name] = before
 
 
 def _submitit() -> Any:
     try:
         # Its import would configure logging anew, and close what others log to.
-        with _environment("SUBMITIT_LOG_LEVEL", "NOCONFIG"):
+        with environment("SUBMITIT_LOG_LEVEL", "NOCONFIG"):
             import submitit  # pyright: ignore[reportMissingImports]
     except ImportError as error:
         raise MissingExtraError(

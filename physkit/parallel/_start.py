@@ -4,7 +4,6 @@ import atexit
 import contextlib
 import hashlib
 import os
-import platform
 import re
 import signal
 import socket
@@ -16,13 +15,12 @@ from pathlib import Path
 from typing import Any
 
 import jax
-import numpy as np
 
-import physkit
 from physkit.core import ClusterError
 
 from ._detect import Place, detected, split_address
 from ._line import Line, opened
+from ._surroundings import versions
 
 # What must be the same everywhere, or the processes would compile different programs.
 _ALIKE = ("physkit", "jax", "jaxlib", "python", "numpy", "precision", "script")
@@ -171,12 +169,7 @@ def surroundings() -> dict[str, str]:
     script = Path(sys.argv[0]) if sys.argv and sys.argv[0] else Path()
     text = script.read_bytes() if script.is_file() else b""
     return {
-        "physkit": physkit.__version__,
-        "jax": jax.__version__,
-        "jaxlib": jax.lib.__version__,
-        "python": platform.python_version(),
-        "numpy": np.__version__,
-        "precision": "float64" if jax.config.jax_enable_x64 else "float32",
+        **versions(),
         "script": f"{script.name} {hashlib.sha256(text).hexdigest()[:12]}",
     }
 

@@ -180,18 +180,19 @@ def _whole(carry: CutCarry) -> Any:
 
 def frame_shapes(sim: Simulation, state: Any) -> Frame:
     """Shapes of one frame of each name, recorded on one device."""
-    shapes = eqx.filter_eval_shape(_looked, sim, state)
-    return jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape[1:], x.dtype), shapes)
+    return _one_look(eqx.filter_eval_shape(_looked, sim, state))
 
 
 def recorded_shapes(sim: Simulation, carry: Carry | CutCarry) -> Frame:
     """Shapes of one frame of each name that a run from `carry` records."""
     if isinstance(carry, CutCarry):
-        shapes = frame_shapes(sim, _whole(carry))
-    else:
-        frames = eqx.filter_eval_shape(first_look, sim, carry)[1]
-        shapes = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape[1:], x.dtype), frames)
-    return jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, np.dtype(x.dtype)), shapes)
+        return frame_shapes(sim, _whole(carry))
+    return _one_look(eqx.filter_eval_shape(first_look, sim, carry)[1])
+
+
+def _one_look(frames: Frame) -> Frame:
+    """The shapes of one frame, from those of frames with time first."""
+    return jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape[1:], np.dtype(x.dtype)), frames)
 
 
 def _summarised(sim: Simulation, state: Any) -> Frame:

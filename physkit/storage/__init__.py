@@ -30,3 +30,4 @@ from ._table import (
     read_table as read_table,
     write_table as write_table,
 )
+from ._xarray import need_xarray as need_xarray

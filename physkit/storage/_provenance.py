@@ -6,9 +6,8 @@ import sys
 from typing import Any
 
 import jax
-import numpy as np
 
-import physkit
+from physkit.parallel import versions
 
 # Another of these, and a continued run need not have the same bits.
 DECIDING = ("physkit", "jax", "jaxlib", "python", "numpy", "machine", "devices", "precision")
@@ -18,14 +17,9 @@ def provenance() -> dict[str, Any]:
     """Versions, devices, command and time, as JSON takes them."""
     kinds = sorted({f"{d.platform} {d.device_kind}" for d in jax.devices()})
     return {
-        "physkit": physkit.__version__,
-        "jax": jax.__version__,
-        "jaxlib": jax.lib.__version__,
-        "python": platform.python_version(),
-        "numpy": np.__version__,
+        **versions(),
         "machine": f"{platform.system()} {platform.machine()}",
         "devices": f"{len(jax.devices())} × {', '.join(kinds)}",
-        "precision": "float64" if jax.config.jax_enable_x64 else "float32",
         "command": " ".join(sys.argv)[:1000],
         "written": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
     }

@@ -10,7 +10,7 @@ from typing import Any
 import h5py
 import numpy as np
 
-from physkit.core import DamagedFileError, FileError, MissingExtraError
+from physkit.core import DamagedFileError, FileError
 
 from ._durable import LOCK
 from ._images import restored
@@ -18,6 +18,7 @@ from ._safety import check_links, damaged, dataset, member
 from ._shards import Cutting, cutting_of, index_of, need_whole
 from ._tracks import FORMAT
 from ._transaction import Patch, journal_of
+from ._xarray import need_xarray
 
 ENDINGS = (".h5", ".h5md", ".vtkhdf")
 _TRIES = 8
@@ -116,19 +117,14 @@ class Series:
 
         **Errors:** `MissingExtraError` without the extra `physkit[xarray]`.
         """
-        try:
-            import xarray  # pyright: ignore[reportMissingImports]
-        except ImportError as error:
-            raise MissingExtraError(
-                "to_xarray needs xarray: pip install physkit[xarray]"
-            ) from error
+        labelled = need_xarray()
         labels: dict[str, Any] = {"time": self.time, "step": ("time", self.step)}
         if self.kind == "fields":
             axes = [k for k in "xyz" if k in self.dims]
             every = slice(None)
             read = lambda file: {k: self._rows(file, k, every) for k in axes}
             labels |= reading(self.path, read)
-        return xarray.DataArray(self[:], dims=self.dims, coords=labels, name=self.name)
+        return labelled.DataArray(self[:], dims=self.dims, coords=labels, name=self.name)
 
     def __repr__(self) -> str:
         axes = ", ".join(f"{d}: {n}" for d, n in zip(self.dims, self.shape, strict=True))

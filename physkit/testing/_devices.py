@@ -1,8 +1,6 @@
 """The examination of a simulation over devices."""
 
-import contextlib
-import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import equinox as eqx
@@ -10,13 +8,12 @@ import jax
 import jax.numpy as jnp
 
 from physkit.core import ObserverError, PhyskitError, cast_floats
+from physkit.parallel import VARIABLE, environment
 from physkit.simulate import Simulation, simulate
 
 from ._compare import check_equal, check_finite, double_precision, scale
 from ._integrator import observables
 from ._trees import first_line, random_like, split
-
-_VARIABLE = "PHYSKIT_SPMD"
 
 
 @double_precision()
@@ -67,7 +64,7 @@ def check_devices(
         return (jax.jit(jax.grad(outcome)) if grid is None else jax.grad(outcome))(numbers)
 
     expected = slope(None) if gradient else None
-    with _backend(backend):
+    with environment(VARIABLE, backend):
         for grid in devices:
             what = f"over {'×'.join(map(str, grid))} devices against one"
             found = _tried(lambda g=grid: simulate(sim, state, steps, key=key, devices=g), what)
@@ -106,16 +103,3 @@ def _weighing(state: Any) -> Callable[[Any], Any]:
         return sum(jnp.sum((w * x).real) for w, x in zip(weights, seen, strict=True))
 
     return weighed
-
-
-@contextlib.contextmanager
-def _backend(name: str) -> Iterator[None]:
-    before = os.environ.get(_VARIABLE)
-    os.environ[_VARIABLE] = name
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ[_VARIABLE]
-        else:
-            os.environ[_VARIABLE] = before

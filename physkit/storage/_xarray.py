@@ -1,0 +1,17 @@
+"""Xarray, where it is installed."""
+
+from typing import Any
+
+from physkit.core import MissingExtraError
+
+
+def need_xarray() -> Any:
+    """The package.
+
+    **Errors:** `MissingExtraError` without the extra `physkit[xarray]`.
+    """
+    try:
+        import xarray  # pyright: ignore[reportMissingImports]
+    except ImportError as error:
+        raise MissingExtraError("to_xarray needs xarray: pip install physkit[xarray]") from error
+    return xarray
