@@ -2,6 +2,8 @@
 
 import json
 import os
+import re
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,7 @@ from physkit.storage import holder_of, is_gone, this_process
 from ._queue import Queue, this_job
 
 ENDING = ".claim"
+_PATTERN = re.compile(r"(\w+)\.(?:(\d+)\.)?claim")
 MOST_DEATHS = 3
 _WRITTEN_WITHIN = 60.0  # seconds
 
@@ -21,6 +24,9 @@ class Claims:
     The claim of a worker that is gone is taken over: its process, where it ran on this machine; its
     Slurm job, where it ran on another one. A worker on another machine outside of Slurm is taken to be
     alive. A chunk that three workers have died with is left alone, until `forget` is called.
+
+    Whoever takes over writes the next file, `NUMBER.1.claim`, which only one can create, too; what the
+    dead have left stays until the chunk is released.
     """
 
     def __init__(self, folder: Path):
@@ -29,59 +35,68 @@ class Claims:
 
     def take(self, what: int | str, most_deaths: float = MOST_DEATHS) -> bool:
         """Whether this process may carry out the chunk, or whatever else has a name."""
-        path = self._path(what)
-        if _create(path, 0):
-            return True
-        holder = holder_of(path)
-        if holder is None or not self._is_dead(holder, path):
+        name = _name(what)
+        files = self._files().get(name, [])
+        if not files:
+            return self._claim(name, 0, 0)
+        holder = holder_of(files[-1])
+        if holder is None or not self._is_dead(holder, files[-1]):
             return False
         deaths = _deaths(holder) + (not _again(holder))
-        if deaths >= most_deaths:
-            return False
-        # Whoever can rename the dead one's claim may follow. What was renamed must be what was read:
-        # somebody else may have been quicker.
-        aside = path.with_name(f".dead-{os.getpid()}-{path.name}")
-        try:
-            os.rename(path, aside)
-        except FileNotFoundError:
-            return False
-        if holder_of(aside) != holder:
-            _link(aside, path)
-            aside.unlink(missing_ok=True)
-            return False
-        aside.unlink(missing_ok=True)
-        return _create(path, deaths)
+        return deaths < most_deaths and self._claim(name, _generation(files[-1]) + 1, deaths)
 
     def release(self, what: int | str) -> None:
-        """Let others have it."""
-        self._path(what).unlink(missing_ok=True)
+        """Let others have it. To be called by its holder, whose own file goes last."""
+        for path in self._files().get(_name(what), []):
+            path.unlink(missing_ok=True)
 
     def holders(self) -> dict[int, dict[str, Any]]:
         """The living holders of claims, by chunk."""
-        return {k: holder for k, (holder, dead) in self._all().items() if not dead}
+        return {k: holder for k, (holder, dead, _) in self._chunks().items() if not dead}
 
     def deadly(self) -> list[int]:
         """Chunks that so many workers have died with that none tries again."""
         return sorted(
-            k for k, (h, dead) in self._all().items() if dead and _deaths(h) + 1 >= MOST_DEATHS
+            k
+            for k, (h, dead, _) in self._chunks().items()
+            if dead and _deaths(h) + 1 >= MOST_DEATHS
         )
 
     def forget(self) -> None:
         """Drop the claims of the dead, and the count of deaths with them."""
-        for chunk, (_, dead) in self._all().items():
-            if dead:
-                self.release(chunk)
+        for _, dead, files in self._chunks().values():
+            for path in files if dead else []:
+                path.unlink(missing_ok=True)
 
-    def _all(self) -> dict[int, tuple[dict[str, Any], bool]]:
+    def _claim(self, name: str, generation: int, deaths: int) -> bool:
+        path = self.folder / (f"{name}.{generation}{ENDING}" if generation else f"{name}{ENDING}")
+        if not _create(path, deaths):
+            return False
+        # Files of the dead may have been dropped since they were read, and somebody may have begun anew.
+        for other in self._files().get(name, []):
+            holder = None if other == path else holder_of(other)
+            if holder is not None and not self._is_dead(holder, other):
+                path.unlink(missing_ok=True)
+                return False
+        return True
+
+    def _files(self) -> dict[str, list[Path]]:
+        """The files of each name, the newest last."""
         if not self.folder.is_dir():
             return {}
         with os.scandir(self.folder) as listed:
-            names = [entry.name for entry in listed if entry.name.endswith(ENDING)]
+            paths = [self.folder / e.name for e in listed if _PATTERN.fullmatch(e.name)]
+        found: dict[str, list[Path]] = {}
+        for path in sorted(paths, key=_generation):
+            found.setdefault(path.name.split(".")[0], []).append(path)
+        return found
+
+    def _chunks(self) -> dict[int, tuple[dict[str, Any], bool, list[Path]]]:
+        """Of every chunk that is claimed: its holder, whether he is dead, and the files that say so."""
         found = {}
-        for name in names:
-            number, path = name.removesuffix(ENDING), self.folder / name
-            if number.isdigit() and (holder := holder_of(path)) is not None:
-                found[int(number)] = holder, self._is_dead(holder, path)
+        for name, files in self._files().items():
+            if name.isdigit() and (holder := holder_of(files[-1])) is not None:
+                found[int(name)] = holder, self._is_dead(holder, files[-1]), files
         return found
 
     def _is_dead(self, holder: dict[str, Any], path: Path) -> bool:
@@ -96,9 +111,15 @@ class Claims:
             return False
         return self._queue.is_running(job, restarts) is False
 
-    def _path(self, what: int | str) -> Path:
-        name = what if isinstance(what, str) else f"{what:06d}"
-        return self.folder / f"{name}{ENDING}"
+
+def _name(what: int | str) -> str:
+    return what if isinstance(what, str) else f"{what:06d}"
+
+
+def _generation(path: Path) -> int:
+    """How many have held the claim before."""
+    match = _PATTERN.fullmatch(path.name)
+    return int(match[2] or 0) if match else 0
 
 
 def _again(holder: dict[str, Any]) -> bool:
@@ -112,7 +133,7 @@ def _again(holder: dict[str, Any]) -> bool:
 def _create(path: Path, deaths: int) -> bool:
     """Make a claim, if there is none; as a whole, for its writer may be killed at any moment."""
     said = json.dumps({**this_process(), **this_job(), "deaths": deaths, "since": time.time()})
-    temporary = path.with_name(f".claim-{os.getpid()}-{path.name}")
+    temporary = path.with_name(f".claim-{os.getpid()}-{threading.get_ident()}-{path.name}")
     temporary.write_text(said)
     try:
         made = _link(temporary, path)

@@ -9,6 +9,7 @@ import time
 
 import pytest
 
+from physkit.ensemble import _claims
 from physkit.ensemble._claims import MOST_DEATHS, Claims
 from physkit.ensemble._queue import Queue, requeue, seconds_left, states_of, this_job
 from physkit.storage import this_process
@@ -47,7 +48,15 @@ def dead_process():
 
 
 def write(claims, number, holder):
+    for old in claims.folder.glob(f"{number:06d}.*claim"):
+        old.unlink()
     (claims.folder / f"{number:06d}.claim").write_text(json.dumps(holder))
+
+
+def said(claims):
+    """What the newest claim on the first chunk says."""
+    newest = max(claims.folder.glob("000000.*claim"), key=lambda path: len(path.name))
+    return json.loads(newest.read_text())
 
 
 def test_one_holder_at_a_time(claims):
@@ -61,21 +70,28 @@ def test_one_holder_at_a_time(claims):
     assert not list(claims.folder.glob(".*")), "temporary files are left"
 
 
-def test_of_many_at_once_one_gets_it(claims):
-    write(claims, 0, dead_process())
-    got, gate = [], threading.Barrier(8)
+@pytest.mark.parametrize("dead", [0, 1, 2], ids=["nobody before", "one dead", "two dead"])
+def test_of_many_at_once_one_gets_it(claims, dead):
+    holder = dead_process()
+    for chunk in range(20):
+        if dead:
+            write(claims, chunk, holder)
+        if dead == 2:
+            (claims.folder / f"{chunk:06d}.1.claim").write_text(json.dumps(holder))
+        got, gate = [], threading.Barrier(8)
 
-    def try_it():
-        gate.wait()
-        if Claims(claims.folder).take(0):
-            got.append(1)
+        def try_it(chunk=chunk, got=got, gate=gate):
+            gate.wait()
+            if Claims(claims.folder).take(chunk):
+                got.append(1)
 
-    threads = [threading.Thread(target=try_it) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(got) == 1
+        threads = [threading.Thread(target=try_it) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(got) == 1
+        assert chunk in claims.holders()
 
 
 def test_a_dead_holder_is_followed_until_too_many_died(claims):
@@ -84,13 +100,30 @@ def test_a_dead_holder_is_followed_until_too_many_died(claims):
         write(claims, 0, {**holder, "deaths": deaths})
         assert not claims.holders()
         assert claims.take(0)
-        assert json.loads((claims.folder / "000000.claim").read_text())["deaths"] == deaths + 1
+        assert said(claims)["deaths"] == deaths + 1
     assert not claims.deadly()
     write(claims, 0, {**holder, "deaths": MOST_DEATHS - 1})
     assert not claims.take(0)
     assert claims.deadly() == [0]
     claims.forget()
     assert claims.take(0)
+    claims.release(0)
+    assert not list(claims.folder.glob("000000*")), "the files of the dead go with the claim"
+
+
+def test_whoever_finds_another_beside_himself_steps_back(claims, monkeypatch):
+    """The dead were forgotten and somebody began anew, while this one was about to take over."""
+    write(claims, 0, dead_process())
+    theirs = claims.folder / "000000.claim"
+    create = _claims._create
+
+    def late(path, deaths):
+        theirs.write_text(json.dumps(this_process()))
+        return create(path, deaths)
+
+    monkeypatch.setattr(_claims, "_create", late)
+    assert not claims.take(0)
+    assert list(claims.folder.iterdir()) == [theirs]
 
 
 def test_nobody_takes_from_the_living(claims):
@@ -136,9 +169,9 @@ def test_a_job_takes_back_what_it_had_before_it_was_requeued(claims, monkeypatch
     monkeypatch.setenv("SLURM_RESTART_COUNT", "1")
     write(claims, 0, {"host": "node7", "job": "12_3", "restarts": 0, "deaths": MOST_DEATHS - 1})
     assert claims.take(0)
-    said = json.loads((claims.folder / "000000.claim").read_text())
-    assert (said["job"], said["restarts"]) == ("12_3", 1)
-    assert said["deaths"] == MOST_DEATHS - 1, "to be sent back into the queue is no death"
+    now = said(claims)
+    assert (now["job"], now["restarts"]) == ("12_3", 1)
+    assert now["deaths"] == MOST_DEATHS - 1, "to be sent back into the queue is no death"
 
 
 def test_what_squeue_says(command, monkeypatch):
