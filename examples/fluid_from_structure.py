@@ -16,7 +16,7 @@ import physkit as pk
 quick = "PHYSKIT_QUICK" in os.environ
 fluid = pk.systems.SmallFluid()
 if quick:
-    fluid = fluid._replace(replicas=2, steps=400, every=10)
+    fluid = fluid._replace(replicas=2, steps=2000, every=10)
 
 truth = pk.systems.fluid_structure(fluid, pk.LennardJones(1.0, 1.0), jax.random.key(7))
 start = pk.LennardJones(epsilon=1.1, sigma=0.9)

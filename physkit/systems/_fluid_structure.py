@@ -36,6 +36,11 @@ class SmallFluid(NamedTuple):
     bins: int = 50
     cutoff: float = 2.5
 
+    @property
+    def samples(self) -> int:
+        """How many of each replica are used: four blocks of equal length, for error bars."""
+        return self.steps // self.every // 5 * 4
+
     def force(self, model: LennardJones) -> Pairwise:
         """The force of these atoms, with room for crowds in the neighbour lists."""
         atoms, reach = 4 * self.cells**3, self.cutoff + 0.3
@@ -73,7 +78,14 @@ def fluid_structure(
     - `model`: ε and σ.
     - `key`: of the noise.
     - `begin`: replicas to go on from; a crystal, which melts, if left out.
+
+    **Errors:** `ParameterError` where `steps` and `every` leave fewer than four samples.
     """
+    if not fluid.samples:
+        raise ParameterError(
+            f"four samples are needed of the last four fifths of a round; steps={fluid.steps} with "
+            f"every={fluid.every} gives {fluid.steps // fluid.every} in all: use more steps"
+        )
     sites, box = lattice.face_centred_cubic(fluid.cells, density=fluid.density)
     atoms = Particles(jnp.asarray(sites, float), space=box)
     if begin is None:
@@ -92,8 +104,6 @@ def fluid_structure(
 @eqx.filter_jit
 def _drawn(fluid: SmallFluid, model: LennardJones, begin: Particles, keys: Array) -> Any:
     """Pairs and g(r) of all samples, replica by replica, and the last states."""
-    count = fluid.steps // fluid.every // 5 * 4
-    count -= count % 4  # blocks of equal length for error bars
     one = RadialDistribution(1, fluid.r_max, fluid.bins, smooth=True)
 
     def g_of(now: Snapshot) -> Float[Array, " bins"]:
@@ -112,7 +122,11 @@ def _drawn(fluid: SmallFluid, model: LennardJones, begin: Particles, keys: Array
 
     def replica(state, key):
         result = simulate(sim, start(sim, state, key=key), fluid.steps)
-        return result.frames["squares"][-count:], result.frames["g"][-count:], result.state
+        return (
+            result.frames["squares"][-fluid.samples :],
+            result.frames["g"][-fluid.samples :],
+            result.state,
+        )
 
     x, g, last = jax.vmap(replica)(begin, keys)
     return x.reshape(-1, *x.shape[2:]), g.reshape(-1, g.shape[-1]), last

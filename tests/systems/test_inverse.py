@@ -84,6 +84,12 @@ def test_a_fluid_from_its_structure_in_miniature():
         pk.systems.fit_fluid(SMALL, truth.value, truth.error, pk.LennardJones(), rounds=0)
 
 
+def test_a_round_without_samples_is_refused():
+    few = SMALL._replace(steps=4 * SMALL.every)
+    with pytest.raises(ParameterError, match="gives 4 in all"):
+        pk.systems.fluid_structure(few, pk.LennardJones(), jax.random.key(7))
+
+
 @pytest.mark.slow
 def test_energy_of_samples_is_the_force_s_own():
     structure = pk.systems.fluid_structure(
