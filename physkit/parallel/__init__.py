@@ -8,7 +8,12 @@ from ._comm import (
 )
 from ._detect import Place as Place, detected as detected
 from ._placement import Placement as Placement, placed as placed
-from ._rows import on_host as on_host, one_row as one_row, own_rows as own_rows
+from ._rows import (
+    at_home as at_home,
+    on_host as on_host,
+    one_row as one_row,
+    own_rows as own_rows,
+)
 from ._spmd import VARIABLE as VARIABLE, Spmd as Spmd, chosen_backend as chosen_backend
 from ._start import Job as Job, alone as alone, job as job, start as start
 from ._surroundings import environment as environment, versions as versions

@@ -17,6 +17,8 @@ Placement = int | str | Sequence[Any] | np.ndarray
 def placed(devices: Any) -> tuple[tuple[int, ...], tuple[Any, ...] | None]:
     """How many devices there are per axis of space, and which ones; None: the first of JAX's own.
 
+    Axes at the end that are not cut are left out: 2, (2, 1) and (2, 1, 1) are the same.
+
     **Arguments:**
 
     - `devices`: a number (along the first axis) or a tuple of numbers, one per axis; `"cpu"` or
@@ -27,22 +29,26 @@ def placed(devices: Any) -> tuple[tuple[int, ...], tuple[Any, ...] | None]:
     """
     if isinstance(devices, str):
         return _of_platform(devices)
-    if isinstance(devices, int | np.integer) and not isinstance(devices, bool):
+    if _is_number(devices):
         return _checked((int(devices),), devices), None
     if isinstance(devices, jax.Device):
         return (1,), (devices,)
-    if isinstance(devices, Sequence | np.ndarray) and len(devices):
-        given = np.asarray(devices, object)
-        if all(isinstance(x, int | np.integer) for x in given.flat) and given.ndim == 1:
+    given = np.asarray(devices if isinstance(devices, Sequence | np.ndarray) else [], object)
+    if given.size:
+        if all(map(_is_number, given.flat)) and given.ndim == 1:
             return _checked(tuple(map(int, given)), devices), None
         if all(isinstance(x, jax.Device) for x in given.flat):
             if len(set(given.flat)) < given.size:
                 raise DeviceError(f"devices={devices!r} names a device twice")
-            return tuple(given.shape), tuple(given.flat)
+            return _checked(given.shape, devices), tuple(given.flat)
     raise DeviceError(
         f"devices={devices!r} is not understood: give numbers per axis as in (2, 2), 'cpu' or 'gpu', "
         "'gpu:2x2', or JAX devices in (nested) lists of equal length"
     )
+
+
+def _is_number(x: Any) -> bool:
+    return isinstance(x, int | np.integer) and not isinstance(x, bool)
 
 
 def _of_platform(said: str) -> tuple[tuple[int, ...], tuple[Any, ...]]:
@@ -69,7 +75,8 @@ def _checked(shape: tuple[int, ...], devices: Any) -> tuple[int, ...]:
         raise DeviceError(
             f"devices={devices!r}: one number from 1 per axis of space, three axes at most"
         )
-    return shape
+    cut = [k for k, n in enumerate(shape) if n > 1]
+    return tuple(shape[: cut[-1] + 1]) if cut else (1,)
 
 
 def need_devices(shape: Sequence[int], devices: Sequence[Any]) -> None:

@@ -34,6 +34,36 @@ def spread(tree: Any, over: Any) -> Any:
     return jax.tree.map(one, tree)
 
 
+def laid(tree: Any, over: Any) -> Any:
+    """Arrays of this process with each device's row on that device, wherever they lay before.
+
+    What lies there already stays; tracers stay tracers.
+    """
+
+    def one(x: Any) -> Any:
+        if isinstance(x, jax.core.Tracer) or not isinstance(x, jax.Array):
+            return x
+        return x if x.sharding.is_equivalent_to(over, x.ndim) else jax.device_put(x, over)
+
+    return jax.tree.map(one, tree)
+
+
+def at_home(tree: Any) -> Any:
+    """Arrays that may lie on any devices as those of a program on one: the default device has them, and
+    they go along with arrays of any other. Tracers, and what other processes have parts of, stay."""
+
+    def one(x: Any) -> Any:
+        if isinstance(x, jax.core.Tracer) or not isinstance(x, jax.Array) or not _is_local(x):
+            return x
+        if _is_key(x):
+            return jax.random.wrap_key_data(
+                one(jax.random.key_data(x)), impl=jax.random.key_impl(x)
+            )
+        return jax.numpy.asarray(np.asarray(x))
+
+    return jax.tree.map(one, tree)
+
+
 def own_part(tree: Any, over: Any) -> Any:
     """Arrays of this process's devices from those of all, as `pmap` takes them."""
     mine = [d for d in over.mesh.devices.flat if d.process_index == jax.process_index()]

@@ -15,7 +15,7 @@ from physkit.core import DeviceError
 
 from ._comm import AbstractComm, Cartesian, MeshAxes, Serial
 from ._placement import need_devices, spans_processes
-from ._rows import assembled, own_part, sharding, spread
+from ._rows import assembled, laid, own_part, sharding, spread
 from ._start import Job, alone, job
 
 BACKENDS = ("serial", "vmap", "pmap", "shard_map")
@@ -80,10 +80,13 @@ class Spmd:
         arrays, tree = jax.tree.flatten(dynamic)
         kinds = (tree, tuple((x.shape, x.dtype) for x in arrays))
         mapped = _mapped(self.function, self.shape, backend, devices, fixed, kinds)
-        if devices is None or not spans_processes(devices):
+        if devices is None:
             out, said = mapped(dynamic)
+            return eqx.combine(out, said.value)
+        over = sharding(self.shape, devices, MeshAxes(self.shape).names)
+        if not spans_processes(devices):
+            out, said = mapped(laid(dynamic, over))
         else:
-            over = sharding(self.shape, devices, MeshAxes(self.shape).names)
             rows = spread(dynamic, over)
             out, said = mapped(own_part(rows, over) if backend == "pmap" else rows)
             out = assembled(out, over) if backend == "pmap" else out
@@ -99,10 +102,13 @@ def chosen_backend(backend: str | None, size: int) -> str:
     """The backend to take: as given, as the environment says, or `pmap`."""
     found = backend or os.environ.get(VARIABLE) or "pmap"
     if found not in BACKENDS:
-        raise DeviceError(f"no backend {found!r}; there are {', '.join(BACKENDS)}")
+        raise DeviceError(
+            f"no backend {found!r} (that {VARIABLE} chooses, where nothing is given); there are "
+            f"{', '.join(BACKENDS)}"
+        )
     if found == "serial" and size > 1:
         raise DeviceError(
-            f"the serial backend has one device; {size} asked for. To emulate them: backend vmap"
+            f"the serial backend has one device; {size} asked for. To emulate them: {VARIABLE}=vmap"
         )
     return found
 

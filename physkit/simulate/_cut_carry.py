@@ -6,7 +6,7 @@ import jax
 from jaxtyping import Array
 
 from physkit.core import Count, Module, gathered, replaced, static
-from physkit.parallel import on_host, one_row
+from physkit.parallel import at_home, on_host, one_row
 
 from ._carry import Carry
 
@@ -24,17 +24,17 @@ class CutCarry(Module):
     @property
     def state(self) -> Any:
         """The state of the whole domain. In a job of several processes, all must ask."""
-        return gathered(on_host(self.carry.state), self.devices)
+        return at_home(gathered(on_host(self.carry.state), self.devices))
 
     @property
     def step(self) -> Count:
         """The number of steps done."""
-        return jax.tree.map(one_row, self.carry.step)
+        return at_home(jax.tree.map(one_row, self.carry.step))
 
     @property
     def key(self) -> Array | None:
         """The random key that noise comes from."""
-        return None if self.carry.key is None else one_row(self.carry.key)
+        return None if self.carry.key is None else at_home(one_row(self.carry.key))
 
     @property
     def fresh(self) -> bool:

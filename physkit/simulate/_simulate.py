@@ -9,6 +9,7 @@ from jaxtyping import Array
 
 from physkit.core import Clock, Fault, Health, Module, ObserverError, cast_floats, float_dtype
 from physkit.observe import Frame
+from physkit.parallel import at_home
 
 from ._carry import Carry, start, summary
 from ._cut_carry import CutCarry
@@ -88,11 +89,11 @@ def _joined_from_each(steps: int, devices: Any, sim, carry_or_state, key: Array 
     found = domain.on_each(_simulated_part, steps)(domain.cut_sim, carry.carry)
     after = CutCarry(found.carry, domain.devices)
     first = lambda tree: jax.tree.map(lambda x: x[0], tree)
-    frames = domain.joined(found.frames, carry, 1)
-    total = domain.joined_summary(found.summary, carry)
-    wrong = differs(found.frames, domain.frame_shapes(carry), 1)
-    bits = found.health.bits | jnp.where(wrong, jnp.int32(Fault.PARTIAL), jnp.int32(0))
-    return Result(after, frames, first(found.times), total, Health(bits))
+    frames = at_home(domain.joined(found.frames, carry, 1))
+    total = at_home(domain.joined_summary(found.summary, carry))
+    wrong = at_home(differs(found.frames, domain.frame_shapes(carry), 1))
+    bits = at_home(found.health.bits) | jnp.where(wrong, jnp.int32(Fault.PARTIAL), jnp.int32(0))
+    return Result(after, frames, at_home(first(found.times)), total, Health(bits))
 
 
 def _simulated_part(steps: int, sim: Simulation, carry: Carry) -> Result:

@@ -13,11 +13,12 @@ CPU = jax.devices("cpu")
 def test_numbers_platforms_and_devices():
     assert placed(4) == ((4,), None)
     assert placed((2, 2)) == ((2, 2), None)
-    assert placed([1, 3]) == ((1, 3), None)
+    assert placed([1, 3]) == placed(np.array([1, 3, 1])) == ((1, 3), None)
+    assert placed(2) == placed((2, 1)) == placed((2, 1, 1)) == ((2,), None)
     assert placed("cpu") == ((len(CPU),), tuple(CPU))
-    assert placed("cpu:1x1") == ((1, 1), (CPU[0],))
+    assert placed("cpu:1x1") == ((1,), (CPU[0],))
     assert placed(CPU[0]) == placed([CPU[0]]) == ((1,), (CPU[0],))
-    assert placed(np.array([[CPU[0]]], object)) == placed([[CPU[0]]]) == ((1, 1), (CPU[0],))
+    assert placed(np.array([[CPU[0]]], object)) == placed([[CPU[0]]]) == ((1,), (CPU[0],))
 
 
 @pytest.mark.parametrize(
@@ -32,6 +33,12 @@ def test_numbers_platforms_and_devices():
         ((2, 0), "from 1"),
         ((1, 1, 1, 1), "three axes"),
         (True, "not understood"),
+        ((True, 2), "not understood"),
+        (np.array([True, True]), "not understood"),
+        ([[CPU[0]], []], "not understood"),
+        (np.array(CPU[0], object).reshape(1, 1, 1, 1), "three axes"),
+        ({"x": 2}, "not understood"),
+        ("2x2", "'cpu', 'gpu', 'gpu:4' or 'cpu:2x2'"),
         ((), "not understood"),
         (2.0, "not understood"),
         ((2, "gpu"), "not understood"),

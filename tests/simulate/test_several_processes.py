@@ -227,7 +227,7 @@ def test_frames_go_on_elsewhere_by_another_number_of_processes(alone, tmp_path):
             resume=True,
             progress=False,
         )
-    wanted = "was written over 2 × 1 devices, the run goes on over one device"
+    wanted = "was written over 2 devices, the run goes on over one device"
     assert any(wanted in str(warning.message) for warning in said)
     assert more.resumed_from == 30
     assert np.allclose(more.state.data, alone[1]["last"], rtol=0, atol=1e-13)
