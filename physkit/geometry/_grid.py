@@ -7,7 +7,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Bool, Float, Int
 
 from physkit.core import Module, ParameterError, ShapeError, static
 
@@ -156,6 +156,40 @@ class Grid(Module):
         if self.periodic[axis]:
             at = at % self.shape[axis]
         return at.astype(self.spacing.dtype) * self.spacing[axis]
+
+    def numbers(self, location: Location | None = None) -> Int[Array, "..."]:
+        """`[*points]`: which of the points of the whole domain each of this device's is, counted with the last
+        axis fastest. What is drawn by them is the same over any devices."""
+        location = self.cell if location is None else location
+        out = jnp.zeros((1,) * self.dimension, jnp.int32)
+        for k, (n, shared) in enumerate(zip(self.points(location), self.shared(location))):
+            at = jnp.asarray(self._first(k) + np.arange(n), jnp.int32)
+            out = out * (self.shape[k] + shared) + self._along(k, at)
+        return out
+
+    def normal(
+        self, key: Array | None, parts: tuple[int, ...] = (), location: Location | None = None
+    ) -> Float[Array, "..."]:
+        """Standard normal noise `[*parts, *points]`, drawn point by point from (key, number of the point).
+
+        It depends neither on devices nor on how a domain is cut; of white noise in space and time take
+        it over √(V dt), V the volume of a cell.
+
+        **Arguments:**
+
+        - `key`: a JAX random key; in a term `clock.key`, which is another in every step.
+        - `parts`: axes of components, drawn independently.
+
+        **Errors:** `ParameterError` without a key.
+        """
+        if key is None:
+            raise ParameterError(
+                "noise needs a key: give the simulation one, e.g. key=jax.random.key(0)"
+            )
+        numbers = self.numbers(location)
+        draw = lambda i: jax.random.normal(jax.random.fold_in(key, i), parts, self.spacing.dtype)
+        drawn = jax.vmap(draw)(numbers.reshape(-1)).reshape(*numbers.shape, *parts)
+        return jnp.moveaxis(drawn, range(self.dimension), range(-self.dimension, 0))
 
     # --- neighbours -----------------------------------------------------------------------------
 

@@ -20,6 +20,7 @@ from physkit.core import (
     static,
 )
 from physkit.fields import AbstractFields
+from physkit.geometry import Grid
 from physkit.integrators import signal_rate
 
 from ._observer import AbstractObserver, Frame, whole_interval
@@ -59,21 +60,21 @@ class Positive(AbstractObserver):
     fault: ClassVar[Fault] = Fault.POSITIVITY
 
     def init(self, snapshot: Snapshot) -> Breach:
-        found = self._found(snapshot.state)
-        first = next(iter(found.values()))
-        nothing = jnp.zeros((), first.dtype)
+        found, grid = self._found(snapshot.state)
+        nothing = jnp.zeros((), next(iter(found.values())).dtype)
         zero = jnp.zeros((), jnp.int32)
-        return Breach(jnp.array(False), zero, zero, nothing, tuple(found), first.shape)
+        return Breach(jnp.array(False), zero, zero, nothing, tuple(found), grid.shape)
 
     def __call__(self, snapshot: Snapshot, memory: Breach) -> tuple[Frame, Breach]:
-        found = self._found(snapshot.state)
+        found, grid = self._found(snapshot.state)
         values = jnp.stack([x.reshape(-1) for x in found.values()])
         # NaN counts as least of all: `min` and `argmin` both pass it on.
         cells, least = jnp.argmin(values, axis=1), jnp.min(values, axis=1)
         which = jnp.argmin(least)
         holds = least[which] > 0
         first = ~holds & ~memory.broken
-        now = (which.astype(jnp.int32), cells[which].astype(jnp.int32), least[which])
+        cell = grid.numbers().reshape(-1)[cells[which]]  # its number in the whole domain
+        now = (which.astype(jnp.int32), cell, least[which])
         old = (memory.which, memory.cell, memory.value)
         kept = (jnp.where(first, a, b) for a, b in zip(now, old, strict=True))
         after = Breach(memory.broken | ~holds, *kept, memory.names, memory.shape)
@@ -84,20 +85,21 @@ class Positive(AbstractObserver):
         where = cell if len(cell) > 1 else cell[0]
         return f"{memory.names[int(memory.which)]} = {float(memory.value):.4g} in cell {where}"
 
-    def _found(self, state: Any) -> dict[str, Array]:
+    def _found(self, state: Any) -> tuple[dict[str, Array], Grid]:
         state = state if self.of is None else {self.of: get(state, self.of)}
         parts = state if isinstance(state, dict) else {"": state}
         found: dict[str, Array] = {}
+        grid: Any = None
         for name, part in parts.items():
-            if isinstance(part, AbstractFields):
-                own = part.positive()
-                found |= {f"{name} {what}".strip(): x for what, x in own.items()}
+            own = part.positive() if isinstance(part, AbstractFields) else {}
+            found |= {f"{name} {what}".strip(): x for what, x in own.items()}
+            grid = part.grid if own and grid is None else grid
         if not found:
             raise ComponentError(
                 "Positive guards gases and other components that say what of them must be positive; "
                 f"the state has none (available: {sorted(parts) if self.of is None else self.of})"
             )
-        return found
+        return found, grid
 
 
 class Exceeded(Module):

@@ -37,7 +37,10 @@ class AbstractObserver(Module):
         return {}
 
     def describe(self, memory: Any) -> str:
-        """Of a guard that is broken: what was wrong, and where (host only)."""
+        """Of a guard that is broken: what was wrong, and where (host only).
+
+        Over devices `memory` is that of the one that saw it first.
+        """
         del memory
         return ""
 

@@ -39,12 +39,12 @@ class Tripwire(Module):
     step: Count
 
     @property
-    def first(self) -> int:
-        """The step at which it first was, on any of the devices (host only)."""
+    def first(self) -> tuple[int, int | None]:
+        """The step at which it first was, and on which of the devices, if there are several (host only)."""
         if np.ndim(self.broken) == 0:
-            return int(self.step)
+            return int(self.step), None
         on = lambda i: int(jax.tree.map(lambda x: x[i], self.step))
-        return min(on(i) for i, broken in enumerate(np.asarray(self.broken)) if broken)
+        return min((on(i), i) for i, broken in enumerate(np.asarray(self.broken)) if broken)
 
     def pulled(self, holds: Bool[Array, ""], step: Count) -> "Tripwire":
         """This wire after the guard was looked at in `step`."""

@@ -12,6 +12,8 @@ from jaxtyping import Array
 from physkit.core import (
     Health,
     ParameterError,
+    PhyskitError,
+    ShapeError,
     cast_floats,
     concrete,
     cut,
@@ -31,19 +33,39 @@ from ._chunk import frames_room
 from ._cut_carry import CutCarry
 from ._joined import joined
 from ._loop import advance_chunk, first_look
-from ._room import fitted, grown_carry, shown_to_shapes, with_margins
+from ._part_and_whole import mismatch
+from ._room import (
+    fitted,
+    grown_carry,
+    numbers_like,
+    shown_to_shapes,
+    with_margins,
+    with_rows_of,
+)
 from ._simulation import Simulation
 
 
 @dataclass(frozen=True)
 class OnEach:
-    """`function(…)` of Modules as a program for one device of many: spaces get its communicator."""
+    """`function(…)` of Modules as a program for one device of many: spaces get its communicator.
+
+    **Errors:** `ShapeError` where arrays of the whole domain meet those of a device's part.
+    """
 
     function: Any
     fixed: tuple[Any, ...] = ()
 
     def __call__(self, comm: AbstractComm, *parts: Any) -> Any:
-        return on_devices(self.function(*self.fixed, *on_devices(parts, comm)), Serial())
+        parts = on_devices(parts, comm)
+        try:
+            out = self.function(*self.fixed, *parts)
+        except (TypeError, ValueError) as error:
+            own = isinstance(error, PhyskitError) and not isinstance(error, ShapeError)
+            meant = None if own else mismatch(error, parts, comm)
+            if meant is None:
+                raise
+            raise meant from error
+        return on_devices(out, Serial())
 
 
 def _begun(sim: Simulation, state: Any, key: Array | None) -> Carry:
@@ -134,18 +156,18 @@ class Domain:
     def frame_shapes(self, carry: CutCarry) -> Frame:
         """Shapes of one frame of each name, recorded on one device."""
         if self._shapes is None:
-            self._shapes = frame_shapes(self.sim, _whole(carry))
+            self._shapes = frame_shapes(self.sim, *_whole(carry))
         return self._shapes
 
     def summary(self, carry: CutCarry) -> Frame:
         """Results of accumulating observers for the whole domain."""
-        if not jax.tree.leaves(eqx.filter_eval_shape(_summarised, self.sim, _whole(carry))):
+        if not jax.tree.leaves(eqx.filter_eval_shape(_summarised, self.sim, *_whole(carry))):
             return {}  # and of a program without results, JAX's pmap of several processes makes an error
         return self.joined_summary(self.on_each(_summed)(self.cut_sim, carry.carry), carry)
 
     def joined_summary(self, found: Frame, carry: CutCarry) -> Frame:
         """Results for the whole domain from those of the devices."""
-        shapes = eqx.filter_eval_shape(_summarised, self.sim, _whole(carry))
+        shapes = eqx.filter_eval_shape(_summarised, self.sim, *_whole(carry))
         return joined(on_host(found), shapes, self.devices, 0)
 
 
@@ -173,20 +195,22 @@ class CutProgram:
         return CutCarry(after, domain.devices), domain.joined(frames, carry, 2), health
 
 
-def _whole(carry: CutCarry) -> Any:
-    """The state of the whole domain, shapes only."""
-    return eqx.filter_eval_shape(lambda state: gathered(state, carry.devices), carry.carry.state)
+def _whole(carry: CutCarry) -> tuple[Any, Any]:
+    """The state of the whole domain and the random key, shapes only."""
+    first = lambda key: None if key is None else key[0]
+    both = lambda state, key: (gathered(state, carry.devices), first(key))
+    return eqx.filter_eval_shape(both, carry.carry.state, carry.carry.key)
 
 
-def frame_shapes(sim: Simulation, state: Any) -> Frame:
+def frame_shapes(sim: Simulation, state: Any, key: Any = None) -> Frame:
     """Shapes of one frame of each name, recorded on one device."""
-    return _one_look(eqx.filter_eval_shape(_looked, sim, state))
+    return _one_look(eqx.filter_eval_shape(_looked, sim, state, key))
 
 
 def recorded_shapes(sim: Simulation, carry: Carry | CutCarry) -> Frame:
     """Shapes of one frame of each name that a run from `carry` records."""
     if isinstance(carry, CutCarry):
-        return frame_shapes(sim, _whole(carry))
+        return frame_shapes(sim, *_whole(carry))
     return _one_look(eqx.filter_eval_shape(first_look, sim, carry)[1])
 
 
@@ -195,15 +219,17 @@ def _one_look(frames: Frame) -> Frame:
     return jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape[1:], np.dtype(x.dtype)), frames)
 
 
-def _summarised(sim: Simulation, state: Any) -> Frame:
-    sim = shown_to_shapes(sim)
-    return summary(sim, start(sim, state, capacity=1))
+def _summarised(sim: Simulation, state: Any, key: Any) -> Frame:
+    return summary(sim, _begun_unseen(sim, state, key))
 
 
-def _looked(sim: Simulation, state: Any) -> Frame:
+def _looked(sim: Simulation, state: Any, key: Any) -> Frame:
+    return first_look(sim, _begun_unseen(sim, state, key))[1]
+
+
+def _begun_unseen(sim: Simulation, state: Any, key: Any) -> Carry:
     # How much room caches have changes no frame; inside a trace it cannot be estimated.
-    sim = shown_to_shapes(sim)
-    return first_look(sim, start(sim, state, capacity=1))[1]
+    return start(shown_to_shapes(sim), state, key=key, capacity=1)
 
 
 def carry_on(domain: Domain, carry_or_state: Any, key: Array | None) -> CutCarry:
@@ -241,12 +267,29 @@ def cast(sim: Simulation, carry_or_state: Any) -> Simulation:
 
 
 def template(
+    sim: Simulation,
+    carry: Carry | CutCarry,
+    here: tuple[int, ...],
+    devices: tuple[int, ...],
+    shapes: dict[str, tuple[int, ...]],
+) -> Carry | CutCarry:
+    """A carry like `carry`, which is over the devices `here`, over others: its form, not its numbers.
+
+    `shapes`, by path, tell how many particles there is room for.
+    """
+    found = _template(sim, carry, here, devices)
+    if not isinstance(found, CutCarry):
+        return found
+    domain = Domain(sim, devices, "vmap")
+    return with_rows_of(found, shapes, domain.cut_sim, domain.on_each)
+
+
+def _template(
     sim: Simulation, carry: Carry | CutCarry, here: tuple[int, ...], devices: tuple[int, ...]
 ) -> Carry | CutCarry:
-    """A carry like `carry`, which is over the devices `here`, over others: its form, not its numbers."""
     if devices == here:
         return carry.replace(fresh=False)
-    state = _whole(carry) if isinstance(carry, CutCarry) else carry.state
+    state, key = _whole(carry) if isinstance(carry, CutCarry) else (carry.state, carry.key)
     domain = Domain(sim, devices, "vmap") if devices else None
 
     def begun(state: Any, key: Array | None) -> Carry | CutCarry:
@@ -258,9 +301,5 @@ def template(
     if any(map(is_particles, jax.tree.leaves(carry.state, is_leaf=is_particles))):
         # How they are shared out, and what room their lists need, only numbers tell.
         return begun(carry.state, carry.key).replace(fresh=False)
-    form = eqx.filter_eval_shape(begun, state, carry.key)
-    return jax.tree.map(_numbers_like, form).replace(fresh=False)
-
-
-def _numbers_like(shape: Any) -> Any:
-    return jax.numpy.zeros(shape.shape, shape.dtype)  # random keys, too
+    form = eqx.filter_eval_shape(begun, state, key)
+    return jax.tree.map(numbers_like, form).replace(fresh=False)

@@ -201,8 +201,9 @@ def _tripped(sim: Simulation, after: Carry | CutCarry) -> str:
     for guard, (memory, wire) in zip(sim.guards, on_host(after.guards), strict=True):
         if guard.interval is None or not np.any(wire.broken):
             continue
-        what = guard.describe(memory)
-        broken.append(
-            f"{type(guard).__name__} at step {wire.first}" + (f": {what}" if what else "")
+        step, device = wire.first
+        what = guard.describe(
+            memory if device is None else jax.tree.map(lambda x: x[device], memory)
         )
+        broken.append(f"{type(guard).__name__} at step {step}" + (f": {what}" if what else ""))
     return f" ({', '.join(broken)})" if broken else ""
