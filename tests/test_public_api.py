@@ -26,7 +26,7 @@ PLUMBING = {
         "growables", "is_abstract", "isolated", "judge", "linear_call", "moving", "on_each",
         "outdated", "overflow",
         "power_above",
-        "put", "replaced", "safe_arctan2", "safe_divide", "safe_norm", "safe_power", "safe_sqrt",
+        "first_places", "put", "replaced", "safe_arctan2", "safe_divide", "safe_norm", "safe_power", "safe_sqrt",
         "scaled", "shift", "small", "split_moving", "tangent_like", "unfused", "valued",
         "where_safe",
     },
@@ -43,10 +43,11 @@ PLUMBING = {
     "fields.operators": {"RiemannFan", "Variables"},
     "particles": {"Share", "moving_velocity", "wide_enough"},
     "particles.neighbours": {
-        "AbstractPairs", "Cells", "EveryPair", "ListedPairs", "SlabList", "slab_list",
+        "AbstractPairs", "Cells", "EveryPair", "Halo", "ListedPairs", "SMALL", "SlabList", "fit",
+        "slab_list",
     },
     "particles.forces": {
-        "AbstractScaledForce", "AbstractTruncated", "PairCache", "TRUNCATIONS", "check_truncation",
+        "AbstractScaledForce", "AbstractTruncated", "PairCache", "SlabTuples", "TRUNCATIONS", "check_truncation",
         "direct_sum", "exact_pair_sum", "pair_sum", "truncated",
     },
     "integrators": {

@@ -89,6 +89,7 @@ from ._module import (
     replaced as replaced,
     static as static,
 )
+from ._places import first_places as first_places
 from ._safe import (
     safe_arctan2 as safe_arctan2,
     safe_divide as safe_divide,

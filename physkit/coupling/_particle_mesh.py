@@ -245,7 +245,9 @@ class ParticleMesh(AbstractForce):
         # Hidden from the compiler, which would keep what it found for the deposit: n numbers written
         # and read again cost more than they do.
         x = jax.lax.optimization_barrier(self._at(particles, shift))
-        source = particles.counted(self.law.source(particles))
+        source = self.law.source(
+            particles
+        )  # rows without a particle are never moved by what they feel
         margin = self._margin(particles, shift)
         if self.conserves == "momentum":
             read = interpolate(self._field(potential), x, self.kernel, margin=margin)

@@ -98,24 +98,31 @@ def grid_coordinates(
         )
     out = []
     for k, (cells, staggered) in enumerate(zip(grid.shape, location.staggered, strict=True)):
-        along = position[:, k] / grid.space.lengths[k].astype(position.dtype)
-        along = along - jnp.floor(along) if grid.periodic[k] else jnp.clip(along, 0, 1)
-        along = _from_block(grid, k, along * cells)
+        along = _folded(grid, k, position[:, k] / grid.space.lengths[k].astype(position.dtype))
+        along = along * cells - _before(grid, k, position.dtype)
         out.append(along + ((0 if staggered else -0.5) - kernel.order / 2 + 1))
     return tuple(out)
 
 
-def _from_block(grid: Grid, axis: int, along: Array) -> Array:
-    """Coordinates along an axis, in cells, counted from the first cell of this device's block."""
-    comm, cells = grid.space.comm, grid.block[axis]
-    if comm.along(axis) == 1:
-        return along
-    along = along - (jnp.asarray(comm.coord(axis)) * cells).astype(along.dtype)
+def _folded(grid: Grid, axis: int, part: Array) -> Array:
+    """Positions as parts of the domain along an axis: folded, or taken to be on a wall."""
     if not grid.periodic[axis]:
-        return along
-    # Those that strayed across the end of the box lie next to the block all the same.
-    whole = float(grid.shape[axis])
-    return along - whole * jax.lax.stop_gradient(jnp.round((along - cells / 2) / whole))
+        return jnp.clip(part, 0, 1)
+    comm = grid.space.comm
+    count = comm.along(axis)
+    if count == 1:
+        return part - jnp.floor(part)
+    # Those that strayed across the end of the box lie next to this device's block all the same.
+    middle = (jnp.asarray(comm.coord(axis)).astype(part.dtype) + 0.5) / count
+    return part - jnp.round(part - middle)
+
+
+def _before(grid: Grid, axis: int, dtype: Any) -> Any:
+    """How many cells along an axis lie before this device's block."""
+    comm = grid.space.comm
+    if comm.along(axis) == 1:
+        return 0.0
+    return (jnp.asarray(comm.coord(axis)) * grid.block[axis]).astype(dtype)
 
 
 def need_floats(position: Any, values: Any, what: str) -> None:
@@ -173,7 +180,9 @@ class Scatter:
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
 def _gather(what: Gather, x: Coordinates, padded: Float[Array, "c ..."]) -> Float[Array, "c n"]:
     base, shares = what.layout.located(x, what.slopes)
-    read = lambda flat, index: flat.at[index].get(mode="promise_in_bounds")
+    read = lambda flat, index: flat.at[index].get(
+        mode="promise_in_bounds", wrap_negative_indices=False
+    )
     out = []
     for part in padded.reshape(padded.shape[0], -1):
         total = None
@@ -267,7 +276,7 @@ class _Sums:
         lane = jnp.arange(base.shape[0], dtype=jnp.int32) & (copies - 1)
         lanes = jnp.zeros(self.size * copies, amount.dtype) if self.lanes is None else self.lanes
         index = (base + offset) * copies + lane
-        lanes = lanes.at[index].add(amount, mode="promise_in_bounds")
+        lanes = lanes.at[index].add(amount, mode="promise_in_bounds", wrap_negative_indices=False)
         self.lanes, base, value = jax.lax.optimization_barrier((lanes, base, value))
         return value, base
 

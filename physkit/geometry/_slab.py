@@ -4,6 +4,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from physkit.core import DeclarationError, Module, data, static
@@ -91,6 +92,20 @@ class Slab(Module):
     def sent(self, tree: Any, by: int) -> Any:
         """What arrives from the slab `by` places below, if all send their `tree`."""
         return self.comm.shift(tree, self.axis, by)
+
+    def sent_rows(self, tree: Any, by: int) -> Any:
+        """The same of arrays `[m …]`, in one message for all that are floats and one for the others."""
+        leaves, form = jax.tree.flatten(tree)
+        out = list(leaves)
+        wire = lambda x: x.dtype if jnp.issubdtype(x.dtype, jnp.floating) else jnp.int32
+        for kind in sorted({jnp.dtype(wire(x)).name for x in leaves}):
+            those = [i for i, x in enumerate(leaves) if jnp.dtype(wire(x)).name == kind]
+            columns = [leaves[i].reshape(len(leaves[i]), -1).astype(kind) for i in those]
+            came = self.sent(jnp.concatenate(columns, axis=1), by)
+            ends = np.cumsum([x.shape[1] for x in columns])[:-1].tolist()
+            for i, x in zip(those, jnp.split(came, ends, axis=1), strict=True):
+                out[i] = x.reshape(leaves[i].shape).astype(leaves[i].dtype)
+        return jax.tree.unflatten(form, out)
 
     def arrived(self, by: int) -> Bool[Array, ""]:
         """Whether there is a slab `by` (1 or −1) places below, across the end of a box that repeats, too."""

@@ -1,5 +1,6 @@
 """Which particles a device has, of all that a domain cut into slabs holds."""
 
+import functools
 import math
 from typing import Any
 
@@ -15,6 +16,7 @@ from physkit.core import (
     Faults,
     concrete,
     data,
+    first_places,
     on_each,
     replaced,
     static,
@@ -26,7 +28,11 @@ from physkit.parallel import AbstractComm
 ROWS = ("position", "velocity", "mass", "image", "id", "charge", "species", "frozen")
 _SPACING = 0.5  # of the mean distance between particles: how far they may stray from their slab
 _LEAST, _MOST = 1 / 32, 1 / 8  # of the slab's width: bounds on it
+_MANY = 1024  # so many may leave before it pays to see whether much fewer do
 _STEPS = 8  # of the fastest particle that the margin is wide, where speeds are known
+_ALONE = (
+    2  # times as many, and as much of the width, where no copies of those near a slab are needed
+)
 
 
 class Share(AbstractGrowable):
@@ -157,39 +163,34 @@ def gathered_particles(particles: Any) -> Any:
 
 
 def migrated(particles: Any) -> Any:
-    """`particles` after those that have left the slab were sent to the devices next to this one."""
+    """`particles` after those that have left the slab were sent to the devices next to this one.
+
+    What it costs goes by how many there is room for to leave; where much fewer do, that is a part of it.
+    """
     share = particles.share
     slab = Slab.of(particles.space, share.axis)
     x = slab.in_line(jax.lax.stop_gradient(particles.position))
     above, below = slab.beyond(x)
     up, down = share.alive & (above >= 0), share.alive & (below > 0)
-    stays = share.alive & ~up & ~down
     lost = share.alive & (jnp.maximum(above, below) > share.margin * slab.width)
-    parts = {name: getattr(particles, name) for name in ROWS} | {"place": share.place}
-
-    def leaving(which):
-        there = jnp.nonzero(which, size=share.room, fill_value=share.rows)[0]
-        some = jax.tree.map(lambda a: a.at[there].get(mode="clip"), parts)
-        return {**some, "alive": there < share.rows}
-
-    arrived = [slab.sent(leaving(up), 1), slab.sent(leaving(down), -1)]
-    arrived = jax.tree.map(lambda *a: jnp.concatenate(a), *arrived)
-    came = arrived.pop("alive")
-    # The k-th that came takes the k-th row that is free.
-    free = jnp.nonzero(~stays, size=2 * share.room, fill_value=share.rows)[0]
-    row = jnp.where(came, free[jnp.cumsum(came, dtype=jnp.int32) - 1].astype(jnp.int32), share.rows)
-    put = lambda a, b: a.at[row].set(b, mode="drop")
-    parts["place"] = jnp.where(stays, share.place, share.total)
-    parts = jax.tree.map(put, parts, arrived)
-    alive = stays.at[row].set(True, mode="drop")
     count = lambda which: jnp.sum(which, dtype=jnp.int32)
+    leaving = jnp.maximum(count(up), count(down))
+    parts = {name: getattr(particles, name) for name in ROWS} | {"place": share.place}
+    given = parts, share.alive, up, down, slab
+    if share.room > _MANY:
+        few = share.room // 4
+        fits = particles.space.max(leaving) <= few
+        part, whole = (functools.partial(_moved, room, share.total) for room in (few, share.room))
+        parts, alive, present = jax.lax.cond(fits, part, whole, *given)
+    else:
+        parts, alive, present = _moved(share.room, share.total, *given)
     share = replaced(
         share,
         {
             "alive": alive,
             "place": parts.pop("place"),
-            "present": jnp.maximum(share.present, count(stays) + count(came)),
-            "leaving": jnp.maximum(share.leaving, jnp.maximum(count(up), count(down))),
+            "present": jnp.maximum(share.present, present),
+            "leaving": jnp.maximum(share.leaving, leaving),
             "faults": share.faults.flag(Fault.LEAP, jnp.any(lost)),
         },
     )
@@ -197,6 +198,32 @@ def migrated(particles: Any) -> Any:
     wrong = (share.required > 0) | (share.faults.bits != 0)
     position = jnp.where(wrong, jnp.nan, parts["position"])
     return replaced(particles, {**parts, "position": position, "share": share})
+
+
+def _moved(room, total: int, parts: Any, alive, up, down, slab: Slab) -> Any:
+    """`parts` after all have moved, at most `room` of them to either side; which rows hold a particle
+    then, and how many rows it takes.
+    """
+    rows, stays = len(alive), alive & ~up & ~down
+
+    def sent(which, by):
+        there = first_places(which, room)
+        some = jax.tree.map(lambda a: a.at[there].get(mode="clip"), parts)
+        return slab.sent_rows({**some, "leaves": there < rows}, by)
+
+    arrived = jax.tree.map(lambda *a: jnp.concatenate(a), sent(up, 1), sent(down, -1))
+    came = arrived.pop("leaves")
+    first, second = (jnp.sum(some, dtype=jnp.int32) for some in (came[:room], came[room:]))
+    # Those from below take the first free rows, those from above the next.
+    free, number = first_places(~stays, 2 * room), jnp.arange(2 * room, dtype=jnp.int32)
+    turn = jnp.where(number < room, number, number - room + first)
+    # Rows beyond the end, none of them twice, take nobody.
+    row = jnp.where(came, free.at[turn].get(mode="clip"), rows + number)
+    put = lambda a, b: a.at[row].set(b, mode="drop", unique_indices=True)
+    parts = {**parts, "place": jnp.where(stays, parts["place"], total)}
+    parts = jax.tree.map(put, parts, arrived)
+    there = stays.at[row].set(True, mode="drop", unique_indices=True)
+    return parts, there, jnp.sum(stays, dtype=jnp.int32) + first + second
 
 
 def is_restless(particles: Any) -> Bool[Array, ""]:
@@ -239,10 +266,12 @@ def enlarged_particles(particles: Any, measured: Any) -> tuple[Any, list[str]]:
     return replaced(particles, {**parts, "share": share}), events
 
 
-def wide_enough(particles: Any, dt: Any) -> Any:
+def wide_enough(particles: Any, dt: Any, alone: bool = False) -> Any:
     """`particles`, in device layout, with a margin that the fastest does not cross in some steps.
 
     Where a trace hides velocities, as they are.
+
+    - `alone`: nobody needs copies of the particles near a slab, so that a wide margin costs little.
     """
     share, numbers = particles.share, concrete(particles.velocity)
     step, lengths = concrete(dt), concrete(particles.space.lengths) if share is not None else None
@@ -250,10 +279,10 @@ def wide_enough(particles: Any, dt: Any) -> Any:
         return particles
     fastest = np.max(np.abs(numbers[..., share.axis]), where=np.asarray(share.alive), initial=0.0)
     width = lengths.reshape(-1, lengths.shape[-1])[0, share.axis] / numbers.shape[0]
-    margin = share.margin
+    margin, times = share.margin, _ALONE if alone else 1
     # By factors of two: another program is compiled for every other margin.
-    while margin < _MOST and margin * width < _STEPS * fastest * float(step):
-        margin = min(2 * margin, _MOST)
+    while margin < times * _MOST and margin * width < times * _STEPS * fastest * float(step):
+        margin = min(2 * margin, times * _MOST)
     return replaced(particles, {"share": replaced(share, {"margin": margin})})
 
 
