@@ -44,6 +44,7 @@ class Fault(enum.IntFlag):
     REVERSAL = 8192
     SAMPLES = 16384
     PARTIAL = 32768
+    BOND = 65536
 
 
 ADVICE: dict[Fault, tuple[type[PhyskitError], str]] = {
@@ -51,6 +52,11 @@ ADVICE: dict[Fault, tuple[type[PhyskitError], str]] = {
         CutoffError,
         "a cutoff (plus skin) reaches beyond the minimum-image limit of the box; "
         "use a larger box or a shorter cutoff",
+    ),
+    Fault.BOND: (
+        CutoffError,
+        "a bond or an angle joins particles of slabs that are not next to each other; use fewer devices, or "
+        "look whether something has torn",
     ),
     Fault.MASS: (ParameterError, "a mass is zero or negative"),
     Fault.SPACE: (ParameterError, "a box length or volume is zero or negative"),

@@ -26,6 +26,7 @@ from physkit.core import (
     judge,
     overflow,
     put,
+    replaced,
     safe_divide,
 )
 
@@ -262,15 +263,7 @@ def _plain_sums(forces: Forces) -> Forces:
     def plain(term):
         if not (isinstance(term, Pairwise) and term.exact):
             return term
-        return Pairwise(
-            term.potential,
-            term.cutoff,
-            term.skin,
-            term.truncation,
-            exclude=term.exclude,
-            capacity=term.capacity,
-            of=term.of,
-        )
+        return replaced(term, {"exact": False, "quantum": None})
 
     return Forces(tuple(plain(term) for term in forces.terms))
 

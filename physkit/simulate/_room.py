@@ -1,14 +1,17 @@
 """Room for particles over devices: as much as they need, and more when they need more."""
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any
 
+import equinox as eqx
 import jax
+import jax.numpy as jnp
 
 from physkit.core import AbstractComponent, Clock, grow, replaced
 from physkit.parallel import on_host
 from physkit.particles import Particles, wide_enough
-from physkit.particles.forces import Pairwise
+from physkit.particles.forces import HarmonicAngles, HarmonicBonds, Pairwise, SlabTuples
 from physkit.particles.neighbours import SlabList
 
 from ._carry import Carry
@@ -21,7 +24,8 @@ _MOST = 8  # growths of what was estimated at the start
 def with_margins(state: Any, sim: Simulation) -> Any:
     """A state in device layout whose particles may stray as far as they go in some steps."""
     is_particles = lambda x: isinstance(x, Particles)
-    widen = lambda x: wide_enough(x, sim.dt) if is_particles(x) else x
+    alone = not any(map(_has_range, jax.tree.leaves(sim, is_leaf=_has_range)))
+    widen = lambda x: wide_enough(x, sim.dt, alone) if is_particles(x) else x
     return jax.tree.map(widen, state, is_leaf=is_particles)
 
 
@@ -74,6 +78,48 @@ def grown_carry(
     return carry, events
 
 
+def with_rows_of(
+    carry: CutCarry, shapes: dict[str, tuple[int, ...]], sim: Simulation, each: Callable
+) -> CutCarry:
+    """A carry like `carry`, numbers aside, whose particles have the rows that `shapes`, by path, tell.
+
+    Slabs that have grown in a run have more of them than one that begins.
+    """
+    is_component = lambda x: isinstance(x, AbstractComponent)
+    flat, form = jax.tree_util.tree_flatten_with_path(carry.carry.state, is_leaf=is_component)
+    parts, rows = [], {}
+    for path, part in flat:
+        there = shapes.get(f".carry.state{jax.tree_util.keystr(path)}.share.alive", ())
+        share = part.share if isinstance(part, Particles) else None
+        # More than twice as many as there are particles no run has made.
+        if share is not None and len(there) == 2 and 0 < there[1] <= 2 * share.total + 8:
+            rows[part.rows] = there[1]
+            part = _of_rows(part, there[1])
+        parts.append(part)
+    if all(old == new for old, new in rows.items()):
+        return carry
+    wider = lambda x: x.sized(rows=rows.get(x.rows)) if _is_list(x) else x
+    aux = jax.tree.map(wider, carry.aux, is_leaf=_is_list)
+    wide = carry.replace(state=jax.tree.unflatten(form, parts), aux=aux)
+    form = eqx.filter_eval_shape(lambda c: each(refreshed)(sim, c), wide.carry)
+    return CutCarry(jax.tree.map(numbers_like, form), carry.devices)
+
+
+def _of_rows(particles: Particles, rows: int) -> Particles:
+    """Particles in device layout with so many rows of zeros on each."""
+    sized = lambda x: jnp.zeros((x.shape[0], rows, *x.shape[2:]), x.dtype)
+    whole = ("space", "share", "lattice")
+    names = [f.name for f in dataclasses.fields(particles) if f.name not in whole]
+    parts = jax.tree.map(sized, {name: getattr(particles, name) for name in names})
+    share = {"alive": sized(particles.share.alive), "place": sized(particles.share.place)}
+    return replaced(particles, {**parts, "share": replaced(particles.share, share)})
+
+
+def numbers_like(shape: Any) -> Any:
+    """An array of this shape and dtype; random keys, too."""
+    return jnp.zeros(shape.shape, shape.dtype)
+
+
 def refreshed(sim: Simulation, carry: Carry) -> Carry:
     """`carry` with what is carried besides the state computed anew."""
     plan = sim.integrator.prepare(carry.state, sim.dt)
@@ -92,5 +138,10 @@ def _components(state: Any, is_component: Callable) -> list[Any]:
     return jax.tree.leaves(state, is_leaf=is_component)
 
 
+def _has_range(x: Any) -> bool:
+    """Whether it needs copies of all particles that are near a slab, which a wide margin makes more."""
+    return isinstance(x, Pairwise | HarmonicBonds | HarmonicAngles)
+
+
 def _is_list(x: Any) -> bool:
-    return isinstance(x, SlabList)
+    return isinstance(x, SlabList | SlabTuples)

@@ -36,7 +36,13 @@ from physkit.observe import (
     VelocityAutocorrelation,
 )
 from physkit.particles import Particles
-from physkit.particles.forces import HarmonicTrap, LennardJones, Pairwise
+from physkit.particles.forces import (
+    HarmonicAngles,
+    HarmonicBonds,
+    HarmonicTrap,
+    LennardJones,
+    Pairwise,
+)
 
 
 def fluid(cells=(16, 6), hot=1.0, axes: Any = True, **more: Any) -> Particles:
@@ -97,6 +103,26 @@ def thermostatted() -> tuple[Any, Any]:
     return pk.Simulation(bath, dt=0.004, observers=looks), state
 
 
+def sheet() -> tuple[list[list[int]], list[list[int]]]:
+    """Pairs and triples of the fluid's lattice: rows across the slabs, and along them around the box."""
+    number = np.arange(96).reshape(16, 6)
+    along = [(number, np.roll(number, -1, axis=0)), (number[:, :-1], number[:, 1:])]
+    pairs = np.concatenate([np.stack([a.ravel(), b.ravel()], 1) for a, b in along])
+    corners = np.roll(number, 1, axis=0), number, np.roll(number, -1, axis=1)
+    return pairs.tolist(), np.stack([x.ravel() for x in corners], 1).tolist()
+
+
+def bonded() -> tuple[Any, Any]:
+    """A net of springs and angles, whose ends do not interact otherwise."""
+    pairs, triples = sheet()
+    stiffness = jnp.linspace(20.0, 40.0, len(pairs))
+    force = HarmonicBonds(pairs, stiffness, jnp.linspace(1.1, 1.3, len(pairs)))
+    force = force + HarmonicAngles(triples, jnp.linspace(1.0, 2.0, len(triples)), 1.5)
+    force = force + Pairwise(LennardJones(), 2.0, 0.3, exclude=pairs)
+    looks = Every(20, energy=TotalEnergy(), pressure=Pressure(), x=Positions())
+    return pk.Simulation(pk.VelocityVerlet(force), dt=0.004, observers=looks), fluid(hot=2.0)
+
+
 def walled() -> tuple[Any, Any]:
     """Open along the cut axis, held by a trap."""
     atoms = fluid(axes=(False, True))
@@ -148,7 +174,7 @@ def drops() -> tuple[Any, Any]:
 
 SYSTEMS = {
     f.__name__: f
-    for f in (microcanonical, langevin, thermostatted, walled, plasma, magnetised, drops)
+    for f in (microcanonical, langevin, thermostatted, bonded, walled, plasma, magnetised, drops)
 }
 
 

@@ -25,10 +25,17 @@ from physkit.core import (
 from physkit.geometry import Box
 from physkit.parallel import Spmd
 from physkit.particles import Particles
-from physkit.particles.forces import DirectGravity, HarmonicBonds, LennardJones, Pairwise
+from physkit.particles.forces import (
+    DirectGravity,
+    HarmonicAngles,
+    HarmonicBonds,
+    LennardJones,
+    Pairwise,
+    SlabTuples,
+)
 from physkit.simulate._devices import OnEach
 
-from .particles import SYSTEMS, differences, distance, fluid, molecular
+from .particles import SYSTEMS, differences, distance, fluid, molecular, sheet
 
 
 @pytest.fixture(autouse=True)
@@ -132,23 +139,69 @@ def test_exact_pair_sums_are_the_same_bits_over_devices(devices):
     assert distance(stress[0], virial) < 1e-13
 
 
+def test_bonds_angles_and_what_they_leave_out_over_devices():
+    """Springs reach across slabs and around the box; some are given, some are for all."""
+    atoms, (pairs, triples) = fluid(), sheet()
+    force = HarmonicBonds(pairs, jnp.linspace(1.0, 2.0, len(pairs)), 1.1)
+    force = force + HarmonicAngles(triples, 2.0, jnp.linspace(1.0, 2.0, len(triples)))
+    force = force + Pairwise(LennardJones(), 2.0, 0.3, exclude=pairs)
+    for term in force.terms:
+        pull, energy, virial = jax.jit(forces)(term, atoms)
+        cut_atoms = cut(atoms, (4,))
+        found, total, stress = Spmd(OnEach(forces), (4,))(cut(term, (4,)), cut_atoms)
+        whole = gathered(cut_atoms.replace(velocity=found), (4,)).velocity
+        assert distance(whole, pull) < 1e-13
+        assert distance(total[0], energy) < 1e-13
+        assert distance(stress[0], virial) < 1e-13
+
+
+def test_a_bond_beyond_the_next_slab_is_a_fault():
+    torn = HarmonicBonds([[0, 6], [0, 48]])
+    atoms = cut(fluid(), (4,))
+    start = Spmd(OnEach(lambda force, atoms: force(None, atoms, force.init(atoms))), (4,))
+    pull, here = start(cut(torn, (4,)), atoms)
+    assert isinstance(here, SlabTuples)
+    assert [bool(bits & Fault.BOND) for bits in here.faults.bits] == [True, False, True, False]
+    assert np.isnan(pull[0]).all()
+    assert not np.isnan(pull[1]).any()
+
+
+@pytest.mark.slow
+def test_torn_bonds_end_a_run():
+    sim = pk.Simulation(pk.VelocityVerlet(HarmonicBonds([[0, 48]])), dt=0.004)
+    with pytest.raises(CutoffError, match="slabs that are not next to each other"):
+        pk.run(sim, fluid(), 5, devices=(4,), progress=False)
+    assert Fault.BOND in pk.simulate(sim, fluid(), 1, devices=(4,)).health.faults()
+
+
+@pytest.mark.slow
+def test_bonds_that_come_together_in_a_slab_grow_and_replay():
+    """A coiled chain that falls into one slab."""
+    rng = np.random.default_rng(0)
+    x = rng.uniform(size=(200, 2)) * [18.0, 8.0] + [1.0, 0.0]
+    chain = np.argsort(x[:, 0])
+    toward = np.sign(5.0 - x[:, :1]) * [[4.0, 0.0]]
+    atoms = Particles(x, toward, space=Box([20.0, 8.0]))
+    bonds = HarmonicBonds(np.stack([chain[:-1], chain[1:]], 1), 0.1, 0.1)
+    sim = pk.Simulation(pk.VelocityVerlet(bonds), dt=0.01)
+    one = pk.run(sim, atoms, 100, progress=False)
+    many = pk.run(sim, atoms, 100, devices=(2,), progress=False)
+    assert any("bonds or angles of a slab" in growth.what for growth in many.growths), many.growths
+    assert distance(many.state.position, one.state.position) < 1e-12
+
+
 def test_what_cannot_be_cut_says_so():
     sim, atoms = molecular()
     with pytest.raises(CutoffError, match="at most 6 devices"):
         pk.simulate(sim, atoms, 1, devices=(8,))
     with pytest.raises(DeclarationError, match="slabs, along one axis"):
         pk.simulate(sim, atoms, 1, devices=(2, 2))
-    bonds = pk.Simulation(pk.VelocityVerlet(HarmonicBonds([[0, 1]])), dt=0.1)
-    with pytest.raises(DeclarationError, match="HarmonicBonds"):
-        pk.simulate(bonds, atoms, 1, devices=(2,))
     stars = pk.Simulation(pk.VelocityVerlet(DirectGravity()), dt=0.1)
     with pytest.raises(DeclarationError, match="Free cannot be cut"):
         pk.simulate(stars, Particles(np.eye(3)), 1, devices=(2,))
     in_a_box = Particles(np.eye(3), space=Box([4.0, 4.0, 4.0], axes=False))
     with pytest.raises(DeclarationError, match="DirectGravity"):
         pk.simulate(stars, in_a_box, 1, devices=(2,))
-    with pytest.raises(DeclarationError, match="exclude"):
-        pk.simulate(molecular(exclude=[[0, 1]])[0], atoms, 1, devices=(2,))
     exact = molecular(exact=True)[0].integrator
     backwards = pk.Simulation(exact, dt=0.004, adjoint=pk.Reversible())
     with pytest.raises(NotReversible, match="changed devices"):
@@ -173,7 +226,7 @@ def test_exact_runs_are_the_same_bits():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["microcanonical", "plasma"])
+@pytest.mark.parametrize("name", ["microcanonical", "bonded", "plasma"])
 def test_gradients_are_those_of_one_device(name):
     sim, state = SYSTEMS[name]()
 

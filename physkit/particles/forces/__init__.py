@@ -18,6 +18,7 @@ from ._pair_sum import (
 )
 from ._pairwise import PairCache as PairCache, Pairwise as Pairwise
 from ._scaled import AbstractScaledForce as AbstractScaledForce, Modulated as Modulated
+from ._slab_tuples import SlabTuples as SlabTuples
 from ._truncation import (
     TRUNCATIONS as TRUNCATIONS,
     AbstractTruncated as AbstractTruncated,

@@ -10,8 +10,11 @@ from physkit.core import Clock, ShapeError, param, safe_arctan2, safe_norm, stat
 
 from .._particles import Particles
 from ._bonds import per_row
-from ._force import AbstractForce, need_whole
+from ._force import AbstractForce
+from ._slab_tuples import SlabTuples, tuples_here
 from ._tuples import Tuples
+
+Arms = tuple[Float[Array, "m d"], Float[Array, "m d"]]
 
 
 class HarmonicAngles(AbstractForce):
@@ -30,7 +33,8 @@ class HarmonicAngles(AbstractForce):
     that do not exist, or one named twice in a row.
 
     **Notes:** bonds by nearest image. The force is the gradient of the energy; each particle reads
-    its own angles from a table, and nothing scatters. At θ = 0 or π with another θ₀, and where two of
+    its own angles from a table, and nothing scatters. Over devices, the three must be of the same
+    slab or of two that are next to each other. At θ = 0 or π with another θ₀, and where two of
     the three coincide, its direction is undefined; it is then 0, and so is its own derivative.
 
     **Reference:** Allen & Tildesley, Computer Simulation of Liquids, 2nd ed., section 1.3.3.
@@ -49,37 +53,60 @@ class HarmonicAngles(AbstractForce):
         self.angle = per_row(angle, self.corners.places.shape[0], "angle")
         self.of = of
 
-    def init(self, state: Any) -> None:
-        need_whole(
-            self.particles(state), "HarmonicAngles, which may join particles of any two devices,"
-        )
-        self._arms(self.particles(state))
+    def init(self, state: Any) -> SlabTuples | None:
+        here = self._here(self.particles(state), None)
+        return here if isinstance(here, SlabTuples) else None
 
-    def energy(self, clock: Clock, state: Any, cache: Any = None) -> Float[Array, ""]:
-        del clock, cache
+    def __call__(self, clock: Clock, state: Any, cache: SlabTuples | None = None):
+        del clock
         particles = self.particles(state)
-        return particles.space.sum(self._energy(*self._arms(particles)))
+        here = self._here(particles, cache)
+        end, other = self._slopes(here, self._arms(particles, here))
+        force = here.on_each(jnp.stack([-end, end + other, -other]), particles)
+        return force, here if isinstance(here, SlabTuples) else None
 
-    def virial(self, clock: Clock, state: Any, cache: Any = None) -> Float[Array, "d d"]:
-        del clock, cache
+    def force(self, clock: Clock, state: Any) -> Float[Array, "n d"]:
+        return self(clock, state)[0]
+
+    def energy(self, clock: Clock, state: Any, cache: SlabTuples | None = None) -> Float[Array, ""]:
+        del clock
         particles = self.particles(state)
-        arms = self._arms(particles)
-        slopes = jax.grad(self._energy, (0, 1))(*arms)
-        product = lambda a, s: jnp.matmul(a.T, s, precision="highest")
+        here = self._here(particles, cache)
+        each = self._energies(here, *self._arms(particles, here))
+        return particles.space.sum(jnp.sum(here.counted(each)))
+
+    def virial(
+        self, clock: Clock, state: Any, cache: SlabTuples | None = None
+    ) -> Float[Array, "d d"]:
+        del clock
+        particles = self.particles(state)
+        here = self._here(particles, cache)
+        arms = self._arms(particles, here)
+        slopes = self._slopes(here, arms)
+        product = lambda a, s: jnp.matmul(a.T, here.counted(s), precision="highest")
         return -particles.space.sum(sum(map(product, arms, slopes)))
 
-    def _arms(self, particles: Particles) -> tuple[Float[Array, "m d"], Float[Array, "m d"]]:
+    def _here(self, particles: Particles, cache: SlabTuples | None) -> Tuples | SlabTuples:
         self.corners.check(particles, "angles")
         if particles.dimension == 1:
             raise ShapeError("there are no angles in one dimension")
-        end, middle, other = self.corners.read(particles.position)
+        return tuples_here(self.corners, particles, cache)
+
+    def _arms(self, particles: Particles, here: Tuples | SlabTuples) -> Arms:
+        end, middle, other = here.members(particles)
         displacement = particles.space.displacement
         return displacement(end, middle), displacement(other, middle)
 
-    def _energy(self, a: Float[Array, "m d"], b: Float[Array, "m d"]) -> Float[Array, ""]:
+    def _slopes(self, here: Tuples | SlabTuples, arms: Arms) -> Arms:
+        """∂U/∂a, ∂U/∂b."""
+        return jax.grad(lambda a, b: jnp.sum(self._energies(here, a, b)), (0, 1))(*arms)
+
+    def _energies(
+        self, here: Tuples | SlabTuples, a: Float[Array, "m d"], b: Float[Array, "m d"]
+    ) -> Float[Array, " m"]:
         # arctan2 of sine and cosine is accurate at every angle; arccos is not near 0 and π.
         theta = safe_arctan2(_cross_size(a, b), jnp.sum(a * b, axis=1))
-        return jnp.sum(0.5 * self.stiffness * (theta - self.angle) ** 2)
+        return 0.5 * here.parameters(self.stiffness) * (theta - here.parameters(self.angle)) ** 2
 
 
 def _cross_size(a: Float[Array, "m d"], b: Float[Array, "m d"]) -> Float[Array, " m"]:

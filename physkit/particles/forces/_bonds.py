@@ -8,7 +8,8 @@ from jaxtyping import Array, Float
 from physkit.core import Clock, ShapeError, as_parameter, param, safe_divide, safe_norm, static
 
 from .._particles import Particles
-from ._force import AbstractForce, need_whole
+from ._force import AbstractForce
+from ._slab_tuples import SlabTuples, tuples_here
 from ._tuples import Tuples
 
 
@@ -33,7 +34,8 @@ class HarmonicBonds(AbstractForce):
 
     **Notes:** ends are joined by the nearest image: a bond must stay shorter than the image limit
     of the box. Each particle reads its own bonds from a table, so that neither the force nor its
-    derivatives scatter; the table is made from the numbers in `pairs`, which must not be traced.
+    derivatives scatter; the table is made from the numbers in `pairs`, which must not be traced. Over
+    devices, bonded particles must be of the same slab or of two that are next to each other.
 
     **Reference:** Allen & Tildesley, Computer Simulation of Liquids, 2nd ed., section 1.3.3.
     """
@@ -51,38 +53,52 @@ class HarmonicBonds(AbstractForce):
         self.length = per_row(length, self.ends.places.shape[0], "length")
         self.of = of
 
-    def init(self, state: Any) -> None:
-        need_whole(
-            self.particles(state), "HarmonicBonds, which may join particles of any two devices,"
-        )
-        self.ends.check(self.particles(state), "bonds")
+    def init(self, state: Any) -> SlabTuples | None:
+        particles = self.particles(state)
+        self.ends.check(particles, "bonds")
+        here = tuples_here(self.ends, particles, None)
+        return here if isinstance(here, SlabTuples) else None
 
-    def force(self, clock: Clock, state: Any) -> Float[Array, "n d"]:
+    def __call__(self, clock: Clock, state: Any, cache: SlabTuples | None = None):
         del clock
         particles = self.particles(state)
-        d = self._vectors(particles)
-        pull = self._pull(safe_norm(d))[:, None] * d
-        return self.ends.summed(jnp.stack([pull, -pull]), particles.rows)
+        here = self._here(particles, cache)
+        d = self._vectors(particles, here)
+        pull = self._pull(here, safe_norm(d))[:, None] * d
+        force = here.on_each(jnp.stack([pull, -pull]), particles)
+        return force, here if isinstance(here, SlabTuples) else None
 
-    def energy(self, clock: Clock, state: Any, cache: Any = None) -> Float[Array, ""]:
-        del clock, cache
-        particles = self.particles(state)
-        stretch = safe_norm(self._vectors(particles)) - self.length
-        return particles.space.sum(jnp.sum(0.5 * self.stiffness * stretch**2))
+    def force(self, clock: Clock, state: Any) -> Float[Array, "n d"]:
+        return self(clock, state)[0]
 
-    def virial(self, clock: Clock, state: Any, cache: Any = None) -> Float[Array, "d d"]:
-        del clock, cache
+    def energy(self, clock: Clock, state: Any, cache: SlabTuples | None = None) -> Float[Array, ""]:
+        del clock
         particles = self.particles(state)
-        d = self._vectors(particles)
-        pull = self._pull(safe_norm(d))[:, None] * d
+        here = self._here(particles, cache)
+        stretch = safe_norm(self._vectors(particles, here)) - here.parameters(self.length)
+        each = 0.5 * here.parameters(self.stiffness) * stretch**2
+        return particles.space.sum(jnp.sum(here.counted(each)))
+
+    def virial(
+        self, clock: Clock, state: Any, cache: SlabTuples | None = None
+    ) -> Float[Array, "d d"]:
+        del clock
+        particles = self.particles(state)
+        here = self._here(particles, cache)
+        d = self._vectors(particles, here)
+        pull = here.counted(self._pull(here, safe_norm(d))[:, None] * d)
         return particles.space.sum(jnp.matmul(d.T, pull, precision="highest"))
 
-    def _pull(self, r: Float[Array, " m"]) -> Float[Array, " m"]:
-        return safe_divide(self.stiffness * (self.length - r), r)
+    def _pull(self, here: Tuples | SlabTuples, r: Float[Array, " m"]) -> Float[Array, " m"]:
+        stiffness, length = here.parameters(self.stiffness), here.parameters(self.length)
+        return safe_divide(stiffness * (length - r), r)
 
-    def _vectors(self, particles: Particles) -> Float[Array, "m d"]:
+    def _here(self, particles: Particles, cache: SlabTuples | None) -> Tuples | SlabTuples:
         self.ends.check(particles, "bonds")
-        first, second = self.ends.read(particles.position)
+        return tuples_here(self.ends, particles, cache)
+
+    def _vectors(self, particles: Particles, here: Tuples | SlabTuples) -> Float[Array, "m d"]:
+        first, second = here.members(particles)
         return particles.space.displacement(first, second)
 
 

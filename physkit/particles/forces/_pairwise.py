@@ -11,7 +11,6 @@ from jaxtyping import Array, Float, Int
 from physkit.core import (
     Clock,
     CutoffError,
-    DeclarationError,
     Fault,
     Faults,
     Module,
@@ -114,6 +113,7 @@ class Pairwise(AbstractForce):
     exact: bool = static()
     quantum: Float[Array, ""] | None = data()
     exclude: Int[Array, "m 2"] | None = data()
+    partners: Int[Array, "p e"] | None = data()  # by particle, of `exclude`; −1 for no more
     capacity: int | None = static()
     of: str | None = static()
 
@@ -136,7 +136,9 @@ class Pairwise(AbstractForce):
         self.skin = _length("skin", skin)
         self.truncation, self.tail, self.exact = truncation, bool(tail), bool(exact)
         self.quantum = None if quantum is None else as_parameter(quantum)
-        self.exclude = None if exclude is None else _pairs(exclude)
+        self.exclude = self.partners = None
+        if exclude is not None:
+            self.exclude, self.partners = _pairs(exclude)
         self.capacity, self.of = capacity, of
         check_truncation(truncation, cutoff)
         if tail and (truncation != "plain" or cutoff is None):
@@ -208,16 +210,10 @@ class Pairwise(AbstractForce):
         return jnp.array(rows) + tail * jnp.eye(d, dtype=particles.position.dtype)
 
     def _list(self, particles: Particles) -> NeighborList | SlabList | None:
-        n = particles.rows
-        if particles.share is not None and self.cutoff is not None:
-            if self.exclude is not None:
-                raise DeclarationError(
-                    "exclude=… goes by places of particles, which change over devices"
-                )
-            return slab_list(particles, self.cutoff, self.skin, self.capacity)
         if self.cutoff is not None:
-            excluded = None if self.exclude is None else _table(self.exclude, n)
-            return neighbor_list(particles, self.cutoff, self.skin, self.capacity, excluded)
+            excluded = None if self.partners is None else _table(self.partners, particles.count)
+            make = neighbor_list if particles.share is None else slab_list
+            return make(particles, self.cutoff, self.skin, self.capacity, excluded)
         if any(particles.space.periodic(particles.dimension)):
             raise CutoffError(
                 "without a cutoff a sum runs over every pair once, but in a periodic space a particle "
@@ -304,27 +300,31 @@ def _whole(terms: Any, cache: PairCache) -> Any:
     return jax.tree.map(lambda x: jnp.where(usable, x, jnp.nan), terms)
 
 
-def _table(exclude: Int[Array, "m 2"], n: int) -> Int[Array, "n e"]:
+def _table(partners: Int[Array, "p e"], n: int) -> Int[Array, "n e"]:
     """Partners that each particle's row leaves out; n where there are no more."""
-    pairs = concrete(exclude)
-    if pairs is None:
-        raise ParameterError("exclude=… must be known numbers, not values of a trace")
-    if pairs.size and (pairs.min() < 0 or pairs.max() >= n):
-        raise ParameterError(f"exclude names particle {pairs.max()}; there are 0 … {n - 1}")
-    rows: list[list[int]] = [[] for _ in range(n)]
+    missing = n - partners.shape[0]
+    if missing < 0:
+        raise ParameterError(f"exclude names particle {n - missing - 1}; there are 0 … {n - 1}")
+    table = jnp.pad(partners, ((0, missing), (0, 0)), constant_values=-1)
+    return jnp.where(table < 0, n, table)
+
+
+def _pairs(exclude: Any) -> tuple[Int[Array, "m 2"], Int[Array, "p e"]]:
+    """The pairs, and by particle its partners; −1 where there are no more."""
+    pairs = np.asarray(exclude)
+    if pairs.ndim != 2 or pairs.shape[1] != 2 or not np.issubdtype(pairs.dtype, np.integer):
+        raise ShapeError(f"exclude is a list of pairs of integers, [m 2]; got shape {pairs.shape}")
+    if pairs.min(initial=0) < 0:
+        raise ParameterError(f"exclude names particles by place, from 0; got {pairs.min()}")
+    rows: list[list[int]] = [[] for _ in range(int(pairs.max(initial=-1)) + 1)]
     for i, j in pairs.tolist():
         rows[i].append(j)
         rows[j].append(i)
     wide = max(map(len, rows), default=0)
-    with jax.ensure_compile_time_eval():
-        return jnp.asarray([row + [n] * (wide - len(row)) for row in rows], jnp.int32)
-
-
-def _pairs(exclude: Any) -> Int[Array, "m 2"]:
-    pairs = np.asarray(exclude)
-    if pairs.ndim != 2 or pairs.shape[1] != 2 or not np.issubdtype(pairs.dtype, np.integer):
-        raise ShapeError(f"exclude is a list of pairs of integers, [m 2]; got shape {pairs.shape}")
-    return jnp.asarray(pairs, jnp.int32)
+    table = np.full((len(rows), wide), -1, np.int32)
+    for i, row in enumerate(rows):
+        table[i, : len(row)] = row
+    return jnp.asarray(pairs, jnp.int32), jnp.asarray(table)
 
 
 def _length(name: str, value: Any, above: float | None = None) -> float | None:

@@ -46,6 +46,22 @@ class Tuples(Module):
         """For each of `count` particles the sum of what its tuples hold for it."""
         return linear_call(_Sum(count), _Read(), (self.places, self.slots), y)
 
+    def members(self, particles: Particles) -> Float[Array, "k m d"]:
+        """Positions of the first, second, … of all tuples."""
+        return self.read(particles.position)
+
+    def on_each(self, y: Float[Array, "k m d"], particles: Particles) -> Float[Array, "n d"]:
+        """For each particle the sum of what its tuples hold for it."""
+        return self.summed(y, particles.rows)
+
+    def parameters(self, x: Float[Array, "..."]) -> Float[Array, "..."]:
+        """The parameters of these tuples, of those of all."""
+        return x
+
+    def counted(self, x: Float[Array, "m ..."]) -> Float[Array, "m ..."]:
+        """What of `x` counts in sums over the whole domain."""
+        return x
+
     def check(self, particles: Particles, name: str) -> None:
         """**Errors:** `ParameterError` where places beyond the last particle are named."""
         needed = self.slots.shape[0]

@@ -1,10 +1,11 @@
 """Neighbours: which pairs are close enough to matter."""
 
 from ._cells import Cells as Cells
-from ._list import NeighborList as NeighborList, neighbor_list as neighbor_list
+from ._halo import Halo as Halo
+from ._list import SMALL as SMALL, NeighborList as NeighborList, neighbor_list as neighbor_list
 from ._pairs import (
     AbstractPairs as AbstractPairs,
     EveryPair as EveryPair,
     ListedPairs as ListedPairs,
 )
-from ._slab_list import SlabList as SlabList, slab_list as slab_list
+from ._slab_list import SlabList as SlabList, fit as fit, slab_list as slab_list

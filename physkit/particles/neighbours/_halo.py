@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from physkit.core import Module, data
+from physkit.core import Module, data, first_places
 from physkit.geometry import Slab
 
 from .._particles import Particles
@@ -39,7 +39,7 @@ class Halo(Module):
         assert alive is not None
         past, short = slab.beyond(slab.in_line(jax.lax.stop_gradient(particles.position)))
         near = alive & (past > -reach) & ~slab.last, alive & (short > -reach) & ~slab.first
-        rows = [_rows_of(which, capacity) for which in near]
+        rows = [first_places(which, capacity) for which in near]
         most = jnp.maximum(*(jnp.sum(which, dtype=jnp.int32) for which in near))
         return Halo(*rows, most)
 
@@ -87,7 +87,3 @@ class Halo(Module):
         middle = jnp.sum(jnp.where(shown, whole, 0), axis=0) / held
         return jnp.where(shown, whole, middle[None]), there
 
-
-def _rows_of(which: Bool[Array, " n"], capacity: int) -> Int[Array, " m"]:
-    found = jnp.nonzero(which, size=capacity, fill_value=which.shape[0])[0]
-    return found.astype(jnp.int32)

@@ -110,7 +110,7 @@ def neighbor_list(
     """
     n, d = particles.position.shape
     position, space = particles.position, particles.space
-    most, seen = max(n - 1, 1), visible((position, space))
+    most, seen = max(n - 1, 1), visible((position, space, excluded))
     skin = _fitting_skin(space, d, cutoff, skin)
     if capacity is not None:
         room = min(max(int(capacity), 1), most)

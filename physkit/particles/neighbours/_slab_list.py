@@ -43,6 +43,7 @@ class SlabList(AbstractGrowable):
     - `needs`: most neighbours of a particle, most particles in a cell, most that a side was told of.
     - `position`, `space`: as they were when the list was built; `stale`: it must be built.
     - `rebuilds`, `faults`: as in `NeighborList`.
+    - `excluded`: by place in the arrays of all, the places of particles that are left out of its row.
     - `shape`, `slots`: of `cells`.
     """
 
@@ -58,6 +59,7 @@ class SlabList(AbstractGrowable):
     stale: Bool[Array, "*b"] = data()
     rebuilds: Int[Array, "*b"] = data()
     faults: Faults
+    excluded: Int[Array, "*b t e"] | None = data()
     shape: tuple[int, ...] = static()
     slots: int = static()
     cutoff: float = static()
@@ -126,7 +128,7 @@ class SlabList(AbstractGrowable):
 
         Host only.
         """
-        neighbours, slots, ghosts = (_fit(_largest(measured.needs[..., k])) for k in range(3))
+        neighbours, slots, ghosts = (fit(_largest(measured.needs[..., k])) for k in range(3))
         return self.sized(
             neighbours=min(neighbours, self.index.shape[-1]),
             ghosts=min(ghosts, self.above.shape[-1]),
@@ -197,9 +199,15 @@ class SlabList(AbstractGrowable):
 
 
 def slab_list(
-    particles: Particles, cutoff: float, skin: float | None = None, capacity: int | None = None
+    particles: Particles,
+    cutoff: float,
+    skin: float | None = None,
+    capacity: int | None = None,
+    excluded: Int[Array, "t e"] | None = None,
 ) -> SlabList:
     """A list for particles cut into slabs. As much room as a uniform distribution needs.
+
+    - `excluded`: as for `neighbor_list`, by places in the arrays of all particles.
 
     **Errors:** `CutoffError` for slabs thinner than the cutoff (with skin, and what particles may stray),
     and for a cutoff beyond the image limit; `CapacityError` where a trace has hidden the box.
@@ -220,7 +228,7 @@ def slab_list(
     reach = radius + share.margin * width
     density = share.total / np.prod(lengths)
     ball = {1: 2.0, 2: np.pi, 3: 4 / 3 * np.pi}[d] * radius**d
-    ghosts = min(rows, _fit(1.25 * share.total * reach / lengths[share.axis] + 8))
+    ghosts = min(rows, fit(1.25 * share.total * reach / lengths[share.axis] + 8))
     whole = rows + 2 * ghosts
     extent = np.where(np.arange(d) == share.axis, width + 2 * reach, lengths)
     shape = np.maximum(1, np.floor(extent / (radius * 1.0001))).astype(int)
@@ -245,6 +253,7 @@ def slab_list(
         jnp.array(True),
         none,
         Faults.none(),
+        excluded,
         tuple(shape.tolist()),
         slots,
         cutoff,
@@ -265,8 +274,11 @@ def _built(old: SlabList, particles: Particles, slab: Slab) -> SlabList:
     found = search(position, slab.opened(space), radius, old.cells, room, there, n)
     occupied = jnp.where(found.narrow, COARSER, found.occupancy)
     needs = jnp.stack([found.neighbours, occupied, halo.required]).astype(jnp.int32)
+    index = found.index
+    if old.excluded is not None:
+        index = _without(index, found, halo.joined(slab, share.place), old.excluded)
     new = {
-        "index": found.index,
+        "index": index,
         "order": found.order,
         "place": found.place,
         "first": found.first,
@@ -279,6 +291,14 @@ def _built(old: SlabList, particles: Particles, slab: Slab) -> SlabList:
         "rebuilds": old.rebuilds + 1,
     }
     return replaced(old, new)
+
+
+def _without(index, found, place, excluded) -> Int[Array, "m k"]:
+    """`index` without the pairs that are left out; `place`: in the arrays of all, of each row."""
+    never = excluded.at[place[found.first]].get(mode="clip")
+    other = place[found.order].at[index].get(mode="clip")
+    hit = jnp.any(other[:, :, None] == never[:, None, :], axis=-1)
+    return jnp.where(hit, len(place), index)
 
 
 def _slab(particles: Particles) -> Slab:
@@ -314,5 +334,6 @@ def _largest(x: Any) -> int:
     return int(np.max(np.asarray(x)))
 
 
-def _fit(need: int | float) -> int:
+def fit(need: int | float) -> int:
+    """Room for so many, and for chance."""
     return eights(1.05 * need + 2 * math.sqrt(max(need, 0.0)))
