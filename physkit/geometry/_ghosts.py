@@ -25,9 +25,11 @@ def with_ghosts(
     # that a stencil takes of the result would be glued together anew, by one core.)
     around = [(0, 0, 0)] * lead + [(low, high, 0) for low, high in width]
     out = jax.lax.pad(x, jnp.zeros((), x.dtype), around)
+    done: list[list[Array]] = []  # layers below and above, per axis
     for axis in range(grid.dimension):
         if grid.space.comm.size > 1:
-            layers_there = _exchanged(grid, out, x, axis, width, boundary, location, vector)
+            layers_there = list(_exchanged(grid, x, done, axis, width, boundary, location, vector))
+            done.append([layers for layers, _ in layers_there])
         else:
             whole = ((0, 0),) * grid.dimension
             there = (*width[:axis], *whole[axis:])
@@ -39,11 +41,11 @@ def with_ghosts(
     return out
 
 
-def _exchanged(grid, out, x, axis, width, boundary, location, vector) -> Iterator[Any]:
+def _exchanged(grid, x, done, axis, width, boundary, location, vector) -> Iterator[Any]:
     """The layers beyond the sides of `axis`: those of the neighbours, or what walls say.
 
-    They are cut from the grown array `out`, whose ghosts along earlier axes are there already, so that
-    two messages an axis carry corners, too.
+    What is sent has the ghosts along earlier axes, which are `done`, so that two messages an axis carry
+    corners, too. (Cut from the grown array, it would have to be there twice: as it was, and with more ghosts.)
     """
     low, high = width[axis]
     if not (low or high):
@@ -56,14 +58,13 @@ def _exchanged(grid, out, x, axis, width, boundary, location, vector) -> Iterato
     _need_room(grid, axis, max(low, high), n - shared)
 
     def near(start, stop):
-        first = [0] * lead + [w[0] if k > axis else 0 for k, w in enumerate(width)]
-        last = list(out.shape[:lead])
-        last += [
-            w[0] + m if k > axis else o
-            for k, (w, m, o) in enumerate(zip(width, x.shape[lead:], out.shape[lead:], strict=True))
-        ]
-        first[at], last[at] = low + start, low + stop
-        return jax.lax.slice(out, first, last)
+        cut = lambda part: jax.lax.slice_in_dim(part, start, stop, axis=at)
+        layers = cut(x)
+        for k, ghosts in enumerate(done):
+            below, above = ghosts[: bool(width[k][0])], ghosts[bool(width[k][0]) :]
+            parts = [*map(cut, below), layers, *map(cut, above)]
+            layers = jnp.concatenate(parts, axis=lead + k) if ghosts else layers
+        return layers
 
     def beyond(side, layers_of_neighbour, physical: Callable):
         if not walled:
