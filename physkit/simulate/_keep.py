@@ -91,7 +91,9 @@ class Keeper:
                 f"{self._checkpoints.folder} holds {there} checkpoint(s) of a run: resume=True "
                 "goes on with it; give a new one another folder"
             )
-        like = lambda devices: template(self._sim, self.carry, self._devices, devices)
+        like = lambda devices, shapes: template(
+            self._sim, self.carry, self._devices, devices, shapes
+        )
         found = (
             self._checkpoints.restore(None, sim=self._sim, like=like, us=self._job)
             if there

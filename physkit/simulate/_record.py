@@ -72,7 +72,8 @@ class Recorder:
         for name, frame in (self._pieces[-1] if self._pieces else {}).items():
             last = jax.tree.leaves(frame)[0][-1][-1]
             if np.ndim(last) == 0 and len(shown) < 3:
-                shown.append(f"{name} {float(last):.5g}")
+                number = complex(last) if np.iscomplexobj(last) else float(last)
+                shown.append(f"{name} {number:.5g}")
         return "  ".join(shown)
 
     def _steps(self, frame: Any, begin: int, blocks: int) -> np.ndarray:

@@ -125,8 +125,9 @@ class Checkpoints:
     ) -> Restored | None:
         """The newest sound one read into `template`; None where there is none at all.
 
-        A damaged one is set aside with a warning, and the one before it is read. If it was written
-        over other devices than those that the template is for, `like(devices)` makes the one to take.
+        A damaged one is set aside with a warning, and the one before it is read. For the devices that
+        it was written over, and the shapes that it holds by path, `like(devices, shapes)` makes the
+        template to take instead.
 
         **Errors:** `DamagedFileError` when all are damaged, `MismatchError` for another structure.
         """
@@ -237,8 +238,8 @@ def load_checkpoint(
     """The tree in the file `path`, which must be made like `template`.
 
     Nothing is executed or unpickled: structure and functions are those of `template`, the file only
-    gives numbers. Growable caches take the capacity that they have in the file. Where the file is of
-    other devices than the template, `like(devices)` is asked for the template to take.
+    gives numbers. Growable caches take the capacity that they have in the file. `like(devices, shapes)`
+    is asked for the template for the devices that the file is of, and the shapes in it by path.
 
     **Errors:** `DamagedFileError` for a file that is not as it was written; `MismatchError` for one of
     another structure, naming the first leaves or fields that differ.
@@ -247,7 +248,7 @@ def load_checkpoint(
         table, file, path = open_files.enter_context(unpacked(Path(path)))
         devices = devices_of(table, path)
         if like is not None:
-            template = like(devices)
+            template = like(devices, _shapes(table))
         template = _with_capacities(template, table["caches"], path)
         elastic = _elastic(template)
         here = describe(template)
@@ -285,6 +286,12 @@ def checkpoint_table(path: str | Path) -> dict[str, Any]:
     """
     with unpacked(Path(path)) as (table, _, _):
         return table
+
+
+def _shapes(table: dict[str, Any]) -> dict[str, tuple[int, ...]]:
+    """Shapes of the leaves in a file by path; what is no shape is left to who reads the leaf."""
+    shapes = {w: row.get("shape") for w, row in table["leaves"].items() if isinstance(row, dict)}
+    return {w: tuple(s) for w, s in shapes.items() if isinstance(s, list) and all(map(_is_count, s))}
 
 
 def _choices(node: Any) -> dict[str, Any]:
