@@ -47,16 +47,16 @@ class Diffrax(AbstractIntegrator):
       `diffrax.ForwardMode()` is for forward mode, `diffrax.DirectAdjoint()` for both.
 
     **Errors:** a solver that gives up poisons the state with NaN and sets a fault, which `run`
-    raises as `StepSizeError`. `DeclarationError` for an implicit solver over several devices, whose
-    equations each would solve for its own part.
+    raises as `StepSizeError`. `DeclarationError` over several devices for an implicit solver, whose
+    equations each would solve for its own part, and for adjoints other than `DirectAdjoint` and
+    `ForwardMode`.
 
     **Good values:** `diffrax.Tsit5()` or `Dopri8()` for smooth problems, `Kvaerno5()` for stiff
     ones. In float32, rtol of 1e-4.
 
     **Notes:** rtol below ten units of rounding is raised to that. Under `vmap` all members take as
     many inner steps as the slowest. A term's cache (a neighbour list) is brought up to date once a
-    step. Over several devices derivatives in reverse need `adjoint=diffrax.DirectAdjoint()`, with a
-    `max_steps` not much above what is needed.
+    step. Over several devices the default adjoint is `diffrax.DirectAdjoint()`.
 
     **Reference:** Kidger, On Neural Differential Equations, PhD thesis, Oxford (2021).
     """
@@ -114,7 +114,7 @@ class Diffrax(AbstractIntegrator):
                 )
             # All devices must take the same inner steps, since they talk in each.
             norm = {"norm": lambda error: _size_over(domain, error)}
-        adjoint = {} if self.adjoint is None else {"adjoint": self.adjoint}
+        adjoint = self.adjoint if domain is None else _adjoint_over_devices(self.adjoint)
         solution = diffrax.diffeqsolve(
             diffrax.ODETerm(_slopes),
             self.solver,
@@ -128,7 +128,7 @@ class Diffrax(AbstractIntegrator):
             ),
             max_steps=self.max_steps,
             throw=False,
-            **adjoint,
+            **({} if adjoint is None else {"adjoint": adjoint}),
         )
         solved = solution.result == diffrax.RESULTS.successful
         leaves = [jnp.where(solved, x[0], jnp.nan) for x in solution.ys]
@@ -147,6 +147,20 @@ def _cut_space(state: Any) -> AbstractSpace | None:
     is_space = lambda x: isinstance(x, AbstractSpace)
     spaces = [x for x in jax.tree.leaves(state, is_leaf=is_space) if is_space(x)]
     return next((x for x in spaces if x.comm.size > 1), None)
+
+
+def _adjoint_over_devices(adjoint: Any) -> Any:
+    """An adjoint without rules of its own, in which JAX would no longer know of other devices."""
+    import diffrax
+
+    if adjoint is None:
+        return diffrax.DirectAdjoint()
+    if not isinstance(adjoint, diffrax.DirectAdjoint | diffrax.ForwardMode):
+        raise DeclarationError(
+            f"{type(adjoint).__name__} has no derivatives over several devices: take "
+            "adjoint=diffrax.DirectAdjoint(), which is what they get where none is given, or ForwardMode()"
+        )
+    return adjoint
 
 
 def _size_over(domain: AbstractSpace, error: Any) -> Array:

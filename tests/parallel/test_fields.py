@@ -356,6 +356,24 @@ def test_adaptive_steps_are_the_same_on_all_devices():
     stiff = pk.Simulation(pk.Diffrax(diffrax.Kvaerno3(), heat), dt=0.01)
     with pytest.raises(pk.DeclarationError, match="Kvaerno3 is implicit"):
         pk.simulate(stiff, state, 2, devices=(2, 2))
+    checkpoints = diffrax.RecursiveCheckpointAdjoint()
+    ruled = pk.Simulation(pk.Diffrax(diffrax.Tsit5(), heat, adjoint=checkpoints), dt=0.01)
+    with pytest.raises(pk.DeclarationError, match=r"adjoint=diffrax\.DirectAdjoint"):
+        pk.simulate(ruled, state, 2, devices=(2, 2))
+
+
+@pytest.mark.slow
+def test_derivatives_of_adaptive_steps():
+    diffrax = pytest.importorskip("diffrax")
+    state = pk.Field(noise(8), Grid([1.0], (8,)))
+
+    def outcome(diffusivity, devices):
+        heat = pk.Diffusion(diffusivity, scheme=Central(2))
+        sim = pk.Simulation(pk.Diffrax(diffrax.Tsit5(), heat, max_steps=32), dt=0.01)
+        return jnp.sum(pk.simulate(sim, state, 2, devices=devices).state.data ** 2)
+
+    slope = jax.grad(outcome)
+    assert abs(slope(0.1, (2,)) - slope(0.1, None)) < 1e-10
 
 
 # --- what is refused ----------------------------------------------------------------------------

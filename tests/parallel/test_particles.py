@@ -30,6 +30,7 @@ from physkit.particles.forces import (
     HarmonicAngles,
     HarmonicBonds,
     LennardJones,
+    Morse,
     Pairwise,
     SlabTuples,
 )
@@ -178,14 +179,14 @@ def test_torn_bonds_end_a_run():
 def test_bonds_that_come_together_in_a_slab_grow_and_replay():
     """A coiled chain that falls into one slab."""
     rng = np.random.default_rng(0)
-    x = rng.uniform(size=(200, 2)) * [18.0, 8.0] + [1.0, 0.0]
+    x = rng.uniform(size=(200, 2)) * [16.0, 8.0] + [2.0, 0.0]
     chain = np.argsort(x[:, 0])
-    toward = np.sign(5.0 - x[:, :1]) * [[4.0, 0.0]]
+    toward = np.sign(4.0 - x[:, :1]) * [[8.0, 0.0]]
     atoms = Particles(x, toward, space=Box([20.0, 8.0]))
     bonds = HarmonicBonds(np.stack([chain[:-1], chain[1:]], 1), 0.1, 0.1)
     sim = pk.Simulation(pk.VelocityVerlet(bonds), dt=0.01)
-    one = pk.run(sim, atoms, 100, progress=False)
-    many = pk.run(sim, atoms, 100, devices=(2,), progress=False)
+    one = pk.run(sim, atoms, 120, progress=False)
+    many = pk.run(sim, atoms, 120, devices=(2,), progress=False)
     assert any("bonds or angles of a slab" in growth.what for growth in many.growths), many.growths
     assert distance(many.state.position, one.state.position) < 1e-12
 
@@ -247,14 +248,21 @@ def test_gradients_are_those_of_one_device(name):
 
 
 @pytest.mark.slow
-def test_slabs_that_fill_up_grow_and_replay():
-    sim, atoms = molecular(pk.Every(50, x=pk.Positions()))
-    inwards = jnp.sign(atoms.position[:, :1] - 4.0) * jnp.asarray([[-3.0, 0.0]])
+def test_slabs_that_fill_up_grow_and_replay(tmp_path):
+    """All fall into one slab; a run resumed there has the room that slabs have grown to."""
+    atoms = fluid()
+    force = Pairwise(Morse(1e-3, 2.0, 1.0), 2.0, 0.3)  # finite where particles meet
+    sim = pk.Simulation(pk.VelocityVerlet(force), dt=0.01, observers=pk.Every(10, x=pk.Positions()))
+    toward = 4.8 - ((atoms.position[:, :1] + 4.8) % 19.2 - 4.8)
+    inwards = toward / 1.6 * jnp.asarray([[1.0, 0.0]])
     atoms = atoms.replace(velocity=0.1 * atoms.velocity + inwards)
-    one = pk.run(sim, atoms, 150, progress=False)
-    many = pk.run(sim, atoms, 150, devices=(2,), progress=False)
+    one = pk.run(sim, atoms, 100, progress=False)
+    many = pk.run(sim, atoms, 90, devices=(2,), progress=False, to=tmp_path)
     assert any("particles in a slab" in growth.what for growth in many.growths), many.growths
-    assert distance(many.frames["x"], one.frames["x"]) < 1e-10
+    again = pk.run(sim, atoms, 100, devices=(2,), progress=False, to=tmp_path, resume=True)
+    assert again.resumed_from == 90
+    assert again.carry.carry.state.rows > cut(atoms, (2,)).rows
+    assert distance(again["x"], one.frames["x"]) < 1e-10
 
 
 @pytest.mark.slow
