@@ -121,7 +121,7 @@ def transformed(grid: Any, x: Array, kinds: Parities) -> Array:
     way = route_of(grid, kinds, real)
     for step in way.steps:
         if isinstance(step, int):
-            x = _along(x, step - d, kinds[step], step == way.half)
+            x = _apart(_along(x, step - d, kinds[step], step == way.half), step - d)
         else:
             x = _length(x, step.split - d, step.padded)
             split, join = (x.ndim - d + k for k in (step.split, step.join))
@@ -139,6 +139,7 @@ def restored(grid: Any, c: Array, kinds: Parities, real: bool) -> Array:
     way = route_of(grid, kinds, real)
     for step in reversed(way.steps):
         if isinstance(step, int):
+            c = _apart(c, step - d)
             c = _back(c, step - d, kinds[step], step == way.half, grid.shape[step])
         else:
             c = _length(c, step.join - d, step.whole)
@@ -259,6 +260,18 @@ def _back(c: Array, axis: int, kind: Any, half: bool, n: int) -> Array:
     if kind is not None:
         return _of_parts(lambda part: backward(part, axis, kind), c)
     return jnp.fft.irfft(c, n, axis=axis) if half else jnp.fft.ifft(c, axis=axis)
+
+
+def _apart(c: Array, axis: int) -> Array:
+    """`c` before or after its transform along `axis`, made by itself.
+
+    Transforms are along the last axis, others are brought there. XLA would compute whatever comes before
+    or after in the order of the transposed array, and so read all of its arrays across their rows.
+    """
+    if axis == -1:
+        return c
+    # A line has one order only: XLA would leave an array of several axes in that of the transform.
+    return jax.lax.optimization_barrier(c.reshape(-1)).reshape(c.shape)
 
 
 def _of_parts(transform: Any, x: Array) -> Array:
