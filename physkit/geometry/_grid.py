@@ -163,7 +163,7 @@ class Grid(Module):
         location = self.cell if location is None else location
         out = jnp.zeros((1,) * self.dimension, jnp.int32)
         for k, (n, shared) in enumerate(zip(self.points(location), self.shared(location))):
-            at = jnp.asarray(self._first(k) + np.arange(n), jnp.int32)
+            at = jnp.asarray(self._first(k), jnp.int32) + np.arange(n, dtype=np.int32)
             out = out * (self.shape[k] + shared) + self._along(k, at)
         return out
 

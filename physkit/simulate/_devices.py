@@ -33,6 +33,7 @@ from ._chunk import frames_room
 from ._cut_carry import CutCarry
 from ._joined import joined
 from ._loop import advance_chunk, first_look
+from ._moved import moved
 from ._part_and_whole import mismatch
 from ._room import (
     fitted,
@@ -235,7 +236,7 @@ def _begun_unseen(sim: Simulation, state: Any, key: Any) -> Carry:
 def carry_on(domain: Domain, carry_or_state: Any, key: Array | None) -> CutCarry:
     """The carry that a run over these devices goes on from.
 
-    **Errors:** `ParameterError` for a carry of another grid of devices.
+    **Errors:** `ParameterError` for a carry that cannot change devices.
     """
     if not isinstance(carry_or_state, Carry | CutCarry):
         return domain.start(carry_or_state, key)
@@ -251,14 +252,9 @@ def carry_on(domain: Domain, carry_or_state: Any, key: Array | None) -> CutCarry
 
 def recut(domain: Domain, carry: Carry | CutCarry) -> CutCarry:
     """A carry of one device, or of another grid of devices, over these: caches are built anew."""
-    if jax.tree.leaves(getattr(carry, "carry", carry).memory):
-        raise ParameterError(
-            "observers that accumulate (averages, correlations) hold what they have seen in the layout of "
-            "the devices they saw it on: go on over the same devices, or start from carry.state"
-        )
     begun = domain.start(carry.state, carry.key)
     step = jax.tree.map(lambda x: on_each(x, domain.devices), carry.step)
-    return begun.replace(step=step, fresh=carry.fresh)
+    return moved(domain.sim, carry, begun.replace(step=step, fresh=carry.fresh))
 
 
 def cast(sim: Simulation, carry_or_state: Any) -> Simulation:

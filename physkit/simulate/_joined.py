@@ -66,6 +66,25 @@ def way_of(x: Any, whole: tuple[int, ...], devices: tuple[int, ...], lead: int, 
     return ways[0] if ways else ()
 
 
+def fits(here: tuple[int, ...], whole: tuple[int, ...], devices: tuple[int, ...]) -> bool:
+    """Whether `here` may be the shape of a device's part of what has shape `whole` on one."""
+    return here == whole or any(True for _ in _ways(here, whole, devices))
+
+
+def only_way(here: tuple[int, ...], whole: tuple[int, ...], devices: tuple[int, ...]) -> Cut:
+    """How blocks of shape `here` make up `whole`.
+
+    **Errors:** `ObserverError` where they do not, or could in several ways.
+    """
+    ways = list(_ways(here, whole, devices))
+    if len(ways) != 1:
+        raise ObserverError(
+            f"shape {whole} on one device, {here} on each of {devices}"
+            + (", which could be cut in several ways" if ways else "")
+        )
+    return ways[0]
+
+
 def differs(found: Any, whole: Any, lead: int) -> Bool[Array, ""]:
     """Whether, inside a trace, anything differs from device to device that should not."""
     pairs = zip(jax.tree.leaves(found), jax.tree.leaves(whole), strict=True)

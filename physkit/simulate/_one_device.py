@@ -14,6 +14,7 @@ from ._chunk import ChunkProgram
 from ._cut_carry import CutCarry
 from ._devices import Domain
 from ._loop import first_look
+from ._moved import moved
 from ._simulation import Simulation
 
 
@@ -26,7 +27,8 @@ class OneDevice:
     def carry_on(self, carry_or_state: Any, key: Array | None) -> Carry:
         """What a run goes on from."""
         if isinstance(carry_or_state, CutCarry):
-            return Domain(self.sim, carry_or_state.devices, "vmap").alone(carry_or_state)
+            alone = Domain(self.sim, carry_or_state.devices, "vmap").alone(carry_or_state)
+            return moved(self.sim, carry_or_state, alone)
         if not isinstance(carry_or_state, Carry):
             return start(self.sim, carry_or_state, key=key)
         if key is not None:

@@ -1,5 +1,6 @@
 """`run`: the host driver. Chunks, growth and replay, guards, progress, early stops."""
 
+import operator
 import time
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from ._cut_carry import CutCarry
 from ._devices import Domain, cast
 from ._keep import Keeper
 from ._one_device import OneDevice
+from ._own import own
 from ._progress import Progress
 from ._record import Recorder
 from ._report import Growth, Run
@@ -81,9 +83,11 @@ def run(
     folders in use or not empty, full disks, and checkpoints that cannot be read or do not belong here.
     """
     blocks = whole_blocks(sim, steps)
-    sim, host = cast(sim, carry_or_state), _host(sim, carry_or_state, devices)
-    carry = host.carry_on(carry_or_state, key)
+    with own(sim, carry_or_state):
+        sim, host = cast(sim, carry_or_state), _host(sim, carry_or_state, devices)
+        carry = host.carry_on(carry_or_state, key)
     with (
+        own(sim, carry_or_state),
         Keeper(host, carry, to, checkpoint, resume) as keeper,
         StopRequest(wall_time, host.job) as stop,
     ):
@@ -202,8 +206,8 @@ def _tripped(sim: Simulation, after: Carry | CutCarry) -> str:
         if guard.interval is None or not np.any(wire.broken):
             continue
         step, device = wire.first
-        what = guard.describe(
-            memory if device is None else jax.tree.map(lambda x: x[device], memory)
-        )
+        if device is not None:
+            memory = jax.tree.map(operator.itemgetter(device), memory)
+        what = guard.describe(memory)
         broken.append(f"{type(guard).__name__} at step {step}" + (f": {what}" if what else ""))
     return f" ({', '.join(broken)})" if broken else ""

@@ -16,6 +16,7 @@ from ._cut_carry import CutCarry
 from ._devices import Domain, carry_on, cast
 from ._joined import differs
 from ._loop import advance, first_look
+from ._own import own
 from ._simulation import Simulation
 
 
@@ -68,9 +69,10 @@ def simulate(
     whole_blocks(sim, steps)
     if devices is None and isinstance(carry_or_state, CutCarry):
         devices = carry_or_state.devices
-    if devices is not None:
-        return _over_devices(sim, carry_or_state, steps, key, devices)
-    return _whole(steps, sim, carry_or_state, key)
+    with own(sim, carry_or_state):
+        if devices is not None:
+            return _over_devices(sim, carry_or_state, steps, key, devices)
+        return _whole(steps, sim, carry_or_state, key)
 
 
 def _whole(steps: int, sim: Simulation, carry_or_state: Any, key: Array | None = None) -> Result:
