@@ -419,14 +419,24 @@ def _alone(module: str, *arguments: str) -> str:
     return done.stdout
 
 
+@pytest.mark.parametrize("backend", ["pmap", pytest.param("shard_map", marks=pytest.mark.slow)])
+def test_real_devices(backend):
+    """A spectral and a local program, and a run that changes devices."""
+    found = json.loads(_alone("real_devices", backend).splitlines()[-1])
+    assert found["poisson"] == {"all-to-all": 4}
+    assert found["gray_scott"] == {"collective-permute": 8}
+    assert found["far"] < 1e-13
+
+
 @pytest.mark.slow
-def test_compiled_programs_gather_nothing():
+@pytest.mark.parametrize("backend", ["pmap", "shard_map"])
+def test_compiled_programs_gather_nothing(backend):
     """Neighbours' cells, sums and transpositions; no all-gather, and no transposition too many."""
     names = "gray_scott,gravity_waves,kolmogorov_flow,kuramoto_sivashinsky,stommel_gyre"
-    found = json.loads(_alone("collectives", "shard_map", names).splitlines()[-1])
+    found = json.loads(_alone("collectives", backend, names).splitlines()[-1])
     assert len(found) == 9
     assert not any(ops.get("all-gather", 0) for ops in found.values()), found
-    count = lambda name: found[f"{name}, shard_map"].get("all-to-all", 0)
+    count = lambda name: found[f"{name}, {backend}"].get("all-to-all", 0)
     assert [count(f"poisson {d}") for d in [(2, 1, 1), (2, 2, 1), (2, 2, 2)]] == [2, 4, 8]
     assert count("kolmogorov_flow (2, 2)") == 3 * count("kolmogorov_flow (2, 1)") == 45
     assert count("gray_scott (2, 2)") == count("stommel_gyre (2, 2)") == 0
