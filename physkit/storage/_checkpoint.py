@@ -291,7 +291,9 @@ def checkpoint_table(path: str | Path) -> dict[str, Any]:
 def _shapes(table: dict[str, Any]) -> dict[str, tuple[int, ...]]:
     """Shapes of the leaves in a file by path; what is no shape is left to who reads the leaf."""
     shapes = {w: row.get("shape") for w, row in table["leaves"].items() if isinstance(row, dict)}
-    return {w: tuple(s) for w, s in shapes.items() if isinstance(s, list) and all(map(_is_count, s))}
+    return {
+        w: tuple(s) for w, s in shapes.items() if isinstance(s, list) and all(map(_is_count, s))
+    }
 
 
 def _choices(node: Any) -> dict[str, Any]:

@@ -50,6 +50,19 @@ def _short(built: tuple[Any, Any], steps: int) -> tuple[Any, Any, int]:
     return sim, state, steps
 
 
+def _uneven(built: tuple[Any, Any, int]) -> tuple[Any, Any, int]:
+    """Without symmetries: limiters have kinks where slopes are equal; rounding chooses the derivative there.
+
+    (That of a sound wave on *one* device changes by 10 % when its numbers change by 1e-15.)
+    """
+    sim, state, steps = built
+    noise = np.random.default_rng(0)
+    shake = lambda x: x * (1 + 1e-3 * noise.standard_normal(x.shape)) if x.ndim else x
+    is_field = lambda x: isinstance(x, pk.Field)
+    uneven = lambda x: x.replace(data=shake(x.data)) if is_field(x) else x
+    return sim, jax.tree.map(uneven, state, is_leaf=is_field), steps
+
+
 # Waves and winds strong enough that what is compared is not the rounding of a large constant.
 LINE: dict[str, Case] = {
     "burgers_wave": lambda: _short(systems.burgers_wave(cells=32, every=4), 8),
@@ -59,17 +72,17 @@ LINE: dict[str, Case] = {
     "plucked_string": lambda: _short(systems.plucked_string(cells=32, every=4), 8),
     "coherent_state": lambda: _short(systems.coherent_state(cells=32), 5),
     "tunnelling": lambda: _short(systems.tunnelling(cells=64, length=64.0, every=4), 8),
-    "sound_wave": lambda: _short(systems.sound_wave(cells=32, amplitude=0.01), 4),
-    "sod": lambda: _short(systems.sod(cells=32), 4),
-    "sedov": lambda: _short(systems.sedov(cells=64), 4),
+    "sound_wave": lambda: _uneven(_short(systems.sound_wave(cells=32, amplitude=0.01), 4)),
+    "sod": lambda: _uneven(_short(systems.sod(cells=32), 4)),
+    "sedov": lambda: _uneven(_short(systems.sedov(cells=64), 4)),
 }
 PLANE: dict[str, Case] = {
     "gray_scott": lambda: _short(systems.gray_scott(cells=(16, 8), every=4), 8),
     "brusselator": lambda: _short(systems.brusselator(cells=(16, 8), every=4), 8),
-    "sedov in the plane": lambda: _short(systems.sedov(cells=16, axes=2, steps=20), 4),
-    "kelvin_helmholtz": lambda: _short(systems.kelvin_helmholtz(cells=16), 3),
-    "stommel_gyre": lambda: _short(systems.stommel_gyre(cells=16, wind=1e-2), 6),
-    "thacker_bowl": lambda: _short(systems.thacker_bowl(cells=16), 4),
+    "sedov in the plane": lambda: _uneven(_short(systems.sedov(cells=16, axes=2, steps=20), 4)),
+    "kelvin_helmholtz": lambda: _uneven(_short(systems.kelvin_helmholtz(cells=16), 3)),
+    "stommel_gyre": lambda: _uneven(_short(systems.stommel_gyre(cells=16, wind=1e-2), 6)),
+    "thacker_bowl": lambda: _uneven(_short(systems.thacker_bowl(cells=16), 4)),
     "taylor_green_2d": lambda: _short(systems.taylor_green_2d(resolution=16, every=2), 4),
     "decaying_turbulence": lambda: _short(
         systems.decaying_turbulence(viscosity=1e-3, resolution=16, peak=3.0, every=2), 4
@@ -79,7 +92,7 @@ PLANE: dict[str, Case] = {
 }
 SPACE: dict[str, Case] = {
     "taylor_green_3d": lambda: _short(systems.taylor_green_3d(100.0, resolution=16, every=2), 4),
-    "sedov in space": lambda: _short(systems.sedov(cells=8, axes=3, steps=20), 2),
+    "sedov in space": lambda: _uneven(_short(systems.sedov(cells=8, axes=3, steps=20), 2)),
     "gravity_waves in space": lambda: gravity_waves((True, False, True), (8, 8, 8)),
 }
 SYSTEMS: dict[str, tuple[Case, list[tuple[int, ...]]]] = {

@@ -184,6 +184,7 @@ def differences(name: str, devices: tuple[int, ...], steps: int = 60) -> dict[st
     key = jax.random.key(1)
     one = pk.run(sim, state, steps, key=key, progress=False)
     many = pk.run(sim, state, steps, key=key, devices=devices, progress=False)
+    assert one.stopped_by is many.stopped_by is None  # a request to end would leave frames out
     found = {n: distance(many.frames[n], x) for n, x in one.frames.items()}
     for n, x in one.summary.items():
         found[n] = distance(many.summary[n]["value"], x["value"])

@@ -262,7 +262,8 @@ def test_slabs_that_fill_up_grow_and_replay(tmp_path):
     again = pk.run(sim, atoms, 100, devices=(2,), progress=False, to=tmp_path, resume=True)
     assert again.resumed_from == 90
     assert again.carry.carry.state.rows > cut(atoms, (2,)).rows
-    assert distance(again["x"], one.frames["x"]) < 1e-10
+    assert distance(again.state.position, one.state.position) < 1e-10
+    assert distance(again["x"], one.frames["x"]) < 1e-7  # single precision in the file
 
 
 @pytest.mark.slow
