@@ -1,55 +1,120 @@
-r"""Every field system on every grid of devices by every backend, against one device: a table.
+r"""Every system on every grid of devices by every backend, against one device: a table.
 
     XLA_FLAGS=--xla_force_host_platform_device_count=8 NPROC=16 JAX_ENABLE_X64=1 \
         python -m tests.parallel.matrix [results.jsonl] [backends] [systems] [gradient] [grids]
+    python -m tests.parallel.matrix results.jsonl table
 
 A line of JSON per case, so that a test can look at what is there. Cases that the file has already are
-not run again.
+not run again. `table` prints what `docs/devices.md` shows.
 """
 
+import functools
 import json
 import os
 import sys
 import time
 from pathlib import Path
 
-from tests.parallel import fields
+import jax
+
+from tests.parallel import fields, particles
+
+SLABS = [(1,), (2,), (4,)]
+SYSTEMS = list(fields.SYSTEMS) + list(particles.SYSTEMS)
 
 
 def rows(path: Path, backends: list[str], names: list[str], forward: bool, only: str = ""):
     """Runs what is not in the file yet, and appends it."""
-    done = set()
-    if path.exists():
-        done = {tuple(json.loads(line)["case"]) for line in path.read_text().splitlines()}
+    done = {tuple(case) for case in results(path)} if path.exists() else set()
     kind = "state" if forward else "gradient"
     for name in names:
-        case, grids = fields.SYSTEMS[name]
-        grids = sorted(grids, key=lambda g: -max(g)) if forward else fields.OF_GRADIENTS[len(grids)]
-        grids = [g for g in grids if not only or str(g).replace(" ", "") in only]
-        todo = [(g, b) for b in backends for g in grids if (kind, name, b, str(g)) not in done]
-        if not todo:
-            continue
-        one = fields.on_one(case) if forward else fields.gradient(case, None)
-        for devices, backend in todo:
-            os.environ["PHYSKIT_SPMD"] = backend
-            begin = time.time()
-            if forward:
-                other = fields.over(case, devices)
-                far = [fields.distance(a, b) for a, b in zip(one, other, strict=True)]
-            else:
-                far = [fields.distance(one, fields.gradient(case, devices))]
-            row = {"case": (kind, name, backend, str(devices)), "far": far}
-            row["seconds"] = round(time.time() - begin, 1)
-            with path.open("a") as file:
-                file.write(json.dumps(row) + "\n")
+        for backend in backends:
+            for devices in _grids(name, forward):
+                case = (kind, name, backend, str(devices))
+                if case in done or (only and str(devices).replace(" ", "") not in only):
+                    continue
+                one = _one(name, forward)
+                os.environ["PHYSKIT_SPMD"] = backend
+                begin = time.time()
+                far = _far(name, devices, one, forward)
+                row = {"case": case, "far": far, "seconds": round(time.time() - begin, 1)}
+                with path.open("a") as file:
+                    file.write(json.dumps(row) + "\n")
+
+
+def _grids(name: str, forward: bool) -> list[tuple[int, ...]]:
+    """Grids of devices for a system, the largest first."""
+    if name in particles.SYSTEMS:
+        return sorted(SLABS, reverse=True) if forward else [(2,)]
+    grids = fields.SYSTEMS[name][1]
+    return sorted(grids, key=lambda g: -max(g)) if forward else fields.OF_GRADIENTS[len(grids)]
+
+
+@functools.lru_cache(maxsize=1)
+def _one(name: str, forward: bool):
+    """What one device finds."""
+    if name in particles.SYSTEMS:
+        return particles.ran(name, None) if forward else particles.slopes(name, None)
+    case, _ = fields.SYSTEMS[name]
+    return fields.on_one(case) if forward else fields.gradient(case, None)
+
+
+def _far(name: str, devices: tuple[int, ...], one, forward: bool) -> list[float]:
+    """How far several devices are from it."""
+    if name in particles.SYSTEMS:
+        if forward:
+            return list(particles.differences(name, devices, one=one).values())
+        pairs = zip(jax.tree.leaves(particles.slopes(name, devices)), jax.tree.leaves(one))
+        return [fields.distance(b, a) for a, b in pairs]
+    case, _ = fields.SYSTEMS[name]
+    if not forward:
+        return [fields.distance(one, fields.gradient(case, devices))]
+    return [fields.distance(a, b) for a, b in zip(one, fields.over(case, devices), strict=True)]
+
+
+def results(path: Path) -> dict[tuple[str, ...], float]:
+    """The largest difference of every case in a file."""
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    return {tuple(line["case"]): max(line["far"]) for line in lines}
+
+
+def table(path: Path) -> str:
+    """What is in a file, as a page shows it: a row per system, a column per grid of devices.
+
+    Where the backends differ, first `pmap`, then `shard_map`.
+    """
+    found = results(path)
+    groups: dict[tuple, list[str]] = {}
+    for name in dict.fromkeys(case[1] for case in found):
+        columns = [("state", g) for g in sorted(_grids(name, True))]
+        columns += [("gradient", g) for g in _grids(name, False)]
+        cells = [_cell(found, kind, name, str(g)) for kind, g in columns]
+        groups.setdefault(tuple(columns), []).append(f"| `{name}` | {' | '.join(cells)} |")
+    pages = []
+    for columns, lines in groups.items():
+        heads = ["×".join(map(str, g)) + (", gradient" * (k == "gradient")) for k, g in columns]
+        pages.append(
+            "\n".join([f"| | {' | '.join(heads)} |", "|---" * (len(heads) + 1) + "|", *lines])
+        )
+    return "\n\n".join(pages)
+
+
+def _cell(found: dict[tuple[str, ...], float], kind: str, name: str, grid: str) -> str:
+    far = [found.get((kind, name, backend, grid)) for backend in ("pmap", "shard_map")]
+    said = ["–" if x is None else f"{x:.0e}" if x else "0" for x in far]
+    return said[0] if said[0] == said[1] else " / ".join(said)
 
 
 if __name__ == "__main__":
     given = [*sys.argv[1:], "", "", "", "", ""]
-    rows(
-        Path(given[0] or "matrix.jsonl"),
-        (given[1] or "pmap,shard_map").split(","),
-        given[2].split(",") if given[2] else list(fields.SYSTEMS),
-        given[3] != "gradient",
-        given[4],
-    )
+    file = Path(given[0] or "matrix.jsonl")
+    if given[1] == "table":
+        print(table(file))
+    else:
+        rows(
+            file,
+            (given[1] or "pmap,shard_map").split(","),
+            given[2].split(",") if given[2] else SYSTEMS,
+            given[3] != "gradient",
+            given[4],
+        )

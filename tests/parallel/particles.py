@@ -8,6 +8,7 @@ import json
 import sys
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -178,19 +179,42 @@ SYSTEMS = {
 }
 
 
-def differences(name: str, devices: tuple[int, ...], steps: int = 60) -> dict[str, float]:
-    """The largest relative difference of everything that is recorded to one device."""
+def ran(name: str, devices: tuple[int, ...] | None, steps: int = 60) -> Any:
+    """A run to its end."""
     sim, state = SYSTEMS[name]()
-    key = jax.random.key(1)
-    one = pk.run(sim, state, steps, key=key, progress=False)
-    many = pk.run(sim, state, steps, key=key, devices=devices, progress=False)
-    assert one.stopped_by is many.stopped_by is None  # a request to end would leave frames out
+    out = pk.run(sim, state, steps, key=jax.random.key(1), devices=devices, progress=False)
+    assert out.stopped_by is None  # a request to end would leave frames out
+    return out
+
+
+def differences(
+    name: str, devices: tuple[int, ...], steps: int = 60, one: Any = None
+) -> dict[str, float]:
+    """The largest relative difference of everything that is recorded to one device."""
+    one = ran(name, None, steps) if one is None else one
+    many = ran(name, devices, steps)
     found = {n: distance(many.frames[n], x) for n, x in one.frames.items()}
     for n, x in one.summary.items():
         found[n] = distance(many.summary[n]["value"], x["value"])
     return found | {
         "state": max(map(distance, *map(_numbers, (many.carry.state, one.carry.state))))
     }
+
+
+def slopes(name: str, devices: tuple[int, ...] | None, steps: int = 20) -> Any:
+    """The derivative of the last state's sum of squares by every number of simulation and state."""
+    sim, state = SYSTEMS[name]()
+    numbers, rest = eqx.partition((sim, state), eqx.is_inexact_array)
+
+    def outcome(numbers):
+        sim, state = eqx.combine(numbers, rest)
+        done = pk.simulate(sim, state, steps, key=jax.random.key(1), devices=devices)
+        last = jax.tree.leaves(eqx.filter(done.state, eqx.is_inexact_array))
+        return sum(jnp.sum(x**2) for x in last), done.health
+
+    found, health = jax.grad(outcome, has_aux=True)(numbers)
+    health.check()
+    return found
 
 
 def _numbers(state: Any) -> list[Any]:
