@@ -29,9 +29,10 @@ def look(path: Path, report: Report) -> int:
         return _tell(path, [], {}, [_checkpoint(one) for one in saved], report)
     found = open_file(path)
     series = [_series(one) for one in found.values()]
+    beside = path if path.is_dir() else path.parent
     files = {
-        file.name: {"bytes": file.stat().st_size, "origin": _origin(found.provenance[file.name])}
-        for file in sorted({one.path for one in found.values()})
+        name: {"bytes": (beside / name).stat().st_size, "origin": _origin(origin)}
+        for name, origin in sorted(found.provenance.items())
     }
     return _tell(path, series, files, [_checkpoint(one) for one in saved], report)
 
@@ -79,7 +80,7 @@ def _series(one: Any) -> dict[str, Any]:
     finite = bool(np.all(np.isfinite(last))) if last.dtype.kind in "fc" else True
     return {
         "name": one.name,
-        "file": one.path.name,
+        "file": "shards" if one.path.is_dir() else one.path.name,
         "kind": one.kind,
         "shape": list(one.shape),
         "dims": list(one.dims),
@@ -100,6 +101,12 @@ def _checkpoint(path: Path) -> dict[str, Any]:
         table = checkpoint_table(path)
     except DamagedFileError as error:
         return {"file": path.name, "bytes": held, "sound": False, "error": str(error), "origin": {}}
+    parts = [path.with_name(Path(str(name)).name) for name in table.get("parts") or ()]
+    lost = [part.name for part in parts if not part.is_file()]
+    if lost:
+        error = f"{', '.join(lost)} of another process, which belongs to it, is not there"
+        return {"file": path.name, "bytes": held, "sound": False, "error": error, "origin": {}}
+    held += sum(part.stat().st_size for part in parts)
     return {
         "file": path.name,
         "bytes": held,

@@ -37,12 +37,8 @@ def is_trajectory(series: Series) -> bool:
 
 def _field(series: Series, frame: int) -> Field:
     values = series[frame]
-    axes = "".join(axis for axis in "xyz" if axis in series.dims)
-
-    def read(file: h5py.File) -> list[np.ndarray]:
-        return [dataset(file, axis, series.path)[:] for axis in axes]
-
-    found = reading(series.path, read)
+    axes = series.coordinates()
+    found = list(axes.values())
     counts = values.shape[values.ndim - len(axes) :]
     # One cell alone does not tell how wide it is: as wide as the others.
     widths = [float(x[1] - x[0]) if len(x) > 1 else 0.0 for x in found]

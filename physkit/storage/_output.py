@@ -20,7 +20,7 @@ from ._durable import write_whole
 from ._h5md import trajectory_book
 from ._images import fields_book
 from ._provenance import provenance
-from ._recording import open as open_file
+from ._recording import need_sound
 from ._series import parts, series_book
 from ._shards import Cutting, index_of, shard_name
 from ._tracks import Book
@@ -53,7 +53,9 @@ class Output:
         self.folder, self._cutting = folder, cutting
         self._job = alone() if cutting is None else job()
         self._time = lambda steps: t0 + dt * np.asarray(steps, np.float64)
-        self._fields = _of_fields(observers, state)
+        fields = _of_fields(observers, state)
+        self._fields = {name: field.grid.dimension for name, field in fields.items()}
+        self._points = {} if cutting is None else {n: _points(f) for n, f in fields.items()}
         if cutting is None:
             self._books = _books(folder, observers, state, frames, np.dtype(dtype))
         else:
@@ -102,7 +104,7 @@ class Output:
             return None
         files = [shard_name(k) for k in range(self._job.processes)]
         dims = {name: self._dims(name) for name in self._cutting.ways}
-        return self._cutting.described(files, dims)
+        return self._cutting.described(files, dims, self._points)
 
     def _same_shards(self) -> bool:
         """Whether those of the folder are cut as this run cuts."""
@@ -153,7 +155,7 @@ class Output:
                     f"{book.path} is missing, which the checkpoint goes with: put it back, or start "
                     "anew in another folder"
                 )
-            open_file(book.path)  # a file that is damaged or leads elsewhere is not written to
+            need_sound(book.path)  # a file that is damaged or leads elsewhere is not written to
             book.rewind(lengths[book.path.name], self._run)
 
     def add(self, frames: dict[str, Any], steps: dict[str, np.ndarray]) -> None:
@@ -201,15 +203,21 @@ class Output:
         return {"run": self._run, "files": lengths}
 
 
-def _of_fields(observers: Sequence[AbstractObserver], state: Any) -> dict[str, int]:
-    """The names of recorded fields, and how many axes of space each has."""
+def _of_fields(observers: Sequence[AbstractObserver], state: Any) -> dict[str, Any]:
+    """Recorded fields by the names of their records."""
     return {
-        name: get(state, quantity.of).grid.dimension
+        name: get(state, quantity.of)
         for observer in observers
         if isinstance(observer, Every)
         for name, quantity in observer.outputs.items()
         if isinstance(quantity, Values)
     }
+
+
+def _points(field: Any) -> list[list[float]]:
+    """The first point of a field and the distance of the next, per axis."""
+    first = [float(np.ravel(x)[0]) for x in field.grid.coordinates(field.location)]
+    return [[x, float(h)] for x, h in zip(first, np.asarray(field.grid.spacing), strict=True)]
 
 
 def _common(frames: dict[str, Any], cutting: Cutting) -> dict[str, Any]:

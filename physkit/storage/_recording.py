@@ -70,6 +70,11 @@ class Series:
             self.path, lambda file: self._rows(file, self._row["time"], slice(len(self)))
         )
 
+    def coordinates(self) -> dict[str, np.ndarray]:
+        """Of a field, where its points are along each axis of space."""
+        axes, every = [axis for axis in "xyz" if axis in self.dims], slice(None)
+        return reading(self.path, lambda file: {k: self._rows(file, k, every) for k in axes})
+
     def __getitem__(self, index: Any) -> Any:
         first, *rest = index if isinstance(index, tuple) else (index,)
         if first is Ellipsis or first is None:
@@ -120,10 +125,7 @@ class Series:
         labelled = need_xarray()
         labels: dict[str, Any] = {"time": self.time, "step": ("time", self.step)}
         if self.kind == "fields":
-            axes = [k for k in "xyz" if k in self.dims]
-            every = slice(None)
-            read = lambda file: {k: self._rows(file, k, every) for k in axes}
-            labels |= reading(self.path, read)
+            labels |= self.coordinates()
         return labelled.DataArray(self[:], dims=self.dims, coords=labels, name=self.name)
 
     def __repr__(self) -> str:
@@ -141,14 +143,21 @@ class JoinedSeries(Series):
         self,
         folder: Path,
         name: str,
-        dims: tuple[str, ...],
+        described: tuple[tuple[str, ...], dict[str, tuple[float, float]] | None],
         cutting: Cutting,
         own: tuple[Series, ...],
     ):
-        row = {"dims": dims, "shape": cutting.ways[name][1], "values": ()}
+        dims, self._points = described
+        row = {"dims": dims, "shape": cutting.ways[name][1], "values": own[0].places}
         frames = min(len(part) for part in own)
-        super().__init__(folder, name, "shards", row, frames, own[0].dtype)
+        kind = "series" if self._points is None else "fields"
+        super().__init__(folder, name, kind, row, frames, own[0].dtype)
         self._cutting, self._own = cutting, own
+
+    def coordinates(self) -> dict[str, np.ndarray]:
+        count = dict(zip(self.dims, self.shape, strict=True))
+        points = (self._points or {}).items()
+        return {axis: first + step * np.arange(count[axis]) for axis, (first, step) in points}
 
     @property
     def step(self) -> np.ndarray:
@@ -232,7 +241,17 @@ def open(path: str | Path) -> Recording:
             series |= found
     if path.is_dir():
         series |= _joined(path, shards)
+    elif any(one.kind == "shard" for one in series.values()):
+        raise FileError(
+            f"{path} holds the blocks of one process of several: open the folder of the run, "
+            f"{str(path.parent)!r}, where all are joined"
+        )
     return Recording(path, series, origins)
+
+
+def need_sound(path: Path) -> None:
+    """**Errors:** `FileError`, `DamagedFileError` where a file, also one process's, cannot be read."""
+    reading(path, lambda file: _scan(file, path))
 
 
 def _joined(folder: Path, shards: dict[str, dict[str, Series]]) -> dict[str, Series]:

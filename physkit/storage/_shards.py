@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from physkit.core import FileError
+from physkit.geometry import AXES
 
 from ._safety import damaged
 
@@ -55,10 +56,13 @@ class Cutting:
             where[axis] = slice(int(at[k]) * n, int(at[k]) * n + n + shared)
         return tuple(where)
 
-    def described(self, files: list[str], dims: dict[str, Any]) -> dict[str, Any]:
-        """What the index says."""
+    def described(
+        self, files: list[str], dims: dict[str, Any], points: dict[str, Any]
+    ) -> dict[str, Any]:
+        """What the index says; `points`: of fields, the first point and the distance of the next, per axis."""
         names = {
             name: {"way": list(way), "shape": list(whole), "dims": list(dims[name])}
+            | ({"points": points[name]} if name in points else {})
             for name, (way, whole) in self.ways.items()
         }
         return {"devices": self.devices, "files": files, "rows": self.rows, "names": names}
@@ -87,8 +91,9 @@ def index_of(folder: Path, name: str) -> dict[str, Any] | None:
     return said
 
 
-def cutting_of(said: Any, path: Path) -> tuple[Cutting, list[str], dict[str, tuple[str, ...]]]:
-    """The cutting that an index describes, its files, and the names of axes.
+def cutting_of(said: Any, path: Path) -> tuple[Cutting, list[str], dict[str, Any]]:
+    """The cutting that an index describes, its files, and for each quantity the names of its axes and, of
+    fields, the first point and the distance of the next along those of space.
 
     **Errors:** `DamagedFileError`.
     """
@@ -104,9 +109,10 @@ def cutting_of(said: Any, path: Path) -> tuple[Cutting, list[str], dict[str, tup
                 0 <= a < len(whole) and 0 <= k < len(devices) and not (whole[a] - s) % devices[k]
                 for a, k, s in way
             )
-            dims[name] = tuple(map(str, row["dims"]))
-            if not fits or len(dims[name]) != len(whole) + 1:
+            names = tuple(map(str, row["dims"]))
+            if not fits or len(names) != len(whole) + 1:
                 raise ValueError(f"{name} does not fit its devices")
+            dims[name] = names, _points(row.get("points"), names)
             ways[name] = (way, whole)
         every = sorted(row for own in rows for row in own)
         if every != list(range(math.prod(devices))) or len(files) != len(rows):
@@ -116,6 +122,16 @@ def cutting_of(said: Any, path: Path) -> tuple[Cutting, list[str], dict[str, tup
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise damaged(path, f"what it says of shards cannot be read ({error})") from error
     return Cutting(devices, rows, ways), files, dims
+
+
+def _points(said: Any, names: tuple[str, ...]) -> dict[str, tuple[float, float]] | None:
+    """Along each axis of space the first point of a field and the distance of the next; None for no field."""
+    if said is None:
+        return None
+    axes, pairs = [name for name in names if name in AXES], np.array(said, float)
+    if pairs.shape != (len(axes), 2) or not np.all(np.isfinite(pairs)):
+        raise ValueError(f"{said!r} where points of {len(axes)} axes should be")
+    return {axis: (float(x), float(h)) for axis, (x, h) in zip(axes, pairs, strict=True)}
 
 
 def need_whole(folder: Path, files: list[str]) -> None:

@@ -10,6 +10,7 @@ from xml.sax.saxutils import quoteattr
 import numpy as np
 
 from physkit.core import ParameterError
+from physkit.geometry import AXES
 
 from ._component import component, is_trajectory
 from ._durable import make_folder, write_whole
@@ -63,7 +64,8 @@ def vtk_series(found: list[Series], everything: bool, ending: str) -> list[Serie
     elif ending == ".vtp":
         fields = []
     have = [s.name for s in fields + paths]
-    files = {s.path for s in fields + paths}
+    points = lambda s: tuple(n for n, dim in zip(s.shape, s.dims, strict=True) if dim in AXES)
+    files = {(s.path, len(s), points(s)) for s in fields + paths}
     if len(files) != 1 or len(paths) > 1:
         kinds = {".vti": "fields", ".vtp": "positions of particles"}.get(
             ending, "fields or particles"

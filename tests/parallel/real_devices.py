@@ -1,6 +1,7 @@
-"""What only several devices show, emulated ones here: runs that change devices, and compiled programs of `pmap`.
+r"""What only several devices show, emulated ones here: runs that change devices, and programs of `pmap`.
 
-    XLA_FLAGS=--xla_force_host_platform_device_count=8 JAX_ENABLE_X64=1 python -m tests.parallel.real_devices [backend]
+    XLA_FLAGS=--xla_force_host_platform_device_count=8 JAX_ENABLE_X64=1 \
+        python -m tests.parallel.real_devices [backend]
 """
 
 import json

@@ -11,9 +11,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from physkit.cli import main
 from physkit.core import DamagedFileError, FileError, MismatchError
 from physkit.simulate import run
-from physkit.storage import load_checkpoint, open as open_file
+from physkit.storage import component, export, load_checkpoint, open as open_file
 from tests.parallel.launch import ended, launch
 from tests.simulate.several_gradients import slope
 from tests.simulate.several_processes import case
@@ -59,11 +60,22 @@ def test_two_processes_are_as_good_as_one(tmp_path, monkeypatch):
     one = run(*case(), 20, devices=(2, 1), to=tmp_path / "one", progress=False)
     assert np.allclose(one.state.data, two["last"], rtol=0, atol=1e-13)
     assert np.allclose(one["total"], two["total"], rtol=0, atol=1e-13)
-    joined = open_file(tmp_path / "two")
-    assert joined["u"].kind == "shards"
-    same_recordings(joined, open_file(tmp_path / "one"), bits=False)
+    joined, single = open_file(tmp_path / "two"), open_file(tmp_path / "one")
+    same_recordings(joined, single, bits=False)
     with pytest.raises(IndexError):
         joined["u"][99]
+    fields = [component(found["u"], 2) for found in (joined, single)]
+    assert np.allclose(fields[0].data, fields[1].data, rtol=0, atol=1e-6)
+    assert fields[0].grid.shape == fields[1].grid.shape
+    assert np.allclose(fields[0].grid.space.lengths, fields[1].grid.space.lengths)
+    assert fields[0].location == fields[1].location
+    assert export(joined, tmp_path / "u.vti").stat().st_size > 1000
+    with pytest.raises(FileError, match=r"blocks of one process of several: open the folder"):
+        open_file(tmp_path / "two" / "shard-0001.h5")
+    assert main(["info", str(tmp_path / "two")]) == 0
+    for part in (tmp_path / "two" / "checkpoints").glob("part-*0020-*.h5"):
+        part.unlink()
+    assert main(["info", str(tmp_path / "two")]) == 1
 
 
 @pytest.mark.slow
@@ -164,6 +176,8 @@ def test_files_that_do_not_belong_together(alone, tmp_path):
             lambda s: s.update(rows=[[0], [0]]),
             lambda s: s["names"]["u"].update(shape=[10**9, 16]),
             lambda s: s["names"]["u"].update(way=[[7, 0, False]]),
+            lambda s: s["names"]["u"].update(points=[[0.0, float("nan")]] * 2),
+            lambda s: s["names"]["u"].update(points="here"),
             lambda s: s.update(devices="all"),
         ]
     ):
