@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from physkit.core import Module, data
+from physkit.core import Module, data, first_places
 from physkit.geometry import AbstractSpace
 
 from ._cells import Cells, locate
@@ -70,7 +70,13 @@ def search(
     near = _neighbouring(shape, space.periodic(d))
     masks = _masks(dense, near, vectors, space, radius)
 
-    mine = jnp.arange(n, dtype=jnp.int32) - start[number]
+    mine, rows = jnp.arange(n, dtype=jnp.int32) - start[number], None
+    if own is not None:
+        # From here on in the order of the rows.
+        ahead = [first_places(order < own, own), first_places(order >= own, n - own)]
+        ahead = jnp.concatenate(ahead)
+        rows, mine, number, cell = order[ahead], mine[ahead], number[ahead], cell[ahead]
+        place = jnp.argsort(rows).astype(jnp.int32)
     masks = masks.reshape(-1, words, cells.count * cells.slots)
     if alive is not None:
         there, number = number < cells.count, jnp.minimum(number, cells.count - 1)
@@ -87,11 +93,6 @@ def search(
     first = first + (word * _WORD)[None]
     # Without the barrier XLA computes these tables anew for every bit that is read from them.
     masks, first = jax.lax.optimization_barrier((masks.reshape(-1, n), first.reshape(-1, n)))
-    rows = None
-    if own is not None:
-        ahead = jnp.argsort(order >= own, stable=True)
-        masks, first, rows = masks[:, ahead], first[:, ahead], order[ahead]
-        place = jnp.argsort(rows).astype(jnp.int32)
     neighbours = jnp.max(jnp.sum(jax.lax.population_count(masks), axis=0, dtype=jnp.int32))
     index = _extract(masks, first, n, capacity)
     return Found(index, order, place, neighbours, jnp.max(count), narrow, rows)
