@@ -97,7 +97,8 @@ class Slab(Module):
         """The same of arrays `[m …]`, in one message for all that are floats and one for the others."""
         leaves, form = jax.tree.flatten(tree)
         out = list(leaves)
-        wire = lambda x: x.dtype if jnp.issubdtype(x.dtype, jnp.floating) else jnp.int32
+        as_is = lambda x: jnp.issubdtype(x.dtype, jnp.floating) or x.dtype.itemsize == 8
+        wire = lambda x: x.dtype if as_is(x) else jnp.int32
         for kind in sorted({jnp.dtype(wire(x)).name for x in leaves}):
             those = [i for i, x in enumerate(leaves) if jnp.dtype(wire(x)).name == kind]
             columns = [leaves[i].reshape(len(leaves[i]), -1).astype(kind) for i in those]

@@ -11,7 +11,6 @@ from physkit.core import (
     AbstractComponent,
     Fault,
     Module,
-    NotReversible,
     ParameterError,
     ShapeError,
     concrete,
@@ -25,11 +24,13 @@ from physkit.geometry import AbstractSpace, Free
 from ._reversible import ParticleLattice
 from ._share import (
     Share,
+    brought_back,
     cut_particles,
     enlarged_particles,
     gathered_particles,
     is_restless,
     migrated,
+    rows_of,
 )
 
 
@@ -179,15 +180,9 @@ class Particles(AbstractComponent):
         """These particles rounded to a lattice, on which `shift` is exact; derivatives pass through.
 
         Open space has room for positions `room` times as far from the origin as any is now.
-
-        **Errors:** `NotReversible` over several devices, where migration is not taken back.
         """
-        if self.share is not None:
-            raise NotReversible(
-                "Reversible() cannot take back that particles have changed devices: take "
-                "adjoint=NestedCheckpoint() over several devices, or run on one"
-            )
-        lattice = ParticleLattice.of(self.position, self.velocity, self.space, dt, room)
+        largest = lambda x: self.space.max(jnp.max(self.counted(x)))
+        lattice = ParticleLattice.of(self.position, self.velocity, self.space, dt, room, largest)
         position = valued(lattice.positions, self.position)
         velocity = valued(lattice.velocities, self.velocity)
         return replaced(self, {"position": position, "velocity": velocity, "lattice": lattice})
@@ -240,7 +235,20 @@ class Particles(AbstractComponent):
         return None if self.share is None else is_restless(self)
 
     def settled(self) -> "Particles":
-        return self if self.share is None else migrated(self)
+        return self if self.share is None else migrated(self)[0]
+
+    def settled_along(self, other: "Particles") -> tuple["Particles", "Particles"]:
+        """`settled`, and what `other` says of these particles (a cotangent of theirs) in their new rows."""
+        rows = rows_of(other)
+        settled, rows = migrated(self, rows)
+        return settled, replaced(other, {k: x for k, x in rows.items() if k != "lattice"})
+
+    def back_in(
+        self, begin: "Particles", other: "Particles"
+    ) -> tuple["Particles", "Particles", Bool[Array, ""]]:
+        """These and `other` in the rows of `begin`, and whether all of its particles are here."""
+        there, rows, found = brought_back(self, begin, rows_of(other))
+        return there, replaced(other, {k: x for k, x in rows.items() if k != "lattice"}), found
 
     def enlarged(self, measured: "Particles") -> tuple["Particles", list[str]]:
         return enlarged_particles(self, measured)

@@ -1,8 +1,10 @@
 """Positions and velocities as integers, so that every move can be taken back to the last bit."""
 
+from collections.abc import Callable
+
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Bool, Float, Int
 
 from physkit.core import (
     Fault,
@@ -13,6 +15,7 @@ from physkit.core import (
     data,
     isolated,
     power_above,
+    replaced,
     small,
 )
 from physkit.geometry import AbstractSpace, Triclinic, inverse_matrix
@@ -47,15 +50,16 @@ class ParticleLattice(Module):
         space: AbstractSpace,
         dt: Float[Array, ""],
         room: float,
+        largest: Callable,
     ) -> "ParticleLattice":
-        """The lattice's points next to these particles."""
+        """The lattice's points next to these particles; `largest` number of an array of all of them."""
         position, velocity, space, dt = jax.tree.map(
             jax.lax.stop_gradient, (position, velocity, space, dt)
         )
         d = position.shape[1]
         repeats = jnp.array(space.periodic(d))
         # Without any extent there is the path of many steps.
-        far, fast = jnp.max(jnp.abs(position)), jnp.max(jnp.abs(velocity))
+        far, fast = largest(jnp.abs(position)), largest(jnp.abs(velocity))
         extent = power_above(jnp.maximum(far, 64 * fast * dt))
         open_range = 2 * room * extent
         if isinstance(space, Triclinic):
@@ -100,6 +104,26 @@ class ParticleLattice(Module):
         """Velocities as floats; NaN after a fault."""
         return self.velocity.value
 
+    @property
+    def rows(self) -> tuple[Lattice, Lattice]:
+        """What there is for each particle: the integers."""
+        return self.position, self.velocity.lattice
+
+    def with_rows(self, rows: tuple[Lattice, Lattice]) -> "ParticleLattice":
+        """The same lattice with other particles on it."""
+        velocity = replaced(self.velocity, {"lattice": rows[1]})
+        return replaced(self, {"position": rows[0], "velocity": velocity})
+
+    def spoilt(self, fault: Fault, where: Bool[Array, ""]) -> "ParticleLattice":
+        """The same, NaN and with `fault` if `where`."""
+        return replaced(self, {"faults": self.faults.flag(fault, where)})
+
+    def with_all_faults(self) -> "ParticleLattice":
+        """A lattice in device layout with the faults of all devices on each."""
+        every = lambda faults: Faults(jnp.broadcast_to(_any_bits(faults.bits), faults.bits.shape))
+        velocity = replaced(self.velocity, {"faults": every(self.velocity.faults)})
+        return replaced(self, {"velocity": velocity, "faults": every(self.faults)})
+
     def moved(self, step: Float[Array, "n d"]) -> tuple["ParticleLattice", Int[Array, "n d"]]:
         """Particles moved by `step`, and how many cells each crossed along every axis."""
         dy, faults = small(isolated(_product, step, self.inverse), self.faults)
@@ -125,3 +149,10 @@ def _product(x: Float[Array, "n d"], cell: Float[Array, "d *d"]) -> Float[Array,
         return x * cell[None]
     rows = [x[:, k, None] * cell[k][None] for k in range(cell.shape[0])]
     return sum(rows[1:], rows[0])
+
+
+def _any_bits(bits: Int[Array, " devices"]) -> Int[Array, ""]:
+    """All bits that are set in any of these. (Not every platform reduces `or` over devices.)"""
+    place = jnp.arange(31, dtype=jnp.int32)
+    held = jnp.max((bits[:, None] >> place[None]) & 1, axis=0)
+    return jnp.sum(held << place, dtype=jnp.int32)

@@ -97,16 +97,10 @@ class Share(AbstractGrowable):
 def cut_particles(particles: Any, devices: tuple[int, ...]) -> Any:
     """`particles` in slabs: arrays `[device, rows, …]`, each device's with those of its slab."""
     size = math.prod(devices)
-    if particles.lattice is not None:
-        raise DeclarationError(
-            "particles on the lattice of Reversible() cannot be cut over devices: migration is not "
-            "taken back. Take adjoint=NestedCheckpoint()"
-        )
-    space = jax.tree.map(lambda x: on_each(x, devices), particles.space)
-    parts = {name: getattr(particles, name) for name in ROWS}
+    each = lambda tree: jax.tree.map(lambda x: on_each(x, devices), tree)
+    parts, others = rows_of(particles), each((particles.space, particles.lattice))
     if size == 1:
-        every = jax.tree.map(lambda x: on_each(x, devices), parts)
-        return replaced(particles, {**every, "space": space})
+        return _with_rows(particles, each(parts), *others)
     axis, box, n = slab_axis(devices), need_box(particles.space), particles.count
     if axis >= particles.dimension:
         raise DeclarationError(
@@ -142,16 +136,18 @@ def cut_particles(particles: Any, devices: tuple[int, ...]) -> Any:
         margin=_margin(particles, axis, size),
         lengths=tuple(float(x) for x in lengths) if visible else None,
     )
-    return replaced(particles, {**whole, "space": space, "share": share})
+    return replaced(_with_rows(particles, whole, *others), {"share": share})
 
 
 def gathered_particles(particles: Any) -> Any:
     """The whole of what `cut_particles` made parts of, in the order that it was in."""
-    share = particles.share
-    space = jax.tree.map(lambda x: x[0], particles.space)
-    parts = {name: getattr(particles, name) for name in ROWS}
+    share, first = particles.share, lambda tree: jax.tree.map(lambda x: x[0], tree)
+    lattice = particles.lattice
+    if lattice is not None:
+        lattice = lattice.with_all_faults()
+    parts, others = rows_of(particles), first((particles.space, lattice))
     if share is None:
-        return replaced(particles, {**jax.tree.map(lambda x: x[0], parts), "space": space})
+        return _with_rows(particles, first(parts), *others)
     place = jnp.asarray(share.place).reshape(-1)
 
     def whole(x):
@@ -159,11 +155,26 @@ def gathered_particles(particles: Any) -> Any:
         empty = jnp.zeros((share.total, *x.shape[2:]), x.dtype)
         return empty.at[place].set(flat, mode="drop", unique_indices=True)
 
-    return replaced(particles, {**jax.tree.map(whole, parts), "space": space, "share": None})
+    made = _with_rows(particles, jax.tree.map(whole, parts), *others)
+    return replaced(made, {"share": None})
 
 
-def migrated(particles: Any) -> Any:
-    """`particles` after those that have left the slab were sent to the devices next to this one.
+def rows_of(particles: Any) -> dict[str, Any]:
+    """All that has a row for each particle, by name; on a lattice its integers, too."""
+    parts = {name: getattr(particles, name) for name in ROWS}
+    return parts | {"lattice": None if particles.lattice is None else particles.lattice.rows}
+
+
+def _with_rows(particles: Any, parts: dict[str, Any], space: Any, lattice: Any) -> Any:
+    """`particles` with other rows, space, and what a lattice has besides rows."""
+    integers = parts["lattice"]
+    lattice = lattice if integers is None else lattice.with_rows(integers)
+    return replaced(particles, {**parts, "space": space, "lattice": lattice})
+
+
+def migrated(particles: Any, along: Any = None) -> tuple[Any, Any]:
+    """`particles` after those that have left the slab were sent to the devices next to this one, and
+    `along`, arrays with a row for each of them, which is 0 where there is none.
 
     What it costs goes by how many there is room for to leave; where much fewer do, that is a part of it.
     """
@@ -175,7 +186,7 @@ def migrated(particles: Any) -> Any:
     lost = share.alive & (jnp.maximum(above, below) > share.margin * slab.width)
     count = lambda which: jnp.sum(which, dtype=jnp.int32)
     leaving = jnp.maximum(count(up), count(down))
-    parts = {name: getattr(particles, name) for name in ROWS} | {"place": share.place}
+    parts = rows_of(particles) | {"place": share.place, "along": along}
     given = parts, share.alive, up, down, slab
     if share.room > _MANY:
         few = share.room // 4
@@ -194,10 +205,44 @@ def migrated(particles: Any) -> Any:
             "faults": share.faults.flag(Fault.LEAP, jnp.any(lost)),
         },
     )
+    along = jax.tree.map(lambda x: _only(alive, x), parts.pop("along"))
     # Where some found no room, or were far out already, nothing is right any more.
     wrong = (share.required > 0) | (share.faults.bits != 0)
-    position = jnp.where(wrong, jnp.nan, parts["position"])
-    return replaced(particles, {**parts, "position": position, "share": share})
+    parts["position"] = jnp.where(wrong, jnp.nan, parts["position"])
+    lattice = particles.lattice
+    if lattice is not None:
+        lattice = lattice.spoilt(Fault.NOT_FINITE, wrong)
+    particles = _with_rows(particles, parts, particles.space, lattice)
+    return replaced(particles, {"share": share}), along
+
+
+def brought_back(particles: Any, begin: Any, along: Any) -> tuple[Any, Any, Bool[Array, ""]]:
+    """`particles` and `along` in the rows that the same particles have in `begin`, and whether all are
+    there. At most one slab away.
+    """
+    now, share = particles.share, begin.share
+    slab, number = Slab.of(begin.space, share.axis), jnp.arange(share.rows, dtype=jnp.int32)
+    at_home = jnp.zeros(share.total, bool).at[share.place].set(True, mode="drop")
+    goes = now.alive & ~at_home.at[now.place].get(mode="fill", fill_value=False)
+    upper = slab.in_line(jax.lax.stop_gradient(particles.position)) > slab.center
+    parts = rows_of(particles) | {"place": now.place, "along": along}
+    parts, _, _ = _moved(
+        share.room, share.total, parts, now.alive, goes & upper, goes & ~upper, slab
+    )
+    row_of = jnp.full(share.total, -1, jnp.int32)
+    row_of = row_of.at[parts.pop("place")].set(number, mode="drop")
+    row = row_of.at[share.place].get(mode="fill", fill_value=0)
+    found = jnp.all(row >= 0)
+    parts = jax.tree.map(lambda x: x.at[row].get(mode="clip"), parts)
+    along = jax.tree.map(lambda x: _only(share.alive, x), parts.pop("along"))
+    # Rows without a particle are as they were.
+    parts = jax.tree.map(lambda x, old: _only(share.alive, x, old), parts, rows_of(begin))
+    particles = _with_rows(particles, parts, particles.space, particles.lattice)
+    return replaced(particles, {"share": share}), along, found
+
+
+def _only(alive: Bool[Array, " n"], x: Array, other: Any = 0) -> Array:
+    return jnp.where(alive.reshape(-1, *(1,) * (x.ndim - 1)), x, other)
 
 
 def _moved(room, total: int, parts: Any, alive, up, down, slab: Slab) -> Any:
@@ -251,7 +296,7 @@ def enlarged_particles(particles: Any, measured: Any) -> tuple[Any, list[str]]:
         room = math.ceil(1.25 * leaving)
         events.append(f"particles that leave a slab {share.room} → {room}")
         share = replaced(share, {"room": room})
-    parts = {name: getattr(particles, name) for name in ROWS}
+    parts = rows_of(particles)
     if present > share.rows:
         rows = math.ceil(1.25 * present)
         events.append(f"particles in a slab {share.rows} → {rows}")
@@ -263,7 +308,8 @@ def enlarged_particles(particles: Any, measured: Any) -> tuple[Any, list[str]]:
         alive = jnp.pad(share.alive, around)
         place = jnp.pad(share.place, around, constant_values=share.total)
         share = replaced(share, {"alive": alive, "place": place})
-    return replaced(particles, {**parts, "share": share}), events
+    particles = _with_rows(particles, parts, particles.space, particles.lattice)
+    return replaced(particles, {"share": share}), events
 
 
 def wide_enough(particles: Any, dt: Any, alone: bool = False) -> Any:

@@ -11,10 +11,11 @@ from physkit.observe import Frame
 from ._adjoint import AbstractAdjoint, Body, Direct
 from ._carry import Carry, state_faults
 from ._look import look
+from ._pull import same
 from ._reversible import Reversible, on_lattice
 from ._settle import settled
 from ._simulation import Simulation
-from ._walk import prepared, same, walk
+from ._walk import prepared, walk
 
 
 def block_body(sim: Simulation, plan: Any, adjoint: AbstractAdjoint) -> Body:

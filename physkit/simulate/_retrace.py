@@ -22,9 +22,10 @@ from physkit.core import (
 from physkit.integrators import earliest
 
 from ._carry import Carry, start
+from ._pull import same
 from ._reversible import Reversible, exact_bits, on_lattice
 from ._simulation import Simulation
-from ._walk import prepared, same
+from ._walk import prepared
 
 _MARKS = 32
 

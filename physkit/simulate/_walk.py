@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Int
 
-from physkit.core import Clock, Count, NotReversible, isolated, replaced
+from physkit.core import Clock, Count, NotReversible, replaced
 from physkit.fields import Field
 from physkit.integrators import earliest
 from physkit.observe import Frame
@@ -16,6 +16,7 @@ from physkit.particles import Particles
 from ._adjoint import join_time
 from ._carry import Carry
 from ._look import look
+from ._pull import floating, pulled, same
 from ._reversible import (
     exact_bits,
     has_lattice,
@@ -24,6 +25,8 @@ from ._reversible import (
     on_lattice,
     unmoved,
 )
+from ._settle import settled
+from ._settle_back import at_home, settled_back
 from ._simulation import Simulation
 
 # The integers of the way there and back carry no tangent: it would be zero without a word.
@@ -101,12 +104,13 @@ def _(residuals, bars, perturbed, model, blocks):
     frames_bar = jax.tree.map(zero, floats, frames_bar) if looked_at else None
     now = _Now(end.state, end.aux, end.memory, end.guards, jnp.int32(blocks * sim.block), slope)
     now = _repeated_back(back.block(looked_at), now, (frames_bar, kept), blocks)
+    now, found = at_home(back, now, begin.state)
     slope = now.slope
 
     start = lambda sim, state, aux: prepared(sim, begin.replace(state=state, aux=aux))
     arguments = sim, off_lattice(begin.state), begin.aux
-    specs = back.moving, back.evolving, _floating(begin.aux)
-    first = _pulled(start, arguments, specs, (slope.plan, slope.aux))
+    specs = back.moving, back.evolving, floating(begin.aux)
+    first = pulled(start, arguments, specs, (slope.plan, slope.aux))
     add = lambda a, b: jax.tree.map(jnp.add, a, b)
     sim_bar, state_bar = add(slope.sim, first[0]), add(slope.state, first[1])
     out = sim_bar, (state_bar, first[2], slope.memory, slope.guards)
@@ -114,7 +118,7 @@ def _(residuals, bars, perturbed, model, blocks):
     agree = [
         jnp.all(a == b) for a, b in zip(*map(exact_bits, (now.state, begin.state)), strict=True)
     ]
-    returned = jnp.all(jnp.stack(agree))
+    returned = jnp.all(jnp.stack([found, *agree]))
     sim_bar, parts = jax.tree.map(lambda x: jnp.where(returned, x, jnp.nan), out)
     nothing = lambda tree: jax.tree.map(lambda _: None, tree)
     state_bar, aux, memory, guards = parts
@@ -141,6 +145,7 @@ def forward(
     def body(carry):
         clock = Clock.at(carry.step, sim.t0, sim.dt, carry.key)
         state, aux = sim.integrator.step(plan, clock, carry.state, carry.aux)
+        state, aux = settled(sim, plan, clock, state, aux)
         return carry.replace(step=carry.step.plus(1), state=state, aux=aux), ({}, {})
 
     steps = 1
@@ -174,12 +179,6 @@ def prepared(sim: Simulation, carry: Carry) -> tuple[Any, Any]:
     plan = sim.integrator.prepare(carry.state, sim.dt)
     clock = Clock.at(carry.step, sim.t0, sim.dt, carry.key)
     return plan, sim.integrator.refresh(plan, clock, carry.state, carry.aux)
-
-
-def same(tree: Any) -> Any:
-    """`tree`, of whose numbers the compiler knows nothing: there and back it works out the same."""
-    arrays, rest = eqx.partition(tree, eqx.is_array)
-    return eqx.combine(isolated(lambda x: x, arrays), rest)
 
 
 def _held(sim: Simulation, memory: Any, guards: Any, cadence: int) -> Any:
@@ -263,12 +262,12 @@ class _Back(NamedTuple):
             return frames, carry.memory, carry.guards
 
         arguments = sim, self.plan, off_lattice(now.state), now.aux, memory, guards
-        specs = (self.moving, _floating(self.plan), self.evolving)
-        specs = (*specs, *map(_floating, (now.aux, memory, guards)))
+        specs = (self.moving, floating(self.plan), self.evolving)
+        specs = (*specs, *map(floating, (now.aux, memory, guards)))
         slope = now.slope
         shapes = eqx.filter_eval_shape(seen, *arguments)[0]
         own = {name: jax.tree.map(lambda x: x[-1], frames_bar[name]) for name in shapes}
-        bars = _pulled(seen, arguments, specs, (own, slope.memory, slope.guards))
+        bars = pulled(seen, arguments, specs, (own, slope.memory, slope.guards))
         add = lambda a, b: jax.tree.map(jnp.add, a, b)
         slope = _Slope(*map(add, slope[:4], bars[:4]), bars[4], bars[5])
         return now._replace(memory=memory, guards=guards, slope=slope)
@@ -289,8 +288,8 @@ class _Back(NamedTuple):
         # The derivative shares nothing with the way back, whose bits must not depend on it.
         floats, carried, slope = same((off_lattice(state), aux, now.slope))
         arguments = sim, self.plan, floats, carried
-        specs = self.moving, _floating(self.plan), self.evolving, _floating(aux)
-        sim_bar, plan_bar, state_bar, aux_bar = _pulled(
+        specs = self.moving, floating(self.plan), self.evolving, floating(aux)
+        sim_bar, plan_bar, state_bar, aux_bar = pulled(
             step, arguments, specs, (slope.state, slope.aux)
         )
         add = lambda a, b: jax.tree.map(jnp.add, a, b)
@@ -300,7 +299,7 @@ class _Back(NamedTuple):
             state=state_bar,
             aux=aux_bar,
         )
-        return now._replace(state=state, aux=aux, done=done, slope=slope)
+        return settled_back(self, now._replace(state=state, aux=aux, done=done, slope=slope), begun)
 
 
 def _repeated_back(body, now: _Now, seen: Any, length: int) -> _Now:
@@ -309,22 +308,6 @@ def _repeated_back(body, now: _Now, seen: Any, length: int) -> _Now:
     apart = lambda x: x.reshape((length, x.shape[0] // length, *x.shape[1:]))
     rows = jax.tree.map(apart, seen)
     return jax.lax.scan(lambda n, row: (body(n, row), None), now, rows, length, reverse=True)[0]
-
-
-def _pulled(function: Any, arguments: tuple, specs: tuple, bars: Any) -> tuple:
-    """Cotangents of the arguments' leaves that `specs` choose, from those of the results."""
-    chosen, rest = eqx.partition(arguments, specs)
-
-    def value(chosen):
-        out = function(*eqx.combine(chosen, rest))
-        # Only what a cotangent is there for.
-        return jax.tree.map(lambda bar, x: None if bar is None else x, bars, out, is_leaf=_is_none)
-
-    return jax.vjp(value, chosen)[1](bars)[0]
-
-
-def _floating(tree: Any) -> Any:
-    return jax.tree.map(eqx.is_inexact_array, tree)
 
 
 def _evolving(state: Any, perturbed: Any) -> Any:
@@ -338,7 +321,3 @@ def _evolving(state: Any, perturbed: Any) -> Any:
         return asked
 
     return jax.tree.map(chosen, state, perturbed[1].state, is_leaf=has_lattice)
-
-
-def _is_none(x: Any) -> bool:
-    return x is None

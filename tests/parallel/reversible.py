@@ -1,0 +1,57 @@
+r"""`Reversible` for particles over two emulated devices, against one: as JSON.
+
+    XLA_FLAGS=--xla_force_host_platform_device_count=2 JAX_ENABLE_X64=1 PHYSKIT_SPMD=pmap \
+        python -m tests.parallel.reversible [steps] [hot]
+
+(By `vmap` they cannot be emulated: JAX traces the way back when the name of the mapped axis is gone.)
+"""
+
+import json
+import sys
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import physkit as pk
+from physkit.observe import Positions, TotalEnergy
+from physkit.particles.forces import HarmonicBonds, LennardJones, Pairwise
+from tests.parallel.particles import distance, fluid
+
+
+def main(steps: int, hot: float) -> None:
+    atoms = fluid(hot=hot)
+    bonds = HarmonicBonds([[45, 51], [2, 92]], 20.0, 1.2)
+    force = Pairwise(LennardJones(), 2.0, 0.3, exact=True) + bonds
+    looks = pk.Every(steps // 2, energy=TotalEnergy(), x=Positions())
+    sim = pk.Simulation(pk.VelocityVerlet(force), 0.004, adjoint=pk.Reversible(), observers=looks)
+
+    def outcome(model, devices):
+        sim, start = model
+        done = pk.simulate(sim, atoms.replace(**start), steps, devices=devices)
+        seen = jnp.sum(done.frames["x"][1] ** 2) + done.frames["energy"][-1]
+        return seen + jnp.sum(done.state.velocity**2), done
+
+    start = {"position": atoms.position, "velocity": atoms.velocity, "mass": atoms.mass}
+    slope = lambda devices: eqx.filter_grad(outcome, has_aux=True)((sim, start), devices)
+    (one, alone), (two, over) = slope(None), slope((2,))
+    ran = pk.run(sim, atoms, steps, devices=(2,), progress=False).state
+    share = over.carry.carry.state.share
+    pairs = lambda a, b: zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=True)
+    found = {
+        "same bits": all(np.array_equal(a, b) for a, b in pairs(over.state, alone.state)),
+        "same bits of a run": all(np.array_equal(a, b) for a, b in pairs(ran, alone.state)),
+        "faults": int(over.health.faults()),
+        "moved": int(np.max(share.leaving)),
+        "slopes": [distance(b, a) for a, b in pairs(one[1], two[1])],
+        "parameters": [distance(b, a) for a, b in pairs(one[0].integrator, two[0].integrator)],
+        "largest": max(float(jnp.max(jnp.abs(x))) for x in jax.tree.leaves(one[1])),
+    }
+    print(json.dumps(found))
+
+
+if __name__ == "__main__":
+    jax.config.update("jax_enable_x64", True)
+    given = sys.argv[1:]
+    main(int(given[0]) if given else 100, float(given[1]) if len(given) > 1 else 5.0)
