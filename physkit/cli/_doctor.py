@@ -176,6 +176,7 @@ def _jax() -> Iterator[Finding]:
             "float32, seven digits; JAX_ENABLE_X64=1 or --double calculates in float64",
         )
     yield from _topology(devices)
+    yield from _spmd()
     yield from _a_simulation()
 
 
@@ -208,6 +209,22 @@ def _topology(devices: list) -> Iterator[Finding]:
         )
     elif "SLURM_JOB_ID" in os.environ:
         yield "note", "job", "in an allocation of Slurm, but not in a step: srun starts processes"
+
+
+def _spmd() -> Iterator[Finding]:
+    """Which backend reaches the devices, where the environment chooses one."""
+    from physkit.core import DeviceError
+    from physkit.parallel import VARIABLE, chosen_backend
+
+    if not os.environ.get(VARIABLE):
+        return
+    try:
+        chosen = chosen_backend(None, 1)
+    except DeviceError as error:
+        yield "MEND", VARIABLE, str(error)
+        return
+    meaning = {"vmap": "all devices are emulated by one", "serial": "there is one device"}
+    yield "note", VARIABLE, f"is {chosen!r}: {meaning.get(chosen, 'how devices are reached')}"
 
 
 def _grids(most: int) -> str:

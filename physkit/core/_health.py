@@ -112,7 +112,8 @@ ADVICE: dict[Fault, tuple[type[PhyskitError], str]] = {
     ),
     Fault.PARTIAL: (
         ObserverError,
-        "what is recorded differs from device to device: sums, means and extremes over the domain are "
+        "what is recorded, or a number of the state, differs from device to device: sums, means and extremes "
+        "over the domain are "
         "field.integral(), field.mean(), field.max(), grid.sum(x), particles.sum(x)",
     ),
     Fault.GUARD: (SimulationDiverged, "a guard is broken"),

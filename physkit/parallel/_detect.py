@@ -48,6 +48,12 @@ def detected(environment: Mapping[str, str]) -> Place | None:
         place = look(environment)
         if place is not None:
             return place if place.processes > 1 else None
+    asked = environment.get("PHYSKIT_PROCESSES", "1").strip()
+    if "PHYSKIT_COORDINATOR" in environment and asked != "1":
+        raise ClusterError(
+            f"PHYSKIT_PROCESSES={asked}, but nothing says which of them this is: set PHYSKIT_PROCESS, 0 for "
+            "the first, or start them by a launcher (srun, mpirun)"
+        )
     return None
 
 

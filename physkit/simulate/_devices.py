@@ -31,7 +31,7 @@ from ._apart import Apart
 from ._carry import Carry, start, state_faults, summary
 from ._chunk import frames_room
 from ._cut_carry import CutCarry
-from ._joined import joined
+from ._joined import differs, joined, need_alike, shared
 from ._loop import advance_chunk, first_look
 from ._moved import moved
 from ._part_and_whole import mismatch
@@ -160,6 +160,12 @@ class Domain:
             self._shapes = frame_shapes(self.sim, *_whole(carry))
         return self._shapes
 
+    def differs(self, frames: Frame, state: Any, carry: CutCarry) -> Any:
+        """Whether, inside a trace, frames or the state differ from device to device where they should not."""
+        recorded = differs(frames, self.frame_shapes(carry), 1)
+        parts = shared(state, _whole(carry)[0]).values()
+        return recorded | differs([x for x, _ in parts], [shape for _, shape in parts], 0)
+
     def summary(self, carry: CutCarry) -> Frame:
         """Results of accumulating observers for the whole domain."""
         if not jax.tree.leaves(eqx.filter_eval_shape(_summarised, self.sim, *_whole(carry))):
@@ -178,6 +184,7 @@ class CutProgram:
     def __init__(self, domain: Domain, carry: CutCarry):
         self._domain, self._kinds = domain, set()
         self.room = frames_room(domain.sim, domain.frame_shapes(carry))
+        self._whole = _whole(carry)[0]
 
     @property
     def compilations(self) -> int:
@@ -193,6 +200,7 @@ class CutProgram:
         program = domain.on_each(_chunk, self.room)
         # Awaited: a few cores with many dispatched collectives may wait for one another for ever.
         after, frames, health = jax.block_until_ready(program(domain.cut_sim, carry.carry, count))
+        need_alike(after.state, self._whole)
         return CutCarry(after, domain.devices), domain.joined(frames, carry, 2), health
 
 

@@ -3,14 +3,16 @@
 import itertools
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool
 
-from physkit.core import ObserverError, concrete
+from physkit.core import DeclarationError, ObserverError, concrete
 from physkit.geometry import AXES, joined_axis
-from physkit.parallel import on_host
+from physkit.parallel import on_host, own_rows
+from physkit.particles import Particles
 
 Cut = tuple[tuple[int, int, bool], ...]  # (array axis, axis of space, shared layer) of what is cut
 
@@ -110,6 +112,33 @@ def _alike_traced(x: Array) -> Bool[Array, ""]:
     size = jnp.max(jnp.where(jnp.isfinite(x), jnp.abs(x), 0), initial=0)
     same = (x == first) | (jnp.isnan(x) & jnp.isnan(first))
     return jnp.all(same | (jnp.abs(x - first) <= 1e-6 * size))
+
+
+def shared(state: Any, whole: Any) -> dict[str, tuple[Any, Any]]:
+    """What of a state in device layout is one for the domain, being as large on each device as in the whole:
+    arrays and their shapes, by name."""
+    is_particles = lambda x: isinstance(x, Particles)
+    flat, _ = jax.tree_util.tree_flatten_with_path(state, is_leaf=is_particles)
+    found = {}
+    for (path, x), shape in zip(flat, jax.tree.leaves(whole, is_leaf=is_particles), strict=True):
+        numbers = eqx.is_array(x) and not jax.dtypes.issubdtype(x.dtype, jax.dtypes.extended)
+        if numbers and x.shape[1:] == shape.shape:
+            found[jax.tree_util.keystr(path, simple=True, separator=".")] = x, shape
+    return found
+
+
+def need_alike(state: Any, whole: Any) -> None:
+    """What `shared` finds must be the same everywhere; of several processes each looks at its own devices.
+
+    **Errors:** `DeclarationError` names what differs.
+    """
+    for name, (x, _) in shared(state, whole).items():
+        if not _all_alike(own_rows(x)[1]):
+            raise DeclarationError(
+                f"{name or 'a number'} of the state differs from device to device, where it should be one for "
+                "the whole domain: what moves it must be sums over the domain (field.mean(), grid.sum(x), "
+                "particles.sum(x)), not over a device's part"
+            )
 
 
 def _all_alike(x: np.ndarray) -> bool:

@@ -14,7 +14,6 @@ from physkit.parallel import at_home
 from ._carry import Carry, start, summary
 from ._cut_carry import CutCarry
 from ._devices import Domain, carry_on, cast
-from ._joined import differs
 from ._loop import advance, first_look
 from ._own import own
 from ._simulation import Simulation
@@ -93,7 +92,7 @@ def _joined_from_each(steps: int, devices: Any, sim, carry_or_state, key: Array 
     first = lambda tree: jax.tree.map(lambda x: x[0], tree)
     frames = at_home(domain.joined(found.frames, carry, 1))
     total = at_home(domain.joined_summary(found.summary, carry))
-    wrong = at_home(differs(found.frames, domain.frame_shapes(carry), 1))
+    wrong = at_home(domain.differs(found.frames, found.carry.state, carry))
     bits = at_home(found.health.bits) | jnp.where(wrong, jnp.int32(Fault.PARTIAL), jnp.int32(0))
     return Result(after, frames, at_home(first(found.times)), total, Health(bits))
 

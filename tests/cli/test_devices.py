@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from physkit.cli import _doctor as doctor
 from physkit.cli._devices import FLAG, choose_devices
 from tests.snippets import ROOT
 
@@ -45,6 +46,30 @@ def test_words(said, meant, emulated, monkeypatch):
 def test_wrong_words(said):
     with pytest.raises(ValueError, match="numbers per axis"):
         choose_devices(said)
+
+
+def test_doctor_tells_the_topology(monkeypatch):
+    for name in [name for name in os.environ if name.startswith(("SLURM_", "PHYSKIT_"))]:
+        monkeypatch.delenv(name)
+
+    def told(count):
+        return {what: (verdict, said) for verdict, what, said in doctor._topology([None] * count)}
+
+    assert "emulates four on CPU" in told(1)["topology"][1]
+    assert told(4) == {
+        "topology": ("ok", "domains can be cut over 4: devices=(4,) or (2, 2)"),
+    }
+    monkeypatch.setenv("PHYSKIT_COORDINATOR", "a:5000")
+    monkeypatch.setenv("PHYSKIT_PROCESSES", "3")
+    assert told(2)["job"][0] == "MEND"
+    monkeypatch.setenv("PHYSKIT_PROCESS", "1")
+    assert "over 6, 2 of each process: devices=(6,) or (3, 2)" in told(2)["topology"][1]
+    assert "process 1 of 3 under the environment, met at a:5000" in told(2)["job"][1]
+    assert list(doctor._spmd()) == []
+    monkeypatch.setenv("PHYSKIT_SPMD", "vmap")
+    assert next(doctor._spmd())[2] == "is 'vmap': all devices are emulated by one"
+    monkeypatch.setenv("PHYSKIT_SPMD", "mpi")
+    assert next(doctor._spmd())[0] == "MEND"
 
 
 @pytest.mark.slow  # four processes

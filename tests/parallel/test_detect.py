@@ -91,6 +91,7 @@ def test_other_launchers():
         ({**STEP, "SLURM_STEP_NODELIST": ""}, "names no machine"),
         ({**STEP, "PHYSKIT_COORDINATOR": "nowhere"}, "host:port"),
         ({"PHYSKIT_PROCESS": "1"}, "PHYSKIT_COORDINATOR"),
+        ({"PHYSKIT_COORDINATOR": "a:5000", "PHYSKIT_PROCESSES": "2"}, "set PHYSKIT_PROCESS, 0"),
     ],
 )
 def test_what_is_wrong_is_said(environment, says):

@@ -147,6 +147,43 @@ def test_errors_that_are_about_something_else_stay():
     assert not isinstance(said.value, ShapeError)
 
 
+class Mean(pk.AbstractTendency):
+    """A number beside a field that grows by its mean, over the domain or, wrongly, over a part."""
+
+    right: bool = pk.static()
+
+    def rate(self, clock, state):
+        del clock
+        u = state["u"]
+        return {"u": u.map(lambda x: 0 * x), "mean": u.mean() if self.right else u.data.mean()}
+
+
+@pytest.mark.parametrize("right", [True, False])
+def test_numbers_beside_fields_must_be_those_of_the_domain(right):
+    _, u = flow()
+    state = {"u": u, "mean": jnp.zeros(())}
+    sim = pk.Simulation(pk.Euler(Mean(right)), dt=0.1)
+    look = lambda: pk.simulate(sim, state, 2, devices=2).health.check()
+    if right:
+        look()
+        run(sim, state, devices=2)
+        return
+    with pytest.raises(pk.DeclarationError, match="mean of the state differs from device to dev"):
+        run(sim, state, devices=2)
+    with pytest.raises(pk.ObserverError, match="a number of the state, differs from device"):
+        look()
+
+
+def test_programs_of_several_processes_are_not_traced_by_pmap(monkeypatch):
+    sim, u = flow()
+    monkeypatch.setenv("PHYSKIT_SPMD", "pmap")
+    monkeypatch.setattr(jax, "process_count", lambda *_: 2)
+    with pytest.raises(
+        pk.DeviceError, match=r"take the backend shard_map \(PHYSKIT_SPMD=shard_map"
+    ):
+        jax.jit(lambda u: pk.simulate(sim, u, 2, devices=1).state)(u)
+
+
 # --- noise --------------------------------------------------------------------------------------
 
 
