@@ -9,7 +9,16 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from physkit.core import Clock, ParameterError, ShapeError, concrete, get, scaled, static
+from physkit.core import (
+    Clock,
+    NotReversible,
+    ParameterError,
+    ShapeError,
+    concrete,
+    get,
+    scaled,
+    static,
+)
 from physkit.fields import Field, Spectrum, stack
 from physkit.fields.operators import AbstractScheme, Central
 from physkit.geometry import Box, Grid
@@ -102,6 +111,14 @@ class ParticleMesh(AbstractForce):
     def init(self, state: Any) -> None:
         for name in self.components:
             self._check(get(state, name))
+
+    def need_reversible(self, state: Any) -> None:
+        """**Errors:** `NotReversible` over devices, whose deposits are added in an order that is theirs."""
+        if any(get(state, name).share is not None for name in self.components):
+            raise NotReversible(
+                "ParticleMesh adds what each device deposits, and who holds a particle is another matter "
+                "on the way back: over devices use adjoint=NestedCheckpoint() or Binomial(n)"
+            )
 
     # --- what is on the mesh --------------------------------------------------------------------
 

@@ -245,6 +245,10 @@ def test_what_cannot_be_cut_says_so():
     in_a_box = Particles(np.eye(3), space=Box([4.0, 4.0, 4.0], axes=False))
     with pytest.raises(DeclarationError, match="DirectGravity"):
         pk.simulate(stars, in_a_box, 1, devices=(2,))
+    mesh, plasma = SYSTEMS["plasma"]()
+    backwards = pk.Simulation(mesh.integrator, dt=0.01, adjoint=pk.Reversible())
+    with pytest.raises(pk.NotReversible, match="what each device deposits"):
+        pk.simulate(backwards, plasma, 1, devices=(2,))
 
 
 @pytest.mark.slow
