@@ -17,7 +17,7 @@ def look(path: Path, report: Report) -> int:
 
     **Errors:** `FileError`.
     """
-    from physkit.storage import Checkpoints, open as open_file
+    from physkit.storage import ENDINGS, Checkpoints, open as open_file
 
     if path.is_file():
         need_recording(path)
@@ -25,7 +25,9 @@ def look(path: Path, report: Report) -> int:
         return _tell(path, [], {}, [_checkpoint(path)], report)
     folder = path / "checkpoints" if (path / "checkpoints").is_dir() else path
     saved = Checkpoints(folder).paths() if path.is_dir() else []
-    if saved and folder == path:
+    if saved and not any(
+        p.is_file() and p.suffix in ENDINGS for p in path.iterdir() if folder != path
+    ):
         return _tell(path, [], {}, [_checkpoint(one) for one in saved], report)
     found = open_file(path)
     series = [_series(one) for one in found.values()]
