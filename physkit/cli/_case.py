@@ -6,6 +6,7 @@ SIGUSR1 or the wall time, resume; 130: Ctrl-C.
 """
 
 import argparse
+import contextlib
 import json
 from pathlib import Path
 from typing import Any
@@ -69,7 +70,7 @@ def drive(
     import jax
 
     import physkit
-    from physkit.simulate import whole_blocks
+    from physkit.simulate import crash_record, whole_blocks
     from physkit.storage import make_folder, write_whole
 
     whole_blocks(simulation, asked["steps"])
@@ -99,6 +100,11 @@ def drive(
     except physkit.FileError:
         raise
     except physkit.PhyskitError as error:
+        if crash_record(to) is None and [*to.iterdir()] == [record]:  # it never began
+            record.unlink()
+            with contextlib.suppress(OSError):
+                to.rmdir()
+            raise
         if isinstance(error, physkit.ObserverError):
             raise
         report.problem(f"{error}; physkit diagnose {to} says more")

@@ -52,7 +52,7 @@ def _joined_leaf(x: Any, whole: tuple[int, ...], devices: tuple[int, ...], lead:
     if not ways:
         raise ObserverError(
             f"{name!r} has shape {here} on each of {devices} devices and {whole} on one: record "
-            "fields, or sums over the domain"
+            "fields, particles (Positions(), Velocities(), particles.whole(x)), or sums over the domain"
         )
     if len(ways) > 1:
         ways = _that_agree(x, ways, devices, name)
