@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from physkit.cli import _doctor as doctor
+from physkit.cli import _doctor as doctor, main
 from physkit.cli._devices import FLAG, choose_devices
 from tests.snippets import ROOT
 
@@ -70,6 +70,15 @@ def test_doctor_tells_the_topology(monkeypatch):
     assert next(doctor._spmd())[2] == "is 'vmap': all devices are emulated by one"
     monkeypatch.setenv("PHYSKIT_SPMD", "mpi")
     assert next(doctor._spmd())[0] == "MEND"
+
+
+def test_what_cannot_begin_leaves_nothing_behind(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("XLA_FLAGS", "")
+    (tmp_path / "case.py").write_text(CASE)
+    words = ["run", str(tmp_path / "case.py"), "--steps", "10", "--to", str(tmp_path / "out")]
+    assert main([*words, "--devices", "1x1x2", "--quiet"]) == 1
+    assert "devices=(1, 1, 2)" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.slow  # four processes
