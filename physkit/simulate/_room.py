@@ -7,6 +7,7 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from physkit.core import AbstractComponent, Clock, grow, replaced
 from physkit.parallel import on_host
@@ -56,13 +57,19 @@ def grown_carry(
     """`carry` with room for what was required up to `after`, and what has grown."""
     aux, events = grow(carry.aux, on_host(after.aux))
     is_component = lambda x: isinstance(x, AbstractComponent)
-    pairs = zip(*(_components(c.carry.state, is_component) for c in (carry, after)), strict=True)
-    parts, rows = [], {}
+    pairs = list(
+        zip(*(_components(c.carry.state, is_component) for c in (carry, after)), strict=True)
+    )
+    parts, rows, most = [], {}, _most_present(pairs)
     for part, later in pairs:
         if not is_component(part):
             parts.append(part)
             continue
-        bigger, more = part.enlarged(on_host(later))
+        later = on_host(later)
+        if isinstance(later, Particles) and later.share is not None:
+            share = replaced(later.share, {"present": most[part.rows]})
+            later = replaced(later, {"share": share})
+        bigger, more = part.enlarged(later)
         events += more
         parts.append(bigger)
         if isinstance(part, Particles) and bigger.rows != part.rows:
@@ -76,6 +83,19 @@ def grown_carry(
         carry = carry.replace(aux=jax.tree.map(wider, aux, is_leaf=_is_list))
         carry = CutCarry(each(refreshed)(sim, carry.carry), carry.devices)
     return carry, events
+
+
+def _most_present(pairs: Any) -> dict[int, Any]:
+    """By number of rows, most particles that a slab has had to hold.
+
+    Components of as many rows stay alike, since lists go by rows.
+    """
+    most: dict[int, Any] = {}
+    for part, later in pairs:
+        if isinstance(part, Particles) and later.share is not None:
+            present = np.max(on_host(later.share.present))
+            most[part.rows] = np.maximum(present, most.get(part.rows, present))
+    return most
 
 
 def with_rows_of(

@@ -116,7 +116,7 @@ def _there_and_back(field):
 def _need_equal_spectra(shape, devices, complex_values):
     grid = Grid(Box([1.0] * len(shape)), shape)
     x = noise(2, *shape)
-    field = pk.Field(x + 1j * noise(2, *shape, seed=1) if complex_values else x, grid)
+    field = pk.Field(jax.lax.complex(x, noise(2, *shape, seed=1)) if complex_values else x, grid)
     _, smooth, power = jax.jit(_there_and_back)(field)
     found = over(_there_and_back, devices, field)
     assert fields.distance(field.data, found[0].data) < 1e-14
