@@ -43,7 +43,7 @@ PLUMBING = {
     "fields.operators": {"RiemannFan", "Variables"},
     "particles": {"Share", "moving_velocity", "wide_enough"},
     "particles.neighbours": {
-        "AbstractPairs", "Cells", "EveryPair", "Halo", "ListedPairs", "SMALL", "SlabList", "fit",
+        "AbstractPairs", "BLOCK", "Cells", "EveryPair", "Halo", "ListedPairs", "SMALL", "SlabList", "fit",
         "slab_list",
     },
     "particles.forces": {

@@ -36,8 +36,9 @@ from physkit.observe import (
     Velocities,
     VelocityAutocorrelation,
 )
-from physkit.particles import Particles
+from physkit.particles import Particles, Share
 from physkit.particles.forces import (
+    DirectGravity,
     HarmonicAngles,
     HarmonicBonds,
     HarmonicTrap,
@@ -47,7 +48,7 @@ from physkit.particles.forces import (
 
 
 def fluid(cells=(16, 6), hot=1.0, axes: Any = True, **more: Any) -> Particles:
-    """Lennard-Jones particles on a lattice, hot enough to change slabs within some steps."""
+    """Lennard-Jones particles on a lattice, carried along x fast enough to change slabs within some steps."""
     rng = np.random.default_rng(0)
     count = np.asarray(cells)
     places = np.stack(np.meshgrid(*(np.arange(k) + 0.5 for k in cells), indexing="ij"), -1)
@@ -55,7 +56,8 @@ def fluid(cells=(16, 6), hot=1.0, axes: Any = True, **more: Any) -> Particles:
         (count.prod(), len(cells))
     )
     v = hot * rng.standard_normal(x.shape)
-    return Particles(x, v - v.mean(axis=0), space=Box(1.2 * count, axes), **more)
+    v += [4.0, *(0.0,) * (len(cells) - 1)] - v.mean(axis=0)
+    return Particles(x, v, space=Box(1.2 * count, axes), **more)
 
 
 def molecular(observers: Any = (), **options: Any) -> tuple[Any, Any]:
@@ -132,6 +134,17 @@ def walled() -> tuple[Any, Any]:
     return pk.Simulation(pk.VelocityVerlet(force), dt=0.004, observers=looks), atoms
 
 
+def cluster() -> tuple[Any, Any]:
+    """Bodies that all attract each other, in a box that does not repeat."""
+    rng = np.random.default_rng(0)
+    x, v = rng.uniform(1.0, 7.0, size=(60, 3)), rng.standard_normal((60, 3))
+    box = Box([8.0, 8.0, 8.0], axes=False)
+    stars = Particles(x, v - v.mean(axis=0), rng.uniform(0.5, 1.5, size=60), space=box)
+    looks = Every(20, energy=TotalEnergy(), x=Positions())
+    gravity = DirectGravity(0.1, softening=0.1)
+    return pk.Simulation(pk.VelocityVerlet(gravity), dt=0.01, observers=looks), stars
+
+
 def _plasma(box: Any) -> Particles:
     rng = np.random.default_rng(0)
     n = 300
@@ -175,7 +188,17 @@ def drops() -> tuple[Any, Any]:
 
 SYSTEMS = {
     f.__name__: f
-    for f in (microcanonical, langevin, thermostatted, bonded, walled, plasma, magnetised, drops)
+    for f in (
+        microcanonical,
+        langevin,
+        thermostatted,
+        bonded,
+        walled,
+        cluster,
+        plasma,
+        magnetised,
+        drops,
+    )
 }
 
 
@@ -215,6 +238,13 @@ def slopes(name: str, devices: tuple[int, ...] | None, steps: int = 20) -> Any:
     found, health = jax.grad(outcome, has_aux=True)(numbers)
     health.check()
     return found
+
+
+def migrated(state: Any) -> bool:
+    """Whether any particle has changed devices."""
+    is_share = lambda x: isinstance(x, Share)
+    shares = [x for x in jax.tree.leaves(state, is_leaf=is_share) if is_share(x)]
+    return any(np.any(np.asarray(share.leaving)) for share in shares)
 
 
 def _numbers(state: Any) -> list[Any]:

@@ -198,11 +198,25 @@ def test_bonds_angles_and_what_they_leave_out_over_devices():
         assert distance(stress[0], virial) < 1e-13
 
 
+def test_gravity_of_all_on_all_over_devices():
+    gravity, (_, stars) = DirectGravity(0.5, softening=0.1), SYSTEMS["cluster"]()
+    pull, energy, virial = jax.jit(forces)(gravity, stars)
+    cut_stars = cut(stars, (3,))
+    found, total, stress = Spmd(OnEach(forces), (3,))(cut(gravity, (3,)), cut_stars)
+    whole = gathered(cut_stars.replace(velocity=found), (3,)).velocity
+    assert distance(whole, pull) < 1e-13
+    assert distance(total[0], energy) < 1e-13
+    assert distance(stress[0], virial) < 1e-13
+
+
+def first_call(force, particles):
+    return force(Clock.at(Count.of(0), 0.0, 0.01), particles, force.init(particles))
+
+
 def test_a_bond_beyond_the_next_slab_is_a_fault():
     torn = HarmonicBonds([[0, 6], [0, 48]])
     atoms = cut(fluid(), (4,))
-    start = Spmd(OnEach(lambda force, atoms: force(None, atoms, force.init(atoms))), (4,))
-    pull, here = start(cut(torn, (4,)), atoms)
+    pull, here = Spmd(OnEach(first_call), (4,))(cut(torn, (4,)), atoms)
     assert isinstance(here, SlabTuples)
     assert [bool(bits & Fault.BOND) for bits in here.faults.bits] == [True, False, True, False]
     assert np.isnan(pull[0]).all()
@@ -242,9 +256,6 @@ def test_what_cannot_be_cut_says_so():
     stars = pk.Simulation(pk.VelocityVerlet(DirectGravity()), dt=0.1)
     with pytest.raises(DeclarationError, match="Free cannot be cut"):
         pk.simulate(stars, Particles(np.eye(3)), 1, devices=(2,))
-    in_a_box = Particles(np.eye(3), space=Box([4.0, 4.0, 4.0], axes=False))
-    with pytest.raises(DeclarationError, match="DirectGravity"):
-        pk.simulate(stars, in_a_box, 1, devices=(2,))
     mesh, plasma = SYSTEMS["plasma"]()
     backwards = pk.Simulation(mesh.integrator, dt=0.01, adjoint=pk.Reversible())
     with pytest.raises(pk.NotReversible, match="what each device deposits"):
@@ -269,7 +280,7 @@ def test_exact_runs_are_the_same_bits():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["microcanonical", "bonded", "plasma"])
+@pytest.mark.parametrize("name", ["microcanonical", "bonded", "cluster", "plasma"])
 def test_gradients_are_those_of_one_device(name):
     sim, state = SYSTEMS[name]()
 

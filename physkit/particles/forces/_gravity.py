@@ -6,10 +6,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from physkit.core import Clock, Fault, Faults, ParameterError, param, static
+from physkit.core import Clock, Fault, Faults, NotReversible, ParameterError, param, static
 
 from .._particles import Particles
-from ._force import AbstractForce, need_whole
+from ..neighbours import BLOCK
+from ._force import AbstractForce
 from ._pair_sum import direct_sum
 
 Components = tuple[Array, ...]
@@ -41,7 +42,8 @@ class DirectGravity(AbstractForce):
 
     **Notes:** the same law in one and two dimensions: bodies of our space that stay on a line or
     in a plane. In float32 forces are good to some 10⁻⁷ of themselves; positions relative to a
-    distant origin are not: put the origin near the bodies.
+    distant origin are not: put the origin near the bodies. Over devices (in a `Box` that does not
+    repeat) each sums the pull on its own bodies, and is told of all of them in every step.
 
     **Reference:** Aarseth, Gravitational N-Body Simulations (2003), eq. 1.1 and section 2.2.
     """
@@ -62,26 +64,64 @@ class DirectGravity(AbstractForce):
         sane = jnp.all(jnp.isfinite(bodies.position)) & jnp.all(jnp.isfinite(bodies.mass))
         return force, cache.flag(Fault.OVERLAP, sane & ~jnp.all(jnp.isfinite(force)))
 
+    def need_reversible(self, state: Any) -> None:
+        """**Errors:** `NotReversible` over devices, where rows are added in an order that is theirs."""
+        if self.particles(state).share is not None:
+            raise NotReversible(
+                "DirectGravity over devices adds in an order that depends on who holds a body, which is "
+                "another matter on the way back: use adjoint=NestedCheckpoint() or Binomial(n)"
+            )
+
     def force(self, clock: Clock, state: Any) -> Float[Array, "n d"]:
         del clock
         bodies = self.particles(state)
         _check(bodies)
-        pull = _attraction(_components(bodies), bodies.mass, self.softening**2)
+        if bodies.share is not None:
+            pull = _own_rows(_pull, bodies, self.softening**2)
+        else:
+            pull = _attraction(_components(bodies), bodies.mass, self.softening**2)
         return self.constant * jnp.stack(pull, axis=1)
 
     def energy(self, clock: Clock, state: Any, cache: Any = None) -> Float[Array, ""]:
         del clock, cache
         bodies = self.particles(state)
         _check(bodies)
-        each = direct_sum(_depth, (_components(bodies), bodies.mass), self.softening**2, 1)
+        if bodies.share is not None:
+            each = _own_rows(_depth, bodies, self.softening**2)
+        else:
+            each = direct_sum(_depth, (_components(bodies), bodies.mass), self.softening**2, 1)
         return -0.5 * self.constant * bodies.space.sum(jnp.sum(each))
 
     def virial(self, clock: Clock, state: Any, cache: Any = None) -> Float[Array, "d d"]:
         del cache
         # Σ over pairs of r ⊗ f is Σ over bodies of x ⊗ F, from any origin: no total force.
         bodies = self.particles(state)
-        x = bodies.position - jnp.mean(bodies.position, axis=0, keepdims=True)
+        middle = bodies.sum(bodies.position) / bodies.total
+        x = bodies.position - middle[None]
         return bodies.space.sum(jnp.matmul(x.T, self.force(clock, state), precision="highest"))
+
+
+def _own_rows(kernel: Any, bodies: Particles, softening2: Float[Array, ""]) -> Any:
+    """Sums of `kernel` over all bodies of the domain, for those of this device.
+
+    Every device is told of every body: the one message whose size does not shrink with their number.
+    """
+    share, d = bodies.share, bodies.dimension
+    assert share is not None
+    own = jnp.concatenate([bodies.position, bodies.mass[:, None]], axis=1)
+    everyone = bodies.whole(own)
+    others = tuple(everyone[:, k] for k in range(d)), everyone[:, d]
+    number = jnp.arange(share.total, dtype=jnp.int32)
+
+    def row(body):
+        own, place, alive = body
+        mine = tuple(own[k] for k in range(d)), own[d]
+        terms = kernel(mine, others, softening2, alive & (number != place))
+        return jax.tree.map(jnp.sum, terms)
+
+    together = max(1, BLOCK // max(share.total, 1))
+    rows = own, share.place, share.alive
+    return jax.lax.map(jax.checkpoint(row), rows, batch_size=min(together, bodies.rows))
 
 
 @jax.custom_jvp
@@ -170,7 +210,6 @@ def _components(bodies: Particles) -> Components:
 
 
 def _check(bodies: Particles) -> None:
-    need_whole(bodies, "DirectGravity, where every body pulls every other,")
     if any(bodies.space.periodic(bodies.dimension)):
         raise ParameterError(
             "DirectGravity needs a space without periodic axes: give Particles(space=Free()); "

@@ -4,6 +4,7 @@ from ._cells import Cells as Cells
 from ._halo import Halo as Halo
 from ._list import SMALL as SMALL, NeighborList as NeighborList, neighbor_list as neighbor_list
 from ._pairs import (
+    BLOCK as BLOCK,
     AbstractPairs as AbstractPairs,
     EveryPair as EveryPair,
     ListedPairs as ListedPairs,
