@@ -74,9 +74,10 @@ def test_doctor_tells_the_topology(monkeypatch):
 
 def test_what_cannot_begin_leaves_nothing_behind(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("XLA_FLAGS", "")
+    monkeypatch.setenv("PHYSKIT_SPMD", "vmap")
     (tmp_path / "case.py").write_text(CASE)
     words = ["run", str(tmp_path / "case.py"), "--steps", "10", "--to", str(tmp_path / "out")]
-    assert main([*words, "--devices", "1x1x2", "--quiet"]) == 1
+    assert main([*words, "--devices", "1x1x2", "--quiet"]) == 2
     assert "devices=(1, 1, 2)" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
 
