@@ -6,10 +6,11 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from physkit.core import Clock, get, param, put, safe_sqrt
+from physkit.core import Clock, get, param, put
 from physkit.particles import Motion
 from physkit.particles.forces import Forces
 
+from ._bath import need_not_negative, noise_strength
 from ._kinetic import AbstractDriftFirst
 
 
@@ -29,6 +30,8 @@ class Brownian(AbstractDriftFirst):
     - `temperature`: k_B T, energy.
     - `friction`: γ, 1 / time; one number, or `[n]` per particle.
 
+    **Errors:** `ParameterError` for a negative temperature or friction; NaN where a trace hides it.
+
     **Good values:** dt of a tenth of γ m / (largest curvature of the potential).
 
     **Notes:** needs a key. Noise is drawn by (seed, step, particle id, component), so it depends on
@@ -43,6 +46,9 @@ class Brownian(AbstractDriftFirst):
     temperature: Float[Array, ""] = param()
     friction: Float[Array, "..."] = param()
 
+    def __check_init__(self):
+        need_not_negative(self, "temperature", "friction")
+
     @property
     def conserves_momentum(self) -> bool:
         return False
@@ -50,7 +56,7 @@ class Brownian(AbstractDriftFirst):
     def prepare(self, state: Any, dt: Any) -> tuple[Array, Array]:
         """(dt/γ, √(2 k_B T dt/γ)), of unit mass."""
         slide = dt / self.friction
-        return slide, safe_sqrt(2 * slide * self.temperature)
+        return slide, noise_strength(2 * slide * self.temperature)
 
     def step(self, plan: Any, clock: Clock, state: Any, caches: Any) -> tuple[Any, Any]:
         slide, strength = (x[:, None] if x.ndim else x for x in plan)

@@ -6,10 +6,11 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from physkit.core import Clock, get, param, put, safe_sqrt
+from physkit.core import Clock, get, param, put
 from physkit.particles import Motion
 from physkit.particles.forces import Forces
 
+from ._bath import need_not_negative, noise_strength
 from ._kinetic import AbstractKickFirst, drift, kick
 
 
@@ -30,6 +31,8 @@ class BAOAB(AbstractKickFirst):
     - `temperature`: k_B T, energy.
     - `friction`: γ, 1 / time; one number, or `[n]` per particle.
 
+    **Errors:** `ParameterError` for a negative temperature or friction; NaN where a trace hides it.
+
     **Good values:** γ of 0.1 to 1 of the typical vibration frequency; dt as for `VelocityVerlet`.
 
     **Notes:** needs a key. Noise is drawn by (seed, step, particle id, component), so it depends on
@@ -43,6 +46,9 @@ class BAOAB(AbstractKickFirst):
     temperature: Float[Array, ""] = param()
     friction: Float[Array, "..."] = param()
 
+    def __check_init__(self):
+        need_not_negative(self, "temperature", "friction")
+
     @property
     def conserves_momentum(self) -> bool:
         return False
@@ -50,7 +56,7 @@ class BAOAB(AbstractKickFirst):
     def prepare(self, state: Any, dt: Any) -> tuple[Array, Array]:
         """(c − 1, √((1 − c²) k_B T)); exact for small γ dt."""
         x = self.friction * dt
-        return jnp.expm1(-x), safe_sqrt(-jnp.expm1(-2 * x) * self.temperature)
+        return jnp.expm1(-x), noise_strength(-jnp.expm1(-2 * x) * self.temperature)
 
     def step(self, plan: Any, clock: Clock, state: Any, aux: Any) -> tuple[Any, Any]:
         total, caches = aux

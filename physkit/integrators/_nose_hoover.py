@@ -21,6 +21,7 @@ from physkit.core import (
 from physkit.particles import degrees_of_freedom, kinetic_energy
 from physkit.particles.forces import Forces
 
+from ._bath import need_not_negative
 from ._coefficients import YOSHIDA
 from ._kinetic import AbstractKickFirst, drift, kick
 
@@ -70,7 +71,8 @@ class NoseHooverChain(AbstractKickFirst):
     - `thermostat`: name of the chain in the state; its length is that of the arrays there.
     - `substeps`: how often the chain's own step is split; for stiff chains.
 
-    **Errors:** `ComponentError` when the state has no chain.
+    **Errors:** `ComponentError` when the state has no chain; `ParameterError` for a negative temperature
+    or period, NaN where a trace hides the temperature.
 
     **Good values:** τ near the period of the system's vibrations, 20 to 100 dt; three thermostats.
     Start without net momentum.
@@ -86,6 +88,9 @@ class NoseHooverChain(AbstractKickFirst):
     period: Float[Array, ""] = param()
     thermostat: str = static(default="thermostat")
     substeps: int = static(default=1)
+
+    def __check_init__(self):
+        need_not_negative(self, "temperature", "period")
 
     def init(self, plan: None, clock: Clock, state: Any) -> Any:
         chain = state.get(self.thermostat) if isinstance(state, dict) else None
@@ -165,7 +170,8 @@ class NoseHooverChain(AbstractKickFirst):
         if self.conserves_momentum:
             bound = [f - degrees_of_freedom(p, True) for f, p in zip(free, parts, strict=True)]
             degrees = degrees - jnp.min(jnp.stack([jnp.asarray(b, degrees.dtype) for b in bound]))
-        slow = self.temperature * (self.period / (2 * jnp.pi)) ** 2
+        warm = jnp.where(self.temperature < 0, jnp.nan, self.temperature)
+        slow = warm * (self.period / (2 * jnp.pi)) ** 2
         length = get(state, self.thermostat).velocity.shape[0]
         first = (jnp.arange(length) == 0).astype(degrees.dtype)
         return degrees, slow * (1 + first * (degrees - 1))

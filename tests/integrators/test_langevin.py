@@ -5,7 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from physkit.integrators import BAOAB, VelocityVerlet
+from physkit.core import ParameterError
+from physkit.integrators import BAOAB, Brownian, VelocityVerlet
 from physkit.particles import Particles
 
 from .problems import Spring, advanced, evolve, final
@@ -118,6 +119,22 @@ def test_friction_per_particle():
 def test_without_a_key_it_says_so():
     with pytest.raises(ValueError, match="give a key"):
         final(BATH, oscillators(), 0.1, 1)
+
+
+@pytest.mark.parametrize("name", ["temperature", "friction"])
+@pytest.mark.parametrize("kind", [BAOAB, Brownian])
+def test_below_zero_there_is_no_bath(kind, name):
+    """Said where it can be seen; NaN where a trace hides it, as in a sweep."""
+    parameters = {"temperature": 0.5, "friction": 0.5}
+    with pytest.raises(ParameterError, match=f"{name} must not be negative; got -0.1"):
+        kind(Spring(), **parameters | {name: -0.1})
+
+    def moved(value):
+        bath = kind(Spring(), **parameters | {name: value})
+        return evolve(bath, oscillators(), jnp.asarray(0.1), 2, key=KEY)[0].position
+
+    assert np.isnan(jax.jit(moved)(-0.1)).all()
+    assert np.isfinite(jax.jit(moved)(0.1)).all()
 
 
 @pytest.mark.parametrize("name", ["temperature", "friction"])
