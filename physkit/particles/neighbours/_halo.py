@@ -86,4 +86,3 @@ class Halo(Module):
         held = jnp.maximum(jnp.sum(there), 1).astype(position.dtype)
         middle = jnp.sum(jnp.where(shown, whole, 0), axis=0) / held
         return jnp.where(shown, whole, middle[None]), there
-
