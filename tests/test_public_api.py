@@ -26,7 +26,8 @@ PLUMBING = {
         "growables", "is_abstract", "isolated", "judge", "linear_call", "moving", "on_each",
         "outdated", "overflow",
         "power_above",
-        "first_places", "put", "replaced", "safe_arctan2", "safe_divide", "safe_norm", "safe_power", "safe_sqrt",
+        "first_places", "put", "replaced",
+        "safe_arctan2", "safe_divide", "safe_norm", "safe_power", "safe_sqrt",
         "scaled", "shift", "small", "split_moving", "tangent_like", "unfused", "valued",
         "where_safe",
     },
@@ -47,7 +48,8 @@ PLUMBING = {
         "slab_list",
     },
     "particles.forces": {
-        "AbstractScaledForce", "AbstractTruncated", "PairCache", "SlabTuples", "TRUNCATIONS", "check_truncation",
+        "AbstractScaledForce", "AbstractTruncated", "PairCache", "SlabTuples", "TRUNCATIONS",
+        "check_truncation",
         "direct_sum", "exact_pair_sum", "pair_sum", "truncated",
     },
     "integrators": {
