@@ -81,21 +81,22 @@ def results(path: Path) -> dict[tuple[str, ...], float]:
 def table(path: Path) -> str:
     """What is in a file, as a page shows it: a row per system, a column per grid of devices.
 
-    Where the backends differ, first `pmap`, then `shard_map`.
+    Where the backends differ, first `pmap`, then `shard_map`. Columns that nothing is in are left out.
     """
     found = results(path)
     groups: dict[tuple, list[str]] = {}
     for name in dict.fromkeys(case[1] for case in found):
         columns = [("state", g) for g in sorted(_grids(name, True))]
         columns += [("gradient", g) for g in _grids(name, False)]
-        cells = [_cell(found, kind, name, str(g)) for kind, g in columns]
-        groups.setdefault(tuple(columns), []).append(f"| `{name}` | {' | '.join(cells)} |")
+        groups.setdefault(tuple(columns), []).append(name)
     pages = []
-    for columns, lines in groups.items():
-        heads = ["×".join(map(str, g)) + (", gradient" * (k == "gradient")) for k, g in columns]
-        pages.append(
-            "\n".join([f"| | {' | '.join(heads)} |", "|---" * (len(heads) + 1) + "|", *lines])
-        )
+    for columns, names in groups.items():
+        cells = {c: [_cell(found, c[0], n, str(c[1])) for n in names] for c in columns}
+        shown = {c: x for c, x in cells.items() if set(x) != {"–"}}
+        heads = ["×".join(map(str, g)) + ", gradient" * (k == "gradient") for k, g in shown]
+        lines = [["", *heads], ["---"] * (len(heads) + 1)]
+        lines += [[f"`{n}`", *(x[i] for x in shown.values())] for i, n in enumerate(names)]
+        pages.append("\n".join("| " + " | ".join(line) + " |" for line in lines))
     return "\n\n".join(pages)
 
 
