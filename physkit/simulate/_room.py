@@ -132,7 +132,11 @@ def _of_rows(particles: Particles, rows: int) -> Particles:
     names = [f.name for f in dataclasses.fields(particles) if f.name not in whole]
     parts = jax.tree.map(sized, {name: getattr(particles, name) for name in names})
     share = {"alive": sized(particles.share.alive), "place": sized(particles.share.place)}
-    return replaced(particles, {**parts, "share": replaced(particles.share, share)})
+    lattice = particles.lattice
+    if lattice is not None:
+        lattice = lattice.with_rows(jax.tree.map(sized, lattice.rows))
+    parts |= {"lattice": lattice, "share": replaced(particles.share, share)}
+    return replaced(particles, parts)
 
 
 def numbers_like(shape: Any) -> Any:
