@@ -83,7 +83,7 @@ def run(given: argparse.Namespace, report: Report) -> int:
                 "each device",
                 f"{size(said.state_bytes)} of the state; the lines above are of one device",
             ),
-            ("sends a step", f"{size(said.bytes)} in {said.count} exchanges"),
+            ("sends a step", f"{size(round(said.bytes))} in {said.count} exchanges"),
         ]
     report.table(("what", "is"), rows)
     for line in _warnings(found, simulation, steps, frames):

@@ -123,7 +123,7 @@ def number(value: Any) -> str:
     return "" if value is None else str(value)
 
 
-def size(count: float) -> str:
+def size(count: int) -> str:
     """A number of bytes as people read it."""
     amount = float(count)
     for unit in ("B", "KiB", "MiB"):

@@ -227,6 +227,7 @@ def both_ways(sim, state, steps, objective=seen):
 
 
 class TestDerivatives:
+    @pytest.mark.slow
     def test_liquid_with_observers_and_guards(self):
         kinetic = lambda now: jnp.sum(now.state.velocity**2)
         sim = argon(
@@ -293,6 +294,7 @@ class TestDerivatives:
 
 
 class TestOnTheWay:
+    @pytest.mark.slow
     def test_pieces_equal_one_run(self):
         sim = argon()
         state = liquid(jnp.dtype(jnp.float32), pk.Box([4.6] * 3))
