@@ -15,7 +15,7 @@ import numpy as np
 
 import physkit as pk
 from physkit.coupling import TSC, Drag, ParticleMesh
-from physkit.geometry import Box, Grid
+from physkit.geometry import AbstractSpace, Box, Grid
 from physkit.integrators import RK4, Boris, Lie
 from physkit.observe import (
     CenterOfMass,
@@ -225,9 +225,18 @@ def differences(
 
 
 def slopes(name: str, devices: tuple[int, ...] | None, steps: int = 20) -> Any:
-    """The derivative of the last state's sum of squares by every number of simulation and state."""
+    """The derivative of the last state's sum of squares by every number of simulation and state.
+
+    But for the box of particles with lists, which must see how large it is.
+    """
     sim, state = SYSTEMS[name]()
-    numbers, rest = eqx.partition((sim, state), eqx.is_inexact_array)
+    has_lists = any(isinstance(x, Pairwise) for x in _terms(sim))
+    fixed = lambda x: has_lists and isinstance(x, AbstractSpace)
+    free = lambda x: jax.tree.map(lambda y: not fixed(x) and eqx.is_inexact_array(y), x)
+    numbers, rest = eqx.partition(
+        (sim, state),
+        jax.tree.map(free, (sim, state), is_leaf=lambda x: isinstance(x, AbstractSpace)),
+    )
 
     def outcome(numbers):
         sim, state = eqx.combine(numbers, rest)
@@ -238,6 +247,11 @@ def slopes(name: str, devices: tuple[int, ...] | None, steps: int = 20) -> Any:
     found, health = jax.grad(outcome, has_aux=True)(numbers)
     health.check()
     return found
+
+
+def _terms(sim: Any) -> list[Any]:
+    is_pairwise = lambda x: isinstance(x, Pairwise)
+    return jax.tree.leaves(sim, is_leaf=is_pairwise)
 
 
 def migrated(state: Any) -> bool:
