@@ -45,7 +45,7 @@ PLUMBING = {
     "particles": {"Share", "moving_velocity", "wide_enough"},
     "particles.neighbours": {
         "AbstractPairs", "BLOCK", "Cells", "EveryPair", "Halo", "ListedPairs", "SMALL", "SlabList", "fit",
-        "slab_list",
+        "lacking", "most_needed", "slab_list",
     },
     "particles.forces": {
         "AbstractScaledForce", "AbstractTruncated", "PairCache", "SlabTuples", "TRUNCATIONS",

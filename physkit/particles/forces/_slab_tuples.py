@@ -1,10 +1,8 @@
 """Given pairs, triples, … of particles that are cut into slabs over devices."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from physkit.core import (
@@ -13,13 +11,14 @@ from physkit.core import (
     Faults,
     cond_for_batch,
     data,
+    first_places,
     linear_call,
     replaced,
 )
 from physkit.geometry import Slab
 
 from .._particles import Particles
-from ..neighbours import SMALL, Halo, fit
+from ..neighbours import SMALL, Halo, fit, lacking, most_needed
 from ._tuples import Tuples
 
 
@@ -59,10 +58,13 @@ class SlabTuples(AbstractGrowable):
         return self.slots.shape[-2] - 2 * self.edge.shape[-1]
 
     @property
+    def _rooms(self) -> list[int]:
+        return [self.chosen.shape[-1], self.edge.shape[-1]]
+
+    @property
     def required(self) -> Int[Array, "*b"]:
         """How much too small the smaller of its parts is."""
-        room = np.asarray([self.chosen.shape[-1], self.edge.shape[-1]], np.int32)
-        return jnp.max(self.needs - room.reshape((1,) * (self.needs.ndim - 1) + (2,)), axis=-1)
+        return lacking(self.needs, self._rooms)
 
     @property
     def capacity(self) -> int:
@@ -76,13 +78,11 @@ class SlabTuples(AbstractGrowable):
     def enlarged(self, measured: AbstractGrowable) -> tuple["SlabTuples", list[str]]:
         assert isinstance(measured, SlabTuples)
         events, wider = [], []
-        rooms = self.chosen.shape[-1], self.edge.shape[-1]
         names = "bonds or angles of a slab", "ghosts of bonds"
-        for k, (room, name) in enumerate(zip(rooms, names, strict=True)):
-            need = _largest(measured.needs[..., k])
+        for room, need, name in zip(self._rooms, most_needed(measured.needs), names, strict=True):
             wider.append(fit(1.25 * need) if need > room else room)
             if need > room:
-                events.append(f"{name} {room} → {wider[k]}")
+                events.append(f"{name} {room} → {wider[-1]}")
         return (self.sized(self.rows, *wider), events) if events else (self, [])
 
     def fitted(self, measured: "SlabTuples") -> "SlabTuples":
@@ -90,11 +90,8 @@ class SlabTuples(AbstractGrowable):
 
         Host only.
         """
-        most = [_largest(measured.needs[..., k]) for k in range(2)]
-        rooms = self.chosen.shape[-1], self.edge.shape[-1]
-        return self.sized(
-            self.rows, *(min(fit(x), room) for x, room in zip(most, rooms, strict=True))
-        )
+        most = zip(most_needed(measured.needs), self._rooms, strict=True)
+        return self.sized(self.rows, *(min(fit(need), room) for need, room in most))
 
     def sized(
         self, rows: int | None, tuples: int | None = None, ghosts: int | None = None
@@ -208,14 +205,14 @@ def _made(tuples: Tuples, old: SlabTuples, particles: Particles) -> SlabTuples:
     row_of = nowhere.at[share.place].set(rows(0, n), mode="drop")
     here = row_of[tuples.places] >= 0
     touched, complete = jnp.any(here, axis=1), jnp.all(here, axis=1)
-    chosen = jnp.nonzero(touched, size=found, fill_value=m)[0].astype(jnp.int32)
+    chosen = first_places(touched, found)
     local = jnp.full(m, found, jnp.int32).at[chosen].set(rows(0, found), mode="drop")
 
     # Both neighbours are told of those that are named together with somebody else's.
     _, tuple_of = _named(tuples, share.place)
     parted = jnp.append(touched & ~complete, False)
     at_edge = jnp.any(parted[tuple_of], axis=1)
-    edge = jnp.nonzero(at_edge, size=ghosts, fill_value=n)[0].astype(jnp.int32)
+    edge = first_places(at_edge, ghosts)
     told = share.place.at[edge].get(mode="fill", fill_value=total)
     below, above = slab.sent(told, 1), slab.sent(told, -1)
     far = nowhere.at[below].set(rows(n, ghosts), mode="drop")
@@ -259,7 +256,3 @@ def _named(tuples: Tuples, place: Int[Array, " r"]) -> tuple[Array, Array]:
 def _slab(particles: Particles) -> Slab:
     assert particles.share is not None
     return Slab.of(particles.space, particles.share.axis)
-
-
-def _largest(x: Any) -> int:
-    return int(np.max(np.asarray(x)))

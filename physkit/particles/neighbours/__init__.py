@@ -9,4 +9,5 @@ from ._pairs import (
     EveryPair as EveryPair,
     ListedPairs as ListedPairs,
 )
-from ._slab_list import SlabList as SlabList, fit as fit, slab_list as slab_list
+from ._rooms import fit as fit, lacking as lacking, most_needed as most_needed
+from ._slab_list import SlabList as SlabList, slab_list as slab_list

@@ -27,6 +27,7 @@ from ._cells import COARSER, Cells
 from ._halo import Halo
 from ._list import SKIN, beyond_limit, motion
 from ._pairs import ListedPairs, eights
+from ._rooms import fit, lacking, most_needed
 from ._search import search
 
 
@@ -91,10 +92,13 @@ class SlabList(AbstractGrowable):
         return self.position.shape[-2]
 
     @property
+    def _rooms(self) -> list[int]:
+        return [self.index.shape[-1], self.slots, self.above.shape[-1]]
+
+    @property
     def required(self) -> Int[Array, "*b"]:
         """How much too small the smallest of its parts is."""
-        room = np.asarray([self.index.shape[-1], self.slots, self.above.shape[-1]], np.int32)
-        return jnp.max(self.needs - room.reshape((1,) * (self.needs.ndim - 1) + (3,)), axis=-1)
+        return lacking(self.needs, self._rooms)
 
     @property
     def capacity(self) -> int:
@@ -107,8 +111,7 @@ class SlabList(AbstractGrowable):
 
     def enlarged(self, measured: AbstractGrowable) -> tuple["SlabList", list[str]]:
         assert isinstance(measured, SlabList)
-        need = [_largest(measured.needs[..., k]) for k in range(3)]
-        room = [self.index.shape[-1], self.slots, self.above.shape[-1]]
+        need, room = most_needed(measured.needs), self._rooms
         wider = [eights(1.25 * x) if x > y else None for x, y in zip(need, room, strict=True)]
         names = ("neighbours", "particles in a cell", "ghosts of a slab")
         events = [
@@ -128,7 +131,7 @@ class SlabList(AbstractGrowable):
 
         Host only.
         """
-        neighbours, slots, ghosts = (fit(_largest(measured.needs[..., k])) for k in range(3))
+        neighbours, slots, ghosts = map(fit, most_needed(measured.needs))
         return self.sized(
             neighbours=min(neighbours, self.index.shape[-1]),
             ghosts=min(ghosts, self.above.shape[-1]),
@@ -328,12 +331,3 @@ def _fitting_skin(lengths, periodic, share, size: int, cutoff: float, skin: floa
     if skin is None:
         return min(SKIN * cutoff, max(0.0, (room - cutoff) * (1 - 1e-6)))
     return skin
-
-
-def _largest(x: Any) -> int:
-    return int(np.max(np.asarray(x)))
-
-
-def fit(need: int | float) -> int:
-    """Room for so many, and for chance."""
-    return eights(1.05 * need + 2 * math.sqrt(max(need, 0.0)))
