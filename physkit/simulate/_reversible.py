@@ -51,9 +51,7 @@ class Reversible(AbstractAdjoint):
 
     **Notes:** reverse mode only, and first order only. A force with a `custom_jvp` or `custom_vjp` of
     its own should hand it positions alone: given velocities, it counts as depending on them. On
-    accelerators, deposits need `ParticleMesh(…, exact=True)`. Before JAX 0.12 the CPU's compiler fuses
-    products into sums where it likes; meshes whose start is computed in the same program may then miss
-    it, which is NaN.
+    accelerators, deposits need `ParticleMesh(…, exact=True)`.
 
     **Reference:** Levesque & Verlet, J. Stat. Phys. 72, 519 (1993), for leapfrog on integers;
     Maclaurin, Duvenaud & Adams, ICML 2015, for derivatives on the way back.

@@ -1,5 +1,6 @@
 """The walk of `Reversible`: forward on a lattice, and back along the very same states."""
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -86,7 +87,7 @@ def _(residuals, bars, perturbed, model, blocks):
     end, kept, shapes = residuals
     carry_bar, frames_bar = bars
     sim, begin = same(unmoved(model, _FIRST_ORDER))
-    plan = prepared(sim, begin)[0]
+    plan = _prepared(sim, begin)[0]
     looked_at = bool(jax.tree.leaves((frames_bar, carry_bar.memory, carry_bar.guards)))
     back = _Back(sim, plan, begin.step, begin.key, _evolving(begin.state, perturbed), perturbed[0])
     zero = lambda x, bar: jnp.zeros(x.shape, x.dtype) if bar is None else bar
@@ -107,7 +108,10 @@ def _(residuals, bars, perturbed, model, blocks):
     now, found = at_home(back, now, begin.state)
     slope = now.slope
 
-    start = lambda sim, state, aux: prepared(sim, begin.replace(state=state, aux=aux))
+    def start(sim, state, aux):
+        plan, refresh = _prepared(sim, begin.replace(state=state))
+        return plan, refresh(state, aux)
+
     arguments = sim, off_lattice(begin.state), begin.aux
     specs = back.moving, back.evolving, floating(begin.aux)
     first = pulled(start, arguments, specs, (slope.plan, slope.aux))
@@ -175,10 +179,34 @@ def _repeated(body, carry, length):
 
 
 def prepared(sim: Simulation, carry: Carry) -> tuple[Any, Any]:
-    """The plan, and what is carried, as the first step finds them."""
-    plan = sim.integrator.prepare(carry.state, sim.dt)
+    """The plan, and what is carried, as the first step finds them, in the bits of the way back."""
+    plan, refresh = _prepared(sim, carry)
+    fresh = _as_in_a_loop if jax.__version_info__ < (0, 12) else lambda f, *arguments: f(*arguments)
+    return plan, fresh(refresh, carry.state, carry.aux)
+
+
+def _prepared(sim: Simulation, carry: Carry) -> tuple[Any, Any]:
     clock = Clock.at(carry.step, sim.t0, sim.dt, carry.key)
-    return plan, sim.integrator.refresh(plan, clock, carry.state, carry.aux)
+    plan = sim.integrator.prepare(carry.state, sim.dt)
+    return plan, partial(sim.integrator.refresh, plan, clock)
+
+
+def _as_in_a_loop(refresh: Any, state: Any, aux: Any) -> Any:
+    """`refresh(state, aux)`, compiled as the body of a loop, as that of the way back is.
+
+    The CPU's compiler before JAX 0.12 fuses it with the program around it, whatever it is told, and then
+    rounds otherwise. So it may not know that this loop runs once, nor that a state does not change in it.
+    """
+    some = exact_bits(state)[0].reshape(-1)[0]
+    once = 1 + (some * some & 2).astype(jnp.int32)  # no square has this bit
+    floats, rest = eqx.partition(state, eqx.is_inexact_array)
+
+    def body(turn, now):
+        floats, aux = now
+        aux = refresh(eqx.combine(floats, rest), aux)
+        return jax.tree.map(lambda x: jnp.where(turn > 1, x + x, x), floats), aux
+
+    return jax.lax.fori_loop(0, once, body, (floats, aux))[1]
 
 
 def _held(sim: Simulation, memory: Any, guards: Any, cadence: int) -> Any:

@@ -28,9 +28,6 @@ def test_a_linear_universe_grows_as_the_scale_factor():
     assert abs(first(end) / first(linear) - 1) < 0.2  # the mesh takes some of it
 
 
-@pytest.mark.skipif(
-    jax.__version_info__ < (0, 12), reason="the CPU's compiler fuses what must be rounded apart"
-)
 def test_phases_come_back_on_the_largest_scales():
     noise = _noise()
     observed = jax.jit(lambda x: pk.systems.final_density(x, **UNIVERSE).data)(noise)
