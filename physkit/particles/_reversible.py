@@ -13,10 +13,10 @@ from physkit.core import (
     Module,
     Ruled,
     data,
-    isolated,
     power_above,
     replaced,
     small,
+    unfused,
 )
 from physkit.geometry import AbstractSpace, Triclinic, inverse_matrix
 
@@ -77,7 +77,7 @@ class ParticleLattice(Module):
                 )
             inverse = 1 / cell
         offset = jnp.where(repeats, 0.5, 0).astype(position.dtype)
-        y = isolated(_product, position, inverse) - offset[None]
+        y = _product(position, inverse) - offset[None]
         outside = jnp.any((jnp.abs(y) >= 0.5) & ~repeats[None])
         # Who crosses the box in one step has no meaning any more: that is room enough for velocities.
         speed = jnp.maximum(power_above(extent / dt), 64 * power_above(fast))
@@ -96,7 +96,7 @@ class ParticleLattice(Module):
         y = jax.lax.optimization_barrier(self.position.value + self.offset[None])
         below_one = 1 - float(jnp.finfo(y.dtype).eps) / 2
         y = jnp.where(self.offset[None] > 0, jnp.minimum(y, below_one), y)
-        x = isolated(_product, y, self.cell)
+        x = _product(y, self.cell)
         return jnp.where(self.faults.bits == 0, x, jnp.nan)
 
     @property
@@ -126,7 +126,7 @@ class ParticleLattice(Module):
 
     def moved(self, step: Float[Array, "n d"]) -> tuple["ParticleLattice", Int[Array, "n d"]]:
         """Particles moved by `step`, and how many cells each crossed along every axis."""
-        dy, faults = small(isolated(_product, step, self.inverse), self.faults)
+        dy, faults = small(_product(step, self.inverse), self.faults)
         position, wrapped = self.position.plus(dy)
         repeats = (self.offset > 0)[None]
         faults = faults.flag(Fault.LATTICE, jnp.any((wrapped != 0) & ~repeats))
@@ -144,10 +144,10 @@ class ParticleLattice(Module):
 
 
 def _product(x: Float[Array, "n d"], cell: Float[Array, "d *d"]) -> Float[Array, "n d"]:
-    """x times lengths, or times a matrix of rows."""
+    """x times lengths, or times a matrix of rows; every product is rounded, in any program."""
     if cell.ndim == 1:
-        return x * cell[None]
-    rows = [x[:, k, None] * cell[k][None] for k in range(cell.shape[0])]
+        return unfused(x * cell[None])
+    rows = [unfused(x[:, k, None] * cell[k][None]) for k in range(cell.shape[0])]
     return sum(rows[1:], rows[0])
 
 

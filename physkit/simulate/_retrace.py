@@ -46,15 +46,16 @@ class Retraced(Module):
     every: int = static()
 
     def check(self) -> None:
-        """**Errors:** `NotReversible` with the steps where the ways part; that of another fault (host only)."""
-        if Fault.REVERSAL in self.health.faults():
+        """**Errors:** that of another fault, else `NotReversible` with the steps where the ways part (host only)."""
+        found = self.health.faults()
+        Health(jnp.int32(found & ~Fault.REVERSAL)).check()
+        if Fault.REVERSAL in found:
             last = int(jnp.max(jnp.where(self.met, -1, jnp.arange(self.met.shape[0]))))
             raise NotReversible(
                 f"the way back parts from the way there between the steps {last * self.every} and "
                 f"{(last + 1) * self.every}: a term may depend on velocities, or on the order of "
                 "particles, or be compiled differently on the way back"
             )
-        self.health.check()
 
 
 def retrace(sim: Simulation, carry_or_state: Any, steps: int) -> Retraced:

@@ -181,8 +181,7 @@ def _repeated(body, carry, length):
 def prepared(sim: Simulation, carry: Carry) -> tuple[Any, Any]:
     """The plan, and what is carried, as the first step finds them, in the bits of the way back."""
     plan, refresh = _prepared(sim, carry)
-    fresh = _as_in_a_loop if jax.__version_info__ < (0, 12) else lambda f, *arguments: f(*arguments)
-    return plan, fresh(refresh, carry.state, carry.aux)
+    return plan, _as_in_a_loop(refresh, carry.state, carry.aux)
 
 
 def _prepared(sim: Simulation, carry: Carry) -> tuple[Any, Any]:
@@ -194,8 +193,8 @@ def _prepared(sim: Simulation, carry: Carry) -> tuple[Any, Any]:
 def _as_in_a_loop(refresh: Any, state: Any, aux: Any) -> Any:
     """`refresh(state, aux)`, compiled as the body of a loop, as that of the way back is.
 
-    The CPU's compiler before JAX 0.12 fuses it with the program around it, whatever it is told, and then
-    rounds otherwise. So it may not know that this loop runs once, nor that a state does not change in it.
+    Elsewhere compilers fuse it with the program around it, whatever they are told, and may round products
+    otherwise. So this one may not know that the loop runs once, nor that the state does not change in it.
     """
     some = exact_bits(state)[0].reshape(-1)[0]
     once = 1 + (some * some & 2).astype(jnp.int32)  # no square has this bit

@@ -13,10 +13,6 @@ def operands(dtype):
     return [jnp.asarray(rng.normal(size=10_001), dtype) for _ in range(3)]
 
 
-@pytest.mark.skipif(
-    tuple(map(int, jax.__version__.split(".")[:2])) < (0, 12),
-    reason="older compilers fuse products into sums whatever they are told",
-)
 def test_the_sum_is_that_of_rounded_numbers(dtype):
     a, b, c = operands(dtype)
     found = jax.jit(lambda a, b, c: unfused(a * b) + c)(a, b, c)

@@ -123,7 +123,7 @@ SLOW = [
     pk.BlanesMoan(SWUNG),
     pk.BlanesMoan(SWUNG, 6),
     pk.Lie(pk.VelocityVerlet(SWUNG), pk.Leapfrog(TRAP)),
-    pk.Subcycle(pk.Strang(pk.VelocityVerlet(SWUNG), pk.Boris([0.0, 0.0, 1.0])), 2),
+    pk.Subcycle(pk.Strang(pk.VelocityVerlet(SWUNG), pk.Boris([0.0, 0.0, 1.0], force=TRAP)), 2),
 ]
 
 
