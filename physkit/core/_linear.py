@@ -1,7 +1,7 @@
 """Linear maps that bring their own transpose. The only file that touches JAX's private interfaces."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -25,7 +25,9 @@ def linear_call(forward: Callable, transpose: Callable, residuals: Any, linear: 
 
     **Arguments:**
 
-    - `forward`, `transpose`: hashable functions of pytrees that close over no traced value.
+    - `forward`, `transpose`: hashable functions of pytrees that close over no traced value. One with a
+      method `many(residuals, linear)` is asked that for many linear arguments at once, which have an
+      axis in front.
     - `residuals`: what the map depends on; arrays of any dtype, differentiable where floating.
     - `linear`: floating arrays.
     """
@@ -92,6 +94,12 @@ class _Flat:
             raise TypeError(f"a linear map and its transpose disagree: {self.result} and {tree}")
         return leaves
 
+    @property
+    def many(self) -> "_Flat | None":
+        """The same for many of the second, if the function knows how."""
+        many = getattr(self.function, "many", None)
+        return None if many is None else replace(self, function=many)
+
 
 @dataclass(frozen=True)
 class _Mapped:
@@ -102,6 +110,9 @@ class _Mapped:
     size: int
 
     def __call__(self, given, moved):
+        many = getattr(self.inner, "many", None)
+        if many is not None and not any(axis == 0 for axis in self.axes):
+            return many(list(given), list(moved))
         in_axes = (list(self.axes), 0)
         return jax.vmap(self.inner, in_axes=in_axes, axis_size=self.size)(list(given), list(moved))
 

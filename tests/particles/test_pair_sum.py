@@ -74,6 +74,13 @@ USES = {
     "reverse over reverse": lambda f, a, v: jax.grad(
         lambda x: jnp.sum(v * jax.grad(_square(f))(x, *a[1:]))
     )(a[0]),
+    "many tangents": lambda f, a, v: jax.jacfwd(f, (0, 1, 2))(*a),
+    "tangent of many": lambda f, a, v: jax.jvp(
+        lambda x: jax.jacfwd(f, (0, 2))(x, *a[1:]), (a[0],), (v,)
+    ),
+    "gradient through many": lambda f, a, v: jax.grad(
+        lambda q: jnp.sum(jnp.sin(jax.jacfwd(lambda x: f(x, q, a[2]))(a[0])))
+    )(a[1]),
 }
 
 

@@ -13,6 +13,7 @@ from jaxtyping import Array, Bool, Float
 from physkit.core import linear_call, moving, split_moving, valued
 
 from ..neighbours import AbstractPairs, EveryPair
+from ._pair_matrix import pushed_by_matrix, worth_a_matrix
 
 
 def pair_sum(
@@ -174,6 +175,13 @@ class _Tangent:
         kernel, own = _Directional(self.kernel), (particles, particles_dot)
         # Through `_sum` again, so that derivatives of this derivative do not scatter either.
         return _sum(kernel, self.parity, own, (shared, shared_dot), pairs, None)[0]
+
+    def many(self, residuals, linear):
+        """The same for many tangents, with an axis in front."""
+        particles, shared, pairs = residuals
+        if isinstance(pairs, EveryPair) and worth_a_matrix(*linear):
+            return pushed_by_matrix(self.kernel, particles, shared, linear)
+        return jax.vmap(self, (None, 0))(residuals, linear)
 
 
 @dataclass(frozen=True)
