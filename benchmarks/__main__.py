@@ -65,7 +65,7 @@ CASES = {
         for code in ("physkit", "vmap", "loop", "diffrax", "numba-1", "numba-2")
     }),
     "ensemble_argon": ([1000], {
-        code: ["float32"] for code in ("physkit", "loop", "numba-1", "numba-2")
+        code: ["float32"] for code in ("physkit", "loop", "lists", "loop-lists", "numba-1", "numba-2")
     }),
     "ensemble_memory": ([1000, 4000], {code: ["float32"] for code in ("lorenz", "argon")}),
     "fit_planets": ([34], {

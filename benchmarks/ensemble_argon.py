@@ -1,5 +1,6 @@
 """A sweep over the temperature of many boxes of 108 Lennard-Jones atoms, with velocity Verlet.
 
+physkit goes over all pairs of so small a box (`listed=False`); `lists` and `loop-lists` keep neighbour lists.
 `loop` runs boxes one after the other from Python (a few of them, rate per box); `numba` is a plain loop over
 all pairs of every box, without lists, its boxes over threads. All begin at the crystal's sites with
 velocities of their temperature; rates are million atom-steps per second, rebuilds included.
@@ -15,7 +16,7 @@ CHUNK = 50  # boxes at a time
 UNIT = "M atom-steps/s"
 
 
-def model(precision: str):
+def model(precision: str, listed: bool = False):
     import jax
     import jax.numpy as jnp
 
@@ -24,7 +25,8 @@ def model(precision: str):
     sites, box = pk.lattice.face_centred_cubic(CELLS, density=DENSITY)
     atoms = pk.Particles(jnp.asarray(sites, precision), space=box)
     atoms = pk.maxwell_boltzmann(jax.random.key(0), atoms, 1.0)
-    force = pk.Pairwise(pk.LennardJones(), CUTOFF, SKIN, capacity=64)
+    kept = {"skin": SKIN, "capacity": 64} if listed else {"listed": False}
+    force = pk.Pairwise(pk.LennardJones(), CUTOFF, **kept)
     # A sweep judges its members as often as they are looked at.
     record = pk.Every(20, energy=pk.KineticEnergy())
     return pk.Simulation(pk.VelocityVerlet(force), dt=DT, observers=record), atoms
@@ -37,22 +39,26 @@ def velocities(atoms, size: int):
     return scale[:, None, None] * np.asarray(atoms.velocity)
 
 
-def with_physkit(size: int, precision: str) -> dict:
+def with_physkit(size: int, precision: str, listed: bool = False) -> dict:
     import physkit as pk
 
-    sim, atoms = model(precision)
+    sim, atoms = model(precision, listed)
     over = pk.Over(lambda m: m[1].velocity, velocities(atoms, size))
     whole = pk.Sweep((sim, atoms), STEPS, over=over)
     return timed(lambda: pk.sweep(whole, chunk=min(size, CHUNK), progress=False), size)
 
 
-def with_loop(size: int, precision: str) -> dict:
+def with_lists(size: int, precision: str) -> dict:
+    return with_physkit(size, precision, listed=True)
+
+
+def with_loop(size: int, precision: str, listed: bool = False) -> dict:
     import jax
     import jax.numpy as jnp
 
     import physkit as pk
 
-    sim, atoms = model(precision)
+    sim, atoms = model(precision, listed)
     some = min(size, 10)
     first = pk.start(sim, atoms)
     run = jax.jit(lambda sim, carry: pk.simulate(sim, carry, STEPS).state.position)
@@ -61,6 +67,10 @@ def with_loop(size: int, precision: str) -> dict:
         for v in velocities(atoms, size)[:: size // some][:some]
     ]
     return timed(lambda: [run(sim, c).block_until_ready() for c in carries], some)
+
+
+def with_loop_lists(size: int, precision: str) -> dict:
+    return with_loop(size, precision, listed=True)
 
 
 def _with_numba(size: int, precision: str, threads: int) -> dict:
@@ -153,6 +163,8 @@ if __name__ == "__main__":
     answer({
         "physkit": with_physkit,
         "loop": with_loop,
+        "lists": with_lists,
+        "loop-lists": with_loop_lists,
         "numba-1": with_numba_1,
         "numba-2": with_numba_2,
     })  # fmt: skip

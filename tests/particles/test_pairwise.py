@@ -5,11 +5,21 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from physkit.core import Clock, Count, CutoffError, Fault, ParameterError, ShapeError, judge
+from physkit.core import (
+    Clock,
+    Count,
+    CutoffError,
+    Fault,
+    NotReversible,
+    ParameterError,
+    ShapeError,
+    judge,
+)
 from physkit.geometry import Box, Free, Triclinic
 from physkit.integrators import VelocityVerlet
 from physkit.particles import Particles
 from physkit.particles.forces import Coulomb, LennardJones, Pairwise, Yukawa
+from physkit.simulate import Reversible, Simulation, retrace, simulate
 
 TABLE = LennardJones(jnp.array([[1.0, 0.7], [0.7, 0.4]]), jnp.array([[1.0, 0.9], [0.9, 0.8]]))
 
@@ -57,6 +67,7 @@ CASES = {
     ),
     "slab": (Pairwise(LennardJones(), 2.2), {"space": Box([5.6] * 3, (True, False, True))}),
     "free": (Pairwise(LennardJones(), 2.2), {"space": Free()}),
+    "unlisted": (Pairwise(LennardJones(), 2.2, listed=False), {"species": SPECIES}),
     "every pair": (Pairwise(Coulomb()), {"space": Free(), "charge": CHARGES}),
 }
 
@@ -310,11 +321,42 @@ class TestFaults:
             ({"cutoff": 2.0, "tail": True}, ParameterError, "plain"),
             ({"cutoff": 2.0, "quantum": 1.0}, ParameterError, "exact=True"),
             ({"cutoff": 2.0, "exclude": [1, 2]}, ShapeError, r"\[m 2\]"),
+            ({"cutoff": 2.0, "skin": 0.2, "listed": False}, ParameterError, "keeps no list"),
         ],
     )
     def test_what_cannot_be_is_refused_at_once(self, options, error, match):
         with pytest.raises(error, match=match):
             Pairwise(LennardJones(), **options)
+
+
+def test_without_a_list_a_box_that_shrinks_is_noticed():
+    force = Pairwise(LennardJones(), 1.3, listed=False)
+    atoms = _liquid(n=3)
+    cache = force.init(atoms)
+    small = atoms.replace(space=Box.cube(2.5))
+    pull, cache = force(_clock(), small, cache)
+    assert np.all(np.isnan(pull))
+    assert judge(cache).faults() == Fault.CUTOFF
+    with pytest.raises(CutoffError, match="image limit"):
+        force.init(small)
+
+
+def test_without_a_list_a_run_is_the_same():
+    atoms = _liquid(n=4)
+    run = lambda **options: simulate(
+        Simulation(VelocityVerlet(Pairwise(LennardJones(), 1.9, **options)), 0.004), atoms, 40
+    )
+    found, want = run(listed=False), run(skin=0.2)
+    found.health.check()
+    np.testing.assert_allclose(found.state.position, want.state.position, rtol=0, atol=1e-10)
+
+
+def test_without_a_list_the_way_back_needs_no_exact_sums():
+    force = Pairwise(LennardJones(), 1.9, listed=False)
+    sim = Simulation(VelocityVerlet(force), 0.004, adjoint=Reversible())
+    assert retrace(sim, _liquid(n=4), 40).bitwise
+    with pytest.raises(NotReversible, match="exact=True"):
+        retrace(Simulation(VelocityVerlet(Pairwise(LennardJones(), 1.9)), 0.004), _liquid(n=4), 40)
 
 
 def test_changing_a_parameter_does_not_compile_anew():

@@ -148,6 +148,7 @@ SLOW_FORCES = [
     (lambda: Pairwise(Coulomb(1.2, 0.5), 1.45, 0.2, "switch"), lambda: lattice(cell()), {}),
     (lambda: Pairwise(LennardJones(), 1.45, 0.2), lambda: lattice(cell()), {}),
     (lambda: Pairwise(LennardJones(), 1.3, 0.2), lambda: lattice(tilted()), {}),
+    (lambda: Pairwise(LennardJones(), 1.45, listed=False), lambda: lattice(cell()), {}),
     (
         lambda: Pairwise(LennardJones(), 1.6, truncation="plain", tail=True),
         lambda: lattice(cell()),

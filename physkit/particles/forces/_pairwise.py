@@ -27,8 +27,10 @@ from .._particles import Particles
 from ..neighbours import (
     AbstractPairs,
     EveryPair,
+    EveryWithin,
     NeighborList,
     SlabList,
+    every_within,
     neighbor_list,
     slab_list,
 )
@@ -44,9 +46,9 @@ _BITS = {4: 28, 8: 56}
 
 
 class PairCache(Module):
-    """What `Pairwise` carries: its neighbour list (None: all pairs), the quantum of exact sums, faults."""
+    """What `Pairwise` carries: its list (None: no cutoff), the quantum of exact sums, faults."""
 
-    list: NeighborList | SlabList | None
+    list: NeighborList | SlabList | EveryWithin | None
     quantum: Float[Array, "*b"] | None = data()
     faults: Faults
 
@@ -89,6 +91,9 @@ class Pairwise(AbstractForce):
       bonded neighbours.
     - `capacity`: room for so many neighbours of a particle, where it cannot be measured because the
       program is traced before numbers are known; `run` grows it by itself.
+    - `listed`: False goes over every pair at every step instead of keeping a list: for up to some 200
+      particles faster, in sweeps twice, and compiled in a quarter of the time. Over devices lists are
+      kept in any case.
     - `of`: name of the particle component; None where the state is one component.
 
     Cutoff, skin and capacity are static: they shape the compiled program.
@@ -115,6 +120,7 @@ class Pairwise(AbstractForce):
     exclude: Int[Array, "m 2"] | None = data()
     partners: Int[Array, "p e"] | None = data()  # by particle, of `exclude`; −1 for no more
     capacity: int | None = static()
+    listed: bool = static()
     of: str | None = static()
 
     def __init__(
@@ -129,6 +135,7 @@ class Pairwise(AbstractForce):
         quantum: Any = None,
         exclude: Any = None,
         capacity: int | None = None,
+        listed: bool = True,
         of: str | None = None,
     ):
         self.potential = potential
@@ -139,7 +146,7 @@ class Pairwise(AbstractForce):
         self.exclude = self.partners = None
         if exclude is not None:
             self.exclude, self.partners = _pairs(exclude)
-        self.capacity, self.of = capacity, of
+        self.capacity, self.listed, self.of = capacity, listed, of
         check_truncation(truncation, cutoff)
         if tail and (truncation != "plain" or cutoff is None):
             raise ParameterError(
@@ -150,6 +157,10 @@ class Pairwise(AbstractForce):
             raise ParameterError("quantum=… is for exact=True")
         if cutoff is None and exclude is not None:
             raise ParameterError("exclude=… needs a cutoff: pairs are left out of the list")
+        if not listed and (skin, capacity, exclude) != (None, None, None):
+            raise ParameterError(
+                "listed=False keeps no list: skin, capacity and exclude are of lists"
+            )
 
     def init(self, state: Any) -> PairCache:
         particles = self.particles(state)
@@ -157,8 +168,8 @@ class Pairwise(AbstractForce):
         return _opened(self, particles, self._list(particles))
 
     def need_reversible(self, state: Any) -> None:
-        del state
-        if self.cutoff is not None and not self.exact:
+        keeps_list = self.listed or self.particles(state).share is not None
+        if self.cutoff is not None and keeps_list and not self.exact:
             name = type(self.potential).__name__
             raise NotReversible(
                 f"Pairwise({name}(…), cutoff={self.cutoff:g}) adds in the order of its neighbour list, "
@@ -209,7 +220,9 @@ class Pairwise(AbstractForce):
         tail = self._tail("tail_virial", particles) / d
         return jnp.array(rows) + tail * jnp.eye(d, dtype=particles.position.dtype)
 
-    def _list(self, particles: Particles) -> NeighborList | SlabList | None:
+    def _list(self, particles: Particles) -> NeighborList | SlabList | EveryWithin | None:
+        if self.cutoff is not None and not self.listed and particles.share is None:
+            return every_within(particles, self.cutoff)
         if self.cutoff is not None:
             excluded = None if self.partners is None else _table(self.partners, particles.count)
             make = neighbor_list if particles.share is None else slab_list

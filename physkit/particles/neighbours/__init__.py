@@ -1,6 +1,7 @@
 """Neighbours: which pairs are close enough to matter."""
 
 from ._cells import Cells as Cells
+from ._every import EveryWithin as EveryWithin, every_within as every_within
 from ._halo import Halo as Halo
 from ._list import SMALL as SMALL, NeighborList as NeighborList, neighbor_list as neighbor_list
 from ._pairs import (

@@ -185,6 +185,22 @@ def beyond_limit(space: AbstractSpace, d: int, radius: float) -> Bool[Array, ""]
     return radius > limit * (1 + 4 * float(jnp.finfo(limit.dtype).eps))
 
 
+def image_limit(space: AbstractSpace, d: int, cutoff: float) -> float:
+    """The image limit of a space whose numbers are visible, in `d` dimensions.
+
+    **Errors:** `CutoffError` for a cutoff beyond it.
+    """
+    with jax.ensure_compile_time_eval():
+        limit = float(space.image_limit(d))
+    if cutoff > limit * (1 + 1e-6):
+        raise CutoffError(
+            f"the cutoff {cutoff:g} is beyond the image limit {limit:.6g} of this "
+            f"{type(space).__name__}: a particle would meet two images of another; use a larger box or "
+            "a shorter cutoff"
+        )
+    return limit
+
+
 def _overflows(node: ListedPairs | Cells) -> Bool[Array, ""]:
     return node.required > node.capacity
 
@@ -192,14 +208,7 @@ def _overflows(node: ListedPairs | Cells) -> Bool[Array, ""]:
 def _fitting_skin(space: AbstractSpace, d: int, cutoff: float, skin: float | None) -> float:
     if not visible(space):
         return SKIN * cutoff if skin is None else skin
-    with jax.ensure_compile_time_eval():
-        limit = float(space.image_limit(d))
-    name = type(space).__name__
-    if cutoff > limit * (1 + 1e-6):
-        raise CutoffError(
-            f"the cutoff {cutoff:g} is beyond the image limit {limit:.6g} of this {name}: a particle "
-            "would meet two images of another; use a larger box or a shorter cutoff"
-        )
+    limit, name = image_limit(space, d, cutoff), type(space).__name__
     if skin is None:
         return min(SKIN * cutoff, max(0.0, (limit - cutoff) * (1 - 1e-6)))
     if cutoff + skin > limit * (1 + 1e-6):
