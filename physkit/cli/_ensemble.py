@@ -160,7 +160,7 @@ def _rates(found: Ensemble) -> Escapes:
 
 def _boxes(folder: Path, across: int, steps: int, report: Report) -> Boxes:
     temperature, density = np.linspace(1.4, 3.0, across), np.linspace(0.1, 0.8, across)
-    sim, _ = lennard_jones_box(dtype=jnp.float32, capacity=72)
+    sim, _ = lennard_jones_box(dtype=jnp.float32)
     states = [lennard_jones_box(rho, 2.0, dtype=jnp.float32)[1] for rho in density]
     whole = Sweep(
         (sim, states[0]),

@@ -46,7 +46,7 @@ class Retraced(Module):
     every: int = static()
 
     def check(self) -> None:
-        """**Errors:** that of another fault, else `NotReversible` with the steps where the ways part (host only)."""
+        """**Errors:** that of another fault, else `NotReversible` with where the ways part (host only)."""
         found = self.health.faults()
         Health(jnp.int32(found & ~Fault.REVERSAL)).check()
         if Fault.REVERSAL in found:

@@ -42,10 +42,8 @@ class SmallFluid(NamedTuple):
         return self.steps // self.every // 5 * 4
 
     def force(self, model: LennardJones) -> Pairwise:
-        """The force of these atoms, with room for crowds in the neighbour lists."""
-        atoms, reach = 4 * self.cells**3, self.cutoff + 0.3
-        room = int(2.2 * self.density * 4.19 * reach**3)
-        return Pairwise(model, cutoff=self.cutoff, skin=0.3, capacity=min(room, atoms - 1))
+        """The force of these atoms, too few for neighbour lists."""
+        return Pairwise(model, cutoff=self.cutoff, listed=False)
 
     def energy(self, model: LennardJones, state: tuple[Array, Array]) -> Float[Array, ""]:
         """The potential energy of a sample, from its pairs' squared distances."""

@@ -112,7 +112,8 @@ def lennard_jones_box(
 
     - `density`, `temperature`: reduced; of the state and of the bath.
     - `cells`: crystal cells along each edge. 3 are enough for a cutoff of 2.2 up to density 0.85.
-    - `capacity`: room for so many neighbours of an atom, for sweeps over density: 72 up to 0.85.
+    - `capacity`: with 4 cells or more, room for so many neighbours of an atom, for sweeps over density:
+      72 up to 0.85. Smaller boxes keep no neighbour list.
     - `every`: steps between frames.
 
     **Reference:** `lennard_jones_equation_of_state`.
@@ -120,9 +121,8 @@ def lennard_jones_box(
     sites, box = lattice.face_centred_cubic(cells, density=density)
     atoms = Particles(jnp.asarray(sites, dtype), space=box)
     atoms = maxwell_boltzmann(jax.random.key(0) if key is None else key, atoms, temperature)
-    force = Pairwise(
-        LennardJones(), cutoff, skin=0.3, truncation="plain", tail=True, capacity=capacity
-    )
+    kept = {"skin": 0.3, "capacity": capacity} if cells > 3 else {"listed": False}
+    force = Pairwise(LennardJones(), cutoff, truncation="plain", tail=True, **kept)
     energy = PotentialEnergy()
     per_atom = lambda now: energy(now) / now.state.count
     record = Every(every, pressure=Pressure(), energy=per_atom)
