@@ -44,8 +44,8 @@ PLUMBING = {
     "fields.operators": {"RiemannFan", "Variables"},
     "particles": {"Share", "moving_velocity", "wide_enough"},
     "particles.neighbours": {
-        "AbstractPairs", "BLOCK", "Cells", "EveryPair", "EveryWithin", "Halo", "ListedPairs", "SMALL", "SlabList",
-        "every_within", "fit", "lacking", "most_needed", "slab_list",
+        "AbstractPairs", "BLOCK", "Cells", "EveryPair", "EveryWithin", "Halo", "ListedPairs", "SMALL",
+        "SlabList", "every_within", "fit", "lacking", "most_needed", "slab_list",
     },
     "particles.forces": {
         "AbstractScaledForce", "AbstractTruncated", "PairCache", "SlabTuples", "TRUNCATIONS",
