@@ -87,7 +87,7 @@ def check_integrator(
         exam.check_symmetry()
     exam.check_gradients(inert, modes)
     if exam.is_reversible():
-        check_reversible(exam.integrator, exam.state, exam.dt)
+        check_reversible(exam.integrator, exam.state, exam.dt, steps=16)
 
 
 class _IntegratorExamination:

@@ -31,4 +31,5 @@ def test_a_fit_finds_viscosity_and_forcing():
     found = fit_flow(probe_flow(50), progress=False)
     assert np.all(np.abs(found.value - found.truth) < 4 * found.error)
     assert np.all(found.error < 0.3 * found.truth)
-    assert found.costs[-1] < 0.5 * found.costs[0]
+    losses = found.fit.history.loss
+    assert losses[-1] < 0.5 * losses[0]
