@@ -87,6 +87,7 @@ def check_integrator(
         exam.check_symmetry()
     exam.check_gradients(inert, modes)
     if exam.is_reversible():
+        # Few, for steps so large that an order shows: what is driven may soon leave the lattice.
         check_reversible(exam.integrator, exam.state, exam.dt, steps=16)
 
 

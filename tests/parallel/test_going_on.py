@@ -62,6 +62,19 @@ def test_what_observers_know_moves_to_other_devices():
     assert np.array_equal(memory["field"][3], u.data[4:, 4:])
 
 
+@pytest.mark.slow
+def test_without_a_list_on_one_device_with_lists_on_two():
+    sites = np.stack(np.meshgrid(np.arange(14), np.arange(6), indexing="ij"), -1).reshape(-1, 2)
+    atoms = pk.Particles(1.2 * sites + 0.6, space=Box([16.8, 7.2]))
+    atoms = pk.maxwell_boltzmann(jax.random.key(0), atoms, 0.5)
+    force = pk.Pairwise(pk.LennardJones(), 2.0, listed=False)
+    sim = pk.Simulation(pk.VelocityVerlet(force), 0.004)
+    whole, two = run(sim, atoms, 8), run(sim, atoms, devices=2)
+    there = run(sim, run(sim, atoms).carry, devices=2)
+    for last in (there, run(sim, two.carry, devices=1)):
+        np.testing.assert_allclose(last.state.position, whole.state.position, atol=1e-13)
+
+
 def test_they_move_through_files(tmp_path):
     sim, u = flow(observers=pk.Average(1, u=pk.Values()), guards=FromTheStart())
     run(sim, u, devices=2, checkpoint=tmp_path)
