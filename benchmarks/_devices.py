@@ -40,7 +40,7 @@ def serve(make: Make, layout: str, size: int, part: int) -> None:
     sim, state = make(size, part)
     # A run finds room for its caches; what is timed is the program that `run` calls for its chunks.
     devices = (2,) if layout == "two-devices" else None
-    done = pk.run(sim, state, 20 * sim.block, devices=devices, progress=False)
+    done = pk.run(sim, state, 20 * sim.observation_period, devices=devices, progress=False)
     program, carry = _program(sim, done.carry, devices)
     program(carry, 1)
     print("ready", flush=True)
@@ -52,11 +52,11 @@ def serve(make: Make, layout: str, size: int, part: int) -> None:
 
 def _program(sim: Any, carry: Any, devices: Any) -> tuple[Any, Any]:
     from physkit.core import cast_floats, float_dtype
-    from physkit.simulate._devices import Domain
-    from physkit.simulate._one_device import OneDevice
+    from physkit.simulate.distributed._domain import DistributedDomain
+    from physkit.simulate.driver._single_device import SingleDevice
 
     sim = cast_floats(sim, float_dtype(carry.state))
-    host = OneDevice(sim) if devices is None else Domain(sim, devices)
+    host = SingleDevice(sim) if devices is None else DistributedDomain(sim, devices)
     return host.program(carry), carry
 
 

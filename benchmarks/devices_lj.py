@@ -11,7 +11,7 @@ def make(size: int, part: int):
 
     edge = round((size / 8) ** (1 / 3))
     cells = (2 * edge // part, edge, edge)
-    position, box = pk.lattice.face_centred_cubic(cells, density=DENSITY)
+    position, box = pk.lattice.face_centered_cubic(cells, density=DENSITY)
     atoms = pk.maxwell_boltzmann(jax.random.key(0), pk.Particles(position, space=box), TEMPERATURE)
     force = pk.Pairwise(pk.LennardJones(), cutoff=CUTOFF, skin=SKIN, truncation="plain")
     return pk.Simulation(pk.VelocityVerlet(force), dt=DT), atoms

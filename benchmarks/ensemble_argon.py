@@ -1,6 +1,6 @@
 """A sweep over the temperature of many boxes of 108 Lennard-Jones atoms, with velocity Verlet.
 
-physkit goes over all pairs of so small a box (`listed=False`); `lists` and `loop-lists` keep neighbour lists.
+physkit goes over all pairs of so small a box (`listed=False`); `lists` and `loop-lists` keep neighbor lists.
 `loop` runs boxes one after the other from Python (a few of them, rate per box); `numba` is a plain loop over
 all pairs of every box, without lists, its boxes over threads. All begin at the crystal's sites with
 velocities of their temperature; rates are million atom-steps per second, rebuilds included.
@@ -22,7 +22,7 @@ def model(precision: str, listed: bool = False):
 
     import physkit as pk
 
-    sites, box = pk.lattice.face_centred_cubic(CELLS, density=DENSITY)
+    sites, box = pk.lattice.face_centered_cubic(CELLS, density=DENSITY)
     atoms = pk.Particles(jnp.asarray(sites, precision), space=box)
     atoms = pk.maxwell_boltzmann(jax.random.key(0), atoms, 1.0)
     kept = {"skin": SKIN, "capacity": 64} if listed else {"listed": False}
@@ -43,7 +43,7 @@ def with_physkit(size: int, precision: str, listed: bool = False) -> dict:
     import physkit as pk
 
     sim, atoms = model(precision, listed)
-    over = pk.Over(lambda m: m[1].velocity, velocities(atoms, size))
+    over = pk.SweepAxis(lambda m: m[1].velocity, velocities(atoms, size))
     whole = pk.Sweep((sim, atoms), STEPS, over=over)
     return timed(lambda: pk.sweep(whole, chunk=min(size, CHUNK), progress=False), size)
 
@@ -60,7 +60,7 @@ def with_loop(size: int, precision: str, listed: bool = False) -> dict:
 
     sim, atoms = model(precision, listed)
     some = min(size, 10)
-    first = pk.start(sim, atoms)
+    first = pk.init(sim, atoms)
     run = jax.jit(lambda sim, carry: pk.simulate(sim, carry, STEPS).state.position)
     carries = [
         first.replace(state=atoms.replace(velocity=jnp.asarray(v, precision)))

@@ -47,7 +47,7 @@ def with_physkit(size: int, precision: str) -> dict:
 
     del precision
     rho = lambda m: m[0].integrator.tendency.terms[0].args
-    over = pk.Over(rho, values(size), name="rho")
+    over = pk.SweepAxis(rho, values(size), name="rho")
     whole = pk.Sweep(model(), STEPS, over=over)
     work = lambda: pk.sweep(whole, chunk=size, progress=False)
     return timed(work, size)

@@ -1,4 +1,4 @@
-"""Predicted memory of a batch of a sweep (`ensemble.memory_need`) beside the measured peak of the process.
+"""Predicted memory of a batch of a sweep (`ensemble.predict_batch_memory`) beside the measured peak of the process.
 
 The prediction is about the device: what the compiled program takes for the members, their start and end
 included. It is compiled and run once, and then again, with the peak of the process counted anew; what was
@@ -25,7 +25,7 @@ def lorenz(size: int, precision: str) -> dict:
     sim, start = model()
     record = pk.Every(5, position=lambda now: now.state)
     sim = pk.Simulation(sim.integrator, dt=sim.dt, observers=record, adjoint=pk.Direct())
-    over = pk.Over(lambda m: m[0].integrator.tendency.terms[0].args, values(size))
+    over = pk.SweepAxis(lambda m: m[0].integrator.tendency.terms[0].args, values(size))
     return compared(pk.Sweep((sim, start), 5000, over=over), size)
 
 
@@ -35,7 +35,7 @@ def argon(size: int, precision: str) -> dict:
     from benchmarks.ensemble_argon import model, velocities
 
     sim, atoms = model(precision)
-    over = pk.Over(lambda m: m[1].velocity, velocities(atoms, size))
+    over = pk.SweepAxis(lambda m: m[1].velocity, velocities(atoms, size))
     return compared(pk.Sweep((sim, atoms), 20, over=over), size)
 
 
@@ -43,10 +43,10 @@ def compared(whole, size: int) -> dict:
     import jax
     import numpy as np
 
-    from physkit.ensemble import memory_need
-    from physkit.ensemble._chunk import ChunkRunner
+    from physkit.ensemble import predict_batch_memory
+    from physkit.ensemble.compute._chunk_runner import ChunkRunner
 
-    predicted = memory_need(whole).of(size) / 2**20
+    predicted = predict_batch_memory(whole).of(size) / 2**20
     runner = ChunkRunner(whole, 0, size, jax.local_devices()[:1])
     lanes = runner.start(np.arange(size))
     resident = sum(x.nbytes for x in jax.tree.leaves(lanes)) / 2**20

@@ -39,7 +39,7 @@ def writing(folder: Path, cells: int = 20, steps: int = 300) -> None:
         to = folder / f"r{k}"
         beside.append(used(lambda to=to: pk.run(looked, warm.carry, steps, to=to, progress=False)))
     (a, ca), (b, cb) = (np.min(x, axis=0) for x in (alone, beside))
-    print(f"{state.count} atoms, {steps} steps: {a:.2f} s (CPU {ca:.2f}) in memory")
+    print(f"{state.num_particles} atoms, {steps} steps: {a:.2f} s (CPU {ca:.2f}) in memory")
     print(
         f"  to files, with two checkpoints: {b:.2f} s (CPU {cb:.2f}): {100 * (cb / ca - 1):+.1f} % CPU"
     )

@@ -25,7 +25,7 @@ def problem():
     sim, state = giant_planets(
         jnp.asarray(FIRST_GUESS), inertial(tracks.seen[0]), inertial(tracks.velocity)
     )
-    steps = sim.block * (len(tracks.date) - 1)
+    steps = sim.observation_period * (len(tracks.date) - 1)
 
     def residuals(model):
         seen = as_seen(pk.simulate(*model, steps).frames["position"])
@@ -50,7 +50,7 @@ def with_physkit(size: int, precision: str) -> dict:
     for _ in range(2):  # both compile: that is part of what a user waits for
         began = time.perf_counter()
         found = pk.fit(
-            residuals, model, where=where, bounds={"mass": pk.AboveZero()}, progress=False
+            residuals, model, where=where, bounds={"mass": pk.PositiveBound()}, progress=False
         )
         seconds.append(time.perf_counter() - began)
     ratio = 1 / np.asarray(found.values["mass"])

@@ -14,7 +14,7 @@ def with_adjoint(adjoint, size: int) -> dict:
 
     import physkit as pk
 
-    position, box = pk.lattice.face_centred_cubic((5, 5, 5), density=0.8442)
+    position, box = pk.lattice.face_centered_cubic((5, 5, 5), density=0.8442)
     atoms = pk.maxwell_boltzmann(jax.random.key(0), pk.Particles(position, space=box), 1.44)
 
     def simulation(theta):
@@ -28,7 +28,7 @@ def with_adjoint(adjoint, size: int) -> dict:
 
     def loss(theta):
         sim = simulation(theta)
-        begin = pk.start(sim, atoms, capacity=capacity)
+        begin = pk.init(sim, atoms, capacity=capacity)
         return jnp.mean(pk.simulate(sim, begin, size).state.velocity ** 2)
 
     return measured(loss, at, size)

@@ -1,4 +1,4 @@
-"""Building a neighbour list of an LJ melt anew: radius 2.8 at ρ* = 0.8442. Builds per second."""
+"""Building a neighbor list of an LJ melt anew: radius 2.8 at ρ* = 0.8442. Builds per second."""
 
 import time
 
@@ -15,7 +15,7 @@ def melt(size: int):
 
     import physkit as pk
 
-    position, box = pk.lattice.face_centred_cubic((cells(size),) * 3, density=DENSITY)
+    position, box = pk.lattice.face_centered_cubic((cells(size),) * 3, density=DENSITY)
     atoms = pk.maxwell_boltzmann(jax.random.key(0), pk.Particles(position, space=box), TEMPERATURE)
     force = pk.Pairwise(pk.LennardJones(), cutoff=CUTOFF, skin=SKIN, truncation="plain")
     sim = pk.Simulation(pk.VelocityVerlet(force), dt=DT)
@@ -33,8 +33,8 @@ def timed(build, *arguments) -> dict:
 
 
 def with_physkit(size: int, precision: str) -> dict:
-    from physkit.particles.neighbours import neighbor_list
-    from physkit.particles.neighbours._search import search
+    from physkit.particles.neighbors import neighbor_list
+    from physkit.particles.neighbors._search import search
 
     del precision
     atoms = melt(size)
@@ -54,10 +54,10 @@ def with_jax_md(size: int, precision: str) -> dict:
     atoms = melt(size)
     edge = atoms.space.lengths[0]
     displacement, _ = space.periodic(edge)
-    neighbours = partition.neighbor_list(
+    neighbors = partition.neighbor_list(
         displacement, edge, CUTOFF, SKIN, format=partition.OrderedSparse
     )
-    near = neighbours.allocate(atoms.position)
+    near = neighbors.allocate(atoms.position)
     far = near.set(reference_position=near.reference_position + edge / 3)  # asks for a rebuild
     return timed(lambda x, near: near.update(x), atoms.position, far)
 

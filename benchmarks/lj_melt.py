@@ -24,7 +24,7 @@ def with_physkit(size: int, precision: str) -> dict:
     import physkit as pk
 
     del precision  # the environment's jax_enable_x64 decides
-    position, box = pk.lattice.face_centred_cubic((cells(size),) * 3, density=DENSITY)
+    position, box = pk.lattice.face_centered_cubic((cells(size),) * 3, density=DENSITY)
     atoms = pk.maxwell_boltzmann(jax.random.key(0), pk.Particles(position, space=box), TEMPERATURE)
     force = pk.Pairwise(pk.LennardJones(), cutoff=CUTOFF, skin=SKIN, truncation="plain")
     sim = pk.Simulation(pk.VelocityVerlet(force), dt=DT)
@@ -39,25 +39,25 @@ def with_physkit(size: int, precision: str) -> dict:
 
 
 def with_jax_md(size: int, precision: str) -> dict:
-    """The faster of its neighbour formats."""
+    """The faster of its neighbor formats."""
     import jax
     import jax.numpy as jnp
     from jax_md import energy, partition, simulate, space
 
     import physkit as pk
 
-    position, box = pk.lattice.face_centred_cubic((cells(size),) * 3, density=DENSITY)
+    position, box = pk.lattice.face_centered_cubic((cells(size),) * 3, density=DENSITY)
     position = jnp.asarray(position, precision)
     edge = jnp.asarray(box.lengths[0], precision)
     displacement, shift = space.periodic(edge)
     found = []
     for form in (partition.Dense, partition.OrderedSparse):
-        neighbours, force = energy.lennard_jones_neighbor_list(
+        neighbors, force = energy.lennard_jones_neighbor_list(
             displacement, edge, r_onset=CUTOFF * 0.999, r_cutoff=CUTOFF, dr_threshold=SKIN,
             format=form,
         )  # fmt: skip
         init, apply = simulate.nve(force, shift, DT)
-        near = neighbours.allocate(position, extra_capacity=16)  # per particle
+        near = neighbors.allocate(position, extra_capacity=16)  # per particle
         state = init(jax.random.key(0), position, kT=TEMPERATURE, neighbor=near)
 
         def step(_, loop, apply=apply):
@@ -136,7 +136,7 @@ def with_openmm(size: int, precision: str) -> dict:
     import physkit as pk
 
     del precision
-    position, box = pk.lattice.face_centred_cubic((cells(size),) * 3, density=DENSITY)
+    position, box = pk.lattice.face_centered_cubic((cells(size),) * 3, density=DENSITY)
     edge = float(box.lengths[0])
     system = openmm.System()
     system.setDefaultPeriodicBoxVectors((edge, 0, 0), (0, edge, 0), (0, 0, edge))

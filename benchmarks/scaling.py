@@ -1,7 +1,7 @@
 """`python -m benchmarks.scaling`: how far domains could be cut over GPUs, from bytes, bandwidth and latency.
 
 A model, not a measurement. Prints the tables of docs/scaling.md and draws docs/images/scaling.png. What a
-device sends is what `pk.traffic` counts, as a formula in the size of its part.
+device sends is what `pk.communication_report` counts, as a formula in the size of its part.
 """
 
 import math
@@ -29,7 +29,7 @@ class Method(NamedTuple):
 
 
 def stencil(n: float, p: int) -> tuple[float, float, float]:
-    """One layer of a nearly square block, float32, to each of four neighbours."""
+    """One layer of a nearly square block, float32, to each of four neighbors."""
     px = 2 ** (int(math.log2(p) + 1) // 2)
     py = p // px
     side = math.sqrt(n)
@@ -123,7 +123,7 @@ def draw(path: Path) -> None:
             COUNTS, [weak(method, p) for p in COUNTS], "o-", ms=4, color=colour, label=method.name
         )
     for ax in (left, right):
-        plot.dress(ax)
+        plot.apply_style(ax)
         ax.set_xscale("log", base=2)
         ax.axvspan(NODE, COUNTS[-1] * 1.2, color="#000000", alpha=0.04, lw=0)
         ax.set(xlabel="GPUs", xlim=(0.9, COUNTS[-1] * 1.2))

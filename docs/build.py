@@ -37,14 +37,14 @@ FIRST = (
     "devices",
     "several-processes",
     "scaling",
-    "neighbour-lists",
+    "neighbor-lists",
     "what-can-go-wrong",
 )
 FOLDERS = {
     "core": "modules, terms, time, errors",
     "geometry": "spaces, grids, boundaries",
     "particles": "particles, lattices, velocities",
-    "particles.neighbours": "neighbour lists",
+    "particles.neighbors": "neighbor lists",
     "particles.forces": "forces and potentials",
     "fields": "fields and spectra",
     "fields.operators": "derivatives, reconstruction, Riemann solvers",

@@ -16,7 +16,7 @@ def write(folder: Path) -> None:
 
     import physkit as pk
 
-    position, box = pk.lattice.face_centred_cubic(cells=(5, 5, 5), density=0.8442)
+    position, box = pk.lattice.face_centered_cubic(cells=(5, 5, 5), density=0.8442)
     atoms = pk.Particles(position, space=box)
     atoms = pk.maxwell_boltzmann(jax.random.key(0), atoms, temperature=1.44)
     force = pk.Pairwise(pk.LennardJones(), cutoff=2.5)
@@ -29,7 +29,7 @@ def write(folder: Path) -> None:
     eddies = 20.0 * jax.random.normal(jax.random.key(0), grid.shape)
     vorticity = pk.Field(eddies, grid).spectrum().dealiased().field()
     flow = pk.ETDRK2(pk.VorticityTransport(viscosity=2e-3))
-    record = pk.Every(50, vorticity=pk.Values())
+    record = pk.Every(50, vorticity=pk.FieldValues())
     pk.run(pk.Simulation(flow, 0.01, observers=record), vorticity, 1000, to=folder / "flow")
 
     grid = pk.Grid([6.2832] * 3, (48, 48, 48))
@@ -37,7 +37,7 @@ def write(folder: Path) -> None:
     phases = pk.ETDRK2(pk.Diffusion(0.1), pk.FisherKPP(4.0))
     smooth = pk.simulate(pk.Simulation(pk.ETDRK2(pk.Diffusion(0.2)), 0.8), start, 1).state
     blobs = smooth.replace(data=jax.nn.sigmoid(400 * smooth.data))
-    record = pk.Every(2, u=pk.Values())
+    record = pk.Every(2, u=pk.FieldValues())
     pk.run(pk.Simulation(phases, 0.01, observers=record), blobs, 20, to=folder / "space")
 
 

@@ -12,8 +12,10 @@ CELLS = 50 if "PHYSKIT_QUICK" in os.environ else 160
 grid = pk.Grid(pk.Box([10.0], False), (CELLS,))
 (x,) = grid.coordinates()
 ground = 0.4 * jnp.exp(-((x - 6) ** 2))
-dam = pk.Water.of(grid, jnp.where(x < 4, 1.0, 0.0) * (1 - ground), boundary=pk.Reflect())
-flow = pk.Courant(pk.SSPRK2(pk.Flooding(9.81, ground, dry=1e-4)), number=0.45, max_substeps=8)
+dam = pk.ShallowWaterState.of(grid, jnp.where(x < 4, 1.0, 0.0) * (1 - ground), boundary=pk.Mirror())
+flow = pk.CFLSubsteps(
+    pk.SSPRK2(pk.ShallowWaterFV(9.81, ground, dry=1e-4)), cfl=0.45, max_substeps=8
+)
 simulation = pk.Simulation(
     flow, dt=0.02, observers=pk.Every(10, depth=lambda now: now.state.depth.data)
 )

@@ -8,7 +8,7 @@ import physkit as pk
 
 quick = "PHYSKIT_QUICK" in os.environ
 
-position, box = pk.lattice.face_centred_cubic(cells=4 if quick else 6, density=0.8442)
+position, box = pk.lattice.face_centered_cubic(cells=4 if quick else 6, density=0.8442)
 atoms = pk.Particles(position, space=box)
 atoms = pk.maxwell_boltzmann(jax.random.key(0), atoms, temperature=1.44)
 

@@ -20,7 +20,7 @@ class StiffeningSpring(pk.AbstractForce):
 
     stiffness: Float[Array, ""] = pk.param()
     hardening: Float[Array, ""] = pk.param(0.5)
-    of: str | None = pk.static(default=None)
+    component: str | None = pk.static(default=None)
     conserves_momentum = False
 
     def energy(self, clock, state, cache=None):

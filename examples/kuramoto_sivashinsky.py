@@ -1,4 +1,4 @@
-"""The Kuramoto–Sivashinsky equation: chaos in space and time, and how soon neighbours part."""
+"""The Kuramoto–Sivashinsky equation: chaos in space and time, and how soon neighbors part."""
 
 import jax
 import jax.numpy as jnp

@@ -15,7 +15,7 @@ TEMPERATURE = 0.2
 class DoubleWell(pk.AbstractForce):
     """U = Σ ¼ x⁴ − ½ x²: minima at ±1, a barrier of ¼ between them."""
 
-    of: str | None = pk.static(default=None)
+    component: str | None = pk.static(default=None)
     conserves_momentum = False
 
     def energy(self, clock, state, cache=None):

@@ -62,7 +62,7 @@ print(f"mean work {np.mean(final):.3f} ± {error:.3f}; the least possible is {FA
 with pk.plot.style():
     fig, (left, middle, right) = plt.subplots(1, 3, figsize=(12, 3.6), layout="constrained")
 for ax in (left, middle, right):
-    pk.plot.dress(ax)
+    pk.plot.apply_style(ax)
 t = np.linspace(0, 1, PIECES + 1)
 best = FAR * (t + 1) / 3
 left.stairs(steady, t, baseline=None, color="#999999", label="to begin with")

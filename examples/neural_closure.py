@@ -40,7 +40,7 @@ train, test = truth[:32], truth[32:]
 
 def simulation(*closure):
     flow = pk.ETDRK4(pk.Burgers(viscosity), *closure)
-    return pk.Simulation(flow, dt=0.025, observers=pk.Every(2, u=pk.Values()), guards=())
+    return pk.Simulation(flow, dt=0.025, observers=pk.Every(2, u=pk.FieldValues()), guards=())
 
 
 def forecast(simulation, u, frames):

@@ -29,13 +29,13 @@ seen = np.asarray(angle(pendulum(jnp.asarray(1.0)))) + 0.1 * np.random.default_r
 
 options = {
     "where": lambda m: {"length": m[0].integrator.tendency.terms[0].args},
-    "bounds": pk.AboveZero(),
+    "bounds": pk.PositiveBound(),
     "progress": False,
 }
 guess = pendulum(jnp.asarray(2.5))
 residuals = lambda model: (angle(model) - seen) / 0.1
 alone = pk.fit(residuals, guess, **options)
-many = pk.fit(residuals, guess, starts=16, spread=0.8, key=jax.random.key(3), **options)
+many = pk.fit(residuals, guess, starts=16, start_std=0.8, key=jax.random.key(3), **options)
 print(many)
 
 lengths = jnp.geomspace(0.3, 8.0, 400)
@@ -43,7 +43,7 @@ cost = jax.jit(jax.vmap(lambda l: 0.5 * jnp.sum(residuals(pendulum(l)) ** 2)))(l
 with pk.plot.style():
     figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
 for ax in (left, right):
-    pk.plot.dress(ax)
+    pk.plot.apply_style(ax)
 left.loglog(lengths, cost, color="#333333", lw=1.2)
 for attempt in many.attempts:
     left.plot(attempt.start["length"], 1.15 * np.interp(attempt.start["length"], lengths, cost), "v",

@@ -70,9 +70,9 @@ from .geometry import (
     Neumann as Neumann,
     NoSlip as NoSlip,
     Outflow as Outflow,
-    Reflect as Reflect,
+    Mirror as Mirror,
     Triclinic as Triclinic,
-    Wrap as Wrap,
+    Periodic as Periodic,
 )
 from .particles import (
     Minimum as Minimum,
@@ -84,13 +84,13 @@ from .particles import (
     kinetic_energy as kinetic_energy,
     lattice as lattice,
     maxwell_boltzmann as maxwell_boltzmann,
-    minimise as minimise,
+    minimize as minimize,
     random_positions as random_positions,
     temperature as temperature,
     total_momentum as total_momentum,
-    without_drift as without_drift,
+    remove_drift as remove_drift,
 )
-from .particles.neighbours import (
+from .particles.neighbors import (
     NeighborList as NeighborList,
     neighbor_list as neighbor_list,
 )
@@ -129,7 +129,7 @@ from .fields import (
     GasInflow as GasInflow,
     PowerSpectrum as PowerSpectrum,
     Spectrum as Spectrum,
-    StaggeredWater as StaggeredWater,
+    CGridShallowWaterState as CGridShallowWaterState,
     Water as Water,
     power_spectrum as power_spectrum,
     stack as stack,
@@ -175,7 +175,7 @@ from .fields.elliptic import (
 from .fields.equations import (
     AbstractSecondOrder as AbstractSecondOrder,
     Advection as Advection,
-    AdvectionBy as AdvectionBy,
+    AdvectionByField as AdvectionByField,
     BodyForce as BodyForce,
     Brusselator as Brusselator,
     Burgers as Burgers,
@@ -183,7 +183,7 @@ from .fields.equations import (
     CompressibleEuler as CompressibleEuler,
     Diffusion as Diffusion,
     FisherKPP as FisherKPP,
-    Flooding as Flooding,
+    ShallowWaterFV as ShallowWaterFV,
     GravityWaves as GravityWaves,
     GrayScott as GrayScott,
     KolmogorovForcing as KolmogorovForcing,
@@ -200,8 +200,8 @@ from .fields.equations import (
 )
 from .coupling import (
     AbstractKernel as AbstractKernel,
-    AbstractMeshLaw as AbstractMeshLaw,
-    Advected as Advected,
+    AbstractMeshInteraction as AbstractMeshInteraction,
+    PassiveTracers as PassiveTracers,
     CIC as CIC,
     Comoving as Comoving,
     Drag as Drag,
@@ -240,7 +240,7 @@ from .integrators import (
     Newton as Newton,
     NoseHooverChain as NoseHooverChain,
     PEFRL as PEFRL,
-    PotentialPhase as PotentialPhase,
+    PotentialPropagator as PotentialPropagator,
     RK38 as RK38,
     RK4 as RK4,
     Ralston as Ralston,
@@ -335,7 +335,7 @@ from .simulate import (
     traffic as traffic,
 )
 from .fit import (
-    AboveZero as AboveZero,
+    PositiveBound as PositiveBound,
     AbstractBounds as AbstractBounds,
     Autocorrelated as Autocorrelated,
     BFGS as BFGS,

@@ -35,22 +35,31 @@ MOST_LINES = 400
 # Where open-ended keyword arguments are the interface itself, not plumbing.
 KEYWORDS_ALLOWED = {
     ("physkit/core/_module.py", "*"): "passes field options on to equinox.field",
-    ("physkit/core/_linear.py", "_abstract"): "how JAX hands a primitive its static parameters",
+    (
+        "physkit/core/_linear_call.py",
+        "_abstract",
+    ): "how JAX hands a primitive its static parameters",
     ("physkit/core/_health.py", "check"): "context that the raised error carries",
     ("physkit/core/_terms.py", "__call__"): "calls a wrapped network as it is",
     ("physkit/observe/_observer.py", "__init__"): "names of what is recorded",
-    ("physkit/observe/_averages.py", "__init__"): "names of what is averaged",
-    ("physkit/simulate/_carry.py", "replace"): "names of the parts to replace, checked",
-    ("physkit/simulate/_cut_carry.py", "replace"): "names of the parts to replace, checked",
-    ("physkit/observe/_passage.py", "__init__"): "the user's names of conditions",
-    ("physkit/ensemble/_statistics.py", "at"): "the user's names of swept coordinates, checked",
+    ("physkit/observe/statistics/_averages.py", "__init__"): "names of what is averaged",
+    ("physkit/simulate/loop/_carry.py", "replace"): "names of the parts to replace, checked",
+    (
+        "physkit/simulate/distributed/_sharded_carry.py",
+        "replace",
+    ): "names of the parts to replace, checked",
+    ("physkit/observe/statistics/_first_passage.py", "__init__"): "the user's names of conditions",
+    (
+        "physkit/ensemble/statistics/_ensemble_statistics.py",
+        "at",
+    ): "the user's names of swept coordinates, checked",
     ("physkit/plot/_style.py", "legend"): "where matplotlib shall put it",
     ("physkit/particles/_particles.py", "replace"): "names of the arrays to replace, checked",
     ("physkit/fields/_field.py", "replace"): "names of the parts to replace, checked",
 }
 
 PRIVATE_ROOTS = ("jax._src", "jax.interpreters", "jax.extend", "equinox.internal", "jaxlib")
-PRIVATE_ALLOWED = ("physkit/core/_linear.py",)
+PRIVATE_ALLOWED = ("physkit/core/_linear_call.py",)
 
 ARRAY_MAKERS = ("jnp", "np", "numpy", "jax.numpy", "jax.random", "jax.device_put", "jr")
 # These return no array.
@@ -111,7 +120,7 @@ def _run_at_import(tree: ast.AST) -> Iterator[ast.AST]:
 
 
 def floor_breaches(path: str, text: str) -> list[str]:
-    """Imports from the same folder's upper neighbours, or of another folder's private files."""
+    """Imports from the same folder's upper neighbors, or of another folder's private files."""
     own = path.split("/")[1:]
     if len(own) < 2:
         return []

@@ -8,26 +8,26 @@ from typing import Any
 
 import physkit
 
-from . import (
+from .common._report import Report
+from .demo import _demo
+from .sweep import _sweep
+from .verbs import (
     _animate,
-    _case,
     _check,
-    _demo,
     _diagnose,
     _doctor,
     _export,
     _info,
     _plot,
     _resume,
-    _sweep,
+    _run,
     _validate,
 )
-from ._report import Report
 
 _VERBS: dict[str, Any] = {
     "demo": _demo,
     "check": _check,
-    "run": _case,
+    "run": _run,
     "resume": _resume,
     "sweep": _sweep,
     "info": _info,

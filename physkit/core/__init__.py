@@ -1,20 +1,20 @@
 """Floor 0: what everything stands on. Modules, components, terms, time, health, errors."""
 
 from ._batching import any_in_batch as any_in_batch, cond_for_batch as cond_for_batch
-from ._clock import Clock as Clock, Count as Count
-from ._complex import scaled as scaled
+from ._clock import Clock as Clock, StepCount as StepCount
+from ._complex import scale_array as scale_array
 from ._components import (
     AbstractComponent as AbstractComponent,
     Rate as Rate,
     State as State,
-    as_change as as_change,
-    combine as combine,
-    cut as cut,
-    gathered as gathered,
-    get as get,
-    on_each as on_each,
-    put as put,
+    as_increment as as_increment,
+    combine_rates as combine_rates,
+    get_component as get_component,
+    put_component as put_component,
+    replicate as replicate,
+    shard as shard,
     shift as shift,
+    unshard as unshard,
 )
 from ._errors import (
     CapacityError as CapacityError,
@@ -46,12 +46,20 @@ from ._errors import (
     StepSizeError as StepSizeError,
     SweepError as SweepError,
 )
-from ._growth import (
+from ._fixed_point import (
+    FixedPoint as FixedPoint,
+    ScaledFixedPoint as ScaledFixedPoint,
+    call_isolated as call_isolated,
+    power_of_two_above as power_of_two_above,
+    with_tangent_of as with_tangent_of,
+    zero_out_of_range as zero_out_of_range,
+)
+from ._growable import (
     AbstractGrowable as AbstractGrowable,
-    grow as grow,
-    growables as growables,
-    outdated as outdated,
-    overflow as overflow,
+    find_growables as find_growables,
+    grow_caches as grow_caches,
+    has_overflow as has_overflow,
+    invalidate_caches as invalidate_caches,
 )
 from ._health import (
     ADVICE as ADVICE,
@@ -59,44 +67,36 @@ from ._health import (
     Faults as Faults,
     Health as Health,
     all_finite as all_finite,
-    judge as judge,
+    collect_faults as collect_faults,
 )
-from ._lattice import (
-    Lattice as Lattice,
-    Ruled as Ruled,
-    isolated as isolated,
-    power_above as power_above,
-    small as small,
-    valued as valued,
-)
-from ._linear import (
+from ._linear_call import (
+    instantiate_zero_tangents as instantiate_zero_tangents,
     linear_call as linear_call,
-    moving as moving,
-    split_moving as split_moving,
-    tangent_like as tangent_like,
+    nonzero_tangents as nonzero_tangents,
+    partition_by_tangent as partition_by_tangent,
 )
 from ._module import (
     Module as Module,
     as_parameter as as_parameter,
-    assembled as assembled,
-    call_with as call_with,
+    build_unchecked as build_unchecked,
+    call_user_function as call_user_function,
     cast_floats as cast_floats,
-    concrete as concrete,
+    concrete_value as concrete_value,
     data as data,
     float_dtype as float_dtype,
     is_abstract as is_abstract,
     param as param,
-    replaced as replaced,
+    replace_fields as replace_fields,
     static as static,
 )
-from ._places import first_places as first_places
+from ._nonzero import nonzero_indices as nonzero_indices
 from ._safe import (
+    round_before_add as round_before_add,
     safe_arctan2 as safe_arctan2,
     safe_divide as safe_divide,
     safe_norm as safe_norm,
     safe_power as safe_power,
     safe_sqrt as safe_sqrt,
-    unfused as unfused,
     where_safe as where_safe,
 )
 from ._terms import (

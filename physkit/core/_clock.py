@@ -11,20 +11,20 @@ _TWO_PI_LOW = {"float32": -1.7484555e-07, "float64": 2.4492935982947064e-16}  # 
 _DIGIT = 12  # bits of a digit of n: its products with half a float32 significand are exact
 
 
-class Count(Module):
+class StepCount(Module):
     """A step number of 55 bits in two int32 words, n = high·2²⁴ + low: it outlives 2³¹ steps."""
 
     high: Int[Array, "..."] = data()
     low: Int[Array, "..."] = data()
 
     @staticmethod
-    def of(n: int = 0) -> "Count":
-        return Count(jnp.int32(n >> _WORD), jnp.int32(n & (2**_WORD - 1)))
+    def of(n: int = 0) -> "StepCount":
+        return StepCount(jnp.int32(n >> _WORD), jnp.int32(n & (2**_WORD - 1)))
 
-    def plus(self, steps: int | Int[Array, ""]) -> "Count":
+    def plus(self, steps: int | Int[Array, ""]) -> "StepCount":
         """n + steps, for 0 ≤ steps < 2³⁰."""
         total = self.low + jnp.asarray(steps, jnp.int32)
-        return Count(self.high + (total >> _WORD), total & (2**_WORD - 1))
+        return StepCount(self.high + (total >> _WORD), total & (2**_WORD - 1))
 
     def __int__(self) -> int:
         return (int(self.high) << _WORD) + int(self.low)
@@ -39,7 +39,7 @@ class Clock(Module):
     nor restarts.
     """
 
-    step: Count
+    step: StepCount
     origin: Float[Array, ""] = data()
     macro_dt: Float[Array, ""] = data()
     offset: Float[Array, ""] = data()
@@ -47,7 +47,7 @@ class Clock(Module):
     key: Array | None = data(None)
 
     @staticmethod
-    def at(step: Count, origin, dt, key=None) -> "Clock":
+    def at(step: StepCount, origin, dt, key=None) -> "Clock":
         """The clock of macro step `step`."""
         origin, dt = jnp.asarray(origin), jnp.asarray(dt)
         if key is not None:
@@ -64,11 +64,11 @@ class Clock(Module):
         """What rounding `t` to its precision left off."""
         return self._time()[1]
 
-    def later(self, fraction: float | Float[Array, ""]) -> "Clock":
+    def at_fraction(self, fraction: float | Float[Array, ""]) -> "Clock":
         """The instant `fraction` of this (sub-)step later."""
-        return self.part(fraction, 0.0, None)
+        return self.substep(fraction, 0.0, None)
 
-    def part(
+    def substep(
         self,
         start: float | Float[Array, ""],
         length: float | Float[Array, ""],

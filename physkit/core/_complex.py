@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Inexact
 
 
-def scaled(x: Inexact[Array, "..."], factor: Any) -> Inexact[Array, "..."]:
+def scale_array(x: Inexact[Array, "..."], factor: Any) -> Inexact[Array, "..."]:
     """x · factor; a real factor (or a mask) of complex numbers costs half of what a complex one does.
 
     The result has the precision of `x`; an array of fewer axes is for the last ones.

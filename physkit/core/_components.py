@@ -10,9 +10,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ._complex import scaled
+from ._complex import scale_array
 from ._errors import ComponentError, ShapeError
-from ._module import Module, replaced
+from ._module import Module, replace_fields
 
 State = Any
 Rate = Any
@@ -25,30 +25,30 @@ class AbstractComponent(Module):
     def shift(self, delta: Any) -> "AbstractComponent":
         """state ⊕ delta, where delta is of the kind that this component's rates are of."""
 
-    def change(self) -> Any:
+    def increment(self) -> Any:
         """This component's own numbers, read as a rate of one of its kind."""
         return self
 
-    def cut(self, devices: tuple[int, ...]) -> "AbstractComponent":
+    def shard(self, devices: tuple[int, ...]) -> "AbstractComponent":
         """This component over a grid of devices, `devices[k]` along axis k of space.
 
         Every array has a leading axis over the devices, row-major. Components inside are cut their own
         way; by default all other arrays are the same on every device.
         """
-        return _each_part(self, lambda part: part.cut(devices), lambda x: on_each(x, devices))
+        return _each_part(self, lambda part: part.shard(devices), lambda x: replicate(x, devices))
 
-    def gathered(self, devices: tuple[int, ...]) -> "AbstractComponent":
+    def unshard(self, devices: tuple[int, ...]) -> "AbstractComponent":
         """The whole of what `cut` made parts of."""
-        return _each_part(self, lambda part: part.gathered(devices), lambda x: x[0])
+        return _each_part(self, lambda part: part.unshard(devices), lambda x: x[0])
 
-    def restless(self) -> Any:
+    def needs_migration(self) -> Any:
         """Whether parts of it must change devices now, on any of them; None where they never do."""
 
-    def settled(self) -> "AbstractComponent":
+    def migrate(self) -> "AbstractComponent":
         """This component after parts of it have changed devices."""
         return self
 
-    def enlarged(self, measured: "AbstractComponent") -> tuple["AbstractComponent", list[str]]:
+    def grow_to_fit(self, measured: "AbstractComponent") -> tuple["AbstractComponent", list[str]]:
         """This component, in device layout, with room for what it required later, and what has grown."""
         del measured
         return self, []
@@ -58,19 +58,19 @@ class AbstractComponent(Module):
         return jnp.zeros((), jnp.int32)
 
 
-def cut(tree: Any, devices: tuple[int, ...]) -> Any:
+def shard(tree: Any, devices: tuple[int, ...]) -> Any:
     """`tree` over a grid of devices: components cut, everything else the same on every device."""
     return _by_component(
-        tree, lambda component: component.cut(devices), lambda x: on_each(x, devices)
+        tree, lambda component: component.shard(devices), lambda x: replicate(x, devices)
     )
 
 
-def gathered(tree: Any, devices: tuple[int, ...]) -> Any:
+def unshard(tree: Any, devices: tuple[int, ...]) -> Any:
     """The whole of what `cut` made parts of."""
-    return _by_component(tree, lambda component: component.gathered(devices), lambda x: x[0])
+    return _by_component(tree, lambda component: component.unshard(devices), lambda x: x[0])
 
 
-def on_each(x: Any, devices: tuple[int, ...]) -> Any:
+def replicate(x: Any, devices: tuple[int, ...]) -> Any:
     """The array `x` on every device: a leading axis over them."""
     return jnp.broadcast_to(x, (math.prod(devices), *jnp.shape(x)))
 
@@ -95,10 +95,10 @@ def _each_part(module: Any, of_component: Callable, of_array: Callable) -> Any:
         for name, part in parts.items()
         if name not in fixed
     }
-    return replaced(module, moved)
+    return replace_fields(module, moved)
 
 
-def get(state: State, name: str | None) -> Any:
+def get_component(state: State, name: str | None) -> Any:
     """The component called `name`; the state itself for None.
 
     **Errors:** `ComponentError` names what there is.
@@ -118,9 +118,9 @@ def get(state: State, name: str | None) -> Any:
     return state[name]
 
 
-def put(state: State, name: str | None, component: Any) -> State:
+def put_component(state: State, name: str | None, component: Any) -> State:
     """`state` with the component called `name` replaced."""
-    get(state, name)
+    get_component(state, name)
     return component if name is None else {**state, name: component}
 
 
@@ -138,14 +138,14 @@ def shift(state: State, delta: Rate) -> State:
     return jax.tree.map(jnp.add, state, delta)
 
 
-def as_change(rate: Any) -> Rate:
+def as_increment(rate: Any) -> Rate:
     """`rate` with every component in it read as a change: a field may be returned as a rate."""
     is_component = lambda x: isinstance(x, AbstractComponent)
-    read = lambda x: x.change() if is_component(x) else x
+    read = lambda x: x.increment() if is_component(x) else x
     return jax.tree.map(read, rate, is_leaf=is_component)
 
 
-def combine(weights: Sequence[Any], rates: Sequence[Rate]) -> Rate:
+def combine_rates(weights: Sequence[Any], rates: Sequence[Rate]) -> Rate:
     """Σ wᵢ·rateᵢ over partial rates: a name or leaf that a rate leaves out counts as zero."""
     pairs = [(w, r) for w, r in zip(weights, rates, strict=True) if r is not None]
     if not pairs:
@@ -154,7 +154,7 @@ def combine(weights: Sequence[Any], rates: Sequence[Rate]) -> Rate:
     if isinstance(first, dict):
         names = dict.fromkeys(name for _, rate in pairs for name in rate)
         return {
-            name: combine([w for w, _ in pairs], [rate.get(name) for _, rate in pairs])
+            name: combine_rates([w for w, _ in pairs], [rate.get(name) for _, rate in pairs])
             for name in names
         }
     leaves, trees = zip(*(jax.tree.flatten(r, is_leaf=_is_none) for _, r in pairs), strict=True)
@@ -169,7 +169,7 @@ def combine(weights: Sequence[Any], rates: Sequence[Rate]) -> Rate:
 
 
 def _weighted(weights: Sequence[Any], leaves: Sequence[Any]) -> Any:
-    present = [scaled(x, w) for w, x in zip(weights, leaves, strict=True) if x is not None]
+    present = [scale_array(x, w) for w, x in zip(weights, leaves, strict=True) if x is not None]
     return sum(present[1:], present[0]) if present else None
 
 

@@ -14,7 +14,7 @@ class ParameterError(PhyskitError, ValueError):
 
 
 class ShapeError(PhyskitError, ValueError):
-    """An array has another shape than its neighbours ask for."""
+    """An array has another shape than its neighbors ask for."""
 
 
 class ComponentError(PhyskitError, KeyError):

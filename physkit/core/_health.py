@@ -21,7 +21,7 @@ from ._errors import (
     SimulationDiverged,
     StepSizeError,
 )
-from ._growth import overflow
+from ._growable import has_overflow
 from ._module import Module, data
 
 
@@ -33,17 +33,17 @@ class Fault(enum.IntFlag):
     CUTOFF = 4
     MASS = 8
     OVERLAP = 16
-    LEAP = 32
-    RANGE = 64
+    DISPLACEMENT = 32
+    EXACT_SUM_RANGE = 64
     GUARD = 128
     SPACE = 256
     SOLVER = 512
     POSITIVITY = 1024
     COURANT = 2048
-    LATTICE = 4096
+    FIXED_POINT_RANGE = 4096
     REVERSAL = 8192
-    SAMPLES = 16384
-    PARTIAL = 32768
+    LOW_ESS = 16384
+    NOT_REPLICATED = 32768
     BOND = 65536
 
 
@@ -62,19 +62,19 @@ ADVICE: dict[Fault, tuple[type[PhyskitError], str]] = {
     Fault.SPACE: (ParameterError, "a box length or volume is zero or negative"),
     Fault.OVERLAP: (
         OverlapError,
-        "particles overlap, where the force is not finite; start from a lattice or call minimise first",
+        "particles overlap, where the force is not finite; start from a lattice or call minimize first",
     ),
-    Fault.LEAP: (
+    Fault.DISPLACEMENT: (
         StepSizeError,
         "a particle moved further between two force evaluations than half the cutoff (over devices: in a "
         "step further than their slabs' margin); "
-        "the time step is too large, or the start has overlaps: reduce dt or call minimise first",
+        "the time step is too large, or the start has overlaps: reduce dt or call minimize first",
     ),
-    Fault.RANGE: (
+    Fault.EXACT_SUM_RANGE: (
         RangeError,
         "an exact pair sum left the range of its integers; give a larger quantum, or exact=False",
     ),
-    Fault.LATTICE: (
+    Fault.FIXED_POINT_RANGE: (
         RangeError,
         "a number left the range of the lattice that Reversible() computes on: a particle crossed half "
         "the box in one step, flew far out of open space, or a field grew; reduce dt, or give "
@@ -87,7 +87,7 @@ ADVICE: dict[Fault, tuple[type[PhyskitError], str]] = {
     ),
     Fault.OVERFLOW: (
         CapacityError,
-        "a cache (neighbour list) overflowed; `run` grows it by itself, `simulate` needs "
+        "a cache (neighbor list) overflowed; `run` grows it by itself, `simulate` needs "
         "start(..., capacity=...)",
     ),
     Fault.SOLVER: (
@@ -105,12 +105,12 @@ ADVICE: dict[Fault, tuple[type[PhyskitError], str]] = {
         "a density, depth or pressure is not positive; reduce dt, or take a more robust scheme: "
         "MUSCL(Minmod()) or Constant(), HLL()",
     ),
-    Fault.SAMPLES: (
+    Fault.LOW_ESS: (
         SamplingError,
         "the samples hardly overlap with the parameters asked for, so that a few of them carry all "
         "weight; draw new samples there, take smaller steps, or smaller systems",
     ),
-    Fault.PARTIAL: (
+    Fault.NOT_REPLICATED: (
         ObserverError,
         "what is recorded, or a number of the state, differs from device to device: sums, means and extremes "
         "over the domain are "
@@ -130,7 +130,7 @@ class Faults(Module):
     def none() -> "Faults":
         return Faults(jnp.zeros((), jnp.int32))
 
-    def flag(self, fault: Fault, where: Bool[Array, ""]) -> "Faults":
+    def set_if(self, fault: Fault, where: Bool[Array, ""]) -> "Faults":
         """These faults, and `fault` if `where`."""
         return Faults(self.bits | jnp.where(where, jnp.int32(fault), jnp.int32(0)))
 
@@ -166,13 +166,13 @@ def all_finite(tree: Any) -> Bool[Array, ""]:
     return jnp.all(jnp.stack(checks)) if checks else jnp.array(True)
 
 
-def judge(caches: Any, *faults: tuple[Fault, Bool[Array, ""]]) -> Health:
+def collect_faults(caches: Any, *faults: tuple[Fault, Bool[Array, ""]]) -> Health:
     """The health of a run from the faults that its caches carry, and from those given."""
     bits = jnp.zeros((), jnp.int32)
     for node in jax.tree.leaves(caches, is_leaf=_is_faults):
         if _is_faults(node):
             bits = bits | node.bits
-    for fault, where in ((Fault.OVERFLOW, overflow(caches)), *faults):
+    for fault, where in ((Fault.OVERFLOW, has_overflow(caches)), *faults):
         bits = bits | jnp.where(where, jnp.int32(fault), jnp.int32(0))
     return Health(bits)
 

@@ -139,7 +139,7 @@ def float_dtype(tree: Any) -> jnp.dtype:
     return found.pop() if found else jnp.zeros(()).dtype
 
 
-def assembled(cls: type, parts: dict[str, Any]) -> Any:
+def build_unchecked(cls: type, parts: dict[str, Any]) -> Any:
     """An instance of the Module `cls` from its fields as they are: nothing is converted or checked.
 
     For copies with a part replaced, whose other parts were checked when they were made.
@@ -157,7 +157,7 @@ def assembled(cls: type, parts: dict[str, Any]) -> Any:
     return made
 
 
-def replaced(module: Any, changes: dict[str, Any]) -> Any:
+def replace_fields(module: Any, changes: dict[str, Any]) -> Any:
     """A copy of `module` with some fields replaced as they are.
 
     **Errors:** `ParameterError` for a name that it does not have.
@@ -168,10 +168,12 @@ def replaced(module: Any, changes: dict[str, Any]) -> Any:
         raise ParameterError(
             f"{type(module).__name__} has no {unknown}; available: {sorted(fields)}"
         )
-    return assembled(type(module), {**fields, **changes})
+    return build_unchecked(type(module), {**fields, **changes})
 
 
-def call_with(function: Callable, arguments: tuple[Any, ...], what: str, signature: str) -> Any:
+def call_user_function(
+    function: Callable, arguments: tuple[Any, ...], what: str, signature: str
+) -> Any:
     """`function(*arguments)`.
 
     **Errors:** `DeclarationError` for a function of another number of arguments, which says how `what` is
@@ -186,6 +188,6 @@ def call_with(function: Callable, arguments: tuple[Any, ...], what: str, signatu
     return function(*arguments)
 
 
-def concrete(x: Any) -> np.ndarray | None:
+def concrete_value(x: Any) -> np.ndarray | None:
     """The numbers in `x`, or None where a trace hides them."""
     return None if x is None or isinstance(x, jax.core.Tracer) else np.asarray(x)

@@ -52,7 +52,7 @@ def where_safe(
 
 
 @jax.custom_jvp
-def unfused(x: Float[Array, "..."]) -> Float[Array, "..."]:
+def round_before_add(x: Float[Array, "..."]) -> Float[Array, "..."]:
     """`x`, rounded before anything is added to it: no product is fused into a sum.
 
     In vectors a compiler may round both together, and in what is left over one by one; then a last bit
@@ -61,6 +61,6 @@ def unfused(x: Float[Array, "..."]) -> Float[Array, "..."]:
     return jnp.where(x == x, x, x + x)  # NaN stays NaN
 
 
-@unfused.defjvp
+@round_before_add.defjvp
 def _(primals, tangents):
-    return unfused(*primals), tangents[0]
+    return round_before_add(*primals), tangents[0]

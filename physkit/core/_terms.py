@@ -7,27 +7,27 @@ from typing import Any
 import jax
 
 from ._clock import Clock
-from ._components import as_change, combine
+from ._components import as_increment, combine_rates
 from ._errors import DeclarationError
-from ._module import Module, call_with, static
+from ._module import Module, call_user_function, static
 
 
 class AbstractTerm(Module):
     """One piece of physics on named components: `(clock, state, cache) → (value, cache)`."""
 
     def init(self, state: Any) -> Any:
-        """What the term carries from step to step (a neighbour list, a warm start); None if nothing."""
+        """What the term carries from step to step (a neighbor list, a warm start); None if nothing."""
         del state
 
     @abc.abstractmethod
     def __call__(self, clock: Clock, state: Any, cache: Any) -> tuple[Any, Any]:
         """The term's value at `clock.t`, and its cache for the next call."""
 
-    def need_reversible(self, state: Any) -> None:
+    def require_reversible(self, state: Any) -> None:
         """**Errors:** `NotReversible` where the term's value may depend on how its cache came about."""
         del state
 
-    def max_rate(self, clock: Clock, state: Any) -> Any:
+    def max_signal_rate(self, clock: Clock, state: Any) -> Any:
         """The largest signal speed over the size of a cell, 1 / time; None where nothing limits the step.
 
         Times dt it is the Courant number, by which `Courant` and `CourantLimit` go.
@@ -43,7 +43,7 @@ class AbstractTendency(AbstractTerm):
         """d state / dt: a dict of rates by component name, or the bare rate of a bare state."""
 
     def __call__(self, clock: Clock, state: Any, cache: Any) -> tuple[Any, Any]:
-        return as_change(self.rate(clock, state)), cache
+        return as_increment(self.rate(clock, state)), cache
 
 
 class Function(AbstractTendency):
@@ -59,7 +59,7 @@ class Function(AbstractTendency):
     def rate(self, clock: Clock, state: Any) -> Any:
         given = (clock.t, state) if self.args is None else (clock.t, state, self.args)
         signature = "(t, state)" if self.args is None else "(t, state, args)"
-        rate = call_with(self.function, given, "a right-hand side", signature)
+        rate = call_user_function(self.function, given, "a right-hand side", signature)
         if rate is None:
             raise DeclarationError("a right-hand side returned None: is there a return missing?")
         return rate
@@ -96,7 +96,7 @@ class Tendencies(AbstractTerm):
             rate, own = term(clock, state, own)
             rates.append(rate)
             caches.append(own)
-        return combine([1] * len(rates), rates), tuple(caches)
+        return combine_rates([1] * len(rates), rates), tuple(caches)
 
 
 class Network(Module):

@@ -1,7 +1,7 @@
 """Floor 5: particles and fields together."""
 
 from ._comoving import Comoving as Comoving
-from ._drag import Advected as Advected, Drag as Drag
+from ._drag import Drag as Drag, PassiveTracers as PassiveTracers
 from ._kernels import (
     CIC as CIC,
     PCS as PCS,
@@ -9,8 +9,8 @@ from ._kernels import (
     AbstractKernel as AbstractKernel,
     Nearest as Nearest,
 )
-from ._laws import (
-    AbstractMeshLaw as AbstractMeshLaw,
+from ._mesh_interactions import (
+    AbstractMeshInteraction as AbstractMeshInteraction,
     Electrostatics as Electrostatics,
     Gravity as Gravity,
 )

@@ -5,10 +5,18 @@ from typing import Any
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from physkit.core import AbstractTendency, Clock, DeclarationError, ShapeError, get, param, static
-from physkit.fields import Change, Field
+from physkit.core import (
+    AbstractTendency,
+    Clock,
+    DeclarationError,
+    ShapeError,
+    get_component,
+    param,
+    static,
+)
+from physkit.fields import Field, FieldIncrement
 from physkit.fields.equations import velocity_from_vorticity
-from physkit.particles import Motion, Particles
+from physkit.particles import ParticleIncrement, Particles
 
 from ._kernels import CIC, AbstractKernel
 from ._transfer import deposit, interpolate
@@ -23,7 +31,7 @@ class Drag(AbstractTendency):
     on walls that hold it). Alone with a uniform flow of mass M, N particles of mass m relax to the
     common velocity with the rate γ (1 + N m/M). To be given to `RK4`, or as a part of a splitting
     beside the flow's own integrator: `Strang(RK4(Drag(…)), ETDRK2(NavierStokes(…)))`. Moves velocities
-    only: add `Advected`, `Newton` or `VelocityVerlet` for the positions, or let `moving=True`.
+    only: add `PassiveTracers`, `Newton` or `VelocityVerlet` for the positions, or let `moving=True`.
 
     **Arguments:**
 
@@ -65,24 +73,24 @@ class Drag(AbstractTendency):
         self.kernel = kernel or CIC()
 
     def rate(self, clock: Clock, state: Any) -> dict[str, Any]:
-        drops = get(state, self.particles)
-        flow = _flow(get(state, self.fluid), clock, drops)
-        margin = drops.margin
+        drops = get_component(state, self.particles)
+        flow = _flow(get_component(state, self.fluid), clock, drops)
+        margin = drops.migration_margin
         slip = interpolate(flow, drops.position, self.kernel, margin=margin) - drops.velocity
-        gamma = drops.of_each(self.friction)[:, None] if self.friction.ndim else self.friction
+        gamma = drops.local_rows(self.friction)[:, None] if self.friction.ndim else self.friction
         gain = gamma * slip
         if drops.frozen is not None:
             gain = jnp.where(drops.frozen[:, None], 0, gain)
-        pull = drops.counted(drops.mass[:, None] * gain)
+        pull = drops.mask_empty(drops.mass[:, None] * gain)
         loss = deposit(pull, drops.position, flow, self.kernel, margin=margin)
         moved = drops.velocity if self.moving else None
         return {
-            self.particles: Motion(position=moved, velocity=gain),
-            self.fluid: Change(-loss.data / self.density, flow.location),
+            self.particles: ParticleIncrement(position=moved, velocity=gain),
+            self.fluid: FieldIncrement(-loss.data / self.density, flow.location),
         }
 
 
-class Advected(AbstractTendency):
+class PassiveTracers(AbstractTendency):
     """Particles that go where a flow takes them: passive tracers.
 
         dx/dt = u(x)
@@ -99,15 +107,15 @@ class Advected(AbstractTendency):
     **Notes:** the tracers' `velocity` is left alone: they have no inertia.
     """
 
-    by: str = static(default="flow")
-    of: str = static(default="tracers")
+    flow: str = static(default="flow")
+    component: str = static(default="tracers")
     kernel: AbstractKernel = CIC()
 
     def rate(self, clock: Clock, state: Any) -> dict[str, Any]:
-        tracers = get(state, self.of)
-        flow = _flow(get(state, self.by), clock, tracers)
-        there = interpolate(flow, tracers.position, self.kernel, margin=tracers.margin)
-        return {self.of: Motion(position=there)}
+        tracers = get_component(state, self.component)
+        flow = _flow(get_component(state, self.flow), clock, tracers)
+        there = interpolate(flow, tracers.position, self.kernel, margin=tracers.migration_margin)
+        return {self.component: ParticleIncrement(position=there)}
 
 
 def _flow(field: Any, clock: Clock, particles: Any) -> Field:

@@ -14,9 +14,9 @@ from physkit.core import (
     NotReversible,
     ParameterError,
     ShapeError,
-    concrete,
-    get,
-    scaled,
+    concrete_value,
+    get_component,
+    scale_array,
     static,
 )
 from physkit.fields import Field, Spectrum, stack
@@ -26,7 +26,7 @@ from physkit.particles import Particles
 from physkit.particles.forces import AbstractForce
 
 from ._kernels import CIC, AbstractKernel
-from ._laws import AbstractMeshLaw, Electrostatics
+from ._mesh_interactions import AbstractMeshInteraction, Electrostatics
 from ._transfer import deposit, interpolate
 
 
@@ -73,19 +73,19 @@ class ParticleMesh(AbstractForce):
     conserves_momentum: ClassVar[bool] = False
 
     grid: Grid
-    law: AbstractMeshLaw
+    interaction: AbstractMeshInteraction
     kernel: AbstractKernel = CIC()
     scheme: AbstractScheme = Central(4)
     conserves: str = static(default="momentum")
     deconvolved: bool = static(default=False)
     interlaced: bool = static(default=False)
     exact: bool = static(default=False)
-    of: Any = static(default=None)
+    component: Any = static(default=None)
 
     def __init__(
         self,
         grid: Grid,
-        law: AbstractMeshLaw | None = None,
+        interaction: AbstractMeshInteraction | None = None,
         kernel: AbstractKernel | None = None,
         *,
         scheme: AbstractScheme | None = None,
@@ -93,28 +93,28 @@ class ParticleMesh(AbstractForce):
         deconvolved: bool = False,
         interlaced: bool = False,
         exact: bool = False,
-        of: str | tuple[str, ...] | list[str] | None = None,
+        component: str | tuple[str, ...] | list[str] | None = None,
     ):
-        grid.need_periodic("Poisson's equation by Fourier modes and so the particle mesh")
+        grid.require_periodic("Poisson's equation by Fourier modes and so the particle mesh")
         if conserves not in ("momentum", "energy"):
             raise ParameterError(f'conserves is "momentum" or "energy"; got {conserves!r}')
-        self.grid, self.law = grid, law or Electrostatics()
+        self.grid, self.interaction = grid, interaction or Electrostatics()
         self.kernel, self.scheme = kernel or CIC(), scheme or Central(4)
         self.conserves, self.exact = conserves, exact
         self.deconvolved, self.interlaced = deconvolved, interlaced
-        self.of = tuple(of) if isinstance(of, list) else of
+        self.component = tuple(component) if isinstance(component, list) else component
 
     @property
     def components(self) -> tuple[str | None, ...]:
-        return self.of if isinstance(self.of, tuple) else (self.of,)
+        return self.component if isinstance(self.component, tuple) else (self.component,)
 
     def init(self, state: Any) -> None:
         for name in self.components:
-            self._check(get(state, name))
+            self._check(get_component(state, name))
 
-    def need_reversible(self, state: Any) -> None:
+    def require_reversible(self, state: Any) -> None:
         """**Errors:** `NotReversible` over devices, whose deposits are added in an order that is theirs."""
-        if any(get(state, name).share is not None for name in self.components):
+        if any(get_component(state, name).ownership is not None for name in self.components):
             raise NotReversible(
                 "ParticleMesh adds what each device deposits, and who holds a particle is another matter "
                 "on the way back: over devices use adjoint=NestedCheckpoint() or Binomial(n)"
@@ -141,11 +141,11 @@ class ParticleMesh(AbstractForce):
         potential = self._potential(self._source(state))
         parts = {}
         for name in self.components:
-            particles = get(state, name)
+            particles = get_component(state, name)
             self._check(particles)
             pulls = [self._pull(self._moved(potential, s, -1), particles, s) for s in self._shifts]
             parts[name] = sum(pulls[1:], pulls[0]) / len(pulls)
-        return parts if isinstance(self.of, tuple) else parts[self.of]
+        return parts if isinstance(self.component, tuple) else parts[self.component]
 
     def energy(self, clock: Clock, state: Any, cache: Any = None) -> Float[Array, ""]:
         """½ ∫ ρ φ dV, with each particle's own; of all components together."""
@@ -165,7 +165,7 @@ class ParticleMesh(AbstractForce):
         d = self.grid.dimension
         rows = [
             [
-                (density * source.times(slope * waves[a] * waves[b]).field()).integral()
+                (density * source.multiply(slope * waves[a] * waves[b]).field()).integral()
                 for b in range(d)
             ]
             for a in range(d)
@@ -186,15 +186,15 @@ class ParticleMesh(AbstractForce):
 
     def _margin(self, particles: Particles, shift: float) -> float:
         """How far particles are from a device's block at most, on a mesh moved by `shift` cells."""
-        return particles.margin + shift / min(self.grid.block)
+        return particles.margin + shift / min(self.grid.local_shape)
 
     def _deposited(self, state: Any, shift: float) -> Field:
         parts = []
         for name in self.components:
-            particles = get(state, name)
+            particles = get_component(state, name)
             self._check(particles)
             at = self._at(particles, shift)
-            source = particles.counted(self.law.source(particles))
+            source = particles.mask_empty(self.interaction.charge(particles))
             margin = self._margin(particles, shift)
             parts.append(
                 deposit(source, at, self.grid, self.kernel, exact=self.exact, margin=margin)
@@ -214,18 +214,18 @@ class ParticleMesh(AbstractForce):
         for k in range(self.grid.dimension):
             phase = sign * shift * self._phases(k)
             # The shortest wave is its own mirror image, so that its factor must be real.
-            shortest = self.grid.of_modes(k, lambda n, k=k: 2 * abs(n) == self.grid.shape[k])
+            shortest = self.grid.map_modes(k, lambda n, k=k: 2 * abs(n) == self.grid.shape[k])
             turn = jax.lax.complex(jnp.cos(phase), jnp.where(shortest, 0, jnp.sin(phase)))
-            spectrum = spectrum.times(turn)
+            spectrum = spectrum.multiply(turn)
         return spectrum
 
     def _phases(self, axis: int) -> Float[Array, "..."]:
-        turns = self.grid.of_modes(axis, lambda n: 2 * np.pi * n / self.grid.shape[axis])
+        turns = self.grid.map_modes(axis, lambda n: 2 * np.pi * n / self.grid.shape[axis])
         return jnp.asarray(turns, self.grid.space.lengths.dtype)
 
     def _potential(self, source: Spectrum) -> Spectrum:
         k2, waves = self._k2(), self._is_wave()
-        return source.times(jnp.where(waves, self._response(jnp.where(waves, k2, 1)), 0))
+        return source.multiply(jnp.where(waves, self._response(jnp.where(waves, k2, 1)), 0))
 
     def _is_wave(self) -> Any:
         """All modes but the mean, where k² of differences is 0 up to rounding only."""
@@ -237,7 +237,7 @@ class ParticleMesh(AbstractForce):
         return sum(rest, first)
 
     def _response(self, k2: Float[Array, "..."]) -> Float[Array, "..."]:
-        response = self.law.response(k2)
+        response = self.interaction.green_function(k2)
         if self.deconvolved:
             for k in range(self.grid.dimension):
                 response = response / self.kernel.window(self._phases(k)) ** 2
@@ -250,19 +250,19 @@ class ParticleMesh(AbstractForce):
             square = -self.scheme.symbol(self.grid, k, 2)
             there = square > 0
             size = jnp.where(there, jnp.sqrt(jnp.where(there, square, 1)), 0)
-            out.append(size * jnp.asarray(self.grid.of_modes(k, np.sign), size.dtype))
+            out.append(size * jnp.asarray(self.grid.map_modes(k, np.sign), size.dtype))
         return out
 
     def _field(self, potential: Spectrum) -> Field:
         axes = range(self.grid.dimension)
         symbol = lambda k: self.scheme.symbol(self.grid, k, 1)
-        return stack([potential.times(scaled(symbol(k), -1)).field() for k in axes])
+        return stack([potential.multiply(scale_array(symbol(k), -1)).field() for k in axes])
 
     def _pull(self, potential: Spectrum, particles: Particles, shift: float):
         # Hidden from the compiler, which would keep what it found for the deposit: n numbers written
         # and read again cost more than they do.
         x = jax.lax.optimization_barrier(self._at(particles, shift))
-        source = self.law.source(
+        source = self.interaction.charge(
             particles
         )  # rows without a particle are never moved by what they feel
         margin = self._margin(particles, shift)
@@ -284,7 +284,7 @@ class ParticleMesh(AbstractForce):
                 "a particle mesh repeats along every axis, and so must the particles' space: give "
                 f"them space=Box(…), the grid's; got {space!r}"
             )
-        own, mesh = concrete(space.lengths), concrete(self.grid.space.lengths)
+        own, mesh = concrete_value(space.lengths), concrete_value(self.grid.space.lengths)
         if own is not None and mesh is not None and not np.allclose(own, mesh, rtol=1e-5):
             raise ParameterError(
                 f"the particles' box is {own}, the mesh's {mesh}: use one for both"

@@ -16,7 +16,9 @@ from physkit.geometry import Grid, Location
 
 from ._kernels import AbstractKernel
 
-MARGIN = 1 / 8  # of a block's width: so far particles may stray from it where nobody says less
+DEFAULT_MARGIN = (
+    1 / 8
+)  # of a block's width: so far particles may stray from it where nobody says less
 _LANES = 8  # copies of a small grid that particles next to one another in memory are added to
 _CACHE = 2**14  # bytes that those copies may take: they shall stay in the fastest cache
 
@@ -31,17 +33,17 @@ class Layout:
     kernel: AbstractKernel
     ghosts: tuple[tuple[int, int], ...]  # per axis, (low, high)
     points: tuple[int, ...]  # ghosts included
-    stretches: tuple[tuple[int, int], ...]  # per axis, the first and the last, ghosts not counted
+    intervals: tuple[tuple[int, int], ...]  # per axis, the first and the last, ghosts not counted
 
     @staticmethod
     def of(
-        grid: Grid, location: Location, kernel: AbstractKernel, margin: float = MARGIN
+        grid: Grid, location: Location, kernel: AbstractKernel, margin: float = DEFAULT_MARGIN
     ) -> "Layout":
         """For particles that stray up to `margin` of a block's width from it, over devices."""
         ghosts, points, stretches = [], [], []
-        whole = zip(grid.block, grid.points(location), location.staggered, strict=True)
+        whole = zip(grid.local_shape, grid.points(location), location.staggered, strict=True)
         for k, (cells, n, staggered) in enumerate(whole):
-            stray = math.ceil(margin * cells) if grid.space.comm.along(k) > 1 else 0
+            stray = math.ceil(margin * cells) if grid.space.comm.axis_size(k) > 1 else 0
             start = (0 if staggered else -0.5) - kernel.order / 2 + 1
             first = math.floor(start) - stray
             last = max(first, math.ceil(cells + start) - 1 + stray)
@@ -56,7 +58,7 @@ class Layout:
         """How many points there are, ghosts included."""
         return math.prod(self.points)
 
-    def located(
+    def locate(
         self, x: Coordinates, slopes: Slopes = ()
     ) -> tuple[Int[Array, " n"], tuple[tuple[Float[Array, " n"], ...], ...]]:
         """Flat index of the lowest point touched, and the shares of points per axis.
@@ -65,7 +67,7 @@ class Layout:
         """
         base = jnp.zeros(x[0].shape, jnp.int32)
         shares = []
-        whole = zip(x, self.stretches, self.ghosts, self.points, strict=True)
+        whole = zip(x, self.intervals, self.ghosts, self.points, strict=True)
         for k, (along, (first, last), (low, _), n) in enumerate(whole):
             # Of integers, so that positions that are not finite stay within bounds, too.
             cell = jnp.clip(jnp.floor(along).astype(jnp.int32), first, last)
@@ -109,23 +111,23 @@ def _folded(grid: Grid, axis: int, part: Array) -> Array:
     if not grid.periodic[axis]:
         return jnp.clip(part, 0, 1)
     comm = grid.space.comm
-    count = comm.along(axis)
+    count = comm.axis_size(axis)
     if count == 1:
         return part - jnp.floor(part)
     # Those that strayed across the end of the box lie next to this device's block all the same.
-    middle = (jnp.asarray(comm.coord(axis)).astype(part.dtype) + 0.5) / count
+    middle = (jnp.asarray(comm.axis_index(axis)).astype(part.dtype) + 0.5) / count
     return part - jnp.round(part - middle)
 
 
 def _before(grid: Grid, axis: int, dtype: Any) -> Any:
     """How many cells along an axis lie before this device's block."""
     comm = grid.space.comm
-    if comm.along(axis) == 1:
+    if comm.axis_size(axis) == 1:
         return 0.0
-    return (jnp.asarray(comm.coord(axis)) * grid.block[axis]).astype(dtype)
+    return (jnp.asarray(comm.axis_index(axis)) * grid.local_shape[axis]).astype(dtype)
 
 
-def need_floats(position: Any, values: Any, what: str) -> None:
+def require_same_precision(position: Any, values: Any, what: str) -> None:
     """**Errors:** `ParameterError` unless both have one and the same floating precision."""
     kind = jnp.finfo(values.dtype).dtype if jnp.issubdtype(values.dtype, jnp.inexact) else None
     if position.dtype != kind:
@@ -179,7 +181,7 @@ class Scatter:
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
 def _gather(what: Gather, x: Coordinates, padded: Float[Array, "c ..."]) -> Float[Array, "c n"]:
-    base, shares = what.layout.located(x, what.slopes)
+    base, shares = what.layout.locate(x, what.slopes)
     read = lambda flat, index: flat.at[index].get(
         mode="promise_in_bounds", wrap_negative_indices=False
     )
@@ -214,7 +216,7 @@ def _(what, primals, tangents):
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
 def _scatter(what: Scatter, x: Coordinates, values: Float[Array, "c n"]) -> Float[Array, "c ..."]:
     values = jax.lax.optimization_barrier(values)  # computed once, not again for every point
-    base, shares = what.layout.located(x, what.slopes)
+    base, shares = what.layout.locate(x, what.slopes)
     last, size = shares[-1], what.layout.size
     out = []
     for value in values:

@@ -9,11 +9,18 @@ from jaxtyping import Array, Float, Inexact
 
 from physkit.core import DeclarationError, ShapeError
 from physkit.fields import Field
-from physkit.geometry import AXES, Boundaries, Grid, Location, Reflect, Wrap
+from physkit.geometry import AXES, Boundaries, Grid, Location, Mirror, Periodic
 
-from ._exact import exact_scatter
+from ._exact_scatter import exact_scatter
 from ._kernels import CIC, AbstractKernel
-from ._stencil import MARGIN, Gather, Layout, Scatter, grid_coordinates, need_floats
+from ._stencil import (
+    DEFAULT_MARGIN,
+    Gather,
+    Layout,
+    Scatter,
+    grid_coordinates,
+    require_same_precision,
+)
 
 
 def interpolate(
@@ -21,7 +28,7 @@ def interpolate(
     position: Float[Array, "n d"],
     kernel: AbstractKernel | None = None,
     *,
-    margin: float = MARGIN,
+    margin: float = DEFAULT_MARGIN,
 ) -> Inexact[Array, "n ..."]:
     """A field's values where particles are.
 
@@ -44,7 +51,7 @@ def interpolate(
     or for a field without boundary at a wall.
     """
     position, kernel = jnp.asarray(position), kernel or CIC()
-    need_floats(position, field.data, "the field's values")
+    require_same_precision(position, field.data, "the field's values")
     grid = field.grid
     x = grid_coordinates(grid, field.location, kernel, position)
     layout = Layout.of(grid, field.location, kernel, margin)
@@ -64,7 +71,7 @@ def deposit(
     *,
     location: Location | None = None,
     exact: bool = False,
-    margin: float = MARGIN,
+    margin: float = DEFAULT_MARGIN,
 ) -> Field:
     """What particles carry, as a density on a grid.
 
@@ -72,7 +79,7 @@ def deposit(
 
     V_i is a cell's volume, half of it for points on a wall. What would fall beyond a wall is added to its
     mirror image inside, so that nothing is lost. For every field u that repeats or is mirrored at its
-    walls (`Reflect`, `Neumann(0)`)
+    walls (`Mirror`, `Neumann(0)`)
 
         ∫ u ρ dV = Σ_p q_p u(x_p),   u(x) = interpolate(u, x, kernel)
 
@@ -100,7 +107,7 @@ def deposit(
         values = jnp.broadcast_to(values, (n,))
     if values.shape[0] != n:
         raise ShapeError(f"{values.shape[0]} values for {n} positions: values are [n, *components]")
-    need_floats(position, values, "values")
+    require_same_precision(position, values, "values")
     grid = on.grid if isinstance(on, Field) else on
     if location is None:
         location = on.location if isinstance(on, Field) else grid.cell
@@ -111,19 +118,19 @@ def deposit(
     padded = exact_scatter(layout, x, rows) if exact else Scatter(layout)(x, rows)
     total = _folded(grid, location, layout, padded.reshape(*components, *layout.points))
     density = total / grid.cell_volume.astype(total.dtype)
-    for share in grid.weights(location):
+    for share in grid.quadrature_weights(location):
         if (share != 1).any():
             shape = (1,) * len(components) + share.shape
             density = density / share.astype(total.dtype).reshape(shape)
     vector = components == (grid.dimension,)
-    walls = {k: Reflect() for k, wraps in enumerate(grid.periodic) if not wraps}
+    walls = {k: Mirror() for k, wraps in enumerate(grid.periodic) if not wraps}
     computed = Field(density, grid, location, walls, vector=vector)
     return computed.map(lambda u: u)  # which knows no boundary
 
 
 def _need_own_points(grid: Grid, location: Location) -> None:
-    for k, shared in enumerate(grid.shared(location)):
-        if shared and grid.space.comm.along(k) > 1:
+    for k, shared in enumerate(grid.includes_walls(location)):
+        if shared and grid.space.comm.axis_size(k) > 1:
             raise DeclarationError(
                 f"points on walls along {AXES[k]} cannot be deposited on while that axis is cut over "
                 "devices: deposit at cell centres, or cut another axis"
@@ -132,7 +139,9 @@ def _need_own_points(grid: Grid, location: Location) -> None:
 
 def mirrors(grid: Grid) -> Boundaries:
     """A mirror at every wall: what deposited values are folded back by."""
-    return tuple((Wrap(), Wrap()) if wraps else (Reflect(), Reflect()) for wraps in grid.periodic)
+    return tuple(
+        (Periodic(), Periodic()) if wraps else (Mirror(), Mirror()) for wraps in grid.periodic
+    )
 
 
 def _folded(grid: Grid, location: Location, layout: Layout, padded: Array) -> Array:

@@ -1,29 +1,50 @@
 """Floor 11: ensembles: sweeps over parameters, statistics of members, means and their derivatives."""
 
-from ._bootstrap import Bootstrapped as Bootstrapped, bootstrap as bootstrap
-from ._carry_out import Memory as Memory, Work as Work, carry_out as carry_out
-from ._collect import Status as Status, collect as collect, open as open, status as status
-from ._designs import (
-    Between as Between,
-    around as around,
-    grid as grid,
-    latin_hypercube as latin_hypercube,
-    random as random,
-    sobol as sobol,
-    whole_states as whole_states,
-)
-from ._ensemble import Ensemble as Ensemble, Failed as Failed, Gathered as Gathered
-from ._folder import SweepFolder as SweepFolder
-from ._launch import (
+from ._api import sweep as sweep
+from .cluster._launch import (
     LocalWorkers as LocalWorkers,
-    Submitted as Submitted,
-    carry_out_by as carry_out_by,
+    SubmittedWorkers as SubmittedWorkers,
+    execute_with_workers as execute_with_workers,
     submit as submit,
 )
-from ._mean import ensemble_mean as ensemble_mean
-from ._memory import MemoryNeed as MemoryNeed, memory_need as memory_need
-from ._over import Design as Design, Over as Over, product as product, zipped as zipped
-from ._reduce import (
+from .cluster._slurm_array import SlurmArray as SlurmArray
+from .cluster._worker import WorkerResult as WorkerResult, run_worker as run_worker
+from .compute._batch_memory import (
+    BatchMemory as BatchMemory,
+    predict_batch_memory as predict_batch_memory,
+)
+from .compute._execute import (
+    ExecutionResult as ExecutionResult,
+    MemoryStore as MemoryStore,
+    execute as execute,
+)
+from .design._designs import (
+    ParameterRange as ParameterRange,
+    grid as grid,
+    initial_states as initial_states,
+    latin_hypercube as latin_hypercube,
+    posterior_samples as posterior_samples,
+    random as random,
+    sobol as sobol,
+)
+from .design._retry import Retry as Retry
+from .design._sweep import Sweep as Sweep
+from .design._sweep_axes import (
+    Design as Design,
+    SweepAxis as SweepAxis,
+    cartesian_product as cartesian_product,
+    zip_axes as zip_axes,
+)
+from .statistics._bootstrap import BootstrapEstimate as BootstrapEstimate, bootstrap as bootstrap
+from .statistics._convergence import Converged as Converged
+from .statistics._ensemble_mean import ensemble_mean as ensemble_mean
+from .statistics._ensemble_statistics import (
+    QUANTILES as QUANTILES,
+    EnsembleStatistics as EnsembleStatistics,
+    ensemble_statistics as ensemble_statistics,
+    passage_rate as passage_rate,
+)
+from .statistics._reductions import (
     AbstractReduction as AbstractReduction,
     Histogram as Histogram,
     Mean as Mean,
@@ -31,15 +52,15 @@ from ._reduce import (
     Reduction as Reduction,
     Variance as Variance,
 )
-from ._retry import Retry as Retry
-from ._slurm_array import SlurmArray as SlurmArray
-from ._statistics import (
-    QUANTILES as QUANTILES,
-    EnsembleStatistics as EnsembleStatistics,
-    ensemble_statistics as ensemble_statistics,
-    passage_rate as passage_rate,
+from .store._collect import (
+    SweepStatus as SweepStatus,
+    collect as collect,
+    open as open,
+    status as status,
 )
-from ._stop_when import Converged as Converged
-from ._sweep import Sweep as Sweep
-from ._verb import sweep as sweep
-from ._work import Worked as Worked, work as work
+from .store._ensemble import (
+    Ensemble as Ensemble,
+    FailedMember as FailedMember,
+    MemberArray as MemberArray,
+)
+from .store._sweep_folder import SweepFolder as SweepFolder

@@ -10,9 +10,9 @@ from physkit.core import (
     Clock,
     ComponentError,
     DeclarationError,
-    as_change,
-    combine,
-    get,
+    as_increment,
+    combine_rates,
+    get_component,
 )
 
 from ._field import Field
@@ -29,7 +29,7 @@ class AbstractEquation(AbstractTendency):
     Both see the field with the boundary that it has now.
     """
 
-    of: eqx.AbstractVar[str | None]
+    component: eqx.AbstractVar[str | None]
 
     def symbol(self, field: Field) -> Array | None:
         """L per mode, ready to broadcast against `field.spectrum().coefficients`; None for L = 0.
@@ -45,21 +45,21 @@ class AbstractEquation(AbstractTendency):
     def linear(self, field: Field) -> Field | Spectrum | None:
         """L u, for explicit integrators: by the symbol, unless an equation knows a way without it."""
         symbol = self.symbol(field)
-        return None if symbol is None else field.spectrum().times(symbol)
+        return None if symbol is None else field.spectrum().multiply(symbol)
 
     def rate(self, clock: Clock, state: Any) -> Any:
-        field = need_field(get(state, self.of), type(self).__name__).at(clock.t)
+        field = require_field(get_component(state, self.component), type(self).__name__).at(clock.t)
         parts = [self.linear(field), self.nonlinear(clock, field)]
-        there = [as_change(part) for part in parts if part is not None]
+        there = [as_increment(part) for part in parts if part is not None]
         if not there:
             raise DeclarationError(
                 f"{type(self).__name__} has neither a symbol nor a nonlinear part: write one of them"
             )
-        rate = combine([1] * len(there), there)
-        return rate if self.of is None else {self.of: rate}
+        rate = combine_rates([1] * len(there), there)
+        return rate if self.component is None else {self.component: rate}
 
 
-def need_field(component: Any, what: str) -> Field:
+def require_field(component: Any, what: str) -> Field:
     """`component`, if it is a field.
 
     **Errors:** `ComponentError` for anything else.

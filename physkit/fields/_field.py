@@ -11,33 +11,33 @@ from physkit.core import (
     AbstractComponent,
     Fault,
     NotReversible,
-    Ruled,
+    ScaledFixedPoint,
     ShapeError,
     as_parameter,
     cast_floats,
     data as evolving,
-    on_each,
-    replaced,
+    replace_fields,
+    replicate,
     safe_power,
-    scaled,
+    scale_array,
     static,
-    valued,
+    with_tangent_of,
 )
 from physkit.geometry import (
     Boundaries,
     Grid,
     Location,
-    boundaries,
-    cut_array,
-    joined_array,
-    need_divisible,
-    unknown,
+    parse_boundaries,
+    require_divisible,
+    shard_array,
+    unknown_boundaries,
+    unshard_array,
 )
 
-from ._change import Change
-from ._imposed import free, imposed
-from ._place import need_same_place
+from ._collocation import require_same_location
+from ._field_increment import FieldIncrement
 from ._spectrum import Spectrum
+from ._wall_values import impose_wall_values, zero_on_walls
 
 
 class Field(AbstractComponent):
@@ -71,7 +71,7 @@ class Field(AbstractComponent):
     vector: bool = static(default=False)
     coefficients: Array | None = evolving(None)  # of the data, where an integrator has them already
     data: Inexact[Array, "..."] = evolving()
-    lattice: Ruled | None = None  # the exact data, for Reversible
+    fixed_point: ScaledFixedPoint | None = None  # the exact data, for Reversible
     __array_ufunc__ = None  # NumPy arrays leave products with fields to the fields
 
     def __init__(
@@ -84,7 +84,7 @@ class Field(AbstractComponent):
         vector: bool = False,
     ):
         location = grid.cell if location is None else location
-        array, points = as_parameter(data), grid.points(location)
+        array, points = as_parameter(data), grid.local_shape_at(location)
         if array.ndim == 0:
             array = jnp.broadcast_to(array, ((grid.dimension,) if vector else ()) + points)
         if array.shape[array.ndim - grid.dimension :] != points or array.ndim < grid.dimension:
@@ -100,10 +100,10 @@ class Field(AbstractComponent):
         self.location = location
         self.vector = vector
         self.grid, self.boundary = cast_floats(
-            (grid, boundaries(grid.periodic, boundary)), jnp.finfo(array.dtype).dtype
+            (grid, parse_boundaries(grid.periodic, boundary)), jnp.finfo(array.dtype).dtype
         )
         self.coefficients = None
-        self.lattice = None
+        self.fixed_point = None
 
     @staticmethod
     def from_function(
@@ -116,7 +116,7 @@ class Field(AbstractComponent):
     ) -> "Field":
         """`function(*x)` at every point; a tuple of `d` values makes a vector field."""
         location = grid.cell if location is None else location
-        values, points = function(*grid.coordinates(location)), grid.points(location)
+        values, points = function(*grid.coordinates(location)), grid.local_shape_at(location)
         vector = isinstance(values, tuple | list)
         if vector and len(values) != grid.dimension:
             raise ShapeError(
@@ -149,7 +149,7 @@ class Field(AbstractComponent):
             raise IndexError(f"no component {component!r}: there are {len(self)}, counted from 0")
         component %= len(self)
         sides = tuple(
-            pair and tuple(s.of_component(component, k if self.vector else None) for s in pair)
+            pair and tuple(s.for_component(component, k if self.vector else None) for s in pair)
             for k, pair in enumerate(self.boundary)
         )
         sides = cast_floats(sides, self.real_dtype)
@@ -160,20 +160,20 @@ class Field(AbstractComponent):
             raise ShapeError("this field has no components; its values are field.data")
         return self.components[0]
 
-    # --- neighbours -----------------------------------------------------------------------------
+    # --- neighbors -----------------------------------------------------------------------------
 
     def at(self, t: Any) -> "Field":
         """This field with the boundary that it has at time `t`; values on walls are set to theirs."""
         parts = len(self.components)
         boundary = self.grid.boundaries_at(t, self.boundary, self.location, parts)
-        return imposed(self.replace(boundary=boundary))
+        return impose_wall_values(self.replace(boundary=boundary))
 
-    def bounded(self, boundary: Any) -> "Field":
+    def with_boundary(self, boundary: Any) -> "Field":
         """This field with another boundary: a field's, or whatever `Field(boundary=…)` takes."""
         if isinstance(boundary, Field):
             return self.replace(boundary=boundary.boundary)
-        made = boundaries(self.grid.periodic, boundary)
-        return imposed(self.replace(boundary=cast_floats(made, self.real_dtype)))
+        made = parse_boundaries(self.grid.periodic, boundary)
+        return impose_wall_values(self.replace(boundary=cast_floats(made, self.real_dtype)))
 
     def padded(self, width: Any) -> Array:
         """The data with ghost layers: `width` on every side, or `((low, high), …)` per axis."""
@@ -218,26 +218,28 @@ class Field(AbstractComponent):
 
     # --- as a component of a state --------------------------------------------------------------
 
-    def shift(self, delta: Change | Array) -> "Field":
+    def shift(self, delta: FieldIncrement | Array) -> "Field":
         """u + δu; values on walls where a boundary says what they are stay as they are."""
-        if not isinstance(delta, Change):
-            delta = Change(delta, self.location)
+        if not isinstance(delta, FieldIncrement):
+            delta = FieldIncrement(delta, self.location)
         if delta.location != self.location:
             raise ShapeError(
                 f"a rate at {delta.location!r} for a field at {self.location!r}: move it first, with "
                 "average(…) or difference(…)"
             )
         if delta.coefficients is None:
-            values = free(self, delta.values)
+            values = zero_on_walls(self, delta.values)
         else:
             moved = self.grid.ifft(delta.coefficients, real=self.is_real)
             values = moved if delta.values is None else moved + delta.values
-        if self.lattice is None:
+        if self.fixed_point is None:
             return self.replace(data=self.data + values)
-        lattice = self.lattice.plus(values)
-        return self.replace(data=valued(lattice.value, self.data + values), lattice=lattice)
+        lattice = self.fixed_point.plus(values)
+        return self.replace(
+            data=with_tangent_of(lattice.value, self.data + values), fixed_point=lattice
+        )
 
-    def on_lattice(self, change: Array, room: float) -> "Field":
+    def to_fixed_point(self, change: Array, room: float) -> "Field":
         """This field rounded to a lattice, on which `shift` is exact; derivatives pass through.
 
         With room for values `room` times as large as they are now, or as 64 of the `change` of a step.
@@ -247,28 +249,28 @@ class Field(AbstractComponent):
         data, change = jax.tree.map(jax.lax.stop_gradient, (self.data, change))
         largest = lambda x: jnp.max(self.grid.max(jnp.abs(x)))
         size = jnp.maximum(largest(data), 64 * largest(change))
-        lattice = Ruled.of(data, room * size)
-        return self.replace(data=valued(lattice.value, self.data), lattice=lattice)
+        lattice = ScaledFixedPoint.of(data, room * size)
+        return self.replace(data=with_tangent_of(lattice.value, self.data), fixed_point=lattice)
 
-    def change(self) -> Change:
-        return Change(self.data, self.location)
+    def increment(self) -> FieldIncrement:
+        return FieldIncrement(self.data, self.location)
 
     def replace(self, **leaves: Any) -> "Field":
         """A copy with some parts replaced; what it says is not checked again."""
         if "data" in leaves:
             # Those there are belong to the old data.
             leaves = {"coefficients": None, "lattice": None, **leaves}
-        return replaced(self, leaves)
+        return replace_fields(self, leaves)
 
-    def cut(self, devices: tuple[int, ...]) -> "Field":
-        need_divisible(self.grid.shape, devices)
-        return self._moved(devices, cut_array, lambda x: on_each(x, devices))
+    def shard(self, devices: tuple[int, ...]) -> "Field":
+        require_divisible(self.grid.shape, devices)
+        return self._moved(devices, shard_array, lambda x: replicate(x, devices))
 
-    def gathered(self, devices: tuple[int, ...]) -> "Field":
-        return self._moved(devices, joined_array, lambda x: x[0])
+    def unshard(self, devices: tuple[int, ...]) -> "Field":
+        return self._moved(devices, unshard_array, lambda x: x[0])
 
     def faults(self) -> Array:
-        return jnp.where(self.grid.space.invalid(), jnp.int32(Fault.SPACE), jnp.int32(0))
+        return jnp.where(self.grid.space.is_degenerate(), jnp.int32(Fault.SPACE), jnp.int32(0))
 
     # --- arithmetic -----------------------------------------------------------------------------
 
@@ -314,7 +316,7 @@ class Field(AbstractComponent):
             raise ShapeError("a field and a spectrum: say spectrum.field(), or field.spectrum()")
         if not isinstance(other, Field):
             return self._computed(operation(self.data, other))
-        need_same_place(self, other)
+        require_same_location(self, other)
         a, b = self.data, other.data
         # A scalar field times a vector field is a vector field: components lead.
         vector = self.vector or other.vector
@@ -323,23 +325,25 @@ class Field(AbstractComponent):
     def _computed(self, values: Array, vector: bool | None = None) -> "Field":
         return self.replace(
             data=values,
-            boundary=unknown(self.grid.periodic),
+            boundary=unknown_boundaries(self.grid.periodic),
             vector=self.vector if vector is None else vector,
         )
 
     def _moved(self, devices, of_points: Callable, of_others: Callable) -> "Field":
         """Over devices and back: what has values at the points by blocks, all else on each."""
-        shared = self.grid.shared(self.location)
+        shared = self.grid.includes_walls(self.location)
         points = lambda x: of_points(x, devices, shared)
         others = lambda tree: jax.tree.map(of_others, tree)
-        lattice = self.lattice
+        lattice = self.fixed_point
         if lattice is not None:
-            lattice = replaced(others(lattice), {"lattice": jax.tree.map(points, lattice.lattice)})
+            lattice = replace_fields(
+                others(lattice), {"fixed_point": jax.tree.map(points, lattice.fixed_point)}
+            )
         parts = {"grid": others(self.grid), "boundary": others(self.boundary)}
-        return self.replace(data=points(self.data), lattice=lattice, **parts)
+        return self.replace(data=points(self.data), fixed_point=lattice, **parts)
 
     def _weighted(self, values: Array) -> Array:
-        for share in self.grid.weights(self.location):
+        for share in self.grid.quadrature_weights(self.location):
             if (share != 1).any():
                 shape = (1,) * len(self.components) + share.shape
                 values = values * share.astype(self.real_dtype).reshape(shape)
@@ -348,17 +352,17 @@ class Field(AbstractComponent):
 
 def _product(a: Array, b: Any) -> Array:
     if jnp.iscomplexobj(a):
-        return scaled(a, b)
-    return scaled(b, a) if jnp.iscomplexobj(b) and jnp.ndim(b) else a * b
+        return scale_array(a, b)
+    return scale_array(b, a) if jnp.iscomplexobj(b) and jnp.ndim(b) else a * b
 
 
 def stack(components: Sequence[Field]) -> Field:
     """A vector field from its components, one per axis."""
-    need_same_place(*components)
+    require_same_location(*components)
     first = components[0]
     if len(components) != first.grid.dimension:
         raise ShapeError(
             f"a vector on this grid has {first.grid.dimension} components; got {len(components)}"
         )
     values = jnp.stack([c.data for c in components])
-    return first.replace(data=values, boundary=unknown(first.grid.periodic), vector=True)
+    return first.replace(data=values, boundary=unknown_boundaries(first.grid.periodic), vector=True)

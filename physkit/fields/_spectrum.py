@@ -8,10 +8,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Complex, Float
 
-from physkit.core import AbstractComponent, ShapeError, assembled, data, scaled, static
-from physkit.geometry import Grid, Location, unknown
+from physkit.core import AbstractComponent, ShapeError, build_unchecked, data, scale_array, static
+from physkit.geometry import Grid, Location, unknown_boundaries
 
-from ._change import Change
+from ._field_increment import FieldIncrement
 
 
 class Spectrum(AbstractComponent):
@@ -36,36 +36,36 @@ class Spectrum(AbstractComponent):
 
     def derivative(self, axis: int | str, power: int = 1) -> "Spectrum":
         """∂ᵖ/∂xᵖ: times (ik)ᵖ. Odd derivatives of the shortest wave, which is its own mirror, are 0."""
-        return self.times(derivative_symbol(self.grid, self.grid.axis(axis), power, self.real))
+        return self.multiply(derivative_symbol(self.grid, self.grid.axis(axis), power, self.real))
 
     def laplacian(self) -> "Spectrum":
         """∇²: times −k²."""
-        return self.times(-square_wavenumber(self.grid, real=self.real))
+        return self.multiply(-square_wavenumber(self.grid, real=self.real))
 
     def inverse_laplacian(self) -> "Spectrum":
         """The solution φ of ∇²φ = this, with mean 0; the mean of this is left out."""
         k2 = square_wavenumber(self.grid, real=self.real)
         nonzero = jnp.where(k2 > 0, k2, 1)
-        return self.times(jnp.where(k2 > 0, -1 / nonzero, 0))
+        return self.multiply(jnp.where(k2 > 0, -1 / nonzero, 0))
 
     def dealiased(self) -> "Spectrum":
         """Without the modes that products would alias into (2/3 rule)."""
-        return self.times(self.grid.resolved(real=self.real))
+        return self.multiply(self.grid.dealias_mask(real=self.real))
 
-    def times(self, symbol: Any) -> "Spectrum":
+    def multiply(self, symbol: Any) -> "Spectrum":
         """Multiplied mode by mode with a function of the wavenumbers."""
-        return self.with_coefficients(scaled(self.coefficients, symbol))
+        return self.with_coefficients(scale_array(self.coefficients, symbol))
 
     def field(self) -> Any:
         """The field that these are the coefficients of."""
         from ._field import Field  # which knows spectra, too
 
-        return assembled(
+        return build_unchecked(
             Field,
             {
                 "data": self.grid.ifft(self.coefficients, real=self.real),
                 "grid": self.grid,
-                "boundary": unknown(self.grid.periodic),
+                "boundary": unknown_boundaries(self.grid.periodic),
                 "location": self.location,
                 "vector": self.vector,
                 "coefficients": None,
@@ -81,13 +81,13 @@ class Spectrum(AbstractComponent):
     def __getitem__(self, component: int) -> "Spectrum":
         return self.with_coefficients(self.coefficients[component], vector=False)
 
-    def shift(self, delta: Change) -> "Spectrum":
+    def shift(self, delta: FieldIncrement) -> "Spectrum":
         if delta.coefficients is None:
             raise ShapeError("a spectrum takes rates by coefficients: return field.spectrum()")
         return self.with_coefficients(self.coefficients + delta.coefficients)
 
-    def change(self) -> Change:
-        return Change(None, self.location, self.coefficients)
+    def increment(self) -> FieldIncrement:
+        return FieldIncrement(None, self.location, self.coefficients)
 
     def __add__(self, other):
         return self._with(other, jnp.add)
@@ -99,13 +99,13 @@ class Spectrum(AbstractComponent):
         return self.with_coefficients(-self.coefficients)
 
     def __mul__(self, number):
-        return self._scaled(number, lambda c: scaled(c, number))
+        return self._scaled(number, lambda c: scale_array(c, number))
 
     def __rmul__(self, number):
-        return self._scaled(number, lambda c: scaled(c, number))
+        return self._scaled(number, lambda c: scale_array(c, number))
 
     def __truediv__(self, number):
-        return self._scaled(number, lambda c: scaled(c, 1 / number))
+        return self._scaled(number, lambda c: scale_array(c, 1 / number))
 
     def _scaled(self, number: Any, operation: Callable) -> "Spectrum":
         if isinstance(number, AbstractComponent):

@@ -1,42 +1,42 @@
 """Floor 2: spaces, grids and boundaries. The only floor that speaks to devices."""
 
-from ._blocks import (
-    cut_array as cut_array,
-    joined_array as joined_array,
-    joined_axis as joined_axis,
-    need_divisible as need_divisible,
-)
-from ._boundary import (
+from .boundaries._boundary import (
     AbstractBoundary as AbstractBoundary,
     Dirichlet as Dirichlet,
     Inflow as Inflow,
+    Mirror as Mirror,
     Neumann as Neumann,
     NoSlip as NoSlip,
     Outflow as Outflow,
-    Reflect as Reflect,
+    Periodic as Periodic,
     Wall as Wall,
-    Wrap as Wrap,
-    as_value as as_value,
+    as_space_time_value as as_space_time_value,
 )
-from ._box import Box as Box
-from ._free import Free as Free
-from ._grid import Grid as Grid
-from ._location import AXES as AXES, Location as Location
-from ._sides import (
+from .boundaries._sides import (
     Boundaries as Boundaries,
-    boundaries as boundaries,
-    unknown as unknown,
+    parse_boundaries as parse_boundaries,
+    unknown_boundaries as unknown_boundaries,
 )
-from ._slab import Slab as Slab, need_box as need_box, slab_axis as slab_axis
-from ._space import (
+from .grids._blocks import (
+    concatenate_blocks as concatenate_blocks,
+    require_divisible as require_divisible,
+    shard_array as shard_array,
+    unshard_array as unshard_array,
+)
+from .grids._grid import Grid as Grid
+from .spaces._box import Box as Box
+from .spaces._free import Free as Free
+from .spaces._location import AXES as AXES, Location as Location
+from .spaces._slab import Slab as Slab, require_box as require_box, slab_axis as slab_axis
+from .spaces._space import (
     AbstractSpace as AbstractSpace,
     Components as Components,
-    on_devices as on_devices,
+    with_comm as with_comm,
 )
-from ._transforms import Parities as Parities, Parity as Parity
-from ._triclinic import (
+from .spaces._triclinic import (
     Triclinic as Triclinic,
     determinant as determinant,
     heights as heights,
     inverse_matrix as inverse_matrix,
 )
+from .transforms._cosine_sine import Parities as Parities, Parity as Parity

@@ -7,7 +7,7 @@ import jax
 
 from physkit.core import AbstractTerm, Clock, Module, NotReversible, Tendencies
 
-from ._touched import same_arrays
+from ._staleness import holds_same_arrays
 
 
 class AbstractIntegrator(Module):
@@ -25,7 +25,7 @@ class AbstractIntegrator(Module):
 
     @abc.abstractmethod
     def init(self, plan: Any, clock: Clock, state: Any) -> Any:
-        """What is carried besides the state: a cached force, neighbour lists, history."""
+        """What is carried besides the state: a cached force, neighbor lists, history."""
 
     @abc.abstractmethod
     def refresh(self, plan: Any, clock: Clock, state: Any, aux: Any) -> Any:
@@ -35,7 +35,7 @@ class AbstractIntegrator(Module):
     def step(self, plan: Any, clock: Clock, state: Any, aux: Any) -> tuple[Any, Any]:
         """The state, and what is carried, one `clock.dt` later."""
 
-    def step_unseen(self, plan: Any, clock: Clock, state: Any, aux: Any) -> tuple[Any, Any]:
+    def step_lazy(self, plan: Any, clock: Clock, state: Any, aux: Any) -> tuple[Any, Any]:
         """A step of the loop after which nobody looks at the state.
 
         Like `step`, but parts of the state that `aux` also tells may be left behind, until `shown`
@@ -43,12 +43,12 @@ class AbstractIntegrator(Module):
         """
         return self.step(plan, clock, state, aux)
 
-    def shown(self, plan: Any, state: Any, aux: Any) -> Any:
+    def materialize(self, plan: Any, state: Any, aux: Any) -> Any:
         """The state after any number of `step_unseen`, complete."""
         del plan, aux
         return state
 
-    def need_reversible(self, state: Any) -> None:
+    def require_reversible(self, state: Any) -> None:
         """**Errors:** `NotReversible` names what `unstep` cannot take back, itself or a part of it.
 
         Whoever writes `unstep` overrides this, too, and asks the parts and terms inside.
@@ -60,7 +60,7 @@ class AbstractIntegrator(Module):
             "adjoint=NestedCheckpoint()"
         )
 
-    def unstep(
+    def reverse_step(
         self, plan: Any, clock: Clock, state: Any, aux: Any, begun: Clock
     ) -> tuple[Any, Any]:
         """The state, and what was carried, before the step at `clock`, from those after it.
@@ -69,14 +69,16 @@ class AbstractIntegrator(Module):
         force computed at the very same time. What was carried into the step had been brought up to
         date at `begun`.
         """
-        self.need_reversible(state)
+        self.require_reversible(state)
         raise NotImplementedError(type(self).__name__)
 
-    def ended(self, clock: Clock) -> Clock:
+    def end_clock(self, clock: Clock) -> Clock:
         """The instant for which a step at `clock` leaves what is carried; to the bit, for `unstep`."""
-        return clock.later(1.0)
+        return clock.at_fraction(1.0)
 
-    def restep(self, plan: Any, clock: Clock, state: Any, aux: Any, after: Any) -> tuple[Any, Any]:
+    def step_given_aux(
+        self, plan: Any, clock: Clock, state: Any, aux: Any, after: Any
+    ) -> tuple[Any, Any]:
         """`step`, where it is known that `after` is carried in the end: derivatives need not find it anew."""
         del after
         return self.step(plan, clock, state, aux)
@@ -87,7 +89,7 @@ class AbstractIntegrator(Module):
         Decided while tracing, from which arrays are still the same objects. By default any array
         that somebody touched makes it stale.
         """
-        return not same_arrays(before, after)
+        return not holds_same_arrays(before, after)
 
     def terms(self, aux: Any) -> tuple[tuple[AbstractTerm, Any], ...]:
         """The terms that this integrator holds, each with its current cache."""
@@ -104,7 +106,7 @@ class AbstractIntegrator(Module):
         return bool(terms) and all(getattr(term, "conserves_momentum", False) for term in terms)
 
 
-class AbstractUncarried(AbstractIntegrator):
+class AbstractStateless(AbstractIntegrator):
     """An integrator that carries nothing from step to step: `prepare` and `step` are left to write."""
 
     def init(self, plan: Any, clock: Clock, state: Any) -> None:
@@ -118,7 +120,7 @@ class AbstractUncarried(AbstractIntegrator):
         return False
 
 
-class AbstractOneStep(AbstractUncarried):
+class AbstractOneStep(AbstractStateless):
     """An integrator that prepares and carries nothing: only `step` is left to write."""
 
     def prepare(self, state: Any, dt: Any) -> None:

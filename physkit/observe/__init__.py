@@ -1,39 +1,5 @@
 """Floor 7: what is recorded of a simulation."""
 
-from ._averages import Average as Average, BlockAverage as BlockAverage
-from ._blocks import BlockAverageResult as BlockAverageResult, block_average as block_average
-from ._correlation import (
-    AbstractCorrelation as AbstractCorrelation,
-    MeanSquareDisplacement as MeanSquareDisplacement,
-    VelocityAutocorrelation as VelocityAutocorrelation,
-)
-from ._drift import EnergyDrift as EnergyDrift
-from ._energies import (
-    ConservedEnergy as ConservedEnergy,
-    KineticEnergy as KineticEnergy,
-    PotentialEnergy as PotentialEnergy,
-    Temperature as Temperature,
-    TotalEnergy as TotalEnergy,
-)
-from ._fields import (
-    Integral as Integral,
-    RootMeanSquare as RootMeanSquare,
-    Values as Values,
-    the_field as the_field,
-)
-from ._flow import Dissipation as Dissipation, Enstrophy as Enstrophy, FlowEnergy as FlowEnergy
-from ._flow_guards import CourantLimit as CourantLimit, Positive as Positive
-from ._mesh import (
-    FieldEnergy as FieldEnergy,
-    MeshDensity as MeshDensity,
-    MeshPotential as MeshPotential,
-    ModeAmplitude as ModeAmplitude,
-)
-from ._momenta import (
-    AngularMomentum as AngularMomentum,
-    CenterOfMass as CenterOfMass,
-    Momentum as Momentum,
-)
 from ._observer import (
     AbstractObserver as AbstractObserver,
     AbstractQuantity as AbstractQuantity,
@@ -43,17 +9,58 @@ from ._observer import (
     Frame as Frame,
     Guard as Guard,
 )
-from ._passage import FirstPassage as FirstPassage
-from ._pressure import Pressure as Pressure, StressTensor as StressTensor
-from ._radial import RadialDistribution as RadialDistribution
-from ._recorders import Positions as Positions, Velocities as Velocities
 from ._snapshot import Snapshot as Snapshot
-from ._structure import (
+from .guards._energy_drift import EnergyDrift as EnergyDrift
+from .guards._flow_guards import CourantLimit as CourantLimit, PositivityGuard as PositivityGuard
+from .quantities._energies import (
+    ConservedEnergy as ConservedEnergy,
+    KineticEnergy as KineticEnergy,
+    PotentialEnergy as PotentialEnergy,
+    Temperature as Temperature,
+    TotalEnergy as TotalEnergy,
+)
+from .quantities._field_quantities import (
+    FieldValues as FieldValues,
+    Integral as Integral,
+    RootMeanSquare as RootMeanSquare,
+    require_field as require_field,
+)
+from .quantities._flow_quantities import (
+    Dissipation as Dissipation,
+    Enstrophy as Enstrophy,
+    FlowEnergy as FlowEnergy,
+)
+from .quantities._mesh_quantities import (
+    FieldEnergy as FieldEnergy,
+    MeshDensity as MeshDensity,
+    MeshPotential as MeshPotential,
+    ModeAmplitude as ModeAmplitude,
+)
+from .quantities._momenta import (
+    AngularMomentum as AngularMomentum,
+    CenterOfMass as CenterOfMass,
+    Momentum as Momentum,
+)
+from .quantities._pressure import Pressure as Pressure, StressTensor as StressTensor
+from .quantities._trajectories import Positions as Positions, Velocities as Velocities
+from .statistics._averages import Average as Average, BlockAverage as BlockAverage
+from .statistics._block_average import (
+    BlockAverageResult as BlockAverageResult,
+    block_average as block_average,
+)
+from .statistics._correlation import (
+    AbstractCorrelation as AbstractCorrelation,
+    MeanSquareDisplacement as MeanSquareDisplacement,
+    VelocityAutocorrelation as VelocityAutocorrelation,
+)
+from .statistics._first_passage import FirstPassage as FirstPassage
+from .statistics._radial_distribution import RadialDistribution as RadialDistribution
+from .statistics._structure_factor import (
     StructureFactor as StructureFactor,
     shell_average as shell_average,
     wavevectors_within as wavevectors_within,
 )
-from ._transport import (
+from .statistics._transport import (
     Estimate as Estimate,
     diffusion_coefficient as diffusion_coefficient,
     green_kubo as green_kubo,

@@ -74,7 +74,7 @@ class Every(AbstractObserver):
     outputs: dict[str, AbstractQuantity]
 
     def __init__(self, interval: int, **outputs: Any):
-        self.interval = whole_interval(interval)
+        self.interval = check_interval(interval)
         if not outputs:
             raise ObserverError("Every(n, …) needs something to record, e.g. energy=TotalEnergy()")
         self.outputs = {name: as_quantity(name, q) for name, q in outputs.items()}
@@ -106,14 +106,14 @@ class Guard(AbstractObserver):
     holds: AbstractQuantity
 
     def __init__(self, interval: int | None, holds: Any):
-        self.interval = None if interval is None else whole_interval(interval)
+        self.interval = None if interval is None else check_interval(interval)
         self.holds = as_quantity("guard", holds)
 
     def __call__(self, snapshot: Snapshot, memory: None) -> tuple[Frame, None]:
         return {"guard": self.holds(snapshot)}, memory
 
 
-def whole_interval(interval: Any) -> int:
+def check_interval(interval: Any) -> int:
     """`interval` if it counts steps: 1, 2, …"""
     if isinstance(interval, bool) or not isinstance(interval, int) or interval < 1:
         raise ObserverError(f"an observer's interval counts steps: 1, 2, …; got {interval!r}")

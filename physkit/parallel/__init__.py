@@ -1,20 +1,29 @@
 """Floor 1: devices. What a program may say to the others, and how one program runs on all of them."""
 
-from ._comm import (
+from ._collectives import Collective as Collective, trace_collectives as trace_collectives
+from ._communicator import (
     AbstractComm as AbstractComm,
-    Cartesian as Cartesian,
-    MeshAxes as MeshAxes,
-    Serial as Serial,
+    CartesianComm as CartesianComm,
+    MeshComm as MeshComm,
+    SerialComm as SerialComm,
 )
-from ._detect import Place as Place, detected as detected
-from ._placement import Placement as Placement, placed as placed
-from ._rows import (
-    at_home as at_home,
-    on_host as on_host,
-    one_row as one_row,
-    own_rows as own_rows,
+from ._device_rows import (
+    addressable_rows as addressable_rows,
+    gather_to_host as gather_to_host,
+    replicated_row as replicated_row,
+    to_default_device as to_default_device,
 )
-from ._spmd import VARIABLE as VARIABLE, Spmd as Spmd, chosen_backend as chosen_backend
-from ._start import Job as Job, alone as alone, job as job, start as start
-from ._surroundings import environment as environment, versions as versions
-from ._traffic import Message as Message, messages as messages
+from ._device_selection import DevicesLike as DevicesLike, resolve_devices as resolve_devices
+from ._environment import environment_variable as environment_variable, versions as versions
+from ._process_group import (
+    ProcessGroup as ProcessGroup,
+    initialize as initialize,
+    process_group as process_group,
+    single_process as single_process,
+)
+from ._process_info import ProcessInfo as ProcessInfo, detect_process as detect_process
+from ._spmd import (
+    BACKEND_VARIABLE as BACKEND_VARIABLE,
+    Spmd as Spmd,
+    choose_backend as choose_backend,
+)

@@ -13,13 +13,13 @@ import numpy as np
 
 from physkit.core import DeviceError
 
-from ._comm import AbstractComm, Cartesian, MeshAxes, Serial
-from ._placement import need_devices, spans_processes
-from ._rows import assembled, laid, own_part, sharding, spread
-from ._start import Job, alone, job
+from ._communicator import AbstractComm, CartesianComm, MeshComm, SerialComm
+from ._device_rows import global_from_local, local_from_global, place_rows, row_sharding, shard_rows
+from ._device_selection import require_devices, spans_processes
+from ._process_group import ProcessGroup, process_group, single_process
 
 BACKENDS = ("serial", "vmap", "pmap", "shard_map")
-VARIABLE = "PHYSKIT_SPMD"  # of the environment: the backend where none is given
+BACKEND_VARIABLE = "PHYSKIT_SPMD"  # of the environment: the backend where none is given
 
 
 @dataclass(frozen=True)
@@ -57,16 +57,16 @@ class Spmd:
         return math.prod(self.shape)
 
     @property
-    def job(self) -> Job:
+    def job(self) -> ProcessGroup:
         """The processes that must go together, since the devices are theirs."""
-        if chosen_backend(self.backend, self.size) in ("serial", "vmap"):
-            return alone()
+        if choose_backend(self.backend, self.size) in ("serial", "vmap"):
+            return single_process()
         devices = self.devices or tuple(jax.devices())
-        need_devices(self.shape, devices)
-        return job() if spans_processes(devices[: self.size]) else alone()
+        require_devices(self.shape, devices)
+        return process_group() if spans_processes(devices[: self.size]) else single_process()
 
     def __call__(self, *arguments: Any) -> Any:
-        backend = chosen_backend(self.backend, self.size)
+        backend = choose_backend(self.backend, self.size)
         dynamic, rest = eqx.partition(arguments, _is_array)
         leaves, form = jax.tree.flatten(rest)
         fixed = (tuple(leaves), form)
@@ -75,7 +75,7 @@ class Spmd:
         devices = None
         if backend in ("pmap", "shard_map"):
             devices = self.devices or tuple(jax.devices())
-            need_devices(self.shape, devices)
+            require_devices(self.shape, devices)
             devices = tuple(devices[: self.size])
         arrays, tree = jax.tree.flatten(dynamic)
         kinds = (tree, tuple((x.shape, x.dtype) for x in arrays))
@@ -83,13 +83,13 @@ class Spmd:
         if devices is None:
             out, said = mapped(dynamic)
             return eqx.combine(out, said.value)
-        over = sharding(self.shape, devices, MeshAxes(self.shape).names)
+        over = row_sharding(self.shape, devices, MeshComm(self.shape).names)
         if not spans_processes(devices):
-            out, said = mapped(laid(dynamic, over))
+            out, said = mapped(place_rows(dynamic, over))
         else:
-            rows = spread(dynamic, over)
-            out, said = mapped(own_part(rows, over) if backend == "pmap" else rows)
-            out = assembled(out, over) if backend == "pmap" else out
+            rows = shard_rows(dynamic, over)
+            out, said = mapped(local_from_global(rows, over) if backend == "pmap" else rows)
+            out = global_from_local(out, over) if backend == "pmap" else out
         return eqx.combine(out, said.value)
 
     def stacked(self, tree: Any) -> Any:
@@ -98,17 +98,17 @@ class Spmd:
         return jax.tree.map(lambda x: spread(x) if _is_array(x) else x, tree)
 
 
-def chosen_backend(backend: str | None, size: int) -> str:
+def choose_backend(backend: str | None, size: int) -> str:
     """The backend to take: as given, as the environment says, or `pmap`."""
-    found = backend or os.environ.get(VARIABLE) or "pmap"
+    found = backend or os.environ.get(BACKEND_VARIABLE) or "pmap"
     if found not in BACKENDS:
         raise DeviceError(
-            f"no backend {found!r} (that {VARIABLE} chooses, where nothing is given); there are "
+            f"no backend {found!r} (that {BACKEND_VARIABLE} chooses, where nothing is given); there are "
             f"{', '.join(BACKENDS)}"
         )
     if found == "serial" and size > 1:
         raise DeviceError(
-            f"the serial backend has one device; {size} asked for. To emulate them: {VARIABLE}=vmap"
+            f"the serial backend has one device; {size} asked for. To emulate them: {BACKEND_VARIABLE}=vmap"
         )
     return found
 
@@ -117,7 +117,7 @@ def _refuse_traced(dynamic: Any) -> None:
     if any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves(dynamic)):
         raise DeviceError(
             "inside jit, grad or vmap, a pmap of several processes would use this one's devices alone, "
-            f"without a word: take the backend shard_map ({VARIABLE}=shard_map)"
+            f"without a word: take the backend shard_map ({BACKEND_VARIABLE}=shard_map)"
         )
 
 
@@ -143,15 +143,15 @@ def _mapped(function, shape, backend, devices, fixed, kinds) -> Callable:
         return arrays
 
     if backend == "serial":
-        one = jax.jit(functools.partial(on, Serial()))
+        one = jax.jit(functools.partial(on, SerialComm()))
         run = lambda dynamic: _widened(one(_squeezed(dynamic)))
     elif backend == "vmap":
-        run = jax.jit(functools.partial(_emulated, functools.partial(on, MeshAxes(shape)), shape))
+        run = jax.jit(functools.partial(_emulated, functools.partial(on, MeshComm(shape)), shape))
     elif backend == "pmap":
-        comm = Cartesian(shape)
+        comm = CartesianComm(shape)
         run = jax.pmap(functools.partial(on, comm), axis_name=comm.name, devices=devices)
     else:
-        comm, names = MeshAxes(shape), MeshAxes(shape).names
+        comm, names = MeshComm(shape), MeshComm(shape).names
         mesh = jax.sharding.Mesh(np.array(devices).reshape(shape), names)
         spec = jax.sharding.PartitionSpec(names)
         local = lambda dynamic: _widened(on(comm, _squeezed(dynamic)))
@@ -164,7 +164,7 @@ def _mapped(function, shape, backend, devices, fixed, kinds) -> Callable:
 def _emulated(function: Callable, shape: tuple[int, ...], dynamic: Any) -> Any:
     """`vmap`s inside one another, one per axis of the grid of devices."""
     grid = jax.tree.map(lambda x: x.reshape(*shape, *x.shape[1:]), dynamic)
-    for name in reversed(MeshAxes(shape).names):
+    for name in reversed(MeshComm(shape).names):
         function = jax.vmap(function, axis_name=name)
     out = function(grid)
     return jax.tree.map(lambda x: x.reshape(math.prod(shape), *x.shape[len(shape) :]), out)

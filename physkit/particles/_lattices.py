@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from physkit.core import ParameterError, ShapeError, as_parameter, concrete
+from physkit.core import ParameterError, ShapeError, as_parameter, concrete_value
 from physkit.geometry import Box
 
 # Conventional cells, rectangular: (basis in fractions of the edges, edges in units of `spacing`).
@@ -41,7 +41,7 @@ def triangular(cells: int | Sequence[int], spacing: Any = None, *, density: Any 
     """Triangular (hexagonal) lattice in the plane: the densest packing of discs.
 
     Two sites per rectangular cell of edges `spacing` and √3 `spacing`; `spacing` is the distance
-    of the 6 nearest neighbours. Arguments as `simple_cubic`, density per area.
+    of the 6 nearest neighbors. Arguments as `simple_cubic`, density per area.
     """
     return _fill(_TRIANGULAR, cells, spacing, density)
 
@@ -49,7 +49,7 @@ def triangular(cells: int | Sequence[int], spacing: Any = None, *, density: Any 
 def simple_cubic(
     cells: int | Sequence[int], spacing: Any = None, *, density: Any = None
 ) -> Lattice:
-    """Simple cubic lattice, one site per cell; 6 nearest neighbours at `spacing`.
+    """Simple cubic lattice, one site per cell; 6 nearest neighbors at `spacing`.
 
         position, box = pk.lattice.simple_cubic(cells=(6, 6, 6), density=0.8)
 
@@ -68,22 +68,22 @@ def simple_cubic(
     return _fill(_SIMPLE, cells, spacing, density)
 
 
-def body_centred_cubic(
+def body_centered_cubic(
     cells: int | Sequence[int], spacing: Any = None, *, density: Any = None
 ) -> Lattice:
-    """Body-centred cubic lattice (iron, sodium), two sites per cell; 8 neighbours at √3/2 `spacing`.
+    """Body-centred cubic lattice (iron, sodium), two sites per cell; 8 neighbors at √3/2 `spacing`.
 
     Arguments as `simple_cubic`.
     """
     return _fill(_BODY, cells, spacing, density)
 
 
-def face_centred_cubic(
+def face_centered_cubic(
     cells: int | Sequence[int], spacing: Any = None, *, density: Any = None
 ) -> Lattice:
-    """Face-centred cubic lattice (argon, copper), four sites per cell; 12 neighbours at `spacing`/√2.
+    """Face-centred cubic lattice (argon, copper), four sites per cell; 12 neighbors at `spacing`/√2.
 
-        position, box = pk.lattice.face_centred_cubic(cells=(6, 6, 6), density=0.8442)
+        position, box = pk.lattice.face_centered_cubic(cells=(6, 6, 6), density=0.8442)
 
     Arguments as `simple_cubic`.
     """
@@ -91,7 +91,7 @@ def face_centred_cubic(
 
 
 def diamond(cells: int | Sequence[int], spacing: Any = None, *, density: Any = None) -> Lattice:
-    """Diamond lattice (silicon, spacing 5.431 Å), eight sites per cell; 4 neighbours at √3/4 `spacing`.
+    """Diamond lattice (silicon, spacing 5.431 Å), eight sites per cell; 4 neighbors at √3/4 `spacing`.
 
     Arguments as `simple_cubic`.
     """
@@ -103,7 +103,7 @@ def hexagonal(
 ) -> Lattice:
     """Hexagonal close packing (magnesium, zinc), four sites per rectangular cell.
 
-    Cell edges a, √3 a and c; 12 neighbours at a where c/a is ideal.
+    Cell edges a, √3 a and c; 12 neighbors at a where c/a is ideal.
 
     **Arguments:** as `simple_cubic`, with `spacing` the edge a, and
 
@@ -149,6 +149,6 @@ def _counts(cells: Any, d: int) -> tuple[int, ...]:
 
 
 def _check_positive(value: Any, name: str) -> None:
-    number = concrete(value)
+    number = concrete_value(value)
     if number is not None and not (number.ndim == 0 and number > 0):
         raise ParameterError(f"{name} must be one positive number; got {value!r}")

@@ -13,28 +13,28 @@ from physkit.core import (
     Module,
     ParameterError,
     ShapeError,
-    concrete,
+    concrete_value,
     data,
-    replaced,
-    unfused,
-    valued,
+    replace_fields,
+    round_before_add,
+    with_tangent_of,
 )
 from physkit.geometry import AbstractSpace, Free
 
-from ._reversible import ParticleLattice
-from ._share import (
-    Share,
-    brought_back,
-    cut_particles,
-    enlarged_particles,
-    gathered_particles,
-    is_restless,
-    migrated,
-    rows_of,
+from ._fixed_point_particles import FixedPointParticles
+from .decomposition._ownership import (
+    Ownership,
+    grow_particles,
+    migrate_back,
+    migrate_particles,
+    needs_migration,
+    row_arrays,
+    shard_particles,
+    unshard_particles,
 )
 
 
-class Motion(Module):
+class ParticleIncrement(Module):
     """A change, or rate of change, of particles; None for what does not change."""
 
     position: Float[Array, "n d"] | None = data(None)
@@ -72,8 +72,8 @@ class Particles(AbstractComponent):
     charge: Float[Array, " n"] | None = data(None)
     species: Int[Array, " n"] | None = data(None)
     frozen: Bool[Array, " n"] | None = data(None)
-    lattice: ParticleLattice | None = None  # exact positions and velocities, for Reversible
-    share: Share | None = None  # of several devices: which of all particles these are
+    fixed_point: FixedPointParticles | None = None  # exact positions and velocities, for Reversible
+    ownership: Ownership | None = None  # of several devices: which of all particles these are
 
     def __init__(
         self,
@@ -107,7 +107,7 @@ class Particles(AbstractComponent):
         self.frozen = None if frozen is None else _array(frozen, (n,), bool, "frozen")
         image = jnp.zeros(position.shape, jnp.int32) if image is None else image
         self.image = _array(image, position.shape, jnp.int32, "image")
-        self.lattice, self.share = None, None
+        self.fixed_point, self.ownership = None, None
         _check_numbers(self)
 
     @property
@@ -116,19 +116,19 @@ class Particles(AbstractComponent):
         return self.position.shape[-2]
 
     @property
-    def count(self) -> int:
+    def num_particles(self) -> int:
         """Number of particles in the whole domain; an energy over it is one per particle."""
-        return self.rows if self.share is None else self.share.total
+        return self.rows if self.ownership is None else self.ownership.total
 
     @property
     def total(self) -> int:
         """The same, where it matters that the domain may be cut over devices."""
-        return self.count
+        return self.num_particles
 
     @property
-    def alive(self) -> Bool[Array, " n"] | None:
+    def mask(self) -> Bool[Array, " n"] | None:
         """Which rows hold a particle; None for all, as on one device."""
-        return None if self.share is None else self.share.alive
+        return None if self.ownership is None else self.ownership.mask
 
     @property
     def dimension(self) -> int:
@@ -140,126 +140,136 @@ class Particles(AbstractComponent):
         """Positions as if never folded back into the cell, length."""
         return self.space.unwrap(self.position, self.image)
 
-    def shift(self, delta: Motion) -> "Particles":
+    def shift(self, delta: ParticleIncrement) -> "Particles":
         """Particles moved by `delta.position` and folded back, velocities changed by `delta.velocity`."""
-        out, lattice = self, self.lattice
+        out, lattice = self, self.fixed_point
         # Fused into the sum, a product would be rounded with it in vectors and by itself in what is
         # left over, and the last bit would depend on a particle's place in the array.
-        delta = jax.tree.map(unfused, delta)
+        delta = jax.tree.map(round_before_add, delta)
         if delta.position is not None:
             step = self._mobile(delta.position)
-            moved, crossed = self.space.fold(self.position + step)
+            moved, crossed = self.space.wrap_with_image(self.position + step)
             if lattice is not None:
-                lattice, crossed = lattice.moved(step)
-                moved = valued(lattice.positions, moved)
-            out = replaced(out, {"position": moved, "image": self.image + crossed})
+                lattice, crossed = lattice.drift(step)
+                moved = with_tangent_of(lattice.positions, moved)
+            out = replace_fields(out, {"position": moved, "image": self.image + crossed})
         if delta.velocity is not None:
             change = self._mobile(delta.velocity)
             velocity = self.velocity + change
             if lattice is not None:
-                lattice = lattice.kicked(change)
-                velocity = valued(lattice.velocities, velocity)
-            out = replaced(out, {"velocity": velocity})
-        return out if lattice is None else replaced(out, {"lattice": lattice})
+                lattice = lattice.kick(change)
+                velocity = with_tangent_of(lattice.velocities, velocity)
+            out = replace_fields(out, {"velocity": velocity})
+        return out if lattice is None else replace_fields(out, {"fixed_point": lattice})
 
     def drift(self, dt: Float[Array, ""]) -> "Particles":
         """x + dt·v."""
-        return self.shift(Motion(position=dt * self.velocity))
+        return self.shift(ParticleIncrement(position=dt * self.velocity))
 
     def kick(self, force: Float[Array, "n d"], dt: Float[Array, ""]) -> "Particles":
         """v + dt·F/m."""
-        return self.shift(Motion(velocity=dt * force / self.mass[:, None]))
+        return self.shift(ParticleIncrement(velocity=dt * force / self.mass[:, None]))
 
     def replace(self, **leaves: Any) -> "Particles":
         """A copy with some arrays or the space replaced; what it says is not checked again."""
         if {"position", "velocity", "image", "space"} & set(leaves):
             leaves = {"lattice": None, **leaves}  # the one there is belongs to the old numbers
-        return replaced(self, leaves)
+        return replace_fields(self, leaves)
 
-    def on_lattice(self, dt: Any, room: float) -> "Particles":
+    def to_fixed_point(self, dt: Any, room: float) -> "Particles":
         """These particles rounded to a lattice, on which `shift` is exact; derivatives pass through.
 
         Open space has room for positions `room` times as far from the origin as any is now.
         """
-        largest = lambda x: self.space.max(jnp.max(self.counted(x)))
-        lattice = ParticleLattice.of(self.position, self.velocity, self.space, dt, room, largest)
-        position = valued(lattice.positions, self.position)
-        velocity = valued(lattice.velocities, self.velocity)
-        return replaced(self, {"position": position, "velocity": velocity, "lattice": lattice})
+        largest = lambda x: self.space.max(jnp.max(self.mask_empty(x)))
+        lattice = FixedPointParticles.of(
+            self.position, self.velocity, self.space, dt, room, largest
+        )
+        position = with_tangent_of(lattice.positions, self.position)
+        velocity = with_tangent_of(lattice.velocities, self.velocity)
+        return replace_fields(
+            self, {"position": position, "velocity": velocity, "fixed_point": lattice}
+        )
 
     @property
-    def margin(self) -> float:
+    def migration_margin(self) -> float:
         """How far particles stray from their device's slab at most, in widths of it; 0 on one device."""
-        return 0.0 if self.share is None else self.share.margin
+        return 0.0 if self.ownership is None else self.ownership.migration_margin
 
     # --- over the whole domain, and over devices --------------------------------------------------
 
-    def counted(self, x: Array) -> Array:
+    def mask_empty(self, x: Array) -> Array:
         """`x`, `[n …]`, with 0 where a row holds no particle."""
-        if self.share is None:
+        if self.ownership is None:
             return x
-        return jnp.where(self.share.alive.reshape(-1, *(1,) * (x.ndim - 1)), x, 0)
+        return jnp.where(self.ownership.mask.reshape(-1, *(1,) * (x.ndim - 1)), x, 0)
 
     def sum(self, x: Array) -> Array:
         """The sum of `x`, `[n …]`, over all particles of the whole domain."""
-        return self.space.sum(jnp.sum(self.counted(x), axis=0))
+        return self.space.sum(jnp.sum(self.mask_empty(x), axis=0))
 
-    def of_each(self, x: Array) -> Array:
+    def local_rows(self, x: Array) -> Array:
         """What of `x`, which has a row for every particle of the whole domain, belongs to these."""
-        if self.share is None or x.shape[0] != self.share.total:
+        if self.ownership is None or x.shape[0] != self.ownership.total:
             return x
-        return x.at[self.share.place].get(mode="clip")
+        return x.at[self.ownership.global_index].get(mode="clip")
 
-    def whole(self, x: Array) -> Array:
+    def all_rows(self, x: Array) -> Array:
         """The rows of `x`, `[n …]`, of all devices, in the order that the particles were given in."""
-        if self.share is None:
+        if self.ownership is None:
             return x
-        empty = jnp.zeros((self.share.total, *x.shape[1:]), x.dtype)
-        mine = empty.at[self.share.place].set(x, mode="drop")
+        empty = jnp.zeros((self.ownership.total, *x.shape[1:]), x.dtype)
+        mine = empty.at[self.ownership.global_index].set(x, mode="drop")
         return self.space.max(mine) if x.dtype == bool else self.space.sum(mine)
 
-    def dealt(self, x: Array) -> Array:
+    def equal_shard(self, x: Array) -> Array:
         """Of `whole(x)` an equal part, the same particles at all times wherever they are; zeros behind."""
-        if self.share is None:
+        if self.ownership is None:
             return x
-        return self.share.dealt(self.whole(x), self.space.comm)
+        return self.ownership.equal_shard(self.all_rows(x), self.space.comm)
 
-    def cut(self, devices: tuple[int, ...]) -> "Particles":
-        return cut_particles(self, devices)
+    def shard(self, devices: tuple[int, ...]) -> "Particles":
+        return shard_particles(self, devices)
 
-    def gathered(self, devices: tuple[int, ...]) -> "Particles":
+    def unshard(self, devices: tuple[int, ...]) -> "Particles":
         del devices
-        return gathered_particles(self)
+        return unshard_particles(self)
 
-    def restless(self) -> Bool[Array, ""] | None:
-        return None if self.share is None else is_restless(self)
+    def needs_migration(self) -> Bool[Array, ""] | None:
+        return None if self.ownership is None else needs_migration(self)
 
-    def settled(self) -> "Particles":
-        return self if self.share is None else migrated(self)[0]
+    def migrate(self) -> "Particles":
+        return self if self.ownership is None else migrate_particles(self)[0]
 
-    def settled_along(self, other: "Particles") -> tuple["Particles", "Particles"]:
+    def migrate_with(self, other: "Particles") -> tuple["Particles", "Particles"]:
         """`settled`, and what `other` says of these particles (a cotangent of theirs) in their new rows."""
-        rows = rows_of(other)
-        settled, rows = migrated(self, rows)
-        return settled, replaced(other, {k: x for k, x in rows.items() if k != "lattice"})
+        rows = row_arrays(other)
+        settled, rows = migrate_particles(self, rows)
+        return settled, replace_fields(other, {k: x for k, x in rows.items() if k != "lattice"})
 
-    def back_in(
+    def restore_rows(
         self, begin: "Particles", other: "Particles"
     ) -> tuple["Particles", "Particles", Bool[Array, ""]]:
         """These and `other` in the rows of `begin`, and whether all of its particles are here."""
-        there, rows, found = brought_back(self, begin, rows_of(other))
-        return there, replaced(other, {k: x for k, x in rows.items() if k != "lattice"}), found
+        there, rows, found = migrate_back(self, begin, row_arrays(other))
+        return (
+            there,
+            replace_fields(other, {k: x for k, x in rows.items() if k != "lattice"}),
+            found,
+        )
 
-    def enlarged(self, measured: "Particles") -> tuple["Particles", list[str]]:
-        return enlarged_particles(self, measured)
+    def grow_to_fit(self, measured: "Particles") -> tuple["Particles", list[str]]:
+        return grow_particles(self, measured)
 
     def faults(self) -> Int[Array, ""]:
         light = jnp.where(jnp.any(self.mass <= 0), int(Fault.MASS), 0)
-        return (light + jnp.where(self.space.invalid(), int(Fault.SPACE), 0)).astype(jnp.int32)
+        return (light + jnp.where(self.space.is_degenerate(), int(Fault.SPACE), 0)).astype(
+            jnp.int32
+        )
 
     def _mobile(self, change: Float[Array, "n d"]) -> Float[Array, "n d"]:
-        if self.share is not None:
-            change = self.counted(change)
+        if self.ownership is not None:
+            change = self.mask_empty(change)
         return change if self.frozen is None else jnp.where(self.frozen[:, None], 0, change)
 
 
@@ -282,7 +292,7 @@ def _integers(value: Any, n: int, name: str) -> Int[Array, " n"]:
 
 
 def _check_numbers(p: Particles) -> None:
-    mass, ids, species = concrete(p.mass), concrete(p.id), concrete(p.species)
+    mass, ids, species = concrete_value(p.mass), concrete_value(p.id), concrete_value(p.species)
     if mass is not None and not np.all(mass > 0):
         worst = int(np.argmin(mass))
         raise ParameterError(f"masses must be positive; mass[{worst}] = {mass[worst]}")

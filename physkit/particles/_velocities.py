@@ -6,12 +6,12 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from physkit.core import ParameterError, ShapeError, concrete, safe_divide, safe_sqrt
+from physkit.core import ParameterError, ShapeError, concrete_value, safe_divide, safe_sqrt
 
 from ._particles import Particles
 
 
-def moving_velocity(particles: Particles) -> Float[Array, "n d"]:
+def mobile_velocity(particles: Particles) -> Float[Array, "n d"]:
     """Velocities, zero for frozen particles, whatever their array says."""
     if particles.frozen is None:
         return particles.velocity
@@ -36,7 +36,7 @@ def degrees_of_freedom(particles: Particles, momentum_conserved: bool = True) ->
         moving = jnp.asarray(particles.total, dtype)
         return d * (moving - 1) if momentum_conserved else d * moving
     # Counted in integers: float32 stops counting at 2²⁴.
-    count = lambda x: particles.space.sum(jnp.sum(particles.counted(x), dtype=jnp.int32))
+    count = lambda x: particles.space.sum(jnp.sum(particles.mask_empty(x), dtype=jnp.int32))
     moving, frozen = count(~particles.frozen), count(particles.frozen)
     bound = jnp.where(momentum_conserved & (frozen == 0), 1, 0)
     return d * (moving - bound).astype(dtype)
@@ -44,9 +44,9 @@ def degrees_of_freedom(particles: Particles, momentum_conserved: bool = True) ->
 
 def kinetic_energy(particles: Particles) -> Float[Array, ""]:
     """½ Σ m v² of the particles that move."""
-    v = moving_velocity(particles)
+    v = mobile_velocity(particles)
     return particles.space.sum(
-        0.5 * jnp.sum(particles.counted(particles.mass * jnp.sum(v * v, axis=1)))
+        0.5 * jnp.sum(particles.mask_empty(particles.mass * jnp.sum(v * v, axis=1)))
     )
 
 
@@ -65,7 +65,7 @@ def temperature(particles: Particles, momentum_conserved: bool = True) -> Float[
 
 def total_momentum(particles: Particles) -> Float[Array, " d"]:
     """Σ m v of the particles that move."""
-    v = moving_velocity(particles)
+    v = mobile_velocity(particles)
     return particles.sum(particles.mass[:, None] * v)
 
 
@@ -91,7 +91,7 @@ def angular_momentum(particles: Particles, about: Any = None) -> Float[Array, ".
     x = particles.unwrapped
     if about is not None:
         x = x - jnp.asarray(about, x.dtype)[None, :]
-    p = particles.mass[:, None] * moving_velocity(particles)
+    p = particles.mass[:, None] * mobile_velocity(particles)
     spin = jnp.cross(x, p) if x.shape[1] == 3 else x[:, 0] * p[:, 1] - x[:, 1] * p[:, 0]
     return particles.sum(spin)
 
@@ -120,7 +120,7 @@ def maxwell_boltzmann(
 
     **Errors:** `ParameterError` for a negative temperature.
     """
-    number = concrete(temperature)
+    number = concrete_value(temperature)
     if number is not None and not (number.ndim == 0 and number >= 0):
         raise ParameterError(f"temperature must be one number, not negative; got {temperature!r}")
     dtype, d = particles.position.dtype, particles.dimension
@@ -128,15 +128,15 @@ def maxwell_boltzmann(
     draw = lambda i: jax.random.normal(jax.random.fold_in(key, i), (d,), dtype)
     v = jax.vmap(draw)(particles.id) / jnp.sqrt(particles.mass)[:, None]
     unit = particles.replace(velocity=v)
-    unit = unit.replace(velocity=moving_velocity(unit))
+    unit = unit.replace(velocity=mobile_velocity(unit))
     if remove_momentum:
-        unit = without_drift(unit)
+        unit = remove_drift(unit)
     degrees = degrees_of_freedom(particles, remove_momentum)
     scale = safe_divide(degrees * goal, 2 * kinetic_energy(unit)) if exact else goal
     return unit.replace(velocity=safe_sqrt(scale) * unit.velocity)
 
 
-def without_drift(particles: Particles) -> Particles:
+def remove_drift(particles: Particles) -> Particles:
     """`particles` seen from the centre of mass of those that move: no total momentum."""
     mass = particles.mass
     if particles.frozen is not None:

@@ -18,15 +18,15 @@ from ._fits import (
     fit_correlations as fit_correlations,
     fit_history as fit_history,
 )
-from ._growth import gradient_growth as gradient_growth
+from ._gradient_growth import gradient_growth as gradient_growth
 from ._particles import particles as particles
 from ._paths import phase_space as phase_space, trajectories as trajectories
-from ._recorded import is_of_one_frame as is_of_one_frame, recorded as recorded
+from ._recording import recording as recording, shows_one_frame as shows_one_frame
 from ._series import drift as drift, series as series
 from ._style import (
     PALETTE as PALETTE,
+    apply_style as apply_style,
     axes as axes,
-    dress as dress,
-    quantity as quantity,
+    axis_label as axis_label,
     style as style,
 )

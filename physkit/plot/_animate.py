@@ -9,7 +9,7 @@ from typing import Any
 from physkit.core import MissingExtraError, ParameterError
 
 from ._particles import particles
-from ._style import Pair, dress, style
+from ._style import FigureSize, apply_style, style
 
 
 def animate(
@@ -18,7 +18,7 @@ def animate(
     *,
     draw: Callable[..., Any] = particles,
     fps: int = 25,
-    size: Pair = (4.8, 4.8),
+    size: FigureSize = (4.8, 4.8),
     dpi: int = 110,
     hold: bool = True,
 ) -> Path:
@@ -76,7 +76,7 @@ def _pictures(frames, draw, size, dpi, hold):
             figure = Figure(figsize=size, dpi=dpi, layout="constrained")
             canvas = FigureCanvasAgg(figure)
             ax = figure.add_subplot()
-            dress(ax)
+            apply_style(ax)
             draw(frame, ax=ax)
             if hold and limits is not None:
                 ax.set_xlim(limits[0])

@@ -7,7 +7,7 @@ import numpy as np
 from physkit.core import ParameterError
 from physkit.observe import Estimate, shell_average
 
-from ._style import FAINT, INK, PALETTE, axes, legend, measured, quantity
+from ._style import FAINT, INK, PALETTE, axes, axis_label, format_measurement, legend
 
 
 def radial_distribution(
@@ -30,7 +30,7 @@ def radial_distribution(
         ax.axhline(1, color=FAINT, linewidth=0.8, zorder=1)
     _band(ax, r, g, error, color)
     ax.plot(r, g, color=color, label=label, gid="curve")
-    ax.set_xlabel(quantity("$r$", unit))
+    ax.set_xlabel(axis_label("$r$", unit))
     ax.set_ylabel("$g(r)$")
     ax.set_xlim(0, max(ax.get_xlim()[1] if color != PALETTE[0] else 0, r[-1] + (r[1] - r[0]) / 2))
     ax.set_ylim(bottom=0)
@@ -59,7 +59,7 @@ def structure_factor(
     ax.plot(k, s, ".", color=color, markersize=3.5, alpha=0.35, markeredgewidth=0, zorder=2)
     shells = shell_average(k, s, k.min() if width is None else width)
     ax.plot(*shells, color=color, label=label, gid="curve")
-    ax.set_xlabel(quantity("$k$", unit))
+    ax.set_xlabel(axis_label("$k$", unit))
     ax.set_ylabel("$S(k)$")
     ax.set_xlim(left=0)
     ax.set_ylim(bottom=0)
@@ -111,7 +111,7 @@ def mean_square_displacement(
         inside = lag >= (0 if start is None else start)
         offset = np.mean(msd[inside] - slope * lag[inside])
         unit = _diffusion_unit(length_unit, time_unit)
-        text = f"$D$ = {measured(float(diffusion.value), float(diffusion.error))}{unit}"
+        text = f"$D$ = {format_measurement(float(diffusion.value), float(diffusion.error))}{unit}"
         line = slope * lag + offset
         shown = line > 0 if log else inside | (line > 0)
         ax.plot(
@@ -123,9 +123,9 @@ def mean_square_displacement(
     else:
         ax.set_xlim(left=0)
         ax.set_ylim(bottom=0)
-    ax.set_xlabel(quantity("time lag $t$", time_unit))
+    ax.set_xlabel(axis_label("time lag $t$", time_unit))
     square = f"{length_unit}²" if length_unit else ""
-    ax.set_ylabel(quantity(r"$\langle |\mathbf{r}(t) - \mathbf{r}(0)|^2 \rangle$", square))
+    ax.set_ylabel(axis_label(r"$\langle |\mathbf{r}(t) - \mathbf{r}(0)|^2 \rangle$", square))
     legend(ax, loc="upper left")
     return ax
 
@@ -135,7 +135,7 @@ def correlation(
     values: Any,
     *,
     error: Any = None,
-    normalised: bool = True,
+    normalized: bool = True,
     ax: Any = None,
     unit: str = "",
     time_unit: str = "",
@@ -154,15 +154,15 @@ def correlation(
     **Returns:** the `Axes`.
     """
     lag, values = np.asarray(lag, float), np.asarray(values, float)
-    scale = values[0] if normalised else 1.0
+    scale = values[0] if normalized else 1.0
     ax = axes(ax)
     color = _next_color(ax)
     ax.axhline(0, color=FAINT, linewidth=0.8, zorder=1)
     _band(ax, lag, values / scale, None if error is None else np.asarray(error) / scale, color)
     ax.plot(lag, values / scale, color=color, label=label, gid="curve")
     ax.set_xlim(0, np.max(lag))
-    ax.set_xlabel(quantity("time lag $t$", time_unit))
-    ax.set_ylabel("$C(t)\\,/\\,C(0)$" if normalised else quantity("$C(t)$", unit))
+    ax.set_xlabel(axis_label("time lag $t$", time_unit))
+    ax.set_ylabel("$C(t)\\,/\\,C(0)$" if normalized else axis_label("$C(t)$", unit))
     legend(ax)
     return ax
 

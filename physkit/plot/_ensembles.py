@@ -8,7 +8,7 @@ import numpy as np
 from physkit.core import ParameterError, ShapeError
 from physkit.ensemble import QUANTILES, EnsembleStatistics
 
-from ._style import INK, PALETTE, SEQUENTIAL, axes, legend, quantity
+from ._style import INK, PALETTE, SEQUENTIAL, axes, axis_label, legend
 
 _BARS = 12  # error bars along a fan
 _WRITTEN = 64  # cells of a map, up to which numbers are written into them
@@ -83,8 +83,8 @@ def fan(
                 times[some], edges[row, some], errors[row, some], fmt="none", ecolor=INK,
                 elinewidth=0.9, capsize=2, capthick=0.9, zorder=4,
             )  # fmt: skip
-    ax.set_xlabel(quantity("time", time_unit))
-    ax.set_ylabel(quantity(label, unit))
+    ax.set_xlabel(axis_label("time", time_unit))
+    ax.set_ylabel(axis_label(label, unit))
     ax.margins(x=0.01)
     legend(ax)
     return ax
@@ -168,7 +168,7 @@ def heat_map(
 
 
 def _edges(centres: np.ndarray) -> np.ndarray:
-    """Cells around values, half-way between neighbours."""
+    """Cells around values, half-way between neighbors."""
     if len(centres) == 1:
         return centres[0] + np.array([-0.5, 0.5])
     between = (centres[1:] + centres[:-1]) / 2

@@ -7,7 +7,7 @@ import numpy as np
 from physkit.core import ParameterError
 from physkit.fields import Field, power_spectrum
 
-from ._style import INK, PALETTE, SEQUENTIAL, axes, legend, quantity
+from ._style import INK, PALETTE, SEQUENTIAL, axes, axis_label, legend
 
 DIVERGING = "RdBu_r"
 
@@ -60,14 +60,14 @@ def field(
         interpolation="nearest",
         aspect="equal",
     )
-    ax.set_xlabel(quantity("$x$", length_unit))
-    ax.set_ylabel(quantity("$y$", length_unit))
+    ax.set_xlabel(axis_label("$x$", length_unit))
+    ax.set_ylabel(axis_label("$y$", length_unit))
     if bar:
         colours = ax.figure.colorbar(image, cax=ax.inset_axes((1.03, 0, 0.035, 1)))
         colours.outline.set_visible(False)
         colours.ax.tick_params(length=2.5, width=0.7, labelsize=8.5, color=INK, labelcolor=INK)
         if label or unit:
-            colours.set_label(quantity(label or "", unit), fontsize=10, color=INK)
+            colours.set_label(axis_label(label or "", unit), fontsize=10, color=INK)
     return ax
 
 
@@ -104,7 +104,7 @@ def spectrum(u: Field, *, ax: Any = None, unit: str = "", label: str | None = No
     shown = power > 0
     ax = axes(ax)
     ax.loglog(k[shown], power[shown], color=_next(ax), label=label, gid="curve")
-    ax.set_xlabel(quantity("$k$", unit))
+    ax.set_xlabel(axis_label("$k$", unit))
     ax.set_ylabel("power per shell")
     legend(ax)
     return ax
@@ -113,8 +113,8 @@ def spectrum(u: Field, *, ax: Any = None, unit: str = "", label: str | None = No
 def _curve(u, values, ax, limits, unit, length_unit, label):
     ax = axes(ax)
     ax.plot(np.asarray(u.coordinates[0]), values, color=_next(ax), label=label, gid="curve")
-    ax.set_xlabel(quantity("$x$", length_unit))
-    ax.set_ylabel(quantity("$u$", unit))
+    ax.set_xlabel(axis_label("$x$", length_unit))
+    ax.set_ylabel(axis_label("$u$", unit))
     ax.set_xlim(0, float(u.grid.space.lengths[0]))
     if limits is not None:
         ax.set_ylim(*limits)
@@ -150,7 +150,7 @@ def _extent(u: Field) -> tuple[float, float, float, float]:
     h = np.asarray(u.grid.spacing)
     out: list[float] = []
     for k in range(2):
-        count = u.grid.points(u.location)[k]
+        count = u.grid.local_shape_at(u.location)[k]
         begin = -0.5 * h[k] if u.location.staggered[k] else 0.0
         out += [float(begin), float(begin + count * h[k])]
     return out[0], out[1], out[2], out[3]

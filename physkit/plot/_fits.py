@@ -7,7 +7,7 @@ import numpy as np
 
 from physkit.core import ParameterError, ShapeError
 
-from ._style import FAINT, INK, PALETTE, axes as axes_of, dress, legend, quantity, style
+from ._style import FAINT, INK, PALETTE, apply_style, axes as axes_of, axis_label, legend, style
 
 
 def fit(
@@ -61,9 +61,9 @@ def fit(
         bottom.errorbar(x, seen - new, bar, zorder=3, **dots)
     top.plot([], [], color=INK, linewidth=1.6, label="fit")
     top.plot([], [], color=INK, linewidth=1.0, linestyle=(0, (4, 3)), label="start")
-    top.set_ylabel(quantity(label, unit))
+    top.set_ylabel(axis_label(label, unit))
     bottom.set_ylabel("data − fit")
-    bottom.set_xlabel(quantity(x_label, x_unit))
+    bottom.set_xlabel(axis_label(x_label, x_unit))
     legend(top)
     return top, bottom
 
@@ -141,5 +141,5 @@ def _two(given: Sequence[Any] | None) -> Any:
             figure = plt.figure(figsize=(6.2, 4.6), layout="constrained")
             pair = figure.subplots(2, 1, sharex=True, height_ratios=(3, 1))
     for ax in pair:
-        dress(ax)
+        apply_style(ax)
     return pair

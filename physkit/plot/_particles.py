@@ -7,8 +7,8 @@ import numpy as np
 from physkit.core import ParameterError, ShapeError
 from physkit.particles import Particles
 
-from ._projection import behind, cell_edges, view_matrix
-from ._style import INK, PALETTE, SEQUENTIAL, Pair, axes, legend, quantity
+from ._projection import cell_edges, hidden_edges, view_matrix
+from ._style import INK, PALETTE, SEQUENTIAL, FigureSize, axes, axis_label, legend
 
 _DISCS = 40_000  # more would only make pictures slow: large systems get plainer spheres
 _PROPERTIES = ("species", "speed", "charge", "mass")
@@ -20,11 +20,11 @@ def particles(
     ax: Any = None,
     color: Any = "species",
     radius: Any = None,
-    limits: Pair | None = None,
+    limits: FigureSize | None = None,
     color_label: str = "",
     box: bool = True,
     unit: str = "",
-    view: Pair = (-60.0, 18.0),
+    view: FigureSize = (-60.0, 18.0),
 ) -> Any:
     """Particles as discs or spheres of true size, with the edges of their cell.
 
@@ -90,9 +90,9 @@ def _radii(p: Particles, radius: Any) -> np.ndarray:
             volume = float(np.prod(np.ptp(x, axis=0) + 1e-12))
         radius = 0.4 * (volume / max(len(x), 1)) ** (1 / x.shape[1])
     radii = np.asarray(radius, float)
-    if radii.ndim and radii.shape != (p.count,):
-        raise ShapeError(f"radius is one number or [{p.count}]; got shape {radii.shape}")
-    return np.broadcast_to(radii, (p.count,))
+    if radii.ndim and radii.shape != (p.num_particles,):
+        raise ShapeError(f"radius is one number or [{p.num_particles}]; got shape {radii.shape}")
+    return np.broadcast_to(radii, (p.num_particles,))
 
 
 def _rgb(p: Particles, color: Any, limits: Any):
@@ -102,10 +102,10 @@ def _rgb(p: Particles, color: Any, limits: Any):
     from matplotlib.colors import ListedColormap, Normalize, to_rgb
 
     if isinstance(color, str) and color not in _PROPERTIES:
-        return np.tile(to_rgb(color), (p.count, 1)), None, []
+        return np.tile(to_rgb(color), (p.num_particles, 1)), None, []
     if isinstance(color, str) and color == "species":
         if p.species is None:
-            return np.tile(to_rgb(PALETTE[0]), (p.count, 1)), None, []
+            return np.tile(to_rgb(PALETTE[0]), (p.num_particles, 1)), None, []
         species = np.asarray(p.species)
         kinds = np.unique(species)
         shades = np.array([to_rgb(PALETTE[s % len(PALETTE)]) for s in species])
@@ -132,8 +132,10 @@ def _values(p: Particles, color: Any) -> np.ndarray:
             raise ParameterError(f"color={color!r}, but the particles have no {color}")
         return np.asarray(values, float)
     values = np.asarray(color, float)
-    if values.shape != (p.count,):
-        raise ShapeError(f"color needs one number a particle, [{p.count}]; got {values.shape}")
+    if values.shape != (p.num_particles,):
+        raise ShapeError(
+            f"color needs one number a particle, [{p.num_particles}]; got {values.shape}"
+        )
     return values
 
 
@@ -165,8 +167,8 @@ def _discs(ax, x, radii, shades, cell, dimension, unit) -> None:
     ax.margins(0.03)
     ax.autoscale_view()
     ax.grid(False)
-    ax.set_xlabel(quantity("$x$", unit))
-    ax.set_ylabel(quantity("$y$", unit) if dimension == 2 else "")
+    ax.set_xlabel(axis_label("$x$", unit))
+    ax.set_ylabel(axis_label("$y$", unit) if dimension == 2 else "")
     if dimension == 1:
         ax.set_yticks([])
         ax.spines["left"].set_visible(False)
@@ -213,7 +215,7 @@ def _spheres(ax, x, radii, shades, cell, view, unit) -> None:
     ax.update_datalim(np.concatenate([seen[:, :2] - radii[:, None], seen[:, :2] + radii[:, None]]))
     if cell is not None:
         edges = cell_edges(cell)
-        flat, hidden = edges @ camera[:2].T, behind(edges, camera[2])
+        flat, hidden = edges @ camera[:2].T, hidden_edges(edges, camera[2])
         for which, order_in_depth, strength in ((hidden, 1, 0.45), (~hidden, 3, 0.9)):
             lines = LineCollection(flat[which], colors=INK, linewidths=0.8, alpha=strength)
             lines.set_zorder(order_in_depth)

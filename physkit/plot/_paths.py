@@ -8,7 +8,7 @@ import numpy as np
 
 from physkit.core import ShapeError
 
-from ._style import INK, PALETTE, SEQUENTIAL, axes, legend, quantity
+from ._style import INK, PALETTE, SEQUENTIAL, axes, axis_label, legend
 
 
 def trajectories(
@@ -54,7 +54,7 @@ def trajectories(
         ax.plot(*path[-1:].T, "o", color=color, markersize=5, label=name, zorder=3)
     letters = ["xyz"[k] for k in (plane or range(paths.shape[-1]))]
     for letter, axis in zip(letters, "xyz", strict=False):
-        getattr(ax, f"set_{axis}label")(quantity(f"${letter}$", unit))
+        getattr(ax, f"set_{axis}label")(axis_label(f"${letter}$", unit))
     if spatial:
         _cube(ax, paths.reshape(-1, 3))
     else:
@@ -93,8 +93,8 @@ def phase_space(
     for k, color in enumerate(_shades(q.shape[1])):
         ax.plot(q[:, k], p[:, k], color=color, linewidth=1.2)
         ax.plot(q[:1, k], p[:1, k], "o", color=color, markersize=3.5)
-    ax.set_xlabel(quantity(labels[0], units[0]))
-    ax.set_ylabel(quantity(labels[1], units[1]))
+    ax.set_xlabel(axis_label(labels[0], units[0]))
+    ax.set_ylabel(axis_label(labels[1], units[1]))
     return ax
 
 

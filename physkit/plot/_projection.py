@@ -28,7 +28,7 @@ def cell_edges(cell: Any) -> np.ndarray:
     return np.array(edges)
 
 
-def behind(edges: np.ndarray, eye: np.ndarray) -> np.ndarray:
+def hidden_edges(edges: np.ndarray, eye: np.ndarray) -> np.ndarray:
     """Which edges of a cell meet in its farthest corner, so that what it holds hides them."""
     depth = edges @ eye
     return np.isclose(depth, depth.min()).any(axis=1)

@@ -7,7 +7,7 @@ import numpy as np
 
 from physkit.core import ShapeError
 
-from ._style import FAINT, INK, PALETTE, axes, legend, quantity, scientific
+from ._style import FAINT, INK, PALETTE, axes, axis_label, format_scientific, legend
 
 
 def series(
@@ -52,8 +52,8 @@ def series(
         if bands is not None:
             low, high = columns[:, k] - bands[:, k], columns[:, k] + bands[:, k]
             ax.fill_between(times, low, high, color=color, alpha=0.18, linewidth=0)
-    ax.set_xlabel(quantity("time", time_unit))
-    ax.set_ylabel(quantity(label, unit))
+    ax.set_xlabel(axis_label("time", time_unit))
+    ax.set_ylabel(axis_label(label, unit))
     ax.margins(x=0.01)
     legend(ax)
     return ax
@@ -98,7 +98,7 @@ def drift(
     (line,) = ax.plot(times, error, color=color, linewidth=1.0, alpha=0.85)
     line.set_gid("drift")
     per = f" per {time_unit}" if time_unit else " per unit of time"
-    text = f"slope {scientific(slope)}{per}"
+    text = f"slope {format_scientific(slope)}{per}"
     ax.plot(
         times,
         start + slope * (times - times[0]),
@@ -107,7 +107,7 @@ def drift(
         linestyle=(0, (5, 3)),
         label=f"{label}: {text}" if label else text,
     )
-    ax.set_xlabel(quantity("time", time_unit))
+    ax.set_xlabel(axis_label("time", time_unit))
     ax.set_ylabel("relative energy error")
     ax.margins(x=0.01)
     legend(ax)

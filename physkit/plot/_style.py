@@ -7,7 +7,7 @@ import numpy as np
 
 # Okabe & Ito's palette, told apart by colour-blind readers; the loudest ones come last.
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#555555")
-Pair = tuple[int | float, int | float]
+FigureSize = tuple[int | float, int | float]
 INK = "#333333"
 FAINT = "#B8B8B8"
 SEQUENTIAL = "viridis"
@@ -55,7 +55,7 @@ def style() -> AbstractContextManager:
     return matplotlib.rc_context(_STYLE)
 
 
-def axes(ax: Any = None, size: Pair = (5.2, 3.4), *, spatial: bool = False) -> Any:
+def axes(ax: Any = None, size: FigureSize = (5.2, 3.4), *, spatial: bool = False) -> Any:
     """`ax`, or the axes of a new figure, dressed in the house style."""
     if ax is None:
         import matplotlib.pyplot as plt
@@ -64,11 +64,11 @@ def axes(ax: Any = None, size: Pair = (5.2, 3.4), *, spatial: bool = False) -> A
         with style():
             ax = plt.figure(figsize=size, layout="constrained").add_subplot(**projection)
     if ax.name != "3d":
-        dress(ax)
+        apply_style(ax)
     return ax
 
 
-def dress(ax: Any) -> None:
+def apply_style(ax: Any) -> None:
     """Thin lines on two sides, small outward ticks, a grid that is hardly there."""
     ax.spines[["top", "right"]].set_visible(False)
     for side in ("left", "bottom"):
@@ -82,7 +82,7 @@ def dress(ax: Any) -> None:
         axis.label.set_color(INK)
 
 
-def quantity(name: str, unit: str = "") -> str:
+def axis_label(name: str, unit: str = "") -> str:
     """An axis label that says what the numbers are: `r / σ`, `D / (cm²/s)`; the name alone without unit."""
     if not unit:
         return name
@@ -98,7 +98,7 @@ def legend(ax: Any, **where: Any) -> Any:
     return ax.legend(handles, labels, frameon=False, fontsize=9, labelcolor=INK, **where)
 
 
-def scientific(value: float, digits: int = 2) -> str:
+def format_scientific(value: float, digits: int = 2) -> str:
     """A number for a legend, as mathtext: `3.1 × 10⁻⁸`."""
     if value == 0 or not np.isfinite(value):
         return f"{value:g}"
@@ -108,10 +108,10 @@ def scientific(value: float, digits: int = 2) -> str:
     return rf"${value / 10.0**power:.{digits - 1}f}\times10^{{{power}}}$"
 
 
-def measured(value: float, error: float) -> str:
+def format_measurement(value: float, error: float) -> str:
     """A value with its error bar for a legend: `0.0325 ± 0.0012`, two digits of the error."""
     if not (np.isfinite(error) and error > 0):
-        return scientific(value, 3)
+        return format_scientific(value, 3)
     power = int(np.floor(np.log10(max(abs(value), error))))
     scale = 10.0**power if not -3 < power < 4 else 1.0
     places = max(1 - int(np.floor(np.log10(error / scale))), 0)

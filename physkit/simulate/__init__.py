@@ -1,39 +1,45 @@
 """Floor 9: the simulation, its loop, and the verbs that act on it."""
 
-from ._adjoint import (
+from .adjoint._adjoint import (
     AbstractAdjoint as AbstractAdjoint,
     Direct as Direct,
     NestedCheckpoint as NestedCheckpoint,
 )
-from ._adjoint_report import (
+from .adjoint._binomial import Binomial as Binomial
+from .adjoint._forward_mode import Forward as Forward
+from .analysis._adjoint_report import (
     AdjointCost as AdjointCost,
     AdjointReport as AdjointReport,
     adjoint_report as adjoint_report,
 )
-from ._binomial import Binomial as Binomial
-from ._carry import Carry as Carry, start as start
-from ._chunk import (
-    LARGE_STATE_BYTES as LARGE_STATE_BYTES,
-    TWO_CORES as TWO_CORES,
-    Pace as Pace,
+from .analysis._communication_report import (
+    CommunicationReport as CommunicationReport,
+    communication_report as communication_report,
 )
-from ._crash import crash_record as crash_record
-from ._devices import Domain as Domain
-from ._diagnose import Diagnosis as Diagnosis, diagnose as diagnose
-from ._forward import Forward as Forward
-from ._loop import first_look as first_look, judged_block as judged_block
-from ._probe import Probe as Probe, probe as probe
-from ._progress import Progress as Progress
-from ._report import Growth as Growth, Run as Run
-from ._retrace import Retraced as Retraced, retrace as retrace
-from ._reversible import Reversible as Reversible
-from ._run import run as run
-from ._simulate import (
+from .analysis._diagnose import Diagnosis as Diagnosis, diagnose as diagnose
+from .analysis._probe import Probe as Probe, probe as probe
+from .distributed._domain import DistributedDomain as DistributedDomain
+from .driver._crash_record import read_crash_record as read_crash_record
+from .driver._progress import Progress as Progress
+from .driver._run import run as run
+from .driver._run_result import Growth as Growth, Run as Run
+from .driver._simulate import (
     Result as Result,
+    count_blocks as count_blocks,
     simulate as simulate,
     summary as summary,
-    whole_blocks as whole_blocks,
 )
-from ._simulation import Simulation as Simulation
-from ._stop import StopRequest as StopRequest
-from ._traffic import Traffic as Traffic, traffic as traffic
+from .driver._stop_request import StopRequest as StopRequest
+from .loop._advance import advance_member as advance_member, observe_initial as observe_initial
+from .loop._carry import Carry as Carry, init as init
+from .loop._chunk_program import (
+    CPU_COMPILER_OPTIONS as CPU_COMPILER_OPTIONS,
+    LARGE_STATE_BYTES as LARGE_STATE_BYTES,
+    ChunkScheduler as ChunkScheduler,
+)
+from .loop._simulation import Simulation as Simulation
+from .reversible._reversibility_report import (
+    ReversibilityReport as ReversibilityReport,
+    reversibility_report as reversibility_report,
+)
+from .reversible._reversible import Reversible as Reversible

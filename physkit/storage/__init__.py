@@ -1,33 +1,44 @@
 """Floor 8: files. Checkpoints, trajectories, fields, series, and reading what is not trusted."""
 
-from ._checkpoint import (
+from ._atomic import (
+    TEMPORARY_PREFIX as TEMPORARY_PREFIX,
+    FolderLock as FolderLock,
+    describe_writer as describe_writer,
+    identify_process as identify_process,
+    is_holder_gone as is_holder_gone,
+    make_folder as make_folder,
+    read_holder as read_holder,
+    write_atomically as write_atomically,
+)
+from ._provenance import (
+    collect_provenance as collect_provenance,
+    provenance_changes as provenance_changes,
+)
+from ._xarray import require_xarray as require_xarray
+from .checkpoint._checkpoint import (
     Checkpoints as Checkpoints,
-    Restored as Restored,
-    checkpoint_table as checkpoint_table,
+    RestoredCheckpoint as RestoredCheckpoint,
     load_checkpoint as load_checkpoint,
+    read_checkpoint_table as read_checkpoint_table,
     save_checkpoint as save_checkpoint,
 )
-from ._component import component as component, is_trajectory as is_trajectory
-from ._durable import (
-    TEMPORARY as TEMPORARY,
-    FolderLock as FolderLock,
-    holder_of as holder_of,
-    is_gone as is_gone,
-    make_folder as make_folder,
-    this_process as this_process,
-    write_whole as write_whole,
-    writer_of as writer_of,
+from .checkpoint._tree_description import digest as digest, fingerprint as fingerprint
+from .exporters._export import export as export
+from .recording._frame_component import (
+    is_trajectory as is_trajectory,
+    load_component as load_component,
 )
-from ._export import export as export
-from ._output import Output as Output
-from ._provenance import changed as changed, provenance as provenance
-from ._recording import ENDINGS as ENDINGS, Recording as Recording, Series as Series, open as open
-from ._shards import Cutting as Cutting
-from ._structure import digest as digest, fingerprint as fingerprint
-from ._table import (
+from .recording._frame_sharding import FrameSharding as FrameSharding
+from .recording._output import Output as Output
+from .recording._recording import (
+    RECORDING_SUFFIXES as RECORDING_SUFFIXES,
+    Recording as Recording,
+    Series as Series,
+    open as open,
+)
+from .recording._table import (
     Column as Column,
     Table as Table,
     read_table as read_table,
     write_table as write_table,
 )
-from ._xarray import need_xarray as need_xarray

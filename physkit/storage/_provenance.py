@@ -10,10 +10,10 @@ import jax
 from physkit.parallel import versions
 
 # Another of these, and a continued run need not have the same bits.
-DECIDING = ("physkit", "jax", "jaxlib", "python", "numpy", "machine", "devices", "precision")
+DECISIVE_KEYS = ("physkit", "jax", "jaxlib", "python", "numpy", "machine", "devices", "precision")
 
 
-def provenance() -> dict[str, Any]:
+def collect_provenance() -> dict[str, Any]:
     """Versions, devices, command and time, as JSON takes them."""
     kinds = sorted({f"{d.platform} {d.device_kind}" for d in jax.devices()})
     return {
@@ -25,7 +25,7 @@ def provenance() -> dict[str, Any]:
     }
 
 
-def changed(there: dict[str, Any]) -> list[str]:
+def provenance_changes(there: dict[str, Any]) -> list[str]:
     """What of this program's surroundings differs from those that a file was written in."""
-    here = provenance()
-    return [f"{k} {there.get(k)} → {here[k]}" for k in DECIDING if there.get(k) != here[k]]
+    here = collect_provenance()
+    return [f"{k} {there.get(k)} → {here[k]}" for k in DECISIVE_KEYS if there.get(k) != here[k]]

@@ -17,16 +17,16 @@ import h5py
 
 from physkit.core import FileError
 
-from ._durable import failed, need_room, write_whole
+from ._atomic import file_error, require_disk_space, write_atomically
 
 PAGE = 4096
-VERSIONS = ("v110", "v110")  # of the HDF5 format: the first whose metadata all have checksums
+HDF5_VERSIONS = ("v110", "v110")  # of the HDF5 format: the first whose metadata all have checksums
 _MAGIC = b"physkit-journal-1"
 _HEAD = struct.Struct("<17sIQQQ")  # magic, checksum of the rest, base, new size, pages
 _ROW = struct.Struct("<QQ")
 
 
-class Patch(io.RawIOBase):
+class PatchedFile(io.RawIOBase):
     """A file as libhdf5 sees it: what it writes is held back until `commit`."""
 
     def __init__(self, path: Path, *, writing: bool):
@@ -35,12 +35,12 @@ class Patch(io.RawIOBase):
         try:
             self._handle = os.open(path, os.O_RDWR if writing else os.O_RDONLY)
         except OSError as error:
-            raise failed(path, error) from error
+            raise file_error(path, error) from error
         self._base = self._size = os.fstat(self._handle).st_size
         self._pages: dict[int, bytearray] = {}
         self._tail = bytearray()
         self._at = 0
-        journal = journal_of(path)
+        journal = journal_path(path)
         if journal.exists():
             self._overlay(journal)
 
@@ -145,17 +145,17 @@ class Patch(io.RawIOBase):
         **Errors:** `DiskFullError`, `FileError`; the file is as it was then.
         """
         tail = self._tail[: max(0, self._size - self._base)]
-        need_room(self.path, len(tail) + 2 * PAGE * len(self._pages))
+        require_disk_space(self.path, len(tail) + 2 * PAGE * len(self._pages))
         try:
             _write_at(self._handle, self._base, tail)
             os.fsync(self._handle)
         except OSError as error:
             os.ftruncate(self._handle, self._base)
-            raise failed(self.path, error) from error
+            raise file_error(self.path, error) from error
         extents = [(number * PAGE, bytes(page)) for number, page in sorted(self._pages.items())]
-        journal = journal_of(self.path)
+        journal = journal_path(self.path)
         try:
-            write_whole(journal, _journal(self._base, self._size, extents))
+            write_atomically(journal, _journal(self._base, self._size, extents))
         except FileError:
             os.ftruncate(self._handle, self._base)
             raise
@@ -163,14 +163,14 @@ class Patch(io.RawIOBase):
         journal.unlink(missing_ok=True)
 
 
-def journal_of(path: Path) -> Path:
+def journal_path(path: Path) -> Path:
     """Where the changes to `path` wait."""
     return path.with_name(f"{path.name}.journal")
 
 
 def recover(path: Path) -> None:
     """Finish what a killed writer had begun, and drop what it had not. Only for who holds the lock."""
-    journal = journal_of(path)
+    journal = journal_path(path)
     if not journal.exists():
         return
     found = _read_journal(journal)
@@ -184,15 +184,15 @@ def recover(path: Path) -> None:
 
 
 @contextlib.contextmanager
-def changing(path: Path) -> Iterator[h5py.File]:
+def change_hdf5(path: Path) -> Iterator[h5py.File]:
     """An HDF5 file to be changed: all of it when the block ends well, nothing of it otherwise.
 
     **Errors:** `FileError`.
     """
     recover(path)
-    with Patch(path, writing=True) as patch:
+    with PatchedFile(path, writing=True) as patch:
         try:
-            file = h5py.File(patch, "r+", libver=VERSIONS)
+            file = h5py.File(patch, "r+", libver=HDF5_VERSIONS)
         except (OSError, RuntimeError) as error:
             raise FileError(f"{path} cannot be opened ({error}); start anew elsewhere") from error
         with file:

@@ -5,7 +5,7 @@ from typing import Any
 from physkit.core import MissingExtraError
 
 
-def need_xarray() -> Any:
+def require_xarray() -> Any:
     """The package.
 
     **Errors:** `MissingExtraError` without the extra `physkit[xarray]`.

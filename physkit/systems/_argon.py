@@ -25,7 +25,7 @@ from physkit.particles import (
     kinetic_energy,
     lattice,
     maxwell_boltzmann,
-    without_drift,
+    remove_drift,
 )
 from physkit.particles.forces import LennardJones, Pairwise
 from physkit.simulate import Run, Simulation, run
@@ -60,7 +60,7 @@ def liquid_argon(
 
     **Reference:** Rahman, Phys. Rev. 136, A405 (1964).
     """
-    sites, box = lattice.face_centred_cubic(cells, density=DENSITY)
+    sites, box = lattice.face_centered_cubic(cells, density=DENSITY)
     atoms = Particles(jnp.asarray(sites, dtype), mass=MASS, space=box)
     atoms = maxwell_boltzmann(jax.random.key(0) if key is None else key, atoms, temperature)
     force = Pairwise(LennardJones(EPSILON, SIGMA), cutoff=2.5 * SIGMA)
@@ -96,7 +96,7 @@ def melt(
         atoms = done.state
     energy = np.asarray(done["potential"] + done["kinetic"], float)
     aim = np.mean(energy[len(energy) // 2 :]) - float(done["potential"][-1])
-    atoms = without_drift(atoms)
+    atoms = remove_drift(atoms)
     scale = np.sqrt(aim / float(kinetic_energy(atoms)))
     return atoms.replace(velocity=jnp.asarray(scale, atoms.velocity.dtype) * atoms.velocity)
 
@@ -122,7 +122,7 @@ def argon_results(done: Run) -> ArgonResults:
     r, g = np.asarray(radial["r"]), np.asarray(radial["value"])
     top = g > 0.85 * np.max(g)
     a, b, c = np.polyfit(r[top], g[top], 2)
-    energy = np.asarray(done["energy"], float) / done.state.count / K_B
+    energy = np.asarray(done["energy"], float) / done.state.num_particles / K_B
     return ArgonResults(
         peak=float(-b / (2 * a)),
         height=float(c - b * b / (4 * a)),

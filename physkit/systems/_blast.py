@@ -8,8 +8,8 @@ from jaxtyping import Array, Float
 from physkit.fields import Gas
 from physkit.fields.equations import CompressibleEuler
 from physkit.fields.operators import HLLC, MUSCL, AbstractReconstruction, AbstractRiemannSolver
-from physkit.geometry import Box, Grid, Outflow, Reflect
-from physkit.integrators import SSPRK2, Courant
+from physkit.geometry import Box, Grid, Mirror, Outflow
+from physkit.integrators import SSPRK2, CFLSubsteps
 from physkit.simulate import Simulation
 
 SEDOV_ALPHA = {2: 0.984074, 3: 0.851072}  # γ = 1.4, cylindrical and spherical
@@ -42,7 +42,7 @@ def sedov(
     (2007).
     """
     grid = Grid(Box([1.2] * axes, False), (cells,) * axes)
-    sides = {side: (Reflect(), Outflow()) for side in "xyz"[:axes]}
+    sides = {side: (Mirror(), Outflow()) for side in "xyz"[:axes]}
     radius = sum(x * x for x in grid.coordinates()) ** 0.5
     h = grid.spacing[0]
     volume = jnp.broadcast_to(cell_volumes(grid, spherical=axes == 1), grid.shape)
@@ -57,7 +57,7 @@ def sedov(
         MUSCL() if reconstruction is None else reconstruction,
         symmetry="spherical" if axes == 1 else "planar",
     )
-    flow = Courant(SSPRK2(law), number=0.4, max_substeps=256)
+    flow = CFLSubsteps(SSPRK2(law), cfl=0.4, max_substeps=256)
     return Simulation(flow, dt=SEDOV_END / (cells if steps is None else steps)), gas
 
 

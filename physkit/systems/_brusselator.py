@@ -10,7 +10,7 @@ from physkit.fields import Field
 from physkit.fields.equations import Brusselator, Diffusion
 from physkit.geometry import Grid
 from physkit.integrators import ETDRK4
-from physkit.observe import Every, Values
+from physkit.observe import Every, FieldValues
 from physkit.simulate import Simulation
 
 
@@ -49,4 +49,4 @@ def brusselator(
     start = rest * (1 + 0.01 * jax.random.normal(key, (2, *cells)))
     flow = ETDRK4(Diffusion(jnp.asarray(diffusivity, float)), Brusselator(a, b))
     grid = Grid(jnp.full(len(cells), length, float), cells)
-    return Simulation(flow, dt=dt, observers=Every(every, u=Values())), Field(start, grid)
+    return Simulation(flow, dt=dt, observers=Every(every, u=FieldValues())), Field(start, grid)

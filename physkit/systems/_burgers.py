@@ -9,7 +9,7 @@ from physkit.fields import Field
 from physkit.fields.equations import Burgers
 from physkit.geometry import Grid
 from physkit.integrators import ETDRK4
-from physkit.observe import Every, Values
+from physkit.observe import Every, FieldValues
 from physkit.simulate import Simulation
 
 
@@ -27,7 +27,7 @@ def burgers_wave(
     """
     grid = Grid([2.0], (cells,))
     start = Field.from_function(grid, lambda x: cole_hopf_wave(0.0, x, viscosity))
-    sim = Simulation(ETDRK4(Burgers(viscosity)), dt=dt, observers=Every(every, u=Values()))
+    sim = Simulation(ETDRK4(Burgers(viscosity)), dt=dt, observers=Every(every, u=FieldValues()))
     return sim, start
 
 

@@ -48,7 +48,7 @@ class DoubleWell(AbstractForce):
     conserves_momentum: ClassVar[bool] = False
 
     barrier: Float[Array, ""] = param(0.25)
-    of: str | None = static(default=None)
+    component: str | None = static(default=None)
 
     def energy(self, clock: Clock, state: Any, cache: Any = None) -> Float[Array, ""]:
         particles = self.particles(state)

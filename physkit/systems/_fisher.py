@@ -9,7 +9,7 @@ from physkit.fields.equations import Diffusion, FisherKPP
 from physkit.fields.operators import Central
 from physkit.geometry import Box, Grid, Neumann
 from physkit.integrators import RK4
-from physkit.observe import Every, Integral, Values
+from physkit.observe import Every, FieldValues, Integral
 from physkit.simulate import Simulation
 
 
@@ -36,5 +36,5 @@ def fisher_front(
         grid, lambda x: jnp.where(x < 0.04 * length, 1.0, 0.0), boundary=Neumann()
     )
     spread = Diffusion(diffusivity, scheme=Central(4))
-    record = Every(every, u=Values(), invaded=Integral())
+    record = Every(every, u=FieldValues(), invaded=Integral())
     return Simulation(RK4(spread, FisherKPP(growth)), dt=dt, observers=record), start

@@ -10,12 +10,12 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from physkit.core import ParameterError
-from physkit.fit import EquilibriumSamples, Fit, fit, reweighted
+from physkit.fit import EquilibriumSamples, Fit, fit, reweight
 from physkit.integrators import BAOAB
 from physkit.observe import Every, RadialDistribution, Snapshot
 from physkit.particles import Particles, lattice, maxwell_boltzmann
 from physkit.particles.forces import LennardJones, Pairwise, truncated
-from physkit.simulate import Simulation, simulate, start
+from physkit.simulate import Simulation, init, simulate
 
 
 class SmallFluid(NamedTuple):
@@ -42,8 +42,8 @@ class SmallFluid(NamedTuple):
         return self.steps // self.every // 5 * 4
 
     def force(self, model: LennardJones) -> Pairwise:
-        """The force of these atoms, too few for neighbour lists."""
-        return Pairwise(model, cutoff=self.cutoff, listed=False)
+        """The force of these atoms, too few for neighbor lists."""
+        return Pairwise(model, cutoff=self.cutoff, use_neighbor_list=False)
 
     def energy(self, model: LennardJones, state: tuple[Array, Array]) -> Float[Array, ""]:
         """The potential energy of a sample, from its pairs' squared distances."""
@@ -84,7 +84,7 @@ def fluid_structure(
             f"four samples are needed of the last four fifths of a round; steps={fluid.steps} with "
             f"every={fluid.every} gives {fluid.steps // fluid.every} in all: use more steps"
         )
-    sites, box = lattice.face_centred_cubic(fluid.cells, density=fluid.density)
+    sites, box = lattice.face_centered_cubic(fluid.cells, density=fluid.density)
     atoms = Particles(jnp.asarray(sites, float), space=box)
     if begin is None:
         keys = jax.random.split(key, fluid.replicas)
@@ -119,7 +119,7 @@ def _drawn(fluid: SmallFluid, model: LennardJones, begin: Particles, keys: Array
     sim = Simulation(bath, dt=0.005, observers=see)
 
     def replica(state, key):
-        result = simulate(sim, start(sim, state, key=key), fluid.steps)
+        result = simulate(sim, init(sim, state, key=key), fluid.steps)
         return (
             result.frames["squares"][-fluid.samples :],
             result.frames["g"][-fluid.samples :],
@@ -192,14 +192,14 @@ def fit_fluid(
     weight = jnp.asarray(used / scale)
 
     def residuals(model):
-        average = reweighted(lambda m, s: s[1], model, structure.samples)
+        average = reweight(lambda m, s: s[1], model, structure.samples)
         return jnp.where(weight > 0, (average.value - target) * weight, 0)
 
     found = fit(
         residuals, model, where=lambda m: {"epsilon": m.epsilon, "sigma": m.sigma}, progress=False
     )
     path.append(_numbers(found.model))
-    effective = reweighted(lambda m, s: s[1], found.model, structure.samples).effective
+    effective = reweight(lambda m, s: s[1], found.model, structure.samples).effective
     share = float(effective) / structure.samples.count
     report(f"fit: ε = {path[-1][0]:.4f}, σ = {path[-1][1]:.4f}, {share:.0%} of the samples count")
     return FluidFit(np.array(path), found, structure, float(effective))
@@ -208,7 +208,7 @@ def fit_fluid(
 @eqx.filter_jit
 def _sensitivity(model: LennardJones, samples: EquilibriumSamples) -> Any:
     """g(r), and its derivatives by ε and σ."""
-    g = lambda m: reweighted(lambda m, s: s[1], m, samples).value
+    g = lambda m: reweight(lambda m, s: s[1], m, samples).value
     return g(model), jax.jacfwd(g)(model)
 
 

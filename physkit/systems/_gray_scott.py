@@ -9,7 +9,7 @@ from physkit.fields.equations import Diffusion, GrayScott
 from physkit.fields.operators import Central
 from physkit.geometry import Grid
 from physkit.integrators import SSPRK2
-from physkit.observe import Every, Values
+from physkit.observe import Every, FieldValues
 from physkit.simulate import Simulation
 
 
@@ -41,4 +41,4 @@ def gray_scott(
     seed = jnp.exp(-(((x - cells[0] / 2) / 6.0) ** 2) - ((y - cells[1] / 2) / 4.0) ** 2)
     start = jnp.stack([1 - 0.5 * seed, 0.25 * seed])
     flow = SSPRK2(Diffusion(diffusivity, scheme=Central()), GrayScott(feed, kill))
-    return Simulation(flow, dt=dt, observers=Every(every, u=Values())), Field(start, grid)
+    return Simulation(flow, dt=dt, observers=Every(every, u=FieldValues())), Field(start, grid)

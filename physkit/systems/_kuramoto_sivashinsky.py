@@ -8,7 +8,7 @@ from physkit.fields import Field
 from physkit.fields.equations import KuramotoSivashinsky
 from physkit.geometry import Grid
 from physkit.integrators import ETDRK4
-from physkit.observe import Every, Values
+from physkit.observe import Every, FieldValues
 from physkit.simulate import Simulation
 
 
@@ -30,4 +30,4 @@ def kuramoto_sivashinsky(
     q = 2 * jnp.pi / grid.space.lengths[0]
     start = Field.from_function(grid, lambda x: jnp.cos(q * x) * (1 + jnp.sin(q * x)))
     flow = ETDRK4(KuramotoSivashinsky())
-    return Simulation(flow, dt=dt, observers=Every(every, u=Values())), start
+    return Simulation(flow, dt=dt, observers=Every(every, u=FieldValues())), start

@@ -40,7 +40,7 @@ def lennard_jones_melt(
 
     **Reference:** `bench/in.lj` and its logs in the LAMMPS distribution.
     """
-    sites, box = lattice.face_centred_cubic(cells, density=density)
+    sites, box = lattice.face_centered_cubic(cells, density=density)
     atoms = Particles(jnp.asarray(sites, dtype), space=box)
     atoms = maxwell_boltzmann(jax.random.key(0) if key is None else key, atoms, temperature)
     force = Pairwise(LennardJones(), cutoff=cutoff, truncation=truncation, skin=0.3)

@@ -112,19 +112,19 @@ def lennard_jones_box(
 
     - `density`, `temperature`: reduced; of the state and of the bath.
     - `cells`: crystal cells along each edge. 3 are enough for a cutoff of 2.2 up to density 0.85.
-    - `capacity`: with 4 cells or more, room for so many neighbours of an atom, for sweeps over density:
-      72 up to 0.85. Smaller boxes keep no neighbour list.
+    - `capacity`: with 4 cells or more, room for so many neighbors of an atom, for sweeps over density:
+      72 up to 0.85. Smaller boxes keep no neighbor list.
     - `every`: steps between frames.
 
     **Reference:** `lennard_jones_equation_of_state`.
     """
-    sites, box = lattice.face_centred_cubic(cells, density=density)
+    sites, box = lattice.face_centered_cubic(cells, density=density)
     atoms = Particles(jnp.asarray(sites, dtype), space=box)
     atoms = maxwell_boltzmann(jax.random.key(0) if key is None else key, atoms, temperature)
     kept = {"skin": 0.3, "capacity": capacity} if cells > 3 else {"listed": False}
     force = Pairwise(LennardJones(), cutoff, truncation="plain", tail=True, **kept)
     energy = PotentialEnergy()
-    per_atom = lambda now: energy(now) / now.state.count
+    per_atom = lambda now: energy(now) / now.state.num_particles
     record = Every(every, pressure=Pressure(), energy=per_atom)
     bath = BAOAB(force, temperature=temperature, friction=1.0)
     return Simulation(bath, dt=dt, observers=record), atoms

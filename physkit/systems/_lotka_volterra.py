@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from physkit.core import AbstractTendency, Clock, param
-from physkit.fit import AboveZero, Fit, fit, frames_at
+from physkit.fit import Fit, PositiveBound, fit, frames_at
 from physkit.integrators import RK4
 from physkit.observe import Every
 from physkit.simulate import Simulation, simulate
@@ -108,7 +108,7 @@ def fit_pelts(data: Pelts, first_guess: Any = None, *, progress: bool = True) ->
             "conversion": _chase(m).conversion,
             "start": m[1],
         },
-        bounds=AboveZero(),
+        bounds=PositiveBound(),
         progress=progress,
         title="hares",
     )

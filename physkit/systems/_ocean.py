@@ -7,9 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from physkit.fields import Field, StaggeredWater, Water
-from physkit.fields.equations import Flooding, ShallowWater
-from physkit.geometry import Box, Grid, Reflect
+from physkit.fields import CGridShallowWaterState, Field, ShallowWaterState
+from physkit.fields.equations import ShallowWater, ShallowWaterFV
+from physkit.geometry import Box, Grid, Mirror
 from physkit.integrators import RK4, SSPRK2
 from physkit.observe import Every
 from physkit.simulate import Simulation
@@ -27,7 +27,7 @@ def stommel_gyre(
     gravity: float = 0.1,
     courant: float = 0.5,
     record: int = 0,
-) -> tuple[Simulation, StaggeredWater]:
+) -> tuple[Simulation, CGridShallowWaterState]:
     """A basin under trade winds and westerlies: a gyre with its strong current in the west.
 
         τ/ρ = −F cos(πy/b) x̂,   r∇²ψ + βψₓ = −(Fπ/(Db)) sin(πy/b)
@@ -59,7 +59,7 @@ def stommel_gyre(
     speed = math.sqrt(gravity * depth)
     dt = courant * length / cells / speed / 2
     frames = Every(record, depth=lambda now: now.state.depth.data) if record else ()
-    return Simulation(RK4(flow), dt=dt, observers=frames), StaggeredWater.of(grid, depth)
+    return Simulation(RK4(flow), dt=dt, observers=frames), CGridShallowWaterState.of(grid, depth)
 
 
 def stommel_streamfunction(
@@ -88,7 +88,7 @@ def stommel_streamfunction(
     return -strength * np.sin(k * np.asarray(y)) * shape
 
 
-def streamfunction(water: StaggeredWater) -> Field:
+def streamfunction(water: CGridShallowWaterState) -> Field:
     """ψ at the corners of cells from the flow across y, ψ = 0 on the western wall: v = ∂ψ/∂x."""
     v = water.velocity_y
     steps = v.data * v.grid.spacing[0]
@@ -99,7 +99,7 @@ def streamfunction(water: StaggeredWater) -> Field:
 
 def thacker_bowl(
     cells: int = 40, *, gravity: float = 1.0, dt: float | None = None
-) -> tuple[Simulation, Water]:
+) -> tuple[Simulation, ShallowWaterState]:
     """Water that swings round in a parabolic bowl, its surface a plane and its shore a circle.
 
         b = r²/2 − ½,   ω² = g,   shore (x − ¼ cos ωt)² + (y − ¼ sin ωt)² = 1
@@ -116,8 +116,8 @@ def thacker_bowl(
     x, y = (k - _BOWL / 2 for k in grid.coordinates())
     bed = 0.5 * (x**2 + y**2) - 0.5
     depth, velocity = thacker_solution(grid, 0.0, gravity)
-    start = Water.of(grid, depth, velocity, Reflect())
-    flow = Flooding(gravity, bed, dry=1e-5)
+    start = ShallowWaterState.of(grid, depth, velocity, Mirror())
+    flow = ShallowWaterFV(gravity, bed, dry=1e-5)
     dt = 0.2 * _BOWL / cells / (2 * math.sqrt(gravity)) * 1.2 if dt is None else dt
     return Simulation(SSPRK2(flow), dt=dt), start
 

@@ -51,5 +51,5 @@ def particle_laden_taylor_green(
     v = np.stack([np.sin(x[:, 0]) * np.cos(x[:, 1]), -np.cos(x[:, 0]) * np.sin(x[:, 1])], axis=1)
     drops = Particles(jnp.asarray(x, dtype), v, load * (2 * np.pi) ** 2 / count, box)
     drag = Drag(1 / stokes, "drops", "flow", moving=True)
-    integrator = Strang(RK4(drag), ETDRK2(NavierStokes(viscosity, of="flow")))
+    integrator = Strang(RK4(drag), ETDRK2(NavierStokes(viscosity, component="flow")))
     return Simulation(integrator, dt=dt), {"drops": drops, "flow": flow}

@@ -110,7 +110,7 @@ def two_stream(
         place, weight = jnp.asarray(x[:, None] % length, dtype), length / count
         return Particles(place, direction * speed, weight, box, charge=-weight)
 
-    mesh = ParticleMesh(Grid(box, (cells,)), kernel=TSC(), of=("right", "left"))
+    mesh = ParticleMesh(Grid(box, (cells,)), kernel=TSC(), component=("right", "left"))
     record = Every(1, wave=ModeAmplitude(1), field=FieldEnergy(), energy=TotalEnergy())
     simulation = Simulation(VelocityVerlet(mesh), dt=0.1, observers=record)
     return simulation, {"right": beam(1.0), "left": beam(-1.0)}

@@ -11,7 +11,7 @@ from physkit.core import as_parameter
 from physkit.coupling import interpolate
 from physkit.fields import Field
 from physkit.fields.equations import KolmogorovForcing, VorticityTransport, velocity_from_vorticity
-from physkit.fit import AboveZero, Fit, Independent, fit
+from physkit.fit import Fit, IndependentErrors, PositiveBound, fit
 from physkit.geometry import Box, Grid
 from physkit.integrators import ETDRK2
 from physkit.observe import Every, Snapshot
@@ -116,8 +116,8 @@ def fit_flow(flow: ProbedFlow, first_guess: Any = FIRST_GUESS, *, progress: bool
             "viscosity": lambda m: m[0].integrator.tendency.terms[0].viscosity,
             "forcing": lambda m: m[0].integrator.tendency.terms[1].amplitude,
         },
-        bounds=AboveZero(),
-        errors=Independent(noise_known=True),
+        bounds=PositiveBound(),
+        errors=IndependentErrors(noise_known=True),
         progress=progress,
         title="fitting",
     ).check()

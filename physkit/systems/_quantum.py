@@ -11,7 +11,7 @@ from physkit.fields import Field
 from physkit.fields.equations import Schroedinger
 from physkit.geometry import Grid
 from physkit.integrators import SplitStep
-from physkit.observe import Every, Values
+from physkit.observe import Every, FieldValues
 from physkit.simulate import Simulation
 
 
@@ -40,7 +40,7 @@ def coherent_state(
     length = 20.0
     grid = Grid([length], (cells,))
     trap = Schroedinger(0.5 * (grid.coordinates()[0] - length / 2) ** 2)
-    record = Every(1, psi=Values())
+    record = Every(1, psi=FieldValues())
     sim = Simulation(SplitStep(trap, order), dt=2 * math.pi / steps, observers=record)
     return sim, wave_packet(grid, length / 2 + displacement, math.sqrt(0.5), 0.0)
 
@@ -75,7 +75,9 @@ def tunnelling(
     barrier = Field.from_function(
         grid, lambda x: jnp.where(abs(x - length / 2) < width / 2, height, 0.0)
     )
-    sim = Simulation(SplitStep(Schroedinger(barrier)), dt=dt, observers=Every(every, psi=Values()))
+    sim = Simulation(
+        SplitStep(Schroedinger(barrier)), dt=dt, observers=Every(every, psi=FieldValues())
+    )
     k = jnp.sqrt(2 * jnp.asarray(energy, float))
     return sim, wave_packet(grid, length / 2 - 6 * packet_width, packet_width, k)
 

@@ -10,7 +10,7 @@ from physkit.fields import Field
 from physkit.fields.equations import KortewegDeVries
 from physkit.geometry import Grid
 from physkit.integrators import ETDRK4
-from physkit.observe import Every, Values
+from physkit.observe import Every, FieldValues
 from physkit.simulate import Simulation
 
 
@@ -48,7 +48,7 @@ def kdv_solitons(
     waves = lambda x: sum(
         soliton(x - x0, c, grid.space.lengths[0]) for c, x0 in zip(speeds, positions, strict=True)
     )
-    sim = Simulation(ETDRK4(KortewegDeVries()), dt=dt, observers=Every(every, u=Values()))
+    sim = Simulation(ETDRK4(KortewegDeVries()), dt=dt, observers=Every(every, u=FieldValues()))
     return sim, Field.from_function(grid, waves)
 
 

@@ -9,7 +9,7 @@ from physkit.fields.equations import Wave
 from physkit.fields.operators import Central
 from physkit.geometry import Box, Dirichlet, Grid
 from physkit.integrators import Euler, Strang
-from physkit.observe import Every, Values
+from physkit.observe import Every, FieldValues
 from physkit.simulate import Simulation
 
 
@@ -40,6 +40,6 @@ def plucked_string(
     sim = Simulation(
         Strang(Euler(wave.kick), Euler(wave.drift)),
         dt=courant / cells / jnp.asarray(speed, float),
-        observers=Every(every, u=Values("displacement")),
+        observers=Every(every, u=FieldValues("displacement")),
     )
     return sim, state

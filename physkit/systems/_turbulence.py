@@ -10,7 +10,7 @@ from physkit.fields import Field
 from physkit.fields.equations import KolmogorovForcing, VorticityTransport
 from physkit.geometry import Grid
 from physkit.integrators import ETDRK4
-from physkit.observe import Enstrophy, Every, FlowEnergy, Values
+from physkit.observe import Enstrophy, Every, FieldValues, FlowEnergy
 from physkit.simulate import Simulation
 
 
@@ -45,7 +45,7 @@ def decaying_turbulence(
     grid = Grid([2 * np.pi, 2 * np.pi], (resolution, resolution))
     key = jax.random.key(0) if key is None else key
     step = 0.4 * 2 * np.pi / resolution if dt is None else dt
-    observers = Every(every, vorticity=Values(), energy=FlowEnergy(), enstrophy=Enstrophy())
+    observers = Every(every, vorticity=FieldValues(), energy=FlowEnergy(), enstrophy=Enstrophy())
     sim = Simulation(ETDRK4(VorticityTransport(viscosity)), dt=step, observers=observers)
     return sim, random_vorticity(grid, key, peak=peak)
 
@@ -81,7 +81,7 @@ def kolmogorov_flow(
     grid = Grid([2 * np.pi, 2 * np.pi], (resolution, resolution))
     key = jax.random.key(0) if key is None else key
     step = 0.2 * 2 * np.pi / resolution if dt is None else dt
-    observers = Every(every, vorticity=Values(), energy=FlowEnergy(), enstrophy=Enstrophy())
+    observers = Every(every, vorticity=FieldValues(), energy=FlowEnergy(), enstrophy=Enstrophy())
     flow = ETDRK4(VorticityTransport(viscosity, drag), KolmogorovForcing(1.0, wavenumber))
     return Simulation(flow, dt=step, observers=observers), random_vorticity(grid, key)
 
@@ -96,7 +96,7 @@ def random_vorticity(grid: Grid, key: Any, *, peak: float = 12.0, energy: float 
     noise = Field(jax.random.normal(key, grid.shape, grid.space.lengths.dtype), grid)
     kx, ky = grid.wavenumbers()
     k2 = (kx**2 + ky**2) / peak**2
-    spectrum = noise.spectrum().times(k2 * jnp.exp(-1.75 * k2)).dealiased()  # |ψ̂|² ∝ E/k³
+    spectrum = noise.spectrum().multiply(k2 * jnp.exp(-1.75 * k2)).dealiased()  # |ψ̂|² ∝ E/k³
     slopes = [spectrum.derivative(axis).field() for axis in range(2)]
     power = 0.5 * sum((part * part).mean() for part in slopes)
     return (-spectrum.laplacian()).field().map(lambda w: w * jnp.sqrt(energy / power))

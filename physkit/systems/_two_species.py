@@ -68,7 +68,7 @@ def two_species_plasma(
     ions = Particles(
         place[:, None], mass=weight * jnp.asarray(mass_ratio), charge=charge, space=box
     )
-    mesh = ParticleMesh(Grid(box, (cells,)), Electrostatics(1.0), of=("electrons", "ions"))
+    mesh = ParticleMesh(Grid(box, (cells,)), Electrostatics(1.0), component=("electrons", "ions"))
     observers = Every(
         1,
         electrons=_wave("electrons"),

@@ -71,7 +71,7 @@ def particle_mesh_universe(
 
 def linear_density(noise: Field, *, size: float = 200.0, contrast: Any = 1.0) -> Field:
     """δ = √P n at a = 1, by linear growth."""
-    return noise.spectrum().times(_amplitude(noise, size) * contrast).field()
+    return noise.spectrum().multiply(_amplitude(noise, size) * contrast).field()
 
 
 def zeldovich_start(
@@ -79,7 +79,7 @@ def zeldovich_start(
 ) -> Particles:
     """Particles at the middles of cells, moved as Zel'dovich's approximation has it."""
     grid = noise.grid
-    potential = noise.spectrum().times(_amplitude(noise, size) * contrast * _inverse_k2(noise))
+    potential = noise.spectrum().multiply(_amplitude(noise, size) * contrast * _inverse_k2(noise))
     shift = [potential.derivative(axis).field().data.reshape(-1) for axis in range(3)]
     displacement = jnp.stack(shift, axis=1)
     n = grid.shape
@@ -132,7 +132,7 @@ def recover_phases(
 ) -> Phases:
     """The initial phases of a universe, from its density at the end.
 
-        minimise ½ Σ (W (δ(n) − δ_obs))² / s² + ½ Σ n²
+        minimize ½ Σ (W (δ(n) − δ_obs))² / s² + ½ Σ n²
 
     by gradient descent (Adam) through all steps of the simulation. W smooths, at first over three cells and
     then less and less: large scales are still nearly linear and fix the rest.
@@ -155,7 +155,7 @@ def recover_phases(
     def loss(noise, width):
         off = (end(noise) - target).spectrum()
         k2 = _k(target) ** 2
-        off = off.times(jnp.exp(-0.5 * k2 * (width * cell) ** 2)).field().data
+        off = off.multiply(jnp.exp(-0.5 * k2 * (width * cell) ** 2)).field().data
         return jnp.sum(off**2) / (2 * noise_level**2) + jnp.sum(noise**2) / 2
 
     optimiser = optax.scale_by_adam()

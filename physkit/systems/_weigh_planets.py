@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from physkit.fit import AboveZero, Autocorrelated, Fit, fit
+from physkit.fit import AutocorrelatedErrors, Fit, PositiveBound, fit
 from physkit.simulate import simulate
 
 from ._solar import SUN_TO_PLANET, SolarTracks, as_seen, giant_planets, inertial
@@ -56,7 +56,7 @@ def weigh_planets(
     model = giant_planets(
         jnp.asarray(first_guess), inertial(tracks.seen[0]), inertial(tracks.velocity)
     )
-    steps = model[0].block * (len(tracks.date) - 1)
+    steps = model[0].observation_period * (len(tracks.date) - 1)
 
     def simulated(model: Any) -> Float[Array, "t 5 3"]:
         sim, state = model
@@ -73,8 +73,8 @@ def weigh_planets(
             "position": m[1].position,
             "velocity": m[1].velocity,
         },
-        bounds={"mass": AboveZero()},
-        errors=Autocorrelated(lags=_MEMORY),
+        bounds={"mass": PositiveBound()},
+        errors=AutocorrelatedErrors(lags=_MEMORY),
         progress=progress,
         title="weighing",
     ).check()

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from physkit.core import ObserverError, PhyskitError, cast_floats
-from physkit.parallel import VARIABLE, environment
+from physkit.parallel import BACKEND_VARIABLE, environment_variable
 from physkit.simulate import Simulation, simulate
 
 from ._compare import check_equal, check_finite, double_precision, scale
@@ -48,7 +48,7 @@ def check_devices(
 
     **Errors:** `AssertionError` that names what differs, by how much, and where: most often a sum, a
     mean or a largest value over the arrays of one device (`grid.sum`, `field.mean`, `grid.max`,
-    `particles.sum` are over the domain), or a neighbour that did not come from `grid.pad`.
+    `particles.sum` are over the domain), or a neighbor that did not come from `grid.pad`.
     """
     sim, state = cast_floats((sim, state), jnp.float64)
     one = _seen(jax.jit(lambda s: simulate(sim, s, steps, key=key))(state))
@@ -64,7 +64,7 @@ def check_devices(
         return (jax.jit(jax.grad(outcome)) if grid is None else jax.grad(outcome))(numbers)
 
     expected = slope(None) if gradient else None
-    with environment(VARIABLE, backend):
+    with environment_variable(BACKEND_VARIABLE, backend):
         for grid in devices:
             what = f"over {'×'.join(map(str, grid))} devices against one"
             found = _tried(lambda g=grid: simulate(sim, state, steps, key=key, devices=g), what)

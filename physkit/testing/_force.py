@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from physkit.core import AbstractTerm, NoEnergyError, get, put
+from physkit.core import AbstractTerm, NoEnergyError, get_component, put_component
 
 from ._compare import check_equal, check_finite, double_precision
 from ._moving import keeps_all_strains, reordered, strained, translated
@@ -78,7 +78,7 @@ class _ForceExamination(Examination):
     def __init__(self, force, state, t, key, inert):
         super().__init__(force, state, t, key, inert)
         value = self.value(self.term, self.state, self.cache)
-        wanted = get(self.state, self.term.of).position.shape
+        wanted = get_component(self.state, self.term.component).position.shape
         if jnp.shape(value) != wanted:
             raise AssertionError(
                 f"{self.what}: a force must have the shape of the positions, {list(wanted)}; "
@@ -97,15 +97,15 @@ class _ForceExamination(Examination):
 
     def energy_at(self, position: Any) -> Any:
         """The energy as a function of the positions."""
-        particles = get(self.state, self.term.of).replace(position=position)
-        state = put(self.state, self.term.of, particles)
+        particles = get_component(self.state, self.term.component).replace(position=position)
+        state = put_component(self.state, self.term.component, particles)
         return self.term.energy(self.clock, state, self.cache)
 
     def check_energy(self) -> None:
         """The force is −∂E/∂x, and the energy is the same with and without a cache."""
         if not self.has_energy:
             return
-        x = get(self.state, self.term.of).position
+        x = get_component(self.state, self.term.component).position
         energy = traced(self.energy_at, f"{self.what}.energy")(x)
         check_finite(energy, f"{self.what}.energy")
         if jnp.shape(energy) != ():
@@ -123,7 +123,7 @@ class _ForceExamination(Examination):
         """H·v by forward over reverse, reverse over reverse and reverse over forward."""
         if not self.has_energy:
             return
-        x = get(self.state, self.term.of).position
+        x = get_component(self.state, self.term.component).position
         v = put_like(x, random_like(x, self.seed))
         slope = jax.grad(self.energy_at)
         ways = {
@@ -137,8 +137,8 @@ class _ForceExamination(Examination):
             check_equal(jax.jit(product)(x), expected, name, "gradient")
 
         def force_at(y):
-            particles = get(self.state, self.term.of).replace(position=y)
-            state = put(self.state, self.term.of, particles)
+            particles = get_component(self.state, self.term.component).replace(position=y)
+            state = put_component(self.state, self.term.component, particles)
             return self.term(self.clock, state, self.cache)[0]
 
         change = jax.jit(lambda x: jax.jvp(force_at, (x,), (v,))[1])(x)
@@ -165,7 +165,7 @@ class _ForceExamination(Examination):
         """W_ab = −∂E/∂ε_ba, where ε strains particles and cell alike."""
         if not self.has_energy:
             return
-        particles = get(self.state, self.term.of)
+        particles = get_component(self.state, self.term.component)
         d = particles.dimension
         zero = jnp.zeros((d, d), particles.position.dtype)
         stretched = lambda e: self.term.energy(self.clock, strained(self.state, e))
@@ -183,9 +183,9 @@ class _ForceExamination(Examination):
 
     def check_order(self, compare: str) -> None:
         """Other order of particles, same forces in that order."""
-        particles = get(self.state, self.term.of)
-        order = np.random.default_rng(self.seed).permutation(particles.count)
-        state = put(self.state, self.term.of, reordered(particles, order))
+        particles = get_component(self.state, self.term.component)
+        order = np.random.default_rng(self.seed).permutation(particles.num_particles)
+        state = put_component(self.state, self.term.component, reordered(particles, order))
         computed = self.value(self.term, state, self.fresh(self.term, state))
         expected = self.value(self.term, self.state, self.cache)
         expected = np.asarray(expected)[order]

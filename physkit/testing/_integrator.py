@@ -12,11 +12,11 @@ import numpy as np
 from physkit.core import (
     AbstractComponent,
     Clock,
-    Count,
     NotReversible,
+    StepCount,
     cast_floats,
-    grow,
-    overflow,
+    grow_caches,
+    has_overflow,
 )
 from physkit.geometry import AbstractSpace
 from physkit.particles import Particles
@@ -103,12 +103,12 @@ class _IntegratorExamination:
 
     def clock(self, n: int, dt: float | None = None, dtype: Any = jnp.float64) -> Clock:
         dt = self.dt if dt is None else dt
-        return Clock.at(Count.of(n), jnp.zeros((), dtype), jnp.asarray(dt, dtype), self.key)
+        return Clock.at(StepCount.of(n), jnp.zeros((), dtype), jnp.asarray(dt, dtype), self.key)
 
     def is_reversible(self) -> bool:
         """Whether it claims to be taken back exactly, with the terms that it has."""
         try:
-            self.integrator.need_reversible(self.state)
+            self.integrator.require_reversible(self.state)
         except NotReversible:
             return False
         return True
@@ -272,9 +272,9 @@ def integrator_start(integrator: Any, state: Any, clock: Clock) -> Any:
     aux = integrator.init(plan, clock, state)
     for _ in range(5):
         after = eqx.filter_jit(_step)(integrator, clock, state, aux)[1]
-        if not overflow(after):
+        if not has_overflow(after):
             return aux
-        aux = integrator.refresh(plan, clock, state, grow(aux, after)[0])
+        aux = integrator.refresh(plan, clock, state, grow_caches(aux, after)[0])
     raise AssertionError(f"{type(integrator).__name__}: caches overflow, and growing does not help")
 
 
@@ -325,7 +325,7 @@ def _body(integrator, plan, clock):
 
 def _backwards(integrator, state, dt, steps, key):
     """`steps` steps of −dt, with the clocks that the steps of dt had."""
-    clock = Clock.at(Count.of(0), jnp.asarray(dt * steps), jnp.asarray(-dt), key)
+    clock = Clock.at(StepCount.of(0), jnp.asarray(dt * steps), jnp.asarray(-dt), key)
     aux = integrator_start(integrator, state, clock)
     return eqx.filter_jit(_advance)(integrator, state, aux, clock, jnp.int32(steps))[0]
 

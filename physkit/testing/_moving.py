@@ -88,8 +88,8 @@ def reordered(particles: Particles, order: Any) -> Particles:
 
 
 def spacing(particles: Particles) -> float:
-    """Median distance from a particle to its nearest neighbour (for examinations: O(n²))."""
-    if particles.count < 2:
+    """Median distance from a particle to its nearest neighbor (for examinations: O(n²))."""
+    if particles.num_particles < 2:
         return scale(particles.position)
     return float(_spacing(particles.position, particles.space))
 
@@ -111,7 +111,7 @@ def _moved_by(particles: Particles, step: Any) -> Particles:
 
 @jax.jit
 def _fold(x: Any, space: AbstractSpace) -> Any:
-    return space.fold(x)
+    return space.wrap_with_image(x)
 
 
 def _with_leaf(space: AbstractSpace, value: Any) -> AbstractSpace:

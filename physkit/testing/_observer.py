@@ -13,7 +13,7 @@ import numpy as np
 from physkit.core import AbstractTerm, cast_floats
 from physkit.integrators import AbstractIntegrator
 from physkit.observe import AbstractObserver
-from physkit.simulate import Simulation, run, simulate, start
+from physkit.simulate import Simulation, init, run, simulate
 
 from ._compare import check_equal, check_finite, check_structure, double_precision
 from ._gradient import check_gradient
@@ -59,22 +59,26 @@ def check_observer(
     check_no_physics_inside(observer, what)
     sim, state, observer = cast_floats((sim, state, observer), jnp.float64)
     sim = dataclasses.replace(sim, observers=(observer,), guards=())
-    steps = looks * sim.block
+    steps = looks * sim.observation_period
 
-    begin = start(sim, state, key=key)
-    result = jax.jit(lambda c: simulate(sim, c, sim.block))(begin)
-    check_structure(result.carry.memory, begin.memory, f"{what}: what it remembers, after a look")
+    begin = init(sim, state, key=key)
+    result = jax.jit(lambda c: simulate(sim, c, sim.observation_period))(begin)
+    check_structure(
+        result.carry.observer_state,
+        begin.observer_state,
+        f"{what}: what it remembers, after a look",
+    )
 
     whole = run(sim, state, steps, key=key, progress=False)
     check_finite(whole.frames, f"{what}: the frames")
-    first = run(sim, state, sim.block, key=key, progress=False)
-    rest = run(sim, first.carry, steps - sim.block, progress=False)
+    first = run(sim, state, sim.observation_period, key=key, progress=False)
+    rest = run(sim, first.carry, steps - sim.observation_period, progress=False)
     joined = jax.tree.map(lambda *x: np.concatenate(x), first.frames, rest.frames)
     check_equal(joined, whole.frames, f"{what}: frames of a run in pieces", "same")
     check_equal(rest.summary, whole.summary, f"{what}: the summary of a run in pieces", "same")
 
     def seen(carry):
-        result = simulate(sim, carry, 2 * sim.block)
+        result = simulate(sim, carry, 2 * sim.observation_period)
         return {"frames": result.frames, "summary": result.summary}
 
     members = [begin, restarted(sim, moved(state, 1, 0.1), begin)]
@@ -83,7 +87,7 @@ def check_observer(
 
         def recorded(at):
             begins = restarted(at["sim"], at["state"], begin)
-            result = simulate(at["sim"], begins, 3 * sim.block)
+            result = simulate(at["sim"], begins, 3 * sim.observation_period)
             return {"frames": result.frames, "summary": result.summary}
 
         everything = {"sim": sim, "state": state}

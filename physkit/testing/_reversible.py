@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from physkit.core import NotReversible, cast_floats
 from physkit.fields import Field
 from physkit.particles import Particles
-from physkit.simulate import Direct, Reversible, Simulation, retrace, simulate, start
+from physkit.simulate import Direct, Reversible, Simulation, init, reversibility_report, simulate
 
 from ._compare import check_equal, double_precision
 from ._trees import random_like
@@ -38,7 +38,9 @@ def check_reversible(
     for dtype in (jnp.float32, jnp.float64):
         model, begin = cast_floats((integrator, state), dtype)
         sim = Simulation(model, jnp.asarray(dt, dtype), guards=(), adjoint=Reversible())
-        found = eqx.filter_jit(lambda s, c: retrace(s, c, steps))(sim, start(sim, begin))
+        found = eqx.filter_jit(lambda s, c: reversibility_report(s, c, steps))(
+            sim, init(sim, begin)
+        )
         try:
             found.check()
         except NotReversible as error:

@@ -9,9 +9,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from physkit.core import Clock, Count, ParameterError, cast_floats
+from physkit.core import Clock, ParameterError, StepCount, cast_floats
 from physkit.observe import Every, Snapshot
-from physkit.simulate import Carry, Run, Simulation, run, simulate, start
+from physkit.simulate import Carry, Run, Simulation, init, run, simulate
 
 from ._compare import check_equal, check_finite, double_precision, named, scale
 from ._gradient import check_gradient
@@ -71,7 +71,7 @@ def check_simulation(
 
     weights = objective or _weighing(state)
 
-    carry = start(sim, state, key=key)
+    carry = init(sim, state, key=key)
 
     def outcome(at):
         begin = restarted(at["sim"], at["state"], carry)
@@ -87,15 +87,15 @@ def check_simulation(
 
 def check_pieces(sim: Simulation, state: Any, steps: int, key: Any, whole: Run) -> None:
     """A run in uneven pieces equals one run, bit for bit."""
-    blocks = steps // sim.block
-    if blocks < 3 or steps % sim.block:
+    blocks = steps // sim.observation_period
+    if blocks < 3 or steps % sim.observation_period:
         raise ParameterError(
-            f"steps={steps} must be at least three times the longest interval, {sim.block}, and a "
+            f"steps={steps} must be at least three times the longest interval, {sim.observation_period}, and a "
             "multiple of it: a run is compared with one in pieces"
         )
-    pieces = [_run(sim, state, sim.block, key)]
+    pieces = [_run(sim, state, sim.observation_period, key)]
     for count in (1, blocks - 2):
-        pieces.append(run(sim, pieces[-1].carry, count * sim.block, progress=False))
+        pieces.append(run(sim, pieces[-1].carry, count * sim.observation_period, progress=False))
     name = "a run in three pieces against one run"
     check_equal(pieces[-1].state, whole.state, f"{name}: the last state", "same")
     joined = jax.tree.map(lambda *x: np.concatenate(x), *[p.frames for p in pieces])
@@ -124,7 +124,7 @@ def check_frames(
         check_equal(whole.times[name], wanted, f"the times of {name}", "round-off")
     if set(whole.times) != set(whole.frames):
         raise AssertionError(f"times of {sorted(whole.times)} for frames of {sorted(whole.frames)}")
-    result = jax.jit(lambda c: _seen(simulate(sim, c, steps)))(start(sim, state, key=key))
+    result = jax.jit(lambda c: _seen(simulate(sim, c, steps)))(init(sim, state, key=key))
     host = {"state": observables(whole.state), "frames": whole.frames, "times": whole.times}
     check_equal(result, host, "simulate against run", compare)
 
@@ -148,12 +148,12 @@ def check_conserved(sim: Simulation, state: Any, steps: int, key: Any, conserved
 
 def check_members(sim: Simulation, state: Any, steps: int, key: Any, compare: str) -> None:
     """A batch of simulations runs as each member alone does."""
-    carry = start(sim, state, key=key)
+    carry = init(sim, state, key=key)
     members = [(sim, carry)]
     for seed in (1, 2):
         other = jiggled(sim.integrator, seed, 1e-4)
         near = moved(state, seed, 0.1)
-        same_caches = start(sim, near, key=key)
+        same_caches = init(sim, near, key=key)
         if jax.tree.structure(same_caches) == jax.tree.structure(carry) and _shapes(
             same_caches
         ) == _shapes(carry):
@@ -172,7 +172,7 @@ def check_traces(sim: Simulation, state: Any, steps: int, key: Any) -> None:
         traces.append(1)
         return simulate(sim, carry, steps)
 
-    carry = start(sim, state, key=key)
+    carry = init(sim, state, key=key)
     result = go(sim, carry)
     go(dataclasses.replace(sim, integrator=jiggled(sim.integrator, 7, 1e-6)), carry)
     go(dataclasses.replace(sim, dt=sim.dt * 0.999), carry)
@@ -192,7 +192,7 @@ def check_traces(sim: Simulation, state: Any, steps: int, key: Any) -> None:
 
 def restarted(sim: Simulation, state: Any, carry: Carry) -> Carry:
     """`carry` of step 0 for another state and other parameters, with caches of the same size."""
-    clock = Clock.at(Count.of(0), sim.t0, sim.dt, carry.key)
+    clock = Clock.at(StepCount.of(0), sim.t0, sim.dt, carry.key)
     plan = sim.integrator.prepare(state, sim.dt)
     aux = sim.integrator.refresh(plan, clock, state, carry.aux)
     now = Snapshot(clock, state, aux, plan, sim.integrator)
@@ -200,7 +200,7 @@ def restarted(sim: Simulation, state: Any, carry: Carry) -> Carry:
     guards = tuple(
         (guard.init(now), wire) for guard, (_, wire) in zip(sim.guards, carry.guards, strict=True)
     )
-    return carry.replace(state=state, aux=aux, memory=memory, guards=guards)
+    return carry.replace(state=state, aux=aux, observer_state=memory, guards=guards)
 
 
 def _run(sim: Simulation, state: Any, steps: int, key: Any) -> Run:

@@ -8,7 +8,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from physkit.core import Clock, Count, Fault, cast_floats, grow, judge, overflow
+from physkit.core import (
+    Clock,
+    Fault,
+    StepCount,
+    cast_floats,
+    collect_faults,
+    grow_caches,
+    has_overflow,
+)
 
 from ._compare import check_equal, check_finite, check_structure
 from ._gradient import check_gradient
@@ -39,10 +47,10 @@ class Examination:
         self.what = type(term).__name__
         check_no_numbers_in_static(term, self.what, inert)
         self.term, self.state = cast_floats((term, state), jnp.float64)
-        self.clock = Clock.at(Count.of(0), float(t), 0.01, key)
+        self.clock = Clock.at(StepCount.of(0), float(t), 0.01, key)
         self.seed = 5
         self.compiled = traced(_call, self.what)
-        self.overflows = jax.jit(overflow)
+        self.overflows = jax.jit(has_overflow)
         self.cache = self.fresh(self.term, self.state)
 
     def fresh(self, term: Any, state: Any) -> Any:
@@ -54,7 +62,7 @@ class Examination:
             if not self.overflows(after):
                 self._check_faults(after)
                 return cache
-            cache, events = grow(cache, after)
+            cache, events = grow_caches(cache, after)
             if not events:
                 break
         raise AssertionError(f"{self.what}: its cache overflows, and growing it does not help")
@@ -104,7 +112,7 @@ class Examination:
         for state in path:
             value, after = self.compiled(self.term, self.clock, state, cache)
             while self.overflows(after):
-                cache = grow(cache, after)[0]
+                cache = grow_caches(cache, after)[0]
                 value, after = self.compiled(self.term, self.clock, state, cache)
             cache = after
         self._check_faults(cache)
@@ -167,7 +175,7 @@ class Examination:
         return self.clock if precise else cast_floats(self.clock, jnp.float32)
 
     def _check_faults(self, cache: Any) -> None:
-        faults = judge(cache).faults()
+        faults = collect_faults(cache).faults()
         if faults != Fault(0):
             raise AssertionError(f"{self.what}: the cache reports {faults!r} for this state")
 

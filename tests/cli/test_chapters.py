@@ -15,7 +15,7 @@ from physkit.cli import (
     _plasma,
     _two_devices,
 )
-from physkit.cli._report import Report
+from physkit.cli.common._report import Report
 from physkit.fit import fit
 from physkit.systems import (
     SUN_TO_PLANET,
@@ -105,10 +105,10 @@ def test_devices(tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("PHYSKIT_SPMD", "vmap")
     for name, value in (("QUICK_CELLS", 16), ("QUICK_TURNS", 0.2), ("QUICK_STEPS", 20)):
         monkeypatch.setattr(_two_devices, name, value)
-    _two_devices.here(tmp_path, True, Report())
+    _two_devices.run_chapter(tmp_path, True, Report())
     said = capsys.readouterr().out
     assert "\nequal to rounding" in said
-    # Two stages a step; four conserved numbers, two layers wide, of 16 cells, to two neighbours.
+    # Two stages a step; four conserved numbers, two layers wide, of 16 cells, to two neighbors.
     assert f"{2 * 2 * 4 * 2 * 16 * 8}  " in said
     _holds(tmp_path, {"flow.png", "argon.png"})
 

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from physkit.cli import Report, _demo, _doctor, _report, main
-from physkit.cli._demo import CHAPTERS
 from physkit.cli._main import _VERBS
+from physkit.cli.demo._demo import CHAPTERS
 from physkit.core import CapacityError, DiskFullError, FileError, ParameterError
 from tests.snippets import ROOT
 
@@ -216,7 +216,7 @@ def test_chapters_exist():
 
 
 def test_table():
-    text = _report.table(("name", "value"), [("a", 1.5), ("long name", 22), ("b", None)])
+    text = _report.format_table(("name", "value"), [("a", 1.5), ("long name", 22), ("b", None)])
     assert text.splitlines() == [
         "name       value",
         "─────────  ─────",
@@ -224,18 +224,18 @@ def test_table():
         "long name     22",
         "b",
     ]
-    shown = _report.table(("a", "off"), [("x", "+0.1 %"), ("y", "-12.5 %")]).splitlines()
+    shown = _report.format_table(("a", "off"), [("x", "+0.1 %"), ("y", "-12.5 %")]).splitlines()
     assert [line[-1] for line in shown] == ["f", "─", "%", "%"]
     assert len({len(line) for line in shown}) == 1
     with pytest.raises(ValueError, match="2 columns"):
-        _report.table(("a", "b"), [(1,)])
+        _report.format_table(("a", "b"), [(1,)])
 
 
 @pytest.mark.parametrize(
     ("count", "text"), [(0, "0 B"), (2048, "2 KiB"), (3 << 20, "3 MiB"), (5 << 30, "5 GiB")]
 )
 def test_size(count, text):
-    assert _report.size(count) == text
+    assert _report.format_size(count) == text
 
 
 def test_quiet_leaves_results(capsys):
@@ -261,4 +261,4 @@ def test_json_leaves_nothing_else(capsys):
     ("seconds", "text"), [(2.0, "2 s"), (600.0, "10 min"), (7200.0, "2 h"), (864e3, "10 days")]
 )
 def test_duration(seconds, text):
-    assert _report.duration(seconds) == text
+    assert _report.format_duration(seconds) == text

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from physkit.cli import _doctor as doctor, main
-from physkit.cli._devices import FLAG, choose_devices
+from physkit.cli.common._devices import DEVICE_COUNT_FLAG, choose_devices
 from tests.snippets import ROOT
 
 CASE = """
@@ -18,7 +18,7 @@ def case():
     x, y = pk.Grid([1.0, 1.0], (16, 16)).coordinates()
     u = pk.Field(jnp.sin(6.283 * x) + jnp.cos(6.283 * y), pk.Grid([1.0, 1.0], (16, 16)))
     heat = pk.Diffusion(1.0, scheme=pk.Central(2))
-    return pk.Simulation(pk.RK4(heat), dt=5e-4, observers=[pk.Every(5, u=pk.Values())]), u
+    return pk.Simulation(pk.RK4(heat), dt=5e-4, observers=[pk.Every(5, u=pk.FieldValues())]), u
 """
 
 
@@ -37,9 +37,11 @@ def case():
 def test_words(said, meant, emulated, monkeypatch):
     monkeypatch.setenv("XLA_FLAGS", "--a=b")
     assert choose_devices(said) == meant
-    assert os.environ["XLA_FLAGS"] == "--a=b" + (f" {FLAG}={emulated}" if emulated else "")
+    assert os.environ["XLA_FLAGS"] == "--a=b" + (
+        f" {DEVICE_COUNT_FLAG}={emulated}" if emulated else ""
+    )
     choose_devices("5")
-    assert os.environ["XLA_FLAGS"].count(FLAG) == 1, "what the environment says stays"
+    assert os.environ["XLA_FLAGS"].count(DEVICE_COUNT_FLAG) == 1, "what the environment says stays"
 
 
 @pytest.mark.parametrize("said", ["", "2x", "x2", "two", "gpu:", "2,2", "-1"])

@@ -305,7 +305,7 @@ def test_check_knows_the_courant_number(tmp_path, capsys):
     found = answer(capsys, ["check", str(path), "--seconds", "0", "--devices", "8"])
     assert 0.05 < found["courant"] < 1
     assert found["device_state_bytes"] >= 3 * 4 * 8
-    # Density, momentum, energy: two layers to two neighbours, in each of three stages.
+    # Density, momentum, energy: two layers to two neighbors, in each of three stages.
     assert (found["device_sent_bytes"], found["device_exchanges"]) == (3 * 2 * 3 * 2 * 8, 18)
     assert "nothing is recorded" in " ".join(found["notes"])
     assert jax.default_backend() == "cpu"

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from physkit.cli import main
-from physkit.storage import this_process
+from physkit.storage import identify_process
 
 CASE = """
 import physkit as pk
@@ -17,7 +17,7 @@ import physkit as pk
 
 def case(members=12, steps=20):
     simulation, state = pk.systems.lorenz()
-    over = pk.Over(lambda model: model[1][0], [float(k) for k in range(members)], name="x")
+    over = pk.SweepAxis(lambda model: model[1][0], [float(k) for k in range(members)], name="x")
     return pk.Sweep((simulation, state), steps, over=over)
 """
 
@@ -57,7 +57,7 @@ def test_run_status_collect_and_what_is_missing(sweep, tmp_path):
     # One chunk is lost, and another one in the hands of somebody else.
     (tmp_path / "out/chunks/000001.h5").unlink()
     (tmp_path / "out/chunks/000002.h5").unlink()
-    other = {**this_process(), "host": "another-machine"}
+    other = {**identify_process(), "host": "another-machine"}
     (tmp_path / "out/chunks/000002.claim").write_text(json.dumps(other))
     code, now = sweep("status", "out")
     assert (code, now["missing"], now["running"]) == (75, [1], [2])

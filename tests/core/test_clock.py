@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from physkit.core import Clock, Count
+from physkit.core import Clock, StepCount
 
 # Steps below, at and far beyond 2³¹.
 STEPS = [0, 1, 7, 4095, 2**24 - 1, 2**24, 10**9 + 7, 2**31 - 1, 2**31, 2**31 + 3, 10**12 + 12345]
 
 
 def clock_at(n, dt, dtype, origin=0.0, key=None):
-    return Clock.at(Count.of(n), jnp.asarray(origin, dtype), jnp.asarray(dt, dtype), key)
+    return Clock.at(StepCount.of(n), jnp.asarray(origin, dtype), jnp.asarray(dt, dtype), key)
 
 
 def exact(n, dt, dtype, origin=0.0):
@@ -26,15 +26,15 @@ def exact(n, dt, dtype, origin=0.0):
 class TestCount:
     @pytest.mark.parametrize("n", STEPS)
     def test_there_and_back(self, n):
-        assert int(Count.of(n)) == n
+        assert int(StepCount.of(n)) == n
 
     @given(st.integers(0, 2**50), st.integers(0, 2**30 - 1))
     @settings(max_examples=50, deadline=None)
     def test_addition(self, n, more):
-        assert int(Count.of(n).plus(more)) == n + more
+        assert int(StepCount.of(n).plus(more)) == n + more
 
     def test_counting_across_2_to_the_31_in_a_loop(self):
-        begin = Count.of(2**31 - 5)
+        begin = StepCount.of(2**31 - 5)
         end = jax.jit(lambda c: jax.lax.fori_loop(0, 10, lambda _, c: c.plus(1), c))(begin)
         assert int(end) == 2**31 + 5
 
@@ -71,16 +71,16 @@ class TestTime:
         def count(c, _):
             return c.plus(1), Clock.at(c, jnp.asarray(0, dtype), jnp.asarray(0.1, dtype)).t
 
-        _, times = jax.lax.scan(count, Count.of(0), None, length=1000)
+        _, times = jax.lax.scan(count, StepCount.of(0), None, length=1000)
         direct = jax.vmap(
             lambda n: (
-                Clock.at(Count.of(0).plus(n), jnp.asarray(0, dtype), jnp.asarray(0.1, dtype)).t
+                Clock.at(StepCount.of(0).plus(n), jnp.asarray(0, dtype), jnp.asarray(0.1, dtype)).t
             )
         )(jnp.arange(1000))
         assert np.array_equal(times, direct)
 
     def test_derivative_by_dt_is_n(self, dtype):
-        slope = jax.grad(lambda dt: Clock.at(Count.of(10**6), jnp.zeros_like(dt), dt).t)
+        slope = jax.grad(lambda dt: Clock.at(StepCount.of(10**6), jnp.zeros_like(dt), dt).t)
         assert slope(jnp.asarray(0.1, dtype)) == pytest.approx(1e6, rel=1e-6)
 
     def test_phase_stays_smooth_when_t_is_large(self):
@@ -97,18 +97,18 @@ class TestTime:
 class TestParts:
     def test_sub_steps_start_where_they_should(self, dtype):
         clock = clock_at(10, 0.2, dtype, origin=1.0)
-        part = clock.part(0.5, 0.25, 1)
+        part = clock.substep(0.5, 0.25, 1)
         assert part.t == pytest.approx(1.0 + 2.0 + 0.1, rel=1e-6)
         assert part.dt == pytest.approx(0.05, rel=1e-6)
-        assert clock.later(1.0).t == pytest.approx(3.2, rel=1e-6)
-        assert clock.later(1.0).dt == clock.dt
-        inner = part.part(1.0, 1.0, 0)
+        assert clock.at_fraction(1.0).t == pytest.approx(3.2, rel=1e-6)
+        assert clock.at_fraction(1.0).dt == clock.dt
+        inner = part.substep(1.0, 1.0, 0)
         assert inner.t == pytest.approx(3.15, rel=1e-6)
 
     def test_the_end_of_a_step_is_the_start_of_the_next(self):
         for n in (3, 2**31):
             end, start = (
-                clock_at(n, 0.1, jnp.float64).later(1.0).t,
+                clock_at(n, 0.1, jnp.float64).at_fraction(1.0).t,
                 clock_at(n + 1, 0.1, jnp.float64).t,
             )
             assert end == pytest.approx(float(start), rel=1e-15)
@@ -119,7 +119,7 @@ class TestNoise:
 
     def draw(self, n, key, tag=None, ids=None):
         clock = clock_at(n, 0.1, jnp.float64, key=key)
-        clock = clock if tag is None else clock.part(0.0, 1.0, tag)
+        clock = clock if tag is None else clock.substep(0.0, 1.0, tag)
         return np.asarray(clock.normal(self.ids if ids is None else ids, (3,), jnp.float64))
 
     def test_depends_on_seed_step_and_part(self, key):

@@ -10,17 +10,17 @@ from physkit.core import (
     AbstractTendency,
     Clock,
     ComponentError,
-    Count,
     Function,
+    StepCount,
     Tendencies,
-    combine,
+    combine_rates,
     data,
-    get,
-    put,
+    get_component,
+    put_component,
     shift,
 )
 
-CLOCK = Clock.at(Count.of(2), jnp.zeros(()), jnp.asarray(0.5))
+CLOCK = Clock.at(StepCount.of(2), jnp.zeros(()), jnp.asarray(0.5))
 
 
 class Angle(AbstractComponent):
@@ -37,9 +37,9 @@ STATE = {"gas": jnp.ones(2), "drops": jnp.zeros(3)}
 
 class TestGetPut:
     def test_by_name(self):
-        assert get(STATE, "gas") is STATE["gas"]
-        assert get(jnp.ones(2), None).shape == (2,)
-        replaced = put(STATE, "gas", jnp.zeros(1))
+        assert get_component(STATE, "gas") is STATE["gas"]
+        assert get_component(jnp.ones(2), None).shape == (2,)
+        replaced = put_component(STATE, "gas", jnp.zeros(1))
         assert replaced["gas"].shape == (1,)
         assert STATE["gas"].shape == (2,)
 
@@ -52,7 +52,7 @@ class TestGetPut:
         ],
     )
     def test_wrong_names_say_what_there_is(self, state, name, message):
-        for act in (lambda: get(state, name), lambda: put(state, name, 0)):
+        for act in (lambda: get_component(state, name), lambda: put_component(state, name, 0)):
             with pytest.raises(ComponentError, match=message):
                 act()
 
@@ -79,19 +79,19 @@ class TestShift:
 
 class TestCombine:
     def test_weights(self):
-        out = combine([2.0, -1.0], [jnp.ones(2), jnp.full(2, 3.0)])
+        out = combine_rates([2.0, -1.0], [jnp.ones(2), jnp.full(2, 3.0)])
         assert out.tolist() == [-1, -1]
 
     def test_what_is_left_out_counts_as_zero(self):
         a, b = {"x": jnp.ones(2)}, {"x": jnp.ones(2), "y": jnp.full(1, 4.0)}
-        out = combine([1.0, 0.5], [a, b])
+        out = combine_rates([1.0, 0.5], [a, b])
         assert out["x"].tolist() == [1.5, 1.5]
         assert out["y"].tolist() == [2.0]
-        assert combine([1.0, 1.0], [None, a])["x"].tolist() == [1, 1]
-        assert combine([1.0], [None]) is None
+        assert combine_rates([1.0, 1.0], [None, a])["x"].tolist() == [1, 1]
+        assert combine_rates([1.0], [None]) is None
 
     def test_leaves_that_are_none(self):
-        out = combine([1.0, 2.0], [(jnp.ones(1), None), (None, None)])
+        out = combine_rates([1.0, 2.0], [(jnp.ones(1), None), (None, None)])
         assert out[0].tolist() == [1]
         assert out[1] is None
 
@@ -100,7 +100,7 @@ class TestCombine:
         weights = rng.normal(size=4)
         rates = [{"x": jnp.asarray(rng.normal(size=3))} for _ in weights]
         dense = sum(w * np.asarray(r["x"]) for w, r in zip(weights, rates, strict=True))
-        assert np.allclose(combine(list(weights), rates)["x"], dense, rtol=1e-14)
+        assert np.allclose(combine_rates(list(weights), rates)["x"], dense, rtol=1e-14)
 
 
 class TestTerms:

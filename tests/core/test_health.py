@@ -16,12 +16,12 @@ from physkit.core import (
     SimulationDiverged,
     all_finite,
     any_in_batch,
+    collect_faults,
     cond_for_batch,
     data,
-    grow,
-    growables,
-    judge,
-    overflow,
+    find_growables,
+    grow_caches,
+    has_overflow,
     safe_divide,
     safe_norm,
     safe_power,
@@ -39,7 +39,7 @@ class Row(AbstractGrowable):
     def capacity(self):
         return self.entries.shape[-1]
 
-    def grown(self, capacity):
+    def grow_to(self, capacity):
         width = [(0, 0)] * (self.entries.ndim - 1) + [(0, capacity - self.capacity)]
         return Row(jnp.pad(self.entries, width, constant_values=-1), self.required)
 
@@ -50,19 +50,19 @@ def row(capacity, required):
 
 class TestHealth:
     def test_nothing_wrong(self):
-        health = judge({"list": row(3, 3), "faults": Faults.none()})
+        health = collect_faults({"list": row(3, 3), "faults": Faults.none()})
         assert health.ok
         health.check()
 
     def test_faults_are_sticky_and_collected(self):
-        faults = Faults.none().flag(Fault.CUTOFF, jnp.array(True))
-        faults = faults.flag(Fault.CUTOFF, jnp.array(False)).flag(Fault.MASS, jnp.array(True))
-        health = jax.jit(judge)((faults, None, {"x": Faults.none()}))
+        faults = Faults.none().set_if(Fault.CUTOFF, jnp.array(True))
+        faults = faults.set_if(Fault.CUTOFF, jnp.array(False)).set_if(Fault.MASS, jnp.array(True))
+        health = jax.jit(collect_faults)((faults, None, {"x": Faults.none()}))
         assert health.faults() == Fault.CUTOFF | Fault.MASS
 
     def test_overflow_and_given_faults(self):
         broken = jnp.array(True)
-        health = judge(row(3, 4), (Fault.GUARD, broken), (Fault.NOT_FINITE, ~broken))
+        health = collect_faults(row(3, 4), (Fault.GUARD, broken), (Fault.NOT_FINITE, ~broken))
         assert health.faults() == Fault.OVERFLOW | Fault.GUARD
 
     def test_the_most_telling_fault_is_raised(self):
@@ -99,7 +99,7 @@ class TestGrowth:
     def test_only_what_is_short_grows(self):
         tree = {"a": row(4, 0), "b": (row(4, 0), jnp.ones(2))}
         measured = {"a": row(4, 4), "b": (row(4, 9), jnp.ones(2))}
-        bigger, events = grow(tree, measured)
+        bigger, events = grow_caches(tree, measured)
         assert bigger["a"].capacity == 4
         assert bigger["b"][0].capacity == 12  # ⌈1.25 · 9⌉
         assert bigger["b"][0].entries[:4].tolist() == [0, 1, 2, 3]
@@ -107,20 +107,20 @@ class TestGrowth:
 
     def test_nothing_to_do(self):
         tree = (row(4, 0),)
-        same, events = grow(tree, (row(4, 4),))
+        same, events = grow_caches(tree, (row(4, 4),))
         assert same[0] is tree[0]
         assert events == []
 
     def test_a_batch_shares_one_decision(self):
         tree = Row(jnp.zeros((3, 4)), jnp.zeros(3, jnp.int32))
-        bigger, _ = grow(tree, Row(jnp.zeros((3, 4)), jnp.array([1, 8, 3])))
+        bigger, _ = grow_caches(tree, Row(jnp.zeros((3, 4)), jnp.array([1, 8, 3])))
         assert bigger.entries.shape == (3, 10)
 
     def test_overflow_is_traceable(self):
-        assert not overflow({"x": jnp.ones(2)})
-        assert jax.jit(overflow)((row(3, 4), row(9, 1)))
-        assert not jax.jit(overflow)((row(3, 3),))
-        assert len(growables((row(3, 3), {"y": row(1, 1)}))) == 2
+        assert not has_overflow({"x": jnp.ones(2)})
+        assert jax.jit(has_overflow)((row(3, 4), row(9, 1)))
+        assert not jax.jit(has_overflow)((row(3, 3),))
+        assert len(find_growables((row(3, 3), {"y": row(1, 1)}))) == 2
 
 
 class TestAnyInBatch:

@@ -16,7 +16,7 @@ from physkit.core import (
     ParameterError,
     as_parameter,
     cast_floats,
-    concrete,
+    concrete_value,
     data,
     float_dtype,
     is_abstract,
@@ -153,10 +153,10 @@ class TestPrecision:
         assert float_dtype({"z": jnp.ones(2, jnp.complex64)}) == jnp.float32
 
     def test_concrete(self):
-        assert concrete(None) is None
-        assert concrete(jnp.arange(3)).tolist() == [0, 1, 2]
+        assert concrete_value(None) is None
+        assert concrete_value(jnp.arange(3)).tolist() == [0, 1, 2]
         seen = []
-        jax.jit(lambda x: (seen.append(concrete(x)), x)[1])(1.0)
+        jax.jit(lambda x: (seen.append(concrete_value(x)), x)[1])(1.0)
         assert seen == [None]
 
 

@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 import numpy as np
 
-from physkit.core import Clock, Count
+from physkit.core import Clock, StepCount
 from physkit.coupling import PCS, Comoving, Gravity, ParticleMesh
 from physkit.geometry import Box, Grid
 from physkit.particles import Particles
@@ -30,8 +30,8 @@ def test_several_components():
     grid = Grid(box, (8,))
     part = lambda seed: Particles(np.random.default_rng(seed).random((5, 1)), space=box)
     state = {"dark": part(0), "stars": part(1)}
-    mesh = ParticleMesh(grid, Gravity(), of=("dark", "stars"))
-    clock = Clock.at(Count.of(0), -2.0, 0.1)
+    mesh = ParticleMesh(grid, Gravity(), component=("dark", "stars"))
+    clock = Clock.at(StepCount.of(0), -2.0, 0.1)
     found, plain = Comoving(mesh, 1.0).force(clock, state), mesh.force(clock, state)
     for name in state:  # a = (2 / (1 · 2))² = 1
         np.testing.assert_allclose(found[name], plain[name], rtol=1e-12)

@@ -4,8 +4,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from physkit.core import Clock, Count, DeclarationError, ShapeError
-from physkit.coupling import CIC, PCS, TSC, Advected, Drag
+from physkit.core import Clock, DeclarationError, ShapeError, StepCount
+from physkit.coupling import CIC, PCS, TSC, Drag, PassiveTracers
 from physkit.fields import Field
 from physkit.fields.equations import NavierStokes, vorticity
 from physkit.geometry import Box, Grid, NoSlip
@@ -15,7 +15,7 @@ from physkit.simulate import Simulation, simulate
 from physkit.testing import check_tendency
 
 GRID = Grid([2 * np.pi, 2 * np.pi], (12, 10))
-CLOCK = Clock.at(Count.of(0), 0.0, 0.1)
+CLOCK = Clock.at(StepCount.of(0), 0.0, 0.1)
 
 
 def vortices(grid=GRID):
@@ -50,12 +50,14 @@ def test_battery(friction):
 
 
 def test_battery_of_tracers():
-    check_tendency(Advected("gas", "drops", PCS()), state(), drives=["drops"])
+    check_tendency(PassiveTracers("gas", "drops", PCS()), state(), drives=["drops"])
 
 
 @pytest.mark.parametrize("kernel", [CIC(), PCS()])
 def test_momentum_is_exchanged_exactly(kernel):
-    flow = Strang(RK4(drag(kernel=kernel, moving=True)), ETDRK2(NavierStokes(0.05, of="gas")))
+    flow = Strang(
+        RK4(drag(kernel=kernel, moving=True)), ETDRK2(NavierStokes(0.05, component="gas"))
+    )
     start = state(50)
     end = simulate(Simulation(flow, 0.05), start, 100).state
     assert float(jnp.max(jnp.abs(end["drops"].velocity - start["drops"].velocity))) > 0.1
@@ -102,7 +104,7 @@ def test_tracers_follow_streamlines():
     for flow in (vortices(grid), vorticity(vortices(grid))):
         s = {"tracers": start, "flow": flow}
         ends.append(
-            simulate(Simulation(RK4(Advected(kernel=PCS())), 0.05), s, 100).state["tracers"]
+            simulate(Simulation(RK4(PassiveTracers(kernel=PCS())), 0.05), s, 100).state["tracers"]
         )
         np.testing.assert_allclose(height(ends[-1]), height(start), atol=2e-3)
         assert np.all(np.abs(ends[-1].position - start.position) > 1e-2)

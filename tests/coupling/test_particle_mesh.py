@@ -7,12 +7,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from physkit.core import Clock, Count, ParameterError, ShapeError, cast_floats
+from physkit.core import Clock, ParameterError, ShapeError, StepCount, cast_floats
 from physkit.coupling import (
     CIC,
     PCS,
     TSC,
-    AbstractMeshLaw,
+    AbstractMeshInteraction,
     Electrostatics,
     Gravity,
     Nearest,
@@ -21,14 +21,14 @@ from physkit.coupling import (
 )
 from physkit.fields.operators import Central, Spectral
 from physkit.geometry import Box, Grid
-from physkit.integrators import Newton, VelocityVerlet
+from physkit.integrators import EquationsOfMotion, VelocityVerlet
 from physkit.observe import Every, TotalEnergy
 from physkit.particles import Particles, kinetic_energy
 from physkit.particles.forces import AbstractForce
 from physkit.simulate import Simulation, simulate
 from physkit.testing import check_force, check_tendency
 
-CLOCK = Clock.at(Count.of(0), 0.0, 0.1)
+CLOCK = Clock.at(StepCount.of(0), 0.0, 0.1)
 SHAPES = {1: (16,), 2: (8, 6), 3: (6, 5, 4)}
 
 
@@ -48,7 +48,7 @@ class Plain(AbstractForce):
 
     conserves_momentum: ClassVar[bool] = False
     mesh: ParticleMesh
-    of: str | None = None
+    component: str | None = None
 
     def force(self, clock: Clock, state: Any):
         return self.mesh.force(clock, state)
@@ -77,9 +77,9 @@ class TestBattery:
         grid, particles = setting(1, 5)
         state = {"electrons": particles, "ions": setting(1, 4, 1)[1], "other": particles}
         mesh = ParticleMesh(
-            grid, Electrostatics(1.3), TSC(), of=("electrons", "ions"), deconvolved=True
+            grid, Electrostatics(1.3), TSC(), component=("electrons", "ions"), deconvolved=True
         )
-        check_tendency(Newton(mesh), state, drives=["electrons", "ions"])
+        check_tendency(EquationsOfMotion(mesh), state, drives=["electrons", "ions"])
 
 
 @pytest.mark.parametrize("scheme", [Spectral(), Central(2)])
@@ -182,7 +182,7 @@ def test_several_components_on_one_mesh():
     )
     state = {"a": part(slice(4)), "b": part(slice(4, None))}
     mesh = ParticleMesh(grid, kernel=TSC())
-    both = ParticleMesh(grid, kernel=TSC(), of=["a", "b"])
+    both = ParticleMesh(grid, kernel=TSC(), component=["a", "b"])
     force = both.force(CLOCK, state)
     whole = mesh.force(CLOCK, particles)
     np.testing.assert_allclose(
@@ -207,7 +207,7 @@ def test_exact_meshes_know_no_order():
 
 
 def test_a_law_of_ones_own(dtype):
-    class Screened(AbstractMeshLaw):
+    class Screened(AbstractMeshInteraction):
         """Charges in a medium that screens them over a length 1/2."""
 
         def source(self, particles):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from physkit.coupling import CIC, PCS, TSC, Nearest, deposit, interpolate
-from physkit.geometry import Box, Grid, Reflect
+from physkit.geometry import Box, Grid, Mirror
 
 GRID = Grid(Box([1.3, 0.9], (True, False)), (5, 6))
 X = jnp.asarray(np.random.default_rng(0).random((7, 2))) * GRID.space.lengths[None]
@@ -16,7 +16,7 @@ KERNELS = {"CIC": CIC(), "TSC": TSC(), "PCS": PCS()}
 
 
 def read(kernel):
-    field = deposit(1.0, X, GRID).bounded({"y": Reflect()})
+    field = deposit(1.0, X, GRID).with_boundary({"y": Mirror()})
     return lambda x, u: interpolate(field.replace(data=u), x, kernel), (X, U)
 
 
@@ -102,7 +102,7 @@ def test_batches_and_checkpointed_scans():
 
 def test_what_is_kept_for_the_way_back_does_not_grow_with_the_kernel():
     x = jnp.asarray(np.random.default_rng(0).random((1000, 2))) * 0.9
-    field = deposit(1.0, x, GRID).bounded({"y": Reflect()})
+    field = deposit(1.0, x, GRID).with_boundary({"y": Mirror()})
 
     def kept(kernel, f):
         _, pull = jax.vjp(lambda x, q: f(x, q, kernel), x, jnp.cos(x[:, 0]))

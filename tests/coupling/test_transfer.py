@@ -9,7 +9,7 @@ from hypothesis import given, settings, strategies as st
 from physkit.core import ParameterError, ShapeError
 from physkit.coupling import CIC, PCS, TSC, Nearest, deposit, interpolate
 from physkit.fields import Field
-from physkit.geometry import Box, Dirichlet, Grid, Neumann, Reflect
+from physkit.geometry import Box, Dirichlet, Grid, Mirror, Neumann
 
 KERNELS = (Nearest(), CIC(), TSC(), PCS())
 SHAPES = {1: (7,), 2: (5, 8), 3: (4, 5, 6)}
@@ -31,8 +31,8 @@ def points(g, n=13, seed=0, dtype=float):
 
 def noise(g, location, components=(), seed=1, boundary=None, dtype=float):
     rng = np.random.default_rng(seed)
-    values = jnp.asarray(rng.normal(size=(*components, *g.points(location))), dtype)
-    walls = {k: boundary or Reflect() for k, wraps in enumerate(g.periodic) if not wraps}
+    values = jnp.asarray(rng.normal(size=(*components, *g.local_shape_at(location))), dtype)
+    walls = {k: boundary or Mirror() for k, wraps in enumerate(g.periodic) if not wraps}
     return Field(values, g, location, walls)
 
 
@@ -196,7 +196,7 @@ def test_precisions(dtype):
     x = points(g, dtype=dtype)
     rho = deposit(1.0, x, g)
     assert rho.data.dtype == dtype
-    assert interpolate(rho.bounded({"y": Reflect()}), x, PCS()).dtype == dtype
+    assert interpolate(rho.with_boundary({"y": Mirror()}), x, PCS()).dtype == dtype
 
 
 def test_complex_and_vector_fields():

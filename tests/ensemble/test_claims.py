@@ -10,9 +10,15 @@ import time
 import pytest
 
 from physkit.ensemble import _claims
-from physkit.ensemble._claims import MOST_DEATHS, Claims
-from physkit.ensemble._queue import Queue, requeue, seconds_left, states_of, this_job
-from physkit.storage import this_process
+from physkit.ensemble.cluster._claims import MAX_DEATHS, Claims
+from physkit.ensemble.cluster._slurm_queue import (
+    SlurmQueue,
+    current_job,
+    job_seconds_left,
+    job_states,
+    requeue_this_job,
+)
+from physkit.storage import identify_process
 
 
 @pytest.fixture
@@ -44,7 +50,7 @@ def dead_process():
     """A process of this machine that is no more."""
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait()
-    return {**this_process(), "process": ended.pid, "began": "1"}
+    return {**identify_process(), "process": ended.pid, "began": "1"}
 
 
 def write(claims, number, holder):
@@ -60,13 +66,13 @@ def said(claims):
 
 
 def test_one_holder_at_a_time(claims):
-    assert claims.take(3)
-    assert not claims.take(3)
-    assert not Claims(claims.folder).take(3)
-    assert claims.take(4)
+    assert claims.acquire(3)
+    assert not claims.acquire(3)
+    assert not Claims(claims.folder).acquire(3)
+    assert claims.acquire(4)
     assert sorted(claims.holders()) == [3, 4]
     claims.release(3)
-    assert claims.take(3)
+    assert claims.acquire(3)
     assert not list(claims.folder.glob(".*")), "temporary files are left"
 
 
@@ -82,7 +88,7 @@ def test_of_many_at_once_one_gets_it(claims, dead):
 
         def try_it(chunk=chunk, got=got, gate=gate):
             gate.wait()
-            if Claims(claims.folder).take(chunk):
+            if Claims(claims.folder).acquire(chunk):
                 got.append(1)
 
         threads = [threading.Thread(target=try_it) for _ in range(8)]
@@ -96,17 +102,17 @@ def test_of_many_at_once_one_gets_it(claims, dead):
 
 def test_a_dead_holder_is_followed_until_too_many_died(claims):
     holder = dead_process()
-    for deaths in range(MOST_DEATHS - 1):
+    for deaths in range(MAX_DEATHS - 1):
         write(claims, 0, {**holder, "deaths": deaths})
         assert not claims.holders()
-        assert claims.take(0)
+        assert claims.acquire(0)
         assert said(claims)["deaths"] == deaths + 1
-    assert not claims.deadly()
-    write(claims, 0, {**holder, "deaths": MOST_DEATHS - 1})
-    assert not claims.take(0)
-    assert claims.deadly() == [0]
-    claims.forget()
-    assert claims.take(0)
+    assert not claims.quarantined()
+    write(claims, 0, {**holder, "deaths": MAX_DEATHS - 1})
+    assert not claims.acquire(0)
+    assert claims.quarantined() == [0]
+    claims.release_stale()
+    assert claims.acquire(0)
     claims.release(0)
     assert not list(claims.folder.glob("000000*")), "the files of the dead go with the claim"
 
@@ -118,20 +124,20 @@ def test_whoever_finds_another_beside_himself_steps_back(claims, monkeypatch):
     create = _claims._create
 
     def late(path, deaths):
-        theirs.write_text(json.dumps(this_process()))
+        theirs.write_text(json.dumps(identify_process()))
         return create(path, deaths)
 
     monkeypatch.setattr(_claims, "_create", late)
-    assert not claims.take(0)
+    assert not claims.acquire(0)
     assert list(claims.folder.iterdir()) == [theirs]
 
 
 def test_nobody_takes_from_the_living(claims):
-    write(claims, 0, {**this_process(), "deaths": 0})
-    write(claims, 1, {**this_process(), "host": "another-machine"})
-    assert not claims.take(0)
-    assert not claims.take(1)
-    claims.forget()
+    write(claims, 0, {**identify_process(), "deaths": 0})
+    write(claims, 1, {**identify_process(), "host": "another-machine"})
+    assert not claims.acquire(0)
+    assert not claims.acquire(1)
+    claims.release_stale()
     assert sorted(claims.holders()) == [0, 1]
 
 
@@ -139,27 +145,27 @@ def test_nobody_takes_from_the_living(claims):
 def test_a_claim_that_says_nothing_is_left_a_minute(claims, text):
     path = claims.folder / "000000.claim"
     path.write_text(text)
-    assert not claims.take(0)
+    assert not claims.acquire(0)
     os.utime(path, (time.time() - 100,) * 2)
-    assert claims.take(0)
+    assert claims.acquire(0)
 
 
 def test_a_job_elsewhere_is_asked_for(claims, command):
     away = {"host": "node7", "process": 1, "began": "1", "job": "12_3", "restarts": 1}
     write(claims, 0, away)
     calls = command("squeue", "RUNNING 1\n")
-    assert not claims.take(0)
+    assert not claims.acquire(0)
     assert "--jobs=12_3" in calls.read_text()
     command("squeue", "RUNNING 2\n")  # it was started again since
-    assert Claims(claims.folder).take(0)
+    assert Claims(claims.folder).acquire(0)
     write(claims, 0, away)
     command("squeue", "PENDING 1\n")
-    assert Claims(claims.folder).take(0)
+    assert Claims(claims.folder).acquire(0)
     write(claims, 0, away)
     command("squeue", status=1, error="slurm_load_jobs error: Unable to contact slurm controller")
-    assert not Claims(claims.folder).take(0)
+    assert not Claims(claims.folder).acquire(0)
     command("squeue", status=1, error="slurm_load_jobs error: Invalid job id specified")
-    assert Claims(claims.folder).take(0)
+    assert Claims(claims.folder).acquire(0)
 
 
 def test_a_job_takes_back_what_it_had_before_it_was_requeued(claims, monkeypatch):
@@ -167,41 +173,41 @@ def test_a_job_takes_back_what_it_had_before_it_was_requeued(claims, monkeypatch
     monkeypatch.setenv("SLURM_ARRAY_JOB_ID", "12")
     monkeypatch.setenv("SLURM_ARRAY_TASK_ID", "3")
     monkeypatch.setenv("SLURM_RESTART_COUNT", "1")
-    write(claims, 0, {"host": "node7", "job": "12_3", "restarts": 0, "deaths": MOST_DEATHS - 1})
-    assert claims.take(0)
+    write(claims, 0, {"host": "node7", "job": "12_3", "restarts": 0, "deaths": MAX_DEATHS - 1})
+    assert claims.acquire(0)
     now = said(claims)
     assert (now["job"], now["restarts"]) == ("12_3", 1)
-    assert now["deaths"] == MOST_DEATHS - 1, "to be sent back into the queue is no death"
+    assert now["deaths"] == MAX_DEATHS - 1, "to be sent back into the queue is no death"
 
 
 def test_what_squeue_says(command, monkeypatch):
     monkeypatch.delenv("SLURM_JOB_ID", raising=False)
-    assert this_job() == {}
-    assert not requeue()
-    assert seconds_left() is None
+    assert current_job() == {}
+    assert not requeue_this_job()
+    assert job_seconds_left() is None
     monkeypatch.setenv("SLURM_JOB_ID", "7")
-    assert this_job() == {"job": "7", "restarts": 0}
+    assert current_job() == {"job": "7", "restarts": 0}
     for said, seconds in (("59", 59), ("4:05", 245), ("3:04:05", 11045), ("2-03:04:05", 183845)):
         command("squeue", f"{said}\n")
-        assert seconds_left() == seconds
+        assert job_seconds_left() == seconds
     command("squeue", "UNLIMITED\n")
-    assert seconds_left() is None
+    assert job_seconds_left() is None
     calls = command("scontrol")
     command("squeue", "COMPLETING\n")
-    assert not requeue(), "a job that was cancelled is to stay so"
+    assert not requeue_this_job(), "a job that was cancelled is to stay so"
     command("squeue", "RUNNING\n")
-    assert requeue()
+    assert requeue_this_job()
     assert calls.read_text().endswith("requeue 7\n")
     assert calls.read_text().count("requeue") == 1
     command("squeue", "7_0 RUNNING\n7_[1-3%2] PENDING\n")
-    assert states_of(["7"]) == {"7_0": "RUNNING", "7_[1-3%2]": "PENDING"}
+    assert job_states(["7"]) == {"7_0": "RUNNING", "7_[1-3%2]": "PENDING"}
     calls.unlink()
-    assert states_of(["7; rm -rf /"]) == {}
+    assert job_states(["7; rm -rf /"]) == {}
     assert not calls.exists()
 
 
 def test_an_answer_is_good_for_a_while(command):
-    queue = Queue()
+    queue = SlurmQueue()
     calls = command("squeue", "RUNNING 0\n")
     assert queue.is_running("7", 0)
     assert queue.is_running("7", 0)

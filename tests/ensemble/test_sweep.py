@@ -11,16 +11,16 @@ import numpy as np
 import pytest
 
 import physkit as pk
-from physkit.ensemble import carry_out, collect, memory_need, status
-from physkit.ensemble._chunk import FRAME_BYTES, ChunkRunner
+from physkit.ensemble import collect, execute, predict_batch_memory, status
+from physkit.ensemble.compute._chunk_runner import FRAME_BUFFER_BYTES, ChunkRunner
 
-from .problems import angle, brownian, damping, pendulum
+from .sweep_problems import angle, brownian, damping, pendulum
 
 DAMPINGS = np.linspace(0.0, 0.4, 7)
 
 
 def swept(values=DAMPINGS, steps=40, **more):
-    return pk.Sweep(pendulum(), steps, over=pk.Over(damping, values, name="damping"), **more)
+    return pk.Sweep(pendulum(), steps, over=pk.SweepAxis(damping, values, name="damping"), **more)
 
 
 def together(sweep, **more):
@@ -45,7 +45,7 @@ class TestNumbers:
     @pytest.mark.slow
     def test_stretches_make_no_difference(self, monkeypatch):
         usual = together(swept())
-        monkeypatch.setattr("physkit.ensemble._chunk.MOST_BLOCKS", 3)
+        monkeypatch.setattr("physkit.ensemble.compute._chunk_runner.MOST_BLOCKS", 3)
         short = together(swept())
         np.testing.assert_array_equal(usual["state"][:], short["state"][:])
 
@@ -61,7 +61,7 @@ class TestNumbers:
         )
         one = pk.simulate(sim, state, 20, key=key)
         np.testing.assert_allclose(two["x"][3], one.frames["x"], rtol=1e-12)
-        by_seed = pk.sweep(model, 20, over=pk.Over("key", [7, 8]), progress=False)
+        by_seed = pk.sweep(model, 20, over=pk.SweepAxis("key", [7, 8]), progress=False)
         one = pk.simulate(*model, 20, key=jax.random.key(8))
         np.testing.assert_allclose(by_seed["x"][1], one.frames["x"], rtol=1e-12)
 
@@ -80,7 +80,7 @@ class TestNumbers:
         found = pk.sweep(
             [(sim, state), (other, state)],
             10,
-            over=pk.whole_states(starts),
+            over=pk.initial_states(starts),
             chunk=2,
             progress=False,
         )
@@ -94,16 +94,16 @@ class TestNumbers:
 class TestMemory:
     def test_frames_wait_for_so_much_of_it_and_no_more(self):
         sweep, many = swept(steps=5000), 10_000
-        need = memory_need(sweep)
+        need = predict_batch_memory(sweep)
         runner = ChunkRunner(sweep, 0, many, jax.local_devices()[:1])
         lanes = runner.start(np.zeros(many, int))
         needed = runner.bytes(lanes, many, runner._room)
         assert need.of(many) == pytest.approx(needed, rel=0.05)
-        assert FRAME_BYTES < needed < 1.2 * FRAME_BYTES
+        assert FRAME_BUFFER_BYTES < needed < 1.2 * FRAME_BUFFER_BYTES
         for free in (2**16, 2**20, 2**25, 2**26, 2**28, 2**32):
-            fit = need.fitting(free)
+            fit = need.max_members(free)
             assert all(need.of(m) <= free for m in {fit // 3, fit // 2, fit - 1, fit} if m > 0)
-        assert need.fitting(2**32) > 0.9 * (2**32 - FRAME_BYTES) / need.each
+        assert need.max_members(2**32) > 0.9 * (2**32 - FRAME_BUFFER_BYTES) / need.per_member
 
 
 class TestIllMembers:
@@ -129,7 +129,7 @@ class TestIllMembers:
 
     def test_of_a_temperature_that_is_no_number(self):
         sim, state = brownian()
-        warm = pk.Over(lambda m: m[0].integrator.temperature, [np.nan, 1.0], name="T")
+        warm = pk.SweepAxis(lambda m: m[0].integrator.temperature, [np.nan, 1.0], name="T")
         found = pk.sweep((sim, state), 20, over=warm, key=jax.random.key(0), progress=False)
         assert list(found.ok) == [False, True]
         assert "over T: 1 … 1" in repr(found)
@@ -138,7 +138,7 @@ class TestIllMembers:
         sim, state = pendulum()
         calm = pk.Guard(5, lambda now: jnp.abs(now.state[1]) < 1.5)
         sim = pk.Simulation(sim.integrator, sim.dt, sim.observers, (calm,))
-        over = pk.Over(angle, [0.1, 1.0], name="angle")
+        over = pk.SweepAxis(angle, [0.1, 1.0], name="angle")
         found = pk.sweep((sim, state), 40, over=over, progress=False)
         (failed,) = found.failed
         assert failed.member == 1
@@ -149,7 +149,7 @@ class TestIllMembers:
         stiff = np.array([0.1, 100.0])  # RK4 holds to 2.8 / dt = 56
         lost = together(swept(stiff, steps=2000))
         assert list(lost.ok) == [True, False]
-        again = together(swept(stiff, steps=2000, retry=pk.Retry(smaller_step=2)))
+        again = together(swept(stiff, steps=2000, retry=pk.Retry(step_divisor=2)))
         assert again.ok.all()
         assert list(again.attempts) == [1, 2]
         np.testing.assert_array_equal(again["angle"][0], lost["angle"][0])
@@ -162,7 +162,7 @@ class TestIllMembers:
         sim, state = pendulum()
         calm = pk.Guard(5, lambda now: jnp.abs(now.state[0]) < 0.6)
         sim = pk.Simulation(sim.integrator, sim.dt, sim.observers, (calm,))
-        over = pk.Over(lambda m: m[0].dt, [0.05, 1.2], name="dt")
+        over = pk.SweepAxis(lambda m: m[0].dt, [0.05, 1.2], name="dt")
         found = pk.sweep((sim, state), 40, over=over, retry=pk.Retry(4), progress=False)
         assert list(found.attempts) == [1, 2]
         assert found.ok.all()
@@ -176,7 +176,7 @@ class TestIllMembers:
             5, n=lambda now: jnp.sum(now.state > -9), above=lambda now: now.state[0] > -9
         )
         model = pk.Simulation(sim.integrator, sim.dt, count), state
-        over = pk.Over(damping, [0.1, np.nan], name="damping")
+        over = pk.SweepAxis(damping, [0.1, np.nan], name="damping")
         found = pk.sweep(model, 10, over=over, progress=False)
         least = np.iinfo(found["n"].dtype).min
         np.testing.assert_array_equal(found["n"][:], [[2, 2, 2], [2, least, least]])
@@ -193,7 +193,7 @@ class TestIllMembers:
 
     @pytest.mark.slow
     def test_a_retry_that_does_not_help_is_recorded(self):
-        retry = pk.Retry(smaller_step=2, attempts=2)
+        retry = pk.Retry(step_divisor=2, attempts=2)
         found = together(swept(np.array([0.1, np.nan]), retry=retry))
         assert list(found.attempts) == [1, 3]
         assert list(found.ok) == [True, False]
@@ -202,7 +202,7 @@ class TestIllMembers:
 class TestFolder:
     def test_resumed_equals_uninterrupted(self, tmp_path):
         whole = together(swept(), chunk=2)
-        done = carry_out(swept(), tmp_path / "a", chunk=2, chunks=[3, 1], progress=False)
+        done = execute(swept(), tmp_path / "a", chunk=2, chunks=[3, 1], progress=False)
         assert done.computed == (3, 1)
         part = pk.open(tmp_path / "a")
         assert part.missing == (0, 2)
@@ -210,17 +210,17 @@ class TestFolder:
         np.testing.assert_array_equal(part["state"][:], whole["state"][:][[2, 3, 6]])
         assert not part.complete
         with pytest.raises(pk.ParameterError, match="4 of 7 members are missing"):
-            part.need_complete()
+            part.require_complete()
         found = together(swept(), to=tmp_path / "a")
         np.testing.assert_array_equal(found["state"][:], whole["state"][:])
-        assert carry_out(swept(), tmp_path / "a", progress=False).computed == ()
+        assert execute(swept(), tmp_path / "a", progress=False).computed == ()
         assert status(tmp_path / "a").complete
 
     @pytest.mark.slow
     def test_a_signal_leaves_the_chunk_out(self, tmp_path):
         steps = 4_000_000
         sim, state = pendulum(interval=steps // 4)
-        long = pk.Sweep((sim, state), steps, over=pk.Over(damping, DAMPINGS))
+        long = pk.Sweep((sim, state), steps, over=pk.SweepAxis(damping, DAMPINGS))
         timer = threading.Timer(4.0, os.kill, (os.getpid(), signal.SIGTERM))
         began = time.monotonic()
         timer.start()

@@ -18,7 +18,7 @@ class InviscidBurgers(pk.AbstractConservationLaw):
     strength: jax.Array = pk.param(1.0)
     riemann: pk.AbstractRiemannSolver = pk.HLL()
     reconstruction: pk.AbstractReconstruction = pk.MUSCL()
-    of: str | None = pk.static(default=None)
+    component: str | None = pk.static(default=None)
 
     def flux(self, values, axis):
         (u,) = values
@@ -47,7 +47,7 @@ def test_limiters(limiter):
 
 @pytest.mark.parametrize(
     ("scheme", "degree"),
-    [(pk.Constant(), 0), (pk.MUSCL(), 1), (pk.WENO5(), 2)],
+    [(pk.PiecewiseConstant(), 0), (pk.MUSCL(), 1), (pk.WENO5(), 2)],
     ids=["0", "1", "2"],
 )
 def test_polynomials_are_reconstructed_exactly(scheme, degree):
@@ -70,7 +70,7 @@ def test_a_law_of_ones_own():
         boundary=pk.Outflow(),
     )
     check_tendency(InviscidBurgers(1.3), u)
-    rate = InviscidBurgers(1.3).max_rate(_clock(), u)
+    rate = InviscidBurgers(1.3).max_signal_rate(_clock(), u)
     np.testing.assert_allclose(rate, 1.3 * jnp.max(u.data) * 8, rtol=1e-12)
 
 
@@ -98,6 +98,6 @@ def test_what_a_law_cannot_do_it_says():
 
 
 def _clock():
-    from physkit.core import Count
+    from physkit.core import StepCount
 
-    return pk.Clock.at(Count.of(0), 0.0, 0.1)
+    return pk.Clock.at(StepCount.of(0), 0.0, 0.1)

@@ -18,7 +18,7 @@ from physkit.fields.elliptic import (
     solve_poisson,
 )
 from physkit.fields.elliptic._multigrid import Level, Multigrid
-from physkit.fields.elliptic._variable import iterate
+from physkit.fields.elliptic._variable_coefficients import iterate
 from physkit.fields.operators import (
     Central,
     Spectral,
@@ -26,7 +26,7 @@ from physkit.fields.operators import (
     staggered_divergence,
     staggered_gradient,
 )
-from physkit.geometry import Box, Dirichlet, Grid, Neumann, Outflow, Reflect
+from physkit.geometry import Box, Dirichlet, Grid, Mirror, Neumann, Outflow
 
 SHAPES = {1: (9,), 2: (8, 7), 3: (4, 5, 6)}
 SIDES = {"D": Dirichlet(0.7), "N": Neumann(-0.3)}
@@ -128,8 +128,8 @@ def test_a_periodic_mean_is_background_and_complex_and_vector_sources_work():
     both = solve_poisson(Field(values + 1j * values, grid))
     np.testing.assert_allclose(both.data.imag, phi.data, atol=1e-14)
     box = Grid(Box([1.0, 1.0], False), (8, 6))
-    flow = Field(np.stack([values, values]), box, boundary=Reflect(), vector=True)
-    u = solve_helmholtz(flow, 2.0, Reflect())
+    flow = Field(np.stack([values, values]), box, boundary=Mirror(), vector=True)
+    u = solve_helmholtz(flow, 2.0, Mirror())
     np.testing.assert_allclose((laplacian(u, Central(2)) - u * 4.0).data, flow.data, atol=1e-11)
 
 
@@ -286,7 +286,7 @@ def test_projected_flows_have_no_divergence(kind):
     }[kind]
     rng = np.random.default_rng(0)
     flow = tuple(
-        Field(rng.normal(size=grid.points(grid.face(k))), grid, grid.face(k), walls).at(0.0)
+        Field(rng.normal(size=grid.local_shape_at(grid.face(k))), grid, grid.face(k), walls).at(0.0)
         for k in range(2)
     )
     free, potential = project(flow)

@@ -8,7 +8,7 @@ import pytest
 from physkit.fields import Field
 from physkit.fields.elliptic import project, solve_elliptic, solve_helmholtz, solve_poisson
 from physkit.fields.operators import Spectral
-from physkit.geometry import Box, Dirichlet, Grid, Neumann, Reflect
+from physkit.geometry import Box, Dirichlet, Grid, Mirror, Neumann
 
 WRAPS = Grid(Box([1.3, 0.9]), (8, 6))
 WALLS = Grid(Box([1.3, 0.9], (True, False)), (8, 6))
@@ -17,7 +17,7 @@ A = 1 + 0.5 * jnp.asarray(np.random.default_rng(1).random((8, 6)))
 
 
 def _source(f):
-    return Field(f, WALLS, None, {"y": Reflect()})
+    return Field(f, WALLS, None, {"y": Mirror()})
 
 
 def _flow(f, a):

@@ -12,7 +12,7 @@ from physkit.core import ParameterError, ShapeError, is_abstract
 from physkit.fields import Field
 from physkit.fields.equations import (
     Advection,
-    AdvectionBy,
+    AdvectionByField,
     Brusselator,
     Burgers,
     Closure,
@@ -36,7 +36,7 @@ BETWEEN = Grid(Box([2.0], (False,)), (7,))
 
 def noise(grid, components=(), boundary=None, *, vector=False, kind=float, seed=0):
     rng = np.random.default_rng(seed)
-    shape = components + grid.points(grid.cell)
+    shape = components + grid.local_shape_at(grid.cell)
     values = rng.normal(size=shape) + (1j * rng.normal(size=shape) if kind is complex else 0)
     return Field(jnp.asarray(1.0 + 0.3 * values), grid, boundary=boundary, vector=vector)
 
@@ -97,8 +97,8 @@ EQUATIONS = [
     (lambda: Advection([0.7, -0.4]), plane),
     (lambda: Advection(0.7, scheme=FD), wall),
     (lambda: Advection([0.7, -0.4]), lambda: noise(PERIODIC, kind=complex)),
-    (lambda: AdvectionBy("flow", of="dye"), lambda: carried(PERIODIC)),
-    (lambda: AdvectionBy("flow", "dye", Central()), lambda: carried(CHANNEL, walls())),
+    (lambda: AdvectionByField("flow", component="dye"), lambda: carried(PERIODIC)),
+    (lambda: AdvectionByField("flow", "dye", Central()), lambda: carried(CHANNEL, walls())),
     (lambda: Diffusion([0.3, 0.7]), species),
     (lambda: Diffusion(0.3, scheme=FD), lambda: species(CHANNEL, walls())),
     (lambda: Diffusion(0.3, scheme=FD), psi),
@@ -185,8 +185,8 @@ def test_advection_enters_through_walls():
 def test_a_flow_carries_as_a_constant_velocity_does(scheme):
     dye = Field.from_function(PERIODIC, lambda x, y: jnp.sin(2 * np.pi / 3 * x))
     flow = Field.from_function(PERIODIC, lambda x, y: (0.7 + 0 * x, -0.4 + 0 * y))
-    clock = pk.Clock.at(pk.core.Count.of(0), 0.0, 0.1)
-    by = AdvectionBy("flow", "dye", scheme).rate(clock, {"dye": dye, "flow": flow})["dye"]
+    clock = pk.Clock.at(pk.core.StepCount.of(0), 0.0, 0.1)
+    by = AdvectionByField("flow", "dye", scheme).rate(clock, {"dye": dye, "flow": flow})["dye"]
     constant = Advection([0.7, -0.4], scheme=scheme).linear(dye)
     values = [f.field().data if isinstance(f, pk.Spectrum) else f.data for f in (by, constant)]
     np.testing.assert_allclose(*values, atol=1e-13)
@@ -237,7 +237,7 @@ def test_the_slope_of_a_front_is_the_slope_of_its_height():
 
 
 def test_reactions_rest_where_they_should():
-    clock = pk.Clock.at(pk.core.Count.of(0), 0.0, 0.1)
+    clock = pk.Clock.at(pk.core.StepCount.of(0), 0.0, 0.1)
     both = lambda u, v: Field(jnp.stack([jnp.full((8, 6), u), jnp.full((8, 6), v)]), PERIODIC)
     for equation, field in (
         (Brusselator(1.5, 2.4), both(1.5, 1.6)),
@@ -279,7 +279,7 @@ def test_a_network_of_the_right_weights_is_diffusion():
 
 
 def rate(equation, state):
-    return equation.rate(pk.Clock.at(pk.core.Count.of(0), 0.0, 0.1), state)
+    return equation.rate(pk.Clock.at(pk.core.StepCount.of(0), 0.0, 0.1), state)
 
 
 @pytest.mark.parametrize(
@@ -287,7 +287,12 @@ def rate(equation, state):
     [
         (lambda: Advection([1.0, 2.0, 3.0]), plane, ShapeError, r"2 axes is \[2\]; got \[3\]"),
         (lambda: Advection([1.0, 2.0]), lambda: noise(CHANNEL, (), walls()), ParameterError, "y"),
-        (lambda: AdvectionBy("dye", "flow"), lambda: carried(PERIODIC), ShapeError, "no vector"),
+        (
+            lambda: AdvectionByField("dye", "flow"),
+            lambda: carried(PERIODIC),
+            ShapeError,
+            "no vector",
+        ),
         (lambda: Burgers(0.1), plane, ShapeError, "moves a vector field"),
         (lambda: KortewegDeVries(), plane, ShapeError, "2 axes"),
         (lambda: KuramotoSivashinsky(), plane, ShapeError, 'form="height"'),

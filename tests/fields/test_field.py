@@ -7,10 +7,10 @@ import pytest
 
 import physkit as pk
 from physkit.core import ParameterError, ShapeError
-from physkit.fields import Change, Field, Spectrum, stack
+from physkit.fields import Field, FieldIncrement, Spectrum, stack
 from physkit.fields.equations import Diffusion
 from physkit.fields.operators import Central, laplacian
-from physkit.geometry import Box, Dirichlet, Grid, Neumann, NoSlip, Reflect
+from physkit.geometry import Box, Dirichlet, Grid, Mirror, Neumann, NoSlip
 
 
 @pytest.fixture
@@ -80,9 +80,9 @@ def test_a_spectrum_is_the_field_and_knows_derivatives(grid):
 
 
 def _clock(dt):
-    from physkit.core import Clock, Count
+    from physkit.core import Clock, StepCount
 
-    return Clock.at(Count.of(0), 0.0, dt)
+    return Clock.at(StepCount.of(0), 0.0, dt)
 
 
 def test_a_rate_may_be_a_field_a_spectrum_or_numbers(grid):
@@ -91,7 +91,7 @@ def test_a_rate_may_be_a_field_a_spectrum_or_numbers(grid):
         "field": lambda t, u: -u,
         "spectrum": lambda t, u: u.spectrum().laplacian(),
         "array": lambda t, u: -u.data,
-        "change": lambda t, u: Change(-u.data, u.location),
+        "change": lambda t, u: FieldIncrement(-u.data, u.location),
     }
     for name, rate in ways.items():
         end = pk.simulate(pk.Simulation(pk.RK4(rate), dt=0.02), u, 50).state
@@ -149,7 +149,7 @@ def test_vector_components_keep_their_part_of_the_boundary(channel):
     whole = v.padded(1)
     for k in range(2):
         np.testing.assert_array_equal(v[k].padded(1), whole[k])
-    free = v.bounded(Reflect())
+    free = v.with_boundary(Mirror())
     for k in range(2):
         np.testing.assert_array_equal(free[k].padded(1), free.padded(1)[k])
     assert stack([v[0], v[1]]).vector
@@ -213,7 +213,7 @@ def test_functions_on_walls_of_vectors(channel):
 
 
 def test_components_are_counted_and_unpacked(channel):
-    v = Field.from_function(channel, lambda x, y: (x, y), boundary=Reflect())
+    v = Field.from_function(channel, lambda x, y: (x, y), boundary=Mirror())
     first, second = v
     np.testing.assert_array_equal(second.data, v[1].data)
     np.testing.assert_array_equal(v[-1].padded(1), v[1].padded(1))
@@ -225,7 +225,7 @@ def test_components_are_counted_and_unpacked(channel):
 
 def test_a_boundary_that_is_given_later_is_kept_on_walls(channel):
     free = Field(1.0, channel, channel.face("y"), Neumann())
-    held = free.bounded(Dirichlet(0.0))
+    held = free.with_boundary(Dirichlet(0.0))
     np.testing.assert_array_equal(held.data[:, [0, -1]], 0.0)
     np.testing.assert_array_equal(held.data[:, 1:-1], 1.0)
 

@@ -5,13 +5,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from physkit.core import Clock, Count, ParameterError, ShapeError
+from physkit.core import Clock, ParameterError, ShapeError, StepCount
 from physkit.fields import Field
 from physkit.fields.equations import (
     KolmogorovForcing,
     NavierStokes,
     VorticityTransport,
-    solenoidal,
+    project_solenoidal,
     velocity_from_vorticity,
     vorticity,
 )
@@ -41,20 +41,20 @@ def noise(grid, *components, seed=0):
     mask = low[0]
     for more in low[1:]:
         mask = mask & more
-    return field.spectrum().times(jnp.asarray(mask)).field().bounded(field)
+    return field.spectrum().multiply(jnp.asarray(mask)).field().with_boundary(field)
 
 
 def rate(equation, field):
-    clock = Clock.at(Count.of(0), 0.0, 0.1)
+    clock = Clock.at(StepCount.of(0), 0.0, 0.1)
     return equation.nonlinear(clock, field).field()
 
 
 def flow(grid, seed=0):
     """A smooth velocity of mean 0 without divergence."""
-    v = solenoidal(noise(grid, grid.dimension, seed=seed))
-    return v.map(lambda x: x - jnp.mean(x, axis=tuple(range(1, x.ndim)), keepdims=True)).bounded(
-        None
-    )
+    v = project_solenoidal(noise(grid, grid.dimension, seed=seed))
+    return v.map(
+        lambda x: x - jnp.mean(x, axis=tuple(range(1, x.ndim)), keepdims=True)
+    ).with_boundary(None)
 
 
 @pytest.fixture(params=["plane", "cube"])
@@ -97,7 +97,7 @@ def test_velocity_is_carried_and_projected():
     v = flow(grid)
     w = curl(v, Spectral())
     cross = jnp.stack([jnp.cross(v.data, w.data, axis=0)[i] for i in range(3)])
-    expected = solenoidal(v.map(lambda _: cross)).spectrum().dealiased().field()
+    expected = project_solenoidal(v.map(lambda _: cross)).spectrum().dealiased().field()
     np.testing.assert_allclose(rate(NavierStokes(0.1), v).data, expected.data, atol=1e-12)
 
 
@@ -108,7 +108,7 @@ def test_a_sphere_of_modes():
     high = rate(NavierStokes(0.1, truncation="sphere"), v).spectrum().coefficients
     nx, ny, nz = v.grid.modes()
     sphere = nx**2 + ny**2 + nz**2 < 2 / 9 * 16**2
-    kept = np.asarray(v.grid.resolved())
+    kept = np.asarray(v.grid.dealias_mask())
     both = kept & sphere
     np.testing.assert_allclose(np.asarray(high)[:, both], np.asarray(low)[:, both], atol=1e-10)
     beyond = np.max(np.abs(np.asarray(high)[:, sphere & ~kept]))
@@ -119,7 +119,7 @@ def test_a_sphere_of_modes():
 
 def test_nothing_is_gained_or_lost_without_viscosity(grid):
     """The truncated equations conserve energy (and enstrophy in the plane) to rounding."""
-    v = solenoidal(
+    v = project_solenoidal(
         Field(
             jax.random.normal(jax.random.key(1), (grid.dimension, *grid.shape)), grid, vector=True
         )
@@ -205,11 +205,11 @@ def test_battery_of_the_velocity(equation):
 
 def test_battery_in_three_dimensions():
     state = {"u": flow(cube(8)), "other": Field(1.0, cube(8))}
-    check_tendency(NavierStokes(0.1, of="u"), state, drives=["u"])
+    check_tendency(NavierStokes(0.1, component="u"), state, drives=["u"])
 
 
 def test_bad_input():
-    clock = Clock.at(Count.of(0), 0.0, 0.1)
+    clock = Clock.at(StepCount.of(0), 0.0, 0.1)
     with pytest.raises(ShapeError, match="real scalar field on a grid with two axes"):
         VorticityTransport(0.1).symbol(flow(plane()))
     with pytest.raises(ShapeError, match="advance the velocity: NavierStokes"):

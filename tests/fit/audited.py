@@ -84,7 +84,7 @@ INERT = ("integrator.number", "terms[0].bed")
 def audit(name: str, **options: Any):
     if name == "double_well":  # with noise
         options = {"key": KEY, **options}
-    return gradient_audit(*SYSTEMS[name](), inert=INERT, **options)
+    return gradient_audit(*SYSTEMS[name](), ignore=INERT, **options)
 
 
 def line(name: str, found: Any, seconds: float) -> str:
@@ -114,5 +114,5 @@ if __name__ == "__main__":
         for row in found.rows:
             if details or row.verdict not in ("right", "unused"):
                 print(f"    {row.name:50} {row.verdict:8} {row.order:5.2f} {row.note}", flush=True)
-        if found.birth:
-            print("   ", found.birth)
+        if found.nan_origin:
+            print("   ", found.nan_origin)

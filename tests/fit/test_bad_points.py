@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import physkit as pk
-from physkit.core import Clock, Count
+from physkit.core import Clock, StepCount
 
-CLOCK = Clock.at(Count.of(0), 0.0, 0.1)
+CLOCK = Clock.at(StepCount.of(0), 0.0, 0.1)
 NONE = jnp.zeros(4)
 ONES = jnp.ones(4)
 BOX = lambda lengths: pk.Grid(pk.Box(lengths), (8,) * len(lengths))
@@ -22,7 +22,7 @@ def _flux(solver):
 
 
 def _dry(solver):
-    return lambda law, x: solver.flux(law, x, x, 0), (pk.Flooding(1.0), (NONE, NONE))
+    return lambda law, x: solver.flux(law, x, x, 0), (pk.ShallowWaterFV(1.0), (NONE, NONE))
 
 
 def _force(make, particles=STACKED):

@@ -10,7 +10,7 @@ from physkit.fit import AbstractBounds
 
 BOUNDS = {
     "free": (pk.Unbounded(), [-2.0, 0.0, 3.0]),
-    "above zero": (pk.AboveZero(), [1e-3, 1.0, 1e3]),
+    "above zero": (pk.PositiveBound(), [1e-3, 1.0, 1e3]),
     "interval": (pk.Interval(-1.0, 3.0), [-0.9, 1.0, 2.9]),
     "interval of arrays": (pk.Interval([0.0, 1.0, 2.0], [1.0, 2.0, 3.0]), [0.5, 1.1, 2.9]),
     "simplex": (pk.Simplex(), [0.2, 0.5, 0.3]),
@@ -21,14 +21,14 @@ BOUNDS = {
 def test_there_and_back(name, dtype):
     bound, value = BOUNDS[name]
     value = jnp.asarray(value, dtype)
-    free = bound.free(value)
+    free = bound.inverse(value)
     assert free.dtype == dtype
     assert bound.unit(value).shape == free.shape
     assert np.all(np.asarray(bound.unit(value)) > 0)
     np.testing.assert_allclose(bound.value(free), value, rtol=20 * jnp.finfo(dtype).eps)
-    assert bound.complaint(np.asarray(value)) == ""
+    assert bound.why_invalid(np.asarray(value)) == ""
     far = bound.value(free + jnp.asarray([5.0, -7.0, 3.0], dtype)[: free.size])
-    assert bound.complaint(np.asarray(far)) == ""
+    assert bound.why_invalid(np.asarray(far)) == ""
     slope = jax.jacfwd(bound.value)(free)
     assert np.all(np.isfinite(slope))
 
@@ -36,7 +36,7 @@ def test_there_and_back(name, dtype):
 @pytest.mark.parametrize(
     ("bound", "value", "message"),
     [
-        (pk.AboveZero(), [1.0, 0.0], "above 0"),
+        (pk.PositiveBound(), [1.0, 0.0], "above 0"),
         (pk.Interval(0.0, 1.0), [0.5, 1.0], "between 0"),
         (pk.Simplex(), [0.5, 0.6], "add up to 1"),
         (pk.Simplex(), 1.0, "at least two shares"),
@@ -45,7 +45,7 @@ def test_there_and_back(name, dtype):
     ],
 )
 def test_a_start_outside(bound, value, message):
-    assert message in bound.complaint(np.asarray(value))
+    assert message in bound.why_invalid(np.asarray(value))
     with pytest.raises(pk.ParameterError, match=rf"{type(bound).__name__} bounds: a .*{message}"):
         pk.fit(
             lambda m: m["a"], {"a": jnp.asarray(value)}, where=lambda m: m["a"], bounds=bound,
@@ -60,10 +60,10 @@ def test_an_interval_needs_its_ends_in_order():
 
 
 def test_ends_are_noticed():
-    assert pk.Interval(0.0, 2.0).edge(np.array([1.0, 1.9999])) == "2"
-    assert pk.Interval(0.0, 2.0).edge(np.array([1.0, 1.9])) == ""
-    assert pk.AboveZero().edge(np.array(0.0)) == "0"
-    assert pk.Simplex().edge(np.array([1e-9, 1 - 1e-9])) == "0"
+    assert pk.Interval(0.0, 2.0).active_bound(np.array([1.0, 1.9999])) == "2"
+    assert pk.Interval(0.0, 2.0).active_bound(np.array([1.0, 1.9])) == ""
+    assert pk.PositiveBound().active_bound(np.array(0.0)) == "0"
+    assert pk.Simplex().active_bound(np.array([1e-9, 1 - 1e-9])) == "0"
 
 
 def test_zeros_take_the_size_of_their_neighbours():

@@ -39,7 +39,7 @@ def test_regular_systems_are_not(name):
     if name == "kepler":
         sim, state = pk.systems.kepler(0.3)
         growth = pk.gradient_growth(sim, state, 4_000)
-        assert 0.7 < growth.power < 1.3  # neighbours on other ellipses have other periods
+        assert 0.7 < growth.power < 1.3  # neighbors on other ellipses have other periods
     else:
         sim = pk.Simulation(pk.VelocityVerlet(pk.HarmonicTrap(1.0)), dt=0.05)
         x = jnp.zeros((1, 2)) if name == "at rest" else jnp.array([[1.0, 0.5]])
@@ -63,7 +63,7 @@ def _fluid(dtype=float):
 )
 def test_a_fluid(dtype):
     sim, atoms = _fluid(dtype)
-    carry = pk.start(sim, atoms, capacity=31)  # a carry will do: this one has room for all pairs
+    carry = pk.init(sim, atoms, capacity=31)  # a carry will do: this one has room for all pairs
     growth = pk.gradient_growth(sim, carry, 800, every=20)
     assert growth.chaotic
     assert 1.0 < growth.exponent < 6
@@ -75,13 +75,13 @@ def test_a_fluid_against_two_runs_side_by_side():
     sim, atoms = _fluid()
     growth = pk.gradient_growth(sim, atoms, 4_000, every=10)
     bare = pk.Simulation(sim.integrator, dt=sim.dt)
-    atoms = pk.simulate(bare, pk.start(bare, atoms, capacity=31), 1_000).state
-    advance = jax.jit(lambda s: pk.simulate(bare, pk.start(bare, s, capacity=31), 10).state)
+    atoms = pk.simulate(bare, pk.init(bare, atoms, capacity=31), 1_000).state
+    advance = jax.jit(lambda s: pk.simulate(bare, pk.init(bare, s, capacity=31), 10).state)
     join = lambda s: jnp.concatenate([s.unwrapped, s.velocity])
     noise = jax.random.normal(jax.random.key(1), (2, *atoms.position.shape))
 
     def nudged(s, d):
-        return s.shift(pk.Motion(position=d[: len(d) // 2], velocity=d[len(d) // 2 :]))
+        return s.shift(pk.ParticleIncrement(position=d[: len(d) // 2], velocity=d[len(d) // 2 :]))
 
     d = 1e-7 * noise.reshape(-1, 3) / jnp.linalg.norm(noise)
     rates = []

@@ -8,7 +8,7 @@ from numpy.polynomial.hermite import hermgauss
 
 import physkit as pk
 from physkit.core import ParameterError, SamplingError, ShapeError
-from physkit.fit import EquilibriumSamples, reweighted
+from physkit.fit import EquilibriumSamples, reweight
 
 TEMPERATURE = 0.7
 WELL = {"k": 1.0, "q": 0.25}
@@ -50,7 +50,7 @@ def samples():
 
 
 def test_value_and_error_against_quadrature(samples):
-    average = jax.jit(lambda m: reweighted(lambda m, x: x**2, m, samples))(of_well(WELL))
+    average = jax.jit(lambda m: reweight(lambda m, x: x**2, m, samples))(of_well(WELL))
     np.testing.assert_allclose(average.effective, 4_000)
     off = average.value - exact(lambda x: x**2, WELL)
     assert abs(off) < 4 * average.error
@@ -60,7 +60,7 @@ def test_value_and_error_against_quadrature(samples):
 @pytest.mark.parametrize("name", ["k", "q"])
 def test_gradient_against_quadrature(samples, name):
     """Four standard errors, from sixteen parts of the samples; the error is a few per cent."""
-    slope = lambda s: jax.grad(lambda m: reweighted(lambda m, x: x**2, m, s).value)(of_well(WELL))
+    slope = lambda s: jax.grad(lambda m: reweight(lambda m, x: x**2, m, s).value)(of_well(WELL))
     found = float(slope(samples)[name])
     part = lambda x: EquilibriumSamples(well, of_well(WELL), x, TEMPERATURE, batch=250)
     parts = jax.vmap(lambda x: slope(part(x))[name])(samples.states.reshape(16, 250))
@@ -73,18 +73,18 @@ def test_gradient_against_quadrature(samples, name):
 def test_gradient_is_the_formula(samples):
     """∂⟨A⟩ = ⟨∂A⟩ − β (⟨A ∂U⟩ − ⟨A⟩⟨∂U⟩), for a quantity that depends on the parameters itself."""
     quantity = lambda m, x: m["q"] * x**2
-    found = jax.grad(lambda m: reweighted(quantity, m, samples).value)(of_well(WELL))["q"]
+    found = jax.grad(lambda m: reweight(quantity, m, samples).value)(of_well(WELL))["q"]
     x = np.asarray(samples.states)
     a, slope = WELL["q"] * x**2, x**4
     wanted = np.mean(x**2) - (np.mean(a * slope) - np.mean(a) * np.mean(slope)) / TEMPERATURE
     np.testing.assert_allclose(found, wanted, rtol=1e-10)
-    forward = jax.jacfwd(lambda m: reweighted(quantity, m, samples).value)(of_well(WELL))["q"]
+    forward = jax.jacfwd(lambda m: reweight(quantity, m, samples).value)(of_well(WELL))["q"]
     np.testing.assert_allclose(forward, wanted, rtol=1e-10)
 
 
 def test_finite_steps(samples):
     other = {"k": 1.2, "q": 0.3}
-    average = reweighted(lambda m, x: {"x2": x**2, "x4": x**4}, of_well(other), samples)
+    average = reweight(lambda m, x: {"x2": x**2, "x4": x**4}, of_well(other), samples)
     assert 2_000 < average.effective < 3_990
     for name, power in (("x2", 2), ("x4", 4)):
         off = average.value[name] - exact(lambda x, power=power: x**power, other)
@@ -97,7 +97,7 @@ def test_a_fit_to_averages(samples):
     moments = jnp.asarray([exact(lambda x, p=p: x**p, true) for p in (2, 4)])
 
     def residuals(model):
-        average = reweighted(lambda m, x: jnp.stack([x**2, x**4, x**6]), model, samples)
+        average = reweight(lambda m, x: jnp.stack([x**2, x**4, x**6]), model, samples)
         sixth = exact(lambda x: x**6, true)
         return average.value / jnp.append(moments, sixth) - 1
 
@@ -108,17 +108,17 @@ def test_a_fit_to_averages(samples):
 
 def test_too_few_samples_that_count_are_a_fault(samples):
     far = of_well({"k": 500.0, "q": 0.0})
-    average = jax.jit(lambda m: reweighted(lambda m, x: x**2, m, samples, least=0.1))(far)
+    average = jax.jit(lambda m: reweight(lambda m, x: x**2, m, samples, min_fraction=0.1))(far)
     assert np.isnan(average.value)
     with pytest.raises(SamplingError, match="draw new samples"):
         average.health.check()
-    assert reweighted(lambda m, x: x**2, far, samples, least=0.0).health.ok
+    assert reweight(lambda m, x: x**2, far, samples, min_fraction=0.0).health.ok
 
 
 def test_no_derivative_through_the_samples(samples):
     def loss(x):
         s = EquilibriumSamples(well, of_well(WELL), x, TEMPERATURE)
-        return reweighted(lambda m, x: x**2, of_well(WELL), s).value
+        return reweight(lambda m, x: x**2, of_well(WELL), s).value
 
     assert not np.any(jax.grad(loss)(samples.states[:50]))
 
@@ -133,14 +133,14 @@ def test_bad_input(samples):
     with pytest.raises(ParameterError, match="temperature"):
         EquilibriumSamples(well, of_well(WELL), jnp.ones(3), 0.0)
     with pytest.raises(ParameterError, match="least"):
-        reweighted(lambda m, x: x, of_well(WELL), samples, least=2.0)
+        reweight(lambda m, x: x, of_well(WELL), samples, min_fraction=2.0)
 
 
 def test_single_precision():
     x = jax.random.normal(jax.random.key(1), (64,), jnp.float32)
     model = {"k": jnp.float32(1.0), "q": jnp.float32(0.0)}
     s = EquilibriumSamples(well, model, x, 1.0)
-    average = reweighted(lambda m, x: x**2, model, s)
+    average = reweight(lambda m, x: x**2, model, s)
     assert average.value.dtype == average.error.dtype == jnp.float32
 
 
@@ -150,7 +150,7 @@ def test_counts_and_temperatures():
     draws = jax.random.normal(jax.random.key(0), (4000,))
     samples = pk.EquilibriumSamples(energy, jnp.asarray(1.0), draws, temperature=1.0)
     average = lambda quantity, T=None: (
-        pk.reweighted(quantity, jnp.asarray(1.0), samples, temperature=T).value
+        pk.reweight(quantity, jnp.asarray(1.0), samples, temperature=T).value
     )
     share = np.mean(np.asarray(draws) > 0)
     for kind in (bool, jnp.int32, float):

@@ -11,7 +11,7 @@ from physkit.fit import select
 
 @pytest.fixture
 def model():
-    position, box = pk.lattice.face_centred_cubic(cells=(3, 3, 3), density=0.8)
+    position, box = pk.lattice.face_centered_cubic(cells=(3, 3, 3), density=0.8)
     forces = pk.Forces(
         (pk.Pairwise(pk.LennardJones(), cutoff=2.0), pk.HarmonicTrap(1.0, center=jnp.zeros(3)))
     )

@@ -12,12 +12,12 @@ from physkit.geometry import (
     Box,
     Dirichlet,
     Grid,
+    Mirror,
     Neumann,
     NoSlip,
     Outflow,
-    Reflect,
-    Wrap,
-    boundaries,
+    Periodic,
+    parse_boundaries,
 )
 
 
@@ -33,7 +33,7 @@ def numpy_padding(kind: str, staggered: bool) -> dict:
     }[kind]
 
 
-KINDS = {"outflow": Outflow, "reflect": Reflect, "neumann": Neumann, "noslip": NoSlip}
+KINDS = {"outflow": Outflow, "reflect": Mirror, "neumann": Neumann, "noslip": NoSlip}
 SHAPES = {1: (5,), 2: (5, 4), 3: (4, 3, 5)}
 
 
@@ -48,9 +48,9 @@ def test_ghost_cells_are_those_of_the_whole_array(dimension, width):
         periodic = tuple(kind == "wrap" for kind in pick)
         grid = Grid(Box(np.ones(dimension, dtype), periodic), SHAPES[dimension])
         given = {k: KINDS[kind]() for k, kind in enumerate(pick) if kind != "wrap"}
-        sides = boundaries(periodic, given)
+        sides = parse_boundaries(periodic, given)
         for location in (grid.cell, grid.node, grid.face(0)):
-            x = rng.normal(size=(2, *grid.points(location))).astype(dtype)
+            x = rng.normal(size=(2, *grid.local_shape_at(location))).astype(dtype)
             expected = x
             for axis, kind in enumerate(pick):
                 pads = [(0, 0)] * x.ndim
@@ -63,7 +63,7 @@ def test_ghost_cells_are_those_of_the_whole_array(dimension, width):
 
 def test_widths_differ_by_axis_and_side():
     grid = Grid(Box([1.0, 1.0], (False, True)), (4, 4))
-    sides = boundaries(grid.periodic, Outflow())
+    sides = parse_boundaries(grid.periodic, Outflow())
     x = jnp.arange(16.0).reshape(4, 4)
     assert grid.pad(x, ((2, 0), (0, 1)), sides).shape == (6, 5)
     np.testing.assert_array_equal(grid.pad(x, ((2, 0), (0, 1)), sides)[:2, 4], x[[0, 0], 0])
@@ -76,7 +76,7 @@ def test_walls_have_the_value_that_they_are_given(staggered):
     location = grid.node if staggered else grid.cell
     (x,) = grid.coordinates(location)
     line = 3.0 + 0.5 * x
-    sides = boundaries((False,), {"x": (Dirichlet(3.0), Dirichlet(4.0))})
+    sides = parse_boundaries((False,), {"x": (Dirichlet(3.0), Dirichlet(4.0))})
     padded = grid.pad(line, 3, sides, location)
     wanted = 3.0 + 0.5 * (np.arange(-3, len(x) + 3) + (0.0 if staggered else 0.5)) * 0.25
     np.testing.assert_allclose(padded, wanted, rtol=0, atol=1e-14)
@@ -88,7 +88,7 @@ def test_walls_have_the_slope_that_they_are_given(staggered):
     grid = Grid(Box([2.0], False), 8)
     location = grid.node if staggered else grid.cell
     (x,) = grid.coordinates(location)
-    sides = boundaries((False,), Neumann(2.0))
+    sides = parse_boundaries((False,), Neumann(2.0))
     padded = grid.pad((x - 1.0) ** 2, 2, sides, location)
     wanted = (np.arange(-2, len(x) + 2) + (0.0 if staggered else 0.5)) * 0.25
     np.testing.assert_allclose(padded, (wanted - 1.0) ** 2, rtol=0, atol=1e-14)
@@ -97,12 +97,12 @@ def test_walls_have_the_slope_that_they_are_given(staggered):
 def test_mirrors_turn_normal_components_around():
     grid = Grid(Box([1.0, 1.0], False), (3, 3))
     v = jnp.arange(18.0).reshape(2, 3, 3) + 1.0
-    free = grid.pad(v, 1, boundaries(grid.periodic, Reflect()), vector=True)
+    free = grid.pad(v, 1, parse_boundaries(grid.periodic, Mirror()), vector=True)
     np.testing.assert_array_equal(free[0, 0, 1:-1], -v[0, 0])
     np.testing.assert_array_equal(free[1, 0, 1:-1], v[1, 0])
     np.testing.assert_array_equal(free[1, 1:-1, -1], -v[1, :, -1])
     stuck = grid.pad(
-        v, 1, boundaries(grid.periodic, {"x": NoSlip([0.0, 2.0]), "y": NoSlip()}), vector=True
+        v, 1, parse_boundaries(grid.periodic, {"x": NoSlip([0.0, 2.0]), "y": NoSlip()}), vector=True
     )
     np.testing.assert_array_equal(stuck[0, 0, 1:-1], -v[0, 0])
     np.testing.assert_array_equal(stuck[1, 0, 1:-1], 4.0 - v[1, 0])
@@ -112,14 +112,14 @@ def test_mirrors_turn_normal_components_around():
 def test_values_along_a_wall_reach_the_corners():
     grid = Grid(Box([1.0, 1.0], (False, False)), (3, 4))
     along = jnp.array([1.0, 2.0, 3.0])
-    sides = boundaries(grid.periodic, {"x": Outflow(), "y": Dirichlet(along[:, None])})
+    sides = parse_boundaries(grid.periodic, {"x": Outflow(), "y": Dirichlet(along[:, None])})
     padded = grid.pad(jnp.zeros((3, 4)), 1, sides)
     np.testing.assert_array_equal(padded[:, 0], 2 * jnp.array([1.0, 1.0, 2.0, 3.0, 3.0]))
 
 
 def test_values_along_a_wall_wrap_where_the_box_does():
     grid = Grid(Box([1.0, 1.0], (True, False)), (4, 3))
-    sides = boundaries(grid.periodic, Dirichlet(jnp.arange(1.0, 5.0)))
+    sides = parse_boundaries(grid.periodic, Dirichlet(jnp.arange(1.0, 5.0)))
     padded = grid.pad(jnp.zeros((4, 3)), ((1, 0), (1, 2)), sides)
     np.testing.assert_array_equal(padded[:, 0] / 2, [4.0, 1.0, 2.0, 3.0, 4.0])
     np.testing.assert_array_equal(padded[:, -1] / 2, [4.0, 1.0, 2.0, 3.0, 4.0])
@@ -132,19 +132,19 @@ def test_walls_with_profiles_have_ghosts_along_every_axis(periodic):
     x = jnp.asarray(np.random.default_rng(0).normal(size=(4, 6)))
     along = {0: jnp.linspace(1.0, 2.0, 6)[None], 1: jnp.linspace(3.0, 4.0, 4)[:, None]}
     given = {k: (Dirichlet(along[k]), Neumann(along[k])) for k in (0, 1) if not periodic[k]}
-    both = grid.pad(x, 1, boundaries(periodic, given))
+    both = grid.pad(x, 1, parse_boundaries(periodic, given))
     np.testing.assert_array_equal(
-        both[:, 1:-1], grid.pad(x, ((1, 1), (0, 0)), boundaries(periodic, given))
+        both[:, 1:-1], grid.pad(x, ((1, 1), (0, 0)), parse_boundaries(periodic, given))
     )
     np.testing.assert_array_equal(
-        both[1:-1], grid.pad(x, ((0, 0), (1, 1)), boundaries(periodic, given))
+        both[1:-1], grid.pad(x, ((0, 0), (1, 1)), parse_boundaries(periodic, given))
     )
 
 
 def test_padding_has_derivatives_by_data_values_and_lengths():
     def total(x, value, slope, length):
         grid = Grid(Box(length[None], False), 4)
-        sides = boundaries((False,), {"x": (Dirichlet(value), Neumann(slope))})
+        sides = parse_boundaries((False,), {"x": (Dirichlet(value), Neumann(slope))})
         return jnp.sum(grid.pad(jnp.asarray(x), 2, sides) ** 2)
 
     from jax.test_util import check_grads
@@ -170,7 +170,7 @@ def test_transforms_come_back_and_know_their_wavenumbers(shape):
 
 def test_products_of_resolved_modes_do_not_fall_on_resolved_modes():
     grid = Grid([1.0], 12)
-    kept = np.flatnonzero(grid.resolved())
+    kept = np.flatnonzero(grid.dealias_mask())
     np.testing.assert_array_equal(kept, [0, 1, 2, 3])
     aliased = {(a + b) % 12 for a in kept for b in kept if a + b > 3}
     assert not {min(m, 12 - m) for m in aliased} & set(kept.tolist())
@@ -178,11 +178,11 @@ def test_products_of_resolved_modes_do_not_fall_on_resolved_modes():
 
 def test_points_and_coordinates_of_every_location():
     grid = Grid(Box([2.0, 3.0, 4.0], (True, False, False)), (2, 3, 4))
-    assert grid.points(grid.cell) == (2, 3, 4)
-    assert grid.points(grid.face("x")) == (2, 3, 4)
-    assert grid.points(grid.face("y")) == (2, 4, 4)
-    assert grid.points(grid.edge("x")) == (2, 4, 5)
-    assert grid.points(grid.node) == (2, 4, 5)
+    assert grid.local_shape_at(grid.cell) == (2, 3, 4)
+    assert grid.local_shape_at(grid.face("x")) == (2, 3, 4)
+    assert grid.local_shape_at(grid.face("y")) == (2, 4, 4)
+    assert grid.local_shape_at(grid.edge("x")) == (2, 4, 5)
+    assert grid.local_shape_at(grid.node) == (2, 4, 5)
     x, y, z = grid.coordinates(grid.face("y"))
     assert (x.shape, y.shape, z.shape) == ((2, 1, 1), (1, 4, 1), (1, 1, 4))
     np.testing.assert_allclose(x.ravel(), [0.5, 1.5])
@@ -205,43 +205,55 @@ def test_lengths_are_differentiable():
     [
         (lambda: Grid([1.0, 1.0], (4,)), ShapeError, "2 axes"),
         (lambda: Grid([1.0], (0,)), ShapeError, "at least one cell"),
-        (lambda: boundaries((False,), None), ParameterError, "no boundary at x_low, x_high"),
+        (lambda: parse_boundaries((False,), None), ParameterError, "no boundary at x_low, x_high"),
         (
-            lambda: boundaries((False,), {"x_low": Outflow()}),
+            lambda: parse_boundaries((False,), {"x_low": Outflow()}),
             ParameterError,
             "no boundary at x_high",
         ),
         (
-            lambda: boundaries((False,), {"x": Outflow(), 0: Reflect()}),
+            lambda: parse_boundaries((False,), {"x": Outflow(), 0: Mirror()}),
             ParameterError,
             "given twice",
         ),
         (
-            lambda: boundaries((False,), {"x": Outflow(), "x_low": Reflect()}),
+            lambda: parse_boundaries((False,), {"x": Outflow(), "x_low": Mirror()}),
             ParameterError,
             "x_low is given twice",
         ),
-        (lambda: boundaries((True,), {"x": Outflow()}), ParameterError, "repeats along x"),
-        (lambda: boundaries((False,), {"x": Wrap()}), ParameterError, "does not repeat along x"),
-        (lambda: boundaries((False,), {"w": Wrap()}), ParameterError, "no axis 'w'"),
-        (lambda: boundaries((False,), {"x_left": Wrap()}), ParameterError, "no side 'x_left'"),
-        (lambda: boundaries((False,), {"x": 3.0}), ParameterError, "expected a boundary, got 3.0"),
-        (lambda: boundaries((False,), {"x": (Outflow(),) * 3}), ParameterError, "a pair"),
+        (lambda: parse_boundaries((True,), {"x": Outflow()}), ParameterError, "repeats along x"),
+        (
+            lambda: parse_boundaries((False,), {"x": Periodic()}),
+            ParameterError,
+            "does not repeat along x",
+        ),
+        (lambda: parse_boundaries((False,), {"w": Periodic()}), ParameterError, "no axis 'w'"),
+        (
+            lambda: parse_boundaries((False,), {"x_left": Periodic()}),
+            ParameterError,
+            "no side 'x_left'",
+        ),
+        (
+            lambda: parse_boundaries((False,), {"x": 3.0}),
+            ParameterError,
+            "expected a boundary, got 3.0",
+        ),
+        (lambda: parse_boundaries((False,), {"x": (Outflow(),) * 3}), ParameterError, "a pair"),
         (
             lambda: Grid(Box([1.0, 1.0], False), (4, 4)).pad(
-                jnp.zeros((4, 4)), 1, boundaries((False, False), Dirichlet(jnp.arange(7.0)))
+                jnp.zeros((4, 4)), 1, parse_boundaries((False, False), Dirichlet(jnp.arange(7.0)))
             ),
             ShapeError,
             "the value on a wall",
         ),
-        (lambda: boundaries((False,), 3.0), ParameterError, "one boundary, or a dict"),
+        (lambda: parse_boundaries((False,), 3.0), ParameterError, "one boundary, or a dict"),
         (
             lambda: Grid(Box([1.0], False), 4).fft(jnp.zeros(4)),
             ParameterError,
             "walls along x",
         ),
         (
-            lambda: Grid([1.0], 2).pad(jnp.zeros(2), 3, boundaries((True,), None)),
+            lambda: Grid([1.0], 2).pad(jnp.zeros(2), 3, parse_boundaries((True,), None)),
             ShapeError,
             "3 ghost cells along x, where there are 2 points",
         ),

@@ -10,15 +10,15 @@ from scipy.integrate import solve_ivp
 from scipy.linalg import expm
 from scipy.special import ellipj
 
-from physkit.core import Clock, Count, get, param, static
-from physkit.particles import Motion, Particles
+from physkit.core import Clock, StepCount, get_component, param, static
+from physkit.particles import ParticleIncrement, Particles
 from physkit.particles.forces import AbstractForce
 
 
 def evolve(integrator, state, dt, steps, *, t0=0.0, key=None, first=0, aux=None):
     """(state, aux) after `steps` steps, a number that may be traced when no derivative is asked."""
     plan = integrator.prepare(state, dt)
-    clock = lambda n: Clock.at(Count.of(first).plus(n), jnp.asarray(t0, dt.dtype), dt, key)
+    clock = lambda n: Clock.at(StepCount.of(first).plus(n), jnp.asarray(t0, dt.dtype), dt, key)
     if aux is None:
         aux = integrator.init(plan, clock(0), state)
     step = lambda n, carry: integrator.step(plan, clock(n), *carry)
@@ -74,7 +74,7 @@ class Spring(AbstractForce):
 
     stiffness: Any = param(1.0)
     drive: Any = param(0.0)
-    of: str | None = static(default=None)
+    component: str | None = static(default=None)
     conserves_momentum = False
 
     def energy(self, clock, state, cache=None):
@@ -85,7 +85,7 @@ class Spring(AbstractForce):
 class Sine(AbstractForce):
     """1 − cos x: a pendulum."""
 
-    of: str | None = static(default=None)
+    component: str | None = static(default=None)
     conserves_momentum = False
 
     def energy(self, clock, state, cache=None):
@@ -95,7 +95,7 @@ class Sine(AbstractForce):
 class Central(AbstractForce):
     """A unit mass at the origin: −m/r."""
 
-    of: str | None = static(default=None)
+    component: str | None = static(default=None)
     conserves_momentum = False
 
     def energy(self, clock, state, cache=None):
@@ -107,12 +107,12 @@ class Bond(AbstractForce):
     """½(1 + ½ sin t)·k·Δ² + ¼Δ⁴ between the particles of `of` and those of `to`, one by one."""
 
     stiffness: Any = param(1.0)
-    of: str | None = static(default=None)
+    component: str | None = static(default=None)
     to: str | None = static(default=None)
     conserves_momentum = True
 
     def energy(self, clock, state, cache=None):
-        gap = get(state, self.of).position - get(state, self.to).position
+        gap = get_component(state, self.component).position - get_component(state, self.to).position
         k = self.stiffness * (1 + 0.5 * jnp.sin(clock.t))
         return jnp.sum(0.5 * k * gap**2 + 0.25 * gap**4)
 
@@ -121,7 +121,7 @@ class Pair(AbstractForce):
     """½ k Σ (|xᵢ − xᵢ₊₁| − 1)² along a chain within one component: momentum is conserved."""
 
     stiffness: Any = param(1.0)
-    of: str | None = static(default=None)
+    component: str | None = static(default=None)
     conserves_momentum = True
 
     def energy(self, clock, state, cache=None):
@@ -137,7 +137,7 @@ def phase(*names: str | None):
     """Reads positions and velocities of the components `names`."""
 
     def read(state):
-        parts = [get(state, name) for name in names]
+        parts = [get_component(state, name) for name in names]
         return jnp.concatenate([x.ravel() for p in parts for x in (p.position, p.velocity)])
 
     return read
@@ -189,7 +189,7 @@ def orbit() -> Particles:
 
 def bonds() -> tuple[AbstractForce, AbstractForce]:
     """The forces of `coupled`."""
-    return Bond(2.0, of="light", to="heavy"), Bond(2.0, of="heavy", to="light")
+    return Bond(2.0, component="light", to="heavy"), Bond(2.0, component="heavy", to="light")
 
 
 # --- problems of rates ----------------------------------------------------------------------------
@@ -222,7 +222,7 @@ def pendulum() -> Problem:
 def drag_rate(t, state):
     """Two-way drag between a ball and a stream of half its mass: partial rates by component."""
     slip = state["ball"].velocity - state["stream"]
-    return {"ball": Motion(velocity=-0.5 * slip), "stream": slip}
+    return {"ball": ParticleIncrement(velocity=-0.5 * slip), "stream": slip}
 
 
 def stream() -> Problem:

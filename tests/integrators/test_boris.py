@@ -82,7 +82,7 @@ def test_fields_of_every_kind_agree():
         Boris(1.3, [0.2, 0.2]),
         Boris(lambda t, x, y: 1.3 + 0 * x, lambda t, x, y: (0.2, 0.2)),
         Boris(bz, e),
-        Boris("B", "E", of="p"),
+        Boris("B", "E", component="p"),
     ]
     ends = []
     for way, state in zip(ways, states, strict=True):
@@ -109,4 +109,4 @@ def test_bad_input():
     with pytest.raises(ShapeError, match="B in 3 dimensions has 3 components"):
         go(Boris(1.0), charges(3), 0.1, 1)
     with pytest.raises(ParameterError, match="acts on"):
-        Boris(1.0, force=HarmonicTrap(1.0, of="ions"))
+        Boris(1.0, force=HarmonicTrap(1.0, component="ions"))

@@ -83,7 +83,7 @@ def test_noise_belongs_to_particles_and_components():
     out, moved = (final(BATH, s, 0.1, 5, key=KEY) for s in (state, shuffled))
     np.testing.assert_allclose(moved.position, out.position[order], rtol=1e-12)
     both = final(
-        Brownian(Spring(of="a") + Spring(of="b"), 0.8, 0.5),
+        Brownian(Spring(component="a") + Spring(component="b"), 0.8, 0.5),
         {"a": state, "b": state},
         0.1,
         1,

@@ -6,10 +6,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from physkit.core import AbstractTerm, Fault, Function, judge
+from physkit.core import AbstractTerm, Fault, Function, collect_faults
 from physkit.geometry import Box
-from physkit.integrators import RK4, Diffrax, Newton, Strang, VelocityVerlet
-from physkit.particles import Motion, Particles
+from physkit.integrators import RK4, Diffrax, EquationsOfMotion, Strang, VelocityVerlet
+from physkit.particles import ParticleIncrement, Particles
 
 from .problems import (
     Central,
@@ -38,7 +38,7 @@ def tight(*tendencies, solver=None, **options):
     [
         (linear, (linear_rate,)),
         (pendulum, (pendulum_rate,)),
-        (stream, (Newton(Spring(of="ball")), Function(drag_rate))),
+        (stream, (EquationsOfMotion(Spring(component="ball")), Function(drag_rate))),
     ],
     ids=["array", "dict of numbers", "components"],
 )
@@ -61,7 +61,7 @@ def test_tolerance_is_what_sets_the_error():
 
 
 def test_kepler_orbit_with_ten_steps_a_turn():
-    out = final(tight(Newton(Central())), orbit(), 2 * np.pi / 10, 10)
+    out = final(tight(EquationsOfMotion(Central())), orbit(), 2 * np.pi / 10, 10)
     np.testing.assert_allclose(out.position, orbit().position, atol=1e-6)
 
 
@@ -75,7 +75,7 @@ def test_a_stiff_problem_that_explicit_methods_cannot_do():
 
 def test_positions_fold_and_images_count():
     state = Particles([[9.9, 5.0]], [[1.0, -3.0]], space=Box([10.0, 10.0]))
-    out = final(tight(Newton(Pair())), state, 1.0, 2)
+    out = final(tight(EquationsOfMotion(Pair())), state, 1.0, 2)
     np.testing.assert_allclose(out.position, [[1.9, 9.0]], rtol=1e-9)
     np.testing.assert_array_equal(out.image, [[1, -1]])
 
@@ -85,14 +85,14 @@ def test_frozen_particles_and_undriven_arrays_stay():
         "atoms": Particles([[1.0], [2.0]], [[0.5], [0.5]], frozen=[False, True]),
         "rest": jnp.ones(3),
     }
-    out = final(tight(Newton(Spring(of="atoms"))), state, 0.1, 3)
+    out = final(tight(EquationsOfMotion(Spring(component="atoms"))), state, 0.1, 3)
     assert float(out["atoms"].position[1, 0]) == 2.0
     np.testing.assert_array_equal(out["rest"], state["rest"])
 
 
 def test_as_a_part_of_a_composition():
     state = Particles([[1.0]], [[0.2]])
-    brake = lambda t, p: Motion(velocity=-0.3 * p.velocity)
+    brake = lambda t, p: ParticleIncrement(velocity=-0.3 * p.velocity)
     one = final(Strang(VelocityVerlet(Spring()), tight(brake)), state, 0.05, 40)
     two = final(Strang(VelocityVerlet(Spring()), RK4(brake)), state, 0.05, 40)
     np.testing.assert_allclose(one.position, two.position, atol=1e-8)
@@ -136,9 +136,9 @@ def test_giving_up_is_a_fault_and_poisons():
     integrator = tight(lambda t, y: jnp.cos(1e4 * t) * y, max_steps=5)
     state, aux = advanced(integrator, jnp.ones(2), jnp.asarray(1.0), 2)
     assert np.all(np.isnan(state))
-    assert Fault.SOLVER in judge(aux).faults()
+    assert Fault.SOLVER in collect_faults(aux).faults()
     state, aux = advanced(tight(lambda t, y: -y), jnp.ones(2), jnp.asarray(1.0), 2)
-    assert judge(aux).ok
+    assert collect_faults(aux).ok
 
 
 def test_single_precision_stays_single():

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from physkit.core import Clock, Count, ParameterError, ShapeError, cast_floats, param, static
+from physkit.core import Clock, ParameterError, ShapeError, StepCount, cast_floats, param, static
 from physkit.fields import AbstractEquation, Field, Spectrum, derivative_symbol
 from physkit.fields.equations import Diffusion, KuramotoSivashinsky
 from physkit.geometry import Box, Dirichlet, Grid
@@ -22,8 +22,8 @@ from physkit.integrators import (
     Strang,
     Subcycle,
 )
-from physkit.integrators._phi import phi_functions
-from physkit.observe import Every, Values
+from physkit.integrators.spectral._phi_functions import phi_functions
+from physkit.observe import Every, FieldValues
 from physkit.simulate import Simulation, simulate
 from physkit.testing import check_integrator, check_simulation
 
@@ -40,7 +40,7 @@ class Burgers(AbstractEquation):
 
     viscosity: jax.Array = param(0.1)
     dispersion: jax.Array = param(0.05)
-    of: str | None = static(default=None)
+    component: str | None = static(default=None)
 
     def symbol(self, field):
         (k,) = field.grid.wavenumbers(real=field.is_real)
@@ -73,12 +73,12 @@ def test_battery_with_stiff_symbol(method, order):
 @pytest.mark.parametrize(("method", "order"), [(ETDRK2, 2), (ARS343, 3)])
 def test_battery_with_two_components(method, order):
     state = {"u": wave(), "v": wave() * 0.5}
-    state["v"] = state["v"].bounded(state["u"])
+    state["v"] = state["v"].with_boundary(state["u"])
 
     def exchange(t, s):
         return {"u": s["v"] * 0.3, "v": (s["u"] * s["v"]) * -0.2}
 
-    integrator = method(Diffusion(0.3, of="u"), Burgers(of="u"), exchange)
+    integrator = method(Diffusion(0.3, component="u"), Burgers(component="u"), exchange)
     check_integrator(integrator, state, 0.1, order=order)
 
 
@@ -183,9 +183,9 @@ def test_one_transform_for_the_new_state():
     def transforms(integrator, unseen=False):
         state, dt = wave(), jnp.asarray(0.1)
         plan = integrator.prepare(state, dt)
-        clock = Clock.at(Count.of(0), jnp.asarray(0.0), dt)
+        clock = Clock.at(StepCount.of(0), jnp.asarray(0.0), dt)
         aux = integrator.init(plan, clock, state)
-        method = integrator.step_unseen if unseen else integrator.step
+        method = integrator.step_lazy if unseen else integrator.step
         step = jax.jit(lambda s, a: method(plan, clock, s, a))
         text = step.lower(state, aux).compile().as_text()
         return text.count(" fft(")
@@ -204,9 +204,9 @@ def test_one_transform_for_the_new_state():
 def test_unseen_steps_end_where_steps_do(method, order):
     state = {"u": wave(), "v": wave()}
     exchange = lambda t, s: {"u": s["v"] * 0.3, "v": s["u"] * s["v"] * -0.2}
-    integrator = method(Burgers(of="u"), exchange)
+    integrator = method(Burgers(component="u"), exchange)
     expected = final(integrator, state, 0.1, 6)
-    sim = Simulation(integrator, dt=0.1, observers=Every(3, u=Values("u")))
+    sim = Simulation(integrator, dt=0.1, observers=Every(3, u=FieldValues("u")))
     result = simulate(sim, state, 6)
     for name in state:
         np.testing.assert_allclose(result.state[name].data, expected[name].data, atol=1e-14)
@@ -230,7 +230,7 @@ def test_splitting_refreshes_the_coefficients():
 
 
 def test_is_stale_only_for_fields_that_are_transformed():
-    integrator = ETDRK2(Diffusion(0.1, of="u"))
+    integrator = ETDRK2(Diffusion(0.1, component="u"))
     state = {"u": wave(), "v": wave()}
     assert not integrator.is_stale(state, {**state, "v": wave()})
     assert integrator.is_stale(state, {**state, "u": wave()})
@@ -304,7 +304,7 @@ def test_rate_by_both_forms():
     """Values and coefficients of one and the same rate add up."""
 
     class Half(AbstractEquation):
-        of: str | None = static(default=None)
+        component: str | None = static(default=None)
 
         def symbol(self, field):
             return -0.1 * field.grid.wavenumbers()[0] ** 2

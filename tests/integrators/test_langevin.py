@@ -79,15 +79,19 @@ def test_noise_belongs_to_particles_not_to_places():
 
 def test_components_get_different_noise():
     alike = oscillators()
-    forces = Spring(of="a") + Spring(of="b")
+    forces = Spring(component="a") + Spring(component="b")
     out = final(BAOAB(forces, 0.8, 0.5), {"a": alike, "b": alike}, 0.1, 1, key=KEY)
     assert np.abs(out["a"].velocity - out["b"].velocity).min() > 1e-6
 
 
 def test_order_of_forces_does_not_change_noise():
     state = {"a": oscillators(), "b": oscillators()}
-    one = final(BAOAB(Spring(of="a") + Spring(of="b"), 0.8, 0.5), state, 0.1, 2, key=KEY)
-    two = final(BAOAB(Spring(of="b") + Spring(of="a"), 0.8, 0.5), state, 0.1, 2, key=KEY)
+    one = final(
+        BAOAB(Spring(component="a") + Spring(component="b"), 0.8, 0.5), state, 0.1, 2, key=KEY
+    )
+    two = final(
+        BAOAB(Spring(component="b") + Spring(component="a"), 0.8, 0.5), state, 0.1, 2, key=KEY
+    )
     np.testing.assert_array_equal(one["a"].velocity, two["a"].velocity)
 
 

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from physkit.core import Clock, ComponentError, Count, ParameterError
+from physkit.core import Clock, ComponentError, ParameterError, StepCount
 from physkit.integrators import NoseHooverChain, ThermostatChain
 from physkit.particles import Particles
 
@@ -19,7 +19,7 @@ def chained(particles, length=3):
 
 def test_an_oscillator_is_sampled_canonically():
     """The standard hard case, which one thermostat alone does not sample: second and fourth moments."""
-    bath = NoseHooverChain(Spring(2.0, of="atoms"), temperature=0.7, period=6.0)
+    bath = NoseHooverChain(Spring(2.0, component="atoms"), temperature=0.7, period=6.0)
     draw = np.random.default_rng(0)
     start = draw.normal(size=(100, 2, 1, 1))
 
@@ -51,7 +51,7 @@ def molecule(seed=0, frozen=None):
 
 def test_temperature_is_shared_over_the_degrees_of_freedom_that_there_are():
     """Five bonded atoms in the plane: momentum takes two of ten."""
-    bath = NoseHooverChain(Pair(20.0, of="atoms"), temperature=1.0, period=1.5)
+    bath = NoseHooverChain(Pair(20.0, component="atoms"), temperature=1.0, period=1.5)
 
     def replica(state):
         carry = evolve(bath, state, jnp.asarray(0.05), 200)
@@ -70,9 +70,9 @@ def test_temperature_is_shared_over_the_degrees_of_freedom_that_there_are():
 @pytest.mark.parametrize(
     ("force", "frozen", "degrees"),
     [
-        (Pair(of="atoms"), None, 8),
-        (Spring(of="atoms"), None, 10),
-        (Pair(of="atoms"), [True, False, False, False, False], 8),
+        (Pair(component="atoms"), None, 8),
+        (Spring(component="atoms"), None, 10),
+        (Pair(component="atoms"), [True, False, False, False, False], 8),
     ],
 )
 def test_degrees_of_freedom(force, frozen, degrees):
@@ -83,9 +83,9 @@ def test_degrees_of_freedom(force, frozen, degrees):
 
 
 def drift(dt, substeps=1):
-    bath = NoseHooverChain(Pair(20.0, of="atoms"), 1.0, 1.0, substeps=substeps)
+    bath = NoseHooverChain(Pair(20.0, component="atoms"), 1.0, 1.0, substeps=substeps)
     state = chained(molecule())
-    clock = Clock.at(Count.of(0), jnp.asarray(0.0), jnp.asarray(dt))
+    clock = Clock.at(StepCount.of(0), jnp.asarray(0.0), jnp.asarray(dt))
 
     @jax.jit
     def run(state):
@@ -112,7 +112,7 @@ def test_error_of_the_conserved_quantity_falls_as_dt_squared():
 
 def test_energy_itself_is_not_conserved():
     """So the test above says something."""
-    bath = NoseHooverChain(Spring(of="atoms"), temperature=2.0, period=3.0)
+    bath = NoseHooverChain(Spring(component="atoms"), temperature=2.0, period=3.0)
     state = chained(molecule())
     out = final(bath, state, 0.05, 60)
     energy = lambda s: float(jnp.sum(s["atoms"].mass[:, None] * s["atoms"].velocity ** 2))
@@ -122,13 +122,13 @@ def test_energy_itself_is_not_conserved():
 def test_frozen_particles_stay_as_they_are():
     frozen = np.array([True, False, False, False, True])
     state = chained(molecule(frozen=frozen))
-    out = final(NoseHooverChain(Spring(of="atoms"), 1.0, 1.0), state, 0.05, 5)
+    out = final(NoseHooverChain(Spring(component="atoms"), 1.0, 1.0), state, 0.05, 5)
     np.testing.assert_array_equal(out["atoms"].velocity[frozen], state["atoms"].velocity[frozen])
     np.testing.assert_array_equal(out["atoms"].position[frozen], state["atoms"].position[frozen])
 
 
 def test_steps_backwards_undo_steps_forwards():
-    bath = NoseHooverChain(Pair(20.0, of="atoms"), 1.0, 1.0)
+    bath = NoseHooverChain(Pair(20.0, component="atoms"), 1.0, 1.0)
     state = chained(molecule())
     back = final(bath, final(bath, state, 0.02, 50), -0.02, 50)
     np.testing.assert_allclose(back["atoms"].position, state["atoms"].position, atol=1e-11)
@@ -141,7 +141,7 @@ def test_steps_backwards_undo_steps_forwards():
 def test_a_state_without_a_chain_is_an_error_that_says_what_to_do(state):
     of = "atoms" if isinstance(state, dict) else None
     with pytest.raises(ComponentError, match="ThermostatChain"):
-        final(NoseHooverChain(Spring(of=of), 1.0, 1.0), state, 0.1, 1)
+        final(NoseHooverChain(Spring(component=of), 1.0, 1.0), state, 0.1, 1)
 
 
 def test_a_chain_has_a_thermostat():

@@ -15,13 +15,13 @@ from physkit.integrators import (
     SSPRK3,
     BlanesMoan,
     DormandPrince5,
+    EquationsOfMotion,
     Euler,
     Heun,
     KahanLi,
     Leapfrog,
     Lie,
     Midpoint,
-    Newton,
     NoseHooverChain,
     Ralston,
     RungeKutta,
@@ -33,7 +33,7 @@ from physkit.integrators import (
     VelocityVerlet,
     Yoshida,
 )
-from physkit.particles import Motion, Particles
+from physkit.particles import ParticleIncrement, Particles
 
 from .problems import (
     Problem,
@@ -68,7 +68,7 @@ SPLITTINGS = {
     "BlanesMoan4": (lambda *f: BlanesMoan(_sum(f), order=4), 4),
     "BlanesMoan6": (lambda *f: BlanesMoan(_sum(f), order=6), 6),
     "PEFRL": (lambda *f: PEFRL(_sum(f)), 4),
-    "RK4(Newton)": (lambda *f: RK4(Newton(_sum(f))), 4),
+    "RK4(Newton)": (lambda *f: RK4(EquationsOfMotion(_sum(f))), 4),
     "Subcycle(VelocityVerlet)": (lambda *f: Subcycle(VelocityVerlet(_sum(f)), 3), 2),
 }
 
@@ -101,7 +101,7 @@ PARTICLE_PROBLEMS = {
 RATE_PROBLEMS = {
     "linear": (linear, lambda: (linear_rate,)),
     "nonlinear": (pendulum, lambda: (pendulum_rate,)),
-    "coupled": (stream, lambda: (Newton(Spring(of="ball")), Function(drag_rate))),
+    "coupled": (stream, lambda: (EquationsOfMotion(Spring(component="ball")), Function(drag_rate))),
 }
 
 
@@ -123,9 +123,9 @@ def test_order_with_rates(name, problem):
     assert slope(method(*tendencies()), make()) == pytest.approx(order, abs=0.2)
 
 
-def _friction(of=None, rate=0.3):
-    motion = lambda p: Motion(velocity=-rate * p.velocity)
-    return RK4(lambda t, s: motion(s) if of is None else {of: motion(s[of])})
+def _friction(component=None, rate=0.3):
+    motion = lambda p: ParticleIncrement(velocity=-rate * p.velocity)
+    return RK4(lambda t, s: motion(s) if component is None else {component: motion(s[component])})
 
 
 @pytest.mark.parametrize(
@@ -155,7 +155,7 @@ def test_order_of_compositions(integrator, order):
     ids=["force first", "force last"],
 )
 def test_strang_couples_components_at_order_two(compose):
-    integrator = compose(Spring(of="ball"), RK4(drag_rate))
+    integrator = compose(Spring(component="ball"), RK4(drag_rate))
     assert slope(integrator, stream()) == pytest.approx(2, abs=0.2)
 
 
@@ -181,5 +181,5 @@ def test_nose_hoover_chain_solves_its_equations_at_order_two(length):
         "thermostat": ThermostatChain.at_rest(length),
     }
     problem = Problem(state, 3.0, read, solved(rate, start, 3.0))
-    integrator = NoseHooverChain(Sine(of="bead"), temperature, period)
+    integrator = NoseHooverChain(Sine(component="bead"), temperature, period)
     assert slope(integrator, problem) == pytest.approx(2, abs=0.2)

@@ -10,14 +10,14 @@ from physkit.geometry import Box
 from physkit.integrators import (
     RK4,
     RK38,
+    EquationsOfMotion,
     Euler,
-    Newton,
     RungeKutta,
     Tableau,
     VelocityVerlet,
     _tableau as table,
 )
-from physkit.particles import Motion, Particles
+from physkit.particles import ParticleIncrement, Particles
 
 from .problems import Bond, Pair, Sine, Spring, advanced, coupled, evolve, final
 
@@ -110,8 +110,8 @@ def test_caches_go_from_call_to_call():
 
 def test_newton_agrees_with_velocity_verlet():
     problem = coupled()
-    force = Bond(2.0, of="light", to="heavy") + Bond(2.0, of="heavy", to="light")
-    one = final(RK4(Newton(force)), problem.state, 1e-3, 1000)
+    force = Bond(2.0, component="light", to="heavy") + Bond(2.0, component="heavy", to="light")
+    one = final(RK4(EquationsOfMotion(force)), problem.state, 1e-3, 1000)
     two = final(VelocityVerlet(force), problem.state, 1e-3, 1000)
     for name in one:
         np.testing.assert_allclose(one[name].position, two[name].position, atol=1e-6)
@@ -119,14 +119,14 @@ def test_newton_agrees_with_velocity_verlet():
 
 def test_newton_folds_positions_and_counts_images():
     state = Particles([[9.9, 5.0]], [[1.0, -3.0]], space=Box([10.0, 10.0]))
-    out = final(RK4(Newton(Pair())), state, 0.5, 4)
+    out = final(RK4(EquationsOfMotion(Pair())), state, 0.5, 4)
     np.testing.assert_allclose(out.position, [[1.9, 9.0]], rtol=1e-12)
     np.testing.assert_array_equal(out.image, [[1, -1]])
 
 
 def test_newton_leaves_frozen_particles_alone():
     state = Particles([[1.0], [2.0]], [[0.5], [0.5]], frozen=[False, True])
-    out = final(RK4(Newton(Spring())), state, 0.1, 3)
+    out = final(RK4(EquationsOfMotion(Spring())), state, 0.1, 3)
     assert float(out.position[1, 0]) == 2.0
     assert float(out.velocity[1, 0]) == 0.5
 
@@ -136,15 +136,17 @@ def test_newton_with_a_force_that_depends_on_velocity():
 
     def field(t, p):
         v = p.velocity
-        return Motion(velocity=jnp.stack([v[:, 1], -v[:, 0]], axis=1) - 0.1 * v)
+        return ParticleIncrement(velocity=jnp.stack([v[:, 1], -v[:, 0]], axis=1) - 0.1 * v)
 
     state = Particles([[0.0, 0.0]], [[1.0, 0.0]])
-    out = final(RK4(Newton(Pair()), field), state, np.pi / 100, 100)
+    out = final(RK4(EquationsOfMotion(Pair()), field), state, np.pi / 100, 100)
     np.testing.assert_allclose(out.velocity, [[-np.exp(-np.pi / 10), 0]], atol=1e-7)
 
 
 def test_the_forces_inside_newton_are_found():
-    integrator = RK4(Newton(Spring() + Sine()), lambda t, p: Motion(velocity=-p.velocity))
+    integrator = RK4(
+        EquationsOfMotion(Spring() + Sine()), lambda t, p: ParticleIncrement(velocity=-p.velocity)
+    )
     _, aux = advanced(integrator, Particles([[1.0]]), jnp.asarray(0.1), 1)
     assert [type(t) for t, _ in integrator.terms(aux)] == [Spring, Sine, Function]
 
@@ -194,7 +196,7 @@ def test_the_same_program_serves_other_parameters():
         traces.append(1)
         return evolve(integrator, y, jnp.asarray(0.1), 3)[0]
 
-    make = lambda k: RungeKutta(table.RK4, Newton(Spring(k)))
+    make = lambda k: RungeKutta(table.RK4, EquationsOfMotion(Spring(k)))
     for k in (1.0, 2.0, 3.0):
         run(make(k), Particles([[1.0]]))
     assert len(traces) == 1

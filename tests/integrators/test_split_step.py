@@ -25,7 +25,7 @@ from physkit.integrators import (
     Euler,
     ExactLinear,
     ExactWave,
-    PotentialPhase,
+    PotentialPropagator,
     SplitStep,
     Strang,
     ground_state,
@@ -55,7 +55,7 @@ def string():
     boundary = Dirichlet(0.0)
     grid = Grid(Box([1.0], (False,)), (8,))
     pluck = Field.from_function(grid, lambda x: jnp.sin(np.pi * x), boundary=boundary)
-    return {"displacement": pluck, "velocity": (0.3 * pluck**2 - 0.1).bounded(boundary)}
+    return {"displacement": pluck, "velocity": (0.3 * pluck**2 - 0.1).with_boundary(boundary)}
 
 
 class Pull(pk.AbstractSecondOrder):
@@ -89,7 +89,7 @@ def verlet():
 
 CASES = {
     "exact": (lambda: ExactLinear(Diffusion(0.3), Advection(0.5)), hump, 0.1, {"symmetric": True}),
-    "phase": (lambda: PotentialPhase(Schroedinger(swing)), packet, 0.1, {"symmetric": True, "inert": ["mass"]}),
+    "phase": (lambda: PotentialPropagator(Schroedinger(swing)), packet, 0.1, {"symmetric": True, "inert": ["mass"]}),
     "split2": (lambda: SplitStep(Schroedinger(swing)), packet, 0.02, {"order": 2, "symmetric": True}),
     "split4": (
         lambda: SplitStep(Schroedinger(swing, 1.1, 0.9, 0.4), 4),

@@ -7,16 +7,16 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from physkit.core import DeclarationError, ParameterError, get, static
+from physkit.core import DeclarationError, ParameterError, get_component, static
 from physkit.integrators import (
     BAOAB,
     RK4,
     AbstractIntegrator,
     AbstractOneStep,
     BlanesMoan,
+    EquationsOfMotion,
     Leapfrog,
     Lie,
-    Newton,
     NoseHooverChain,
     RemoveMomentum,
     Strang,
@@ -24,7 +24,7 @@ from physkit.integrators import (
     VelocityVerlet,
     Yoshida,
 )
-from physkit.particles import Motion, Particles, total_momentum
+from physkit.particles import ParticleIncrement, Particles, total_momentum
 from physkit.particles.forces import AbstractForce
 
 from .problems import Bond, Pair, Problem, Spring, advanced, evolve, final, phase, slope, solved
@@ -32,12 +32,12 @@ from .problems import Bond, Pair, Problem, Spring, advanced, evolve, final, phas
 
 def stretch(t, state):
     """Somebody who moves the particles: dx/dt = 0.3 x."""
-    return Motion(position=0.3 * state.position)
+    return ParticleIncrement(position=0.3 * state.position)
 
 
 def brake(t, state):
     """Somebody who changes velocities only."""
-    return Motion(velocity=-0.3 * state.velocity)
+    return ParticleIncrement(velocity=-0.3 * state.velocity)
 
 
 class Forgetful(AbstractIntegrator):
@@ -87,7 +87,7 @@ class Counted(AbstractForce):
     """A spring that counts how often a step asks for it, while it is traced."""
 
     calls: object = static()
-    of: str | None = static(default=None)
+    component: str | None = static(default=None)
     conserves_momentum = False
 
     def force(self, clock, state):
@@ -194,8 +194,8 @@ def test_subcycle_is_the_same_as_small_steps():
         (VelocityVerlet(Pair()), True),
         (VelocityVerlet(Pair() + Spring()), False),
         (Leapfrog(Pair()), True),
-        (RK4(Newton(Pair())), True),
-        (RK4(Newton(Pair()), brake), False),
+        (RK4(EquationsOfMotion(Pair())), True),
+        (RK4(EquationsOfMotion(Pair()), brake), False),
         (RK4(lambda t, y: -y), False),
         (BAOAB(Pair(), 1.0, 1.0), False),
         (Lie(BAOAB(Pair(), 1.0, 1.0), RemoveMomentum()), True),
@@ -204,8 +204,8 @@ def test_subcycle_is_the_same_as_small_steps():
         (Lie(BAOAB(Pair(), 1.0, 1.0), RemoveMomentum("ions")), False),
         (Lie(VelocityVerlet(Pair()), RK4(brake)), False),
         (Subcycle(VelocityVerlet(Pair()), 2), True),
-        (NoseHooverChain(Pair(of="a"), 1.0, 1.0), True),
-        (NoseHooverChain(Spring(of="a"), 1.0, 1.0), False),
+        (NoseHooverChain(Pair(component="a"), 1.0, 1.0), True),
+        (NoseHooverChain(Spring(component="a"), 1.0, 1.0), False),
         (Noise(), False),
     ],
 )
@@ -215,7 +215,7 @@ def test_integrators_say_whether_they_conserve_momentum(integrator, conserves):
 
 def test_compositions_show_the_terms_of_their_parts():
     spring, pair = Spring(), Pair()
-    integrator = Strang(RK4(Newton(spring)), Subcycle(VelocityVerlet(pair), 2))
+    integrator = Strang(RK4(EquationsOfMotion(spring)), Subcycle(VelocityVerlet(pair), 2))
     _, aux = advanced(integrator, Particles([[1.0], [2.0]]), jnp.asarray(0.1), 1)
     assert [type(term) for term, _ in integrator.terms(aux)] == [Spring, Pair]
 
@@ -286,15 +286,15 @@ def test_mistakes_are_named(make, error):
 def test_a_force_on_one_component_may_read_another():
     """The other component's motion makes the carried force stale, though its own stood still."""
     state: dict[str, Any] = {"a": Particles([[0.0]]), "b": Particles([[1.0]])}
-    mover = RK4(lambda t, s: {"b": Motion(position=jnp.ones_like(s["b"].position))})
-    integrator = Lie(VelocityVerlet(Bond(of="a", to="b")), mover)
+    mover = RK4(lambda t, s: {"b": ParticleIncrement(position=jnp.ones_like(s["b"].position))})
+    integrator = Lie(VelocityVerlet(Bond(component="a", to="b")), mover)
     state, aux = advanced(integrator, state, jnp.asarray(0.1), 2)
-    fresh = Bond(of="a", to="b").force(_clock_at_end(), state)
+    fresh = Bond(component="a", to="b").force(_clock_at_end(), state)
     np.testing.assert_allclose(aux[0][0]["a"], fresh, rtol=1e-13)
-    assert get(state, "b").position[0, 0] == pytest.approx(1.2)
+    assert get_component(state, "b").position[0, 0] == pytest.approx(1.2)
 
 
 def _clock_at_end():
-    from physkit.core import Clock, Count
+    from physkit.core import Clock, StepCount
 
-    return Clock.at(Count.of(2), jnp.asarray(0.0), jnp.asarray(0.1))
+    return Clock.at(StepCount.of(2), jnp.asarray(0.0), jnp.asarray(0.1))

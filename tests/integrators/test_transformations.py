@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from physkit.core import cast_floats, get
+from physkit.core import cast_floats, get_component
 from physkit.integrators import (
     BAOAB,
     PEFRL,
@@ -14,9 +14,9 @@ from physkit.integrators import (
     BlanesMoan,
     Diffrax,
     DormandPrince5,
+    EquationsOfMotion,
     Leapfrog,
     Lie,
-    Newton,
     NoseHooverChain,
     RemoveMomentum,
     Strang,
@@ -26,13 +26,13 @@ from physkit.integrators import (
     VelocityVerlet,
     Yoshida,
 )
-from physkit.particles import Motion, Particles
+from physkit.particles import ParticleIncrement, Particles
 
 from .problems import Spring, evolve
 
 
 def brake(t, state):
-    return {"atoms": Motion(velocity=-0.3 * state["atoms"].velocity)}
+    return {"atoms": ParticleIncrement(velocity=-0.3 * state["atoms"].velocity)}
 
 
 METHODS = {
@@ -42,14 +42,14 @@ METHODS = {
     "Suzuki4": Suzuki,
     "BlanesMoan6": lambda f: BlanesMoan(f, order=6),
     "PEFRL": PEFRL,
-    "RK4": lambda f: RK4(Newton(f)),
-    "DormandPrince5": lambda f: DormandPrince5(Newton(f)),
+    "RK4": lambda f: RK4(EquationsOfMotion(f)),
+    "DormandPrince5": lambda f: DormandPrince5(EquationsOfMotion(f)),
     "BAOAB": lambda f: BAOAB(f, temperature=0.5, friction=0.4),
     "NoseHooverChain": lambda f: NoseHooverChain(f, temperature=0.5, period=2.0),
     "Strang": lambda f: Strang(VelocityVerlet(f), RK4(brake)),
     "Lie": lambda f: Lie(VelocityVerlet(f), RemoveMomentum()),
     "Subcycle": lambda f: Subcycle(VelocityVerlet(f), 3),
-    "Diffrax": lambda f: Diffrax(diffrax.Tsit5(), Newton(f), rtol=1e-11, atol=1e-13),
+    "Diffrax": lambda f: Diffrax(diffrax.Tsit5(), EquationsOfMotion(f), rtol=1e-11, atol=1e-13),
 }
 KEY = jax.random.key(1)
 DT = 0.1
@@ -67,7 +67,7 @@ def run(integrator, state, dt=None):
 
 
 def force(stiffness):
-    return Spring(stiffness, drive=0.5, of="atoms")
+    return Spring(stiffness, drive=0.5, component="atoms")
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -75,7 +75,7 @@ def test_derivatives_batches_and_precision(name):
     """Reverse and forward mode agree with a difference; a batch with its members; float32 with float64."""
 
     def end(k, scale=1.0):
-        atoms = get(run(METHODS[name](force(k)), state(scale)), "atoms")
+        atoms = get_component(run(METHODS[name](force(k)), state(scale)), "atoms")
         return jnp.sum(jnp.sin(atoms.position)), atoms.position
 
     k, h = jnp.asarray(1.3), 1e-5
@@ -97,7 +97,7 @@ def test_derivatives_batches_and_precision(name):
 
     integrator = METHODS[name](force(1.3))
     single = cast_floats((integrator, state()), jnp.float32)
-    atoms = get(jax.jit(run)(*single, jnp.float32(DT)), "atoms")
+    atoms = get_component(jax.jit(run)(*single, jnp.float32(DT)), "atoms")
     assert atoms.position.dtype == atoms.velocity.dtype == jnp.float32
     if name != "BAOAB":  # its noise is drawn in the precision of the state
         np.testing.assert_allclose(atoms.position, position, rtol=2e-5)
@@ -114,7 +114,7 @@ def test_derivatives_batches_and_precision(name):
     ids=["BAOAB temperature", "BAOAB friction", "chain temperature", "chain period"],
 )
 def test_derivatives_by_an_integrators_own_parameters(make, value):
-    end = lambda x: jnp.sum(jnp.sin(get(run(make(x), state()), "atoms").position))
+    end = lambda x: jnp.sum(jnp.sin(get_component(run(make(x), state()), "atoms").position))
     h = 1e-5
     values, slopes = jax.jit(jax.vmap(jax.value_and_grad(end)))(value + h * jnp.arange(-1.0, 2.0))
     difference = float(values[2] - values[0]) / (2 * h)

@@ -15,8 +15,8 @@ from physkit.observe import (
     TotalEnergy,
     block_average,
 )
-from physkit.observe._blocks import Blocks
-from physkit.observe._sums import CompensatedSum, Moments
+from physkit.observe.statistics._block_average import StreamingBlocks
+from physkit.observe.statistics._compensated_sums import CompensatedSum, Moments
 
 from .trajectories import walk, watch
 
@@ -69,7 +69,7 @@ def test_streaming_blocks_are_those_of_the_series(length, shape):
     series = np.stack([correlated(length, 0.9, seed) for seed in range(max(1, *shape, 1))], -1)
     series = series.reshape(length, *shape)
     add = lambda blocks, x: (blocks.plus(x), None)
-    zero = Blocks.zero(shape, jnp.float64)
+    zero = StreamingBlocks.zero(shape, jnp.float64)
     found = jax.lax.scan(add, zero, jnp.asarray(series))[0].result()
     expected = block_average(series)
     depth = len(expected.errors)

@@ -13,7 +13,7 @@ from physkit.observe import (
     diffusion_coefficient,
     green_kubo,
 )
-from physkit.observe._curves import CurveMean
+from physkit.observe.statistics._curve_mean import CurveMean
 
 from .trajectories import walk, watch
 
@@ -99,7 +99,9 @@ def test_components_by_name():
     from .trajectories import Springs
 
     both = {"a": a, "b": b}
-    found = watch(MeanSquareDisplacement(1, 4, of="b", name="msd"), both, Springs(of="a"))[0]
+    found = watch(
+        MeanSquareDisplacement(1, 4, component="b", name="msd"), both, Springs(component="a")
+    )[0]
     np.testing.assert_array_equal(found["msd"]["value"], alone["value"])
 
 

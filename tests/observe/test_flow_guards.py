@@ -21,12 +21,14 @@ def sim(*guards, dt=0.01):
 def test_positive_names_cell_and_step():
     message = r"between steps .*Positive at step \d+: gas (density|internal energy) = .* in cell \(\d+, \d\)"
     with pytest.raises(pk.SimulationDiverged, match=message) as caught:
-        pk.run(sim_of_named(pk.Positive()), {"gas": gas()}, 20, progress=False)
+        pk.run(sim_of_named(pk.PositivityGuard()), {"gas": gas()}, 20, progress=False)
     assert "reduce dt" in str(caught.value)
 
 
 def sim_of_named(*guards):
-    return pk.Simulation(pk.Euler(pk.CompressibleEuler(1.4, of="gas")), dt=0.06, guards=guards)
+    return pk.Simulation(
+        pk.Euler(pk.CompressibleEuler(1.4, component="gas")), dt=0.06, guards=guards
+    )
 
 
 def test_the_courant_limit_trips_before_the_blow_up():
@@ -35,15 +37,17 @@ def test_the_courant_limit_trips_before_the_blow_up():
 
 
 def test_quiet_flows_pass():
-    quiet = sim(pk.Positive(2), pk.CourantLimit(0.9, interval=2), dt=0.002)
+    quiet = sim(pk.PositivityGuard(2), pk.CourantLimit(0.9, interval=2), dt=0.002)
     assert pk.run(quiet, gas(), 4, progress=False).steps == 4
 
 
 def test_guards_need_something_to_guard():
     with pytest.raises(pk.ComponentError, match="Positive"):
-        pk.start(pk.Simulation(pk.RK4(lambda t, y: -y), dt=0.1, guards=pk.Positive()), jnp.ones(2))
+        pk.init(
+            pk.Simulation(pk.RK4(lambda t, y: -y), dt=0.1, guards=pk.PositivityGuard()), jnp.ones(2)
+        )
     with pytest.raises(pk.ParameterError, match="max_rate"):
-        pk.start(
+        pk.init(
             pk.Simulation(pk.RK4(lambda t, y: -y), dt=0.1, guards=pk.CourantLimit()), jnp.ones(2)
         )
     with pytest.raises(pk.ParameterError, match="positive"):

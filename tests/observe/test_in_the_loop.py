@@ -26,7 +26,7 @@ from physkit.observe import (
     block_average,
 )
 from physkit.particles import Particles
-from physkit.simulate import Simulation, simulate, start
+from physkit.simulate import Simulation, init, simulate
 
 from .trajectories import Field, Springs
 
@@ -79,7 +79,7 @@ def test_summaries_do_not_depend_on_chunks(result):
     """Stopped and gone on with: bit for bit the same memory."""
     sim = simulation()
     go_on = jax.jit(lambda carry: simulate(sim, carry, 40))
-    half = go_on(start(sim, particles()))
+    half = go_on(init(sim, particles()))
     whole = go_on(half.carry)
     for name, found in whole.summary.items():
         for field, value in found.items():
@@ -101,7 +101,9 @@ def test_memory_does_not_grow_with_the_run():
     size = lambda steps: sum(
         leaf.size
         for leaf in jax.tree.leaves(
-            jax.eval_shape(lambda s: simulate(simulation(), s, steps).carry.memory, particles())
+            jax.eval_shape(
+                lambda s: simulate(simulation(), s, steps).carry.observer_state, particles()
+            )
         )
     )
     assert size(8) == size(800)
@@ -147,7 +149,7 @@ def test_energy_drift_trips_the_run(tolerance, ok):
 
 
 def test_conserved_energy_of_a_thermostat():
-    chain = NoseHooverChain(Springs(0.3, of="atoms"), temperature=0.5, period=1.0)
+    chain = NoseHooverChain(Springs(0.3, component="atoms"), temperature=0.5, period=1.0)
     sim = Simulation(
         chain,
         dt=0.01,

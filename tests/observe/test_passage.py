@@ -39,4 +39,4 @@ def test_bad_input():
         pk.FirstPassage(1)
     number = pk.FirstPassage(1, far=lambda now: now.state.position[:, 0])
     with pytest.raises(ObserverError, match="true or false"):
-        pk.start(pk.Simulation(sim.integrator, dt=0.1, observers=number), state)
+        pk.init(pk.Simulation(sim.integrator, dt=0.1, observers=number), state)

@@ -61,7 +61,7 @@ def test_energies(dtype):
 
 def test_energies_of_components():
     a, b = particles(4, seed=1), particles(5, seed=2)
-    now = snapshot({"a": a, "b": b}, Springs(2.0, of="a"), Springs(3.0, of="b"))
+    now = snapshot({"a": a, "b": b}, Springs(2.0, component="a"), Springs(3.0, component="b"))
     assert TotalEnergy("a")(now) == pytest.approx(springs(a, 2.0) + kinetic(a))
     assert TotalEnergy("b")(now) == pytest.approx(springs(b, 3.0) + kinetic(b))
     whole = springs(a, 2.0) + springs(b, 3.0) + kinetic(a) + kinetic(b)
@@ -92,7 +92,7 @@ def test_temperature_counts_degrees_of_freedom(forces, frozen, degrees):
 
 def test_temperatures_of_components_share_what_momentum_takes():
     a, b = particles(4, seed=1), particles(8, seed=2)
-    now = snapshot({"a": a, "b": b}, Springs(of="a"), Springs(of="b"))
+    now = snapshot({"a": a, "b": b}, Springs(component="a"), Springs(component="b"))
     assert Temperature()(now) == pytest.approx(2 * (kinetic(a) + kinetic(b)) / (3 * 12 - 3))
     assert Temperature("a")(now) == pytest.approx(2 * kinetic(a) / (12 - 1))
     assert Temperature("b")(now) == pytest.approx(2 * kinetic(b) / (24 - 2))
@@ -157,7 +157,7 @@ def test_angular_momentum_in_other_dimensions():
 
 def test_momenta_sum_over_components():
     a, b = particles(4, seed=1), particles(5, seed=2)
-    now = snapshot({"a": a, "b": b}, Springs(of="a"))
+    now = snapshot({"a": a, "b": b}, Springs(component="a"))
     both = Momentum("a")(now) + Momentum("b")(now)
     np.testing.assert_allclose(Momentum()(now), both, rtol=1e-12)
     ma, mb = jnp.sum(a.mass), jnp.sum(b.mass)
@@ -177,7 +177,7 @@ def test_recorders_sort_by_id():
 
 def test_wrong_components_are_named():
     a, b = particles(4, seed=1), particles(5, seed=2)
-    now = snapshot({"a": a, "b": b}, Springs(of="a"))
+    now = snapshot({"a": a, "b": b}, Springs(component="a"))
     with pytest.raises(ComponentError, match="available: \\['a', 'b'\\]"):
         KineticEnergy("c")(now)
     with pytest.raises(ComponentError, match="several"):

@@ -57,7 +57,7 @@ def shells(r_max, bins, d):
 def test_radial_distribution(space, n):
     d = dimension(space)
     path = walk(n, d, 5, space)
-    r_max = 0.99 * float(space.image_limit(d))
+    r_max = 0.99 * float(space.max_cutoff(d))
     found = watch(RadialDistribution(1, r_max, 10), path)[0]["radial_distribution"]
     density = n * (n - 1) / 2 / float(space.volume)
     expected = histogram(path, space, r_max, 10).mean(0) / density / shells(r_max, 10, d)
@@ -107,7 +107,7 @@ def test_an_ideal_gas_has_g_of_one(space, smooth, key):
 def test_large_systems_are_counted_in_blocks(key, monkeypatch):
     path = uniform(65, 3, 2, SPACES["box"], key)
     whole = watch(RadialDistribution(1, 2.4, 12), path)[0]["radial_distribution"]
-    monkeypatch.setattr("physkit.observe._radial._WORK", 200)
+    monkeypatch.setattr("physkit.observe.statistics._radial_distribution._WORK", 200)
     parts = watch(RadialDistribution(1, 2.4, 12), path)[0]["radial_distribution"]
     np.testing.assert_array_equal(whole["value"], parts["value"])
 

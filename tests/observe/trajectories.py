@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from physkit.core import Clock, Count, cast_floats, float_dtype, get, param, static
+from physkit.core import Clock, StepCount, cast_floats, float_dtype, get_component, param, static
 from physkit.integrators import VelocityVerlet
 from physkit.observe import Snapshot
 from physkit.particles import Particles
@@ -17,12 +17,12 @@ class Springs(AbstractForce):
     """Springs between all pairs, U = ½ k Σ |r_ij|² over nearest images."""
 
     stiffness: Any = param(1.0)
-    of: str | None = static(default=None)
+    component: str | None = static(default=None)
     conserves_momentum: ClassVar[bool] = True
 
     def _pairs(self, state):
-        p = get(state, self.of)
-        i, j = np.triu_indices(p.count, 1)
+        p = get_component(state, self.component)
+        i, j = np.triu_indices(p.num_particles, 1)
         return p.space.displacement(p.position[i], p.position[j])
 
     def energy(self, clock, state, cache=None):
@@ -36,18 +36,18 @@ class Springs(AbstractForce):
 class Field(AbstractForce):
     """A uniform field along the first axis, U = −Σ x."""
 
-    of: str | None = static(default=None)
+    component: str | None = static(default=None)
     conserves_momentum: ClassVar[bool] = False
 
     def energy(self, clock, state, cache=None):
-        return -jnp.sum(get(state, self.of).position[:, 0])
+        return -jnp.sum(get_component(state, self.component).position[:, 0])
 
 
 def snapshot(state, *forces, step=0, dt=0.01) -> Snapshot:
     """One instant under velocity Verlet."""
     dtype = float_dtype(state)
     integrator = cast_floats(VelocityVerlet(Forces.of(*forces)), dtype)
-    clock = Clock.at(Count.of(step), jnp.zeros((), dtype), jnp.asarray(dt, dtype))
+    clock = Clock.at(StepCount.of(step), jnp.zeros((), dtype), jnp.asarray(dt, dtype))
     return Snapshot(clock, state, integrator.init(None, clock, state), None, integrator)
 
 
@@ -62,7 +62,7 @@ def walk(n, d, frames, space, *, seed=0, step=0.3, dtype=jnp.float64, **leaves) 
     space = cast_floats(space, dtype)
 
     def one(x, v):
-        x, image = space.fold(x.astype(dtype))
+        x, image = space.wrap_with_image(x.astype(dtype))
         return Particles(x, v.astype(dtype), space=space, image=image, **leaves)
 
     return jax.vmap(one)(jnp.asarray(path), jnp.asarray(velocity))

@@ -25,7 +25,7 @@ def slope(sim, state, devices) -> float:
     """d/ds of a number of the last state, where s scales the first."""
 
     def outcome(size):
-        surface = (state["elevation"] * size).bounded(state["elevation"])
+        surface = (state["elevation"] * size).with_boundary(state["elevation"])
         last = pk.simulate(sim, {**state, "elevation": surface}, 4, devices=devices).state
         return jnp.sum(last["elevation"].data ** 2) + jnp.sum(last["u"].data[0])
 

@@ -13,12 +13,12 @@ import jax
 import jax.numpy as jnp
 
 import physkit as pk
-from physkit.core import cut
+from physkit.core import shard
 from physkit.fields.elliptic import solve_elliptic, solve_poisson
 from physkit.geometry import Grid
 from physkit.parallel import Spmd
-from physkit.simulate._devices import Domain, OnEach
-from physkit.simulate._simulate import _whole
+from physkit.simulate.distributed._domain import DistributedDomain, SpmdFunction
+from physkit.simulate.driver._simulate import simulate_on_one_device
 from tests.parallel import fields
 
 OPS = "all-gather|all-to-all|all-reduce|collective-permute|reduce-scatter"
@@ -35,16 +35,16 @@ def of_solver(solve, devices, backend):
     shape = (8, 16, 16)[: len(devices)]
     source = pk.Field(jax.random.normal(jax.random.key(0), shape), Grid([1.0] * len(shape), shape))
     source = source.replace(data=source.data - source.data.mean())
-    return collectives(Spmd(OnEach(solve), devices, backend), cut(source, devices))
+    return collectives(Spmd(SpmdFunction(solve), devices, backend), shard(source, devices))
 
 
 def of_system(name, devices, backend):
     """The program that makes the steps."""
     sim, state, steps = fields.SYSTEMS[name][0]()
-    domain = Domain(sim, devices, backend)
-    carry = domain.start(state)
-    program = domain.on_each(_whole, steps)
-    return collectives(lambda carry: program(domain.cut_sim, carry), carry.carry)
+    domain = DistributedDomain(sim, devices, backend)
+    carry = domain.init(state)
+    program = domain.spmd(simulate_on_one_device, steps)
+    return collectives(lambda carry: program(domain.sharded_sim, carry), carry.carry)
 
 
 SYSTEMS = [

@@ -10,7 +10,7 @@ import numpy as np
 
 import physkit as pk
 from physkit import systems
-from physkit.core import replaced
+from physkit.core import replace_fields
 from physkit.fields.equations import GravityWaves
 from physkit.geometry import Box, Dirichlet, Grid, Neumann
 from physkit.integrators import Euler, Strang
@@ -44,9 +44,9 @@ def gravity_waves(periodic=(True, False), cells=(16, 8)) -> tuple[Any, Any, int]
 def _short(built: tuple[Any, Any], steps: int) -> tuple[Any, Any, int]:
     """A system without the observers that look seldom."""
     sim, state = built
-    if steps % sim.block:
+    if steps % sim.observation_period:
         often = tuple(o for o in sim.observers if not steps % (o.interval or 1))
-        sim = replaced(sim, {"observers": often})
+        sim = replace_fields(sim, {"observers": often})
     return sim, state, steps
 
 

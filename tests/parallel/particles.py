@@ -36,7 +36,7 @@ from physkit.observe import (
     Velocities,
     VelocityAutocorrelation,
 )
-from physkit.particles import Particles, Share
+from physkit.particles import Ownership, Particles
 from physkit.particles.forces import (
     DirectGravity,
     HarmonicAngles,
@@ -83,7 +83,7 @@ def microcanonical() -> tuple[Any, Any]:
 def langevin() -> tuple[Any, Any]:
     atoms = fluid()
     force = Pairwise(LennardJones(), 2.0, 0.3) + HarmonicTrap(0.5, atoms.position)
-    friction = jnp.linspace(0.5, 1.5, atoms.count)
+    friction = jnp.linspace(0.5, 1.5, atoms.num_particles)
     looks = (
         Every(20, u=PotentialEnergy(), x=Positions()),
         MeanSquareDisplacement(10, 3),
@@ -98,11 +98,13 @@ def langevin() -> tuple[Any, Any]:
 def thermostatted() -> tuple[Any, Any]:
     names = np.arange(96) % 2
     atoms = fluid(species=names, charge=1.0 - 2.0 * names, mass=1.0 + names)
-    force = Pairwise(LennardJones([[1.0, 0.5], [0.5, 1.0]], jnp.ones((2, 2))), 2.0, 0.3, of="atoms")
-    force = force + Pairwise(pk.Yukawa(), 2.0, 0.3, of="atoms")
+    force = Pairwise(
+        LennardJones([[1.0, 0.5], [0.5, 1.0]], jnp.ones((2, 2))), 2.0, 0.3, component="atoms"
+    )
+    force = force + Pairwise(pk.Yukawa(), 2.0, 0.3, component="atoms")
     state = {"atoms": atoms, "thermostat": pk.ThermostatChain.at_rest()}
     bath = pk.NoseHooverChain(force, temperature=1.0, period=0.5)
-    looks = Every(20, conserved=pk.ConservedEnergy(), x=Positions(of="atoms"))
+    looks = Every(20, conserved=pk.ConservedEnergy(), x=Positions(component="atoms"))
     return pk.Simulation(bath, dt=0.004, observers=looks), state
 
 
@@ -182,7 +184,7 @@ def drops() -> tuple[Any, Any]:
     wind = pk.Field.from_function(grid, lambda x, y: (jnp.sin(x) + 0 * y, jnp.cos(x) + 0 * y))
     state = {"particles": _plasma(box), "fluid": wind}
     drag = RK4(Drag(0.5, density=50.0, moving=True))
-    looks = Every(20, momentum=Momentum(), x=Positions(), wind=pk.Values(of="fluid"))
+    looks = Every(20, momentum=Momentum(), x=Positions(), wind=pk.FieldValues(component="fluid"))
     return pk.Simulation(Lie(drag, pk.RemoveMomentum()), dt=0.02, observers=looks), state
 
 
@@ -256,9 +258,9 @@ def _terms(sim: Any) -> list[Any]:
 
 def migrated(state: Any) -> bool:
     """Whether any particle has changed devices."""
-    is_share = lambda x: isinstance(x, Share)
+    is_share = lambda x: isinstance(x, Ownership)
     shares = [x for x in jax.tree.leaves(state, is_leaf=is_share) if is_share(x)]
-    return any(np.any(np.asarray(share.leaving)) for share in shares)
+    return any(np.any(np.asarray(share.num_leaving)) for share in shares)
 
 
 def _numbers(state: Any) -> list[Any]:

@@ -37,13 +37,13 @@ def main(steps: int, hot: float) -> None:
     slope = lambda devices: eqx.filter_grad(outcome, has_aux=True)((sim, start), devices)
     (one, alone), (two, over) = slope(None), slope((2,))
     ran = pk.run(sim, atoms, steps, devices=(2,), progress=False).state
-    share = over.carry.carry.state.share
+    share = over.carry.carry.state.ownership
     pairs = lambda a, b: zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=True)
     found = {
         "same bits": all(np.array_equal(a, b) for a, b in pairs(over.state, alone.state)),
         "same bits of a run": all(np.array_equal(a, b) for a, b in pairs(ran, alone.state)),
         "faults": int(over.health.faults()),
-        "moved": int(np.max(share.leaving)),
+        "moved": int(np.max(share.num_leaving)),
         "slopes": [distance(b, a) for a, b in pairs(one[1], two[1])],
         "parameters": [distance(b, a) for a, b in pairs(one[0].integrator, two[0].integrator)],
         "largest": max(float(jnp.max(jnp.abs(x))) for x in jax.tree.leaves(one[1])),

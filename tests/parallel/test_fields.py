@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import physkit as pk
-from physkit.core import ShapeError, cut, gathered, replaced
+from physkit.core import ShapeError, replace_fields, shard, unshard
 from physkit.fields import power_spectrum
 from physkit.fields.elliptic import project, solve_elliptic, solve_helmholtz, solve_poisson
 from physkit.fields.operators import Central, laplacian
@@ -21,15 +21,15 @@ from physkit.geometry import (
     Dirichlet,
     Grid,
     Inflow,
+    Mirror,
     Neumann,
     NoSlip,
     Outflow,
-    Reflect,
 )
-from physkit.geometry._distributed import Exchange, route
+from physkit.geometry.transforms._distributed_transform import AllToAll, plan_transform
 from physkit.integrators import SSPRK3
-from physkit.parallel import Spmd, messages
-from physkit.simulate._devices import OnEach
+from physkit.parallel import Spmd, trace_collectives
+from physkit.simulate.distributed._domain import SpmdFunction
 from physkit.testing import check_devices
 
 from . import fields
@@ -42,7 +42,7 @@ def _emulated(monkeypatch):
 
 def over(function, devices, *parts):
     """`function` of Modules over devices, as a whole again."""
-    return gathered(Spmd(OnEach(function), devices)(*cut(parts, devices)), devices)
+    return unshard(Spmd(SpmdFunction(function), devices)(*shard(parts, devices)), devices)
 
 
 def noise(*shape, seed=0):
@@ -51,19 +51,19 @@ def noise(*shape, seed=0):
 
 # --- ghosts -------------------------------------------------------------------------------------
 
-KINDS = [Dirichlet(1.5), Neumann(0.3), Reflect(), Outflow(), NoSlip(0.2), Inflow(2.0)]
+KINDS = [Dirichlet(1.5), Neumann(0.3), Mirror(), Outflow(), NoSlip(0.2), Inflow(2.0)]
 ENDS = [(True, True), (False, True), (True, False), (False, False)]
-SIDES = {Outflow: "edge", Reflect: "symmetric"}
+SIDES = {Outflow: "edge", Mirror: "symmetric"}
 
 
 def _padded(comm, field):
-    return OnEach(lambda f: f.padded(2))(comm, field)
+    return SpmdFunction(lambda f: f.padded(2))(comm, field)
 
 
 def _need_equal_ghosts(field, devices):
     whole = np.asarray(field.padded(2))
-    found = np.asarray(Spmd(_padded, devices)(cut(field, devices)))
-    shared, block = field.grid.shared(field.location), (16 // devices[0], 8 // devices[1])
+    found = np.asarray(Spmd(_padded, devices)(shard(field, devices)))
+    shared, block = field.grid.includes_walls(field.location), (16 // devices[0], 8 // devices[1])
     for k, (i, j) in enumerate(np.ndindex(*devices)):
         rows = slice(i * block[0], (i + 1) * block[0] + shared[0] + 4)
         columns = slice(j * block[1], (j + 1) * block[1] + shared[1] + 4)
@@ -75,7 +75,7 @@ def _vector(periodic, kind, staggered):
     grid = Grid(Box([1.0, 2.0], axes=periodic), (16, 8))
     place = pk.Location(staggered)
     walls = {k: kind for k, wraps in enumerate(periodic) if not wraps} or None
-    return pk.Field(noise(2, *grid.points(place)), grid, place, walls, vector=True)
+    return pk.Field(noise(2, *grid.local_shape_at(place)), grid, place, walls, vector=True)
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_ghosts_of_every_kind_of_boundary(devices):
                 _need_equal_ghosts(_vector(periodic, kind, staggered), devices)
 
 
-@pytest.mark.parametrize("kind", [Outflow(), Reflect()])
+@pytest.mark.parametrize("kind", [Outflow(), Mirror()])
 def test_ghosts_are_numpys(kind):
     grid = Grid(Box([1.0, 2.0], axes=(True, False)), (16, 8))
     field = pk.Field(noise(1, 16, 8), grid, None, {1: kind})
@@ -160,10 +160,12 @@ def test_pairs_of_modes_are_mended(devices):
         grid = field.grid
         c = grid.fft(field.data)
         spoilt = c + jax.lax.complex(0 * c.real, 1e-2 * jnp.sin(c.real))
-        again = grid.paired(spoilt)
+        again = grid.hermitian_symmetrize(spoilt)
         there = field.replace(data=grid.ifft(spoilt)), field.replace(data=grid.ifft(again))
         far = grid.fft(there[1].data) - again
-        return *there, jnp.sqrt(grid.sum_modes(jnp.sum(jnp.abs(far) ** 2 * grid.counts())))
+        return *there, jnp.sqrt(
+            grid.psum_modes(jnp.sum(jnp.abs(far) ** 2 * grid.mode_multiplicity()))
+        )
 
     spoilt, again, far = over(mended, devices, field)
     assert fields.distance(spoilt.data, again.data) < 1e-13
@@ -172,8 +174,8 @@ def test_pairs_of_modes_are_mended(devices):
 
 
 def _moves(shape, devices, kinds=None, real=True):
-    way = route(shape, devices, kinds or (None,) * len(shape), real)
-    return sum(isinstance(step, Exchange) for step in way.steps)
+    way = plan_transform(shape, devices, kinds or (None,) * len(shape), real)
+    return sum(isinstance(step, AllToAll) for step in way.steps)
 
 
 def test_as_few_transpositions_as_there_can_be():
@@ -192,7 +194,7 @@ def test_programs_exchange_what_they_must():
     grid = Grid([1.0, 1.0, 1.0], (8, 8, 8))
     field = pk.Field(noise(8, 8, 8), grid)
     for devices, each in (((2, 1, 1), 1), ((2, 2, 1), 2)):
-        found, _ = messages(OnEach(solve_poisson), devices, cut(field, devices))
+        found, _ = trace_collectives(SpmdFunction(solve_poisson), devices, shard(field, devices))
         assert [m.kind for m in found] == ["transposition"] * (2 * each)
 
 
@@ -229,7 +231,7 @@ def _flow(periodic):
         j: Dirichlet(0.0) if j == k else Neumann(0.0) for j in range(2) if not periodic[j]
     }
     make = lambda k: pk.Field(
-        noise(*grid.points(grid.face(k)), seed=k), grid, grid.face(k), walls(k) or None
+        noise(*grid.local_shape_at(grid.face(k)), seed=k), grid, grid.face(k), walls(k) or None
     )
     return tuple(make(k).at(0.0) for k in range(2))
 
@@ -297,7 +299,7 @@ class LocalMean(pk.AbstractTendency):
 
 
 class DomainMean(pk.AbstractTendency):
-    """The same, right, and something that looks at neighbours."""
+    """The same, right, and something that looks at neighbors."""
 
     strength: jax.Array = pk.param(0.01)
 
@@ -382,9 +384,9 @@ def test_derivatives_of_adaptive_steps():
 def test_grids_that_do_not_divide():
     sim, state = pk.systems.gray_scott(cells=(15, 8))
     with pytest.raises(ShapeError, match=r"15 cells along x cannot be cut into 2 equal blocks.*3"):
-        pk.simulate(sim, state, sim.block, devices=(2, 2))
+        pk.simulate(sim, state, sim.observation_period, devices=(2, 2))
     with pytest.raises(ShapeError, match="cuts 3 axes; the grid of"):
-        pk.simulate(sim, state, sim.block, devices=(1, 1, 2))
+        pk.simulate(sim, state, sim.observation_period, devices=(1, 1, 2))
 
 
 def test_blocks_thinner_than_their_ghosts():
@@ -431,7 +433,7 @@ def test_real_devices(backend):
 @pytest.mark.slow
 @pytest.mark.parametrize("backend", ["pmap", "shard_map"])
 def test_compiled_programs_gather_nothing(backend):
-    """Neighbours' cells, sums and transpositions; no all-gather, and no transposition too many."""
+    """Neighbors' cells, sums and transpositions; no all-gather, and no transposition too many."""
     names = "gray_scott,gravity_waves,kolmogorov_flow,kuramoto_sivashinsky,stommel_gyre"
     found = json.loads(_alone("collectives", backend, names).splitlines()[-1])
     assert len(found) == 9
@@ -452,11 +454,11 @@ def test_every_adjoint():
 def test_derivatives_carried_along():
     """Each number of the domain moves alone, not once on every device."""
     sim, state, _ = fields.gravity_waves((True, False), (4, 4))
-    sim = replaced(sim, {"adjoint": pk.Forward()})
+    sim = replace_fields(sim, {"adjoint": pk.Forward()})
 
     def outcome(sizes, devices):
         surface = state["elevation"].map(lambda x: x * sizes[:, None])
-        surface = surface.bounded(state["elevation"])
+        surface = surface.with_boundary(state["elevation"])
         last = pk.simulate(sim, {**state, "elevation": surface}, 2, devices=devices).state
         return jnp.sum(last["elevation"].data ** 2)
 

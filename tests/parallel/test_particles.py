@@ -15,17 +15,17 @@ import pytest
 import physkit as pk
 from physkit.core import (
     Clock,
-    Count,
     CutoffError,
     DeclarationError,
     Fault,
-    cut,
-    gathered,
+    StepCount,
+    shard,
+    unshard,
 )
 from physkit.geometry import Box
 from physkit.parallel import Spmd
 from physkit.particles import Particles
-from physkit.particles._share import rows_of
+from physkit.particles.decomposition._ownership import row_arrays
 from physkit.particles.forces import (
     DirectGravity,
     HarmonicAngles,
@@ -33,9 +33,9 @@ from physkit.particles.forces import (
     LennardJones,
     Morse,
     Pairwise,
-    SlabTuples,
+    ShardedTuples,
 )
-from physkit.simulate._devices import OnEach
+from physkit.simulate.distributed._domain import SpmdFunction
 
 from .particles import SYSTEMS, differences, distance, fluid, molecular, sheet
 
@@ -47,13 +47,13 @@ def emulated(monkeypatch):
 
 
 def settled(particles):
-    return particles.settled()
+    return particles.migrate()
 
 
 def test_cut_and_gathered_are_inverse():
     atoms = fluid(species=np.arange(96) % 3, frozen=np.arange(96) < 5, id=7 * np.arange(96))
     for devices in ((1,), (2,), (4, 1), (1, 3)):
-        back = gathered(cut(atoms, devices), devices)
+        back = unshard(shard(atoms, devices), devices)
         assert jax.tree.structure(back) == jax.tree.structure(atoms)
         assert all(map(np.array_equal, *map(jax.tree.leaves, (back, atoms))))
 
@@ -62,7 +62,7 @@ def test_gradients_pass_through_cutting():
     atoms = fluid()
 
     def whole(x):
-        back = gathered(cut(atoms.replace(position=x), (3,)), (3,))
+        back = unshard(shard(atoms.replace(position=x), (3,)), (3,))
         return jnp.sum(back.position**3)
 
     assert np.allclose(jax.grad(whole)(atoms.position), 3 * atoms.position**2, atol=0, rtol=1e-14)
@@ -83,87 +83,87 @@ def test_programs_go_on_from_a_carry():
     sim, atoms = molecular()
     carry = pk.simulate(sim, atoms, 2, devices=(2,)).carry
     found = jax.jit(lambda start: positions_after(sim, start))(carry)
-    one = jax.jit(lambda start: pk.simulate(sim, start, 4).state.position)(pk.start(sim, atoms))
+    one = jax.jit(lambda start: pk.simulate(sim, start, 4).state.position)(pk.init(sim, atoms))
     assert distance(found, one) < 1e-13
 
 
 def number(particles):
-    return jnp.zeros(particles.rows), jnp.asarray(particles.count)
+    return jnp.zeros(particles.rows), jnp.asarray(particles.num_particles)
 
 
 def test_particles_are_counted_over_the_whole_domain():
     """So that an energy over `count` is that of a particle, on any number of devices."""
     atoms = fluid()
-    parts = cut(atoms, (4,))
-    rows, count = Spmd(OnEach(number), (4,))(parts)
+    parts = shard(atoms, (4,))
+    rows, count = Spmd(SpmdFunction(number), (4,))(parts)
     assert count.tolist() == [96] * 4
     assert rows.shape == parts.position.shape[:2]
 
 
 def test_migration_loses_nobody_and_puts_all_where_they_belong():
     atoms = fluid()
-    moved = cut(atoms, (4,))
-    assert moved.share is not None
+    moved = shard(atoms, (4,))
+    assert moved.ownership is not None
     step = 0.5 * np.random.default_rng(1).standard_normal(moved.position.shape)
-    shift = jax.vmap(lambda p, dx: p.shift(pk.Motion(position=dx)))
+    shift = jax.vmap(lambda p, dx: p.shift(pk.ParticleIncrement(position=dx)))
     start, moved = moved, shift(moved, jnp.asarray(step))
-    after = Spmd(OnEach(settled), (4,))(moved)
-    share = after.share
+    after = Spmd(SpmdFunction(settled), (4,))(moved)
+    share = after.ownership
     assert not np.asarray(share.faults.bits).any()
-    assert int(share.alive.sum()) == atoms.count
-    assert not np.array_equal(share.alive, moved.share.alive)
+    assert int(share.mask.sum()) == atoms.num_particles
+    assert not np.array_equal(share.mask, moved.ownership.mask)
     owner = np.floor(np.asarray(after.position[..., 0]) / (19.2 / 4))
-    assert np.array_equal(owner[share.alive], np.argwhere(share.alive)[:, 0])
+    assert np.array_equal(owner[share.mask], np.argwhere(share.mask)[:, 0])
     # Whoever leaps across the margin is told of, and the numbers are poisoned.
-    far = Spmd(OnEach(settled), (4,))(shift(start, jnp.asarray(4 * step)))
-    leapt = (np.asarray(far.share.faults.bits) & int(Fault.LEAP)) != 0
+    far = Spmd(SpmdFunction(settled), (4,))(shift(start, jnp.asarray(4 * step)))
+    leapt = (np.asarray(far.ownership.faults.bits) & int(Fault.DISPLACEMENT)) != 0
     assert leapt.any()
     assert np.isnan(far.position[leapt]).all()
 
 
 def on_lattice(particles):
-    return particles.on_lattice(jnp.asarray(0.01), 2.0)
+    return particles.to_fixed_point(jnp.asarray(0.01), 2.0)
 
 
 def moved_on(particles, bars):
-    return particles.settled_along(bars)
+    return particles.migrate_with(bars)
 
 
 def home_again(particles, begin, bars):
-    return particles.back_in(begin, bars)
+    return particles.restore_rows(begin, bars)
 
 
 def test_what_belongs_to_particles_goes_with_them_and_back():
     """As the way back of `Reversible` needs it: integers, cotangents, and at last the rows of the start."""
-    each = lambda function, *parts: Spmd(OnEach(function), (4,))(*parts)
-    begin = each(on_lattice, cut(fluid(), (4,)))
+    each = lambda function, *parts: Spmd(SpmdFunction(function), (4,))(*parts)
+    begin = each(on_lattice, shard(fluid(), (4,)))
     one = on_lattice(fluid())
-    assert all(map(np.array_equal, *map(jax.tree.leaves, (gathered(begin, (4,)), one))))
+    assert all(map(np.array_equal, *map(jax.tree.leaves, (unshard(begin, (4,)), one))))
     step = 0.5 * np.random.default_rng(1).standard_normal(begin.position.shape)
-    change = eqx.filter_jit(jax.vmap(lambda p, dx: p.shift(pk.Motion(position=dx))))
+    change = eqx.filter_jit(jax.vmap(lambda p, dx: p.shift(pk.ParticleIncrement(position=dx))))
     strayed = change(begin, jnp.asarray(step))
     bars = strayed.replace(velocity=3 * strayed.position)
     after, bars_after = each(moved_on, strayed, bars)
-    alive = np.asarray(after.share.alive)
-    assert not np.array_equal(alive, begin.share.alive)
-    assert np.array_equal(after.position, jax.vmap(lambda p: p.lattice.positions)(after))
+    alive = np.asarray(after.ownership.mask)
+    assert not np.array_equal(alive, begin.ownership.mask)
+    assert np.array_equal(after.position, jax.vmap(lambda p: p.fixed_point.positions)(after))
     assert np.array_equal(bars_after.velocity[alive], 3 * after.position[alive])
     assert not np.asarray(bars_after.velocity)[~alive].any()
     back, bars, found = each(home_again, after, strayed, bars_after)
     assert np.asarray(found).all()
-    assert all(map(np.array_equal, *map(jax.tree.leaves, (rows_of(back), rows_of(strayed)))))
-    home = np.asarray(strayed.share.alive)
+    assert all(map(np.array_equal, *map(jax.tree.leaves, (row_arrays(back), row_arrays(strayed)))))
+    home = np.asarray(strayed.ownership.mask)
     assert np.array_equal(bars.velocity[home], 3 * strayed.position[home])
     # Whoever is missing is missed.
-    places = strayed.share.place
-    share = eqx.tree_at(lambda s: s.place, strayed.share, places.at[0].set(places[2]))
+    places = strayed.ownership.global_index
+    share = eqx.tree_at(lambda s: s.global_index, strayed.ownership, places.at[0].set(places[2]))
     assert not np.asarray(
-        each(home_again, after, strayed.replace(share=share), bars_after)[2]
+        each(home_again, after, strayed.replace(ownership=share), bars_after)[2]
     ).all()
 
 
 def forces(force, particles):
-    clock = Clock.at(Count.of(0), 0.0, 0.01)
+    clock = Clock.at(StepCount.of(0), 0.0, 0.01)
     cache = force.init(particles)
     pull, cache = force(clock, particles, cache)
     return pull, force.energy(clock, particles, cache), force.virial(clock, particles, cache)
@@ -171,13 +171,13 @@ def forces(force, particles):
 
 @pytest.mark.parametrize(("devices", "exclude"), [((2,), None), ((3, 1), sheet()[0])])
 def test_exact_pair_sums_are_the_same_bits_over_devices(devices, exclude):
-    """Where bonded neighbours are left out, too, across slabs and around the box."""
+    """Where bonded neighbors are left out, too, across slabs and around the box."""
     atoms, force = fluid(), Pairwise(LennardJones(), 2.0, 0.3, exact=True, exclude=exclude)
     pull, energy, virial = jax.jit(forces)(force, atoms)
-    program = Spmd(OnEach(forces), devices)
-    cut_atoms = cut(atoms, devices)
-    found, total, stress = program(cut(force, devices), cut_atoms)
-    whole = gathered(cut_atoms.replace(velocity=found), devices).velocity
+    program = Spmd(SpmdFunction(forces), devices)
+    cut_atoms = shard(atoms, devices)
+    found, total, stress = program(shard(force, devices), cut_atoms)
+    whole = unshard(cut_atoms.replace(velocity=found), devices).velocity
     assert np.array_equal(whole, pull)
     assert distance(total[0], energy) < 1e-14
     assert distance(stress[0], virial) < 1e-13
@@ -192,10 +192,10 @@ def test_bonds_and_angles_over_devices():
     atoms, (pairs, triples) = fluid(), sheet()
     force = HarmonicBonds(pairs, jnp.linspace(1.0, 2.0, len(pairs)), 1.1)
     force = force + HarmonicAngles(triples, 2.0, jnp.linspace(1.0, 2.0, len(triples)))
-    one, cut_atoms = jax.jit(forces_of_each)(force.terms, atoms), cut(atoms, (4,))
-    four = Spmd(OnEach(forces_of_each), (4,))(cut(force.terms, (4,)), cut_atoms)
+    one, cut_atoms = jax.jit(forces_of_each)(force.terms, atoms), shard(atoms, (4,))
+    four = Spmd(SpmdFunction(forces_of_each), (4,))(shard(force.terms, (4,)), cut_atoms)
     for (pull, energy, virial), (found, total, stress) in zip(one, four, strict=True):
-        whole = gathered(cut_atoms.replace(velocity=found), (4,)).velocity
+        whole = unshard(cut_atoms.replace(velocity=found), (4,)).velocity
         assert distance(whole, pull) < 1e-13
         assert distance(total[0], energy) < 1e-13
         assert distance(stress[0], virial) < 1e-13
@@ -204,23 +204,23 @@ def test_bonds_and_angles_over_devices():
 def test_gravity_of_all_on_all_over_devices():
     gravity, (_, stars) = DirectGravity(0.5, softening=0.1), SYSTEMS["cluster"]()
     pull, energy, virial = jax.jit(forces)(gravity, stars)
-    cut_stars = cut(stars, (3,))
-    found, total, stress = Spmd(OnEach(forces), (3,))(cut(gravity, (3,)), cut_stars)
-    whole = gathered(cut_stars.replace(velocity=found), (3,)).velocity
+    cut_stars = shard(stars, (3,))
+    found, total, stress = Spmd(SpmdFunction(forces), (3,))(shard(gravity, (3,)), cut_stars)
+    whole = unshard(cut_stars.replace(velocity=found), (3,)).velocity
     assert distance(whole, pull) < 1e-13
     assert distance(total[0], energy) < 1e-13
     assert distance(stress[0], virial) < 1e-13
 
 
 def first_call(force, particles):
-    return force(Clock.at(Count.of(0), 0.0, 0.01), particles, force.init(particles))
+    return force(Clock.at(StepCount.of(0), 0.0, 0.01), particles, force.init(particles))
 
 
 def test_a_bond_beyond_the_next_slab_is_a_fault():
     torn = HarmonicBonds([[0, 6], [0, 48]])
-    atoms = cut(fluid(), (4,))
-    pull, here = Spmd(OnEach(first_call), (4,))(cut(torn, (4,)), atoms)
-    assert isinstance(here, SlabTuples)
+    atoms = shard(fluid(), (4,))
+    pull, here = Spmd(SpmdFunction(first_call), (4,))(shard(torn, (4,)), atoms)
+    assert isinstance(here, ShardedTuples)
     assert [bool(bits & Fault.BOND) for bits in here.faults.bits] == [True, False, True, False]
     assert np.isnan(pull[0]).all()
     assert not np.isnan(pull[1]).any()
@@ -315,7 +315,7 @@ def test_slabs_that_fill_up_grow_and_replay(tmp_path):
     assert any("particles in a slab" in growth.what for growth in many.growths), many.growths
     again = pk.run(sim, atoms, 100, devices=(2,), progress=False, to=tmp_path, resume=True)
     assert again.resumed_from == 90
-    assert again.carry.carry.state.rows > cut(atoms, (2,)).rows
+    assert again.carry.carry.state.rows > shard(atoms, (2,)).rows
     assert distance(again.state.position, one.state.position) < 1e-10
     assert distance(again["x"], one.frames["x"]) < 1e-7  # single precision in the file
 

@@ -5,12 +5,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from physkit.core import Clock, Count, ParameterError, ShapeError, cast_floats
+from physkit.core import Clock, ParameterError, ShapeError, StepCount, cast_floats
 from physkit.geometry import Box, Triclinic
 from physkit.particles import Particles
 from physkit.particles.forces import HarmonicAngles, HarmonicBonds
 
-CLOCK = Clock.at(Count.of(0), 0.0, 0.1)
+CLOCK = Clock.at(StepCount.of(0), 0.0, 0.1)
 PAIRS = [[0, 1], [1, 2], [4, 1], [4, 2], [2, 0]]
 STIFFNESS = np.array([1.0, 2.0, 0.5, 3.0, 1.5])
 LENGTH = np.array([1.0, 0.5, 0.0, 2.0, 1.2])

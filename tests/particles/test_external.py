@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from physkit.core import Clock, Count, NoEnergyError, ParameterError, ShapeError, cast_floats
+from physkit.core import Clock, NoEnergyError, ParameterError, ShapeError, StepCount, cast_floats
 from physkit.geometry import Box
 from physkit.particles import Particles
 from physkit.particles.forces import (
@@ -32,7 +32,7 @@ def some(d=3, space=None, dtype=float):
 
 
 def at(step, dt=0.1, dtype=float):
-    return Clock.at(Count.of(step), jnp.asarray(0, dtype), jnp.asarray(dt, dtype))
+    return Clock.at(StepCount.of(step), jnp.asarray(0, dtype), jnp.asarray(dt, dtype))
 
 
 def wave(t, particles, depth):
@@ -145,8 +145,8 @@ def test_derivative_by_parameters(make):
 
 def test_named_component():
     state = {"ions": some(), "gas": some(2)}
-    force = Modulated(UniformField([1.0, 0, 0], of="ions"), 0.0)
-    assert force.of == "ions"
+    force = Modulated(UniformField([1.0, 0, 0], component="ions"), 0.0)
+    assert force.component == "ions"
     assert force.force(at(0), state).shape == (5, 3)
 
 

@@ -1,4 +1,4 @@
-"""Lattices: neighbours at the right distances, densities, derivatives; random placement."""
+"""Lattices: neighbors at the right distances, densities, derivatives; random placement."""
 
 import jax
 import jax.numpy as jnp
@@ -9,13 +9,13 @@ from physkit.core import ParameterError, ShapeError
 from physkit.geometry import Box, Free, Triclinic
 from physkit.particles import Particles, lattice, random_positions
 
-KINDS = {  # name: (dimension, sites per cell, nearest neighbours, their distance / spacing)
+KINDS = {  # name: (dimension, sites per cell, nearest neighbors, their distance / spacing)
     "chain": (1, 1, 2, 1.0),
     "square": (2, 1, 4, 1.0),
     "triangular": (2, 2, 6, 1.0),
     "simple_cubic": (3, 1, 6, 1.0),
-    "body_centred_cubic": (3, 2, 8, np.sqrt(3) / 2),
-    "face_centred_cubic": (3, 4, 12, np.sqrt(0.5)),
+    "body_centered_cubic": (3, 2, 8, np.sqrt(3) / 2),
+    "face_centered_cubic": (3, 4, 12, np.sqrt(0.5)),
     "diamond": (3, 8, 4, np.sqrt(3) / 4),
     "hexagonal": (3, 4, 12, 1.0),
 }
@@ -36,12 +36,12 @@ def distances(position, box):
 
 @pytest.mark.parametrize("name", KINDS)
 def test_neighbours(name):
-    d, sites, neighbours, distance = KINDS[name]
+    d, sites, neighbors, distance = KINDS[name]
     position, box = getattr(lattice, name)(3, spacing=1.7)
     assert position.shape == (sites * 3**d, d)
     r = distances(position, box)
     np.testing.assert_allclose(r.min(axis=1), 1.7 * distance, rtol=1e-12)
-    assert np.all(np.sum(r < 1.7 * distance * 1.001, axis=1) == neighbours)
+    assert np.all(np.sum(r < 1.7 * distance * 1.001, axis=1) == neighbors)
     np.testing.assert_array_less(position, np.broadcast_to(box.lengths, position.shape))
     np.testing.assert_array_equal(position[0], 0)
 
@@ -63,7 +63,7 @@ def test_hexagonal_ratio():
 
 
 def test_volume_is_differentiable_by_density():
-    volume = lambda rho: lattice.face_centred_cubic(2, density=rho)[1].volume
+    volume = lambda rho: lattice.face_centered_cubic(2, density=rho)[1].volume
     np.testing.assert_allclose(jax.jit(jax.grad(volume))(0.8), -32 / 0.8**2, rtol=1e-12)
 
 
@@ -140,7 +140,7 @@ def test_random_positions_out_of_reach(act, words):
 
 
 def test_lattice_makes_particles(dtype):
-    position, box = lattice.body_centred_cubic(2, spacing=jnp.asarray(1.1, dtype))
+    position, box = lattice.body_centered_cubic(2, spacing=jnp.asarray(1.1, dtype))
     particles = Particles(position, space=box)
     assert particles.position.dtype == dtype
     assert particles.space.lengths.dtype == dtype

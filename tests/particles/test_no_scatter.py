@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import physkit.particles.forces
-from physkit.core import Clock, Count
+from physkit.core import Clock, StepCount
 from physkit.geometry import Box, Free
 from physkit.particles import Particles
 from physkit.particles.forces import (
@@ -31,7 +31,7 @@ from physkit.particles.forces import (
     Yukawa,
 )
 
-CLOCK = Clock.at(Count.of(0), 0.0, 0.1)
+CLOCK = Clock.at(StepCount.of(0), 0.0, 0.1)
 RING = [[k, (k + 1) % 8] for k in range(8)]
 TABLE = np.array([[1.0, 0.6], [0.6, 1.3]])
 NETWORK = lambda: eqx.nn.MLP("scalar", "scalar", 4, 1, activation=jnp.tanh, key=jax.random.key(0))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from physkit.particles.forces import direct_sum, exact_pair_sum, pair_sum
-from physkit.particles.neighbours import EveryPair, ListedPairs, _pairs
+from physkit.particles.neighbors import AllPairs, ListedPairs, _pairs
 
 N = 41
 
@@ -93,7 +93,7 @@ def test_agrees_with_plain_differentiation(case, monkeypatch, use, blocks, kind)
     if blocks == "uneven":
         monkeypatch.setattr(_pairs, "BLOCK", 300)
         assert (_pairs.block_shape(N, N)[0] * _pairs.block_shape(N, N)[1]) % N
-    pairs = EveryPair() if kind == "every" else listed
+    pairs = AllPairs() if kind == "every" else listed
     own = _summed(pairs, None if kind == "no parity" else -1)
     apply = USES[use]
     got, want = apply(own, (x, charge, shared), v), apply(_plain, (x, charge, shared), v)
@@ -118,7 +118,7 @@ def test_plain_differentiation_of_the_same_list_would_scatter(case):
 
     def plain(x):
         body = lambda own, other, present: (kernel(own, other, shared, present)[0].sum(1), None)
-        return listed.visit(body, _arrays(x, charge))[0]
+        return listed.reduce_pairs(body, _arrays(x, charge))[0]
 
     text = jax.jit(jax.grad(lambda x: jnp.sum(plain(x) ** 2))).lower(x).compile().as_text()
     assert " scatter(" in text
@@ -145,7 +145,7 @@ class TestExact:
         arrays = jax.tree.map(lambda a: a.astype(dtype), _arrays(x[order], charge[order]))
         shared = jax.tree.map(lambda a: a.astype(dtype), shared)
         pull, held = exact_pair_sum(
-            kernel, arrays, shared, EveryPair(), -1, jnp.asarray(quantum, dtype)
+            kernel, arrays, shared, AllPairs(), -1, jnp.asarray(quantum, dtype)
         )
         return np.stack(pull, axis=1)[np.argsort(order)], bool(held)
 

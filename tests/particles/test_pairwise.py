@@ -7,19 +7,19 @@ import pytest
 
 from physkit.core import (
     Clock,
-    Count,
     CutoffError,
     Fault,
     NotReversible,
     ParameterError,
     ShapeError,
-    judge,
+    StepCount,
+    collect_faults,
 )
 from physkit.geometry import Box, Free, Triclinic
 from physkit.integrators import VelocityVerlet
 from physkit.particles import Particles
 from physkit.particles.forces import Coulomb, LennardJones, Pairwise, Yukawa
-from physkit.simulate import Reversible, Simulation, retrace, simulate
+from physkit.simulate import Reversible, Simulation, reversibility_report, simulate
 
 TABLE = LennardJones(jnp.array([[1.0, 0.7], [0.7, 0.4]]), jnp.array([[1.0, 0.9], [0.9, 0.8]]))
 
@@ -35,12 +35,12 @@ def _liquid(dtype=float, n=5, seed=1, spacing=1.12, space=None, **kwargs):
 
 
 def _clock(dt=0.0, dtype=float):
-    return Clock.at(Count.of(0), jnp.zeros((), dtype), jnp.asarray(dt, dtype))
+    return Clock.at(StepCount.of(0), jnp.zeros((), dtype), jnp.asarray(dt, dtype))
 
 
 def _brute_energy(force, particles):
     """Σ over pairs, written out."""
-    x, n = particles.position, particles.count
+    x, n = particles.position, particles.num_particles
     i, j = np.triu_indices(n, 1)
     r2 = jnp.sum(particles.space.displacement(x[i], x[j]) ** 2, axis=-1)
     law = force._law(x.dtype)
@@ -67,7 +67,7 @@ CASES = {
     ),
     "slab": (Pairwise(LennardJones(), 2.2), {"space": Box([5.6] * 3, (True, False, True))}),
     "free": (Pairwise(LennardJones(), 2.2), {"space": Free()}),
-    "unlisted": (Pairwise(LennardJones(), 2.2, listed=False), {"species": SPECIES}),
+    "unlisted": (Pairwise(LennardJones(), 2.2, use_neighbor_list=False), {"species": SPECIES}),
     "every pair": (Pairwise(Coulomb()), {"space": Free(), "charge": CHARGES}),
 }
 
@@ -166,13 +166,13 @@ def test_tail_corrections_are_added_once():
     particles = _liquid()
     plain = Pairwise(LennardJones(), 2.2, truncation="plain")
     whole = Pairwise(LennardJones(), 2.2, truncation="plain", tail=True)
-    density = particles.count / particles.space.volume
+    density = particles.num_particles / particles.space.volume
     # ∫ of 4(r⁻¹² − r⁻⁶) beyond the cutoff
-    tail = 8 / 3 * np.pi * density * particles.count * (2.2**-9 / 3 - 2.2**-3)
+    tail = 8 / 3 * np.pi * density * particles.num_particles * (2.2**-9 / 3 - 2.2**-3)
     got = whole.energy(_clock(), particles) - plain.energy(_clock(), particles)
     np.testing.assert_allclose(got, tail, rtol=1e-10)
     more = whole.virial(_clock(), particles) - plain.virial(_clock(), particles)
-    trace = 16 * np.pi * density * particles.count * (2 * 2.2**-9 / 3 - 2.2**-3)
+    trace = 16 * np.pi * density * particles.num_particles * (2 * 2.2**-9 / 3 - 2.2**-3)
     np.testing.assert_allclose(more, trace / 3 * np.eye(3), rtol=1e-9, atol=1e-9)
 
 
@@ -209,8 +209,8 @@ class TestExact:
         for dtype in (jnp.float32, jnp.float64):
             force = Pairwise(LennardJones(dtype(1), dtype(1)), 2.2, 0.3, exact=True)
             state, (_, caches) = jax.jit(lambda p, f=force: _trajectory(f, p))(_liquid(dtype))
-            assert caches[0].list.rebuilds > 0
-            assert judge(caches).bits == 0
+            assert caches[0].neighbors.num_rebuilds > 0
+            assert collect_faults(caches).bits == 0
             out[jnp.dtype(dtype)] = state
         return out
 
@@ -237,7 +237,7 @@ class TestExact:
             for name in ("position", "velocity", "mass", "image", "id")
         }
         # The force: how a kick is rounded may depend on a particle's place in a vector register.
-        now = Clock.at(Count.of(0), jnp.zeros((), dtype), jnp.asarray(0.005, dtype))
+        now = Clock.at(StepCount.of(0), jnp.zeros((), dtype), jnp.asarray(0.005, dtype))
         sums = [
             jax.jit(lambda p, c: force(now, p, c)[0])(p, force.init(p))
             for p in (particles, particles.replace(**leaves))
@@ -274,7 +274,7 @@ class TestExact:
         potential = LennardJones(jnp.float32(1), jnp.float32(1))
         force = Pairwise(potential, 2.2, exact=True, quantum=jnp.float32(2.0**-50))
         pull, cache = force(_clock(), particles, force.init(particles))
-        assert int(cache.faults.bits) & Fault.RANGE
+        assert int(cache.faults.bits) & Fault.EXACT_SUM_RANGE
         assert np.any(np.isnan(pull))
 
 
@@ -294,7 +294,7 @@ class TestFaults:
         pull, cache = force(_clock(), particles, cache)
         assert np.all(np.isnan(pull))
         assert np.isnan(force.energy(_clock(), particles, cache))
-        assert int(judge(cache).bits) & Fault.OVERFLOW
+        assert int(collect_faults(cache).bits) & Fault.OVERFLOW
 
     def test_no_cutoff_in_a_periodic_box(self):
         with pytest.raises(CutoffError, match="endless images"):
@@ -330,13 +330,13 @@ class TestFaults:
 
 
 def test_without_a_list_a_box_that_shrinks_is_noticed():
-    force = Pairwise(LennardJones(), 1.3, listed=False)
+    force = Pairwise(LennardJones(), 1.3, use_neighbor_list=False)
     atoms = _liquid(n=3)
     cache = force.init(atoms)
     small = atoms.replace(space=Box.cube(2.5))
     pull, cache = force(_clock(), small, cache)
     assert np.all(np.isnan(pull))
-    assert judge(cache).faults() == Fault.CUTOFF
+    assert collect_faults(cache).faults() == Fault.CUTOFF
     with pytest.raises(CutoffError, match="image limit"):
         force.init(small)
 
@@ -352,11 +352,13 @@ def test_without_a_list_a_run_is_the_same():
 
 
 def test_without_a_list_the_way_back_needs_no_exact_sums():
-    force = Pairwise(LennardJones(), 1.9, listed=False)
+    force = Pairwise(LennardJones(), 1.9, use_neighbor_list=False)
     sim = Simulation(VelocityVerlet(force), 0.004, adjoint=Reversible())
-    assert retrace(sim, _liquid(n=4), 40).bitwise
+    assert reversibility_report(sim, _liquid(n=4), 40).bitwise
     with pytest.raises(NotReversible, match="exact=True"):
-        retrace(Simulation(VelocityVerlet(Pairwise(LennardJones(), 1.9)), 0.004), _liquid(n=4), 40)
+        reversibility_report(
+            Simulation(VelocityVerlet(Pairwise(LennardJones(), 1.9)), 0.004), _liquid(n=4), 40
+        )
 
 
 def test_changing_a_parameter_does_not_compile_anew():

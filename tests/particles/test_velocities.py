@@ -14,9 +14,9 @@ from physkit.particles import (
     degrees_of_freedom,
     kinetic_energy,
     maxwell_boltzmann,
+    remove_drift,
     temperature,
     total_momentum,
-    without_drift,
 )
 
 FROZEN = jnp.array([False, True, False, False, True])
@@ -131,7 +131,7 @@ def test_derivative_by_temperature(key):
 
 def test_without_drift_leaves_frozen_alone():
     p = some(frozen=FROZEN)
-    q = without_drift(p)
+    q = remove_drift(p)
     np.testing.assert_allclose(total_momentum(q), 0, atol=1e-14)
     np.testing.assert_array_equal(q.velocity[FROZEN], p.velocity[FROZEN])
 

@@ -17,8 +17,8 @@ from physkit.fields import Field
 from physkit.geometry import Box, Free, Grid, Triclinic
 from physkit.observe import Estimate
 from physkit.particles import Particles
-from physkit.plot._projection import behind, cell_edges, view_matrix
-from physkit.plot._style import measured, quantity, scientific
+from physkit.plot._projection import cell_edges, hidden_edges, view_matrix
+from physkit.plot._style import axis_label, format_measurement, format_scientific
 
 
 @pytest.fixture(autouse=True)
@@ -115,7 +115,7 @@ def test_correlation():
     values = 3 * np.exp(-T)
     ax = plot.correlation(T, values, time_unit="ps")
     np.testing.assert_allclose(line(ax, 1)[:, 1], np.exp(-T))
-    ax = plot.correlation(T, values, error=values, normalised=False, unit="m²/s²")
+    ax = plot.correlation(T, values, error=values, normalized=False, unit="m²/s²")
     np.testing.assert_allclose(line(ax, 1)[:, 1], values)
     assert labels(ax)[1] == "$C(t)$ / (m²/s²)"
 
@@ -208,7 +208,7 @@ def test_projection():
     edges = cell_edges(np.diag([1.0, 2.0, 3.0]))
     assert sorted(np.linalg.norm(edges[:, 1] - edges[:, 0], axis=1)) == [1] * 4 + [2] * 4 + [3] * 4
     assert len(np.unique(edges.reshape(-1, 3), axis=0)) == 8
-    assert behind(edges, camera[2]).sum() == 3
+    assert hidden_edges(edges, camera[2]).sum() == 3
 
 
 def test_axes_that_are_given_are_used_and_only_they_change():
@@ -272,14 +272,14 @@ def test_mp4_is_piped_to_ffmpeg(tmp_path, monkeypatch):
 
 
 def test_numbers_and_units_in_words():
-    assert quantity("D", "cm²/s") == "D / (cm²/s)"
-    assert quantity("slope") == "slope"
-    assert scientific(0.01234) == "0.012"
-    assert scientific(1234.5, 3) == "1234"
-    assert scientific(-3.14e-9) == r"$-3.1\times10^{-9}$"
-    assert measured(0.0325, 0.0012) == "0.0325 ± 0.0012"
-    assert measured(2.43e-5, 1.2e-6) == r"(2.43 ± 0.12) $\times10^{-5}$"
-    assert measured(2.5, np.nan) == "2.50"
+    assert axis_label("D", "cm²/s") == "D / (cm²/s)"
+    assert axis_label("slope") == "slope"
+    assert format_scientific(0.01234) == "0.012"
+    assert format_scientific(1234.5, 3) == "1234"
+    assert format_scientific(-3.14e-9) == r"$-3.1\times10^{-9}$"
+    assert format_measurement(0.0325, 0.0012) == "0.0325 ± 0.0012"
+    assert format_measurement(2.43e-5, 1.2e-6) == r"(2.43 ± 0.12) $\times10^{-5}$"
+    assert format_measurement(2.5, np.nan) == "2.50"
 
 
 def test_field():

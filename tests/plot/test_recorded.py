@@ -9,9 +9,9 @@ from physkit import plot
 from physkit.core import ParameterError
 from physkit.fields import Field
 from physkit.geometry import Box, Free, Grid
-from physkit.observe import Every, Positions, Values, Velocities
+from physkit.observe import Every, FieldValues, Positions, Velocities
 from physkit.particles import Particles
-from physkit.plot import is_of_one_frame, recorded
+from physkit.plot import recording, shows_one_frame
 from physkit.storage import open as open_file
 from tests.storage.test_output import numbers, output
 
@@ -48,7 +48,7 @@ def found(tmp_path):
     observers = (
         Every(1, x=Positions("gas"), v=Velocities("gas")),
         Every(1, orbit=Positions("bodies")),
-        Every(1, **{name: Values(name) for name in ("line", "plane", "flow", "psi")}),
+        Every(1, **{name: FieldValues(name) for name in ("line", "plane", "flow", "psi")}),
         Every(1, **others),
     )
     output(tmp_path, observers, state, **frames)
@@ -57,17 +57,17 @@ def found(tmp_path):
 
 def test_curves(found):
     series, frames = found
-    ax = recorded(series["e"])
+    ax = recording(series["e"])
     np.testing.assert_array_equal(ax.lines[0].get_xdata(), 1 + 0.25 * np.arange(12))
     np.testing.assert_array_equal(ax.lines[0].get_ydata(), frames["e"])
     assert (ax.get_title("left"), ax.get_xlabel(), ax.get_ylabel()) == ("e", "time", "e")
-    assert len(recorded(series["p"]).lines) == 3
+    assert len(recording(series["p"]).lines) == 3
 
 
 @pytest.mark.parametrize("name", ["line", "many"])
 def test_maps_over_time(found, name):
     series, frames = found
-    ax = recorded(series[name])
+    ax = recording(series[name])
     np.testing.assert_array_equal(
         ax.images[0].get_array(), np.float32(frames[name]) if name == "line" else frames[name]
     )
@@ -77,56 +77,56 @@ def test_maps_over_time(found, name):
 
 def test_waves_are_drawn_as_densities(found):
     series, frames = found
-    ax = recorded(series["psi"])
+    ax = recording(series["psi"])
     np.testing.assert_allclose(ax.images[0].get_array(), np.abs(frames["psi"]) ** 2, rtol=1e-5)
     assert ax.images[0].colorbar.ax.get_ylabel() == "|psi|²"
 
 
 def test_maps_of_one_frame(found):
     series, frames = found
-    ax = recorded(series["plane"], frame=2)
+    ax = recording(series["plane"], frame=2)
     np.testing.assert_allclose(ax.images[0].get_array(), frames["plane"][2].T, rtol=1e-6)
     assert ax.get_title("left") == "plane at t = 1.5"
     speed = np.sqrt(np.sum(frames["flow"][-1] ** 2, axis=0))
-    np.testing.assert_allclose(recorded(series["flow"]).images[0].get_array(), speed.T, rtol=1e-6)
-    image = recorded(series["image"], frame=3).images[0].get_array()
+    np.testing.assert_allclose(recording(series["flow"]).images[0].get_array(), speed.T, rtol=1e-6)
+    image = recording(series["image"], frame=3).images[0].get_array()
     np.testing.assert_array_equal(image, frames["image"][3].T)
 
 
 def test_particles(found):
     series, frames = found
-    assert recorded(series["x"]).get_title("left") == "x at t = 3.75"
-    paths = recorded(series["orbit"])
+    assert recording(series["x"]).get_title("left") == "x at t = 3.75"
+    paths = recording(series["orbit"])
     ends = [line.get_xydata()[-1] for line in paths.lines]
     np.testing.assert_allclose(ends, frames["orbit"][-1], rtol=1e-6)
     np.testing.assert_array_equal(
-        recorded(series["points"]).lines[0].get_xydata(), frames["points"][-1]
+        recording(series["points"]).lines[0].get_xydata(), frames["points"][-1]
     )
-    ax = recorded(series["v"])
+    ax = recording(series["v"])
     assert ax.get_ylabel() == "probability density"
     assert len(ax.get_legend().get_texts()) == 3
 
 
 def test_what_a_film_can_show(found):
     series, _ = found
-    moving = {name for name in series if name != "cube" and is_of_one_frame(series[name])}
+    moving = {name for name in series if name != "cube" and shows_one_frame(series[name])}
     assert moving == {"x", "v", "orbit", "line", "plane", "flow", "psi", "points", "image"}
 
 
 def test_bad_input(found, tmp_path):
     series, _ = found
     with pytest.raises(ParameterError, match=r"too many axes .*\['cube'\]"):
-        recorded(series["cube"])
+        recording(series["cube"])
     for frame in (12, -13):
         with pytest.raises(ParameterError, match=f"has 12 frames, no frame {frame}"):
-            recorded(series["x"], frame=frame)
+            recording(series["x"], frame=frame)
     output(tmp_path / "none", (Every(1, e=anything),), None, e=numbers(0))
     with pytest.raises(ParameterError, match="no frames yet"):
-        recorded(open_file(tmp_path / "none")["e"])
+        recording(open_file(tmp_path / "none")["e"])
 
 
 def test_a_picture_of_one_s_own_axes(found):
     series, _ = found
     _, ax = plt.subplots()
-    assert recorded(series["e"], ax=ax) is ax
-    assert plot.recorded is recorded
+    assert recording(series["e"], ax=ax) is ax
+    assert plot.recording is recording

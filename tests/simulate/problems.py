@@ -29,7 +29,7 @@ class Springs(AbstractForce):
 
     stiffness: Float[Array, ""] = param(1.3)
     quartic: Float[Array, ""] = param(0.2)
-    of: str | None = static(default=None)
+    component: str | None = static(default=None)
     conserves_momentum: ClassVar[bool] = False
 
     def energy(self, clock, state, cache=None):
@@ -47,7 +47,7 @@ class Table(AbstractGrowable):
     def capacity(self):
         return self.entries.shape[-1]
 
-    def grown(self, capacity):
+    def grow_to(self, capacity):
         more = capacity - self.capacity
         return Table(jnp.pad(self.entries, [(0, more)], constant_values=-1), self.required)
 
@@ -55,12 +55,12 @@ class Table(AbstractGrowable):
 class Hungry(AbstractForce):
     """Springs whose list needs room for one entry per `appetite` of distance from the origin.
 
-    Where the list is too short the force is NaN, as that of a neighbour list would be wrong.
+    Where the list is too short the force is NaN, as that of a neighbor list would be wrong.
     """
 
     stiffness: Float[Array, ""] = param(1.3)
     appetite: Float[Array, ""] = param(0.1)
-    of: str | None = static(default=None)
+    component: str | None = static(default=None)
     conserves_momentum: ClassVar[bool] = False
 
     def init(self, state):
@@ -77,7 +77,7 @@ class Hungry(AbstractForce):
 class Insatiable(AbstractForce):
     """Always needs one more than there is room for."""
 
-    of: str | None = static(default=None)
+    component: str | None = static(default=None)
     conserves_momentum: ClassVar[bool] = False
 
     def init(self, state):
@@ -91,7 +91,7 @@ class Faulty(AbstractForce):
     """Flags a fault once a particle is beyond x = 1."""
 
     fault: Fault = static()
-    of: str | None = static(default=None)
+    component: str | None = static(default=None)
     conserves_momentum: ClassVar[bool] = False
 
     def init(self, state):
@@ -99,14 +99,14 @@ class Faulty(AbstractForce):
 
     def __call__(self, clock, state, cache):
         x = self.particles(state).position
-        return 0 * x, cache.flag(self.fault, jnp.any(x > 1))
+        return 0 * x, cache.set_if(self.fault, jnp.any(x > 1))
 
 
 class Explosive(AbstractForce):
     """Pushes outwards with x³: infinite in finite time."""
 
     strength: Float[Array, ""] = param(5.0)
-    of: str | None = static(default=None)
+    component: str | None = static(default=None)
     conserves_momentum: ClassVar[bool] = False
 
     def force(self, clock, state):
@@ -164,14 +164,16 @@ def springs(dt=0.05, observers=None, **more) -> Simulation:
 
 def flat(sim, state, steps):
     """Every state of a run, by a plain Python loop over compiled steps: the reference."""
-    from physkit.core import Clock, Count
+    from physkit.core import Clock, StepCount
 
     plan = sim.integrator.prepare(state, sim.dt)
-    aux = sim.integrator.init(plan, Clock.at(Count.of(0), sim.t0, sim.dt), state)
+    aux = sim.integrator.init(plan, Clock.at(StepCount.of(0), sim.t0, sim.dt), state)
 
     @jax.jit
     def step(n, state, aux):
-        return sim.integrator.step(plan, Clock.at(Count.of(0).plus(n), sim.t0, sim.dt), state, aux)
+        return sim.integrator.step(
+            plan, Clock.at(StepCount.of(0).plus(n), sim.t0, sim.dt), state, aux
+        )
 
     states = [state]
     for n in range(steps):

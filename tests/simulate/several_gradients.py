@@ -21,6 +21,6 @@ def slope(devices):
 
 
 if __name__ == "__main__":
-    pk.parallel.start(wait=100)
+    pk.parallel.initialize(wait=100)
     value, derivative = slope((2, 2))
     print(f"value {float(value)!r} {float(derivative)!r}", flush=True)

@@ -13,13 +13,13 @@ def case():
     grid = pk.Grid(pk.Box([1.0, 1.0]), (16, 16))
     x, y = grid.coordinates()
     u = pk.Field(1 + jnp.sin(2 * jnp.pi * x) * jnp.cos(2 * jnp.pi * y), grid)
-    looks = pk.Every(5, u=pk.Values(), total=lambda s: s.state.integral())
+    looks = pk.Every(5, u=pk.FieldValues(), total=lambda s: s.state.integral())
     return pk.Simulation(pk.RK4(pk.Diffusion(0.01)), dt=1e-3, observers=(looks,)), u
 
 
 def main(folder: Path, devices: tuple[int, ...], steps: int, slow: bool) -> None:
     """Run, in files unless `folder` is called memory, and leave the last state beside them."""
-    job = pk.parallel.start(wait=100)
+    job = pk.parallel.initialize(wait=100)
     import numpy as np
 
     sim, state = case()

@@ -19,16 +19,16 @@ from physkit.simulate import (
     NestedCheckpoint,
     Simulation,
     adjoint_report,
+    init,
     simulate,
-    start,
 )
-from physkit.simulate._revolve import schedule
+from physkit.simulate.adjoint._revolve import build_schedule
 from physkit.testing import check_gradient
 
 from .problems import Kicks, Springs, energy_of, particles, springs
 
 ADJOINTS = [
-    NestedCheckpoint(flat=2),
+    NestedCheckpoint(max_unsplit=2),
     Binomial(3),
     Forward(),
 ]
@@ -115,7 +115,7 @@ class TestDerivatives:
             sim = Simulation(VelocityVerlet(Springs(k)), 0.1)
             return jnp.sum(simulate(sim, carry or particles(2), 3).state.position)
 
-        carry = start(Simulation(VelocityVerlet(Springs(1.3)), 0.1), particles(2))
+        carry = init(Simulation(VelocityVerlet(Springs(1.3)), 0.1), particles(2))
         found, expected = jax.grad(end)(1.3, carry), jax.grad(end)(1.3)
         np.testing.assert_allclose(found, expected, rtol=1e-12)
 
@@ -158,13 +158,13 @@ class TestSchedule:
     @pytest.mark.parametrize("slots", [1, 2, 3, 5, 9])
     def test_is_the_best_there_is(self, slots):
         for length in range(1, 40):
-            plan = schedule(length, slots)
+            plan = build_schedule(length, slots)
             first = max(np.flatnonzero(plan.keep < slots))
             assert plan.forward_steps + first == fewest(length, slots)
 
     @pytest.mark.parametrize(("length", "slots"), [(1, 1), (17, 3), (40, 7), (1000, 10)])
     def test_every_step_back_begins_at_its_state(self, length, slots):
-        plan = schedule(length, slots)
+        plan = build_schedule(length, slots)
         held = {int(slot): step for step, slot in enumerate(plan.keep) if slot < slots}
         at, end = None, length
         for back, step, load, save in zip(plan.back, plan.step, plan.load, plan.save, strict=True):
@@ -180,7 +180,7 @@ class TestSchedule:
         assert end == 0
 
     def test_figures_of_the_docstring(self):
-        assert schedule(1000, 10).forward_steps / 1000 + 1 == pytest.approx(3.6, abs=0.05)
+        assert build_schedule(1000, 10).forward_steps / 1000 + 1 == pytest.approx(3.6, abs=0.05)
 
 
 class TestReport:
@@ -189,7 +189,7 @@ class TestReport:
         state = particles(20_000)
         sim = springs(observers=Every(10, energy=energy_of))
         report = adjoint_report(sim, state, steps)
-        carry = start(sim, state).replace(fresh=False)
+        carry = init(sim, state).replace(is_initial=False)
         for adjoint in (Direct(), NestedCheckpoint(), Binomial(10)):
             own = dataclasses.replace(sim, adjoint=adjoint)
             moved, rest = eqx.partition((own, carry), eqx.is_inexact_array)
@@ -207,12 +207,12 @@ class TestReport:
         text = repr(report)
         assert "› NestedCheckpoint(8)" in text
         assert all(name in text for name in ("Direct", "Binomial(10)", "Forward", "30 steps"))
-        assert report[Binomial].ratio > report[Direct].ratio
+        assert report[Binomial].relative_time > report[Direct].relative_time
         with pytest.raises(KeyError, match="none of"):
             report[Binomial(2)]
 
     def test_does_not_fit(self):
-        report = adjoint_report(springs(), particles(), 30)._replace(available=1.0)
+        report = adjoint_report(springs(), particles(), 30)._replace(device_memory=1.0)
         assert "does not fit" in repr(report)
 
 

@@ -14,9 +14,9 @@ from physkit.core import (
 from physkit.geometry import Box
 from physkit.integrators import VelocityVerlet
 from physkit.observe import Every, Finite, Guard
-from physkit.observe._observer import whole_interval
+from physkit.observe._observer import check_interval
 from physkit.particles import Particles
-from physkit.simulate import Simulation, run, simulate, start
+from physkit.simulate import Simulation, init, run, simulate
 
 from .problems import Explosive, Springs, Sum, energy_of, particles, springs, x_of
 
@@ -63,7 +63,7 @@ X = np.zeros((3, 2)) + np.arange(3)[:, None]
             "is not an observer; wrap quantities as",
         ),
         (lambda: Every(0, x=x_of), ObserverError, "counts steps: 1, 2, …; got 0"),
-        (lambda: whole_interval(2.5), ObserverError, "counts steps: 1, 2, …; got 2.5"),
+        (lambda: check_interval(2.5), ObserverError, "counts steps: 1, 2, …; got 2.5"),
         (lambda: Every(True, x=x_of), ObserverError, "counts steps"),
         (lambda: Every(2), ObserverError, "needs something to record"),
         (lambda: Every(2, x=3.0), ObserverError, r"x=3.0 is not a quantity; did you mean"),
@@ -106,7 +106,7 @@ class TestWhenTheyAreRun:
             go(springs(), mixed, 6)
 
     def test_a_missing_component(self, go):
-        sim = Simulation(VelocityVerlet(Springs(of="ions")), 0.1)
+        sim = Simulation(VelocityVerlet(Springs(component="ions")), 0.1)
         with pytest.raises(
             ComponentError, match=r"no component 'ions' in state; available: \['gas'\]"
         ):
@@ -149,6 +149,6 @@ def test_start_checks_what_it_can_see_only():
 def test_start_wants_a_key_for_noise():
     from .problems import Kicks
 
-    carry = start(Simulation(Kicks(), 0.1), particles())
+    carry = init(Simulation(Kicks(), 0.1), particles())
     with pytest.raises(ValueError, match="this simulation needs noise: give a key"):
         simulate(Simulation(Kicks(), 0.1), carry, 1)

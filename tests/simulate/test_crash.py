@@ -26,7 +26,7 @@ from physkit.integrators import BAOAB, VelocityVerlet
 from physkit.observe import Every, Positions
 from physkit.particles import Particles
 from physkit.particles.forces import ExternalForce, LennardJones, Pairwise
-from physkit.simulate import Simulation, _chunk, _one_device, crash_record, diagnose, run
+from physkit.simulate import Simulation, _chunk, _one_device, diagnose, read_crash_record, run
 from physkit.storage import open as open_file
 
 from .problems import particles, springs
@@ -54,7 +54,7 @@ def burst(tmp_path, key):
 
 def test_a_run_that_diverged_is_diagnosed_from_its_folder(burst):
     folder, error = burst
-    said = crash_record(folder)
+    said = read_crash_record(folder)
     assert said["error"] == "SimulationDiverged"
     assert said["message"] == str(error)
     assert said["step"] < 300 <= said["step"] + said["steps"]
@@ -72,7 +72,7 @@ def test_the_record_goes_when_the_run_has_passed_the_place(burst, key):
     folder, _ = burst
     with pytest.warns(UserWarning, match="has changed since"):
         run(bursting(99.0), particles(), 1000, key=key, to=folder, resume=True, progress=False)
-    assert crash_record(folder) is None
+    assert read_crash_record(folder) is None
     with pytest.raises(FileError, match="no run there went wrong"):
         diagnose(bursting(), particles(), folder=folder)
 
@@ -102,7 +102,7 @@ def test_faults_of_terms_are_found_too(tmp_path):
     state = Particles(x, v, space=Box.cube(10.0, 2))
     with pytest.raises((StepSizeError, SimulationDiverged)) as caught:
         run(sim, state, 20, checkpoint=tmp_path, progress=False)
-    said = crash_record(tmp_path)
+    said = read_crash_record(tmp_path)
     assert said["error"] == type(caught.value).__name__
     found = diagnose(sim, state, folder=tmp_path)
     assert found.step is not None
@@ -120,10 +120,18 @@ def test_nothing_is_left_without_a_folder(tmp_path, monkeypatch, key):
 
 def test_resuming_in_one_process_compiles_nothing_anew(tmp_path, key):
     sim, state = springs(), particles()
-    run(sim, state, sim.block, key=key, checkpoint=tmp_path, progress=False)
+    run(sim, state, sim.observation_period, key=key, checkpoint=tmp_path, progress=False)
     before = _chunk._as_compiled._cache_size()
-    done = run(sim, state, 9 * sim.block, key=key, checkpoint=tmp_path, resume=True, progress=False)
-    assert done.resumed_from == sim.block
+    done = run(
+        sim,
+        state,
+        9 * sim.observation_period,
+        key=key,
+        checkpoint=tmp_path,
+        resume=True,
+        progress=False,
+    )
+    assert done.resumed_from == sim.observation_period
     assert _chunk._as_compiled._cache_size() == before
 
 
@@ -141,7 +149,7 @@ def test_a_signal_ends_the_run_within_two_chunks(name, status, tmp_path, key, mo
 
     monkeypatch.setattr(_one_device, "ChunkProgram", Counting)
     sim, state = springs(), particles()
-    done = run(sim, state, 10**6 * sim.block, key=key, to=tmp_path, progress=False)
+    done = run(sim, state, 10**6 * sim.observation_period, key=key, to=tmp_path, progress=False)
     assert done.stopped_by == name
     assert done.exit_status == status
     assert len(begun) == 3

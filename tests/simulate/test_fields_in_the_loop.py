@@ -18,7 +18,7 @@ def stirred(dt, observers=()):
 
 
 def test_looking_changes_nothing():
-    every = lambda n: [pk.Every(n, u=pk.Values())]
+    every = lambda n: [pk.Every(n, u=pk.FieldValues())]
     often = pk.simulate(stirred(0.05, every(1)), wave(), 12)
     seldom = pk.simulate(stirred(0.05, every(4)), wave(), 12)
     never = pk.simulate(stirred(0.05), wave(), 12)

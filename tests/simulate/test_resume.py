@@ -20,10 +20,10 @@ from physkit.fields import Field
 from physkit.fields.equations import Burgers
 from physkit.geometry import Box, Grid
 from physkit.integrators import BAOAB, ETDRK4, NoseHooverChain, ThermostatChain, VelocityVerlet
-from physkit.observe import Average, Every, Positions, TotalEnergy, Values
+from physkit.observe import Average, Every, FieldValues, Positions, TotalEnergy
 from physkit.particles import Particles
 from physkit.particles.forces import LennardJones, Pairwise
-from physkit.simulate import Simulation, _keep, run, start
+from physkit.simulate import Simulation, _keep, init, run
 from physkit.storage import Checkpoints, FolderLock, open as open_file
 from physkit.testing import check_equal
 
@@ -49,18 +49,18 @@ def hungry():
     return sim, p.replace(position=0.1 * p.position, velocity=2 * p.velocity)
 
 
-def gas(integrator=VelocityVerlet, of=None):
-    """Lennard-Jones with a neighbour list, hot enough to rebuild it."""
+def gas(integrator=VelocityVerlet, component=None):
+    """Lennard-Jones with a neighbor list, hot enough to rebuild it."""
     axis = 1.3 * jnp.arange(4.0)
     x = jnp.stack(jnp.meshgrid(axis, axis, indexing="ij"), -1).reshape(-1, 2)
     v = jax.random.normal(jax.random.key(1), x.shape)
-    force = Pairwise(LennardJones(), cutoff=1.6, skin=0.2, of=of)
+    force = Pairwise(LennardJones(), cutoff=1.6, skin=0.2, component=component)
     sim = Simulation(integrator(force), 0.004, observers=Every(2, e=TotalEnergy(), x=Positions()))
     return sim, Particles(x, v, space=Box.cube(5.2, 2))
 
 
 def thermostat():
-    sim, state = gas(lambda f: NoseHooverChain(f, temperature=1.0, period=0.1), of="gas")
+    sim, state = gas(lambda f: NoseHooverChain(f, temperature=1.0, period=0.1), component="gas")
     return sim, {"gas": state, "thermostat": ThermostatChain.at_rest()}
 
 
@@ -73,7 +73,7 @@ def burgers():
     grid = Grid([2 * np.pi], (16,))
     u = Field.from_function(grid, jnp.sin)
     equation = ETDRK4(Burgers(0.1))
-    return Simulation(equation, 0.01, observers=Every(2, u=Values())), u
+    return Simulation(equation, 0.01, observers=Every(2, u=FieldValues())), u
 
 
 CASES = [walk, hungry, langevin, burgers, pytest.param(thermostat, marks=pytest.mark.slow)]
@@ -91,7 +91,7 @@ def test_resumed_equals_uninterrupted_bit_for_bit(case, tmp_path, key):
         assert part.steps == 40 - cuts[-1]
         check_equal(part.state, whole.state, "state", "same")
         check_equal(part.carry.aux, whole.carry.aux, "aux", "same")
-        check_equal(part.carry.memory, whole.carry.memory, "memory", "same")
+        check_equal(part.carry.observer_state, whole.carry.observer_state, "memory", "same")
         check_equal(part.summary, whole.summary, "summary", "same")
         for name, frames in whole.frames.items():
             last = len(part.frames[name])
@@ -122,8 +122,8 @@ def test_files_go_on_where_the_checkpoint_was(case, tmp_path, key):
 def test_blocks_between_checkpoints(tmp_path):
     sim, state = springs(), particles()
     folder = Checkpoints(tmp_path, blocks=3, keep=100)
-    quiet(sim, state, 8 * sim.block, checkpoint=folder)
-    steps = [int(p.stem.split("-")[1]) // sim.block for p in reversed(folder.paths())]
+    quiet(sim, state, 8 * sim.observation_period, checkpoint=folder)
+    steps = [int(p.stem.split("-")[1]) // sim.observation_period for p in reversed(folder.paths())]
     assert steps == [0, 3, 6, 8]
 
 
@@ -142,31 +142,35 @@ def test_nothing_left_to_do(tmp_path):
 def test_a_folder_in_use_or_full_is_refused(tmp_path):
     sim, state = springs(), particles()
     with pytest.raises(ParameterError, match="resume=True needs checkpoint"):
-        quiet(sim, state, sim.block, resume=True)
-    quiet(sim, state, sim.block, to=tmp_path / "a")
+        quiet(sim, state, sim.observation_period, resume=True)
+    quiet(sim, state, sim.observation_period, to=tmp_path / "a")
     with pytest.raises(FileError, match="resume=True goes on"):
-        quiet(sim, state, sim.block, to=tmp_path / "a")
+        quiet(sim, state, sim.observation_period, to=tmp_path / "a")
     with pytest.raises(FileError, match="another folder"):
-        quiet(sim, state, sim.block, to=tmp_path / "a", checkpoint=tmp_path / "elsewhere")
+        quiet(
+            sim, state, sim.observation_period, to=tmp_path / "a", checkpoint=tmp_path / "elsewhere"
+        )
     lock = FolderLock(tmp_path / "a")
     with pytest.raises(FileInUseError):
-        quiet(sim, state, sim.block, to=tmp_path / "a", resume=True)
+        quiet(sim, state, sim.observation_period, to=tmp_path / "a", resume=True)
     lock.release()
     assert not list(tmp_path.rglob("lock"))
 
 
 def test_another_structure_or_run_is_refused(tmp_path):
     sim, state = springs(), particles()
-    quiet(sim, state, sim.block, to=tmp_path / "a")
-    again = lambda *args, **more: quiet(*args, sim.block, to=tmp_path / "a", resume=True, **more)
+    quiet(sim, state, sim.observation_period, to=tmp_path / "a")
+    again = lambda *args, **more: quiet(
+        *args, sim.observation_period, to=tmp_path / "a", resume=True, **more
+    )
     with pytest.raises(MismatchError, match=r"position: float64\[5, 2\] in the file"):
         again(sim, particles(n=6))
-    later = quiet(sim, state, sim.block).carry
+    later = quiet(sim, state, sim.observation_period).carry
     with pytest.raises(MismatchError, match="begins at step"):
         again(sim, later)
     name = next(iter((tmp_path / "a").glob("*.h5")))
     kept = name.read_bytes()
-    quiet(sim, state, sim.block, to=tmp_path / "b")
+    quiet(sim, state, sim.observation_period, to=tmp_path / "b")
     name.write_bytes((tmp_path / "b" / name.name).read_bytes())
     with pytest.raises(MismatchError, match="of another run"):
         again(sim, state)
@@ -179,21 +183,21 @@ def test_another_structure_or_run_is_refused(tmp_path):
 
 def test_a_changed_simulation_is_said(tmp_path):
     sim, state = springs(), particles()
-    quiet(sim, state, sim.block, checkpoint=tmp_path)
+    quiet(sim, state, sim.observation_period, checkpoint=tmp_path)
     softer = dataclasses.replace(sim, dt=jnp.asarray(0.001))
     with pytest.warns(UserWarning, match=r"the simulation has changed since: \.dt: "):
-        quiet(softer, state, 2 * sim.block, checkpoint=tmp_path, resume=True)
+        quiet(softer, state, 2 * sim.observation_period, checkpoint=tmp_path, resume=True)
 
 
 def test_other_versions_are_said(tmp_path, monkeypatch):
     sim, state = springs(), particles()
-    quiet(sim, state, sim.block, checkpoint=tmp_path)
+    quiet(sim, state, sim.observation_period, checkpoint=tmp_path)
     from physkit.storage import _provenance
 
-    here = _provenance.provenance()
+    here = _provenance.collect_provenance()
     monkeypatch.setattr(_provenance, "provenance", lambda: {**here, "jax": "99.0"})
     with pytest.warns(UserWarning, match=r"jax .* → 99.0.*last bit"):
-        quiet(sim, state, 2 * sim.block, checkpoint=tmp_path, resume=True)
+        quiet(sim, state, 2 * sim.observation_period, checkpoint=tmp_path, resume=True)
 
 
 # --- stopping -------------------------------------------------------------------------------------
@@ -201,7 +205,7 @@ def test_other_versions_are_said(tmp_path, monkeypatch):
 
 def test_the_wall_time_leaves_a_checkpoint_and_says_so(tmp_path):
     sim, state = springs(), particles()
-    stopped = quiet(sim, state, 400 * sim.block, checkpoint=tmp_path, wall_time=0.0)
+    stopped = quiet(sim, state, 400 * sim.observation_period, checkpoint=tmp_path, wall_time=0.0)
     assert stopped.stopped_by == "wall time"
     assert stopped.exit_status == 75
     assert stopped.checkpoint == Checkpoints(tmp_path).paths()[0]
@@ -303,9 +307,9 @@ def test_an_error_still_commits_what_was_good(tmp_path, monkeypatch):
     def interrupted(self, carry, done):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(_keep.Keeper, "look", interrupted)
+    monkeypatch.setattr(_keep.RunStorage, "look", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        quiet(sim, state, 400 * sim.block, to=tmp_path)
+        quiet(sim, state, 400 * sim.observation_period, to=tmp_path)
     found = open_file(tmp_path)
     assert len(next(iter(found.values()))) > 1
     assert not list(tmp_path.rglob("lock"))
@@ -313,9 +317,9 @@ def test_an_error_still_commits_what_was_good(tmp_path, monkeypatch):
 
 def test_a_carry_goes_on_in_files_of_its_own(tmp_path):
     sim, state = springs(), particles()
-    carry = start(sim, state)
-    first = quiet(sim, carry, 2 * sim.block)
-    second = quiet(sim, first.carry, 2 * sim.block, to=tmp_path)
-    plain = quiet(sim, first.carry, 2 * sim.block)
+    carry = init(sim, state)
+    first = quiet(sim, carry, 2 * sim.observation_period)
+    second = quiet(sim, first.carry, 2 * sim.observation_period, to=tmp_path)
+    plain = quiet(sim, first.carry, 2 * sim.observation_period)
     for name in plain.frames:
         assert np.array_equal(second[name].time, plain.times[name])

@@ -27,8 +27,8 @@ from physkit.core import (
 )
 from physkit.integrators import VelocityVerlet
 from physkit.observe import Every, Finite, Guard
-from physkit.simulate import Progress, Simulation, _run as driver, diagnose, run, simulate, start
-from physkit.simulate._chunk import ChunkProgram, Pace
+from physkit.simulate import Progress, Simulation, _run as driver, diagnose, init, run, simulate
+from physkit.simulate.loop._chunk_program import ChunkProgram, ChunkScheduler
 from physkit.testing import check_equal
 
 from .problems import (
@@ -71,7 +71,7 @@ class TestChunks:
             assert health.ok
         check_equal(carry.state, whole.state, "state", "same")
         check_equal(carry.aux, whole.aux, "aux", "same")
-        check_equal(carry.memory, whole.memory, "memory", "same")
+        check_equal(carry.observer_state, whole.observer_state, "memory", "same")
         joined = jax.tree.map(lambda *x: np.concatenate(x), *parts)
         first = jax.tree.map(lambda x: np.asarray(x)[: sum(pieces)], frames)
         check_equal(joined, first, "frames", "same")
@@ -117,7 +117,7 @@ class TestChunks:
             result["engery"]
 
     def test_pace_grows_fourfold_at_most_and_never_beyond_the_room(self):
-        pace = Pace(room=100, seconds=1.0)
+        pace = ChunkScheduler(room=100, seconds=1.0)
         lengths = []
         for _ in range(6):
             lengths.append(pace.blocks)
@@ -161,7 +161,7 @@ class TestGrowth:
         return p.replace(position=0.1 * p.position, velocity=2 * p.velocity)
 
     def test_overflows_are_healed_and_leave_no_trace(self):
-        roomy = start(self.sim(), self.state(), capacity=100)
+        roomy = init(self.sim(), self.state(), capacity=100)
         with_room = quiet(self.sim(), roomy, 60)
         grown = quiet(self.sim(), self.state(), 60)
         assert with_room.growths == ()
@@ -181,7 +181,7 @@ class TestGrowth:
         assert np.any(np.isnan(result.state.position))
 
     def test_a_batch_grows_together(self):
-        carry = start(self.sim(), self.state())
+        carry = init(self.sim(), self.state())
         scales = jnp.array([1.0, 0.3])
         batch = jax.vmap(lambda s: simulate(self.sim(), _scaled(carry, s), 20).health.bits)(scales)
         assert batch.shape == (2,)
@@ -191,7 +191,7 @@ class TestGrowth:
         with pytest.raises(
             CapacityError, match=r"still overflow after growing \d+ times at step 0"
         ):
-            quiet(sim, start(sim, particles(), capacity=5), 4)
+            quiet(sim, init(sim, particles(), capacity=5), 4)
         assert driver.MOST_GROWTHS < 20
 
 
@@ -205,9 +205,9 @@ class TestFaults:
         ("fault", "error"),
         [
             (Fault.CUTOFF, CutoffError),
-            (Fault.LEAP, StepSizeError),
+            (Fault.DISPLACEMENT, StepSizeError),
             (Fault.OVERLAP, OverlapError),
-            (Fault.RANGE, RangeError),
+            (Fault.EXACT_SUM_RANGE, RangeError),
             (Fault.SPACE, ParameterError),
         ],
     )

@@ -11,7 +11,7 @@ import pytest
 from physkit.core import Fault, ParameterError
 from physkit.integrators import RK4, VelocityVerlet
 from physkit.observe import Every, Finite, Guard
-from physkit.simulate import Direct, NestedCheckpoint, Simulation, simulate, start
+from physkit.simulate import Direct, NestedCheckpoint, Simulation, init, simulate
 from physkit.testing import check_equal, check_gradient, check_simulation
 
 from .problems import Kicks, Springs, Sum, energy_of, flat, particles, springs, x_of
@@ -24,7 +24,7 @@ def reference():
     return flat(springs(), particles(), STEPS)
 
 
-@pytest.mark.parametrize("adjoint", [Direct(), NestedCheckpoint(), NestedCheckpoint(flat=2)])
+@pytest.mark.parametrize("adjoint", [Direct(), NestedCheckpoint(), NestedCheckpoint(max_unsplit=2)])
 @pytest.mark.parametrize(
     "intervals", [(1,), (3,), (24,), (2, 6), (1, 3, 12), (2, 2, 8), (4, 12)], ids=str
 )
@@ -95,13 +95,13 @@ class TestCarry:
         assert simulate(springs(), first.carry, 6).frames["x"].shape[0] == 1
 
     def test_start_changes_nothing(self):
-        carry = start(springs(), particles())
+        carry = init(springs(), particles())
         a, b = simulate(springs(), carry, 6), simulate(springs(), particles(), 6)
         check_equal(a.state, b.state, "from a carry against from a state", "same")
 
     def test_a_key_belongs_to_the_start(self, key):
         sim = Simulation(Kicks(), 1.0)
-        carry = start(sim, particles(), key=key)
+        carry = init(sim, particles(), key=key)
         with pytest.raises(Exception, match="a carry brings its own key"):
             simulate(sim, carry, 2, key=key)
 
@@ -142,7 +142,7 @@ class TestGradients:
         return loss, (sim, particles())
 
     @pytest.mark.parametrize(
-        "adjoint", [Direct(), NestedCheckpoint(flat=3)], ids=["direct", "nested"]
+        "adjoint", [Direct(), NestedCheckpoint(max_unsplit=3)], ids=["direct", "nested"]
     )
     def test_against_finite_differences(self, adjoint):
         loss, at = self.outcome(adjoint)
@@ -150,7 +150,7 @@ class TestGradients:
 
     def test_adjoints_agree(self):
         gradients = []
-        for adjoint in (Direct(), NestedCheckpoint(), NestedCheckpoint(flat=2)):
+        for adjoint in (Direct(), NestedCheckpoint(), NestedCheckpoint(max_unsplit=2)):
             loss, at = self.outcome(adjoint)
             gradients.append(eqx.filter_jit(eqx.filter_grad(loss))(at))
         leaves = [jax.tree.leaves(g) for g in gradients]

@@ -18,18 +18,21 @@ import numpy as np
 
 from physkit.core import FileError
 from physkit.geometry import Box, Grid
-from physkit.observe import Every, Positions, Values, Velocities
+from physkit.observe import Every, FieldValues, Positions, Velocities
 from physkit.storage import Checkpoints, FolderLock, Output, load_checkpoint, open as open_file
-from physkit.storage._image import unpacked
 from physkit.storage._transaction import recover
+from physkit.storage.checkpoint._checkpoint_bytes import open_checkpoint
 
 N, SHAPE, PER_COMMIT = 50, (6, 5), 3
 OBSERVERS = {
     "particles": (Every(2, x=Positions("gas"), v=Velocities("gas")), Every(1, e=lambda now: now.t)),
-    "fields": (Every(2, u=Values("flow"), z=Values("wave")), Every(1, e=lambda now: now.t)),
+    "fields": (
+        Every(2, u=FieldValues("flow"), z=FieldValues("wave")),
+        Every(1, e=lambda now: now.t),
+    ),
     "coupled": (
         Every(2, x=Positions("gas"), v=Velocities("gas")),
-        Every(2, u=Values("flow"), z=Values("wave")),
+        Every(2, u=FieldValues("flow"), z=FieldValues("wave")),
         Every(1, e=lambda now: now.t),
     ),
 }
@@ -94,10 +97,10 @@ def writer(folder, log, kind):
     """Go on from the last checkpoint until killed."""
     checkpoints = Checkpoints(folder / "checkpoints")
     FolderLock(folder)
-    checkpoints.tidy()
+    checkpoints.remove_leftovers()
     out, step = output(folder, kind), 0
     if checkpoints.paths():
-        with unpacked(checkpoints.paths()[0]) as (table, _, _path):
+        with open_checkpoint(checkpoints.paths()[0]) as (table, _, _path):
             step = table["step"]
             out.rewind(table["outputs"])
     else:
@@ -171,7 +174,7 @@ def kill(folder, count, kind):
             recover(path)
         found["right"] += right and is_right(folder)[0]
         found["kept"] += have >= told["frames"]
-        with unpacked(Checkpoints(folder / "checkpoints").paths()[0]) as (table, _, _path):
+        with open_checkpoint(Checkpoints(folder / "checkpoints").paths()[0]) as (table, _, _path):
             found["saved"] += table["step"] >= told.get("checkpoint", 0)
     return found
 
@@ -188,7 +191,7 @@ def kill_savers(folder, log, count, found):
         found["right"] += all(np.array_equal(newest.tree[k], want[k]) for k in want)
         found["kept"] += len(checkpoints.paths()) >= min(newest.step, checkpoints.keep)
         found["saved"] += newest.step >= told["checkpoint"]
-        checkpoints.tidy()
+        checkpoints.remove_leftovers()
     return found
 
 

@@ -18,7 +18,7 @@ from physkit.core import (
     FileError,
     FileInUseError,
     MismatchError,
-    growables,
+    find_growables,
 )
 from physkit.observe import Every
 from physkit.storage import (
@@ -120,8 +120,8 @@ def test_static_fields_are_compared(tmp_path):
 def test_what_changed_of_the_simulation_is_said(tmp_path):
     save_checkpoint(tmp_path / "a.h5", {"x": jnp.ones(2)}, sim=springs())
     load = lambda sim: load_checkpoint(tmp_path / "a.h5", {"x": jnp.ones(2)}, sim=sim)
-    assert load(springs()).changes == ()
-    changed = load(dataclasses.replace(springs(), dt=jnp.asarray(0.5))).changes
+    assert load(springs()).simulation_changes == ()
+    changed = load(dataclasses.replace(springs(), dt=jnp.asarray(0.5))).simulation_changes
     assert len(changed) == 1
     assert changed[0].startswith(".dt:")
 
@@ -131,7 +131,7 @@ def test_capacity_comes_from_the_file(tmp_path):
     small = Table(jnp.full(4, -1, jnp.int32), jnp.int32(0))
     save_checkpoint(tmp_path / "a.h5", {"list": full})
     found = load_checkpoint(tmp_path / "a.h5", {"list": small}).tree
-    assert growables(found)[0].capacity == 20
+    assert find_growables(found)[0].capacity == 20
     assert same(found, {"list": full})
     other = Table(jnp.full((2, 4), -1, jnp.int32), jnp.int32(0))
     with pytest.raises(MismatchError, match="entries"):
@@ -163,14 +163,14 @@ def test_a_flipped_bit_or_a_cut_is_found(tmp_path):
 
 def reseal(path: Path, change):
     """Alter the HDF5 part of a checkpoint and give it a header that says all is well."""
-    image = path.read_bytes()[_image.HEADER :]
+    image = path.read_bytes()[_image.HEADER_BYTES :]
     inner = path.with_name("inner.h5")
     inner.write_bytes(image)
     with h5py.File(inner, "r+") as file:
         change(file)
     image = inner.read_bytes()
     words = f"physkit-checkpoint 1\nlength={len(image)}\ncrc32={zlib.crc32(image):08x}\n"
-    path.write_bytes(words.encode().ljust(_image.HEADER - 1) + b"\n" + image)
+    path.write_bytes(words.encode().ljust(_image.HEADER_BYTES - 1) + b"\n" + image)
 
 
 def relink(link):

@@ -11,9 +11,9 @@ import pytest
 from physkit.core import FileError, ParameterError
 from physkit.fields import Field
 from physkit.geometry import Box, Free, Grid, Triclinic
-from physkit.observe import Every, Positions, Values, Velocities
+from physkit.observe import Every, FieldValues, Positions, Velocities
 from physkit.particles import Particles
-from physkit.storage import component, export, is_trajectory, open as open_file
+from physkit.storage import export, is_trajectory, load_component, open as open_file
 
 from .test_output import numbers, output
 
@@ -41,7 +41,7 @@ def test_particles_of_a_frame(tmp_path, space):
     found = open_file(tmp_path)
     assert is_trajectory(found["x"])
     assert not is_trajectory(found["v"])
-    now = component(found["x"], 2)
+    now = load_component(found["x"], 2)
     np.testing.assert_array_equal(now.position, frames["x"][2].astype("f4"))
     np.testing.assert_array_equal(now.velocity, frames["v"][2].astype("f4"))
     # In the order of the ids, as frames are.
@@ -54,9 +54,9 @@ def test_particles_of_a_frame(tmp_path, space):
     assert cell is None if want is None else np.array_equal(cell, want)
     assert type(now.space) is type(space or Box.cube(1.0))
     with pytest.raises(ParameterError, match="neither positions of particles nor a field"):
-        component(found["e"])
+        load_component(found["e"])
     with pytest.raises(IndexError):
-        component(found["x"], 4)
+        load_component(found["x"], 4)
 
 
 @pytest.mark.parametrize("d", [1, 2, 3])
@@ -71,9 +71,9 @@ def test_fields_of_a_frame(tmp_path, d):
     }
     frames = {"rho": numbers(3, *shape), "flow": numbers(3, d, *shape), "face": numbers(3, *shape)}
     frames["psi"] = numbers(3, *shape) * (1 + 2j)
-    output(tmp_path, (Every(1, **{name: Values(name) for name in state}),), state, **frames)
+    output(tmp_path, (Every(1, **{name: FieldValues(name) for name in state}),), state, **frames)
     for name, values in frames.items():
-        now = component(open_file(tmp_path)[name], 1)
+        now = load_component(open_file(tmp_path)[name], 1)
         np.testing.assert_allclose(now.data, values[1], atol=1e-6)
         assert now.location == state[name].location
         assert now.vector == state[name].vector
@@ -99,7 +99,7 @@ def test_images(tmp_path, d):
     grid = Grid(lengths, shape)
     state = {"flow": Field(0.0, grid, vector=True)}
     frames = {"flow": numbers(3, d, *shape)}
-    output(tmp_path / "r", (Every(2, flow=Values("flow")),), state, **frames)
+    output(tmp_path / "r", (Every(2, flow=FieldValues("flow")),), state, **frames)
     root = ET.fromstring(export(tmp_path / "r", tmp_path / "a.vti").read_text())
     image = root.find("ImageData")
     counts = (*shape, 1)[:3]

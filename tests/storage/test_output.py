@@ -23,10 +23,10 @@ from physkit.core import (
 )
 from physkit.fields import Field
 from physkit.geometry import Box, Free, Grid, Triclinic
-from physkit.observe import Every, Positions, Values, Velocities
+from physkit.observe import Every, FieldValues, Positions, Velocities
 from physkit.particles import Particles
 from physkit.storage import Output, _durable, export, open as open_file
-from physkit.storage._transaction import Patch, changing, journal_of, recover
+from physkit.storage._transaction import PatchedFile, change_hdf5, journal_path, recover
 
 CAMPAIGN = Path(__file__).with_name("campaign.py")
 ROOT = Path(__file__).parents[2]
@@ -106,7 +106,7 @@ def test_fields_are_netcdf_and_vtkhdf_at_once(tmp_path, d):
         "psi": Field(jnp.zeros(shape, complex), grid),
         "face": Field(0.0, grid, grid.face("x")),
     }
-    observers = (Every(2, **{name: Values(name) for name in state}),)
+    observers = (Every(2, **{name: FieldValues(name) for name in state}),)
     frames = {"rho": numbers(3, *shape), "flow": numbers(3, d, *shape), "face": numbers(3, *shape)}
     frames["psi"] = numbers(3, *shape) + 1j * numbers(3, *shape)[::-1]
     output(tmp_path, observers, state, **frames)
@@ -168,8 +168,8 @@ def test_cadences_and_components_get_files_of_their_own(tmp_path):
         "u": Field(0.0, grid),
     }
     observers = (
-        Every(1, xa=Positions("a"), xb=Positions("b"), va=Velocities("a"), u=Values("u")),
-        Every(2, xu=Positions("a", unwrapped=True), vb=Velocities("b"), slow=Values("u")),
+        Every(1, xa=Positions("a"), xb=Positions("b"), va=Velocities("a"), u=FieldValues("u")),
+        Every(2, xu=Positions("a", unwrapped=True), vb=Velocities("b"), slow=FieldValues("u")),
     )
     frames = {
         "xa": numbers(5, 2, 3), "va": numbers(5, 2, 3), "xu": numbers(3, 2, 3),
@@ -254,16 +254,16 @@ def test_a_journal_is_finished_or_dropped(tmp_path, monkeypatch):
         patched.setattr("physkit.storage._transaction._apply", killed)
         with pytest.raises(KeyboardInterrupt):
             add(out, (Every(2, e=lambda now: now.t),), {"e": numbers(4)}, first=6)
-    assert journal_of(path).exists()
+    assert journal_path(path).exists()
     assert path.read_bytes()[: len(old)] == old
     np.testing.assert_array_equal(open_file(path)["e"][3:], numbers(4))
-    half = journal_of(path).read_bytes()
+    half = journal_path(path).read_bytes()
     recover(path)
-    assert not journal_of(path).exists()
+    assert not journal_path(path).exists()
     np.testing.assert_array_equal(open_file(path)["e"][3:], numbers(4))
     good = path.read_bytes()
     for broken in (half[:-1], b"", half[:30] + b"?" + half[31:]):
-        journal_of(path).write_bytes(broken)
+        journal_path(path).write_bytes(broken)
         np.testing.assert_array_equal(open_file(path)["e"][3:], numbers(4))
         recover(path)
         assert path.read_bytes() == good
@@ -275,7 +275,7 @@ def test_nothing_changes_where_the_block_fails(tmp_path):
     old = path.read_bytes()
 
     def broken():
-        with changing(path) as file:
+        with change_hdf5(path) as file:
             file["series/0000/value"].resize(100, axis=0)
             1 / 0  # noqa: B018
 
@@ -288,7 +288,7 @@ def test_a_patch_reads_what_it_wrote(tmp_path):
     path = tmp_path / "a"
     path.write_bytes(bytes(range(256)) * 40)
     want, dice = bytearray(path.read_bytes()), np.random.default_rng(0)
-    with Patch(path, writing=True) as patch:
+    with PatchedFile(path, writing=True) as patch:
         for _ in range(300):
             at, n = int(dice.integers(0, 14000)), int(dice.integers(1, 6000))
             data = dice.bytes(n)

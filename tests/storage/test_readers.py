@@ -10,7 +10,7 @@ import pytest
 
 from physkit.fields import Field
 from physkit.geometry import Box, Grid
-from physkit.observe import Every, Positions, Values, Velocities
+from physkit.observe import Every, FieldValues, Positions, Velocities
 from physkit.particles import Particles
 from physkit.storage import export
 
@@ -44,7 +44,7 @@ def folder(tmp_path_factory):
     }  # fmt: skip
     observers = (
         Every(2, x=Positions("gas"), v=Velocities("gas"), y=Positions("disc")),
-        Every(2, u=Values("u"), w=Values("w"), flow=Values("flow")),
+        Every(2, u=FieldValues("u"), w=FieldValues("w"), flow=FieldValues("flow")),
     )
     output(folder, observers, state, **frames)
     export(folder, folder / "a.extxyz", ["x"])

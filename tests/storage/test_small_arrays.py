@@ -27,7 +27,7 @@ def small(name, said):
 def test_all_is_there_at_once_or_later(path):
     table = read_table(path, "chunk", small)
     assert (table["number"].tolist(), table["ok"].dtype) == ([0, 1, 2, 3], bool)
-    assert table.part("number", slice(1, 3)).tolist() == [1, 2]
+    assert table.read("number", slice(1, 3)).tolist() == [1, 2]
     path.rename(path.with_name("gone"))
     assert table["ok"].tolist() == [True, False, True, True]
     path.with_name("gone").rename(path)

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 import physkit as pk
-from physkit.core import Clock, Count
+from physkit.core import Clock, StepCount
 from physkit.systems import DOUBLE_WELL_RATE, DoubleWell, double_well, double_well_passage
 
 
 def test_wells_and_barrier():
-    clock, well = Clock.at(Count.of(0), 0.0, 1.0), DoubleWell(0.3)
+    clock, well = Clock.at(StepCount.of(0), 0.0, 1.0), DoubleWell(0.3)
     at = lambda x: pk.Particles(jnp.asarray([[x, 5.0]]))
     np.testing.assert_allclose(
         [well.energy(clock, at(x)) for x in (-1.0, 0.0, 1.0)], [-0.3, 0, -0.3]

@@ -51,7 +51,7 @@ def test_quantities_of_velocity_and_vorticity_agree():
     w = random_vorticity(Grid([2 * np.pi, 2 * np.pi], (16, 16)), jax.random.key(1), peak=3.0)
     v = velocity_from_vorticity(w)
     seen = []
-    for state in (w, v.bounded(None)):
+    for state in (w, v.with_boundary(None)):
         sim, _ = taylor_green_2d(0.05)
         if state.vector:
             sim = Simulation(RK4(NavierStokes(0.05)), dt=0.01)

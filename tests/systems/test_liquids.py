@@ -22,7 +22,7 @@ def test_melt_loses_half_of_its_heat(dtype):
 
 def test_argon_is_what_rahman_took():
     sim, atoms = liquid_argon()
-    assert atoms.count == 864
+    assert atoms.num_particles == 864
     np.testing.assert_allclose(atoms.space.lengths, 34.68, atol=0.01)
     np.testing.assert_allclose(temperature(atoms) / K_B, 94.4, rtol=1e-12)
     assert float(sim.dt) == 0.01

@@ -11,7 +11,7 @@ from physkit.core import (
     AbstractGrowable,
     AbstractTendency,
     Clock,
-    Count,
+    StepCount,
     as_parameter,
     cond_for_batch,
     data,
@@ -177,7 +177,7 @@ BROKEN_POTENTIALS = [
 class AbstractPairForce(AbstractForce):
     """All pairs, U = A exp(−r²/w²)."""
 
-    of: str | None = static(default=None)
+    component: str | None = static(default=None)
     height: Float[Array, ""] = param(1.5)
     width: Float[Array, ""] = param(0.7)
     conserves_momentum: ClassVar[bool] = True
@@ -271,7 +271,7 @@ class NaNAtZeroDistance(AbstractPairForce):
 
 class FrozenWidth(AbstractPairForce):
     def force(self, clock, state):
-        still = PairForce(self.of, self.height, jax.lax.stop_gradient(self.width))
+        still = PairForce(self.component, self.height, jax.lax.stop_gradient(self.width))
         return still.force(clock, state)
 
 
@@ -298,8 +298,8 @@ class RemembersTooLong(AbstractPairForce):
     """Keeps the first force for ever."""
 
     def init(self, state):
-        return PairForce(self.of, self.height, self.width).force(
-            Clock.at(Count.of(0), 0.0, 0.01), state
+        return PairForce(self.component, self.height, self.width).force(
+            Clock.at(StepCount.of(0), 0.0, 0.01), state
         )
 
     def __call__(self, clock, state, cache):
@@ -348,7 +348,7 @@ def _(size, batched, x):
 
 
 class NearestFew(AbstractGrowable):
-    """Indices of partners, at most `capacity` of them; a deliberately simple neighbour list."""
+    """Indices of partners, at most `capacity` of them; a deliberately simple neighbor list."""
 
     index: Int[Array, "n k"] = data()
     origin: Float[Array, "n d"] = data()
@@ -358,7 +358,7 @@ class NearestFew(AbstractGrowable):
     def capacity(self):
         return self.index.shape[-1]
 
-    def grown(self, capacity):
+    def grow_to(self, capacity):
         more = capacity - self.capacity
         pad = jnp.full((*self.index.shape[:-1], more), self.index.shape[-2], self.index.dtype)
         index = jnp.concatenate([self.index, pad], axis=-1)
@@ -374,13 +374,13 @@ class AbstractListedForce(AbstractPairForce):
 
     def init(self, state):
         p = self.particles(state)
-        index = jnp.full((p.count, self.room), p.count, jnp.int32)
+        index = jnp.full((p.num_particles, self.room), p.num_particles, jnp.int32)
         return NearestFew(index, jnp.full_like(p.position, jnp.nan), jnp.int32(0))
 
     def rebuilt(self, state, cache):
         p = self.particles(state)
         r2 = jnp.sum(jax.lax.stop_gradient(self.separations(state)) ** 2, axis=-1)
-        n, k = p.count, cache.capacity
+        n, k = p.num_particles, cache.capacity
         near = (r2 < (self.reach + self.skin) ** 2) & ~jnp.eye(n, dtype=bool)
         need = jnp.max(jnp.sum(near, axis=1)).astype(jnp.int32)
         order = jnp.argsort(jnp.where(near, r2, jnp.inf), axis=1)[:, :k].astype(jnp.int32)
@@ -399,7 +399,7 @@ class AbstractListedForce(AbstractPairForce):
             self.is_stale(state, cache), self.rebuilt, lambda s, c: c, state, cache
         )
         p = self.particles(state)
-        n = p.count
+        n = p.num_particles
         present = cache.index < n
         other = p.position[jnp.minimum(cache.index, n - 1)]
         mine = jnp.broadcast_to(p.position[:, None, :], other.shape)

@@ -27,10 +27,11 @@ from physkit.integrators import (
     BlanesMoan,
     Boris,
     Brownian,
+    CFLSubsteps,
     Composition,
-    Courant,
     Diffrax,
     DormandPrince5,
+    EquationsOfMotion,
     Euler,
     ExactLinear,
     ExactWave,
@@ -39,9 +40,8 @@ from physkit.integrators import (
     Leapfrog,
     Lie,
     Midpoint,
-    Newton,
     NoseHooverChain,
-    PotentialPhase,
+    PotentialPropagator,
     Ralston,
     RemoveMomentum,
     RungeKutta,
@@ -54,7 +54,7 @@ from physkit.integrators import (
     VelocityVerlet,
     Yoshida,
 )
-from physkit.particles import Motion, Particles
+from physkit.particles import ParticleIncrement, Particles
 from physkit.particles.forces import (
     WCA,
     AbstractForce,
@@ -148,7 +148,7 @@ SLOW_FORCES = [
     (lambda: Pairwise(Coulomb(1.2, 0.5), 1.45, 0.2, "switch"), lambda: lattice(cell()), {}),
     (lambda: Pairwise(LennardJones(), 1.45, 0.2), lambda: lattice(cell()), {}),
     (lambda: Pairwise(LennardJones(), 1.3, 0.2), lambda: lattice(tilted()), {}),
-    (lambda: Pairwise(LennardJones(), 1.45, listed=False), lambda: lattice(cell()), {}),
+    (lambda: Pairwise(LennardJones(), 1.45, use_neighbor_list=False), lambda: lattice(cell()), {}),
     # Not with a tail: what pairs that cross the cutoff do is in its virial, but in no derivative.
     (lambda: Pairwise(LennardJones(), 1.6, 0.1, "plain"), lambda: lattice(cell()), {}),
     (
@@ -200,8 +200,8 @@ class TestPotentials:
         assert shipped == set(POTENTIALS)
 
 
-def trap(of=None):
-    return Modulated(HarmonicTrap(1.5, [0.1, -0.2], of=of), 1.1, 0.3)
+def trap(component=None):
+    return Modulated(HarmonicTrap(1.5, [0.1, -0.2], component=component), 1.1, 0.3)
 
 
 def bodies():
@@ -215,11 +215,11 @@ def thermostatted():
 
 
 def newton():
-    return Newton(trap())
+    return EquationsOfMotion(trap())
 
 
 def drag(t, particles):
-    return Motion(velocity=-0.8 * (1 + t) * particles.velocity)
+    return ParticleIncrement(velocity=-0.8 * (1 + t) * particles.velocity)
 
 
 EULER = Tableau(((),), (1.0,), 1, "Euler 1768")
@@ -268,12 +268,12 @@ INTEGRATORS = {
 WITH_FIELDS = (
     ARS222,
     ARS343,
-    Courant,
+    CFLSubsteps,
     ETDRK2,
     ETDRK4,
     ExactLinear,
     ExactWave,
-    PotentialPhase,
+    PotentialPropagator,
     SplitStep,
 )
 

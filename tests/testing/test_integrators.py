@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import pytest
 
 from physkit.core import ParameterError
-from physkit.integrators import RK4, Newton
+from physkit.integrators import RK4, EquationsOfMotion
 from physkit.observe import Every, KineticEnergy, Momentum
 from physkit.simulate import Simulation
 from physkit.testing import (
@@ -43,7 +43,7 @@ class TestTendency:
 class TestIntegrator:
     def check(self, kind):
         force = PairForce()
-        reference = RK4(Newton(force))
+        reference = RK4(EquationsOfMotion(force))
         check_integrator(
             kind(force), crowd(n=4), 0.05, order=2, reference=reference, symmetric=True, steps=4
         )

@@ -7,4 +7,4 @@ from ._poisson import (
     solve_poisson as solve_poisson,
 )
 from ._projection import project as project
-from ._variable import solve_elliptic as solve_elliptic
+from ._variable_coefficients import solve_elliptic as solve_elliptic

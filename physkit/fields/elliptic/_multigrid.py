@@ -9,7 +9,7 @@ from jaxtyping import Array
 from physkit.core import Module, data, static
 from physkit.geometry import Boundaries, Grid, Parities
 
-from ._walls import homogeneous
+from ._wall_parities import homogeneous
 
 SMALL = 8  # cells per axis that smoothing alone solves for
 SMOOTHING = 2  # degree of the Chebyshev polynomial before and after the correction
@@ -34,7 +34,7 @@ class Level(Module):
 
     def apply(self, phi: Array) -> Array:
         """−∇·(a∇φ) + cφ."""
-        # Stages stay apart: XLA would compute one inside the next, again for every neighbour.
+        # Stages stay apart: XLA would compute one inside the next, again for every neighbor.
         phi = jax.lax.optimization_barrier(phi)
         return self.reaction * phi - flux_divergence(self.grid, self.boundary, self.faces, phi)
 
@@ -42,12 +42,12 @@ class Level(Module):
         """What multiplies φ of a cell in the equation of that cell."""
         total = self.reaction
         for axis, (face, kind) in enumerate(zip(self.faces, self.kinds, strict=True)):
-            n = self.grid.block[axis]
+            n = self.grid.local_shape[axis]
             if kind is not None:
-                # Ghosts are ∓φ of their neighbour: twice the wall's share, or none.
+                # Ghosts are ∓φ of their neighbor: twice the wall's share, or none.
                 share = jnp.ones(n + 1, face.dtype)
                 for side, parity in enumerate(kind):
-                    there = self.grid.has_side(axis, side)
+                    there = self.grid.touches_side(axis, side)
                     at_wall = 2.0 * (parity == "odd")
                     at_wall = at_wall if there is True else jnp.where(there, at_wall, 1.0)
                     share = share.at[n * side].set(at_wall)
@@ -60,7 +60,7 @@ class Level(Module):
         """Along which axes the next level has half as many cells."""
         return tuple(
             here % 2 == 0 and n > SMALL
-            for n, here in zip(self.grid.shape, self.grid.block, strict=True)
+            for n, here in zip(self.grid.shape, self.grid.local_shape, strict=True)
         )
 
     def coarse(self) -> "Level | None":
@@ -200,7 +200,7 @@ def _ghosts(grid: Grid, boundary: Boundaries, x: Array, axis: int) -> Array:
 
 
 def _pairs(x: Array, axis: int) -> Array:
-    """Means of neighbours, two by two."""
+    """Means of neighbors, two by two."""
     shape = (*x.shape[:axis], x.shape[axis] // 2, 2, *x.shape[axis + 1 :])
     low, high = (
         jax.lax.index_in_dim(x.reshape(shape), j, axis + 1, keepdims=False) for j in (0, 1)

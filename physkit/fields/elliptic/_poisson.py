@@ -9,12 +9,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from physkit.core import Module, ParameterError, concrete, param, scaled
+from physkit.core import Module, ParameterError, concrete_value, param, scale_array
 from physkit.geometry import AXES
 
 from .._field import Field, stack
 from ..operators import AbstractScheme, Central, Spectral, laplacian
-from ._walls import is_closed, parities, template
+from ._wall_parities import is_closed, parities, solution_template
 
 # Sources that miss compatibility by less than this share are taken for rounded or discretised ones.
 _IMBALANCE = 1e-2
@@ -38,7 +38,7 @@ def solve_poisson(
 
     - `source`: f at cell centres; scalar, or a vector whose components have a boundary each.
     - `boundary`: of φ: what `Field(boundary=…)` takes, or a field that has it. Any combination of
-      `Dirichlet`, `Neumann`, `Outflow`, `Reflect` and axes that repeat.
+      `Dirichlet`, `Neumann`, `Outflow`, `Mirror` and axes that repeat.
     - `scheme`: `Central(2)` if left out; on grids that repeat also `Central(4)`, `Central(6)` and
       `Spectral()`.
     - `t`: the time at which boundary values that are functions are taken.
@@ -118,19 +118,19 @@ class Helmholtz(Module):
 
 def _by_components(source: Field, boundary: Any, screening: Any, scheme: Any, t: Any) -> Field:
     scheme = Central(2) if scheme is None else scheme
-    blank = template(source, boundary, t)
+    blank = solution_template(source, boundary, t)
     if not source.is_real:
         real, imag = (source.map(part) for part in (jnp.real, jnp.imag))
         u, v = (_by_components(part, boundary, screening, scheme, t) for part in (real, imag))
         return blank.replace(data=jax.lax.complex(u.data, v.data))
     if not source.components:
-        return blank.replace(data=solved(source.data, blank, screening, scheme))
+        return blank.replace(data=solve_by_transforms(source.data, blank, screening, scheme))
     pairs = [(source[k], blank[k]) for k in range(source.grid.dimension)]
-    parts = [b.replace(data=solved(s.data, b, screening, scheme)) for s, b in pairs]
+    parts = [b.replace(data=solve_by_transforms(s.data, b, screening, scheme)) for s, b in pairs]
     return blank.replace(data=stack(parts).data)
 
 
-def solved(
+def solve_by_transforms(
     f: Array, blank: Field, screening: Any, scheme: AbstractScheme, terms: Any = 0.0
 ) -> Array:
     """The values of φ, whose boundary is that of `blank`."""
@@ -146,10 +146,10 @@ def solved(
         added = laplacian(blank, Central(2)).data
         rhs = f - added
         if screening is None and is_closed(kinds):
-            need_balance(grid, f, added, terms)
+            require_balance(grid, f, added, terms)
     symbol = _symbol(blank, kinds, scheme)
     if screening is not None:
-        number = concrete(screening)
+        number = concrete_value(screening)
         if is_closed(kinds) and number is not None and number == 0:
             raise ParameterError(
                 "with a screening of 0 and no wall that gives a value this is Poisson's equation: "
@@ -157,11 +157,13 @@ def solved(
             )
         symbol = symbol - jnp.asarray(screening, f.dtype) ** 2
     elif is_closed(kinds):
-        constant = functools.reduce(operator.and_, grid.phases(kinds, lambda theta: theta == 0))
+        constant = functools.reduce(
+            operator.and_, grid.mode_phases(kinds, lambda theta: theta == 0)
+        )
         constant = jnp.asarray(constant)
         inverse = jnp.where(constant, 0, 1 / jnp.where(constant, 1, symbol))
-        return grid.from_series(scaled(grid.series(rhs, kinds), inverse), kinds)
-    return grid.from_series(scaled(grid.series(rhs, kinds), 1 / symbol), kinds)
+        return grid.inverse_transform(scale_array(grid.transform(rhs, kinds), inverse), kinds)
+    return grid.inverse_transform(scale_array(grid.transform(rhs, kinds), 1 / symbol), kinds)
 
 
 def _symbol(blank: Field, kinds: Any, scheme: AbstractScheme) -> Array:
@@ -177,16 +179,16 @@ def _symbol(blank: Field, kinds: Any, scheme: AbstractScheme) -> Array:
 
     parts = [
         jnp.asarray(part, dtype) / grid.spacing[axis] ** 2
-        for axis, part in enumerate(grid.phases(kinds, part_of))
+        for axis, part in enumerate(grid.mode_phases(kinds, part_of))
     ]
     return sum(parts[1:], parts[0])
 
 
-def need_balance(grid: Any, f: Array, added: Array, terms: Any = 0.0) -> None:
+def require_balance(grid: Any, f: Array, added: Array, terms: Any = 0.0) -> None:
     """**Errors:** `ParameterError` for sources between closed walls that differ from the flux through
     them, where numbers can be seen. `terms`: the sum of the magnitudes that f was computed from, whose
     rounding is no imbalance."""
-    numbers = concrete(f), concrete(added)
+    numbers = concrete_value(f), concrete_value(added)
     if numbers[0] is None or numbers[1] is None:
         return
     inside, through = grid.sum(f), grid.sum(added)

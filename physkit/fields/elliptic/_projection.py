@@ -5,12 +5,12 @@ from typing import Any
 import jax.numpy as jnp
 
 from physkit.core import ShapeError
-from physkit.geometry import Dirichlet, Neumann, NoSlip, Outflow, Reflect
+from physkit.geometry import Dirichlet, Mirror, Neumann, NoSlip, Outflow
 
 from .._field import Field
 from ..operators import Central, difference, staggered_divergence
-from ._poisson import solved
-from ._walls import template
+from ._poisson import solve_by_transforms
+from ._wall_parities import solution_template
 
 
 def project(velocity: Any) -> tuple[Any, Field]:
@@ -23,7 +23,7 @@ def project(velocity: Any) -> tuple[Any, Field]:
     **Arguments:**
 
     - `velocity`: one field per axis, each on the faces across its axis, as a tuple or a dict (by axis, in
-      order). Through walls with `Dirichlet`, `Reflect` or `NoSlip` the flow stays as it is; at `Outflow`
+      order). Through walls with `Dirichlet`, `Mirror` or `NoSlip` the flow stays as it is; at `Outflow`
       and `Neumann` sides φ is zero and the flow adjusts.
 
     **Returns:** the velocity in the form it came in, with its boundaries, and φ; pressure is φ·ρ/dt.
@@ -48,9 +48,9 @@ def project(velocity: Any) -> tuple[Any, Field]:
         if not grid.periodic[axis] and (pair := u.boundary[axis]) is not None
     }
     source = staggered_divergence(parts)
-    blank = template(source, boundary, 0.0)
+    blank = solution_template(source, boundary, 0.0)
     terms = sum(grid.sum(jnp.abs(u.data)) / grid.spacing[k] for k, u in enumerate(parts))
-    potential = blank.replace(data=solved(source.data, blank, None, Central(2), terms))
+    potential = blank.replace(data=solve_by_transforms(source.data, blank, None, Central(2), terms))
     free = tuple(
         u.replace(data=u.data - difference(potential, k).data) for k, u in enumerate(parts)
     )
@@ -60,7 +60,7 @@ def project(velocity: Any) -> tuple[Any, Field]:
 
 
 def _of_potential(side: Any) -> Any:
-    if isinstance(side, Dirichlet | Reflect | NoSlip):
+    if isinstance(side, Dirichlet | Mirror | NoSlip):
         return Neumann(0.0)
     if isinstance(side, Outflow | Neumann):
         return Dirichlet(0.0)

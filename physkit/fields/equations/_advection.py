@@ -5,12 +5,20 @@ from typing import Any
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from physkit.core import AbstractTendency, Clock, ShapeError, get, param, scaled, static
+from physkit.core import (
+    AbstractTendency,
+    Clock,
+    ShapeError,
+    get_component,
+    param,
+    scale_array,
+    static,
+)
 
-from .._change import Change
+from .._collocation import require_same_location
 from .._equation import AbstractEquation
 from .._field import Field
-from .._place import need_same_place
+from .._field_increment import FieldIncrement
 from .._spectrum import Spectrum
 from ..operators import AbstractScheme, Spectral, derivative
 
@@ -35,20 +43,20 @@ class Advection(AbstractEquation):
     """
 
     velocity: Float[Array, "..."] = param()
-    of: str | None = static(default=None)
+    component: str | None = static(default=None)
     scheme: AbstractScheme = Spectral()
 
     def symbol(self, field: Field) -> Array:
         grid, real, velocity = field.grid, field.is_real, self._velocity(field)
         parts = [
-            scaled(self.scheme.symbol(grid, k, 1, real=real), -velocity[k])
+            scale_array(self.scheme.symbol(grid, k, 1, real=real), -velocity[k])
             for k in range(grid.dimension)
         ]
         return sum(parts[1:], parts[0])
 
     def linear(self, field: Field) -> Field | Spectrum:
         if isinstance(self.scheme, Spectral):
-            return field.spectrum().times(self.symbol(field))
+            return field.spectrum().multiply(self.symbol(field))
         velocity = self._velocity(field)
         parts = [derivative(field, k, 1, self.scheme) * -velocity[k] for k in range(len(velocity))]
         return sum(parts[1:], parts[0])
@@ -62,7 +70,7 @@ class Advection(AbstractEquation):
         return velocity
 
 
-class AdvectionBy(AbstractTendency):
+class AdvectionByField(AbstractTendency):
     """Advection of one field by another, which is a velocity.
 
         ∂u/∂t = −v·∇u
@@ -79,19 +87,22 @@ class AdvectionBy(AbstractTendency):
     **Errors:** `ShapeError` when the two do not sit in the same place, or `by` is no vector field.
     """
 
-    by: str = static()
-    of: str = static()
+    velocity: str = static()
+    component: str = static()
     scheme: AbstractScheme = Spectral()
 
-    def rate(self, clock: Clock, state: Any) -> dict[str, Field | Spectrum | Change]:
-        field, flow = get(state, self.of).at(clock.t), get(state, self.by).at(clock.t)
-        need_same_place(field, flow)
+    def rate(self, clock: Clock, state: Any) -> dict[str, Field | Spectrum | FieldIncrement]:
+        field, flow = (
+            get_component(state, self.component).at(clock.t),
+            get_component(state, self.velocity).at(clock.t),
+        )
+        require_same_location(field, flow)
         if not flow.vector:
-            raise ShapeError(f"{self.by!r} is no vector field; make it one with vector=True")
-        return {self.of: carried(field, flow, self.scheme)}
+            raise ShapeError(f"{self.velocity!r} is no vector field; make it one with vector=True")
+        return {self.component: advective_rate(field, flow, self.scheme)}
 
 
-def carried(field: Field, flow: Field, scheme: AbstractScheme) -> Field | Spectrum:
+def advective_rate(field: Field, flow: Field, scheme: AbstractScheme) -> Field | Spectrum:
     """−v·∇u, dealiased where derivatives are spectral."""
     spectral = isinstance(scheme, Spectral)
     spectrum = field.spectrum().dealiased() if spectral else None

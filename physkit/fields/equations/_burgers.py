@@ -8,7 +8,7 @@ from .._equation import AbstractEquation
 from .._field import Field
 from .._spectrum import Spectrum
 from ..operators import AbstractScheme, Spectral, laplacian
-from ._advection import carried
+from ._advection import advective_rate
 from ._diffusion import symbol_of_laplacian
 
 
@@ -35,7 +35,7 @@ class Burgers(AbstractEquation):
     """
 
     viscosity: Float[Array, ""] = param()
-    of: str | None = static(default=None)
+    component: str | None = static(default=None)
     scheme: AbstractScheme = Spectral()
 
     def symbol(self, field: Field) -> Array:
@@ -43,7 +43,7 @@ class Burgers(AbstractEquation):
 
     def linear(self, field: Field) -> Field | Spectrum:
         if isinstance(self.scheme, Spectral):
-            return field.spectrum().times(self.symbol(field))
+            return field.spectrum().multiply(self.symbol(field))
         return laplacian(field, self.scheme) * self.viscosity
 
     def nonlinear(self, clock: Clock, field: Field) -> Field | Spectrum:
@@ -54,7 +54,7 @@ class Burgers(AbstractEquation):
         if d > 1 and not field.vector:
             raise ShapeError(f"Burgers' equation with {d} axes moves a vector field; got a scalar")
         flow = field if field.vector else field.map(lambda u: u[None])
-        return carried(field, flow, self.scheme)
+        return advective_rate(field, flow, self.scheme)
 
 
 def minus_half_square_slope(field: Field) -> Spectrum:

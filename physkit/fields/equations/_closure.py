@@ -19,7 +19,7 @@ def as_network(network: Any) -> Any:
 class Closure(AbstractEquation):
     """A network's output as the rate of a field: a learned closure.
 
-        ∂u/∂t = network(u and its neighbours)
+        ∂u/∂t = network(u and its neighbors)
 
     The network sees `[c, *points + 2·padding]`, the components and a border of ghost cells from the
     field's own boundary, and returns `[c, *points]`: convolutions without padding of their own,
@@ -40,7 +40,7 @@ class Closure(AbstractEquation):
 
     network: Any = eqx.field(converter=as_network)
     padding: int = static(default=0)
-    of: str | None = static(default=None)
+    component: str | None = static(default=None)
 
     def __check_init__(self):
         if isinstance(self.padding, bool) or self.padding < 0:

@@ -30,7 +30,7 @@ class Diffusion(AbstractEquation):
     """
 
     diffusivity: Float[Array, "..."] = param()
-    of: str | None = static(default=None)
+    component: str | None = static(default=None)
     scheme: AbstractScheme = Spectral()
 
     def symbol(self, field: Field) -> Array:
@@ -40,7 +40,7 @@ class Diffusion(AbstractEquation):
 
     def linear(self, field: Field) -> Field | Spectrum:
         if isinstance(self.scheme, Spectral):
-            return field.spectrum().times(self.symbol(field))
+            return field.spectrum().multiply(self.symbol(field))
         return laplacian(field, self.scheme) * per_component(self.diffusivity, field)
 
 

@@ -2,14 +2,14 @@
 
 from jaxtyping import Array, Float
 
-from physkit.core import Clock, param, scaled, static
+from physkit.core import Clock, param, scale_array, static
 
 from .._equation import AbstractEquation
 from .._field import Field
 from .._spectrum import Spectrum
 from ..operators import Spectral
 from ._burgers import minus_half_square_slope
-from ._needs import need_line
+from ._requirements import require_one_dimension
 
 
 class KortewegDeVries(AbstractEquation):
@@ -34,14 +34,16 @@ class KortewegDeVries(AbstractEquation):
     Lett. 15, 240 (1965).
     """
 
-    steepening: Float[Array, ""] = param(6.0)
+    nonlinearity: Float[Array, ""] = param(6.0)
     dispersion: Float[Array, ""] = param(1.0)
-    of: str | None = static(default=None)
+    component: str | None = static(default=None)
 
     def symbol(self, field: Field) -> Array:
-        need_line(field, "the Korteweg–de Vries equation")
-        return scaled(Spectral().symbol(field.grid, 0, 3, real=field.is_real), -self.dispersion)
+        require_one_dimension(field, "the Korteweg–de Vries equation")
+        return scale_array(
+            Spectral().symbol(field.grid, 0, 3, real=field.is_real), -self.dispersion
+        )
 
     def nonlinear(self, clock: Clock, field: Field) -> Spectrum:
         del clock
-        return minus_half_square_slope(field) * self.steepening
+        return minus_half_square_slope(field) * self.nonlinearity

@@ -41,9 +41,9 @@ class KuramotoSivashinsky(AbstractEquation):
 
     instability: Float[Array, ""] = param(1.0)
     hyperdiffusion: Float[Array, ""] = param(1.0)
-    steepening: Float[Array, ""] = param(1.0)
+    nonlinearity: Float[Array, ""] = param(1.0)
     form: Literal["slope", "height"] = static(default="slope")
-    of: str | None = static(default=None)
+    component: str | None = static(default=None)
 
     def symbol(self, field: Field) -> Array:
         k2 = square_wavenumber(field.grid, real=field.is_real)
@@ -57,7 +57,7 @@ class KuramotoSivashinsky(AbstractEquation):
                 raise ShapeError(
                     f'the equation of the slope is one on a line; on {d} axes say form="height"'
                 )
-            return minus_half_square_slope(field) * self.steepening
+            return minus_half_square_slope(field) * self.nonlinearity
         smooth = field.spectrum().dealiased()
         squares = [smooth.derivative(k).field() ** 2 for k in range(d)]
-        return sum(squares[1:], squares[0]).spectrum().dealiased() * (-0.5 * self.steepening)
+        return sum(squares[1:], squares[0]).spectrum().dealiased() * (-0.5 * self.nonlinearity)

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from physkit.core import Clock, Module, ShapeError, param, static
-from physkit.geometry import as_value
+from physkit.geometry import as_space_time_value
 
 from .._equation import AbstractEquation
 from .._field import Field
@@ -17,7 +17,7 @@ from .._spectrum import square_wavenumber
 
 def as_potential(value: Any) -> Any:
     """Numbers and arrays as parameters; fields by their data; functions wrapped."""
-    return as_value(value.data if isinstance(value, Field) else value)
+    return as_space_time_value(value.data if isinstance(value, Field) else value)
 
 
 class Schroedinger(AbstractEquation):
@@ -49,15 +49,15 @@ class Schroedinger(AbstractEquation):
     mass: Float[Array, ""] = param(1.0)
     hbar: Float[Array, ""] = param(1.0)
     interaction: Float[Array, ""] = param(0.0)
-    of: str | None = static(default=None)
+    component: str | None = static(default=None)
 
     def symbol(self, field: Field) -> Array:
-        need_complex(field)
+        require_complex(field)
         rate = -self.kinetic(field) / self.hbar
         return jax.lax.complex(jnp.zeros_like(rate), rate)
 
     def nonlinear(self, clock: Clock, field: Field) -> Field:
-        need_complex(field)
+        require_complex(field)
         rate = -self.local(clock.t, field) / self.hbar
         return field.map(lambda psi: jax.lax.complex(-psi.imag * rate, psi.real * rate))
 
@@ -78,12 +78,12 @@ class Schroedinger(AbstractEquation):
         if isinstance(v, Module):
             v = v(t, *field.coordinates)
             return jnp.asarray(v, field.real_dtype)
-        return field.grid.here(jnp.asarray(v, field.real_dtype), field.location)
+        return field.grid.local(jnp.asarray(v, field.real_dtype), field.location)
 
     def energy(self, field: Field, t: Any = 0.0) -> Float[Array, ""]:
         """⟨ψ|H|ψ⟩ / ⟨ψ|ψ⟩, an interaction counted once per pair (½g|ψ|⁴)."""
-        need_complex(field)
-        moving = field.spectrum().times(self.kinetic(field)).field().data
+        require_complex(field)
+        moving = field.spectrum().multiply(self.kinetic(field)).field().data
         psi = field.data
         density = psi.real**2 + psi.imag**2
         local = self.potential_at(t, field) + 0.5 * self.interaction * density
@@ -91,7 +91,7 @@ class Schroedinger(AbstractEquation):
         return field.grid.sum(kinetic + local * density) / field.grid.sum(density)
 
 
-def need_complex(field: Field) -> None:
+def require_complex(field: Field) -> None:
     """**Errors:** `ShapeError` unless the field is one complex number per point."""
     if field.is_real or field.components:
         raise ShapeError(

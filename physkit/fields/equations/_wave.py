@@ -6,7 +6,7 @@ from typing import Any
 import equinox as eqx
 from jaxtyping import Array, Float
 
-from physkit.core import AbstractTendency, Clock, as_change, get, param, static
+from physkit.core import AbstractTendency, Clock, as_increment, get_component, param, static
 
 from .._field import Field
 from .._spectrum import Spectrum
@@ -34,30 +34,30 @@ class AbstractSecondOrder(AbstractTendency):
         """A(t, u) of the displacement `field`."""
 
     @property
-    def kick(self) -> "Kick":
+    def kick(self) -> "WaveKick":
         """∂w/∂t = A(t, u) alone."""
-        return Kick(self)
+        return WaveKick(self)
 
     @property
-    def drift(self) -> "Drift":
+    def drift(self) -> "WaveDrift":
         """∂u/∂t = w alone."""
-        return Drift(self.displacement, self.velocity)
+        return WaveDrift(self.displacement, self.velocity)
 
     def rate(self, clock: Clock, state: Any) -> dict[str, Any]:
         return {**self.drift.rate(clock, state), **self.kick.rate(clock, state)}
 
 
-class Kick(AbstractTendency):
+class WaveKick(AbstractTendency):
     """What a field's Newton equation says of the velocity."""
 
     law: AbstractSecondOrder
 
     def rate(self, clock: Clock, state: Any) -> dict[str, Any]:
-        field = get(state, self.law.displacement).at(clock.t)
-        return {self.law.velocity: as_change(self.law.acceleration(clock, field))}
+        field = get_component(state, self.law.displacement).at(clock.t)
+        return {self.law.velocity: as_increment(self.law.acceleration(clock, field))}
 
 
-class Drift(AbstractTendency):
+class WaveDrift(AbstractTendency):
     """What a field's Newton equation says of the displacement."""
 
     displacement: str = static()
@@ -65,7 +65,7 @@ class Drift(AbstractTendency):
 
     def rate(self, clock: Clock, state: Any) -> dict[str, Any]:
         del clock
-        return {self.displacement: get(state, self.velocity).change()}
+        return {self.displacement: get_component(state, self.velocity).increment()}
 
 
 class Wave(AbstractSecondOrder):

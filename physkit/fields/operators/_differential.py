@@ -3,7 +3,7 @@
 from physkit.core import ShapeError
 
 from .._field import Field, stack
-from ._schemes import AbstractScheme, Central
+from ._derivative_schemes import AbstractScheme, Central
 
 
 def derivative(

@@ -10,17 +10,17 @@ from collections.abc import Sequence
 import jax
 from jaxtyping import Array
 
-from physkit.core import ShapeError, scaled
+from physkit.core import ShapeError, scale_array
 
+from .._collocation import require_same_location
 from .._field import Field
-from .._place import need_same_place
 
 
 def difference(u: Field, axis: int | str) -> Field:
     """∂u/∂x half a cell along `axis`: (u(x + h/2) − u(x − h/2)) / h, second order."""
     axis = u.grid.axis(axis)
     low, high = _neighbours(u, axis)
-    return _moved(u, scaled(high - low, 1 / u.grid.spacing[axis]), axis)
+    return _moved(u, scale_array(high - low, 1 / u.grid.spacing[axis]), axis)
 
 
 def average(u: Field, axis: int | str) -> Field:
@@ -39,7 +39,7 @@ def staggered_divergence(v: Sequence[Field]) -> Field:
     """∇·v of one field per axis, each half a cell along it from where the result sits."""
     _need_one_per_axis(v)
     parts = [difference(part, k) for k, part in enumerate(v)]
-    need_same_place(*parts)
+    require_same_location(*parts)
     return sum(parts[1:], parts[0])
 
 
@@ -72,7 +72,7 @@ def _neighbours(u: Field, axis: int) -> tuple[Array, Array]:
 
 
 def _moved(u: Field, values: Array, axis: int) -> Field:
-    return u._computed(values).replace(location=u.location.moved(axis))
+    return u._computed(values).replace(location=u.location.staggered_along(axis))
 
 
 def _need_one_per_axis(v: Sequence[Field]) -> None:

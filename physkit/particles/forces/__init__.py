@@ -1,7 +1,5 @@
 """Forces on particles."""
 
-from ._angles import HarmonicAngles as HarmonicAngles
-from ._bonds import HarmonicBonds as HarmonicBonds
 from ._external import (
     ExternalEnergy as ExternalEnergy,
     ExternalForce as ExternalForce,
@@ -10,16 +8,18 @@ from ._external import (
     UniformField as UniformField,
 )
 from ._force import AbstractForce as AbstractForce, Forces as Forces
-from ._gravity import DirectGravity as DirectGravity
-from ._pair_sum import (
+from ._scaled import AbstractScaledForce as AbstractScaledForce, Modulated as Modulated
+from .bonded._angles import HarmonicAngles as HarmonicAngles
+from .bonded._bonds import HarmonicBonds as HarmonicBonds
+from .bonded._sharded_tuples import ShardedTuples as ShardedTuples
+from .pairs._direct_gravity import DirectGravity as DirectGravity
+from .pairs._pair_sum import (
     direct_sum as direct_sum,
     exact_pair_sum as exact_pair_sum,
     pair_sum as pair_sum,
 )
-from ._pairwise import PairCache as PairCache, Pairwise as Pairwise
-from ._scaled import AbstractScaledForce as AbstractScaledForce, Modulated as Modulated
-from ._slab_tuples import SlabTuples as SlabTuples
-from ._truncation import (
+from .pairs._pairwise import PairCache as PairCache, Pairwise as Pairwise
+from .pairs._truncation import (
     TRUNCATIONS as TRUNCATIONS,
     AbstractTruncated as AbstractTruncated,
     check_truncation as check_truncation,

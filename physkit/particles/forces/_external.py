@@ -9,7 +9,7 @@ from jaxtyping import Array, Float
 from physkit.core import Clock, ParameterError, ShapeError, param, static
 
 from .._particles import Particles
-from ._force import AbstractForce, need_whole
+from ._force import AbstractForce, require_single_device
 
 
 class UniformAcceleration(AbstractForce):
@@ -32,7 +32,7 @@ class UniformAcceleration(AbstractForce):
     conserves_momentum: ClassVar[bool] = False
 
     acceleration: Float[Array, " d"] = param()
-    of: str | None = static(default=None)
+    component: str | None = static(default=None)
 
     def force(self, clock: Clock, state: Any) -> Float[Array, "n d"]:
         del clock
@@ -41,7 +41,7 @@ class UniformAcceleration(AbstractForce):
 
     def energy(self, clock: Clock, state: Any, cache: Any = None) -> Float[Array, ""]:
         particles = self.particles(state)
-        work = particles.counted(particles.unwrapped * self.force(clock, state))
+        work = particles.mask_empty(particles.unwrapped * self.force(clock, state))
         return -particles.space.sum(jnp.sum(work))
 
 
@@ -65,7 +65,7 @@ class UniformField(AbstractForce):
     conserves_momentum: ClassVar[bool] = False
 
     field: Float[Array, " d"] = param()
-    of: str | None = static(default=None)
+    component: str | None = static(default=None)
 
     def force(self, clock: Clock, state: Any) -> Float[Array, "n d"]:
         del clock
@@ -76,7 +76,7 @@ class UniformField(AbstractForce):
 
     def energy(self, clock: Clock, state: Any, cache: Any = None) -> Float[Array, ""]:
         particles = self.particles(state)
-        work = particles.counted(particles.unwrapped * self.force(clock, state))
+        work = particles.mask_empty(particles.unwrapped * self.force(clock, state))
         return -particles.space.sum(jnp.sum(work))
 
 
@@ -103,7 +103,7 @@ class HarmonicTrap(AbstractForce):
 
     stiffness: Float[Array, "..."] = param(1.0)
     center: Float[Array, "..."] = param(0.0)
-    of: str | None = static(default=None)
+    component: str | None = static(default=None)
 
     def force(self, clock: Clock, state: Any) -> Float[Array, "n d"]:
         del clock
@@ -114,12 +114,12 @@ class HarmonicTrap(AbstractForce):
         particles = self.particles(state)
         stiffness = _vector(self.stiffness, particles, "stiffness")
         each = 0.5 * stiffness * self._stretch(particles) ** 2
-        return particles.space.sum(jnp.sum(particles.counted(each)))
+        return particles.space.sum(jnp.sum(particles.mask_empty(each)))
 
     def _stretch(self, particles: Particles) -> Float[Array, "n d"]:
         x, center = particles.position, self.center
         if center.ndim == 2:
-            center = particles.of_each(center)
+            center = particles.local_rows(center)
         if center.shape != x.shape:
             center = jnp.broadcast_to(_vector(center, particles, "center"), x.shape)
         return particles.space.displacement(x, center)
@@ -146,10 +146,10 @@ class ExternalEnergy(AbstractForce):
 
     function: Callable = static()
     args: Any = None
-    of: str | None = static(default=None)
+    component: str | None = static(default=None)
 
     def energy(self, clock: Clock, state: Any, cache: Any = None) -> Float[Array, ""]:
-        need_whole(self.particles(state), "ExternalEnergy", "ExternalForce")
+        require_single_device(self.particles(state), "ExternalEnergy", "ExternalForce")
         return _call(self.function, clock, self.particles(state), self.args)
 
 
@@ -174,7 +174,7 @@ class ExternalForce(AbstractForce):
 
     function: Callable = static()
     args: Any = None
-    of: str | None = static(default=None)
+    component: str | None = static(default=None)
 
     def force(self, clock: Clock, state: Any) -> Float[Array, "n d"]:
         particles = self.particles(state)

@@ -7,7 +7,15 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from physkit.core import AbstractTerm, Clock, DeclarationError, Module, NoEnergyError, get, put
+from physkit.core import (
+    AbstractTerm,
+    Clock,
+    DeclarationError,
+    Module,
+    NoEnergyError,
+    get_component,
+    put_component,
+)
 
 from .._particles import Particles
 
@@ -17,20 +25,20 @@ class AbstractForce(AbstractTerm):
 
     Write `energy(clock, state, cache)` and the force is its negative gradient; or write
     `force(clock, state)` where there is no energy or a direct form is faster. A force that carries
-    something from step to step (a neighbour list) overrides `init` and `__call__`.
+    something from step to step (a neighbor list) overrides `init` and `__call__`.
     """
 
-    of: eqx.AbstractVar[str | None]
+    component: eqx.AbstractVar[str | None]
     conserves_momentum: eqx.AbstractClassVar[bool]
 
     @property
     def components(self) -> tuple[str | None, ...]:
         """Names of the components acted on; a force on several returns a dict of forces by name."""
-        return (self.of,)
+        return (self.component,)
 
     def particles(self, state: Any) -> Particles:
         """The component this force acts on."""
-        return get(state, self.of)
+        return get_component(state, self.component)
 
     def energy(self, clock: Clock, state: Any, cache: Any = None) -> Float[Array, ""]:
         """Potential energy of the whole component at `clock.t`."""
@@ -41,10 +49,14 @@ class AbstractForce(AbstractTerm):
     ) -> Float[Array, "n d"] | dict[str, Float[Array, "..."]]:
         """Force on each particle (a dict by name, of several components); by default −∂energy/∂position."""
         particles = self.particles(state)
-        need_whole(particles, f"{type(self).__name__}, which only tells its energy,", "a force")
+        require_single_device(
+            particles, f"{type(self).__name__}, which only tells its energy,", "a force"
+        )
 
         def energy_at(position):
-            return self.energy(clock, put(state, self.of, particles.replace(position=position)))
+            return self.energy(
+                clock, put_component(state, self.component, particles.replace(position=position))
+            )
 
         return -jax.grad(energy_at)(particles.position)
 
@@ -63,9 +75,9 @@ class AbstractForce(AbstractTerm):
         return Forces.of(self, other)
 
 
-def need_whole(particles: Particles, what: str, instead: str | None = None) -> None:
+def require_single_device(particles: Particles, what: str, instead: str | None = None) -> None:
     """**Errors:** `DeclarationError` for particles that are cut over devices."""
-    if particles.share is not None:
+    if particles.ownership is not None:
         other = f"; write {instead}" if instead else ": run it on one device"
         raise DeclarationError(f"{what} cannot be cut over devices{other}")
 
@@ -98,10 +110,10 @@ class Forces(Module):
         """Whether total momentum is conserved: no force from outside."""
         return all(term.conserves_momentum for term in self.terms)
 
-    def need_reversible(self, state: Any) -> None:
+    def require_reversible(self, state: Any) -> None:
         """**Errors:** `NotReversible` where a term may not give the same bits on the way back."""
         for term in self.terms:
-            term.need_reversible(state)
+            term.require_reversible(state)
 
     def init(self, state: Any) -> tuple[Any, ...]:
         return tuple(term.init(state) for term in self.terms)
@@ -112,7 +124,9 @@ class Forces(Module):
         fresh = []
         for term, cache in zip(self.terms, caches, strict=True):
             force, cache = term(clock, state, cache)
-            for name, own in (force if isinstance(force, dict) else {term.of: force}).items():
+            for name, own in (
+                force if isinstance(force, dict) else {term.component: force}
+            ).items():
                 total[name] = total[name] + own if name in total else own
             fresh.append(cache)
         return total, tuple(fresh)

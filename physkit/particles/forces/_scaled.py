@@ -24,7 +24,7 @@ class AbstractScaledForce(AbstractForce):
 
     @property
     def of(self) -> Any:
-        return self.inner.of
+        return self.inner.component
 
     @property
     def components(self) -> tuple[str | None, ...]:
@@ -33,8 +33,8 @@ class AbstractScaledForce(AbstractForce):
     def init(self, state: Any) -> Any:
         return self.inner.init(state)
 
-    def need_reversible(self, state: Any) -> None:
-        self.inner.need_reversible(state)
+    def require_reversible(self, state: Any) -> None:
+        self.inner.require_reversible(state)
 
     def __call__(self, clock: Clock, state: Any, cache: Any) -> tuple[Any, Any]:
         force, cache = self.inner(clock, state, cache)

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from physkit.ensemble import Over, ensemble_statistics, passage_rate, sweep
+from physkit.ensemble import SweepAxis, ensemble_statistics, passage_rate, sweep
 from physkit.integrators import BAOAB
 from physkit.observe import Every, PotentialEnergy, Pressure
 from physkit.particles import Particles, lattice, maxwell_boltzmann
@@ -48,14 +48,14 @@ def nist_state_points_by_a_sweep() -> dict[str, Any]:
     """
     states = []
     for density in NIST_STATE_POINTS:
-        sites, box = lattice.face_centred_cubic(4, density=density)
+        sites, box = lattice.face_centered_cubic(4, density=density)
         atoms = Particles(jnp.asarray(sites, jnp.float32), space=box)
         states.append(maxwell_boltzmann(jax.random.key(0), atoms, 4.0))
     force = Pairwise(LennardJones(), 3.0, skin=0.3, truncation="plain", tail=True, capacity=160)
     energy = PotentialEnergy()
-    record = Every(20, U=lambda now: energy(now) / now.state.count, p=Pressure())
+    record = Every(20, U=lambda now: energy(now) / now.state.num_particles, p=Pressure())
     sim = Simulation(BAOAB(force, temperature=0.85, friction=1.0), dt=0.005, observers=record)
-    over = Over("state", states)
+    over = SweepAxis("state", states)
     done = sweep(
         (sim, states[0]), 16_000, over=over, replicas=4, key=jax.random.key(1), progress=False
     )

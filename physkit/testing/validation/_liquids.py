@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from physkit.core import Clock, Count
+from physkit.core import Clock, StepCount
 from physkit.geometry import Box
 from physkit.integrators import BAOAB
 from physkit.observe import Average, Every, PotentialEnergy, Pressure, TotalEnergy
@@ -35,8 +35,8 @@ def lammps_step_0() -> dict[str, Any]:
     sim = dataclasses.replace(sim, observers=(record,))
     first = run(sim, atoms, 1, progress=False).frames
     return {
-        "E_pair/N": first["potential"][0] / atoms.count,
-        "E_total/N": first["total"][0] / atoms.count,
+        "E_pair/N": first["potential"][0] / atoms.num_particles,
+        "E_total/N": first["total"][0] / atoms.num_particles,
         "pressure": first["pressure"][0],
     }
 
@@ -63,7 +63,7 @@ def _energy_and_virial(atoms: Particles, cutoff: float, truncation: str, tail: b
 
     @jax.jit
     def both(atoms):
-        clock, cache = Clock.at(Count.of(0), 0.0, 1.0), force.init(atoms)
+        clock, cache = Clock.at(StepCount.of(0), 0.0, 1.0), force.init(atoms)
         virial = force.virial(clock, atoms, cache)
         return force.energy(clock, atoms, cache), jnp.trace(virial)
 
@@ -85,7 +85,7 @@ def nist_state_points() -> dict[str, Any]:
     """
     out: dict[str, Any] = {}
     for density in NIST_STATE_POINTS:
-        sites, box = lattice.face_centred_cubic(5, density=density)
+        sites, box = lattice.face_centered_cubic(5, density=density)
         atoms = maxwell_boltzmann(jax.random.key(0), Particles(sites, space=box), 1.7)
         force = Pairwise(LennardJones(), cutoff=3.0, truncation="plain", tail=True, skin=0.4)
         bath = BAOAB(force, temperature=0.85, friction=1.0)
@@ -93,7 +93,7 @@ def nist_state_points() -> dict[str, Any]:
         melting, sim = Simulation(bath, dt=0.005), Simulation(bath, dt=0.005, observers=mean)
         liquid = run(melting, atoms, 6_000, key=jax.random.key(1), progress=False).state
         done = run(sim, liquid, 30_000, key=jax.random.key(2), progress=False)
-        out[f"ρ {density:.3f}: U"] = done["potential"]["mean"] / atoms.count
+        out[f"ρ {density:.3f}: U"] = done["potential"]["mean"] / atoms.num_particles
         out[f"ρ {density:.3f}: p"] = done["pressure"]["mean"]
     return out
 

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from physkit.fields import StaggeredWater
+from physkit.fields import CGridShallowWaterState
 from physkit.fields.equations import ShallowWater
 from physkit.geometry import Box, Grid
 from physkit.integrators import RK4
@@ -59,7 +59,7 @@ def kelvin_wave() -> dict[str, Any]:
     k = 2 * math.pi / 10
     trapped = lambda x, y: 1e-4 * jnp.exp(-y) * jnp.cos(k * x)
     grid = Grid(Box([10.0, 6.0], (True, False)), (40, 48))
-    water = StaggeredWater.of(grid, lambda x, y: 1 + trapped(x, y), (trapped, 0.0))
+    water = CGridShallowWaterState.of(grid, lambda x, y: 1 + trapped(x, y), (trapped, 0.0))
     flow = ShallowWater(1.0, coriolis=1.0)
     return {"c / √(gH)": _frequency(flow, water, k, 0.05, 400, jnp.ones((1, 48))) / k}
 
@@ -73,7 +73,7 @@ def inertia_gravity_wave() -> dict[str, Any]:
     wave = lambda x, y: 1 + amplitude * jnp.cos(k * x) + 0 * y
     along = lambda x, y: amplitude * omega / k * jnp.cos(k * x) + 0 * y
     across = lambda x, y: amplitude / k * jnp.sin(k * x) + 0 * y
-    water = StaggeredWater.of(grid, wave, (along, across))
+    water = CGridShallowWaterState.of(grid, wave, (along, across))
     flow = ShallowWater(1.0, coriolis=1.0)
     found = _frequency(flow, water, k, 0.05, 400, jnp.ones((1, 10)))
     return {"ω / √(f² + gHk²)": found / omega}
@@ -85,7 +85,7 @@ def rossby_wave() -> dict[str, Any]:
     f, beta, amplitude = 1.0, 0.01, 1e-4
     grid = Grid(Box([2 * math.pi, math.pi], (True, False)), (64, 32))
     psi = lambda x, y: amplitude * jnp.cos(x) * jnp.sin(y)
-    water = StaggeredWater.of(
+    water = CGridShallowWaterState.of(
         grid,
         lambda x, y: 1 + f * psi(x, y),
         (

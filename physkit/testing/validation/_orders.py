@@ -9,8 +9,8 @@ import numpy as np
 from physkit.integrators import (
     RK4,
     SSPRK3,
+    EquationsOfMotion,
     KahanLi,
-    Newton,
     Suzuki,
     VelocityVerlet,
     Yoshida,
@@ -42,8 +42,8 @@ def orders_on_an_ellipse() -> dict[str, Any]:
     gravity = DirectGravity(1.0)
     methods = {
         "VelocityVerlet": (VelocityVerlet(gravity), (200, 400, 800)),
-        "SSPRK3": (SSPRK3(Newton(gravity)), (400, 800, 1600)),
-        "RK4": (RK4(Newton(gravity)), (400, 800, 1600)),
+        "SSPRK3": (SSPRK3(EquationsOfMotion(gravity)), (400, 800, 1600)),
+        "RK4": (RK4(EquationsOfMotion(gravity)), (400, 800, 1600)),
         "Yoshida 4": (Yoshida(gravity, 4), (200, 400, 800)),
         "Suzuki 4": (Suzuki(gravity, 4), (100, 200, 400)),
         "Yoshida 6": (Yoshida(gravity, 6), (150, 300, 600)),

@@ -80,7 +80,7 @@ def _crossings(t: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def _top(t: np.ndarray, y: np.ndarray, k: int) -> tuple[float, float]:
-    """The summit of the parabola through a peak and its neighbours."""
+    """The summit of the parabola through a peak and its neighbors."""
     a, b, c = y[k - 1 : k + 2]
     shift = (a - c) / (2 * (a - 2 * b + c))
     return t[k] + shift * (t[1] - t[0]), b - (a - c) * shift / 4

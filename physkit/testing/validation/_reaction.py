@@ -64,10 +64,10 @@ def splitting_spots() -> dict[str, Any]:
 
 
 def _spots(state: Field) -> int:
-    """Places where v is above 0.2 and above its eight neighbours."""
+    """Places where v is above 0.2 and above its eight neighbors."""
     v = np.asarray(state.data[1])
     shifts = [(i, j) for i in (-1, 0, 1) for j in (-1, 0, 1) if (i, j) != (0, 0)]
-    # Of neighbours that are equal (the start is even about the middle) the last counts.
+    # Of neighbors that are equal (the start is even about the middle) the last counts.
     above = [
         v > np.roll(v, s, (0, 1)) if s > (0, 0) else v >= np.roll(v, s, (0, 1)) for s in shifts
     ]

@@ -9,7 +9,7 @@ from physkit.geometry import Box
 from physkit.integrators import VelocityVerlet
 from physkit.particles import Particles
 from physkit.particles.forces import LennardJones, Pairwise
-from physkit.simulate import Reversible, Simulation, retrace, start
+from physkit.simulate import Reversible, Simulation, init, reversibility_report
 
 from ._case import Case, Published
 
@@ -17,7 +17,7 @@ _STEPS = 3000
 
 
 def liquid_there_and_back() -> dict[str, float]:
-    """64 Lennard-Jones atoms, 3 000 steps forward and as many back, the neighbour list rebuilt on either
+    """64 Lennard-Jones atoms, 3 000 steps forward and as many back, the neighbor list rebuilt on either
     way at steps of its own: how many bits of positions and velocities differ, by precision."""
     return {
         "float64": _bits_missed(jnp.float64),
@@ -34,9 +34,9 @@ def _bits_missed(dtype) -> float:
     )
     force = Pairwise(LennardJones(), 1.9, 0.2, exact=True)
     sim = Simulation(VelocityVerlet(force), 0.004, guards=(), adjoint=Reversible())
-    begin = start(sim, cast_floats(atoms, dtype))
-    found = retrace(sim, begin, _STEPS)
-    pairs = zip(*(jax.tree.leaves(s.lattice) for s in (found.state, begin.state)), strict=True)
+    begin = init(sim, cast_floats(atoms, dtype))
+    found = reversibility_report(sim, begin, _STEPS)
+    pairs = zip(*(jax.tree.leaves(s.fixed_point) for s in (found.state, begin.state)), strict=True)
     return float(sum(np.sum(np.asarray(a) != np.asarray(b)) for a, b in pairs))
 
 

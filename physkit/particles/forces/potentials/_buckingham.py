@@ -23,7 +23,7 @@ class Buckingham(AbstractPairPotential):
     at r_m with α = r_m/ρ: A = 6ε e^α/(α − 6), C = ε α r_m⁶/(α − 6); α from 12 to 15 for molecules.
 
     **Notes:** falls to −∞ below a barrier at small r: particles that pass it never come back, and
-    no energy minimisation of overlaps can work.
+    no energy minimization of overlaps can work.
 
     **Reference:** Buckingham, Proc. R. Soc. Lond. A 168, 264 (1938).
     """

@@ -22,7 +22,7 @@ class LennardJones(AbstractPairPotential):
     **Good values:** reduced units ε = σ = m = 1, dt = 0.004, cutoff 2.5, skin 0.3; argon:
     ε/k_B = 120 K, σ = 3.4 Å.
 
-    **Notes:** diverges at r = 0: start from a lattice, or minimise first.
+    **Notes:** diverges at r = 0: start from a lattice, or minimize first.
 
     **Reference:** Jones, Proc. R. Soc. Lond. A 106, 463 (1924).
     """

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from physkit.core import Module, ParameterError, ShapeError, concrete
+from physkit.core import Module, ParameterError, ShapeError, concrete_value
 
 from ._table import read_table
 
@@ -46,7 +46,7 @@ class AbstractPairPotential(Module):
 
     def between(self, i: Int[Array, "..."], j: Int[Array, "..."]) -> "AbstractPairPotential":
         """This potential for pairs of species i and j: tables become arrays of the shape of i and j."""
-        return look_up(self, i, j)
+        return with_species_tables(self, i, j)
 
     @property
     def species(self) -> int | None:
@@ -66,7 +66,7 @@ class AbstractPairPotential(Module):
                     "such as lorentz_berthelot; a batch of potentials is made by equinox.filter_vmap."
                 )
             counts[name] = value.shape[0]
-            numbers = concrete(value)
+            numbers = concrete_value(value)
             if numbers is not None and not np.array_equal(numbers, numbers.T, equal_nan=True):
                 raise ParameterError(
                     f"{type(self).__name__}.{name} must be symmetric (the pair ij is the pair ji); "
@@ -81,7 +81,7 @@ def tables(module: Module) -> dict[str, Array]:
     return {name: value for name, value in _arrays(module).items() if value.ndim == 2}
 
 
-def look_up(module: Module, i: Int[Array, "..."], j: Int[Array, "..."]):
+def with_species_tables(module: Module, i: Int[Array, "..."], j: Int[Array, "..."]):
     """`module` with its tables read at (i, j); modules it holds are left alone."""
     found = tables(module)
     if not found:

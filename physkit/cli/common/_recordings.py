@@ -1,0 +1,89 @@
+"""Which recorded things a verb is about, and where its result goes."""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from ._report import format_size
+
+
+def open_recording(path: str) -> Any:
+    """What a run has written: its folder, or one of its files.
+
+    **Errors:** `FileError`.
+    """
+    from physkit.core import FileError
+    from physkit.storage import open as open_file
+
+    place = Path(path)
+    if place.is_dir() and any(place.glob("checkpoint-*.h5")):
+        raise FileError(f"{place} holds checkpoints, no frames: `physkit info` reads them")
+    if place.is_file():
+        require_recording(place)
+        if place.name.startswith("checkpoint-"):
+            raise FileError(
+                f"{place} is a checkpoint, which holds no frames: `physkit info` reads it"
+            )
+    return open_file(place)
+
+
+def require_recording(path: Path) -> None:
+    """**Errors:** `FileError` for files of other kinds than a run writes."""
+    from physkit.core import FileError
+    from physkit.storage import RECORDING_SUFFIXES
+
+    if path.suffix not in RECORDING_SUFFIXES:
+        raise FileError(
+            f"{path} is no recording: a run writes {', '.join(RECORDING_SUFFIXES)}; give its folder or one of those"
+        )
+
+
+def select_series(found: Any, names: list[str]) -> list[Any]:
+    """The series of these names; all if there are none.
+
+    **Errors:** `ParameterError` lists what exists.
+    """
+    from physkit.core import ParameterError
+
+    for name in names:
+        if name not in found:
+            raise ParameterError(
+                f"nothing recorded as {name!r} in {found.path}; there are: {', '.join(found)}"
+            )
+    return [found[name] for name in (names or found)]
+
+
+def add_output_arguments(parser: argparse.ArgumentParser, about: str) -> None:
+    """The options that say where the result goes."""
+    parser.add_argument("--to", metavar="FILE", help=about)
+    parser.add_argument("--force", action="store_true", help="replace what is there")
+
+
+def output_path(given: argparse.Namespace, otherwise: str) -> Path:
+    """Where the result goes.
+
+    **Errors:** `FileError` when something is there, or its folder is not.
+    """
+    from physkit.core import FileError
+
+    path = Path(given.to if given.to is not None else otherwise)
+    if path.exists() and not given.force:
+        raise FileError(f"{path} is there already: give another --to, or --force to replace it")
+    if not path.parent.is_dir():
+        raise FileError(f"{path.parent} is no folder: make it first")
+    return path
+
+
+def picture_stem(path: str, names: list[str]) -> str:
+    """A name for a picture of these series."""
+    words = [Path(path).resolve().stem, *names]
+    return "-".join("".join(c if c.isalnum() or c in "._" else "_" for c in w) for w in words)
+
+
+def described(path: Path) -> dict[str, Any]:
+    """A file that was written, for JSON."""
+    return {
+        "file": str(path),
+        "bytes": path.stat().st_size,
+        "size": format_size(path.stat().st_size),
+    }

@@ -1,0 +1,155 @@
+"""What the command line prints: plain text, aligned."""
+
+import json
+import math
+import re
+import sys
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+_NUMBER = re.compile(r"[+±−-]?(\d[\d.]*(e[+-]?\d+)?|nan|inf)( %)?")
+
+
+class Report(NamedTuple):
+    """Prints titles, lines and tables; `quiet` leaves out all that is not a result.
+
+    With `json` nothing goes to standard output but what `answer` is given, as JSON.
+    """
+
+    quiet: bool = False
+    json: bool = False
+
+    @property
+    def shows_progress(self) -> bool:
+        """Whether progress is shown."""
+        return not self.quiet and not self.json
+
+    def title(self, text: str) -> None:
+        """The heading of a chapter."""
+        self.result(f"\n{text}\n{'─' * len(text)}")
+
+    def say(self, text: str) -> None:
+        """What is being done now; left out when quiet."""
+        if not self.quiet:
+            self.result(text)
+
+    def result(self, text: str) -> None:
+        """What was found."""
+        if not self.json:
+            print(text, flush=True)
+
+    def answer(self, found: Any) -> None:
+        """What scripts read: everything found, as one line of JSON."""
+        if self.json:
+            print(json.dumps(_plain(found), ensure_ascii=False, allow_nan=False), flush=True)
+
+    def problem(self, text: str) -> None:
+        """What went wrong, in one line to the error stream."""
+        line = " ".join(text.split())
+        print(f"physkit: {_printable(line)}", file=sys.stderr, flush=True)
+
+    def table(self, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+        """An aligned table: numbers to the right, words to the left."""
+        self.result(format_table(header, rows))
+
+    def wrote(self, path: Path) -> None:
+        """A file that is there now, and its size."""
+        self.say(f"  wrote {path} ({format_size(path.stat().st_size)})")
+
+
+class RowFormat(NamedTuple):
+    """One line of a table that appears as its rows become known."""
+
+    widths: tuple[int, ...]
+    numbers: frozenset[int]  # columns that are aligned to the right
+
+    def line(self, cells: Sequence[Any]) -> str:
+        """The cells, padded to the widths; a cell that is too long pushes the rest along."""
+        return _aligned(tuple(map(format_number, cells)), self.widths, self.numbers)
+
+
+class Stopwatch:
+    """Wall-clock seconds since it was made."""
+
+    def __init__(self):
+        self._began = time.monotonic()
+
+    @property
+    def seconds(self) -> float:
+        """Seconds gone by."""
+        return time.monotonic() - self._began
+
+
+def format_table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    """Header, rule and rows as text, each column as wide as its widest cell.
+
+    **Errors:** `ValueError` for a row with another number of cells than the header.
+    """
+    body = [tuple(row) for row in rows]
+    for row in body:
+        if len(row) != len(header):
+            raise ValueError(f"{len(header)} columns {tuple(header)}, but a row has {row}")
+    texts = [tuple(header), *(tuple(map(format_number, row)) for row in body)]
+    columns = list(zip(*texts, strict=True))
+    widths = tuple(max(map(len, column)) for column in columns)
+    numbers = frozenset(k for k, column in enumerate(columns) if _all_numbers(column[1:]))
+    lines = [_aligned(row, widths, numbers) for row in texts]
+    return "\n".join([lines[0], "  ".join("─" * w for w in widths), *lines[1:]])
+
+
+def _plain(found: Any) -> Any:
+    """`found` as JSON knows it: numbers that are not finite are null."""
+    if isinstance(found, dict):
+        return {str(k): _plain(v) for k, v in found.items()}
+    if isinstance(found, list | tuple):
+        return [_plain(v) for v in found]
+    if isinstance(found, float) or hasattr(found, "dtype"):
+        found = found.item() if hasattr(found, "dtype") else found
+        return found if not isinstance(found, float) or math.isfinite(found) else None
+    return found if isinstance(found, str | int | bool | None) else str(found)
+
+
+def _printable(text: str) -> str:
+    """Text from files must not steer the terminal."""
+    return "".join(c if c.isprintable() else "?" for c in text)
+
+
+def format_number(value: Any) -> str:
+    """A cell as text: floats with seven significant digits, everything else as it is."""
+    if isinstance(value, float):
+        return f"{value:.7g}"
+    return "" if value is None else str(value)
+
+
+def format_size(count: int) -> str:
+    """A number of bytes as people read it."""
+    amount = float(count)
+    for unit in ("B", "KiB", "MiB"):
+        if amount < 1024:
+            return f"{amount:.3g} {unit}"
+        amount /= 1024
+    return f"{amount:.3g} GiB"
+
+
+def format_duration(seconds: float) -> str:
+    """A time as people read it."""
+    if seconds < 90:
+        return f"{seconds:.3g} s"
+    if seconds < 5400:
+        return f"{seconds / 60:.3g} min"
+    return f"{seconds / 3600:.3g} h" if seconds < 172_800 else f"{seconds / 86_400:.3g} days"
+
+
+def _all_numbers(cells: Iterable[str]) -> bool:
+    written = [cell for cell in cells if cell]
+    return bool(written) and all(_NUMBER.fullmatch(cell) for cell in written)
+
+
+def _aligned(cells: Sequence[str], widths: Sequence[int], numbers: frozenset[int]) -> str:
+    padded = [
+        cell.rjust(width) if k in numbers else cell.ljust(width)
+        for k, (cell, width) in enumerate(zip(cells, widths, strict=True))
+    ]
+    return "  ".join(padded).rstrip()

@@ -1,0 +1,218 @@
+"""Chapter of the demo: ensembles."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from physkit.ensemble import (
+    Ensemble,
+    Sweep,
+    SweepAxis,
+    cartesian_product,
+    passage_rate,
+    status,
+    sweep,
+)
+from physkit.observe import block_average
+from physkit.systems import (
+    double_well_passage,
+    lennard_jones_box,
+    lennard_jones_equation_of_state,
+)
+
+from ..common._csv import write_table
+from ..common._load_case import load_sweep
+from ..common._report import Report
+from ._ensemble_pictures import draw_escape, draw_isotherms, draw_map
+
+TITLE = "Ensembles: a worker that is killed, and boxes of argon side by side"
+# Argon: ε = 120 K, σ = 3.4 Å, so a pressure of one is 42.15 MPa.
+KELVIN, MEGAPASCAL, GRAMS = 120.0, 42.153, 39.948 / 0.602214076 / 3.4**3
+BOXES, QUICK_BOXES = 16, 4  # temperatures, and as many densities
+STEPS, QUICK_STEPS = 4_800, 1_600
+SETTLING = 1_600  # steps; a third of the frames, and of a short run a half
+REPLICAS, QUICK_REPLICAS = 1024, 256
+WATCHED = 400.0  # time units that a particle has to escape
+
+CASE = '''\
+"""Brownian particles in a double well, at several temperatures: when does each reach the other side?"""
+
+import jax
+import jax.numpy as jnp
+
+import physkit as pk
+
+
+def case(replicas=1024, time=400.0):
+    simulation, particle = pk.systems.double_well(dt=0.02, dtype=jnp.float32)
+    temperatures = [0.05, 0.055, 0.06, 0.07, 0.08, 0.1, 0.12, 0.15]
+    return pk.Sweep(
+        (simulation, particle),
+        round(time / 0.02),
+        over=pk.SweepAxis(lambda model: model[0].integrator.temperature, temperatures, name="temperature"),
+        replicas=replicas,
+        key=jax.random.key(0),
+    )
+'''
+
+
+class Escapes(NamedTuple):
+    """Rates of escape by temperature with error bars, and the exact ones."""
+
+    temperature: np.ndarray
+    rate: np.ndarray
+    error: np.ndarray
+    exact: np.ndarray
+
+
+class Boxes(NamedTuple):
+    """Pressure of every box with its error bar, and the published one, reduced units."""
+
+    temperature: np.ndarray
+    density: np.ndarray
+    pressure: np.ndarray
+    error: np.ndarray
+    published: np.ndarray
+
+
+def run(folder: Path, quick: bool, report: Report) -> None:
+    """Two sweeps: one whose worker dies half-way, one over the states of a fluid."""
+    escapes = _escape(folder, QUICK_REPLICAS if quick else REPLICAS, report)
+    draw_escape(escapes, folder / "escape.png")
+    report.wrote(folder / "escape.png")
+    boxes = _boxes(folder, *((QUICK_BOXES, QUICK_STEPS) if quick else (BOXES, STEPS)), report)
+    for draw, name in ((draw_map, "equation_of_state.png"), (draw_isotherms, "isotherms.png")):
+        draw(boxes, folder / name)
+        report.wrote(folder / name)
+    report.wrote(_write(boxes, folder / "equation_of_state.csv"))
+
+
+# --- a worker is killed ---------------------------------------------------------------------------
+
+
+def _escape(folder: Path, replicas: int, report: Report) -> Escapes:
+    case, out = folder / "escape.py", folder / "escape"
+    case.write_text(CASE, encoding="utf-8")
+    values = (f"replicas={replicas}", f"time={WATCHED:g}")
+    whole = load_sweep(case, values)
+    report.say(
+        f"{whole.members} Brownian particles in a double well, in chunks of {replicas}: a worker computes "
+        "them,\nis killed without warning, and another goes on"
+    )
+    done = _killed(case, out, values, replicas)
+    found = sweep(whole, to=out, chunk=replicas, progress=not report.quiet)
+    again = sweep(whole, chunk=replicas, progress=False)
+    same = _same_bits(found, again)
+    report.result(
+        f"\nkill -9 after {done} of {found.total // replicas} chunks; resumed: {len(found.members)} members, "
+        f"{'every bit as' if same else 'NOT the bits of'} an uninterrupted sweep"
+    )
+    escapes = _rates(found)
+    report.table(
+        ("k_B T / barrier", "escape rate", "± std. error", "exact", "difference"),
+        [
+            (f"{4 * t:.2f}", f"{k:.3e}", f"{e:.0e}", f"{x:.3e}", f"{100 * (k / x - 1):+.1f} %")
+            for t, k, e, x in zip(*escapes, strict=True)
+        ],
+    )
+    return escapes
+
+
+def _killed(case: Path, out: Path, values: tuple[str, ...], chunk: int) -> int:
+    """How many chunks a worker had done when it was killed."""
+    words = [sys.executable, "-m", "physkit", "sweep", "run", str(case), "--to", str(out)]
+    words += [w for value in values for w in ("--set", value)]
+    words += ["--chunk", str(chunk), "--quiet"]
+    words += ["--double"] if jax.config.jax_enable_x64 else []
+    worker = subprocess.Popen(words, stdout=subprocess.DEVNULL, env=dict(os.environ))
+    try:
+        while worker.poll() is None and not (out / "chunks" / "000000.h5").exists():
+            time.sleep(0.01)
+    finally:
+        worker.send_signal(signal.SIGKILL)
+        worker.wait()
+    return len(status(out).done)
+
+
+def _same_bits(one: Ensemble, other: Ensemble) -> bool:
+    return all(np.asarray(one[name]).tobytes() == np.asarray(other[name]).tobytes() for name in one)
+
+
+def _rates(found: Ensemble) -> Escapes:
+    temperature, rows = found.coordinates["temperature"], []
+    for k, t in enumerate(np.unique(temperature)):
+        times = np.asarray(found["escape"])[temperature == t, 0]
+        rate = passage_rate(times, WATCHED, key=jax.random.key(k))
+        rows.append((t, float(rate.value), float(rate.error), 1 / double_well_passage(t)))
+    return Escapes(*np.array(rows).T)
+
+
+# --- boxes of argon -------------------------------------------------------------------------------
+
+
+def _boxes(folder: Path, across: int, steps: int, report: Report) -> Boxes:
+    temperature, density = np.linspace(1.4, 3.0, across), np.linspace(0.1, 0.8, across)
+    sim, _ = lennard_jones_box(dtype=jnp.float32)
+    states = [lennard_jones_box(rho, 2.0, dtype=jnp.float32)[1] for rho in density]
+    whole = Sweep(
+        (sim, states[0]),
+        steps,
+        over=cartesian_product(
+            SweepAxis(lambda m: m[0].integrator.temperature, temperature, name="temperature"),
+            SweepAxis("state", states),
+        ),
+        key=jax.random.key(0),
+    )
+    report.say(
+        f"{whole.members} boxes of {states[0].count} argon atoms, {across} temperatures and {across} "
+        "densities above the critical point:\none program advances them side by side"
+    )
+    began = time.monotonic()
+    done = sweep(whole, chunk=min(whole.members, 64), progress=not report.quiet)
+    seconds = time.monotonic() - began
+    boxes = _pressures(done.require_complete(), density)
+    off = (boxes.pressure - boxes.published) / boxes.error
+    root = float(np.sqrt(np.mean((boxes.pressure - boxes.published) ** 2)))
+    report.result(
+        f"\npressure of {whole.members} boxes against Johnson, Zollweg & Gubbins 1993: root-mean-square "
+        f"difference {root * MEGAPASCAL:.1f} MPa\nof up to {boxes.published.max() * MEGAPASCAL:.0f} MPa; "
+        f"{np.mean(np.abs(off) < 2):.0%} within two standard errors; "
+        f"{whole.members * states[0].count * steps / seconds / 1e6:.2f} million atom-steps a second, "
+        "compilation included"
+    )
+    return boxes
+
+
+def _pressures(done: Ensemble, density: np.ndarray) -> Boxes:
+    """Means over time after melting, with errors by blocking."""
+    series = np.asarray(done["pressure"], float)
+    first = max(SETTLING // 20, series.shape[1] // 3)
+    blocks = [block_average(one[min(first, len(one) // 2) :]) for one in series]
+    temperature = done.coordinates["temperature"].astype(float)
+    rho = density[done.coordinates["state_row"]]
+    published = np.asarray(lennard_jones_equation_of_state(rho, temperature).pressure)
+    mean, error = (np.array([float(getattr(b, n)) for b in blocks]) for n in ("mean", "error"))
+    return Boxes(temperature, rho, mean, error, published)
+
+
+def _write(boxes: Boxes, path: Path) -> Path:
+    about = "equation of state of argon, boxes of 108 atoms in a heat bath"
+    return write_table(
+        path,
+        about,
+        {
+            "temperature (K)": boxes.temperature * KELVIN,
+            "density (g/cm³)": boxes.density * GRAMS,
+            "pressure (MPa)": boxes.pressure * MEGAPASCAL,
+            "standard error": boxes.error * MEGAPASCAL,
+            "published (MPa)": boxes.published * MEGAPASCAL,
+        },
+    )

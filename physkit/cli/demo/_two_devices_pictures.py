@@ -1,0 +1,66 @@
+"""Pictures of the chapter on two devices: who holds what."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from physkit import plot
+from physkit.particles import Particles
+from physkit.systems import ARGON_SIGMA
+
+_MAPS = ("Blues", "Oranges")
+
+
+def draw_flow(found: Any, path: Path) -> None:
+    """The density, each device's half in its own colour, and how far it is from that of one device."""
+    whole = np.asarray(found.two.density.data)
+    blocks = np.asarray(found.carry.carry.state.density.data)
+    n, top = blocks.shape[1], float(whole.max())
+    with plot.style():
+        figure = Figure(figsize=(9.8, 4.6), layout="constrained")
+        left, right = figure.subplots(1, 2, sharey=True)
+    for device, (block, colours) in enumerate(zip(blocks, _MAPS, strict=True)):
+        box = (device * 0.5, device * 0.5 + 0.5, 0, 1)
+        left.imshow(
+            block.T, origin="lower", extent=box, cmap=colours, vmin=0.6, vmax=top, aspect="equal"
+        )
+        left.text(
+            device * 0.5 + 0.02, 0.965, f"device {device}: {n} × {block.shape[1]} cells", va="top"
+        )
+    left.axvline(0.5, color="#222222", lw=1, ls="--")
+    left.set(xlim=(0, 1), ylim=(0, 1), xlabel="x", ylabel="y", title="Density, coloured by owner")
+    off = whole - np.asarray(found.one.density.data)
+    most = float(np.max(np.abs(off)))
+    scale = most or 1e-16
+    image = right.imshow(
+        off.T, origin="lower", extent=(0, 1, 0, 1), cmap="RdBu_r", vmin=-scale, vmax=scale
+    )
+    right.axvline(0.5, color="#222222", lw=1, ls="--")
+    same = "the same bits" if most == 0 else f"at most {most:.1e}"
+    right.set(xlabel="x", title=f"Two devices − one device: {same}")
+    figure.colorbar(image, ax=right, shrink=0.9)
+    figure.savefig(path, dpi=150)
+
+
+def draw_atoms(found: Any, path: Path) -> None:
+    """The atoms, coloured by the device that has them now."""
+    atoms, parts = found.two, found.carry.carry.state
+    owner = np.zeros(atoms.num_particles)
+    for device, (ids, alive) in enumerate(
+        zip(np.asarray(parts.id), np.asarray(parts.ownership.mask))
+    ):
+        owner[np.searchsorted(np.asarray(atoms.id), ids[alive])] = device
+    with plot.style():
+        figure = Figure(figsize=(7.0, 6.0), layout="constrained")
+        ax = figure.subplots()
+    position = np.asarray(atoms.position)
+    parts = {
+        f"device {device}": Particles(position[owner == device], space=atoms.space)
+        for device in (0, 1)
+    }
+    plot.particles(parts, ax=ax, radius=ARGON_SIGMA / 2, unit="Å")
+    counts = [part.num_particles for part in parts.values()]
+    ax.set_title(f"Argon, coloured by owner: {counts[0]} and {counts[1]} atoms")
+    figure.savefig(path, dpi=150)

@@ -1,0 +1,142 @@
+"""Make a film of recorded particles or fields.
+
+GIF; or MP4, where ffmpeg is installed.
+"""
+
+import argparse
+from collections.abc import Iterator
+from typing import Any
+
+from ..common._recordings import (
+    add_output_arguments,
+    open_recording,
+    output_path,
+    picture_stem,
+    select_series,
+)
+from ..common._report import Report
+
+NEEDS_DOUBLE = False
+EXAMPLES = """\
+  physkit animate out
+  physkit animate out vorticity --to vortices.mp4 --fps 20
+  physkit animate out x --every 5
+"""
+_MOST = 200
+_LOOKS = 6  # frames that the limits of colours and axes are taken from
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Words and options behind `physkit animate`."""
+    parser.add_argument("path", metavar="FILE", help="the folder of a run, or one of its files")
+    parser.add_argument("name", nargs="?", metavar="NAME", help="default: what moves first")
+    parser.add_argument("--every", type=int, metavar="N", help=f"default: for {_MOST} frames")
+    parser.add_argument("--fps", type=int, default=20, help="frames a second (default 20)")
+    add_output_arguments(parser, "the film, .gif or .mp4 (default: named after what is drawn)")
+
+
+def run(given: argparse.Namespace, report: Report) -> int:
+    """Draw frame after frame."""
+    from physkit.core import ParameterError
+    from physkit.plot import animate, shows_one_frame
+    from physkit.simulate import Progress
+
+    if given.every is not None and given.every < 1:
+        raise ParameterError(f"--every counts frames: 1, 2, …; got {given.every}")
+    found = open_recording(given.path)
+    picked = select_series(found, [given.name] if given.name else [])
+    # Velocities only if asked for.
+    moving = [s for s in picked if shows_one_frame(s)]
+    moving = [s for s in moving if "/velocity/" not in s.dataset_paths[0]] or moving
+    if not moving:
+        have = given.name or f"{given.path} ({', '.join(found)})"
+        raise ParameterError(f"{have}: nothing that moves; `physkit plot` draws it")
+    series = moving[0]
+    path = output_path(given, f"{picture_stem(given.path, [series.name])}.gif")
+    every = given.every or -(-len(series) // _MOST)
+    frames = range(0, len(series), every)
+    bar = Progress(len(frames), title="drawing", unit="frames", enabled=report.shows_progress)
+
+    def counted() -> Iterator[int]:
+        for done, frame in enumerate(frames):
+            yield frame
+            bar.update(done + 1)
+
+    animate(counted(), path, draw=_Drawing(series, list(frames)), fps=given.fps, hold=False)
+    bar.close()
+    report.wrote(path)
+    return 0
+
+
+class _Drawing:
+    """Draws one frame of a series on axes and colours that stay the same for all."""
+
+    def __init__(self, series: Any, frames: list[int]):
+        self._series = series
+        looks = [frames[k * (len(frames) - 1) // (_LOOKS - 1)] for k in range(_LOOKS)]
+        self._colours = self._x = self._y = None
+        self._colours = self._limits(looks)
+        boxes = [self._box(frame) for frame in dict.fromkeys(looks)]
+        self._x = (min(b[0][0] for b in boxes), max(b[0][1] for b in boxes))
+        self._y = (min(b[1][0] for b in boxes), max(b[1][1] for b in boxes))
+
+    def __call__(self, frame: int, ax: Any) -> None:
+        """Draw frame number `frame`."""
+        from physkit.plot import recording
+
+        if self._series.kind == "fields":
+            self._field(frame, ax)
+        elif self._series.kind == "trajectory" and "/position/" in self._series.dataset_paths[0]:
+            self._particles(frame, ax)
+        else:
+            recording(self._series, frame=frame, ax=ax)
+        if self._x is not None and self._y is not None:
+            ax.set_xlim(*self._x)
+            ax.set_ylim(*self._y)
+        ax.set_title(f"t = {self._series.time[frame]:.4g}", fontsize=10.5, loc="left")
+
+    def _field(self, frame: int, ax: Any) -> None:
+        from physkit.plot import field
+        from physkit.storage import load_component
+
+        now = load_component(self._series, frame)
+        part = 0 if now.components and not now.vector else None
+        field(now, component=part, ax=ax, limits=self._colours, label=self._series.name)
+
+    def _particles(self, frame: int, ax: Any) -> None:
+        from physkit.plot import particles
+        from physkit.storage import load_component
+
+        particles(load_component(self._series, frame), ax=ax)
+
+    def _limits(self, looks: list[int]) -> tuple[float, float] | None:
+        """Of the colours of fields, the same on both sides of zero where both signs occur."""
+        import numpy as np
+
+        if self._series.kind != "fields":
+            return None
+        values = np.stack([np.asarray(self._series[k]) for k in looks])
+        if np.iscomplexobj(values):
+            values = np.abs(values) ** 2
+        components = [d for d in self._series.dims if d.startswith("component")]
+        if components:
+            d = sum(axis in self._series.dims for axis in "xyz")
+            vector = len(components) == 1 and values.shape[1] == d
+            values = np.sqrt(np.sum(values**2, axis=1)) if vector else values[:, 0]
+        values = values.reshape(len(values), -1)
+        values = values[np.all(np.isfinite(values), axis=1)]
+        if not len(values):
+            return None
+        # Those of a typical frame: one wild moment must not leave the others pale.
+        low, high = float(np.median(values.min(1))), float(np.median(values.max(1)))
+        if low < 0 < high:
+            return -max(-low, high), max(-low, high)
+        return (low, high) if high > low else (low - 0.5, high + 0.5)
+
+    def _box(self, frame: int) -> Any:
+        """The limits that the axes of one frame choose by themselves."""
+        from matplotlib.figure import Figure
+
+        ax = Figure().add_subplot()
+        self(frame, ax)
+        return ax.get_xlim(), ax.get_ylim()

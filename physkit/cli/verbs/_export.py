@@ -1,0 +1,79 @@
+"""Write what was recorded as CSV, NumPy, XYZ or VTK.
+
+The ending says which:
+
+  .csv            numbers and short vectors, with steps and times
+  .npz            NumPy arrays of anything
+  .extxyz, .xyz   particles, for OVITO, ASE and VMD
+  .vti, .vtp      one frame of fields (.vti) or particles (.vtp), for ParaView
+  .pvd            all frames of fields or particles, for ParaView, in NAME_frames/ beside it
+
+The files in the run's folder open as they are, too: .h5md in MDAnalysis, .vtkhdf in ParaView and xarray.
+"""
+
+import argparse
+
+from ..common._recordings import add_output_arguments, open_recording, output_path, select_series
+from ..common._report import Report
+
+NEEDS_DOUBLE = False
+EXAMPLES = """\
+  physkit export out energy temperature --to energies.csv
+  physkit export out --to everything.npz
+  physkit export out x --to melt.extxyz --frames 100:200:10
+  physkit export out vorticity --to vortices.pvd
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Words and options behind `physkit export`."""
+    parser.add_argument("path", metavar="FILE", help="the folder of a run, or one of its files")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="default: all that fits")
+    parser.add_argument(
+        "--frames", metavar="A:B:C", help="from A to before B, every C-th; or one number"
+    )
+    add_output_arguments(parser, "the file; its ending says the format (needed)")
+
+
+def run(given: argparse.Namespace, report: Report) -> int:
+    """Write what was asked for to one file."""
+    from physkit.core import ParameterError
+    from physkit.simulate import Progress
+    from physkit.storage import export
+
+    if given.to is None:
+        raise ParameterError("export needs --to FILE, e.g. --to energies.csv or --to melt.extxyz")
+    found = open_recording(given.path)
+    select_series(found, given.names)
+    path = output_path(given, given.to)
+    frames = None if given.frames is None else _slice(given.frames)
+    bar = Progress(1, title=path.name, unit="frames", enabled=report.shows_progress)
+
+    def told(done: int, total: int) -> None:
+        bar.total = total
+        bar.update(done)
+
+    export(found, path, given.names or None, frames=frames, progress=told)
+    bar.close()
+    report.wrote(path)
+    return 0
+
+
+def _slice(said: str) -> slice:
+    """`5`, `10:20`, `::2` as which frames."""
+    from physkit.core import ParameterError
+
+    try:
+        numbers = [int(word) if word.strip() else None for word in said.split(":")]
+        if len(numbers) > 3 or (len(numbers) == 3 and numbers[2] is not None and numbers[2] < 1):
+            raise ValueError(said)
+    except ValueError as error:
+        raise ParameterError(
+            f"--frames {said}: a number, or A:B:C like 10:100:5, C from 1"
+        ) from error
+    if len(numbers) == 1:
+        first = numbers[0]
+        if first is None:
+            raise ParameterError("--frames: a number, or A:B:C like 10:100:5")
+        return slice(first, first + 1 or None)
+    return slice(*numbers)

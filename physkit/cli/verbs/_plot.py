@@ -1,0 +1,88 @@
+"""Draw what a run has recorded.
+
+Each thing the way that suits it, everything if no name is given: numbers become curves over time,
+particles a picture of the last frame, velocities their distribution, fields maps.
+"""
+
+import argparse
+import math
+from typing import Any
+
+from ..common._recordings import (
+    add_output_arguments,
+    open_recording,
+    output_path,
+    picture_stem,
+    select_series,
+)
+from ..common._report import Report
+
+NEEDS_DOUBLE = False
+EXAMPLES = """\
+  physkit plot out                       # everything, in one picture
+  physkit plot out energy                # one thing
+  physkit plot out x --frame 0 --to start.png
+"""
+_MOST = 9
+_ENDINGS = (".png", ".pdf", ".svg")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Words and options behind `physkit plot`."""
+    parser.add_argument("path", metavar="FILE", help="the folder of a run, or one of its files")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="what is drawn; all if left out")
+    parser.add_argument("--frame", type=int, default=-1, help="of pictures of one (default: last)")
+    add_output_arguments(
+        parser, f"the picture, {', '.join(_ENDINGS)} (default: named after what is drawn)"
+    )
+
+
+def run(given: argparse.Namespace, report: Report) -> int:
+    """Draw the series asked for and save the picture."""
+    import os
+
+    os.environ.setdefault("MPLBACKEND", "Agg")
+
+    from physkit.core import ParameterError
+
+    found = open_recording(given.path)
+    picked = select_series(found, given.names)
+    path = output_path(given, f"{picture_stem(given.path, given.names)}.png")
+    if path.suffix.lower() not in _ENDINGS:
+        raise ParameterError(f"a picture ends in {', '.join(_ENDINGS)}; got {path.name!r}")
+    if not given.names:
+        left = [s.name for s in picked if not len(s)] + [s.name for s in picked[_MOST:]]
+        picked = [s for s in picked if len(s)][:_MOST]
+        if left:
+            report.say(f"left out: {', '.join(left)}")
+    if not picked:
+        raise ParameterError(f"{given.path} has no frames yet")
+    _picture(picked, given.frame, path, bool(given.names))
+    report.wrote(path)
+    return 0
+
+
+def _picture(picked: list[Any], frame: int, path: Any, must: bool) -> None:
+    """All series in one figure, about as wide as high."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    from physkit.core import ParameterError
+    from physkit.plot import apply_style, recording, style
+
+    columns = math.ceil(math.sqrt(len(picked)))
+    rows = math.ceil(len(picked) / columns)
+    with style():
+        figure = Figure(figsize=(4.9 * columns, 3.9 * rows), layout="constrained")
+        FigureCanvasAgg(figure)
+        for k, series in enumerate(picked):
+            ax = figure.add_subplot(rows, columns, k + 1)
+            apply_style(ax)
+            try:
+                recording(series, frame=frame, ax=ax)
+            except ParameterError as error:
+                if must:
+                    raise
+                ax.set_axis_off()
+                ax.text(0.5, 0.5, str(error), wrap=True, ha="center", va="center", fontsize=8)
+        figure.savefig(path)

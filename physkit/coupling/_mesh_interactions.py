@@ -1,0 +1,58 @@
+"""What acts between particles through a mesh: what they carry, and the potential that it makes."""
+
+import abc
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from physkit.core import Module, ParameterError, param
+from physkit.particles import Particles
+
+
+class AbstractMeshInteraction(Module):
+    """An interaction with energy ½ ∫ ρ φ dV, where every Fourier mode of φ is ρ times a function of k²."""
+
+    @abc.abstractmethod
+    def charge(self, particles: Particles) -> Float[Array, " n"]:
+        """What every particle carries and is acted on by."""
+
+    @abc.abstractmethod
+    def green_function(self, k2: Float[Array, "..."]) -> Float[Array, "..."]:
+        """φ over ρ for modes with k² > 0."""
+
+
+class Electrostatics(AbstractMeshInteraction):
+    """Charges: ε ∇²φ = −ρ.
+
+    **Arguments:**
+
+    - `permittivity`: ε, charge² · time² / (mass · length^d) in d dimensions; 1 in units where the
+      plasma frequency is √(n q²/m).
+    """
+
+    permittivity: Float[Array, ""] = param(1.0)
+
+    def charge(self, particles):
+        if particles.charge is None:
+            raise ParameterError("these particles have no charge: say Particles(…, charge=…)")
+        return particles.charge
+
+    def green_function(self, k2):
+        return 1 / (self.permittivity * k2)
+
+
+class Gravity(AbstractMeshInteraction):
+    """Masses: ∇²φ = 4πG (ρ − ρ̄).
+
+    **Arguments:**
+
+    - `constant`: G, length^d / (mass · time²).
+    """
+
+    constant: Float[Array, ""] = param(1.0)
+
+    def charge(self, particles):
+        return particles.mass
+
+    def green_function(self, k2):
+        return -4 * jnp.pi * self.constant / k2

@@ -1,0 +1,115 @@
+"""The verb: a sweep is computed, here or by workers."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from jaxtyping import Array
+
+from physkit.core import ParameterError
+
+from .cluster._launch import LocalWorkers, execute_with_workers
+from .cluster._slurm_array import SlurmArray
+from .compute._execute import MemoryStore, execute
+from .design._retry import Retry
+from .design._sweep import Sweep
+from .statistics._convergence import Converged
+from .statistics._reductions import AbstractReduction
+from .store._collect import collect, collect_from_memory
+from .store._ensemble import Ensemble
+
+
+def sweep(
+    model: Any,
+    steps: int | None = None,
+    *,
+    over: Any = None,
+    replicas: int = 1,
+    key: Array | None = None,
+    reduce: AbstractReduction | Sequence[AbstractReduction] = (),
+    keep: bool | Sequence[str] = True,
+    retry: Retry | None = None,
+    cost: Any = None,
+    stop_when: Converged | None = None,
+    groups: Sequence[str] | None = None,
+    domain: Sequence[int] | int | None = None,
+    to: str | Path | None = None,
+    chunk: int | None = None,
+    engine: Any = "inline",
+    devices: Sequence[Any] | None = None,
+    progress: bool = True,
+    wall_time: float | None = None,
+) -> Ensemble:
+    """Compute many simulations that differ in some numbers, many at a time.
+
+        sweep((simulation, state), 1000, over=Over(lambda m: m[0].dt, [0.01, 0.02]))
+
+    The unit of work, memory, files and resumption is a chunk of members: advanced together on all local
+    devices, written as one file that is there if and only if it is complete. A sweep that is killed and
+    started again computes what is missing, and has the same bits as one that was left alone, with the
+    same `chunk` and devices. A member that goes wrong is flagged and leaves the others alone.
+
+    **Arguments:**
+
+    - `model`, `steps`, `over`, …, `domain`: as of `Sweep`; or a `Sweep` alone.
+    - `to`: a folder; without one everything stays in memory. The folder of the same sweep is gone on
+      with, that of another refused.
+    - `chunk`: members in a chunk; as many as memory holds if left out.
+    - `engine`: `"inline"`, in this process; `"local"` or `LocalWorkers(…)`, in several on this machine;
+      `"slurm"` or `SlurmArray(…)`, a job array. These need a folder, and wait until all is done.
+    - `devices`: of this process; all local ones if left out.
+    - `wall_time`: seconds after which it stops, between two stretches; call again to go on.
+
+    **Errors:** those of `Sweep`; `MismatchError` for the folder of another sweep, `CapacityError` where one
+    member does not fit on a device.
+    """
+    if isinstance(model, Sweep):
+        given = (steps, over, key, retry, cost, stop_when, groups, domain)
+        if any(x is not None for x in given) or replicas != 1 or reduce != () or keep is not True:
+            raise ParameterError(
+                "a Sweep says all about itself: give it alone, with to=, chunk=, …"
+            )
+        whole = model
+    else:
+        if steps is None:
+            raise ParameterError("sweep((simulation, state), steps, over=…): steps are missing")
+        whole = Sweep(
+            model,
+            steps,
+            over=over,
+            replicas=replicas,
+            key=key,
+            reduce=(reduce,) if isinstance(reduce, AbstractReduction) else tuple(reduce),
+            keep=keep if isinstance(keep, bool) else tuple(keep),
+            retry=retry,
+            cost=cost,
+            stop_when=stop_when,
+            groups=groups,
+            domain=domain,
+        )
+    names = {"inline": None, "local": LocalWorkers(), "slurm": SlurmArray()}
+    if isinstance(engine, LocalWorkers | SlurmArray):
+        workers = engine
+    elif isinstance(engine, str) and engine in names:
+        workers = names[engine]
+    else:
+        raise ParameterError(
+            f"engine is one of {list(names)}, LocalWorkers(…) or SlurmArray(…); got {engine!r:.80}"
+        )
+    if workers is not None:
+        if to is None or devices is not None or wall_time is not None:
+            raise ParameterError(
+                "workers need a folder (to=), use the devices that they find, and SlurmArray(minutes=…) "
+                "limits their time: give to=, and neither devices= nor wall_time="
+            )
+        reason = execute_with_workers(workers, whole, to, chunk=chunk, progress=progress)
+        found = collect(to, whole)
+        found.stopped_by = reason
+        return found
+    store: Any = MemoryStore() if to is None else to
+    work = execute(
+        whole, store, chunk=chunk, devices=devices, progress=progress, wall_time=wall_time
+    )
+    found = collect_from_memory(whole, store) if to is None else collect(to, whole)
+    found.stopped_by = work.stopped_by
+    return found

@@ -1,0 +1,59 @@
+"""How much of a field each wavelength holds."""
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from physkit.core import concrete_value
+from physkit.geometry import Grid
+
+from ._field import Field
+from ._spectrum import square_wavenumber
+
+
+class PowerSpectrum(NamedTuple):
+    """Power per shell of wavenumbers: `k` `[shells]`, 1 / length; `power` `[shells]`.
+
+    The sum of `power` over all shells is ⟨|u|²⟩, the mean over the volume of the square of the field.
+    """
+
+    k: Float[Array, " shells"]
+    power: Float[Array, " shells"]
+
+
+def power_spectrum(field: Field) -> PowerSpectrum:
+    """Σ |û|² over shells of wavenumbers |k| (Parseval: the shells add up to the mean square).
+
+        Σ_shells P = ⟨|u|²⟩
+
+    Shells are as wide as the smallest wavenumber, centred on its multiples; the first holds the mean.
+    All components are added up: of a velocity, P/2 is the energy spectrum.
+
+    **Errors:** `ParameterError` when an axis of the box does not repeat.
+    """
+    grid, real = field.grid, field.is_real
+    coefficients = field.spectrum().coefficients
+    squared = coefficients.real**2 + coefficients.imag**2
+    squared = jnp.sum(squared.reshape(-1, *squared.shape[-grid.dimension :]), axis=0)
+    squared = squared * jnp.asarray(grid.mode_multiplicity(real=real), squared.dtype)
+    lengths = grid.space.lengths
+    width = 2 * np.pi / jnp.max(lengths)
+    shells = _most_shells(grid)
+    k = jnp.sqrt(square_wavenumber(grid, real=real))
+    shell = jnp.clip(jnp.rint(k / width).astype(jnp.int32), 0, shells - 1)
+    power = jnp.zeros(shells, squared.dtype).at[shell.reshape(-1)].add(squared.reshape(-1))
+    power = grid.psum_modes(power)
+    cells = float(np.prod(grid.shape))
+    return PowerSpectrum(jnp.arange(shells).astype(power.dtype) * width, power / cells**2)
+
+
+def _most_shells(grid: Grid) -> int:
+    """Shells up to the corner of the box of modes; for a box whose lengths a trace hides, as if it had
+    equal edges: what is beyond joins the last shell."""
+    grid.require_periodic("power spectra")
+    lengths = concrete_value(grid.space.lengths)
+    lengths = np.ones(grid.dimension) if lengths is None else lengths
+    corner = np.sqrt(sum((n / (2 * L)) ** 2 for n, L in zip(grid.shape, lengths, strict=True)))
+    return int(np.ceil(corner * lengths.max())) + 1

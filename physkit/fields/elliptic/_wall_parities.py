@@ -1,0 +1,76 @@
+"""Boundaries as elliptic problems see them: what waves are at walls, and what walls add to the source."""
+
+from typing import Any
+
+import jax.numpy as jnp
+
+from physkit.core import ParameterError, cast_floats
+from physkit.geometry import (
+    Boundaries,
+    Dirichlet,
+    Grid,
+    Mirror,
+    Neumann,
+    NoSlip,
+    Outflow,
+    Parities,
+    Parity,
+    Periodic,
+)
+
+from .._field import Field
+
+_EVEN = (Neumann, Outflow, Mirror, NoSlip)  # of a scalar
+
+
+def solution_template(source: Field, boundary: Any, t: Any) -> Field:
+    """A field of zeros like `source`, with the boundary of the solution.
+
+    `boundary` is a field that has it, what `Field(boundary=…)` takes, or None for axes that repeat.
+    """
+    if source.location != source.grid.cell:
+        raise ParameterError(
+            f"elliptic problems are solved at cell centres; this source sits at {source.location!r}"
+        )
+    if source.components and not source.vector:
+        raise ParameterError(
+            f"one equation at a time: the source has components {source.components}; solve for "
+            "source[0], source[1], …"
+        )
+    empty = source.replace(data=jnp.zeros_like(source.data))
+    return empty.with_boundary(boundary).at(t)
+
+
+def parities(field: Field) -> Parities:
+    """What waves of this scalar field do at the walls.
+
+    **Errors:** `ParameterError` for a boundary that is neither a mirror nor a given value.
+    """
+    return tuple(
+        None
+        if sides is None or isinstance(sides[0], Periodic)
+        else (_parity(sides[0]), _parity(sides[1]))
+        for sides in field.boundary
+    )
+
+
+def homogeneous(grid: Grid, kinds: Parities, dtype: Any) -> Boundaries:
+    """Walls of the same kinds, with zero value or slope."""
+    wall = {"even": Neumann(0.0), "odd": Dirichlet(0.0)}
+    made = tuple((Periodic(), Periodic()) if p is None else (wall[p[0]], wall[p[1]]) for p in kinds)
+    return cast_floats(made, dtype)
+
+
+def is_closed(kinds: Parities) -> bool:
+    """Whether no wall gives a value: solutions are known but for a constant."""
+    return all(p is None or p == ("even", "even") for p in kinds)
+
+
+def _parity(side: Any) -> Parity:
+    if isinstance(side, Dirichlet):
+        return "odd"
+    if isinstance(side, _EVEN):
+        return "even"
+    raise ParameterError(
+        f"elliptic problems take Dirichlet, Neumann, Outflow and Mirror at walls; got {side!r}"
+    )

@@ -1,0 +1,130 @@
+"""Incompressible flow by its velocity, in two and three dimensions."""
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from physkit.core import Clock, ParameterError, ShapeError, param, scale_array, static
+from physkit.geometry import Grid
+
+from ..._equation import AbstractEquation
+from ..._field import Field
+from ..._spectrum import Spectrum, derivative_symbol, square_wavenumber
+
+
+class NavierStokes(AbstractEquation):
+    """Incompressible Navier–Stokes equations, by the velocity.
+
+        ∂u/∂t = −∇·(u u) − ∇p + ν ∇²u,   ∇·u = 0
+
+    Vortices stretch in three dimensions and hand their energy down to small ones, where viscosity
+    takes it; without ν energy is conserved by everything but the time step. Spectral (2/3 rule): the
+    pressure is what keeps ∇·u = 0, mode by mode and to rounding. The trace of u u is pressure, too,
+    so that 3 + 5 transforms of scalars do for an evaluation in three dimensions, 2 + 2 in two.
+
+    **Arguments:**
+
+    - `viscosity`: ν ≥ 0, length² / time.
+    - `of`: the name of the velocity, a vector field, where the state has several components.
+    - `truncation`: which modes are kept. `"cube"` |nᵢ| < Nᵢ/3 along every axis (2/3 rule): free of
+      aliasing, conserves energy. `"sphere"` Σ (nᵢ/Nᵢ)² < 2/9: half as many modes again in three
+      dimensions, √2 times as far along each axis; products still alias, along one axis at a time:
+      little where the flow is nearly resolved, but to no end where it is not.
+
+    **Errors:** `ShapeError` unless the field is a vector field on two or three axes;
+    `ParameterError` on a box with walls, and for another truncation.
+
+    **Good values:** `ETDRK2` or `ETDRK4` with max|u| dt < h. Resolved where the highest kept mode
+    k = 2πN/(3L) is beyond 1.5 (ε/ν³)^(1/4), ε the rate at which energy is lost.
+
+    **Notes:** start from ∇·u = 0 (`solenoidal`): what is not stays and decays, and carries nothing.
+    In two dimensions `VorticityTransport` does the same with one field less.
+
+    **Reference:** Basdevant, J. Comput. Phys. 50, 209 (1983); Orszag & Patterson, Phys. Rev. Lett.
+    28, 76 (1972); Rogallo, NASA TM 81315 (1981), for the sphere.
+    """
+
+    viscosity: Float[Array, ""] = param()
+    component: str | None = static(default=None)
+    truncation: str = static(default="cube")
+
+    def __check_init__(self):
+        if self.truncation not in ("cube", "sphere"):
+            raise ParameterError(f"truncation is 'cube' or 'sphere'; got {self.truncation!r}")
+
+    def symbol(self, field: Field) -> Array:
+        _need_velocity(field)
+        return -self.viscosity * square_wavenumber(field.grid)
+
+    def nonlinear(self, clock: Clock, field: Field) -> Spectrum:
+        del clock
+        _need_velocity(field)
+        grid, spectrum = field.grid, field.spectrum()
+        kept = self._kept(grid)
+        u = spectrum.multiply(kept).field().data
+        stress = _from_products(grid.fft(_products(u)), grid.dimension)
+        slopes = [jnp.imag(derivative_symbol(grid, axis, 1)) for axis in range(grid.dimension)]
+        push = jnp.stack([_slope(row, slopes, kept) for row in stress])
+        return spectrum.with_coefficients(-_projected(push, grid))
+
+    def _kept(self, grid: Grid) -> Array:
+        if self.truncation == "cube":
+            return grid.dealias_mask()
+        square = lambda axis: grid.map_modes(axis, lambda n: (n / grid.shape[axis]) ** 2)
+        return jnp.asarray(sum(square(axis) for axis in range(grid.dimension)) < 2 / 9)
+
+
+def project_solenoidal(velocity: Field) -> Field:
+    """The part of a velocity that has no divergence: u − ∇∇⁻²∇·u, on axes that repeat."""
+    _need_velocity(velocity)
+    spectrum = velocity.spectrum()
+    return spectrum.with_coefficients(_projected(spectrum.coefficients, velocity.grid)).field()
+
+
+def _products(u: Array) -> Array:
+    """The entries of u u less its last diagonal entry times the unit matrix: the rest is pressure."""
+    if u.shape[0] == 2:
+        return jnp.stack([(u[0] - u[1]) * (u[0] + u[1]), u[0] * u[1]])
+    diagonal = [(u[i] - u[2]) * (u[i] + u[2]) for i in range(2)]
+    return jnp.stack([*diagonal, u[0] * u[1], u[0] * u[2], u[1] * u[2]])
+
+
+def _from_products(products: Array, dimension: int) -> list[list[Array | None]]:
+    """The same as a matrix; None for 0."""
+    if dimension == 2:
+        xx, xy = products[0], products[1]
+        return [[xx, xy], [xy, None]]
+    xx, yy, xy, xz, yz = (products[i] for i in range(5))
+    return [[xx, xy, xz], [xy, yy, yz], [xz, yz, None]]
+
+
+def _slope(row: list[Array | None], slopes: list[Array], kept: Array) -> Array:
+    """Σ i kⱼ Tⱼ over the modes that are kept."""
+    parts = [
+        scale_array(part, jnp.where(kept, k, 0))
+        for part, k in zip(row, slopes, strict=True)
+        if part is not None
+    ]
+    total = sum(parts[1:], parts[0])
+    return jax.lax.complex(-total.imag, total.real)
+
+
+def _projected(v: Array, grid: Grid) -> Array:
+    """v − k (k·v)/k²."""
+    slopes = [jnp.imag(derivative_symbol(grid, axis, 1)) for axis in range(grid.dimension)]
+    first, *rest = (k**2 for k in slopes)
+    k2 = sum(rest, first)
+    inverse = jnp.where(k2 > 0, 1 / jnp.where(k2 > 0, k2, 1), 0)
+    first, *rest = (scale_array(v[j], k) for j, k in enumerate(slopes))
+    along = scale_array(sum(rest, first), inverse)
+    return jnp.stack([v[i] - scale_array(along, k) for i, k in enumerate(slopes)])
+
+
+def _need_velocity(field: Field) -> None:
+    if not field.vector or field.grid.dimension < 2 or not field.is_real:
+        raise ShapeError(
+            "the Navier–Stokes equations move a real vector field on two or three axes (make one "
+            f"with stack(…), or vector=True); got components {field.components} on "
+            f"{field.grid.dimension}"
+        )
+    field.grid.require_periodic("spectral Navier–Stokes equations")

@@ -1,0 +1,103 @@
+"""How derivatives are taken: by finite differences, or by Fourier modes."""
+
+import abc
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+
+from physkit.core import Module, ParameterError, scale_array, static
+from physkit.geometry import Grid
+
+from .._field import Field
+from .._spectrum import derivative_symbol
+
+# (derivative, order of accuracy): weights of u(x + j h), j = −w … w, times hᵖ.
+# Fornberg, Math. Comput. 51, 699 (1988), table 1.
+STENCILS: dict[tuple[int, int], tuple[float, ...]] = {
+    (1, 2): (-1 / 2, 0.0, 1 / 2),
+    (1, 4): (1 / 12, -2 / 3, 0.0, 2 / 3, -1 / 12),
+    (1, 6): (-1 / 60, 3 / 20, -3 / 4, 0.0, 3 / 4, -3 / 20, 1 / 60),
+    (2, 2): (1.0, -2.0, 1.0),
+    (2, 4): (-1 / 12, 4 / 3, -5 / 2, 4 / 3, -1 / 12),
+    (2, 6): (1 / 90, -3 / 20, 3 / 2, -49 / 18, 3 / 2, -3 / 20, 1 / 90),
+    (3, 2): (-1 / 2, 1.0, 0.0, -1.0, 1 / 2),
+    (3, 4): (1 / 8, -1.0, 13 / 8, 0.0, -13 / 8, 1.0, -1 / 8),
+    (4, 2): (1.0, -4.0, 6.0, -4.0, 1.0),
+    (4, 4): (-1 / 6, 2.0, -13 / 2, 28 / 3, -13 / 2, 2.0, -1 / 6),
+}
+
+
+class AbstractScheme(Module):
+    """A way to take derivatives along one axis, where the field sits."""
+
+    @abc.abstractmethod
+    def derivative(self, field: Field, axis: int, power: int) -> Field:
+        """∂ᵖu/∂xᵖ."""
+
+    @abc.abstractmethod
+    def symbol(self, grid: Grid, axis: int, power: int, *, real: bool = True) -> Array:
+        """What a Fourier mode is multiplied with, ready to broadcast: (ik)ᵖ, or what comes near it."""
+
+
+class Central(AbstractScheme):
+    """Central finite differences of order 2, 4 or 6.
+
+    **Arguments:**
+
+    - `order`: of accuracy. First and second derivatives 2, 4, 6; third and fourth 2, 4.
+
+    **Errors:** `ParameterError` for a derivative and an order there is no stencil for.
+
+    **Reference:** Fornberg, Math. Comput. 51, 699 (1988), table 1.
+    """
+
+    order: int = static(default=2)
+
+    def derivative(self, field: Field, axis: int, power: int) -> Field:
+        stencil = self._stencil(power)
+        width, d = len(stencil) // 2, field.grid.dimension
+        padded = field.padded(tuple((width, width) if k == axis else (0, 0) for k in range(d)))
+        at = padded.ndim - d + axis
+        n = field.data.shape[at]
+        shifted = lambda j: jax.lax.slice_in_dim(padded, j, j + n, axis=at)
+        terms = [weight * shifted(j) for j, weight in enumerate(stencil) if weight]
+        total = sum(terms[1:], terms[0])
+        return field._computed(scale_array(total, 1 / field.grid.spacing[axis] ** power))
+
+    def symbol(self, grid: Grid, axis: int, power: int, *, real: bool = True) -> Array:
+        stencil = self._stencil(power)
+        h = grid.spacing[axis]
+        # On the host, in double precision: for long waves the terms cancel to nearly nothing.
+        offsets = range(-(len(stencil) // 2), len(stencil) // 2 + 1)
+        wave = np.sin if power % 2 else np.cos
+
+        def total_of(n: np.ndarray) -> np.ndarray:
+            phase = 2 * np.pi * n / grid.shape[axis]
+            terms = [w * wave(j * phase) for j, w in zip(offsets, stencil, strict=True) if w]
+            return sum(terms[1:], terms[0])
+
+        total = jnp.asarray(grid.map_modes(axis, total_of, real=real), h.dtype) / h**power
+        return jax.lax.complex(jnp.zeros_like(total), total) if power % 2 else total
+
+    def _stencil(self, power: int) -> tuple[float, ...]:
+        if (power, self.order) not in STENCILS:
+            raise ParameterError(
+                f"no stencil of order {self.order} for the derivative ∂^{power}; available (derivative, "
+                f"order): {sorted(STENCILS)}"
+            )
+        return STENCILS[power, self.order]
+
+
+class Spectral(AbstractScheme):
+    """Derivatives of the Fourier series through the points: exact for every wave that the grid can hold.
+
+    Needs a grid that repeats along every axis.
+    """
+
+    def derivative(self, field: Field, axis: int, power: int) -> Field:
+        return field.spectrum().derivative(axis, power).field()
+
+    def symbol(self, grid: Grid, axis: int, power: int, *, real: bool = True) -> Array:
+        return derivative_symbol(grid, axis, power, real)

@@ -1,0 +1,127 @@
+"""A layer of water on Arakawa's C grid: its depth in the cells, its velocity on their faces."""
+
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+
+from physkit.core import Fault, ParameterError, ShapeError, concrete_value
+from physkit.geometry import Boundaries, Dirichlet, Grid, Mirror, NoSlip, parse_boundaries
+
+from .._field import Field
+from ._field_group import AbstractFieldGroup
+
+
+class CGridShallowWaterState(AbstractFieldGroup):
+    """Depth in the cells and velocity on the faces of a plane grid: what `ShallowWater` moves.
+
+        CGridShallowWaterState.of(grid, 500.0, boundary=NoSlip())
+
+    **Arguments:**
+
+    - `depth`: h > 0, from the ground to the surface, at cell centres; length.
+    - `velocity_x`: u, on the faces across x; length / time.
+    - `velocity_y`: v, on the faces across y.
+
+    **Errors:** `ShapeError` unless the three are scalars in these places of one plane grid. Fault
+    `POSITIVITY` where the depth is not positive.
+    """
+
+    depth: Field
+    velocity_x: Field
+    velocity_y: Field
+
+    def __check_init__(self):
+        grid = self.depth.grid
+        _need_plane(grid)
+        places = {"depth": grid.cell, "velocity_x": grid.face("x"), "velocity_y": grid.face("y")}
+        for name, part in self.parts().items():
+            if part.grid.shape != grid.shape or part.grid.periodic != grid.periodic:
+                raise ShapeError(
+                    f"{name} is on a grid of {part.grid.shape} cells, the depth on one of {grid.shape}"
+                )
+            if part.location != places[name] or part.components:
+                raise ShapeError(
+                    f"{name} is a scalar at {places[name]!r}; got components {part.components} at "
+                    f"{part.location!r}"
+                )
+
+    @staticmethod
+    def of(
+        grid: Grid,
+        depth: Any,
+        velocity: tuple[Any, Any] = (0.0, 0.0),
+        boundary: Any = None,
+        *,
+        dtype: Any = None,
+    ) -> "CGridShallowWaterState":
+        """Water from its depth and velocity.
+
+        **Arguments:**
+
+        - `depth`: a number, an array, or a function of the coordinates.
+        - `velocity`: u and v, likewise, each on its own faces.
+        - `boundary`: of all sides that do not repeat, or a dict by axis and side: `Mirror()` (free slip;
+          if left out) or `NoSlip()`. Nothing flows through either.
+
+        **Errors:** `ParameterError` for other boundaries, and for a depth that is not positive.
+        """
+        _need_plane(grid)
+        walls = Mirror() if boundary is None and not all(grid.periodic) else boundary
+        given = walls.values() if isinstance(walls, dict) else (walls,)
+        for side in (
+            s for value in given for s in (value if isinstance(value, tuple) else (value,))
+        ):
+            if side is not None and not isinstance(side, Mirror | NoSlip):
+                raise ParameterError(
+                    f"water on a staggered grid takes walls, Mirror() or NoSlip(); got {side!r}"
+                )
+        depths = plane_values(grid, depth, grid.cell, dtype)
+        numbers = concrete_value(depths)
+        if numbers is not None and not np.all(numbers > 0):
+            raise ParameterError(
+                f"the depth of water must be positive; got {float(numbers.min()):.6g}"
+            )
+        parts = [Field(depths, grid, None, None if walls is None else _mirror(grid))]
+        for axis, value in enumerate(velocity):
+            at = grid.face(axis)
+            data = jnp.asarray(plane_values(grid, value, at, dtype), depths.dtype)
+            parts.append(Field(data, grid, at, _of_velocity(grid, walls, axis)).at(0.0))
+        return CGridShallowWaterState(*parts)
+
+    def faults(self) -> Array:
+        dry = self.grid.max(self.depth.data <= 0)
+        return jnp.where(dry, jnp.int32(Fault.POSITIVITY), jnp.int32(0)) | super().faults()
+
+
+def _need_plane(grid: Grid) -> None:
+    if grid.dimension != 2:
+        raise ShapeError(f"water flows on a plane grid; this one has {grid.dimension} axes")
+
+
+def plane_values(grid: Grid, value: Any, location: Any, dtype: Any) -> Array:
+    """A number, an array or a function of the coordinates, at every point."""
+    if callable(value) and not hasattr(value, "dtype"):
+        value = value(*grid.coordinates(location))
+    value = jnp.asarray(value) if hasattr(value, "dtype") else jnp.asarray(value, float)
+    value = jnp.broadcast_to(value, grid.local_shape_at(location))
+    return value if dtype is None else value.astype(dtype)
+
+
+def _mirror(grid: Grid) -> dict[int, Any]:
+    return {k: Mirror() for k, wraps in enumerate(grid.periodic) if not wraps}
+
+
+def _of_velocity(grid: Grid, walls: Any, component: int) -> Any:
+    """Zero through walls; along them free, or zero as well."""
+    if walls is None:
+        return None
+    sides: Boundaries = parse_boundaries(grid.periodic, walls)
+    made = {}
+    for axis, pair in enumerate(sides):
+        if grid.periodic[axis] or pair is None:
+            continue
+        tangential = lambda side: Dirichlet(0.0) if isinstance(side, NoSlip) else Mirror()
+        made[axis] = tuple(Dirichlet(0.0) if axis == component else tangential(s) for s in pair)
+    return made

@@ -1,0 +1,77 @@
+"""Components made of several fields: a gas, a layer of water, a plasma."""
+
+import dataclasses
+from typing import Any
+
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from physkit.core import AbstractComponent, ComponentError, Fault, ShapeError, replace_fields
+
+from .._field import Field
+
+
+class AbstractFieldGroup(AbstractComponent):
+    """A component whose parts are fields on one grid, each with its own boundary.
+
+    Rates of such a component are dicts by the names of its parts; parts left out do not change:
+    a body force is `{"momentum": …, "energy": …}`.
+    """
+
+    def parts(self) -> dict[str, Field]:
+        """The fields by name, in order of declaration."""
+        pairs = ((f.name, getattr(self, f.name)) for f in dataclasses.fields(self))
+        return {name: part for name, part in pairs if isinstance(part, Field)}
+
+    def positive_quantities(self) -> dict[str, Array]:
+        """What must be positive, by name, `[*points]` each: for faults at the start, and for `Positive`."""
+        return {}
+
+    @property
+    def grid(self) -> Any:
+        """The grid that all parts are on."""
+        return next(iter(self.parts().values())).grid
+
+    def at(self, t: Any) -> "AbstractFieldGroup":
+        """This component with the boundaries that it has at time `t`."""
+        return self.replace({name: part.at(t) for name, part in self.parts().items()})
+
+    def shift(self, delta: Any) -> "AbstractFieldGroup":
+        unknown = sorted(set(delta) - set(self.parts()))
+        if unknown:
+            raise ComponentError(
+                f"a rate names {unknown}; {type(self).__name__} has {list(self.parts())}"
+            )
+        return self.replace({name: getattr(self, name).shift(delta[name]) for name in delta})
+
+    def increment(self) -> dict[str, Any]:
+        return {name: part.increment() for name, part in self.parts().items()}
+
+    def replace(self, parts: dict[str, Any]) -> "AbstractFieldGroup":
+        """A copy with some parts replaced."""
+        return replace_fields(self, parts)
+
+    def faults(self) -> Array:
+        bits = jnp.zeros((), jnp.int32)
+        for part in self.parts().values():
+            bits = bits | part.faults()
+        for values in self.positive_quantities().values():
+            bad = self.grid.max(values <= 0)  # NaN is another fault
+            bits = bits | jnp.where(bad, jnp.int32(Fault.POSITIVITY), jnp.int32(0))
+        return bits
+
+
+def require_one_grid(component: AbstractFieldGroup) -> None:
+    """**Errors:** `ShapeError` unless all parts are cell-centred fields on equal grids."""
+    parts = component.parts()
+    grid = component.grid
+    for name, part in parts.items():
+        if part.grid.shape != grid.shape or part.grid.periodic != grid.periodic:
+            raise ShapeError(
+                f"{name} is on a grid of {part.grid.shape} cells, {next(iter(parts))} on one of "
+                f"{grid.shape}"
+            )
+        if part.location != grid.cell:
+            raise ShapeError(
+                f"{name} sits at {part.location!r}; finite volumes are cells' averages"
+            )

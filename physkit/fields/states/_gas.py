@@ -1,0 +1,154 @@
+"""The state of a gas: density, momentum and energy, each a field with its own boundary."""
+
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+
+from physkit.core import ParameterError, ShapeError, cast_floats, concrete_value
+from physkit.geometry import AbstractBoundary, Dirichlet, Grid, Neumann
+
+from .._field import Field
+from ._field_group import AbstractFieldGroup, require_one_grid
+from ._gas_inflow import PARTS, GasInflow, conserved
+
+
+class Gas(AbstractFieldGroup):
+    """Averages of density, momentum and energy over cells: the conserved variables of gas dynamics.
+
+        Gas.from_primitive(grid, 1.0, (0.0, 0.0), lambda x, y: jnp.exp(-x**2 - y**2), gamma=1.4)
+
+    **Arguments:**
+
+    - `density`: ρ, mass / volume.
+    - `momentum`: m = ρu, a vector field.
+    - `energy`: E = p/(γ − 1) + ½ρu², internal and kinetic, energy / volume.
+
+    **Errors:** `ShapeError` unless all three are cell-centred fields on one grid. Fault `POSITIVITY` where
+    density or internal energy is not positive.
+    """
+
+    density: Field
+    momentum: Field
+    energy: Field
+
+    def __check_init__(self):
+        require_one_grid(self)
+        if not self.momentum.vector or self.density.components or self.energy.components:
+            raise ShapeError(
+                "a gas has a scalar density, a vector momentum and a scalar energy; got components "
+                f"{self.density.components}, {self.momentum.components}, {self.energy.components}"
+            )
+
+    @staticmethod
+    def from_primitive(
+        grid: Grid,
+        density: Any,
+        velocity: Any,
+        pressure: Any,
+        gamma: Any,
+        boundary: Any = None,
+        *,
+        dtype: Any = None,
+    ) -> "Gas":
+        """A gas from density, velocity and pressure.
+
+        **Arguments:**
+
+        - `density`, `pressure`: a number, an array, a field, or a function of the coordinates.
+        - `velocity`: a tuple of those, one per axis; on a line the value alone; a vector field; or an
+          array `[d, *points]`.
+        - `gamma`: ratio of specific heats, the one that the flow is given.
+        - `boundary`: one for all sides that do not repeat, or a dict by axis and side: `Outflow()`,
+          `Mirror()` (a wall), `GasInflow(density, velocity, pressure)`.
+
+        **Errors:** `ParameterError` for a density or pressure that is not positive in some cell, for
+        `Dirichlet` and `Neumann`, which cannot hold for three fields at once.
+        """
+        values = lambda v: _values(grid, v, dtype)
+        ρ, p = values(density), values(pressure)
+        if isinstance(velocity, Field):
+            velocity = velocity.data
+        if not isinstance(velocity, tuple | list):
+            many = jnp.ndim(velocity) > grid.dimension
+            velocity = tuple(velocity) if many else (velocity,)
+        if len(velocity) != grid.dimension:
+            raise ShapeError(
+                f"a velocity on this grid has {grid.dimension} components; got {len(velocity)}"
+            )
+        u = [values(v) for v in velocity]
+        for name, x in (("density", ρ), ("pressure", p)):
+            _need_positive(name, x)
+        dtype = jnp.result_type(ρ.dtype, p.dtype, *(v.dtype for v in u))
+        ρ, p, *u = (x.astype(dtype) for x in (ρ, p, *u))
+        gamma = jnp.asarray(gamma, dtype)
+        # Boundaries in the state's precision: their values are computed from the gas's γ.
+        sides = cast_floats({name: _sides(boundary, name, gamma) for name in PARTS}, dtype)
+        parts = zip(PARTS, conserved(ρ, tuple(u), p, gamma), strict=True)
+        return Gas(**{
+            name: Field(x, grid, None, sides[name], vector=name == "momentum") for name, x in parts
+        })  # fmt: skip
+
+    @property
+    def velocity(self) -> Field:
+        """u = m/ρ."""
+        return self.momentum._computed(self.momentum.data / self.density.data[None])
+
+    def pressure(self, gamma: Any) -> Field:
+        """p = (γ − 1)(E − m²/2ρ)."""
+        return self.energy._computed((gamma - 1) * self._internal())
+
+    def sound_speed(self, gamma: Any) -> Field:
+        """c = √(γp/ρ)."""
+        return self.energy._computed(
+            jnp.sqrt(gamma * self.pressure(gamma).data / self.density.data)
+        )
+
+    def positive_quantities(self) -> dict[str, Array]:
+        return {"density": self.density.data, "internal energy": self._internal()}
+
+    def _internal(self) -> Array:
+        m = self.momentum.data
+        return self.energy.data - 0.5 * jnp.sum(m * m, axis=0) / self.density.data
+
+
+def _values(grid: Grid, value: Any, dtype: Any) -> Array:
+    if isinstance(value, Field):
+        value = value.data
+    elif callable(value) and not hasattr(value, "dtype"):
+        value = value(*grid.coordinates())
+    value = jnp.asarray(value) if hasattr(value, "dtype") else jnp.asarray(value, float)
+    if value.ndim and value.ndim != grid.dimension:
+        raise ShapeError(f"values of shape {value.shape} on a grid of {grid.shape} cells")
+    value = jnp.broadcast_to(value, grid.local_shape)
+    return value if dtype is None else value.astype(dtype)
+
+
+def _need_positive(name: str, values: Array) -> None:
+    numbers = concrete_value(values)
+    if numbers is None or np.all(numbers > 0):
+        return
+    cell = tuple(int(i) for i in np.argwhere(~(numbers > 0))[0])
+    raise ParameterError(
+        f"the {name} of a gas must be positive; got {float(numbers[cell]):.6g} in cell {cell}"
+    )
+
+
+def _sides(boundary: Any, name: str, gamma: Any) -> Any:
+    """What a boundary of a gas means for one of its fields."""
+    if isinstance(boundary, dict):
+        return {side: _sides(b, name, gamma) for side, b in boundary.items()}
+    if isinstance(boundary, tuple):
+        return tuple(_sides(b, name, gamma) for b in boundary)
+    if isinstance(boundary, GasInflow):
+        return boundary.boundaries(gamma)[name]
+    if isinstance(boundary, Dirichlet | Neumann):
+        raise ParameterError(
+            f"{type(boundary).__name__} cannot hold for density, momentum and energy at once; a given "
+            "state outside is GasInflow(density, velocity, pressure), an open end Outflow(), a wall "
+            "Mirror()"
+        )
+    if boundary is not None and not isinstance(boundary, AbstractBoundary):
+        raise ParameterError(f"expected a boundary of a gas, got {boundary!r}")
+    return boundary

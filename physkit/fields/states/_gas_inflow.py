@@ -1,0 +1,64 @@
+"""The side of a box through which gas comes in."""
+
+from collections.abc import Callable
+from typing import Any, cast
+
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from physkit.core import Module, static
+from physkit.geometry import Inflow, as_space_time_value
+
+PARTS = ("density", "momentum", "energy")
+
+
+class GasInflow(Module):
+    """A side through which gas of a given state comes in, or beyond which it lies.
+
+        Gas.from_primitive(grid, …, boundary={"x_low": GasInflow(1.0, (3.0, 0.0), 1.0), …})
+
+    **Arguments:**
+
+    - `density`, `velocity`, `pressure`: numbers, or functions `(t, *x)`; the velocity is a tuple of them,
+      one per axis, or one alone on a line.
+    """
+
+    density: Any
+    velocity: tuple[Any, ...]
+    pressure: Any
+
+    def __init__(self, density: Any, velocity: Any, pressure: Any):
+        self.density, self.pressure = as_space_time_value(density), as_space_time_value(pressure)
+        velocity = velocity if isinstance(velocity, tuple | list) else (velocity,)
+        self.velocity = tuple(as_space_time_value(v) for v in velocity)
+
+    def boundaries(self, gamma: Any) -> dict[str, Inflow]:
+        """What it means for each field of a `Gas`."""
+        if any(isinstance(v, Module) for v in (self.density, *self.velocity, self.pressure)):
+            return {name: Inflow(_Beyond(self, jnp.asarray(gamma), name)) for name in PARTS}
+        values = conserved(self.density, self.velocity, self.pressure, gamma)
+        return {name: Inflow(value) for name, value in zip(PARTS, values, strict=True)}
+
+
+class _Beyond(Module):
+    """One conserved field of an inflow that depends on time or place."""
+
+    inflow: GasInflow
+    gamma: Any
+    part: str = static()
+
+    def __call__(self, t: Any, *x: Any) -> Any:
+        at = lambda v: cast(Callable, v)(t, *x) if isinstance(v, Module) else v
+        velocity = tuple(at(v) for v in self.inflow.velocity)
+        values = conserved(at(self.inflow.density), velocity, at(self.inflow.pressure), self.gamma)
+        return values[PARTS.index(self.part)]
+
+
+def conserved(
+    density: Any, velocity: tuple[Any, ...], pressure: Any, gamma: Any
+) -> tuple[Array, ...]:
+    """ρ, m = ρu and E = p/(γ − 1) + ½ρu²."""
+    ρ, p, *u = jnp.broadcast_arrays(density, pressure, *velocity)
+    first, *rest = (v * v for v in u)
+    energy = p / (gamma - 1) + 0.5 * ρ * sum(rest, first)
+    return ρ, jnp.stack([ρ * v for v in u]), energy

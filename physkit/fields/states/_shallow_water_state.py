@@ -1,0 +1,83 @@
+"""A layer of water by finite volumes: depth and momentum, averages over cells."""
+
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+
+from physkit.core import Fault, ParameterError, ShapeError, concrete_value
+from physkit.geometry import Grid, Mirror, Outflow
+
+from .._field import Field
+from ._c_grid_shallow_water_state import plane_values
+from ._field_group import AbstractFieldGroup, require_one_grid
+
+
+class ShallowWaterState(AbstractFieldGroup):
+    """Averages of depth and momentum over cells: what `ShallowWaterFV` moves.
+
+        Water.of(grid, lambda x: jnp.where(x < 1, 1.0, 0.0), boundary=Mirror())
+
+    **Arguments:**
+
+    - `depth`: h ≥ 0, from the ground to the surface; 0 where the ground is dry; length.
+    - `momentum`: hu, a vector field, length² / time.
+
+    **Errors:** `ShapeError` unless both are cell-centred fields on one grid. Fault `POSITIVITY` where the
+    depth is negative.
+    """
+
+    depth: Field
+    momentum: Field
+
+    def __check_init__(self):
+        require_one_grid(self)
+        if not self.momentum.vector or self.depth.components:
+            raise ShapeError(
+                "water has a scalar depth and a vector momentum; got components "
+                f"{self.depth.components}, {self.momentum.components}"
+            )
+
+    @staticmethod
+    def of(
+        grid: Grid,
+        depth: Any,
+        velocity: Any = 0.0,
+        boundary: Any = None,
+        *,
+        dtype: Any = None,
+    ) -> "ShallowWaterState":
+        """Water from its depth and velocity.
+
+        **Arguments:**
+
+        - `depth`: a number, an array, or a function of the coordinates.
+        - `velocity`: a tuple of those, one per axis; or one number for all.
+        - `boundary`: of sides that do not repeat, or a dict by axis and side: `Mirror()` (a wall) or
+          `Outflow()`.
+
+        **Errors:** `ParameterError` for a negative depth and for other boundaries.
+        """
+        given = boundary.values() if isinstance(boundary, dict) else (boundary,)
+        for side in (s for v in given for s in (v if isinstance(v, tuple) else (v,))):
+            if side is not None and not isinstance(side, Mirror | Outflow):
+                raise ParameterError(
+                    f"water takes Mirror() or Outflow() at its sides; got {side!r}"
+                )
+        h = plane_values(grid, depth, grid.cell, dtype)
+        numbers = concrete_value(h)
+        if numbers is not None and not np.all(numbers >= 0):
+            raise ParameterError(f"a depth cannot be negative; got {float(numbers.min()):.6g}")
+        parts = velocity if isinstance(velocity, tuple | list) else (velocity,) * grid.dimension
+        if len(parts) != grid.dimension:
+            raise ShapeError(f"a velocity here has {grid.dimension} components; got {len(parts)}")
+        u = [jnp.asarray(plane_values(grid, v, grid.cell, dtype), h.dtype) for v in parts]
+        momentum = jnp.stack([h * v for v in u])
+        return ShallowWaterState(
+            Field(h, grid, None, boundary), Field(momentum, grid, None, boundary, vector=True)
+        )
+
+    def faults(self) -> Array:
+        below = self.grid.max(self.depth.data < 0)
+        return jnp.where(below, jnp.int32(Fault.POSITIVITY), jnp.int32(0)) | super().faults()

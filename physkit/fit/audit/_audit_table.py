@@ -1,0 +1,93 @@
+"""What an audit found, as a table."""
+
+import dataclasses
+
+import numpy as np
+
+from physkit.core import GradientError
+
+from ._verdicts import AuditRow
+
+TRUSTED_VERDICTS = ("right", "zero", "unused", "kink", "jumps")
+_WORST = ("NaN", "FAILS", "WRONG", "CUT", "JUMPS", "MODES", "UNREAD", "chaotic")
+
+
+@dataclasses.dataclass(frozen=True)
+class GradientAudit:
+    """The derivatives of a run, one row each; prints as a table.
+
+    Verdicts in capitals are errors:
+
+    - `right`: the Taylor remainder falls as it must, and both modes agree.
+    - `zero`: exactly 0, and so is the change of the run to first order. `unused`: never read.
+    - `kink`: right on one side, and the run has two slopes here.
+    - `chaotic`: the run amplifies too much for any test: take fewer steps.
+    - `NaN`: not finite; `birth` says where from. `WRONG`: differs from finite differences.
+    - `CUT`: exactly 0, where the run changes smoothly. `JUMPS`: exactly 0, where it changes in jumps
+      (`jumps` where that was said to be `inert`).
+    - `MODES`: forward and reverse mode disagree. `UNREAD`: a parameter that the run never reads.
+    - `FAILS`: JAX cannot differentiate it.
+    """
+
+    rows: tuple[AuditRow, ...]
+    steps: int
+    dtype: str
+    nan_origin: str | None = None
+    reverse_mode_error: str = ""
+
+    @property
+    def ok(self) -> bool:
+        """Whether every derivative can be trusted."""
+        return all(row.verdict in TRUSTED_VERDICTS for row in self.rows)
+
+    def __getitem__(self, name: str) -> AuditRow:
+        for row in self.rows:
+            if row.name == name:
+                return row
+        raise KeyError(f"no {name!r} in this audit; available: {[row.name for row in self.rows]}")
+
+    def check(self) -> None:
+        """Raise where one is not right.
+
+        **Errors:** `GradientError` that names the worst.
+        """
+        if self.ok:
+            return
+        bad = [row for row in self.rows if row.verdict not in TRUSTED_VERDICTS]
+        worst = min(bad, key=lambda row: _WORST.index(row.verdict))
+        more = f" ({len(bad) - 1} more)" if len(bad) > 1 else ""
+        born = f"\n{self.nan_origin}" if self.nan_origin and worst.verdict == "NaN" else ""
+        raise GradientError(
+            f"the derivative by {worst.name} after {self.steps} steps: {worst.verdict}"
+            + (f" – {worst.note}" if worst.note else "")
+            + more
+            + born
+        )
+
+    def __repr__(self) -> str:
+        width = max(len("leaf"), *(len(row.name) for row in self.rows))
+        shapes = ["×".join(map(str, row.shape)) or "·" for row in self.rows]
+        across = max(len("shape"), *map(len, shapes))
+        lines = [
+            f"Gradient audit: {self.steps} steps, {self.dtype}, {len(self.rows)} leaves",
+            f"{'leaf':{width}}  {'shape':>{across}}  verdict  order  modes    |gradient|",
+        ]
+        for row, shape in zip(self.rows, shapes, strict=True):
+            lines.append(
+                f"{row.name:{width}}  {shape:>{across}}  {row.verdict:7}  {_number(row.order, '5.2f', 5)}"
+                f"  {_number(row.mismatch, '7.1e', 7)}  {_number(row.size, '9.3g', 9)}"
+                + (f"  {row.note}" if row.note else "")
+            )
+        lines += [line for line in (self.nan_origin, self.reverse_mode_error) if line]
+        if self.dtype == "float32":
+            lines.append(
+                "In single precision only errors above some 1e-3 show; audit in float64 too."
+            )
+        lines.append(
+            "all derivatives can be trusted" if self.ok else "NOT all derivatives are right"
+        )
+        return "\n".join(lines)
+
+
+def _number(x: float, form: str, width: int) -> str:
+    return f"{x:{form}}" if np.isfinite(x) else f"{'–':>{width}}"

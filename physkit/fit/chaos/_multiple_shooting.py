@@ -1,0 +1,277 @@
+"""Multiple shooting: fits over windows much longer than the Lyapunov time."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from physkit.core import (
+    AbstractComponent,
+    Module,
+    ParameterError,
+    SelectionError,
+    ShapeError,
+    call_user_function,
+    replace_fields,
+    static,
+)
+from physkit.particles import Particles
+from physkit.simulate import Simulation, simulate
+
+from .._select import Where, select
+from ..solve._bounds import AbstractBounds
+from ..solve._fit import fit
+from ..solve._fit_result import Fit
+
+
+class MultipleShooting(Module):
+    """An objective for `fit`: a long run cut into windows whose starts are unknowns of their own.
+
+        r = ( misfit of every window ,  w · (end of window i − start of window i + 1) )
+
+    One run through many Lyapunov times has a loss with a hundred valleys, and gradients as large as
+    the growth of errors. Windows of about one Lyapunov time each have gradients that mean something;
+    the continuity residuals draw them together into one trajectory as the fit converges.
+
+    The model is `(simulation, starts)`, `starts` being states stacked along a new first axis; `cut`
+    makes it. Point `where` at parameters of the simulation and at the arrays of `starts` that evolve.
+
+    **Arguments:**
+
+    - `misfit`: `(frames, data)` → residuals of one window, in units of the noise; frames are those of
+      the simulation's observers from the window's start on. Its end belongs to the next window, so that
+      every frame counts once; the very last of the run is not used.
+    - `steps`: of the whole run; `windows` must divide it, and the observers' intervals each window.
+    - `windows`: how many.
+    - `weight`: w, one number, or one for each array of the state that evolves. Jumps at the seams count
+      in units of 1/w.
+
+    **Errors:** `ParameterError` for windows that do not divide the steps; `ShapeError` for data whose
+    times do not fall on the frames.
+
+    **Good values:** windows of 0.5 to 2 Lyapunov times (`gradient_growth` measures it). At first jumps
+    as large as the noise of the data (w = 1 / noise): the fit then finds the valley. At last 100 times
+    less: the seams are closed better than the data can see, and standard errors are those of a fit of
+    one trajectory. `fit_in_windows` goes this way.
+
+    **Notes:** `data` is for the whole run: arrays with a first axis for frames, `steps / interval + 1`
+    of them. Frames at seams count in both windows; share them out in `misfit` if that matters. For
+    dynamics without noise.
+
+    **Reference:** Bock, in Modelling of Chemical Reaction Systems (Springer, 1981), p. 102; Baake,
+    Baake, Bock & Briggs, Phys. Rev. A 45, 5524 (1992), for chaos.
+    """
+
+    misfit: Callable = static()
+    steps: int = static()
+    windows: int = static()
+    weight: float | tuple[float, ...] = static()
+
+    def __init__(
+        self,
+        misfit: Callable[[Any, Any], Any],
+        steps: int,
+        windows: int,
+        weight: float | tuple[float, ...] = 100.0,
+    ):
+        whole = isinstance(windows, int) and isinstance(steps, int) and windows >= 1 <= steps
+        if not whole or steps % windows:
+            near = [n for n in range(1, max(int(steps), 1) + 1) if steps % n == 0]
+            near = sorted(near, key=lambda n: abs(n - windows))[:3]
+            raise ParameterError(
+                f"windows must divide the steps; got {windows} windows of {steps} steps, try {near}"
+            )
+        self.misfit, self.steps, self.windows = misfit, steps, windows
+        self.weight = tuple(map(float, weight)) if isinstance(weight, tuple) else float(weight)
+
+    @property
+    def length(self) -> int:
+        """Steps of one window."""
+        return self.steps // self.windows
+
+    def cut(self, sim: Simulation, state: Any) -> tuple[Simulation, Any]:
+        """The model to start from: windows begin on the trajectory from `state`.
+
+        Where states are known better than that (observed, or smoothed), stack those instead.
+        """
+        bare = replace_fields(sim, {"observers": (), "guards": ()})
+        ends = [state]
+        for _ in range(self.windows - 1):
+            here = self._later(bare, len(ends) - 1)
+            ends.append(simulate(here, ends[-1], self.length).state)
+        return sim, jax.tree.map(lambda *x: jnp.stack(x), *ends)
+
+    def trajectory(self, model: tuple[Simulation, Any]) -> tuple[Any, Any]:
+        """Frames `[windows frames …]` of every window, and the states `[windows …]` at their ends."""
+        sim, starts = model
+        counts = {x.shape[0] for x in jax.tree.leaves(starts)}
+        if counts != {self.windows}:
+            raise ShapeError(
+                f"starts are states stacked along a first axis of {self.windows} windows; "
+                f"got first axes {sorted(counts)}"
+            )
+
+        def window(i, start):
+            result = simulate(self._later(sim, i), start, self.length)
+            return result.frames, result.state
+
+        return jax.vmap(window)(jnp.arange(self.windows), starts)
+
+    def gaps(self, model: tuple[Simulation, Any], ends: Any = None) -> Float[Array, "seams n"]:
+        """End of each window minus start of the next, not weighted."""
+        ends = self.trajectory(model)[1] if ends is None else ends
+        return self._seams(ends, model[1], 1.0)
+
+    def __call__(self, model: tuple[Simulation, Any], data: Any = None) -> Any:
+        """All residuals: misfits of the windows, then weighted gaps."""
+        frames, ends = self.trajectory(model)
+        parts = self._parts(frames, data)
+        frames = jax.tree.map(lambda x: x[:, :-1], frames)
+        call = lambda f, d: call_user_function(self.misfit, (f, d), "misfit", "(frames, data)")
+        return jax.vmap(call)(frames, parts), self._seams(ends, model[1], self.weight)
+
+    def _later(self, sim: Simulation, window: Any) -> Simulation:
+        """`sim` with its clock at the start of a window."""
+        offset = jnp.asarray(window * self.length, sim.dt.dtype)
+        return replace_fields(sim, {"t0": sim.t0 + offset * sim.dt})
+
+    def _parts(self, frames: Any, data: Any) -> Any:
+        """`data` by window, without the frame at its end."""
+        inside = {x.shape[1] for x in jax.tree.leaves(frames)}
+        if len(inside) != 1:
+            raise ShapeError(
+                f"all observers must have one interval for multiple shooting; windows have {inside} frames"
+            )
+        each = inside.pop() - 1
+        wanted = each * self.windows + 1
+        place = jnp.asarray(each * np.arange(self.windows)[:, None] + np.arange(each)[None])
+
+        def part(x):
+            x = jnp.asarray(x)
+            if x.ndim == 0 or x.shape[0] != wanted:
+                raise ShapeError(
+                    f"{self.steps} steps have {wanted} frames, the first one included; data of shape "
+                    f"{x.shape} do not fall on them"
+                )
+            return x[place]
+
+        return jax.tree.map(part, data)
+
+    def _seams(self, ends: Any, starts: Any, weight: Any) -> Float[Array, "seams n"]:
+        if self.windows == 1:
+            return jnp.zeros((0, 0))
+        before = jax.tree.map(lambda x: x[:-1], ends)
+        after = jax.tree.map(lambda x: x[1:], starts)
+        gaps = jax.vmap(_gap)(before, after)
+        leaves = jax.tree.leaves(gaps)
+        weights = weight if isinstance(weight, tuple) else (weight,) * len(leaves)
+        if len(weights) != len(leaves):
+            raise ShapeError(
+                f"weight is one number or one per array of the state that evolves ({len(leaves)}); "
+                f"got {len(weights)}"
+            )
+        flat = [(w * g).reshape(self.windows - 1, -1) for g, w in zip(leaves, weights, strict=True)]
+        return jnp.concatenate(flat, axis=1)
+
+
+def fit_in_windows(
+    misfit: Callable[[Any, Any], Any],
+    model: tuple[Simulation, Any],
+    *,
+    where: Where,
+    steps: int,
+    windows: int,
+    data: Any = None,
+    starts: Any = None,
+    weights: Sequence[float | tuple[float, ...]] = (1.0, 10.0, 100.0),
+    bounds: Any = None,
+    method: Any = None,
+    progress: bool = True,
+) -> Fit:
+    """`fit` of a long, chaotic run by multiple shooting: windows first loosely, then tightly joined.
+
+    **Arguments:**
+
+    - `misfit`, `steps`, `windows`, `data`: as `MultipleShooting` has them.
+    - `model`: `(simulation, state)`; `where` points into it, at parameters of the simulation; `bounds`
+      are theirs, one for all or a dict by name. All that changes with time in the states at the
+      windows' starts is fitted, too, as `start` in the table.
+    - `starts`: states stacked along a first axis of windows, if better known than by running the model.
+    - `weights`: of continuity, one fit each. The first about 1 / noise of the data.
+    - `method`: as for `fit` of residuals.
+
+    **Returns:** the last `Fit`; its model is `(simulation, starts)`.
+
+    **Errors:** those of `fit` and `MultipleShooting`; `ParameterError` without weights.
+
+    **Reference:** see `MultipleShooting`.
+    """
+    if not weights:
+        raise ParameterError("fit_in_windows needs at least one weight")
+    sim, state = model
+    pointers = _pointers(where, sim)
+    if isinstance(bounds, AbstractBounds):
+        bounds = dict.fromkeys(pointers, bounds)  # of the parameters, not of the starts
+    elif isinstance(bounds, tuple | list):
+        bounds = dict(zip(pointers, bounds, strict=True))
+    moving = _evolving(sim, state)
+    pick = lambda m: [x for x, moves in zip(jax.tree.leaves(m[1]), moving, strict=True) if moves]
+    windowed = (sim, starts)
+    found = None
+    for weight in weights:
+        shooting = MultipleShooting(misfit, steps, windows, weight)
+        if windowed[1] is None:
+            windowed = shooting.cut(sim, state)
+        found = fit(
+            shooting, windowed, where=pointers | {"start": pick}, bounds=bounds, method=method,
+            data=data, progress=progress, title=f"fit in {windows} windows",
+        )  # fmt: skip
+        windowed = found.model
+    assert found is not None
+    return found
+
+
+def _pointers(where: Where, sim: Simulation) -> dict[str, Callable[[Any], Any]]:
+    """By name, functions that point at the parameters of the simulation which `where` selects."""
+    try:
+        chosen = select(where, (sim, None))
+    except SelectionError as error:
+        raise SelectionError(
+            f"{error}. (Point into the simulation; the windows' starts are fitted anyway)"
+        ) from error
+    if "start" in chosen.names:
+        raise SelectionError("the windows' starts are called 'start': name the parameter otherwise")
+
+    def pointer(place: int, index: tuple) -> Callable[[Any], Any]:
+        def point(model):
+            leaf = jax.tree.leaves(model[0])[place]
+            return leaf[index[0]] if index else leaf
+
+        return point
+
+    places = zip(chosen.names, chosen.places, chosen.indices, strict=True)
+    return {name: pointer(place, index) for name, place, index in places}
+
+
+def _evolving(sim: Simulation, state: Any) -> tuple[bool, ...]:
+    """Which leaves of the state change with time."""
+    after = simulate(replace_fields(sim, {"observers": (), "guards": ()}), state, 1).state
+    pairs = zip(jax.tree.leaves(state), jax.tree.leaves(after), strict=True)
+    return tuple(eqx.is_inexact_array(a) and not np.array_equal(a, b) for a, b in pairs)
+
+
+def _gap(end: Any, start: Any) -> Any:
+    """What separates two states: of particles the way from one to the other and the change of velocity."""
+    is_component = lambda x: isinstance(x, AbstractComponent)
+
+    def part(a, b):
+        if isinstance(a, Particles):
+            return a.space.displacement(a.position, b.position), a.velocity - b.velocity
+        floats = eqx.filter(a, eqx.is_inexact_array), eqx.filter(b, eqx.is_inexact_array)
+        return jax.tree.map(lambda x, y: x - y, *floats)
+
+    return jax.tree.map(part, end, start, is_leaf=is_component)

@@ -1,0 +1,159 @@
+"""How a fit looks for the minimum: objects that hold a solver of optimistix or optax, and its limits."""
+
+import abc
+from typing import Any, ClassVar
+
+import equinox as eqx
+import lineax
+import numpy as np
+import optax
+import optimistix
+
+from physkit.core import Module, ParameterError, static
+
+
+class AbstractMethod(Module):
+    """A way to a minimum, for one kind of objective."""
+
+    kind: ClassVar[str]  # what the objective returns: "residuals" or "a loss"
+
+    @property
+    @abc.abstractmethod
+    def step_limit(self) -> int:
+        """The steps that it may take."""
+
+
+class AbstractIterative(AbstractMethod):
+    """A method that knows by itself when it is done."""
+
+    max_steps: int = static(default=300)
+    tolerance: float | None = static(default=None)
+
+    def __check_init__(self):
+        if self.max_steps < 1:
+            raise ParameterError(f"max_steps must be at least 1; got {self.max_steps}")
+
+    @property
+    def step_limit(self) -> int:
+        return self.max_steps
+
+    def within(self, dtype: Any) -> float:
+        """The tolerance, by default the root of the precision."""
+        return float(np.sqrt(np.finfo(dtype).eps)) if self.tolerance is None else self.tolerance
+
+    @abc.abstractmethod
+    def solver(self, dtype: Any) -> Any:
+        """The solver for numbers of this precision."""
+
+
+class LevenbergMarquardt(AbstractIterative):
+    """Gauss–Newton, damped where the residuals are not straight: the first choice for residuals.
+
+        (JᵀJ + λ) Δ = −Jᵀr,   λ falls when a step does what was predicted, and rises when not
+
+    **Arguments:**
+
+    - `max_steps`: evaluations of the residuals and their Jacobian.
+    - `tolerance`: relative change of coordinates and residuals at which it stops.
+
+    **Notes:** coordinates are scaled by the columns of the Jacobian at the start, and again where it
+    stops short of the minimum.
+
+    **Reference:** Marquardt, J. SIAM 11, 431 (1963).
+    """
+
+    kind = "residuals"
+
+    def solver(self, dtype: Any) -> Any:
+        within = self.within(dtype)
+        solver = optimistix.LevenbergMarquardt(within, within, linear_solver=lineax.QR())
+        # By default steps grow only after a prediction that was met to a hundredth.
+        search = optimistix.ClassicalTrustRegion(high_cutoff=0.75, high_constant=10.0)
+        return eqx.tree_at(lambda s: s.search, solver, search)
+
+
+class GaussNewton(AbstractIterative):
+    """Full steps to the minimum of the linearised residuals: fewest steps near it, no safety far away.
+
+        JᵀJ Δ = −Jᵀr
+
+    **Arguments:** as `LevenbergMarquardt`.
+    """
+
+    kind = "residuals"
+
+    def solver(self, dtype: Any) -> Any:
+        within = self.within(dtype)
+        return optimistix.GaussNewton(
+            within, within, linear_solver=lineax.AutoLinearSolver(well_posed=False)
+        )
+
+
+class BFGS(AbstractIterative):
+    """Quasi-Newton descent of a smooth loss, from gradients alone.
+
+    **Arguments:**
+
+    - `max_steps`: evaluations of the loss.
+    - `tolerance`: relative change of coordinates and loss at which it stops.
+
+    **Reference:** Nocedal & Wright, Numerical Optimization, 2nd ed., §6.1.
+    """
+
+    kind = "a loss"
+    max_steps: int = static(default=300)
+
+    def solver(self, dtype: Any) -> Any:
+        within = self.within(dtype)
+        return optimistix.BFGS(within, within)
+
+
+class Optax(AbstractMethod):
+    """First-order descent of a loss by any optimiser of optax, its schedules included.
+
+    **Arguments:**
+
+    - `optimiser`: e.g. `optax.adam(optax.cosine_decay_schedule(0.05, 500))`.
+    - `steps`: at most so many.
+    - `patience`: stop when for so many steps the loss fell by less than `tolerance` of itself; never before
+      the end if left out.
+    - `tolerance`: also, the fit counts as settled when the loss fell by less than this part of itself in the
+      last tenth of the steps. First-order descent cannot tell a plateau from a minimum: compare the loss
+      with what the noise of the data explains.
+
+    **Good values:** `optax.adam(0.03)`, 300 steps: coordinates are scaled to order 1, so a step of
+    0.03 changes each by some 3 %.
+    """
+
+    kind = "a loss"
+    optimizer: optax.GradientTransformation = static()
+    steps: int = static(default=300)
+    patience: int | None = static(default=None)
+    tolerance: float = static(default=1e-3)
+
+    def __check_init__(self):
+        if self.steps < 1 or (self.patience is not None and self.patience < 1):
+            raise ParameterError(
+                f"steps and patience must be at least 1; got {self.steps} and {self.patience}"
+            )
+
+    @property
+    def step_limit(self) -> int:
+        return self.steps
+
+
+def as_method(method: Any, kind: str) -> AbstractMethod:
+    """`method`, or the first choice for this kind of objective.
+
+    **Errors:** `ParameterError` for something that is no method.
+    """
+    if method is None:
+        return LevenbergMarquardt() if kind == "residuals" else BFGS()
+    if isinstance(method, optax.GradientTransformation):
+        return Optax(method)
+    if isinstance(method, AbstractMethod):
+        return method
+    raise ParameterError(
+        "method is an object: LevenbergMarquardt(), GaussNewton(), BFGS(), Optax(optax.adam(0.03)) or "
+        f"an optimiser of optax; got {method!r}"
+    )

@@ -1,0 +1,167 @@
+"""Standard errors: what the residuals left by a fit say about its parameters."""
+
+import abc
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from physkit.core import Module, ParameterError, ShapeError, static
+
+
+class Information(NamedTuple):
+    """What the data say about the coordinates z at the minimum.
+
+    - `covariance`: `[p p]`; infinite on the diagonal where the data say nothing.
+    - `matrix`: Fisher's information, `[p p]`: 1 / its eigenvalue is a variance.
+    - `noise`: standard deviation of a residual, estimated or said.
+    """
+
+    covariance: np.ndarray
+    matrix: np.ndarray
+    noise: float
+
+
+class AbstractErrors(Module):
+    """How standard errors come from what is left at the minimum of residuals."""
+
+    @abc.abstractmethod
+    def information(
+        self, residuals: np.ndarray, jacobian: np.ndarray, shapes: tuple[tuple[int, ...], ...]
+    ) -> Information:
+        """For residuals `[r]` with Jacobian `[r p]`, which come from arrays of these shapes."""
+
+
+class IndependentErrors(AbstractErrors):
+    """Residuals that do not know of one another, all equally large.
+
+        cov = s² (JᵀJ)⁻¹,   s² = Σ r² / (residuals − parameters)
+
+    **Arguments:**
+
+    - `noise_known`: the objective divides by the standard deviation of the noise, so s = 1. Then
+      Σ r² / (residuals − parameters) tells whether the model holds.
+
+    **Reference:** Seber & Wild, Nonlinear Regression (1989), §2.1.
+    """
+
+    noise_known: bool = static(default=False)
+
+    def information(
+        self, residuals: np.ndarray, jacobian: np.ndarray, shapes: tuple[tuple[int, ...], ...]
+    ) -> Information:
+        del shapes
+        residuals = residuals.astype(float)
+        noise = 1.0 if self.noise_known else estimate_noise(residuals, jacobian.shape[1])
+        bread = inverse_normal_matrix(jacobian)
+        scale = noise if noise > 0 and np.isfinite(noise) else 1.0
+        return Information(noise**2 * bread, _square(jacobian) / scale**2, noise)
+
+
+class AutocorrelatedErrors(AbstractErrors):
+    """Residuals that remember their neighbors in time: the model leaves something out, or the noise is
+    slow.
+
+        cov = (JᵀJ)⁻¹ S (JᵀJ)⁻¹,   S = Σₗ wₗ Σₜ gₜ gₜ₊ₗᵀ,   gₜ = Jₜᵀ rₜ,   wₗ = 1 − |l| / (L + 1)
+
+    Independent residuals give what `Independent` gives, up to the scatter of the estimate; slow ones
+    give larger errors, as if there were fewer. Residuals need a leading axis of time. What happens
+    at the same time may be correlated in any way.
+
+    **Arguments:**
+
+    - `lags`: L, how many frames residuals remember; 4 (T/100)^(2/9) of T frames if left out, which is
+      short for slow noise.
+
+    **Reference:** Newey & West, Econometrica 55, 703 (1987).
+    """
+
+    lags: int | None = static(default=None)
+
+    def __check_init__(self):
+        if self.lags is not None and self.lags < 0:
+            raise ParameterError(f"lags must be 0 or more; got {self.lags}")
+
+    def information(
+        self, residuals: np.ndarray, jacobian: np.ndarray, shapes: tuple[tuple[int, ...], ...]
+    ) -> Information:
+        lengths = {shape[0] if shape else 0 for shape in shapes}
+        if len(lengths) != 1 or 0 in lengths:
+            raise ShapeError(
+                f"Autocorrelated needs residuals with one leading axis of time; got shapes {list(shapes)}"
+            )
+        (frames,) = lengths
+        count, p = jacobian.shape
+        lags = round(4 * (frames / 100) ** (2 / 9)) if self.lags is None else self.lags
+        if lags >= frames:
+            raise ParameterError(f"lags={lags} need more frames than there are, {frames}")
+        ends = np.cumsum([0, *(int(np.prod(shape)) for shape in shapes)])
+        pulls = np.zeros((frames, p))
+        residuals = residuals.astype(float)
+        for a, b in pairwise(ends):
+            weighted = jacobian[a:b].astype(float) * residuals[a:b, None]
+            pulls += weighted.reshape(frames, -1, p).sum(1)
+        spread = pulls.T @ pulls
+        for lag in range(1, lags + 1):
+            later = pulls[lag:].T @ pulls[:-lag]
+            spread += (1 - lag / (lags + 1)) * (later + later.T)
+        noise = estimate_noise(residuals, p)
+        bread = inverse_normal_matrix(jacobian)
+        seen = np.isfinite(np.diag(bread))
+        covariance = np.where(np.isfinite(bread), 0.0, bread)
+        inner = bread[np.ix_(seen, seen)]
+        free = max(count - p, 1)
+        covariance[np.ix_(seen, seen)] = inner @ spread[np.ix_(seen, seen)] @ inner * (count / free)
+        scale = noise if noise > 0 and np.isfinite(noise) else 1.0
+        return Information(covariance, _square(jacobian) / scale**2, noise)
+
+
+class Likelihood(Module):
+    """The loss is a negative logarithm of a likelihood: its Hessian at the minimum is the information.
+
+    cov = (∂²L/∂z²)⁻¹
+    """
+
+
+def likelihood_information(hessian: np.ndarray) -> Information:
+    """Information of a loss that is −log likelihood, from its Hessian at the minimum."""
+    symmetric = (hessian + hessian.T) / 2
+    values, vectors = np.linalg.eigh(symmetric)
+    # Where the curvature is negative or nothing, the likelihood says nothing about the direction.
+    root = np.sqrt(np.maximum(values, 0))[:, None] * vectors.T
+    return Information(inverse_normal_matrix(root), symmetric, 1.0)
+
+
+def estimate_noise(residuals: np.ndarray, parameters: int) -> float:
+    """s of Σ r² / (residuals − parameters); NaN where nothing is left to estimate it from."""
+    free = residuals.size - parameters
+    return float(np.sqrt(np.sum(residuals**2) / free)) if free > 0 else float("nan")
+
+
+def singular_value_cutoff(precision: np.dtype) -> float:
+    """Relative singular value below which a direction is rounding, and not seen by the data."""
+    return float(np.finfo(precision).eps ** 0.7)
+
+
+def _square(jacobian: np.ndarray) -> np.ndarray:
+    wide = jacobian.astype(float)
+    return wide.T @ wide
+
+
+def inverse_normal_matrix(jacobian: np.ndarray) -> np.ndarray:
+    """(JᵀJ)⁻¹; infinite variances for coordinates that have a part in what J does not see."""
+    precision, jacobian = jacobian.dtype, jacobian.astype(float)
+    if len(jacobian) > jacobian.shape[1]:
+        jacobian = np.asarray(np.linalg.qr(jacobian, mode="r"))  # has the same JᵀJ
+    length = np.linalg.norm(jacobian, axis=0)
+    safe = np.where(length > 0, length, 1.0)
+    # Columns of one length: what counts as unseen must not depend on the coordinates' units.
+    _, sharpness, directions = np.linalg.svd(jacobian / safe, full_matrices=False)
+    limit = singular_value_cutoff(precision) * max(sharpness[0], 1e-300)
+    seen = sharpness > limit
+    known = directions[seen]
+    inverse = (known.T / sharpness[seen] ** 2) @ known / np.outer(safe, safe)
+    lost = np.any(np.abs(directions[~seen]) > 1e-4, axis=0) | (length == 0)
+    inverse[lost, :] = inverse[:, lost] = np.nan
+    inverse[lost, lost] = np.inf
+    return inverse

@@ -1,0 +1,37 @@
+"""Space without bounds."""
+
+import jax.numpy as jnp
+
+from physkit.core import static
+from physkit.parallel import AbstractComm, SerialComm
+
+from ._space import AbstractSpace, Components
+
+
+class Free(AbstractSpace):
+    """Unbounded space of any dimension: displacement is subtraction, nothing is ever folded."""
+
+    comm: AbstractComm = static(default=SerialComm())
+
+    def periodic(self, dimension: int) -> tuple[bool, ...]:
+        return (False,) * dimension
+
+    def cell(self, dimension: int):
+        del dimension
+
+    def minimum_image(self, difference: Components) -> Components:
+        return difference
+
+    def wrap_with_image(self, x):
+        return x, jnp.zeros(x.shape, jnp.int32)
+
+    @property
+    def volume(self):
+        return jnp.asarray(jnp.inf)
+
+    def max_cutoff(self, dimension: int):
+        del dimension
+        return jnp.asarray(jnp.inf)
+
+    def is_degenerate(self):
+        return jnp.array(False)

@@ -1,0 +1,81 @@
+"""Brownian dynamics: so much friction that velocities do not matter."""
+
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from physkit.core import Clock, get_component, param, put_component
+from physkit.particles import ParticleIncrement
+from physkit.particles.forces import Forces
+
+from ._heat_bath import noise_amplitude, require_nonnegative
+from ._kicks_and_drifts import AbstractDriftFirst
+
+
+class Brownian(AbstractDriftFirst):
+    """Overdamped Langevin dynamics, by Heun's method: two force evaluations a step.
+
+        dx = F/(γ m) dt + √(2D) dW,   D = k_B T/(γ m)
+        x̃ = x + F(x) dt/(γ m) + √(2D dt) ξ
+        x' = x + ½ [F(x) + F(x̃)] dt/(γ m) + √(2D dt) ξ
+
+    Averages, of positions and over paths, are correct to order dt² (Euler–Maruyama: dt); paths to
+    order dt. Velocities stay as they are: they are no part of this dynamics.
+
+    **Arguments:**
+
+    - `force`: a force or a sum of forces, on positions and time.
+    - `temperature`: k_B T, energy.
+    - `friction`: γ, 1 / time; one number, or `[n]` per particle.
+
+    **Errors:** `ParameterError` for a negative temperature or friction; NaN where a trace hides it.
+
+    **Good values:** dt of a tenth of γ m / (largest curvature of the potential).
+
+    **Notes:** needs a key. Noise is drawn by (seed, step, particle id, component), so it depends on
+    neither chunks nor restarts. For dx = −U′ dt + √(2D) dW take unit mass, temperature D and friction 1.
+    Frozen particles stay.
+
+    **Reference:** Greenside & Helfand, Bell Syst. Tech. J. 60, 1927 (1981); Kloeden & Platen, Numerical
+    Solution of Stochastic Differential Equations (1992), §15.1.
+    """
+
+    force: Forces = eqx.field(converter=Forces.of)
+    temperature: Float[Array, ""] = param()
+    friction: Float[Array, "..."] = param()
+
+    def __check_init__(self):
+        require_nonnegative(self, "temperature", "friction")
+
+    @property
+    def conserves_momentum(self) -> bool:
+        return False
+
+    def prepare(self, state: Any, dt: Any) -> tuple[Array, Array]:
+        """(dt/γ, √(2 k_B T dt/γ)), of unit mass."""
+        slide = dt / self.friction
+        return slide, noise_amplitude(2 * slide * self.temperature)
+
+    def step(self, plan: Any, clock: Clock, state: Any, caches: Any) -> tuple[Any, Any]:
+        slide, strength = (x[:, None] if x.ndim else x for x in plan)
+        first, caches = self.force(clock, state, caches)
+        thrown = {}
+        for tag, name in enumerate(sorted(self.force.components, key=str)):
+            one = get_component(state, name)
+            now = clock.substep(0.0, 1.0, tag)
+            noise = now.normal(one.id, one.position.shape[1:], one.position.dtype)
+            thrown[name] = strength / jnp.sqrt(one.mass)[:, None] * noise
+
+        def moved(total: dict[str | None, Array]) -> Any:
+            end = state
+            for name, force in total.items():
+                one = get_component(state, name)
+                step = slide * force / one.mass[:, None] + thrown[name]
+                end = put_component(end, name, one.shift(ParticleIncrement(position=step)))
+            return end
+
+        second, caches = self.force(clock.at_fraction(1.0), moved(first), caches)
+        mean = {name: 0.5 * (force + second[name]) for name, force in first.items()}
+        return moved(mean), caches

@@ -1,0 +1,177 @@
+"""Nosé–Hoover chains: deterministic constant temperature."""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from physkit.core import (
+    AbstractComponent,
+    Clock,
+    ComponentError,
+    ParameterError,
+    data,
+    get_component,
+    param,
+    put_component,
+    static,
+)
+from physkit.particles import degrees_of_freedom, kinetic_energy
+from physkit.particles.forces import Forces
+
+from .._splitting_coefficients import YOSHIDA
+from ._heat_bath import require_nonnegative
+from ._kicks_and_drifts import AbstractKickFirst, drift, kick
+
+
+class ThermostatChain(AbstractComponent):
+    """The variables of a chain of thermostats: part of the state, and of its conserved energy.
+
+    **Arguments:**
+
+    - `position`: η, `[m]`, no unit.
+    - `velocity`: dη/dt, `[m]`, 1 / time.
+    """
+
+    position: Float[Array, " m"] = data()
+    velocity: Float[Array, " m"] = data()
+
+    @staticmethod
+    def at_rest(length: int = 3, dtype: Any = None) -> "ThermostatChain":
+        """A chain of `length` thermostats that have done nothing yet, in the particles' `dtype`."""
+        if length < 1:
+            raise ParameterError(f"a chain has one thermostat or more; got length={length}")
+        zeros = jnp.zeros(length, float if dtype is None else dtype)
+        return ThermostatChain(zeros, zeros)
+
+    def shift(self, delta: "ThermostatChain") -> "ThermostatChain":
+        return ThermostatChain(self.position + delta.position, self.velocity + delta.velocity)
+
+
+class NoseHooverChain(AbstractKickFirst):
+    """Constant temperature by a Nosé–Hoover chain around velocity Verlet. Order 2, time-reversible.
+
+        m dv/dt = F − m v ζ₁,   dηⱼ/dt = ζⱼ,   Q₁ dζ₁/dt = Σ m v² − N_f k_B T − Q₁ ζ₁ ζ₂,
+        Qⱼ dζⱼ/dt = Qⱼ₋₁ ζⱼ₋₁² − k_B T − Qⱼ ζⱼ ζⱼ₊₁,   Q₁ = N_f k_B T (τ/2π)²,   Qⱼ = k_B T (τ/2π)²
+
+    Samples the canonical distribution without noise; `conserved` is a constant of motion whose
+    drift shows whether dt is small enough. One force evaluation a step.
+
+        state = {"atoms": atoms, "thermostat": ThermostatChain.at_rest()}
+        NoseHooverChain(force, temperature=1.0, period=1.0)          # the force says of="atoms"
+
+    **Arguments:**
+
+    - `force`: a force or a sum of forces, on positions and time, each naming its component. One
+      chain thermostats all components that are acted on, together.
+    - `temperature`: k_B T, energy.
+    - `period`: τ, time; how fast the chain swings.
+    - `thermostat`: name of the chain in the state; its length is that of the arrays there.
+    - `substeps`: how often the chain's own step is split; for stiff chains.
+
+    **Errors:** `ComponentError` when the state has no chain; `ParameterError` for a negative temperature
+    or period, NaN where a trace hides the temperature.
+
+    **Good values:** τ near the period of the system's vibrations, 20 to 100 dt; three thermostats.
+    Start without net momentum.
+
+    **Notes:** with forces that conserve momentum N_f is d less, and the total momentum must be zero.
+    Frozen particles stay and do not count.
+
+    **Reference:** Martyna, Tuckerman, Tobias & Klein, Mol. Phys. 87, 1117 (1996), eqs. 24–30.
+    """
+
+    force: Forces = eqx.field(converter=Forces.of)
+    temperature: Float[Array, ""] = param()
+    period: Float[Array, ""] = param()
+    thermostat: str = static(default="thermostat")
+    substeps: int = static(default=1)
+
+    def __check_init__(self):
+        require_nonnegative(self, "temperature", "period")
+
+    def init(self, plan: None, clock: Clock, state: Any) -> Any:
+        chain = state.get(self.thermostat) if isinstance(state, dict) else None
+        if not isinstance(chain, ThermostatChain):
+            have = sorted(state) if isinstance(state, dict) else type(state).__name__
+            raise ComponentError(
+                f"NoseHooverChain keeps its thermostats in the state; put "
+                f"{{{self.thermostat!r}: ThermostatChain.at_rest()}} there; it has {have}"
+            )
+        return super().init(plan, clock, state)
+
+    def step(self, plan: None, clock: Clock, state: Any, aux: Any) -> tuple[Any, Any]:
+        total, caches = aux
+        state = self._thermostatted(state, 0.5 * clock.dt)
+        state = kick(state, total, 0.5 * clock.dt)
+        state = drift(self.force, state, clock.dt)
+        total, caches = self.force(clock.at_fraction(1.0), state, caches)
+        state = kick(state, total, 0.5 * clock.dt)
+        return self._thermostatted(state, 0.5 * clock.dt), (total, caches)
+
+    def conserved(self, clock: Clock, state: Any, aux: Any) -> Float[Array, ""]:
+        """Kinetic + potential energy + ½ Σ Q ζ² + N_f k_B T η₁ + k_B T Σ_{j>1} ηⱼ, a constant."""
+        chain = get_component(state, self.thermostat)
+        degrees, masses = self._masses(state)
+        swing = 0.5 * jnp.sum(masses * chain.velocity**2)
+        work = self.temperature * (degrees * chain.position[0] + jnp.sum(chain.position[1:]))
+        kinetic = sum(kinetic_energy(get_component(state, name)) for name in self.force.components)
+        potential = sum(term.energy(clock, state, cache) for term, cache in self.terms(aux))
+        return kinetic + potential + swing + work
+
+    def _thermostatted(self, state: Any, dt: Float[Array, ""]) -> Any:
+        degrees, masses = self._masses(state)
+        names = self.force.components
+        twice_kinetic = 2 * sum(kinetic_energy(get_component(state, name)) for name in names)
+        start = (get_component(state, self.thermostat), jnp.ones_like(twice_kinetic))
+
+        def substep(carry, h):
+            chain, scale = carry
+            chain, factor = self._chain_step(chain, masses, degrees, scale**2 * twice_kinetic, h)
+            return (chain, scale * factor), None
+
+        lengths = jnp.asarray(YOSHIDA[4] * self.substeps, dt.dtype) * (dt / self.substeps)
+        (chain, scale), _ = jax.lax.scan(substep, start, lengths)
+        for name in names:
+            p = get_component(state, name)
+            slowed = scale * p.velocity
+            if p.frozen is not None:
+                slowed = jnp.where(p.frozen[:, None], p.velocity, slowed)
+            state = put_component(state, name, p.replace(velocity=slowed))
+        return put_component(state, self.thermostat, chain)
+
+    def _chain_step(self, chain, masses, degrees, twice_kinetic, h):
+        """The chain alone over a time h, and the factor by which it scales the velocities."""
+        last = chain.velocity.shape[0] - 1
+        zeta = [chain.velocity[j] for j in range(last + 1)]
+
+        def push(j):  # ½h of thermostat j's own force, inside ¼h of friction by the next one
+            heat = masses[j - 1] * zeta[j - 1] ** 2 if j else twice_kinetic
+            excess = heat - (self.temperature if j else degrees * self.temperature)
+            brake = jnp.exp(-0.25 * h * zeta[j + 1]) if j < last else 1
+            zeta[j] = (zeta[j] * brake + 0.5 * h * excess / masses[j]) * brake
+
+        for j in reversed(range(last + 1)):
+            push(j)
+        factor = jnp.exp(-h * zeta[0])
+        twice_kinetic = twice_kinetic * factor**2
+        position = chain.position + h * jnp.stack(zeta)
+        for j in range(last + 1):
+            push(j)
+        return ThermostatChain(position, jnp.stack(zeta)), factor
+
+    def _masses(self, state: Any) -> tuple[Float[Array, ""], Float[Array, " m"]]:
+        """N_f and Q of every thermostat."""
+        parts = [get_component(state, name) for name in self.force.components]
+        free = [degrees_of_freedom(p, False) for p in parts]
+        degrees = jnp.asarray(sum(free), parts[0].velocity.dtype)
+        if self.conserves_momentum:
+            bound = [f - degrees_of_freedom(p, True) for f, p in zip(free, parts, strict=True)]
+            degrees = degrees - jnp.min(jnp.stack([jnp.asarray(b, degrees.dtype) for b in bound]))
+        warm = jnp.where(self.temperature < 0, jnp.nan, self.temperature)
+        slow = warm * (self.period / (2 * jnp.pi)) ** 2
+        length = get_component(state, self.thermostat).velocity.shape[0]
+        first = (jnp.arange(length) == 0).astype(degrees.dtype)
+        return degrees, slow * (1 + first * (degrees - 1))

@@ -1,0 +1,75 @@
+"""Removal of the centre of mass's motion."""
+
+from typing import Any
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from physkit.core import Clock, ComponentError, get_component, put_component, safe_divide, static
+from physkit.particles import ParticleIncrement, Particles, total_momentum
+
+from .._integrator import AbstractOneStep
+
+
+def _as_names(component: Any) -> tuple[str, ...] | None:
+    if isinstance(component, str):
+        return (component,)
+    return None if component is None else tuple(component)
+
+
+class RemoveMomentum(AbstractOneStep):
+    """Takes the motion of the centre of mass out of the velocities; a part for compositions.
+
+        v' = v − Σ m v / Σ m
+
+    `Lie(BAOAB(…), RemoveMomentum())` keeps a thermostatted system from drifting away. Positions are
+    left alone, so forces that others carry stay valid.
+
+    **Arguments:**
+
+    - `of`: name or names of the components that the centre of mass is taken over; all particles if
+      left out. Frozen particles do not count.
+
+    **Errors:** `ComponentError` where there are no particles.
+
+    **Notes:** as the last part of a composition over all particles, temperatures count d degrees of
+    freedom less.
+    """
+
+    component: tuple[str, ...] | None = static(default=None, converter=_as_names)
+
+    @property
+    def conserves_momentum(self) -> bool:
+        return self.component is None
+
+    def step(self, plan: None, clock: Clock, state: Any, aux: None) -> tuple[Any, None]:
+        names = self._names(state)
+        parts = [get_component(state, name) for name in names]
+        momentum = sum(total_momentum(p) for p in parts)
+        drift = safe_divide(momentum, sum(_moving_mass(p) for p in parts))
+        for name, p in zip(names, parts, strict=True):
+            change = jnp.broadcast_to(-drift[None, :], p.velocity.shape)
+            state = put_component(state, name, p.shift(ParticleIncrement(velocity=change)))
+        return state, None
+
+    def _names(self, state: Any) -> tuple[str | None, ...]:
+        names: tuple[str | None, ...] = (None,)
+        if self.component is not None:
+            names = self.component
+        elif isinstance(state, dict):
+            names = tuple(sorted(k for k, v in state.items() if isinstance(v, Particles)))
+        if not names or not all(
+            isinstance(get_component(state, name), Particles) for name in names
+        ):
+            raise ComponentError(
+                "RemoveMomentum is about particles, and finds none where it looks: "
+                f"{'the state' if names in ((), (None,)) else names}"
+            )
+        return names
+
+
+def _moving_mass(particles: Particles) -> Float[Array, ""]:
+    mass = particles.mass
+    if particles.frozen is not None:
+        mass = jnp.where(particles.frozen, 0, mass)
+    return particles.sum(mass)

@@ -1,0 +1,39 @@
+"""Rotations as shears, each of which integers can take back exactly."""
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from physkit.core import call_isolated
+from physkit.particles import ParticleIncrement, Particles
+
+
+def rotate_by_shears(particles: Particles, t: Float[Array, "n c"], sign: int) -> Particles:
+    """Velocities turned about t by 2 atan |t|, clockwise seen along t; with `sign` −1 turned back.
+
+    A rotation in a plane is three shears, u += τw, w −= sin θ u, u += τw with τ = tan ½θ; one in space
+    is three rotations about x, y and z (Tait–Bryan). Turning back takes every shear back to the bit.
+    """
+    turns = [(0, 1, t[:, 0])] if t.shape[1] == 1 else _about_axes(t)
+    for i, j, tangent in turns[::sign]:
+        sine = call_isolated(lambda t: 2 * t / (1 + t * t), tangent)
+        for to, of, by in ((i, j, tangent), (j, i, -sine), (i, j, tangent)):
+            change = jnp.zeros_like(particles.velocity)
+            change = change.at[:, to].set(sign * by * particles.velocity[:, of])
+            particles = particles.shift(ParticleIncrement(velocity=change))
+    return particles
+
+
+def _about_axes(t: Float[Array, "n 3"]) -> list[tuple[int, int, Array]]:
+    """The plane and the tangent of half the angle of the rotations about x, y and z, in turn."""
+    planes = ((1, 2), (2, 0), (0, 1))
+    return [(*plane, half) for plane, half in zip(planes, call_isolated(_halves, t), strict=True)]
+
+
+def _halves(t: Float[Array, "n 3"]) -> tuple[Array, Array, Array]:
+    x, y, z = (t[:, k] for k in range(3))
+    f = 2 / (1 + x * x + y * y + z * z)
+    # The elements that the angles are read from of the rotation that v goes through.
+    r20, r21, r10 = f * (y + z * x), f * (y * z - x), f * (x * y - z)
+    r22, r00 = 1 - f * (x * x + y * y), 1 - f * (y * y + z * z)
+    cosine = jnp.sqrt(r21 * r21 + r22 * r22)
+    return -r21 / (cosine + r22), r20 / (1 + cosine), -r10 / (cosine + r00)

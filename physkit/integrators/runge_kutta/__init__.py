@@ -1,0 +1,1 @@
+"""runge_kutta."""

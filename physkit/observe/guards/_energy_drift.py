@@ -1,0 +1,61 @@
+"""Guard against an energy that runs away."""
+
+from typing import Any
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from physkit.core import Module, ParameterError, as_parameter, concrete_value, data, param, static
+
+from .._observer import AbstractObserver, AbstractQuantity, Frame, as_quantity, check_interval
+from .._snapshot import Snapshot
+from ..quantities._energies import KineticEnergy, TotalEnergy
+
+
+class ReferenceEnergy(Module):
+    """What energies are compared with."""
+
+    energy: Float[Array, ""] = data()
+    scale: Float[Array, ""] = data()
+
+
+class EnergyDrift(AbstractObserver):
+    """Guard: the energy stays close to that of the first snapshot.
+
+        |E − E(0)| ≤ tolerance · max(|E(0)|, K(0))
+
+    A run that blows up may stay finite for long (E ≈ 10⁵⁵ without a NaN): this guard ends it.
+
+    **Arguments:**
+
+    - `interval`: steps between looks; None for the end of each chunk only.
+    - `tolerance`: relative, differentiable like any parameter.
+    - `energy`: what is conserved; `TotalEnergy()` if left out. `ConservedEnergy()` with a
+      Nosé–Hoover thermostat.
+
+    **Errors:** `ParameterError` for a tolerance that is not positive.
+
+    **Good values:** 1e-3 for molecular dynamics at a usual time step in float64; 1e-2 in float32.
+    """
+
+    interval: int | None = static()
+    tolerance: Float[Array, ""] = param()
+    energy: AbstractQuantity
+
+    def __init__(self, interval: int | None, tolerance: Any = 1e-3, energy: Any = None):
+        self.interval = None if interval is None else check_interval(interval)
+        self.tolerance = as_parameter(tolerance)
+        number = concrete_value(tolerance)
+        if number is not None and number.dtype != object and not number > 0:
+            raise ParameterError(f"a tolerance must be positive; got {tolerance}")
+        self.energy = TotalEnergy() if energy is None else as_quantity("energy", energy)
+
+    def init(self, snapshot: Snapshot) -> ReferenceEnergy:
+        energy = self.energy(snapshot)
+        return ReferenceEnergy(energy, jnp.maximum(jnp.abs(energy), KineticEnergy()(snapshot)))
+
+    def __call__(
+        self, snapshot: Snapshot, memory: ReferenceEnergy
+    ) -> tuple[Frame, ReferenceEnergy]:
+        error = jnp.abs(self.energy(snapshot) - memory.energy)
+        return {"energy_drift": error <= self.tolerance * memory.scale}, memory

@@ -1,0 +1,129 @@
+"""Energies and temperature, read from the running forces with their current caches."""
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from physkit.core import static
+from physkit.particles import degrees_of_freedom, kinetic_energy
+
+from .._observer import AbstractQuantity
+from .._selection import select_forces, select_particle_components
+from .._snapshot import Snapshot
+
+
+class PotentialEnergy(AbstractQuantity):
+    """Sum of the energies of all running forces, U.
+
+    **Arguments:**
+
+    - `of`: count only forces on this component; all of them if left out.
+
+    **Returns:** a scalar, energy.
+
+    **Errors:** `NoEnergyError` when a force defines none.
+    """
+
+    component: str | None = static(default=None)
+
+    def __call__(self, snapshot: Snapshot) -> Float[Array, ""]:
+        zero = jnp.zeros((), select_particle_components(snapshot, self.component)[0].position.dtype)
+        energies = (
+            term.energy(snapshot.clock, snapshot.state, cache)
+            for term, cache in select_forces(snapshot, self.component)
+        )
+        return sum(energies, zero)
+
+
+class KineticEnergy(AbstractQuantity):
+    """Kinetic energy of the particles that move.
+
+        K = ½ Σᵢ mᵢ vᵢ²
+
+    **Arguments:**
+
+    - `of`: one component; all particle components if left out.
+
+    **Returns:** a scalar, energy.
+    """
+
+    component: str | None = static(default=None)
+
+    def __call__(self, snapshot: Snapshot) -> Float[Array, ""]:
+        parts = [kinetic_energy(p) for p in select_particle_components(snapshot, self.component)]
+        return sum(parts[1:], parts[0])
+
+
+class TotalEnergy(AbstractQuantity):
+    """Potential plus kinetic energy, E = U + K; constant without thermostats and driving.
+
+    With velocity Verlet its error oscillates with an amplitude of order dt² and does not grow.
+
+    **Arguments:**
+
+    - `of`: one component and the forces on it; everything if left out.
+
+    **Returns:** a scalar, energy.
+
+    **Errors:** `NoEnergyError` when a force defines none.
+    """
+
+    component: str | None = static(default=None)
+
+    def __call__(self, snapshot: Snapshot) -> Float[Array, ""]:
+        return PotentialEnergy(self.component)(snapshot) + KineticEnergy(self.component)(snapshot)
+
+
+class ConservedEnergy(AbstractQuantity):
+    """What the running integrator keeps constant: E plus the energy of its thermostat.
+
+    For `NoseHooverChain` its `conserved`; for an integrator that names nothing, `TotalEnergy()`.
+    Good for `EnergyDrift` and for `plot.drift`.
+
+    **Returns:** a scalar, energy.
+    """
+
+    def __call__(self, snapshot: Snapshot) -> Float[Array, ""]:
+        conserved = getattr(snapshot.integrator, "conserved", None)
+        if conserved is None:
+            return TotalEnergy()(snapshot)
+        return conserved(snapshot.clock, snapshot.state, snapshot.aux)
+
+
+class Temperature(AbstractQuantity):
+    """Instantaneous temperature as an energy.
+
+        k_B T = 2 K / N_f
+
+    N_f counts d degrees of freedom per moving particle, less d where the running integrator
+    conserves total momentum.
+
+    **Arguments:**
+
+    - `of`: one component; all particle components if left out. A single component of several
+      bears its share of the d degrees that conservation of momentum takes from all together.
+
+    **Returns:** a scalar, k_B T, energy.
+
+    **Notes:** K includes a drift of the centre of mass: remove it first, if there is one.
+    """
+
+    component: str | None = static(default=None)
+
+    def __call__(self, snapshot: Snapshot) -> Float[Array, ""]:
+        kinetic = KineticEnergy(self.component)(snapshot)
+        return 2 * kinetic / _degrees(snapshot, self.component)
+
+
+def _degrees(snapshot: Snapshot, component: str | None) -> Float[Array, ""]:
+    """N_f of the component `of`, or of all."""
+    everything = select_particle_components(snapshot, None)
+    free = [degrees_of_freedom(p, False) for p in everything]
+    total = sum(free[1:], free[0])
+    kept = total
+    if snapshot.integrator.conserves_momentum:
+        kept = total - (free[0] - degrees_of_freedom(everything[0], True))
+    if component is None:
+        return kept
+    return (
+        degrees_of_freedom(select_particle_components(snapshot, component)[0], False) * kept / total
+    )

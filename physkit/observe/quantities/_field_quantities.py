@@ -1,0 +1,75 @@
+"""What is recorded of fields."""
+
+from typing import Any
+
+from jaxtyping import Array
+
+from physkit.core import ComponentError, get_component, static
+from physkit.fields import Field
+
+from .._observer import AbstractQuantity
+from .._snapshot import Snapshot
+
+
+class FieldValues(AbstractQuantity):
+    """The numbers of a field.
+
+    **Arguments:**
+
+    - `of`: the field's name, where the state has several components.
+
+    **Returns:** `[*components, *points]`.
+
+    **Errors:** `ComponentError` when the component is no field.
+    """
+
+    component: str | None = static(default=None)
+
+    def __call__(self, snapshot: Snapshot) -> Array:
+        return require_field(snapshot, self.component).data
+
+
+class Integral(AbstractQuantity):
+    """∫ u dV of a field, per component: mass from a density, momentum from a momentum density.
+
+    **Arguments:**
+
+    - `of`: the field's name, where the state has several components.
+
+    **Returns:** `[*components]`.
+    """
+
+    component: str | None = static(default=None)
+
+    def __call__(self, snapshot: Snapshot) -> Array:
+        return require_field(snapshot, self.component).integral()
+
+
+class RootMeanSquare(AbstractQuantity):
+    """√⟨|u|²⟩ of a field, over the volume and all components.
+
+    **Arguments:**
+
+    - `of`: the field's name, where the state has several components.
+
+    **Returns:** a scalar.
+    """
+
+    component: str | None = static(default=None)
+
+    def __call__(self, snapshot: Snapshot) -> Array:
+        return require_field(snapshot, self.component).norm()
+
+
+def require_field(snapshot: Snapshot, component: str | None) -> Field:
+    """The field called `component`.
+
+    **Errors:** `ComponentError` when it is something else.
+    """
+    field: Any = get_component(snapshot.state, component)
+    if not isinstance(field, Field):
+        raise ComponentError(
+            f"this quantity is about a field; {'the state' if component is None else repr(component)} is "
+            f"{type(field).__name__}"
+        )
+    return field

@@ -1,0 +1,73 @@
+"""Virial pressure and stress."""
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from physkit.core import static
+from physkit.particles import Particles, mobile_velocity
+
+from .._observer import AbstractQuantity
+from .._selection import require_volume, select_forces, select_particle_components
+from .._snapshot import Snapshot
+
+
+class Pressure(AbstractQuantity):
+    """Instantaneous virial pressure.
+
+        P = (2 K + tr W) / (d V),   W = Σ r ⊗ f over interacting pairs
+
+    The kinetic part is the instantaneous one, 2K/(dV) = N_f k_B T/(dV), with the same N_f as
+    `Temperature`: this is LAMMPS' convention. Where total momentum is conserved it lies below
+    N k_B T/V by the factor (N − 1)/N.
+
+    **Arguments:**
+
+    - `of`: one component and the forces on it; everything if left out.
+
+    **Returns:** a scalar, energy / length^d.
+
+    **Errors:** `ObserverError` when the space has no volume.
+
+    **Notes:** forces from outside have no virial. Tail corrections are in W where the force has them.
+
+    **Reference:** Allen & Tildesley, Computer Simulation of Liquids, 2nd ed., eq. 2.54.
+    """
+
+    component: str | None = static(default=None)
+
+    def __call__(self, snapshot: Snapshot) -> Float[Array, ""]:
+        stress = StressTensor(self.component)(snapshot)
+        return -jnp.trace(stress) / stress.shape[0]
+
+
+class StressTensor(AbstractQuantity):
+    """Virial stress, positive under tension; P = −tr σ / d.
+
+        σ = −(Σ m v ⊗ v + W) / V,   W = Σ r ⊗ f over interacting pairs
+
+    **Arguments:**
+
+    - `of`: one component and the forces on it; everything if left out.
+
+    **Returns:** `[d d]`, energy / length^d.
+
+    **Errors:** `ObserverError` when the space has no volume.
+
+    **Reference:** Thompson, Plimpton & Mattson, J. Chem. Phys. 131, 154107 (2009), eq. 1–3.
+    """
+
+    component: str | None = static(default=None)
+
+    def __call__(self, snapshot: Snapshot) -> Float[Array, "d d"]:
+        parts = select_particle_components(snapshot, self.component)
+        require_volume(parts[0], "pressure")
+        total = sum((_momentum_flux(p) for p in parts[1:]), _momentum_flux(parts[0]))
+        for term, cache in select_forces(snapshot, self.component):
+            total = total + term.virial(snapshot.clock, snapshot.state, cache)
+        return -total / parts[0].space.volume
+
+
+def _momentum_flux(particles: Particles) -> Float[Array, "d d"]:
+    """Σ m v ⊗ v of the particles that move."""
+    velocity = particles.mask_empty(mobile_velocity(particles))
+    return particles.space.sum((particles.mass[:, None] * velocity).T @ velocity)

@@ -1,0 +1,53 @@
+"""Positions and velocities, as frames of a trajectory."""
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from physkit.core import static
+from physkit.particles import Particles
+
+from .._observer import AbstractQuantity
+from .._selection import select_particles
+from .._snapshot import Snapshot
+
+
+class Positions(AbstractQuantity):
+    """Positions, sorted by particle id.
+
+    **Arguments:**
+
+    - `of`: which component, where there are several.
+    - `unwrapped`: as if never folded back into the cell.
+
+    **Returns:** `[n d]`, length.
+    """
+
+    component: str | None = static(default=None)
+    unwrapped: bool = static(default=False)
+
+    def __call__(self, snapshot: Snapshot) -> Float[Array, "n d"]:
+        particles = select_particles(snapshot, self.component)
+        path = particles.unwrapped if self.unwrapped else particles.position
+        return _by_id(particles, path)
+
+
+class Velocities(AbstractQuantity):
+    """Velocities, sorted by particle id.
+
+    **Arguments:**
+
+    - `of`: which component, where there are several.
+
+    **Returns:** `[n d]`, length / time.
+    """
+
+    component: str | None = static(default=None)
+
+    def __call__(self, snapshot: Snapshot) -> Float[Array, "n d"]:
+        particles = select_particles(snapshot, self.component)
+        return _by_id(particles, particles.velocity)
+
+
+def _by_id(particles: Particles, x: Float[Array, "n d"]) -> Float[Array, "whole d"]:
+    """`x` of all particles of the domain, sorted by their ids."""
+    return particles.all_rows(x)[jnp.argsort(particles.all_rows(particles.id))]

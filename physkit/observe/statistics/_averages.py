@@ -1,0 +1,105 @@
+"""Running averages of quantities, in constant memory."""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from physkit.core import ObserverError, static
+
+from .._observer import AbstractObserver, AbstractQuantity, Frame, as_quantity, check_interval
+from .._snapshot import Snapshot
+from ._block_average import StreamingBlocks
+from ._compensated_sums import Moments
+
+
+class Average(AbstractObserver):
+    """Running mean and variance of named quantities, looked at every `interval` steps.
+
+        Average(10, pressure=Pressure(), stress=StressTensor())
+
+    Summary, by name: `mean`, `variance` (of single looks, not of the mean), `count`.
+
+    **Arguments:** quantities, or plain functions of a `Snapshot`, of any shape, by name.
+
+    **Notes:** sums are compensated, so float32 loses nothing over long runs. For an error bar of
+    the mean take `BlockAverage`: successive looks are correlated.
+
+    **Reference:** Welford, Technometrics 4, 419 (1962).
+    """
+
+    interval: int = static()
+    outputs: dict[str, AbstractQuantity]
+
+    def __init__(self, interval: int, **outputs: Any):
+        self.interval = check_interval(interval)
+        self.outputs = _quantities("Average", outputs)
+
+    def init(self, snapshot: Snapshot) -> dict[str, Moments]:
+        return {name: Moments.zero(*_like(q, snapshot)) for name, q in self.outputs.items()}
+
+    def __call__(self, snapshot: Snapshot, memory: dict[str, Moments]) -> tuple[Frame, Any]:
+        fresh = {}
+        for name, quantity in self.outputs.items():
+            value = _floating(quantity(snapshot))
+            fresh[name] = memory[name].plus(value, jnp.ones(value.shape, bool))
+        return {}, fresh
+
+    def summary(self, memory: dict[str, Moments]) -> Frame:
+        return {
+            name: {"mean": m.mean, "variance": m.variance, "count": m.count}
+            for name, m in memory.items()
+        }
+
+
+class BlockAverage(AbstractObserver):
+    """Mean of named quantities with an honest error bar, by streaming blocking.
+
+        BlockAverage(10, temperature=Temperature(), energy=PotentialEnergy())
+
+    Summary, by name: the fields of `block_average` (`mean`, `error`, `converged`, `level`,
+    `errors`, `uncertainties`, `counts`). Memory is some thirty numbers per element, however long
+    the run.
+
+    **Arguments:** quantities, or plain functions of a `Snapshot`, of any shape, by name.
+
+    **Good values:** an interval of about the correlation time; runs of at least a hundred of them.
+
+    **Notes:** start it on an equilibrated state: a drift looks like an endless correlation time.
+
+    **Reference:** Flyvbjerg & Petersen, J. Chem. Phys. 91, 461 (1989).
+    """
+
+    interval: int = static()
+    outputs: dict[str, AbstractQuantity]
+
+    def __init__(self, interval: int, **outputs: Any):
+        self.interval = check_interval(interval)
+        self.outputs = _quantities("BlockAverage", outputs)
+
+    def init(self, snapshot: Snapshot) -> dict[str, StreamingBlocks]:
+        return {name: StreamingBlocks.zero(*_like(q, snapshot)) for name, q in self.outputs.items()}
+
+    def __call__(self, snapshot: Snapshot, memory: dict[str, StreamingBlocks]) -> tuple[Frame, Any]:
+        values = {name: _floating(quantity(snapshot)) for name, quantity in self.outputs.items()}
+        return {}, {name: memory[name].plus(value) for name, value in values.items()}
+
+    def summary(self, memory: dict[str, StreamingBlocks]) -> Frame:
+        return {name: blocks.result()._asdict() for name, blocks in memory.items()}
+
+
+def _quantities(owner: str, outputs: dict[str, Any]) -> dict[str, AbstractQuantity]:
+    if not outputs:
+        raise ObserverError(f"{owner}(n, …) needs something to average, e.g. pressure=Pressure()")
+    return {name: as_quantity(name, q) for name, q in outputs.items()}
+
+
+def _like(quantity: AbstractQuantity, snapshot: Snapshot) -> tuple[tuple[int, ...], Any]:
+    shape = eqx.filter_eval_shape(lambda now: _floating(quantity(now)), snapshot)
+    return shape.shape, shape.dtype
+
+
+def _floating(value: Any) -> jax.Array:
+    array = jnp.asarray(value)
+    return array if jnp.issubdtype(array.dtype, jnp.floating) else array.astype(float)

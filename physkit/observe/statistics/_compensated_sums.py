@@ -1,0 +1,78 @@
+"""Sums and moments that stay exact over very many terms, in single precision too."""
+
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from physkit.core import Module, data, safe_divide
+
+
+class CompensatedSum(Module):
+    """A running sum in two words, `high + low`: about twice the precision of its dtype.
+
+    A plain float32 sum of ones stops growing at 2²⁴; this one does not.
+
+    **Reference:** Knuth, The Art of Computer Programming, vol. 2, 4.2.2, theorem B (two-sum).
+    """
+
+    high: Float[Array, "..."] = data()
+    low: Float[Array, "..."] = data()
+
+    @staticmethod
+    def zero(shape: tuple[int, ...], dtype) -> "CompensatedSum":
+        return CompensatedSum(jnp.zeros(shape, dtype), jnp.zeros(shape, dtype))
+
+    def plus(self, x: Float[Array, "..."]) -> "CompensatedSum":
+        """This sum and `x`."""
+        total, rest = two_sum(self.high, x)
+        return CompensatedSum(*two_sum(total, rest + self.low))
+
+    @property
+    def value(self) -> Float[Array, "..."]:
+        return self.high + self.low
+
+
+def two_sum(
+    a: Float[Array, "..."], b: Float[Array, "..."]
+) -> tuple[Float[Array, "..."], Float[Array, "..."]]:
+    """a + b rounded, and exactly what the rounding left off."""
+    s = a + b
+    v = s - a
+    return s, (a - (s - v)) + (b - v)
+
+
+class Moments(Module):
+    """Count, mean and variance of a stream, element by element, in constant memory.
+
+        δ = x − m,   m ← m + δ/n,   M₂ ← M₂ + δ (x − m)
+
+    **Reference:** Welford, Technometrics 4, 419 (1962).
+    """
+
+    count: Int[Array, "..."] = data()
+    center: CompensatedSum
+    sum_of_squares: CompensatedSum
+
+    @staticmethod
+    def zero(shape: tuple[int, ...], dtype) -> "Moments":
+        nothing = CompensatedSum.zero(shape, dtype)
+        return Moments(jnp.zeros(shape, jnp.int32), nothing, nothing)
+
+    def plus(self, x: Float[Array, "..."], where: Bool[Array, "..."]) -> "Moments":
+        """These moments with one more value, for the elements of `where`."""
+        count = self.count + where.astype(jnp.int32)
+        before = jnp.where(where, (x - self.center.high) - self.center.low, 0)
+        center = self.center.plus(safe_divide(before, count.astype(x.dtype)))
+        after = jnp.where(where, (x - center.high) - center.low, 0)
+        return Moments(count, center, self.sum_of_squares.plus(before * after))
+
+    @property
+    def mean(self) -> Float[Array, "..."]:
+        """NaN where nothing came yet."""
+        return jnp.where(self.count > 0, self.center.value, jnp.nan)
+
+    @property
+    def variance(self) -> Float[Array, "..."]:
+        """The unbiased variance of single values; NaN for fewer than two."""
+        degrees = (self.count - 1).astype(self.sum_of_squares.high.dtype)
+        enough = self.count > 1
+        return jnp.where(enough, self.sum_of_squares.value / jnp.where(enough, degrees, 1), jnp.nan)

@@ -1,0 +1,176 @@
+"""Correlations in time, over many time origins at once: mean-square displacement, velocities."""
+
+import abc
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+from physkit.core import Module, ObserverError, data, static
+from physkit.particles import Particles
+
+from .._observer import AbstractObserver, Frame, check_interval
+from .._selection import mobile_mask, select_particles
+from .._snapshot import Snapshot
+from ._curve_mean import CurveMean
+
+
+class CorrelationState(Module):
+    """A ring of past looks that serve as time origins, and the mean over all pairs so far."""
+
+    ring: Any
+    origin: Int[Array, " slots"] = data()
+    num_samples: Int[Array, ""] = data()
+    curve: CurveMean
+    spacing: Float[Array, ""] = data()
+
+
+class AbstractCorrelation(AbstractObserver):
+    """C(l) = ⟨c(x(t), x(t + l))⟩ over particles and all time origins t in the run.
+
+    Every `stride`-th look is a time origin and is kept until it is `lags` looks old. Memory is
+    n · d · lags / stride numbers and never grows with the run; a look costs as much.
+    """
+
+    interval: eqx.AbstractVar[int]
+    lags: eqx.AbstractVar[int]
+    component: eqx.AbstractVar[str | None]
+    species: eqx.AbstractVar[int | None]
+    stride: eqx.AbstractVar[int]
+    name: eqx.AbstractVar[str]
+
+    @abc.abstractmethod
+    def record(self, particles: Particles) -> Any:
+        """What is kept of a look: arrays `[n …]`."""
+
+    @abc.abstractmethod
+    def correlate(self, particles: Particles, now: Any, then: Any) -> Float[Array, "slots n"]:
+        """c per particle, of a look `[n …]` with each of the looks that are kept `[slots n …]`."""
+
+    def __check_init__(self):
+        for label, value in (("lags", self.lags), ("stride", self.stride)):
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                raise ObserverError(f"{label} counts looks: 1, 2, …; got {value!r}")
+
+    def init(self, snapshot: Snapshot) -> CorrelationState:
+        particles = select_particles(snapshot, self.component)
+        mobile_mask(particles, self.species)
+        record = jax.tree.map(particles.equal_shard, self.record(particles))
+        slots = self.lags // self.stride + 1
+        empty = lambda x: jnp.zeros((slots, *x.shape), x.dtype)
+        dtype = particles.position.dtype
+        return CorrelationState(
+            ring=jax.tree.map(empty, record),
+            origin=jnp.full(slots, -1, jnp.int32),
+            num_samples=jnp.int32(0),
+            curve=CurveMean.zero((self.lags + 1,), dtype),
+            spacing=(self.interval * snapshot.clock.macro_dt).astype(dtype),
+        )
+
+    def __call__(self, snapshot: Snapshot, memory: CorrelationState):
+        particles = select_particles(snapshot, self.component)
+        # Over devices, each keeps the same particles for all times, wherever they are.
+        now, looks = jax.tree.map(particles.equal_shard, self.record(particles)), memory.num_samples
+        slot = (looks // self.stride) % len(memory.origin)
+        is_origin = looks % self.stride == 0
+        store = lambda kept, x: kept.at[slot].set(jnp.where(is_origin, x, kept[slot]))
+        ring = jax.tree.map(store, memory.ring, now)
+        origin = store(memory.origin, looks)
+
+        chosen = particles.equal_shard(mobile_mask(particles, self.species))
+        number = particles.space.sum(jnp.sum(chosen)).astype(memory.spacing.dtype)
+        terms = jnp.where(chosen[None], self.correlate(particles, now, ring), 0)
+        means = particles.space.sum(jnp.sum(terms, axis=1)) / number
+
+        age = looks - origin
+        nowhere = self.lags + 1
+        lag = jnp.where((origin >= 0) & (age <= self.lags), age, nowhere)
+        curve = jnp.zeros(self.lags + 1, means.dtype).at[lag].set(means, mode="drop")
+        where = jnp.zeros(self.lags + 1, bool).at[lag].set(True, mode="drop")
+        curve = memory.curve.plus(curve, where)
+        return {}, CorrelationState(ring, origin, looks + 1, curve, memory.spacing)
+
+    def summary(self, memory: CorrelationState) -> Frame:
+        lag = jnp.arange(self.lags + 1, dtype=memory.spacing.dtype) * memory.spacing
+        return {self.name: {"lag": lag, **memory.curve.summary()}}
+
+
+class MeanSquareDisplacement(AbstractCorrelation):
+    """Mean-square displacement of the unfolded paths, over many time origins.
+
+        MSD(l) = ⟨|r(t + l) − r(t)|²⟩
+
+    v² l² at short times; 2 d D l in a liquid at long times; a plateau in a solid.
+
+    Summary, under `name`: `lag` (time), `value`, `error` (from blocks of time), `blocks` and
+    `weights`, which `diffusion_coefficient` makes its error bar of. Lags that the run did not reach
+    are NaN.
+
+    **Arguments:**
+
+    - `interval`: steps between looks.
+    - `lags`: the longest lag, in looks.
+    - `of`: which component, where there are several.
+    - `species`: only particles of this species. Frozen particles never count.
+    - `stride`: looks between time origins; larger needs less memory.
+    - `name`: of the summary.
+
+    **Good values:** a run of at least ten times the longest lag.
+
+    **Notes:** displacements are taken from positions and cell crossings apart, so that float32
+    does not lose digits to long paths. A drift of the centre of mass adds v² l².
+
+    **Reference:** Frenkel & Smit, Understanding Molecular Simulation, 2nd ed., sec. 4.4.
+    """
+
+    interval: int = static(converter=check_interval)
+    lags: int = static()
+    component: str | None = static(default=None, kw_only=True)
+    species: int | None = static(default=None, kw_only=True)
+    stride: int = static(default=1, kw_only=True)
+    name: str = static(default="mean_square_displacement", kw_only=True)
+
+    def record(self, particles: Particles) -> Any:
+        return particles.position, particles.image
+
+    def correlate(self, particles: Particles, now: Any, then: Any) -> Float[Array, "slots n"]:
+        step = now[0][None] - then[0]
+        cell = particles.space.cell(particles.dimension)
+        if cell is not None:
+            step = step + (now[1][None] - then[1]).astype(step.dtype) @ cell
+        return jnp.sum(step * step, axis=-1)
+
+
+class VelocityAutocorrelation(AbstractCorrelation):
+    """Velocity autocorrelation function, over many time origins.
+
+        C(l) = ⟨v(t) · v(t + l)⟩,   C(0) = d k_B T / m
+
+    Decays within a collision time; dips below zero where neighbors bounce a particle back. Its
+    integral gives the diffusion coefficient: `green_kubo`.
+
+    Summary, under `name`: `lag` (time), `value`, `error` (from blocks of time), `blocks` and
+    `weights`. Lags that the run did not reach are NaN.
+
+    **Arguments:** as of `MeanSquareDisplacement`.
+
+    **Good values:** an interval that resolves the decay, some twentieth of the collision time.
+
+    **Reference:** Frenkel & Smit, Understanding Molecular Simulation, 2nd ed., sec. 4.4.
+    """
+
+    interval: int = static(converter=check_interval)
+    lags: int = static()
+    component: str | None = static(default=None, kw_only=True)
+    species: int | None = static(default=None, kw_only=True)
+    stride: int = static(default=1, kw_only=True)
+    name: str = static(default="velocity_autocorrelation", kw_only=True)
+
+    def record(self, particles: Particles) -> Any:
+        return particles.velocity
+
+    def correlate(self, particles: Particles, now: Any, then: Any) -> Float[Array, "slots n"]:
+        del particles
+        return jnp.sum(now[None] * then, axis=-1)

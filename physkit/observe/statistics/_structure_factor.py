@@ -1,0 +1,183 @@
+"""The structure factor."""
+
+import itertools
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from physkit.core import Module, ObserverError, data, static
+from physkit.geometry import inverse_matrix
+from physkit.particles import Particles
+
+from .._observer import AbstractObserver, Frame, check_interval
+from .._selection import require_volume, select_particles, species_mask
+from .._snapshot import Snapshot
+from ._curve_mean import CurveMean
+
+_WORK = 2**18  # phases at a time: temporaries stay in cache
+
+
+class StructureFactorState(Module):
+    """The mean of S so far, and the wavevectors in the cell of the last look."""
+
+    curve: CurveMean
+    vectors: Float[Array, "m d"] = data()
+
+
+class StructureFactor(AbstractObserver):
+    """Static structure factor at wavevectors that fit the cell.
+
+        S(k) = ⟨|Σⱼ exp(−i k·rⱼ)|²⟩ / N,   k = 2π (integers)·(lattice vectors)⁻¹
+
+    1 for an ideal gas, Bragg peaks of height N for a crystal; a liquid has its first peak near
+    2π / (distance of neighbors), and S(k → 0) = ρ k_B T κ_T (compressibility).
+
+    Summary, under `name`: `k` (lengths), `vectors` `[m d]`, `value`, `error` (from blocks of time),
+    `blocks` and `weights`. `shell_average` averages over directions.
+
+    **Arguments:**
+
+    - `interval`: steps between looks.
+    - `wavevectors`: `[m d]` integers; `wavevectors_within(particles, k_max)` lists all up to a length.
+    - `of`: which component, where there are several.
+    - `species`: count only particles of this species.
+    - `name`: of the summary.
+
+    **Errors:** `ObserverError` for open axes, wavevectors of another dimension, zero or not whole.
+
+    **Notes:** k and −k give the same: list one of them. Differentiable in the positions.
+
+    **Reference:** Hansen & McDonald, Theory of Simple Liquids, 4th ed., eq. 4.1.3.
+    """
+
+    interval: int = static()
+    wavevectors: tuple[tuple[int, ...], ...] = static()
+    component: str | None = static()
+    species: int | None = static()
+    name: str = static()
+
+    def __init__(
+        self,
+        interval: int,
+        wavevectors: Any,
+        *,
+        component: str | None = None,
+        species: int | None = None,
+        name: str = "structure_factor",
+    ):
+        self.interval = check_interval(interval)
+        self.wavevectors = _integer_rows(wavevectors)
+        self.component, self.species, self.name = component, species, name
+
+    def init(self, snapshot: Snapshot) -> StructureFactorState:
+        particles = select_particles(snapshot, self.component)
+        require_volume(particles, "S(k)")
+        if len(self.wavevectors[0]) != particles.dimension:
+            raise ObserverError(
+                f"wavevectors have {len(self.wavevectors[0])} axes, the particles "
+                f"{particles.dimension}"
+            )
+        if self.species is not None:
+            species_mask(particles, self.species)
+        curve = CurveMean.zero((len(self.wavevectors),), particles.position.dtype)
+        return StructureFactorState(curve, self._vectors(particles))
+
+    def __call__(self, snapshot: Snapshot, memory: StructureFactorState):
+        particles = select_particles(snapshot, self.component)
+        s = self._structure(particles)
+        curve = memory.curve.plus(s, jnp.ones(s.shape, bool))
+        return {}, StructureFactorState(curve, self._vectors(particles))
+
+    def summary(self, memory: StructureFactorState) -> Frame:
+        k = jnp.sqrt(jnp.sum(memory.vectors**2, axis=-1))
+        return {self.name: {"k": k, "vectors": memory.vectors, **memory.curve.summary()}}
+
+    def _vectors(self, particles: Particles) -> Float[Array, "m d"]:
+        return self._integers(particles) @ (2 * jnp.pi * _inverse_cell(particles)).T
+
+    def _integers(self, particles: Particles) -> Float[Array, "m d"]:
+        return jnp.asarray(np.array(self.wavevectors), particles.position.dtype)
+
+    def _structure(self, particles: Particles) -> Float[Array, " m"]:
+        fractions = particles.position @ _inverse_cell(particles)
+        counted = particles.mask_empty(jnp.ones(particles.rows, particles.position.dtype))
+        if self.species is not None:
+            counted = species_mask(particles, self.species).astype(counted.dtype)
+        number = particles.space.sum(jnp.sum(counted))
+
+        def one(integers):
+            # Whole turns are taken off before 2π comes in: float32 keeps its digits.
+            turns = fractions @ integers
+            phase = 2 * jnp.pi * (turns - jax.lax.stop_gradient(jnp.round(turns)))
+            cosine = particles.space.sum(jnp.sum(counted * jnp.cos(phase)))
+            sine = particles.space.sum(jnp.sum(counted * jnp.sin(phase)))
+            return (cosine**2 + sine**2) / number
+
+        block = max(1, _WORK // max(particles.rows, 1))
+        return jax.lax.map(one, self._integers(particles), batch_size=block)
+
+
+def wavevectors_within(particles: Particles, k_max: float) -> tuple[tuple[int, ...], ...]:
+    """Integers of all wavevectors up to the length `k_max` that fit the cell, one of k and −k each.
+
+    **Arguments:**
+
+    - `particles`: in a space that repeats along every axis, with numbers in it: outside of traces.
+    - `k_max`: 1 / length, 2π included.
+
+    **Returns:** for `StructureFactor`, shortest first.
+
+    **Errors:** `ObserverError` when the space is open, or when no wavevector is that short.
+    """
+    require_volume(particles, "a list of wavevectors")
+    d = particles.dimension
+    cell = np.asarray(particles.space.cell(d), float)
+    reciprocal = 2 * np.pi * np.linalg.inv(cell)
+    # |k·aᵢ| = 2π|nᵢ| ≤ k_max |aᵢ| bounds the integers.
+    most = [int(np.floor(k_max * np.linalg.norm(a) / (2 * np.pi) + 1e-9)) for a in cell]
+    rows = np.array(list(itertools.product(*(range(-m, m + 1) for m in most))), int).reshape(-1, d)
+    length = np.linalg.norm(rows @ reciprocal.T, axis=1)
+    first = np.array([next((n for n in row if n), 0) > 0 for row in rows], bool)
+    keep = first & (length <= k_max * (1 + 1e-9))
+    if not np.any(keep):
+        shortest = np.linalg.norm(reciprocal, axis=0).min()
+        raise ObserverError(
+            f"no wavevector of this cell is shorter than {k_max:g}; the first is near {shortest:g}"
+        )
+    order = np.lexsort((*rows[keep].T[::-1], length[keep].round(9)))
+    return tuple(map(tuple, rows[keep][order].tolist()))
+
+
+def shell_average(k: Any, values: Any, width: float) -> tuple[np.ndarray, np.ndarray]:
+    """Mean of `values` over shells of |k| of this width: `(k, value)` of the shells that are not empty.
+
+    **Arguments:**
+
+    - `k`: `[m]` lengths of wavevectors; `values`: `[m]`.
+    - `width`: of a shell, 1 / length.
+    """
+    k, values = np.asarray(k, float), np.asarray(values, float)
+    shell = np.floor(k / width).astype(int)
+    counts = np.bincount(shell)
+    full = counts > 0
+    means = (np.bincount(shell, weights=x)[full] / counts[full] for x in (k, values))
+    return tuple(means)
+
+
+def _inverse_cell(particles: Particles) -> Float[Array, "d d"]:
+    return inverse_matrix(particles.space.cell(particles.dimension))
+
+
+def _integer_rows(wavevectors: Any) -> tuple[tuple[int, ...], ...]:
+    rows = np.asarray(wavevectors)
+    if rows.ndim != 2 or not len(rows) or not np.all(rows == np.round(rows)):
+        raise ObserverError(
+            "wavevectors are rows of integers, e.g. [[1, 0, 0], [1, 1, 0]], or "
+            f"wavevectors_within(particles, k_max); got shape {rows.shape}"
+        )
+    if not np.all(np.any(rows != 0, axis=1)):
+        raise ObserverError("the wavevector 0 says nothing but N; leave it out")
+    return tuple(tuple(int(n) for n in row) for row in rows)

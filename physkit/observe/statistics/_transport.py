@@ -1,0 +1,113 @@
+"""Diffusion coefficients from what correlations left in their summaries."""
+
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float
+
+from physkit.core import ObserverError, concrete_value
+
+from ._curve_mean import weighted_mean
+
+
+class Estimate(NamedTuple):
+    """A value and its standard error."""
+
+    value: Any
+    error: Any
+
+    def __str__(self) -> str:
+        return f"{float(self.value):.4g} ± {float(self.error):.2g}"
+
+
+def diffusion_coefficient(
+    msd: dict[str, Any], dimension: int, start: float = 0.0, stop: float = float("inf")
+) -> Estimate:
+    """Diffusion coefficient by Einstein's relation.
+
+        MSD(l) = 2 d D l + c,   fitted over start ≤ l ≤ stop
+
+    The error bar comes from the scatter of the same fit to blocks of the run.
+
+    **Arguments:**
+
+    - `msd`: the summary of a `MeanSquareDisplacement`.
+    - `dimension`: number of axes, d.
+    - `start`, `stop`: window of lags, time. Leave out the ballistic start.
+
+    **Returns:** `Estimate(value, error)`, length² / time; differentiable.
+
+    **Errors:** `ObserverError` for a window with fewer than two lags that the run reached.
+
+    **Good values:** start after some collision times; a run ten times longer than `stop`. The
+    error bar itself is good to about a quarter.
+
+    **Notes:** in a periodic cell D comes out low by about 2.837 k_B T / (6π η L) (Yeh & Hummer 2004).
+
+    **Reference:** Einstein, Ann. Phys. 322, 549 (1905).
+    """
+    lag, window = _window(msd, start, stop)
+
+    def slope(values):
+        weight = window.astype(values.dtype)
+        number = jnp.sum(weight)
+        x = lag - jnp.sum(weight * lag) / number
+        y = jnp.where(window, values, 0)
+        return jnp.sum(weight * x * y) / jnp.sum(weight * x * x) / (2 * dimension)
+
+    return _estimate(msd, window, slope)
+
+
+def green_kubo(vacf: dict[str, Any], dimension: int, stop: float = float("inf")) -> Estimate:
+    """Diffusion coefficient by Green and Kubo's relation.
+
+        D = (1/d) ∫₀^stop ⟨v(0)·v(l)⟩ dl
+
+    **Arguments:**
+
+    - `vacf`: the summary of a `VelocityAutocorrelation`.
+    - `dimension`: number of axes, d.
+    - `stop`: where to end the integral, time: past the decay, before noise takes over.
+
+    **Returns:** `Estimate(value, error)`, length² / time; differentiable. Trapezoidal rule.
+
+    **Errors:** `ObserverError` for a window with fewer than two lags that the run reached.
+
+    **Reference:** Frenkel & Smit, Understanding Molecular Simulation, 2nd ed., eq. 4.4.11.
+    """
+    lag, window = _window(vacf, 0.0, stop)
+
+    def integral(values):
+        values = jnp.where(window, values, 0)
+        trapezes = 0.5 * (values[1:] + values[:-1]) * (lag[1:] - lag[:-1])
+        return jnp.sum(jnp.where(window[1:], trapezes, 0)) / dimension
+
+    return _estimate(vacf, window, integral)
+
+
+def _window(curve: dict[str, Any], start: float, stop: float):
+    lag, value = jnp.asarray(curve["lag"]), jnp.asarray(curve["value"])
+    slack = 1e-4 * (lag[1] - lag[0])  # lags are rounded, window ends are typed
+    window = (lag >= start - slack) & (lag <= stop + slack) & jnp.isfinite(value)
+    seen = concrete_value(window)
+    if seen is not None and np.sum(seen) < 2:
+        reached = np.asarray(lag)[np.isfinite(np.asarray(value))]
+        raise ObserverError(
+            f"the window of lags from {start:g} to {stop:g} holds {int(np.sum(seen))} lags; the "
+            f"run reached {len(reached)}, up to {reached.max(initial=0.0):g}"
+        )
+    return lag, window
+
+
+def _estimate(curve: dict[str, Any], window: Bool[Array, " lags"], fit: Any) -> Estimate:
+    """`fit` to the whole curve, with the scatter of fits to those blocks that hold all its lags."""
+    blocks, weights = jnp.asarray(curve["blocks"]), jnp.asarray(curve["weights"])
+    whole = jnp.all(jnp.where(window[None], weights > 0, True), axis=1)
+    looks = jnp.sum(jnp.where(window[None], weights, 0), axis=1)
+    fits: Float[Array, " blocks"] = jnp.stack(
+        [fit(jnp.where(jnp.isfinite(block), block, 0)) for block in blocks]
+    )
+    _, error = weighted_mean(fits, jnp.where(whole, looks, 0))
+    value = fit(jnp.where(window, jnp.asarray(curve["value"]), 0))
+    return Estimate(value, error)

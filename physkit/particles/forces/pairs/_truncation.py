@@ -1,0 +1,218 @@
+"""Cutting a pair potential off at a finite distance, and what the cut leaves out."""
+
+import abc
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int
+
+from physkit.core import Module, ParameterError, concrete_value, data
+
+from ..potentials._potential import AbstractPairPotential, with_species_tables
+
+TRUNCATIONS = ("shifted-force", "switch", "plain", "shifted")
+_NODES = 48  # of the quadrature: exact for power laws up to r⁻⁹⁶
+
+
+class AbstractTruncated(Module):
+    """A pair potential made to end at a cutoff, as functions of r²; the caller masks r ≥ cutoff."""
+
+    potential: AbstractPairPotential
+
+    @abc.abstractmethod
+    def energy(self, r2: Float[Array, "..."]) -> Float[Array, "..."]:
+        """Truncated U."""
+
+    @abc.abstractmethod
+    def force_over_distance(self, r2: Float[Array, "..."]) -> Float[Array, "..."]:
+        """−U′(r)/r of the truncated U."""
+
+    def between(self, i: Int[Array, "..."], j: Int[Array, "..."]) -> "AbstractTruncated":
+        """This potential for pairs of species i and j."""
+        copy = with_species_tables(self, i, j)
+        return eqx.tree_at(lambda t: t.potential, copy, self.potential.between(i, j))
+
+    def tail_energy(self, density: Any, n: int, dimension: int, fractions: Any = None):
+        """Energy that `n` particles lose by the cut; see `PlainCut`."""
+        raise ParameterError(
+            'tail corrections are for truncation="plain"; a shifted or switched potential is '
+            "another potential, not an approximation whose tail could be added"
+        )
+
+    def tail_virial(self, density: Any, n: int, dimension: int, fractions: Any = None):
+        """Σ r·f that `n` particles lose by the cut; see `PlainCut`."""
+        return self.tail_energy(density, n, dimension, fractions)
+
+
+class PlainCut(AbstractTruncated):
+    """U(r) as it is, up to the cutoff, where it jumps to zero: energy is not conserved there.
+
+    The tail corrections take the pair distribution beyond the cutoff as 1 in d = 2 or 3
+    dimensions, with S₂ = 2π and S₃ = 4π:
+
+        E = ½ n ρ S_d ∫ U(r) r^(d−1) dr,   W = −½ n ρ S_d ∫ U′(r) r^d dr,   r from r_c to ∞
+
+    The pressure correction is W/(d·V). By Gauss–Legendre quadrature in r_c/r: exact for inverse
+    powers steeper than r^(−d), for which alone the integrals exist.
+
+    **Arguments** of `tail_energy` and `tail_virial`:
+
+    - `density`: number density of all particles; `n`: their number; `dimension`: 2 or 3.
+    - `fractions`: `[s]`, share of each species, where the potential has per-species tables.
+
+    **Errors:** `ParameterError` without `fractions` where there are tables, in one dimension, and
+    for potentials between charges, whose tails cancel or diverge.
+
+    **Reference:** Allen & Tildesley, Computer Simulation of Liquids, 2nd ed., eqs. 2.144–2.147.
+    """
+
+    potential: AbstractPairPotential
+    cutoff: Float[Array, ""] = data()
+
+    def energy(self, r2: Float[Array, "..."]) -> Float[Array, "..."]:
+        return self.potential.energy(jnp.sqrt(r2))
+
+    def force_over_distance(self, r2: Float[Array, "..."]) -> Float[Array, "..."]:
+        return self.potential.force_over_distance(r2)
+
+    def tail_energy(self, density: Any, n: int, dimension: int, fractions: Any = None):
+        weight = lambda r: self.potential.energy(r) * r ** (dimension - 1)
+        return self._tail(weight, density, n, dimension, fractions)
+
+    def tail_virial(self, density: Any, n: int, dimension: int, fractions: Any = None):
+        weight = lambda r: self.potential.force_over_distance(r * r) * r ** (dimension + 1)
+        return self._tail(weight, density, n, dimension, fractions)
+
+    def _tail(self, weight, density, n, dimension, fractions):
+        name = type(self.potential).__name__
+        if dimension not in (2, 3):
+            raise ParameterError(f"tail corrections are for 2 or 3 dimensions; got {dimension}")
+        if self.potential.charged:
+            raise ParameterError(f"no tail correction for {name}: it acts between charges")
+        nodes, weights = np.polynomial.legendre.leggauss(_NODES)
+        x = jnp.asarray((nodes + 1) / 2, self.cutoff.dtype)
+        scale = jnp.asarray(weights / 2, self.cutoff.dtype) * self.cutoff / x**2
+        integral = jnp.tensordot(scale, jax.vmap(weight)(self.cutoff / x), 1, precision="highest")
+        if integral.ndim and fractions is None:
+            raise ParameterError(
+                f"{name} has tables of {integral.shape[0]} species: its tail correction needs "
+                "fractions=[share of each species]"
+            )
+        if integral.ndim:
+            share = jnp.asarray(fractions, integral.dtype)
+            integral = jnp.sum(share[:, None] * integral * share[None, :])
+        return 0.5 * n * density * {2: 2 * np.pi, 3: 4 * np.pi}[dimension] * integral
+
+
+class ShiftedCut(AbstractTruncated):
+    """U(r) − U(r_c): continuous energy, but the force still jumps to zero at the cutoff.
+
+    **Notes:** derivatives of a trajectory by automatic and by finite differences disagree by up to
+    a percent, because pairs that cross the cutoff get a finite kick.
+    """
+
+    potential: AbstractPairPotential
+    offset: Float[Array, "..."] = data()
+
+    def energy(self, r2: Float[Array, "..."]) -> Float[Array, "..."]:
+        return self.potential.energy(jnp.sqrt(r2)) - self.offset
+
+    def force_over_distance(self, r2: Float[Array, "..."]) -> Float[Array, "..."]:
+        return self.potential.force_over_distance(r2)
+
+
+class ShiftedForceCut(AbstractTruncated):
+    """Energy and force both go to zero at the cutoff.
+
+        U_sf(r) = U(r) − U(r_c) − (r − r_c) U′(r_c)
+
+    **Reference:** Toxvaerd & Dyre, J. Chem. Phys. 134, 081102 (2011), eq. 4.
+    """
+
+    potential: AbstractPairPotential
+    cutoff: Float[Array, ""] = data()
+    offset: Float[Array, "..."] = data()
+    slope: Float[Array, "..."] = data()
+
+    def energy(self, r2: Float[Array, "..."]) -> Float[Array, "..."]:
+        r = jnp.sqrt(r2)
+        return self.potential.energy(r) - (self.offset + (r - self.cutoff) * self.slope)
+
+    def force_over_distance(self, r2: Float[Array, "..."]) -> Float[Array, "..."]:
+        return self.potential.force_over_distance(r2) + self.slope * jax.lax.rsqrt(r2)
+
+
+class SwitchedCut(AbstractTruncated):
+    """U(r) S(r): untouched up to `start`, then turned off with two continuous derivatives.
+
+        S = 1 − 10 x³ + 15 x⁴ − 6 x⁵,   x = (r − r_s)/(r_c − r_s) for r_s < r < r_c
+
+    **Reference:** OpenMM user guide, "Lennard-Jones interaction", eq. of the switching function.
+    """
+
+    potential: AbstractPairPotential
+    start: Float[Array, ""] = data()
+    cutoff: Float[Array, ""] = data()
+
+    def energy(self, r2: Float[Array, "..."]) -> Float[Array, "..."]:
+        r = jnp.sqrt(r2)
+        x = self._fraction(r)
+        return self.potential.energy(r) * (1 - x**3 * (10 - 15 * x + 6 * x**2))
+
+    def force_over_distance(self, r2: Float[Array, "..."]) -> Float[Array, "..."]:
+        r = jnp.sqrt(r2)
+        x = self._fraction(r)
+        switch = 1 - x**3 * (10 - 15 * x + 6 * x**2)
+        slope = -30 * (x * (1 - x)) ** 2 / (self.cutoff - self.start)
+        return (
+            self.potential.force_over_distance(r2) * switch - self.potential.energy(r) * slope / r
+        )
+
+    def _fraction(self, r: Float[Array, "..."]) -> Float[Array, "..."]:
+        return jnp.clip((r - self.start) / (self.cutoff - self.start), 0, 1)
+
+
+def truncated(
+    potential: AbstractPairPotential,
+    cutoff: Float[Array, ""],
+    kind: str = "shifted-force",
+    switch_start: Any = None,
+) -> AbstractTruncated:
+    """`potential` cut at `cutoff`, as functions of r².
+
+    **Arguments:**
+
+    - `kind`: `"shifted-force"` (energy and force go to zero), `"switch"` (a polynomial turns the
+      energy off between `switch_start` and the cutoff), `"plain"` (a jump, tail corrections
+      available), `"shifted"` (energy without a jump, force with).
+    - `switch_start`: where the switch begins, length; 0.9 of the cutoff if left out.
+
+    **Errors:** `ParameterError` for another kind, or a switch that starts beyond the cutoff.
+
+    **Notes:** reads parameters (U and U′ at the cutoff): call it inside the traced program.
+    """
+    check_truncation(kind, cutoff, switch_start)
+    if kind == "plain":
+        return PlainCut(potential, cutoff)
+    if kind == "switch":
+        start = 0.9 * cutoff if switch_start is None else switch_start
+        return SwitchedCut(potential, start, cutoff)
+    offset = potential.energy(cutoff)
+    if kind == "shifted":
+        return ShiftedCut(potential, offset)
+    slope = -potential.force_over_distance(cutoff * cutoff) * cutoff
+    return ShiftedForceCut(potential, cutoff, offset, slope)
+
+
+def check_truncation(kind: str, cutoff: Any, switch_start: Any = None) -> None:
+    """Raise for a kind of truncation that does not exist, and for a switch that starts too late."""
+    if kind not in TRUNCATIONS:
+        raise ParameterError(f"no truncation {kind!r}; available: {list(TRUNCATIONS)}")
+    if switch_start is not None and kind != "switch":
+        raise ParameterError(f'switch_start is for truncation="switch"; got {kind!r}')
+    start, end = concrete_value(switch_start), concrete_value(cutoff)
+    if start is not None and end is not None and not 0 <= start < end:
+        raise ParameterError(f"switch_start must lie below the cutoff {end}; got {start}")

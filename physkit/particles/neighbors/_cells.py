@@ -1,0 +1,126 @@
+"""Cells that a neighbor search sorts particles into."""
+
+import math
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int
+
+from physkit.core import AbstractGrowable, concrete_value, data, static
+from physkit.geometry import AbstractSpace, heights, inverse_matrix
+
+from ._pairs import add_headroom, round_up_to_eight
+
+# What a periodic cell too narrow for the search asks for: coarser cells instead of more slots.
+NEEDS_COARSER_CELLS = 2**28
+
+
+class Cells(AbstractGrowable):
+    """A grid of cells with room for `slots` particles each; along every axis a neighbor is at most
+    one cell away.
+
+    A single cell with room for everybody is the search over all pairs.
+    """
+
+    shape: tuple[int, ...] = static()
+    slots: int = static()
+    required: Int[Array, "..."] = data()
+    stale: Bool[Array, "..."] = data()
+
+    @staticmethod
+    def of(shape: tuple[int, ...], slots: int) -> "Cells":
+        return Cells(shape, slots, jnp.int32(0), jnp.array(False))
+
+    @property
+    def capacity(self) -> int:
+        return self.slots
+
+    @property
+    def count(self) -> int:
+        """Number of cells."""
+        return math.prod(self.shape)
+
+    def grow_to(self, capacity: int) -> "Cells":
+        shape, slots = self.shape, round_up_to_eight(capacity)
+        if capacity >= NEEDS_COARSER_CELLS:
+            shape = tuple(k if k < 3 else max(1, int(0.8 * k)) for k in shape)
+            slots = round_up_to_eight(self.slots * self.count / math.prod(shape))
+        # Needs of another grid say nothing about this one.
+        required = self.required if shape == self.shape else jnp.zeros_like(self.required)
+        return Cells(shape, slots, required, self.stale | (self.required > self.capacity))
+
+
+def cell_vectors(
+    space: AbstractSpace, d: int, dtype: Any
+) -> tuple[Float[Array, "d d"], np.ndarray]:
+    """Vectors that cells are cut along, as rows (unit vectors along open axes); which axes repeat."""
+    periodic = np.asarray(space.periodic(d))
+    basis = space.basis(d)
+    if basis is None:
+        return jnp.eye(d, dtype=dtype), periodic
+    return jnp.where(periodic[:, None], basis, jnp.eye(d, dtype=dtype)), periodic
+
+
+def is_concrete(tree: Any) -> bool:
+    """Whether every number in `tree` can be seen: no trace hides one."""
+    return all(concrete_value(x) is not None for x in jax.tree.leaves(tree))
+
+
+def plan_cells(position: Float[Array, "n d"], space: AbstractSpace, radius: float) -> Cells:
+    """The cells that make a search within `radius` cheap; one for all where numbers are hidden."""
+    n, d = position.shape
+    single = Cells.of((1,) * d, round_up_to_eight(n))
+    if not is_concrete((position, space)) or not np.all(np.isfinite(np.asarray(position))):
+        return single
+    with jax.ensure_compile_time_eval():
+        vectors, periodic = cell_vectors(space, d, position.dtype)
+        height, vectors = np.asarray(heights(vectors), float), np.asarray(vectors, float)
+    fraction = np.asarray(position, float) @ np.linalg.inv(vectors)
+    extent = height * np.where(periodic, 1, np.ptp(fraction, axis=0))
+    shape = np.maximum(1, np.minimum(n, np.floor(extent / (radius * 1.0001)))).astype(int)
+    while shape.prod() > n:  # a few particles far out must not make a million cells
+        shape = np.maximum(1, (shape * 0.8).astype(int))
+    cell = _cell_of(fraction + _shift(periodic, shape), periodic, shape, radius / height, np)
+    most = int(np.bincount(np.ravel_multi_index(tuple(cell.T), tuple(shape))).max())
+    slots = add_headroom(most, float(n / shape.prod()))
+    ways = np.prod(np.minimum(shape, 3))
+    return (
+        single
+        if n * n <= ways * shape.prod() * slots**2
+        else Cells.of(tuple(shape.tolist()), slots)
+    )
+
+
+def assign_cells(
+    position: Float[Array, "n d"], space: AbstractSpace, shape: tuple[int, ...], radius: float
+) -> tuple[Int[Array, "n d"], Float[Array, "n d"], Float[Array, "d d"], Bool[Array, ""]]:
+    """Each particle's cell, its position folded to match, the lattice of images, and whether
+    periodic cells have become narrower than `radius`."""
+    vectors, periodic = cell_vectors(space, position.shape[1], position.dtype)
+    fraction = jnp.matmul(position, inverse_matrix(vectors), precision="highest")
+    least = radius / heights(vectors)
+    counts = np.asarray(shape)
+    fraction = fraction + jnp.asarray(_shift(periodic, counts), position.dtype)
+    cell = _cell_of(fraction, periodic, counts, least, jnp)
+    folded = jnp.where(periodic[None], fraction - jnp.floor(fraction), fraction)
+    # One or two cells along an axis see everything there is along it, however narrow.
+    narrow = jnp.any(periodic & (counts >= 3) & (least * counts.astype(position.dtype) > 1))
+    return cell, jnp.matmul(folded, vectors, precision="highest"), vectors, narrow
+
+
+def _shift(periodic: np.ndarray, shape: np.ndarray) -> np.ndarray:
+    """Moves lattice planes off the walls of cells, where rounding would heap them up on one side."""
+    return np.where(periodic, 0.0618 / shape, 0)[None]
+
+
+def _cell_of(fraction, periodic, shape, least, xp):
+    """Cells over the periodic box, or over what open axes hold, there never narrower than `least`."""
+    periodic, last, least = periodic[None], (shape - 1).astype(np.int32)[None], least[None]
+    counts = shape.astype(fraction.dtype)[None]
+    low = xp.where(periodic, 0, xp.min(fraction, axis=0, keepdims=True))
+    held = xp.max(fraction, axis=0, keepdims=True) - low
+    span = xp.where(periodic, 1, xp.maximum(held, least * counts))
+    inside = xp.where(periodic, fraction - xp.floor(fraction), fraction - low)
+    return xp.clip(xp.floor(inside / span * counts).astype(np.int32), 0, last)

@@ -1,0 +1,216 @@
+"""Finding neighbors with bit masks: no gather per candidate, no scatter, no sort per row."""
+
+import itertools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int
+
+from physkit.core import Module, data, nonzero_indices
+from physkit.geometry import AbstractSpace
+
+from ._cells import Cells, assign_cells
+from ._pairs import block_shape, concatenate_blocks
+
+_WORD = 32
+_UNROLLED = 2 * _WORD  # candidates that are written out one by one
+
+
+class Found(Module):
+    """What a search returns; see `ListedPairs` for the first three."""
+
+    index: Int[Array, "n k"] = data()
+    order: Int[Array, " n"] = data()
+    place: Int[Array, " n"] = data()
+    neighbors: Int[Array, ""] = data()  # of the particle that has most
+    occupancy: Int[Array, ""] = data()  # of the cell that has most
+    narrow: Bool[Array, ""] = data()  # cells narrower than the radius: pairs may be missing
+    first: Int[Array, " n"] | None = data(None)  # particle of each row, where `own` come first
+
+
+def search(
+    position: Float[Array, "n d"],
+    space: AbstractSpace,
+    radius: float,
+    cells: Cells,
+    capacity: int,
+    alive: Bool[Array, " n"] | None = None,
+    own: int | None = None,
+) -> Found:
+    """All pairs closer than `radius`, each particle's neighbors in the order of their cells.
+
+    Particles go into dense cells. Against each of the neighboring cells all pairs are tested by
+    broadcasting, and the answers for up to 32 candidates are packed into one word. Then, `capacity`
+    times, the lowest set bit of every particle is taken off. One cell for all is the search over
+    all pairs.
+
+    Rows that are not `alive` are in no cell and have no neighbors. With `own`, the rows of the first
+    so many particles come first.
+    """
+    n, d = position.shape
+    shape = cells.shape
+    cell, folded, vectors, narrow = assign_cells(position, space, shape, radius)
+    number = _ravel(cell.T, shape)
+    if alive is not None:
+        number = jnp.where(alive, number, cells.count)  # behind all cells
+    order = jnp.argsort(number).astype(jnp.int32)
+    place = jnp.argsort(order).astype(jnp.int32)
+    cell, folded, number = cell[order], folded[order], number[order]
+    start = jnp.searchsorted(number, jnp.arange(cells.count + 1, dtype=jnp.int32)).astype(jnp.int32)
+    count = start[1:] - start[:-1]
+
+    words = -(-cells.slots // _WORD)
+    slot = jnp.arange(cells.slots, dtype=jnp.int32)[None]
+    member = jnp.where(slot < count[:, None], start[:-1, None] + slot, n)
+    # Empty slots lie at infinity: every comparison with them is false.
+    dense = [
+        jnp.append(folded[:, k], jnp.inf)[member].reshape(*shape, cells.slots) for k in range(d)
+    ]
+    near = _neighbouring(shape, space.periodic(d))
+    masks = _masks(dense, near, vectors, space, radius)
+
+    mine, rows = jnp.arange(n, dtype=jnp.int32) - start[number], None
+    if own is not None:
+        # From here on in the order of the rows.
+        ahead = [nonzero_indices(order < own, own), nonzero_indices(order >= own, n - own)]
+        ahead = jnp.concatenate(ahead)
+        rows, mine, number, cell = order[ahead], mine[ahead], number[ahead], cell[ahead]
+        place = jnp.argsort(rows).astype(jnp.int32)
+    masks = masks.reshape(-1, words, cells.count * cells.slots)
+    if alive is not None:
+        there, number = number < cells.count, jnp.minimum(number, cells.count - 1)
+    masks = masks[..., number * cells.slots + jnp.minimum(mine, cells.slots - 1)]
+    if alive is not None:
+        masks = jnp.where(there, masks, jnp.uint32(0))
+    places = [table[:, cell[:, k]] for k, table in enumerate(near[0])]
+    partner = [_ravel(ways, shape) for ways in itertools.product(*places)]
+    first = start[jnp.stack(partner)][:, None]
+    word = jnp.arange(words, dtype=jnp.int32)[:, None]
+    bit = jnp.uint32(1) << (mine % _WORD).astype(jnp.uint32)
+    itself = jnp.where(word == (mine // _WORD)[None], bit[None], jnp.uint32(0))
+    masks &= ~jnp.where(first == start[number][None, None], itself[None], jnp.uint32(0))
+    first = first + (word * _WORD)[None]
+    # Without the barrier XLA computes these tables anew for every bit that is read from them.
+    masks, first = jax.lax.optimization_barrier((masks.reshape(-1, n), first.reshape(-1, n)))
+    neighbors = jnp.max(jnp.sum(jax.lax.population_count(masks), axis=0, dtype=jnp.int32))
+    index = _extract(masks, first, n, capacity)
+    return Found(index, order, place, neighbors, jnp.max(count), narrow, rows)
+
+
+def _ravel(cell, shape: tuple[int, ...]) -> Int[Array, "..."]:
+    number = cell[0]
+    for k in range(1, len(shape)):
+        number = number * shape[k] + cell[k]
+    return number
+
+
+def _neighbouring(shape: tuple[int, ...], periodic: tuple[bool, ...]):
+    """Per axis, `[ways cells]`: the neighboring cells in ascending order, how often a periodic
+    axis is crossed on the way there, and which are not there at all. And whether some periodic
+    axis is too thin for that: its cells meet in several images, of which the nearest counts."""
+    tables, crossings, outside = [], [], []
+    for size, repeats in zip(shape, periodic):
+        steps = np.arange(size) if size < 3 and (repeats or size == 1) else np.arange(-1, 2)
+        raw = np.arange(size) + steps[:, None]
+        crossed = raw // size
+        rank = np.argsort(raw % size, axis=0, kind="stable")
+        table, crossed = (np.take_along_axis(a, rank, axis=0) for a in (raw % size, crossed))
+        tables.append(jnp.asarray(table, jnp.int32))
+        crossings.append(crossed if repeats else 0 * crossed)
+        outside.append((crossed != 0) & (not repeats))
+    thin = any(repeats and size < 3 for size, repeats in zip(shape, periodic))
+    return tables, crossings, outside, thin
+
+
+def _masks(dense, near, vectors, space, radius):
+    """`[ways, words, cells…, slots]`: which candidates of a neighboring cell are within `radius`."""
+    d, slots, dtype = len(dense), dense[0].shape[-1], dense[0].dtype
+    # The test may let a pair too many in, never one too few.
+    limit = np.asarray((radius * (1 + 64 * float(jnp.finfo(dtype).eps))) ** 2, dtype)
+    tables, crossed, barred, thin = near
+    crossed = [jnp.asarray(c, dtype) for c in crossed]
+    barred = [jnp.asarray(np.where(b, np.inf, 0), dtype) for b in barred]
+
+    def along(k, values):
+        return values.reshape([-1 if axis == k else 1 for axis in range(d + 1)])
+
+    def word(candidates):
+        # One candidate after the other, for all particles of a cell in a vector.
+        close = jnp.zeros(dense[0].shape, jnp.uint32)
+        for j in range(candidates[0].shape[-1]):
+            difference = tuple(a - b[..., j : j + 1] for a, b in zip(dense, candidates))
+            if thin:
+                difference = space.minimum_image(difference)
+            near_enough = sum(x * x for x in difference) < limit
+            close |= jnp.where(near_enough, jnp.uint32(1 << j), jnp.uint32(0))
+        return close
+
+    def mask(rank):
+        other = dense
+        for k in range(d):
+            other = [jnp.take(c, tables[k][rank[k]], axis=k, mode="clip") for c in other]
+        shifts = [along(k, barred[k][rank[k]]) for k in range(d)]
+        if not thin:
+            images = [along(k, crossed[k][rank[k]]) for k in range(d)]
+            shifts = [
+                s + sum(i * vectors[a, k] for a, i in enumerate(images))
+                for k, s in enumerate(shifts)
+            ]
+        other = jax.lax.optimization_barrier([o + s for o, s in zip(other, shifts)])
+        if slots <= _UNROLLED:
+            firsts = range(0, slots, _WORD)
+            return jnp.stack([word([o[..., j : j + _WORD] for o in other]) for j in firsts])
+        # All pairs of many particles: a loop over words, or the program would take minutes to compile.
+        words = -(-slots // _WORD)
+        gap = [(0, 0)] * d + [(0, words * _WORD - slots)]
+        padded = [jnp.pad(o, gap, constant_values=jnp.inf) for o in other]
+        split = [jnp.moveaxis(p.reshape(*p.shape[:-1], words, _WORD), -2, 0) for p in padded]
+        return jax.lax.map(word, split)
+
+    ways = itertools.product(*(range(t.shape[0]) for t in tables))
+    return jax.lax.map(mask, jnp.array(list(ways)))
+
+
+def _extract(masks, first, n: int, capacity: int) -> Int[Array, "n k"]:
+    """The set bits of each particle's words (column), as places of neighbors; n where none is left."""
+    count, size = block_shape(n, capacity)
+
+    def block(b):
+        start = jnp.minimum(b * size, n - size)
+        some = (jax.lax.dynamic_slice_in_dim(a, start, size, axis=1) for a in (masks, first))
+        return _take_bits(*some, n, capacity)
+
+    return concatenate_blocks(jax.lax.map(block, jnp.arange(count)), n)
+
+
+def _take_bits(masks, first, missing: int, capacity: int) -> Int[Array, "c k"]:
+    words, c = masks.shape
+    column = jnp.arange(c, dtype=jnp.int32)
+    none = jnp.full(c, words, jnp.int32)
+
+    def backwards(later, at):
+        word, w = at
+        here = jnp.where(word != 0, w, later)
+        return here, here
+
+    # The next word with a bit in it, for every word; flat, because then one index reads a table.
+    each = jnp.arange(words, dtype=jnp.int32)
+    _, after = jax.lax.scan(backwards, none, (masks, each), reverse=True)
+    after = jnp.append(after, none[None], axis=0).reshape(-1)
+    masks = jnp.append(masks, jnp.zeros((1, c), jnp.uint32), axis=0).reshape(-1)
+    first = jnp.append(first, jnp.zeros((1, c), jnp.int32), axis=0).reshape(-1)
+
+    def take(at, _):
+        w, word = at
+        low = word & (~word + jnp.uint32(1))
+        bit = jax.lax.population_count(low - jnp.uint32(1)).astype(jnp.int32)
+        found = jnp.where(word != 0, first[w * c + column] + bit, missing)
+        word = word ^ low
+        following = after[jnp.minimum(w + 1, words) * c + column]
+        w = jnp.where(word == 0, following, w)
+        return (w, jnp.where(word == 0, masks[w * c + column], word)), found
+
+    w = after[:c]
+    _, index = jax.lax.scan(take, (w, masks[w * c + column]), None, length=capacity)
+    return index.T

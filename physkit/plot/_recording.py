@@ -1,0 +1,188 @@
+"""The natural picture of whatever a run has recorded."""
+
+from typing import Any
+
+import numpy as np
+
+from physkit.core import ParameterError
+from physkit.storage import Series, is_trajectory, load_component
+
+from ._fields import field
+from ._particles import particles
+from ._paths import trajectories
+from ._series import series as curves
+from ._style import INK, PALETTE, SEQUENTIAL, axes, axis_label
+
+_LINES = 8  # more are drawn as a map
+_PATHS = 12  # more particles are drawn where they are, not where they have been
+_POINTS = 20_000  # of a curve; more are not seen
+
+
+def recording(series: Series, *, frame: int = -1, ax: Any = None) -> Any:
+    """What `run(…, to=…)` wrote under one name, drawn the way that suits it.
+
+        found = pk.open("trap")
+        pk.plot.recorded(found["energy"])
+
+    Numbers and short vectors are curves over time; longer vectors and fields in one dimension maps over
+    place and time; a few free particles are paths, more of them a picture of one frame; velocities the
+    distribution of their components; fields in two and three dimensions maps of one frame.
+
+    **Arguments:**
+
+    - `series`: of a `Recording`.
+    - `frame`: which one to draw, where the picture is of one; the last if left out.
+    - `ax`: axes to draw on; a new figure if left out.
+
+    **Returns:** the `Axes`, with name and time as the title.
+
+    **Errors:** `ParameterError` where there are no frames, not that one, or too many axes for a picture.
+    """
+    if not len(series):
+        raise ParameterError(f"{series.name} has no frames yet")
+    if not -len(series) <= frame < len(series):
+        raise ParameterError(f"{series.name} has {len(series)} frames, no frame {frame}")
+    draw, one = _way(series)
+    ax = draw(series, frame, ax)
+    at = f" at t = {series.time[frame]:.4g}" if one else ""
+    ax.set_title(f"{series.name}{at}", fontsize=10.5, color=INK, loc="left")
+    return ax
+
+
+def shows_one_frame(series: Series) -> bool:
+    """Whether the natural picture of a series shows one frame, so that a film shows more."""
+    return len(series) > 0 and (_way(series)[1] or is_trajectory(series) or series.kind == "fields")
+
+
+def _way(series: Series) -> tuple[Any, bool]:
+    """How to draw a series, and whether of one frame only."""
+    each = series.shape[1:]
+    if series.kind == "fields":
+        flat = sum(axis in series.dims for axis in "xyz") == 1
+        if not flat:
+            return _field, True
+        return (_map, False) if len(each) == 1 and len(series) >= _LINES else (_field, True)
+    if is_trajectory(series):
+        free = load_component(series).space.cell(each[1]) is None
+        few = free and each[0] <= _PATHS and len(series) > 1 and each[1] > 1
+        return (_paths, False) if few else (_particles, True)
+    if series.kind == "trajectory":
+        return _distribution, True
+    if len(each) == 0 or (len(each) == 1 and each[0] <= _LINES):
+        return _curves, False
+    if len(each) == 1:
+        return _map, False
+    if len(each) == 2 and each[1] <= 3:
+        few = each[0] <= _PATHS and len(series) > 1 and each[1] > 1
+        return (_paths, False) if few else (_scatter, True)
+    if len(each) == 2:
+        return _image, True
+    raise ParameterError(
+        f"{series.name} has frames of shape {each}, too many axes for a picture: index it yourself, "
+        f"e.g. pk.open({str(series.path)!r})[{series.name!r}][-1]"
+    )
+
+
+def _real(values: np.ndarray) -> np.ndarray:
+    return np.abs(values) ** 2 if np.iscomplexobj(values) else values.astype(float)
+
+
+def _label(series: Series) -> str:
+    return f"|{series.name}|²" if series.dtype.kind == "c" else series.name
+
+
+def _curves(series: Series, frame: int, ax: Any) -> Any:
+    stride = max(1, len(series) // _POINTS)
+    values = _real(series[::stride])
+    names = [] if values.ndim == 1 else [f"{series.name}[{k}]" for k in range(values.shape[1])]
+    return curves(series.time[::stride], values, ax=ax, label=_label(series), names=names)
+
+
+def _map(series: Series, frame: int, ax: Any) -> Any:
+    """Place or index to the right, time upwards."""
+    time = series.time
+    values = _real(series[:])
+    ax = axes(ax, (4.8, 4.0))
+    ax.grid(False)
+    if series.kind == "fields":
+        now = load_component(series, frame)
+        low, high, across = 0.0, float(now.grid.space.lengths[0]), "$x$"
+    else:
+        low, high, across = 0, values.shape[1], "index"
+    end = time[-1] if time[-1] > time[0] else time[0] + 1
+    least, most = np.nanmin(values), np.nanmax(values)
+    both = least < 0 < most
+    limit = max(-least, most)
+    image = ax.imshow(
+        values,
+        origin="lower",
+        aspect="auto",
+        extent=(low, high, time[0], end),
+        interpolation="nearest",
+        cmap="RdBu_r" if both else SEQUENTIAL,
+        vmin=-limit if both else least,
+        vmax=limit if both else most,
+    )
+    ax.set_xlabel(across)
+    ax.set_ylabel(axis_label("time"))
+    _bar(ax, image, _label(series))
+    return ax
+
+
+def _field(series: Series, frame: int, ax: Any) -> Any:
+    now = load_component(series, frame)
+    parts = now.components
+    which = 0 if parts and not now.vector else None
+    return field(now, component=which, ax=ax, label=_label(series))
+
+
+def _particles(series: Series, frame: int, ax: Any) -> Any:
+    return particles(load_component(series, frame), ax=ax)
+
+
+def _paths(series: Series, frame: int, ax: Any) -> Any:
+    values = np.asarray(series, float)
+    return trajectories(values, ax=ax, plane=(0, 1))
+
+
+def _scatter(series: Series, frame: int, ax: Any) -> Any:
+    ax = axes(ax, (4.8, 4.6))
+    values = _real(series[frame])
+    x, y = (values[:, 0], values[:, 1]) if values.shape[1] > 1 else (np.arange(len(values)), values)
+    ax.plot(x, y, "o", markersize=2.5, color=PALETTE[0])
+    ax.set_xlabel(f"{series.name}[:, 0]" if values.shape[1] > 1 else "index")
+    ax.set_ylabel(f"{series.name}[:, 1]" if values.shape[1] > 1 else series.name)
+    return ax
+
+
+def _image(series: Series, frame: int, ax: Any) -> Any:
+    ax = axes(ax, (4.8, 4.0))
+    ax.grid(False)
+    image = ax.imshow(_real(series[frame]).T, origin="lower", cmap=SEQUENTIAL, aspect="equal")
+    ax.set_xlabel("first index")
+    ax.set_ylabel("second index")
+    _bar(ax, image, _label(series))
+    return ax
+
+
+def _distribution(series: Series, frame: int, ax: Any) -> Any:
+    """How many particles have which velocity, along each axis."""
+    values = np.asarray(series[frame], float)
+    ax = axes(ax)
+    wide = np.abs(values[np.isfinite(values)]).max(initial=0.0) or 1.0
+    bins = np.linspace(-wide, wide, int(np.clip(len(values) ** 0.5, 8, 60)))
+    for k, column in enumerate(values.T):
+        ax.hist(
+            column, bins, histtype="step", density=True, color=PALETTE[k], label=f"$v_{'xyz'[k]}$"
+        )
+    ax.set_xlabel(axis_label(series.name))
+    ax.set_ylabel("probability density")
+    ax.legend(frameon=False, fontsize=9)
+    return ax
+
+
+def _bar(ax: Any, image: Any, label: str) -> None:
+    colours = ax.figure.colorbar(image, cax=ax.inset_axes((1.03, 0, 0.035, 1)))
+    colours.outline.set_visible(False)
+    colours.ax.tick_params(length=2.5, width=0.7, labelsize=8.5, color=INK, labelcolor=INK)
+    colours.set_label(label, fontsize=10, color=INK)

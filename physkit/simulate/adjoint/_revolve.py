@@ -1,0 +1,88 @@
+"""The schedule of binomial checkpointing: which states are kept, and when they are kept anew."""
+
+import math
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+
+
+class Schedule(NamedTuple):
+    """How `length` steps are reversed with `slots` states kept at a time.
+
+    - `keep`: `[length]`, the slot into which the first pass forward puts the state before each step;
+      `slots` (one more than there is) for none.
+    - `back`: `[a]`, whether the action goes back through a step; otherwise it goes one forward.
+    - `step`: `[a]`, of the state that it starts from. `load`: `[a]`, the slot to fetch that from, −1
+      for none. `save`: `[a]`, the slot to put it into, `slots` for none.
+    """
+
+    keep: np.ndarray
+    back: np.ndarray
+    step: np.ndarray
+    load: np.ndarray
+    save: np.ndarray
+
+    @property
+    def forward_steps(self) -> int:
+        """Steps computed again to get to where a step back begins."""
+        return int(np.sum(~self.back))
+
+
+@lru_cache(maxsize=64)
+def build_schedule(length: int, slots: int) -> Schedule:
+    """The schedule with the fewest steps computed again.
+
+    **Reference:** Griewank & Walther, ACM Trans. Math. Softw. 26, 19 (2000), `revolve`.
+    """
+    keep = np.full(length, slots, np.int32)
+    kept = [0, *_placed(0, length, slots - 1)]
+    keep[kept] = np.arange(len(kept))
+    actions = np.array(list(_actions(kept, length, slots)), np.int32).reshape(-1, 4)
+    back, step, load, save = (np.ascontiguousarray(column) for column in actions.T)
+    return Schedule(keep, back.astype(bool), step, load, save)
+
+
+def _actions(kept: list[int], end: int, slots: int) -> Iterator[tuple[bool, int, int, int]]:
+    """(back, step, load, save) one by one, from the states `kept` of the first pass forward."""
+    while end > 0:
+        at, load = kept[-1], len(kept) - 1
+        for place in [*_placed(at, end, slots - len(kept)), end - 1]:
+            save = slots
+            if at != kept[-1]:
+                kept.append(at)
+                save = len(kept) - 1
+            for step in range(at, place):
+                yield False, step, load, save
+                load, save = -1, slots
+            at = place
+            if at == end - 1:
+                yield True, at, load, save
+                break
+        end -= 1
+        if kept[-1] == end:
+            kept.pop()
+
+
+def _placed(start: int, end: int, free: int) -> list[int]:
+    """Where to keep states between a kept `start` and `end`."""
+    places = []
+    while free > 0 and end - start > 1:
+        start += _stride(end - start, free + 1)
+        places.append(start)
+        free -= 1
+    return places
+
+
+def _stride(length: int, kept: int) -> int:
+    """How far from its start to keep the next state, with `kept` states in all, the start's included."""
+    repeats = 1
+    while _reach(kept, repeats) < length:
+        repeats += 1
+    return max(1, min(_reach(kept, repeats - 1), length - _reach(kept - 1, repeats - 1)))
+
+
+def _reach(kept: int, repeats: int) -> int:
+    """Steps that can be reversed with so many states kept if none is computed more than `repeats` times."""
+    return math.comb(kept + repeats, kept)

@@ -1,0 +1,244 @@
+"""What each adjoint would cost for a given simulation, before a gradient is computed."""
+
+import dataclasses
+import math
+import os
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+
+from physkit.core import PhyskitError, cast_floats, float_dtype
+
+from ..adjoint._adjoint import AbstractAdjoint, Direct, MemoryEstimate, NestedCheckpoint
+from ..adjoint._binomial import Binomial
+from ..adjoint._forward_mode import Forward
+from ..driver._simulate import count_blocks, simulate
+from ..loop._advance import make_block_body
+from ..loop._carry import Carry, init
+from ..loop._simulation import Simulation
+from ..reversible._reversible import Reversible
+
+_STEPS = 8  # of the probe
+
+
+class AdjointCost(NamedTuple):
+    """What one adjoint is predicted to cost.
+
+    - `memory`: bytes while the gradient is computed. `ratio`: time for value and gradient over that of
+      the simulation alone. `seconds`: that time on this machine.
+    - `refused`: why it cannot be used here; "" if it can.
+    """
+
+    adjoint: AbstractAdjoint
+    memory: float
+    relative_time: float
+    seconds: float
+    why_refused: str = ""
+
+
+class AdjointReport(NamedTuple):
+    """Predictions of `adjoint_report`, one row an adjoint; prints as a table."""
+
+    rows: tuple[AdjointCost, ...]
+    steps: int
+    current: AbstractAdjoint
+    device_memory: float | None
+
+    def __getitem__(self, adjoint: Any) -> AdjointCost:
+        """The row of an adjoint, or of the first of a class of adjoints."""
+        for row in self.rows:
+            if row.adjoint == adjoint or type(row.adjoint) is adjoint:
+                return row
+        raise KeyError(f"{adjoint!r} is none of {[_name(row.adjoint) for row in self.rows]}")
+
+    def __repr__(self) -> str:
+        lines = [f"gradient through {self.steps} steps", ""]
+        lines.append(f"  {'adjoint':<22}{'memory':>12}{'× forward':>12}{'time':>12}")
+        reasons = []
+        for row in self.rows:
+            mark = "›" if row.adjoint == self.current else " "
+            if row.why_refused:
+                lines.append(f"{mark} {_name(row.adjoint):<22}{'–':>12}{'–':>12}{'–':>12}")
+                reasons.append(f"\n{_name(row.adjoint)}: {row.why_refused}")
+                continue
+            full = self.device_memory is not None and row.memory > self.device_memory
+            lines.append(
+                f"{mark} {_name(row.adjoint):<22}{_bytes(row.memory):>12}{row.relative_time:>12.1f}"
+                f"{row.seconds:>10.3g} s{'   does not fit' if full else ''}"
+            )
+        if self.device_memory is not None:
+            lines.append(
+                f"\nthis device has {_bytes(self.device_memory)}; › is what the simulation uses"
+            )
+        return "\n".join([*lines, *reasons])
+
+
+def adjoint_report(
+    sim: Simulation,
+    carry_or_state: Any,
+    steps: int,
+    *,
+    adjoints: Sequence[AbstractAdjoint] | None = None,
+    num_parameters: int = 1,
+    key: jax.Array | None = None,
+) -> AdjointReport:
+    """Memory and time that the gradient of `simulate(sim, state, steps)` takes with each adjoint.
+
+    Memory follows from shapes alone: of what a step carries, and of what its derivative keeps. Time
+    is scaled up from eight steps that are run here, forward and backward.
+
+    **Arguments:**
+
+    - `adjoints`: to compare; the shipped ones and the simulation's own if left out.
+    - `numbers`: how many numbers the derivative is taken by; only `Forward` asks.
+    - `key`: for dynamics with noise.
+
+    **Notes:** the memory is that of the gradient's own arrays and was found within a third of what
+    XLA allots; the simulation's inputs and results, and the program itself, come on top.
+    """
+    count_blocks(sim, steps)
+    carry = carry_or_state
+    if not isinstance(carry, Carry):
+        carry = init(sim, carry, key=key)
+    sim = cast_floats(sim, float_dtype(carry.state))
+    carry = carry.replace(is_initial=False)
+    probe = _probe(sim, carry)
+    if adjoints is None:
+        adjoints = [Direct(), NestedCheckpoint(), Binomial(10), Reversible(), Forward()]
+        if sim.adjoint not in adjoints:
+            adjoints = [sim.adjoint, *adjoints]
+    rows = []
+    for adjoint in adjoints:
+        try:
+            rows.append(_cost(adjoint, sim, carry, probe, steps, num_parameters))
+        except PhyskitError as error:
+            rows.append(AdjointCost(adjoint, float("nan"), float("nan"), float("nan"), str(error)))
+    return AdjointReport(tuple(rows), steps, sim.adjoint, _available())
+
+
+class _Probe(NamedTuple):
+    """Of a few steps: bytes of the carry, what a step demands, bytes kept for the looks of one block,
+    seconds a step forward, and how many times as long its derivative takes besides."""
+
+    carry: float
+    step: MemoryEstimate
+    looks: float
+    forward: float
+    backward: float
+
+
+def _probe(sim: Simulation, carry: Carry) -> _Probe:
+    bare = dataclasses.replace(sim, observers=(), guards=(), adjoint=Direct())
+    alone = carry.replace(memory=(), guards=())
+    steps = [_kept(bare, alone, count) for count in (2, 3)]
+    each = steps[1] - steps[0]
+    seen = dataclasses.replace(sim, adjoint=Direct())
+    blocks = [_kept(seen, carry, count) for count in (2, 3)]
+    forward, backward, temporary = _timed(bare, alone)
+    return _Probe(
+        carry=float(_nbytes(carry)),
+        step=MemoryEstimate(each, max(each, temporary - (_STEPS - 1) * each), 1.0),
+        looks=max(0.0, blocks[1] - blocks[0] - sim.observation_period * each),
+        forward=forward,
+        backward=max(0.0, backward / forward - 1),
+    )
+
+
+def _cost(
+    adjoint: AbstractAdjoint,
+    sim: Simulation,
+    carry: Carry,
+    probe: _Probe,
+    steps: int,
+    numbers: int,
+) -> AdjointCost:
+    whole = dataclasses.replace(sim, adjoint=adjoint)
+    eqx.filter_eval_shape(
+        lambda c: simulate(whole, c, sim.observation_period), carry
+    )  # says what it refuses
+    demand, done = probe.step, 1
+    for cadence in (*sim.intervals, steps):
+        if cadence // done > 1:
+            demand = adjoint.estimate_memory(cadence // done, probe.carry, demand)
+        if cadence == sim.observation_period:
+            demand = demand._replace(
+                stored=demand.stored + probe.looks, peak=demand.peak + probe.looks
+            )
+        done = cadence
+    many = numbers if adjoint.cost_per_parameter else 1
+    ratio = demand.forward_passes + many * probe.backward
+    return AdjointCost(adjoint, many * demand.peak, ratio, ratio * probe.forward * steps)
+
+
+def _kept(sim: Simulation, carry: Carry, blocks: int) -> float:
+    """Bytes between the forward and the backward pass of so many blocks; nothing is computed."""
+    moved, rest = eqx.partition((sim, carry), eqx.is_inexact_array)
+    run = _looped(rest, blocks)
+    return float(_nbytes(eqx.filter_eval_shape(lambda m: jax.vjp(run, m)[1], moved)))
+
+
+def _timed(sim: Simulation, carry: Carry) -> tuple[float, float, float]:
+    """Seconds a step of the simulation, and of its value and gradient; temporary bytes of the latter."""
+    moved, rest = eqx.partition((sim, carry), eqx.is_inexact_array)
+    run = _looped(rest, _STEPS)
+
+    def gradient(moved):
+        out, pull = jax.vjp(run, moved)
+        return out, pull(out)
+
+    ahead = jax.jit(run).lower(moved).compile()
+    both = jax.jit(gradient).lower(moved).compile()
+    memory = both.memory_analysis()
+    temporary = float("nan") if memory is None else float(memory.temp_size_in_bytes)
+    return _seconds(ahead, moved), _seconds(both, moved), temporary
+
+
+def _looped(rest: Any, blocks: int) -> Callable[[Any], Any]:
+    """The loop alone, from all that can be differentiated to all that can."""
+
+    def run(moved: Any) -> Any:
+        sim, carry = eqx.combine(moved, rest)
+        plan = sim.integrator.prepare(carry.state, sim.dt)
+        out = sim.adjoint.repeat(make_block_body(sim, plan, sim.adjoint), carry, blocks)
+        return eqx.filter(out, eqx.is_inexact_array)
+
+    return run
+
+
+def _seconds(program: Callable[[Any], Any], given: Any) -> float:
+    best, spent = float("inf"), 0.0
+    while spent < 0.1:
+        began = time.perf_counter()
+        jax.block_until_ready(program(given))
+        took = time.perf_counter() - began
+        best, spent = min(best, took), spent + took
+    return best / _STEPS
+
+
+def _nbytes(tree: Any) -> int:
+    arrays = [x for x in jax.tree.leaves(tree) if hasattr(x, "dtype")]
+    return sum(x.size * x.dtype.itemsize for x in arrays)
+
+
+def _available() -> float | None:
+    """Bytes that the first device has; None where nobody says."""
+    statistics = jax.devices()[0].memory_stats() or {}
+    if "bytes_limit" in statistics:
+        return float(statistics["bytes_limit"])
+    if "SC_PHYS_PAGES" in getattr(os, "sysconf_names", {}):
+        return float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    return None
+
+
+def _name(adjoint: AbstractAdjoint) -> str:
+    fields = ", ".join(f"{getattr(adjoint, f.name)}" for f in dataclasses.fields(adjoint))
+    return f"{type(adjoint).__name__}({fields})"
+
+
+def _bytes(count: float) -> str:
+    units = ("B", "KiB", "MiB", "GiB", "TiB")
+    power = min(len(units) - 1, max(0, math.floor(math.log(max(count, 1), 1024))))
+    return f"{count / 1024**power:.3g} {units[power]}"

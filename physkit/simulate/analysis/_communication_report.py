@@ -1,0 +1,114 @@
+"""How much devices say to one another in a step of a simulation."""
+
+import dataclasses
+from typing import Any
+
+import equinox as eqx
+import jax
+import numpy as np
+from jaxtyping import Array
+
+from physkit.core import Clock, replicate, shard
+from physkit.parallel import Collective, resolve_devices, trace_collectives
+
+from ..distributed._domain import SpmdFunction, cast_to_state_precision
+from ..loop._carry import Carry, init
+from ..loop._migrate import migrate
+from ..loop._simulation import Simulation
+
+
+@dataclasses.dataclass(frozen=True)
+class CommunicationReport:
+    """What every device sends in one step.
+
+    - `devices`: how many there are along each axis.
+    - `messages`: all exchanges of a step, as `Message`s.
+    - `state_bytes`: what a device holds of the state.
+    """
+
+    devices: tuple[int, ...]
+    messages: tuple[Collective, ...]
+    state_bytes: int
+
+    @property
+    def bytes(self) -> float:
+        """What a device sends in every step; loops of unknown length count one turn."""
+        return sum(m.bytes * m.count for m in self.messages if m.when != "sometimes")
+
+    @property
+    def count(self) -> int:
+        """How many exchanges there are in every step."""
+        return sum(m.count for m in self.messages if m.when != "sometimes")
+
+    def seconds(self, bandwidth: float, latency: float) -> float:
+        """How long the exchanges of a step take at least, one after the other.
+
+        **Arguments:**
+
+        - `bandwidth`: bytes per second that a device sends at.
+        - `latency`: seconds that an exchange takes however short it is.
+        """
+        return self.count * latency + self.bytes / bandwidth
+
+    def rows(self) -> list[tuple[str, str, str, int, float]]:
+        """Exchanges of a kind along an axis together: kind, along, when, number, bytes a step."""
+        found: dict[tuple[str, str, str], tuple[int, float]] = {}
+        for m in self.messages:
+            key = (m.kind, m.axes, m.when)
+            number, size = found.get(key, (0, 0.0))
+            found[key] = (number + m.count, size + m.bytes * m.count)
+        return [(*key, *value) for key, value in found.items()]
+
+    def __str__(self) -> str:
+        grid = " × ".join(map(str, self.devices))
+        lines = [
+            f"{grid} devices, each with {self.state_bytes:,} bytes of state, which sends every step",
+            f"{'what':18} {'along':6} {'when':10} {'exchanges':>9} {'bytes':>14}",
+        ]
+        for kind, along, when, number, size in self.rows():
+            lines.append(f"{kind:18} {along:6} {when:10} {number:9d} {size:14,.0f}")
+        if len(lines) == 2:
+            lines.append("nothing")
+        return "\n".join(lines)
+
+
+def communication_report(
+    sim: Simulation, state: Any, devices: Any, *, key: Array | None = None
+) -> CommunicationReport:
+    """What devices would say to one another in one step, without running it.
+
+    The devices need not be there: how a domain would do on 512 can be asked on a laptop.
+
+    **Arguments:**
+
+    - `devices`: as `run` takes them, `(8, 8)`.
+    - `key`: a random key where the dynamics has noise.
+
+    **Errors:** those of `run` for domains that cannot be cut so.
+
+    **Notes:** counted in the traced program. Exchanges in a branch (particles changing devices, new
+    neighbor lists) are marked `"sometimes"` and left out of the sums, loops of unknown length
+    (iterative solvers) count one turn.
+    """
+    sim, (shape, _) = cast_to_state_precision(sim, state), resolve_devices(devices)
+    parts = (shard(sim, shape), shard(state, shape))
+    key = None if key is None else replicate(key, shape)
+    _, begun = trace_collectives(SpmdFunction(_begun), shape, *parts, key)
+    _, (plan, carry) = trace_collectives(SpmdFunction(_planned), shape, parts[0], begun)
+    found, _ = trace_collectives(SpmdFunction(_stepped), shape, parts[0], plan, carry)
+    size = sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(parts[1]) if eqx.is_array(x))
+    return CommunicationReport(shape, tuple(found), size // int(np.prod(shape)))
+
+
+def _begun(sim: Simulation, state: Any, key: Array | None) -> Carry:
+    return init(sim, state, key=key)
+
+
+def _planned(sim: Simulation, carry: Carry) -> tuple[Any, Carry]:
+    return sim.integrator.prepare(carry.state, sim.dt), carry
+
+
+def _stepped(sim: Simulation, plan: Any, carry: Carry) -> tuple[Any, Any]:
+    clock = Clock.at(carry.step, sim.t0, sim.dt, carry.key)
+    state, aux = sim.integrator.step_lazy(plan, clock, carry.state, carry.aux)
+    return migrate(sim, plan, clock, state, aux)

@@ -1,0 +1,174 @@
+"""`diagnose`: replay a stretch that went wrong, to the first bad step, term and leaf."""
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from physkit.core import (
+    ADVICE,
+    Clock,
+    Fault,
+    ParameterError,
+    SimulationDiverged,
+    all_finite,
+    cast_floats,
+    collect_faults,
+    float_dtype,
+)
+
+from ..adjoint._adjoint import Direct
+from ..driver._crash_record import load_last_good_carry
+from ..loop._advance import make_block_body, observe, with_materialized_state
+from ..loop._carry import Carry, init, snapshot
+from ..loop._simulation import Simulation
+
+
+@dataclasses.dataclass(frozen=True)
+class Diagnosis:
+    """Where a simulation went wrong. `step` is the last good step; `carry` is its carry."""
+
+    step: int | None
+    findings: tuple[str, ...]
+    carry: Carry
+
+    def __repr__(self) -> str:
+        if self.step is None:
+            return "Diagnosis: nothing is wrong in these steps"
+        head = f"Diagnosis: step {self.step} is good, step {self.step + 1} is not"
+        return "\n".join([head, *(f"  {line}" for line in self.findings)])
+
+
+def diagnose(
+    what: SimulationDiverged | Simulation,
+    carry: Any = None,
+    steps: int | None = None,
+    *,
+    folder: str | Path | None = None,
+) -> Diagnosis:
+    """Replay a stretch step by step (by bisection) and name the first bad step, term and leaf.
+
+        try:
+            pk.run(sim, state, 100_000)
+        except pk.SimulationDiverged as error:
+            print(pk.diagnose(error))
+
+    A run with `to=` or `checkpoint=` leaves what this needs on disk, for another process:
+
+        print(pk.diagnose(sim, state, folder="run"))
+
+    **Arguments:** the error that `run` raised; or a simulation, a carry or state, and the number of
+    steps to search; or a simulation, the state that the run began with, and the `folder` of the run.
+
+    **Errors:** `ParameterError` for anything else; `FileError` for folders of runs that did not go wrong.
+    """
+    if isinstance(what, SimulationDiverged):
+        sim, carry, steps = what.sim, what.carry, what.steps
+    else:
+        sim = what
+    if folder is not None and isinstance(sim, Simulation) and carry is not None:
+        carry, steps = load_last_good_carry(folder, sim, carry)
+    if sim is None or carry is None or steps is None:
+        raise ParameterError(
+            "diagnose needs an error raised by run, or (simulation, carry, steps), or (simulation, "
+            "state, folder=…)"
+        )
+    if not isinstance(carry, Carry):
+        carry = init(sim, carry)
+    sim = cast_floats(sim, float_dtype(carry.state))
+    plain = dataclasses.replace(sim, observers=(), guards=(), adjoint=Direct())
+    plain_carry = carry.replace(observer_state=(), guards=(), is_initial=False)
+
+    good, bad = 0, steps
+    if not _broken(sim, carry, _forward(plain, plain_carry, steps)):
+        return Diagnosis(None, (), carry)
+    while bad - good > 1:
+        middle = (good + bad) // 2
+        probe = _forward(plain, plain_carry, middle - good)
+        if _broken(sim, carry, probe):
+            bad = middle
+        else:
+            good, plain_carry = middle, probe
+    said = [
+        f"{fault.name}: {ADVICE[fault][1]}" for fault in _faults(_forward(plain, plain_carry, 1))
+    ]
+    findings = said + _terms(plain, plain_carry) + _leaves(plain, plain_carry)
+    here = carry.replace(step=plain_carry.step, state=plain_carry.state, aux=plain_carry.aux)
+    return Diagnosis(int(plain_carry.step), tuple(findings), here)
+
+
+@eqx.filter_jit
+def _advance(sim: Simulation, carry: Carry, steps: jax.Array) -> Carry:
+    plan = sim.integrator.prepare(carry.state, sim.dt)
+    body = make_block_body(sim, plan, Direct())
+    return with_materialized_state(
+        sim, plan, jax.lax.fori_loop(0, steps, lambda _, c: body(c)[0], carry)
+    )
+
+
+def _forward(sim: Simulation, carry: Carry, steps: int) -> Carry:
+    return _advance(sim, carry, jnp.int32(steps))
+
+
+def _broken(sim: Simulation, begin: Carry, probe: Carry) -> bool:
+    """Whether the state is not finite, a term found a fault, or a guard that remembers the start does
+    not hold."""
+    if not bool(all_finite(probe.state)) or _faults(probe):
+        return True
+    full = begin.replace(step=probe.step, state=probe.state, aux=probe.aux)
+    plan = sim.integrator.prepare(probe.state, sim.dt)
+    for cadence in {guard.interval for guard in sim.guards}:
+        full, _ = observe(sim, plan, full, cadence)
+    return any(bool(wire.broken) for _, wire in full.guards)
+
+
+def _faults(probe: Carry) -> list[Fault]:
+    """What terms found wrong. A cache that is too short is not wrong: `run` grows it."""
+    found = collect_faults(probe.aux).faults()
+    return [fault for fault in ADVICE if fault in found and fault is not Fault.OVERFLOW]
+
+
+def _terms(sim: Simulation, carry: Carry) -> list[str]:
+    """The terms at the last good state: which are not finite there, and the largest value of each."""
+    plan = sim.integrator.prepare(carry.state, sim.dt)
+    now = snapshot(sim, plan, carry)
+    found = []
+    for term, cache in now.terms():
+        value, _ = term(now.clock, carry.state, cache)
+        for path, leaf in _floating(value):
+            largest, index = _largest(leaf)
+            state = "not finite" if not np.isfinite(largest) else f"largest value {largest:.4g}"
+            found.append(f"{type(term).__name__}{path}: {state} at index {index}")
+    return found
+
+
+def _leaves(sim: Simulation, carry: Carry) -> list[str]:
+    """The leaves of the state that are not finite one step later, or how large they became."""
+    clock = Clock.at(carry.step, sim.t0, sim.dt, carry.key)
+    plan = sim.integrator.prepare(carry.state, sim.dt)
+    after, _ = sim.integrator.step(plan, clock, carry.state, carry.aux)
+    found = []
+    for path, leaf in _floating(after):
+        largest, index = _largest(leaf)
+        if not np.isfinite(largest):
+            count = int(np.sum(~np.isfinite(np.asarray(leaf))))
+            found.append(f"state{path}: {count} of {leaf.size} not finite, first at index {index}")
+        else:
+            found.append(f"state{path}: finite, largest value {largest:.4g} at index {index}")
+    return found
+
+
+def _floating(tree: Any) -> list[tuple[str, Any]]:
+    leaves = jax.tree_util.tree_leaves_with_path(tree)
+    return [(jax.tree_util.keystr(p), x) for p, x in leaves if eqx.is_inexact_array(x)]
+
+
+def _largest(leaf: Any) -> tuple[float, tuple[int, ...]]:
+    size = np.abs(np.asarray(leaf))
+    size = np.where(np.isfinite(size), size, np.inf)
+    index = np.unravel_index(int(np.argmax(size)), size.shape)
+    return float(size[index]), tuple(int(i) for i in index)

@@ -1,0 +1,114 @@
+"""What a run will need, found by compiling it and trying it out for a moment."""
+
+import dataclasses
+import time
+from typing import Any
+
+import equinox as eqx
+import jax
+import numpy as np
+from jaxtyping import Array
+
+from physkit.core import Clock, ParameterError, cast_floats, float_dtype
+from physkit.integrators import total_signal_rate
+from physkit.observe import Every, FieldValues, Positions, Velocities
+
+from ..driver._run import run
+from ..loop._advance import observe_initial
+from ..loop._carry import Carry, init
+from ..loop._chunk_program import ChunkProgram
+from ..loop._simulation import Simulation
+
+_MOST_BLOCKS = 2**20
+
+
+@dataclasses.dataclass(frozen=True)
+class Probe:
+    """What a run will need.
+
+    - `memory`, `temporary`: bytes of its program in all, and as scratch space, as XLA's analysis says.
+    - `steps_per_second`: without compilation, which takes `compile_seconds`.
+    - `frame_bytes`: written per block of steps; `recorded`: the names. `carry_bytes`: a checkpoint.
+    - `courant`: dt · max Σ |λ|/h where the terms tell how fast their signals are.
+    - `growths`: caches that were too small at the start.
+    """
+
+    memory: int
+    temporary: int
+    steps_per_second: float
+    compile_seconds: float
+    frame_bytes: int
+    recorded: tuple[str, ...]
+    carry_bytes: int
+    courant: float | None
+    growths: int
+    dtype: str
+    platform: str
+
+
+def probe(sim: Simulation, state: Any, *, key: Array | None = None, seconds: float = 2.0) -> Probe:
+    """Compile a run and try it out for about `seconds`, without writing anything.
+
+    **Errors:** those of `run`.
+    """
+    sim = cast_floats(sim, float_dtype(state))
+    carry = init(sim, state, key=key)
+    shapes = eqx.filter_eval_shape(observe_initial, sim, carry)[1]
+    began = time.monotonic()
+    first = run(sim, carry, sim.observation_period, progress=False)  # compiled, caches grown
+    compiling = time.monotonic() - began
+    more = run(
+        sim, first.carry, sim.observation_period * _MOST_BLOCKS, progress=False, wall_time=seconds
+    )
+    memory, temporary = ChunkProgram(sim, more.carry).memory(more.carry)
+    return Probe(
+        memory=memory,
+        temporary=temporary,
+        steps_per_second=more.steps_per_second,
+        compile_seconds=compiling,
+        frame_bytes=_bytes_per_block(sim, shapes),
+        recorded=tuple(shapes),
+        carry_bytes=_size(carry),
+        courant=_courant(sim, more.carry),
+        growths=len(first.growths) + len(more.growths),
+        dtype=str(np.dtype(float_dtype(state))),
+        platform=jax.default_backend(),
+    )
+
+
+def _size(tree: Any) -> int:
+    return sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(tree) if eqx.is_array(x))
+
+
+def _bytes_per_block(sim: Simulation, shapes: dict[str, Any]) -> int:
+    """As `run` writes them: every cadence has so many frames in a block."""
+    total = 0
+    for observer in sim.observers:
+        if isinstance(observer, Every):
+            each = sum(_written(q, shapes[name]) for name, q in observer.outputs.items())
+            total += each * (sim.observation_period // observer.interval)
+    return total
+
+
+def _written(quantity: Any, shape: Any) -> int:
+    """Bytes of a frame in its file, with step and time: positions and fields in single precision."""
+    total = 0
+    for leaf in jax.tree.leaves(shape):
+        count, dtype = int(np.prod(leaf.shape)), np.dtype(leaf.dtype)
+        if isinstance(quantity, Positions | Velocities):
+            total += count // leaf.shape[-1] * 3 * 4
+        elif isinstance(quantity, FieldValues):
+            total += count * (8 if dtype.kind == "c" else 4)
+        else:
+            total += count * dtype.itemsize
+    return total + 16
+
+
+def _courant(sim: Simulation, carry: Carry) -> float | None:
+    clock = Clock.at(carry.step, sim.t0, sim.dt, carry.key)
+    try:
+        return float(
+            sim.dt * total_signal_rate(sim.integrator.terms(carry.aux), clock, carry.state)
+        )
+    except ParameterError:  # no term knows
+        return None

@@ -1,0 +1,56 @@
+"""What continues a run whose domain is cut over devices."""
+
+from typing import Any
+
+import jax
+from jaxtyping import Array
+
+from physkit.core import Module, StepCount, replace_fields, static, unshard
+from physkit.parallel import gather_to_host, replicated_row, to_default_device
+
+from ..loop._carry import Carry
+
+
+class ShardedCarry(Module):
+    """A carry in device layout: every array of `carry` has a leading axis over the devices.
+
+    It is what a run over the same devices goes on from, bit by bit; `state` is the state of the whole
+    domain.
+    """
+
+    carry: Carry
+    devices: tuple[int, ...] = static()
+
+    @property
+    def state(self) -> Any:
+        """The state of the whole domain. In a job of several processes, all must ask."""
+        return to_default_device(unshard(gather_to_host(self.carry.state), self.devices))
+
+    @property
+    def step(self) -> StepCount:
+        """The number of steps done."""
+        return to_default_device(jax.tree.map(replicated_row, self.carry.step))
+
+    @property
+    def key(self) -> Array | None:
+        """The random key that noise comes from."""
+        return None if self.carry.key is None else to_default_device(replicated_row(self.carry.key))
+
+    @property
+    def is_initial(self) -> bool:
+        """Whether step 0 has not been looked at."""
+        return self.carry.is_initial
+
+    @property
+    def aux(self) -> Any:
+        """Caches, each device's own."""
+        return self.carry.aux
+
+    @property
+    def guards(self) -> Any:
+        """Guards, each device's own."""
+        return self.carry.guards
+
+    def replace(self, **parts: Any) -> "ShardedCarry":
+        """A copy with parts of the carry replaced, in device layout."""
+        return replace_fields(self, {"carry": self.carry.replace(**parts)})

@@ -1,0 +1,73 @@
+"""What a run that went wrong leaves in its folder, and how it is found again."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jax
+
+from physkit.core import DamagedFileError, FileError
+from physkit.storage import load_checkpoint, read_checkpoint_table, write_atomically
+
+from ..loop._carry import Carry, init
+from ..loop._simulation import Simulation
+
+RECORD = "crash.json"
+
+
+def write_crash_record(folder: Path, error: Exception, step: int, steps: int) -> None:
+    """Say that `error` came in the `steps` after the checkpoint of `step`."""
+    said = {
+        "error": type(error).__name__,
+        "message": str(error),
+        "step": step,
+        "steps": steps,
+        "checkpoint": f"checkpoint-{step:015d}.h5",
+    }
+    write_atomically(folder / RECORD, json.dumps(said, indent=1).encode())
+
+
+def remove_crash_record(folder: Path) -> None:
+    """The run has passed the place."""
+    (folder / RECORD).unlink(missing_ok=True)
+
+
+def read_crash_record(folder: str | Path) -> dict[str, Any] | None:
+    """What went wrong with the run in `folder`; None if nothing did.
+
+    **Errors:** `DamagedFileError`.
+    """
+    path = Path(folder) / RECORD
+    if not path.is_file():
+        return None
+    kinds = {"error": str, "message": str, "step": int, "steps": int, "checkpoint": str}
+    try:
+        said = json.loads(path.read_bytes()[:100_000])
+        if any(type(said[name]) is not kind for name, kind in kinds.items()):
+            raise ValueError("an entry is of another kind")
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        raise DamagedFileError(f"{path} cannot be read ({error}); remove it") from error
+    return {name: said[name] for name in kinds}
+
+
+def load_last_good_carry(folder: str | Path, sim: Simulation, state: Any) -> tuple[Carry, int]:
+    """The last good carry of a run that went wrong, and how many steps later it had.
+
+    **Errors:** `FileError` when the run did not go wrong, or its checkpoint is gone; `MismatchError` when
+    it was another simulation.
+    """
+    folder = Path(folder)
+    said = read_crash_record(folder)
+    if said is None:
+        raise FileError(
+            f"{folder} holds no {RECORD}: no run there went wrong, or it was killed before it could say so"
+        )
+    name = Path(said["checkpoint"]).name
+    places = [folder / "checkpoints" / name, folder / name]
+    path = next((place for place in places if place.is_file()), None)
+    if path is None:
+        raise FileError(f"{folder}: the checkpoint {name}, which {RECORD} names, is gone")
+    row = read_checkpoint_table(path)["leaves"].get(".key")
+    key = jax.random.key(0, impl=row["key"]) if row else None  # its number is in the checkpoint
+    template = init(sim, state, key=key).replace(is_initial=False)
+    return load_checkpoint(path, template).tree, said["steps"]

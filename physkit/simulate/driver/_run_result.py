@@ -1,0 +1,108 @@
+"""What a run returns."""
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from physkit.core import FileError
+from physkit.storage import Recording, open as open_file
+
+from ..distributed._sharded_carry import ShardedCarry
+from ..loop._carry import Carry
+
+TRY_AGAIN = 75  # EX_TEMPFAIL of sysexits.h
+
+
+@dataclasses.dataclass(frozen=True)
+class Growth:
+    """A cache that was too small: at which step, and what was grown."""
+
+    step: int
+    what: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """The result of `run`, on the host.
+
+    - `carry` continues the run, `state` is its state.
+    - `frames`, `times`: recorded NumPy arrays and their times by name; `run["energy"]` for short.
+    - `summary`: results of accumulating observers by name.
+    - `growths`: caches that were grown on the way, each a replayed chunk and a compilation.
+    - `stopped_by`: None, or the signal or limit that ended it early.
+    - `to`: the folder that the frames went to, if any; `recording` reads them.
+    - `checkpoint`: the last one written; `resumed_from`: the step that the run was resumed at.
+    """
+
+    carry: Carry | ShardedCarry
+    frames: dict[str, Any]
+    times: dict[str, np.ndarray]
+    summary: dict[str, Any]
+    steps: int
+    seconds: float
+    compile_seconds: float
+    compilations: int
+    growths: tuple[Growth, ...] = ()
+    stopped_by: str | None = None
+    to: Path | None = None
+    checkpoint: Path | None = None
+    resumed_from: int | None = None
+
+    @property
+    def exit_status(self) -> int:
+        """For `sys.exit`: 0 when all is done, 130 after Ctrl-C, 75 when a scheduler should requeue."""
+        if self.stopped_by is None:
+            return 0
+        return 130 if self.stopped_by == "SIGINT" else TRY_AGAIN
+
+    @property
+    def recording(self) -> Recording:
+        """The frames in the run's files, all of them, also from before it was resumed.
+
+        **Errors:** `FileError` when the run has none.
+        """
+        if self.to is None:
+            raise FileError("this run has no files: its frames are in memory, as run.frames")
+        return open_file(self.to)
+
+    @property
+    def state(self) -> Any:
+        """The last state."""
+        return self.carry.state
+
+    @property
+    def steps_per_second(self) -> float:
+        """Speed without compilation."""
+        return self.steps / max(self.seconds - self.compile_seconds, 1e-9)
+
+    def __getitem__(self, name: str) -> Any:
+        for recorded in (self.frames, self.summary):
+            if name in recorded:
+                return recorded[name]
+        if self.to is not None:
+            return self.recording[name]
+        raise KeyError(
+            f"nothing recorded as {name!r}; available: {sorted(self.frames | self.summary)}"
+        )
+
+    def __repr__(self) -> str:
+        size = sum(x.nbytes for x in jax.tree.leaves(self.frames))
+        lines = [
+            f"Run of {self.steps} steps to step {int(self.carry.step)}"
+            + (f", stopped by {self.stopped_by}" if self.stopped_by else ""),
+            f"  {self.seconds:.1f} s, {self.steps_per_second:.4g} steps/s, "
+            f"{self.compilations} compilation(s) {self.compile_seconds:.1f} s",
+        ]
+        for name, frame in self.frames.items():
+            shapes = ", ".join(f"{x.dtype}{list(x.shape)}" for x in jax.tree.leaves(frame))
+            lines.append(f"  {name}: {shapes}")
+        if self.summary:
+            lines.append(f"  summary: {', '.join(self.summary)}")
+        if self.resumed_from is not None:
+            lines.append(f"  resumed at step {self.resumed_from}")
+        lines.append(f"  frames in {self.to}" if self.to else f"  {size / 2**20:.3g} MiB of frames")
+        lines += [f"  grew at step {g.step}: {g.what}" for g in self.growths]
+        return "\n".join(lines)

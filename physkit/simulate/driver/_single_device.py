@@ -1,0 +1,61 @@
+"""A simulation on one device: what the host asks of it."""
+
+from typing import Any
+
+import equinox as eqx
+from jaxtyping import Array
+
+from physkit.core import ParameterError, grow_caches
+from physkit.observe import Frame
+from physkit.parallel import single_process
+
+from ..distributed._domain import DistributedDomain
+from ..distributed._reshard import reshard_observers
+from ..distributed._sharded_carry import ShardedCarry
+from ..loop._advance import observe_initial
+from ..loop._carry import Carry, init, summary
+from ..loop._chunk_program import ChunkProgram
+from ..loop._simulation import Simulation
+
+
+class SingleDevice:
+    """One simulation on one device; its like over many is `Domain`."""
+
+    def __init__(self, sim: Simulation):
+        self.sim, self.job = sim, single_process()
+
+    def as_carry(self, carry_or_state: Any, key: Array | None) -> Carry:
+        """What a run goes on from."""
+        if isinstance(carry_or_state, ShardedCarry):
+            alone = DistributedDomain(self.sim, carry_or_state.devices, "vmap").to_single_device(
+                carry_or_state
+            )
+            return reshard_observers(self.sim, carry_or_state, alone)
+        if not isinstance(carry_or_state, Carry):
+            return init(self.sim, carry_or_state, key=key)
+        if key is not None:
+            raise ParameterError(
+                "a carry brings its own key; give key= only when starting from a state"
+            )
+        return carry_or_state
+
+    def observe_initial(self, carry: Carry) -> tuple[Carry, Frame]:
+        """Step 0 looked at, with its frames."""
+        return eqx.filter_jit(observe_initial)(self.sim, carry)
+
+    def program(self, carry: Carry) -> ChunkProgram:
+        """What advances a carry by chunks."""
+        return ChunkProgram(self.sim, carry)
+
+    def summary(self, carry: Carry) -> Frame:
+        """Results of accumulating observers."""
+        return summary(self.sim, carry)
+
+    def grow(self, carry: Carry, after: Carry) -> tuple[Carry, list[str]]:
+        """`carry` with room for what was required up to `after`, and what has grown."""
+        aux, events = grow_caches(carry.aux, after.aux)
+        return carry.replace(aux=aux), events
+
+    def to_single_device(self, carry: Carry) -> Carry:
+        """The carry as one device would have it."""
+        return carry

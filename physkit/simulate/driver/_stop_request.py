@@ -1,0 +1,52 @@
+"""Reasons to stop early that leave a usable result: signals and the wall clock."""
+
+import signal
+import threading
+import time
+
+from physkit.parallel import ProcessGroup, single_process
+
+from ._consensus import first_answer
+
+_SIGNALS = ("SIGINT", "SIGTERM", "SIGUSR1")
+
+
+class StopRequest:
+    """While active, turns the first SIGINT, SIGTERM or SIGUSR1 into a request to stop after the chunk.
+
+    A second SIGINT interrupts at once. Outside the main thread signals are left alone.
+    """
+
+    def __init__(self, wall_time: float | None = None, us: ProcessGroup | None = None):
+        self.reason: str | None = None
+        self._job = single_process() if us is None else us
+        self._deadline = None if wall_time is None else time.monotonic() + wall_time
+        self._previous: dict[int, object] = {}
+
+    def __enter__(self) -> "StopRequest":
+        if threading.current_thread() is threading.main_thread():
+            for name in _SIGNALS:
+                number = getattr(signal, name, None)
+                if number is not None:
+                    self._previous[number] = signal.signal(number, self._ask)
+        return self
+
+    def __exit__(self, *_) -> None:
+        for number, handler in self._previous.items():
+            signal.signal(number, handler)  # type: ignore[arg-type]
+
+    def check(self, next_chunk: float) -> str | None:
+        """Why to stop now, if the next chunk takes about `next_chunk` seconds; None to go on.
+
+        What one process of a job is told, all do.
+        """
+        late = self._deadline is not None and time.monotonic() + next_chunk > self._deadline
+        if self.reason is None and late:
+            self.reason = "wall time"
+        self.reason = first_answer(self._job, self.reason, "whether to stop")
+        return self.reason
+
+    def _ask(self, number: int, _) -> None:
+        if self.reason is not None and number == signal.SIGINT:
+            raise KeyboardInterrupt
+        self.reason = signal.Signals(number).name

@@ -1,0 +1,147 @@
+"""The loop: nested repeats, one level per observer cadence. It knows only `step`."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from physkit.core import Clock, Health, collect_faults
+from physkit.observe import Frame
+
+from ..adjoint._adjoint import AbstractAdjoint, Direct, LoopBody
+from ..adjoint._pullback import fusion_barrier
+from ..reversible._reversible import Reversible, to_fixed_point
+from ..reversible._reversible_loop import advance_reversibly, prepare_reproducibly
+from ._carry import Carry, state_faults
+from ._migrate import migrate
+from ._observe import observe
+from ._simulation import Simulation
+
+
+def make_block_body(sim: Simulation, plan: Any, adjoint: AbstractAdjoint) -> LoopBody:
+    """One block – the longest observer interval – as carry → (carry, frames in order of time)."""
+
+    def one_step(carry: Carry) -> tuple[Carry, Frame]:
+        clock = Clock.at(carry.step, sim.t0, sim.dt, carry.key)
+        state, aux = sim.integrator.step_lazy(plan, clock, carry.state, carry.aux)
+        state, aux = migrate(sim, plan, clock, state, aux)
+        return carry.replace(step=carry.step.plus(1), state=state, aux=aux), {}
+
+    body, steps = one_step, 1
+    for cadence in sim.intervals:
+        body = _level(sim, plan, adjoint, body, cadence // steps, cadence)
+        steps = cadence
+    return body
+
+
+def _level(sim, plan, adjoint, inner: LoopBody, length: int, cadence: int) -> LoopBody:
+    def body(carry: Carry) -> tuple[Carry, Frame]:
+        if length > 1:
+            carry, frames = adjoint.repeat(inner, carry, length)
+        else:
+            carry, frames = inner(carry)
+        carry, now = observe(sim, plan, with_materialized_state(sim, plan, carry), cadence)
+        return carry, {**frames, **jax.tree.map(lambda x: x[None], now)}
+
+    return body
+
+
+def observe_initial(sim: Simulation, carry: Carry) -> tuple[Carry, Frame]:
+    """The frames of step 0: every observer looks once."""
+    plan = sim.integrator.prepare(carry.state, sim.dt)
+    frames: Frame = {}
+    for cadence in sim.intervals:
+        carry, now = observe(sim, plan, carry, cadence)
+        frames |= jax.tree.map(lambda x: x[None], now)
+    return carry.replace(is_initial=False), frames
+
+
+def advance(
+    sim: Simulation, carry: Carry, blocks: int, adjoint: AbstractAdjoint
+) -> tuple[Carry, Frame, Health]:
+    """`blocks` blocks forward: the carry, all frames in order of time, and the health."""
+    carry, bits = _poisoned(carry)
+    plan = sim.integrator.prepare(carry.state, sim.dt)
+    if isinstance(adjoint, Reversible):
+        carry, frames = advance_reversibly(sim, carry, blocks)
+    else:
+        carry, frames = adjoint.repeat(make_block_body(sim, plan, adjoint), carry, blocks)
+    carry, frames = _judged(sim, plan, carry, frames)
+    return carry, frames, Health(bits | _health(sim, carry).bits)
+
+
+def advance_chunk(
+    sim: Simulation, carry: Carry, blocks: jax.Array, room: int
+) -> tuple[Carry, Frame, Health]:
+    """The same for a number of blocks known at run time only, at most `room`; frames beyond are zero.
+
+    For the host's driver, which compiles this once for chunks of every length. No derivatives.
+    """
+    carry, bits = _poisoned(carry)
+    if isinstance(sim.adjoint, Reversible):
+        carry = carry.replace(state=to_fixed_point(sim, carry.state))
+        # What `start` computed line by line may differ in a last bit from what a program computes.
+        sim, carry = fusion_barrier((sim, carry))
+        carry = carry.replace(aux=prepare_reproducibly(sim, carry)[1])
+    plan = sim.integrator.prepare(carry.state, sim.dt)
+    body = make_block_body(sim, plan, Direct())
+    shapes = jax.eval_shape(lambda c: body(c)[1], carry)
+    buffer = jax.tree.map(lambda s: jnp.zeros((room, *s.shape), s.dtype), shapes)
+
+    def write(i, loop):
+        carry, buffer = loop
+        carry, frames = body(carry)
+        put = lambda whole, part: jax.lax.dynamic_update_index_in_dim(whole, part, i, 0)
+        return carry, jax.tree.map(put, buffer, frames)
+
+    carry, buffer = jax.lax.fori_loop(0, blocks, write, (carry, buffer))
+    carry, buffer = _judged(sim, plan, carry, buffer)
+    return carry, buffer, Health(bits | _health(sim, carry).bits)
+
+
+def advance_member(
+    sim: Simulation, plan: Any, carry: Carry, repeats: jax.Array | None = None
+) -> tuple[Carry, Frame, jax.Array]:
+    """One block of one member of a batch, looked at by all guards: the carry, frames, and fault bits.
+
+    No derivatives.
+
+    - `repeats`: so many blocks, of a simulation that records nothing.
+    """
+    carry, bits = _poisoned(carry)
+    body = make_block_body(sim, plan, Direct())
+    if repeats is None:
+        carry, frames = body(carry)
+    else:
+        carry, frames = jax.lax.fori_loop(0, repeats, lambda _, c: body(c)[0], carry), {}
+    carry, _ = _judged(sim, plan, carry, frames)
+    return carry, frames, bits | _health(sim, carry).bits
+
+
+def with_materialized_state(sim: Simulation, plan: Any, carry: Carry) -> Carry:
+    """`carry` with its state complete, for those who look at it."""
+    return carry.replace(state=sim.integrator.materialize(plan, carry.state, carry.aux))
+
+
+def _judged(sim, plan, carry, frames):
+    carry, _ = observe(sim, plan, with_materialized_state(sim, plan, carry), None)
+    return carry, frames
+
+
+def _poisoned(carry: Carry) -> tuple[Carry, jax.Array]:
+    """`carry`, NaN where a component holds values that physics cannot mean."""
+    bits = state_faults(carry.state)
+
+    def poison(x):
+        is_float = jnp.issubdtype(x.dtype, jnp.inexact)
+        return jnp.where(bits == 0, x, jnp.nan) if is_float else x
+
+    state, aux = jax.tree.map(poison, (carry.state, carry.aux))
+    return carry.replace(state=state, aux=aux), bits
+
+
+def _health(sim: Simulation, carry: Carry) -> Health:
+    wires = zip(sim.guards, carry.guards, strict=True)
+    return collect_faults(
+        (carry.aux, carry.state), *((guard.fault, wire.broken) for guard, (_, wire) in wires)
+    )

@@ -1,0 +1,173 @@
+"""All that continues a run, and how it begins."""
+
+import dataclasses
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool
+
+from physkit.core import (
+    AbstractComponent,
+    AbstractGrowable,
+    Clock,
+    Health,
+    Module,
+    ObserverError,
+    OverlapError,
+    StepCount,
+    all_finite,
+    cast_floats,
+    collect_faults,
+    concrete_value,
+    data,
+    float_dtype,
+    static,
+)
+from physkit.observe import Frame, Snapshot
+
+from ..reversible._reversible import Reversible, to_fixed_point
+from ._simulation import Simulation
+
+
+class GuardState(Module):
+    """Whether a guard is broken, and the step at which it first was."""
+
+    broken: Bool[Array, ""] = data()
+    step: StepCount
+
+    @property
+    def first(self) -> tuple[int, int | None]:
+        """The step at which it first was, and on which of the devices, if there are several (host only)."""
+        if np.ndim(self.broken) == 0:
+            return int(self.step), None
+        on = lambda i: int(jax.tree.map(lambda x: x[i], self.step))
+        return min((on(i), i) for i, broken in enumerate(np.asarray(self.broken)) if broken)
+
+    def pulled(self, holds: Bool[Array, ""], step: StepCount) -> "GuardState":
+        """This wire after the guard was looked at in `step`."""
+        now = ~jnp.all(holds)
+        first = now & ~self.broken
+        at = jax.tree.map(lambda new, old: jnp.where(first, new, old), step, self.step)
+        return GuardState(self.broken | now, at)
+
+
+class Carry(Module):
+    """Everything that a run goes on from; what `start` makes and every verb passes on."""
+
+    step: StepCount
+    state: Any
+    aux: Any
+    observer_state: tuple[Any, ...]
+    guards: tuple[tuple[Any, GuardState], ...]
+    key: Array | None = data(None)
+    is_initial: bool = static(default=False)
+
+    def replace(self, **parts: Any) -> "Carry":
+        """A copy with some parts replaced."""
+        return Carry(
+            **{**{f.name: getattr(self, f.name) for f in dataclasses.fields(self)}, **parts}
+        )
+
+
+def snapshot(sim: Simulation, plan: Any, carry: Carry) -> Snapshot:
+    """What observers see of `carry`."""
+    clock = Clock.at(carry.step, sim.t0, sim.dt, carry.key)
+    return Snapshot(clock, carry.state, carry.aux, plan, sim.integrator)
+
+
+def summary(sim: Simulation, carry: Carry) -> Frame:
+    """Results of accumulating observers, by name."""
+    merged: Frame = {}
+    for observer, memory in zip(sim.observers, carry.observer_state, strict=True):
+        merged |= observer.summary(memory)
+    return merged
+
+
+def state_faults(state: Any) -> Array:
+    """Fault bits of all components of a state."""
+    is_component = lambda x: isinstance(x, AbstractComponent)
+    bits = jnp.zeros((), jnp.int32)
+    for node in jax.tree.leaves(state, is_leaf=is_component):
+        if is_component(node):
+            bits = bits | node.faults()
+    return bits
+
+
+def init(
+    sim: Simulation, state: Any, *, key: Array | None = None, capacity: int | None = None
+) -> Carry:
+    """The carry of step 0: parameters in the state's precision, caches built, observers ready.
+
+    **Arguments:**
+
+    - `key`: a JAX random key, for dynamics with noise.
+    - `capacity`: at least this much room in every growable cache (neighbors per particle). By
+      default it is estimated from the density where the numbers can be seen, that is outside of
+      `jit`, `grad` and `vmap`.
+
+    **Errors:** those of the terms; `OverlapError` when the force at the start is not finite;
+    `ObserverError` when two observers record one name.
+    """
+    sim = cast_floats(sim, float_dtype(state))
+    bits = state_faults(state)
+    if concrete_value(bits) is not None:
+        Health(bits).check("at the start")
+    if isinstance(sim.adjoint, Reversible):
+        state = to_fixed_point(sim, state)
+    plan = sim.integrator.prepare(state, sim.dt)
+    count = StepCount.of(0)
+    aux = sim.integrator.init(plan, Clock.at(count, sim.t0, sim.dt, key), state)
+    if capacity is not None:
+        aux = _with_room(aux, capacity)
+    carry = Carry(count, state, aux, (), (), key, True)
+    now = snapshot(sim, plan, carry)
+    carry = carry.replace(
+        observer_state=tuple(observer.init(now) for observer in sim.observers),
+        guards=tuple(
+            (guard.init(now), GuardState(jnp.array(False), count)) for guard in sim.guards
+        ),
+    )
+    _check_names(sim, carry)
+    _check_start(carry)
+    return carry
+
+
+def _with_room(aux: Any, capacity: int) -> Any:
+    is_growable = lambda x: isinstance(x, AbstractGrowable)
+
+    def room(node):
+        return node.grow_to(capacity) if is_growable(node) and node.capacity < capacity else node
+
+    return jax.tree.map(room, aux, is_leaf=is_growable)
+
+
+def _check_names(sim: Simulation, carry: Carry) -> None:
+    def names(sim, carry):
+        now = snapshot(sim, sim.integrator.prepare(carry.state, sim.dt), carry)
+        looks = zip(sim.observers, carry.observer_state, strict=True)
+        return [
+            {**observer(now, memory)[0], **observer.summary(memory)} for observer, memory in looks
+        ]
+
+    seen: set[str] = set()
+    for recorded in eqx.filter_eval_shape(names, sim, carry):
+        twice = sorted(seen & set(recorded))
+        if twice:
+            raise ObserverError(f"two observers record {twice}; give each its own name")
+        seen |= set(recorded)
+
+
+def _check_start(carry: Carry) -> None:
+    """Where the numbers can be seen, judge the start before the first step."""
+    finite = concrete_value(all_finite((carry.state, carry.aux)))
+    if finite is None or finite:
+        return
+    collect_faults(carry.aux).check("at the start")
+    which = "state" if not bool(all_finite(carry.state)) else "force"
+    raise OverlapError(
+        f"the {which} at the start is not finite. Particles may sit on top of each other: start "
+        "from a lattice, or relax with minimize(force, state) first"
+    )

@@ -1,0 +1,84 @@
+"""A simulation as data."""
+
+from itertools import pairwise
+from typing import Any
+
+import equinox as eqx
+from jaxtyping import Array, Float
+
+from physkit.core import (
+    DeclarationError,
+    Module,
+    ObserverError,
+    ParameterError,
+    concrete_value,
+    param,
+)
+from physkit.integrators import AbstractIntegrator
+from physkit.observe import AbstractObserver, Finite
+
+from ..adjoint._adjoint import AbstractAdjoint, NestedCheckpoint
+
+
+def _as_tuple(observers: Any) -> tuple[AbstractObserver, ...]:
+    if isinstance(observers, AbstractObserver):
+        return (observers,)
+    for one in observers:
+        if not isinstance(one, AbstractObserver):
+            raise ObserverError(
+                f"{one!r} is not an observer; wrap quantities as Every(10, name=quantity)"
+            )
+    return tuple(observers)
+
+
+class Simulation(Module):
+    """How a state is advanced and what is recorded of it; verbs (`simulate`, `run`) act on it.
+
+    **Arguments:**
+
+    - `integrator`: anything that advances a state by dt, with its physics inside.
+    - `dt`: time step.
+    - `observers`: what is recorded; intervals must divide one another, names differ.
+    - `guards`: observers whose frames must stay true; `run` raises when one does not.
+    - `adjoint`: what a derivative keeps and what it computes again.
+    - `t0`: time at step 0.
+
+    **Errors:** `ParameterError` for a step that is not positive, `ObserverError` for intervals that
+    do not divide one another, `DeclarationError` where integrator or adjoint are not instances of one.
+    """
+
+    integrator: AbstractIntegrator
+    dt: Float[Array, ""] = param()
+    observers: tuple[AbstractObserver, ...] = eqx.field(converter=_as_tuple, default=())
+    guards: tuple[AbstractObserver, ...] = eqx.field(converter=_as_tuple, default=(Finite(),))
+    adjoint: AbstractAdjoint = NestedCheckpoint()
+    t0: Float[Array, ""] = param(0.0)
+
+    def __check_init__(self):
+        if not isinstance(self.integrator, AbstractIntegrator):
+            raise DeclarationError(
+                f"a simulation advances by an integrator, e.g. RK4(…) or VelocityVerlet(force); got "
+                f"{self.integrator!r}"
+            )
+        if not isinstance(self.adjoint, AbstractAdjoint):
+            raise DeclarationError(
+                "an adjoint is an instance: write adjoint=Reversible(), NestedCheckpoint(), Binomial(n) "
+                f"or another; got {self.adjoint!r}"
+            )
+        dt = concrete_value(self.dt)
+        if dt is not None and dt.ndim == 0 and not dt > 0:
+            raise ParameterError(f"the time step must be positive; got dt = {dt}")
+        cadences = self.intervals
+        if any(long % short for short, long in pairwise(cadences)):
+            raise ObserverError(f"observer intervals must divide one another; got {list(cadences)}")
+
+    @property
+    def intervals(self) -> tuple[int, ...]:
+        """The distinct intervals of observers and guards, shortest first."""
+        intervals = {o.interval for o in self.observers + self.guards}
+        return tuple(sorted(i for i in intervals if i is not None))
+
+    @property
+    def observation_period(self) -> int:
+        """The longest interval: steps come in multiples of it."""
+        return max(self.intervals, default=1)

@@ -1,0 +1,110 @@
+"""Fields on grids as one file that is two things: netCDF-4 with CF attributes, and VTKHDF ImageData.
+
+The same datasets serve both: the variables of the one are the cell data of the other, by hard links.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+
+from physkit.fields import Field
+
+from ._growing_files import (
+    FrameStream,
+    OutputFile,
+    StreamColumn,
+    create_growing_dataset,
+    fixed_length_text,
+)
+
+_GROUP = "VTKHDF"
+
+
+def make_field_file(
+    path: Path, field: Field, frames: dict[str, Any], dtype: np.dtype
+) -> OutputFile:
+    """The file for frames of values of `field`, all of one cadence.
+
+    Values lie in memory as `[*components, x, y, z]` and in the file as `[time, z, y, x, component]`;
+    complex ones as two variables.
+    """
+    grid, d = field.grid, field.grid.dimension
+    points = grid.local_shape_at(field.location)
+    columns = []
+    for name, frame in frames.items():
+        complex_ = np.dtype(frame.dtype).kind == "c"
+        for suffix, part in (("_real", np.real), ("_imag", np.imag)) if complex_ else (("", None),):
+            shape = tuple(frame.shape)
+            columns.append(_column(name + suffix, name, shape, d, part, dtype))
+    sources = tuple(dict.fromkeys(c.source for c in columns))
+    track = FrameStream(
+        tuple(columns), ("step",), ("time", f"{_GROUP}/Steps/Values"), _GROUP,
+        ((f"{_GROUP}/Steps", "NSteps"),),
+    )  # fmt: skip
+
+    def begin(file: h5py.File) -> None:
+        file.attrs["Conventions"] = fixed_length_text("CF-1.11")
+        file.attrs["title"] = fixed_length_text(f"fields {', '.join(sources)}")
+        spacing = np.ones(3) * float(np.max(np.asarray(grid.spacing)))
+        spacing[:d] = np.asarray(grid.spacing)
+        first = np.zeros(3)
+        first[:d] = [float(np.ravel(x)[0]) for x in grid.coordinates(field.location)]
+        first[d:] = spacing[d:] / 2
+        counts = (*points, 1, 1, 1)[:3]
+        for k, axis in reversed(list(enumerate("xyz"))):
+            scale = file.create_dataset(axis, data=first[k] + spacing[k] * np.arange(counts[k]))
+            scale.make_scale(axis)
+            scale.attrs["axis"] = fixed_length_text(axis.upper())
+        time = create_growing_dataset(file, "time", (), np.float64)
+        time.make_scale("time")
+        time.attrs["axis"] = fixed_length_text("T")
+        create_growing_dataset(file, "step", (), np.int64).dims[0].attach_scale(time)
+        components = sorted({c.stored_shape[-1] for c in columns if len(c.stored_shape) > 3})
+        for count in components:
+            file.create_dataset(f"component_{count}", data=np.arange(count)).make_scale()
+        image = file.create_group(_GROUP)
+        image.attrs["Version"] = np.array([2, 2], np.int64)
+        image.attrs.create("Type", b"ImageData", dtype=h5py.string_dtype("ascii", 9))
+        image.attrs["WholeExtent"] = np.array([0, counts[0], 0, counts[1], 0, counts[2]], np.int64)
+        image.attrs["Origin"] = first - spacing / 2  # values sit in the middle of VTK's cells
+        image.attrs["Spacing"] = spacing
+        image.attrs["Direction"] = np.eye(3).ravel()
+        cells = image.create_group("CellData")
+        image.create_group("Steps").attrs["NSteps"] = np.int64(0)
+        create_growing_dataset(file, f"{_GROUP}/Steps/Values", (), np.float64)
+        for column in columns:
+            variable = create_growing_dataset(file, column.path, column.stored_shape, dtype)
+            scales = ["time", "z", "y", "x"]
+            if len(column.stored_shape) > 3:
+                scales.append(f"component_{column.stored_shape[-1]}")
+            for k, scale in enumerate(scales):
+                variable.dims[k].attach_scale(file[scale])
+            cells[column.path] = variable
+
+    return OutputFile(path, "fields", (track,), begin)
+
+
+def _column(path: str, name: str, shape: tuple[int, ...], d: int, part: Any, dtype) -> StreamColumn:
+    """The dataset of a real variable: axes of space reversed and filled up, components last."""
+    components, points = shape[: len(shape) - d], shape[len(shape) - d :]
+    whole = (*points, 1, 1, 1)[:3][::-1]
+    each = int(np.prod(components)) if components else 1
+
+    def convert(values: np.ndarray) -> np.ndarray:
+        values = values if part is None else part(values)
+        flat = values.reshape(len(values), each, *points)
+        turned = flat.transpose(0, *range(d + 1, 1, -1), 1)
+        out = turned.reshape(len(values), *whole, each)
+        return (out if components else out[..., 0]).astype(dtype)
+
+    dims = ("time", *(f"component_{k}" for k in range(len(components))), *"xyz"[:d])
+    return StreamColumn(path, name, convert, dims, shape, whole + ((each,) if components else ()))
+
+
+def to_field_layout(values: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    """Frames as `[time, *components, *points]`, from `[time, z, y, x, component]`."""
+    values = values if values.ndim == 5 else values[..., None]
+    turned = values.transpose(0, 4, 3, 2, 1)
+    return turned.reshape(len(values), *shape)

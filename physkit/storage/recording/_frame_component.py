@@ -1,0 +1,84 @@
+"""A frame of a recording as the component that it was taken from."""
+
+import h5py
+import jax.numpy as jnp
+import numpy as np
+
+from physkit.core import ParameterError
+from physkit.fields import Field
+from physkit.geometry import Box, Free, Grid, Location, Triclinic
+from physkit.particles import Particles
+
+from .._untrusted_hdf5 import get_dataset
+from ._h5md import TRAJECTORY_GROUP
+from ._recording import Series, open as open_file, read_hdf5
+
+
+def load_component(series: Series, frame: int = -1) -> Particles | Field:
+    """The particles or the field of one recorded frame, to look at or to start from.
+
+    Particles come with the cell, masses, charges and species of their file, in the order of their ids,
+    and with the velocities that were recorded beside them. Fields repeat along every axis: what was at
+    their boundaries is not in the file.
+
+    **Errors:** `ParameterError` for series that are neither; `FileError`.
+    """
+    if series.kind == "fields":
+        return _field(series, frame)
+    if is_trajectory(series):
+        return _particles(series, frame)
+    raise ParameterError(f"{series.name} holds neither positions of particles nor a field")
+
+
+def is_trajectory(series: Series) -> bool:
+    """Whether a series holds positions of particles."""
+    return series.kind == "trajectory" and "/position/" in series.dataset_paths[0]
+
+
+def _field(series: Series, frame: int) -> Field:
+    values = series[frame]
+    axes = series.coordinates()
+    found = list(axes.values())
+    counts = values.shape[values.ndim - len(axes) :]
+    # One cell alone does not tell how wide it is: as wide as the others.
+    widths = [float(x[1] - x[0]) if len(x) > 1 else 0.0 for x in found]
+    widths = [w or max(widths) or 1.0 for w in widths]
+    staggered = tuple(bool(abs(x[0]) < 0.25 * w) for x, w in zip(found, widths, strict=True))
+    lengths = [n * w for n, w in zip(counts, widths, strict=True)]
+    vector = values.shape[: values.ndim - len(axes)] == (len(axes),)
+    grid = Grid(Box(np.asarray(lengths, values.real.dtype)), counts)
+    return Field(jnp.asarray(values), grid, Location(staggered), vector=vector)
+
+
+def _particles(series: Series, frame: int) -> Particles:
+    position = series[frame]
+    beside = open_file(series.path).values()
+    velocities = [s for s in beside if "/velocity/" in s.dataset_paths[0]]
+
+    def read(file: h5py.File) -> dict[str, np.ndarray]:
+        group = file[TRAJECTORY_GROUP]
+        names = [name for name in ("id", "mass", "charge", "species") if name in group]
+        found = {name: get_dataset(group, name, series.path)[:] for name in names}
+        if "edges" in group["box"]:
+            edges = get_dataset(group, "box/edges/value", series.path)
+            found["edges"] = edges[frame % len(series)]
+        return found
+
+    found = read_hdf5(series.path, read)
+    single = {k: found[k].astype(position.dtype) for k in ("mass", "charge") if k in found}
+    return Particles(
+        position,
+        velocities[0][frame] if velocities else None,
+        single.get("mass", 1.0),
+        _space(found.get("edges"), position.shape[1]),
+        charge=single.get("charge"),
+        species=found.get("species"),
+        id=found["id"],  # frames and their tables are sorted by it
+    )
+
+
+def _space(edges: np.ndarray | None, d: int) -> Box | Triclinic | Free:
+    if edges is None:
+        return Free()
+    edges = edges.astype(np.float32)
+    return Box(edges[:d]) if edges.ndim == 1 else Triclinic(edges[:d, :d])

@@ -1,0 +1,190 @@
+"""Files that grow: which recorded frames go to which datasets, and how they are appended and cut."""
+
+import dataclasses
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+
+from physkit.core import MismatchError
+
+from .._atomic import write_atomically
+from .._provenance import collect_provenance
+from .._transaction import HDF5_VERSIONS, change_hdf5
+
+FORMAT = 1
+CHUNK_BYTES = (
+    2**16
+)  # bytes that one chunk of a growing dataset holds at least, if there are so many
+_COUNTS = 1024
+
+Convert = Callable[[np.ndarray], np.ndarray]
+
+
+@dataclasses.dataclass(frozen=True)
+class StreamColumn:
+    """One dataset that a recorded frame is written to.
+
+    `source` is the frame's name, `dims` and `shape` are those of a frame as recorded, `stored` is the
+    shape that it has in the file. None as source: `convert` makes rows from the steps.
+    """
+
+    path: str
+    source: str | None
+    convert: Convert
+    dims: tuple[str, ...] = ()
+    shape: tuple[int, ...] = ()
+    stored_shape: tuple[int, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class FrameStream:
+    """Frames of one cadence, in one file, with their steps and times.
+
+    `counter` is the object whose attribute `frames` says how many are whole; `also` are attributes
+    that say the same to other readers.
+    """
+
+    columns: tuple[StreamColumn, ...]
+    steps: tuple[str, ...]
+    times: tuple[str, ...]
+    counter: str
+    count_mirrors: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def name(self) -> str:
+        """What it is called in a checkpoint."""
+        return self.counter
+
+
+@dataclasses.dataclass(frozen=True)
+class OutputFile:
+    """One file: its kind, its tracks, and how its beginning is made."""
+
+    path: Path
+    kind: str
+    streams: tuple[FrameStream, ...]
+    write_header: Callable[[h5py.File], None]
+
+    def create(self, run: str) -> None:
+        """The file without frames, in place of what was there."""
+        image = io.BytesIO()
+        with h5py.File(image, "w", libver=HDF5_VERSIONS) as file:
+            self.write_header(file)
+            for track in self.streams:
+                counter = file.require_group(track.counter)
+                counter.attrs["frames"] = np.int64(0)
+            file.attrs["physkit"] = fixed_length_text(json.dumps(self._table(run)))
+        journal = self.path.with_name(f"{self.path.name}.journal")
+        journal.unlink(missing_ok=True)
+        write_atomically(self.path, image.getvalue())
+
+    def _table(self, run: str) -> dict[str, Any]:
+        rows = {}
+        for track in self.streams:
+            for column in track.columns:
+                if column.source is None:
+                    continue
+                row = {
+                    "values": [],
+                    "step": track.steps[0],
+                    "time": track.times[0],
+                    "counter": track.counter,
+                    "dims": column.dims,
+                    "shape": column.shape,
+                }
+                # A complex frame is two datasets.
+                rows.setdefault(column.source, row)["values"].append(column.path)
+        return {
+            "kind": self.kind,
+            "format": FORMAT,
+            "run": run,
+            "names": rows,
+            "provenance": collect_provenance(),
+        }
+
+    def append(self, frames: dict[str, tuple[np.ndarray, np.ndarray]], time: Convert) -> None:
+        """Frames and their steps by name, all of them or none.
+
+        **Errors:** `DiskFullError`, `FileError`.
+        """
+        with change_hdf5(self.path) as file:
+            for track in self.streams:
+                names = [c.source for c in track.columns if c.source in frames]
+                if not names:
+                    continue
+                steps = frames[names[0]][1]
+                count = int(file[track.counter].attrs["frames"])
+                for column in track.columns:
+                    values = steps if column.source is None else frames[column.source][0]
+                    _extend(file[column.path], count, column.convert(values))
+                for path in track.steps:
+                    _extend(file[path], count, steps.astype(np.int64))
+                for path in track.times:
+                    _extend(file[path], count, time(steps))
+                _count(file, track, count + len(steps))
+
+    def lengths(self) -> dict[str, int]:
+        """Frames in each track."""
+        with h5py.File(self.path, "r", locking=False) as file:
+            return {t.name: int(file[t.counter].attrs["frames"]) for t in self.streams}
+
+    def rewind(self, lengths: dict[str, Any], run: str) -> None:
+        """Cut every track to the length it had.
+
+        **Errors:** `MismatchError` when there is less, or the file is of another run.
+        """
+        with change_hdf5(self.path) as file:
+            said = json.loads(file.attrs["physkit"])
+            if said.get("run") != run:
+                raise MismatchError(
+                    f"{self.path} is of another run than the checkpoint: put back the file that goes "
+                    "with it, or start anew in another folder"
+                )
+            for track in self.streams:
+                want, have = lengths.get(track.name), int(file[track.counter].attrs["frames"])
+                if type(want) is not int or not 0 <= want <= have:
+                    raise MismatchError(
+                        f"{self.path}: {track.name} has {have} frames, the checkpoint says {want}: put "
+                        "back the file that goes with it, or start anew in another folder"
+                    )
+                for path in [c.path for c in track.columns] + [*track.steps, *track.times]:
+                    file[path].resize(want, axis=0)
+                _count(file, track, want)
+
+
+def create_growing_dataset(
+    group: Any, path: str, shape: tuple[int, ...], dtype: Any
+) -> h5py.Dataset:
+    """A dataset with no frames yet, each of `shape`, whose chunks have checksums."""
+    dtype = np.dtype(dtype)
+    size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+    rows = int(np.clip(CHUNK_BYTES // max(size, 1), 1, _COUNTS))
+    return group.create_dataset(
+        path,
+        shape=(0, *shape),
+        maxshape=(None, *shape),
+        chunks=(rows, *(max(n, 1) for n in shape)),
+        dtype=dtype,
+        fletcher32=True,
+    )
+
+
+def fixed_length_text(text: str) -> np.bytes_:
+    """Text as an attribute of fixed length, which stays under its object's checksum."""
+    return np.bytes_(text.encode())
+
+
+def _extend(dataset: h5py.Dataset, count: int, values: np.ndarray) -> None:
+    dataset.resize(count + len(values), axis=0)
+    dataset[count:] = values
+
+
+def _count(file: h5py.File, track: FrameStream, frames: int) -> None:
+    file[track.counter].attrs.modify("frames", np.int64(frames))
+    for path, name in track.count_mirrors:
+        file[path].attrs.modify(name, np.int64(frames))

@@ -1,0 +1,90 @@
+"""Trajectories of particles as H5MD, in the profile that MDAnalysis opens without help.
+
+Reference: de Buyl, Colberg & Höfling, Comput. Phys. Commun. 185, 1546 (2014).
+"""
+
+from pathlib import Path
+
+import h5py
+import numpy as np
+
+import physkit
+from physkit.particles import Particles
+
+from ._growing_files import FrameStream, OutputFile, StreamColumn, create_growing_dataset
+
+TRAJECTORY_GROUP = "particles/trajectory"
+
+
+def make_trajectory_file(
+    path: Path, particles: Particles, position: str, velocity: str | None, dtype: np.dtype
+) -> OutputFile:
+    """The file for frames recorded as `position` and, with the same cadence, `velocity`."""
+    n, d = particles.num_particles, particles.dimension
+    # Most readers want three dimensions.
+    deep = lambda x: np.concatenate([x, np.zeros((*x.shape[:-1], 3 - d), x.dtype)], -1).astype(
+        dtype
+    )
+    edges = _edges(particles)
+    columns = [
+        StreamColumn(
+            f"{TRAJECTORY_GROUP}/{kind}/value", name, deep, ("time", "particle", "axis"), (n, d)
+        )
+        for kind, name in (("position", position), ("velocity", velocity))
+        if name is not None
+    ]
+    groups = [column.path.removesuffix("/value") for column in columns]
+    if edges is not None:
+        repeat = lambda steps: np.broadcast_to(edges, (len(steps), *edges.shape))
+        columns.append(StreamColumn(f"{TRAJECTORY_GROUP}/box/edges/value", None, repeat))
+        groups.append(f"{TRAJECTORY_GROUP}/box/edges")
+    track = FrameStream(
+        tuple(columns),
+        tuple(f"{group}/step" for group in groups),
+        tuple(f"{group}/time" for group in groups),
+        TRAJECTORY_GROUP,
+    )
+
+    def begin(file: h5py.File) -> None:
+        head = file.create_group("h5md")
+        head.attrs["version"] = np.array([1, 1], np.int32)
+        head.create_group("author").attrs["name"] = np.bytes_(b"unknown")
+        creator = head.create_group("creator")
+        creator.attrs["name"] = np.bytes_(b"physkit")
+        creator.attrs["version"] = np.bytes_(physkit.__version__.encode())
+        box = file.create_group(f"{TRAJECTORY_GROUP}/box")
+        box.attrs["dimension"] = 3
+        kind = b"none" if edges is None else b"periodic"
+        box.attrs["boundary"] = np.array([kind] * 3)
+        for column in columns:
+            shape = (n, 3) if column.source is not None else edges.shape
+            create_growing_dataset(
+                file, column.path, shape, dtype if column.source is not None else np.float64
+            )
+        for group in groups:
+            create_growing_dataset(file, f"{group}/step", (), np.int64)
+            create_growing_dataset(file, f"{group}/time", (), np.float64)
+        order = np.argsort(np.asarray(particles.id))  # frames are sorted by id
+        whole = file[TRAJECTORY_GROUP]
+        for name in ("id", "mass", "charge", "species"):
+            values = getattr(particles, name)
+            if values is not None:
+                whole.create_dataset(name, data=np.asarray(values)[order], fletcher32=n > 0)
+
+    return OutputFile(path, "trajectory", (track,), begin)
+
+
+def _edges(particles: Particles) -> np.ndarray | None:
+    """Edge lengths or vectors of the cell; None where it does not repeat along every axis.
+
+    Axes that the particles do not have get the largest edge that there is.
+    """
+    d = particles.dimension
+    cell = particles.space.cell(d)
+    if cell is None or not all(particles.space.periodic(d)):
+        return None
+    vectors = np.asarray(cell, np.float64)
+    whole = np.eye(3) * np.abs(vectors).max()
+    whole[:d, :d] = vectors
+    is_box = not np.any(whole - np.diag(np.diag(whole)))
+    return np.diag(whole).copy() if is_box else whole

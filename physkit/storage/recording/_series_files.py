@@ -1,0 +1,40 @@
+"""Series: whatever observers record, as groups of value, step and time."""
+
+from pathlib import Path
+from typing import Any
+
+import h5py
+import jax
+import numpy as np
+
+from ._growing_files import FrameStream, OutputFile, StreamColumn, create_growing_dataset
+
+
+def make_series_file(path: Path, frames: dict[str, Any]) -> OutputFile:
+    """The file for frames of these shapes; a frame of several arrays gives several series."""
+    leaves = {
+        name: leaf for whole, frame in frames.items() for name, leaf in named_leaves(whole, frame)
+    }
+    tracks = []
+    for number, (name, leaf) in enumerate(leaves.items()):
+        group = f"series/{number:04d}"
+        dims = ("time", *(f"axis_{k}" for k in range(len(leaf.shape))))
+        value = StreamColumn(f"{group}/value", name, np.asarray, dims, tuple(leaf.shape))
+        tracks.append(FrameStream((value,), (f"{group}/step",), (f"{group}/time",), group))
+
+    def begin(file: h5py.File) -> None:
+        for track, (name, leaf) in zip(tracks, leaves.items(), strict=True):
+            create_growing_dataset(
+                file, track.columns[0].path, tuple(leaf.shape), np.dtype(leaf.dtype)
+            )
+            create_growing_dataset(file, track.steps[0], (), np.int64)
+            create_growing_dataset(file, track.times[0], (), np.float64)
+            file[track.counter].attrs["name"] = np.bytes_(name.encode())
+
+    return OutputFile(path, "series", tuple(tracks), begin)
+
+
+def named_leaves(name: str, frame: Any) -> list[tuple[str, Any]]:
+    """The arrays of a frame by name: `name` for one, `name[0]`, `name.mean`, … for several."""
+    flat, _ = jax.tree_util.tree_flatten_with_path(frame)
+    return [(name + jax.tree_util.keystr(path), leaf) for path, leaf in flat]

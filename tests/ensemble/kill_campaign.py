@@ -1,0 +1,164 @@
+"""Workers of a sweep are killed at random moments, and the sweep is gone on with.
+
+`python -m tests.ensemble.kill_campaign [KILLS]` prints the table of docs/cluster.md.
+"""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+ROOT = Path(__file__).parent.parent.parent
+CHUNKS = 12
+CASE = '''
+import jax
+import physkit as pk
+
+
+def case(steps=120000):
+    """Brownian particles in double wells: noise of their own for each, of eight temperatures."""
+    simulation, state = pk.systems.double_well()
+    record = [*simulation.observers, pk.Every(6000, x=pk.Positions())]
+    simulation = pk.Simulation(simulation.integrator, dt=simulation.dt, observers=record)
+    diffusion = [0.05, 0.06, 0.07, 0.08, 0.09, 0.1, 0.11, 0.12]
+    over = pk.SweepAxis(lambda model: model[0].integrator.temperature, diffusion)
+    return pk.Sweep((simulation, state), steps, over=over, replicas=6, key=jax.random.key(7))
+'''
+
+
+class Kill(NamedTuple):
+    """What one kill did: chunks that were to be there, and seconds waited then; chunks that were there;
+    whether the victim had one in hand; how many there were when the rest had ended, without and with a
+    second start."""
+
+    victim: str
+    awaited: int
+    after: float
+    there: int
+    in_hand: bool
+    by_the_other: int
+    in_the_end: int
+    equal: bool
+
+
+def environment(cache: Path) -> dict[str, str]:
+    """Of workers: they find this physkit, and keep compiled programs for one another."""
+    own = {
+        "PYTHONPATH": str(ROOT),
+        "JAX_COMPILATION_CACHE_DIR": str(cache),
+        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+        "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
+    }
+    return {**os.environ, **own}
+
+
+def words(case: Path, to: Path, workers: int) -> list[str]:
+    """The command that carries a sweep out."""
+    command = [sys.executable, "-m", "physkit", "sweep", "run", str(case), "--to", str(to)]
+    return [*command, "--chunk", "4", "--double", "--quiet", "--workers", str(workers)]
+
+
+def numbers(to: Path) -> dict[str, np.ndarray]:
+    """Everything that the members of a sweep gave."""
+    from physkit.ensemble import collect
+
+    found = collect(to)
+    arrays = {name: np.asarray(found[name]) for name in found}
+    return arrays | {"ok": found.ok, "member": found.members} | found.coordinates
+
+
+def same(a: dict[str, np.ndarray], b: dict[str, np.ndarray]) -> bool:
+    """Whether all bits are."""
+    return set(a) == set(b) and all(
+        x.dtype == b[n].dtype and x.tobytes() == b[n].tobytes() for n, x in a.items()
+    )
+
+
+def children(parent: int) -> list[int]:
+    """Processes that a process has started."""
+    listed = Path(f"/proc/{parent}/task/{parent}/children").read_text()
+    return [int(number) for number in listed.split()]
+
+
+def kill_one(
+    folder: Path, case: Path, whole: dict, moment: tuple[int, float], both: bool, env: dict
+) -> Kill:
+    """Two workers are started, one of them is killed; or both, and who started them."""
+    to = folder / "out"
+    awaited, after = moment
+    parent = subprocess.Popen(words(case, to, 2), env=env, stderr=subprocess.DEVNULL)
+    end = time.monotonic() + 120
+    while len(list((to / "chunks").glob("[0-9]*.h5"))) < awaited and time.monotonic() < end:
+        time.sleep(0.01)
+    time.sleep(after)
+    there = list((to / "chunks").glob("[0-9]*.h5"))
+    holders = {}
+    for claim in (to / "chunks").glob("[0-9]*.claim"):
+        try:
+            holders[json.loads(claim.read_text())["process"]] = claim.name
+        except (OSError, ValueError):
+            continue
+    workers = children(parent.pid) if parent.poll() is None else []
+    chosen = [w for w in workers if w in holders] or workers
+    victims = [*workers, parent.pid] if both else chosen[:1]
+    if both:
+        os.kill(parent.pid, signal.SIGSTOP)  # or it would start others
+    for victim in victims:
+        os.kill(victim, signal.SIGKILL)
+    parent.wait(300)
+    other = len(list((to / "chunks").glob("[0-9]*.h5")))
+    again = subprocess.run(words(case, to, 2), env=env, stderr=subprocess.PIPE, timeout=300)
+    assert again.returncode == 0, again.stderr
+    return Kill(
+        victim="both and their parent" if both else "one of two" if victims else "too late",
+        awaited=awaited,
+        after=after,
+        there=len(there),
+        in_hand=any(victim in holders for victim in victims),
+        by_the_other=other,
+        in_the_end=len(list((to / "chunks").glob("[0-9]*.h5"))),
+        equal=same(numbers(to), whole),
+    )
+
+
+def campaign(folder: Path, kills: int, seed: int = 0) -> list[Kill]:
+    """So many sweeps, in each of which one kill; every fourth is a kill of both workers."""
+    case = folder / "case.py"
+    case.write_text(CASE)
+    env = environment(folder / "programs")
+    subprocess.run(words(case, folder / "whole", 1), env=env, check=True, timeout=300)
+    whole = numbers(folder / "whole")
+    subprocess.run(words(case, folder / "two", 2), env=env, check=True, timeout=300)
+    assert same(numbers(folder / "two"), whole)
+    chance, done = random.Random(seed), []
+    for k in range(kills):
+        place = folder / f"kill-{k}"
+        place.mkdir()
+        # 0: anywhere in the seconds before the first chunk, too.
+        awaited = chance.randrange(CHUNKS - 1)
+        moment = awaited, chance.uniform(0, 1 if awaited else 8)
+        done.append(kill_one(place, case, whole, moment, k % 4 == 3, env))
+        print(done[-1], flush=True)
+    return done
+
+
+if __name__ == "__main__":
+    os.environ["JAX_ENABLE_X64"] = "1"
+    with tempfile.TemporaryDirectory() as name:
+        found = campaign(Path(name), int(sys.argv[1]) if len(sys.argv) > 1 else 20)
+    print("\n| # | killed | chunks there | had one in hand | then | resumed | same bits |")
+    print("|---|---|---|---|---|---|---|")
+    for k, kill in enumerate(found):
+        hand, bits = ("yes" if x else "no" for x in (kill.in_hand, kill.equal))
+        print(
+            f"| {k + 1} | {kill.victim} | {kill.there} | {hand} | "
+            f"{kill.by_the_other} | {kill.in_the_end} | {bits} |"
+        )

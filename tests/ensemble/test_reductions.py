@@ -1,0 +1,117 @@
+"""Statistics over members made on the way, against NumPy's of all of them."""
+
+import jax
+import numpy as np
+import pytest
+
+import physkit as pk
+
+from .sweep_problems import damping, pendulum
+
+RNG = np.random.default_rng(0)
+VALUES = RNG.normal(3.0, 2.0, (101, 4, 2))
+
+
+def whole(reduction, sizes=(30, 1, 50, 20)):
+    parts = np.split(VALUES, np.cumsum(sizes)[:-1])
+    found = reduction.part(parts[0])
+    for part in parts[1:]:
+        found = reduction.merged(found, reduction.part(part))
+    return reduction.result(found)
+
+
+class TestMerging:
+    def test_moments(self):
+        np.testing.assert_allclose(whole(pk.Mean("x")), VALUES.mean(0), rtol=1e-13)
+        np.testing.assert_allclose(whole(pk.Variance("x")), VALUES.var(0, ddof=1), rtol=1e-13)
+        assert np.isnan(pk.Variance("x").result(pk.Variance("x").part(VALUES[:1]))).all()
+
+    def test_far_from_zero_nothing_is_lost(self):
+        part = lambda x: pk.Variance("x").part(x + 1e9)
+        both = pk.Variance("x").merged(part(VALUES[:40]), part(VALUES[40:]))
+        expected = (VALUES + 1e9).var(0, ddof=1)
+        np.testing.assert_allclose(pk.Variance("x").result(both), expected, rtol=1e-6)
+
+    def test_quantiles(self):
+        shares = (0.0, 0.1, 0.5, 0.9, 1.0)
+        exact = np.quantile(VALUES, shares, axis=0)
+        np.testing.assert_allclose(whole(pk.Quantiles("x", shares)), exact, rtol=1e-12)
+        rough = whole(pk.Quantiles("x", shares, points=16))
+        ranks = (VALUES[None] <= rough[:, None]).mean(1)
+        assert np.all(np.abs(ranks - np.reshape(shares, (5, 1, 1))) < 1 / 16)
+
+    def test_histogram(self):
+        edges = np.linspace(-1, 6, 8)
+        found = whole(pk.Histogram("x", edges))
+        assert found.shape == (4, 2, 7)
+        np.testing.assert_array_equal(found[1, 0], np.histogram(VALUES[:, 1, 0], edges)[0])
+
+    def test_bad_input(self):
+        for bad in (
+            lambda: pk.Quantiles("x", (1.5,)),
+            lambda: pk.Histogram("x", [1.0, 1.0]),
+            lambda: pk.Converged("x", 0.0),
+        ):
+            with pytest.raises(pk.ParameterError):
+                bad()
+
+
+class TestInASweep:
+    def sweep(self, **more):
+        over = pk.SweepAxis(damping, np.linspace(0, 1, 12), name="damping")
+        return pk.sweep(pendulum(), 40, over=over, progress=False, **more)
+
+    def test_members_that_went_wrong_do_not_count(self, tmp_path):
+        values = np.linspace(0, 1, 12)
+        values[[2, 7]] = np.nan
+        over = pk.SweepAxis(damping, values)
+        reduce = (pk.Mean("angle"), pk.Variance("angle"), pk.Quantiles("angle"))
+        found = pk.sweep(
+            pendulum(),
+            40,
+            over=over,
+            reduce=reduce,
+            keep=False,
+            chunk=5,
+            to=tmp_path / "a",
+            progress=False,
+        )
+        assert not found.frames
+        every = pk.sweep(pendulum(), 40, over=over, progress=False)
+        angles = every["angle"][:][every.ok]
+        assert len(angles) == 10
+        np.testing.assert_allclose(found.reduced["mean angle"], angles.mean(0), rtol=1e-10)
+        np.testing.assert_allclose(
+            found.reduced["variance angle"], angles.var(0, ddof=1), rtol=1e-8, atol=1e-15
+        )
+        expected = np.quantile(angles, (0.05, 0.5, 0.95), axis=0)
+        np.testing.assert_allclose(found.reduced["quantiles angle"], expected, rtol=1e-9)
+        again = pk.open(tmp_path / "a")
+        np.testing.assert_array_equal(again.reduced["mean angle"], found.reduced["mean angle"])
+
+    def test_stops_when_converged(self, tmp_path):
+        stop = pk.Converged("angle", error=10.0, min_members=6)
+        found = self.sweep(stop_when=stop, chunk=3, to=tmp_path / "a")
+        assert found.stopped_by == "converged"
+        assert len(found.members) == 6
+        assert len(self.sweep(stop_when=stop, chunk=3, to=tmp_path / "a").members) == 6
+        assert "variance angle" in found.reduced
+        never = self.sweep(stop_when=pk.Converged("angle", error=1e-9), chunk=3)
+        assert never.complete
+        assert never.stopped_by is None
+
+    @pytest.mark.slow
+    def test_noise(self):
+        sim = pk.Simulation(
+            pk.BAOAB(pk.HarmonicTrap(1.0), 1.0, 1.0),
+            dt=0.1,
+            observers=pk.Every(10, x=pk.Positions()),
+        )
+        start = pk.Particles(np.zeros((1, 1)), space=pk.Free())
+        found = pk.sweep(
+            (sim, start), 100, replicas=400, key=jax.random.key(0), reduce=pk.Variance("x"),
+            keep=False, progress=False,
+        )  # fmt: skip
+        assert (
+            abs(found.reduced["variance x"][-1, 0, 0] - 1.0) < 0.25
+        )  # kT / k, 3.5 standard errors

@@ -1,0 +1,190 @@
+"""Folders of sweeps: foreign, damaged, hostile, read by others."""
+
+import json
+
+import h5py
+import jax
+import numpy as np
+import pytest
+
+import physkit as pk
+from physkit.ensemble import SweepFolder, collect, execute, run_worker, status
+
+from .sweep_problems import damping, gravity, pendulum
+
+
+def swept(values=(0.1, 0.2, 0.3, 0.4, 0.5), steps=20):
+    return pk.Sweep(pendulum(), steps, over=pk.SweepAxis(damping, list(values), name="damping"))
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("sweeps") / "a"
+    execute(swept(), folder, chunk=2, progress=False)
+    return folder
+
+
+@pytest.fixture
+def folder(made, tmp_path):
+    copy = tmp_path / "a"
+    (copy / "chunks").mkdir(parents=True)
+    for path in made.rglob("*.h5"):
+        (copy / path.relative_to(made)).write_bytes(path.read_bytes())
+    return copy
+
+
+def test_what_is_in_it(made):
+    assert sorted(p.name for p in (made / "chunks").iterdir()) == [
+        "000000.h5", "000001.h5", "000002.h5",
+    ]  # fmt: skip
+    found = pk.open(made)
+    assert repr(found["angle"]) == "<angle float64[5, 5]>"
+    assert found["state"][3, 1:3, 0].shape == (2,)
+    np.testing.assert_array_equal(found["state"][1:4], found["state"][:][1:4])
+    np.testing.assert_array_equal(found["angle"][-1], np.asarray(found["angle"])[4])
+    np.testing.assert_array_equal(found["angle"][1, ::-2], found["angle"][1][::-2])
+    np.testing.assert_array_equal(found["angle"][1, [3, 0]], found["angle"][1][[3, 0]])
+    with pytest.raises(KeyError, match="nothing kept as 'speed'"):
+        found["speed"]
+    with pytest.raises(IndexError, match="has 5 members"):
+        found["angle"][5]
+    where = SweepFolder(made)
+    assert (where.members, where.chunk, where.chunks) == (5, 2, 3)
+    assert status(made).done == (0, 1, 2)
+
+
+def test_chunks_of_another_size_are_refused(folder):
+    (folder / "sweep.h5").unlink()
+    with pytest.raises(pk.MismatchError, match="other members than chunk 0"):
+        pk.sweep(swept(), to=folder, chunk=3, progress=False)
+
+
+def test_a_folder_of_something_else_is_left_as_it_is(tmp_path):
+    (tmp_path / "mine.txt").write_text("")
+    with pytest.raises(pk.FileError, match=r"not empty \(mine.txt\)"):
+        run_worker(swept(), tmp_path, progress=False)
+    assert [p.name for p in tmp_path.iterdir()] == ["mine.txt"]
+
+
+def test_other_programs_can_read_a_chunk(made):
+    xarray = pytest.importorskip("xarray")
+    pytest.importorskip("h5netcdf")
+    with xarray.open_dataset(made / "chunks" / "000001.h5", engine="h5netcdf") as data:
+        assert data["frames angle"].dims == ("member", "time of angle")
+        np.testing.assert_array_equal(data["at damping"], [0.3, 0.4])
+        np.testing.assert_array_equal(data["member"], [2, 3])
+    with xarray.open_dataset(made / "sweep.h5", engine="h5netcdf") as index:
+        np.testing.assert_array_equal(index["damping"], [0.1, 0.2, 0.3, 0.4, 0.5])
+    table = pk.open(made).to_xarray()
+    assert table["angle"].dims == ("member", "time")
+    np.testing.assert_allclose(table["time"], 0.25 * np.arange(5), rtol=1e-14)
+    np.testing.assert_array_equal(table["damping"], [0.1, 0.2, 0.3, 0.4, 0.5])
+
+
+def test_without_xarray(made, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "xarray", None)
+    with pytest.raises(pk.MissingExtraError, match=r"pip install physkit\[xarray\]"):
+        pk.open(made).to_xarray()
+
+
+def test_times_of_members_with_steps_of_their_own():
+    over = pk.SweepAxis(lambda m: m[0].dt, [0.01, 0.02], name="dt")
+    found = pk.sweep(pendulum(), 10, over=over, progress=False)
+    np.testing.assert_allclose(found.times["angle"], [[0, 0.05, 0.1], [0, 0.1, 0.2]])
+
+
+class TestForeign:
+    def test_of_another_sweep(self, folder):
+        for other in (swept(steps=40), swept([0.1, 0.2])):
+            with pytest.raises(pk.MismatchError, match=r"is of another sweep.*another folder"):
+                execute(other, folder, progress=False)
+        with pytest.raises(pk.MismatchError, match="is of another sweep"):
+            collect(folder, swept(steps=40))
+
+    def test_other_chunks(self, folder):
+        with pytest.raises(pk.MismatchError, match="2 members in a chunk, not 3"):
+            execute(swept(), folder, chunk=3, progress=False)
+
+    def test_with_something_else_in_it(self, tmp_path):
+        (tmp_path / "notes.txt").write_text("mine")
+        with pytest.raises(pk.FileError, match=r"not empty \(notes.txt\)"):
+            execute(swept(), tmp_path, progress=False)
+        with pytest.raises(pk.FileError, match="holds no sweep"):
+            status(tmp_path)
+        with pytest.raises(pk.FileError, match="holds no recording"):
+            pk.open(tmp_path)
+
+    def test_a_chunk_of_another_sweep(self, folder, tmp_path):
+        execute(swept(steps=40), tmp_path / "b", chunk=2, progress=False)
+        other = tmp_path / "b" / "chunks" / "000001.h5"
+        (folder / "chunks" / "000001.h5").write_bytes(other.read_bytes())
+        with pytest.raises(pk.MismatchError, match=r"000001.h5 belongs to another sweep"):
+            pk.open(folder)
+        own = (folder / "chunks" / "000002.h5").read_bytes()
+        (folder / "chunks" / "000001.h5").write_bytes(own)
+        with pytest.raises(pk.MismatchError, match=r"000001.h5 is chunk 2: remove it"):
+            pk.open(folder)
+
+    def test_other_versions_are_told(self, folder):
+        with h5py.File(folder / "sweep.h5", "r+") as file:
+            table = json.loads(file.attrs["physkit"])
+            table["said"]["provenance"]["jax"] = "0.0.1"
+            file.attrs["physkit"] = np.bytes_(json.dumps(table).encode())
+        with pytest.warns(UserWarning, match="begun elsewhere: jax 0.0.1"):
+            execute(swept(), folder, progress=False)
+
+
+class TestDamaged:
+    @pytest.mark.parametrize("name", ["sweep.h5", "chunks/000001.h5"])
+    @pytest.mark.parametrize("share", [0.0, 0.3, 0.95])
+    def test_cut_short(self, folder, name, share):
+        path = folder / name
+        data = path.read_bytes()
+        path.write_bytes(data[: int(share * len(data))])
+        with pytest.raises(pk.DamagedFileError, match=path.name):
+            pk.open(folder)["angle"][:]
+
+    def test_a_damaged_chunk_removed_is_computed_anew(self, folder, made):
+        (folder / "chunks" / "000001.h5").unlink()
+        (folder / "chunks" / ".writing-abc-000001.h5").write_bytes(b"half")
+        assert pk.open(folder).missing == (1,)
+        assert "1 chunks missing: 1" in repr(pk.open(folder))
+        execute(swept(), folder, progress=False)
+        np.testing.assert_array_equal(pk.open(folder)["state"][:], pk.open(made)["state"][:])
+
+    def test_tables_that_lie(self, folder):
+        path = folder / "chunks" / "000001.h5"
+        for change in (
+            lambda t: t["names"]["frames angle"].update(shape=[10**9, 5]),
+            lambda t: t["names"]["frames angle"].update(path="/etc/passwd"),
+            lambda t: t.update(names=[1, 2]),
+            lambda t: t.update(said="nothing"),
+        ):
+            before = path.read_bytes()
+            with h5py.File(path, "r+") as file:
+                table = json.loads(file.attrs["physkit"])
+                change(table)
+                file.attrs["physkit"] = np.bytes_(json.dumps(table).encode())
+            with pytest.raises(pk.FileError, match=r"000001\.h5"):
+                pk.open(folder)["angle"][:]
+            path.write_bytes(before)
+
+    def test_links_out_of_a_chunk(self, folder, tmp_path):
+        path = folder / "chunks" / "000001.h5"
+        with h5py.File(tmp_path / "secret.h5", "w") as file:
+            file["angle"] = np.zeros((2, 5))
+        with h5py.File(path, "r+") as file:
+            where = json.loads(file.attrs["physkit"])["names"]["frames angle"]["path"]
+            del file[where]
+            file[where] = h5py.ExternalLink(str(tmp_path / "secret.h5"), "angle")
+        with pytest.raises(pk.DamagedFileError, match="link"):
+            pk.open(folder)["angle"][:]
+
+
+def test_keys_and_values_of_other_leaves_are_other_sweeps(folder):
+    over = pk.SweepAxis(gravity, [0.1, 0.2, 0.3, 0.4, 0.5], name="damping")
+    with pytest.raises(pk.MismatchError):
+        execute(pk.Sweep(pendulum(), 20, over=over), folder, progress=False)
+    keyed = pk.Sweep(pendulum(), 20, over=swept().over, key=jax.random.key(0))
+    with pytest.raises(pk.MismatchError):
+        execute(keyed, folder, progress=False)

@@ -1,0 +1,177 @@
+"""Workers that share a sweep, and engines that start them."""
+
+import json
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import jax
+import numpy as np
+import pytest
+
+import physkit as pk
+from physkit.core import MissingExtraError, ParameterError, SweepError
+from physkit.ensemble import execute, run_worker, status, submit
+from physkit.ensemble.cluster._claims import MAX_DEATHS
+from physkit.storage import identify_process
+from tests.ensemble.test_claims import dead_process
+
+
+def lorenz(members=12, steps=20):
+    simulation, state = pk.systems.lorenz()
+    over = pk.SweepAxis(lambda model: model[1][0], np.arange(float(members)), name="x")
+    return pk.Sweep((simulation, state), steps, over=over)
+
+
+@pytest.fixture(autouse=True)
+def _no_slurm(monkeypatch):
+    for name in ("SLURM_JOB_ID", "SLURM_ARRAY_TASK_ID", "SLURM_CONF"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def claim(folder, number, holder):
+    (folder / "chunks" / f"{number:06d}.claim").write_text(json.dumps(holder))
+
+
+def test_a_worker_begins_with_its_share_and_goes_on_with_the_others(tmp_path):
+    did = run_worker(lorenz(), tmp_path, chunk=2, share=(1, 3), progress=False)
+    assert did.computed == (1, 4, 2, 5, 0, 3)
+    assert did.exit_status == 0
+    assert "6 chunks" in repr(did)
+    again = run_worker(lorenz(), tmp_path, share=(0, 2), progress=False)
+    assert (again.computed, again.left) == ((), ())
+
+
+def test_what_the_dead_had_is_taken_over_what_the_living_have_is_not(tmp_path):
+    execute(lorenz(), tmp_path, chunk=3, chunks=(), progress=False)
+    away = {**identify_process(), "host": "another-machine"}
+    claim(tmp_path, 0, away)
+    claim(tmp_path, 1, dead_process())
+    claim(tmp_path, 2, {**dead_process(), "deaths": MAX_DEATHS - 1})
+    now = status(tmp_path)
+    assert (now.missing, list(now.running), now.quarantined) == ((1, 2, 3), [0], (2,))
+    did = run_worker(lorenz(), tmp_path, progress=False)
+    assert did.computed == (1, 3)
+    assert (did.claimed_elsewhere, did.quarantined, did.exit_status) == ((0,), (2,), 1)
+    assert "ended three workers" in repr(did)
+
+
+def test_a_signal_between_two_chunks(tmp_path, monkeypatch):
+    """The chunk in hand is ended, nothing of another one begun; the job goes back into the queue."""
+    monkeypatch.setenv("SLURM_JOB_ID", "7")
+    asked = []
+    monkeypatch.setattr(
+        "physkit.ensemble.cluster._worker.ask_for_requeue", lambda: asked.append(1) or True
+    )
+    monkeypatch.setattr("physkit.ensemble.cluster._worker.seconds_left", lambda: None)
+
+    def tell():
+        while not list(tmp_path.glob("chunks/*.h5")):
+            time.sleep(0.001)
+        signal.raise_signal(signal.SIGUSR1)
+
+    sender = threading.Thread(target=tell)
+    sender.start()
+    did = run_worker(lorenz(400), tmp_path, chunk=2, requeue=True, progress=False)
+    sender.join()
+    assert 0 < len(did.computed) < 200
+    assert (did.stopped_by, did.exit_status, did.requeued, asked) == ("SIGUSR1", 75, True, [1])
+    assert not list(tmp_path.glob("chunks/*.claim"))
+    assert (tmp_path / "log/jobs.txt").read_text() == "7\n"
+
+
+def test_a_job_too_short_for_a_chunk_does_not_go_round_in_circles(tmp_path, monkeypatch):
+    monkeypatch.setenv("SLURM_JOB_ID", "7")
+    monkeypatch.setattr(
+        "physkit.ensemble.cluster._worker.ask_for_requeue", lambda: pytest.fail("asked")
+    )
+    monkeypatch.setattr("physkit.ensemble.cluster._worker.seconds_left", lambda: None)
+    did = run_worker(lorenz(), tmp_path, chunk=2, requeue=True, wall_time=0.0, progress=False)
+    assert (did.stopped_by, did.requeued, did.exit_status) == ("wall time", False, 75)
+    assert "smaller chunks" in repr(did)
+    # The same when Slurm's signal comes first, as it does.
+    monkeypatch.setattr("physkit.ensemble.cluster._worker.seconds_left", lambda: 21.5)
+    sender = threading.Timer(1.2, signal.raise_signal, [signal.SIGUSR1])
+    sender.start()
+    did = run_worker(lorenz(4, 10**9), tmp_path / "b", chunk=4, requeue=True, progress=False)
+    sender.join()
+    assert did.stopped_by in ("SIGUSR1", "wall time")
+    assert not did.requeued
+
+
+def test_the_end_of_the_job_is_a_wall_time(tmp_path, monkeypatch):
+    monkeypatch.setattr("physkit.ensemble.cluster._worker.seconds_left", lambda: 3.0)
+    seen = []
+
+    def see(*_, wall_time=None, claim=None, **options):
+        seen.append(wall_time)
+        return execute(*_, wall_time=wall_time, claim=claim, **options)
+
+    monkeypatch.setattr("physkit.ensemble.cluster._worker.carry_out", see)
+    run_worker(lorenz(2), tmp_path, chunk=2, progress=False)
+    assert 0 <= seen[-1] <= 1.0
+
+
+@pytest.mark.parametrize("share", [(2, 2), (-1, 2), (0, 0)])
+def test_shares_that_are_none(tmp_path, share):
+    with pytest.raises(ParameterError, match="share"):
+        run_worker(lorenz(), tmp_path, share=share)
+
+
+def test_engines_that_cannot_be(tmp_path, monkeypatch):
+    model = pk.systems.lorenz()
+    with pytest.raises(ParameterError, match="'slurm'"):
+        pk.sweep(model, 20, engine="cloud")
+    with pytest.raises(ParameterError, match="to="):
+        pk.sweep(model, 20, engine="local")
+    with pytest.raises(ParameterError, match="wall_time"):
+        pk.sweep(model, 20, engine="local", to=tmp_path, wall_time=3.0)
+    with pytest.raises(ParameterError, match="workers"):
+        pk.LocalWorkers(0)
+    monkeypatch.setenv("PATH", "/nowhere")
+    pytest.importorskip("cloudpickle", reason="the cluster extra is not installed")
+    with pytest.raises(SweepError, match="no Slurm here"):
+        pk.sweep(model, 20, engine="slurm", to=tmp_path)
+    monkeypatch.setitem(__import__("sys").modules, "submitit", None)
+    with pytest.raises(MissingExtraError, match=r"physkit\[cluster\]"):
+        submit(lorenz(), tmp_path, pk.LocalWorkers())
+
+
+@pytest.mark.slow
+def test_a_thousand_chunks_are_looked_at_in_two_seconds(tmp_path):
+    """Of processor time: other work on the machine does not count."""
+    assert len(run_worker(lorenz(1000), tmp_path, chunk=1, progress=False).computed) == 1000
+    # As users run it, which is without checks of annotations.
+    look = (
+        "import sys, time, physkit.ensemble as e; began = time.process_time(); "
+        "assert e.status(sys.argv[1]).complete and e.collect(sys.argv[1]).complete; "
+        "print(time.process_time() - began)"
+    )
+    said = subprocess.run(
+        [sys.executable, "-c", look, str(tmp_path)], capture_output=True, text=True, check=True
+    )
+    assert float(said.stdout) < 2
+
+
+@pytest.mark.slow
+def test_local_workers_are_waited_for(tmp_path):
+    pytest.importorskip("cloudpickle", reason="the cluster extra is not installed")
+    whole = pk.sweep(lorenz(), chunk=2, progress=False)
+    found = pk.sweep(lorenz(), to=tmp_path, chunk=2, engine=pk.LocalWorkers(2), progress=False)
+    assert found.complete
+    assert np.asarray(found["position"]).tobytes() == np.asarray(whole["position"]).tobytes()
+    assert found["position"].dtype == jax.numpy.zeros(()).dtype
+
+
+@pytest.mark.slow
+def test_of_two_local_workers_one_is_killed_at_random_moments(tmp_path):
+    """Twenty times; in every fourth both are, with the process that started them."""
+    from tests.ensemble.kill_campaign import CHUNKS, campaign
+
+    kills = campaign(tmp_path, 20, seed=1)
+    assert all(kill.equal and kill.in_the_end == CHUNKS for kill in kills), kills
+    alone = [kill for kill in kills if kill.victim == "one of two"]
+    assert all(kill.by_the_other == CHUNKS for kill in alone), alone
+    assert sum(kill.in_hand for kill in kills) >= 5, "too few were killed at work"

@@ -1,0 +1,32 @@
+"""Room for particles over devices: it grows together where it must."""
+
+import pytest
+
+import physkit as pk
+from physkit.core import replace_fields
+from physkit.integrators import Lie
+from physkit.particles.forces import Morse, Pairwise
+from physkit.simulate.distributed._domain import DistributedDomain
+
+from .particles import fluid
+
+
+@pytest.mark.slow
+def test_one_of_two_kinds_of_particles_fills_up(monkeypatch):
+    """Lists go by how many rows there are: kinds that begin alike stay so."""
+    monkeypatch.setenv("PHYSKIT_SPMD", "vmap")
+    kinds = {"a": fluid(), "b": fluid()}
+    force = lambda name: Pairwise(Morse(1e-3, 2.0, 1.0), 2.0, 0.3, component=name)
+    step = Lie(*(pk.VelocityVerlet(force(name)) for name in kinds))
+    domain = DistributedDomain(pk.Simulation(step, dt=0.01), (2,))
+    carry = domain.init(kinds)
+    begun = carry.carry.state
+    share = begun["a"].ownership
+    full = replace_fields(share, {"num_present": share.num_present + 60})
+    after = carry.replace(state={**begun, "a": replace_fields(begun["a"], {"ownership": full})})
+    bigger, events = domain.grow(carry, after)
+    assert any("particles in a slab" in event for event in events), events
+    rows = [kind.rows for kind in bigger.carry.state.values()]
+    assert rows[0] == rows[1] > begun["a"].rows
+    _, _, health = domain.program(bigger)(bigger, 1)
+    health.check()

@@ -1,0 +1,56 @@
+"""What `devices=` may be."""
+
+import jax
+import numpy as np
+import pytest
+
+from physkit.core import DeviceError
+from physkit.parallel import resolve_devices
+
+CPU = jax.devices("cpu")
+
+
+def test_numbers_platforms_and_devices():
+    assert resolve_devices(4) == ((4,), None)
+    assert resolve_devices((2, 2)) == ((2, 2), None)
+    assert resolve_devices([1, 3]) == resolve_devices(np.array([1, 3, 1])) == ((1, 3), None)
+    assert (
+        resolve_devices(2) == resolve_devices((2, 1)) == resolve_devices((2, 1, 1)) == ((2,), None)
+    )
+    assert resolve_devices("cpu") == ((len(CPU),), tuple(CPU))
+    assert resolve_devices("cpu:1x1") == ((1,), (CPU[0],))
+    assert resolve_devices(CPU[0]) == resolve_devices([CPU[0]]) == ((1,), (CPU[0],))
+    assert (
+        resolve_devices(np.array([[CPU[0]]], object))
+        == resolve_devices([[CPU[0]]])
+        == ((1,), (CPU[0],))
+    )
+
+
+@pytest.mark.parametrize(
+    ("devices", "says"),
+    [
+        (
+            "cpu:4096x2",
+            r"8192 devices; there are \d+ \(cpu\).*device_count=8192.*jax_num_cpu_devices",
+        ),
+        ("quantum", "finds no quantum here, only"),
+        ("cpu:", "not understood"),
+        ((2, 0), "from 1"),
+        ((1, 1, 1, 1), "three axes"),
+        (True, "not understood"),
+        ((True, 2), "not understood"),
+        (np.array([True, True]), "not understood"),
+        ([[CPU[0]], []], "not understood"),
+        (np.array(CPU[0], object).reshape(1, 1, 1, 1), "three axes"),
+        ({"x": 2}, "not understood"),
+        ("2x2", "'cpu', 'gpu', 'gpu:4' or 'cpu:2x2'"),
+        ((), "not understood"),
+        (2.0, "not understood"),
+        ((2, "gpu"), "not understood"),
+        ([CPU[0], CPU[0]], "twice"),
+    ],
+)
+def test_what_cannot_be_is_said(devices, says):
+    with pytest.raises(DeviceError, match=says):
+        resolve_devices(devices)

@@ -1,0 +1,123 @@
+"""Which job a process belongs to, from what launchers leave in the environment."""
+
+import pytest
+
+from physkit.core import ClusterError
+from physkit.parallel._process_group import _judged, _own_gpus
+from physkit.parallel._process_info import ProcessInfo, detect_process, first_host
+
+STEP = {
+    "SLURM_JOB_ID": "1234",
+    "SLURM_STEP_ID": "0",
+    "SLURM_NTASKS": "4",
+    "SLURM_STEP_NUM_TASKS": "4",
+    "SLURM_PROCID": "3",
+    "SLURM_LOCALID": "1",
+    "SLURM_NODEID": "1",
+    "SLURM_STEP_NODELIST": "gpu[07-08]",
+    "SLURM_STEP_TASKS_PER_NODE": "2(x2)",
+}
+
+
+def test_a_step_of_srun():
+    place = detect_process(STEP)
+    assert place == ProcessInfo("Slurm", 3, 4, "gpu07", place.port, 1, 2)
+    assert 1024 < place.port < 32768
+    assert detect_process({**STEP, "SLURM_JOB_ID": "1235"}).port != place.port
+    assert detect_process({**STEP, "SLURM_STEP_ID": "1"}).port != place.port
+    chosen = detect_process({**STEP, "PHYSKIT_COORDINATOR": "[::1]:50001"})
+    assert (chosen.address, chosen.port) == ("::1", 50001)
+
+
+ALONE = {
+    "a laptop": {},
+    "salloc": {"SLURM_JOB_ID": "1", "SLURM_NTASKS": "4", "SLURM_JOB_NODELIST": "a,b"},
+    "salloc with a shell on the node": {
+        **STEP,
+        "SLURM_STEP_NUM_TASKS": "1",
+        "SLURM_PROCID": "0",
+        "SLURM_STEP_ID": "4294967290",
+    },
+    "a batch script before srun": {
+        "SLURM_JOB_ID": "1",
+        "SLURM_NTASKS": "4",
+        "SLURM_PROCID": "0",
+        "SLURM_LOCALID": "0",
+        "SLURM_NODELIST": "a,b",
+    },
+    "srun -n 1": {**STEP, "SLURM_STEP_NUM_TASKS": "1", "SLURM_PROCID": "0"},
+    "a job array": {"KUBERNETES_SERVICE_HOST": "10.0.0.1", "JOB_COMPLETION_INDEX": "2"},
+}
+
+
+@pytest.mark.parametrize("where", ALONE)
+def test_an_allocation_is_not_a_job(where):
+    assert detect_process(ALONE[where]) is None
+
+
+def test_other_launchers():
+    mpi = {
+        "OMPI_COMM_WORLD_RANK": "1",
+        "OMPI_COMM_WORLD_SIZE": "2",
+        "OMPI_COMM_WORLD_LOCAL_RANK": "1",
+        "OMPI_COMM_WORLD_LOCAL_SIZE": "2",
+    }
+    assert detect_process(mpi).address == "localhost"
+    spread = {**mpi, "OMPI_COMM_WORLD_LOCAL_SIZE": "1", "OMPI_COMM_WORLD_LOCAL_RANK": "0"}
+    uri = "1531576320.0;tcp://10.96.0.1,10.148.0.1:34911"
+    assert detect_process({**spread, "OMPI_MCA_orte_hnp_uri": uri}).address == "10.96.0.1"
+    with pytest.raises(ClusterError, match="PHYSKIT_COORDINATOR"):
+        detect_process(spread)
+    pod = {
+        "KUBERNETES_SERVICE_HOST": "10.0.0.1",
+        "JOB_COMPLETION_INDEX": "1",
+        "PHYSKIT_PROCESSES": "3",
+        "PHYSKIT_COORDINATOR": "job-0.flow:5000",
+    }
+    assert detect_process(pod) == ProcessInfo("Kubernetes", 1, 3, "job-0.flow", 5000)
+    by_hand = {
+        "PHYSKIT_COORDINATOR": "a:5000",
+        "PHYSKIT_PROCESSES": "2",
+        "PHYSKIT_PROCESS": "1",
+    }
+    assert detect_process({**STEP, **by_hand}).launcher == "the environment"
+
+
+@pytest.mark.parametrize(
+    ("environment", "says"),
+    [
+        ({**STEP, "SLURM_PROCID": "four"}, "SLURM_PROCID='four'"),
+        ({**STEP, "SLURM_PROCID": "4"}, "process 4 of 4"),
+        ({**STEP, "SLURM_STEP_NODELIST": ""}, "names no machine"),
+        ({**STEP, "PHYSKIT_COORDINATOR": "nowhere"}, "host:port"),
+        ({"PHYSKIT_PROCESS": "1"}, "PHYSKIT_COORDINATOR"),
+        ({"PHYSKIT_COORDINATOR": "a:5000", "PHYSKIT_PROCESSES": "2"}, "set PHYSKIT_PROCESS, 0"),
+    ],
+)
+def test_what_is_wrong_is_said(environment, says):
+    with pytest.raises(ClusterError, match=says):
+        detect_process(environment)
+
+
+def test_first_host():
+    names = ["a", "a,b", "gpu[07-09,12]", "gpu[3]", "n[1-2]-ib,x", "rack-1,rack-2"]
+    assert [first_host(n) for n in names] == ["a", "a", "gpu07", "gpu3", "n1-ib", "rack-1"]
+
+
+def test_gpus_are_shared_out_once():
+    second = ProcessInfo("Slurm", 1, 2, "a", 5000, 1, 2)
+    assert _own_gpus(second, {}) == [1]
+    assert _own_gpus(second, {"CUDA_VISIBLE_DEVICES": "0,1"}) == [1]
+    assert _own_gpus(second, {"CUDA_VISIBLE_DEVICES": "0,1,2,3"}) == [2, 3]
+    assert _own_gpus(second, {"CUDA_VISIBLE_DEVICES": "1"}) is None  # given by the launcher
+    assert _own_gpus(ProcessInfo("Slurm", 1, 2, "a", 5000), {}) is None  # alone on its machine
+
+
+def test_processes_that_are_not_alike_are_refused():
+    one = {"physkit": "1", "jax": "2", "jaxlib": "2", "python": "3", "numpy": "4"}
+    one |= {"precision": "float32", "script": "a.py 00"}
+    said = lambda k, own: {"process": k, "host": f"node{k}", "is": own}
+    assert "refused" not in _judged([said(0, one), said(1, dict(one))], "localhost")
+    word = _judged([said(0, one), said(1, {**one, "jax": "9"}), said(2, {})], "localhost")
+    assert "process 1 on node1 has jax 9, process 0 on node0 has 2" in word["refused"]
+    assert "and 3 more" in word["refused"]

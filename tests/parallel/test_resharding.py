@@ -1,0 +1,247 @@
+"""What goes wrong over devices is said, and runs go on over others with all that they know."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jaxtyping import Array, Float
+
+import physkit as pk
+from physkit.core import ParameterError, ShapeError, param, replace_fields
+from physkit.fields.operators import Central
+from physkit.geometry import Box, Dirichlet, Grid
+from physkit.observe import AbstractObserver
+
+from . import fields
+
+
+@pytest.fixture(autouse=True)
+def _emulated(monkeypatch):
+    monkeypatch.setenv("PHYSKIT_SPMD", "vmap")
+
+
+def flow(cells=8, **looks):
+    """A field that diffuses, and what looks at it."""
+    grid = Grid([1.0, 1.0], (cells, cells))
+    u = pk.Field(jax.random.normal(jax.random.key(0), grid.shape), grid)
+    term = pk.Diffusion(0.01, scheme=Central(2))
+    return pk.Simulation(pk.Euler(term), dt=1e-3, **looks), u
+
+
+def run(sim, state, steps=4, **how):
+    return pk.run(sim, state, steps, progress=False, **how)
+
+
+class FromTheStart(AbstractObserver):
+    """A guard that compares with the first mean square."""
+
+    interval: int | None = pk.static(default=1)
+
+    def init(self, snapshot):
+        u = snapshot.state
+        return {"square": (u * u).mean(), "field": u.data}
+
+    def __call__(self, snapshot, memory):
+        u = snapshot.state
+        return {"less": (u * u).mean() <= memory["square"]}, memory
+
+
+# --- memories move ------------------------------------------------------------------------------
+
+
+def test_what_observers_know_moves_to_other_devices():
+    square = lambda now: (now.state * now.state).mean()
+    looks = pk.Average(1, square=square, u=pk.FieldValues())
+    sim, u = flow(observers=looks, guards=FromTheStart())
+    two = run(sim, u, devices=2)
+    four = run(sim, two.carry, devices=(2, 2))
+    assert fields.distance(run(sim, u, 8).summary, four.summary) < 1e-12
+    assert int(four.summary["u"]["count"][0, 0]) == 9
+    memory = four.carry.carry.guards[0][0]
+    assert np.allclose(memory["square"], (u * u).mean())
+    assert np.array_equal(memory["field"][3], u.data[4:, 4:])
+
+
+@pytest.mark.slow
+def test_without_a_list_on_one_device_with_lists_on_two():
+    sites = np.stack(np.meshgrid(np.arange(14), np.arange(6), indexing="ij"), -1).reshape(-1, 2)
+    atoms = pk.Particles(1.2 * sites + 0.6, space=Box([16.8, 7.2]))
+    atoms = pk.maxwell_boltzmann(jax.random.key(0), atoms, 0.5)
+    force = pk.Pairwise(pk.LennardJones(), 2.0, use_neighbor_list=False)
+    sim = pk.Simulation(pk.VelocityVerlet(force), 0.004)
+    whole, two = run(sim, atoms, 8), run(sim, atoms, devices=2)
+    there = run(sim, run(sim, atoms).carry, devices=2)
+    for last in (there, run(sim, two.carry, devices=1)):
+        np.testing.assert_allclose(last.state.position, whole.state.position, atol=1e-13)
+
+
+def test_they_move_through_files(tmp_path):
+    sim, u = flow(observers=pk.Average(1, u=pk.FieldValues()), guards=FromTheStart())
+    run(sim, u, devices=2, checkpoint=tmp_path)
+    with pytest.warns(UserWarning, match="was written over 2 devices, the run goes on over one"):
+        alone = run(sim, u, 8, checkpoint=tmp_path, resume=True)
+    assert fields.distance(run(sim, u, 8).summary, alone.summary) < 1e-12
+    assert np.array_equal(alone.carry.guards[0][0]["field"], u.data)
+
+
+def test_what_cannot_move_says_so():
+    uneven = pk.Average(1, row=lambda now: jnp.sum(now.state.data[0]))
+    sim, u = flow(observers=uneven)
+    cut = pk.simulate(replace_fields(sim, {"observers": ()}), u, 4, devices=2).carry
+    memory = (jax.tree.map(lambda x: jnp.stack([x, x + 1]), pk.init(sim, u).observer_state[0]),)
+    with pytest.raises(ParameterError, match=r"what Average has seen .* cannot move to other dev"):
+        run(sim, cut.replace(observer_state=memory), devices=(2, 2))
+
+
+# --- carries of something else ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("devices", [None, 2])
+def test_carries_of_another_simulation(devices):
+    sim, u = flow(observers=pk.Average(1, a=lambda now: now.state.mean()))
+    carry = run(sim, u, devices=devices).carry
+    bare, _ = flow()
+    with pytest.raises(ParameterError, match="of 1 observers and 1 guards, where this one has 0"):
+        run(bare, carry)
+    with pytest.raises(ParameterError, match="of 1 observers"):
+        pk.simulate(bare, carry, 4)
+    other, _ = flow(observers=pk.Average(1, b=lambda now: now.state.mean()))
+    with pytest.raises(ParameterError, match=r"what Average remembers there is \['a'\]"):
+        run(other, carry)
+    with pytest.raises(ParameterError, match=r"what Average remembers there is \['a'\]"):
+        pk.simulate(other, carry, 4)
+
+
+def test_what_is_no_state():
+    sim, u = flow()
+    done = run(sim, u, devices=2)
+    with pytest.raises(ParameterError, match=r"go on from run\.carry"):
+        run(sim, done)
+    with pytest.raises(ParameterError, match="in the layout of devices"):
+        run(sim, done.carry.carry)
+    with pytest.raises(ParameterError, match="brings its own key"):
+        run(sim, done.carry, key=jax.random.key(0))
+
+
+# --- the part and the whole ---------------------------------------------------------------------
+
+
+class Times(pk.AbstractTendency):
+    """Multiplied by an array over the whole domain, as if there were one device."""
+
+    factor: Float[Array, "x y"] = param()
+
+    def rate(self, clock, u):
+        del clock
+        return u.replace(data=self.factor * u.data)
+
+
+class Ones(pk.AbstractTendency):
+    """An array of the whole shape, on the grid of a part."""
+
+    def rate(self, clock, u):
+        del clock
+        return pk.Field(jnp.ones(u.grid.shape), u.grid)
+
+
+@pytest.mark.parametrize("term", [Times(jnp.ones((8, 8))), Times(jnp.ones((8, 1))), Ones()])
+def test_arrays_of_the_whole_domain(term):
+    _, u = flow()
+    sim = pk.Simulation(pk.Euler(term), dt=1e-3)
+    with pytest.raises(ShapeError, match=r"each has 4 of the 8 cells along x.*grid\.here\(x\)"):
+        run(sim, u, devices=(2, 2))
+
+
+def test_errors_that_are_about_something_else_stay():
+    _, u = flow()
+    sim = pk.Simulation(pk.Euler(Times(jnp.ones((5, 8)))), dt=1e-3)
+    with pytest.raises(TypeError, match="incompatible shapes") as said:
+        run(sim, u, devices=(2, 1))
+    assert not isinstance(said.value, ShapeError)
+
+
+class Mean(pk.AbstractTendency):
+    """A number beside a field that grows by its mean, over the domain or, wrongly, over a part."""
+
+    right: bool = pk.static()
+
+    def rate(self, clock, state):
+        del clock
+        u = state["u"]
+        return {"u": u.map(lambda x: 0 * x), "mean": u.mean() if self.right else u.data.mean()}
+
+
+@pytest.mark.parametrize("right", [True, False])
+def test_numbers_beside_fields_must_be_those_of_the_domain(right):
+    _, u = flow()
+    state = {"u": u, "mean": jnp.zeros(())}
+    sim = pk.Simulation(pk.Euler(Mean(right)), dt=0.1)
+    look = lambda: pk.simulate(sim, state, 2, devices=2).health.check()
+    if right:
+        look()
+        run(sim, state, devices=2)
+        return
+    with pytest.raises(pk.DeclarationError, match="mean of the state differs from device to dev"):
+        run(sim, state, devices=2)
+    with pytest.raises(pk.ObserverError, match="a number of the state, differs from device"):
+        look()
+
+
+def test_programs_of_several_processes_are_not_traced_by_pmap(monkeypatch):
+    sim, u = flow()
+    monkeypatch.setenv("PHYSKIT_SPMD", "pmap")
+    monkeypatch.setattr(jax, "process_count", lambda *_: 2)
+    with pytest.raises(
+        pk.DeviceError, match=r"take the backend shard_map \(PHYSKIT_SPMD=shard_map"
+    ):
+        jax.jit(lambda u: pk.simulate(sim, u, 2, devices=1).state)(u)
+
+
+# --- noise --------------------------------------------------------------------------------------
+
+
+class Noise(pk.AbstractTendency):
+    """White noise at every point."""
+
+    def rate(self, clock, u):
+        parts = u.data.shape[: -u.grid.dimension]
+        return u.replace(data=u.grid.normal(clock.key, parts, u.location))
+
+
+@pytest.mark.parametrize(("walls", "where"), [(False, "cell"), (True, "node")])
+def test_noise_on_grids_does_not_depend_on_devices(walls, where):
+    grid = Grid(Box([1.0, 1.0], not walls), (4, 8))
+    at = getattr(grid, where)
+    boundary = Dirichlet(0.0) if walls else None
+    u = pk.Field(jnp.zeros((2, *grid.local_shape_at(at))), grid, at, boundary)
+    sim = pk.Simulation(pk.Euler(Noise()), dt=1.0)
+    one, more = (run(sim, u, key=jax.random.key(1), devices=d).state for d in (None, (2, 4)))
+    # The last bit of a normal number goes by how long the array is that it is computed in.
+    np.testing.assert_allclose(more.data, one.data, rtol=1e-13, atol=1e-14)
+    inside = one.data[:, 1:-1, 1:-1]  # on walls the values are given
+    assert len(np.unique(inside)) == inside.size
+    with pytest.raises(ParameterError, match="noise needs a key"):
+        run(sim, u)
+
+
+def test_noise_is_normal():
+    drawn = Grid([1.0], (20_000,)).normal(jax.random.key(0), (2,))
+    assert drawn.shape == (2, 20_000)
+    assert abs(drawn.mean()) < 0.02
+    assert abs(drawn.std() - 1) < 0.02
+    assert abs((drawn[0] * drawn[1]).mean()) < 0.03
+    assert abs((drawn[0, 1:] * drawn[0, :-1]).mean()) < 0.03
+
+
+# --- guards -------------------------------------------------------------------------------------
+
+
+def test_guards_name_cells_of_the_whole_domain():
+    sim, gas = pk.systems.sod(cells=8)
+    sim = replace_fields(sim, {"dt": sim.dt * 8, "guards": (pk.PositivityGuard(),)})
+    said = []
+    for devices in (None, 4):
+        with pytest.raises(pk.SimulationDiverged, match=r"in cell \d+") as error:
+            run(sim, gas, 20 * sim.observation_period, devices=devices)
+        said.append(str(error.value))
+    assert said[0] == said[1]

@@ -1,0 +1,133 @@
+"""Energy minimization: known minima, terrible starts, and what it refuses."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from physkit.core import Clock, ConvergenceError, OverlapError, ParameterError, StepCount
+from physkit.geometry import Box
+from physkit.particles import Particles, lattice, minimize, random_positions
+from physkit.particles.forces import (
+    WCA,
+    ExternalForce,
+    HarmonicBonds,
+    HarmonicTrap,
+    LennardJones,
+    Modulated,
+    Pairwise,
+)
+
+CLOCK = Clock.at(StepCount.of(0), 0.0, 0.1)
+
+
+def test_dimer_finds_its_distance(dtype):
+    """To 2^(1/6) σ and energy −ε, from a violent overlap."""
+    pair = Particles(jnp.asarray([[0.0, 0.0, 0.0], [0.05, 0.03, 0.0]], dtype))
+    force = Pairwise(LennardJones(), cutoff=None)
+    found = minimize(force, pair, max_move=0.1)
+    r = jnp.linalg.norm(found.state.position[1] - found.state.position[0])
+    assert found.state.position.dtype == dtype
+    np.testing.assert_allclose(r, 2 ** (1 / 6), atol=1e-4)
+    assert found.converged
+    assert found.max_force <= 1e-3
+    assert found.steps < 2000
+
+
+def test_crystal_relaxes_to_its_lattice():
+    position, box = lattice.face_centered_cubic(3, density=1.05)
+    shaken = position + 0.08 * np.random.default_rng(0).normal(size=position.shape)
+    force = Pairwise(LennardJones(), cutoff=2.2, skin=0.1)
+    found = minimize(force, Particles(shaken, space=box), tolerance=1e-7)
+    moved = box.displacement(found.state.position, box.wrap(position))
+    np.testing.assert_allclose(moved - jnp.mean(moved, axis=0, keepdims=True), 0, atol=1e-6)
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_random_overlaps_come_apart(key, dtype, exact):
+    box = Box(jnp.full(3, 5.5, dtype))
+    start = Particles(random_positions(key, 100, box), space=box)
+    force = Pairwise(WCA(), cutoff=1.1225, exact=exact)
+    found = minimize(force, start)
+    x = found.state.position
+    r = jnp.linalg.norm(box.displacement(x[:, None], x[None]), axis=-1)
+    assert float(jnp.min(r + 9 * jnp.eye(100, dtype=dtype))) > 1.0
+    assert found.max_force <= 1e-3
+
+
+def test_short_lists_grow():
+    """A list with too little room is grown on the way, and changes nothing."""
+    box = Box([7.0, 7.0])
+    start = Particles(random_positions(2, 40, box), space=box)
+    wide, short = (
+        minimize(Pairwise(LennardJones(), 2.5, 0.3, capacity=c), start, tolerance=1e-5).state
+        for c in (39, 2)
+    )
+    np.testing.assert_allclose(short.position, wide.position, atol=1e-6)
+
+
+def test_sums_and_bonds():
+    """A chain of stiff springs in a weak trap: all bonds at rest at nearly their length."""
+    start = Particles(np.random.default_rng(1).uniform(0, 8, (10, 2)))
+    force = HarmonicBonds([[i, i + 1] for i in range(9)], 100.0, 1.0) + HarmonicTrap(0.01)
+    found = minimize(force, start).state.position
+    lengths = jnp.linalg.norm(found[1:] - found[:-1], axis=1)
+    np.testing.assert_allclose(lengths, 1.0, atol=2e-2)
+
+
+def test_several_components_and_frozen_particles():
+    state = {
+        "a": Particles([[1.0], [2.0]], [[5.0], [6.0]], frozen=[False, True]),
+        "b": Particles([[3.0, 1.0]]),
+    }
+    force = HarmonicTrap(2.0, component="a") + HarmonicTrap([30.0, 0.3], [1.0, 0.0], component="b")
+    found = minimize(force, state, tolerance=1e-5).state
+    np.testing.assert_allclose(found["a"].position, [[0.0], [2.0]], atol=1e-5)
+    np.testing.assert_allclose(found["b"].position, [[1.0, 0.0]], atol=1e-4)
+    np.testing.assert_array_equal(found["a"].velocity, state["a"].velocity)
+
+
+def test_already_at_rest():
+    found = minimize(HarmonicTrap(2.0), Particles(jnp.zeros((3, 2))), max_move=0.1)
+    assert found.steps == 0
+    assert found.max_force == 0
+
+
+def test_no_move_is_longer_than_allowed():
+    start = Particles([[5.0]])
+    one = minimize(HarmonicTrap(1e9), start, steps=1, max_move=0.1, must_converge=False)
+    many = minimize(HarmonicTrap(1e9), start, steps=9, max_move=0.1, must_converge=False)
+    assert 0 < float(5 - one.state.position[0, 0]) <= 0.1
+    assert float(5 - many.state.position[0, 0]) <= 0.9
+    assert many.steps == 9
+    assert not many.converged
+
+
+def test_forces_are_taken_at_the_given_time():
+    force = Modulated(ExternalForce(lambda t, p: 1 - p.position), 1.0)
+    assert minimize(force, Particles([[1.5]]), t=np.pi / 2, max_move=0.1).steps == 0
+    found = minimize(force, Particles([[1.5]]), max_move=0.1).state
+    np.testing.assert_allclose(found.position, [[1.0]], atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("act", "error", "words"),
+    [
+        (lambda: minimize(HarmonicTrap(), Particles([[1.0]])), ParameterError, "max_move"),
+        (lambda: minimize(HarmonicTrap(), Particles([[1.0]]), steps=0), ParameterError, "steps"),
+        (
+            lambda: minimize(HarmonicTrap(), Particles([[1.0]]), max_move=0.01, steps=3),
+            ConvergenceError,
+            "largest force is 0.9.* after 3 steps",
+        ),
+        (
+            lambda: minimize(
+                Pairwise(LennardJones(), None), Particles(jnp.ones((2, 2))), max_move=0.1
+            ),
+            OverlapError,
+            "same spot",
+        ),
+    ],
+)
+def test_errors(act, error, words):
+    with pytest.raises(error, match=words):
+        act()

@@ -1,0 +1,271 @@
+"""Neighbor lists hold the pairs that a search over all pairs finds, and know when they do not."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from physkit.core import (
+    CapacityError,
+    CutoffError,
+    Fault,
+    find_growables,
+    grow_caches,
+    has_overflow,
+)
+from physkit.geometry import Box, Free, Triclinic
+from physkit.particles import Particles
+from physkit.particles.neighbors import Cells, neighbor_list
+from physkit.particles.neighbors._cells import plan_cells
+from physkit.particles.neighbors._search import search
+
+TILTED = [[9.0, 0.0, 0.0], [4.4, 8.0, 0.0], [-3.0, 3.9, 9.5]]
+
+# space, extent that particles fill, radius, cells (None: as planned), slots
+PLACES = {
+    "line": (Box([40.0]), [40.0], 1.7, None, None),
+    "open line": (Box([40.0], False), [40.0], 1.7, None, None),
+    "square": (Box([12.0, 9.0]), [12.0, 9.0], 1.3, (9, 6), 24),
+    "strip": (Box([12.0, 9.0], (True, False)), [12.0, 9.0], 1.3, (9, 6), 24),
+    "cube": (Box([9.0, 8.0, 10.0]), [9.0, 8.0, 10.0], 2.0, (4, 4, 5), 40),
+    "crowded cells": (Box([9.0, 9.0, 9.0]), [9.0, 9.0, 9.0], 2.5, (3, 3, 3), 72),
+    "two cells across": (Box([9.0, 5.0, 9.0]), [9.0, 5.0, 9.0], 2.2, (4, 2, 1), 120),
+    "one cell": (Box([5.0, 5.0, 5.0]), [5.0, 5.0, 5.0], 2.4, (1, 1, 1), 304),
+    "slab": (Box([9.0, 9.0, 9.0], (True, True, False)), [9.0, 9.0, 12.0], 1.9, (4, 4, 2), 64),
+    "free": (Free(), [9.0, 9.0, 9.0], 1.9, (4, 4, 4), 40),
+    "free, one layer": (Free(), [9.0, 9.0, 0.0], 1.9, (4, 4, 1), 72),
+    "tilted": (Triclinic(TILTED), [9.0, 9.0, 9.0], 1.9, (3, 3, 3), 48),
+    "tilted, few cells": (Triclinic(TILTED), [9.0, 9.0, 9.0], 3.3, (2, 2, 2), 120),
+    "sheared plane": (Triclinic([[9.0, 0.0], [5.0, 8.0]]), [9.0, 9.0], 1.4, (5, 5), 40),
+}
+
+
+def _scatter(extent, n=300, seed=0):
+    generator = np.random.default_rng(seed)
+    return generator.uniform(-0.5, 1.5, (n, len(extent))) * np.array(extent)
+
+
+def _near(position, space, radius):
+    """Every pair within `radius`, by brute force."""
+    distance = jax.vmap(lambda a: jax.vmap(lambda b: space.displacement(a, b))(position))(position)
+    close = np.array(jnp.sum(distance**2, axis=-1) < radius**2)
+    np.fill_diagonal(close, False)
+    return close
+
+
+def _as_matrix(index, order):
+    n = len(order)
+    close = np.zeros((n, n + 1), bool)
+    close[np.asarray(order)[:, None], np.append(order, n)[np.asarray(index)]] = True
+    return close[:, :n]
+
+
+@pytest.mark.parametrize("name", PLACES)
+def test_finds_all_pairs_and_no_others(name, dtype):
+    space, extent, radius, shape, slots = PLACES[name]
+    particles = Particles(jnp.asarray(_scatter(extent), dtype), space=space)
+    position, space = particles.position, particles.space
+    cells = plan_cells(position, space, radius) if shape is None else Cells.of(shape, slots)
+    assert shape is not None or cells.count > 4
+    found = jax.jit(lambda x: search(x, space, radius, cells, 299))(position)
+    assert found.occupancy <= cells.slots
+    assert not found.narrow
+    listed = _as_matrix(found.index, found.order)
+    assert np.all(listed >= _near(position, space, radius))
+    assert np.all(listed <= _near(position, space, radius * (1 + 1e-4))), "up to rounding"
+    assert int(found.neighbors) == listed.sum(axis=1).max()
+    assert np.array_equal(np.asarray(found.order)[np.asarray(found.place)], np.arange(300))
+    rows = np.asarray(found.index)
+    assert np.all((np.diff(rows, axis=1) > 0) | (rows[:, 1:] == 300)), "rows are sorted"
+
+
+def _liquid(n=6, seed=1, **kwargs):
+    """A disturbed simple cubic lattice of spacing 1.1."""
+    grid = np.stack(np.meshgrid(*[np.arange(n)] * 3), axis=-1).reshape(-1, 3) * 1.1
+    noise = np.random.default_rng(seed).normal(0, 0.08, grid.shape)
+    return Particles(jnp.asarray(grid + noise), space=Box.cube(1.1 * n), **kwargs)
+
+
+def test_room_is_measured_not_guessed():
+    particles = _liquid()
+    made = neighbor_list(particles, 2.0, 0.3)
+    need = _near(particles.position, particles.space, 2.3).sum(axis=1).max()
+    assert int(made.pairs.required) == need
+    assert need < made.pairs.capacity < 1.35 * need + 8
+    assert made.pairs.capacity % 8 == 0
+    assert made.is_complete
+
+
+def test_a_lonely_particle_has_a_list():
+    assert neighbor_list(Particles([[0.0, 0.0]]), 1.0).pairs.required == 0
+
+
+@pytest.mark.parametrize(
+    ("shift", "rebuilt", "leapt"), [(0.1, 0, False), (0.2, 1, False), (1.3, 1, True)]
+)
+def test_built_anew_after_half_the_skin(shift, rebuilt, leapt):
+    particles = _liquid()
+    made = neighbor_list(particles, 2.0, 0.3)
+    moved = particles.replace(position=particles.position.at[7, 1].add(shift))
+    new = jax.jit(lambda m, p: m.update(p))(made, moved)
+    assert new.num_rebuilds == rebuilt
+    assert ((int(new.faults.bits) & Fault.DISPLACEMENT) != 0) == leapt
+    close = _near(moved.position, moved.space, 2.0)
+    assert np.all(_as_matrix(new.pairs.index, new.pairs.order) >= close), "no pair is missing"
+
+
+def test_crossing_the_boundary_is_no_motion():
+    particles = _liquid()
+    made = neighbor_list(particles, 2.0, 0.3)
+    folded = particles.replace(position=particles.space.wrap(particles.position + 1e-3))
+    assert made.update(folded).num_rebuilds == 0
+
+
+@pytest.mark.parametrize(("scale", "rebuilt"), [(1.01, 0), (0.99, 0), (0.92, 1)])
+def test_follows_a_box_that_breathes(scale, rebuilt):
+    particles = _liquid()
+    made = neighbor_list(particles, 2.0, 0.3, capacity=96)
+    box = Box(scale * particles.space.lengths)
+    squeezed = particles.replace(position=scale * particles.position, space=box)
+    new = made.update(squeezed)
+    assert new.num_rebuilds == rebuilt
+    close = _near(squeezed.position, box, 2.0)
+    assert np.all(_as_matrix(new.pairs.index, new.pairs.order) >= close)
+
+
+def test_a_batch_keeps_its_branch_and_the_dead_have_no_vote():
+    particles = _liquid(3)
+    made = neighbor_list(particles, 1.2, 0.3)
+    shifts = jnp.array([0.0, 0.05, jnp.nan])
+
+    def one(s):
+        return made.update(particles.replace(position=particles.position + s)).num_rebuilds
+
+    updated = jax.jit(jax.vmap(one))
+    assert np.array_equal(updated(shifts), [0, 0, 0])
+    assert np.array_equal(updated(shifts.at[1].set(0.2)), [1, 1, 1])
+    assert "conditional" in updated.lower(shifts).compile().as_text()
+
+
+class TestOverflow:
+    def test_of_rows_is_seen_and_mended(self):
+        particles = _liquid()
+        made = neighbor_list(particles, 2.0, 0.3, capacity=16)
+        need = _near(particles.position, particles.space, 2.3).sum(axis=1).max()
+        assert not made.is_complete
+        assert has_overflow(made)
+        assert int(made.pairs.required) == need
+        grown, events = grow_caches(made, made)
+        assert len(events) == 1
+        assert grown.is_complete
+        mended = grown.update(particles)
+        assert mended.num_rebuilds == 1
+        close = _near(particles.position, particles.space, 2.3)
+        assert np.array_equal(_as_matrix(mended.pairs.index, mended.pairs.order), close)
+
+    def test_growing_a_list_that_was_whole_rebuilds_nothing(self):
+        particles = _liquid()
+        made = neighbor_list(particles, 2.0, 0.3)
+        wide = made.pairs.grow_to(80)
+        assert wide.capacity == 80
+        assert not wide.stale
+        assert np.all(wide.index[:, made.pairs.capacity :] == particles.count)
+
+    def test_of_cells_is_seen_and_mended(self):
+        particles = _liquid(8)
+        made = neighbor_list(particles, 1.5, 0.2)
+        cramped = Cells.of((5, 5, 5), 3)
+        found = search(particles.position, particles.space, 1.7, cramped, 64)
+        assert found.occupancy > 3
+        assert cramped.grow_to(int(found.occupancy)).slots >= found.occupancy
+        assert made.cells.required <= made.cells.slots
+
+    def test_cells_that_became_too_narrow_get_coarser(self):
+        particles = _liquid(9)
+        made = neighbor_list(particles, 1.5, 0.4, capacity=96)
+        made = eqx.tree_at(lambda made: made.cells, made, Cells.of((5, 5, 5), 32))
+        box = Box(0.8 * particles.space.lengths)
+        squeezed = particles.replace(position=0.8 * particles.position, space=box)
+        new = made.update(squeezed)
+        assert not new.is_complete
+        grown, _ = grow_caches(made, new)
+        for _ in range(3):
+            new = grown.update(squeezed)
+            if new.is_complete:
+                break
+            grown, _ = grow_caches(grown, new)
+        assert new.is_complete
+        close = _near(squeezed.position, box, 1.9)
+        assert np.array_equal(_as_matrix(new.pairs.index, new.pairs.order), close)
+
+    def test_both_kinds_of_room_are_found_by_the_loop(self):
+        assert len(find_growables(neighbor_list(_liquid(), 2.0))) == 2
+
+
+class TestImageLimit:
+    def test_a_long_cutoff_is_refused_by_name(self):
+        with pytest.raises(CutoffError, match=r"image limit 3\.3 of this Box"):
+            neighbor_list(_liquid(), 3.4)
+
+    def test_a_long_skin_is_told_apart(self):
+        with pytest.raises(CutoffError, match=r"skin of at most 0\.3"):
+            neighbor_list(_liquid(), 3.0, 0.4)
+
+    def test_a_skin_left_out_fits_the_box(self):
+        made = neighbor_list(_liquid(), 3.2)
+        assert 0.09 < made.skin <= 0.1
+        assert made.faults.bits == 0
+
+    def test_hidden_in_a_trace_it_is_a_fault_and_poisons(self):
+        particles = _liquid()
+
+        @jax.jit
+        def made(lengths):
+            new = neighbor_list(particles.replace(space=Box(lengths)), 3.0, 0.2)
+            return new.faults.bits, new.is_complete
+
+        assert made(jnp.full(3, 6.6)) == (0, True)
+        bits, usable = made(jnp.full(3, 6.3))
+        assert bits == Fault.CUTOFF
+        assert not usable
+
+
+def test_inside_a_trace_few_particles_need_no_numbers():
+    particles = _liquid(3)
+    made = jax.jit(lambda p: neighbor_list(p, 1.2, 0.3))(particles)
+    assert made.pairs.capacity == particles.count - 1
+    close = _near(particles.position, particles.space, 1.5)
+    assert np.array_equal(_as_matrix(made.pairs.index, made.pairs.order), close)
+
+
+def test_inside_a_trace_many_particles_need_advice():
+    particles = _liquid(11)
+    with pytest.raises(CapacityError, match="call start"):
+        jax.jit(lambda p: neighbor_list(p, 1.2))(particles)
+    made = jax.jit(lambda p: neighbor_list(p, 1.2, 0.1, capacity=24))(particles)
+    assert made.is_complete
+
+
+def test_particles_of_the_closure_are_seen_inside_a_trace():
+    particles = _liquid(11)
+
+    @jax.jit
+    def count():
+        made = neighbor_list(particles, 1.2)
+        assert made.pairs.capacity < 40
+        return made.pairs.required
+
+    assert count() > 0
+
+
+def test_excluded_pairs_are_left_out():
+    particles = _liquid(3)
+    n = particles.count
+    excluded = np.full((n, 2), n)
+    excluded[0], excluded[1, 0], excluded[2, 1] = [1, 2], 0, 0
+    made = neighbor_list(particles, 1.5, 0.1, excluded=jnp.asarray(excluded, jnp.int32))
+    close = _near(particles.position, particles.space, 1.6)
+    assert close[0, 1]
+    close[0, 1] = close[1, 0] = close[0, 2] = close[2, 0] = False
+    assert np.array_equal(_as_matrix(made.pairs.index, made.pairs.order), close)
