@@ -186,7 +186,7 @@ class ParticleMesh(AbstractForce):
 
     def _margin(self, particles: Particles, shift: float) -> float:
         """How far particles are from a device's block at most, on a mesh moved by `shift` cells."""
-        return particles.margin + shift / min(self.grid.local_shape)
+        return particles.migration_margin + shift / min(self.grid.local_shape)
 
     def _deposited(self, state: Any, shift: float) -> Field:
         parts = []

@@ -41,7 +41,9 @@ class Layout:
     ) -> "Layout":
         """For particles that stray up to `margin` of a block's width from it, over devices."""
         ghosts, points, stretches = [], [], []
-        whole = zip(grid.local_shape, grid.points(location), location.staggered, strict=True)
+        whole = zip(
+            grid.local_shape, grid.local_shape_at(location), location.staggered, strict=True
+        )
         for k, (cells, n, staggered) in enumerate(whole):
             stray = math.ceil(margin * cells) if grid.space.comm.axis_size(k) > 1 else 0
             start = (0 if staggered else -0.5) - kernel.order / 2 + 1

@@ -147,7 +147,7 @@ def mirrors(grid: Grid) -> Boundaries:
 def _folded(grid: Grid, location: Location, layout: Layout, padded: Array) -> Array:
     """The transpose of padding with mirrors: ghosts are added to what they are copies of."""
     components = padded.shape[: padded.ndim - grid.dimension]
-    inside = jax.ShapeDtypeStruct((*components, *grid.points(location)), padded.dtype)
+    inside = jax.ShapeDtypeStruct((*components, *grid.local_shape_at(location)), padded.dtype)
     pad = lambda u: grid.pad(u, layout.ghosts, mirrors(grid), location)
     (out,) = jax.linear_transpose(pad, inside)(padded)
     return out

@@ -259,7 +259,7 @@ class Field(AbstractComponent):
         """A copy with some parts replaced; what it says is not checked again."""
         if "data" in leaves:
             # Those there are belong to the old data.
-            leaves = {"coefficients": None, "lattice": None, **leaves}
+            leaves = {"coefficients": None, "fixed_point": None, **leaves}
         return replace_fields(self, leaves)
 
     def shard(self, devices: tuple[int, ...]) -> "Field":

@@ -69,7 +69,7 @@ class Spectrum(AbstractComponent):
                 "location": self.location,
                 "vector": self.vector,
                 "coefficients": None,
-                "lattice": None,
+                "fixed_point": None,
             },
         )
 

@@ -173,7 +173,7 @@ class Particles(AbstractComponent):
     def replace(self, **leaves: Any) -> "Particles":
         """A copy with some arrays or the space replaced; what it says is not checked again."""
         if {"position", "velocity", "image", "space"} & set(leaves):
-            leaves = {"lattice": None, **leaves}  # the one there is belongs to the old numbers
+            leaves = {"fixed_point": None, **leaves}  # the one there is belongs to the old numbers
         return replace_fields(self, leaves)
 
     def to_fixed_point(self, dt: Any, room: float) -> "Particles":
@@ -245,7 +245,7 @@ class Particles(AbstractComponent):
         """`settled`, and what `other` says of these particles (a cotangent of theirs) in their new rows."""
         rows = row_arrays(other)
         settled, rows = migrate_particles(self, rows)
-        return settled, replace_fields(other, {k: x for k, x in rows.items() if k != "lattice"})
+        return settled, replace_fields(other, {k: x for k, x in rows.items() if k != "fixed_point"})
 
     def restore_rows(
         self, begin: "Particles", other: "Particles"
@@ -254,7 +254,7 @@ class Particles(AbstractComponent):
         there, rows, found = migrate_back(self, begin, row_arrays(other))
         return (
             there,
-            replace_fields(other, {k: x for k, x in rows.items() if k != "lattice"}),
+            replace_fields(other, {k: x for k, x in rows.items() if k != "fixed_point"}),
             found,
         )
 

@@ -121,7 +121,7 @@ def lennard_jones_box(
     sites, box = lattice.face_centered_cubic(cells, density=density)
     atoms = Particles(jnp.asarray(sites, dtype), space=box)
     atoms = maxwell_boltzmann(jax.random.key(0) if key is None else key, atoms, temperature)
-    kept = {"skin": 0.3, "capacity": capacity} if cells > 3 else {"listed": False}
+    kept = {"skin": 0.3, "capacity": capacity} if cells > 3 else {"use_neighbor_list": False}
     force = Pairwise(LennardJones(), cutoff, truncation="plain", tail=True, **kept)
     energy = PotentialEnergy()
     per_atom = lambda now: energy(now) / now.state.num_particles

@@ -78,7 +78,7 @@ SYSTEMS = {
 
 
 # A Courant number decides on a number of sub-steps; ground that is level everywhere is not read.
-INERT = ("integrator.number", "terms[0].bed")
+INERT = ("integrator.cfl", "terms[0].bed")
 
 
 def audit(name: str, **options: Any):

@@ -321,7 +321,11 @@ class TestFaults:
             ({"cutoff": 2.0, "tail": True}, ParameterError, "plain"),
             ({"cutoff": 2.0, "quantum": 1.0}, ParameterError, "exact=True"),
             ({"cutoff": 2.0, "exclude": [1, 2]}, ShapeError, r"\[m 2\]"),
-            ({"cutoff": 2.0, "skin": 0.2, "listed": False}, ParameterError, "keeps no list"),
+            (
+                {"cutoff": 2.0, "skin": 0.2, "use_neighbor_list": False},
+                ParameterError,
+                "keeps no list",
+            ),
         ],
     )
     def test_what_cannot_be_is_refused_at_once(self, options, error, match):

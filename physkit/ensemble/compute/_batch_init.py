@@ -74,7 +74,7 @@ def _alike(carry: Carry, rows: int, cells: list[Cells]) -> Carry:
 
     def fit(node):
         if isinstance(node, ListedPairs):
-            return node.resized(rows)
+            return node.resize(rows)
         return next(left) if isinstance(node, Cells) else node
 
     return carry.replace(aux=jax.tree.map(fit, carry.aux, is_leaf=is_growable))

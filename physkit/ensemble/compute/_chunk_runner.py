@@ -271,7 +271,7 @@ class ChunkRunner:
         if need > self._rows:
             self._rows = min(most, 8 * int(np.ceil(HEADROOM * need / 8)))
         is_list = lambda n: isinstance(n, ListedPairs)
-        fit = lambda n: n.resized(self._rows) if is_list(n) else n
+        fit = lambda n: n.resize(self._rows) if is_list(n) else n
         aux = jax.tree.map(fit, lanes.carry.aux, is_leaf=is_list)
         return replace_fields(lanes, {"carry": lanes.carry.replace(aux=aux)})
 

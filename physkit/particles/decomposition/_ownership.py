@@ -90,7 +90,7 @@ class Ownership(AbstractGrowable):
     def grow_to(self, capacity: int) -> "Ownership":
         more = [(0, 0)] * (self.mask.ndim - 1) + [(0, capacity)]
         place = jnp.pad(self.global_index, more, constant_values=self.total)
-        wider = {"alive": jnp.pad(self.mask, more), "place": place}
+        wider = {"mask": jnp.pad(self.mask, more), "global_index": place}
         return replace_fields(self, {**wider, "send_capacity": self.send_capacity + capacity})
 
 
@@ -163,13 +163,13 @@ def row_arrays(particles: Any) -> dict[str, Any]:
     """All that has a row for each particle, by name; on a lattice its integers, too."""
     parts = {name: getattr(particles, name) for name in ROWS}
     return parts | {
-        "lattice": None if particles.fixed_point is None else particles.fixed_point.rows
+        "fixed_point": None if particles.fixed_point is None else particles.fixed_point.rows
     }
 
 
 def _with_rows(particles: Any, parts: dict[str, Any], space: Any, lattice: Any) -> Any:
     """`particles` with other rows, space, and what a lattice has besides rows."""
-    integers = parts["lattice"]
+    integers = parts["fixed_point"]
     lattice = lattice if integers is None else lattice.with_rows(integers)
     return replace_fields(particles, {**parts, "space": space, "fixed_point": lattice})
 
@@ -188,7 +188,7 @@ def migrate_particles(particles: Any, along: Any = None) -> tuple[Any, Any]:
     lost = share.mask & (jnp.maximum(above, below) > share.migration_margin * slab.width)
     count = lambda which: jnp.sum(which, dtype=jnp.int32)
     leaving = jnp.maximum(count(up), count(down))
-    parts = row_arrays(particles) | {"place": share.global_index, "along": along}
+    parts = row_arrays(particles) | {"global_index": share.global_index, "along": along}
     given = parts, share.mask, up, down, slab
     if share.send_capacity > _MANY:
         few = share.send_capacity // 4
@@ -203,7 +203,7 @@ def migrate_particles(particles: Any, along: Any = None) -> tuple[Any, Any]:
         share,
         {
             "mask": alive,
-            "global_index": parts.pop("place"),
+            "global_index": parts.pop("global_index"),
             "num_present": jnp.maximum(share.num_present, present),
             "num_leaving": jnp.maximum(share.num_leaving, leaving),
             "faults": share.faults.set_if(Fault.DISPLACEMENT, jnp.any(lost)),
@@ -229,12 +229,12 @@ def migrate_back(particles: Any, begin: Any, along: Any) -> tuple[Any, Any, Bool
     at_home = jnp.zeros(share.total, bool).at[share.global_index].set(True, mode="drop")
     goes = now.mask & ~at_home.at[now.global_index].get(mode="fill", fill_value=False)
     upper = slab.unwrap_along_axis(jax.lax.stop_gradient(particles.position)) > slab.center
-    parts = row_arrays(particles) | {"place": now.global_index, "along": along}
+    parts = row_arrays(particles) | {"global_index": now.global_index, "along": along}
     parts, _, _ = _moved(
         share.send_capacity, share.total, parts, now.mask, goes & upper, goes & ~upper, slab
     )
     row_of = jnp.full(share.total, -1, jnp.int32)
-    row_of = row_of.at[parts.pop("place")].set(number, mode="drop")
+    row_of = row_of.at[parts.pop("global_index")].set(number, mode="drop")
     row = row_of.at[share.global_index].get(mode="fill", fill_value=0)
     found = jnp.all(row >= 0)
     parts = jax.tree.map(lambda x: x.at[row].get(mode="clip"), parts)
@@ -269,7 +269,7 @@ def _moved(room, total: int, parts: Any, alive, up, down, slab: Slab) -> Any:
     # Rows beyond the end, none of them twice, take nobody.
     row = jnp.where(came, free.at[turn].get(mode="clip"), rows + number)
     put = lambda a, b: a.at[row].set(b, mode="drop", unique_indices=True)
-    parts = {**parts, "place": jnp.where(stays, parts["place"], total)}
+    parts = {**parts, "global_index": jnp.where(stays, parts["global_index"], total)}
     parts = jax.tree.map(put, parts, arrived)
     there = stays.at[row].set(True, mode="drop", unique_indices=True)
     return parts, there, jnp.sum(stays, dtype=jnp.int32) + first + second

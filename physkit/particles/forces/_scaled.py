@@ -23,7 +23,7 @@ class AbstractScaledForce(AbstractForce):
         """What the force is multiplied with at `clock.t`."""
 
     @property
-    def of(self) -> Any:
+    def component(self) -> Any:
         return self.inner.component
 
     @property

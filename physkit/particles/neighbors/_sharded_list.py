@@ -293,11 +293,11 @@ def _built(old: ShardedNeighborList, particles: Particles, slab: Slab) -> Sharde
         "first": found.first,
         "above": halo.above,
         "below": halo.below,
-        "needs": jnp.maximum(old.peak_counts, needs),
+        "peak_counts": jnp.maximum(old.peak_counts, needs),
         "position": jax.lax.stop_gradient(particles.position),
         "space": space,
         "stale": jnp.zeros_like(old.stale),
-        "rebuilds": old.num_rebuilds + 1,
+        "num_rebuilds": old.num_rebuilds + 1,
     }
     return replace_fields(old, new)
 

@@ -128,17 +128,17 @@ def match_num_slots(
 def _of_rows(particles: Particles, rows: int) -> Particles:
     """Particles in device layout with so many rows of zeros on each."""
     sized = lambda x: jnp.zeros((x.shape[0], rows, *x.shape[2:]), x.dtype)
-    whole = ("space", "share", "lattice")
+    whole = ("space", "ownership", "fixed_point")
     names = [f.name for f in dataclasses.fields(particles) if f.name not in whole]
     parts = jax.tree.map(sized, {name: getattr(particles, name) for name in names})
     share = {
-        "alive": sized(particles.ownership.mask),
-        "place": sized(particles.ownership.global_index),
+        "mask": sized(particles.ownership.mask),
+        "global_index": sized(particles.ownership.global_index),
     }
     lattice = particles.fixed_point
     if lattice is not None:
         lattice = lattice.with_rows(jax.tree.map(sized, lattice.rows))
-    parts |= {"lattice": lattice, "share": replace_fields(particles.ownership, share)}
+    parts |= {"fixed_point": lattice, "ownership": replace_fields(particles.ownership, share)}
     return replace_fields(particles, parts)
 
 

@@ -32,18 +32,18 @@ def _lengths(parts: Any, comm: AbstractComm) -> Iterator[tuple[str, int, set[int
     known = lambda x: isinstance(x, Grid | Particles)
     for one in jax.tree.leaves(parts, is_leaf=known):
         if isinstance(one, Grid):
-            for k, (n, m) in enumerate(zip(one.shape, one.block, strict=True)):
+            for k, (n, m) in enumerate(zip(one.shape, one.local_shape, strict=True)):
                 advice = (
                     f"Over devices={comm.shape} each has {m} of the {n} cells along {AXES[k]}: take what "
-                    "belongs to them by grid.here(x), and shapes from grid.block or "
-                    "grid.points(location), not from grid.shape"
+                    "belongs to them by grid.local(x), and shapes from grid.local_shape or "
+                    "grid.local_shape_at(location), not from grid.shape"
                 )
                 if n != m:
                     yield advice, k - one.dimension, {n, n + 1}, {m, m + 1}
         elif isinstance(one, Particles) and one.rows != one.num_particles:
             advice = (
                 f"Over devices={comm.shape} each has {one.rows} rows for some of the {one.num_particles} particles: "
-                "take theirs by particles.of_each(x), and lengths from particles.rows, not from "
+                "take theirs by particles.local_rows(x), and lengths from particles.rows, not from "
                 "particles.count"
             )
             yield advice, 0, {one.num_particles}, {one.rows}

@@ -239,7 +239,7 @@ def _made(tuples: Tuples, old: ShardedTuples, particles: Particles) -> ShardedTu
         "slots": jnp.where(named, which * found + at, k * found),
         "own": jnp.sum(here.at[chosen].get(mode="fill", fill_value=False), axis=1, dtype=jnp.int32),
         "edge": edge,
-        "needs": needs,
+        "peak_counts": needs,
         "stale": jnp.zeros_like(old.stale),
     }
     made = replace_fields(old, new)
