@@ -20,7 +20,7 @@ ROOT = PACKAGE.parent
 # imported from their folder. Each new name of a folder goes either here or into the table.
 PLUMBING = {
     "core": {
-        "ADVICE", "AbstractGrowable", "StepCount", "FixedPoint", "Rate", "ScaledFixedPoint", "State", "all_finite",
+        "ADVICE", "AbstractGrowable", "Aux", "Cache", "Key", "Plan", "PyTree", "StepCount", "FixedPoint", "Rate", "ScaledFixedPoint", "State", "all_finite",
         "any_in_batch", "as_increment", "as_parameter", "build_unchecked", "call_user_function", "cast_floats",
         "combine_rates", "concrete_value", "cond_for_batch", "shard", "float_dtype", "unshard", "get_component", "grow_caches",
         "find_growables", "is_abstract", "call_isolated", "collect_faults", "linear_call", "nonzero_tangents", "replicate",

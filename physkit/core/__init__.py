@@ -1,12 +1,10 @@
-"""Floor 0: what everything stands on. Modules, components, terms, time, health, errors."""
+"""Layer 0, below all others: modules, components, terms, time, health, errors."""
 
 from ._batching import any_in_batch as any_in_batch, cond_for_batch as cond_for_batch
 from ._clock import Clock as Clock, StepCount as StepCount
 from ._complex import scale_array as scale_array
 from ._components import (
     AbstractComponent as AbstractComponent,
-    Rate as Rate,
-    State as State,
     as_increment as as_increment,
     combine_rates as combine_rates,
     get_component as get_component,
@@ -105,4 +103,13 @@ from ._terms import (
     Function as Function,
     Network as Network,
     Tendencies as Tendencies,
+)
+from ._types import (
+    Aux as Aux,
+    Cache as Cache,
+    Key as Key,
+    Plan as Plan,
+    PyTree as PyTree,
+    Rate as Rate,
+    State as State,
 )

@@ -13,9 +13,7 @@ import numpy as np
 from ._complex import scale_array
 from ._errors import ComponentError, ShapeError
 from ._module import Module, replace_fields
-
-State = Any
-Rate = Any
+from ._types import Rate, State
 
 
 class AbstractComponent(Module):

@@ -1,0 +1,17 @@
+"""Names of what the contracts pass around.
+
+Each is a pytree whose structure belongs to whoever made it, so that nothing is checked at run time but the
+key; the names say which of them an argument is.
+"""
+
+from typing import Any, TypeAlias
+
+from jaxtyping import Array
+
+PyTree: TypeAlias = Any  # nested containers, Modules and arrays
+State: TypeAlias = Any  # one component, a dict of components by name, or any pytree of arrays
+Rate: TypeAlias = Any  # d state / dt: partial, of the kind that `shift` adds to a state; None where nothing changes
+Plan: TypeAlias = Any  # what an integrator's `prepare` made: the constants of a run
+Aux: TypeAlias = Any  # what an integrator carries from step to step: cached forces, lists, history
+Cache: TypeAlias = Any  # what one term carries from step to step; None if nothing
+Key: TypeAlias = Array  # a JAX random key, `jax.random.key(0)`, or an array of them
