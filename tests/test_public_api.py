@@ -21,6 +21,7 @@ ROOT = PACKAGE.parent
 PLUMBING = {
     "core": {
         "ADVICE", "AbstractGrowable", "Aux", "Cache", "Key", "Plan", "PyTree", "StepCount", "FixedPoint", "Rate", "ScaledFixedPoint", "State", "all_finite",
+        "EXIT_INTERRUPTED", "EXIT_TRY_AGAIN", "find", "names_of_terms", "path_name",
         "any_in_batch", "as_increment", "as_parameter", "build_unchecked", "call_user_function", "cast_floats",
         "combine_rates", "concrete_value", "cond_for_batch", "shard", "float_dtype", "unshard", "get_component", "grow_caches",
         "find_growables", "is_abstract", "call_isolated", "collect_faults", "linear_call", "nonzero_tangents", "replicate",

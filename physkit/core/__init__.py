@@ -44,6 +44,11 @@ from ._errors import (
     StepSizeError as StepSizeError,
     SweepError as SweepError,
 )
+from ._exit_status import (
+    EXIT_INTERRUPTED as EXIT_INTERRUPTED,
+    EXIT_TRY_AGAIN as EXIT_TRY_AGAIN,
+)
+from ._find import find as find, path_name as path_name
 from ._fixed_point import (
     FixedPoint as FixedPoint,
     ScaledFixedPoint as ScaledFixedPoint,
@@ -103,6 +108,7 @@ from ._terms import (
     Function as Function,
     Network as Network,
     Tendencies as Tendencies,
+    names_of_terms as names_of_terms,
 )
 from ._types import (
     Aux as Aux,

@@ -1,7 +1,7 @@
 """Terms: one piece of physics each, with its own cache."""
 
 import abc
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -33,6 +33,10 @@ class AbstractTerm(Module):
         Times dt it is the Courant number, by which `Courant` and `CourantLimit` go.
         """
         del clock, state
+
+    def named(self, name: str) -> Any:
+        """A sum of this one term, which it calls `name`: add it to others, and `find` it by that name."""
+        return Tendencies((self,), (name,))
 
 
 class AbstractTendency(AbstractTerm):
@@ -66,26 +70,37 @@ class Function(AbstractTendency):
 
 
 class Tendencies(AbstractTerm):
-    """The sum of several tendencies, each with its own cache."""
+    """The sum of several tendencies, each with its own cache.
+
+    `term_names`: one for each term, or empty where no term has a name.
+    """
 
     terms: tuple[AbstractTerm, ...]
+    term_names: tuple[str | None, ...] = static(default=(), repr=False, metadata={"label": True})
 
     @staticmethod
     def of(*terms: Any) -> "Tendencies":
         """Terms, plain functions and other sums as one flat sum."""
         flat: list[AbstractTerm] = []
+        names: list[str | None] = []
         for term in terms:
             if isinstance(term, Tendencies):
                 flat.extend(term.terms)
-            elif isinstance(term, AbstractTerm):
-                flat.append(term)
-            elif callable(term):
-                flat.append(Function(term))
-            else:
-                raise TypeError(
-                    f"expected a tendency or a function (t, state) → rate, got {term!r}"
-                )
-        return Tendencies(tuple(flat))
+                names.extend(term.term_names or [None] * len(term.terms))
+                continue
+            if not isinstance(term, AbstractTerm):
+                if not callable(term):
+                    raise TypeError(
+                        f"expected a tendency or a function (t, state) → rate, got {term!r}"
+                    )
+                term = Function(term)
+            flat.append(term)
+            names.append(None)
+        return Tendencies(tuple(flat), names_of_terms(names))
+
+    def named(self, name: str) -> "Tendencies":
+        """**Errors:** `DeclarationError`: names are given to terms, not to sums of them."""
+        raise DeclarationError(f"give {name!r} to one term, before it is added to others")
 
     def init(self, state: Any) -> Any:
         return tuple(term.init(state) for term in self.terms)
@@ -97,6 +112,17 @@ class Tendencies(AbstractTerm):
             rates.append(rate)
             caches.append(own)
         return combine_rates([1] * len(rates), rates), tuple(caches)
+
+
+def names_of_terms(names: Sequence[str | None]) -> tuple[str | None, ...]:
+    """Names as a sum holds them: none at all where no term has one.
+
+    **Errors:** `DeclarationError` for a name that occurs twice.
+    """
+    given = [name for name in names if name is not None]
+    if len(set(given)) < len(given):
+        raise DeclarationError(f"terms of a sum have different names; got {given}")
+    return tuple(names) if given else ()
 
 
 class Network(Module):

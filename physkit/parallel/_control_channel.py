@@ -17,13 +17,13 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from physkit.core import ClusterError
+from physkit.core import EXIT_TRY_AGAIN, ClusterError
 
 HEARTBEAT_INTERVAL = 1.0  # seconds between signs of life
 GRACE_PERIOD = 0.5  # for a process to end by its own error before it is ended for another's
 _MOST = 2**24  # bytes of a message
 _WORD = "physkit-line-1"
-LOST, FAILED = 75, 1  # exit statuses: to be started again, and not
+FAILED = 1  # exit status of what another start would not mend
 
 
 class ControlChannel:
@@ -119,7 +119,8 @@ class ControlChannel:
                 for k in self._ends.keys() - self._gone:
                     if now - self._heard[k] > self._silence:
                         self._end(
-                            f"{self.names[k]} has been silent for {self._silence:.0f} s", LOST
+                            f"{self.names[k]} has been silent for {self._silence:.0f} s",
+                            EXIT_TRY_AGAIN,
                         )
         for end in self._ends.values():
             end.close()
@@ -134,7 +135,10 @@ class ControlChannel:
             if self._leaving:
                 self._gone.add(k)
             elif k not in self._gone:
-                self._end(f"{self.names[k]} is gone: it was killed, or its machine is lost", LOST)
+                self._end(
+                    f"{self.names[k]} is gone: it was killed, or its machine is lost",
+                    EXIT_TRY_AGAIN,
+                )
             return False
         self._heard[k] = time.monotonic()
         self._parts[k] += piece
@@ -165,7 +169,11 @@ class ControlChannel:
             time.sleep(
                 GRACE_PERIOD
             )  # it may be about to end by the same error, and to say more of it
-        more = "; start it again, and it resumes from its last checkpoint" if status == LOST else ""
+        more = (
+            "; start it again, and it resumes from its last checkpoint"
+            if status == EXIT_TRY_AGAIN
+            else ""
+        )
         sys.stderr.write(
             f"physkit: {self.names[self.process]} ends, because {why}. The job cannot go on without "
             f"it{more}\n"

@@ -270,7 +270,7 @@ def _plain_sums(forces: Forces) -> Forces:
             return term
         return replace_fields(term, {"exact": False, "quantum": None})
 
-    return Forces(tuple(plain(term) for term in forces.terms))
+    return Forces(tuple(plain(term) for term in forces.terms), forces.term_names)
 
 
 def _frozen(particles: Particles) -> Bool[Array, "n 1"]:

@@ -9,7 +9,6 @@ from typing import Any
 
 from ..common._report import Report
 
-_STOPPED = 75
 _ROUNDS = 3
 _LOOK_AGAIN = 0.1  # seconds
 
@@ -20,6 +19,7 @@ def run_workers(given: argparse.Namespace, report: Report) -> int:
     What one that was killed had in hand, the others take over; if it was the last one, workers are
     started again.
     """
+    from physkit.core import EXIT_INTERRUPTED, EXIT_TRY_AGAIN
     from physkit.ensemble import status
     from physkit.simulate import StopRequest
 
@@ -34,8 +34,10 @@ def run_workers(given: argparse.Namespace, report: Report) -> int:
                 break
             if status(to).complete:
                 break
-    stopped = 130 if stop.reason == "SIGINT" else _STOPPED if stop.reason is not None else None
-    code = max((c for c in ended if c > 0), default=0) if stopped is None else stopped
+    if stop.reason is None:
+        code = max((c for c in ended if c > 0), default=0)
+    else:
+        code = EXIT_INTERRUPTED if stop.reason == "SIGINT" else EXIT_TRY_AGAIN
     if code in (1, 2):  # they have said why
         return code
     now = status(to)

@@ -8,7 +8,6 @@ from typing import Any
 
 from ..common._report import Report
 
-_STOPPED = 75
 _MOST_WORKERS = 20
 _ENDINGS = (".csv", ".npz", ".nc")
 
@@ -26,6 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser, action: str) -> None:
 
 def status(given: argparse.Namespace, report: Report) -> int:
     """How far it is: 0 complete, 75 not yet, 1 where chunks end their workers."""
+    from physkit.core import EXIT_TRY_AGAIN
     from physkit.ensemble import status as look
 
     now = look(given.folder)
@@ -52,12 +52,12 @@ def status(given: argparse.Namespace, report: Report) -> int:
             "digest": now.digest,
         }
     )
-    return 0 if now.complete else 1 if now.quarantined else _STOPPED
+    return 0 if now.complete else 1 if now.quarantined else EXIT_TRY_AGAIN
 
 
 def collect(given: argparse.Namespace, report: Report) -> int:
     """What there is so far; 0 all members, well; 75 some are missing; 1 some went wrong."""
-    from physkit.core import ParameterError
+    from physkit.core import EXIT_TRY_AGAIN, ParameterError
     from physkit.ensemble import collect as gather
 
     to = None if given.to is None else Path(given.to)
@@ -80,7 +80,7 @@ def collect(given: argparse.Namespace, report: Report) -> int:
             "to": None if to is None else str(to),
         }
     )
-    return _STOPPED if not found.complete else 1 if found.failed else 0
+    return EXIT_TRY_AGAIN if not found.complete else 1 if found.failed else 0
 
 
 def _workers(running: dict[int, dict[str, Any]]) -> list[tuple[Any, ...]]:

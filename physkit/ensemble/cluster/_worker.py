@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from physkit.core import ParameterError
+from physkit.core import EXIT_INTERRUPTED, EXIT_TRY_AGAIN, ParameterError
 from physkit.simulate import StopRequest
 from physkit.storage import make_folder
 
@@ -22,7 +22,6 @@ from ._slurm_queue import (
     requeue_this_job as ask_for_requeue,
 )
 
-EXIT_TRY_AGAIN = 75  # EX_TEMPFAIL of sysexits.h: try again
 _BEFORE_THE_END = 20.0  # seconds of a job that are left for writing and going back into the queue
 _WAIT = 0.2
 
@@ -52,7 +51,7 @@ class WorkerResult:
         """For `sys.exit`: 0 nothing is left to do here · 1 chunks end their workers · 75 stopped early, start
         it again · 130 Ctrl-C."""
         if self.stopped_by not in (None, "converged"):
-            return 130 if self.stopped_by == "SIGINT" else EXIT_TRY_AGAIN
+            return EXIT_INTERRUPTED if self.stopped_by == "SIGINT" else EXIT_TRY_AGAIN
         return 1 if self.quarantined else 0
 
     def __repr__(self) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from physkit.core import ParameterError
+from physkit.core import EXIT_INTERRUPTED, EXIT_TRY_AGAIN, ParameterError
 from physkit.simulate import Progress, StopRequest
 
 from ..design._sweep import Sweep
@@ -43,7 +43,7 @@ class ExecutionResult:
         """For `sys.exit`: 0 when all is done, 130 after Ctrl-C, 75 when a scheduler should requeue."""
         if self.stopped_by in (None, "converged"):
             return 0
-        return 130 if self.stopped_by == "SIGINT" else 75
+        return EXIT_INTERRUPTED if self.stopped_by == "SIGINT" else EXIT_TRY_AGAIN
 
 
 class MemoryStore:

@@ -14,7 +14,9 @@ from physkit.core import (
     Module,
     NoEnergyError,
     get_component,
+    names_of_terms,
     put_component,
+    static,
 )
 
 from .._particles import Particles
@@ -74,6 +76,10 @@ class AbstractForce(AbstractTerm):
     def __add__(self, other: "AbstractForce | Forces") -> "Forces":
         return Forces.of(self, other)
 
+    def named(self, name: str) -> "Forces":
+        """A sum of this one force, which it calls `name`: add it to others, and `find` it by that name."""
+        return Forces((self,), (name,))
+
 
 def require_single_device(particles: Particles, what: str, instead: str | None = None) -> None:
     """**Errors:** `DeclarationError` for particles that are cut over devices."""
@@ -83,22 +89,29 @@ def require_single_device(particles: Particles, what: str, instead: str | None =
 
 
 class Forces(Module):
-    """The sum of forces, on one or on several components: a force array per component's name."""
+    """The sum of forces, on one or on several components: a force array per component's name.
+
+    `term_names`: one for each force, or empty where no force has a name.
+    """
 
     terms: tuple[AbstractForce, ...]
+    term_names: tuple[str | None, ...] = static(default=(), repr=False, metadata={"label": True})
 
     @staticmethod
     def of(*forces: Any) -> "Forces":
         """Forces, and sums of forces, as one flat sum."""
         flat: list[AbstractForce] = []
+        names: list[str | None] = []
         for force in forces:
             if isinstance(force, Forces):
                 flat.extend(force.terms)
+                names.extend(force.term_names or [None] * len(force.terms))
             elif isinstance(force, AbstractForce):
                 flat.append(force)
+                names.append(None)
             else:
                 raise TypeError(f"expected a force, got {force!r}")
-        return Forces(tuple(flat))
+        return Forces(tuple(flat), names_of_terms(names))
 
     @property
     def components(self) -> tuple[str | None, ...]:

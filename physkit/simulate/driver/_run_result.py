@@ -7,13 +7,11 @@ from typing import Any
 import jax
 import numpy as np
 
-from physkit.core import FileError
+from physkit.core import EXIT_INTERRUPTED, EXIT_TRY_AGAIN, FileError
 from physkit.storage import Recording, open as open_file
 
 from ..distributed._sharded_carry import ShardedCarry
 from ..loop._carry import Carry
-
-TRY_AGAIN = 75  # EX_TEMPFAIL of sysexits.h
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,7 +54,7 @@ class Run:
         """For `sys.exit`: 0 when all is done, 130 after Ctrl-C, 75 when a scheduler should requeue."""
         if self.stopped_by is None:
             return 0
-        return 130 if self.stopped_by == "SIGINT" else TRY_AGAIN
+        return EXIT_INTERRUPTED if self.stopped_by == "SIGINT" else EXIT_TRY_AGAIN
 
     @property
     def recording(self) -> Recording:

@@ -53,6 +53,8 @@ def describe_tree(tree: Any, path: str = "", *, code: bool = False) -> dict[str,
     if isinstance(tree, eqx.Module) and dataclasses.is_dataclass(tree):
         out = {path: type(tree).__qualname__}
         for field in dataclasses.fields(tree):
+            if field.metadata.get("label", False):
+                continue  # a name by which users find a part changes nothing that is computed
             value, where = getattr(tree, field.name, None), f"{path}.{field.name}"
             if field.metadata.get("static", False):
                 out[where] = describe_static(value, code)

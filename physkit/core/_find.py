@@ -1,0 +1,122 @@
+"""`find`: a part of a model by its class, or by the name of a term."""
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple, TypeVar, overload
+
+from jax import tree_util
+
+from ._errors import SelectionError
+from ._module import Module
+
+_MOST_LISTED = 12
+
+T = TypeVar("T")
+
+
+@overload
+def find(tree: Any, what: type[T]) -> T: ...
+@overload
+def find(tree: Any, what: str) -> Any: ...
+def find(tree: Any, what: type | str) -> Any:
+    """The one part of `tree` that is a `what`, or the term that has this name.
+
+        pk.find(sim, pk.HarmonicTrap).stiffness
+        pk.find(sim, "trap").stiffness              # of pk.HarmonicTrap(4.0).named("trap")
+        pk.fit(loss, (sim, state), where=lambda m: pk.find(m, pk.LennardJones).epsilon)
+
+    Wherever a function points at numbers of a model – in `fit`, `gradient_audit`, `Over` – it may ask in
+    this way, so that it does not depend on how a model is put together.
+
+    **Arguments:**
+
+    - `tree`: a simulation, an integrator, `(simulation, state)`: any pytree.
+    - `what`: a class, an abstract one too; or the name that a term was given by `named`.
+
+    **Errors:** `SelectionError` where nothing or more than one thing is found; it lists the candidates
+    with their paths.
+    """
+    if not isinstance(what, type | str):
+        raise SelectionError(f"find takes a class or the name of a term; got {what!r}")
+    parts = list(_parts(tree))
+    if isinstance(what, str):
+        matches = [part for part in parts if part.name == what]
+    else:
+        matches = [part for part in parts if isinstance(part.value, what)]
+    if len(matches) != 1:
+        raise SelectionError(_not_one(what, matches, parts))
+    return matches[0].value
+
+
+def path_name(path: tuple[Any, ...]) -> str:
+    """A path of a tree as one would write it: `force.terms[0].epsilon`."""
+    text = ""
+    for key in path:
+        if isinstance(key, tree_util.GetAttrKey):
+            text += f".{key.name}"
+        elif isinstance(key, tree_util.DictKey):
+            text += f".{key.key}" if str(key.key).isidentifier() else f"[{key.key!r}]"
+        elif isinstance(key, tree_util.SequenceKey):
+            text += f"[{key.idx}]"
+        else:
+            text += str(key)
+    return text.removeprefix(".")
+
+
+class _Part(NamedTuple):
+    """A node of a tree: what it is, where, and what the sum that it is a term of calls it."""
+
+    value: Any
+    path: tuple[Any, ...]
+    name: str | None
+
+
+def _parts(
+    tree: Any,
+    path: tuple[Any, ...] = (),
+    name: str | None = None,
+    names_inside: tuple[str | None, ...] = (),
+) -> Iterator[_Part]:
+    """Every node of a tree, each before what is inside it."""
+    yield _Part(tree, path, name)
+    if isinstance(tree, Module):
+        names_inside = getattr(tree, "term_names", ())  # of a sum, whose tuple of terms comes next
+        names = ()
+    else:
+        names, names_inside = names_inside, ()
+    # One level at a time: `tree_flatten` as such would skip the nodes between the root and the leaves.
+    children, _ = tree_util.tree_flatten_with_path(tree, is_leaf=lambda node: node is not tree)
+    for k, (step, child) in enumerate(children):
+        if child is not tree:  # a leaf is its own only child
+            yield from _parts(
+                child, (*path, *step), names[k] if k < len(names) else None, names_inside
+            )
+
+
+def _not_one(what: type | str, matches: list[_Part], parts: list[_Part]) -> str:
+    """What to say where not exactly one part was found."""
+    kind = f"named {what!r}" if isinstance(what, str) else what.__name__
+    if matches:
+        return (
+            f"{len(matches)} parts of the model are {kind}: {_listed(matches)}. Name the one that is meant, "
+            'term.named("trap"), and find it by its name, or search a part of the model only'
+        )
+    if isinstance(what, type):
+        modules = [part for part in parts if isinstance(part.value, Module)]
+        return f"no part of the model is a {kind}. Available: {_listed(modules) or 'nothing'}"
+    named = [part for part in parts if part.name is not None]
+    if not named:
+        return (
+            f"no term of the model is {kind}: no term has a name. Give it one when you build the sum, "
+            f"term.named({what!r})"
+        )
+    return f"no term of the model is {kind}. Named terms: {_listed(named)}"
+
+
+def _listed(candidates: list[_Part]) -> str:
+    """Classes, names and paths of candidates."""
+    shown = []
+    for value, path, name in candidates[:_MOST_LISTED]:
+        called = "" if name is None else f" {name!r}"
+        shown.append(f"{type(value).__name__}{called} at {path_name(path) or 'the top'}")
+    more = len(candidates) - len(shown)
+    return ", ".join(shown) + (f" and {more} more" if more else "")
