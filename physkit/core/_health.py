@@ -98,12 +98,12 @@ ADVICE: dict[Fault, tuple[type[PhyskitError], str]] = {
     Fault.COURANT: (
         StepSizeError,
         "waves cross more than the allowed part of a cell in a step; reduce dt, or let "
-        "Courant(…, max_substeps=…) take more sub-steps",
+        "CFLSubsteps(…, max_substeps=…) take more sub-steps",
     ),
     Fault.POSITIVITY: (
         SimulationDiverged,
         "a density, depth or pressure is not positive; reduce dt, or take a more robust scheme: "
-        "MUSCL(Minmod()) or Constant(), HLL()",
+        "MUSCL(Minmod()) or PiecewiseConstant(), HLL()",
     ),
     Fault.LOW_ESS: (
         SamplingError,

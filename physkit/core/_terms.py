@@ -30,7 +30,7 @@ class AbstractTerm(Module):
     def max_signal_rate(self, clock: Clock, state: Any) -> Any:
         """The largest signal speed over the size of a cell, 1 / time; None where nothing limits the step.
 
-        Times dt it is the Courant number, by which `Courant` and `CourantLimit` go.
+        Times dt it is the Courant number, by which `CFLSubsteps` and `CourantLimit` go.
         """
         del clock, state
 

@@ -125,7 +125,7 @@ def _flow(field: Any, clock: Clock, particles: Any) -> Field:
             f"drag and advection take particles and a field; got {type(particles).__name__} and "
             f"{type(field).__name__}"
         )
-    field = field.at(clock.t)
+    field = field.at_time(clock.t)
     if field.vector:
         return field
     if field.components or field.grid.dimension != 2:

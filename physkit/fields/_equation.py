@@ -20,7 +20,7 @@ from ._spectrum import Spectrum
 
 
 class AbstractEquation(AbstractTendency):
-    """∂u/∂t = L u + N(t, u) for the field called `of` (None when the state is that field).
+    """∂u/∂t = L u + N(t, u) for the field called `component` (None when the state is that field).
 
     Write `symbol` for a part L that multiplies every Fourier mode by a number, `nonlinear` for the
     rest, or both. Explicit integrators add the two up (`rate`); exponential and implicit ones take the
@@ -48,7 +48,9 @@ class AbstractEquation(AbstractTendency):
         return None if symbol is None else field.spectrum().multiply(symbol)
 
     def rate(self, clock: Clock, state: Any) -> Any:
-        field = require_field(get_component(state, self.component), type(self).__name__).at(clock.t)
+        field = require_field(get_component(state, self.component), type(self).__name__).at_time(
+            clock.t
+        )
         parts = [self.linear(field), self.nonlinear(clock, field)]
         there = [as_increment(part) for part in parts if part is not None]
         if not there:
@@ -66,7 +68,7 @@ def require_field(component: Any, what: str) -> Field:
     """
     if not isinstance(component, Field):
         raise ComponentError(
-            f"{what} moves a field, not {type(component).__name__}; say of=… where the state has several "
-            "components"
+            f"{what} moves a field, not {type(component).__name__}; say component=… where the state has "
+            "several components"
         )
     return component

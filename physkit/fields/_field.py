@@ -46,7 +46,7 @@ class Field(AbstractComponent):
         Field.from_function(grid, lambda x, y: jnp.sin(x) * jnp.cos(y))
 
     Fields add, subtract, multiply and divide like arrays, with one another only where they sit in the
-    same place of the same grid. What is computed so has no boundary of its own: `bounded` gives it
+    same place of the same grid. What is computed so has no boundary of its own: `with_boundary` gives it
     one.
 
     **Arguments:**
@@ -162,7 +162,7 @@ class Field(AbstractComponent):
 
     # --- neighbors -----------------------------------------------------------------------------
 
-    def at(self, t: Any) -> "Field":
+    def at_time(self, t: Any) -> "Field":
         """This field with the boundary that it has at time `t`; values on walls are set to theirs."""
         parts = len(self.components)
         boundary = self.grid.boundaries_at(t, self.boundary, self.location, parts)

@@ -28,7 +28,7 @@ def power_spectrum(field: Field) -> PowerSpectrum:
 
         Σ_shells P = ⟨|u|²⟩
 
-    Shells are as wide as the smallest wavenumber, centred on its multiples; the first holds the mean.
+    Shells are as wide as the smallest wavenumber, centered on its multiples; the first holds the mean.
     All components are added up: of a velocity, P/2 is the energy spectrum.
 
     **Errors:** `ParameterError` when an axis of the box does not repeat.

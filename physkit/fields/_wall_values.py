@@ -22,7 +22,7 @@ def impose_wall_values(field: Any) -> Any:
     values, parts = field.data, len(field.components)
     for index, value, axis in _fixed(field):
         if isinstance(value, Module):
-            continue  # a function of time: `at` knows its value
+            continue  # a function of time: `at_time` knows its value
         value = jnp.asarray(value, values.dtype)
         if value.ndim == values.ndim:
             value = jnp.squeeze(value, parts + axis)

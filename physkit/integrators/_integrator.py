@@ -38,20 +38,20 @@ class AbstractIntegrator(Module):
     def step_lazy(self, plan: Any, clock: Clock, state: Any, aux: Any) -> tuple[Any, Any]:
         """A step of the loop after which nobody looks at the state.
 
-        Like `step`, but parts of the state that `aux` also tells may be left behind, until `shown`
+        Like `step`, but parts of the state that `aux` also tells may be left behind, until `materialize`
         brings them up to date: Fourier coefficients are not transformed back at every step.
         """
         return self.step(plan, clock, state, aux)
 
     def materialize(self, plan: Any, state: Any, aux: Any) -> Any:
-        """The state after any number of `step_unseen`, complete."""
+        """The state after any number of `step_lazy`, complete."""
         del plan, aux
         return state
 
     def require_reversible(self, state: Any) -> None:
-        """**Errors:** `NotReversible` names what `unstep` cannot take back, itself or a part of it.
+        """**Errors:** `NotReversible` names what `reverse_step` cannot take back, itself or a part of it.
 
-        Whoever writes `unstep` overrides this, too, and asks the parts and terms inside.
+        Whoever writes `reverse_step` overrides this, too, and asks the parts and terms inside.
         """
         del state
         raise NotReversible(
@@ -73,7 +73,7 @@ class AbstractIntegrator(Module):
         raise NotImplementedError(type(self).__name__)
 
     def end_clock(self, clock: Clock) -> Clock:
-        """The instant for which a step at `clock` leaves what is carried; to the bit, for `unstep`."""
+        """The instant for which a step at `clock` leaves what is carried; to the bit, for `reverse_step`."""
         return clock.at_fraction(1.0)
 
     def step_given_aux(

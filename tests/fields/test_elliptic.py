@@ -286,7 +286,9 @@ def test_projected_flows_have_no_divergence(kind):
     }[kind]
     rng = np.random.default_rng(0)
     flow = tuple(
-        Field(rng.normal(size=grid.local_shape_at(grid.face(k))), grid, grid.face(k), walls).at(0.0)
+        Field(
+            rng.normal(size=grid.local_shape_at(grid.face(k))), grid, grid.face(k), walls
+        ).at_time(0.0)
         for k in range(2)
     )
     free, potential = project(flow)
@@ -325,7 +327,7 @@ def test_bad_input():
         solve_elliptic(source, bumpy(box, Outflow()), 0.0, Dirichlet(0.0), max_steps=1)
     inside = jax.jit(lambda s: solve_elliptic(s, 1.0, 0.0, Dirichlet(0.0), max_steps=1).data)
     assert np.isnan(inside(source)).all()
-    with pytest.raises(ParameterError, match="cell centres"):
+    with pytest.raises(ParameterError, match="cell centers"):
         solve_poisson(Field(jnp.ones((8, 7)), box, box.face("y"), Dirichlet(0.0)), Dirichlet(0.0))
     with pytest.raises(ShapeError, match="faces across"):
         project((source, source))

@@ -115,11 +115,11 @@ def test_boundaries_depend_on_time_and_place(channel):
     with pytest.raises(ParameterError, match="function of time and place"):
         u.padded(1)
     x, _ = u.coordinates
-    ghosts = u.at(3.0).padded(1)[1:-1, 0]
+    ghosts = u.at_time(3.0).padded(1)[1:-1, 0]
     np.testing.assert_allclose(ghosts, 6.0 * jnp.sin(np.pi * x[:, 0]), rtol=1e-14)
     # On a wall that points sit on, their value is imposed.
     node = Field(0.0, channel, channel.face("y"), {"y": (drive, Neumann())})
-    np.testing.assert_allclose(node.at(2.0).data[:, 0], 2.0 * jnp.sin(np.pi * x[:, 0]))
+    np.testing.assert_allclose(node.at_time(2.0).data[:, 0], 2.0 * jnp.sin(np.pi * x[:, 0]))
 
 
 def test_heat_between_walls_reaches_the_straight_line(channel, dtype):
@@ -204,12 +204,14 @@ def test_bad_input_says_what_is_wrong(grid, channel):
 def test_functions_on_walls_of_vectors(channel):
     """A tuple is one value a component; one value is for all of them, along the wall."""
     each = Field(0.0, channel, vector=True, boundary=NoSlip(lambda t, x, y: (1.0, t)))
-    np.testing.assert_array_equal(each.at(3.0).padded(1)[:, 1:-1, 0], [[2.0] * 8, [6.0] * 8])
+    np.testing.assert_array_equal(each.at_time(3.0).padded(1)[:, 1:-1, 0], [[2.0] * 8, [6.0] * 8])
     for k in range(2):
-        np.testing.assert_array_equal(each[k].at(3.0).padded(1), each.at(3.0).padded(1)[k])
+        np.testing.assert_array_equal(
+            each[k].at_time(3.0).padded(1), each.at_time(3.0).padded(1)[k]
+        )
     same = Field(0.0, channel, vector=True, boundary=NoSlip(lambda t, x, y: jnp.sin(x)))
     profile = 2 * jnp.sin(channel.coordinates()[0][:, 0])
-    np.testing.assert_allclose(same.at(0.0).padded(1)[1, 1:-1, 0], profile)
+    np.testing.assert_allclose(same.at_time(0.0).padded(1)[1, 1:-1, 0], profile)
 
 
 def test_components_are_counted_and_unpacked(channel):

@@ -247,7 +247,7 @@ def test_an_inflow_may_change_in_time_and_place():
     grid = pk.Grid(pk.Box([1.0, 1.0], (False, True)), (4, 4))
     state = (lambda t, x, y: 1 + 0.1 * t + 0.2 * jnp.cos(2 * jnp.pi * y), (1.0, 0.5), 1.0)
     sides = {"x_low": pk.GasInflow(*state), "x_high": pk.Outflow()}
-    gas = pk.Gas.from_primitive(grid, 1.0, (1.0, 0.5), 1.0, 1.4, sides).at(2.0)
+    gas = pk.Gas.from_primitive(grid, 1.0, (1.0, 0.5), 1.0, 1.4, sides).at_time(2.0)
     y = np.asarray(grid.coordinates()[1]).reshape(-1)
     ghosts = gas.density.padded(((1, 0), (0, 0)))[0]
     np.testing.assert_allclose(ghosts, 1.2 + 0.2 * np.cos(2 * np.pi * y), rtol=1e-12)

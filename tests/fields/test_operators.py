@@ -128,7 +128,7 @@ def test_minus_divergence_is_the_transpose_of_the_gradient(wraps):
     p = Field(rng.normal(size=(5, 4)), grid, boundary=None if wraps else Neumann())
     walls = None if wraps else Dirichlet(0.0)
     faces = [grid.face(0), grid.face(1)]
-    v = [Field(rng.normal(size=grid.local_shape_at(f)), grid, f, walls).at(0.0) for f in faces]
+    v = [Field(rng.normal(size=grid.local_shape_at(f)), grid, f, walls).at_time(0.0) for f in faces]
     left = jnp.sum(p.data * staggered_divergence(v).data)
     right = -sum(jnp.sum(a.data * b.data) for a, b in zip(v, staggered_gradient(p), strict=True))
     np.testing.assert_allclose(left, right, rtol=1e-12)

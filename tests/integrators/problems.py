@@ -104,7 +104,7 @@ class Central(AbstractForce):
 
 
 class Bond(AbstractForce):
-    """½(1 + ½ sin t)·k·Δ² + ¼Δ⁴ between the particles of `of` and those of `to`, one by one."""
+    """½(1 + ½ sin t)·k·Δ² + ¼Δ⁴ between the particles of `component` and those of `to`, one by one."""
 
     stiffness: Any = param(1.0)
     component: str | None = static(default=None)

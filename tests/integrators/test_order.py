@@ -68,7 +68,7 @@ SPLITTINGS = {
     "BlanesMoan4": (lambda *f: BlanesMoan(_sum(f), order=4), 4),
     "BlanesMoan6": (lambda *f: BlanesMoan(_sum(f), order=6), 6),
     "PEFRL": (lambda *f: PEFRL(_sum(f)), 4),
-    "RK4(Newton)": (lambda *f: RK4(EquationsOfMotion(_sum(f))), 4),
+    "RK4(EquationsOfMotion)": (lambda *f: RK4(EquationsOfMotion(_sum(f))), 4),
     "Subcycle(VelocityVerlet)": (lambda *f: Subcycle(VelocityVerlet(_sum(f)), 3), 2),
 }
 

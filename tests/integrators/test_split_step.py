@@ -89,7 +89,12 @@ def verlet():
 
 CASES = {
     "exact": (lambda: ExactLinear(Diffusion(0.3), Advection(0.5)), hump, 0.1, {"symmetric": True}),
-    "phase": (lambda: PotentialPropagator(Schroedinger(swing)), packet, 0.1, {"symmetric": True, "inert": ["mass"]}),
+    "phase": (
+        lambda: PotentialPropagator(Schroedinger(swing)),
+        packet,
+        0.1,
+        {"symmetric": True, "inert": ["mass"]},
+    ),
     "split2": (lambda: SplitStep(Schroedinger(swing)), packet, 0.02, {"order": 2, "symmetric": True}),
     "split4": (
         lambda: SplitStep(Schroedinger(swing, 1.1, 0.9, 0.4), 4),

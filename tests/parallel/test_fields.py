@@ -233,7 +233,7 @@ def _flow(periodic):
     make = lambda k: pk.Field(
         noise(*grid.local_shape_at(grid.face(k)), seed=k), grid, grid.face(k), walls(k) or None
     )
-    return tuple(make(k).at(0.0) for k in range(2))
+    return tuple(make(k).at_time(0.0) for k in range(2))
 
 
 def test_projection_on_a_staggered_grid():

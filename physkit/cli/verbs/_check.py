@@ -147,7 +147,7 @@ def _warnings(found: Any, simulation: Any, steps: int, frames: int) -> list[str]
     ):
         said.append(
             f"the Courant number is {found.courant:.3g}: most schemes need less than 1. Reduce dt, or "
-            "wrap the integrator in Courant(…)"
+            "wrap the integrator in CFLSubsteps(…)"
         )
     if not found.recorded:
         said.append(

@@ -16,7 +16,7 @@ from .._field import Field, stack
 from ..operators import AbstractScheme, Central, Spectral, laplacian
 from ._wall_parities import is_closed, parities, solution_template
 
-# Sources that miss compatibility by less than this share are taken for rounded or discretised ones.
+# Sources that miss compatibility by less than this share are taken for rounded or discretized ones.
 _IMBALANCE = 1e-2
 
 
@@ -36,7 +36,7 @@ def solve_poisson(
 
     **Arguments:**
 
-    - `source`: f at cell centres; scalar, or a vector whose components have a boundary each.
+    - `source`: f at cell centers; scalar, or a vector whose components have a boundary each.
     - `boundary`: of φ: what `Field(boundary=…)` takes, or a field that has it. Any combination of
       `Dirichlet`, `Neumann`, `Outflow`, `Mirror` and axes that repeat.
     - `scheme`: `Central(2)` if left out; on grids that repeat also `Central(4)`, `Central(6)` and
@@ -48,8 +48,8 @@ def solve_poisson(
     flux ∮ ∂φ/∂n dA.
 
     **Notes:** where no wall gives a value, φ has zero mean. On grids that repeat everywhere the mean of f
-    is taken out (a uniform neutralising background). Between walls it may be 1 % of the source, as
-    discretisation leaves it, and is taken out as well; inside a trace, where numbers cannot be seen, any
+    is taken out (a uniform neutralizing background). Between walls it may be 1 % of the source, as
+    discretization leaves it, and is taken out as well; inside a trace, where numbers cannot be seen, any
     mean is.
 
     **Reference:** Swarztrauber, SIAM Rev. 19, 490 (1977).

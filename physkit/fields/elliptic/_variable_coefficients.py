@@ -40,10 +40,10 @@ def solve_elliptic(
 
     **Arguments:**
 
-    - `source`: f, a scalar field at cell centres.
-    - `coefficient`: a > 0: a number, an array or field at cell centres (faces take the mean of their
+    - `source`: f, a scalar field at cell centers.
+    - `coefficient`: a > 0: a number, an array or field at cell centers (faces take the mean of their
       neighbors; at walls its boundary, else a straight line, decides), or one field per axis on the faces.
-    - `reaction`: c ≥ 0: a number, or an array or field at cell centres.
+    - `reaction`: c ≥ 0: a number, or an array or field at cell centers.
     - `boundary`: of φ, as for `solve_poisson`.
     - `guess`: where to start from; the last solution, say.
     - `rtol`: of the residual against the largest value of f; 1e-11 in double, 1e-6 in single precision,

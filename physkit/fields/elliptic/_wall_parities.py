@@ -30,7 +30,7 @@ def solution_template(source: Field, boundary: Any, t: Any) -> Field:
     """
     if source.location != source.grid.cell:
         raise ParameterError(
-            f"elliptic problems are solved at cell centres; this source sits at {source.location!r}"
+            f"elliptic problems are solved at cell centers; this source sits at {source.location!r}"
         )
     if source.components and not source.vector:
         raise ParameterError(
@@ -38,7 +38,7 @@ def solution_template(source: Field, boundary: Any, t: Any) -> Field:
             "source[0], source[1], …"
         )
     empty = source.replace(data=jnp.zeros_like(source.data))
-    return empty.with_boundary(boundary).at(t)
+    return empty.with_boundary(boundary).at_time(t)
 
 
 def parities(field: Field) -> Parities:

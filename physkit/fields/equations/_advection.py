@@ -34,7 +34,7 @@ class Advection(AbstractEquation):
     **Arguments:**
 
     - `velocity`: v, length / time: `[d]`, or one number on a line.
-    - `of`: the field's name, where the state has several components.
+    - `component`: the field's name, where the state has several components.
     - `scheme`: `Spectral()` on grids that repeat, exact for every wave; `Central(order)` on any.
 
     **Good values:** RK4 with `Central(2)` needs |v| dt < 2.8 h, with `Spectral()` |v| dt < 0.9 h.
@@ -80,8 +80,8 @@ class AdvectionByField(AbstractTendency):
 
     **Arguments:**
 
-    - `by`: name of the velocity, a vector field where `of` sits.
-    - `of`: name of the field that is carried; of any number of components.
+    - `by`: name of the velocity, a vector field where `component` sits.
+    - `component`: name of the field that is carried; of any number of components.
     - `scheme`: as for `Advection`.
 
     **Errors:** `ShapeError` when the two do not sit in the same place, or `by` is no vector field.
@@ -93,8 +93,8 @@ class AdvectionByField(AbstractTendency):
 
     def rate(self, clock: Clock, state: Any) -> dict[str, Field | Spectrum | FieldIncrement]:
         field, flow = (
-            get_component(state, self.component).at(clock.t),
-            get_component(state, self.velocity).at(clock.t),
+            get_component(state, self.component).at_time(clock.t),
+            get_component(state, self.velocity).at_time(clock.t),
         )
         require_same_location(field, flow)
         if not flow.vector:

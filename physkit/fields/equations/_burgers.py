@@ -24,7 +24,7 @@ class Burgers(AbstractEquation):
     **Arguments:**
 
     - `viscosity`: ν > 0, length² / time.
-    - `of`: the field's name, where the state has several components. A scalar field on a line, a
+    - `component`: the field's name, where the state has several components. A scalar field on a line, a
       vector field in more dimensions.
     - `scheme`: `Spectral()`, in conservative form on a line, products dealiased by the 2/3 rule;
       `Central(order)` in the advective form on any grid.

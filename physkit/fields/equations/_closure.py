@@ -31,7 +31,7 @@ class Closure(AbstractEquation):
     - `network`: an Equinox network, or any Module that is called with one array.
     - `padding`: ghost cells on every side. 0 for a network that acts point by point (kernels of
       size 1).
-    - `of`: the field's name, where the state has several components.
+    - `component`: the field's name, where the state has several components.
 
     **Errors:** `ShapeError` for a network that returns another shape.
 

@@ -20,7 +20,7 @@ class Diffusion(AbstractEquation):
     **Arguments:**
 
     - `diffusivity`: ν ≥ 0, length² / time. A scalar, or one per component: `[c]`.
-    - `of`: the field's name, where the state has several components.
+    - `component`: the field's name, where the state has several components.
     - `scheme`: `Spectral()` on grids that repeat; `Central(order)` on any.
 
     **Good values:** explicit steps need dt < h²/(2dν); `ETDRK2` and the IMEX methods have no such

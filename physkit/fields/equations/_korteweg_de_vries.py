@@ -22,9 +22,9 @@ class KortewegDeVries(AbstractEquation):
 
     **Arguments:**
 
-    - `steepening`: α, 1 / time for u in units of length.
+    - `nonlinearity`: α, 1 / time for u in units of length.
     - `dispersion`: β, length³ / time.
-    - `of`: the field's name, where the state has several components.
+    - `component`: the field's name, where the state has several components.
 
     **Good values:** `ETDRK4` with dt ≈ 0.1 h/c. Explicit methods need β dt < 0.09 h³ (RK4).
 

@@ -26,9 +26,9 @@ class KuramotoSivashinsky(AbstractEquation):
 
     - `instability`: a, length² / time.
     - `hyperdiffusion`: b, length⁴ / time.
-    - `steepening`: s.
+    - `nonlinearity`: s.
     - `form`: of the slope u = ∂h/∂x of a front, or of its height.
-    - `of`: the field's name, where the state has several components.
+    - `component`: the field's name, where the state has several components.
 
     **Good values:** a = b = s = 1, `ETDRK4` with dt = 0.05 … 0.25, two or more points per unit
     length.

@@ -35,7 +35,7 @@ class Schroedinger(AbstractEquation):
     - `mass`: m.
     - `hbar`: ħ.
     - `interaction`: g, energy · volume.
-    - `of`: the field's name, where the state has several components.
+    - `component`: the field's name, where the state has several components.
 
     **Errors:** `ShapeError` for a field that is not complex.
 

@@ -53,7 +53,7 @@ class WaveKick(AbstractTendency):
     law: AbstractSecondOrder
 
     def rate(self, clock: Clock, state: Any) -> dict[str, Any]:
-        field = get_component(state, self.law.displacement).at(clock.t)
+        field = get_component(state, self.law.displacement).at_time(clock.t)
         return {self.law.velocity: as_increment(self.law.acceleration(clock, field))}
 
 

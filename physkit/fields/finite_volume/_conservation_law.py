@@ -20,7 +20,7 @@ from ._riemann_solvers import AbstractRiemannSolver, Variables, unsupported_solv
 
 
 class AbstractConservationLaw(AbstractTendency):
-    """∂U/∂t + Σ_k ∂F_k(U)/∂x_k = 0 by finite volumes, for the component called `of`.
+    """∂U/∂t + Σ_k ∂F_k(U)/∂x_k = 0 by finite volumes, for the component called `component`.
 
     The component is one field or several (`AbstractFieldGroup`). Its *variables* are the components of its
     fields one by one, each an array over the grid, in order: (ρ, m_x, m_y, E). A law is written in
@@ -102,7 +102,7 @@ class AbstractConservationLaw(AbstractTendency):
         component = get_component(state, self.component)
         component_fields(component)  # says what else a component may be
         self.check_component(component)
-        component = component.at(clock.t)
+        component = component.at_time(clock.t)
         rates = finite_volume_rate(self, component)
         return rates if self.component is None else {self.component: rates}
 

@@ -16,7 +16,7 @@ Values = Float[Array, "..."]
 class AbstractReconstruction(Module):
     """A way from cell averages to the values at both edges of each cell.
 
-    `width` ghost cells are needed on either side; `edges` sees 2·width − 1 cells. `of_primitive` says
+    `width` ghost cells are needed on either side; `edges` sees 2·width − 1 cells. `uses_primitive` says
     which variables are reconstructed: primitive ones, which keeps densities and pressures positive,
     or conserved ones, which methods of more than second order need (the primitive of an average is
     not the average of the primitive).

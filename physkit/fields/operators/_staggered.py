@@ -19,14 +19,14 @@ from .._field import Field
 def difference(u: Field, axis: int | str) -> Field:
     """∂u/∂x half a cell along `axis`: (u(x + h/2) − u(x − h/2)) / h, second order."""
     axis = u.grid.axis(axis)
-    low, high = _neighbours(u, axis)
+    low, high = _neighbors(u, axis)
     return _moved(u, scale_array(high - low, 1 / u.grid.spacing[axis]), axis)
 
 
 def average(u: Field, axis: int | str) -> Field:
     """u half a cell along `axis`: ½(u(x + h/2) + u(x − h/2)), second order."""
     axis = u.grid.axis(axis)
-    low, high = _neighbours(u, axis)
+    low, high = _neighbors(u, axis)
     return _moved(u, (low + high) * 0.5, axis)
 
 
@@ -57,7 +57,7 @@ def staggered_curl(v: Sequence[Field]) -> tuple[Field, ...]:
     raise ShapeError("a field on a line has no curl")
 
 
-def _neighbours(u: Field, axis: int) -> tuple[Array, Array]:
+def _neighbors(u: Field, axis: int) -> tuple[Array, Array]:
     """The values half a cell before and after every point of the new location."""
     d = u.grid.dimension
     # Between staggered points of a box with walls there is one cell fewer; else ghosts are needed.

@@ -20,7 +20,7 @@ class CGridShallowWaterState(AbstractFieldGroup):
 
     **Arguments:**
 
-    - `depth`: h > 0, from the ground to the surface, at cell centres; length.
+    - `depth`: h > 0, from the ground to the surface, at cell centers; length.
     - `velocity_x`: u, on the faces across x; length / time.
     - `velocity_y`: v, on the faces across y.
 
@@ -87,7 +87,7 @@ class CGridShallowWaterState(AbstractFieldGroup):
         for axis, value in enumerate(velocity):
             at = grid.face(axis)
             data = jnp.asarray(plane_values(grid, value, at, dtype), depths.dtype)
-            parts.append(Field(data, grid, at, _of_velocity(grid, walls, axis)).at(0.0))
+            parts.append(Field(data, grid, at, _of_velocity(grid, walls, axis)).at_time(0.0))
         return CGridShallowWaterState(*parts)
 
     def faults(self) -> Array:

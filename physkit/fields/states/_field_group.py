@@ -24,7 +24,10 @@ class AbstractFieldGroup(AbstractComponent):
         return {name: part for name, part in pairs if isinstance(part, Field)}
 
     def positive_quantities(self) -> dict[str, Array]:
-        """What must be positive, by name, `[*points]` each: for faults at the start, and for `Positive`."""
+        """What must be positive, by name, `[*points]` each.
+
+        Checked at the start (fault `POSITIVITY`) and by `PositivityGuard`.
+        """
         return {}
 
     @property
@@ -32,9 +35,9 @@ class AbstractFieldGroup(AbstractComponent):
         """The grid that all parts are on."""
         return next(iter(self.parts().values())).grid
 
-    def at(self, t: Any) -> "AbstractFieldGroup":
+    def at_time(self, t: Any) -> "AbstractFieldGroup":
         """This component with the boundaries that it has at time `t`."""
-        return self.replace({name: part.at(t) for name, part in self.parts().items()})
+        return self.replace({name: part.at_time(t) for name, part in self.parts().items()})
 
     def shift(self, delta: Any) -> "AbstractFieldGroup":
         unknown = sorted(set(delta) - set(self.parts()))
@@ -62,7 +65,7 @@ class AbstractFieldGroup(AbstractComponent):
 
 
 def require_one_grid(component: AbstractFieldGroup) -> None:
-    """**Errors:** `ShapeError` unless all parts are cell-centred fields on equal grids."""
+    """**Errors:** `ShapeError` unless all parts are cell-centered fields on equal grids."""
     parts = component.parts()
     grid = component.grid
     for name, part in parts.items():

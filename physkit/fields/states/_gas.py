@@ -25,7 +25,7 @@ class Gas(AbstractFieldGroup):
     - `momentum`: m = ρu, a vector field.
     - `energy`: E = p/(γ − 1) + ½ρu², internal and kinetic, energy / volume.
 
-    **Errors:** `ShapeError` unless all three are cell-centred fields on one grid. Fault `POSITIVITY` where
+    **Errors:** `ShapeError` unless all three are cell-centered fields on one grid. Fault `POSITIVITY` where
     density or internal energy is not positive.
     """
 

@@ -17,14 +17,14 @@ from ._field_group import AbstractFieldGroup, require_one_grid
 class ShallowWaterState(AbstractFieldGroup):
     """Averages of depth and momentum over cells: what `ShallowWaterFV` moves.
 
-        Water.of(grid, lambda x: jnp.where(x < 1, 1.0, 0.0), boundary=Mirror())
+        ShallowWaterState.of(grid, lambda x: jnp.where(x < 1, 1.0, 0.0), boundary=Mirror())
 
     **Arguments:**
 
     - `depth`: h ≥ 0, from the ground to the surface; 0 where the ground is dry; length.
     - `momentum`: hu, a vector field, length² / time.
 
-    **Errors:** `ShapeError` unless both are cell-centred fields on one grid. Fault `POSITIVITY` where the
+    **Errors:** `ShapeError` unless both are cell-centered fields on one grid. Fault `POSITIVITY` where the
     depth is negative.
     """
 

@@ -282,7 +282,7 @@ def _shaped(value: SpaceTimeValue, near: Array, wall: Wall) -> Array:
     """`value` with an axis of length 1 across the wall, spread over ghosts of earlier axes."""
     if isinstance(value, Module):
         raise ParameterError(
-            "this boundary's value is a function of time and place: ask for field.at(t) before its "
+            "this boundary's value is a function of time and place: ask for field.at_time(t) before its "
             "neighbors (terms get that done for them)"
         )
     value = jnp.asarray(value, near.dtype)

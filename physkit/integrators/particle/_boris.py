@@ -39,9 +39,9 @@ class Boris(AbstractDriftFirst):
     - `magnetic`: B, mass / (charge · time): `[3]`; in the plane, one number, the component across it;
       a function `(t, *x)` of them; a `Field`; or the name of a field in the state.
     - `electric`: E, per charge, `[d]` or likewise; None for 0.
-    - `force`: forces besides: a `ParticleMesh` for the particles' own E. On the one component `of`.
+    - `force`: forces besides: a `ParticleMesh` for the particles' own E. On the one component `component`.
     - `kernel`: of interpolation from fields.
-    - `of`: name of the particle component; None where the state is one component.
+    - `component`: name of the particle component; None where the state is one component.
 
     **Errors:** `ShapeError` in one dimension, or for fields of a wrong number of components;
     `ParameterError` for particles without charge.
@@ -151,7 +151,7 @@ class Boris(AbstractDriftFirst):
         if name is not None:
             value = get_component(state, name)
         if isinstance(value, Field):
-            field = value.at(clock.t)
+            field = value.at_time(clock.t)
             return interpolate(
                 field, particles.position, self.kernel, margin=particles.migration_margin
             )

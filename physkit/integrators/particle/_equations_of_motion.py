@@ -14,7 +14,7 @@ class EquationsOfMotion(AbstractTerm):
 
         dx/dt = v,   dv/dt = F/m
 
-    `RK4(Newton(force))` integrates particles under forces that may depend on velocities, which
+    `RK4(EquationsOfMotion(force))` integrates particles under forces that may depend on velocities, which
     the splitting methods must not be given. Frozen particles stay.
 
     **Arguments:**

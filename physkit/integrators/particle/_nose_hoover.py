@@ -60,7 +60,7 @@ class NoseHooverChain(AbstractKickFirst):
     drift shows whether dt is small enough. One force evaluation a step.
 
         state = {"atoms": atoms, "thermostat": ThermostatChain.at_rest()}
-        NoseHooverChain(force, temperature=1.0, period=1.0)          # the force says of="atoms"
+        NoseHooverChain(force, temperature=1.0, period=1.0)   # the force says component="atoms"
 
     **Arguments:**
 

@@ -1,4 +1,4 @@
-"""Splittings optimised for kinetic plus potential energy: orders 4 and 6."""
+"""Splittings optimized for kinetic plus potential energy: orders 4 and 6."""
 
 from typing import Any
 

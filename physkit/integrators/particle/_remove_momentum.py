@@ -1,4 +1,4 @@
-"""Removal of the centre of mass's motion."""
+"""Removal of the center of mass's motion."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ def _as_names(component: Any) -> tuple[str, ...] | None:
 
 
 class RemoveMomentum(AbstractOneStep):
-    """Takes the motion of the centre of mass out of the velocities; a part for compositions.
+    """Takes the motion of the center of mass out of the velocities; a part for compositions.
 
         v' = v − Σ m v / Σ m
 
@@ -27,7 +27,7 @@ class RemoveMomentum(AbstractOneStep):
 
     **Arguments:**
 
-    - `of`: name or names of the components that the centre of mass is taken over; all particles if
+    - `component`: name or names of the components that the center of mass is taken over; all particles if
       left out. Frozen particles do not count.
 
     **Errors:** `ComponentError` where there are no particles.

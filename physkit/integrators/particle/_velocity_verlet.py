@@ -25,7 +25,7 @@ class VelocityVerlet(AbstractKicksAndDrifts):
     **Good values:** 20 to 60 steps per period of the fastest vibration.
 
     **Notes:** forces may depend on positions and time. For forces that depend on velocities (drag,
-    a magnetic field) use `RK4(Newton(force))` or a method made for them.
+    a magnetic field) use `RK4(EquationsOfMotion(force))` or a method made for them.
 
     **Reference:** Swope, Andersen, Berens & Wilson, J. Chem. Phys. 76, 637 (1982), eq. 14.
     """

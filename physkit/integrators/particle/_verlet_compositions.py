@@ -78,7 +78,7 @@ class Suzuki(AbstractKicksAndDrifts):
 
 
 class KahanLi(AbstractKicksAndDrifts):
-    """Kahan and Li's optimised compositions of velocity Verlet. Order 6 or 8, symplectic.
+    """Kahan and Li's optimized compositions of velocity Verlet. Order 6 or 8, symplectic.
 
     Two more stages than the fewest possible (9 and 17 force evaluations a step), spent on short
     sub-steps: about 10 times more accurate than `Yoshida` at the same step, up to twice at the same

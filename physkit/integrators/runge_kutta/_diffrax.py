@@ -118,7 +118,7 @@ class Diffrax(AbstractIntegrator):
         solution = diffrax.diffeqsolve(
             diffrax.ODETerm(_slopes),
             self.solver,
-            t0=jnp.zeros_like(clock.dt),  # time in fractions of the step, for `clock.later`
+            t0=jnp.zeros_like(clock.dt),  # time in fractions of the step, for `clock.at_fraction`
             t1=jnp.ones_like(clock.dt),
             dt0=None,
             y0=_pick(state, driven),

@@ -121,14 +121,14 @@ def as_tendencies(*tendencies: Any) -> Tendencies:
     for term in tendencies:
         if isinstance(term, AbstractForce | Forces):
             raise DeclarationError(
-                f"{type(term).__name__} gives forces, not rates of change; wrap it: Newton(force) "
+                f"{type(term).__name__} gives forces, not rates of change; wrap it: EquationsOfMotion(force) "
                 "makes rates of positions and velocities from it"
             )
     return Tendencies.of(*tendencies)
 
 
 def terms_with_caches(tendency: Tendencies, caches: Any) -> tuple[tuple[AbstractTerm, Any], ...]:
-    """Terms with their caches; the forces inside `Newton` one by one, so that energies are found."""
+    """Terms with their caches; the forces inside `EquationsOfMotion` one by one, so that energies are found."""
     found: list[tuple[AbstractTerm, Any]] = []
     for term, cache in zip(tendency.terms, caches, strict=True):
         found.extend(term.forces(cache) if isinstance(term, EquationsOfMotion) else [(term, cache)])

@@ -118,7 +118,7 @@ class RK4(AbstractRungeKutta):
     non-stiff problems.
 
     **Arguments:** tendencies, or functions `(t, state) → rate`, which are summed:
-    `RK4(lambda t, y: -y)`, `RK4(Newton(force), drag)`.
+    `RK4(lambda t, y: -y)`, `RK4(EquationsOfMotion(force), drag)`.
 
     **Reference:** Kutta, Z. Math. Phys. 46, 435 (1901).
     """

@@ -140,7 +140,7 @@ class AbstractSemilinear(AbstractIntegrator):
         rates, after = [], []
         for term, apart, cache in zip(self.tendency.terms, plan.by_symbol, caches, strict=True):
             if apart:
-                part = term.nonlinear(clock, get_component(state, term.component).at(clock.t))
+                part = term.nonlinear(clock, get_component(state, term.component).at_time(clock.t))
                 rate = None if part is None else as_increment(part)
                 rate = rate if rate is None or term.component is None else {term.component: rate}
             else:

@@ -125,16 +125,16 @@ def ground_state(
         damped = (
             field.map(lambda x: scale_array(x, half)).spectrum().multiply(jnp.exp(-kinetic * tau))
         )
-        return _normalised(damped.field().map(lambda x: scale_array(x, half))).data, None
+        return _normalized(damped.field().map(lambda x: scale_array(x, half))).data, None
 
     taus = [dt / equation.hbar / 4**k for k in range(refinements)]
     lengths = jnp.repeat(jnp.stack(taus), steps)
-    psi, _ = jax.lax.scan(step, _normalised(guess).data, lengths)
+    psi, _ = jax.lax.scan(step, _normalized(guess).data, lengths)
     state = guess.replace(data=psi)
     return state, equation.energy(state)
 
 
-def _normalised(field: Field) -> Field:
+def _normalized(field: Field) -> Field:
     density = field.data.real**2 + field.data.imag**2
     norm = jnp.sqrt(field.grid.sum(density) * field.grid.cell_volume)
     return field.replace(data=scale_array(field.data, 1 / norm))

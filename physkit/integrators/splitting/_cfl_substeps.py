@@ -33,18 +33,18 @@ class CFLSubstepsAux(Module):
 class CFLSubsteps(AbstractIntegrator):
     """Runs an integrator in as many equal sub-steps as the Courant number asks for.
 
-        Φ_dt = (A_{dt/n})ⁿ,   n = ⌈ dt · max Σ_k |λ_k|/h_k / number ⌉
+        Φ_dt = (A_{dt/n})ⁿ,   n = ⌈ dt · max Σ_k |λ_k|/h_k / cfl ⌉
 
-    λ_k are the fastest signals at the start of the step, as the terms inside tell them (`max_rate`). The
+    λ_k are the fastest signals at the start of the step, as the terms inside tell them (`max_signal_rate`). The
     step stays fixed, so frames are equispaced; the loop is bounded, so reverse mode works. Derivatives
     hold the number of sub-steps.
 
-        Courant(SSPRK2(CompressibleEuler(1.4)), number=0.4, max_substeps=8)
+        CFLSubsteps(SSPRK2(CompressibleEuler(1.4)), cfl=0.4, max_substeps=8)
 
     **Arguments:**
 
     - `integrator`: what runs.
-    - `number`: the Courant number that no sub-step exceeds at its start.
+    - `cfl`: the Courant number that no sub-step exceeds at its start.
     - `max_substeps`: sub-steps at most.
 
     **Errors:** `ParameterError` for numbers that are not positive, or terms none of which tells a signal
@@ -126,7 +126,7 @@ class CFLSubsteps(AbstractIntegrator):
 
 
 def total_signal_rate(terms: Any, clock: Clock, state: Any) -> Float[Array, ""]:
-    """The sum of the terms' `max_rate`: dt times it is the Courant number.
+    """The sum of the terms' `max_signal_rate`: dt times it is the Courant number.
 
     **Errors:** `ParameterError` when no term tells a signal speed.
     """
@@ -136,6 +136,6 @@ def total_signal_rate(terms: Any, clock: Clock, state: Any) -> Float[Array, ""]:
         names = [type(term).__name__ for term, _ in terms]
         raise ParameterError(
             f"no term tells how fast its signals are ({names}): give it a method "
-            "max_rate(clock, state), the largest speed over the size of a cell"
+            "max_signal_rate(clock, state), the largest speed over the size of a cell"
         )
     return sum(there[1:], there[0])

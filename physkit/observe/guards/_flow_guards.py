@@ -132,7 +132,7 @@ class CourantLimit(AbstractObserver):
 
     **Good values:** 0.8 for `MUSCL` with `SSPRK2` and for `WENO5` with `SSPRK3`.
 
-    **Notes:** sees whole steps. Inside `Courant`, which cuts them, it is not needed.
+    **Notes:** sees whole steps. Inside `CFLSubsteps`, which cuts them, it is not needed.
     """
 
     cfl: Float[Array, ""] = param()

@@ -20,7 +20,7 @@ class BodyForce(AbstractTendency):
     **Arguments:**
 
     - `acceleration`: g, `[d]`, length / time².
-    - `of`: the gas's name, where the state has several components.
+    - `component`: the gas's name, where the state has several components.
 
     **Errors:** `ShapeError` unless g has one component per axis.
 

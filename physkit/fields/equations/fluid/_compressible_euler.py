@@ -45,15 +45,15 @@ class CompressibleEuler(AbstractConservationLaw):
 
     - `gamma`: ratio of specific heats, > 1: 1.4 for air, 5/3 for a monatomic gas.
     - `riemann`: `HLLC()`, `HLL()`, `Rusanov()`, `ExactRiemann()`.
-    - `reconstruction`: `MUSCL(limiter)`, `WENO5()`, `Constant()`.
-    - `of`: the gas's name, where the state has several components.
+    - `reconstruction`: `MUSCL(limiter)`, `WENO5()`, `PiecewiseConstant()`.
+    - `component`: the gas's name, where the state has several components.
     - `symmetry`: `"spherical"` or `"cylindrical"` for a flow that depends on the radius x alone (with
       `"cylindrical"` on two axes: on the radius x and the height y). The inner side is a `Mirror()`.
 
     **Errors:** `ParameterError` for γ ≤ 1, `ShapeError` for a symmetry that does not fit the grid.
 
     **Good values:** `SSPRK2` for MUSCL, `SSPRK3` for WENO5; dt < 0.4 / Σ_k (|u_k| + c)/h_k, which
-    `Courant` sees to and `CourantLimit` guards.
+    `CFLSubsteps` sees to and `CourantLimit` guards.
 
     **Notes:** behind strong shocks along the grid HLLC may ripple (carbuncle); `HLL()` does not.
 

@@ -61,7 +61,7 @@ class GravityWaveKick(AbstractTendency):
     waves: GravityWaves
 
     def rate(self, clock: Clock, state: Any) -> dict[str, Any]:
-        surface = get_component(state, self.waves.elevation).at(clock.t)
+        surface = get_component(state, self.waves.elevation).at_time(clock.t)
         slope = lambda axis: difference(surface, axis) * -self.waves.gravity
         return {name: as_increment(slope(k)) for k, name in enumerate(self.waves.velocity)}
 
@@ -72,5 +72,5 @@ class GravityWaveDrift(AbstractTendency):
     waves: GravityWaves
 
     def rate(self, clock: Clock, state: Any) -> dict[str, Any]:
-        flow = [get_component(state, name).at(clock.t) for name in self.waves.velocity]
+        flow = [get_component(state, name).at_time(clock.t) for name in self.waves.velocity]
         return {self.waves.elevation: as_increment(staggered_divergence(flow) * -self.waves.depth)}

@@ -30,7 +30,7 @@ class KolmogorovForcing(AbstractTendency):
 
     - `amplitude`: χ, length / time².
     - `wavenumber`: n, how many waves fit into the box along y; a whole number from 1.
-    - `of`: the name of the velocity (a vector field) or of the vorticity (a scalar on two axes),
+    - `component`: the name of the velocity (a vector field) or of the vorticity (a scalar on two axes),
       where the state has several components.
 
     **Errors:** `ParameterError` for another wavenumber, or a box with walls along y.

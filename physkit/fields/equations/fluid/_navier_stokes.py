@@ -25,7 +25,7 @@ class NavierStokes(AbstractEquation):
     **Arguments:**
 
     - `viscosity`: ν ≥ 0, length² / time.
-    - `of`: the name of the velocity, a vector field, where the state has several components.
+    - `component`: the name of the velocity, a vector field, where the state has several components.
     - `truncation`: which modes are kept. `"cube"` |nᵢ| < Nᵢ/3 along every axis (2/3 rule): free of
       aliasing, conserves energy. `"sphere"` Σ (nᵢ/Nᵢ)² < 2/9: half as many modes again in three
       dimensions, √2 times as far along each axis; products still alias, along one axis at a time:
@@ -37,7 +37,7 @@ class NavierStokes(AbstractEquation):
     **Good values:** `ETDRK2` or `ETDRK4` with max|u| dt < h. Resolved where the highest kept mode
     k = 2πN/(3L) is beyond 1.5 (ε/ν³)^(1/4), ε the rate at which energy is lost.
 
-    **Notes:** start from ∇·u = 0 (`solenoidal`): what is not stays and decays, and carries nothing.
+    **Notes:** start from ∇·u = 0 (`project_solenoidal`): what is not stays and decays, and carries nothing.
     In two dimensions `VorticityTransport` does the same with one field less.
 
     **Reference:** Basdevant, J. Comput. Phys. 50, 209 (1983); Orszag & Patterson, Phys. Rev. Lett.

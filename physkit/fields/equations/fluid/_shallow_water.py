@@ -31,7 +31,7 @@ class ShallowWater(AbstractTendency):
         q = (f + βy + ∂v/∂x − ∂u/∂y)/h,  (U, V) = h(u, v),  B = g(h + b) + ½(u² + v²)
 
     Gravity and Rossby waves, geostrophic eddies, gyres. Second order. Mass is kept to rounding, water at
-    rest over any ground stays at rest, and without friction the space discretisation keeps the total
+    rest over any ground stays at rest, and without friction the space discretization keeps the total
     energy (or, if asked, the potential enstrophy). For flows that fall dry or break, see `ShallowWaterFV`.
 
     **Arguments:**
@@ -39,16 +39,16 @@ class ShallowWater(AbstractTendency):
     - `gravity`: g, length / time².
     - `coriolis`: f at y = `origin`, 1 / time.
     - `beta`: ∂f/∂y, 1 / (length · time).
-    - `bed`: b, height of the ground, at cell centres: a number or an array `[nx ny]`; length.
+    - `bed`: b, height of the ground, at cell centers: a number or an array `[nx ny]`; length.
     - `drag`: r, linear friction at the ground, 1 / time.
     - `wind_x`, `wind_y`: τ/ρ, stress over density, length² / time²: numbers, or arrays that broadcast
       against the faces across x and across y (`[ny]` for a wind that changes with y).
     - `viscosity`: ν, length² / time.
     - `origin`: y where the Coriolis parameter is f.
     - `conserves`: `"energy"` or `"enstrophy"`.
-    - `of`: the water's name, where the state has several components.
+    - `component`: the water's name, where the state has several components.
 
-    **Good values:** `SSPRK3` or `RK4` with dt ≤ 1.4 / Σ_k (|u_k| + √(gh))/h_k (`Courant` sees to that);
+    **Good values:** `SSPRK3` or `RK4` with dt ≤ 1.4 / Σ_k (|u_k| + √(gh))/h_k (`CFLSubsteps` sees to that);
     `conserves="enstrophy"` for eddies at the size of a few cells.
 
     **Reference:** Sadourny, J. Atmos. Sci. 32, 680 (1975); Arakawa & Lamb, Mon. Weather Rev. 109, 18
@@ -72,7 +72,7 @@ class ShallowWater(AbstractTendency):
             raise ParameterError(f'conserves "energy" or "enstrophy"; got {self.conserves!r}')
 
     def rate(self, clock: Clock, state: Any) -> Any:
-        water = self._water(state).at(clock.t)
+        water = self._water(state).at_time(clock.t)
         rates = dict(zip(water.parts(), self._rates(water), strict=True))
         rates = {k: FieldIncrement(x, getattr(water, k).location) for k, x in rates.items()}
         return rates if self.component is None else {self.component: rates}
@@ -87,7 +87,7 @@ class ShallowWater(AbstractTendency):
         return fast[0] / grid.spacing[0] + fast[1] / grid.spacing[1]
 
     def energy(self, state: Any) -> Float[Array, ""]:
-        """∫ ½h(u² + v²) + ½g((h + b)² − b²) dA, as the discretisation keeps it."""
+        """∫ ½h(u² + v²) + ½g((h + b)² − b²) dA, as the discretization keeps it."""
         water = self._water(state)
         grid, (h, u, v) = water.grid, _padded(water)
         n, m = grid.local_shape

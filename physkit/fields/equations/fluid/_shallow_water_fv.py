@@ -18,7 +18,7 @@ from ...states._shallow_water_state import ShallowWaterState
 
 
 class ShallowWaterFV(AbstractConservationLaw):
-    """Shallow water by finite volumes, with bores and moving shores, for `Water`.
+    """Shallow water by finite volumes, with bores and moving shores, for `ShallowWaterState`.
 
         ∂h/∂t + ∇·(hu) = 0
         ∂(hu)/∂t + ∇·(huu + ½gh²) = −gh∇b − (f + βy) ẑ×hu − r hu + τ
@@ -30,17 +30,17 @@ class ShallowWaterFV(AbstractConservationLaw):
     **Arguments:**
 
     - `gravity`: g, length / time².
-    - `bed`: b, height of the ground at cell centres: a number or an array like the grid; length.
+    - `bed`: b, height of the ground at cell centers: a number or an array like the grid; length.
     - `coriolis`, `beta`: f at y = `origin`, and ∂f/∂y.
     - `drag`: r, linear friction, 1 / time.
     - `wind`: τ/ρ, stress over density, length² / time²: `[d]`, or an array `[d, *points]`; None for calm.
     - `dry`: depth below which water hardly moves, length.
     - `origin`: y where the Coriolis parameter is f.
     - `riemann`: `HLLC()`, `HLL()`, `Rusanov()`.
-    - `reconstruction`: `MUSCL(limiter)` or `Constant()`.
-    - `of`: the water's name, where the state has several components.
+    - `reconstruction`: `MUSCL(limiter)` or `PiecewiseConstant()`.
+    - `component`: the water's name, where the state has several components.
 
-    **Good values:** `SSPRK2` with a Courant number of 0.25 in the plane, 0.45 on a line (`Courant`); `dry`
+    **Good values:** `SSPRK2` with a Courant number of 0.25 in the plane, 0.45 on a line (`CFLSubsteps`); `dry`
     a 10⁻⁴ of the depth or less.
 
     **Reference:** Audusse, Bouchut, Bristeau, Klein & Perthame, SIAM J. Sci. Comput. 25, 2050 (2004);
@@ -63,7 +63,7 @@ class ShallowWaterFV(AbstractConservationLaw):
         if not self.reconstruction.uses_primitive:
             raise ShapeError(
                 f"{type(self.reconstruction).__name__} does not keep depths positive; take MUSCL() or "
-                "Constant()"
+                "PiecewiseConstant()"
             )
 
     # --- the law --------------------------------------------------------------------------------
@@ -124,7 +124,7 @@ class ShallowWaterFV(AbstractConservationLaw):
     # --- its rate -------------------------------------------------------------------------------
 
     def rate(self, clock: Clock, state: Any) -> Any:
-        water = self._water(state).at(clock.t)
+        water = self._water(state).at_time(clock.t)
         total: list[Array] = []
         for axis in range(water.grid.dimension):
             parts = self._along(water, axis)
@@ -192,6 +192,7 @@ class ShallowWaterFV(AbstractConservationLaw):
         water = get_component(state, self.component)
         if not isinstance(water, ShallowWaterState):
             raise ShapeError(
-                f"ShallowWaterFV moves Water; got {type(water).__name__}: Water.of(grid, depth, …)"
+                f"ShallowWaterFV moves a ShallowWaterState; got {type(water).__name__}. Make one with "
+                "ShallowWaterState.of(grid, depth, …)"
             )
         return water

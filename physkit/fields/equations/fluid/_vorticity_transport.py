@@ -26,7 +26,7 @@ class VorticityTransport(AbstractEquation):
 
     - `viscosity`: ν ≥ 0, length² / time.
     - `drag`: μ ≥ 0, 1 / time: friction at the bottom, which takes energy out of the largest vortices.
-    - `of`: the name of the vorticity, a scalar field, where the state has several components.
+    - `component`: the name of the vorticity, a scalar field, where the state has several components.
 
     **Errors:** `ShapeError` unless the field is a scalar on a grid with two axes; `ParameterError`
     on a box with walls.

@@ -23,7 +23,7 @@ class Brusselator(AbstractEquation):
 
     - `a`, `b`: how much is fed and how fast u turns into v, where the other rates are 1; numbers, or
       one per point.
-    - `of`: name of the field with components u and v, `[2, *points]`, where the state has several.
+    - `component`: name of the field with components u and v, `[2, *points]`, where the state has several.
 
     **Reference:** Prigogine & Lefever, J. Chem. Phys. 48, 1695 (1968).
     """

@@ -19,7 +19,7 @@ class FisherKPP(AbstractEquation):
 
     - `growth`: r, 1 / time; one number or one per point.
     - `capacity`: K.
-    - `of`: the field's name, where the state has several components.
+    - `component`: the field's name, where the state has several components.
 
     **Notes:** a front's speed approaches its limit slowly, as −3√(D/r)/(2t), and a front that starts
     from a shallow slope is faster.

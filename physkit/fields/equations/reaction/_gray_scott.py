@@ -22,7 +22,7 @@ class GrayScott(AbstractEquation):
 
     - `feed`: F, 1 / time; one number or one per point.
     - `kill`: k, 1 / time; likewise.
-    - `of`: name of the field with components u and v, `[2, *points]`, where the state has several.
+    - `component`: name of the field with components u and v, `[2, *points]`, where the state has several.
 
     **Good values:** F = 0.0367, k = 0.0649 (spots that split) with D = (0.2, 0.1) on cells of
     length 1 and dt = 1.
