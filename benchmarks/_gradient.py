@@ -13,9 +13,9 @@ def adjoints() -> dict:
     import physkit as pk
 
     return {
-        "direct": pk.Direct(),
+        "direct": pk.adjoints.Direct(),
         "nested": pk.NestedCheckpoint(),
-        "binomial": pk.Binomial(10),
+        "binomial": pk.adjoints.Binomial(10),
         "reversible": pk.Reversible(),
     }
 

@@ -12,7 +12,7 @@ def make(size: int, part: int):
 
     box = pk.Box([2 * jnp.pi / part, 2 * jnp.pi])
     flow = pk.systems.random_vorticity(pk.Grid(box, (size // part, size)), jax.random.key(0))
-    return pk.Simulation(pk.ETDRK2(pk.VorticityTransport(VISCOSITY)), dt=step(size)), flow
+    return pk.Simulation(pk.ETDRK2(pk.equations.VorticityTransport(VISCOSITY)), dt=step(size)), flow
 
 
 if __name__ == "__main__":

@@ -39,7 +39,7 @@ def simulation(rho):
 
     record = pk.Every(100, position=lambda now: now.state)
     flow = pk.RK4(pk.Function(lorenz, rho))
-    return pk.Simulation(flow, dt=DT, observers=record, adjoint=pk.Direct())
+    return pk.Simulation(flow, dt=DT, observers=record, adjoint=pk.adjoints.Direct())
 
 
 def with_physkit(size: int, precision: str) -> dict:

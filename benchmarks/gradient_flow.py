@@ -24,7 +24,7 @@ def with_adjoint(adjoint, size: int) -> dict:
     vorticity = start()
 
     def loss(viscosity):
-        flow = pk.ETDRK2(pk.VorticityTransport(viscosity))
+        flow = pk.ETDRK2(pk.equations.VorticityTransport(viscosity))
         sim = pk.Simulation(flow, dt=DT, adjoint=adjoint)
         return jnp.mean(pk.simulate(sim, vorticity, size).state.data ** 2)
 

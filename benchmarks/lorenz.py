@@ -42,7 +42,7 @@ def with_physkit(size: int, precision: str) -> dict:
     import physkit as pk
 
     del precision
-    sim = pk.Simulation(pk.RK4(lorenz), dt=DT, adjoint=pk.Direct())
+    sim = pk.Simulation(pk.RK4(lorenz), dt=DT, adjoint=pk.adjoints.Direct())
     return timed(jax.vmap(lambda y: pk.simulate(sim, y, STEPS).state), ensemble(size), size)
 
 

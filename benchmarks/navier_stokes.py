@@ -62,7 +62,7 @@ def with_physkit(size: int, precision: str) -> dict:
 
     del precision
     sim = pk.Simulation(
-        pk.ETDRK2(pk.VorticityTransport(VISCOSITY)), dt=step(size), adjoint=pk.Direct()
+        pk.ETDRK2(pk.equations.VorticityTransport(VISCOSITY)), dt=step(size), adjoint=pk.adjoints.Direct()
     )
     state = start(size)
     return timed(

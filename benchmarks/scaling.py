@@ -1,7 +1,7 @@
 """`python -m benchmarks.scaling`: how far domains could be cut over GPUs, from bytes, bandwidth and latency.
 
 A model, not a measurement. Prints the tables of docs/scaling.md and draws docs/images/scaling.png. What a
-device sends is what `pk.communication_report` counts, as a formula in the size of its part.
+device sends is what `pk.devices.communication_report` counts, as a formula in the size of its part.
 """
 
 import math

@@ -28,14 +28,14 @@ def write(folder: Path) -> None:
     grid = pk.Grid([6.2832, 6.2832], (128, 128))
     eddies = 20.0 * jax.random.normal(jax.random.key(0), grid.shape)
     vorticity = pk.Field(eddies, grid).spectrum().dealiased().field()
-    flow = pk.ETDRK2(pk.VorticityTransport(viscosity=2e-3))
+    flow = pk.ETDRK2(pk.equations.VorticityTransport(viscosity=2e-3))
     record = pk.Every(50, vorticity=pk.FieldValues())
     pk.run(pk.Simulation(flow, 0.01, observers=record), vorticity, 1000, to=folder / "flow")
 
     grid = pk.Grid([6.2832] * 3, (48, 48, 48))
     start = pk.Field(jax.random.normal(jax.random.key(1), grid.shape), grid)
-    phases = pk.ETDRK2(pk.Diffusion(0.1), pk.FisherKPP(4.0))
-    smooth = pk.simulate(pk.Simulation(pk.ETDRK2(pk.Diffusion(0.2)), 0.8), start, 1).state
+    phases = pk.ETDRK2(pk.equations.Diffusion(0.1), pk.equations.FisherKPP(4.0))
+    smooth = pk.simulate(pk.Simulation(pk.ETDRK2(pk.equations.Diffusion(0.2)), 0.8), start, 1).state
     blobs = smooth.replace(data=jax.nn.sigmoid(400 * smooth.data))
     record = pk.Every(2, u=pk.FieldValues())
     pk.run(pk.Simulation(phases, 0.01, observers=record), blobs, 20, to=folder / "space")

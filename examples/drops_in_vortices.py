@@ -16,9 +16,9 @@ fig, axes = plt.subplots(1, 3, figsize=(11, 3.9), sharex=True, sharey=True, layo
 for ax, stokes in zip(axes, (0.1, 0.5, 5.0), strict=True):
     simulation, start = pk.systems.particle_laden_taylor_green(stokes, 0.02, count=count, cells=32)
     end = pk.simulate(simulation, start, steps).state
-    total = lambda s: pk.total_momentum(s["drops"]) + s["flow"].integral()
+    total = lambda s: pk.particles.total_momentum(s["drops"]) + s["flow"].integral()
     assert np.allclose(total(end), total(start), atol=1e-3)
-    vorticity = pk.curl(end["flow"], pk.Spectral())
+    vorticity = pk.operators.curl(end["flow"], pk.schemes.Spectral())
     at = vorticity.grid.coordinates()
     shades = ax.contourf(
         at[0][:, 0], at[1][0], vorticity.data.T, np.linspace(-2, 2, 11),

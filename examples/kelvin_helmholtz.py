@@ -9,7 +9,7 @@ import physkit as pk
 
 CELLS = 32 if "PHYSKIT_QUICK" in os.environ else 80
 simulation, gas = pk.systems.kelvin_helmholtz(
-    CELLS, reconstruction=pk.MUSCL(pk.MonotonizedCentral())
+    CELLS, reconstruction=pk.reconstructions.MUSCL(pk.limiters.MonotonizedCentral())
 )
 
 fig, axes = plt.subplots(1, 3, figsize=(11, 3.9), sharey=True, layout="constrained")

@@ -56,7 +56,7 @@ for number in range(40 if QUICK else 200):
 
 keys = jax.random.split(jax.random.key(2), 2_000)
 final, paths = jax.jit(jax.vmap(lambda key: drag(protocol, key)))(keys)
-error = pk.bootstrap(jnp.mean, final, key=jax.random.key(3)).error
+error = pk.statistics.bootstrap(jnp.mean, final, key=jax.random.key(3)).error
 print(f"mean work {np.mean(final):.3f} ± {error:.3f}; the least possible is {FAR**2 / 3:.3f}")
 
 with pk.plot.style():

@@ -25,7 +25,7 @@ def lorenz(*parameters):
 
 
 truth, start = lorenz(10.0, 28.0, 8 / 3), jnp.array([-5.9, -5.5, 24.0])
-growth = pk.gradient_growth(truth, start, 10_000 if quick else 100_000)
+growth = pk.fitting.gradient_growth(truth, start, 10_000 if quick else 100_000)
 print(growth)
 exact = pk.simulate(truth, start, steps).frames["position"]
 data = exact + noise * jax.random.normal(jax.random.key(1), exact.shape)
@@ -46,7 +46,7 @@ guess = lorenz(8.0, 24.0, 2.2)
 
 def fitted(windows, **settings):
     starts = data[: -1 : steps // 5 // windows]  # where the record says the windows begin
-    return pk.fit_in_windows(
+    return pk.fitting.fit_in_windows(
         misfit, (guess, data[0]), where=where, steps=steps, windows=windows,
         data=data, starts=starts, progress=False, **settings,
     )  # fmt: skip
@@ -54,7 +54,7 @@ def fitted(windows, **settings):
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # it says that it has not settled: that is the point
-    single = fitted(1, weights=(1.0,), method=pk.LevenbergMarquardt(max_steps=6 if quick else 60))
+    single = fitted(1, weights=(1.0,), method=pk.fitting.LevenbergMarquardt(max_steps=6 if quick else 60))
 multiple = fitted(windows, weights=(1.0, 100.0))
 for name, one in (("one window", single), (f"{windows} windows", multiple)):
     print(
@@ -65,7 +65,7 @@ for name, one in (("one window", single), (f"{windows} windows", multiple)):
 path = lambda found: pk.simulate(
     pk.Simulation(found.model[0].integrator, dt=0.01, observers=record), found.model[1][0], steps
 ).frames["position"]
-pieces = pk.MultipleShooting(misfit, steps, windows).trajectory(multiple.model)[0]["position"]
+pieces = pk.fitting.MultipleShooting(misfit, steps, windows).trajectory(multiple.model)[0]["position"]
 t = 0.05 * jnp.arange(len(data))
 with pk.plot.style():
     fig = plt.figure(figsize=(10, 4.6), layout="constrained")
@@ -81,5 +81,5 @@ for ax, times, x, found, name in rows:
     ax.set_title(f"{name}: {values}", fontsize=10)
     ax.set(ylabel="x", ylim=(-24, 24))
 axes["C"].set_xlabel("time (dots: the record; truth: 10, 28, 2.67)")
-pk.plot.gradient_growth(pk.gradient_growth(truth, start, 4_000), ax=axes["B"])
+pk.plot.gradient_growth(pk.fitting.gradient_growth(truth, start, 4_000), ax=axes["B"])
 fig.savefig("lorenz_fit.png", dpi=150)

@@ -31,7 +31,7 @@ def wave(key):
 
 # The truth on 512 cells, seen on 32: means over 16 cells.
 record = pk.Every(40, u=lambda now: now.state.data.reshape(coarse, -1).mean(axis=1))
-exact = pk.Simulation(pk.ETDRK4(pk.Burgers(viscosity)), dt=0.00125, observers=record)
+exact = pk.Simulation(pk.ETDRK4(pk.equations.Burgers(viscosity)), dt=0.00125, observers=record)
 run_exact = jax.jit(jax.vmap(lambda u: pk.simulate(exact, pk.Field(u, small), 1600).frames["u"]))
 starts = jax.vmap(wave)(jax.random.split(jax.random.key(0), 40))
 truth = run_exact(starts)  # [start, time, cell], a frame every 0.05
@@ -39,7 +39,7 @@ train, test = truth[:32], truth[32:]
 
 
 def simulation(*closure):
-    flow = pk.ETDRK4(pk.Burgers(viscosity), *closure)
+    flow = pk.ETDRK4(pk.equations.Burgers(viscosity), *closure)
     return pk.Simulation(flow, dt=0.025, observers=pk.Every(2, u=pk.FieldValues()), guards=())
 
 
@@ -66,7 +66,7 @@ layers = [
     eqx.nn.Conv1d(16, 1, 2, use_bias=False, key=keys[2]),  # a constant flux does nothing
 ]
 layers[-1] = eqx.tree_at(lambda c: c.weight, layers[-1], 0.1 * layers[-1].weight)
-closure = pk.Closure(Flux(pk.Network(eqx.nn.Sequential(layers))), padding=3)
+closure = pk.equations.Closure(Flux(pk.Network(eqx.nn.Sequential(layers))), padding=3)
 
 # Stretches of 8 frames, 16 steps of the coarse solver, from anywhere in the training runs.
 length = 8

@@ -17,7 +17,7 @@ import physkit as pk
 
 rounds = 20 if "PHYSKIT_QUICK" in os.environ else 600
 n, steps = 12, 40
-truth = pk.Morse(1.0, 3.0, 1.2)
+truth = pk.potentials.Morse(1.0, 3.0, 1.2)
 
 
 def simulation(potential):
@@ -56,7 +56,7 @@ def loss(potential, batch):
 
 schedule = optax.cosine_decay_schedule(0.01, rounds)
 optimiser = optax.adam(schedule)
-model = pk.NeuralPair(network)
+model = pk.potentials.NeuralPair(network)
 memory = optimiser.init(eqx.filter(model, eqx.is_inexact_array))
 
 

@@ -21,7 +21,7 @@ def pendulum(length):
 
 
 times = np.arange(0, 10.01, 0.1)
-at = pk.frames_at(pendulum(jnp.asarray(1.0))[0], times, every=5)
+at = pk.fitting.frames_at(pendulum(jnp.asarray(1.0))[0], times, every=5)
 angle = lambda model: at.pick(pk.simulate(*model, at.steps), "angle")
 seen = np.asarray(angle(pendulum(jnp.asarray(1.0)))) + 0.1 * np.random.default_rng(0).normal(
     size=101
@@ -29,7 +29,7 @@ seen = np.asarray(angle(pendulum(jnp.asarray(1.0)))) + 0.1 * np.random.default_r
 
 options = {
     "where": lambda m: {"length": m[0].integrator.tendency.terms[0].args},
-    "bounds": pk.PositiveBound(),
+    "bounds": pk.bounds.PositiveBound(),
     "progress": False,
 }
 guess = pendulum(jnp.asarray(2.5))

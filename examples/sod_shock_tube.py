@@ -10,7 +10,7 @@ import numpy as np
 import physkit as pk
 
 CELLS, END = 100, 0.2
-schemes = {"first order": pk.PiecewiseConstant(), "MUSCL, van Leer": pk.MUSCL()}
+schemes = {"first order": pk.reconstructions.PiecewiseConstant(), "MUSCL, van Leer": pk.reconstructions.MUSCL()}
 found = {}
 for label, scheme in schemes.items():
     simulation, gas = pk.systems.sod(CELLS, reconstruction=scheme)

@@ -18,9 +18,9 @@ n = 64 if "PHYSKIT_QUICK" in os.environ else 192
 grid = pk.Grid(pk.Box([1.0, 1.0], axes=False), (n, n))
 x, y = grid.coordinates()
 drop = 1 + 0.2 * jax.numpy.exp(-((x - 0.4) ** 2 + (y - 0.55) ** 2) / 0.004)
-water = pk.CGridShallowWaterState.of(grid, drop)
-simulation = pk.Simulation(pk.RK4(pk.ShallowWater(gravity=1.0)), dt=0.3 / n)
-print(pk.communication_report(simulation, water, devices=2))
+water = pk.components.CGridShallowWaterState.of(grid, drop)
+simulation = pk.Simulation(pk.RK4(pk.equations.ShallowWater(gravity=1.0)), dt=0.3 / n)
+print(pk.devices.communication_report(simulation, water, devices=2))
 
 fig, axes = plt.subplots(1, 3, figsize=(10.5, 3.9), sharey=True, layout="constrained")
 carry = water

@@ -1,6 +1,6 @@
-"""`pk.Name`: the lazy table, its `.pyi`, and the folders' own exports tell one story.
+"""`pk.Name`: the front page, the families, their stubs, and the layers' own exports tell one story.
 
-`python tests/test_public_api.py` rewrites `physkit/__init__.pyi` from the table.
+`python tests/test_public_api.py` rewrites the stubs from `physkit/_names.py`.
 """
 
 import ast
@@ -12,76 +12,77 @@ from pathlib import Path
 import pytest
 
 import physkit as pk
+from physkit._names import FAMILIES, FRONT_PAGE, OTHER_LAYERS, SHOWN_LAYERS
 
 PACKAGE = Path(pk.__file__).parent
 ROOT = PACKAGE.parent
+MAX_FRONT_PAGE = 130  # names that a user can hold in the head
 
-# Public to other floors and to authors of new physics, not worth a place in every script: they are
-# imported from their folder. Each new name of a folder goes either here or into the table.
+# Public to other layers and to authors of new physics, not worth a place in scripts: they are imported
+# from their layer. Each new name of a layer goes either here or into `physkit/_names.py`.
 PLUMBING = {
     "core": {
-        "ADVICE", "AbstractGrowable", "Aux", "Cache", "Key", "Plan", "PyTree", "StepCount", "FixedPoint", "Rate", "ScaledFixedPoint", "State", "all_finite",
-        "EXIT_INTERRUPTED", "EXIT_TRY_AGAIN", "find", "names_of_terms", "path_name",
-        "any_in_batch", "as_increment", "as_parameter", "build_unchecked", "call_user_function", "cast_floats",
-        "combine_rates", "concrete_value", "cond_for_batch", "shard", "float_dtype", "unshard", "get_component", "grow_caches",
-        "find_growables", "is_abstract", "call_isolated", "collect_faults", "linear_call", "nonzero_tangents", "replicate",
-        "invalidate_caches", "has_overflow",
-        "power_of_two_above",
-        "nonzero_indices", "put_component", "replace_fields",
-        "safe_arctan2", "safe_divide", "safe_norm", "safe_power", "safe_sqrt",
-        "scale_array", "shift", "zero_out_of_range", "partition_by_tangent", "instantiate_zero_tangents", "round_before_add", "with_tangent_of",
-        "where_safe",
+        "ADVICE", "AbstractGrowable", "Aux", "Cache", "EXIT_INTERRUPTED", "EXIT_TRY_AGAIN",
+        "FixedPoint", "Key", "Plan", "PyTree", "Rate", "ScaledFixedPoint", "State", "StepCount",
+        "all_finite", "any_in_batch", "as_increment", "as_parameter", "build_unchecked",
+        "call_isolated", "call_user_function", "cast_floats", "collect_faults", "combine_rates",
+        "concrete_value", "cond_for_batch", "find_growables", "float_dtype", "get_component",
+        "grow_caches", "has_overflow", "instantiate_zero_tangents", "invalidate_caches",
+        "is_abstract", "linear_call", "names_of_terms", "nonzero_indices", "nonzero_tangents",
+        "partition_by_tangent", "path_name", "power_of_two_above", "put_component",
+        "replace_fields", "replicate", "round_before_add", "safe_arctan2", "safe_divide",
+        "safe_norm", "safe_power", "safe_sqrt", "scale_array", "shard", "shift", "unshard",
+        "where_safe", "with_tangent_of", "zero_out_of_range",
     },
     "geometry": {
-        "AXES", "Boundaries", "Components", "Parities", "Parity", "Slab", "Wall", "as_space_time_value",
-        "parse_boundaries", "shard_array", "determinant", "heights", "inverse_matrix", "unshard_array",
-        "concatenate_blocks", "require_box", "require_divisible", "with_comm", "slab_axis", "unknown_boundaries",
+        "AXES", "Boundaries", "Components", "Parities", "Parity", "Slab", "Wall",
+        "as_space_time_value", "concatenate_blocks", "determinant", "heights", "inverse_matrix",
+        "parse_boundaries", "require_box", "require_divisible", "shard_array", "slab_axis",
+        "unknown_boundaries", "unshard_array", "with_comm",
     },
     "fields": {
-        "as_rates", "derivative_symbol", "reconstruct_faces", "component_fields", "finite_volume_rate",
-        "require_one_grid", "require_same_location", "square_wavenumber",
+        "as_rates", "component_fields", "derivative_symbol", "finite_volume_rate",
+        "reconstruct_faces", "require_one_grid", "require_same_location", "square_wavenumber",
     },
-    "fields.equations": {"require_complex", "per_component", "symbol_of_laplacian"},
-    "fields.operators": {"RiemannFan", "Variables"},
-    "particles": {"Ownership", "mobile_velocity", "widen_migration_margin"},
-    "particles.neighbors": {
-        "AbstractPairs", "PAIRS_PER_BLOCK", "Cells", "AllPairs", "AllPairsWithin", "Halo", "ListedPairs", "SMALL_SYSTEM",
-        "ShardedNeighborList", "all_pairs_within", "capacity_for", "shortfall", "max_over_devices", "sharded_neighbor_list",
+    "fields.equations": {
+        "per_component", "require_complex", "symbol_of_laplacian",
     },
-    "particles.forces": {
-        "AbstractScaledForce", "AbstractTruncated", "PairCache", "ShardedTuples", "TRUNCATIONS",
-        "check_truncation",
-        "direct_sum", "exact_pair_sum", "pair_sum", "truncated",
+    "fields.operators": {
+        "RiemannFan", "Variables",
     },
-    "integrators": {
-        "AbstractExponential", "AbstractImplicitExplicit", "AbstractRungeKutta",
-        "AbstractSplitting", "AbstractStateless", "ImplicitExplicit", "select_clock", "total_signal_rate",
+    "observe": {
+        "AbstractCorrelation", "BlockAverageResult", "Frame", "require_field",
     },
-    "observe": {"AbstractCorrelation", "BlockAverageResult", "Frame", "require_field"},
     "storage": {
-        "Column", "FrameSharding", "RECORDING_SUFFIXES", "FolderLock", "Output", "RestoredCheckpoint", "TEMPORARY_PREFIX", "Table", "provenance_changes",
-        "read_checkpoint_table", "load_component", "digest", "fingerprint", "read_holder", "is_holder_gone",
-        "is_trajectory", "make_folder", "require_xarray", "open", "collect_provenance", "read_table", "identify_process",
-        "write_table", "write_atomically", "describe_writer",
+        "Column", "FolderLock", "FrameSharding", "Output", "RECORDING_SUFFIXES",
+        "RestoredCheckpoint", "TEMPORARY_PREFIX", "Table", "collect_provenance",
+        "describe_writer", "digest", "fingerprint", "identify_process", "is_holder_gone",
+        "is_trajectory", "load_component", "make_folder", "open", "provenance_changes",
+        "read_checkpoint_table", "read_holder", "read_table", "require_xarray",
+        "write_atomically", "write_table",
     },
-    "capacity_for": {
+    "fit": {
         "AbstractErrors", "AbstractMethod", "Attempt", "FisherSpectrum", "FramesAt",
         "GradientGrowth", "History", "ReweightedAverage", "Selection", "Where", "select",
     },
     "ensemble": {
-        "AbstractReduction", "BootstrapEstimate", "Design", "EnsembleStatistics", "FailedMember", "MemberArray",
-        "MemoryStore", "BatchMemory", "QUANTILES", "SweepStatus", "SubmittedWorkers", "SweepFolder", "ExecutionResult", "WorkerResult",
-        "execute", "execute_with_workers", "collect", "grid", "predict_batch_memory", "random", "status", "submit",
-        "run_worker",
+        "AbstractReduction", "BatchMemory", "BootstrapEstimate", "Design", "EnsembleStatistics",
+        "ExecutionResult", "FailedMember", "MemberArray", "MemoryStore", "QUANTILES",
+        "SubmittedWorkers", "SweepFolder", "SweepStatus", "WorkerResult", "collect", "execute",
+        "execute_with_workers", "predict_batch_memory", "run_worker", "status", "submit",
     },
     "simulate": {
-        "AbstractAdjoint", "AdjointCost", "AdjointReport", "DistributedDomain", "Growth", "LARGE_STATE_BYTES", "ChunkScheduler",
-        "Probe", "ReversibilityReport", "StopRequest", "CPU_COMPILER_OPTIONS", "read_crash_record", "observe_initial",
-        "advance_member", "probe", "summary", "count_blocks",
+        "AbstractAdjoint", "AdjointCost", "AdjointReport", "CPU_COMPILER_OPTIONS",
+        "ChunkScheduler", "DistributedDomain", "Growth", "LARGE_STATE_BYTES", "Probe",
+        "Progress", "ReversibilityReport", "StopRequest", "advance_member", "count_blocks",
+        "observe_initial", "probe", "read_crash_record", "summary",
     },
 }  # fmt: skip
-# Reached by the folder's own name: `pk.testing.check_force`, `pk.plot.drift`.
-NAMESPACES = ("parallel", "systems", "plot", "testing", "cli")
+PLACED: dict[str, set[str]] = {}
+for _layers in (FRONT_PAGE, *(layers for _, layers in FAMILIES.values())):
+    for _layer, _names in _layers.items():
+        if _layer.split(".")[0] not in SHOWN_LAYERS:
+            PLACED.setdefault(_layer, set()).update(_names)
 
 
 def exports(init: str) -> list[str]:
@@ -93,92 +94,132 @@ def exports(init: str) -> list[str]:
     return found
 
 
-def folder_exports() -> dict[str, set[str]]:
-    """Folder (`particles.forces`) → the public names of its `__init__`."""
+def layer_exports() -> dict[str, set[str]]:
+    """Layer (`fields.equations`) → the public names of its `__init__`; not of layers that are shown whole."""
     found = {}
     for init in PACKAGE.rglob("__init__.py"):
-        folder = ".".join(init.parent.relative_to(PACKAGE).parts)
-        if folder and folder.split(".")[0] not in NAMESPACES:
-            found[folder] = set(exports(init.read_text()))
+        layer = ".".join(init.parent.relative_to(PACKAGE).parts)
+        if layer and layer.split(".")[0] not in SHOWN_LAYERS and layer != "cli":
+            found[layer] = set(exports(init.read_text()))
     return found
 
 
-def undecided(table, plumbing, folders) -> list[str]:
-    """Names that a folder exports and nobody has placed, or that somebody placed and are gone."""
-    placed = {name for names in [*table.values(), *plumbing.values()] for name in names}
+def misplaced(placed, plumbing, layers) -> list[str]:
+    """Names that a layer exports and nobody has placed, or that somebody placed and are gone."""
+    everywhere = {name for names in [*placed.values(), *plumbing.values()] for name in names}
     found = [
-        f"physkit.{folder} exports {name}: put it into _EXPORTS of physkit/__init__.py, "
-        "or into PLUMBING of this file"
-        for folder, names in folders.items()
-        for name in sorted(names - placed)
+        f"physkit.{layer} exports {name}: put it into physkit/_names.py, or into PLUMBING of this file"
+        for layer, names in layers.items()
+        for name in sorted(names - everywhere)
     ]
-    for where in (table, plumbing):
-        for folder, names in where.items():
-            gone = sorted(set(names) - folders.get(folder, set()))
-            found += [f"physkit.{folder} does not export {name}" for name in gone]
-    for folder in table:
-        both = sorted(set(table[folder]) & plumbing.get(folder, set()))
-        found += [f"{folder}.{name} is in both lists" for name in both]
+    for table in (placed, plumbing):
+        for layer, names in table.items():
+            gone = sorted(set(names) - layers.get(layer, set()))
+            found += [f"physkit.{layer} does not export {name}" for name in gone]
+    for layer in placed:
+        both = sorted(set(placed[layer]) & plumbing.get(layer, set()))
+        found += [f"{layer}.{name} is both public and plumbing" for name in both]
     return found
 
 
-def stub(table, folders) -> str:
-    """The text of `__init__.pyi` for a table of exports."""
-    lines = ["# Written by `python tests/test_public_api.py` from the table in __init__.py.", ""]
-    lines += [f"from . import {f} as {f}" for f in sorted(folders)]
-    for folder, names in table.items():
-        shown = "\n".join(f"    {name} as {name}," for name in sorted(names))
-        lines.append(f"from .{folder} import (\n{shown}\n)")
-    return "\n".join([*lines, "", "__version__: str", ""])
+def stubs() -> dict[Path, str]:
+    """File → text of the stubs of the package and of its families."""
+    written = "# Written by `python tests/test_public_api.py` from `physkit/_names.py`."
+    lines = [written, ""]
+    lines += [f"from . import {name} as {name}" for name in sorted(SHOWN_LAYERS + OTHER_LAYERS)]
+    lines.append("from ._stubs import (")
+    lines += [f"    {name} as {name}," for name in sorted(FAMILIES)]
+    lines.append(")")
+    lines += [_import(f".{layer}", names) for layer, names in FRONT_PAGE.items()]
+    found = {PACKAGE / "__init__.pyi": "\n".join([*lines, "", "__version__: str", ""])}
+    for family, (_, layers) in FAMILIES.items():
+        lines = [written, "", *(_import(f"physkit.{layer}", n) for layer, n in layers.items())]
+        found[PACKAGE / "_stubs" / f"{family}.pyi"] = "\n".join([*lines, ""])
+    return found
 
 
-def test_every_public_name_has_its_place():
-    assert not (found := undecided(pk._EXPORTS, PLUMBING, folder_exports())), "\n".join(found)
+def _import(module: str, names) -> str:
+    shown = "\n".join(f"    {name} as {name}," for name in sorted(names))
+    return f"from {module} import (\n{shown}\n)"
 
 
-def test_a_name_without_its_place_is_found():
-    folders = {"core": {"Module", "param"}}
-    assert not undecided({"core": ("Module",)}, {"core": {"param"}}, folders)
-    assert undecided({"core": ("Module",)}, {}, folders)
-    assert undecided({"core": ("Module", "gone")}, {"core": {"param"}}, folders)
-    assert undecided({"core": ("Module",)}, {"core": {"param", "gone"}}, folders)
-    assert undecided({"core": ("Module", "param")}, {"core": {"param"}}, folders)
+def test_every_public_name_is_placed():
+    assert not (found := misplaced(PLACED, PLUMBING, layer_exports())), "\n".join(found)
 
 
-def test_no_name_twice():
-    names = [name for names in pk._EXPORTS.values() for name in names] + list(pk._FOLDERS)
+def test_a_misplaced_name_is_found():
+    layers = {"core": {"Module", "param"}}
+    assert not misplaced({"core": {"Module"}}, {"core": {"param"}}, layers)
+    assert misplaced({"core": {"Module"}}, {}, layers)
+    assert misplaced({"core": {"Module", "gone"}}, {"core": {"param"}}, layers)
+    assert misplaced({"core": {"Module"}}, {"core": {"param", "gone"}}, layers)
+    assert misplaced({"core": {"Module", "param"}}, {"core": {"param"}}, layers)
+
+
+def test_front_page_is_short_and_names_nothing_twice():
+    names = [n for names in FRONT_PAGE.values() for n in names]
+    names += [*FAMILIES, *SHOWN_LAYERS, *OTHER_LAYERS]
     assert len(set(names)) == len(names)
+    assert len([n for names in FRONT_PAGE.values() for n in names]) <= MAX_FRONT_PAGE
+    assert set(dir(pk)) <= {*names, "__version__"}
 
 
-@pytest.mark.parametrize("folder", pk._EXPORTS)
-def test_names_resolve(folder):
-    home = importlib.import_module(f"physkit.{folder}")
-    for name in pk._EXPORTS[folder]:
+@pytest.mark.parametrize("layer", FRONT_PAGE)
+def test_front_page_resolves(layer):
+    home = importlib.import_module(f"physkit.{layer}")
+    for name in FRONT_PAGE[layer]:
         assert getattr(pk, name) is getattr(home, name)
         assert name in dir(pk)
 
 
-def test_folders_resolve():
+@pytest.mark.parametrize("family", FAMILIES)
+def test_family_resolves_and_completes(family):
+    namespace = getattr(pk, family)
+    members = [name for names in FAMILIES[family][1].values() for name in names]
+    assert dir(namespace) == sorted(members)
+    assert namespace.__doc__ == FAMILIES[family][0]
+    for layer, names in FAMILIES[family][1].items():
+        for name in names:
+            assert getattr(namespace, name) is getattr(
+                importlib.import_module(f"physkit.{layer}"), name
+            )
+
+
+def test_layers_resolve():
     on_disk = {p.parent.name for p in PACKAGE.glob("*/__init__.py")}
-    verbs = on_disk & set(pk._HOME)  # folders named like the verb in them: `pk.simulate`
-    assert set(pk._FOLDERS) == on_disk - verbs
+    front = {name for names in FRONT_PAGE.values() for name in names}
+    verbs = on_disk & front  # layers named like the verb in them: `pk.simulate`
+    assert {*SHOWN_LAYERS, *OTHER_LAYERS} == on_disk - verbs
     for name in verbs:
         importlib.import_module(f"physkit.{name}")
         assert getattr(pk, name) is getattr(sys.modules[f"physkit.{name}"], name)
-    for name in pk._FOLDERS:
+    for name in (*SHOWN_LAYERS, *OTHER_LAYERS):
         assert getattr(pk, name) is importlib.import_module(f"physkit.{name}")
 
 
-def test_an_unknown_name_says_so():
-    with pytest.raises(AttributeError, match="Nothing"):
-        pk.Nothing  # noqa: B018
-    with pytest.raises(AttributeError, match="did you mean 'Particles'"):
-        pk.Particle  # noqa: B018
+@pytest.mark.parametrize(
+    ("missing", "says"),
+    [
+        ("Nothing", "Nothing"),
+        ("Particle", "did you mean 'Particles'"),
+        ("VanLeer", "pk.limiters.VanLeer"),
+        ("VanLear", "did you mean 'limiters.VanLeer'"),
+    ],
+)
+def test_an_unknown_name_says_where_to_look(missing, says):
+    with pytest.raises(AttributeError, match=re.escape(says)):
+        getattr(pk, missing)
 
 
-def test_stub_is_up_to_date():
-    written = (PACKAGE / "__init__.pyi").read_text()
-    assert written == stub(pk._EXPORTS, pk._FOLDERS), "run: python tests/test_public_api.py"
+def test_an_unknown_member_of_a_family_lists_the_others():
+    with pytest.raises(AttributeError, match=r"no 'Nothing'; available: .*'VanLeer'"):
+        pk.limiters.Nothing  # noqa: B018
+
+
+def test_stubs_are_up_to_date():
+    expected = stubs()
+    assert {p: p.read_text() for p in expected} == expected, "run: python tests/test_public_api.py"
+    assert set((PACKAGE / "_stubs").iterdir()) == {p for p in expected if p.parent.name == "_stubs"}
 
 
 def test_one_version_everywhere():
@@ -188,5 +229,7 @@ def test_one_version_everywhere():
 
 
 if __name__ == "__main__":
-    (PACKAGE / "__init__.pyi").write_text(stub(pk._EXPORTS, pk._FOLDERS))
+    (PACKAGE / "_stubs").mkdir(exist_ok=True)
+    for _path, _text in stubs().items():
+        _path.write_text(_text)
     sys.exit(0)

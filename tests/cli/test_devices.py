@@ -17,7 +17,7 @@ import physkit as pk
 def case():
     x, y = pk.Grid([1.0, 1.0], (16, 16)).coordinates()
     u = pk.Field(jnp.sin(6.283 * x) + jnp.cos(6.283 * y), pk.Grid([1.0, 1.0], (16, 16)))
-    heat = pk.Diffusion(1.0, scheme=pk.Central(2))
+    heat = pk.equations.Diffusion(1.0, scheme=pk.schemes.Central(2))
     return pk.Simulation(pk.RK4(heat), dt=5e-4, observers=[pk.Every(5, u=pk.FieldValues())]), u
 """
 

@@ -20,17 +20,17 @@ def sweep(over=None, steps=10, model=MODEL, **more):
 class TestPoints:
     def test_product_zip_and_replicas(self):
         a, b = pk.SweepAxis(damping, [0.1, 0.2], "c"), pk.SweepAxis(gravity, [1.0, 2.0, 3.0], "g")
-        at = sweep(pk.cartesian_product(a, b)).coordinates
+        at = sweep(pk.designs.cartesian_product(a, b)).coordinates
         np.testing.assert_array_equal(at["c"], [0.1, 0.1, 0.1, 0.2, 0.2, 0.2])
         np.testing.assert_array_equal(at["g"], [1, 2, 3, 1, 2, 3])
-        assert sweep((a, b)).digest == sweep(pk.cartesian_product(a, b)).digest
-        at = sweep(pk.zip_axes(b, pk.SweepAxis(angle, [4.0, 5.0, 6.0], "a"))).coordinates
+        assert sweep((a, b)).digest == sweep(pk.designs.cartesian_product(a, b)).digest
+        at = sweep(pk.designs.zip_axes(b, pk.SweepAxis(angle, [4.0, 5.0, 6.0], "a"))).coordinates
         np.testing.assert_array_equal(at["a"] - at["g"], [3, 3, 3])
         two = sweep(a, replicas=3, key=jax.random.key(0))
         np.testing.assert_array_equal(two.coordinates["c"], [0.1] * 3 + [0.2] * 3)
         np.testing.assert_array_equal(two.coordinates["replica"], [0, 1, 2, 0, 1, 2])
-        with pytest.raises(pk.ShapeError, match=r"equally many values; got \[2, 3\]"):
-            pk.zip_axes(a, b)
+        with pytest.raises(pk.errors.ShapeError, match=r"equally many values; got \[2, 3\]"):
+            pk.designs.zip_axes(a, b)
 
     def test_several_leaves_at_once(self):
         over = pk.SweepAxis({"c": damping, "g": gravity}, {"c": [0.1, 0.2], "g": [8.0, 9.0]})
@@ -40,7 +40,7 @@ class TestPoints:
         assert float(angle((sim, state))) == 0.5
         both = pk.SweepAxis(lambda m: (damping(m), gravity(m)), ([0.1, 0.2], np.array([8.0, 9.0])))
         assert float(gravity(sweep(both).member(0)[:2])) == 8.0
-        with pytest.raises(pk.ShapeError, match="values for"):
+        with pytest.raises(pk.errors.ShapeError, match="values for"):
             sweep(pk.SweepAxis({"c": damping}, {"d": [0.1]}))
 
     def test_points_are_counted(self):
@@ -52,9 +52,9 @@ class TestPoints:
         sim = pk.Simulation(pk.VelocityVerlet(pk.HarmonicTrap(1.0)), dt=0.1)
         over = pk.SweepAxis(lambda m: m[1].id, np.array([[0, 1], [5, 7]]), "ids")
         assert sweep(over, model=(sim, atoms)).member(1)[1].id.tolist() == [5, 7]
-        with pytest.raises(pk.ParameterError, match="whole number"):
+        with pytest.raises(pk.errors.ParameterError, match="whole number"):
             sweep(pk.SweepAxis(lambda m: m[1].id, [[0.5, 1.0]]), model=(sim, atoms))
-        with pytest.raises(pk.ParameterError, match=r"whole number \(.*int32"):
+        with pytest.raises(pk.errors.ParameterError, match=r"whole number \(.*int32"):
             sweep(pk.SweepAxis(lambda m: m[1].id, [[0, 2**40]]), model=(sim, atoms))
 
     def test_the_digest_sees_what_functions_remember(self):
@@ -71,7 +71,7 @@ class TestPoints:
         def scaled(factor):
             first = lambda x: {"m": factor * x.max(0)}
             largest = lambda a, b: {"m": np.maximum(a["m"], b["m"])}
-            return pk.Reduction("angle", "largest", first, largest, lambda whole: whole["m"])
+            return pk.reductions.Reduction("angle", "largest", first, largest, lambda whole: whole["m"])
 
         one, same, other = (sweep(over, reduce=scaled(x)).digest for x in (1.0, 1.0, 2.0))
         assert one == same
@@ -84,8 +84,8 @@ class TestPoints:
             sweep(over, steps=20).digest,
             sweep(over, key=jax.random.key(0)).digest,
             sweep(over, key=jax.random.key(1)).digest,
-            sweep(over, reduce=pk.Mean("angle")).digest,
-            sweep(over, retry=pk.Retry(new_key=True)).digest,
+            sweep(over, reduce=pk.reductions.Mean("angle")).digest,
+            sweep(over, retry=pk.reductions.Retry(new_key=True)).digest,
             sweep(pk.SweepAxis(damping, [0.1, 0.3])).digest,
             sweep(pk.SweepAxis(gravity, [0.1, 0.2])).digest,
             sweep(over, model=pendulum(dt=0.04)).digest,
@@ -100,7 +100,7 @@ class TestDesigns:
         pk.ParameterRange(gravity, 1.0, 100.0, logarithmic=True),
     )
 
-    @pytest.mark.parametrize("design", [random, pk.latin_hypercube, pk.sobol])
+    @pytest.mark.parametrize("design", [random, pk.designs.latin_hypercube, pk.designs.sobol])
     def test_stay_between_limits_and_repeat(self, design):
         names = list(sweep(design(16, *self.RANGES)).coordinates)[:2]
         at, again, other = (sweep(design(16, *self.RANGES, seed=s)).coordinates for s in (0, 0, 1))
@@ -110,16 +110,16 @@ class TestDesigns:
             assert not np.array_equal(at[name], other[name])
 
     def test_latin_hypercubes_fill_every_slice_once(self):
-        at = sweep(pk.latin_hypercube(10, *self.RANGES)).coordinates
+        at = sweep(pk.designs.latin_hypercube(10, *self.RANGES)).coordinates
         c, g = list(at.values())[:2]
         assert sorted(np.floor(10 * c)) == list(range(10))
         assert sorted(np.floor(5 * np.log10(g))) == sorted([*range(10)])
 
     def test_sobol_points_are_balanced(self):
-        c = next(iter(sweep(pk.sobol(64, *self.RANGES)).coordinates.values()))
+        c = next(iter(sweep(pk.designs.sobol(64, *self.RANGES)).coordinates.values()))
         assert sorted(np.floor(64 * c)) == list(range(64))
-        with pytest.raises(pk.ParameterError, match="power of two of members: 8 or 16, not 10"):
-            pk.sobol(10, *self.RANGES)
+        with pytest.raises(pk.errors.ParameterError, match="power of two of members: 8 or 16, not 10"):
+            pk.designs.sobol(10, *self.RANGES)
 
     def test_grids_hold_their_limits(self):
         at = sweep(grid((3, 2), *self.RANGES)).coordinates
@@ -133,119 +133,119 @@ class TestDesigns:
         object.__setattr__(fitted, "covariance", covariance)
         object.__setattr__(fitted, "values", {"c": np.array(0.5), "g": np.array(9.0)})
         where = {"c": damping, "g": gravity}
-        at = sweep(pk.posterior_samples(fitted, where, 4000)).coordinates
+        at = sweep(pk.designs.posterior_samples(fitted, where, 4000)).coordinates
         found = np.cov(at["c"], at["g"])
         np.testing.assert_allclose(found, covariance, atol=0.01)
         assert abs(at["g"].mean() - 9.0) < 0.02
 
     def test_bad_ranges(self):
         for low, high, log in ((1, 1, False), (2, 1, False), (0, 1, True), (0, np.inf, False)):
-            with pytest.raises(pk.ParameterError):
+            with pytest.raises(pk.errors.ParameterError):
                 pk.ParameterRange(damping, low, high, log)
-        with pytest.raises(pk.ParameterError, match="whole number"):
+        with pytest.raises(pk.errors.ParameterError, match="whole number"):
             random(0, *self.RANGES)
 
 
 class TestBadInput:
     def test_values_of_another_shape(self):
-        with pytest.raises(pk.ShapeError, match=r"\[points, –\].*got \[2, 3\]"):
+        with pytest.raises(pk.errors.ShapeError, match=r"\[points, –\].*got \[2, 3\]"):
             sweep(pk.SweepAxis(damping, np.zeros((2, 3)), "damping"))
-        with pytest.raises(pk.ShapeError, match=r"\[points, 2\].*as many as for one point"):
+        with pytest.raises(pk.errors.ShapeError, match=r"\[points, 2\].*as many as for one point"):
             sweep(pk.SweepAxis(lambda m: m[1], [1.0, 2.0], "start"))
-        with pytest.raises(pk.ShapeError, match="no axis of points"):
+        with pytest.raises(pk.errors.ShapeError, match="no axis of points"):
             sweep(pk.SweepAxis(damping, 0.1, "damping"))
-        with pytest.raises(pk.ParameterError, match="must be numbers"):
+        with pytest.raises(pk.errors.ParameterError, match="must be numbers"):
             sweep(pk.SweepAxis(damping, ["a", "b"]))
 
     def test_a_static_leaf(self):
         model, _ = boxes()
-        with pytest.raises(pk.SelectionError, match=r"cutoff = 1\.5 is a static field.*groups"):
+        with pytest.raises(pk.errors.SelectionError, match=r"cutoff = 1\.5 is a static field.*groups"):
             sweep(
                 pk.SweepAxis(lambda m: m[0].integrator.force.terms[0].cutoff, [1.5, 2.0]), 20, model
             )
 
     def test_a_leaf_that_is_not_there(self):
-        with pytest.raises(pk.SelectionError, match=r"damp.*Available: integrator"):
+        with pytest.raises(pk.errors.SelectionError, match=r"damp.*Available: integrator"):
             sweep(pk.SweepAxis(lambda m: m[0].damp, [1.0]))
-        with pytest.raises(pk.SelectionError, match='"state" or "key"; got \'seed\''):
+        with pytest.raises(pk.errors.SelectionError, match='"state" or "key"; got \'seed\''):
             sweep(pk.SweepAxis("seed", [1.0]))
 
     def test_no_members(self):
-        with pytest.raises(pk.ParameterError, match="no members: 0 points"):
+        with pytest.raises(pk.errors.ParameterError, match="no members: 0 points"):
             sweep(pk.SweepAxis(damping, np.zeros(0)))
-        with pytest.raises(pk.ParameterError, match="no members"):
+        with pytest.raises(pk.errors.ParameterError, match="no members"):
             sweep(pk.SweepAxis(damping, [0.1]), replicas=0, key=jax.random.key(0))
 
     def test_replicas_without_noise(self):
-        with pytest.raises(pk.ParameterError, match="differ by their noise alone"):
+        with pytest.raises(pk.errors.ParameterError, match="differ by their noise alone"):
             sweep(replicas=3)
-        with pytest.raises(pk.ParameterError, match="keys are swept"):
+        with pytest.raises(pk.errors.ParameterError, match="keys are swept"):
             sweep(pk.SweepAxis("key", [1, 2]), key=jax.random.key(0))
 
     def test_models_and_steps(self):
-        with pytest.raises(pk.ParameterError, match=r"\(simulation, state\)"):
+        with pytest.raises(pk.errors.ParameterError, match=r"\(simulation, state\)"):
             sweep(model=MODEL[0])
-        with pytest.raises(pk.ParameterError, match="give its state"):
+        with pytest.raises(pk.errors.ParameterError, match="give its state"):
             sweep(model=(MODEL[0], pk.init(*MODEL)))
-        with pytest.raises(pk.ObserverError, match="multiple of the longest observer interval"):
+        with pytest.raises(pk.errors.ObserverError, match="multiple of the longest observer interval"):
             sweep(pk.SweepAxis(damping, [0.1]), steps=7)
-        with pytest.raises(pk.ParameterError, match="steps are missing"):
+        with pytest.raises(pk.errors.ParameterError, match="steps are missing"):
             pk.sweep(MODEL, over=pk.SweepAxis(damping, [0.1]))
-        with pytest.raises(pk.ParameterError, match="says all about itself"):
+        with pytest.raises(pk.errors.ParameterError, match="says all about itself"):
             pk.sweep(sweep(pk.SweepAxis(damping, [0.1])), 10)
 
     def test_names(self):
-        with pytest.raises(pk.ParameterError, match="two swept quantities are called"):
+        with pytest.raises(pk.errors.ParameterError, match="two swept quantities are called"):
             sweep((pk.SweepAxis(damping, [0.1], "c"), pk.SweepAxis(gravity, [0.1], "c")))
-        with pytest.raises(pk.ParameterError, match=r"nothing is recorded as \['speed'\]; avail"):
+        with pytest.raises(pk.errors.ParameterError, match=r"nothing is recorded as \['speed'\]; avail"):
             pk.sweep(MODEL, 10, over=pk.SweepAxis(damping, [0.1]), keep=("speed",))
-        with pytest.raises(pk.ParameterError, match=r"nothing is recorded as \['speed'\]"):
-            pk.sweep(MODEL, 10, over=pk.SweepAxis(damping, [0.1]), reduce=pk.Mean("speed"))
+        with pytest.raises(pk.errors.ParameterError, match=r"nothing is recorded as \['speed'\]"):
+            pk.sweep(MODEL, 10, over=pk.SweepAxis(damping, [0.1]), reduce=pk.reductions.Mean("speed"))
 
     def test_whole_states(self):
         _, state = MODEL
-        with pytest.raises(pk.ShapeError, match=r"of one shape|must have shape"):
-            sweep(pk.initial_states([state, jnp.zeros(3)]))
-        with pytest.raises(pk.ShapeError):
-            pk.initial_states([])
+        with pytest.raises(pk.errors.ShapeError, match=r"of one shape|must have shape"):
+            sweep(pk.designs.initial_states([state, jnp.zeros(3)]))
+        with pytest.raises(pk.errors.ShapeError):
+            pk.designs.initial_states([])
         atoms = pk.Particles(jnp.zeros((2, 2)), space=pk.Free())
         trap = pk.Simulation(pk.VelocityVerlet(pk.HarmonicTrap(1.0)), dt=0.1)
         boxed = pk.Particles(jnp.zeros((2, 2)), space=pk.Box([1.0, 1.0]))
-        with pytest.raises(pk.ShapeError, match="state 1 is made otherwise"):
-            sweep(pk.initial_states([atoms, boxed]), model=(trap, atoms))
+        with pytest.raises(pk.errors.ShapeError, match="state 1 is made otherwise"):
+            sweep(pk.designs.initial_states([atoms, boxed]), model=(trap, atoms))
 
     def test_groups_that_record_different_things(self):
         sim, state = MODEL
         other = pk.Simulation(sim.integrator, sim.dt, pk.Every(5, angle=lambda n: n.state[0]))
-        with pytest.raises(pk.ShapeError, match="groups 0 and 1 record different things"):
+        with pytest.raises(pk.errors.ShapeError, match="groups 0 and 1 record different things"):
             pk.sweep([MODEL, (other, state)], 10, over=pk.SweepAxis(damping, [0.1]))
 
         other = pk.Simulation(sim.integrator, sim.dt, pendulum(10)[0].observers)
-        with pytest.raises(pk.ShapeError, match=r"at different intervals, \[5\] and \[10\] steps"):
+        with pytest.raises(pk.errors.ShapeError, match=r"at different intervals, \[5\] and \[10\] steps"):
             pk.sweep([MODEL, (other, state)], 10, over=pk.SweepAxis(damping, [0.1]))
-        with pytest.raises(pk.ParameterError, match="2 names, one for each model; got 'ab'"):
+        with pytest.raises(pk.errors.ParameterError, match="2 names, one for each model; got 'ab'"):
             sweep(model=[MODEL, MODEL], groups="ab")
 
     def test_statistics_of_one_name(self):
-        bins = (pk.Histogram("angle", (-1, 0, 1)), pk.Histogram("angle", (-1, 1)))
+        bins = (pk.reductions.Histogram("angle", (-1, 0, 1)), pk.reductions.Histogram("angle", (-1, 1)))
         with pytest.raises(
-            pk.ParameterError, match=r"two statistics are called \['histogram angle'\]"
+            pk.errors.ParameterError, match=r"two statistics are called \['histogram angle'\]"
         ):
             sweep(pk.SweepAxis(damping, [0.1]), reduce=bins)
 
     def test_what_is_no_key(self):
         for bad in (jnp.zeros(2), jax.random.split(jax.random.key(0), 2)):
-            with pytest.raises(pk.ParameterError, match="key is one random key"):
+            with pytest.raises(pk.errors.ParameterError, match="key is one random key"):
                 sweep(replicas=2, key=bad)
 
     def test_chunks_and_devices(self, tmp_path):
         one = sweep(pk.SweepAxis(damping, [0.1]))
         for bad in (0, -1, True):
-            with pytest.raises(pk.ParameterError, match="chunk is a number of members"):
+            with pytest.raises(pk.errors.ParameterError, match="chunk is a number of members"):
                 pk.sweep(one, chunk=bad)
-        with pytest.raises(pk.ParameterError, match="cuts them over devices"):
+        with pytest.raises(pk.errors.ParameterError, match="cuts them over devices"):
             pk.sweep(one, devices=(2, 2))
-        with pytest.raises(pk.ParameterError, match=r"there are chunks 0 … 0; got \[3\]"):
+        with pytest.raises(pk.errors.ParameterError, match=r"there are chunks 0 … 0; got \[3\]"):
             execute(one, tmp_path / "a", chunks=[3])
 
     def test_a_member_that_does_not_fit(self, monkeypatch):
@@ -253,20 +253,20 @@ class TestBadInput:
         monkeypatch.setattr(
             "physkit.ensemble.compute._batch_memory.available", lambda device: 100.0
         )
-        with pytest.raises(pk.CapacityError, match=r"one member needs .* and a device has"):
+        with pytest.raises(pk.errors.CapacityError, match=r"one member needs .* and a device has"):
             pk.sweep(one, progress=False)
         monkeypatch.setattr("physkit.ensemble.compute._batch_memory.available", lambda device: 8.0)
-        with pytest.raises(pk.CapacityError, match="one member needs"):
+        with pytest.raises(pk.errors.CapacityError, match="one member needs"):
             pk.sweep(one, progress=False)
 
     def test_steps_back_in_time(self):
-        with pytest.raises(pk.ParameterError, match=r"steps must be positive; got dt = -0.1"):
+        with pytest.raises(pk.errors.ParameterError, match=r"steps must be positive; got dt = -0.1"):
             sweep(pk.SweepAxis(lambda m: m[0].dt, [0.1, -0.1], name="dt"))
 
     def test_nothing_to_retry(self):
-        with pytest.raises(pk.ParameterError, match="nothing would be different"):
-            pk.Retry()
-        with pytest.raises(pk.ParameterError):
-            pk.Retry(step_divisor=0)
-        with pytest.raises(pk.ShapeError, match="one finite number for each of 1 members"):
+        with pytest.raises(pk.errors.ParameterError, match="nothing would be different"):
+            pk.reductions.Retry()
+        with pytest.raises(pk.errors.ParameterError):
+            pk.reductions.Retry(step_divisor=0)
+        with pytest.raises(pk.errors.ShapeError, match="one finite number for each of 1 members"):
             sweep(pk.SweepAxis(damping, [0.1]), cost=[1.0, 2.0])

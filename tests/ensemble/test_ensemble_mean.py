@@ -61,7 +61,7 @@ def memory(members, chunk):
 
     def loss(nu):
         def one(start):
-            sim = pk.Simulation(pk.RK4(pk.Diffusion(nu)), dt=1e-7, adjoint=pk.Direct())
+            sim = pk.Simulation(pk.RK4(pk.equations.Diffusion(nu)), dt=1e-7, adjoint=pk.adjoints.Direct())
             return jnp.sum(pk.simulate(sim, pk.Field(start, grid), 64).state.data ** 2)
 
         return ensemble_mean(one, starts, chunk=chunk)

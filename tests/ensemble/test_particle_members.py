@@ -79,7 +79,7 @@ def test_boxes_of_several_densities_share_a_skin():
         sites, box = pk.lattice.face_centered_cubic(2, density=density)
         atoms = pk.Particles(sites, space=box)
         states.append(pk.maxwell_boltzmann(jax.random.key(1), atoms, 0.5))
-    sweep = pk.Sweep((sim, states[0]), 40, over=pk.initial_states(states))
+    sweep = pk.Sweep((sim, states[0]), 40, over=pk.designs.initial_states(states))
     limit = float(states[2].space.max_cutoff(3))
     skin = sweep.models[0][0].integrator.force.terms[0].skin
     assert limit - 1.5 > skin > 0.99 * (limit - 1.5)

@@ -22,37 +22,37 @@ def whole(reduction, sizes=(30, 1, 50, 20)):
 
 class TestMerging:
     def test_moments(self):
-        np.testing.assert_allclose(whole(pk.Mean("x")), VALUES.mean(0), rtol=1e-13)
-        np.testing.assert_allclose(whole(pk.Variance("x")), VALUES.var(0, ddof=1), rtol=1e-13)
-        assert np.isnan(pk.Variance("x").result(pk.Variance("x").part(VALUES[:1]))).all()
+        np.testing.assert_allclose(whole(pk.reductions.Mean("x")), VALUES.mean(0), rtol=1e-13)
+        np.testing.assert_allclose(whole(pk.reductions.Variance("x")), VALUES.var(0, ddof=1), rtol=1e-13)
+        assert np.isnan(pk.reductions.Variance("x").result(pk.reductions.Variance("x").part(VALUES[:1]))).all()
 
     def test_far_from_zero_nothing_is_lost(self):
-        part = lambda x: pk.Variance("x").part(x + 1e9)
-        both = pk.Variance("x").merged(part(VALUES[:40]), part(VALUES[40:]))
+        part = lambda x: pk.reductions.Variance("x").part(x + 1e9)
+        both = pk.reductions.Variance("x").merged(part(VALUES[:40]), part(VALUES[40:]))
         expected = (VALUES + 1e9).var(0, ddof=1)
-        np.testing.assert_allclose(pk.Variance("x").result(both), expected, rtol=1e-6)
+        np.testing.assert_allclose(pk.reductions.Variance("x").result(both), expected, rtol=1e-6)
 
     def test_quantiles(self):
         shares = (0.0, 0.1, 0.5, 0.9, 1.0)
         exact = np.quantile(VALUES, shares, axis=0)
-        np.testing.assert_allclose(whole(pk.Quantiles("x", shares)), exact, rtol=1e-12)
-        rough = whole(pk.Quantiles("x", shares, points=16))
+        np.testing.assert_allclose(whole(pk.reductions.Quantiles("x", shares)), exact, rtol=1e-12)
+        rough = whole(pk.reductions.Quantiles("x", shares, points=16))
         ranks = (VALUES[None] <= rough[:, None]).mean(1)
         assert np.all(np.abs(ranks - np.reshape(shares, (5, 1, 1))) < 1 / 16)
 
     def test_histogram(self):
         edges = np.linspace(-1, 6, 8)
-        found = whole(pk.Histogram("x", edges))
+        found = whole(pk.reductions.Histogram("x", edges))
         assert found.shape == (4, 2, 7)
         np.testing.assert_array_equal(found[1, 0], np.histogram(VALUES[:, 1, 0], edges)[0])
 
     def test_bad_input(self):
         for bad in (
-            lambda: pk.Quantiles("x", (1.5,)),
-            lambda: pk.Histogram("x", [1.0, 1.0]),
-            lambda: pk.Converged("x", 0.0),
+            lambda: pk.reductions.Quantiles("x", (1.5,)),
+            lambda: pk.reductions.Histogram("x", [1.0, 1.0]),
+            lambda: pk.reductions.Converged("x", 0.0),
         ):
-            with pytest.raises(pk.ParameterError):
+            with pytest.raises(pk.errors.ParameterError):
                 bad()
 
 
@@ -65,7 +65,7 @@ class TestInASweep:
         values = np.linspace(0, 1, 12)
         values[[2, 7]] = np.nan
         over = pk.SweepAxis(damping, values)
-        reduce = (pk.Mean("angle"), pk.Variance("angle"), pk.Quantiles("angle"))
+        reduce = (pk.reductions.Mean("angle"), pk.reductions.Variance("angle"), pk.reductions.Quantiles("angle"))
         found = pk.sweep(
             pendulum(),
             40,
@@ -90,13 +90,13 @@ class TestInASweep:
         np.testing.assert_array_equal(again.reduced["mean angle"], found.reduced["mean angle"])
 
     def test_stops_when_converged(self, tmp_path):
-        stop = pk.Converged("angle", error=10.0, min_members=6)
+        stop = pk.reductions.Converged("angle", error=10.0, min_members=6)
         found = self.sweep(stop_when=stop, chunk=3, to=tmp_path / "a")
         assert found.stopped_by == "converged"
         assert len(found.members) == 6
         assert len(self.sweep(stop_when=stop, chunk=3, to=tmp_path / "a").members) == 6
         assert "variance angle" in found.reduced
-        never = self.sweep(stop_when=pk.Converged("angle", error=1e-9), chunk=3)
+        never = self.sweep(stop_when=pk.reductions.Converged("angle", error=1e-9), chunk=3)
         assert never.complete
         assert never.stopped_by is None
 
@@ -109,7 +109,7 @@ class TestInASweep:
         )
         start = pk.Particles(np.zeros((1, 1)), space=pk.Free())
         found = pk.sweep(
-            (sim, start), 100, replicas=400, key=jax.random.key(0), reduce=pk.Variance("x"),
+            (sim, start), 100, replicas=400, key=jax.random.key(0), reduce=pk.reductions.Variance("x"),
             keep=False, progress=False,
         )  # fmt: skip
         assert (

@@ -75,12 +75,12 @@ class TestNumbers:
 
     def test_groups_and_whole_states(self):
         sim, state = pendulum()
-        other = pk.Simulation(pk.Midpoint(sim.integrator.tendency), sim.dt, sim.observers)
+        other = pk.Simulation(pk.integrators.Midpoint(sim.integrator.tendency), sim.dt, sim.observers)
         starts = [state, 2 * state, 3 * state]
         found = pk.sweep(
             [(sim, state), (other, state)],
             10,
-            over=pk.initial_states(starts),
+            over=pk.designs.initial_states(starts),
             chunk=2,
             progress=False,
         )
@@ -149,7 +149,7 @@ class TestIllMembers:
         stiff = np.array([0.1, 100.0])  # RK4 holds to 2.8 / dt = 56
         lost = together(swept(stiff, steps=2000))
         assert list(lost.ok) == [True, False]
-        again = together(swept(stiff, steps=2000, retry=pk.Retry(step_divisor=2)))
+        again = together(swept(stiff, steps=2000, retry=pk.reductions.Retry(step_divisor=2)))
         assert again.ok.all()
         assert list(again.attempts) == [1, 2]
         np.testing.assert_array_equal(again["angle"][0], lost["angle"][0])
@@ -163,7 +163,7 @@ class TestIllMembers:
         calm = pk.Guard(5, lambda now: jnp.abs(now.state[0]) < 0.6)
         sim = pk.Simulation(sim.integrator, sim.dt, sim.observers, (calm,))
         over = pk.SweepAxis(lambda m: m[0].dt, [0.05, 1.2], name="dt")
-        found = pk.sweep((sim, state), 40, over=over, retry=pk.Retry(4), progress=False)
+        found = pk.sweep((sim, state), 40, over=over, retry=pk.reductions.Retry(4), progress=False)
         assert list(found.attempts) == [1, 2]
         assert found.ok.all()
         finer = pk.Simulation(sim.integrator, 0.3, pk.Every(20, angle=lambda n: n.state[0]))
@@ -193,7 +193,7 @@ class TestIllMembers:
 
     @pytest.mark.slow
     def test_a_retry_that_does_not_help_is_recorded(self):
-        retry = pk.Retry(step_divisor=2, attempts=2)
+        retry = pk.reductions.Retry(step_divisor=2, attempts=2)
         found = together(swept(np.array([0.1, np.nan]), retry=retry))
         assert list(found.attempts) == [1, 3]
         assert list(found.ok) == [True, False]
@@ -209,7 +209,7 @@ class TestFolder:
         assert list(part.members) == [2, 3, 6]
         np.testing.assert_array_equal(part["state"][:], whole["state"][:][[2, 3, 6]])
         assert not part.complete
-        with pytest.raises(pk.ParameterError, match="4 of 7 members are missing"):
+        with pytest.raises(pk.errors.ParameterError, match="4 of 7 members are missing"):
             part.require_complete()
         found = together(swept(), to=tmp_path / "a")
         np.testing.assert_array_equal(found["state"][:], whole["state"][:])
@@ -236,11 +236,11 @@ class TestFolder:
         assert found.missing == (0, 1, 2, 3)
 
     def test_own_statistics_need_the_sweep(self, tmp_path):
-        largest = pk.Reduction(
+        largest = pk.reductions.Reduction(
             "angle", "largest", lambda x: {"m": x.max(0)},
             lambda a, b: {"m": np.maximum(a["m"], b["m"])}, lambda w: w["m"],
         )  # fmt: skip
-        sweep = swept(reduce=(largest, pk.Mean("angle")), keep=False)
+        sweep = swept(reduce=(largest, pk.reductions.Mean("angle")), keep=False)
         found = together(sweep, to=tmp_path / "a", chunk=3)
         np.testing.assert_array_equal(
             found.reduced["largest"], together(swept())["angle"][:].max(0)

@@ -55,13 +55,13 @@ def test_what_is_in_it(made):
 
 def test_chunks_of_another_size_are_refused(folder):
     (folder / "sweep.h5").unlink()
-    with pytest.raises(pk.MismatchError, match="other members than chunk 0"):
+    with pytest.raises(pk.errors.MismatchError, match="other members than chunk 0"):
         pk.sweep(swept(), to=folder, chunk=3, progress=False)
 
 
 def test_a_folder_of_something_else_is_left_as_it_is(tmp_path):
     (tmp_path / "mine.txt").write_text("")
-    with pytest.raises(pk.FileError, match=r"not empty \(mine.txt\)"):
+    with pytest.raises(pk.errors.FileError, match=r"not empty \(mine.txt\)"):
         run_worker(swept(), tmp_path, progress=False)
     assert [p.name for p in tmp_path.iterdir()] == ["mine.txt"]
 
@@ -83,7 +83,7 @@ def test_other_programs_can_read_a_chunk(made):
 
 def test_without_xarray(made, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "xarray", None)
-    with pytest.raises(pk.MissingExtraError, match=r"pip install physkit\[xarray\]"):
+    with pytest.raises(pk.errors.MissingExtraError, match=r"pip install physkit\[xarray\]"):
         pk.open(made).to_xarray()
 
 
@@ -96,33 +96,33 @@ def test_times_of_members_with_steps_of_their_own():
 class TestForeign:
     def test_of_another_sweep(self, folder):
         for other in (swept(steps=40), swept([0.1, 0.2])):
-            with pytest.raises(pk.MismatchError, match=r"is of another sweep.*another folder"):
+            with pytest.raises(pk.errors.MismatchError, match=r"is of another sweep.*another folder"):
                 execute(other, folder, progress=False)
-        with pytest.raises(pk.MismatchError, match="is of another sweep"):
+        with pytest.raises(pk.errors.MismatchError, match="is of another sweep"):
             collect(folder, swept(steps=40))
 
     def test_other_chunks(self, folder):
-        with pytest.raises(pk.MismatchError, match="2 members in a chunk, not 3"):
+        with pytest.raises(pk.errors.MismatchError, match="2 members in a chunk, not 3"):
             execute(swept(), folder, chunk=3, progress=False)
 
     def test_with_something_else_in_it(self, tmp_path):
         (tmp_path / "notes.txt").write_text("mine")
-        with pytest.raises(pk.FileError, match=r"not empty \(notes.txt\)"):
+        with pytest.raises(pk.errors.FileError, match=r"not empty \(notes.txt\)"):
             execute(swept(), tmp_path, progress=False)
-        with pytest.raises(pk.FileError, match="holds no sweep"):
+        with pytest.raises(pk.errors.FileError, match="holds no sweep"):
             status(tmp_path)
-        with pytest.raises(pk.FileError, match="holds no recording"):
+        with pytest.raises(pk.errors.FileError, match="holds no recording"):
             pk.open(tmp_path)
 
     def test_a_chunk_of_another_sweep(self, folder, tmp_path):
         execute(swept(steps=40), tmp_path / "b", chunk=2, progress=False)
         other = tmp_path / "b" / "chunks" / "000001.h5"
         (folder / "chunks" / "000001.h5").write_bytes(other.read_bytes())
-        with pytest.raises(pk.MismatchError, match=r"000001.h5 belongs to another sweep"):
+        with pytest.raises(pk.errors.MismatchError, match=r"000001.h5 belongs to another sweep"):
             pk.open(folder)
         own = (folder / "chunks" / "000002.h5").read_bytes()
         (folder / "chunks" / "000001.h5").write_bytes(own)
-        with pytest.raises(pk.MismatchError, match=r"000001.h5 is chunk 2: remove it"):
+        with pytest.raises(pk.errors.MismatchError, match=r"000001.h5 is chunk 2: remove it"):
             pk.open(folder)
 
     def test_other_versions_are_told(self, folder):
@@ -141,7 +141,7 @@ class TestDamaged:
         path = folder / name
         data = path.read_bytes()
         path.write_bytes(data[: int(share * len(data))])
-        with pytest.raises(pk.DamagedFileError, match=path.name):
+        with pytest.raises(pk.errors.DamagedFileError, match=path.name):
             pk.open(folder)["angle"][:]
 
     def test_a_damaged_chunk_removed_is_computed_anew(self, folder, made):
@@ -165,7 +165,7 @@ class TestDamaged:
                 table = json.loads(file.attrs["physkit"])
                 change(table)
                 file.attrs["physkit"] = np.bytes_(json.dumps(table).encode())
-            with pytest.raises(pk.FileError, match=r"000001\.h5"):
+            with pytest.raises(pk.errors.FileError, match=r"000001\.h5"):
                 pk.open(folder)["angle"][:]
             path.write_bytes(before)
 
@@ -177,14 +177,14 @@ class TestDamaged:
             where = json.loads(file.attrs["physkit"])["names"]["frames angle"]["path"]
             del file[where]
             file[where] = h5py.ExternalLink(str(tmp_path / "secret.h5"), "angle")
-        with pytest.raises(pk.DamagedFileError, match="link"):
+        with pytest.raises(pk.errors.DamagedFileError, match="link"):
             pk.open(folder)["angle"][:]
 
 
 def test_keys_and_values_of_other_leaves_are_other_sweeps(folder):
     over = pk.SweepAxis(gravity, [0.1, 0.2, 0.3, 0.4, 0.5], name="damping")
-    with pytest.raises(pk.MismatchError):
+    with pytest.raises(pk.errors.MismatchError):
         execute(pk.Sweep(pendulum(), 20, over=over), folder, progress=False)
     keyed = pk.Sweep(pendulum(), 20, over=swept().over, key=jax.random.key(0))
-    with pytest.raises(pk.MismatchError):
+    with pytest.raises(pk.errors.MismatchError):
         execute(keyed, folder, progress=False)

@@ -168,27 +168,27 @@ def test_advection_moves_shapes(dtype):
     end = advanced(pk.RK4(Advection([0.5, -0.25])), start, 0.02, 50)
     moved = Field.from_function(grid, lambda x, y: shape(x - 0.5, y + 0.25), dtype=dtype)
     np.testing.assert_allclose(end.data, moved.data, atol=2e-4)
-    exact = advanced(pk.ExactLinear(Advection([0.5, -0.25])), start, 1.0, 1)
+    exact = advanced(pk.integrators.ExactLinear(Advection([0.5, -0.25])), start, 1.0, 1)
     np.testing.assert_allclose(exact.data, moved.data, atol=1e-5 if dtype == jnp.float32 else 1e-11)
 
 
 def test_advection_enters_through_walls():
     grid = Grid(Box([1.0], (False,)), (80,))
     inflow = Dirichlet(lambda t, x: jnp.sin(2 * t) ** 3)
-    start = Field(0.0, grid, boundary={"x": (inflow, pk.Outflow())})
+    start = Field(0.0, grid, boundary={"x": (inflow, pk.boundaries.Outflow())})
     end = advanced(pk.RK4(Advection(2.0, scheme=Central())), start, 0.005, 200)
     (x,) = end.coordinates
     np.testing.assert_allclose(end.data[:-4], (jnp.sin(2 - x) ** 3)[:-4], atol=1e-2)
 
 
-@pytest.mark.parametrize("scheme", [pk.Spectral(), FD], ids=["spectral", "central"])
+@pytest.mark.parametrize("scheme", [pk.schemes.Spectral(), FD], ids=["spectral", "central"])
 def test_a_flow_carries_as_a_constant_velocity_does(scheme):
     dye = Field.from_function(PERIODIC, lambda x, y: jnp.sin(2 * np.pi / 3 * x))
     flow = Field.from_function(PERIODIC, lambda x, y: (0.7 + 0 * x, -0.4 + 0 * y))
-    clock = pk.Clock.at(pk.core.StepCount.of(0), 0.0, 0.1)
+    clock = pk.components.Clock.at(pk.core.StepCount.of(0), 0.0, 0.1)
     by = AdvectionByField("flow", "dye", scheme).rate(clock, {"dye": dye, "flow": flow})["dye"]
     constant = Advection([0.7, -0.4], scheme=scheme).linear(dye)
-    values = [f.field().data if isinstance(f, pk.Spectrum) else f.data for f in (by, constant)]
+    values = [f.field().data if isinstance(f, pk.components.Spectrum) else f.data for f in (by, constant)]
     np.testing.assert_allclose(*values, atol=1e-13)
 
 
@@ -237,7 +237,7 @@ def test_the_slope_of_a_front_is_the_slope_of_its_height():
 
 
 def test_reactions_rest_where_they_should():
-    clock = pk.Clock.at(pk.core.StepCount.of(0), 0.0, 0.1)
+    clock = pk.components.Clock.at(pk.core.StepCount.of(0), 0.0, 0.1)
     both = lambda u, v: Field(jnp.stack([jnp.full((8, 6), u), jnp.full((8, 6), v)]), PERIODIC)
     for equation, field in (
         (Brusselator(1.5, 2.4), both(1.5, 1.6)),
@@ -257,7 +257,7 @@ def test_a_string_keeps_its_energy_and_goes_back():
 
     def energy(state):
         u, w = state["displacement"], state["velocity"]
-        slope = pk.difference(u, "x")  # on walls a half cell stands for a whole difference
+        slope = pk.operators.difference(u, "x")  # on walls a half cell stands for a whole difference
         return float(0.5 * (w**2).integral() + 0.5 * (slope**2).integral())
 
     sim = pk.Simulation(pk.Strang(pk.Euler(wave.kick), pk.Euler(wave.drift)), dt=0.01)
@@ -279,7 +279,7 @@ def test_a_network_of_the_right_weights_is_diffusion():
 
 
 def rate(equation, state):
-    return equation.rate(pk.Clock.at(pk.core.StepCount.of(0), 0.0, 0.1), state)
+    return equation.rate(pk.components.Clock.at(pk.core.StepCount.of(0), 0.0, 0.1), state)
 
 
 @pytest.mark.parametrize(
@@ -300,7 +300,7 @@ def rate(equation, state):
         (lambda: Brusselator(0.1, 0.1), lambda: noise(LINE, (3,)), ShapeError, r"\(3,\)"),
         (lambda: Schroedinger(), line, ShapeError, "one complex number per point"),
         (lambda: Closure(convolution(1, 1)), line, ShapeError, "padding=0"),
-        (lambda: Wave(1.0), line, pk.ComponentError, "velocity"),
+        (lambda: Wave(1.0), line, pk.errors.ComponentError, "velocity"),
     ],
 )
 def test_bad_input_says_what_is_wrong(make, state, error, match):

@@ -234,9 +234,9 @@ def test_a_boundary_that_is_given_later_is_kept_on_walls(channel):
 
 def test_right_hand_sides_that_are_none_say_so(grid):
     u = Field(1.0, grid)
-    with pytest.raises(pk.DeclarationError, match="returned None"):
+    with pytest.raises(pk.errors.DeclarationError, match="returned None"):
         pk.simulate(pk.Simulation(pk.RK4(lambda t, u: None), dt=0.1), u, 1)
-    with pytest.raises(pk.DeclarationError, match=r"function\(t, state\)"):
+    with pytest.raises(pk.errors.DeclarationError, match=r"function\(t, state\)"):
         pk.simulate(pk.Simulation(pk.RK4(lambda u: u), dt=0.1), u, 1)
-    with pytest.raises(pk.ComponentError, match="moves a field, not Particles"):
+    with pytest.raises(pk.errors.ComponentError, match="moves a field, not Particles"):
         pk.simulate(pk.Simulation(pk.RK4(Diffusion(1.0)), dt=0.1), pk.Particles([[0.0]]), 1)

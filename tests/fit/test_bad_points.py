@@ -17,12 +17,12 @@ STACKED = pk.Particles(jnp.zeros((3, 3)), charge=jnp.ones(3))
 
 
 def _flux(solver):
-    law = pk.CompressibleEuler(1.4)
+    law = pk.equations.CompressibleEuler(1.4)
     return lambda law, x: solver.flux(law, x, x, 0), (law, (ONES, NONE, ONES))
 
 
 def _dry(solver):
-    return lambda law, x: solver.flux(law, x, x, 0), (pk.ShallowWaterFV(1.0), (NONE, NONE))
+    return lambda law, x: solver.flux(law, x, x, 0), (pk.equations.ShallowWaterFV(1.0), (NONE, NONE))
 
 
 def _force(make, particles=STACKED):
@@ -38,12 +38,12 @@ FLAT = lambda n=1: pk.Field(jnp.zeros((8,) * n), BOX([1.0] * n))
 TRAP = lambda: pk.HarmonicTrap(1.0)
 POINTS = {
     **{type(s).__name__ + ", still gas": lambda s=s: _flux(s) for s in (
-        pk.HLL(), pk.HLLC(), pk.Rusanov(), pk.ExactRiemann())},
-    **{type(s).__name__ + ", dry land": lambda s=s: _dry(s) for s in (pk.HLL(), pk.HLLC())},
+        pk.riemann.HLL(), pk.riemann.HLLC(), pk.riemann.Rusanov(), pk.riemann.ExactRiemann())},
+    **{type(s).__name__ + ", dry land": lambda s=s: _dry(s) for s in (pk.riemann.HLL(), pk.riemann.HLLC())},
     **{type(m).__name__: lambda m=m: (lambda m, x: m.slope(x, x), (m, NONE)) for m in (
-        pk.Minmod(), pk.VanLeer(), pk.MonotonizedCentral(), pk.Superbee())},
+        pk.limiters.Minmod(), pk.limiters.VanLeer(), pk.limiters.MonotonizedCentral(), pk.limiters.Superbee())},
     "norm of nothing": lambda: (lambda u: u.norm(), (FLAT(),)),
-    "spectrum of nothing": lambda: (lambda u: pk.power_spectrum(u).power, (FLAT(2),)),
+    "spectrum of nothing": lambda: (lambda u: pk.statistics.power_spectrum(u).power, (FLAT(2),)),
     "bond of no length": lambda: _force(pk.HarmonicBonds([[0, 1]], 1.0, 0.5)),
     "angle of no arms": lambda: _force(pk.HarmonicAngles([[0, 1, 2]], 1.0, 0.5)),
     "gravity on one spot": lambda: _force(pk.DirectGravity(1.0, 0.1)),
@@ -52,10 +52,10 @@ POINTS = {
         pk.Particles(jnp.full((2, 2), 0.25), charge=jnp.zeros(2), space=pk.Box([1.0, 1.0]))),
     "cold bath": lambda: _one_step(pk.BAOAB(TRAP(), 0.0, 0.0), STACKED),
     "wave at rest": lambda: _one_step(
-        pk.ExactWave(pk.Wave(1.0)), {"displacement": FLAT(), "velocity": FLAT()}),
-    "vortices at rest": lambda: _one_step(pk.ETDRK4(pk.VorticityTransport(0.1)), FLAT(2)),
-    "Poisson without source": lambda: (lambda u: pk.solve_poisson(u), (FLAT(2),)),
-    "temperature at rest": lambda: (lambda p: pk.temperature(p), (STACKED,)),
+        pk.integrators.ExactWave(pk.equations.Wave(1.0)), {"displacement": FLAT(), "velocity": FLAT()}),
+    "vortices at rest": lambda: _one_step(pk.ETDRK4(pk.equations.VorticityTransport(0.1)), FLAT(2)),
+    "Poisson without source": lambda: (lambda u: pk.elliptic.solve_poisson(u), (FLAT(2),)),
+    "temperature at rest": lambda: (lambda p: pk.particles.temperature(p), (STACKED,)),
 }  # fmt: skip
 
 

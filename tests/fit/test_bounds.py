@@ -9,11 +9,11 @@ import physkit as pk
 from physkit.fit import AbstractBounds
 
 BOUNDS = {
-    "free": (pk.Unbounded(), [-2.0, 0.0, 3.0]),
-    "above zero": (pk.PositiveBound(), [1e-3, 1.0, 1e3]),
-    "interval": (pk.Interval(-1.0, 3.0), [-0.9, 1.0, 2.9]),
-    "interval of arrays": (pk.Interval([0.0, 1.0, 2.0], [1.0, 2.0, 3.0]), [0.5, 1.1, 2.9]),
-    "simplex": (pk.Simplex(), [0.2, 0.5, 0.3]),
+    "free": (pk.bounds.Unbounded(), [-2.0, 0.0, 3.0]),
+    "above zero": (pk.bounds.PositiveBound(), [1e-3, 1.0, 1e3]),
+    "interval": (pk.bounds.Interval(-1.0, 3.0), [-0.9, 1.0, 2.9]),
+    "interval of arrays": (pk.bounds.Interval([0.0, 1.0, 2.0], [1.0, 2.0, 3.0]), [0.5, 1.1, 2.9]),
+    "simplex": (pk.bounds.Simplex(), [0.2, 0.5, 0.3]),
 }
 
 
@@ -36,17 +36,17 @@ def test_there_and_back(name, dtype):
 @pytest.mark.parametrize(
     ("bound", "value", "message"),
     [
-        (pk.PositiveBound(), [1.0, 0.0], "above 0"),
-        (pk.Interval(0.0, 1.0), [0.5, 1.0], "between 0"),
-        (pk.Simplex(), [0.5, 0.6], "add up to 1"),
-        (pk.Simplex(), 1.0, "at least two shares"),
-        (pk.Unbounded(), [jnp.inf], "not finite"),
-        (pk.Unbounded(-1.0), [1.0], "positive scale"),
+        (pk.bounds.PositiveBound(), [1.0, 0.0], "above 0"),
+        (pk.bounds.Interval(0.0, 1.0), [0.5, 1.0], "between 0"),
+        (pk.bounds.Simplex(), [0.5, 0.6], "add up to 1"),
+        (pk.bounds.Simplex(), 1.0, "at least two shares"),
+        (pk.bounds.Unbounded(), [jnp.inf], "not finite"),
+        (pk.bounds.Unbounded(-1.0), [1.0], "positive scale"),
     ],
 )
 def test_a_start_outside(bound, value, message):
     assert message in bound.why_invalid(np.asarray(value))
-    with pytest.raises(pk.ParameterError, match=rf"{type(bound).__name__} bounds: a .*{message}"):
+    with pytest.raises(pk.errors.ParameterError, match=rf"{type(bound).__name__} bounds: a .*{message}"):
         pk.fit(
             lambda m: m["a"], {"a": jnp.asarray(value)}, where=lambda m: m["a"], bounds=bound,
             progress=False,
@@ -55,19 +55,19 @@ def test_a_start_outside(bound, value, message):
 
 def test_an_interval_needs_its_ends_in_order():
     for low, high in ((1.0, 1.0), (2.0, 1.0), (0.0, np.inf)):
-        with pytest.raises(pk.ParameterError, match="finite a < b"):
-            pk.Interval(low, high)
+        with pytest.raises(pk.errors.ParameterError, match="finite a < b"):
+            pk.bounds.Interval(low, high)
 
 
 def test_ends_are_noticed():
-    assert pk.Interval(0.0, 2.0).active_bound(np.array([1.0, 1.9999])) == "2"
-    assert pk.Interval(0.0, 2.0).active_bound(np.array([1.0, 1.9])) == ""
-    assert pk.PositiveBound().active_bound(np.array(0.0)) == "0"
-    assert pk.Simplex().active_bound(np.array([1e-9, 1 - 1e-9])) == "0"
+    assert pk.bounds.Interval(0.0, 2.0).active_bound(np.array([1.0, 1.9999])) == "2"
+    assert pk.bounds.Interval(0.0, 2.0).active_bound(np.array([1.0, 1.9])) == ""
+    assert pk.bounds.PositiveBound().active_bound(np.array(0.0)) == "0"
+    assert pk.bounds.Simplex().active_bound(np.array([1e-9, 1 - 1e-9])) == "0"
 
 
 def test_zeros_take_the_size_of_their_neighbours():
-    np.testing.assert_array_equal(pk.Unbounded().unit(jnp.array([0.0, 0.0])), [1.0, 1.0])
-    units = np.asarray(pk.Unbounded().unit(jnp.array([0.0, 3.0])))
+    np.testing.assert_array_equal(pk.bounds.Unbounded().unit(jnp.array([0.0, 0.0])), [1.0, 1.0])
+    units = np.asarray(pk.bounds.Unbounded().unit(jnp.array([0.0, 3.0])))
     np.testing.assert_allclose(units, [3 / np.sqrt(2), 3.0])
-    assert issubclass(pk.Unbounded, AbstractBounds)
+    assert issubclass(pk.bounds.Unbounded, AbstractBounds)

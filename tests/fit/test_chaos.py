@@ -11,7 +11,7 @@ from physkit.core import ParameterError, PhyskitError
 
 def test_lorenz_is_chaotic():
     sim, state = pk.systems.lorenz()
-    growth = pk.gradient_growth(sim, state, 100_000)
+    growth = pk.fitting.gradient_growth(sim, state, 100_000)
     assert growth.chaotic
     assert abs(growth.exponent - 0.9056) < 3 * growth.error < 0.12
     np.testing.assert_allclose(growth.lyapunov_time, 1 / growth.exponent)
@@ -22,7 +22,7 @@ def test_lorenz_is_chaotic():
 def test_the_safe_window_is_where_a_gradient_passes_the_factor():
     sim, state = pk.systems.lorenz()
     state = pk.simulate(sim, state, 3_000).state
-    growth = pk.gradient_growth(sim, state, 2_000, every=20, factor=100.0)
+    growth = pk.fitting.gradient_growth(sim, state, 2_000, every=20, factor=100.0)
     assert 1 < growth.safe_time < 15
 
     def largest(steps):
@@ -38,12 +38,12 @@ def test_the_safe_window_is_where_a_gradient_passes_the_factor():
 def test_regular_systems_are_not(name):
     if name == "kepler":
         sim, state = pk.systems.kepler(0.3)
-        growth = pk.gradient_growth(sim, state, 4_000)
+        growth = pk.fitting.gradient_growth(sim, state, 4_000)
         assert 0.7 < growth.power < 1.3  # neighbors on other ellipses have other periods
     else:
         sim = pk.Simulation(pk.VelocityVerlet(pk.HarmonicTrap(1.0)), dt=0.05)
         x = jnp.zeros((1, 2)) if name == "at rest" else jnp.array([[1.0, 0.5]])
-        growth = pk.gradient_growth(sim, pk.Particles(x), 2_000)
+        growth = pk.fitting.gradient_growth(sim, pk.Particles(x), 2_000)
         assert abs(growth.power) < 0.05
         assert growth.safe_steps == 2_000
     assert not growth.chaotic
@@ -64,7 +64,7 @@ def _fluid(dtype=float):
 def test_a_fluid(dtype):
     sim, atoms = _fluid(dtype)
     carry = pk.init(sim, atoms, capacity=31)  # a carry will do: this one has room for all pairs
-    growth = pk.gradient_growth(sim, carry, 800, every=20)
+    growth = pk.fitting.gradient_growth(sim, carry, 800, every=20)
     assert growth.chaotic
     assert 1.0 < growth.exponent < 6
 
@@ -73,7 +73,7 @@ def test_a_fluid(dtype):
 def test_a_fluid_against_two_runs_side_by_side():
     """λ of the derivative, and of a second run 10⁻⁷ away that is pulled back every 0.05."""
     sim, atoms = _fluid()
-    growth = pk.gradient_growth(sim, atoms, 4_000, every=10)
+    growth = pk.fitting.gradient_growth(sim, atoms, 4_000, every=10)
     bare = pk.Simulation(sim.integrator, dt=sim.dt)
     atoms = pk.simulate(bare, pk.init(bare, atoms, capacity=31), 1_000).state
     advance = jax.jit(lambda s: pk.simulate(bare, pk.init(bare, s, capacity=31), 10).state)
@@ -81,7 +81,7 @@ def test_a_fluid_against_two_runs_side_by_side():
     noise = jax.random.normal(jax.random.key(1), (2, *atoms.position.shape))
 
     def nudged(s, d):
-        return s.shift(pk.ParticleIncrement(position=d[: len(d) // 2], velocity=d[len(d) // 2 :]))
+        return s.shift(pk.components.ParticleIncrement(position=d[: len(d) // 2], velocity=d[len(d) // 2 :]))
 
     d = 1e-7 * noise.reshape(-1, 3) / jnp.linalg.norm(noise)
     rates = []
@@ -91,13 +91,13 @@ def test_a_fluid_against_two_runs_side_by_side():
         size = jnp.linalg.norm(d)
         rates.append(float(jnp.log(size / 1e-7)) / 0.05)
         atoms, d = here, 1e-7 * d / size
-    block = pk.block_average(np.array(rates[100:]))
+    block = pk.statistics.block_average(np.array(rates[100:]))
     assert abs(block.mean - growth.exponent) < 4 * np.hypot(block.error, growth.error)
 
 
 def test_noise_needs_a_key_and_is_not_chaos():
     sim = pk.Simulation(pk.BAOAB(pk.HarmonicTrap(1.0), temperature=1.0, friction=0.1), dt=0.05)
-    growth = pk.gradient_growth(sim, pk.Particles(jnp.ones((1, 1))), 1_000, key=jax.random.key(3))
+    growth = pk.fitting.gradient_growth(sim, pk.Particles(jnp.ones((1, 1))), 1_000, key=jax.random.key(3))
     assert not growth.chaotic
     assert growth.exponent < 0  # friction forgets the start
 
@@ -112,17 +112,17 @@ def test_bad_input():
         {"steps": 100, "every": 0},
     ):
         with pytest.raises(ParameterError, match="gradient_growth needs"):
-            pk.gradient_growth(sim, state, **wrong)
+            pk.fitting.gradient_growth(sim, state, **wrong)
     wild = pk.Simulation(pk.Euler(pk.Function(lambda t, x: x**3)), dt=1.0)
     with pytest.raises(PhyskitError, match="finite"):
-        pk.gradient_growth(wild, jnp.ones(2), 40, every=1)
+        pk.fitting.gradient_growth(wild, jnp.ones(2), 40, every=1)
 
 
 def test_picture():
     sim, state = pk.systems.lorenz()
-    ax = pk.plot.gradient_growth(pk.gradient_growth(sim, state, 20_000))
+    ax = pk.plot.gradient_growth(pk.fitting.gradient_growth(sim, state, 20_000))
     assert any("exp" in text.get_text() for text in ax.get_legend().get_texts())
     sim, state = pk.systems.kepler(0.3)
-    pk.plot.gradient_growth(pk.gradient_growth(sim, state, 400), ax=ax)
+    pk.plot.gradient_growth(pk.fitting.gradient_growth(sim, state, 400), ax=ax)
     with pytest.raises(ParameterError, match="draws what gradient_growth"):
         pk.plot.gradient_growth(3.0)

@@ -42,8 +42,8 @@ def linear_errors(values):
     return np.sqrt(np.diag(variance * np.linalg.inv(jacobian.T @ jacobian)))
 
 
-@pytest.mark.parametrize("method", [None, pk.GaussNewton()], ids=["default", "GaussNewton"])
-@pytest.mark.parametrize("bounds", [None, pk.PositiveBound(), pk.Interval(0.0, 9.0)])
+@pytest.mark.parametrize("method", [None, pk.fitting.GaussNewton()], ids=["default", "GaussNewton"])
+@pytest.mark.parametrize("bounds", [None, pk.bounds.PositiveBound(), pk.bounds.Interval(0.0, 9.0)])
 def test_values_and_errors_do_not_depend_on_method_or_bounds(method, bounds):
     near = {"size": jnp.asarray(2.5), "rate": jnp.asarray(1.2)}
     found = fitted(model=near, method=method, bounds=bounds).check()
@@ -80,7 +80,7 @@ def test_both_directions_of_derivatives(jac):
     "method",
     [
         None,
-        pk.Optax(optax.adam(optax.cosine_decay_schedule(0.1, 400)), steps=400),
+        pk.fitting.Optax(optax.adam(optax.cosine_decay_schedule(0.1, 400)), steps=400),
         optax.lbfgs(),
     ],
     ids=["BFGS", "adam", "raw lbfgs"],
@@ -98,9 +98,9 @@ def test_losses(method):
 
 def test_a_likelihood_has_errors_from_its_hessian():
     spread = 0.05
-    known = fitted(lambda m, d: left(m, d) / spread, errors=pk.IndependentErrors(noise_known=True))
+    known = fitted(lambda m, d: left(m, d) / spread, errors=pk.fitting.IndependentErrors(noise_known=True))
     loss = lambda m, data: 0.5 * jnp.sum((left(m, data) / spread) ** 2)
-    found = fitted(loss, errors=pk.Likelihood()).check()
+    found = fitted(loss, errors=pk.fitting.Likelihood()).check()
     for name in START:
         np.testing.assert_allclose(
             found.standard_errors[name], known.standard_errors[name], rtol=0.02
@@ -109,7 +109,7 @@ def test_a_likelihood_has_errors_from_its_hessian():
 
 def test_patience_ends_early():
     loss = lambda m, data: jnp.sum(left(m, data) ** 2)
-    found = fitted(loss, method=pk.Optax(optax.adam(0.1), steps=5000, patience=30))
+    found = fitted(loss, method=pk.fitting.Optax(optax.adam(0.1), steps=5000, patience=30))
     assert found.converged
     assert found.steps < 2000
 
@@ -119,7 +119,7 @@ def test_a_simplex_has_one_free_number_less():
     noise = 0.01 * jnp.asarray(np.random.default_rng(0).normal(size=(50, 3)))
     model = {"share": jnp.full(3, 1 / 3)}
     found = fitted(
-        lambda m, d: m["share"][None] - d, model, data=target[None] + noise, bounds=pk.Simplex()
+        lambda m, d: m["share"][None] - d, model, data=target[None] + noise, bounds=pk.bounds.Simplex()
     ).check()
     np.testing.assert_allclose(found.values["share"], target, atol=0.005)
     np.testing.assert_allclose(found.values["share"].sum(), 1)
@@ -144,7 +144,7 @@ def test_what_the_data_cannot_see_is_said_in_words():
     frequency = lambda m: jnp.sqrt(m["stiffness"] / m["mass"]) * jnp.asarray([1.0, 2.0, 3.0])
     seen = jnp.array([1.01, 2.02, 2.97])
     found = pk.fit(
-        lambda m: frequency(m) - seen, model, where=whole, bounds=pk.PositiveBound(), progress=False
+        lambda m: frequency(m) - seen, model, where=whole, bounds=pk.bounds.PositiveBound(), progress=False
     )
     assert found.converged
     assert np.isinf(found.standard_errors["mass"])
@@ -162,20 +162,20 @@ def test_autocorrelated_residuals_have_larger_errors():
     model = {"mean": jnp.asarray(1.0)}
     mean = lambda m, d: m["mean"] - d
     plain = fitted(mean, model, data=jnp.asarray(slow))
-    aware = fitted(mean, model, data=jnp.asarray(slow), errors=pk.AutocorrelatedErrors(40))
+    aware = fitted(mean, model, data=jnp.asarray(slow), errors=pk.fitting.AutocorrelatedErrors(40))
     # A sum of 11 white numbers: its mean is known as well as that of 1000 white ones, times 11.
     expected = 11 / np.sqrt(1000)
     assert abs(aware.standard_errors["mean"] / expected - 1) < 0.25
     assert plain.standard_errors["mean"] < 0.4 * expected
     white = fitted(
-        mean, model, data=jnp.asarray(rng.normal(size=1000)), errors=pk.AutocorrelatedErrors(3)
+        mean, model, data=jnp.asarray(rng.normal(size=1000)), errors=pk.fitting.AutocorrelatedErrors(3)
     )
     assert abs(white.standard_errors["mean"] * np.sqrt(1000) - 1) < 0.15
-    with pytest.raises(pk.ShapeError, match="leading axis of time"):
+    with pytest.raises(pk.errors.ShapeError, match="leading axis of time"):
         fitted(lambda m, d: {"a": m["mean"] - d, "b": m["mean"] - d[1:]}, model,
-               data=jnp.asarray(slow), errors=pk.AutocorrelatedErrors())  # fmt: skip
-    with pytest.raises(pk.ParameterError, match="more frames"):
-        fitted(mean, model, data=jnp.ones(3), errors=pk.AutocorrelatedErrors(5))
+               data=jnp.asarray(slow), errors=pk.fitting.AutocorrelatedErrors())  # fmt: skip
+    with pytest.raises(pk.errors.ParameterError, match="more frames"):
+        fitted(mean, model, data=jnp.ones(3), errors=pk.fitting.AutocorrelatedErrors(5))
 
 
 def test_several_starts_side_by_side():
@@ -202,14 +202,14 @@ def test_several_starts_side_by_side():
     assert drawn.attempts[0].start["omega"] == 0.7
     assert drawn.loss < alone.loss
     loss = lambda m: jnp.sum(wave(m) ** 2)
-    for method in (pk.BFGS(), pk.Optax(optax.adam(0.02), steps=300)):
+    for method in (pk.fitting.BFGS(), pk.fitting.Optax(optax.adam(0.02), steps=300)):
         found = pk.fit(loss, model, where=whole, starts=starts, method=method, progress=False)
         np.testing.assert_allclose(found.values["omega"], 2.0, rtol=1e-3)
         assert found.attempts[3].diverged
 
 
 def test_all_starts_lost():
-    with pytest.raises(pk.ObjectiveError, match="from any of the 2 starts"):
+    with pytest.raises(pk.errors.ObjectiveError, match="from any of the 2 starts"):
         fitted(lambda m, d: jnp.nan * left(m, d), starts=2)
 
 
@@ -218,13 +218,13 @@ def test_a_simulation_is_fitted_with_its_state():
     sim = pk.Simulation(spring, dt=0.05, observers=pk.Every(10, x=pk.Positions()))
     bead = lambda x: pk.Particles(jnp.asarray([[x]]), jnp.asarray([[0.0]]))
     times = np.arange(0, 10.5, 0.5)
-    at = pk.frames_at(sim, times, every=10)
+    at = pk.fitting.frames_at(sim, times, every=10)
     seen = 1.3 * np.cos(np.sqrt(2.0) * times)
     found = pk.fit(
         lambda m, d: at.pick(pk.simulate(*m, at.steps), "x")[:, 0, 0] - d,
         (pk.Simulation(pk.VelocityVerlet(pk.HarmonicTrap(1.7)), sim.dt, sim.observers), bead(1.0)),
         where=lambda m: {"k": m[0].integrator.force.terms[0].stiffness, "x": m[1].position},
-        bounds={"k": pk.PositiveBound()},
+        bounds={"k": pk.bounds.PositiveBound()},
         data=jnp.asarray(seen),
         progress=False,
     ).check()
@@ -246,13 +246,13 @@ def test_the_table(capsys):
 
 def test_a_fit_that_has_not_settled_says_so_loudly():
     with pytest.warns(UserWarning, match="NOT settled"):
-        found = fitted(method=pk.LevenbergMarquardt(max_steps=2))
+        found = fitted(method=pk.fitting.LevenbergMarquardt(max_steps=2))
     assert not found.converged
     assert "NOT SETTLED" in repr(found)
-    with pytest.raises(pk.ConvergenceError, match="max_steps=2"):
+    with pytest.raises(pk.errors.ConvergenceError, match="max_steps=2"):
         found.check()
     loss = lambda m, data: jnp.sum(left(m, data) ** 2)
-    for method in (pk.Optax(optax.sgd(1e-4), steps=20), pk.BFGS(max_steps=3)):
+    for method in (pk.fitting.Optax(optax.sgd(1e-4), steps=20), pk.fitting.BFGS(max_steps=3)):
         with pytest.warns(UserWarning, match="NOT settled"):
             assert not fitted(loss, method=method).converged
 
@@ -268,14 +268,14 @@ def test_parameters_that_nothing_depends_on_are_named():
 
 
 def test_noise_larger_than_said_is_told():
-    found = fitted(lambda m, d: left(m, d) / 0.005, errors=pk.IndependentErrors(noise_known=True))
+    found = fitted(lambda m, d: left(m, d) / 0.005, errors=pk.fitting.IndependentErrors(noise_known=True))
     assert "times what the noise allows" in repr(found)
 
 
 def test_a_value_at_its_end_is_told():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        found = fitted(bounds={"rate": pk.Interval(0.1, 1.0)})
+        found = fitted(bounds={"rate": pk.bounds.Interval(0.1, 1.0)})
     assert "rate ran into the end of its range, 1" in repr(found)
 
 
@@ -296,51 +296,51 @@ def test_a_value_at_its_end_is_told():
     ],
 )
 def test_objectives_that_cannot_be(objective, message):
-    with pytest.raises(pk.ObjectiveError, match=message):
+    with pytest.raises(pk.errors.ObjectiveError, match=message):
         fitted(objective)
 
 
 def test_wrong_arguments():
     loss = lambda m, d: jnp.sum(left(m, d) ** 2)
     with pytest.raises(
-        pk.ObjectiveError, match=r"LevenbergMarquardt needs residuals, and the .* a loss"
+        pk.errors.ObjectiveError, match=r"LevenbergMarquardt needs residuals, and the .* a loss"
     ):
-        fitted(loss, method=pk.LevenbergMarquardt())
+        fitted(loss, method=pk.fitting.LevenbergMarquardt())
     with pytest.raises(
-        pk.ObjectiveError, match="BFGS needs a loss, and the objective returns residuals"
+        pk.errors.ObjectiveError, match="BFGS needs a loss, and the objective returns residuals"
     ):
-        fitted(method=pk.BFGS())
-    with pytest.raises(pk.ObjectiveError, match="Optax needs a loss"):
+        fitted(method=pk.fitting.BFGS())
+    with pytest.raises(pk.errors.ObjectiveError, match="Optax needs a loss"):
         fitted(method=optax.adam(0.1))
-    with pytest.raises(pk.ObjectiveError, match="do not go with a loss"):
-        fitted(loss, errors=pk.IndependentErrors())
-    with pytest.raises(pk.ObjectiveError, match="do not go with residuals"):
-        fitted(errors=pk.Likelihood())
-    with pytest.raises(pk.ParameterError, match="method is an object"):
+    with pytest.raises(pk.errors.ObjectiveError, match="do not go with a loss"):
+        fitted(loss, errors=pk.fitting.IndependentErrors())
+    with pytest.raises(pk.errors.ObjectiveError, match="do not go with residuals"):
+        fitted(errors=pk.fitting.Likelihood())
+    with pytest.raises(pk.errors.ParameterError, match="method is an object"):
         fitted(method="adam")
-    with pytest.raises(pk.ParameterError, match=r"bounds for \['speed'\], but where selects"):
-        fitted(bounds={"speed": pk.PositiveBound()})
-    with pytest.raises(pk.ParameterError, match="bounds are one object for all"):
-        fitted(bounds=(pk.PositiveBound(),))
-    with pytest.raises(pk.ParameterError, match=r"must be Unbounded\(\)"):
+    with pytest.raises(pk.errors.ParameterError, match=r"bounds for \['speed'\], but where selects"):
+        fitted(bounds={"speed": pk.bounds.PositiveBound()})
+    with pytest.raises(pk.errors.ParameterError, match="bounds are one object for all"):
+        fitted(bounds=(pk.bounds.PositiveBound(),))
+    with pytest.raises(pk.errors.ParameterError, match=r"must be Unbounded\(\)"):
         fitted(bounds={"rate": (0, 1)})
-    with pytest.raises(pk.ShapeError, match="do not go with its shape"):
-        fitted(bounds={"rate": pk.Interval([0.0, 0.0], [1.0, 1.0])})
+    with pytest.raises(pk.errors.ShapeError, match="do not go with its shape"):
+        fitted(bounds={"rate": pk.bounds.Interval([0.0, 0.0], [1.0, 1.0])})
     with pytest.raises(
-        pk.DeclarationError, match=r"an objective is called as function\(model, data\)"
+        pk.errors.DeclarationError, match=r"an objective is called as function\(model, data\)"
     ):
         fitted(lambda m: m["rate"])
-    with pytest.raises(pk.ParameterError, match="starts is a number from 1"):
+    with pytest.raises(pk.errors.ParameterError, match="starts is a number from 1"):
         fitted(starts=0)
-    with pytest.raises(pk.ParameterError, match=r"starts for \['speed'\]"):
+    with pytest.raises(pk.errors.ParameterError, match=r"starts for \['speed'\]"):
         fitted(starts={"speed": jnp.ones(3)})
-    with pytest.raises(pk.ShapeError, match="starts of rate"):
+    with pytest.raises(pk.errors.ShapeError, match="starts of rate"):
         fitted(starts={"rate": jnp.ones((3, 2))})
-    with pytest.raises(pk.ParameterError, match="start 1 of rate"):
-        fitted(starts={"rate": jnp.array([1.0, -1.0])}, bounds=pk.PositiveBound())
-    with pytest.raises(pk.ParameterError, match="max_steps"):
-        pk.LevenbergMarquardt(max_steps=0)
-    with pytest.raises(pk.SelectionError, match="complex"):
+    with pytest.raises(pk.errors.ParameterError, match="start 1 of rate"):
+        fitted(starts={"rate": jnp.array([1.0, -1.0])}, bounds=pk.bounds.PositiveBound())
+    with pytest.raises(pk.errors.ParameterError, match="max_steps"):
+        pk.fitting.LevenbergMarquardt(max_steps=0)
+    with pytest.raises(pk.errors.SelectionError, match="complex"):
         pk.fit(lambda m: m["z"].real, {"z": jnp.ones(2, complex)}, where=whole, progress=False)
 
 
@@ -351,7 +351,7 @@ def test_a_backward_derivative_only_asks_for_reverse():
 
     double.defvjp(lambda x: (2 * x, None), lambda _, g: (2 * g,))
     objective = lambda m, d: double(left(m, d))
-    with pytest.raises(pk.ObjectiveError, match="jac='reverse'"):
+    with pytest.raises(pk.errors.ObjectiveError, match="jac='reverse'"):
         fitted(objective)
     np.testing.assert_allclose(
         fitted(objective, jac="reverse").values["rate"], fitted().values["rate"], rtol=1e-6
@@ -362,34 +362,34 @@ def test_frames_at_times_of_data():
     sim = pk.Simulation(
         pk.RK4(lambda t, y: -y), dt=0.1, observers=pk.Every(5, y=lambda now: now.state), t0=10.0
     )
-    at = pk.frames_at(sim, [10.0, 11.5, 13.0], every=5)
+    at = pk.fitting.frames_at(sim, [10.0, 11.5, 13.0], every=5)
     assert at.steps == 30
     assert at.index == (0, 3, 6)
     result = pk.simulate(sim, jnp.ones(2), at.steps)
     np.testing.assert_allclose(at.pick(result, "y")[:, 0], np.exp([0, -1.5, -3]), rtol=1e-5)
     with pytest.raises(
-        pk.ParameterError, match=r"1 of 2 times .* t = 11.2 lies nearest to 11 and 11.5"
+        pk.errors.ParameterError, match=r"1 of 2 times .* t = 11.2 lies nearest to 11 and 11.5"
     ):
-        pk.frames_at(sim, [10.5, 11.2], every=5)
-    with pytest.raises(pk.ParameterError, match="do not fall on frames"):
-        pk.frames_at(sim, [9.5], every=5)
-    with pytest.raises(pk.ParameterError, match="no times"):
-        pk.frames_at(sim, [], every=5)
-    with pytest.raises(pk.ParameterError, match="does not divide"):
-        pk.frames_at(sim, [10.5], every=3)
-    with pytest.raises(pk.ParameterError, match="nothing recorded as 'x'; available"):
+        pk.fitting.frames_at(sim, [10.5, 11.2], every=5)
+    with pytest.raises(pk.errors.ParameterError, match="do not fall on frames"):
+        pk.fitting.frames_at(sim, [9.5], every=5)
+    with pytest.raises(pk.errors.ParameterError, match="no times"):
+        pk.fitting.frames_at(sim, [], every=5)
+    with pytest.raises(pk.errors.ParameterError, match="does not divide"):
+        pk.fitting.frames_at(sim, [10.5], every=3)
+    with pytest.raises(pk.errors.ParameterError, match="nothing recorded as 'x'; available"):
         at.pick(result, "x")
-    with pytest.raises(pk.ShapeError, match=r"3 frames, .* among 7"):
+    with pytest.raises(pk.errors.ShapeError, match=r"3 frames, .* among 7"):
         at.pick(pk.simulate(sim, jnp.ones(2), 10), "y")
 
 
 def test_frames_of_another_interval_are_not_taken():
     record = [pk.Every(5, x=lambda now: now.state), pk.Every(10, y=lambda now: now.state)]
     sim = pk.Simulation(pk.RK4(lambda t, y: -y), 0.1, observers=record)
-    at = pk.frames_at(sim, [0.0, 1.0, 2.0], every=10)
+    at = pk.fitting.frames_at(sim, [0.0, 1.0, 2.0], every=10)
     result = pk.simulate(sim, jnp.ones(1), at.steps)
     np.testing.assert_allclose(at.pick(result, "y")[:, 0], np.exp([0, -1, -2]), rtol=1e-5)
-    with pytest.raises(pk.ShapeError, match=r"5 frames, .* among 3"):
+    with pytest.raises(pk.errors.ShapeError, match=r"5 frames, .* among 3"):
         at.pick(result, "x")
 
 

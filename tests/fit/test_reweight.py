@@ -148,9 +148,9 @@ def test_counts_and_temperatures():
     """Occupation numbers are integers; the derivative by T is that of the canonical ensemble."""
     energy = lambda model, x: model * x**2 / 2
     draws = jax.random.normal(jax.random.key(0), (4000,))
-    samples = pk.EquilibriumSamples(energy, jnp.asarray(1.0), draws, temperature=1.0)
+    samples = pk.fitting.EquilibriumSamples(energy, jnp.asarray(1.0), draws, temperature=1.0)
     average = lambda quantity, T=None: (
-        pk.reweight(quantity, jnp.asarray(1.0), samples, temperature=T).value
+        pk.fitting.reweight(quantity, jnp.asarray(1.0), samples, temperature=T).value
     )
     share = np.mean(np.asarray(draws) > 0)
     for kind in (bool, jnp.int32, float):

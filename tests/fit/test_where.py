@@ -12,7 +12,7 @@ from physkit.fit import select
 @pytest.fixture
 def model():
     position, box = pk.lattice.face_centered_cubic(cells=(3, 3, 3), density=0.8)
-    forces = pk.Forces(
+    forces = pk.forces.Forces(
         (pk.Pairwise(pk.LennardJones(), cutoff=2.0), pk.HarmonicTrap(1.0, center=jnp.zeros(3)))
     )
     sim = pk.Simulation(pk.VelocityVerlet(forces), dt=0.004)
@@ -59,7 +59,7 @@ def test_put_under_vmap_and_grad_and_in_the_models_precision():
     np.testing.assert_array_equal(many[:, 0], np.arange(4.0))
     assert many.dtype == jnp.float32
     assert jax.grad(lambda x: found.put(model, {name: x})["a"].sum())(2.0) == 1.0
-    with pytest.raises(pk.SelectionError, match="not selected"):
+    with pytest.raises(pk.errors.SelectionError, match="not selected"):
         found.put(model, {"b": 1.0})
 
 
@@ -83,12 +83,12 @@ def test_put_under_vmap_and_grad_and_in_the_models_precision():
     ],
 )
 def test_what_cannot_be_meant(model, where, message):
-    with pytest.raises(pk.SelectionError, match=message):
+    with pytest.raises(pk.errors.SelectionError, match=message):
         select(where, model)
 
 
 def test_a_part_without_floating_numbers():
-    with pytest.raises(pk.SelectionError, match="without floating numbers"):
+    with pytest.raises(pk.errors.SelectionError, match="without floating numbers"):
         select(lambda m: m["grid"], {"grid": pk.Particles(jnp.zeros((2, 1))).replace(
             position=jnp.zeros((2, 1), int), velocity=jnp.zeros((2, 1), int),
             mass=jnp.zeros(2, int), charge=jnp.zeros(2, int),

@@ -58,7 +58,7 @@ def string():
     return {"displacement": pluck, "velocity": (0.3 * pluck**2 - 0.1).with_boundary(boundary)}
 
 
-class Pull(pk.AbstractSecondOrder):
+class Pull(pk.equations.AbstractSecondOrder):
     """∂²u/∂t² = −sin u."""
 
     displacement: str = pk.static(default="displacement")
@@ -68,14 +68,14 @@ class Pull(pk.AbstractSecondOrder):
         return -field.map(jnp.sin)
 
 
-class SineGordon(pk.AbstractSecondOrder):
+class SineGordon(pk.equations.AbstractSecondOrder):
     """∂²u/∂t² = c²∇²u − sin u."""
 
     displacement: str = pk.static(default="displacement")
     velocity: str = pk.static(default="velocity")
 
     def acceleration(self, clock, field):
-        return pk.laplacian(field, pk.Spectral()) * 1.44 - field.map(jnp.sin)
+        return pk.operators.laplacian(field, pk.schemes.Spectral()) * 1.44 - field.map(jnp.sin)
 
 
 def ring():

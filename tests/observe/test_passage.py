@@ -10,7 +10,7 @@ from physkit.core import ObserverError
 
 def falling(interval=1):
     """Three particles that pass x = 1 at 1, at 0.5 and never."""
-    far = pk.FirstPassage(interval, far=lambda now: now.state.position[:, 0] >= 1.0 - 1e-9)
+    far = pk.observers.FirstPassage(interval, far=lambda now: now.state.position[:, 0] >= 1.0 - 1e-9)
     sim = pk.Simulation(pk.VelocityVerlet(pk.UniformAcceleration([0.0])), dt=0.125, observers=far)
     return sim, pk.Particles(jnp.zeros((3, 1)), jnp.asarray([[1.0], [2.0], [-1.0]]))
 
@@ -36,7 +36,7 @@ def test_later_with_a_longer_interval_and_at_once_where_it_starts():
 def test_bad_input():
     sim, state = falling()
     with pytest.raises(ObserverError, match="needs a condition"):
-        pk.FirstPassage(1)
-    number = pk.FirstPassage(1, far=lambda now: now.state.position[:, 0])
+        pk.observers.FirstPassage(1)
+    number = pk.observers.FirstPassage(1, far=lambda now: now.state.position[:, 0])
     with pytest.raises(ObserverError, match="true or false"):
         pk.init(pk.Simulation(sim.integrator, dt=0.1, observers=number), state)

@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import physkit as pk
 from tests.parallel import fields
 
-ADJOINTS = [pk.Direct(), pk.NestedCheckpoint(), pk.Binomial(2), pk.Forward(), pk.Reversible()]
+ADJOINTS = [pk.adjoints.Direct(), pk.NestedCheckpoint(), pk.adjoints.Binomial(2), pk.adjoints.Forward(), pk.Reversible()]
 
 
 def slope(sim, state, devices) -> float:

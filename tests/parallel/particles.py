@@ -101,10 +101,10 @@ def thermostatted() -> tuple[Any, Any]:
     force = Pairwise(
         LennardJones([[1.0, 0.5], [0.5, 1.0]], jnp.ones((2, 2))), 2.0, 0.3, component="atoms"
     )
-    force = force + Pairwise(pk.Yukawa(), 2.0, 0.3, component="atoms")
-    state = {"atoms": atoms, "thermostat": pk.ThermostatChain.at_rest()}
+    force = force + Pairwise(pk.potentials.Yukawa(), 2.0, 0.3, component="atoms")
+    state = {"atoms": atoms, "thermostat": pk.integrators.ThermostatChain.at_rest()}
     bath = pk.NoseHooverChain(force, temperature=1.0, period=0.5)
-    looks = Every(20, conserved=pk.ConservedEnergy(), x=Positions(component="atoms"))
+    looks = Every(20, conserved=pk.quantities.ConservedEnergy(), x=Positions(component="atoms"))
     return pk.Simulation(bath, dt=0.004, observers=looks), state
 
 
@@ -185,7 +185,7 @@ def drops() -> tuple[Any, Any]:
     state = {"particles": _plasma(box), "fluid": wind}
     drag = RK4(Drag(0.5, density=50.0, moving=True))
     looks = Every(20, momentum=Momentum(), x=Positions(), wind=pk.FieldValues(component="fluid"))
-    return pk.Simulation(Lie(drag, pk.RemoveMomentum()), dt=0.02, observers=looks), state
+    return pk.Simulation(Lie(drag, pk.integrators.RemoveMomentum()), dt=0.02, observers=looks), state
 
 
 SYSTEMS = {

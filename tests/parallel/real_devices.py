@@ -24,7 +24,7 @@ def going_on(backend: str) -> float:
     os.environ["PHYSKIT_SPMD"] = backend
     grid = Grid([1.0, 1.0], (8, 8))
     u = pk.Field(jax.random.normal(jax.random.key(0), grid.shape), grid)
-    sim = pk.Simulation(pk.Euler(pk.Diffusion(0.01, scheme=Central(2))), dt=1e-3)
+    sim = pk.Simulation(pk.Euler(pk.equations.Diffusion(0.01, scheme=Central(2))), dt=1e-3)
     devices = jax.devices()
     one = pk.run(sim, u, 6, progress=False).state
     two = pk.run(sim, u, 2, devices=(1, 2), progress=False)

@@ -74,7 +74,7 @@ def positions_after(sim, start):
 
 def test_programs_that_cannot_see_the_box_say_what_to_do():
     sim, atoms = molecular()
-    with pytest.raises(pk.CapacityError, match="go on inside from the carry"):
+    with pytest.raises(pk.errors.CapacityError, match="go on inside from the carry"):
         jax.eval_shape(lambda start: positions_after(sim, start), atoms)
 
 
@@ -105,7 +105,7 @@ def test_migration_loses_nobody_and_puts_all_where_they_belong():
     moved = shard(atoms, (4,))
     assert moved.ownership is not None
     step = 0.5 * np.random.default_rng(1).standard_normal(moved.position.shape)
-    shift = jax.vmap(lambda p, dx: p.shift(pk.ParticleIncrement(position=dx)))
+    shift = jax.vmap(lambda p, dx: p.shift(pk.components.ParticleIncrement(position=dx)))
     start, moved = moved, shift(moved, jnp.asarray(step))
     after = Spmd(SpmdFunction(settled), (4,))(moved)
     share = after.ownership
@@ -140,7 +140,7 @@ def test_what_belongs_to_particles_goes_with_them_and_back():
     one = on_lattice(fluid())
     assert all(map(np.array_equal, *map(jax.tree.leaves, (unshard(begin, (4,)), one))))
     step = 0.5 * np.random.default_rng(1).standard_normal(begin.position.shape)
-    change = eqx.filter_jit(jax.vmap(lambda p, dx: p.shift(pk.ParticleIncrement(position=dx))))
+    change = eqx.filter_jit(jax.vmap(lambda p, dx: p.shift(pk.components.ParticleIncrement(position=dx))))
     strayed = change(begin, jnp.asarray(step))
     bars = strayed.replace(velocity=3 * strayed.position)
     after, bars_after = each(moved_on, strayed, bars)
@@ -261,7 +261,7 @@ def test_what_cannot_be_cut_says_so():
         pk.simulate(stars, Particles(np.eye(3)), 1, devices=(2,))
     mesh, plasma = SYSTEMS["plasma"]()
     backwards = pk.Simulation(mesh.integrator, dt=0.01, adjoint=pk.Reversible())
-    with pytest.raises(pk.NotReversible, match="what each device deposits"):
+    with pytest.raises(pk.errors.NotReversible, match="what each device deposits"):
         pk.simulate(backwards, plasma, 1, devices=(2,))
 
 

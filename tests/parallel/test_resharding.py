@@ -24,7 +24,7 @@ def flow(cells=8, **looks):
     """A field that diffuses, and what looks at it."""
     grid = Grid([1.0, 1.0], (cells, cells))
     u = pk.Field(jax.random.normal(jax.random.key(0), grid.shape), grid)
-    term = pk.Diffusion(0.01, scheme=Central(2))
+    term = pk.equations.Diffusion(0.01, scheme=Central(2))
     return pk.Simulation(pk.Euler(term), dt=1e-3, **looks), u
 
 
@@ -181,9 +181,9 @@ def test_numbers_beside_fields_must_be_those_of_the_domain(right):
         look()
         run(sim, state, devices=2)
         return
-    with pytest.raises(pk.DeclarationError, match="mean of the state differs from device to dev"):
+    with pytest.raises(pk.errors.DeclarationError, match="mean of the state differs from device to dev"):
         run(sim, state, devices=2)
-    with pytest.raises(pk.ObserverError, match="a number of the state, differs from device"):
+    with pytest.raises(pk.errors.ObserverError, match="a number of the state, differs from device"):
         look()
 
 
@@ -192,7 +192,7 @@ def test_programs_of_several_processes_are_not_traced_by_pmap(monkeypatch):
     monkeypatch.setenv("PHYSKIT_SPMD", "pmap")
     monkeypatch.setattr(jax, "process_count", lambda *_: 2)
     with pytest.raises(
-        pk.DeviceError, match=r"take the backend shard_map \(PHYSKIT_SPMD=shard_map"
+        pk.errors.DeviceError, match=r"take the backend shard_map \(PHYSKIT_SPMD=shard_map"
     ):
         jax.jit(lambda u: pk.simulate(sim, u, 2, devices=1).state)(u)
 
@@ -238,7 +238,7 @@ def test_noise_is_normal():
 
 def test_guards_name_cells_of_the_whole_domain():
     sim, gas = pk.systems.sod(cells=8)
-    sim = replace_fields(sim, {"dt": sim.dt * 8, "guards": (pk.PositivityGuard(),)})
+    sim = replace_fields(sim, {"dt": sim.dt * 8, "guards": (pk.guards.PositivityGuard(),)})
     said = []
     for devices in (None, 4):
         with pytest.raises(pk.SimulationDiverged, match=r"in cell \d+") as error:

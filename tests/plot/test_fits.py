@@ -60,7 +60,7 @@ def test_bad_input(line):
     with pytest.warns(UserWarning, match="NOT settled"):
         loss = pk.fit(
             lambda m: m["a"] ** 2, {"a": jnp.asarray(1.0)}, where=lambda m: m,
-            method=pk.BFGS(max_steps=1), progress=False,
+            method=pk.fitting.BFGS(max_steps=1), progress=False,
         )  # fmt: skip
     with pytest.raises(ParameterError, match="no standard errors"):
         plot.fit_correlations(loss)

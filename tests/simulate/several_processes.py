@@ -14,7 +14,7 @@ def case():
     x, y = grid.coordinates()
     u = pk.Field(1 + jnp.sin(2 * jnp.pi * x) * jnp.cos(2 * jnp.pi * y), grid)
     looks = pk.Every(5, u=pk.FieldValues(), total=lambda s: s.state.integral())
-    return pk.Simulation(pk.RK4(pk.Diffusion(0.01)), dt=1e-3, observers=(looks,)), u
+    return pk.Simulation(pk.RK4(pk.equations.Diffusion(0.01)), dt=1e-3, observers=(looks,)), u
 
 
 def main(folder: Path, devices: tuple[int, ...], steps: int, slow: bool) -> None:

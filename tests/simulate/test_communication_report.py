@@ -18,7 +18,7 @@ from tests.snippets import ROOT
 
 def _diffusion(integrator=pk.Euler):
     u = pk.Field(jnp.ones((64, 48)), pk.Grid([1.0, 1.0], (64, 48)))
-    return pk.Simulation(integrator(pk.Diffusion(1.0, scheme=pk.Central(2))), dt=1e-5), u
+    return pk.Simulation(integrator(pk.equations.Diffusion(1.0, scheme=pk.schemes.Central(2))), dt=1e-5), u
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_one_device_says_nothing():
 
 def test_512_devices_need_not_be_there():
     u = pk.Field(jnp.ones((16, 16, 16)), pk.Grid([1.0] * 3, (16, 16, 16)))
-    sim = pk.Simulation(pk.Euler(pk.Diffusion(1.0, scheme=pk.Central(2))), dt=1e-5)
+    sim = pk.Simulation(pk.Euler(pk.equations.Diffusion(1.0, scheme=pk.schemes.Central(2))), dt=1e-5)
     assert communication_report(sim, u, (8, 8, 8)).bytes == 6 * 4 * 8
 
 
@@ -79,7 +79,7 @@ def test_loops_and_branches():
 
 
 def test_domains_that_cannot_be_cut_are_refused():
-    with pytest.raises(pk.ShapeError, match="48"):
+    with pytest.raises(pk.errors.ShapeError, match="48"):
         communication_report(*_diffusion(), (1, 5))
 
 
@@ -87,9 +87,9 @@ SCRIPT = """
 import jax, jax.numpy as jnp, physkit as pk
 from physkit.simulate import traffic
 u = pk.Field(jnp.ones((64, 48)), pk.Grid([1.0, 1.0], (64, 48)))
-sim = pk.Simulation(pk.Euler(pk.Diffusion(1.0, scheme=pk.Central(2))), dt=1e-5)
+sim = pk.Simulation(pk.Euler(pk.equations.Diffusion(1.0, scheme=pk.schemes.Central(2))), dt=1e-5)
 w = pk.systems.random_vorticity(pk.Grid([6.283, 6.283], (32, 32)), jax.random.key(0))
-spectral = pk.Simulation(pk.ETDRK2(pk.VorticityTransport(1e-3)), dt=1e-3)
+spectral = pk.Simulation(pk.ETDRK2(pk.equations.VorticityTransport(1e-3)), dt=1e-3)
 for sim, state, devices in ((sim, u, (2, 2)), (spectral, w, (4,))):
     pk.run(sim, state, 3, devices=devices, progress=False)
     print(traffic(sim, state, devices).count)

@@ -14,7 +14,7 @@ def wave():
 
 
 def stirred(dt, observers=()):
-    return pk.Simulation(pk.ETDRK2(pk.Diffusion(0.1), lambda t, u: -u * 0.3), dt, observers)
+    return pk.Simulation(pk.ETDRK2(pk.equations.Diffusion(0.1), lambda t, u: -u * 0.3), dt, observers)
 
 
 def test_looking_changes_nothing():
@@ -36,7 +36,7 @@ def test_a_run_in_pieces_is_the_whole_run():
 
 
 def test_diagnose_sees_the_field_and_not_where_it_began():
-    sim = pk.Simulation(pk.ETDRK2(pk.Diffusion(0.001), lambda t, u: u * u), dt=0.05)
+    sim = pk.Simulation(pk.ETDRK2(pk.equations.Diffusion(0.001), lambda t, u: u * u), dt=0.05)
     with pytest.raises(SimulationDiverged) as caught:
         pk.run(sim, wave(), 200, progress=False)
     found = pk.diagnose(caught.value)

@@ -32,7 +32,7 @@ SCRIPT = """
     sim = pk.Simulation(
         pk.Lie(
             pk.BAOAB(pk.HarmonicTrap(1.0, of="gas"), temperature=1.0, friction=1.0),
-            pk.RK4(pk.Diffusion(1e-3, of="field")),
+            pk.RK4(pk.equations.Diffusion(1e-3, of="field")),
         ),
         0.01,
         observers=[pk.Every(2, x=pk.Positions("gas"), u=pk.FieldValues("field")), pk.Every(1, e=pk.TotalEnergy())],
@@ -42,7 +42,7 @@ SCRIPT = """
             sim, state, steps, key=jax.random.key(0), to=folder, resume=True, progress=False,
             checkpoint=pk.Checkpoints(folder + "/checkpoints", blocks=20),
         )
-    except pk.DiskFullError as error:
+    except pk.errors.DiskFullError as error:
         print("FULL", error)
         sys.exit(28)
     print("done", int(done.carry.step))

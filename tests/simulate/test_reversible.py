@@ -17,7 +17,7 @@ from physkit.simulate import init, reversibility_report, simulate
 from physkit.testing import check_equal, check_reversible
 
 TRAP = pk.HarmonicTrap(1.0)
-SWUNG = pk.Modulated(TRAP, 2.1)
+SWUNG = pk.forces.Modulated(TRAP, 2.1)
 
 
 def bodies(dtype=jnp.float64, d=3):
@@ -49,16 +49,16 @@ def waves(dtype=jnp.float64, walls=False):
     if not walls:
         grid = pk.Grid(pk.Box([2 * np.pi] * 2), (8, 8))
         u = pk.Field.from_function(grid, lambda x, y: jnp.sin(x) * jnp.cos(y), dtype=dtype)
-        law = pk.Wave(1.0)
+        law = pk.equations.Wave(1.0)
         return law, {"displacement": u, "velocity": u * 0.0}
     grid = pk.Grid(pk.Box([1.0, 2.0], axes=False), (6, 8))
     bump = lambda x, y: jnp.exp(-9 * ((x - 0.3) ** 2 + (y - 1) ** 2))
     flow = lambda k: pk.Field(
-        jnp.zeros(grid.local_shape_at(grid.face(k)), dtype), grid, grid.face(k), pk.Dirichlet(0.0)
+        jnp.zeros(grid.local_shape_at(grid.face(k)), dtype), grid, grid.face(k), pk.boundaries.Dirichlet(0.0)
     )
-    surface = pk.Field.from_function(grid, bump, boundary=pk.Neumann(0.0), dtype=dtype)
+    surface = pk.Field.from_function(grid, bump, boundary=pk.boundaries.Neumann(0.0), dtype=dtype)
     state = {"elevation": surface, "velocity_x": flow("x"), "velocity_y": flow("y")}
-    return pk.GravityWaves(1.0, 1.0), state
+    return pk.equations.GravityWaves(1.0, 1.0), state
 
 
 def split_wave(law):
@@ -109,19 +109,19 @@ class TestLattice:
 METHODS = [
     pk.VelocityVerlet(SWUNG),
     pk.Leapfrog(SWUNG),
-    pk.Yoshida(SWUNG),
-    pk.KahanLi(SWUNG, 6),
-    pk.PEFRL(SWUNG),
+    pk.integrators.Yoshida(SWUNG),
+    pk.integrators.KahanLi(SWUNG, 6),
+    pk.integrators.PEFRL(SWUNG),
     pk.Strang(pk.VelocityVerlet(SWUNG), pk.Leapfrog(TRAP)),
-    pk.Composition(pk.Strang(pk.VelocityVerlet(SWUNG), pk.Leapfrog(TRAP))),
+    pk.integrators.Composition(pk.Strang(pk.VelocityVerlet(SWUNG), pk.Leapfrog(TRAP))),
     pk.Subcycle(pk.VelocityVerlet(SWUNG), 3),
     pk.Boris([0.3, 0.2, 1.0], [0.1, 0.0, 0.0], force=TRAP),
 ]
 SLOW = [
-    pk.Suzuki(SWUNG),
-    pk.KahanLi(SWUNG, 8),
-    pk.BlanesMoan(SWUNG),
-    pk.BlanesMoan(SWUNG, 6),
+    pk.integrators.Suzuki(SWUNG),
+    pk.integrators.KahanLi(SWUNG, 8),
+    pk.integrators.BlanesMoan(SWUNG),
+    pk.integrators.BlanesMoan(SWUNG, 6),
     pk.Lie(pk.VelocityVerlet(SWUNG), pk.Leapfrog(TRAP)),
     pk.Subcycle(pk.Strang(pk.VelocityVerlet(SWUNG), pk.Boris([0.0, 0.0, 1.0], force=TRAP)), 2),
 ]
@@ -225,7 +225,7 @@ def both_ways(sim, state, steps, objective=seen):
 
         return jax.jit(jax.grad(of))(moving)
 
-    return value(pk.Reversible()), value(pk.Direct())
+    return value(pk.Reversible()), value(pk.adjoints.Direct())
 
 
 class TestDerivatives:
@@ -239,7 +239,7 @@ class TestDerivatives:
                 pk.Average(2, mean=pk.KineticEnergy()),
             )
         )
-        sim = dataclasses.replace(sim, guards=(pk.Finite(interval=6),))
+        sim = dataclasses.replace(sim, guards=(pk.guards.Finite(interval=6),))
         state = liquid(jnp.dtype(jnp.float64), pk.Box([4.6] * 3))
         check_equal(*both_ways(sim, state, 12), "derivatives", "solve")
 
@@ -258,7 +258,7 @@ class TestDerivatives:
         box = pk.Box([1.0, 1.0])
         at = np.random.default_rng(0).uniform(size=(8, 2))
         state = pk.Particles(at, 0 * at, mass=0.1, space=box)
-        force = pk.Comoving(pk.ParticleMesh(pk.Grid(box, (8, 8)), pk.Gravity(1.0)), 1.0)
+        force = pk.forces.Comoving(pk.ParticleMesh(pk.Grid(box, (8, 8)), pk.mesh.Gravity(1.0)), 1.0)
         sim = pk.Simulation(pk.Leapfrog(force), 0.05, t0=-4.0)
         check_equal(*both_ways(sim, state, 5), "derivatives", "solve")
 
@@ -315,7 +315,7 @@ class TestOnTheWay:
 
     def test_derivatives_pass_through_the_lattice(self):
         """A state that stays on the lattice under another adjoint has its derivatives, too."""
-        sim = pk.Simulation(pk.Leapfrog(SWUNG), 0.05, guards=(), adjoint=pk.Direct())
+        sim = pk.Simulation(pk.Leapfrog(SWUNG), 0.05, guards=(), adjoint=pk.adjoints.Direct())
         state = bodies()
         on = lambda s: s.to_fixed_point(jnp.asarray(0.05), 1024.0)
         by = lambda f: jax.grad(lambda v: slope_of(sim, 5)(f(state.replace(velocity=v))))
@@ -334,11 +334,11 @@ class TestOnTheWay:
 
 def irreversible():
     pair = pk.Pairwise(pk.LennardJones(), 1.5)
-    rk4 = pk.RK4(pk.EquationsOfMotion(TRAP))
-    law = pk.Wave(1.0)
+    rk4 = pk.RK4(pk.integrators.EquationsOfMotion(TRAP))
+    law = pk.equations.Wave(1.0)
     yield "BAOAB", pk.BAOAB(TRAP, 1.0, 1.0), bodies()
     yield "RK4", pk.Strang(pk.VelocityVerlet(TRAP), rk4), bodies()
-    yield "RemoveMomentum", pk.Lie(pk.Leapfrog(TRAP), pk.RemoveMomentum()), bodies()
+    yield "RemoveMomentum", pk.Lie(pk.Leapfrog(TRAP), pk.integrators.RemoveMomentum()), bodies()
     yield "NoseHooverChain", pk.NoseHooverChain(TRAP, 1.0, 1.0), bodies()
     yield "exact=True", pk.VelocityVerlet(pair), liquid(jnp.dtype(jnp.float64), pk.Box([4.6] * 3))
     yield "Euler", pk.Euler(law), waves()[1]
@@ -364,12 +364,12 @@ class TestErrors:
         with pytest.raises(NotReversible, match="no forward mode"):
             jax.jvp(go, (state.velocity,), (state.velocity,))
 
-    @pytest.mark.parametrize("method", [pk.VelocityVerlet, pk.Leapfrog, pk.PEFRL])
+    @pytest.mark.parametrize("method", [pk.VelocityVerlet, pk.Leapfrog, pk.integrators.PEFRL])
     def test_names_a_force_of_velocities(self, method):
         drag = pk.ExternalForce(lambda t, p: -0.1 * p.velocity)
         for force, name in [
             (Uphill(), "Uphill depends on velocities"),
-            (TRAP + pk.Modulated(drag, 1.0), r"Modulated\(ExternalForce\) depends on velocities"),
+            (TRAP + pk.forces.Modulated(drag, 1.0), r"Modulated\(ExternalForce\) depends on velocities"),
         ]:
             sim = pk.Simulation(method(force), 0.05, guards=(), adjoint=pk.Reversible())
             with pytest.raises(NotReversible, match=name):
@@ -405,17 +405,17 @@ class TestErrors:
 
     @pytest.mark.parametrize("room", [0.5, "a", None, float("inf"), float("nan")])
     def test_room(self, room):
-        with pytest.raises((pk.ParameterError, TypeCheckError), match="room"):
+        with pytest.raises((pk.errors.ParameterError, TypeCheckError), match="room"):
             pk.Reversible(range_factor=room)
 
     @pytest.mark.parametrize("flat", [0, -1, "a", 2.5])
     def test_flat(self, flat):
-        with pytest.raises((pk.ParameterError, TypeCheckError), match="flat"):
+        with pytest.raises((pk.errors.ParameterError, TypeCheckError), match="flat"):
             pk.NestedCheckpoint(flat)
 
     @pytest.mark.parametrize("adjoint", ["reversible", None, pk.Reversible])
     def test_adjoints_are_instances(self, adjoint):
         # Where annotations are checked, as in these tests, they speak first.
         said = r"write adjoint=Reversible\(\)|Parameter annotations: .*adjoint: "
-        with pytest.raises((pk.DeclarationError, TypeCheckError), match=said):
+        with pytest.raises((pk.errors.DeclarationError, TypeCheckError), match=said):
             pk.Simulation(pk.Leapfrog(TRAP), 0.1, adjoint=adjoint)

@@ -33,6 +33,6 @@ def test_escapes_from_a_low_barrier():
     diffusion, end = 0.25, 100.0
     sim, start = double_well(diffusion, particles=4000, dt=0.02)
     times = pk.simulate(sim, start, round(end / 0.02), key=jax.random.key(0)).summary["escape"]
-    found = pk.passage_rate(times, end, key=jax.random.key(1))
+    found = pk.statistics.passage_rate(times, end, key=jax.random.key(1))
     assert np.mean(np.isfinite(times)) > 0.99
     assert 1 / float(found.value) == pytest.approx(double_well_passage(diffusion), rel=0.05)

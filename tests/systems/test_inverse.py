@@ -49,7 +49,7 @@ def test_memory_of_the_gradient_does_not_grow_with_the_steps():
 
     back = [memory(steps, pk.Reversible()) for steps in (8, 16, 64)]
     assert max(back) < 1.02 * min(back)
-    assert memory(64, pk.Direct()) > 2 * memory(8, pk.Direct())
+    assert memory(64, pk.adjoints.Direct()) > 2 * memory(8, pk.adjoints.Direct())
 
 
 def test_correlation_by_scale():

@@ -29,7 +29,7 @@ def examined(text: str) -> set[str]:
 
 
 def test_what_is_examined_is_found_by_name():
-    assert "Burgers" in examined("check_tendency(pk.Burgers(0.1), u)")
+    assert "Burgers" in examined("check_tendency(pk.equations.Burgers(0.1), u)")
     assert not examined("assert Burgers(0.1)")
 
 

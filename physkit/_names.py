@@ -1,0 +1,268 @@
+"""The public names: the front page, and families of names that belong together.
+
+`pk.Name` is what scripts use every day. A family is a namespace whose members stand side by side when
+one types `pk.limiters.` and asks for completion; everyday members stand on the front page, too.
+Only data stands here, so that `import physkit` does not wait for JAX.
+"""
+
+# Layer → the names that scripts use as `pk.Name`.
+FRONT_PAGE: dict[str, tuple[str, ...]] = {
+    "core": (
+        "AbstractTendency", "Function", "Module", "Network", "PhyskitError", "SimulationDiverged",
+        "data", "find", "param", "static",
+    ),
+    "geometry": ("Box", "Free", "Grid", "Triclinic"),
+    "particles": ("Particles", "lattice", "maxwell_boltzmann", "minimize", "remove_drift"),
+    "particles.forces": (
+        "AbstractForce", "AbstractPairPotential", "Coulomb", "DirectGravity", "ExternalEnergy",
+        "ExternalForce", "HarmonicAngles", "HarmonicBonds", "HarmonicTrap", "LennardJones",
+        "Pairwise", "UniformAcceleration", "UniformField",
+    ),
+    "fields": ("AbstractEquation", "Field", "stack"),
+    "coupling": ("Drag", "ParticleMesh", "deposit", "interpolate"),
+    "integrators": (
+        "AbstractIntegrator", "AbstractOneStep", "BAOAB", "Boris", "Brownian", "CFLSubsteps",
+        "Diffrax", "ETDRK2", "ETDRK4", "Euler", "Leapfrog", "Lie", "NoseHooverChain", "RK4",
+        "SSPRK2", "SSPRK3", "SplitStep", "Strang", "Subcycle", "VelocityVerlet",
+    ),
+    "observe": (
+        "AbstractObserver", "AbstractQuantity", "Average", "BlockAverage", "Every", "FieldValues",
+        "Guard", "KineticEnergy", "MeanSquareDisplacement", "Positions", "PotentialEnergy",
+        "Pressure", "RadialDistribution", "Temperature", "TotalEnergy", "Velocities",
+    ),
+    "storage": ("Checkpoints", "Recording", "export", "load_checkpoint", "save_checkpoint"),
+    "simulate": (
+        "Carry", "NestedCheckpoint", "Result", "Reversible", "Run", "Simulation",
+        "adjoint_report", "diagnose", "init", "run", "simulate",
+    ),
+    "fit": ("Fit", "fit", "gradient_audit"),
+    "ensemble": (
+        "Ensemble", "LocalWorkers", "ParameterRange", "SlurmArray", "Sweep", "SweepAxis",
+        "ensemble_mean", "ensemble_statistics", "open", "sweep",
+    ),
+}  # fmt: skip
+
+# Family → what it is, and its names by layer.
+FAMILIES: dict[str, tuple[str, dict[str, tuple[str, ...]]]] = {
+    "adjoints": (
+        "How a derivative goes back through the steps: what is stored, what is computed again.",
+        {
+            "simulate": (
+                "Binomial", "Direct", "Forward", "NestedCheckpoint", "Reversible",
+                "adjoint_report", "reversibility_report",
+            ),
+        },
+    ),
+    "boundaries": (
+        "What a field does at a side of its grid.",
+        {
+            "geometry": (
+                "AbstractBoundary", "Dirichlet", "Inflow", "Mirror", "Neumann", "NoSlip",
+                "Outflow", "Periodic",
+            ),
+            "fields": ("GasInflow",),
+        },
+    ),
+    "bounds": (
+        "Where a fitted parameter may go.",
+        {"fit": ("AbstractBounds", "Interval", "PositiveBound", "Simplex", "Unbounded")},
+    ),
+    "components": (
+        "What a state is made of, and what can be added to it.",
+        {
+            "core": ("AbstractComponent", "Clock"),
+            "particles": ("ParticleIncrement", "Particles"),
+            "fields": (
+                "AbstractFieldGroup", "CGridShallowWaterState", "Field", "FieldIncrement", "Gas",
+                "ShallowWaterState", "Spectrum",
+            ),
+        },
+    ),
+    "designs": (
+        "Which values a sweep takes.",
+        {
+            "ensemble": (
+                "ParameterRange", "SweepAxis", "cartesian_product", "grid", "initial_states",
+                "latin_hypercube", "posterior_samples", "random", "sobol", "zip_axes",
+            ),
+        },
+    ),
+    "devices": (
+        "What several devices send to one another in a step.",
+        {"simulate": ("CommunicationReport", "communication_report")},
+    ),
+    "elliptic": (
+        "Poisson's and Helmholtz's equations, and projections.",
+        {
+            "fields.elliptic": (
+                "Helmholtz", "Poisson", "project", "solve_elliptic", "solve_helmholtz",
+                "solve_poisson",
+            ),
+        },
+    ),
+    "equations": (
+        "Partial differential equations: the rates of fields.",
+        {
+            "fields": ("AbstractConservationLaw", "AbstractEquation"),
+            "fields.equations": (
+                "AbstractSecondOrder", "Advection", "AdvectionByField", "BodyForce", "Brusselator",
+                "Burgers", "Closure", "CompressibleEuler", "Diffusion", "FisherKPP",
+                "GravityWaves", "GrayScott", "KolmogorovForcing", "KortewegDeVries",
+                "KuramotoSivashinsky", "NavierStokes", "Schroedinger", "ShallowWater",
+                "ShallowWaterFV", "VorticityTransport", "Wave",
+            ),
+        },
+    ),
+    "errors": (
+        "What physkit raises, and the faults that travel as data.",
+        {
+            "core": (
+                "CapacityError", "ClusterError", "ComponentError", "ConvergenceError",
+                "CutoffError", "DamagedFileError", "DeclarationError", "DeviceError",
+                "DiskFullError", "Fault", "Faults", "FileError", "FileInUseError", "GradientError",
+                "Health", "MismatchError", "MissingExtraError", "NoEnergyError", "NotReversible",
+                "ObjectiveError", "ObserverError", "OverlapError", "ParameterError",
+                "PhyskitError", "RangeError", "SamplingError", "SelectionError", "ShapeError",
+                "SimulationDiverged", "StepSizeError", "SweepError",
+            ),
+            "simulate": ("Diagnosis",),
+        },
+    ),
+    "fitting": (
+        "Methods of `fit`, models of errors, and what helps where trajectories are chaotic.",
+        {
+            "fit": (
+                "AutocorrelatedErrors", "BFGS", "EquilibriumSamples", "Fit", "GaussNewton",
+                "GradientAudit", "IndependentErrors", "LevenbergMarquardt", "Likelihood",
+                "MultipleShooting", "Optax", "fit", "fit_in_windows", "frames_at",
+                "gradient_audit", "gradient_growth", "reweight",
+            ),
+        },
+    ),
+    "forces": (
+        "Forces on particles.",
+        {
+            "particles.forces": (
+                "AbstractForce", "DirectGravity", "ExternalEnergy", "ExternalForce", "Forces",
+                "HarmonicAngles", "HarmonicBonds", "HarmonicTrap", "Modulated", "Pairwise",
+                "UniformAcceleration", "UniformField",
+            ),
+            "coupling": ("Comoving", "ParticleMesh"),
+        },
+    ),
+    "guards": (
+        "Observers whose frame must stay true; `run` stops where one does not.",
+        {"observe": ("CourantLimit", "EnergyDrift", "Finite", "Guard", "PositivityGuard")},
+    ),
+    "kernels": (
+        "How particles and meshes share: the weights of interpolation and deposition.",
+        {"coupling": ("AbstractKernel", "CIC", "Nearest", "PCS", "TSC")},
+    ),
+    "limiters": (
+        "Slope limiters of MUSCL.",
+        {
+            "fields.operators": (
+                "AbstractLimiter", "Minmod", "MonotonizedCentral", "Superbee", "VanLeer",
+            ),
+        },
+    ),
+    "mesh": (
+        "What a mesh does to particles, and particles to a field.",
+        {
+            "coupling": (
+                "AbstractMeshInteraction", "Drag", "Electrostatics", "Gravity", "ParticleMesh",
+                "PassiveTracers", "deposit", "interpolate",
+            ),
+        },
+    ),
+    "observers": (
+        "What is recorded every n steps, averaged or correlated on the way.",
+        {
+            "observe": (
+                "AbstractObserver", "Average", "BlockAverage", "Every", "FirstPassage",
+                "MeanSquareDisplacement", "RadialDistribution", "Snapshot", "StructureFactor",
+                "VelocityAutocorrelation",
+            ),
+        },
+    ),
+    "operators": (
+        "Derivatives of fields.",
+        {
+            "fields.operators": (
+                "average", "curl", "derivative", "difference", "divergence", "gradient",
+                "laplacian", "staggered_curl", "staggered_divergence", "staggered_gradient",
+            ),
+            "fields.equations": ("project_solenoidal", "velocity_from_vorticity", "vorticity"),
+        },
+    ),
+    "potentials": (
+        "Pair potentials, and rules that mix their parameters.",
+        {
+            "particles.forces": (
+                "AbstractPairPotential", "Buckingham", "Coulomb", "LennardJones", "Morse",
+                "NeuralPair", "SoftSphere", "WCA", "Yukawa", "geometric", "lorentz_berthelot",
+            ),
+        },
+    ),
+    "quantities": (
+        "Numbers of one snapshot, for `Every`, `Average` and guards.",
+        {
+            "observe": (
+                "AbstractQuantity", "AngularMomentum", "CenterOfMass", "ConservedEnergy",
+                "Dissipation", "Enstrophy", "Expression", "FieldEnergy", "FieldValues",
+                "FlowEnergy", "Integral", "KineticEnergy", "MeshDensity", "MeshPotential",
+                "ModeAmplitude", "Momentum", "Positions", "PotentialEnergy", "Pressure",
+                "RootMeanSquare", "StressTensor", "Temperature", "TotalEnergy", "Velocities",
+            ),
+        },
+    ),
+    "reconstructions": (
+        "From cell averages to values at faces.",
+        {"fields.operators": ("AbstractReconstruction", "MUSCL", "PiecewiseConstant", "WENO5")},
+    ),
+    "reductions": (
+        "What a sweep keeps of its members, and when it has enough of them.",
+        {
+            "ensemble": (
+                "Converged", "Histogram", "Mean", "Quantiles", "Reduction", "Retry", "Variance",
+            ),
+        },
+    ),
+    "riemann": (
+        "Riemann solvers: the flux between two states.",
+        {
+            "fields.operators": (
+                "AbstractRiemannSolver", "ExactRiemann", "HLL", "HLLC", "Rusanov", "exact_riemann",
+            ),
+        },
+    ),
+    "schemes": (
+        "How a derivative is taken.",
+        {"fields.operators": ("AbstractScheme", "Central", "Spectral")},
+    ),
+    "spaces": (
+        "Where particles move.",
+        {"geometry": ("AbstractSpace", "Box", "Free", "Location", "Triclinic")},
+    ),
+    "statistics": (
+        "Numbers from recorded frames, with their errors.",
+        {
+            "fields": ("PowerSpectrum", "power_spectrum"),
+            "observe": (
+                "Estimate", "block_average", "diffusion_coefficient", "green_kubo",
+                "shell_average", "wavevectors_within",
+            ),
+            "storage": ("Series",),
+            "ensemble": ("bootstrap", "ensemble_mean", "ensemble_statistics", "passage_rate"),
+        },
+    ),
+    "terms": (
+        "Pieces of physics as rates, for Runge–Kutta and splittings; base classes of own ones.",
+        {"core": ("AbstractTendency", "AbstractTerm", "Function", "Network", "Tendencies")},
+    ),
+}  # fmt: skip
+
+# Layers that scripts use whole: `pk.plot.field`, `pk.systems.kepler`, `pk.integrators.Yoshida`.
+SHOWN_LAYERS = ("integrators", "parallel", "particles", "plot", "systems", "testing")
+# The others are for authors of new physics: there when asked for, not among the completions.
+OTHER_LAYERS = ("cli", "core", "coupling", "ensemble", "fields", "geometry", "observe", "storage")

@@ -1,0 +1,15 @@
+# Written by `python tests/test_public_api.py` from `physkit/_names.py`.
+
+from physkit.geometry import (
+    AbstractBoundary as AbstractBoundary,
+    Dirichlet as Dirichlet,
+    Inflow as Inflow,
+    Mirror as Mirror,
+    Neumann as Neumann,
+    NoSlip as NoSlip,
+    Outflow as Outflow,
+    Periodic as Periodic,
+)
+from physkit.fields import (
+    GasInflow as GasInflow,
+)

@@ -1,0 +1,19 @@
+# Written by `python tests/test_public_api.py` from `physkit/_names.py`.
+
+from physkit.core import (
+    AbstractComponent as AbstractComponent,
+    Clock as Clock,
+)
+from physkit.particles import (
+    ParticleIncrement as ParticleIncrement,
+    Particles as Particles,
+)
+from physkit.fields import (
+    AbstractFieldGroup as AbstractFieldGroup,
+    CGridShallowWaterState as CGridShallowWaterState,
+    Field as Field,
+    FieldIncrement as FieldIncrement,
+    Gas as Gas,
+    ShallowWaterState as ShallowWaterState,
+    Spectrum as Spectrum,
+)

@@ -1,0 +1,38 @@
+# Written by `python tests/test_public_api.py` from `physkit/_names.py`.
+
+from physkit.core import (
+    CapacityError as CapacityError,
+    ClusterError as ClusterError,
+    ComponentError as ComponentError,
+    ConvergenceError as ConvergenceError,
+    CutoffError as CutoffError,
+    DamagedFileError as DamagedFileError,
+    DeclarationError as DeclarationError,
+    DeviceError as DeviceError,
+    DiskFullError as DiskFullError,
+    Fault as Fault,
+    Faults as Faults,
+    FileError as FileError,
+    FileInUseError as FileInUseError,
+    GradientError as GradientError,
+    Health as Health,
+    MismatchError as MismatchError,
+    MissingExtraError as MissingExtraError,
+    NoEnergyError as NoEnergyError,
+    NotReversible as NotReversible,
+    ObjectiveError as ObjectiveError,
+    ObserverError as ObserverError,
+    OverlapError as OverlapError,
+    ParameterError as ParameterError,
+    PhyskitError as PhyskitError,
+    RangeError as RangeError,
+    SamplingError as SamplingError,
+    SelectionError as SelectionError,
+    ShapeError as ShapeError,
+    SimulationDiverged as SimulationDiverged,
+    StepSizeError as StepSizeError,
+    SweepError as SweepError,
+)
+from physkit.simulate import (
+    Diagnosis as Diagnosis,
+)

@@ -1,0 +1,21 @@
+# Written by `python tests/test_public_api.py` from `physkit/_names.py`.
+
+from physkit.fit import (
+    AutocorrelatedErrors as AutocorrelatedErrors,
+    BFGS as BFGS,
+    EquilibriumSamples as EquilibriumSamples,
+    Fit as Fit,
+    GaussNewton as GaussNewton,
+    GradientAudit as GradientAudit,
+    IndependentErrors as IndependentErrors,
+    LevenbergMarquardt as LevenbergMarquardt,
+    Likelihood as Likelihood,
+    MultipleShooting as MultipleShooting,
+    Optax as Optax,
+    fit as fit,
+    fit_in_windows as fit_in_windows,
+    frames_at as frames_at,
+    gradient_audit as gradient_audit,
+    gradient_growth as gradient_growth,
+    reweight as reweight,
+)

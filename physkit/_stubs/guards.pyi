@@ -1,0 +1,9 @@
+# Written by `python tests/test_public_api.py` from `physkit/_names.py`.
+
+from physkit.observe import (
+    CourantLimit as CourantLimit,
+    EnergyDrift as EnergyDrift,
+    Finite as Finite,
+    Guard as Guard,
+    PositivityGuard as PositivityGuard,
+)

@@ -1,0 +1,28 @@
+# Written by `python tests/test_public_api.py` from `physkit/_names.py`.
+
+from physkit.observe import (
+    AbstractQuantity as AbstractQuantity,
+    AngularMomentum as AngularMomentum,
+    CenterOfMass as CenterOfMass,
+    ConservedEnergy as ConservedEnergy,
+    Dissipation as Dissipation,
+    Enstrophy as Enstrophy,
+    Expression as Expression,
+    FieldEnergy as FieldEnergy,
+    FieldValues as FieldValues,
+    FlowEnergy as FlowEnergy,
+    Integral as Integral,
+    KineticEnergy as KineticEnergy,
+    MeshDensity as MeshDensity,
+    MeshPotential as MeshPotential,
+    ModeAmplitude as ModeAmplitude,
+    Momentum as Momentum,
+    Positions as Positions,
+    PotentialEnergy as PotentialEnergy,
+    Pressure as Pressure,
+    RootMeanSquare as RootMeanSquare,
+    StressTensor as StressTensor,
+    Temperature as Temperature,
+    TotalEnergy as TotalEnergy,
+    Velocities as Velocities,
+)

@@ -1,0 +1,8 @@
+# Written by `python tests/test_public_api.py` from `physkit/_names.py`.
+
+from physkit.fields.operators import (
+    AbstractReconstruction as AbstractReconstruction,
+    MUSCL as MUSCL,
+    PiecewiseConstant as PiecewiseConstant,
+    WENO5 as WENO5,
+)
