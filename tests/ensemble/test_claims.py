@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from physkit.ensemble import _claims
+from physkit.ensemble.cluster import _claims
 from physkit.ensemble.cluster._claims import MAX_DEATHS, Claims
 from physkit.ensemble.cluster._slurm_queue import (
     SlurmQueue,

@@ -251,11 +251,11 @@ class TestBadInput:
     def test_a_member_that_does_not_fit(self, monkeypatch):
         one = sweep(pk.SweepAxis(damping, [0.1]))
         monkeypatch.setattr(
-            "physkit.ensemble.compute._batch_memory.available", lambda device: 100.0
+            "physkit.ensemble.compute._batch_memory.available_bytes", lambda device: 100.0
         )
         with pytest.raises(pk.errors.CapacityError, match=r"one member needs .* and a device has"):
             pk.sweep(one, progress=False)
-        monkeypatch.setattr("physkit.ensemble.compute._batch_memory.available", lambda device: 8.0)
+        monkeypatch.setattr("physkit.ensemble.compute._batch_memory.available_bytes", lambda device: 8.0)
         with pytest.raises(pk.errors.CapacityError, match="one member needs"):
             pk.sweep(one, progress=False)
 

@@ -62,7 +62,7 @@ def test_large_members_are_set_up_one_by_one(monkeypatch):
     monkeypatch.setattr("physkit.particles.neighbors._list.SMALL", 16)
     started = []
     one = lambda *given, **more: started.append(1) or pk.init(*given, **more)
-    monkeypatch.setattr("physkit.ensemble.compute._chunk_runner.start", one)
+    monkeypatch.setattr("physkit.ensemble.compute._chunk_runner.init", one)
     found = swept(velocities[:5], model)
     assert len(started) == 5
     np.testing.assert_array_equal(found["x"][:], usual["x"][:5])

@@ -45,7 +45,7 @@ class TestNumbers:
     @pytest.mark.slow
     def test_stretches_make_no_difference(self, monkeypatch):
         usual = together(swept())
-        monkeypatch.setattr("physkit.ensemble.compute._chunk_runner.MOST_BLOCKS", 3)
+        monkeypatch.setattr("physkit.ensemble.compute._chunk_runner.MAX_BUFFERED_BLOCKS", 3)
         short = together(swept())
         np.testing.assert_array_equal(usual["state"][:], short["state"][:])
 

@@ -1,5 +1,6 @@
 """Workers that share a sweep, and engines that start them."""
 
+import importlib.util
 import json
 import signal
 import subprocess
@@ -29,6 +30,12 @@ def lorenz(members=12, steps=20):
 def _no_slurm(monkeypatch):
     for name in ("SLURM_JOB_ID", "SLURM_ARRAY_TASK_ID", "SLURM_CONF"):
         monkeypatch.delenv(name, raising=False)
+
+
+def _require_submitit():
+    # Not importorskip: importing submitit here would reconfigure logging.
+    if importlib.util.find_spec("submitit") is None:
+        pytest.skip("the cluster extra is not installed")
 
 
 def claim(folder, number, holder):
@@ -63,9 +70,9 @@ def test_a_signal_between_two_chunks(tmp_path, monkeypatch):
     monkeypatch.setenv("SLURM_JOB_ID", "7")
     asked = []
     monkeypatch.setattr(
-        "physkit.ensemble.cluster._worker.ask_for_requeue", lambda: asked.append(1) or True
+        "physkit.ensemble.cluster._worker.requeue_this_job", lambda: asked.append(1) or True
     )
-    monkeypatch.setattr("physkit.ensemble.cluster._worker.seconds_left", lambda: None)
+    monkeypatch.setattr("physkit.ensemble.cluster._worker.job_seconds_left", lambda: None)
 
     def tell():
         while not list(tmp_path.glob("chunks/*.h5")):
@@ -85,14 +92,14 @@ def test_a_signal_between_two_chunks(tmp_path, monkeypatch):
 def test_a_job_too_short_for_a_chunk_does_not_go_round_in_circles(tmp_path, monkeypatch):
     monkeypatch.setenv("SLURM_JOB_ID", "7")
     monkeypatch.setattr(
-        "physkit.ensemble.cluster._worker.ask_for_requeue", lambda: pytest.fail("asked")
+        "physkit.ensemble.cluster._worker.requeue_this_job", lambda: pytest.fail("asked")
     )
-    monkeypatch.setattr("physkit.ensemble.cluster._worker.seconds_left", lambda: None)
+    monkeypatch.setattr("physkit.ensemble.cluster._worker.job_seconds_left", lambda: None)
     did = run_worker(lorenz(), tmp_path, chunk=2, requeue=True, wall_time=0.0, progress=False)
     assert (did.stopped_by, did.requeued, did.exit_status) == ("wall time", False, 75)
     assert "smaller chunks" in repr(did)
     # The same when Slurm's signal comes first, as it does.
-    monkeypatch.setattr("physkit.ensemble.cluster._worker.seconds_left", lambda: 21.5)
+    monkeypatch.setattr("physkit.ensemble.cluster._worker.job_seconds_left", lambda: 21.5)
     sender = threading.Timer(1.2, signal.raise_signal, [signal.SIGUSR1])
     sender.start()
     did = run_worker(lorenz(4, 10**9), tmp_path / "b", chunk=4, requeue=True, progress=False)
@@ -102,14 +109,14 @@ def test_a_job_too_short_for_a_chunk_does_not_go_round_in_circles(tmp_path, monk
 
 
 def test_the_end_of_the_job_is_a_wall_time(tmp_path, monkeypatch):
-    monkeypatch.setattr("physkit.ensemble.cluster._worker.seconds_left", lambda: 3.0)
+    monkeypatch.setattr("physkit.ensemble.cluster._worker.job_seconds_left", lambda: 3.0)
     seen = []
 
     def see(*_, wall_time=None, claim=None, **options):
         seen.append(wall_time)
         return execute(*_, wall_time=wall_time, claim=claim, **options)
 
-    monkeypatch.setattr("physkit.ensemble.cluster._worker.carry_out", see)
+    monkeypatch.setattr("physkit.ensemble.cluster._worker.execute", see)
     run_worker(lorenz(2), tmp_path, chunk=2, progress=False)
     assert 0 <= seen[-1] <= 1.0
 
@@ -131,7 +138,7 @@ def test_engines_that_cannot_be(tmp_path, monkeypatch):
     with pytest.raises(ParameterError, match="workers"):
         pk.LocalWorkers(0)
     monkeypatch.setenv("PATH", "/nowhere")
-    pytest.importorskip("cloudpickle", reason="the cluster extra is not installed")
+    _require_submitit()
     with pytest.raises(SweepError, match="no Slurm here"):
         pk.sweep(model, 20, engine="slurm", to=tmp_path)
     monkeypatch.setitem(__import__("sys").modules, "submitit", None)
@@ -157,7 +164,7 @@ def test_a_thousand_chunks_are_looked_at_in_two_seconds(tmp_path):
 
 @pytest.mark.slow
 def test_local_workers_are_waited_for(tmp_path):
-    pytest.importorskip("cloudpickle", reason="the cluster extra is not installed")
+    _require_submitit()
     whole = pk.sweep(lorenz(), chunk=2, progress=False)
     found = pk.sweep(lorenz(), to=tmp_path, chunk=2, engine=pk.LocalWorkers(2), progress=False)
     assert found.complete

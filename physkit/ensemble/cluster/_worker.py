@@ -19,7 +19,7 @@ from ._slurm_queue import (
     current_job,
     job_seconds_left,
     record_job,
-    requeue_this_job as ask_for_requeue,
+    requeue_this_job,
 )
 
 _BEFORE_THE_END = 20.0  # seconds of a job that are left for writing and going back into the queue
@@ -143,7 +143,7 @@ def run_worker(
     # Who got nothing done in most of the time that there was would not the next time, either.
     spent = wall_time is not None and time.monotonic() - began > wall_time / 2
     too_long = stopped and spent and not computed
-    again = requeue and stopped and reason != "SIGINT" and not too_long and ask_for_requeue()
+    again = requeue and stopped and reason != "SIGINT" and not too_long and requeue_this_job()
     return WorkerResult(
         computed=tuple(computed),
         left=did.left,
