@@ -14,7 +14,9 @@ def make(size: int, part: int):
     h, u, v = (jnp.asarray(a[:n]) for a in start(size, "float32"))
     grid = cast_floats(pk.Grid([H * n, H * size], (n, size)), h.dtype)
     flow = pk.equations.ShallowWater(GRAVITY, CORIOLIS)
-    return pk.Simulation(pk.Euler(flow), dt=DT), pk.components.CGridShallowWaterState.of(grid, h, (u, v))
+    return pk.Simulation(pk.Euler(flow), dt=DT), pk.components.CGridShallowWaterState.of(
+        grid, h, (u, v)
+    )
 
 
 if __name__ == "__main__":

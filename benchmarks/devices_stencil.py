@@ -13,7 +13,9 @@ def make(size: int, part: int):
     grid = cast_floats(pk.Grid([1.0 / part, 1.0], shape), jnp.float32)
     x, y = grid.coordinates()
     u = pk.Field(jnp.sin(2 * jnp.pi * part * x) * jnp.cos(2 * jnp.pi * y), grid)
-    return pk.Simulation(pk.Euler(pk.equations.Diffusion(1.0, scheme=pk.schemes.Central(2))), dt=0.2 / size**2), u
+    return pk.Simulation(
+        pk.Euler(pk.equations.Diffusion(1.0, scheme=pk.schemes.Central(2))), dt=0.2 / size**2
+    ), u
 
 
 if __name__ == "__main__":

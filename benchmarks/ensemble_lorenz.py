@@ -1,7 +1,7 @@
 """A sweep over ρ of many Lorenz systems, classical RK4 with constant steps, against other ways to do it.
 
 `loop` runs members one after the other from Python, each compiled once (a few hundred, rate per member);
-`vmap` is `simulate` under `vmap` without files, retries and judgement; `physkit` the whole sweep.
+`vmap` is `simulate` under `vmap` without files, retries and judgment; `physkit` the whole sweep.
 Million member-steps per second.
 """
 

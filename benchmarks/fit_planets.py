@@ -50,7 +50,11 @@ def with_physkit(size: int, precision: str) -> dict:
     for _ in range(2):  # both compile: that is part of what a user waits for
         began = time.perf_counter()
         found = pk.fit(
-            residuals, model, where=where, bounds={"mass": pk.bounds.PositiveBound()}, progress=False
+            residuals,
+            model,
+            where=where,
+            bounds={"mass": pk.bounds.PositiveBound()},
+            progress=False,
         )
         seconds.append(time.perf_counter() - began)
     ratio = 1 / np.asarray(found.values["mass"])

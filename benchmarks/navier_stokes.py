@@ -62,7 +62,9 @@ def with_physkit(size: int, precision: str) -> dict:
 
     del precision
     sim = pk.Simulation(
-        pk.ETDRK2(pk.equations.VorticityTransport(VISCOSITY)), dt=step(size), adjoint=pk.adjoints.Direct()
+        pk.ETDRK2(pk.equations.VorticityTransport(VISCOSITY)),
+        dt=step(size),
+        adjoint=pk.adjoints.Direct(),
     )
     state = start(size)
     return timed(

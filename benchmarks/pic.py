@@ -36,7 +36,9 @@ def ours(in_order: bool):
         weight = 20.0 / size
         particles = pk.Particles(x[:, None], v[:, None], weight, box, charge=-weight)
         mesh = pk.ParticleMesh(pk.Grid(box, (CELLS,)))
-        simulation = pk.Simulation(pk.VelocityVerlet(mesh), dt=DT, guards=(), adjoint=pk.adjoints.Direct())
+        simulation = pk.Simulation(
+            pk.VelocityVerlet(mesh), dt=DT, guards=(), adjoint=pk.adjoints.Direct()
+        )
 
         def advance(particles):
             return pk.simulate(simulation, particles, STEPS).state

@@ -110,17 +110,17 @@ def draw(path: Path) -> None:
         figure = Figure(figsize=(9.6, 4.3), layout="constrained")
         left, right = figure.subplots(1, 2)
     left.plot(COUNTS, COUNTS, color="#999999", lw=1, ls="--", label="ideal")
-    for method, colour in zip(METHODS, plot.PALETTE, strict=False):
+    for method, color in zip(METHODS, plot.PALETTE, strict=False):
         points = [(p, strong(method, p)) for p in COUNTS]
         left.plot(
             *zip(*[q for q in points if q[1] is not None]),
             "o-",
             ms=4,
-            color=colour,
+            color=color,
             label=method.name,
         )
         right.plot(
-            COUNTS, [weak(method, p) for p in COUNTS], "o-", ms=4, color=colour, label=method.name
+            COUNTS, [weak(method, p) for p in COUNTS], "o-", ms=4, color=color, label=method.name
         )
     for ax in (left, right):
         plot.apply_style(ax)

@@ -122,7 +122,7 @@ def with_numba(size: int, precision: str, threads: int = 1) -> dict:
         for i in numba.prange(n):
             w, e = i - 1 if i else n - 1, i + 1 if i < n - 1 else 0
             cell(h, u, v, hn, un, vn, i, w, e, 0, m - 1, 1)
-            for j in range(1, m - 1):  # without a branch, so that it is vectorised
+            for j in range(1, m - 1):  # without a branch, so that it is vectorized
                 cell(h, u, v, hn, un, vn, i, w, e, j, j - 1, j + 1)
             cell(h, u, v, hn, un, vn, i, w, e, m - 1, m - 2, 0)
 

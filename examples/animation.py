@@ -1,4 +1,4 @@
-"""Two crystals in the plane collide: a film, coloured by speed. They heat up, stick and spin."""
+"""Two crystals in the plane collide: a film, colored by speed. They heat up, stick and spin."""
 
 import os
 

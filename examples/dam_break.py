@@ -12,7 +12,9 @@ CELLS = 50 if "PHYSKIT_QUICK" in os.environ else 160
 grid = pk.Grid(pk.Box([10.0], False), (CELLS,))
 (x,) = grid.coordinates()
 ground = 0.4 * jnp.exp(-((x - 6) ** 2))
-dam = pk.components.ShallowWaterState.of(grid, jnp.where(x < 4, 1.0, 0.0) * (1 - ground), boundary=pk.boundaries.Mirror())
+dam = pk.components.ShallowWaterState.of(
+    grid, jnp.where(x < 4, 1.0, 0.0) * (1 - ground), boundary=pk.boundaries.Mirror()
+)
 flow = pk.CFLSubsteps(
     pk.SSPRK2(pk.equations.ShallowWaterFV(9.81, ground, dry=1e-4)), cfl=0.45, max_substeps=8
 )

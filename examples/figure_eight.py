@@ -14,9 +14,9 @@ print(f"after one period they are back to {abs(path[-1] - path[0]).max():.1e}")
 
 fig, ax = plt.subplots(figsize=(7, 3), layout="constrained")
 ax.plot(*path[:, 0].T, color="#ced4da", lw=1, zorder=0)
-for body, colour in enumerate(("#c1121f", "#2a9d8f", "#1d3557")):
+for body, color in enumerate(("#c1121f", "#2a9d8f", "#1d3557")):
     tail = path[20:100, body]
-    ax.scatter(*tail.T, s=range(1, 81), color=colour, lw=0)
-    ax.plot(*tail[-1], "o", color=colour, ms=11)
+    ax.scatter(*tail.T, s=range(1, 81), color=color, lw=0)
+    ax.plot(*tail[-1], "o", color=color, ms=11)
 ax.set(aspect="equal", xlabel="x", ylabel="y", title="Three equal masses on one orbit")
 fig.savefig("figure_eight.png", dpi=150)

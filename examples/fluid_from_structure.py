@@ -34,8 +34,8 @@ left.plot(found.structure.r, found.structure.value, color="#D55E00", label="fitt
 left.set(xlabel="r / σ", ylabel="g(r)")
 left.legend()
 rounds = np.arange(len(found.path))
-for column, name, colour in ((0, "ε", "#009E73"), (1, "σ", "#CC79A7")):
-    right.plot(rounds, found.path[:, column], "o-", ms=4, color=colour, label=name)
+for column, name, color in ((0, "ε", "#009E73"), (1, "σ", "#CC79A7")):
+    right.plot(rounds, found.path[:, column], "o-", ms=4, color=color, label=name)
 right.axhspan(0.99, 1.01, color="#333333", alpha=0.1, lw=0, label="within 1 % of the truth")
 right.set(xlabel="round of sampling", ylabel="ε, σ", xticks=rounds)
 values = ", ".join(

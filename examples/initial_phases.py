@@ -35,9 +35,9 @@ pictures = (
 )
 with pk.plot.style():
     fig, axes = plt.subplots(1, 4, figsize=(13, 3.5), layout="constrained")
-for ax, (title, x, colours, limit) in zip(axes, pictures, strict=False):
+for ax, (title, x, colors, limit) in zip(axes, pictures, strict=False):
     limits = {} if limit is None else {"vmin": -limit, "vmax": limit}
-    ax.imshow(x, origin="lower", cmap=colours, interpolation="bicubic", **limits)
+    ax.imshow(x, origin="lower", cmap=colors, interpolation="bicubic", **limits)
     ax.set(title=title, xticks=[], yticks=[])
 axes[3].plot(k, right, "o-", ms=4, color="#D55E00", label="beginning")
 axes[3].plot(k, end, color="#0072B2", label="final density")

@@ -34,10 +34,10 @@ boltzmann = np.exp(-(0.25 * x**4 - 0.5 * x**2) / TEMPERATURE)
 boltzmann /= np.trapezoid(boltzmann, x)
 
 fig, ax = plt.subplots(figsize=(7, 4), layout="constrained")
-for frame, colour in ((80, "#f4a9a8"), (8, "#c1121f"), (2, "#fb8500")):
+for frame, color in ((80, "#f4a9a8"), (8, "#c1121f"), (2, "#fb8500")):
     density, edges = np.histogram(run["x"][frame], bins=60, range=(-2, 2), density=True)
     label = f"t = {run.times['x'][frame]:.0f}"
-    ax.stairs(density, edges, color=colour, fill=frame == 80, lw=1.5, label=label)
+    ax.stairs(density, edges, color=color, fill=frame == 80, lw=1.5, label=label)
 ax.plot(x, boltzmann, color="#1d3557", lw=2, label="exp(−U / $k_B T$)")
 ax.set(xlabel="x", ylabel="probability density", title="From one well into both")
 ax.legend(frameon=False)

@@ -25,8 +25,8 @@ def drag(protocol, key):
     bead = pk.Particles(jax.random.normal(key, (1, 1)))  # at rest in the trap at 0, k_B T = 1
 
     def piece(bead, now):
-        number, centre = now
-        bath = pk.Brownian(pk.HarmonicTrap(1.0, centre[None]), temperature=1.0, friction=1.0)
+        number, center = now
+        bath = pk.Brownian(pk.HarmonicTrap(1.0, center[None]), temperature=1.0, friction=1.0)
         simulation = pk.Simulation(bath, dt=LENGTH / STEPS)
         bead = pk.simulate(simulation, bead, STEPS, key=jax.random.fold_in(key, number)).state
         return bead, bead.position[0, 0]
@@ -34,7 +34,7 @@ def drag(protocol, key):
     _, path = jax.lax.scan(piece, bead, (jnp.arange(PIECES), protocol))
     path = jnp.concatenate([bead.position[0], path])
     trap = jnp.concatenate([jnp.zeros(1), protocol, jnp.full(1, FAR)])
-    energy = lambda centre: 0.5 * (path - centre) ** 2
+    energy = lambda center: 0.5 * (path - center) ** 2
     return jnp.sum(energy(trap[1:]) - energy(trap[:-1])), path
 
 
@@ -43,13 +43,13 @@ def step(number, protocol, memory):
     keys = jax.random.split(jax.random.fold_in(jax.random.key(1), number), 500)
     mean_work = lambda p: pk.ensemble_mean(lambda key: drag(p, key)[0], keys, chunk=100)
     work, slope = jax.value_and_grad(mean_work)(protocol)
-    change, memory = optimiser.update(slope, memory)
+    change, memory = optimizer.update(slope, memory)
     return work, optax.apply_updates(protocol, change), memory
 
 
 steady = jnp.linspace(0, FAR, PIECES + 1)[1:]  # to begin with
-protocol, optimiser = steady, optax.adam(0.05)
-memory, works = optimiser.init(protocol), []
+protocol, optimizer = steady, optax.adam(0.05)
+memory, works = optimizer.init(protocol), []
 for number in range(40 if QUICK else 200):
     work, protocol, memory = step(number, protocol, memory)
     works.append(float(work))
@@ -72,7 +72,7 @@ left.set(xlabel="time", ylabel="position of the trap")
 left.legend(frameon=False)
 middle.plot(works, color=pk.plot.PALETTE[1], lw=1, label="500 beads a step")
 middle.axhline(FAR**2 / 3, color=pk.plot.PALETTE[0], label="least possible")
-middle.set(xlabel="step of the optimiser", ylabel="mean work / $k_B T$")
+middle.set(xlabel="step of the optimizer", ylabel="mean work / $k_B T$")
 middle.legend(frameon=False)
 pk.plot.fan(t, pk.ensemble_statistics(paths, key=jax.random.key(4)), ax=right, label="beads")
 fig.savefig("least_work.png", dpi=130)

@@ -14,8 +14,8 @@ import physkit as pk
 
 members = 1_000 if "PHYSKIT_QUICK" in os.environ else 10_000
 simulation, _ = pk.systems.lorenz()
-centre = jnp.array([-5.9, -5.5, 24.0])
-starts = centre + 1e-3 * jax.random.normal(jax.random.key(0), (members, 3))
+center = jnp.array([-5.9, -5.5, 24.0])
+starts = center + 1e-3 * jax.random.normal(jax.random.key(0), (members, 3))
 
 
 @jax.jit

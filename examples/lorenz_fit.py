@@ -54,7 +54,9 @@ def fitted(windows, **settings):
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # it says that it has not settled: that is the point
-    single = fitted(1, weights=(1.0,), method=pk.fitting.LevenbergMarquardt(max_steps=6 if quick else 60))
+    single = fitted(
+        1, weights=(1.0,), method=pk.fitting.LevenbergMarquardt(max_steps=6 if quick else 60)
+    )
 multiple = fitted(windows, weights=(1.0, 100.0))
 for name, one in (("one window", single), (f"{windows} windows", multiple)):
     print(
@@ -65,7 +67,9 @@ for name, one in (("one window", single), (f"{windows} windows", multiple)):
 path = lambda found: pk.simulate(
     pk.Simulation(found.model[0].integrator, dt=0.01, observers=record), found.model[1][0], steps
 ).frames["position"]
-pieces = pk.fitting.MultipleShooting(misfit, steps, windows).trajectory(multiple.model)[0]["position"]
+pieces = pk.fitting.MultipleShooting(misfit, steps, windows).trajectory(multiple.model)[0][
+    "position"
+]
 t = 0.05 * jnp.arange(len(data))
 with pk.plot.style():
     fig = plt.figure(figsize=(10, 4.6), layout="constrained")

@@ -70,8 +70,8 @@ closure = pk.equations.Closure(Flux(pk.Network(eqx.nn.Sequential(layers))), padd
 
 # Stretches of 8 frames, 16 steps of the coarse solver, from anywhere in the training runs.
 length = 8
-optimiser = optax.adam(optax.cosine_decay_schedule(3e-3, rounds))
-memory = optimiser.init(eqx.filter(closure, eqx.is_inexact_array))
+optimizer = optax.adam(optax.cosine_decay_schedule(3e-3, rounds))
+memory = optimizer.init(eqx.filter(closure, eqx.is_inexact_array))
 
 
 def loss(closure, batch):
@@ -86,7 +86,7 @@ def step(closure, memory, key):
     t = jax.random.randint(when, (32,), 0, 20 - length)  # the first second, while shocks form
     batch = train[i[:, None], t[:, None] + jnp.arange(length + 1)[None]]
     value, slopes = eqx.filter_value_and_grad(loss)(closure, batch)
-    change, memory = optimiser.update(slopes, memory)
+    change, memory = optimizer.update(slopes, memory)
     return eqx.apply_updates(closure, change), memory, value
 
 

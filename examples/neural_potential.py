@@ -39,10 +39,10 @@ path = lambda potential, start: pk.simulate(simulation(potential), start, steps)
 observed = jax.jit(jax.vmap(lambda start: path(truth, start)))(starts)
 
 # Distances enter as Gaussians, which keeps the network smooth, and dark where there is no data.
-centres = jnp.linspace(0.6, 3.6, 16)
+centers = jnp.linspace(0.6, 3.6, 16)
 network = eqx.nn.Sequential(
     [
-        eqx.nn.Lambda(lambda r: jnp.exp(-(((r - centres) / 0.25) ** 2))),
+        eqx.nn.Lambda(lambda r: jnp.exp(-(((r - centers) / 0.25) ** 2))),
         eqx.nn.MLP(16, "scalar", 24, 2, jnp.tanh, key=jax.random.key(1)),
     ]
 )
@@ -55,9 +55,9 @@ def loss(potential, batch):
 
 
 schedule = optax.cosine_decay_schedule(0.01, rounds)
-optimiser = optax.adam(schedule)
+optimizer = optax.adam(schedule)
 model = pk.potentials.NeuralPair(network)
-memory = optimiser.init(eqx.filter(model, eqx.is_inexact_array))
+memory = optimizer.init(eqx.filter(model, eqx.is_inexact_array))
 
 
 @eqx.filter_jit
@@ -65,7 +65,7 @@ def step(model, memory, key):
     pick = jax.random.choice(key, 40, (8,), replace=False)
     batch = jax.tree.map(lambda x: x[pick], (starts, observed))
     value, slopes = eqx.filter_value_and_grad(loss)(model, batch)
-    change, memory = optimiser.update(slopes, memory)
+    change, memory = optimizer.update(slopes, memory)
     return eqx.apply_updates(model, change), memory, value
 
 

@@ -1,6 +1,6 @@
 """A pair potential of one's own in four lines: soft discs that order into clusters.
 
-A generalised exponential potential of index above 2 lets particles pile up: at high density they
+A generalized exponential potential of index above 2 lets particles pile up: at high density they
 sit on top of each other in heaps, and the heaps form a crystal (Mladek et al., Phys. Rev. Lett. 96,
 045701 (2006)).
 """

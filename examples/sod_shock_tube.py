@@ -10,7 +10,10 @@ import numpy as np
 import physkit as pk
 
 CELLS, END = 100, 0.2
-schemes = {"first order": pk.reconstructions.PiecewiseConstant(), "MUSCL, van Leer": pk.reconstructions.MUSCL()}
+schemes = {
+    "first order": pk.reconstructions.PiecewiseConstant(),
+    "MUSCL, van Leer": pk.reconstructions.MUSCL(),
+}
 found = {}
 for label, scheme in schemes.items():
     simulation, gas = pk.systems.sod(CELLS, reconstruction=scheme)
@@ -18,7 +21,7 @@ for label, scheme in schemes.items():
 
 x = np.linspace(0, 1, 1000)
 exact = pk.systems.shock_tube_solution(*pk.systems.SOD, x, END)
-centres = np.asarray(gas.density.coordinates[0])
+centers = np.asarray(gas.density.coordinates[0])
 
 fig, axes = plt.subplots(1, 3, figsize=(11, 3.4), sharex=True, layout="constrained")
 for ax, name, line in zip(axes, ("density", "velocity", "pressure"), exact, strict=True):
@@ -29,7 +32,7 @@ for ax, name, line in zip(axes, ("density", "velocity", "pressure"), exact, stri
         fields = (end.density.data, end.velocity.data[0], end.pressure(1.4).data)
         values = dict(zip(("density", "velocity", "pressure"), fields, strict=True))[name]
         ax.plot(
-            centres,
+            centers,
             values,
             marker,
             ms=3 if marker == "s" else 5,

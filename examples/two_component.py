@@ -1,4 +1,4 @@
-"""Two kinds of particles: the Kob–Andersen mixture, which refuses to crystallise.
+"""Two kinds of particles: the Kob–Andersen mixture, which refuses to crystallize.
 
 Per-species tables for ε and σ; particles of kind B like kind A better than themselves, so that no
 two B touch (Kob & Andersen, Phys. Rev. E 51, 4626 (1995)).
@@ -34,8 +34,8 @@ liquid = pk.run(pk.Simulation(bath, dt=0.004), mixture, steps, key=jax.random.ke
 run = pk.run(pk.Simulation(bath, 0.004, record), liquid, steps, key=jax.random.key(2))
 
 fig, ax = plt.subplots(figsize=(7, 4), layout="constrained")
-for name, colour in zip(kinds, ("#1d3557", "#2a9d8f", "#c1121f"), strict=True):
-    ax.plot(run[name]["r"], run[name]["value"], color=colour, label=name)
+for name, color in zip(kinds, ("#1d3557", "#2a9d8f", "#c1121f"), strict=True):
+    ax.plot(run[name]["r"], run[name]["value"], color=color, label=name)
 ax.set(xlabel="r / σ$_{AA}$", ylabel="g(r)", xlim=(0.6, 2.6), title="A surrounds B; B avoids B")
 ax.legend(frameon=False)
 fig.savefig("two_component.png", dpi=150)

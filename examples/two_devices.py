@@ -28,10 +28,10 @@ for ax, t in zip(axes, (0.0, 0.3, 0.6), strict=True):
     if t:
         carry = pk.run(simulation, carry, n, devices=2, progress=False).carry
     depth = np.asarray((carry.state if t else water).depth.data)
-    for device, (half, colours) in enumerate(zip(np.split(depth, 2), ("Blues", "Oranges"))):
+    for device, (half, colors) in enumerate(zip(np.split(depth, 2), ("Blues", "Oranges"))):
         left = 0.5 * device
         box = (left, left + 0.5, 0, 1)
-        ax.imshow(half.T, origin="lower", extent=box, cmap=colours, vmin=0.93, vmax=1.08)
+        ax.imshow(half.T, origin="lower", extent=box, cmap=colors, vmin=0.93, vmax=1.08)
         ax.text(left + 0.02, 0.97, f"device {device}", va="top")
     ax.axvline(0.5, color="0.2", lw=1, ls="--")
     ax.set(title=f"t = {t:g}", xlabel="x", xlim=(0, 1), ylim=(0, 1))

@@ -89,7 +89,7 @@ def deposit(
     - `position`: `[n d]`, length; folded where the grid repeats, on the wall where beyond it.
     - `on`: a grid, or a field that says grid and location.
     - `kernel`: `Nearest()`, `CIC()` (if left out), `TSC()` or `PCS()`.
-    - `location`: where on a grid; cell centres if left out.
+    - `location`: where on a grid; cell centers if left out.
     - `exact`: the same bits whatever the order of the particles (on one device), at several times the
       cost.
     - `margin`: over devices, how far positions may be from the device's block, in widths of it:
@@ -133,7 +133,7 @@ def _need_own_points(grid: Grid, location: Location) -> None:
         if shared and grid.space.comm.axis_size(k) > 1:
             raise DeclarationError(
                 f"points on walls along {AXES[k]} cannot be deposited on while that axis is cut over "
-                "devices: deposit at cell centres, or cut another axis"
+                "devices: deposit at cell centers, or cut another axis"
             )
 
 

@@ -85,7 +85,7 @@ def initialize(
     """Join the other processes of this job, so that `devices=` reaches all of their devices.
 
     The first call of a script, before any array is made. Without arguments, Slurm (`srun`), Open MPI
-    (`mpirun`) and Kubernetes (indexed Jobs) are recognised; alone, or in the mere allocation of
+    (`mpirun`) and Kubernetes (indexed Jobs) are recognized; alone, or in the mere allocation of
     `salloc`, it does nothing, so that the same script runs anywhere. Versions, precision and the script
     itself must be the same everywhere. From then on, a process that is killed, silent or stopped by an
     error ends the others, too, within seconds: collectives would wait for ever.

@@ -71,7 +71,7 @@ def simple_cubic(
 def body_centered_cubic(
     cells: int | Sequence[int], spacing: Any = None, *, density: Any = None
 ) -> Lattice:
-    """Body-centred cubic lattice (iron, sodium), two sites per cell; 8 neighbors at √3/2 `spacing`.
+    """Body-centered cubic lattice (iron, sodium), two sites per cell; 8 neighbors at √3/2 `spacing`.
 
     Arguments as `simple_cubic`.
     """
@@ -81,7 +81,7 @@ def body_centered_cubic(
 def face_centered_cubic(
     cells: int | Sequence[int], spacing: Any = None, *, density: Any = None
 ) -> Lattice:
-    """Face-centred cubic lattice (argon, copper), four sites per cell; 12 neighbors at `spacing`/√2.
+    """Face-centered cubic lattice (argon, copper), four sites per cell; 12 neighbors at `spacing`/√2.
 
         position, box = pk.lattice.face_centered_cubic(cells=(6, 6, 6), density=0.8442)
 

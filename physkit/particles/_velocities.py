@@ -55,7 +55,7 @@ def temperature(particles: Particles, momentum_conserved: bool = True) -> Float[
 
     **Arguments:**
 
-    - `momentum_conserved`: see `degrees_of_freedom`. K includes a drift of the centre of mass.
+    - `momentum_conserved`: see `degrees_of_freedom`. K includes a drift of the center of mass.
 
     **Notes:** 0 where there are no degrees of freedom.
     """
@@ -137,7 +137,7 @@ def maxwell_boltzmann(
 
 
 def remove_drift(particles: Particles) -> Particles:
-    """`particles` seen from the centre of mass of those that move: no total momentum."""
+    """`particles` seen from the center of mass of those that move: no total momentum."""
     mass = particles.mass
     if particles.frozen is not None:
         mass = jnp.where(particles.frozen, 0, mass)

@@ -147,9 +147,9 @@ def correlation(
 
     - `lag`, `values`: `[lags]`, e.g. of a `VelocityAutocorrelation`'s summary; `error`: its
       standard error.
-    - `normalised`: start at 1.
+    - `normalized`: start at 1.
     - `ax`: axes to draw on; a new figure if left out.
-    - `unit`: of the values where they are not normalised. `time_unit`, `label`: for the labels.
+    - `unit`: of the values where they are not normalized. `time_unit`, `label`: for the labels.
 
     **Returns:** the `Axes`.
     """

@@ -12,7 +12,7 @@ from ._style import INK, PALETTE, SEQUENTIAL, axes, axis_label, legend
 
 _BARS = 12  # error bars along a fan
 _WRITTEN = 64  # cells of a map, up to which numbers are written into them
-_NOISY = 0.1  # of the colours' range: cells whose error is larger are hatched
+_NOISY = 0.1  # of the colors' range: cells whose error is larger are hatched
 
 
 def fan(
@@ -107,10 +107,10 @@ def heat_map(
     y_label: str = "",
     label: str = "",
 ) -> Any:
-    """A quantity over two swept coordinates, a coloured cell for every point.
+    """A quantity over two swept coordinates, a colored cell for every point.
 
     With error bars, numbers and errors are written into up to 64 cells; of more, those whose error is
-    larger than a tenth of the colours' range are hatched. Points that are missing or NaN stay white.
+    larger than a tenth of the colors' range are hatched. Points that are missing or NaN stay white.
 
     **Arguments:**
 
@@ -118,7 +118,7 @@ def heat_map(
       rectangular grid.
     - `error`: `[points]`, standard errors.
     - `ax`: axes to draw on; a new figure if left out.
-    - `limits`: of the colours; `cmap`: a colour map of matplotlib.
+    - `limits`: of the colors; `cmap`: a color map of matplotlib.
     - `x_label`, `y_label`, `label`.
 
     **Returns:** the `Axes`.
@@ -167,13 +167,13 @@ def heat_map(
     return ax
 
 
-def _edges(centres: np.ndarray) -> np.ndarray:
+def _edges(centers: np.ndarray) -> np.ndarray:
     """Cells around values, half-way between neighbors."""
-    if len(centres) == 1:
-        return centres[0] + np.array([-0.5, 0.5])
-    between = (centres[1:] + centres[:-1]) / 2
+    if len(centers) == 1:
+        return centers[0] + np.array([-0.5, 0.5])
+    between = (centers[1:] + centers[:-1]) / 2
     return np.concatenate(
-        [[centres[0] - (between[0] - centres[0])], between, [2 * centres[-1] - between[-1]]]
+        [[centers[0] - (between[0] - centers[0])], between, [2 * centers[-1] - between[-1]]]
     )
 
 
@@ -202,7 +202,7 @@ def parallel_coordinates(
     ax: Any = None,
     cmap: str = SEQUENTIAL,
 ) -> Any:
-    """Every member as a line across one axis a quantity, coloured by the last: what goes with what.
+    """Every member as a line across one axis a quantity, colored by the last: what goes with what.
 
     **Arguments:**
 
@@ -240,12 +240,12 @@ def parallel_coordinates(
     place = (table - low) / width + middle
     ax = axes(ax, (1.6 + 1.3 * len(names), 3.6))
     ax.grid(False)
-    colours = matplotlib.colormaps[cmap](place[:, -1] * 0.92)
+    colors = matplotlib.colormaps[cmap](place[:, -1] * 0.92)
     # The few extreme members last, so that they are seen.
     order = np.argsort(np.abs(place[:, -1] - 0.5))
     alpha = float(np.clip(60 / np.sum(shown), 0.15, 0.9))
     for member in order[shown[order]]:
-        ax.plot(range(len(names)), place[member], color=colours[member], lw=1.0, alpha=alpha)
+        ax.plot(range(len(names)), place[member], color=colors[member], lw=1.0, alpha=alpha)
     for name, bars in (error or {}).items():
         k = names.index(name)
         ax.errorbar(

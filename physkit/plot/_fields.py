@@ -34,11 +34,11 @@ def field(
     - `component`: which component; the magnitude of a vector field if left out.
     - `ax`: axes to draw on; a new figure if left out.
     - `cut`: index of the plane along z; the middle if left out.
-    - `limits`: of the colours, or of the vertical axis of a curve.
-    - `cmap`: a colour map of matplotlib.
+    - `limits`: of the colors, or of the vertical axis of a curve.
+    - `cmap`: a color map of matplotlib.
     - `unit`, `length_unit`, `label`: for the labels; `label` names the quantity (of a curve: in the
       legend).
-    - `bar`: whether to draw a colour bar.
+    - `bar`: whether to draw a color bar.
 
     **Returns:** the `Axes`.
     """
@@ -63,11 +63,11 @@ def field(
     ax.set_xlabel(axis_label("$x$", length_unit))
     ax.set_ylabel(axis_label("$y$", length_unit))
     if bar:
-        colours = ax.figure.colorbar(image, cax=ax.inset_axes((1.03, 0, 0.035, 1)))
-        colours.outline.set_visible(False)
-        colours.ax.tick_params(length=2.5, width=0.7, labelsize=8.5, color=INK, labelcolor=INK)
+        colors = ax.figure.colorbar(image, cax=ax.inset_axes((1.03, 0, 0.035, 1)))
+        colors.outline.set_visible(False)
+        colors.ax.tick_params(length=2.5, width=0.7, labelsize=8.5, color=INK, labelcolor=INK)
         if label or unit:
-            colours.set_label(axis_label(label or "", unit), fontsize=10, color=INK)
+            colors.set_label(axis_label(label or "", unit), fontsize=10, color=INK)
     return ax
 
 

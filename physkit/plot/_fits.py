@@ -97,7 +97,7 @@ def fit_history(found: Any, *, ax: Any = None) -> Any:
 
 
 def fit_correlations(found: Any, *, ax: Any = None) -> Any:
-    """Correlations of the fitted numbers' errors, as a coloured table.
+    """Correlations of the fitted numbers' errors, as a colored table.
 
     **Arguments:**
 

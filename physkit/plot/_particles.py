@@ -30,13 +30,13 @@ def particles(
 
     **Arguments:**
 
-    - `state`: `Particles`, or a dict whose particle components are drawn in one colour each.
+    - `state`: `Particles`, or a dict whose particle components are drawn in one color each.
     - `ax`: ordinary two-dimensional axes to draw on, also for d = 3, which is projected in
       parallel; a new figure if left out.
-    - `color`: `"species"`, `"speed"`, `"charge"`, `"mass"`, numbers `[n]`, or a colour's name.
+    - `color`: `"species"`, `"speed"`, `"charge"`, `"mass"`, numbers `[n]`, or a color's name.
     - `radius`: length; one for all or `[n]`. By default four tenths of the mean distance.
-    - `limits`: of the colour scale; give them for films, whose scale should stay.
-    - `color_label`: of the colour bar. `unit`: of length.
+    - `limits`: of the color scale; give them for films, whose scale should stay.
+    - `color_label`: of the color bar. `unit`: of length.
     - `box`: draw the cell, where there is one.
     - `view`: azimuth and elevation of the eye in degrees, z up (d = 3).
 
@@ -96,7 +96,7 @@ def _radii(p: Particles, radius: Any) -> np.ndarray:
 
 
 def _rgb(p: Particles, color: Any, limits: Any):
-    """Colours `[n 3]`, the colour scale if there is one, and entries of the legend."""
+    """Colours `[n 3]`, the color scale if there is one, and entries of the legend."""
     import matplotlib
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import ListedColormap, Normalize, to_rgb

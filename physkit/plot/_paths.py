@@ -77,7 +77,7 @@ def phase_space(
 
     **Arguments:**
 
-    - `q`, `p`: `[t]`, or `[t k]` for several orbits, coloured by their order.
+    - `q`, `p`: `[t]`, or `[t k]` for several orbits, colored by their order.
     - `ax`: axes to draw on; a new figure if left out.
     - `labels`, `units`: of coordinate and momentum.
 

@@ -182,7 +182,7 @@ def _distribution(series: Series, frame: int, ax: Any) -> Any:
 
 
 def _bar(ax: Any, image: Any, label: str) -> None:
-    colours = ax.figure.colorbar(image, cax=ax.inset_axes((1.03, 0, 0.035, 1)))
-    colours.outline.set_visible(False)
-    colours.ax.tick_params(length=2.5, width=0.7, labelsize=8.5, color=INK, labelcolor=INK)
-    colours.set_label(label, fontsize=10, color=INK)
+    colors = ax.figure.colorbar(image, cax=ax.inset_axes((1.03, 0, 0.035, 1)))
+    colors.outline.set_visible(False)
+    colors.ax.tick_params(length=2.5, width=0.7, labelsize=8.5, color=INK, labelcolor=INK)
+    colors.set_label(label, fontsize=10, color=INK)

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-# Okabe & Ito's palette, told apart by colour-blind readers; the loudest ones come last.
+# Okabe & Ito's palette, told apart by color-blind readers; the loudest ones come last.
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#555555")
 FigureSize = tuple[int | float, int | float]
 INK = "#333333"
@@ -91,7 +91,7 @@ def axis_label(name: str, unit: str = "") -> str:
 
 
 def legend(ax: Any, **where: Any) -> Any:
-    """A legend without a frame, of what is labelled; None if nothing is."""
+    """A legend without a frame, of what is labeled; None if nothing is."""
     handles, labels = ax.get_legend_handles_labels()
     if not handles:
         return None

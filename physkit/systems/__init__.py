@@ -10,13 +10,6 @@ from ._argon import (
     liquid_argon as liquid_argon,
     melt as melt,
 )
-from ._blast import (
-    SEDOV_ALPHA as SEDOV_ALPHA,
-    SEDOV_END as SEDOV_END,
-    cell_volumes as cell_volumes,
-    sedov as sedov,
-    shock_radius as shock_radius,
-)
 from ._brusselator import brusselator as brusselator
 from ._burgers import burgers_wave as burgers_wave, cole_hopf_wave as cole_hopf_wave
 from ._cosmology import (
@@ -89,8 +82,15 @@ from ._probed_flow import (
 from ._quantum import (
     coherent_state as coherent_state,
     transmission as transmission,
-    tunnelling as tunnelling,
+    tunneling as tunneling,
     wave_packet as wave_packet,
+)
+from ._sedov import (
+    SEDOV_ALPHA as SEDOV_ALPHA,
+    SEDOV_END as SEDOV_END,
+    cell_volumes as cell_volumes,
+    sedov as sedov,
+    shock_radius as shock_radius,
 )
 from ._shock_tube import (
     SOD as SOD,

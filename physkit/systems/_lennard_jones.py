@@ -24,7 +24,7 @@ def lennard_jones_melt(
     dtype: Any = float,
     key: Array | None = None,
 ) -> tuple[Simulation, Particles]:
-    """A Lennard-Jones crystal, face-centred cubic, that melts as soon as it is let go.
+    """A Lennard-Jones crystal, face-centered cubic, that melts as soon as it is let go.
 
     4·cells³ atoms in reduced units ε = σ = m = 1; half of the kinetic energy soon becomes potential
     energy. The default is the benchmark `in.lj` of LAMMPS, 32 000 atoms, whose step 0 is published:

@@ -38,7 +38,7 @@ def kepler(eccentricity: float = 0.5, steps_per_orbit: int = 200) -> tuple[Simul
 
         a = 1,   G (m₁ + m₂) = 1,   period 2π,   E = −G m₁ m₂ / 2a = −1/8
 
-    Starts at the pericentre. With velocity Verlet the energy error is bounded over any number of
+    Starts at the pericenter. With velocity Verlet the energy error is bounded over any number of
     orbits and falls as dt²; the ellipse turns slowly, by an angle of order dt² an orbit.
 
     **Arguments:**

@@ -45,7 +45,7 @@ def coherent_state(
     return sim, wave_packet(grid, length / 2 + displacement, math.sqrt(0.5), 0.0)
 
 
-def tunnelling(
+def tunneling(
     energy: Any = 0.5,
     height: Any = 1.0,
     width: float = 2.0,

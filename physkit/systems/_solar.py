@@ -25,7 +25,7 @@ class SolarTracks(NamedTuple):
     """What was measured: the wobble of the Sun and the tracks of the planets, in au.
 
     - `date`: Julian date (TDB), `[t]`.
-    - `seen`: `[t 5 3]`, the Sun relative to the barycentre, then each planet relative to the Sun.
+    - `seen`: `[t 5 3]`, the Sun relative to the barycenter, then each planet relative to the Sun.
     - `velocity`: `[5 3]`, au/day, of the same at the first date.
     - `accuracy`: `[5]`, au, how well each is known.
     """
@@ -76,7 +76,7 @@ def giant_planets(
 
 
 def inertial(seen: Any) -> Any:
-    """Barycentric Sun and heliocentric planets, `[… 5 3]` → all in the frame of the barycentre."""
+    """Barycentric Sun and heliocentric planets, `[… 5 3]` → all in the frame of the barycenter."""
     return np.concatenate([seen[..., :1, :], seen[..., 1:, :] + seen[..., :1, :]], axis=-2)
 
 

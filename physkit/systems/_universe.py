@@ -158,16 +158,16 @@ def recover_phases(
         off = off.multiply(jnp.exp(-0.5 * k2 * (width * cell) ** 2)).field().data
         return jnp.sum(off**2) / (2 * noise_level**2) + jnp.sum(noise**2) / 2
 
-    optimiser = optax.scale_by_adam()
+    optimizer = optax.scale_by_adam()
 
     @jax.jit
     def step(noise, memory, width, pace):
         value, slope = jax.value_and_grad(loss)(noise, width)
-        change, memory = optimiser.update(slope, memory)
+        change, memory = optimizer.update(slope, memory)
         return noise - pace * change, memory, value
 
     noise = jnp.zeros_like(observed)
-    memory, losses = optimiser.init(noise), []
+    memory, losses = optimizer.init(noise), []
     bar = Progress(rounds, title="phases", enabled=progress)
     for k in range(rounds):
         width = jnp.asarray(3.0 * 0.03 ** min(1.0, k / (0.6 * rounds)), observed.dtype)

@@ -19,7 +19,7 @@ def double_precision() -> Iterator[None]:
         yield
 
 
-def named(tree: Any, prefix: str = "") -> dict[str, Any]:
+def leaves_by_name(tree: Any, prefix: str = "") -> dict[str, Any]:
     """The leaves of `tree` by their path, e.g. `.potential.epsilon`."""
     pairs = jax.tree_util.tree_leaves_with_path(tree)
     return {prefix + jax.tree_util.keystr(path): leaf for path, leaf in pairs}
@@ -30,14 +30,14 @@ def is_key(x: Any) -> bool:
     return isinstance(x, jax.Array) and jnp.issubdtype(x.dtype, jax.dtypes.prng_key)
 
 
-def numbers(leaf: Any) -> Any:
+def to_numpy(leaf: Any) -> Any:
     """A leaf as numbers that can be compared; random keys by their words."""
     return np.asarray(jax.random.key_data(leaf) if is_key(leaf) else leaf)
 
 
 def check_structure(computed: Any, expected: Any, what: str) -> None:
     """The same tree with the same shapes and types of numbers, so that a scan can carry it."""
-    now, before = named(computed), named(expected)
+    now, before = leaves_by_name(computed), leaves_by_name(expected)
     if list(now) != list(before):
         raise AssertionError(
             f"{what}: the structure differs; only in the result {sorted(set(now) - set(before))}, "
@@ -63,7 +63,7 @@ def _kind(leaf: Any) -> tuple[Any, tuple[int, ...]]:
 
 def check_finite(tree: Any, what: str) -> None:
     """No NaN and no infinity in any floating leaf."""
-    for path, leaf in named(tree).items():
+    for path, leaf in leaves_by_name(tree).items():
         if eqx.is_inexact_array(leaf) and not np.all(np.isfinite(np.asarray(leaf))):
             bad = ~np.isfinite(np.asarray(leaf))
             index = tuple(int(i) for i in np.argwhere(bad)[0])
@@ -89,10 +89,10 @@ def check_equal(
     - `kind`: a row of the tolerance table; `relative` replaces its number.
     - `floor`: absolute differences up to this one are round-off, for all leaves or by path.
     """
-    check_structure_loosely(computed, expected, what)
-    wanted = named(expected)
-    for path, leaf in named(computed).items():
-        a, b = numbers(leaf), numbers(wanted[path])
+    check_shapes(computed, expected, what)
+    wanted = leaves_by_name(expected)
+    for path, leaf in leaves_by_name(computed).items():
+        a, b = to_numpy(leaf), to_numpy(wanted[path])
         if not np.issubdtype(b.dtype, np.inexact):
             if not np.array_equal(a, b):
                 raise AssertionError(f"{what}: {path or 'the value'} differs; {_worst(a, b)}")
@@ -110,9 +110,9 @@ def check_equal(
             )
 
 
-def check_structure_loosely(computed: Any, expected: Any, what: str) -> None:
+def check_shapes(computed: Any, expected: Any, what: str) -> None:
     """The same leaves with the same shapes; precision may differ."""
-    now, before = named(computed), named(expected)
+    now, before = leaves_by_name(computed), leaves_by_name(expected)
     shape = lambda leaves: {path: jnp.shape(leaf) for path, leaf in leaves.items()}
     if shape(now) != shape(before):
         raise AssertionError(
@@ -120,7 +120,7 @@ def check_structure_loosely(computed: Any, expected: Any, what: str) -> None:
         )
 
 
-def scale(leaf: Any) -> float:
+def largest_magnitude(leaf: Any) -> float:
     """A typical size of a leaf's finite numbers; 1 where all are zero."""
     size = np.abs(np.asarray(leaf, dtype=np.complex128))
     return float(np.mean(size[np.isfinite(size)])) or 1.0 if np.any(np.isfinite(size)) else 1.0

@@ -11,9 +11,9 @@ from physkit.core import ObserverError, PhyskitError, cast_floats
 from physkit.parallel import BACKEND_VARIABLE, environment_variable
 from physkit.simulate import Simulation, simulate
 
-from ._compare import check_equal, check_finite, double_precision, scale
-from ._integrator import observables
-from ._trees import first_line, random_like, split
+from ._compare import check_equal, check_finite, double_precision, largest_magnitude
+from ._integrator import physical_leaves
+from ._trees import first_line, flatten_floats, random_like
 
 
 @double_precision()
@@ -75,7 +75,7 @@ def check_devices(
 
 
 def _seen(result: Any) -> dict[str, Any]:
-    seen = {"state": observables(result.state), "frames": result.frames, "times": result.times}
+    seen = {"state": physical_leaves(result.state), "frames": result.frames, "times": result.times}
     return {**seen, "summary": result.summary}
 
 
@@ -95,11 +95,11 @@ def _tried(function: Callable[[], Any], what: str) -> Any:
 
 
 def _weighing(state: Any) -> Callable[[Any], Any]:
-    _, leaves, _ = split(state)
-    weights = [random_like(x, (29, i)) / scale(x) for i, x in enumerate(leaves)]
+    _, leaves, _ = flatten_floats(state)
+    weights = [random_like(x, (29, i)) / largest_magnitude(x) for i, x in enumerate(leaves)]
 
     def weighed(last: Any) -> Any:
-        seen = split(observables(last))[1]
+        seen = flatten_floats(physical_leaves(last))[1]
         return sum(jnp.sum((w * x).real) for w, x in zip(weights, seen, strict=True))
 
     return weighed

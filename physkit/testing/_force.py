@@ -10,9 +10,9 @@ import numpy as np
 from physkit.core import AbstractTerm, NoEnergyError, get_component, put_component
 
 from ._compare import check_equal, check_finite, double_precision
-from ._moving import keeps_all_strains, reordered, strained, translated
+from ._perturbed_states import allows_any_strain, reorder, strain_state, translate
 from ._term import Examination
-from ._trees import put_like, random_like, traced
+from ._trees import as_array_like, random_like, require_traceable
 
 _EPSILON = float(np.finfo(np.float64).eps)
 
@@ -24,7 +24,7 @@ def check_force(
     *,
     t: float | int = 0.0,
     key: jax.Array | None = None,
-    inert: Sequence[str] = (),
+    ignore: Sequence[str] = (),
     permutable: bool | None = None,
     noise: float = _EPSILON,
     compare: str = "sum",
@@ -47,7 +47,7 @@ def check_force(
     - `state`: particles (or a dict of components) in a configuration without symmetry, far from
       where the force is not smooth.
     - `t`, `key`: time and random key of the clock that the force is shown.
-    - `inert`: names of parameters that may have no effect here.
+    - `ignore`: names of parameters that may have no effect here.
     - `permutable`: whether particles are interchangeable; if left out, when the force holds no
       integers (as bonds do).
     - `noise`, `compare`: relative round-off of the values, and the row of the tolerance table for
@@ -59,9 +59,9 @@ def check_force(
         raise AssertionError(
             f"expected a force; got {force!r}. Check the terms of a sum one by one"
         )
-    exam = _ForceExamination(force, state, t, key, inert)
+    exam = _ForceExamination(force, state, t, key, ignore)
     exam.check_energy()
-    exam.run_all(inert=inert, noise=noise, compare=compare)
+    exam.run_all(ignore=ignore, noise=noise, compare=compare)
     exam.check_hessian()
     if exam.term.conserves_momentum:
         exam.check_momentum(compare)
@@ -75,8 +75,8 @@ def check_force(
 class _ForceExamination(Examination):
     """What a force promises beyond being a term."""
 
-    def __init__(self, force, state, t, key, inert):
-        super().__init__(force, state, t, key, inert)
+    def __init__(self, force, state, t, key, ignore):
+        super().__init__(force, state, t, key, ignore)
         value = self.value(self.term, self.state, self.cache)
         wanted = get_component(self.state, self.term.component).position.shape
         if jnp.shape(value) != wanted:
@@ -106,7 +106,7 @@ class _ForceExamination(Examination):
         if not self.has_energy:
             return
         x = get_component(self.state, self.term.component).position
-        energy = traced(self.energy_at, f"{self.what}.energy")(x)
+        energy = require_traceable(self.energy_at, f"{self.what}.energy")(x)
         check_finite(energy, f"{self.what}.energy")
         if jnp.shape(energy) != ():
             raise AssertionError(
@@ -124,7 +124,7 @@ class _ForceExamination(Examination):
         if not self.has_energy:
             return
         x = get_component(self.state, self.term.component).position
-        v = put_like(x, random_like(x, self.seed))
+        v = as_array_like(x, random_like(x, self.seed))
         slope = jax.grad(self.energy_at)
         ways = {
             "reverse over reverse": lambda x: jax.grad(lambda y: jnp.sum(slope(y) * v))(x),
@@ -156,8 +156,8 @@ class _ForceExamination(Examination):
             f"{self.what} says that it conserves momentum: the sum of all forces",
             floor=1e-12 * size,
         )
-        state = translated(self.state, self.seed)
-        elsewhere = self.value(self.term, state, self.fresh(self.term, state))
+        state = translate(self.state, self.seed)
+        elsewhere = self.value(self.term, state, self.init_cache(self.term, state))
         name = f"{self.what} conserves momentum: the force after moving everything alike"
         check_equal(elsewhere, value, name, "solve")
 
@@ -168,11 +168,11 @@ class _ForceExamination(Examination):
         particles = get_component(self.state, self.term.component)
         d = particles.dimension
         zero = jnp.zeros((d, d), particles.position.dtype)
-        stretched = lambda e: self.term.energy(self.clock, strained(self.state, e))
+        stretched = lambda e: self.term.energy(self.clock, strain_state(self.state, e))
         expected = -np.asarray(jax.jit(jax.grad(stretched))(zero)).T
         computed, bare = map(np.asarray, jax.jit(self._virials)())
         check_equal(computed, bare, f"{self.what}.virial with a cache against without", "sum")
-        if not keeps_all_strains(particles.space):
+        if not allows_any_strain(particles.space):
             computed, expected = np.diagonal(computed), np.diagonal(expected)
         name = f"{self.what}.virial against minus the derivative of energy by strain"
         check_equal(computed, expected, name, "gradient")
@@ -185,8 +185,8 @@ class _ForceExamination(Examination):
         """Other order of particles, same forces in that order."""
         particles = get_component(self.state, self.term.component)
         order = np.random.default_rng(self.seed).permutation(particles.num_particles)
-        state = put_component(self.state, self.term.component, reordered(particles, order))
-        computed = self.value(self.term, state, self.fresh(self.term, state))
+        state = put_component(self.state, self.term.component, reorder(particles, order))
+        computed = self.value(self.term, state, self.init_cache(self.term, state))
         expected = self.value(self.term, self.state, self.cache)
         expected = np.asarray(expected)[order]
         name = f"{self.what}: the force on particles in another order"

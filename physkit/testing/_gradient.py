@@ -10,16 +10,16 @@ import numpy as np
 
 from physkit.core import Module, cast_floats
 
-from ._compare import check_equal, check_finite, double_precision, named, scale
+from ._compare import check_equal, check_finite, double_precision, largest_magnitude, leaves_by_name
 from ._tolerances import tolerance
 from ._trees import (
+    as_array_like,
     first_line,
+    flatten_floats,
     parameter_paths,
-    put_like,
     random_direction,
     random_like,
-    split,
-    traced,
+    require_traceable,
 )
 
 _STEP = 1e-4  # relative: 4th-order differences are best near here in float64
@@ -32,8 +32,8 @@ def check_gradient(
     function: Callable[[Any], Any],
     tree: Any,
     *,
-    inert: Sequence[str] = (),
-    must_matter: Iterable[str] | None = None,
+    ignore: Sequence[str] = (),
+    require_gradient: Iterable[str] | None = None,
     modes: Sequence[str] = ("forward", "reverse"),
     directions: int = 2,
     kind: str = "finite difference",
@@ -54,10 +54,10 @@ def check_gradient(
     **Arguments:**
 
     - `function`: from a tree like `tree` to any tree of arrays, smooth near `tree`.
-    - `inert`: leaves (parts of their paths) that may have no effect at all. Every other leaf that a
+    - `ignore`: leaves (parts of their paths) that may have no effect at all. Every other leaf that a
       Module declares with `param()`, and every array outside of Modules, must have one: a
       parameter without any was usually consumed when the Module was built.
-    - `must_matter`: the paths that must have an effect, instead of those.
+    - `require_gradient`: the paths that must have an effect, instead of those.
     - `modes`: leave out `"forward"` for a function with a rule for reverse mode only.
     - `directions`, `seed`: how many random directions per leaf, and which.
     - `kind`, `relative`: row of the tolerance table for differences, or a number instead.
@@ -66,13 +66,13 @@ def check_gradient(
     **Errors:** `AssertionError` that names the leaf, both values and the tolerance.
     """
     tree = cast_floats(tree, jnp.float64)
-    if must_matter is None:
-        must_matter = declared(tree)
-    strict = {p for p in must_matter if not any(name in p for name in inert)}
-    paths, leaves, join = split(tree)
+    if require_gradient is None:
+        require_gradient = parameter_names(tree)
+    strict = {p for p in require_gradient if not any(name in p for name in ignore)}
+    paths, leaves, join = flatten_floats(tree)
     if not leaves:
         raise AssertionError(f"{what}: there is no floating leaf to differentiate by")
-    call = traced(lambda values: _outputs(function(join(values))), what)
+    call = require_traceable(lambda values: _outputs(function(join(values))), what)
     value = call(leaves)
     check_finite(value, f"{what}: the value")
     if not value:
@@ -98,7 +98,7 @@ def check_gradient(
             raise AssertionError(
                 f"{what}: {path} has no effect: its derivative is 0 and so is the finite "
                 "difference. Was it consumed in __init__ (what depends on parameters belongs into "
-                "prepare, or into the call)? If it may be without effect here, name it in inert=…"
+                "prepare, or into the call)? If it may be without effect here, name it in ignore=…"
             )
     everywhere = [random_direction(x, (seed, i)) for i, x in enumerate(leaves)]
     tool.check_taylor(everywhere)
@@ -106,7 +106,7 @@ def check_gradient(
         tool.check_dot(everywhere)
 
 
-def declared(tree: Any) -> set[str]:
+def parameter_names(tree: Any) -> set[str]:
     """Leaves that ought to matter: those declared with `param()`, and arrays outside of Modules."""
     bare = jax.tree_util.tree_leaves_with_path(tree, is_leaf=lambda x: isinstance(x, Module))
     outside = {jax.tree_util.keystr(p) for p, x in bare if eqx.is_inexact_array(x)}
@@ -114,7 +114,7 @@ def declared(tree: Any) -> set[str]:
 
 
 def _outputs(result: Any) -> dict[str, Any]:
-    return {path: x for path, x in named(result).items() if eqx.is_inexact_array(x)}
+    return {path: x for path, x in leaves_by_name(result).items() if eqx.is_inexact_array(x)}
 
 
 class _Derivatives:
@@ -124,7 +124,8 @@ class _Derivatives:
         self.call, self.leaves, self.value, self.what = call, leaves, value, what
         self.noise = noise
         self.weights = {
-            path: random_like(x, (17, i)) / scale(x) for i, (path, x) in enumerate(value.items())
+            path: random_like(x, (17, i)) / largest_magnitude(x)
+            for i, (path, x) in enumerate(value.items())
         }
         self.by_forward = "forward" in modes
         self._jvp = eqx.filter_jit(lambda v: jax.jvp(call, (leaves,), (v,))[1])
@@ -170,7 +171,7 @@ class _Derivatives:
     def check_taylor(self, direction) -> None:
         """|f(x + hv) − f(x) − h Jv| falls as h²."""
         weigh = lambda tree: np.concatenate(
-            [np.ravel(np.asarray(x)) / scale(self.value[p]) for p, x in tree.items()]
+            [np.ravel(np.asarray(x)) / largest_magnitude(self.value[p]) for p, x in tree.items()]
         )
         if self.by_forward:
             slope, start = weigh(self._jvp(direction)), weigh(self.value)
@@ -225,7 +226,7 @@ class _Derivatives:
 
     def _moved(self, direction, h):
         pairs = zip(self.leaves, direction, strict=True)
-        return [put_like(x, np.asarray(x) + h * v) for x, v in pairs]
+        return [as_array_like(x, np.asarray(x) + h * v) for x, v in pairs]
 
     def _dot(self, gradient, direction) -> float:
         pairs = zip(gradient, direction, strict=True)

@@ -21,11 +21,11 @@ from physkit.core import (
 from physkit.geometry import AbstractSpace
 from physkit.particles import Particles
 
-from ._compare import check_equal, check_finite, check_structure, double_precision, named
+from ._compare import check_equal, check_finite, check_structure, double_precision, leaves_by_name
 from ._gradient import check_gradient
-from ._moving import moved
+from ._perturbed_states import perturb_positions
 from ._reversible import check_reversible
-from ._trees import check_batch, jiggled, parameter_paths, traced
+from ._trees import check_batch, parameter_paths, perturb, require_traceable
 
 _REFINEMENTS = (1, 2, 4, 8)
 _SLOPE = 0.2
@@ -43,7 +43,7 @@ def check_integrator(
     symmetric: bool = False,
     steps: int = 8,
     key: jax.Array | None = None,
-    inert: Sequence[str] = (),
+    ignore: Sequence[str] = (),
     modes: Sequence[str] = ("forward", "reverse"),
     compare: str = "solve",
 ) -> None:
@@ -68,7 +68,7 @@ def check_integrator(
       steps are compared with one another, which shows the order but not what is converged to.
     - `symmetric`: a step with −dt undoes a step with dt.
     - `key`: for dynamics with noise.
-    - `inert`: names of parameters that may have no effect.
+    - `ignore`: names of parameters that may have no effect.
     - `modes`: of differentiation; `("reverse",)` where there is no forward mode.
     - `compare`: row of the tolerance table for the same state reached in two ways.
 
@@ -85,7 +85,7 @@ def check_integrator(
         exam.check_order(order, exact, reference)
     if symmetric:
         exam.check_symmetry()
-    exam.check_gradients(inert, modes)
+    exam.check_gradients(ignore, modes)
     if exam.is_reversible():
         # Few, for steps so large that an order shows: what is driven may soon leave the lattice.
         check_reversible(exam.integrator, exam.state, exam.dt, steps=16)
@@ -97,9 +97,9 @@ class _IntegratorExamination:
         self.integrator, self.state = cast_floats((integrator, state), jnp.float64)
         self.dt, self.steps, self.key, self.compare = float(dt), steps, key, compare
         self._count = jnp.int32(steps)
-        self.advance = traced(_advance, self.what)
-        self.step = traced(_step, self.what)
-        self.aux = integrator_start(self.integrator, self.state, self.clock(0))
+        self.advance = require_traceable(_advance, self.what)
+        self.step = require_traceable(_step, self.what)
+        self.aux = prepare_and_init(self.integrator, self.state, self.clock(0))
 
     def clock(self, n: int, dt: float | None = None, dtype: Any = jnp.float64) -> Clock:
         dt = self.dt if dt is None else dt
@@ -118,7 +118,7 @@ class _IntegratorExamination:
         for dtype in (jnp.float64, jnp.float32):
             integrator, state = cast_floats((self.integrator, self.state), dtype)
             clock = self.clock(0, dtype=dtype)
-            aux = integrator_start(integrator, state, clock)
+            aux = prepare_and_init(integrator, state, clock)
             name = f"{self.what} in {jnp.dtype(dtype).name}"
             after = self.step(integrator, clock, state, aux)
             check_structure(after[0], state, f"{name}: the state after a step")
@@ -128,7 +128,7 @@ class _IntegratorExamination:
     def check_prepare(self) -> None:
         """The plan is the same for a state whose evolving arrays have changed."""
         later = self.advance(self.integrator, self.state, self.aux, self.clock(0), self._count)[0]
-        later = _with_spaces_of(moved(later, 11), self.state)
+        later = _with_spaces_of(perturb_positions(later, 11), self.state)
         prepare = eqx.filter_jit(lambda i, s, dt: i.prepare(s, dt))
         dt = jnp.asarray(self.dt)
         plan = prepare(self.integrator, self.state, dt)
@@ -148,8 +148,8 @@ class _IntegratorExamination:
         name = f"{self.what}: a step after refreshing a state that nobody moved"
         check_equal(go(state, fresh), expected, name, self.compare)
 
-        other = moved(state, 13, 0.5)
-        new = integrator_start(self.integrator, other, clock)
+        other = perturb_positions(state, 13, 0.5)
+        new = prepare_and_init(self.integrator, other, clock)
         mended = refresh(self.integrator, clock, other, aux)
         name = (
             f"{self.what}: a step after refresh of a state that somebody moved, against a new start"
@@ -170,8 +170,8 @@ class _IntegratorExamination:
         exact = self._final(self.integrator, self.state, self.aux)
         integrator, state = cast_floats((self.integrator, self.state), jnp.float32)
         clock = self.clock(0, dtype=jnp.float32)
-        aux = integrator_start(integrator, state, clock)
-        low = observables(self.advance(integrator, state, aux, clock, self._count)[0])
+        aux = prepare_and_init(integrator, state, clock)
+        low = physical_leaves(self.advance(integrator, state, aux, clock, self._count)[0])
         if self.key is None:  # noise is drawn anew in another precision
             name = f"{self.what}: {self.steps} steps in float32 against float64"
             check_equal(low, exact, name, "precision")
@@ -180,7 +180,7 @@ class _IntegratorExamination:
     def check_vmap(self) -> None:
         """A batch of states and parameters steps as each member alone does."""
         others = [(self.integrator, self.state)]
-        others.append((jiggled(self.integrator, 3, 1e-4), moved(self.state, 4, 0.2)))
+        others.append((perturb(self.integrator, 3, 1e-4), perturb_positions(self.state, 4, 0.2)))
 
         def final(member):
             integrator, state = member
@@ -193,14 +193,14 @@ class _IntegratorExamination:
         state = self.advance(self.integrator, self.state, self.aux, self.clock(0), self._count)[0]
         back = _backwards(self.integrator, state, self.dt, self.steps, self.key)
         name = f"{self.what}: {self.steps} steps forwards and as many with −dt"
-        check_equal(observables(back), observables(self.state), name, "solve")
+        check_equal(physical_leaves(back), physical_leaves(self.state), name, "solve")
 
     def check_order(self, order: float | int, exact: Any, reference: Any) -> None:
         """The slope of log error over log dt."""
         finals = [self._vector(self.integrator, k) for k in _REFINEMENTS]
         if exact is not None:
             end = exact(self.state, jnp.asarray(self.dt * self.steps))
-            truth = _flat(observables(end))
+            truth = _flat(physical_leaves(end))
         elif reference is not None:
             truth = self._vector(cast_floats(reference, jnp.float64), 64)
         else:
@@ -226,7 +226,7 @@ class _IntegratorExamination:
                 f"(errors by dt: {listed})"
             )
 
-    def check_gradients(self, inert: Sequence[str], modes: Sequence[str]) -> None:
+    def check_gradients(self, ignore: Sequence[str], modes: Sequence[str]) -> None:
         """By every leaf of the integrator (which must all matter) and of the state."""
         must = {f"['integrator']{p}" for p in parameter_paths(self.integrator)}
         aux = self.aux
@@ -235,7 +235,7 @@ class _IntegratorExamination:
             clock = self.clock(0)
             plan = at["integrator"].prepare(at["state"], clock.dt)
             carried = at["integrator"].refresh(plan, clock, at["state"], aux)
-            return observables(
+            return physical_leaves(
                 _loop(at["integrator"], plan, at["state"], carried, clock, min(self.steps, 4))[0]
             )
 
@@ -243,8 +243,8 @@ class _IntegratorExamination:
         check_gradient(
             final,
             everything,
-            inert=inert,
-            must_matter=must,
+            ignore=ignore,
+            require_gradient=must,
             modes=modes,
             directions=1,
             what=self.what,
@@ -255,18 +255,18 @@ class _IntegratorExamination:
         clock = self.clock(0)
         plan = integrator.prepare(state, clock.dt)
         aux = integrator.refresh(plan, clock, state, aux)
-        return observables(_loop(integrator, plan, state, aux, clock, self.steps)[0])
+        return physical_leaves(_loop(integrator, plan, state, aux, clock, self.steps)[0])
 
     def _vector(self, integrator: Any, refinement: int) -> Any:
         clock = self.clock(0, self.dt / refinement)
-        aux = integrator_start(integrator, self.state, clock)
+        aux = prepare_and_init(integrator, self.state, clock)
         final = self.advance(
             integrator, self.state, aux, clock, jnp.int32(self.steps * refinement)
         )[0]
-        return _flat(observables(final))
+        return _flat(physical_leaves(final))
 
 
-def integrator_start(integrator: Any, state: Any, clock: Clock) -> Any:
+def prepare_and_init(integrator: Any, state: Any, clock: Clock) -> Any:
     """What an integrator carries at the start, with room enough for a few steps."""
     plan = integrator.prepare(state, clock.dt)
     aux = integrator.init(plan, clock, state)
@@ -278,7 +278,7 @@ def integrator_start(integrator: Any, state: Any, clock: Clock) -> Any:
     raise AssertionError(f"{type(integrator).__name__}: caches overflow, and growing does not help")
 
 
-def observables(state: Any) -> Any:
+def physical_leaves(state: Any) -> Any:
     """What errors are measured in: paths without folds and velocities, or all floating leaves."""
 
     def see(node):
@@ -291,7 +291,7 @@ def observables(state: Any) -> Any:
 
 
 def _flat(tree: Any) -> Any:
-    return np.concatenate([np.ravel(np.asarray(x)) for x in named(tree).values()])
+    return np.concatenate([np.ravel(np.asarray(x)) for x in leaves_by_name(tree).values()])
 
 
 def _step(integrator, clock, state, aux):
@@ -326,7 +326,7 @@ def _body(integrator, plan, clock):
 def _backwards(integrator, state, dt, steps, key):
     """`steps` steps of −dt, with the clocks that the steps of dt had."""
     clock = Clock.at(StepCount.of(0), jnp.asarray(dt * steps), jnp.asarray(-dt), key)
-    aux = integrator_start(integrator, state, clock)
+    aux = prepare_and_init(integrator, state, clock)
     return eqx.filter_jit(_advance)(integrator, state, aux, clock, jnp.int32(steps))[0]
 
 

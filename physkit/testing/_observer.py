@@ -17,8 +17,8 @@ from physkit.simulate import Simulation, init, run, simulate
 
 from ._compare import check_equal, check_finite, check_structure, double_precision
 from ._gradient import check_gradient
-from ._moving import moved
-from ._simulation import restarted
+from ._perturbed_states import perturb_positions
+from ._simulation import reinitialize_carry
 from ._trees import check_batch, modules
 
 _PHYSICS = (AbstractTerm, AbstractIntegrator, Simulation)
@@ -32,7 +32,7 @@ def check_observer(
     *,
     looks: int = 6,
     key: jax.Array | None = None,
-    inert: Sequence[str] = (),
+    ignore: Sequence[str] = (),
     differentiable: bool = True,
     compare: str = "solve",
 ) -> None:
@@ -51,7 +51,7 @@ def check_observer(
     - `sim`, `state`: what is watched; the simulation's own observers are left out.
     - `looks`: how many times it looks after step 0, at least 3.
     - `differentiable`: leave out derivatives, for histograms and counts.
-    - `inert`, `compare`: as for `check_simulation`.
+    - `ignore`, `compare`: as for `check_simulation`.
 
     **Errors:** `AssertionError` that names what is wrong, by how much, and where.
     """
@@ -81,17 +81,19 @@ def check_observer(
         result = simulate(sim, carry, 2 * sim.observation_period)
         return {"frames": result.frames, "summary": result.summary}
 
-    members = [begin, restarted(sim, moved(state, 1, 0.1), begin)]
+    members = [begin, reinitialize_carry(sim, perturb_positions(state, 1, 0.1), begin)]
     check_batch(seen, members, what, compare)
     if differentiable:
 
         def recorded(at):
-            begins = restarted(at["sim"], at["state"], begin)
+            begins = reinitialize_carry(at["sim"], at["state"], begin)
             result = simulate(at["sim"], begins, 3 * sim.observation_period)
             return {"frames": result.frames, "summary": result.summary}
 
         everything = {"sim": sim, "state": state}
-        check_gradient(recorded, everything, inert=inert, must_matter=(), directions=1, what=what)
+        check_gradient(
+            recorded, everything, ignore=ignore, require_gradient=(), directions=1, what=what
+        )
 
 
 def check_no_physics_inside(observer: AbstractObserver, what: str) -> None:

@@ -13,11 +13,11 @@ from physkit.core import cast_floats
 
 from ._compare import check_equal, check_finite, check_structure, double_precision
 from ._gradient import check_gradient
-from ._trees import check_batch, check_no_numbers_in_static, jiggled, traced
+from ._trees import check_batch, check_no_numbers_in_static, perturb, require_traceable
 
 
 @double_precision()
-def check_potential(potential: Any, radii: Any, *, inert: Sequence[str] = ()) -> None:
+def check_potential(potential: Any, radii: Any, *, ignore: Sequence[str] = ()) -> None:
     """A pair potential keeps every promise that pair forces build on.
 
         check_potential(LennardJones(), [0.9, 1.0, 1.5, 2.5])
@@ -30,23 +30,25 @@ def check_potential(potential: Any, radii: Any, *, inert: Sequence[str] = ()) ->
     **Arguments:**
 
     - `radii`: distances, length, where the potential must be smooth: none on a kink.
-    - `inert`: parameters that may have no effect at these distances.
+    - `ignore`: parameters that may have no effect at these distances.
 
     **Errors:** `AssertionError` that names what is wrong, by how much, and where.
     """
     what = type(potential).__name__
-    check_no_numbers_in_static(potential, what, inert)
+    check_no_numbers_in_static(potential, what, ignore)
     potential = cast_floats(potential, jnp.float64)
     r = jnp.asarray(radii, jnp.float64).reshape(-1)
     pairs = _scalar_pairs(potential)
     for where, scalar in pairs:
-        _examine(scalar, r, f"{what}{where}", inert)
+        _examine(scalar, r, f"{what}{where}", ignore)
     _check_tables(potential, r, what)
 
 
-def _examine(potential: Any, r: Any, what: str, inert: Sequence[str]) -> None:
-    energy = traced(lambda p, x: p.energy(x), f"{what}.energy")
-    force = traced(lambda p, x: p.force_over_distance(x * x), f"{what}.force_over_distance")
+def _examine(potential: Any, r: Any, what: str, ignore: Sequence[str]) -> None:
+    energy = require_traceable(lambda p, x: p.energy(x), f"{what}.energy")
+    force = require_traceable(
+        lambda p, x: p.force_over_distance(x * x), f"{what}.force_over_distance"
+    )
     u, f = energy(potential, r), force(potential, r)
     for value, name in ((u, "energy"), (f, "force_over_distance")):
         check_structure(value, r, f"{what}.{name} of [{r.size}] distances")
@@ -59,7 +61,7 @@ def _examine(potential: Any, r: Any, what: str, inert: Sequence[str]) -> None:
         "energy": at["potential"].energy(at["r"]),
         "force_over_distance": at["potential"].force_over_distance(at["r"] ** 2),
     }
-    check_gradient(both, {"potential": potential, "r": r}, inert=inert, what=what)
+    check_gradient(both, {"potential": potential, "r": r}, ignore=ignore, what=what)
 
     grid = r[:, None] + jnp.zeros((1, 2))
     for function, value, name in ((energy, u, "energy"), (force, f, "force_over_distance")):
@@ -72,7 +74,7 @@ def _examine(potential: Any, r: Any, what: str, inert: Sequence[str]) -> None:
         check_structure(low, r.astype(jnp.float32), f"{what}.{name} in float32")
         check_finite(low, f"{what}.{name} in float32")
         check_equal(low, value, f"{what}.{name} in float32 against float64", "precision")
-    members = [{"potential": jiggled(potential, seed, 1e-3), "r": r} for seed in range(3)]
+    members = [{"potential": perturb(potential, seed, 1e-3), "r": r} for seed in range(3)]
     check_batch(both, members, what, "sum")
 
 

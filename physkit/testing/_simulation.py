@@ -13,11 +13,11 @@ from physkit.core import Clock, ParameterError, StepCount, cast_floats
 from physkit.observe import Every, Snapshot
 from physkit.simulate import Carry, Run, Simulation, init, run, simulate
 
-from ._compare import check_equal, check_finite, double_precision, named, scale
+from ._compare import check_equal, check_finite, double_precision, largest_magnitude, leaves_by_name
 from ._gradient import check_gradient
-from ._integrator import observables
-from ._moving import moved
-from ._trees import check_batch, jiggled, parameter_paths, random_like, split
+from ._integrator import physical_leaves
+from ._perturbed_states import perturb_positions
+from ._trees import check_batch, flatten_floats, parameter_paths, perturb, random_like
 
 
 @double_precision()
@@ -29,7 +29,7 @@ def check_simulation(
     *,
     conserved: dict[str, tuple[Any, float]] | None = None,
     objective: Callable[[Any], Any] | None = None,
-    inert: Sequence[str] = (),
+    ignore: Sequence[str] = (),
     modes: Sequence[str] = ("forward", "reverse"),
     compare: str = "solve",
 ) -> None:
@@ -48,14 +48,14 @@ def check_simulation(
     - `conserved`: quantities and how far each may move from its value at step 0, in its own unit.
     - `objective`: state → number that is differentiated; random weights of all observables if left
       out.
-    - `inert`: names of parameters that may have no effect (the start time `t0` always may).
+    - `ignore`: names of parameters that may have no effect (the start time `t0` always may).
     - `modes`: of differentiation; `("reverse",)` for adjoints that have no forward mode.
     - `compare`: row of the tolerance table for the same result by two programs.
 
     **Errors:** `AssertionError` that names what is wrong, by how much, and where.
     """
     sim, state = cast_floats((sim, state), jnp.float64)
-    for path, leaf in named(sim).items():
+    for path, leaf in leaves_by_name(sim).items():
         if isinstance(leaf, bool | int | float | complex):
             raise AssertionError(
                 f"the simulation's {path} is the bare Python number {leaf}: it has no derivative, "
@@ -74,14 +74,20 @@ def check_simulation(
     carry = init(sim, state, key=key)
 
     def outcome(at):
-        begin = restarted(at["sim"], at["state"], carry)
+        begin = reinitialize_carry(at["sim"], at["state"], carry)
         return weights(simulate(at["sim"], begin, steps).state)
 
     everything = {"sim": sim, "state": state}
     must = {f"['sim']{p}" for p in parameter_paths(sim) if p != ".t0"}
     what = f"simulation of {type(sim.integrator).__name__}"
     check_gradient(
-        outcome, everything, inert=inert, must_matter=must, modes=modes, directions=1, what=what
+        outcome,
+        everything,
+        ignore=ignore,
+        require_gradient=must,
+        modes=modes,
+        directions=1,
+        what=what,
     )
 
 
@@ -115,7 +121,7 @@ def check_frames(
     intervals = _intervals(sim, state, key)
     for name, frames in whole.frames.items():
         wanted = float(sim.t0) + float(sim.dt) * np.arange(0, steps + 1, intervals[name])
-        for path, leaf in named(frames).items():
+        for path, leaf in leaves_by_name(frames).items():
             if len(leaf) != len(wanted):
                 raise AssertionError(
                     f"frames of {name}{path}: computed {len(leaf)}, expected {len(wanted)}: one every "
@@ -125,7 +131,7 @@ def check_frames(
     if set(whole.times) != set(whole.frames):
         raise AssertionError(f"times of {sorted(whole.times)} for frames of {sorted(whole.frames)}")
     result = jax.jit(lambda c: _seen(simulate(sim, c, steps)))(init(sim, state, key=key))
-    host = {"state": observables(whole.state), "frames": whole.frames, "times": whole.times}
+    host = {"state": physical_leaves(whole.state), "frames": whole.frames, "times": whole.times}
     check_equal(result, host, "simulate against run", compare)
 
 
@@ -151,8 +157,8 @@ def check_members(sim: Simulation, state: Any, steps: int, key: Any, compare: st
     carry = init(sim, state, key=key)
     members = [(sim, carry)]
     for seed in (1, 2):
-        other = jiggled(sim.integrator, seed, 1e-4)
-        near = moved(state, seed, 0.1)
+        other = perturb(sim.integrator, seed, 1e-4)
+        near = perturb_positions(state, seed, 0.1)
         same_caches = init(sim, near, key=key)
         if jax.tree.structure(same_caches) == jax.tree.structure(carry) and _shapes(
             same_caches
@@ -174,7 +180,7 @@ def check_traces(sim: Simulation, state: Any, steps: int, key: Any) -> None:
 
     carry = init(sim, state, key=key)
     result = go(sim, carry)
-    go(dataclasses.replace(sim, integrator=jiggled(sim.integrator, 7, 1e-6)), carry)
+    go(dataclasses.replace(sim, integrator=perturb(sim.integrator, 7, 1e-6)), carry)
     go(dataclasses.replace(sim, dt=sim.dt * 0.999), carry)
     if len(traces) != 1:
         raise AssertionError(
@@ -190,7 +196,7 @@ def check_traces(sim: Simulation, state: Any, steps: int, key: Any) -> None:
         )
 
 
-def restarted(sim: Simulation, state: Any, carry: Carry) -> Carry:
+def reinitialize_carry(sim: Simulation, state: Any, carry: Carry) -> Carry:
     """`carry` of step 0 for another state and other parameters, with caches of the same size."""
     clock = Clock.at(StepCount.of(0), sim.t0, sim.dt, carry.key)
     plan = sim.integrator.prepare(state, sim.dt)
@@ -208,7 +214,7 @@ def _run(sim: Simulation, state: Any, steps: int, key: Any) -> Run:
 
 
 def _seen(result: Any) -> dict[str, Any]:
-    return {"state": observables(result.state), "frames": result.frames, "times": result.times}
+    return {"state": physical_leaves(result.state), "frames": result.frames, "times": result.times}
 
 
 def _intervals(sim: Simulation, state: Any, key: Any) -> dict[str, int]:
@@ -232,11 +238,11 @@ def _shapes(tree: Any) -> list[tuple[int, ...]]:
 
 
 def _weighing(state: Any) -> Callable[[Any], Any]:
-    _, leaves, _ = split(observables(state))
-    weights = [random_like(x, (23, i)) / scale(x) for i, x in enumerate(leaves)]
+    _, leaves, _ = flatten_floats(physical_leaves(state))
+    weights = [random_like(x, (23, i)) / largest_magnitude(x) for i, x in enumerate(leaves)]
 
     def weighed(last: Any) -> Any:
-        seen = split(observables(last))[1]
+        seen = flatten_floats(physical_leaves(last))[1]
         return sum(jnp.sum(w * x) for w, x in zip(weights, seen, strict=True))
 
     return weighed

@@ -23,7 +23,7 @@ def check_tendency(
     drives: Sequence[str] | None = None,
     t: float | int = 0.3,
     key: jax.Array | None = None,
-    inert: Sequence[str] = (),
+    ignore: Sequence[str] = (),
     noise: float = _EPSILON,
     compare: str = "sum",
 ) -> None:
@@ -41,13 +41,13 @@ def check_tendency(
     - `tendency`: a term that returns rates, or a plain function `(t, state) → rate`.
     - `drives`: names of the components that it returns rates of, if that is to be checked.
     - `t`, `key`: time and random key of the clock that it is shown.
-    - `inert`, `noise`, `compare`: as for `check_force`.
+    - `ignore`, `noise`, `compare`: as for `check_force`.
 
     **Errors:** `AssertionError` that names what is wrong, by how much, and where.
     """
     if not isinstance(tendency, AbstractTerm):
         tendency = Function(tendency)
-    exam = Examination(tendency, state, t, key, inert)
+    exam = Examination(tendency, state, t, key, ignore)
     rate = exam.value(exam.term, exam.state, exam.cache)
     _check_names(rate, exam.state, drives, exam.what)
     small = jax.tree.map(lambda x: 1e-3 * x if eqx.is_inexact_array(x) else x, rate)
@@ -59,7 +59,7 @@ def check_tendency(
         ) from error
     before = eqx.filter_eval_shape(lambda s: s, exam.state)
     check_structure(after, before, f"{exam.what}: the state after adding dt·rate")
-    exam.run_all(inert=inert, noise=noise, compare=compare)
+    exam.run_all(ignore=ignore, noise=noise, compare=compare)
 
 
 def _check_names(rate: Any, state: Any, drives: Sequence[str] | None, what: str) -> None:

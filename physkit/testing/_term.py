@@ -20,14 +20,14 @@ from physkit.core import (
 
 from ._compare import check_equal, check_finite, check_structure
 from ._gradient import check_gradient
-from ._moving import moved, squeezed
+from ._perturbed_states import perturb_positions, squeeze
 from ._trees import (
     check_batch,
     check_no_numbers_in_static,
-    jiggled,
     parameter_paths,
-    symmetric,
-    traced,
+    perturb,
+    require_traceable,
+    symmetrize_tables,
 )
 
 _MOST_GROWTHS = 5
@@ -42,18 +42,18 @@ class Examination:
         state: Any,
         t: float | int,
         key: jax.Array | None,
-        inert: Sequence[str] = (),
+        ignore: Sequence[str] = (),
     ):
         self.what = type(term).__name__
-        check_no_numbers_in_static(term, self.what, inert)
+        check_no_numbers_in_static(term, self.what, ignore)
         self.term, self.state = cast_floats((term, state), jnp.float64)
         self.clock = Clock.at(StepCount.of(0), float(t), 0.01, key)
         self.seed = 5
-        self.compiled = traced(_call, self.what)
+        self.compiled = require_traceable(_call, self.what)
         self.overflows = jax.jit(has_overflow)
-        self.cache = self.fresh(self.term, self.state)
+        self.cache = self.init_cache(self.term, self.state)
 
-    def fresh(self, term: Any, state: Any) -> Any:
+    def init_cache(self, term: Any, state: Any) -> Any:
         """A new cache for `state`, grown until nothing overflows."""
         cache = term.init(state)
         clock = self._clock_like(state)
@@ -71,20 +71,20 @@ class Examination:
         """The term's value, compiled."""
         return self.compiled(term, self._clock_like(state), state, cache)[0]
 
-    def run_all(self, *, inert: Sequence[str], noise: float, compare: str) -> None:
+    def run_all(self, *, ignore: Sequence[str], noise: float, compare: str) -> None:
         """Every check that does not care what the value means."""
         self.check_carried()
         self.check_fresh_equals_carried(compare)
         self.check_compiled()
         self.check_single_precision()
         self.check_vmap(compare)
-        self.check_gradients(inert, noise)
+        self.check_gradients(ignore, noise)
 
     def check_carried(self) -> None:
         """The cache keeps its structure, in both precisions, so that a scan can carry it."""
         for dtype in (jnp.float64, jnp.float32):
             term, state = cast_floats((self.term, self.state), dtype)
-            cache = self.cache if dtype == jnp.float64 else self.fresh(term, state)
+            cache = self.cache if dtype == jnp.float64 else self.init_cache(term, state)
             name = f"{self.what} in {jnp.dtype(dtype).name}"
             value, after = self.compiled(term, self._clock_like(state), state, cache)
             check_finite(value, f"{name}: the value")
@@ -101,13 +101,13 @@ class Examination:
 
     def check_fresh_equals_carried(self, compare: str) -> None:
         """A cache that was carried along gives what a new one gives."""
-        cache = self.carried([self.state], self.cache, "the state it was made for", compare)
-        near = moved(self.state, 1)
-        cache = self.carried([near], cache, "a small move", compare)
-        path = [squeezed(near, 1 - 0.025 * k) for k in range(1, 9)]
-        self.carried(path, cache, "a squeeze by 20 % in small steps", compare)
+        cache = self.evaluate_along([self.state], self.cache, "the state it was made for", compare)
+        near = perturb_positions(self.state, 1)
+        cache = self.evaluate_along([near], cache, "a small move", compare)
+        path = [squeeze(near, 1 - 0.025 * k) for k in range(1, 9)]
+        self.evaluate_along(path, cache, "a squeeze by 20 % in small steps", compare)
 
-    def carried(self, path: list[Any], cache: Any, how: str, compare: str) -> Any:
+    def evaluate_along(self, path: list[Any], cache: Any, how: str, compare: str) -> Any:
         """Carry `cache` along a path of states; at its end the value must be that of a fresh one."""
         for state in path:
             value, after = self.compiled(self.term, self.clock, state, cache)
@@ -116,7 +116,7 @@ class Examination:
                 value, after = self.compiled(self.term, self.clock, state, cache)
             cache = after
         self._check_faults(cache)
-        expected = self.value(self.term, path[-1], self.fresh(self.term, path[-1]))
+        expected = self.value(self.term, path[-1], self.init_cache(self.term, path[-1]))
         name = f"{self.what}: with a carried cache, after {how}, against a fresh one"
         check_equal(value, expected, name, compare)
         again = self.value(self.term, path[-1], cache)
@@ -132,9 +132,9 @@ class Examination:
     def check_single_precision(self) -> None:
         """float32 is near float64; as large as forces get after a small move counts as large."""
         exact = self.value(self.term, self.state, self.cache)
-        nearby = self.value(self.term, moved(self.state, self.seed), self.cache)
+        nearby = self.value(self.term, perturb_positions(self.state, self.seed), self.cache)
         term, state = cast_floats((self.term, self.state), jnp.float32)
-        low = self.value(term, state, self.fresh(term, state))
+        low = self.value(term, state, self.init_cache(term, state))
         largest = lambda x: float(np.max(np.abs(np.asarray(x)), initial=0.0))
         room = jax.tree.map(lambda a: 1e-3 * largest(a), nearby)
         paths = {jax.tree_util.keystr(p): x for p, x in jax.tree_util.tree_leaves_with_path(room)}
@@ -142,20 +142,20 @@ class Examination:
 
     def check_vmap(self, compare: str) -> None:
         """A batch of states and parameters gives what each member alone gives."""
-        states = [self.state, moved(self.state, 3), squeezed(self.state, 0.98)]
-        terms = [self.term, symmetric(jiggled(self.term, 5, 1e-4)), self.term]
+        states = [self.state, perturb_positions(self.state, 3), squeeze(self.state, 0.98)]
+        terms = [self.term, symmetrize_tables(perturb(self.term, 5, 1e-4)), self.term]
         members = list(zip(terms, states, strict=True))
         check_batch(lambda member: self._outputs(*member), members, self.what, compare)
 
-    def check_gradients(self, inert: Sequence[str], noise: float) -> None:
+    def check_gradients(self, ignore: Sequence[str], noise: float) -> None:
         """By every leaf of the term (which must all matter) and of the state (which need not)."""
         everything = {"term": self.term, "state": self.state}
         must = {f"['term']{p}" for p in parameter_paths(self.term)}
         check_gradient(
-            lambda e: self._outputs(symmetric(e["term"]), e["state"]),
+            lambda e: self._outputs(symmetrize_tables(e["term"]), e["state"]),
             everything,
-            inert=inert,
-            must_matter=must,
+            ignore=ignore,
+            require_gradient=must,
             noise=noise,
             what=self.what,
         )

@@ -11,10 +11,10 @@ import numpy as np
 
 from physkit.core import AbstractGrowable, AbstractTerm, Module, as_parameter
 
-from ._compare import check_equal, is_key, named, scale
+from ._compare import check_equal, is_key, largest_magnitude, leaves_by_name
 
 
-def split(tree: Any) -> tuple[list[str], list[Any], Callable[[list[Any]], Any]]:
+def flatten_floats(tree: Any) -> tuple[list[str], list[Any], Callable[[list[Any]], Any]]:
     """Paths and values of the floating leaves of `tree`, and how to put others in their place."""
     floating, rest = eqx.partition(tree, eqx.is_inexact_array)
     leaves, structure = jax.tree.flatten(floating)
@@ -22,7 +22,7 @@ def split(tree: Any) -> tuple[list[str], list[Any], Callable[[list[Any]], Any]]:
     def join(values: list[Any]) -> Any:
         return eqx.combine(jax.tree.unflatten(structure, values), rest)
 
-    return list(named(floating)), leaves, join
+    return list(leaves_by_name(floating)), leaves, join
 
 
 def parameter_paths(tree: Any, prefix: str = "") -> set[str]:
@@ -38,7 +38,7 @@ def parameter_paths(tree: Any, prefix: str = "") -> set[str]:
         if field.metadata.get("static", False):
             continue
         if field.metadata.get("converter") is as_parameter:
-            found |= {path + p for p, x in named(value).items() if eqx.is_inexact_array(x)}
+            found |= {path + p for p, x in leaves_by_name(value).items() if eqx.is_inexact_array(x)}
         elif isinstance(value, Module):
             found |= parameter_paths(value, path)
         else:
@@ -52,7 +52,7 @@ def _nodes(tree: Any, is_other: Callable[[Any], bool]) -> Iterable[tuple[str, An
     return [(jax.tree_util.keystr(p), x) for p, x in pairs if isinstance(x, Module)]
 
 
-def check_no_numbers_in_static(tree: Any, what: str, inert: Sequence[str] = ()) -> None:
+def check_no_numbers_in_static(tree: Any, what: str, ignore: Sequence[str] = ()) -> None:
     """No static field of a term holds a float: physics there would have no derivative.
 
     Cutoff and skin may be static: they decide which pairs a program is made for.
@@ -62,13 +62,13 @@ def check_no_numbers_in_static(tree: Any, what: str, inert: Sequence[str] = ()) 
             continue
         for field in dataclasses.fields(module):
             value = getattr(module, field.name, None)
-            if field.name in ("cutoff", "skin", *inert):
+            if field.name in ("cutoff", "skin", *ignore):
                 continue
             if field.metadata.get("static", False) and isinstance(value, float):
                 raise AssertionError(
                     f"{what}: the static field {type(module).__name__}.{field.name} = {value} is a "
                     "number with no derivative, and every new value of it recompiles; declare it "
-                    "with param(), or name it in inert=… if it is no physics"
+                    "with param(), or name it in ignore=… if it is no physics"
                 )
 
 
@@ -89,7 +89,7 @@ def modules(tree: Any) -> list[Module]:
     return found
 
 
-def symmetric(tree: Any) -> Any:
+def symmetrize_tables(tree: Any) -> Any:
     """`tree` with the per-species tables of its pair potentials made symmetric.
 
     The pair ij is the pair ji: derivatives in a direction that tells them apart mean nothing.
@@ -105,12 +105,12 @@ def symmetric(tree: Any) -> Any:
     return jax.tree.map(mend, tree, is_leaf=is_potential)
 
 
-def jiggled(tree: Any, seed: int, size: float) -> Any:
+def perturb(tree: Any, seed: int, size: float) -> Any:
     """Every floating leaf of `tree` changed by random numbers of `size` times its own size."""
-    _, leaves, join = split(tree)
+    _, leaves, join = flatten_floats(tree)
     return join(
         [
-            put_like(x, np.asarray(x) + size * random_direction(x, (seed, i)))
+            as_array_like(x, np.asarray(x) + size * random_direction(x, (seed, i)))
             for i, x in enumerate(leaves)
         ]
     )
@@ -118,7 +118,9 @@ def jiggled(tree: Any, seed: int, size: float) -> Any:
 
 def random_direction(leaf: Any, seed: Any) -> Any:
     """Normal noise as large as the leaf's own numbers; 0 where they are infinite (a limit)."""
-    return np.where(np.isfinite(np.asarray(leaf)), scale(leaf) * random_like(leaf, seed), 0)
+    return np.where(
+        np.isfinite(np.asarray(leaf)), largest_magnitude(leaf) * random_like(leaf, seed), 0
+    )
 
 
 def random_like(leaf: Any, seed: Any) -> Any:
@@ -130,18 +132,18 @@ def random_like(leaf: Any, seed: Any) -> Any:
     return np.asarray(noise, leaf.dtype)
 
 
-def put_like(leaf: Any, value: Any) -> Any:
+def as_array_like(leaf: Any, value: Any) -> Any:
     """`value` as a JAX array of the leaf's precision."""
     return jnp.asarray(np.asarray(value, leaf.dtype))
 
 
-def stacked(members: list[Any]) -> tuple[Any, Any]:
+def stack_members(members: list[Any]) -> tuple[Any, Any]:
     """The arrays of several trees stacked along a new first axis, and everything else."""
     arrays, rest = zip(*(eqx.partition(m, eqx.is_array) for m in members), strict=True)
-    return jax.tree.map(stack, *arrays), rest[0]
+    return jax.tree.map(stack_leaves, *arrays), rest[0]
 
 
-def stack(*leaves: Any) -> Any:
+def stack_leaves(*leaves: Any) -> Any:
     """Arrays along a new first axis, on the host (random keys where they are)."""
     if is_key(leaves[0]):
         return jnp.stack(leaves)
@@ -150,7 +152,7 @@ def stack(*leaves: Any) -> Any:
 
 def check_batch(function: Callable[[Any], Any], members: list[Any], what: str, kind: str) -> None:
     """`vmap` of `function` over the members equals a Python loop over them."""
-    arrays, rest = stacked(members)
+    arrays, rest = stack_members(members)
     call = lambda a: eqx.filter(function(eqx.combine(a, rest)), eqx.is_array)
     try:
         together = jax.jit(jax.vmap(call))(arrays)
@@ -161,7 +163,7 @@ def check_batch(function: Callable[[Any], Any], members: list[Any], what: str, k
     check_equal(together, jax.tree.map(lambda *x: jnp.stack(x), *one_by_one), f"{what}, vmap", kind)
 
 
-def traced(function: Callable, what: str) -> Callable:
+def require_traceable(function: Callable, what: str) -> Callable:
     """`function` under `eqx.filter_jit`; a failure to trace it says what that means."""
     compiled = eqx.filter_jit(function)
 
@@ -177,7 +179,7 @@ def traced(function: Callable, what: str) -> Callable:
     return call
 
 
-def without_caches(tree: Any) -> Any:
+def drop_caches(tree: Any) -> Any:
     """`tree` with growable caches (whose content is nobody's business) left out."""
     is_cache = lambda x: isinstance(x, AbstractGrowable)
     return jax.tree.map(lambda x: None if is_cache(x) else x, tree, is_leaf=is_cache)

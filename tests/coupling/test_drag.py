@@ -80,7 +80,7 @@ def test_relaxation_to_the_common_velocity():
 
 
 def test_walls_lose_nothing_either():
-    """Cell-centred velocities between walls: momentum given is momentum taken."""
+    """Cell-centered velocities between walls: momentum given is momentum taken."""
     grid = Grid(Box([2.0, 1.0], (True, False)), (6, 5))
     values = np.random.default_rng(1).normal(size=(2, 6, 5))
     drops = state(9)["drops"].replace(space=grid.space)

@@ -169,7 +169,7 @@ def test_far_away_it_is_the_direct_law():
     direct = 2.0 * r / jnp.sum(r**2) ** 1.5
     background = (
         -4 * np.pi / 3 * 2.0 * r
-    )  # of the second mass's neutralising sphere, to lowest order
+    )  # of the second mass's neutralizing sphere, to lowest order
     np.testing.assert_allclose(force[0], direct + background, rtol=2e-2, atol=0.2)
     np.testing.assert_allclose(force[0], -force[1], rtol=1e-10, atol=1e-12)
 

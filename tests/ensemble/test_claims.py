@@ -194,7 +194,7 @@ def test_what_squeue_says(command, monkeypatch):
     assert job_seconds_left() is None
     calls = command("scontrol")
     command("squeue", "COMPLETING\n")
-    assert not requeue_this_job(), "a job that was cancelled is to stay so"
+    assert not requeue_this_job(), "a job that was canceled is to stay so"
     command("squeue", "RUNNING\n")
     assert requeue_this_job()
     assert calls.read_text().endswith("requeue 7\n")

@@ -71,7 +71,9 @@ class TestPoints:
         def scaled(factor):
             first = lambda x: {"m": factor * x.max(0)}
             largest = lambda a, b: {"m": np.maximum(a["m"], b["m"])}
-            return pk.reductions.Reduction("angle", "largest", first, largest, lambda whole: whole["m"])
+            return pk.reductions.Reduction(
+                "angle", "largest", first, largest, lambda whole: whole["m"]
+            )
 
         one, same, other = (sweep(over, reduce=scaled(x)).digest for x in (1.0, 1.0, 2.0))
         assert one == same
@@ -118,7 +120,9 @@ class TestDesigns:
     def test_sobol_points_are_balanced(self):
         c = next(iter(sweep(pk.designs.sobol(64, *self.RANGES)).coordinates.values()))
         assert sorted(np.floor(64 * c)) == list(range(64))
-        with pytest.raises(pk.errors.ParameterError, match="power of two of members: 8 or 16, not 10"):
+        with pytest.raises(
+            pk.errors.ParameterError, match="power of two of members: 8 or 16, not 10"
+        ):
             pk.designs.sobol(10, *self.RANGES)
 
     def test_grids_hold_their_limits(self):
@@ -159,7 +163,9 @@ class TestBadInput:
 
     def test_a_static_leaf(self):
         model, _ = boxes()
-        with pytest.raises(pk.errors.SelectionError, match=r"cutoff = 1\.5 is a static field.*groups"):
+        with pytest.raises(
+            pk.errors.SelectionError, match=r"cutoff = 1\.5 is a static field.*groups"
+        ):
             sweep(
                 pk.SweepAxis(lambda m: m[0].integrator.force.terms[0].cutoff, [1.5, 2.0]), 20, model
             )
@@ -187,7 +193,9 @@ class TestBadInput:
             sweep(model=MODEL[0])
         with pytest.raises(pk.errors.ParameterError, match="give its state"):
             sweep(model=(MODEL[0], pk.init(*MODEL)))
-        with pytest.raises(pk.errors.ObserverError, match="multiple of the longest observer interval"):
+        with pytest.raises(
+            pk.errors.ObserverError, match="multiple of the longest observer interval"
+        ):
             sweep(pk.SweepAxis(damping, [0.1]), steps=7)
         with pytest.raises(pk.errors.ParameterError, match="steps are missing"):
             pk.sweep(MODEL, over=pk.SweepAxis(damping, [0.1]))
@@ -197,10 +205,14 @@ class TestBadInput:
     def test_names(self):
         with pytest.raises(pk.errors.ParameterError, match="two swept quantities are called"):
             sweep((pk.SweepAxis(damping, [0.1], "c"), pk.SweepAxis(gravity, [0.1], "c")))
-        with pytest.raises(pk.errors.ParameterError, match=r"nothing is recorded as \['speed'\]; avail"):
+        with pytest.raises(
+            pk.errors.ParameterError, match=r"nothing is recorded as \['speed'\]; avail"
+        ):
             pk.sweep(MODEL, 10, over=pk.SweepAxis(damping, [0.1]), keep=("speed",))
         with pytest.raises(pk.errors.ParameterError, match=r"nothing is recorded as \['speed'\]"):
-            pk.sweep(MODEL, 10, over=pk.SweepAxis(damping, [0.1]), reduce=pk.reductions.Mean("speed"))
+            pk.sweep(
+                MODEL, 10, over=pk.SweepAxis(damping, [0.1]), reduce=pk.reductions.Mean("speed")
+            )
 
     def test_whole_states(self):
         _, state = MODEL
@@ -221,13 +233,18 @@ class TestBadInput:
             pk.sweep([MODEL, (other, state)], 10, over=pk.SweepAxis(damping, [0.1]))
 
         other = pk.Simulation(sim.integrator, sim.dt, pendulum(10)[0].observers)
-        with pytest.raises(pk.errors.ShapeError, match=r"at different intervals, \[5\] and \[10\] steps"):
+        with pytest.raises(
+            pk.errors.ShapeError, match=r"at different intervals, \[5\] and \[10\] steps"
+        ):
             pk.sweep([MODEL, (other, state)], 10, over=pk.SweepAxis(damping, [0.1]))
         with pytest.raises(pk.errors.ParameterError, match="2 names, one for each model; got 'ab'"):
             sweep(model=[MODEL, MODEL], groups="ab")
 
     def test_statistics_of_one_name(self):
-        bins = (pk.reductions.Histogram("angle", (-1, 0, 1)), pk.reductions.Histogram("angle", (-1, 1)))
+        bins = (
+            pk.reductions.Histogram("angle", (-1, 0, 1)),
+            pk.reductions.Histogram("angle", (-1, 1)),
+        )
         with pytest.raises(
             pk.errors.ParameterError, match=r"two statistics are called \['histogram angle'\]"
         ):
@@ -255,12 +272,16 @@ class TestBadInput:
         )
         with pytest.raises(pk.errors.CapacityError, match=r"one member needs .* and a device has"):
             pk.sweep(one, progress=False)
-        monkeypatch.setattr("physkit.ensemble.compute._batch_memory.available_bytes", lambda device: 8.0)
+        monkeypatch.setattr(
+            "physkit.ensemble.compute._batch_memory.available_bytes", lambda device: 8.0
+        )
         with pytest.raises(pk.errors.CapacityError, match="one member needs"):
             pk.sweep(one, progress=False)
 
     def test_steps_back_in_time(self):
-        with pytest.raises(pk.errors.ParameterError, match=r"steps must be positive; got dt = -0.1"):
+        with pytest.raises(
+            pk.errors.ParameterError, match=r"steps must be positive; got dt = -0.1"
+        ):
             sweep(pk.SweepAxis(lambda m: m[0].dt, [0.1, -0.1], name="dt"))
 
     def test_nothing_to_retry(self):

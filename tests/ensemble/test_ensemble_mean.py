@@ -61,7 +61,9 @@ def memory(members, chunk):
 
     def loss(nu):
         def one(start):
-            sim = pk.Simulation(pk.RK4(pk.equations.Diffusion(nu)), dt=1e-7, adjoint=pk.adjoints.Direct())
+            sim = pk.Simulation(
+                pk.RK4(pk.equations.Diffusion(nu)), dt=1e-7, adjoint=pk.adjoints.Direct()
+            )
             return jnp.sum(pk.simulate(sim, pk.Field(start, grid), 64).state.data ** 2)
 
         return ensemble_mean(one, starts, chunk=chunk)
@@ -83,20 +85,20 @@ def test_stochastic_optimisation_finds_the_friction():
         lambda key: well(friction, key)["path"], keys, chunk=100
     )
     data = well(0.4, KEYS[0], temperature=0.0)["path"]  # what the mean is in a harmonic trap
-    optimiser = optax.adam(0.1)
+    optimizer = optax.adam(0.1)
     x = jnp.log(jnp.asarray(1.0))
-    memory = optimiser.init(x)
+    memory = optimizer.init(x)
 
     @jax.jit
     def step(i, x, memory):
         keys = jax.random.split(jax.random.fold_in(jax.random.key(1), i), 400)
         loss = lambda x: jnp.sum((path(jnp.exp(x), keys) - data) ** 2)
-        change, memory = optimiser.update(jax.grad(loss)(x), memory)
+        change, memory = optimizer.update(jax.grad(loss)(x), memory)
         return optax.apply_updates(x, change), memory
 
     tail = []
     for i in range(60):
-        with jax.numpy_dtype_promotion("standard"):  # of the optimiser
+        with jax.numpy_dtype_promotion("standard"):  # of the optimizer
             x, memory = step(i, x, memory)
         tail.append(float(jnp.exp(x)))
     assert np.mean(tail[-20:]) == pytest.approx(0.4, rel=0.05)

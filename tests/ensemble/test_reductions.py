@@ -23,8 +23,12 @@ def whole(reduction, sizes=(30, 1, 50, 20)):
 class TestMerging:
     def test_moments(self):
         np.testing.assert_allclose(whole(pk.reductions.Mean("x")), VALUES.mean(0), rtol=1e-13)
-        np.testing.assert_allclose(whole(pk.reductions.Variance("x")), VALUES.var(0, ddof=1), rtol=1e-13)
-        assert np.isnan(pk.reductions.Variance("x").result(pk.reductions.Variance("x").part(VALUES[:1]))).all()
+        np.testing.assert_allclose(
+            whole(pk.reductions.Variance("x")), VALUES.var(0, ddof=1), rtol=1e-13
+        )
+        assert np.isnan(
+            pk.reductions.Variance("x").result(pk.reductions.Variance("x").part(VALUES[:1]))
+        ).all()
 
     def test_far_from_zero_nothing_is_lost(self):
         part = lambda x: pk.reductions.Variance("x").part(x + 1e9)
@@ -65,7 +69,11 @@ class TestInASweep:
         values = np.linspace(0, 1, 12)
         values[[2, 7]] = np.nan
         over = pk.SweepAxis(damping, values)
-        reduce = (pk.reductions.Mean("angle"), pk.reductions.Variance("angle"), pk.reductions.Quantiles("angle"))
+        reduce = (
+            pk.reductions.Mean("angle"),
+            pk.reductions.Variance("angle"),
+            pk.reductions.Quantiles("angle"),
+        )
         found = pk.sweep(
             pendulum(),
             40,

@@ -75,7 +75,9 @@ class TestNumbers:
 
     def test_groups_and_whole_states(self):
         sim, state = pendulum()
-        other = pk.Simulation(pk.integrators.Midpoint(sim.integrator.tendency), sim.dt, sim.observers)
+        other = pk.Simulation(
+            pk.integrators.Midpoint(sim.integrator.tendency), sim.dt, sim.observers
+        )
         starts = [state, 2 * state, 3 * state]
         found = pk.sweep(
             [(sim, state), (other, state)],

@@ -96,7 +96,9 @@ def test_times_of_members_with_steps_of_their_own():
 class TestForeign:
     def test_of_another_sweep(self, folder):
         for other in (swept(steps=40), swept([0.1, 0.2])):
-            with pytest.raises(pk.errors.MismatchError, match=r"is of another sweep.*another folder"):
+            with pytest.raises(
+                pk.errors.MismatchError, match=r"is of another sweep.*another folder"
+            ):
                 execute(other, folder, progress=False)
         with pytest.raises(pk.errors.MismatchError, match="is of another sweep"):
             collect(folder, swept(steps=40))

@@ -8,7 +8,12 @@ import pytest
 import physkit as pk
 from physkit.testing import check_tendency
 
-LIMITERS = [pk.limiters.Minmod(), pk.limiters.VanLeer(), pk.limiters.MonotonizedCentral(), pk.limiters.Superbee()]
+LIMITERS = [
+    pk.limiters.Minmod(),
+    pk.limiters.VanLeer(),
+    pk.limiters.MonotonizedCentral(),
+    pk.limiters.Superbee(),
+]
 name = lambda x: type(x).__name__
 
 
@@ -47,7 +52,11 @@ def test_limiters(limiter):
 
 @pytest.mark.parametrize(
     ("scheme", "degree"),
-    [(pk.reconstructions.PiecewiseConstant(), 0), (pk.reconstructions.MUSCL(), 1), (pk.reconstructions.WENO5(), 2)],
+    [
+        (pk.reconstructions.PiecewiseConstant(), 0),
+        (pk.reconstructions.MUSCL(), 1),
+        (pk.reconstructions.WENO5(), 2),
+    ],
     ids=["0", "1", "2"],
 )
 def test_polynomials_are_reconstructed_exactly(scheme, degree):
@@ -77,7 +86,9 @@ def test_a_law_of_ones_own():
 @pytest.mark.parametrize("solver", [pk.riemann.HLL(), pk.riemann.Rusanov()], ids=name)
 def test_a_shock_runs_at_the_mean_of_both_sides(solver):
     grid = pk.Grid(pk.Box([1.0], False), (64,))
-    u = pk.Field.from_function(grid, lambda x: jnp.where(x < 0.25, 1.0, 0.0), boundary=pk.boundaries.Outflow())
+    u = pk.Field.from_function(
+        grid, lambda x: jnp.where(x < 0.25, 1.0, 0.0), boundary=pk.boundaries.Outflow()
+    )
     sim = pk.Simulation(pk.SSPRK2(InviscidBurgers(riemann=solver)), dt=0.5 / 64)
     end = pk.run(sim, u, 64, progress=False).state
     np.testing.assert_allclose(end.integral(), 0.5, rtol=1e-3)
@@ -88,7 +99,9 @@ def test_what_a_law_cannot_do_it_says():
     grid = pk.Grid([1.0], (8,))
     u = pk.Field.from_function(grid, lambda x: 1 + 0.1 * jnp.sin(x))
     for solver in (pk.riemann.HLLC(), pk.riemann.ExactRiemann()):
-        with pytest.raises(pk.errors.ParameterError, match=r"needs more than InviscidBurgers.*HLL\(\)"):
+        with pytest.raises(
+            pk.errors.ParameterError, match=r"needs more than InviscidBurgers.*HLL\(\)"
+        ):
             InviscidBurgers(riemann=solver).rate(_clock(), u)
     faces = pk.Field(1.0, grid, grid.face("x"))
     with pytest.raises(pk.errors.ShapeError, match="averages"):

@@ -188,7 +188,9 @@ def test_a_flow_carries_as_a_constant_velocity_does(scheme):
     clock = pk.components.Clock.at(pk.core.StepCount.of(0), 0.0, 0.1)
     by = AdvectionByField("flow", "dye", scheme).rate(clock, {"dye": dye, "flow": flow})["dye"]
     constant = Advection([0.7, -0.4], scheme=scheme).linear(dye)
-    values = [f.field().data if isinstance(f, pk.components.Spectrum) else f.data for f in (by, constant)]
+    values = [
+        f.field().data if isinstance(f, pk.components.Spectrum) else f.data for f in (by, constant)
+    ]
     np.testing.assert_allclose(*values, atol=1e-13)
 
 
@@ -257,7 +259,9 @@ def test_a_string_keeps_its_energy_and_goes_back():
 
     def energy(state):
         u, w = state["displacement"], state["velocity"]
-        slope = pk.operators.difference(u, "x")  # on walls a half cell stands for a whole difference
+        slope = pk.operators.difference(
+            u, "x"
+        )  # on walls a half cell stands for a whole difference
         return float(0.5 * (w**2).integral() + 0.5 * (slope**2).integral())
 
     sim = pk.Simulation(pk.Strang(pk.Euler(wave.kick), pk.Euler(wave.drift)), dt=0.01)

@@ -11,7 +11,12 @@ from physkit.testing import check_gradient, check_tendency
 from physkit.testing.validation._gas import TORO
 
 SOLVERS = [pk.riemann.Rusanov(), pk.riemann.HLL(), pk.riemann.HLLC(), pk.riemann.ExactRiemann()]
-SCHEMES = [pk.reconstructions.PiecewiseConstant(), pk.reconstructions.MUSCL(), pk.reconstructions.MUSCL(pk.limiters.MonotonizedCentral()), pk.reconstructions.WENO5()]
+SCHEMES = [
+    pk.reconstructions.PiecewiseConstant(),
+    pk.reconstructions.MUSCL(),
+    pk.reconstructions.MUSCL(pk.limiters.MonotonizedCentral()),
+    pk.reconstructions.WENO5(),
+]
 name = lambda x: type(x).__name__
 
 
@@ -98,7 +103,11 @@ def test_a_uniform_gas_stays_as_it_is(solver, scheme):
 
 @pytest.mark.parametrize(
     "solver",
-    [pk.riemann.HLL(), pytest.param(pk.riemann.Rusanov(), marks=pytest.mark.slow), pk.riemann.ExactRiemann()],
+    [
+        pk.riemann.HLL(),
+        pytest.param(pk.riemann.Rusanov(), marks=pytest.mark.slow),
+        pk.riemann.ExactRiemann(),
+    ],
     ids=name,
 )
 def test_battery_in_one_dimension(solver):
@@ -106,11 +115,15 @@ def test_battery_in_one_dimension(solver):
     check_tendency(law, flow((6,), False, pk.boundaries.Outflow()), compare="sum")
 
 
-@pytest.mark.parametrize("scheme", [pk.reconstructions.MUSCL(), pk.reconstructions.WENO5()], ids=name)
+@pytest.mark.parametrize(
+    "scheme", [pk.reconstructions.MUSCL(), pk.reconstructions.WENO5()], ids=name
+)
 def test_battery_in_two_dimensions(scheme):
     gas = flow((4, 3), (True, False), pk.boundaries.Mirror())
     check_tendency(
-        pk.equations.CompressibleEuler(1.4, pk.riemann.HLLC(), scheme, component="gas"), {"gas": gas}, drives=["gas"]
+        pk.equations.CompressibleEuler(1.4, pk.riemann.HLLC(), scheme, component="gas"),
+        {"gas": gas},
+        drives=["gas"],
     )
 
 
@@ -121,7 +134,9 @@ def test_battery_of_a_blast():
 
 def test_battery_of_a_body_force():
     gas = flow((4, 3), True)
-    check_tendency(pk.equations.BodyForce((0.3, -1.0), component="gas"), {"gas": gas}, drives=["gas"])
+    check_tendency(
+        pk.equations.BodyForce((0.3, -1.0), component="gas"), {"gas": gas}, drives=["gas"]
+    )
     with pytest.raises(pk.errors.ShapeError, match="2 components"):
         pk.simulate(pk.Simulation(pk.SSPRK2(pk.equations.BodyForce((1.0,))), dt=0.1), gas, 1)
 
@@ -182,7 +197,9 @@ def test_axes_are_alike(solver):
         box = pk.Box([1.0, 1.0], tuple(k != axis for k in range(2)))
         v = (0 * spread(u), spread(u)) if axis else (spread(u), 0 * spread(u))
         grid = pk.Grid(box, spread(u).shape)
-        gas = pk.components.Gas.from_primitive(grid, spread(ρ), v, spread(p), 1.4, pk.boundaries.Outflow())
+        gas = pk.components.Gas.from_primitive(
+            grid, spread(ρ), v, spread(p), 1.4, pk.boundaries.Outflow()
+        )
         rates = finite_volume_rate(law, gas)
         along, across = rates["momentum"].values[axis], rates["momentum"].values[1 - axis]
         close = lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-11, atol=1e-11)
@@ -210,7 +227,9 @@ def test_mirrored_flows_have_mirrored_rates(scheme):
 
 
 @pytest.mark.parametrize(
-    ("scheme", "least"), [(pk.reconstructions.MUSCL(), 1.6), (pk.reconstructions.WENO5(), 2.8)], ids=["muscl", "weno"]
+    ("scheme", "least"),
+    [(pk.reconstructions.MUSCL(), 1.6), (pk.reconstructions.WENO5(), 2.8)],
+    ids=["muscl", "weno"],
 )
 def test_order_on_a_smooth_flow(scheme, least):
     """A density wave carried by uniform flow: exact, and for averages too."""
@@ -223,7 +242,9 @@ def test_order_on_a_smooth_flow(scheme, least):
         )
         gas = pk.components.Gas.from_primitive(grid, jnp.asarray(wave(0)), 1.0, 1.0, 1.4)
         # E of averages is the average of E here: u and p are uniform.
-        sim = pk.Simulation(pk.SSPRK3(pk.equations.CompressibleEuler(1.4, reconstruction=scheme)), dt=0.1 / n)
+        sim = pk.Simulation(
+            pk.SSPRK3(pk.equations.CompressibleEuler(1.4, reconstruction=scheme)), dt=0.1 / n
+        )
         end = pk.run(sim, gas, 2 * n, progress=False).state
         return np.mean(np.abs(end.density.data - wave(0.2)))
 
@@ -262,7 +283,10 @@ def test_derivatives_through_a_shock_tube():
         grid = pk.Grid(pk.Box([1.0], False), (10,))
         x = grid.coordinates()[0]
         density = jnp.where(x < 0.5, p["left"], 0.3) + 0.02 * x
-        sides = {"x_low": pk.boundaries.GasInflow(p["inflow"], 0.1, 1.1), "x_high": pk.boundaries.Mirror()}
+        sides = {
+            "x_low": pk.boundaries.GasInflow(p["inflow"], 0.1, 1.1),
+            "x_high": pk.boundaries.Mirror(),
+        }
         gas = pk.components.Gas.from_primitive(
             grid, density, 0.1 - 0.03 * x, jnp.where(x < 0.5, 1.0, 0.4), p["gamma"], sides
         )

@@ -73,18 +73,18 @@ SYSTEMS = {
     "stommel_gyre": lambda: systems.stommel_gyre(8),
     "thacker_bowl": lambda: generic(systems.thacker_bowl(8), 10),
     "coherent_state": lambda: systems.coherent_state(cells=32),
-    "tunnelling": lambda: systems.tunnelling(cells=256),
+    "tunneling": lambda: systems.tunneling(cells=256),
 }
 
 
 # A Courant number decides on a number of sub-steps; ground that is level everywhere is not read.
-INERT = ("integrator.cfl", "terms[0].bed")
+IGNORED = ("integrator.cfl", "terms[0].bed")
 
 
 def audit(name: str, **options: Any):
     if name == "double_well":  # with noise
         options = {"key": KEY, **options}
-    return gradient_audit(*SYSTEMS[name](), ignore=INERT, **options)
+    return gradient_audit(*SYSTEMS[name](), ignore=IGNORED, **options)
 
 
 def line(name: str, found: Any, seconds: float) -> str:

@@ -283,7 +283,9 @@ def test_a_nan_of_the_force_at_the_start(steps):
     assert found.nan_origin.endswith("in NaNAtTheOrigin, by state.position[0, 0]")
 
 
-@pytest.mark.parametrize("scheme", [pk.VelocityVerlet, lambda f: pk.RK4(pk.integrators.EquationsOfMotion(f))])
+@pytest.mark.parametrize(
+    "scheme", [pk.VelocityVerlet, lambda f: pk.RK4(pk.integrators.EquationsOfMotion(f))]
+)
 def test_a_nan_of_the_objective(scheme):
     far = lambda result: jnp.sqrt(jnp.sum((0.0 * result.state.position) ** 2))
     found = pk.gradient_audit(pk.Simulation(scheme(Spring()), dt=0.1), body(), objective=far)

@@ -22,7 +22,10 @@ def _flux(solver):
 
 
 def _dry(solver):
-    return lambda law, x: solver.flux(law, x, x, 0), (pk.equations.ShallowWaterFV(1.0), (NONE, NONE))
+    return lambda law, x: solver.flux(law, x, x, 0), (
+        pk.equations.ShallowWaterFV(1.0),
+        (NONE, NONE),
+    )
 
 
 def _force(make, particles=STACKED):

@@ -46,7 +46,9 @@ def test_there_and_back(name, dtype):
 )
 def test_a_start_outside(bound, value, message):
     assert message in bound.why_invalid(np.asarray(value))
-    with pytest.raises(pk.errors.ParameterError, match=rf"{type(bound).__name__} bounds: a .*{message}"):
+    with pytest.raises(
+        pk.errors.ParameterError, match=rf"{type(bound).__name__} bounds: a .*{message}"
+    ):
         pk.fit(
             lambda m: m["a"], {"a": jnp.asarray(value)}, where=lambda m: m["a"], bounds=bound,
             progress=False,

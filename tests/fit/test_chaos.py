@@ -81,7 +81,9 @@ def test_a_fluid_against_two_runs_side_by_side():
     noise = jax.random.normal(jax.random.key(1), (2, *atoms.position.shape))
 
     def nudged(s, d):
-        return s.shift(pk.components.ParticleIncrement(position=d[: len(d) // 2], velocity=d[len(d) // 2 :]))
+        return s.shift(
+            pk.components.ParticleIncrement(position=d[: len(d) // 2], velocity=d[len(d) // 2 :])
+        )
 
     d = 1e-7 * noise.reshape(-1, 3) / jnp.linalg.norm(noise)
     rates = []
@@ -97,7 +99,9 @@ def test_a_fluid_against_two_runs_side_by_side():
 
 def test_noise_needs_a_key_and_is_not_chaos():
     sim = pk.Simulation(pk.BAOAB(pk.HarmonicTrap(1.0), temperature=1.0, friction=0.1), dt=0.05)
-    growth = pk.fitting.gradient_growth(sim, pk.Particles(jnp.ones((1, 1))), 1_000, key=jax.random.key(3))
+    growth = pk.fitting.gradient_growth(
+        sim, pk.Particles(jnp.ones((1, 1))), 1_000, key=jax.random.key(3)
+    )
     assert not growth.chaotic
     assert growth.exponent < 0  # friction forgets the start
 

@@ -98,7 +98,9 @@ def test_losses(method):
 
 def test_a_likelihood_has_errors_from_its_hessian():
     spread = 0.05
-    known = fitted(lambda m, d: left(m, d) / spread, errors=pk.fitting.IndependentErrors(noise_known=True))
+    known = fitted(
+        lambda m, d: left(m, d) / spread, errors=pk.fitting.IndependentErrors(noise_known=True)
+    )
     loss = lambda m, data: 0.5 * jnp.sum((left(m, data) / spread) ** 2)
     found = fitted(loss, errors=pk.fitting.Likelihood()).check()
     for name in START:
@@ -119,7 +121,10 @@ def test_a_simplex_has_one_free_number_less():
     noise = 0.01 * jnp.asarray(np.random.default_rng(0).normal(size=(50, 3)))
     model = {"share": jnp.full(3, 1 / 3)}
     found = fitted(
-        lambda m, d: m["share"][None] - d, model, data=target[None] + noise, bounds=pk.bounds.Simplex()
+        lambda m, d: m["share"][None] - d,
+        model,
+        data=target[None] + noise,
+        bounds=pk.bounds.Simplex(),
     ).check()
     np.testing.assert_allclose(found.values["share"], target, atol=0.005)
     np.testing.assert_allclose(found.values["share"].sum(), 1)
@@ -144,7 +149,11 @@ def test_what_the_data_cannot_see_is_said_in_words():
     frequency = lambda m: jnp.sqrt(m["stiffness"] / m["mass"]) * jnp.asarray([1.0, 2.0, 3.0])
     seen = jnp.array([1.01, 2.02, 2.97])
     found = pk.fit(
-        lambda m: frequency(m) - seen, model, where=whole, bounds=pk.bounds.PositiveBound(), progress=False
+        lambda m: frequency(m) - seen,
+        model,
+        where=whole,
+        bounds=pk.bounds.PositiveBound(),
+        progress=False,
     )
     assert found.converged
     assert np.isinf(found.standard_errors["mass"])
@@ -168,7 +177,10 @@ def test_autocorrelated_residuals_have_larger_errors():
     assert abs(aware.standard_errors["mean"] / expected - 1) < 0.25
     assert plain.standard_errors["mean"] < 0.4 * expected
     white = fitted(
-        mean, model, data=jnp.asarray(rng.normal(size=1000)), errors=pk.fitting.AutocorrelatedErrors(3)
+        mean,
+        model,
+        data=jnp.asarray(rng.normal(size=1000)),
+        errors=pk.fitting.AutocorrelatedErrors(3),
     )
     assert abs(white.standard_errors["mean"] * np.sqrt(1000) - 1) < 0.15
     with pytest.raises(pk.errors.ShapeError, match="leading axis of time"):
@@ -268,7 +280,9 @@ def test_parameters_that_nothing_depends_on_are_named():
 
 
 def test_noise_larger_than_said_is_told():
-    found = fitted(lambda m, d: left(m, d) / 0.005, errors=pk.fitting.IndependentErrors(noise_known=True))
+    found = fitted(
+        lambda m, d: left(m, d) / 0.005, errors=pk.fitting.IndependentErrors(noise_known=True)
+    )
     assert "times what the noise allows" in repr(found)
 
 
@@ -318,7 +332,9 @@ def test_wrong_arguments():
         fitted(errors=pk.fitting.Likelihood())
     with pytest.raises(pk.errors.ParameterError, match="method is an object"):
         fitted(method="adam")
-    with pytest.raises(pk.errors.ParameterError, match=r"bounds for \['speed'\], but where selects"):
+    with pytest.raises(
+        pk.errors.ParameterError, match=r"bounds for \['speed'\], but where selects"
+    ):
         fitted(bounds={"speed": pk.bounds.PositiveBound()})
     with pytest.raises(pk.errors.ParameterError, match="bounds are one object for all"):
         fitted(bounds=(pk.bounds.PositiveBound(),))

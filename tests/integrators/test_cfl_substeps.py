@@ -41,7 +41,7 @@ def test_battery():
     wave = lambda phase: 1 + 0.2 * jnp.sin(2 * jnp.pi * x + phase)
     gas = pk.components.Gas.from_primitive(grid, wave(0.3), 0.3 * wave(1.0), wave(0.5), 1.4)
     flow = pk.CFLSubsteps(pk.SSPRK2(pk.equations.CompressibleEuler(1.4)), 0.4, 4)
-    check_integrator(flow, gas, 0.05, order=None, inert=["number"])
+    check_integrator(flow, gas, 0.05, order=None, ignore=["number"])
 
 
 def test_too_many_substeps_are_a_fault_and_poison():

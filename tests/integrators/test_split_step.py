@@ -93,7 +93,7 @@ CASES = {
         lambda: PotentialPropagator(Schroedinger(swing)),
         packet,
         0.1,
-        {"symmetric": True, "inert": ["mass"]},
+        {"symmetric": True, "ignore": ["mass"]},
     ),
     "split2": (lambda: SplitStep(Schroedinger(swing)), packet, 0.02, {"order": 2, "symmetric": True}),
     "split4": (

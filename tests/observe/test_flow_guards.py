@@ -32,7 +32,9 @@ def sim_of_named(*guards):
 
 
 def test_the_courant_limit_trips_before_the_blow_up():
-    with pytest.raises(pk.errors.StepSizeError, match=r"Courant number 1\.\d+, allowed 0.8: reduce dt"):
+    with pytest.raises(
+        pk.errors.StepSizeError, match=r"Courant number 1\.\d+, allowed 0.8: reduce dt"
+    ):
         pk.run(sim(pk.guards.CourantLimit(), dt=0.06), gas(), 20, progress=False)
 
 
@@ -44,11 +46,13 @@ def test_quiet_flows_pass():
 def test_guards_need_something_to_guard():
     with pytest.raises(pk.errors.ComponentError, match="Positive"):
         pk.init(
-            pk.Simulation(pk.RK4(lambda t, y: -y), dt=0.1, guards=pk.guards.PositivityGuard()), jnp.ones(2)
+            pk.Simulation(pk.RK4(lambda t, y: -y), dt=0.1, guards=pk.guards.PositivityGuard()),
+            jnp.ones(2),
         )
     with pytest.raises(pk.errors.ParameterError, match="max_rate"):
         pk.init(
-            pk.Simulation(pk.RK4(lambda t, y: -y), dt=0.1, guards=pk.guards.CourantLimit()), jnp.ones(2)
+            pk.Simulation(pk.RK4(lambda t, y: -y), dt=0.1, guards=pk.guards.CourantLimit()),
+            jnp.ones(2),
         )
     with pytest.raises(pk.errors.ParameterError, match="positive"):
         pk.guards.CourantLimit(0.0)

@@ -39,7 +39,7 @@ def test_quantities():
     rho = np.asarray(mesh.density(start).data)
     np.testing.assert_allclose(frames["rho"][0], rho, rtol=1e-12)
     np.testing.assert_allclose(frames["phi"][0], mesh.potential(start).data, rtol=1e-10, atol=1e-12)
-    # Cell centres lie half a cell from where the transform counts from.
+    # Cell centers lie half a cell from where the transform counts from.
     shift = np.exp(-2j * np.pi * (0.5 / 8 - 2 * 0.5 / 6))
     np.testing.assert_allclose(frames["wave"][0], np.fft.fft2(rho)[1, -2] * shift / 24, rtol=1e-10)
     work = 0.5 * np.sum(rho * np.asarray(mesh.potential(start).data)) * 6.0 / 48

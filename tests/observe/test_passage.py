@@ -10,7 +10,9 @@ from physkit.core import ObserverError
 
 def falling(interval=1):
     """Three particles that pass x = 1 at 1, at 0.5 and never."""
-    far = pk.observers.FirstPassage(interval, far=lambda now: now.state.position[:, 0] >= 1.0 - 1e-9)
+    far = pk.observers.FirstPassage(
+        interval, far=lambda now: now.state.position[:, 0] >= 1.0 - 1e-9
+    )
     sim = pk.Simulation(pk.VelocityVerlet(pk.UniformAcceleration([0.0])), dt=0.125, observers=far)
     return sim, pk.Particles(jnp.zeros((3, 1)), jnp.asarray([[1.0], [2.0], [-1.0]]))
 

@@ -152,7 +152,7 @@ def test_angular_momentum_in_other_dimensions():
     with pytest.raises(ShapeError, match="one dimension"):
         AngularMomentum()(snapshot(particles(d=1), Springs()))
     with pytest.raises(ObserverError, match="about"):
-        AngularMomentum(about="centre")
+        AngularMomentum(about="center")
 
 
 def test_momenta_sum_over_components():

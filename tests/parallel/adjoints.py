@@ -18,7 +18,13 @@ import jax.numpy as jnp
 import physkit as pk
 from tests.parallel import fields
 
-ADJOINTS = [pk.adjoints.Direct(), pk.NestedCheckpoint(), pk.adjoints.Binomial(2), pk.adjoints.Forward(), pk.Reversible()]
+ADJOINTS = [
+    pk.adjoints.Direct(),
+    pk.NestedCheckpoint(),
+    pk.adjoints.Binomial(2),
+    pk.adjoints.Forward(),
+    pk.Reversible(),
+]
 
 
 def slope(sim, state, devices) -> float:

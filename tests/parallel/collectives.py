@@ -25,7 +25,7 @@ OPS = "all-gather|all-to-all|all-reduce|collective-permute|reduce-scatter"
 
 
 def collectives(function, *arguments) -> dict[str, int]:
-    """How many of each the optimised program holds."""
+    """How many of each the optimized program holds."""
     text = jax.jit(function).lower(*arguments).compile().as_text()
     return Counter(re.findall(rf" ({OPS})(?:-start)?\(", text))
 

@@ -71,7 +71,7 @@ LINE: dict[str, Case] = {
     "kuramoto_sivashinsky": lambda: _short(systems.kuramoto_sivashinsky(cells=64, every=4), 8),
     "plucked_string": lambda: _short(systems.plucked_string(cells=32, every=4), 8),
     "coherent_state": lambda: _short(systems.coherent_state(cells=32), 5),
-    "tunnelling": lambda: _short(systems.tunnelling(cells=64, length=64.0, every=4), 8),
+    "tunneling": lambda: _short(systems.tunneling(cells=64, length=64.0, every=4), 8),
     "sound_wave": lambda: _uneven(_short(systems.sound_wave(cells=32, amplitude=0.01), 4)),
     "sod": lambda: _uneven(_short(systems.sod(cells=32), 4)),
     "sedov": lambda: _uneven(_short(systems.sedov(cells=64), 4)),

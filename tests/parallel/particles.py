@@ -169,7 +169,7 @@ def plasma() -> tuple[Any, Any]:
     return pk.Simulation(pk.VelocityVerlet(mesh), dt=0.01, observers=looks), _plasma(box)
 
 
-def magnetised() -> tuple[Any, Any]:
+def magnetized() -> tuple[Any, Any]:
     """Boris's method with the energy-conserving mesh."""
     box = Box([8.0, 4.0])
     mesh = ParticleMesh(Grid(box, (32, 16)), kernel=TSC(), conserves="energy", interlaced=True)
@@ -185,7 +185,9 @@ def drops() -> tuple[Any, Any]:
     state = {"particles": _plasma(box), "fluid": wind}
     drag = RK4(Drag(0.5, density=50.0, moving=True))
     looks = Every(20, momentum=Momentum(), x=Positions(), wind=pk.FieldValues(component="fluid"))
-    return pk.Simulation(Lie(drag, pk.integrators.RemoveMomentum()), dt=0.02, observers=looks), state
+    return pk.Simulation(
+        Lie(drag, pk.integrators.RemoveMomentum()), dt=0.02, observers=looks
+    ), state
 
 
 SYSTEMS = {
@@ -198,7 +200,7 @@ SYSTEMS = {
         walled,
         cluster,
         plasma,
-        magnetised,
+        magnetized,
         drops,
     )
 }

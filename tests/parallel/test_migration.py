@@ -40,7 +40,9 @@ def strayed(many):
     most = np.sort(np.abs(from_side), axis=1)[:, -many][:, None]
     step = np.where(np.abs(from_side) >= most, 0.8 * np.sign(from_side), 0.0)
     moves = jnp.stack([jnp.asarray(step), jnp.zeros(step.shape)], axis=-1)
-    return jax.vmap(lambda p, dx: p.shift(pk.components.ParticleIncrement(position=dx)))(parts, moves)
+    return jax.vmap(lambda p, dx: p.shift(pk.components.ParticleIncrement(position=dx)))(
+        parts, moves
+    )
 
 
 @pytest.mark.parametrize("many", [2, 12])

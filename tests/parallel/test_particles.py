@@ -140,7 +140,9 @@ def test_what_belongs_to_particles_goes_with_them_and_back():
     one = on_lattice(fluid())
     assert all(map(np.array_equal, *map(jax.tree.leaves, (unshard(begin, (4,)), one))))
     step = 0.5 * np.random.default_rng(1).standard_normal(begin.position.shape)
-    change = eqx.filter_jit(jax.vmap(lambda p, dx: p.shift(pk.components.ParticleIncrement(position=dx))))
+    change = eqx.filter_jit(
+        jax.vmap(lambda p, dx: p.shift(pk.components.ParticleIncrement(position=dx)))
+    )
     strayed = change(begin, jnp.asarray(step))
     bars = strayed.replace(velocity=3 * strayed.position)
     after, bars_after = each(moved_on, strayed, bars)

@@ -181,7 +181,9 @@ def test_numbers_beside_fields_must_be_those_of_the_domain(right):
         look()
         run(sim, state, devices=2)
         return
-    with pytest.raises(pk.errors.DeclarationError, match="mean of the state differs from device to dev"):
+    with pytest.raises(
+        pk.errors.DeclarationError, match="mean of the state differs from device to dev"
+    ):
         run(sim, state, devices=2)
     with pytest.raises(pk.errors.ObserverError, match="a number of the state, differs from device"):
         look()

@@ -13,7 +13,9 @@ def slope(devices):
     sim, state = case()
 
     def loss(diffusivity):
-        other = pk.Simulation(pk.RK4(pk.equations.Diffusion(diffusivity)), dt=1e-3, observers=sim.observers)
+        other = pk.Simulation(
+            pk.RK4(pk.equations.Diffusion(diffusivity)), dt=1e-3, observers=sim.observers
+        )
         out = pk.simulate(other, state, 20, devices=devices)
         return jnp.sum(out.state.data**2) / 100 + out.frames["total"][-1]
 

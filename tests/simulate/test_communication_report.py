@@ -18,7 +18,9 @@ from tests.snippets import ROOT
 
 def _diffusion(integrator=pk.Euler):
     u = pk.Field(jnp.ones((64, 48)), pk.Grid([1.0, 1.0], (64, 48)))
-    return pk.Simulation(integrator(pk.equations.Diffusion(1.0, scheme=pk.schemes.Central(2))), dt=1e-5), u
+    return pk.Simulation(
+        integrator(pk.equations.Diffusion(1.0, scheme=pk.schemes.Central(2))), dt=1e-5
+    ), u
 
 
 @pytest.mark.parametrize(
@@ -53,7 +55,9 @@ def test_one_device_says_nothing():
 
 def test_512_devices_need_not_be_there():
     u = pk.Field(jnp.ones((16, 16, 16)), pk.Grid([1.0] * 3, (16, 16, 16)))
-    sim = pk.Simulation(pk.Euler(pk.equations.Diffusion(1.0, scheme=pk.schemes.Central(2))), dt=1e-5)
+    sim = pk.Simulation(
+        pk.Euler(pk.equations.Diffusion(1.0, scheme=pk.schemes.Central(2))), dt=1e-5
+    )
     assert communication_report(sim, u, (8, 8, 8)).bytes == 6 * 4 * 8
 
 

@@ -14,7 +14,9 @@ def wave():
 
 
 def stirred(dt, observers=()):
-    return pk.Simulation(pk.ETDRK2(pk.equations.Diffusion(0.1), lambda t, u: -u * 0.3), dt, observers)
+    return pk.Simulation(
+        pk.ETDRK2(pk.equations.Diffusion(0.1), lambda t, u: -u * 0.3), dt, observers
+    )
 
 
 def test_looking_changes_nothing():

@@ -67,7 +67,7 @@ SYSTEMS = {
     "taylor_green_2d": lambda: systems.taylor_green_2d(resolution=8),
     "taylor_green_3d": lambda: systems.taylor_green_3d(resolution=8),
     "thacker_bowl": lambda: systems.thacker_bowl(cells=10),
-    "tunnelling": lambda: systems.tunnelling(cells=64),
+    "tunneling": lambda: systems.tunneling(cells=64),
     "two_species_plasma": lambda: systems.two_species_plasma(particles=128, cells=8),
     "two_stream": lambda: systems.two_stream(count=200, cells=8),
     "zeldovich_pancake": lambda: systems.zeldovich_pancake(count=32, cells=16),

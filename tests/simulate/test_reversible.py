@@ -54,7 +54,10 @@ def waves(dtype=jnp.float64, walls=False):
     grid = pk.Grid(pk.Box([1.0, 2.0], axes=False), (6, 8))
     bump = lambda x, y: jnp.exp(-9 * ((x - 0.3) ** 2 + (y - 1) ** 2))
     flow = lambda k: pk.Field(
-        jnp.zeros(grid.local_shape_at(grid.face(k)), dtype), grid, grid.face(k), pk.boundaries.Dirichlet(0.0)
+        jnp.zeros(grid.local_shape_at(grid.face(k)), dtype),
+        grid,
+        grid.face(k),
+        pk.boundaries.Dirichlet(0.0),
     )
     surface = pk.Field.from_function(grid, bump, boundary=pk.boundaries.Neumann(0.0), dtype=dtype)
     state = {"elevation": surface, "velocity_x": flow("x"), "velocity_y": flow("y")}
@@ -369,7 +372,10 @@ class TestErrors:
         drag = pk.ExternalForce(lambda t, p: -0.1 * p.velocity)
         for force, name in [
             (Uphill(), "Uphill depends on velocities"),
-            (TRAP + pk.forces.Modulated(drag, 1.0), r"Modulated\(ExternalForce\) depends on velocities"),
+            (
+                TRAP + pk.forces.Modulated(drag, 1.0),
+                r"Modulated\(ExternalForce\) depends on velocities",
+            ),
         ]:
             sim = pk.Simulation(method(force), 0.05, guards=(), adjoint=pk.Reversible())
             with pytest.raises(NotReversible, match=name):

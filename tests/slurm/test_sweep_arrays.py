@@ -121,7 +121,7 @@ def test_a_cancelled_array_is_submitted_again(physkit, whole):
     before = there()
     assert before < CHUNKS
     time.sleep(15)  # longer than Slurm lets requeued jobs wait here
-    assert not queued(job), "cancelled jobs came back"
+    assert not queued(job), "canceled jobs came back"
     assert there() == before
     code, now = physkit("status", "out")
     assert code == 75

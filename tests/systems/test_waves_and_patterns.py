@@ -17,14 +17,14 @@ from physkit.systems import (
     kuramoto_sivashinsky,
     plucked_string,
     transmission,
-    tunnelling,
+    tunneling,
 )
 from physkit.testing import check_simulation
 
 SMALL = {
     "kdv": lambda: kdv_solitons((1.0,), (5.0,), length=10.0, cells=16, dt=0.02, every=2),
     "string": lambda: plucked_string(cells=12, every=2),
-    "tunnelling": lambda: tunnelling(
+    "tunneling": lambda: tunneling(
         packet_width=1.0, length=16.0, cells=16, dt=0.1, every=2
     ),
 }  # fmt: skip
@@ -34,7 +34,7 @@ SMALL = {
 def test_whole_simulations(name):
     sim, state = SMALL[name]()
     conserved = {"mass": (Integral(), 1e-12)} if name == "kdv" else {}
-    objective = where if name == "tunnelling" else None
+    objective = where if name == "tunneling" else None
     check_simulation(sim, state, 8, conserved=conserved, objective=objective)
 
 

@@ -156,7 +156,7 @@ SLOW_FORCES = [
         lattice,
         {"noise": 1e-12, "compare": "same"},
     ),
-    (lambda: Pairwise(Coulomb()), lambda: lattice(n=9), {"inert": ["screening"]}),
+    (lambda: Pairwise(Coulomb()), lambda: lattice(n=9), {"ignore": ["screening"]}),
 ]
 
 
@@ -259,7 +259,7 @@ INTEGRATORS = {
     Diffrax: (
         lambda: Diffrax(diffrax.Tsit5(), newton(), rtol=1e-9, atol=1e-9),
         0.1,
-        {"inert": ["tol"], "modes": ("reverse",)},
+        {"ignore": ["tol"], "modes": ("reverse",)},
     ),
 }
 

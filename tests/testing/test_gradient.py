@@ -75,7 +75,7 @@ class TestGood:
         )
 
     def test_inert(self):
-        check_gradient(lambda t: jnp.sin(t["a"]), TREE, inert=["b"])
+        check_gradient(lambda t: jnp.sin(t["a"]), TREE, ignore=["b"])
 
 
 class Wave(Module):

@@ -67,7 +67,7 @@ def draw_energy(done: Run, found: ArgonResults, path: Path) -> None:
 
 
 def draw_atoms(start: Particles, done: Run, path: Path) -> None:
-    """The box of atoms as balls of true size, coloured by how far each has come since the start."""
+    """The box of atoms as balls of true size, colored by how far each has come since the start."""
     atoms = done.state
     way = np.linalg.norm(np.asarray(atoms.unwrapped - start.unwrapped), axis=1)
     figure, ax = _figure((7.4, 6.4))

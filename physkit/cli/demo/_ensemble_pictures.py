@@ -87,12 +87,12 @@ def draw_isotherms(boxes: "Boxes", path: Path) -> None:
         for ax in (top, bottom):
             plot.apply_style(ax)
         bottom.axhline(0, color="#B8B8B8", lw=0.8)
-        for colour, t in zip(plot.PALETTE, some[::-1], strict=False):
+        for color, t in zip(plot.PALETTE, some[::-1], strict=False):
             own = boxes.temperature == t
             x = boxes.density[own] * GRAMS
             curve = lennard_jones_equation_of_state(fine, t).pressure
-            top.plot(fine * GRAMS, np.asarray(curve) * MEGAPASCAL, color=colour, lw=1.3)
-            bars = {"fmt": "o", "ms": 4, "color": colour, "mec": "white", "mew": 0.4, "capsize": 2}
+            top.plot(fine * GRAMS, np.asarray(curve) * MEGAPASCAL, color=color, lw=1.3)
+            bars = {"fmt": "o", "ms": 4, "color": color, "mec": "white", "mew": 0.4, "capsize": 2}
             error = boxes.error[own] * MEGAPASCAL
             label = f"{t * KELVIN:.0f} K"
             top.errorbar(x, boxes.pressure[own] * MEGAPASCAL, error, label=label, **bars)

@@ -18,7 +18,7 @@ def run(folder: Path, quick: bool, report: Report) -> None:
     """From wrong masses to the right ones, by gradients through 70 years of simulated orbits."""
     del quick  # takes seconds as it is
     report.say(
-        "From 1940 to 2010 the Sun was seen to circle the barycentre of its system, 2.5 million km\n"
+        "From 1940 to 2010 the Sun was seen to circle the barycenter of its system, 2.5 million km\n"
         "wide. Five point masses, 2556 fourth-order steps of 10 days, masses off by up to 91 %:\n"
         "Levenberg–Marquardt, with derivatives through the simulation by 34 numbers."
     )
@@ -68,7 +68,7 @@ def _write_masses(found: Weighing, path: Path) -> Path:
 
 
 def _write_wobble(tracks: SolarTracks, found: Weighing, path: Path) -> Path:
-    about = "the Sun about the barycentre, J2000 equator: measured, simulated with fitted masses"
+    about = "the Sun about the barycenter, J2000 equator: measured, simulated with fitted masses"
     columns = {"Julian date (TDB)": tracks.date}
     for label, path_of_sun in (("measured", tracks.seen[:, 0]), ("simulated", found.after[:, 0])):
         columns |= {f"{label} {axis} (au)": path_of_sun[:, k] for k, axis in enumerate("xyz")}

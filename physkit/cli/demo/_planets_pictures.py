@@ -23,7 +23,7 @@ _HALO = [patheffects.withStroke(linewidth=2.5, foreground="white")]
 
 
 def draw_wobble(tracks: SolarTracks, found: Weighing, path: Path) -> None:
-    """The path of the Sun about the barycentre, before and after the fit."""
+    """The path of the Sun about the barycenter, before and after the fit."""
     figure, (left, right) = _figure((10.0, 5.6), 1, 2)
     measured = _face_on(tracks.seen[:, 0])[:, :2] / SOLAR_RADIUS
     reach = 1.15 * np.max(np.abs(measured))
@@ -41,7 +41,7 @@ def draw_wobble(tracks: SolarTracks, found: Weighing, path: Path) -> None:
         ax.set(xlim=(-reach, reach), ylim=(-reach, reach))
     left.set_ylabel("y / solar radii")
     left.legend(loc="upper left", frameon=False, fontsize=9)
-    figure.suptitle("The giant planets swing the Sun about the barycentre (+), 1940–2010")
+    figure.suptitle("The giant planets swing the Sun about the barycenter (+), 1940–2010")
     figure.savefig(path, dpi=160)
 
 
@@ -80,13 +80,13 @@ def draw_residuals(tracks: SolarTracks, found: Weighing, path: Path) -> None:
 def draw_orbits(tracks: SolarTracks, found: Weighing, path: Path) -> None:
     """The orbits of the planets about the Sun."""
     figure, ax = _figure((6.4, 6.4), 1, 1)
-    for k, (name, colour) in enumerate(zip(PLANETS, _PLANET_COLOURS, strict=True), start=1):
+    for k, (name, color) in enumerate(zip(PLANETS, _PLANET_COLOURS, strict=True), start=1):
         line, measured = _face_on(found.after[:, k])[:, :2], _face_on(tracks.seen[:, k])[:, :2]
-        ax.plot(*line.T, color=colour, lw=1.0)
-        ax.scatter(*measured[:: 3 * k].T, s=9, color=colour, lw=0)
-        ax.plot(*line[-1], "o", color=colour, ms=9, mec="white")
+        ax.plot(*line.T, color=color, lw=1.0)
+        ax.scatter(*measured[:: 3 * k].T, s=9, color=color, lw=0)
+        ax.plot(*line[-1], "o", color=color, ms=9, mec="white")
         ax.annotate(
-            name, line[-1], (0, 11), textcoords="offset points", ha="center", color=colour,
+            name, line[-1], (0, 11), textcoords="offset points", ha="center", color=color,
             path_effects=_HALO,
         )  # fmt: skip
     ax.plot(0, 0, "o", color=_SUN, ms=9, mec="#b8860b")

@@ -50,11 +50,11 @@ def draw_energy(done: Run, found: Ringing, path: Path) -> None:
         figure = Figure(figsize=(7.2, 3.4), layout="constrained")
         ax = figure.add_subplot()
         plot.apply_style(ax)
-        for name, label, colour in (
+        for name, label, color in (
             ("potential", "field", plot.PALETTE[0]),
             ("kinetic", "motion", plot.PALETTE[1]),
         ):
-            ax.plot(time[shown], done[name][shown] / top, color=colour, label=label)
+            ax.plot(time[shown], done[name][shown] / top, color=color, label=label)
         total = (done["kinetic"] + done["potential"]) / top
         ax.plot(time[shown], total[shown], color="#333333", label="together")
         ax.set(

@@ -14,23 +14,23 @@ _MAPS = ("Blues", "Oranges")
 
 
 def draw_flow(found: Any, path: Path) -> None:
-    """The density, each device's half in its own colour, and how far it is from that of one device."""
+    """The density, each device's half in its own color, and how far it is from that of one device."""
     whole = np.asarray(found.two.density.data)
     blocks = np.asarray(found.carry.carry.state.density.data)
     n, top = blocks.shape[1], float(whole.max())
     with plot.style():
         figure = Figure(figsize=(9.8, 4.6), layout="constrained")
         left, right = figure.subplots(1, 2, sharey=True)
-    for device, (block, colours) in enumerate(zip(blocks, _MAPS, strict=True)):
+    for device, (block, colors) in enumerate(zip(blocks, _MAPS, strict=True)):
         box = (device * 0.5, device * 0.5 + 0.5, 0, 1)
         left.imshow(
-            block.T, origin="lower", extent=box, cmap=colours, vmin=0.6, vmax=top, aspect="equal"
+            block.T, origin="lower", extent=box, cmap=colors, vmin=0.6, vmax=top, aspect="equal"
         )
         left.text(
             device * 0.5 + 0.02, 0.965, f"device {device}: {n} × {block.shape[1]} cells", va="top"
         )
     left.axvline(0.5, color="#222222", lw=1, ls="--")
-    left.set(xlim=(0, 1), ylim=(0, 1), xlabel="x", ylabel="y", title="Density, coloured by owner")
+    left.set(xlim=(0, 1), ylim=(0, 1), xlabel="x", ylabel="y", title="Density, colored by owner")
     off = whole - np.asarray(found.one.density.data)
     most = float(np.max(np.abs(off)))
     scale = most or 1e-16
@@ -45,7 +45,7 @@ def draw_flow(found: Any, path: Path) -> None:
 
 
 def draw_atoms(found: Any, path: Path) -> None:
-    """The atoms, coloured by the device that has them now."""
+    """The atoms, colored by the device that has them now."""
     atoms, parts = found.two, found.carry.carry.state
     owner = np.zeros(atoms.num_particles)
     for device, (ids, alive) in enumerate(
@@ -62,5 +62,5 @@ def draw_atoms(found: Any, path: Path) -> None:
     }
     plot.particles(parts, ax=ax, radius=ARGON_SIGMA / 2, unit="Å")
     counts = [part.num_particles for part in parts.values()]
-    ax.set_title(f"Argon, coloured by owner: {counts[0]} and {counts[1]} atoms")
+    ax.set_title(f"Argon, colored by owner: {counts[0]} and {counts[1]} atoms")
     figure.savefig(path, dpi=150)

@@ -19,7 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser, action: str) -> None:
         parser.add_argument(
             "--to",
             metavar="FILE",
-            help=".csv: a row for each member; .npz: every array; .nc: the same, labelled (xarray)",
+            help=".csv: a row for each member; .npz: every array; .nc: the same, labeled (xarray)",
         )
 
 

@@ -23,7 +23,7 @@ EXAMPLES = """\
   physkit animate out x --every 5
 """
 _MOST = 200
-_LOOKS = 6  # frames that the limits of colours and axes are taken from
+_LOOKS = 6  # frames that the limits of colors and axes are taken from
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -69,7 +69,7 @@ def run(given: argparse.Namespace, report: Report) -> int:
 
 
 class _Drawing:
-    """Draws one frame of a series on axes and colours that stay the same for all."""
+    """Draws one frame of a series on axes and colors that stay the same for all."""
 
     def __init__(self, series: Any, frames: list[int]):
         self._series = series
@@ -110,7 +110,7 @@ class _Drawing:
         particles(load_component(self._series, frame), ax=ax)
 
     def _limits(self, looks: list[int]) -> tuple[float, float] | None:
-        """Of the colours of fields, the same on both sides of zero where both signs occur."""
+        """Of the colors of fields, the same on both sides of zero where both signs occur."""
         import numpy as np
 
         if self._series.kind != "fields":

@@ -21,7 +21,7 @@ EXAMPLES = """\
   physkit doctor --json
 """
 _EXTRAS = {
-    "xarray": "labelled arrays: pip install 'physkit[xarray]'",
+    "xarray": "labeled arrays: pip install 'physkit[xarray]'",
     "h5netcdf": "xarray opens fields: pip install 'physkit[xarray]'",
     "argcomplete": "Tab completes words: pip install 'physkit[completion]'",
 }

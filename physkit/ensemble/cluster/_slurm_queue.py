@@ -55,8 +55,8 @@ def job_states(jobs: Iterable[str]) -> dict[str, str] | None:
 
 
 def requeue_this_job() -> bool:
-    """Ask Slurm to start this job again from the queue; whether it will. One that somebody has cancelled
-    does not run any more for Slurm, and stays cancelled."""
+    """Ask Slurm to start this job again from the queue; whether it will. One that somebody has canceled
+    does not run any more for Slurm, and stays canceled."""
     job = str(current_job().get("job", ""))
     if not job or (_say("squeue", "--noheader", f"--jobs={job}", "--format=%T") or "").split() != [
         "RUNNING"

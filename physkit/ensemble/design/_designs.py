@@ -129,10 +129,10 @@ def posterior_samples(fitted: Fit, where: Any, members: int, *, seed: int = 0) -
         raise ParameterError("the data do not see every fitted number: there are infinite errors")
     generator = np.random.default_rng(seed)
     sizes = [np.size(v) for v in fitted.values.values()]
-    centre = np.concatenate([np.ravel(np.asarray(v, float)) for v in fitted.values.values()])
-    if len(centre) != len(fitted.covariance):
+    center = np.concatenate([np.ravel(np.asarray(v, float)) for v in fitted.values.values()])
+    if len(center) != len(fitted.covariance):
         raise ParameterError("this fit's covariance is of other coordinates than its values")
-    found = generator.multivariate_normal(centre, fitted.covariance, _need_members(members))
+    found = generator.multivariate_normal(center, fitted.covariance, _need_members(members))
     parts = np.split(found, np.cumsum(sizes)[:-1], axis=1)
     shapes = {name: np.shape(v) for name, v in fitted.values.items()}
     values = {

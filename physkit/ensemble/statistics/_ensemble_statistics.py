@@ -168,7 +168,7 @@ def passage_rate(
     **Arguments:**
 
     - `times`: `[members]`, first-passage times, NaN (or inf) for members that did not pass; what
-      `FirstPassage` summarises.
+      `FirstPassage` summarizes.
     - `end`: how long members were watched.
     - `key`, `resamples`, `ok`: as in `bootstrap`.
 

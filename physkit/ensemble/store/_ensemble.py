@@ -161,11 +161,11 @@ class Ensemble(Mapping[str, MemberArray]):
         return len(list(iter(self)))
 
     def to_xarray(self) -> Any:
-        """A labelled `xarray.Dataset` over `member` with the swept quantities as coordinates.
+        """A labeled `xarray.Dataset` over `member` with the swept quantities as coordinates.
 
         **Errors:** `MissingExtraError` without the extra `physkit[xarray]`.
         """
-        labelled = require_xarray()
+        labeled = require_xarray()
         labels: dict[str, Any] = {"member": self.members, "ok": ("member", self.ok)}
         for name, values in self.coordinates.items():
             dims = ("member", *(f"{name}_{k}" for k in range(values.ndim - 1)))
@@ -190,7 +190,7 @@ class Ensemble(Mapping[str, MemberArray]):
         for name, values in self.summary.items():
             inner = [f"{name}_{k}" for k in range(values.ndim - 1)]
             arrays[name] = (("member", *inner), np.asarray(values))
-        return labelled.Dataset(arrays, labels, attrs={"title": self._what})
+        return labeled.Dataset(arrays, labels, attrs={"title": self._what})
 
     def require_complete(self) -> "Ensemble":
         """This ensemble.

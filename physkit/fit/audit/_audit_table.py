@@ -24,7 +24,7 @@ class GradientAudit:
     - `chaotic`: the run amplifies too much for any test: take fewer steps.
     - `NaN`: not finite; `birth` says where from. `WRONG`: differs from finite differences.
     - `CUT`: exactly 0, where the run changes smoothly. `JUMPS`: exactly 0, where it changes in jumps
-      (`jumps` where that was said to be `inert`).
+      (`jumps` where it is named in `ignore`).
     - `MODES`: forward and reverse mode disagree. `UNREAD`: a parameter that the run never reads.
     - `FAILS`: JAX cannot differentiate it.
     """

@@ -51,7 +51,7 @@ def gradient_audit(
     - `where`: only these leaves of `(sim, state)`, as for `fit`: `lambda m: m[0].integrator.force`.
     - `objective`: `result → scalar`, of what `simulate` returns. If left out, a random projection of the
       last state, and of the frames where `steps` are given.
-    - `inert`: parts of names of leaves that may remain unread, or act in jumps only (a Courant number,
+    - `ignore`: parts of names of leaves that may remain unread, or act in jumps only (a Courant number,
       which decides on a number of sub-steps).
     - `key`: for dynamics with noise. `seed`: of directions and projection.
 

@@ -1,4 +1,4 @@
-"""The judgement of one derivative: automatic, against what the run does when a leaf is moved."""
+"""The judgment of one derivative: automatic, against what the run does when a leaf is moved."""
 
 import dataclasses
 import itertools
@@ -168,11 +168,11 @@ def _why_not(probe, number, direction, slope, made, left) -> AuditRow:
     return AuditRow(**made, verdict="WRONG", note=note)
 
 
-def _of_zero(probe, number, leaf, direction, made, must_matter) -> AuditRow:
+def _of_zero(probe, number, leaf, direction, made, require_gradient) -> AuditRow:
     """A derivative that is exactly 0: is the number without effect, or cut off?"""
     gains = _falling(probe, number, direction)
     if gains is None:
-        return _without_effect(probe, number, leaf, made, must_matter)
+        return _without_effect(probe, number, leaf, made, require_gradient)
     if not gains:
         return AuditRow(**made, verdict="WRONG", note="no run nearby is finite")
     clear = [(h, d) for h, d in gains if d > 10 * probe.noise]
@@ -187,7 +187,7 @@ def _of_zero(probe, number, leaf, direction, made, must_matter) -> AuditRow:
         order = float(np.mean(orders[-2:]))
         return AuditRow(**made, verdict="zero", order=order, note="stationary here")
     if many > 2 or (orders and orders[-1] < 0.5):
-        return AuditRow(**made, verdict="JUMPS" if must_matter else "jumps", note=_JUMPS)
+        return AuditRow(**made, verdict="JUMPS" if require_gradient else "jumps", note=_JUMPS)
     if clear[0][0] > probe.steps[0] and clear[-1][0] >= probe.steps[0]:
         return AuditRow(**made, verdict="zero", note=ONLY_ROUNDING)  # nothing but far away
     return AuditRow(**made, verdict="CUT", note=_CUT)
@@ -229,14 +229,14 @@ def _drops(gains: list[tuple[float, float]], noise: float) -> bool:
     return False
 
 
-def _without_effect(probe, number, leaf, made, must_matter) -> AuditRow:
+def _without_effect(probe, number, leaf, made, require_gradient) -> AuditRow:
     """No other value changes one bit: is the number read at all?"""
     poison = list(probe.program.values)
     poison[number] = jnp.full_like(leaf.value, jnp.nan)
     made = {**made, "difference": 0.0}
     if probe.program.differs(poison):
         return AuditRow(**made, verdict="zero", note=NO_EFFECT)
-    if must_matter and not leaf.of_state:
+    if require_gradient and not leaf.of_state:
         return AuditRow(**made, verdict="UNREAD", note=_UNREAD)
     return AuditRow(**made, verdict="unused", note="the run never reads it")
 

@@ -23,7 +23,7 @@ from physkit.core import (
 from physkit.observe import block_average
 from physkit.simulate import Carry, Direct, Simulation, init, simulate
 
-_LOOKS = 400  # renormalisations, where the caller does not say
+_LOOKS = 400  # renormalizations, where the caller does not say
 _GROWTHS = 6  # of neighbor lists, before giving up
 _STEEPEST = 2.0  # powers of time up to which growth counts as that of a regular system
 _SETTLING = 4  # the first quarter is left out: directions turn, the start may be off the attractor
@@ -100,14 +100,14 @@ def gradient_growth(
 
     Random directions in state space are carried along by the derivative of the flow and shortened to
     length 1 again every few steps. In chaos they grow as e^{λt}; then a gradient through a window of
-    many 1/λ is exact and worthless: it describes a landscape rougher than any optimiser can use. A
+    many 1/λ is exact and worthless: it describes a landscape rougher than any optimizer can use. A
     regular orbit's grow as a power of time, mostly t (neighbors have other frequencies).
 
     **Arguments:**
 
     - `sim`, `state`: as for `simulate`. Observers and guards are left out; the adjoint plays no part.
     - `steps`: of the measurement. For λ many Lyapunov times; for the safe window a few.
-    - `every`: steps between renormalisations; some 400 of them if left out.
+    - `every`: steps between renormalizations; some 400 of them if left out.
     - `directions`: how many random directions.
     - `factor`: growth of a gradient that you still trust.
     - `key`: of the directions, and of the dynamics where they have noise.
@@ -130,7 +130,7 @@ def gradient_growth(
     looks = steps // every if every > 0 else 0
     if looks < 8 or directions < 1 or not factor > 1:
         raise ParameterError(
-            "gradient_growth needs at least 8 renormalisations, one direction and a factor above 1; "
+            "gradient_growth needs at least 8 renormalizations, one direction and a factor above 1; "
             f"got steps={steps}, every={every}, directions={directions}, factor={factor}"
         )
     key = jax.random.key(0) if key is None else key

@@ -14,7 +14,7 @@ from ._bounds import AbstractBounds, Unbounded
 
 
 class Coordinates(Module):
-    """Numbers of a model as one vector z, with value = bounds(centre + scale · z).
+    """Numbers of a model as one vector z, with value = bounds(center + scale · z).
 
     `names` and `bounds` go together, `shapes` are those of the free coordinates, `precision` that of the
     least precise parameter. z itself is as precise as JAX is set to be: solvers ask for that.
@@ -50,8 +50,8 @@ class Coordinates(Module):
 
     def moved(self, z: Float[Array, " p"], scale: Float[Array, " p"]) -> "Coordinates":
         """The same with z as the new origin, in units of `scale`."""
-        centre = self.center + self.scale * z
-        return Coordinates(centre, scale, self.bounds, self.names, self.shapes, self.precision)
+        center = self.center + self.scale * z
+        return Coordinates(center, scale, self.bounds, self.names, self.shapes, self.precision)
 
     @property
     def labels(self) -> tuple[str, ...]:

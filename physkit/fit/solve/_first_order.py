@@ -1,4 +1,4 @@
-"""First-order descent by an optimiser of optax, one start or many side by side."""
+"""First-order descent by an optimizer of optax, one start or many side by side."""
 
 from typing import Any, NamedTuple
 
@@ -16,7 +16,7 @@ _REPORTS = 50  # how often the host looks
 
 
 class _Walk(NamedTuple):
-    """One start under way: where it is, the optimiser's state, and the best place so far.
+    """One start under way: where it is, the optimizer's state, and the best place so far.
 
     - `top`: the loss at the start; `mark`: at the last fall that counted, `since`: steps since then.
     """
@@ -33,21 +33,21 @@ class _Walk(NamedTuple):
 def descend(
     method: Optax, problem: Problem, z: jax.Array, inputs: ObjectiveInputs, report: Report
 ) -> Descent:
-    """Steps of the optimiser from z, `[s p]`; the best place of each start is returned."""
+    """Steps of the optimizer from z, `[s p]`; the best place of each start is returned."""
     many = len(z) > 1
-    optimiser = optax.with_extra_args_support(method.optimizer)
+    optimizer = optax.with_extra_args_support(method.optimizer)
     patience = method.patience or method.steps + 1
 
     def begin(z):
         high = jnp.full((), jnp.inf, z.dtype)
-        return _Walk(z, optimiser.init(z), z, high, high, high, jnp.zeros((), int))
+        return _Walk(z, optimizer.init(z), z, high, high, high, jnp.zeros((), int))
 
     def one_step(walk: _Walk, inputs: ObjectiveInputs) -> tuple[_Walk, tuple]:
         loss, gradient = problem.with_jacobian(walk.z, inputs)
         # A start that diverged, or has waited in vain, stays where it is.
         fine = jnp.isfinite(loss) & jnp.all(jnp.isfinite(gradient)) & (walk.since <= patience)
         with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):
-            update, state = optimiser.update(
+            update, state = optimizer.update(
                 gradient, walk.state, walk.z, value=loss, grad=gradient,
                 value_fn=lambda x: problem.value(x, inputs),
             )  # fmt: skip

@@ -53,7 +53,7 @@ def fit(
         minimize ½ Σ r(model)²   or   loss(model)
 
     Residuals go down by Levenberg–Marquardt with Jacobians through the simulation; a loss by BFGS, or
-    any optimiser of optax. The result prints as a table with standard errors.
+    any optimizer of optax. The result prints as a table with standard errors.
 
     **Arguments:**
 
@@ -63,7 +63,7 @@ def fit(
     - `where`: `lambda m: …` that returns leaves of the model, or a dict of names and such functions.
     - `bounds`: `Unbounded()`, `PositiveBound()`, `Interval(a, b)` or `Simplex()`: one for all, a dict by name, or a
       tuple in order; free if left out.
-    - `method`: `LevenbergMarquardt()` or `GaussNewton()` for residuals, `BFGS()` or an optimiser of optax,
+    - `method`: `LevenbergMarquardt()` or `GaussNewton()` for residuals, `BFGS()` or an optimizer of optax,
       plain or in `Optax(…, steps, patience)`, for losses.
     - `data`: handed to the objective.
     - `errors`: `Independent()` (default) or `Autocorrelated()` for residuals, `Likelihood()` for a loss that
@@ -84,7 +84,7 @@ def fit(
     raises.
 
     **Notes:** warns by name of parameters on which the objective does not depend. Coordinates are
-    scaled to order 1, so an optimiser's step of 0.01 means about one per cent.
+    scaled to order 1, so an optimizer's step of 0.01 means about one per cent.
 
     **Reference:** Seber & Wild, Nonlinear Regression (1989); Nocedal & Wright, Numerical Optimization
     (2006).
@@ -203,7 +203,7 @@ def _need_kind(method: AbstractMethod, errors: Any, kind: str) -> None:
     name = type(method).__name__
     if method.kind != kind:
         remedy = (
-            "return the residuals instead of their sum of squares, or choose BFGS() or an optimiser of optax"
+            "return the residuals instead of their sum of squares, or choose BFGS() or an optimizer of optax"
             if kind == "a loss"
             else "choose LevenbergMarquardt() or GaussNewton(), or return one number"
         )

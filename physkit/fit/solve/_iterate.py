@@ -51,7 +51,7 @@ class _Seen(NamedTuple):
 
 @jax.custom_jvp
 def _looked_up(z: jax.Array, seen: _Seen) -> jax.Array:
-    """What was computed at z, as a function that can be linearised.
+    """What was computed at z, as a function that can be linearized.
 
     The one expensive program, values and Jacobian, so is compiled once for all that a fit does.
     """

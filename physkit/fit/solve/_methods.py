@@ -73,7 +73,7 @@ class LevenbergMarquardt(AbstractIterative):
 
 
 class GaussNewton(AbstractIterative):
-    """Full steps to the minimum of the linearised residuals: fewest steps near it, no safety far away.
+    """Full steps to the minimum of the linearized residuals: fewest steps near it, no safety far away.
 
         JᵀJ Δ = −Jᵀr
 
@@ -109,11 +109,11 @@ class BFGS(AbstractIterative):
 
 
 class Optax(AbstractMethod):
-    """First-order descent of a loss by any optimiser of optax, its schedules included.
+    """First-order descent of a loss by any optimizer of optax, its schedules included.
 
     **Arguments:**
 
-    - `optimiser`: e.g. `optax.adam(optax.cosine_decay_schedule(0.05, 500))`.
+    - `optimizer`: e.g. `optax.adam(optax.cosine_decay_schedule(0.05, 500))`.
     - `steps`: at most so many.
     - `patience`: stop when for so many steps the loss fell by less than `tolerance` of itself; never before
       the end if left out.
@@ -155,5 +155,5 @@ def as_method(method: Any, kind: str) -> AbstractMethod:
         return method
     raise ParameterError(
         "method is an object: LevenbergMarquardt(), GaussNewton(), BFGS(), Optax(optax.adam(0.03)) or "
-        f"an optimiser of optax; got {method!r}"
+        f"an optimizer of optax; got {method!r}"
     )

@@ -145,7 +145,7 @@ class Dirichlet(AbstractBoundary):
       `(t, *x) → value`, or a Module that is called like one and whose parameters have gradients.
 
     **Notes:** ghosts are 2·value − mirror image. Second order: the wall lies half a cell from cell
-    centres.
+    centers.
     """
 
     value: SpaceTimeValue

@@ -151,7 +151,7 @@ class Grid(Module):
         return comm.axis_index(axis) == (comm.axis_size(axis) - 1 if side else 0)
 
     def coordinates(self, location: Location | None = None) -> tuple[Float[Array, "..."], ...]:
-        """Coordinates of the points (cell centres if left out), one array per axis, ready to broadcast:
+        """Coordinates of the points (cell centers if left out), one array per axis, ready to broadcast:
         x is `[nx 1 1]`, y `[1 ny 1]`, z `[1 1 nz]`."""
         location = self.cell if location is None else location
         out = []
@@ -223,7 +223,7 @@ class Grid(Module):
 
         **Arguments:**
 
-        - `x`: `[*components, *points]` at `location` (cell centres if left out).
+        - `x`: `[*components, *points]` at `location` (cell centers if left out).
         - `width`: how many layers on every side, or `((low, high), …)` per axis.
         - `boundary`: one pair of boundaries per axis.
         - `vector`: whether the components are those of a vector, which mirrors turn around.
@@ -324,7 +324,7 @@ class Grid(Module):
     # --- waves between walls --------------------------------------------------------------------
 
     def transform(self, x: Array, parities: Parities) -> Array:
-        """Coefficients `[*components, *waves]` of real values at cell centres: Fourier's along axes that
+        """Coefficients `[*components, *waves]` of real values at cell centers: Fourier's along axes that
         repeat, of cosines or sines between walls.
 
         **Arguments:**

@@ -9,7 +9,7 @@ AXES = "xyz"
 class Location:
     """Where the values of a field sit: per axis in the middle of a cell, or staggered by half of one.
 
-    Nothing staggered is the cell centre, one axis the faces across that axis, all of them the nodes
+    Nothing staggered is the cell center, one axis the faces across that axis, all of them the nodes
     (corners); in three dimensions two staggered axes are the edges along the third. Grids make them:
     `grid.cell`, `grid.face("x")`, `grid.edge("z")`, `grid.node`.
     """

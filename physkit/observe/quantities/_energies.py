@@ -104,7 +104,7 @@ class Temperature(AbstractQuantity):
 
     **Returns:** a scalar, k_B T, energy.
 
-    **Notes:** K includes a drift of the centre of mass: remove it first, if there is one.
+    **Notes:** K includes a drift of the center of mass: remove it first, if there is one.
     """
 
     component: str | None = static(default=None)

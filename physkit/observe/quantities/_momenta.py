@@ -1,4 +1,4 @@
-"""Momentum, angular momentum and centre of mass."""
+"""Momentum, angular momentum and center of mass."""
 
 from jaxtyping import Array, Float
 
@@ -55,7 +55,7 @@ class AngularMomentum(AbstractQuantity):
     **Arguments:**
 
     - `of`: one component; all particle components if left out.
-    - `about`: `"origin"`, or `"center"` for the centre of mass.
+    - `about`: `"origin"`, or `"center"` for the center of mass.
 
     **Returns:** `[3]`; a scalar in two dimensions; mass · length² / time.
 

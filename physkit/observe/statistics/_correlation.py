@@ -120,7 +120,7 @@ class MeanSquareDisplacement(AbstractCorrelation):
     **Good values:** a run of at least ten times the longest lag.
 
     **Notes:** displacements are taken from positions and cell crossings apart, so that float32
-    does not lose digits to long paths. A drift of the centre of mass adds v² l².
+    does not lose digits to long paths. A drift of the center of mass adds v² l².
 
     **Reference:** Frenkel & Smit, Understanding Molecular Simulation, 2nd ed., sec. 4.4.
     """

@@ -25,7 +25,7 @@ class FirstPassage(AbstractObserver):
     **Good values:** interval 1. Crossings between looks are missed: a barrier of diffusing particles acts as
     if it were 0.58 √(2 D dt) further away.
 
-    **Notes:** the time has no derivative; a smooth objective is needed to optimise it.
+    **Notes:** the time has no derivative; a smooth objective is needed to optimize it.
 
     **Reference:** Broadie, Glasserman & Kou, Math. Finance 7, 325 (1997), for the shift.
     """

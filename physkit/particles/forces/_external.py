@@ -96,7 +96,7 @@ class HarmonicTrap(AbstractForce):
 
     **Errors:** `ShapeError` for other shapes.
 
-    **Notes:** in a periodic box the nearest image of the centre attracts.
+    **Notes:** in a periodic box the nearest image of the center attracts.
     """
 
     conserves_momentum: ClassVar[bool] = False

@@ -118,15 +118,15 @@ class Series:
             raise damaged_error(self.path, f"{self.name} cannot be read ({error})") from error
 
     def to_xarray(self) -> Any:
-        """A labelled `xarray.DataArray`.
+        """A labeled `xarray.DataArray`.
 
         **Errors:** `MissingExtraError` without the extra `physkit[xarray]`.
         """
-        labelled = require_xarray()
+        labeled = require_xarray()
         labels: dict[str, Any] = {"time": self.time, "step": ("time", self.step)}
         if self.kind == "fields":
             labels |= self.coordinates()
-        return labelled.DataArray(self[:], dims=self.dims, coords=labels, name=self.name)
+        return labeled.DataArray(self[:], dims=self.dims, coords=labels, name=self.name)
 
     def __repr__(self) -> str:
         axes = ", ".join(f"{d}: {n}" for d, n in zip(self.dims, self.shape, strict=True))

@@ -10,7 +10,7 @@ from physkit.fields.equations import Schroedinger
 from physkit.geometry import Grid
 from physkit.integrators import ground_state
 from physkit.simulate import simulate
-from physkit.systems import coherent_state, transmission, tunnelling
+from physkit.systems import coherent_state, transmission, tunneling
 
 from ._case import Case, Published
 
@@ -37,7 +37,7 @@ def quartic_oscillator() -> dict[str, Any]:
 def barrier() -> dict[str, Any]:
     """A packet of E = 0.5 and σ_x = 20 at a barrier V = 1, L = 2: the share of it that comes out
     behind, and the average of plane waves over its spectrum."""
-    sim, start = tunnelling(every=9600)
+    sim, start = tunneling(every=9600)
     end = simulate(sim, start, 9600).state
     passed = _share(end, slice(end.data.size // 2, None))
     k, width = np.linspace(1 - 0.25, 1 + 0.25, 2001), 20.0
@@ -70,7 +70,7 @@ CASES = (
         "Bender & Orszag 1978",
     ),
     Case(
-        "tunnelling",
+        "tunneling",
         barrier,
         (
             Published("plane wave", 0.0706508248, 1e-9),

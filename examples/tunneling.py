@@ -8,7 +8,7 @@ import numpy as np
 
 import physkit as pk
 
-simulation, start = pk.systems.tunnelling(dt=0.04, every=150)
+simulation, start = pk.systems.tunneling(dt=0.04, every=150)
 run = pk.run(simulation, start, steps=6_000)
 x, t = np.asarray(start.coordinates[0]) - 256, run.times["psi"]
 density = abs(run["psi"]) ** 2
@@ -21,8 +21,8 @@ average = np.sum(weight * share) / np.sum(weight)
 
 with pk.plot.style():
     fig, (left, right) = plt.subplots(1, 2, figsize=(9.5, 3.6), layout="constrained")
-    for i, colour in ((0, "#56B4E9"), (20, "#E69F00"), (40, "#0072B2")):
-        left.plot(x, density[i], color=colour, lw=1, label=f"t = {t[i]:.0f}")
+    for i, color in ((0, "#56B4E9"), (20, "#E69F00"), (40, "#0072B2")):
+        left.plot(x, density[i], color=color, lw=1, label=f"t = {t[i]:.0f}")
     behind = x > 1
     left.fill_between(x[behind], 20 * density[40][behind], color="#0072B2", alpha=0.3, lw=0)
     left.text(120, 0.033, "×20", ha="center", color="#0072B2")
@@ -35,4 +35,4 @@ with pk.plot.style():
     right.axhline(0.0706508248, color="#333333", lw=1, ls=":", label="plane wave")
     right.set(xlabel="$t$", ylabel="share behind the barrier", xlim=(0, 240), ylim=(0, 0.08))
     right.legend(loc="center left")
-    fig.savefig("tunnelling.png", dpi=130)
+    fig.savefig("tunneling.png", dpi=130)

@@ -9,28 +9,28 @@ import numpy as np
 from physkit.geometry import AbstractSpace, Box, Free, Triclinic
 from physkit.particles import Particles
 
-from ._compare import scale
-from ._trees import jiggled, put_like, random_like
+from ._compare import largest_magnitude
+from ._trees import as_array_like, perturb, random_like
 
 _SPACING = 0.02  # how far particles move, in units of their typical distance
 
 
-def moved(state: Any, seed: int, size: float = 1.0) -> Any:
+def perturb_positions(state: Any, seed: int, size: float = 1.0) -> Any:
     """`state` a little later: particles displaced and kicked, other floating leaves changed by 1 %."""
 
     def move(node):
         if not isinstance(node, Particles):
-            return jiggled(node, seed, 0.01 * size)
-        step = size * _SPACING * spacing(node) * random_like(node.position, seed)
-        kick = 0.1 * size * scale(node.velocity) * random_like(node.velocity, (seed, 1))
+            return perturb(node, seed, 0.01 * size)
+        step = size * _SPACING * min_spacing(node) * random_like(node.position, seed)
+        kick = 0.1 * size * largest_magnitude(node.velocity) * random_like(node.velocity, (seed, 1))
         return _moved_by(node, step).replace(
-            velocity=put_like(node.velocity, np.asarray(node.velocity) + kick)
+            velocity=as_array_like(node.velocity, np.asarray(node.velocity) + kick)
         )
 
     return _on_particles(state, move)
 
 
-def translated(state: Any, seed: int) -> Any:
+def translate(state: Any, seed: int) -> Any:
     """All particles moved by one and the same vector, about a third of their extent."""
 
     def move(node):
@@ -38,13 +38,13 @@ def translated(state: Any, seed: int) -> Any:
             return node
         x = np.asarray(node.position)
         by = random_like(node.position[:1], seed)
-        extent = float(np.max(x) - np.min(x)) + spacing(node)
+        extent = float(np.max(x) - np.min(x)) + min_spacing(node)
         return _moved_by(node, extent * by / (3 * np.max(np.abs(by))) + 0 * x)
 
     return _on_particles(state, move)
 
 
-def squeezed(state: Any, factor: float) -> Any:
+def squeeze(state: Any, factor: float) -> Any:
     """All particles pulled towards their mean position; their space stays as it is."""
 
     def squeeze(node):
@@ -56,7 +56,7 @@ def squeezed(state: Any, factor: float) -> Any:
     return _on_particles(state, squeeze)
 
 
-def strained(state: Any, strain: Any) -> Any:
+def strain_state(state: Any, strain: Any) -> Any:
     """x → (1 + ε)·x for all particles and the cells that they live in."""
 
     def stretch(node):
@@ -73,24 +73,28 @@ def strained(state: Any, strain: Any) -> Any:
     return _on_particles(state, stretch)
 
 
-def keeps_all_strains(space: AbstractSpace) -> bool:
+def allows_any_strain(space: AbstractSpace) -> bool:
     """Whether a sheared copy of this space is of the same kind."""
     return isinstance(space, Free | Triclinic)
 
 
-def reordered(particles: Particles, order: Any) -> Particles:
+def reorder(particles: Particles, order: Any) -> Particles:
     """The same particles in another order."""
     rows = ("position", "velocity", "mass", "image", "id", "charge", "species", "frozen")
     there = {name: getattr(particles, name) for name in rows}
     return particles.replace(
-        **{name: put_like(x, np.asarray(x)[order]) for name, x in there.items() if x is not None}
+        **{
+            name: as_array_like(x, np.asarray(x)[order])
+            for name, x in there.items()
+            if x is not None
+        }
     )
 
 
-def spacing(particles: Particles) -> float:
+def min_spacing(particles: Particles) -> float:
     """Median distance from a particle to its nearest neighbor (for examinations: O(n²))."""
     if particles.num_particles < 2:
-        return scale(particles.position)
+        return largest_magnitude(particles.position)
     return float(_spacing(particles.position, particles.space))
 
 
@@ -103,10 +107,10 @@ def _spacing(x: Any, space: AbstractSpace) -> Any:
 
 
 def _moved_by(particles: Particles, step: Any) -> Particles:
-    x = put_like(particles.position, np.asarray(particles.position) + step)
+    x = as_array_like(particles.position, np.asarray(particles.position) + step)
     position, crossed = _fold(x, particles.space)
     image = np.asarray(particles.image) + np.asarray(crossed)
-    return particles.replace(position=position, image=put_like(particles.image, image))
+    return particles.replace(position=position, image=as_array_like(particles.image, image))
 
 
 @jax.jit
