@@ -1,6 +1,6 @@
 """A sweep over the temperature of many boxes of 108 Lennard-Jones atoms, with velocity Verlet.
 
-physkit goes over all pairs of so small a box (`listed=False`); `lists` and `loop-lists` keep neighbor lists.
+physkit goes over all pairs of so small a box (`use_neighbor_list=False`); `lists` and `loop-lists` keep neighbor lists.
 `loop` runs boxes one after the other from Python (a few of them, rate per box); `numba` is a plain loop over
 all pairs of every box, without lists, its boxes over threads. All begin at the crystal's sites with
 velocities of their temperature; rates are million atom-steps per second, rebuilds included.
@@ -25,7 +25,7 @@ def model(precision: str, listed: bool = False):
     sites, box = pk.lattice.face_centered_cubic(CELLS, density=DENSITY)
     atoms = pk.Particles(jnp.asarray(sites, precision), space=box)
     atoms = pk.maxwell_boltzmann(jax.random.key(0), atoms, 1.0)
-    kept = {"skin": SKIN, "capacity": 64} if listed else {"listed": False}
+    kept = {"skin": SKIN, "capacity": 64} if listed else {"use_neighbor_list": False}
     force = pk.Pairwise(pk.LennardJones(), CUTOFF, **kept)
     # A sweep judges its members as often as they are looked at.
     record = pk.Every(20, energy=pk.KineticEnergy())

@@ -59,7 +59,7 @@ def mobile_mask(particles: Particles, species: int | None) -> Bool[Array, " n"]:
 
     **Errors:** `ObserverError` when the particles have no species.
     """
-    chosen = jnp.ones(particles.rows, bool)
+    chosen = jnp.ones(particles.num_slots, bool)
     if particles.frozen is not None:
         chosen = ~particles.frozen
     if particles.mask is not None:

@@ -275,7 +275,7 @@ def _plain_sums(forces: Forces) -> Forces:
 
 def _frozen(particles: Particles) -> Bool[Array, "n 1"]:
     if particles.frozen is None:
-        return jnp.zeros((particles.rows, 1), bool)
+        return jnp.zeros((particles.num_slots, 1), bool)
     return particles.frozen[:, None]
 
 

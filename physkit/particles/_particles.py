@@ -111,19 +111,14 @@ class Particles(AbstractComponent):
         _check_numbers(self)
 
     @property
-    def rows(self) -> int:
+    def num_slots(self) -> int:
         """Number of rows of the arrays: that of particles, on one device."""
         return self.position.shape[-2]
 
     @property
     def num_particles(self) -> int:
         """Number of particles in the whole domain; an energy over it is one per particle."""
-        return self.rows if self.ownership is None else self.ownership.total
-
-    @property
-    def total(self) -> int:
-        """The same, where it matters that the domain may be cut over devices."""
-        return self.num_particles
+        return self.num_slots if self.ownership is None else self.ownership.num_particles
 
     @property
     def mask(self) -> Bool[Array, " n"] | None:
@@ -210,7 +205,7 @@ class Particles(AbstractComponent):
 
     def local_rows(self, x: Array) -> Array:
         """What of `x`, which has a row for every particle of the whole domain, belongs to these."""
-        if self.ownership is None or x.shape[0] != self.ownership.total:
+        if self.ownership is None or x.shape[0] != self.ownership.num_particles:
             return x
         return x.at[self.ownership.global_index].get(mode="clip")
 
@@ -218,7 +213,7 @@ class Particles(AbstractComponent):
         """The rows of `x`, `[n …]`, of all devices, in the order that the particles were given in."""
         if self.ownership is None:
             return x
-        empty = jnp.zeros((self.ownership.total, *x.shape[1:]), x.dtype)
+        empty = jnp.zeros((self.ownership.num_particles, *x.shape[1:]), x.dtype)
         mine = empty.at[self.ownership.global_index].set(x, mode="drop")
         return self.space.max(mine) if x.dtype == bool else self.space.sum(mine)
 

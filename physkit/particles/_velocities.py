@@ -33,7 +33,7 @@ def degrees_of_freedom(particles: Particles, momentum_conserved: bool = True) ->
     d = particles.dimension
     dtype = particles.position.dtype
     if particles.frozen is None:
-        moving = jnp.asarray(particles.total, dtype)
+        moving = jnp.asarray(particles.num_particles, dtype)
         return d * (moving - 1) if momentum_conserved else d * moving
     # Counted in integers: float32 stops counting at 2²⁴.
     count = lambda x: particles.space.sum(jnp.sum(particles.mask_empty(x), dtype=jnp.int32))

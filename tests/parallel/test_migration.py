@@ -55,7 +55,7 @@ def test_whoever_moves_takes_everything_along(many):
     assert left < 4 * many  # places of those that left are taken again
     owner = np.floor(np.asarray(after.position[..., 0]) / _WIDTH)
     assert np.array_equal(owner[share.mask], np.argwhere(share.mask)[:, 0])
-    assert np.array_equal(share.global_index < share.total, share.mask)
+    assert np.array_equal(share.global_index < share.num_particles, share.mask)
     parts = zip(*(jax.tree.leaves(unshard(x, (4,))) for x in (before, after)), strict=True)
     assert all(np.array_equal(a, b) for a, b in parts)
 

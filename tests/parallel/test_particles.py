@@ -88,7 +88,7 @@ def test_programs_go_on_from_a_carry():
 
 
 def number(particles):
-    return jnp.zeros(particles.rows), jnp.asarray(particles.num_particles)
+    return jnp.zeros(particles.num_slots), jnp.asarray(particles.num_particles)
 
 
 def test_particles_are_counted_over_the_whole_domain():
@@ -317,7 +317,7 @@ def test_slabs_that_fill_up_grow_and_replay(tmp_path):
     assert any("particles in a slab" in growth.what for growth in many.growths), many.growths
     again = pk.run(sim, atoms, 100, devices=(2,), progress=False, to=tmp_path, resume=True)
     assert again.resumed_from == 90
-    assert again.carry.carry.state.rows > shard(atoms, (2,)).rows
+    assert again.carry.carry.state.num_slots > shard(atoms, (2,)).num_slots
     assert distance(again.state.position, one.state.position) < 1e-10
     assert distance(again["x"], one.frames["x"]) < 1e-7  # single precision in the file
 

@@ -170,7 +170,7 @@ class TestOverflow:
         wide = made.pairs.grow_to(80)
         assert wide.capacity == 80
         assert not wide.stale
-        assert np.all(wide.index[:, made.pairs.capacity :] == particles.count)
+        assert np.all(wide.index[:, made.pairs.capacity :] == particles.num_particles)
 
     def test_of_cells_is_seen_and_mended(self):
         particles = _liquid(8)
@@ -234,7 +234,7 @@ class TestImageLimit:
 def test_inside_a_trace_few_particles_need_no_numbers():
     particles = _liquid(3)
     made = jax.jit(lambda p: neighbor_list(p, 1.2, 0.3))(particles)
-    assert made.pairs.capacity == particles.count - 1
+    assert made.pairs.capacity == particles.num_particles - 1
     close = _near(particles.position, particles.space, 1.5)
     assert np.array_equal(_as_matrix(made.pairs.index, made.pairs.order), close)
 
@@ -261,7 +261,7 @@ def test_particles_of_the_closure_are_seen_inside_a_trace():
 
 def test_excluded_pairs_are_left_out():
     particles = _liquid(3)
-    n = particles.count
+    n = particles.num_particles
     excluded = np.full((n, 2), n)
     excluded[0], excluded[1, 0], excluded[2, 1] = [1, 2], 0, 0
     made = neighbor_list(particles, 1.5, 0.1, excluded=jnp.asarray(excluded, jnp.int32))

@@ -350,7 +350,7 @@ def test_without_a_list_a_run_is_the_same():
     run = lambda **options: simulate(
         Simulation(VelocityVerlet(Pairwise(LennardJones(), 1.9, **options)), 0.004), atoms, 40
     )
-    found, want = run(listed=False), run(skin=0.2)
+    found, want = run(use_neighbor_list=False), run(skin=0.2)
     found.health.check()
     np.testing.assert_allclose(found.state.position, want.state.position, rtol=0, atol=1e-10)
 

@@ -172,7 +172,7 @@ def _boxes(folder: Path, across: int, steps: int, report: Report) -> Boxes:
         key=jax.random.key(0),
     )
     report.say(
-        f"{whole.members} boxes of {states[0].count} argon atoms, {across} temperatures and {across} "
+        f"{whole.members} boxes of {states[0].num_particles} argon atoms, {across} temperatures and {across} "
         "densities above the critical point:\none program advances them side by side"
     )
     began = time.monotonic()
@@ -185,7 +185,7 @@ def _boxes(folder: Path, across: int, steps: int, report: Report) -> Boxes:
         f"\npressure of {whole.members} boxes against Johnson, Zollweg & Gubbins 1993: root-mean-square "
         f"difference {root * MEGAPASCAL:.1f} MPa\nof up to {boxes.published.max() * MEGAPASCAL:.0f} MPa; "
         f"{np.mean(np.abs(off) < 2):.0%} within two standard errors; "
-        f"{whole.members * states[0].count * steps / seconds / 1e6:.2f} million atom-steps a second, "
+        f"{whole.members * states[0].num_particles * steps / seconds / 1e6:.2f} million atom-steps a second, "
         "compilation included"
     )
     return boxes

@@ -159,7 +159,7 @@ class Boris(AbstractDriftFirst):
             columns = [particles.position[:, k] for k in range(particles.dimension)]
             value = value(clock.t, *columns)  # type: ignore[operator]
             if isinstance(value, tuple | list):
-                spread = [jnp.broadcast_to(jnp.asarray(v), (particles.rows,)) for v in value]
+                spread = [jnp.broadcast_to(jnp.asarray(v), (particles.num_slots,)) for v in value]
                 value = jnp.stack(spread, axis=1)
         value = jnp.asarray(value)
         return particles.local_rows(value) if value.ndim else value
@@ -167,7 +167,7 @@ class Boris(AbstractDriftFirst):
 
 def _as_rows(value: Array, particles: Particles, what: str, components: int) -> Float[Array, "n c"]:
     """`value`, one for all or one each, as `[n, components]`."""
-    n = particles.rows
+    n = particles.num_slots
     if components == 1 and value.ndim <= 1:
         value = value[..., None]
     if value.shape not in ((components,), (n, components)):

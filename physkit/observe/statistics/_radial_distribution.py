@@ -137,7 +137,7 @@ class RadialDistribution(AbstractObserver):
 
     def _histogram(self, particles: Particles) -> Array:
         """Pairs per bin: exact integers, or shares of a pair where smooth."""
-        n, d, dtype = particles.total, particles.dimension, particles.position.dtype
+        n, d, dtype = particles.num_particles, particles.dimension, particles.position.dtype
         # Pairs (i, i + s) for shifts s = 1 … n/2 are all pairs once; the last shift of an even n
         # would meet each pair twice. Blocks of shifts keep the temporaries small.
         half = n // 2
@@ -190,7 +190,7 @@ def _pairs(particles: Particles, species: tuple[int, int] | None) -> Any:
     """How many pairs there are."""
     dtype = particles.position.dtype
     if species is None:
-        n = particles.total
+        n = particles.num_particles
         return jnp.asarray(n * (n - 1) / 2, dtype)
     a, b = (particles.sum(species_mask(particles, s)).astype(dtype) for s in species)
     return a * b if species[0] != species[1] else a * (a - 1) / 2

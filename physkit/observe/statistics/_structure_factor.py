@@ -103,7 +103,7 @@ class StructureFactor(AbstractObserver):
 
     def _structure(self, particles: Particles) -> Float[Array, " m"]:
         fractions = particles.position @ _inverse_cell(particles)
-        counted = particles.mask_empty(jnp.ones(particles.rows, particles.position.dtype))
+        counted = particles.mask_empty(jnp.ones(particles.num_slots, particles.position.dtype))
         if self.species is not None:
             counted = species_mask(particles, self.species).astype(counted.dtype)
         number = particles.space.sum(jnp.sum(counted))
@@ -116,7 +116,7 @@ class StructureFactor(AbstractObserver):
             sine = particles.space.sum(jnp.sum(counted * jnp.sin(phase)))
             return (cosine**2 + sine**2) / number
 
-        block = max(1, _WORK // max(particles.rows, 1))
+        block = max(1, _WORK // max(particles.num_slots, 1))
         return jax.lax.map(one, self._integers(particles), batch_size=block)
 
 

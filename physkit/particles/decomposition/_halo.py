@@ -71,7 +71,7 @@ class Halo(Module):
         assert alive is not None
         position = jax.lax.stop_gradient(particles.position)
         position = position.at[:, axis].set(slab.unwrap_along_axis(position))
-        m, n = self.capacity, particles.rows
+        m, n = self.capacity, particles.num_slots
         there = jnp.concatenate(
             [
                 alive,

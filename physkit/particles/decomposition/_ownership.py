@@ -60,20 +60,20 @@ class Ownership(AbstractGrowable):
     num_leaving: Int[Array, "*b"] = data()
     faults: Faults
     send_capacity: int = static()
-    total: int = static()
+    num_particles: int = static()
     axis: int = static()
     migration_margin: float = static()
-    lengths: tuple[float, ...] | None = static()
+    box_lengths: tuple[float, ...] | None = static()
 
     @property
-    def rows(self) -> int:
+    def num_slots(self) -> int:
         """How many particles fit."""
         return self.mask.shape[-1]
 
     @property
     def required(self) -> Int[Array, "*b"]:
         """How many rows are missing, or places for those that leave."""
-        return jnp.maximum(self.num_present - self.rows, self.num_leaving - self.send_capacity)
+        return jnp.maximum(self.num_present - self.num_slots, self.num_leaving - self.send_capacity)
 
     @property
     def capacity(self) -> int:
@@ -82,14 +82,14 @@ class Ownership(AbstractGrowable):
     def equal_shard(self, whole: Array, comm: AbstractComm) -> Array:
         """This device's part of rows of all particles, cut into equal parts by place."""
         count = comm.axis_size(self.axis)
-        each = -(-self.total // count)
-        padded = jnp.pad(whole, ((0, each * count - self.total), *((0, 0),) * (whole.ndim - 1)))
+        each = -(-self.num_particles // count)
+        padded = jnp.pad(whole, ((0, each * count - self.num_particles), *((0, 0),) * (whole.ndim - 1)))
         begin = jnp.asarray(comm.axis_index(self.axis)) * each
         return jax.lax.dynamic_slice_in_dim(padded, begin, each, axis=0)
 
     def grow_to(self, capacity: int) -> "Ownership":
         more = [(0, 0)] * (self.mask.ndim - 1) + [(0, capacity)]
-        place = jnp.pad(self.global_index, more, constant_values=self.total)
+        place = jnp.pad(self.global_index, more, constant_values=self.num_particles)
         wider = {"mask": jnp.pad(self.mask, more), "global_index": place}
         return replace_fields(self, {**wider, "send_capacity": self.send_capacity + capacity})
 
@@ -131,10 +131,10 @@ def shard_particles(particles: Any, devices: tuple[int, ...]) -> Any:
         num_leaving=none,
         faults=Faults(none),
         send_capacity=room,
-        total=n,
+        num_particles=n,
         axis=axis,
         migration_margin=_margin(particles, axis, size),
-        lengths=tuple(float(x) for x in lengths) if visible else None,
+        box_lengths=tuple(float(x) for x in lengths) if visible else None,
     )
     return replace_fields(_with_rows(particles, whole, *others), {"ownership": share})
 
@@ -152,7 +152,7 @@ def unshard_particles(particles: Any) -> Any:
 
     def whole(x):
         flat = x.reshape(-1, *x.shape[2:])
-        empty = jnp.zeros((share.total, *x.shape[2:]), x.dtype)
+        empty = jnp.zeros((share.num_particles, *x.shape[2:]), x.dtype)
         return empty.at[place].set(flat, mode="drop", unique_indices=True)
 
     made = _with_rows(particles, jax.tree.map(whole, parts), *others)
@@ -194,11 +194,11 @@ def migrate_particles(particles: Any, along: Any = None) -> tuple[Any, Any]:
         few = share.send_capacity // 4
         fits = particles.space.max(leaving) <= few
         part, whole = (
-            functools.partial(_moved, room, share.total) for room in (few, share.send_capacity)
+            functools.partial(_moved, room, share.num_particles) for room in (few, share.send_capacity)
         )
         parts, alive, present = jax.lax.cond(fits, part, whole, *given)
     else:
-        parts, alive, present = _moved(share.send_capacity, share.total, *given)
+        parts, alive, present = _moved(share.send_capacity, share.num_particles, *given)
     share = replace_fields(
         share,
         {
@@ -225,15 +225,15 @@ def migrate_back(particles: Any, begin: Any, along: Any) -> tuple[Any, Any, Bool
     there. At most one slab away.
     """
     now, share = particles.ownership, begin.ownership
-    slab, number = Slab.of(begin.space, share.axis), jnp.arange(share.rows, dtype=jnp.int32)
-    at_home = jnp.zeros(share.total, bool).at[share.global_index].set(True, mode="drop")
+    slab, number = Slab.of(begin.space, share.axis), jnp.arange(share.num_slots, dtype=jnp.int32)
+    at_home = jnp.zeros(share.num_particles, bool).at[share.global_index].set(True, mode="drop")
     goes = now.mask & ~at_home.at[now.global_index].get(mode="fill", fill_value=False)
     upper = slab.unwrap_along_axis(jax.lax.stop_gradient(particles.position)) > slab.center
     parts = row_arrays(particles) | {"global_index": now.global_index, "along": along}
     parts, _, _ = _moved(
-        share.send_capacity, share.total, parts, now.mask, goes & upper, goes & ~upper, slab
+        share.send_capacity, share.num_particles, parts, now.mask, goes & upper, goes & ~upper, slab
     )
-    row_of = jnp.full(share.total, -1, jnp.int32)
+    row_of = jnp.full(share.num_particles, -1, jnp.int32)
     row_of = row_of.at[parts.pop("global_index")].set(number, mode="drop")
     row = row_of.at[share.global_index].get(mode="fill", fill_value=0)
     found = jnp.all(row >= 0)
@@ -303,16 +303,16 @@ def grow_particles(particles: Any, measured: Any) -> tuple[Any, list[str]]:
         events.append(f"particles that leave a slab {share.send_capacity} → {room}")
         share = replace_fields(share, {"send_capacity": room})
     parts = row_arrays(particles)
-    if present > share.rows:
+    if present > share.num_slots:
         rows = math.ceil(1.25 * present)
-        events.append(f"particles in a slab {share.rows} → {rows}")
-        more = rows - share.rows
+        events.append(f"particles in a slab {share.num_slots} → {rows}")
+        more = rows - share.num_slots
         # As elsewhere: rows without a particle hold the numbers of another.
         wider = lambda x: jnp.concatenate([x, jnp.repeat(x[:, :1], more, axis=1)], axis=1)
         parts = jax.tree.map(wider, parts)
         around = ((0, 0), (0, more))
         alive = jnp.pad(share.mask, around)
-        place = jnp.pad(share.global_index, around, constant_values=share.total)
+        place = jnp.pad(share.global_index, around, constant_values=share.num_particles)
         share = replace_fields(share, {"mask": alive, "global_index": place})
     particles = _with_rows(particles, parts, particles.space, particles.fixed_point)
     return replace_fields(particles, {"ownership": share}), events

@@ -71,7 +71,7 @@ class ShardedNeighborList(AbstractGrowable):
         """What sums run over."""
         index, order, place = self.index, self.order, self.place
         return ListedPairs(
-            index, order, place, self.peak_counts[..., 0], self.stale, self.first, self.rows
+            index, order, place, self.peak_counts[..., 0], self.stale, self.first, self.num_slots
         )
 
     @property
@@ -87,7 +87,7 @@ class ShardedNeighborList(AbstractGrowable):
     # --- room -------------------------------------------------------------------------------------
 
     @property
-    def rows(self) -> int:
+    def num_slots(self) -> int:
         """How many rows this device's arrays have."""
         return self.position.shape[-2]
 
@@ -106,7 +106,7 @@ class ShardedNeighborList(AbstractGrowable):
 
     def grow_to(self, capacity: int) -> "ShardedNeighborList":
         return self.resize(
-            self.rows + capacity, self.index.shape[-1] + capacity, self.above.shape[-1] + capacity
+            self.num_slots + capacity, self.index.shape[-1] + capacity, self.above.shape[-1] + capacity
         )
 
     def grow_to_fit(self, measured: AbstractGrowable) -> tuple["ShardedNeighborList", list[str]]:
@@ -144,13 +144,13 @@ class ShardedNeighborList(AbstractGrowable):
 
     def resize(
         self,
-        rows: int | None = None,
+        num_slots: int | None = None,
         neighbors: int | None = None,
         ghosts: int | None = None,
         cells: Cells | None = None,
     ) -> "ShardedNeighborList":
         """An empty list of these sizes, to be built; None for those there are. Host only."""
-        n = self.rows if rows is None else rows
+        n = self.num_slots if num_slots is None else num_slots
         g = self.above.shape[-1] if ghosts is None else ghosts
         k = self.index.shape[-1] if neighbors is None else neighbors
         batch, d = self.stale.shape, self.position.shape[-1]
@@ -224,20 +224,20 @@ def sharded_neighbor_list(
     share, space = particles.ownership, require_box(particles.space)
     assert share is not None
     rows, d = particles.position.shape
-    if share.lengths is None:
+    if share.box_lengths is None:
         raise CapacityError(
             "how many neighbors particles have over devices cannot be seen inside jit or vmap, where the "
             "box is hidden: simulate some steps outside, and go on inside from the carry of that"
         )
-    lengths = np.asarray(share.lengths)
+    lengths = np.asarray(share.box_lengths)
     size = space.comm.axis_size(share.axis)
     skin = _fitting_skin(lengths, space.axes, share, size, cutoff, skin)
     radius = cutoff + skin
     width = lengths[share.axis] / size
     reach = radius + share.migration_margin * width
-    density = share.total / np.prod(lengths)
+    density = share.num_particles / np.prod(lengths)
     ball = {1: 2.0, 2: np.pi, 3: 4 / 3 * np.pi}[d] * radius**d
-    ghosts = min(rows, capacity_for(1.25 * share.total * reach / lengths[share.axis] + 8))
+    ghosts = min(rows, capacity_for(1.25 * share.num_particles * reach / lengths[share.axis] + 8))
     whole = rows + 2 * ghosts
     extent = np.where(np.arange(d) == share.axis, width + 2 * reach, lengths)
     shape = np.maximum(1, np.floor(extent / (radius * 1.0001))).astype(int)
@@ -279,13 +279,13 @@ def _built(old: ShardedNeighborList, particles: Particles, slab: Slab) -> Sharde
     halo = Halo.of(particles, slab, reach, old.above.shape[-1])
     position, there = halo.unwrap_along_axis(slab, particles)
     space = jax.tree.map(jax.lax.stop_gradient, particles.space)
-    room, n = old.index.shape[-1], particles.rows
+    room, n = old.index.shape[-1], particles.num_slots
     found = search(position, slab.open_box(space), radius, old.cells, room, there, n)
     occupied = jnp.where(found.narrow, NEEDS_COARSER_CELLS, found.occupancy)
     needs = jnp.stack([found.neighbors, occupied, halo.required]).astype(jnp.int32)
     index = found.index
     if old.excluded is not None:
-        index = _without(index, found, halo.joined(slab, share.place), old.excluded)
+        index = _without(index, found, halo.joined(slab, share.global_index), old.excluded)
     new = {
         "index": index,
         "order": found.order,

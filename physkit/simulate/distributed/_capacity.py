@@ -67,19 +67,19 @@ def grow_carry(
             continue
         later = gather_to_host(later)
         if isinstance(later, Particles) and later.ownership is not None:
-            share = replace_fields(later.ownership, {"num_present": most[part.rows]})
+            share = replace_fields(later.ownership, {"num_present": most[part.num_slots]})
             later = replace_fields(later, {"ownership": share})
         bigger, more = part.grow_to_fit(later)
         events += more
         parts.append(bigger)
-        if isinstance(part, Particles) and bigger.rows != part.rows:
-            rows[part.rows] = bigger.rows
+        if isinstance(part, Particles) and bigger.num_slots != part.num_slots:
+            rows[part.num_slots] = bigger.num_slots
     if not events:
         return carry, events
     form = jax.tree.structure(carry.carry.state, is_leaf=is_component)
     carry = carry.replace(state=jax.tree.unflatten(form, parts), aux=aux)
     if rows:
-        wider = lambda x: x.resize(rows=rows.get(x.rows)) if _is_list(x) else x
+        wider = lambda x: x.resize(num_slots=rows.get(x.num_slots)) if _is_list(x) else x
         carry = carry.replace(aux=jax.tree.map(wider, aux, is_leaf=_is_list))
         carry = ShardedCarry(each(refresh_aux)(sim, carry.carry), carry.devices)
     return carry, events
@@ -94,7 +94,7 @@ def _most_present(pairs: Any) -> dict[int, Any]:
     for part, later in pairs:
         if isinstance(part, Particles) and later.ownership is not None:
             present = np.max(gather_to_host(later.ownership.num_present))
-            most[part.rows] = np.maximum(present, most.get(part.rows, present))
+            most[part.num_slots] = np.maximum(present, most.get(part.num_slots, present))
     return most
 
 
@@ -112,13 +112,13 @@ def match_num_slots(
         there = shapes.get(f".carry.state{jax.tree_util.keystr(path)}.share.alive", ())
         share = part.ownership if isinstance(part, Particles) else None
         # More than twice as many as there are particles no run has made.
-        if share is not None and len(there) == 2 and 0 < there[1] <= 2 * share.total + 8:
-            rows[part.rows] = there[1]
+        if share is not None and len(there) == 2 and 0 < there[1] <= 2 * share.num_particles + 8:
+            rows[part.num_slots] = there[1]
             part = _of_rows(part, there[1])
         parts.append(part)
     if all(old == new for old, new in rows.items()):
         return carry
-    wider = lambda x: x.resize(rows=rows.get(x.rows)) if _is_list(x) else x
+    wider = lambda x: x.resize(num_slots=rows.get(x.num_slots)) if _is_list(x) else x
     aux = jax.tree.map(wider, carry.aux, is_leaf=_is_list)
     wide = carry.replace(state=jax.tree.unflatten(form, parts), aux=aux)
     form = eqx.filter_eval_shape(lambda c: each(refresh_aux)(sim, c), wide.carry)

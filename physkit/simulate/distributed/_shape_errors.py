@@ -40,10 +40,10 @@ def _lengths(parts: Any, comm: AbstractComm) -> Iterator[tuple[str, int, set[int
                 )
                 if n != m:
                     yield advice, k - one.dimension, {n, n + 1}, {m, m + 1}
-        elif isinstance(one, Particles) and one.rows != one.num_particles:
+        elif isinstance(one, Particles) and one.num_slots != one.num_particles:
             advice = (
-                f"Over devices={comm.shape} each has {one.rows} rows for some of the {one.num_particles} particles: "
-                "take theirs by particles.local_rows(x), and lengths from particles.rows, not from "
-                "particles.count"
+                f"Over devices={comm.shape} each has {one.num_slots} rows for some of the {one.num_particles} particles: "
+                "take theirs by particles.local_rows(x), and lengths from particles.num_slots, not from "
+                "particles.num_particles"
             )
-            yield advice, 0, {one.num_particles}, {one.rows}
+            yield advice, 0, {one.num_particles}, {one.num_slots}

@@ -53,7 +53,7 @@ class ShardedTuples(AbstractGrowable):
     # --- room -------------------------------------------------------------------------------------
 
     @property
-    def rows(self) -> int:
+    def num_slots(self) -> int:
         """How many rows this device's arrays have."""
         return self.slots.shape[-2] - 2 * self.edge.shape[-1]
 
@@ -72,7 +72,7 @@ class ShardedTuples(AbstractGrowable):
 
     def grow_to(self, capacity: int) -> "ShardedTuples":
         return self.resize(
-            self.rows, self.chosen.shape[-1] + capacity, self.edge.shape[-1] + capacity
+            self.num_slots, self.chosen.shape[-1] + capacity, self.edge.shape[-1] + capacity
         )
 
     def grow_to_fit(self, measured: AbstractGrowable) -> tuple["ShardedTuples", list[str]]:
@@ -85,7 +85,7 @@ class ShardedTuples(AbstractGrowable):
             wider.append(capacity_for(1.25 * need) if need > room else room)
             if need > room:
                 events.append(f"{name} {room} → {wider[-1]}")
-        return (self.resize(self.rows, *wider), events) if events else (self, [])
+        return (self.resize(self.num_slots, *wider), events) if events else (self, [])
 
     def shrink_to_fit(self, measured: "ShardedTuples") -> "ShardedTuples":
         """These tuples, in device layout, with as much room as the same ones, `measured`, needed and a bit.
@@ -93,13 +93,13 @@ class ShardedTuples(AbstractGrowable):
         Host only.
         """
         most = zip(max_over_devices(measured.peak_counts), self._rooms, strict=True)
-        return self.resize(self.rows, *(min(capacity_for(need), room) for need, room in most))
+        return self.resize(self.num_slots, *(min(capacity_for(need), room) for need, room in most))
 
     def resize(
-        self, rows: int | None, tuples: int | None = None, ghosts: int | None = None
+        self, num_slots: int | None, tuples: int | None = None, ghosts: int | None = None
     ) -> "ShardedTuples":
         """No tuples yet, with these sizes; None for those there are. Host only."""
-        n = self.rows if rows is None else rows
+        n = self.num_slots if num_slots is None else num_slots
         found = self.chosen.shape[-1] if tuples is None else tuples
         g = self.edge.shape[-1] if ghosts is None else ghosts
         (m, k), s = (self.local.shape[-1], self.places.shape[-1]), self.slots.shape[-1]
@@ -129,7 +129,7 @@ class ShardedTuples(AbstractGrowable):
     def on_each(self, y: Float[Array, "k l d"], particles: Particles) -> Float[Array, "n d"]:
         there = (self.own > 0)[None, :, None]
         total = self.tuples.summed(jnp.where(there, y, 0), self.slots.shape[0])
-        return jnp.where(self.is_complete, total[: particles.rows], jnp.nan)
+        return jnp.where(self.is_complete, total[: particles.num_slots], jnp.nan)
 
     def parameters(self, x: Float[Array, "..."]) -> Float[Array, "..."]:
         if not x.ndim:
@@ -173,11 +173,11 @@ def _first(tuples: Tuples, particles: Particles) -> ShardedTuples:
     (m, k), s = tuples.places.shape, tuples.slots.shape[1]
     share = particles.ownership
     assert share is not None
-    found, ghosts = m, share.rows
-    if share.rows > SMALL_SYSTEM:
+    found, ghosts = m, share.num_slots
+    if share.num_slots > SMALL_SYSTEM:
         devices = particles.space.comm.axis_size(share.axis)
-        found, ghosts = min(m, capacity_for(1.5 * m / devices)), capacity_for(share.rows / 4)
-    return _empty(m, k, s, share.rows, found, ghosts, jnp.zeros(2, jnp.int32), ())
+        found, ghosts = min(m, capacity_for(1.5 * m / devices)), capacity_for(share.num_slots / 4)
+    return _empty(m, k, s, share.num_slots, found, ghosts, jnp.zeros(2, jnp.int32), ())
 
 
 def _empty(m, k, s, n, found, ghosts, needs, batch) -> ShardedTuples:
@@ -198,7 +198,7 @@ def _empty(m, k, s, n, found, ghosts, needs, batch) -> ShardedTuples:
 def _made(tuples: Tuples, old: ShardedTuples, particles: Particles) -> ShardedTuples:
     share, slab = particles.ownership, _slab(particles)
     assert share is not None
-    (m, k), n, total = tuples.places.shape, particles.rows, share.total
+    (m, k), n, total = tuples.places.shape, particles.num_slots, share.num_particles
     found, ghosts = old.chosen.shape[0], old.edge.shape[0]
     rows = lambda first, count: jnp.arange(first, first + count, dtype=jnp.int32)
 

@@ -52,7 +52,7 @@ class Tuples(Module):
 
     def on_each(self, y: Float[Array, "k m d"], particles: Particles) -> Float[Array, "n d"]:
         """For each particle the sum of what its tuples hold for it."""
-        return self.summed(y, particles.rows)
+        return self.summed(y, particles.num_slots)
 
     def parameters(self, x: Float[Array, "..."]) -> Float[Array, "..."]:
         """The parameters of these tuples, of those of all."""
@@ -65,9 +65,9 @@ class Tuples(Module):
     def check(self, particles: Particles, name: str) -> None:
         """**Errors:** `ParameterError` where places beyond the last particle are named."""
         needed = self.slots.shape[0]
-        if needed > particles.count:
+        if needed > particles.num_particles:
             raise ParameterError(
-                f"{name} name particle {needed - 1}, but there are only {particles.count} (from 0)"
+                f"{name} name particle {needed - 1}, but there are only {particles.num_particles} (from 0)"
             )
 
 

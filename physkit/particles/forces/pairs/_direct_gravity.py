@@ -96,7 +96,7 @@ class DirectGravity(AbstractForce):
         del cache
         # Σ over pairs of r ⊗ f is Σ over bodies of x ⊗ F, from any origin: no total force.
         bodies = self.particles(state)
-        middle = bodies.sum(bodies.position) / bodies.total
+        middle = bodies.sum(bodies.position) / bodies.num_particles
         x = bodies.position - middle[None]
         return bodies.space.sum(jnp.matmul(x.T, self.force(clock, state), precision="highest"))
 
@@ -111,7 +111,7 @@ def _own_rows(kernel: Any, bodies: Particles, softening2: Float[Array, ""]) -> A
     own = jnp.concatenate([bodies.position, bodies.mass[:, None]], axis=1)
     everyone = bodies.all_rows(own)
     others = tuple(everyone[:, k] for k in range(d)), everyone[:, d]
-    number = jnp.arange(share.total, dtype=jnp.int32)
+    number = jnp.arange(share.num_particles, dtype=jnp.int32)
 
     def row(body):
         own, place, alive = body
@@ -119,9 +119,9 @@ def _own_rows(kernel: Any, bodies: Particles, softening2: Float[Array, ""]) -> A
         terms = kernel(mine, others, softening2, alive & (number != place))
         return jax.tree.map(jnp.sum, terms)
 
-    together = max(1, PAIRS_PER_BLOCK // max(share.total, 1))
+    together = max(1, PAIRS_PER_BLOCK // max(share.num_particles, 1))
     rows = own, share.global_index, share.mask
-    return jax.lax.map(jax.checkpoint(row), rows, batch_size=min(together, bodies.rows))
+    return jax.lax.map(jax.checkpoint(row), rows, batch_size=min(together, bodies.num_slots))
 
 
 @jax.custom_jvp

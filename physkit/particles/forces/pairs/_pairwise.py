@@ -279,7 +279,7 @@ class Pairwise(AbstractForce):
     def _tail(self, which: str, particles: Particles) -> Array:
         if not self.tail:
             return jnp.zeros((), particles.position.dtype)
-        n, d, species = particles.total, particles.dimension, particles.species
+        n, d, species = particles.num_particles, particles.dimension, particles.species
         density = n / particles.space.volume
         share = None
         if species is not None and self.potential.species is not None:
