@@ -46,7 +46,7 @@ def with_physkit(size: int, precision: str) -> dict:
     import physkit as pk
 
     del precision
-    rho = lambda m: m[0].integrator.tendency.terms[0].args
+    rho = lambda m: pk.find(m, pk.Function).args
     over = pk.SweepAxis(rho, values(size), name="rho")
     whole = pk.Sweep(model(), STEPS, over=over)
     work = lambda: pk.sweep(whole, chunk=size, progress=False)

@@ -25,7 +25,7 @@ def lorenz(size: int, precision: str) -> dict:
     sim, start = model()
     record = pk.Every(5, position=lambda now: now.state)
     sim = pk.Simulation(sim.integrator, dt=sim.dt, observers=record, adjoint=pk.adjoints.Direct())
-    over = pk.SweepAxis(lambda m: m[0].integrator.tendency.terms[0].args, values(size))
+    over = pk.SweepAxis(lambda m: pk.find(m, pk.Function).args, values(size))
     return compared(pk.Sweep((sim, start), 5000, over=over), size)
 
 

@@ -35,7 +35,7 @@ def misfit(frames, data):
     return (frames["position"] - data) / noise
 
 
-parameters = lambda m: m[0].integrator.tendency.terms[0].args
+parameters = lambda m: pk.find(m, pk.Function).args
 where = {
     "σ": lambda m: parameters(m)[0],
     "ρ": lambda m: parameters(m)[1],

@@ -28,7 +28,7 @@ seen = np.asarray(angle(pendulum(jnp.asarray(1.0)))) + 0.1 * np.random.default_r
 )
 
 options = {
-    "where": lambda m: {"length": m[0].integrator.tendency.terms[0].args},
+    "where": lambda m: {"length": pk.find(m, pk.Function).args},
     "bounds": pk.bounds.PositiveBound(),
     "progress": False,
 }

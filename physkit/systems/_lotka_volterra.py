@@ -7,13 +7,14 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from physkit.core import AbstractTendency, Clock, param
+from physkit.core import AbstractTendency, Clock, find, param
 from physkit.fit import Fit, PositiveBound, fit, frames_at
 from physkit.integrators import RK4
 from physkit.observe import Every
 from physkit.simulate import Simulation, simulate
 
 PELTS_RATES = (0.55, 0.028, 0.80, 0.024)  # α, β, γ, δ, per year and per thousand pelts
+_RATES = ("growth", "predation", "death", "conversion")
 _STEPS_A_YEAR = 20
 
 
@@ -102,17 +103,10 @@ def fit_pelts(data: Pelts, first_guess: Any = None, *, progress: bool = True) ->
         residuals,
         model,
         where=lambda m: {
-            "growth": _chase(m).growth,
-            "predation": _chase(m).predation,
-            "death": _chase(m).death,
-            "conversion": _chase(m).conversion,
+            **{name: getattr(find(m, LotkaVolterra), name) for name in _RATES},
             "start": m[1],
         },
         bounds=PositiveBound(),
         progress=progress,
         title="hares",
     )
-
-
-def _chase(model: Any) -> LotkaVolterra:
-    return model[0].integrator.tendency.terms[0]

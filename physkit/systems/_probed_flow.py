@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from physkit.core import as_parameter
+from physkit.core import as_parameter, find
 from physkit.coupling import interpolate
 from physkit.fields import Field
 from physkit.fields.equations import KolmogorovForcing, VorticityTransport, velocity_from_vorticity
@@ -113,8 +113,8 @@ def fit_flow(flow: ProbedFlow, first_guess: Any = FIRST_GUESS, *, progress: bool
         residuals,
         model,
         where={
-            "viscosity": lambda m: m[0].integrator.tendency.terms[0].viscosity,
-            "forcing": lambda m: m[0].integrator.tendency.terms[1].amplitude,
+            "viscosity": lambda m: find(m, VorticityTransport).viscosity,
+            "forcing": lambda m: find(m, KolmogorovForcing).amplitude,
         },
         bounds=PositiveBound(),
         errors=IndependentErrors(noise_known=True),

@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from physkit import systems
+from physkit.core import Function, find
 from physkit.fit import fit_in_windows, gradient_growth
 from physkit.observe import Every
 from physkit.particles.forces import LennardJones
@@ -31,7 +32,7 @@ def lorenz_fit() -> dict[str, float]:
     exact = simulate(lorenz(), start, 1_000).frames["x"]
     data = exact + jax.random.normal(jax.random.key(1), exact.shape)
     names = ("sigma", "rho", "beta")
-    pointer = lambda k: lambda m: m[0].integrator.tendency.terms[0].args[k]
+    pointer = lambda k: lambda m: find(m, Function).args[k]
     found = fit_in_windows(
         lambda frames, data: frames["x"] - data,
         (lorenz(8.0, 24.0, 2.2), data[0]),
