@@ -195,7 +195,7 @@ def test_other_versions_are_said(tmp_path, monkeypatch):
     from physkit.storage import _provenance
 
     here = _provenance.collect_provenance()
-    monkeypatch.setattr(_provenance, "provenance", lambda: {**here, "jax": "99.0"})
+    monkeypatch.setattr(_provenance, "collect_provenance", lambda: {**here, "jax": "99.0"})
     with pytest.warns(UserWarning, match=r"jax .* → 99.0.*last bit"):
         quiet(sim, state, 2 * sim.observation_period, checkpoint=tmp_path, resume=True)
 

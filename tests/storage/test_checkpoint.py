@@ -24,11 +24,11 @@ from physkit.observe import Every
 from physkit.storage import (
     Checkpoints,
     FolderLock,
-    _durable,
-    _image,
+    _atomic,
     load_checkpoint,
     save_checkpoint,
 )
+from physkit.storage.checkpoint._checkpoint_bytes import HEADER_BYTES
 from tests.simulate.problems import Table, particles, springs
 
 
@@ -163,14 +163,14 @@ def test_a_flipped_bit_or_a_cut_is_found(tmp_path):
 
 def reseal(path: Path, change):
     """Alter the HDF5 part of a checkpoint and give it a header that says all is well."""
-    image = path.read_bytes()[_image.HEADER_BYTES :]
+    image = path.read_bytes()[HEADER_BYTES :]
     inner = path.with_name("inner.h5")
     inner.write_bytes(image)
     with h5py.File(inner, "r+") as file:
         change(file)
     image = inner.read_bytes()
     words = f"physkit-checkpoint 1\nlength={len(image)}\ncrc32={zlib.crc32(image):08x}\n"
-    path.write_bytes(words.encode().ljust(_image.HEADER_BYTES - 1) + b"\n" + image)
+    path.write_bytes(words.encode().ljust(HEADER_BYTES - 1) + b"\n" + image)
 
 
 def relink(link):
@@ -268,10 +268,10 @@ def test_a_full_disk_leaves_the_old_file(tmp_path, monkeypatch):
     path = tmp_path / "a.h5"
     save_checkpoint(path, {"x": jnp.ones(3)})
     before = path.read_bytes()
-    monkeypatch.setattr(_durable, "SPARE", 2**62)
+    monkeypatch.setattr(_atomic, "RESERVED_BYTES", 2**62)
     with pytest.raises(DiskFullError, match=r"free. Nothing was changed"):
         save_checkpoint(path, {"x": jnp.zeros(3)})
-    monkeypatch.setattr(_durable, "SPARE", 0)
+    monkeypatch.setattr(_atomic, "RESERVED_BYTES", 0)
 
     def full(handle):
         raise OSError(28, "No space left on device")

@@ -25,7 +25,7 @@ from physkit.fields import Field
 from physkit.geometry import Box, Free, Grid, Triclinic
 from physkit.observe import Every, FieldValues, Positions, Velocities
 from physkit.particles import Particles
-from physkit.storage import Output, _durable, export, open as open_file
+from physkit.storage import Output, _atomic, export, open as open_file
 from physkit.storage._transaction import PatchedFile, change_hdf5, journal_path, recover
 
 CAMPAIGN = Path(__file__).with_name("campaign.py")
@@ -308,10 +308,10 @@ def test_a_patch_reads_what_it_wrote(tmp_path):
 
 def test_a_full_disk_is_an_error_that_costs_nothing(tmp_path, monkeypatch):
     out = simple(tmp_path)
-    monkeypatch.setattr(_durable, "SPARE", 2**62)
+    monkeypatch.setattr(_atomic, "RESERVED_BYTES", 2**62)
     with pytest.raises(DiskFullError, match="make room and resume"):
         add(out, ONE, {"x": numbers(5, 20, 3), "e": numbers(5)}, first=6)
-    monkeypatch.setattr(_durable, "SPARE", 0)
+    monkeypatch.setattr(_atomic, "RESERVED_BYTES", 0)
     assert len(open_file(tmp_path)["x"]) == 3
     out.commit()  # what waited is still there
     assert len(open_file(tmp_path)["x"]) == 8
