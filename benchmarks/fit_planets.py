@@ -18,8 +18,8 @@ def problem():
     import numpy as np
 
     import physkit as pk
-    from physkit.systems._solar import as_seen, giant_planets, inertial, solar_tracks
-    from physkit.systems._weigh_planets import FIRST_GUESS
+    from physkit.systems.gravity._giant_planets import as_seen, giant_planets, inertial, solar_tracks
+    from physkit.systems.gravity._weigh_planets import FIRST_GUESS
 
     tracks = solar_tracks()
     sim, state = giant_planets(

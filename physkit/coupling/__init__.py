@@ -1,4 +1,4 @@
-"""Floor 5: particles and fields together."""
+"""Particles and fields together."""
 
 from ._comoving import Comoving as Comoving
 from ._drag import Drag as Drag, PassiveTracers as PassiveTracers

@@ -1,4 +1,4 @@
-"""Floor 11: ensembles: sweeps over parameters, statistics of members, means and their derivatives."""
+"""Ensembles: sweeps over parameters, statistics of members, means and their derivatives."""
 
 from ._api import sweep as sweep
 from .cluster._launch import (

@@ -1,4 +1,4 @@
-"""Floor 4: fields on grids, and the equations that move them."""
+"""Fields on grids, and the equations that move them."""
 
 from ._collocation import require_same_location as require_same_location
 from ._equation import AbstractEquation as AbstractEquation

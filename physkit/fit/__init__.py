@@ -1,4 +1,4 @@
-"""Floor 10: which numbers of a model, fits of them, and how far to trust their derivatives."""
+"""Which numbers of a model, fits of them, and how far to trust their derivatives."""
 
 from ._frames_at import FramesAt as FramesAt, frames_at as frames_at
 from ._reweighting import (

@@ -1,4 +1,4 @@
-"""Floor 2: spaces, grids and boundaries. The only floor that speaks to devices."""
+"""Spaces, grids and boundaries. The only layer that speaks to devices."""
 
 from .boundaries._boundary import (
     AbstractBoundary as AbstractBoundary,

@@ -1,4 +1,4 @@
-"""Floor 6: everything that advances a state by one step."""
+"""Everything that advances a state by one step."""
 
 from ._integrator import (
     AbstractIntegrator as AbstractIntegrator,

@@ -1,4 +1,4 @@
-"""Floor 7: what is recorded of a simulation."""
+"""What is recorded of a simulation."""
 
 from ._observer import (
     AbstractObserver as AbstractObserver,

@@ -1,4 +1,4 @@
-"""Floor 1: devices. What a program may say to the others, and how one program runs on all of them."""
+"""Devices. What a program may say to the others, and how one program runs on all of them."""
 
 from ._collectives import Collective as Collective, trace_collectives as trace_collectives
 from ._communicator import (

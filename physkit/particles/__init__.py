@@ -1,4 +1,4 @@
-"""Floor 3: particles, their neighbors and their forces."""
+"""Particles, their neighbors and their forces."""
 
 from . import _lattices as lattice
 from ._minimize import MinimizationResult as MinimizationResult, minimize as minimize

@@ -1,4 +1,4 @@
-"""Floor 13: pictures. Small functions that take data, draw with matplotlib and return the Axes."""
+"""Pictures. Small functions that take data, draw with matplotlib and return the Axes."""
 
 from ._animate import animate as animate
 from ._curves import (

@@ -1,4 +1,4 @@
-"""Floor 9: the simulation, its loop, and the verbs that act on it."""
+"""The simulation, its loop, and the verbs that act on it."""
 
 from .adjoint._adjoint import (
     AbstractAdjoint as AbstractAdjoint,

@@ -1,4 +1,4 @@
-"""Floor 8: files. Checkpoints, trajectories, fields, series, and reading what is not trusted."""
+"""Files. Checkpoints, trajectories, fields, series, and reading what is not trusted."""
 
 from ._atomic import (
     TEMPORARY_PREFIX as TEMPORARY_PREFIX,

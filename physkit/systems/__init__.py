@@ -1,47 +1,7 @@
-"""Floor 12: ready-made `(simulation, state)` pairs, one physics a file, each with its published reference."""
+"""Ready-made `(simulation, state)` pairs, one physics a file, each with its published reference."""
 
-from ._argon import (
-    ARGON_DIFFUSION as ARGON_DIFFUSION,
-    ARGON_FIRST_PEAK as ARGON_FIRST_PEAK,
-    K_B as K_B,
-    SIGMA as ARGON_SIGMA,
-    ArgonResults as ArgonResults,
-    argon_results as argon_results,
-    liquid_argon as liquid_argon,
-    melt as melt,
-)
-from ._brusselator import brusselator as brusselator
-from ._burgers import burgers_wave as burgers_wave, cole_hopf_wave as cole_hopf_wave
-from ._cosmology import (
-    comoving_time as comoving_time,
-    zeldovich_pancake as zeldovich_pancake,
-    zeldovich_solution as zeldovich_solution,
-)
-from ._double_well import (
-    DOUBLE_WELL_RATE as DOUBLE_WELL_RATE,
-    DoubleWell as DoubleWell,
-    double_well as double_well,
-    double_well_passage as double_well_passage,
-)
-from ._fisher import fisher_front as fisher_front
-from ._fluid_structure import (
-    FluidFit as FluidFit,
-    SmallFluid as SmallFluid,
-    Structure as Structure,
-    fit_fluid as fit_fluid,
-    fluid_structure as fluid_structure,
-)
-from ._gas_waves import kelvin_helmholtz as kelvin_helmholtz, sound_wave as sound_wave
-from ._gray_scott import gray_scott as gray_scott
-from ._kuramoto_sivashinsky import kuramoto_sivashinsky as kuramoto_sivashinsky
-from ._lennard_jones import lennard_jones_melt as lennard_jones_melt
-from ._lennard_jones_fluid import (
-    FluidState as FluidState,
-    lennard_jones_box as lennard_jones_box,
-    lennard_jones_equation_of_state as lennard_jones_equation_of_state,
-)
-from ._lorenz import lorenz as lorenz
-from ._lotka_volterra import (
+from .dynamics._lorenz import lorenz as lorenz
+from .dynamics._lotka_volterra import (
     PELTS_RATES as PELTS_RATES,
     LotkaVolterra as LotkaVolterra,
     Pelts as Pelts,
@@ -49,28 +9,8 @@ from ._lotka_volterra import (
     hare_and_lynx as hare_and_lynx,
     pelts as pelts,
 )
-from ._ocean import (
-    stommel_gyre as stommel_gyre,
-    stommel_streamfunction as stommel_streamfunction,
-    streamfunction as streamfunction,
-    thacker_bowl as thacker_bowl,
-    thacker_solution as thacker_solution,
-)
-from ._orbits import (
-    FIGURE_EIGHT_PERIOD as FIGURE_EIGHT_PERIOD,
-    figure_eight as figure_eight,
-    kepler as kepler,
-)
-from ._particle_laden import particle_laden_taylor_green as particle_laden_taylor_green
-from ._plasma import (
-    LANDAU_DAMPING as LANDAU_DAMPING,
-    LANDAU_FREQUENCY as LANDAU_FREQUENCY,
-    landau_damping as landau_damping,
-    plasma_oscillation as plasma_oscillation,
-    plasma_wave as plasma_wave,
-    two_stream as two_stream,
-)
-from ._probed_flow import (
+from .flow._particle_laden_flow import particle_laden_taylor_green as particle_laden_taylor_green
+from .flow._probed_flow import (
     TRUE_FORCING as TRUE_FORCING,
     TRUE_VISCOSITY as TRUE_VISCOSITY,
     FlowFit as FlowFit,
@@ -79,20 +19,33 @@ from ._probed_flow import (
     probe_flow as probe_flow,
     probed_flow as probed_flow,
 )
-from ._quantum import (
-    coherent_state as coherent_state,
-    transmission as transmission,
-    tunneling as tunneling,
-    wave_packet as wave_packet,
+from .flow._shallow_water_basins import (
+    stommel_gyre as stommel_gyre,
+    stommel_streamfunction as stommel_streamfunction,
+    streamfunction as streamfunction,
+    thacker_bowl as thacker_bowl,
+    thacker_solution as thacker_solution,
 )
-from ._sedov import (
+from .flow._taylor_green import (
+    TAYLOR_GREEN_PEAK as TAYLOR_GREEN_PEAK,
+    taylor_green_2d as taylor_green_2d,
+    taylor_green_3d as taylor_green_3d,
+    taylor_green_vorticity as taylor_green_vorticity,
+)
+from .flow._turbulence import (
+    decaying_turbulence as decaying_turbulence,
+    kolmogorov_flow as kolmogorov_flow,
+    random_vorticity as random_vorticity,
+)
+from .gas._gas_waves import kelvin_helmholtz as kelvin_helmholtz, sound_wave as sound_wave
+from .gas._sedov import (
     SEDOV_ALPHA as SEDOV_ALPHA,
     SEDOV_END as SEDOV_END,
     cell_volumes as cell_volumes,
     sedov as sedov,
     shock_radius as shock_radius,
 )
-from ._shock_tube import (
+from .gas._shock_tube import (
     SOD as SOD,
     SOD_END as SOD_END,
     averaged_density as averaged_density,
@@ -100,7 +53,7 @@ from ._shock_tube import (
     shock_tube_solution as shock_tube_solution,
     sod as sod,
 )
-from ._solar import (
+from .gravity._giant_planets import (
     AU_IN_KM as AU_IN_KM,
     PLANETS as PLANETS,
     SOLAR_RADIUS as SOLAR_RADIUS,
@@ -109,26 +62,12 @@ from ._solar import (
     giant_planets as giant_planets,
     solar_tracks as solar_tracks,
 )
-from ._solitons import kdv_solitons as kdv_solitons, soliton as soliton
-from ._string import plucked_string as plucked_string
-from ._taylor_green import (
-    TAYLOR_GREEN_PEAK as TAYLOR_GREEN_PEAK,
-    taylor_green_2d as taylor_green_2d,
-    taylor_green_3d as taylor_green_3d,
-    taylor_green_vorticity as taylor_green_vorticity,
+from .gravity._orbits import (
+    FIGURE_EIGHT_PERIOD as FIGURE_EIGHT_PERIOD,
+    figure_eight as figure_eight,
+    kepler as kepler,
 )
-from ._turbulence import (
-    decaying_turbulence as decaying_turbulence,
-    kolmogorov_flow as kolmogorov_flow,
-    random_vorticity as random_vorticity,
-)
-from ._two_species import (
-    MASS_RATIO as MASS_RATIO,
-    Ringing as Ringing,
-    ringing as ringing,
-    two_species_plasma as two_species_plasma,
-)
-from ._universe import (
+from .gravity._particle_mesh_universe import (
     Phases as Phases,
     correlation_by_scale as correlation_by_scale,
     final_density as final_density,
@@ -138,4 +77,65 @@ from ._universe import (
     universe_density as universe_density,
     zeldovich_start as zeldovich_start,
 )
-from ._weigh_planets import Weighing as Weighing, weigh_planets as weigh_planets
+from .gravity._weigh_planets import Weighing as Weighing, weigh_planets as weigh_planets
+from .gravity._zeldovich_pancake import (
+    comoving_time as comoving_time,
+    zeldovich_pancake as zeldovich_pancake,
+    zeldovich_solution as zeldovich_solution,
+)
+from .molecular._argon import (
+    ARGON_DIFFUSION as ARGON_DIFFUSION,
+    ARGON_FIRST_PEAK as ARGON_FIRST_PEAK,
+    K_B as K_B,
+    SIGMA as ARGON_SIGMA,
+    ArgonResults as ArgonResults,
+    argon_results as argon_results,
+    liquid_argon as liquid_argon,
+    melt as melt,
+)
+from .molecular._double_well import (
+    DOUBLE_WELL_RATE as DOUBLE_WELL_RATE,
+    DoubleWell as DoubleWell,
+    double_well as double_well,
+    double_well_passage as double_well_passage,
+)
+from .molecular._fluid_structure import (
+    FluidFit as FluidFit,
+    SmallFluid as SmallFluid,
+    Structure as Structure,
+    fit_fluid as fit_fluid,
+    fluid_structure as fluid_structure,
+)
+from .molecular._lennard_jones_fluid import (
+    FluidState as FluidState,
+    lennard_jones_box as lennard_jones_box,
+    lennard_jones_equation_of_state as lennard_jones_equation_of_state,
+)
+from .molecular._lennard_jones_melt import lennard_jones_melt as lennard_jones_melt
+from .plasma._plasma_waves import (
+    LANDAU_DAMPING as LANDAU_DAMPING,
+    LANDAU_FREQUENCY as LANDAU_FREQUENCY,
+    landau_damping as landau_damping,
+    plasma_oscillation as plasma_oscillation,
+    plasma_wave as plasma_wave,
+    two_stream as two_stream,
+)
+from .plasma._two_species_plasma import (
+    MASS_RATIO as MASS_RATIO,
+    Ringing as Ringing,
+    ringing as ringing,
+    two_species_plasma as two_species_plasma,
+)
+from .reaction._brusselator import brusselator as brusselator
+from .reaction._fisher_front import fisher_front as fisher_front
+from .reaction._gray_scott import gray_scott as gray_scott
+from .waves._burgers_wave import burgers_wave as burgers_wave, cole_hopf_wave as cole_hopf_wave
+from .waves._kuramoto_sivashinsky import kuramoto_sivashinsky as kuramoto_sivashinsky
+from .waves._plucked_string import plucked_string as plucked_string
+from .waves._solitons import kdv_solitons as kdv_solitons, soliton as soliton
+from .waves._wave_packets import (
+    coherent_state as coherent_state,
+    transmission as transmission,
+    tunneling as tunneling,
+    wave_packet as wave_packet,
+)

@@ -1,4 +1,4 @@
-"""Floor 14: the public test battery. One line examines a term as physkit's own are examined.
+"""The public test battery. One line examines a term as physkit's own are examined.
 
 Every check is a plain function that returns nothing, or raises `AssertionError` saying which
 parameter or leaf is wrong, what was computed, what was expected, and within which tolerance.

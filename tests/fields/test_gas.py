@@ -8,7 +8,7 @@ import pytest
 import physkit as pk
 from physkit.fields import finite_volume_rate
 from physkit.testing import check_gradient, check_tendency
-from physkit.testing.validation._gas import TORO
+from physkit.testing.validation.fields._gas import TORO
 
 SOLVERS = [pk.riemann.Rusanov(), pk.riemann.HLL(), pk.riemann.HLLC(), pk.riemann.ExactRiemann()]
 SCHEMES = [

@@ -5,7 +5,7 @@ import numpy as np
 
 from physkit.simulate import simulate
 from physkit.systems import PLANETS, SUN_TO_PLANET, giant_planets, solar_tracks, weigh_planets
-from physkit.systems._solar import as_seen, inertial
+from physkit.systems.gravity._giant_planets import as_seen, inertial
 
 
 def test_tracks_are_whole():

@@ -1,1 +1,1 @@
-"""cluster."""
+"""Cluster."""

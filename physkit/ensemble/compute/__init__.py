@@ -1,1 +1,1 @@
-"""compute."""
+"""Compute."""

@@ -1,1 +1,1 @@
-"""finite_volume."""
+"""Finite_volume."""

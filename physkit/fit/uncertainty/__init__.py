@@ -1,1 +1,1 @@
-"""uncertainty."""
+"""Uncertainty."""

@@ -1,1 +1,1 @@
-"""boundaries."""
+"""Boundaries."""

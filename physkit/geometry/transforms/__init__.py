@@ -1,1 +1,1 @@
-"""transforms."""
+"""Transforms."""

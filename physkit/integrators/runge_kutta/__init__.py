@@ -1,1 +1,1 @@
-"""runge_kutta."""
+"""Runge_kutta."""

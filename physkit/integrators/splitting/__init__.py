@@ -1,1 +1,1 @@
-"""splitting."""
+"""Splitting."""

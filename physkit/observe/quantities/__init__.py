@@ -1,1 +1,1 @@
-"""quantities."""
+"""Quantities."""

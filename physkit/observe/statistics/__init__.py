@@ -1,1 +1,1 @@
-"""statistics."""
+"""Statistics."""

@@ -1,1 +1,1 @@
-"""decomposition."""
+"""Decomposition."""

@@ -1,1 +1,1 @@
-"""adjoint."""
+"""Adjoint."""

@@ -1,1 +1,1 @@
-"""analysis."""
+"""Analysis."""

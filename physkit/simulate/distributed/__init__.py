@@ -1,1 +1,1 @@
-"""distributed."""
+"""Distributed."""

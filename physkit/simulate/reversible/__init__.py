@@ -1,1 +1,1 @@
-"""reversible."""
+"""Reversible."""

@@ -1,1 +1,1 @@
-"""checkpoint."""
+"""Checkpoint."""

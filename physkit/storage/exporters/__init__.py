@@ -1,1 +1,1 @@
-"""exporters."""
+"""Exporters."""

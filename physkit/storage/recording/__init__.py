@@ -1,1 +1,1 @@
-"""recording."""
+"""Recording."""

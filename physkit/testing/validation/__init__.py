@@ -9,7 +9,7 @@ from ._case import (
     reference_data as reference_data,
 )
 from ._cases import cases as cases
-from ._strd import (
+from .inference._strd import (
     StRD as StRD,
     digits as digits,
     fit_strd as fit_strd,

@@ -1,29 +1,14 @@
 """All cases, in the order in which they are shown."""
 
-from . import (
-    _baths,
-    _cosmology,
-    _ensembles,
-    _fits,
-    _fluids_spectral,
-    _gas,
-    _gravity,
-    _inverse,
-    _liquids,
-    _ocean,
-    _orders,
-    _plasma,
-    _quantum,
-    _reaction,
-    _reversal,
-    _waves,
-)
 from ._case import Case
+from .fields import _gas, _ocean, _quantum, _reaction, _taylor_green, _waves
+from .inference import _ensembles, _fits, _inverse_problems
+from .particles import _cosmology, _gravity, _heat_baths, _liquids, _orders, _plasma, _reversal
 
 _GROUPS = (
     _liquids,
     _gravity,
-    _baths,
+    _heat_baths,
     _ensembles,
     _orders,
     _reversal,
@@ -32,11 +17,11 @@ _GROUPS = (
     _quantum,
     _plasma,
     _cosmology,
-    _fluids_spectral,
+    _taylor_green,
     _gas,
     _ocean,
     _fits,
-    _inverse,
+    _inverse_problems,
 )
 
 

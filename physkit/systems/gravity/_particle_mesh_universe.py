@@ -16,7 +16,7 @@ from physkit.integrators import VelocityVerlet
 from physkit.particles import Particles
 from physkit.simulate import AbstractAdjoint, Progress, Reversible, Simulation, simulate
 
-from ._cosmology import HUBBLE, comoving_time
+from ._zeldovich_pancake import HUBBLE, comoving_time
 
 
 def particle_mesh_universe(

@@ -23,7 +23,7 @@ from physkit.systems import (
     melt,
 )
 
-from ._case import Case, Published, reference_data
+from .._case import Case, Published, reference_data
 
 NIST_STATE_POINTS = {0.776: (-5.5121, 0.00677), 0.820: (-5.7947, 0.5536), 0.860: (-6.0305, 1.2660)}
 

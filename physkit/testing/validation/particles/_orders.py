@@ -20,7 +20,7 @@ from physkit.particles.forces import DirectGravity, HarmonicTrap
 from physkit.simulate import Simulation, simulate
 from physkit.systems import kepler
 
-from ._case import Case, Published
+from .._case import Case, Published
 
 
 def verlet_on_an_oscillator() -> dict[str, float]:

@@ -15,7 +15,7 @@ from physkit.systems import (
     taylor_green_vorticity,
 )
 
-from ._case import Case, Published
+from .._case import Case, Published
 
 
 def taylor_green_in_the_plane() -> dict[str, Any]:

@@ -17,7 +17,7 @@ from physkit.systems import (
     two_stream,
 )
 
-from ._case import Case, Published
+from .._case import Case, Published
 
 
 def damping_of_a_langmuir_wave() -> dict[str, Any]:

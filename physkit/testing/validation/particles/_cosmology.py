@@ -7,7 +7,7 @@ import numpy as np
 from physkit.simulate import simulate
 from physkit.systems import zeldovich_pancake, zeldovich_solution
 
-from ._case import Case, Published
+from .._case import Case, Published
 
 
 def collapse_of_a_pancake() -> dict[str, Any]:

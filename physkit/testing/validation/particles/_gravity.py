@@ -15,7 +15,7 @@ from physkit.systems import (
     weigh_planets,
 )
 
-from ._case import Case, Published
+from .._case import Case, Published
 
 
 def return_of_the_figure_eight() -> dict[str, Any]:

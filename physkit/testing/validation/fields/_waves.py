@@ -19,7 +19,7 @@ from physkit.systems import (
     soliton,
 )
 
-from ._case import Case, Published
+from .._case import Case, Published
 
 
 def one_soliton() -> dict[str, Any]:

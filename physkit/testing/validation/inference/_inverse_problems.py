@@ -11,7 +11,7 @@ from physkit.observe import Every
 from physkit.particles.forces import LennardJones
 from physkit.simulate import Simulation, simulate
 
-from ._case import Case, Published
+from .._case import Case, Published
 
 
 def lorenz_exponent() -> dict[str, float]:

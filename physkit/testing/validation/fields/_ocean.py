@@ -21,7 +21,7 @@ from physkit.systems import (
     thacker_solution,
 )
 
-from ._case import Case, Published
+from .._case import Case, Published
 
 
 def gyre() -> dict[str, Any]:

@@ -20,7 +20,7 @@ from physkit.systems import (
     sound_wave,
 )
 
-from ._case import Case, Published
+from .._case import Case, Published
 
 # Left and right states (ρ, u, p), jump, end; p* and u* as printed. Toro (2009), tables 4.1 and 4.2.
 TORO = {

@@ -9,7 +9,7 @@ from jaxtyping import Array, Float
 from physkit.fit import AutocorrelatedErrors, Fit, PositiveBound, fit
 from physkit.simulate import simulate
 
-from ._solar import SUN_TO_PLANET, SolarTracks, as_seen, giant_planets, inertial
+from ._giant_planets import SUN_TO_PLANET, SolarTracks, as_seen, giant_planets, inertial
 
 FIRST_GUESS = (5e-4, 5e-4, 5e-5, 5e-5)  # solar masses: off by 91, −43, −13 and 3 %
 _MEMORY = 9  # frames of 40 days: what the inner planets do to the Sun repeats within a year

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 
 from physkit.systems import PELTS_RATES, TRUE_VISCOSITY, fit_flow, fit_pelts, pelts, probe_flow
 
-from ._case import Case, Published
+from .._case import Case, Published
 from ._strd import digits_of, shipped_strd
 
 

@@ -11,7 +11,7 @@ from physkit.fields import Field
 from physkit.simulate import simulate
 from physkit.systems import brusselator, fisher_front, gray_scott
 
-from ._case import Case, Published
+from .._case import Case, Published
 
 
 def invading_front() -> dict[str, Any]:

@@ -12,7 +12,7 @@ from physkit.integrators import ground_state
 from physkit.simulate import simulate
 from physkit.systems import coherent_state, transmission, tunneling
 
-from ._case import Case, Published
+from .._case import Case, Published
 
 
 def swinging_packet() -> dict[str, Any]:

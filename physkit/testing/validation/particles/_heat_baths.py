@@ -13,7 +13,7 @@ from physkit.particles import Particles
 from physkit.particles.forces import HarmonicTrap
 from physkit.simulate import Simulation, simulate
 
-from ._case import Case, Published
+from .._case import Case, Published
 
 
 def variance_of_an_oscillator() -> dict[str, Any]:

@@ -14,8 +14,8 @@ from physkit.particles.forces import LennardJones, Pairwise
 from physkit.simulate import Simulation, simulate
 from physkit.systems import DOUBLE_WELL_RATE, double_well
 
-from ._case import Case, Published
-from ._liquids import NIST_STATE_POINTS
+from .._case import Case, Published
+from ..particles._liquids import NIST_STATE_POINTS
 
 
 def escape_from_a_double_well() -> dict[str, Any]:

@@ -11,7 +11,7 @@ from physkit.particles import Particles
 from physkit.particles.forces import LennardJones, Pairwise
 from physkit.simulate import Reversible, Simulation, init, reversibility_report
 
-from ._case import Case, Published
+from .._case import Case, Published
 
 _STEPS = 3000
 

@@ -1,0 +1,1 @@
+"""Small systems of ordinary differential equations."""

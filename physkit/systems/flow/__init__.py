@@ -1,0 +1,1 @@
+"""Incompressible flows, shallow water, and drops in a flow."""

@@ -1,0 +1,1 @@
+"""Compressible gas: shocks, blasts and sound."""

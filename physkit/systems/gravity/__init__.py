@@ -1,0 +1,1 @@
+"""Orbits, planets and universes."""

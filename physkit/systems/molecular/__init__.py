@@ -1,0 +1,1 @@
+"""Liquids, and particles in a heat bath."""

@@ -1,0 +1,1 @@
+"""Plasmas in one dimension, by particle-in-cell."""

@@ -1,0 +1,1 @@
+"""Reaction and diffusion: spots and fronts."""

@@ -1,0 +1,1 @@
+"""Linear and nonlinear waves, and wave packets of quantum mechanics."""

@@ -1,0 +1,1 @@
+"""Published numbers of fields: flows, gas, waves, reactions."""

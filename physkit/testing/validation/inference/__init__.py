@@ -1,0 +1,1 @@
+"""Published numbers of fits, inverse problems and ensembles."""

@@ -1,0 +1,1 @@
+"""Published numbers of particles: liquids, orbits, plasmas, baths."""
