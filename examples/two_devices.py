@@ -15,7 +15,7 @@ import physkit as pk
 jax.config.update("jax_num_cpu_devices", 2)  # on a machine with GPUs, leave this line out
 
 n = 64 if "PHYSKIT_QUICK" in os.environ else 192
-grid = pk.Grid(pk.Box([1.0, 1.0], axes=False), (n, n))
+grid = pk.Grid(pk.Box([1.0, 1.0], periodic=False), (n, n))
 x, y = grid.coordinates()
 drop = 1 + 0.2 * jax.numpy.exp(-((x - 0.4) ** 2 + (y - 0.55) ** 2) / 0.004)
 water = pk.components.CGridShallowWaterState.of(grid, drop)

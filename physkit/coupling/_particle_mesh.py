@@ -279,7 +279,7 @@ class ParticleMesh(AbstractForce):
             raise ShapeError(
                 f"particles in {particles.dimension} dimensions on a mesh of {self.grid.dimension}"
             )
-        if not isinstance(space, Box) or space.axes != self.grid.periodic:
+        if not isinstance(space, Box) or space.periodic != self.grid.periodic:
             raise ParameterError(
                 "a particle mesh repeats along every axis, and so must the particles' space: give "
                 f"them space=Box(…), the grid's; got {space!r}"

@@ -80,7 +80,7 @@ def species_mask(particles: Particles, species: int) -> Bool[Array, " n"]:
 
 def is_fully_periodic(particles: Particles) -> bool:
     """Whether the space is a periodic cell, with a volume that means something."""
-    return all(particles.space.periodic(particles.dimension))
+    return all(particles.space.periodic_axes(particles.dimension))
 
 
 def require_volume(particles: Particles, what: str) -> None:
@@ -89,5 +89,5 @@ def require_volume(particles: Particles, what: str) -> None:
         raise ObserverError(
             f"{what} needs the volume of a cell that repeats along every axis; the particles live "
             f"in {type(particles.space).__name__}, periodic along "
-            f"{particles.space.periodic(particles.dimension)}"
+            f"{particles.space.periodic_axes(particles.dimension)}"
         )

@@ -1,4 +1,4 @@
-"""Devices. What a program may say to the others, and how one program runs on all of them."""
+"""Devices and processes: communicators, SPMD programs, and groups of processes."""
 
 from ._collectives import Collective as Collective, trace_collectives as trace_collectives
 from ._communicator import (

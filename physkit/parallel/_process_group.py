@@ -1,4 +1,4 @@
-"""`start`: several processes become one job, or find out at once why they cannot."""
+"""`initialize`: several processes become one group, or learn at once why they cannot."""
 
 import atexit
 import contextlib
@@ -18,59 +18,68 @@ import jax
 
 from physkit.core import ClusterError
 
-from ._control_channel import ControlChannel, open_channel
+from ._control_channel import ControlChannel
 from ._environment import versions
+from ._messages import Message
 from ._process_info import ProcessInfo, detect_process, split_address
+from ._rendezvous import open_channel
 
 # What must be the same everywhere, or the processes would compile different programs.
-_ALIKE = ("physkit", "jax", "jaxlib", "python", "numpy", "precision", "script")
+_MUST_AGREE = ("physkit", "jax", "jaxlib", "python", "numpy", "precision", "script")
 
 
 class ProcessGroup:
     """The processes that run this script together, and this one's place among them.
 
-    - `process`, `processes`: which one this is, and how many there are.
-    - `launcher`: who started them: Slurm, Open MPI, Kubernetes, …
+    - `process_index`, `process_count`: which process this is, and how many there are.
+    - `launcher`: what started them: Slurm, Open MPI, Kubernetes, …
     - `names`: what each is called in messages: number, machine, process id.
     """
 
-    def __init__(self, place: ProcessInfo | None, line: ControlChannel | None):
-        self._line = line
-        self.process = 0 if place is None else place.process
-        self.processes = 1 if place is None else place.processes
-        self.launcher = None if place is None else place.launcher
+    def __init__(self, info: ProcessInfo | None, channel: ControlChannel | None):
+        self._channel = channel
+        self.process_index = 0 if info is None else info.process_index
+        self.process_count = 1 if info is None else info.process_count
+        self.launcher = None if info is None else info.launcher
         self.names = (
-            [f"process 0 ({socket.gethostname()}, {os.getpid()})"] if line is None else line.names
+            [f"process 0 ({socket.gethostname()}, {os.getpid()})"]
+            if channel is None
+            else channel.names
         )
 
     @property
-    def first(self) -> bool:
-        """Whether this is the process that speaks for all."""
-        return self.process == 0
+    def is_first(self) -> bool:
+        """Whether this is process 0, which writes and prints for all."""
+        return self.process_index == 0
 
     def all_gather_object(self, value: Any, what: str) -> list[Any]:
-        """What each process says (anything that JSON takes), in their order. All must ask.
+        """Gather the `value` of each process (anything that JSON takes), in their order.
 
-        **Errors:** `ClusterError` when they are at different places of the program.
+        All processes must call it, for the same `what`.
+
+        **Errors:** `ClusterError` if they are at different places of the program.
         """
-        return [value] if self._line is None else self._line.all_gather_object(value, what)
+        return [value] if self._channel is None else self._channel.all_gather_object(value, what)
 
     def __repr__(self) -> str:
-        if self.processes == 1:
-            return "Job of one process"
-        return f"Job of {self.processes} processes under {self.launcher}, this one {self.process}"
+        if self.process_count == 1:
+            return "ProcessGroup of one process"
+        return (
+            f"ProcessGroup of {self.process_count} processes under {self.launcher}, this one "
+            f"{self.process_index}"
+        )
 
 
-_started: list[ProcessGroup] = []
+_initialized: list[ProcessGroup] = []
 
 
 def process_group() -> ProcessGroup:
-    """The job of this process; of one process where `start` was not called, or found no other."""
-    return _started[0] if _started else single_process()
+    """The group of this process: of one process, unless `initialize` found others."""
+    return _initialized[0] if _initialized else single_process()
 
 
 def single_process() -> ProcessGroup:
-    """A job of this process only, for what each does for itself."""
+    """A group of this process only, for what each process does by itself."""
     return ProcessGroup(None, None)
 
 
@@ -85,8 +94,8 @@ def initialize(
     """Join the other processes of this job, so that `devices=` reaches all of their devices.
 
     The first call of a script, before any array is made. Without arguments, Slurm (`srun`), Open MPI
-    (`mpirun`) and Kubernetes (indexed Jobs) are recognized; alone, or in the mere allocation of
-    `salloc`, it does nothing, so that the same script runs anywhere. Versions, precision and the script
+    (`mpirun`) and Kubernetes (indexed Jobs) are detected; for a single process, or in the mere allocation
+    of `salloc`, it does nothing, so that the same script runs anywhere. Versions, precision and the script
     itself must be the same everywhere. From then on, a process that is killed, silent or stopped by an
     error ends the others, too, within seconds: collectives would wait for ever.
 
@@ -95,7 +104,7 @@ def initialize(
     - `coordinator`: `host:port` where the others find process 0; or PHYSKIT_COORDINATOR.
     - `processes`, `process`: how many there are and which one this is, counted from 0.
     - `wait`: seconds that processes wait for each other.
-    - `silence`: seconds after which a process that gives no sign of life counts as lost.
+    - `silence`: seconds without a sign of life after which a process counts as lost.
 
     **Errors:** `ClusterError` when processes do not come or are not alike, or when JAX has already
     looked for its devices.
@@ -104,30 +113,34 @@ def initialize(
     XLA_FLAGS=--xla_force_host_platform_device_count=N; on GPU, one a GPU or one a machine. Always
     `srun --kill-on-bad-exit=1`.
     """
-    if _started:
-        return _started[0]
-    place = _place(coordinator, processes, process)
-    if place is None:
-        _started.append(ProcessGroup(None, None))
-        return _started[0]
-    me = {
-        "process": place.process,
-        "processes": place.processes,
-        "job": f"{place.launcher} {place.port} of {place.processes}",
+    if _initialized:
+        return _initialized[0]
+    info = _process_info(coordinator, processes, process)
+    if info is None:
+        _initialized.append(single_process())
+        return _initialized[0]
+    introduction = {
+        "process": info.process_index,
+        "processes": info.process_count,
+        "job": f"{info.launcher} {info.port} of {info.process_count}",
         "host": socket.gethostname(),
         "pid": os.getpid(),
-        "is": program_identity(),
+        "identity": program_identity(),
     }
-    address = (place.address, place.port)
-    line, word = open_channel(address, me, wait, silence, lambda said: _judged(said, place.address))
-    _started.append(ProcessGroup(place, line))
-    _leave_loudly(line)
+
+    def decide(introductions: list[Message]) -> Message:
+        return _jax_coordinator(introductions, info.address)
+
+    channel, answer = open_channel((info.address, info.port), introduction, wait, silence, decide)
+    _initialized.append(ProcessGroup(info, channel))
+    _report_end(channel)
     try:
         jax.distributed.initialize(
-            word["coordinator"],
-            place.processes,
-            place.process,
-            local_device_ids=_own_gpus(place, os.environ),
+            answer["coordinator"],
+            info.process_count,
+            info.process_index,
+            local_device_ids=_assigned_gpus(info, os.environ),
+            # The launcher has been detected above; JAX would detect it by rules of its own.
             cluster_detection_method="deactivate",
             initialization_timeout=max(1, int(wait)),
         )
@@ -135,21 +148,22 @@ def initialize(
         if "before" not in str(error):
             raise
         raise ClusterError(
-            "physkit.parallel.start() must come before anything else that uses JAX: devices that "
+            "physkit.parallel.initialize() must come before anything else that uses JAX: devices that "
             "have been looked for cannot be joined to others any more"
         ) from error
-    _end_on_request()
-    return _started[0]
+    _restore_sigterm()
+    return _initialized[0]
 
 
-def _end_on_request() -> None:
-    """SIGTERM ends a process outside of `run`, too: JAX has just taken it for notices of its own."""
-    here = threading.current_thread() is threading.main_thread()
-    if here and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+def _restore_sigterm() -> None:
+    """Let SIGTERM end a process outside of `run`, too: JAX has just taken it for preemption notices."""
+    is_main = threading.current_thread() is threading.main_thread()
+    if is_main and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        # Python still believes in the default; setting it again puts it in place of JAX's handler.
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
-def _place(
+def _process_info(
     coordinator: str | None, processes: int | None, process: int | None
 ) -> ProcessInfo | None:
     if processes is None and process is None:
@@ -162,8 +176,8 @@ def _place(
             "give coordinator, processes and process together, or none of the last two"
         )
     address, port = split_address(coordinator)
-    place = ProcessInfo("the script", process, processes, address, port)
-    return place if processes > 1 else None
+    info = ProcessInfo("the script", process, processes, address, port)
+    return info if processes > 1 else None
 
 
 def program_identity() -> dict[str, str]:
@@ -176,54 +190,55 @@ def program_identity() -> dict[str, str]:
     }
 
 
-def _judged(said: list[dict[str, Any]], host: str) -> dict[str, Any]:
-    """Where to meet for JAX, or why not to."""
-    first, found = said[0]["is"], []
-    for one in said[1:]:
-        own = one["is"]
-        found += [
-            f"process {one['process']} on {one['host']} has {name} {own.get(name)}, process 0 on "
-            f"{said[0]['host']} has {first[name]}"
-            for name in _ALIKE
-            if own.get(name) != first[name]
+def _jax_coordinator(introductions: list[Message], host: str) -> Message:
+    """The address of JAX's coordinator, or why the processes cannot work together."""
+    first = introductions[0]
+    expected, differences = first["identity"], []
+    for other in introductions[1:]:
+        identity = other["identity"]
+        differences += [
+            f"process {other['process']} on {other['host']} has {name} {identity.get(name)}, process 0 "
+            f"on {first['host']} has {expected[name]}"
+            for name in _MUST_AGREE
+            if identity.get(name) != expected[name]
         ]
-    if found:
-        more = f"\n  … and {len(found) - 5} more" if len(found) > 5 else ""
+    if differences:
+        more = f"\n  … and {len(differences) - 5} more" if len(differences) > 5 else ""
         return {
             "refused": "the processes are not alike, and would compile different programs:\n  "
-            + "\n  ".join(found[:5])
+            + "\n  ".join(differences[:5])
             + more
         }
-    with socket.socket() as free:
-        free.bind(("", 0))
-        return {"coordinator": f"{host}:{free.getsockname()[1]}"}
+    with socket.socket() as probe:
+        probe.bind(("", 0))  # any free port
+        return {"coordinator": f"{host}:{probe.getsockname()[1]}"}
 
 
-def _own_gpus(place: ProcessInfo, environment: Mapping[str, str]) -> list[int] | None:
-    """Which of the GPUs that this process sees are its own; None: all of them."""
+def _assigned_gpus(info: ProcessInfo, environment: Mapping[str, str]) -> list[int] | None:
+    """Which of the visible GPUs are this process's; None: all of them."""
     visible = [n for n in environment.get("CUDA_VISIBLE_DEVICES", "").split(",") if n.strip()]
-    if place.locals == 1 or (visible and len(visible) < place.locals):
+    if info.local_count == 1 or (visible and len(visible) < info.local_count):
         return None  # alone on its machine, or given its own by the launcher
-    each, rest = divmod(len(visible), place.locals)
+    per_process, rest = divmod(len(visible), info.local_count)
     if not visible or rest:
-        return [place.local]
-    return list(range(place.local * each, (place.local + 1) * each))
+        return [info.local_index]
+    return list(range(info.local_index * per_process, (info.local_index + 1) * per_process))
 
 
-def _leave_loudly(line: ControlChannel) -> None:
-    """Make an error here the end of all, in a second, and a good end known as one."""
-    before = sys.excepthook
+def _report_end(channel: ControlChannel) -> None:
+    """Report the end of this process to the others: an uncaught error ends them all, a regular end none."""
+    excepthook_before = sys.excepthook
 
-    def hook(
+    def report_and_exit(
         kind: type[BaseException], error: BaseException, trace: types.TracebackType | None
     ) -> None:
-        before(kind, error, trace)
-        line.fail(re.sub(r"\s+", " ", f"{kind.__name__}: {error}"))
+        excepthook_before(kind, error, trace)
+        channel.report_failure(re.sub(r"\s+", " ", f"{kind.__name__}: {error}"))
         with contextlib.suppress(OSError, ValueError):
             sys.stdout.flush()
             sys.stderr.flush()
-        # Not by the way out that waits for the others to come to their end, too.
+        # Not through atexit: JAX's shutdown would wait there for the others to come to their end, too.
         os._exit(130 if issubclass(kind, KeyboardInterrupt) else 1)
 
-    sys.excepthook = hook
-    atexit.register(line.close)
+    sys.excepthook = report_and_exit
+    atexit.register(channel.close)

@@ -1,4 +1,4 @@
-"""Which processes there are, as the launcher that started them says in the environment."""
+"""Which process of a job this is, read from the environment that its launcher set."""
 
 import dataclasses
 import re
@@ -7,58 +7,60 @@ from collections.abc import Callable, Mapping
 
 from physkit.core import ClusterError
 
-_FIRST_PORT, _PORTS = 20480, 12288  # below what systems hand out by themselves
+_FIRST_PORT, _PORTS = 20480, 12288  # below the ephemeral range that systems hand out
 
 
 @dataclasses.dataclass(frozen=True)
 class ProcessInfo:
     """This process among those of a job.
 
-    - `launcher`: who says so.
-    - `process`, `processes`: which one this is, and how many there are.
-    - `address`, `port`: where process 0 is met.
-    - `local`, `locals`: the same counted on this machine; 0 of 1 where nobody says.
+    - `launcher`: the launcher that set the environment.
+    - `process_index`, `process_count`: which process this is, and how many there are.
+    - `address`, `port`: where process 0 listens.
+    - `local_index`, `local_count`: the same, counted on this machine; 0 of 1 if unknown.
     """
 
     launcher: str
-    process: int
-    processes: int
+    process_index: int
+    process_count: int
     address: str
     port: int
-    local: int = 0
-    locals: int = 1
+    local_index: int = 0
+    local_count: int = 1
 
     def __post_init__(self):
-        if not 0 <= self.process < self.processes or not 0 <= self.local < self.locals:
+        is_valid = 0 <= self.process_index < self.process_count
+        if not is_valid or not 0 <= self.local_index < self.local_count:
             raise ClusterError(
-                f"{self.launcher} says that this is process {self.process} of {self.processes}, "
-                f"{self.local} of {self.locals} on its machine; they count from 0"
+                f"{self.launcher} says that this is process {self.process_index} of "
+                f"{self.process_count}, {self.local_index} of {self.local_count} on its machine; "
+                "they count from 0"
             )
 
 
 def detect_process(environment: Mapping[str, str]) -> ProcessInfo | None:
-    """The job that this process was started in; None where it is alone.
+    """Detect the job that this process was started in; None if it is the only process.
 
     An allocation is not a job: in the shell of `salloc`, and in a batch script before `srun`, there is
-    one process, whatever the number of tasks that were asked for.
+    one process, however many tasks were asked for.
 
-    **Errors:** `ClusterError` when the launcher says too little.
+    **Errors:** `ClusterError` if the launcher's variables are incomplete or contradictory.
     """
-    for look in (_by_hand, _slurm, _open_mpi, _kubernetes):
-        place = look(environment)
-        if place is not None:
-            return place if place.processes > 1 else None
-    asked = environment.get("PHYSKIT_PROCESSES", "1").strip()
-    if "PHYSKIT_COORDINATOR" in environment and asked != "1":
+    for from_launcher in (_from_variables, _from_slurm, _from_open_mpi, _from_kubernetes):
+        info = from_launcher(environment)
+        if info is not None:
+            return info if info.process_count > 1 else None
+    requested = environment.get("PHYSKIT_PROCESSES", "1").strip()
+    if "PHYSKIT_COORDINATOR" in environment and requested != "1":
         raise ClusterError(
-            f"PHYSKIT_PROCESSES={asked}, but nothing says which of them this is: set PHYSKIT_PROCESS, 0 for "
-            "the first, or start them by a launcher (srun, mpirun)"
+            f"PHYSKIT_PROCESSES={requested}, but nothing says which of them this is: set "
+            "PHYSKIT_PROCESS, 0 for the first, or start them by a launcher (srun, mpirun)"
         )
     return None
 
 
 def split_address(text: str) -> tuple[str, int]:
-    """`host:port` in its parts.
+    """Split `host:port`.
 
     **Errors:** `ClusterError`.
     """
@@ -68,119 +70,137 @@ def split_address(text: str) -> tuple[str, int]:
     return host.strip("[]"), int(port)
 
 
-def _by_hand(environment: Mapping[str, str]) -> ProcessInfo | None:
-    """PHYSKIT_COORDINATOR, PHYSKIT_PROCESSES and PHYSKIT_PROCESS, for launchers that we do not know."""
+def _from_variables(environment: Mapping[str, str]) -> ProcessInfo | None:
+    """PHYSKIT_COORDINATOR, PHYSKIT_PROCESSES and PHYSKIT_PROCESS, for launchers unknown to us."""
     names = ("PHYSKIT_COORDINATOR", "PHYSKIT_PROCESSES", "PHYSKIT_PROCESS")
     if names[2] not in environment:
         return None
     missing = [name for name in names if name not in environment]
     if missing:
         raise ClusterError(f"{names[2]} is set, but not {' and '.join(missing)}")
-    number = _numbers(environment, "the environment")
+    read_number = _number_reader(environment, "the environment")
     address, port = split_address(environment[names[0]])
-    return ProcessInfo("the environment", number(names[2]), number(names[1]), address, port)
-
-
-def _slurm(environment: Mapping[str, str]) -> ProcessInfo | None:
-    """A step of `srun`. What is set in a mere allocation (SLURM_NTASKS, SLURM_JOB_ID) says nothing."""
-    if "SLURM_PROCID" not in environment or "SLURM_STEP_NUM_TASKS" not in environment:
-        return None
-    number = _numbers(environment, "Slurm")
-    if number("SLURM_STEP_NUM_TASKS") == 1:
-        return None
-    job = number("SLURM_JOB_ID", 0) * 17 + number("SLURM_STEP_ID", 0) % 4096
-    nodes = environment.get("SLURM_STEP_NODELIST", "")
-    per_node = environment.get("SLURM_STEP_TASKS_PER_NODE", "1")
-    address, port = _met_at(environment, lambda: first_host(nodes), job)
     return ProcessInfo(
-        "Slurm",
-        number("SLURM_PROCID"),
-        number("SLURM_STEP_NUM_TASKS"),
-        address,
-        port,
-        number("SLURM_LOCALID", 0),
-        _on_node(per_node, number("SLURM_NODEID", 0)),
+        "the environment", read_number(names[2]), read_number(names[1]), address, port
     )
 
 
-def _open_mpi(environment: Mapping[str, str]) -> ProcessInfo | None:
+def _from_slurm(environment: Mapping[str, str]) -> ProcessInfo | None:
+    """A step of `srun`. SLURM_NTASKS and SLURM_JOB_ID are set in a mere allocation, too, and prove nothing."""
+    if "SLURM_PROCID" not in environment or "SLURM_STEP_NUM_TASKS" not in environment:
+        return None
+    read_number = _number_reader(environment, "Slurm")
+    if read_number("SLURM_STEP_NUM_TASKS") == 1:
+        return None
+    # Steps of one job, and jobs on one machine, must not meet at the same port.
+    job_number = read_number("SLURM_JOB_ID", 0) * 17 + read_number("SLURM_STEP_ID", 0) % 4096
+    nodes = environment.get("SLURM_STEP_NODELIST", "")
+    per_node = environment.get("SLURM_STEP_TASKS_PER_NODE", "1")
+    address, port = _coordinator_address(environment, lambda: first_host(nodes), job_number)
+    return ProcessInfo(
+        "Slurm",
+        read_number("SLURM_PROCID"),
+        read_number("SLURM_STEP_NUM_TASKS"),
+        address,
+        port,
+        read_number("SLURM_LOCALID", 0),
+        _tasks_on_node(per_node, read_number("SLURM_NODEID", 0)),
+    )
+
+
+def _from_open_mpi(environment: Mapping[str, str]) -> ProcessInfo | None:
     if "OMPI_COMM_WORLD_RANK" not in environment:
         return None
-    number = _numbers(environment, "Open MPI")
-    count, here = number("OMPI_COMM_WORLD_SIZE"), number("OMPI_COMM_WORLD_LOCAL_SIZE", 1)
+    read_number = _number_reader(environment, "Open MPI")
+    process_count = read_number("OMPI_COMM_WORLD_SIZE")
+    local_count = read_number("OMPI_COMM_WORLD_LOCAL_SIZE", 1)
     name = environment.get("PMIX_NAMESPACE") or environment.get("OMPI_MCA_ess_base_jobid", "0")
-    job = sum(ord(letter) * 31**k for k, letter in enumerate(name))
+    job_number = sum(ord(letter) * 31**k for k, letter in enumerate(name))
 
     def host() -> str:
-        said = re.search(
-            r"tcp6?://\[?([^,\]]+?)[,:\]]", environment.get("OMPI_MCA_orte_hnp_uri", "")
-        )
-        if here == count:
+        launcher_uri = environment.get("OMPI_MCA_orte_hnp_uri", "")
+        match = re.search(r"tcp6?://\[?([^,\]]+?)[,:\]]", launcher_uri)
+        if local_count == process_count:
             return "localhost"
-        if said:
-            return said[1]
+        if match:
+            return match[1]
         raise ClusterError(
             "Open MPI does not say where process 0 is: mpirun -x PHYSKIT_COORDINATOR=host:port …"
         )
 
-    address, port = _met_at(environment, host, job)
-    rank, local = number("OMPI_COMM_WORLD_RANK"), number("OMPI_COMM_WORLD_LOCAL_RANK", 0)
-    return ProcessInfo("Open MPI", rank, count, address, port, local, here)
+    address, port = _coordinator_address(environment, host, job_number)
+    return ProcessInfo(
+        "Open MPI",
+        read_number("OMPI_COMM_WORLD_RANK"),
+        process_count,
+        address,
+        port,
+        read_number("OMPI_COMM_WORLD_LOCAL_RANK", 0),
+        local_count,
+    )
 
 
-def _kubernetes(environment: Mapping[str, str]) -> ProcessInfo | None:
+def _from_kubernetes(environment: Mapping[str, str]) -> ProcessInfo | None:
     """An indexed Job, whose pods are `name-0`, `name-1`, … of a headless service."""
     if "KUBERNETES_SERVICE_HOST" not in environment or "JOB_COMPLETION_INDEX" not in environment:
         return None
     if "PHYSKIT_PROCESSES" not in environment:
         return None  # an array of jobs that know nothing of each other looks the same
-    number = _numbers(environment, "Kubernetes")
-    index = number("JOB_COMPLETION_INDEX")
+    read_number = _number_reader(environment, "Kubernetes")
+    index = read_number("JOB_COMPLETION_INDEX")
 
     def host() -> str:
-        own = socket.getfqdn()
-        first = re.sub(rf"^([^.]*)-{index}(\.|$)", r"\1-0\2", own)
-        if index and first == own:
+        this_host = socket.getfqdn()
+        first_pod = re.sub(rf"^([^.]*)-{index}(\.|$)", r"\1-0\2", this_host)
+        if index and first_pod == this_host:
             raise ClusterError(
-                f"{own} is not a name like job-{index}.service: set PHYSKIT_COORDINATOR=host:port"
+                f"the host name {this_host} does not read like job-{index}.service: set "
+                "PHYSKIT_COORDINATOR=host:port"
             )
-        return first
+        return first_pod
 
-    address, port = _met_at(environment, host, 0)
-    return ProcessInfo("Kubernetes", index, number("PHYSKIT_PROCESSES"), address, port)
+    address, port = _coordinator_address(environment, host, 0)
+    return ProcessInfo("Kubernetes", index, read_number("PHYSKIT_PROCESSES"), address, port)
 
 
 def first_host(nodes: str) -> str:
-    """The first machine of a list as Slurm writes it: `gpu[07-09,12]` → `gpu07`.
+    """The first machine of a node list of Slurm: `gpu[07-09,12]` → `gpu07`.
 
     **Errors:** `ClusterError`.
     """
-    said = re.match(r"([^,\[\]]+)(?:\[(\d+)[^\]]*\]([^,\[\]]*))?", nodes)
-    if said is None:
+    match = re.match(r"([^,\[\]]+)(?:\[(\d+)[^\]]*\]([^,\[\]]*))?", nodes)
+    if match is None:
         raise ClusterError(f"SLURM_STEP_NODELIST reads {nodes!r}, which names no machine")
-    return "".join(part or "" for part in said.groups())
+    return "".join(part or "" for part in match.groups())
 
 
-def _on_node(tasks: str, node: int) -> int:
-    """Tasks on the `node`-th machine of `2(x3),1`."""
+def _tasks_on_node(tasks: str, node: int) -> int:
+    """Number of tasks on machine `node` of a list like `2(x3),1`."""
     counts: list[int] = []
     for count, times in re.findall(r"(\d+)(?:\(x(\d+)\))?", tasks):
         counts += [int(count)] * int(times or 1)
     return counts[node] if node < len(counts) else 1
 
 
-def _met_at(environment: Mapping[str, str], host: Callable[[], str], job: int) -> tuple[str, int]:
-    """Where process 0 is met: as PHYSKIT_COORDINATOR says, or at a port made from the job's number."""
+def _coordinator_address(
+    environment: Mapping[str, str], host: Callable[[], str], job_number: int
+) -> tuple[str, int]:
+    """Where process 0 listens: PHYSKIT_COORDINATOR, or a port derived from the job's number.
+
+    All processes must come to the same address without talking to each other.
+    """
     if "PHYSKIT_COORDINATOR" in environment:
         return split_address(environment["PHYSKIT_COORDINATOR"])
-    return host(), _FIRST_PORT + job % _PORTS
+    return host(), _FIRST_PORT + job_number % _PORTS
 
 
-def _numbers(environment: Mapping[str, str], launcher: str) -> Callable[..., int]:
-    def number(name: str, default: int | None = None) -> int:
-        said = environment.get(name, "" if default is None else str(default))
-        if not said.isdigit():
-            raise ClusterError(f"{launcher} sets {name}={said!r}, where a number should be")
-        return int(said)
+def _number_reader(environment: Mapping[str, str], launcher: str) -> Callable[..., int]:
+    """A function that reads a number from `environment`, or raises a `ClusterError` that names `launcher`."""
 
-    return number
+    def read_number(name: str, default: int | None = None) -> int:
+        text = environment.get(name, "" if default is None else str(default))
+        if not text.isdigit():
+            raise ClusterError(f"{launcher} sets {name}={text!r}, where a number should be")
+        return int(text)
+
+    return read_number

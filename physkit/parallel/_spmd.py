@@ -57,7 +57,7 @@ class Spmd:
         return math.prod(self.shape)
 
     @property
-    def job(self) -> ProcessGroup:
+    def process_group(self) -> ProcessGroup:
         """The processes that must go together, since the devices are theirs."""
         if choose_backend(self.backend, self.size) in ("serial", "vmap"):
             return single_process()

@@ -57,7 +57,7 @@ class FixedPointParticles(Module):
             jax.lax.stop_gradient, (position, velocity, space, dt)
         )
         d = position.shape[1]
-        repeats = jnp.array(space.periodic(d))
+        repeats = jnp.array(space.periodic_axes(d))
         # Without any extent there is the path of many steps.
         far, fast = largest(jnp.abs(position)), largest(jnp.abs(velocity))
         extent = power_of_two_above(jnp.maximum(far, 64 * fast * dt))

@@ -95,7 +95,7 @@ class Particles(AbstractComponent):
             )
         n, dtype = position.shape[0], position.dtype
         space = Free() if space is None else space
-        space.periodic(position.shape[1])  # a space of another dimension says so here
+        space.periodic_axes(position.shape[1])  # a space of another dimension says so here
         self.space = jax.tree.map(lambda x: jnp.asarray(x, dtype), space)
         velocity = jnp.zeros_like(position) if velocity is None else velocity
         self.position = position

@@ -47,7 +47,7 @@ def random_positions(
     if gap == 0:
         fractions = generator.random((count, d))
     else:
-        fractions = _insert(generator, count, cell, space.periodic(d), gap)
+        fractions = _insert(generator, count, cell, space.periodic_axes(d), gap)
     dtype = jnp.result_type(*jax.tree.leaves(space))
     return jnp.asarray(fractions @ cell, dtype)
 

@@ -7,7 +7,7 @@ from physkit.testing import check_tendency
 
 
 def test_battery():
-    grid = pk.Grid(pk.Box([1.0, 2.0], axes=False), (4, 5))
+    grid = pk.Grid(pk.Box([1.0, 2.0], periodic=False), (4, 5))
     bump = lambda x, y: jnp.exp(-9 * ((x - 0.3) ** 2 + (y - 1) ** 2))
     flow = lambda k: pk.Field(
         0.1 * jnp.ones(grid.local_shape_at(grid.face(k))),

@@ -218,7 +218,7 @@ def test_bad_input():
         NavierStokes(0.1).nonlinear(clock, noise(plane()))
     with pytest.raises(ShapeError, match="vector field on a grid with two axes"):
         vorticity(flow(cube()))
-    walls = Grid(Box([1.0, 1.0], axes=(True, False)), (8, 8))
+    walls = Grid(Box([1.0, 1.0], periodic=(True, False)), (8, 8))
     with pytest.raises(ParameterError, match="walls along y"):
         ETDRK2(VorticityTransport(0.1)).prepare(
             Field(0.0, walls, boundary={"y": Dirichlet(0.0)}), 0.1

@@ -89,7 +89,7 @@ def test_box_against_all_images(axes):
     np.testing.assert_allclose(np.linalg.norm(found, axis=1), expected, rtol=1e-12)
     smallest = min((x / 2 for x, p in zip(lengths, axes, strict=True) if p), default=np.inf)
     assert float(space.max_cutoff(3)) == smallest
-    assert space.periodic(3) == axes
+    assert space.periodic_axes(3) == axes
 
 
 def test_free_space():
@@ -99,14 +99,14 @@ def test_free_space():
     assert float(Free().max_cutoff(2)) == np.inf
     assert float(Free().volume) == np.inf
     assert Free().cell(3) is None
-    assert Free().periodic(2) == (False, False)
+    assert Free().periodic_axes(2) == (False, False)
 
 
 SPACES = {
     "free": (2, Free()),
     "line": (1, Box([2.5])),
     "plane": (2, Box([2.5, 3.0])),
-    "channel": (3, Box([2.5, 3.0, 4.0], axes=(True, False, True))),
+    "channel": (3, Box([2.5, 3.0, 4.0], periodic=(True, False, True))),
     "box": (3, Box([2.5, 3.0, 4.0])),
     "tilted line": (1, Triclinic([[-2.5]])),
     "tilted plane": (2, Triclinic(tilted(2, 5)[0])),
@@ -129,7 +129,7 @@ def test_displacement_properties(case, dtype):
     assert there.dtype == dtype
     np.testing.assert_allclose(there, -back, atol=tolerance)
     cells = jnp.asarray(np.random.default_rng(0).integers(-2, 3, (12, d)), jnp.int32)
-    cells = jnp.where(jnp.array(space.periodic(d))[None], cells, 0)
+    cells = jnp.where(jnp.array(space.periodic_axes(d))[None], cells, 0)
     moved = space.displacement(space.unwrap(a, cells), b)
     np.testing.assert_allclose(
         jnp.linalg.norm(moved, axis=1), jnp.linalg.norm(there, axis=1), atol=10 * tolerance
@@ -150,7 +150,7 @@ def test_fold_and_unwrap(case, dtype):
         fraction = np.linalg.solve(
             np.asarray(space.cell(d), float).T, np.asarray(inside, float).T
         ).T
-        folded = fraction[:, list(space.periodic(d))]
+        folded = fraction[:, list(space.periodic_axes(d))]
         assert np.all(folded >= -tolerance)
         assert np.all(folded <= 1 + tolerance)
         assert np.any(np.asarray(image) != 0)
@@ -247,7 +247,7 @@ def test_a_cell_turned_inside_out_is_invalid():
         (lambda: Box([1.0, float("nan")]), ParameterError, "positive"),
         (lambda: Box(3.0), ShapeError, "one length per axis"),
         (lambda: Box([1.0, 1.0, 1.0, 1.0]), ShapeError, "one length per axis"),
-        (lambda: Box([1.0, 1.0], axes=(True,)), ShapeError, "1 axes"),
+        (lambda: Box([1.0, 1.0], periodic=(True,)), ShapeError, "1 axes"),
         (lambda: Triclinic([[1.0, 2.0], [2.0, 4.0]]), ParameterError, "no volume"),
         (lambda: Triclinic([[1.0, float("nan")], [2.0, 4.0]]), ParameterError, "no volume"),
         (lambda: Triclinic([1.0, 2.0]), ShapeError, "rows"),

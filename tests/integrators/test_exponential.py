@@ -285,7 +285,7 @@ def test_single_precision():
 
 @EACH
 def test_walls(method, order):
-    grid = Grid(Box([1.0], axes=False), (8,))
+    grid = Grid(Box([1.0], periodic=False), (8,))
     u = Field(0.0, grid, boundary=Dirichlet(0.0))
     with pytest.raises(ParameterError, match=rf"{method.__name__} advances Diffusion.*walls"):
         method(Diffusion(0.1)).prepare(u, 0.1)

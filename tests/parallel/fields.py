@@ -25,7 +25,7 @@ SPACES = [(1, 1), (2, 1), (2, 2), (4, 1), (1, 1, 2), (2, 2, 2)]
 def gravity_waves(periodic=(True, False), cells=(16, 8)) -> tuple[Any, Any, int]:
     """A hump on staggered water of small amplitude, between walls along some axes."""
     names = ("u", "v", "w")[: len(cells)]
-    grid = Grid(Box([1.0, 2.0, 1.5][: len(cells)], axes=periodic), cells)
+    grid = Grid(Box([1.0, 2.0, 1.5][: len(cells)], periodic=periodic), cells)
     walls = [k for k, wraps in enumerate(periodic) if not wraps]
     bump = lambda *x: sum(jnp.sin(2 * jnp.pi * c) for c in x) * 0.01
     state = {

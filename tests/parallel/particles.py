@@ -140,7 +140,7 @@ def cluster() -> tuple[Any, Any]:
     """Bodies that all attract each other, in a box that does not repeat."""
     rng = np.random.default_rng(0)
     x, v = rng.uniform(1.0, 7.0, size=(60, 3)), rng.standard_normal((60, 3))
-    box = Box([8.0, 8.0, 8.0], axes=False)
+    box = Box([8.0, 8.0, 8.0], periodic=False)
     stars = Particles(x, v - v.mean(axis=0), rng.uniform(0.5, 1.5, size=60), space=box)
     looks = Every(20, energy=TotalEnergy(), x=Positions())
     gravity = DirectGravity(0.1, softening=0.1)

@@ -72,7 +72,7 @@ def _need_equal_ghosts(field, devices):
 
 
 def _vector(periodic, kind, staggered):
-    grid = Grid(Box([1.0, 2.0], axes=periodic), (16, 8))
+    grid = Grid(Box([1.0, 2.0], periodic=periodic), (16, 8))
     place = pk.spaces.Location(staggered)
     walls = {k: kind for k, wraps in enumerate(periodic) if not wraps} or None
     return pk.Field(noise(2, *grid.local_shape_at(place)), grid, place, walls, vector=True)
@@ -97,7 +97,7 @@ def test_ghosts_of_every_kind_of_boundary(devices):
 
 @pytest.mark.parametrize("kind", [Outflow(), Mirror()])
 def test_ghosts_are_numpys(kind):
-    grid = Grid(Box([1.0, 2.0], axes=(True, False)), (16, 8))
+    grid = Grid(Box([1.0, 2.0], periodic=(True, False)), (16, 8))
     field = pk.Field(noise(1, 16, 8), grid, None, {1: kind})
     whole = _need_equal_ghosts(field, (2, 2))
     wrapped = np.pad(np.asarray(field.data), ((0, 0), (2, 2), (0, 0)), mode="wrap")
@@ -202,7 +202,7 @@ def test_programs_exchange_what_they_must():
 
 
 def _walled(periodic, values=False):
-    grid = Grid(Box([1.0, 2.0], axes=periodic), (16, 8))
+    grid = Grid(Box([1.0, 2.0], periodic=periodic), (16, 8))
     pair = (Dirichlet(0.3), Neumann(0.1))
     along = lambda k: Dirichlet(0.1 * jnp.arange(8.0 if k == 0 else 16.0))
     walls = {k: along(k) if values else pair for k in range(2) if not periodic[k]}
@@ -226,7 +226,7 @@ def test_poisson_of_every_kind(periodic, devices):
 
 
 def _flow(periodic):
-    grid = Grid(Box([1.0, 2.0], axes=periodic), (16, 8))
+    grid = Grid(Box([1.0, 2.0], periodic=periodic), (16, 8))
     walls = lambda k: {
         j: Dirichlet(0.0) if j == k else Neumann(0.0) for j in range(2) if not periodic[j]
     }
@@ -245,7 +245,7 @@ def test_projection_on_a_staggered_grid():
 @pytest.mark.parametrize("periodic", [(True, True), (False, True)])
 @pytest.mark.parametrize("devices", [(2, 1), (2, 2)])
 def test_coefficients_that_vary(periodic, devices):
-    grid = Grid(Box([1.0, 1.0], axes=periodic), (32, 16))
+    grid = Grid(Box([1.0, 1.0], periodic=periodic), (32, 16))
     walls = {k: (Dirichlet(0.3), Neumann(0.1)) for k in range(2) if not periodic[k]} or None
     source = pk.Field(noise(32, 16), grid, None, walls)
     source = source.replace(data=source.data - source.data.mean())

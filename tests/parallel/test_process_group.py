@@ -10,14 +10,16 @@ import time
 import pytest
 
 from physkit.core import ClusterError
-from physkit.parallel import _line, initialize
+from physkit.parallel import initialize
+from physkit.parallel._messages import receive_message
+from physkit.parallel._rendezvous import connect_to_first, open_channel
 from tests.parallel.launch import ended, free_port, launch
 
 SUM = """
 import os, signal, sys, time
 import physkit as pk
-job = pk.parallel.start(wait=60)
-assert pk.parallel.start() is job and pk.parallel.job() is job
+group = pk.parallel.initialize(wait=60)
+assert pk.parallel.initialize() is group and pk.parallel.process_group() is group
 import jax, numpy as np
 
 def total(comm, x):
@@ -25,19 +27,20 @@ def total(comm, x):
 
 sum_of_all = pk.parallel.Spmd(total, (jax.device_count(),))
 numbers = 4.0 + np.arange(jax.device_count())
-print("sum", np.asarray(sum_of_all(numbers).addressable_data(0)), job.share(job.process, "who"), flush=True)
+members = group.all_gather_object(group.process_index, "who")
+print("sum", np.asarray(sum_of_all(numbers).addressable_data(0)), members, flush=True)
 if len(sys.argv) > 1:
     how, who = sys.argv[1], int(sys.argv[2])
-    if job.process == who:
+    if group.process_index == who:
         if how == "raise":
             raise ArithmeticError("of purpose")
         if how == "apart":
-            job.share(1, "elsewhere")
+            group.all_gather_object(1, "elsewhere")
             time.sleep(60)
         print("dying at", time.time(), flush=True)
         os.kill(os.getpid(), {"kill": signal.SIGKILL, "stop": signal.SIGSTOP, "end": signal.SIGTERM}[how])
     if how == "apart":
-        job.share(1, "here")
+        group.all_gather_object(1, "here")
     sum_of_all(numbers).block_until_ready()
 """
 
@@ -49,7 +52,7 @@ def script(tmp_path):
     return path
 
 
-def test_two_processes_are_one_job(script):
+def test_two_processes_share_a_sum(script):
     for status, said in ended(launch(script, devices=2)):
         assert status == 0, said
         assert "sum [22.] [0, 1]" in said, said
@@ -57,7 +60,7 @@ def test_two_processes_are_one_job(script):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("who", [0, 1])
-def test_who_is_killed_takes_the_others_along(who, script):
+def test_a_killed_process_ends_the_others(who, script):
     outcomes = ended(launch(script, "kill", who))
     over = time.time()
     assert outcomes[who][0] == -signal.SIGKILL
@@ -71,8 +74,8 @@ def test_who_is_killed_takes_the_others_along(who, script):
 
 
 @pytest.mark.slow
-def test_a_request_to_end_is_heard_outside_of_runs(script):
-    """JAX would keep it for itself."""
+def test_sigterm_ends_a_process_outside_of_run(script):
+    """JAX installs a handler of its own for SIGTERM."""
     (status, said), (other, _) = ended(launch(script, "end", 1))
     assert other == -signal.SIGTERM
     assert status == 75
@@ -80,7 +83,7 @@ def test_a_request_to_end_is_heard_outside_of_runs(script):
 
 
 @pytest.mark.slow
-def test_an_error_ends_all(script):
+def test_an_uncaught_error_ends_all_processes(script):
     (status, said), (other, words) = ended(launch(script, "raise", 1))
     assert other == 1
     assert "ArithmeticError: of purpose" in words
@@ -89,14 +92,14 @@ def test_an_error_ends_all(script):
 
 
 @pytest.mark.slow
-def test_coming_apart_is_seen(script):
+def test_processes_at_different_places_raise(script):
     outcomes = ended(launch(script, "apart", 1))
     assert all(status == 1 for status, _ in outcomes)
     assert any("have come apart" in said and "'elsewhere'" in said for _, said in outcomes)
 
 
 @pytest.mark.slow
-def test_versions_must_be_the_same(script, tmp_path):
+def test_different_versions_are_refused(script, tmp_path):
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "sitecustomize.py").write_text(
         "import platform; platform.python_version = lambda: '3.99.0'"
@@ -111,15 +114,17 @@ def test_versions_must_be_the_same(script, tmp_path):
 
 
 @pytest.mark.slow
-def test_start_comes_first(tmp_path):
+def test_initialize_after_jax_found_its_devices_raises(tmp_path):
     script = tmp_path / "late.py"
-    script.write_text("import jax; jax.devices(); import physkit as pk; pk.parallel.start(wait=60)")
+    script.write_text(
+        "import jax; jax.devices(); import physkit as pk; pk.parallel.initialize(wait=60)"
+    )
     for status, said in ended(launch(script)):
         assert status == 1
         assert "must come before anything else that uses JAX" in said
 
 
-def test_who_does_not_come_is_named():
+def test_missing_processes_are_named():
     with pytest.raises(ClusterError, match=r"found no process 0 at localhost:\d+ within"):
         initialize(f"localhost:{free_port()}", 2, 1, wait=0.3)
     with pytest.raises(ClusterError, match=r"process \[1, 2\] of 3 did not come"):
@@ -132,24 +137,26 @@ def test_who_does_not_come_is_named():
             initialize(f"localhost:{port}", 2, 0, wait=0.3)
 
 
-def test_strangers_are_turned_away():
+def test_processes_of_other_jobs_are_refused():
     """Noise and processes of another job at the port do not keep the right ones from meeting."""
     address = ("localhost", free_port())
     me = lambda k, job="a": {"process": k, "processes": 2, "job": job, "host": "h", "pid": k}
     found = {}
 
     def first():
-        found[0] = _line.open_channel(address, me(0), 20.0, 60.0, lambda said: {"count": len(said)})
+        found[0] = open_channel(
+            address, me(0), 20.0, 60.0, lambda introductions: {"count": len(introductions)}
+        )
 
     thread = threading.Thread(target=first)
     thread.start()
-    foreign = _line.connect_to_first(address, me(1, "b"), 10.0)
+    foreign = connect_to_first(address, me(1, "b"), 10.0)
     foreign.settimeout(10)
-    assert "this is job a" in _line.receive_message(foreign)["refused"]
+    assert "this is job a" in receive_message(foreign)["refused"]
     foreign.close()
     with socket.create_connection(address) as noise:
         noise.sendall(b"GET / HTTP/1.1\r\n\r\n")
-        found[1] = _line.open_channel(address, me(1), 20.0, 60.0, lambda said: {})
+        found[1] = open_channel(address, me(1), 20.0, 60.0, lambda introductions: {})
     thread.join(20)
     (one, word), (two, same) = found[0], found[1]
     assert word["count"] == same["count"] == 2
@@ -165,7 +172,7 @@ def test_strangers_are_turned_away():
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no SIGSTOP there")
 @pytest.mark.slow
-def test_who_falls_silent_counts_as_lost(script):
+def test_a_silent_process_counts_as_lost(script):
     script.write_text(script.read_text().replace("wait=60", "wait=60, silence=4"))
     started = launch(script, "stop", 1)
     try:

@@ -3,7 +3,7 @@
 import pytest
 
 from physkit.core import ClusterError
-from physkit.parallel._process_group import _judged, _own_gpus
+from physkit.parallel._process_group import _assigned_gpus, _jax_coordinator
 from physkit.parallel._process_info import ProcessInfo, detect_process, first_host
 
 STEP = {
@@ -19,12 +19,12 @@ STEP = {
 }
 
 
-def test_a_step_of_srun():
-    place = detect_process(STEP)
-    assert place == ProcessInfo("Slurm", 3, 4, "gpu07", place.port, 1, 2)
-    assert 1024 < place.port < 32768
-    assert detect_process({**STEP, "SLURM_JOB_ID": "1235"}).port != place.port
-    assert detect_process({**STEP, "SLURM_STEP_ID": "1"}).port != place.port
+def test_detects_a_slurm_step():
+    info = detect_process(STEP)
+    assert info == ProcessInfo("Slurm", 3, 4, "gpu07", info.port, 1, 2)
+    assert 1024 < info.port < 32768
+    assert detect_process({**STEP, "SLURM_JOB_ID": "1235"}).port != info.port
+    assert detect_process({**STEP, "SLURM_STEP_ID": "1"}).port != info.port
     chosen = detect_process({**STEP, "PHYSKIT_COORDINATOR": "[::1]:50001"})
     assert (chosen.address, chosen.port) == ("::1", 50001)
 
@@ -51,11 +51,11 @@ ALONE = {
 
 
 @pytest.mark.parametrize("where", ALONE)
-def test_an_allocation_is_not_a_job(where):
+def test_an_allocation_without_a_step_is_a_single_process(where):
     assert detect_process(ALONE[where]) is None
 
 
-def test_other_launchers():
+def test_detects_open_mpi_kubernetes_and_plain_variables():
     mpi = {
         "OMPI_COMM_WORLD_RANK": "1",
         "OMPI_COMM_WORLD_SIZE": "2",
@@ -94,30 +94,35 @@ def test_other_launchers():
         ({"PHYSKIT_COORDINATOR": "a:5000", "PHYSKIT_PROCESSES": "2"}, "set PHYSKIT_PROCESS, 0"),
     ],
 )
-def test_what_is_wrong_is_said(environment, says):
+def test_incomplete_variables_raise_errors_that_name_them(environment, says):
     with pytest.raises(ClusterError, match=says):
         detect_process(environment)
 
 
-def test_first_host():
+def test_first_host_of_a_slurm_node_list():
     names = ["a", "a,b", "gpu[07-09,12]", "gpu[3]", "n[1-2]-ib,x", "rack-1,rack-2"]
     assert [first_host(n) for n in names] == ["a", "a", "gpu07", "gpu3", "n1-ib", "rack-1"]
 
 
-def test_gpus_are_shared_out_once():
+def test_each_gpu_belongs_to_one_process():
     second = ProcessInfo("Slurm", 1, 2, "a", 5000, 1, 2)
-    assert _own_gpus(second, {}) == [1]
-    assert _own_gpus(second, {"CUDA_VISIBLE_DEVICES": "0,1"}) == [1]
-    assert _own_gpus(second, {"CUDA_VISIBLE_DEVICES": "0,1,2,3"}) == [2, 3]
-    assert _own_gpus(second, {"CUDA_VISIBLE_DEVICES": "1"}) is None  # given by the launcher
-    assert _own_gpus(ProcessInfo("Slurm", 1, 2, "a", 5000), {}) is None  # alone on its machine
+    assert _assigned_gpus(second, {}) == [1]
+    assert _assigned_gpus(second, {"CUDA_VISIBLE_DEVICES": "0,1"}) == [1]
+    assert _assigned_gpus(second, {"CUDA_VISIBLE_DEVICES": "0,1,2,3"}) == [2, 3]
+    assert _assigned_gpus(second, {"CUDA_VISIBLE_DEVICES": "1"}) is None  # given by the launcher
+    assert _assigned_gpus(ProcessInfo("Slurm", 1, 2, "a", 5000), {}) is None  # alone on its machine
 
 
-def test_processes_that_are_not_alike_are_refused():
+def test_processes_of_different_versions_are_refused():
     one = {"physkit": "1", "jax": "2", "jaxlib": "2", "python": "3", "numpy": "4"}
     one |= {"precision": "float32", "script": "a.py 00"}
-    said = lambda k, own: {"process": k, "host": f"node{k}", "is": own}
-    assert "refused" not in _judged([said(0, one), said(1, dict(one))], "localhost")
-    word = _judged([said(0, one), said(1, {**one, "jax": "9"}), said(2, {})], "localhost")
+    introduction = lambda k, own: {"process": k, "host": f"node{k}", "identity": own}
+    assert "refused" not in _jax_coordinator(
+        [introduction(0, one), introduction(1, dict(one))], "localhost"
+    )
+    word = _jax_coordinator(
+        [introduction(0, one), introduction(1, {**one, "jax": "9"}), introduction(2, {})],
+        "localhost",
+    )
     assert "process 1 on node1 has jax 9, process 0 on node0 has 2" in word["refused"]
     assert "and 3 more" in word["refused"]

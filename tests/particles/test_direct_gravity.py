@@ -154,7 +154,7 @@ def test_periodic_space_is_refused():
     p = Particles(jnp.ones((2, 3)), space=Box([4.0, 4.0, 4.0]))
     with pytest.raises(ParameterError, match="mesh"):
         DirectGravity().init(p)
-    walls = Particles(jnp.eye(3), space=Box([4.0, 4.0, 4.0], axes=False))
+    walls = Particles(jnp.eye(3), space=Box([4.0, 4.0, 4.0], periodic=False))
     assert DirectGravity().force(CLOCK, walls).shape == (3, 3)
 
 

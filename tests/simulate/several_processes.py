@@ -36,7 +36,7 @@ def main(folder: Path, devices: tuple[int, ...], steps: int, slow: bool) -> None
         progress=slow,
     )
     last = np.asarray(out.state.data)
-    if job.first:
+    if job.is_first:
         folder.mkdir(exist_ok=True, parents=True)
         np.savez(
             folder / "last.npz", last=last, u=np.asarray(out["u"]), total=np.asarray(out["total"])

@@ -51,7 +51,7 @@ def waves(dtype=jnp.float64, walls=False):
         u = pk.Field.from_function(grid, lambda x, y: jnp.sin(x) * jnp.cos(y), dtype=dtype)
         law = pk.equations.Wave(1.0)
         return law, {"displacement": u, "velocity": u * 0.0}
-    grid = pk.Grid(pk.Box([1.0, 2.0], axes=False), (6, 8))
+    grid = pk.Grid(pk.Box([1.0, 2.0], periodic=False), (6, 8))
     bump = lambda x, y: jnp.exp(-9 * ((x - 0.3) ** 2 + (y - 1) ** 2))
     flow = lambda k: pk.Field(
         jnp.zeros(grid.local_shape_at(grid.face(k)), dtype),

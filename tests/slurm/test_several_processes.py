@@ -12,7 +12,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent.parent
 SCRIPT = ROOT / "tests" / "simulate" / "several_processes.py"
-ALONE = "import physkit as pk; print(pk.parallel.start(wait=5))"
+ALONE = "import physkit as pk; print(pk.parallel.initialize(wait=5))"
 
 
 @pytest.fixture(autouse=True)

@@ -190,7 +190,7 @@ def _topology(devices: list) -> Iterator[Finding]:
     except ClusterError as error:
         yield "MEND", "job", str(error)
         return
-    most = len(devices) * (1 if place is None else place.processes)
+    most = len(devices) * (1 if place is None else place.process_count)
     of_all = "" if place is None else f", {len(devices)} of each process"
     if most > 1:
         yield "ok", "topology", f"domains can be cut over {most}{of_all}: devices={_grids(most)}"
@@ -204,8 +204,8 @@ def _topology(devices: list) -> Iterator[Finding]:
         yield (
             "ok",
             "job",
-            f"process {place.process} of {place.processes} under {place.launcher}, met at "
-            f"{place.address}:{place.port}; scripts join by physkit.parallel.start()",
+            f"process {place.process_index} of {place.process_count} under {place.launcher}, met at "
+            f"{place.address}:{place.port}; scripts join by physkit.parallel.initialize()",
         )
     elif "SLURM_JOB_ID" in os.environ:
         yield "note", "job", "in an allocation of Slurm, but not in a step: srun starts processes"

@@ -89,7 +89,7 @@ def _checked(boundary: Any, axis: int, side: int, wraps: bool) -> AbstractBounda
     if wraps and not isinstance(boundary, Periodic):
         raise ParameterError(
             f"{_name(axis, side)}: the box repeats along {AXES[axis]}, so {boundary!r} has no place "
-            "there; say Box(lengths, axes=…) for walls"
+            "there; say Box(lengths, periodic=…) for walls"
         )
     if isinstance(boundary, Periodic) and not wraps:
         raise ParameterError(

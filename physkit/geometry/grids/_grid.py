@@ -53,9 +53,9 @@ class Grid(Module):
     def __init__(self, space: Any, shape: Any):
         self.space = space if isinstance(space, Box) else Box(space)
         self.shape = tuple(int(n) for n in np.atleast_1d(shape))
-        if len(self.shape) != len(self.space.axes):
+        if len(self.shape) != len(self.space.periodic):
             raise ShapeError(
-                f"a box with {len(self.space.axes)} axes needs one number of cells for each; got "
+                f"a box with {len(self.space.periodic)} axes needs one number of cells for each; got "
                 f"shape {self.shape}"
             )
         if min(self.shape) < 1:
@@ -69,7 +69,7 @@ class Grid(Module):
     @property
     def periodic(self) -> tuple[bool, ...]:
         """Which axes repeat."""
-        return self.space.axes
+        return self.space.periodic
 
     @property
     def spacing(self) -> Float[Array, " d"]:

@@ -18,7 +18,7 @@ class Box(AbstractSpace):
     **Arguments:**
 
     - `lengths`: edge lengths, `[d]`, length unit; differentiable (pressure is a derivative by it).
-    - `axes`: one bool per axis, or one for all: which axes repeat. An open axis only gives the
+    - `periodic`: one bool per axis, or one for all: which axes repeat. An open axis only gives the
       extent that plots and lattices use.
 
     **Errors:** `ParameterError` for a length that is not positive.
@@ -27,10 +27,10 @@ class Box(AbstractSpace):
     """
 
     lengths: Float[Array, " d"] = param()
-    axes: tuple[bool, ...] = static()
+    periodic: tuple[bool, ...] = static()
     comm: AbstractComm = static(default=SerialComm())
 
-    def __init__(self, lengths: Any, axes: bool | tuple[bool, ...] = True, comm=None):
+    def __init__(self, lengths: Any, periodic: bool | tuple[bool, ...] = True, comm=None):
         self.lengths = as_parameter(lengths)
         self.comm = SerialComm() if comm is None else comm
         shape = np.shape(lengths)
@@ -38,10 +38,12 @@ class Box(AbstractSpace):
             raise ShapeError(
                 f"Box needs one length per axis, e.g. Box([10, 10, 10]); got {lengths!r}"
             )
-        self.axes = (axes,) * shape[0] if isinstance(axes, bool) else tuple(axes)
-        if len(self.axes) != shape[0]:
+        self.periodic = (
+            (periodic,) * shape[0] if isinstance(periodic, bool) else tuple(periodic)
+        )
+        if len(self.periodic) != shape[0]:
             raise ShapeError(
-                f"Box has {shape[0]} lengths but periodicity for {len(self.axes)} axes"
+                f"Box has {shape[0]} lengths but periodicity for {len(self.periodic)} axes"
             )
         numbers = concrete_value(lengths)
         if numbers is not None and numbers.dtype != object and not np.all(numbers > 0):
@@ -52,9 +54,9 @@ class Box(AbstractSpace):
         """The periodic box with `dimension` equal edges."""
         return Box(jnp.full(dimension, jnp.asarray(length, float)))
 
-    def periodic(self, dimension: int) -> tuple[bool, ...]:
+    def periodic_axes(self, dimension: int) -> tuple[bool, ...]:
         self._check(dimension)
-        return self.axes
+        return self.periodic
 
     def cell(self, dimension: int):
         self._check(dimension)
@@ -63,14 +65,14 @@ class Box(AbstractSpace):
     def minimum_image(self, difference: Components) -> Components:
         self._check(len(difference))
         return tuple(
-            d - self.lengths[k] * jnp.round(d * (1 / self.lengths[k])) if self.axes[k] else d
+            d - self.lengths[k] * jnp.round(d * (1 / self.lengths[k])) if self.periodic[k] else d
             for k, d in enumerate(difference)
         )
 
     def wrap_with_image(self, x):
         self._check(x.shape[-1])
         lengths = self.lengths[None]
-        cells = jnp.where(jnp.array(self.axes)[None], jnp.floor(x / lengths), 0)
+        cells = jnp.where(jnp.array(self.periodic)[None], jnp.floor(x / lengths), 0)
         return x - cells * lengths, cells.astype(jnp.int32)
 
     @property
@@ -79,11 +81,11 @@ class Box(AbstractSpace):
 
     def max_cutoff(self, dimension: int):
         self._check(dimension)
-        return jnp.min(jnp.where(jnp.array(self.axes), self.lengths / 2, jnp.inf))
+        return jnp.min(jnp.where(jnp.array(self.periodic), self.lengths / 2, jnp.inf))
 
     def is_degenerate(self):
         return ~jnp.all(self.lengths > 0)
 
     def _check(self, dimension: int) -> None:
-        if dimension != len(self.axes):
-            raise ShapeError(f"positions have {dimension} axes, the box has {len(self.axes)}")
+        if dimension != len(self.periodic):
+            raise ShapeError(f"positions have {dimension} axes, the box has {len(self.periodic)}")

@@ -13,7 +13,7 @@ class Free(AbstractSpace):
 
     comm: AbstractComm = static(default=SerialComm())
 
-    def periodic(self, dimension: int) -> tuple[bool, ...]:
+    def periodic_axes(self, dimension: int) -> tuple[bool, ...]:
         return (False,) * dimension
 
     def cell(self, dimension: int):

@@ -33,7 +33,7 @@ def require_box(space: AbstractSpace) -> Box:
     if not isinstance(space, Box):
         raise DeclarationError(
             f"particles in {type(space).__name__} cannot be cut over devices, only those in a Box; "
-            "where nothing repeats, Box(lengths, axes=False) says how far they reach"
+            "where nothing repeats, Box(lengths, periodic=False) says how far they reach"
         )
     return space
 
@@ -66,7 +66,7 @@ class Slab(Module):
         box, comm = require_box(space), space.comm
         length = jax.lax.stop_gradient(box.lengths[axis])
         count, place = comm.axis_size(axis), jnp.asarray(comm.axis_index(axis))
-        width, repeats = length / count, box.axes[axis]
+        width, repeats = length / count, box.periodic[axis]
         first, last = (place == 0) & (not repeats), (place == count - 1) & (not repeats)
         lower = place.astype(length.dtype) * width
         return Slab(lower, width, length, first, last, axis, repeats, comm)
@@ -123,7 +123,7 @@ class Slab(Module):
     def open_box(self, space: AbstractSpace) -> Box:
         """The box in line: it does not repeat along the cut axis any more, and knows no devices."""
         box = require_box(space)
-        return Box(box.lengths, tuple(a and k != self.axis for k, a in enumerate(box.axes)))
+        return Box(box.lengths, tuple(a and k != self.axis for k, a in enumerate(box.periodic)))
 
 
 def _product(devices: tuple[int, ...]) -> int:

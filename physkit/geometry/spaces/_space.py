@@ -25,7 +25,7 @@ class AbstractSpace(Module):
     comm: eqx.AbstractVar[AbstractComm]
 
     @abc.abstractmethod
-    def periodic(self, dimension: int) -> tuple[bool, ...]:
+    def periodic_axes(self, dimension: int) -> tuple[bool, ...]:
         """Which axes repeat."""
 
     @abc.abstractmethod

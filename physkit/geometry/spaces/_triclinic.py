@@ -54,7 +54,7 @@ class Triclinic(AbstractSpace):
             raise ParameterError(f"lattice vectors span no volume: {numbers.tolist()}")
         self.reduction = tuple(map(tuple, _reduce(np.asarray(numbers, float)).tolist()))
 
-    def periodic(self, dimension: int) -> tuple[bool, ...]:
+    def periodic_axes(self, dimension: int) -> tuple[bool, ...]:
         self._check(dimension)
         return (True,) * dimension
 

@@ -107,7 +107,7 @@ def shard_particles(particles: Any, devices: tuple[int, ...]) -> Any:
             f"devices={devices} cuts axis {axis}; the particles have {particles.dimension}"
         )
     fraction = jax.lax.stop_gradient(particles.position[:, axis] / box.lengths[axis])
-    fraction = fraction - jnp.floor(fraction) if box.axes[axis] else fraction
+    fraction = fraction - jnp.floor(fraction) if box.periodic[axis] else fraction
     owner = jnp.clip(jnp.floor(fraction * size).astype(jnp.int32), 0, size - 1)
     count = jnp.sum(
         owner[:, None] == jnp.arange(size, dtype=jnp.int32)[None], axis=0, dtype=jnp.int32

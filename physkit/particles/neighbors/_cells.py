@@ -56,7 +56,7 @@ def cell_vectors(
     space: AbstractSpace, d: int, dtype: Any
 ) -> tuple[Float[Array, "d d"], np.ndarray]:
     """Vectors that cells are cut along, as rows (unit vectors along open axes); which axes repeat."""
-    periodic = np.asarray(space.periodic(d))
+    periodic = np.asarray(space.periodic_axes(d))
     basis = space.basis(d)
     if basis is None:
         return jnp.eye(d, dtype=dtype), periodic

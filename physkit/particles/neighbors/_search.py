@@ -67,7 +67,7 @@ def search(
     dense = [
         jnp.append(folded[:, k], jnp.inf)[member].reshape(*shape, cells.slots) for k in range(d)
     ]
-    near = _neighbouring(shape, space.periodic(d))
+    near = _neighbouring(shape, space.periodic_axes(d))
     masks = _masks(dense, near, vectors, space, radius)
 
     mine, rows = jnp.arange(n, dtype=jnp.int32) - start[number], None

@@ -231,7 +231,7 @@ def sharded_neighbor_list(
         )
     lengths = np.asarray(share.box_lengths)
     size = space.comm.axis_size(share.axis)
-    skin = _fitting_skin(lengths, space.axes, share, size, cutoff, skin)
+    skin = _fitting_skin(lengths, space.periodic, share, size, cutoff, skin)
     radius = cutoff + skin
     width = lengths[share.axis] / size
     reach = radius + share.migration_margin * width

@@ -99,7 +99,7 @@ class DistributedDomain:
         self.sharded_sim = shard(sim, self.devices)
         self._shapes: Frame | None = None
         self._apart: LocalFrames | None = None
-        self.job = self.spmd(_begun).job
+        self.job = self.spmd(_begun).process_group
 
     def spmd(self, function: Any, *fixed: Any) -> Spmd:
         """`function` on every device."""

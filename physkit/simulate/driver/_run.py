@@ -118,7 +118,7 @@ def _driven(
     before = done = (int(carry.step) - keeper.begin) // sim.observation_period
     bar = Progress(
         blocks * sim.observation_period,
-        enabled=progress and host.job.first,
+        enabled=progress and host.job.is_first,
         begin=before * sim.observation_period,
     )
     if carry.is_initial:

@@ -56,10 +56,10 @@ class RunStorage:
             folders = [self._folder, self._checkpoints and Path(self._checkpoints.folder)]
             for folder in dict.fromkeys(f for f in folders if f is not None):
                 make_folder(folder)
-                if self._job.first:
+                if self._job.is_first:
                     self._locks.append(FolderLock(folder))
             if self._checkpoints is not None:
-                if self._job.first:
+                if self._job.is_first:
                     self._checkpoints.remove_leftovers()
                 self._job.all_gather_object(None, "folders are ready")
                 self._go_on()
@@ -106,14 +106,14 @@ class RunStorage:
                 f"{found.path} is of a run from step {found.begin}, at step {found.step}; this one "
                 f"begins at step {self.begin} and goes in blocks of {self._sim.observation_period}"
             )
-        if found.devices != self._devices and self._job.first:
+        if found.devices != self._devices and self._job.is_first:
             warnings.warn(
                 f"{found.path} was written over {_over(found.devices)}, the run goes on over "
                 f"{_over(self._devices)}: caches are built anew, and results agree with those of an "
                 "uninterrupted run to rounding, not to the last bit",
                 stacklevel=4,
             )
-        if found.simulation_changes and self._job.first:
+        if found.simulation_changes and self._job.is_first:
             more = (
                 f" and {len(found.simulation_changes) - 5} more"
                 if len(found.simulation_changes) > 5
@@ -124,7 +124,7 @@ class RunStorage:
                 "The run goes on with what it is now",
                 stacklevel=4,
             )
-        if found.environment_changes and self._job.first:
+        if found.environment_changes and self._job.is_first:
             warnings.warn(
                 f"{found.path} was written elsewhere: {'; '.join(found.environment_changes)}. The run goes "
                 "on, but need not equal an uninterrupted one to the last bit",
@@ -134,7 +134,7 @@ class RunStorage:
 
     def _open_output(self, folder: Path) -> None:
         sim, frames = self._sim, recorded_shapes(self._sim, self.carry)
-        cutting = self._host.keep_frames_local(self.carry) if self._job.processes > 1 else None
+        cutting = self._host.keep_frames_local(self.carry) if self._job.process_count > 1 else None
         self.output = Output(
             folder,
             sim.observers,
@@ -187,7 +187,7 @@ class RunStorage:
                 us=self._job,
             )
         self._saved_at, self._saved_blocks = time.monotonic(), done
-        if self._home is not None and self._job.first:
+        if self._home is not None and self._job.is_first:
             crashes.remove_crash_record(self._home)
 
     def crash(self, error: Exception, carry: Carry | ShardedCarry, done: int, steps: int) -> None:
@@ -196,7 +196,7 @@ class RunStorage:
             return
         with contextlib.suppress(FileError):  # the error that is on its way says more
             self.save(carry, done)
-            if self._job.first:
+            if self._job.is_first:
                 crashes.write_crash_record(self._home, error, int(carry.step), steps)
             error.add_note(
                 f"The last good state is in {self.last}: pk.diagnose(sim, state, folder={str(self._home)!r})"

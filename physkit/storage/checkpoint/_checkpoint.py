@@ -100,14 +100,14 @@ class Checkpoints:
         make_folder(folder)
         path = folder / f"checkpoint-{step:015d}.h5"
         said = {"step": step, "sim": sim, "begin": begin, "outputs": outputs, "devices": devices}
-        if us.processes > 1:
+        if us.process_count > 1:
             one = us.all_gather_object(secrets.token_hex(8), "a set of checkpoint files")[0]
-            names = [part_name(step, k, us.processes) for k in range(1, us.processes)]
-            if not us.first:
-                save_checkpoint(folder / names[us.process - 1], tree, **said, set_id=one)
+            names = [part_name(step, k, us.process_count) for k in range(1, us.process_count)]
+            if not us.is_first:
+                save_checkpoint(folder / names[us.process_index - 1], tree, **said, set_id=one)
             us.all_gather_object(None, "checkpoint files written")
             said |= {"together": one, "parts": names}
-        if us.first:
+        if us.is_first:
             save_checkpoint(path, tree, **said)
             for old in self.paths()[self.keep :]:
                 old.unlink(missing_ok=True)
@@ -132,7 +132,7 @@ class Checkpoints:
         **Errors:** `DamagedFileError` when all are damaged, `MismatchError` for another structure.
         """
         us = single_process() if us is None else us
-        if us.processes > 1 and not us.first:
+        if us.process_count > 1 and not us.is_first:
             newest = us.all_gather_object(None, "the newest sound checkpoint")[0]
             if newest is None:
                 return None

@@ -81,7 +81,7 @@ def _edges(particles: Particles) -> np.ndarray | None:
     """
     d = particles.dimension
     cell = particles.space.cell(d)
-    if cell is None or not all(particles.space.periodic(d)):
+    if cell is None or not all(particles.space.periodic_axes(d)):
         return None
     vectors = np.asarray(cell, np.float64)
     whole = np.eye(3) * np.abs(vectors).max()

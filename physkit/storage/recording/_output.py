@@ -61,7 +61,7 @@ class Output:
         else:
             left = _common(frames, sharding)
             common = (
-                _books(folder, observers, state, left, np.dtype(dtype)) if self._job.first else []
+                _books(folder, observers, state, left, np.dtype(dtype)) if self._job.is_first else []
             )
             self._books = common + self._shard(frames, sharding, np.dtype(dtype))
         self._own = {name for book in self._books for name in _names(book)}
@@ -97,14 +97,14 @@ class Output:
         index = {"format": 1, "run": self._run, "files": files, "provenance": collect_provenance()}
         if self._shards() is not None:
             index["shards"] = self._shards()
-        if self._job.first:
+        if self._job.is_first:
             write_atomically(self.folder / INDEX_NAME, json.dumps(index, indent=1).encode())
 
     def _shards(self) -> dict[str, Any] | None:
         """What the index says of shards."""
         if self._cutting is None or not self._cutting.layouts:
             return None
-        files = [shard_name(k) for k in range(self._job.processes)]
+        files = [shard_name(k) for k in range(self._job.process_count)]
         dims = {name: self._dims(name) for name in self._cutting.layouts}
         return self._cutting.to_index(files, dims, self._points)
 
@@ -118,7 +118,7 @@ class Output:
     ) -> list[OutputFile]:
         """The file of this process's blocks."""
         leaves = dict(leaf for name, frame in frames.items() for leaf in named_leaves(name, frame))
-        held = len(cutting.process_devices[self._job.process])
+        held = len(cutting.process_devices[self._job.process_index])
         blocks = {}
         for name in cutting.layouts:
             kind = np.dtype(leaves[name].dtype)
@@ -128,7 +128,7 @@ class Output:
             blocks[name] = jax.ShapeDtypeStruct(shape, kind)
         if not blocks:
             return []
-        path = self.folder / shard_name(self._job.process)
+        path = self.folder / shard_name(self._job.process_index)
         return [dataclasses.replace(make_series_file(path, blocks), kind="shard")]
 
     def _dims(self, name: str) -> tuple[str, ...]:

@@ -210,7 +210,7 @@ def _components(bodies: Particles) -> Components:
 
 
 def _check(bodies: Particles) -> None:
-    if any(bodies.space.periodic(bodies.dimension)):
+    if any(bodies.space.periodic_axes(bodies.dimension)):
         raise ParameterError(
             "DirectGravity needs a space without periodic axes: give Particles(space=Free()); "
             "in a periodic box gravity is summed on a mesh"

@@ -245,7 +245,7 @@ class Pairwise(AbstractForce):
             )
             make = neighbor_list if particles.ownership is None else sharded_neighbor_list
             return make(particles, self.cutoff, self.skin, self.capacity, excluded)
-        if any(particles.space.periodic(particles.dimension)):
+        if any(particles.space.periodic_axes(particles.dimension)):
             raise CutoffError(
                 "without a cutoff a sum runs over every pair once, but in a periodic space a particle "
                 "has endless images: give cutoff=…, or use a mesh or Ewald sum for long-range forces"
