@@ -10,8 +10,8 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).parent.parent / "physkit"
 
-# A folder imports only from folders before it.
-FLOORS = (
+# A layer imports only from layers before it.
+LAYERS = (
     "core",
     "parallel",
     "geometry",
@@ -30,7 +30,59 @@ FLOORS = (
     "cli",
 )
 
-MOST_LINES = 400
+MAX_LINES = 400
+MAX_FILES = 16  # in a folder, its `__init__.py` included
+MAX_ANY = 0.05  # of annotated arguments
+
+# Layers that serve every physics: they ask protocols, and name no concrete class of a physics layer.
+GENERIC_LAYERS = ("core", "parallel", "storage", "simulate", "ensemble", "fit")
+PHYSICS_LAYERS = ("particles", "fields", "coupling", "integrators", "observe")
+CONCRETE_ALLOWED = {
+    ("simulate", "Snapshot"): "what every observer reads",
+    ("simulate", "Frame"): "the type of what is recorded",
+    ("simulate", "Finite"): "the guard that every simulation has unless told otherwise",
+    ("ensemble", "Frame"): "the type of what is recorded",
+    ("ensemble", "Estimate"): "the type of a mean with its error",
+    ("fit", "Snapshot"): "what every observer reads",
+    ("storage", "Particles"): "files of particles hold them: H5MD",
+    ("storage", "Field"): "files of fields hold them: netCDF",
+}
+
+# Words of the private language that this code once had: each has a standard term (see CONTRIBUTING.md).
+PRIVATE_WORDS = {
+    "pulled": "cotangents, pullback",
+    "bars": "cotangents",
+    "apart": "local",
+    "at_home": "to_default_device",
+    "back_in": "restore_rows",
+    "restless": "needs_migration",
+    "settled": "migrate, converged",
+    "strayed": "distance_outside",
+    "dealt": "equal_shard",
+    "laid": "place",
+    "recut": "reshard",
+    "cadence": "interval",
+    "cadences": "intervals",
+    "tripwire": "GuardState",
+    "wire": "guard state",
+    "lanes": "members, batch",
+    "keeper": "RunStorage",
+    "book": "file",
+    "walk": "forward, backward",
+    "unstep": "reverse_step",
+    "restep": "step_given_aux",
+    "enlarged": "grow_to_fit",
+    "retrace": "reversibility_report",
+    "bath": "thermostat, heat_bath",
+    "of_each": "local_rows",
+    "as_the_first": "broadcast_first",
+    "need_own": "require_compatible",
+}
+WORDS_ALLOWED = {
+    ("cli", "bars"): "error bars",
+    ("plot", "bars"): "error bars",
+    ("coupling", "lanes"): "of vector registers",
+}
 
 # Where open-ended keyword arguments are the interface itself, not plumbing.
 KEYWORDS_ALLOWED = {
@@ -119,8 +171,8 @@ def _run_at_import(tree: ast.AST) -> Iterator[ast.AST]:
         yield from _run_at_import(child)
 
 
-def floor_breaches(path: str, text: str) -> list[str]:
-    """Imports from the same folder's upper neighbors, or of another folder's private files."""
+def layer_breaches(path: str, text: str) -> list[str]:
+    """Imports from a layer that comes later, or of another layer's private files."""
     own = path.split("/")[1:]
     if len(own) < 2:
         return []
@@ -130,11 +182,11 @@ def floor_breaches(path: str, text: str) -> list[str]:
         if parts[0] != "physkit" or len(parts) < 2 or parts[1] == own[0]:
             continue
         where = f"{path}:{line}: "
-        if parts[1] not in FLOORS:
+        if parts[1] not in LAYERS:
             if parts[1] != "__version__":
-                found.append(f"{where}{name}: no such floor")
-        elif FLOORS.index(parts[1]) > FLOORS.index(own[0]):
-            found.append(f"{where}{own[0]} imports {parts[1]}, which stands above it")
+                found.append(f"{where}{name}: no such layer")
+        elif LAYERS.index(parts[1]) > LAYERS.index(own[0]):
+            found.append(f"{where}{own[0]} imports {parts[1]}, which is a later layer")
         elif any(p.startswith("_") for p in parts[2:]):
             found.append(f"{where}{name} is private to {parts[1]}: import its public name")
     return found
@@ -175,7 +227,7 @@ def cycles(sources: dict[str, str]) -> list[str]:
 def length_breaches(path: str, text: str) -> list[str]:
     """Files that are too long to read in one go."""
     lines = text.count("\n")
-    return [f"{path}: {lines} lines, at most {MOST_LINES}"] if lines > MOST_LINES else []
+    return [f"{path}: {lines} lines, at most {MAX_LINES}"] if lines > MAX_LINES else []
 
 
 def banned(path: str, text: str) -> list[str]:
@@ -260,3 +312,93 @@ def missing_docstrings(path: str, text: str) -> list[str]:
 def _says_something(node: ast.AST, words: int) -> bool:
     text = ast.get_docstring(node) or ""
     return len(text.split()) >= words and "_description_" not in text and "TODO" not in text
+
+
+def folder_sizes(sources: dict[str, str]) -> list[str]:
+    """Folders with more files than one takes in at a glance."""
+    counts: dict[str, int] = {}
+    for path in sources:
+        folder = path.rpartition("/")[0]
+        counts[folder] = counts.get(folder, 0) + 1
+    return [f"{f}: {n} files, at most {MAX_FILES}" for f, n in counts.items() if n > MAX_FILES]
+
+
+def subfolder_cycles(sources: dict[str, str]) -> list[str]:
+    """Sub-folders of one layer that import one another, whichever way round."""
+    arrows: set[tuple[str, str]] = set()
+    for path, text in sources.items():
+        if path.endswith("__init__.py"):
+            continue  # a layer's own `__init__` re-exports all
+        here = _subfolder(module_name(path))
+        for _, name in imports(path, text, at_import_only=True):
+            there = _subfolder(name)
+            if here and there and here != there and here.split(".")[1] == there.split(".")[1]:
+                arrows.add((here, there))
+    graph = {a: {y for x, y in arrows if x == a} for a, _ in arrows}
+    found = []
+    for start in sorted(graph):
+        reached, todo = set(), list(graph[start])
+        while todo:
+            folder = todo.pop()
+            if folder not in reached:
+                reached.add(folder)
+                todo += graph.get(folder, ())
+        if start in reached:
+            found.append(f"{start} imports itself through {sorted(graph[start] & reached)}")
+    return found
+
+
+def _subfolder(name: str) -> str:
+    """`physkit.simulate.loop._carry` → `physkit.simulate.loop`; empty for files at a layer's top."""
+    parts = name.split(".")
+    if parts[0] != "physkit" or len(parts) < 4:
+        return ""
+    return ".".join(parts[:3])
+
+
+def arguments(text: str) -> Iterator[ast.arg]:
+    """Every named argument of every function, but self and cls."""
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            named = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
+            yield from (a for a in named if a.arg not in ("self", "cls"))
+
+
+def share_of_any(sources: dict[str, str]) -> float:
+    """Part of all arguments that say nothing more definite than Any."""
+    all_arguments = [a for text in sources.values() for a in arguments(text)]
+    vague = [a for a in all_arguments if a.annotation and ast.unparse(a.annotation) == "Any"]
+    return len(vague) / max(len(all_arguments), 1)
+
+
+def concrete_classes(path: str, text: str) -> list[str]:
+    """Final classes of a physics layer that a generic layer names."""
+    layer = path.split("/")[1]
+    if layer not in GENERIC_LAYERS:
+        return []
+    found = []
+    for line, name in imports(path, text):
+        parts = name.split(".")
+        if len(parts) < 3 or parts[0] != "physkit" or parts[1] not in PHYSICS_LAYERS:
+            continue
+        last = parts[-1]
+        is_final_class = (
+            last[:1].isupper() and not last.isupper() and not last.startswith("Abstract")
+        )
+        if is_final_class and (layer, last) not in CONCRETE_ALLOWED:
+            found.append(f"{path}:{line}: {layer} names {last}: ask a protocol")
+    return found
+
+
+def private_words(path: str, text: str) -> list[str]:
+    """Identifiers that only those who wrote them understand."""
+    found = []
+    for node in ast.walk(ast.parse(text)):
+        name = (
+            getattr(node, "name", None) or getattr(node, "id", None) or getattr(node, "attr", None)
+        )
+        name = name or (node.arg if isinstance(node, ast.arg) else None)
+        plain = name.strip("_").lower() if isinstance(name, str) else ""
+        if plain in PRIVATE_WORDS and (path.split("/")[1], plain) not in WORDS_ALLOWED:
+            found.append(f"{path}:{getattr(node, 'lineno', 0)}: {name}; say {PRIVATE_WORDS[plain]}")
+    return sorted(set(found))

@@ -15,12 +15,14 @@ from tests import architecture as rules
 
 SOURCES = dict(rules.files())
 PER_FILE = {
-    "floors": rules.floor_breaches,
+    "layers": rules.layer_breaches,
     "length": rules.length_breaches,
     "banned": rules.banned,
     "private JAX": rules.private_jax,
     "work at import": rules.work_at_import,
     "docstrings": rules.missing_docstrings,
+    "concrete classes": rules.concrete_classes,
+    "private words": rules.private_words,
 }
 
 
@@ -39,9 +41,21 @@ def test_no_cycles():
     assert not rules.cycles(SOURCES)
 
 
-def test_every_folder_is_a_floor():
+def test_every_folder_is_a_layer():
     folders = {path.split("/")[1] for path in SOURCES if path.count("/") > 1}
-    assert folders <= set(rules.FLOORS)
+    assert folders <= set(rules.LAYERS)
+
+
+def test_no_cycles_of_subfolders():
+    assert not (found := rules.subfolder_cycles(SOURCES)), "\n".join(found)
+
+
+def test_folders_are_small():
+    assert not (found := rules.folder_sizes(SOURCES)), "\n".join(found)
+
+
+def test_arguments_say_what_they_take():
+    assert rules.share_of_any(SOURCES) < rules.MAX_ANY
 
 
 def test_every_reason_for_keywords_is_still_needed():
@@ -51,11 +65,11 @@ def test_every_reason_for_keywords_is_still_needed():
 
 
 BAD = [
-    ("floors", "physkit/core/_x.py", "from physkit.simulate import run"),
-    ("floors", "physkit/core/_x.py", "def f():\n    import physkit.particles.forces"),
-    ("floors", "physkit/core/_x.py", "from physkit import observe"),
-    ("floors", "physkit/observe/_x.py", "from physkit.core._module import param"),
-    ("floors", "physkit/observe/_x.py", "from physkit.wishes import param"),
+    ("layers", "physkit/core/_x.py", "from physkit.simulate import run"),
+    ("layers", "physkit/core/_x.py", "def f():\n    import physkit.particles.forces"),
+    ("layers", "physkit/core/_x.py", "from physkit import observe"),
+    ("layers", "physkit/observe/_x.py", "from physkit.core._module import param"),
+    ("layers", "physkit/observe/_x.py", "from physkit.wishes import param"),
     ("length", "physkit/core/_x.py", "x = 1\n" * 401),
     ("banned", "physkit/core/_x.py", "from __future__ import annotations"),
     ("banned", "physkit/core/_x.py", "import jax\njax.config.update('jax_enable_x64', True)"),
@@ -81,6 +95,11 @@ BAD = [
     ("docstrings", "physkit/core/_x.py", '"""A module with its docstring."""\nclass A: pass'),
     ("docstrings", "physkit/core/_x.py", '"""A module with its docstring."""\ndef f():\n    "f."'),
     ("docstrings", "physkit/core/_x.py", "x = 1"),
+    ("concrete classes", "physkit/simulate/_x.py", "from physkit.particles.forces import Pairwise"),
+    ("concrete classes", "physkit/storage/_x.py", "from physkit.observe import Every"),
+    ("private words", "physkit/core/_x.py", "def restless(state): pass"),
+    ("private words", "physkit/core/_x.py", "def f(bars): pass"),
+    ("private words", "physkit/core/_x.py", "x._settled = 1"),
 ]
 
 
@@ -90,7 +109,7 @@ def test_rule_catches(rule, path, text):
 
 
 GOOD = [
-    ("floors", "physkit/observe/_x.py", "from physkit.core import param\nfrom ._y import z"),
+    ("layers", "physkit/observe/_x.py", "from physkit.core import param\nfrom ._y import z"),
     ("banned", "physkit/core/_module.py", "def param(**options): pass"),
     ("private JAX", "physkit/core/_linear_call.py", "from jax.interpreters import ad"),
     ("work at import", "physkit/core/_x.py", "def f():\n    return jnp.zeros(3)"),
@@ -102,6 +121,23 @@ GOOD = [
 @pytest.mark.parametrize(("rule", "path", "text"), GOOD)
 def test_rule_lets_pass(rule, path, text):
     assert not PER_FILE[rule](path, text)
+
+
+def test_a_cycle_of_subfolders_is_found():
+    a, b = "physkit/simulate/loop/_a.py", "physkit/simulate/driver/_b.py"
+    there, back = "from ..driver._b import f", "from physkit.simulate.loop._a import g"
+    assert rules.subfolder_cycles({a: there, b: back})
+    assert not rules.subfolder_cycles({a: there, b: ""})
+
+
+def test_a_crowded_folder_is_found():
+    crowd = {f"physkit/core/_{k}.py": "" for k in range(rules.MAX_FILES + 1)}
+    assert rules.folder_sizes(crowd)
+
+
+def test_vague_arguments_are_counted():
+    text = "def f(self, a: Any, b: int, *, c: Any = None): pass"
+    assert rules.share_of_any({"x": text}) == 2 / 3
 
 
 def test_a_cycle_is_found():
