@@ -1,4 +1,8 @@
-"""Everything that advances a state by one step."""
+"""Everything that advances a state by one step.
+
+Folders, each importing only from those before it: `particle` (particles under forces), `runge_kutta` (rates of
+any state), `splitting` (integrators made of integrators), `spectral` (equations with a symbol).
+"""
 
 from ._integrator import (
     AbstractIntegrator as AbstractIntegrator,
@@ -35,10 +39,7 @@ from .runge_kutta._named_methods import (
 )
 from .runge_kutta._tableau import Tableau as Tableau
 from .spectral._etdrk import ETDRK2 as ETDRK2, ETDRK4 as ETDRK4
-from .spectral._exact_linear import (
-    ExactLinear as ExactLinear,
-    PotentialPropagator as PotentialPropagator,
-)
+from .spectral._exact_linear import ExactLinear as ExactLinear
 from .spectral._exact_wave import ExactWave as ExactWave
 from .spectral._exponential import AbstractExponential as AbstractExponential
 from .spectral._implicit_explicit import (
@@ -47,6 +48,7 @@ from .spectral._implicit_explicit import (
     AbstractImplicitExplicit as AbstractImplicitExplicit,
     ImplicitExplicit as ImplicitExplicit,
 )
+from .spectral._potential_propagator import PotentialPropagator as PotentialPropagator
 from .spectral._split_step import SplitStep as SplitStep, ground_state as ground_state
 from .splitting._cfl_substeps import (
     CFLSubsteps as CFLSubsteps,

@@ -1,55 +1,74 @@
 """The contract of everything that advances a state by one step."""
 
 import abc
-from typing import Any
+from typing import TypeAlias
 
 import jax
+from jaxtyping import Array, Float
 
-from physkit.core import AbstractTerm, Clock, Module, NotReversible, Tendencies
+from physkit.core import (
+    AbstractTerm,
+    Aux,
+    Cache,
+    Clock,
+    Module,
+    NotReversible,
+    Plan,
+    PyTree,
+    State,
+    Tendencies,
+)
 
 from ._staleness import holds_same_arrays
+
+StepSize: TypeAlias = float | Float[Array, ""]
+TermsWithCaches: TypeAlias = tuple[tuple[AbstractTerm, Cache], ...]
 
 
 class AbstractIntegrator(Module):
     """Advances a state by `clock.dt`; holds its physics as typed fields.
 
-    `prepare` makes the constants of a run from parameters, inside the traced program, and may read
-    geometry and shapes but no evolving array. `init` makes what is carried from step to step.
-    `refresh` brings that up to date after somebody else moved the state: without it a composition
-    with a cached force silently drops to first order. `is_stale` says when that is needed.
+    `prepare` makes the plan: constants of a run from parameters, inside the traced program. It may read
+    geometry and shapes but no evolving array. `init` makes the aux: what is carried from step to step
+    beside the state. `refresh` brings the aux up to date after another integrator moved the state: without
+    it a composition with a cached force silently drops to first order. `is_stale` says when that is needed.
     """
 
     @abc.abstractmethod
-    def prepare(self, state: Any, dt: Any) -> Any:
+    def prepare(self, state: State, dt: StepSize) -> Plan:
         """Constants of a run (coefficients, symbols); traced once."""
 
     @abc.abstractmethod
-    def init(self, plan: Any, clock: Clock, state: Any) -> Any:
+    def init(self, plan: Plan, clock: Clock, state: State) -> Aux:
         """What is carried besides the state: a cached force, neighbor lists, history."""
 
     @abc.abstractmethod
-    def refresh(self, plan: Any, clock: Clock, state: Any, aux: Any) -> Any:
-        """`aux` for a state that somebody else has moved."""
+    def refresh(self, plan: Plan, clock: Clock, state: State, aux: Aux) -> Aux:
+        """`aux` for a state that another integrator has moved."""
 
     @abc.abstractmethod
-    def step(self, plan: Any, clock: Clock, state: Any, aux: Any) -> tuple[Any, Any]:
-        """The state, and what is carried, one `clock.dt` later."""
+    def step(self, plan: Plan, clock: Clock, state: State, aux: Aux) -> tuple[State, Aux]:
+        """The state and the aux one `clock.dt` later."""
 
-    def step_lazy(self, plan: Any, clock: Clock, state: Any, aux: Any) -> tuple[Any, Any]:
-        """A step of the loop after which nobody looks at the state.
+    # --- steps whose state is not read at once --------------------------------------------------
 
-        Like `step`, but parts of the state that `aux` also tells may be left behind, until `materialize`
-        brings them up to date: Fourier coefficients are not transformed back at every step.
+    def step_lazy(self, plan: Plan, clock: Clock, state: State, aux: Aux) -> tuple[State, Aux]:
+        """A step of the loop whose result no observer reads.
+
+        Like `step`, but parts of the state that follow from `aux` may be left out of date until
+        `materialize`: Fourier coefficients need not be transformed back at every step.
         """
         return self.step(plan, clock, state, aux)
 
-    def materialize(self, plan: Any, state: Any, aux: Any) -> Any:
-        """The state after any number of `step_lazy`, complete."""
+    def materialize(self, plan: Plan, state: State, aux: Aux) -> State:
+        """The complete state after any number of `step_lazy`."""
         del plan, aux
         return state
 
-    def require_reversible(self, state: Any) -> None:
-        """**Errors:** `NotReversible` names what `reverse_step` cannot take back, itself or a part of it.
+    # --- steps backward, for Reversible() -------------------------------------------------------
+
+    def require_reversible(self, state: State) -> None:
+        """**Errors:** `NotReversible` names what `reverse_step` cannot undo, this integrator or a part.
 
         Whoever writes `reverse_step` overrides this, too, and asks the parts and terms inside.
         """
@@ -61,37 +80,47 @@ class AbstractIntegrator(Module):
         )
 
     def reverse_step(
-        self, plan: Any, clock: Clock, state: Any, aux: Any, begun: Clock
-    ) -> tuple[Any, Any]:
-        """The state, and what was carried, before the step at `clock`, from those after it.
+        self, plan: Plan, clock: Clock, state: State, aux: Aux, aux_clock: Clock
+    ) -> tuple[State, Aux]:
+        """The inverse of `step`: state and aux before the step at `clock`, from those after it.
 
-        For states on a lattice, where `shift` is exact: every drift and kick is taken back, with its
-        force computed at the very same time. What was carried into the step had been brought up to
-        date at `begun`.
+        For states of fixed-point numbers, where `shift` is exact: every drift and kick is subtracted
+        again, with its force computed at the very time of the forward step. `aux_clock` is the instant
+        for which the aux before the step was made: `end_clock` of the step before, or the clock of
+        `init`.
         """
         self.require_reversible(state)
         raise NotImplementedError(type(self).__name__)
 
     def end_clock(self, clock: Clock) -> Clock:
-        """The instant for which a step at `clock` leaves what is carried; to the bit, for `reverse_step`."""
+        """The instant for which a step at `clock` leaves its aux.
+
+        Equal bit by bit to the clock of the step's last evaluation, so that `reverse_step` evaluates the
+        same force.
+        """
         return clock.at_fraction(1.0)
 
     def step_given_aux(
-        self, plan: Any, clock: Clock, state: Any, aux: Any, after: Any
-    ) -> tuple[Any, Any]:
-        """`step`, where it is known that `after` is carried in the end: derivatives need not find it anew."""
-        del after
+        self, plan: Plan, clock: Clock, state: State, aux: Aux, aux_after: Aux
+    ) -> tuple[State, Aux]:
+        """`step`, when the aux that it ends with is known: its values need no second evaluation.
+
+        The backward pass of `Reversible` differentiates this, with `aux_after` from `reverse_step`.
+        """
+        del aux_after
         return self.step(plan, clock, state, aux)
 
-    def is_stale(self, before: Any, after: Any) -> bool:
-        """Whether what was carried for the state `before` needs a `refresh` for the state `after`.
+    # --- in compositions ------------------------------------------------------------------------
 
-        Decided while tracing, from which arrays are still the same objects. By default any array
-        that somebody touched makes it stale.
+    def is_stale(self, before: State, after: State) -> bool:
+        """Whether an aux made for the state `before` needs a `refresh` for the state `after`.
+
+        Decided while tracing, from which arrays are still the same objects. By default any replaced
+        array makes it stale.
         """
         return not holds_same_arrays(before, after)
 
-    def terms(self, aux: Any) -> tuple[tuple[AbstractTerm, Any], ...]:
+    def terms(self, aux: Aux) -> TermsWithCaches:
         """The terms that this integrator holds, each with its current cache."""
         del aux
         return ()
@@ -105,17 +134,22 @@ class AbstractIntegrator(Module):
         terms = _terms_inside(self)
         return bool(terms) and all(getattr(term, "conserves_momentum", False) for term in terms)
 
+    @property
+    def removes_momentum(self) -> bool:
+        """Whether the total momentum is zero after a step, whatever it was before."""
+        return False
+
 
 class AbstractStateless(AbstractIntegrator):
     """An integrator that carries nothing from step to step: `prepare` and `step` are left to write."""
 
-    def init(self, plan: Any, clock: Clock, state: Any) -> None:
+    def init(self, plan: Plan, clock: Clock, state: State) -> None:
         del plan, clock, state
 
-    def refresh(self, plan: Any, clock: Clock, state: Any, aux: None) -> None:
+    def refresh(self, plan: Plan, clock: Clock, state: State, aux: None) -> None:
         del plan, clock, state, aux
 
-    def is_stale(self, before: Any, after: Any) -> bool:
+    def is_stale(self, before: State, after: State) -> bool:
         del before, after
         return False
 
@@ -123,10 +157,13 @@ class AbstractStateless(AbstractIntegrator):
 class AbstractOneStep(AbstractStateless):
     """An integrator that prepares and carries nothing: only `step` is left to write."""
 
-    def prepare(self, state: Any, dt: Any) -> None:
+    def prepare(self, state: State, dt: StepSize) -> None:
         del state, dt
 
 
-def _terms_inside(tree: Any) -> list[AbstractTerm]:
-    is_term = lambda n: isinstance(n, AbstractTerm) and not isinstance(n, Tendencies)
-    return [n for n in jax.tree.leaves(tree, is_leaf=is_term) if is_term(n)]
+def _terms_inside(tree: PyTree) -> list[AbstractTerm]:
+    # A sum of tendencies is itself a term; what it sums is meant.
+    def is_single_term(node: PyTree) -> bool:
+        return isinstance(node, AbstractTerm) and not isinstance(node, Tendencies)
+
+    return [n for n in jax.tree.leaves(tree, is_leaf=is_single_term) if is_single_term(n)]

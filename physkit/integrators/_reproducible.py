@@ -1,35 +1,48 @@
-"""Forces and rates that come out the same on the way back."""
+"""Forces and rates that a backward step evaluates with the same bits as the forward step."""
 
 from collections.abc import Callable
-from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, Bool
 
-from physkit.core import Clock, call_isolated
+from physkit.core import Cache, Clock, PyTree, State, call_isolated
 from physkit.fields import Field
 from physkit.particles import Particles
 
 
-def has_fixed_point(state: Any) -> bool:
-    """Whether anything in `state` moves on a lattice, where steps can be taken back."""
-    nodes = jax.tree.leaves(state, is_leaf=_has_lattice)
-    return any(_has_lattice(node) and node.fixed_point is not None for node in nodes)
+def has_fixed_point(state: State) -> bool:
+    """Whether a component of `state` holds fixed-point numbers, so that steps can be reversed."""
+    nodes = jax.tree.leaves(state, is_leaf=_may_have_fixed_point)
+    return any(_may_have_fixed_point(node) and node.fixed_point is not None for node in nodes)
 
 
-def evaluate_reproducibly(term: Callable, clock: Clock, state: Any, caches: Any) -> Any:
-    """`term(clock, state, caches)`; for a state on a lattice the same bits wherever asked."""
+def evaluate_reproducibly(
+    term: Callable[[Clock, State, Cache], tuple[PyTree, Cache]],
+    clock: Clock,
+    state: State,
+    caches: Cache,
+) -> tuple[PyTree, Cache]:
+    """`term(clock, state, caches)`; for fixed-point states with the same bits wherever it is called.
+
+    XLA fuses a force with what surrounds it and rounds accordingly; behind optimization barriers the
+    forward and the backward program compile it alike. States of plain floats go without: there the
+    fusion is wanted.
+    """
     if not has_fixed_point(state):
         return term(clock, state, caches)
-    return call_isolated(lambda *arguments: term(*arguments), clock, state, caches)
+    return call_isolated(term, clock, state, caches)
 
 
-def select_clock(first: Any, begun: Clock, last: Clock) -> Clock:
-    """`begun` if this is the first step, else the instant `last` of the one before."""
-    instant = lambda c: (c.step, c.origin, c.macro_dt, c.offset)
-    pairs = jax.tree.map(lambda a, b: jnp.where(first, a, b), instant(begun), instant(last))
-    return Clock(*pairs, last.dt, None)
+def select_clock(is_first: Bool[Array, ""], first: Clock, other: Clock) -> Clock:
+    """`first` if `is_first`, else `other`, both instants without a key: for scans over steps."""
+
+    def instant(clock: Clock) -> PyTree:
+        return clock.step, clock.origin, clock.macro_dt, clock.offset
+
+    chosen = jax.tree.map(lambda a, b: jnp.where(is_first, a, b), instant(first), instant(other))
+    return Clock(*chosen, other.dt, None)
 
 
-def _has_lattice(node: Any) -> bool:
+def _may_have_fixed_point(node: PyTree) -> bool:
     return isinstance(node, Particles | Field)

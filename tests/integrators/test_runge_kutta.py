@@ -15,8 +15,8 @@ from physkit.integrators import (
     RungeKutta,
     Tableau,
     VelocityVerlet,
-    _tableau as table,
 )
+from physkit.integrators.runge_kutta import _tableau as table
 from physkit.particles import ParticleIncrement, Particles
 
 from .problems import Bond, Pair, Sine, Spring, advanced, coupled, evolve, final

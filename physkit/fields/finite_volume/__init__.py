@@ -1,1 +1,1 @@
-"""Finite_volume."""
+"""Finite volumes: conservation laws, reconstruction, limiters, Riemann solvers."""

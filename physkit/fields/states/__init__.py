@@ -1,1 +1,1 @@
-"""States."""
+"""Components made of several fields: gases and layers of water."""

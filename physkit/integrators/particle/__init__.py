@@ -1,1 +1,1 @@
-"""Particle."""
+"""Integrators of particles under forces: Verlet and its compositions, Boris, thermostats."""

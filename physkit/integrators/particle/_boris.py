@@ -1,15 +1,16 @@
 """Boris's method: charged particles in magnetic fields."""
 
-from typing import Any
-
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from physkit.core import (
+    Cache,
     Clock,
     Module,
     ParameterError,
+    PyTree,
     ShapeError,
+    State,
     get_component,
     put_component,
     static,
@@ -18,7 +19,7 @@ from physkit.coupling import CIC, AbstractKernel, interpolate
 from physkit.fields import Field
 from physkit.geometry import as_space_time_value
 from physkit.particles import ParticleIncrement, Particles
-from physkit.particles.forces import Forces
+from physkit.particles.forces import AbstractForce, Forces
 
 from .._reproducible import evaluate_reproducibly
 from ._kicks_and_drifts import AbstractDriftFirst
@@ -52,8 +53,8 @@ class Boris(AbstractDriftFirst):
     sections 4-3 and 15-4; Qin et al., Phys. Plasmas 20, 084503 (2013).
     """
 
-    magnetic: Any
-    electric: Any = None
+    magnetic: PyTree
+    electric: PyTree = None
     force: Forces
     kernel: AbstractKernel = CIC()
     magnetic_field: str | None = static(default=None)
@@ -62,17 +63,15 @@ class Boris(AbstractDriftFirst):
 
     def __init__(
         self,
-        magnetic: Any,
-        electric: Any = None,
-        force: Any = None,
+        magnetic: PyTree,
+        electric: PyTree = None,
+        force: AbstractForce | Forces | None = None,
         *,
         kernel: AbstractKernel | None = None,
         component: str | None = None,
     ):
-        named = lambda x: x if isinstance(x, str) else None
-        value = lambda x: None if x is None or isinstance(x, str) else as_space_time_value(x)
-        self.magnetic, self.magnetic_field = value(magnetic), named(magnetic)
-        self.electric, self.electric_field = value(electric), named(electric)
+        self.magnetic, self.magnetic_field = _value_or_name(magnetic)
+        self.electric, self.electric_field = _value_or_name(electric)
         self.force = Forces.of() if force is None else Forces.of(force)
         self.kernel, self.component = kernel or CIC(), component
         others = [name for name in self.force.components if name != component]
@@ -81,73 +80,87 @@ class Boris(AbstractDriftFirst):
                 f"Boris moves the component {component!r}; its force acts on {others}, too"
             )
 
-    def init(self, plan: None, clock: Clock, state: Any) -> Any:
+    def init(self, plan: None, clock: Clock, state: State) -> Cache:
         particles = get_component(state, self.component)
         if particles.dimension == 1:
-            raise ShapeError("there is no gyration in one dimension")
+            raise ShapeError(
+                "Boris rotates velocities about B: it needs two or three dimensions, not one"
+            )
         if particles.charge is None:
             raise ParameterError("these particles have no charge: say Particles(…, charge=…)")
         return self.force.init(state)
 
-    def step(self, plan: None, clock: Clock, state: Any, aux: Any) -> tuple[Any, Any]:
+    def step(self, plan: None, clock: Clock, state: State, aux: Cache) -> tuple[State, Cache]:
         half = 0.5 * clock.dt
         state = put_component(
             state, self.component, get_component(state, self.component).drift(half)
         )
-        (push, twist), aux = evaluate_reproducibly(self._pushes, clock, state, aux)
+        (acceleration, tangent), aux = evaluate_reproducibly(
+            self._acceleration_and_rotation, clock, state, aux
+        )
         particles = get_component(state, self.component)
         if particles.fixed_point is None:
-            start = particles.velocity + half * push
-            kick = (_rotated(start, twist) - start) + clock.dt * push
+            start = particles.velocity + half * acceleration
+            kick = (_rotate(start, tangent) - start) + clock.dt * acceleration
             particles = particles.shift(ParticleIncrement(velocity=kick))
-        else:
-            particles = particles.shift(ParticleIncrement(velocity=half * push))
-            particles = rotate_by_shears(particles, twist, 1)
-            particles = particles.shift(ParticleIncrement(velocity=half * push))
+        else:  # one exact increment after the other, as `reverse_step` takes them back
+            particles = particles.shift(ParticleIncrement(velocity=half * acceleration))
+            particles = rotate_by_shears(particles, tangent, 1)
+            particles = particles.shift(ParticleIncrement(velocity=half * acceleration))
         return put_component(state, self.component, particles.drift(half)), aux
 
-    def require_reversible(self, state: Any) -> None:
+    def require_reversible(self, state: State) -> None:
         self.force.require_reversible(state)
 
     def reverse_step(
-        self, plan: None, clock: Clock, state: Any, aux: Any, begun: Clock
-    ) -> tuple[Any, Any]:
+        self, plan: None, clock: Clock, state: State, aux: Cache, aux_clock: Clock
+    ) -> tuple[State, Cache]:
         back = -0.5 * clock.dt
         state = put_component(
             state, self.component, get_component(state, self.component).drift(back)
         )
-        (push, twist), aux = evaluate_reproducibly(self._pushes, clock, state, aux)
-        particles = get_component(state, self.component).shift(
-            ParticleIncrement(velocity=back * push)
+        (acceleration, tangent), aux = evaluate_reproducibly(
+            self._acceleration_and_rotation, clock, state, aux
         )
-        particles = rotate_by_shears(particles, twist, -1).shift(
-            ParticleIncrement(velocity=back * push)
+        particles = get_component(state, self.component).shift(
+            ParticleIncrement(velocity=back * acceleration)
+        )
+        particles = rotate_by_shears(particles, tangent, -1).shift(
+            ParticleIncrement(velocity=back * acceleration)
         )
         return put_component(state, self.component, particles.drift(back)), aux
 
-    def _pushes(self, clock: Clock, state: Any, aux: Any) -> tuple[Any, Any]:
-        """Acceleration, and the tangent of half the angle of gyration, in the middle of a step."""
+    def _acceleration_and_rotation(
+        self, clock: Clock, state: State, aux: Cache
+    ) -> tuple[tuple[Array, Array], Cache]:
+        """In the middle of a step: (F + qE)/m, and tan(½ angle of gyration) along the axis of B."""
         middle, particles = clock.at_fraction(0.5), get_component(state, self.component)
         total, aux = self.force(middle, state, aux)
         per_mass = (particles.charge / particles.mass)[:, None]
-        push = jnp.zeros_like(particles.velocity)
+        acceleration = jnp.zeros_like(particles.velocity)
         if self.force.terms:
-            push = push + total[self.component] / particles.mass[:, None]
+            acceleration = acceleration + total[self.component] / particles.mass[:, None]
         if self.electric is not None or self.electric_field is not None:
-            at = self._at(self.electric, self.electric_field, middle, state, particles)
-            push = push + per_mass * _as_rows(at, particles, "E", particles.dimension)
-        at = self._at(self.magnetic, self.magnetic_field, middle, state, particles)
-        field = _as_rows(at, particles, "B", 3 if particles.dimension == 3 else 1)
-        twist = 0.5 * clock.dt * per_mass * field
+            values = self._at_particles(
+                self.electric, self.electric_field, middle, state, particles
+            )
+            rows = _as_rows(values, particles, "E", particles.dimension)
+            acceleration = acceleration + per_mass * rows
+        values = self._at_particles(self.magnetic, self.magnetic_field, middle, state, particles)
+        rows = _as_rows(values, particles, "B", 3 if particles.dimension == 3 else 1)
+        tangent = 0.5 * clock.dt * per_mass * rows
         if particles.frozen is not None:
-            twist = jnp.where(particles.frozen[:, None], 0, twist)
-        return (push, twist), aux
+            tangent = jnp.where(particles.frozen[:, None], 0, tangent)
+        return (acceleration, tangent), aux
 
     @property
     def conserves_momentum(self) -> bool:
         return False
 
-    def _at(self, value: Any, name: str | None, clock: Clock, state: Any, particles: Particles):
+    def _at_particles(
+        self, value: PyTree, name: str | None, clock: Clock, state: State, particles: Particles
+    ) -> Array:
+        """A field, a function of time and place, or a constant, where the particles are."""
         if name is not None:
             value = get_component(state, name)
         if isinstance(value, Field):
@@ -159,10 +172,17 @@ class Boris(AbstractDriftFirst):
             columns = [particles.position[:, k] for k in range(particles.dimension)]
             value = value(clock.t, *columns)  # type: ignore[operator]
             if isinstance(value, tuple | list):
-                spread = [jnp.broadcast_to(jnp.asarray(v), (particles.num_slots,)) for v in value]
-                value = jnp.stack(spread, axis=1)
+                columns = [jnp.broadcast_to(jnp.asarray(v), (particles.num_slots,)) for v in value]
+                value = jnp.stack(columns, axis=1)
         value = jnp.asarray(value)
         return particles.local_rows(value) if value.ndim else value
+
+
+def _value_or_name(given: PyTree) -> tuple[PyTree, str | None]:
+    """A value that is known now, or the name of a field in the state."""
+    if isinstance(given, str):
+        return None, given
+    return (None if given is None else as_space_time_value(given)), None
 
 
 def _as_rows(value: Array, particles: Particles, what: str, components: int) -> Float[Array, "n c"]:
@@ -178,10 +198,10 @@ def _as_rows(value: Array, particles: Particles, what: str, components: int) -> 
     return jnp.broadcast_to(value.astype(particles.position.dtype), (n, components))
 
 
-def _rotated(v: Float[Array, "n d"], t: Float[Array, "n c"]) -> Float[Array, "n d"]:
+def _rotate(v: Float[Array, "n d"], t: Float[Array, "n c"]) -> Float[Array, "n d"]:
     """v turned about t by 2 atan |t|, clockwise seen along t."""
-    twist = 2 * t / (1 + jnp.sum(t * t, axis=1, keepdims=True))
-    return v + _cross(v + _cross(v, t), twist)
+    sine = 2 * t / (1 + jnp.sum(t * t, axis=1, keepdims=True))
+    return v + _cross(v + _cross(v, t), sine)
 
 
 def _cross(v: Float[Array, "n d"], b: Float[Array, "n c"]) -> Float[Array, "n d"]:

@@ -1,17 +1,16 @@
 """Brownian dynamics: so much friction that velocities do not matter."""
 
-from typing import Any
-
 import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from physkit.core import Clock, get_component, param, put_component
+from physkit.core import Cache, Clock, State, get_component, param, put_component
 from physkit.particles import ParticleIncrement
 from physkit.particles.forces import Forces
 
+from .._integrator import StepSize
 from ._heat_bath import noise_amplitude, require_nonnegative
-from ._kicks_and_drifts import AbstractDriftFirst
+from ._kicks_and_drifts import AbstractDriftFirst, ForceByComponent
 
 
 class Brownian(AbstractDriftFirst):
@@ -53,29 +52,32 @@ class Brownian(AbstractDriftFirst):
     def conserves_momentum(self) -> bool:
         return False
 
-    def prepare(self, state: Any, dt: Any) -> tuple[Array, Array]:
+    def prepare(self, state: State, dt: StepSize) -> tuple[Array, Array]:
         """(dt/γ, √(2 k_B T dt/γ)), of unit mass."""
-        slide = dt / self.friction
-        return slide, noise_amplitude(2 * slide * self.temperature)
+        mobility_dt = dt / self.friction
+        return mobility_dt, noise_amplitude(2 * mobility_dt * self.temperature)
 
-    def step(self, plan: Any, clock: Clock, state: Any, caches: Any) -> tuple[Any, Any]:
-        slide, strength = (x[:, None] if x.ndim else x for x in plan)
-        first, caches = self.force(clock, state, caches)
-        thrown = {}
+    def step(
+        self, plan: tuple[Array, Array], clock: Clock, state: State, aux: Cache
+    ) -> tuple[State, Cache]:
+        mobility_dt, amplitude = (x[:, None] if x.ndim else x for x in plan)
+        first, caches = self.force(clock, state, aux)
+        displacements = {}
         for tag, name in enumerate(sorted(self.force.components, key=str)):
-            one = get_component(state, name)
-            now = clock.substep(0.0, 1.0, tag)
-            noise = now.normal(one.id, one.position.shape[1:], one.position.dtype)
-            thrown[name] = strength / jnp.sqrt(one.mass)[:, None] * noise
+            p = get_component(state, name)
+            # A tag per component: each draws its own noise.
+            tagged = clock.substep(0.0, 1.0, tag)
+            noise = tagged.normal(p.id, p.position.shape[1:], p.position.dtype)
+            displacements[name] = amplitude / jnp.sqrt(p.mass)[:, None] * noise
 
-        def moved(total: dict[str | None, Array]) -> Any:
+        def advance(total: ForceByComponent) -> State:
             end = state
             for name, force in total.items():
-                one = get_component(state, name)
-                step = slide * force / one.mass[:, None] + thrown[name]
-                end = put_component(end, name, one.shift(ParticleIncrement(position=step)))
+                p = get_component(state, name)
+                step = mobility_dt * force / p.mass[:, None] + displacements[name]
+                end = put_component(end, name, p.shift(ParticleIncrement(position=step)))
             return end
 
-        second, caches = self.force(clock.at_fraction(1.0), moved(first), caches)
+        second, caches = self.force(clock.at_fraction(1.0), advance(first), caches)
         mean = {name: 0.5 * (force + second[name]) for name, force in first.items()}
-        return moved(mean), caches
+        return advance(mean), caches

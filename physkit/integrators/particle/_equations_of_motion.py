@@ -1,12 +1,13 @@
 """Newton's second law: forces as rates of change."""
 
-from typing import Any
-
 import equinox as eqx
+from jaxtyping import Array, Float
 
-from physkit.core import AbstractTerm, Clock, get_component
-from physkit.particles import ParticleIncrement
+from physkit.core import AbstractTerm, Cache, Clock, Rate, State, get_component
+from physkit.particles import ParticleIncrement, Particles
 from physkit.particles.forces import Forces
+
+from .._integrator import TermsWithCaches
 
 
 class EquationsOfMotion(AbstractTerm):
@@ -29,18 +30,20 @@ class EquationsOfMotion(AbstractTerm):
         """Whether the forces do."""
         return self.force.conserves_momentum
 
-    def init(self, state: Any) -> Any:
+    def init(self, state: State) -> Cache:
         return self.force.init(state)
 
-    def __call__(self, clock: Clock, state: Any, cache: Any) -> tuple[Any, Any]:
+    def __call__(self, clock: Clock, state: State, cache: Cache) -> tuple[Rate, Cache]:
         total, cache = self.force(clock, state, cache)
-        rates = {name: _motion(get_component(state, name), force) for name, force in total.items()}
+        rates = {
+            name: _increment(get_component(state, name), force) for name, force in total.items()
+        }
         return rates.get(None, rates), cache  # a single component has no name
 
-    def forces(self, cache: Any) -> tuple[tuple[AbstractTerm, Any], ...]:
+    def forces(self, cache: Cache) -> TermsWithCaches:
         """The forces one by one, each with its cache."""
         return tuple(zip(self.force.terms, cache, strict=True))
 
 
-def _motion(particles: Any, force: Any) -> ParticleIncrement:
+def _increment(particles: Particles, force: Float[Array, "n d"]) -> ParticleIncrement:
     return ParticleIncrement(position=particles.velocity, velocity=force / particles.mass[:, None])

@@ -1,25 +1,23 @@
-"""What baths of a given temperature have in common: numbers below zero mean nothing."""
-
-from typing import Any
+"""What integrators with a heat bath share: checks of their parameters, and the amplitude of noise."""
 
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from physkit.core import ParameterError, concrete_value, safe_sqrt
+from physkit.core import Module, ParameterError, concrete_value, safe_sqrt
 
 
-def require_nonnegative(bath: Any, *names: str) -> None:
-    """**Errors:** `ParameterError` for a negative number among those named; a trace hides them."""
+def require_nonnegative(integrator: Module, *names: str) -> None:
+    """**Errors:** `ParameterError` for a negative number among the fields `names`; a trace hides them."""
     for name in names:
-        numbers = concrete_value(getattr(bath, name))
+        numbers = concrete_value(getattr(integrator, name))
         if (
             numbers is not None
             and np.issubdtype(numbers.dtype, np.floating)
             and (numbers < 0).any()
         ):
             raise ParameterError(
-                f"{type(bath).__name__}: {name} must not be negative; got {numbers.min():g}"
+                f"{type(integrator).__name__}: {name} must not be negative; got {numbers.min():g}"
             )
 
 

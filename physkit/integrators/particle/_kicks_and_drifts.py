@@ -1,16 +1,26 @@
 """Drifts and kicks: what integrators of particles under forces of positions and time share."""
 
-from typing import Any
+from collections.abc import Callable
+from typing import TypeAlias
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from physkit.core import AbstractTerm, Clock, get_component, put_component, with_tangent_of
+from physkit.core import (
+    Cache,
+    Clock,
+    Plan,
+    PyTree,
+    State,
+    get_component,
+    put_component,
+    with_tangent_of,
+)
 from physkit.particles.forces import Forces
 
-from .._integrator import AbstractIntegrator
+from .._integrator import AbstractIntegrator, StepSize, TermsWithCaches
 from .._reproducible import evaluate_reproducibly
 from .._splitting_coefficients import Stages
 from .._staleness import drop_velocities, holds_same_arrays
@@ -19,15 +29,18 @@ from .._staleness import drop_velocities, holds_same_arrays
 # that a force with a large program is not compiled a hundred times.
 _UNROLLED = 5
 
+ForceByComponent: TypeAlias = dict[str | None, Array]
+ForceAux: TypeAlias = tuple[ForceByComponent, Cache]  # the force at the end of a step, and caches
 
-def drift(forces: Forces, state: Any, dt: Float[Array, ""]) -> Any:
+
+def drift(forces: Forces, state: State, dt: Float[Array, ""]) -> State:
     """x + dt·v for every component acted on."""
     for name in forces.components:
         state = put_component(state, name, get_component(state, name).drift(dt))
     return state
 
 
-def kick(state: Any, total: dict[str | None, Array], dt: Float[Array, ""]) -> Any:
+def kick(state: State, total: ForceByComponent, dt: Float[Array, ""]) -> State:
     """v + dt·F/m for every component in `total`."""
     for name, force in total.items():
         state = put_component(state, name, get_component(state, name).kick(force, dt))
@@ -38,25 +51,27 @@ class AbstractKickFirst(AbstractIntegrator):
     """Starts and ends a step with a kick, and carries the force at the end to the next step.
 
     Forces may depend on positions and time, on other components, but not on velocities: the carried
-    force stays valid while somebody else changes velocities only, and then is not computed again.
+    force stays valid while another integrator changes velocities only, and then is not computed again.
     """
 
     force: eqx.AbstractVar[Forces]
 
-    def prepare(self, state: Any, dt: Any) -> Any:
+    def prepare(self, state: State, dt: StepSize) -> Plan:
         del state, dt
 
-    def init(self, plan: Any, clock: Clock, state: Any) -> Any:
+    def init(self, plan: Plan, clock: Clock, state: State) -> ForceAux:
         return evaluate_reproducibly(self.force, clock, state, self.force.init(state))
 
-    def refresh(self, plan: Any, clock: Clock, state: Any, aux: Any) -> Any:
-        return evaluate_reproducibly(self.force, clock, state, aux[1])
+    def refresh(self, plan: Plan, clock: Clock, state: State, aux: ForceAux) -> ForceAux:
+        _, caches = aux
+        return evaluate_reproducibly(self.force, clock, state, caches)
 
-    def is_stale(self, before: Any, after: Any) -> bool:
+    def is_stale(self, before: State, after: State) -> bool:
         return not holds_same_arrays(drop_velocities(before), drop_velocities(after))
 
-    def terms(self, aux: Any) -> tuple[tuple[AbstractTerm, Any], ...]:
-        return tuple(zip(self.force.terms, aux[1], strict=True))
+    def terms(self, aux: ForceAux) -> TermsWithCaches:
+        _, caches = aux
+        return tuple(zip(self.force.terms, caches, strict=True))
 
 
 class AbstractKicksAndDrifts(AbstractKickFirst):
@@ -65,21 +80,23 @@ class AbstractKicksAndDrifts(AbstractKickFirst):
     force: eqx.AbstractVar[Forces]
     stages: eqx.AbstractVar[Stages]
 
-    def step(self, plan: Any, clock: Clock, state: Any, aux: Any) -> tuple[Any, Any]:
+    def step(self, plan: Plan, clock: Clock, state: State, aux: ForceAux) -> tuple[State, ForceAux]:
         return kick_drift_kick(self.force, self.stages, clock, state, aux)
 
     def step_given_aux(
-        self, plan: Any, clock: Clock, state: Any, aux: Any, after: Any
-    ) -> tuple[Any, Any]:
-        known = after[0] if len(self.stages[1]) == 1 else None
-        return kick_drift_kick(self.force, self.stages, clock, state, aux, known)
+        self, plan: Plan, clock: Clock, state: State, aux: ForceAux, aux_after: ForceAux
+    ) -> tuple[State, ForceAux]:
+        _, drifts = self.stages
+        # Of several stages only the last force is known.
+        final_force = aux_after[0] if len(drifts) == 1 else None
+        return kick_drift_kick(self.force, self.stages, clock, state, aux, final_force)
 
     def reverse_step(
-        self, plan: Any, clock: Clock, state: Any, aux: Any, begun: Clock
-    ) -> tuple[Any, Any]:
-        return reverse_kick_drift_kick(self.force, self.stages, clock, state, aux, begun)
+        self, plan: Plan, clock: Clock, state: State, aux: ForceAux, aux_clock: Clock
+    ) -> tuple[State, ForceAux]:
+        return reverse_kick_drift_kick(self.force, self.stages, clock, state, aux, aux_clock)
 
-    def require_reversible(self, state: Any) -> None:
+    def require_reversible(self, state: State) -> None:
         self.force.require_reversible(state)
 
 
@@ -88,112 +105,125 @@ class AbstractDriftFirst(AbstractIntegrator):
 
     force: eqx.AbstractVar[Forces]
 
-    def prepare(self, state: Any, dt: Any) -> Any:
+    def prepare(self, state: State, dt: StepSize) -> Plan:
         del state, dt
 
-    def init(self, plan: Any, clock: Clock, state: Any) -> Any:
+    def init(self, plan: Plan, clock: Clock, state: State) -> Cache:
         return self.force.init(state)
 
-    def refresh(self, plan: Any, clock: Clock, state: Any, aux: Any) -> Any:
+    def refresh(self, plan: Plan, clock: Clock, state: State, aux: Cache) -> Cache:
         return aux
 
-    def is_stale(self, before: Any, after: Any) -> bool:
+    def is_stale(self, before: State, after: State) -> bool:
         del before, after
         return False  # every force is computed where it is used
 
-    def terms(self, aux: Any) -> tuple[tuple[AbstractTerm, Any], ...]:
+    def terms(self, aux: Cache) -> TermsWithCaches:
         return tuple(zip(self.force.terms, aux, strict=True))
 
 
 def kick_drift_kick(
-    forces: Forces, stages: Stages, clock: Clock, state: Any, aux: Any, known: Any = None
-):
+    forces: Forces,
+    stages: Stages,
+    clock: Clock,
+    state: State,
+    aux: ForceAux,
+    final_force: ForceByComponent | None = None,
+) -> tuple[State, ForceAux]:
     """K(b₀) D(a₁) K(b₁) … D(aₛ) K(bₛ) for `stages` = ((b₀ … bₛ), (a₁ … aₛ)), in fractions of dt.
 
-    With one stage the force in the end may be `known` already: only its derivative is computed then.
+    With one stage the force at the end may be given as `final_force`: then its values are these, and only
+    its derivative is taken of the force that is computed here.
     """
     kicks, drifts = stages
     total, caches = aux
     state = kick(state, total, kicks[0] * clock.dt)
 
-    def stage(carry, weights):
+    def stage(carry, fractions):
         state, _, caches = carry
-        time, push, pulled = weights
-        state = drift(forces, state, push * clock.dt)
+        time, drift_fraction, kick_fraction = fractions
+        state = drift(forces, state, drift_fraction * clock.dt)
         total, caches = evaluate_reproducibly(forces, clock.at_fraction(time), state, caches)
-        if known is not None:
-            total = jax.tree.map(with_tangent_of, known, total)
-        return (kick(state, total, pulled * clock.dt), total, caches), None
+        if final_force is not None:
+            total = jax.tree.map(with_tangent_of, final_force, total)
+        return (kick(state, total, kick_fraction * clock.dt), total, caches), None
 
-    rows = tuple(zip(_sums(drifts), drifts, kicks[1:], strict=True))
-    (state, total, caches), _ = _repeat(stage, (state, total, caches), rows, clock)
+    rows = tuple(zip(_times_after(drifts), drifts, kicks[1:], strict=True))
+    state, total, caches = _scan_stages(stage, (state, total, caches), rows, clock)
     return state, (total, caches)
 
 
 def reverse_kick_drift_kick(
-    forces: Forces, stages: Stages, clock: Clock, state: Any, aux: Any, begun: Clock
-):
-    """Takes `kick_drift_kick` back; the force before the first kick is that at `begun`."""
+    forces: Forces, stages: Stages, clock: Clock, state: State, aux: ForceAux, aux_clock: Clock
+) -> tuple[State, ForceAux]:
+    """The inverse of `kick_drift_kick`, whose first kick was with the force at `aux_clock`."""
     kicks, drifts = stages
     total, caches = aux
     state = kick(state, total, -kicks[-1] * clock.dt)
 
-    def stage(carry, weights):
+    def stage(carry, fractions):
         state, _, caches = carry
-        push, time, pulled = weights
-        state = drift(forces, state, -push * clock.dt)
+        drift_fraction, time, kick_fraction = fractions
+        state = drift(forces, state, -drift_fraction * clock.dt)
         total, caches = evaluate_reproducibly(forces, clock.at_fraction(time), state, caches)
-        return (kick(state, total, -pulled * clock.dt), total, caches), None
+        return (kick(state, total, -kick_fraction * clock.dt), total, caches), None
 
-    rows = tuple(zip(drifts[1:], _sums(drifts)[:-1], kicks[1:-1], strict=True))[::-1]
-    (state, total, caches), _ = _repeat(stage, (state, total, caches), rows, clock)
+    rows = tuple(zip(drifts[1:], _times_after(drifts)[:-1], kicks[1:-1], strict=True))[::-1]
+    state, total, caches = _scan_stages(stage, (state, total, caches), rows, clock)
     state = drift(forces, state, -drifts[0] * clock.dt)
-    total, caches = evaluate_reproducibly(forces, begun, state, caches)
+    total, caches = evaluate_reproducibly(forces, aux_clock, state, caches)
     return kick(state, total, -kicks[0] * clock.dt), (total, caches)
 
 
-def drift_kick_drift(forces: Forces, stages: Stages, clock: Clock, state: Any, caches: Any):
+def drift_kick_drift(
+    forces: Forces, stages: Stages, clock: Clock, state: State, caches: Cache
+) -> tuple[State, Cache]:
     """D(a₀) K(b₁) D(a₁) … K(bₛ) D(aₛ) for `stages` = ((b₁ … bₛ), (a₀ … aₛ)), in fractions of dt."""
     kicks, drifts = stages
     state = drift(forces, state, drifts[0] * clock.dt)
 
-    def stage(carry, weights):
+    def stage(carry, fractions):
         state, caches = carry
-        time, pulled, push = weights
+        time, kick_fraction, drift_fraction = fractions
         total, caches = evaluate_reproducibly(forces, clock.at_fraction(time), state, caches)
-        state = drift(forces, kick(state, total, pulled * clock.dt), push * clock.dt)
-        return (state, caches), None
+        state = kick(state, total, kick_fraction * clock.dt)
+        return (drift(forces, state, drift_fraction * clock.dt), caches), None
 
-    rows = tuple(zip(_sums(drifts)[:-1], kicks, drifts[1:], strict=True))
-    return _repeat(stage, (state, caches), rows, clock)[0]
+    rows = tuple(zip(_times_after(drifts)[:-1], kicks, drifts[1:], strict=True))
+    return _scan_stages(stage, (state, caches), rows, clock)
 
 
-def reverse_drift_kick_drift(forces: Forces, stages: Stages, clock: Clock, state: Any, caches: Any):
-    """Takes `drift_kick_drift` back: D(−aₛ) K(−bₛ) … D(−a₀)."""
+def reverse_drift_kick_drift(
+    forces: Forces, stages: Stages, clock: Clock, state: State, caches: Cache
+) -> tuple[State, Cache]:
+    """The inverse of `drift_kick_drift`: D(−aₛ) K(−bₛ) … D(−a₀)."""
     kicks, drifts = stages
 
-    def stage(carry, weights):
+    def stage(carry, fractions):
         state, caches = carry
-        push, time, pulled = weights
-        state = drift(forces, state, -push * clock.dt)
+        drift_fraction, time, kick_fraction = fractions
+        state = drift(forces, state, -drift_fraction * clock.dt)
         total, caches = evaluate_reproducibly(forces, clock.at_fraction(time), state, caches)
-        return (kick(state, total, -pulled * clock.dt), caches), None
+        return (kick(state, total, -kick_fraction * clock.dt), caches), None
 
-    rows = tuple(zip(drifts[1:], _sums(drifts)[:-1], kicks, strict=True))[::-1]
-    (state, caches), _ = _repeat(stage, (state, caches), rows, clock)
+    rows = tuple(zip(drifts[1:], _times_after(drifts)[:-1], kicks, strict=True))[::-1]
+    state, caches = _scan_stages(stage, (state, caches), rows, clock)
     return drift(forces, state, -drifts[0] * clock.dt), caches
 
 
-def _sums(weights: tuple[float, ...]) -> tuple[float, ...]:
+def _times_after(drifts: tuple[float, ...]) -> tuple[float, ...]:
     """Where time stands after each drift; exactly 1 after the last."""
-    partial = [sum(weights[: i + 1]) for i in range(len(weights))]
+    partial = [sum(drifts[: i + 1]) for i in range(len(drifts))]
     return (*partial[:-1], 1.0)
 
 
-def _repeat(stage, carry, rows, clock: Clock):
+def _scan_stages(
+    stage: Callable, carry: PyTree, rows: tuple[tuple[float, ...], ...], clock: Clock
+) -> PyTree:
+    """`carry` after `stage(carry, row)` for every row of fractions."""
     if len(rows) <= _UNROLLED:
         for row in rows:
             carry, _ = stage(carry, row)
-        return carry, None
+        return carry
     columns = tuple(jnp.asarray(column, clock.dt.dtype) for column in zip(*rows, strict=True))
-    return jax.lax.scan(stage, carry, columns)
+    return jax.lax.scan(stage, carry, columns)[0]

@@ -1,17 +1,16 @@
 """Langevin dynamics."""
 
-from typing import Any
-
 import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from physkit.core import Clock, get_component, param, put_component
-from physkit.particles import ParticleIncrement
+from physkit.core import Clock, State, get_component, param, put_component
+from physkit.particles import ParticleIncrement, Particles
 from physkit.particles.forces import Forces
 
+from .._integrator import StepSize
 from ._heat_bath import noise_amplitude, require_nonnegative
-from ._kicks_and_drifts import AbstractKickFirst, drift, kick
+from ._kicks_and_drifts import AbstractKickFirst, ForceAux, drift, kick
 
 
 class BAOAB(AbstractKickFirst):
@@ -53,32 +52,36 @@ class BAOAB(AbstractKickFirst):
     def conserves_momentum(self) -> bool:
         return False
 
-    def prepare(self, state: Any, dt: Any) -> tuple[Array, Array]:
+    def prepare(self, state: State, dt: StepSize) -> tuple[Array, Array]:
         """(c − 1, √((1 − c²) k_B T)); exact for small γ dt."""
         x = self.friction * dt
         return jnp.expm1(-x), noise_amplitude(-jnp.expm1(-2 * x) * self.temperature)
 
-    def step(self, plan: Any, clock: Clock, state: Any, aux: Any) -> tuple[Any, Any]:
+    def step(
+        self, plan: tuple[Array, Array], clock: Clock, state: State, aux: ForceAux
+    ) -> tuple[State, ForceAux]:
         total, caches = aux
         state = kick(state, total, 0.5 * clock.dt)
         state = drift(self.force, state, 0.5 * clock.dt)
         for tag, name in enumerate(sorted(self.force.components, key=str)):
-            now = clock.substep(0.0, 1.0, tag)
-            state = put_component(
-                state, name, _friction_and_noise(plan, now, get_component(state, name))
-            )
+            # A tag per component: each draws its own noise.
+            tagged = clock.substep(0.0, 1.0, tag)
+            particles = _with_friction_and_noise(plan, tagged, get_component(state, name))
+            state = put_component(state, name, particles)
         state = drift(self.force, state, 0.5 * clock.dt)
         total, caches = self.force(clock.at_fraction(1.0), state, caches)
         return kick(state, total, 0.5 * clock.dt), (total, caches)
 
 
-def _friction_and_noise(plan: tuple[Array, Array], clock: Clock, particles: Any) -> Any:
-    damping, strength = plan
+def _with_friction_and_noise(
+    plan: tuple[Array, Array], clock: Clock, particles: Particles
+) -> Particles:
+    damping, amplitude = plan
     velocity = particles.velocity
     noise = clock.normal(particles.id, velocity.shape[1:], velocity.dtype)
-    if strength.ndim:
-        strength = particles.local_rows(strength)
-    noise = noise * (strength / jnp.sqrt(particles.mass))[:, None]
+    if amplitude.ndim:
+        amplitude = particles.local_rows(amplitude)
+    noise = noise * (amplitude / jnp.sqrt(particles.mass))[:, None]
     if damping.ndim:
         damping = particles.local_rows(damping)[:, None]
     return particles.shift(ParticleIncrement(velocity=damping * velocity + noise))

@@ -1,10 +1,8 @@
 """Leapfrog in its drift–kick–drift form."""
 
-from typing import Any
-
 import equinox as eqx
 
-from physkit.core import Clock
+from physkit.core import Cache, Clock, State
 from physkit.particles.forces import Forces
 
 from ._kicks_and_drifts import AbstractDriftFirst, drift_kick_drift, reverse_drift_kick_drift
@@ -29,13 +27,13 @@ class Leapfrog(AbstractDriftFirst):
 
     force: Forces = eqx.field(converter=Forces.of)
 
-    def step(self, plan: None, clock: Clock, state: Any, aux: Any) -> tuple[Any, Any]:
+    def step(self, plan: None, clock: Clock, state: State, aux: Cache) -> tuple[State, Cache]:
         return drift_kick_drift(self.force, _STAGES, clock, state, aux)
 
-    def require_reversible(self, state: Any) -> None:
+    def require_reversible(self, state: State) -> None:
         self.force.require_reversible(state)
 
     def reverse_step(
-        self, plan: Any, clock: Clock, state: Any, aux: Any, begun: Clock
-    ) -> tuple[Any, Any]:
+        self, plan: None, clock: Clock, state: State, aux: Cache, aux_clock: Clock
+    ) -> tuple[State, Cache]:
         return reverse_drift_kick_drift(self.force, _STAGES, clock, state, aux)

@@ -1,10 +1,9 @@
 """Nosé–Hoover chains: deterministic constant temperature."""
 
-from typing import Any
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jax.typing import DTypeLike
 from jaxtyping import Array, Float
 
 from physkit.core import (
@@ -12,6 +11,7 @@ from physkit.core import (
     Clock,
     ComponentError,
     ParameterError,
+    State,
     data,
     get_component,
     param,
@@ -23,7 +23,7 @@ from physkit.particles.forces import Forces
 
 from .._splitting_coefficients import YOSHIDA
 from ._heat_bath import require_nonnegative
-from ._kicks_and_drifts import AbstractKickFirst, drift, kick
+from ._kicks_and_drifts import AbstractKickFirst, ForceAux, drift, kick
 
 
 class ThermostatChain(AbstractComponent):
@@ -39,7 +39,7 @@ class ThermostatChain(AbstractComponent):
     velocity: Float[Array, " m"] = data()
 
     @staticmethod
-    def at_rest(length: int = 3, dtype: Any = None) -> "ThermostatChain":
+    def at_rest(length: int = 3, dtype: DTypeLike | None = None) -> "ThermostatChain":
         """A chain of `length` thermostats that have done nothing yet, in the particles' `dtype`."""
         if length < 1:
             raise ParameterError(f"a chain has one thermostat or more; got length={length}")
@@ -92,7 +92,7 @@ class NoseHooverChain(AbstractKickFirst):
     def __check_init__(self):
         require_nonnegative(self, "temperature", "period")
 
-    def init(self, plan: None, clock: Clock, state: Any) -> Any:
+    def init(self, plan: None, clock: Clock, state: State) -> ForceAux:
         chain = state.get(self.thermostat) if isinstance(state, dict) else None
         if not isinstance(chain, ThermostatChain):
             have = sorted(state) if isinstance(state, dict) else type(state).__name__
@@ -102,16 +102,16 @@ class NoseHooverChain(AbstractKickFirst):
             )
         return super().init(plan, clock, state)
 
-    def step(self, plan: None, clock: Clock, state: Any, aux: Any) -> tuple[Any, Any]:
+    def step(self, plan: None, clock: Clock, state: State, aux: ForceAux) -> tuple[State, ForceAux]:
         total, caches = aux
-        state = self._thermostatted(state, 0.5 * clock.dt)
+        state = self._thermostat_step(state, 0.5 * clock.dt)
         state = kick(state, total, 0.5 * clock.dt)
         state = drift(self.force, state, clock.dt)
         total, caches = self.force(clock.at_fraction(1.0), state, caches)
         state = kick(state, total, 0.5 * clock.dt)
-        return self._thermostatted(state, 0.5 * clock.dt), (total, caches)
+        return self._thermostat_step(state, 0.5 * clock.dt), (total, caches)
 
-    def conserved(self, clock: Clock, state: Any, aux: Any) -> Float[Array, ""]:
+    def conserved(self, clock: Clock, state: State, aux: ForceAux) -> Float[Array, ""]:
         """Kinetic + potential energy + ½ Σ Q ζ² + N_f k_B T η₁ + k_B T Σ_{j>1} ηⱼ, a constant."""
         chain = get_component(state, self.thermostat)
         degrees, masses = self._masses(state)
@@ -121,7 +121,8 @@ class NoseHooverChain(AbstractKickFirst):
         potential = sum(term.energy(clock, state, cache) for term, cache in self.terms(aux))
         return kinetic + potential + swing + work
 
-    def _thermostatted(self, state: Any, dt: Float[Array, ""]) -> Any:
+    def _thermostat_step(self, state: State, dt: Float[Array, ""]) -> State:
+        """The chain over a time dt, with the velocities that it scales."""
         degrees, masses = self._masses(state)
         names = self.force.components
         twice_kinetic = 2 * sum(kinetic_energy(get_component(state, name)) for name in names)
@@ -136,33 +137,40 @@ class NoseHooverChain(AbstractKickFirst):
         (chain, scale), _ = jax.lax.scan(substep, start, lengths)
         for name in names:
             p = get_component(state, name)
-            slowed = scale * p.velocity
+            velocity = scale * p.velocity
             if p.frozen is not None:
-                slowed = jnp.where(p.frozen[:, None], p.velocity, slowed)
-            state = put_component(state, name, p.replace(velocity=slowed))
+                velocity = jnp.where(p.frozen[:, None], p.velocity, velocity)
+            state = put_component(state, name, p.replace(velocity=velocity))
         return put_component(state, self.thermostat, chain)
 
-    def _chain_step(self, chain, masses, degrees, twice_kinetic, h):
+    def _chain_step(
+        self,
+        chain: ThermostatChain,
+        masses: Float[Array, " m"],
+        degrees: Float[Array, ""],
+        twice_kinetic: Float[Array, ""],
+        h: Float[Array, ""],
+    ) -> tuple[ThermostatChain, Float[Array, ""]]:
         """The chain alone over a time h, and the factor by which it scales the velocities."""
         last = chain.velocity.shape[0] - 1
         zeta = [chain.velocity[j] for j in range(last + 1)]
 
-        def push(j):  # ½h of thermostat j's own force, inside ¼h of friction by the next one
+        def half_step(j):  # ½h of thermostat j's own force, inside ¼h of friction by the next one
             heat = masses[j - 1] * zeta[j - 1] ** 2 if j else twice_kinetic
             excess = heat - (self.temperature if j else degrees * self.temperature)
             brake = jnp.exp(-0.25 * h * zeta[j + 1]) if j < last else 1
             zeta[j] = (zeta[j] * brake + 0.5 * h * excess / masses[j]) * brake
 
         for j in reversed(range(last + 1)):
-            push(j)
+            half_step(j)
         factor = jnp.exp(-h * zeta[0])
         twice_kinetic = twice_kinetic * factor**2
         position = chain.position + h * jnp.stack(zeta)
         for j in range(last + 1):
-            push(j)
+            half_step(j)
         return ThermostatChain(position, jnp.stack(zeta)), factor
 
-    def _masses(self, state: Any) -> tuple[Float[Array, ""], Float[Array, " m"]]:
+    def _masses(self, state: State) -> tuple[Float[Array, ""], Float[Array, " m"]]:
         """N_f and Q of every thermostat."""
         parts = [get_component(state, name) for name in self.force.components]
         free = [degrees_of_freedom(p, False) for p in parts]

@@ -1,10 +1,8 @@
 """Splittings optimized for kinetic plus potential energy: orders 4 and 6."""
 
-from typing import Any
-
 import equinox as eqx
 
-from physkit.core import Clock, ParameterError, static
+from physkit.core import Cache, Clock, ParameterError, State, static
 from physkit.particles.forces import Forces
 
 from .._splitting_coefficients import BLANES_MOAN, PEFRL_STAGES, Stages
@@ -61,13 +59,13 @@ class PEFRL(AbstractDriftFirst):
 
     force: Forces = eqx.field(converter=Forces.of)
 
-    def step(self, plan: None, clock: Clock, state: Any, aux: Any) -> tuple[Any, Any]:
+    def step(self, plan: None, clock: Clock, state: State, aux: Cache) -> tuple[State, Cache]:
         return drift_kick_drift(self.force, PEFRL_STAGES, clock, state, aux)
 
-    def require_reversible(self, state: Any) -> None:
+    def require_reversible(self, state: State) -> None:
         self.force.require_reversible(state)
 
     def reverse_step(
-        self, plan: Any, clock: Clock, state: Any, aux: Any, begun: Clock
-    ) -> tuple[Any, Any]:
+        self, plan: None, clock: Clock, state: State, aux: Cache, aux_clock: Clock
+    ) -> tuple[State, Cache]:
         return reverse_drift_kick_drift(self.force, PEFRL_STAGES, clock, state, aux)

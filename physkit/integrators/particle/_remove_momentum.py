@@ -1,17 +1,25 @@
-"""Removal of the center of mass's motion."""
+"""Removal of the motion of the center of mass."""
 
-from typing import Any
+from collections.abc import Iterable
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from physkit.core import Clock, ComponentError, get_component, put_component, safe_divide, static
+from physkit.core import (
+    Clock,
+    ComponentError,
+    State,
+    get_component,
+    put_component,
+    safe_divide,
+    static,
+)
 from physkit.particles import ParticleIncrement, Particles, total_momentum
 
 from .._integrator import AbstractOneStep
 
 
-def _as_names(component: Any) -> tuple[str, ...] | None:
+def _as_names(component: str | Iterable[str] | None) -> tuple[str, ...] | None:
     if isinstance(component, str):
         return (component,)
     return None if component is None else tuple(component)
@@ -42,17 +50,21 @@ class RemoveMomentum(AbstractOneStep):
     def conserves_momentum(self) -> bool:
         return self.component is None
 
-    def step(self, plan: None, clock: Clock, state: Any, aux: None) -> tuple[Any, None]:
+    @property
+    def removes_momentum(self) -> bool:
+        return self.component is None
+
+    def step(self, plan: None, clock: Clock, state: State, aux: None) -> tuple[State, None]:
         names = self._names(state)
         parts = [get_component(state, name) for name in names]
         momentum = sum(total_momentum(p) for p in parts)
         drift = safe_divide(momentum, sum(_moving_mass(p) for p in parts))
         for name, p in zip(names, parts, strict=True):
-            change = jnp.broadcast_to(-drift[None, :], p.velocity.shape)
-            state = put_component(state, name, p.shift(ParticleIncrement(velocity=change)))
+            opposite = jnp.broadcast_to(-drift[None, :], p.velocity.shape)
+            state = put_component(state, name, p.shift(ParticleIncrement(velocity=opposite)))
         return state, None
 
-    def _names(self, state: Any) -> tuple[str | None, ...]:
+    def _names(self, state: State) -> tuple[str | None, ...]:
         names: tuple[str | None, ...] = (None,)
         if self.component is not None:
             names = self.component
@@ -62,7 +74,7 @@ class RemoveMomentum(AbstractOneStep):
             isinstance(get_component(state, name), Particles) for name in names
         ):
             raise ComponentError(
-                "RemoveMomentum is about particles, and finds none where it looks: "
+                "RemoveMomentum acts on particles; it found none in "
                 f"{'the state' if names in ((), (None,)) else names}"
             )
         return names

@@ -1,17 +1,15 @@
 """Symmetric compositions of velocity Verlet: orders 4, 6 and 8."""
 
-from typing import Any
-
 import equinox as eqx
 
 from physkit.core import ParameterError, static
 from physkit.particles.forces import Forces
 
-from .._splitting_coefficients import KAHAN_LI, SUZUKI, YOSHIDA, Stages, kicks_and_drifts
+from .._splitting_coefficients import KAHAN_LI, SUZUKI, YOSHIDA, Stages, Weights, kicks_and_drifts
 from ._kicks_and_drifts import AbstractKicksAndDrifts
 
 
-def _check_order(order: int, table: dict[int, Any], name: str) -> None:
+def _check_order(order: int, table: dict[int, Weights], name: str) -> None:
     if order not in table:
         raise ParameterError(f"{name} has orders {sorted(table)}; got order={order!r}")
 

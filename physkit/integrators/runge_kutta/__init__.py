@@ -1,1 +1,1 @@
-"""Runge_kutta."""
+"""Integrators of rates: explicit Runge–Kutta methods, and the solvers of diffrax."""

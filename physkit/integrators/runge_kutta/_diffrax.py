@@ -1,6 +1,6 @@
 """Any diffrax solver as an integrator: adaptive inside the step, equispaced outside."""
 
-from typing import Any
+from typing import TypeAlias
 
 import equinox as eqx
 import jax
@@ -8,11 +8,14 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from physkit.core import (
-    AbstractTerm,
+    Cache,
     Clock,
     DeclarationError,
     Fault,
     Faults,
+    PyTree,
+    Rate,
+    State,
     Tendencies,
     as_parameter,
     combine_rates,
@@ -24,8 +27,10 @@ from physkit.core import (
 )
 from physkit.geometry import AbstractSpace
 
-from .._integrator import AbstractIntegrator
-from ._explicit import as_tendencies, check_rate_shapes, terms_with_caches
+from .._integrator import AbstractIntegrator, StepSize, TermsWithCaches
+from ._tendencies import TendencyLike, as_tendencies, check_rate_shapes, terms_with_caches
+
+DiffraxAux: TypeAlias = tuple[Cache, Faults]
 
 
 class Diffrax(AbstractIntegrator):
@@ -61,21 +66,21 @@ class Diffrax(AbstractIntegrator):
     **Reference:** Kidger, On Neural Differential Equations, PhD thesis, Oxford (2021).
     """
 
-    solver: Any = static()
+    solver: eqx.Module = static()
     tendency: Tendencies
     rtol: Float[Array, ""] = param()
     atol: Float[Array, ""] = param()
     max_steps: int = static()
-    adjoint: Any = static()
+    adjoint: eqx.Module | None = static()
 
     def __init__(
         self,
-        solver: Any,
-        *tendencies: Any,
-        rtol: Any = 1e-6,
-        atol: Any = 1e-8,
+        solver: eqx.Module,
+        *tendencies: TendencyLike,
+        rtol: float | Float[Array, ""] = 1e-6,
+        atol: float | Float[Array, ""] = 1e-8,
         max_steps: int = 1000,
-        adjoint: Any = None,
+        adjoint: eqx.Module | None = None,
     ):
         self.solver = solver
         self.tendency = as_tendencies(*tendencies)
@@ -84,73 +89,89 @@ class Diffrax(AbstractIntegrator):
         self.max_steps = max_steps
         self.adjoint = adjoint
 
-    def prepare(self, state: Any, dt: Any) -> None:
+    def prepare(self, state: State, dt: StepSize) -> None:
         del state, dt
 
-    def init(self, plan: None, clock: Clock, state: Any) -> Any:
+    def init(self, plan: None, clock: Clock, state: State) -> DiffraxAux:
         caches = self.tendency.init(state)
         check_rate_shapes(self.tendency, clock, state, caches)
         return caches, Faults.none()
 
-    def refresh(self, plan: None, clock: Clock, state: Any, aux: Any) -> Any:
+    def refresh(self, plan: None, clock: Clock, state: State, aux: DiffraxAux) -> DiffraxAux:
         return aux
 
-    def is_stale(self, before: Any, after: Any) -> bool:
+    def is_stale(self, before: State, after: State) -> bool:
         del before, after
         return False  # rates are computed where they are used
 
-    def step(self, plan: None, clock: Clock, state: Any, aux: Any) -> tuple[Any, Any]:
+    def step(
+        self, plan: None, clock: Clock, state: State, aux: DiffraxAux
+    ) -> tuple[State, DiffraxAux]:
         import diffrax  # only when it is used: it is slow to import
 
         caches, faults = aux
-        driven, no_change = _driven(self.tendency, clock, state, caches)
-        smallest = 10 * jnp.finfo(float_dtype(state)).eps
+        is_driven, no_change = _driven_leaves(self.tendency, clock, state, caches)
+        smallest_rtol = 10 * jnp.finfo(float_dtype(state)).eps
         norm = {}
-        if (domain := _cut_space(state)) is not None:
+        adjoint = self.adjoint
+        if (domain := _distributed_space(state)) is not None:
             if isinstance(self.solver, diffrax.AbstractImplicitSolver):
                 raise DeclarationError(
                     f"{type(self.solver).__name__} is implicit: over several devices each would solve for "
                     "its own part. Take an explicit solver as diffrax.Tsit5(), or run on one device"
                 )
-            # All devices must take the same inner steps, since they talk in each.
-            norm = {"norm": lambda error: _size_over(domain, error)}
-        adjoint = self.adjoint if domain is None else _adjoint_over_devices(self.adjoint)
+
+            # All devices must take the same inner steps, since they communicate in each.
+            def error_norm(error: PyTree) -> Array:
+                return _norm_over_devices(domain, error)
+
+            norm = {"norm": error_norm}
+            adjoint = _adjoint_over_devices(adjoint)
         solution = diffrax.diffeqsolve(
-            diffrax.ODETerm(_slopes),
+            diffrax.ODETerm(_leaf_rates),
             self.solver,
             t0=jnp.zeros_like(clock.dt),  # time in fractions of the step, for `clock.at_fraction`
             t1=jnp.ones_like(clock.dt),
             dt0=None,
-            y0=_pick(state, driven),
-            args=(self.tendency, driven, clock, state, caches),
+            y0=_select_leaves(state, is_driven),
+            args=(self.tendency, is_driven, clock, state, caches),
             stepsize_controller=diffrax.PIDController(
-                rtol=jnp.maximum(self.rtol, smallest), atol=self.atol, **norm
+                rtol=jnp.maximum(self.rtol, smallest_rtol), atol=self.atol, **norm
             ),
             max_steps=self.max_steps,
             throw=False,
             **({} if adjoint is None else {"adjoint": adjoint}),
         )
-        solved = solution.result == diffrax.RESULTS.successful
-        leaves = [jnp.where(solved, x[0], jnp.nan) for x in solution.ys]
-        # Adding nothing lets a component put itself in order: particles fold into the cell.
-        state = shift(_place(state, driven, leaves), no_change)
+        succeeded = solution.result == diffrax.RESULTS.successful
+        leaves = [jnp.where(succeeded, x[0], jnp.nan) for x in solution.ys]
+        # The solver bypassed `shift`; adding nothing lets components restore their invariants:
+        # particles fold into the cell.
+        state = shift(_replace_leaves(state, is_driven, leaves), no_change)
         if jax.tree.leaves(caches):
             _, caches = self.tendency(clock.at_fraction(1.0), state, caches)
-        return state, (caches, faults.set_if(Fault.SOLVER, ~solved))
+        return state, (caches, faults.set_if(Fault.SOLVER, ~succeeded))
 
-    def terms(self, aux: Any) -> tuple[tuple[AbstractTerm, Any], ...]:
-        return terms_with_caches(self.tendency, aux[0])
+    def terms(self, aux: DiffraxAux) -> TermsWithCaches:
+        caches, _ = aux
+        return terms_with_caches(self.tendency, caches)
 
 
-def _cut_space(state: Any) -> AbstractSpace | None:
+def _distributed_space(state: State) -> AbstractSpace | None:
     """The space that is cut over devices, if one is."""
-    is_space = lambda x: isinstance(x, AbstractSpace)
+
+    def is_space(node: PyTree) -> bool:
+        return isinstance(node, AbstractSpace)
+
     spaces = [x for x in jax.tree.leaves(state, is_leaf=is_space) if is_space(x)]
     return next((x for x in spaces if x.comm.size > 1), None)
 
 
-def _adjoint_over_devices(adjoint: Any) -> Any:
-    """An adjoint without rules of its own, in which JAX would no longer know of other devices."""
+def _adjoint_over_devices(adjoint: eqx.Module | None) -> eqx.Module:
+    """An adjoint that differentiates through collectives; `DirectAdjoint` where none is given.
+
+    **Errors:** `DeclarationError` for adjoints with custom derivative rules: inside them JAX no longer
+    knows the axis of devices.
+    """
     import diffrax
 
     if adjoint is None:
@@ -158,12 +179,12 @@ def _adjoint_over_devices(adjoint: Any) -> Any:
     if not isinstance(adjoint, diffrax.DirectAdjoint | diffrax.ForwardMode):
         raise DeclarationError(
             f"{type(adjoint).__name__} has no derivatives over several devices: take "
-            "adjoint=diffrax.DirectAdjoint(), which is what they get where none is given, or ForwardMode()"
+            "adjoint=diffrax.DirectAdjoint(), the default there, or diffrax.ForwardMode()"
         )
     return adjoint
 
 
-def _size_over(domain: AbstractSpace, error: Any) -> Array:
+def _norm_over_devices(domain: AbstractSpace, error: PyTree) -> Array:
     """The root mean square over all devices."""
     leaves = jax.tree.leaves(error)
     squares = domain.sum(sum(jnp.sum(jnp.abs(x) ** 2) for x in leaves))
@@ -171,37 +192,50 @@ def _size_over(domain: AbstractSpace, error: Any) -> Array:
     return safe_power(squares / number, 0.5)
 
 
-def _slopes(fraction: Any, leaves: list[Array], args: Any) -> list[Array]:
-    """d leaves / d fraction: what adding the rate does to each of them, to first order."""
-    tendency, driven, clock, state, caches = args
-    here = _place(state, driven, leaves)
+def _leaf_rates(
+    fraction: Float[Array, ""],
+    leaves: list[Array],
+    args: tuple[Tendencies, tuple[bool, ...], Clock, State, Cache],
+) -> list[Array]:
+    """d leaves / d fraction, as the derivative of `shift` by the length of a step.
+
+    A rate need not have the structure of the state (a dict of increments, coefficients of a field), the
+    arrays of the state that diffrax integrates have.
+    """
+    tendency, is_driven, clock, state, caches = args
+    here = _replace_leaves(state, is_driven, leaves)
     rate, _ = tendency(clock.at_fraction(fraction), here, caches)
-    moved = lambda h: _pick(shift(here, combine_rates([h], [rate])), driven)
-    return jax.jvp(moved, (jnp.zeros_like(clock.dt),), (clock.dt,))[1]
+
+    def shifted_leaves(dt: Float[Array, ""]) -> list[Array]:
+        return _select_leaves(shift(here, combine_rates([dt], [rate])), is_driven)
+
+    return jax.jvp(shifted_leaves, (jnp.zeros_like(clock.dt),), (clock.dt,))[1]
 
 
-def _driven(tendency, clock, state, caches) -> tuple[tuple[bool, ...], Any]:
-    """Which leaves of the state the rates move, and the rate that moves nothing."""
-    found: list[tuple[bool, ...]] = []
+def _driven_leaves(
+    tendency: Tendencies, clock: Clock, state: State, caches: Cache
+) -> tuple[tuple[bool, ...], Rate]:
+    """Which leaves of the state the rates move, and a rate of zeros."""
+    is_driven: list[tuple[bool, ...]] = []
 
-    def look(clock, state, caches):
+    def trace_rate(clock, state, caches):
         rate, _ = tendency(clock, state, caches)
         after = jax.tree.leaves(shift(state, combine_rates([clock.dt], [rate])))
         pairs = zip(jax.tree.leaves(state), after, strict=True)
-        found.append(tuple(x is not y and eqx.is_inexact_array(x) for x, y in pairs))
+        # An array that no rate moves is still the same object.
+        is_driven.append(tuple(x is not y and eqx.is_inexact_array(x) for x, y in pairs))
         return rate
 
-    shapes = eqx.filter_eval_shape(look, clock, state, caches)
-    return found[0], jax.tree.map(lambda s: jnp.zeros(s.shape, s.dtype), shapes)
+    shapes = eqx.filter_eval_shape(trace_rate, clock, state, caches)
+    return is_driven[0], jax.tree.map(lambda s: jnp.zeros(s.shape, s.dtype), shapes)
 
 
-def _pick(state: Any, driven: tuple[bool, ...]) -> list[Array]:
-    leaves = jax.tree.leaves(state)
-    return [x for x, moves in zip(leaves, driven, strict=True) if moves]
+def _select_leaves(state: State, is_driven: tuple[bool, ...]) -> list[Array]:
+    return [x for x, driven in zip(jax.tree.leaves(state), is_driven, strict=True) if driven]
 
 
-def _place(state: Any, driven: tuple[bool, ...], values: list[Array]) -> Any:
+def _replace_leaves(state: State, is_driven: tuple[bool, ...], values: list[Array]) -> State:
     leaves, tree = jax.tree.flatten(state)
-    fresh = iter(values)
-    pairs = zip(leaves, driven, strict=True)
-    return tree.unflatten([next(fresh) if moves else x for x, moves in pairs])
+    new = iter(values)
+    pairs = zip(leaves, is_driven, strict=True)
+    return tree.unflatten([next(new) if driven else x for x, driven in pairs])

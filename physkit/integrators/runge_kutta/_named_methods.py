@@ -1,12 +1,13 @@
-"""Explicit Runge–Kutta schemes by name."""
+"""Explicit Runge–Kutta methods by name: Euler, RK4, SSPRK3, …"""
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from physkit.core import static
 
 from . import _tableau as table
-from ._explicit import AbstractRungeKutta, as_tendencies
+from ._explicit import AbstractRungeKutta
 from ._tableau import Tableau
+from ._tendencies import TendencyLike, as_tendencies
 
 
 class RungeKutta(AbstractRungeKutta):
@@ -20,7 +21,7 @@ class RungeKutta(AbstractRungeKutta):
 
     tableau: Tableau = static()
 
-    def __init__(self, tableau: Tableau, *tendencies: Any):
+    def __init__(self, tableau: Tableau, *tendencies: TendencyLike):
         self.tableau = tableau
         self.tendency = as_tendencies(*tendencies)
 

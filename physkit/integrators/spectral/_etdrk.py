@@ -1,12 +1,13 @@
 """Exponential time differencing: L exactly, N by Runge–Kutta stages."""
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import jax.numpy as jnp
 from jaxtyping import Array
 
 from physkit.core import scale_array
 
+from .._integrator import StepSize
 from ..runge_kutta import _tableau as table
 from ..runge_kutta._tableau import Tableau
 from ._exponential import AbstractExponential, ExponentialTable
@@ -35,7 +36,7 @@ class ETDRK2(AbstractExponential):
 
     tableau: ClassVar[Tableau] = table.HEUN
 
-    def coefficients(self, symbol: Array, dt: Any) -> ExponentialTable:
+    def coefficients(self, symbol: Array, dt: StepSize) -> ExponentialTable:
         z = scale_array(symbol, dt)
         one, two, _ = phi_functions(z)
         decay = jnp.exp(z)
@@ -72,7 +73,7 @@ class ETDRK4(AbstractExponential):
 
     tableau: ClassVar[Tableau] = table.RK4
 
-    def coefficients(self, symbol: Array, dt: Any) -> ExponentialTable:
+    def coefficients(self, symbol: Array, dt: StepSize) -> ExponentialTable:
         z = scale_array(symbol, dt)
         half, whole = jnp.exp(z / 2), jnp.exp(z)
         inner = scale_array(phi_functions(z / 2)[0], dt / 2)

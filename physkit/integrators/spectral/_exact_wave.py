@@ -1,22 +1,24 @@
-"""Waves without any error in time."""
+"""The wave equation advanced without any error in time, mode by mode."""
 
-from typing import Any
+from typing import TypeAlias
 
 import jax.numpy as jnp
 from jaxtyping import Array
 
 from physkit.core import (
-    AbstractTerm,
     Clock,
     DeclarationError,
     ShapeError,
+    State,
     get_component,
     put_component,
     safe_sqrt,
 )
 from physkit.fields.equations import Wave, symbol_of_laplacian
 
-from .._integrator import AbstractStateless
+from .._integrator import AbstractStateless, StepSize, TermsWithCaches
+
+WavePlan: TypeAlias = tuple[Array, Array, Array]  # cos ωdt, sin ωdt/ω, −ω sin ωdt, per mode
 
 
 class ExactWave(AbstractStateless):
@@ -37,7 +39,7 @@ class ExactWave(AbstractStateless):
 
     wave: Wave
 
-    def __init__(self, wave: Any):
+    def __init__(self, wave: object):
         if not isinstance(wave, Wave):
             raise DeclarationError(
                 f"ExactWave advances Wave(speed); got {type(wave).__name__}. For other equations "
@@ -45,7 +47,7 @@ class ExactWave(AbstractStateless):
             )
         self.wave = wave
 
-    def prepare(self, state: Any, dt: Any) -> tuple[Array, Array, Array]:
+    def prepare(self, state: State, dt: StepSize) -> WavePlan:
         field = get_component(state, self.wave.displacement)
         field.grid.require_periodic("exact waves")
         if self.wave.speed.ndim:
@@ -61,7 +63,7 @@ class ExactWave(AbstractStateless):
             -omega * jnp.sin(omega * dt),
         )
 
-    def step(self, plan: Any, clock: Clock, state: Any, aux: None) -> tuple[Any, None]:
+    def step(self, plan: WavePlan, clock: Clock, state: State, aux: None) -> tuple[State, None]:
         same, to_displacement, to_velocity = plan
         names = (self.wave.displacement, self.wave.velocity)
         fields = [get_component(state, name) for name in names]
@@ -74,5 +76,5 @@ class ExactWave(AbstractStateless):
             state = put_component(state, name, field.replace(data=new.field().data))
         return state, aux
 
-    def terms(self, aux: None) -> tuple[tuple[AbstractTerm, Any], ...]:
+    def terms(self, aux: None) -> TermsWithCaches:
         return ((self.wave, aux),)

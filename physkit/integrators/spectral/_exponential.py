@@ -1,15 +1,23 @@
 """Exponential Runge–Kutta methods: one implementation for all of them."""
 
 import abc
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from jaxtyping import Array
 
-from physkit.core import Clock, Module, Tendencies, data, scale_array
+from physkit.core import Clock, Module, Rate, State, Tendencies, data, scale_array
 
-from ..runge_kutta._explicit import as_tendencies
+from .._integrator import StepSize
 from ..runge_kutta._tableau import Tableau
-from ._semilinear import AbstractSemilinear, SemilinearAux, SemilinearPlan, modal_sum, stage_state
+from ..runge_kutta._tendencies import TendencyLike, as_tendencies
+from ._semilinear import (
+    AbstractSemilinear,
+    ModalRates,
+    SemilinearAux,
+    SemilinearPlan,
+    modal_sum,
+    stage_state,
+)
 
 
 class ExponentialTable(Module):
@@ -19,8 +27,8 @@ class ExponentialTable(Module):
     - `matrix`: the rows aᵢ₁ … aᵢ,ᵢ₋₁, times dt; the last one b.
     """
 
-    decays: tuple[Any, ...] = data()
-    matrix: tuple[tuple[Any, ...], ...] = data()
+    decays: tuple[Array, ...] = data()
+    matrix: tuple[tuple[Array | None, ...], ...] = data()
 
 
 class AbstractExponential(AbstractSemilinear):
@@ -29,35 +37,38 @@ class AbstractExponential(AbstractSemilinear):
     tableau: ClassVar[Tableau]  # what is left of it for L = 0
     tendency: Tendencies
 
-    def __init__(self, *tendencies: Any):
+    def __init__(self, *tendencies: TendencyLike):
         self.tendency = as_tendencies(*tendencies)
 
     @abc.abstractmethod
-    def coefficients(self, symbol: Array, dt: Any) -> ExponentialTable:
+    def coefficients(self, symbol: Array, dt: StepSize) -> ExponentialTable:
         """The method's coefficients for this symbol."""
 
     def advance(
-        self, plan: SemilinearPlan, clock: Clock, here: Any, aux: SemilinearAux
-    ) -> tuple[Any, SemilinearAux]:
+        self, plan: SemilinearPlan, clock: Clock, start: State, aux: SemilinearAux
+    ) -> tuple[State, SemilinearAux]:
         explicit = (*self.tableau.matrix[1:], self.tableau.weights)
         caches = aux.caches
-        slopes: list[Any] = []  # N̂ by field, one per stage
-        rates: list[Any] = []  # of the rest
-        now, start = aux.modes, here
+        modal_rates: list[ModalRates] = []  # N̂ by field, one per stage
+        rates: list[Rate] = []  # of the components without a symbol
+        modes, stage = aux.modes, start
         for i, node in enumerate(self.tableau.nodes):
-            slope, rate, caches = self.nonlinear(plan, clock.at_fraction(node), here, caches)
-            slopes.append(slope)
+            modal_rate, rate, caches = self.nonlinear(plan, clock.at_fraction(node), stage, caches)
+            modal_rates.append(modal_rate)
             rates.append(rate)
-            now = {
-                name: _advanced(plan.table[name], i, u, [s[name] for s in slopes])
+            modes = {
+                name: _stage_modes(plan.table[name], i, u, [r[name] for r in modal_rates])
                 for name, u in aux.modes.items()
             }
             weights = [w * clock.dt if w else None for w in explicit[i]]
-            here = stage_state(start, now, weights, rates)
-        return here, SemilinearAux(now, caches)
+            stage = stage_state(start, modes, weights, rates)
+        return stage, SemilinearAux(modes, caches)
 
 
-def _advanced(table: ExponentialTable, i: int, start: Array, slopes: list[Any]) -> Array:
-    added = modal_sum(table.matrix[i], slopes)
+def _stage_modes(
+    table: ExponentialTable, i: int, start: Array, modal_rates: list[Array | None]
+) -> Array:
+    """The coefficients of one field at stage i + 1."""
+    added = modal_sum(table.matrix[i], modal_rates)
     decayed = scale_array(start, table.decays[i])
     return decayed if added is None else decayed + added

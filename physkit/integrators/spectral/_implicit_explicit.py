@@ -2,20 +2,24 @@
 
 import dataclasses
 import math
-from typing import Any, ClassVar
+from collections.abc import Sequence
+from typing import ClassVar
 
 import equinox as eqx
-from jaxtyping import Array
+from jaxtyping import Array, Float
 
-from physkit.core import Clock, Module, Tendencies, data, scale_array
+from physkit.core import Clock, Module, Rate, State, Tendencies, data, scale_array
 
-from ..runge_kutta._explicit import as_tendencies
+from .._integrator import StepSize
 from ..runge_kutta._tableau import Row, Tableau
+from ..runge_kutta._tendencies import TendencyLike, as_tendencies
 from ._semilinear import (
     AbstractSemilinear,
+    ModalRates,
     Modes,
     SemilinearAux,
     SemilinearPlan,
+    Weight,
     modal_sum,
     stage_state,
 )
@@ -49,61 +53,76 @@ class AbstractImplicitExplicit(AbstractSemilinear):
     pair: eqx.AbstractClassVar[ImplicitExplicit]
     tendency: Tendencies
 
-    def __init__(self, *tendencies: Any):
+    def __init__(self, *tendencies: TendencyLike):
         self.tendency = as_tendencies(*tendencies)
 
-    def coefficients(self, symbol: Array, dt: Any) -> SymbolTable:
+    def coefficients(self, symbol: Array, dt: StepSize) -> SymbolTable:
         z = scale_array(symbol, dt)
         return SymbolTable(z, 1 / (1 - self.pair.gamma * z))
 
     def advance(
-        self, plan: SemilinearPlan, clock: Clock, here: Any, aux: SemilinearAux
-    ) -> tuple[Any, SemilinearAux]:
+        self, plan: SemilinearPlan, clock: Clock, start: State, aux: SemilinearAux
+    ) -> tuple[State, SemilinearAux]:
         explicit, caches = self.pair.explicit, aux.caches
-        start, now = here, aux.modes
-        slopes: list[Any] = []  # dt·N̂ by field, one per stage
-        pulls: list[Modes] = []  # dt·L û by field, one per implicit stage
-        rates: list[Any] = []  # of components without a symbol
+        stage, modes = start, aux.modes
+        modal_rates: list[ModalRates] = []  # dt·N̂ by field, one per stage
+        linear_rates: list[Modes] = []  # dt·L û by field, one per implicit stage
+        rates: list[Rate] = []  # of components without a symbol
         for i, node in enumerate(explicit.nodes):
             if i > 0:
-                now, pull = self._solved(plan, i, aux.modes, slopes, pulls)
-                pulls.append(pull)
-                here = stage_state(start, now, _times(clock.dt, explicit.matrix[i]), rates)
+                modes, linear_rate = self._solve_stage(
+                    plan, i, aux.modes, modal_rates, linear_rates
+                )
+                linear_rates.append(linear_rate)
+                stage = stage_state(start, modes, _times(clock.dt, explicit.matrix[i]), rates)
             if not any(row[i] for row in explicit.matrix[i + 1 :]) and not explicit.weights[i]:
-                slopes.append(dict.fromkeys(aux.modes))  # what nothing uses is not computed
+                modal_rates.append(dict.fromkeys(aux.modes))  # what nothing uses is not computed
                 rates.append(None)
                 continue
-            slope, rate, caches = self.nonlinear(plan, clock.at_fraction(node), here, caches)
-            slopes.append(
-                {k: s if s is None else scale_array(s, clock.dt) for k, s in slope.items()}
-            )
+            modal_rate, rate, caches = self.nonlinear(plan, clock.at_fraction(node), stage, caches)
+            modal_rates.append({
+                name: None if r is None else scale_array(r, clock.dt)
+                for name, r in modal_rate.items()
+            })  # fmt: skip
             rates.append(rate)
         # b is the last row of a: û' differs from the last stage by its explicit part only.
         last = explicit.matrix[-1] + (0.0,)
         rest = [b - a for a, b in zip(last, explicit.weights, strict=True)]
-        new = {name: _added(u, rest, [s[name] for s in slopes]) for name, u in now.items()}
+        new = {
+            name: _add_weighted(u, rest, [r[name] for r in modal_rates])
+            for name, u in modes.items()
+        }
         after = stage_state(start, new, _times(clock.dt, explicit.weights), rates)
         return after, SemilinearAux(new, caches)
 
-    def _solved(self, plan, i, start, slopes, pulls) -> tuple[Modes, Modes]:
-        """Stage i and dt·L of it, by field."""
+    def _solve_stage(
+        self,
+        plan: SemilinearPlan,
+        i: int,
+        start: Modes,
+        modal_rates: list[ModalRates],
+        linear_rates: list[Modes],
+    ) -> tuple[Modes, Modes]:
+        """û of stage i and dt·L û, by field."""
         modes: Modes = {}
-        pull: Modes = {}
+        linear_rate: Modes = {}
         for name, u in start.items():
-            own = plan.table[name]
-            known = _added(u, self.pair.explicit.matrix[i], [s[name] for s in slopes])
-            known = _added(known, self.pair.implicit[i - 1], [p[name] for p in pulls])
-            modes[name] = scale_array(known, own.inverse)
-            pull[name] = scale_array(modes[name], own.symbol)
-        return modes, pull
+            table = plan.table[name]
+            known = _add_weighted(u, self.pair.explicit.matrix[i], [r[name] for r in modal_rates])
+            known = _add_weighted(known, self.pair.implicit[i - 1], [r[name] for r in linear_rates])
+            modes[name] = scale_array(known, table.inverse)
+            linear_rate[name] = scale_array(modes[name], table.symbol)
+        return modes, linear_rate
 
 
-def _added(start: Array, weights: Any, parts: Any) -> Array:
-    total = modal_sum([w if w else None for w in weights], parts)
+def _add_weighted(
+    start: Array, weights: Sequence[float], modal_rates: Sequence[Array | None]
+) -> Array:
+    total = modal_sum([w if w else None for w in weights], modal_rates)
     return start if total is None else start + total
 
 
-def _times(dt: Any, weights: Row) -> list[Any]:
+def _times(dt: Float[Array, ""], weights: Row) -> list[Weight]:
     return [w * dt if w else None for w in weights]
 
 

@@ -1,7 +1,7 @@
-"""∂y/∂t = L y + N(t, y): which fields have a symbol L, and what is left over."""
+"""Semilinear equations ∂y/∂t = L y + N(t, y): which fields have a symbol L, and what is left as N."""
 
 import abc
-from typing import Any
+from collections.abc import Sequence
 
 import equinox as eqx
 import numpy as np
@@ -9,10 +9,13 @@ from jaxtyping import Array
 
 from physkit.core import (
     AbstractTerm,
+    Cache,
     Clock,
     Module,
     ParameterError,
+    Rate,
     ShapeError,
+    State,
     Tendencies,
     as_increment,
     combine_rates,
@@ -25,12 +28,13 @@ from physkit.core import (
 )
 from physkit.fields import AbstractEquation, Field, FieldIncrement
 
-from .._integrator import AbstractIntegrator
+from .._integrator import AbstractIntegrator, StepSize, TermsWithCaches
 from .._staleness import holds_same_arrays
-from ..runge_kutta._explicit import check_rate_shapes, terms_with_caches
+from ..runge_kutta._tendencies import check_rate_shapes, terms_with_caches
 
 Modes = dict[str | None, Array]  # Fourier coefficients, or a function of the modes, by component
-ModalRates = dict[str | None, Array | None]  # the same, None for 0
+ModalRates = dict[str | None, Array | None]  # d modes / dt, None for 0
+Weight = float | Array | None  # None for 0
 
 
 class SemilinearPlan(Module):
@@ -40,7 +44,7 @@ class SemilinearPlan(Module):
     - `by_symbol`: which of the tendencies gave one, so that only its nonlinear part is left.
     """
 
-    table: dict[str | None, Any] = data()
+    table: dict[str | None, Module] = data()
     by_symbol: tuple[bool, ...] = static()
 
 
@@ -48,7 +52,7 @@ class SemilinearAux(Module):
     """What is carried: Fourier coefficients of the fields that have a symbol, and the terms' caches."""
 
     modes: Modes = data()
-    caches: Any = data()
+    caches: Cache = data()
 
 
 class AbstractSemilinear(AbstractIntegrator):
@@ -60,103 +64,116 @@ class AbstractSemilinear(AbstractIntegrator):
     all others count wholly as N. L is summed per field; components without one are advanced by the
     explicit method that is left for L = 0. Fields with a symbol are advanced by their Fourier
     coefficients, which are carried along, so that a step transforms no more than its terms do, and
-    once for the new state where somebody looks at it.
+    once for the new state where an observer reads it.
     """
 
     tendency: eqx.AbstractVar[Tendencies]
 
     @abc.abstractmethod
-    def coefficients(self, symbol: Array, dt: Any) -> Any:
+    def coefficients(self, symbol: Array, dt: StepSize) -> Module:
         """What a step needs for a field with this symbol."""
 
     @abc.abstractmethod
     def advance(
-        self, plan: SemilinearPlan, clock: Clock, here: Any, aux: SemilinearAux
-    ) -> tuple[Any, SemilinearAux]:
-        """One step on from `here`, whose fields know their coefficients; so do those of the result."""
+        self, plan: SemilinearPlan, clock: Clock, start: State, aux: SemilinearAux
+    ) -> tuple[State, SemilinearAux]:
+        """One step on from `start`, whose fields hold their coefficients; so do those of the result."""
 
-    def prepare(self, state: Any, dt: Any) -> SemilinearPlan:
+    def prepare(self, state: State, dt: StepSize) -> SemilinearPlan:
         symbols: Modes = {}
         by_symbol = []
         for term in self.tendency.terms:
-            symbol = _symbol(term, state, type(self).__name__)
+            symbol = _symbol_of(term, state, type(self).__name__)
             by_symbol.append(symbol is not None)
             if symbol is not None:
-                parts = get_component(state, term.component).data.ndim
-                symbol = symbol.reshape((1,) * (parts - symbol.ndim) + symbol.shape)
-                symbols[term.component] = _sum(symbols.get(term.component), symbol)
+                ndim = get_component(state, term.component).data.ndim
+                symbol = symbol.reshape((1,) * (ndim - symbol.ndim) + symbol.shape)
+                symbols[term.component] = add_symbols(symbols.get(term.component), symbol)
         table = {name: self.coefficients(symbol, dt) for name, symbol in symbols.items()}
         return SemilinearPlan(table, tuple(by_symbol))
 
-    def init(self, plan: SemilinearPlan, clock: Clock, state: Any) -> SemilinearAux:
+    def init(self, plan: SemilinearPlan, clock: Clock, state: State) -> SemilinearAux:
         caches = self.tendency.init(state)
         check_rate_shapes(self.tendency, clock, state, caches)
-        return SemilinearAux(_transformed(state, plan), caches)
+        return SemilinearAux(_transform_fields(state, plan), caches)
 
     def refresh(
-        self, plan: SemilinearPlan, clock: Clock, state: Any, aux: SemilinearAux
+        self, plan: SemilinearPlan, clock: Clock, state: State, aux: SemilinearAux
     ) -> SemilinearAux:
-        return SemilinearAux(_transformed(state, plan), aux.caches)
+        return SemilinearAux(_transform_fields(state, plan), aux.caches)
 
     def step(
-        self, plan: SemilinearPlan, clock: Clock, state: Any, aux: SemilinearAux
-    ) -> tuple[Any, SemilinearAux]:
-        here, aux = self._advanced(plan, clock, _knowing(state, aux.modes), aux)
-        return _forgetting(here, aux.modes), aux
+        self, plan: SemilinearPlan, clock: Clock, state: State, aux: SemilinearAux
+    ) -> tuple[State, SemilinearAux]:
+        start = _attach_coefficients(state, aux.modes)
+        after, aux = self._advance_symmetrized(plan, clock, start, aux)
+        return _detach_coefficients(after, aux.modes), aux
 
     def step_lazy(
-        self, plan: SemilinearPlan, clock: Clock, state: Any, aux: SemilinearAux
-    ) -> tuple[Any, SemilinearAux]:
-        # Values are transformed back at the start, if a term asks for them, and not at the end.
-        here, aux = self._advanced(plan, clock, stage_state(state, aux.modes), aux)
+        self, plan: SemilinearPlan, clock: Clock, state: State, aux: SemilinearAux
+    ) -> tuple[State, SemilinearAux]:
+        # Values are transformed back at the start, if a term asks for them, and not at the end: XLA
+        # removes the transform of values that nothing reads.
+        start = stage_state(state, aux.modes)
+        after, aux = self._advance_symmetrized(plan, clock, start, aux)
         for name in aux.modes:
-            here = put_component(here, name, get_component(state, name))
-        return here, aux
+            after = put_component(after, name, get_component(state, name))
+        return after, aux
 
-    def _advanced(self, plan, clock, here, aux) -> tuple[Any, SemilinearAux]:
-        here, aux = self.advance(plan, clock, here, aux)
-        kept = {
-            name: _of_real_values(get_component(here, name), c) for name, c in aux.modes.items()
+    def _advance_symmetrized(
+        self, plan: SemilinearPlan, clock: Clock, start: State, aux: SemilinearAux
+    ) -> tuple[State, SemilinearAux]:
+        after, aux = self.advance(plan, clock, start, aux)
+        modes = {
+            name: _symmetrize(get_component(after, name), coefficients)
+            for name, coefficients in aux.modes.items()
         }
-        return here, SemilinearAux(kept, aux.caches)
+        return after, SemilinearAux(modes, aux.caches)
 
-    def materialize(self, plan: SemilinearPlan, state: Any, aux: SemilinearAux) -> Any:
-        return _forgetting(stage_state(state, aux.modes), aux.modes)
+    def materialize(self, plan: SemilinearPlan, state: State, aux: SemilinearAux) -> State:
+        return _detach_coefficients(stage_state(state, aux.modes), aux.modes)
 
-    def is_stale(self, before: Any, after: Any) -> bool:
+    def is_stale(self, before: State, after: State) -> bool:
         names = {t.component for t in self.tendency.terms if isinstance(t, AbstractEquation)}
         return any(
             not holds_same_arrays(get_component(before, name), get_component(after, name))
             for name in names
         )
 
-    def terms(self, aux: SemilinearAux) -> tuple[tuple[AbstractTerm, Any], ...]:
+    def terms(self, aux: SemilinearAux) -> TermsWithCaches:
         return terms_with_caches(self.tendency, aux.caches)
 
     def nonlinear(
-        self, plan: SemilinearPlan, clock: Clock, state: Any, caches: Any
-    ) -> tuple[ModalRates, Any, Any]:
+        self, plan: SemilinearPlan, clock: Clock, state: State, caches: Cache
+    ) -> tuple[ModalRates, Rate, Cache]:
         """N by Fourier coefficients, the rates of all other components, and the caches."""
-        rates, after = [], []
-        for term, apart, cache in zip(self.tendency.terms, plan.by_symbol, caches, strict=True):
-            if apart:
+        rates, caches_after = [], []
+        for term, has_symbol, cache in zip(
+            self.tendency.terms, plan.by_symbol, caches, strict=True
+        ):
+            if has_symbol:
                 part = term.nonlinear(clock, get_component(state, term.component).at_time(clock.t))
                 rate = None if part is None else as_increment(part)
                 rate = rate if rate is None or term.component is None else {term.component: rate}
             else:
                 rate, cache = term(clock, state, cache)
             rates.append(rate)
-            after.append(cache)
+            caches_after.append(cache)
         total = combine_rates([1] * len(rates), rates)
-        modes = {}
+        modal_rates: ModalRates = {}
         for name in plan.table:
             rate = total if name is None or total is None else total.get(name)
-            modes[name] = _modes_of(get_component(state, name), rate)
-        return modes, _without(total, modes), tuple(after)
+            modal_rates[name] = _transform_rate(get_component(state, name), rate)
+        return modal_rates, _without(total, modal_rates), tuple(caches_after)
 
 
-def stage_state(state: Any, modes: Modes, weights: Any = (), rates: Any = ()) -> Any:
-    """A state inside a step: fields from their coefficients, which they know; ⊕ Σ wᵢ·rateᵢ the rest."""
+def stage_state(
+    state: State, modes: Modes, weights: Sequence[Weight] = (), rates: Sequence[Rate] = ()
+) -> State:
+    """A state inside a step: state ⊕ Σ wᵢ·rateᵢ, its fields with a symbol by their coefficients `modes`.
+
+    These fields get values and hold their coefficients as well, so that terms need not transform them.
+    """
     used = [(w, r) for w, r in zip(weights, rates, strict=True) if w is not None and r is not None]
     if used:
         state = shift(state, combine_rates(*zip(*used, strict=True)))
@@ -167,32 +184,26 @@ def stage_state(state: Any, modes: Modes, weights: Any = (), rates: Any = ()) ->
     return state
 
 
-def _of_real_values(field: Field, coefficients: Array) -> Array:
-    """Coefficients made those of real values again.
-
-    Modes with k = 0 along the last axis come in conjugate pairs, and so do the shortest waves'. Nothing
-    that works on values sees how far rounding has parted a pair: where L > 0 the difference would grow.
-    """
-    return field.grid.hermitian_symmetrize(coefficients) if field.is_real else coefficients
-
-
-def _knowing(state: Any, modes: Modes) -> Any:
-    """`state`, whose fields know their coefficients."""
-    for name, coefficients in modes.items():
-        state = put_component(
-            state, name, get_component(state, name).replace(coefficients=coefficients)
-        )
-    return state
+def modal_sum(weights: Sequence[Weight], modal_rates: Sequence[Array | None]) -> Array | None:
+    """Σ wᵢ·N̂ᵢ, leaving out what is None; None for nothing."""
+    parts = [
+        scale_array(rate, weight)
+        for weight, rate in zip(weights, modal_rates, strict=True)
+        if weight is not None and rate is not None
+    ]
+    return sum(parts[1:], parts[0]) if parts else None
 
 
-def _forgetting(state: Any, modes: Modes) -> Any:
-    """`state`, whose fields no longer know their coefficients: as steps receive and return it."""
-    for name in modes:
-        state = put_component(state, name, get_component(state, name).replace(coefficients=None))
-    return state
+def add_symbols(a: Array | None, b: Array) -> Array:
+    """a + b, of which one may be real and the other complex; None for 0."""
+    if a is None:
+        return b
+    dtype = np.promote_types(a.dtype, b.dtype)
+    return a.astype(dtype) + b.astype(dtype)
 
 
-def _symbol(term: AbstractTerm, state: Any, method: str) -> Array | None:
+def _symbol_of(term: AbstractTerm, state: State, method: str) -> Array | None:
+    """The symbol of a term; None for terms without one, which count as N."""
     if not isinstance(term, AbstractEquation):
         return None
     field = get_component(state, term.component)
@@ -206,15 +217,31 @@ def _symbol(term: AbstractTerm, state: Any, method: str) -> Array | None:
     return symbol
 
 
-def _sum(a: Array | None, b: Array) -> Array:
-    """a + b, of which one may be real and the other complex."""
-    if a is None:
-        return b
-    kind = np.promote_types(a.dtype, b.dtype)
-    return a.astype(kind) + b.astype(kind)
+def _symmetrize(field: Field, coefficients: Array) -> Array:
+    """Coefficients of a real field made exactly Hermitian again.
+
+    Modes with k = 0 along the last axis come in conjugate pairs, and so do the shortest waves'. Nothing
+    that works on values sees how far rounding has parted a pair: where L > 0 the difference would grow.
+    """
+    return field.grid.hermitian_symmetrize(coefficients) if field.is_real else coefficients
 
 
-def _without(rate: Any, names: Any) -> Any:
+def _attach_coefficients(state: State, modes: Modes) -> State:
+    """`state` with fields that hold their coefficients."""
+    for name, coefficients in modes.items():
+        field = get_component(state, name).replace(coefficients=coefficients)
+        state = put_component(state, name, field)
+    return state
+
+
+def _detach_coefficients(state: State, modes: Modes) -> State:
+    """`state` with fields of values alone: as steps receive and return it."""
+    for name in modes:
+        state = put_component(state, name, get_component(state, name).replace(coefficients=None))
+    return state
+
+
+def _without(rate: Rate, names: ModalRates) -> Rate:
     """The rates of all components but these; None for nothing."""
     if rate is None or None in names:
         return None
@@ -223,12 +250,13 @@ def _without(rate: Any, names: Any) -> Any:
     return {name: part for name, part in rate.items() if name not in names} or None
 
 
-def _transformed(state: Any, plan: SemilinearPlan) -> Modes:
+def _transform_fields(state: State, plan: SemilinearPlan) -> Modes:
     fields = {name: get_component(state, name) for name in plan.table}
     return {name: field.grid.fft(field.data) for name, field in fields.items()}
 
 
-def _modes_of(field: Field, rate: Any) -> Array | None:
+def _transform_rate(field: Field, rate: FieldIncrement | Array | None) -> Array | None:
+    """The Fourier coefficients of a field's rate."""
     if rate is None:
         return None
     if not isinstance(rate, FieldIncrement):
@@ -242,13 +270,3 @@ def _modes_of(field: Field, rate: Any) -> Array | None:
         return rate.coefficients
     modes = field.grid.fft(rate.values)
     return modes if rate.coefficients is None else modes + rate.coefficients
-
-
-def modal_sum(weights: Any, modes: Any) -> Any:
-    """Σ wᵢ·N̂ᵢ, leaving out what is None; None for nothing."""
-    there = [
-        scale_array(n, w)
-        for w, n in zip(weights, modes, strict=True)
-        if w is not None and n is not None
-    ]
-    return sum(there[1:], there[0]) if there else None

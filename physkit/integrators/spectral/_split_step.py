@@ -1,15 +1,15 @@
 """The split-step Fourier method, in real time and in imaginary."""
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from physkit.core import (
-    AbstractTerm,
+    Aux,
     Clock,
     ParameterError,
+    Plan,
+    State,
     as_parameter,
     cast_floats,
     scale_array,
@@ -18,11 +18,12 @@ from physkit.core import (
 from physkit.fields import Field
 from physkit.fields.equations import Schroedinger, require_complex
 
-from .._integrator import AbstractIntegrator
+from .._integrator import AbstractIntegrator, StepSize, TermsWithCaches
 from .._splitting_coefficients import YOSHIDA
 from ..splitting._lie_strang import Strang
 from ..splitting._symmetric_composition import Composition
-from ._exact_linear import ExactLinear, PotentialPropagator, require_schroedinger
+from ._exact_linear import ExactLinear
+from ._potential_propagator import PotentialPropagator, require_schroedinger
 
 
 class SplitStep(AbstractIntegrator):
@@ -52,7 +53,7 @@ class SplitStep(AbstractIntegrator):
     equation: Schroedinger
     order: int = static()
 
-    def __init__(self, equation: Any, order: int = 2):
+    def __init__(self, equation: object, order: int = 2):
         require_schroedinger(equation)
         if order not in (2, *YOSHIDA):
             raise ParameterError(f"SplitStep has orders {[2, *YOSHIDA]}; got order={order!r}")
@@ -64,29 +65,29 @@ class SplitStep(AbstractIntegrator):
         strang = Strang(PotentialPropagator(self.equation), ExactLinear(self.equation))
         return strang if self.order == 2 else Composition(strang, self.order)
 
-    def prepare(self, state: Any, dt: Any) -> Any:
+    def prepare(self, state: State, dt: StepSize) -> Plan:
         return self.parts.prepare(state, dt)
 
-    def init(self, plan: Any, clock: Clock, state: Any) -> Any:
+    def init(self, plan: Plan, clock: Clock, state: State) -> Aux:
         return self.parts.init(plan, clock, state)
 
-    def refresh(self, plan: Any, clock: Clock, state: Any, aux: Any) -> Any:
+    def refresh(self, plan: Plan, clock: Clock, state: State, aux: Aux) -> Aux:
         return self.parts.refresh(plan, clock, state, aux)
 
-    def is_stale(self, before: Any, after: Any) -> bool:
+    def is_stale(self, before: State, after: State) -> bool:
         del before, after
         return False
 
-    def step(self, plan: Any, clock: Clock, state: Any, aux: Any) -> tuple[Any, Any]:
+    def step(self, plan: Plan, clock: Clock, state: State, aux: Aux) -> tuple[State, Aux]:
         return self.parts.step(plan, clock, state, aux)
 
-    def terms(self, aux: Any) -> tuple[tuple[AbstractTerm, Any], ...]:
+    def terms(self, aux: Aux) -> TermsWithCaches:
         del aux
         return ((self.equation, None),)
 
 
 def ground_state(
-    equation: Schroedinger, guess: Field, dt: Any, steps: int, refinements: int = 3
+    equation: Schroedinger, guess: Field, dt: StepSize, steps: int, refinements: int = 3
 ) -> tuple[Field, Float[Array, ""]]:
     """The lowest state of a Hamiltonian and its energy, by imaginary time.
 

@@ -1,1 +1,1 @@
-"""Splitting."""
+"""Integrators made of integrators: splittings, compositions, sub-steps."""

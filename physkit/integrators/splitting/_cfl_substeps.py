@@ -1,32 +1,33 @@
 """Sub-steps short enough for the fastest wave."""
 
-from typing import Any
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from physkit.core import (
-    AbstractTerm,
+    Aux,
     Clock,
     Fault,
     Faults,
     Module,
     ParameterError,
+    Plan,
+    PyTree,
+    State,
     concrete_value,
     cond_for_batch,
     param,
     static,
 )
 
-from .._integrator import AbstractIntegrator
+from .._integrator import AbstractIntegrator, StepSize, TermsWithCaches
 
 
 class CFLSubstepsAux(Module):
-    """What the integrator inside carries, and whether it ever needed too many sub-steps."""
+    """The aux of the integrator inside, and whether a step ever needed too many sub-steps."""
 
-    inner: Any
+    inner: Aux
     faults: Faults
 
 
@@ -35,9 +36,9 @@ class CFLSubsteps(AbstractIntegrator):
 
         Φ_dt = (A_{dt/n})ⁿ,   n = ⌈ dt · max Σ_k |λ_k|/h_k / cfl ⌉
 
-    λ_k are the fastest signals at the start of the step, as the terms inside tell them (`max_signal_rate`). The
-    step stays fixed, so frames are equispaced; the loop is bounded, so reverse mode works. Derivatives
-    hold the number of sub-steps.
+    λ_k are the fastest signals at the start of the step, as the terms inside tell them
+    (`max_signal_rate`). The step stays fixed, so frames are equispaced; the loop is bounded, so
+    reverse mode works. Derivatives hold the number of sub-steps.
 
         CFLSubsteps(SSPRK2(CompressibleEuler(1.4)), cfl=0.4, max_substeps=8)
 
@@ -68,56 +69,65 @@ class CFLSubsteps(AbstractIntegrator):
         if number is not None and number.dtype != object and not number > 0:
             raise ParameterError(f"a Courant number must be positive; got {number}")
 
-    def prepare(self, state: Any, dt: Any) -> None:
+    def prepare(self, state: State, dt: StepSize) -> None:
         del state, dt  # the length of a sub-step is known in the step only
 
-    def init(self, plan: None, clock: Clock, state: Any) -> CFLSubstepsAux:
+    def init(self, plan: None, clock: Clock, state: State) -> CFLSubstepsAux:
         inner = self.integrator.init(self._plan(clock, state), clock, state)
         total_signal_rate(self.integrator.terms(inner), clock, state)
         return CFLSubstepsAux(inner, Faults.none())
 
-    def refresh(self, plan: None, clock: Clock, state: Any, aux: CFLSubstepsAux) -> CFLSubstepsAux:
+    def refresh(
+        self, plan: None, clock: Clock, state: State, aux: CFLSubstepsAux
+    ) -> CFLSubstepsAux:
         inner = self.integrator.refresh(self._plan(clock, state), clock, state, aux.inner)
         return CFLSubstepsAux(inner, aux.faults)
 
-    def is_stale(self, before: Any, after: Any) -> bool:
+    def is_stale(self, before: State, after: State) -> bool:
         return self.integrator.is_stale(before, after)
 
     def step(
-        self, plan: None, clock: Clock, state: Any, aux: CFLSubstepsAux
-    ) -> tuple[Any, CFLSubstepsAux]:
+        self, plan: None, clock: Clock, state: State, aux: CFLSubstepsAux
+    ) -> tuple[State, CFLSubstepsAux]:
         rate = total_signal_rate(self.integrator.terms(aux.inner), clock, state)
+        # The number of sub-steps is an integer: gradients pass through their length, not through it.
         needed = jnp.ceil(jax.lax.stop_gradient(clock.dt * rate / self.cfl))
-        short = needed > self.max_substeps
+        too_many = needed > self.max_substeps
         count = jnp.clip(jnp.where(jnp.isfinite(needed), needed, 1), 1, self.max_substeps)
         length = 1 / count.astype(clock.dt.dtype)
         plan = self.integrator.prepare(state, length * clock.dt)
 
-        def advanced(i, state, inner):
+        def advance(i, state, inner):
             start = i.astype(length.dtype) * length
             return self.integrator.step(plan, clock.substep(start, length, i), state, inner)
 
         def substep(carry, i):
-            wanted = i < count.astype(i.dtype)
+            is_due = i < count.astype(i.dtype)
 
-            def take(carry):
-                moved = advanced(i, *carry)
-                # In a batch others may still go on: this member then stays where it is.
-                keep = lambda new, old: jnp.where(wanted, new, old) if eqx.is_array(new) else new
-                return jax.tree.map(keep, moved, carry)
+            def take_substep(carry):
+                after = advance(i, *carry)
 
-            return cond_for_batch(wanted, take, lambda carry: carry, carry), None
+                # In a batch the branch is taken while any member needs it: the others keep what they have.
+                def select(new, old):
+                    return jnp.where(is_due, new, old) if eqx.is_array(new) else new
+
+                return jax.tree.map(select, after, carry)
+
+            return cond_for_batch(is_due, take_substep, lambda carry: carry, carry), None
 
         carry = (state, aux.inner)
         (state, inner), _ = jax.lax.scan(substep, carry, jnp.arange(self.max_substeps))
-        poison = lambda x: jnp.where(short, jnp.nan, x) if eqx.is_inexact_array(x) else x
-        faults = aux.faults.set_if(Fault.COURANT, short)
+
+        def poison(x: PyTree) -> PyTree:
+            return jnp.where(too_many, jnp.nan, x) if eqx.is_inexact_array(x) else x
+
+        faults = aux.faults.set_if(Fault.COURANT, too_many)
         return jax.tree.map(poison, state), CFLSubstepsAux(inner, faults)
 
-    def terms(self, aux: CFLSubstepsAux) -> tuple[tuple[AbstractTerm, Any], ...]:
+    def terms(self, aux: CFLSubstepsAux) -> TermsWithCaches:
         return self.integrator.terms(aux.inner)
 
-    def _plan(self, clock: Clock, state: Any) -> Any:
+    def _plan(self, clock: Clock, state: State) -> Plan:
         return self.integrator.prepare(state, clock.dt)
 
     @property
@@ -125,17 +135,17 @@ class CFLSubsteps(AbstractIntegrator):
         return self.integrator.conserves_momentum
 
 
-def total_signal_rate(terms: Any, clock: Clock, state: Any) -> Float[Array, ""]:
+def total_signal_rate(terms: TermsWithCaches, clock: Clock, state: State) -> Float[Array, ""]:
     """The sum of the terms' `max_signal_rate`: dt times it is the Courant number.
 
     **Errors:** `ParameterError` when no term tells a signal speed.
     """
     rates = [term.max_signal_rate(clock, state) for term, _ in terms]
-    there = [rate for rate in rates if rate is not None]
-    if not there:
+    known = [rate for rate in rates if rate is not None]
+    if not known:
         names = [type(term).__name__ for term, _ in terms]
         raise ParameterError(
             f"no term tells how fast its signals are ({names}): give it a method "
             "max_signal_rate(clock, state), the largest speed over the size of a cell"
         )
-    return sum(there[1:], there[0])
+    return sum(known[1:], known[0])

@@ -1,14 +1,12 @@
 """Compositions of integrators: Lie–Trotter and Strang splitting."""
 
 import abc
-from typing import Any
 
 import equinox as eqx
 
-from physkit.core import AbstractTerm, Clock, DeclarationError
+from physkit.core import Aux, Clock, DeclarationError, Plan, State
 
-from .._integrator import AbstractIntegrator
-from ..particle._remove_momentum import RemoveMomentum
+from .._integrator import AbstractIntegrator, StepSize, TermsWithCaches
 
 # (which part, start, length) of a sub-step, in fractions of the step
 Schedule = tuple[tuple[int, float, float], ...]
@@ -17,8 +15,8 @@ Schedule = tuple[tuple[int, float, float], ...]
 class AbstractSplitting(AbstractIntegrator):
     """Lets its parts advance the state in turn, by a fixed schedule.
 
-    What a part carries (a cached force) is refreshed where another part made it stale: before the
-    part goes on, and at the end of the step. Each sub-step has its own time and its own key.
+    The aux of a part (a cached force) is refreshed where another part made it stale: before the part goes
+    on, and at the end of the step. Each sub-step has its own time and its own key.
     """
 
     parts: eqx.AbstractVar[tuple[AbstractIntegrator, ...]]
@@ -28,82 +26,103 @@ class AbstractSplitting(AbstractIntegrator):
     def schedule(self) -> Schedule:
         """The sub-steps of one step. All sub-steps of one part have the same length."""
 
-    def prepare(self, state: Any, dt: Any) -> tuple[Any, ...]:
+    def prepare(self, state: State, dt: StepSize) -> tuple[Plan, ...]:
         lengths = {index: length for index, _, length in self.schedule}
         return tuple(part.prepare(state, lengths[i] * dt) for i, part in enumerate(self.parts))
 
-    def init(self, plan: Any, clock: Clock, state: Any) -> tuple[Any, ...]:
+    def init(self, plan: tuple[Plan, ...], clock: Clock, state: State) -> tuple[Aux, ...]:
         pairs = zip(self.parts, plan, strict=True)
-        return tuple(part.init(own, clock, state) for part, own in pairs)
+        return tuple(part.init(part_plan, clock, state) for part, part_plan in pairs)
 
-    def refresh(self, plan: Any, clock: Clock, state: Any, aux: Any) -> tuple[Any, ...]:
+    def refresh(
+        self, plan: tuple[Plan, ...], clock: Clock, state: State, aux: tuple[Aux, ...]
+    ) -> tuple[Aux, ...]:
         triples = zip(self.parts, plan, aux, strict=True)
-        return tuple(part.refresh(own, clock, state, old) for part, own, old in triples)
+        return tuple(part.refresh(part_plan, clock, state, old) for part, part_plan, old in triples)
 
-    def is_stale(self, before: Any, after: Any) -> bool:
+    def is_stale(self, before: State, after: State) -> bool:
         return any(part.is_stale(before, after) for part in self.parts)
 
-    def step(self, plan: Any, clock: Clock, state: Any, aux: Any) -> tuple[Any, Any]:
-        carried = list(aux)
-        known = [state for _ in self.parts]  # the state that each part's carried things are for
-
-        def bring_up_to_date(i: int, now: Clock) -> None:
-            if self.parts[i].is_stale(known[i], state):
-                carried[i] = self.parts[i].refresh(plan[i], now, state, carried[i])
-                known[i] = state
-
+    def step(
+        self, plan: tuple[Plan, ...], clock: Clock, state: State, aux: tuple[Aux, ...]
+    ) -> tuple[State, tuple[Aux, ...]]:
+        parts = _PartsOfAStep(self.parts, plan, state, aux)
         for tag, (i, start, length) in enumerate(self.schedule):
-            now = clock.substep(start, length, tag)
-            bring_up_to_date(i, now)
-            state, carried[i] = self.parts[i].step(plan[i], now, state, carried[i])
-            known[i] = state
+            substep = clock.substep(start, length, tag)
+            parts.refresh_if_stale(i, substep)
+            parts.keep(i, *self.parts[i].step(plan[i], substep, parts.state, parts.aux[i]))
         for i in range(len(self.parts)):
-            bring_up_to_date(i, self.end_clock(clock))
-        return state, tuple(carried)
+            parts.refresh_if_stale(i, self.end_clock(clock))
+        return parts.state, tuple(parts.aux)
 
     def end_clock(self, clock: Clock) -> Clock:
         last = len(self.schedule) - 1
         i, start, length = self.schedule[last]
         return self.parts[i].end_clock(clock.substep(start, length, last))
 
-    def require_reversible(self, state: Any) -> None:
+    def require_reversible(self, state: State) -> None:
         for part in self.parts:
             part.require_reversible(state)
 
     def reverse_step(
-        self, plan: Any, clock: Clock, state: Any, aux: Any, begun: Clock
-    ) -> tuple[Any, Any]:
-        carried = list(aux)
-        known = [state for _ in self.parts]
-
-        def bring_up_to_date(i: int, now: Clock) -> None:
-            if self.parts[i].is_stale(known[i], state):
-                carried[i] = self.parts[i].refresh(plan[i], now, state, carried[i])
-                known[i] = state
-
+        self,
+        plan: tuple[Plan, ...],
+        clock: Clock,
+        state: State,
+        aux: tuple[Aux, ...],
+        aux_clock: Clock,
+    ) -> tuple[State, tuple[Aux, ...]]:
+        parts = _PartsOfAStep(self.parts, plan, state, aux)
         for tag, (i, start, length) in reversed(list(enumerate(self.schedule))):
-            now = clock.substep(start, length, tag)
-            bring_up_to_date(i, self.parts[i].end_clock(now))
-            since = begun if start == 0 else now
-            state, carried[i] = self.parts[i].reverse_step(plan[i], now, state, carried[i], since)
-            known[i] = state
+            part, substep = self.parts[i], clock.substep(start, length, tag)
+            parts.refresh_if_stale(i, part.end_clock(substep))
+            # A part at the start of the step went on from the aux that it was carried into the step.
+            part_clock = aux_clock if start == 0 else substep
+            parts.keep(
+                i, *part.reverse_step(plan[i], substep, parts.state, parts.aux[i], part_clock)
+            )
         for i in range(len(self.parts)):
-            bring_up_to_date(i, begun)
-        return state, tuple(carried)
+            parts.refresh_if_stale(i, aux_clock)
+        return parts.state, tuple(parts.aux)
 
-    def terms(self, aux: Any) -> tuple[tuple[AbstractTerm, Any], ...]:
+    def terms(self, aux: tuple[Aux, ...]) -> TermsWithCaches:
         pairs = zip(self.parts, aux, strict=True)
-        return tuple(term for part, own in pairs for term in part.terms(own))
+        return tuple(term for part, part_aux in pairs for term in part.terms(part_aux))
 
     @property
     def conserves_momentum(self) -> bool:
         """Whether total momentum is the same after every step: kept by all, or removed at the end."""
-        kept = True
+        conserved = True
         for i, _, _ in self.schedule:
             part = self.parts[i]
-            removes = isinstance(part, RemoveMomentum) and part.conserves_momentum
-            kept = removes or (kept and part.conserves_momentum)
-        return kept
+            conserved = part.removes_momentum or (conserved and part.conserves_momentum)
+        return conserved
+
+
+class _PartsOfAStep:
+    """The state within a step, and the aux of every part with the state that it was made for."""
+
+    def __init__(
+        self,
+        parts: tuple[AbstractIntegrator, ...],
+        plan: tuple[Plan, ...],
+        state: State,
+        aux: tuple[Aux, ...],
+    ):
+        self.parts, self.plan = parts, plan
+        self.state, self.aux = state, list(aux)
+        self.made_for = [state for _ in parts]
+
+    def refresh_if_stale(self, i: int, clock: Clock) -> None:
+        """Bring the aux of part `i` up to date, unless the others left alone what it depends on."""
+        part = self.parts[i]
+        if part.is_stale(self.made_for[i], self.state):
+            self.keep(i, self.state, part.refresh(self.plan[i], clock, self.state, self.aux[i]))
+
+    def keep(self, i: int, state: State, aux: Aux) -> None:
+        """Go on with `state`, for which part `i` has this `aux`."""
+        self.state, self.aux[i] = state, aux
+        self.made_for[i] = state
 
 
 class Lie(AbstractSplitting):
@@ -120,8 +139,8 @@ class Lie(AbstractSplitting):
 
     parts: tuple[AbstractIntegrator, ...]
 
-    def __init__(self, *parts: Any):
-        self.parts = _checked(parts, "Lie")
+    def __init__(self, *parts: object):
+        self.parts = _require_integrators(parts, "Lie")
 
     @property
     def schedule(self) -> Schedule:
@@ -143,18 +162,19 @@ class Strang(AbstractSplitting):
 
     parts: tuple[AbstractIntegrator, ...]
 
-    def __init__(self, *parts: Any):
-        self.parts = _checked(parts, "Strang")
+    def __init__(self, *parts: object):
+        self.parts = _require_integrators(parts, "Strang")
 
     @property
     def schedule(self) -> Schedule:
         last = len(self.parts) - 1
-        there = tuple((i, 0.0, 0.5) for i in range(last))
-        back = tuple((i, 0.5, 0.5) for i in reversed(range(last)))
-        return (*there, (last, 0.0, 1.0), *back)
+        first_halves = tuple((i, 0.0, 0.5) for i in range(last))
+        second_halves = tuple((i, 0.5, 0.5) for i in reversed(range(last)))
+        return (*first_halves, (last, 0.0, 1.0), *second_halves)
 
 
-def _checked(parts: tuple[Any, ...], name: str) -> tuple[AbstractIntegrator, ...]:
+def _require_integrators(parts: tuple[object, ...], name: str) -> tuple[AbstractIntegrator, ...]:
+    """**Errors:** `DeclarationError` for fewer than two parts, and for a part that is no integrator."""
     wrong = [part for part in parts if not isinstance(part, AbstractIntegrator)]
     if wrong or len(parts) < 2:
         raise DeclarationError(

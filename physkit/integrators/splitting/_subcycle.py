@@ -1,13 +1,12 @@
 """Several small steps inside one step."""
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, Int
 
-from physkit.core import AbstractTerm, Clock, ParameterError, static
+from physkit.core import Aux, Clock, ParameterError, Plan, State, static
 
-from .._integrator import AbstractIntegrator
+from .._integrator import AbstractIntegrator, StepSize, TermsWithCaches
 from .._reproducible import select_clock
 
 
@@ -33,45 +32,45 @@ class Subcycle(AbstractIntegrator):
         if isinstance(self.count, bool) or not isinstance(self.count, int) or self.count < 1:
             raise ParameterError(f"Subcycle counts sub-steps: 1, 2, …; got {self.count!r}")
 
-    def prepare(self, state: Any, dt: Any) -> Any:
+    def prepare(self, state: State, dt: StepSize) -> Plan:
         return self.integrator.prepare(state, dt / self.count)
 
-    def init(self, plan: Any, clock: Clock, state: Any) -> Any:
+    def init(self, plan: Plan, clock: Clock, state: State) -> Aux:
         return self.integrator.init(plan, clock, state)
 
-    def refresh(self, plan: Any, clock: Clock, state: Any, aux: Any) -> Any:
+    def refresh(self, plan: Plan, clock: Clock, state: State, aux: Aux) -> Aux:
         return self.integrator.refresh(plan, clock, state, aux)
 
-    def is_stale(self, before: Any, after: Any) -> bool:
+    def is_stale(self, before: State, after: State) -> bool:
         return self.integrator.is_stale(before, after)
 
-    def step(self, plan: Any, clock: Clock, state: Any, aux: Any) -> tuple[Any, Any]:
+    def step(self, plan: Plan, clock: Clock, state: State, aux: Aux) -> tuple[State, Aux]:
         def substep(carry, i):
-            return self.integrator.step(plan, self._part(clock, i), *carry), None
+            return self.integrator.step(plan, self._substep(clock, i), *carry), None
 
         return jax.lax.scan(substep, (state, aux), jnp.arange(self.count))[0]
 
-    def _part(self, clock: Clock, i: Any) -> Clock:
+    def _substep(self, clock: Clock, i: Int[Array, ""]) -> Clock:
         return clock.substep(i.astype(clock.dt.dtype) / self.count, 1 / self.count, i)
 
     def end_clock(self, clock: Clock) -> Clock:
-        return self.integrator.end_clock(self._part(clock, jnp.asarray(self.count - 1)))
+        return self.integrator.end_clock(self._substep(clock, jnp.asarray(self.count - 1)))
 
-    def require_reversible(self, state: Any) -> None:
+    def require_reversible(self, state: State) -> None:
         self.integrator.require_reversible(state)
 
     def reverse_step(
-        self, plan: Any, clock: Clock, state: Any, aux: Any, begun: Clock
-    ) -> tuple[Any, Any]:
-        def back(carry, i):
-            # The first sub-step went on from what was carried into the whole step.
-            last = self.integrator.end_clock(self._part(clock, jnp.maximum(i - 1, 0)))
-            since = select_clock(i == 0, begun, last)
-            return self.integrator.reverse_step(plan, self._part(clock, i), *carry, since), None
+        self, plan: Plan, clock: Clock, state: State, aux: Aux, aux_clock: Clock
+    ) -> tuple[State, Aux]:
+        def reverse_substep(carry, i):
+            # The first sub-step went on from the aux that was carried into the whole step.
+            before = self.integrator.end_clock(self._substep(clock, jnp.maximum(i - 1, 0)))
+            since = select_clock(i == 0, aux_clock, before)
+            return self.integrator.reverse_step(plan, self._substep(clock, i), *carry, since), None
 
-        return jax.lax.scan(back, (state, aux), jnp.arange(self.count), reverse=True)[0]
+        return jax.lax.scan(reverse_substep, (state, aux), jnp.arange(self.count), reverse=True)[0]
 
-    def terms(self, aux: Any) -> tuple[tuple[AbstractTerm, Any], ...]:
+    def terms(self, aux: Aux) -> TermsWithCaches:
         return self.integrator.terms(aux)
 
     @property

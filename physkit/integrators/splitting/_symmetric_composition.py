@@ -1,11 +1,10 @@
 """Higher order by composing any symmetric integrator with itself."""
 
 import itertools
-from typing import Any
 
-from physkit.core import AbstractTerm, Clock, ParameterError, static
+from physkit.core import Aux, Clock, ParameterError, Plan, State, static
 
-from .._integrator import AbstractIntegrator
+from .._integrator import AbstractIntegrator, StepSize, TermsWithCaches
 from .._splitting_coefficients import YOSHIDA
 
 
@@ -38,50 +37,56 @@ class Composition(AbstractIntegrator):
                 f"Composition has orders {sorted(YOSHIDA)}; got order={self.order!r}"
             )
 
-    def prepare(self, state: Any, dt: Any) -> dict[float, Any]:
+    def prepare(self, state: State, dt: StepSize) -> dict[float, Plan]:
         lengths = dict.fromkeys(YOSHIDA[self.order])
         return {length: self.integrator.prepare(state, length * dt) for length in lengths}
 
-    def init(self, plan: Any, clock: Clock, state: Any) -> Any:
-        return self.integrator.init(next(iter(plan.values())), clock, state)
+    def init(self, plan: dict[float, Plan], clock: Clock, state: State) -> Aux:
+        return self.integrator.init(self._any_plan(plan), clock, state)
 
-    def refresh(self, plan: Any, clock: Clock, state: Any, aux: Any) -> Any:
-        return self.integrator.refresh(next(iter(plan.values())), clock, state, aux)
+    def refresh(self, plan: dict[float, Plan], clock: Clock, state: State, aux: Aux) -> Aux:
+        return self.integrator.refresh(self._any_plan(plan), clock, state, aux)
 
-    def is_stale(self, before: Any, after: Any) -> bool:
+    def is_stale(self, before: State, after: State) -> bool:
         return self.integrator.is_stale(before, after)
 
-    def step(self, plan: Any, clock: Clock, state: Any, aux: Any) -> tuple[Any, Any]:
-        lengths = YOSHIDA[self.order]
-        starts = itertools.accumulate(lengths, initial=0.0)
-        for tag, (start, length) in enumerate(zip(starts, lengths, strict=False)):
-            now = clock.substep(start, length, tag)
-            state, aux = self.integrator.step(plan[length], now, state, aux)
+    def step(
+        self, plan: dict[float, Plan], clock: Clock, state: State, aux: Aux
+    ) -> tuple[State, Aux]:
+        for tag, length in enumerate(YOSHIDA[self.order]):
+            state, aux = self.integrator.step(plan[length], self._substep(clock, tag), state, aux)
         return state, aux
 
     def end_clock(self, clock: Clock) -> Clock:
-        lengths = YOSHIDA[self.order]
-        *_, start = itertools.accumulate(lengths[:-1], initial=0.0)
-        return self.integrator.end_clock(clock.substep(start, lengths[-1], len(lengths) - 1))
+        last = len(YOSHIDA[self.order]) - 1
+        return self.integrator.end_clock(self._substep(clock, last))
 
-    def require_reversible(self, state: Any) -> None:
+    def require_reversible(self, state: State) -> None:
         self.integrator.require_reversible(state)
 
     def reverse_step(
-        self, plan: Any, clock: Clock, state: Any, aux: Any, begun: Clock
-    ) -> tuple[Any, Any]:
+        self, plan: dict[float, Plan], clock: Clock, state: State, aux: Aux, aux_clock: Clock
+    ) -> tuple[State, Aux]:
         lengths = YOSHIDA[self.order]
-        starts = itertools.accumulate(lengths, initial=0.0)
-        parts = [
-            clock.substep(start, length, tag)
-            for tag, (start, length) in enumerate(zip(starts, lengths, strict=False))
-        ]
-        since = [begun, *(self.integrator.end_clock(part) for part in parts)]
+        substeps = [self._substep(clock, tag) for tag in range(len(lengths))]
+        # A sub-step goes on from the aux of the one before, the first from that of the whole step.
+        aux_clocks = [aux_clock, *(self.integrator.end_clock(substep) for substep in substeps)]
         for i, length in reversed(list(enumerate(lengths))):
-            state, aux = self.integrator.reverse_step(plan[length], parts[i], state, aux, since[i])
+            state, aux = self.integrator.reverse_step(
+                plan[length], substeps[i], state, aux, aux_clocks[i]
+            )
         return state, aux
 
-    def terms(self, aux: Any) -> tuple[tuple[AbstractTerm, Any], ...]:
+    def _substep(self, clock: Clock, tag: int) -> Clock:
+        lengths = YOSHIDA[self.order]
+        start = list(itertools.accumulate(lengths, initial=0.0))[tag]
+        return clock.substep(start, lengths[tag], tag)
+
+    def _any_plan(self, plan: dict[float, Plan]) -> Plan:
+        """The plan of one sub-step: `init` and `refresh` do not depend on its length."""
+        return next(iter(plan.values()))
+
+    def terms(self, aux: Aux) -> TermsWithCaches:
         return self.integrator.terms(aux)
 
     @property

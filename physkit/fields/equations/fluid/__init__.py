@@ -1,1 +1,1 @@
-"""fluid."""
+"""Equations of flows: gases, shallow water, incompressible fluids."""

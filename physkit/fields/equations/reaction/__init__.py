@@ -1,1 +1,1 @@
-"""reaction."""
+"""Equations of reactions with diffusion."""

@@ -1,0 +1,107 @@
+"""Sums of tendencies: how they are declared, what they must return, and which of them can be reversed."""
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from physkit.core import (
+    AbstractTerm,
+    Cache,
+    Clock,
+    DeclarationError,
+    NotReversible,
+    Rate,
+    ShapeError,
+    State,
+    StepCount,
+    Tendencies,
+    combine_rates,
+    float_dtype,
+    shift,
+)
+from physkit.particles.forces import AbstractForce, Forces
+
+from .._integrator import TermsWithCaches
+from ..particle._equations_of_motion import EquationsOfMotion
+
+TendencyLike: TypeAlias = AbstractTerm | Callable[..., Rate]  # a function (t, state) → rate
+
+
+def as_tendencies(*tendencies: TendencyLike) -> Tendencies:
+    """The sum of tendencies and plain functions.
+
+    **Errors:** `DeclarationError` for none at all, and for forces, which do not say how they act.
+    """
+    if not tendencies:
+        raise DeclarationError("give at least one tendency, e.g. RK4(lambda t, y: -y)")
+    for term in tendencies:
+        if isinstance(term, AbstractForce | Forces):
+            raise DeclarationError(
+                f"{type(term).__name__} gives forces, not rates of change; wrap it: "
+                "EquationsOfMotion(force) makes rates of positions and velocities from it"
+            )
+    return Tendencies.of(*tendencies)
+
+
+def terms_with_caches(tendency: Tendencies, caches: Cache) -> TermsWithCaches:
+    """The terms of a sum, each with its cache.
+
+    Of `EquationsOfMotion` the forces one by one: quantities look for potential energies among them.
+    """
+    found: list[tuple[AbstractTerm, Cache]] = []
+    for term, cache in zip(tendency.terms, caches, strict=True):
+        found.extend(term.forces(cache) if isinstance(term, EquationsOfMotion) else [(term, cache)])
+    return tuple(found)
+
+
+def check_rate_shapes(tendency: Tendencies, clock: Clock, state: State, caches: Cache) -> None:
+    """**Errors:** `ShapeError` where adding the rate would change an array's shape or precision.
+
+    Traced once, before anything runs.
+    """
+
+    def add_rate(clock, state, caches):
+        rate, _ = tendency(clock, state, caches)
+        return shift(state, combine_rates([clock.dt], [rate]))
+
+    after = eqx.filter_eval_shape(add_rate, clock, state, caches)
+    pairs = zip(jax.tree_util.tree_leaves_with_path(state), jax.tree.leaves(after), strict=False)
+    for (path, x), y in pairs:
+        if x.shape != y.shape or x.dtype != y.dtype:
+            name = jax.tree_util.keystr(path) or "the state"
+            raise ShapeError(
+                f"the rate does not fit {name}: {x.dtype}{list(x.shape)} would become "
+                f"{y.dtype}{list(y.shape)}; a rate has the shape and precision of what it changes"
+            )
+
+
+def require_shear(tendency: Tendencies, state: State, method: str) -> None:
+    """**Errors:** `NotReversible` unless the rates depend on no component that they move.
+
+    An Euler step is then a shear, which can be undone exactly: what it added can be computed again
+    from the state after it.
+    """
+    dtype = float_dtype(state)
+    clock = Clock.at(StepCount.of(0), jnp.zeros((), dtype), jnp.ones((), dtype))
+
+    def rate_of(state, caches):
+        return tendency(clock, state, caches)[0]
+
+    terms = ", ".join(type(term).__name__ for term in tendency.terms)
+    advice = (
+        f"{method}({terms}) cannot be taken back step by step: Reversible() needs rates that do not "
+        "depend on what they move, as those of `wave.kick` and `wave.drift`"
+    )
+    if not isinstance(state, dict):
+        raise NotReversible(advice)
+    caches = tendency.init(state)
+    driven = eqx.filter_eval_shape(rate_of, state, caches)
+    # Trace the rates once more without what they move: whoever reads it does not find it.
+    undriven = {name: part for name, part in state.items() if name not in driven}
+    try:
+        eqx.filter_eval_shape(rate_of, undriven, caches)
+    except KeyError as error:
+        raise NotReversible(f"{advice}: it reads {error}") from error
