@@ -73,7 +73,8 @@ PLUMBING = {
     },
     "simulate": {
         "AbstractAdjoint", "AdjointCost", "AdjointReport", "CPU_COMPILER_OPTIONS",
-        "ChunkScheduler", "DistributedDomain", "Growth", "LARGE_STATE_BYTES", "Probe",
+        "ChunkAttempt", "ChunkDriver", "ChunkScheduler", "CompiledKinds", "DistributedDomain", "Growth", "LARGE_STATE_BYTES",
+        "MAX_GROWTHS", "Probe", "compiled_bytes", "frame_bytes_per_block", "max_blocks_per_chunk",
         "Progress", "ReversibilityReport", "StopRequest", "advance_member", "count_blocks",
         "observe_initial", "probe", "read_crash_record", "summary",
     },

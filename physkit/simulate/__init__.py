@@ -19,6 +19,7 @@ from .analysis._communication_report import (
 from .analysis._diagnose import Diagnosis as Diagnosis, diagnose as diagnose
 from .analysis._probe import Probe as Probe, probe as probe
 from .distributed._domain import DistributedDomain as DistributedDomain
+from .driver._chunk_driver import MAX_GROWTHS as MAX_GROWTHS, ChunkDriver as ChunkDriver
 from .driver._crash_record import read_crash_record as read_crash_record
 from .driver._progress import Progress as Progress
 from .driver._run import run as run
@@ -35,8 +36,13 @@ from .loop._carry import Carry as Carry, init as init
 from .loop._chunk_program import (
     CPU_COMPILER_OPTIONS as CPU_COMPILER_OPTIONS,
     LARGE_STATE_BYTES as LARGE_STATE_BYTES,
-    ChunkScheduler as ChunkScheduler,
+    ChunkAttempt as ChunkAttempt,
+    CompiledKinds as CompiledKinds,
+    compiled_bytes as compiled_bytes,
+    frame_bytes_per_block as frame_bytes_per_block,
+    max_blocks_per_chunk as max_blocks_per_chunk,
 )
+from .loop._chunk_scheduler import ChunkScheduler as ChunkScheduler
 from .loop._simulation import Simulation as Simulation
 from .reversible._reversibility_report import (
     ReversibilityReport as ReversibilityReport,

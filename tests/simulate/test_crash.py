@@ -26,7 +26,9 @@ from physkit.integrators import BAOAB, VelocityVerlet
 from physkit.observe import Every, Positions
 from physkit.particles import Particles
 from physkit.particles.forces import ExternalForce, LennardJones, Pairwise
-from physkit.simulate import Simulation, _chunk, _one_device, diagnose, read_crash_record, run
+from physkit.simulate import Simulation, diagnose, read_crash_record, run
+from physkit.simulate.driver import _single_device
+from physkit.simulate.loop import _chunk_program
 from physkit.storage import open as open_file
 
 from .problems import particles, springs
@@ -121,7 +123,7 @@ def test_nothing_is_left_without_a_folder(tmp_path, monkeypatch, key):
 def test_resuming_in_one_process_compiles_nothing_anew(tmp_path, key):
     sim, state = springs(), particles()
     run(sim, state, sim.observation_period, key=key, checkpoint=tmp_path, progress=False)
-    before = _chunk._as_compiled._cache_size()
+    before = _chunk_program._as_compiled._cache_size()
     done = run(
         sim,
         state,
@@ -132,7 +134,7 @@ def test_resuming_in_one_process_compiles_nothing_anew(tmp_path, key):
         progress=False,
     )
     assert done.resumed_from == sim.observation_period
-    assert _chunk._as_compiled._cache_size() == before
+    assert _chunk_program._as_compiled._cache_size() == before
 
 
 @pytest.mark.parametrize(("name", "status"), [("SIGTERM", 75), ("SIGUSR1", 75), ("SIGINT", 130)])
@@ -140,14 +142,14 @@ def test_a_signal_ends_the_run_within_two_chunks(name, status, tmp_path, key, mo
     """The chunk that it comes in is finished, and no other is begun."""
     begun = []
 
-    class Counting(_chunk.ChunkProgram):
+    class Counting(_chunk_program.ChunkProgram):
         def __call__(self, carry, blocks):
             begun.append(int(carry.step))
             if len(begun) == 3:
                 signal.raise_signal(getattr(signal, name))
             return super().__call__(carry, blocks)
 
-    monkeypatch.setattr(_one_device, "ChunkProgram", Counting)
+    monkeypatch.setattr(_single_device, "ChunkProgram", Counting)
     sim, state = springs(), particles()
     done = run(sim, state, 10**6 * sim.observation_period, key=key, to=tmp_path, progress=False)
     assert done.stopped_by == name

@@ -124,7 +124,7 @@ class ChunkRunner:
         pieces = [{name: self._by_member(x)[:count] for name, x in flatten_frames(first).items()}]
         if self._pace is None:
             self._pace = ChunkScheduler(self._most(first))
-            self._room = self._pace.room
+            self._room = self._pace.max_blocks
         done, replays = 0, 0
         while done < self.blocks:
             step = min(self._stretch(self._pace.blocks), self.blocks - done)
@@ -136,7 +136,7 @@ class ChunkRunner:
             replays = 0
             lanes, done = after, done + step
             if seconds is not None:
-                self._pace.note(step, seconds)
+                self._pace.update(step, seconds)
             pieces.append(
                 {n: self._by_member(x, step)[:count] for n, x in flatten_frames(frames).items()}
             )

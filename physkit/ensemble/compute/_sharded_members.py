@@ -8,17 +8,15 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from physkit.core import DeviceError, Fault
+from physkit.core import DeviceError
 from physkit.parallel import choose_backend
-from physkit.simulate import ChunkScheduler, DistributedDomain, StopRequest
+from physkit.simulate import ChunkDriver, ChunkScheduler, DistributedDomain, StopRequest
 
 from ..design._retry import refine_time_step
 from ..design._sweep import Sweep
 from ._chunk_runner import ChunkResult, ChunkStopped, finish_result
 from ._member_batch import MemberGroup
 from ._output_shapes import flatten_frames
-
-MOST_GROWTHS = 12  # in a row
 
 
 class ShardedMemberRunner:
@@ -82,26 +80,26 @@ class ShardedMemberRunner:
         domain = DistributedDomain(sim, self.grid)
         carry, first = domain.observe_initial(domain.init(state, key))
         program, pieces = domain.program(carry), [flatten_frames(first)]
-        pace, done, replays, reason = ChunkScheduler(program.room), 0, 0, 0
         growths: list[str] = []
-        most = self.blocks  # in a stretch
+        driver = ChunkDriver(
+            program,
+            domain.grow,
+            lambda carry, attempt, events: None,  # an overflow that stays is a fault like others
+            ChunkScheduler(program.max_blocks),
+            lambda carry, events: growths.extend(events),
+        )
+        done, reason, most = 0, 0, self.blocks  # blocks in a chunk
         while done < self.blocks:
-            count = min(pace.blocks, self.blocks - done, most)
-            before = time.monotonic()
-            after, frames, health = program(carry, count)
-            if Fault.OVERFLOW in health.faults() and replays < MOST_GROWTHS:
-                carry, events = domain.grow(carry, after)
-                growths, replays = growths + events, replays + 1
-                continue
-            if not health.ok and count > 1:  # the same again, to see in which block it was
+            count = min(driver.scheduler.blocks, self.blocks - done, most)
+            carry, chunk = driver.advance(carry, count)
+            if not chunk.health.ok and count > 1:  # the same again, to see in which block it was
                 most = max(1, count // 8)
                 continue
-            if done:  # the first stretch was compiled
-                pace.note(count, time.monotonic() - before)
-            carry, done, replays = after, done + count, 0
-            pieces.append({name: _in_time(x[:count]) for name, x in flatten_frames(frames).items()})
-            if not health.ok:
-                reason = int(health.faults())
+            carry, done = chunk.after, done + count
+            frames = flatten_frames(chunk.frames).items()
+            pieces.append({name: _in_time(x[:count]) for name, x in frames})
+            if not chunk.health.ok:
+                reason = int(chunk.health.faults())
                 break
             if stop is not None and done < self.blocks and stop.check(0.0):
                 raise ChunkStopped

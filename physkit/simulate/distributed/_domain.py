@@ -1,6 +1,7 @@
 """A simulation whose domain is cut over devices: the loop of one device, run by each on its part."""
 
 import math
+import time
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,7 +30,12 @@ from physkit.storage import FrameSharding
 
 from ..loop._advance import advance_chunk, observe_initial
 from ..loop._carry import Carry, init, state_faults, summary
-from ..loop._chunk_program import max_blocks_per_chunk
+from ..loop._chunk_program import (
+    ChunkAttempt,
+    CompiledKinds,
+    frame_bytes_per_block,
+    max_blocks_per_chunk,
+)
 from ..loop._simulation import Simulation
 from ._capacity import (
     add_migration_margins,
@@ -39,6 +45,7 @@ from ._capacity import (
     match_num_slots,
     zeros_like_shape,
 )
+from ._consensus import combine_health, slowest_process
 from ._gather import differs_across_devices, gather, replicated_leaves, require_replicated
 from ._local_frames import LocalFrames
 from ._reshard import reshard_observers
@@ -77,8 +84,8 @@ def _first(sim: Simulation, carry: Carry) -> tuple[Carry, Frame]:
     return observe_initial(sim, carry)
 
 
-def _chunk(room: int, sim: Simulation, carry: Carry, blocks: Array):
-    return advance_chunk(sim, carry, blocks, room)
+def _chunk(max_blocks: int, sim: Simulation, carry: Carry, blocks: Array):
+    return advance_chunk((sim, carry), blocks, max_blocks)
 
 
 def _summed(sim: Simulation, carry: Carry) -> Frame:
@@ -184,8 +191,9 @@ class ShardedChunkProgram:
     """Runs chunks of any number of blocks on every device, through one compiled program per structure."""
 
     def __init__(self, domain: DistributedDomain, carry: ShardedCarry):
-        self._domain, self._kinds = domain, set()
-        self.room = max_blocks_per_chunk(domain.sim, domain.frame_shapes(carry))
+        self._domain, self._kinds = domain, CompiledKinds()
+        frame_bytes = frame_bytes_per_block(domain.sim, domain.frame_shapes(carry))
+        self.max_blocks = max_blocks_per_chunk(frame_bytes)
         self._whole = _whole(carry)[0]
 
     @property
@@ -193,19 +201,27 @@ class ShardedChunkProgram:
         """How many different programs this run has needed so far."""
         return len(self._kinds)
 
-    def __call__(self, carry: ShardedCarry, blocks: int) -> tuple[ShardedCarry, Frame, Health]:
-        """`blocks` (at most `room`) blocks on; returns when the numbers are there."""
-        domain = self._domain
-        arrays, tree = jax.tree.flatten(carry)
-        self._kinds.add((tree, tuple((x.shape, x.dtype) for x in arrays)))
+    def __call__(self, carry: ShardedCarry, blocks: int) -> ChunkAttempt[ShardedCarry]:
+        """`blocks` (at most `max_blocks`) blocks on; returns when the numbers are there.
+
+        Health and time are those of all processes, so that each goes on in the same way.
+        """
+        began, domain = time.monotonic(), self._domain
+        compiled = self._kinds.is_new(carry)
         count = replicate(np.int32(blocks), domain.devices)
-        program = domain.spmd(_chunk, self.room)
+        program = domain.spmd(_chunk, self.max_blocks)
         # Awaited: a few cores with many dispatched collectives may wait for one another for ever.
         after, frames, health = jax.block_until_ready(
             program(domain.sharded_sim, carry.carry, count)
         )
         require_replicated(after.state, self._whole)
-        return ShardedCarry(after, domain.devices), domain.gather(frames, carry, 2), health
+        return ChunkAttempt(
+            ShardedCarry(after, domain.devices),
+            domain.gather(frames, carry, 2),
+            seconds=slowest_process(domain.job, time.monotonic() - began),
+            health=combine_health(domain.job, health),
+            compiled=compiled,
+        )
 
 
 def _whole(carry: ShardedCarry) -> tuple[Any, Any]:

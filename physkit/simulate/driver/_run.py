@@ -3,27 +3,24 @@
 import operator
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import jax
 import numpy as np
 from jaxtyping import Array
 
-from physkit.core import (
-    CapacityError,
-    Fault,
-    PhyskitError,
-)
+from physkit.core import CapacityError, PhyskitError
 from physkit.parallel import gather_to_host
 from physkit.storage import Checkpoints
 
 from ..distributed._domain import DistributedDomain, cast_to_state_precision
 from ..distributed._sharded_carry import ShardedCarry
 from ..loop._carry import Carry
-from ..loop._chunk_program import ChunkScheduler
+from ..loop._chunk_program import ChunkAttempt
+from ..loop._chunk_scheduler import ChunkScheduler
 from ..loop._simulation import Simulation
+from ._chunk_driver import MAX_GROWTHS, ChunkDriver
 from ._compatibility import explain_carry_errors
-from ._consensus import combine_health, slowest_process
 from ._progress import Progress
 from ._recorder import Recorder
 from ._run_result import Growth, Run
@@ -31,8 +28,6 @@ from ._run_storage import RunStorage
 from ._simulate import count_blocks
 from ._single_device import SingleDevice
 from ._stop_request import StopRequest
-
-MOST_GROWTHS = 12  # in a row, for one and the same chunk
 
 
 def run(
@@ -84,132 +79,117 @@ def run(
     """
     blocks = count_blocks(sim, steps)
     with explain_carry_errors(sim, carry_or_state):
-        sim, host = (
-            cast_to_state_precision(sim, carry_or_state),
-            _host(sim, carry_or_state, devices),
-        )
+        sim = cast_to_state_precision(sim, carry_or_state)
+        host = _host(sim, carry_or_state, devices)
         carry = host.as_carry(carry_or_state, key)
     with (
         explain_carry_errors(sim, carry_or_state),
-        RunStorage(host, carry, to, checkpoint, resume) as keeper,
+        RunStorage(host, carry, to, checkpoint, resume) as storage,
         StopRequest(wall_time, host.job) as stop,
     ):
-        return _driven(sim, host, keeper, stop, blocks, progress)
+        carry, began, period = storage.carry, time.monotonic(), sim.observation_period
+        recorder = Recorder(sim, carry, storage.output)
+        before = done = (int(carry.step) - storage.begin) // period
+        bar = Progress(blocks * period, enabled=progress and host.job.is_first, begin=before * period)
+        if carry.is_initial:
+            carry, frames = host.observe_initial(carry)
+            recorder.first(frames)
+        if storage.resumed is None:
+            storage.save(carry, done)
+        program = host.program(carry)
+        scheduler = ChunkScheduler(program.max_blocks)
+        growths = GrowthLog(bar)
+        driver = ChunkDriver(program, host.grow, _raise_overflow, scheduler, growths.add)
+
+        while done < blocks:
+            to_checkpoint = storage.blocks_to_checkpoint(done) or blocks
+            count = min(scheduler.blocks, blocks - done, to_checkpoint)
+            carry, chunk = driver.advance(carry, count)
+            if not chunk.health.ok:
+                _raise_fault(host, storage, carry, chunk, done, count)
+            carry, done = chunk.after, done + count
+            recorder.add(chunk.frames, count)
+            bar.update(done * period, recorder.note())
+            if done < blocks and stop.check(scheduler.next_seconds):
+                bar.say(f"stopped by {stop.reason} after step {int(carry.step)}")
+                break
+            if done < blocks:
+                storage.save_if_due(carry, done)
+
+        if done > before:
+            storage.save(carry, done)
+        bar.close()
+        return Run(
+            carry=carry,
+            frames=recorder.frames(),
+            times=recorder.times(),
+            summary=jax.tree.map(np.asarray, host.summary(carry)),
+            steps=(done - before) * period,
+            seconds=time.monotonic() - began,
+            compile_seconds=driver.compile_seconds,
+            compilations=program.compilations,
+            growths=tuple(growths.events),
+            stopped_by=stop.reason if done < blocks else None,
+            to=None if storage.output is None else storage.output.folder,
+            checkpoint=storage.last,
+            resumed_from=None if storage.resumed is None else storage.resumed.step,
+        )
 
 
 def _host(sim: Simulation, carry_or_state: Any, devices: Any) -> SingleDevice | DistributedDomain:
     if devices is None and isinstance(carry_or_state, ShardedCarry):
         devices = carry_or_state.devices
-    sim = cast_to_state_precision(sim, carry_or_state)
     return SingleDevice(sim) if devices is None else DistributedDomain(sim, devices)
 
 
-def _driven(
-    sim: Simulation,
-    host: SingleDevice | DistributedDomain,
-    keeper: RunStorage,
-    stop: StopRequest,
-    blocks: int,
-    progress: bool,
-) -> Run:
-    """The run itself, between what it goes on from and what it leaves behind."""
-    carry, began = keeper.carry, time.monotonic()
-    recorder = Recorder(sim, carry, keeper.output)
-    before = done = (int(carry.step) - keeper.begin) // sim.observation_period
-    bar = Progress(
-        blocks * sim.observation_period,
-        enabled=progress and host.job.is_first,
-        begin=before * sim.observation_period,
-    )
-    if carry.is_initial:
-        carry, first = host.observe_initial(carry)
-        recorder.first(first)
-    if keeper.resumed is None:
-        keeper.save(carry, done)
-    program = host.program(carry)
-    pace = ChunkScheduler(program.room)
-    growths: list[Growth] = []
-    compile_seconds, replays = 0.0, 0
+class GrowthLog:
+    """Keeps what has grown in a run, and shows it above the progress bar."""
 
-    while done < blocks:
-        count = min(pace.blocks, blocks - done, keeper.blocks_to_checkpoint(done) or blocks)
-        compiled, chunk_began = program.compilations, time.monotonic()
-        after, frames, health = program(carry, count)
-        seconds = slowest_process(host.job, time.monotonic() - chunk_began)
-        health = combine_health(host.job, health)
-        first_of_its_kind = program.compilations > compiled
-        if first_of_its_kind:
-            compile_seconds += seconds
-        if Fault.OVERFLOW in health.faults():
-            replays += 1
-            carry = _grown(host, carry, after, replays, growths, bar)
-            continue
-        replays = 0
-        if not health.ok:
-            where = f"between steps {int(carry.step)} and {int(after.step)}{_tripped(sim, after)}"
-            try:
-                health.check(
-                    where,
-                    sim=sim,
-                    carry=host.to_single_device(carry),
-                    steps=count * sim.observation_period,
-                )
-            except PhyskitError as error:
-                keeper.crash(error, carry, done, count * sim.observation_period)
-                raise
-        carry, done = after, done + count
-        recorder.add(frames, count)
-        if not first_of_its_kind:
-            pace.note(count, seconds)
-        bar.update(done * sim.observation_period, recorder.note())
-        if done < blocks and stop.check(pace.blocks * (pace.seconds_per_block or 0.0)):
-            bar.say(f"stopped by {stop.reason} after step {int(carry.step)}")
-            break
-        if done < blocks:
-            keeper.save_if_due(carry, done)
-    if done > before:
-        keeper.save(carry, done)
-    bar.close()
-    return Run(
-        carry=carry,
-        frames=recorder.frames(),
-        times=recorder.times(),
-        summary=jax.tree.map(np.asarray, host.summary(carry)),
-        steps=(done - before) * sim.observation_period,
-        seconds=time.monotonic() - began,
-        compile_seconds=compile_seconds,
-        compilations=program.compilations,
-        growths=tuple(growths),
-        stopped_by=stop.reason if done < blocks else None,
-        to=None if keeper.output is None else keeper.output.folder,
-        checkpoint=keeper.last,
-        resumed_from=None if keeper.resumed is None else keeper.resumed.step,
+    def __init__(self, bar: Progress):
+        self.events: list[Growth] = []
+        self._bar = bar
+
+    def add(self, carry: Carry | ShardedCarry, events: list[str]) -> None:
+        """`events` at the start of a chunk."""
+        step, what = int(carry.step), ", ".join(events)
+        self.events.append(Growth(step, what))
+        self._bar.say(f"step {step}: {what}; recompiling and replaying the chunk")
+
+
+def _raise_overflow(
+    carry: Carry | ShardedCarry, attempt: ChunkAttempt, events: list[str]
+) -> NoReturn:
+    """**Errors:** `CapacityError`, for caches that overflow however large they are made."""
+    del attempt
+    times = MAX_GROWTHS if events else "no"
+    raise CapacityError(
+        f"caches still overflow at step {int(carry.step)}, although grown {times} times in a row"
+        + (f" ({', '.join(events)})" if events else "")
+        + ". The density seems to rise without bound: the dynamics may be collapsing or blowing "
+        "up; reduce dt, check the potential at short range, or fix capacity= yourself"
     )
 
 
-def _grown(
+def _raise_fault(
     host: SingleDevice | DistributedDomain,
+    storage: RunStorage,
     carry: Carry | ShardedCarry,
-    after: Carry | ShardedCarry,
-    replays: int,
-    growths: list[Growth],
-    bar: Progress,
-) -> Carry | ShardedCarry:
-    """The chunk's start with room for what was required in it."""
-    bigger, events = host.grow(carry, after)
-    if not events or replays > MOST_GROWTHS:
-        raise CapacityError(
-            f"caches still overflow after growing {replays} times at step {int(carry.step)}"
-            + (f" ({', '.join(events)})" if events else "")
-            + ". The density seems to rise without bound: the dynamics may be collapsing or blowing "
-            "up; reduce dt, check the potential at short range, or fix capacity= yourself"
-        )
-    growths.append(Growth(int(carry.step), ", ".join(events)))
-    bar.say(f"step {int(carry.step)}: {', '.join(events)}; recompiling and replaying the chunk")
-    return bigger
+    chunk: ChunkAttempt,
+    done: int,
+    count: int,
+) -> None:
+    """**Errors:** what the faults of a chunk say; the last good state is left on disk for `diagnose`."""
+    sim, after = host.sim, chunk.after
+    steps = count * sim.observation_period
+    where = f"between steps {int(carry.step)} and {int(after.step)}{_broken_guards(sim, after)}"
+    try:
+        chunk.health.check(where, sim=sim, carry=host.to_single_device(carry), steps=steps)
+    except PhyskitError as error:
+        storage.crash(error, carry, done, steps)
+        raise
 
 
-def _tripped(sim: Simulation, after: Carry | ShardedCarry) -> str:
+def _broken_guards(sim: Simulation, after: Carry | ShardedCarry) -> str:
     """Which guards of one's own are broken, and when they first were."""
     broken = []
     for guard, (memory, wire) in zip(sim.guards, gather_to_host(after.guards), strict=True):

@@ -9,11 +9,11 @@ from typing import Any
 from physkit.core import FileError, MismatchError, ParameterError
 from physkit.storage import Checkpoints, FolderLock, Output, RestoredCheckpoint, make_folder
 
+from ..distributed._consensus import broadcast_first
 from ..distributed._domain import DistributedDomain, carry_template, recorded_shapes
 from ..distributed._sharded_carry import ShardedCarry
 from ..loop._carry import Carry
 from . import _crash_record as crashes
-from ._consensus import broadcast_first
 from ._single_device import SingleDevice
 
 

@@ -6,7 +6,7 @@ import time
 
 from physkit.parallel import ProcessGroup, single_process
 
-from ._consensus import first_answer
+from ..distributed._consensus import first_answer
 
 _SIGNALS = ("SIGINT", "SIGTERM", "SIGUSR1")
 

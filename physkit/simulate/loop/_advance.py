@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 
@@ -71,12 +72,23 @@ def advance(
 
 
 def advance_chunk(
-    sim: Simulation, carry: Carry, blocks: jax.Array, room: int
+    model: tuple[Simulation, Carry],
+    blocks: jax.Array,
+    max_blocks: int,
+    rest: tuple[tuple[Any, ...], Any] | None = None,
 ) -> tuple[Carry, Frame, Health]:
-    """The same for a number of blocks known at run time only, at most `room`; frames beyond are zero.
+    """The same for a number of blocks known at run time only; frames beyond it are zero.
 
     For the host's driver, which compiles this once for chunks of every length. No derivatives.
+
+    - `model`: the simulation and its carry; with `rest` their arrays alone.
+    - `max_blocks`: how many blocks the buffer of frames has room for.
+    - `rest`: what a program is compiled for, flattened: whatever is no array.
     """
+    if rest is not None:
+        leaves, form = rest
+        model = eqx.combine(model, jax.tree.unflatten(form, leaves))
+    sim, carry = model
     carry, bits = _poisoned(carry)
     if isinstance(sim.adjoint, Reversible):
         carry = carry.replace(state=to_fixed_point(sim, carry.state))
@@ -86,7 +98,7 @@ def advance_chunk(
     plan = sim.integrator.prepare(carry.state, sim.dt)
     body = make_block_body(sim, plan, Direct())
     shapes = jax.eval_shape(lambda c: body(c)[1], carry)
-    buffer = jax.tree.map(lambda s: jnp.zeros((room, *s.shape), s.dtype), shapes)
+    buffer = jax.tree.map(lambda s: jnp.zeros((max_blocks, *s.shape), s.dtype), shapes)
 
     def write(i, loop):
         carry, buffer = loop

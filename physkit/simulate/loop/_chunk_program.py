@@ -1,34 +1,78 @@
-"""One compiled program for chunks of every length, and how long a chunk should be."""
+"""One compiled program for chunks of every length."""
 
-from typing import Any
+import dataclasses
+import time
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
 
 import equinox as eqx
 import jax
 import numpy as np
 
-from physkit.core import Health
+from physkit.core import Fault, Health
 from physkit.observe import Frame
 
 from ._advance import advance_chunk, observe_initial
 from ._carry import Carry
 from ._simulation import Simulation
 
-FRAME_BYTES = 2**26  # frames that a chunk may hold back
-MOST_BLOCKS = 2**20
-CHUNK_SECONDS = 0.5
+FRAME_BYTES = 2**26  # of frames that a chunk may hold back on the device
+MAX_BLOCKS = 4096  # of a chunk with frames: each has its row in the buffer
+MAX_BLOCKS_WITHOUT_FRAMES = 2**20
 # JAX ≥ 0.12 mistakes big CPU loops for small ones and runs their bodies on one core; without the
 # pass truly small loops are slower, hence the size of state from which it is left out.
 LARGE_STATE_BYTES = 2**18
 CPU_COMPILER_OPTIONS = {"xla_disable_hlo_passes": "small-while-loop-hoisting"}
+
+C = TypeVar("C")
+
+
+@dataclasses.dataclass(frozen=True)
+class ChunkAttempt(Generic[C]):
+    """A chunk computed with the capacities that there were.
+
+    - `after`: the carry at its end; `frames`: its frames, one row per block, on the device.
+    - `health`: what went wrong. After an overflow all of the chunk is void.
+    - `seconds`: how long it took; `compiled`: whether a compilation is part of that.
+    """
+
+    after: C
+    frames: Frame
+    health: Health
+    seconds: float
+    compiled: bool
+
+    @property
+    def overflowed(self) -> bool:
+        """Whether a cache was too small."""
+        return Fault.OVERFLOW in self.health.faults()
+
+
+class CompiledKinds:
+    """Counts the different programs that were needed: one per structure, shapes and dtypes."""
+
+    def __init__(self) -> None:
+        self._kinds: set[Any] = set()
+
+    def __len__(self) -> int:
+        return len(self._kinds)
+
+    def is_new(self, tree: Any) -> bool:
+        """Whether arguments of this kind are met for the first time."""
+        arrays, form = jax.tree.flatten(tree)
+        before = len(self._kinds)
+        self._kinds.add((form, tuple((x.shape, x.dtype) for x in arrays)))
+        return len(self._kinds) > before
 
 
 class ChunkProgram:
     """Runs chunks of any number of blocks through one compiled program per carry structure."""
 
     def __init__(self, sim: Simulation, carry: Carry):
-        self.room = max_blocks_per_chunk(sim, eqx.filter_eval_shape(observe_initial, sim, carry)[1])
+        frames = eqx.filter_eval_shape(observe_initial, sim, carry)[1]
+        self.max_blocks = max_blocks_per_chunk(frame_bytes_per_block(sim, frames))
         self._sim = sim
-        self._kinds: set[Any] = set()
+        self._kinds = CompiledKinds()
 
     @property
     def compilations(self) -> int:
@@ -38,45 +82,33 @@ class ChunkProgram:
         """
         return len(self._kinds)
 
-    def __call__(self, carry: Carry, blocks: int) -> tuple[Carry, Frame, Health]:
-        """`blocks` (at most `room`) blocks on; returns when the numbers are there."""
-        program, dynamic, rest = self._program(carry)
-        arrays, tree = jax.tree.flatten(dynamic)
-        self._kinds.add((tree, tuple((x.shape, x.dtype) for x in arrays)))
-        return jax.block_until_ready(program(dynamic, np.int32(blocks), rest, self.room))
+    def __call__(self, carry: Carry, blocks: int) -> ChunkAttempt[Carry]:
+        """`blocks` (at most `max_blocks`) blocks on; returns when the numbers are there."""
+        began = time.monotonic()
+        program, arrays, rest = self._program(carry)
+        compiled = self._kinds.is_new(arrays)
+        after, frames, health = jax.block_until_ready(
+            program(arrays, np.int32(blocks), self.max_blocks, rest)
+        )
+        return ChunkAttempt(after, frames, health, time.monotonic() - began, compiled)
 
     def memory(self, carry: Carry) -> tuple[int, int]:
         """Bytes that the program needs in all, and of them as scratch space, as XLA says."""
-        program, dynamic, rest = self._program(carry)
-        compiled = program.lower(dynamic, np.int32(1), rest, self.room).compile()
-        found = compiled.memory_analysis()
-        whole = found.argument_size_in_bytes + found.output_size_in_bytes + found.temp_size_in_bytes
-        return whole - found.alias_size_in_bytes, found.temp_size_in_bytes
+        program, arrays, rest = self._program(carry)
+        return compiled_bytes(program.lower(arrays, np.int32(1), self.max_blocks, rest).compile())
 
-    def _program(self, carry: Carry) -> tuple[Any, Any, Any]:
-        """The program for a carry, with its numbers and what it is compiled for."""
-        dynamic, rest = eqx.partition((self._sim, carry), eqx.is_array)
-        others, form = jax.tree.flatten(rest)
+    def _program(self, carry: Carry) -> tuple[Callable[..., Any], Any, tuple[Any, Any]]:
+        """The program for a carry, its arrays, and what it is compiled for."""
+        arrays, rest = eqx.partition((self._sim, carry), eqx.is_array)
+        leaves, form = jax.tree.flatten(rest)
         program = _on_all_cores if _is_large(carry) else _as_compiled
-        return program, dynamic, (tuple(others), form)
+        return program, arrays, (tuple(leaves), form)
 
 
-def max_blocks_per_chunk(sim: Simulation, frames: Any) -> int:
-    """Blocks that a chunk may have, by the size of the frames that it holds back."""
-    leaves = jax.tree.leaves(frames)
-    each = sum(x.size * np.dtype(x.dtype).itemsize for x in leaves) * _frames_per_block(sim)
-    fit = MOST_BLOCKS if each == 0 else max(1, FRAME_BYTES // max(each, 1))
-    return min(MOST_BLOCKS if each == 0 else 4096, fit)
-
-
-def _chunk(dynamic: Any, blocks: jax.Array, rest: tuple[Any, Any], room: int):
-    others, form = rest
-    sim, carry = eqx.combine(dynamic, jax.tree.unflatten(form, others))
-    return advance_chunk(sim, carry, blocks, room)
-
-
-_as_compiled = jax.jit(_chunk, static_argnums=(2, 3))
-_on_all_cores = jax.jit(_chunk, static_argnums=(2, 3), compiler_options=CPU_COMPILER_OPTIONS)
+# The name is part of the key of JAX's compilation cache on disk: with that of 0.1, caches stay warm.
+advance_chunk.__name__ = "_chunk"
+_as_compiled = jax.jit(advance_chunk, static_argnums=(2, 3))
+_on_all_cores = jax.jit(advance_chunk, static_argnums=(2, 3), compiler_options=CPU_COMPILER_OPTIONS)
 
 
 def _is_large(carry: Carry) -> bool:
@@ -84,20 +116,22 @@ def _is_large(carry: Carry) -> bool:
     return jax.default_backend() == "cpu" and size >= LARGE_STATE_BYTES
 
 
-def _frames_per_block(sim: Simulation) -> int:
-    return sim.observation_period // min(sim.intervals, default=1)
+def compiled_bytes(compiled: Any) -> tuple[int, int]:
+    """Bytes that a compiled program needs in all, and of them as scratch space, as XLA says."""
+    found = compiled.memory_analysis()
+    total = found.argument_size_in_bytes + found.output_size_in_bytes + found.temp_size_in_bytes
+    return total - found.alias_size_in_bytes, found.temp_size_in_bytes
 
 
-class ChunkScheduler:
-    """Chooses the number of blocks of the next chunk from the time that the last one took."""
+def frame_bytes_per_block(sim: Simulation, frames: Frame) -> int:
+    """At most so many bytes of frames in a block, from those (or the shapes) of one observation."""
+    leaves = jax.tree.leaves(frames)
+    each = sum(x.size * np.dtype(x.dtype).itemsize for x in leaves)
+    return each * (sim.observation_period // min(sim.intervals, default=1))
 
-    def __init__(self, room: int, seconds: float = CHUNK_SECONDS):
-        self.room, self.seconds = room, seconds
-        self.blocks = 1
-        self.seconds_per_block: float | None = None
 
-    def note(self, blocks: int, seconds: float) -> None:
-        """A chunk of `blocks` took `seconds`; grow towards the wanted length, fourfold at most."""
-        self.seconds_per_block = seconds / blocks
-        wanted = int(self.seconds / max(self.seconds_per_block, 1e-9))
-        self.blocks = max(1, min(wanted, 4 * self.blocks, self.room))
+def max_blocks_per_chunk(frame_bytes: float | int) -> int:
+    """How many blocks with so many bytes of frames each a chunk may have."""
+    if frame_bytes == 0:
+        return MAX_BLOCKS_WITHOUT_FRAMES
+    return min(MAX_BLOCKS, max(1, int(FRAME_BYTES // frame_bytes)))
