@@ -26,6 +26,6 @@ def test_one_of_two_kinds_of_particles_fills_up(monkeypatch):
     after = carry.replace(state={**begun, "a": replace_fields(begun["a"], {"ownership": full})})
     bigger, events = domain.grow(carry, after)
     assert any("particles in a slab" in event for event in events), events
-    rows = [kind.rows for kind in bigger.carry.state.values()]
-    assert rows[0] == rows[1] > begun["a"].rows
+    rows = [kind.num_slots for kind in bigger.carry.state.values()]
+    assert rows[0] == rows[1] > begun["a"].num_slots
     domain.program(bigger)(bigger, 1).health.check()
