@@ -1,4 +1,4 @@
-"""`physkit VERB …`: the words of the command line, and who answers to them."""
+"""`physkit VERB …`: parse the command line, run the verb, turn errors into exit statuses."""
 
 import argparse
 import os
@@ -50,6 +50,7 @@ A case file defines `def case(): return simulation, state`. Then:
   physkit info out                            what is there, and is it sound?
   physkit plot out                            a picture of everything recorded
 """
+_EXIT_INTERRUPTED = 130  # core.EXIT_INTERRUPTED, without waiting for JAX
 _STATUS = """\
 exit status: 0 all is well · 1 something went wrong, or is not as it should be · 2 wrong words or
 files · 75 stopped early by a signal or the wall time: resume · 130 Ctrl-C
@@ -59,52 +60,51 @@ files · 75 stopped early by a signal or the wall time: resume · 130 Ctrl-C
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one verb; 0 if all went well, 1 if something went wrong, 2 for wrong words or files, 75 and
-    130 for runs that were stopped."""
-    parser = _parser()
+    """Run one verb; its exit status (see `physkit --help`)."""
+    parser = _make_parser()
     _offer_completion(parser)
-    given = parser.parse_args(arguments)
-    report = Report(quiet=given.quiet, json=getattr(given, "json", False))
-    verb = _VERBS[given.verb]
+    args = parser.parse_args(arguments)
+    report = Report(quiet=args.quiet, json=getattr(args, "json", False))
+    verb = _VERBS[args.verb]
     if verb.NEEDS_DOUBLE:
         _ask_for_double_precision()
     try:
-        return verb.run(given, report)
+        return verb.run(args, report)
     except KeyboardInterrupt:
         report.problem("stopped")
-        return 130
+        return _EXIT_INTERRUPTED
     except BrokenPipeError:  # the reader (head, less) has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return 0
     except OSError as error:
         report.problem(str(error))
-        return _status(error)
+        return _exit_status_of(error)
     except ValueError as error:
-        if not _is_ours(error):
+        if not _is_physkit_error(error):
             raise
         report.problem(str(error))
         return 2
     except Exception as error:
-        if not _is_ours(error):
+        if not _is_physkit_error(error):
             raise
         report.problem(str(error))
         return 1
 
 
-def _is_ours(error: Exception) -> bool:
+def _is_physkit_error(error: Exception) -> bool:
     from physkit.core import PhyskitError
 
     return isinstance(error, PhyskitError)
 
 
-def _status(error: OSError) -> int:
+def _exit_status_of(error: OSError) -> int:
     """2 for files that are not what was meant, 1 for what went wrong with the right ones."""
     from physkit.core import DiskFullError, FileInUseError
 
     return 1 if isinstance(error, DiskFullError | FileInUseError) else 2
 
 
-def _parser() -> argparse.ArgumentParser:
+def _make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="physkit",
         description=_ABOUT,
@@ -115,15 +115,15 @@ def _parser() -> argparse.ArgumentParser:
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB", title="verbs")
     for name, verb in _VERBS.items():
         line = verb.__doc__.split("\n")[0]
-        own = verbs.add_parser(
+        verb_parser = verbs.add_parser(
             name,
             help=line,
             description=verb.__doc__,
             epilog=f"examples:\n{verb.EXAMPLES}",
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
-        verb.add_arguments(own)
-        own.add_argument("--quiet", action="store_true", help="results only, no progress")
+        verb.add_arguments(verb_parser)
+        verb_parser.add_argument("--quiet", action="store_true", help="results only, no progress")
     return parser
 
 

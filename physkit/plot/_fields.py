@@ -49,7 +49,7 @@ def field(
         values = values[:, :, values.shape[2] // 2 if cut is None else cut]
     ax = axes(ax, (4.8, 4.0))
     ax.grid(False)
-    low, high, cmap = _colours(values, limits, cmap)
+    low, high, cmap = _colors(values, limits, cmap)
     image = ax.imshow(
         values.T,
         origin="lower",
@@ -135,7 +135,7 @@ def _scalar(u: Field, component: int | None) -> np.ndarray:
     return np.sqrt(np.sum(values**2, axis=0))
 
 
-def _colours(values, limits, cmap):
+def _colors(values, limits, cmap):
     shown = values[np.isfinite(values)]
     low, high = limits or ((shown.min(), shown.max()) if shown.size else (0.0, 1.0))
     both = low < 0 < high

@@ -96,7 +96,7 @@ def _radii(p: Particles, radius: Any) -> np.ndarray:
 
 
 def _rgb(p: Particles, color: Any, limits: Any):
-    """Colours `[n 3]`, the color scale if there is one, and entries of the legend."""
+    """Colors `[n 3]`, the color scale if there is one, and entries of the legend."""
     import matplotlib
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import ListedColormap, Normalize, to_rgb

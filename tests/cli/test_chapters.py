@@ -6,16 +6,17 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from physkit.cli import (
+from physkit.cli.common._report import Report
+from physkit.cli.demo import (
     _argon,
     _ensemble,
     _ensemble_pictures,
+    _ensemble_results,
     _flow,
     _planets,
     _plasma,
     _two_devices,
 )
-from physkit.cli.common._report import Report
 from physkit.fit import fit
 from physkit.systems import (
     SUN_TO_PLANET,
@@ -123,17 +124,19 @@ def _holds(folder, names):
 def test_pictures_of_ensembles(tmp_path):
     t, rho = (x.ravel() for x in np.meshgrid(np.linspace(1.4, 3.0, 4), np.linspace(0.1, 0.8, 4)))
     published = np.asarray(lennard_jones_equation_of_state(rho, t).pressure)
-    boxes = _ensemble.Boxes(t, rho, published + 0.05, np.full(16, 0.03), published)
+    boxes = _ensemble_results.FluidPressures(t, rho, published + 0.05, np.full(16, 0.03), published)
     _ensemble_pictures.draw_map(boxes, tmp_path / "map.png")
     _ensemble_pictures.draw_isotherms(boxes, tmp_path / "isotherms.png")
     d = np.array([0.05, 0.1, 0.15])
     exact = np.array([1 / double_well_passage(x) for x in d])
     _ensemble_pictures.draw_escape(
-        _ensemble.Escapes(d, exact, 0.1 * exact, exact), tmp_path / "k.png"
+        _ensemble_results.EscapeRates(d, exact, 0.1 * exact, exact), tmp_path / "k.png"
     )
     rows = np.loadtxt(_ensemble._write(boxes, tmp_path / "table.csv"), delimiter=",", skiprows=2)
     np.testing.assert_allclose(rows[:, 0], t * 120)
-    np.testing.assert_allclose(rows[:, 2] - rows[:, 4], 0.05 * _ensemble.MEGAPASCAL, rtol=1e-6)
+    np.testing.assert_allclose(
+        rows[:, 2] - rows[:, 4], 0.05 * _ensemble_results.MEGAPASCAL, rtol=1e-6
+    )
     _holds(tmp_path, {"map.png", "isotherms.png", "k.png", "table.csv"})
 
 

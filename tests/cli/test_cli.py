@@ -11,9 +11,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from physkit.cli import Report, _demo, _doctor, _report, main
+from physkit.cli import Report, main
 from physkit.cli._main import _VERBS
+from physkit.cli.common import _report
+from physkit.cli.demo import _demo
 from physkit.cli.demo._demo import CHAPTERS
+from physkit.cli.verbs import _doctor
 from physkit.core import CapacityError, DiskFullError, FileError, ParameterError
 from tests.snippets import ROOT
 
@@ -84,7 +87,7 @@ def test_errors_of_ours_are_one_line(monkeypatch, capsys):
         (KeyboardInterrupt(), 130),
     ):
 
-        def raises(given, report, error=error):
+        def raises(args, report, error=error):
             raise error
 
         monkeypatch.setattr(_VERBS["info"], "run", raises)
@@ -92,7 +95,7 @@ def test_errors_of_ours_are_one_line(monkeypatch, capsys):
         printed = capsys.readouterr()
         assert printed.err.startswith("physkit: ")
         assert printed.err.count("\n") == 1
-    monkeypatch.setattr(_VERBS["info"], "run", lambda given, report: 1 // 0)
+    monkeypatch.setattr(_VERBS["info"], "run", lambda args, report: 1 // 0)
     with pytest.raises(ZeroDivisionError):  # a bug of ours is not hidden
         main(["info"])
 
@@ -177,8 +180,8 @@ def _demo_run(monkeypatch, tmp_path, *runs, names=()):
     for k, run in enumerate(runs):
         monkeypatch.setitem(sys.modules, f"chapter_{k}", _chapter(run))
         chapters.append((f"c{k}", f"chapter_{k}"))
-    given = argparse.Namespace(chapters=list(names), to=tmp_path / "out", quick=True)
-    return _demo.run(given, Report(), tuple(chapters))
+    args = argparse.Namespace(chapters=list(names), to=tmp_path / "out", quick=True)
+    return _demo.run(args, Report(), tuple(chapters))
 
 
 def _writes(folder, quick, report):

@@ -7,8 +7,9 @@ import sys
 
 import pytest
 
-from physkit.cli import _doctor as doctor, main
+from physkit.cli import main
 from physkit.cli.common._devices import DEVICE_COUNT_FLAG, choose_devices
+from physkit.cli.verbs import _doctor as doctor
 from tests.snippets import ROOT
 
 CASE = """

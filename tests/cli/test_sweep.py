@@ -65,7 +65,7 @@ def test_run_status_collect_and_what_is_missing(sweep, tmp_path):
     assert "1 of 3 chunks" in text
     assert "another-machine" in text
     code, did = sweep(*RUN, "--share", "1/2")
-    assert (code, did["computed"], did["left"], did["elsewhere"]) == (0, [1], [2], [2])
+    assert (code, did["computed"], did["left"], did["claimed_elsewhere"]) == (0, [1], [2], [2])
     code, part = sweep("collect", "out", "--to", "part.csv")
     assert (code, part["members"], part["missing_chunks"]) == (75, 10, [2])
     with (tmp_path / "part.csv").open() as file:
@@ -197,5 +197,5 @@ def test_submit_hands_over_what_was_asked_for(sweep, tmp_path, monkeypatch):
 @pytest.mark.slow
 def test_several_workers(sweep):
     code, did = sweep(*RUN, "--workers", "2")
-    assert (code, did["done"], did["died"]) == (0, 3, 0)
+    assert (code, did["done"], did["killed"]) == (0, 3, 0)
     assert sweep(*RUN, "--workers", "2", "--set", "steps=30")[0] == 2

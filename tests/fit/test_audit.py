@@ -290,7 +290,7 @@ def test_a_nan_of_the_objective(scheme):
     far = lambda result: jnp.sqrt(jnp.sum((0.0 * result.state.position) ** 2))
     found = pk.gradient_audit(pk.Simulation(scheme(Spring()), dt=0.1), body(), objective=far)
     assert found["state.position"].verdict == "NaN"
-    assert "neither in the steps nor in the force at the start" in found.nan_origin
+    assert "Neither the steps nor the force at the start" in found.nan_origin
 
 
 @pytest.mark.parametrize("part", [None, lambda m: m[1].position])

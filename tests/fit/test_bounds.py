@@ -21,15 +21,15 @@ BOUNDS = {
 def test_there_and_back(name, dtype):
     bound, value = BOUNDS[name]
     value = jnp.asarray(value, dtype)
-    free = bound.inverse(value)
-    assert free.dtype == dtype
-    assert bound.unit(value).shape == free.shape
-    assert np.all(np.asarray(bound.unit(value)) > 0)
-    np.testing.assert_allclose(bound.value(free), value, rtol=20 * jnp.finfo(dtype).eps)
+    u = bound.inverse(value)
+    assert u.dtype == dtype
+    assert bound.natural_scale(value).shape == u.shape
+    assert np.all(np.asarray(bound.natural_scale(value)) > 0)
+    np.testing.assert_allclose(bound.value(u), value, rtol=20 * jnp.finfo(dtype).eps)
     assert bound.why_invalid(np.asarray(value)) == ""
-    far = bound.value(free + jnp.asarray([5.0, -7.0, 3.0], dtype)[: free.size])
+    far = bound.value(u + jnp.asarray([5.0, -7.0, 3.0], dtype)[: u.size])
     assert bound.why_invalid(np.asarray(far)) == ""
-    slope = jax.jacfwd(bound.value)(free)
+    slope = jax.jacfwd(bound.value)(u)
     assert np.all(np.isfinite(slope))
 
 
@@ -39,7 +39,7 @@ def test_there_and_back(name, dtype):
         (pk.bounds.PositiveBound(), [1.0, 0.0], "above 0"),
         (pk.bounds.Interval(0.0, 1.0), [0.5, 1.0], "between 0"),
         (pk.bounds.Simplex(), [0.5, 0.6], "add up to 1"),
-        (pk.bounds.Simplex(), 1.0, "at least two shares"),
+        (pk.bounds.Simplex(), 1.0, "at least two fractions"),
         (pk.bounds.Unbounded(), [jnp.inf], "not finite"),
         (pk.bounds.Unbounded(-1.0), [1.0], "positive scale"),
     ],
@@ -69,7 +69,9 @@ def test_ends_are_noticed():
 
 
 def test_zeros_take_the_size_of_their_neighbours():
-    np.testing.assert_array_equal(pk.bounds.Unbounded().unit(jnp.array([0.0, 0.0])), [1.0, 1.0])
-    units = np.asarray(pk.bounds.Unbounded().unit(jnp.array([0.0, 3.0])))
+    np.testing.assert_array_equal(
+        pk.bounds.Unbounded().natural_scale(jnp.array([0.0, 0.0])), [1.0, 1.0]
+    )
+    units = np.asarray(pk.bounds.Unbounded().natural_scale(jnp.array([0.0, 3.0])))
     np.testing.assert_allclose(units, [3 / np.sqrt(2), 3.0])
     assert issubclass(pk.bounds.Unbounded, AbstractBounds)

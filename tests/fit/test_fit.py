@@ -251,21 +251,21 @@ def test_the_table(capsys):
     assert "decaying" in err
     assert "|gradient|" in err or "loss" in err
     text = repr(fitted())
-    for part in ("Fit by LevenbergMarquardt: 30 residuals, 2 numbers; settled", "± std. error",
+    for part in ("Fit by LevenbergMarquardt: 30 residuals, 2 numbers; converged", "± std. error",
                  "correlations", "Fisher spectrum", "best known"):  # fmt: skip
         assert part in text
 
 
-def test_a_fit_that_has_not_settled_says_so_loudly():
-    with pytest.warns(UserWarning, match="NOT settled"):
+def test_a_fit_that_does_not_converge_says_so_loudly():
+    with pytest.warns(UserWarning, match="NOT converged"):
         found = fitted(method=pk.fitting.LevenbergMarquardt(max_steps=2))
     assert not found.converged
-    assert "NOT SETTLED" in repr(found)
+    assert "NOT CONVERGED" in repr(found)
     with pytest.raises(pk.errors.ConvergenceError, match="max_steps=2"):
         found.check()
     loss = lambda m, data: jnp.sum(left(m, data) ** 2)
     for method in (pk.fitting.Optax(optax.sgd(1e-4), steps=20), pk.fitting.BFGS(max_steps=3)):
-        with pytest.warns(UserWarning, match="NOT settled"):
+        with pytest.warns(UserWarning, match="NOT converged"):
             assert not fitted(loss, method=method).converged
 
 

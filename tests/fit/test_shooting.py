@@ -40,7 +40,7 @@ def test_one_trajectory_has_no_gaps_and_every_frame_once():
     data = pk.simulate(sim, start, 100).frames["position"] + 1.0
     for windows in (1, 4):
         shooting = MultipleShooting(misfit, 100, windows)
-        model = shooting.cut(sim, start)
+        model = shooting.initial_model(sim, start)
         fit, seams = shooting(model, data)
         assert fit.shape == (windows, 20 // windows, 3)
         np.testing.assert_allclose(fit, -1 / NOISE, rtol=1e-9)
@@ -61,7 +61,7 @@ def test_windows_know_the_time_and_particles_their_box():
     sim = pk.Simulation(pk.VelocityVerlet(push), dt=0.1, observers=record)
     walker = pk.Particles(jnp.array([[0.9]]), jnp.array([[1.0]]), space=pk.Box([1.0]))
     shooting = MultipleShooting(lambda f, d: f["x"], 40, 5)
-    sim, starts = shooting.cut(sim, walker)
+    sim, starts = shooting.initial_model(sim, walker)
     np.testing.assert_allclose(shooting.gaps((sim, starts)), 0, atol=1e-12)
     whole = pk.simulate(sim, walker, 40).state
     np.testing.assert_allclose(shooting.trajectory((sim, starts))[1].position[-1], whole.position)
@@ -95,7 +95,7 @@ def test_lorenz_over_eighteen_lyapunov_times():
     model = (lorenz(8.0, 24.0, 2.2), data[0])
     pointers = {name: where(name) for name in NAMES}
     settings = {"where": pointers, "steps": steps, "data": data, "progress": False}
-    with pytest.warns(UserWarning, match="NOT settled"):
+    with pytest.warns(UserWarning, match="NOT converged"):
         single = fit_in_windows(
             misfit, model, windows=1, starts=data[:1], weights=(1.0,), **settings
         )
@@ -111,7 +111,7 @@ def test_bad_input():
     with pytest.raises(ParameterError, match="windows must divide"):
         MultipleShooting(misfit, 100, 0)
     shooting = MultipleShooting(misfit, 100, 4)
-    model = shooting.cut(lorenz(), jnp.ones(3))
+    model = shooting.initial_model(lorenz(), jnp.ones(3))
     with pytest.raises(ShapeError, match="do not fall on them"):
         shooting(model, jnp.zeros((20, 3)))
     with pytest.raises(ShapeError, match="4 windows"):

@@ -6,21 +6,23 @@ import numpy as np
 import pytest
 
 import physkit as pk
+from physkit.core import SelectionError, find
 from physkit.fit import select
+from physkit.particles.forces import Forces, HarmonicTrap, Pairwise
+from physkit.particles.forces.potentials import LennardJones
 
 
 @pytest.fixture
 def model():
     position, box = pk.lattice.face_centered_cubic(cells=(3, 3, 3), density=0.8)
-    forces = pk.forces.Forces(
-        (pk.Pairwise(pk.LennardJones(), cutoff=2.0), pk.HarmonicTrap(1.0, center=jnp.zeros(3)))
-    )
+    trap = HarmonicTrap(1.0, center=jnp.zeros(3)).named("trap")
+    forces = Forces.of(Pairwise(LennardJones(), cutoff=2.0), trap)
     sim = pk.Simulation(pk.VelocityVerlet(forces), dt=0.004)
     return sim, pk.Particles(position, space=box)
 
 
 def epsilon(m):
-    return m[0].integrator.force.terms[0].potential.epsilon
+    return find(m, LennardJones).epsilon
 
 
 def test_names_come_from_the_path_or_from_keys(model):
@@ -30,14 +32,32 @@ def test_names_come_from_the_path_or_from_keys(model):
     assert select({"eps": epsilon, "v": lambda m: m[1].velocity}, model).names == ("eps", "v")
     assert select(lambda m: {"a": {"b": m[0].dt}}, model).names == ("a.b",)
     assert select({"a": lambda m: (m[0].dt, m[0].t0)}, model).names == ("a[0]", "a[1]")
-    whole = select(lambda m: m[0].integrator.force.terms[0].potential, model)
+    whole = select(lambda m: find(m, LennardJones), model)
     assert [name.rpartition(".")[2] for name in whole.names] == ["epsilon", "sigma"]
 
 
 def test_short_names_that_would_be_the_same_are_whole():
-    a, b = pk.HarmonicTrap(1.0), pk.HarmonicTrap(2.0)
+    a, b = HarmonicTrap(1.0), HarmonicTrap(2.0)
     names = select(lambda m: (m[0].stiffness, m[1].stiffness), (a, b)).names
     assert names == ("[0].stiffness", "[1].stiffness")
+
+
+def test_parts_are_found_by_class_and_by_name(model):
+    found = select(
+        lambda m: (find(m, Pairwise).potential.sigma, find(m, "trap").stiffness, m[1].mass), model
+    )
+    assert found.names == (
+        "integrator.force.terms[0].potential.sigma",
+        "integrator.force.terms[1].stiffness",
+        "mass",
+    )
+    changed = found.put(model, {"integrator.force.terms[1].stiffness": 7.0})
+    assert find(changed, "trap").stiffness == 7.0
+
+
+def test_what_find_says_is_not_buried_in_another_message(model):
+    with pytest.raises(SelectionError, match=r"^no term of the model is named 'spring'"):
+        select(lambda m: find(m, "spring").stiffness, model)
 
 
 def test_put_and_get_are_inverse(model):
@@ -59,7 +79,7 @@ def test_put_under_vmap_and_grad_and_in_the_models_precision():
     np.testing.assert_array_equal(many[:, 0], np.arange(4.0))
     assert many.dtype == jnp.float32
     assert jax.grad(lambda x: found.put(model, {name: x})["a"].sum())(2.0) == 1.0
-    with pytest.raises(pk.errors.SelectionError, match="not selected"):
+    with pytest.raises(SelectionError, match="not selected"):
         found.put(model, {"b": 1.0})
 
 
@@ -70,7 +90,7 @@ def test_put_under_vmap_and_grad_and_in_the_models_precision():
         (lambda m: None, "returned None"),
         (lambda m: m[1].mass[500:], "selects nothing"),
         (lambda m: m[1].id, "id, which is int32 and has no derivative"),
-        (lambda m: m[0].integrator.force.terms[0].cutoff, r"Pairwise.cutoff = 2.0, a static field"),
+        (lambda m: find(m, Pairwise).cutoff, r"Pairwise.cutoff = 2.0, a static field"),
         (lambda m: 3.25, "3.25, which is not a leaf of the model"),
         (lambda m: jnp.ones(2), "not a leaf of the model"),
         (lambda m: 2 * m[0].dt, "not compute with them"),
@@ -83,12 +103,12 @@ def test_put_under_vmap_and_grad_and_in_the_models_precision():
     ],
 )
 def test_what_cannot_be_meant(model, where, message):
-    with pytest.raises(pk.errors.SelectionError, match=message):
+    with pytest.raises(SelectionError, match=message):
         select(where, model)
 
 
 def test_a_part_without_floating_numbers():
-    with pytest.raises(pk.errors.SelectionError, match="without floating numbers"):
+    with pytest.raises(SelectionError, match="without floating numbers"):
         select(lambda m: m["grid"], {"grid": pk.Particles(jnp.zeros((2, 1))).replace(
             position=jnp.zeros((2, 1), int), velocity=jnp.zeros((2, 1), int),
             mass=jnp.zeros(2, int), charge=jnp.zeros(2, int),

@@ -57,7 +57,7 @@ def test_bad_input(line):
         plot.fit(x, y, y[1:], y)
     with pytest.raises(ParameterError, match="two axes"):
         plot.fit(x, y, y, y, axes=[plt.gca()])
-    with pytest.warns(UserWarning, match="NOT settled"):
+    with pytest.warns(UserWarning, match="NOT converged"):
         loss = pk.fit(
             lambda m: m["a"] ** 2, {"a": jnp.asarray(1.0)}, where=lambda m: m,
             method=pk.fitting.BFGS(max_steps=1), progress=False,

@@ -1,4 +1,4 @@
-"""Small self-describing data files of the demo."""
+"""Small CSV files that say what their columns are."""
 
 from collections.abc import Mapping
 from pathlib import Path

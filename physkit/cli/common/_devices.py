@@ -1,16 +1,15 @@
-"""`--devices`: what a run's domain is cut over, emulated where there is nothing but a CPU."""
+"""`--devices`: over which devices the domain is cut, emulated where there is nothing but a CPU."""
 
 import argparse
 import math
 import os
 import re
-from typing import Any
 
 DEVICE_COUNT_FLAG = "--xla_force_host_platform_device_count"
 
 
 def add_devices_argument(parser: argparse.ArgumentParser) -> None:
-    """The word that says how many devices there are along each axis."""
+    """Add the argument that says how many devices there are along each axis."""
     parser.add_argument(
         "--devices",
         metavar="2x2",
@@ -18,28 +17,28 @@ def add_devices_argument(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def choose_devices(said: str | None, emulate: bool = True) -> Any:
+def choose_devices(text: str | None, emulate: bool = True) -> str | tuple[int, ...] | None:
     """What `devices=` of `physkit.run` takes, with as many emulated CPU devices asked of JAX.
 
     JAX reads that when it is imported, which is still to come; it does not touch GPUs.
 
-    **Errors:** `ValueError` for words that are none.
+    **Errors:** `ValueError` for text that names no devices.
     """
-    if said is None:
+    if text is None:
         return None
-    words = re.fullmatch(r"(?:(cpu|gpu|tpu)(?::|$))?(\d+(?:x\d+)*)?", said)
-    if words is None or not said or said.endswith(":"):
+    match = re.fullmatch(r"(?:(cpu|gpu|tpu)(?::|$))?(\d+(?:x\d+)*)?", text)
+    if match is None or not text or text.endswith(":"):
         raise ValueError(
-            f"--devices {said}: numbers per axis of space as in 2x2 or 4, gpu, gpu:4, cpu:2x2"
+            f"--devices {text}: numbers per axis of space as in 2x2 or 4, gpu, gpu:4, cpu:2x2"
         )
-    shape = tuple(int(n) for n in words[2].split("x")) if words[2] else None
-    if emulate and shape and words[1] in (None, "cpu"):
+    shape = tuple(int(n) for n in match[2].split("x")) if match[2] else None
+    if emulate and shape and match[1] in (None, "cpu"):
         _emulate(math.prod(shape))
-    return shape if words[1] is None else said
+    return shape if match[1] is None else text
 
 
 def _emulate(count: int) -> None:
-    """Ask for so many CPU devices, unless the environment says how many there are."""
+    """Ask XLA for so many CPU devices, unless the environment says how many there are."""
     flags = os.environ.get("XLA_FLAGS", "")
     if count > 1 and DEVICE_COUNT_FLAG not in flags:
         os.environ["XLA_FLAGS"] = f"{flags} {DEVICE_COUNT_FLAG}={count}".strip()

@@ -1,6 +1,6 @@
 """Case files: `def case(…): return simulation, state`, whose arguments `--set` gives.
 
-What only some verbs need is imported when they do: `physkit --help` should not wait.
+Imports stand inside functions: `physkit --help` should not wait for what only some verbs need.
 """
 
 import argparse
@@ -11,13 +11,13 @@ from typing import Any
 
 
 def add_case_arguments(parser: argparse.ArgumentParser) -> None:
-    """The words that say which case, with which settings and noise."""
+    """Add the arguments that say which case, with which settings and random key."""
     add_settings(parser, "dt=0.002")
     parser.add_argument("--seed", type=int, default=0, help="of the random key (default 0)")
 
 
 def add_settings(parser: argparse.ArgumentParser, example: str) -> None:
-    """The words that say which case, with which settings."""
+    """Add the arguments that say which case, with which settings."""
     parser.add_argument("case", help="the file that defines case()")
     parser.add_argument(
         "--set",
@@ -37,65 +37,69 @@ def choose_precision(double: bool) -> None:
 
 
 def case_digest(case: Path) -> str:
-    """What tells one text of a case from another."""
+    """A hash of the text of a case, to see whether it has changed."""
     import hashlib
 
     return hashlib.sha256(case.read_bytes()).hexdigest()
 
 
 def load_case(case: Path, values: Sequence[str]) -> tuple[Any, Any]:
-    """The simulation and state that a case file makes.
+    """The simulation and state that a case file returns.
 
     **Errors:** `ValueError`, in one line, for a file without a case, one that fails, or values that it
     does not take.
     """
-    made = _made(case, values)
+    returned = _call_case(case, values)
 
     from physkit.simulate import Simulation
 
-    if not isinstance(made, tuple) or len(made) != 2 or not isinstance(made[0], Simulation):
-        hint = " (`physkit sweep run` carries out sweeps)" if _is_sweep(made) else ""
+    is_pair = isinstance(returned, tuple) and len(returned) == 2
+    if not is_pair or not isinstance(returned[0], Simulation):
+        hint = " (`physkit sweep run` runs sweeps)" if _is_sweep(returned) else ""
         raise ValueError(
-            f"{case}: case() must return (simulation, state){hint}; it returned {made!r:.80}"
+            f"{case}: case() must return (simulation, state){hint}; it returned {returned!r:.80}"
         )
-    return made
+    return returned
 
 
 def load_sweep(case: Path, values: Sequence[str]) -> Any:
-    """The sweep that a case file makes.
+    """The sweep that a case file returns.
 
     **Errors:** `ValueError`, as of `built`.
     """
-    made = _made(case, values)
-    if not _is_sweep(made):
-        raise ValueError(f"{case}: case() must return a pk.Sweep(…); it returned {made!r:.80}")
-    return made
+    returned = _call_case(case, values)
+    if not _is_sweep(returned):
+        raise ValueError(f"{case}: case() must return a pk.Sweep(…); it returned {returned!r:.80}")
+    return returned
 
 
-def _is_sweep(made: Any) -> bool:
+def _is_sweep(returned: Any) -> bool:
     from physkit.ensemble import Sweep
 
-    return isinstance(made, Sweep)
+    return isinstance(returned, Sweep)
 
 
-def _made(case: Path, values: Sequence[str]) -> Any:
+def _call_case(case: Path, values: Sequence[str]) -> Any:
     import runpy
 
     if not case.is_file():
         raise ValueError(f"{case} is not there" if not case.exists() else f"{case} is not a file")
-    make = _blamed(case, lambda: runpy.run_path(str(case)).get("case"))
+    make = _with_place_of_error(case, lambda: runpy.run_path(str(case)).get("case"))
     if not callable(make):
         raise ValueError(f"{case} defines no function case()")
     settings = _settings(make, values)
-    return _blamed(case, lambda: make(**settings))
+    return _with_place_of_error(case, lambda: make(**settings))
 
 
-def _blamed(case: Path, work: Callable[[], Any]) -> Any:
-    """`work` done; what goes wrong in it is said with its place in the case file."""
+def _with_place_of_error(case: Path, action: Callable[[], Any]) -> Any:
+    """The result of `action`.
+
+    **Errors:** `ValueError` with the line of the case file where it went wrong.
+    """
     import traceback
 
     try:
-        return work()
+        return action()
     except Exception as error:
         lines = [
             f.lineno for f in traceback.extract_tb(error.__traceback__) if f.filename == str(case)
@@ -108,41 +112,41 @@ def _blamed(case: Path, work: Callable[[], Any]) -> Any:
 def _settings(make: Callable[..., Any], values: Sequence[str]) -> dict[str, Any]:
     import inspect
 
-    known = inspect.signature(make).parameters
-    found = {}
+    parameters = inspect.signature(make).parameters
+    settings = {}
     for value in values:
-        name, equals, said = value.partition("=")
-        if not equals or name not in known:
-            raise ValueError(f"--set {value}: case() takes NAME=VALUE for {sorted(known)}")
-        found[name] = _read(said, known[name], value)
+        name, equals, text = value.partition("=")
+        if not equals or name not in parameters:
+            raise ValueError(f"--set {value}: case() takes NAME=VALUE for {sorted(parameters)}")
+        settings[name] = _parse(text, parameters[name], value)
     missing = [
         name
-        for name, p in known.items()
+        for name, p in parameters.items()
         if p.default is p.empty
-        and name not in found
+        and name not in settings
         and p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)
     ]
     if missing:
         raise ValueError(f"case() needs {missing}: give --set {missing[0]}=…")
-    return found
+    return settings
 
 
-def _read(said: str, parameter: Any, value: str) -> Any:
-    """`said` as what the default is; as a number where there is none and it is one."""
+def _parse(text: str, parameter: Any, setting: str) -> Any:
+    """`text` as what the default is; as a number where there is no default and it is one."""
     default = None if parameter.default is parameter.empty else parameter.default
     try:
         if isinstance(default, bool):
-            return {"true": True, "false": False}[said.lower()]
+            return {"true": True, "false": False}[text.lower()]
         if isinstance(default, int | float):
-            number = float(said)
-            return int(said) if isinstance(default, int) else number
+            number = float(text)
+            return int(text) if isinstance(default, int) else number
     except (ValueError, KeyError) as error:
         kind = {bool: "true or false", int: "a whole number"}.get(type(default), "a number")
-        raise ValueError(f"--set {value}: case() takes {kind}, like {default}") from error
+        raise ValueError(f"--set {setting}: case() takes {kind}, like {default}") from error
     if default is None:
         for kind in (int, float):
             try:
-                return kind(said)
+                return kind(text)
             except ValueError:
                 pass
-    return said
+    return text

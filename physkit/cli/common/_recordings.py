@@ -1,10 +1,8 @@
-"""Which recorded things a verb is about, and where its result goes."""
+"""Recordings that verbs read, the series chosen from them, and where results are written."""
 
 import argparse
 from pathlib import Path
 from typing import Any
-
-from ._report import format_size
 
 
 def open_recording(path: str) -> Any:
@@ -34,11 +32,12 @@ def require_recording(path: Path) -> None:
 
     if path.suffix not in RECORDING_SUFFIXES:
         raise FileError(
-            f"{path} is no recording: a run writes {', '.join(RECORDING_SUFFIXES)}; give its folder or one of those"
+            f"{path} is no recording: a run writes {', '.join(RECORDING_SUFFIXES)}; give its folder or one "
+            "of those"
         )
 
 
-def select_series(found: Any, names: list[str]) -> list[Any]:
+def select_series(recording: Any, names: list[str]) -> list[Any]:
     """The series of these names; all if there are none.
 
     **Errors:** `ParameterError` lists what exists.
@@ -46,28 +45,28 @@ def select_series(found: Any, names: list[str]) -> list[Any]:
     from physkit.core import ParameterError
 
     for name in names:
-        if name not in found:
+        if name not in recording:
             raise ParameterError(
-                f"nothing recorded as {name!r} in {found.path}; there are: {', '.join(found)}"
+                f"nothing recorded as {name!r} in {recording.path}; there are: {', '.join(recording)}"
             )
-    return [found[name] for name in (names or found)]
+    return [recording[name] for name in (names or recording)]
 
 
 def add_output_arguments(parser: argparse.ArgumentParser, about: str) -> None:
-    """The options that say where the result goes."""
+    """Add the arguments that say where the result is written."""
     parser.add_argument("--to", metavar="FILE", help=about)
     parser.add_argument("--force", action="store_true", help="replace what is there")
 
 
-def output_path(given: argparse.Namespace, otherwise: str) -> Path:
-    """Where the result goes.
+def output_path(args: argparse.Namespace, default: str) -> Path:
+    """Where the result is written.
 
     **Errors:** `FileError` when something is there, or its folder is not.
     """
     from physkit.core import FileError
 
-    path = Path(given.to if given.to is not None else otherwise)
-    if path.exists() and not given.force:
+    path = Path(args.to if args.to is not None else default)
+    if path.exists() and not args.force:
         raise FileError(f"{path} is there already: give another --to, or --force to replace it")
     if not path.parent.is_dir():
         raise FileError(f"{path.parent} is no folder: make it first")
@@ -78,12 +77,3 @@ def picture_stem(path: str, names: list[str]) -> str:
     """A name for a picture of these series."""
     words = [Path(path).resolve().stem, *names]
     return "-".join("".join(c if c.isalnum() or c in "._" else "_" for c in w) for w in words)
-
-
-def described(path: Path) -> dict[str, Any]:
-    """A file that was written, for JSON."""
-    return {
-        "file": str(path),
-        "bytes": path.stat().st_size,
-        "size": format_size(path.stat().st_size),
-    }

@@ -1,4 +1,4 @@
-"""What the command line prints: plain text, aligned."""
+"""Printing: titles, lines, aligned tables and JSON."""
 
 import json
 import math
@@ -40,15 +40,15 @@ class Report(NamedTuple):
         if not self.json:
             print(text, flush=True)
 
-    def answer(self, found: Any) -> None:
-        """What scripts read: everything found, as one line of JSON."""
+    def answer(self, content: Any) -> None:
+        """What scripts read, as one line of JSON."""
         if self.json:
-            print(json.dumps(_plain(found), ensure_ascii=False, allow_nan=False), flush=True)
+            print(json.dumps(_as_json(content), ensure_ascii=False, allow_nan=False), flush=True)
 
     def problem(self, text: str) -> None:
         """What went wrong, in one line to the error stream."""
         line = " ".join(text.split())
-        print(f"physkit: {_printable(line)}", file=sys.stderr, flush=True)
+        print(f"physkit: {_without_control_characters(line)}", file=sys.stderr, flush=True)
 
     def table(self, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
         """An aligned table: numbers to the right, words to the left."""
@@ -99,19 +99,19 @@ def format_table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     return "\n".join([lines[0], "  ".join("─" * w for w in widths), *lines[1:]])
 
 
-def _plain(found: Any) -> Any:
-    """`found` as JSON knows it: numbers that are not finite are null."""
-    if isinstance(found, dict):
-        return {str(k): _plain(v) for k, v in found.items()}
-    if isinstance(found, list | tuple):
-        return [_plain(v) for v in found]
-    if isinstance(found, float) or hasattr(found, "dtype"):
-        found = found.item() if hasattr(found, "dtype") else found
-        return found if not isinstance(found, float) or math.isfinite(found) else None
-    return found if isinstance(found, str | int | bool | None) else str(found)
+def _as_json(content: Any) -> Any:
+    """`content` as JSON knows it: numbers that are not finite are null."""
+    if isinstance(content, dict):
+        return {str(key): _as_json(value) for key, value in content.items()}
+    if isinstance(content, list | tuple):
+        return [_as_json(value) for value in content]
+    if isinstance(content, float) or hasattr(content, "dtype"):
+        content = content.item() if hasattr(content, "dtype") else content
+        return content if not isinstance(content, float) or math.isfinite(content) else None
+    return content if isinstance(content, str | int | bool | None) else str(content)
 
 
-def _printable(text: str) -> str:
+def _without_control_characters(text: str) -> str:
     """Text from files must not steer the terminal."""
     return "".join(c if c.isprintable() else "?" for c in text)
 

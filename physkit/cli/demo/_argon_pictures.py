@@ -10,7 +10,7 @@ from physkit.particles import Particles
 from physkit.simulate import Run
 from physkit.systems import ARGON_FIRST_PEAK, ARGON_SIGMA, K_B, ArgonResults
 
-_MARK, _GREY = plot.PALETTE[1], "#8d99ae"
+_MARK, _GRAY = plot.PALETTE[1], "#8d99ae"
 
 
 def draw_radial(done: Run, found: ArgonResults, path: Path) -> None:
@@ -18,7 +18,7 @@ def draw_radial(done: Run, found: ArgonResults, path: Path) -> None:
     radial = done["radial_distribution"]
     figure, ax = _figure((7.4, 4.4))
     plot.radial_distribution(radial["r"], radial["value"], error=radial["error"], ax=ax, unit="Å")
-    ax.axvline(ARGON_FIRST_PEAK, color=_GREY, lw=1, ls="--", label="Rahman 1964: 3.7 Å")
+    ax.axvline(ARGON_FIRST_PEAK, color=_GRAY, lw=1, ls="--", label="Rahman 1964: 3.7 Å")
     ax.plot(found.peak, found.height, "o", color=_MARK, label=f"first peak: {found.peak:.2f} Å")
     ax.legend(loc="upper right", frameon=False)
     ax.set_title("Liquid argon, 94.4 K, 1.374 g/cm³: shells of neighbors")

@@ -27,7 +27,7 @@ CHAPTERS: tuple[tuple[str, str], ...] = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Words and options behind `physkit demo`."""
+    """Add the arguments of `physkit demo`."""
     names = [name for name, _ in CHAPTERS]
     parser.add_argument("chapters", nargs="*", metavar="chapter", help=f"of {names}; all if none")
     parser.add_argument(
@@ -36,24 +36,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--quick", action="store_true", help="reduced size, to see that it works")
 
 
-def run(given: argparse.Namespace, report: Report, chapters=CHAPTERS) -> int:
+def run(args: argparse.Namespace, report: Report, chapters=CHAPTERS) -> int:
     """Run the chapters asked for, in order; one that fails does not keep the others from running."""
     known = dict(chapters)
-    unknown = [name for name in given.chapters if name not in known]
+    unknown = [name for name in args.chapters if name not in known]
     if unknown:
         report.problem(f"no chapter {unknown}; available: {list(known)}")
         return 2
     failed = []
     for name, module in chapters:
-        if given.chapters and name not in given.chapters:
+        if args.chapters and name not in args.chapters:
             continue
-        folder = given.to / name
+        folder = args.to / name
         folder.mkdir(parents=True, exist_ok=True)
         watch = Stopwatch()
         try:
             chapter = importlib.import_module(module)
             report.title(chapter.TITLE)
-            chapter.run(folder, given.quick, report)
+            chapter.run(folder, args.quick, report)
         except Exception as error:
             report.problem(f"chapter {name} failed: {type(error).__name__}: {error}")
             failed.append(name)
@@ -61,5 +61,5 @@ def run(given: argparse.Namespace, report: Report, chapters=CHAPTERS) -> int:
     if failed:
         report.problem(f"failed: {', '.join(failed)}")
         return 1
-    report.result(f"\nPictures and data are in {given.to}/")
+    report.result(f"\nPictures and data are in {args.to}/")
     return 0

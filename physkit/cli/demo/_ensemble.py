@@ -6,7 +6,6 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -32,10 +31,9 @@ from ..common._csv import write_table
 from ..common._load_case import load_sweep
 from ..common._report import Report
 from ._ensemble_pictures import draw_escape, draw_isotherms, draw_map
+from ._ensemble_results import GRAMS_PER_CM3, KELVIN, MEGAPASCAL, EscapeRates, FluidPressures
 
 TITLE = "Ensembles: a worker that is killed, and boxes of argon side by side"
-# Argon: ε = 120 K, σ = 3.4 Å, so a pressure of one is 42.15 MPa.
-KELVIN, MEGAPASCAL, GRAMS = 120.0, 42.153, 39.948 / 0.602214076 / 3.4**3
 BOXES, QUICK_BOXES = 16, 4  # temperatures, and as many densities
 STEPS, QUICK_STEPS = 4_800, 1_600
 SETTLING = 1_600  # steps; a third of the frames, and of a short run a half
@@ -64,25 +62,6 @@ def case(replicas=1024, time=400.0):
 '''
 
 
-class Escapes(NamedTuple):
-    """Rates of escape by temperature with error bars, and the exact ones."""
-
-    temperature: np.ndarray
-    rate: np.ndarray
-    error: np.ndarray
-    exact: np.ndarray
-
-
-class Boxes(NamedTuple):
-    """Pressure of every box with its error bar, and the published one, reduced units."""
-
-    temperature: np.ndarray
-    density: np.ndarray
-    pressure: np.ndarray
-    error: np.ndarray
-    published: np.ndarray
-
-
 def run(folder: Path, quick: bool, report: Report) -> None:
     """Two sweeps: one whose worker dies half-way, one over the states of a fluid."""
     escapes = _escape(folder, QUICK_REPLICAS if quick else REPLICAS, report)
@@ -98,7 +77,7 @@ def run(folder: Path, quick: bool, report: Report) -> None:
 # --- a worker is killed ---------------------------------------------------------------------------
 
 
-def _escape(folder: Path, replicas: int, report: Report) -> Escapes:
+def _escape(folder: Path, replicas: int, report: Report) -> EscapeRates:
     case, out = folder / "escape.py", folder / "escape"
     case.write_text(CASE, encoding="utf-8")
     values = (f"replicas={replicas}", f"time={WATCHED:g}")
@@ -146,19 +125,19 @@ def _same_bits(one: Ensemble, other: Ensemble) -> bool:
     return all(np.asarray(one[name]).tobytes() == np.asarray(other[name]).tobytes() for name in one)
 
 
-def _rates(found: Ensemble) -> Escapes:
+def _rates(found: Ensemble) -> EscapeRates:
     temperature, rows = found.coordinates["temperature"], []
     for k, t in enumerate(np.unique(temperature)):
         times = np.asarray(found["escape"])[temperature == t, 0]
         rate = passage_rate(times, WATCHED, key=jax.random.key(k))
         rows.append((t, float(rate.value), float(rate.error), 1 / double_well_passage(t)))
-    return Escapes(*np.array(rows).T)
+    return EscapeRates(*np.array(rows).T)
 
 
 # --- boxes of argon -------------------------------------------------------------------------------
 
 
-def _boxes(folder: Path, across: int, steps: int, report: Report) -> Boxes:
+def _boxes(folder: Path, across: int, steps: int, report: Report) -> FluidPressures:
     temperature, density = np.linspace(1.4, 3.0, across), np.linspace(0.1, 0.8, across)
     sim, _ = lennard_jones_box(dtype=jnp.float32)
     states = [lennard_jones_box(rho, 2.0, dtype=jnp.float32)[1] for rho in density]
@@ -191,7 +170,7 @@ def _boxes(folder: Path, across: int, steps: int, report: Report) -> Boxes:
     return boxes
 
 
-def _pressures(done: Ensemble, density: np.ndarray) -> Boxes:
+def _pressures(done: Ensemble, density: np.ndarray) -> FluidPressures:
     """Means over time after melting, with errors by blocking."""
     series = np.asarray(done["pressure"], float)
     first = max(SETTLING // 20, series.shape[1] // 3)
@@ -200,17 +179,17 @@ def _pressures(done: Ensemble, density: np.ndarray) -> Boxes:
     rho = density[done.coordinates["state_row"]]
     published = np.asarray(lennard_jones_equation_of_state(rho, temperature).pressure)
     mean, error = (np.array([float(getattr(b, n)) for b in blocks]) for n in ("mean", "error"))
-    return Boxes(temperature, rho, mean, error, published)
+    return FluidPressures(temperature, rho, mean, error, published)
 
 
-def _write(boxes: Boxes, path: Path) -> Path:
+def _write(boxes: FluidPressures, path: Path) -> Path:
     about = "equation of state of argon, boxes of 108 atoms in a heat bath"
     return write_table(
         path,
         about,
         {
             "temperature (K)": boxes.temperature * KELVIN,
-            "density (g/cm³)": boxes.density * GRAMS,
+            "density (g/cm³)": boxes.density * GRAMS_PER_CM3,
             "pressure (MPa)": boxes.pressure * MEGAPASCAL,
             "standard error": boxes.error * MEGAPASCAL,
             "published (MPa)": boxes.published * MEGAPASCAL,

@@ -1,21 +1,18 @@
 """Pictures of the chapter on ensembles."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 from matplotlib.figure import Figure
 
 from physkit import plot
+from physkit.systems import double_well_passage, lennard_jones_equation_of_state
 
-if TYPE_CHECKING:
-    from ._ensemble import Boxes, Escapes
+from ._ensemble_results import GRAMS_PER_CM3, KELVIN, MEGAPASCAL, EscapeRates, FluidPressures
 
 
-def draw_escape(found: "Escapes", path: Path) -> None:
+def draw_escape(found: EscapeRates, path: Path) -> None:
     """Rates over the inverse temperature, on the exact curve; Kramers' law beside it."""
-    from physkit.systems import double_well_passage
-
     inverse = 1 / found.temperature
     fine = 1 / np.linspace(inverse.min(), inverse.max(), 60)
     exact = [1 / double_well_passage(t) for t in fine]
@@ -36,12 +33,8 @@ def draw_escape(found: "Escapes", path: Path) -> None:
         figure.savefig(path, dpi=160)
 
 
-def draw_map(boxes: "Boxes", path: Path) -> None:
+def draw_map(boxes: FluidPressures, path: Path) -> None:
     """Pressure over temperature and density, and isobars of the published equation of state."""
-    from physkit.systems import lennard_jones_equation_of_state
-
-    from ._ensemble import GRAMS, KELVIN, MEGAPASCAL
-
     t = np.linspace(boxes.temperature.min(), boxes.temperature.max(), 60)
     rho = np.linspace(boxes.density.min(), boxes.density.max(), 60)
     known = np.asarray(lennard_jones_equation_of_state(*np.meshgrid(rho, t)).pressure).T
@@ -51,7 +44,7 @@ def draw_map(boxes: "Boxes", path: Path) -> None:
         ax = figure.add_subplot()
         plot.heat_map(
             boxes.temperature * KELVIN,
-            boxes.density * GRAMS,
+            boxes.density * GRAMS_PER_CM3,
             boxes.pressure * MEGAPASCAL,
             error=boxes.error * MEGAPASCAL,
             limits=(0.0, float(boxes.published.max()) * MEGAPASCAL),
@@ -63,7 +56,12 @@ def draw_map(boxes: "Boxes", path: Path) -> None:
         )
         levels = [10, 20, 50, 100, 200, 300]
         lines = ax.contour(
-            t * KELVIN, rho * GRAMS, known * MEGAPASCAL, levels, colors="white", linewidths=1.1
+            t * KELVIN,
+            rho * GRAMS_PER_CM3,
+            known * MEGAPASCAL,
+            levels,
+            colors="white",
+            linewidths=1.1,
         )
         ax.clabel(lines, fmt="%g MPa", fontsize=8)
         ax.set_title(
@@ -72,12 +70,8 @@ def draw_map(boxes: "Boxes", path: Path) -> None:
         figure.savefig(path, dpi=160)
 
 
-def draw_isotherms(boxes: "Boxes", path: Path) -> None:
+def draw_isotherms(boxes: FluidPressures, path: Path) -> None:
     """Some isotherms with error bars on the published equation of state, and what is left."""
-    from physkit.systems import lennard_jones_equation_of_state
-
-    from ._ensemble import GRAMS, KELVIN, MEGAPASCAL
-
     temperatures = np.unique(boxes.temperature)
     some = temperatures[:: max(1, (len(temperatures) - 1) // 3)][:4]
     fine = np.linspace(0.02, boxes.density.max() * 1.03, 100)
@@ -89,9 +83,9 @@ def draw_isotherms(boxes: "Boxes", path: Path) -> None:
         bottom.axhline(0, color="#B8B8B8", lw=0.8)
         for color, t in zip(plot.PALETTE, some[::-1], strict=False):
             own = boxes.temperature == t
-            x = boxes.density[own] * GRAMS
+            x = boxes.density[own] * GRAMS_PER_CM3
             curve = lennard_jones_equation_of_state(fine, t).pressure
-            top.plot(fine * GRAMS, np.asarray(curve) * MEGAPASCAL, color=color, lw=1.3)
+            top.plot(fine * GRAMS_PER_CM3, np.asarray(curve) * MEGAPASCAL, color=color, lw=1.3)
             bars = {"fmt": "o", "ms": 4, "color": color, "mec": "white", "mew": 0.4, "capsize": 2}
             error = boxes.error[own] * MEGAPASCAL
             label = f"{t * KELVIN:.0f} K"

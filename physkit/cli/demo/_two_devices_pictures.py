@@ -15,7 +15,7 @@ _MAPS = ("Blues", "Oranges")
 
 def draw_flow(found: Any, path: Path) -> None:
     """The density, each device's half in its own color, and how far it is from that of one device."""
-    whole = np.asarray(found.two.density.data)
+    whole = np.asarray(found.gathered_state.density.data)
     blocks = np.asarray(found.carry.carry.state.density.data)
     n, top = blocks.shape[1], float(whole.max())
     with plot.style():
@@ -31,7 +31,7 @@ def draw_flow(found: Any, path: Path) -> None:
         )
     left.axvline(0.5, color="#222222", lw=1, ls="--")
     left.set(xlim=(0, 1), ylim=(0, 1), xlabel="x", ylabel="y", title="Density, colored by owner")
-    off = whole - np.asarray(found.one.density.data)
+    off = whole - np.asarray(found.single.density.data)
     most = float(np.max(np.abs(off)))
     scale = most or 1e-16
     image = right.imshow(
@@ -46,7 +46,7 @@ def draw_flow(found: Any, path: Path) -> None:
 
 def draw_atoms(found: Any, path: Path) -> None:
     """The atoms, colored by the device that has them now."""
-    atoms, parts = found.two, found.carry.carry.state
+    atoms, parts = found.gathered_state, found.carry.carry.state
     owner = np.zeros(atoms.num_particles)
     for device, (ids, alive) in enumerate(
         zip(np.asarray(parts.id), np.asarray(parts.ownership.mask))

@@ -1,4 +1,4 @@
-"""`physkit sweep run | submit | script`: workers of a sweep."""
+"""`physkit sweep run | submit | script`: execute a sweep here, or on Slurm."""
 
 import argparse
 from pathlib import Path
@@ -10,14 +10,14 @@ from ._local_workers import run_workers
 
 
 def add_arguments(parser: argparse.ArgumentParser, action: str) -> None:
-    """Options of one action."""
+    """Add the arguments of one action."""
     add_settings(parser, "points=100")
     parser.add_argument("--to", required=True, metavar="FOLDER", help="where chunks are written")
     parser.add_argument("--chunk", type=int, metavar="MEMBERS", help="members in a chunk")
     if action == "run":
-        _of_run(parser)
+        _add_run_arguments(parser)
     else:
-        _of_slurm(parser)
+        _add_slurm_arguments(parser)
     if action == "script":
         parser.add_argument(
             "--physkit",
@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser, action: str) -> None:
         )
 
 
-def _of_run(parser: argparse.ArgumentParser) -> None:
+def _add_run_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--workers", type=int, default=1, metavar="N", help="processes on this machine"
     )
@@ -42,7 +42,7 @@ def _of_run(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _of_slurm(parser: argparse.ArgumentParser) -> None:
+def _add_slurm_arguments(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("of the job array")
     whole = {
         "--elements": (8, "jobs in the array (default 8)"),
@@ -76,126 +76,126 @@ def _of_slurm(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def execute(given: argparse.Namespace, report: Report) -> int:
-    """Carry out what is missing."""
-    if given.workers < 1:
-        report.problem(f"--workers is at least 1; got {given.workers}")
+def execute(args: argparse.Namespace, report: Report) -> int:
+    """Compute what is missing."""
+    if args.workers < 1:
+        report.problem(f"--workers is at least 1; got {args.workers}")
         return 2
-    if given.workers > 1:
-        return run_workers(given, report)
-    number, _, of = given.share.partition("/")
+    if args.workers > 1:
+        return run_workers(args, report)
+    number, _, of = args.share.partition("/")
     if not (number.isdigit() and of.isdigit() and int(number) < int(of)):
-        report.problem(f"--share is K/N with K < N, such as 0/4; got {given.share}")
+        report.problem(f"--share is K/N with K < N, such as 0/4; got {args.share}")
         return 2
-    choose_precision(given.double)
-    found = _sweep(given, report)
-    if found is None:
+    choose_precision(args.double)
+    sweep = _load_sweep(args, report)
+    if sweep is None:
         return 2
     from physkit.ensemble import run_worker
 
-    done = run_worker(
-        found,
-        Path(given.to),
-        chunk=given.chunk,
+    result = run_worker(
+        sweep,
+        Path(args.to),
+        chunk=args.chunk,
         share=(int(number), int(of)),
-        requeue=given.requeue,
-        wall_time=given.wall_time,
+        requeue=args.requeue,
+        wall_time=args.wall_time,
         progress=report.shows_progress,
     )
-    report.result(repr(done))
+    report.result(repr(result))
     report.answer(
         {
-            "computed": done.computed,
-            "left": done.left,
-            "elsewhere": done.claimed_elsewhere,
-            "deadly": done.quarantined,
-            "stopped_by": done.stopped_by,
-            "requeued": done.requeued,
-            "too_long": done.too_long,
-            "seconds": done.seconds,
-            "to": given.to,
-            "exit_status": done.exit_status,
+            "computed": result.computed,
+            "left": result.left,
+            "claimed_elsewhere": result.claimed_elsewhere,
+            "quarantined": result.quarantined,
+            "stopped_by": result.stopped_by,
+            "requeued": result.requeued,
+            "too_long": result.too_long,
+            "seconds": result.seconds,
+            "to": args.to,
+            "exit_status": result.exit_status,
         }
     )
-    return done.exit_status
+    return result.exit_status
 
 
-def submit(given: argparse.Namespace, report: Report) -> int:
+def submit(args: argparse.Namespace, report: Report) -> int:
     """Send a job array to Slurm."""
     from functools import partial
 
-    choose_precision(given.double)
-    found = _sweep(given, report)
-    if found is None:
+    choose_precision(args.double)
+    sweep = _load_sweep(args, report)
+    if sweep is None:
         return 2
     from physkit import ensemble
 
     # Mistakes are told here, not in a log.
-    folder = ensemble.SweepFolder(given.to)
+    folder = ensemble.SweepFolder(args.to)
     if folder.exists:
-        folder.require_same_sweep(found)
+        folder.require_same_sweep(sweep)
         if len(folder.done()) == folder.chunks:
-            report.result(f"{given.to} is complete: nothing is sent")
-            report.answer({"jobs": [], "to": given.to})
+            report.result(f"{args.to} is complete: nothing is sent")
+            report.answer({"jobs": [], "to": args.to})
             return 0
-    case = Path(given.case).resolve()
-    engine = _array(given)
+    case = Path(args.case).resolve()
+    engine = _array(args)
     sent = ensemble.submit(
-        partial(load_sweep, case, tuple(given.values)), given.to, engine, chunk=given.chunk
+        partial(load_sweep, case, tuple(args.values)), args.to, engine, chunk=args.chunk
     )
-    report.result(f"{sent.jobs[0].partition('_')[0]}: {engine.elements} elements, {given.to}")
-    report.say(f"physkit sweep status {given.to} says how far they are")
-    report.answer({"jobs": sent.jobs, "to": given.to})
+    report.result(f"{sent.jobs[0].partition('_')[0]}: {engine.elements} elements, {args.to}")
+    report.say(f"physkit sweep status {args.to} says how far they are")
+    report.answer({"jobs": sent.jobs, "to": args.to})
     return 0
 
 
-def script(given: argparse.Namespace, report: Report) -> int:
+def script(args: argparse.Namespace, report: Report) -> int:
     """Print a job script."""
     import shlex
 
-    words = [*shlex.split(given.physkit), "sweep", "run", given.case, "--to", given.to]
-    for value in given.values:
+    words = [*shlex.split(args.physkit), "sweep", "run", args.case, "--to", args.to]
+    for value in args.values:
         words += ["--set", value]
-    words += ["--double"] * given.double
-    words += [] if given.chunk is None else ["--chunk", str(given.chunk)]
-    text = _array(given).script(words, name=f"sweep-{Path(given.to).name}")
+    words += ["--double"] * args.double
+    words += [] if args.chunk is None else ["--chunk", str(args.chunk)]
+    text = _array(args).script(words, name=f"sweep-{Path(args.to).name}")
     report.result(text.rstrip("\n"))
     report.answer({"script": text})
     return 0
 
 
-def _sweep(given: argparse.Namespace, report: Report) -> Any:
+def _load_sweep(args: argparse.Namespace, report: Report) -> Any:
     """The sweep that the case makes; None, and why, where it makes none."""
     try:
-        return load_sweep(Path(given.case).resolve(), given.values)
+        return load_sweep(Path(args.case).resolve(), args.values)
     except ValueError as error:
         report.problem(str(error))
         return None
 
 
-def _array(given: argparse.Namespace) -> Any:
+def _array(args: argparse.Namespace) -> Any:
     from physkit.core import ParameterError
     from physkit.ensemble import SlurmArray
 
     options = {}
-    for text in given.option:
+    for text in args.option:
         name, equals, value = text.partition("=")
         if not equals:
             raise ParameterError(f"--option {text}: NAME=VALUE is wanted, e.g. exclude=node7")
         options[name] = value
     return SlurmArray(
-        elements=given.elements,
-        minutes=given.minutes,
-        partition=given.partition,
-        account=given.account,
-        constraint=given.constraint,
-        qos=given.qos,
-        gpus=given.gpus,
-        cpus=given.cpus,
-        memory=given.memory,
-        at_once=given.at_once,
-        warning=given.warning,
-        requeue=not given.no_requeue,
-        setup=tuple(given.setup),
+        elements=args.elements,
+        minutes=args.minutes,
+        partition=args.partition,
+        account=args.account,
+        constraint=args.constraint,
+        qos=args.qos,
+        gpus=args.gpus,
+        cpus=args.cpus,
+        memory=args.memory,
+        at_once=args.at_once,
+        warning=args.warning,
+        requeue=not args.no_requeue,
+        setup=tuple(args.setup),
         options=options,
     )

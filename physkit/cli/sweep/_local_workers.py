@@ -9,62 +9,62 @@ from typing import Any
 
 from ..common._report import Report
 
-_ROUNDS = 3
-_LOOK_AGAIN = 0.1  # seconds
+_MAX_ROUNDS = 3  # workers that are killed are started again
+_POLL_INTERVAL = 0.1  # seconds
 
 
-def run_workers(given: argparse.Namespace, report: Report) -> int:
+def run_workers(args: argparse.Namespace, report: Report) -> int:
     """Start `--workers` processes, pass signals on, and wait for all of them.
 
-    What one that was killed had in hand, the others take over; if it was the last one, workers are
-    started again.
+    Chunks of a worker that was killed are taken over by the others; if it was the last one, workers
+    are started again.
     """
     from physkit.core import EXIT_INTERRUPTED, EXIT_TRY_AGAIN
     from physkit.ensemble import status
     from physkit.simulate import StopRequest
 
-    to, began, died = Path(given.to), time.monotonic(), 0
-    end = None if given.wall_time is None else began + given.wall_time
+    to, began, num_killed = Path(args.to), time.monotonic(), 0
+    end = None if args.wall_time is None else began + args.wall_time
     with StopRequest() as stop:
-        for _ in range(_ROUNDS):
-            left = None if end is None else max(0.0, end - time.monotonic())
-            ended = _one_round(given, left, stop, report)
-            died += sum(code < 0 for code in ended)
-            if stop.reason is not None or not any(code < 0 for code in ended):
+        for _ in range(_MAX_ROUNDS):
+            seconds_left = None if end is None else max(0.0, end - time.monotonic())
+            exit_codes = _run_round(args, seconds_left, stop, report)
+            num_killed += sum(code < 0 for code in exit_codes)
+            if stop.reason is not None or not any(code < 0 for code in exit_codes):
                 break
             if status(to).complete:
                 break
     if stop.reason is None:
-        code = max((c for c in ended if c > 0), default=0)
+        code = max((c for c in exit_codes if c > 0), default=0)
     else:
         code = EXIT_INTERRUPTED if stop.reason == "SIGINT" else EXIT_TRY_AGAIN
     if code in (1, 2):  # they have said why
         return code
-    now = status(to)
-    if now.complete:
+    progress = status(to)
+    if progress.complete:
         code = 0
-    elif code == 0 and any(c < 0 for c in ended):
+    elif code == 0 and any(c < 0 for c in exit_codes):
         code = 1
-    report.result(repr(now))
+    report.result(repr(progress))
     report.answer(
         {
-            "workers": given.workers,
-            "died": died,
-            "done": len(now.done),
-            "chunks": now.chunks,
+            "workers": args.workers,
+            "killed": num_killed,
+            "done": len(progress.done),
+            "chunks": progress.chunks,
             "stopped_by": stop.reason,
             "seconds": time.monotonic() - began,
-            "to": given.to,
+            "to": args.to,
             "exit_status": code,
         }
     )
     return code
 
 
-def _one_round(
-    given: argparse.Namespace, wall_time: float | None, stop: Any, report: Report
+def _run_round(
+    args: argparse.Namespace, wall_time: float | None, stop: Any, report: Report
 ) -> list[int]:
-    """Exit statuses of workers started together, after all have ended; negative: the signal that killed."""
+    """Exit codes of workers started together, after all have ended; negative: the signal that killed."""
     from physkit.ensemble import SweepFolder
     from physkit.simulate import Progress
 
@@ -74,37 +74,37 @@ def _one_round(
         "physkit",
         "sweep",
         "run",
-        given.case,
+        args.case,
         "--to",
-        given.to,
+        args.to,
         "--quiet",
     ]
-    for value in given.values:
+    for value in args.values:
         words += ["--set", value]
-    words += ["--double"] * given.double
-    words += [] if given.chunk is None else ["--chunk", str(given.chunk)]
+    words += ["--double"] * args.double
+    words += [] if args.chunk is None else ["--chunk", str(args.chunk)]
     words += [] if wall_time is None else ["--wall-time", str(wall_time)]
-    # Sessions of their own: Ctrl-C reaches them once, through here.
+    # In sessions of their own, so that Ctrl-C reaches each of them once, passed on by this process.
     workers = [
         subprocess.Popen(
-            [*words, "--share", f"{k}/{given.workers}"],
+            [*words, "--share", f"{k}/{args.workers}"],
             start_new_session=True,
             stdout=subprocess.DEVNULL,
         )
-        for k in range(given.workers)
+        for k in range(args.workers)
     ]
-    told, found, bar = False, SweepFolder(given.to), None
+    is_stopping, folder, bar = False, SweepFolder(args.to), None
     while any(worker.poll() is None for worker in workers):
-        if stop.reason is not None and not told:
-            told = True
+        if stop.reason is not None and not is_stopping:
+            is_stopping = True
             for worker in workers:
                 worker.terminate()
-        if bar is None and found.exists:
-            done = len(found.done())
-            bar = Progress(found.chunks, unit="chunks", enabled=report.shows_progress, begin=done)
+        if bar is None and folder.exists:
+            done = len(folder.done())
+            bar = Progress(folder.chunks, unit="chunks", enabled=report.shows_progress, begin=done)
         elif bar is not None:
-            bar.update(len(found.done()))
-        time.sleep(_LOOK_AGAIN)
+            bar.update(len(folder.done()))
+        time.sleep(_POLL_INTERVAL)
     if bar is not None:
         bar.close()
     return [worker.returncode for worker in workers]

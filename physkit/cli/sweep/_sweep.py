@@ -1,7 +1,7 @@
-"""Carry out a sweep: here, in several processes, or on Slurm.
+"""Execute a sweep: here, in several processes, or on Slurm.
 
 The case file defines `def case(…): return pk.Sweep(…)`, whose arguments `--set` gives. Any number of
-workers may share a folder: each takes chunks that nobody has in hand, so the same command started twice
+workers may share a folder: each takes chunks that no other has claimed, so the same command started twice
 works twice as fast, and started again it does what is missing. Exit status: 0 nothing is left to do here,
 75 stopped early by SIGTERM, SIGUSR1 or the wall time (start it again), 130 Ctrl-C, 1 something went wrong.
 """
@@ -31,26 +31,28 @@ _ACTIONS: dict[str, Any] = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Words and options behind `physkit sweep`."""
+    """Add the arguments of `physkit sweep`."""
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION", title="actions")
     for name, lines in (
-        ("run", "carry out what is missing, in this process or in several"),
+        ("run", "compute what is missing, in this process or in several"),
         ("submit", "send a job array to Slurm, through submitit"),
         ("script", "print a job script for sbatch; nothing is installed or run for it"),
-        ("status", "how far it is, who works on it, what went wrong"),
+        ("status", "how far it is, which workers run, what went wrong"),
         ("collect", "what there is so far, as a table or one file"),
     ):
-        own = actions.add_parser(name, help=lines, description=f"{lines[0].upper()}{lines[1:]}.")
-        own.add_argument(
+        action_parser = actions.add_parser(
+            name, help=lines, description=f"{lines[0].upper()}{lines[1:]}."
+        )
+        action_parser.add_argument(
             "--quiet", action="store_true", default=argparse.SUPPRESS, help="results only"
         )
-        own.add_argument("--json", action="store_true", help="the result as JSON")
+        action_parser.add_argument("--json", action="store_true", help="the result as JSON")
         if name in ("run", "submit", "script"):
-            _execute.add_arguments(own, name)
+            _execute.add_arguments(action_parser, name)
         else:
-            _progress_and_results.add_arguments(own, name)
+            _progress_and_results.add_arguments(action_parser, name)
 
 
-def run(given: argparse.Namespace, report: Report) -> int:
+def run(args: argparse.Namespace, report: Report) -> int:
     """Do what was asked for with a sweep."""
-    return _ACTIONS[given.action](given, report)
+    return _ACTIONS[args.action](args, report)

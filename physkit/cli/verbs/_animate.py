@@ -22,61 +22,67 @@ EXAMPLES = """\
   physkit animate out vorticity --to vortices.mp4 --fps 20
   physkit animate out x --every 5
 """
-_MOST = 200
-_LOOKS = 6  # frames that the limits of colors and axes are taken from
+_MAX_FRAMES = 200
+_NUM_SAMPLES = 6  # frames that the limits of colors and axes are taken from
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Words and options behind `physkit animate`."""
+    """Add the arguments of `physkit animate`."""
     parser.add_argument("path", metavar="FILE", help="the folder of a run, or one of its files")
     parser.add_argument("name", nargs="?", metavar="NAME", help="default: what moves first")
-    parser.add_argument("--every", type=int, metavar="N", help=f"default: for {_MOST} frames")
+    parser.add_argument("--every", type=int, metavar="N", help=f"default: for {_MAX_FRAMES} frames")
     parser.add_argument("--fps", type=int, default=20, help="frames a second (default 20)")
     add_output_arguments(parser, "the film, .gif or .mp4 (default: named after what is drawn)")
 
 
-def run(given: argparse.Namespace, report: Report) -> int:
+def run(args: argparse.Namespace, report: Report) -> int:
     """Draw frame after frame."""
     from physkit.core import ParameterError
     from physkit.plot import animate, shows_one_frame
     from physkit.simulate import Progress
 
-    if given.every is not None and given.every < 1:
-        raise ParameterError(f"--every counts frames: 1, 2, …; got {given.every}")
-    found = open_recording(given.path)
-    picked = select_series(found, [given.name] if given.name else [])
+    if args.every is not None and args.every < 1:
+        raise ParameterError(f"--every counts frames: 1, 2, …; got {args.every}")
+    recording = open_recording(args.path)
+    chosen = select_series(recording, [args.name] if args.name else [])
     # Velocities only if asked for.
-    moving = [s for s in picked if shows_one_frame(s)]
+    moving = [s for s in chosen if shows_one_frame(s)]
     moving = [s for s in moving if "/velocity/" not in s.dataset_paths[0]] or moving
     if not moving:
-        have = given.name or f"{given.path} ({', '.join(found)})"
-        raise ParameterError(f"{have}: nothing that moves; `physkit plot` draws it")
+        what = args.name or f"{args.path} ({', '.join(recording)})"
+        raise ParameterError(f"{what}: nothing that moves; `physkit plot` draws it")
     series = moving[0]
-    path = output_path(given, f"{picture_stem(given.path, [series.name])}.gif")
-    every = given.every or -(-len(series) // _MOST)
+    path = output_path(args, f"{picture_stem(args.path, [series.name])}.gif")
+    every = args.every or -(-len(series) // _MAX_FRAMES)
     frames = range(0, len(series), every)
     bar = Progress(len(frames), title="drawing", unit="frames", enabled=report.shows_progress)
 
-    def counted() -> Iterator[int]:
+    def frames_with_progress() -> Iterator[int]:
         for done, frame in enumerate(frames):
             yield frame
             bar.update(done + 1)
 
-    animate(counted(), path, draw=_Drawing(series, list(frames)), fps=given.fps, hold=False)
+    animate(
+        frames_with_progress(),
+        path,
+        draw=_FrameDrawing(series, list(frames)),
+        fps=args.fps,
+        hold=False,
+    )
     bar.close()
     report.wrote(path)
     return 0
 
 
-class _Drawing:
+class _FrameDrawing:
     """Draws one frame of a series on axes and colors that stay the same for all."""
 
     def __init__(self, series: Any, frames: list[int]):
         self._series = series
-        looks = [frames[k * (len(frames) - 1) // (_LOOKS - 1)] for k in range(_LOOKS)]
-        self._colours = self._x = self._y = None
-        self._colours = self._limits(looks)
-        boxes = [self._box(frame) for frame in dict.fromkeys(looks)]
+        samples = [frames[k * (len(frames) - 1) // (_NUM_SAMPLES - 1)] for k in range(_NUM_SAMPLES)]
+        self._colors = self._x = self._y = None
+        self._colors = self._limits(samples)
+        boxes = [self._box(frame) for frame in dict.fromkeys(samples)]
         self._x = (min(b[0][0] for b in boxes), max(b[0][1] for b in boxes))
         self._y = (min(b[1][0] for b in boxes), max(b[1][1] for b in boxes))
 
@@ -101,7 +107,7 @@ class _Drawing:
 
         now = load_component(self._series, frame)
         part = 0 if now.components and not now.vector else None
-        field(now, component=part, ax=ax, limits=self._colours, label=self._series.name)
+        field(now, component=part, ax=ax, limits=self._colors, label=self._series.name)
 
     def _particles(self, frame: int, ax: Any) -> None:
         from physkit.plot import particles
@@ -109,13 +115,13 @@ class _Drawing:
 
         particles(load_component(self._series, frame), ax=ax)
 
-    def _limits(self, looks: list[int]) -> tuple[float, float] | None:
+    def _limits(self, samples: list[int]) -> tuple[float, float] | None:
         """Of the colors of fields, the same on both sides of zero where both signs occur."""
         import numpy as np
 
         if self._series.kind != "fields":
             return None
-        values = np.stack([np.asarray(self._series[k]) for k in looks])
+        values = np.stack([np.asarray(self._series[k]) for k in samples])
         if np.iscomplexobj(values):
             values = np.abs(values) ** 2
         components = [d for d in self._series.dims if d.startswith("component")]

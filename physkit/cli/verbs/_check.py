@@ -21,7 +21,7 @@ EXAMPLES = """\
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Words and options behind `physkit check`."""
+    """Add the arguments of `physkit check`."""
     add_case_arguments(parser)
     parser.add_argument("--steps", type=int, default=10_000, help="of the run (default 10000)")
     parser.add_argument(
@@ -31,17 +31,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="the findings as JSON")
 
 
-def run(given: argparse.Namespace, report: Report) -> int:
+def run(args: argparse.Namespace, report: Report) -> int:
     """Compile, try out, and say what the run will need; 1 if it goes wrong at once."""
-    choose_precision(given.double)
+    choose_precision(args.double)
     try:
-        devices = choose_devices(given.devices, emulate=False)
-        simulation, state = load_case(Path(given.case).resolve(), given.values)
+        devices = choose_devices(args.devices, emulate=False)
+        simulation, state = load_case(Path(args.case).resolve(), args.values)
     except ValueError as error:
         report.problem(str(error))
         return 2
-    if given.steps < 1:
-        report.problem(f"--steps counts steps: 1, 2, …; got {given.steps}")
+    if args.steps < 1:
+        report.problem(f"--steps counts steps: 1, 2, …; got {args.steps}")
         return 2
 
     import jax
@@ -49,77 +49,80 @@ def run(given: argparse.Namespace, report: Report) -> int:
     from physkit.core import PhyskitError
     from physkit.simulate import communication_report, probe
 
-    report.say(f"compiling {given.case}, then running it for {given.seconds:g} s …")
+    report.say(f"compiling {args.case}, then running it for {args.seconds:g} s …")
     try:
-        key = jax.random.key(given.seed)
-        said = (
+        key = jax.random.key(args.seed)
+        communication = (
             None if devices is None else communication_report(simulation, state, devices, key=key)
         )
-        found = probe(simulation, state, key=key, seconds=given.seconds)
+        measured = probe(simulation, state, key=key, seconds=args.seconds)
     except PhyskitError as error:
         report.problem(f"the case does not run: {error}")
         return 1
-    steps = -(-given.steps // simulation.observation_period) * simulation.observation_period
-    seconds = found.compile_seconds + steps / found.steps_per_second
-    frames = found.frame_bytes * (steps // simulation.observation_period)
+    steps = -(-args.steps // simulation.observation_period) * simulation.observation_period
+    seconds = measured.compile_seconds + steps / measured.steps_per_second
+    frames = measured.frame_bytes * (steps // simulation.observation_period)
     rows = [
-        ("state", _state_in_words(state)),
-        ("precision", str(found.dtype)),
+        ("state", _describe_state(state)),
+        ("precision", str(measured.dtype)),
         ("steps", f"{steps} in blocks of {simulation.observation_period}"),
         (
             "memory",
-            f"{format_size(found.memory)} ({format_size(found.temporary)} of it scratch space)",
+            f"{format_size(measured.memory)} ({format_size(measured.temporary)} of it scratch space)",
         ),
         (
             "speed",
-            f"{found.steps_per_second:.4g} steps/s, after {found.compile_seconds:.1f} s of compiling",
+            f"{measured.steps_per_second:.4g} steps/s, after {measured.compile_seconds:.1f} s of compiling",
         ),
         ("run time", f"about {format_duration(seconds)}"),
         (
             "frames",
-            f"{format_size(frames)} on disk ({', '.join(found.recorded) or 'nothing recorded'})",
+            f"{format_size(frames)} on disk ({', '.join(measured.recorded) or 'nothing recorded'})",
         ),
-        ("checkpoints", f"{format_size(found.carry_bytes)} each, the last three are kept"),
+        ("checkpoints", f"{format_size(measured.carry_bytes)} each, the last three are kept"),
     ]
-    if found.courant is not None:
-        rows.append(("Courant number", f"{found.courant:.3g}"))
-    if found.growths:
-        rows.append(("caches", f"grew {found.growths} times at the start, which is fine"))
-    if said is not None:
+    if measured.courant is not None:
+        rows.append(("Courant number", f"{measured.courant:.3g}"))
+    if measured.growths:
+        rows.append(("caches", f"grew {measured.growths} times at the start, which is fine"))
+    if communication is not None:
         rows += [
             (
                 "each device",
-                f"{format_size(said.state_bytes)} of the state; the lines above are of one device",
+                f"{format_size(communication.state_bytes)} of the state; the lines above are of one device",
             ),
-            ("sends a step", f"{format_size(round(said.bytes))} in {said.count} exchanges"),
+            (
+                "sends a step",
+                f"{format_size(round(communication.bytes))} in {communication.count} exchanges",
+            ),
         ]
     report.table(("what", "is"), rows)
-    for line in _warnings(found, simulation, steps, frames):
+    for line in _warnings(measured, simulation, steps, frames):
         report.result(f"note: {line}")
     report.answer(
         {
             "steps": steps,
             "block": simulation.observation_period,
-            "precision": found.dtype,
-            "memory_bytes": found.memory,
-            "temporary_bytes": found.temporary,
-            "steps_per_second": found.steps_per_second,
-            "compile_seconds": found.compile_seconds,
+            "precision": measured.dtype,
+            "memory_bytes": measured.memory,
+            "temporary_bytes": measured.temporary,
+            "steps_per_second": measured.steps_per_second,
+            "compile_seconds": measured.compile_seconds,
             "seconds": seconds,
             "frames_bytes": frames,
-            "checkpoint_bytes": found.carry_bytes,
-            "courant": found.courant,
-            "growths": found.growths,
-            "device_state_bytes": None if said is None else said.state_bytes,
-            "device_sent_bytes": None if said is None else said.bytes,
-            "device_exchanges": None if said is None else said.count,
-            "notes": _warnings(found, simulation, steps, frames),
+            "checkpoint_bytes": measured.carry_bytes,
+            "courant": measured.courant,
+            "growths": measured.growths,
+            "device_state_bytes": None if communication is None else communication.state_bytes,
+            "device_sent_bytes": None if communication is None else communication.bytes,
+            "device_exchanges": None if communication is None else communication.count,
+            "notes": _warnings(measured, simulation, steps, frames),
         }
     )
     return 0
 
 
-def _state_in_words(state: Any) -> str:
+def _describe_state(state: Any) -> str:
     import jax
     import numpy as np
 
@@ -135,29 +138,29 @@ def _state_in_words(state: Any) -> str:
     return ", ".join(words)
 
 
-def _warnings(found: Any, simulation: Any, steps: int, frames: int) -> list[str]:
+def _warnings(measured: Any, simulation: Any, steps: int, frames: int) -> list[str]:
     import os
     import shutil
 
-    said = []
+    notes = []
     if (
         steps % simulation.observation_period == 0
-        and found.courant is not None
-        and found.courant > 1
+        and measured.courant is not None
+        and measured.courant > 1
     ):
-        said.append(
-            f"the Courant number is {found.courant:.3g}: most schemes need less than 1. Reduce dt, or "
+        notes.append(
+            f"the Courant number is {measured.courant:.3g}: most schemes need less than 1. Reduce dt, or "
             "wrap the integrator in CFLSubsteps(…)"
         )
-    if not found.recorded:
-        said.append(
+    if not measured.recorded:
+        notes.append(
             "nothing is recorded: give the simulation observers, e.g. Every(10, x=Positions())"
         )
     free = shutil.disk_usage(".").free
-    if frames + 3 * found.carry_bytes > free:
-        said.append(f"the disk here has {format_size(free)} free, less than the run will write")
-    if hasattr(os, "sysconf") and found.platform == "cpu":
+    if frames + 3 * measured.carry_bytes > free:
+        notes.append(f"the disk here has {format_size(free)} free, less than the run will write")
+    if hasattr(os, "sysconf") and measured.platform == "cpu":
         memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-        if found.memory > 0.8 * memory:
-            said.append(f"this machine has {format_size(memory)} of memory: the run may not fit")
-    return said
+        if measured.memory > 0.8 * memory:
+            notes.append(f"this machine has {format_size(memory)} of memory: the run may not fit")
+    return notes

@@ -18,37 +18,37 @@ EXAMPLES = """\
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Words and options behind `physkit diagnose`."""
+    """Add the arguments of `physkit diagnose`."""
     parser.add_argument("folder", help="where the run wrote")
     parser.add_argument("--json", action="store_true", help="the findings as JSON")
 
 
-def run(given: argparse.Namespace, report: Report) -> int:
+def run(args: argparse.Namespace, report: Report) -> int:
     """Replay to the first bad step; 1 when nothing is wrong there."""
-    folder = Path(given.folder)
-    asked = read_request(folder)
-    choose_precision(asked["double"])
+    folder = Path(args.folder)
+    request = read_request(folder)
+    choose_precision(request["double"])
 
     from physkit.simulate import diagnose, read_crash_record
 
-    said = read_crash_record(folder)
-    if said is None:
+    crash = read_crash_record(folder)
+    if crash is None:
         report.problem(f"{folder}: no run there went wrong")
         return 2
     try:
-        simulation, state = load_case(Path(asked["case"]), asked["values"])
+        simulation, state = load_case(Path(request["case"]), request["values"])
     except ValueError as error:
         report.problem(str(error))
         return 2
-    report.say(f"{said['error']}: {said['message']}")
-    found = diagnose(simulation, state, folder=folder)
-    report.result(repr(found))
+    report.say(f"{crash['error']}: {crash['message']}")
+    diagnosis = diagnose(simulation, state, folder=folder)
+    report.result(repr(diagnosis))
     report.answer(
         {
-            "error": said["error"],
-            "message": said["message"],
-            "last_good_step": found.step,
-            "findings": found.findings,
+            "error": crash["error"],
+            "message": crash["message"],
+            "last_good_step": diagnosis.step,
+            "findings": diagnosis.findings,
         }
     )
-    return 1 if found.step is None else 0
+    return 1 if diagnosis.step is None else 0

@@ -41,9 +41,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="the findings as JSON")
 
 
-def run(given: argparse.Namespace, report: Report) -> int:
+def run(args: argparse.Namespace, report: Report) -> int:
     """Print findings line by line; 1 if something must be mended."""
-    del given
+    del args
     found: list[Finding] = []
     for verdict, what, said in _examined():
         found.append((verdict, what, said))

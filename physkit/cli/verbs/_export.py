@@ -26,7 +26,7 @@ EXAMPLES = """\
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Words and options behind `physkit export`."""
+    """Add the arguments of `physkit export`."""
     parser.add_argument("path", metavar="FILE", help="the folder of a run, or one of its files")
     parser.add_argument("names", nargs="*", metavar="NAME", help="default: all that fits")
     parser.add_argument(
@@ -35,41 +35,41 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_output_arguments(parser, "the file; its ending says the format (needed)")
 
 
-def run(given: argparse.Namespace, report: Report) -> int:
+def run(args: argparse.Namespace, report: Report) -> int:
     """Write what was asked for to one file."""
     from physkit.core import ParameterError
     from physkit.simulate import Progress
     from physkit.storage import export
 
-    if given.to is None:
+    if args.to is None:
         raise ParameterError("export needs --to FILE, e.g. --to energies.csv or --to melt.extxyz")
-    found = open_recording(given.path)
-    select_series(found, given.names)
-    path = output_path(given, given.to)
-    frames = None if given.frames is None else _slice(given.frames)
+    recording = open_recording(args.path)
+    select_series(recording, args.names)
+    path = output_path(args, args.to)
+    frames = None if args.frames is None else _slice(args.frames)
     bar = Progress(1, title=path.name, unit="frames", enabled=report.shows_progress)
 
-    def told(done: int, total: int) -> None:
+    def report_progress(done: int, total: int) -> None:
         bar.total = total
         bar.update(done)
 
-    export(found, path, given.names or None, frames=frames, progress=told)
+    export(recording, path, args.names or None, frames=frames, progress=report_progress)
     bar.close()
     report.wrote(path)
     return 0
 
 
-def _slice(said: str) -> slice:
+def _slice(text: str) -> slice:
     """`5`, `10:20`, `::2` as which frames."""
     from physkit.core import ParameterError
 
     try:
-        numbers = [int(word) if word.strip() else None for word in said.split(":")]
+        numbers = [int(word) if word.strip() else None for word in text.split(":")]
         if len(numbers) > 3 or (len(numbers) == 3 and numbers[2] is not None and numbers[2] < 1):
-            raise ValueError(said)
+            raise ValueError(text)
     except ValueError as error:
         raise ParameterError(
-            f"--frames {said}: a number, or A:B:C like 10:100:5, C from 1"
+            f"--frames {text}: a number, or A:B:C like 10:100:5, C from 1"
         ) from error
     if len(numbers) == 1:
         first = numbers[0]

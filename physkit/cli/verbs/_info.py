@@ -45,10 +45,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="the same as JSON")
 
 
-def run(given: argparse.Namespace, report: Report) -> int:
+def run(args: argparse.Namespace, report: Report) -> int:
     """Print what this installation consists of and runs on, or what is in a file; 1 for ill runs."""
-    if given.path is not None:
-        return inspect_path(Path(given.path), report)
+    if args.path is not None:
+        return inspect_path(Path(args.path), report)
     import jax
     import jax.numpy as jnp
 

@@ -1,19 +1,23 @@
-"""What is in a file or folder that physkit wrote, and its health, without believing any of it."""
+"""Inspect a file or folder that physkit wrote, and its health, without trusting its content."""
 
 import contextlib
 import datetime
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from ..common._recordings import require_recording
 from ..common._report import Report, format_duration, format_size
 
-_SAYS = ("physkit", "jax", "python", "precision", "devices")
+Description: TypeAlias = dict[
+    str, Any
+]  # of a series, a file or a checkpoint, as `--json` prints it
+
+_ORIGIN_KEYS = ("physkit", "jax", "python", "precision", "devices")
 
 
 def inspect_path(path: Path, report: Report) -> int:
-    """Print what, when, how long, versions, sizes and health; 1 where something is ill.
+    """Print what, when, how long, versions, sizes and health; 1 where something is wrong.
 
     **Errors:** `FileError`.
     """
@@ -22,27 +26,33 @@ def inspect_path(path: Path, report: Report) -> int:
     if path.is_file():
         require_recording(path)
     if path.is_file() and path.name.startswith("checkpoint-"):
-        return _tell(path, [], {}, [_checkpoint(path)], report)
+        return _print(path, [], {}, [_describe_checkpoint(path)], report)
     folder = path / "checkpoints" if (path / "checkpoints").is_dir() else path
-    saved = Checkpoints(folder).paths() if path.is_dir() else []
-    if saved and not any(
+    checkpoints = Checkpoints(folder).paths() if path.is_dir() else []
+    if checkpoints and not any(
         p.is_file() and p.suffix in RECORDING_SUFFIXES for p in path.iterdir() if folder != path
     ):
-        return _tell(path, [], {}, [_checkpoint(one) for one in saved], report)
-    found = open_file(path)
-    series = [_series(one) for one in found.values()]
-    beside = path if path.is_dir() else path.parent
+        return _print(path, [], {}, [_describe_checkpoint(one) for one in checkpoints], report)
+    recording = open_file(path)
+    series = [_describe_series(one) for one in recording.values()]
+    folder = path if path.is_dir() else path.parent
     files = {
-        name: {"bytes": (beside / name).stat().st_size, "origin": _origin(origin)}
-        for name, origin in sorted(found.provenance.items())
+        name: {"bytes": (folder / name).stat().st_size, "origin": _parse_origin(origin)}
+        for name, origin in sorted(recording.provenance.items())
     }
-    return _tell(path, series, files, [_checkpoint(one) for one in saved], report)
+    return _print(path, series, files, [_describe_checkpoint(one) for one in checkpoints], report)
 
 
-def _tell(path: Path, series: list, files: dict, saved: list, report: Report) -> int:
-    whole = path if path.is_dir() else None
-    health, ill = _health(whole, series, saved)
-    took = _took(files, saved)
+def _print(
+    path: Path,
+    series: list[Description],
+    files: dict[str, Description],
+    checkpoints: list[Description],
+    report: Report,
+) -> int:
+    folder = path if path.is_dir() else None
+    health, is_healthy = _health(folder, series, checkpoints)
+    seconds = _seconds_written(files, checkpoints)
     if series:
         rows = [
             (one["name"], one["file"], " × ".join(map(str, one["shape"])), one["dtype"],
@@ -51,31 +61,31 @@ def _tell(path: Path, series: list, files: dict, saved: list, report: Report) ->
         ]  # fmt: skip
         report.table(("name", "file", "shape", "type", "steps", "last time", ""), rows)
     for name, file in files.items():
-        report.result(f"{name}: {format_size(file['bytes'])}, {_words(file['origin'])}")
-    for one in saved:
+        report.result(f"{name}: {format_size(file['bytes'])}, {_describe_origin(file['origin'])}")
+    for one in checkpoints:
         if one["sound"]:
             report.result(
                 f"{one['file']}: sound, step {one['step']} of a run from {one['begin']}, "
-                f"{one['arrays']} arrays, {format_size(one['bytes'])}, {_words(one['origin'])}"
+                f"{one['arrays']} arrays, {format_size(one['bytes'])}, {_describe_origin(one['origin'])}"
             )
         else:
             report.result(f"{one['file']}: DAMAGED, {one['error']}")
-    total = sum(f["bytes"] for f in files.values()) + sum(one["bytes"] for one in saved)
-    if whole is not None:
+    total = sum(f["bytes"] for f in files.values()) + sum(one["bytes"] for one in checkpoints)
+    if folder is not None:
         report.result(
             f"in all {format_size(total)}"
-            + (f", written over {format_duration(took)}" if took else "")
+            + (f", written over {format_duration(seconds)}" if seconds else "")
         )
     for line in health:
         report.result(f"health: {line}")
     report.answer(
-        {"path": str(path), "healthy": not ill, "health": health, "bytes": total,
-         "seconds_written": took, "series": series, "files": files, "checkpoints": saved}
+        {"path": str(path), "healthy": is_healthy, "health": health, "bytes": total,
+         "seconds_written": seconds, "series": series, "files": files, "checkpoints": checkpoints}
     )  # fmt: skip
-    return 1 if ill else 0
+    return 0 if is_healthy else 1
 
 
-def _series(one: Any) -> dict[str, Any]:
+def _describe_series(one: Any) -> Description:
     import numpy as np
 
     steps, times = one.step, one.time
@@ -95,7 +105,7 @@ def _series(one: Any) -> dict[str, Any]:
     }
 
 
-def _checkpoint(path: Path) -> dict[str, Any]:
+def _describe_checkpoint(path: Path) -> Description:
     from physkit.core import DamagedFileError
     from physkit.storage import read_checkpoint_table
 
@@ -117,49 +127,55 @@ def _checkpoint(path: Path) -> dict[str, Any]:
         "step": table["step"],
         "begin": table["begin"],
         "arrays": len(table["leaves"]),
-        "origin": _origin(table["provenance"]),
+        "origin": _parse_origin(table["provenance"]),
     }
 
 
-def _health(folder: Path | None, series: list, saved: list) -> tuple[list[str], bool]:
-    """What is to be known of a run, and whether it is ill."""
+def _health(
+    folder: Path | None, series: list[Description], checkpoints: list[Description]
+) -> tuple[list[str], bool]:
+    """Sentences on the state of a run, and whether it is healthy."""
     from physkit.simulate import read_crash_record
     from physkit.storage import describe_writer
 
-    said, ill = [], False
+    sentences, is_healthy = [], True
     crash = None if folder is None else read_crash_record(folder)
     if crash is not None:
-        ill = True
-        said.append(
+        is_healthy = False
+        sentences.append(
             f"{crash['error']}: {crash['message']}; `physkit diagnose {folder}` finds where"
         )
     wrong = [one["name"] for one in series if not one["finite"]]
     if wrong:
-        ill = True
-        said.append(f"the last frames of {', '.join(wrong)} are not finite")
-    if any(not one["sound"] for one in saved):
-        ill = True
-        said.append("a checkpoint is damaged; resuming goes back to the one before it")
+        is_healthy = False
+        sentences.append(f"the last frames of {', '.join(wrong)} are not finite")
+    if any(not one["sound"] for one in checkpoints):
+        is_healthy = False
+        sentences.append("a checkpoint is damaged; resuming goes back to the one before it")
     if folder is None:
-        return said or ["every part that was looked at is sound"], ill
+        return sentences or ["every part that was looked at is sound"], is_healthy
     writer = describe_writer(folder)
     if writer is not None:
-        said.append(f"running: written by {writer}")
-    if (folder / "run.json").is_file() or saved:
-        done = max((one["step"] for one in saved if one["sound"]), default=None)
-        asked = _asked(folder)
-        if asked is not None and done is not None and writer is None and crash is None:
-            state = "finished" if done >= asked else f"stopped; `physkit resume {folder}` goes on"
-            said.append(f"step {done} of {asked}, {state}")
+        sentences.append(f"running: written by {writer}")
+    if (folder / "run.json").is_file() or checkpoints:
+        done = max((one["step"] for one in checkpoints if one["sound"]), default=None)
+        requested = _requested_steps(folder)
+        if requested is not None and done is not None and writer is None and crash is None:
+            state = (
+                "finished" if done >= requested else f"stopped; `physkit resume {folder}` goes on"
+            )
+            sentences.append(f"step {done} of {requested}, {state}")
         elif done is not None:
-            said.append(f"goes on from step {done}" + (f" of {asked}" if asked else ""))
-    if not ill:
-        said.append("every part that was looked at is sound")
-    return said, ill
+            sentences.append(
+                f"goes on from step {done}" + (f" of {requested}" if requested else "")
+            )
+    if is_healthy:
+        sentences.append("every part that was looked at is sound")
+    return sentences, is_healthy
 
 
-def _asked(folder: Path) -> int | None:
-    """The steps that `physkit run` was asked for."""
+def _requested_steps(folder: Path) -> int | None:
+    """The steps of the request that `physkit run` wrote down."""
     try:
         steps = json.loads((folder / "case.json").read_bytes()[:100_000])["steps"]
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
@@ -167,10 +183,10 @@ def _asked(folder: Path) -> int | None:
     return steps if isinstance(steps, int) else None
 
 
-def _took(files: dict, saved: list) -> float | None:
+def _seconds_written(files: dict[str, Description], checkpoints: list[Description]) -> float | None:
     """Seconds between the first and the last time that something was written, as the files say."""
     times = []
-    for one in [*files.values(), *saved]:
+    for one in [*files.values(), *checkpoints]:
         with contextlib.suppress(KeyError, ValueError):
             times.append(datetime.datetime.fromisoformat(one["origin"]["written"]))
     if len(times) < 2:
@@ -178,12 +194,13 @@ def _took(files: dict, saved: list) -> float | None:
     return (max(times) - min(times)).total_seconds()
 
 
-def _origin(said: Any) -> dict[str, str]:
-    said = said if isinstance(said, dict) else {}
-    return {k: str(said[k])[:200] for k in ("written", "command", *_SAYS) if k in said}
+def _parse_origin(provenance: Any) -> dict[str, str]:
+    provenance = provenance if isinstance(provenance, dict) else {}
+    keys = ("written", "command", *_ORIGIN_KEYS)
+    return {key: str(provenance[key])[:200] for key in keys if key in provenance}
 
 
-def _words(origin: dict[str, str]) -> str:
-    words = [f"{k} {origin[k]}" for k in _SAYS[:-1] if k in origin]
+def _describe_origin(origin: dict[str, str]) -> str:
+    words = [f"{k} {origin[k]}" for k in _ORIGIN_KEYS[:-1] if k in origin]
     text = f"written {origin.get('written', '?')} by {', '.join(words)} on {origin.get('devices', '?')}"
     return "".join(c if c.isprintable() else "?" for c in text)

@@ -23,12 +23,12 @@ EXAMPLES = """\
   physkit plot out energy                # one thing
   physkit plot out x --frame 0 --to start.png
 """
-_MOST = 9
+_MAX_PICTURES = 9
 _ENDINGS = (".png", ".pdf", ".svg")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Words and options behind `physkit plot`."""
+    """Add the arguments of `physkit plot`."""
     parser.add_argument("path", metavar="FILE", help="the folder of a run, or one of its files")
     parser.add_argument("names", nargs="*", metavar="NAME", help="what is drawn; all if left out")
     parser.add_argument("--frame", type=int, default=-1, help="of pictures of one (default: last)")
@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def run(given: argparse.Namespace, report: Report) -> int:
+def run(args: argparse.Namespace, report: Report) -> int:
     """Draw the series asked for and save the picture."""
     import os
 
@@ -45,24 +45,24 @@ def run(given: argparse.Namespace, report: Report) -> int:
 
     from physkit.core import ParameterError
 
-    found = open_recording(given.path)
-    picked = select_series(found, given.names)
-    path = output_path(given, f"{picture_stem(given.path, given.names)}.png")
+    recording = open_recording(args.path)
+    chosen = select_series(recording, args.names)
+    path = output_path(args, f"{picture_stem(args.path, args.names)}.png")
     if path.suffix.lower() not in _ENDINGS:
         raise ParameterError(f"a picture ends in {', '.join(_ENDINGS)}; got {path.name!r}")
-    if not given.names:
-        left = [s.name for s in picked if not len(s)] + [s.name for s in picked[_MOST:]]
-        picked = [s for s in picked if len(s)][:_MOST]
-        if left:
-            report.say(f"left out: {', '.join(left)}")
-    if not picked:
-        raise ParameterError(f"{given.path} has no frames yet")
-    _picture(picked, given.frame, path, bool(given.names))
+    if not args.names:
+        omitted = [s.name for s in chosen if not len(s)] + [s.name for s in chosen[_MAX_PICTURES:]]
+        chosen = [s for s in chosen if len(s)][:_MAX_PICTURES]
+        if omitted:
+            report.say(f"left out: {', '.join(omitted)}")
+    if not chosen:
+        raise ParameterError(f"{args.path} has no frames yet")
+    _draw_all(chosen, args.frame, path, bool(args.names))
     report.wrote(path)
     return 0
 
 
-def _picture(picked: list[Any], frame: int, path: Any, must: bool) -> None:
+def _draw_all(chosen: list[Any], frame: int, path: Any, is_required: bool) -> None:
     """All series in one figure, about as wide as high."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -70,18 +70,18 @@ def _picture(picked: list[Any], frame: int, path: Any, must: bool) -> None:
     from physkit.core import ParameterError
     from physkit.plot import apply_style, recording, style
 
-    columns = math.ceil(math.sqrt(len(picked)))
-    rows = math.ceil(len(picked) / columns)
+    columns = math.ceil(math.sqrt(len(chosen)))
+    rows = math.ceil(len(chosen) / columns)
     with style():
         figure = Figure(figsize=(4.9 * columns, 3.9 * rows), layout="constrained")
         FigureCanvasAgg(figure)
-        for k, series in enumerate(picked):
+        for k, series in enumerate(chosen):
             ax = figure.add_subplot(rows, columns, k + 1)
             apply_style(ax)
             try:
                 recording(series, frame=frame, ax=ax)
             except ParameterError as error:
-                if must:
+                if is_required:
                     raise
                 ax.set_axis_off()
                 ax.text(0.5, 0.5, str(error), wrap=True, ha="center", va="center", fontsize=8)

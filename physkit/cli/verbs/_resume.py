@@ -25,7 +25,7 @@ _KINDS = {"case": str, "digest": str, "steps": int, "values": list, "seed": int,
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Words and options behind `physkit resume`."""
+    """Add the arguments of `physkit resume`."""
     parser.add_argument("folder", help="where the run writes")
     parser.add_argument("--steps", type=int, help="another number of steps, from the beginning")
     parser.add_argument(
@@ -35,45 +35,48 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="the result as JSON")
 
 
-def run(given: argparse.Namespace, report: Report) -> int:
+def run(args: argparse.Namespace, report: Report) -> int:
     """Resume a run; its exit status tells a scheduler whether to try again."""
-    asked = read_request(Path(given.folder))
-    if case_digest(Path(asked["case"])) != asked["digest"]:
+    request = read_request(Path(args.folder))
+    if case_digest(Path(request["case"])) != request["digest"]:
         report.problem(
-            f"{asked['case']} has changed since the run was begun: put it back, or say "
-            f"`physkit run {asked['case']} --to {given.folder} --resume …` to go on with what it is now"
+            f"{request['case']} has changed since the run was begun: put it back, or say "
+            f"`physkit run {request['case']} --to {args.folder} --resume …` to go on with what it is now"
         )
         return 2
-    if given.steps is not None:
-        asked["steps"] = given.steps
-    if given.devices is not None:
-        asked["devices"] = given.devices
-    choose_precision(asked["double"])
-    report.say(f"resuming {asked['case']} in {given.folder}")
-    return run_case(asked, Path(given.folder), True, given.wall_time, report)
+    if args.steps is not None:
+        request["steps"] = args.steps
+    if args.devices is not None:
+        request["devices"] = args.devices
+    choose_precision(request["double"])
+    report.say(f"resuming {request['case']} in {args.folder}")
+    return run_case(request, Path(args.folder), True, args.wall_time, report)
 
 
 def read_request(folder: Path) -> dict[str, Any]:
-    """What `physkit run` was asked for, which it wrote down in its folder.
+    """The request that `physkit run` wrote down in its folder.
 
-    **Errors:** `OSError` where it does not say, or the case is gone.
+    **Errors:** `OSError` where there is none that can be read, or the case is gone.
     """
-    record = folder / REQUEST_FILE
+    request_file = folder / REQUEST_FILE
     if not folder.is_dir():
         raise OSError(f"{folder} is not there" if not folder.exists() else f"{folder} is no folder")
     try:
-        asked = json.loads(record.read_bytes()[:100_000])
-        if any(type(asked.get(k)) is not kind for k, kind in _KINDS.items()):
+        request = json.loads(request_file.read_bytes()[:100_000])
+        if any(type(request.get(k)) is not kind for k, kind in _KINDS.items()):
             raise ValueError("an entry is missing or of another kind")
-        known = isinstance(asked.get("devices"), str | None)
-        if not known or not all(isinstance(value, str) for value in asked["values"]):
+        devices_are_text = isinstance(request.get("devices"), str | None)
+        if not devices_are_text or not all(isinstance(value, str) for value in request["values"]):
             raise ValueError("a setting is of another kind")
     except FileNotFoundError:
         raise OSError(
-            f"{folder} was not begun by `physkit run` (no {REQUEST_FILE}): start its script again, with resume=True"
+            f"{folder} was not begun by `physkit run` (no {REQUEST_FILE}): start its script again, with "
+            "resume=True"
         ) from None
     except (OSError, ValueError, AttributeError, RecursionError) as error:
-        raise OSError(f"{record} does not say how the run was begun ({error})") from error
-    if not Path(asked["case"]).is_file():
-        raise OSError(f"{asked['case']}, the case of {folder}, is not there any more: put it back")
-    return asked
+        raise OSError(f"{request_file} does not say how the run was begun ({error})") from error
+    if not Path(request["case"]).is_file():
+        raise OSError(
+            f"{request['case']}, the case of {folder}, is not there any more: put it back"
+        )
+    return request

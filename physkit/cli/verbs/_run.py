@@ -26,7 +26,7 @@ EXAMPLES = """\
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Words and options behind `physkit run`."""
+    """Add the arguments of `physkit run`."""
     add_case_arguments(parser)
     parser.add_argument(
         "--steps", type=int, required=True, help="a multiple of the longest interval"
@@ -40,89 +40,95 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="the result as JSON")
 
 
-def run(given: argparse.Namespace, report: Report) -> int:
+def run(args: argparse.Namespace, report: Report) -> int:
     """Run a case file; its exit status tells a scheduler whether to try again."""
-    choose_precision(given.double)
-    case = Path(given.case).resolve()
-    asked = {
+    choose_precision(args.double)
+    case = Path(args.case).resolve()
+    request = {
         "case": str(case),
         "digest": case_digest(case) if case.is_file() else "",
-        "steps": given.steps,
-        "values": given.values,
-        "seed": given.seed,
-        "double": given.double,
-        "devices": given.devices,
+        "steps": args.steps,
+        "values": args.values,
+        "seed": args.seed,
+        "double": args.double,
+        "devices": args.devices,
     }
-    return run_case(asked, Path(given.to), given.resume, given.wall_time, report)
+    return run_case(request, Path(args.to), args.resume, args.wall_time, report)
 
 
 def run_case(
-    asked: dict[str, Any], to: Path, resume: bool, wall_time: float | None, report: Report
+    request: dict[str, Any], to: Path, resume: bool, wall_time: float | None, report: Report
 ) -> int:
-    """Run what was asked for; 2 for what cannot be run, 1 for what goes wrong on the way."""
+    """Run the case of a request; 2 for what cannot be run, 1 for what goes wrong on the way."""
     try:
-        devices = choose_devices(asked.get("devices"))
-        simulation, state = load_case(Path(asked["case"]), asked["values"])
+        devices = choose_devices(request.get("devices"))
+        simulation, state = load_case(Path(request["case"]), request["values"])
     except ValueError as error:
         report.problem(str(error))
         return 2
 
     import jax
 
-    import physkit
-    from physkit.simulate import count_blocks, read_crash_record
+    from physkit.core import (
+        FileError,
+        FileInUseError,
+        MismatchError,
+        ObserverError,
+        PhyskitError,
+    )
+    from physkit.simulate import count_blocks, read_crash_record, run as run_simulation
     from physkit.storage import make_folder, write_atomically
 
-    count_blocks(simulation, asked["steps"])
+    count_blocks(simulation, request["steps"])
     # Written before the run takes the folder: it must be there if the run is killed.
-    record = to / REQUEST_FILE
-    if not resume and record.exists():
-        raise physkit.FileError(f"{to} holds a run: --resume goes on with it")
+    request_file = to / REQUEST_FILE
+    if not resume and request_file.exists():
+        raise FileError(f"{to} holds a run: --resume goes on with it")
     make_folder(to)
-    before = record.read_bytes() if record.is_file() else None
-    write_atomically(record, json.dumps(asked, indent=1).encode())
+    before = request_file.read_bytes() if request_file.is_file() else None
+    write_atomically(request_file, json.dumps(request, indent=1).encode())
     try:
-        done = physkit.run(
+        result = run_simulation(
             simulation,
             state,
-            asked["steps"],
-            key=jax.random.key(asked["seed"]),
+            request["steps"],
+            key=jax.random.key(request["seed"]),
             to=to,
             resume=resume,
             wall_time=wall_time,
             progress=report.shows_progress,
             devices=devices,
         )
-    except (physkit.FileInUseError, physkit.MismatchError):
+    except (FileInUseError, MismatchError):
         if before is not None:  # what is there belongs to another run
-            write_atomically(record, before)
+            write_atomically(request_file, before)
         raise
-    except physkit.FileError:
+    except FileError:
         raise
-    except physkit.PhyskitError as error:
-        if read_crash_record(to) is None and [*to.iterdir()] == [record]:  # it never began
-            record.unlink()
+    except PhyskitError as error:
+        if read_crash_record(to) is None and [*to.iterdir()] == [request_file]:  # it never began
+            request_file.unlink()
             with contextlib.suppress(OSError):
                 to.rmdir()
             raise
-        if isinstance(error, physkit.ObserverError):
+        if isinstance(error, ObserverError):
             raise
         report.problem(f"{error}; physkit diagnose {to} says more")
         return 1
-    report.result(repr(done))
+    report.result(repr(result))
     report.answer(
         {
-            "steps": int(done.carry.step),
-            "of": asked["steps"],
-            "stopped_by": done.stopped_by,
-            "resumed_from": done.resumed_from,
-            "seconds": done.seconds,
-            "compile_seconds": done.compile_seconds,
-            "steps_per_second": done.steps_per_second,
-            "growths": len(done.growths),
+            "steps": int(result.carry.step),
+            "of": request["steps"],
+            "stopped_by": result.stopped_by,
+            "resumed_from": result.resumed_from,
+            "seconds": result.seconds,
+            "compile_seconds": result.compile_seconds,
+            "steps_per_second": result.steps_per_second,
+            "growths": len(result.growths),
             "to": str(to),
-            "checkpoint": None if done.checkpoint is None else str(done.checkpoint),
-            "exit_status": done.exit_status,
+            "checkpoint": None if result.checkpoint is None else str(result.checkpoint),
+            "exit_status": result.exit_status,
         }
     )
-    return done.exit_status
+    return result.exit_status

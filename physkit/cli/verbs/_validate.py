@@ -21,23 +21,23 @@ _ROW = RowFormat((7, 42, 16, 16, 9, 7, 0), frozenset({2, 3, 4, 5}))
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Words and options behind `physkit validate`."""
+    """Add the arguments of `physkit validate`."""
     parser.add_argument("names", nargs="*", metavar="name", help="cases; all if none")
     parser.add_argument("--quick", action="store_true", help="leave out the slow cases")
     parser.add_argument("--list", action="store_true", help="name the cases and stop")
     parser.add_argument("--json", action="store_true", help="the table as JSON")
 
 
-def run(given: argparse.Namespace, report: Report) -> int:
+def run(args: argparse.Namespace, report: Report) -> int:
     """Run cases and print their table line by line; 1 if a number is off."""
     from physkit.testing.validation import cases
 
     known = {case.name: case for case in cases()}
-    unknown = [name for name in given.names if name not in known]
+    unknown = [name for name in args.names if name not in known]
     if unknown:
         report.problem(f"no case {unknown}; available: {list(known)}")
         return 2
-    if given.list:
+    if args.list:
         rows = [(c.name, "slow" if c.slow else "", c.source) for c in known.values()]
         report.table(("case", "", "source"), rows)
         keys = ("case", "speed", "source")
@@ -46,7 +46,7 @@ def run(given: argparse.Namespace, report: Report) -> int:
     chosen = [
         case
         for name, case in known.items()
-        if (not given.names or name in given.names) and not (given.quick and case.slow)
+        if (not args.names or name in args.names) and not (args.quick and case.slow)
     ]
     return _run(chosen, report)
 
@@ -55,7 +55,7 @@ def _run(chosen, report: Report) -> int:
     from physkit.simulate import Progress
     from physkit.testing.validation import evaluate, missing_data
 
-    watch, off, skipped = Stopwatch(), 0, 0
+    watch, num_off, skipped = Stopwatch(), 0, 0
     numbers = []
     bar = Progress(len(chosen), unit="cases", enabled=report.shows_progress and sys.stderr.isatty())
     report.result(_ROW.line(_HEADER))
@@ -66,38 +66,40 @@ def _run(chosen, report: Report) -> int:
             skipped += 1
             report.result(_ROW.line(("skipped", case.name, None, None, None, None, reason)))
             continue
-        for found in evaluate(case):
-            off += not found.passed
+        for outcome in evaluate(case):
+            num_off += not outcome.passed
             bar.clear()
             numbers.append(
                 {
                     "case": case.name,
-                    "number": found.label,
-                    "ok": found.passed,
-                    "computed": float(found.computed),
-                    "published": float(found.published.value),
-                    "tolerance": str(found.published.allowed),
-                    "seconds": found.seconds,
+                    "number": outcome.label,
+                    "ok": outcome.passed,
+                    "computed": float(outcome.computed),
+                    "published": float(outcome.published.value),
+                    "tolerance": str(outcome.published.allowed),
+                    "seconds": outcome.seconds,
                     "source": case.source,
                 }
             )
             report.result(
                 _ROW.line(
                     (
-                        "ok" if found.passed else "OFF",
-                        found.label,
-                        f"{found.computed:.12g}",
-                        f"{found.published.value:.12g}",
-                        found.published.allowed,
-                        round(found.seconds, 1),
-                        case.source if found.passed else f"{case.source} {found.note}".strip(),
+                        "ok" if outcome.passed else "OFF",
+                        outcome.label,
+                        f"{outcome.computed:.12g}",
+                        f"{outcome.published.value:.12g}",
+                        outcome.published.allowed,
+                        round(outcome.seconds, 1),
+                        case.source if outcome.passed else f"{case.source} {outcome.note}".strip(),
                     )
                 )
             )
     bar.clear()
-    word = "all within tolerance" if not off else f"{off} OFF"
+    word = "all within tolerance" if not num_off else f"{num_off} OFF"
     report.result(
         f"\ncases: {len(chosen) - skipped} run, {skipped} skipped, {watch.seconds:.0f} s: {word}"
     )
-    report.answer({"ok": not off, "skipped": skipped, "seconds": watch.seconds, "numbers": numbers})
-    return 1 if off else 0
+    report.answer(
+        {"ok": not num_off, "skipped": skipped, "seconds": watch.seconds, "numbers": numbers}
+    )
+    return 1 if num_off else 0

@@ -1,4 +1,4 @@
-"""What an audit found, as a table."""
+"""The result of an audit, which prints as a table."""
 
 import dataclasses
 
@@ -22,11 +22,11 @@ class GradientAudit:
     - `zero`: exactly 0, and so is the change of the run to first order. `unused`: never read.
     - `kink`: right on one side, and the run has two slopes here.
     - `chaotic`: the run amplifies too much for any test: take fewer steps.
-    - `NaN`: not finite; `birth` says where from. `WRONG`: differs from finite differences.
+    - `NaN`: not finite; `nan_origin` says where from. `WRONG`: differs from finite differences.
     - `CUT`: exactly 0, where the run changes smoothly. `JUMPS`: exactly 0, where it changes in jumps
-      (`jumps` where it is named in `ignore`).
+      (`jumps` where `ignore` says that this may be).
     - `MODES`: forward and reverse mode disagree. `UNREAD`: a parameter that the run never reads.
-    - `FAILS`: JAX cannot differentiate it.
+    - `FAILS`: JAX cannot differentiate it; `reverse_mode_error` says why reverse mode cannot.
     """
 
     rows: tuple[AuditRow, ...]
@@ -56,27 +56,27 @@ class GradientAudit:
         bad = [row for row in self.rows if row.verdict not in TRUSTED_VERDICTS]
         worst = min(bad, key=lambda row: _WORST.index(row.verdict))
         more = f" ({len(bad) - 1} more)" if len(bad) > 1 else ""
-        born = f"\n{self.nan_origin}" if self.nan_origin and worst.verdict == "NaN" else ""
+        origin = f"\n{self.nan_origin}" if self.nan_origin and worst.verdict == "NaN" else ""
         raise GradientError(
             f"the derivative by {worst.name} after {self.steps} steps: {worst.verdict}"
             + (f" – {worst.note}" if worst.note else "")
             + more
-            + born
+            + origin
         )
 
     def __repr__(self) -> str:
-        width = max(len("leaf"), *(len(row.name) for row in self.rows))
+        name_width = max(len("leaf"), *(len(row.name) for row in self.rows))
         shapes = ["×".join(map(str, row.shape)) or "·" for row in self.rows]
-        across = max(len("shape"), *map(len, shapes))
+        shape_width = max(len("shape"), *map(len, shapes))
         lines = [
             f"Gradient audit: {self.steps} steps, {self.dtype}, {len(self.rows)} leaves",
-            f"{'leaf':{width}}  {'shape':>{across}}  verdict  order  modes    |gradient|",
+            f"{'leaf':{name_width}}  {'shape':>{shape_width}}  verdict  order  modes    |gradient|",
         ]
         for row, shape in zip(self.rows, shapes, strict=True):
             lines.append(
-                f"{row.name:{width}}  {shape:>{across}}  {row.verdict:7}  {_number(row.order, '5.2f', 5)}"
-                f"  {_number(row.mismatch, '7.1e', 7)}  {_number(row.size, '9.3g', 9)}"
-                + (f"  {row.note}" if row.note else "")
+                f"{row.name:{name_width}}  {shape:>{shape_width}}  {row.verdict:7}  "
+                f"{_finite(row.order, '5.2f', 5)}  {_finite(row.mismatch, '7.1e', 7)}  "
+                f"{_finite(row.size, '9.3g', 9)}" + (f"  {row.note}" if row.note else "")
             )
         lines += [line for line in (self.nan_origin, self.reverse_mode_error) if line]
         if self.dtype == "float32":
@@ -89,5 +89,5 @@ class GradientAudit:
         return "\n".join(lines)
 
 
-def _number(x: float, form: str, width: int) -> str:
-    return f"{x:{form}}" if np.isfinite(x) else f"{'–':>{width}}"
+def _finite(x: float, form: str, width: int) -> str:
+    return f"{x:{form}}" if np.isfinite(x) else f"{'–':>{name_width}}"

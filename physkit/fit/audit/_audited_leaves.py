@@ -1,16 +1,16 @@
-"""Which leaves an audit looks at, and what they are called."""
+"""Which leaves an audit differentiates by, what they are called, and which of them ought to matter."""
 
 import dataclasses
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import equinox as eqx
 import jax
 from jaxtyping import Array
 
-from physkit.core import Module, SelectionError, as_parameter
+from physkit.core import Module, PyTree, SelectionError, State, as_parameter
+from physkit.simulate import Simulation
 
-from .._select import Selection, Where, select
+from .._select import Path, Selection, Where, select
 
 
 @dataclasses.dataclass(frozen=True)
@@ -23,69 +23,75 @@ class AuditedLeaf:
 
 
 def select_leaves(
-    model: tuple[Any, Any], where: Where | None
-) -> tuple[list[AuditedLeaf], Callable[[list[Any]], Any]]:
-    """The leaves looked at, and the model with other numbers in their places."""
-    sim_leaves = len(jax.tree.leaves(model[0]))
-    paths, _ = jax.tree_util.tree_flatten_with_path(model)
+    model: tuple[Simulation, State], where: Where | None
+) -> tuple[list[AuditedLeaf], Callable[[list[Array]], tuple[Simulation, State]]]:
+    """The audited leaves, and a function that puts other numbers in their places."""
+    leaves_of_sim = len(jax.tree.leaves(model[0]))
+    with_paths, _ = jax.tree_util.tree_flatten_with_path(model)
     if where is None:
-        places = [k for k, (_, x) in enumerate(paths) if eqx.is_inexact_array(x) and x.size]
+        places = [k for k, (_, x) in enumerate(with_paths) if eqx.is_inexact_array(x) and x.size]
         if not places:
             raise SelectionError("there is no floating leaf to differentiate by")
-        chosen = Selection(
-            tuple(_name(paths[k][0]) for k in places), tuple(places), ((),) * len(places)
-        )
+        names = tuple(_path_in_model(with_paths[k][0]) for k in places)
+        selection = Selection(names, tuple(places), ((),) * len(places))
     else:
-        chosen = select(where, model)
-    values = chosen.get(model)
-    leaves = []
-    for name, place in zip(chosen.names, chosen.places, strict=True):
-        own = place >= sim_leaves
-        leaves.append(AuditedLeaf(_label(name, paths[place][0], where), values[name], own))
+        selection = select(where, model)
+    values = selection.get(model)
+    leaves = [
+        AuditedLeaf(
+            name=_label(name, with_paths[place][0], where),
+            value=values[name],
+            of_state=place >= leaves_of_sim,
+        )
+        for name, place in zip(selection.names, selection.places, strict=True)
+    ]
 
-    def join(numbers: list[Any]) -> Any:
-        return chosen.put(model, dict(zip(chosen.names, numbers, strict=True)))
+    def join(numbers: list[Array]) -> tuple[Simulation, State]:
+        return selection.put(model, dict(zip(selection.names, numbers, strict=True)))
 
     return leaves, join
 
 
-def declared_parameters(sim: Any) -> set[str]:
+def declared_parameters(sim: Simulation) -> set[str]:
     """Names of the parameters inside the integrator: those that ought to have an effect."""
     found: set[str] = set()
 
-    def walk(node: Any, path: tuple) -> None:
+    def is_module(node: PyTree) -> bool:
+        return isinstance(node, Module)
+
+    def walk(node: PyTree, path: Path) -> None:
         if isinstance(node, Module):
             for field in dataclasses.fields(node):
                 if field.metadata.get("static", False):
                     continue
                 value = getattr(node, field.name, None)
-                below = (*path, jax.tree_util.GetAttrKey(field.name))
+                field_path = (*path, jax.tree_util.GetAttrKey(field.name))
+                # `param()` is known by its converter: a default may have been replaced by anything.
                 is_parameter = field.metadata.get("converter") is as_parameter
                 if is_parameter and eqx.is_inexact_array(value):
-                    found.add(_name((jax.tree_util.SequenceKey(0), *below)))
+                    found.add(_path_in_model((jax.tree_util.SequenceKey(0), *field_path)))
                 elif not is_parameter:
-                    walk(value, below)
+                    walk(value, field_path)
         else:
-            inner, _ = jax.tree_util.tree_flatten_with_path(
-                node, is_leaf=lambda x: isinstance(x, Module)
-            )
-            for below, part in inner:
-                if isinstance(part, Module):
-                    walk(part, (*path, *below))
+            parts, _ = jax.tree_util.tree_flatten_with_path(node, is_leaf=is_module)
+            for path_inside, part in parts:
+                if is_module(part):
+                    walk(part, (*path, *path_inside))
 
     walk(sim.integrator, (jax.tree_util.GetAttrKey("integrator"),))
     return found
 
 
-def _label(name: str, path: tuple, where: Where | None) -> str:
-    """What the user called it; else its place in the model, and which part of it is meant."""
+def _label(name: str, path: Path, where: Where | None) -> str:
+    """What the user called it; else its path in the model, and which part of the leaf is meant."""
     if isinstance(where, Mapping):
         return name
-    bare = jax.tree_util.keystr(path[1:]).removeprefix(".")
-    part = name[len(bare) :] if name.startswith(bare) and bare else ""
-    return _name(path) + part
+    path_in_leaf = jax.tree_util.keystr(path[1:]).removeprefix(".")
+    index = name[len(path_in_leaf) :] if path_in_leaf and name.startswith(path_in_leaf) else ""
+    return _path_in_model(path) + index
 
 
-def _name(path: tuple) -> str:
+def _path_in_model(path: Path) -> str:
+    """A path of `(sim, state)`: `integrator.force…`, or `state.position`."""
     owner, rest = path[0].idx, jax.tree_util.keystr(path[1:])
     return f"state{rest}" if owner else rest.removeprefix(".")

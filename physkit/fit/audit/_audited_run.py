@@ -1,7 +1,7 @@
-"""The run that an audit differentiates: leaves → what is projected, with both kinds of derivatives."""
+"""The run that an audit differentiates: chosen leaves → outputs, and both kinds of derivatives."""
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
 
 import equinox as eqx
 import jax
@@ -9,130 +9,156 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from physkit.core import AbstractGrowable, ObjectiveError
+from physkit.core import Key, ObjectiveError, PyTree, State, find_growables
 from physkit.particles import Particles
-from physkit.simulate import Simulation, init, simulate
+from physkit.simulate import Result, Simulation, init, simulate
 
-Outputs = dict[str, Any]
+Outputs: TypeAlias = dict[str, Array]
 
 
 class AuditedRun:
-    """One run as a function of the leaves looked at; compiled once for values, once for each mode."""
+    """One run as a function of the audited leaves, x ↦ J(x); compiled once for values, once for each mode.
+
+    - `values`: of the leaves. `outputs_at_start`: what the run makes of them, by name.
+    - `weights`: w, with which outputs are projected on one number, ⟨w, outputs⟩.
+    """
 
     def __init__(
         self,
         sim: Simulation,
-        state: Any,
+        state: State,
         steps: int,
         values: list[Array],
-        join: Callable[[list[Any]], Any],
-        objective: Callable | None,
-        key: Array | None,
+        join: Callable[[list[Array]], PyTree],
+        objective: Callable[[Result], Array] | None,
+        key: Key | None,
         seed: int,
     ):
-        carry = init(sim, state, key=key)
-        room = max((node.capacity for node in _growables(carry.aux)), default=None)
+        first_carry = init(sim, state, key=key)
+        # All runs get the capacity of the first: a cache of another shape would be another program.
+        capacity = max((node.capacity for node in find_growables(first_carry.aux)), default=None)
         self.values, self.steps = values, steps
 
-        def outputs(values: list[Any]) -> tuple[Outputs, Any]:
-            own_sim, own_state = join(values)
-            begin = init(own_sim, own_state, key=key, capacity=room)
-            result = simulate(own_sim, begin, steps)
+        def outputs_and_health(values: list[Array]):
+            changed_sim, changed_state = join(values)
+            carry = init(changed_sim, changed_state, key=key, capacity=capacity)
+            result = simulate(changed_sim, carry, steps)
             if objective is not None:
-                return {"objective": _scalar(objective(result))}, result.health
-            return _floating((_unwrapped(result.state), result.frames)), result.health
+                return {"objective": _require_scalar(objective(result))}, result.health
+            smooth = (_with_unwrapped_positions(result.state), result.frames)
+            return _floating_leaves(smooth), result.health
 
-        self._outputs = eqx.filter_jit(outputs)
-        self.start, health = self._outputs(values)
+        def outputs(values: list[Array]) -> Outputs:
+            return outputs_and_health(values)[0]
+
+        self._outputs_and_health = eqx.filter_jit(outputs_and_health)
+        self.outputs_at_start, health = self._outputs_and_health(values)
         health.check("in the audit")
-        for name, x in self.start.items():
+        for name, x in self.outputs_at_start.items():
             if not np.all(np.isfinite(np.asarray(x))):
                 raise ObjectiveError(
                     f"the value itself is not finite after {steps} steps: {name}. See diagnose"
                 )
         rng = np.random.default_rng(seed)
-        sizes = {name: float(np.max(np.abs(x), initial=0)) for name, x in self.start.items()}
-        least = 1e-6 * max(sizes.values()) or 1.0  # what is 0 but for rounding shall not count
-        self.weights = {
-            name: np.ones(()) if objective else _random(rng, x) / max(sizes[name], least)
-            for name, x in self.start.items()
+        sizes = {
+            name: float(np.max(np.abs(x), initial=0)) for name, x in self.outputs_at_start.items()
         }
-        only = lambda v: outputs(v)[0]
-        self._jvp = eqx.filter_jit(lambda v: jax.jvp(only, (values,), (v,))[1])
-        self._vjp = eqx.filter_jit(lambda w: jax.vjp(only, values)[1](w)[0])
+        smallest = (
+            1e-6 * max(sizes.values()) or 1.0
+        )  # outputs that are 0 but for rounding do not count
+        self.weights = {
+            name: np.ones(()) if objective else _random_like(rng, x) / max(sizes[name], smallest)
+            for name, x in self.outputs_at_start.items()
+        }
+        self._jvp = eqx.filter_jit(lambda tangents: jax.jvp(outputs, (values,), (tangents,))[1])
+        self._vjp = eqx.filter_jit(lambda cotangents: jax.vjp(outputs, values)[1](cotangents)[0])
 
-    def change(self, values: list[Any]) -> float:
-        """⟨w, outputs − outputs at the start⟩; not a number where the run has left its domain."""
-        out, _ = self._outputs(values)
-        return self.dot(
-            {name: np.asarray(x) - np.asarray(self.start[name]) for name, x in out.items()}
+    def increment(self, values: list[Array]) -> float:
+        """⟨w, outputs − outputs at the start⟩; NaN where the run has left its domain."""
+        outputs, _ = self._outputs_and_health(values)
+        return self.project(
+            {
+                name: np.asarray(x) - np.asarray(self.outputs_at_start[name])
+                for name, x in outputs.items()
+            }
         )
 
-    def differs(self, values: list[Any]) -> bool:
+    def changes_outputs(self, values: list[Array]) -> bool:
         """Whether one bit of the outputs is another."""
-        out, _ = self._outputs(values)
+        outputs, _ = self._outputs_and_health(values)
         return any(
-            not np.array_equal(np.asarray(x), np.asarray(self.start[name]))
-            for name, x in out.items()
+            not np.array_equal(np.asarray(x), np.asarray(self.outputs_at_start[name]))
+            for name, x in outputs.items()
         )
 
-    def constant(self) -> bool:
-        """Whether nothing changes when all leaves are moved at once, as far as runs stay finite."""
-        rng, changes = np.random.default_rng(0), []
+    def is_constant(self) -> bool:
+        """Whether nothing changes when all leaves change at once, as far as runs stay finite."""
+        rng, increments = np.random.default_rng(0), []
         for h in (1e-2, 0.1, 0.5, 1.0):
             factors = [1 + h * rng.uniform(0.5, 1.0, x.shape) for x in self.values]
-            moved = [
+            changed = [
                 jnp.asarray(np.where(np.asarray(x) == 0, f - 1, x * f), x.dtype)
                 for x, f in zip(self.values, factors, strict=True)
             ]
-            changes.append(self.change(moved))
-        finite = [c for c in changes if np.isfinite(c)]
+            increments.append(self.increment(changed))
+        finite = [d for d in increments if np.isfinite(d)]
         return bool(finite) and not any(finite)
 
-    def tangent(self, direction: list[Any]) -> Outputs:
-        """Jv, by forward mode."""
-        return self._jvp(direction)
+    def jvp(self, tangents: list[Array]) -> Outputs:
+        """J v, by forward mode."""
+        return self._jvp(tangents)
 
     def gradient(self) -> tuple[list[np.ndarray] | None, str]:
         """Jᵀw, by reverse mode; or None, and why not."""
-        like = {name: jnp.asarray(w, self.start[name].dtype) for name, w in self.weights.items()}
+        cotangents = {
+            name: jnp.asarray(w, self.outputs_at_start[name].dtype)
+            for name, w in self.weights.items()
+        }
         try:
-            return [np.asarray(g) for g in self._vjp(like)], ""
+            return [np.asarray(g) for g in self._vjp(cotangents)], ""
         except (TypeError, ValueError, NotImplementedError) as error:
             return None, f"reverse mode fails: {str(error).splitlines()[0]}"
 
-    def dot(self, outputs: Outputs) -> float:
+    def project(self, outputs: Mapping[str, Array | np.ndarray | np.generic]) -> float:
         """⟨w, outputs⟩ in double precision."""
         return float(sum(np.sum(self.weights[n] * np.asarray(x)).real for n, x in outputs.items()))
 
-    def noise(self, gradient: list[np.ndarray] | None) -> float:
-        """How far rounding moves ⟨w, outputs⟩: that of the outputs, and of the leaves, grown on the way."""
-        total = sum(np.sum(np.abs(self.weights[n] * np.asarray(x))) for n, x in self.start.items())
+    def estimate_noise(self, gradient: list[np.ndarray] | None) -> float:
+        """How far rounding moves ⟨w, outputs⟩: that of the outputs, and that of the leaves, amplified."""
+        total = sum(
+            np.sum(np.abs(self.weights[n] * np.asarray(x)))
+            for n, x in self.outputs_at_start.items()
+        )
         for g, x in zip(gradient or (), self.values, strict=bool(gradient)):
             terms = np.abs(np.asarray(g) * np.asarray(x))
             total += np.sum(np.where(np.isfinite(terms), terms, 0))
-        kind = jnp.finfo(self.values[0].dtype)
-        return 4 * float(kind.eps) * float(total) * max(1.0, self.steps) ** 0.5
+        precision = jnp.finfo(self.values[0].dtype)
+        # Rounding errors of the steps add up like a random walk.
+        return 4 * float(precision.eps) * float(total) * max(1.0, self.steps) ** 0.5
 
 
-def _growables(tree: Any) -> list[AbstractGrowable]:
-    is_growable = lambda x: isinstance(x, AbstractGrowable)
-    return [x for x in jax.tree.leaves(tree, is_leaf=is_growable) if is_growable(x)]
-
-
-def _unwrapped(state: Any) -> Any:
+def _with_unwrapped_positions(state: State) -> State:
     """Particles where they went, which is smooth: a position in a box jumps at the box's end."""
-    is_particles = lambda x: isinstance(x, Particles)
-    there = lambda x: x.replace(position=x.unwrapped) if is_particles(x) else x
-    return jax.tree.map(there, state, is_leaf=is_particles)
+
+    def is_particles(node: PyTree) -> bool:
+        return isinstance(node, Particles)
+
+    def unwrap(node: PyTree) -> PyTree:
+        return node.replace(position=node.unwrapped) if is_particles(node) else node
+
+    return jax.tree.map(unwrap, state, is_leaf=is_particles)
 
 
-def _floating(tree: Any) -> Outputs:
-    named, _ = jax.tree_util.tree_flatten_with_path(tree)
-    return {jax.tree_util.keystr(p): x for p, x in named if eqx.is_inexact_array(x) and x.size}
+def _floating_leaves(tree: PyTree) -> Outputs:
+    with_paths, _ = jax.tree_util.tree_flatten_with_path(tree)
+    return {
+        jax.tree_util.keystr(path): x
+        for path, x in with_paths
+        if eqx.is_inexact_array(x) and x.size
+    }
 
 
-def _scalar(value: Any) -> Array:
+def _require_scalar(value: Any) -> Array:
     value = jnp.asarray(value)
     if value.shape != () or not jnp.issubdtype(value.dtype, jnp.floating):
         raise ObjectiveError(
@@ -141,6 +167,6 @@ def _scalar(value: Any) -> Array:
     return value
 
 
-def _random(rng: np.random.Generator, like: Any) -> np.ndarray:
+def _random_like(rng: np.random.Generator, like: Array) -> np.ndarray:
     out = rng.normal(size=np.shape(like))
     return out + 1j * rng.normal(size=np.shape(like)) if np.iscomplexobj(like) else out

@@ -6,28 +6,34 @@ from typing import Any
 
 import jax
 import numpy as np
-from jaxtyping import Array
 
-from physkit.core import ObjectiveError, ParameterError, cast_floats, float_dtype
-from physkit.simulate import Simulation
+from physkit.core import (
+    Key,
+    ObjectiveError,
+    ParameterError,
+    State,
+    cast_floats,
+    float_dtype,
+)
+from physkit.simulate import Result, Simulation
 
 from .._select import Where
 from ._audit_table import GradientAudit
-from ._audited_leaves import declared_parameters, select_leaves
+from ._audited_leaves import AuditedLeaf, declared_parameters, select_leaves
 from ._audited_run import AuditedRun
 from ._nan_origin import find_nan_origin
-from ._verdicts import FiniteDifferences, judge_derivative
+from ._verdicts import judge_derivative
 
 
 def gradient_audit(
     sim: Simulation,
-    state: Any,
+    state: State,
     steps: int | None = None,
     *,
     where: Where | None = None,
-    objective: Callable | None = None,
+    objective: Callable[[Result], Any] | None = None,
     ignore: tuple[str, ...] = (),
-    key: Array | None = None,
+    key: Key | None = None,
     seed: int = 0,
 ) -> GradientAudit:
     """Every derivative of a short run, held against the run itself, one line each.
@@ -38,7 +44,7 @@ def gradient_audit(
     order in which the Taylor remainder falls (2 where the derivative is right), and whether forward and
     reverse mode agree. Where a derivative is exactly 0, the run is repeated with other values, which
     tells a derivative that is cut off from a number without effect. Where it is not finite, the backward
-    pass is walked through to the step, the term and the leaf that made it so.
+    pass is followed to the step, the term and the leaf that made it so.
 
         print(pk.gradient_audit(sim, state))
         pk.gradient_audit(sim, state).check()
@@ -46,9 +52,9 @@ def gradient_audit(
     **Arguments:**
 
     - `steps`: how long a run, a multiple of the longest observer interval. If left out (and without an
-      objective), 4 steps in which nobody observes. The longer, the more chaos amplifies rounding and
+      objective), 4 steps without observers. The longer, the more chaos amplifies rounding and
       remainders alike.
-    - `where`: only these leaves of `(sim, state)`, as for `fit`: `lambda m: m[0].integrator.force`.
+    - `where`: only these leaves of `(sim, state)`, as for `fit`: `lambda m: find(m, LennardJones)`.
     - `objective`: `result → scalar`, of what `simulate` returns. If left out, a random projection of the
       last state, and of the frames where `steps` are given.
     - `ignore`: parts of names of leaves that may remain unread, or act in jumps only (a Courant number,
@@ -75,37 +81,42 @@ def gradient_audit(
     if not isinstance(steps, int) or steps < 1:
         raise ParameterError(f"steps is a whole number from 1; got {steps!r}")
     leaves, join = select_leaves((sim, state), where)
-    program = AuditedRun(
-        sim, state, steps, [leaf.value for leaf in leaves], join, objective, key, seed
-    )
-    gradient, trouble = program.gradient()
-    noise = program.noise(gradient)
-    probe = FiniteDifferences(program, noise, np.finfo(dtype).bits == 64)
-    needed = declared_parameters(sim)
-    rows = [
+    values = [leaf.value for leaf in leaves]
+    run = AuditedRun(sim, state, steps, values, join, objective, key, seed)
+    gradient, reverse_mode_error = run.gradient()
+    noise, double = run.estimate_noise(gradient), np.finfo(dtype).bits == 64
+    parameters = declared_parameters(sim)
+
+    def ought_to_matter(leaf: AuditedLeaf) -> bool:
+        ignored = any(part in leaf.name for part in ignore)
+        return (leaf.of_state or leaf.name in parameters) and not ignored
+
+    rows = tuple(
         judge_derivative(
-            probe,
-            number,
+            run,
+            k,
             leaf,
-            None if gradient is None else gradient[number],
-            require_gradient=(leaf.name in needed or leaf.of_state)
-            and not any(part in leaf.name for part in ignore),
+            None if gradient is None else gradient[k],
+            noise=noise,
+            double=double,
+            require_gradient=ought_to_matter(leaf),
             seed=seed,
         )
-        for number, leaf in enumerate(leaves)
-    ]
+        for k, leaf in enumerate(leaves)
+    )
     if objective is not None and all(row.has_no_effect for row in rows):
-        if where is not None:  # other leaves than those looked at may have one
-            others, join = select_leaves((sim, state), None)
-            values = [leaf.value for leaf in others]
-            program = AuditedRun(sim, state, steps, values, join, objective, key, seed)
-        if program.constant():
+        if where is not None:  # leaves that are not audited may have an effect
+            leaves, join = select_leaves((sim, state), None)
+            values = [leaf.value for leaf in leaves]
+            run = AuditedRun(sim, state, steps, values, join, objective, key, seed)
+        if run.is_constant():
             raise ObjectiveError(
                 "objective(result) is constant: nothing in the simulation or its state has an effect "
-                f"on it, so that there is no derivative to audit. It is {program.start['objective']} "
-                "whatever they are; compute it from result.state or result.frames"
+                "on it, so that there is no derivative to audit. It is "
+                f"{run.outputs_at_start['objective']} whatever they are; compute it from result.state or "
+                "result.frames"
             )
-    born = None
+    nan_origin = None
     if any(row.verdict == "NaN" for row in rows):
-        born = find_nan_origin(sim, state, steps, key=key, seed=seed)
-    return GradientAudit(tuple(rows), steps, str(jax.numpy.dtype(dtype)), born, trouble)
+        nan_origin = find_nan_origin(sim, state, steps, key=key, seed=seed)
+    return GradientAudit(rows, steps, str(jax.numpy.dtype(dtype)), nan_origin, reverse_mode_error)

@@ -1,155 +1,184 @@
-"""Where a NaN is born: the backward pass, walked through step by step on the host."""
+"""Where a NaN of a gradient comes from: the backward pass, step by step on the host."""
 
 import dataclasses
-from typing import Any
+from typing import TypeAlias
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array
 
-from physkit.core import Clock
+from physkit.core import AbstractTerm, Aux, Cache, Clock, Key, PyTree, State
 from physkit.observe import Snapshot
 from physkit.simulate import Carry, Simulation, init
 
+Cotangents: TypeAlias = PyTree  # a tree of cotangents, of the structure of what they belong to
+
 
 def find_nan_origin(
-    sim: Simulation, state: Any, steps: int, *, key: Array | None, seed: int
+    sim: Simulation, state: State, steps: int, *, key: Key | None, seed: int
 ) -> str:
     """The first step of the backward pass that makes a NaN, and the term and leaf in it, as a sentence."""
-    plain = dataclasses.replace(sim, observers=(), guards=())
-    carries = [init(plain, state, key=key)]
-    forward = eqx.filter_jit(_step)
+    bare_sim = dataclasses.replace(sim, observers=(), guards=())
+    carries = [init(bare_sim, state, key=key)]
+    step_forward = eqx.filter_jit(_step)
     for _ in range(steps):
-        carries.append(forward(plain, carries[-1]))
+        carries.append(step_forward(bare_sim, carries[-1]))
     rng = np.random.default_rng(seed)
-    random = lambda x: jnp.asarray(rng.normal(size=x.shape), x.dtype)
-    bar = jax.tree.map(random, _floats((carries[-1].state, carries[-1].aux)))
-    # Caches get no weight of their own: only what they do to the state counts.
-    bar = (bar[0], jax.tree.map(jnp.zeros_like, bar[1]))
-    backward = eqx.filter_jit(_pulled)
+    by_state, by_aux = _random_like(_floats((carries[-1].state, carries[-1].aux)), rng)
+    # Caches get no cotangents of their own: only what they do to the state counts.
+    cotangents = (by_state, jax.tree.map(jnp.zeros_like, by_aux))
+    step_backward = eqx.filter_jit(_pull_back_step)
     for n in reversed(range(steps)):
-        by_sim, bar = backward(plain, carries[n], bar)
-        if not (_finite(by_sim) and _finite(bar)):
-            return _inside(plain, carries[n], carries[n + 1], n, by_sim, bar, rng)
-    by_sim, by_state = eqx.filter_jit(_begun)(plain, carries[0], bar[1])
-    if not (_finite(by_sim) and _finite(by_state)):
-        return _at_the_start(plain, carries[0], by_sim, by_state, rng)
+        by_sim, cotangents = step_backward(bare_sim, carries[n], cotangents)
+        if not (_is_finite(by_sim) and _is_finite(cotangents)):
+            return _explain_step(bare_sim, carries[n], carries[n + 1], n, by_sim, cotangents, rng)
+    by_sim, by_state = eqx.filter_jit(_pull_back_init)(bare_sim, carries[0], cotangents[1])
+    if not (_is_finite(by_sim) and _is_finite(by_state)):
+        return _explain_init(bare_sim, carries[0], by_sim, by_state, rng)
     return (
-        "The NaN is born neither in the steps nor in the force at the start: look at the objective "
-        "and the observers' frames."
+        "Neither the steps nor the force at the start make the NaN: look at the objective and the "
+        "observers' frames."
     )
 
 
 def _step(sim: Simulation, carry: Carry) -> Carry:
-    clock = Clock.at(carry.step, sim.t0, sim.dt, carry.key)
     plan = sim.integrator.prepare(carry.state, sim.dt)
-    state, aux = sim.integrator.step(plan, clock, carry.state, carry.aux)
+    state, aux = sim.integrator.step(plan, _clock(sim, carry), carry.state, carry.aux)
     return carry.replace(step=carry.step.plus(1), state=state, aux=aux)
 
 
-def _pulled(sim: Simulation, carry: Carry, bar: Any) -> tuple[Any, Any]:
-    """What a step's cotangents become: by parameters, and by the state and aux before it."""
-    (own, moving), rest = _split((sim, (carry.state, carry.aux)))
+def _clock(sim: Simulation, carry: Carry) -> Clock:
+    return Clock.at(carry.step, sim.t0, sim.dt, carry.key)
 
-    def after(own: Any, moving: Any) -> Any:
-        full_sim, (state, aux) = eqx.combine((own, moving), rest)
-        out = _step(full_sim, carry.replace(state=state, aux=aux))
+
+def _pull_back_step(
+    sim: Simulation, carry: Carry, cotangents: Cotangents
+) -> tuple[Cotangents, Cotangents]:
+    """Cotangents after a step → those of the parameters, and of the state and aux before it."""
+    (sim_floats, moving), rest = _partition((sim, (carry.state, carry.aux)))
+
+    def step(sim_floats: PyTree, moving: PyTree) -> PyTree:
+        whole_sim, (state, aux) = eqx.combine((sim_floats, moving), rest)
+        out = _step(whole_sim, carry.replace(state=state, aux=aux))
         return _floats((out.state, out.aux))
 
-    _, pull = jax.vjp(after, own, moving)
-    return pull(bar)
+    _, pull_back = jax.vjp(step, sim_floats, moving)
+    return pull_back(cotangents)
 
 
-def _begun(sim: Simulation, carry: Carry, bar: Any) -> tuple[Any, Any]:
-    """What the cotangents of `aux` at the start become: by parameters, and by the state."""
-    (own, moving), rest = _split((sim, carry.state))
+def _pull_back_init(
+    sim: Simulation, carry: Carry, cotangents: Cotangents
+) -> tuple[Cotangents, Cotangents]:
+    """Cotangents of `aux` at the start → those of the parameters, and of the state."""
+    (sim_floats, state_floats), rest = _partition((sim, carry.state))
 
-    def aux(own: Any, moving: Any) -> Any:
-        full, state = eqx.combine((own, moving), rest)
-        plan = full.integrator.prepare(state, full.dt)
-        clock = Clock.at(carry.step, full.t0, full.dt, carry.key)
-        return _floats(full.integrator.init(plan, clock, state))
+    def init_aux(sim_floats: PyTree, state_floats: PyTree) -> Aux:
+        whole_sim, state = eqx.combine((sim_floats, state_floats), rest)
+        plan = whole_sim.integrator.prepare(state, whole_sim.dt)
+        return _floats(whole_sim.integrator.init(plan, _clock(whole_sim, carry), state))
 
-    _, pull = jax.vjp(aux, own, moving)
-    return pull(bar)
+    _, pull_back = jax.vjp(init_aux, sim_floats, state_floats)
+    return pull_back(cotangents)
 
 
-def _inside(sim, before: Carry, after: Carry, n: int, by_sim: Any, bar: Any, rng: Any) -> str:
-    where = f"A NaN is born in the backward pass of step {n + 1}"
+def _explain_step(
+    sim: Simulation,
+    before: Carry,
+    after: Carry,
+    n: int,
+    by_sim: Cotangents,
+    cotangents: Cotangents,
+    rng: np.random.Generator,
+) -> str:
+    step = f"A NaN is born in the backward pass of step {n + 1}"
     for carry, when in ((before, "before"), (after, "after")):
-        found = _in_terms(sim, carry, rng)
+        found = _first_bad_term(sim, carry, rng)
         if found:
             term, leaves = found
-            return f"{where}, in {term} (state {when} the step), by {leaves}"
-    reached = {"integrator": by_sim, "state": bar[0], "carried": bar[1]}
-    return f"{where}, {_itself(sim, reached)}"
+            return f"{step}, in {term} (state {when} the step), by {leaves}"
+    reached = {"integrator": by_sim, "state": cotangents[0], "carried": cotangents[1]}
+    return f"{step}, {_blame_integrator(sim, reached)}"
 
 
-def _at_the_start(sim: Simulation, carry: Carry, by_sim: Any, by_state: Any, rng: Any) -> str:
-    where = "A NaN is born in the backward pass, in the force at the start (init)"
-    found = _in_terms(sim, carry, rng)
+def _explain_init(
+    sim: Simulation,
+    carry: Carry,
+    by_sim: Cotangents,
+    by_state: Cotangents,
+    rng: np.random.Generator,
+) -> str:
+    start = "A NaN is born in the backward pass, in the force at the start (init)"
+    found = _first_bad_term(sim, carry, rng)
     if found:
         term, leaves = found
-        return f"{where}, in {term}, by {leaves}"
-    return f"{where}, {_itself(sim, {'integrator': by_sim, 'state': by_state})}"
+        return f"{start}, in {term}, by {leaves}"
+    return f"{start}, {_blame_integrator(sim, {'integrator': by_sim, 'state': by_state})}"
 
 
-def _in_terms(sim: Simulation, carry: Carry, rng: Any) -> tuple[str, str] | None:
-    """The first term that makes a NaN of random cotangents there, and by which leaves."""
+def _first_bad_term(
+    sim: Simulation, carry: Carry, rng: np.random.Generator
+) -> tuple[str, str] | None:
+    """The first term whose pullback of random cotangents is not finite, and by which leaves."""
     plan = sim.integrator.prepare(carry.state, sim.dt)
-    clock = Clock.at(carry.step, sim.t0, sim.dt, carry.key)
+    clock = _clock(sim, carry)
     for term, cache in Snapshot(clock, carry.state, carry.aux, plan, sim.integrator).terms():
-        leaves = _bad(_of_term(term, clock, carry.state, cache, rng))
+        leaves = _not_finite(_pull_back_term(term, clock, carry.state, cache, rng))
         if leaves:
-            return type(term).__name__, _shown(leaves)
+            return type(term).__name__, _listed(leaves)
     return None
 
 
-def _itself(sim: Simulation, reached: dict[str, Any]) -> str:
-    inside = type(sim.integrator).__name__
-    shown = _shown(_bad(reached))
-    return f"in {inside} itself: no term by itself makes one there. It reaches {shown}"
+def _pull_back_term(
+    term: AbstractTerm, clock: Clock, state: State, cache: Cache, rng: np.random.Generator
+) -> Cotangents:
+    """Random cotangents of a term's value → those of the term and of the state."""
+    floats, rest = _partition({"term": term, "state": state})
+
+    def value(floats: PyTree) -> PyTree:
+        whole = eqx.combine(floats, rest)
+        return _floats(whole["term"](clock, whole["state"], cache)[0])
+
+    out, pull_back = jax.vjp(value, floats)
+    return pull_back(_random_like(out, rng))[0]
 
 
-def _shown(leaves: list[str]) -> str:
+def _blame_integrator(sim: Simulation, reached: dict[str, Cotangents]) -> str:
+    name = type(sim.integrator).__name__
+    return (
+        f"in {name} itself: no term by itself makes one there. It reaches "
+        f"{_listed(_not_finite(reached))}"
+    )
+
+
+def _listed(leaves: list[str]) -> str:
     return ", ".join(leaves[:4]) + (" …" if len(leaves) > 4 else "")
 
 
-def _of_term(term: Any, clock: Clock, state: Any, cache: Any, rng: Any) -> Any:
-    """The cotangents that a term makes of random ones."""
-    parts, rest = _split({"term": term, "state": state})
-
-    def value(parts: Any) -> Any:
-        full = eqx.combine(parts, rest)
-        return _floats(full["term"](clock, full["state"], cache)[0])
-
-    out, pull = jax.vjp(value, parts)
-    return pull(jax.tree.map(lambda x: jnp.asarray(rng.normal(size=x.shape), x.dtype), out))[0]
-
-
-def _split(tree: Any) -> tuple[Any, Any]:
+def _partition(tree: PyTree) -> tuple[PyTree, PyTree]:
     return eqx.partition(tree, eqx.is_inexact_array)
 
 
-def _floats(tree: Any) -> Any:
+def _floats(tree: PyTree) -> PyTree:
     return eqx.filter(tree, eqx.is_inexact_array)
 
 
-def _finite(tree: Any) -> bool:
+def _random_like(tree: PyTree, rng: np.random.Generator) -> PyTree:
+    return jax.tree.map(lambda x: jnp.asarray(rng.normal(size=x.shape), x.dtype), tree)
+
+
+def _is_finite(tree: PyTree) -> bool:
     return all(bool(np.all(np.isfinite(np.asarray(x)))) for x in jax.tree.leaves(tree))
 
 
-def _bad(tree: Any) -> list[str]:
+def _not_finite(tree: PyTree) -> list[str]:
     """Names of the leaves that are not finite, each with its first index."""
     found = []
     for path, x in jax.tree_util.tree_leaves_with_path(tree):
-        wrong = ~np.isfinite(np.asarray(x))
-        if np.any(wrong):
-            index = np.unravel_index(int(np.argmax(wrong)), wrong.shape)
+        is_bad = ~np.isfinite(np.asarray(x))
+        if np.any(is_bad):
+            index = np.unravel_index(int(np.argmax(is_bad)), is_bad.shape)
             name = jax.tree_util.keystr(path).replace("['state']", "state").replace("['term']", "")
-            found.append(
-                f"{name.removeprefix('.')}[{', '.join(map(str, index))}]".replace("[]", "")
-            )
+            shown = f"{name.removeprefix('.')}[{', '.join(map(str, index))}]"
+            found.append(shown.replace("[]", ""))
     return found

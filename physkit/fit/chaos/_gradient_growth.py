@@ -1,20 +1,23 @@
 """Chaos, measured: how the derivative of a state grows with the window."""
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array
+from jaxtyping import Array, Float
 
 from physkit.core import (
+    Aux,
     Clock,
     Fault,
     Health,
+    Key,
     ParameterError,
     SimulationDiverged,
+    State,
     cast_floats,
     float_dtype,
     grow_caches,
@@ -23,10 +26,10 @@ from physkit.core import (
 from physkit.observe import block_average
 from physkit.simulate import Carry, Direct, Simulation, init, simulate
 
-_LOOKS = 400  # renormalizations, where the caller does not say
-_GROWTHS = 6  # of neighbor lists, before giving up
-_STEEPEST = 2.0  # powers of time up to which growth counts as that of a regular system
-_SETTLING = 4  # the first quarter is left out: directions turn, the start may be off the attractor
+_RENORMALIZATIONS = 400  # where the caller does not say
+_MAX_GROWTHS = 6  # of neighbor lists, before giving up
+_MAX_REGULAR_POWER = 2.0  # growth up to this power of time may be that of a regular system
+_TRANSIENT = 4  # 1/4 of the run is left out: directions turn, the start may be off the attractor
 
 
 class GradientGrowth(NamedTuple):
@@ -67,8 +70,8 @@ class GradientGrowth(NamedTuple):
         window = self.times[-1]
         if self.chaotic:
             lines = [
-                f"chaotic: gradients grow as exp(λ t), λ = {_pair(self.exponent, self.error)}",
-                f"  Lyapunov time {_pair(self.lyapunov_time, self.lyapunov_time_error)}, "
+                f"chaotic: gradients grow as exp(λ t), λ = {_value_and_error(self.exponent, self.error)}",
+                f"  Lyapunov time {_value_and_error(self.lyapunov_time, self.lyapunov_time_error)}, "
                 f"measured over {window:.4g}",
             ]
         else:
@@ -76,23 +79,23 @@ class GradientGrowth(NamedTuple):
                 f"no exponential growth within {window:.4g}: gradients grow as t^{self.power:.2f}, "
                 f"λ < {max(self.exponent, 0) + 2 * self.error:.2g}"
             ]
-        whole = self.safe_time >= window
+        everywhere = self.safe_time >= window
         lines.append(
             f"  safe window (growth below {self.factor:.4g}): "
-            f"{'all of ' if whole else ''}{self.safe_time:.4g}, {self.safe_steps} steps"
+            f"{'all of ' if everywhere else ''}{self.safe_time:.4g}, {self.safe_steps} steps"
         )
         return "\n".join(lines)
 
 
 def gradient_growth(
     sim: Simulation,
-    state: Any,
+    state: State | Carry,
     steps: int,
     *,
     every: int | None = None,
     directions: int = 4,
     factor: float = 1e3,
-    key: Array | None = None,
+    key: Key | None = None,
 ) -> GradientGrowth:
     """How much longer a gradient becomes the longer the window: the largest Lyapunov exponent.
 
@@ -126,9 +129,9 @@ def gradient_growth(
     **Reference:** Benettin, Galgani, Giorgilli & Strelcyn, Meccanica 15, 9 (1980); Metz, Freeman,
     Schoenholz & Kachman, Gradients are Not All You Need, arXiv:2111.05803.
     """
-    every = max(1, steps // _LOOKS) if every is None else every
-    looks = steps // every if every > 0 else 0
-    if looks < 8 or directions < 1 or not factor > 1:
+    every = max(1, steps // _RENORMALIZATIONS) if every is None else every
+    stretches = steps // every if every > 0 else 0
+    if stretches < 8 or directions < 1 or not factor > 1:
         raise ParameterError(
             "gradient_growth needs at least 8 renormalizations, one direction and a factor above 1; "
             f"got steps={steps}, every={every}, directions={directions}, factor={factor}"
@@ -138,10 +141,10 @@ def gradient_growth(
     carry = state if isinstance(state, Carry) else init(bare, state, key=key)
     carry = carry.replace(observer_state=(), guards=(), is_initial=False)
     bare = cast_floats(bare, float_dtype(carry.state))
-    moving = _moving(bare, carry)
-    for _ in range(_GROWTHS):
+    evolves = _evolving_leaves(bare, carry)
+    for _ in range(_MAX_GROWTHS):
         seeds = jax.random.split(key, directions)
-        last, health, rates = _measure(bare, carry, moving, seeds, looks, every)
+        last, health, rates = _measure(bare, carry, evolves, seeds, stretches, every)
         if Fault.OVERFLOW not in health.faults():
             break
         aux, _ = grow_caches(carry.aux, last.aux)
@@ -157,11 +160,11 @@ def gradient_growth(
             carry=carry,
             steps=steps,
         )
-    times = every * np.arange(1, looks + 1) * float(sim.dt)
-    return _judged(times, np.cumsum(rates, axis=0), factor, float(sim.dt))
+    times = every * np.arange(1, stretches + 1) * float(sim.dt)
+    return _analyze(times, np.cumsum(rates, axis=0), factor, float(sim.dt))
 
 
-def _moving(sim: Simulation, carry: Carry) -> tuple[bool, ...]:
+def _evolving_leaves(sim: Simulation, carry: Carry) -> tuple[bool, ...]:
     """Which leaves of the state change with time; all floating ones if none does (a rest)."""
     after = eqx.filter_jit(lambda s, c: simulate(s, c, 1).state)(sim, carry)
     pairs = list(zip(jax.tree.leaves(carry.state), jax.tree.leaves(after), strict=True))
@@ -171,76 +174,96 @@ def _moving(sim: Simulation, carry: Carry) -> tuple[bool, ...]:
 
 
 @eqx.filter_jit
-def _measure(sim, carry, moving, seeds, looks, every):
-    """The last carry, its health, and the logarithmic growth in each stretch, `[looks k]`."""
-    split = lambda carry: eqx.partition(carry, eqx.is_inexact_array)
+def _measure(
+    sim: Simulation,
+    carry: Carry,
+    evolves: tuple[bool, ...],
+    seeds: Key,
+    stretches: int,
+    every: int,
+) -> tuple[Carry, Health, Float[Array, "stretches k"]]:
+    """The last carry, its health, and the logarithmic growth of k tangents in each stretch."""
 
-    def look(loop, _):
+    def advance_tangents(loop: tuple[Carry, Carry, Carry], _: None):
         floats, rest, tangents = loop
 
-        def flow(floats):
+        def flow(floats: Carry) -> tuple[Carry, tuple[Carry, Array]]:
             result = simulate(sim, eqx.combine(floats, rest), every)
-            after, rest_after = split(result.carry)
-            return after, (rest_after, result.health.bits)
+            floats_after, rest_after = _partition(result.carry)
+            return floats_after, (rest_after, result.health.bits)
 
-        push = lambda t: jax.jvp(flow, (floats,), (t,), has_aux=True)
-        ends, tangents, hidden = jax.vmap(push)(tangents)
+        def push_forward(tangent: Carry) -> tuple[Carry, Carry, tuple[Carry, Array]]:
+            return jax.jvp(flow, (floats,), (tangent,), has_aux=True)
+
+        ends, tangents, not_differentiated = jax.vmap(push_forward)(tangents)
         # The state does not depend on the direction: any of the batch will do.
-        floats, (rest, bits) = jax.tree.map(lambda x: x[0], (ends, hidden))
-        tangents, size = jax.vmap(_shortened)(tangents)
-        return (floats, rest, tangents), (jnp.log(size), bits)
+        floats, (rest, bits) = jax.tree.map(lambda x: x[0], (ends, not_differentiated))
+        tangents, lengths = jax.vmap(_normalize)(tangents)
+        return (floats, rest, tangents), (jnp.log(lengths), bits)
 
-    floats, rest = split(carry)
-    tangents = jax.vmap(lambda seed: _direction(sim, floats, rest, moving, seed))(seeds)
-    loop, (rates, bits) = jax.lax.scan(look, (floats, rest, tangents), None, length=looks)
+    floats, rest = _partition(carry)
+    tangents = jax.vmap(lambda seed: _random_tangent(sim, floats, rest, evolves, seed))(seeds)
+    loop, (rates, bits) = jax.lax.scan(
+        advance_tangents, (floats, rest, tangents), None, length=stretches
+    )
     bits = jax.lax.reduce(bits, jnp.zeros((), bits.dtype), jax.lax.bitwise_or, (0,))
     return eqx.combine(*loop[:2]), Health(bits), rates
 
 
-def _direction(sim, floats, rest, moving, seed):
-    """A random direction of length 1 among what moves, and what it does to all that is carried."""
-    leaves, structure = jax.tree.flatten(eqx.combine(floats, rest).state)
+def _partition(carry: Carry) -> tuple[Carry, Carry]:
+    return eqx.partition(carry, eqx.is_inexact_array)
+
+
+def _random_tangent(
+    sim: Simulation, floats: Carry, rest: Carry, evolves: tuple[bool, ...], seed: Key
+) -> Carry:
+    """A random direction of length 1 among what evolves, and what it does to all that is carried."""
+    carry = eqx.combine(floats, rest)
+    leaves, structure = jax.tree.flatten(carry.state)
     keys = jax.random.split(seed, len(leaves))
 
-    def drawn(k, x, moves):
+    def draw(key: Key, x: Array, evolves: bool) -> Array | None:
         if not eqx.is_inexact_array(x):
             return None
-        return jax.random.normal(k, x.shape, x.dtype) if moves else jnp.zeros_like(x)
+        return jax.random.normal(key, x.shape, x.dtype) if evolves else jnp.zeros_like(x)
 
-    parts = [drawn(*one) for one in zip(keys, leaves, moving, strict=True)]
+    parts = [draw(*one) for one in zip(keys, leaves, evolves, strict=True)]
     tangent = jax.tree.map(jnp.zeros_like, floats)
     tangent = tangent.replace(state=jax.tree.unflatten(structure, parts))
-    # A force that is carried along is one at the start, and so has a derivative by it.
-    now = eqx.combine(floats, rest)
 
-    def refreshed(state):
-        clock = Clock.at(now.step, sim.t0, sim.dt, now.key)
-        state = eqx.combine(state, rest.state)
+    # A force that is carried along belongs to the state, and so has a derivative by it.
+    def refresh(state_floats: State) -> Aux:
+        clock = Clock.at(carry.step, sim.t0, sim.dt, carry.key)
+        state = eqx.combine(state_floats, rest.state)
         plan = sim.integrator.prepare(state, sim.dt)
-        return eqx.filter(sim.integrator.refresh(plan, clock, state, now.aux), eqx.is_inexact_array)
+        aux = sim.integrator.refresh(plan, clock, state, carry.aux)
+        return eqx.filter(aux, eqx.is_inexact_array)
 
-    _, aux = jax.jvp(refreshed, (floats.state,), (tangent.state,))
-    return _shortened(tangent.replace(aux=aux))[0]
+    _, aux = jax.jvp(refresh, (floats.state,), (tangent.state,))
+    return _normalize(tangent.replace(aux=aux))[0]
 
 
-def _shortened(tangent):
+def _normalize(tangent: Carry) -> tuple[Carry, Float[Array, ""]]:
     """`tangent` divided by the length of its state, and that length."""
     squares = [jnp.sum(jnp.abs(x) ** 2) for x in jax.tree.leaves(tangent.state)]
-    size = jnp.sqrt(sum(squares[1:], squares[0]))
-    return jax.tree.map(lambda x: x / size.astype(x.real.dtype), tangent), size
+    length = jnp.sqrt(sum(squares[1:], squares[0]))
+    return jax.tree.map(lambda x: x / length.astype(x.real.dtype), tangent), length
 
 
-def _judged(times: np.ndarray, growth: np.ndarray, factor: float, dt: float) -> GradientGrowth:
+def _analyze(times: np.ndarray, growth: np.ndarray, factor: float, dt: float) -> GradientGrowth:
     """Exponential or a power of time, and where the worst direction passes `factor`."""
-    first = len(times) // _SETTLING
+    first = len(times) // _TRANSIENT
     mean = growth.mean(axis=1)
     late, t = mean[first:], times[first:]
     rates = block_average(np.diff(late) / np.diff(t))
     exponent, error = float(rates.mean), float(rates.error)
-    rest = lambda x: np.sum((late - np.polyval(np.polyfit(x, late, 1), x)) ** 2)
+
+    def misfit_of_line(x: np.ndarray) -> float:
+        return np.sum((late - np.polyval(np.polyfit(x, late, 1), x)) ** 2)
+
     power = float(np.polyfit(np.log(t), late, 1)[0])
-    rises = late[-1] - late[0] > _STEEPEST * math.log(t[-1] / t[0])
-    chaotic = bool(rises and rest(t) < rest(np.log(t)))
+    rises = late[-1] - late[0] > _MAX_REGULAR_POWER * math.log(t[-1] / t[0])
+    chaotic = bool(rises and misfit_of_line(t) < misfit_of_line(np.log(t)))
     safe = _first_passage(times, growth.max(axis=1), math.log(factor))
     return GradientGrowth(
         times, growth, exponent, error, power, chaotic, factor, safe, int(round(safe / dt, 6))
@@ -248,7 +271,7 @@ def _judged(times: np.ndarray, growth: np.ndarray, factor: float, dt: float) -> 
 
 
 def _first_passage(times: np.ndarray, growth: np.ndarray, level: float) -> float:
-    """When `growth` first passes `level`, between looks by interpolation; the end if it does not."""
+    """When `growth` first passes `level`, interpolated; the end if it does not."""
     above = growth > level
     if not above.any():
         return float(times[-1])
@@ -257,7 +280,7 @@ def _first_passage(times: np.ndarray, growth: np.ndarray, level: float) -> float
     return float(t[k] + (t[k + 1] - t[k]) * (level - g[k]) / (g[k + 1] - g[k]))
 
 
-def _pair(value: float, error: float) -> str:
+def _value_and_error(value: float, error: float) -> str:
     """`value ± error`, to two digits of the error."""
     if not (error > 0 and math.isfinite(error)):
         return f"{value:.4g}"

@@ -13,8 +13,10 @@ from physkit.core import (
     AbstractComponent,
     Module,
     ParameterError,
+    PyTree,
     SelectionError,
     ShapeError,
+    State,
     call_user_function,
     replace_fields,
     static,
@@ -37,8 +39,9 @@ class MultipleShooting(Module):
     the growth of errors. Windows of about one Lyapunov time each have gradients that mean something;
     the continuity residuals draw them together into one trajectory as the fit converges.
 
-    The model is `(simulation, starts)`, `starts` being states stacked along a new first axis; `cut`
-    makes it. Point `where` at parameters of the simulation and at the arrays of `starts` that evolve.
+    The model is `(simulation, starts)`, `starts` being states stacked along a new first axis;
+    `initial_model` makes it. Point `where` at parameters of the simulation and at the arrays of `starts`
+    that evolve.
 
     **Arguments:**
 
@@ -78,8 +81,8 @@ class MultipleShooting(Module):
         windows: int,
         weight: float | tuple[float, ...] = 100.0,
     ):
-        whole = isinstance(windows, int) and isinstance(steps, int) and windows >= 1 <= steps
-        if not whole or steps % windows:
+        are_counts = isinstance(windows, int) and isinstance(steps, int) and windows >= 1 <= steps
+        if not are_counts or steps % windows:
             near = [n for n in range(1, max(int(steps), 1) + 1) if steps % n == 0]
             near = sorted(near, key=lambda n: abs(n - windows))[:3]
             raise ParameterError(
@@ -93,7 +96,7 @@ class MultipleShooting(Module):
         """Steps of one window."""
         return self.steps // self.windows
 
-    def cut(self, sim: Simulation, state: Any) -> tuple[Simulation, Any]:
+    def initial_model(self, sim: Simulation, state: State) -> tuple[Simulation, State]:
         """The model to start from: windows begin on the trajectory from `state`.
 
         Where states are known better than that (observed, or smoothed), stack those instead.
@@ -101,11 +104,11 @@ class MultipleShooting(Module):
         bare = replace_fields(sim, {"observers": (), "guards": ()})
         ends = [state]
         for _ in range(self.windows - 1):
-            here = self._later(bare, len(ends) - 1)
-            ends.append(simulate(here, ends[-1], self.length).state)
+            window_sim = self._sim_of_window(bare, len(ends) - 1)
+            ends.append(simulate(window_sim, ends[-1], self.length).state)
         return sim, jax.tree.map(lambda *x: jnp.stack(x), *ends)
 
-    def trajectory(self, model: tuple[Simulation, Any]) -> tuple[Any, Any]:
+    def trajectory(self, model: tuple[Simulation, State]) -> tuple[PyTree, State]:
         """Frames `[windows frames …]` of every window, and the states `[windows …]` at their ends."""
         sim, starts = model
         counts = {x.shape[0] for x in jax.tree.leaves(starts)}
@@ -115,53 +118,60 @@ class MultipleShooting(Module):
                 f"got first axes {sorted(counts)}"
             )
 
-        def window(i, start):
-            result = simulate(self._later(sim, i), start, self.length)
+        def run_window(i: Array, start: State) -> tuple[PyTree, State]:
+            result = simulate(self._sim_of_window(sim, i), start, self.length)
             return result.frames, result.state
 
-        return jax.vmap(window)(jnp.arange(self.windows), starts)
+        return jax.vmap(run_window)(jnp.arange(self.windows), starts)
 
-    def gaps(self, model: tuple[Simulation, Any], ends: Any = None) -> Float[Array, "seams n"]:
+    def gaps(
+        self, model: tuple[Simulation, State], ends: State | None = None
+    ) -> Float[Array, "seams n"]:
         """End of each window minus start of the next, not weighted."""
         ends = self.trajectory(model)[1] if ends is None else ends
-        return self._seams(ends, model[1], 1.0)
+        return self._weighted_gaps(ends, model[1], 1.0)
 
-    def __call__(self, model: tuple[Simulation, Any], data: Any = None) -> Any:
+    def __call__(self, model: tuple[Simulation, State], data: PyTree = None) -> PyTree:
         """All residuals: misfits of the windows, then weighted gaps."""
         frames, ends = self.trajectory(model)
-        parts = self._parts(frames, data)
+        parts = self._data_by_window(frames, data)
         frames = jax.tree.map(lambda x: x[:, :-1], frames)
-        call = lambda f, d: call_user_function(self.misfit, (f, d), "misfit", "(frames, data)")
-        return jax.vmap(call)(frames, parts), self._seams(ends, model[1], self.weight)
 
-    def _later(self, sim: Simulation, window: Any) -> Simulation:
+        def misfit(frames: PyTree, data: PyTree) -> PyTree:
+            return call_user_function(self.misfit, (frames, data), "misfit", "(frames, data)")
+
+        return jax.vmap(misfit)(frames, parts), self._weighted_gaps(ends, model[1], self.weight)
+
+    def _sim_of_window(self, sim: Simulation, window: Any) -> Simulation:
         """`sim` with its clock at the start of a window."""
         offset = jnp.asarray(window * self.length, sim.dt.dtype)
         return replace_fields(sim, {"t0": sim.t0 + offset * sim.dt})
 
-    def _parts(self, frames: Any, data: Any) -> Any:
+    def _data_by_window(self, frames: PyTree, data: PyTree) -> PyTree:
         """`data` by window, without the frame at its end."""
-        inside = {x.shape[1] for x in jax.tree.leaves(frames)}
-        if len(inside) != 1:
+        lengths = {x.shape[1] for x in jax.tree.leaves(frames)}
+        if len(lengths) != 1:
             raise ShapeError(
-                f"all observers must have one interval for multiple shooting; windows have {inside} frames"
+                f"all observers must have one interval for multiple shooting; windows have {lengths} frames"
             )
-        each = inside.pop() - 1
-        wanted = each * self.windows + 1
-        place = jnp.asarray(each * np.arange(self.windows)[:, None] + np.arange(each)[None])
+        each = lengths.pop() - 1
+        expected = each * self.windows + 1
+        index = jnp.asarray(each * np.arange(self.windows)[:, None] + np.arange(each)[None])
 
-        def part(x):
+        def by_window(x: Any) -> Array:
             x = jnp.asarray(x)
-            if x.ndim == 0 or x.shape[0] != wanted:
+            if x.ndim == 0 or x.shape[0] != expected:
                 raise ShapeError(
-                    f"{self.steps} steps have {wanted} frames, the first one included; data of shape "
+                    f"{self.steps} steps have {expected} frames, the first one included; data of shape "
                     f"{x.shape} do not fall on them"
                 )
-            return x[place]
+            return x[index]
 
-        return jax.tree.map(part, data)
+        return jax.tree.map(by_window, data)
 
-    def _seams(self, ends: Any, starts: Any, weight: Any) -> Float[Array, "seams n"]:
+    def _weighted_gaps(
+        self, ends: State, starts: State, weight: float | tuple[float, ...]
+    ) -> Float[Array, "seams n"]:
         if self.windows == 1:
             return jnp.zeros((0, 0))
         before = jax.tree.map(lambda x: x[:-1], ends)
@@ -180,7 +190,7 @@ class MultipleShooting(Module):
 
 def fit_in_windows(
     misfit: Callable[[Any, Any], Any],
-    model: tuple[Simulation, Any],
+    model: tuple[Simulation, State],
     *,
     where: Where,
     steps: int,
@@ -192,7 +202,7 @@ def fit_in_windows(
     method: Any = None,
     progress: bool = True,
 ) -> Fit:
-    """`fit` of a long, chaotic run by multiple shooting: windows first loosely, then tightly joined.
+    """`fit` of a long, chaotic run by multiple shooting: windows that are joined ever more tightly.
 
     **Arguments:**
 
@@ -213,21 +223,25 @@ def fit_in_windows(
     if not weights:
         raise ParameterError("fit_in_windows needs at least one weight")
     sim, state = model
-    pointers = _pointers(where, sim)
+    pointers = _pointers_into_sim(where, sim)
     if isinstance(bounds, AbstractBounds):
         bounds = dict.fromkeys(pointers, bounds)  # of the parameters, not of the starts
     elif isinstance(bounds, tuple | list):
         bounds = dict(zip(pointers, bounds, strict=True))
-    moving = _evolving(sim, state)
-    pick = lambda m: [x for x, moves in zip(jax.tree.leaves(m[1]), moving, strict=True) if moves]
+    evolves = _evolving_leaves(sim, state)
+
+    def evolving_starts(model: tuple[Simulation, State]) -> list[PyTree]:
+        leaves = zip(jax.tree.leaves(model[1]), evolves, strict=True)
+        return [leaf for leaf, does in leaves if does]
+
     windowed = (sim, starts)
     found = None
     for weight in weights:
         shooting = MultipleShooting(misfit, steps, windows, weight)
         if windowed[1] is None:
-            windowed = shooting.cut(sim, state)
+            windowed = shooting.initial_model(sim, state)
         found = fit(
-            shooting, windowed, where=pointers | {"start": pick}, bounds=bounds, method=method,
+            shooting, windowed, where=pointers | {"start": evolving_starts}, bounds=bounds, method=method,
             data=data, progress=progress, title=f"fit in {windows} windows",
         )  # fmt: skip
         windowed = found.model
@@ -235,15 +249,15 @@ def fit_in_windows(
     return found
 
 
-def _pointers(where: Where, sim: Simulation) -> dict[str, Callable[[Any], Any]]:
+def _pointers_into_sim(where: Where, sim: Simulation) -> dict[str, Callable[[Any], Any]]:
     """By name, functions that point at the parameters of the simulation which `where` selects."""
     try:
-        chosen = select(where, (sim, None))
+        selection = select(where, (sim, None))
     except SelectionError as error:
         raise SelectionError(
             f"{error}. (Point into the simulation; the windows' starts are fitted anyway)"
         ) from error
-    if "start" in chosen.names:
+    if "start" in selection.names:
         raise SelectionError("the windows' starts are called 'start': name the parameter otherwise")
 
     def pointer(place: int, index: tuple) -> Callable[[Any], Any]:
@@ -253,25 +267,27 @@ def _pointers(where: Where, sim: Simulation) -> dict[str, Callable[[Any], Any]]:
 
         return point
 
-    places = zip(chosen.names, chosen.places, chosen.indices, strict=True)
+    places = zip(selection.names, selection.places, selection.indices, strict=True)
     return {name: pointer(place, index) for name, place, index in places}
 
 
-def _evolving(sim: Simulation, state: Any) -> tuple[bool, ...]:
+def _evolving_leaves(sim: Simulation, state: Any) -> tuple[bool, ...]:
     """Which leaves of the state change with time."""
     after = simulate(replace_fields(sim, {"observers": (), "guards": ()}), state, 1).state
     pairs = zip(jax.tree.leaves(state), jax.tree.leaves(after), strict=True)
     return tuple(eqx.is_inexact_array(a) and not np.array_equal(a, b) for a, b in pairs)
 
 
-def _gap(end: Any, start: Any) -> Any:
+def _gap(end: State, start: State) -> PyTree:
     """What separates two states: of particles the way from one to the other and the change of velocity."""
-    is_component = lambda x: isinstance(x, AbstractComponent)
 
-    def part(a, b):
+    def is_component(node: PyTree) -> bool:
+        return isinstance(node, AbstractComponent)
+
+    def difference(a: PyTree, b: PyTree) -> PyTree:
         if isinstance(a, Particles):
             return a.space.displacement(a.position, b.position), a.velocity - b.velocity
         floats = eqx.filter(a, eqx.is_inexact_array), eqx.filter(b, eqx.is_inexact_array)
         return jax.tree.map(lambda x, y: x - y, *floats)
 
-    return jax.tree.map(part, end, start, is_leaf=is_component)
+    return jax.tree.map(difference, end, start, is_leaf=is_component)

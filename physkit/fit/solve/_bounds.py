@@ -1,4 +1,4 @@
-"""What values a parameter may take, as smooth maps from all real numbers."""
+"""Bounds: the values that a parameter may take, as smooth maps from all real numbers."""
 
 import abc
 
@@ -14,16 +14,16 @@ class AbstractBounds(Module):
     """The values that a parameter may take: value = `value(u)`, u any real numbers."""
 
     @abc.abstractmethod
-    def value(self, free: Float[Array, "*u"]) -> Float[Array, "*v"]:
-        """The parameter for free coordinates u."""
+    def value(self, u: Float[Array, "*u"]) -> Float[Array, "*v"]:
+        """The parameter for coordinates u, any real numbers."""
 
     @abc.abstractmethod
     def inverse(self, value: Float[Array, "*v"]) -> Float[Array, "*u"]:
         """The coordinates u of an allowed value; the inverse of `value`."""
 
     @abc.abstractmethod
-    def unit(self, value: Float[Array, "*v"]) -> Float[Array, "*u"]:
-        """How much u changes when the value changes by its own order."""
+    def natural_scale(self, value: Float[Array, "*v"]) -> Float[Array, "*u"]:
+        """How much u changes when the value changes by as much as it is large."""
 
     @abc.abstractmethod
     def why_invalid(self, value: np.ndarray) -> str:
@@ -48,13 +48,13 @@ class Unbounded(AbstractBounds):
 
     scale: Float[Array, "..."] | None = param(None)
 
-    def value(self, free: Float[Array, "*u"]) -> Float[Array, "*v"]:
-        return free
+    def value(self, u: Float[Array, "*u"]) -> Float[Array, "*v"]:
+        return u
 
     def inverse(self, value: Float[Array, "*v"]) -> Float[Array, "*u"]:
         return value
 
-    def unit(self, value: Float[Array, "*v"]) -> Float[Array, "*u"]:
+    def natural_scale(self, value: Float[Array, "*v"]) -> Float[Array, "*u"]:
         if self.scale is not None:
             return jnp.broadcast_to(self.scale.astype(value.dtype), value.shape)
         size = jnp.abs(value)
@@ -77,13 +77,13 @@ class PositiveBound(AbstractBounds):
     above.
     """
 
-    def value(self, free: Float[Array, "*u"]) -> Float[Array, "*v"]:
-        return jnp.exp(free)
+    def value(self, u: Float[Array, "*u"]) -> Float[Array, "*v"]:
+        return jnp.exp(u)
 
     def inverse(self, value: Float[Array, "*v"]) -> Float[Array, "*u"]:
         return jnp.log(value)
 
-    def unit(self, value: Float[Array, "*v"]) -> Float[Array, "*u"]:
+    def natural_scale(self, value: Float[Array, "*v"]) -> Float[Array, "*u"]:
         return jnp.ones_like(value)
 
     def why_invalid(self, value: np.ndarray) -> str:
@@ -113,15 +113,15 @@ class Interval(AbstractBounds):
         if not (np.all(np.isfinite(low)) and np.all(np.isfinite(high)) and np.all(low < high)):
             raise ParameterError(f"Interval(a, b) needs finite a < b; got {low} and {high}")
 
-    def value(self, free: Float[Array, "*u"]) -> Float[Array, "*v"]:
-        low, high = self._ends(free)
-        return low + (high - low) * jax.nn.sigmoid(free)
+    def value(self, u: Float[Array, "*u"]) -> Float[Array, "*v"]:
+        low, high = self._ends(u)
+        return low + (high - low) * jax.nn.sigmoid(u)
 
     def inverse(self, value: Float[Array, "*v"]) -> Float[Array, "*u"]:
         low, high = self._ends(value)
         return jnp.log(value - low) - jnp.log(high - value)
 
-    def unit(self, value: Float[Array, "*v"]) -> Float[Array, "*u"]:
+    def natural_scale(self, value: Float[Array, "*v"]) -> Float[Array, "*u"]:
         return jnp.ones_like(value)
 
     def why_invalid(self, value: np.ndarray) -> str:
@@ -130,42 +130,42 @@ class Interval(AbstractBounds):
 
     def active_bound(self, value: np.ndarray) -> str:
         low, high = np.asarray(self.low), np.asarray(self.high)
-        share = (value - low) / (high - low)
-        for near, end in ((share < 1e-3, low), (share > 1 - 1e-3, high)):
+        position = (value - low) / (high - low)
+        for near, end in ((position < 1e-3, low), (position > 1 - 1e-3, high)):
             if np.any(near):
                 return f"{np.broadcast_to(end, near.shape)[near][0]:g}"
         return ""
 
     def _ends(self, like: Float[Array, "..."]) -> tuple[Array, Array]:
-        shape = like.shape
-        cast = lambda x: jnp.broadcast_to(x.astype(like.dtype), shape)
-        return cast(self.low), cast(self.high)
+        low = jnp.broadcast_to(self.low.astype(like.dtype), like.shape)
+        high = jnp.broadcast_to(self.high.astype(like.dtype), like.shape)
+        return low, high
 
 
 class Simplex(AbstractBounds):
-    """Shares: positive numbers along the last axis that add up to 1.
+    """Fractions: positive numbers along the last axis that add up to 1.
 
         value = eᵘⁱ / Σⱼ eᵘʲ,   the last u being 0
 
-    n shares have n − 1 free coordinates.
+    n fractions have n − 1 coordinates.
     """
 
-    def value(self, free: Float[Array, "*u"]) -> Float[Array, "*v"]:
-        last = jnp.zeros((*free.shape[:-1], 1), free.dtype)
-        return jax.nn.softmax(jnp.concatenate([free, last], axis=-1), axis=-1)
+    def value(self, u: Float[Array, "*u"]) -> Float[Array, "*v"]:
+        last = jnp.zeros((*u.shape[:-1], 1), u.dtype)
+        return jax.nn.softmax(jnp.concatenate([u, last], axis=-1), axis=-1)
 
     def inverse(self, value: Float[Array, "*v"]) -> Float[Array, "*u"]:
         return jnp.log(value[..., :-1]) - jnp.log(value[..., -1:])
 
-    def unit(self, value: Float[Array, "*v"]) -> Float[Array, "*u"]:
+    def natural_scale(self, value: Float[Array, "*v"]) -> Float[Array, "*u"]:
         return jnp.ones_like(value[..., :-1])
 
     def why_invalid(self, value: np.ndarray) -> str:
         if value.ndim == 0 or value.shape[-1] < 2:
-            return f"needs at least two shares along its last axis; its shape is {value.shape}"
-        off = np.abs(value.sum(-1) - 1)
-        fine = np.all(value > 0) and np.all(off < 10 * value.size * np.finfo(value.dtype).eps)
-        return "" if fine else "must start with shares above 0 that add up to 1"
+            return f"needs at least two fractions along its last axis; its shape is {value.shape}"
+        excess = np.abs(value.sum(-1) - 1)
+        fine = np.all(value > 0) and np.all(excess < 10 * value.size * np.finfo(value.dtype).eps)
+        return "" if fine else "must start with fractions above 0 that add up to 1"
 
     def active_bound(self, value: np.ndarray) -> str:
         return "0" if np.any(value < 1e-6) else ""

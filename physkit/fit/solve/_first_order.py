@@ -1,6 +1,6 @@
-"""First-order descent by an optimizer of optax, one start or many side by side."""
+"""First-order descent by an optimizer of optax, for one start or many side by side."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
@@ -8,104 +8,126 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
+from physkit.core import PyTree
+
 from ._iterate import Descent, Report
 from ._methods import Optax
 from ._problem import ObjectiveInputs, Problem
 
-_REPORTS = 50  # how often the host looks
+_NUM_REPORTS = 50  # how often the host asks how far the program is
 
 
-class _Walk(NamedTuple):
-    """One start under way: where it is, the optimizer's state, and the best place so far.
+class _DescentState(NamedTuple):
+    """One start under way: where it is, the optimizer's state, and the best point so far.
 
-    - `top`: the loss at the start; `mark`: at the last fall that counted, `since`: steps since then.
+    - `first_loss`: the loss at the start. `last_loss_that_fell`: at the last fall that counted,
+      `steps_since_fall`: steps since then.
     """
 
     z: jax.Array
-    state: Any
-    best: jax.Array
-    lowest: jax.Array
-    top: jax.Array
-    mark: jax.Array
-    since: jax.Array
+    optimizer_state: PyTree
+    best_z: jax.Array
+    lowest_loss: jax.Array
+    first_loss: jax.Array
+    last_loss_that_fell: jax.Array
+    steps_since_fall: jax.Array
 
 
 def descend(
     method: Optax, problem: Problem, z: jax.Array, inputs: ObjectiveInputs, report: Report
 ) -> Descent:
-    """Steps of the optimizer from z, `[s p]`; the best place of each start is returned."""
+    """Steps of the optimizer from z, `[s p]`; the best point of each start is returned."""
     many = len(z) > 1
     optimizer = optax.with_extra_args_support(method.optimizer)
     patience = method.patience or method.steps + 1
 
-    def begin(z):
+    def init(z: jax.Array) -> _DescentState:
         high = jnp.full((), jnp.inf, z.dtype)
-        return _Walk(z, optimizer.init(z), z, high, high, high, jnp.zeros((), int))
+        return _DescentState(z, optimizer.init(z), z, high, high, high, jnp.zeros((), int))
 
-    def one_step(walk: _Walk, inputs: ObjectiveInputs) -> tuple[_Walk, tuple]:
-        loss, gradient = problem.with_jacobian(walk.z, inputs)
+    def step(
+        state: _DescentState, inputs: ObjectiveInputs
+    ) -> tuple[_DescentState, tuple[jax.Array, jax.Array]]:
+        loss, gradient = problem.with_jacobian(state.z, inputs)
         # A start that diverged, or has waited in vain, stays where it is.
-        fine = jnp.isfinite(loss) & jnp.all(jnp.isfinite(gradient)) & (walk.since <= patience)
+        is_active = (
+            jnp.isfinite(loss)
+            & jnp.all(jnp.isfinite(gradient))
+            & (state.steps_since_fall <= patience)
+        )
         with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):
-            update, state = optimizer.update(
-                gradient, walk.state, walk.z, value=loss, grad=gradient,
+            update, optimizer_state = optimizer.update(
+                gradient, state.optimizer_state, state.z, value=loss, grad=gradient,
                 value_fn=lambda x: problem.value(x, inputs),
             )  # fmt: skip
-            # A scan keeps precisions; optax counts and averages in its own.
-            keep = lambda new, old: jnp.asarray(new).astype(jnp.asarray(old).dtype)
-            state = jax.tree.map(keep, state, walk.state)
-            ahead = optax.apply_updates(walk.z, update)
-        better = loss < walk.lowest
-        top = jnp.where(jnp.isfinite(walk.top), walk.top, loss)
-        low = jnp.minimum(walk.lowest, loss)
-        fall = top - low
-        least = jnp.maximum(jnp.minimum(jnp.abs(low), fall), method.tolerance * fall)
-        falls = ~jnp.isfinite(walk.mark) | (walk.mark - loss > method.tolerance * least)
-        moved = _Walk(
-            jnp.asarray(ahead, walk.z.dtype),
-            state,
-            jnp.where(better, walk.z, walk.best),
-            jnp.where(better, loss, walk.lowest),
-            top,
-            jnp.where(falls, loss, walk.mark),
-            jnp.where(falls, 0, walk.since + 1),
+
+            def keep_dtype(new: jax.Array, old: jax.Array) -> jax.Array:
+                # A scan keeps precisions; optax counts and averages in its own.
+                return jnp.asarray(new).astype(jnp.asarray(old).dtype)
+
+            optimizer_state = jax.tree.map(keep_dtype, optimizer_state, state.optimizer_state)
+            next_z = optax.apply_updates(state.z, update)
+        better = loss < state.lowest_loss
+        first_loss = jnp.where(jnp.isfinite(state.first_loss), state.first_loss, loss)
+        lowest_loss = jnp.minimum(state.lowest_loss, loss)
+        fall = first_loss - lowest_loss
+        size = jnp.maximum(jnp.minimum(jnp.abs(lowest_loss), fall), method.tolerance * fall)
+        falls = ~jnp.isfinite(state.last_loss_that_fell) | (
+            state.last_loss_that_fell - loss > method.tolerance * size
         )
-        kept = jax.tree.map(lambda a, b: jnp.where(fine, a, b), moved, walk)
+        after = _DescentState(
+            jnp.asarray(next_z, state.z.dtype),
+            optimizer_state,
+            jnp.where(better, state.z, state.best_z),
+            jnp.where(better, loss, state.lowest_loss),
+            first_loss,
+            jnp.where(falls, loss, state.last_loss_that_fell),
+            jnp.where(falls, 0, state.steps_since_fall + 1),
+        )
+        kept = jax.tree.map(lambda new, old: jnp.where(is_active, new, old), after, state)
         return kept, (loss, jnp.sqrt(jnp.sum(gradient**2)))
 
-    def stretch(walk: _Walk, inputs: ObjectiveInputs, length: int) -> tuple[_Walk, tuple]:
-        return jax.lax.scan(lambda w, _: one_step(w, inputs), walk, None, length=length)
+    def many_steps(
+        state: _DescentState, inputs: ObjectiveInputs, length: int
+    ) -> tuple[_DescentState, tuple[jax.Array, jax.Array]]:
+        return jax.lax.scan(lambda s, _: step(s, inputs), state, None, length=length)
 
-    walk = jax.vmap(begin)(z) if many else begin(z[0])
-    several = lambda n: jax.vmap(lambda w, i: stretch(w, i, n), in_axes=(0, None))
-    program = eqx.filter_jit(lambda w, i, n: several(n)(w, i) if many else stretch(w, i, n))
-    length = -(-method.steps // _REPORTS)
+    @eqx.filter_jit
+    def program(state: _DescentState, inputs: ObjectiveInputs, length: int):
+        if not many:
+            return many_steps(state, inputs, length)
+        batched = jax.vmap(lambda s, i: many_steps(s, i, length), in_axes=(0, None))
+        return batched(state, inputs)
+
+    state = jax.vmap(init)(z) if many else init(z[0])
+    steps_per_report = -(-method.steps // _NUM_REPORTS)
     losses, gradients, count = [], [], 0
     while count < method.steps:
-        now = min(length, method.steps - count)
-        walk, seen = program(walk, inputs, now)
-        loss, gradient = (np.asarray(x).reshape(len(z), now).T for x in seen)
+        length = min(steps_per_report, method.steps - count)
+        state, outcome = program(state, inputs, length)
+        loss, gradient = (np.asarray(x).reshape(len(z), length).T for x in outcome)
         losses.append(loss)
         gradients.append(gradient)
-        count += now
+        count += length
         report(count, loss[-1], gradient[-1])
-        over = np.atleast_1d(np.asarray(walk.since)) > patience
-        if np.all(over | ~np.isfinite(loss[-1])):
+        out_of_patience = np.atleast_1d(np.asarray(state.steps_since_fall)) > patience
+        if np.all(out_of_patience | ~np.isfinite(loss[-1])):
             break
-    best = walk.best if many else walk.best[None]
+    best_z = state.best_z if many else state.best_z[None]
     losses, gradients = np.concatenate(losses), np.concatenate(gradients)
-    lost = ~np.isfinite(losses[-1])
-    over = np.atleast_1d(np.asarray(walk.since)) > patience
-    return Descent(best, losses, gradients, (over | _flat(losses, method.tolerance)) & ~lost, lost)
+    diverged = ~np.isfinite(losses[-1])
+    out_of_patience = np.atleast_1d(np.asarray(state.steps_since_fall)) > patience
+    done = (out_of_patience | _is_flat(losses, method.tolerance)) & ~diverged
+    return Descent(best_z, losses, gradients, done, diverged)
 
 
-def _flat(losses: np.ndarray, tolerance: float) -> np.ndarray:
+def _is_flat(losses: np.ndarray, tolerance: float) -> np.ndarray:
     """Whether in the last tenth of the steps the loss fell by less than `tolerance` of itself and of all
     that it fell; or by less than its square of that: a loss may go down to 0."""
     tail = max(len(losses) // 10, 1)
     if len(losses) < 10:
         return np.zeros(losses.shape[1], bool)
-    low = np.min(losses, axis=0)
-    fall = losses[0] - low
-    enough = np.maximum(np.minimum(np.abs(low), fall), tolerance * fall)
-    return np.min(losses[:-tail], axis=0) - low <= tolerance * enough
+    lowest = np.min(losses, axis=0)
+    fall = losses[0] - lowest
+    size = np.maximum(np.minimum(np.abs(lowest), fall), tolerance * fall)
+    return np.min(losses[:-tail], axis=0) - lowest <= tolerance * size

@@ -1,25 +1,29 @@
-"""Down to the minimum, step by step on the host, one start or many side by side."""
+"""Steps of an optimistix solver, driven from the host, for one start or many side by side."""
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import DTypeLike
+
+from physkit.core import PyTree
 
 from ._methods import AbstractIterative
 from ._problem import ObjectiveInputs, Problem
 
-_MOST_VAIN = 12  # steps without any gain after which rounding is all that is left
-Report = Callable[[int, np.ndarray, np.ndarray], None]  # step, losses, norms of gradients
+_MAX_STEPS_WITHOUT_GAIN = 12  # after which rounding is all that is left
+# Called with the step, the losses, and the norms of the gradients, of all starts.
+Report: TypeAlias = Callable[[int, np.ndarray, np.ndarray], None]
 
 
 class Descent(NamedTuple):
     """Where starts have come to; leading axis: the start.
 
     - `z`: `[s p]`; `losses`, `gradients`: `[steps s]`, NaN where a start was done before.
-    - `done`: the solver was satisfied; `lost`: not finite.
+    - `done`: the solver was satisfied; `diverged`: not finite.
     """
 
     z: jax.Array
@@ -35,14 +39,18 @@ class Descent(NamedTuple):
 
 
 class CompiledSolver(NamedTuple):
-    """A solver's compiled init and step, and the objective's values and derivatives."""
+    """A solver's compiled init and step, and the objective's values and derivatives.
 
-    init: Callable
-    evaluate: Callable
-    step: Callable
+    - `init`: z → state. `evaluate`: (state, inputs) → evaluation where the solver wants one.
+    - `step`: (z, state, active, evaluation) → (z, state, (loss, norm of the gradient, done)).
+    """
+
+    init: Callable[[jax.Array], PyTree]
+    evaluate: Callable[[PyTree, ObjectiveInputs], "_Evaluation"]
+    step: Callable[..., tuple[jax.Array, PyTree, tuple[jax.Array, jax.Array, jax.Array]]]
 
 
-class _Seen(NamedTuple):
+class _Evaluation(NamedTuple):
     """The objective and its derivative where the solver asked for them."""
 
     value: jax.Array
@@ -50,87 +58,101 @@ class _Seen(NamedTuple):
 
 
 @jax.custom_jvp
-def _looked_up(z: jax.Array, seen: _Seen) -> jax.Array:
-    """What was computed at z, as a function that can be linearized.
+def _value_of(z: jax.Array, evaluation: _Evaluation) -> jax.Array:
+    """What was computed at z, as a function that the solver can linearize.
 
-    The one expensive program, values and Jacobian, so is compiled once for all that a fit does.
+    So the one expensive program, values and Jacobian, is compiled once for all that a fit does.
     """
     del z
-    return seen.value
+    return evaluation.value
 
 
-@_looked_up.defjvp
-def _(primals, tangents):
-    seen = primals[1]
-    return seen.value, seen.jacobian @ tangents[0]
+@_value_of.defjvp
+def _value_of_jvp(
+    primals: tuple[jax.Array, _Evaluation], tangents: tuple[jax.Array, _Evaluation]
+) -> tuple[jax.Array, jax.Array]:
+    evaluation = primals[1]
+    return evaluation.value, evaluation.jacobian @ tangents[0]
 
 
 def compile_solver(
-    method: AbstractIterative, problem: Problem, precision: Any, evaluate: Callable, many: bool
+    method: AbstractIterative,
+    problem: Problem,
+    precision: np.dtype,
+    evaluate: Callable[[jax.Array, ObjectiveInputs], tuple[jax.Array, jax.Array]],
+    many: bool,
 ) -> CompiledSolver:
     """Compiled functions for one start, or for many under `vmap`."""
     solver = method.solver(precision)
-    aim = 1e-3 * step_tolerance(precision)  # so near, one step more is not missed
-    is_loss = problem.kind == "a loss"
-    call = lambda z, seen: (_looked_up(z, seen), None)
+    near = 1e-3 * step_tolerance(precision)  # so near that one step more makes no difference
+    is_loss = problem.kind == "loss"
 
-    def init(z):
+    def function(z: jax.Array, evaluation: _Evaluation) -> tuple[jax.Array, None]:
+        return _value_of(z, evaluation), None
+
+    def init(z: jax.Array) -> PyTree:
         count = () if is_loss else (min(problem.count, z.size + 1),)
-        blank = _Seen(jnp.zeros(count, z.dtype), jnp.zeros((*count, z.size), z.dtype))
+        blank = _Evaluation(jnp.zeros(count, z.dtype), jnp.zeros((*count, z.size), z.dtype))
         shape = jax.eval_shape(lambda: blank.value)
-        return solver.init(call, z, blank, {}, shape, None, frozenset())
+        return solver.init(function, z, blank, {}, shape, None, frozenset())
 
-    def step(z, state, seen):
+    def step(z: jax.Array, state: PyTree, evaluation: _Evaluation):
         if not is_loss:
-            seen = _compressed(seen)
-        new, new_state, _ = solver.step(call, z, seen, {}, state, frozenset())
-        done, _ = solver.terminate(call, new, seen, {}, new_state, frozenset())
+            evaluation = _compressed(evaluation)
+        new_z, new_state, _ = solver.step(function, z, evaluation, {}, state, frozenset())
+        done, _ = solver.terminate(function, new_z, evaluation, {}, new_state, frozenset())
         info = new_state.f_info
         gradient = info.grad if is_loss else info.compute_grad()
         if not is_loss:
-            done |= _left_to_go(info, problem.count) < aim
-        return new, new_state, (info.as_min(), jnp.sqrt(jnp.sum(gradient**2)), done)
+            done |= _step_left(info, problem.count) < near
+        return new_z, new_state, (info.as_min(), jnp.sqrt(jnp.sum(gradient**2)), done)
 
-    def kept_step(z, state, active, seen):
-        new, new_state, told = step(z, state, seen)
+    def step_if_active(z: jax.Array, state: PyTree, active: jax.Array, evaluation: _Evaluation):
+        new_z, new_state, outcome = step(z, state, evaluation)
         # One that is done stays where it is while the others go on; a broken step is not taken.
-        take = active & jnp.isfinite(told[0]) & jnp.all(jnp.isfinite(new))
-        chosen = lambda a, b: jnp.where(take, a, b) if eqx.is_array(a) else a
-        return *jax.tree.map(chosen, (new, new_state), (z, state)), told
+        take = active & jnp.isfinite(outcome[0]) & jnp.all(jnp.isfinite(new_z))
+
+        def choose(new: PyTree, old: PyTree) -> PyTree:
+            return jnp.where(take, new, old) if eqx.is_array(new) else new
+
+        return *jax.tree.map(choose, (new_z, new_state), (z, state)), outcome
 
     if not many:
-        look = lambda state, inputs: _Seen(*evaluate(state.y_eval, inputs))
-        return CompiledSolver(eqx.filter_jit(init), look, eqx.filter_jit(kept_step))
+        return CompiledSolver(
+            eqx.filter_jit(init),
+            lambda state, inputs: _Evaluation(*evaluate(state.y_eval, inputs)),
+            eqx.filter_jit(step_if_active),
+        )
     by_start = eqx.if_array(0)
-    batch = eqx.filter_jit(jax.vmap(problem.with_jacobian, in_axes=(0, None)))
+    evaluate_batch = eqx.filter_jit(jax.vmap(problem.with_jacobian, in_axes=(0, None)))
     return CompiledSolver(
         eqx.filter_jit(eqx.filter_vmap(init)),
-        lambda state, inputs: _Seen(*batch(state.y_eval, inputs)),
-        eqx.filter_jit(eqx.filter_vmap(kept_step, in_axes=(by_start, by_start, 0, by_start))),
+        lambda state, inputs: _Evaluation(*evaluate_batch(state.y_eval, inputs)),
+        eqx.filter_jit(eqx.filter_vmap(step_if_active, in_axes=(by_start, by_start, 0, by_start))),
     )
 
 
-def step_tolerance(precision: Any) -> float:
-    """The part of a standard error that may be left to go."""
+def step_tolerance(precision: DTypeLike) -> float:
+    """How far the minimum may be at the end of a fit, in standard errors."""
     return 1e-6 if np.finfo(precision).bits > 32 else 1e-2
 
 
-def _compressed(seen: _Seen) -> _Seen:
+def _compressed(evaluation: _Evaluation) -> _Evaluation:
     """p + 1 residuals that have the same sum of squares, gradient and JᵀJ: R of the matrix [J r].
 
     What a solver does in every step is then small, however many data there are.
     """
-    count, p = seen.jacobian.shape
+    count, p = evaluation.jacobian.shape
     if count <= p + 1:
-        return seen
-    both = jnp.concatenate([seen.jacobian, seen.value[:, None]], axis=1)
+        return evaluation
+    both = jnp.concatenate([evaluation.jacobian, evaluation.value[:, None]], axis=1)
     r = jnp.linalg.qr(both, mode="r")
     r = r * jnp.where(jnp.diagonal(r) < 0, -1, 1)[:, None]  # one factor, so that steps compare
-    return _Seen(r[:, p], r[:, :p])
+    return _Evaluation(r[:, p], r[:, :p])
 
 
-def _left_to_go(info: Any, count: int) -> jax.Array:
-    """The next Gauss–Newton step in standard errors, root mean square; nothing known is infinite."""
+def _step_left(info: PyTree, count: int) -> jax.Array:
+    """The next Gauss–Newton step in standard errors, root mean square; infinite where nothing is known."""
     residual = info.residual
     p = residual.size - 1
     if count <= p + 1 or info.jac.in_size() != p:
@@ -140,34 +162,35 @@ def _left_to_go(info: Any, count: int) -> jax.Array:
 
 
 def iterate(
-    iteration: CompiledSolver,
-    z: jax.Array,
-    inputs: ObjectiveInputs,
-    most_steps: int,
-    report: Report,
+    solver: CompiledSolver, z: jax.Array, inputs: ObjectiveInputs, max_steps: int, report: Report
 ) -> Descent:
-    """From z, `[s p]`, until every start is done, lost, or gains nothing any more."""
+    """From z, `[s p]`, until every start is done, has diverged, or gains nothing any more."""
     many = len(z) > 1
-    place = z if many else z[0]
-    state = iteration.init(place)
-    done, lost = np.zeros(len(z), bool), np.zeros(len(z), bool)
-    best, vain = np.full(len(z), np.inf), np.zeros(len(z), int)
+    position = z if many else z[0]
+    state = solver.init(position)
+    done, diverged = np.zeros(len(z), bool), np.zeros(len(z), bool)
+    lowest, without_gain = np.full(len(z), np.inf), np.zeros(len(z), int)
     losses, gradients = [], []
-    for count in range(1, most_steps + 1):
-        active = ~(done | lost | (vain > _MOST_VAIN))
+    for count in range(1, max_steps + 1):
+        active = ~(done | diverged | (without_gain > _MAX_STEPS_WITHOUT_GAIN))
         flags = jnp.asarray(active) if many else jnp.asarray(True)
-        place, state, told = iteration.step(place, state, flags, iteration.evaluate(state, inputs))
-        loss, gradient, finished = (np.atleast_1d(np.asarray(x)) for x in told)
-        fine = np.isfinite(loss)
+        evaluation = solver.evaluate(state, inputs)
+        position, state, outcome = solver.step(position, state, flags, evaluation)
+        loss, gradient, finished = (np.atleast_1d(np.asarray(x)) for x in outcome)
+        finite = np.isfinite(loss)
         losses.append(np.where(active, loss, np.nan))
         gradients.append(np.where(active, gradient, np.nan))
-        lost |= active & ~fine
-        done |= active & fine & finished
-        vain = np.where(fine & (loss < best), 0, vain + 1)
-        best = np.where(fine, np.fmin(best, loss), best)
+        diverged |= active & ~finite
+        done |= active & finite & finished
+        without_gain = np.where(finite & (loss < lowest), 0, without_gain + 1)
+        lowest = np.where(finite, np.fmin(lowest, loss), lowest)
         report(count, losses[-1], gradients[-1])
-        if np.all(done | lost | (vain > _MOST_VAIN)):
+        if np.all(done | diverged | (without_gain > _MAX_STEPS_WITHOUT_GAIN)):
             break
     return Descent(
-        place if many else place[None], np.array(losses), np.array(gradients), done, lost
+        position if many else position[None],
+        np.array(losses),
+        np.array(gradients),
+        done,
+        diverged,
     )

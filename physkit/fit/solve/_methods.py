@@ -1,21 +1,25 @@
-"""How a fit looks for the minimum: objects that hold a solver of optimistix or optax, and its limits."""
+"""Methods of minimization: each holds a solver of optimistix or optax, and its limits."""
 
 import abc
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import equinox as eqx
 import lineax
 import numpy as np
 import optax
 import optimistix
+from jax.typing import DTypeLike
 
 from physkit.core import Module, ParameterError, static
+
+Kind: TypeAlias = Literal["residuals", "loss"]
+Solver: TypeAlias = optimistix.AbstractLeastSquaresSolver | optimistix.AbstractMinimiser
 
 
 class AbstractMethod(Module):
     """A way to a minimum, for one kind of objective."""
 
-    kind: ClassVar[str]  # what the objective returns: "residuals" or "a loss"
+    kind: ClassVar[Kind]  # what the objective returns
 
     @property
     @abc.abstractmethod
@@ -37,12 +41,12 @@ class AbstractIterative(AbstractMethod):
     def step_limit(self) -> int:
         return self.max_steps
 
-    def within(self, dtype: Any) -> float:
+    def tolerance_for(self, dtype: DTypeLike) -> float:
         """The tolerance, by default the root of the precision."""
         return float(np.sqrt(np.finfo(dtype).eps)) if self.tolerance is None else self.tolerance
 
     @abc.abstractmethod
-    def solver(self, dtype: Any) -> Any:
+    def solver(self, dtype: DTypeLike) -> Solver:
         """The solver for numbers of this precision."""
 
 
@@ -62,11 +66,11 @@ class LevenbergMarquardt(AbstractIterative):
     **Reference:** Marquardt, J. SIAM 11, 431 (1963).
     """
 
-    kind = "residuals"
+    kind: ClassVar[Kind] = "residuals"
 
-    def solver(self, dtype: Any) -> Any:
-        within = self.within(dtype)
-        solver = optimistix.LevenbergMarquardt(within, within, linear_solver=lineax.QR())
+    def solver(self, dtype: DTypeLike) -> Solver:
+        tolerance = self.tolerance_for(dtype)
+        solver = optimistix.LevenbergMarquardt(tolerance, tolerance, linear_solver=lineax.QR())
         # By default steps grow only after a prediction that was met to a hundredth.
         search = optimistix.ClassicalTrustRegion(high_cutoff=0.75, high_constant=10.0)
         return eqx.tree_at(lambda s: s.search, solver, search)
@@ -80,12 +84,12 @@ class GaussNewton(AbstractIterative):
     **Arguments:** as `LevenbergMarquardt`.
     """
 
-    kind = "residuals"
+    kind: ClassVar[Kind] = "residuals"
 
-    def solver(self, dtype: Any) -> Any:
-        within = self.within(dtype)
+    def solver(self, dtype: DTypeLike) -> Solver:
+        tolerance = self.tolerance_for(dtype)
         return optimistix.GaussNewton(
-            within, within, linear_solver=lineax.AutoLinearSolver(well_posed=False)
+            tolerance, tolerance, linear_solver=lineax.AutoLinearSolver(well_posed=False)
         )
 
 
@@ -100,12 +104,12 @@ class BFGS(AbstractIterative):
     **Reference:** Nocedal & Wright, Numerical Optimization, 2nd ed., §6.1.
     """
 
-    kind = "a loss"
+    kind: ClassVar[Kind] = "loss"
     max_steps: int = static(default=300)
 
-    def solver(self, dtype: Any) -> Any:
-        within = self.within(dtype)
-        return optimistix.BFGS(within, within)
+    def solver(self, dtype: DTypeLike) -> Solver:
+        tolerance = self.tolerance_for(dtype)
+        return optimistix.BFGS(tolerance, tolerance)
 
 
 class Optax(AbstractMethod):
@@ -117,7 +121,7 @@ class Optax(AbstractMethod):
     - `steps`: at most so many.
     - `patience`: stop when for so many steps the loss fell by less than `tolerance` of itself; never before
       the end if left out.
-    - `tolerance`: also, the fit counts as settled when the loss fell by less than this part of itself in the
+    - `tolerance`: also, the fit counts as converged when the loss fell by less than this part of itself in the
       last tenth of the steps. First-order descent cannot tell a plateau from a minimum: compare the loss
       with what the noise of the data explains.
 
@@ -125,7 +129,7 @@ class Optax(AbstractMethod):
     0.03 changes each by some 3 %.
     """
 
-    kind = "a loss"
+    kind: ClassVar[Kind] = "loss"
     optimizer: optax.GradientTransformation = static()
     steps: int = static(default=300)
     patience: int | None = static(default=None)
@@ -142,7 +146,7 @@ class Optax(AbstractMethod):
         return self.steps
 
 
-def as_method(method: Any, kind: str) -> AbstractMethod:
+def as_method(method: Any, kind: Kind) -> AbstractMethod:
     """`method`, or the first choice for this kind of objective.
 
     **Errors:** `ParameterError` for something that is no method.

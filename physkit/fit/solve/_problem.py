@@ -1,4 +1,4 @@
-"""The objective as a function of one vector, with its derivatives."""
+"""The objective of a fit as a function of one vector z, with its derivatives."""
 
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
@@ -10,56 +10,68 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float
 
-from physkit.core import Module, ObjectiveError, call_user_function, replace_fields, static
+from physkit.core import (
+    Module,
+    ObjectiveError,
+    PyTree,
+    call_user_function,
+    replace_fields,
+    static,
+)
 from physkit.simulate import AbstractAdjoint, Direct, NestedCheckpoint, Simulation
 
 from .._select import Selection
 from ._coordinates import Coordinates
+from ._methods import Kind
 
 Mode = Literal["forward", "reverse", "twice"]  # twice: forward over reverse
-_AT_ONCE = 64  # tangents or cotangents side by side; more would fill the memory
+_MAX_BATCH = 64  # tangents or cotangents side by side; more would fill the memory
 
 
 class ObjectiveInputs(NamedTuple):
-    """All arrays that the objective depends on, so that a program compiled once serves every round."""
+    """All arrays that the objective depends on, so that a program compiled once serves every restart.
+
+    - `model`, `data`: their arrays, everything else being None.
+    - `unit`: of residuals or loss: the solver sees them divided by it.
+    """
 
     coordinates: Coordinates
-    model: Any
-    data: Any
+    model: PyTree
+    data: PyTree
     unit: Array
 
 
 class Problem(Module):
-    """An objective with what it is called with.
+    """An objective and what is static of its arguments.
 
-    - `kind`: "residuals" or "a loss"; `shape`: what the objective returns.
+    - `kind`: what the objective returns; `shape`: its shapes and dtypes.
     - `mode`: of its derivatives.
     """
 
     objective: Callable = static()
     selection: Selection = static()
-    rest: Any = static()  # of model and data: what is no array
+    rest: "ComparedByIdentity" = static()  # of model and data: what is no array
     has_data: bool = static()
-    kind: str = static()
-    shape: Any = static()
+    kind: Kind | None = static()
+    shape: PyTree = static()
     mode: Mode = static()
 
-    def model(self, z: Float[Array, " p"], inputs: ObjectiveInputs) -> Any:
+    def model(self, z: Float[Array, " p"], inputs: ObjectiveInputs) -> PyTree:
         """The model with its parameters at z."""
-        whole = eqx.combine(inputs.model, self.rest.value[0])
+        model = eqx.combine(inputs.model, self.rest.value[0])
         if self.mode == "forward":  # keeps nothing for a backward pass anyway
-            whole = _with_adjoint(whole, Direct())
+            model = _with_adjoint(model, Direct())
         if self.mode == "twice":
-            whole = _with_adjoint(whole, NestedCheckpoint())
-        return self.selection.put(whole, inputs.coordinates.values(z))
+            model = _with_adjoint(model, NestedCheckpoint())
+        return self.selection.put(model, inputs.coordinates.values(z))
 
-    def output(self, z: Float[Array, " p"], inputs: ObjectiveInputs) -> Any:
+    def output(self, z: Float[Array, " p"], inputs: ObjectiveInputs) -> PyTree:
         """What the objective returns at z."""
-        given = (self.model(z, inputs),)
+        arguments = (self.model(z, inputs),)
         if self.has_data:
-            given = (*given, eqx.combine(inputs.data, self.rest.value[1]))
+            arguments = (*arguments, eqx.combine(inputs.data, self.rest.value[1]))
         signature = "(model, data)" if self.has_data else "(model)"
-        return call_user_function(self.objective, given, "an objective", signature)
+        return call_user_function(self.objective, arguments, "an objective", signature)
 
     def value(self, z: Float[Array, " p"], inputs: ObjectiveInputs) -> Float[Array, "..."]:
         """Residuals as one vector, or the loss, over `inputs.unit`."""
@@ -69,14 +81,20 @@ class Problem(Module):
 
     def with_jacobian(self, z: Float[Array, " p"], inputs: ObjectiveInputs) -> tuple[Array, Array]:
         """Value and Jacobian, `[r p]`; of a loss its gradient, `[p]`."""
-        f = lambda x: self.value(x, inputs)
+
+        def value_at(z: Float[Array, " p"]) -> Array:
+            return self.value(z, inputs)
+
         if self.mode == "reverse":
-            value, pull = jax.vjp(f, z)
+            value, pull_back = jax.vjp(value_at, z)
             if value.ndim == 0:
-                return value, pull(jnp.ones_like(value))[0]
-            rows = _over(lambda w: pull(w)[0], jnp.eye(value.size, dtype=value.dtype))
-            return value, rows
-        values, columns = _over(lambda t: jax.jvp(f, (z,), (t,)), jnp.eye(z.size, dtype=z.dtype))
+                return value, pull_back(jnp.ones_like(value))[0]
+            unit_cotangents = jnp.eye(value.size, dtype=value.dtype)
+            return value, _map_rows(lambda cotangent: pull_back(cotangent)[0], unit_cotangents)
+        unit_tangents = jnp.eye(z.size, dtype=z.dtype)
+        values, columns = _map_rows(
+            lambda tangent: jax.jvp(value_at, (z,), (tangent,)), unit_tangents
+        )
         return values[0], jnp.moveaxis(columns, 0, -1)
 
     @property
@@ -86,7 +104,12 @@ class Problem(Module):
 
 
 def make_problem(
-    objective: Callable, selection: Selection, start: Coordinates, model: Any, data: Any, jac: Any
+    objective: Callable[..., Any],
+    selection: Selection,
+    start: Coordinates,
+    model: PyTree,
+    data: PyTree,
+    jac: str | None,
 ) -> tuple[Problem, ObjectiveInputs]:
     """The problem, and its inputs at the start.
 
@@ -96,13 +119,14 @@ def make_problem(
         raise ObjectiveError(f"jac must be 'forward' or 'reverse', or left out; got {jac!r}")
     model_arrays, model_rest = eqx.partition(model, eqx.is_array)
     data_arrays, data_rest = eqx.partition(data, eqx.is_array)
-    one = jnp.ones((), start.center.dtype)
-    inputs = ObjectiveInputs(start, model_arrays, data_arrays, one)
+    unit = jnp.ones((), start.center.dtype)
+    inputs = ObjectiveInputs(start, model_arrays, data_arrays, unit)
     rest = ComparedByIdentity((model_rest, data_rest))
-    blank = Problem(objective, selection, rest, data is not None, "", None, "forward")
+    # What the objective returns is not known before it has been traced once.
+    untraced = Problem(objective, selection, rest, data is not None, None, None, "forward")
     z = jnp.zeros_like(start.center)
-    shape = eqx.filter_eval_shape(blank.output, z, inputs)
-    kind = _kind(shape)
+    shape = eqx.filter_eval_shape(untraced.output, z, inputs)
+    kind = _kind_of(shape)
     count = sum(leaf.size for leaf in jax.tree.leaves(shape))
     mode = jac or ("forward" if z.size <= count else "reverse")
     if kind == "residuals" and z.size > count:
@@ -114,13 +138,13 @@ def make_problem(
 
 
 class ComparedByIdentity:
-    """Something that compares by identity, so that it may be static whatever it holds."""
+    """Holds a value and compares by identity, so that it may be static whatever it holds."""
 
     def __init__(self, value: Any):
         self.value = value
 
 
-def _kind(shape: Any) -> str:
+def _kind_of(shape: PyTree) -> Kind:
     leaves = jax.tree.leaves(shape)
     bad = [x for x in leaves if not jnp.issubdtype(getattr(x, "dtype", int), jnp.floating)]
     if not leaves or bad:
@@ -129,25 +153,32 @@ def _kind(shape: Any) -> str:
             f"an objective returns one real number (a loss) or real arrays (residuals); got {got!r}"
         )
     is_scalar = len(leaves) == 1 and leaves[0].shape == ()
-    return "a loss" if is_scalar else "residuals"
+    return "loss" if is_scalar else "residuals"
 
 
-def _with_adjoint(model: Any, adjoint: AbstractAdjoint) -> Any:
+def _with_adjoint(model: PyTree, adjoint: AbstractAdjoint) -> PyTree:
     """`model`, its simulations with another adjoint."""
-    is_simulation = lambda x: isinstance(x, Simulation)
-    change = lambda x: replace_fields(x, {"adjoint": adjoint}) if is_simulation(x) else x
+
+    def is_simulation(node: PyTree) -> bool:
+        return isinstance(node, Simulation)
+
+    def change(node: PyTree) -> PyTree:
+        return replace_fields(node, {"adjoint": adjoint}) if is_simulation(node) else node
+
     return jax.tree.map(change, model, is_leaf=is_simulation)
 
 
-def _over(function: Callable, rows: Array) -> Any:
-    """`function` of every row, many at once."""
-    if len(rows) <= _AT_ONCE:
+def _map_rows(function: Callable[[Array], PyTree], rows: Array) -> PyTree:
+    """`function` of every row, many side by side."""
+    if len(rows) <= _MAX_BATCH:
         return jax.vmap(function)(rows)
-    return jax.lax.map(function, rows, batch_size=_AT_ONCE)
+    return jax.lax.map(function, rows, batch_size=_MAX_BATCH)
 
 
-def require_finite(problem: Problem, value: Any, jacobian: Any, labels: tuple[str, ...]) -> None:
-    """Whether the objective and its derivatives are numbers at the start.
+def require_finite(
+    problem: Problem, value: np.ndarray, jacobian: np.ndarray, labels: tuple[str, ...]
+) -> None:
+    """Raise where the objective or its derivatives are not finite at the start.
 
     **Errors:** `ObjectiveError` says how many are not, and derivatives by what.
     """

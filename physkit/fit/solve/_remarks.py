@@ -1,81 +1,81 @@
-"""What a user should know before he believes fitted numbers."""
-
-from typing import Any
+"""What a user should know before believing fitted numbers."""
 
 import numpy as np
 
-from ..uncertainty._errors import IndependentErrors, Likelihood
+from ..uncertainty._errors import AbstractErrors, IndependentErrors, Likelihood
+from ..uncertainty._fisher_spectrum import FisherSpectrum
 from ._bounds import AbstractBounds
+from ._fit_result import Fit
 
-_NEARLY_ONE = 0.995
+_NEARLY_ONE = 0.995  # correlation above which two parameters are named
 
 
 def collect_remarks(
-    fit: Any, bounds: tuple[AbstractBounds, ...], errors: Any, unreachable: list[str]
+    fit: Fit,
+    bounds: tuple[AbstractBounds, ...],
+    errors: AbstractErrors | Likelihood | None,
+    without_effect: list[str],
 ) -> tuple[str, ...]:
     """Sentences, the most serious first."""
-    told = []
-    if unreachable:
-        told.append(
-            f"the objective did not depend on {', '.join(unreachable[:8])} at the start (derivative 0)"
+    remarks = []
+    if without_effect:
+        remarks.append(
+            f"the objective did not depend on {', '.join(without_effect[:8])} at the start (derivative 0)"
         )
     if fit.spectrum is not None:
-        told += [f"the data cannot see {words}" for words in fit.spectrum.unidentifiable[:4]]
-        more = len(fit.spectrum.unidentifiable) - 4
-        if more > 0:
-            told.append(f"… nor {more} directions more (spectrum.blind)")
+        directions = fit.spectrum.unidentifiable
+        remarks += [f"the data cannot see {direction}" for direction in directions[:4]]
+        if len(directions) > 4:
+            remarks.append(f"… nor {len(directions) - 4} directions more (spectrum.unidentifiable)")
     for (name, value), bound in zip(fit.values.items(), bounds, strict=True):
         end = bound.active_bound(value)
         if end:
-            told.append(f"{name} ran into the end of its range, {end}: its error means little")
-    told += _hardly_apart(fit)
-    lost = sum(a.diverged for a in fit.attempts)
-    if lost and len(fit.attempts) > 1:
-        told.append(f"{lost} of {len(fit.attempts)} starts diverged")
-    told += _about_errors(fit, errors)
-    return tuple(told)
+            remarks.append(f"{name} ran into the end of its range, {end}: its error means little")
+    remarks += _about_correlations(fit)
+    diverged = sum(attempt.diverged for attempt in fit.attempts)
+    if diverged and len(fit.attempts) > 1:
+        remarks.append(f"{diverged} of {len(fit.attempts)} starts diverged")
+    remarks += _about_errors(fit, errors)
+    return tuple(remarks)
 
 
-def _hardly_apart(fit: Any) -> list[str]:
-    table = fit.correlations
-    if table is None:
+def _about_correlations(fit: Fit) -> list[str]:
+    correlations = fit.correlations
+    if correlations is None:
         return []
-    found = []
-    for i in range(len(table)):
+    pairs = []
+    for i in range(len(correlations)):
         for j in range(i):
-            if abs(table[i, j]) > _NEARLY_ONE and np.isfinite(table[i, j]):
-                found.append((abs(table[i, j]), fit.labels[j], fit.labels[i], table[i, j]))
-    found.sort(reverse=True)
-    return [f"{a} and {b} are hardly told apart (correlation {c:+.4f})" for _, a, b, c in found[:3]]
+            c = correlations[i, j]
+            if abs(c) > _NEARLY_ONE and np.isfinite(c):
+                pairs.append((abs(c), fit.labels[j], fit.labels[i], c))
+    pairs.sort(reverse=True)
+    return [f"{a} and {b} are hardly told apart (correlation {c:+.4f})" for _, a, b, c in pairs[:3]]
 
 
-def _about_errors(fit: Any, errors: Any) -> list[str]:
-    if fit.standard_errors is None:
+def _about_errors(fit: Fit, errors: AbstractErrors | Likelihood | None) -> list[str]:
+    spectrum = fit.spectrum
+    if fit.standard_errors is None or spectrum is None:
         return [
             "no standard errors: a loss does not say how noisy the data are; errors=Likelihood() if it is "
             "−log likelihood, or return residuals"
         ]
-    if fit.count and fit.count == len(fit.spectrum.labels) and not _noise_known(errors):
+    degrees_of_freedom = fit.count - len(spectrum.labels)
+    noise_known = isinstance(errors, IndependentErrors) and errors.noise_known
+    if fit.count and degrees_of_freedom == 0 and not noise_known:
         return ["no standard errors: as many parameters as residuals, nothing is left to judge by"]
-    if _noise_known(errors):
-        free = fit.count - len(fit.spectrum.labels)
-        if free > 0:
-            share = 2 * fit.loss / free
-            limit = 1 + 5 * np.sqrt(2 / free)
-            if share > limit:
-                return [
-                    f"Σr² is {share:.3g} times what the noise allows: the model lacks something, or the noise "
-                    "is larger than said"
-                ]
-    if isinstance(errors, Likelihood) and np.any(np.linalg.eigvalsh(_finite(fit)) < 0):
+    if noise_known and degrees_of_freedom > 0:
+        reduced_chi_square = 2 * fit.loss / degrees_of_freedom
+        if reduced_chi_square > 1 + 5 * np.sqrt(2 / degrees_of_freedom):
+            return [
+                f"Σr² is {reduced_chi_square:.3g} times what the noise allows: the model lacks something, "
+                "or the noise is larger than given"
+            ]
+    if isinstance(errors, Likelihood) and np.any(np.linalg.eigvalsh(_information(spectrum)) < 0):
         return ["the Hessian has a falling direction: this is no minimum"]
     return []
 
 
-def _finite(fit: Any) -> np.ndarray:
-    seen = fit.spectrum
-    return (seen.directions.T * seen.eigenvalues) @ seen.directions
-
-
-def _noise_known(errors: Any) -> bool:
-    return isinstance(errors, IndependentErrors) and errors.noise_known
+def _information(spectrum: FisherSpectrum) -> np.ndarray:
+    """Fisher's information, put together again from its spectrum."""
+    return (spectrum.directions.T * spectrum.eigenvalues) @ spectrum.directions

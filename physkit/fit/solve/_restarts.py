@@ -1,7 +1,11 @@
-"""Rounds of descent: a solver that stops early goes on in better units, until statistics are satisfied."""
+"""Minimization with restarts: a solver that stops early starts again in better units.
+
+It ends where one more Gauss–Newton step would be small beside the standard errors, or where a restart gains
+nothing.
+"""
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -14,8 +18,8 @@ from ._iterate import Descent, Report, compile_solver, iterate, step_tolerance
 from ._methods import AbstractIterative, AbstractMethod, Optax
 from ._problem import ObjectiveInputs, Problem
 
-_ROUND = 60  # steps after which columns are scaled anew
-_ACCEPTED = 0.05  # of a standard error: what may be left to go when nothing moves any more
+_STEPS_PER_START = 60  # steps after which columns of the Jacobian are scaled anew
+_MAX_STEP_LEFT = 0.05  # in standard errors: how far the minimum may be where no solver gets nearer
 
 
 class SearchResult(NamedTuple):
@@ -23,8 +27,8 @@ class SearchResult(NamedTuple):
 
     - `coordinates`: with the minimum at z = 0, in units of the parameters' own size.
     - `value`, `jacobian`: there, of residuals or of the loss (its gradient).
-    - `first`: the descent of all starts, with the losses in the objective's own units, and `ends`, the
-      coordinates that its z are in; `best`: which of them was the best.
+    - `first`: the descent of all starts, with the losses in the objective's own units, and
+      `first_coordinates`, which its z are in; `best`: which of them was the best.
     """
 
     coordinates: Coordinates
@@ -36,7 +40,7 @@ class SearchResult(NamedTuple):
     losses: np.ndarray
     gradients: np.ndarray
     first: Descent
-    ends: Coordinates
+    first_coordinates: Coordinates
     best: int
 
 
@@ -46,7 +50,7 @@ def minimize_with_restarts(
     inputs: ObjectiveInputs,
     z: jax.Array,
     at_start: tuple[np.ndarray, np.ndarray],
-    program: Callable,
+    program: Callable[[jax.Array, ObjectiveInputs], tuple[jax.Array, jax.Array]],
     report: Report,
 ) -> SearchResult:
     """From starts z, `[s p]`, to the best minimum.
@@ -54,98 +58,120 @@ def minimize_with_restarts(
     `at_start` are value and Jacobian at z = 0, `program` the compiled function that gives them.
     """
     natural = inputs.coordinates
-    evaluate = lambda z, i: on_host(program(z, i), natural.precision)
+
+    def evaluate(z: jax.Array, inputs: ObjectiveInputs) -> tuple[np.ndarray, np.ndarray]:
+        return on_host(program(z, inputs), natural.precision)
+
     value, jacobian = at_start
-    inputs, z = _scaled(problem, inputs, z, value, jacobian)
+    inputs, z = _scaled_inputs(problem, inputs, z, value, jacobian)
     if isinstance(method, Optax):
-        unit = float(inputs.unit)
-        told = lambda n, a, b: report(n, a * unit, b * unit)
-        first = descend(method, problem, z, inputs, told)
-        return _first_order_end(method, inputs, natural, first, evaluate)
+        first = descend(method, problem, z, inputs, _in_own_units(report, float(inputs.unit), 0))
+        return _first_order_result(method, inputs, natural, first, evaluate)
     assert isinstance(method, AbstractIterative)
-    power = 2 if problem.kind == "residuals" else 1
-    iteration, ends = (
-        compile_solver(method, problem, natural.precision, program, len(z) > 1),
-        inputs.coordinates,
-    )
+    power = 2 if problem.kind == "residuals" else 1  # of the unit, in the loss
+    solver = compile_solver(method, problem, natural.precision, program, len(z) > 1)
+    first_coordinates = inputs.coordinates
     losses, gradients, steps = [], [], 0
-    first, best, settled, reason, last, share = None, 0, False, "", np.inf, np.inf
+    first, best, converged, reason = None, 0, False, ""
+    last_loss, step_left = np.inf, np.inf
     while steps < method.max_steps:
         unit = float(inputs.unit) ** power
-        told = lambda n, a, b, unit=unit, before=steps: report(before + n, a * unit, b * unit)
-        room = method.max_steps - steps
-        descent = iterate(iteration, z, inputs, min(_ROUND, room) if len(z) == 1 else room, told)
+        steps_left = method.max_steps - steps
+        most_steps = min(_STEPS_PER_START, steps_left) if len(z) == 1 else steps_left
+        descent = iterate(solver, z, inputs, most_steps, _in_own_units(report, unit, steps))
         if first is None:
             first = descent._replace(losses=descent.losses * unit)
-            best = _best(descent)
+            best = _best_start(descent)
             if len(z) > 1:
-                iteration = None
+                solver = None  # from here on the best start goes on alone
         column = best if len(z) > 1 else 0
-        own = ~np.isnan(descent.losses[:, column])
-        losses.append(descent.losses[own, column] * unit)
-        gradients.append(descent.gradients[own, column] * unit)
-        steps += int(own.sum())
-        here = natural_coordinates(inputs.coordinates, descent.z[column], natural.scale)
-        plain = inputs._replace(coordinates=here, unit=jnp.ones_like(inputs.unit))
-        value, jacobian = evaluate(jnp.zeros_like(z[0]), plain)
-        used_up = steps >= method.max_steps
-        stopped = bool(descent.done[column]) or (own.sum() < _ROUND and not used_up)
-        now = losses[-1][-1] if len(losses[-1]) else np.inf
+        taken = ~np.isnan(descent.losses[:, column])
+        losses.append(descent.losses[taken, column] * unit)
+        gradients.append(descent.gradients[taken, column] * unit)
+        steps += int(taken.sum())
+        coordinates = natural_coordinates(inputs.coordinates, descent.z[column], natural.scale)
+        unscaled = inputs._replace(coordinates=coordinates, unit=jnp.ones_like(inputs.unit))
+        value, jacobian = evaluate(jnp.zeros_like(z[0]), unscaled)
+        is_last = steps >= method.max_steps
+        stopped = bool(descent.done[column]) or (taken.sum() < _STEPS_PER_START and not is_last)
+        loss = losses[-1][-1] if len(losses[-1]) else np.inf
         if descent.diverged[column]:
             reason = "the objective is not finite on the way"
             break
         if problem.kind == "residuals":
-            before = share
-            settled, reason, share = _judged(value, jacobian)
-            if stopped and not settled and share > before / 2:
+            last_step_left = step_left
+            converged, reason, step_left = _judge_step_left(value, jacobian)
+            if stopped and not converged and step_left > last_step_left / 2:
                 break  # the solver is done, and starting it again brings it no nearer
         else:
-            total = losses[0][0] - now
-            gain = last - now
-            tiny = 10 * np.finfo(value.dtype).eps * abs(now)
-            settled = stopped and bool(np.isfinite(last) and gain <= 1e-6 * total + tiny)
+            total_gain = losses[0][0] - loss
+            gain = last_loss - loss
+            rounding = 10 * np.finfo(value.dtype).eps * abs(loss)
+            converged = stopped and bool(
+                np.isfinite(last_loss) and gain <= 1e-6 * total_gain + rounding
+            )
             reason = "a fresh start of the solver gains nothing"
-            last = now
-        if settled:
+            last_loss = loss
+        if converged:
             break
-        inputs, z = _scaled(problem, plain, jnp.zeros_like(z[:1]), value, jacobian)
-        if iteration is None:
-            iteration = compile_solver(method, problem, natural.precision, program, False)
-    if not settled and steps < method.max_steps and share < _ACCEPTED:
-        settled = True  # rounding keeps it from getting nearer
-    if not settled and steps >= method.max_steps:
+        inputs, z = _scaled_inputs(problem, unscaled, jnp.zeros_like(z[:1]), value, jacobian)
+        if solver is None:
+            solver = compile_solver(method, problem, natural.precision, program, False)
+    if not converged and steps < method.max_steps and step_left < _MAX_STEP_LEFT:
+        converged = True  # rounding keeps it from getting nearer
+    if not converged and steps >= method.max_steps:
         reason = f"max_steps={method.max_steps} are used up" + (f"; {reason}" if reason else "")
     return SearchResult(
-        here, value, jacobian, settled, reason, steps,
-        np.concatenate(losses), np.concatenate(gradients), first, ends, best,
+        coordinates, value, jacobian, converged, reason, steps,
+        np.concatenate(losses), np.concatenate(gradients), first, first_coordinates, best,
     )  # fmt: skip
 
 
-def _first_order_end(method, inputs, natural, first, evaluate) -> SearchResult:
+def _in_own_units(report: Report, unit: float, steps_before: int) -> Report:
+    """`report`, told of steps from the first start on, and of losses that are not scaled."""
+
+    def scaled_report(step: int, losses: np.ndarray, gradients: np.ndarray) -> None:
+        report(steps_before + step, losses * unit, gradients * unit)
+
+    return scaled_report
+
+
+def _first_order_result(
+    method: Optax,
+    inputs: ObjectiveInputs,
+    natural: Coordinates,
+    first: Descent,
+    evaluate: Callable[[jax.Array, ObjectiveInputs], tuple[np.ndarray, np.ndarray]],
+) -> SearchResult:
     unit = float(inputs.unit)
     first = first._replace(losses=first.losses * unit, gradients=first.gradients * unit)
-    best = _best(first)
-    here = natural_coordinates(inputs.coordinates, first.z[best], natural.scale)
-    plain = inputs._replace(coordinates=here, unit=jnp.ones_like(inputs.unit))
-    value, jacobian = evaluate(jnp.zeros_like(natural.center), plain)
+    best = _best_start(first)
+    coordinates = natural_coordinates(inputs.coordinates, first.z[best], natural.scale)
+    unscaled = inputs._replace(coordinates=coordinates, unit=jnp.ones_like(inputs.unit))
+    value, jacobian = evaluate(jnp.zeros_like(natural.center), unscaled)
     steps = len(first.losses)
-    settled = bool(first.done[best])
+    converged = bool(first.done[best])
     tail = max(steps // 10, 1)
-    reason = (
-        f"the loss stands still, within {method.tolerance:g} of itself: a minimum, or a plateau"
-        if settled
-        else f"the loss still fell by more than {method.tolerance:g} of itself, or of all that it fell, in "
-        f"the last {tail} steps"
-    )
     if first.diverged[best]:
         reason = "the loss or its gradient is not finite on the way"
+    elif converged:
+        reason = (
+            f"the loss stands still, within {method.tolerance:g} of itself: a minimum, or a plateau"
+        )
+    else:
+        reason = (
+            f"the loss still fell by more than {method.tolerance:g} of itself, or of all that it fell, in "
+            f"the last {tail} steps"
+        )
     return SearchResult(
-        here, value, jacobian, settled, reason, steps,
+        coordinates, value, jacobian, converged, reason, steps,
         first.losses[:, best], first.gradients[:, best], first, inputs.coordinates, best,
     )  # fmt: skip
 
 
-def on_host(pair: tuple[jax.Array, jax.Array], precision: Any) -> tuple[np.ndarray, np.ndarray]:
+def on_host(
+    pair: tuple[jax.Array, jax.Array], precision: np.dtype
+) -> tuple[np.ndarray, np.ndarray]:
     """Value and Jacobian as NumPy arrays, as precise as the model's numbers."""
     value, jacobian = (np.asarray(x).astype(precision) for x in pair)
     return value, jacobian
@@ -155,14 +181,14 @@ def natural_coordinates(coordinates: Coordinates, z: jax.Array, at_start: jax.Ar
     """The same coordinates with z as origin, in units of the parameters' own size: there or at the start,
     whichever is larger, so that a value that comes out as about 0 still has one."""
     values = coordinates.values(z)
-    units = [
-        bound.unit(values[name]).reshape(-1)
+    scales = [
+        bound.natural_scale(values[name]).reshape(-1)
         for name, bound in zip(coordinates.names, coordinates.bounds, strict=True)
     ]
-    return coordinates.moved(z, jnp.maximum(jnp.concatenate(units).astype(z.dtype), at_start))
+    return coordinates.recenter(z, jnp.maximum(jnp.concatenate(scales).astype(z.dtype), at_start))
 
 
-def _scaled(
+def _scaled_inputs(
     problem: Problem, inputs: ObjectiveInputs, z: jax.Array, value: np.ndarray, jacobian: np.ndarray
 ) -> tuple[ObjectiveInputs, jax.Array]:
     """Inputs in the units of the start: residuals of size 1, no column of the Jacobian longer than them.
@@ -172,7 +198,7 @@ def _scaled(
     if not (np.all(np.isfinite(value)) and np.all(np.isfinite(jacobian))):
         return inputs, z
     coordinates = inputs.coordinates
-    if problem.kind == "a loss":
+    if problem.kind == "loss":
         size = float(np.linalg.norm(jacobian))
         return inputs._replace(unit=jnp.full_like(inputs.unit, size if size > 0 else 1.0)), z
     size = float(np.linalg.norm(value))
@@ -181,19 +207,22 @@ def _scaled(
     factor = jnp.asarray(
         1 / np.maximum(np.linalg.norm(jacobian, axis=0) / size, 1.0), coordinates.scale.dtype
     )
-    scaled = coordinates.moved(jnp.zeros_like(coordinates.center), coordinates.scale * factor)
+    scaled = coordinates.recenter(jnp.zeros_like(coordinates.center), coordinates.scale * factor)
     unit = jnp.full_like(inputs.unit, size / np.sqrt(value.size))
     return inputs._replace(coordinates=scaled, unit=unit), z / factor[None]
 
 
-def _judged(value: np.ndarray, jacobian: np.ndarray) -> tuple[bool, str, float]:
-    """Whether a Gauss–Newton step from here is small: beside standard errors, or the parameters themselves."""
+def _judge_step_left(value: np.ndarray, jacobian: np.ndarray) -> tuple[bool, str, float]:
+    """Whether a Gauss–Newton step from here is small beside standard errors or the parameters themselves.
+
+    Also as a sentence, and in standard errors.
+    """
     if not np.all(np.isfinite(jacobian)):
         return False, "the derivative is not finite where it ended", np.inf
-    step, share = gauss_newton_step(value, jacobian)
-    aim, smallest = step_tolerance(value.dtype), 1e-12 if value.dtype == np.float64 else 1e-5
-    told = f"a full step more would be {min(share, 1e9):.1g} standard errors"
-    return bool(share < aim or step < smallest), told, share
+    step, in_errors = gauss_newton_step(value, jacobian)
+    smallest = 1e-12 if value.dtype == np.float64 else 1e-5
+    sentence = f"a full step more would be {min(in_errors, 1e9):.1g} standard errors"
+    return bool(in_errors < step_tolerance(value.dtype) or step < smallest), sentence, in_errors
 
 
 def gauss_newton_step(value: np.ndarray, jacobian: np.ndarray) -> tuple[float, float]:
@@ -203,23 +232,24 @@ def gauss_newton_step(value: np.ndarray, jacobian: np.ndarray) -> tuple[float, f
     both = np.concatenate([jacobian, value[:, None]], axis=1).astype(float)
     if count > p + 1:
         both = np.linalg.qr(both, mode="r")  # the same sums of squares in fewer rows
-    wide, residuals = both[:, :p], both[:, p]
-    length = np.linalg.norm(wide, axis=0)
-    safe = np.where(length > 0, length, 1.0)
-    left, sharpness, directions = np.linalg.svd(wide / safe, full_matrices=False)
-    seen = sharpness > singular_value_cutoff(jacobian.dtype) * max(sharpness[0], 1e-300)
+    jacobian_rows, residuals = both[:, :p], both[:, p]
+    length = np.linalg.norm(jacobian_rows, axis=0)
+    safe_length = np.where(length > 0, length, 1.0)
+    left, singular, directions = np.linalg.svd(jacobian_rows / safe_length, full_matrices=False)
+    # Below the cutoff a direction is rounding: no step along it.
+    seen = singular > singular_value_cutoff(jacobian.dtype) * max(singular[0], 1e-300)
     along = left.T @ residuals * seen
-    step = directions.T @ (along / np.where(seen, sharpness, 1.0)) / safe
+    step = directions.T @ (along / np.where(seen, singular, 1.0)) / safe_length
     noise = np.linalg.norm(residuals) / np.sqrt(count - p) if count > p else np.nan
-    share = np.linalg.norm(along) / np.sqrt(p)
-    share = share / noise if noise > 0 else (0.0 if share == 0 else np.inf)
-    return float(np.max(np.abs(step))), float(share)
+    size = np.linalg.norm(along) / np.sqrt(p)
+    in_errors = size / noise if noise > 0 else (0.0 if size == 0 else np.inf)
+    return float(np.max(np.abs(step))), float(in_errors)
 
 
-def _best(descent: Descent) -> int:
+def _best_start(descent: Descent) -> int:
     lowest = np.full(descent.losses.shape[1], np.inf)
     for k, column in enumerate(descent.losses.T):
-        known = column[np.isfinite(column)]
-        if len(known) and not descent.diverged[k]:
-            lowest[k] = known.min()
+        finite = column[np.isfinite(column)]
+        if len(finite) and not descent.diverged[k]:
+            lowest[k] = finite.min()
     return int(np.argmin(lowest))

@@ -1,4 +1,4 @@
-"""Standard errors: what the residuals left by a fit say about its parameters."""
+"""Standard errors of fitted parameters, from the residuals at the minimum."""
 
 import abc
 from itertools import pairwise
@@ -14,7 +14,7 @@ class Information(NamedTuple):
 
     - `covariance`: `[p p]`; infinite on the diagonal where the data say nothing.
     - `matrix`: Fisher's information, `[p p]`: 1 / its eigenvalue is a variance.
-    - `noise`: standard deviation of a residual, estimated or said.
+    - `noise`: standard deviation of a residual, estimated or given.
     """
 
     covariance: np.ndarray
@@ -33,7 +33,7 @@ class AbstractErrors(Module):
 
 
 class IndependentErrors(AbstractErrors):
-    """Residuals that do not know of one another, all equally large.
+    """Independent residuals, all equally large.
 
         cov = s² (JᵀJ)⁻¹,   s² = Σ r² / (residuals − parameters)
 
@@ -53,14 +53,13 @@ class IndependentErrors(AbstractErrors):
         del shapes
         residuals = residuals.astype(float)
         noise = 1.0 if self.noise_known else estimate_noise(residuals, jacobian.shape[1])
-        bread = inverse_normal_matrix(jacobian)
+        inverse = inverse_normal_matrix(jacobian)
         scale = noise if noise > 0 and np.isfinite(noise) else 1.0
-        return Information(noise**2 * bread, _square(jacobian) / scale**2, noise)
+        return Information(noise**2 * inverse, _normal_matrix(jacobian) / scale**2, noise)
 
 
 class AutocorrelatedErrors(AbstractErrors):
-    """Residuals that remember their neighbors in time: the model leaves something out, or the noise is
-    slow.
+    """Residuals that are correlated over time: the model leaves something out, or the noise is slow.
 
         cov = (JᵀJ)⁻¹ S (JᵀJ)⁻¹,   S = Σₗ wₗ Σₜ gₜ gₜ₊ₗᵀ,   gₜ = Jₜᵀ rₜ,   wₗ = 1 − |l| / (L + 1)
 
@@ -70,7 +69,7 @@ class AutocorrelatedErrors(AbstractErrors):
 
     **Arguments:**
 
-    - `lags`: L, how many frames residuals remember; 4 (T/100)^(2/9) of T frames if left out, which is
+    - `lags`: L, how many frames correlations last; 4 (T/100)^(2/9) of T frames if left out, which is
       short for slow noise.
 
     **Reference:** Newey & West, Econometrica 55, 703 (1987).
@@ -88,7 +87,7 @@ class AutocorrelatedErrors(AbstractErrors):
         lengths = {shape[0] if shape else 0 for shape in shapes}
         if len(lengths) != 1 or 0 in lengths:
             raise ShapeError(
-                f"Autocorrelated needs residuals with one leading axis of time; got shapes {list(shapes)}"
+                f"AutocorrelatedErrors needs residuals with one leading axis of time; got shapes {list(shapes)}"
             )
         (frames,) = lengths
         count, p = jacobian.shape
@@ -96,24 +95,26 @@ class AutocorrelatedErrors(AbstractErrors):
         if lags >= frames:
             raise ParameterError(f"lags={lags} need more frames than there are, {frames}")
         ends = np.cumsum([0, *(int(np.prod(shape)) for shape in shapes)])
-        pulls = np.zeros((frames, p))
+        scores = np.zeros((frames, p))  # gₜ
         residuals = residuals.astype(float)
         for a, b in pairwise(ends):
             weighted = jacobian[a:b].astype(float) * residuals[a:b, None]
-            pulls += weighted.reshape(frames, -1, p).sum(1)
-        spread = pulls.T @ pulls
+            scores += weighted.reshape(frames, -1, p).sum(1)
+        long_run = scores.T @ scores  # S
         for lag in range(1, lags + 1):
-            later = pulls[lag:].T @ pulls[:-lag]
-            spread += (1 - lag / (lags + 1)) * (later + later.T)
+            shifted = scores[lag:].T @ scores[:-lag]
+            long_run += (1 - lag / (lags + 1)) * (shifted + shifted.T)
         noise = estimate_noise(residuals, p)
-        bread = inverse_normal_matrix(jacobian)
-        seen = np.isfinite(np.diag(bread))
-        covariance = np.where(np.isfinite(bread), 0.0, bread)
-        inner = bread[np.ix_(seen, seen)]
-        free = max(count - p, 1)
-        covariance[np.ix_(seen, seen)] = inner @ spread[np.ix_(seen, seen)] @ inner * (count / free)
+        inverse = inverse_normal_matrix(jacobian)
+        seen = np.isfinite(np.diag(inverse))
+        covariance = np.where(np.isfinite(inverse), 0.0, inverse)
+        block = np.ix_(seen, seen)
+        degrees_of_freedom = max(count - p, 1)
+        covariance[block] = (
+            inverse[block] @ long_run[block] @ inverse[block] * (count / degrees_of_freedom)
+        )
         scale = noise if noise > 0 and np.isfinite(noise) else 1.0
-        return Information(covariance, _square(jacobian) / scale**2, noise)
+        return Information(covariance, _normal_matrix(jacobian) / scale**2, noise)
 
 
 class Likelihood(Module):
@@ -134,34 +135,37 @@ def likelihood_information(hessian: np.ndarray) -> Information:
 
 def estimate_noise(residuals: np.ndarray, parameters: int) -> float:
     """s of Σ r² / (residuals − parameters); NaN where nothing is left to estimate it from."""
-    free = residuals.size - parameters
-    return float(np.sqrt(np.sum(residuals**2) / free)) if free > 0 else float("nan")
+    degrees_of_freedom = residuals.size - parameters
+    if degrees_of_freedom <= 0:
+        return float("nan")
+    return float(np.sqrt(np.sum(residuals**2) / degrees_of_freedom))
 
 
 def singular_value_cutoff(precision: np.dtype) -> float:
-    """Relative singular value below which a direction is rounding, and not seen by the data."""
+    """Relative singular value below which a direction is rounding: the data do not determine it."""
     return float(np.finfo(precision).eps ** 0.7)
 
 
-def _square(jacobian: np.ndarray) -> np.ndarray:
-    wide = jacobian.astype(float)
-    return wide.T @ wide
+def _normal_matrix(jacobian: np.ndarray) -> np.ndarray:
+    """JᵀJ in double precision."""
+    double = jacobian.astype(float)
+    return double.T @ double
 
 
 def inverse_normal_matrix(jacobian: np.ndarray) -> np.ndarray:
-    """(JᵀJ)⁻¹; infinite variances for coordinates that have a part in what J does not see."""
+    """(JᵀJ)⁻¹; infinite variances for coordinates with a part in the null space of J."""
     precision, jacobian = jacobian.dtype, jacobian.astype(float)
     if len(jacobian) > jacobian.shape[1]:
-        jacobian = np.asarray(np.linalg.qr(jacobian, mode="r"))  # has the same JᵀJ
+        jacobian = np.asarray(np.linalg.qr(jacobian, mode="r"))  # same JᵀJ, fewer rows
     length = np.linalg.norm(jacobian, axis=0)
-    safe = np.where(length > 0, length, 1.0)
-    # Columns of one length: what counts as unseen must not depend on the coordinates' units.
-    _, sharpness, directions = np.linalg.svd(jacobian / safe, full_matrices=False)
-    limit = singular_value_cutoff(precision) * max(sharpness[0], 1e-300)
-    seen = sharpness > limit
+    safe_length = np.where(length > 0, length, 1.0)
+    # Columns of one length: what counts as determined must not depend on the coordinates' units.
+    _, singular, directions = np.linalg.svd(jacobian / safe_length, full_matrices=False)
+    cutoff = singular_value_cutoff(precision) * max(singular[0], 1e-300)
+    seen = singular > cutoff
     known = directions[seen]
-    inverse = (known.T / sharpness[seen] ** 2) @ known / np.outer(safe, safe)
-    lost = np.any(np.abs(directions[~seen]) > 1e-4, axis=0) | (length == 0)
-    inverse[lost, :] = inverse[:, lost] = np.nan
-    inverse[lost, lost] = np.inf
+    inverse = (known.T / singular[seen] ** 2) @ known / np.outer(safe_length, safe_length)
+    unknown = np.any(np.abs(directions[~seen]) > 1e-4, axis=0) | (length == 0)
+    inverse[unknown, :] = inverse[:, unknown] = np.nan
+    inverse[unknown, unknown] = np.inf
     return inverse

@@ -1,10 +1,10 @@
-"""Fisher's spectrum: which combinations of parameters the data see, and how well."""
+"""The spectrum of Fisher's information: which combinations of parameters the data determine, and how well."""
 
 from typing import NamedTuple
 
 import numpy as np
 
-_SHARE = 0.2  # parts of a direction smaller than this are not named
+_SMALLEST_PART = 0.2  # parts of a direction that are smaller, beside its largest, are not named
 
 
 class FisherSpectrum(NamedTuple):
@@ -13,8 +13,8 @@ class FisherSpectrum(NamedTuple):
     - `eigenvalues`: `[p]`, largest first; 1/√λ is the standard error along the direction.
     - `directions`: `[p p]`, a row each.
     - `labels`: of the coordinates.
-    - `unseen`: `[p]`, whether the data cannot see it: the standard error along it is larger than the
-      parameters themselves, or infinite.
+    - `unseen`: `[p]`, whether the data do not determine it: the standard error along it is
+      larger than the parameters themselves, or infinite.
     """
 
     eigenvalues: np.ndarray
@@ -28,16 +28,16 @@ class FisherSpectrum(NamedTuple):
 
     @property
     def unidentifiable(self) -> list[str]:
-        """The directions that the data cannot see, in words."""
+        """The directions that the data do not determine, in words."""
         return [self.describe(int(k)) for k in np.flatnonzero(self.is_unidentifiable)]
 
 
 def fisher_spectrum(matrix: np.ndarray, labels: tuple[str, ...], rounding: float) -> FisherSpectrum:
-    """The spectrum of Fisher's information; relative eigenvalues below `rounding` are nothing."""
+    """The spectrum of Fisher's information; relative eigenvalues below `rounding` count as 0."""
     values, vectors = np.linalg.eigh(matrix)
     values, directions = values[::-1], vectors.T[::-1]
     values = np.where(values > rounding * max(values[0], 0), values, 0.0)
-    # Of two signs the one that says what rises with the largest part.
+    # An eigenvector has no sign of its own: let its largest part rise.
     largest = np.argmax(np.abs(directions), axis=1)
     sign = np.sign(np.take_along_axis(directions, largest[:, None], axis=1))
     return FisherSpectrum(values, directions * sign, labels, values < 1.0)
@@ -46,7 +46,7 @@ def fisher_spectrum(matrix: np.ndarray, labels: tuple[str, ...], rounding: float
 def describe_direction(direction: np.ndarray, labels: tuple[str, ...]) -> str:
     """What changes along a direction."""
     order = np.argsort(-np.abs(direction))
-    parts = [k for k in order if abs(direction[k]) >= _SHARE * abs(direction[order[0]])][:4]
+    parts = [k for k in order if abs(direction[k]) >= _SMALLEST_PART * abs(direction[order[0]])][:4]
     sizes = ", ".join(f"{direction[k]:.2g}" for k in parts)
     names = [labels[k] for k in parts]
     if len(parts) == 1:
@@ -54,13 +54,13 @@ def describe_direction(direction: np.ndarray, labels: tuple[str, ...]) -> str:
     rising = [n for n, k in zip(names, parts, strict=True) if direction[k] > 0]
     falling = [n for n, k in zip(names, parts, strict=True) if direction[k] < 0]
     if not falling:
-        return f"{_listed(rising)} rising together ({sizes})"
-    return f"{_listed(rising)} rising while {_listed(falling)} {_fall(falling)} ({sizes})"
+        return f"{_enumerate(rising)} rising together ({sizes})"
+    return f"{_enumerate(rising)} rising while {_enumerate(falling)} {_verb(falling)} ({sizes})"
 
 
-def _fall(names: list[str]) -> str:
+def _verb(names: list[str]) -> str:
     return "falls" if len(names) == 1 else "fall"
 
 
-def _listed(names: list[str]) -> str:
+def _enumerate(names: list[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
