@@ -90,4 +90,4 @@ class GradientAudit:
 
 
 def _finite(x: float, form: str, width: int) -> str:
-    return f"{x:{form}}" if np.isfinite(x) else f"{'–':>{name_width}}"
+    return f"{x:{form}}" if np.isfinite(x) else f"{'–':>{width}}"
