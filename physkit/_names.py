@@ -161,7 +161,7 @@ FAMILIES: dict[str, tuple[str, dict[str, tuple[str, ...]]]] = {
     "limiters": (
         "Slope limiters of MUSCL.",
         {
-            "fields.operators": (
+            "fields.finite_volume": (
                 "AbstractLimiter", "Minmod", "MonotonizedCentral", "Superbee", "VanLeer",
             ),
         },
@@ -218,7 +218,7 @@ FAMILIES: dict[str, tuple[str, dict[str, tuple[str, ...]]]] = {
     ),
     "reconstructions": (
         "From cell averages to values at faces.",
-        {"fields.operators": ("AbstractReconstruction", "MUSCL", "PiecewiseConstant", "WENO5")},
+        {"fields.finite_volume": ("AbstractReconstruction", "MUSCL", "PiecewiseConstant", "WENO5")},
     ),
     "reductions": (
         "What a sweep keeps of its members, and when it has enough of them.",
@@ -231,7 +231,7 @@ FAMILIES: dict[str, tuple[str, dict[str, tuple[str, ...]]]] = {
     "riemann": (
         "Riemann solvers: the flux between two states.",
         {
-            "fields.operators": (
+            "fields.finite_volume": (
                 "AbstractRiemannSolver", "ExactRiemann", "HLL", "HLLC", "Rusanov", "exact_riemann",
             ),
         },

@@ -47,7 +47,7 @@ PLUMBING = {
     "fields.equations": {
         "per_component", "require_complex", "symbol_of_laplacian",
     },
-    "fields.operators": {
+    "fields.finite_volume": {
         "RiemannFan", "Variables",
     },
     "observe": {

@@ -1,4 +1,9 @@
-"""Fields on grids, and the equations that move them."""
+"""Fields on grids, and the equations that move them.
+
+The field itself stands here. Folders, each importing only from those before it: `operators` (derivatives),
+`states` (components of several fields), `finite_volume` (conservation laws), `elliptic` (Poisson and its like),
+`equations` (partial differential equations, one a file).
+"""
 
 from ._collocation import require_same_location as require_same_location
 from ._equation import AbstractEquation as AbstractEquation
@@ -10,7 +15,7 @@ from ._spectrum import (
     derivative_symbol as derivative_symbol,
     square_wavenumber as square_wavenumber,
 )
-from .finite_volume._conservation_law import (
+from .finite_volume import (
     AbstractConservationLaw as AbstractConservationLaw,
     as_rates as as_rates,
     component_fields as component_fields,

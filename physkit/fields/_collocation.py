@@ -1,11 +1,20 @@
-"""Where fields sit: only those in one place add."""
+"""Collocation: fields are added point by point only where they sit in the same place."""
 
-from typing import Any
+from typing import Protocol, runtime_checkable
 
 from physkit.core import ShapeError
+from physkit.geometry import Grid, Location
 
 
-def require_same_location(*fields: Any) -> None:
+@runtime_checkable
+class Located(Protocol):
+    """What sits somewhere on a grid: a field, a spectrum."""
+
+    grid: Grid
+    location: Location
+
+
+def require_same_location(*fields: Located) -> None:
     """**Errors:** `ShapeError` unless all sit in the same place of equal grids."""
     first = fields[0]
     for other in fields[1:]:

@@ -1,7 +1,5 @@
 """The contract of a partial differential equation for one field."""
 
-from typing import Any
-
 import equinox as eqx
 from jaxtyping import Array
 
@@ -10,6 +8,8 @@ from physkit.core import (
     Clock,
     ComponentError,
     DeclarationError,
+    Rate,
+    State,
     as_increment,
     combine_rates,
     get_component,
@@ -47,21 +47,21 @@ class AbstractEquation(AbstractTendency):
         symbol = self.symbol(field)
         return None if symbol is None else field.spectrum().multiply(symbol)
 
-    def rate(self, clock: Clock, state: Any) -> Any:
+    def rate(self, clock: Clock, state: State) -> Rate:
         field = require_field(get_component(state, self.component), type(self).__name__).at_time(
             clock.t
         )
         parts = [self.linear(field), self.nonlinear(clock, field)]
-        there = [as_increment(part) for part in parts if part is not None]
-        if not there:
+        increments = [as_increment(part) for part in parts if part is not None]
+        if not increments:
             raise DeclarationError(
                 f"{type(self).__name__} has neither a symbol nor a nonlinear part: write one of them"
             )
-        rate = combine_rates([1] * len(there), there)
+        rate = combine_rates([1] * len(increments), increments)
         return rate if self.component is None else {self.component: rate}
 
 
-def require_field(component: Any, what: str) -> Field:
+def require_field(component: object, what: str) -> Field:
     """`component`, if it is a field.
 
     **Errors:** `ComponentError` for anything else.

@@ -1,16 +1,18 @@
 """Fields on grids: the component that partial differential equations move."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import jax
 import jax.numpy as jnp
+from jax.typing import ArrayLike, DTypeLike
 from jaxtyping import Array, Float, Inexact
 
 from physkit.core import (
     AbstractComponent,
     Fault,
     NotReversible,
+    PyTree,
     ScaledFixedPoint,
     ShapeError,
     as_parameter,
@@ -24,6 +26,7 @@ from physkit.core import (
     with_tangent_of,
 )
 from physkit.geometry import (
+    AbstractBoundary,
     Boundaries,
     Grid,
     Location,
@@ -38,6 +41,9 @@ from ._collocation import require_same_location
 from ._field_increment import FieldIncrement
 from ._spectrum import Spectrum
 from ._wall_values import impose_wall_values, zero_on_walls
+
+# One boundary for all sides, or a dict by axis and side; None where every axis repeats.
+BoundaryLike: TypeAlias = AbstractBoundary | dict | None
 
 
 class Field(AbstractComponent):
@@ -76,10 +82,10 @@ class Field(AbstractComponent):
 
     def __init__(
         self,
-        data: Any,
+        data: ArrayLike,
         grid: Grid,
         location: Location | None = None,
-        boundary: Any = None,
+        boundary: BoundaryLike = None,
         *,
         vector: bool = False,
     ):
@@ -108,11 +114,11 @@ class Field(AbstractComponent):
     @staticmethod
     def from_function(
         grid: Grid,
-        function: Callable[..., Any],
+        function: Callable[..., ArrayLike | Sequence[ArrayLike]],
         location: Location | None = None,
-        boundary: Any = None,
+        boundary: BoundaryLike = None,
         *,
-        dtype: Any = None,
+        dtype: DTypeLike | None = None,
     ) -> "Field":
         """`function(*x)` at every point; a tuple of `d` values makes a vector field."""
         location = grid.cell if location is None else location
@@ -123,8 +129,11 @@ class Field(AbstractComponent):
                 f"a vector on this grid has {grid.dimension} components; the function gave "
                 f"{len(values)}"
             )
-        spread = lambda v: jnp.broadcast_to(jnp.asarray(v), points)
-        array = jnp.stack([spread(v) for v in values]) if vector else spread(values)
+
+        def at_every_point(value: ArrayLike) -> Array:
+            return jnp.broadcast_to(jnp.asarray(value), points)
+
+        array = jnp.stack([at_every_point(v) for v in values]) if vector else at_every_point(values)
         if dtype is not None:
             array = array.astype(dtype)
         return Field(array, grid, location, boundary, vector=vector)
@@ -160,22 +169,22 @@ class Field(AbstractComponent):
             raise ShapeError("this field has no components; its values are field.data")
         return self.components[0]
 
-    # --- neighbors -----------------------------------------------------------------------------
+    # --- boundaries -----------------------------------------------------------------------------
 
-    def at_time(self, t: Any) -> "Field":
+    def at_time(self, t: ArrayLike) -> "Field":
         """This field with the boundary that it has at time `t`; values on walls are set to theirs."""
         parts = len(self.components)
         boundary = self.grid.boundaries_at(t, self.boundary, self.location, parts)
         return impose_wall_values(self.replace(boundary=boundary))
 
-    def with_boundary(self, boundary: Any) -> "Field":
+    def with_boundary(self, boundary: "Field | BoundaryLike") -> "Field":
         """This field with another boundary: a field's, or whatever `Field(boundary=…)` takes."""
         if isinstance(boundary, Field):
             return self.replace(boundary=boundary.boundary)
         made = parse_boundaries(self.grid.periodic, boundary)
         return impose_wall_values(self.replace(boundary=cast_floats(made, self.real_dtype)))
 
-    def padded(self, width: Any) -> Array:
+    def padded(self, width: int | tuple[tuple[int, int], ...]) -> Array:
         """The data with ghost layers: `width` on every side, or `((low, high), …)` per axis."""
         return self.grid.pad(self.data, width, self.boundary, self.location, vector=self.vector)
 
@@ -183,9 +192,9 @@ class Field(AbstractComponent):
 
     def spectrum(self) -> Spectrum:
         """Fourier coefficients, on a grid that repeats along every axis."""
-        known = self.coefficients
-        known = self.grid.fft(self.data) if known is None else known
-        return Spectrum(known, self.grid, self.location, self.vector, self.is_real)
+        coefficients = self.coefficients
+        coefficients = self.grid.fft(self.data) if coefficients is None else coefficients
+        return Spectrum(coefficients, self.grid, self.location, Field, self.vector, self.is_real)
 
     @property
     def is_real(self) -> bool:
@@ -194,7 +203,15 @@ class Field(AbstractComponent):
 
     def map(self, function: Callable[[Array], Array]) -> "Field":
         """`function` of the values, point by point."""
-        return self._computed(function(self.data))
+        return self.with_values(function(self.data))
+
+    def with_values(self, values: Array, *, vector: bool | None = None) -> "Field":
+        """Other values at the same points, without a boundary of their own."""
+        return self.replace(
+            data=values,
+            boundary=unknown_boundaries(self.grid.periodic),
+            vector=self.vector if vector is None else vector,
+        )
 
     # --- over the whole domain ------------------------------------------------------------------
 
@@ -230,14 +247,13 @@ class Field(AbstractComponent):
         if delta.coefficients is None:
             values = zero_on_walls(self, delta.values)
         else:
-            moved = self.grid.ifft(delta.coefficients, real=self.is_real)
-            values = moved if delta.values is None else moved + delta.values
+            values = self.grid.ifft(delta.coefficients, real=self.is_real)
+            values = values if delta.values is None else values + delta.values
         if self.fixed_point is None:
             return self.replace(data=self.data + values)
-        lattice = self.fixed_point.plus(values)
-        return self.replace(
-            data=with_tangent_of(lattice.value, self.data + values), fixed_point=lattice
-        )
+        fixed_point = self.fixed_point.plus(values)
+        data = with_tangent_of(fixed_point.value, self.data + values)
+        return self.replace(data=data, fixed_point=fixed_point)
 
     def to_fixed_point(self, change: Array, room: float) -> "Field":
         """This field rounded to a lattice, on which `shift` is exact; derivatives pass through.
@@ -255,19 +271,19 @@ class Field(AbstractComponent):
     def increment(self) -> FieldIncrement:
         return FieldIncrement(self.data, self.location)
 
-    def replace(self, **leaves: Any) -> "Field":
-        """A copy with some parts replaced; what it says is not checked again."""
+    def replace(self, **leaves: PyTree) -> "Field":
+        """A copy with some parts replaced, unchecked."""
         if "data" in leaves:
-            # Those there are belong to the old data.
+            # What was computed from the old data, or stood for it, does not fit the new.
             leaves = {"coefficients": None, "fixed_point": None, **leaves}
         return replace_fields(self, leaves)
 
     def shard(self, devices: tuple[int, ...]) -> "Field":
         require_divisible(self.grid.shape, devices)
-        return self._moved(devices, shard_array, lambda x: replicate(x, devices))
+        return self._map_arrays(devices, shard_array, lambda x: replicate(x, devices))
 
     def unshard(self, devices: tuple[int, ...]) -> "Field":
-        return self._moved(devices, unshard_array, lambda x: x[0])
+        return self._map_arrays(devices, unshard_array, lambda x: x[0])
 
     def faults(self) -> Array:
         return jnp.where(self.grid.space.is_degenerate(), jnp.int32(Fault.SPACE), jnp.int32(0))
@@ -275,78 +291,85 @@ class Field(AbstractComponent):
     # --- arithmetic -----------------------------------------------------------------------------
 
     def __add__(self, other):
-        return self._with(other, jnp.add)
+        return self._combine(other, jnp.add)
 
     def __radd__(self, other):
-        return self._with(other, lambda a, b: b + a)
+        return self._combine(other, lambda a, b: b + a)
 
     def __sub__(self, other):
-        return self._with(other, jnp.subtract)
+        return self._combine(other, jnp.subtract)
 
     def __rsub__(self, other):
-        return self._with(other, lambda a, b: b - a)
+        return self._combine(other, lambda a, b: b - a)
 
     def __mul__(self, other):
-        return self._with(other, _product)
+        return self._combine(other, _product)
 
     def __rmul__(self, other):
-        return self._with(other, _product)
+        return self._combine(other, _product)
 
     def __truediv__(self, other):
-        return self._with(other, jnp.divide)
+        return self._combine(other, jnp.divide)
 
     def __rtruediv__(self, other):
-        return self._with(other, lambda a, b: b / a)
+        return self._combine(other, lambda a, b: b / a)
 
     def __pow__(self, power):
-        return self._computed(self.data**power)
+        return self.with_values(self.data**power)
 
     def __neg__(self):
-        return self._computed(-self.data)
+        return self.with_values(-self.data)
 
     # --- inside ---------------------------------------------------------------------------------
 
     @property
-    def real_dtype(self) -> Any:
+    def real_dtype(self) -> jnp.dtype:
         """The floating precision of the data."""
         return jnp.finfo(self.data.dtype).dtype
 
-    def _with(self, other: Any, operation: Callable) -> Any:
+    def _combine(self, other: Any, operation: Callable[[Any, Any], Array]) -> "Field":
         if isinstance(other, Spectrum):
             raise ShapeError("a field and a spectrum: say spectrum.field(), or field.spectrum()")
         if not isinstance(other, Field):
-            return self._computed(operation(self.data, other))
+            return self.with_values(operation(self.data, other))
         require_same_location(self, other)
         a, b = self.data, other.data
         # A scalar field times a vector field is a vector field: components lead.
         vector = self.vector or other.vector
-        return self._computed(operation(a, b), vector=vector)
+        return self.with_values(operation(a, b), vector=vector)
 
-    def _computed(self, values: Array, vector: bool | None = None) -> "Field":
+    def _map_arrays(
+        self,
+        devices: tuple[int, ...],
+        map_points: Callable[[Array, tuple[int, ...], tuple[bool, ...]], Array],
+        map_other: Callable[[Array], Array],
+    ) -> "Field":
+        """To devices and back: `map_points` of arrays over the points, `map_other` of all others."""
+        includes_walls = self.grid.includes_walls(self.location)
+
+        def points(x: Array) -> Array:
+            return map_points(x, devices, includes_walls)
+
+        def others(tree: PyTree) -> PyTree:
+            return jax.tree.map(map_other, tree)
+
+        fixed_point = self.fixed_point
+        if fixed_point is not None:
+            integers = jax.tree.map(points, fixed_point.fixed_point)
+            fixed_point = replace_fields(others(fixed_point), {"fixed_point": integers})
         return self.replace(
-            data=values,
-            boundary=unknown_boundaries(self.grid.periodic),
-            vector=self.vector if vector is None else vector,
+            data=points(self.data),
+            grid=others(self.grid),
+            boundary=others(self.boundary),
+            fixed_point=fixed_point,
         )
 
-    def _moved(self, devices, of_points: Callable, of_others: Callable) -> "Field":
-        """Over devices and back: what has values at the points by blocks, all else on each."""
-        shared = self.grid.includes_walls(self.location)
-        points = lambda x: of_points(x, devices, shared)
-        others = lambda tree: jax.tree.map(of_others, tree)
-        lattice = self.fixed_point
-        if lattice is not None:
-            lattice = replace_fields(
-                others(lattice), {"fixed_point": jax.tree.map(points, lattice.fixed_point)}
-            )
-        parts = {"grid": others(self.grid), "boundary": others(self.boundary)}
-        return self.replace(data=points(self.data), fixed_point=lattice, **parts)
-
     def _weighted(self, values: Array) -> Array:
-        for share in self.grid.quadrature_weights(self.location):
-            if (share != 1).any():
-                shape = (1,) * len(self.components) + share.shape
-                values = values * share.astype(self.real_dtype).reshape(shape)
+        """`values` times the part of a cell's volume that every point stands for: half on walls."""
+        for weights in self.grid.quadrature_weights(self.location):
+            if (weights != 1).any():
+                shape = (1,) * len(self.components) + weights.shape
+                values = values * weights.astype(self.real_dtype).reshape(shape)
         return values
 
 

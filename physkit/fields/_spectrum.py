@@ -6,6 +6,7 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jax.typing import ArrayLike
 from jaxtyping import Array, Complex, Float
 
 from physkit.core import AbstractComponent, ShapeError, build_unchecked, data, scale_array, static
@@ -20,12 +21,19 @@ class Spectrum(AbstractComponent):
         field.spectrum().derivative("x").field()
 
     Adds to and subtracts from its like, is multiplied by numbers and by functions of the wavenumbers.
-    Returned as a rate, it is added to a field without a detour.
+    Returned as a rate, it is added to a field without a detour. Made by `Field.spectrum()`.
+
+    - `coefficients`: of the values, as `Grid.fft` gives them.
+    - `grid`, `location`, `vector`: those of the field.
+    - `field_type`: the class that `field()` builds, `Field`. Fields know spectra; a spectrum is told what a
+      field is, so that the one file does not import the other in a circle.
+    - `real`: whether the values are real numbers.
     """
 
     coefficients: Complex[Array, "..."] = data()
     grid: Grid = eqx.field()
     location: Location = static()
+    field_type: type[AbstractComponent] = static()
     vector: bool = static(default=False)
     real: bool = static(default=True)
 
@@ -52,16 +60,14 @@ class Spectrum(AbstractComponent):
         """Without the modes that products would alias into (2/3 rule)."""
         return self.multiply(self.grid.dealias_mask(real=self.real))
 
-    def multiply(self, symbol: Any) -> "Spectrum":
+    def multiply(self, symbol: ArrayLike) -> "Spectrum":
         """Multiplied mode by mode with a function of the wavenumbers."""
         return self.with_coefficients(scale_array(self.coefficients, symbol))
 
     def field(self) -> Any:
-        """The field that these are the coefficients of."""
-        from ._field import Field  # which knows spectra, too
-
+        """The `Field` that these are the coefficients of; it has no boundary of its own."""
         return build_unchecked(
-            Field,
+            self.field_type,
             {
                 "data": self.grid.ifft(self.coefficients, real=self.real),
                 "grid": self.grid,
@@ -76,7 +82,7 @@ class Spectrum(AbstractComponent):
     def with_coefficients(self, coefficients: Array, *, vector: bool | None = None) -> "Spectrum":
         """Other coefficients on the same grid."""
         vector = self.vector if vector is None else vector
-        return Spectrum(coefficients, self.grid, self.location, vector, self.real)
+        return Spectrum(coefficients, self.grid, self.location, self.field_type, vector, self.real)
 
     def __getitem__(self, component: int) -> "Spectrum":
         return self.with_coefficients(self.coefficients[component], vector=False)
@@ -90,31 +96,33 @@ class Spectrum(AbstractComponent):
         return FieldIncrement(None, self.location, self.coefficients)
 
     def __add__(self, other):
-        return self._with(other, jnp.add)
+        return self._combine(other, jnp.add)
 
     def __sub__(self, other):
-        return self._with(other, jnp.subtract)
+        return self._combine(other, jnp.subtract)
 
     def __neg__(self):
         return self.with_coefficients(-self.coefficients)
 
     def __mul__(self, number):
-        return self._scaled(number, lambda c: scale_array(c, number))
+        return self._scale(number, lambda c: scale_array(c, number))
 
     def __rmul__(self, number):
-        return self._scaled(number, lambda c: scale_array(c, number))
+        return self._scale(number, lambda c: scale_array(c, number))
 
     def __truediv__(self, number):
-        return self._scaled(number, lambda c: scale_array(c, 1 / number))
+        return self._scale(number, lambda c: scale_array(c, 1 / number))
 
-    def _scaled(self, number: Any, operation: Callable) -> "Spectrum":
+    def _scale(
+        self, number: ArrayLike | AbstractComponent, operation: Callable[[Array], Array]
+    ) -> "Spectrum":
         if isinstance(number, AbstractComponent):
             raise ShapeError(
                 "products of fields are taken where they have values: (a.field() * b.field())"
             )
         return self.with_coefficients(operation(self.coefficients))
 
-    def _with(self, other: Any, operation: Callable) -> "Spectrum":
+    def _combine(self, other: object, operation: Callable[[Array, Array], Array]) -> "Spectrum":
         if not isinstance(other, Spectrum):
             raise ShapeError(f"a spectrum and {type(other).__name__}: say field.spectrum() first")
         if (other.location, other.grid.shape) != (self.location, self.grid.shape):

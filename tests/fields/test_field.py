@@ -184,7 +184,7 @@ def test_bad_input_says_what_is_wrong(grid, channel):
         Field(jnp.zeros((3, 16, 12)), grid, vector=True)
     with pytest.raises(ParameterError, match="no boundary at y_low, y_high"):
         Field(1.0, channel)
-    with pytest.raises(ParameterError, match=r"field.bounded"):
+    with pytest.raises(ParameterError, match=r"field.with_boundary"):
         (Field(1.0, channel, boundary=Neumann()) * 2.0).padded(1)
     with pytest.raises(ParameterError, match="walls along y"):
         Field(1.0, channel, boundary=Neumann()).spectrum()

@@ -9,7 +9,7 @@ import pytest
 from physkit.core import Clock, Fault, ParameterError, ShapeError, StepCount
 from physkit.fields import CGridShallowWaterState, Field, ShallowWaterState
 from physkit.fields.equations import ShallowWater, ShallowWaterFV
-from physkit.fields.operators import HLL, WENO5, PiecewiseConstant
+from physkit.fields.finite_volume import HLL, WENO5, PiecewiseConstant
 from physkit.geometry import Box, Dirichlet, Grid, Mirror, NoSlip, Outflow
 from physkit.integrators import RK4, SSPRK2, CFLSubsteps
 from physkit.simulate import Simulation, simulate
@@ -211,7 +211,7 @@ def test_bad_input_of_finite_volumes():
         ShallowWaterState.of(LINE, 1.0, boundary=Dirichlet(0.0))
     with pytest.raises(ShapeError, match="2 components; got 3"):
         ShallowWaterState.of(TORUS, 1.0, (0.0, 0.0, 0.0))
-    with pytest.raises(ShapeError, match=r"Water\.of"):
+    with pytest.raises(ShapeError, match=r"ShallowWaterState\.of"):
         ShallowWaterFV().rate(CLOCK, stirred(TORUS))
     with pytest.raises(ShapeError, match="MUSCL"):
         ShallowWaterFV(reconstruction=WENO5())

@@ -174,7 +174,7 @@ def _coefficients(blank: Field, a: Any, c: Any) -> tuple[tuple[Array, ...], Arra
             )
         faces = [_closed_ring(f, k) if grid.periodic[k] else f.data for k, f in enumerate(a)]
     else:
-        cells = a if isinstance(a, Field) else blank._computed(_filled(a, blank))
+        cells = a if isinstance(a, Field) else blank.with_values(_filled(a, blank))
         faces = [_onto_faces(cells, k) for k in range(grid.dimension)]
     reaction = c.data if isinstance(c, Field) else _filled(c, blank)
     for name, values in (("coefficient", faces), ("reaction", [reaction])):

@@ -1,7 +1,5 @@
 """Advection: a field carried along by a flow."""
 
-from typing import Any
-
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
@@ -9,6 +7,7 @@ from physkit.core import (
     AbstractTendency,
     Clock,
     ShapeError,
+    State,
     get_component,
     param,
     scale_array,
@@ -91,7 +90,7 @@ class AdvectionByField(AbstractTendency):
     component: str = static()
     scheme: AbstractScheme = Spectral()
 
-    def rate(self, clock: Clock, state: Any) -> dict[str, Field | Spectrum | FieldIncrement]:
+    def rate(self, clock: Clock, state: State) -> dict[str, Field | Spectrum | FieldIncrement]:
         field, flow = (
             get_component(state, self.component).at_time(clock.t),
             get_component(state, self.velocity).at_time(clock.t),

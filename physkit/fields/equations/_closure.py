@@ -1,6 +1,6 @@
 """Learned terms: any network as a part of an equation."""
 
-from typing import Any
+from collections.abc import Callable
 
 import equinox as eqx
 from jaxtyping import Array
@@ -11,7 +11,7 @@ from .._equation import AbstractEquation
 from .._field import Field
 
 
-def as_network(network: Any) -> Any:
+def as_network(network: Callable) -> Callable:
     """A network whose weights are parameters, whatever else it holds."""
     return network if isinstance(network, Module) else Network(network)
 
@@ -38,7 +38,7 @@ class Closure(AbstractEquation):
     **Notes:** complex fields have no closure; split them into components.
     """
 
-    network: Any = eqx.field(converter=as_network)
+    network: Callable = eqx.field(converter=as_network)
     padding: int = static(default=0)
     component: str | None = static(default=None)
 

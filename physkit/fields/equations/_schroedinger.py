@@ -1,13 +1,12 @@
 """Schrödinger's equation, and that of Gross and Pitaevskii."""
 
-from typing import Any
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
-from physkit.core import Clock, Module, ShapeError, param, static
+from physkit.core import Clock, Module, PyTree, ShapeError, param, static
 from physkit.geometry import as_space_time_value
 
 from .._equation import AbstractEquation
@@ -15,7 +14,7 @@ from .._field import Field
 from .._spectrum import square_wavenumber
 
 
-def as_potential(value: Any) -> Any:
+def as_potential(value: PyTree) -> PyTree:
     """Numbers and arrays as parameters; fields by their data; functions wrapped."""
     return as_space_time_value(value.data if isinstance(value, Field) else value)
 
@@ -45,7 +44,7 @@ class Schroedinger(AbstractEquation):
     Condensation (2003), eq. 5.2.
     """
 
-    potential: Any = eqx.field(converter=as_potential, default=0.0)
+    potential: PyTree = eqx.field(converter=as_potential, default=0.0)
     mass: Float[Array, ""] = param(1.0)
     hbar: Float[Array, ""] = param(1.0)
     interaction: Float[Array, ""] = param(0.0)
@@ -66,13 +65,13 @@ class Schroedinger(AbstractEquation):
         k2 = square_wavenumber(field.grid, real=field.is_real)
         return 0.5 * self.hbar**2 / self.mass * k2
 
-    def local(self, t: Any, field: Field) -> Float[Array, "..."]:
+    def local(self, t: ArrayLike, field: Field) -> Float[Array, "..."]:
         """V + g|ψ|² per point."""
         psi = field.data
         density = psi.real**2 + psi.imag**2
         return self.potential_at(t, field) + self.interaction * density
 
-    def potential_at(self, t: Any, field: Field) -> Float[Array, "..."]:
+    def potential_at(self, t: ArrayLike, field: Field) -> Float[Array, "..."]:
         """V at the field's points, ready to broadcast."""
         v = self.potential
         if isinstance(v, Module):
@@ -80,7 +79,7 @@ class Schroedinger(AbstractEquation):
             return jnp.asarray(v, field.real_dtype)
         return field.grid.local(jnp.asarray(v, field.real_dtype), field.location)
 
-    def energy(self, field: Field, t: Any = 0.0) -> Float[Array, ""]:
+    def energy(self, field: Field, t: ArrayLike = 0.0) -> Float[Array, ""]:
         """⟨ψ|H|ψ⟩ / ⟨ψ|ψ⟩, an interaction counted once per pair (½g|ψ|⁴)."""
         require_complex(field)
         moving = field.spectrum().multiply(self.kinetic(field)).field().data

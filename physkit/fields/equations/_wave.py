@@ -1,12 +1,20 @@
 """Fields that obey Newton's equation: waves."""
 
 import abc
-from typing import Any
 
 import equinox as eqx
 from jaxtyping import Array, Float
 
-from physkit.core import AbstractTendency, Clock, as_increment, get_component, param, static
+from physkit.core import (
+    AbstractTendency,
+    Clock,
+    Rate,
+    State,
+    as_increment,
+    get_component,
+    param,
+    static,
+)
 
 from .._field import Field
 from .._spectrum import Spectrum
@@ -43,7 +51,7 @@ class AbstractSecondOrder(AbstractTendency):
         """∂u/∂t = w alone."""
         return WaveDrift(self.displacement, self.velocity)
 
-    def rate(self, clock: Clock, state: Any) -> dict[str, Any]:
+    def rate(self, clock: Clock, state: State) -> dict[str, Rate]:
         return {**self.drift.rate(clock, state), **self.kick.rate(clock, state)}
 
 
@@ -52,7 +60,7 @@ class WaveKick(AbstractTendency):
 
     law: AbstractSecondOrder
 
-    def rate(self, clock: Clock, state: Any) -> dict[str, Any]:
+    def rate(self, clock: Clock, state: State) -> dict[str, Rate]:
         field = get_component(state, self.law.displacement).at_time(clock.t)
         return {self.law.velocity: as_increment(self.law.acceleration(clock, field))}
 
@@ -63,7 +71,7 @@ class WaveDrift(AbstractTendency):
     displacement: str = static()
     velocity: str = static()
 
-    def rate(self, clock: Clock, state: Any) -> dict[str, Any]:
+    def rate(self, clock: Clock, state: State) -> dict[str, Rate]:
         del clock
         return {self.displacement: get_component(state, self.velocity).increment()}
 

@@ -2,14 +2,14 @@
 
 import abc
 import math
-from typing import Any
+from typing import TypeAlias
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from physkit.core import AbstractTendency, Clock, ShapeError, get_component
+from physkit.core import AbstractTendency, Clock, Rate, ShapeError, State, get_component
 from physkit.geometry import Grid
 
 from .._field import Field
@@ -17,6 +17,8 @@ from .._field_increment import FieldIncrement
 from ..states._field_group import AbstractFieldGroup
 from ._reconstruction import AbstractReconstruction, below_and_above
 from ._riemann_solvers import AbstractRiemannSolver, Variables, unsupported_solver
+
+FieldComponent: TypeAlias = Field | AbstractFieldGroup
 
 
 class AbstractConservationLaw(AbstractTendency):
@@ -74,8 +76,8 @@ class AbstractConservationLaw(AbstractTendency):
         (a, b), (c, d) = self.wave_speeds(left, axis), self.wave_speeds(right, axis)
         return jnp.minimum(a, c), jnp.maximum(b, d)
 
-    def check_component(self, component: Any) -> None:
-        """**Errors:** `ShapeError` for a component that the law is not made for; nothing is asked here."""
+    def check_component(self, component: FieldComponent) -> None:
+        """**Errors:** `ShapeError` for a component that the law is not made for; here none is refused."""
         del component
 
     def is_admissible(self, values: Variables) -> Bool[Array, "..."] | None:
@@ -98,15 +100,15 @@ class AbstractConservationLaw(AbstractTendency):
 
     # --- what follows from it -------------------------------------------------------------------
 
-    def rate(self, clock: Clock, state: Any) -> Any:
+    def rate(self, clock: Clock, state: State) -> Rate:
         component = get_component(state, self.component)
-        component_fields(component)  # says what else a component may be
+        component_fields(component)  # raises for what is no component of cell averages
         self.check_component(component)
         component = component.at_time(clock.t)
         rates = finite_volume_rate(self, component)
         return rates if self.component is None else {self.component: rates}
 
-    def max_signal_rate(self, clock: Clock, state: Any) -> Float[Array, ""]:
+    def max_signal_rate(self, clock: Clock, state: State) -> Float[Array, ""]:
         """max Σ_k |λ_k| / h_k over all cells, 1 / time: dt times it is the Courant number."""
         del clock
         component = get_component(state, self.component)
@@ -120,7 +122,7 @@ class AbstractConservationLaw(AbstractTendency):
         return grid.max(jnp.broadcast_to(total, grid.local_shape))
 
 
-def finite_volume_rate(law: AbstractConservationLaw, component: Any) -> Any:
+def finite_volume_rate(law: AbstractConservationLaw, component: FieldComponent) -> Rate:
     """−Σ_k ∂F_k/∂x_k of every field of `component`, in the form of its rates.
 
     Each axis is padded by itself, by as much as the reconstruction needs.
@@ -137,30 +139,32 @@ def finite_volume_rate(law: AbstractConservationLaw, component: Any) -> Any:
 
 
 def reconstruct_faces(
-    law: AbstractConservationLaw, component: Any, axis: int
+    law: AbstractConservationLaw, component: FieldComponent, axis: int
 ) -> tuple[Variables, Variables]:
     """Primitive variables below and above every face across `axis`."""
     fields = component_fields(component)
-    scheme, at = law.reconstruction, axis  # variables one by one: array axes are those of space
+    scheme = law.reconstruction
     padded = tuple(x for field in fields.values() for x in _padded(field, scheme.width, axis))
     if scheme.uses_primitive:
-        pairs = [scheme.faces(x, at) for x in law.primitive(padded)]
+        pairs = [scheme.faces(x, axis) for x in law.primitive(padded)]
         return tuple(p[0] for p in pairs), tuple(p[1] for p in pairs)
-    stencils = [scheme.stencil(x, at) for x in padded]
+    stencils = [scheme.stencil(x, axis) for x in padded]
     edges = [scheme.edges(*cells) for cells in stencils]
     middle = law.primitive(tuple(cells[scheme.width - 1] for cells in stencils))
-    low, high = (_physical(law, tuple(e[side] for e in edges), middle) for side in (0, 1))
-    pairs = [below_and_above(a, b, at) for a, b in zip(low, high, strict=True)]
+    low, high = (_edge_or_cell(law, tuple(e[side] for e in edges), middle) for side in (0, 1))
+    pairs = [below_and_above(a, b, axis) for a, b in zip(low, high, strict=True)]
     return tuple(p[0] for p in pairs), tuple(p[1] for p in pairs)
 
 
-def _physical(law: AbstractConservationLaw, conserved: Variables, middle: Variables) -> Variables:
+def _edge_or_cell(
+    law: AbstractConservationLaw, conserved: Variables, middle: Variables
+) -> Variables:
     """Primitive variables at an edge; those of the cell where the edge's mean nothing."""
     values = law.primitive(conserved)
-    good = law.is_admissible(values)
-    if good is None:
+    admissible = law.is_admissible(values)
+    if admissible is None:
         return values
-    return tuple(jnp.where(good, x, cell) for x, cell in zip(values, middle, strict=True))
+    return tuple(jnp.where(admissible, x, cell) for x, cell in zip(values, middle, strict=True))
 
 
 def difference_over_cells(
@@ -179,7 +183,7 @@ def difference_over_cells(
     return (above - below) / volumes
 
 
-def component_fields(component: Any) -> dict[str, Field]:
+def component_fields(component: object) -> dict[str, Field]:
     """The fields of a component by name; of a field, itself under an empty one.
 
     **Errors:** `ShapeError` for fields that are not cell averages.
@@ -204,7 +208,7 @@ def unstack(field: Field, values: Array) -> tuple[Array, ...]:
     return tuple(flat[k] for k in range(flat.shape[0])) if field.components else (values,)
 
 
-def as_rates(component: Any, variables: Variables) -> Any:
+def as_rates(component: FieldComponent, variables: Variables) -> Rate:
     """One array per variable as the rate of the component."""
     rates, rest = {}, list(variables)
     for name, field in component_fields(component).items():
@@ -218,5 +222,5 @@ def as_rates(component: Any, variables: Variables) -> Any:
 
 
 def _padded(field: Field, width: int, axis: int) -> tuple[Array, ...]:
-    around = tuple((width, width) if k == axis else (0, 0) for k in range(field.grid.dimension))
-    return unstack(field, field.padded(around))
+    widths = tuple((width, width) if k == axis else (0, 0) for k in range(field.grid.dimension))
+    return unstack(field, field.padded(widths))

@@ -1,9 +1,10 @@
 """The exact solution of the Riemann problem of an ideal gas."""
 
-from typing import Any
+from collections.abc import Sequence
 
 import jax
 import jax.numpy as jnp
+from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from physkit.core import Module, as_parameter, data, param
@@ -37,7 +38,7 @@ class RiemannFan(Module):
     left_speeds: tuple[Values, Values] = data()
     right_speeds: tuple[Values, Values] = data()
 
-    def __call__(self, speed: Any) -> Side:
+    def __call__(self, speed: ArrayLike) -> Side:
         """Density, velocity and pressure at x/t = `speed`."""
         speed = jnp.asarray(speed, self.pressure.dtype)
         (ρ, u, p), (σ, v, q) = self.left, self.right
@@ -53,7 +54,9 @@ class RiemannFan(Module):
         return tuple(jnp.where(is_left, a, b) for a, b in zip(low, (r, -w, s), strict=True))
 
 
-def exact_riemann(left: Any, right: Any, gamma: Any) -> RiemannFan:
+def exact_riemann(
+    left: Sequence[ArrayLike], right: Sequence[ArrayLike], gamma: ArrayLike
+) -> RiemannFan:
     """The exact solution for (density, velocity, pressure) on the left and on the right.
 
     Newton's method for the pressure between the waves, differentiable by the implicit-function rule.

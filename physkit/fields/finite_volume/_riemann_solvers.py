@@ -1,14 +1,35 @@
 """Riemann solvers: the flux between two states that meet at a face."""
 
 import abc
-from typing import Any
+from collections.abc import Iterator
+from typing import Protocol, runtime_checkable
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from physkit.core import Module, ParameterError
 
+Speeds = tuple[Float[Array, "..."], Float[Array, "..."]]
 Variables = tuple[Float[Array, "..."], ...]
+
+
+@runtime_checkable
+class RiemannLaw(Protocol):
+    """What Riemann solvers ask a conservation law; `AbstractConservationLaw` says what each means."""
+
+    def conserved(self, primitive: Variables) -> Variables: ...
+
+    def flux(self, values: Variables, axis: int) -> Variables: ...
+
+    def wave_speeds(self, values: Variables, axis: int) -> Speeds: ...
+
+    def signal_speeds(self, left: Variables, right: Variables, axis: int) -> Speeds: ...
+
+    def contact_fluxes(
+        self, left: Variables, right: Variables, slow: Array, fast: Array, axis: int
+    ) -> tuple[Array, Variables, Variables]: ...
+
+    def exact_state(self, left: Variables, right: Variables, axis: int) -> Variables: ...
 
 
 class AbstractRiemannSolver(Module):
@@ -19,7 +40,7 @@ class AbstractRiemannSolver(Module):
     """
 
     @abc.abstractmethod
-    def flux(self, law: Any, left: Variables, right: Variables, axis: int) -> Variables:
+    def flux(self, law: RiemannLaw, left: Variables, right: Variables, axis: int) -> Variables:
         """The flux of the conserved variables along `axis`, from primitive ones on both sides."""
 
 
@@ -31,7 +52,7 @@ class Rusanov(AbstractRiemannSolver):
     **Reference:** Rusanov, USSR Comput. Math. Math. Phys. 1, 267 (1961); Toro (2009), eq. 10.56.
     """
 
-    def flux(self, law: Any, left: Variables, right: Variables, axis: int) -> Variables:
+    def flux(self, law: RiemannLaw, left: Variables, right: Variables, axis: int) -> Variables:
         speeds = (*law.wave_speeds(left, axis), *law.wave_speeds(right, axis))
         a, b, c, d = (jnp.abs(s) for s in speeds)
         half = 0.5 * jnp.maximum(jnp.maximum(a, b), jnp.maximum(c, d))
@@ -52,7 +73,7 @@ class HLL(AbstractRiemannSolver):
     Anal. 25, 294 (1988).
     """
 
-    def flux(self, law: Any, left: Variables, right: Variables, axis: int) -> Variables:
+    def flux(self, law: RiemannLaw, left: Variables, right: Variables, axis: int) -> Variables:
         slow, fast = law.signal_speeds(left, right, axis)
         slow, fast = jnp.minimum(slow, 0), jnp.maximum(fast, 0)
         spread = fast - slow
@@ -75,7 +96,7 @@ class HLLC(AbstractRiemannSolver):
     Sci. Comput. 18, 1553 (1997), with which densities and pressures stay positive.
     """
 
-    def flux(self, law: Any, left: Variables, right: Variables, axis: int) -> Variables:
+    def flux(self, law: RiemannLaw, left: Variables, right: Variables, axis: int) -> Variables:
         slow, fast = law.signal_speeds(left, right, axis)
         contact, below, above = law.contact_fluxes(left, right, slow, fast, axis)
         outer = law.flux(left, axis), law.flux(right, axis)
@@ -97,11 +118,11 @@ class ExactRiemann(AbstractRiemannSolver):
     **Reference:** Toro, Riemann Solvers and Numerical Methods for Fluid Dynamics, 3rd ed. (2009), ch. 4.
     """
 
-    def flux(self, law: Any, left: Variables, right: Variables, axis: int) -> Variables:
+    def flux(self, law: RiemannLaw, left: Variables, right: Variables, axis: int) -> Variables:
         return law.flux(law.exact_state(left, right, axis), axis)
 
 
-def unsupported_solver(law: Any, solver: str, method: str) -> ParameterError:
+def unsupported_solver(law: RiemannLaw, solver: str, method: str) -> ParameterError:
     """The error of a law that a Riemann solver asks too much of."""
     return ParameterError(
         f"{solver} needs more than {type(law).__name__} tells: write {method}(…), or take Rusanov() "
@@ -109,6 +130,9 @@ def unsupported_solver(law: Any, solver: str, method: str) -> ParameterError:
     )
 
 
-def _sides(law: Any, left: Variables, right: Variables, axis: int):
+def _sides(
+    law: RiemannLaw, left: Variables, right: Variables, axis: int
+) -> Iterator[tuple[Array, ...]]:
+    """Per variable: the fluxes on the left and on the right, the conserved values there."""
     fluxes = law.flux(left, axis), law.flux(right, axis)
     return zip(*fluxes, law.conserved(left), law.conserved(right), strict=True)

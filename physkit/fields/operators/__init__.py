@@ -1,31 +1,5 @@
-"""Derivatives of fields – finite differences, Fourier modes, staggered locations – and finite volumes:
-reconstruction, limiters, Riemann solvers."""
+"""Derivatives of fields: finite differences, Fourier modes, staggered locations."""
 
-from ..finite_volume._ideal_gas_riemann import (
-    RiemannFan as RiemannFan,
-    exact_riemann as exact_riemann,
-)
-from ..finite_volume._limiters import (
-    AbstractLimiter as AbstractLimiter,
-    Minmod as Minmod,
-    MonotonizedCentral as MonotonizedCentral,
-    Superbee as Superbee,
-    VanLeer as VanLeer,
-)
-from ..finite_volume._reconstruction import (
-    MUSCL as MUSCL,
-    WENO5 as WENO5,
-    AbstractReconstruction as AbstractReconstruction,
-    PiecewiseConstant as PiecewiseConstant,
-)
-from ..finite_volume._riemann_solvers import (
-    HLL as HLL,
-    HLLC as HLLC,
-    AbstractRiemannSolver as AbstractRiemannSolver,
-    ExactRiemann as ExactRiemann,
-    Rusanov as Rusanov,
-    Variables as Variables,
-)
 from ._derivative_schemes import (
     AbstractScheme as AbstractScheme,
     Central as Central,

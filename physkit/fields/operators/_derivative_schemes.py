@@ -64,7 +64,7 @@ class Central(AbstractScheme):
         shifted = lambda j: jax.lax.slice_in_dim(padded, j, j + n, axis=at)
         terms = [weight * shifted(j) for j, weight in enumerate(stencil) if weight]
         total = sum(terms[1:], terms[0])
-        return field._computed(scale_array(total, 1 / field.grid.spacing[axis] ** power))
+        return field.with_values(scale_array(total, 1 / field.grid.spacing[axis] ** power))
 
     def symbol(self, grid: Grid, axis: int, power: int, *, real: bool = True) -> Array:
         stencil = self._stencil(power)

@@ -72,7 +72,7 @@ def _neighbors(u: Field, axis: int) -> tuple[Array, Array]:
 
 
 def _moved(u: Field, values: Array, axis: int) -> Field:
-    return u._computed(values).replace(location=u.location.staggered_along(axis))
+    return u.with_values(values).replace(location=u.location.staggered_along(axis))
 
 
 def _need_one_per_axis(v: Sequence[Field]) -> None:

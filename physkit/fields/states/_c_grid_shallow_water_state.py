@@ -1,16 +1,26 @@
 """A layer of water on Arakawa's C grid: its depth in the cells, its velocity on their faces."""
 
-from typing import Any
+from collections.abc import Sequence
 
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import DTypeLike
 from jaxtyping import Array
 
 from physkit.core import Fault, ParameterError, ShapeError, concrete_value
-from physkit.geometry import Boundaries, Dirichlet, Grid, Mirror, NoSlip, parse_boundaries
+from physkit.geometry import (
+    AbstractBoundary,
+    Boundaries,
+    Dirichlet,
+    Grid,
+    Mirror,
+    NoSlip,
+    parse_boundaries,
+)
 
-from .._field import Field
-from ._field_group import AbstractFieldGroup
+from .._field import BoundaryLike, Field
+from ._field_group import AbstractFieldGroup, each_boundary
+from ._point_values import PointValues, values_at_points
 
 
 class CGridShallowWaterState(AbstractFieldGroup):
@@ -34,7 +44,7 @@ class CGridShallowWaterState(AbstractFieldGroup):
 
     def __check_init__(self):
         grid = self.depth.grid
-        _need_plane(grid)
+        _require_plane(grid)
         places = {"depth": grid.cell, "velocity_x": grid.face("x"), "velocity_y": grid.face("y")}
         for name, part in self.parts().items():
             if part.grid.shape != grid.shape or part.grid.periodic != grid.periodic:
@@ -50,11 +60,11 @@ class CGridShallowWaterState(AbstractFieldGroup):
     @staticmethod
     def of(
         grid: Grid,
-        depth: Any,
-        velocity: tuple[Any, Any] = (0.0, 0.0),
-        boundary: Any = None,
+        depth: PointValues,
+        velocity: Sequence[PointValues] = (0.0, 0.0),
+        boundary: BoundaryLike = None,
         *,
-        dtype: Any = None,
+        dtype: DTypeLike | None = None,
     ) -> "CGridShallowWaterState":
         """Water from its depth and velocity.
 
@@ -67,27 +77,24 @@ class CGridShallowWaterState(AbstractFieldGroup):
 
         **Errors:** `ParameterError` for other boundaries, and for a depth that is not positive.
         """
-        _need_plane(grid)
+        _require_plane(grid)
         walls = Mirror() if boundary is None and not all(grid.periodic) else boundary
-        given = walls.values() if isinstance(walls, dict) else (walls,)
-        for side in (
-            s for value in given for s in (value if isinstance(value, tuple) else (value,))
-        ):
+        for side in each_boundary(walls):
             if side is not None and not isinstance(side, Mirror | NoSlip):
                 raise ParameterError(
                     f"water on a staggered grid takes walls, Mirror() or NoSlip(); got {side!r}"
                 )
-        depths = plane_values(grid, depth, grid.cell, dtype)
+        depths = values_at_points(grid, depth, grid.cell, dtype)
         numbers = concrete_value(depths)
         if numbers is not None and not np.all(numbers > 0):
             raise ParameterError(
                 f"the depth of water must be positive; got {float(numbers.min()):.6g}"
             )
-        parts = [Field(depths, grid, None, None if walls is None else _mirror(grid))]
+        parts = [Field(depths, grid, None, None if walls is None else _depth_boundary(grid))]
         for axis, value in enumerate(velocity):
             at = grid.face(axis)
-            data = jnp.asarray(plane_values(grid, value, at, dtype), depths.dtype)
-            parts.append(Field(data, grid, at, _of_velocity(grid, walls, axis)).at_time(0.0))
+            data = jnp.asarray(values_at_points(grid, value, at, dtype), depths.dtype)
+            parts.append(Field(data, grid, at, _velocity_boundary(grid, walls, axis)).at_time(0.0))
         return CGridShallowWaterState(*parts)
 
     def faults(self) -> Array:
@@ -95,25 +102,16 @@ class CGridShallowWaterState(AbstractFieldGroup):
         return jnp.where(dry, jnp.int32(Fault.POSITIVITY), jnp.int32(0)) | super().faults()
 
 
-def _need_plane(grid: Grid) -> None:
+def _require_plane(grid: Grid) -> None:
     if grid.dimension != 2:
         raise ShapeError(f"water flows on a plane grid; this one has {grid.dimension} axes")
 
 
-def plane_values(grid: Grid, value: Any, location: Any, dtype: Any) -> Array:
-    """A number, an array or a function of the coordinates, at every point."""
-    if callable(value) and not hasattr(value, "dtype"):
-        value = value(*grid.coordinates(location))
-    value = jnp.asarray(value) if hasattr(value, "dtype") else jnp.asarray(value, float)
-    value = jnp.broadcast_to(value, grid.local_shape_at(location))
-    return value if dtype is None else value.astype(dtype)
-
-
-def _mirror(grid: Grid) -> dict[int, Any]:
+def _depth_boundary(grid: Grid) -> dict[int, AbstractBoundary]:
     return {k: Mirror() for k, wraps in enumerate(grid.periodic) if not wraps}
 
 
-def _of_velocity(grid: Grid, walls: Any, component: int) -> Any:
+def _velocity_boundary(grid: Grid, walls: BoundaryLike, component: int) -> BoundaryLike:
     """Zero through walls; along them free, or zero as well."""
     if walls is None:
         return None
@@ -122,6 +120,8 @@ def _of_velocity(grid: Grid, walls: Any, component: int) -> Any:
     for axis, pair in enumerate(sides):
         if grid.periodic[axis] or pair is None:
             continue
-        tangential = lambda side: Dirichlet(0.0) if isinstance(side, NoSlip) else Mirror()
-        made[axis] = tuple(Dirichlet(0.0) if axis == component else tangential(s) for s in pair)
+        made[axis] = tuple(
+            Dirichlet(0.0) if axis == component or isinstance(side, NoSlip) else Mirror()
+            for side in pair
+        )
     return made

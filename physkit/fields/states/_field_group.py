@@ -1,14 +1,17 @@
 """Components made of several fields: a gas, a layer of water, a plasma."""
 
 import dataclasses
-from typing import Any
+from collections.abc import Iterator
 
 import jax.numpy as jnp
+from jax.typing import ArrayLike
 from jaxtyping import Array
 
 from physkit.core import AbstractComponent, ComponentError, Fault, ShapeError, replace_fields
+from physkit.geometry import Grid
 
-from .._field import Field
+from .._field import BoundaryLike, Field
+from .._field_increment import FieldIncrement
 
 
 class AbstractFieldGroup(AbstractComponent):
@@ -31,15 +34,15 @@ class AbstractFieldGroup(AbstractComponent):
         return {}
 
     @property
-    def grid(self) -> Any:
+    def grid(self) -> Grid:
         """The grid that all parts are on."""
         return next(iter(self.parts().values())).grid
 
-    def at_time(self, t: Any) -> "AbstractFieldGroup":
+    def at_time(self, t: ArrayLike) -> "AbstractFieldGroup":
         """This component with the boundaries that it has at time `t`."""
         return self.replace({name: part.at_time(t) for name, part in self.parts().items()})
 
-    def shift(self, delta: Any) -> "AbstractFieldGroup":
+    def shift(self, delta: dict[str, FieldIncrement | Array]) -> "AbstractFieldGroup":
         unknown = sorted(set(delta) - set(self.parts()))
         if unknown:
             raise ComponentError(
@@ -47,10 +50,10 @@ class AbstractFieldGroup(AbstractComponent):
             )
         return self.replace({name: getattr(self, name).shift(delta[name]) for name in delta})
 
-    def increment(self) -> dict[str, Any]:
+    def increment(self) -> dict[str, FieldIncrement]:
         return {name: part.increment() for name, part in self.parts().items()}
 
-    def replace(self, parts: dict[str, Any]) -> "AbstractFieldGroup":
+    def replace(self, parts: dict[str, Field]) -> "AbstractFieldGroup":
         """A copy with some parts replaced."""
         return replace_fields(self, parts)
 
@@ -59,7 +62,7 @@ class AbstractFieldGroup(AbstractComponent):
         for part in self.parts().values():
             bits = bits | part.faults()
         for values in self.positive_quantities().values():
-            bad = self.grid.max(values <= 0)  # NaN is another fault
+            bad = self.grid.max(values <= 0)  # NaN compares false: it is another fault
             bits = bits | jnp.where(bad, jnp.int32(Fault.POSITIVITY), jnp.int32(0))
         return bits
 
@@ -78,3 +81,9 @@ def require_one_grid(component: AbstractFieldGroup) -> None:
             raise ShapeError(
                 f"{name} sits at {part.location!r}; finite volumes are cells' averages"
             )
+
+
+def each_boundary(given: BoundaryLike) -> Iterator[object]:
+    """Every single boundary in what a user gives: alone, in a dict, in a pair (low, high)."""
+    for sides in given.values() if isinstance(given, dict) else (given,):
+        yield from sides if isinstance(sides, tuple) else (sides,)

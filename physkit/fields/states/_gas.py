@@ -1,17 +1,23 @@
 """The state of a gas: density, momentum and energy, each a field with its own boundary."""
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TypeAlias
 
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import ArrayLike, DTypeLike
 from jaxtyping import Array
 
-from physkit.core import ParameterError, ShapeError, cast_floats, concrete_value
+from physkit.core import ParameterError, PyTree, ShapeError, cast_floats, concrete_value
 from physkit.geometry import AbstractBoundary, Dirichlet, Grid, Neumann
 
 from .._field import Field
 from ._field_group import AbstractFieldGroup, require_one_grid
 from ._gas_inflow import PARTS, GasInflow, conserved
+from ._point_values import PointValues, evaluate_at_points
+
+# One for all sides, or a dict by axis and side; None where every axis repeats.
+GasBoundary: TypeAlias = AbstractBoundary | GasInflow | dict | None
 
 
 class Gas(AbstractFieldGroup):
@@ -44,13 +50,13 @@ class Gas(AbstractFieldGroup):
     @staticmethod
     def from_primitive(
         grid: Grid,
-        density: Any,
-        velocity: Any,
-        pressure: Any,
-        gamma: Any,
-        boundary: Any = None,
+        density: PointValues,
+        velocity: PointValues | Sequence[PointValues],
+        pressure: PointValues,
+        gamma: ArrayLike,
+        boundary: GasBoundary = None,
         *,
-        dtype: Any = None,
+        dtype: DTypeLike | None = None,
     ) -> "Gas":
         """A gas from density, velocity and pressure.
 
@@ -66,25 +72,30 @@ class Gas(AbstractFieldGroup):
         **Errors:** `ParameterError` for a density or pressure that is not positive in some cell, for
         `Dirichlet` and `Neumann`, which cannot hold for three fields at once.
         """
-        values = lambda v: _values(grid, v, dtype)
+
+        def values(given: PointValues) -> Array:
+            return _values_in_cells(grid, given, dtype)
+
         ρ, p = values(density), values(pressure)
         if isinstance(velocity, Field):
             velocity = velocity.data
         if not isinstance(velocity, tuple | list):
-            many = jnp.ndim(velocity) > grid.dimension
-            velocity = tuple(velocity) if many else (velocity,)
+            is_stacked = jnp.ndim(velocity) > grid.dimension
+            velocity = tuple(velocity) if is_stacked else (velocity,)
         if len(velocity) != grid.dimension:
             raise ShapeError(
                 f"a velocity on this grid has {grid.dimension} components; got {len(velocity)}"
             )
         u = [values(v) for v in velocity]
         for name, x in (("density", ρ), ("pressure", p)):
-            _need_positive(name, x)
+            _require_positive(name, x)
         dtype = jnp.result_type(ρ.dtype, p.dtype, *(v.dtype for v in u))
         ρ, p, *u = (x.astype(dtype) for x in (ρ, p, *u))
         gamma = jnp.asarray(gamma, dtype)
         # Boundaries in the state's precision: their values are computed from the gas's γ.
-        sides = cast_floats({name: _sides(boundary, name, gamma) for name in PARTS}, dtype)
+        sides = cast_floats(
+            {name: _boundary_of_part(boundary, name, gamma) for name in PARTS}, dtype
+        )
         parts = zip(PARTS, conserved(ρ, tuple(u), p, gamma), strict=True)
         return Gas(**{
             name: Field(x, grid, None, sides[name], vector=name == "momentum") for name, x in parts
@@ -93,39 +104,35 @@ class Gas(AbstractFieldGroup):
     @property
     def velocity(self) -> Field:
         """u = m/ρ."""
-        return self.momentum._computed(self.momentum.data / self.density.data[None])
+        return self.momentum.with_values(self.momentum.data / self.density.data[None])
 
-    def pressure(self, gamma: Any) -> Field:
+    def pressure(self, gamma: ArrayLike) -> Field:
         """p = (γ − 1)(E − m²/2ρ)."""
-        return self.energy._computed((gamma - 1) * self._internal())
+        return self.energy.with_values((gamma - 1) * self._internal_energy())
 
-    def sound_speed(self, gamma: Any) -> Field:
+    def sound_speed(self, gamma: ArrayLike) -> Field:
         """c = √(γp/ρ)."""
-        return self.energy._computed(
+        return self.energy.with_values(
             jnp.sqrt(gamma * self.pressure(gamma).data / self.density.data)
         )
 
     def positive_quantities(self) -> dict[str, Array]:
-        return {"density": self.density.data, "internal energy": self._internal()}
+        return {"density": self.density.data, "internal energy": self._internal_energy()}
 
-    def _internal(self) -> Array:
+    def _internal_energy(self) -> Array:
         m = self.momentum.data
         return self.energy.data - 0.5 * jnp.sum(m * m, axis=0) / self.density.data
 
 
-def _values(grid: Grid, value: Any, dtype: Any) -> Array:
-    if isinstance(value, Field):
-        value = value.data
-    elif callable(value) and not hasattr(value, "dtype"):
-        value = value(*grid.coordinates())
-    value = jnp.asarray(value) if hasattr(value, "dtype") else jnp.asarray(value, float)
+def _values_in_cells(grid: Grid, given: PointValues, dtype: DTypeLike | None) -> Array:
+    value = evaluate_at_points(grid, given, grid.cell)
     if value.ndim and value.ndim != grid.dimension:
         raise ShapeError(f"values of shape {value.shape} on a grid of {grid.shape} cells")
     value = jnp.broadcast_to(value, grid.local_shape)
     return value if dtype is None else value.astype(dtype)
 
 
-def _need_positive(name: str, values: Array) -> None:
+def _require_positive(name: str, values: Array) -> None:
     numbers = concrete_value(values)
     if numbers is None or np.all(numbers > 0):
         return
@@ -135,12 +142,12 @@ def _need_positive(name: str, values: Array) -> None:
     )
 
 
-def _sides(boundary: Any, name: str, gamma: Any) -> Any:
+def _boundary_of_part(boundary: PyTree, name: str, gamma: ArrayLike) -> PyTree:
     """What a boundary of a gas means for one of its fields."""
     if isinstance(boundary, dict):
-        return {side: _sides(b, name, gamma) for side, b in boundary.items()}
+        return {side: _boundary_of_part(b, name, gamma) for side, b in boundary.items()}
     if isinstance(boundary, tuple):
-        return tuple(_sides(b, name, gamma) for b in boundary)
+        return tuple(_boundary_of_part(b, name, gamma) for b in boundary)
     if isinstance(boundary, GasInflow):
         return boundary.boundaries(gamma)[name]
     if isinstance(boundary, Dirichlet | Neumann):

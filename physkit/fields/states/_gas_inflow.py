@@ -1,12 +1,13 @@
 """The side of a box through which gas comes in."""
 
-from collections.abc import Callable
-from typing import Any, cast
+from collections.abc import Callable, Sequence
+from typing import cast
 
 import jax.numpy as jnp
+from jax.typing import ArrayLike
 from jaxtyping import Array
 
-from physkit.core import Module, static
+from physkit.core import Module, PyTree, static
 from physkit.geometry import Inflow, as_space_time_value
 
 PARTS = ("density", "momentum", "energy")
@@ -23,39 +24,48 @@ class GasInflow(Module):
       one per axis, or one alone on a line.
     """
 
-    density: Any
-    velocity: tuple[Any, ...]
-    pressure: Any
+    density: PyTree
+    velocity: tuple[PyTree, ...]
+    pressure: PyTree
 
-    def __init__(self, density: Any, velocity: Any, pressure: Any):
+    def __init__(
+        self,
+        density: ArrayLike | Callable,
+        velocity: ArrayLike | Callable | Sequence[ArrayLike | Callable],
+        pressure: ArrayLike | Callable,
+    ):
         self.density, self.pressure = as_space_time_value(density), as_space_time_value(pressure)
         velocity = velocity if isinstance(velocity, tuple | list) else (velocity,)
         self.velocity = tuple(as_space_time_value(v) for v in velocity)
 
-    def boundaries(self, gamma: Any) -> dict[str, Inflow]:
+    def boundaries(self, gamma: ArrayLike) -> dict[str, Inflow]:
         """What it means for each field of a `Gas`."""
         if any(isinstance(v, Module) for v in (self.density, *self.velocity, self.pressure)):
-            return {name: Inflow(_Beyond(self, jnp.asarray(gamma), name)) for name in PARTS}
+            return {
+                name: Inflow(_ConservedInflow(self, jnp.asarray(gamma), name)) for name in PARTS
+            }
         values = conserved(self.density, self.velocity, self.pressure, gamma)
         return {name: Inflow(value) for name, value in zip(PARTS, values, strict=True)}
 
 
-class _Beyond(Module):
+class _ConservedInflow(Module):
     """One conserved field of an inflow that depends on time or place."""
 
     inflow: GasInflow
-    gamma: Any
+    gamma: Array
     part: str = static()
 
-    def __call__(self, t: Any, *x: Any) -> Any:
-        at = lambda v: cast(Callable, v)(t, *x) if isinstance(v, Module) else v
+    def __call__(self, t: ArrayLike, *x: Array) -> Array:
+        def at(value: PyTree) -> ArrayLike:
+            return cast(Callable, value)(t, *x) if isinstance(value, Module) else value
+
         velocity = tuple(at(v) for v in self.inflow.velocity)
         values = conserved(at(self.inflow.density), velocity, at(self.inflow.pressure), self.gamma)
         return values[PARTS.index(self.part)]
 
 
 def conserved(
-    density: Any, velocity: tuple[Any, ...], pressure: Any, gamma: Any
+    density: ArrayLike, velocity: tuple[ArrayLike, ...], pressure: ArrayLike, gamma: ArrayLike
 ) -> tuple[Array, ...]:
     """ρ, m = ρu and E = p/(γ − 1) + ½ρu²."""
     ρ, p, *u = jnp.broadcast_arrays(density, pressure, *velocity)

@@ -1,17 +1,18 @@
 """A layer of water by finite volumes: depth and momentum, averages over cells."""
 
-from typing import Any
+from collections.abc import Sequence
 
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import DTypeLike
 from jaxtyping import Array
 
 from physkit.core import Fault, ParameterError, ShapeError, concrete_value
 from physkit.geometry import Grid, Mirror, Outflow
 
-from .._field import Field
-from ._c_grid_shallow_water_state import plane_values
-from ._field_group import AbstractFieldGroup, require_one_grid
+from .._field import BoundaryLike, Field
+from ._field_group import AbstractFieldGroup, each_boundary, require_one_grid
+from ._point_values import PointValues, values_at_points
 
 
 class ShallowWaterState(AbstractFieldGroup):
@@ -42,11 +43,11 @@ class ShallowWaterState(AbstractFieldGroup):
     @staticmethod
     def of(
         grid: Grid,
-        depth: Any,
-        velocity: Any = 0.0,
-        boundary: Any = None,
+        depth: PointValues,
+        velocity: PointValues | Sequence[PointValues] = 0.0,
+        boundary: BoundaryLike = None,
         *,
-        dtype: Any = None,
+        dtype: DTypeLike | None = None,
     ) -> "ShallowWaterState":
         """Water from its depth and velocity.
 
@@ -59,20 +60,19 @@ class ShallowWaterState(AbstractFieldGroup):
 
         **Errors:** `ParameterError` for a negative depth and for other boundaries.
         """
-        given = boundary.values() if isinstance(boundary, dict) else (boundary,)
-        for side in (s for v in given for s in (v if isinstance(v, tuple) else (v,))):
+        for side in each_boundary(boundary):
             if side is not None and not isinstance(side, Mirror | Outflow):
                 raise ParameterError(
                     f"water takes Mirror() or Outflow() at its sides; got {side!r}"
                 )
-        h = plane_values(grid, depth, grid.cell, dtype)
+        h = values_at_points(grid, depth, grid.cell, dtype)
         numbers = concrete_value(h)
         if numbers is not None and not np.all(numbers >= 0):
             raise ParameterError(f"a depth cannot be negative; got {float(numbers.min()):.6g}")
         parts = velocity if isinstance(velocity, tuple | list) else (velocity,) * grid.dimension
         if len(parts) != grid.dimension:
             raise ShapeError(f"a velocity here has {grid.dimension} components; got {len(parts)}")
-        u = [jnp.asarray(plane_values(grid, v, grid.cell, dtype), h.dtype) for v in parts]
+        u = [jnp.asarray(values_at_points(grid, v, grid.cell, dtype), h.dtype) for v in parts]
         momentum = jnp.stack([h * v for v in u])
         return ShallowWaterState(
             Field(h, grid, None, boundary), Field(momentum, grid, None, boundary, vector=True)

@@ -151,7 +151,7 @@ def _sides(boundary: Boundaries, axis: int) -> Any:
     if boundary[axis] is None:
         raise ParameterError(
             f"this field was computed and has no boundary along {AXES[axis]}: give it one with "
-            "field.bounded(…)"
+            "field.with_boundary(…)"
         )
     return boundary[axis]
 

@@ -94,7 +94,7 @@ def streamfunction(water: CGridShallowWaterState) -> Field:
     steps = v.data * v.grid.spacing[0]
     zero = jnp.zeros((1, steps.shape[1]), steps.dtype)
     psi = jnp.concatenate([zero, jnp.cumsum(steps, axis=0)])
-    return v._computed(psi).replace(location=v.grid.node)
+    return v.with_values(psi).replace(location=v.grid.node)
 
 
 def thacker_bowl(

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 
 from physkit.fields import Gas
 from physkit.fields.equations import CompressibleEuler
-from physkit.fields.operators import AbstractReconstruction, AbstractRiemannSolver
+from physkit.fields.finite_volume import AbstractReconstruction, AbstractRiemannSolver
 from physkit.geometry import Grid
 from physkit.integrators import SSPRK2, SSPRK3
 from physkit.simulate import Simulation

@@ -7,7 +7,7 @@ from jaxtyping import Array, Float
 
 from physkit.fields import Gas
 from physkit.fields.equations import CompressibleEuler
-from physkit.fields.operators import HLLC, MUSCL, AbstractReconstruction, AbstractRiemannSolver
+from physkit.fields.finite_volume import HLLC, MUSCL, AbstractReconstruction, AbstractRiemannSolver
 from physkit.geometry import Box, Grid, Mirror, Outflow
 from physkit.integrators import SSPRK2, CFLSubsteps
 from physkit.simulate import Simulation

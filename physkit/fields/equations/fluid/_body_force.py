@@ -1,11 +1,18 @@
 """A force on every mass: gravity in a gas."""
 
-from typing import Any
-
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from physkit.core import AbstractTendency, Clock, ShapeError, get_component, param, static
+from physkit.core import (
+    AbstractTendency,
+    Clock,
+    Rate,
+    ShapeError,
+    State,
+    get_component,
+    param,
+    static,
+)
 
 from ...states._gas import Gas
 
@@ -30,7 +37,7 @@ class BodyForce(AbstractTendency):
     acceleration: Float[Array, " d"] = param()
     component: str | None = static(default=None)
 
-    def rate(self, clock: Clock, state: Any) -> Any:
+    def rate(self, clock: Clock, state: State) -> Rate:
         gas: Gas = get_component(state, self.component)
         d = gas.grid.dimension
         if self.acceleration.shape != (d,):

@@ -1,6 +1,6 @@
 """The Euler equations of gas dynamics."""
 
-from typing import Any
+from collections.abc import Sequence
 
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
@@ -8,7 +8,9 @@ from jaxtyping import Array, Bool, Float
 from physkit.core import (
     Clock,
     ParameterError,
+    Rate,
     ShapeError,
+    State,
     concrete_value,
     get_component,
     param,
@@ -17,15 +19,16 @@ from physkit.core import (
 from physkit.geometry import Grid
 
 from ..._field_increment import FieldIncrement
-from ...finite_volume._conservation_law import AbstractConservationLaw
-from ...operators import (
+from ...finite_volume import (
     HLLC,
     MUSCL,
+    AbstractConservationLaw,
     AbstractReconstruction,
     AbstractRiemannSolver,
     Variables,
     exact_riemann,
 )
+from ...finite_volume._conservation_law import FieldComponent
 from ...states._gas import Gas
 
 _POWERS = {"planar": 0, "cylindrical": 1, "spherical": 2}
@@ -74,7 +77,7 @@ class CompressibleEuler(AbstractConservationLaw):
         if self.symmetry not in _POWERS:
             raise ParameterError(f"no symmetry {self.symmetry!r}; there are {list(_POWERS)}")
 
-    def check_component(self, component: Any) -> None:
+    def check_component(self, component: FieldComponent) -> None:
         if not isinstance(component, Gas):
             raise ShapeError(
                 f"the Euler equations move a Gas, e.g. Gas.from_primitive(…); got "
@@ -188,7 +191,7 @@ class CompressibleEuler(AbstractConservationLaw):
         whole = radii ** (power + 1) / (power + 1)
         return radii**power, whole[1:] - whole[:-1]
 
-    def rate(self, clock: Clock, state: Any) -> Any:
+    def rate(self, clock: Clock, state: State) -> Rate:
         rates = super().rate(clock, state)
         gas = get_component(state, self.component)
         metric = self.metric(gas.grid, 0)
@@ -206,6 +209,6 @@ class CompressibleEuler(AbstractConservationLaw):
         return own if self.component is None else {self.component: own}
 
 
-def _dot(a: Any, b: Any) -> Array:
+def _dot(a: Sequence[Array], b: Sequence[Array]) -> Array:
     first, *rest = (x * y for x, y in zip(a, b, strict=True))
     return sum(rest, first)

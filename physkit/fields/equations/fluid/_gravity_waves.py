@@ -1,10 +1,17 @@
 """Long waves of small amplitude on a staggered grid."""
 
-from typing import Any
-
 from jaxtyping import Array, Float
 
-from physkit.core import AbstractTendency, Clock, as_increment, get_component, param, static
+from physkit.core import (
+    AbstractTendency,
+    Clock,
+    Rate,
+    State,
+    as_increment,
+    get_component,
+    param,
+    static,
+)
 
 from ...operators import difference, staggered_divergence
 
@@ -51,7 +58,7 @@ class GravityWaves(AbstractTendency):
         """∂η/∂t alone."""
         return GravityWaveDrift(self)
 
-    def rate(self, clock: Clock, state: Any) -> dict[str, Any]:
+    def rate(self, clock: Clock, state: State) -> dict[str, Rate]:
         return {**self.kick.rate(clock, state), **self.drift.rate(clock, state)}
 
 
@@ -60,7 +67,7 @@ class GravityWaveKick(AbstractTendency):
 
     waves: GravityWaves
 
-    def rate(self, clock: Clock, state: Any) -> dict[str, Any]:
+    def rate(self, clock: Clock, state: State) -> dict[str, Rate]:
         surface = get_component(state, self.waves.elevation).at_time(clock.t)
         slope = lambda axis: difference(surface, axis) * -self.waves.gravity
         return {name: as_increment(slope(k)) for k, name in enumerate(self.waves.velocity)}
@@ -71,6 +78,6 @@ class GravityWaveDrift(AbstractTendency):
 
     waves: GravityWaves
 
-    def rate(self, clock: Clock, state: Any) -> dict[str, Any]:
+    def rate(self, clock: Clock, state: State) -> dict[str, Rate]:
         flow = [get_component(state, name).at_time(clock.t) for name in self.waves.velocity]
         return {self.waves.elevation: as_increment(staggered_divergence(flow) * -self.waves.depth)}

@@ -1,7 +1,5 @@
 """Kolmogorov's forcing: a steady shear that drives a flow."""
 
-from typing import Any
-
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
@@ -9,7 +7,9 @@ from physkit.core import (
     AbstractTendency,
     Clock,
     ParameterError,
+    Rate,
     ShapeError,
+    State,
     get_component,
     param,
     static,
@@ -48,7 +48,7 @@ class KolmogorovForcing(AbstractTendency):
         if isinstance(n, bool) or not isinstance(n, int) or n < 1:
             raise ParameterError(f"a whole number of waves fits into the box: 1, 2, …; got {n!r}")
 
-    def rate(self, clock: Clock, state: Any) -> Any:
+    def rate(self, clock: Clock, state: State) -> Rate:
         del clock
         field: Field = get_component(state, self.component)
         grid = field.grid

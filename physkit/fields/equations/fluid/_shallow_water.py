@@ -1,7 +1,5 @@
 """The shallow-water equations on Arakawa's C grid."""
 
-from typing import Any
-
 import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float
@@ -10,7 +8,9 @@ from physkit.core import (
     AbstractTendency,
     Clock,
     ParameterError,
+    Rate,
     ShapeError,
+    State,
     get_component,
     param,
     static,
@@ -71,13 +71,13 @@ class ShallowWater(AbstractTendency):
         if self.conserves not in ("energy", "enstrophy"):
             raise ParameterError(f'conserves "energy" or "enstrophy"; got {self.conserves!r}')
 
-    def rate(self, clock: Clock, state: Any) -> Any:
+    def rate(self, clock: Clock, state: State) -> Rate:
         water = self._water(state).at_time(clock.t)
         rates = dict(zip(water.parts(), self._rates(water), strict=True))
         rates = {k: FieldIncrement(x, getattr(water, k).location) for k, x in rates.items()}
         return rates if self.component is None else {self.component: rates}
 
-    def max_signal_rate(self, clock: Clock, state: Any) -> Float[Array, ""]:
+    def max_signal_rate(self, clock: Clock, state: State) -> Float[Array, ""]:
         """max Σ_k (|u_k| + √(gh))/h_k, 1 / time: dt times it is the Courant number."""
         del clock
         water = self._water(state)
@@ -86,7 +86,7 @@ class ShallowWater(AbstractTendency):
         fast = [grid.max(jnp.abs(u.data)) + wave for u in (water.velocity_x, water.velocity_y)]
         return fast[0] / grid.spacing[0] + fast[1] / grid.spacing[1]
 
-    def energy(self, state: Any) -> Float[Array, ""]:
+    def energy(self, state: State) -> Float[Array, ""]:
         """∫ ½h(u² + v²) + ½g((h + b)² − b²) dA, as the discretization keeps it."""
         water = self._water(state)
         grid, (h, u, v) = water.grid, _padded(water)
@@ -98,12 +98,12 @@ class ShallowWater(AbstractTendency):
         potential = self.gravity * (0.5 * depth**2 + depth * self._ground(water))
         return grid.sum(0.25 * kinetic + potential) * grid.cell_volume
 
-    def potential_vorticity(self, state: Any) -> Field:
+    def potential_vorticity(self, state: State) -> Field:
         """q = (f + βy + ∂v/∂x − ∂u/∂y)/h at the corners of cells."""
         water = self._water(state)
         n, m = water.grid.local_shape_at(water.grid.node)
         q = _cut(self._vorticity(water, *_padded(water)), 0, n, 0, m)
-        return water.depth._computed(q).replace(location=water.grid.node)
+        return water.depth.with_values(q).replace(location=water.grid.node)
 
     # --- inside ---------------------------------------------------------------------------------
 
@@ -181,7 +181,7 @@ class ShallowWater(AbstractTendency):
             )
         return jnp.broadcast_to(water.grid.local(self.bed), water.grid.local_shape)
 
-    def _water(self, state: Any) -> CGridShallowWaterState:
+    def _water(self, state: State) -> CGridShallowWaterState:
         water = get_component(state, self.component)
         if not isinstance(water, CGridShallowWaterState):
             raise ShapeError(
@@ -234,7 +234,7 @@ def _stress(stress: Array, like: Array, velocity: Field) -> Array:
     return stress.reshape((1,) * (like.ndim - stress.ndim) + stress.shape)
 
 
-def _edges(water: CGridShallowWaterState) -> dict[int, Any]:
+def _edges(water: CGridShallowWaterState) -> dict[int, Outflow]:
     return {
         axis: Outflow()
         for axis, sides in enumerate(water.depth.boundary)

@@ -1,19 +1,23 @@
 """Shallow water over ground that may fall dry."""
 
-from typing import Any
-
 import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float
 
-from physkit.core import Clock, ShapeError, get_component, param, safe_sqrt, static
+from physkit.core import Clock, Rate, ShapeError, State, get_component, param, safe_sqrt, static
 from physkit.geometry import Mirror, Outflow
 
 from ..._field import Field
 from ..._field_increment import FieldIncrement
-from ...finite_volume._conservation_law import AbstractConservationLaw
+from ...finite_volume import (
+    HLLC,
+    MUSCL,
+    AbstractConservationLaw,
+    AbstractReconstruction,
+    AbstractRiemannSolver,
+    Variables,
+)
 from ...finite_volume._reconstruction import below_and_above
-from ...operators import HLLC, MUSCL, AbstractReconstruction, AbstractRiemannSolver, Variables
 from ...states._shallow_water_state import ShallowWaterState
 
 
@@ -123,7 +127,7 @@ class ShallowWaterFV(AbstractConservationLaw):
 
     # --- its rate -------------------------------------------------------------------------------
 
-    def rate(self, clock: Clock, state: Any) -> Any:
+    def rate(self, clock: Clock, state: State) -> Rate:
         water = self._water(state).at_time(clock.t)
         total: list[Array] = []
         for axis in range(water.grid.dimension):
@@ -188,7 +192,7 @@ class ShallowWaterFV(AbstractConservationLaw):
         }
         return Field(jnp.broadcast_to(grid.local(self.bed), grid.local_shape), grid, None, walls)
 
-    def _water(self, state: Any) -> ShallowWaterState:
+    def _water(self, state: State) -> ShallowWaterState:
         water = get_component(state, self.component)
         if not isinstance(water, ShallowWaterState):
             raise ShapeError(

@@ -6,7 +6,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from physkit.fields.operators import WENO5, exact_riemann
+from physkit.fields.finite_volume import WENO5, exact_riemann
 from physkit.simulate import run
 from physkit.systems import (
     SEDOV_ALPHA,

@@ -1,0 +1,34 @@
+"""Values at the points of a grid, from what a user gives: numbers, arrays, fields, functions."""
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import jax.numpy as jnp
+from jax.typing import ArrayLike, DTypeLike
+from jaxtyping import Array
+
+from physkit.geometry import Grid, Location
+
+from .._field import Field
+
+# A number, an array over the points, a field, or a function of the coordinates.
+PointValues: TypeAlias = ArrayLike | Field | Callable[..., ArrayLike]
+
+
+def evaluate_at_points(grid: Grid, value: PointValues, location: Location) -> Array:
+    """`value` as an array that broadcasts over the points; bare numbers get the default precision."""
+    if isinstance(value, Field):
+        value = value.data
+    elif callable(value) and not hasattr(value, "dtype"):
+        value = value(*grid.coordinates(location))
+    return jnp.asarray(value) if hasattr(value, "dtype") else jnp.asarray(value, float)
+
+
+def values_at_points(
+    grid: Grid, value: PointValues, location: Location, dtype: DTypeLike | None
+) -> Array:
+    """`value` at every point."""
+    value = jnp.broadcast_to(
+        evaluate_at_points(grid, value, location), grid.local_shape_at(location)
+    )
+    return value if dtype is None else value.astype(dtype)
