@@ -1,7 +1,5 @@
 """A geometric multigrid V-cycle, symmetric, as a preconditioner of conjugate gradients."""
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array
@@ -44,14 +42,16 @@ class Level(Module):
         for axis, (face, kind) in enumerate(zip(self.faces, self.kinds, strict=True)):
             n = self.grid.local_shape[axis]
             if kind is not None:
-                # Ghosts are ∓φ of their neighbor: twice the wall's share, or none.
-                share = jnp.ones(n + 1, face.dtype)
+                # Ghosts are ∓φ of their neighbor: the wall's face counts twice, or not at all.
+                multiplicity = jnp.ones(n + 1, face.dtype)
                 for side, parity in enumerate(kind):
                     there = self.grid.touches_side(axis, side)
                     at_wall = 2.0 * (parity == "odd")
                     at_wall = at_wall if there is True else jnp.where(there, at_wall, 1.0)
-                    share = share.at[n * side].set(at_wall)
-                face = face * share.reshape([-1 if k == axis else 1 for k in range(face.ndim)])
+                    multiplicity = multiplicity.at[n * side].set(at_wall)
+                face = face * multiplicity.reshape(
+                    [-1 if k == axis else 1 for k in range(face.ndim)]
+                )
             low, high = (jax.lax.slice_in_dim(face, j, n + j, axis=axis) for j in (0, 1))
             total = total + low + high
         return total
@@ -172,7 +172,7 @@ def flux_divergence(
 
 
 def _chebyshev(
-    level: Level, inverse: Array, phi: Any, residual: Array, degree: int, lowest: float
+    level: Level, inverse: Array, phi: Array | None, residual: Array, degree: int, lowest: float
 ) -> Array:
     """`degree` steps of Chebyshev iteration for the eigenvalues of D⁻¹A in [lowest, 2] (Gershgorin)."""
     highest = 2.0
@@ -182,7 +182,7 @@ def _chebyshev(
     step = (inverse / middle) * left
     phi = step if phi is None else phi + step
 
-    def once(_: Any, carried: Any) -> Any:
+    def once(_: Array | int, carried: tuple[Array, ...]) -> tuple[Array, ...]:
         phi, left, step, rho = carried
         left = left - level.apply(step)
         after = 1 / (2 * sigma - rho)

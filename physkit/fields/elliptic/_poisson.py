@@ -2,30 +2,30 @@
 
 import functools
 import operator
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import ArrayLike
 from jaxtyping import Array
 
 from physkit.core import Module, ParameterError, concrete_value, param, scale_array
-from physkit.geometry import AXES
+from physkit.geometry import AXES, Grid, Parities
 
-from .._field import Field, stack
+from .._field import BoundaryLike, Field, stack
 from ..operators import AbstractScheme, Central, Spectral, laplacian
 from ._wall_parities import is_closed, parities, solution_template
 
-# Sources that miss compatibility by less than this share are taken for rounded or discretized ones.
-_IMBALANCE = 1e-2
+# A smaller relative imbalance of source and flux is taken for rounding or discretization error.
+_MAX_IMBALANCE = 1e-2
 
 
 def solve_poisson(
     source: Field,
-    boundary: Any = None,
+    boundary: BoundaryLike | Field = None,
     *,
     scheme: AbstractScheme | None = None,
-    t: Any = 0.0,
+    t: ArrayLike = 0.0,
 ) -> Field:
     """The solution φ of Poisson's equation, by transforms.
 
@@ -54,16 +54,16 @@ def solve_poisson(
 
     **Reference:** Swarztrauber, SIAM Rev. 19, 490 (1977).
     """
-    return _by_components(source, boundary, None, scheme, t)
+    return _solve_by_components(source, boundary, None, scheme, t)
 
 
 def solve_helmholtz(
     source: Field,
-    screening: Any,
-    boundary: Any = None,
+    screening: ArrayLike,
+    boundary: BoundaryLike | Field = None,
     *,
     scheme: AbstractScheme | None = None,
-    t: Any = 0.0,
+    t: ArrayLike = 0.0,
 ) -> Field:
     """The solution φ of the screened Poisson equation, by transforms.
 
@@ -79,7 +79,7 @@ def solve_helmholtz(
 
     **Errors:** as `solve_poisson`.
     """
-    return _by_components(source, boundary, screening, scheme, t)
+    return _solve_by_components(source, boundary, screening, scheme, t)
 
 
 class Poisson(Module):
@@ -90,10 +90,10 @@ class Poisson(Module):
     - `boundary`, `scheme`: as for `solve_poisson`.
     """
 
-    boundary: Any = None
+    boundary: BoundaryLike | Field = None
     scheme: AbstractScheme = Central(2)
 
-    def __call__(self, source: Field, t: Any = 0.0) -> Field:
+    def __call__(self, source: Field, t: ArrayLike = 0.0) -> Field:
         """φ."""
         return solve_poisson(source, self.boundary, scheme=self.scheme, t=t)
 
@@ -108,20 +108,27 @@ class Helmholtz(Module):
     """
 
     screening: Array = param()
-    boundary: Any = None
+    boundary: BoundaryLike | Field = None
     scheme: AbstractScheme = Central(2)
 
-    def __call__(self, source: Field, t: Any = 0.0) -> Field:
+    def __call__(self, source: Field, t: ArrayLike = 0.0) -> Field:
         """φ."""
         return solve_helmholtz(source, self.screening, self.boundary, scheme=self.scheme, t=t)
 
 
-def _by_components(source: Field, boundary: Any, screening: Any, scheme: Any, t: Any) -> Field:
+def _solve_by_components(
+    source: Field,
+    boundary: BoundaryLike | Field,
+    screening: ArrayLike | None,
+    scheme: AbstractScheme | None,
+    t: ArrayLike,
+) -> Field:
+    """The solution for every component, real and imaginary parts one by one."""
     scheme = Central(2) if scheme is None else scheme
     blank = solution_template(source, boundary, t)
     if not source.is_real:
         real, imag = (source.map(part) for part in (jnp.real, jnp.imag))
-        u, v = (_by_components(part, boundary, screening, scheme, t) for part in (real, imag))
+        u, v = (_solve_by_components(part, boundary, screening, scheme, t) for part in (real, imag))
         return blank.replace(data=jax.lax.complex(u.data, v.data))
     if not source.components:
         return blank.replace(data=solve_by_transforms(source.data, blank, screening, scheme))
@@ -131,7 +138,11 @@ def _by_components(source: Field, boundary: Any, screening: Any, scheme: Any, t:
 
 
 def solve_by_transforms(
-    f: Array, blank: Field, screening: Any, scheme: AbstractScheme, terms: Any = 0.0
+    f: Array,
+    blank: Field,
+    screening: ArrayLike | None,
+    scheme: AbstractScheme,
+    terms: ArrayLike = 0.0,
 ) -> Array:
     """The values of φ, whose boundary is that of `blank`."""
     grid, kinds = blank.grid, parities(blank)
@@ -161,12 +172,13 @@ def solve_by_transforms(
             operator.and_, grid.mode_phases(kinds, lambda theta: theta == 0)
         )
         constant = jnp.asarray(constant)
+        # The constant mode, of which the equation says nothing, is left out.
         inverse = jnp.where(constant, 0, 1 / jnp.where(constant, 1, symbol))
         return grid.inverse_transform(scale_array(grid.transform(rhs, kinds), inverse), kinds)
     return grid.inverse_transform(scale_array(grid.transform(rhs, kinds), 1 / symbol), kinds)
 
 
-def _symbol(blank: Field, kinds: Any, scheme: AbstractScheme) -> Array:
+def _symbol(blank: Field, kinds: Parities, scheme: AbstractScheme) -> Array:
     grid, dtype = blank.grid, blank.real_dtype
 
     def part_of(theta: np.ndarray) -> np.ndarray:
@@ -184,7 +196,7 @@ def _symbol(blank: Field, kinds: Any, scheme: AbstractScheme) -> Array:
     return sum(parts[1:], parts[0])
 
 
-def require_balance(grid: Any, f: Array, added: Array, terms: Any = 0.0) -> None:
+def require_balance(grid: Grid, f: Array, added: Array, terms: ArrayLike = 0.0) -> None:
     """**Errors:** `ParameterError` for sources between closed walls that differ from the flux through
     them, where numbers can be seen. `terms`: the sum of the magnitudes that f was computed from, whose
     rounding is no imbalance."""
@@ -193,9 +205,9 @@ def require_balance(grid: Any, f: Array, added: Array, terms: Any = 0.0) -> None
         return
     inside, through = grid.sum(f), grid.sum(added)
     size = float(grid.sum(jnp.abs(f)) + grid.sum(jnp.abs(added)))
-    miss = abs(float(inside - through))
+    imbalance = abs(float(inside - through))
     rounding = float(terms) * float(jnp.finfo(f.dtype).eps) ** 0.5
-    if miss > max(_IMBALANCE * size, rounding):
+    if imbalance > max(_MAX_IMBALANCE * size, rounding):
         volume = float(grid.cell_volume)
         raise ParameterError(
             f"incompatible data: no wall gives a value, so the source's integral {float(inside) * volume:.6g} "

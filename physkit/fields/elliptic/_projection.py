@@ -1,19 +1,23 @@
 """The projection of a staggered flow onto those without divergence."""
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TypeAlias
 
 import jax.numpy as jnp
 
 from physkit.core import ShapeError
-from physkit.geometry import Dirichlet, Mirror, Neumann, NoSlip, Outflow
+from physkit.geometry import AbstractBoundary, Dirichlet, Mirror, Neumann, NoSlip, Outflow
 
 from .._field import Field
 from ..operators import Central, difference, staggered_divergence
 from ._poisson import solve_by_transforms
 from ._wall_parities import solution_template
 
+# One field per axis, each on the faces across its axis: a sequence, or a dict in the order of axes.
+StaggeredVelocity: TypeAlias = Sequence[Field] | dict[str, Field]
 
-def project(velocity: Any) -> tuple[Any, Field]:
+
+def project(velocity: StaggeredVelocity) -> tuple[StaggeredVelocity, Field]:
     """The nearest flow without divergence, and the potential that was taken out.
 
         u ← u − ∇φ,   ∇²φ = ∇·u
@@ -43,23 +47,26 @@ def project(velocity: Any) -> tuple[Any, Field]:
             f"{[repr(u.location) for u in parts]} in a box with {grid.dimension} axes"
         )
     boundary = {
-        axis: tuple(_of_potential(side) for side in pair)
+        axis: tuple(_boundary_of_potential(side) for side in pair)
         for axis, u in enumerate(parts)
         if not grid.periodic[axis] and (pair := u.boundary[axis]) is not None
     }
     source = staggered_divergence(parts)
     blank = solution_template(source, boundary, 0.0)
-    terms = sum(grid.sum(jnp.abs(u.data)) / grid.spacing[k] for k, u in enumerate(parts))
-    potential = blank.replace(data=solve_by_transforms(source.data, blank, None, Central(2), terms))
-    free = tuple(
+    magnitudes = sum(grid.sum(jnp.abs(u.data)) / grid.spacing[k] for k, u in enumerate(parts))
+    potential = blank.replace(
+        data=solve_by_transforms(source.data, blank, None, Central(2), magnitudes)
+    )
+    projected = tuple(
         u.replace(data=u.data - difference(potential, k).data) for k, u in enumerate(parts)
     )
     if isinstance(velocity, dict):
-        return dict(zip(velocity, free, strict=True)), potential
-    return free, potential
+        return dict(zip(velocity, projected, strict=True)), potential
+    return projected, potential
 
 
-def _of_potential(side: Any) -> Any:
+def _boundary_of_potential(side: AbstractBoundary) -> AbstractBoundary:
+    """Zero slope where the flow is given, zero value where it adjusts."""
     if isinstance(side, Dirichlet | Mirror | NoSlip):
         return Neumann(0.0)
     if isinstance(side, Outflow | Neumann):

@@ -1,34 +1,37 @@
 """Elliptic equations with coefficients that vary, by conjugate gradients with multigrid."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TypeAlias
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import ArrayLike
 from jaxtyping import Array
 
 from physkit.core import ConvergenceError, Module, ParameterError, ShapeError, concrete_value, data
 from physkit.geometry import Outflow
 
-from .._field import Field
+from .._field import BoundaryLike, Field
 from ._conjugate_gradients import solve_positive
 from ._multigrid import Level, Multigrid, flux_divergence
 from ._poisson import require_balance
 from ._wall_parities import is_closed, parities, solution_template
 
+Coefficient: TypeAlias = ArrayLike | Field  # a number, an array or a field over the cells
+
 
 def solve_elliptic(
     source: Field,
-    coefficient: Any,
-    reaction: Any = 0.0,
-    boundary: Any = None,
+    coefficient: Coefficient | Sequence[Field],
+    reaction: Coefficient = 0.0,
+    boundary: BoundaryLike | Field = None,
     *,
     guess: Field | None = None,
     rtol: float | None = None,
     max_steps: int = 200,
-    t: Any = 0.0,
+    t: ArrayLike = 0.0,
 ) -> Field:
     """The solution φ of an elliptic equation whose coefficients vary.
 
@@ -60,7 +63,7 @@ def solve_elliptic(
 
     **Reference:** Tatebe, NASA CP-3224, 621 (1993).
     """
-    solution = iterate(
+    solution = solve_with_statistics(
         source, coefficient, reaction, boundary, guess=guess, rtol=rtol, max_steps=max_steps, t=t
     )
     done = concrete_value(solution.converged)
@@ -80,18 +83,18 @@ class Solution(Module):
     steps: Array = data()
 
 
-def iterate(
+def solve_with_statistics(
     source: Field,
-    coefficient: Any,
-    reaction: Any,
-    boundary: Any,
+    coefficient: Coefficient | Sequence[Field],
+    reaction: Coefficient,
+    boundary: BoundaryLike | Field,
     *,
     guess: Field | None = None,
     rtol: float | None = None,
     max_steps: int = 200,
-    t: Any = 0.0,
+    t: ArrayLike = 0.0,
 ) -> Solution:
-    """`solve_elliptic` that tells how it went."""
+    """`solve_elliptic` with its convergence, and without an error where it fails."""
     if source.components or not source.is_real:
         raise ShapeError(
             "the source of an equation with varying coefficients is one real number per cell; solve for "
@@ -162,7 +165,9 @@ def _solved(
     return Solution(blank.replace(data=values), converged, steps)
 
 
-def _coefficients(blank: Field, a: Any, c: Any) -> tuple[tuple[Array, ...], Array]:
+def _coefficients(
+    blank: Field, a: Coefficient | Sequence[Field], c: Coefficient
+) -> tuple[tuple[Array, ...], Array]:
     """a/h² on the faces across every axis, and c in the cells."""
     grid, dtype = blank.grid, blank.real_dtype
     if isinstance(a, Sequence):
@@ -174,17 +179,17 @@ def _coefficients(blank: Field, a: Any, c: Any) -> tuple[tuple[Array, ...], Arra
             )
         faces = [_closed_ring(f, k) if grid.periodic[k] else f.data for k, f in enumerate(a)]
     else:
-        cells = a if isinstance(a, Field) else blank.with_values(_filled(a, blank))
+        cells = a if isinstance(a, Field) else blank.with_values(_values_in_cells(a, blank))
         faces = [_onto_faces(cells, k) for k in range(grid.dimension)]
-    reaction = c.data if isinstance(c, Field) else _filled(c, blank)
+    reaction = c.data if isinstance(c, Field) else _values_in_cells(c, blank)
     for name, values in (("coefficient", faces), ("reaction", [reaction])):
         for x in values:
-            _need_sign(name, x)
+            _require_sign(name, x)
     spacing = grid.spacing.astype(dtype)
     return tuple(f / spacing[k] ** 2 for k, f in enumerate(faces)), reaction
 
 
-def _filled(value: Any, blank: Field) -> Array:
+def _values_in_cells(value: ArrayLike, blank: Field) -> Array:
     value = jnp.asarray(value, blank.real_dtype)
     grid = blank.grid
     if value.ndim and value.shape not in (grid.shape, grid.local_shape):
@@ -228,7 +233,7 @@ def _closed_ring(faces: Field, axis: int) -> Array:
     return faces.padded(tuple((0, int(k == axis)) for k in range(faces.grid.dimension)))
 
 
-def _need_sign(name: str, values: Array) -> None:
+def _require_sign(name: str, values: Array) -> None:
     numbers = concrete_value(values)
     if numbers is None:
         return
@@ -238,6 +243,6 @@ def _need_sign(name: str, values: Array) -> None:
         raise ParameterError(f"the {name} of an elliptic equation must be {rule}; got {lowest:.6g}")
 
 
-def _is_zero(reaction: Any) -> bool:
+def _is_zero(reaction: Coefficient) -> bool:
     numbers = concrete_value(reaction.data if isinstance(reaction, Field) else reaction)
     return numbers is not None and not np.any(numbers)

@@ -1,11 +1,11 @@
-"""Boundaries as elliptic problems see them: what waves are at walls, and what walls add to the source."""
-
-from typing import Any
+"""Boundaries as elliptic problems see them: parities of waves at walls, and walls of zero value or slope."""
 
 import jax.numpy as jnp
+from jax.typing import ArrayLike, DTypeLike
 
 from physkit.core import ParameterError, cast_floats
 from physkit.geometry import (
+    AbstractBoundary,
     Boundaries,
     Dirichlet,
     Grid,
@@ -18,12 +18,12 @@ from physkit.geometry import (
     Periodic,
 )
 
-from .._field import Field
+from .._field import BoundaryLike, Field
 
 _EVEN = (Neumann, Outflow, Mirror, NoSlip)  # of a scalar
 
 
-def solution_template(source: Field, boundary: Any, t: Any) -> Field:
+def solution_template(source: Field, boundary: BoundaryLike | Field, t: ArrayLike) -> Field:
     """A field of zeros like `source`, with the boundary of the solution.
 
     `boundary` is a field that has it, what `Field(boundary=…)` takes, or None for axes that repeat.
@@ -54,7 +54,7 @@ def parities(field: Field) -> Parities:
     )
 
 
-def homogeneous(grid: Grid, kinds: Parities, dtype: Any) -> Boundaries:
+def homogeneous(grid: Grid, kinds: Parities, dtype: DTypeLike) -> Boundaries:
     """Walls of the same kinds, with zero value or slope."""
     wall = {"even": Neumann(0.0), "odd": Dirichlet(0.0)}
     made = tuple((Periodic(), Periodic()) if p is None else (wall[p[0]], wall[p[1]]) for p in kinds)
@@ -66,7 +66,7 @@ def is_closed(kinds: Parities) -> bool:
     return all(p is None or p == ("even", "even") for p in kinds)
 
 
-def _parity(side: Any) -> Parity:
+def _parity(side: AbstractBoundary) -> Parity:
     if isinstance(side, Dirichlet):
         return "odd"
     if isinstance(side, _EVEN):
