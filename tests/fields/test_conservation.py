@@ -71,7 +71,7 @@ def test_polynomials_are_reconstructed_exactly(scheme, degree):
     np.testing.assert_allclose(above, inner**degree, rtol=1e-11, atol=1e-11)
 
 
-def test_a_law_of_ones_own():
+def test_user_defined_conservation_law():
     grid = pk.Grid(pk.Box([1.0, 1.0], (True, False)), (5, 3))
     u = pk.Field.from_function(
         grid,
@@ -95,7 +95,7 @@ def test_a_shock_runs_at_the_mean_of_both_sides(solver):
     assert np.max(np.diff(end.data)) < 1e-12  # monotone
 
 
-def test_what_a_law_cannot_do_it_says():
+def test_unsupported_riemann_solvers_are_errors():
     grid = pk.Grid([1.0], (8,))
     u = pk.Field.from_function(grid, lambda x: 1 + 0.1 * jnp.sin(x))
     for solver in (pk.riemann.HLLC(), pk.riemann.ExactRiemann()):

@@ -172,7 +172,7 @@ def test_iterations_do_not_grow_with_the_grid():
     assert many < 16
 
 
-def test_the_cycle_is_symmetric_and_positive():
+def test_the_multigrid_cycle_is_symmetric_and_positive():
     grid = Grid(Box([1.0, 1.0], (True, False)), (8, 12))
     rng = np.random.default_rng(0)
     across_x = rng.uniform(0.5, 2, (9, 12))
@@ -307,7 +307,7 @@ def test_projected_flows_have_no_divergence(kind):
 # --- bad input ----------------------------------------------------------------------------------
 
 
-def test_bad_input():
+def test_bad_input_is_an_error():
     box = Grid(Box([1.0, 1.0], (True, False)), (8, 6))
     source = Field(jnp.ones((8, 6)), box, boundary=Neumann(0.0))
     with pytest.raises(ParameterError, match="no boundary at y_low"):

@@ -147,7 +147,7 @@ def test_battery(equation, state):
     check_tendency(equation(), state())
 
 
-def test_all_are_covered():
+def test_every_equation_has_a_battery():
     public = [getattr(physkit.fields.equations, n) for n in dir(physkit.fields.equations)]
     kinds = {
         x
@@ -219,7 +219,7 @@ def test_burgers_in_the_plane_against_cole_and_hopf():
     assert 1.7 < np.log2(apart[0] / apart[1]) < 2.5
 
 
-def test_what_steepens_keeps_its_momentum():
+def test_steepening_equations_keep_their_momentum():
     start = Field.from_function(Grid([2.0], (64,)), lambda x: 1 + jnp.sin(np.pi * x))
     for equation in (Burgers(0.02), KortewegDeVries(6.0, 1e-3), KuramotoSivashinsky(0.1, 0.01)):
         end = advanced(pk.ETDRK4(equation), start, 0.002, 100)
@@ -238,7 +238,7 @@ def test_the_slope_of_a_front_is_the_slope_of_its_height():
     np.testing.assert_allclose(end.spectrum().derivative(0).field().data, other.data, atol=1e-10)
 
 
-def test_reactions_rest_where_they_should():
+def test_reactions_have_their_fixed_points():
     clock = pk.components.Clock.at(pk.core.StepCount.of(0), 0.0, 0.1)
     both = lambda u, v: Field(jnp.stack([jnp.full((8, 6), u), jnp.full((8, 6), v)]), PERIODIC)
     for equation, field in (
@@ -249,7 +249,7 @@ def test_reactions_rest_where_they_should():
         np.testing.assert_allclose(equation.nonlinear(clock, field).data, 0.0, atol=1e-15)
 
 
-def test_a_string_keeps_its_energy_and_goes_back():
+def test_a_string_keeps_its_energy_and_reverses():
     grid, held = Grid(Box([1.0], (False,)), (32,)), Dirichlet(0.0)
     wave = Wave(1.0, scheme=Central())
     state = {
@@ -307,11 +307,11 @@ def rate(equation, state):
         (lambda: Wave(1.0), line, pk.errors.ComponentError, "velocity"),
     ],
 )
-def test_bad_input_says_what_is_wrong(make, state, error, match):
+def test_bad_input_is_an_error(make, state, error, match):
     with pytest.raises(error, match=match):
         rate(make(), state())
 
 
-def test_a_border_is_counted():
+def test_closure_padding_must_be_a_count():
     with pytest.raises(ParameterError, match="counts ghost cells"):
         Closure(convolution(1, 1), padding=-1)

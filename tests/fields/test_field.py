@@ -101,7 +101,7 @@ def test_a_rate_may_be_a_field_a_spectrum_or_numbers(grid):
     np.testing.assert_allclose(end.data, np.exp(-2) * u.data, atol=1e-4)
 
 
-def test_walls_stay_as_their_boundary_says(channel):
+def test_wall_points_keep_their_boundary_values(channel):
     rate = lambda t, u: u * 0.0 + 1.0
     fixed = Field(2.0, channel, channel.node, {"y": (Dirichlet(2.0), Neumann())})
     end = pk.simulate(pk.Simulation(pk.RK4(rate), dt=0.1), fixed, 10).state
@@ -172,7 +172,7 @@ def test_a_field_inside_vmap_and_scan_keeps_its_structure(grid):
     np.testing.assert_allclose(both[1], 2 * both[0])
 
 
-def test_bad_input_says_what_is_wrong(grid, channel):
+def test_bad_input_is_an_error(grid, channel):
     cell, face = Field(1.0, grid), Field(1.0, grid, grid.face("x"))
     with pytest.raises(ShapeError, match=r"one field sits at face\(x\), the other at cell"):
         _ = face + cell
@@ -232,7 +232,7 @@ def test_a_boundary_that_is_given_later_is_kept_on_walls(channel):
     np.testing.assert_array_equal(held.data[:, 1:-1], 1.0)
 
 
-def test_right_hand_sides_that_are_none_say_so(grid):
+def test_a_rate_of_none_is_an_error(grid):
     u = Field(1.0, grid)
     with pytest.raises(pk.errors.DeclarationError, match="returned None"):
         pk.simulate(pk.Simulation(pk.RK4(lambda t, u: None), dt=0.1), u, 1)

@@ -38,7 +38,7 @@ def advanced(gas, law, steps=10, dt=0.004):
 # --- the state ----------------------------------------------------------------------------------
 
 
-def test_primitive_there_and_back(dtype):
+def test_primitive_and_conserved_are_inverse(dtype):
     gas = flow((4, 3), True, dtype=dtype)
     again = pk.components.Gas.from_primitive(
         gas.grid, gas.density, gas.velocity, gas.pressure(1.4), 1.4, dtype=dtype
@@ -52,7 +52,7 @@ def test_primitive_there_and_back(dtype):
     np.testing.assert_allclose(c**2, 1.4 * gas.pressure(1.4).data / gas.density.data, rtol=1e-5)
 
 
-def test_bad_gases_say_so():
+def test_bad_gases_are_errors():
     grid = pk.Grid(pk.Box([1.0, 1.0], False), (4, 4))
     outflow = pk.boundaries.Outflow()
 
@@ -81,7 +81,7 @@ def test_bad_gases_say_so():
         advanced(make(), pk.equations.CompressibleEuler(1.4, symmetry="spherical"), 1)
 
 
-def test_a_gas_that_became_empty_is_not_started():
+def test_init_refuses_a_gas_that_is_not_positive():
     gas = flow((8,), True)
     cold = gas.replace({"energy": gas.energy.replace(data=0 * gas.energy.data)})
     with pytest.raises(pk.SimulationDiverged, match="not positive"):
@@ -186,7 +186,7 @@ def test_a_blast_keeps_mass_and_energy_of_its_shells():
 
 
 @pytest.mark.parametrize("solver", SOLVERS, ids=name)
-def test_axes_are_alike(solver):
+def test_gas_dynamics_is_alike_along_every_axis(solver):
     """The rate along y is the rate along x, and that on a line."""
     line = flow((12,), False, pk.boundaries.Outflow())
     ρ, u, p = line.density.data, line.velocity.data[0], line.pressure(1.4).data
@@ -312,7 +312,7 @@ def test_exact_solution_matches_the_tables(states, pressure, velocity, dtype):
         np.testing.assert_allclose(fan(speed), state, rtol=1e-6)
 
 
-def test_vacuum_between_and_beside():
+def test_riemann_problems_with_vacuum():
     apart = pk.riemann.exact_riemann((1.0, -5.0, 0.4), (1.0, 5.0, 0.4), 1.4)
     np.testing.assert_array_equal(jnp.stack(apart(0.0)), 0.0)
     assert np.all(np.isfinite(jnp.stack(apart(jnp.linspace(-9, 9, 40)))))

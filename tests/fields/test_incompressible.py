@@ -84,7 +84,7 @@ def test_vorticity_is_carried():
     np.testing.assert_allclose(rate(VorticityTransport(0.1), w).data, expected, atol=1e-13)
 
 
-def test_velocity_and_vorticity_say_the_same():
+def test_velocity_and_vorticity_forms_agree():
     v = flow(plane())
     by_velocity = rate(NavierStokes(0.1), v)
     by_vorticity = rate(VorticityTransport(0.1), vorticity(v))
@@ -187,7 +187,7 @@ def test_kolmogorov_flow_is_laminar_and_steady():
     np.testing.assert_allclose(end.data, expected, atol=1e-10)
 
 
-def test_drag():
+def test_drag_damps_vorticity():
     w = noise(plane())
     end = simulate(Simulation(ETDRK4(VorticityTransport(0.0, 0.7)), dt=0.1), w * 1e-6, 10).state
     np.testing.assert_allclose(end.data, np.exp(-0.7) * 1e-6 * np.asarray(w.data), atol=1e-11)
@@ -208,7 +208,7 @@ def test_battery_in_three_dimensions():
     check_tendency(NavierStokes(0.1, component="u"), state, drives=["u"])
 
 
-def test_bad_input():
+def test_bad_input_is_an_error():
     clock = Clock.at(StepCount.of(0), 0.0, 0.1)
     with pytest.raises(ShapeError, match="real scalar field on a grid with two axes"):
         VorticityTransport(0.1).symbol(flow(plane()))

@@ -152,7 +152,7 @@ def test_differences_and_averages_are_second_order():
     assert abs(-np.polyfit(np.log(counts), np.log(errors), 1)[0] - 2) < 0.1
 
 
-def test_bad_input_says_what_is_wrong():
+def test_bad_input_is_an_error():
     grid = Grid([1.0, 1.0], (4, 4))
     u = Field(1.0, grid)
     with pytest.raises(ShapeError, match="that of a vector field"):

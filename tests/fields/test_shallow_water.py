@@ -92,7 +92,7 @@ def test_the_other_scheme_keeps_potential_enstrophy():
 
 
 @pytest.mark.parametrize("grid", [TORUS, BASIN], ids=["torus", "basin"])
-def test_rest_stays_rest_and_mass_stays(grid):
+def test_water_at_rest_stays_and_mass_is_kept(grid):
     ground = hills(grid)
     sim = Simulation(RK4(ShallowWater(9.0, 0.7, 0.2, ground)), dt=0.01)
     lake = CGridShallowWaterState.of(grid, 1.0 - ground)
@@ -127,7 +127,7 @@ def test_transposed_flows_agree():
     )
 
 
-def test_bad_input():
+def test_bad_input_is_an_error():
     with pytest.raises(ParameterError, match="walls, Mirror"):
         CGridShallowWaterState.of(BASIN, 1.0, boundary=Dirichlet(0.0))
     with pytest.raises(ParameterError, match="must be positive; got -1"):
@@ -204,7 +204,7 @@ def test_a_dam_break_onto_dry_ground_follows_ritter():
     np.testing.assert_allclose(end.depth.integral(), dam.depth.integral(), rtol=1e-13)
 
 
-def test_bad_input_of_finite_volumes():
+def test_bad_input_of_finite_volumes_is_an_error():
     with pytest.raises(ParameterError, match="cannot be negative; got -1"):
         ShallowWaterState.of(LINE, -1.0, boundary=Mirror())
     with pytest.raises(ParameterError, match=r"Mirror.. or Outflow"):

@@ -101,7 +101,7 @@ def test_with_the_particles_own_field():
     assert slope != 0
 
 
-def test_bad_input():
+def test_bad_input_is_an_error():
     with pytest.raises(ShapeError, match="one dimension"):
         go(Boris(1.0), charges(1), 0.1, 1)
     with pytest.raises(ParameterError, match="no charge"):

@@ -59,7 +59,7 @@ def test_free_diffusion():
     np.testing.assert_array_equal(end.velocity, 0)
 
 
-def test_without_noise_it_slides_downhill():
+def test_without_noise_it_descends_the_potential():
     """γ m ẋ = −k x to second order."""
     errors = []
     for steps in (20, 40):
@@ -69,7 +69,7 @@ def test_without_noise_it_slides_downhill():
     assert errors[0] / errors[1] == pytest.approx(4, abs=0.5)
 
 
-def test_noise_does_not_depend_on_where_a_run_is_cut():
+def test_noise_does_not_depend_on_chunks():
     dt, state = jnp.asarray(0.1), walkers()
     whole, _ = advanced(BATH, state, dt, 6, key=KEY)
     half, aux = advanced(BATH, state, dt, 4, key=KEY)
@@ -77,7 +77,7 @@ def test_noise_does_not_depend_on_where_a_run_is_cut():
     np.testing.assert_array_equal(whole.position, rest.position)
 
 
-def test_noise_belongs_to_particles_and_components():
+def test_noise_depends_on_particle_id_and_component():
     state, order = walkers(), np.array([2, 0, 3, 1])
     shuffled = Particles(state.position[order], state.velocity[order], 1.5, id=order)
     out, moved = (final(BATH, s, 0.1, 5, key=KEY) for s in (state, shuffled))
@@ -102,6 +102,6 @@ def test_frozen_particles_stay_and_friction_may_differ():
     np.testing.assert_allclose(final(each, state, 0.1, 5, key=KEY).position[::2], out.position[::2])
 
 
-def test_without_a_key_it_says_so():
+def test_a_missing_key_is_an_error():
     with pytest.raises(ValueError, match="give a key"):
         final(BATH, walkers(), 0.1, 1)

@@ -44,7 +44,7 @@ def test_battery():
     check_integrator(flow, gas, 0.05, order=None, ignore=["cfl"])
 
 
-def test_too_many_substeps_are_a_fault_and_poison():
+def test_too_many_substeps_set_a_fault_and_nan():
     after = step(4.1)
     assert pk.errors.Fault.COURANT in after.health.faults()
     assert np.isnan(after.state[0])
@@ -75,7 +75,7 @@ def test_inside_a_splitting():
     np.testing.assert_allclose(end[0], np.exp(-0.8), rtol=1e-5)
 
 
-def test_bad_input():
+def test_bad_input_is_an_error():
     with pytest.raises(pk.errors.ParameterError, match="counts sub-steps"):
         pk.CFLSubsteps(pk.Euler(Decay()), 0.5, 0)
     with pytest.raises(pk.errors.ParameterError, match="must be positive"):

@@ -42,14 +42,14 @@ def tight(*tendencies, solver=None, **options):
     ],
     ids=["array", "dict of numbers", "components"],
 )
-def test_known_solutions_whatever_the_step(problem, tendencies):
+def test_closed_form_solutions_at_any_step(problem, tendencies):
     problem = problem()
     for steps in (2, 7):
         out = final(tight(*tendencies), problem.state, problem.time / steps, steps)
         np.testing.assert_allclose(problem.read(out), problem.exact, atol=2e-8)
 
 
-def test_tolerance_is_what_sets_the_error():
+def test_the_error_follows_the_tolerance():
     problem = pendulum()
 
     def error(rtol):
@@ -90,7 +90,7 @@ def test_frozen_particles_and_undriven_arrays_stay():
     np.testing.assert_array_equal(out["rest"], state["rest"])
 
 
-def test_as_a_part_of_a_composition():
+def test_inside_a_composition():
     state = Particles([[1.0]], [[0.2]])
     brake = lambda t, p: ParticleIncrement(velocity=-0.3 * p.velocity)
     one = final(Strang(VelocityVerlet(Spring()), tight(brake)), state, 0.05, 40)
@@ -131,7 +131,7 @@ def test_vmap_equals_loop():
         np.testing.assert_allclose(together["angle"][i], alone["angle"], rtol=1e-7)
 
 
-def test_giving_up_is_a_fault_and_poisons():
+def test_solver_failure_sets_a_fault_and_nan():
     """Nothing raises inside the trace."""
     integrator = tight(lambda t, y: jnp.cos(1e4 * t) * y, max_steps=5)
     state, aux = advanced(integrator, jnp.ones(2), jnp.asarray(1.0), 2)

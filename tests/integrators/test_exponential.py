@@ -91,7 +91,7 @@ def test_battery_with_two_components(method, order):
         (ARS343, lambda *f: RungeKutta(ARS343.pair.explicit, *f)),
     ],
 )
-def test_without_symbol_is_the_explicit_method(method, explicit):
+def test_without_a_symbol_it_is_the_explicit_method(method, explicit):
     rate = lambda t, u: u * u * -0.7 + jnp.cos(t)
     got = final(method(rate), wave(), 0.1, 7)
     expected = final(explicit(rate), wave(), 0.1, 7)
@@ -201,7 +201,7 @@ def test_one_transform_for_the_new_state():
 
 
 @EACH
-def test_unseen_steps_end_where_steps_do(method, order):
+def test_step_lazy_and_materialize_equal_step(method, order):
     state = {"u": wave(), "v": wave()}
     exchange = lambda t, s: {"u": s["v"] * 0.3, "v": s["u"] * s["v"] * -0.2}
     integrator = method(Burgers(component="u"), exchange)

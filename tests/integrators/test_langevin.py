@@ -61,7 +61,7 @@ def oscillators(n=4, **options):
 BATH = BAOAB(Spring(), temperature=0.8, friction=0.5)
 
 
-def test_noise_does_not_depend_on_where_a_run_is_cut():
+def test_noise_does_not_depend_on_chunks():
     dt, state = jnp.asarray(0.1), oscillators()
     whole, _ = advanced(BATH, state, dt, 6, key=KEY)
     half, aux = advanced(BATH, state, dt, 4, key=KEY)
@@ -70,7 +70,7 @@ def test_noise_does_not_depend_on_where_a_run_is_cut():
     np.testing.assert_array_equal(whole.velocity, rest.velocity)
 
 
-def test_noise_belongs_to_particles_not_to_places():
+def test_noise_depends_on_id_not_on_row():
     state, order = oscillators(), np.array([2, 0, 3, 1])
     shuffled = Particles(state.position[order], state.velocity[order], 1.5, id=order)
     out, moved = (final(BATH, s, 0.1, 5, key=KEY) for s in (state, shuffled))
@@ -120,14 +120,14 @@ def test_friction_per_particle():
     np.testing.assert_allclose(out.position[1::2], bound.position[1::2], rtol=1e-12)
 
 
-def test_without_a_key_it_says_so():
+def test_a_missing_key_is_an_error():
     with pytest.raises(ValueError, match="give a key"):
         final(BATH, oscillators(), 0.1, 1)
 
 
 @pytest.mark.parametrize("name", ["temperature", "friction"])
 @pytest.mark.parametrize("kind", [BAOAB, Brownian])
-def test_below_zero_there_is_no_bath(kind, name):
+def test_negative_temperature_or_friction_is_an_error(kind, name):
     """Said where it can be seen; NaN where a trace hides it, as in a sweep."""
     parameters = {"temperature": 0.5, "friction": 0.5}
     with pytest.raises(ParameterError, match=f"{name} must not be negative; got -0.1"):

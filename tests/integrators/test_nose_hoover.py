@@ -127,7 +127,7 @@ def test_frozen_particles_stay_as_they_are():
     np.testing.assert_array_equal(out["atoms"].position[frozen], state["atoms"].position[frozen])
 
 
-def test_steps_backwards_undo_steps_forwards():
+def test_negative_steps_undo_positive_steps():
     bath = NoseHooverChain(Pair(20.0, component="atoms"), 1.0, 1.0)
     state = chained(molecule())
     back = final(bath, final(bath, state, 0.02, 50), -0.02, 50)

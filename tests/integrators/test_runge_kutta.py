@@ -58,7 +58,7 @@ def test_order_conditions(tableau):
     ],
     ids=["number", "array", "tuple", "dict", "complex", "float32"],
 )
-def test_any_state(state):
+def test_states_may_be_any_pytree(state):
     decay = RK4(lambda t, y: jax.tree.map(jnp.negative, y))
     dt = jnp.asarray(0.1, jnp.float32) if _is_single(state) else jnp.asarray(0.1)
     out, _ = advanced(decay, state, dt, 10)
@@ -71,7 +71,7 @@ def _is_single(state):
     return any(x.dtype == jnp.float32 for x in jax.tree.leaves(state))
 
 
-def test_parts_that_nothing_drives_stand_still():
+def test_components_without_a_rate_stay():
     state = {"a": jnp.ones(2), "b": jnp.ones(3)}
     out = final(RK4(lambda t, s: {"a": s["b"][:2]}), state, 0.1, 2)
     np.testing.assert_allclose(out["a"], 1.2)
@@ -108,7 +108,7 @@ def test_caches_go_from_call_to_call():
     assert int(integrator.terms(aux)[1][1]) == 12
 
 
-def test_newton_agrees_with_velocity_verlet():
+def test_equations_of_motion_agree_with_velocity_verlet():
     problem = coupled()
     force = Bond(2.0, component="light", to="heavy") + Bond(2.0, component="heavy", to="light")
     one = final(RK4(EquationsOfMotion(force)), problem.state, 1e-3, 1000)
@@ -117,21 +117,21 @@ def test_newton_agrees_with_velocity_verlet():
         np.testing.assert_allclose(one[name].position, two[name].position, atol=1e-6)
 
 
-def test_newton_folds_positions_and_counts_images():
+def test_equations_of_motion_fold_positions_and_count_images():
     state = Particles([[9.9, 5.0]], [[1.0, -3.0]], space=Box([10.0, 10.0]))
     out = final(RK4(EquationsOfMotion(Pair())), state, 0.5, 4)
     np.testing.assert_allclose(out.position, [[1.9, 9.0]], rtol=1e-12)
     np.testing.assert_array_equal(out.image, [[1, -1]])
 
 
-def test_newton_leaves_frozen_particles_alone():
+def test_equations_of_motion_leave_frozen_particles_alone():
     state = Particles([[1.0], [2.0]], [[0.5], [0.5]], frozen=[False, True])
     out = final(RK4(EquationsOfMotion(Spring())), state, 0.1, 3)
     assert float(out.position[1, 0]) == 2.0
     assert float(out.velocity[1, 0]) == 0.5
 
 
-def test_newton_with_a_force_that_depends_on_velocity():
+def test_equations_of_motion_with_a_force_that_depends_on_velocity():
     """A magnetic field and drag: a spiral with a known end."""
 
     def field(t, p):
@@ -143,7 +143,7 @@ def test_newton_with_a_force_that_depends_on_velocity():
     np.testing.assert_allclose(out.velocity, [[-np.exp(-np.pi / 10), 0]], atol=1e-7)
 
 
-def test_the_forces_inside_newton_are_found():
+def test_terms_lists_the_forces_inside_equations_of_motion():
     integrator = RK4(
         EquationsOfMotion(Spring() + Sine()), lambda t, p: ParticleIncrement(velocity=-p.velocity)
     )

@@ -219,12 +219,12 @@ def test_gradients_pass_through_many_steps():
         (lambda: Composition(verlet(), 5), ParameterError, "orders"),
     ],
 )
-def test_bad_parts_say_what_is_wrong(make, error, match):
+def test_bad_parts_are_errors(make, error, match):
     with pytest.raises(error, match=match):
         make()
 
 
-def test_bad_states_say_what_is_wrong():
+def test_bad_states_are_errors():
     run = lambda integrator, state: pk.simulate(pk.Simulation(integrator, dt=0.1), state, 1)
     with pytest.raises(ParameterError, match="walls along x"):
         run(ExactLinear(Diffusion(1.0)), string()["displacement"])

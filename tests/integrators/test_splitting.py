@@ -114,7 +114,7 @@ class Tally:
         (lambda f: Yoshida(f), 3),
     ],
 )
-def test_forces_are_computed_again_only_where_something_moved(compose, evaluations):
+def test_forces_are_computed_again_only_where_positions_changed(compose, evaluations):
     tally = Tally()
     integrator, state = compose(Counted(tally)), Particles([[1.0], [2.0]])
     key = jax.random.key(0)
@@ -127,7 +127,7 @@ def test_forces_are_computed_again_only_where_something_moved(compose, evaluatio
 
 @pytest.mark.parametrize("parts", ["force first", "force last"])
 @pytest.mark.parametrize("composition", [Lie, Strang])
-def test_what_is_carried_belongs_to_the_final_state(composition, parts):
+def test_aux_belongs_to_the_final_state(composition, parts):
     verlet, other = VelocityVerlet(Spring(1.0)), RK4(stretch)
     integrator = composition(*((verlet, other) if parts == "force first" else (other, verlet)))
     state, aux = advanced(integrator, Particles([[1.0]], [[0.2]]), jnp.asarray(0.1), 3)
@@ -173,7 +173,7 @@ def test_each_substep_has_its_own_time_and_key(integrator, times, lengths):
     assert len(np.unique(rows[:, 2])) == len(times)
 
 
-def test_noise_does_not_depend_on_where_a_run_is_cut():
+def test_noise_does_not_depend_on_chunks():
     integrator = Strang(Noise(), Subcycle(Noise(), 2))
     whole = record(integrator, 4, rows=16)
     cut = record(integrator, 3, first=1, state=record(integrator, 1, rows=16), rows=16)
@@ -213,7 +213,7 @@ def test_integrators_say_whether_they_conserve_momentum(integrator, conserves):
     assert integrator.conserves_momentum is conserves
 
 
-def test_compositions_show_the_terms_of_their_parts():
+def test_compositions_list_the_terms_of_their_parts():
     spring, pair = Spring(), Pair()
     integrator = Strang(RK4(EquationsOfMotion(spring)), Subcycle(VelocityVerlet(pair), 2))
     _, aux = advanced(integrator, Particles([[1.0], [2.0]]), jnp.asarray(0.1), 1)
@@ -258,7 +258,7 @@ def test_remove_momentum_with_everything_frozen_stays_finite():
     np.testing.assert_array_equal(final(RemoveMomentum(), state, 0.1, 1).velocity, state.velocity)
 
 
-def test_momentum_stays_away_under_a_thermostat():
+def test_remove_momentum_with_a_thermostat():
     state = moving(8)
     integrator = Lie(BAOAB(Pair(), 1.0, 1.0), RemoveMomentum())
     out = final(integrator, state, 0.05, 20, key=jax.random.key(0))
@@ -278,7 +278,7 @@ def test_momentum_stays_away_under_a_thermostat():
         (lambda: RK4(Spring() + Pair()), DeclarationError),
     ],
 )
-def test_mistakes_are_named(make, error):
+def test_wrong_declarations_are_errors(make, error):
     with pytest.raises(error):
         make()
 

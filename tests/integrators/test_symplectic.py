@@ -98,7 +98,7 @@ def test_energy_error_of_velocity_verlet_falls_as_dt_squared():
 
 
 @pytest.mark.parametrize(("method", "per_orbit"), SYMPLECTIC)
-def test_steps_backwards_undo_steps_forwards(method, per_orbit):
+def test_negative_steps_undo_positive_steps(method, per_orbit):
     state, dt = orbit(), 2 * np.pi / per_orbit
     there = final(method(Central()), state, dt, 2 * per_orbit)
     assert np.abs(there.position - state.position).max() > 1e-14
