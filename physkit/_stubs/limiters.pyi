@@ -1,6 +1,6 @@
 # Written by `python tests/test_public_api.py` from `physkit/_names.py`.
 
-from physkit.fields.operators import (
+from physkit.fields.finite_volume import (
     AbstractLimiter as AbstractLimiter,
     Minmod as Minmod,
     MonotonizedCentral as MonotonizedCentral,
