@@ -1,18 +1,29 @@
-"""What the devices of a grid say to one another: counted in a program, without running it."""
+"""Which collectives a program holds, and how many bytes they move: counted without running it.
+
+A traced program (a jaxpr) is walked as a graph: equal equations count once, and equations that no result
+depends on are left out, since compilers merge and drop them.
+"""
 
 import dataclasses
 import math
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeAlias
 
 import equinox as eqx
 import jax
 import numpy as np
 
+from physkit.core import PyTree
+
 from ._communicator import MeshComm
 
+Jaxpr: TypeAlias = Any  # JAX's own classes lie in private modules
+Equation: TypeAlias = Any
+Value: TypeAlias = tuple[Any, Any]  # (which node made it, which of the node's results it is)
+Nodes: TypeAlias = dict[Any, tuple[tuple[Value, ...], list["Collective"]]]
+
 _AXES = "xyz"
-# primitive: (what it is for, bytes that a device sends of those it has, for n devices in line)
+# primitive: (its kind, the part of its bytes that a device sends, for n devices in line)
 _KINDS: dict[str, tuple[str, Callable[[int], float]]] = {
     "ppermute": ("neighbors", lambda n: 1.0),
     "all_to_all": ("transposition", lambda n: (n - 1) / n),
@@ -27,14 +38,14 @@ _KINDS: dict[str, tuple[str, Callable[[int], float]]] = {
 
 @dataclasses.dataclass(frozen=True)
 class Collective:
-    """One exchange that a program holds.
+    """One collective operation of a program.
 
-    - `kind`: `"neighbors"`, `"transposition"`, `"sum"`, `"extreme"`, `"all of the domain"`.
-    - `along`: the axes of space that the devices taking part lie along, `"x"`, `"xy"`.
-    - `bytes`: what one device sends each time, sums around a ring.
-    - `times`: how often, where the program says.
-    - `when`: `"always"`, `"in a loop"` of unknown length (then `times` is per turn), or `"sometimes"`,
-      in a branch that is not always taken.
+    - `kind`: what it does: `"neighbors"`, `"transposition"`, `"sum"`, `"extreme"`, `"all of the domain"`.
+    - `axes`: the axes of space along which the devices taking part lie, `"x"`, `"xy"`.
+    - `bytes`: what one device sends each time; of sums, around a ring.
+    - `count`: how often.
+    - `when`: `"always"`, `"in a loop"` of unknown length (then `count` is per iteration), or
+      `"sometimes"`, in a branch that is not always taken.
     """
 
     kind: str
@@ -45,9 +56,9 @@ class Collective:
 
 
 def trace_collectives(
-    function: Callable, shape: tuple[int, ...], *arguments: Any
-) -> tuple[list[Collective], Any]:
-    """What `function(comm, *arguments)`, run as `Spmd` does, exchanges, and the shapes of its result.
+    function: Callable, shape: tuple[int, ...], *arguments: PyTree
+) -> tuple[list[Collective], PyTree]:
+    """The collectives of `function(comm, *arguments)`, run as `Spmd` does, and the shapes of its result.
 
     Nothing is run and no devices are needed: the program is only traced.
 
@@ -55,125 +66,152 @@ def trace_collectives(
 
     - `arguments`: in device layout, as arrays or `jax.ShapeDtypeStruct`s.
     """
-    program, out = _traced(function, shape, arguments)
-    sizes = dict(zip(MeshComm(shape).names, shape, strict=True))
-    return _counted(program, sizes, 1, "always"), out
+    jaxpr, out = _trace(function, shape, arguments)
+    axis_sizes = dict(zip(MeshComm(shape).names, shape, strict=True))
+    return _find_collectives(jaxpr, axis_sizes, 1, "always"), out
 
 
-def _traced(function: Callable, shape: tuple[int, ...], arguments: Any) -> tuple[Any, Any]:
-    is_array = lambda x: isinstance(x, jax.Array | np.ndarray | np.generic | jax.ShapeDtypeStruct)
-    dynamic, fixed = eqx.partition(arguments, is_array)
-    comm, said = MeshComm(shape), {}
+def _trace(function: Callable, shape: tuple[int, ...], arguments: PyTree) -> tuple[Jaxpr, PyTree]:
+    def is_array(x: Any) -> bool:
+        return isinstance(x, jax.Array | np.ndarray | np.generic | jax.ShapeDtypeStruct)
 
-    def local(dynamic: Any) -> Any:
-        here = jax.tree.map(lambda x: x[0], dynamic)
-        arrays, said["rest"] = eqx.partition(
-            function(comm, *eqx.combine(here, fixed)), eqx.is_array_like
+    arrays, static = eqx.partition(arguments, is_array)
+    comm, static_output = MeshComm(shape), {}
+
+    def local(arrays: PyTree) -> PyTree:
+        own_arrays = jax.tree.map(lambda x: x[0], arrays)
+        out, static_output["value"] = eqx.partition(
+            function(comm, *eqx.combine(own_arrays, static)), eqx.is_array_like
         )
-        return jax.tree.map(lambda x: jax.numpy.asarray(x)[None], arrays)
+        return jax.tree.map(lambda x: jax.numpy.asarray(x)[None], out)
 
     automatic = (jax.sharding.AxisType.Auto,) * len(shape)
     mesh = jax.sharding.AbstractMesh(shape, comm.names, axis_types=automatic)
     spec = jax.sharding.PartitionSpec(comm.names)
     mapped = jax.shard_map(local, mesh=mesh, in_specs=spec, out_specs=spec, check_vma=False)
-    program, out = jax.make_jaxpr(mapped, return_shape=True)(dynamic)
-    return program, eqx.combine(out, said["rest"])
+    jaxpr, out = jax.make_jaxpr(mapped, return_shape=True)(arrays)
+    return jaxpr, eqx.combine(out, static_output["value"])
 
 
-def _counted(program: Any, sizes: dict[str, int], times: int, when: str) -> list[Collective]:
-    """The messages of a program, of those that are the same one, and of those that matter to a result:
-    compilers drop the others."""
-    nodes: dict[Any, tuple[tuple[Any, ...], list[Collective]]] = {}
-    inner = getattr(program, "jaxpr", program)
-    out = _numbered(
-        inner, [("given", k) for k in range(len(inner.invars))], nodes, sizes, times, when
-    )
-    seen, waiting, found = set(), list(out), {}
+def _find_collectives(
+    jaxpr: Jaxpr, axis_sizes: dict[str, int], count: int, when: str
+) -> list[Collective]:
+    """The collectives of a jaxpr: those that results depend on, and equal ones once."""
+    nodes: Nodes = {}
+    jaxpr = _open(jaxpr)
+    inputs = [("input", k) for k in range(len(jaxpr.invars))]
+    outputs = _add_nodes(jaxpr, inputs, nodes, axis_sizes, count, when)
+    needed, waiting = set(), list(outputs)
     while waiting:
-        key = waiting.pop()[0]
-        if key in seen or key not in nodes:
+        maker = waiting.pop()[0]
+        if maker in needed or maker not in nodes:
             continue
-        seen.add(key)
-        inputs, found[key] = nodes[key]
-        waiting.extend(inputs)
-    return [m for key in nodes if key in found for m in found[key]]
+        needed.add(maker)
+        waiting.extend(nodes[maker][0])
+    return [
+        collective
+        for maker, (_, collectives) in nodes.items()
+        if maker in needed
+        for collective in collectives
+    ]
 
 
-def _numbered(jaxpr: Any, given: Any, nodes: dict, sizes, times, when) -> list[Any]:
-    """Every value of a program by what it is made from, (maker, number); those of the results."""
-    numbers: dict[Any, Any] = dict(zip(jaxpr.invars, given, strict=True))
-    number = lambda x: _literal(x) if hasattr(x, "val") else numbers.get(x, (id(x), 0))
+def _add_nodes(
+    jaxpr: Jaxpr,
+    inputs: Sequence[Value],
+    nodes: Nodes,
+    axis_sizes: dict[str, int],
+    count: int,
+    when: str,
+) -> list[Value]:
+    """Add a node to `nodes` for each different equation of a jaxpr; return the values of its results."""
+    values: dict[Any, Value] = dict(zip(jaxpr.invars, inputs, strict=True))
+
+    def value_of(x: Any) -> Value:
+        is_literal = hasattr(x, "val")
+        return ("literal", (repr(x.val), str(x.aval))) if is_literal else values.get(x, (id(x), 0))
+
     for equation in jaxpr.eqns:
-        inputs = tuple(map(number, equation.invars))
-        called = _called(equation)
+        equation_inputs = tuple(map(value_of, equation.invars))
+        called = _called_jaxpr(equation)
         if called is not None:
-            outputs = _numbered(called, inputs, nodes, sizes, times, when)
+            outputs = _add_nodes(called, equation_inputs, nodes, axis_sizes, count, when)
         else:
-            key = _maker(equation, inputs)
+            key = _node_key(equation, equation_inputs)
             if key not in nodes:
-                nodes[key] = (inputs, list(_own(equation, sizes, times, when)))
+                collectives = list(_collectives_of(equation, axis_sizes, count, when))
+                nodes[key] = (equation_inputs, collectives)
             outputs = [(key, k) for k in range(len(equation.outvars))]
-        numbers |= dict(zip(equation.outvars, outputs, strict=True))
-    return list(map(number, jaxpr.outvars))
+        values |= dict(zip(equation.outvars, outputs, strict=True))
+    return list(map(value_of, jaxpr.outvars))
 
 
-def _called(equation: Any) -> Any:
-    """The program that an equation runs once on what it is given, if it does."""
+def _called_jaxpr(equation: Equation) -> Jaxpr | None:
+    """The jaxpr that an equation runs once on its inputs, if it does: that of a `jit`, say."""
     if equation.primitive.name in ("scan", "while", "cond", "custom_linear_solve"):
         return None
-    programs = [x for x in equation.params.values() if _is_program(x)]
-    if len(programs) != 1:
+    jaxprs = [x for x in equation.params.values() if _is_jaxpr(x)]
+    if len(jaxprs) != 1:
         return None
-    inner = getattr(programs[0], "jaxpr", programs[0])
-    return inner if len(inner.invars) == len(equation.invars) else None
+    called = _open(jaxprs[0])
+    return called if len(called.invars) == len(equation.invars) else None
 
 
-def _maker(equation: Any, inputs: Any) -> Any:
-    """What makes two equations the same: operation, settings, inputs."""
-    settings = tuple(sorted((k, repr(v)) for k, v in equation.params.items() if not _is_program(v)))
-    same = hash((equation.primitive.name, settings, inputs))
-    return same if len(repr(settings)) < 2000 else id(equation)
+def _node_key(equation: Equation, inputs: tuple[Value, ...]) -> Any:
+    """What makes two equations equal: operation, settings, inputs."""
+    settings = tuple(sorted((k, repr(v)) for k, v in equation.params.items() if not _is_jaxpr(v)))
+    key = hash((equation.primitive.name, settings, inputs))
+    # Long settings are truncated by repr: such equations count as different from all others.
+    return key if len(repr(settings)) < 2000 else id(equation)
 
 
-def _literal(x: Any) -> Any:
-    return ("literal", repr(x.val), str(x.aval))
-
-
-def _own(equation: Any, sizes: dict[str, int], times: int, when: str) -> Iterator[Collective]:
-    """What an equation says itself, and what the programs in it do."""
-    name, given = equation.primitive.name, equation.params
+def _collectives_of(
+    equation: Equation, axis_sizes: dict[str, int], count: int, when: str
+) -> Iterator[Collective]:
+    """The collectives of one equation, and of the jaxprs in it."""
+    name, params = equation.primitive.name, equation.params
     if name in _KINDS:
-        yield from _message(equation, sizes, times, when)
+        yield from _collective(equation, axis_sizes, count, when)
     elif name == "scan":
-        yield from _counted(given["jaxpr"], sizes, times * given["length"], when)
+        yield from _find_collectives(params["jaxpr"], axis_sizes, count * params["length"], when)
     elif name == "while":
         for part in ("cond_jaxpr", "body_jaxpr"):
-            yield from _counted(given[part], sizes, times, "in a loop")
-    elif name == "cond":  # one branch is taken: the one that says most stands for all
-        branches = [_counted(branch, sizes, times, "sometimes") for branch in given["branches"]]
-        yield from max(branches, key=lambda b: sum(m.bytes * m.count for m in b))
-    elif name == "custom_linear_solve":  # its other programs are for derivatives
-        yield from _counted(given["jaxprs"].solve, sizes, times, when)
+            yield from _find_collectives(params[part], axis_sizes, count, "in a loop")
+    elif name == "cond":  # one branch is taken: the one that sends most stands for all
+        branches = [
+            _find_collectives(branch, axis_sizes, count, "sometimes")
+            for branch in params["branches"]
+        ]
+        yield from max(branches, key=lambda branch: sum(c.bytes * c.count for c in branch))
+    elif name == "custom_linear_solve":  # its other jaxprs are for derivatives
+        yield from _find_collectives(params["jaxprs"].solve, axis_sizes, count, when)
     else:
-        for inner in jax.tree.leaves(list(given.values()), is_leaf=_is_program):
-            if _is_program(inner):
-                yield from _counted(inner, sizes, times, when)
+        for inner in jax.tree.leaves(list(params.values()), is_leaf=_is_jaxpr):
+            if _is_jaxpr(inner):
+                yield from _find_collectives(inner, axis_sizes, count, when)
 
 
-def _message(equation: Any, sizes: dict[str, int], times: int, when: str) -> Iterator[Collective]:
-    given = equation.params
-    names = given.get("axis_name", given.get("axes", ()))
+def _collective(
+    equation: Equation, axis_sizes: dict[str, int], count: int, when: str
+) -> Iterator[Collective]:
+    params = equation.params
+    names = params.get("axis_name", params.get("axes", ()))
     names = tuple(names) if isinstance(names, tuple | list) else (names,)
-    names = tuple(n for n in names if n in sizes)
-    count = math.prod(sizes[n] for n in names)
-    if count <= 1:
+    names = tuple(n for n in names if n in axis_sizes)
+    devices = math.prod(axis_sizes[n] for n in names)
+    if devices <= 1:
         return
-    kind, share = _KINDS[equation.primitive.name]
-    own = sum(x.aval.size * x.aval.dtype.itemsize for x in equation.invars)
-    along = "".join(_AXES[list(sizes).index(n)] for n in names)
-    yield Collective(kind, along, share(count) * own, times, when)
+    kind, sent_part = _KINDS[equation.primitive.name]
+    held = sum(x.aval.size * x.aval.dtype.itemsize for x in equation.invars)
+    axes = "".join(_AXES[list(axis_sizes).index(n)] for n in names)
+    yield Collective(kind, axes, sent_part(devices) * held, count, when)
 
 
-def _is_program(x: Any) -> bool:
-    """Whether `x` is a traced program, closed or not, by what programs have."""
+def _is_jaxpr(x: Any) -> bool:
+    """Whether `x` is a jaxpr, closed or open; told by its attributes, since the classes are private."""
     return hasattr(x, "eqns") and (hasattr(x, "invars") or hasattr(x, "jaxpr"))
+
+
+def _open(jaxpr: Jaxpr) -> Jaxpr:
+    """The open jaxpr in a closed one."""
+    return getattr(jaxpr, "jaxpr", jaxpr)

@@ -1,25 +1,27 @@
-"""Communicators: the only words in which a program speaks to other devices."""
+"""Communicators: the collectives by which a program exchanges numbers with other devices."""
 
 import abc
 import functools
 import math
-from typing import Any
+from typing import TypeAlias
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Int
 
-from physkit.core import Module, static
+from physkit.core import Module, PyTree, static
+
+Groups: TypeAlias = tuple[tuple[int, ...], ...]
 
 
 class AbstractComm(Module):
-    """What geometry may ask of the devices that a domain is cut over.
+    """The collectives of a grid of devices that a domain is sharded over.
 
-    The devices form a grid, one number of them per axis of space. Physics never sees a communicator:
-    it asks its space or grid, which asks this one.
+    Physics never sees a communicator: it asks its space or grid, which asks this one.
 
-    - `shape`: devices per axis; axes beyond are not cut.
+    - `shape`: devices per axis of space; axes beyond are not sharded.
     """
 
     shape: eqx.AbstractVar[tuple[int, ...]]
@@ -30,33 +32,33 @@ class AbstractComm(Module):
         return math.prod(self.shape)
 
     def axis_size(self, axis: int) -> int:
-        """How many devices there are along an axis of space."""
+        """Number of devices along an axis of space."""
         return self.shape[axis] if axis < len(self.shape) else 1
 
     @abc.abstractmethod
-    def axis_index(self, axis: int) -> Any:
-        """This device's place along an axis, from 0."""
+    def axis_index(self, axis: int) -> int | Int[Array, ""]:
+        """Index of this device along an axis of space, from 0."""
 
     @abc.abstractmethod
-    def ring_shift(self, x: Any, axis: int, by: int) -> Any:
-        """`x` of the device `by` places before this one; the last is followed by the first."""
+    def ring_shift(self, x: PyTree, axis: int, by: int) -> PyTree:
+        """The `x` of the device `by` places before this one; the last device is followed by the first."""
 
     @abc.abstractmethod
-    def psum(self, x: Any, axis: int | None = None) -> Any:
-        """The sum of `x` over all devices, or over those in line along one axis, known to each."""
+    def psum(self, x: PyTree, axis: int | None = None) -> PyTree:
+        """The sum of `x` over all devices, or over those in line along one axis, on each of them."""
 
     @abc.abstractmethod
-    def pmax(self, x: Any, axis: int | None = None) -> Any:
-        """The largest `x` of all devices, or of those in line along one axis, known to each."""
+    def pmax(self, x: PyTree, axis: int | None = None) -> PyTree:
+        """The largest `x` of all devices, or of those in line along one axis, on each of them."""
 
     @abc.abstractmethod
-    def all_to_all(self, x: Any, axis: int, split: int, join: int) -> Any:
-        """Among the devices in line along `axis`: each cuts its `x` along the array axis `split`, sends
-        part i to device i, and joins what it gets along the array axis `join`."""
+    def all_to_all(self, x: PyTree, axis: int, split: int, join: int) -> PyTree:
+        """Transpose among the devices in line along `axis`: each splits its `x` along the array axis
+        `split`, sends part i to device i, and concatenates what it gets along the array axis `join`."""
 
 
 class SerialComm(AbstractComm):
-    """One device: every question answers itself."""
+    """One device: every collective is the identity."""
 
     shape: tuple[int, ...] = static(default=())
 
@@ -64,19 +66,19 @@ class SerialComm(AbstractComm):
         del axis
         return 0
 
-    def ring_shift(self, x: Any, axis: int, by: int) -> Any:
+    def ring_shift(self, x: PyTree, axis: int, by: int) -> PyTree:
         del axis, by
         return x
 
-    def psum(self, x: Any, axis: int | None = None) -> Any:
+    def psum(self, x: PyTree, axis: int | None = None) -> PyTree:
         del axis
         return x
 
-    def pmax(self, x: Any, axis: int | None = None) -> Any:
+    def pmax(self, x: PyTree, axis: int | None = None) -> PyTree:
         del axis
         return x
 
-    def all_to_all(self, x: Any, axis: int, split: int, join: int) -> Any:
+    def all_to_all(self, x: PyTree, axis: int, split: int, join: int) -> PyTree:
         del axis, split, join
         return x
 
@@ -84,53 +86,53 @@ class SerialComm(AbstractComm):
 class CartesianComm(AbstractComm):
     """A grid of devices on one mapped axis, which is what `pmap` offers.
 
-    Row-major: the last axis of space counts fastest. (Mapped axes inside one another would say the
-    same, but JAX no longer nests `pmap`.)
+    Row-major: the last axis of space varies fastest. (One mapped axis per axis of space would do as well,
+    but JAX no longer nests `pmap`.)
     """
 
     shape: tuple[int, ...] = static()
     name: str = static(default="devices")
 
-    def axis_index(self, axis: int) -> Any:
+    def axis_index(self, axis: int) -> int | Int[Array, ""]:
         if self.axis_size(axis) == 1:
             return 0
-        after = math.prod(self.shape[axis + 1 :])
-        return (jax.lax.axis_index(self.name) // after) % self.shape[axis]
+        stride = math.prod(self.shape[axis + 1 :])
+        return (jax.lax.axis_index(self.name) // stride) % self.shape[axis]
 
-    def ring_shift(self, x: Any, axis: int, by: int) -> Any:
+    def ring_shift(self, x: PyTree, axis: int, by: int) -> PyTree:
         if self.axis_size(axis) == 1:
             return x
-        numbers = np.arange(self.size).reshape(self.shape)
-        to = np.roll(numbers, -by, axis)
-        pairs = list(zip(numbers.ravel().tolist(), to.ravel().tolist(), strict=True))
+        sources = np.arange(self.size).reshape(self.shape)
+        targets = np.roll(sources, -by, axis)
+        pairs = list(zip(sources.ravel().tolist(), targets.ravel().tolist(), strict=True))
         return jax.tree.map(lambda leaf: jax.lax.ppermute(leaf, self.name, pairs), x)
 
-    def psum(self, x: Any, axis: int | None = None) -> Any:
+    def psum(self, x: PyTree, axis: int | None = None) -> PyTree:
         if axis is not None and self.axis_size(axis) == 1:
             return x
         return jax.lax.psum(x, self.name, axis_index_groups=self._groups(axis))
 
-    def pmax(self, x: Any, axis: int | None = None) -> Any:
+    def pmax(self, x: PyTree, axis: int | None = None) -> PyTree:
         if axis is not None and self.axis_size(axis) == 1:
             return x
-        return _largest(x, self.name, self._groups(axis))
+        return _pmax_tree(x, self.name, self._groups(axis))
 
-    def all_to_all(self, x: Any, axis: int, split: int, join: int) -> Any:
+    def all_to_all(self, x: PyTree, axis: int, split: int, join: int) -> PyTree:
         if self.axis_size(axis) == 1:
             return x
         groups = self._groups(axis)
         return jax.lax.all_to_all(x, self.name, split, join, axis_index_groups=groups, tiled=True)
 
     def _groups(self, axis: int | None) -> list[list[int]] | None:
-        """The numbers of the devices in line along `axis`; None: all are."""
+        """Indices of the devices in line along `axis`, group by group; None if all are in one line."""
         if axis is None or self.axis_size(axis) == self.size:
             return None
-        numbers = np.moveaxis(np.arange(self.size).reshape(self.shape), axis, -1)
-        return numbers.reshape(-1, self.shape[axis]).tolist()
+        indices = np.moveaxis(np.arange(self.size).reshape(self.shape), axis, -1)
+        return indices.reshape(-1, self.shape[axis]).tolist()
 
 
 class MeshComm(AbstractComm):
-    """One named axis per axis of space, which is what `shard_map` offers, and `vmap`s inside one another."""
+    """One named axis per axis of space, which is what `shard_map` and nested `vmap`s offer."""
 
     shape: tuple[int, ...] = static()
 
@@ -139,49 +141,50 @@ class MeshComm(AbstractComm):
         """Names of the mesh axes."""
         return tuple("xyz"[: len(self.shape)])
 
-    def axis_index(self, axis: int) -> Any:
+    def axis_index(self, axis: int) -> int | Int[Array, ""]:
         return 0 if self.axis_size(axis) == 1 else jax.lax.axis_index(self.names[axis])
 
-    def ring_shift(self, x: Any, axis: int, by: int) -> Any:
+    def ring_shift(self, x: PyTree, axis: int, by: int) -> PyTree:
         n = self.axis_size(axis)
         if n == 1:
             return x
         pairs = [(i, (i + by) % n) for i in range(n)]
         return jax.tree.map(lambda leaf: jax.lax.ppermute(leaf, self.names[axis], pairs), x)
 
-    def psum(self, x: Any, axis: int | None = None) -> Any:
+    def psum(self, x: PyTree, axis: int | None = None) -> PyTree:
         return jax.lax.psum(x, self.names if axis is None else self.names[axis])
 
-    def pmax(self, x: Any, axis: int | None = None) -> Any:
-        return _largest(x, self.names if axis is None else self.names[axis], None)
+    def pmax(self, x: PyTree, axis: int | None = None) -> PyTree:
+        return _pmax_tree(x, self.names if axis is None else self.names[axis], None)
 
-    def all_to_all(self, x: Any, axis: int, split: int, join: int) -> Any:
+    def all_to_all(self, x: PyTree, axis: int, split: int, join: int) -> PyTree:
         if self.axis_size(axis) == 1:
             return x
         return jax.lax.all_to_all(x, self.names[axis], split, join, tiled=True)
 
 
-def _largest(x: Any, names: Any, groups: Any) -> Any:
+def _pmax_tree(x: PyTree, names: str | tuple[str, ...], groups: list[list[int]] | None) -> PyTree:
+    # Tuples, since arguments of a custom rule must be hashable.
     fixed = None if groups is None else tuple(map(tuple, groups))
     return jax.tree.map(lambda leaf: _pmax(names, fixed, jnp.asarray(leaf)), x)
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0, 1))
-def _pmax(names: Any, groups: Any, x: Any) -> Any:
+def _pmax(names: str | tuple[str, ...], groups: Groups | None, x: Array) -> Array:
     """`lax.pmax` with a derivative: that of the largest, shared evenly among equals."""
-    listed = None if groups is None else [list(group) for group in groups]
-    if x.dtype == bool:  # of which not every platform takes the maximum
-        return jax.lax.pmax(x.astype(jnp.int32), names, axis_index_groups=listed).astype(bool)
-    return jax.lax.pmax(x, names, axis_index_groups=listed)
+    index_groups = None if groups is None else [list(group) for group in groups]
+    if x.dtype == bool:  # not every platform reduces booleans by their maximum
+        return jax.lax.pmax(x.astype(jnp.int32), names, axis_index_groups=index_groups).astype(bool)
+    return jax.lax.pmax(x, names, axis_index_groups=index_groups)
 
 
 @_pmax.defjvp
-def _(names, groups, primals, tangents):
+def _pmax_jvp(names, groups, primals, tangents):
     (x,), (x_dot,) = primals, tangents
-    top = _pmax(names, groups, x)
+    largest = _pmax(names, groups, x)
     if not jnp.issubdtype(x.dtype, jnp.inexact):
-        return top, jnp.zeros(top.shape, jax.dtypes.float0)
-    listed = None if groups is None else [list(group) for group in groups]
-    total = functools.partial(jax.lax.psum, axis_name=names, axis_index_groups=listed)
-    holds = (x == top).astype(x.dtype)
-    return top, total(holds / total(holds) * x_dot)
+        return largest, jnp.zeros(largest.shape, jax.dtypes.float0)
+    index_groups = None if groups is None else [list(group) for group in groups]
+    total = functools.partial(jax.lax.psum, axis_name=names, axis_index_groups=index_groups)
+    is_largest = (x == largest).astype(x.dtype)
+    return largest, total(is_largest / total(is_largest) * x_dot)

@@ -1,4 +1,4 @@
-"""What a program runs on and in: versions, and variables of the environment."""
+"""Versions of the software, and variables of the environment."""
 
 import contextlib
 import os
@@ -12,7 +12,7 @@ import physkit
 
 
 def versions() -> dict[str, str]:
-    """Versions and precision, which decide on the bits of what is calculated."""
+    """Versions and precision, on which the bits of results depend."""
     return {
         "physkit": physkit.__version__,
         "jax": jax.__version__,
@@ -25,7 +25,7 @@ def versions() -> dict[str, str]:
 
 @contextlib.contextmanager
 def environment_variable(name: str, value: str) -> Iterator[None]:
-    """A variable of the environment with this value, and afterwards as it was."""
+    """Set a variable of the environment inside the block, and restore it afterwards."""
     before = os.environ.get(name)
     os.environ[name] = value
     try:

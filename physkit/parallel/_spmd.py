@@ -1,17 +1,17 @@
-"""One program for every device of a grid, run in one of four ways."""
+"""SPMD: one program for every device of a grid, run in one of four ways."""
 
 import functools
 import math
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import equinox as eqx
 import jax
 import numpy as np
 
-from physkit.core import DeviceError
+from physkit.core import DeviceError, PyTree
 
 from ._communicator import AbstractComm, CartesianComm, MeshComm, SerialComm
 from ._device_rows import global_from_local, local_from_global, place_rows, row_sharding, shard_rows
@@ -19,7 +19,8 @@ from ._device_selection import require_devices, spans_processes
 from ._process_group import ProcessGroup, process_group, single_process
 
 BACKENDS = ("serial", "vmap", "pmap", "shard_map")
-BACKEND_VARIABLE = "PHYSKIT_SPMD"  # of the environment: the backend where none is given
+BACKEND_VARIABLE = "PHYSKIT_SPMD"  # environment variable: the backend where none is given
+Devices: TypeAlias = tuple[Any, ...]  # JAX devices
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ class Spmd:
     function: Callable
     shape: tuple[int, ...]
     backend: str | None = None
-    devices: tuple[Any, ...] | None = None
+    devices: Devices | None = None
 
     @property
     def size(self) -> int:
@@ -58,115 +59,137 @@ class Spmd:
 
     @property
     def process_group(self) -> ProcessGroup:
-        """The processes that must go together, since the devices are theirs."""
+        """The processes whose devices these are, and which must therefore run it together."""
         if choose_backend(self.backend, self.size) in ("serial", "vmap"):
             return single_process()
         devices = self.devices or tuple(jax.devices())
         require_devices(self.shape, devices)
         return process_group() if spans_processes(devices[: self.size]) else single_process()
 
-    def __call__(self, *arguments: Any) -> Any:
+    def __call__(self, *arguments: PyTree) -> PyTree:
         backend = choose_backend(self.backend, self.size)
-        dynamic, rest = eqx.partition(arguments, _is_array)
-        leaves, form = jax.tree.flatten(rest)
-        fixed = (tuple(leaves), form)
+        arrays, static = eqx.partition(arguments, _is_array)
+        static_leaves, static_structure = jax.tree.flatten(static)
         if backend == "pmap" and jax.process_count() > 1:
-            _refuse_traced(dynamic)
+            _refuse_traced(arrays)
         devices = None
         if backend in ("pmap", "shard_map"):
             devices = self.devices or tuple(jax.devices())
             require_devices(self.shape, devices)
             devices = tuple(devices[: self.size])
-        arrays, tree = jax.tree.flatten(dynamic)
-        kinds = (tree, tuple((x.shape, x.dtype) for x in arrays))
-        mapped = _mapped(self.function, self.shape, backend, devices, fixed, kinds)
+        leaves, structure = jax.tree.flatten(arrays)
+        program = _compiled_program(
+            self.function,
+            self.shape,
+            backend,
+            devices,
+            (tuple(static_leaves), static_structure),
+            (structure, tuple((x.shape, x.dtype) for x in leaves)),
+        )
         if devices is None:
-            out, said = mapped(dynamic)
-            return eqx.combine(out, said.value)
-        over = row_sharding(self.shape, devices, MeshComm(self.shape).names)
+            return program(arrays)
+        sharding = row_sharding(self.shape, devices, MeshComm(self.shape).names)
         if not spans_processes(devices):
-            out, said = mapped(place_rows(dynamic, over))
-        else:
-            rows = shard_rows(dynamic, over)
-            out, said = mapped(local_from_global(rows, over) if backend == "pmap" else rows)
-            out = global_from_local(out, over) if backend == "pmap" else out
-        return eqx.combine(out, said.value)
-
-    def stacked(self, tree: Any) -> Any:
-        """`tree` in device layout, the same on every device."""
-        spread = lambda x: jax.numpy.broadcast_to(x, (self.size, *x.shape))
-        return jax.tree.map(lambda x: spread(x) if _is_array(x) else x, tree)
+            return program(place_rows(arrays, sharding))
+        rows = shard_rows(arrays, sharding)
+        if backend == "shard_map":
+            return program(rows)
+        # pmap takes and returns this process's rows only.
+        out_arrays, out_static = eqx.partition(
+            program(local_from_global(rows, sharding)), _is_array
+        )
+        return eqx.combine(global_from_local(out_arrays, sharding), out_static)
 
 
 def choose_backend(backend: str | None, size: int) -> str:
-    """The backend to take: as given, as the environment says, or `pmap`."""
+    """The backend to take: as given, else as the environment says, else `pmap`."""
     found = backend or os.environ.get(BACKEND_VARIABLE) or "pmap"
     if found not in BACKENDS:
         raise DeviceError(
-            f"no backend {found!r} (that {BACKEND_VARIABLE} chooses, where nothing is given); there are "
+            f"no backend {found!r} ({BACKEND_VARIABLE} chooses one where none is given); available: "
             f"{', '.join(BACKENDS)}"
         )
     if found == "serial" and size > 1:
         raise DeviceError(
-            f"the serial backend has one device; {size} asked for. To emulate them: {BACKEND_VARIABLE}=vmap"
+            f"the serial backend has one device; {size} were asked for. To emulate them: "
+            f"{BACKEND_VARIABLE}=vmap"
         )
     return found
 
 
-def _refuse_traced(dynamic: Any) -> None:
-    if any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves(dynamic)):
+def _refuse_traced(arrays: PyTree) -> None:
+    if any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves(arrays)):
         raise DeviceError(
             "inside jit, grad or vmap, a pmap of several processes would use this one's devices alone, "
             f"without a word: take the backend shard_map ({BACKEND_VARIABLE}=shard_map)"
         )
 
 
-class _Said:
-    """What a traced function returned besides arrays."""
+class _StaticOutput:
+    """What a traced function returned besides arrays; filled when the function is traced."""
 
-    value: Any = None
+    value: PyTree = None
 
 
 @functools.lru_cache(maxsize=64)
-def _mapped(function, shape, backend, devices, fixed, kinds) -> Callable:
+def _compiled_program(
+    function: Callable,
+    shape: tuple[int, ...],
+    backend: str,
+    devices: Devices | None,
+    static_arguments: tuple[tuple[Any, ...], jax.tree_util.PyTreeDef],
+    signature: tuple[Any, ...],
+) -> Callable[[PyTree], PyTree]:
     """The function of arrays in device layout that runs `function` on every device.
 
-    One for arrays of each kind, since what is returned besides arrays may depend on it.
+    One for arrays of each `signature`, since what is returned besides arrays may depend on it.
     """
-    del kinds
-    leaves, form = fixed
-    rest, said = jax.tree.unflatten(form, leaves), _Said()
+    del signature
+    static_leaves, static_structure = static_arguments
+    static = jax.tree.unflatten(static_structure, static_leaves)
+    static_output = _StaticOutput()
 
-    def on(comm: AbstractComm, dynamic: Any) -> Any:
-        out = function(comm, *eqx.combine(dynamic, rest))
-        arrays, said.value = eqx.partition(out, _is_array)
-        return arrays
+    def on_device(comm: AbstractComm, arrays: PyTree) -> PyTree:
+        out = function(comm, *eqx.combine(arrays, static))
+        out_arrays, static_output.value = eqx.partition(out, _is_array)
+        return out_arrays
 
     if backend == "serial":
-        one = jax.jit(functools.partial(on, SerialComm()))
-        run = lambda dynamic: _widened(one(_squeezed(dynamic)))
+        serial = jax.jit(functools.partial(on_device, SerialComm()))
+
+        def run(arrays: PyTree) -> PyTree:
+            return _add_device_axis(serial(_drop_device_axis(arrays)))
+
     elif backend == "vmap":
-        run = jax.jit(functools.partial(_emulated, functools.partial(on, MeshComm(shape)), shape))
+        on_mesh = functools.partial(on_device, MeshComm(shape))
+        run = jax.jit(functools.partial(_emulated, on_mesh, shape))
     elif backend == "pmap":
         comm = CartesianComm(shape)
-        run = jax.pmap(functools.partial(on, comm), axis_name=comm.name, devices=devices)
+        run = jax.pmap(functools.partial(on_device, comm), axis_name=comm.name, devices=devices)
     else:
-        comm, names = MeshComm(shape), MeshComm(shape).names
-        mesh = jax.sharding.Mesh(np.array(devices).reshape(shape), names)
-        spec = jax.sharding.PartitionSpec(names)
-        local = lambda dynamic: _widened(on(comm, _squeezed(dynamic)))
+        comm = MeshComm(shape)
+
+        def local(arrays: PyTree) -> PyTree:
+            return _add_device_axis(on_device(comm, _drop_device_axis(arrays)))
+
+        mesh = jax.sharding.Mesh(np.array(devices).reshape(shape), comm.names)
+        spec = jax.sharding.PartitionSpec(comm.names)
         run = jax.jit(
             jax.shard_map(local, mesh=mesh, in_specs=spec, out_specs=spec, check_vma=False)
         )
-    return lambda dynamic: (run(dynamic), said)
+
+    def program(arrays: PyTree) -> PyTree:
+        return eqx.combine(run(arrays), static_output.value)
+
+    return program
 
 
-def _emulated(function: Callable, shape: tuple[int, ...], dynamic: Any) -> Any:
+def _emulated(function: Callable, shape: tuple[int, ...], arrays: PyTree) -> PyTree:
     """`vmap`s inside one another, one per axis of the grid of devices."""
-    grid = jax.tree.map(lambda x: x.reshape(*shape, *x.shape[1:]), dynamic)
+    on_grid = jax.tree.map(lambda x: x.reshape(*shape, *x.shape[1:]), arrays)
     for name in reversed(MeshComm(shape).names):
         function = jax.vmap(function, axis_name=name)
-    out = function(grid)
+    out = function(on_grid)
     return jax.tree.map(lambda x: x.reshape(math.prod(shape), *x.shape[len(shape) :]), out)
 
 
@@ -174,9 +197,9 @@ def _is_array(x: Any) -> bool:
     return isinstance(x, jax.Array | np.ndarray | np.generic)
 
 
-def _squeezed(tree: Any) -> Any:
+def _drop_device_axis(tree: PyTree) -> PyTree:
     return jax.tree.map(lambda x: x[0], tree)
 
 
-def _widened(tree: Any) -> Any:
+def _add_device_axis(tree: PyTree) -> PyTree:
     return jax.tree.map(lambda x: x[None], tree)
