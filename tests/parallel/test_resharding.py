@@ -148,7 +148,7 @@ class Ones(pk.AbstractTendency):
 def test_arrays_of_the_whole_domain(term):
     _, u = flow()
     sim = pk.Simulation(pk.Euler(term), dt=1e-3)
-    with pytest.raises(ShapeError, match=r"each has 4 of the 8 cells along x.*grid\.here\(x\)"):
+    with pytest.raises(ShapeError, match=r"each has 4 of the 8 cells along x.*grid\.local\(x\)"):
         run(sim, u, devices=(2, 2))
 
 
