@@ -67,20 +67,9 @@ _SAMPLED = {
     "coupling/test_particle_mesh.py": 5,
     "coupling/test_transfer.py": 16,
     "ensemble/test_ensemble_mean.py": 2,
-    "fields/test_elliptic.py": 24,
-    "fields/test_equations.py": 6,
-    "fields/test_gas.py": 32,
-    "fields/test_incompressible.py": 16,
-    "fields/test_shallow_water.py": 6,
     "fit/test_bad_points.py": 3,
     "fit/test_chaos.py": 2,
     "fit/test_shooting.py": 3,
-    "integrators/test_boris.py": 4,
-    "integrators/test_cfl_substeps.py": 4,
-    "integrators/test_diffrax.py": 2,
-    "integrators/test_exponential.py": 12,
-    "integrators/test_split_step.py": 6,
-    "integrators/test_transformations.py": 5,
     "observe/test_averages.py": 2,
     "observe/test_correlation.py": 4,
     "observe/test_in_the_loop.py": 4,
@@ -112,6 +101,11 @@ _SAMPLED = {
 def pytest_collection_modifyitems(items):
     seen: dict[str, int] = {}
     for item in items:
+        fast = getattr(item.module, "FAST_CASES", None)  # where a file names its fast cases itself
+        if fast is not None:
+            if item.name not in fast and item.originalname not in fast:
+                item.add_marker(pytest.mark.slow)
+            continue
         name = item.path.relative_to(Path(__file__).parent).as_posix()
         one = f"{name}::{getattr(item, 'originalname', '')}"
         name = one if one in _SAMPLED else name

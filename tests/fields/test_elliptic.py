@@ -28,6 +28,13 @@ from physkit.fields.operators import (
 )
 from physkit.geometry import Box, Dirichlet, Grid, Mirror, Neumann, Outflow
 
+# The fast suite runs these; `make test-all` runs every case.
+FAST_CASES = (
+    "test_poisson_inverts_the_stencil[P]",
+    "test_second_order_against_closed_forms[1-DD]",
+    "test_varying_coefficients_converge_at_second_order",
+)
+
 SHAPES = {1: (9,), 2: (8, 7), 3: (4, 5, 6)}
 SIDES = {"D": Dirichlet(0.7), "N": Neumann(-0.3)}
 COMBINATIONS = [

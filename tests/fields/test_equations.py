@@ -28,6 +28,18 @@ from physkit.fields.operators import Central
 from physkit.geometry import Box, Dirichlet, Grid, Neumann
 from physkit.testing import check_tendency
 
+# The fast suite runs these; `make test-all` runs every case.
+FAST_CASES = (
+    "test_battery[Advection1]",
+    "test_battery[Burgers1]",
+    "test_battery[GrayScott1]",
+    "test_battery[Closure2]",
+    "test_a_flow_carries_as_a_constant_velocity_does[central]",
+    "test_a_network_of_the_right_weights_is_diffusion",
+    "test_bad_input_is_an_error",
+    "test_closure_padding_must_be_a_count",
+)
+
 PERIODIC = Grid([3.0, 2.0], (8, 6))
 LINE = Grid([3.0], (12,))
 CHANNEL = Grid(Box([3.0, 2.0], (True, False)), (6, 5))

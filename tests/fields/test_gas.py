@@ -10,6 +10,13 @@ from physkit.fields import finite_volume_rate
 from physkit.testing import check_gradient, check_tendency
 from physkit.testing.validation.fields._gas import TORO
 
+# The fast suite runs these; `make test-all` runs every case.
+FAST_CASES = (
+    "test_primitive_and_conserved_are_inverse[float32]",
+    "test_mass_momentum_and_energy_are_kept[HLL-muscl]",
+    "test_exact_solution_matches_the_tables[float64-1]",
+)
+
 SOLVERS = [pk.riemann.Rusanov(), pk.riemann.HLL(), pk.riemann.HLLC(), pk.riemann.ExactRiemann()]
 SCHEMES = [
     pk.reconstructions.PiecewiseConstant(),

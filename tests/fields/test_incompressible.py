@@ -21,6 +21,12 @@ from physkit.integrators import ETDRK2, ETDRK4, RK4
 from physkit.simulate import Simulation, simulate
 from physkit.testing import check_tendency
 
+# The fast suite runs these; `make test-all` runs every case.
+FAST_CASES = (
+    "test_vorticity_and_velocity_are_inverse",
+    "test_battery_of_the_velocity[equation0]",
+)
+
 TWO_PI = 2 * np.pi
 
 

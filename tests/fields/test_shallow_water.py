@@ -15,6 +15,13 @@ from physkit.integrators import RK4, SSPRK2, CFLSubsteps
 from physkit.simulate import Simulation, simulate
 from physkit.testing import check_tendency
 
+# The fast suite runs these; `make test-all` runs every case.
+FAST_CASES = (
+    "test_battery[torus]",
+    "test_the_other_scheme_keeps_potential_enstrophy",
+    "test_battery_of_finite_volumes[line]",
+)
+
 TORUS = Grid([3.0, 2.0], (8, 6))
 BASIN = Grid(Box([3.0, 2.0], False), (6, 5))
 CHANNEL = Grid(Box([3.0, 2.0], (True, False)), (6, 5))

@@ -16,6 +16,12 @@ from physkit.particles.forces import HarmonicTrap
 from physkit.simulate import Simulation, simulate
 from physkit.testing import check_integrator
 
+# The fast suite runs these; `make test-all` runs every case.
+FAST_CASES = (
+    "test_battery",
+    "test_phase_of_gyration",
+)
+
 
 def charges(d=3, n=4, space=None, charge=None):
     rng = np.random.default_rng(d)

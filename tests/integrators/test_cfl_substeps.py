@@ -8,6 +8,13 @@ import pytest
 import physkit as pk
 from physkit.testing import check_integrator
 
+# The fast suite runs these; `make test-all` runs every case.
+FAST_CASES = (
+    "test_the_number_of_substeps[0.2-1]",
+    "test_the_number_of_substeps[4.0-8]",
+    "test_inside_a_splitting",
+)
+
 
 class Decay(pk.AbstractTendency):
     """u̇ = −k u, whose "signals" are as fast as u is large."""

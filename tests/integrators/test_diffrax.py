@@ -27,6 +27,19 @@ from .problems import (
     stream,
 )
 
+# The fast suite runs these; `make test-all` runs every case.
+FAST_CASES = (
+    "test_closed_form_solutions_at_any_step[array]",
+    "test_closed_form_solutions_at_any_step[components]",
+    "test_kepler_orbit_with_ten_steps_a_turn",
+    "test_positions_fold_and_images_count",
+    "test_inside_a_composition",
+    "test_reverse_mode[Kvaerno3]",
+    "test_forward_mode[adjoint1]",
+    "test_solver_failure_sets_a_fault_and_nan",
+    "test_a_cache_is_brought_up_to_date_once_a_step",
+)
+
 
 def tight(*tendencies, solver=None, **options):
     options = {"rtol": 1e-10, "atol": 1e-12, **options}

@@ -29,6 +29,14 @@ from physkit.testing import check_integrator, check_simulation
 
 from .problems import evolve, final
 
+# The fast suite runs these; `make test-all` runs every case.
+FAST_CASES = (
+    "test_battery_with_stiff_symbol[ETDRK2-2]",
+    "test_linear_part_alone[ARS222-2]",
+    "test_vector_fields[ARS222-2]",
+    "test_derivative_by_viscosity[ARS343-3]",
+)
+
 METHODS = [(ETDRK2, 2), (ETDRK4, 4), (ARS222, 2), (ARS343, 3)]
 EACH = pytest.mark.parametrize(
     ("method", "order"), METHODS, ids=lambda x: getattr(x, "__name__", x)

@@ -32,6 +32,14 @@ from physkit.integrators import (
 )
 from physkit.testing import check_gradient, check_integrator
 
+# The fast suite runs these; `make test-all` runs every case.
+FAST_CASES = (
+    "test_battery[exact]",
+    "test_battery[reaction]",
+    "test_split_step_equals_runge_kutta",
+    "test_bad_parts_are_errors",
+)
+
 GRID = Grid([8.0], (16,))
 
 

@@ -30,6 +30,17 @@ from physkit.particles import ParticleIncrement, Particles
 
 from .problems import Spring, evolve
 
+# The fast suite runs these; `make test-all` runs every case.
+FAST_CASES = (
+    "test_derivatives_batches_and_precision[VelocityVerlet]",
+    "test_derivatives_batches_and_precision[PEFRL]",
+    "test_derivatives_batches_and_precision[Strang]",
+    "test_derivatives_by_an_integrators_own_parameters[BAOAB friction]",
+    "test_plans_do_not_read_what_evolves[Yoshida6]",
+    "test_plans_do_not_read_what_evolves[DormandPrince5]",
+    "test_plans_do_not_read_what_evolves[Subcycle]",
+)
+
 
 def brake(t, state):
     return {"atoms": ParticleIncrement(velocity=-0.3 * state["atoms"].velocity)}

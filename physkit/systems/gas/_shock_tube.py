@@ -7,7 +7,11 @@ from jaxtyping import Array, Float
 
 from physkit.fields import Field, Gas
 from physkit.fields.equations import CompressibleEuler
-from physkit.fields.finite_volume import AbstractReconstruction, AbstractRiemannSolver, exact_riemann
+from physkit.fields.finite_volume import (
+    AbstractReconstruction,
+    AbstractRiemannSolver,
+    exact_riemann,
+)
 from physkit.geometry import Box, Grid, Outflow
 from physkit.integrators import SSPRK3
 from physkit.simulate import Simulation
