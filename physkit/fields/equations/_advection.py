@@ -112,5 +112,5 @@ def advective_rate(field: Field, flow: Field, scheme: AbstractScheme) -> Field |
             derivative(field, k, 1, scheme) if spectrum is None else spectrum.derivative(k).field()
         )
         total = total - v[k].reshape((1,) * len(field.components) + v[k].shape) * slope.data
-    product = field.map(lambda _: total)
+    product = field.with_values(total)
     return product.spectrum().dealiased() if spectral else product

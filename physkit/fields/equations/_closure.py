@@ -58,4 +58,4 @@ class Closure(AbstractEquation):
                 f"{list(wanted)}: padding={self.padding} on every side must be what its kernels "
                 "take off"
             )
-        return field.map(lambda _: rate if field.components else rate[0])
+        return field.with_values(rate if field.components else rate[0])

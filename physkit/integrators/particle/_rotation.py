@@ -1,4 +1,4 @@
-"""Rotations as shears, each of which integers can take back exactly."""
+"""Rotations as sequences of shears, each of which fixed-point numbers can undo exactly."""
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -13,23 +13,29 @@ def rotate_by_shears(particles: Particles, t: Float[Array, "n c"], sign: int) ->
     A rotation in a plane is three shears, u += τw, w −= sin θ u, u += τw with τ = tan ½θ; one in space
     is three rotations about x, y and z (Tait–Bryan). Turning back takes every shear back to the bit.
     """
-    turns = [(0, 1, t[:, 0])] if t.shape[1] == 1 else _about_axes(t)
-    for i, j, tangent in turns[::sign]:
-        sine = call_isolated(lambda t: 2 * t / (1 + t * t), tangent)
-        for to, of, by in ((i, j, tangent), (j, i, -sine), (i, j, tangent)):
-            change = jnp.zeros_like(particles.velocity)
-            change = change.at[:, to].set(sign * by * particles.velocity[:, of])
-            particles = particles.shift(ParticleIncrement(velocity=change))
+    rotations = [(0, 1, t[:, 0])] if t.shape[1] == 1 else _rotations_about_axes(t)
+    for i, j, tangent in rotations[::sign]:
+        # Forward and backward must round the sine and the angles alike.
+        sine = call_isolated(_sine_of, tangent)
+        for target, source, factor in ((i, j, tangent), (j, i, -sine), (i, j, tangent)):
+            shear = jnp.zeros_like(particles.velocity)
+            shear = shear.at[:, target].set(sign * factor * particles.velocity[:, source])
+            particles = particles.shift(ParticleIncrement(velocity=shear))
     return particles
 
 
-def _about_axes(t: Float[Array, "n 3"]) -> list[tuple[int, int, Array]]:
-    """The plane and the tangent of half the angle of the rotations about x, y and z, in turn."""
+def _sine_of(tangent: Array) -> Array:
+    """sin θ from tan ½θ."""
+    return 2 * tangent / (1 + tangent * tangent)
+
+
+def _rotations_about_axes(t: Float[Array, "n 3"]) -> list[tuple[int, int, Array]]:
+    """The plane and tan ½θ of the rotations about x, y and z, in turn."""
     planes = ((1, 2), (2, 0), (0, 1))
-    return [(*plane, half) for plane, half in zip(planes, call_isolated(_halves, t), strict=True)]
+    return [(*plane, half) for plane, half in zip(planes, call_isolated(_half_angle_tangents, t), strict=True)]
 
 
-def _halves(t: Float[Array, "n 3"]) -> tuple[Array, Array, Array]:
+def _half_angle_tangents(t: Float[Array, "n 3"]) -> tuple[Array, Array, Array]:
     x, y, z = (t[:, k] for k in range(3))
     f = 2 / (1 + x * x + y * y + z * z)
     # The elements that the angles are read from of the rotation that v goes through.

@@ -66,5 +66,5 @@ class KolmogorovForcing(AbstractTendency):
             push = jnp.broadcast_to(-self.amplitude * kappa * jnp.cos(angle), field.data.shape)
         else:
             raise ShapeError("what is driven is a velocity, or the vorticity on two axes")
-        rate = field.map(lambda _: push)
+        rate = field.with_values(push)
         return rate if self.component is None else {self.component: rate}

@@ -37,4 +37,4 @@ class Brusselator(AbstractEquation):
         require_components(field, 2, "the Brusselator")
         u, v = field.data
         made, bound = self.b * u, u * u * v
-        return field.map(lambda _: jnp.stack((self.a - u - made + bound, made - bound)))
+        return field.with_values(jnp.stack((self.a - u - made + bound, made - bound)))
