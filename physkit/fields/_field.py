@@ -52,8 +52,7 @@ class Field(AbstractComponent):
         Field.from_function(grid, lambda x, y: jnp.sin(x) * jnp.cos(y))
 
     Fields add, subtract, multiply and divide like arrays, with one another only where they sit in the
-    same place of the same grid. What is computed so has no boundary of its own: `with_boundary` gives it
-    one.
+    same place of the same grid. The result has no boundary of its own: `with_boundary` gives it one.
 
     **Arguments:**
 
@@ -181,8 +180,8 @@ class Field(AbstractComponent):
         """This field with another boundary: a field's, or whatever `Field(boundary=…)` takes."""
         if isinstance(boundary, Field):
             return self.replace(boundary=boundary.boundary)
-        made = parse_boundaries(self.grid.periodic, boundary)
-        return impose_wall_values(self.replace(boundary=cast_floats(made, self.real_dtype)))
+        boundaries = parse_boundaries(self.grid.periodic, boundary)
+        return impose_wall_values(self.replace(boundary=cast_floats(boundaries, self.real_dtype)))
 
     def padded(self, width: int | tuple[tuple[int, int], ...]) -> Array:
         """The data with ghost layers: `width` on every side, or `((low, high), …)` per axis."""

@@ -45,9 +45,9 @@ class Level(Module):
                 # Ghosts are ∓φ of their neighbor: the wall's face counts twice, or not at all.
                 multiplicity = jnp.ones(n + 1, face.dtype)
                 for side, parity in enumerate(kind):
-                    there = self.grid.touches_side(axis, side)
+                    has_wall = self.grid.touches_side(axis, side)
                     at_wall = 2.0 * (parity == "odd")
-                    at_wall = at_wall if there is True else jnp.where(there, at_wall, 1.0)
+                    at_wall = at_wall if has_wall is True else jnp.where(has_wall, at_wall, 1.0)
                     multiplicity = multiplicity.at[n * side].set(at_wall)
                 face = face * multiplicity.reshape(
                     [-1 if k == axis else 1 for k in range(face.ndim)]
@@ -59,8 +59,8 @@ class Level(Module):
     def halved(self) -> tuple[bool, ...]:
         """Along which axes the next level has half as many cells."""
         return tuple(
-            here % 2 == 0 and n > SMALL
-            for n, here in zip(self.grid.shape, self.grid.local_shape, strict=True)
+            local % 2 == 0 and n > SMALL
+            for n, local in zip(self.grid.shape, self.grid.local_shape, strict=True)
         )
 
     def coarse(self) -> "Level | None":

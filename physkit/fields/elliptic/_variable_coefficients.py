@@ -219,8 +219,8 @@ def _onto_faces(cells: Field, axis: int) -> Array:
         return inner
     ends = [_straight(cut(x, i, 1), cut(x, j, 1)) for i, j in ((0, 1), (n - 1, n - 2))]
     for side in (0, 1):
-        if (there := grid.touches_side(axis, side)) is not True:
-            ends[side] = jnp.where(there, ends[side], cut(inner, side * n, 1))
+        if (has_wall := grid.touches_side(axis, side)) is not True:
+            ends[side] = jnp.where(has_wall, ends[side], cut(inner, side * n, 1))
     return jnp.concatenate([ends[0], cut(inner, 1, n - 1), ends[1]], axis)
 
 

@@ -57,8 +57,10 @@ def parities(field: Field) -> Parities:
 def homogeneous(grid: Grid, kinds: Parities, dtype: DTypeLike) -> Boundaries:
     """Walls of the same kinds, with zero value or slope."""
     wall = {"even": Neumann(0.0), "odd": Dirichlet(0.0)}
-    made = tuple((Periodic(), Periodic()) if p is None else (wall[p[0]], wall[p[1]]) for p in kinds)
-    return cast_floats(made, dtype)
+    walls = tuple(
+        (Periodic(), Periodic()) if p is None else (wall[p[0]], wall[p[1]]) for p in kinds
+    )
+    return cast_floats(walls, dtype)
 
 
 def is_closed(kinds: Parities) -> bool:

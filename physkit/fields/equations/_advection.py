@@ -79,11 +79,11 @@ class AdvectionByField(AbstractTendency):
 
     **Arguments:**
 
-    - `by`: name of the velocity, a vector field where `component` sits.
+    - `velocity`: name of the velocity, a vector field where `component` sits.
     - `component`: name of the field that is carried; of any number of components.
     - `scheme`: as for `Advection`.
 
-    **Errors:** `ShapeError` when the two do not sit in the same place, or `by` is no vector field.
+    **Errors:** `ShapeError` when the two do not sit in the same place, or `velocity` is no vector field.
     """
 
     velocity: str = static()

@@ -98,9 +98,9 @@ def exact_riemann(
 
 def sound_speed(density: Values, pressure: Values, gamma: Values) -> Values:
     """c = √(γp/ρ); 0 in vacuum."""
-    there = (density > 0) & (pressure > 0)
-    ratio = gamma * jnp.where(there, pressure, 1) / jnp.where(there, density, 1)
-    return jnp.where(there, jnp.sqrt(ratio), 0)
+    is_gas = (density > 0) & (pressure > 0)
+    ratio = gamma * jnp.where(is_gas, pressure, 1) / jnp.where(is_gas, density, 1)
+    return jnp.where(is_gas, jnp.sqrt(ratio), 0)
 
 
 def _star_pressure(left: Side, right: Side, apart: Values, gamma: Values) -> Values:
@@ -149,8 +149,8 @@ def _branch(
 
 def _wave(ρ, u, p, c, star, contact, escape, gamma):
     """Density behind a left wave, and the speeds of its first and last characteristic."""
-    there = (ρ > 0) & (p > 0)
-    ratio = star / jnp.where(there, p, 1)
+    is_gas = (ρ > 0) & (p > 0)
+    ratio = star / jnp.where(is_gas, p, 1)
     shock, empty = ratio > 1, ratio <= 0
     k = (gamma - 1) / (gamma + 1)
     behind_shock = ρ * (ratio + k) / (k * ratio + 1)
@@ -162,7 +162,7 @@ def _wave(ρ, u, p, c, star, contact, escape, gamma):
     tail = jnp.where(shock, speed, jnp.where(empty, escape, tail))
     head = jnp.where(shock, speed, u - c)
     # Beside vacuum that was there from the start nothing moves.
-    return density, jnp.where(there, head, contact), jnp.where(there, tail, contact)
+    return density, jnp.where(is_gas, head, contact), jnp.where(is_gas, tail, contact)
 
 
 def _sampled(ρ, u, p, star, contact, density, head, tail, speed, gamma):

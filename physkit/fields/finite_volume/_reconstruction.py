@@ -121,7 +121,7 @@ def _weno5(a: Values, b: Values, c: Values, d: Values, e: Values) -> Values:
         13 / 12 * (c - 2 * d + e) ** 2 + 0.25 * (3 * c - 4 * d + e) ** 2,
     )
     first, second, third = (
-        share / (tiny + beta) ** 2 for share, beta in zip((0.1, 0.6, 0.3), smooth, strict=True)
+        ideal / (tiny + beta) ** 2 for ideal, beta in zip((0.1, 0.6, 0.3), smooth, strict=True)
     )
     parabolas = (
         (2 * a - 7 * b + 11 * c) / 6,

@@ -76,11 +76,14 @@ class HLL(AbstractRiemannSolver):
     def flux(self, law: RiemannLaw, left: Variables, right: Variables, axis: int) -> Variables:
         slow, fast = law.signal_speeds(left, right, axis)
         slow, fast = jnp.minimum(slow, 0), jnp.maximum(fast, 0)
-        spread = fast - slow
-        moves = spread > 0
-        spread = jnp.where(moves, spread, 1)
-        drift, mixing = 0.5 * (fast + slow) / spread, slow * fast / spread
-        below, above = jnp.where(moves, 0.5 + drift, 0.5), jnp.where(moves, 0.5 - drift, 0.5)
+        speed_range = fast - slow
+        has_waves = speed_range > 0
+        speed_range = jnp.where(has_waves, speed_range, 1)
+        drift, mixing = 0.5 * (fast + slow) / speed_range, slow * fast / speed_range
+        below, above = (
+            jnp.where(has_waves, 0.5 + drift, 0.5),
+            jnp.where(has_waves, 0.5 - drift, 0.5),
+        )
         return tuple(
             (below * f - mixing * u) + (above * g + mixing * v)
             for f, g, u, v in _sides(law, left, right, axis)

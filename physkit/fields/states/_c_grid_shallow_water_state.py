@@ -116,12 +116,12 @@ def _velocity_boundary(grid: Grid, walls: BoundaryLike, component: int) -> Bound
     if walls is None:
         return None
     sides: Boundaries = parse_boundaries(grid.periodic, walls)
-    made = {}
+    by_axis = {}
     for axis, pair in enumerate(sides):
         if grid.periodic[axis] or pair is None:
             continue
-        made[axis] = tuple(
+        by_axis[axis] = tuple(
             Dirichlet(0.0) if axis == component or isinstance(side, NoSlip) else Mirror()
             for side in pair
         )
-    return made
+    return by_axis

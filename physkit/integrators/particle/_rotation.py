@@ -32,7 +32,10 @@ def _sine_of(tangent: Array) -> Array:
 def _rotations_about_axes(t: Float[Array, "n 3"]) -> list[tuple[int, int, Array]]:
     """The plane and tan ½θ of the rotations about x, y and z, in turn."""
     planes = ((1, 2), (2, 0), (0, 1))
-    return [(*plane, half) for plane, half in zip(planes, call_isolated(_half_angle_tangents, t), strict=True)]
+    return [
+        (*plane, half)
+        for plane, half in zip(planes, call_isolated(_half_angle_tangents, t), strict=True)
+    ]
 
 
 def _half_angle_tangents(t: Float[Array, "n 3"]) -> tuple[Array, Array, Array]:

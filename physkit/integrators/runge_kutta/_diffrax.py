@@ -203,11 +203,11 @@ def _leaf_rates(
     arrays of the state that diffrax integrates have.
     """
     tendency, is_driven, clock, state, caches = args
-    here = _replace_leaves(state, is_driven, leaves)
-    rate, _ = tendency(clock.at_fraction(fraction), here, caches)
+    inner_state = _replace_leaves(state, is_driven, leaves)
+    rate, _ = tendency(clock.at_fraction(fraction), inner_state, caches)
 
     def shifted_leaves(dt: Float[Array, ""]) -> list[Array]:
-        return _select_leaves(shift(here, combine_rates([dt], [rate])), is_driven)
+        return _select_leaves(shift(inner_state, combine_rates([dt], [rate])), is_driven)
 
     return jax.jvp(shifted_leaves, (jnp.zeros_like(clock.dt),), (clock.dt,))[1]
 

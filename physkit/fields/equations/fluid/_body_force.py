@@ -45,7 +45,7 @@ class BodyForce(AbstractTendency):
                 f"an acceleration on this grid has {d} components; got shape {self.acceleration.shape}"
             )
         g = self.acceleration.reshape(d, *[1] * d)
-        push = gas.momentum.replace(data=gas.density.data[None] * g)
+        force_density = gas.momentum.replace(data=gas.density.data[None] * g)
         work = gas.energy.replace(data=jnp.sum(gas.momentum.data * g, axis=0))
-        rates = {"momentum": push, "energy": work}
+        rates = {"momentum": force_density, "energy": work}
         return rates if self.component is None else {self.component: rates}

@@ -188,8 +188,8 @@ class CompressibleEuler(AbstractConservationLaw):
         if axis:
             return None
         radii = grid.coordinates(grid.face(0))[0].reshape(-1)
-        whole = radii ** (power + 1) / (power + 1)
-        return radii**power, whole[1:] - whole[:-1]
+        enclosed = radii ** (power + 1) / (power + 1)
+        return radii**power, enclosed[1:] - enclosed[:-1]
 
     def rate(self, clock: Clock, state: State) -> Rate:
         rates = super().rate(clock, state)
@@ -199,14 +199,16 @@ class CompressibleEuler(AbstractConservationLaw):
             return rates
         # Pressure on the sides of a wedge: with it a gas at rest stays at rest.
         areas, volumes = metric
-        pressed = (areas[1:] - areas[:-1]) / volumes
+        area_per_volume = (areas[1:] - areas[:-1]) / volumes
         shape = [-1, *[1] * (gas.grid.dimension - 1)]
-        push = gas.pressure(self.gamma).data * pressed.reshape(shape)
-        own = rates if self.component is None else rates[self.component]
-        moved = own["momentum"]
-        moved = FieldIncrement(moved.values.at[0].add(push), moved.location)
-        own = {**own, "momentum": moved}
-        return own if self.component is None else {self.component: own}
+        pressure_source = gas.pressure(self.gamma).data * area_per_volume.reshape(shape)
+        gas_rates = rates if self.component is None else rates[self.component]
+        momentum_rate = gas_rates["momentum"]
+        momentum_rate = FieldIncrement(
+            momentum_rate.values.at[0].add(pressure_source), momentum_rate.location
+        )
+        gas_rates = {**gas_rates, "momentum": momentum_rate}
+        return gas_rates if self.component is None else {self.component: gas_rates}
 
 
 def _dot(a: Sequence[Array], b: Sequence[Array]) -> Array:

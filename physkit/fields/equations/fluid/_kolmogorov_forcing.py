@@ -57,14 +57,14 @@ class KolmogorovForcing(AbstractTendency):
         kappa = 2 * jnp.pi * self.wavenumber / grid.space.lengths[1]
         angle = kappa * field.coordinates[1]
         if field.vector:
-            push = (
+            forcing = (
                 jnp.zeros_like(field.data)
                 .at[0]
                 .set(jnp.broadcast_to(self.amplitude * jnp.sin(angle), field.data.shape[1:]))
             )
         elif grid.dimension == 2 and not field.components:
-            push = jnp.broadcast_to(-self.amplitude * kappa * jnp.cos(angle), field.data.shape)
+            forcing = jnp.broadcast_to(-self.amplitude * kappa * jnp.cos(angle), field.data.shape)
         else:
             raise ShapeError("what is driven is a velocity, or the vorticity on two axes")
-        rate = field.with_values(push)
+        rate = field.with_values(forcing)
         return rate if self.component is None else {self.component: rate}

@@ -64,8 +64,8 @@ class NavierStokes(AbstractEquation):
         u = spectrum.multiply(kept).field().data
         stress = _from_products(grid.fft(_products(u)), grid.dimension)
         slopes = [jnp.imag(derivative_symbol(grid, axis, 1)) for axis in range(grid.dimension)]
-        push = jnp.stack([_slope(row, slopes, kept) for row in stress])
-        return spectrum.with_coefficients(-_projected(push, grid))
+        stress_divergence = jnp.stack([_slope(row, slopes, kept) for row in stress])
+        return spectrum.with_coefficients(-_projected(stress_divergence, grid))
 
     def _kept(self, grid: Grid) -> Array:
         if self.truncation == "cube":

@@ -76,8 +76,8 @@ class ShallowWaterFV(AbstractConservationLaw):
         depth, *momentum = conserved
         # m/h, without the division by nothing where h is below `dry`.
         deep = jnp.maximum(depth, self.dry)
-        share = jnp.sqrt(2.0) * depth / jnp.sqrt(depth**4 + deep**4)
-        return depth, *(m * share.astype(m.dtype) for m in momentum)
+        inverse_depth = jnp.sqrt(2.0) * depth / jnp.sqrt(depth**4 + deep**4)
+        return depth, *(m * inverse_depth.astype(m.dtype) for m in momentum)
 
     def conserved(self, primitive: Variables) -> Variables:
         depth, *velocity = primitive
@@ -110,9 +110,9 @@ class ShallowWaterFV(AbstractConservationLaw):
         self, left: Variables, right: Variables, slow: Array, fast: Array, axis: int
     ) -> tuple[Array, Variables, Variables]:
         slow, fast = jnp.minimum(slow, 0), jnp.maximum(fast, 0)
-        spread = fast - slow
-        spread = jnp.where(spread > 0, spread, 1)
-        drift, mixing = 0.5 * (fast + slow) / spread, slow * fast / spread
+        speed_range = fast - slow
+        speed_range = jnp.where(speed_range > 0, speed_range, 1)
+        drift, mixing = 0.5 * (fast + slow) / speed_range, slow * fast / speed_range
         f, g = self.flux(left, axis), self.flux(right, axis)
         u, v = self.conserved(left), self.conserved(right)
         between = lambda k: 0.5 * (f[k] + g[k]) - (drift * (g[k] - f[k]) - mixing * (v[k] - u[k]))
@@ -135,18 +135,21 @@ class ShallowWaterFV(AbstractConservationLaw):
             total = [a + b for a, b in zip(total, parts, strict=True)] if total else parts
         depth, *momentum = total
         m = water.momentum.data
-        push = jnp.stack(momentum) - self.drag * m
+        momentum_rate = jnp.stack(momentum) - self.drag * m
         if water.grid.dimension == 2:
             y = water.grid.coordinates()[1]
             f = self.coriolis + self.beta * (y - self.origin)
-            push = push + jnp.stack([f * m[1], -f * m[0]])
+            momentum_rate = momentum_rate + jnp.stack([f * m[1], -f * m[0]])
         if self.wind is not None:
             h = water.depth.data
             wind = self.wind.reshape(self.wind.shape + (1,) * (m.ndim - self.wind.ndim))
             wind = water.grid.local(wind)
-            push = push + wind * (h / (h + self.dry))[None]
+            momentum_rate = momentum_rate + wind * (h / (h + self.dry))[None]
         place = water.depth.location
-        rates = {"depth": FieldIncrement(depth, place), "momentum": FieldIncrement(push, place)}
+        rates = {
+            "depth": FieldIncrement(depth, place),
+            "momentum": FieldIncrement(momentum_rate, place),
+        }
         return rates if self.component is None else {self.component: rates}
 
     def _along(self, water: ShallowWaterState, axis: int) -> list[Array]:

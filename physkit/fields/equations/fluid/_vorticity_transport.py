@@ -90,8 +90,10 @@ def velocity_from_vorticity(vorticity: Field) -> Field:
 def _velocity(vorticity: Spectrum, kept: Array | bool = True) -> Array:
     """û = i k_y ω̂ / k², v̂ = −i k_x ω̂ / k², for the modes that are kept."""
     k2 = square_wavenumber(vorticity.grid)
-    there = (k2 > 0) & kept
-    stream = scale_array(vorticity.coefficients, jnp.where(there, 1 / jnp.where(there, k2, 1), 0))
+    is_wave = (k2 > 0) & kept
+    stream = scale_array(
+        vorticity.coefficients, jnp.where(is_wave, 1 / jnp.where(is_wave, k2, 1), 0)
+    )
     kx, ky = (jnp.imag(derivative_symbol(vorticity.grid, axis, 1)) for axis in range(2))
     turned = jax.lax.complex(-stream.imag, stream.real)
     return jnp.stack([scale_array(turned, ky), scale_array(turned, -kx)])

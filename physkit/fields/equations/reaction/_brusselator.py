@@ -36,5 +36,7 @@ class Brusselator(AbstractEquation):
         del clock
         require_components(field, 2, "the Brusselator")
         u, v = field.data
-        made, bound = self.b * u, u * u * v
-        return field.with_values(jnp.stack((self.a - u - made + bound, made - bound)))
+        converted, autocatalysis = self.b * u, u * u * v
+        return field.with_values(
+            jnp.stack((self.a - u - converted + autocatalysis, converted - autocatalysis))
+        )
