@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -13,7 +14,7 @@ import numpy as np
 from ._complex import scale_array
 from ._errors import ComponentError, ShapeError
 from ._module import Module, replace_fields
-from ._types import Rate, State
+from ._types import PyTree, Rate, State
 
 
 class AbstractComponent(Module):
@@ -22,6 +23,15 @@ class AbstractComponent(Module):
     @abc.abstractmethod
     def shift(self, delta: Any) -> "AbstractComponent":
         """state ⊕ delta, where delta is of the kind that this component's rates are of."""
+
+    def difference(self, other: "AbstractComponent") -> PyTree:
+        """What separates this component from `other`, one of its kind: arrays that are 0 where both agree."""
+        floats = eqx.filter(self, eqx.is_inexact_array), eqx.filter(other, eqx.is_inexact_array)
+        return jax.tree.map(lambda x, y: x - y, *floats)
+
+    def unwrap(self) -> "AbstractComponent":
+        """This component with positions as if never folded back into a cell: they change smoothly."""
+        return self
 
     def increment(self) -> Any:
         """This component's own numbers, read as a rate of one of its kind."""

@@ -4,8 +4,9 @@ from typing import Any
 
 import jax
 import numpy as np
+from jaxtyping import Array
 
-from physkit.core import Module, ParameterError, ShapeError, static
+from physkit.core import Module, ParameterError, PyTree, ShapeError, static
 from physkit.simulate import Result, Simulation
 
 
@@ -20,7 +21,7 @@ class FramesAt(Module):
     count: int = static()
     index: tuple[int, ...] = static()
 
-    def pick(self, result: Result, name: str) -> Any:
+    def pick(self, result: Result, name: str) -> PyTree:
         """What `name` recorded at the times of the data.
 
         **Errors:** `ShapeError` when the run is shorter, or `name` was recorded at other intervals.
@@ -29,16 +30,16 @@ class FramesAt(Module):
             raise ParameterError(
                 f"nothing recorded as {name!r}; available: {sorted(result.frames)}"
             )
-        places = np.array(self.index)
+        index = np.array(self.index)
 
-        def rows(x):
+        def rows(x: Array | np.ndarray) -> Array | np.ndarray:
             if len(x) != self.count:
                 raise ShapeError(
-                    f"{name!r} has {len(x)} frames, and the times of the data were found among "
+                    f"{name!r} has {len(x)} frames, and the times of the data are among "
                     f"{self.count}: simulate {self.steps} steps from a state, and record {name!r} at "
                     "the interval that frames_at was told"
                 )
-            return x[places]
+            return x[index]
 
         return jax.tree.map(rows, result.frames[name])
 
@@ -59,23 +60,25 @@ def frames_at(sim: Simulation, times: Any, *, every: int, tolerance: float = 1e-
     times = np.atleast_1d(np.asarray(times, float))
     if every < 1 or sim.observation_period % every:
         raise ParameterError(
-            f"every={every} does not divide the simulation's block of {sim.observation_period} steps"
+            f"every={every} does not divide the simulation's observation period of "
+            f"{sim.observation_period} steps"
         )
     begin, interval = float(sim.t0), every * float(sim.dt)
-    place = (times - begin) / interval
-    nearest = np.rint(place)
-    off = ~(np.abs(place - nearest) <= tolerance * np.maximum(1.0, np.abs(place)))
+    frame = (times - begin) / interval
+    nearest = np.rint(frame)
+    between = ~(np.abs(frame - nearest) <= tolerance * np.maximum(1.0, np.abs(frame)))
     early = nearest < 0
-    if np.any(off | early) or not len(times):
-        k = int(np.argmax(off | early)) if len(times) else 0
+    if np.any(between | early) or not len(times):
+        k = int(np.argmax(between | early)) if len(times) else 0
         if not len(times):
             raise ParameterError("no times were given")
-        near = [begin + interval * n for n in (np.floor(place[k]), np.floor(place[k]) + 1)]
+        near = [begin + interval * n for n in (np.floor(frame[k]), np.floor(frame[k]) + 1)]
         nearby = " and ".join(f"{t:.6g}" for t in near if t >= begin - 1e-9 * interval)
         raise ParameterError(
-            f"{int(np.sum(off | early))} of {len(times)} times do not fall on frames: t = {times[k]:.8g} lies "
-            f"nearest to {nearby} (frames every {interval:.6g} from t0 = {begin:g}). Choose dt and the "
-            "interval so that they meet the data, or interpolate the data"
+            f"{int(np.sum(between | early))} of {len(times)} times do not fall on frames: "
+            f"t = {times[k]:.8g} lies nearest to {nearby} (frames every {interval:.6g} "
+            f"from t0 = {begin:g}). Choose dt and the interval so that they meet the data, or "
+            "interpolate the data"
         )
     index = nearest.astype(int)
     blocks = -(-int(index.max()) * every // sim.observation_period)

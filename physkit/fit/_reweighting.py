@@ -12,15 +12,17 @@ from physkit.core import (
     Health,
     Module,
     ParameterError,
+    PyTree,
     ShapeError,
+    State,
     concrete_value,
     data,
     safe_sqrt,
     static,
 )
 
-_BLOCKS = 16  # of samples, for error bars
-_LEAST = 0.05  # part of the samples that must count
+_NUM_BLOCKS = 16  # of samples, for error bars
+_MIN_FRACTION = 0.05  # of the samples must count
 
 
 class EquilibriumSamples(Module):
@@ -32,7 +34,7 @@ class EquilibriumSamples(Module):
     - `model`: the model that the samples were drawn with: any tree, e.g. a pair potential.
     - `states`: stacked along a first axis, in the order in which they were drawn; one tree of arrays.
     - `temperature`: k_B T, energy.
-    - `batch`: how many states are looked at side by side: memory against speed.
+    - `batch`: how many states are computed side by side: memory against speed.
 
     **Errors:** `ShapeError` for arrays without a common first axis; `ParameterError` for a temperature
     that is not positive.
@@ -41,16 +43,16 @@ class EquilibriumSamples(Module):
     """
 
     energy: Callable = static()
-    states: Any
+    states: State
     energies: Float[Array, " m"] = data()
     temperature: Float[Array, ""] = data()
     batch: int = static(default=32)
 
     def __init__(
         self,
-        energy: Callable[[Any, Any], Float[Array, ""]],
-        model: Any,
-        states: Any,
+        energy: Callable[[PyTree, State], Float[Array, ""]],
+        model: PyTree,
+        states: State,
         temperature: Any,
         batch: int = 32,
     ):
@@ -60,28 +62,28 @@ class EquilibriumSamples(Module):
                 "samples are states stacked along one first axis; got first axes "
                 f"{sorted(map(str, counts))}"
             )
-        known = concrete_value(jnp.asarray(temperature))
-        if known is not None and not known > 0:
+        concrete = concrete_value(jnp.asarray(temperature))
+        if concrete is not None and not concrete > 0:
             raise ParameterError(f"the temperature, k_B T, must be positive; got {temperature}")
         self.energy, self.batch = energy, int(batch)
         self.temperature = jax.lax.stop_gradient(jnp.asarray(temperature, float))
         self.states = jax.lax.stop_gradient(states)
-        self.energies = jax.lax.stop_gradient(self.each(energy, model))
+        self.energies = jax.lax.stop_gradient(self.map(energy, model))
 
     @property
     def count(self) -> int:
         """How many samples."""
         return jax.tree.leaves(self.states)[0].shape[0]
 
-    def each(self, quantity: Callable[[Any, Any], Any], model: Any) -> Any:
+    def map(self, quantity: Callable[[PyTree, State], PyTree], model: PyTree) -> PyTree:
         """`quantity(model, state)` of every sample, stacked."""
         # Computed again where a derivative is taken: nothing of a sample is kept.
-        one = jax.checkpoint(lambda state: quantity(model, state), prevent_cse=False)
-        return jax.lax.map(one, self.states, batch_size=min(self.batch, self.count))
+        of_sample = jax.checkpoint(lambda state: quantity(model, state), prevent_cse=False)
+        return jax.lax.map(of_sample, self.states, batch_size=min(self.batch, self.count))
 
 
 class ReweightedAverage(Module):
-    """An average in equilibrium, and how much of the samples it rests on.
+    """An average in equilibrium, and how many of the samples count for it.
 
     - `value`: ⟨A⟩, a tree like A; NaN where too few samples count.
     - `error`: its standard error, from blocks of samples.
@@ -89,19 +91,19 @@ class ReweightedAverage(Module):
     - `health`: `check()` raises where they are too few.
     """
 
-    value: Any
-    error: Any
+    value: PyTree
+    error: PyTree
     effective: Float[Array, ""] = data()
     health: Health
 
 
 def reweight(
-    quantity: Callable[[Any, Any], Any],
-    model: Any,
+    quantity: Callable[[PyTree, State], PyTree],
+    model: PyTree,
     samples: EquilibriumSamples,
     *,
     temperature: Any = None,
-    min_fraction: float = _LEAST,
+    min_fraction: float = _MIN_FRACTION,
 ) -> ReweightedAverage:
     """The average of a quantity in equilibrium, for other parameters than its samples were drawn with.
 
@@ -119,11 +121,11 @@ def reweight(
     - `model`: the parameters wanted; a tree like the samples' own.
     - `samples`: `EquilibriumSamples`.
     - `temperature`: k_B T wanted, differentiable; that of the samples if left out.
-    - `least`: part of the samples that must count. Below it the value is NaN and `health` says so.
+    - `min_fraction`: part of the samples that must count. Below it the value is NaN and `health` says so.
 
-    **Returns:** `Reweighted`.
+    **Returns:** a `ReweightedAverage`.
 
-    **Errors:** `ParameterError` for `least` outside of 0 … 1. `Fault.SAMPLES` for too few samples that
+    **Errors:** `ParameterError` for `min_fraction` outside of 0 … 1. `Fault.LOW_ESS` for too few samples that
     count: draw new ones, nearer to `model`.
 
     **Good values:** thousands of samples a correlation time or more apart. The change of energy that
@@ -137,35 +139,41 @@ def reweight(
     (2021), eqs. 4–6; Kish, Survey Sampling (1965), for the effective number.
     """
     if not 0 <= min_fraction <= 1:
-        raise ParameterError(f"least is a part of the samples, 0 … 1; got {min_fraction}")
-    energies = samples.each(samples.energy, model)
-    drawn = samples.temperature.astype(energies.dtype)
-    wanted = drawn if temperature is None else jnp.asarray(temperature, energies.dtype)
+        raise ParameterError(f"min_fraction is a part of the samples, 0 … 1; got {min_fraction}")
+    energies = samples.map(samples.energy, model)
+    sampled_temperature = samples.temperature.astype(energies.dtype)
+    if temperature is None:
+        temperature = sampled_temperature
+    temperature = jnp.asarray(temperature, energies.dtype)
     # Differences first: energies are large, and their change is small.
-    drop = (samples.energies - energies) / drawn + energies * (1 / drawn - 1 / wanted)
-    weights = jax.nn.softmax(drop)
+    log_weights = (samples.energies - energies) / sampled_temperature + energies * (
+        1 / sampled_temperature - 1 / temperature
+    )
+    weights = jax.nn.softmax(log_weights)
     effective = 1 / jnp.sum(jax.lax.stop_gradient(weights) ** 2)
     # Not the opposite test: NaN energies must not pass.
-    short = ~(effective >= min_fraction * samples.count)
-    as_float = lambda a: a if jnp.issubdtype(a.dtype, jnp.inexact) else a.astype(weights.dtype)
-    values = jax.tree.map(as_float, samples.each(quantity, model))  # counts are numbers, too
+    too_few = ~(effective >= min_fraction * samples.count)
 
-    def mean(a):
+    def as_floating(a: Array) -> Array:
+        return a if jnp.issubdtype(a.dtype, jnp.inexact) else a.astype(weights.dtype)
+
+    values = jax.tree.map(as_floating, samples.map(quantity, model))  # counts are numbers, too
+
+    def mean(a: Array) -> Array:
         w = weights.reshape((-1,) + (1,) * (a.ndim - 1)).astype(a.dtype)
-        return jnp.where(short, jnp.nan, jnp.sum(w * a, axis=0))
+        return jnp.where(too_few, jnp.nan, jnp.sum(w * a, axis=0))
 
     value = jax.tree.map(mean, values)
     error = jax.tree.map(
-        lambda a, m: _error(weights, a, m), *jax.lax.stop_gradient((values, value))
+        lambda a, mean: _error(weights, a, mean), *jax.lax.stop_gradient((values, value))
     )
-    return ReweightedAverage(
-        value, error, effective, Health(jnp.where(short, jnp.int32(Fault.LOW_ESS), jnp.int32(0)))
-    )
+    bits = jnp.where(too_few, jnp.int32(Fault.LOW_ESS), jnp.int32(0))
+    return ReweightedAverage(value, error, effective, Health(bits))
 
 
 def _error(weights: Array, values: Array, mean: Array) -> Array:
     """Standard error of a ratio of sums, Σ w A / Σ w, from blocks of its linear part."""
-    blocks = min(_BLOCKS, len(values))
+    blocks = min(_NUM_BLOCKS, len(values))
     w = jax.lax.stop_gradient(weights).reshape((-1,) + (1,) * (values.ndim - 1))
     parts = w.astype(values.dtype) * (values - mean[None])
     sums = jnp.stack([jnp.sum(part, axis=0) for part in jnp.array_split(parts, blocks)])

@@ -135,6 +135,15 @@ class Particles(AbstractComponent):
         """Positions as if never folded back into the cell, length."""
         return self.space.unwrap(self.position, self.image)
 
+    def unwrap(self) -> "Particles":
+        """These particles at their unwrapped positions."""
+        return self.replace(position=self.unwrapped)
+
+    def difference(self, other: "Particles") -> tuple[Float[Array, "n d"], Float[Array, "n d"]]:
+        """The displacement from `other` to these particles by the minimum image, and that of velocities."""
+        displacement = self.space.displacement(self.position, other.position)
+        return displacement, self.velocity - other.velocity
+
     def shift(self, delta: ParticleIncrement) -> "Particles":
         """Particles moved by `delta.position` and folded back, velocities changed by `delta.velocity`."""
         out, lattice = self, self.fixed_point

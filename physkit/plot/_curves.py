@@ -1,18 +1,23 @@
 """Structure and dynamics of liquids: g(r), S(k), mean-square displacement, correlations."""
 
-from typing import Any
-
 import numpy as np
 
 from physkit.core import ParameterError
 from physkit.observe import Estimate, shell_average
 
 from ._style import FAINT, INK, PALETTE, axes, axis_label, format_measurement, legend
+from ._types import Axes, Numbers
 
 
 def radial_distribution(
-    r: Any, g: Any, *, error: Any = None, ax: Any = None, unit: str = "", label: str | None = None
-) -> Any:
+    r: Numbers,
+    g: Numbers,
+    *,
+    error: Numbers | None = None,
+    ax: Axes | None = None,
+    unit: str = "",
+    label: str | None = None,
+) -> Axes:
     """Radial distribution function with its error band; a thin line marks the ideal gas, g = 1.
 
     **Arguments:**
@@ -39,8 +44,14 @@ def radial_distribution(
 
 
 def structure_factor(
-    k: Any, s: Any, *, width: float | None = None, ax: Any = None, unit: str = "", label: Any = None
-) -> Any:
+    k: Numbers,
+    s: Numbers,
+    *,
+    width: float | None = None,
+    ax: Axes | None = None,
+    unit: str = "",
+    label: str | None = None,
+) -> Axes:
     """Structure factor: a dot per wavevector and the mean over shells of |k|.
 
     **Arguments:**
@@ -68,19 +79,19 @@ def structure_factor(
 
 
 def mean_square_displacement(
-    lag: Any,
-    msd: Any,
+    lag: Numbers,
+    msd: Numbers,
     *,
-    error: Any = None,
+    error: Numbers | None = None,
     dimension: int = 3,
     diffusion: Estimate | None = None,
     start: float | None = None,
     log: bool = False,
-    ax: Any = None,
+    ax: Axes | None = None,
     length_unit: str = "",
     time_unit: str = "",
     label: str | None = None,
-) -> Any:
+) -> Axes:
     """Mean-square displacement with the line 2 d D t + c that was fitted to it.
 
     **Arguments:**
@@ -131,16 +142,16 @@ def mean_square_displacement(
 
 
 def correlation(
-    lag: Any,
-    values: Any,
+    lag: Numbers,
+    values: Numbers,
     *,
-    error: Any = None,
+    error: Numbers | None = None,
     normalized: bool = True,
-    ax: Any = None,
+    ax: Axes | None = None,
     unit: str = "",
     time_unit: str = "",
     label: str | None = None,
-) -> Any:
+) -> Axes:
     """A correlation function over the time lag, by default divided by its value at zero.
 
     **Arguments:**
@@ -167,12 +178,12 @@ def correlation(
     return ax
 
 
-def _next_color(ax: Any) -> str:
+def _next_color(ax: Axes) -> str:
     drawn = sum(line.get_gid() == "curve" for line in ax.lines)
     return PALETTE[drawn % len(PALETTE)]
 
 
-def _band(ax: Any, x: Any, y: Any, error: Any, color: str) -> None:
+def _band(ax: Axes, x: Numbers, y: Numbers, error: Numbers, color: str) -> None:
     if error is not None:
         error = np.nan_to_num(np.asarray(error))
         ax.fill_between(x, y - error, y + error, color=color, alpha=0.2, linewidth=0)

@@ -1,7 +1,6 @@
 """Pictures of ensembles: fan charts, maps over two swept coordinates, parallel coordinates."""
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
@@ -9,6 +8,7 @@ from physkit.core import ParameterError, ShapeError
 from physkit.ensemble import QUANTILES, EnsembleStatistics
 
 from ._style import INK, PALETTE, SEQUENTIAL, axes, axis_label, legend
+from ._types import Axes, Numbers
 
 _BARS = 12  # error bars along a fan
 _WRITTEN = 64  # cells of a map, up to which numbers are written into them
@@ -16,17 +16,17 @@ _NOISY = 0.1  # of the colors' range: cells whose error is larger are hatched
 
 
 def fan(
-    times: Any,
-    values: Any,
+    times: Numbers,
+    values: Numbers,
     *,
     members: int = 0,
-    ax: Any = None,
+    ax: Axes | None = None,
     color: str = PALETTE[0],
     label: str = "",
     unit: str = "",
     time_unit: str = "",
     name: str | None = None,
-) -> Any:
+) -> Axes:
     """A fan chart: bands between quantiles of an ensemble over time, around its median.
 
     **Arguments:**
@@ -95,18 +95,18 @@ def _paired(q: float, levels: tuple[float, ...]) -> bool:
 
 
 def heat_map(
-    x: Any,
-    y: Any,
-    values: Any,
+    x: Numbers,
+    y: Numbers,
+    values: Numbers,
     *,
-    error: Any = None,
-    ax: Any = None,
+    error: Numbers | None = None,
+    ax: Axes | None = None,
     limits: tuple[float, float] | None = None,
     cmap: str | None = None,
     x_label: str = "",
     y_label: str = "",
     label: str = "",
-) -> Any:
+) -> Axes:
     """A quantity over two swept coordinates, a colored cell for every point.
 
     With error bars, numbers and errors are written into up to 64 cells; of more, those whose error is
@@ -196,12 +196,12 @@ def _write(ax, image, columns, rows, table, spread) -> None:
 
 
 def parallel_coordinates(
-    columns: Mapping[str, Any],
+    columns: Mapping[str, Numbers],
     *,
-    error: Mapping[str, Any] | None = None,
-    ax: Any = None,
+    error: Mapping[str, Numbers] | None = None,
+    ax: Axes | None = None,
     cmap: str = SEQUENTIAL,
-) -> Any:
+) -> Axes:
     """Every member as a line across one axis a quantity, colored by the last: what goes with what.
 
     **Arguments:**

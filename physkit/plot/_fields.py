@@ -1,13 +1,12 @@
 """Fields: curves, maps, arrows, power spectra."""
 
-from typing import Any
-
 import numpy as np
 
 from physkit.core import ParameterError
 from physkit.fields import Field, power_spectrum
 
 from ._style import INK, PALETTE, SEQUENTIAL, axes, axis_label, legend
+from ._types import Axes
 
 DIVERGING = "RdBu_r"
 
@@ -16,7 +15,7 @@ def field(
     u: Field,
     *,
     component: int | None = None,
-    ax: Any = None,
+    ax: Axes | None = None,
     cut: int | None = None,
     limits: tuple[float, float] | None = None,
     cmap: str | None = None,
@@ -24,7 +23,7 @@ def field(
     length_unit: str = "",
     label: str | None = None,
     bar: bool = True,
-) -> Any:
+) -> Axes:
     """A field as a curve (one dimension), a map (two) or a map of a cut at constant z (three).
 
     Values of both signs are drawn from blue to red with white for 0, others from dark to bright.
@@ -71,7 +70,7 @@ def field(
     return ax
 
 
-def arrows(v: Field, *, every: int | None = None, ax: Any = None, color: str = INK) -> Any:
+def arrows(v: Field, *, every: int | None = None, ax: Axes | None = None, color: str = INK) -> Axes:
     """A vector field in two dimensions as arrows.
 
     **Arguments:**
@@ -94,7 +93,7 @@ def arrows(v: Field, *, every: int | None = None, ax: Any = None, color: str = I
     return ax
 
 
-def spectrum(u: Field, *, ax: Any = None, unit: str = "", label: str | None = None) -> Any:
+def spectrum(u: Field, *, ax: Axes | None = None, unit: str = "", label: str | None = None) -> Axes:
     """Power per shell of wavenumbers on logarithmic axes, without the mean.
 
     **Returns:** the `Axes`.
@@ -156,6 +155,6 @@ def _extent(u: Field) -> tuple[float, float, float, float]:
     return out[0], out[1], out[2], out[3]
 
 
-def _next(ax: Any) -> str:
+def _next(ax: Axes) -> str:
     drawn = sum(line.get_gid() == "curve" for line in ax.lines)
     return PALETTE[drawn % len(PALETTE)]

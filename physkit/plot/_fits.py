@@ -1,4 +1,4 @@
-"""Pictures of fits: data against model, the way down, correlations."""
+"""Pictures of fits: data against model, the descent of the loss, correlations."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -6,24 +6,26 @@ from typing import Any
 import numpy as np
 
 from physkit.core import ParameterError, ShapeError
+from physkit.fit import Fit
 
 from ._style import FAINT, INK, PALETTE, apply_style, axes as axes_of, axis_label, legend, style
+from ._types import Axes, Numbers
 
 
 def fit(
-    x: Any,
-    data: Any,
-    before: Any,
-    after: Any,
+    x: Numbers,
+    data: Numbers,
+    before: Numbers,
+    after: Numbers,
     *,
-    error: Any = None,
-    axes: Sequence[Any] | None = None,
+    error: Numbers | None = None,
+    axes: Sequence[Axes] | None = None,
     label: str = "",
     unit: str = "",
     x_label: str = "time",
     x_unit: str = "",
     names: Sequence[str] = (),
-) -> Any:
+) -> Axes:
     """Data with the model before and after a fit, and below what the fit leaves.
 
     **Arguments:**
@@ -68,7 +70,7 @@ def fit(
     return top, bottom
 
 
-def fit_history(found: Any, *, ax: Any = None) -> Any:
+def fit_history(found: Fit, *, ax: Axes | None = None) -> Axes:
     """Loss and norm of the gradient after every step of a fit.
 
     **Arguments:**
@@ -96,7 +98,7 @@ def fit_history(found: Any, *, ax: Any = None) -> Any:
     return ax
 
 
-def fit_correlations(found: Any, *, ax: Any = None) -> Any:
+def fit_correlations(found: Fit, *, ax: Axes | None = None) -> Axes:
     """Correlations of the fitted numbers' errors, as a colored table.
 
     **Arguments:**
@@ -128,7 +130,7 @@ def fit_correlations(found: Any, *, ax: Any = None) -> Any:
     return ax
 
 
-def _two(given: Sequence[Any] | None) -> Any:
+def _two(given: Sequence[Axes] | None) -> Sequence[Axes]:
     if given is not None and len(given) != 2:
         raise ParameterError(
             f"a fit is drawn on two axes, for curves and residuals; got {len(given)}"

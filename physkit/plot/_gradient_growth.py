@@ -1,15 +1,15 @@
-"""How gradients grow with the window."""
-
-from typing import Any
+"""The picture of how gradients grow with the window."""
 
 import numpy as np
 
 from physkit.core import ParameterError
+from physkit.fit import GradientGrowth
 
 from ._style import FAINT, INK, PALETTE, axes, axis_label, legend
+from ._types import Axes
 
 
-def gradient_growth(growth: Any, *, ax: Any = None, time_unit: str = "") -> Any:
+def gradient_growth(growth: GradientGrowth, *, ax: Axes | None = None, time_unit: str = "") -> Axes:
     """Length of a derivative against the window, what it grows like, and the window that is safe.
 
     **Arguments:**

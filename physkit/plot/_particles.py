@@ -1,31 +1,30 @@
 """Pictures of particles in their cell."""
 
-from typing import Any
-
 import numpy as np
 
-from physkit.core import ParameterError, ShapeError
+from physkit.core import ParameterError, ShapeError, State
 from physkit.particles import Particles
 
 from ._projection import cell_edges, hidden_edges, view_matrix
 from ._style import INK, PALETTE, SEQUENTIAL, FigureSize, axes, axis_label, legend
+from ._types import Axes, Numbers
 
 _DISCS = 40_000  # more would only make pictures slow: large systems get plainer spheres
 _PROPERTIES = ("species", "speed", "charge", "mass")
 
 
 def particles(
-    state: Any,
+    state: State,
     *,
-    ax: Any = None,
-    color: Any = "species",
-    radius: Any = None,
+    ax: Axes | None = None,
+    color: Numbers | str = "species",
+    radius: Numbers | None = None,
     limits: FigureSize | None = None,
     color_label: str = "",
     box: bool = True,
     unit: str = "",
     view: FigureSize = (-60.0, 18.0),
-) -> Any:
+) -> Axes:
     """Particles as discs or spheres of true size, with the edges of their cell.
 
     **Arguments:**
@@ -82,7 +81,7 @@ def _three(p: Particles) -> np.ndarray:
     return np.pad(x, ((0, 0), (0, 3 - x.shape[1])))
 
 
-def _radii(p: Particles, radius: Any) -> np.ndarray:
+def _radii(p: Particles, radius: Numbers | None) -> np.ndarray:
     if radius is None:
         x = np.asarray(p.position, float)
         volume = float(p.space.volume)
@@ -95,7 +94,7 @@ def _radii(p: Particles, radius: Any) -> np.ndarray:
     return np.broadcast_to(radii, (p.num_particles,))
 
 
-def _rgb(p: Particles, color: Any, limits: Any):
+def _rgb(p: Particles, color: Numbers | str, limits: FigureSize | None):
     """Colors `[n 3]`, the color scale if there is one, and entries of the legend."""
     import matplotlib
     from matplotlib.cm import ScalarMappable
@@ -123,7 +122,7 @@ def _rgb(p: Particles, color: Any, limits: Any):
     return scale.to_rgba(values)[:, :3], scale, []
 
 
-def _values(p: Particles, color: Any) -> np.ndarray:
+def _values(p: Particles, color: Numbers | str) -> np.ndarray:
     if isinstance(color, str):
         if color == "speed":
             return np.linalg.norm(np.asarray(p.velocity, float), axis=1)

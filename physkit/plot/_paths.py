@@ -9,16 +9,17 @@ import numpy as np
 from physkit.core import ShapeError
 
 from ._style import INK, PALETTE, SEQUENTIAL, axes, axis_label, legend
+from ._types import Artist, Axes, Numbers
 
 
 def trajectories(
-    positions: Any,
+    positions: Numbers,
     *,
-    ax: Any = None,
+    ax: Axes | None = None,
     unit: str = "",
     names: Sequence[str] = (),
     plane: tuple[int, int] | None = None,
-) -> Any:
+) -> Axes:
     """The paths of particles; each ends in a dot and fades towards its past.
 
     **Arguments:**
@@ -66,13 +67,13 @@ def trajectories(
 
 
 def phase_space(
-    q: Any,
-    p: Any,
+    q: Numbers,
+    p: Numbers,
     *,
-    ax: Any = None,
+    ax: Axes | None = None,
     labels: tuple[str, str] = ("$q$", "$p$"),
     units: tuple[str, str] = ("", ""),
-) -> Any:
+) -> Axes:
     """Orbits in phase space, momentum over coordinate; a dot marks each start.
 
     **Arguments:**
@@ -106,7 +107,7 @@ def _shades(count: int) -> list[Any]:
     return list(matplotlib.colormaps[SEQUENTIAL](np.linspace(0.05, 0.9, count)))
 
 
-def _fading(ax: Any, path: np.ndarray, color: str) -> None:
+def _fading(ax: Axes, path: np.ndarray, color: str) -> None:
     """A line whose past is fainter."""
     from matplotlib.collections import LineCollection
     from matplotlib.colors import to_rgba
@@ -128,7 +129,7 @@ def _fading(ax: Any, path: np.ndarray, color: str) -> None:
         ax.update_datalim(path)
 
 
-def _cube(ax: Any, points: np.ndarray) -> None:
+def _cube(ax: Axes, points: np.ndarray) -> None:
     """Three equal ranges that hold all points, on white walls with few ticks."""
     low, high = np.nanmin(points, axis=0), np.nanmax(points, axis=0)
     half = 0.54 * (np.max(high - low) or 1.0)
@@ -145,7 +146,7 @@ def _cube(ax: Any, points: np.ndarray) -> None:
     ax.tick_params(labelsize=8, pad=1)
 
 
-def _few_ticks() -> Any:
+def _few_ticks() -> Artist:
     from matplotlib.ticker import MaxNLocator
 
     return MaxNLocator(5, steps=[1, 2, 5, 10])

@@ -1,9 +1,10 @@
 """Looking at three dimensions: a parallel projection, and the edges of cells."""
 
 import itertools
-from typing import Any
 
 import numpy as np
+
+from ._types import Numbers
 
 
 def view_matrix(azimuth: int | float, elevation: int | float) -> np.ndarray:
@@ -15,7 +16,7 @@ def view_matrix(azimuth: int | float, elevation: int | float) -> np.ndarray:
     return np.array([right, up, eye])
 
 
-def cell_edges(cell: Any) -> np.ndarray:
+def cell_edges(cell: Numbers) -> np.ndarray:
     """The edges of the cell spanned by the rows of `cell`, from the origin: `[edges 2 d]`."""
     cell = np.asarray(cell, float)
     d = len(cell)

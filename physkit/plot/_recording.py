@@ -1,6 +1,6 @@
-"""The natural picture of whatever a run has recorded."""
+"""The picture that suits a recorded series, chosen by its kind and shape."""
 
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 
@@ -12,17 +12,18 @@ from ._particles import particles
 from ._paths import trajectories
 from ._series import series as curves
 from ._style import INK, PALETTE, SEQUENTIAL, axes, axis_label
+from ._types import Artist, Axes
 
-_LINES = 8  # more are drawn as a map
-_PATHS = 12  # more particles are drawn where they are, not where they have been
-_POINTS = 20_000  # of a curve; more are not seen
+_MAX_LINES = 8  # more are drawn as a map
+_MAX_PATHS = 12  # more particles are drawn where they are, not where they have been
+_MAX_POINTS = 20_000  # of a curve; more cannot be told apart
 
 
-def recording(series: Series, *, frame: int = -1, ax: Any = None) -> Any:
+def recording(series: Series, *, frame: int = -1, ax: Axes | None = None) -> Axes:
     """What `run(…, to=…)` wrote under one name, drawn the way that suits it.
 
         found = pk.open("trap")
-        pk.plot.recorded(found["energy"])
+        pk.plot.recording(found["energy"])
 
     Numbers and short vectors are curves over time; longer vectors and fields in one dimension maps over
     place and time; a few free particles are paths, more of them a picture of one frame; velocities the
@@ -42,43 +43,47 @@ def recording(series: Series, *, frame: int = -1, ax: Any = None) -> Any:
         raise ParameterError(f"{series.name} has no frames yet")
     if not -len(series) <= frame < len(series):
         raise ParameterError(f"{series.name} has {len(series)} frames, no frame {frame}")
-    draw, one = _way(series)
+    draw, is_of_one_frame = _choose_picture(series)
     ax = draw(series, frame, ax)
-    at = f" at t = {series.time[frame]:.4g}" if one else ""
+    at = f" at t = {series.time[frame]:.4g}" if is_of_one_frame else ""
     ax.set_title(f"{series.name}{at}", fontsize=10.5, color=INK, loc="left")
     return ax
 
 
 def shows_one_frame(series: Series) -> bool:
     """Whether the natural picture of a series shows one frame, so that a film shows more."""
-    return len(series) > 0 and (_way(series)[1] or is_trajectory(series) or series.kind == "fields")
+    return len(series) > 0 and (
+        _choose_picture(series)[1] or is_trajectory(series) or series.kind == "fields"
+    )
 
 
-def _way(series: Series) -> tuple[Any, bool]:
-    """How to draw a series, and whether of one frame only."""
-    each = series.shape[1:]
+def _choose_picture(series: Series) -> tuple[Callable[..., Axes], bool]:
+    """The function that draws a series, and whether it draws one frame only."""
+    frame_shape = series.shape[1:]
     if series.kind == "fields":
         flat = sum(axis in series.dims for axis in "xyz") == 1
         if not flat:
             return _field, True
-        return (_map, False) if len(each) == 1 and len(series) >= _LINES else (_field, True)
+        return (
+            (_map, False) if len(frame_shape) == 1 and len(series) >= _MAX_LINES else (_field, True)
+        )
     if is_trajectory(series):
-        free = load_component(series).space.cell(each[1]) is None
-        few = free and each[0] <= _PATHS and len(series) > 1 and each[1] > 1
+        free = load_component(series).space.cell(frame_shape[1]) is None
+        few = free and frame_shape[0] <= _MAX_PATHS and len(series) > 1 and frame_shape[1] > 1
         return (_paths, False) if few else (_particles, True)
     if series.kind == "trajectory":
         return _distribution, True
-    if len(each) == 0 or (len(each) == 1 and each[0] <= _LINES):
+    if len(frame_shape) == 0 or (len(frame_shape) == 1 and frame_shape[0] <= _MAX_LINES):
         return _curves, False
-    if len(each) == 1:
+    if len(frame_shape) == 1:
         return _map, False
-    if len(each) == 2 and each[1] <= 3:
-        few = each[0] <= _PATHS and len(series) > 1 and each[1] > 1
+    if len(frame_shape) == 2 and frame_shape[1] <= 3:
+        few = frame_shape[0] <= _MAX_PATHS and len(series) > 1 and frame_shape[1] > 1
         return (_paths, False) if few else (_scatter, True)
-    if len(each) == 2:
+    if len(frame_shape) == 2:
         return _image, True
     raise ParameterError(
-        f"{series.name} has frames of shape {each}, too many axes for a picture: index it yourself, "
+        f"{series.name} has frames of shape {frame_shape}, too many axes for a picture: index it yourself, "
         f"e.g. pk.open({str(series.path)!r})[{series.name!r}][-1]"
     )
 
@@ -91,27 +96,27 @@ def _label(series: Series) -> str:
     return f"|{series.name}|²" if series.dtype.kind == "c" else series.name
 
 
-def _curves(series: Series, frame: int, ax: Any) -> Any:
-    stride = max(1, len(series) // _POINTS)
+def _curves(series: Series, frame: int, ax: Axes) -> Axes:
+    stride = max(1, len(series) // _MAX_POINTS)
     values = _real(series[::stride])
     names = [] if values.ndim == 1 else [f"{series.name}[{k}]" for k in range(values.shape[1])]
     return curves(series.time[::stride], values, ax=ax, label=_label(series), names=names)
 
 
-def _map(series: Series, frame: int, ax: Any) -> Any:
+def _map(series: Series, frame: int, ax: Axes) -> Axes:
     """Place or index to the right, time upwards."""
     time = series.time
     values = _real(series[:])
     ax = axes(ax, (4.8, 4.0))
     ax.grid(False)
     if series.kind == "fields":
-        now = load_component(series, frame)
-        low, high, across = 0.0, float(now.grid.space.lengths[0]), "$x$"
+        loaded = load_component(series, frame)
+        low, high, across = 0.0, float(loaded.grid.space.lengths[0]), "$x$"
     else:
         low, high, across = 0, values.shape[1], "index"
     end = time[-1] if time[-1] > time[0] else time[0] + 1
     least, most = np.nanmin(values), np.nanmax(values)
-    both = least < 0 < most
+    has_both_signs = least < 0 < most
     limit = max(-least, most)
     image = ax.imshow(
         values,
@@ -119,33 +124,32 @@ def _map(series: Series, frame: int, ax: Any) -> Any:
         aspect="auto",
         extent=(low, high, time[0], end),
         interpolation="nearest",
-        cmap="RdBu_r" if both else SEQUENTIAL,
-        vmin=-limit if both else least,
-        vmax=limit if both else most,
+        cmap="RdBu_r" if has_both_signs else SEQUENTIAL,
+        vmin=-limit if has_both_signs else least,
+        vmax=limit if has_both_signs else most,
     )
     ax.set_xlabel(across)
     ax.set_ylabel(axis_label("time"))
-    _bar(ax, image, _label(series))
+    _color_bar(ax, image, _label(series))
     return ax
 
 
-def _field(series: Series, frame: int, ax: Any) -> Any:
-    now = load_component(series, frame)
-    parts = now.components
-    which = 0 if parts and not now.vector else None
-    return field(now, component=which, ax=ax, label=_label(series))
+def _field(series: Series, frame: int, ax: Axes) -> Axes:
+    loaded = load_component(series, frame)
+    part = 0 if loaded.components and not loaded.vector else None
+    return field(loaded, component=part, ax=ax, label=_label(series))
 
 
-def _particles(series: Series, frame: int, ax: Any) -> Any:
+def _particles(series: Series, frame: int, ax: Axes) -> Axes:
     return particles(load_component(series, frame), ax=ax)
 
 
-def _paths(series: Series, frame: int, ax: Any) -> Any:
+def _paths(series: Series, frame: int, ax: Axes) -> Axes:
     values = np.asarray(series, float)
     return trajectories(values, ax=ax, plane=(0, 1))
 
 
-def _scatter(series: Series, frame: int, ax: Any) -> Any:
+def _scatter(series: Series, frame: int, ax: Axes) -> Axes:
     ax = axes(ax, (4.8, 4.6))
     values = _real(series[frame])
     x, y = (values[:, 0], values[:, 1]) if values.shape[1] > 1 else (np.arange(len(values)), values)
@@ -155,22 +159,22 @@ def _scatter(series: Series, frame: int, ax: Any) -> Any:
     return ax
 
 
-def _image(series: Series, frame: int, ax: Any) -> Any:
+def _image(series: Series, frame: int, ax: Axes) -> Axes:
     ax = axes(ax, (4.8, 4.0))
     ax.grid(False)
     image = ax.imshow(_real(series[frame]).T, origin="lower", cmap=SEQUENTIAL, aspect="equal")
     ax.set_xlabel("first index")
     ax.set_ylabel("second index")
-    _bar(ax, image, _label(series))
+    _color_bar(ax, image, _label(series))
     return ax
 
 
-def _distribution(series: Series, frame: int, ax: Any) -> Any:
+def _distribution(series: Series, frame: int, ax: Axes) -> Axes:
     """How many particles have which velocity, along each axis."""
     values = np.asarray(series[frame], float)
     ax = axes(ax)
-    wide = np.abs(values[np.isfinite(values)]).max(initial=0.0) or 1.0
-    bins = np.linspace(-wide, wide, int(np.clip(len(values) ** 0.5, 8, 60)))
+    fastest = np.abs(values[np.isfinite(values)]).max(initial=0.0) or 1.0
+    bins = np.linspace(-fastest, fastest, int(np.clip(len(values) ** 0.5, 8, 60)))
     for k, column in enumerate(values.T):
         ax.hist(
             column, bins, histtype="step", density=True, color=PALETTE[k], label=f"$v_{'xyz'[k]}$"
@@ -181,7 +185,7 @@ def _distribution(series: Series, frame: int, ax: Any) -> Any:
     return ax
 
 
-def _bar(ax: Any, image: Any, label: str) -> None:
+def _color_bar(ax: Axes, image: Artist, label: str) -> None:
     colors = ax.figure.colorbar(image, cax=ax.inset_axes((1.03, 0, 0.035, 1)))
     colors.outline.set_visible(False)
     colors.ax.tick_params(length=2.5, width=0.7, labelsize=8.5, color=INK, labelcolor=INK)

@@ -1,26 +1,26 @@
 """Series over time, and the drift of what should be constant."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from physkit.core import ShapeError
 
 from ._style import FAINT, INK, PALETTE, axes, axis_label, format_scientific, legend
+from ._types import Axes, Numbers
 
 
 def series(
-    times: Any,
-    values: Any,
+    times: Numbers,
+    values: Numbers,
     *,
-    error: Any = None,
-    ax: Any = None,
+    error: Numbers | None = None,
+    ax: Axes | None = None,
     label: str = "",
     unit: str = "",
     time_unit: str = "",
     names: Sequence[str] = (),
-) -> Any:
+) -> Axes:
     """Values over time.
 
     **Arguments:**
@@ -60,13 +60,13 @@ def series(
 
 
 def drift(
-    times: Any,
-    energy: Any,
+    times: Numbers,
+    energy: Numbers,
     *,
-    ax: Any = None,
+    ax: Axes | None = None,
     label: str = "",
     time_unit: str = "",
-) -> Any:
+) -> Axes:
     """Relative error of an energy that should be constant, with the slope of its drift.
 
         (E(t) − E(0)) / |E(0)|

@@ -5,6 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from ._types import Axes
+
 # Okabe & Ito's palette, told apart by color-blind readers; the loudest ones come last.
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#555555")
 FigureSize = tuple[int | float, int | float]
@@ -55,7 +57,7 @@ def style() -> AbstractContextManager:
     return matplotlib.rc_context(_STYLE)
 
 
-def axes(ax: Any = None, size: FigureSize = (5.2, 3.4), *, spatial: bool = False) -> Any:
+def axes(ax: Axes | None = None, size: FigureSize = (5.2, 3.4), *, spatial: bool = False) -> Axes:
     """`ax`, or the axes of a new figure, dressed in the house style."""
     if ax is None:
         import matplotlib.pyplot as plt
@@ -68,7 +70,7 @@ def axes(ax: Any = None, size: FigureSize = (5.2, 3.4), *, spatial: bool = False
     return ax
 
 
-def apply_style(ax: Any) -> None:
+def apply_style(ax: Axes) -> None:
     """Thin lines on two sides, small outward ticks, a grid that is hardly there."""
     ax.spines[["top", "right"]].set_visible(False)
     for side in ("left", "bottom"):
@@ -90,7 +92,7 @@ def axis_label(name: str, unit: str = "") -> str:
     return f"{name} / ({unit})" if compound and not unit.startswith("(") else f"{name} / {unit}"
 
 
-def legend(ax: Any, **where: Any) -> Any:
+def legend(ax: Axes, **where: Any) -> Axes:
     """A legend without a frame, of what is labeled; None if nothing is."""
     handles, labels = ax.get_legend_handles_labels()
     if not handles:

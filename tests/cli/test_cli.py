@@ -77,7 +77,7 @@ def test_tab_completes_words(tmp_path):
     assert "asked" not in done.stdout
 
 
-def test_errors_of_ours_are_one_line(monkeypatch, capsys):
+def test_physkit_errors_are_one_line_and_an_exit_status(monkeypatch, capsys):
     for error, status in (
         (FileError("a\nb"), 2),
         (DiskFullError("full"), 1),
@@ -101,14 +101,14 @@ def test_errors_of_ours_are_one_line(monkeypatch, capsys):
 
 
 @pytest.mark.parametrize("words", [[], ["fly"], ["demo", "--wrong"]])
-def test_wrong_words(words, capsys):
+def test_wrong_arguments_exit_with_2(words, capsys):
     with pytest.raises(SystemExit) as stop:
         main(words)
     assert stop.value.code == 2
     assert "usage: physkit" in capsys.readouterr().err
 
 
-def test_info(capsys):
+def test_info_on_the_installation(capsys):
     assert main(["info"]) == 0
     out = capsys.readouterr().out
     for word in ("physkit", "jaxlib", "devices", "float64"):
@@ -119,7 +119,7 @@ def test_info(capsys):
     assert found["precision"].startswith("float64")
 
 
-def test_doctor(capsys, monkeypatch):
+def test_doctor_finds_what_to_mend(capsys, monkeypatch):
     for name in ("JAX_DISABLE_JIT", "JAX_DEBUG_NANS"):
         monkeypatch.delenv(name, raising=False)
     assert main(["doctor", "--json"]) == 0
@@ -137,7 +137,7 @@ def test_doctor(capsys, monkeypatch):
     assert "\nok " not in out
 
 
-def test_validate(capsys):
+def test_validate_prints_computed_beside_published(capsys):
     assert main(["validate", "verlet-order"]) == 0
     out = capsys.readouterr().out
     assert "ok" in out
@@ -209,7 +209,7 @@ def test_demo_chapters_by_name(monkeypatch, tmp_path, capsys):
     assert "available: ['c0', 'c1']" in capsys.readouterr().err
 
 
-def test_chapters_exist():
+def test_all_chapters_can_be_imported():
     from importlib import import_module
 
     for _, module in CHAPTERS:
@@ -218,7 +218,7 @@ def test_chapters_exist():
         assert callable(chapter.run)
 
 
-def test_table():
+def test_tables_are_aligned():
     text = _report.format_table(("name", "value"), [("a", 1.5), ("long name", 22), ("b", None)])
     assert text.splitlines() == [
         "name       value",
@@ -237,7 +237,7 @@ def test_table():
 @pytest.mark.parametrize(
     ("count", "text"), [(0, "0 B"), (2048, "2 KiB"), (3 << 20, "3 MiB"), (5 << 30, "5 GiB")]
 )
-def test_size(count, text):
+def test_format_size(count, text):
     assert _report.format_size(count) == text
 
 
@@ -263,5 +263,5 @@ def test_json_leaves_nothing_else(capsys):
 @pytest.mark.parametrize(
     ("seconds", "text"), [(2.0, "2 s"), (600.0, "10 min"), (7200.0, "2 h"), (864e3, "10 days")]
 )
-def test_duration(seconds, text):
+def test_format_duration(seconds, text):
     assert _report.format_duration(seconds) == text

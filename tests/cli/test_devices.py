@@ -35,7 +35,7 @@ def case():
         (None, None, None),
     ],
 )
-def test_words(said, meant, emulated, monkeypatch):
+def test_devices_argument_is_parsed(said, meant, emulated, monkeypatch):
     monkeypatch.setenv("XLA_FLAGS", "--a=b")
     assert choose_devices(said) == meant
     assert os.environ["XLA_FLAGS"] == "--a=b" + (
@@ -46,7 +46,7 @@ def test_words(said, meant, emulated, monkeypatch):
 
 
 @pytest.mark.parametrize("said", ["", "2x", "x2", "two", "gpu:", "2,2", "-1"])
-def test_wrong_words(said):
+def test_wrong_devices_arguments_are_refused(said):
     with pytest.raises(ValueError, match="numbers per axis"):
         choose_devices(said)
 
@@ -75,7 +75,7 @@ def test_doctor_tells_the_topology(monkeypatch):
     assert next(doctor._spmd())[0] == "MEND"
 
 
-def test_what_cannot_begin_leaves_nothing_behind(tmp_path, monkeypatch, capsys):
+def test_a_run_that_cannot_begin_leaves_no_files(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("XLA_FLAGS", "")
     monkeypatch.setenv("PHYSKIT_SPMD", "vmap")
     (tmp_path / "case.py").write_text(CASE)

@@ -64,7 +64,7 @@ def refused(capsys, words, said, status=2):
     assert said in error
 
 
-def test_run_resume_and_look(case, tmp_path, capsys):
+def test_run_resume_and_info(case, tmp_path, capsys):
     own = tmp_path / "own.py"
     shutil.copy(case, own)
     to = str(tmp_path / "r")
@@ -121,7 +121,7 @@ def test_stopped_early_asks_to_be_tried_again(case, tmp_path, capsys):
     assert "stopped; `physkit resume" in " ".join(answer(capsys, ["info", to])["health"])
 
 
-def test_a_run_that_goes_wrong(case, tmp_path, capsys):
+def test_a_run_that_diverges_can_be_diagnosed(case, tmp_path, capsys):
     to = str(tmp_path / "r")
     words = ["run", case, "--to", to, "--steps", "200", "--set", "until=0.995", "--quiet"]
     refused(capsys, words, f"the state is not finite; physkit diagnose {to}", 1)
@@ -147,12 +147,12 @@ def test_a_run_that_goes_wrong(case, tmp_path, capsys):
         (["--steps", "-2"], "whole number from 1"),
     ],
 )
-def test_wrong_settings(case, tmp_path, words, said, capsys):
+def test_wrong_settings_are_refused(case, tmp_path, words, said, capsys):
     refused(capsys, ["run", case, "--to", str(tmp_path / "r"), "--steps", "2", *words], said)
     assert not (tmp_path / "r").exists()
 
 
-def test_no_case(tmp_path, capsys):
+def test_a_missing_case_is_refused(tmp_path, capsys):
     texts = {
         "a.py": ("x = 1\n", "no function case"),
         "c.py": ("def case(:\n", "line 1: SyntaxError"),
@@ -195,7 +195,7 @@ def test_a_folder_in_use_keeps_its_record(case, done, tmp_path, capsys):
 # --- pictures and other formats -------------------------------------------------------------------
 
 
-def test_plot(done, tmp_path, capsys, monkeypatch):
+def test_plot_draws_recordings(done, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert main(["plot", done]) == 0
     assert main(["plot", done, "energy", "x", "--quiet"]) == 0
@@ -224,7 +224,7 @@ def test_plot(done, tmp_path, capsys, monkeypatch):
     assert not (tmp_path / "b.png").exists()
 
 
-def test_animate(done, tmp_path, capsys, monkeypatch):
+def test_animate_writes_films(done, tmp_path, capsys, monkeypatch):
     from PIL import Image
 
     monkeypatch.chdir(tmp_path)
@@ -243,7 +243,7 @@ def test_animate(done, tmp_path, capsys, monkeypatch):
         )
 
 
-def test_export(done, tmp_path, capsys, monkeypatch):
+def test_export_writes_every_format(done, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert main(["export", done, "energy", "--to", "e.csv", "--frames", "1:5:2"]) == 0
     assert [line.split(",")[0] for line in (tmp_path / "e.csv").read_text().splitlines()] == [
@@ -270,7 +270,7 @@ def test_export(done, tmp_path, capsys, monkeypatch):
 # --- before a run ---------------------------------------------------------------------------------
 
 
-def test_check(case, tmp_path, capsys, monkeypatch):
+def test_check_predicts_memory_and_time(case, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     words = ["check", case, "--steps", "1000", "--seconds", "0.1"]
     found = answer(capsys, words)

@@ -23,7 +23,7 @@ def commands():
 
 
 @pytest.mark.slow
-def test_the_page(tmp_path, monkeypatch, capsys):
+def test_commands_of_the_documentation_work(tmp_path, monkeypatch, capsys):
     case, sweep = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)[:2]
     (tmp_path / "case.py").write_text(case)
     (tmp_path / "sweep.py").write_text(f"import jax\nimport physkit as pk\n\n{sweep}")

@@ -105,14 +105,14 @@ def test_stopped_by_the_wall_time(sweep):
         (("submit", "case.py", "--to", "out", "--minutes", "1"), "shorter"),
     ],
 )
-def test_wrong_words(sweep, tmp_path, words, said):
+def test_wrong_arguments_are_refused(sweep, tmp_path, words, said):
     (tmp_path / "other.py").write_text("def case():\n    return 3\n")
     code, told = sweep(*words)
     assert code == 2
     assert said in told
 
 
-def test_the_script_says_what_run_will_do(sweep):
+def test_the_job_script_runs_sweep_run(sweep):
     code, text = sweep(
         *("script", "my case.py", "--to", "out", "--set", "members=40", "--double", "--chunk", "5"),
         *("--elements", "4", "--gpus", "1", "--setup", "module load cuda", "--no-requeue"),

@@ -178,7 +178,7 @@ def single(state):
 K = "integrator.force.terms[0].k"
 
 
-def test_what_is_right_passes():
+def test_right_derivatives_pass():
     found = pk.gradient_audit(newton(Spring()), body())
     found.check()
     assert found.ok
@@ -203,7 +203,7 @@ BROKEN = [
 
 
 @pytest.mark.parametrize(("kind", "name", "verdict", "note"), BROKEN)
-def test_every_broken_kind_is_found_and_named(kind, name, verdict, note):
+def test_every_kind_of_broken_term_gets_its_verdict(kind, name, verdict, note):
     found = pk.gradient_audit(newton(kind()), body())
     assert found[name].verdict in verdict.split("|"), str(found)
     assert note in found[name].note
@@ -214,7 +214,7 @@ def test_every_broken_kind_is_found_and_named(kind, name, verdict, note):
     assert "NOT all derivatives" in str(found)
 
 
-def test_a_wrong_rule_for_reverse_mode_alone():
+def test_a_wrong_reverse_rule_disagrees_with_forward_mode():
     found = pk.gradient_audit(newton(WrongRule()), body())
     assert found["state.position"].verdict == "WRONG"
     assert not np.isfinite(found["state.position"].mismatch)  # there is no forward mode
@@ -247,7 +247,7 @@ def test_a_plateau_is_not_stationary(omega, start):
 
 @pytest.mark.parametrize("start", [body, lambda: single(body())], ids=["float64", "float32"])
 @pytest.mark.parametrize("power", [2, 4, 8])
-def test_what_falls_smoothly_is_stationary(power, start):
+def test_a_smoothly_falling_change_is_stationary(power, start):
     sim = newton(Softened(power=power))
     found = pk.gradient_audit(sim, start(), where=lambda m: m[0].integrator.force)
     row = found["integrator.force.terms[0].eps"]
@@ -265,7 +265,7 @@ def test_a_nan_is_traced_to_step_term_and_leaf():
         found.check()
 
 
-def test_a_nan_at_zero_distance():
+def test_a_nan_at_zero_distance_is_traced():
     found = pk.gradient_audit(newton(NaNAtZeroDistance()), body(), 2)
     assert "NaNAtZeroDistance" in found.nan_origin
     assert "step 2" in found.nan_origin
@@ -274,7 +274,7 @@ def test_a_nan_at_zero_distance():
 
 
 @pytest.mark.parametrize("steps", [1, 3])
-def test_a_nan_of_the_force_at_the_start(steps):
+def test_a_nan_of_the_force_at_the_start_is_traced(steps):
     """The particle is at the origin before the first step only."""
     state = pk.Particles([[0.0, 0.0], [1.1, -0.4]], [[0.1, 0.2], [-0.3, 0.5]], [1.0, 2.0])
     found = pk.gradient_audit(newton(Spring(), NaNAtTheOrigin()), state, steps)
@@ -286,7 +286,7 @@ def test_a_nan_of_the_force_at_the_start(steps):
 @pytest.mark.parametrize(
     "scheme", [pk.VelocityVerlet, lambda f: pk.RK4(pk.integrators.EquationsOfMotion(f))]
 )
-def test_a_nan_of_the_objective(scheme):
+def test_a_nan_of_the_objective_is_not_blamed_on_the_steps(scheme):
     far = lambda result: jnp.sqrt(jnp.sum((0.0 * result.state.position) ** 2))
     found = pk.gradient_audit(pk.Simulation(scheme(Spring()), dt=0.1), body(), objective=far)
     assert found["state.position"].verdict == "NaN"
@@ -294,20 +294,20 @@ def test_a_nan_of_the_objective(scheme):
 
 
 @pytest.mark.parametrize("part", [None, lambda m: m[1].position])
-def test_a_constant_objective(part):
+def test_a_constant_objective_is_an_error(part):
     for constant in (lambda r: jnp.asarray(2.0), lambda r: 0 * jnp.sum(r.state.position)):
         with pytest.raises(ObjectiveError, match="constant"):
             pk.gradient_audit(newton(Spring()), body(), where=part, objective=constant)
 
 
-def test_what_is_without_effect_among_others_is_no_constant_objective():
+def test_a_leaf_without_effect_does_not_make_the_objective_constant():
     momentum = lambda result: jnp.sum(result.state.velocity)
     found = pk.gradient_audit(newton(Spring()), body(), where=lambda m: m[0].t0, objective=momentum)
     assert [row.verdict for row in found.rows] == ["unused"]
     assert found.ok
 
 
-def test_where_objective_and_inert():
+def test_where_objective_and_ignore():
     sim, state = newton(Consumed()), body()
     one = pk.gradient_audit(sim, state, where=lambda m: m[1].position)
     assert [row.name for row in one.rows] == ["state.position"]
@@ -326,14 +326,14 @@ def test_single_precision_says_so():
     assert not pk.gradient_audit(newton(Stopped()), single(body())).ok
 
 
-def test_a_window_too_long_is_told():
+def test_too_many_steps_are_chaotic():
     sim, state = pk.systems.lorenz()
     long = pk.gradient_audit(sim, state, 3_000, where=lambda m: m[1])
     assert long["state"].verdict == "chaotic", str(long)
     assert "fewer steps" in str(long)
 
 
-def test_bad_input():
+def test_bad_input_is_refused():
     sim, state = newton(Spring()), body()
     with pytest.raises(ParameterError, match="whole number"):
         pk.gradient_audit(sim, state, 0)
@@ -347,7 +347,7 @@ def test_bad_input():
 
 
 @pytest.mark.parametrize("name", ["hare_and_lynx", "kepler"])
-def test_shipped_systems(name):
+def test_shipped_systems_have_right_derivatives(name):
     """A few of them here; all in test_audit_systems.py."""
     found = audit(name)
     assert found.ok, str(found)

@@ -18,7 +18,7 @@ BOUNDS = {
 
 
 @pytest.mark.parametrize("name", BOUNDS)
-def test_there_and_back(name, dtype):
+def test_value_and_inverse_agree_and_stay_inside(name, dtype):
     bound, value = BOUNDS[name]
     value = jnp.asarray(value, dtype)
     u = bound.inverse(value)
@@ -44,7 +44,7 @@ def test_there_and_back(name, dtype):
         (pk.bounds.Unbounded(-1.0), [1.0], "positive scale"),
     ],
 )
-def test_a_start_outside(bound, value, message):
+def test_a_start_outside_is_refused(bound, value, message):
     assert message in bound.why_invalid(np.asarray(value))
     with pytest.raises(
         pk.errors.ParameterError, match=rf"{type(bound).__name__} bounds: a .*{message}"
@@ -61,14 +61,14 @@ def test_an_interval_needs_its_ends_in_order():
             pk.bounds.Interval(low, high)
 
 
-def test_ends_are_noticed():
+def test_a_value_at_its_end_is_an_active_bound():
     assert pk.bounds.Interval(0.0, 2.0).active_bound(np.array([1.0, 1.9999])) == "2"
     assert pk.bounds.Interval(0.0, 2.0).active_bound(np.array([1.0, 1.9])) == ""
     assert pk.bounds.PositiveBound().active_bound(np.array(0.0)) == "0"
     assert pk.bounds.Simplex().active_bound(np.array([1e-9, 1 - 1e-9])) == "0"
 
 
-def test_zeros_take_the_size_of_their_neighbours():
+def test_zeros_take_the_scale_of_their_neighbors():
     np.testing.assert_array_equal(
         pk.bounds.Unbounded().natural_scale(jnp.array([0.0, 0.0])), [1.0, 1.0]
     )

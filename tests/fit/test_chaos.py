@@ -35,7 +35,7 @@ def test_the_safe_window_is_where_a_gradient_passes_the_factor():
 
 
 @pytest.mark.parametrize("name", ["kepler", "harmonic", "at rest"])
-def test_regular_systems_are_not(name):
+def test_regular_systems_are_not_chaotic(name):
     if name == "kepler":
         sim, state = pk.systems.kepler(0.3)
         growth = pk.fitting.gradient_growth(sim, state, 4_000)
@@ -61,7 +61,7 @@ def _fluid(dtype=float):
 @pytest.mark.parametrize(
     "dtype", [jnp.float32, pytest.param(jnp.float64, marks=pytest.mark.slow)], ids=["f32", "f64"]
 )
-def test_a_fluid(dtype):
+def test_a_fluid_is_chaotic(dtype):
     sim, atoms = _fluid(dtype)
     carry = pk.init(sim, atoms, capacity=31)  # a carry will do: this one has room for all pairs
     growth = pk.fitting.gradient_growth(sim, carry, 800, every=20)
@@ -106,7 +106,7 @@ def test_noise_needs_a_key_and_is_not_chaos():
     assert growth.exponent < 0  # friction forgets the start
 
 
-def test_bad_input():
+def test_bad_input_is_refused():
     sim, state = pk.systems.lorenz()
     for wrong in (
         {"steps": 5},
@@ -122,7 +122,7 @@ def test_bad_input():
         pk.fitting.gradient_growth(wild, jnp.ones(2), 40, every=1)
 
 
-def test_picture():
+def test_the_picture_of_growth():
     sim, state = pk.systems.lorenz()
     ax = pk.plot.gradient_growth(pk.fitting.gradient_growth(sim, state, 20_000))
     assert any("exp" in text.get_text() for text in ax.get_legend().get_texts())

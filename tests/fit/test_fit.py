@@ -58,7 +58,7 @@ def test_values_and_errors_do_not_depend_on_method_or_bounds(method, bounds):
     assert abs(found.correlations[0, 1]) < 1
 
 
-def test_single_precision():
+def test_fits_in_single_precision():
     start = {"size": jnp.asarray(1.0, jnp.float32), "rate": jnp.asarray(0.5, jnp.float32)}
     found = fitted(model=start).check()
     double = fitted()
@@ -85,7 +85,7 @@ def test_both_directions_of_derivatives(jac):
     ],
     ids=["BFGS", "adam", "raw lbfgs"],
 )
-def test_losses(method):
+def test_losses_reach_the_minimum_by_every_method(method):
     loss = lambda m, data: 0.5 * jnp.sum(left(m, data) ** 2)
     found = fitted(loss, method=method)
     assert found.converged
@@ -109,7 +109,7 @@ def test_a_likelihood_has_errors_from_its_hessian():
         )
 
 
-def test_patience_ends_early():
+def test_patience_ends_a_first_order_descent_early():
     loss = lambda m, data: jnp.sum(left(m, data) ** 2)
     found = fitted(loss, method=pk.fitting.Optax(optax.adam(0.1), steps=5000, patience=30))
     assert found.converged
@@ -144,7 +144,7 @@ def test_residuals_as_a_tree_and_a_part_of_an_array():
     np.testing.assert_allclose(found.values["x[1:]"], 2.0 + 0.5 / 3)
 
 
-def test_what_the_data_cannot_see_is_said_in_words():
+def test_unidentifiable_directions_are_described():
     model = {"stiffness": jnp.asarray(2.0), "mass": jnp.asarray(1.0)}
     frequency = lambda m: jnp.sqrt(m["stiffness"] / m["mass"]) * jnp.asarray([1.0, 2.0, 3.0])
     seen = jnp.array([1.01, 2.02, 2.97])
@@ -220,7 +220,7 @@ def test_several_starts_side_by_side():
         assert found.attempts[3].diverged
 
 
-def test_all_starts_lost():
+def test_all_starts_diverging_is_an_error():
     with pytest.raises(pk.errors.ObjectiveError, match="from any of the 2 starts"):
         fitted(lambda m, d: jnp.nan * left(m, d), starts=2)
 
@@ -245,7 +245,7 @@ def test_a_simulation_is_fitted_with_its_state():
     assert found.model[0].integrator.force.terms[0].stiffness == found.values["k"]
 
 
-def test_the_table(capsys):
+def test_the_table_shows_values_and_errors(capsys):
     pk.fit(left, START, where=whole, data=SAMPLE, title="decaying")
     err = capsys.readouterr().err
     assert "decaying" in err
@@ -279,14 +279,14 @@ def test_parameters_that_nothing_depends_on_are_named():
     assert "did not depend on idle[0], idle[1]" in repr(found)
 
 
-def test_noise_larger_than_said_is_told():
+def test_noise_larger_than_given_makes_a_remark():
     found = fitted(
         lambda m, d: left(m, d) / 0.005, errors=pk.fitting.IndependentErrors(noise_known=True)
     )
     assert "times what the noise allows" in repr(found)
 
 
-def test_a_value_at_its_end_is_told():
+def test_a_value_at_its_bound_makes_a_remark():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         found = fitted(bounds={"rate": pk.bounds.Interval(0.1, 1.0)})
@@ -309,12 +309,12 @@ def test_a_value_at_its_end_is_told():
         ),
     ],
 )
-def test_objectives_that_cannot_be(objective, message):
+def test_objectives_of_the_wrong_kind_are_refused(objective, message):
     with pytest.raises(pk.errors.ObjectiveError, match=message):
         fitted(objective)
 
 
-def test_wrong_arguments():
+def test_wrong_arguments_are_refused():
     loss = lambda m, d: jnp.sum(left(m, d) ** 2)
     with pytest.raises(
         pk.errors.ObjectiveError, match=r"LevenbergMarquardt needs residuals, and the .* a loss"
@@ -399,7 +399,7 @@ def test_frames_at_times_of_data():
         at.pick(pk.simulate(sim, jnp.ones(2), 10), "y")
 
 
-def test_frames_of_another_interval_are_not_taken():
+def test_frames_of_another_interval_are_refused():
     record = [pk.Every(5, x=lambda now: now.state), pk.Every(10, y=lambda now: now.state)]
     sim = pk.Simulation(pk.RK4(lambda t, y: -y), 0.1, observers=record)
     at = pk.fitting.frames_at(sim, [0.0, 1.0, 2.0], every=10)
@@ -409,7 +409,7 @@ def test_frames_of_another_interval_are_not_taken():
         at.pick(result, "x")
 
 
-def test_a_state_on_a_lattice_leaves_it_when_its_numbers_are_put():
+def test_putting_numbers_drops_the_fixed_point_form():
     sim = pk.Simulation(pk.Leapfrog(pk.HarmonicTrap(1.9)), 0.05, adjoint=pk.Reversible())
     model = sim, pk.simulate(sim, pk.Particles([[1.2]]), 1).carry
     assert model[1].state.fixed_point is not None

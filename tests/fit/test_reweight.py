@@ -82,7 +82,7 @@ def test_gradient_is_the_formula(samples):
     np.testing.assert_allclose(forward, wanted, rtol=1e-10)
 
 
-def test_finite_steps(samples):
+def test_averages_at_other_parameters(samples):
     other = {"k": 1.2, "q": 0.3}
     average = reweight(lambda m, x: {"x2": x**2, "x4": x**4}, of_well(other), samples)
     assert 2_000 < average.effective < 3_990
@@ -123,7 +123,7 @@ def test_no_derivative_through_the_samples(samples):
     assert not np.any(jax.grad(loss)(samples.states[:50]))
 
 
-def test_bad_input(samples):
+def test_bad_input_is_refused(samples):
     with pytest.raises(ShapeError, match="one first axis"):
         EquilibriumSamples(
             lambda m, s: s["a"], of_well(WELL), {"a": jnp.ones(3), "b": jnp.ones(4)}, 1.0
@@ -132,11 +132,11 @@ def test_bad_input(samples):
         EquilibriumSamples(well, of_well(WELL), jnp.ones(()), 1.0)
     with pytest.raises(ParameterError, match="temperature"):
         EquilibriumSamples(well, of_well(WELL), jnp.ones(3), 0.0)
-    with pytest.raises(ParameterError, match="least"):
+    with pytest.raises(ParameterError, match="min_fraction"):
         reweight(lambda m, x: x, of_well(WELL), samples, min_fraction=2.0)
 
 
-def test_single_precision():
+def test_reweighting_in_single_precision():
     x = jax.random.normal(jax.random.key(1), (64,), jnp.float32)
     model = {"k": jnp.float32(1.0), "q": jnp.float32(0.0)}
     s = EquilibriumSamples(well, model, x, 1.0)
@@ -144,7 +144,7 @@ def test_single_precision():
     assert average.value.dtype == average.error.dtype == jnp.float32
 
 
-def test_counts_and_temperatures():
+def test_counts_and_other_temperatures():
     """Occupation numbers are integers; the derivative by T is that of the canonical ensemble."""
     energy = lambda model, x: model * x**2 / 2
     draws = jax.random.normal(jax.random.key(0), (4000,))

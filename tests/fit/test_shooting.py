@@ -35,7 +35,7 @@ def observed(steps):
     return clean + NOISE * jax.random.normal(jax.random.key(2), clean.shape)
 
 
-def test_one_trajectory_has_no_gaps_and_every_frame_once():
+def test_windows_of_one_trajectory_have_no_gaps_and_every_frame_once():
     sim, start = lorenz(), jnp.array([-5.9, -5.5, 24.0])
     data = pk.simulate(sim, start, 100).frames["position"] + 1.0
     for windows in (1, 4):
@@ -69,7 +69,7 @@ def test_windows_know_the_time_and_particles_their_box():
     assert float(jnp.abs(shooting.gaps((sim, across))).max()) < 0.1
 
 
-def test_lorenz_where_one_run_fails():
+def test_windows_fit_lorenz_where_a_single_run_fails():
     """Five time units, some four Lyapunov times; from 20 % off."""
     steps, windows = 500, 10
     data = observed(steps)
@@ -105,7 +105,7 @@ def test_lorenz_over_eighteen_lyapunov_times():
         np.testing.assert_allclose(multiple.values[name], true, rtol=0.01)
 
 
-def test_bad_input():
+def test_bad_input_is_refused():
     with pytest.raises(ParameterError, match="windows must divide"):
         MultipleShooting(misfit, 100, 7)
     with pytest.raises(ParameterError, match="windows must divide"):

@@ -36,7 +36,7 @@ def test_names_come_from_the_path_or_from_keys(model):
     assert [name.rpartition(".")[2] for name in whole.names] == ["epsilon", "sigma"]
 
 
-def test_short_names_that_would_be_the_same_are_whole():
+def test_names_that_would_be_equal_are_whole_paths():
     a, b = HarmonicTrap(1.0), HarmonicTrap(2.0)
     names = select(lambda m: (m[0].stiffness, m[1].stiffness), (a, b)).names
     assert names == ("[0].stiffness", "[1].stiffness")
@@ -55,7 +55,7 @@ def test_parts_are_found_by_class_and_by_name(model):
     assert find(changed, "trap").stiffness == 7.0
 
 
-def test_what_find_says_is_not_buried_in_another_message(model):
+def test_errors_of_find_come_through(model):
     with pytest.raises(SelectionError, match=r"^no term of the model is named 'spring'"):
         select(lambda m: find(m, "spring").stiffness, model)
 
@@ -102,12 +102,12 @@ def test_put_under_vmap_and_grad_and_in_the_models_precision():
         ({"dt": "dt"}, "a function of the model"),
     ],
 )
-def test_what_cannot_be_meant(model, where, message):
+def test_wrong_pointers_are_refused(model, where, message):
     with pytest.raises(SelectionError, match=message):
         select(where, model)
 
 
-def test_a_part_without_floating_numbers():
+def test_a_part_without_floating_numbers_is_refused():
     with pytest.raises(SelectionError, match="without floating numbers"):
         select(lambda m: m["grid"], {"grid": pk.Particles(jnp.zeros((2, 1))).replace(
             position=jnp.zeros((2, 1), int), velocity=jnp.zeros((2, 1), int),

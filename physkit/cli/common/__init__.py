@@ -1,1 +1,1 @@
-"""Common."""
+"""What several verbs share: loading cases, choosing devices and recordings, printing."""

@@ -1,1 +1,1 @@
-"""Demo."""
+"""`physkit demo`: its chapters, each with its pictures."""

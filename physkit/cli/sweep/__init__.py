@@ -1,1 +1,1 @@
-"""Sweep."""
+"""`physkit sweep`: its actions."""

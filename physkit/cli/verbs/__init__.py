@@ -1,1 +1,1 @@
-"""Verbs."""
+"""The other verbs of the command line, one file each."""

@@ -1,1 +1,1 @@
-"""Audit."""
+"""Gradient audits: derivatives of a run held against the run itself."""

@@ -59,7 +59,7 @@ def declared_parameters(sim: Simulation) -> set[str]:
     def is_module(node: PyTree) -> bool:
         return isinstance(node, Module)
 
-    def walk(node: PyTree, path: Path) -> None:
+    def collect(node: PyTree, path: Path) -> None:
         if isinstance(node, Module):
             for field in dataclasses.fields(node):
                 if field.metadata.get("static", False):
@@ -71,14 +71,14 @@ def declared_parameters(sim: Simulation) -> set[str]:
                 if is_parameter and eqx.is_inexact_array(value):
                     found.add(_path_in_model((jax.tree_util.SequenceKey(0), *field_path)))
                 elif not is_parameter:
-                    walk(value, field_path)
+                    collect(value, field_path)
         else:
             parts, _ = jax.tree_util.tree_flatten_with_path(node, is_leaf=is_module)
             for path_inside, part in parts:
                 if is_module(part):
-                    walk(part, (*path, *path_inside))
+                    collect(part, (*path, *path_inside))
 
-    walk(sim.integrator, (jax.tree_util.GetAttrKey("integrator"),))
+    collect(sim.integrator, (jax.tree_util.GetAttrKey("integrator"),))
     return found
 
 

@@ -9,8 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from physkit.core import Key, ObjectiveError, PyTree, State, find_growables
-from physkit.particles import Particles
+from physkit.core import AbstractComponent, Key, ObjectiveError, PyTree, State, find_growables
 from physkit.simulate import Result, Simulation, init, simulate
 
 Outputs: TypeAlias = dict[str, Array]
@@ -140,13 +139,13 @@ class AuditedRun:
 def _with_unwrapped_positions(state: State) -> State:
     """Particles where they went, which is smooth: a position in a box jumps at the box's end."""
 
-    def is_particles(node: PyTree) -> bool:
-        return isinstance(node, Particles)
+    def is_component(node: PyTree) -> bool:
+        return isinstance(node, AbstractComponent)
 
     def unwrap(node: PyTree) -> PyTree:
-        return node.replace(position=node.unwrapped) if is_particles(node) else node
+        return node.unwrap() if is_component(node) else node
 
-    return jax.tree.map(unwrap, state, is_leaf=is_particles)
+    return jax.tree.map(unwrap, state, is_leaf=is_component)
 
 
 def _floating_leaves(tree: PyTree) -> Outputs:

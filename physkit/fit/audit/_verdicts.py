@@ -89,8 +89,8 @@ def judge_derivative(
     return row
 
 
-def _with(row: AuditRow, verdict: str, note: str = "", **numbers: float) -> AuditRow:
-    return dataclasses.replace(row, verdict=verdict, note=note, **numbers)
+def _with(row: AuditRow, verdict: str, note: str = "") -> AuditRow:
+    return dataclasses.replace(row, verdict=verdict, note=note)
 
 
 def _slope(
@@ -130,9 +130,10 @@ def _taylor_test(differences: FiniteDifferences, row: AuditRow) -> AuditRow:
         for k in range(max(0, len(remainders) - 5), len(remainders) - 2)
     ]
     order = orders[-1] if orders[-1] >= MIN_ORDER else max(orders[-2:])
+    row = dataclasses.replace(row, order=order)
     if order >= MIN_ORDER:
-        return _with(row, "right", order=order)
-    return _explain_low_order(differences, _with(row, "WRONG", order=order), remainders)
+        return _with(row, "right")
+    return _explain_low_order(differences, row, remainders)
 
 
 def _explain_low_order(
@@ -189,7 +190,8 @@ def _judge_zero(
     drops = drops_at_once(increments, differences.noise)
     needed = 4 if drops else 2
     if len(orders) >= needed and min(orders[-needed:]) >= 1.5 and np.mean(orders[-2:]) >= 1.8:
-        return _with(row, "zero", "stationary here", order=float(np.mean(orders[-2:])))
+        row = dataclasses.replace(row, order=float(np.mean(orders[-2:])))
+        return _with(row, "zero", "stationary here")
     if drops or (orders and orders[-1] < 0.5):
         return _with(row, "JUMPS" if require_gradient else "jumps", _JUMPS)
     first_step = differences.steps[0]

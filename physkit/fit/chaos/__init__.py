@@ -1,1 +1,1 @@
-"""Chaos."""
+"""Chaotic systems: how gradients grow, and fits in windows that are short enough."""

@@ -21,13 +21,13 @@ from physkit.core import (
     replace_fields,
     static,
 )
-from physkit.particles import Particles
 from physkit.simulate import Simulation, simulate
 
 from .._select import Where, select
-from ..solve._bounds import AbstractBounds
+from ..solve._bounds import AbstractBounds, BoundsLike
 from ..solve._fit import fit
 from ..solve._fit_result import Fit
+from ..solve._methods import MethodLike
 
 
 class MultipleShooting(Module):
@@ -76,7 +76,7 @@ class MultipleShooting(Module):
 
     def __init__(
         self,
-        misfit: Callable[[Any, Any], Any],
+        misfit: Callable[[PyTree, PyTree], PyTree],
         steps: int,
         windows: int,
         weight: float | tuple[float, ...] = 100.0,
@@ -142,7 +142,7 @@ class MultipleShooting(Module):
 
         return jax.vmap(misfit)(frames, parts), self._weighted_gaps(ends, model[1], self.weight)
 
-    def _sim_of_window(self, sim: Simulation, window: Any) -> Simulation:
+    def _sim_of_window(self, sim: Simulation, window: int | Array) -> Simulation:
         """`sim` with its clock at the start of a window."""
         offset = jnp.asarray(window * self.length, sim.dt.dtype)
         return replace_fields(sim, {"t0": sim.t0 + offset * sim.dt})
@@ -189,17 +189,17 @@ class MultipleShooting(Module):
 
 
 def fit_in_windows(
-    misfit: Callable[[Any, Any], Any],
+    misfit: Callable[[PyTree, PyTree], PyTree],
     model: tuple[Simulation, State],
     *,
     where: Where,
     steps: int,
     windows: int,
-    data: Any = None,
-    starts: Any = None,
+    data: PyTree = None,
+    starts: State | None = None,
     weights: Sequence[float | tuple[float, ...]] = (1.0, 10.0, 100.0),
-    bounds: Any = None,
-    method: Any = None,
+    bounds: BoundsLike = None,
+    method: MethodLike = None,
     progress: bool = True,
 ) -> Fit:
     """`fit` of a long, chaotic run by multiple shooting: windows that are joined ever more tightly.
@@ -249,7 +249,7 @@ def fit_in_windows(
     return found
 
 
-def _pointers_into_sim(where: Where, sim: Simulation) -> dict[str, Callable[[Any], Any]]:
+def _pointers_into_sim(where: Where, sim: Simulation) -> dict[str, Callable[[PyTree], Array]]:
     """By name, functions that point at the parameters of the simulation which `where` selects."""
     try:
         selection = select(where, (sim, None))
@@ -260,7 +260,7 @@ def _pointers_into_sim(where: Where, sim: Simulation) -> dict[str, Callable[[Any
     if "start" in selection.names:
         raise SelectionError("the windows' starts are called 'start': name the parameter otherwise")
 
-    def pointer(place: int, index: tuple) -> Callable[[Any], Any]:
+    def pointer(place: int, index: tuple) -> Callable[[PyTree], Array]:
         def point(model):
             leaf = jax.tree.leaves(model[0])[place]
             return leaf[index[0]] if index else leaf
@@ -271,7 +271,7 @@ def _pointers_into_sim(where: Where, sim: Simulation) -> dict[str, Callable[[Any
     return {name: pointer(place, index) for name, place, index in places}
 
 
-def _evolving_leaves(sim: Simulation, state: Any) -> tuple[bool, ...]:
+def _evolving_leaves(sim: Simulation, state: State) -> tuple[bool, ...]:
     """Which leaves of the state change with time."""
     after = simulate(replace_fields(sim, {"observers": (), "guards": ()}), state, 1).state
     pairs = zip(jax.tree.leaves(state), jax.tree.leaves(after), strict=True)
@@ -285,8 +285,8 @@ def _gap(end: State, start: State) -> PyTree:
         return isinstance(node, AbstractComponent)
 
     def difference(a: PyTree, b: PyTree) -> PyTree:
-        if isinstance(a, Particles):
-            return a.space.displacement(a.position, b.position), a.velocity - b.velocity
+        if is_component(a):
+            return a.difference(b)
         floats = eqx.filter(a, eqx.is_inexact_array), eqx.filter(b, eqx.is_inexact_array)
         return jax.tree.map(lambda x, y: x - y, *floats)
 

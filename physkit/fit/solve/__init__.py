@@ -1,1 +1,1 @@
-"""Solve."""
+"""From an objective to a minimum: bounds, coordinates, methods, restarts, and the result."""

@@ -1,6 +1,7 @@
 """Bounds: the values that a parameter may take, as smooth maps from all real numbers."""
 
 import abc
+from typing import Any, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -169,3 +170,7 @@ class Simplex(AbstractBounds):
 
     def active_bound(self, value: np.ndarray) -> str:
         return "0" if np.any(value < 1e-6) else ""
+
+
+# One for all parameters, some by name, or one each in order. `make_coordinates` says what is wrong.
+BoundsLike: TypeAlias = Any

@@ -18,7 +18,7 @@ from physkit.core import (
 )
 
 from .._select import Selection
-from ._bounds import AbstractBounds, Unbounded
+from ._bounds import AbstractBounds, BoundsLike, Unbounded
 
 
 class Coordinates(Module):
@@ -69,7 +69,7 @@ class Coordinates(Module):
         return element_labels(self.names, self.shapes)
 
 
-def make_coordinates(selection: Selection, model: PyTree, bounds: Any) -> Coordinates:
+def make_coordinates(selection: Selection, model: PyTree, bounds: BoundsLike) -> Coordinates:
     """Coordinates for what is selected of `model`, with z = 0 where it is now.
 
     **Errors:** `ParameterError` for bounds that exclude the start or name nothing, `SelectionError` for
@@ -128,7 +128,7 @@ def element_labels(names: tuple[str, ...], shapes: tuple[tuple[int, ...], ...]) 
     return tuple(found)
 
 
-def _bounds_by_name(bounds: Any, names: tuple[str, ...]) -> dict[str, AbstractBounds]:
+def _bounds_by_name(bounds: BoundsLike, names: tuple[str, ...]) -> dict[str, AbstractBounds]:
     """A bound for every name, from one for all, one each in order, or some by name."""
     if bounds is None or isinstance(bounds, AbstractBounds):
         return {name: Unbounded() if bounds is None else bounds for name in names}

@@ -33,10 +33,11 @@ from ..uncertainty._errors import (
     singular_value_cutoff,
 )
 from ..uncertainty._fisher_spectrum import fisher_spectrum
+from ._bounds import BoundsLike
 from ._coordinates import Coordinates, element_labels, make_coordinates, require_inside_bounds
 from ._fit_result import Attempt, Fit, History
 from ._iterate import Report
-from ._methods import AbstractMethod, Kind, as_method
+from ._methods import AbstractMethod, Kind, MethodLike, as_method
 from ._problem import Mode, ObjectiveInputs, Problem, make_problem, require_finite
 from ._remarks import collect_remarks
 from ._restarts import SearchResult, minimize_with_restarts, on_host
@@ -49,8 +50,8 @@ def fit(
     model: PyTree,
     *,
     where: Any,
-    bounds: Any = None,
-    method: Any = None,
+    bounds: BoundsLike = None,
+    method: MethodLike = None,
     data: PyTree = None,
     errors: AbstractErrors | Likelihood | None = None,
     starts: int | Mapping[str, Any] = 1,

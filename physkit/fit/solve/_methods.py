@@ -13,6 +13,9 @@ from jax.typing import DTypeLike
 from physkit.core import Module, ParameterError, static
 
 Kind: TypeAlias = Literal["residuals", "loss"]
+MethodLike: TypeAlias = (
+    Any  # a method, an optimizer of optax, or None; `as_method` says what is wrong
+)
 Solver: TypeAlias = optimistix.AbstractLeastSquaresSolver | optimistix.AbstractMinimiser
 
 
@@ -146,7 +149,7 @@ class Optax(AbstractMethod):
         return self.steps
 
 
-def as_method(method: Any, kind: Kind) -> AbstractMethod:
+def as_method(method: MethodLike, kind: Kind) -> AbstractMethod:
     """`method`, or the first choice for this kind of objective.
 
     **Errors:** `ParameterError` for something that is no method.

@@ -1,1 +1,1 @@
-"""Uncertainty."""
+"""Standard errors of fitted parameters and the spectrum of their information."""

@@ -107,7 +107,7 @@ def test_particles(found):
     assert len(ax.get_legend().get_texts()) == 3
 
 
-def test_what_a_film_can_show(found):
+def test_shows_one_frame(found):
     series, _ = found
     moving = {name for name in series if name != "cube" and shows_one_frame(series[name])}
     assert moving == {"x", "v", "orbit", "line", "plane", "flow", "psi", "points", "image"}
