@@ -77,7 +77,7 @@ class Field(AbstractComponent):
     coefficients: Array | None = evolving(None)  # of the data, where an integrator has them already
     data: Inexact[Array, "..."] = evolving()
     fixed_point: ScaledFixedPoint | None = None  # the exact data, for Reversible
-    __array_ufunc__ = None  # NumPy arrays leave products with fields to the fields
+    __array_ufunc__ = None  # so that NumPy array * field calls Field.__rmul__
 
     def __init__(
         self,
@@ -104,6 +104,7 @@ class Field(AbstractComponent):
         self.data = array
         self.location = location
         self.vector = vector
+        # One precision throughout: box lengths and boundary values take that of the data.
         self.grid, self.boundary = cast_floats(
             (grid, parse_boundaries(grid.periodic, boundary)), jnp.finfo(array.dtype).dtype
         )
@@ -156,6 +157,7 @@ class Field(AbstractComponent):
         if not isinstance(component, int) or not -len(self) <= component < len(self):
             raise IndexError(f"no component {component!r}: there are {len(self)}, counted from 0")
         component %= len(self)
+        # Walls know components: of a vector a mirror turns one, of a scalar none.
         sides = tuple(
             pair and tuple(s.for_component(component, k if self.vector else None) for s in pair)
             for k, pair in enumerate(self.boundary)
@@ -243,6 +245,7 @@ class Field(AbstractComponent):
                 f"a rate at {delta.location!r} for a field at {self.location!r}: move it first, with "
                 "average(…) or difference(…)"
             )
+        # Coefficients exist on grids that repeat, where no boundary gives values.
         if delta.coefficients is None:
             values = zero_on_walls(self, delta.values)
         else:
@@ -333,7 +336,7 @@ class Field(AbstractComponent):
             return self.with_values(operation(self.data, other))
         require_same_location(self, other)
         a, b = self.data, other.data
-        # A scalar field times a vector field is a vector field: components lead.
+        # A scalar times a vector is a vector: leading axes of components broadcast.
         vector = self.vector or other.vector
         return self.with_values(operation(a, b), vector=vector)
 

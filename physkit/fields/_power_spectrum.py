@@ -37,6 +37,7 @@ def power_spectrum(field: Field) -> PowerSpectrum:
     coefficients = field.spectrum().coefficients
     squared = coefficients.real**2 + coefficients.imag**2
     squared = jnp.sum(squared.reshape(-1, *squared.shape[-grid.dimension :]), axis=0)
+    # Real transforms keep half of the modes: each stands for itself and its conjugate.
     squared = squared * jnp.asarray(grid.mode_multiplicity(real=real), squared.dtype)
     lengths = grid.space.lengths
     width = 2 * np.pi / jnp.max(lengths)

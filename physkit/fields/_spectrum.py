@@ -52,6 +52,7 @@ class Spectrum(AbstractComponent):
 
     def inverse_laplacian(self) -> "Spectrum":
         """The solution φ of ∇²φ = this, with mean 0; the mean of this is left out."""
+        # Division by 1 where k = 0, also in derivatives: a NaN behind `where` would reach gradients.
         k2 = square_wavenumber(self.grid, real=self.real)
         nonzero = jnp.where(k2 > 0, k2, 1)
         return self.multiply(jnp.where(k2 > 0, -1 / nonzero, 0))
@@ -144,6 +145,8 @@ def square_wavenumber(grid: Grid, *, real: bool = True) -> Float[Array, "..."]:
 def derivative_symbol(grid: Grid, axis: int, power: int, real: bool = True) -> Array:
     """(ik)ᵖ along one axis, ready to broadcast."""
     k = grid.wavenumbers(real=real)[axis]
+    # The shortest wave of an even number of points is its own mirror: the slope of what is sampled there
+    # has no sign.
     if power % 2:
         n, count = grid.modes(real=real)[axis], grid.shape[axis]
         k = jnp.where(2 * abs(n) == count, 0, k)

@@ -30,7 +30,7 @@ class RelativeCG(lx.AbstractLinearSolver):
 
     def compute(self, state: Any, vector: Array, options: dict[str, Any]) -> Any:
         size = jnp.max(jnp.abs(vector))
-        size = jnp.where(size > 0, size, 1)
+        size = jnp.where(size > 0, size, 1)  # a right-hand side of zeros has no scale
         solution, result, stats = self._inner().compute(state, vector / size, options)
         return solution * size, result, stats
 

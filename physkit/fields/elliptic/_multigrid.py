@@ -92,7 +92,7 @@ class Level(Module):
         for axis, half in enumerate(self.halved()):
             if half:
                 n = residual.shape[axis]
-                residual = jax.lax.optimization_barrier(residual)
+                residual = jax.lax.optimization_barrier(residual)  # as in `apply`
                 x = _ghosts(self.grid, self.boundary, residual, axis)
                 cut = lambda j, x=x, n=n, axis=axis: jax.lax.slice_in_dim(
                     x, j, j + n - 1, stride=2, axis=axis
@@ -105,7 +105,7 @@ class Level(Module):
         for axis, half in enumerate(self.halved()):
             if half:
                 n = correction.shape[axis]
-                correction = jax.lax.optimization_barrier(correction)
+                correction = jax.lax.optimization_barrier(correction)  # as in `apply`
                 x = _ghosts(self.grid, self.boundary, correction, axis)
                 low, high = (jax.lax.slice_in_dim(x, j, j + n, axis=axis) for j in (0, 2))
                 pair = [0.75 * correction + 0.25 * low, 0.75 * correction + 0.25 * high]

@@ -131,6 +131,7 @@ def _solved(
     unit = max(grid.shape) ** 2 * count / grid.sum(fixed.diagonal())
     mean = lambda x: jnp.broadcast_to(grid.sum(x) / count, x.shape)
     weight = float(max(grid.shape)) ** 2
+    # A preconditioner changes the way to the solution, not the solution: it needs no derivative.
     cycle = Multigrid.of(fixed)
 
     def operator(phi: Array) -> Array:

@@ -128,6 +128,7 @@ def finite_volume_rate(law: AbstractConservationLaw, component: FieldComponent) 
     Each axis is padded by itself, by as much as the reconstruction needs.
     """
     grid = next(iter(component_fields(component).values())).grid
+    # Axis by axis: ghost cells in the corners, which no flux needs, are never exchanged.
     total: list[Array] | None = None
     for axis in range(grid.dimension):
         left, right = reconstruct_faces(law, component, axis)
@@ -148,6 +149,7 @@ def reconstruct_faces(
     if scheme.uses_primitive:
         pairs = [scheme.faces(x, axis) for x in law.primitive(padded)]
         return tuple(p[0] for p in pairs), tuple(p[1] for p in pairs)
+    # Conserved variables are reconstructed; only edges are made primitive.
     stencils = [scheme.stencil(x, axis) for x in padded]
     edges = [scheme.edges(*cells) for cells in stencils]
     middle = law.primitive(tuple(cells[scheme.width - 1] for cells in stencils))

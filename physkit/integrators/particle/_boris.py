@@ -100,6 +100,7 @@ class Boris(AbstractDriftFirst):
         )
         particles = get_component(state, self.component)
         if particles.fixed_point is None:
+            # Both half kicks and the rotation as one increment: velocities are rounded once.
             start = particles.velocity + half * acceleration
             kick = (_rotate(start, tangent) - start) + clock.dt * acceleration
             particles = particles.shift(ParticleIncrement(velocity=kick))
@@ -134,6 +135,7 @@ class Boris(AbstractDriftFirst):
         self, clock: Clock, state: State, aux: Cache
     ) -> tuple[tuple[Array, Array], Cache]:
         """In the middle of a step: (F + qE)/m, and tan(½ angle of gyration) along the axis of B."""
+        # Positions stand at the middle of the step now: fields are taken at that time.
         middle, particles = clock.at_fraction(0.5), get_component(state, self.component)
         total, aux = self.force(middle, state, aux)
         per_mass = (particles.charge / particles.mass)[:, None]
@@ -150,6 +152,7 @@ class Boris(AbstractDriftFirst):
         rows = _as_rows(values, particles, "B", 3 if particles.dimension == 3 else 1)
         tangent = 0.5 * clock.dt * per_mass * rows
         if particles.frozen is not None:
+            # Frozen particles do not turn.
             tangent = jnp.where(particles.frozen[:, None], 0, tangent)
         return (acceleration, tangent), aux
 

@@ -62,7 +62,7 @@ class Brownian(AbstractDriftFirst):
     ) -> tuple[State, Cache]:
         mobility_dt, amplitude = (x[:, None] if x.ndim else x for x in plan)
         first, caches = self.force(clock, state, aux)
-        displacements = {}
+        displacements = {}  # the same noise in both stages of Heun's method
         for tag, name in enumerate(sorted(self.force.components, key=str)):
             p = get_component(state, name)
             # A tag per component: each draws its own noise.

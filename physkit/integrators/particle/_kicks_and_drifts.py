@@ -137,6 +137,7 @@ def kick_drift_kick(
     """
     kicks, drifts = stages
     total, caches = aux
+    # The first kick is with the force that the step before ended with.
     state = kick(state, total, kicks[0] * clock.dt)
 
     def stage(carry, fractions):
@@ -145,6 +146,7 @@ def kick_drift_kick(
         state = drift(forces, state, drift_fraction * clock.dt)
         total, caches = evaluate_reproducibly(forces, clock.at_fraction(time), state, caches)
         if final_force is not None:
+            # Same bits; XLA drops the evaluation and keeps what the derivative needs of it.
             total = jax.tree.map(with_tangent_of, final_force, total)
         return (kick(state, total, kick_fraction * clock.dt), total, caches), None
 
@@ -214,6 +216,7 @@ def reverse_drift_kick_drift(
 def _times_after(drifts: tuple[float, ...]) -> tuple[float, ...]:
     """Where time stands after each drift; exactly 1 after the last."""
     partial = [sum(drifts[: i + 1]) for i in range(len(drifts))]
+    # Rounded, the whole sum may miss 1: time-dependent forces would be taken beside the step's end.
     return (*partial[:-1], 1.0)
 
 

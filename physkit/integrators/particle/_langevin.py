@@ -55,6 +55,7 @@ class BAOAB(AbstractKickFirst):
     def prepare(self, state: State, dt: StepSize) -> tuple[Array, Array]:
         """(c − 1, √((1 − c²) k_B T)); exact for small γ dt."""
         x = self.friction * dt
+        # expm1: 1 − c² would cancel to nothing for small γ dt.
         return jnp.expm1(-x), noise_amplitude(-jnp.expm1(-2 * x) * self.temperature)
 
     def step(

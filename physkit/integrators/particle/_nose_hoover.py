@@ -115,16 +115,17 @@ class NoseHooverChain(AbstractKickFirst):
         """Kinetic + potential energy + ½ Σ Q ζ² + N_f k_B T η₁ + k_B T Σ_{j>1} ηⱼ, a constant."""
         chain = get_component(state, self.thermostat)
         degrees, masses = self._masses(state)
-        swing = 0.5 * jnp.sum(masses * chain.velocity**2)
-        work = self.temperature * (degrees * chain.position[0] + jnp.sum(chain.position[1:]))
+        chain_kinetic = 0.5 * jnp.sum(masses * chain.velocity**2)
+        heat = self.temperature * (degrees * chain.position[0] + jnp.sum(chain.position[1:]))
         kinetic = sum(kinetic_energy(get_component(state, name)) for name in self.force.components)
         potential = sum(term.energy(clock, state, cache) for term, cache in self.terms(aux))
-        return kinetic + potential + swing + work
+        return kinetic + potential + chain_kinetic + heat
 
     def _thermostat_step(self, state: State, dt: Float[Array, ""]) -> State:
         """The chain over a time dt, with the velocities that it scales."""
         degrees, masses = self._masses(state)
         names = self.force.components
+        # The chain sees velocities through their kinetic energy alone: it scales all by one factor.
         twice_kinetic = 2 * sum(kinetic_energy(get_component(state, name)) for name in names)
         start = (get_component(state, self.thermostat), jnp.ones_like(twice_kinetic))
 
@@ -133,6 +134,7 @@ class NoseHooverChain(AbstractKickFirst):
             chain, factor = self._chain_step(chain, masses, degrees, scale**2 * twice_kinetic, h)
             return (chain, scale * factor), None
 
+        # Yoshida's weights raise the symmetric chain step to order 4, so that it adds no error of note.
         lengths = jnp.asarray(YOSHIDA[4] * self.substeps, dt.dtype) * (dt / self.substeps)
         (chain, scale), _ = jax.lax.scan(substep, start, lengths)
         for name in names:
@@ -161,6 +163,7 @@ class NoseHooverChain(AbstractKickFirst):
             brake = jnp.exp(-0.25 * h * zeta[j + 1]) if j < last else 1
             zeta[j] = (zeta[j] * brake + 0.5 * h * excess / masses[j]) * brake
 
+        # From the end of the chain to the particles and back: symmetric in time.
         for j in reversed(range(last + 1)):
             half_step(j)
         factor = jnp.exp(-h * zeta[0])
@@ -173,13 +176,15 @@ class NoseHooverChain(AbstractKickFirst):
     def _masses(self, state: State) -> tuple[Float[Array, ""], Float[Array, " m"]]:
         """N_f and Q of every thermostat."""
         parts = [get_component(state, name) for name in self.force.components]
-        free = [degrees_of_freedom(p, False) for p in parts]
-        degrees = jnp.asarray(sum(free), parts[0].velocity.dtype)
+        counts = [degrees_of_freedom(p, False) for p in parts]
+        degrees = jnp.asarray(sum(counts), parts[0].velocity.dtype)
         if self.conserves_momentum:
-            bound = [f - degrees_of_freedom(p, True) for f, p in zip(free, parts, strict=True)]
+            # Total momentum binds d degrees of freedom once, however many components share it; none where
+            # frozen particles take it up.
+            bound = [c - degrees_of_freedom(p, True) for c, p in zip(counts, parts, strict=True)]
             degrees = degrees - jnp.min(jnp.stack([jnp.asarray(b, degrees.dtype) for b in bound]))
-        warm = jnp.where(self.temperature < 0, jnp.nan, self.temperature)
-        slow = warm * (self.period / (2 * jnp.pi)) ** 2
+        temperature = jnp.where(self.temperature < 0, jnp.nan, self.temperature)
+        chain_mass = temperature * (self.period / (2 * jnp.pi)) ** 2
         length = get_component(state, self.thermostat).velocity.shape[0]
-        first = (jnp.arange(length) == 0).astype(degrees.dtype)
-        return degrees, slow * (1 + first * (degrees - 1))
+        is_first = (jnp.arange(length) == 0).astype(degrees.dtype)
+        return degrees, chain_mass * (1 + is_first * (degrees - 1))

@@ -58,8 +58,10 @@ class RemoveMomentum(AbstractOneStep):
         names = self._names(state)
         parts = [get_component(state, name) for name in names]
         momentum = sum(total_momentum(p) for p in parts)
+        # Everything frozen has no mass to share: 0/0 is 0 here.
         drift = safe_divide(momentum, sum(_moving_mass(p) for p in parts))
         for name, p in zip(names, parts, strict=True):
+            # An increment, not new velocities: frozen particles ignore it, fixed-point numbers take it exactly.
             opposite = jnp.broadcast_to(-drift[None, :], p.velocity.shape)
             state = put_component(state, name, p.shift(ParticleIncrement(velocity=opposite)))
         return state, None

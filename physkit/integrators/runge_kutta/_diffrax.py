@@ -111,6 +111,7 @@ class Diffrax(AbstractIntegrator):
 
         caches, faults = aux
         is_driven, no_change = _driven_leaves(self.tendency, clock, state, caches)
+        # A tolerance below rounding would make the controller shrink the step without end.
         smallest_rtol = 10 * jnp.finfo(float_dtype(state)).eps
         norm = {}
         adjoint = self.adjoint
@@ -139,7 +140,7 @@ class Diffrax(AbstractIntegrator):
                 rtol=jnp.maximum(self.rtol, smallest_rtol), atol=self.atol, **norm
             ),
             max_steps=self.max_steps,
-            throw=False,
+            throw=False,  # a failure travels as a fault: nothing raises inside the trace
             **({} if adjoint is None else {"adjoint": adjoint}),
         )
         succeeded = solution.result == diffrax.RESULTS.successful
@@ -147,6 +148,7 @@ class Diffrax(AbstractIntegrator):
         # The solver bypassed `shift`; adding nothing lets components restore their invariants:
         # particles fold into the cell.
         state = shift(_replace_leaves(state, is_driven, leaves), no_change)
+        # The solver sees the caches as constants; a neighbor list is brought up to date here.
         if jax.tree.leaves(caches):
             _, caches = self.tendency(clock.at_fraction(1.0), state, caches)
         return state, (caches, faults.set_if(Fault.SOLVER, ~succeeded))

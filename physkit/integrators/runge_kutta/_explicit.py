@@ -67,6 +67,7 @@ class AbstractRungeKutta(AbstractIntegrator):
     def reverse_step(
         self, plan: None, clock: Clock, state: State, aux: Cache, aux_clock: Clock
     ) -> tuple[State, Cache]:
+        # A shear: the state after it has the same rates as the state before.
         rate, aux = evaluate_reproducibly(self.tendency, clock.at_fraction(0.0), state, aux)
         negative = tuple(-w for w in self.tableau.weights)
         return _add_rates(state, clock.dt, negative, [rate]), aux
@@ -77,5 +78,6 @@ class AbstractRungeKutta(AbstractIntegrator):
 
 def _add_rates(state: State, dt: Float[Array, ""], weights: Row, rates: list[Rate]) -> State:
     """state ⊕ dt·Σ wᵢ·rateᵢ, without the terms whose weight is zero."""
+    # Weights are Python floats: zeros in a tableau cost nothing at run time.
     used = [(w * dt, rate) for w, rate in zip(weights, rates, strict=True) if w != 0]
     return shift(state, combine_rates(*zip(*used, strict=True))) if used else state

@@ -56,7 +56,7 @@ class ExactWave(AbstractStateless):
                 "Strang(Euler(wave.kick), Euler(wave.drift))"
             )
         omega = self.wave.speed * safe_sqrt(-symbol_of_laplacian(field, self.wave.scheme))
-        # sin(ωdt)/ω is dt for the mean, which drifts.
+        # sin(ωdt)/ω is dt for the mean, which drifts: sinc is smooth at ω = 0, the quotient is 0/0.
         return (
             jnp.cos(omega * dt),
             dt * jnp.sinc(omega * dt / jnp.pi),

@@ -86,6 +86,7 @@ class AbstractSemilinear(AbstractIntegrator):
             symbol = _symbol_of(term, state, type(self).__name__)
             by_symbol.append(symbol is not None)
             if symbol is not None:
+                # A symbol over the modes alone broadcasts over the field's components.
                 ndim = get_component(state, term.component).data.ndim
                 symbol = symbol.reshape((1,) * (ndim - symbol.ndim) + symbol.shape)
                 symbols[term.component] = add_symbols(symbols.get(term.component), symbol)
@@ -151,7 +152,7 @@ class AbstractSemilinear(AbstractIntegrator):
         for term, has_symbol, cache in zip(
             self.tendency.terms, plan.by_symbol, caches, strict=True
         ):
-            if has_symbol:
+            if has_symbol:  # its linear part is in the coefficients of the method
                 part = term.nonlinear(clock, get_component(state, term.component).at_time(clock.t))
                 rate = None if part is None else as_increment(part)
                 rate = rate if rate is None or term.component is None else {term.component: rate}

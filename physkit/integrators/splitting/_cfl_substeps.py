@@ -70,11 +70,13 @@ class CFLSubsteps(AbstractIntegrator):
             raise ParameterError(f"a Courant number must be positive; got {number}")
 
     def prepare(self, state: State, dt: StepSize) -> None:
-        del state, dt  # the length of a sub-step is known in the step only
+        del state, dt  # the plan depends on the length of a sub-step, which only the step knows
 
     def init(self, plan: None, clock: Clock, state: State) -> CFLSubstepsAux:
         inner = self.integrator.init(self._plan(clock, state), clock, state)
-        total_signal_rate(self.integrator.terms(inner), clock, state)
+        total_signal_rate(
+            self.integrator.terms(inner), clock, state
+        )  # raises where no term has one
         return CFLSubstepsAux(inner, Faults.none())
 
     def refresh(
@@ -93,6 +95,7 @@ class CFLSubsteps(AbstractIntegrator):
         # The number of sub-steps is an integer: gradients pass through their length, not through it.
         needed = jnp.ceil(jax.lax.stop_gradient(clock.dt * rate / self.cfl))
         too_many = needed > self.max_substeps
+        # A flow that is not finite has no Courant number: one sub-step then, and `Finite` reports it.
         count = jnp.clip(jnp.where(jnp.isfinite(needed), needed, 1), 1, self.max_substeps)
         length = 1 / count.astype(clock.dt.dtype)
         plan = self.integrator.prepare(state, length * clock.dt)
@@ -115,6 +118,7 @@ class CFLSubsteps(AbstractIntegrator):
 
             return cond_for_batch(is_due, take_substep, lambda carry: carry, carry), None
 
+        # A scan of fixed length, of which only the first `count` rounds compute: reverse mode needs bounds.
         carry = (state, aux.inner)
         (state, inner), _ = jax.lax.scan(substep, carry, jnp.arange(self.max_substeps))
 

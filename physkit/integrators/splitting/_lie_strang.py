@@ -27,6 +27,7 @@ class AbstractSplitting(AbstractIntegrator):
         """The sub-steps of one step. All sub-steps of one part have the same length."""
 
     def prepare(self, state: State, dt: StepSize) -> tuple[Plan, ...]:
+        # One plan per part: it serves all sub-steps of the part, which have one length.
         lengths = {index: length for index, _, length in self.schedule}
         return tuple(part.prepare(state, lengths[i] * dt) for i, part in enumerate(self.parts))
 
@@ -51,6 +52,7 @@ class AbstractSplitting(AbstractIntegrator):
             substep = clock.substep(start, length, tag)
             parts.refresh_if_stale(i, substep)
             parts.keep(i, *self.parts[i].step(plan[i], substep, parts.state, parts.aux[i]))
+        # The step ends with every aux up to date: observers read energies from them.
         for i in range(len(self.parts)):
             parts.refresh_if_stale(i, self.end_clock(clock))
         return parts.state, tuple(parts.aux)
@@ -76,7 +78,8 @@ class AbstractSplitting(AbstractIntegrator):
         for tag, (i, start, length) in reversed(list(enumerate(self.schedule))):
             part, substep = self.parts[i], clock.substep(start, length, tag)
             parts.refresh_if_stale(i, part.end_clock(substep))
-            # A part at the start of the step went on from the aux that it was carried into the step.
+            # A part at the start of the step went on from the aux that was carried into the step; a later
+            # one had been refreshed for its own sub-step.
             part_clock = aux_clock if start == 0 else substep
             parts.keep(
                 i, *part.reverse_step(plan[i], substep, parts.state, parts.aux[i], part_clock)

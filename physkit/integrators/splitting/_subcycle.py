@@ -51,6 +51,7 @@ class Subcycle(AbstractIntegrator):
         return jax.lax.scan(substep, (state, aux), jnp.arange(self.count))[0]
 
     def _substep(self, clock: Clock, i: Int[Array, ""]) -> Clock:
+        # The number of the sub-step is its tag: each draws its own noise.
         return clock.substep(i.astype(clock.dt.dtype) / self.count, 1 / self.count, i)
 
     def end_clock(self, clock: Clock) -> Clock:

@@ -38,7 +38,7 @@ class Composition(AbstractIntegrator):
             )
 
     def prepare(self, state: State, dt: StepSize) -> dict[float, Plan]:
-        lengths = dict.fromkeys(YOSHIDA[self.order])
+        lengths = dict.fromkeys(YOSHIDA[self.order])  # symmetric: most lengths occur twice
         return {length: self.integrator.prepare(state, length * dt) for length in lengths}
 
     def init(self, plan: dict[float, Plan], clock: Clock, state: State) -> Aux:
