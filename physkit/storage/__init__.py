@@ -16,12 +16,12 @@ from ._provenance import (
 )
 from ._xarray import require_xarray as require_xarray
 from .checkpoint._checkpoint import (
-    Checkpoints as Checkpoints,
     RestoredCheckpoint as RestoredCheckpoint,
     load_checkpoint as load_checkpoint,
     read_checkpoint_table as read_checkpoint_table,
     save_checkpoint as save_checkpoint,
 )
+from .checkpoint._checkpoint_folder import Checkpoints as Checkpoints
 from .checkpoint._tree_description import digest as digest, fingerprint as fingerprint
 from .exporters._export import export as export
 from .recording._frame_component import (

@@ -109,7 +109,7 @@ def match_num_slots(
     flat, form = jax.tree_util.tree_flatten_with_path(carry.carry.state, is_leaf=is_component)
     parts, rows = [], {}
     for path, part in flat:
-        there = shapes.get(f".carry.state{jax.tree_util.keystr(path)}.share.alive", ())
+        there = shapes.get(f".carry.state{jax.tree_util.keystr(path)}.ownership.mask", ())
         share = part.ownership if isinstance(part, Particles) else None
         # More than twice as many as there are particles no run has made.
         if share is not None and len(there) == 2 and 0 < there[1] <= 2 * share.num_particles + 8:

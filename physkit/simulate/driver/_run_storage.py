@@ -95,7 +95,7 @@ class RunStorage:
             self._sim, self.carry, self._devices, devices, shapes
         )
         found = (
-            self._checkpoints.restore(None, sim=self._sim, like=like, us=self._job)
+            self._checkpoints.restore(None, sim=self._sim, make_template=like, job=self._job)
             if there
             else None
         )
@@ -184,7 +184,7 @@ class RunStorage:
                 begin=self.begin,
                 outputs=lengths,
                 devices=self._devices,
-                us=self._job,
+                job=self._job,
             )
         self._saved_at, self._saved_blocks = time.monotonic(), done
         if self._home is not None and self._job.is_first:

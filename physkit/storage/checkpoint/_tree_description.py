@@ -1,92 +1,104 @@
-"""What a tree is made of, in words that two programs can compare."""
+"""A description of a tree in words that two programs can compare: paths, types, static fields, checksums.
+
+A checkpoint stores the description of the tree it holds; a sweep stores the digest of its own. Two runs of
+one program must give the same words, so nothing here may depend on addresses, hashes or import order.
+"""
 
 import dataclasses
 import hashlib
 import re
 import types
 import zlib
-from typing import Any
 
 import equinox as eqx
 import jax
 import numpy as np
 
-from physkit.core import AbstractGrowable
+from physkit.core import AbstractGrowable, PyTree
+
+from ._vocabulary import TODAY, Vocabulary
 
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
-_MOST_TEXT = 200
+_MAX_TEXT = 200
 NUMBER_TYPES = (bool, int, float, complex)
 
 
-def is_array(x: Any) -> bool:
+def is_array(x: object) -> bool:
     """Whether `x` is an array, on a device or the host."""
     return isinstance(x, jax.Array | np.ndarray | np.generic)
 
 
-def is_key(x: Any) -> bool:
+def is_key(x: object) -> bool:
     """Whether `x` is an array of typed random keys."""
     return isinstance(x, jax.Array) and jax.dtypes.issubdtype(x.dtype, jax.dtypes.prng_key)
 
 
-def is_growable(x: Any) -> bool:
+def is_growable(x: object) -> bool:
     """Whether `x` is a cache whose capacity may differ."""
     return isinstance(x, AbstractGrowable)
 
 
-def leaves_by_path(tree: Any) -> dict[str, Any]:
+def leaves_by_path(tree: PyTree, vocabulary: Vocabulary = TODAY) -> dict[str, PyTree]:
     """The leaves of a tree by path, as `.state.position`."""
     flat, _ = jax.tree_util.tree_flatten_with_path(tree)
-    return {jax.tree_util.keystr(path): leaf for path, leaf in flat}
+    return {vocabulary.path(tree, keys): leaf for keys, leaf in flat}
 
 
-def growables_by_path(tree: Any) -> dict[str, AbstractGrowable]:
+def growables_by_path(tree: PyTree, vocabulary: Vocabulary = TODAY) -> dict[str, AbstractGrowable]:
     """The growable nodes of a tree by path."""
     flat, _ = jax.tree_util.tree_flatten_with_path(tree, is_leaf=is_growable)
-    return {jax.tree_util.keystr(path): node for path, node in flat if is_growable(node)}
+    return {vocabulary.path(tree, keys): node for keys, node in flat if is_growable(node)}
 
 
-def describe_tree(tree: Any, path: str = "", *, code: bool = False) -> dict[str, str]:
+def describe_tree(
+    tree: PyTree, path: str = "", *, code: bool = False, vocabulary: Vocabulary = TODAY
+) -> dict[str, str]:
     """Everything of a tree but its numbers, by path: types, keys and static fields.
 
     With `code`, functions are told apart by what they do, not only by name.
     """
+
+    def describe_child(value: PyTree, path: str) -> dict[str, str]:
+        return describe_tree(value, path, code=code, vocabulary=vocabulary)
+
     if isinstance(tree, eqx.Module) and dataclasses.is_dataclass(tree):
-        out = {path: type(tree).__qualname__}
+        out = {path: vocabulary.class_name(type(tree))}
         for field in dataclasses.fields(tree):
-            if field.metadata.get("label", False):
-                continue  # a name by which users find a part changes nothing that is computed
-            value, where = getattr(tree, field.name, None), f"{path}.{field.name}"
+            name = vocabulary.field_name(type(tree), field.name)
+            if name is None:  # the file's version had no such field
+                continue
+            value = getattr(tree, field.name, None)
             if field.metadata.get("static", False):
-                out[where] = describe_static(value, code)
+                out[f"{path}.{name}"] = vocabulary.text(describe_static(value, code))
             else:
-                out |= describe_tree(value, where, code=code)
+                out |= describe_child(value, f"{path}.{name}")
         return out
     if isinstance(tree, dict):
         out = {path: f"{type(tree).__name__} of {sorted(map(repr, tree))}"}
         for name, value in tree.items():
-            out |= describe_tree(value, f"{path}[{name!r}]", code=code)
+            out |= describe_child(value, f"{path}[{name!r}]")
         return out
     if isinstance(tree, tuple | list):
         names = getattr(tree, "_fields", None)
-        out = {path: f"{type(tree).__name__} of {len(tree)}"}
+        name = type(tree).__name__
+        out = {path: f"{vocabulary.classes.get(name, name)} of {len(tree)}"}
         for k, value in enumerate(tree):
-            out |= describe_tree(
-                value, f"{path}.{names[k]}" if names else f"{path}[{k}]", code=code
-            )
+            part = f".{vocabulary.field_name(type(tree), names[k])}" if names else f"[{k}]"
+            out |= describe_child(value, path + part)
         return out
     if is_array(tree):
         return {}
     if isinstance(tree, NUMBER_TYPES):
         return {path: type(tree).__name__}
-    return {path: describe_static(tree, code)}
+    return {path: vocabulary.text(describe_static(tree, code))}
 
 
-def fingerprint(tree: Any) -> dict[str, str]:
-    """`describe`, and the numbers, too: scalars as they are, arrays by checksum."""
-    out = describe_tree(tree, code=True)
-    for path, leaf in leaves_by_path(tree).items():
+def fingerprint(tree: PyTree, vocabulary: Vocabulary = TODAY) -> dict[str, str]:
+    """`describe_tree`, and the numbers, too: scalars as they are, arrays by checksum."""
+    out = describe_tree(tree, code=True, vocabulary=vocabulary)
+    for path, leaf in leaves_by_path(tree, vocabulary).items():
         if is_array(leaf):
-            array = np.asarray(jax.random.key_data(leaf) if is_key(leaf) else leaf)
+            array = _host_array(leaf)
             if array.size == 1:
                 out[path] = f"{array.dtype}{list(array.shape)} {array.reshape(-1)[0]!s}"
             else:
@@ -103,7 +115,7 @@ def digest(description: dict[str, str]) -> str:
 
 
 def list_differences(here: dict[str, str], there: dict[str, str]) -> list[str]:
-    """What differs between two descriptions, `there` being that of the file."""
+    """What differs between two descriptions; `there` is that of the file."""
     out = []
     for path in sorted(here.keys() | there.keys()):
         a, b = there.get(path, "nothing"), here.get(path, "nothing")
@@ -113,52 +125,59 @@ def list_differences(here: dict[str, str], there: dict[str, str]) -> list[str]:
 
 
 def checksum(array: np.ndarray, path: str) -> int:
-    """CRC32 of an array's bytes *under its path*: two leaves cannot be exchanged."""
-    whole = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
-    return zlib.crc32(memoryview(whole) if whole.size else b"", zlib.crc32(path.encode()))
+    """CRC32 of an array's bytes *under its path*, so that two leaves cannot be exchanged."""
+    flat = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+    return zlib.crc32(memoryview(flat) if flat.size else b"", zlib.crc32(path.encode()))
 
 
-def describe_static(value: Any, code: bool = False, depth: int = 3) -> str:
+def describe_static(value: object, code: bool = False, depth: int = 3) -> str:
     """A static value in words that do not change from run to run.
 
-    With `code`, of functions what they do is told, and what they remember: to a depth of `depth` functions
-    in functions.
+    With `code`, a function is described by its bytecode and by what it has closed over, which may be
+    functions again, to a depth of `depth`.
     """
     if isinstance(value, types.FunctionType | types.MethodType):
         function = getattr(value, "__func__", value)
         name = function.__qualname__
         if not code:
             return name
-        held = _held(function, depth - 1) if depth > 0 else ""
-        return f"{name} {_code(function.__code__)}{held}"
+        closure = _describe_closure(function, depth - 1) if depth > 0 else ""
+        return f"{name} {_hash_code(function.__code__)}{closure}"
     if isinstance(value, type | types.BuiltinFunctionType):
         return value.__qualname__
     if isinstance(value, types.ModuleType):
         return value.__name__
     if is_array(value):
-        array = np.asarray(jax.random.key_data(value) if is_key(value) else value)
+        array = _host_array(value)
         return f"{array.dtype}{list(array.shape)} {checksum(array, ''):08x}"
-    said = _ADDRESS.sub("", repr(value))
-    if len(said) > _MOST_TEXT:
-        said = f"{said[:_MOST_TEXT]}… {hashlib.sha256(said.encode()).hexdigest()[:16]}"
-    return said
+    text = _ADDRESS.sub("", repr(value))
+    if len(text) > _MAX_TEXT:
+        text = f"{text[:_MAX_TEXT]}… {hashlib.sha256(text.encode()).hexdigest()[:16]}"
+    return text
 
 
-def _held(function: types.FunctionType, depth: int) -> str:
-    """What a function has closed over, and its defaults; nothing where there is none."""
+def _host_array(x: PyTree) -> np.ndarray:
+    """An array, or the words of a random key, on the host."""
+    return np.asarray(jax.random.key_data(x) if is_key(x) else x)
+
+
+def _describe_closure(function: types.FunctionType, depth: int) -> str:
+    """Hash of a function's defaults and of what it has closed over; "" where there is nothing."""
     values = [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
     for cell in function.__closure__ or ():
         try:
             values.append(cell.cell_contents)
-        except ValueError:  # not yet there
+        except ValueError:  # a name that is bound only later
             continue
-    said = " ".join(describe_static(v, True, depth) for v in values)
-    return f" {hashlib.sha256(said.encode()).hexdigest()[:8]}" if values else ""
+    text = " ".join(describe_static(v, True, depth) for v in values)
+    return f" {hashlib.sha256(text.encode()).hexdigest()[:8]}" if values else ""
 
 
-def _code(code: types.CodeType) -> str:
+def _hash_code(code: types.CodeType) -> str:
+    # Names count beside the bytecode, where they appear as indices only.
     parts = [code.co_code.hex(), repr(code.co_names)]
     parts += [
-        _code(c) if isinstance(c, types.CodeType) else describe_static(c) for c in code.co_consts
+        _hash_code(c) if isinstance(c, types.CodeType) else describe_static(c)
+        for c in code.co_consts
     ]
     return hashlib.sha256(" ".join(parts).encode()).hexdigest()[:8]

@@ -61,7 +61,9 @@ class Output:
         else:
             left = _common(frames, sharding)
             common = (
-                _books(folder, observers, state, left, np.dtype(dtype)) if self._job.is_first else []
+                _books(folder, observers, state, left, np.dtype(dtype))
+                if self._job.is_first
+                else []
             )
             self._books = common + self._shard(frames, sharding, np.dtype(dtype))
         self._own = {name for book in self._books for name in _names(book)}

@@ -1,0 +1,134 @@
+"""A folder of checkpoints: the last few of a run, of which the newest sound one is read back."""
+
+import dataclasses
+import secrets
+import warnings
+from pathlib import Path
+from typing import Any
+
+from physkit.core import DamagedFileError, FileError, PyTree
+from physkit.parallel import ProcessGroup, single_process
+
+from .._atomic import TEMPORARY_PREFIX, make_folder
+from ._checkpoint import MakeTemplate, RestoredCheckpoint, load_checkpoint, save_checkpoint
+from ._checkpoint_shards import part_name, remove_orphaned_parts
+
+
+@dataclasses.dataclass(frozen=True)
+class Checkpoints:
+    """A folder of checkpoints, and how often `run` writes one.
+
+    **Arguments:**
+
+    - `folder`: where they are; made if it is not there.
+    - `seconds`: wall-clock time between two of them.
+    - `blocks`: number of the longest observer intervals between two of them; overrides `seconds`.
+    - `keep`: how many of the last ones are kept.
+    """
+
+    folder: str | Path
+    seconds: float = 300.0
+    blocks: int | None = None
+    keep: int = 3
+
+    def __post_init__(self):
+        object.__setattr__(self, "folder", Path(self.folder))
+        if self.keep < 1 or self.seconds < 0 or (self.blocks is not None and self.blocks < 1):
+            raise FileError(f"checkpoints need keep, blocks ≥ 1 and seconds ≥ 0; got {self}")
+
+    def paths(self) -> list[Path]:
+        """The checkpoints in the folder, newest first."""
+        return sorted(Path(self.folder).glob("checkpoint-*.h5"), reverse=True)
+
+    def save(
+        self,
+        tree: PyTree,
+        step: int,
+        *,
+        sim: PyTree = None,
+        begin: int = 0,
+        outputs: dict[str, Any] | None = None,
+        devices: tuple[int, ...] = (),
+        job: ProcessGroup | None = None,
+    ) -> Path:
+        """Write one more, then remove the oldest beyond `keep`.
+
+        In a job of several processes each writes the rows that it holds; the first process then writes the
+        file that names them all.
+        """
+        folder, job = Path(self.folder), single_process() if job is None else job
+        make_folder(folder)
+        path = folder / f"checkpoint-{step:015d}.h5"
+        metadata = {
+            "step": step, "sim": sim, "begin": begin, "outputs": outputs, "devices": devices,
+        }  # fmt: skip
+        if job.process_count > 1:
+            set_id = job.all_gather_object(secrets.token_hex(8), "a set of checkpoint files")[0]
+            names = [part_name(step, k, job.process_count) for k in range(1, job.process_count)]
+            if not job.is_first:
+                part = folder / names[job.process_index - 1]
+                save_checkpoint(part, tree, **metadata, set_id=set_id)
+            # A checkpoint exists once its first file does: the others must be there before.
+            job.all_gather_object(None, "checkpoint files written")
+            metadata |= {"set_id": set_id, "parts": names}
+        if job.is_first:
+            save_checkpoint(path, tree, **metadata)
+            for old in self.paths()[self.keep :]:
+                old.unlink(missing_ok=True)
+            remove_orphaned_parts(folder)
+        job.all_gather_object(None, "checkpoint written")
+        return path
+
+    def restore(
+        self,
+        template: PyTree,
+        *,
+        sim: PyTree = None,
+        make_template: MakeTemplate | None = None,
+        job: ProcessGroup | None = None,
+    ) -> RestoredCheckpoint | None:
+        """Read the newest sound one into `template`; None where there is none at all.
+
+        A damaged one is set aside with a warning, and the one before it is read.
+
+        **Arguments:** `sim` and `make_template` as of `load_checkpoint`.
+
+        **Errors:** `DamagedFileError` when all are damaged, `MismatchError` for another structure.
+        """
+        job = single_process() if job is None else job
+        if job.process_count > 1 and not job.is_first:
+            newest = job.all_gather_object(None, "the newest sound checkpoint")[0]
+            if newest is None:
+                return None
+            path = Path(self.folder) / Path(newest).name
+            return load_checkpoint(path, template, sim=sim, make_template=make_template)
+        found = self._newest_sound(template, sim, make_template)
+        job.all_gather_object(
+            None if found is None else found.path.name, "the newest sound checkpoint"
+        )
+        return found
+
+    def _newest_sound(
+        self, template: PyTree, sim: PyTree, make_template: MakeTemplate | None
+    ) -> RestoredCheckpoint | None:
+        faults = []
+        for path in self.paths():
+            try:
+                return load_checkpoint(path, template, sim=sim, make_template=make_template)
+            except DamagedFileError as error:
+                faults.append(str(error))
+                aside = path.with_suffix(".damaged")
+                path.replace(aside)
+                warnings.warn(
+                    f"{error}. It was set aside as {aside.name}; going back to the one before",
+                    stacklevel=2,
+                )
+        if faults:
+            raise DamagedFileError("no checkpoint is sound:\n  " + "\n  ".join(faults))
+        return None
+
+    def remove_leftovers(self) -> None:
+        """Remove what a killed run left half written. Only the holder of the folder's lock may."""
+        for old in Path(self.folder).glob(f"{TEMPORARY_PREFIX}*"):
+            old.unlink(missing_ok=True)
+        remove_orphaned_parts(Path(self.folder))

@@ -1,0 +1,90 @@
+"""Classes and fields under the names that they had in the version that wrote a file.
+
+A checkpoint names its leaves by path in the tree (`.state.position`) and its nodes by class. Both follow the
+code's names, which may change; a file keeps those of its day. So a file is compared with the template *in the
+file's own words*: the template is described with the vocabulary of the version that wrote the file.
+"""
+
+import dataclasses
+import re
+from collections.abc import Mapping
+from types import MappingProxyType
+
+import jax
+
+from physkit.core import PyTree
+
+from . import _names_0_1 as names_0_1
+
+_NOTHING: Mapping[str, str] = MappingProxyType({})
+_NO_FIELDS: Mapping[str, Mapping[str, str | None]] = MappingProxyType({})
+
+
+@dataclasses.dataclass(frozen=True)
+class Vocabulary:
+    """Names of one version of physkit, by today's names.
+
+    - `classes`: of classes. `everywhere`: of fields, whatever their class.
+    - `fields`: by class, of its fields; None for a field that the version did not have.
+    - `state_paths`: of fields in the paths of leaves of a state.
+    """
+
+    classes: Mapping[str, str] = _NOTHING
+    everywhere: Mapping[str, str] = _NOTHING
+    fields: Mapping[str, Mapping[str, str | None]] = _NO_FIELDS
+    state_paths: Mapping[str, str] = _NOTHING
+
+    def class_name(self, cls: type) -> str:
+        """The name of a class."""
+        return self.classes.get(cls.__qualname__, cls.__qualname__)
+
+    def field_name(self, cls: type, name: str) -> str | None:
+        """The name of a field of a class; None where the version has no such field."""
+        own = self.fields.get(cls.__qualname__, {})
+        return own[name] if name in own else self.everywhere.get(name, name)
+
+    def text(self, description: str) -> str:
+        """The description of a static value, with the names of the classes in it."""
+        if not self.classes:
+            return description
+        return re.sub(
+            r"\b[A-Z]\w*(?=\()",
+            lambda match: self.classes.get(match[0], match[0]),
+            description,
+        )
+
+    def path(self, tree: PyTree, keys: tuple[object, ...]) -> str:
+        """The path of a leaf or node of `tree`, from JAX's keys to it."""
+        if self is TODAY:
+            return jax.tree_util.keystr(keys)
+        parts, node = [], tree
+        for key in keys:
+            if isinstance(key, jax.tree_util.GetAttrKey):
+                parts.append(f".{self.field_name(type(node), key.name)}")
+                node = getattr(node, key.name)
+            elif isinstance(key, jax.tree_util.DictKey):
+                parts.append(jax.tree_util.keystr((key,)))
+                node = node[key.key]
+            elif isinstance(key, jax.tree_util.SequenceKey):
+                parts.append(jax.tree_util.keystr((key,)))
+                node = node[key.idx]
+            else:  # a node of someone else's, inside of which nothing is renamed
+                return "".join(parts) + jax.tree_util.keystr(keys[len(parts) :])
+        return "".join(parts)
+
+    def state_path_today(self, path: str) -> str:
+        """Today's path of a leaf of a state, from that in the file."""
+        return re.sub(
+            r"\.(\w+)", lambda match: f".{self.state_paths.get(match[1], match[1])}", path
+        )
+
+
+TODAY = Vocabulary()
+VERSION_0_1 = Vocabulary(
+    names_0_1.CLASSES, names_0_1.EVERYWHERE, names_0_1.FIELDS, names_0_1.STATE_PATHS
+)
+
+
+def vocabulary_of(provenance: Mapping[str, object]) -> Vocabulary:
+    """The vocabulary of the version that wrote a file, from what the file says of its origin."""
+    return VERSION_0_1 if str(provenance.get("physkit", "")).startswith("0.1.") else TODAY
