@@ -30,7 +30,7 @@ class AbstractConservationLaw(AbstractTendency):
     `flux` and `wave_speeds` are all that it must know:
 
         class Burgers(AbstractConservationLaw):
-            of: str | None = static(default=None)
+            component: str | None = static(default=None)
             riemann: AbstractRiemannSolver = HLL()
             reconstruction: AbstractReconstruction = MUSCL()
 

@@ -22,14 +22,14 @@ def gradient(u: Field, scheme: AbstractScheme | None = None) -> Field:
 
 def divergence(v: Field, scheme: AbstractScheme | None = None) -> Field:
     """∇·v of a vector field: a scalar field."""
-    _need_vector(v, "divergence")
+    _require_vector(v, "divergence")
     first, *rest = (derivative(part, k, 1, scheme) for k, part in enumerate(_parts(v)))
     return sum(rest, first)
 
 
 def curl(v: Field, scheme: AbstractScheme | None = None) -> Field:
     """∇×v: a vector field in three dimensions, its z component ∂v_y/∂x − ∂v_x/∂y in two."""
-    _need_vector(v, "curl")
+    _require_vector(v, "curl")
     parts = _parts(v)
     across = lambda i, j: derivative(parts[j], i, 1, scheme) - derivative(parts[i], j, 1, scheme)
     if v.grid.dimension == 2:
@@ -49,7 +49,7 @@ def _parts(v: Field) -> list[Field]:
     return [v[k] for k in range(v.grid.dimension)]
 
 
-def _need_vector(v: Field, what: str) -> None:
+def _require_vector(v: Field, what: str) -> None:
     if not v.vector:
         raise ShapeError(
             f"the {what} is that of a vector field; make one with stack(…), or vector=True"

@@ -37,7 +37,7 @@ def staggered_gradient(u: Field) -> tuple[Field, ...]:
 
 def staggered_divergence(v: Sequence[Field]) -> Field:
     """∇·v of one field per axis, each half a cell along it from where the result sits."""
-    _need_one_per_axis(v)
+    _require_one_per_axis(v)
     parts = [difference(part, k) for k, part in enumerate(v)]
     require_same_location(*parts)
     return sum(parts[1:], parts[0])
@@ -48,7 +48,7 @@ def staggered_curl(v: Sequence[Field]) -> tuple[Field, ...]:
 
     Three fields in three dimensions; the z component alone, as a tuple of one, in two.
     """
-    _need_one_per_axis(v)
+    _require_one_per_axis(v)
     across = lambda i, j: difference(v[j], i) - difference(v[i], j)
     if len(v) == 2:
         return (across(0, 1),)
@@ -75,7 +75,7 @@ def _moved(u: Field, values: Array, axis: int) -> Field:
     return u.with_values(values).replace(location=u.location.staggered_along(axis))
 
 
-def _need_one_per_axis(v: Sequence[Field]) -> None:
+def _require_one_per_axis(v: Sequence[Field]) -> None:
     if not v or len(v) != v[0].grid.dimension:
         raise ShapeError(
             f"expected one field per axis of the grid; got {len(v)}"

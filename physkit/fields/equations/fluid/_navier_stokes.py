@@ -53,19 +53,21 @@ class NavierStokes(AbstractEquation):
             raise ParameterError(f"truncation is 'cube' or 'sphere'; got {self.truncation!r}")
 
     def symbol(self, field: Field) -> Array:
-        _need_velocity(field)
+        _require_velocity(field)
         return -self.viscosity * square_wavenumber(field.grid)
 
     def nonlinear(self, clock: Clock, field: Field) -> Spectrum:
         del clock
-        _need_velocity(field)
+        _require_velocity(field)
         grid, spectrum = field.grid, field.spectrum()
         kept = self._kept(grid)
         u = spectrum.multiply(kept).field().data
-        stress = _from_products(grid.fft(_products(u)), grid.dimension)
-        slopes = [jnp.imag(derivative_symbol(grid, axis, 1)) for axis in range(grid.dimension)]
-        stress_divergence = jnp.stack([_slope(row, slopes, kept) for row in stress])
-        return spectrum.with_coefficients(-_projected(stress_divergence, grid))
+        stress = _stress_matrix(grid.fft(_stress_entries(u)), grid.dimension)
+        wavenumbers = [jnp.imag(derivative_symbol(grid, axis, 1)) for axis in range(grid.dimension)]
+        stress_divergence = jnp.stack(
+            [_divergence_of_row(row, wavenumbers, kept) for row in stress]
+        )
+        return spectrum.with_coefficients(-_project(stress_divergence, grid))
 
     def _kept(self, grid: Grid) -> Array:
         if self.truncation == "cube":
@@ -76,12 +78,12 @@ class NavierStokes(AbstractEquation):
 
 def project_solenoidal(velocity: Field) -> Field:
     """The part of a velocity that has no divergence: u − ∇∇⁻²∇·u, on axes that repeat."""
-    _need_velocity(velocity)
+    _require_velocity(velocity)
     spectrum = velocity.spectrum()
-    return spectrum.with_coefficients(_projected(spectrum.coefficients, velocity.grid)).field()
+    return spectrum.with_coefficients(_project(spectrum.coefficients, velocity.grid)).field()
 
 
-def _products(u: Array) -> Array:
+def _stress_entries(u: Array) -> Array:
     """The entries of u u less its last diagonal entry times the unit matrix: the rest is pressure."""
     if u.shape[0] == 2:
         return jnp.stack([(u[0] - u[1]) * (u[0] + u[1]), u[0] * u[1]])
@@ -89,7 +91,7 @@ def _products(u: Array) -> Array:
     return jnp.stack([*diagonal, u[0] * u[1], u[0] * u[2], u[1] * u[2]])
 
 
-def _from_products(products: Array, dimension: int) -> list[list[Array | None]]:
+def _stress_matrix(products: Array, dimension: int) -> list[list[Array | None]]:
     """The same as a matrix; None for 0."""
     if dimension == 2:
         xx, xy = products[0], products[1]
@@ -98,29 +100,29 @@ def _from_products(products: Array, dimension: int) -> list[list[Array | None]]:
     return [[xx, xy, xz], [xy, yy, yz], [xz, yz, None]]
 
 
-def _slope(row: list[Array | None], slopes: list[Array], kept: Array) -> Array:
+def _divergence_of_row(row: list[Array | None], wavenumbers: list[Array], kept: Array) -> Array:
     """Σ i kⱼ Tⱼ over the modes that are kept."""
     parts = [
         scale_array(part, jnp.where(kept, k, 0))
-        for part, k in zip(row, slopes, strict=True)
+        for part, k in zip(row, wavenumbers, strict=True)
         if part is not None
     ]
     total = sum(parts[1:], parts[0])
     return jax.lax.complex(-total.imag, total.real)
 
 
-def _projected(v: Array, grid: Grid) -> Array:
+def _project(v: Array, grid: Grid) -> Array:
     """v − k (k·v)/k²."""
-    slopes = [jnp.imag(derivative_symbol(grid, axis, 1)) for axis in range(grid.dimension)]
-    first, *rest = (k**2 for k in slopes)
+    wavenumbers = [jnp.imag(derivative_symbol(grid, axis, 1)) for axis in range(grid.dimension)]
+    first, *rest = (k**2 for k in wavenumbers)
     k2 = sum(rest, first)
     inverse = jnp.where(k2 > 0, 1 / jnp.where(k2 > 0, k2, 1), 0)
-    first, *rest = (scale_array(v[j], k) for j, k in enumerate(slopes))
+    first, *rest = (scale_array(v[j], k) for j, k in enumerate(wavenumbers))
     along = scale_array(sum(rest, first), inverse)
-    return jnp.stack([v[i] - scale_array(along, k) for i, k in enumerate(slopes)])
+    return jnp.stack([v[i] - scale_array(along, k) for i, k in enumerate(wavenumbers)])
 
 
-def _need_velocity(field: Field) -> None:
+def _require_velocity(field: Field) -> None:
     if not field.vector or field.grid.dimension < 2 or not field.is_real:
         raise ShapeError(
             "the Navier–Stokes equations move a real vector field on two or three axes (make one "

@@ -92,8 +92,8 @@ class ShallowWater(AbstractTendency):
         grid, (h, u, v) = water.grid, _padded(water)
         n, m = grid.local_shape
         U, V = _transports(h, u, v, n + 1, m + 1)
-        kinetic = _sum(_cut(u, 1, n + 1, 1, m) * _cut(U, 0, n + 1, 1, m), 0)
-        kinetic = kinetic + _sum(_cut(v, 1, n, 1, m + 1) * _cut(V, 1, n, 0, m + 1), 1)
+        kinetic = _sum(_window(u, 1, n + 1, 1, m) * _window(U, 0, n + 1, 1, m), 0)
+        kinetic = kinetic + _sum(_window(v, 1, n, 1, m + 1) * _window(V, 1, n, 0, m + 1), 1)
         depth = water.depth.data
         potential = self.gravity * (0.5 * depth**2 + depth * self._ground(water))
         return grid.sum(0.25 * kinetic + potential) * grid.cell_volume
@@ -102,49 +102,53 @@ class ShallowWater(AbstractTendency):
         """q = (f + βy + ∂v/∂x − ∂u/∂y)/h at the corners of cells."""
         water = self._water(state)
         n, m = water.grid.local_shape_at(water.grid.node)
-        q = _cut(self._vorticity(water, *_padded(water)), 0, n, 0, m)
+        q = _window(self._vorticity(water, *_padded(water)), 0, n, 0, m)
         return water.depth.with_values(q).replace(location=water.grid.node)
 
     # --- inside ---------------------------------------------------------------------------------
 
     def _rates(self, water: CGridShallowWaterState) -> tuple[Array, Array, Array]:
-        """∂h/∂t, ∂u/∂t, ∂v/∂t; all of it from one layer of ghosts, laid once."""
+        """∂h/∂t, ∂u/∂t, ∂v/∂t, from one layer of ghost cells, which devices exchange once."""
         grid, (h, u, v) = water.grid, _padded(water)
         hx, hy = grid.spacing[0], grid.spacing[1]
         n, m = grid.local_shape
         nu, nv = water.velocity_x.data.shape[0], water.velocity_y.data.shape[1]
         U, V = _transports(h, u, v, n + 1, m + 1)
         q = self._vorticity(water, h, u, v)
-        B = self._head(water, h, u, v, nu + 1, nv + 1)
+        B = self._bernoulli(water, h, u, v, nu + 1, nv + 1)
         if self.conserves == "energy":
-            at_nodes = _along_x(_cut(V, 0, nu + 1, 0, m + 1)) * _cut(q, 0, nu, 0, m + 1)
-            turn_x = _along_y(at_nodes)
-            at_nodes = _along_y(_cut(U, 0, n + 1, 0, nv + 1)) * _cut(q, 0, n + 1, 0, nv)
-            turn_y = _along_x(at_nodes)
+            transport_times_q = _mean_x(_window(V, 0, nu + 1, 0, m + 1)) * _window(
+                q, 0, nu, 0, m + 1
+            )
+            rotation_x = _mean_y(transport_times_q)
+            transport_times_q = _mean_y(_window(U, 0, n + 1, 0, nv + 1)) * _window(
+                q, 0, n + 1, 0, nv
+            )
+            rotation_y = _mean_x(transport_times_q)
         else:
-            turn_x = _along_y(_cut(q, 0, nu, 0, m + 1)) * _along_x(
-                _along_y(_cut(V, 0, nu + 1, 0, m + 1))
+            rotation_x = _mean_y(_window(q, 0, nu, 0, m + 1)) * _mean_x(
+                _mean_y(_window(V, 0, nu + 1, 0, m + 1))
             )
-            turn_y = _along_x(_cut(q, 0, n + 1, 0, nv)) * _along_y(
-                _along_x(_cut(U, 0, n + 1, 0, nv + 1))
+            rotation_y = _mean_x(_window(q, 0, n + 1, 0, nv)) * _mean_y(
+                _mean_x(_window(U, 0, n + 1, 0, nv + 1))
             )
-        du = turn_x - (_cut(B, 1, nu, 1, m) - _cut(B, 0, nu, 1, m)) * (1 / hx)
-        dv = -turn_y - (_cut(B, 1, n, 1, nv) - _cut(B, 1, n, 0, nv)) * (1 / hy)
+        du = rotation_x - (_window(B, 1, nu, 1, m) - _window(B, 0, nu, 1, m)) * (1 / hx)
+        dv = -rotation_y - (_window(B, 1, n, 1, nv) - _window(B, 1, n, 0, nv)) * (1 / hy)
         du = du - self.drag * water.velocity_x.data
         dv = dv - self.drag * water.velocity_y.data
         if self.wind_x is not None:
-            du = du + _stress(self.wind_x, du, water.velocity_x) / _along_x(
-                _cut(h, 0, nu + 1, 1, m)
+            du = du + _wind_stress(self.wind_x, du, water.velocity_x) / _mean_x(
+                _window(h, 0, nu + 1, 1, m)
             )
         if self.wind_y is not None:
-            dv = dv + _stress(self.wind_y, dv, water.velocity_y) / _along_y(
-                _cut(h, 1, n, 0, nv + 1)
+            dv = dv + _wind_stress(self.wind_y, dv, water.velocity_y) / _mean_y(
+                _window(h, 1, n, 0, nv + 1)
             )
         if self.viscosity is not None:
             du = du + self.viscosity * _laplacian(u, hx, hy)
             dv = dv + self.viscosity * _laplacian(v, hx, hy)
-        dh = (_cut(U, 0, n, 1, m) - _cut(U, 1, n, 1, m)) * (1 / hx) + (
-            _cut(V, 1, n, 0, m) - _cut(V, 1, n, 1, m)
+        dh = (_window(U, 0, n, 1, m) - _window(U, 1, n, 1, m)) * (1 / hx) + (
+            _window(V, 1, n, 0, m) - _window(V, 1, n, 1, m)
         ) * (1 / hy)
         return dh, du, dv
 
@@ -152,26 +156,26 @@ class ShallowWater(AbstractTendency):
         """q at the nodes 0 … n, 0 … m."""
         grid = water.grid
         n, m = grid.local_shape
-        dvdx = _cut(v, 1, n + 1, 1, m + 1) - _cut(v, 0, n + 1, 1, m + 1)
-        dudy = _cut(u, 1, n + 1, 1, m + 1) - _cut(u, 1, n + 1, 0, m + 1)
+        dvdx = _window(v, 1, n + 1, 1, m + 1) - _window(v, 0, n + 1, 1, m + 1)
+        dudy = _window(u, 1, n + 1, 1, m + 1) - _window(u, 1, n + 1, 0, m + 1)
         # Where y repeats, the corners on the last row are those on the first.
         y = grid.cell_edges(1).astype(h.dtype)
         planetary = (self.coriolis + self.beta * (y - self.origin))[None]
         total = planetary + dvdx * (1 / grid.spacing[0]) - dudy * (1 / grid.spacing[1])
-        return total / _along_x(_along_y(_cut(h, 0, n + 2, 0, m + 2)))
+        return total / _mean_x(_mean_y(_window(h, 0, n + 2, 0, m + 2)))
 
-    def _head(
+    def _bernoulli(
         self, water: CGridShallowWaterState, h: Array, u: Array, v: Array, rows: int, columns: int
     ) -> Array:
         """B in the cells −1 …"""
-        u2 = _cut(u, 0, rows + 1, 0, columns) ** 2
-        v2 = _cut(v, 0, rows, 0, columns + 1) ** 2
+        u2 = _window(u, 0, rows + 1, 0, columns) ** 2
+        v2 = _window(v, 0, rows, 0, columns + 1) ** 2
         surface = h
         if self.bed.ndim:
             ground = Field(self._ground(water), water.grid, None, _edges(water))
             surface = h + ground.padded(1)
-        return self.gravity * _cut(surface, 0, rows, 0, columns) + 0.5 * (
-            _along_x(u2) + _along_y(v2)
+        return self.gravity * _window(surface, 0, rows, 0, columns) + 0.5 * (
+            _mean_x(u2) + _mean_y(v2)
         )
 
     def _ground(self, water: CGridShallowWaterState) -> Array:
@@ -197,23 +201,23 @@ def _padded(water: CGridShallowWaterState) -> tuple[Array, Array, Array]:
 
 def _transports(h: Array, u: Array, v: Array, nu: int, nv: int) -> tuple[Array, Array]:
     """U on the faces 0 … nu − 1 (all rows with ghosts), V on the faces 0 … nv − 1."""
-    U = _along_x(_cut(h, 0, nu + 1, 0, h.shape[1])) * _cut(u, 1, nu, 0, h.shape[1])
-    V = _along_y(_cut(h, 0, h.shape[0], 0, nv + 1)) * _cut(v, 0, h.shape[0], 1, nv)
+    U = _mean_x(_window(h, 0, nu + 1, 0, h.shape[1])) * _window(u, 1, nu, 0, h.shape[1])
+    V = _mean_y(_window(h, 0, h.shape[0], 0, nv + 1)) * _window(v, 0, h.shape[0], 1, nv)
     return U, V
 
 
-def _cut(x: Array, i: int, rows: int, j: int, columns: int) -> Array:
+def _window(x: Array, i: int, rows: int, j: int, columns: int) -> Array:
     return lax.slice(x, (i, j), (i + rows, j + columns))
 
 
-def _along_x(x: Array) -> Array:
+def _mean_x(x: Array) -> Array:
     n, m = x.shape
-    return 0.5 * (_cut(x, 0, n - 1, 0, m) + _cut(x, 1, n - 1, 0, m))
+    return 0.5 * (_window(x, 0, n - 1, 0, m) + _window(x, 1, n - 1, 0, m))
 
 
-def _along_y(x: Array) -> Array:
+def _mean_y(x: Array) -> Array:
     n, m = x.shape
-    return 0.5 * (_cut(x, 0, n, 0, m - 1) + _cut(x, 0, n, 1, m - 1))
+    return 0.5 * (_window(x, 0, n, 0, m - 1) + _window(x, 0, n, 1, m - 1))
 
 
 def _sum(x: Array, axis: int) -> Array:
@@ -223,13 +227,13 @@ def _sum(x: Array, axis: int) -> Array:
 
 def _laplacian(x: Array, hx: Array, hy: Array) -> Array:
     n, m = x.shape[0] - 2, x.shape[1] - 2
-    middle = 2 * _cut(x, 1, n, 1, m)
-    along_x = _cut(x, 0, n, 1, m) - middle + _cut(x, 2, n, 1, m)
-    along_y = _cut(x, 1, n, 0, m) - middle + _cut(x, 1, n, 2, m)
+    middle = 2 * _window(x, 1, n, 1, m)
+    along_x = _window(x, 0, n, 1, m) - middle + _window(x, 2, n, 1, m)
+    along_y = _window(x, 1, n, 0, m) - middle + _window(x, 1, n, 2, m)
     return along_x * (1 / hx**2) + along_y * (1 / hy**2)
 
 
-def _stress(stress: Array, like: Array, velocity: Field) -> Array:
+def _wind_stress(stress: Array, like: Array, velocity: Field) -> Array:
     stress = velocity.grid.local(stress, velocity.location)
     return stress.reshape((1,) * (like.ndim - stress.ndim) + stress.shape)
 

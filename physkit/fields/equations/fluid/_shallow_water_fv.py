@@ -175,12 +175,12 @@ class ShallowWaterFV(AbstractConservationLaw):
         )
         half = 0.5 * self.gravity
         n = grid.local_shape[axis]
-        cut = lambda x, j: lax.slice_in_dim(x, j, j + n, axis=axis)
-        out = [cut(f, 0) - cut(f, 1) for f in fluxes]
+        window = lambda x, j: lax.slice_in_dim(x, j, j + n, axis=axis)
+        out = [window(f, 0) - window(f, 1) for f in fluxes]
         step_l, step_r = half * (hl**2 - over_l**2), half * (hr**2 - over_r**2)
         slope = half * (h_low + h_high) * (b_low - b_high)
         inner = lax.slice_in_dim(slope, 1, n + 1, axis=axis)
-        out[1 + axis] = out[1 + axis] + ((cut(step_r, 0) - cut(step_l, 1)) + inner)
+        out[1 + axis] = out[1 + axis] + ((window(step_r, 0) - window(step_l, 1)) + inner)
         return [x * (1 / grid.spacing[axis]) for x in out]
 
     def _ground(self, water: ShallowWaterState) -> Field:

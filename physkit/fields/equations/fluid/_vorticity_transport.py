@@ -44,12 +44,12 @@ class VorticityTransport(AbstractEquation):
     component: str | None = static(default=None)
 
     def symbol(self, field: Field) -> Array:
-        _need_plane(field)
+        _require_plane(field)
         return -self.viscosity * square_wavenumber(field.grid) - self.drag
 
     def nonlinear(self, clock: Clock, field: Field) -> Spectrum:
         del clock
-        _need_plane(field)
+        _require_plane(field)
         grid, spectrum = field.grid, field.spectrum()
         kept = grid.dealias_mask()
         flow = grid.ifft(_velocity(spectrum, kept))
@@ -82,7 +82,7 @@ def velocity_from_vorticity(vorticity: Field) -> Field:
 
     **Errors:** `ShapeError` unless `vorticity` is a scalar on a grid with two axes.
     """
-    _need_plane(vorticity)
+    _require_plane(vorticity)
     spectrum = vorticity.spectrum()
     return spectrum.with_coefficients(_velocity(spectrum), vector=True).field()
 
@@ -99,7 +99,7 @@ def _velocity(vorticity: Spectrum, kept: Array | bool = True) -> Array:
     return jnp.stack([scale_array(turned, ky), scale_array(turned, -kx)])
 
 
-def _need_plane(field: Field) -> None:
+def _require_plane(field: Field) -> None:
     if field.grid.dimension != 2 or field.components or not field.is_real:
         raise ShapeError(
             "the vorticity of a plane flow is a real scalar field on a grid with two axes; got "
