@@ -8,6 +8,9 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import ArrayLike
+
+from physkit.core import PyTree
 
 from ._tolerances import tolerance
 
@@ -19,23 +22,23 @@ def double_precision() -> Iterator[None]:
         yield
 
 
-def leaves_by_name(tree: Any, prefix: str = "") -> dict[str, Any]:
+def leaves_by_name(tree: PyTree, prefix: str = "") -> dict[str, Any]:
     """The leaves of `tree` by their path, e.g. `.potential.epsilon`."""
     pairs = jax.tree_util.tree_leaves_with_path(tree)
     return {prefix + jax.tree_util.keystr(path): leaf for path, leaf in pairs}
 
 
-def is_key(x: Any) -> bool:
+def is_key(x: ArrayLike) -> bool:
     """Whether `x` is a typed random key."""
     return isinstance(x, jax.Array) and jnp.issubdtype(x.dtype, jax.dtypes.prng_key)
 
 
-def to_numpy(leaf: Any) -> Any:
+def to_numpy(leaf: PyTree) -> Any:
     """A leaf as numbers that can be compared; random keys by their words."""
     return np.asarray(jax.random.key_data(leaf) if is_key(leaf) else leaf)
 
 
-def check_structure(computed: Any, expected: Any, what: str) -> None:
+def check_structure(computed: PyTree, expected: PyTree, what: str) -> None:
     """The same tree with the same shapes and types of numbers, so that a scan can carry it."""
     now, before = leaves_by_name(computed), leaves_by_name(expected)
     if list(now) != list(before):
@@ -57,11 +60,11 @@ def check_structure(computed: Any, expected: Any, what: str) -> None:
         )
 
 
-def _kind(leaf: Any) -> tuple[Any, tuple[int, ...]]:
+def _kind(leaf: PyTree) -> tuple[Any, tuple[int, ...]]:
     return getattr(leaf, "dtype", type(leaf).__name__), jnp.shape(leaf)
 
 
-def check_finite(tree: Any, what: str) -> None:
+def check_finite(tree: PyTree, what: str) -> None:
     """No NaN and no infinity in any floating leaf."""
     for path, leaf in leaves_by_name(tree).items():
         if eqx.is_inexact_array(leaf) and not np.all(np.isfinite(np.asarray(leaf))):
@@ -74,8 +77,8 @@ def check_finite(tree: Any, what: str) -> None:
 
 
 def check_equal(
-    computed: Any,
-    expected: Any,
+    computed: PyTree,
+    expected: PyTree,
     what: str,
     kind: str = "sum",
     *,
@@ -110,7 +113,7 @@ def check_equal(
             )
 
 
-def check_shapes(computed: Any, expected: Any, what: str) -> None:
+def check_shapes(computed: PyTree, expected: PyTree, what: str) -> None:
     """The same leaves with the same shapes; precision may differ."""
     now, before = leaves_by_name(computed), leaves_by_name(expected)
     shape = lambda leaves: {path: jnp.shape(leaf) for path, leaf in leaves.items()}
@@ -120,13 +123,13 @@ def check_shapes(computed: Any, expected: Any, what: str) -> None:
         )
 
 
-def largest_magnitude(leaf: Any) -> float:
+def largest_magnitude(leaf: PyTree) -> float:
     """A typical size of a leaf's finite numbers; 1 where all are zero."""
     size = np.abs(np.asarray(leaf, dtype=np.complex128))
     return float(np.mean(size[np.isfinite(size)])) or 1.0 if np.any(np.isfinite(size)) else 1.0
 
 
-def _worst(a: Any, b: Any) -> str:
+def _worst(a: ArrayLike, b: ArrayLike) -> str:
     with np.errstate(invalid="ignore"):
         difference = np.abs(a.astype(complex) - b.astype(complex))
     broken = np.isfinite(a) != np.isfinite(b) if np.issubdtype(b.dtype, np.inexact) else a != b

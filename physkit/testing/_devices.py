@@ -7,7 +7,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from physkit.core import ObserverError, PhyskitError, cast_floats
+from physkit.core import ObserverError, PhyskitError, PyTree, State, cast_floats
 from physkit.parallel import BACKEND_VARIABLE, environment_variable
 from physkit.simulate import Simulation, simulate
 
@@ -19,7 +19,7 @@ from ._trees import first_line, flatten_floats, random_like
 @double_precision()
 def check_devices(
     sim: Simulation,
-    state: Any,
+    state: State,
     steps: int,
     devices: Sequence[tuple[int, ...]] = ((2,),),
     key: jax.Array | None = None,
@@ -57,7 +57,7 @@ def check_devices(
     numbers, rest = eqx.partition((sim, state), eqx.is_inexact_array)
 
     def slope(grid: tuple[int, ...] | None) -> Any:
-        def outcome(numbers: Any) -> Any:
+        def outcome(numbers: PyTree) -> Any:
             sim, state = eqx.combine(numbers, rest)
             return weights(simulate(sim, state, steps, key=key, devices=grid).state)
 
@@ -74,7 +74,7 @@ def check_devices(
                 check_equal(slopes, expected, f"derivatives {what}", "gradient")
 
 
-def _seen(result: Any) -> dict[str, Any]:
+def _seen(result: PyTree) -> dict[str, Any]:
     seen = {"state": physical_leaves(result.state), "frames": result.frames, "times": result.times}
     return {**seen, "summary": result.summary}
 
@@ -94,11 +94,11 @@ def _tried(function: Callable[[], Any], what: str) -> Any:
         ) from error
 
 
-def _weighing(state: Any) -> Callable[[Any], Any]:
+def _weighing(state: State) -> Callable[[Any], Any]:
     _, leaves, _ = flatten_floats(state)
     weights = [random_like(x, (29, i)) / largest_magnitude(x) for i, x in enumerate(leaves)]
 
-    def weighed(last: Any) -> Any:
+    def weighed(last: PyTree) -> Any:
         seen = flatten_floats(physical_leaves(last))[1]
         return sum(jnp.sum((w * x).real) for w, x in zip(weights, seen, strict=True))
 

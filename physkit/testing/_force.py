@@ -6,8 +6,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import ArrayLike
 
-from physkit.core import AbstractTerm, NoEnergyError, get_component, put_component
+from physkit.core import AbstractTerm, Module, NoEnergyError, State, get_component, put_component
 
 from ._compare import check_equal, check_finite, double_precision
 from ._perturbed_states import allows_any_strain, reorder, strain_state, translate
@@ -19,8 +20,8 @@ _EPSILON = float(np.finfo(np.float64).eps)
 
 @double_precision()
 def check_force(
-    force: Any,
-    state: Any,
+    force: Module,
+    state: State,
     *,
     t: float | int = 0.0,
     key: jax.Array | None = None,
@@ -95,7 +96,7 @@ class _ForceExamination(Examination):
             return {}
         return {"energy": term.energy(self._clock_like(state), state, self.cache)}
 
-    def energy_at(self, position: Any) -> Any:
+    def energy_at(self, position: ArrayLike) -> Any:
         """The energy as a function of the positions."""
         particles = get_component(self.state, self.term.component).replace(position=position)
         state = put_component(self.state, self.term.component, particles)

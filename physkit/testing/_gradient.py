@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from physkit.core import Module, cast_floats
+from physkit.core import Module, PyTree, cast_floats
 
 from ._compare import check_equal, check_finite, double_precision, largest_magnitude, leaves_by_name
 from ._tolerances import tolerance
@@ -30,7 +30,7 @@ _TAYLOR_ORDER = 1.95
 @double_precision()
 def check_gradient(
     function: Callable[[Any], Any],
-    tree: Any,
+    tree: PyTree,
     *,
     ignore: Sequence[str] = (),
     require_gradient: Iterable[str] | None = None,
@@ -106,14 +106,14 @@ def check_gradient(
         tool.check_dot(everywhere)
 
 
-def parameter_names(tree: Any) -> set[str]:
+def parameter_names(tree: PyTree) -> set[str]:
     """Leaves that ought to matter: those declared with `param()`, and arrays outside of Modules."""
     bare = jax.tree_util.tree_leaves_with_path(tree, is_leaf=lambda x: isinstance(x, Module))
     outside = {jax.tree_util.keystr(p) for p, x in bare if eqx.is_inexact_array(x)}
     return parameter_paths(tree) | outside
 
 
-def _outputs(result: Any) -> dict[str, Any]:
+def _outputs(result: PyTree) -> dict[str, Any]:
     return {path: x for path, x in leaves_by_name(result).items() if eqx.is_inexact_array(x)}
 
 

@@ -8,17 +8,22 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import DTypeLike
 
 from physkit.core import (
     AbstractComponent,
+    Aux,
     Clock,
     NotReversible,
+    PyTree,
+    State,
     StepCount,
     cast_floats,
     grow_caches,
     has_overflow,
 )
 from physkit.geometry import AbstractSpace
+from physkit.integrators import AbstractIntegrator
 from physkit.particles import Particles
 
 from ._compare import check_equal, check_finite, check_structure, double_precision, leaves_by_name
@@ -33,13 +38,13 @@ _SLOPE = 0.2
 
 @double_precision()
 def check_integrator(
-    integrator: Any,
-    state: Any,
+    integrator: AbstractIntegrator,
+    state: State,
     dt: float | int,
     *,
     order: float | int | None = None,
     exact: Callable[[Any, Any], Any] | None = None,
-    reference: Any = None,
+    reference: PyTree = None,
     symmetric: bool = False,
     steps: int = 8,
     key: jax.Array | None = None,
@@ -101,7 +106,7 @@ class _IntegratorExamination:
         self.step = require_traceable(_step, self.what)
         self.aux = prepare_and_init(self.integrator, self.state, self.clock(0))
 
-    def clock(self, n: int, dt: float | None = None, dtype: Any = jnp.float64) -> Clock:
+    def clock(self, n: int, dt: float | None = None, dtype: DTypeLike = jnp.float64) -> Clock:
         dt = self.dt if dt is None else dt
         return Clock.at(StepCount.of(n), jnp.zeros((), dtype), jnp.asarray(dt, dtype), self.key)
 
@@ -195,7 +200,7 @@ class _IntegratorExamination:
         name = f"{self.what}: {self.steps} steps forwards and as many with −dt"
         check_equal(physical_leaves(back), physical_leaves(self.state), name, "solve")
 
-    def check_order(self, order: float | int, exact: Any, reference: Any) -> None:
+    def check_order(self, order: float | int, exact: Any, reference: PyTree) -> None:
         """The slope of log error over log dt."""
         finals = [self._vector(self.integrator, k) for k in _REFINEMENTS]
         if exact is not None:
@@ -250,14 +255,14 @@ class _IntegratorExamination:
             what=self.what,
         )
 
-    def _final(self, integrator: Any, state: Any, aux: Any) -> Any:
+    def _final(self, integrator: AbstractIntegrator, state: State, aux: Aux) -> Any:
         """Observables after `steps` steps, from a refreshed aux of another state."""
         clock = self.clock(0)
         plan = integrator.prepare(state, clock.dt)
         aux = integrator.refresh(plan, clock, state, aux)
         return physical_leaves(_loop(integrator, plan, state, aux, clock, self.steps)[0])
 
-    def _vector(self, integrator: Any, refinement: int) -> Any:
+    def _vector(self, integrator: AbstractIntegrator, refinement: int) -> Any:
         clock = self.clock(0, self.dt / refinement)
         aux = prepare_and_init(integrator, self.state, clock)
         final = self.advance(
@@ -266,7 +271,7 @@ class _IntegratorExamination:
         return _flat(physical_leaves(final))
 
 
-def prepare_and_init(integrator: Any, state: Any, clock: Clock) -> Any:
+def prepare_and_init(integrator: AbstractIntegrator, state: State, clock: Clock) -> Any:
     """What an integrator carries at the start, with room enough for a few steps."""
     plan = integrator.prepare(state, clock.dt)
     aux = integrator.init(plan, clock, state)
@@ -278,7 +283,7 @@ def prepare_and_init(integrator: Any, state: Any, clock: Clock) -> Any:
     raise AssertionError(f"{type(integrator).__name__}: caches overflow, and growing does not help")
 
 
-def physical_leaves(state: Any) -> Any:
+def physical_leaves(state: State) -> Any:
     """What errors are measured in: paths without folds and velocities, or all floating leaves."""
 
     def see(node):
@@ -290,7 +295,7 @@ def physical_leaves(state: Any) -> Any:
     return jax.tree.map(see, state, is_leaf=is_component)
 
 
-def _flat(tree: Any) -> Any:
+def _flat(tree: PyTree) -> Any:
     return np.concatenate([np.ravel(np.asarray(x)) for x in leaves_by_name(tree).values()])
 
 
@@ -330,7 +335,7 @@ def _backwards(integrator, state, dt, steps, key):
     return eqx.filter_jit(_advance)(integrator, state, aux, clock, jnp.int32(steps))[0]
 
 
-def _with_spaces_of(state: Any, other: Any) -> Any:
+def _with_spaces_of(state: State, other: PyTree) -> Any:
     """`state` with the geometry of `other`, which plans may read."""
     is_space = lambda x: isinstance(x, AbstractSpace)
     return jax.tree.map(

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from physkit.core import AbstractTerm, cast_floats
+from physkit.core import AbstractTerm, PyTree, State, cast_floats
 from physkit.integrators import AbstractIntegrator
 from physkit.observe import AbstractObserver
 from physkit.simulate import Simulation, init, run, simulate
@@ -28,7 +28,7 @@ _PHYSICS = (AbstractTerm, AbstractIntegrator, Simulation)
 def check_observer(
     observer: AbstractObserver,
     sim: Simulation,
-    state: Any,
+    state: State,
     *,
     looks: int = 6,
     key: jax.Array | None = None,
@@ -110,7 +110,7 @@ def check_no_physics_inside(observer: AbstractObserver, what: str) -> None:
                 )
 
 
-def _physics_in(value: Any) -> Any:
+def _physics_in(value: PyTree) -> Any:
     if isinstance(value, functools.partial):
         parts = [value.func, *value.args, *value.keywords.values()]
         return next((x for x in map(_physics_in, parts) if x is not None), None)
@@ -125,7 +125,7 @@ def _physics_in(value: Any) -> Any:
     return next((x for x in held if _is_physics(x)), None)
 
 
-def _is_physics(value: Any) -> bool:
+def _is_physics(value: PyTree) -> bool:
     return isinstance(value, _PHYSICS) or (
         hasattr(value, "force_over_distance") and not isinstance(value, type)
     )

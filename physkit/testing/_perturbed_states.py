@@ -5,7 +5,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import ArrayLike
 
+from physkit.core import State
 from physkit.geometry import AbstractSpace, Box, Free, Triclinic
 from physkit.particles import Particles
 
@@ -15,7 +17,7 @@ from ._trees import as_array_like, perturb, random_like
 _SPACING = 0.02  # how far particles move, in units of their typical distance
 
 
-def perturb_positions(state: Any, seed: int, size: float = 1.0) -> Any:
+def perturb_positions(state: State, seed: int, size: float = 1.0) -> Any:
     """`state` a little later: particles displaced and kicked, other floating leaves changed by 1 %."""
 
     def move(node):
@@ -30,7 +32,7 @@ def perturb_positions(state: Any, seed: int, size: float = 1.0) -> Any:
     return _on_particles(state, move)
 
 
-def translate(state: Any, seed: int) -> Any:
+def translate(state: State, seed: int) -> Any:
     """All particles moved by one and the same vector, about a third of their extent."""
 
     def move(node):
@@ -44,7 +46,7 @@ def translate(state: Any, seed: int) -> Any:
     return _on_particles(state, move)
 
 
-def squeeze(state: Any, factor: float) -> Any:
+def squeeze(state: State, factor: float) -> Any:
     """All particles pulled towards their mean position; their space stays as it is."""
 
     def squeeze(node):
@@ -56,7 +58,7 @@ def squeeze(state: Any, factor: float) -> Any:
     return _on_particles(state, squeeze)
 
 
-def strain_state(state: Any, strain: Any) -> Any:
+def strain_state(state: State, strain: ArrayLike) -> Any:
     """x → (1 + ε)·x for all particles and the cells that they live in."""
 
     def stretch(node):
@@ -78,7 +80,7 @@ def allows_any_strain(space: AbstractSpace) -> bool:
     return isinstance(space, Free | Triclinic)
 
 
-def reorder(particles: Particles, order: Any) -> Particles:
+def reorder(particles: Particles, order: ArrayLike) -> Particles:
     """The same particles in another order."""
     rows = ("position", "velocity", "mass", "image", "id", "charge", "species", "frozen")
     there = {name: getattr(particles, name) for name in rows}
@@ -99,14 +101,14 @@ def min_spacing(particles: Particles) -> float:
 
 
 @jax.jit
-def _spacing(x: Any, space: AbstractSpace) -> Any:
+def _spacing(x: ArrayLike, space: AbstractSpace) -> Any:
     a, b = jnp.broadcast_arrays(x[:, None, :], x[None, :, :])
     d2 = jnp.sum(space.displacement(a, b) ** 2, axis=-1)
     d2 = jnp.where(jnp.eye(len(x), dtype=bool), jnp.inf, d2)
     return jnp.sqrt(jnp.median(jnp.min(d2, axis=1)))
 
 
-def _moved_by(particles: Particles, step: Any) -> Particles:
+def _moved_by(particles: Particles, step: ArrayLike) -> Particles:
     x = as_array_like(particles.position, np.asarray(particles.position) + step)
     position, crossed = _fold(x, particles.space)
     image = np.asarray(particles.image) + np.asarray(crossed)
@@ -114,17 +116,17 @@ def _moved_by(particles: Particles, step: Any) -> Particles:
 
 
 @jax.jit
-def _fold(x: Any, space: AbstractSpace) -> Any:
+def _fold(x: ArrayLike, space: AbstractSpace) -> Any:
     return space.wrap_with_image(x)
 
 
-def _with_leaf(space: AbstractSpace, value: Any) -> AbstractSpace:
+def _with_leaf(space: AbstractSpace, value: ArrayLike) -> AbstractSpace:
     leaves, structure = jax.tree.flatten(space)
     assert len(leaves) == 1
     return jax.tree.unflatten(structure, [value])
 
 
-def _on_particles(state: Any, function: Any) -> Any:
+def _on_particles(state: State, function: Any) -> Any:
     """`function` of every component, or of the whole state where it has no components."""
     if isinstance(state, dict):
         return {name: function(component) for name, component in state.items()}

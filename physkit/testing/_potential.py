@@ -8,8 +8,10 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import ArrayLike
 
-from physkit.core import cast_floats
+from physkit.core import PyTree, cast_floats
+from physkit.particles.forces import AbstractPairPotential
 
 from ._compare import check_equal, check_finite, check_structure, double_precision
 from ._gradient import check_gradient
@@ -17,7 +19,9 @@ from ._trees import check_batch, check_no_numbers_in_static, perturb, require_tr
 
 
 @double_precision()
-def check_potential(potential: Any, radii: Any, *, ignore: Sequence[str] = ()) -> None:
+def check_potential(
+    potential: AbstractPairPotential, radii: ArrayLike | Sequence[float], *, ignore: Sequence[str] = ()
+) -> None:
     """A pair potential keeps every promise that pair forces build on.
 
         check_potential(LennardJones(), [0.9, 1.0, 1.5, 2.5])
@@ -44,7 +48,9 @@ def check_potential(potential: Any, radii: Any, *, ignore: Sequence[str] = ()) -
     _check_tables(potential, r, what)
 
 
-def _examine(potential: Any, r: Any, what: str, ignore: Sequence[str]) -> None:
+def _examine(
+    potential: AbstractPairPotential, r: ArrayLike, what: str, ignore: Sequence[str]
+) -> None:
     energy = require_traceable(lambda p, x: p.energy(x), f"{what}.energy")
     force = require_traceable(
         lambda p, x: p.force_over_distance(x * x), f"{what}.force_over_distance"
@@ -78,7 +84,7 @@ def _examine(potential: Any, r: Any, what: str, ignore: Sequence[str]) -> None:
     check_batch(both, members, what, "sum")
 
 
-def _check_tables(potential: Any, r: Any, what: str) -> None:
+def _check_tables(potential: AbstractPairPotential, r: ArrayLike, what: str) -> None:
     """Tables `[2 2]` made of the potential's scalars, looked up, equal the scalar potentials."""
     names = [n for n, x in _own_arrays(potential).items() if x.ndim == 0]
     if not names or not hasattr(potential, "between") or potential.species is not None:
@@ -98,7 +104,7 @@ def _check_tables(potential: Any, r: Any, what: str) -> None:
         check_equal(looked_up, plain, f"{what}.between(i, j).{name} of tables", "sum")
 
 
-def _scalar_pairs(potential: Any) -> list[tuple[str, Any]]:
+def _scalar_pairs(potential: AbstractPairPotential) -> list[tuple[str, Any]]:
     """The potential of every pair of species, or the potential itself."""
     species = getattr(potential, "species", None)
     if species is None:
@@ -110,12 +116,12 @@ def _scalar_pairs(potential: Any) -> list[tuple[str, Any]]:
     ]
 
 
-def _own_arrays(module: Any) -> dict[str, Any]:
+def _own_arrays(module: PyTree) -> dict[str, Any]:
     fields = {f.name: getattr(module, f.name, None) for f in dataclasses.fields(module)}
     return {name: x for name, x in fields.items() if eqx.is_inexact_array(x)}
 
 
-def _with(module: Any, values: dict[str, Any]) -> Any:
+def _with(module: PyTree, values: dict[str, Any]) -> Any:
     names = list(values)
     return eqx.tree_at(
         lambda m: [getattr(m, n) for n in names],

@@ -5,9 +5,11 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jax.typing import ArrayLike
 
-from physkit.core import NotReversible, cast_floats
+from physkit.core import NotReversible, State, cast_floats
 from physkit.fields import Field
+from physkit.integrators import AbstractIntegrator
 from physkit.particles import Particles
 from physkit.simulate import Direct, Reversible, Simulation, init, reversibility_report, simulate
 
@@ -17,7 +19,12 @@ from ._trees import random_like
 
 @double_precision()
 def check_reversible(
-    integrator: Any, state: Any, dt: float | int, *, steps: int = 64, differentiated: int = 4
+    integrator: AbstractIntegrator,
+    state: State,
+    dt: float | int,
+    *,
+    steps: int = 64,
+    differentiated: int = 4,
 ) -> None:
     """An integrator keeps the promise of `Reversible`: it goes back, bit by bit, with derivatives.
 
@@ -51,7 +58,9 @@ def check_reversible(
     check_equal(*slopes, f"{what}: derivatives by Reversible against those by Direct", "solve")
 
 
-def _slope(integrator: Any, state: Any, dt: Any, steps: int, adjoint: Any) -> Any:
+def _slope(
+    integrator: AbstractIntegrator, state: State, dt: ArrayLike, steps: int, adjoint: Any
+) -> Any:
     moving, still = eqx.partition((integrator, state, jnp.asarray(dt)), eqx.is_inexact_array)
 
     def objective(moving):
@@ -63,7 +72,7 @@ def _slope(integrator: Any, state: Any, dt: Any, steps: int, adjoint: Any) -> An
     return jax.jit(jax.grad(objective))(moving)
 
 
-def _moved(state: Any) -> list[Any]:
+def _moved(state: State) -> list[Any]:
     """Paths without folds, velocities, and values of fields."""
     is_component = lambda x: isinstance(x, Particles | Field)
     found = []

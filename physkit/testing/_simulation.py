@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from physkit.core import Clock, ParameterError, StepCount, cast_floats
+from physkit.core import Clock, Key, ParameterError, PyTree, State, StepCount, cast_floats
 from physkit.observe import Every, Snapshot
 from physkit.simulate import Carry, Run, Simulation, init, run, simulate
 
@@ -23,7 +23,7 @@ from ._trees import check_batch, flatten_floats, parameter_paths, perturb, rando
 @double_precision()
 def check_simulation(
     sim: Simulation,
-    state: Any,
+    state: State,
     steps: int,
     key: jax.Array | None = None,
     *,
@@ -91,7 +91,7 @@ def check_simulation(
     )
 
 
-def check_pieces(sim: Simulation, state: Any, steps: int, key: Any, whole: Run) -> None:
+def check_pieces(sim: Simulation, state: State, steps: int, key: Key | None, whole: Run) -> None:
     """A run in uneven pieces equals one run, bit for bit."""
     blocks = steps // sim.observation_period
     if blocks < 3 or steps % sim.observation_period:
@@ -114,7 +114,7 @@ def check_pieces(sim: Simulation, state: Any, steps: int, key: Any, whole: Run) 
 
 
 def check_frames(
-    sim: Simulation, state: Any, steps: int, key: Any, whole: Run, compare: str
+    sim: Simulation, state: State, steps: int, key: Key | None, whole: Run, compare: str
 ) -> None:
     """Every frame has its time, step 0 is the first, and `simulate` sees the same as `run`."""
     check_finite(whole.state, "the last state")
@@ -135,7 +135,7 @@ def check_frames(
     check_equal(result, host, "simulate against run", compare)
 
 
-def check_conserved(sim: Simulation, state: Any, steps: int, key: Any, conserved: dict) -> None:
+def check_conserved(sim: Simulation, state: State, steps: int, key: Key | None, conserved: dict) -> None:
     """What is conserved does not move further from its start than it may."""
     quantities = {name: quantity for name, (quantity, _) in conserved.items()}
     watched = dataclasses.replace(sim, observers=(*sim.observers, Every(1, **_apart(quantities))))
@@ -152,7 +152,7 @@ def check_conserved(sim: Simulation, state: Any, steps: int, key: Any, conserved
             )
 
 
-def check_members(sim: Simulation, state: Any, steps: int, key: Any, compare: str) -> None:
+def check_members(sim: Simulation, state: State, steps: int, key: Key | None, compare: str) -> None:
     """A batch of simulations runs as each member alone does."""
     carry = init(sim, state, key=key)
     members = [(sim, carry)]
@@ -169,7 +169,7 @@ def check_members(sim: Simulation, state: Any, steps: int, key: Any, compare: st
     )
 
 
-def check_traces(sim: Simulation, state: Any, steps: int, key: Any) -> None:
+def check_traces(sim: Simulation, state: State, steps: int, key: Key | None) -> None:
     """One program serves all values of parameters, and every continuation of a carry."""
     traces = []
 
@@ -196,7 +196,7 @@ def check_traces(sim: Simulation, state: Any, steps: int, key: Any) -> None:
         )
 
 
-def reinitialize_carry(sim: Simulation, state: Any, carry: Carry) -> Carry:
+def reinitialize_carry(sim: Simulation, state: State, carry: Carry) -> Carry:
     """`carry` of step 0 for another state and other parameters, with caches of the same size."""
     clock = Clock.at(StepCount.of(0), sim.t0, sim.dt, carry.key)
     plan = sim.integrator.prepare(state, sim.dt)
@@ -209,15 +209,15 @@ def reinitialize_carry(sim: Simulation, state: Any, carry: Carry) -> Carry:
     return carry.replace(state=state, aux=aux, observer_state=memory, guards=guards)
 
 
-def _run(sim: Simulation, state: Any, steps: int, key: Any) -> Run:
+def _run(sim: Simulation, state: State, steps: int, key: Key | None) -> Run:
     return run(sim, state, steps, key=key, progress=False)
 
 
-def _seen(result: Any) -> dict[str, Any]:
+def _seen(result: PyTree) -> dict[str, Any]:
     return {"state": physical_leaves(result.state), "frames": result.frames, "times": result.times}
 
 
-def _intervals(sim: Simulation, state: Any, key: Any) -> dict[str, int]:
+def _intervals(sim: Simulation, state: State, key: Key | None) -> dict[str, int]:
     """The interval at which each name is recorded."""
     found = {}
     for observer in sim.observers:
@@ -233,15 +233,15 @@ def _apart(quantities: dict[str, Any]) -> dict[str, Any]:
     return {f"conserved {name}": quantity for name, quantity in quantities.items()}
 
 
-def _shapes(tree: Any) -> list[tuple[int, ...]]:
+def _shapes(tree: PyTree) -> list[tuple[int, ...]]:
     return [jnp.shape(x) for x in jax.tree.leaves(tree)]
 
 
-def _weighing(state: Any) -> Callable[[Any], Any]:
+def _weighing(state: State) -> Callable[[Any], Any]:
     _, leaves, _ = flatten_floats(physical_leaves(state))
     weights = [random_like(x, (23, i)) / largest_magnitude(x) for i, x in enumerate(leaves)]
 
-    def weighed(last: Any) -> Any:
+    def weighed(last: PyTree) -> Any:
         seen = flatten_floats(physical_leaves(last))[1]
         return sum(jnp.sum(w * x) for w, x in zip(weights, seen, strict=True))
 

@@ -1,13 +1,12 @@
 """The examination of a tendency."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import equinox as eqx
 import jax
 import numpy as np
 
-from physkit.core import AbstractTerm, Function, shift
+from physkit.core import AbstractTerm, Function, Rate, State, shift
 
 from ._compare import check_structure, double_precision
 from ._term import Examination
@@ -18,7 +17,7 @@ _EPSILON = float(np.finfo(np.float64).eps)
 @double_precision()
 def check_tendency(
     tendency: AbstractTerm | Callable,
-    state: Any,
+    state: State,
     *,
     drives: Sequence[str] | None = None,
     t: float | int = 0.3,
@@ -62,7 +61,7 @@ def check_tendency(
     exam.run_all(ignore=ignore, noise=noise, compare=compare)
 
 
-def _check_names(rate: Any, state: Any, drives: Sequence[str] | None, what: str) -> None:
+def _check_names(rate: Rate, state: State, drives: Sequence[str] | None, what: str) -> None:
     if rate is None or not jax.tree.leaves(rate):
         raise AssertionError(f"{what}: returns no rate at all")
     if not isinstance(state, dict):

@@ -9,8 +9,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from physkit.core import (
+    AbstractTerm,
+    Cache,
     Clock,
     Fault,
+    State,
     StepCount,
     cast_floats,
     collect_faults,
@@ -38,8 +41,8 @@ class Examination:
 
     def __init__(
         self,
-        term: Any,
-        state: Any,
+        term: AbstractTerm,
+        state: State,
         t: float | int,
         key: jax.Array | None,
         ignore: Sequence[str] = (),
@@ -53,7 +56,7 @@ class Examination:
         self.overflows = jax.jit(has_overflow)
         self.cache = self.init_cache(self.term, self.state)
 
-    def init_cache(self, term: Any, state: Any) -> Any:
+    def init_cache(self, term: AbstractTerm, state: State) -> Any:
         """A new cache for `state`, grown until nothing overflows."""
         cache = term.init(state)
         clock = self._clock_like(state)
@@ -67,7 +70,7 @@ class Examination:
                 break
         raise AssertionError(f"{self.what}: its cache overflows, and growing it does not help")
 
-    def value(self, term: Any, state: Any, cache: Any) -> Any:
+    def value(self, term: AbstractTerm, state: State, cache: Cache) -> Any:
         """The term's value, compiled."""
         return self.compiled(term, self._clock_like(state), state, cache)[0]
 
@@ -107,7 +110,7 @@ class Examination:
         path = [squeeze(near, 1 - 0.025 * k) for k in range(1, 9)]
         self.evaluate_along(path, cache, "a squeeze by 20 % in small steps", compare)
 
-    def evaluate_along(self, path: list[Any], cache: Any, how: str, compare: str) -> Any:
+    def evaluate_along(self, path: list[Any], cache: Cache, how: str, compare: str) -> Any:
         """Carry `cache` along a path of states; at its end the value must be that of a fresh one."""
         for state in path:
             value, after = self.compiled(self.term, self.clock, state, cache)
@@ -160,25 +163,25 @@ class Examination:
             what=self.what,
         )
 
-    def extras(self, term: Any, state: Any) -> dict[str, Any]:
+    def extras(self, term: AbstractTerm, state: State) -> dict[str, Any]:
         """Other results that are differentiated along with the value."""
         del term, state
         return {}
 
-    def _outputs(self, term: Any, state: Any) -> dict[str, Any]:
+    def _outputs(self, term: AbstractTerm, state: State) -> dict[str, Any]:
         value = term(self._clock_like(state), state, self.cache)[0]
         return {"value": value, **self.extras(term, state)}
 
-    def _clock_like(self, state: Any) -> Clock:
+    def _clock_like(self, state: State) -> Clock:
         floats = [x for x in jax.tree.leaves(state) if eqx.is_inexact_array(x)]
         precise = not floats or jnp.finfo(floats[0].dtype).bits == 64
         return self.clock if precise else cast_floats(self.clock, jnp.float32)
 
-    def _check_faults(self, cache: Any) -> None:
+    def _check_faults(self, cache: Cache) -> None:
         faults = collect_faults(cache).faults()
         if faults != Fault(0):
             raise AssertionError(f"{self.what}: the cache reports {faults!r} for this state")
 
 
-def _call(term: Any, clock: Clock, state: Any, cache: Any) -> tuple[Any, Any]:
+def _call(term: AbstractTerm, clock: Clock, state: State, cache: Cache) -> tuple[Any, Any]:
     return term(clock, state, cache)

@@ -8,13 +8,14 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import ArrayLike
 
-from physkit.core import AbstractGrowable, AbstractTerm, Module, as_parameter
+from physkit.core import AbstractGrowable, AbstractTerm, Module, PyTree, as_parameter
 
 from ._compare import check_equal, is_key, largest_magnitude, leaves_by_name
 
 
-def flatten_floats(tree: Any) -> tuple[list[str], list[Any], Callable[[list[Any]], Any]]:
+def flatten_floats(tree: PyTree) -> tuple[list[str], list[Any], Callable[[list[Any]], Any]]:
     """Paths and values of the floating leaves of `tree`, and how to put others in their place."""
     floating, rest = eqx.partition(tree, eqx.is_inexact_array)
     leaves, structure = jax.tree.flatten(floating)
@@ -25,7 +26,7 @@ def flatten_floats(tree: Any) -> tuple[list[str], list[Any], Callable[[list[Any]
     return list(leaves_by_name(floating)), leaves, join
 
 
-def parameter_paths(tree: Any, prefix: str = "") -> set[str]:
+def parameter_paths(tree: PyTree, prefix: str = "") -> set[str]:
     """Paths of the floating leaves that Modules in `tree` declare with `param()`."""
     found: set[str] = set()
     is_other = lambda x: isinstance(x, Module) and x is not tree
@@ -47,12 +48,12 @@ def parameter_paths(tree: Any, prefix: str = "") -> set[str]:
     return found
 
 
-def _nodes(tree: Any, is_other: Callable[[Any], bool]) -> Iterable[tuple[str, Any]]:
+def _nodes(tree: PyTree, is_other: Callable[[Any], bool]) -> Iterable[tuple[str, Any]]:
     pairs = jax.tree_util.tree_leaves_with_path(tree, is_leaf=is_other)
     return [(jax.tree_util.keystr(p), x) for p, x in pairs if isinstance(x, Module)]
 
 
-def check_no_numbers_in_static(tree: Any, what: str, ignore: Sequence[str] = ()) -> None:
+def check_no_numbers_in_static(tree: PyTree, what: str, ignore: Sequence[str] = ()) -> None:
     """No static field of a term holds a float: physics there would have no derivative.
 
     Cutoff and skin may be static: they decide which pairs a program is made for.
@@ -72,11 +73,11 @@ def check_no_numbers_in_static(tree: Any, what: str, ignore: Sequence[str] = ())
                 )
 
 
-def modules(tree: Any) -> list[Module]:
+def modules(tree: PyTree) -> list[Module]:
     """Every Module in `tree`, outermost first."""
     found: list[Module] = []
 
-    def collect(node: Any, top: Any) -> None:
+    def collect(node: PyTree, top: PyTree) -> None:
         inner = jax.tree.leaves(node, is_leaf=lambda x: isinstance(x, Module) and x is not top)
         for child in inner:
             if isinstance(child, Module) and child is not top:
@@ -89,7 +90,7 @@ def modules(tree: Any) -> list[Module]:
     return found
 
 
-def symmetrize_tables(tree: Any) -> Any:
+def symmetrize_tables(tree: PyTree) -> Any:
     """`tree` with the per-species tables of its pair potentials made symmetric.
 
     The pair ij is the pair ji: derivatives in a direction that tells them apart mean nothing.
@@ -105,7 +106,7 @@ def symmetrize_tables(tree: Any) -> Any:
     return jax.tree.map(mend, tree, is_leaf=is_potential)
 
 
-def perturb(tree: Any, seed: int, size: float) -> Any:
+def perturb(tree: PyTree, seed: int, size: float) -> Any:
     """Every floating leaf of `tree` changed by random numbers of `size` times its own size."""
     _, leaves, join = flatten_floats(tree)
     return join(
@@ -116,14 +117,14 @@ def perturb(tree: Any, seed: int, size: float) -> Any:
     )
 
 
-def random_direction(leaf: Any, seed: Any) -> Any:
+def random_direction(leaf: PyTree, seed: Any) -> Any:
     """Normal noise as large as the leaf's own numbers; 0 where they are infinite (a limit)."""
     return np.where(
         np.isfinite(np.asarray(leaf)), largest_magnitude(leaf) * random_like(leaf, seed), 0
     )
 
 
-def random_like(leaf: Any, seed: Any) -> Any:
+def random_like(leaf: PyTree, seed: Any) -> Any:
     """Normal noise of the leaf's shape and precision, made on the host."""
     generator = np.random.default_rng(seed)
     noise = generator.normal(size=jnp.shape(leaf))
@@ -132,7 +133,7 @@ def random_like(leaf: Any, seed: Any) -> Any:
     return np.asarray(noise, leaf.dtype)
 
 
-def as_array_like(leaf: Any, value: Any) -> Any:
+def as_array_like(leaf: PyTree, value: ArrayLike) -> Any:
     """`value` as a JAX array of the leaf's precision."""
     return jnp.asarray(np.asarray(value, leaf.dtype))
 
@@ -179,7 +180,7 @@ def require_traceable(function: Callable, what: str) -> Callable:
     return call
 
 
-def drop_caches(tree: Any) -> Any:
+def drop_caches(tree: PyTree) -> Any:
     """`tree` with growable caches (whose content is nobody's business) left out."""
     is_cache = lambda x: isinstance(x, AbstractGrowable)
     return jax.tree.map(lambda x: None if is_cache(x) else x, tree, is_leaf=is_cache)

@@ -1,18 +1,17 @@
 """The Lorenz system."""
 
-from typing import Any
-
 import jax.numpy as jnp
+from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
-from physkit.core import Function
+from physkit.core import Function, PyTree
 from physkit.integrators import RK4
 from physkit.observe import Every
 from physkit.simulate import Simulation
 
 
 def lorenz(
-    sigma: Any = 10.0, rho: Any = 28.0, beta: Any = 8 / 3, *, dt: Any = 0.01
+    sigma: ArrayLike = 10.0, rho: ArrayLike = 28.0, beta: ArrayLike = 8 / 3, *, dt: ArrayLike = 0.01
 ) -> tuple[Simulation, Float[Array, "3"]]:
     """Convection with three degrees of freedom: the first strange attractor.
 
@@ -28,7 +27,7 @@ def lorenz(
     return Simulation(flow, dt=dt, observers=record), jnp.array([1.0, 1.0, 1.0])
 
 
-def lorenz_flow(t: Any, state: Float[Array, "3"], parameters: Any) -> Float[Array, "3"]:
+def lorenz_flow(t: ArrayLike, state: Float[Array, "3"], parameters: PyTree) -> Float[Array, "3"]:
     """The right-hand side of the Lorenz equations."""
     del t
     x, y, z = state

@@ -1,13 +1,14 @@
 """Hares, the lynx that eat them, and the pelts that a trading company counted."""
 
 from importlib import resources
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
-from physkit.core import AbstractTendency, Clock, find, param
+from physkit.core import AbstractTendency, Clock, PyTree, find, param
 from physkit.fit import Fit, PositiveBound, fit, frames_at
 from physkit.integrators import RK4
 from physkit.observe import Every
@@ -69,11 +70,11 @@ def pelts() -> Pelts:
 
 
 def hare_and_lynx(
-    growth: Any = 0.5,
-    predation: Any = 0.025,
-    death: Any = 0.8,
-    conversion: Any = 0.025,
-    start: Any = (30.0, 4.0),
+    growth: ArrayLike = 0.5,
+    predation: ArrayLike = 0.025,
+    death: ArrayLike = 0.8,
+    conversion: ArrayLike = 0.025,
+    start: PyTree = (30.0, 4.0),
 ) -> tuple[Simulation, Float[Array, "2"]]:
     """Hares and lynx from 1900 on, in thousands, recorded as `"pelts"` every year.
 
@@ -87,7 +88,7 @@ def hare_and_lynx(
     return sim, jnp.asarray(start, float)
 
 
-def fit_pelts(data: Pelts, first_guess: Any = None, *, progress: bool = True) -> Fit:
+def fit_pelts(data: Pelts, first_guess: PyTree = None, *, progress: bool = True) -> Fit:
     """Four rates and both numbers of 1900 from the pelts, by least squares of logarithms.
 
     Counts are off by a factor rather than by a number, so residuals are ln(simulated / counted).
@@ -95,7 +96,7 @@ def fit_pelts(data: Pelts, first_guess: Any = None, *, progress: bool = True) ->
     model = hare_and_lynx() if first_guess is None else first_guess
     at = frames_at(model[0], data.year, every=_STEPS_A_YEAR)
 
-    def residuals(model: Any) -> Float[Array, "t 2"]:
+    def residuals(model: PyTree) -> Float[Array, "t 2"]:
         seen = at.pick(simulate(*model, at.steps), "pelts")
         return jnp.log(seen) - np.log(data.taken)
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import ArrayLike, DTypeLike
 
 from physkit.coupling import Drag
 from physkit.fields import Field
@@ -22,8 +23,8 @@ def particle_laden_taylor_green(
     count: int = 10_000,
     cells: int = 64,
     viscosity: float = 0.01,
-    dt: Any = 0.05,
-    dtype: Any = float,
+    dt: ArrayLike = 0.05,
+    dtype: DTypeLike = float,
 ) -> tuple[Simulation, dict[str, Any]]:
     """Heavy drops in a Taylor–Green vortex: thrown out of the vortices, they gather between them.
 

@@ -1,13 +1,14 @@
 """A driven flow in two dimensions, known from a few noisy probes."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
-from physkit.core import as_parameter, find
+from physkit.core import PyTree, as_parameter, find
 from physkit.coupling import interpolate
 from physkit.fields import Field
 from physkit.fields.equations import KolmogorovForcing, VorticityTransport, velocity_from_vorticity
@@ -58,11 +59,11 @@ class FlowFit(NamedTuple):
 
 
 def probed_flow(
-    viscosity: Any = TRUE_VISCOSITY,
-    forcing: Any = TRUE_FORCING,
+    viscosity: ArrayLike = TRUE_VISCOSITY,
+    forcing: ArrayLike = TRUE_FORCING,
     resolution: int = 64,
     *,
-    place: Any = None,
+    place: ArrayLike | None = None,
     seed: int = 3,
 ) -> tuple[Simulation, Field]:
     """Flow driven by a sinusoidal force, from random eddies, in the square (2π)² that repeats.
@@ -98,7 +99,9 @@ def probe_flow(steps: int = 250, noise: float = 0.05, *, seed: int = 0) -> Probe
     )
 
 
-def fit_flow(flow: ProbedFlow, first_guess: Any = FIRST_GUESS, *, progress: bool = True) -> FlowFit:
+def fit_flow(
+    flow: ProbedFlow, first_guess: PyTree = FIRST_GUESS, *, progress: bool = True
+) -> FlowFit:
     """Viscosity and forcing from the probes, by derivatives through the simulated flow.
 
     Both stay positive; the noise of the probes is known.
@@ -106,7 +109,7 @@ def fit_flow(flow: ProbedFlow, first_guess: Any = FIRST_GUESS, *, progress: bool
     steps = _INTERVAL * (len(flow.time) - 1)
     model = _driven(*first_guess, flow.place), flow.begin
 
-    def residuals(model: Any) -> Float[Array, "t probes 2"]:
+    def residuals(model: PyTree) -> Float[Array, "t probes 2"]:
         return (simulate(*model, steps).frames["probes"] - flow.seen) / flow.noise
 
     found = fit(
@@ -131,13 +134,13 @@ def fit_flow(flow: ProbedFlow, first_guess: Any = FIRST_GUESS, *, progress: bool
     )
 
 
-def _driven(viscosity: Any, forcing: Any, place: Any) -> Simulation:
+def _driven(viscosity: ArrayLike, forcing: ArrayLike, place: ArrayLike | None) -> Simulation:
     terms = VorticityTransport(viscosity), KolmogorovForcing(forcing, wavenumber=4)
     observers = () if place is None else (Every(_INTERVAL, probes=_probes(place)),)
     return Simulation(ETDRK2(*terms), dt=0.02, observers=observers)
 
 
-def _probes(place: Any):
+def _probes(place: ArrayLike | None):
     points = as_parameter(place)
 
     def read(now: Snapshot) -> Float[Array, "probes 2"]:

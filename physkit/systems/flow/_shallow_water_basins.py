@@ -1,10 +1,10 @@
 """Basins of water: Stommel's gyre, Thacker's bowl, Kelvin and Rossby waves."""
 
 import math
-from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import ArrayLike
 from jaxtyping import Array
 
 from physkit.fields import CGridShallowWaterState, Field, ShallowWaterState
@@ -21,9 +21,9 @@ def stommel_gyre(
     length: float = 1e6,
     width: float = 1e6,
     depth: float = 200.0,
-    wind: Any = 1e-6,
-    drag: Any = 2e-6,
-    beta: Any = 2e-11,
+    wind: ArrayLike = 1e-6,
+    drag: ArrayLike = 2e-6,
+    beta: ArrayLike = 2e-11,
     gravity: float = 0.1,
     courant: float = 0.5,
     record: int = 0,
@@ -63,8 +63,8 @@ def stommel_gyre(
 
 
 def stommel_streamfunction(
-    x: Any,
-    y: Any,
+    x: ArrayLike,
+    y: ArrayLike,
     *,
     length: float = 1e6,
     width: float = 1e6,
@@ -125,7 +125,9 @@ def thacker_bowl(
 _BOWL, _TILT = 3.0, 0.25
 
 
-def thacker_solution(grid: Grid, t: Any, gravity: float = 1.0) -> tuple[Array, tuple[Array, Array]]:
+def thacker_solution(
+    grid: Grid, t: ArrayLike, gravity: float = 1.0
+) -> tuple[Array, tuple[Array, Array]]:
     """Depth and velocity in the bowl at time `t`."""
     x, y = (k - _BOWL / 2 for k in grid.coordinates())
     omega = math.sqrt(gravity)

@@ -1,9 +1,8 @@
 """Taylor–Green vortices: an exact decay in the plane, a transition to turbulence in space."""
 
-from typing import Any
-
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from physkit.core import as_parameter
@@ -18,11 +17,11 @@ TAYLOR_GREEN_PEAK = (8.98, 0.012856)  # time and height of the dissipation's max
 
 
 def taylor_green_2d(
-    viscosity: Any = 0.01,
+    viscosity: ArrayLike = 0.01,
     *,
     resolution: int = 32,
     wavenumber: int = 1,
-    dt: Any = 0.05,
+    dt: ArrayLike = 0.05,
     every: int = 10,
 ) -> tuple[Simulation, Field]:
     """A square lattice of vortices that turn against one another and decay without changing shape.
@@ -50,7 +49,11 @@ def taylor_green_2d(
 
 
 def taylor_green_vorticity(
-    x: Float[Array, "..."], y: Float[Array, "..."], t: Any, viscosity: Any, wavenumber: int = 1
+    x: Float[Array, "..."],
+    y: Float[Array, "..."],
+    t: ArrayLike,
+    viscosity: ArrayLike,
+    wavenumber: int = 1,
 ) -> Float[Array, "..."]:
     """ω of the plane Taylor–Green flow at time `t`."""
     k = wavenumber
@@ -59,10 +62,10 @@ def taylor_green_vorticity(
 
 
 def taylor_green_3d(
-    reynolds: Any = 1600.0,
+    reynolds: ArrayLike = 1600.0,
     *,
     resolution: int = 64,
-    dt: Any = None,
+    dt: ArrayLike | None = None,
     every: int = 5,
 ) -> tuple[Simulation, Field]:
     """A vortex that folds itself into turbulence and decays.

@@ -1,11 +1,11 @@
 """Turbulence in the plane: decaying from noise, and driven by a shear."""
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import ArrayLike
 
+from physkit.core import Key
 from physkit.fields import Field
 from physkit.fields.equations import KolmogorovForcing, VorticityTransport
 from physkit.geometry import Grid
@@ -15,12 +15,12 @@ from physkit.simulate import Simulation
 
 
 def decaying_turbulence(
-    viscosity: Any = 5e-4,
+    viscosity: ArrayLike = 5e-4,
     *,
     resolution: int = 256,
     peak: float = 12.0,
-    key: Any = None,
-    dt: Any = None,
+    key: Key | None = None,
+    dt: ArrayLike | None = None,
     every: int = 50,
 ) -> tuple[Simulation, Field]:
     """Random vortices in the plane, which merge into fewer and larger ones.
@@ -51,13 +51,13 @@ def decaying_turbulence(
 
 
 def kolmogorov_flow(
-    viscosity: Any = 1e-2,
+    viscosity: ArrayLike = 1e-2,
     *,
-    drag: Any = 0.1,
+    drag: ArrayLike = 0.1,
     wavenumber: int = 4,
     resolution: int = 128,
-    key: Any = None,
-    dt: Any = None,
+    key: Key | None = None,
+    dt: ArrayLike | None = None,
     every: int = 50,
 ) -> tuple[Simulation, Field]:
     """A shear that drives turbulence in the plane, and a drag that holds it.
@@ -86,7 +86,7 @@ def kolmogorov_flow(
     return Simulation(flow, dt=step, observers=observers), random_vorticity(grid, key)
 
 
-def random_vorticity(grid: Grid, key: Any, *, peak: float = 12.0, energy: float = 0.5) -> Field:
+def random_vorticity(grid: Grid, key: Key, *, peak: float = 12.0, energy: float = 0.5) -> Field:
     """Vorticity of random phases, with E(k) ∝ k⁷ exp(−3.5 (k/k₀)²) and ½⟨|u|²⟩ = `energy`.
 
     `peak` is k₀, in the units of wavenumbers on `grid`.

@@ -1,8 +1,7 @@
 """Smooth flows of gas: a sound wave, a shear layer that rolls up."""
 
-from typing import Any
-
 import jax.numpy as jnp
+from jax.typing import ArrayLike
 
 from physkit.fields import Gas
 from physkit.fields.equations import CompressibleEuler
@@ -17,7 +16,7 @@ def sound_wave(
     *,
     direction: int = 1,
     amplitude: float = 1e-6,
-    gamma: Any = 5 / 3,
+    gamma: ArrayLike = 5 / 3,
     riemann: AbstractRiemannSolver | None = None,
     reconstruction: AbstractReconstruction | None = None,
 ) -> tuple[Simulation, Gas]:
@@ -39,7 +38,7 @@ def sound_wave(
 def kelvin_helmholtz(
     cells: int = 128,
     *,
-    gamma: Any = 5 / 3,
+    gamma: ArrayLike = 5 / 3,
     riemann: AbstractRiemannSolver | None = None,
     reconstruction: AbstractReconstruction | None = None,
 ) -> tuple[Simulation, Gas]:
@@ -63,6 +62,8 @@ def kelvin_helmholtz(
     return Simulation(SSPRK2(_law(gamma, riemann, reconstruction)), dt=0.1 / cells), gas
 
 
-def _law(gamma: Any, riemann: Any, reconstruction: Any) -> CompressibleEuler:
+def _law(
+    gamma: ArrayLike, riemann: AbstractRiemannSolver | None, reconstruction: AbstractReconstruction
+) -> CompressibleEuler:
     given = {"riemann": riemann, "reconstruction": reconstruction}
     return CompressibleEuler(gamma, **{name: part for name, part in given.items() if part})

@@ -1,8 +1,7 @@
 """The Sedov blast: much energy at a point."""
 
-from typing import Any
-
 import jax.numpy as jnp
+from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from physkit.fields import Gas
@@ -21,7 +20,7 @@ def sedov(
     *,
     axes: int = 1,
     steps: int | None = None,
-    gamma: Any = 1.4,
+    gamma: ArrayLike = 1.4,
     riemann: AbstractRiemannSolver | None = None,
     reconstruction: AbstractReconstruction | None = None,
 ) -> tuple[Simulation, Gas]:

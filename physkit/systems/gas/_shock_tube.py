@@ -3,6 +3,7 @@
 from typing import Any
 
 import jax.numpy as jnp
+from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from physkit.fields import Field, Gas
@@ -26,10 +27,10 @@ def shock_tube(
     left: Primitive,
     right: Primitive,
     *,
-    dt: Any,
+    dt: ArrayLike,
     cells: int = 256,
     jump: float = 0.5,
-    gamma: Any = 1.4,
+    gamma: ArrayLike = 1.4,
     riemann: AbstractRiemannSolver | None = None,
     reconstruction: AbstractReconstruction | None = None,
 ) -> tuple[Simulation, Gas]:
@@ -51,7 +52,13 @@ def shock_tube(
 
 
 def shock_tube_solution(
-    left: Primitive, right: Primitive, x: Any, t: Any, *, jump: float = 0.5, gamma: Any = 1.4
+    left: Primitive,
+    right: Primitive,
+    x: ArrayLike,
+    t: ArrayLike,
+    *,
+    jump: float = 0.5,
+    gamma: ArrayLike = 1.4,
 ) -> tuple[Float[Array, "..."], Float[Array, "..."], Float[Array, "..."]]:
     """Exact density, velocity and pressure at positions `x` at time `t` > 0."""
     return exact_riemann(left, right, gamma)((jnp.asarray(x) - jump) / t)
@@ -60,7 +67,7 @@ def shock_tube_solution(
 def sod(
     cells: int = 256,
     *,
-    gamma: Any = 1.4,
+    gamma: ArrayLike = 1.4,
     riemann: AbstractRiemannSolver | None = None,
     reconstruction: AbstractReconstruction | None = None,
 ) -> tuple[Simulation, Gas]:
@@ -77,7 +84,13 @@ def sod(
 
 
 def averaged_density(
-    left: Primitive, right: Primitive, field: Field, t: Any, *, jump: float = 0.5, gamma: Any = 1.4
+    left: Primitive,
+    right: Primitive,
+    field: Field,
+    t: ArrayLike,
+    *,
+    jump: float = 0.5,
+    gamma: ArrayLike = 1.4,
 ) -> Float[Array, " n"]:
     """The exact density averaged over the cells of `field`, by 16 points each."""
     n, points, h = field.grid.shape[0], 16, field.grid.spacing[0]

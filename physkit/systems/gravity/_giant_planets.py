@@ -5,8 +5,10 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
+from physkit.core import PyTree
 from physkit.integrators import Yoshida
 from physkit.observe import Every
 from physkit.particles import Particles
@@ -46,7 +48,9 @@ def solar_tracks() -> SolarTracks:
 
 
 def giant_planets(
-    mass: Any = None, position: Any = None, velocity: Any = None
+    mass: ArrayLike | None = None,
+    position: ArrayLike | None = None,
+    velocity: ArrayLike | None = None,
 ) -> tuple[Simulation, Particles]:
     """The Sun and four planets as point masses, recorded every 40 days from 1 January 1940.
 
@@ -75,7 +79,7 @@ def giant_planets(
     return sim, Particles(position, velocity, masses)
 
 
-def inertial(seen: Any) -> Any:
+def inertial(seen: PyTree) -> Any:
     """Barycentric Sun and heliocentric planets, `[… 5 3]` → all in the frame of the barycenter."""
     return np.concatenate([seen[..., :1, :], seen[..., 1:, :] + seen[..., :1, :]], axis=-2)
 

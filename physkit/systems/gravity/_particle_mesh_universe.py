@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
+from jax.typing import ArrayLike, DTypeLike
 from jaxtyping import Array, Float
 
 from physkit.coupling import CIC, Comoving, Gravity, ParticleMesh, deposit
@@ -20,17 +21,17 @@ from ._zeldovich_pancake import HUBBLE, comoving_time
 
 
 def particle_mesh_universe(
-    noise: Any = None,
+    noise: ArrayLike | None = None,
     cells: int = 32,
     *,
     size: float = 200.0,
-    contrast: Any = 1.0,
+    contrast: ArrayLike = 1.0,
     start: float = 0.1,
     end: float = 1.0,
     steps: int = 12,
     adjoint: AbstractAdjoint | None = None,
     exact: bool = False,
-    dtype: Any = float,
+    dtype: DTypeLike = float,
 ) -> tuple[Simulation, Particles]:
     """Cold dark matter in an Einstein–de Sitter universe: one particle a cell, gravity on the mesh.
 
@@ -69,13 +70,13 @@ def particle_mesh_universe(
     return simulation, particles
 
 
-def linear_density(noise: Field, *, size: float = 200.0, contrast: Any = 1.0) -> Field:
+def linear_density(noise: Field, *, size: float = 200.0, contrast: ArrayLike = 1.0) -> Field:
     """δ = √P n at a = 1, by linear growth."""
     return noise.spectrum().multiply(_amplitude(noise, size) * contrast).field()
 
 
 def zeldovich_start(
-    noise: Field, scale_factor: float, *, size: float = 200.0, contrast: Any = 1.0
+    noise: Field, scale_factor: float, *, size: float = 200.0, contrast: ArrayLike = 1.0
 ) -> Particles:
     """Particles at the middles of cells, moved as Zel'dovich's approximation has it."""
     grid = noise.grid
@@ -100,7 +101,7 @@ def final_density(
     steps: int = 12,
     *,
     size: float = 200.0,
-    contrast: Any = 1.0,
+    contrast: ArrayLike = 1.0,
     adjoint: AbstractAdjoint | None = None,
 ) -> Field:
     """1 + δ at the end of `particle_mesh_universe`, whose arguments these are."""
@@ -127,7 +128,7 @@ def recover_phases(
     rate: float = 0.15,
     steps: int = 12,
     size: float = 200.0,
-    contrast: Any = 1.0,
+    contrast: ArrayLike = 1.0,
     progress: bool = False,
 ) -> Phases:
     """The initial phases of a universe, from its density at the end.
@@ -215,7 +216,7 @@ def _amplitude(noise: Field, size: float) -> Float[Array, "..."]:
     return jnp.sqrt(power / total.astype(k.dtype))
 
 
-def _cold_dark_matter(k: Any) -> Any:
+def _cold_dark_matter(k: ArrayLike) -> Any:
     """k T²(k), k in h/Mpc."""
     q = k / 0.21
     slope = 1 + 3.89 * q + (16.1 * q) ** 2 + (5.46 * q) ** 3 + (6.71 * q) ** 4

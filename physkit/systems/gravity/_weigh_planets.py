@@ -1,11 +1,12 @@
 """The masses of the giant planets from the wobble of the Sun."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from physkit.core import PyTree
 from physkit.fit import AutocorrelatedErrors, Fit, PositiveBound, fit
 from physkit.simulate import simulate
 
@@ -38,7 +39,7 @@ class Weighing(NamedTuple):
 
 
 def weigh_planets(
-    tracks: SolarTracks, first_guess: Any = FIRST_GUESS, *, progress: bool = True
+    tracks: SolarTracks, first_guess: PyTree = FIRST_GUESS, *, progress: bool = True
 ) -> Weighing:
     """Fit four masses and all 30 initial coordinates to the tracks, through the simulation.
 
@@ -58,11 +59,11 @@ def weigh_planets(
     )
     steps = model[0].observation_period * (len(tracks.date) - 1)
 
-    def simulated(model: Any) -> Float[Array, "t 5 3"]:
+    def simulated(model: PyTree) -> Float[Array, "t 5 3"]:
         sim, state = model
         return as_seen(simulate(sim, state, steps).frames["position"])
 
-    def residuals(model: Any) -> Float[Array, "t 5 3"]:
+    def residuals(model: PyTree) -> Float[Array, "t 5 3"]:
         return (simulated(model) - tracks.seen) / tracks.accuracy[None, :, None]
 
     found = fit(

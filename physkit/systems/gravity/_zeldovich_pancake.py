@@ -1,10 +1,10 @@
 """Structure in an expanding universe, where it is known in closed form."""
 
 import math
-from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import DTypeLike
 
 from physkit.coupling import TSC, Comoving, Gravity, ParticleMesh
 from physkit.geometry import Box, Grid
@@ -24,7 +24,7 @@ def zeldovich_pancake(
     count: int = 512,
     cells: int = 256,
     steps: int = 200,
-    dtype: Any = float,
+    dtype: DTypeLike = float,
 ) -> tuple[Simulation, Particles]:
     """A plane wave in an Einstein–de Sitter universe, which collapses into a sheet.
 

@@ -1,11 +1,12 @@
 """Liquid argon as Rahman simulated it, the first molecular dynamics of a real liquid."""
 
 import dataclasses
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import ArrayLike, DTypeLike
 from jaxtyping import Array
 
 from physkit.integrators import BAOAB, VelocityVerlet
@@ -43,7 +44,11 @@ ARGON_DIFFUSION = 0.243  # Å²/ps, that is 2.43e-5 cm²/s
 
 
 def liquid_argon(
-    cells: int = 6, *, temperature: Any = TEMPERATURE, dtype: Any = float, key: Array | None = None
+    cells: int = 6,
+    *,
+    temperature: ArrayLike = TEMPERATURE,
+    dtype: DTypeLike = float,
+    key: Array | None = None,
 ) -> tuple[Simulation, Particles]:
     """Argon at 94.4 K and 1.374 g/cm³: 864 atoms with 12–6 forces, at constant energy.
 
@@ -78,7 +83,7 @@ def melt(
     atoms: Particles,
     steps: int,
     *,
-    temperature: Any = TEMPERATURE,
+    temperature: ArrayLike = TEMPERATURE,
     key: Array,
     progress: bool = True,
 ) -> Particles:

@@ -1,12 +1,13 @@
 """A particle in a double well: the simplest rare event."""
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import ArrayLike, DTypeLike
 from jaxtyping import Array, Float
 
-from physkit.core import Clock, param, static
+from physkit.core import Cache, Clock, State, param, static
 from physkit.integrators import Brownian
 from physkit.observe import FirstPassage
 from physkit.particles import Particles
@@ -50,19 +51,19 @@ class DoubleWell(AbstractForce):
     barrier: Float[Array, ""] = param(0.25)
     component: str | None = static(default=None)
 
-    def energy(self, clock: Clock, state: Any, cache: Any = None) -> Float[Array, ""]:
+    def energy(self, clock: Clock, state: State, cache: Cache = None) -> Float[Array, ""]:
         particles = self.particles(state)
         x2 = particles.position[:, 0] ** 2
         return self.barrier * particles.space.sum(jnp.sum(x2 * (x2 - 2)))
 
 
 def double_well(
-    diffusion: Any = 0.05,
+    diffusion: ArrayLike = 0.05,
     *,
-    barrier: Any = 0.25,
+    barrier: ArrayLike = 0.25,
     particles: int = 1,
-    dt: Any = 0.1,
-    dtype: Any = float,
+    dt: ArrayLike = 0.1,
+    dtype: DTypeLike = float,
 ) -> tuple[Simulation, Particles]:
     """A Brownian particle in the left well, and when it first reaches the right one.
 

@@ -4,6 +4,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax.typing import ArrayLike, DTypeLike
 from jaxtyping import Array
 
 from physkit.integrators import BAOAB
@@ -33,7 +34,7 @@ class FluidState(NamedTuple):
     energy: Any
 
 
-def lennard_jones_equation_of_state(density: Any, temperature: Any) -> FluidState:
+def lennard_jones_equation_of_state(density: ArrayLike, temperature: ArrayLike) -> FluidState:
     """The equation of state of Johnson, Zollweg and Gubbins for the whole Lennard-Jones fluid.
 
         A/N = Σ₁⁸ aᵢ(T) ρⁱ/i + Σ₁⁶ bᵢ(T) Gᵢ(ρ),   p = ρT + ρ² ∂(A/N)/∂ρ,   U/N = A/N − T ∂(A/N)/∂T
@@ -91,15 +92,15 @@ def _free_energy(rho: Array, t: Array) -> Array:
 
 
 def lennard_jones_box(
-    density: Any = 0.7,
-    temperature: Any = 1.5,
+    density: ArrayLike = 0.7,
+    temperature: ArrayLike = 1.5,
     cells: int = 3,
     *,
     cutoff: float = 2.2,
     capacity: int | None = None,
-    dt: Any = 0.005,
+    dt: ArrayLike = 0.005,
     every: int = 20,
-    dtype: Any = float,
+    dtype: DTypeLike = float,
     key: Array | None = None,
 ) -> tuple[Simulation, Particles]:
     """A box of Lennard-Jones fluid in a heat bath: one point of its equation of state.

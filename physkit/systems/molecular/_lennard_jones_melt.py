@@ -1,9 +1,8 @@
 """The Lennard-Jones liquid."""
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
+from jax.typing import ArrayLike, DTypeLike
 from jaxtyping import Array
 
 from physkit.integrators import VelocityVerlet
@@ -15,13 +14,13 @@ from physkit.simulate import Simulation
 
 def lennard_jones_melt(
     cells: int = 20,
-    density: Any = 0.8442,
-    temperature: Any = 1.44,
+    density: ArrayLike = 0.8442,
+    temperature: ArrayLike = 1.44,
     *,
     cutoff: float = 2.5,
     truncation: str = "plain",
-    dt: Any = 0.005,
-    dtype: Any = float,
+    dt: ArrayLike = 0.005,
+    dtype: DTypeLike = float,
     key: Array | None = None,
 ) -> tuple[Simulation, Particles]:
     """A Lennard-Jones crystal, face-centered cubic, that melts as soon as it is let go.

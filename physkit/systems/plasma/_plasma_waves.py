@@ -1,10 +1,10 @@
 """Waves in plasmas of particles on a mesh, started without noise."""
 
 import math
-from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import ArrayLike, DTypeLike
 
 from physkit.coupling import TSC, ParticleMesh
 from physkit.geometry import Box, Grid
@@ -23,9 +23,9 @@ def plasma_wave(
     amplitude: float = 0.01,
     count: int = 40_000,
     cells: int = 32,
-    dt: Any = 0.1,
+    dt: ArrayLike = 0.1,
     thermal_speed: float = 1.0,
-    dtype: Any = float,
+    dtype: DTypeLike = float,
 ) -> tuple[Simulation, Particles]:
     """Electrons before resting ions, one wave long, pushed together by a small cosine.
 
@@ -89,7 +89,7 @@ def plasma_oscillation(thermal_speed: float = 0.0) -> tuple[Simulation, Particle
 
 
 def two_stream(
-    count: int = 40_000, *, cells: int = 64, speed: float = 1.0, dtype: Any = float
+    count: int = 40_000, *, cells: int = 64, speed: float = 1.0, dtype: DTypeLike = float
 ) -> tuple[Simulation, dict[str, Particles]]:
     """Two cold beams of electrons through each other, and the vortices that they roll up into.
 

@@ -1,10 +1,11 @@
 """A plasma of electrons and ions, both of particles, and the frequency at which it rings."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from physkit.coupling import Electrostatics, ParticleMesh
@@ -32,7 +33,7 @@ class Ringing(NamedTuple):
 
 
 def two_species_plasma(
-    mass_ratio: Any = MASS_RATIO,
+    mass_ratio: ArrayLike = MASS_RATIO,
     *,
     particles: int = 8192,
     cells: int = 128,
@@ -80,7 +81,7 @@ def two_species_plasma(
     return sim, {"electrons": electrons, "ions": ions}
 
 
-def ringing(time: Any, wave: Any, mass_ratio: float = MASS_RATIO) -> Ringing:
+def ringing(time: ArrayLike, wave: ArrayLike, mass_ratio: float = MASS_RATIO) -> Ringing:
     """The frequency of `wave` `[t]`: the least-squares sinusoid about a constant."""
     time, wave = jnp.asarray(time), jnp.asarray(wave)
     size = jnp.max(jnp.abs(wave))

@@ -1,9 +1,8 @@
 """Turing's patterns in the Brusselator."""
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
+from jax.typing import ArrayLike
 from jaxtyping import Array
 
 from physkit.fields import Field
@@ -15,13 +14,13 @@ from physkit.simulate import Simulation
 
 
 def brusselator(
-    a: Any = 4.5,
-    b: Any = 7.5,
-    diffusivity: Any = (2.0, 16.0),
+    a: ArrayLike = 4.5,
+    b: ArrayLike = 7.5,
+    diffusivity: ArrayLike = (2.0, 16.0),
     *,
-    length: Any = 60.0,
+    length: ArrayLike = 60.0,
     cells: tuple[int, ...] = (64, 64),
-    dt: Any = 0.02,
+    dt: ArrayLike = 0.02,
     every: int = 500,
     key: Array | None = None,
 ) -> tuple[Simulation, Field]:

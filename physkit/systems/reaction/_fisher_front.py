@@ -1,8 +1,7 @@
 """An advantageous gene spreads: Fisher's front."""
 
-from typing import Any
-
 import jax.numpy as jnp
+from jax.typing import ArrayLike
 
 from physkit.fields import Field
 from physkit.fields.equations import Diffusion, FisherKPP
@@ -14,12 +13,12 @@ from physkit.simulate import Simulation
 
 
 def fisher_front(
-    growth: Any = 1.0,
-    diffusivity: Any = 1.0,
+    growth: ArrayLike = 1.0,
+    diffusivity: ArrayLike = 1.0,
     *,
-    length: Any = 220.0,
+    length: ArrayLike = 220.0,
     cells: int = 880,
-    dt: Any = 0.02,
+    dt: ArrayLike = 0.02,
     every: int = 250,
 ) -> tuple[Simulation, Field]:
     """Logistic growth and diffusion between closed walls, from u = 1 on the first 4 % of the line.

@@ -1,8 +1,7 @@
 """Spots that split: Gray and Scott's reaction with diffusion."""
 
-from typing import Any
-
 import jax.numpy as jnp
+from jax.typing import ArrayLike
 
 from physkit.fields import Field
 from physkit.fields.equations import Diffusion, GrayScott
@@ -14,12 +13,12 @@ from physkit.simulate import Simulation
 
 
 def gray_scott(
-    feed: Any = 0.0367,
-    kill: Any = 0.0649,
-    diffusivity: Any = (0.2, 0.1),
+    feed: ArrayLike = 0.0367,
+    kill: ArrayLike = 0.0649,
+    diffusivity: ArrayLike = (0.2, 0.1),
     *,
     cells: tuple[int, int] = (128, 128),
-    dt: Any = 1.0,
+    dt: ArrayLike = 1.0,
     every: int = 500,
 ) -> tuple[Simulation, Field]:
     """U + 2V → 3V, fed with U, V decaying: spots that grow, split and fill the plane.

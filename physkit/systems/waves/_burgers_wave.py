@@ -1,8 +1,7 @@
 """A wave that steepens and decays, with its exact solution."""
 
-from typing import Any
-
 import jax.numpy as jnp
+from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from physkit.fields import Field
@@ -14,7 +13,7 @@ from physkit.simulate import Simulation
 
 
 def burgers_wave(
-    viscosity: Any = 0.05, *, cells: int = 128, dt: Any = 0.005, every: int = 20
+    viscosity: ArrayLike = 0.05, *, cells: int = 128, dt: ArrayLike = 0.005, every: int = 20
 ) -> tuple[Simulation, Field]:
     """Burgers' equation from a state whose future Cole and Hopf's transform knows, on 0 … 2.
 
@@ -31,7 +30,9 @@ def burgers_wave(
     return sim, start
 
 
-def cole_hopf_wave(t: Any, x: Any, viscosity: Any, a: Any = 1.1) -> Float[Array, "..."]:
+def cole_hopf_wave(
+    t: ArrayLike, x: ArrayLike, viscosity: ArrayLike, a: ArrayLike = 1.1
+) -> Float[Array, "..."]:
     """2πν e^{−π²νt} sin πx / (a + e^{−π²νt} cos πx), a > 1: the closer to 1, the steeper."""
     decay = jnp.exp(-(jnp.pi**2) * viscosity * t)
     wave = decay * jnp.sin(jnp.pi * x)

@@ -1,8 +1,7 @@
 """Chaos in space and time: the Kuramoto–Sivashinsky equation."""
 
-from typing import Any
-
 import jax.numpy as jnp
+from jax.typing import ArrayLike
 
 from physkit.fields import Field
 from physkit.fields.equations import KuramotoSivashinsky
@@ -13,7 +12,7 @@ from physkit.simulate import Simulation
 
 
 def kuramoto_sivashinsky(
-    length: Any = 100.53096491487338, *, cells: int = 256, dt: Any = 0.1, every: int = 5
+    length: ArrayLike = 100.53096491487338, *, cells: int = 256, dt: ArrayLike = 0.1, every: int = 5
 ) -> tuple[Simulation, Field]:
     """Slope of a flame front on a line: cells of length about 9 that merge and split for ever.
 

@@ -1,8 +1,7 @@
 """A plucked string."""
 
-from typing import Any
-
 import jax.numpy as jnp
+from jax.typing import ArrayLike
 
 from physkit.fields import Field
 from physkit.fields.equations import Wave
@@ -14,7 +13,7 @@ from physkit.simulate import Simulation
 
 
 def plucked_string(
-    speed: Any = 1.0, *, cells: int = 200, courant: float = 0.5, every: int = 10
+    speed: ArrayLike = 1.0, *, cells: int = 200, courant: float = 0.5, every: int = 10
 ) -> tuple[Simulation, dict[str, Field]]:
     """A hump on a string of length 1, held at both ends, let go at rest.
 

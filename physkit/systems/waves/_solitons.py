@@ -1,9 +1,9 @@
 """Solitons of the Korteweg–de Vries equation."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import jax.numpy as jnp
+from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from physkit.fields import Field
@@ -18,9 +18,9 @@ def kdv_solitons(
     speeds: Sequence[float] = (4.0, 1.0),
     positions: Sequence[float] = (15.0, 35.0),
     *,
-    length: Any = 80.0,
+    length: ArrayLike = 80.0,
     cells: int = 512,
-    dt: Any = 0.005,
+    dt: ArrayLike = 0.005,
     every: int = 40,
 ) -> tuple[Simulation, Field]:
     """Waves on shallow water that pass through one another: the faster is the higher and narrower.
@@ -52,7 +52,7 @@ def kdv_solitons(
     return sim, Field.from_function(grid, waves)
 
 
-def soliton(x: Float[Array, "..."], speed: Any, length: Any) -> Float[Array, "..."]:
+def soliton(x: Float[Array, "..."], speed: ArrayLike, length: ArrayLike) -> Float[Array, "..."]:
     """½c sech²(½√c x) on a line that repeats after `length`."""
     x = x - length * jnp.round(x / length)
     return 0.5 * speed / jnp.cosh(0.5 * jnp.sqrt(speed) * x) ** 2

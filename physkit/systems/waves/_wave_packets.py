@@ -1,10 +1,10 @@
 """Wave packets: one in a harmonic trap, one at a barrier."""
 
 import math
-from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from physkit.fields import Field
@@ -15,7 +15,7 @@ from physkit.observe import Every, FieldValues
 from physkit.simulate import Simulation
 
 
-def wave_packet(grid: Grid, position: Any, width: Any, wavenumber: Any) -> Field:
+def wave_packet(grid: Grid, position: ArrayLike, width: ArrayLike, wavenumber: ArrayLike) -> Field:
     """A Gaussian packet on a line: |ψ|² has standard deviation `width`, ∫|ψ|² dx = 1."""
 
     def function(x):
@@ -27,7 +27,7 @@ def wave_packet(grid: Grid, position: Any, width: Any, wavenumber: Any) -> Field
 
 
 def coherent_state(
-    displacement: Any = 2.0, *, cells: int = 64, steps: int = 100, order: int = 4
+    displacement: ArrayLike = 2.0, *, cells: int = 64, steps: int = 100, order: int = 4
 ) -> tuple[Simulation, Field]:
     """A displaced ground state of the harmonic oscillator, which swings without spreading.
 
@@ -46,14 +46,14 @@ def coherent_state(
 
 
 def tunneling(
-    energy: Any = 0.5,
-    height: Any = 1.0,
+    energy: ArrayLike = 0.5,
+    height: ArrayLike = 1.0,
     width: float = 2.0,
-    packet_width: Any = 20.0,
+    packet_width: ArrayLike = 20.0,
     *,
     length: float = 512.0,
     cells: int = 2048,
-    dt: Any = 0.025,
+    dt: ArrayLike = 0.025,
     every: int = 400,
 ) -> tuple[Simulation, Field]:
     """A packet runs against a barrier that is higher than its energy; some of it comes out behind.
@@ -82,7 +82,7 @@ def tunneling(
     return sim, wave_packet(grid, length / 2 - 6 * packet_width, packet_width, k)
 
 
-def transmission(energy: Any, height: Any, width: Any) -> Float[Array, "..."]:
+def transmission(energy: ArrayLike, height: ArrayLike, width: ArrayLike) -> Float[Array, "..."]:
     """Share of a plane wave that passes a rectangular barrier (ħ = m = 1).
 
         T = 1 / (1 + V² sinh²(κL) / (4E(V − E))),   κ² = 2(V − E)

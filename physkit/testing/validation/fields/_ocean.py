@@ -6,6 +6,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import ArrayLike
 
 from physkit.fields import CGridShallowWaterState
 from physkit.fields.equations import ShallowWater
@@ -99,7 +100,7 @@ def rossby_wave() -> dict[str, Any]:
     return {"ω / ω(β)": found / (-beta / 3)}
 
 
-def _frequency(flow: Any, water: Any, k: float, dt: float, steps: int, weight: Any) -> float:
+def _frequency(flow: Any, water: Any, k: float, dt: float, steps: int, weight: ArrayLike) -> float:
     """ω of the wave exp(i(kx − ωt)) in the depth, from the slope of its phase."""
     x = water.grid.coordinates()[0]
     real, imaginary = jnp.cos(k * x), -jnp.sin(k * x)

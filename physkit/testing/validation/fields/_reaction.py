@@ -6,6 +6,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import ArrayLike
 
 from physkit.fields import Field
 from physkit.simulate import simulate
@@ -38,7 +39,7 @@ def turing_threshold() -> dict[str, Any]:
     return {"b_T": at_zero(b), "k_c": at_zero([place for place, _ in tops])}
 
 
-def _growth_rate(b: Any, k: Any) -> Any:
+def _growth_rate(b: ArrayLike, k: ArrayLike) -> Any:
     length = 2 * jnp.pi / k
     sim, still = brusselator(4.5, b, length=length, cells=(8,), dt=0.02, every=100)
     (x,) = still.coordinates
@@ -50,7 +51,7 @@ def _growth_rate(b: Any, k: Any) -> Any:
     return jnp.log(size[4] / size[2]) / 4.0
 
 
-def _top(x: Any, y: Any) -> tuple[float, float]:
+def _top(x: ArrayLike, y: ArrayLike) -> tuple[float, float]:
     """Place and height of the parabola through three points."""
     a, b, c = np.polyfit(x - x[1], y, 2)
     return x[1] - b / (2 * a), c - b * b / (4 * a)

@@ -3,6 +3,7 @@
 from typing import Any
 
 import jax.numpy as jnp
+from jax.typing import ArrayLike
 
 from physkit.systems import PELTS_RATES, TRUE_VISCOSITY, fit_flow, fit_pelts, pelts, probe_flow
 
@@ -25,15 +26,15 @@ def harder_regressions() -> dict[str, Any]:
     }
 
 
-def _saturation(b: Any, x: Any) -> Any:
+def _saturation(b: ArrayLike, x: ArrayLike) -> Any:
     return b[0] * (1 - jnp.exp(-b[1] * x))
 
 
-def _kowalik_osborne(b: Any, x: Any) -> Any:
+def _kowalik_osborne(b: ArrayLike, x: ArrayLike) -> Any:
     return b[0] * (x * x + x * b[1]) / (x * x + x * b[2] + b[3])
 
 
-def _meyer(b: Any, x: Any) -> Any:
+def _meyer(b: ArrayLike, x: ArrayLike) -> Any:
     return b[0] * jnp.exp(b[1] / (x + b[2]))
 
 

@@ -4,13 +4,14 @@ import re
 from collections.abc import Callable, Sequence
 from importlib import resources
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import ArrayLike
 from jaxtyping import Array
 
-from physkit.core import DamagedFileError, ParameterError
+from physkit.core import DamagedFileError, ParameterError, PyTree
 from physkit.fit import Fit, LevenbergMarquardt, fit
 
 _NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[EeDd][-+]?\d+)?"
@@ -99,7 +100,7 @@ def fit_strd(
     return fit(residuals, begin, where=lambda b: b, method=method, progress=False)
 
 
-def digits(found: Any, certified: Any) -> float:
+def digits(found: PyTree, certified: ArrayLike) -> float:
     """Correct digits, −log₁₀ of the largest relative error: NIST's figure of merit."""
     off = np.max(np.abs(np.asarray(found) / np.asarray(certified) - 1))
     return float(-np.log10(max(off, 1e-16)))
