@@ -1,8 +1,6 @@
-"""Layer 0, below all others: modules, components, terms, time, health, errors."""
+"""What everything stands on: modules, components, terms, time, health, errors."""
 
-from ._batching import any_in_batch as any_in_batch, cond_for_batch as cond_for_batch
 from ._clock import Clock as Clock, StepCount as StepCount
-from ._complex import scale_array as scale_array
 from ._components import (
     AbstractComponent as AbstractComponent,
     as_increment as as_increment,
@@ -48,6 +46,7 @@ from ._exit_status import (
     EXIT_INTERRUPTED as EXIT_INTERRUPTED,
     EXIT_TRY_AGAIN as EXIT_TRY_AGAIN,
 )
+from ._faults import ADVICE as ADVICE, Fault as Fault, Faults as Faults
 from ._find import find as find, path_name as path_name
 from ._fixed_point import (
     FixedPoint as FixedPoint,
@@ -58,6 +57,7 @@ from ._fixed_point import (
     zero_out_of_range as zero_out_of_range,
 )
 from ._growable import (
+    GROWTH_FACTOR as GROWTH_FACTOR,
     AbstractGrowable as AbstractGrowable,
     find_growables as find_growables,
     grow_caches as grow_caches,
@@ -65,18 +65,9 @@ from ._growable import (
     invalidate_caches as invalidate_caches,
 )
 from ._health import (
-    ADVICE as ADVICE,
-    Fault as Fault,
-    Faults as Faults,
     Health as Health,
     all_finite as all_finite,
     collect_faults as collect_faults,
-)
-from ._linear_call import (
-    instantiate_zero_tangents as instantiate_zero_tangents,
-    linear_call as linear_call,
-    nonzero_tangents as nonzero_tangents,
-    partition_by_tangent as partition_by_tangent,
 )
 from ._module import (
     Module as Module,
@@ -91,16 +82,6 @@ from ._module import (
     param as param,
     replace_fields as replace_fields,
     static as static,
-)
-from ._nonzero import nonzero_indices as nonzero_indices
-from ._safe import (
-    round_before_add as round_before_add,
-    safe_arctan2 as safe_arctan2,
-    safe_divide as safe_divide,
-    safe_norm as safe_norm,
-    safe_power as safe_power,
-    safe_sqrt as safe_sqrt,
-    where_safe as where_safe,
 )
 from ._terms import (
     AbstractTendency as AbstractTendency,
@@ -118,4 +99,22 @@ from ._types import (
     PyTree as PyTree,
     Rate as Rate,
     State as State,
+)
+from .numerics._batching import any_in_batch as any_in_batch, cond_for_batch as cond_for_batch
+from .numerics._complex import scale_array as scale_array
+from .numerics._linear_call import linear_call as linear_call
+from .numerics._nonzero import nonzero_indices as nonzero_indices
+from .numerics._rounding import round_before_add as round_before_add
+from .numerics._safe import (
+    safe_arctan2 as safe_arctan2,
+    safe_divide as safe_divide,
+    safe_norm as safe_norm,
+    safe_power as safe_power,
+    safe_sqrt as safe_sqrt,
+    where_safe as where_safe,
+)
+from .numerics._tangents import (
+    instantiate_zero_tangents as instantiate_zero_tangents,
+    nonzero_tangents as nonzero_tangents,
+    partition_by_tangent as partition_by_tangent,
 )

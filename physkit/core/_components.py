@@ -1,4 +1,4 @@
-"""States: one component, or a plain dict of named components; and what can be added to them."""
+"""States: one component, or a plain dict of named components; and the rates that are added to them."""
 
 import abc
 import dataclasses
@@ -10,18 +10,19 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, ArrayLike, Bool, Int
 
-from ._complex import scale_array
 from ._errors import ComponentError, ShapeError
 from ._module import Module, replace_fields
 from ._types import PyTree, Rate, State
+from .numerics._complex import scale_array
 
 
 class AbstractComponent(Module):
     """One named part of a state: particles, a field, rigid bodies, a thermostat."""
 
     @abc.abstractmethod
-    def shift(self, delta: Any) -> "AbstractComponent":
+    def shift(self, delta: Rate) -> "AbstractComponent":
         """state ⊕ delta, where delta is of the kind that this component's rates are of."""
 
     def difference(self, other: "AbstractComponent") -> PyTree:
@@ -33,80 +34,95 @@ class AbstractComponent(Module):
         """This component with positions as if never folded back into a cell: they change smoothly."""
         return self
 
-    def increment(self) -> Any:
-        """This component's own numbers, read as a rate of one of its kind."""
+    def increment(self) -> Rate:
+        """This component's own numbers, read as a rate of a component of its kind."""
         return self
 
     def shard(self, devices: tuple[int, ...]) -> "AbstractComponent":
-        """This component over a grid of devices, `devices[k]` along axis k of space.
+        """This component in device layout, over `devices[k]` devices along axis k of space.
 
-        Every array has a leading axis over the devices, row-major. Components inside are cut their own
-        way; by default all other arrays are the same on every device.
+        Every array gets a leading axis over the devices, row-major. Components in its fields shard
+        themselves; by default all other arrays are replicated.
         """
-        return _each_part(self, lambda part: part.shard(devices), lambda x: replicate(x, devices))
+
+        def shard_component(component: AbstractComponent) -> AbstractComponent:
+            return component.shard(devices)
+
+        return _map_fields(self, shard_component, lambda x: replicate(x, devices))
 
     def unshard(self, devices: tuple[int, ...]) -> "AbstractComponent":
-        """The whole of what `cut` made parts of."""
-        return _each_part(self, lambda part: part.unshard(devices), lambda x: x[0])
+        """The inverse of `shard`."""
 
-    def needs_migration(self) -> Any:
-        """Whether parts of it must change devices now, on any of them; None where they never do."""
+        def unshard_component(component: AbstractComponent) -> AbstractComponent:
+            return component.unshard(devices)
+
+        return _map_fields(self, unshard_component, lambda x: x[0])
+
+    def needs_migration(self) -> Bool[Array, ""] | None:
+        """Whether any part of it must change devices now; None if none ever does."""
 
     def migrate(self) -> "AbstractComponent":
-        """This component after parts of it have changed devices."""
+        """This component, each part of it on the device that it belongs to."""
         return self
 
     def grow_to_fit(self, measured: "AbstractComponent") -> tuple["AbstractComponent", list[str]]:
-        """This component, in device layout, with room for what it required later, and what has grown."""
+        """Grow capacities of this component, in device layout, to what `measured`, the same component later,
+        required; and say what has grown."""
         del measured
         return self, []
 
-    def faults(self) -> Any:
-        """Fault bits of values that physics cannot mean (a negative mass), as an int32 scalar."""
+    def faults(self) -> Int[Array, ""]:
+        """Fault bits of values without physical meaning (a negative mass)."""
         return jnp.zeros((), jnp.int32)
 
 
-def shard(tree: Any, devices: tuple[int, ...]) -> Any:
-    """`tree` over a grid of devices: components cut, everything else the same on every device."""
-    return _by_component(
-        tree, lambda component: component.shard(devices), lambda x: replicate(x, devices)
-    )
+def shard(tree: PyTree, devices: tuple[int, ...]) -> PyTree:
+    """`tree` in device layout: components shard themselves, all other arrays are replicated."""
+
+    def shard_component(component: AbstractComponent) -> AbstractComponent:
+        return component.shard(devices)
+
+    return _map_components(tree, shard_component, lambda x: replicate(x, devices))
 
 
-def unshard(tree: Any, devices: tuple[int, ...]) -> Any:
-    """The whole of what `cut` made parts of."""
-    return _by_component(tree, lambda component: component.unshard(devices), lambda x: x[0])
+def unshard(tree: PyTree, devices: tuple[int, ...]) -> PyTree:
+    """The inverse of `shard`."""
+
+    def unshard_component(component: AbstractComponent) -> AbstractComponent:
+        return component.unshard(devices)
+
+    return _map_components(tree, unshard_component, lambda x: x[0])
 
 
-def replicate(x: Any, devices: tuple[int, ...]) -> Any:
+def replicate(x: ArrayLike, devices: tuple[int, ...]) -> Array:
     """The array `x` on every device: a leading axis over them."""
     return jnp.broadcast_to(x, (math.prod(devices), *jnp.shape(x)))
 
 
-def _by_component(tree: Any, of_component: Callable, of_array: Callable) -> Any:
-    is_component = lambda x: isinstance(x, AbstractComponent)
-    is_array = lambda x: isinstance(x, jax.Array | np.ndarray | np.generic)
-
-    def one(x):
-        if is_component(x):
+def _map_components(tree: PyTree, of_component: Callable, of_array: Callable) -> PyTree:
+    def map_node(x: Any) -> Any:
+        if _is_component(x):
             return of_component(x)
-        return of_array(x) if is_array(x) else x
+        return of_array(x) if isinstance(x, jax.Array | np.ndarray | np.generic) else x
 
-    return jax.tree.map(one, tree, is_leaf=is_component)
+    return jax.tree.map(map_node, tree, is_leaf=_is_component)
 
 
-def _each_part(module: Any, of_component: Callable, of_array: Callable) -> Any:
-    parts = {f.name: getattr(module, f.name) for f in dataclasses.fields(module)}
-    fixed = {f.name for f in dataclasses.fields(module) if f.metadata.get("static", False)}
-    moved = {
-        name: _by_component(part, of_component, of_array)
-        for name, part in parts.items()
-        if name not in fixed
+def _map_fields(module: Module, of_component: Callable, of_array: Callable) -> Any:
+    """`_map_components` in the fields of a component, which would otherwise count as one itself."""
+    changes = {
+        field.name: _map_components(getattr(module, field.name), of_component, of_array)
+        for field in dataclasses.fields(module)
+        if not field.metadata.get("static", False)
     }
-    return replace_fields(module, moved)
+    return replace_fields(module, changes)
 
 
-def get_component(state: State, name: str | None) -> Any:
+def _is_component(x: Any) -> bool:
+    return isinstance(x, AbstractComponent)
+
+
+def get_component(state: State, name: str | None) -> State:
     """The component called `name`; the state itself for None.
 
     **Errors:** `ComponentError` names what there is.
@@ -126,7 +142,7 @@ def get_component(state: State, name: str | None) -> Any:
     return state[name]
 
 
-def put_component(state: State, name: str | None, component: Any) -> State:
+def put_component(state: State, name: str | None, component: State) -> State:
     """`state` with the component called `name` replaced."""
     get_component(state, name)
     return component if name is None else {**state, name: component}
@@ -146,14 +162,16 @@ def shift(state: State, delta: Rate) -> State:
     return jax.tree.map(jnp.add, state, delta)
 
 
-def as_increment(rate: Any) -> Rate:
-    """`rate` with every component in it read as a change: a field may be returned as a rate."""
-    is_component = lambda x: isinstance(x, AbstractComponent)
-    read = lambda x: x.increment() if is_component(x) else x
-    return jax.tree.map(read, rate, is_leaf=is_component)
+def as_increment(rate: PyTree) -> Rate:
+    """`rate` with every component in it read as an increment: a field may be returned as a rate."""
+
+    def read(x: Any) -> Any:
+        return x.increment() if _is_component(x) else x
+
+    return jax.tree.map(read, rate, is_leaf=_is_component)
 
 
-def combine_rates(weights: Sequence[Any], rates: Sequence[Rate]) -> Rate:
+def combine_rates(weights: Sequence[ArrayLike], rates: Sequence[Rate]) -> Rate:
     """Σ wᵢ·rateᵢ over partial rates: a name or leaf that a rate leaves out counts as zero."""
     pairs = [(w, r) for w, r in zip(weights, rates, strict=True) if r is not None]
     if not pairs:
@@ -173,10 +191,10 @@ def combine_rates(weights: Sequence[Any], rates: Sequence[Rate]) -> Rate:
                 "its location)"
             )
     columns = zip(*leaves, strict=True)
-    return trees[0].unflatten([_weighted([w for w, _ in pairs], column) for column in columns])
+    return trees[0].unflatten([_weighted_sum([w for w, _ in pairs], column) for column in columns])
 
 
-def _weighted(weights: Sequence[Any], leaves: Sequence[Any]) -> Any:
+def _weighted_sum(weights: Sequence[ArrayLike], leaves: Sequence[Array | None]) -> Array | None:
     present = [scale_array(x, w) for w, x in zip(weights, leaves, strict=True) if x is not None]
     return sum(present[1:], present[0]) if present else None
 

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, UInt
 
-from ._health import Fault, Faults
+from ._faults import Fault, Faults
 from ._module import Module, data
 
 _WORD = 2.0**32

@@ -11,15 +11,16 @@ import numpy as np
 from jaxtyping import Array, Bool, Int
 
 from ._module import Module
+from ._types import PyTree
 
-HEADROOM = 1.25
+GROWTH_FACTOR = 1.25  # of what was required
 
 
 class AbstractGrowable(Module):
     """A cache node whose capacity is the shape of its arrays.
 
     `required` is the largest need met so far. Where it exceeds `capacity`, results are poisoned
-    and the host replays the stretch from its start with `grown` caches; growing pads with a
+    and the host replays the stretch from its start with larger caches; growing pads with a
     sentinel and rebuilds nothing.
     """
 
@@ -28,25 +29,25 @@ class AbstractGrowable(Module):
     @property
     @abc.abstractmethod
     def capacity(self) -> int:
-        """How much fits."""
+        """How many entries fit."""
 
     @abc.abstractmethod
     def grow_to(self, capacity: int) -> "AbstractGrowable":
-        """The same content with room for `capacity`."""
+        """The same content, with room for `capacity` entries."""
 
     def grow_to_fit(self, measured: "AbstractGrowable") -> tuple["AbstractGrowable", list[str]]:
-        """This node with room for what the same one, `measured` later, required, and what has grown.
+        """Grow this node to what `measured`, the same node later, required; and say what has grown.
 
         Host only.
         """
         required = int(np.max(np.asarray(measured.required)))
         if required <= self.capacity:
             return self, []
-        bigger = self.grow_to(math.ceil(HEADROOM * required))
-        return bigger, [f"{type(self).__name__} {self.capacity} → {bigger.capacity}"]
+        larger = self.grow_to(math.ceil(GROWTH_FACTOR * required))
+        return larger, [f"{type(self).__name__} {self.capacity} → {larger.capacity}"]
 
     def invalidate(self) -> "AbstractGrowable":
-        """This node after particles have changed their rows: what goes by rows must be made anew."""
+        """This node after particles have changed their rows: whatever refers to rows must be made anew."""
         return self
 
 
@@ -54,36 +55,39 @@ def _is_growable(node: Any) -> bool:
     return isinstance(node, AbstractGrowable)
 
 
-def find_growables(tree: Any) -> list[AbstractGrowable]:
+def find_growables(tree: PyTree) -> list[AbstractGrowable]:
     """Every growable node of `tree`, outermost first."""
     return [n for n in jax.tree.leaves(tree, is_leaf=_is_growable) if _is_growable(n)]
 
 
-def has_overflow(tree: Any) -> Bool[Array, ""]:
-    """Whether any growable node of `tree` needed more than it has (traceable)."""
-    short = [jnp.any(node.required > node.capacity) for node in find_growables(tree)]
-    return jnp.any(jnp.stack(short)) if short else jnp.array(False)
+def has_overflow(tree: PyTree) -> Bool[Array, ""]:
+    """Whether any growable node of `tree` required more than its capacity (traceable)."""
+    overflows = [jnp.any(node.required > node.capacity) for node in find_growables(tree)]
+    return jnp.any(jnp.stack(overflows)) if overflows else jnp.array(False)
 
 
-def invalidate_caches(tree: Any) -> Any:
-    """`tree` after particles have changed their rows."""
-    renew = lambda node: node.invalidate() if _is_growable(node) else node
-    return jax.tree.map(renew, tree, is_leaf=_is_growable)
+def invalidate_caches(tree: PyTree) -> PyTree:
+    """`tree` after particles have changed their rows: every growable node invalidated."""
+
+    def invalidate(node: Any) -> Any:
+        return node.invalidate() if _is_growable(node) else node
+
+    return jax.tree.map(invalidate, tree, is_leaf=_is_growable)
 
 
-def grow_caches(tree: Any, measured: Any) -> tuple[Any, list[str]]:
-    """`tree` with room for what the same-shaped `measured` tree required, and what was grown.
+def grow_caches(tree: PyTree, measured: PyTree) -> tuple[PyTree, list[str]]:
+    """Grow the caches of `tree` to what the same-shaped `measured` tree required, and say what has grown.
 
     Host only. Nodes that had room enough stay as they are.
     """
-    needs = iter(find_growables(measured))
-    events = []
+    measured_nodes = iter(find_growables(measured))
+    events: list[str] = []
 
-    def enlarge(node):
+    def grow(node: Any) -> Any:
         if not _is_growable(node):
             return node
-        bigger, grown = node.grow_to_fit(next(needs))
+        larger, grown = node.grow_to_fit(next(measured_nodes))
         events.extend(grown)
-        return bigger
+        return larger
 
-    return jax.tree.map(enlarge, tree, is_leaf=_is_growable), events
+    return jax.tree.map(grow, tree, is_leaf=_is_growable), events

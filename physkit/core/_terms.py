@@ -4,30 +4,32 @@ import abc
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import jax
+import equinox as eqx
+from jaxtyping import Array, Float
 
 from ._clock import Clock
 from ._components import as_increment, combine_rates
 from ._errors import DeclarationError
 from ._module import Module, call_user_function, static
+from ._types import Cache, PyTree, Rate, State
 
 
 class AbstractTerm(Module):
     """One piece of physics on named components: `(clock, state, cache) → (value, cache)`."""
 
-    def init(self, state: Any) -> Any:
+    def init(self, state: State) -> Cache:
         """What the term carries from step to step (a neighbor list, a warm start); None if nothing."""
         del state
 
     @abc.abstractmethod
-    def __call__(self, clock: Clock, state: Any, cache: Any) -> tuple[Any, Any]:
+    def __call__(self, clock: Clock, state: State, cache: Cache) -> tuple[Any, Cache]:
         """The term's value at `clock.t`, and its cache for the next call."""
 
-    def require_reversible(self, state: Any) -> None:
+    def require_reversible(self, state: State) -> None:
         """**Errors:** `NotReversible` where the term's value may depend on how its cache came about."""
         del state
 
-    def max_signal_rate(self, clock: Clock, state: Any) -> Any:
+    def max_signal_rate(self, clock: Clock, state: State) -> Float[Array, ""] | None:
         """The largest signal speed over the size of a cell, 1 / time; None where nothing limits the step.
 
         Times dt it is the Courant number, by which `CFLSubsteps` and `CourantLimit` go.
@@ -43,10 +45,10 @@ class AbstractTendency(AbstractTerm):
     """A term that returns rates of change of the components that it drives, and of no others."""
 
     @abc.abstractmethod
-    def rate(self, clock: Clock, state: Any) -> Any:
+    def rate(self, clock: Clock, state: State) -> Rate:
         """d state / dt: a dict of rates by component name, or the bare rate of a bare state."""
 
-    def __call__(self, clock: Clock, state: Any, cache: Any) -> tuple[Any, Any]:
+    def __call__(self, clock: Clock, state: State, cache: Cache) -> tuple[Rate, Cache]:
         return as_increment(self.rate(clock, state)), cache
 
 
@@ -58,12 +60,12 @@ class Function(AbstractTendency):
     """
 
     function: Callable = static()
-    args: Any = None
+    args: PyTree = None
 
-    def rate(self, clock: Clock, state: Any) -> Any:
-        given = (clock.t, state) if self.args is None else (clock.t, state, self.args)
+    def rate(self, clock: Clock, state: State) -> Rate:
+        arguments = (clock.t, state) if self.args is None else (clock.t, state, self.args)
         signature = "(t, state)" if self.args is None else "(t, state, args)"
-        rate = call_user_function(self.function, given, "a right-hand side", signature)
+        rate = call_user_function(self.function, arguments, "a right-hand side", signature)
         if rate is None:
             raise DeclarationError("a right-hand side returned None: is there a return missing?")
         return rate
@@ -102,15 +104,15 @@ class Tendencies(AbstractTerm):
         """**Errors:** `DeclarationError`: names are given to terms, not to sums of them."""
         raise DeclarationError(f"give {name!r} to one term, before it is added to others")
 
-    def init(self, state: Any) -> Any:
+    def init(self, state: State) -> Cache:
         return tuple(term.init(state) for term in self.terms)
 
-    def __call__(self, clock: Clock, state: Any, cache: Any) -> tuple[Any, Any]:
+    def __call__(self, clock: Clock, state: State, cache: Cache) -> tuple[Rate, Cache]:
         rates, caches = [], []
-        for term, own in zip(self.terms, cache, strict=True):
-            rate, own = term(clock, state, own)
+        for term, term_cache in zip(self.terms, cache, strict=True):
+            rate, term_cache = term(clock, state, term_cache)
             rates.append(rate)
-            caches.append(own)
+            caches.append(term_cache)
         return combine_rates([1] * len(rates), rates), tuple(caches)
 
 
@@ -131,20 +133,11 @@ class Network(Module):
     Called like the network itself.
     """
 
-    arrays: Any
-    rest: Any = static()
+    arrays: PyTree
+    rest: PyTree = static()
 
-    def __init__(self, network: Any):
-        import equinox as eqx
-
+    def __init__(self, network: PyTree):
         self.arrays, self.rest = eqx.partition(network, eqx.is_inexact_array)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        import equinox as eqx
-
         return eqx.combine(self.arrays, self.rest)(*args, **kwargs)
-
-
-def vmap_last(function: Callable, x: Any) -> Any:
-    """`function` of a scalar, applied to every element of `x` whatever its shape."""
-    return jax.vmap(function)(x.reshape(-1)).reshape(x.shape)

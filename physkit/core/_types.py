@@ -10,7 +10,9 @@ from jaxtyping import Array
 
 PyTree: TypeAlias = Any  # nested containers, Modules and arrays
 State: TypeAlias = Any  # one component, a dict of components by name, or any pytree of arrays
-Rate: TypeAlias = Any  # d state / dt of the parts that change, as `shift` adds it; None where none does
+Rate: TypeAlias = (
+    Any  # d state / dt of the parts that change, as `shift` adds it; None where none does
+)
 Plan: TypeAlias = Any  # what an integrator's `prepare` made: the constants of a run
 Aux: TypeAlias = Any  # what an integrator carries from step to step: cached forces, lists, history
 Cache: TypeAlias = Any  # what one term carries from step to step; None if nothing

@@ -28,7 +28,7 @@ from physkit.core import (
     safe_sqrt,
     where_safe,
 )
-from physkit.core._health import ADVICE
+from physkit.core._faults import ADVICE
 
 
 class Row(AbstractGrowable):

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
@@ -49,18 +48,3 @@ def where_safe(
     Masking the result alone is not enough: the derivative of a NaN that is thrown away is NaN.
     """
     return jnp.where(mask, function(jnp.where(mask, x, inside)), 0)
-
-
-@jax.custom_jvp
-def round_before_add(x: Float[Array, "..."]) -> Float[Array, "..."]:
-    """`x`, rounded before anything is added to it: no product is fused into a sum.
-
-    In vectors a compiler may round both together, and in what is left over one by one; then a last bit
-    depends on an element's place in an array. It cannot look through a choice that it cannot make.
-    """
-    return jnp.where(x == x, x, x + x)  # NaN stays NaN
-
-
-@round_before_add.defjvp
-def _(primals, tangents):
-    return round_before_add(*primals), tangents[0]

@@ -1,11 +1,12 @@
-"""Decisions that a whole batch takes together."""
+"""Branches that a whole batch takes together."""
 
 from collections.abc import Callable
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool
+
+from .._types import PyTree
 
 
 @jax.custom_batching.custom_vmap
@@ -19,13 +20,22 @@ def any_in_batch(predicate: Bool[Array, ""]) -> Bool[Array, ""]:
 
 
 @any_in_batch.def_vmap
-def _(axis_size: int, in_batched: list[bool], predicate: Bool[Array, " b"]):
+def _any_in_batch_vmap(axis_size: int, in_batched: list[bool], predicate: Bool[Array, " b"]):
     del axis_size, in_batched
     return any_in_batch(jnp.any(predicate)), False
 
 
-def cond_for_batch(predicate: Bool[Array, ""], if_true: Callable, if_false: Callable, *args: Any):
+def cond_for_batch(
+    predicate: Bool[Array, ""], if_true: Callable, if_false: Callable, *args: PyTree
+) -> PyTree:
     """`lax.cond` that stays a branch under `vmap`: if any member asks, all take `if_true`."""
-    # JAX hashes the branches, which the bound methods of a Module are not made for.
-    yes, no = (lambda *a: if_true(*a)), (lambda *a: if_false(*a))
-    return jax.lax.cond(any_in_batch(jax.lax.stop_gradient(predicate)), yes, no, *args)
+
+    # Plain functions, since JAX hashes the branches, and bound methods of a Module hash its arrays.
+    def true_branch(*operands):
+        return if_true(*operands)
+
+    def false_branch(*operands):
+        return if_false(*operands)
+
+    predicate = any_in_batch(jax.lax.stop_gradient(predicate))
+    return jax.lax.cond(predicate, true_branch, false_branch, *args)

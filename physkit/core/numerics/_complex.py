@@ -1,16 +1,15 @@
 """Products of complex numbers with real ones."""
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Inexact
+from jaxtyping import Array, ArrayLike, Inexact
 
 
-def scale_array(x: Inexact[Array, "..."], factor: Any) -> Inexact[Array, "..."]:
-    """x · factor; a real factor (or a mask) of complex numbers costs half of what a complex one does.
+def scale_array(x: Inexact[Array, "..."], factor: ArrayLike) -> Inexact[Array, "..."]:
+    """x · factor in the precision of `x`.
 
-    The result has the precision of `x`; an array of fewer axes is for the last ones.
+    Real factors (and masks) of complex numbers cost half of what complex ones do. A factor with fewer axes
+    than `x` belongs to the last ones.
     """
     factor = jnp.asarray(factor)
     factor = factor.reshape((1,) * (x.ndim - factor.ndim) + factor.shape) if factor.ndim else factor

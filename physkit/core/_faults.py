@@ -1,0 +1,131 @@
+"""Faults as data: bits set inside the traced loop, each with the error and the advice that they mean."""
+
+import enum
+
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Int
+
+from ._errors import (
+    CapacityError,
+    CutoffError,
+    NotReversible,
+    ObserverError,
+    OverlapError,
+    ParameterError,
+    PhyskitError,
+    RangeError,
+    SamplingError,
+    SimulationDiverged,
+    StepSizeError,
+)
+from ._module import Module, data
+
+
+class Fault(enum.IntFlag):
+    """What can go wrong inside a traced program, one bit each."""
+
+    NOT_FINITE = 1
+    OVERFLOW = 2
+    CUTOFF = 4
+    MASS = 8
+    OVERLAP = 16
+    DISPLACEMENT = 32
+    EXACT_SUM_RANGE = 64
+    GUARD = 128
+    SPACE = 256
+    SOLVER = 512
+    POSITIVITY = 1024
+    COURANT = 2048
+    FIXED_POINT_RANGE = 4096
+    REVERSAL = 8192
+    LOW_ESS = 16384
+    NOT_REPLICATED = 32768
+    BOND = 65536
+
+
+ADVICE: dict[Fault, tuple[type[PhyskitError], str]] = {
+    Fault.CUTOFF: (
+        CutoffError,
+        "a cutoff (plus skin) reaches beyond the minimum-image limit of the box; "
+        "use a larger box or a shorter cutoff",
+    ),
+    Fault.BOND: (
+        CutoffError,
+        "a bond or an angle joins particles of slabs that are not next to each other; use fewer devices, or "
+        "check whether something has torn",
+    ),
+    Fault.MASS: (ParameterError, "a mass is zero or negative"),
+    Fault.SPACE: (ParameterError, "a box length or volume is zero or negative"),
+    Fault.OVERLAP: (
+        OverlapError,
+        "particles overlap, where the force is not finite; start from a lattice or call minimize first",
+    ),
+    Fault.DISPLACEMENT: (
+        StepSizeError,
+        "a particle moved further between two force evaluations than half the cutoff (over devices: in a "
+        "step further than the migration margin); "
+        "the time step is too large, or the start has overlaps: reduce dt or call minimize first",
+    ),
+    Fault.EXACT_SUM_RANGE: (
+        RangeError,
+        "an exact pair sum left its range; give a larger quantum, or exact=False",
+    ),
+    Fault.FIXED_POINT_RANGE: (
+        RangeError,
+        "a number left the range of the fixed-point numbers that Reversible() computes with: a particle "
+        "crossed half the box in one step, flew far out of open space, or a field grew; reduce dt, or "
+        "give Reversible(range_factor=…)",
+    ),
+    Fault.REVERSAL: (
+        NotReversible,
+        "the backward pass did not return to the start bit by bit; a term may depend on velocities, on the "
+        "order of particles, or be compiled differently in the backward pass",
+    ),
+    Fault.OVERFLOW: (
+        CapacityError,
+        "a cache (neighbor list) overflowed; `run` grows it by itself, `simulate` needs "
+        "start(..., capacity=...)",
+    ),
+    Fault.SOLVER: (
+        StepSizeError,
+        "an adaptive solver inside the step gave up: it ran out of steps or did not converge; "
+        "raise max_steps, loosen rtol and atol, or reduce dt",
+    ),
+    Fault.COURANT: (
+        StepSizeError,
+        "waves cross more than the allowed part of a cell in a step; reduce dt, or let "
+        "CFLSubsteps(…, max_substeps=…) take more sub-steps",
+    ),
+    Fault.POSITIVITY: (
+        SimulationDiverged,
+        "a density, depth or pressure is not positive; reduce dt, or take a more robust scheme: "
+        "MUSCL(Minmod()) or PiecewiseConstant(), HLL()",
+    ),
+    Fault.LOW_ESS: (
+        SamplingError,
+        "the samples hardly overlap with the parameters asked for, so that a few of them carry all "
+        "weight; draw new samples there, take smaller steps, or smaller systems",
+    ),
+    Fault.NOT_REPLICATED: (
+        ObserverError,
+        "what is recorded, or a number of the state, differs from device to device: sums, means and extremes "
+        "over the domain are "
+        "field.integral(), field.mean(), field.max(), grid.sum(x), particles.sum(x)",
+    ),
+    Fault.GUARD: (SimulationDiverged, "a guard is broken"),
+    Fault.NOT_FINITE: (SimulationDiverged, "the state is not finite"),
+}
+
+
+class Faults(Module):
+    """Fault bits of a term, a node of its cache. Sticky: once set, a bit stays."""
+
+    bits: Int[Array, "..."] = data()
+
+    @staticmethod
+    def none() -> "Faults":
+        return Faults(jnp.zeros((), jnp.int32))
+
+    def set_if(self, fault: Fault, where: Bool[Array, ""]) -> "Faults":
+        """These faults, and `fault` if `where` holds."""
+        return Faults(self.bits | jnp.where(where, jnp.int32(fault), jnp.int32(0)))

@@ -1,0 +1,1 @@
+"""Arithmetic beside JAX's: safe derivatives, rounding, batched decisions, linear maps with a transpose."""

@@ -1,0 +1,191 @@
+"""Linear maps that bring their own transpose. The only file that touches JAX's private interfaces.
+
+`jax.custom_vjp` would do for one reverse derivative, but it forbids forward mode, and so Jacobians by
+columns and Hessian-vector products. A primitive that is linear, and whose transpose is the same primitive
+with the two maps exchanged, has all of them.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, TypeAlias
+
+import jax
+import jax.extend as jex
+import jax.numpy as jnp
+from jax.interpreters import ad, batching, mlir
+
+from .._types import PyTree
+
+Leaves: TypeAlias = list[Any]
+
+_linear = jex.core.Primitive("physkit_linear_call")
+_linear.multiple_results = True
+
+
+def linear_call(
+    forward: Callable, transpose: Callable, residuals: PyTree, linear: PyTree
+) -> PyTree:
+    """y = forward(residuals, linear), a map linear in `linear` whose transpose is written by hand.
+
+    `transpose(residuals, ȳ)` must return the cotangent of `linear`. Unlike
+    `jax.custom_derivatives.linear_call` the result is differentiable in everything, any number of
+    times, in both modes, and stays itself under `vmap`, so that the transpose of a batched map is
+    the batched hand-written transpose.
+
+    **Arguments:**
+
+    - `forward`, `transpose`: hashable functions of pytrees that close over no traced value. One with a
+      method `many(residuals, linear)` is asked that for many linear arguments at once, which have an
+      axis in front.
+    - `residuals`: what the map depends on; arrays of any dtype, differentiable where floating.
+    - `linear`: floating arrays.
+    """
+    residual_leaves, residual_tree = jax.tree.flatten(residuals)
+    linear_leaves, linear_tree = jax.tree.flatten(linear)
+    result_tree = jax.tree.structure(jax.eval_shape(forward, residuals, linear))
+    out = _linear.bind(
+        *residual_leaves,
+        *linear_leaves,
+        forward=_OnLeaves(forward, residual_tree, linear_tree, result_tree),
+        transpose=_OnLeaves(transpose, residual_tree, result_tree, linear_tree),
+        num_residuals=len(residual_leaves),
+    )
+    return jax.tree.unflatten(result_tree, out)
+
+
+@dataclass(frozen=True)
+class _OnLeaves:
+    """A function of two pytrees as a function of two lists of leaves."""
+
+    function: Callable
+    residual_tree: jax.tree_util.PyTreeDef
+    linear_tree: jax.tree_util.PyTreeDef
+    result_tree: jax.tree_util.PyTreeDef
+
+    def __call__(self, residuals: Leaves, linear: Leaves) -> Leaves:
+        out = self.function(
+            self.residual_tree.unflatten(residuals), self.linear_tree.unflatten(linear)
+        )
+        leaves, tree = jax.tree.flatten(out)
+        if tree != self.result_tree:
+            raise TypeError(
+                f"a linear map and its transpose disagree: {self.result_tree} and {tree}"
+            )
+        return leaves
+
+    @property
+    def many(self) -> "_OnLeaves | None":
+        """The same for many linear arguments at once, if the function has a method for that."""
+        many = getattr(self.function, "many", None)
+        return None if many is None else replace(self, function=many)
+
+
+@dataclass(frozen=True)
+class _Batched:
+    """`inner` over a batch: linear arguments carry the batch axis, residuals where `axes` says 0."""
+
+    inner: Callable
+    axes: tuple[int | None, ...]
+    size: int
+
+    def __call__(self, residuals: Leaves, linear: Leaves) -> Leaves:
+        many = getattr(self.inner, "many", None)
+        if many is not None and not any(axis == 0 for axis in self.axes):
+            return many(list(residuals), list(linear))
+        batched = jax.vmap(self.inner, in_axes=(list(self.axes), 0), axis_size=self.size)
+        return batched(list(residuals), list(linear))
+
+
+@partial(jax.jit, static_argnums=0)
+def _apply(function, given, moved):
+    return function(given, moved)
+
+
+# --- the rules of the primitive: residuals first, linear arguments after them -----------------------
+
+
+def _run(*args, forward, transpose, num_residuals):
+    del transpose
+    return forward(list(args[:num_residuals]), list(args[num_residuals:]))
+
+
+def _evaluate(*args, forward, transpose, num_residuals):
+    del transpose
+    return _apply(forward, list(args[:num_residuals]), list(args[num_residuals:]))
+
+
+def _abstract_eval(*args, **params):
+    shapes = [jax.ShapeDtypeStruct(a.shape, a.dtype) for a in args]
+    out = jax.eval_shape(partial(_run, **params), *shapes)
+    return [jax.core.ShapedArray(o.shape, o.dtype) for o in out]
+
+
+def _jvp(primals, tangents, *, forward, transpose, num_residuals):
+    """Linear in the linear arguments: the same map of their tangents. Of residuals, JAX's own derivative."""
+    residuals, linear = primals[:num_residuals], primals[num_residuals:]
+    residual_tangents, linear_tangents = tangents[:num_residuals], tangents[num_residuals:]
+    params = {"forward": forward, "transpose": transpose, "num_residuals": num_residuals}
+    out = _linear.bind(*primals, **params)
+    terms = []
+    if not all(map(_is_zero, linear_tangents)):
+        full = [jnp.zeros_like(x) if _is_zero(t) else t for x, t in zip(linear, linear_tangents)]
+        terms.append(_linear.bind(*residuals, *full, **params))
+    varying = [k for k, t in enumerate(residual_tangents) if not _is_zero(t)]
+    if varying:
+
+        def of_varying(values):
+            full = list(residuals)
+            for k, value in zip(varying, values):
+                full[k] = value
+            return forward(full, list(linear))
+
+        values = [residuals[k] for k in varying]
+        directions = [residual_tangents[k] for k in varying]
+        terms.append(jax.jvp(of_varying, (values,), (directions,))[1])
+    if not terms:
+        return out, [ad.Zero.from_primal_value(o) for o in out]
+    return out, [sum(leaves[1:], leaves[0]) for leaves in zip(*terms)]
+
+
+def _is_zero(tangent: Any) -> bool:
+    return isinstance(tangent, ad.Zero) or jax.dtypes.float0 == getattr(tangent, "dtype", None)
+
+
+def _transpose(cotangents, *args, forward, transpose, num_residuals):
+    residuals, linear = args[:num_residuals], args[num_residuals:]
+    full = [ad.instantiate_zeros(c) for c in cotangents]
+    out = _linear.bind(
+        *residuals, *full, forward=transpose, transpose=forward, num_residuals=num_residuals
+    )
+    wanted = [o if ad.is_undefined_primal(x) else None for o, x in zip(out, linear)]
+    return [None] * num_residuals + wanted
+
+
+def _batch(args, axes, *, forward, transpose, num_residuals):
+    size = next(a.shape[k] for a, k in zip(args, axes) if k is not None)
+    residuals = [
+        (a, None) if k is None else (jnp.moveaxis(a, k, 0), 0)
+        for a, k in zip(args[:num_residuals], axes[:num_residuals])
+    ]
+    linear = [
+        jnp.broadcast_to(a, (size, *a.shape)) if k is None else jnp.moveaxis(a, k, 0)
+        for a, k in zip(args[num_residuals:], axes[num_residuals:])
+    ]
+    residual_axes = tuple(axis for _, axis in residuals)
+    out = _linear.bind(
+        *(a for a, _ in residuals),
+        *linear,
+        forward=_Batched(forward, residual_axes, size),
+        transpose=_Batched(transpose, residual_axes, size),
+        num_residuals=num_residuals,
+    )
+    return out, [0] * len(out)
+
+
+_linear.def_impl(_evaluate)
+_linear.def_abstract_eval(_abstract_eval)
+mlir.register_lowering(_linear, mlir.lower_fun(_run, multiple_results=True))
+ad.primitive_jvps[_linear] = _jvp
+ad.primitive_transposes[_linear] = _transpose
+batching.primitive_batchers[_linear] = _batch

@@ -1,0 +1,42 @@
+"""Indices of the true elements of a long array, at the cost of one pass over it."""
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Int, UInt32
+
+
+def nonzero_indices(mask: Bool[Array, " n"], size: int) -> Int[Array, " size"]:
+    """The first `size` indices where `mask` holds, in order; n where there are no more.
+
+    `jnp.nonzero` of a given size returns the same, but by a running sum over all n, which costs many
+    passes. Here bits are packed into words of 32, and only the words are summed up.
+    """
+    n, num_words = mask.shape[0], -(-mask.shape[0] // 32)
+    bits = jnp.pad(mask, (0, 32 * num_words - n)).reshape(num_words, 32).astype(jnp.uint32)
+    position = jnp.arange(32, dtype=jnp.uint32)[None]
+    words = jnp.sum(bits << position, axis=1, dtype=jnp.uint32)
+    per_word = jax.lax.population_count(words).astype(jnp.int32)
+    through_word = jnp.cumsum(per_word, dtype=jnp.int32)
+    wanted = jnp.arange(size, dtype=jnp.int32)
+    word = jnp.searchsorted(through_word, wanted, side="right").astype(jnp.int32)
+
+    def of_word(x: Array) -> Array:
+        return x.at[word].get(mode="clip")
+
+    bit = _index_of_set_bit(of_word(words), wanted - of_word(through_word - per_word))
+    found = jnp.where(word < num_words, 32 * word + bit, n)
+    # Computed once: fused into a gather at these indices, XLA would compute it for each number gathered.
+    return jax.lax.optimization_barrier(found)
+
+
+def _index_of_set_bit(word: UInt32[Array, " m"], rank: Int[Array, " m"]) -> Int[Array, " m"]:
+    """The index of the set bit in a word that has `rank` set bits below it, by bisection."""
+    index = jnp.zeros_like(rank)
+    for half in (16, 8, 4, 2, 1):
+        low = word & jnp.uint32(2**half - 1)
+        below = jax.lax.population_count(low).astype(rank.dtype)
+        is_higher = rank >= below
+        rank = jnp.where(is_higher, rank - below, rank)
+        word = jnp.where(is_higher, word >> half, low)
+        index = index + jnp.where(is_higher, half, 0).astype(index.dtype)
+    return index
