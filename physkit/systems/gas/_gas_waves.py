@@ -63,7 +63,9 @@ def kelvin_helmholtz(
 
 
 def _law(
-    gamma: ArrayLike, riemann: AbstractRiemannSolver | None, reconstruction: AbstractReconstruction
+    gamma: ArrayLike,
+    riemann: AbstractRiemannSolver | None,
+    reconstruction: AbstractReconstruction | None,
 ) -> CompressibleEuler:
     given = {"riemann": riemann, "reconstruction": reconstruction}
     return CompressibleEuler(gamma, **{name: part for name, part in given.items() if part})
