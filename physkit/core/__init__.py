@@ -42,6 +42,13 @@ from ._errors import (
     StepSizeError as StepSizeError,
     SweepError as SweepError,
 )
+from ._exact_component import (
+    AbstractExactComponent as AbstractExactComponent,
+    drop_fixed_point as drop_fixed_point,
+    exact_bits as exact_bits,
+    has_fixed_point as has_fixed_point,
+    is_exact_component as is_exact_component,
+)
 from ._exit_status import (
     EXIT_INTERRUPTED as EXIT_INTERRUPTED,
     EXIT_TRY_AGAIN as EXIT_TRY_AGAIN,
@@ -51,9 +58,7 @@ from ._find import find as find, path_name as path_name
 from ._fixed_point import (
     FixedPoint as FixedPoint,
     ScaledFixedPoint as ScaledFixedPoint,
-    call_isolated as call_isolated,
     power_of_two_above as power_of_two_above,
-    with_tangent_of as with_tangent_of,
     zero_out_of_range as zero_out_of_range,
 )
 from ._growable import (
@@ -104,7 +109,12 @@ from .numerics._batching import any_in_batch as any_in_batch, cond_for_batch as 
 from .numerics._complex import scale_array as scale_array
 from .numerics._linear_call import linear_call as linear_call
 from .numerics._nonzero import nonzero_indices as nonzero_indices
-from .numerics._rounding import round_before_add as round_before_add
+from .numerics._rounding import (
+    call_isolated as call_isolated,
+    fusion_barrier as fusion_barrier,
+    round_before_add as round_before_add,
+    with_tangent_of as with_tangent_of,
+)
 from .numerics._safe import (
     safe_arctan2 as safe_arctan2,
     safe_divide as safe_divide,

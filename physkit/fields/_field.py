@@ -1,7 +1,7 @@
 """Fields on grids: the component that partial differential equations move."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -9,7 +9,7 @@ from jax.typing import ArrayLike, DTypeLike
 from jaxtyping import Array, Float, Inexact
 
 from physkit.core import (
-    AbstractComponent,
+    AbstractExactComponent,
     Fault,
     NotReversible,
     PyTree,
@@ -46,7 +46,7 @@ from ._wall_values import impose_wall_values, zero_on_walls
 BoundaryLike: TypeAlias = AbstractBoundary | dict | None
 
 
-class Field(AbstractComponent):
+class Field(AbstractExactComponent):
     """Values on a grid, which know where in the cells they sit and what lies beyond the walls.
 
         Field.from_function(grid, lambda x, y: jnp.sin(x) * jnp.cos(y))
@@ -77,6 +77,8 @@ class Field(AbstractComponent):
     coefficients: Array | None = evolving(None)  # of the data, where an integrator has them already
     data: Inexact[Array, "..."] = evolving()
     fixed_point: ScaledFixedPoint | None = None  # the exact data, for Reversible
+    evolving_leaves: ClassVar[tuple[str, ...]] = ("data",)
+    needs_trial_step: ClassVar[bool] = True
     __array_ufunc__ = None  # so that NumPy array * field calls Field.__rmul__
 
     def __init__(
@@ -253,22 +255,32 @@ class Field(AbstractComponent):
             values = values if delta.values is None else values + delta.values
         if self.fixed_point is None:
             return self.replace(data=self.data + values)
-        fixed_point = self.fixed_point.plus(values)
-        data = with_tangent_of(fixed_point.value, self.data + values)
+        fixed_point = self.fixed_point.add(values)
+        data = with_tangent_of(fixed_point.to_float(), self.data + values)
         return self.replace(data=data, fixed_point=fixed_point)
 
-    def to_fixed_point(self, change: Array, room: float) -> "Field":
-        """This field rounded to a lattice, on which `shift` is exact; derivatives pass through.
+    def to_fixed_point(self, dt: Any, range_factor: float, after: "Field | None" = None) -> "Field":
+        """This field rounded to fixed-point numbers, to which `shift` adds exactly; derivatives pass through.
 
-        With room for values `room` times as large as they are now, or as 64 of the `change` of a step.
+        The range is `range_factor` times the largest value now, or 64 times what a step changes, up to the
+        field `after` it.
         """
+        del dt
         if not self.is_real:
-            raise NotReversible("a complex field has no lattice: Reversible() needs real fields")
+            raise NotReversible(
+                "a complex field has no fixed-point form: Reversible() needs real fields"
+            )
+        change = jnp.zeros_like(self.data) if after is None else after.data - self.data
         data, change = jax.tree.map(jax.lax.stop_gradient, (self.data, change))
         largest = lambda x: jnp.max(self.grid.max(jnp.abs(x)))
         size = jnp.maximum(largest(data), 64 * largest(change))
-        lattice = ScaledFixedPoint.of(data, room * size)
-        return self.replace(data=with_tangent_of(lattice.value, self.data), fixed_point=lattice)
+        exact = ScaledFixedPoint.from_float(data, range_factor * size)
+        return self.replace(data=with_tangent_of(exact.to_float(), self.data), fixed_point=exact)
+
+    def exact_bits(self) -> list[Any]:
+        if self.fixed_point is None:
+            raise NotReversible("this field holds no fixed-point numbers")
+        return [self.fixed_point.fixed_point]
 
     def increment(self) -> FieldIncrement:
         return FieldIncrement(self.data, self.location)

@@ -6,15 +6,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool
 
-from physkit.core import Cache, Clock, PyTree, State, call_isolated
-from physkit.fields import Field
-from physkit.particles import Particles
-
-
-def has_fixed_point(state: State) -> bool:
-    """Whether a component of `state` holds fixed-point numbers, so that steps can be reversed."""
-    nodes = jax.tree.leaves(state, is_leaf=_may_have_fixed_point)
-    return any(_may_have_fixed_point(node) and node.fixed_point is not None for node in nodes)
+from physkit.core import Cache, Clock, PyTree, State, call_isolated, has_fixed_point
 
 
 def evaluate_reproducibly(
@@ -42,7 +34,3 @@ def select_clock(is_first: Bool[Array, ""], first: Clock, other: Clock) -> Clock
 
     chosen = jax.tree.map(lambda a, b: jnp.where(is_first, a, b), instant(first), instant(other))
     return Clock(*chosen, other.dt, None)
-
-
-def _may_have_fixed_point(node: PyTree) -> bool:
-    return isinstance(node, Particles | Field)

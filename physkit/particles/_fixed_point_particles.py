@@ -1,4 +1,4 @@
-"""Positions and velocities as integers, so that every move can be taken back to the last bit."""
+"""Positions and velocities as fixed-point numbers, so that every drift and kick is reversed to the last bit."""
 
 from collections.abc import Callable
 
@@ -24,7 +24,11 @@ from physkit.geometry import AbstractSpace, Triclinic, inverse_matrix
 class FixedPointParticles(Module):
     """Exact positions, as fractions of the cell (of a range, along open axes), and exact velocities.
 
-        x = (y + o) · cell,   −½ ≤ y < ½,   o = ½ along axes that repeat, 0 along open ones
+        x = (y + o) · cell,   −½ ≤ y < ½,   o = ½ along periodic axes, 0 along open ones
+
+    Drift and kick are shears of these integers, each undone by the opposite increment:
+
+        y ← y + round(Δx · cell⁻¹),     v ← v + round(Δv)
 
     Wrapping is the overflow of the integers: exact for every box, also a triclinic one.
 
@@ -44,24 +48,27 @@ class FixedPointParticles(Module):
     faults: Faults
 
     @staticmethod
-    def of(
+    def from_floats(
         position: Float[Array, "n d"],
         velocity: Float[Array, "n d"],
         space: AbstractSpace,
         dt: Float[Array, ""],
-        room: float,
-        largest: Callable,
+        range_factor: float,
+        largest: Callable[[Array], Array],
     ) -> "FixedPointParticles":
-        """The lattice's points next to these particles; `largest` number of an array of all of them."""
+        """The fixed-point numbers nearest to these particles.
+
+        - `largest`: the largest number in an array, over the whole domain.
+        """
         position, velocity, space, dt = jax.tree.map(
             jax.lax.stop_gradient, (position, velocity, space, dt)
         )
         d = position.shape[1]
-        repeats = jnp.array(space.periodic_axes(d))
-        # Without any extent there is the path of many steps.
-        far, fast = largest(jnp.abs(position)), largest(jnp.abs(velocity))
-        extent = power_of_two_above(jnp.maximum(far, 64 * fast * dt))
-        open_range = 2 * room * extent
+        is_periodic = jnp.array(space.periodic_axes(d))
+        # Where all sit in one point, the path of many steps stands for the extent.
+        farthest, fastest = largest(jnp.abs(position)), largest(jnp.abs(velocity))
+        extent = power_of_two_above(jnp.maximum(farthest, 64 * fastest * dt))
+        open_range = 2 * range_factor * extent
         if isinstance(space, Triclinic):
             cell, inverse = space.vectors, inverse_matrix(space.vectors)
             extent = jnp.sqrt(jnp.max(jnp.sum(cell * cell, axis=1)))
@@ -70,20 +77,21 @@ class FixedPointParticles(Module):
             if vectors is None:
                 cell = jnp.full(d, open_range, position.dtype)
             else:
-                cell = jnp.where(repeats, jnp.diag(vectors), open_range)
+                cell = jnp.where(is_periodic, jnp.diag(vectors), open_range)
                 extent = jnp.maximum(
-                    jnp.max(jnp.where(repeats, cell, 0)),
-                    jnp.where(jnp.all(repeats), 0, extent),
+                    jnp.max(jnp.where(is_periodic, cell, 0)),
+                    jnp.where(jnp.all(is_periodic), 0, extent),
                 )
             inverse = 1 / cell
-        offset = jnp.where(repeats, 0.5, 0).astype(position.dtype)
-        y = _product(position, inverse) - offset[None]
-        outside = jnp.any((jnp.abs(y) >= 0.5) & ~repeats[None])
-        # Who crosses the box in one step has no meaning any more: that is room enough for velocities.
-        speed = jnp.maximum(power_of_two_above(extent / dt), 64 * power_of_two_above(fast))
+        offset = jnp.where(is_periodic, 0.5, 0).astype(position.dtype)
+        y = _multiply_rows(position, inverse) - offset[None]
+        outside = jnp.any((jnp.abs(y) >= 0.5) & ~is_periodic[None])
+        # A particle that crosses the box in one step has no meaning any more: velocities need no
+        # larger range than that.
+        speed = jnp.maximum(power_of_two_above(extent / dt), 64 * power_of_two_above(fastest))
         return FixedPointParticles(
-            FixedPoint.of(y),
-            ScaledFixedPoint.of(velocity, speed),
+            FixedPoint.from_float(y),
+            ScaledFixedPoint.from_float(velocity, speed),
             cell,
             inverse,
             offset,
@@ -93,24 +101,25 @@ class FixedPointParticles(Module):
     @property
     def positions(self) -> Float[Array, "n d"]:
         """Positions as floats, inside the cell; NaN after a fault."""
-        y = jax.lax.optimization_barrier(self.position.value + self.offset[None])
+        y = jax.lax.optimization_barrier(self.position.to_float() + self.offset[None])
+        # The nearest float to the largest fraction is 1, which is outside of a half-open cell.
         below_one = 1 - float(jnp.finfo(y.dtype).eps) / 2
         y = jnp.where(self.offset[None] > 0, jnp.minimum(y, below_one), y)
-        x = _product(y, self.cell)
+        x = _multiply_rows(y, self.cell)
         return jnp.where(self.faults.bits == 0, x, jnp.nan)
 
     @property
     def velocities(self) -> Float[Array, "n d"]:
         """Velocities as floats; NaN after a fault."""
-        return self.velocity.value
+        return self.velocity.to_float()
 
     @property
     def rows(self) -> tuple[FixedPoint, FixedPoint]:
-        """What there is for each particle: the integers."""
+        """The arrays with a row for each particle: the integers."""
         return self.position, self.velocity.fixed_point
 
     def with_rows(self, rows: tuple[FixedPoint, FixedPoint]) -> "FixedPointParticles":
-        """The same lattice with other particles on it."""
+        """The same cell and ranges, other particles."""
         velocity = replace_fields(self.velocity, {"fixed_point": rows[1]})
         return replace_fields(self, {"position": rows[0], "velocity": velocity})
 
@@ -119,31 +128,30 @@ class FixedPointParticles(Module):
         return replace_fields(self, {"faults": self.faults.set_if(fault, where)})
 
     def share_faults(self) -> "FixedPointParticles":
-        """A lattice in device layout with the faults of all devices on each."""
-        every = lambda faults: Faults(jnp.broadcast_to(_any_bits(faults.bits), faults.bits.shape))
-        velocity = replace_fields(self.velocity, {"faults": every(self.velocity.faults)})
-        return replace_fields(self, {"velocity": velocity, "faults": every(self.faults)})
+        """These numbers, in device layout, with the faults of all devices on each."""
 
-    def drift(self, step: Float[Array, "n d"]) -> tuple["FixedPointParticles", Int[Array, "n d"]]:
-        """Particles moved by `step`, and how many cells each crossed along every axis."""
-        dy, faults = zero_out_of_range(_product(step, self.inverse), self.faults)
-        position, wrapped = self.position.plus(dy)
-        repeats = (self.offset > 0)[None]
-        faults = faults.set_if(Fault.FIXED_POINT_RANGE, jnp.any((wrapped != 0) & ~repeats))
-        made = FixedPointParticles(
-            position, self.velocity, self.cell, self.inverse, self.offset, faults
-        )
-        return made, jnp.where(repeats, wrapped, 0)
+        def shared(faults: Faults) -> Faults:
+            return Faults(jnp.broadcast_to(_any_bits(faults.bits), faults.bits.shape))
 
-    def kick(self, change: Float[Array, "n d"]) -> "FixedPointParticles":
-        """Velocities changed by `change`."""
-        velocity = self.velocity.plus(change)
-        return FixedPointParticles(
-            self.position, velocity, self.cell, self.inverse, self.offset, self.faults
-        )
+        velocity = replace_fields(self.velocity, {"faults": shared(self.velocity.faults)})
+        return replace_fields(self, {"velocity": velocity, "faults": shared(self.faults)})
+
+    def drift(self, dx: Float[Array, "n d"]) -> tuple["FixedPointParticles", Int[Array, "n d"]]:
+        """Positions shifted by `dx`, and how many cells each particle crossed along every axis."""
+        dy, faults = zero_out_of_range(_multiply_rows(dx, self.inverse), self.faults)
+        position, wrapped = self.position.add(dy)
+        is_periodic = (self.offset > 0)[None]
+        left = jnp.any((wrapped != 0) & ~is_periodic)
+        faults = faults.set_if(Fault.FIXED_POINT_RANGE, left)
+        moved = replace_fields(self, {"position": position, "faults": faults})
+        return moved, jnp.where(is_periodic, wrapped, 0)
+
+    def kick(self, dv: Float[Array, "n d"]) -> "FixedPointParticles":
+        """Velocities shifted by `dv`."""
+        return replace_fields(self, {"velocity": self.velocity.add(dv)})
 
 
-def _product(x: Float[Array, "n d"], cell: Float[Array, "d *d"]) -> Float[Array, "n d"]:
+def _multiply_rows(x: Float[Array, "n d"], cell: Float[Array, "d *d"]) -> Float[Array, "n d"]:
     """x times lengths, or times a matrix of rows; every product is rounded, in any program."""
     if cell.ndim == 1:
         return round_before_add(x * cell[None])
@@ -154,5 +162,5 @@ def _product(x: Float[Array, "n d"], cell: Float[Array, "d *d"]) -> Float[Array,
 def _any_bits(bits: Int[Array, " devices"]) -> Int[Array, ""]:
     """All bits that are set in any of these. (Not every platform reduces `or` over devices.)"""
     place = jnp.arange(31, dtype=jnp.int32)
-    held = jnp.max((bits[:, None] >> place[None]) & 1, axis=0)
-    return jnp.sum(held << place, dtype=jnp.int32)
+    is_set = jnp.max((bits[:, None] >> place[None]) & 1, axis=0)
+    return jnp.sum(is_set << place, dtype=jnp.int32)

@@ -1,6 +1,6 @@
 """Point particles: the component that molecular dynamics, gravity and plasmas share."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from physkit.core import (
-    AbstractComponent,
+    AbstractExactComponent,
     Fault,
     Module,
     ParameterError,
@@ -41,7 +41,7 @@ class ParticleIncrement(Module):
     velocity: Float[Array, "n d"] | None = data(None)
 
 
-class Particles(AbstractComponent):
+class Particles(AbstractExactComponent):
     """`n` point particles in `d` = 1, 2 or 3 dimensions, with the space they live in.
 
     **Arguments:**
@@ -74,6 +74,8 @@ class Particles(AbstractComponent):
     frozen: Bool[Array, " n"] | None = data(None)
     fixed_point: FixedPointParticles | None = None  # exact positions and velocities, for Reversible
     ownership: Ownership | None = None  # of several devices: which of all particles these are
+    evolving_leaves: ClassVar[tuple[str, ...]] = ("position", "velocity")
+    kicked_leaves: ClassVar[tuple[str, ...]] = ("velocity",)
 
     def __init__(
         self,
@@ -146,25 +148,25 @@ class Particles(AbstractComponent):
 
     def shift(self, delta: ParticleIncrement) -> "Particles":
         """Particles moved by `delta.position` and folded back, velocities changed by `delta.velocity`."""
-        out, lattice = self, self.fixed_point
+        out, exact = self, self.fixed_point
         # Fused into the sum, a product would be rounded with it in vectors and by itself in what is
         # left over, and the last bit would depend on a particle's place in the array.
         delta = jax.tree.map(round_before_add, delta)
         if delta.position is not None:
             step = self._mobile(delta.position)
             moved, crossed = self.space.wrap_with_image(self.position + step)
-            if lattice is not None:
-                lattice, crossed = lattice.drift(step)
-                moved = with_tangent_of(lattice.positions, moved)
+            if exact is not None:
+                exact, crossed = exact.drift(step)
+                moved = with_tangent_of(exact.positions, moved)
             out = replace_fields(out, {"position": moved, "image": self.image + crossed})
         if delta.velocity is not None:
             change = self._mobile(delta.velocity)
             velocity = self.velocity + change
-            if lattice is not None:
-                lattice = lattice.kick(change)
-                velocity = with_tangent_of(lattice.velocities, velocity)
+            if exact is not None:
+                exact = exact.kick(change)
+                velocity = with_tangent_of(exact.velocities, velocity)
             out = replace_fields(out, {"velocity": velocity})
-        return out if lattice is None else replace_fields(out, {"fixed_point": lattice})
+        return out if exact is None else replace_fields(out, {"fixed_point": exact})
 
     def drift(self, dt: Float[Array, ""]) -> "Particles":
         """x + dt·v."""
@@ -180,20 +182,29 @@ class Particles(AbstractComponent):
             leaves = {"fixed_point": None, **leaves}  # the one there is belongs to the old numbers
         return replace_fields(self, leaves)
 
-    def to_fixed_point(self, dt: Any, room: float) -> "Particles":
-        """These particles rounded to a lattice, on which `shift` is exact; derivatives pass through.
+    def to_fixed_point(
+        self, dt: Any, range_factor: float, after: "Particles | None" = None
+    ) -> "Particles":
+        """These particles rounded to fixed-point numbers, to which `shift` adds exactly.
 
-        Open space has room for positions `room` times as far from the origin as any is now.
+        Derivatives pass through. Open space has a range for positions `range_factor` times as far from the
+        origin as any is now.
         """
+        del after
         largest = lambda x: self.space.max(jnp.max(self.mask_empty(x)))
-        lattice = FixedPointParticles.of(
-            self.position, self.velocity, self.space, dt, room, largest
+        exact = FixedPointParticles.from_floats(
+            self.position, self.velocity, self.space, dt, range_factor, largest
         )
-        position = with_tangent_of(lattice.positions, self.position)
-        velocity = with_tangent_of(lattice.velocities, self.velocity)
+        position = with_tangent_of(exact.positions, self.position)
+        velocity = with_tangent_of(exact.velocities, self.velocity)
         return replace_fields(
-            self, {"position": position, "velocity": velocity, "fixed_point": lattice}
+            self, {"position": position, "velocity": velocity, "fixed_point": exact}
         )
+
+    def exact_bits(self) -> list[Any]:
+        if self.fixed_point is None:
+            raise ParameterError("these particles hold no fixed-point numbers")
+        return [self.fixed_point.position, self.fixed_point.velocity.fixed_point, self.image]
 
     @property
     def migration_margin(self) -> float:
@@ -244,6 +255,10 @@ class Particles(AbstractComponent):
 
     def migrate(self) -> "Particles":
         return self if self.ownership is None else migrate_particles(self)[0]
+
+    @property
+    def is_migrating(self) -> bool:
+        return self.ownership is not None
 
     def migrate_with(self, other: "Particles") -> tuple["Particles", "Particles"]:
         """`settled`, and what `other` says of these particles (a cotangent of theirs) in their new rows."""

@@ -1,12 +1,9 @@
 """The simulation, its loop, and the verbs that act on it."""
 
-from .adjoint._adjoint import (
-    AbstractAdjoint as AbstractAdjoint,
-    Direct as Direct,
-    NestedCheckpoint as NestedCheckpoint,
-)
+from .adjoint._adjoint import AbstractAdjoint as AbstractAdjoint, Direct as Direct
 from .adjoint._binomial import Binomial as Binomial
 from .adjoint._forward_mode import Forward as Forward
+from .adjoint._nested_checkpoint import NestedCheckpoint as NestedCheckpoint
 from .analysis._adjoint_report import (
     AdjointCost as AdjointCost,
     AdjointReport as AdjointReport,

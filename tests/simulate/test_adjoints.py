@@ -1,4 +1,4 @@
-"""Every adjoint gives the same derivatives; they differ in memory and time, as predicted."""
+"""All adjoints give the same derivatives; they differ in memory and time, as predicted."""
 
 import dataclasses
 from functools import lru_cache, partial
@@ -73,7 +73,7 @@ def looped(adjoint, k):
 
 class TestDerivatives:
     @pytest.mark.parametrize("adjoint", ADJOINTS, ids=str)
-    def test_agree(self, adjoint):
+    def test_are_those_of_direct(self, adjoint):
         loss, at = outcome(Direct())
         expected = jax.jit(jax.value_and_grad(loss))(at)
         found = jax.jit(jax.value_and_grad(outcome(adjoint)[0]))(at)
@@ -102,14 +102,14 @@ class TestDerivatives:
             np.testing.assert_allclose(found, expected, rtol=1e-10)
 
     @pytest.mark.parametrize("adjoint", SMALL, ids=str)
-    def test_vmap(self, adjoint):
-        slope = jax.jit(jax.grad(partial(swing, adjoint)))
-        many = jnp.asarray([0.7, 1.3])
-        together = jax.jit(jax.vmap(slope))(many)
-        np.testing.assert_allclose(together, [slope(x) for x in many], rtol=1e-12)
+    def test_under_vmap_are_those_of_each_member(self, adjoint):
+        gradient = jax.jit(jax.grad(partial(swing, adjoint)))
+        stiffness = jnp.asarray([0.7, 1.3])
+        batched = jax.jit(jax.vmap(gradient))(stiffness)
+        np.testing.assert_allclose(batched, [gradient(k) for k in stiffness], rtol=1e-12)
 
-    def test_a_carry_from_outside_depends_on_parameters_too(self):
-        """`start` found the first force outside of the derivative; it moves with the stiffness all the same."""
+    def test_a_carry_made_outside_of_the_derivative_depends_on_parameters(self):
+        """`init` computed the first force outside of the derivative; it still varies with it."""
 
         def end(k, carry=None):
             sim = Simulation(VelocityVerlet(Springs(k)), 0.1)
@@ -119,8 +119,8 @@ class TestDerivatives:
         found, expected = jax.grad(end)(1.3, carry), jax.grad(end)(1.3)
         np.testing.assert_allclose(found, expected, rtol=1e-12)
 
-    def test_noise_survives(self):
-        """Keys and counters are kept, too, and nobody differentiates them."""
+    def test_of_dynamics_with_noise(self):
+        """Keys and step counts are in checkpoints, too, without a derivative."""
 
         def loss(size, adjoint):
             sim = Simulation(Kicks(size), 0.1, adjoint=adjoint)
@@ -130,8 +130,8 @@ class TestDerivatives:
         found, expected = (jax.grad(loss)(0.3, a) for a in (Binomial(2), Direct()))
         np.testing.assert_allclose(found, expected, rtol=1e-12)
 
-    def test_a_start_without_parameters_costs_forward_nothing(self):
-        """A tangent of the whole start would be 3 000 columns; of the one parameter it is one."""
+    def test_forward_takes_no_tangents_of_a_state_without_parameters(self):
+        """A derivative by the whole initial state has 3 000 columns; by the one parameter it has one."""
         sim = Simulation(VelocityVerlet(Springs()), 0.01, adjoint=Forward())
         state = particles(1000)
 
@@ -154,36 +154,38 @@ def fewest(length: int, slots: int) -> int:
     return min(m + fewest(length - m, slots - 1) + fewest(m, slots) for m in splits)
 
 
-class TestSchedule:
+class TestBinomialSchedule:
     @pytest.mark.parametrize("slots", [1, 2, 3, 5, 9])
-    def test_is_the_best_there_is(self, slots):
+    def test_repeats_the_fewest_steps(self, slots):
         for length in range(1, 40):
             plan = build_schedule(length, slots)
             first = max(np.flatnonzero(plan.keep < slots))
             assert plan.forward_steps + first == fewest(length, slots)
 
     @pytest.mark.parametrize(("length", "slots"), [(1, 1), (17, 3), (40, 7), (1000, 10)])
-    def test_every_step_back_begins_at_its_state(self, length, slots):
+    def test_every_backward_step_begins_at_its_state(self, length, slots):
         plan = build_schedule(length, slots)
         held = {int(slot): step for step, slot in enumerate(plan.keep) if slot < slots}
         at, end = None, length
-        for back, step, load, save in zip(plan.back, plan.step, plan.load, plan.save, strict=True):
+        for is_backward, step, load, save in zip(
+            plan.is_backward, plan.step, plan.load, plan.save, strict=True
+        ):
             at = held[int(load)] if load >= 0 else at
             assert at == step
             if save < slots:
                 held[int(save)] = at
-            if back:
+            if is_backward:
                 end -= 1
                 assert step == end
             else:
                 at += 1
         assert end == 0
 
-    def test_figures_of_the_docstring(self):
+    def test_forward_passes_are_those_of_the_docstring(self):
         assert build_schedule(1000, 10).forward_steps / 1000 + 1 == pytest.approx(3.6, abs=0.05)
 
 
-class TestReport:
+class TestAdjointReport:
     @pytest.mark.parametrize("steps", [30, 240])
     def test_memory_is_that_of_the_compiled_gradient(self, steps):
         state = particles(20_000)
@@ -202,7 +204,7 @@ class TestReport:
             predicted = report[adjoint].memory
             assert predicted == pytest.approx(allotted.temp_size_in_bytes, rel=1 / 3)
 
-    def test_prints_a_table(self):
+    def test_prints_a_table_and_finds_rows_by_class(self):
         report = adjoint_report(springs(), particles(), 30)
         text = repr(report)
         assert "› NestedCheckpoint(8)" in text
@@ -211,13 +213,13 @@ class TestReport:
         with pytest.raises(KeyError, match="none of"):
             report[Binomial(2)]
 
-    def test_does_not_fit(self):
+    def test_says_what_does_not_fit_into_memory(self):
         report = adjoint_report(springs(), particles(), 30)._replace(device_memory=1.0)
         assert "does not fit" in repr(report)
 
 
 @pytest.mark.parametrize("count", [0, -1])
-def test_binomial_wants_a_count(count):
+def test_binomial_requires_a_checkpoint(count):
     with pytest.raises(ParameterError, match="at least one state"):
         Binomial(count)
 

@@ -1,4 +1,4 @@
-"""`Reversible`: there and back to the last bit, derivatives on the way, and clear errors."""
+"""`Reversible`: forward and back to the last bit, derivatives on the way, and clear errors."""
 
 import dataclasses
 from typing import ClassVar
@@ -17,7 +17,7 @@ from physkit.simulate import init, reversibility_report, simulate
 from physkit.testing import check_equal, check_reversible
 
 TRAP = pk.HarmonicTrap(1.0)
-SWUNG = pk.forces.Modulated(TRAP, 2.1)
+SWINGING = pk.forces.Modulated(TRAP, 2.1)
 
 
 def bodies(dtype=jnp.float64, d=3):
@@ -68,8 +68,8 @@ def split_wave(law):
     return pk.Strang(pk.Euler(law.kick), pk.Euler(law.drift))
 
 
-class Uphill(AbstractForce):
-    """A force that depends on velocities, which nobody may give to VelocityVerlet."""
+class AntiDrag(AbstractForce):
+    """A force that depends on velocities, which VelocityVerlet cannot take."""
 
     hidden: bool = static(default=False)  # from derivatives
     strength: jax.Array = param(0.1)
@@ -81,56 +81,58 @@ class Uphill(AbstractForce):
         return self.strength * v - state.position
 
 
-class TestLattice:
-    def test_sums_go_back_to_the_bit(self, dtype):
+class TestFixedPoint:
+    def test_sums_are_reversed_to_the_bit(self, dtype):
         rng = np.random.default_rng(0)
         y = jnp.asarray(rng.uniform(-0.5, 0.5, 1000), dtype)
         steps = [
             jnp.asarray(rng.uniform(-0.5, 0.5, 1000) * 10.0 ** rng.uniform(-20, 0, 1000), dtype)
             for _ in range(8)
         ]
-        here, turns = FixedPoint.of(y), 0
+        number, turns = FixedPoint.from_float(y), 0
         for step in steps:
-            here, wrapped = here.plus(step)
+            number, wrapped = number.add(step)
             turns += np.asarray(wrapped)
         total = np.asarray(y, float) + sum(np.asarray(s, float) for s in steps)
-        assert np.max(np.abs(np.asarray(here.value, float) + turns - total)) < 3e-8
+        assert np.max(np.abs(np.asarray(number.to_float(), float) + turns - total)) < 3e-8
         assert np.any(turns != 0)
         for step in steps[::-1]:
-            here, wrapped = here.plus(-step)
+            number, wrapped = number.add(-step)
             turns = turns + np.asarray(wrapped)
         assert not np.any(turns)
-        for a, b in zip(jax.tree.leaves(here), jax.tree.leaves(FixedPoint.of(y)), strict=True):
+        for a, b in zip(
+            jax.tree.leaves(number), jax.tree.leaves(FixedPoint.from_float(y)), strict=True
+        ):
             assert np.array_equal(a, b)
 
     @pytest.mark.parametrize("y", [-0.5, 0.5, 0.0, 0.49999997])
-    def test_edges(self, y, dtype):
+    def test_the_nearest_number_at_the_ends_of_the_range(self, y, dtype):
         y = jnp.asarray(y, dtype)
-        assert (float(FixedPoint.of(y).value) - float(y)) % 1 == 0
+        assert (float(FixedPoint.from_float(y).to_float()) - float(y)) % 1 == 0
 
 
 METHODS = [
-    pk.VelocityVerlet(SWUNG),
-    pk.Leapfrog(SWUNG),
-    pk.integrators.Yoshida(SWUNG),
-    pk.integrators.KahanLi(SWUNG, 6),
-    pk.integrators.PEFRL(SWUNG),
-    pk.Strang(pk.VelocityVerlet(SWUNG), pk.Leapfrog(TRAP)),
-    pk.integrators.Composition(pk.Strang(pk.VelocityVerlet(SWUNG), pk.Leapfrog(TRAP))),
-    pk.Subcycle(pk.VelocityVerlet(SWUNG), 3),
+    pk.VelocityVerlet(SWINGING),
+    pk.Leapfrog(SWINGING),
+    pk.integrators.Yoshida(SWINGING),
+    pk.integrators.KahanLi(SWINGING, 6),
+    pk.integrators.PEFRL(SWINGING),
+    pk.Strang(pk.VelocityVerlet(SWINGING), pk.Leapfrog(TRAP)),
+    pk.integrators.Composition(pk.Strang(pk.VelocityVerlet(SWINGING), pk.Leapfrog(TRAP))),
+    pk.Subcycle(pk.VelocityVerlet(SWINGING), 3),
     pk.Boris([0.3, 0.2, 1.0], [0.1, 0.0, 0.0], force=TRAP),
 ]
 SLOW = [
-    pk.integrators.Suzuki(SWUNG),
-    pk.integrators.KahanLi(SWUNG, 8),
-    pk.integrators.BlanesMoan(SWUNG),
-    pk.integrators.BlanesMoan(SWUNG, 6),
-    pk.Lie(pk.VelocityVerlet(SWUNG), pk.Leapfrog(TRAP)),
-    pk.Subcycle(pk.Strang(pk.VelocityVerlet(SWUNG), pk.Boris([0.0, 0.0, 1.0], force=TRAP)), 2),
+    pk.integrators.Suzuki(SWINGING),
+    pk.integrators.KahanLi(SWINGING, 8),
+    pk.integrators.BlanesMoan(SWINGING),
+    pk.integrators.BlanesMoan(SWINGING, 6),
+    pk.Lie(pk.VelocityVerlet(SWINGING), pk.Leapfrog(TRAP)),
+    pk.Subcycle(pk.Strang(pk.VelocityVerlet(SWINGING), pk.Boris([0.0, 0.0, 1.0], force=TRAP)), 2),
 ]
 
 
-def there_and_back(integrator, state, dt=0.03, steps=100):
+def check_forward_and_back(integrator, state, dt=0.03, steps=100):
     sim = pk.Simulation(integrator, dt, guards=(), adjoint=pk.Reversible())
     sim = cast_floats(sim, state.position.dtype if isinstance(state, pk.Particles) else None)
     found = eqx.filter_jit(lambda s, c: reversibility_report(s, c, steps))(sim, init(sim, state))
@@ -139,23 +141,23 @@ def there_and_back(integrator, state, dt=0.03, steps=100):
     assert bool(jnp.all(found.matches))
 
 
-class TestThereAndBack:
+class TestForwardAndBack:
     @pytest.mark.parametrize("method", METHODS, ids=lambda m: type(m).__name__)
-    def test_methods(self, method):
+    def test_every_method(self, method):
         kind = jnp.float32 if len(type(method).__name__) % 2 else jnp.float64
-        there_and_back(method, bodies(kind))
+        check_forward_and_back(method, bodies(kind))
 
     @pytest.mark.slow
     @pytest.mark.parametrize("method", METHODS + SLOW, ids=lambda m: type(m).__name__)
-    def test_methods_in_both_precisions(self, method, dtype):
-        there_and_back(method, bodies(dtype), steps=1000)
+    def test_every_method_in_both_precisions(self, method, dtype):
+        check_forward_and_back(method, bodies(dtype), steps=1000)
 
     def test_boris_in_the_plane(self):
-        there_and_back(pk.Boris(1.0, force=TRAP), bodies(jnp.float32, d=2), dt=0.2)
+        check_forward_and_back(pk.Boris(1.0, force=TRAP), bodies(jnp.float32, d=2), dt=0.2)
 
     @pytest.mark.slow
     @pytest.mark.parametrize("space", ["box", "triclinic"])
-    def test_a_liquid_with_a_neighbour_list(self, space, dtype):
+    def test_a_liquid_with_a_neighbor_list(self, space, dtype):
         side = 4.6
         tilted = pk.Triclinic([[side, 0, 0], [1.2, side, 0], [-0.7, 0.6, side]])
         box = pk.Box([side] * 3) if space == "box" else tilted
@@ -165,16 +167,14 @@ class TestThereAndBack:
         found.check()
         assert bool(found.bitwise)
 
-    def test_a_liquid_for_a_while(self):
+    def test_a_liquid_whose_list_is_rebuilt_at_other_steps(self):
         sim = argon()
         carry = init(sim, liquid(jnp.dtype(jnp.float32), pk.Box([4.6] * 3)))
         found = eqx.filter_jit(lambda s, c: reversibility_report(s, c, 200))(sim, carry)
         found.check()
         assert np.array_equal(found.state.image, carry.state.image)
         ended = simulate(sim, carry, 200)
-        assert (
-            int(ended.carry.aux[1][0].neighbors.num_rebuilds) > 2
-        )  # at other steps on the way back
+        assert int(ended.carry.aux[1][0].neighbors.num_rebuilds) > 2  # at other steps than backward
 
     @pytest.mark.parametrize("walls", [False, True])
     def test_waves(self, walls):
@@ -184,17 +184,17 @@ class TestThereAndBack:
         found.check()
         assert bool(found.bitwise)
 
-    def test_a_force_of_velocities_is_found_out(self):
-        uphill = pk.VelocityVerlet(Uphill(hidden=True))
-        sim = pk.Simulation(uphill, 0.05, guards=(), adjoint=pk.Reversible())
+    def test_a_hidden_force_of_velocities_is_reported(self):
+        anti_drag = pk.VelocityVerlet(AntiDrag(hidden=True))
+        sim = pk.Simulation(anti_drag, 0.05, guards=(), adjoint=pk.Reversible())
         found = reversibility_report(sim, bodies(), 64)
         assert found.health.faults() == Fault.REVERSAL
         with pytest.raises(NotReversible, match=r"between the steps 6\d and 6\d"):
             found.check()
-        assert np.all(np.isnan(eqx.filter_jit(lambda s: _by_floats(slope_of(sim, 8), s))(bodies())))
+        assert np.all(np.isnan(eqx.filter_jit(lambda s: _by_floats(end_of(sim, 8), s))(bodies())))
 
 
-def slope_of(sim, steps):
+def end_of(sim, steps):
     return lambda state: jnp.sum(simulate(sim, state, steps).state.position ** 2)
 
 
@@ -203,8 +203,8 @@ def _by_floats(objective, state):
     return jax.grad(lambda f: objective(eqx.combine(f, rest)))(floats).position
 
 
-def seen(sim, state, steps):
-    """A number that every kind of result has a part in."""
+def every_result(sim, state, steps):
+    """A number that every kind of result contributes to."""
     result = simulate(sim, state, steps)
     last = result.state
     parts = last.values() if isinstance(last, dict) else [last]
@@ -217,7 +217,7 @@ def seen(sim, state, steps):
     )
 
 
-def both_ways(sim, state, steps, objective=seen):
+def by_reversible_and_direct(sim, state, steps, objective=every_result):
     """Derivatives by everything, by `Reversible` and by `Direct`."""
     moving, still = eqx.partition((sim, state), eqx.is_inexact_array)
 
@@ -233,7 +233,7 @@ def both_ways(sim, state, steps, objective=seen):
 
 class TestDerivatives:
     @pytest.mark.slow
-    def test_liquid_with_observers_and_guards(self):
+    def test_of_a_liquid_with_observers_and_guards(self):
         kinetic = lambda now: jnp.sum(now.state.velocity**2)
         sim = argon(
             observers=(
@@ -244,9 +244,9 @@ class TestDerivatives:
         )
         sim = dataclasses.replace(sim, guards=(pk.guards.Finite(interval=6),))
         state = liquid(jnp.dtype(jnp.float64), pk.Box([4.6] * 3))
-        check_equal(*both_ways(sim, state, 12), "derivatives", "solve")
+        check_equal(*by_reversible_and_direct(sim, state, 12), "derivatives", "solve")
 
-    def test_several_components_on_a_mesh(self):
+    def test_of_several_components_on_a_mesh(self):
         box = pk.Box([1.0, 1.0])
         draw = lambda n, seed: np.random.default_rng(seed).uniform(size=(n, 2))
         kind = lambda n, q, m, seed: pk.Particles(
@@ -255,15 +255,15 @@ class TestDerivatives:
         state = {"electrons": kind(9, -1.0, 1.0, 0), "ions": kind(7, 1.0, 20.0, 1)}
         mesh = pk.ParticleMesh(pk.Grid(box, (8, 8)), component=("electrons", "ions"))
         sim = pk.Simulation(pk.VelocityVerlet(mesh), 0.05)
-        check_equal(*both_ways(sim, state, 6), "derivatives", "solve")
+        check_equal(*by_reversible_and_direct(sim, state, 6), "derivatives", "solve")
 
-    def test_expanding_universe(self):
+    def test_of_an_expanding_universe(self):
         box = pk.Box([1.0, 1.0])
         at = np.random.default_rng(0).uniform(size=(8, 2))
         state = pk.Particles(at, 0 * at, mass=0.1, space=box)
         force = pk.forces.Comoving(pk.ParticleMesh(pk.Grid(box, (8, 8)), pk.mesh.Gravity(1.0)), 1.0)
         sim = pk.Simulation(pk.Leapfrog(force), 0.05, t0=-4.0)
-        check_equal(*both_ways(sim, state, 5), "derivatives", "solve")
+        check_equal(*by_reversible_and_direct(sim, state, 5), "derivatives", "solve")
 
     @pytest.mark.parametrize("walls", [False, True])
     def test_waves(self, walls):
@@ -274,15 +274,15 @@ class TestDerivatives:
             last = simulate(sim, state, steps).state
             return sum(jnp.sum(jnp.sin(3 * f.data + 1)) for f in last.values())
 
-        check_equal(*both_ways(sim, state, 7, objective), "derivatives", "solve")
+        check_equal(*by_reversible_and_direct(sim, state, 7, objective), "derivatives", "solve")
 
-    def test_boris(self):
+    def test_of_boris(self):
         check_reversible(METHODS[-1], bodies(), 0.05, steps=32)
 
     def test_of_a_batch(self):
-        sim = pk.Simulation(pk.Leapfrog(SWUNG), 0.05, guards=(), adjoint=pk.Reversible())
+        sim = pk.Simulation(pk.Leapfrog(SWINGING), 0.05, guards=(), adjoint=pk.Reversible())
         state = bodies()
-        by = jax.grad(lambda v: slope_of(sim, 5)(state.replace(velocity=v)))
+        by = jax.grad(lambda v: end_of(sim, 5)(state.replace(velocity=v)))
         many = jnp.stack([state.velocity, 2 * state.velocity])
         together = jax.vmap(by)(many)
         check_equal(together, jnp.stack([by(v) for v in many]), "vmap", "solve")
@@ -292,15 +292,15 @@ class TestDerivatives:
         state = bodies()
 
         def held(steps):
-            by = jax.grad(lambda v: slope_of(sim, steps)(state.replace(velocity=v)))
+            by = jax.grad(lambda v: end_of(sim, steps)(state.replace(velocity=v)))
             return jax.jit(by).lower(state.velocity).compile().memory_analysis().temp_size_in_bytes
 
         assert held(10_000) == held(100)
 
 
-class TestOnTheWay:
+class TestStates:
     @pytest.mark.slow
-    def test_pieces_equal_one_run(self):
+    def test_a_run_in_pieces_has_the_same_bits(self):
         sim = argon()
         state = liquid(jnp.dtype(jnp.float32), pk.Box([4.6] * 3))
         whole = simulate(sim, state, 20).state
@@ -311,31 +311,31 @@ class TestOnTheWay:
             check_equal(other.fixed_point.position, whole.fixed_point.position, "pieces", "same")
             check_equal(other.velocity, whole.velocity, "pieces", "same")
 
-    def test_a_state_changed_by_hand_leaves_the_lattice(self):
+    def test_a_state_changed_by_hand_drops_its_fixed_point_numbers(self):
         state = bodies().to_fixed_point(jnp.asarray(0.1), 1024.0)
         assert state.replace(charge=None).fixed_point is not None
         assert state.replace(position=state.position + 1).fixed_point is None
 
-    def test_derivatives_pass_through_the_lattice(self):
-        """A state that stays on the lattice under another adjoint has its derivatives, too."""
-        sim = pk.Simulation(pk.Leapfrog(SWUNG), 0.05, guards=(), adjoint=pk.adjoints.Direct())
+    def test_other_adjoints_differentiate_through_fixed_point_numbers(self):
+        """A state of fixed-point numbers has its derivatives under another adjoint, too."""
+        sim = pk.Simulation(pk.Leapfrog(SWINGING), 0.05, guards=(), adjoint=pk.adjoints.Direct())
         state = bodies()
         on = lambda s: s.to_fixed_point(jnp.asarray(0.05), 1024.0)
-        by = lambda f: jax.grad(lambda v: slope_of(sim, 5)(f(state.replace(velocity=v))))
+        by = lambda f: jax.grad(lambda v: end_of(sim, 5)(f(state.replace(velocity=v))))
         check_equal(by(on)(state.velocity), by(lambda s: s)(state.velocity), "slope", "solve")
 
-    def test_out_of_range(self):
+    def test_a_number_that_leaves_its_range_is_a_fault(self):
         fast = pk.Particles([[0.0], [1.0]], [[0.0], [1e7]])
         far = pk.Simulation(
             pk.Leapfrog(TRAP), 1e-9, adjoint=pk.Reversible(range_factor=1.0), guards=()
         )
         push = pk.UniformAcceleration([1e20])
         ended = simulate(dataclasses.replace(far, integrator=pk.Leapfrog(push)), fast, 50)
-        with pytest.raises(RangeError, match="room"):
+        with pytest.raises(RangeError, match="range_factor"):
             ended.health.check()
 
 
-def irreversible():
+def irreversible_cases():
     pair = pk.Pairwise(pk.LennardJones(), 1.5)
     rk4 = pk.RK4(pk.integrators.EquationsOfMotion(TRAP))
     law = pk.equations.Wave(1.0)
@@ -349,13 +349,13 @@ def irreversible():
 
 
 class TestErrors:
-    @pytest.mark.parametrize(("name", "integrator", "state"), irreversible())
-    def test_names_the_part(self, name, integrator, state):
+    @pytest.mark.parametrize(("name", "integrator", "state"), irreversible_cases())
+    def test_names_the_part_that_cannot_be_reversed(self, name, integrator, state):
         sim = pk.Simulation(integrator, 0.01, adjoint=pk.Reversible())
         with pytest.raises(NotReversible, match=name):
             init(sim, state)
 
-    def test_states_without_a_lattice(self):
+    def test_names_floats_without_a_fixed_point_form(self):
         sim = pk.Simulation(pk.Euler(lambda t, s: {"x": s["v"]}), 0.1, adjoint=pk.Reversible())
         with pytest.raises(NotReversible, match=r"other floating numbers, of shape \(2,\)"):
             init(sim, {"x": jnp.zeros(2), "v": jnp.ones(2)})
@@ -368,10 +368,10 @@ class TestErrors:
             jax.jvp(go, (state.velocity,), (state.velocity,))
 
     @pytest.mark.parametrize("method", [pk.VelocityVerlet, pk.Leapfrog, pk.integrators.PEFRL])
-    def test_names_a_force_of_velocities(self, method):
+    def test_names_a_force_that_depends_on_velocities(self, method):
         drag = pk.ExternalForce(lambda t, p: -0.1 * p.velocity)
         for force, name in [
-            (Uphill(), "Uphill depends on velocities"),
+            (AntiDrag(), "AntiDrag depends on velocities"),
             (
                 TRAP + pk.forces.Modulated(drag, 1.0),
                 r"Modulated\(ExternalForce\) depends on velocities",
@@ -379,7 +379,7 @@ class TestErrors:
         ]:
             sim = pk.Simulation(method(force), 0.05, guards=(), adjoint=pk.Reversible())
             with pytest.raises(NotReversible, match=name):
-                eqx.filter_jit(lambda s, sim=sim: _by_floats(slope_of(sim, 4), s))(bodies())
+                eqx.filter_jit(lambda s, sim=sim: _by_floats(end_of(sim, 4), s))(bodies())
 
     @pytest.mark.parametrize("by", ["state", "parameter"])
     @pytest.mark.parametrize("jitted", [False, True])
@@ -389,7 +389,7 @@ class TestErrors:
         def energy(x):
             trap = pk.HarmonicTrap(x[0] if by == "parameter" else 1.0)
             sim = pk.Simulation(pk.Leapfrog(trap), 0.1, guards=(), adjoint=pk.Reversible())
-            return slope_of(sim, 3)(state.replace(velocity=x) if by == "state" else state)
+            return end_of(sim, 3)(state.replace(velocity=x) if by == "state" else state)
 
         x = state.velocity if by == "state" else jnp.ones(1)
         of = jax.jit if jitted else lambda f: f
@@ -400,24 +400,22 @@ class TestErrors:
             with pytest.raises(NotReversible, match="second order"):
                 of(second)(x)
 
-    def test_what_is_linear_in_a_derivative_has_its_own(self):
+    def test_a_factor_of_a_derivative_has_its_own(self):
         sim = pk.Simulation(pk.Leapfrog(TRAP), 0.1, guards=(), adjoint=pk.Reversible())
-        slope = jax.grad(lambda v: slope_of(sim, 3)(bodies().replace(velocity=v)))(
-            bodies().velocity
-        )
-        energy = lambda a, v: a * slope_of(sim, 3)(bodies().replace(velocity=v))
+        slope = jax.grad(lambda v: end_of(sim, 3)(bodies().replace(velocity=v)))(bodies().velocity)
+        energy = lambda a, v: a * end_of(sim, 3)(bodies().replace(velocity=v))
         by_scale = lambda a: jnp.sum(jax.grad(energy, 1)(a, bodies().velocity))
         check_equal(jax.grad(by_scale)(2.0), jnp.sum(slope), "slope", "solve")
 
-    @pytest.mark.parametrize("room", [0.5, "a", None, float("inf"), float("nan")])
-    def test_room(self, room):
-        with pytest.raises((pk.errors.ParameterError, TypeCheckError), match="room"):
-            pk.Reversible(range_factor=room)
+    @pytest.mark.parametrize("range_factor", [0.5, "a", None, float("inf"), float("nan")])
+    def test_range_factor_is_one_or_more(self, range_factor):
+        with pytest.raises((pk.errors.ParameterError, TypeCheckError), match="range_factor"):
+            pk.Reversible(range_factor=range_factor)
 
-    @pytest.mark.parametrize("flat", [0, -1, "a", 2.5])
-    def test_flat(self, flat):
-        with pytest.raises((pk.errors.ParameterError, TypeCheckError), match="flat"):
-            pk.NestedCheckpoint(flat)
+    @pytest.mark.parametrize("max_unsplit", [0, -1, "a", 2.5])
+    def test_max_unsplit_is_a_number_of_steps(self, max_unsplit):
+        with pytest.raises((pk.errors.ParameterError, TypeCheckError), match="max_unsplit"):
+            pk.NestedCheckpoint(max_unsplit)
 
     @pytest.mark.parametrize("adjoint", ["reversible", None, pk.Reversible])
     def test_adjoints_are_instances(self, adjoint):

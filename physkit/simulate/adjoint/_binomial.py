@@ -1,4 +1,4 @@
-"""Derivatives of a loop from a fixed number of states kept."""
+"""Derivatives of a loop from a fixed number of stored states: binomial checkpointing."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -7,9 +7,11 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, Int
 
 from physkit.core import (
     ParameterError,
+    PyTree,
     instantiate_zero_tangents,
     linear_call,
     nonzero_tangents,
@@ -18,6 +20,7 @@ from physkit.core import (
 )
 
 from ._adjoint import AbstractAdjoint, Direct, LoopBody, MemoryEstimate, merge_time_axes
+from ._pullback import add_trees
 from ._revolve import build_schedule
 
 
@@ -48,19 +51,21 @@ class Binomial(AbstractAdjoint):
         if not isinstance(self.checkpoints, int) or self.checkpoints < 1:
             raise ParameterError(f"Binomial keeps at least one state; got {self.checkpoints!r}")
 
-    def repeat(self, body: LoopBody, carry: Any, length: int) -> tuple[Any, Any]:
+    def repeat(self, body: LoopBody, carry: PyTree, length: int) -> tuple[PyTree, PyTree]:
         if length == 1:
             return Direct().repeat(body, carry, length)
+        # Arrays that the body closes over become arguments: they have cotangents of their own.
         closed, rest = eqx.partition(eqx.filter_closure_convert(body, carry), eqx.is_array)
         return _repeat(_Loop(rest, length, self.checkpoints), carry, closed)
 
     def estimate_memory(self, length: int, carry: float, inner: MemoryEstimate) -> MemoryEstimate:
         if length == 1:
             return inner
-        again = build_schedule(length, self.checkpoints).forward_steps / length
-        held = (min(self.checkpoints, length) + 1) * carry
-        # Going back, there are a state, one to go on to, and its cotangent.
-        return MemoryEstimate(held, held + 3 * carry + inner.peak, inner.forward_passes + 1 + again)
+        recomputed = build_schedule(length, self.checkpoints).forward_steps / length
+        stored = (min(self.checkpoints, length) + 1) * carry
+        # The backward pass holds a state, one to advance to, and its cotangent.
+        peak = stored + 3 * carry + inner.peak
+        return MemoryEstimate(stored, peak, inner.forward_passes + 1 + recomputed)
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,48 +74,59 @@ class _Loop:
 
     rest: Any
     length: int
-    slots: int
+    num_slots: int
 
-    def body(self, carry: Any, closed: Any) -> tuple[Any, Any]:
+    def body(self, carry: PyTree, closed: PyTree) -> tuple[PyTree, PyTree]:
         return eqx.combine(closed, self.rest)(carry)
 
-    def forward(self, carry: Any, closed: Any) -> tuple[Any, Any]:
+    def forward(self, carry: PyTree, closed: PyTree) -> tuple[PyTree, PyTree]:
         return Direct().repeat(lambda c: self.body(c, closed), carry, self.length)
 
-    def keeping(self, carry: Any, closed: Any) -> tuple[Any, Any, Any]:
-        """Forward, with the states of the first pass kept: `[slots + 1 …]`, the last one for nothing."""
-        room = jax.tree.map(lambda x: jnp.broadcast_to(x, (self.slots + 1, *x.shape)), carry)
+    def forward_with_checkpoints(
+        self, carry: PyTree, closed: PyTree
+    ) -> tuple[PyTree, PyTree, PyTree]:
+        """Forward, with the checkpoints of the first pass: `[slots + 1 …]`.
+
+        The last slot takes the states that are not kept, so that every step writes somewhere.
+        """
+        slots_shape = lambda x: (self.num_slots + 1, *x.shape)
+        empty = jax.tree.map(lambda x: jnp.broadcast_to(x, slots_shape(x)), carry)
 
         def step(loop, slot):
-            carry, kept = loop
-            kept = _put(kept, slot, carry)
-            carry, frames = self.body(carry, closed)
-            return (carry, kept), frames
+            carry, checkpoints = loop
+            checkpoints = _store(checkpoints, slot, carry)
+            carry, records = self.body(carry, closed)
+            return (carry, checkpoints), records
 
-        slots = jnp.asarray(build_schedule(self.length, self.slots).keep)
-        (carry, kept), frames = jax.lax.scan(step, (carry, room), slots)
-        return carry, jax.tree.map(merge_time_axes, frames), kept
+        slots = jnp.asarray(build_schedule(self.length, self.num_slots).keep)
+        (carry, checkpoints), records = jax.lax.scan(step, (carry, empty), slots)
+        return carry, jax.tree.map(merge_time_axes, records), checkpoints
 
 
 @partial(jax.custom_jvp, nondiff_argnums=(0,))
-def _repeat(loop: _Loop, carry: Any, closed: Any) -> tuple[Any, Any]:
+def _repeat(loop: _Loop, carry: PyTree, closed: PyTree) -> tuple[PyTree, PyTree]:
     return loop.forward(carry, closed)
 
 
 @partial(_repeat.defjvp, symbolic_zeros=True)
 def _(loop, primals, tangents):
     carry, closed = primals
-    carry_dot, closed_dot = (nonzero_tangents(t) for t in tangents)
-    if not jax.tree.leaves((carry_dot, closed_dot)):
+    carry_tangent, closed_tangent = (nonzero_tangents(t) for t in tangents)
+    if not jax.tree.leaves((carry_tangent, closed_tangent)):
         out = loop.forward(carry, closed)
         return out, instantiate_zero_tangents(out, jax.tree.map(lambda _: None, out))
-    *out, kept = loop.keeping(carry, closed)
-    # Whatever of the carry can move will, once something does.
-    at_rest = lambda x, dot: jnp.zeros_like(x) if dot is None and eqx.is_inexact_array(x) else dot
-    carry_dot = jax.tree.map(at_rest, carry, carry_dot)
-    residuals = (kept, partition_by_tangent(closed, closed_dot))
-    dots = linear_call(_Tangent(loop), _Cotangent(loop), residuals, (carry_dot, closed_dot))
-    return tuple(out), instantiate_zero_tangents(tuple(out), dots)
+    *out, checkpoints = loop.forward_with_checkpoints(carry, closed)
+
+    # One moving part of a carry may set any other in motion: all floating ones have tangents.
+    def with_zeros(x, tangent):
+        return jnp.zeros_like(x) if tangent is None and eqx.is_inexact_array(x) else tangent
+
+    carry_tangent = jax.tree.map(with_zeros, carry, carry_tangent)
+    residuals = (checkpoints, partition_by_tangent(closed, closed_tangent))
+    out_tangents = linear_call(
+        _Tangent(loop), _Cotangent(loop), residuals, (carry_tangent, closed_tangent)
+    )
+    return tuple(out), instantiate_zero_tangents(tuple(out), out_tangents)
 
 
 @dataclass(frozen=True)
@@ -119,65 +135,73 @@ class _Tangent:
 
     loop: _Loop
 
-    def __call__(self, residuals, linear):
-        kept, (on, off) = residuals
-        moved, unmoved = eqx.partition(_take(kept, 0), eqx.is_inexact_array)
+    def __call__(self, residuals, tangents):
+        checkpoints, (differentiated, fixed) = residuals
+        floats, others = eqx.partition(_load(checkpoints, 0), eqx.is_inexact_array)
 
-        def result(moved, on):
-            out = self.loop.forward(eqx.combine(moved, unmoved), eqx.combine(on, off))
+        def results(floats, differentiated):
+            closed = eqx.combine(differentiated, fixed)
+            out = self.loop.forward(eqx.combine(floats, others), closed)
             return eqx.filter(out, eqx.is_inexact_array)
 
-        return jax.jvp(result, (moved, on), linear)[1]
+        return jax.jvp(results, (floats, differentiated), tangents)[1]
 
 
 @dataclass(frozen=True)
 class _Cotangent:
-    """Aᵀ: through the loop backwards, by the schedule."""
+    """Aᵀ: backward through the loop, by the schedule."""
 
     loop: _Loop
 
-    def __call__(self, residuals, bar):
-        loop, (kept, (on, off)) = self.loop, residuals
-        last_bar, frames_bar = bar
-        frames_bar = jax.tree.map(lambda x: x.reshape((loop.length, -1, *x.shape[1:])), frames_bar)
+    def __call__(self, residuals, cotangents):
+        loop, (checkpoints, (differentiated, fixed)) = self.loop, residuals
+        last_cotangent, record_cotangents = cotangents
+        by_step = lambda x: x.reshape((loop.length, -1, *x.shape[1:]))
+        record_cotangents = jax.tree.map(by_step, record_cotangents)
 
-        def ahead(state, bars, step):
+        def step_forward(state, cotangents, step):
             del step
-            return loop.body(state, eqx.combine(on, off))[0], bars
+            return loop.body(state, eqx.combine(differentiated, fixed))[0], cotangents
 
-        def back(state, bars, step):
-            state_bar, on_bar = bars
-            moved, unmoved = eqx.partition(state, eqx.is_inexact_array)
+        def step_backward(state, cotangents, step):
+            state_cotangent, closed_cotangent = cotangents
+            floats, others = eqx.partition(state, eqx.is_inexact_array)
 
-            def result(moved, on):
-                out = loop.body(eqx.combine(moved, unmoved), eqx.combine(on, off))
+            def results(floats, differentiated):
+                closed = eqx.combine(differentiated, fixed)
+                out = loop.body(eqx.combine(floats, others), closed)
                 return eqx.filter(out, eqx.is_inexact_array)
 
-            pull = jax.vjp(result, moved, on)[1]
-            state_bar, more = pull((state_bar, _take(frames_bar, step)))
-            return state, (state_bar, jax.tree.map(jnp.add, on_bar, more))
+            pull_back = jax.vjp(results, floats, differentiated)[1]
+            state_cotangent, more = pull_back((state_cotangent, _load(record_cotangents, step)))
+            return state, (state_cotangent, add_trees(closed_cotangent, more))
 
         def act(carried, action):
-            state, kept, bars = carried
-            goes_back, step, load, save = action
-            fetched = _take(kept, jnp.maximum(load, 0))
-            state = jax.tree.map(lambda a, b: jnp.where(load < 0, a, b), state, fetched)
-            kept = _put(kept, save, state)
-            state, bars = jax.lax.cond(goes_back, back, ahead, state, bars, step)
-            return (state, kept, bars), None
+            state, checkpoints, cotangents = carried
+            is_backward, step, load, save = action
+            loaded = _load(checkpoints, jnp.maximum(load, 0))
+            state = jax.tree.map(lambda a, b: jnp.where(load < 0, a, b), state, loaded)
+            checkpoints = _store(checkpoints, save, state)
+            state, cotangents = jax.lax.cond(
+                is_backward, step_backward, step_forward, state, cotangents, step
+            )
+            return (state, checkpoints, cotangents), None
 
-        plan = build_schedule(loop.length, loop.slots)
-        actions = tuple(map(jnp.asarray, (plan.back, plan.step, plan.load, plan.save)))
-        begin = (_take(kept, 0), kept, (last_bar, jax.tree.map(jnp.zeros_like, on)))
-        (_, _, bars), _ = jax.lax.scan(act, begin, actions)
-        return bars
+        schedule = build_schedule(loop.length, loop.num_slots)
+        columns = (schedule.is_backward, schedule.step, schedule.load, schedule.save)
+        actions = tuple(map(jnp.asarray, columns))
+        first = _load(checkpoints, 0)
+        closed_cotangent = jax.tree.map(jnp.zeros_like, differentiated)
+        start = (first, checkpoints, (last_cotangent, closed_cotangent))
+        (_, _, cotangents), _ = jax.lax.scan(act, start, actions)
+        return cotangents
 
 
-def _take(tree: Any, index: Any) -> Any:
-    take = lambda x: jax.lax.dynamic_index_in_dim(x, index, 0, keepdims=False)
-    return jax.tree.map(take, tree)
+def _load(slots: PyTree, index: int | Int[Array, ""]) -> PyTree:
+    load = lambda x: jax.lax.dynamic_index_in_dim(x, index, 0, keepdims=False)
+    return jax.tree.map(load, slots)
 
 
-def _put(tree: Any, index: Any, parts: Any) -> Any:
-    put = lambda x, part: jax.lax.dynamic_update_index_in_dim(x, part, index, 0)
-    return jax.tree.map(put, tree, parts)
+def _store(slots: PyTree, index: int | Int[Array, ""], state: PyTree) -> PyTree:
+    store = lambda x, part: jax.lax.dynamic_update_index_in_dim(x, part, index, 0)
+    return jax.tree.map(store, slots, state)

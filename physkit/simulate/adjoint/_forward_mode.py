@@ -1,4 +1,4 @@
-"""Derivatives carried along with the simulation, one for each number differentiated by."""
+"""Derivatives carried along with the simulation, one for each number differentiated by: forward mode."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -11,6 +11,7 @@ import numpy as np
 
 from physkit.core import (
     ParameterError,
+    PyTree,
     instantiate_zero_tangents,
     linear_call,
     nonzero_tangents,
@@ -36,12 +37,12 @@ class Forward(AbstractAdjoint):
 
     cost_per_parameter: ClassVar[bool] = True
 
-    def repeat(self, body: LoopBody, carry: Any, length: int) -> tuple[Any, Any]:
+    def repeat(self, body: LoopBody, carry: PyTree, length: int) -> tuple[PyTree, PyTree]:
         return Direct().repeat(body, carry, length)
 
-    def call_program(self, program: Program, *inputs: Any) -> Any:
-        given, rest = eqx.partition(inputs, eqx.is_array)
-        return _run(_Closed(program, rest), given)
+    def call_program(self, program: Program, *inputs: PyTree) -> PyTree:
+        arrays, rest = eqx.partition(inputs, eqx.is_array)
+        return _call(_Closed(program, rest), arrays)
 
     def estimate_memory(self, length: int, carry: float, inner: MemoryEstimate) -> MemoryEstimate:
         del length
@@ -55,63 +56,66 @@ class _Closed:
     program: Program
     rest: Any
 
-    def __call__(self, given: Any) -> Any:
-        return self.program(*eqx.combine(given, self.rest))
+    def __call__(self, arrays: PyTree) -> PyTree:
+        return self.program(*eqx.combine(arrays, self.rest))
 
 
 @partial(jax.custom_jvp, nondiff_argnums=(0,))
-def _run(program: _Closed, given: Any) -> Any:
-    return program(given)
+def _call(program: _Closed, arrays: PyTree) -> PyTree:
+    return program(arrays)
 
 
-@partial(_run.defjvp, symbolic_zeros=True)
+@partial(_call.defjvp, symbolic_zeros=True)
 def _(program, primals, tangents):
-    (given,), dots = primals, nonzero_tangents(tangents[0])
-    out = program(given)
-    if not jax.tree.leaves(dots):
+    (arrays,), tangents = primals, nonzero_tangents(tangents[0])
+    out = program(arrays)
+    if not jax.tree.leaves(tangents):
         return out, instantiate_zero_tangents(out, jax.tree.map(lambda _: None, out))
-    if any(jnp.iscomplexobj(dot) for dot in jax.tree.leaves(dots)):
+    if any(jnp.iscomplexobj(tangent) for tangent in jax.tree.leaves(tangents)):
         raise ParameterError("Forward differentiates by real numbers; for complex ones, Binomial")
-    rule = _Push(program), _Pull(program)
-    return out, instantiate_zero_tangents(
-        out, linear_call(*rule, partition_by_tangent(given, dots), dots)
-    )
+    residuals = partition_by_tangent(arrays, tangents)
+    out_tangents = linear_call(_Tangent(program), _Cotangent(program), residuals, tangents)
+    return out, instantiate_zero_tangents(out, out_tangents)
 
 
 @dataclass(frozen=True)
-class _Push:
+class _Tangent:
     """A: tangents of the inputs → tangents of all results."""
 
     program: _Closed
 
-    def __call__(self, residuals, dots):
-        on, off = residuals
-        floats = lambda on: eqx.filter(self.program(eqx.combine(on, off)), eqx.is_inexact_array)
-        return jax.jvp(floats, (on,), (dots,))[1]
+    def __call__(self, residuals, tangents):
+        differentiated, fixed = residuals
+
+        def results(differentiated):
+            out = self.program(eqx.combine(differentiated, fixed))
+            return eqx.filter(out, eqx.is_inexact_array)
+
+        return jax.jvp(results, (differentiated,), (tangents,))[1]
 
 
 @dataclass(frozen=True)
-class _Pull:
-    """Aᵀ, a column of A at a time: all columns side by side."""
+class _Cotangent:
+    """Aᵀ by columns of A, all side by side: x̄ₖ = ȳ · A eₖ."""
 
     program: _Closed
 
-    def __call__(self, residuals, bar):
+    def __call__(self, residuals, cotangents):
         leaves, tree = jax.tree.flatten(residuals[0])
         sizes = [leaf.size for leaf in leaves]
 
-        def column(place):
+        def component(k):
             ends = np.cumsum(sizes)
-            dots = [
-                (jnp.arange(leaf.size) == place - (end - leaf.size)).astype(leaf.dtype)
+            unit = [
+                (jnp.arange(leaf.size) == k - (end - leaf.size)).astype(leaf.dtype)
                 for leaf, end in zip(leaves, ends, strict=True)
             ]
-            dots = [dot.reshape(leaf.shape) for dot, leaf in zip(dots, leaves, strict=True)]
-            moved = _Push(self.program)(residuals, jax.tree.unflatten(tree, dots))
-            parts = jax.tree.map(lambda a, b: jnp.sum(a * b), moved, bar)
-            return jnp.stack([jnp.real(p).astype(float) for p in jax.tree.leaves(parts)]).sum()
+            unit = [x.reshape(leaf.shape) for x, leaf in zip(unit, leaves, strict=True)]
+            column = _Tangent(self.program)(residuals, jax.tree.unflatten(tree, unit))
+            products = jax.tree.map(lambda a, b: jnp.sum(a * b), column, cotangents)
+            return jnp.stack([jnp.real(p).astype(float) for p in jax.tree.leaves(products)]).sum()
 
-        total = jax.vmap(column)(jnp.arange(sum(sizes)))
-        parts = jnp.split(total, np.cumsum(sizes)[:-1])
+        flat = jax.vmap(component)(jnp.arange(sum(sizes)))
+        parts = jnp.split(flat, np.cumsum(sizes)[:-1])
         shaped = [p.reshape(x.shape).astype(x.dtype) for p, x in zip(parts, leaves, strict=True)]
         return jax.tree.unflatten(tree, shaped)

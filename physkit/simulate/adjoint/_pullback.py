@@ -1,34 +1,46 @@
 """Cotangents of the arguments of a function, from those of its results."""
 
+from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 
-from physkit.core import call_isolated
-
-
-def pullback(function: Any, arguments: tuple, specs: tuple, bars: Any) -> tuple:
-    """Cotangents of the arguments' leaves that `specs` choose, from those of the results."""
-    chosen, rest = eqx.partition(arguments, specs)
-
-    def value(chosen):
-        out = function(*eqx.combine(chosen, rest))
-        # Only what a cotangent is there for.
-        return jax.tree.map(lambda bar, x: None if bar is None else x, bars, out, is_leaf=_is_none)
-
-    return jax.vjp(value, chosen)[1](bars)[0]
+from physkit.core import PyTree
 
 
-def inexact_mask(tree: Any) -> Any:
-    """Which leaves have cotangents."""
+def pullback(
+    function: Callable[..., Any], arguments: tuple, differentiated: tuple, cotangents: PyTree
+) -> tuple:
+    """x̄ = (∂f/∂x)ᵀ ȳ for the leaves x of `arguments` that `differentiated` marks; None for the others.
+
+    - `cotangents`: ȳ, None where there is none.
+    """
+    chosen, rest = eqx.partition(arguments, differentiated)
+
+    def results_with_cotangent(chosen):
+        results = function(*eqx.combine(chosen, rest))
+        keep = lambda cotangent, result: None if cotangent is None else result
+        return jax.tree.map(keep, cotangents, results, is_leaf=_is_none)
+
+    return jax.vjp(results_with_cotangent, chosen)[1](cotangents)[0]
+
+
+def inexact_mask(tree: PyTree) -> PyTree:
+    """Which leaves have cotangents: the floating ones."""
     return jax.tree.map(eqx.is_inexact_array, tree)
 
 
-def fusion_barrier(tree: Any) -> Any:
-    """`tree`, of whose numbers the compiler knows nothing: there and back it works out the same."""
-    arrays, rest = eqx.partition(tree, eqx.is_array)
-    return eqx.combine(call_isolated(lambda x: x, arrays), rest)
+def add_trees(a: PyTree, b: PyTree) -> PyTree:
+    """a + b, leaf by leaf."""
+    return jax.tree.map(jnp.add, a, b)
+
+
+def fill_zeros(tree: PyTree, cotangents: PyTree) -> PyTree:
+    """`cotangents` of the floating leaves of `tree` (arrays or shapes), zeros where there are none."""
+    fill = lambda x, cotangent: jnp.zeros(x.shape, x.dtype) if cotangent is None else cotangent
+    return jax.tree.map(fill, tree, cotangents)
 
 
 def _is_none(x: Any) -> bool:

@@ -11,23 +11,24 @@ import numpy as np
 class Schedule(NamedTuple):
     """How `length` steps are reversed with `slots` states kept at a time.
 
-    - `keep`: `[length]`, the slot into which the first pass forward puts the state before each step;
+    - `keep`: `[length]`, the slot into which the first forward pass puts the state before each step;
       `slots` (one more than there is) for none.
-    - `back`: `[a]`, whether the action goes back through a step; otherwise it goes one forward.
-    - `step`: `[a]`, of the state that it starts from. `load`: `[a]`, the slot to fetch that from, −1
-      for none. `save`: `[a]`, the slot to put it into, `slots` for none.
+    - `is_backward`: `[a]`, whether the action is the backward pass of a step; otherwise it is one step
+      forward.
+    - `step`: `[a]`, of the state that it starts from. `load`: `[a]`, the slot to load that from, −1
+      for none. `save`: `[a]`, the slot to save it in, `slots` for none.
     """
 
     keep: np.ndarray
-    back: np.ndarray
+    is_backward: np.ndarray
     step: np.ndarray
     load: np.ndarray
     save: np.ndarray
 
     @property
     def forward_steps(self) -> int:
-        """Steps computed again to get to where a step back begins."""
-        return int(np.sum(~self.back))
+        """Steps computed again to get to where a backward step begins."""
+        return int(np.sum(~self.is_backward))
 
 
 @lru_cache(maxsize=64)
@@ -37,18 +38,19 @@ def build_schedule(length: int, slots: int) -> Schedule:
     **Reference:** Griewank & Walther, ACM Trans. Math. Softw. 26, 19 (2000), `revolve`.
     """
     keep = np.full(length, slots, np.int32)
-    kept = [0, *_placed(0, length, slots - 1)]
+    kept = [0, *_place_checkpoints(0, length, slots - 1)]
     keep[kept] = np.arange(len(kept))
     actions = np.array(list(_actions(kept, length, slots)), np.int32).reshape(-1, 4)
-    back, step, load, save = (np.ascontiguousarray(column) for column in actions.T)
-    return Schedule(keep, back.astype(bool), step, load, save)
+    is_backward, step, load, save = (np.ascontiguousarray(column) for column in actions.T)
+    return Schedule(keep, is_backward.astype(bool), step, load, save)
 
 
 def _actions(kept: list[int], end: int, slots: int) -> Iterator[tuple[bool, int, int, int]]:
-    """(back, step, load, save) one by one, from the states `kept` of the first pass forward."""
+    """(is_backward, step, load, save) one by one, from the states `kept` of the first forward pass."""
     while end > 0:
         at, load = kept[-1], len(kept) - 1
-        for place in [*_placed(at, end, slots - len(kept)), end - 1]:
+        # From the last checkpoint to the last step not reversed yet, with new checkpoints on the way.
+        for place in [*_place_checkpoints(at, end, slots - len(kept)), end - 1]:
             save = slots
             if at != kept[-1]:
                 kept.append(at)
@@ -65,8 +67,8 @@ def _actions(kept: list[int], end: int, slots: int) -> Iterator[tuple[bool, int,
             kept.pop()
 
 
-def _placed(start: int, end: int, free: int) -> list[int]:
-    """Where to keep states between a kept `start` and `end`."""
+def _place_checkpoints(start: int, end: int, free: int) -> list[int]:
+    """The steps at which to keep a state between a kept `start` and `end`, with `free` slots."""
     places = []
     while free > 0 and end - start > 1:
         start += _stride(end - start, free + 1)

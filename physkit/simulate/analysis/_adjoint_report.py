@@ -12,9 +12,10 @@ import jax
 
 from physkit.core import PhyskitError, cast_floats, float_dtype
 
-from ..adjoint._adjoint import AbstractAdjoint, Direct, MemoryEstimate, NestedCheckpoint
+from ..adjoint._adjoint import AbstractAdjoint, Direct, MemoryEstimate
 from ..adjoint._binomial import Binomial
 from ..adjoint._forward_mode import Forward
+from ..adjoint._nested_checkpoint import NestedCheckpoint
 from ..driver._simulate import count_blocks, simulate
 from ..loop._advance import make_block_body
 from ..loop._carry import Carry, init
@@ -132,7 +133,7 @@ class _Probe(NamedTuple):
 
 def _probe(sim: Simulation, carry: Carry) -> _Probe:
     bare = dataclasses.replace(sim, observers=(), guards=(), adjoint=Direct())
-    alone = carry.replace(memory=(), guards=())
+    alone = carry.replace(observer_state=(), guards=())
     steps = [_kept(bare, alone, count) for count in (2, 3)]
     each = steps[1] - steps[0]
     seen = dataclasses.replace(sim, adjoint=Direct())

@@ -10,11 +10,9 @@ from physkit.core import Clock, Health, collect_faults
 from physkit.observe import Frame
 
 from ..adjoint._adjoint import AbstractAdjoint, Direct, LoopBody
-from ..adjoint._pullback import fusion_barrier
-from ..reversible._reversible import Reversible, to_fixed_point
-from ..reversible._reversible_loop import advance_reversibly, prepare_reproducibly
 from ._carry import Carry, state_faults
 from ._migrate import migrate
+from ._nested_loop import add_time_axis, forward_level, nest_loops
 from ._observe import observe
 from ._simulation import Simulation
 
@@ -28,23 +26,13 @@ def make_block_body(sim: Simulation, plan: Any, adjoint: AbstractAdjoint) -> Loo
         state, aux = migrate(sim, plan, clock, state, aux)
         return carry.replace(step=carry.step.plus(1), state=state, aux=aux), {}
 
-    body, steps = one_step, 1
-    for cadence in sim.intervals:
-        body = _level(sim, plan, adjoint, body, cadence // steps, cadence)
-        steps = cadence
-    return body
+    def observe_level(carry: Carry, interval: int) -> tuple[Carry, Frame]:
+        return observe(sim, plan, with_materialized_state(sim, plan, carry), interval)
 
+    def merge(inner: Frame, own: Frame) -> Frame:
+        return {**inner, **own}
 
-def _level(sim, plan, adjoint, inner: LoopBody, length: int, cadence: int) -> LoopBody:
-    def body(carry: Carry) -> tuple[Carry, Frame]:
-        if length > 1:
-            carry, frames = adjoint.repeat(inner, carry, length)
-        else:
-            carry, frames = inner(carry)
-        carry, now = observe(sim, plan, with_materialized_state(sim, plan, carry), cadence)
-        return carry, {**frames, **jax.tree.map(lambda x: x[None], now)}
-
-    return body
+    return nest_loops(one_step, sim.intervals, forward_level(adjoint.repeat, observe_level, merge))
 
 
 def observe_initial(sim: Simulation, carry: Carry) -> tuple[Carry, Frame]:
@@ -53,7 +41,7 @@ def observe_initial(sim: Simulation, carry: Carry) -> tuple[Carry, Frame]:
     frames: Frame = {}
     for cadence in sim.intervals:
         carry, now = observe(sim, plan, carry, cadence)
-        frames |= jax.tree.map(lambda x: x[None], now)
+        frames |= add_time_axis(now)
     return carry.replace(is_initial=False), frames
 
 
@@ -63,10 +51,8 @@ def advance(
     """`blocks` blocks forward: the carry, all frames in order of time, and the health."""
     carry, bits = _poisoned(carry)
     plan = sim.integrator.prepare(carry.state, sim.dt)
-    if isinstance(adjoint, Reversible):
-        carry, frames = advance_reversibly(sim, carry, blocks)
-    else:
-        carry, frames = adjoint.repeat(make_block_body(sim, plan, adjoint), carry, blocks)
+    block = make_block_body(sim, plan, adjoint)
+    carry, frames = adjoint.advance(sim, carry, blocks, block)
     carry, frames = _judged(sim, plan, carry, frames)
     return carry, frames, Health(bits | _health(sim, carry).bits)
 
@@ -90,11 +76,7 @@ def advance_chunk(
         model = eqx.combine(model, jax.tree.unflatten(form, leaves))
     sim, carry = model
     carry, bits = _poisoned(carry)
-    if isinstance(sim.adjoint, Reversible):
-        carry = carry.replace(state=to_fixed_point(sim, carry.state))
-        # What `start` computed line by line may differ in a last bit from what a program computes.
-        sim, carry = fusion_barrier((sim, carry))
-        carry = carry.replace(aux=prepare_reproducibly(sim, carry)[1])
+    sim, carry = sim.adjoint.prepare_chunk(sim, carry)
     plan = sim.integrator.prepare(carry.state, sim.dt)
     body = make_block_body(sim, plan, Direct())
     shapes = jax.eval_shape(lambda c: body(c)[1], carry)

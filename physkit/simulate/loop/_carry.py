@@ -28,7 +28,6 @@ from physkit.core import (
 )
 from physkit.observe import Frame, Snapshot
 
-from ..reversible._reversible import Reversible, to_fixed_point
 from ._simulation import Simulation
 
 
@@ -115,8 +114,7 @@ def init(
     bits = state_faults(state)
     if concrete_value(bits) is not None:
         Health(bits).check("at the start")
-    if isinstance(sim.adjoint, Reversible):
-        state = to_fixed_point(sim, state)
+    state = sim.adjoint.prepare_state(sim, state)
     plan = sim.integrator.prepare(state, sim.dt)
     count = StepCount.of(0)
     aux = sim.integrator.init(plan, Clock.at(count, sim.t0, sim.dt, key), state)

@@ -17,7 +17,8 @@ from physkit.core import (
 from physkit.integrators import AbstractIntegrator
 from physkit.observe import AbstractObserver, Finite
 
-from ..adjoint._adjoint import AbstractAdjoint, NestedCheckpoint
+from ..adjoint._adjoint import AbstractAdjoint
+from ..adjoint._nested_checkpoint import NestedCheckpoint
 
 
 def _as_tuple(observers: Any) -> tuple[AbstractObserver, ...]:

@@ -1,86 +1,87 @@
-"""On the way back of `Reversible`: particles that have strayed from their device move on to another."""
+"""Over devices, while stepping back: particles that have strayed from their device migrate to another.
 
-from typing import Any
+The backward pass migrates at steps of its own, not at those of the forward pass: which row holds a particle
+changes none of its numbers. Cotangents migrate along.
+"""
+
+from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool
 
-from physkit.core import Clock, invalidate_caches
-from physkit.particles import Particles
+from physkit.core import (
+    AbstractExactComponent,
+    Clock,
+    PyTree,
+    State,
+    fusion_barrier,
+    invalidate_caches,
+    is_exact_component,
+)
 
-from ..adjoint._pullback import fusion_barrier, inexact_mask, pullback
-from ._reversible import drop_fixed_point
+from ._backward_state import BackwardContext, BackwardState
+from ._cotangents import pull_back_refresh
 
 
-def migrate_backward(back: Any, now: Any, begun: Clock) -> Any:
-    """`now` after what has strayed has moved on, with its cotangents; on one device as it is.
+def migrate_backward(
+    context: BackwardContext, now: BackwardState, computed_at: Clock
+) -> BackwardState:
+    """`now` after what has strayed has migrated, with its cotangents; on one device as it is.
 
-    The way back has its own times for that: which rows hold a particle changes none of its numbers.
-
-    - `back`, `now`: what the way back knows, and where it stands, a step that began at `begun` taken back.
+    - `computed_at`: the clock for which `now.aux` was computed.
     """
-    restless = [particles.needs_migration() for particles in _parts(now.state)]
-    if not restless:
+    needed = [component.needs_migration() for component in _migrating(now.state)]
+    if not needed:
         return now
 
-    def move(now):
-        slope = _into_state(back, now, begun)
-        settle = lambda particles, bar: particles.migrate_with(bar)
-        state, state_bar = _both(settle, now.state, slope.state)
-        # Shared with no derivative: the bits of the way back must not depend on one.
+    def move(now: BackwardState) -> BackwardState:
+        cotangents = pull_back_refresh(context, now, computed_at)
+
+        def migrate_with(component, own_cotangents):
+            return component.migrate_with(own_cotangents)
+
+        state, state_cotangents = _map_migrating(migrate_with, now.state, cotangents.state)
+        # Behind a barrier: the bits of the states must not depend on a derivative.
         state, aux = fusion_barrier((state, invalidate_caches(now.aux)))
-        aux = back.sim.integrator.refresh(back.plan, begun, state, aux)
-        return now._replace(state=state, aux=aux, slope=slope._replace(state=state_bar))
+        aux = context.sim.integrator.refresh(context.plan, computed_at, state, aux)
+        cotangents = cotangents._replace(state=state_cotangents)
+        return now._replace(state=state, aux=aux, cotangents=cotangents)
 
-    return jax.lax.cond(jnp.any(jnp.stack(restless)), move, lambda now: now, now)
+    return jax.lax.cond(jnp.any(jnp.stack(needed)), move, lambda now: now, now)
 
 
-def restore_initial_rows(back: Any, now: Any, begin: Any) -> tuple[Any, Bool[Array, ""]]:
-    """`now`, back at the start, in the rows of the state `begin`; and whether all particles are there."""
-    homes = iter(_parts(begin))
-    if not _parts(now.state):
+def restore_initial_rows(
+    context: BackwardContext, now: BackwardState, initial: State
+) -> tuple[BackwardState, Bool[Array, ""]]:
+    """`now`, back at the start, in the rows of the state `initial`; and whether all particles are there."""
+    homes = iter(_migrating(initial))
+    if not _migrating(now.state):
         return now, jnp.array(True)
-    slope = _into_state(back, now, Clock.at(back.begin, back.sim.t0, back.sim.dt, back.key))
-    found = []
+    cotangents = pull_back_refresh(context, now, context.initial_clock)
+    complete = []
 
-    def bring(particles, bar):
-        particles, bar, all_there = particles.restore_rows(next(homes), bar)
-        found.append(all_there)
-        return particles, bar
+    def restore(component, own_cotangents):
+        component, own_cotangents, is_complete = component.restore_rows(next(homes), own_cotangents)
+        complete.append(is_complete)
+        return component, own_cotangents
 
-    state, state_bar = _both(bring, now.state, slope.state)
-    now = now._replace(state=state, slope=slope._replace(state=state_bar))
-    return now, jnp.all(jnp.stack(found))
-
-
-def _into_state(back: Any, now: Any, clock: Clock) -> Any:
-    """Cotangents where those of what is carried are handed on to the state that it follows from."""
-    carried = lambda sim, plan, state, aux: sim.integrator.refresh(plan, clock, state, aux)
-    slope, state = fusion_barrier((now.slope, drop_fixed_point(now.state)))
-    arguments = back.sim, back.plan, state, now.aux
-    specs = back.moving, inexact_mask(back.plan), back.evolving, inexact_mask(now.aux)
-    sim_bar, plan_bar, state_bar, aux_bar = pullback(carried, arguments, specs, slope.aux)
-    add = lambda a, b: jax.tree.map(jnp.add, a, b)
-    return slope._replace(
-        sim=add(slope.sim, sim_bar),
-        plan=add(slope.plan, plan_bar),
-        state=add(slope.state, state_bar),
-        aux=aux_bar,
-    )
+    state, state_cotangents = _map_migrating(restore, now.state, cotangents.state)
+    now = now._replace(state=state, cotangents=cotangents._replace(state=state_cotangents))
+    return now, jnp.all(jnp.stack(complete))
 
 
-def _is_cut(node: Any) -> bool:
-    return isinstance(node, Particles) and node.ownership is not None
+def _is_migrating(node: PyTree) -> bool:
+    return is_exact_component(node) and node.is_migrating
 
 
-def _parts(state: Any) -> list[Particles]:
-    return [node for node in jax.tree.leaves(state, is_leaf=_is_cut) if _is_cut(node)]
+def _migrating(state: State) -> list[AbstractExactComponent]:
+    return [n for n in jax.tree.leaves(state, is_leaf=_is_migrating) if _is_migrating(n)]
 
 
-def _both(move: Any, state: Any, bars: Any) -> tuple[Any, Any]:
-    """`move(particles, their cotangents)` for all particles that are cut over devices."""
-    nodes, tree = jax.tree.flatten(state, is_leaf=_is_cut)
-    pairs = zip(nodes, tree.flatten_up_to(bars), strict=True)
-    moved = [move(node, bar) if _is_cut(node) else (node, bar) for node, bar in pairs]
+def _map_migrating(function: Callable, state: State, cotangents: PyTree) -> tuple[State, PyTree]:
+    """`function(component, its cotangents)` for all components that migrate; others as they are."""
+    nodes, tree = jax.tree.flatten(state, is_leaf=_is_migrating)
+    pairs = zip(nodes, tree.flatten_up_to(cotangents), strict=True)
+    moved = [function(node, c) if _is_migrating(node) else (node, c) for node, c in pairs]
     return tree.unflatten([a for a, _ in moved]), tree.unflatten([b for _, b in moved])

@@ -1,127 +1,139 @@
-"""Forward and back again: whether the way back meets the very same states."""
+"""Forward and back again, without derivatives: whether the inverse steps meet the very same states."""
 
-from typing import Any
+from typing import TypeAlias
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, UInt
+from jaxtyping import Array, Bool, Int, UInt
 
 from physkit.core import (
+    Aux,
     Clock,
     Fault,
     Health,
     Module,
     NotReversible,
+    State,
     cast_floats,
     collect_faults,
     data,
+    exact_bits,
     float_dtype,
+    fusion_barrier,
     static,
 )
-from physkit.integrators import select_clock
 
-from ..adjoint._pullback import fusion_barrier
 from ..loop._carry import Carry, init
 from ..loop._simulation import Simulation
-from ._reversible import Reversible, exact_bits, to_fixed_point
-from ._reversible_loop import prepare_reproducibly
+from ._forward import prepare_reproducibly
+from ._inverse_step import invert_step
+from ._reversible import Reversible
 
 _MARKS = 32
 
+_Point: TypeAlias = tuple[State, Aux]
+
 
 class ReversibilityReport(Module):
-    """What `retrace` found.
+    """What `reversibility_report` found.
 
-    - `state`: the start, as the way back found it.
+    - `state`: the start, as the backward pass found it.
     - `bitwise`: whether that is the start to the last bit.
-    - `met`: for every mark, whether the way back met the state of the way there.
-    - `every`: steps between marks; `health`: of the way there, with `REVERSAL` where the start was missed.
+    - `matches`: for every mark, whether the backward pass met the state of the forward pass.
+    - `interval`: steps between marks.
+    - `health`: of the forward pass, with `REVERSAL` where the start was missed.
     """
 
-    state: Any
+    state: State
     bitwise: Bool[Array, ""] = data()
     matches: Bool[Array, " m"] = data()
     health: Health
     interval: int = static()
 
     def check(self) -> None:
-        """**Errors:** that of another fault, else `NotReversible` with where the ways part (host only)."""
+        """**Errors:** that of another fault, else `NotReversible` with where the passes part (host only)."""
         found = self.health.faults()
         Health(jnp.int32(found & ~Fault.REVERSAL)).check()
         if Fault.REVERSAL in found:
-            last = int(jnp.max(jnp.where(self.matches, -1, jnp.arange(self.matches.shape[0]))))
+            marks = jnp.arange(self.matches.shape[0])
+            last = int(jnp.max(jnp.where(self.matches, -1, marks)))
             raise NotReversible(
-                f"the way back parts from the way there between the steps {last * self.interval} and "
-                f"{(last + 1) * self.interval}: a term may depend on velocities, or on the order of "
-                "particles, or be compiled differently on the way back"
+                f"the backward pass parts from the forward pass between the steps "
+                f"{last * self.interval} and {(last + 1) * self.interval}: a term may depend on "
+                "velocities, or on the order of particles, or be compiled differently backward"
             )
 
 
-def reversibility_report(sim: Simulation, carry_or_state: Any, steps: int) -> ReversibilityReport:
-    """`steps` steps on the lattice of `Reversible`, and back to the start. Pure.
+def reversibility_report(
+    sim: Simulation, carry_or_state: Carry | State, steps: int
+) -> ReversibilityReport:
+    """`steps` steps forward on the fixed-point numbers of `Reversible`, and back to the start. Pure.
 
-    `Retraced.check()` raises where the way back parts from the way there, which turns derivatives by
-    `Reversible` into NaN: inside of `grad` nobody can be told.
+    `ReversibilityReport.check()` raises where the backward pass parts from the forward pass, which turns
+    derivatives by `Reversible` into NaN: a program inside of `grad` cannot raise.
 
-    **Arguments:** as for `simulate`; no observers look.
+    **Arguments:** as for `simulate`; observers are not called.
 
-    **Errors:** `NotReversible` names a part that cannot be taken back.
+    **Errors:** `NotReversible` names a part that cannot be reversed.
     """
     carry = carry_or_state
     if not isinstance(carry, Carry):
-        carry = init(_reversible(sim), carry)
-    sim = _reversible(cast_floats(sim, float_dtype(carry.state)))
-    carry = carry.replace(state=to_fixed_point(sim, carry.state))
-    return _retraced(sim, carry, steps)
+        carry = init(_with_reversible(sim), carry)
+    sim = _with_reversible(cast_floats(sim, float_dtype(carry.state)))
+    carry = carry.replace(state=sim.adjoint.prepare_state(sim, carry.state))
+    return _forward_and_back(sim, carry, steps)
 
 
 @eqx.filter_jit
-def _retraced(sim: Simulation, carry: Carry, steps: int) -> ReversibilityReport:
+def _forward_and_back(sim: Simulation, carry: Carry, steps: int) -> ReversibilityReport:
     sim, carry = fusion_barrier((sim, carry))
     plan, aux = prepare_reproducibly(sim, carry)
-    at = lambda n: Clock.at(carry.step.plus(n), sim.t0, sim.dt, carry.key)
-    every = max(1, steps // _MARKS)
-    marks, rest = divmod(steps, every)
+    interval = max(1, steps // _MARKS)
+    num_marks, rest = divmod(steps, interval)
 
-    def there(now, n):
-        return sim.integrator.step(plan, at(n), *now), None
+    def clock_at(n: Int[Array, ""]) -> Clock:
+        return Clock.at(carry.step.plus(n), sim.t0, sim.dt, carry.key)
 
-    def back(now, n):
-        begun = select_clock(n == 0, at(n), sim.integrator.end_clock(at(jnp.maximum(n - 1, 0))))
-        return sim.integrator.reverse_step(plan, at(n), *now, begun), None
+    def forward(now: _Point, n: Int[Array, ""]) -> tuple[_Point, None]:
+        return sim.integrator.step(plan, clock_at(n), *now), None
 
-    def piece_there(now, first):
+    def backward(now: _Point, n: Int[Array, ""]) -> tuple[_Point, None]:
+        state, aux, _ = invert_step(sim, plan, clock_at, n, *now)
+        return (state, aux), None
+
+    def forward_from_mark(now, first):
         mark = _digest(now[0])
-        return jax.lax.scan(there, now, first + jnp.arange(every))[0], mark
+        return jax.lax.scan(forward, now, first + jnp.arange(interval))[0], mark
 
-    def piece_back(now, seen):
-        first, mark = seen
-        now = jax.lax.scan(back, now, first + jnp.arange(every), reverse=True)[0]
+    def backward_to_mark(now, row):
+        first, mark = row
+        now = jax.lax.scan(backward, now, first + jnp.arange(interval), reverse=True)[0]
         return now, jnp.all(_digest(now[0]) == mark)
 
-    firsts, left = every * jnp.arange(marks), every * marks + jnp.arange(rest)
-    end, digests = jax.lax.scan(piece_there, (carry.state, aux), firsts)
-    end, _ = jax.lax.scan(there, end, left)
-    now, _ = jax.lax.scan(back, end, left, reverse=True)
-    (state, _), met = jax.lax.scan(piece_back, now, (firsts, digests), reverse=True)
+    first = interval * jnp.arange(num_marks)
+    left_over = interval * num_marks + jnp.arange(rest)
+    now, digests = jax.lax.scan(forward_from_mark, (carry.state, aux), first)
+    end, _ = jax.lax.scan(forward, now, left_over)
+    now, _ = jax.lax.scan(backward, end, left_over, reverse=True)
+    (state, _), matches = jax.lax.scan(backward_to_mark, now, (first, digests), reverse=True)
     pairs = zip(exact_bits(state), exact_bits(carry.state), strict=True)
     bitwise = jnp.all(jnp.stack([jnp.all(a == b) for a, b in pairs]))
     health = collect_faults(end, (Fault.REVERSAL, ~bitwise))
-    return ReversibilityReport(state, bitwise, met, health, every)
+    return ReversibilityReport(state, bitwise, matches, health, interval)
 
 
-def _reversible(sim: Simulation) -> Simulation:
+def _with_reversible(sim: Simulation) -> Simulation:
     if isinstance(sim.adjoint, Reversible):
         return sim
     parts = {"observers": sim.observers, "guards": sim.guards, "t0": sim.t0}
     return Simulation(sim.integrator, sim.dt, adjoint=Reversible(), **parts)
 
 
-def _digest(state: Any) -> UInt[Array, " k"]:
+def _digest(state: State) -> UInt[Array, " k"]:
     """A number for each array of bits: equal states have equal ones, others hardly ever."""
 
-    def mixed(x):
+    def mixed(x: Array) -> Array:
         x = x.reshape(-1)
         odd = 2 * jnp.arange(x.shape[0], dtype=x.dtype) + jnp.ones((), x.dtype)
         return jnp.sum(x * odd, dtype=x.dtype).astype(jnp.uint32)

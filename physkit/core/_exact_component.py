@@ -1,0 +1,97 @@
+"""Components with an exact form: fixed-point integers, from which every increment can be subtracted again."""
+
+import abc
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool
+
+from ._components import AbstractComponent
+from ._module import replace_fields
+from ._types import PyTree, State
+
+
+class AbstractExactComponent(AbstractComponent):
+    """A component that may hold its numbers as fixed-point integers, beside floats that show them rounded.
+
+        x ⊕ δ ⊕ (−δ) = x    to the last bit, where `fixed_point` is there
+
+    `shift` then adds to the integers and derives the floats from them. A step that is a sequence of shifts,
+    each by an increment that does not depend on what it shifts, is reversed by the same shifts with
+    opposite sign in opposite order: what the adjoint `Reversible` is made of.
+    """
+
+    # The integers; None while the component holds floats only.
+    fixed_point: eqx.AbstractVar[Any]
+    # Names of the fields that a step changes: those whose cotangents are carried from step to step.
+    evolving_leaves: eqx.AbstractClassVar[tuple[str, ...]]
+    # Those of them that a kick shifts: forces must not depend on them.
+    kicked_leaves: ClassVar[tuple[str, ...]] = ()
+    # Whether `to_fixed_point` asks what a step changes, to choose a range.
+    needs_trial_step: ClassVar[bool] = False
+
+    @abc.abstractmethod
+    def to_fixed_point(
+        self, dt: Any, range_factor: float, after: "AbstractExactComponent | None" = None
+    ) -> "AbstractExactComponent":
+        """This component with its integers; derivatives pass through the rounding.
+
+        **Arguments:**
+
+        - `range_factor`: how many times larger than now numbers may become.
+        - `after`: this component one step later, where it `needs_trial_step`.
+        """
+
+    @abc.abstractmethod
+    def exact_bits(self) -> Sequence[PyTree]:
+        """The integers that this component is made of: equal only if all its bits are."""
+
+    def drop_fixed_point(self) -> "AbstractExactComponent":
+        """This component as plain floats."""
+        return replace_fields(self, {"fixed_point": None})
+
+    # --- sharded over devices: a backward pass migrates, too --------------------------------------
+
+    @property
+    def is_migrating(self) -> bool:
+        """Whether rows of this component move from device to device."""
+        return False
+
+    def migrate_with(
+        self, companion: "AbstractExactComponent"
+    ) -> tuple["AbstractExactComponent", "AbstractExactComponent"]:
+        """`migrate`, and what `companion` holds for the same rows, say their cotangents, moved along."""
+        return self, companion
+
+    def restore_rows(
+        self, initial: "AbstractExactComponent", companion: "AbstractExactComponent"
+    ) -> tuple["AbstractExactComponent", "AbstractExactComponent", Bool[Array, ""]]:
+        """This component and `companion` in the rows of `initial`, and whether all of its rows are here."""
+        del initial
+        return self, companion, jnp.array(True)
+
+
+def is_exact_component(node: Any) -> bool:
+    """Whether this component has an exact form."""
+    return isinstance(node, AbstractExactComponent)
+
+
+def has_fixed_point(state: State) -> bool:
+    """Whether anything in `state` holds fixed-point numbers, so that steps can be reversed."""
+    nodes = jax.tree.leaves(state, is_leaf=is_exact_component)
+    return any(is_exact_component(node) and node.fixed_point is not None for node in nodes)
+
+
+def drop_fixed_point(state: State) -> State:
+    """`state` as plain floats."""
+    drop = lambda node: node.drop_fixed_point() if is_exact_component(node) else node
+    return jax.tree.map(drop, state, is_leaf=is_exact_component)
+
+
+def exact_bits(state: State) -> list[Array]:
+    """The integers that a state is made of: equal only if all bits are."""
+    nodes = jax.tree.leaves(state, is_leaf=is_exact_component)
+    return jax.tree.leaves([node.exact_bits() for node in nodes if is_exact_component(node)])

@@ -1,0 +1,64 @@
+"""Two-level checkpointing: the default adjoint."""
+
+import math
+
+import jax
+import jax.numpy as jnp
+
+from physkit.core import ParameterError, PyTree, static
+
+from ._adjoint import AbstractAdjoint, Direct, LoopBody, MemoryEstimate
+
+
+class NestedCheckpoint(AbstractAdjoint):
+    """Keeps the carry at about √steps checkpoints and computes each stretch again: memory ∝ √steps.
+
+    Costs one more forward pass. 400 steps of a 1 MiB state: 68 MiB instead of 807 MiB.
+
+    **Arguments:**
+
+    - `max_unsplit`: loops up to this length are not split.
+
+    **Errors:** `ParameterError` for a length below one.
+
+    **Reference:** Griewank & Walther, Evaluating Derivatives, 2nd ed., §12 (two-level checkpointing).
+    """
+
+    max_unsplit: int = static(default=8)
+
+    def __check_init__(self):
+        if not isinstance(self.max_unsplit, int) or self.max_unsplit < 1:
+            raise ParameterError(
+                f"max_unsplit is a number of steps, 1 or more; got {self.max_unsplit!r}"
+            )
+
+    def repeat(self, body: LoopBody, carry: PyTree, length: int) -> tuple[PyTree, PyTree]:
+        if length <= self.max_unsplit:
+            return Direct().repeat(body, carry, length)
+        outer, inner, rest = _split(length)
+
+        def stretch(carry: PyTree) -> tuple[PyTree, PyTree]:
+            return Direct().repeat(body, carry, inner)
+
+        # Inside a scan nothing can be merged with the first computation anyway, and the barriers
+        # that prevent it would cost time.
+        stretch = jax.checkpoint(stretch, prevent_cse=False)
+        carry, records = Direct().repeat(stretch, carry, outer)
+        if rest:
+            carry, last = Direct().repeat(body, carry, rest)
+            records = jax.tree.map(lambda a, b: jnp.concatenate([a, b]), records, last)
+        return carry, records
+
+    def estimate_memory(self, length: int, carry: float, inner: MemoryEstimate) -> MemoryEstimate:
+        if length <= self.max_unsplit:
+            return Direct().estimate_memory(length, carry, inner)
+        stretches, steps, rest = _split(length)
+        stored = stretches * carry + rest * inner.stored
+        recomputed = Direct().estimate_memory(steps, carry, inner)
+        return MemoryEstimate(stored, stored + recomputed.peak, inner.forward_passes + 1)
+
+
+def _split(length: int) -> tuple[int, int, int]:
+    """(stretches, steps in each, steps left over)."""
+    inner = math.isqrt(length)
+    return length // inner, inner, length % inner

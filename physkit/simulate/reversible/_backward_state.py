@@ -1,0 +1,63 @@
+"""What the backward pass carries from step to step, and what it knows throughout."""
+
+from typing import NamedTuple
+
+from jaxtyping import Array, Int
+
+from physkit.core import Aux, Clock, Key, Plan, PyTree, State, StepCount
+
+from ..loop._simulation import Simulation
+
+
+class Cotangents(NamedTuple):
+    """Derivatives of the loss, in the places of what they are taken by; None where nothing is asked.
+
+    - `sim`, `plan`: θ̄ and p̄, sums over the steps reversed so far.
+    - `state`, `aux`: λ = x̄ and ā, at the step where the backward pass stands.
+    - `observer_state`, `guards`: of what observers and guards hold there.
+    """
+
+    sim: PyTree
+    plan: PyTree
+    state: PyTree
+    aux: PyTree
+    observer_state: PyTree
+    guards: PyTree
+
+
+class BackwardState(NamedTuple):
+    """Where the backward pass stands: after the first `step` steps of the forward pass."""
+
+    state: State
+    aux: Aux
+    observer_state: PyTree
+    guards: PyTree
+    step: Int[Array, ""]
+    cotangents: Cotangents
+
+
+class BackwardContext(NamedTuple):
+    """What the backward pass knows throughout.
+
+    - `initial_step`, `key`: of the carry that the forward pass began with.
+    - `sim_mask`, `state_mask`: which leaves of the simulation and of a state have cotangents.
+    - `is_observed`: whether the loss depends on frames or on what observers hold.
+    """
+
+    sim: Simulation
+    plan: Plan
+    initial_step: StepCount
+    key: Key | None
+    sim_mask: PyTree
+    state_mask: PyTree
+    is_observed: bool
+
+    def clock_at(self, step: Int[Array, ""], sim: Simulation | None = None) -> Clock:
+        """The clock of a step; with `sim`, by its dt and t0 (to be differentiated by them)."""
+        sim = self.sim if sim is None else sim
+        return Clock.at(self.initial_step.plus(step), sim.t0, sim.dt, self.key)
+
+    @property
+    def initial_clock(self) -> Clock:
+        """The clock of the first step."""
+        return Clock.at(self.initial_step, self.sim.t0, self.sim.dt, self.key)

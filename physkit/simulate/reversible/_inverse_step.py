@@ -1,0 +1,36 @@
+"""The inverse map:  (xₙ, aₙ) = Φₙ⁻¹(xₙ₊₁, aₙ₊₁).
+
+Shears are reversed one by one: x ⊖ round(δ), with δ computed from the very numbers that the forward step
+computed it from. So state and increments are the same to the last bit.
+"""
+
+from collections.abc import Callable
+
+import jax.numpy as jnp
+from jaxtyping import Array, Int
+
+from physkit.core import Aux, Clock, Plan, State
+from physkit.integrators import select_clock
+
+from ..loop._simulation import Simulation
+
+
+def invert_step(
+    sim: Simulation,
+    plan: Plan,
+    clock_at: Callable[[Int[Array, ""]], Clock],
+    n: Int[Array, ""],
+    state: State,
+    aux: Aux,
+) -> tuple[State, Aux, Clock]:
+    """State and aux before step `n`, from those after it; and the clock for which that aux was computed.
+
+    - `clock_at`: the clock of each step, counted from the first.
+    """
+    clock = clock_at(n)
+    # A step leaves the force of its end to the next one. The time of that end is rounded, perhaps not
+    # to the time at which the next step begins; the very first force is that of `refresh`.
+    end_of_last = sim.integrator.end_clock(clock_at(jnp.maximum(n - 1, 0)))
+    computed_at = select_clock(n == 0, clock, end_of_last)
+    state, aux = sim.integrator.reverse_step(plan, clock, state, aux, computed_at)
+    return state, aux, computed_at
