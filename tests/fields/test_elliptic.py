@@ -202,7 +202,7 @@ def test_varying_coefficients_converge_at_second_order():
         walls = {"x": (Dirichlet(1.0), Neumann(lambda t, x: jnp.exp(x)))}
         grid = Grid(Box([1.0], False), (n,))
         truth = Field.from_function(grid, lambda x: jnp.exp(x), None, walls)
-        a = Field.from_function(grid, lambda x: 1 + x**2, None, Outflow())._computed
+        a = Field.from_function(grid, lambda x: 1 + x**2, None, Outflow()).with_values
         a = a(Field.from_function(grid, lambda x: 1 + x**2, None, Outflow()).data)
         f = Field.from_function(grid, lambda x: (1 + x**2 + 2 * x - 3.0) * jnp.exp(x), None, walls)
         return float((solve_elliptic(f, a, 3.0, walls) - truth).norm())

@@ -79,8 +79,8 @@ def exact_riemann(
 
     safe = lambda x: jnp.where(vacuum, 1, x)
     sides = (safe(ρ), safe(p), safe(a)), (safe(σ), safe(q), safe(b))
-    apart = jnp.where(vacuum, 0, v - u)
-    star = _star_pressure(*sides, apart, gamma)
+    velocity_jump = jnp.where(vacuum, 0, v - u)
+    star = _star_pressure(*sides, velocity_jump, gamma)
     f, g = (_branch(star, jnp.log(star), *side, gamma)[0] for side in sides)
     contact = 0.5 * (u + v) + 0.5 * (g - f)
 
@@ -103,31 +103,31 @@ def sound_speed(density: Values, pressure: Values, gamma: Values) -> Values:
     return jnp.where(is_gas, jnp.sqrt(ratio), 0)
 
 
-def _star_pressure(left: Side, right: Side, apart: Values, gamma: Values) -> Values:
+def _star_pressure(left: Side, right: Side, velocity_jump: Values, gamma: Values) -> Values:
     """The root p of f_L(p) + f_R(p) + u_R − u_L."""
-    frozen = jax.lax.stop_gradient((left, right, apart, gamma))
+    frozen = jax.lax.stop_gradient((left, right, velocity_jump, gamma))
 
-    def newton(log, left, right, apart, gamma):
+    def newton(log, left, right, velocity_jump, gamma):
         p = jnp.exp(log)
         (f, df), (g, dg) = (_branch(p, log, *side, gamma) for side in (left, right))
-        return log - (f + g + apart) / (p * (df + dg))
+        return log - (f + g + velocity_jump) / (p * (df + dg))
 
     # As a function of ln p the sum is convex: from above the iteration falls straight to the root.
     step = lambda _, log: newton(log, *frozen)
     root = jax.lax.fori_loop(0, _NEWTON_STEPS, step, jnp.log(_from_above(*frozen)))
     # At the root one more step has the derivatives of the root itself.
-    return jnp.exp(newton(jax.lax.stop_gradient(root), left, right, apart, gamma))
+    return jnp.exp(newton(jax.lax.stop_gradient(root), left, right, velocity_jump, gamma))
 
 
-def _from_above(left: Side, right: Side, apart: Values, gamma: Values) -> Values:
+def _from_above(left: Side, right: Side, velocity_jump: Values, gamma: Values) -> Values:
     """A pressure that is not below the root: that of two rarefactions (eq. 4.46), or of strong shocks."""
     z = (gamma - 1) / (2 * gamma)
     (ρ, p, a), (σ, q, b) = left, right
-    rest = (a + b) - 0.5 * (gamma - 1) * apart
+    rest = (a + b) - 0.5 * (gamma - 1) * velocity_jump
     two_fans = (jnp.maximum(rest, 1e-6 * (a + b)) / (a / p**z + b / q**z)) ** (1 / z)
     higher = jnp.maximum(p, q)
     slope = jnp.sqrt(2 / (gamma + 1)) * (1 / jnp.sqrt(ρ) + 1 / jnp.sqrt(σ))
-    d = (jnp.maximum(-apart, 0) / slope) ** 2
+    d = (jnp.maximum(-velocity_jump, 0) / slope) ** 2
     return jnp.minimum(two_fans, higher + 0.5 * d + jnp.sqrt(d * (0.25 * d + 2 * higher)))
 
 

@@ -127,8 +127,8 @@ class CompressibleEuler(AbstractConservationLaw):
         tilt = 0.5 * (roots[1] - roots[0]) / (roots[0] + roots[1])
         mean = 0.5 * (u + v) + tilt * (v - u)
         square = 0.5 * (squares[0] + squares[1]) + tilt * (squares[1] - squares[0])
-        apart = (0.25 - tilt * tilt) * (0.5 * (self.gamma - 1) * (v - u) ** 2)
-        c = jnp.sqrt(square + apart)
+        jump = (0.25 - tilt * tilt) * (0.5 * (self.gamma - 1) * (v - u) ** 2)
+        c = jnp.sqrt(square + jump)
         return jnp.minimum(u - a, mean - c), jnp.maximum(v + b, mean + c)
 
     def is_admissible(self, values: Variables) -> Bool[Array, "..."]:
