@@ -13,7 +13,7 @@ import physkit as pk
 from physkit.systems import SEDOV_ALPHA
 
 CELLS = 32 if "PHYSKIT_QUICK" in os.environ else 80
-simulation, gas = pk.systems.sedov(CELLS, axes=2, steps=80)
+simulation, gas = pk.systems.sedov(CELLS, dimension=2, steps=80)
 record = pk.Every(4, density=lambda now: now.state.density.data)
 simulation = pk.Simulation(simulation.integrator, simulation.dt, observers=record)
 result = pk.run(simulation, gas, 80, progress=False)

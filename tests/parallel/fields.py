@@ -79,7 +79,7 @@ LINE: dict[str, Case] = {
 PLANE: dict[str, Case] = {
     "gray_scott": lambda: _short(systems.gray_scott(cells=(16, 8), every=4), 8),
     "brusselator": lambda: _short(systems.brusselator(cells=(16, 8), every=4), 8),
-    "sedov in the plane": lambda: _uneven(_short(systems.sedov(cells=16, axes=2, steps=20), 4)),
+    "sedov in the plane": lambda: _uneven(_short(systems.sedov(cells=16, dimension=2, steps=20), 4)),
     "kelvin_helmholtz": lambda: _uneven(_short(systems.kelvin_helmholtz(cells=16), 3)),
     "stommel_gyre": lambda: _uneven(_short(systems.stommel_gyre(cells=16, wind=1e-2), 6)),
     "thacker_bowl": lambda: _uneven(_short(systems.thacker_bowl(cells=16), 4)),
@@ -92,7 +92,7 @@ PLANE: dict[str, Case] = {
 }
 SPACE: dict[str, Case] = {
     "taylor_green_3d": lambda: _short(systems.taylor_green_3d(100.0, resolution=16, every=2), 4),
-    "sedov in space": lambda: _uneven(_short(systems.sedov(cells=8, axes=3, steps=20), 2)),
+    "sedov in space": lambda: _uneven(_short(systems.sedov(cells=8, dimension=3, steps=20), 2)),
     "gravity_waves in space": lambda: gravity_waves((True, False, True), (8, 8, 8)),
 }
 SYSTEMS: dict[str, tuple[Case, list[tuple[int, ...]]]] = {

@@ -18,7 +18,7 @@ SEDOV_END = 1.0
 def sedov(
     cells: int = 480,
     *,
-    axes: int = 1,
+    dimension: int = 1,
     steps: int | None = None,
     gamma: ArrayLike = 1.4,
     riemann: AbstractRiemannSolver | None = None,
@@ -40,21 +40,21 @@ def sedov(
     **Reference:** Sedov, Similarity and Dimensional Methods in Mechanics (1959); Kamm & Timmes, LA-UR-07-2849
     (2007).
     """
-    grid = Grid(Box([1.2] * axes, False), (cells,) * axes)
-    sides = {side: (Mirror(), Outflow()) for side in "xyz"[:axes]}
+    grid = Grid(Box([1.2] * dimension, False), (cells,) * dimension)
+    sides = {side: (Mirror(), Outflow()) for side in "xyz"[:dimension]}
     radius = sum(x * x for x in grid.coordinates()) ** 0.5
     h = grid.spacing[0]
-    volume = jnp.broadcast_to(cell_volumes(grid, spherical=axes == 1), grid.shape)
+    volume = jnp.broadcast_to(cell_volumes(grid, spherical=dimension == 1), grid.shape)
     hot = radius < jnp.maximum(3.5 * h, 0.03)
     # A mirror per axis: a quarter of the plane has a quarter of the energy.
-    energy = 1.0 if axes == 1 else 0.5**axes
+    energy = 1.0 if dimension == 1 else 0.5**dimension
     pressure = jnp.where(hot, (gamma - 1) * energy / grid.sum(jnp.where(hot, volume, 0)), 1e-6)
-    gas = Gas.from_primitive(grid, 1.0, (0.0,) * axes, pressure, gamma, sides)
+    gas = Gas.from_primitive(grid, 1.0, (0.0,) * dimension, pressure, gamma, sides)
     law = CompressibleEuler(
         gamma,
         HLLC() if riemann is None else riemann,
         MUSCL() if reconstruction is None else reconstruction,
-        symmetry="spherical" if axes == 1 else "planar",
+        symmetry="spherical" if dimension == 1 else "planar",
     )
     flow = CFLSubsteps(SSPRK2(law), cfl=0.4, max_substeps=256)
     return Simulation(flow, dt=SEDOV_END / (cells if steps is None else steps)), gas
