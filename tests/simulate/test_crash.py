@@ -109,7 +109,7 @@ def test_faults_of_terms_are_found_too(tmp_path):
     found = diagnose(sim, state, folder=tmp_path)
     assert found.step is not None
     if said["error"] == "StepSizeError":
-        assert any(line.startswith("LEAP") for line in found.findings)
+        assert any(line.startswith("DISPLACEMENT") for line in found.findings)
 
 
 def test_nothing_is_left_without_a_folder(tmp_path, monkeypatch, key):
