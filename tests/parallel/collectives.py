@@ -17,7 +17,8 @@ from physkit.core import shard
 from physkit.fields.elliptic import solve_elliptic, solve_poisson
 from physkit.geometry import Grid
 from physkit.parallel import Spmd
-from physkit.simulate.distributed._domain import DistributedDomain, SpmdFunction
+from physkit.simulate.distributed._domain import DistributedDomain
+from physkit.simulate.distributed._spmd_function import SpmdFunction
 from physkit.simulate.driver._simulate import simulate_on_one_device
 from tests.parallel import fields
 

@@ -29,7 +29,7 @@ from physkit.geometry import (
 from physkit.geometry.transforms._distributed_transform import AllToAll, plan_transform
 from physkit.integrators import SSPRK3
 from physkit.parallel import Spmd, trace_collectives
-from physkit.simulate.distributed._domain import SpmdFunction
+from physkit.simulate.distributed._spmd_function import SpmdFunction
 from physkit.testing import check_devices
 
 from . import fields

@@ -9,7 +9,7 @@ import physkit as pk
 from physkit.core import replace_fields, shard, unshard
 from physkit.parallel import Spmd
 from physkit.particles.decomposition import _ownership
-from physkit.simulate.distributed._domain import SpmdFunction
+from physkit.simulate.distributed._spmd_function import SpmdFunction
 
 from .particles import fluid
 

@@ -35,7 +35,7 @@ from physkit.particles.forces import (
     Pairwise,
     ShardedTuples,
 )
-from physkit.simulate.distributed._domain import SpmdFunction
+from physkit.simulate.distributed._spmd_function import SpmdFunction
 
 from .particles import SYSTEMS, differences, distance, fluid, molecular, sheet
 

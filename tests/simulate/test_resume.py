@@ -23,7 +23,8 @@ from physkit.integrators import BAOAB, ETDRK4, NoseHooverChain, ThermostatChain,
 from physkit.observe import Average, Every, FieldValues, Positions, TotalEnergy
 from physkit.particles import Particles
 from physkit.particles.forces import LennardJones, Pairwise
-from physkit.simulate import Simulation, _keep, init, run
+from physkit.simulate import Simulation, init, run
+from physkit.simulate.driver import _run_storage
 from physkit.storage import Checkpoints, FolderLock, open as open_file
 from physkit.testing import check_equal
 
@@ -307,7 +308,7 @@ def test_an_error_still_commits_what_was_good(tmp_path, monkeypatch):
     def interrupted(self, carry, done):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(_keep.RunStorage, "look", interrupted)
+    monkeypatch.setattr(_run_storage.RunStorage, "save_if_due", interrupted)
     with pytest.raises(KeyboardInterrupt):
         quiet(sim, state, 400 * sim.observation_period, to=tmp_path)
     found = open_file(tmp_path)

@@ -6,12 +6,12 @@ from typing import Any
 import equinox as eqx
 import jax
 import numpy as np
-from jaxtyping import Array
 
-from physkit.core import Clock, replicate, shard
+from physkit.core import Aux, Clock, Key, Plan, State, replicate, shard
 from physkit.parallel import Collective, resolve_devices, trace_collectives
 
-from ..distributed._domain import SpmdFunction, cast_to_state_precision
+from ..distributed._domain import cast_to_state_precision
+from ..distributed._spmd_function import SpmdFunction
 from ..loop._carry import Carry, init
 from ..loop._migrate import migrate
 from ..loop._simulation import Simulation
@@ -73,7 +73,7 @@ class CommunicationReport:
 
 
 def communication_report(
-    sim: Simulation, state: Any, devices: Any, *, key: Array | None = None
+    sim: Simulation, state: State, devices: Any, *, key: Key | None = None
 ) -> CommunicationReport:
     """What devices would say to one another in one step, without running it.
 
@@ -91,24 +91,25 @@ def communication_report(
     (iterative solvers) count one turn.
     """
     sim, (shape, _) = cast_to_state_precision(sim, state), resolve_devices(devices)
-    parts = (shard(sim, shape), shard(state, shape))
-    key = None if key is None else replicate(key, shape)
-    _, begun = trace_collectives(SpmdFunction(_begun), shape, *parts, key)
-    _, (plan, carry) = trace_collectives(SpmdFunction(_planned), shape, parts[0], begun)
-    found, _ = trace_collectives(SpmdFunction(_stepped), shape, parts[0], plan, carry)
-    size = sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(parts[1]) if eqx.is_array(x))
+    sharded_sim, parts = shard(sim, shape), shard(state, shape)
+    keys = None if key is None else replicate(key, shape)
+    with explain_shape_errors(sim, shape, parts, lambda: (state, key)):
+        _, carry = trace_collectives(SpmdFunction(_init), shape, sharded_sim, parts, keys)
+        _, plan = trace_collectives(SpmdFunction(_prepare), shape, sharded_sim, carry)
+        found, _ = trace_collectives(SpmdFunction(_step), shape, sharded_sim, plan, carry)
+    size = sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(parts) if eqx.is_array(x))
     return CommunicationReport(shape, tuple(found), size // int(np.prod(shape)))
 
 
-def _begun(sim: Simulation, state: Any, key: Array | None) -> Carry:
+def _init(sim: Simulation, state: State, key: Key | None) -> Carry:
     return init(sim, state, key=key)
 
 
-def _planned(sim: Simulation, carry: Carry) -> tuple[Any, Carry]:
-    return sim.integrator.prepare(carry.state, sim.dt), carry
+def _prepare(sim: Simulation, carry: Carry) -> Plan:
+    return sim.integrator.prepare(carry.state, sim.dt)
 
 
-def _stepped(sim: Simulation, plan: Any, carry: Carry) -> tuple[Any, Any]:
+def _step(sim: Simulation, plan: Plan, carry: Carry) -> tuple[State, Aux]:
     clock = Clock.at(carry.step, sim.t0, sim.dt, carry.key)
     state, aux = sim.integrator.step_lazy(plan, clock, carry.state, carry.aux)
     return migrate(sim, plan, clock, state, aux)

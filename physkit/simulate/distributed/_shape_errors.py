@@ -1,49 +1,77 @@
 """Arrays of the whole domain that meet those of one device's part: said in the words of the domain."""
 
-import re
-from collections.abc import Iterator
-from typing import Any
+import contextlib
+from collections.abc import Callable, Iterator
 
 import jax
 
-from physkit.core import ShapeError
+from physkit.core import Key, PhyskitError, ShapeError, State
 from physkit.geometry import AXES, Grid
-from physkit.parallel import AbstractComm
 from physkit.particles import Particles
 
-_SHAPE = re.compile(r"[(\[](\d+(?:, ?\d+)*),?[)\]]")
+from ..loop._simulation import Simulation
+from ._whole_domain import require_works_on_one_device
 
 
-def explain_shape_mismatch(error: Exception, parts: Any, comm: AbstractComm) -> ShapeError | None:
-    """What `error`, raised by a program on one device's `parts`, means; None if it is about something else."""
-    shapes = [tuple(map(int, found.split(","))) for found in _SHAPE.findall(str(error))]
-    for advice, axis, whole, here in _lengths(parts, comm):
-        along = {shape[axis] for shape in shapes if -axis <= len(shape) and shape}
-        if along & whole and along & here:
-            first = str(error).strip().splitlines()[0].rstrip(".")
-            return ShapeError(
-                f"an array of the whole domain meets one of a device's part: {first}. {advice}"
-            )
-    return None
+@contextlib.contextmanager
+def explain_shape_errors(
+    sim: Simulation,
+    devices: tuple[int, ...],
+    parts: State,
+    whole: Callable[[], tuple[State, Key | None]],
+) -> Iterator[None]:
+    """Running `sim` on every device's part of a domain.
+
+    An error of a trace is about parts where a trace of the same simulation on one device has none. That
+    second trace is made only after an error.
+
+    - `parts`: the state in device layout; `whole`: the state of the whole domain and the random key.
+
+    **Errors:** `ShapeError` where arrays of the whole domain meet those of a device's part.
+    """
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        if isinstance(error, PhyskitError) and not isinstance(error, ShapeError):
+            raise
+        advice = list(_advice(sim, devices, parts))
+        if not advice or not _works_on_one_device(sim, whole):
+            raise
+        first = str(error).strip().splitlines()[0].rstrip(".")
+        raise ShapeError(
+            f"an array of the whole domain meets one of a device's part: {first}. "
+            f"Over devices={devices} {'; '.join(advice)}"
+        ) from error
 
 
-def _lengths(parts: Any, comm: AbstractComm) -> Iterator[tuple[str, int, set[int], set[int]]]:
-    """What to say, the axis of arrays, and its lengths in the whole domain and in a part."""
-    known = lambda x: isinstance(x, Grid | Particles)
-    for one in jax.tree.leaves(parts, is_leaf=known):
+def _works_on_one_device(sim: Simulation, whole: Callable[[], tuple[State, Key | None]]) -> bool:
+    try:
+        require_works_on_one_device(sim, *whole())
+    except Exception:  # whatever it is: the error is not about parts
+        return False
+    return True
+
+
+def _advice(sim: Simulation, devices: tuple[int, ...], parts: State) -> Iterator[str]:
+    """What a device has of each thing that is cut, and how to take it."""
+    is_cut = lambda x: isinstance(x, Grid | Particles)
+    found = set()
+    for one in jax.tree.leaves((sim, parts), is_leaf=is_cut):
         if isinstance(one, Grid):
-            for k, (n, m) in enumerate(zip(one.shape, one.local_shape, strict=True)):
-                advice = (
-                    f"Over devices={comm.shape} each has {m} of the {n} cells along {AXES[k]}: take what "
-                    "belongs to them by grid.local(x), and shapes from grid.local_shape or "
-                    "grid.local_shape_at(location), not from grid.shape"
+            cells = [
+                f"{n // p} of the {n} cells along {axis}"
+                for n, p, axis in zip(one.shape, devices, AXES, strict=False)
+                if p > 1
+            ]
+            if cells:
+                found.add(
+                    f"each has {' and '.join(cells)}: take what belongs to them by grid.local(x), and "
+                    "shapes from grid.local_shape or grid.local_shape_at(location), not from grid.shape"
                 )
-                if n != m:
-                    yield advice, k - one.dimension, {n, n + 1}, {m, m + 1}
         elif isinstance(one, Particles) and one.num_slots != one.num_particles:
-            advice = (
-                f"Over devices={comm.shape} each has {one.num_slots} rows for some of the {one.num_particles} particles: "
-                "take theirs by particles.local_rows(x), and lengths from particles.num_slots, not from "
+            found.add(
+                f"each has {one.num_slots} slots for some of the {one.num_particles} particles: take "
+                "theirs by particles.local_rows(x), and lengths from particles.num_slots, not from "
                 "particles.num_particles"
             )
-            yield advice, 0, {one.num_particles}, {one.num_slots}
+    yield from sorted(found)

@@ -90,7 +90,9 @@ def run(
         carry, began, period = storage.carry, time.monotonic(), sim.observation_period
         recorder = Recorder(sim, carry, storage.output)
         before = done = (int(carry.step) - storage.begin) // period
-        bar = Progress(blocks * period, enabled=progress and host.job.is_first, begin=before * period)
+        bar = Progress(
+            blocks * period, enabled=progress and host.job.is_first, begin=before * period
+        )
         if carry.is_initial:
             carry, frames = host.observe_initial(carry)
             recorder.first(frames)

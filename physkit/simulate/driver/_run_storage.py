@@ -9,9 +9,11 @@ from typing import Any
 from physkit.core import FileError, MismatchError, ParameterError
 from physkit.storage import Checkpoints, FolderLock, Output, RestoredCheckpoint, make_folder
 
+from ..distributed._carry_template import carry_template
 from ..distributed._consensus import broadcast_first
-from ..distributed._domain import DistributedDomain, carry_template, recorded_shapes
+from ..distributed._domain import DistributedDomain
 from ..distributed._sharded_carry import ShardedCarry
+from ..distributed._whole_domain import recorded_shapes
 from ..loop._carry import Carry
 from . import _crash_record as crashes
 from ._single_device import SingleDevice

@@ -11,7 +11,7 @@ from physkit.core import Clock, Fault, Health, Module, ObserverError, cast_float
 from physkit.observe import Frame
 from physkit.parallel import to_default_device
 
-from ..distributed._domain import DistributedDomain, as_sharded_carry, cast_to_state_precision
+from ..distributed._domain import DistributedDomain, cast_to_state_precision
 from ..distributed._sharded_carry import ShardedCarry
 from ..loop._advance import advance, observe_initial
 from ..loop._carry import Carry, init, summary
@@ -88,8 +88,8 @@ def _over_devices(sim, carry_or_state, steps: int, key: Array | None, devices: A
 
 def _joined_from_each(steps: int, devices: Any, sim, carry_or_state, key: Array | None) -> Result:
     domain = DistributedDomain(cast_to_state_precision(sim, carry_or_state), devices)
-    carry = as_sharded_carry(domain, carry_or_state, key)
-    found = domain.spmd(_simulated_part, steps)(domain.sharded_sim, carry.carry)
+    carry = domain.as_carry(carry_or_state, key)
+    found = domain.spmd_from(carry, _simulate_part, steps)()
     after = ShardedCarry(found.carry, domain.devices)
     first = lambda tree: jax.tree.map(lambda x: x[0], tree)
     frames = to_default_device(domain.gather(found.frames, carry, 1))
@@ -101,7 +101,7 @@ def _joined_from_each(steps: int, devices: Any, sim, carry_or_state, key: Array 
     return Result(after, frames, to_default_device(first(found.times)), total, Health(bits))
 
 
-def _simulated_part(steps: int, sim: Simulation, carry: Carry) -> Result:
+def _simulate_part(steps: int, sim: Simulation, carry: Carry) -> Result:
     return _simulated(steps, sim, carry, None)
 
 

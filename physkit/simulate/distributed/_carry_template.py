@@ -1,0 +1,57 @@
+"""Carries like another one over other devices: their form, into which a checkpoint is read."""
+
+import equinox as eqx
+import jax
+
+from physkit.core import Key, State
+from physkit.particles import Particles
+
+from ..loop._carry import Carry, init
+from ..loop._simulation import Simulation
+from ._capacity import match_num_slots, zeros_like_shape
+from ._domain import DistributedDomain
+from ._sharded_carry import ShardedCarry
+from ._whole_domain import whole_state_and_key
+
+
+def carry_template(
+    sim: Simulation,
+    carry: Carry | ShardedCarry,
+    here: tuple[int, ...],
+    devices: tuple[int, ...],
+    shapes: dict[str, tuple[int, ...]],
+) -> Carry | ShardedCarry:
+    """A carry over `devices` like `carry`, which is over the devices `here`: its form, not its numbers.
+
+    `shapes`, by path, tell how many slots particles have in the checkpoint.
+    """
+    if devices == here:
+        found = carry.replace(is_initial=False)
+    else:
+        found = _init_over(sim, carry, devices)
+    if not isinstance(found, ShardedCarry):
+        return found
+    domain = DistributedDomain(sim, devices, "vmap")
+    return match_num_slots(found, shapes, domain.sharded_sim, domain.spmd)
+
+
+def _init_over(
+    sim: Simulation, carry: Carry | ShardedCarry, devices: tuple[int, ...]
+) -> Carry | ShardedCarry:
+    domain = DistributedDomain(sim, devices, "vmap") if devices else None
+
+    def begin(state: State, key: Key | None) -> Carry | ShardedCarry:
+        if domain is None:
+            return init(sim, state, key=key, capacity=1)
+        return domain.init(state, key)
+
+    is_particles = lambda x: isinstance(x, Particles)
+    if any(map(is_particles, jax.tree.leaves(carry.state, is_leaf=is_particles))):
+        # How they are distributed, and the capacities of their lists, follow from numbers alone.
+        return begin(carry.state, carry.key).replace(is_initial=False)
+    if isinstance(carry, ShardedCarry):
+        state, key = whole_state_and_key(carry)
+    else:
+        state, key = carry.state, carry.key
+    form = eqx.filter_eval_shape(begin, state, key)
+    return jax.tree.map(zeros_like_shape, form).replace(is_initial=False)

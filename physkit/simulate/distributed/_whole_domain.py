@@ -1,0 +1,68 @@
+"""What one device would have for the whole domain: shapes only, nothing is computed."""
+
+import equinox as eqx
+import jax
+import numpy as np
+
+from physkit.core import Key, PyTree, State, unshard
+from physkit.observe import Frame
+
+from ..adjoint._adjoint import Direct
+from ..loop._advance import advance, observe_initial
+from ..loop._carry import Carry, init, summary
+from ..loop._simulation import Simulation
+from ._capacity import for_shape_inference
+from ._sharded_carry import ShardedCarry
+
+
+def whole_state_and_key(carry: ShardedCarry) -> tuple[State, Key | None]:
+    """Shapes of the state of the whole domain, and of the random key."""
+
+    def unsharded(state: State, key: Key | None) -> tuple[State, Key | None]:
+        return unshard(state, carry.devices), None if key is None else key[0]
+
+    return eqx.filter_eval_shape(unsharded, carry.carry.state, carry.carry.key)
+
+
+def frame_shapes(sim: Simulation, state: State, key: Key | None = None) -> Frame:
+    """Shapes of one frame of each name, recorded on one device."""
+    return _without_time(eqx.filter_eval_shape(_observe_on_one_device, sim, state, key))
+
+
+def summary_shapes(sim: Simulation, state: State, key: Key | None) -> Frame:
+    """Shapes of the results of accumulating observers on one device."""
+    return eqx.filter_eval_shape(_summary_on_one_device, sim, state, key)
+
+
+def recorded_shapes(sim: Simulation, carry: Carry | ShardedCarry) -> Frame:
+    """Shapes of one frame of each name that a run from `carry` records."""
+    if isinstance(carry, ShardedCarry):
+        return frame_shapes(sim, *whole_state_and_key(carry))
+    return _without_time(eqx.filter_eval_shape(observe_initial, sim, carry)[1])
+
+
+def require_works_on_one_device(sim: Simulation, state: State, key: Key | None) -> None:
+    """Trace a block on one device; raises whatever that raises."""
+    eqx.filter_eval_shape(_advance_on_one_device, sim, state, key)
+
+
+def _init_on_one_device(sim: Simulation, state: State, key: Key | None) -> Carry:
+    # The capacity of caches changes no shape of a result; inside a trace it cannot be estimated.
+    return init(for_shape_inference(sim), state, key=key, capacity=1)
+
+
+def _observe_on_one_device(sim: Simulation, state: State, key: Key | None) -> Frame:
+    return observe_initial(sim, _init_on_one_device(sim, state, key))[1]
+
+
+def _summary_on_one_device(sim: Simulation, state: State, key: Key | None) -> Frame:
+    return summary(sim, _init_on_one_device(sim, state, key))
+
+
+def _advance_on_one_device(sim: Simulation, state: State, key: Key | None) -> PyTree:
+    return advance(sim, _init_on_one_device(sim, state, key), 1, Direct())
+
+
+def _without_time(frames: Frame) -> Frame:
+    """The shapes of one frame, from those of frames with time first."""
+    return jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape[1:], np.dtype(x.dtype)), frames)
