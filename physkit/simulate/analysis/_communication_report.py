@@ -11,6 +11,7 @@ from physkit.core import Aux, Clock, Key, Plan, State, replicate, shard
 from physkit.parallel import Collective, resolve_devices, trace_collectives
 
 from ..distributed._domain import cast_to_state_precision
+from ..distributed._shape_errors import explain_shape_errors
 from ..distributed._spmd_function import SpmdFunction
 from ..loop._carry import Carry, init
 from ..loop._migrate import migrate
