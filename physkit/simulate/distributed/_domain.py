@@ -13,7 +13,6 @@ from jaxtyping import Array, Bool
 from physkit.core import (
     Health,
     Key,
-    ParameterError,
     State,
     cast_floats,
     concrete_value,
@@ -26,7 +25,7 @@ from physkit.parallel import Spmd, gather_to_host, resolve_devices
 from physkit.storage import FrameSharding
 
 from ..loop._advance import advance_chunk, observe_initial
-from ..loop._carry import Carry, init, state_faults, summary
+from ..loop._carry import Carry, init, require_no_key, state_faults, summary
 from ..loop._chunk_program import (
     ChunkAttempt,
     CompiledKinds,
@@ -111,10 +110,7 @@ class DistributedDomain:
         """
         if not isinstance(carry_or_state, Carry | ShardedCarry):
             return self.init(carry_or_state, key)
-        if key is not None:
-            raise ParameterError(
-                "a carry brings its own key; give key= only when starting from a state"
-            )
+        require_no_key(key)
         if isinstance(carry_or_state, ShardedCarry) and carry_or_state.devices == self.devices:
             return carry_or_state
         return self.reshard(carry_or_state)

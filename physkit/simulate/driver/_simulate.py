@@ -5,16 +5,28 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array
+from jaxtyping import Array, Float, Int
 
-from physkit.core import Clock, Fault, Health, Module, ObserverError, cast_floats, float_dtype
+from physkit.core import (
+    Clock,
+    Fault,
+    Health,
+    Key,
+    Module,
+    ObserverError,
+    PyTree,
+    State,
+    StepCount,
+    cast_floats,
+    float_dtype,
+)
 from physkit.observe import Frame
 from physkit.parallel import to_default_device
 
 from ..distributed._domain import DistributedDomain, cast_to_state_precision
 from ..distributed._sharded_carry import ShardedCarry
 from ..loop._advance import advance, observe_initial
-from ..loop._carry import Carry, init, summary
+from ..loop._carry import Carry, init, require_no_key, summary
 from ..loop._simulation import Simulation
 from ._compatibility import explain_carry_errors
 
@@ -36,17 +48,17 @@ class Result(Module):
     health: Health
 
     @property
-    def state(self) -> Any:
+    def state(self) -> State:
         """The last state."""
         return self.carry.state
 
 
 def simulate(
     sim: Simulation,
-    carry_or_state: Any,
+    carry_or_state: State | Carry | ShardedCarry,
     steps: int,
     *,
-    key: Array | None = None,
+    key: Key | None = None,
     devices: Any = None,
 ) -> Result:
     """Advance by `steps` steps. Pure: `jit`, `grad`, `vmap` it.
@@ -56,7 +68,7 @@ def simulate(
     - `carry_or_state`: a state to start from, or a carry to go on from.
     - `steps`: a multiple of the longest observer interval.
     - `key`: a JAX random key for dynamics with noise, when starting from a state.
-    - `devices`: cut the domain over so many devices per axis, `(2, 2)`, or over JAX devices; see `run`.
+    - `devices`: shard the domain over so many devices per axis, `(2, 2)`, or over JAX devices; see `run`.
       The result is that of one device to rounding, and so are its derivatives.
 
     **Notes:** nothing raises inside a trace: look at `Result.health`, whose faults also poison the
@@ -69,67 +81,84 @@ def simulate(
     if devices is None and isinstance(carry_or_state, ShardedCarry):
         devices = carry_or_state.devices
     with explain_carry_errors(sim, carry_or_state):
-        if devices is not None:
-            return _over_devices(sim, carry_or_state, steps, key, devices)
-        return simulate_on_one_device(steps, sim, carry_or_state, key)
+        if devices is None:
+            return simulate_on_one_device(steps, sim, carry_or_state, key)
+        # The adjoint stands around all devices: differentiated inside of the SPMD program, a number that
+        # is replicated over the domain would count once per device.
+        program = partial(_simulate_domain, steps, devices)
+        return sim.adjoint.call_program(program, sim, carry_or_state, key)
 
 
 def simulate_on_one_device(
-    steps: int, sim: Simulation, carry_or_state: Any, key: Array | None = None
+    steps: int, sim: Simulation, carry_or_state: State | Carry, key: Key | None = None
 ) -> Result:
-    return sim.adjoint.call_program(partial(_simulated, steps), sim, carry_or_state, key)
+    """`simulate` without devices; `steps` is known to be a multiple of the observation period."""
+    return sim.adjoint.call_program(partial(_simulate, steps), sim, carry_or_state, key)
 
 
-def _over_devices(sim, carry_or_state, steps: int, key: Array | None, devices: Any) -> Result:
-    program = partial(_joined_from_each, steps, devices)
-    # Around all devices: what is one number for the domain must move alone, not once on each.
-    return sim.adjoint.call_program(program, sim, carry_or_state, key)
-
-
-def _joined_from_each(steps: int, devices: Any, sim, carry_or_state, key: Array | None) -> Result:
+def _simulate_domain(
+    steps: int,
+    devices: Any,
+    sim: Simulation,
+    carry_or_state: State | Carry | ShardedCarry,
+    key: Key | None,
+) -> Result:
+    """Every device simulates its part; results are put together outside of the SPMD program."""
     domain = DistributedDomain(cast_to_state_precision(sim, carry_or_state), devices)
     carry = domain.as_carry(carry_or_state, key)
     found = domain.spmd_from(carry, _simulate_part, steps)()
-    after = ShardedCarry(found.carry, domain.devices)
-    first = lambda tree: jax.tree.map(lambda x: x[0], tree)
     frames = to_default_device(domain.gather(found.frames, carry, 1))
     total = to_default_device(domain.gather_summary(found.summary, carry))
-    wrong = to_default_device(domain.differs(found.frames, found.carry.state, carry))
-    bits = to_default_device(found.health.bits) | jnp.where(
-        wrong, jnp.int32(Fault.NOT_REPLICATED), jnp.int32(0)
-    )
-    return Result(after, frames, to_default_device(first(found.times)), total, Health(bits))
+    differs = to_default_device(domain.differs(found.frames, found.carry.state, carry))
+    bits = to_default_device(found.health.bits)
+    bits = bits | jnp.where(differs, jnp.int32(Fault.NOT_REPLICATED), jnp.int32(0))
+    times = to_default_device({name: t[0] for name, t in found.times.items()})
+    return Result(ShardedCarry(found.carry, domain.devices), frames, times, total, Health(bits))
 
 
 def _simulate_part(steps: int, sim: Simulation, carry: Carry) -> Result:
-    return _simulated(steps, sim, carry, None)
+    return _simulate(steps, sim, carry, None)
 
 
-def _simulated(steps: int, sim: Simulation, carry_or_state: Any, key: Array | None) -> Result:
-    blocks = count_blocks(sim, steps)
-    carry = _begin(sim, carry_or_state, key)
+def _simulate(
+    steps: int, sim: Simulation, carry_or_state: State | Carry, key: Key | None
+) -> Result:
+    if not isinstance(carry_or_state, Carry):
+        carry = init(sim, carry_or_state, key=key)
+    else:
+        require_no_key(key)
+        carry = carry_or_state
     sim = cast_floats(sim, float_dtype(carry.state))
-    first: Frame = {}
-    begin = carry.step
+    start, initial = carry.step, {}
     if carry.is_initial:
         if carry is carry_or_state:
-            carry = _started_again(sim, carry)
-        carry, first = observe_initial(sim, carry)
-    carry, frames, health = advance(sim, carry, blocks, sim.adjoint)
-    times = {name: _times(sim, begin, len(x), steps) for name, x in _leading(frames).items()}
-    if first:
-        join = lambda a, b: jnp.concatenate([a, b])
-        frames = {name: jax.tree.map(join, first[name], frames[name]) for name in frames}
-        t0 = Clock.at(begin, sim.t0, sim.dt).t[None]
+            carry = _refresh(sim, carry)
+        carry, initial = observe_initial(sim, carry)
+    carry, frames, health = advance(sim, carry, count_blocks(sim, steps), sim.adjoint)
+    times = {name: _times(sim, start, steps, frame) for name, frame in frames.items()}
+    if initial:
+        frames = jax.tree.map(lambda a, b: jnp.concatenate([a, b]), initial, frames)
+        t0 = Clock.at(start, sim.t0, sim.dt).t[None]
         times = {name: jnp.concatenate([t0, t]) for name, t in times.items()}
     return Result(carry, frames, times, summary(sim, carry), health)
 
 
-def _started_again(sim: Simulation, carry: Carry) -> Carry:
-    """A fresh `carry` with what `start` found outside of a derivative, say a force, found inside of it."""
+def _refresh(sim: Simulation, carry: Carry) -> Carry:
+    """An initial carry that was made outside of a derivative, with its forces computed inside of it."""
     plan = sim.integrator.prepare(carry.state, sim.dt)
     clock = Clock.at(carry.step, sim.t0, sim.dt, carry.key)
     return carry.replace(aux=sim.integrator.refresh(plan, clock, carry.state, carry.aux))
+
+
+def _times(sim: Simulation, start: StepCount, steps: int, frame: PyTree) -> Float[Array, " k"]:
+    """Times of the frames of one name, which are evenly spaced over `steps` steps after `start`."""
+    count = len(jax.tree.leaves(frame)[0])
+    interval = steps // count
+
+    def time_of(i: Int[Array, ""]) -> Float[Array, ""]:
+        return Clock.at(start.plus(interval * (i + 1)), sim.t0, sim.dt).t
+
+    return jax.vmap(time_of)(jnp.arange(count))
 
 
 def count_blocks(sim: Simulation, steps: int) -> int:
@@ -138,29 +167,10 @@ def count_blocks(sim: Simulation, steps: int) -> int:
         raise ObserverError(f"steps must be a whole number from 1; got {steps!r}")
     blocks, rest = divmod(steps, sim.observation_period)
     if rest:
-        near = [
-            n for n in (blocks * sim.observation_period, (blocks + 1) * sim.observation_period) if n
-        ]
+        period = sim.observation_period
+        near = [n for n in (blocks * period, (blocks + 1) * period) if n]
         raise ObserverError(
-            f"steps={steps} must be a multiple of the longest observer interval, {sim.observation_period}; "
+            f"steps={steps} must be a multiple of the longest observer interval, {period}; "
             f"e.g. {' or '.join(map(str, near))}"
         )
     return blocks
-
-
-def _begin(sim: Simulation, carry_or_state: Any, key: Array | None) -> Carry:
-    if not isinstance(carry_or_state, Carry):
-        return init(sim, carry_or_state, key=key)
-    if key is not None:
-        raise ObserverError("a carry brings its own key; give key= only when starting from a state")
-    return carry_or_state
-
-
-def _leading(frames: Frame) -> dict[str, Any]:
-    return {name: jax.tree.leaves(x)[0] for name, x in frames.items()}
-
-
-def _times(sim: Simulation, begin, count: int, steps: int) -> Array:
-    interval = steps // count
-    at = lambda i: Clock.at(begin.plus(interval * (i + 1)), sim.t0, sim.dt).t
-    return jax.vmap(at)(jnp.arange(count))

@@ -5,7 +5,7 @@ from typing import Any
 import equinox as eqx
 from jaxtyping import Array
 
-from physkit.core import ParameterError, grow_caches
+from physkit.core import grow_caches
 from physkit.observe import Frame
 from physkit.parallel import single_process
 
@@ -13,7 +13,7 @@ from ..distributed._domain import DistributedDomain
 from ..distributed._reshard import reshard_observers
 from ..distributed._sharded_carry import ShardedCarry
 from ..loop._advance import observe_initial
-from ..loop._carry import Carry, init, summary
+from ..loop._carry import Carry, init, require_no_key, summary
 from ..loop._chunk_program import ChunkProgram
 from ..loop._simulation import Simulation
 
@@ -33,10 +33,7 @@ class SingleDevice:
             return reshard_observers(self.sim, carry_or_state, alone)
         if not isinstance(carry_or_state, Carry):
             return init(self.sim, carry_or_state, key=key)
-        if key is not None:
-            raise ParameterError(
-                "a carry brings its own key; give key= only when starting from a state"
-            )
+        require_no_key(key)
         return carry_or_state
 
     def observe_initial(self, carry: Carry) -> tuple[Carry, Frame]:

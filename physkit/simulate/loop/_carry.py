@@ -14,9 +14,11 @@ from physkit.core import (
     AbstractGrowable,
     Clock,
     Health,
+    Key,
     Module,
     ObserverError,
     OverlapError,
+    ParameterError,
     StepCount,
     all_finite,
     cast_floats,
@@ -169,3 +171,11 @@ def _check_start(carry: Carry) -> None:
         f"the {which} at the start is not finite. Particles may sit on top of each other: start "
         "from a lattice, or relax with minimize(force, state) first"
     )
+
+
+def require_no_key(key: Key | None) -> None:
+    """**Errors:** `ParameterError` for a key beside a carry."""
+    if key is not None:
+        raise ParameterError(
+            "a carry brings its own key; give key= only when starting from a state"
+        )
