@@ -25,10 +25,8 @@ def carry_template(
 
     `shapes`, by path, tell how many slots particles have in the checkpoint.
     """
-    if devices == here:
-        found = carry.replace(is_initial=False)
-    else:
-        found = _init_over(sim, carry, devices)
+    same = devices == here
+    found = carry.replace(is_initial=False) if same else _init_over(sim, carry, devices)
     if not isinstance(found, ShardedCarry):
         return found
     domain = DistributedDomain(sim, devices, "vmap")

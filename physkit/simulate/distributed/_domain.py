@@ -153,7 +153,7 @@ class DistributedDomain:
         """From now on, leave frames with the processes that have them; how they are sharded."""
         _, frames = self.spmd_from(carry, observe_initial)()
         self._local_frames = LocalFrames(self.frame_shapes(carry), self.devices, frames)
-        return self._local_frames.cutting
+        return self._local_frames.sharding
 
     def frame_shapes(self, carry: ShardedCarry) -> Frame:
         """Shapes of one frame of each name, recorded on one device."""

@@ -1,4 +1,4 @@
-"""What observers and guards have seen, over another grid of devices than the one that saw it."""
+"""What observers and guards hold, over another grid of devices than before."""
 
 from typing import Any
 
@@ -8,76 +8,99 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from physkit.core import ObserverError, ParameterError, concrete_value, replicate
+from physkit.core import (
+    Key,
+    ObserverError,
+    ParameterError,
+    PyTree,
+    State,
+    concrete_value,
+    replicate,
+)
+from physkit.observe import AbstractObserver
 from physkit.parallel import gather_to_host
 
 from ..loop._carry import Carry, init
 from ..loop._simulation import Simulation
 from ._capacity import for_shape_inference
-from ._gather import Layout, gather, unique_layout
+from ._gather import AnyArray, Layout, Shaped, gather, unique_layout
 from ._sharded_carry import ShardedCarry
 
 
 def reshard_observers(
     sim: Simulation, carry: Carry | ShardedCarry, begun: Carry | ShardedCarry
 ) -> Carry | ShardedCarry:
-    """`begun`, a carry over other devices than `carry`, with what observers and guards know from that.
+    """`begun`, a carry over other devices than `carry`, with what observers and guards hold in that.
 
-    What is the same on every device stays so, and blocks are put together and cut anew.
+    What is replicated stays so, and blocks are put together and sharded anew.
 
-    **Errors:** `ParameterError` for memories that are neither.
+    **Errors:** `ParameterError` for an observer's state that is neither.
     """
-    before, after = (getattr(c, "carry", c) for c in (carry, begun))
-    seen = (before.observer_state, tuple(memory for memory, _ in before.guards))
-    if not jax.tree.leaves(seen):
+    before, after = (c.carry if isinstance(c, ShardedCarry) else c for c in (carry, begun))
+    held = (before.observer_state, tuple(held for held, _ in before.guards))
+    if not jax.tree.leaves(held):
         return begun
-    here, there = (getattr(c, "devices", ()) for c in (carry, begun))
+    here, there = (c.devices if isinstance(c, ShardedCarry) else () for c in (carry, begun))
     key = begun.key if isinstance(begun, ShardedCarry) else after.key
-    shapes = eqx.filter_eval_shape(_alone, sim, begun.state, key)
-    new = (after.observer_state, tuple(memory for memory, _ in after.guards))
-    memory, guards = (
-        tuple(_one(*four, here, there) for four in zip(lookers, *three, strict=True))
-        for lookers, *three in zip((sim.observers, sim.guards), seen, shapes, new, strict=True)
+    whole = eqx.filter_eval_shape(_held_on_one_device, sim, begun.state, key)
+    new = (after.observer_state, tuple(held for held, _ in after.guards))
+    observer_state, guards = (
+        tuple(_reshard_one(*four, here, there) for four in zip(observers, *three, strict=True))
+        for observers, *three in zip((sim.observers, sim.guards), held, whole, new, strict=True)
     )
-    wires = tuple(wire for _, wire in after.guards)
-    return begun.replace(observer_state=memory, guards=tuple(zip(guards, wires, strict=True)))
+    guard_states = tuple(guard_state for _, guard_state in after.guards)
+    return begun.replace(
+        observer_state=observer_state, guards=tuple(zip(guards, guard_states, strict=True))
+    )
 
 
-def _alone(sim: Simulation, state: Any, key: Array | None) -> tuple[Any, Any]:
+def _held_on_one_device(sim: Simulation, state: State, key: Key | None) -> tuple[PyTree, PyTree]:
     """What observers and guards hold on one device."""
     carry = init(for_shape_inference(sim), state, key=key, capacity=1)
-    return carry.observer_state, tuple(memory for memory, _ in carry.guards)
+    return carry.observer_state, tuple(held for held, _ in carry.guards)
 
 
-def _one(looker: Any, seen: Any, whole: Any, new: Any, here: tuple, there: tuple) -> Any:
-    if not jax.tree.leaves(seen):
+def _reshard_one(
+    observer: AbstractObserver,
+    held: PyTree,
+    whole: PyTree,
+    new: PyTree,
+    here: tuple[int, ...],
+    there: tuple[int, ...],
+) -> PyTree:
+    """What `observer` holds, from the devices `here` to those `there`; () is one device.
+
+    - `whole`: shapes on one device. `new`: what it holds at the start over the devices `there`.
+    """
+    if not jax.tree.leaves(held):
         return new
     try:
-        if len({jax.tree.structure(x) for x in (seen, whole, new)}) > 1:
-            raise ObserverError("it is of another kind there")
+        if len({jax.tree.structure(x) for x in (held, whole, new)}) > 1:
+            raise ObserverError("it has another structure there")
         if here:
-            parts = gather_to_host(seen)
-            seen = gather(parts, whole, here, 0)
-            again = jax.tree.map(lambda x, like: _cut(x, like, here), seen, parts)
-            _need_same(again, parts)
-        return jax.tree.map(lambda x, like: _cut(x, like, there), seen, new) if there else seen
+            parts = gather_to_host(held)
+            held = gather(parts, whole, here, 0)
+            again = jax.tree.map(lambda x, like: _shard(x, like, here), held, parts)
+            _require_same(again, parts)
+        return jax.tree.map(lambda x, like: _shard(x, like, there), held, new) if there else held
     except ObserverError as error:
         raise ParameterError(
-            f"what {type(looker).__name__} has seen so far cannot move to other devices ({error}): go on over "
-            "the same, or start from carry.state"
+            f"what {type(observer).__name__} has accumulated cannot move to other devices ({error}): go on "
+            "over the same, or start from carry.state"
         ) from error
 
 
-def _cut(x: Array, like: Array, devices: tuple[int, ...]) -> Array:
+def _shard(x: AnyArray, like: Shaped, devices: tuple[int, ...]) -> Array:
     """`x`, of the whole domain, in device layout, a device's part being shaped as in `like`."""
     part = like.shape[1:]
     if part == x.shape:
         return replicate(x, devices)
-    way = unique_layout(part, x.shape, devices)
-    return jnp.stack([x[_block(part, way, np.unravel_index(i, devices))] for i in range(len(like))])
+    layout = unique_layout(part, x.shape, devices)
+    places = (np.unravel_index(i, devices) for i in range(len(like)))
+    return jnp.stack([x[_block(part, layout, place)] for place in places])
 
 
-def _need_same(again: Any, parts: Any) -> None:
+def _require_same(again: PyTree, parts: PyTree) -> None:
     """**Errors:** `ObserverError` where parts were no blocks, though they had the shapes of some."""
     for x, y in zip(jax.tree.leaves(again), jax.tree.leaves(parts), strict=True):
         found, had = concrete_value(x), concrete_value(y)
@@ -87,9 +110,10 @@ def _need_same(again: Any, parts: Any) -> None:
             raise ObserverError("devices hold parts that are no blocks")
 
 
-def _block(part: tuple[int, ...], way: Layout, at: Any) -> tuple[slice, ...]:
+def _block(part: tuple[int, ...], layout: Layout, place: tuple[Any, ...]) -> tuple[slice, ...]:
+    """The block of the device at `place` of the grid of devices."""
     where = [slice(None)] * len(part)
-    for axis, k, shared in way:
-        n = part[axis] - shared
-        where[axis] = slice(int(at[k]) * n, int(at[k]) * n + part[axis])
+    for axis, k, shares_layer in layout:
+        n = part[axis] - shares_layer
+        where[axis] = slice(int(place[k]) * n, int(place[k]) * n + part[axis])
     return tuple(where)

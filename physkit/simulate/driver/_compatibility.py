@@ -2,13 +2,12 @@
 
 import contextlib
 from collections.abc import Iterator
-from typing import Any
 
 import equinox as eqx
 import jax
 import numpy as np
 
-from physkit.core import ParameterError, PhyskitError
+from physkit.core import ParameterError, PhyskitError, PyTree, State
 
 from ..distributed._capacity import for_shape_inference
 from ..distributed._gather import is_part_shape
@@ -18,9 +17,12 @@ from ..loop._simulation import Simulation
 from ._run_result import Run
 
 
-def require_compatible(sim: Simulation, carry_or_state: Any) -> None:
-    """**Errors:** `ParameterError` for a carry of a simulation with other observers or guards, for one in the
-    layout of devices, and for a whole `Run`."""
+def require_compatible(sim: Simulation, carry_or_state: State | Carry | ShardedCarry | Run) -> None:
+    """Check what can be checked without tracing.
+
+    **Errors:** `ParameterError` for a carry of a simulation with other observers or guards, for one in the
+    layout of devices, and for a whole `Run`.
+    """
     if isinstance(carry_or_state, Run):
         raise ParameterError("a Run is no state: go on from run.carry, or start from run.state")
     if not isinstance(carry_or_state, Carry | ShardedCarry):
@@ -30,21 +32,24 @@ def require_compatible(sim: Simulation, carry_or_state: Any) -> None:
             "this carry is in the layout of devices, or of a batch: go on from Run.carry or "
             "Result.carry, whose state is whole, or vmap"
         )
-    carry = getattr(carry_or_state, "carry", carry_or_state)
-    has, needs = (
-        (len(carry.observer_state), len(carry.guards)),
-        (len(sim.observers), len(sim.guards)),
-    )
-    if has != needs:
-        raise ParameterError(
-            f"this carry is of another simulation: it is of {has[0]} observers and {has[1]} guards, where "
-            f"this one has {needs[0]} and {needs[1]}; start from carry.state"
-        )
+    carry = _one_device_form(carry_or_state)
+    for kind, given, needed in (
+        ("observers", len(carry.observer_state), len(sim.observers)),
+        ("guards", len(carry.guards), len(sim.guards)),
+    ):
+        if given != needed:
+            raise ParameterError(
+                f"this carry has {given} {kind}, the simulation {needed}; start from carry.state"
+            )
 
 
 @contextlib.contextmanager
-def explain_carry_errors(sim: Simulation, carry_or_state: Any) -> Iterator[None]:
-    """Going on from a carry that must belong to `sim`. Whether all of it does is asked only when it fails.
+def explain_carry_errors(
+    sim: Simulation, carry_or_state: State | Carry | ShardedCarry | Run
+) -> Iterator[None]:
+    """Going on from a carry that must belong to `sim`.
+
+    Comparing all of it needs a trace, so that it is done only after something failed.
 
     **Errors:** `ParameterError` for a carry of another simulation.
     """
@@ -55,46 +60,52 @@ def explain_carry_errors(sim: Simulation, carry_or_state: Any) -> Iterator[None]
         raise
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         if isinstance(carry_or_state, Carry | ShardedCarry):
-            _need_like(sim, carry_or_state, error)
+            _require_same_structure(sim, carry_or_state, error)
         raise
 
 
-def _need_like(sim: Simulation, carry: Carry | ShardedCarry, error: Exception) -> None:
-    inner, devices = getattr(carry, "carry", carry), getattr(carry, "devices", ())
-    begin = lambda carry: init(for_shape_inference(sim), carry.state, key=carry.key, capacity=1)
-    like = eqx.filter_eval_shape(begin, carry)
+def _require_same_structure(sim: Simulation, carry: Carry | ShardedCarry, error: Exception) -> None:
+    """**Errors:** `ParameterError` where observers, guards or caches are not those that `sim` begins with."""
+
+    def begin(carry: Carry | ShardedCarry) -> Carry:
+        return init(for_shape_inference(sim), carry.state, key=carry.key, capacity=1)
+
+    expected, given = eqx.filter_eval_shape(begin, carry), _one_device_form(carry)
+    devices = carry.devices if isinstance(carry, ShardedCarry) else ()
+    observers = zip(sim.observers, given.observer_state, expected.observer_state)
+    guards = zip(sim.guards, given.guards, expected.guards)
     pairs = [
-        *(
-            (type(o).__name__, a, b)
-            for o, a, b in zip(sim.observers, inner.observer_state, like.observer_state)
-        ),
-        *(
-            (type(g).__name__, a, b)
-            for g, (a, _), (b, _) in zip(sim.guards, inner.guards, like.guards)
-        ),
+        *((type(observer).__name__, has, needs) for observer, has, needs in observers),
+        *((type(guard).__name__, has, needs) for guard, (has, _), (needs, _) in guards),
     ]
     for name, has, needs in pairs:
         there, here = _shapes(has, bool(devices)), _shapes(needs, False)
-        if set(there) == set(here) and all(is_part_shape(there[k], here[k], devices) for k in here):
+        same_names = set(there) == set(here)
+        if same_names and all(is_part_shape(there[k], here[k], devices) for k in here):
             continue
         raise ParameterError(
-            f"this carry is of another simulation: what {name} remembers there is "
-            f"{_said(there)}, and here {_said(here)}; start from carry.state"
+            f"this carry is of another simulation: its {name} holds {_described(there)}, that of this "
+            f"simulation {_described(here)}; start from carry.state"
         ) from error
-    # Over devices there are other lists; the room in lists changes no names.
-    lacking = sorted(_shapes(like.aux, False).keys() - _shapes(inner.aux, False).keys())
-    if lacking and not devices:
+    # Over devices there are other lists; the capacity of lists changes no names.
+    missing = sorted(_shapes(expected.aux, False).keys() - _shapes(given.aux, False).keys())
+    if missing and not devices:
         raise ParameterError(
             f"this carry is of another simulation: it lacks what {type(sim.integrator).__name__} carries "
-            f"({', '.join(lacking[:3])}); start from carry.state"
+            f"({', '.join(missing[:3])}); start from carry.state"
         ) from error
 
 
-def _shapes(tree: Any, over_devices: bool) -> dict[str, tuple[int, ...]]:
+def _one_device_form(carry: Carry | ShardedCarry) -> Carry:
+    return carry.carry if isinstance(carry, ShardedCarry) else carry
+
+
+def _shapes(tree: PyTree, over_devices: bool) -> dict[str, tuple[int, ...]]:
+    """Shapes by path, without the axis over devices."""
     flat, _ = jax.tree_util.tree_flatten_with_path(tree)
-    return {jax.tree_util.keystr(k): np.shape(x)[over_devices:] for k, x in flat}
+    return {jax.tree_util.keystr(path): np.shape(x)[over_devices:] for path, x in flat}
 
 
-def _said(shapes: dict[str, tuple[int, ...]]) -> str:
-    most = [f"{name} {list(shape)}" for name, shape in list(shapes.items())[:3]]
-    return ", ".join(most) + (", …" if len(shapes) > 3 else "") if most else "nothing"
+def _described(shapes: dict[str, tuple[int, ...]]) -> str:
+    first = [f"{name} {list(shape)}" for name, shape in list(shapes.items())[:3]]
+    return ", ".join(first) + (", …" if len(shapes) > 3 else "") if first else "nothing"
