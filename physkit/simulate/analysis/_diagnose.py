@@ -8,13 +8,16 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array
 
 from physkit.core import (
     ADVICE,
     Clock,
     Fault,
     ParameterError,
+    PyTree,
     SimulationDiverged,
+    State,
     all_finite,
     cast_floats,
     collect_faults,
@@ -23,8 +26,9 @@ from physkit.core import (
 
 from ..adjoint._adjoint import Direct
 from ..driver._crash_record import load_last_good_carry
-from ..loop._advance import make_block_body, observe, with_materialized_state
+from ..loop._advance import make_block_body, with_materialized_state
 from ..loop._carry import Carry, init, snapshot
+from ..loop._observe import observe
 from ..loop._simulation import Simulation
 
 
@@ -45,7 +49,7 @@ class Diagnosis:
 
 def diagnose(
     what: SimulationDiverged | Simulation,
-    carry: Any = None,
+    carry: Carry | State = None,
     steps: int | None = None,
     *,
     folder: str | Path | None = None,
@@ -84,21 +88,23 @@ def diagnose(
     plain_carry = carry.replace(observer_state=(), guards=(), is_initial=False)
 
     good, bad = 0, steps
-    if not _broken(sim, carry, _forward(plain, plain_carry, steps)):
+    if not _is_bad(sim, carry, _advance(plain, plain_carry, jnp.int32(steps))):
         return Diagnosis(None, (), carry)
     while bad - good > 1:
         middle = (good + bad) // 2
-        probe = _forward(plain, plain_carry, middle - good)
-        if _broken(sim, carry, probe):
+        later = _advance(plain, plain_carry, jnp.int32(middle - good))
+        if _is_bad(sim, carry, later):
             bad = middle
         else:
-            good, plain_carry = middle, probe
-    said = [
-        f"{fault.name}: {ADVICE[fault][1]}" for fault in _faults(_forward(plain, plain_carry, 1))
+            good, plain_carry = middle, later
+    faults = _faults(_advance(plain, plain_carry, jnp.int32(1)))
+    findings = [
+        *(f"{fault.name}: {ADVICE[fault][1]}" for fault in faults),
+        *_describe_terms(plain, plain_carry),
+        *_describe_leaves(plain, plain_carry),
     ]
-    findings = said + _terms(plain, plain_carry) + _leaves(plain, plain_carry)
-    here = carry.replace(step=plain_carry.step, state=plain_carry.state, aux=plain_carry.aux)
-    return Diagnosis(int(plain_carry.step), tuple(findings), here)
+    last_good = carry.replace(step=plain_carry.step, state=plain_carry.state, aux=plain_carry.aux)
+    return Diagnosis(int(plain_carry.step), tuple(findings), last_good)
 
 
 @eqx.filter_jit
@@ -110,49 +116,47 @@ def _advance(sim: Simulation, carry: Carry, steps: jax.Array) -> Carry:
     )
 
 
-def _forward(sim: Simulation, carry: Carry, steps: int) -> Carry:
-    return _advance(sim, carry, jnp.int32(steps))
+def _is_bad(sim: Simulation, begin: Carry, later: Carry) -> bool:
+    """Whether the state is not finite, a term found a fault, or a guard is broken.
 
-
-def _broken(sim: Simulation, begin: Carry, probe: Carry) -> bool:
-    """Whether the state is not finite, a term found a fault, or a guard that remembers the start does
-    not hold."""
-    if not bool(all_finite(probe.state)) or _faults(probe):
+    - `begin`: what guards hold since the start of the stretch.
+    """
+    if not bool(all_finite(later.state)) or _faults(later):
         return True
-    full = begin.replace(step=probe.step, state=probe.state, aux=probe.aux)
-    plan = sim.integrator.prepare(probe.state, sim.dt)
-    for cadence in {guard.interval for guard in sim.guards}:
-        full, _ = observe(sim, plan, full, cadence)
-    return any(bool(wire.broken) for _, wire in full.guards)
+    full = begin.replace(step=later.step, state=later.state, aux=later.aux)
+    plan = sim.integrator.prepare(later.state, sim.dt)
+    for interval in {guard.interval for guard in sim.guards}:
+        full, _ = observe(sim, plan, full, interval)
+    return any(bool(guard_state.broken) for _, guard_state in full.guards)
 
 
-def _faults(probe: Carry) -> list[Fault]:
+def _faults(carry: Carry) -> list[Fault]:
     """What terms found wrong. A cache that is too short is not wrong: `run` grows it."""
-    found = collect_faults(probe.aux).faults()
+    found = collect_faults(carry.aux).faults()
     return [fault for fault in ADVICE if fault in found and fault is not Fault.OVERFLOW]
 
 
-def _terms(sim: Simulation, carry: Carry) -> list[str]:
+def _describe_terms(sim: Simulation, carry: Carry) -> list[str]:
     """The terms at the last good state: which are not finite there, and the largest value of each."""
     plan = sim.integrator.prepare(carry.state, sim.dt)
     now = snapshot(sim, plan, carry)
     found = []
     for term, cache in now.terms():
         value, _ = term(now.clock, carry.state, cache)
-        for path, leaf in _floating(value):
+        for path, leaf in _inexact_leaves(value):
             largest, index = _largest(leaf)
             state = "not finite" if not np.isfinite(largest) else f"largest value {largest:.4g}"
             found.append(f"{type(term).__name__}{path}: {state} at index {index}")
     return found
 
 
-def _leaves(sim: Simulation, carry: Carry) -> list[str]:
+def _describe_leaves(sim: Simulation, carry: Carry) -> list[str]:
     """The leaves of the state that are not finite one step later, or how large they became."""
     clock = Clock.at(carry.step, sim.t0, sim.dt, carry.key)
     plan = sim.integrator.prepare(carry.state, sim.dt)
     after, _ = sim.integrator.step(plan, clock, carry.state, carry.aux)
     found = []
-    for path, leaf in _floating(after):
+    for path, leaf in _inexact_leaves(after):
         largest, index = _largest(leaf)
         if not np.isfinite(largest):
             count = int(np.sum(~np.isfinite(np.asarray(leaf))))
@@ -162,12 +166,12 @@ def _leaves(sim: Simulation, carry: Carry) -> list[str]:
     return found
 
 
-def _floating(tree: Any) -> list[tuple[str, Any]]:
+def _inexact_leaves(tree: PyTree) -> list[tuple[str, Any]]:
     leaves = jax.tree_util.tree_leaves_with_path(tree)
     return [(jax.tree_util.keystr(p), x) for p, x in leaves if eqx.is_inexact_array(x)]
 
 
-def _largest(leaf: Any) -> tuple[float, tuple[int, ...]]:
+def _largest(leaf: Array) -> tuple[float, tuple[int, ...]]:
     size = np.abs(np.asarray(leaf))
     size = np.where(np.isfinite(size), size, np.inf)
     index = np.unravel_index(int(np.argmax(size)), size.shape)

@@ -8,25 +8,25 @@ from physkit.core import Health
 from physkit.parallel import ProcessGroup, addressable_rows
 
 
-def combine_health(us: ProcessGroup, health: Health) -> Health:
-    """The faults of all processes, known to each."""
+def combine_health(job: ProcessGroup, health: Health) -> Health:
+    """The faults of all processes, combined."""
     bits = health.bits if np.ndim(health.bits) == 0 else addressable_rows(health.bits)[1]
     own = int(np.bitwise_or.reduce(np.asarray(bits), axis=None))
     return Health(
-        np.int32(np.bitwise_or.reduce(us.all_gather_object(own, "the health of a chunk")))
+        np.int32(np.bitwise_or.reduce(job.all_gather_object(own, "the health of a chunk")))
     )
 
 
-def slowest_process(us: ProcessGroup, seconds: float) -> float:
-    """The time that the slowest process took."""
-    return max(us.all_gather_object(seconds, "the time of a chunk"))
+def slowest_process(job: ProcessGroup, seconds: float) -> float:
+    """The seconds of the slowest process."""
+    return max(job.all_gather_object(seconds, "the time of a chunk"))
 
 
-def first_answer(us: ProcessGroup, said: Any, what: str) -> Any:
-    """What the first process that says anything says; None if none does."""
-    return next((one for one in us.all_gather_object(said, what) if one is not None), None)
+def first_answer(job: ProcessGroup, answer: Any, what: str) -> Any:
+    """The first answer that is not None, in the order of processes; None if all are."""
+    return next((one for one in job.all_gather_object(answer, what) if one is not None), None)
 
 
-def broadcast_first(us: ProcessGroup, said: Any, what: str) -> Any:
-    """What process 0 says."""
-    return us.all_gather_object(said, what)[0]
+def broadcast_first(job: ProcessGroup, answer: Any, what: str) -> Any:
+    """The answer of process 0."""
+    return job.all_gather_object(answer, what)[0]

@@ -6,7 +6,7 @@ from typing import Any
 
 import jax
 
-from physkit.core import DamagedFileError, FileError
+from physkit.core import DamagedFileError, FileError, State
 from physkit.storage import load_checkpoint, read_checkpoint_table, write_atomically
 
 from ..loop._carry import Carry, init
@@ -16,19 +16,19 @@ RECORD = "crash.json"
 
 
 def write_crash_record(folder: Path, error: Exception, step: int, steps: int) -> None:
-    """Say that `error` came in the `steps` after the checkpoint of `step`."""
-    said = {
+    """Write that `error` came in the `steps` after the checkpoint of `step`."""
+    record = {
         "error": type(error).__name__,
         "message": str(error),
         "step": step,
         "steps": steps,
         "checkpoint": f"checkpoint-{step:015d}.h5",
     }
-    write_atomically(folder / RECORD, json.dumps(said, indent=1).encode())
+    write_atomically(folder / RECORD, json.dumps(record, indent=1).encode())
 
 
 def remove_crash_record(folder: Path) -> None:
-    """The run has passed the place."""
+    """Remove the record of a run that has passed the place."""
     (folder / RECORD).unlink(missing_ok=True)
 
 
@@ -42,27 +42,27 @@ def read_crash_record(folder: str | Path) -> dict[str, Any] | None:
         return None
     kinds = {"error": str, "message": str, "step": int, "steps": int, "checkpoint": str}
     try:
-        said = json.loads(path.read_bytes()[:100_000])
-        if any(type(said[name]) is not kind for name, kind in kinds.items()):
+        record = json.loads(path.read_bytes()[:100_000])
+        if any(type(record[name]) is not kind for name, kind in kinds.items()):
             raise ValueError("an entry is of another kind")
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise DamagedFileError(f"{path} cannot be read ({error}); remove it") from error
-    return {name: said[name] for name in kinds}
+    return {name: record[name] for name in kinds}
 
 
-def load_last_good_carry(folder: str | Path, sim: Simulation, state: Any) -> tuple[Carry, int]:
+def load_last_good_carry(folder: str | Path, sim: Simulation, state: State) -> tuple[Carry, int]:
     """The last good carry of a run that went wrong, and how many steps later it had.
 
     **Errors:** `FileError` when the run did not go wrong, or its checkpoint is gone; `MismatchError` when
     it was another simulation.
     """
     folder = Path(folder)
-    said = read_crash_record(folder)
-    if said is None:
+    record = read_crash_record(folder)
+    if record is None:
         raise FileError(
             f"{folder} holds no {RECORD}: no run there went wrong, or it was killed before it could say so"
         )
-    name = Path(said["checkpoint"]).name
+    name = Path(record["checkpoint"]).name
     places = [folder / "checkpoints" / name, folder / name]
     path = next((place for place in places if place.is_file()), None)
     if path is None:
@@ -70,4 +70,4 @@ def load_last_good_carry(folder: str | Path, sim: Simulation, state: Any) -> tup
     row = read_checkpoint_table(path)["leaves"].get(".key")
     key = jax.random.key(0, impl=row["key"]) if row else None  # its number is in the checkpoint
     template = init(sim, state, key=key).replace(is_initial=False)
-    return load_checkpoint(path, template).tree, said["steps"]
+    return load_checkpoint(path, template).tree, record["steps"]

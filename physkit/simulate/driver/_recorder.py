@@ -26,7 +26,7 @@ class Recorder:
         self._blocks = 0
 
     def first(self, frames: Frame) -> None:
-        """Step 0."""
+        """Record step 0."""
         host = jax.tree.map(np.asarray, frames)
         if self._output is not None:
             self._output.add(host, {name: np.array([self._from]) for name in host})
@@ -34,7 +34,7 @@ class Recorder:
             self._first = host
 
     def add(self, buffer: Frame, blocks: int) -> None:
-        """The first `blocks` rows of a chunk's buffer, each a block with its frames."""
+        """Record the first `blocks` rows of a chunk's buffer, each a block with its frames."""
         piece = jax.tree.map(lambda x: np.array(np.asarray(x)[:blocks]), buffer)
         if self._output is not None:
             self._pieces = [piece]
@@ -46,7 +46,7 @@ class Recorder:
         self._blocks += blocks
 
     def frames(self) -> Frame:
-        """Everything so far that is in memory, time first."""
+        """All frames in memory so far, time first."""
         if self._output is not None:
             return {}
         flat = [jax.tree.map(_join_blocks, piece) for piece in self._pieces]

@@ -1,11 +1,8 @@
 """A simulation on one device: what the host asks of it."""
 
-from typing import Any
-
 import equinox as eqx
-from jaxtyping import Array
 
-from physkit.core import grow_caches
+from physkit.core import Key, State, grow_caches
 from physkit.observe import Frame
 from physkit.parallel import single_process
 
@@ -19,25 +16,24 @@ from ..loop._simulation import Simulation
 
 
 class SingleDevice:
-    """One simulation on one device; its like over many is `Domain`."""
+    """One simulation on one device; `DistributedDomain` is its like over many."""
 
     def __init__(self, sim: Simulation):
         self.sim, self.job = sim, single_process()
 
-    def as_carry(self, carry_or_state: Any, key: Array | None) -> Carry:
+    def as_carry(self, carry_or_state: State | Carry | ShardedCarry, key: Key | None) -> Carry:
         """What a run goes on from."""
         if isinstance(carry_or_state, ShardedCarry):
-            alone = DistributedDomain(self.sim, carry_or_state.devices, "vmap").to_single_device(
-                carry_or_state
-            )
-            return reshard_observers(self.sim, carry_or_state, alone)
+            domain = DistributedDomain(self.sim, carry_or_state.devices, "vmap")
+            begun = domain.to_single_device(carry_or_state)
+            return reshard_observers(self.sim, carry_or_state, begun)
         if not isinstance(carry_or_state, Carry):
             return init(self.sim, carry_or_state, key=key)
         require_no_key(key)
         return carry_or_state
 
     def observe_initial(self, carry: Carry) -> tuple[Carry, Frame]:
-        """Step 0 looked at, with its frames."""
+        """Observe step 0: the carry, and its frames."""
         return eqx.filter_jit(observe_initial)(self.sim, carry)
 
     def program(self, carry: Carry) -> ChunkProgram:
@@ -49,7 +45,7 @@ class SingleDevice:
         return summary(self.sim, carry)
 
     def grow(self, carry: Carry, after: Carry) -> tuple[Carry, list[str]]:
-        """`carry` with room for what was required up to `after`, and what has grown."""
+        """`carry` with capacities for what was required up to `after`, and what has grown."""
         aux, events = grow_caches(carry.aux, after.aux)
         return carry.replace(aux=aux), events
 
