@@ -3,10 +3,11 @@
 import contextlib
 import time
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TypeAlias
 
-from physkit.core import FileError, MismatchError, ParameterError
+from physkit.core import FileError, MismatchError, ParameterError, PyTree
 from physkit.storage import Checkpoints, FolderLock, Output, RestoredCheckpoint, make_folder
 
 from ..distributed._carry_template import carry_template
@@ -15,12 +16,14 @@ from ..distributed._domain import DistributedDomain
 from ..distributed._sharded_carry import ShardedCarry
 from ..distributed._whole_domain import recorded_shapes
 from ..loop._carry import Carry
-from . import _crash_record as crashes
+from ._crash_record import remove_crash_record, write_crash_record
 from ._single_device import SingleDevice
+
+Devices: TypeAlias = tuple[int, ...]
 
 
 class RunStorage:
-    """The folders of one run, held by it alone from `with` to the end.
+    """The folders of one run, locked by it from `with` to the end.
 
     - `output`: the files that frames go to, if any.
     - `carry`, `begin`: where the run goes on from, and the step that its steps count from.
@@ -31,13 +34,13 @@ class RunStorage:
         self,
         host: SingleDevice | DistributedDomain,
         carry: Carry | ShardedCarry,
-        to: Any,
-        checkpoint: Any,
+        to: str | Path | None,
+        checkpoint: str | Path | Checkpoints | None,
         resume: bool,
     ):
         self._host, self._sim, self._job = host, host.sim, host.job
         self.carry, self.begin = carry, int(carry.step)
-        self._devices: tuple[int, ...] = getattr(carry, "devices", ())
+        self._devices: Devices = getattr(carry, "devices", ())
         folder = None if to is None else Path(to)
         if checkpoint is None and folder is not None:
             checkpoint = folder / "checkpoints"
@@ -64,7 +67,7 @@ class RunStorage:
                 if self._job.is_first:
                     self._checkpoints.remove_leftovers()
                 self._job.all_gather_object(None, "folders are ready")
-                self._go_on()
+                self._restore(self._checkpoints)
             if self._folder is not None:
                 self._open_output(self._folder)
         except BaseException:
@@ -72,7 +75,7 @@ class RunStorage:
             raise
         return self
 
-    def __exit__(self, kind, *_) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         try:
             if kind is not None and self.output is not None:
                 with contextlib.suppress(FileError):  # the error that is on its way says more
@@ -86,57 +89,58 @@ class RunStorage:
         while self._locks:
             self._locks.pop().release()
 
-    def _go_on(self) -> None:
-        there = broadcast_first(self._job, len(self._checkpoints.paths()), "checkpoints there are")
-        if there and not self._resume:
+    def _restore(self, checkpoints: Checkpoints) -> None:
+        """Go on from the newest sound checkpoint, where there is one."""
+        count = broadcast_first(self._job, len(checkpoints.paths()), "checkpoints there are")
+        if count and not self._resume:
             raise FileError(
-                f"{self._checkpoints.folder} holds {there} checkpoint(s) of a run: resume=True "
+                f"{checkpoints.folder} holds {count} checkpoint(s) of a run: resume=True "
                 "goes on with it; give a new one another folder"
             )
-        like = lambda devices, shapes: carry_template(
-            self._sim, self.carry, self._devices, devices, shapes
-        )
-        found = (
-            self._checkpoints.restore(None, sim=self._sim, make_template=like, job=self._job)
-            if there
-            else None
-        )
+        if not count:
+            return
+
+        def make_template(devices: Devices, shapes: dict[str, tuple[int, ...]]) -> PyTree:
+            return carry_template(self._sim, self.carry, self._devices, devices, shapes)
+
+        found = checkpoints.restore(None, sim=self._sim, make_template=make_template, job=self._job)
         if found is None:
             return
-        if found.begin != self.begin or (found.step - found.begin) % self._sim.observation_period:
+        period = self._sim.observation_period
+        if found.begin != self.begin or (found.step - found.begin) % period:
             raise MismatchError(
                 f"{found.path} is of a run from step {found.begin}, at step {found.step}; this one "
-                f"begins at step {self.begin} and goes in blocks of {self._sim.observation_period}"
+                f"begins at step {self.begin} and goes in blocks of {period}"
             )
-        if found.devices != self._devices and self._job.is_first:
-            warnings.warn(
+        if self._job.is_first:
+            for difference in self._differences(found):
+                warnings.warn(difference, stacklevel=4)
+        self.resumed, self.carry = found, self._host.as_carry(found.tree, None)
+
+    def _differences(self, found: RestoredCheckpoint) -> Iterator[str]:
+        """Why the run may not equal an uninterrupted one to the last bit."""
+        if found.devices != self._devices:
+            yield (
                 f"{found.path} was written over {_over(found.devices)}, the run goes on over "
                 f"{_over(self._devices)}: caches are built anew, and results agree with those of an "
-                "uninterrupted run to rounding, not to the last bit",
-                stacklevel=4,
+                "uninterrupted run to rounding, not to the last bit"
             )
-        if found.simulation_changes and self._job.is_first:
-            more = (
-                f" and {len(found.simulation_changes) - 5} more"
-                if len(found.simulation_changes) > 5
-                else ""
+        if changes := found.simulation_changes:
+            more = f" and {len(changes) - 5} more" if len(changes) > 5 else ""
+            yield (
+                f"{found.path}: the simulation has changed since: {'; '.join(changes[:5])}{more}. "
+                "The run goes on with what it is now"
             )
-            warnings.warn(
-                f"{found.path}: the simulation has changed since: {'; '.join(found.simulation_changes[:5])}{more}. "
-                "The run goes on with what it is now",
-                stacklevel=4,
-            )
-        if found.environment_changes and self._job.is_first:
-            warnings.warn(
+        if found.environment_changes:
+            yield (
                 f"{found.path} was written elsewhere: {'; '.join(found.environment_changes)}. The run goes "
-                "on, but need not equal an uninterrupted one to the last bit",
-                stacklevel=4,
+                "on, but need not equal an uninterrupted one to the last bit"
             )
-        self.resumed, self.carry = found, self._host.as_carry(found.tree, None)
 
     def _open_output(self, folder: Path) -> None:
         sim, frames = self._sim, recorded_shapes(self._sim, self.carry)
-        cutting = self._host.keep_frames_local(self.carry) if self._job.process_count > 1 else None
+        several = self._job.process_count > 1
+        sharding = self._host.keep_frames_local(self.carry) if several else None
         self.output = Output(
             folder,
             sim.observers,
@@ -144,7 +148,7 @@ class RunStorage:
             frames,
             float(sim.t0),
             float(sim.dt),
-            sharding=cutting,
+            sharding=sharding,
         )
         elsewhere = Path(self._checkpoints.folder).resolve().parent != folder.resolve()
         empty = broadcast_first(self._job, not self.output.exists, "whether there are files")
@@ -161,7 +165,7 @@ class RunStorage:
         return None if every is None else max(1, every - (done - self._saved_blocks))
 
     def save_if_due(self, carry: Carry | ShardedCarry, done: int) -> None:
-        """After a good chunk: files and checkpoint, where they are due."""
+        """After a good chunk: write files and a checkpoint, where they are due."""
         if self._checkpoints is not None:
             every = self._checkpoints.blocks
             late = time.monotonic() - self._saved_at >= self._checkpoints.seconds
@@ -190,7 +194,7 @@ class RunStorage:
             )
         self._saved_at, self._saved_blocks = time.monotonic(), done
         if self._home is not None and self._job.is_first:
-            crashes.remove_crash_record(self._home)
+            remove_crash_record(self._home)
 
     def crash(self, error: Exception, carry: Carry | ShardedCarry, done: int, steps: int) -> None:
         """Leave on disk what `diagnose` needs: the last good state, and what happened after it."""
@@ -199,17 +203,17 @@ class RunStorage:
         with contextlib.suppress(FileError):  # the error that is on its way says more
             self.save(carry, done)
             if self._job.is_first:
-                crashes.write_crash_record(self._home, error, int(carry.step), steps)
+                write_crash_record(self._home, error, int(carry.step), steps)
             error.add_note(
                 f"The last good state is in {self.last}: pk.diagnose(sim, state, folder={str(self._home)!r})"
             )
 
     @property
     def _home(self) -> Path | None:
-        """Where everything about this run is, if anywhere."""
+        """The folder of everything about this run, if there is one."""
         beside = None if self._checkpoints is None else Path(self._checkpoints.folder)
         return beside if self._folder is None else self._folder
 
 
-def _over(devices: tuple[int, ...]) -> str:
+def _over(devices: Devices) -> str:
     return " × ".join(map(str, devices)) + " devices" if devices else "one device"
