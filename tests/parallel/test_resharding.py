@@ -89,7 +89,7 @@ def test_what_cannot_move_says_so():
     sim, u = flow(observers=uneven)
     cut = pk.simulate(replace_fields(sim, {"observers": ()}), u, 4, devices=2).carry
     memory = (jax.tree.map(lambda x: jnp.stack([x, x + 1]), pk.init(sim, u).observer_state[0]),)
-    with pytest.raises(ParameterError, match=r"what Average has accumulated .* cannot move to other dev"):
+    with pytest.raises(ParameterError, match=r"what Average has accumulated cannot move to other dev"):
         run(sim, cut.replace(observer_state=memory), devices=(2, 2))
 
 
@@ -101,9 +101,9 @@ def test_carries_of_another_simulation(devices):
     sim, u = flow(observers=pk.Average(1, a=lambda now: now.state.mean()))
     carry = run(sim, u, devices=devices).carry
     bare, _ = flow()
-    with pytest.raises(ParameterError, match="of 1 observers and 1 guards, where this one has 0"):
+    with pytest.raises(ParameterError, match="this carry has 1 observers, the simulation 0"):
         run(bare, carry)
-    with pytest.raises(ParameterError, match="of 1 observers"):
+    with pytest.raises(ParameterError, match="has 1 observers"):
         pk.simulate(bare, carry, 4)
     other, _ = flow(observers=pk.Average(1, b=lambda now: now.state.mean()))
     with pytest.raises(ParameterError, match=r"its Average holds \['a'\]"):

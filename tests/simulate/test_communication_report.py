@@ -44,7 +44,7 @@ def test_every_stage_sends(capsys):
     assert (four.bytes, four.count) == (4 * one.bytes, 4 * one.count)
     assert four.seconds(bandwidth=1e9, latency=1e-6) == pytest.approx(16e-6 + four.bytes / 1e9)
     print(four)
-    assert "neighbors         x      always             8          1,536" in capsys.readouterr().out
+    assert "neighbors          x      always             8          1,536" in capsys.readouterr().out
 
 
 def test_one_device_says_nothing():
@@ -89,14 +89,14 @@ def test_domains_that_cannot_be_cut_are_refused():
 
 SCRIPT = """
 import jax, jax.numpy as jnp, physkit as pk
-from physkit.simulate import traffic
+from physkit.simulate import communication_report
 u = pk.Field(jnp.ones((64, 48)), pk.Grid([1.0, 1.0], (64, 48)))
 sim = pk.Simulation(pk.Euler(pk.equations.Diffusion(1.0, scheme=pk.schemes.Central(2))), dt=1e-5)
 w = pk.systems.random_vorticity(pk.Grid([6.283, 6.283], (32, 32)), jax.random.key(0))
 spectral = pk.Simulation(pk.ETDRK2(pk.equations.VorticityTransport(1e-3)), dt=1e-3)
 for sim, state, devices in ((sim, u, (2, 2)), (spectral, w, (4,))):
     pk.run(sim, state, 3, devices=devices, progress=False)
-    print(traffic(sim, state, devices).count)
+    print(communication_report(sim, state, devices).count)
 """
 
 

@@ -5,12 +5,12 @@ from collections.abc import Callable, Iterator
 
 import jax
 
-from physkit.core import Key, PhyskitError, ShapeError, State
+from physkit.core import PhyskitError, ShapeError, State
 from physkit.geometry import AXES, Grid
 from physkit.particles import Particles
 
 from ..loop._simulation import Simulation
-from ._whole_domain import require_works_on_one_device
+from ._whole_domain import KeyShape, require_works_on_one_device
 
 
 @contextlib.contextmanager
@@ -18,7 +18,7 @@ def explain_shape_errors(
     sim: Simulation,
     devices: tuple[int, ...],
     parts: State,
-    whole: Callable[[], tuple[State, Key | None]],
+    whole: Callable[[], tuple[State, KeyShape]],
 ) -> Iterator[None]:
     """Running `sim` on every device's part of a domain.
 
@@ -44,7 +44,7 @@ def explain_shape_errors(
         ) from error
 
 
-def _works_on_one_device(sim: Simulation, whole: Callable[[], tuple[State, Key | None]]) -> bool:
+def _works_on_one_device(sim: Simulation, whole: Callable[[], tuple[State, KeyShape]]) -> bool:
     try:
         require_works_on_one_device(sim, *whole())
     except Exception:  # whatever it is: the error is not about parts

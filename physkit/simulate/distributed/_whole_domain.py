@@ -1,5 +1,7 @@
 """What one device would have for the whole domain: shapes only, nothing is computed."""
 
+from typing import TypeAlias
+
 import equinox as eqx
 import jax
 import numpy as np
@@ -14,8 +16,11 @@ from ..loop._simulation import Simulation
 from ._capacity import for_shape_inference
 from ._sharded_carry import ShardedCarry
 
+# A random key, or its shape.
+KeyShape: TypeAlias = Key | jax.ShapeDtypeStruct | None
 
-def whole_state_and_key(carry: ShardedCarry) -> tuple[State, Key | None]:
+
+def whole_state_and_key(carry: ShardedCarry) -> tuple[State, KeyShape]:
     """Shapes of the state of the whole domain, and of the random key."""
 
     def unsharded(state: State, key: Key | None) -> tuple[State, Key | None]:
@@ -24,12 +29,12 @@ def whole_state_and_key(carry: ShardedCarry) -> tuple[State, Key | None]:
     return eqx.filter_eval_shape(unsharded, carry.carry.state, carry.carry.key)
 
 
-def frame_shapes(sim: Simulation, state: State, key: Key | None = None) -> Frame:
+def frame_shapes(sim: Simulation, state: State, key: KeyShape = None) -> Frame:
     """Shapes of one frame of each name, recorded on one device."""
     return _without_time(eqx.filter_eval_shape(_observe_on_one_device, sim, state, key))
 
 
-def summary_shapes(sim: Simulation, state: State, key: Key | None) -> Frame:
+def summary_shapes(sim: Simulation, state: State, key: KeyShape) -> Frame:
     """Shapes of the results of accumulating observers on one device."""
     return eqx.filter_eval_shape(_summary_on_one_device, sim, state, key)
 
@@ -41,7 +46,7 @@ def recorded_shapes(sim: Simulation, carry: Carry | ShardedCarry) -> Frame:
     return _without_time(eqx.filter_eval_shape(observe_initial, sim, carry)[1])
 
 
-def require_works_on_one_device(sim: Simulation, state: State, key: Key | None) -> None:
+def require_works_on_one_device(sim: Simulation, state: State, key: KeyShape) -> None:
     """Trace a block on one device; raises whatever that raises."""
     eqx.filter_eval_shape(_advance_on_one_device, sim, state, key)
 
