@@ -33,7 +33,7 @@ def sedov(
     **Arguments:**
 
     - `cells`: per axis.
-    - `axes`: 1 for the spherical blast on its radius, 2 for a quarter of the plane and 3 for an eighth of
+    - `dimension`: 1 for the spherical blast on its radius, 2 for a quarter of the plane and 3 for an eighth of
       space, between mirrors.
     - `steps`: to t = 1, as many as `cells` if left out; `Courant` cuts each as far as it must.
 
