@@ -2,7 +2,7 @@
 
 import os
 import shutil
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +10,7 @@ from physkit.core import MissingExtraError, ParameterError
 
 from ._particles import particles
 from ._style import FigureSize, apply_style, style
+from ._types import Picture
 
 
 def animate(
@@ -63,7 +64,9 @@ def animate(
     return path
 
 
-def _pictures(frames, draw, size, dpi, hold):
+def _pictures(
+    frames: Iterable[Any], draw: Callable[..., Any], size: FigureSize, dpi: int, hold: bool
+) -> Iterator[Picture]:
     """Each frame as an RGB image. The figure is not pyplot's: it never shows, and is freed."""
     import numpy as np
     from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -88,7 +91,7 @@ def _pictures(frames, draw, size, dpi, hold):
         yield image.crop((0, 0, image.width // 2 * 2, image.height // 2 * 2))
 
 
-def _write_gif(pictures, path: Path, fps: int) -> None:
+def _write_gif(pictures: Iterable[Picture], path: Path, fps: int) -> None:
     from PIL import Image
 
     # One palette for all, from the first frame, and no dithering: nothing flickers.
@@ -112,7 +115,7 @@ def _write_gif(pictures, path: Path, fps: int) -> None:
     )
 
 
-def _write_mp4(pictures, path: Path, fps: int) -> None:
+def _write_mp4(pictures: Iterable[Picture], path: Path, fps: int) -> None:
     import subprocess
 
     process, size = None, None

@@ -8,7 +8,7 @@ from physkit.core import ParameterError, ShapeError
 from physkit.ensemble import QUANTILES, EnsembleStatistics
 
 from ._style import INK, PALETTE, SEQUENTIAL, axes, axis_label, legend
-from ._types import Axes, Numbers
+from ._types import Artist, Axes, Numbers
 
 _BARS = 12  # error bars along a fan
 _WRITTEN = 64  # cells of a map, up to which numbers are written into them
@@ -140,8 +140,8 @@ def heat_map(
         raise ParameterError(
             "a map has one value at each point: take ensemble_statistics(…, by=…) of replicas first"
         )
-    table, spread = np.full((2, len(rows), len(columns)), np.nan)
-    table[j, i], spread[j, i] = values, bars
+    table, error_table = np.full((2, len(rows), len(columns)), np.nan)
+    table[j, i], error_table[j, i] = values, bars
     ax = axes(ax, (5.2, 4.0))
     ax.grid(False)
     sign = np.nanmin(table) < 0 < np.nanmax(table)
@@ -153,9 +153,9 @@ def heat_map(
         across, up, table, cmap=cmap or ("RdBu_r" if sign else SEQUENTIAL), vmin=low, vmax=high
     )
     if error is not None and table.size <= _WRITTEN:
-        _write(ax, image, columns, rows, table, spread)
+        _write_numbers(ax, image, columns, rows, table, error_table)
     elif error is not None:
-        for r, c in np.argwhere(spread > _NOISY * (high - low)):
+        for r, c in np.argwhere(error_table > _NOISY * (high - low)):
             corner, width, height = (across[c], up[r]), across[c + 1] - across[c], up[r + 1] - up[r]
             cell = Rectangle(corner, width, height, fill=False, hatch="////", ec="white", lw=0)
             ax.add_patch(cell)
@@ -177,8 +177,15 @@ def _edges(centers: np.ndarray) -> np.ndarray:
     )
 
 
-def _write(ax, image, columns, rows, table, spread) -> None:
-    known = np.where(np.isfinite(spread) & (spread > 0), spread, np.nan)
+def _write_numbers(
+    ax: Axes,
+    image: Artist,
+    columns: np.ndarray,
+    rows: np.ndarray,
+    table: np.ndarray,
+    errors: np.ndarray,
+) -> None:
+    known = np.where(np.isfinite(errors) & (errors > 0), errors, np.nan)
     typical = np.nanmedian(known) if np.isfinite(known).any() else 0.1
     digits = int(np.clip(np.ceil(-np.log10(typical)), 0, 4))
     for (r, c), value in np.ndenumerate(table):
@@ -187,8 +194,8 @@ def _write(ax, image, columns, rows, table, spread) -> None:
         red, green, blue, _ = image.cmap(image.norm(value))
         dark = 0.3 * red + 0.59 * green + 0.11 * blue < 0.55
         text = f"{value:.{digits}f}"
-        if np.isfinite(spread[r, c]):
-            text += f"\n±{spread[r, c]:.{digits}f}"
+        if np.isfinite(errors[r, c]):
+            text += f"\n±{errors[r, c]:.{digits}f}"
         ax.text(
             columns[c], rows[r], text, ha="center", va="center", fontsize=7,
             color="white" if dark else INK,

@@ -5,7 +5,7 @@ import numpy as np
 from physkit.core import ParameterError
 from physkit.fields import Field, power_spectrum
 
-from ._style import INK, PALETTE, SEQUENTIAL, axes, axis_label, legend
+from ._style import INK, PALETTE, SEQUENTIAL, FigureSize, axes, axis_label, legend
 from ._types import Axes
 
 DIVERGING = "RdBu_r"
@@ -43,12 +43,12 @@ def field(
     """
     values = _scalar(u, component)
     if u.grid.dimension == 1:
-        return _curve(u, values, ax, limits, unit, length_unit, label)
+        return _draw_curve(u, values, ax, limits, unit, length_unit, label)
     if u.grid.dimension == 3:
         values = values[:, :, values.shape[2] // 2 if cut is None else cut]
     ax = axes(ax, (4.8, 4.0))
     ax.grid(False)
-    low, high, cmap = _colors(values, limits, cmap)
+    low, high, cmap = _color_scale(values, limits, cmap)
     image = ax.imshow(
         values.T,
         origin="lower",
@@ -98,20 +98,28 @@ def spectrum(u: Field, *, ax: Axes | None = None, unit: str = "", label: str | N
 
     **Returns:** the `Axes`.
     """
-    found = power_spectrum(u)
-    k, power = np.asarray(found.k)[1:], np.asarray(found.power)[1:]
+    by_shell = power_spectrum(u)
+    k, power = np.asarray(by_shell.k)[1:], np.asarray(by_shell.power)[1:]
     shown = power > 0
     ax = axes(ax)
-    ax.loglog(k[shown], power[shown], color=_next(ax), label=label, gid="curve")
+    ax.loglog(k[shown], power[shown], color=_next_color(ax), label=label, gid="curve")
     ax.set_xlabel(axis_label("$k$", unit))
     ax.set_ylabel("power per shell")
     legend(ax)
     return ax
 
 
-def _curve(u, values, ax, limits, unit, length_unit, label):
+def _draw_curve(
+    u: Field,
+    values: np.ndarray,
+    ax: Axes | None,
+    limits: FigureSize | None,
+    unit: str,
+    length_unit: str,
+    label: str | None,
+) -> Axes:
     ax = axes(ax)
-    ax.plot(np.asarray(u.coordinates[0]), values, color=_next(ax), label=label, gid="curve")
+    ax.plot(np.asarray(u.coordinates[0]), values, color=_next_color(ax), label=label, gid="curve")
     ax.set_xlabel(axis_label("$x$", length_unit))
     ax.set_ylabel(axis_label("$u$", unit))
     ax.set_xlim(0, float(u.grid.space.lengths[0]))
@@ -134,14 +142,16 @@ def _scalar(u: Field, component: int | None) -> np.ndarray:
     return np.sqrt(np.sum(values**2, axis=0))
 
 
-def _colors(values, limits, cmap):
+def _color_scale(
+    values: np.ndarray, limits: FigureSize | None, cmap: str | None
+) -> tuple[float, float, str]:
     shown = values[np.isfinite(values)]
     low, high = limits or ((shown.min(), shown.max()) if shown.size else (0.0, 1.0))
-    both = low < 0 < high
-    if limits is None and both:
+    has_both_signs = low < 0 < high
+    if limits is None and has_both_signs:
         high = max(-low, high)
         low = -high
-    return low, high, cmap or (DIVERGING if both else SEQUENTIAL)
+    return low, high, cmap or (DIVERGING if has_both_signs else SEQUENTIAL)
 
 
 def _extent(u: Field) -> tuple[float, float, float, float]:
@@ -155,6 +165,6 @@ def _extent(u: Field) -> tuple[float, float, float, float]:
     return out[0], out[1], out[2], out[3]
 
 
-def _next(ax: Axes) -> str:
+def _next_color(ax: Axes) -> str:
     drawn = sum(line.get_gid() == "curve" for line in ax.lines)
     return PALETTE[drawn % len(PALETTE)]

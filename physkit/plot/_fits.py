@@ -1,7 +1,6 @@
 """Pictures of fits: data against model, the descent of the loss, correlations."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -46,7 +45,7 @@ def fit(
             f"a fit needs x [t], and data, before and after [t] or [t k]; got {x.shape}, {data.shape}, "
             f"{before.shape} and {after.shape}"
         )
-    top, bottom = _two(axes)
+    top, bottom = _two_axes(axes)
     columns = [a.reshape(len(x), -1) for a in (data, before, after)]
     bars = None if error is None else np.broadcast_to(error, data.shape).reshape(len(x), -1)
     several = columns[0].shape[1] > 1
@@ -130,18 +129,19 @@ def fit_correlations(found: Fit, *, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def _two(given: Sequence[Axes] | None) -> Sequence[Axes]:
-    if given is not None and len(given) != 2:
+def _two_axes(axes: Sequence[Axes] | None) -> tuple[Axes, Axes]:
+    """`axes`, or two new ones above each other, in the house style."""
+    if axes is not None and len(axes) != 2:
         raise ParameterError(
-            f"a fit is drawn on two axes, for curves and residuals; got {len(given)}"
+            f"a fit is drawn on two axes, for curves and residuals; got {len(axes)}"
         )
-    pair: Any = given
-    if given is None:
+    if axes is None:
         import matplotlib.pyplot as plt
 
         with style():
             figure = plt.figure(figsize=(6.2, 4.6), layout="constrained")
-            pair = figure.subplots(2, 1, sharex=True, height_ratios=(3, 1))
-    for ax in pair:
+            axes = figure.subplots(2, 1, sharex=True, height_ratios=(3, 1))
+    top, bottom = axes
+    for ax in (top, bottom):
         apply_style(ax)
-    return pair
+    return top, bottom

@@ -7,7 +7,7 @@ from physkit.particles import Particles
 
 from ._projection import cell_edges, hidden_edges, view_matrix
 from ._style import INK, PALETTE, SEQUENTIAL, FigureSize, axes, axis_label, legend
-from ._types import Axes, Numbers
+from ._types import Artist, Axes, Numbers
 
 _DISCS = 40_000  # more would only make pictures slow: large systems get plainer spheres
 _PROPERTIES = ("species", "speed", "charge", "mass")
@@ -51,32 +51,32 @@ def particles(
         raise ParameterError(f"no particles to draw in {type(state).__name__}")
     ax = axes(ax, (4.8, 4.6))
     several = len(found) > 1 and isinstance(color, str) and color == "species"
-    position = np.concatenate([_three(p) for _, p in found])
+    position = np.concatenate([_with_three_coordinates(p) for _, p in found])
     radii = np.concatenate([_radii(p, radius) for _, p in found])
     if several:
-        shades = np.concatenate(
-            [_rgb(p, PALETTE[k % len(PALETTE)], None)[0] for k, (_, p) in enumerate(found)]
+        colors = np.concatenate(
+            [_colors(p, PALETTE[k % len(PALETTE)], None)[0] for k, (_, p) in enumerate(found)]
         )
         scale = None
         entries = [(PALETTE[k % len(PALETTE)], name) for k, (name, _) in enumerate(found)]
     else:
-        values = [_rgb(p, color, limits) for _, p in found]
-        shades, scale = np.concatenate([v[0] for v in values]), values[0][1]
+        values = [_colors(p, color, limits) for _, p in found]
+        colors, scale = np.concatenate([v[0] for v in values]), values[0][1]
         entries = values[0][2]
     first = found[0][1]
     cell = first.space.cell(first.dimension) if box else None
     cell = None if cell is None else np.asarray(cell, float)
     if first.dimension == 3:
-        _spheres(ax, position, radii, shades, cell, view, unit)
+        _draw_spheres(ax, position, radii, colors, cell, view, unit)
     else:
-        _discs(ax, position[:, :2], radii, shades, cell, first.dimension, unit)
-    _key(ax, entries)
+        _draw_discs(ax, position[:, :2], radii, colors, cell, first.dimension, unit)
+    _draw_legend(ax, entries)
     if scale is not None:
-        _bar(ax, scale, color_label or (color if isinstance(color, str) else ""))
+        _draw_color_bar(ax, scale, color_label or (color if isinstance(color, str) else ""))
     return ax
 
 
-def _three(p: Particles) -> np.ndarray:
+def _with_three_coordinates(p: Particles) -> np.ndarray:
     x = np.asarray(p.position, float)
     return np.pad(x, ((0, 0), (0, 3 - x.shape[1])))
 
@@ -94,7 +94,7 @@ def _radii(p: Particles, radius: Numbers | None) -> np.ndarray:
     return np.broadcast_to(radii, (p.num_particles,))
 
 
-def _rgb(p: Particles, color: Numbers | str, limits: FigureSize | None):
+def _colors(p: Particles, color: Numbers | str, limits: FigureSize | None):
     """Colors `[n 3]`, the color scale if there is one, and entries of the legend."""
     import matplotlib
     from matplotlib.cm import ScalarMappable
@@ -107,9 +107,9 @@ def _rgb(p: Particles, color: Numbers | str, limits: FigureSize | None):
             return np.tile(to_rgb(PALETTE[0]), (p.num_particles, 1)), None, []
         species = np.asarray(p.species)
         kinds = np.unique(species)
-        shades = np.array([to_rgb(PALETTE[s % len(PALETTE)]) for s in species])
+        colors = np.array([to_rgb(PALETTE[s % len(PALETTE)]) for s in species])
         entries = [(PALETTE[s % len(PALETTE)], f"species {s}") for s in kinds]
-        return shades, None, entries if len(kinds) > 1 else []
+        return colors, None, entries if len(kinds) > 1 else []
     values = _values(p, color)
     low, high = limits if limits is not None else (values.min(), values.max())
     diverging = low < 0 < high
@@ -138,7 +138,15 @@ def _values(p: Particles, color: Numbers | str) -> np.ndarray:
     return values
 
 
-def _discs(ax, x, radii, shades, cell, dimension, unit) -> None:
+def _draw_discs(
+    ax: Axes,
+    x: np.ndarray,
+    radii: np.ndarray,
+    colors: np.ndarray,
+    cell: np.ndarray | None,
+    dimension: int,
+    unit: str,
+) -> None:
     from matplotlib.collections import EllipseCollection, LineCollection
 
     if cell is not None:
@@ -155,8 +163,8 @@ def _discs(ax, x, radii, shades, cell, dimension, unit) -> None:
             units="xy",
             offsets=x,
             offset_transform=ax.transData,
-            facecolors=shades,
-            edgecolors=0.55 * shades,
+            facecolors=colors,
+            edgecolors=0.55 * colors,
             linewidths=0.5,
             zorder=2,
         )
@@ -173,18 +181,26 @@ def _discs(ax, x, radii, shades, cell, dimension, unit) -> None:
         ax.spines["left"].set_visible(False)
 
 
-def _spheres(ax, x, radii, shades, cell, view, unit) -> None:
+def _draw_spheres(
+    ax: Axes,
+    x: np.ndarray,
+    radii: np.ndarray,
+    colors: np.ndarray,
+    cell: np.ndarray | None,
+    view: FigureSize,
+    unit: str,
+) -> None:
     from matplotlib.collections import EllipseCollection, LineCollection
 
     camera = view_matrix(*view)
     seen = x @ camera.T
     order = np.argsort(seen[:, 2])
-    seen, radii, shades = seen[order], radii[order], shades[order]
+    seen, radii, colors = seen[order], radii[order], colors[order]
     span = np.ptp(seen[:, 2]) or 1.0
     near = ((seen[:, 2] - seen[:, 2].min()) / span)[:, None]
     # What is far away fades into the paper; each sphere is a stack of discs, lighter and smaller
     # towards the light at the upper left.
-    base = 1 - (1 - shades) * (0.55 + 0.45 * near)
+    base = 1 - (1 - colors) * (0.55 + 0.45 * near)
     rim = base * (0.72 + 0.1 * (1 - near))
     count = int(np.clip(_DISCS // max(len(seen), 1), 1, 14))
     layers = []
@@ -229,10 +245,10 @@ def _spheres(ax, x, radii, shades, cell, view, unit) -> None:
     ax.set_xticks([])
     ax.set_yticks([])
     ax.spines[:].set_visible(False)
-    _triad(ax, camera)
+    _draw_triad(ax, camera)
 
 
-def _triad(ax, camera) -> None:
+def _draw_triad(ax: Axes, camera: np.ndarray) -> None:
     """Which way x, y and z point, in the lower left corner."""
     corner, size = np.array([18.0, -24.0]), 20.0
     for letter, axis in zip("xyz", np.eye(3), strict=True):
@@ -256,14 +272,14 @@ def _triad(ax, camera) -> None:
         )
 
 
-def _key(ax, entries) -> None:
+def _draw_legend(ax: Axes, entries: list[tuple[str, Numbers]]) -> None:
     for color, name in entries:
         ax.plot([], [], "o", color=color, markersize=7, label=name)
     if entries:
         legend(ax, loc="upper left", bbox_to_anchor=(1.0, 1.0))
 
 
-def _bar(ax, scale, label: str) -> None:
+def _draw_color_bar(ax: Axes, scale: Artist, label: str) -> None:
     bar = ax.figure.colorbar(scale, ax=ax, shrink=0.6, aspect=24, pad=0.03)
     bar.outline.set_visible(False)
     bar.set_label(label, color=INK, fontsize=10)

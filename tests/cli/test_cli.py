@@ -128,7 +128,7 @@ def test_doctor_finds_what_to_mend(capsys, monkeypatch):
     verdicts = {one["what"]: one["verdict"] for one in found["findings"]}
     assert verdicts["simulating"] == verdicts["devices"] == verdicts["precision"] == "ok"
     monkeypatch.setenv("JAX_DISABLE_JIT", "1")
-    monkeypatch.setattr(_doctor, "_a_simulation", lambda: [("MEND", "simulating", "fails")])
+    monkeypatch.setattr(_doctor, "_check_simulation", lambda: [("MEND", "simulating", "fails")])
     monkeypatch.setattr(_doctor, "_version", lambda name: None if name == "optax" else "0.0.1")
     assert main(["doctor", "--quiet"]) == 1
     out = capsys.readouterr().out

@@ -56,7 +56,7 @@ def test_doctor_tells_the_topology(monkeypatch):
         monkeypatch.delenv(name)
 
     def told(count):
-        return {what: (verdict, said) for verdict, what, said in doctor._topology([None] * count)}
+        return {what: (verdict, said) for verdict, what, said in doctor._check_topology([None] * count)}
 
     assert "emulates four on CPU" in told(1)["topology"][1]
     assert told(4) == {
@@ -68,11 +68,11 @@ def test_doctor_tells_the_topology(monkeypatch):
     monkeypatch.setenv("PHYSKIT_PROCESS", "1")
     assert "over 6, 2 of each process: devices=(6,) or (3, 2)" in told(2)["topology"][1]
     assert "process 1 of 3 under the environment, met at a:5000" in told(2)["job"][1]
-    assert list(doctor._spmd()) == []
+    assert list(doctor._check_spmd()) == []
     monkeypatch.setenv("PHYSKIT_SPMD", "vmap")
-    assert next(doctor._spmd())[2] == "is 'vmap': all devices are emulated by one"
+    assert next(doctor._check_spmd())[2] == "is 'vmap': all devices are emulated by one"
     monkeypatch.setenv("PHYSKIT_SPMD", "mpi")
-    assert next(doctor._spmd())[0] == "MEND"
+    assert next(doctor._check_spmd())[0] == "MEND"
 
 
 def test_a_run_that_cannot_begin_leaves_no_files(tmp_path, monkeypatch, capsys):

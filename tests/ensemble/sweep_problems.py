@@ -14,17 +14,17 @@ def pendulum(interval=5, dt=0.05):
         damping, gravity = args
         return jnp.stack([y[1], -gravity * jnp.sin(y[0]) - damping * y[1]])
 
-    right = pk.Function(flow, (jnp.asarray(0.1), jnp.asarray(9.81)))
+    right = pk.Function(flow, (jnp.asarray(0.1), jnp.asarray(9.81))).named("pendulum")
     record = pk.Every(interval, angle=lambda now: now.state[0], state=lambda now: now.state)
     return pk.Simulation(pk.RK4(right), dt=dt, observers=record), jnp.array([0.5, 0.0])
 
 
 def damping(model):
-    return model[0].integrator.tendency.terms[0].args[0]
+    return pk.find(model, "pendulum").args[0]
 
 
 def gravity(model):
-    return model[0].integrator.tendency.terms[0].args[1]
+    return pk.find(model, "pendulum").args[1]
 
 
 def angle(model):

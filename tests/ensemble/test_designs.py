@@ -166,9 +166,7 @@ class TestBadInput:
         with pytest.raises(
             pk.errors.SelectionError, match=r"cutoff = 1\.5 is a static field.*groups"
         ):
-            sweep(
-                pk.SweepAxis(lambda m: m[0].integrator.force.terms[0].cutoff, [1.5, 2.0]), 20, model
-            )
+            sweep(pk.SweepAxis(lambda m: pk.find(m, pk.Pairwise).cutoff, [1.5, 2.0]), 20, model)
 
     def test_a_leaf_that_is_not_there(self):
         with pytest.raises(pk.errors.SelectionError, match=r"damp.*Available: integrator"):

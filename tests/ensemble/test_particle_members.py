@@ -81,7 +81,7 @@ def test_boxes_of_several_densities_share_a_skin():
         states.append(pk.maxwell_boltzmann(jax.random.key(1), atoms, 0.5))
     sweep = pk.Sweep((sim, states[0]), 40, over=pk.designs.initial_states(states))
     limit = float(states[2].space.max_cutoff(3))
-    skin = sweep.models[0][0].integrator.force.terms[0].skin
+    skin = pk.find(sweep.models[0], pk.Pairwise).skin
     assert limit - 1.5 > skin > 0.99 * (limit - 1.5)
     found = pk.sweep(sweep, progress=False)
     assert found.ok.all()

@@ -4,7 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from physkit.core import DeviceError, ParameterError
+from physkit.core import DeviceError, ParameterError, find
 from physkit.ensemble import Sweep, SweepAxis, sweep
 from physkit.fields import Field
 from physkit.fields.equations import Diffusion
@@ -22,9 +22,7 @@ def heat():
 
 
 def over():
-    return SweepAxis(
-        lambda m: m[0].integrator.tendency.terms[0].diffusivity, [0.1, 0.2, 1e200, 0.4]
-    )
+    return SweepAxis(lambda m: find(m, Diffusion).diffusivity, [0.1, 0.2, 1e200, 0.4])
 
 
 @pytest.fixture

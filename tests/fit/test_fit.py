@@ -235,14 +235,14 @@ def test_a_simulation_is_fitted_with_its_state():
     found = pk.fit(
         lambda m, d: at.pick(pk.simulate(*m, at.steps), "x")[:, 0, 0] - d,
         (pk.Simulation(pk.VelocityVerlet(pk.HarmonicTrap(1.7)), sim.dt, sim.observers), bead(1.0)),
-        where=lambda m: {"k": m[0].integrator.force.terms[0].stiffness, "x": m[1].position},
+        where=lambda m: {"k": pk.find(m, pk.HarmonicTrap).stiffness, "x": m[1].position},
         bounds={"k": pk.bounds.PositiveBound()},
         data=jnp.asarray(seen),
         progress=False,
     ).check()
     np.testing.assert_allclose(found.values["k"], 2.0, rtol=2e-3)
     np.testing.assert_allclose(found.values["x"], [[1.3]], rtol=1e-3)
-    assert found.model[0].integrator.force.terms[0].stiffness == found.values["k"]
+    assert pk.find(found.model, pk.HarmonicTrap).stiffness == found.values["k"]
 
 
 def test_the_table_shows_values_and_errors(capsys):

@@ -16,7 +16,7 @@ NOISE = 0.5
 
 
 def where(name):
-    return lambda m: m[0].integrator.tendency.terms[0].args[NAMES.index(name)]
+    return lambda m: pk.find(m, pk.Function).args[NAMES.index(name)]
 
 
 def lorenz(*parameters):

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from physkit.core import Function, ParameterError
+from physkit.core import Function, ParameterError, find
 from physkit.integrators import RK4, VelocityVerlet
 from physkit.observe import Every
 from physkit.simulate import (
@@ -42,7 +42,7 @@ def outcome(adjoint, steps=30):
 
     def loss(at):
         stiffness, mass = at
-        own = eqx.tree_at(lambda s: s.integrator.force.terms[0].stiffness, sim, stiffness)
+        own = eqx.tree_at(lambda s: find(s, Springs).stiffness, sim, stiffness)
         result = simulate(own, state.replace(mass=mass), steps)
         return jnp.sum(result.state.position**2) + jnp.sum(jnp.sin(result.frames["energy"]))
 
@@ -136,7 +136,7 @@ class TestDerivatives:
         state = particles(1000)
 
         def loss(k):
-            own = eqx.tree_at(lambda s: s.integrator.force.terms[0].stiffness, sim, k)
+            own = eqx.tree_at(lambda s: find(s, Springs).stiffness, sim, k)
             return jnp.sum(simulate(own, state, 50).state.position ** 2)
 
         program = jax.jit(jax.grad(loss)).lower(jnp.asarray(1.0)).compile()

@@ -10,6 +10,7 @@ import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, TypeAlias
 
 import physkit
 
@@ -27,50 +28,50 @@ _EXTRAS = {
 }
 _SLOW = {
     "JAX_DISABLE_JIT": "nothing is compiled: runs are a thousand times slower",
-    "JAX_DEBUG_NANS": "every result is looked at: runs are slower; physkit.diagnose finds NaNs by itself",
-    "JAX_DEBUG_INFS": "every result is looked at: runs are slower",
+    "JAX_DEBUG_NANS": "every result is checked: runs are slower; physkit.diagnose finds NaNs by itself",
+    "JAX_DEBUG_INFS": "every result is checked: runs are slower",
     "JAX_LOG_COMPILES": "every compilation is printed",
 }
 _NETWORK = ("nfs", "nfs4", "cifs", "smb3", "smbfs", "fuse.sshfs")
 
-Finding = tuple[str, str, str]  # verdict (ok, note, MEND), what, what is so
+Finding: TypeAlias = tuple[str, str, str]  # verdict (ok, note, MEND), subject, message
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of `physkit doctor`."""
+    """Add the arguments of `physkit doctor`."""
     parser.add_argument("--json", action="store_true", help="the findings as JSON")
 
 
 def run(args: argparse.Namespace, report: Report) -> int:
     """Print findings line by line; 1 if something must be mended."""
     del args
-    found: list[Finding] = []
-    for verdict, what, said in _examined():
-        found.append((verdict, what, said))
+    findings: list[Finding] = []
+    for finding in _all_findings():
+        findings.append(finding)
+        verdict, subject, message = finding
         if verdict != "ok" or not report.quiet:
-            report.result(f"{verdict:4}  {what:12}  {said}")
-    ill = sum(verdict == "MEND" for verdict, _, _ in found)
-    notes = sum(verdict == "note" for verdict, _, _ in found)
-    report.result(f"\n{ill} to mend, {notes} to know" if ill or notes else "\nall is well")
+            report.result(f"{verdict:4}  {subject:12}  {message}")
+    to_mend = sum(verdict == "MEND" for verdict, _, _ in findings)
+    notes = sum(verdict == "note" for verdict, _, _ in findings)
+    report.result(f"\n{to_mend} to mend, {notes} to know" if to_mend or notes else "\nall is well")
     keys = ("verdict", "what", "is")
-    report.answer(
-        {"healthy": not ill, "findings": [dict(zip(keys, one, strict=True)) for one in found]}
-    )
-    return 1 if ill else 0
+    as_json = [dict(zip(keys, finding, strict=True)) for finding in findings]
+    report.answer({"healthy": not to_mend, "findings": as_json})
+    return 1 if to_mend else 0
 
 
-def _examined() -> Iterator[Finding]:
+def _all_findings() -> Iterator[Finding]:
     yield "ok", "physkit", f"{physkit.__version__} in {Path(physkit.__file__).parent}"
     yield (
         "ok",
         "system",
         f"{platform.system()} {platform.machine()}, Python {platform.python_version()}",
     )
-    yield from _packages()
-    yield from _cores()
-    yield from _environment()
-    yield from _jax()
-    yield from _disk()
+    yield from _check_packages()
+    yield from _check_cores()
+    yield from _check_environment()
+    yield from _check_jax()
+    yield from _check_disk()
     if shutil.which("ffmpeg"):
         yield "ok", "ffmpeg", "there: `physkit animate` writes .mp4"
     else:
@@ -82,8 +83,8 @@ def _examined() -> Iterator[Finding]:
             yield "ok", name, str(_version(name))
 
 
-def _packages() -> Iterator[Finding]:
-    """What physkit needs, against what there is."""
+def _check_packages() -> Iterator[Finding]:
+    """Compare the versions that physkit needs with those installed."""
     from importlib import metadata
 
     try:
@@ -92,17 +93,17 @@ def _packages() -> Iterator[Finding]:
         yield "note", "packages", "physkit is not installed, only importable: versions are unknown"
         return
     for line in needed:
-        words = re.match(r"([\w.-]+)\s*>=\s*([\d.]+)\s*$", line.split(";")[0])
-        if "extra ==" in line or words is None:
+        requirement = re.match(r"([\w.-]+)\s*>=\s*([\d.]+)\s*$", line.split(";")[0])
+        if "extra ==" in line or requirement is None:
             continue
-        name, least = words.groups()
-        have = _version(name)
-        if have is None:
+        name, least = requirement.groups()
+        installed = _version(name)
+        if installed is None:
             yield "MEND", name, f"not installed: pip install '{name}>={least}'"
-        elif _numbers(have) < _numbers(least):
-            yield "MEND", name, f"{have} is too old: pip install -U '{name}>={least}'"
+        elif _version_numbers(installed) < _version_numbers(least):
+            yield "MEND", name, f"{installed} is too old: pip install -U '{name}>={least}'"
         else:
-            yield "ok", name, have
+            yield "ok", name, installed
 
 
 def _version(name: str) -> str | None:
@@ -114,20 +115,20 @@ def _version(name: str) -> str | None:
         return None
 
 
-def _numbers(version: str) -> tuple[int, ...]:
+def _version_numbers(version: str) -> tuple[int, ...]:
     return tuple(int(n) for n in re.findall(r"\d+", version)[:3])
 
 
-def _cores() -> Iterator[Finding]:
-    there = os.cpu_count() or 1
-    ours = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else there
-    if ours < there:
-        yield "note", "cores", f"{ours} of {there} are given to this process"
+def _check_cores() -> Iterator[Finding]:
+    cores = os.cpu_count() or 1
+    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else cores
+    if usable < cores:
+        yield "note", "cores", f"{usable} of {cores} are given to this process"
     else:
-        yield "ok", "cores", f"{there}"
+        yield "ok", "cores", f"{cores}"
 
 
-def _environment() -> Iterator[Finding]:
+def _check_environment() -> Iterator[Finding]:
     for name, meaning in _SLOW.items():
         if os.environ.get(name, "").lower() not in ("", "0", "false"):
             yield "MEND", name, f"is set: {meaning}. unset {name}"
@@ -148,7 +149,7 @@ def _environment() -> Iterator[Finding]:
         )
 
 
-def _jax() -> Iterator[Finding]:
+def _check_jax() -> Iterator[Finding]:
     try:
         import jax
         import jax.numpy as jnp
@@ -175,43 +176,47 @@ def _jax() -> Iterator[Finding]:
             "precision",
             "float32, seven digits; JAX_ENABLE_X64=1 or --double calculates in float64",
         )
-    yield from _topology(devices)
-    yield from _spmd()
-    yield from _a_simulation()
+    yield from _check_topology(devices)
+    yield from _check_spmd()
+    yield from _check_simulation()
 
 
-def _topology(devices: list) -> Iterator[Finding]:
+def _check_topology(devices: list[Any]) -> Iterator[Finding]:
     """How many devices a domain can be cut over, and the job that this process is in."""
     from physkit.core import ClusterError
     from physkit.parallel import detect_process
 
     try:
-        place = detect_process(os.environ)
+        process = detect_process(os.environ)
     except ClusterError as error:
         yield "MEND", "job", str(error)
         return
-    most = len(devices) * (1 if place is None else place.process_count)
-    of_all = "" if place is None else f", {len(devices)} of each process"
-    if most > 1:
-        yield "ok", "topology", f"domains can be cut over {most}{of_all}: devices={_grids(most)}"
+    count = len(devices) * (1 if process is None else process.process_count)
+    of_all = "" if process is None else f", {len(devices)} of each process"
+    if count > 1:
+        yield (
+            "ok",
+            "topology",
+            f"domains can be cut over {count}{of_all}: devices={_device_grids(count)}",
+        )
     else:
         yield (
             "note",
             "topology",
             "one device; XLA_FLAGS=--xla_force_host_platform_device_count=4 emulates four on CPU",
         )
-    if place is not None:
+    if process is not None:
         yield (
             "ok",
             "job",
-            f"process {place.process_index} of {place.process_count} under {place.launcher}, met at "
-            f"{place.address}:{place.port}; scripts join by physkit.parallel.initialize()",
+            f"process {process.process_index} of {process.process_count} under {process.launcher}, met at "
+            f"{process.address}:{process.port}; scripts join by physkit.parallel.initialize()",
         )
     elif "SLURM_JOB_ID" in os.environ:
         yield "note", "job", "in an allocation of Slurm, but not in a step: srun starts processes"
 
 
-def _spmd() -> Iterator[Finding]:
+def _check_spmd() -> Iterator[Finding]:
     """Which backend reaches the devices, where the environment chooses one."""
     from physkit.core import DeviceError
     from physkit.parallel import BACKEND_VARIABLE, choose_backend
@@ -231,37 +236,37 @@ def _spmd() -> Iterator[Finding]:
     )
 
 
-def _grids(most: int) -> str:
+def _device_grids(count: int) -> str:
     """Grids of so many devices, as `devices=` takes them."""
-    square = max(k for k in range(1, int(most**0.5) + 1) if most % k == 0)
-    return f"({most},)" + (f" or ({most // square}, {square})" if square > 1 else "")
+    square = max(k for k in range(1, int(count**0.5) + 1) if count % k == 0)
+    return f"({count},)" + (f" or ({count // square}, {square})" if square > 1 else "")
 
 
-def _a_simulation() -> Iterator[Finding]:
-    """One turn of a harmonic oscillator, whose end and derivative are known."""
+def _check_simulation() -> Iterator[Finding]:
+    """Simulate half a turn of a harmonic oscillator, whose end and derivative are known."""
     import jax
 
-    def end(stiffness):
+    def end_of_half_a_turn(stiffness: jax.Array) -> jax.Array:
         force = physkit.HarmonicTrap(stiffness)
         sim = physkit.Simulation(physkit.VelocityVerlet(force), dt=0.01)
         return physkit.simulate(sim, physkit.Particles([[1.0]]), 314).state.position[0, 0]
 
     try:
-        value, slope = jax.value_and_grad(end)(1.0)
+        value, derivative = jax.value_and_grad(end_of_half_a_turn)(1.0)
     except Exception as error:
         yield "MEND", "simulating", f"fails: {type(error).__name__}: {error}"
         return
     # cos(√k t) at t = 3.14, and its derivative −t/2 sin(t).
-    good = abs(float(value) + 1.0) < 1e-3 and abs(float(slope) + 0.0025) < 1e-3
+    good = abs(float(value) + 1.0) < 1e-3 and abs(float(derivative) + 0.0025) < 1e-3
     verdict = "ok" if good else "MEND"
     yield (
         verdict,
         "simulating",
-        f"half a turn of a spring ends at {float(value):.5f} (−1), slope {float(slope):.4f}",
+        f"half a turn of a spring ends at {float(value):.5f} (−1), slope {float(derivative):.4f}",
     )
 
 
-def _disk() -> Iterator[Finding]:
+def _check_disk() -> Iterator[Finding]:
     free = shutil.disk_usage(".").free
     yield ("note" if free < 2**30 else "ok"), "disk", f"{format_size(free)} free here"
     kind = _file_system(Path.cwd())
