@@ -10,6 +10,7 @@ from ._observer import (
     Guard as Guard,
 )
 from ._snapshot import Snapshot as Snapshot
+from ._storage_kind import StorageKind as StorageKind
 from .guards._energy_drift import EnergyDrift as EnergyDrift
 from .guards._flow_guards import CourantLimit as CourantLimit, PositivityGuard as PositivityGuard
 from .quantities._energies import (

@@ -1,64 +1,92 @@
-"""Observers: what is recorded every so many steps. A guard is one whose frame must stay true."""
+"""Observers record something every n steps; a guard is an observer whose frame must stay true."""
 
 import abc
 from collections.abc import Callable
 from typing import Any, ClassVar
 
 import equinox as eqx
+import jax
+import numpy as np
 
-from physkit.core import Fault, Module, ObserverError, all_finite, static
+from physkit.core import Fault, Module, ObserverError, PyTree, all_finite, static
 
 from ._snapshot import Snapshot
+from ._storage_kind import StorageKind
 
 Frame = dict[str, Any]
 
 
 class AbstractObserver(Module):
-    """Looks at the simulation every `interval` steps, step 0 included.
+    """Observes the simulation every `interval` steps, step 0 included.
 
-    `init` makes its memory from the first snapshot; a call returns a frame (arrays by name, stacked
-    over time by the loop) and the new memory; `summary` turns the final memory into results.
+    `init` makes its state from the first snapshot; a call returns a frame (arrays by name, stacked
+    over time by the loop) and the new state; `summary` turns the final state into results.
     """
 
     interval: eqx.AbstractVar[int | None]
-    fault: ClassVar[Fault] = Fault.GUARD  # what it means when this observer guards, and fails
+    fault: ClassVar[Fault] = (
+        Fault.GUARD
+    )  # raised when this observer is a guard and its frame is false
 
-    def init(self, snapshot: Snapshot) -> Any:
-        """Memory before the first look."""
+    def init(self, snapshot: Snapshot) -> PyTree:
+        """The observer's state before its first observation."""
         del snapshot
 
     @abc.abstractmethod
-    def __call__(self, snapshot: Snapshot, memory: Any) -> tuple[Frame, Any]:
-        """What is recorded now, and the memory for the next look."""
+    def __call__(self, snapshot: Snapshot, observer_state: PyTree) -> tuple[Frame, PyTree]:
+        """The frame recorded now, and the observer's state for the next observation."""
 
-    def summary(self, memory: Any) -> Frame:
-        """Results that the memory holds, by name."""
-        del memory
+    def summary(self, observer_state: PyTree) -> Frame:
+        """Results that the observer's state holds, by name."""
+        del observer_state
         return {}
 
-    def describe(self, memory: Any) -> str:
-        """Of a guard that is broken: what was wrong, and where (host only).
+    def recorded_quantities(self) -> dict[str, "AbstractQuantity"]:
+        """The quantities whose values are frames, by the names of the frames: they say how they are stored.
 
-        Over devices `memory` is that of the one that saw it first.
+        Frames that no quantity answers for are stored as series.
         """
-        del memory
+        return {}
+
+    def describe(self, observer_state: PyTree) -> str:
+        """For a guard that is broken: what was wrong, and where (host only).
+
+        Over devices `observer_state` is that of the device that saw it first.
+        """
+        del observer_state
         return ""
 
 
 class AbstractQuantity(Module):
-    """A number or array read off a snapshot: an energy, a temperature, positions."""
+    """A number or array read off a snapshot: an energy, a temperature, positions.
+
+    `storage_kind` says in which kind of file its frames are stored. What is stored as a trajectory or as a
+    field says with `stored_component` whose it is.
+    """
+
+    storage_kind: ClassVar[StorageKind] = StorageKind.SERIES
 
     @abc.abstractmethod
-    def __call__(self, snapshot: Snapshot) -> Any:
+    def __call__(self, snapshot: Snapshot) -> PyTree:
         """Its value at this instant."""
+
+    def stored_component(self) -> str | None:
+        """The name of the component that it reads; None where the state is one component, or it reads all."""
+        return getattr(self, "component", None)
+
+    def stored_bytes(self, frame: PyTree) -> int:
+        """Bytes of one frame in its file, from the shapes of its arrays."""
+        leaves = jax.tree.leaves(frame)
+        kind = self.storage_kind
+        return sum(kind.stored_bytes(tuple(x.shape), np.dtype(x.dtype)) for x in leaves)
 
 
 class Expression(AbstractQuantity):
     """A plain function of the snapshot as a quantity."""
 
-    function: Callable = static()
+    function: Callable[[Snapshot], PyTree] = static()
 
-    def __call__(self, snapshot: Snapshot) -> Any:
+    def __call__(self, snapshot: Snapshot) -> PyTree:
         return self.function(snapshot)
 
 
@@ -79,21 +107,24 @@ class Every(AbstractObserver):
             raise ObserverError("Every(n, …) needs something to record, e.g. energy=TotalEnergy()")
         self.outputs = {name: as_quantity(name, q) for name, q in outputs.items()}
 
-    def __call__(self, snapshot: Snapshot, memory: None) -> tuple[Frame, None]:
-        return {name: quantity(snapshot) for name, quantity in self.outputs.items()}, memory
+    def __call__(self, snapshot: Snapshot, observer_state: None) -> tuple[Frame, None]:
+        return {name: quantity(snapshot) for name, quantity in self.outputs.items()}, observer_state
+
+    def recorded_quantities(self) -> dict[str, AbstractQuantity]:
+        return dict(self.outputs)
 
 
 class Finite(AbstractObserver):
     """Guard: every floating number of the state is finite.
 
-    Without an `interval` it looks at the end of each chunk only, which costs nothing.
+    Without an `interval` it checks at the end of each chunk only, which costs nothing.
     """
 
     interval: int | None = static(default=None)
     fault: ClassVar[Fault] = Fault.NOT_FINITE
 
-    def __call__(self, snapshot: Snapshot, memory: None) -> tuple[Frame, None]:
-        return {"finite": all_finite(snapshot.state)}, memory
+    def __call__(self, snapshot: Snapshot, observer_state: None) -> tuple[Frame, None]:
+        return {"finite": all_finite(snapshot.state)}, observer_state
 
 
 class Guard(AbstractObserver):
@@ -106,22 +137,33 @@ class Guard(AbstractObserver):
     holds: AbstractQuantity
 
     def __init__(self, interval: int | None, holds: Any):
-        self.interval = None if interval is None else check_interval(interval)
+        self.interval = check_optional_interval(interval)
         self.holds = as_quantity("guard", holds)
 
-    def __call__(self, snapshot: Snapshot, memory: None) -> tuple[Frame, None]:
-        return {"guard": self.holds(snapshot)}, memory
+    def __call__(self, snapshot: Snapshot, observer_state: None) -> tuple[Frame, None]:
+        return {"guard": self.holds(snapshot)}, observer_state
 
 
 def check_interval(interval: Any) -> int:
-    """`interval` if it counts steps: 1, 2, …"""
+    """`interval`, which counts steps: 1, 2, …
+
+    **Errors:** `ObserverError` for anything else.
+    """
     if isinstance(interval, bool) or not isinstance(interval, int) or interval < 1:
         raise ObserverError(f"an observer's interval counts steps: 1, 2, …; got {interval!r}")
     return interval
 
 
+def check_optional_interval(interval: Any) -> int | None:
+    """`check_interval`, or None: at the end of each chunk only."""
+    return None if interval is None else check_interval(interval)
+
+
 def as_quantity(name: str, value: Any) -> AbstractQuantity:
-    """A quantity as it is, a plain function of the snapshot as an `Expression`."""
+    """A quantity as it is, a plain function of the snapshot as an `Expression`.
+
+    **Errors:** `ObserverError` for anything else.
+    """
     if isinstance(value, AbstractQuantity):
         return value
     if isinstance(value, type) or not callable(value):

@@ -1,4 +1,4 @@
-"""Which particles and which forces of a snapshot a quantity is about."""
+"""Selecting the particles and the forces of a snapshot that a quantity is about."""
 
 from typing import Any
 
@@ -13,9 +13,9 @@ from ._snapshot import Snapshot
 
 
 def select_particle_components(snapshot: Snapshot, component: str | None) -> tuple[Particles, ...]:
-    """The particle components of the state; the one called `of` if given.
+    """The particle components of the state; only the one called `component` if given.
 
-    **Errors:** `ComponentError` when there is none, or `of` is something else.
+    **Errors:** `ComponentError` when there is none, or `component` is something else.
     """
     state = snapshot.state
     parts = (
@@ -31,14 +31,14 @@ def select_particle_components(snapshot: Snapshot, component: str | None) -> tup
 
 
 def select_particles(snapshot: Snapshot, component: str | None) -> Particles:
-    """The one particle component that is meant.
+    """The one particle component: the one called `component`, or the only one.
 
-    **Errors:** `ComponentError` when `of` is left open and there are several.
+    **Errors:** `ComponentError` when `component` is None and there are several.
     """
     found = select_particle_components(snapshot, component)
     if len(found) > 1:
         raise ComponentError(
-            f"the state has several particle components; say of=… (one of {sorted(snapshot.state)})"
+            f"the state has several particle components; say component=… (one of {sorted(snapshot.state)})"
         )
     return found[0]
 
@@ -46,7 +46,7 @@ def select_particles(snapshot: Snapshot, component: str | None) -> Particles:
 def select_forces(
     snapshot: Snapshot, component: str | None
 ) -> tuple[tuple[AbstractForce, Any], ...]:
-    """The running forces, each with its current cache; only those on the component `of` if given."""
+    """The running forces, each with its current cache; only those on `component` if given."""
     return tuple(
         (term, cache)
         for term, cache in snapshot.terms()
@@ -55,7 +55,7 @@ def select_forces(
 
 
 def mobile_mask(particles: Particles, species: int | None) -> Bool[Array, " n"]:
-    """Which particles move and are of `species`, if one is given.
+    """Which particles are free to move, and of `species` if one is given.
 
     **Errors:** `ObserverError` when the particles have no species.
     """
@@ -79,7 +79,7 @@ def species_mask(particles: Particles, species: int) -> Bool[Array, " n"]:
 
 
 def is_fully_periodic(particles: Particles) -> bool:
-    """Whether the space is a periodic cell, with a volume that means something."""
+    """Whether the space repeats along every axis, so that its volume is the particles' volume."""
     return all(particles.space.periodic_axes(particles.dimension))
 
 

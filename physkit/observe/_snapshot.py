@@ -1,4 +1,4 @@
-"""What an observer may look at."""
+"""A snapshot: one instant of a running simulation, as observers see it."""
 
 from typing import Any
 

@@ -2,13 +2,15 @@
 
 from ._atomic import (
     TEMPORARY_PREFIX as TEMPORARY_PREFIX,
+    make_folder as make_folder,
+    write_atomically as write_atomically,
+)
+from ._lock import (
     FolderLock as FolderLock,
     describe_writer as describe_writer,
     identify_process as identify_process,
     is_holder_gone as is_holder_gone,
-    make_folder as make_folder,
     read_holder as read_holder,
-    write_atomically as write_atomically,
 )
 from ._provenance import (
     collect_provenance as collect_provenance,
@@ -30,10 +32,10 @@ from .recording._frame_component import (
 )
 from .recording._frame_sharding import FrameSharding as FrameSharding
 from .recording._output import Output as Output
+from .recording._recorded_series import Series as Series
 from .recording._recording import (
     RECORDING_SUFFIXES as RECORDING_SUFFIXES,
     Recording as Recording,
-    Series as Series,
     open as open,
 )
 from .recording._table import (

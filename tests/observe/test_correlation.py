@@ -105,18 +105,18 @@ def test_components_by_name():
     np.testing.assert_array_equal(found["msd"]["value"], alone["value"])
 
 
-@pytest.mark.parametrize("looks", [1, 5, 16, 17, 40, 100, 257])
-def test_curve_mean_merges_its_blocks(looks):
-    """Mean of all looks; between 8 and 16 blocks of 2ᵏ looks; weights are the looks."""
-    series = np.random.default_rng(0).normal(size=(looks, 3))
-    where = np.random.default_rng(1).random((looks, 3)) < 0.8
+@pytest.mark.parametrize("samples", [1, 5, 16, 17, 40, 100, 257])
+def test_curve_mean_merges_its_blocks(samples):
+    """Mean of all samples; between 8 and 16 blocks of 2ᵏ samples; weights are the samples."""
+    series = np.random.default_rng(0).normal(size=(samples, 3))
+    where = np.random.default_rng(1).random((samples, 3)) < 0.8
     add = lambda mean, x: (mean.plus(*x), None)
     zero = CurveMean.zero((3,), jnp.float64)
     found = jax.lax.scan(add, zero, (jnp.asarray(series), jnp.asarray(where)))[0]
     summary = found.summary()
     width = int(found.length)
-    assert looks <= 16 * width
-    assert width == 1 or looks > 8 * width
+    assert samples <= 16 * width
+    assert width == 1 or samples > 8 * width
     with np.errstate(invalid="ignore", divide="ignore"):
         counts = where.sum(0)
         expected = np.where(counts > 0, (series * where).sum(0) / counts, np.nan)
@@ -130,7 +130,7 @@ def test_curve_mean_merges_its_blocks(looks):
 
 
 def test_error_bars_of_curves_are_honest():
-    """Independent looks of variance 1: the error bar is 1/√looks within its own uncertainty."""
+    """Independent samples of variance 1: the error bar is 1/√samples within its own uncertainty."""
     series = jnp.asarray(np.random.default_rng(0).normal(size=(200, 400)))
     add = lambda mean, x: (mean.plus(x, jnp.ones(400, bool)), None)
     summary = jax.lax.scan(add, CurveMean.zero((400,), jnp.float64), series)[0].summary()
@@ -142,7 +142,7 @@ def test_error_bars_of_curves_are_honest():
 def test_diffusion_coefficients_of_a_random_walk():
     """v' = 0.8 v + 0.6 noise, x' = x + 0.3 v': D by both routes, and the exact value."""
     path = walk(60, 3, 2000, Box([5.0, 6.0, 7.0]), step=0.3)
-    # One step per look, taken as time 0.3; the walk's velocity has unit variance per axis and
+    # One step per sample, taken as time 0.3; the walk's velocity has unit variance per axis and
     # correlation 0.8ᵏ: D = 0.3 (1/2 + Σ 0.8ᵏ) = 0.3 · 4.5.
     exact = 0.3 * 4.5
     msd = watch(MeanSquareDisplacement(1, 60, name="msd"), path, dt=0.3)[0]["msd"]
@@ -176,7 +176,7 @@ def test_lags_that_the_run_did_not_reach():
 
 def test_bad_requests():
     for bad in ({"lags": 0}, {"lags": True}, {"lags": 5, "stride": 0}):
-        with pytest.raises(ObserverError, match="counts looks"):
+        with pytest.raises(ObserverError, match="counts samples"):
             MeanSquareDisplacement(1, **bad)
     with pytest.raises(ObserverError, match="counts steps"):
         VelocityAutocorrelation(0, 5)

@@ -19,7 +19,10 @@ def sim(*guards, dt=0.01):
 
 
 def test_positivity_guard_names_cell_and_step():
-    message = r"between steps .*PositivityGuard at step \d+: gas (density|internal energy) = .* in cell \(\d+, \d\)"
+    message = (
+        r"between steps .*PositivityGuard at step \d+: gas (density|internal energy) = .* "
+        r"in cell \(\d+, \d\)"
+    )
     with pytest.raises(pk.SimulationDiverged, match=message) as caught:
         pk.run(sim_of_named(pk.guards.PositivityGuard()), {"gas": gas()}, 20, progress=False)
     assert "reduce dt" in str(caught.value)

@@ -1,4 +1,4 @@
-"""What the tests of observers look at: a small force, snapshots, and recorded trajectories."""
+"""What the tests of observers observe: a small force, snapshots, and recorded trajectories."""
 
 from typing import Any, ClassVar
 
@@ -72,11 +72,11 @@ def watch(observer, path, *forces, dt=0.01):
     """The observer's summary after it looked at every frame of `path`, one scan."""
     forces = forces or (Springs(),)
     first = jax.tree.map(lambda x: x[0], path)
-    memory = observer.init(snapshot(first, *forces, dt=dt))
+    observer_state = observer.init(snapshot(first, *forces, dt=dt))
 
-    def look(memory, state):
-        frame, memory = observer(snapshot(state, *forces, dt=dt), memory)
-        return memory, frame
+    def observe(observer_state, state):
+        frame, observer_state = observer(snapshot(state, *forces, dt=dt), observer_state)
+        return observer_state, frame
 
-    memory, frames = jax.jit(lambda m, p: jax.lax.scan(look, m, p))(memory, path)
-    return observer.summary(memory), frames
+    observer_state, frames = jax.jit(lambda m, p: jax.lax.scan(observe, m, p))(observer_state, path)
+    return observer.summary(observer_state), frames

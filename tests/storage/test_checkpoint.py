@@ -163,7 +163,7 @@ def test_a_flipped_bit_or_a_cut_is_found(tmp_path):
 
 def reseal(path: Path, change):
     """Alter the HDF5 part of a checkpoint and give it a header that says all is well."""
-    image = path.read_bytes()[HEADER_BYTES :]
+    image = path.read_bytes()[HEADER_BYTES:]
     inner = path.with_name("inner.h5")
     inner.write_bytes(image)
     with h5py.File(inner, "r+") as file:

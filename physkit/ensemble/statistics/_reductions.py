@@ -219,6 +219,7 @@ def _joined(a: Partial, b: Partial) -> Partial:
     }
 
 
+_NAMES_OF_0_1 = {"shares": "levels"}  # fields as sweeps of version 0.1 name them, and today's names
 _SHIPPED = (Mean, Variance, Quantiles, Histogram)
 
 
@@ -237,4 +238,9 @@ def describe_reductions(reductions: tuple[AbstractReduction, ...]) -> list[dict[
 def restore_reductions(rows: Any) -> tuple[AbstractReduction, ...]:
     """The shipped ones among what `described` said."""
     shipped = {cls.__name__: cls for cls in _SHIPPED}
-    return tuple(shipped[r["kind"]](**r["fields"]) for r in rows if r.get("kind") in shipped)
+    restored = []
+    for row in rows:
+        if row.get("kind") in shipped:
+            fields = {_NAMES_OF_0_1.get(name, name): x for name, x in row["fields"].items()}
+            restored.append(shipped[row["kind"]](**fields))
+    return tuple(restored)

@@ -7,13 +7,19 @@ from jaxtyping import Array, Float
 
 from physkit.core import Module, ParameterError, as_parameter, concrete_value, data, param, static
 
-from .._observer import AbstractObserver, AbstractQuantity, Frame, as_quantity, check_interval
+from .._observer import (
+    AbstractObserver,
+    AbstractQuantity,
+    Frame,
+    as_quantity,
+    check_optional_interval,
+)
 from .._snapshot import Snapshot
 from ..quantities._energies import KineticEnergy, TotalEnergy
 
 
 class ReferenceEnergy(Module):
-    """What energies are compared with."""
+    """The energy at the start, and the scale that its error is compared with."""
 
     energy: Float[Array, ""] = data()
     scale: Float[Array, ""] = data()
@@ -28,7 +34,7 @@ class EnergyDrift(AbstractObserver):
 
     **Arguments:**
 
-    - `interval`: steps between looks; None for the end of each chunk only.
+    - `interval`: steps between observations; None for the end of each chunk only.
     - `tolerance`: relative, differentiable like any parameter.
     - `energy`: what is conserved; `TotalEnergy()` if left out. `ConservedEnergy()` with a
       Nosé–Hoover thermostat.
@@ -43,7 +49,7 @@ class EnergyDrift(AbstractObserver):
     energy: AbstractQuantity
 
     def __init__(self, interval: int | None, tolerance: Any = 1e-3, energy: Any = None):
-        self.interval = None if interval is None else check_interval(interval)
+        self.interval = check_optional_interval(interval)
         self.tolerance = as_parameter(tolerance)
         number = concrete_value(tolerance)
         if number is not None and number.dtype != object and not number > 0:
@@ -55,7 +61,7 @@ class EnergyDrift(AbstractObserver):
         return ReferenceEnergy(energy, jnp.maximum(jnp.abs(energy), KineticEnergy()(snapshot)))
 
     def __call__(
-        self, snapshot: Snapshot, memory: ReferenceEnergy
+        self, snapshot: Snapshot, observer_state: ReferenceEnergy
     ) -> tuple[Frame, ReferenceEnergy]:
-        error = jnp.abs(self.energy(snapshot) - memory.energy)
-        return {"energy_drift": error <= self.tolerance * memory.scale}, memory
+        error = jnp.abs(self.energy(snapshot) - observer_state.energy)
+        return {"energy_drift": error <= self.tolerance * observer_state.scale}, observer_state

@@ -1,4 +1,4 @@
-"""Guards of flows: what must stay positive, and steps that waves must not outrun."""
+"""Guards of flows: what must stay positive, and the Courant number of the steps."""
 
 from typing import Any, ClassVar
 
@@ -12,6 +12,7 @@ from physkit.core import (
     Fault,
     Module,
     ParameterError,
+    State,
     as_parameter,
     concrete_value,
     data,
@@ -23,12 +24,12 @@ from physkit.fields import AbstractFieldGroup
 from physkit.geometry import Grid
 from physkit.integrators import total_signal_rate
 
-from .._observer import AbstractObserver, Frame, check_interval
+from .._observer import AbstractObserver, Frame, check_optional_interval
 from .._snapshot import Snapshot
 
 
 class PositivityViolation(Module):
-    """The first cell where something was not positive: which number, where, and how much."""
+    """The first cell where something was not positive: which quantity, in which cell, and its value."""
 
     broken: Bool[Array, ""] = data()
     which: Int[Array, ""] = data()
@@ -43,89 +44,95 @@ class PositivityGuard(AbstractObserver):
 
         Simulation(…, guards=(Finite(), Positive()))
 
-    Looks at whatever components made of fields say must be positive (`AbstractFieldGroup.positive`).
+    Checks what components made of fields say must be positive (`AbstractFieldGroup.positive_quantities`).
 
     **Arguments:**
 
-    - `interval`: steps between looks.
-    - `of`: the component's name; every one that has such fields if left out.
+    - `interval`: steps between observations.
+    - `component`: the component's name; every one that has such fields if left out.
 
     **Errors:** `ComponentError` at the start if no component has anything that must be positive.
     """
 
-    interval: int | None = static(
-        default=1, converter=lambda n: n if n is None else check_interval(n)
-    )
+    interval: int | None = static(default=1, converter=check_optional_interval)
     component: str | None = static(default=None)
     fault: ClassVar[Fault] = Fault.POSITIVITY
 
     def init(self, snapshot: Snapshot) -> PositivityViolation:
-        found, grid = self._found(snapshot.state)
-        nothing = jnp.zeros((), next(iter(found.values())).dtype)
+        quantities, grid = self._guarded_quantities(snapshot.state)
+        value = jnp.zeros((), next(iter(quantities.values())).dtype)
         zero = jnp.zeros((), jnp.int32)
-        return PositivityViolation(jnp.array(False), zero, zero, nothing, tuple(found), grid.shape)
+        names = tuple(quantities)
+        return PositivityViolation(jnp.array(False), zero, zero, value, names, grid.shape)
 
     def __call__(
-        self, snapshot: Snapshot, memory: PositivityViolation
+        self, snapshot: Snapshot, observer_state: PositivityViolation
     ) -> tuple[Frame, PositivityViolation]:
-        found, grid = self._found(snapshot.state)
-        values = jnp.stack([x.reshape(-1) for x in found.values()])
+        quantities, grid = self._guarded_quantities(snapshot.state)
+        values = jnp.stack([x.reshape(-1) for x in quantities.values()])
         # NaN counts as least of all: `min` and `argmin` both pass it on.
         cells, least = jnp.argmin(values, axis=1), jnp.min(values, axis=1)
         which = jnp.argmin(least)
         holds = least[which] > 0
-        first = ~holds & ~memory.broken
-        cell = grid.global_index().reshape(-1)[cells[which]]  # its number in the whole domain
+        first = ~holds & ~observer_state.broken
+        cell = grid.global_index().reshape(-1)[
+            cells[which]
+        ]  # over devices, its index in the domain
+        # Once broken, the first violation stays.
         now = (which.astype(jnp.int32), cell, least[which])
-        old = (memory.which, memory.cell, memory.value)
-        kept = (jnp.where(first, a, b) for a, b in zip(now, old, strict=True))
-        after = PositivityViolation(memory.broken | ~holds, *kept, memory.names, memory.shape)
+        before = (observer_state.which, observer_state.cell, observer_state.value)
+        kept = (jnp.where(first, a, b) for a, b in zip(now, before, strict=True))
+        after = PositivityViolation(
+            observer_state.broken | ~holds, *kept, observer_state.names, observer_state.shape
+        )
         return {"positive": holds}, after
 
-    def describe(self, memory: PositivityViolation) -> str:
-        cell = tuple(int(i) for i in np.unravel_index(int(memory.cell), memory.shape))
-        where = cell if len(cell) > 1 else cell[0]
-        return f"{memory.names[int(memory.which)]} = {float(memory.value):.4g} in cell {where}"
+    def describe(self, observer_state: PositivityViolation) -> str:
+        cell = np.unravel_index(int(observer_state.cell), observer_state.shape)
+        where = tuple(map(int, cell)) if len(cell) > 1 else int(cell[0])
+        name = observer_state.names[int(observer_state.which)]
+        return f"{name} = {float(observer_state.value):.4g} in cell {where}"
 
-    def _found(self, state: Any) -> tuple[dict[str, Array], Grid]:
-        state = (
-            state
-            if self.component is None
-            else {self.component: get_component(state, self.component)}
-        )
+    def _guarded_quantities(self, state: State) -> tuple[dict[str, Array], Grid]:
+        """What must be positive, by component and name, and the grid that it is on.
+
+        **Errors:** `ComponentError` when there is nothing.
+        """
+        if self.component is not None:
+            state = {self.component: get_component(state, self.component)}
         parts = state if isinstance(state, dict) else {"": state}
         found: dict[str, Array] = {}
-        grid: Any = None
+        grid: Grid | None = None
         for name, part in parts.items():
             own = part.positive_quantities() if isinstance(part, AbstractFieldGroup) else {}
             found |= {f"{name} {what}".strip(): x for what, x in own.items()}
             grid = part.grid if own and grid is None else grid
-        if not found:
+        if grid is None:
             raise ComponentError(
-                "Positive guards gases and other components that say what of them must be positive; "
+                "PositivityGuard is for gases and other components that say what of them must be positive; "
                 f"the state has none (available: {sorted(parts) if self.component is None else self.component})"
             )
         return found, grid
 
 
 class CourantViolation(Module):
-    """The Courant number when it first was too large."""
+    """The Courant number when it first exceeded the limit."""
 
     broken: Bool[Array, ""] = data()
     cfl: Float[Array, ""] = data()
 
 
 class CourantLimit(AbstractObserver):
-    """Guard: no wave crosses more than `number` of a cell in a step.
+    """Guard: no wave crosses more than `cfl` of a cell in a step.
 
-        dt · max Σ_k |λ_k| / h_k ≤ number
+        dt · max Σ_k |λ_k| / h_k ≤ cfl
 
     Trips when the flow becomes too fast for the step, before it blows up.
 
     **Arguments:**
 
-    - `number`: the largest Courant number allowed.
-    - `interval`: steps between looks.
+    - `cfl`: the largest Courant number allowed.
+    - `interval`: steps between observations.
 
     **Errors:** `ParameterError` at the start when no term tells its signal speed, or for a number that is
     not positive.
@@ -141,7 +148,7 @@ class CourantLimit(AbstractObserver):
 
     def __init__(self, cfl: Any = 0.8, interval: int | None = 1):
         self.cfl = as_parameter(cfl)
-        self.interval = None if interval is None else check_interval(interval)
+        self.interval = check_optional_interval(interval)
         value = concrete_value(cfl)
         if value is not None and value.dtype != object and not value > 0:
             raise ParameterError(f"a Courant number must be positive; got {cfl}")
@@ -150,16 +157,18 @@ class CourantLimit(AbstractObserver):
         return CourantViolation(jnp.array(False), jnp.zeros_like(self._now(snapshot)))
 
     def __call__(
-        self, snapshot: Snapshot, memory: CourantViolation
+        self, snapshot: Snapshot, observer_state: CourantViolation
     ) -> tuple[Frame, CourantViolation]:
         now = self._now(snapshot)
         holds = now <= self.cfl  # not for NaN
-        first = ~holds & ~memory.broken
-        after = CourantViolation(memory.broken | ~holds, jnp.where(first, now, memory.cfl))
+        first = ~holds & ~observer_state.broken
+        after = CourantViolation(
+            observer_state.broken | ~holds, jnp.where(first, now, observer_state.cfl)
+        )
         return {"courant": holds}, after
 
-    def describe(self, memory: CourantViolation) -> str:
-        found, most = float(memory.cfl), float(self.cfl)
+    def describe(self, observer_state: CourantViolation) -> str:
+        found, most = float(observer_state.cfl), float(self.cfl)
         return f"Courant number {found:.4g}, allowed {most:.4g}: reduce dt at least {found / most:.3g} times"
 
     def _now(self, snapshot: Snapshot) -> Float[Array, ""]:

@@ -16,7 +16,7 @@ class PotentialEnergy(AbstractQuantity):
 
     **Arguments:**
 
-    - `of`: count only forces on this component; all of them if left out.
+    - `component`: count only forces on this component; all of them if left out.
 
     **Returns:** a scalar, energy.
 
@@ -41,7 +41,7 @@ class KineticEnergy(AbstractQuantity):
 
     **Arguments:**
 
-    - `of`: one component; all particle components if left out.
+    - `component`: one component; all particle components if left out.
 
     **Returns:** a scalar, energy.
     """
@@ -60,7 +60,7 @@ class TotalEnergy(AbstractQuantity):
 
     **Arguments:**
 
-    - `of`: one component and the forces on it; everything if left out.
+    - `component`: one component and the forces on it; everything if left out.
 
     **Returns:** a scalar, energy.
 
@@ -99,7 +99,7 @@ class Temperature(AbstractQuantity):
 
     **Arguments:**
 
-    - `of`: one component; all particle components if left out. A single component of several
+    - `component`: one component; all particle components if left out. A single component of several
       bears its share of the d degrees that conservation of momentum takes from all together.
 
     **Returns:** a scalar, k_B T, energy.

@@ -1,6 +1,6 @@
 """What is recorded of fields."""
 
-from typing import Any
+from typing import ClassVar
 
 from jaxtyping import Array
 
@@ -9,6 +9,7 @@ from physkit.fields import Field
 
 from .._observer import AbstractQuantity
 from .._snapshot import Snapshot
+from .._storage_kind import StorageKind
 
 
 class FieldValues(AbstractQuantity):
@@ -16,7 +17,7 @@ class FieldValues(AbstractQuantity):
 
     **Arguments:**
 
-    - `of`: the field's name, where the state has several components.
+    - `component`: the field's name, where the state has several components.
 
     **Returns:** `[*components, *points]`.
 
@@ -24,6 +25,7 @@ class FieldValues(AbstractQuantity):
     """
 
     component: str | None = static(default=None)
+    storage_kind: ClassVar[StorageKind] = StorageKind.FIELD
 
     def __call__(self, snapshot: Snapshot) -> Array:
         return require_field(snapshot, self.component).data
@@ -34,7 +36,7 @@ class Integral(AbstractQuantity):
 
     **Arguments:**
 
-    - `of`: the field's name, where the state has several components.
+    - `component`: the field's name, where the state has several components.
 
     **Returns:** `[*components]`.
     """
@@ -50,7 +52,7 @@ class RootMeanSquare(AbstractQuantity):
 
     **Arguments:**
 
-    - `of`: the field's name, where the state has several components.
+    - `component`: the field's name, where the state has several components.
 
     **Returns:** a scalar.
     """
@@ -66,7 +68,7 @@ def require_field(snapshot: Snapshot, component: str | None) -> Field:
 
     **Errors:** `ComponentError` when it is something else.
     """
-    field: Any = get_component(snapshot.state, component)
+    field = get_component(snapshot.state, component)
     if not isinstance(field, Field):
         raise ComponentError(
             f"this quantity is about a field; {'the state' if component is None else repr(component)} is "

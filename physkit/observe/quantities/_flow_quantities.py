@@ -18,7 +18,7 @@ class FlowEnergy(AbstractQuantity):
 
     **Arguments:**
 
-    - `of`: the name of the velocity (a vector field) or, in the plane, of the vorticity (a scalar),
+    - `component`: the name of the velocity (a vector field) or, in the plane, of the vorticity (a scalar),
       where the state has several components.
 
     **Returns:** a scalar, length² / time².
@@ -39,7 +39,7 @@ class Enstrophy(AbstractQuantity):
 
     **Arguments:**
 
-    - `of`: the name of the velocity (a vector field) or, in the plane, of the vorticity (a scalar),
+    - `component`: the name of the velocity (a vector field) or, in the plane, of the vorticity (a scalar),
       where the state has several components.
 
     **Returns:** a scalar, 1 / time².
@@ -60,7 +60,7 @@ class Dissipation(AbstractQuantity):
 
     **Arguments:**
 
-    - `of`: the name of the velocity (a vector field) or, in the plane, of the vorticity (a scalar),
+    - `component`: the name of the velocity (a vector field) or, in the plane, of the vorticity (a scalar),
       where the state has several components.
 
     **Returns:** a scalar, length² / time³.

@@ -15,7 +15,7 @@ class Momentum(AbstractQuantity):
 
     **Arguments:**
 
-    - `of`: one component; all particle components if left out.
+    - `component`: one component; all particle components if left out.
 
     **Returns:** `[d]`, mass · length / time.
     """
@@ -29,11 +29,11 @@ class Momentum(AbstractQuantity):
 
 
 class CenterOfMass(AbstractQuantity):
-    """Centre of mass of the unfolded paths, Σ m r / Σ m: it does not jump when particles cross the cell.
+    """Center of mass of the unfolded paths, Σ m r / Σ m: it does not jump when particles cross the cell.
 
     **Arguments:**
 
-    - `of`: one component; all particle components if left out.
+    - `component`: one component; all particle components if left out.
 
     **Returns:** `[d]`, length.
     """
@@ -54,7 +54,7 @@ class AngularMomentum(AbstractQuantity):
 
     **Arguments:**
 
-    - `of`: one component; all particle components if left out.
+    - `component`: one component; all particle components if left out.
     - `about`: `"origin"`, or `"center"` for the center of mass.
 
     **Returns:** `[3]`; a scalar in two dimensions; mass · length² / time.

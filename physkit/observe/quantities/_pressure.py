@@ -22,7 +22,7 @@ class Pressure(AbstractQuantity):
 
     **Arguments:**
 
-    - `of`: one component and the forces on it; everything if left out.
+    - `component`: one component and the forces on it; everything if left out.
 
     **Returns:** a scalar, energy / length^d.
 
@@ -47,7 +47,7 @@ class StressTensor(AbstractQuantity):
 
     **Arguments:**
 
-    - `of`: one component and the forces on it; everything if left out.
+    - `component`: one component and the forces on it; everything if left out.
 
     **Returns:** `[d d]`, energy / length^d.
 

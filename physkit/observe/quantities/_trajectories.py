@@ -1,5 +1,7 @@
 """Positions and velocities, as frames of a trajectory."""
 
+from typing import ClassVar
+
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
@@ -9,6 +11,7 @@ from physkit.particles import Particles
 from .._observer import AbstractQuantity
 from .._selection import select_particles
 from .._snapshot import Snapshot
+from .._storage_kind import StorageKind
 
 
 class Positions(AbstractQuantity):
@@ -16,7 +19,7 @@ class Positions(AbstractQuantity):
 
     **Arguments:**
 
-    - `of`: which component, where there are several.
+    - `component`: which component, where there are several.
     - `unwrapped`: as if never folded back into the cell.
 
     **Returns:** `[n d]`, length.
@@ -24,6 +27,7 @@ class Positions(AbstractQuantity):
 
     component: str | None = static(default=None)
     unwrapped: bool = static(default=False)
+    storage_kind: ClassVar[StorageKind] = StorageKind.POSITIONS
 
     def __call__(self, snapshot: Snapshot) -> Float[Array, "n d"]:
         particles = select_particles(snapshot, self.component)
@@ -36,12 +40,13 @@ class Velocities(AbstractQuantity):
 
     **Arguments:**
 
-    - `of`: which component, where there are several.
+    - `component`: which component, where there are several.
 
     **Returns:** `[n d]`, length / time.
     """
 
     component: str | None = static(default=None)
+    storage_kind: ClassVar[StorageKind] = StorageKind.VELOCITIES
 
     def __call__(self, snapshot: Snapshot) -> Float[Array, "n d"]:
         particles = select_particles(snapshot, self.component)

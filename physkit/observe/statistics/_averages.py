@@ -15,16 +15,16 @@ from ._compensated_sums import Moments
 
 
 class Average(AbstractObserver):
-    """Running mean and variance of named quantities, looked at every `interval` steps.
+    """Running mean and variance of named quantities, observed every `interval` steps.
 
         Average(10, pressure=Pressure(), stress=StressTensor())
 
-    Summary, by name: `mean`, `variance` (of single looks, not of the mean), `count`.
+    Summary, by name: `mean`, `variance` (of single samples, not of the mean), `count`.
 
     **Arguments:** quantities, or plain functions of a `Snapshot`, of any shape, by name.
 
     **Notes:** sums are compensated, so float32 loses nothing over long runs. For an error bar of
-    the mean take `BlockAverage`: successive looks are correlated.
+    the mean take `BlockAverage`: successive samples are correlated.
 
     **Reference:** Welford, Technometrics 4, 419 (1962).
     """
@@ -39,17 +39,17 @@ class Average(AbstractObserver):
     def init(self, snapshot: Snapshot) -> dict[str, Moments]:
         return {name: Moments.zero(*_like(q, snapshot)) for name, q in self.outputs.items()}
 
-    def __call__(self, snapshot: Snapshot, memory: dict[str, Moments]) -> tuple[Frame, Any]:
+    def __call__(self, snapshot: Snapshot, observer_state: dict[str, Moments]) -> tuple[Frame, Any]:
         fresh = {}
         for name, quantity in self.outputs.items():
             value = _floating(quantity(snapshot))
-            fresh[name] = memory[name].plus(value, jnp.ones(value.shape, bool))
+            fresh[name] = observer_state[name].plus(value, jnp.ones(value.shape, bool))
         return {}, fresh
 
-    def summary(self, memory: dict[str, Moments]) -> Frame:
+    def summary(self, observer_state: dict[str, Moments]) -> Frame:
         return {
             name: {"mean": m.mean, "variance": m.variance, "count": m.count}
-            for name, m in memory.items()
+            for name, m in observer_state.items()
         }
 
 
@@ -81,12 +81,14 @@ class BlockAverage(AbstractObserver):
     def init(self, snapshot: Snapshot) -> dict[str, StreamingBlocks]:
         return {name: StreamingBlocks.zero(*_like(q, snapshot)) for name, q in self.outputs.items()}
 
-    def __call__(self, snapshot: Snapshot, memory: dict[str, StreamingBlocks]) -> tuple[Frame, Any]:
+    def __call__(
+        self, snapshot: Snapshot, observer_state: dict[str, StreamingBlocks]
+    ) -> tuple[Frame, Any]:
         values = {name: _floating(quantity(snapshot)) for name, quantity in self.outputs.items()}
-        return {}, {name: memory[name].plus(value) for name, value in values.items()}
+        return {}, {name: observer_state[name].plus(value) for name, value in values.items()}
 
-    def summary(self, memory: dict[str, StreamingBlocks]) -> Frame:
-        return {name: blocks.result()._asdict() for name, blocks in memory.items()}
+    def summary(self, observer_state: dict[str, StreamingBlocks]) -> Frame:
+        return {name: blocks.result()._asdict() for name, blocks in observer_state.items()}
 
 
 def _quantities(owner: str, outputs: dict[str, Any]) -> dict[str, AbstractQuantity]:

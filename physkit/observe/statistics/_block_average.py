@@ -10,7 +10,7 @@ from physkit.core import Module, ParameterError, data, safe_divide, safe_sqrt
 
 from ._compensated_sums import Moments
 
-LEVELS = 30  # block lengths 1, 2, 4, … 2²⁹ looks
+LEVELS = 30  # block lengths 1, 2, 4, … 2²⁹ samples
 _ENOUGH = 8  # blocks below which an error bar says little
 
 
@@ -21,7 +21,7 @@ class BlockAverageResult(NamedTuple):
     - `error`: standard error of the mean at the plateau.
     - `converged`: whether a plateau was reached. If not, `error` is the largest of the levels
       with enough blocks, a lower bound: run longer.
-    - `level`: blocks at the plateau are 2^level looks long.
+    - `level`: blocks at the plateau are 2^level samples long.
     - `errors`, `uncertainties`: per level, the estimate and its own standard error.
     - `counts`: per level, how many blocks there are.
     """
@@ -83,17 +83,17 @@ class StreamingBlocks(Module):
 
     def plus(self, x: Float[Array, "..."]) -> "StreamingBlocks":
         """These blocks with one more value."""
-        looks = self.num_samples + 1
-        # A block of level ℓ is complete when 2^ℓ divides the number of looks; it is then the mean
+        samples = self.num_samples + 1
+        # A block of level ℓ is complete when 2^ℓ divides the number of samples; it is then the mean
         # of the block of level ℓ−1 that waits and of the one that has just been completed.
         values = [x]
         for level in range(LEVELS - 1):
             values.append(0.5 * (self.waiting[level] + values[-1]))
-        complete = (looks & (2 ** jnp.arange(LEVELS, dtype=jnp.int32) - 1)) == 0
+        complete = (samples & (2 ** jnp.arange(LEVELS, dtype=jnp.int32) - 1)) == 0
         where = jnp.broadcast_to(complete.reshape((LEVELS,) + (1,) * x.ndim), self.waiting.shape)
         table = jnp.stack(values)
         return StreamingBlocks(
-            self.moments.plus(table, where), jnp.where(where, table, self.waiting), looks
+            self.moments.plus(table, where), jnp.where(where, table, self.waiting), samples
         )
 
     def result(self) -> BlockAverageResult:

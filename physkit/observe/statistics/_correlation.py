@@ -1,14 +1,13 @@
 """Correlations in time, over many time origins at once: mean-square displacement, velocities."""
 
 import abc
-from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from physkit.core import Module, ObserverError, data, static
+from physkit.core import Module, ObserverError, PyTree, data, static
 from physkit.particles import Particles
 
 from .._observer import AbstractObserver, Frame, check_interval
@@ -18,9 +17,9 @@ from ._curve_mean import CurveMean
 
 
 class CorrelationState(Module):
-    """A ring of past looks that serve as time origins, and the mean over all pairs so far."""
+    """A ring of past samples that serve as time origins, and the mean over all pairs so far."""
 
-    ring: Any
+    ring: PyTree
     origin: Int[Array, " slots"] = data()
     num_samples: Int[Array, ""] = data()
     curve: CurveMean
@@ -30,8 +29,8 @@ class CorrelationState(Module):
 class AbstractCorrelation(AbstractObserver):
     """C(l) = ⟨c(x(t), x(t + l))⟩ over particles and all time origins t in the run.
 
-    Every `stride`-th look is a time origin and is kept until it is `lags` looks old. Memory is
-    n · d · lags / stride numbers and never grows with the run; a look costs as much.
+    Every `stride`-th sample is a time origin and is kept until it is `lags` samples old. Memory is
+    n · d · lags / stride numbers and never grows with the run; a sample costs as much.
     """
 
     interval: eqx.AbstractVar[int]
@@ -42,59 +41,62 @@ class AbstractCorrelation(AbstractObserver):
     name: eqx.AbstractVar[str]
 
     @abc.abstractmethod
-    def record(self, particles: Particles) -> Any:
-        """What is kept of a look: arrays `[n …]`."""
+    def record(self, particles: Particles) -> PyTree:
+        """What is kept of a sample: arrays `[n …]`."""
 
     @abc.abstractmethod
-    def correlate(self, particles: Particles, now: Any, then: Any) -> Float[Array, "slots n"]:
-        """c per particle, of a look `[n …]` with each of the looks that are kept `[slots n …]`."""
+    def correlate(self, particles: Particles, now: PyTree, then: PyTree) -> Float[Array, "slots n"]:
+        """c per particle, of a sample `[n …]` with each of the samples that are kept `[slots n …]`."""
 
     def __check_init__(self):
         for label, value in (("lags", self.lags), ("stride", self.stride)):
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise ObserverError(f"{label} counts looks: 1, 2, …; got {value!r}")
+                raise ObserverError(f"{label} counts samples: 1, 2, …; got {value!r}")
 
     def init(self, snapshot: Snapshot) -> CorrelationState:
         particles = select_particles(snapshot, self.component)
         mobile_mask(particles, self.species)
         record = jax.tree.map(particles.equal_shard, self.record(particles))
         slots = self.lags // self.stride + 1
-        empty = lambda x: jnp.zeros((slots, *x.shape), x.dtype)
         dtype = particles.position.dtype
         return CorrelationState(
-            ring=jax.tree.map(empty, record),
+            ring=jax.tree.map(lambda x: jnp.zeros((slots, *x.shape), x.dtype), record),
             origin=jnp.full(slots, -1, jnp.int32),
             num_samples=jnp.int32(0),
             curve=CurveMean.zero((self.lags + 1,), dtype),
             spacing=(self.interval * snapshot.clock.macro_dt).astype(dtype),
         )
 
-    def __call__(self, snapshot: Snapshot, memory: CorrelationState):
+    def __call__(self, snapshot: Snapshot, observer_state: CorrelationState):
         particles = select_particles(snapshot, self.component)
         # Over devices, each keeps the same particles for all times, wherever they are.
-        now, looks = jax.tree.map(particles.equal_shard, self.record(particles)), memory.num_samples
-        slot = (looks // self.stride) % len(memory.origin)
-        is_origin = looks % self.stride == 0
-        store = lambda kept, x: kept.at[slot].set(jnp.where(is_origin, x, kept[slot]))
-        ring = jax.tree.map(store, memory.ring, now)
-        origin = store(memory.origin, looks)
+        now = jax.tree.map(particles.equal_shard, self.record(particles))
+        samples = observer_state.num_samples
+        slot = (samples // self.stride) % len(observer_state.origin)
+        is_origin = samples % self.stride == 0
+
+        def store(kept: Array, x: Array) -> Array:
+            return kept.at[slot].set(jnp.where(is_origin, x, kept[slot]))
+
+        ring = jax.tree.map(store, observer_state.ring, now)
+        origin = store(observer_state.origin, samples)
 
         chosen = particles.equal_shard(mobile_mask(particles, self.species))
-        number = particles.space.sum(jnp.sum(chosen)).astype(memory.spacing.dtype)
+        number = particles.space.sum(jnp.sum(chosen)).astype(observer_state.spacing.dtype)
         terms = jnp.where(chosen[None], self.correlate(particles, now, ring), 0)
         means = particles.space.sum(jnp.sum(terms, axis=1)) / number
 
-        age = looks - origin
-        nowhere = self.lags + 1
+        age = samples - origin
+        nowhere = self.lags + 1  # an index out of range, whose value the scatter drops
         lag = jnp.where((origin >= 0) & (age <= self.lags), age, nowhere)
         curve = jnp.zeros(self.lags + 1, means.dtype).at[lag].set(means, mode="drop")
         where = jnp.zeros(self.lags + 1, bool).at[lag].set(True, mode="drop")
-        curve = memory.curve.plus(curve, where)
-        return {}, CorrelationState(ring, origin, looks + 1, curve, memory.spacing)
+        curve = observer_state.curve.plus(curve, where)
+        return {}, CorrelationState(ring, origin, samples + 1, curve, observer_state.spacing)
 
-    def summary(self, memory: CorrelationState) -> Frame:
-        lag = jnp.arange(self.lags + 1, dtype=memory.spacing.dtype) * memory.spacing
-        return {self.name: {"lag": lag, **memory.curve.summary()}}
+    def summary(self, observer_state: CorrelationState) -> Frame:
+        lag = jnp.arange(self.lags + 1, dtype=observer_state.spacing.dtype) * observer_state.spacing
+        return {self.name: {"lag": lag, **observer_state.curve.summary()}}
 
 
 class MeanSquareDisplacement(AbstractCorrelation):
@@ -110,11 +112,11 @@ class MeanSquareDisplacement(AbstractCorrelation):
 
     **Arguments:**
 
-    - `interval`: steps between looks.
-    - `lags`: the longest lag, in looks.
-    - `of`: which component, where there are several.
+    - `interval`: steps between observations.
+    - `lags`: the longest lag, in observations.
+    - `component`: which component, where there are several.
     - `species`: only particles of this species. Frozen particles never count.
-    - `stride`: looks between time origins; larger needs less memory.
+    - `stride`: observations between time origins; larger needs less memory.
     - `name`: of the summary.
 
     **Good values:** a run of at least ten times the longest lag.
@@ -132,10 +134,10 @@ class MeanSquareDisplacement(AbstractCorrelation):
     stride: int = static(default=1, kw_only=True)
     name: str = static(default="mean_square_displacement", kw_only=True)
 
-    def record(self, particles: Particles) -> Any:
+    def record(self, particles: Particles) -> PyTree:
         return particles.position, particles.image
 
-    def correlate(self, particles: Particles, now: Any, then: Any) -> Float[Array, "slots n"]:
+    def correlate(self, particles: Particles, now: PyTree, then: PyTree) -> Float[Array, "slots n"]:
         step = now[0][None] - then[0]
         cell = particles.space.cell(particles.dimension)
         if cell is not None:
@@ -168,9 +170,9 @@ class VelocityAutocorrelation(AbstractCorrelation):
     stride: int = static(default=1, kw_only=True)
     name: str = static(default="velocity_autocorrelation", kw_only=True)
 
-    def record(self, particles: Particles) -> Any:
+    def record(self, particles: Particles) -> PyTree:
         return particles.velocity
 
-    def correlate(self, particles: Particles, now: Any, then: Any) -> Float[Array, "slots n"]:
+    def correlate(self, particles: Particles, now: PyTree, then: PyTree) -> Float[Array, "slots n"]:
         del particles
         return jnp.sum(now[None] * then, axis=-1)

@@ -30,14 +30,14 @@ class CurveMean(Module):
         return CurveMean(CompensatedSum.zero(table, dtype), counts, jnp.int32(0), jnp.int32(1))
 
     def plus(self, curve: Float[Array, "..."], where: Bool[Array, "..."]) -> "CurveMean":
-        """This mean with one more look, at the points of `where`."""
+        """This mean with one more sample, at the points of `where`."""
         full = self.num_samples == 2 * BLOCKS * self.length
         merged = jax.tree.map(lambda x: jnp.where(full, _merge(x), x), (self.total, self.counts))
         total, counts = merged
         length = jnp.where(full, 2 * self.length, self.length)
         here = jnp.arange(2 * BLOCKS, dtype=jnp.int32) == self.num_samples // length
         here = here.reshape((-1,) + (1,) * curve.ndim) & where[None]
-        # Two sums are merged word by word: what that rounds, it rounds log₂(looks) times a run.
+        # Two sums are merged word by word: what that rounds, it rounds log₂(samples) times a run.
         return CurveMean(
             total.plus(jnp.where(here, curve[None], 0)),
             counts + here.astype(jnp.int32),
@@ -46,7 +46,7 @@ class CurveMean(Module):
         )
 
     def summary(self) -> dict[str, Array]:
-        """`value` and `error` of the mean, and the stretches: `blocks` with their `weights` (looks).
+        """`value` and `error` of the mean, and the stretches: `blocks` with their `weights` (samples).
 
         NaN where nothing came; the error is NaN with fewer than two stretches.
         """

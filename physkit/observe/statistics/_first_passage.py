@@ -13,16 +13,16 @@ from .._snapshot import Snapshot
 
 
 class FirstPassage(AbstractObserver):
-    """The time at which something is first true, looked at every `interval` steps.
+    """The time at which something is first true, observed every `interval` steps.
 
         FirstPassage(1, escape=lambda now: now.state.position[:, 0] >= 1.0)
 
-    Summary, by name: the time of the first look that found it true, NaN where none has: of the shape
+    Summary, by name: the time of the first sample that found it true, NaN where none has: of the shape
     of the condition, so per particle where that is per particle. `passage_rate` makes a rate of it.
 
     **Arguments:** conditions by name: functions of a `Snapshot` that return bools of any shape.
 
-    **Good values:** interval 1. Crossings between looks are missed: a barrier of diffusing particles acts as
+    **Good values:** interval 1. Crossings between samples are missed: a barrier of diffusing particles acts as
     if it were 0.58 √(2 D dt) further away.
 
     **Notes:** the time has no derivative; a smooth objective is needed to optimize it.
@@ -42,25 +42,25 @@ class FirstPassage(AbstractObserver):
         self.conditions = {name: as_quantity(name, c) for name, c in conditions.items()}
 
     def init(self, snapshot: Snapshot) -> dict[str, Array]:
-        memory = {}
+        observer_state = {}
         for name, condition in self.conditions.items():
             found = eqx.filter_eval_shape(lambda now, c=condition: jnp.asarray(c(now)), snapshot)
             if found.dtype != bool:
                 raise ObserverError(
                     f"{name} is a condition, true or false; it returns {found.dtype}"
                 )
-            memory[name] = jnp.full(found.shape, jnp.nan, snapshot.t.dtype)
-        return memory
+            observer_state[name] = jnp.full(found.shape, jnp.nan, snapshot.t.dtype)
+        return observer_state
 
     def __call__(
-        self, snapshot: Snapshot, memory: dict[str, Array]
+        self, snapshot: Snapshot, observer_state: dict[str, Array]
     ) -> tuple[Frame, dict[str, Array]]:
         fresh = {}
         for name, condition in self.conditions.items():
-            before = memory[name]
+            before = observer_state[name]
             first = jnp.isnan(before) & condition(snapshot)
             fresh[name] = jnp.where(first, snapshot.t.astype(before.dtype), before)
         return {}, fresh
 
-    def summary(self, memory: dict[str, Array]) -> Frame:
-        return memory
+    def summary(self, observer_state: dict[str, Array]) -> Frame:
+        return observer_state

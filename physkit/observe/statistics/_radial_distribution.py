@@ -34,10 +34,10 @@ class RadialDistribution(AbstractObserver):
 
     **Arguments:**
 
-    - `interval`: steps between looks.
+    - `interval`: steps between observations.
     - `r_max`: largest distance, length. At most the image limit of the space.
     - `bins`: number of bins.
-    - `of`: which component, where there are several.
+    - `component`: which component, where there are several.
     - `species`: a pair of species `(a, b)`; all particles if left out.
     - `smooth`: share each pair out to the two nearest bins, in proportion to its distance (needs
       half a bin beyond r_max). Plain bins have zero derivative; this one is differentiable in the
@@ -47,7 +47,7 @@ class RadialDistribution(AbstractObserver):
     **Errors:** `ObserverError` for open axes, bad sizes, or species that are not there;
     `CutoffError` for `r_max` beyond the image limit. Where a trace hides the box, g is NaN beyond.
 
-    **Good values:** bins of 0.02 σ; an interval of tens of steps: each look measures all N²/2 pairs.
+    **Good values:** bins of 0.02 σ; an interval of tens of steps: each sample measures all N²/2 pairs.
 
     **Reference:** Allen & Tildesley, Computer Simulation of Liquids, 2nd ed., sec. 8.2.
     """
@@ -96,7 +96,7 @@ class RadialDistribution(AbstractObserver):
             )
         return CurveMean.zero((self.bins,), particles.position.dtype)
 
-    def __call__(self, snapshot: Snapshot, memory: CurveMean) -> tuple[Frame, CurveMean]:
+    def __call__(self, snapshot: Snapshot, observer_state: CurveMean) -> tuple[Frame, CurveMean]:
         particles = select_particles(snapshot, self.component)
         space, d = particles.space, particles.dimension
         dtype = particles.position.dtype
@@ -107,10 +107,10 @@ class RadialDistribution(AbstractObserver):
         limit = space.max_cutoff(d)
         edges = self._middles() + (self._width if self.smooth else self._width / 2)
         g = jnp.where(jnp.asarray(edges, dtype) <= limit * (1 + 1e-5), g, jnp.nan)
-        return {}, memory.plus(g, jnp.ones(self.bins, bool))
+        return {}, observer_state.plus(g, jnp.ones(self.bins, bool))
 
-    def summary(self, memory: CurveMean) -> Frame:
-        curve = memory.summary()
+    def summary(self, observer_state: CurveMean) -> Frame:
+        curve = observer_state.summary()
         r = jnp.asarray(self._middles(), curve["value"].dtype)
         return {self.name: {"r": r, **curve}}
 

@@ -21,7 +21,7 @@ _WORK = 2**18  # phases at a time: temporaries stay in cache
 
 
 class StructureFactorState(Module):
-    """The mean of S so far, and the wavevectors in the cell of the last look."""
+    """The mean of S so far, and the wavevectors in the cell of the last sample."""
 
     curve: CurveMean
     vectors: Float[Array, "m d"] = data()
@@ -40,9 +40,9 @@ class StructureFactor(AbstractObserver):
 
     **Arguments:**
 
-    - `interval`: steps between looks.
+    - `interval`: steps between observations.
     - `wavevectors`: `[m d]` integers; `wavevectors_within(particles, k_max)` lists all up to a length.
-    - `of`: which component, where there are several.
+    - `component`: which component, where there are several.
     - `species`: count only particles of this species.
     - `name`: of the summary.
 
@@ -85,15 +85,17 @@ class StructureFactor(AbstractObserver):
         curve = CurveMean.zero((len(self.wavevectors),), particles.position.dtype)
         return StructureFactorState(curve, self._vectors(particles))
 
-    def __call__(self, snapshot: Snapshot, memory: StructureFactorState):
+    def __call__(self, snapshot: Snapshot, observer_state: StructureFactorState):
         particles = select_particles(snapshot, self.component)
         s = self._structure(particles)
-        curve = memory.curve.plus(s, jnp.ones(s.shape, bool))
+        curve = observer_state.curve.plus(s, jnp.ones(s.shape, bool))
         return {}, StructureFactorState(curve, self._vectors(particles))
 
-    def summary(self, memory: StructureFactorState) -> Frame:
-        k = jnp.sqrt(jnp.sum(memory.vectors**2, axis=-1))
-        return {self.name: {"k": k, "vectors": memory.vectors, **memory.curve.summary()}}
+    def summary(self, observer_state: StructureFactorState) -> Frame:
+        k = jnp.sqrt(jnp.sum(observer_state.vectors**2, axis=-1))
+        return {
+            self.name: {"k": k, "vectors": observer_state.vectors, **observer_state.curve.summary()}
+        }
 
     def _vectors(self, particles: Particles) -> Float[Array, "m d"]:
         return self._integers(particles) @ (2 * jnp.pi * _inverse_cell(particles)).T

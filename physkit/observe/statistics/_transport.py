@@ -104,10 +104,10 @@ def _estimate(curve: dict[str, Any], window: Bool[Array, " lags"], fit: Any) -> 
     """`fit` to the whole curve, with the scatter of fits to those blocks that hold all its lags."""
     blocks, weights = jnp.asarray(curve["blocks"]), jnp.asarray(curve["weights"])
     whole = jnp.all(jnp.where(window[None], weights > 0, True), axis=1)
-    looks = jnp.sum(jnp.where(window[None], weights, 0), axis=1)
+    samples = jnp.sum(jnp.where(window[None], weights, 0), axis=1)
     fits: Float[Array, " blocks"] = jnp.stack(
         [fit(jnp.where(jnp.isfinite(block), block, 0)) for block in blocks]
     )
-    _, error = weighted_mean(fits, jnp.where(whole, looks, 0))
+    _, error = weighted_mean(fits, jnp.where(whole, samples, 0))
     value = fit(jnp.where(window, jnp.asarray(curve["value"]), 0))
     return Estimate(value, error)

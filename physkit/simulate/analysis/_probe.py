@@ -11,7 +11,6 @@ from jaxtyping import Array
 
 from physkit.core import Clock, ParameterError, cast_floats, float_dtype
 from physkit.integrators import total_signal_rate
-from physkit.observe import Every, FieldValues, Positions, Velocities
 
 from ..driver._run import run
 from ..loop._advance import observe_initial
@@ -20,6 +19,7 @@ from ..loop._chunk_program import ChunkProgram
 from ..loop._simulation import Simulation
 
 _MOST_BLOCKS = 2**20
+_STEP_AND_TIME = 16  # bytes beside every frame
 
 
 @dataclasses.dataclass(frozen=True)
@@ -81,27 +81,14 @@ def _size(tree: Any) -> int:
 
 
 def _bytes_per_block(sim: Simulation, shapes: dict[str, Any]) -> int:
-    """As `run` writes them: every cadence has so many frames in a block."""
+    """Bytes that `run` writes per block: the frames of every recorded quantity, with step and time."""
     total = 0
     for observer in sim.observers:
-        if isinstance(observer, Every):
-            each = sum(_written(q, shapes[name]) for name, q in observer.outputs.items())
+        quantities = observer.recorded_quantities()
+        each = sum(q.stored_bytes(shapes[name]) + _STEP_AND_TIME for name, q in quantities.items())
+        if quantities:
             total += each * (sim.observation_period // observer.interval)
     return total
-
-
-def _written(quantity: Any, shape: Any) -> int:
-    """Bytes of a frame in its file, with step and time: positions and fields in single precision."""
-    total = 0
-    for leaf in jax.tree.leaves(shape):
-        count, dtype = int(np.prod(leaf.shape)), np.dtype(leaf.dtype)
-        if isinstance(quantity, Positions | Velocities):
-            total += count // leaf.shape[-1] * 3 * 4
-        elif isinstance(quantity, FieldValues):
-            total += count * (8 if dtype.kind == "c" else 4)
-        else:
-            total += count * dtype.itemsize
-    return total + 16
 
 
 def _courant(sim: Simulation, carry: Carry) -> float | None:

@@ -52,6 +52,7 @@ CLASSES: dict[str, str] = {
     "ValueComponent": "Part",
     "WaveDrift": "Drift",
     "WaveKick": "Kick",
+    "_ConservedInflow": "_Beyond",
 }
 
 # A field of whichever class, a user's own as well.
@@ -60,6 +61,7 @@ EVERYWHERE: dict[str, str] = {"component": "of"}
 # Fields by class.
 FIELDS: dict[str, dict[str, str | None]] = {
     "AdvectionByField": {"velocity": "by"},
+    "Box": {"periodic": "axes"},
     "CFLSubsteps": {"cfl": "number"},
     "Carry": {"observer_state": "memory", "is_initial": "fresh"},
     "CorrelationState": {"num_samples": "looks"},
@@ -92,6 +94,7 @@ FIELDS: dict[str, dict[str, str | None]] = {
     "ScaledFixedPoint": {"fixed_point": "lattice"},
     "ShardedNeighborList": {"peak_counts": "needs", "num_rebuilds": "rebuilds"},
     "ShardedTuples": {"peak_counts": "needs"},
+    "Spectrum": {"field_type": None},
     "StreamingBlocks": {"num_samples": "looks"},
     "Tendencies": {"term_names": None},
 }

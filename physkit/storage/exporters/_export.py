@@ -14,10 +14,12 @@ import numpy as np
 from physkit.core import FileError, ParameterError
 
 from .._atomic import TEMPORARY_PREFIX, file_error
+from .._read_hdf5 import read_hdf5
 from .._untrusted_hdf5 import get_dataset
 from ..recording._frame_component import is_trajectory
 from ..recording._h5md import TRAJECTORY_GROUP
-from ..recording._recording import Recording, Series, open as open_file, read_hdf5
+from ..recording._recorded_series import Series
+from ..recording._recording import Recording, open as open_file
 from ._vtk import select_vtk_series, write_vtk_collection, write_vtk_frame
 
 # Readers know particles by the names of elements.

@@ -14,7 +14,7 @@ from physkit.geometry import AXES
 
 from .._atomic import make_folder, write_atomically
 from ..recording._frame_component import is_trajectory, load_component
-from ..recording._recording import Series
+from ..recording._recorded_series import Series
 
 _TYPES = {"f": "Float", "i": "Int", "u": "UInt"}
 

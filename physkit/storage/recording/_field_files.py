@@ -39,7 +39,7 @@ def make_field_file(
             shape = tuple(frame.shape)
             columns.append(_column(name + suffix, name, shape, d, part, dtype))
     sources = tuple(dict.fromkeys(c.source for c in columns))
-    track = FrameStream(
+    stream = FrameStream(
         tuple(columns), ("step",), ("time", f"{_GROUP}/Steps/Values"), _GROUP,
         ((f"{_GROUP}/Steps", "NSteps"),),
     )  # fmt: skip
@@ -83,7 +83,7 @@ def make_field_file(
                 variable.dims[k].attach_scale(file[scale])
             cells[column.path] = variable
 
-    return OutputFile(path, "fields", (track,), begin)
+    return OutputFile(path, "fields", (stream,), begin)
 
 
 def _column(path: str, name: str, shape: tuple[int, ...], d: int, part: Any, dtype) -> StreamColumn:

@@ -9,9 +9,11 @@ from physkit.fields import Field
 from physkit.geometry import Box, Free, Grid, Location, Triclinic
 from physkit.particles import Particles
 
+from .._read_hdf5 import read_hdf5
 from .._untrusted_hdf5 import get_dataset
 from ._h5md import TRAJECTORY_GROUP
-from ._recording import Series, open as open_file, read_hdf5
+from ._recorded_series import Series
+from ._recording import open as open_file
 
 
 def load_component(series: Series, frame: int = -1) -> Particles | Field:

@@ -17,10 +17,8 @@ from .._provenance import collect_provenance
 from .._transaction import HDF5_VERSIONS, change_hdf5
 
 FORMAT = 1
-CHUNK_BYTES = (
-    2**16
-)  # bytes that one chunk of a growing dataset holds at least, if there are so many
-_COUNTS = 1024
+CHUNK_BYTES = 2**16  # of one chunk of a growing dataset, where a frame is not larger
+_MAX_CHUNK_FRAMES = 1024
 
 Convert = Callable[[np.ndarray], np.ndarray]
 
@@ -43,10 +41,10 @@ class StreamColumn:
 
 @dataclasses.dataclass(frozen=True)
 class FrameStream:
-    """Frames of one cadence, in one file, with their steps and times.
+    """Frames of one interval, in one file, with their steps and times.
 
-    `counter` is the object whose attribute `frames` says how many are whole; `also` are attributes
-    that say the same to other readers.
+    - `counter`: the object whose attribute `frames` says how many frames are complete.
+    - `count_mirrors`: attributes `(object, name)` that say the same to other readers.
     """
 
     columns: tuple[StreamColumn, ...]
@@ -63,7 +61,7 @@ class FrameStream:
 
 @dataclasses.dataclass(frozen=True)
 class OutputFile:
-    """One file: its kind, its tracks, and how its beginning is made."""
+    """One file: its kind, its streams, and how its beginning is made."""
 
     path: Path
     kind: str
@@ -75,8 +73,8 @@ class OutputFile:
         image = io.BytesIO()
         with h5py.File(image, "w", libver=HDF5_VERSIONS) as file:
             self.write_header(file)
-            for track in self.streams:
-                counter = file.require_group(track.counter)
+            for stream in self.streams:
+                counter = file.require_group(stream.counter)
                 counter.attrs["frames"] = np.int64(0)
             file.attrs["physkit"] = fixed_length_text(json.dumps(self._table(run)))
         journal = self.path.with_name(f"{self.path.name}.journal")
@@ -85,15 +83,15 @@ class OutputFile:
 
     def _table(self, run: str) -> dict[str, Any]:
         rows = {}
-        for track in self.streams:
-            for column in track.columns:
+        for stream in self.streams:
+            for column in stream.columns:
                 if column.source is None:
                     continue
                 row = {
                     "values": [],
-                    "step": track.steps[0],
-                    "time": track.times[0],
-                    "counter": track.counter,
+                    "step": stream.steps[0],
+                    "time": stream.times[0],
+                    "counter": stream.counter,
                     "dims": column.dims,
                     "shape": column.shape,
                 }
@@ -113,48 +111,48 @@ class OutputFile:
         **Errors:** `DiskFullError`, `FileError`.
         """
         with change_hdf5(self.path) as file:
-            for track in self.streams:
-                names = [c.source for c in track.columns if c.source in frames]
+            for stream in self.streams:
+                names = [c.source for c in stream.columns if c.source in frames]
                 if not names:
                     continue
                 steps = frames[names[0]][1]
-                count = int(file[track.counter].attrs["frames"])
-                for column in track.columns:
+                count = int(file[stream.counter].attrs["frames"])
+                for column in stream.columns:
                     values = steps if column.source is None else frames[column.source][0]
                     _extend(file[column.path], count, column.convert(values))
-                for path in track.steps:
+                for path in stream.steps:
                     _extend(file[path], count, steps.astype(np.int64))
-                for path in track.times:
+                for path in stream.times:
                     _extend(file[path], count, time(steps))
-                _count(file, track, count + len(steps))
+                _count(file, stream, count + len(steps))
 
     def lengths(self) -> dict[str, int]:
-        """Frames in each track."""
+        """Frames in each stream."""
         with h5py.File(self.path, "r", locking=False) as file:
-            return {t.name: int(file[t.counter].attrs["frames"]) for t in self.streams}
+            return {s.name: int(file[s.counter].attrs["frames"]) for s in self.streams}
 
     def rewind(self, lengths: dict[str, Any], run: str) -> None:
-        """Cut every track to the length it had.
+        """Cut every stream to the length it had.
 
         **Errors:** `MismatchError` when there is less, or the file is of another run.
         """
         with change_hdf5(self.path) as file:
-            said = json.loads(file.attrs["physkit"])
-            if said.get("run") != run:
+            table = json.loads(file.attrs["physkit"])
+            if table.get("run") != run:
                 raise MismatchError(
                     f"{self.path} is of another run than the checkpoint: put back the file that goes "
                     "with it, or start anew in another folder"
                 )
-            for track in self.streams:
-                want, have = lengths.get(track.name), int(file[track.counter].attrs["frames"])
+            for stream in self.streams:
+                want, have = lengths.get(stream.name), int(file[stream.counter].attrs["frames"])
                 if type(want) is not int or not 0 <= want <= have:
                     raise MismatchError(
-                        f"{self.path}: {track.name} has {have} frames, the checkpoint says {want}: put "
+                        f"{self.path}: {stream.name} has {have} frames, the checkpoint says {want}: put "
                         "back the file that goes with it, or start anew in another folder"
                     )
-                for path in [c.path for c in track.columns] + [*track.steps, *track.times]:
+                for path in [c.path for c in stream.columns] + [*stream.steps, *stream.times]:
                     file[path].resize(want, axis=0)
-                _count(file, track, want)
+                _count(file, stream, want)
 
 
 def create_growing_dataset(
@@ -163,7 +161,7 @@ def create_growing_dataset(
     """A dataset with no frames yet, each of `shape`, whose chunks have checksums."""
     dtype = np.dtype(dtype)
     size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
-    rows = int(np.clip(CHUNK_BYTES // max(size, 1), 1, _COUNTS))
+    rows = int(np.clip(CHUNK_BYTES // max(size, 1), 1, _MAX_CHUNK_FRAMES))
     return group.create_dataset(
         path,
         shape=(0, *shape),
@@ -184,7 +182,7 @@ def _extend(dataset: h5py.Dataset, count: int, values: np.ndarray) -> None:
     dataset[count:] = values
 
 
-def _count(file: h5py.File, track: FrameStream, frames: int) -> None:
-    file[track.counter].attrs.modify("frames", np.int64(frames))
-    for path, name in track.count_mirrors:
+def _count(file: h5py.File, stream: FrameStream, frames: int) -> None:
+    file[stream.counter].attrs.modify("frames", np.int64(frames))
+    for path, name in stream.count_mirrors:
         file[path].attrs.modify(name, np.int64(frames))

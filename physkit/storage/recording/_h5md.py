@@ -38,7 +38,7 @@ def make_trajectory_file(
         repeat = lambda steps: np.broadcast_to(edges, (len(steps), *edges.shape))
         columns.append(StreamColumn(f"{TRAJECTORY_GROUP}/box/edges/value", None, repeat))
         groups.append(f"{TRAJECTORY_GROUP}/box/edges")
-    track = FrameStream(
+    stream = FrameStream(
         tuple(columns),
         tuple(f"{group}/step" for group in groups),
         tuple(f"{group}/time" for group in groups),
@@ -71,7 +71,7 @@ def make_trajectory_file(
             if values is not None:
                 whole.create_dataset(name, data=np.asarray(values)[order], fletcher32=n > 0)
 
-    return OutputFile(path, "trajectory", (track,), begin)
+    return OutputFile(path, "trajectory", (stream,), begin)
 
 
 def _edges(particles: Particles) -> np.ndarray | None:

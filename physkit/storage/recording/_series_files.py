@@ -15,23 +15,23 @@ def make_series_file(path: Path, frames: dict[str, Any]) -> OutputFile:
     leaves = {
         name: leaf for whole, frame in frames.items() for name, leaf in named_leaves(whole, frame)
     }
-    tracks = []
+    streams = []
     for number, (name, leaf) in enumerate(leaves.items()):
         group = f"series/{number:04d}"
         dims = ("time", *(f"axis_{k}" for k in range(len(leaf.shape))))
         value = StreamColumn(f"{group}/value", name, np.asarray, dims, tuple(leaf.shape))
-        tracks.append(FrameStream((value,), (f"{group}/step",), (f"{group}/time",), group))
+        streams.append(FrameStream((value,), (f"{group}/step",), (f"{group}/time",), group))
 
     def begin(file: h5py.File) -> None:
-        for track, (name, leaf) in zip(tracks, leaves.items(), strict=True):
+        for stream, (name, leaf) in zip(streams, leaves.items(), strict=True):
             create_growing_dataset(
-                file, track.columns[0].path, tuple(leaf.shape), np.dtype(leaf.dtype)
+                file, stream.columns[0].path, tuple(leaf.shape), np.dtype(leaf.dtype)
             )
-            create_growing_dataset(file, track.steps[0], (), np.int64)
-            create_growing_dataset(file, track.times[0], (), np.float64)
-            file[track.counter].attrs["name"] = np.bytes_(name.encode())
+            create_growing_dataset(file, stream.steps[0], (), np.int64)
+            create_growing_dataset(file, stream.times[0], (), np.float64)
+            file[stream.counter].attrs["name"] = np.bytes_(name.encode())
 
-    return OutputFile(path, "series", tuple(tracks), begin)
+    return OutputFile(path, "series", tuple(streams), begin)
 
 
 def named_leaves(name: str, frame: Any) -> list[tuple[str, Any]]:

@@ -13,10 +13,10 @@ import numpy as np
 from physkit.core import DamagedFileError, FileError, MismatchError
 
 from .._atomic import write_atomically
+from .._read_hdf5 import read_hdf5
 from .._transaction import HDF5_VERSIONS
 from .._untrusted_hdf5 import damaged_error, get_dataset, read_small_array
 from ._growing_files import fixed_length_text
-from ._recording import read_hdf5
 
 _FORMAT = 1
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_.+\-\[\]' ]*")

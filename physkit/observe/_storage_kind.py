@@ -1,0 +1,28 @@
+"""In which kind of file a recorded quantity belongs, and how many bytes a frame of it takes there."""
+
+import enum
+import math
+
+import numpy as np
+
+
+class StorageKind(enum.Enum):
+    """The file that frames of a quantity go to.
+
+    - `POSITIONS`, `VELOCITIES`: `[n d]` of all particles of a component, sorted by id: a trajectory (H5MD).
+    - `FIELD`: `[*components, *points]` of a field: a file of fields (netCDF-4 and VTKHDF).
+    - `SERIES`: arrays of any shape.
+    """
+
+    POSITIONS = "positions"
+    VELOCITIES = "velocities"
+    FIELD = "field"
+    SERIES = "series"
+
+    def stored_bytes(self, shape: tuple[int, ...], dtype: np.dtype) -> int:
+        """Bytes of an array in its file: single precision for trajectories, of three axes, and for fields."""
+        if self in (StorageKind.POSITIONS, StorageKind.VELOCITIES):
+            return math.prod(shape) // shape[-1] * 3 * 4
+        if self is StorageKind.FIELD:
+            return math.prod(shape) * (8 if dtype.kind == "c" else 4)
+        return math.prod(shape) * dtype.itemsize

@@ -1,0 +1,109 @@
+"""Which recorded frames go to which file: quantities say how they are stored, and this makes the files."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from physkit.core import PyTree, State, get_component
+from physkit.fields import Field
+from physkit.observe import AbstractObserver, AbstractQuantity, Frame, StorageKind
+from physkit.particles import Particles
+
+from ._field_files import make_field_file
+from ._growing_files import OutputFile
+from ._h5md import make_trajectory_file
+from ._series_files import make_series_file
+
+
+def make_output_files(
+    folder: Path,
+    observers: Sequence[AbstractObserver],
+    state: State,
+    frames: Frame,
+    dtype: np.dtype,
+) -> list[OutputFile]:
+    """The files for `frames` (shapes, by name), each frame in one of them.
+
+    Positions, with the velocities of the same particles and interval, are a trajectory; fields of one
+    component and interval share a file; everything else is a series.
+    """
+    recorded = recorded_quantities(observers)
+    remaining = dict(frames)
+    files: list[OutputFile] = []
+    taken: set[str] = set()
+
+    def new_path(kind: str, component: str | None, suffix: str) -> Path:
+        stem = f"{kind}-{component}" if isinstance(state, dict) and component is not None else kind
+        number, name = 1, f"{stem}{suffix}"
+        while name in taken:
+            number += 1
+            name = f"{stem}-{number}{suffix}"
+        taken.add(name)
+        return folder / name
+
+    for name, (quantity, interval) in recorded.items():
+        if name in remaining and quantity.storage_kind is StorageKind.POSITIONS:
+            component = _particle_component(state, quantity)
+            velocity = _matching_velocity(state, recorded, remaining, component, interval)
+            particles = get_component(state, component)
+            path = new_path("trajectory", component, ".h5md")
+            files.append(make_trajectory_file(path, particles, name, velocity, dtype))
+            remaining.pop(name)
+            if velocity is not None:
+                remaining.pop(velocity)
+    groups: dict[tuple[str | None, int | None], dict[str, PyTree]] = {}
+    for name, (quantity, interval) in recorded.items():
+        if name in remaining and quantity.storage_kind is StorageKind.FIELD:
+            group = groups.setdefault((quantity.stored_component(), interval), {})
+            group[name] = remaining.pop(name)
+    for (component, _), group in groups.items():
+        path = new_path("fields", component, ".vtkhdf")
+        files.append(make_field_file(path, get_component(state, component), group, dtype))
+    if remaining:
+        files.append(make_series_file(folder / "series.h5", remaining))
+    return files
+
+
+def recorded_quantities(
+    observers: Sequence[AbstractObserver],
+) -> dict[str, tuple[AbstractQuantity, int | None]]:
+    """The quantities whose values are frames, each with its observer's interval, by name."""
+    return {
+        name: (quantity, observer.interval)
+        for observer in observers
+        for name, quantity in observer.recorded_quantities().items()
+    }
+
+
+def recorded_fields(observers: Sequence[AbstractObserver], state: State) -> dict[str, Field]:
+    """The fields that are recorded, by the names of their frames."""
+    return {
+        name: get_component(state, quantity.stored_component())
+        for name, (quantity, _) in recorded_quantities(observers).items()
+        if quantity.storage_kind is StorageKind.FIELD
+    }
+
+
+def _matching_velocity(
+    state: State,
+    recorded: dict[str, tuple[AbstractQuantity, int | None]],
+    remaining: Frame,
+    component: str | None,
+    interval: int | None,
+) -> str | None:
+    """The first frame of velocities of this component and interval that is in no file yet."""
+    for name, (quantity, its_interval) in recorded.items():
+        if name not in remaining or quantity.storage_kind is not StorageKind.VELOCITIES:
+            continue
+        if its_interval == interval and _particle_component(state, quantity) == component:
+            return name
+    return None
+
+
+def _particle_component(state: State, quantity: AbstractQuantity) -> str | None:
+    """The name of the particles that a quantity is about: the only ones, where it names none."""
+    component = quantity.stored_component()
+    if component is None and isinstance(state, dict):
+        return next(name for name, part in state.items() if isinstance(part, Particles))
+    return component

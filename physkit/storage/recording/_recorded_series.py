@@ -1,0 +1,180 @@
+"""One recorded quantity: an array that stays in its file until it is indexed."""
+
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+
+from physkit.core import FileError
+
+from .._read_hdf5 import read_hdf5
+from .._untrusted_hdf5 import damaged_error, get_dataset
+from .._xarray import require_xarray
+from ._field_files import to_field_layout
+from ._frame_sharding import FrameSharding
+
+
+class Series:
+    """One recorded quantity: an array with time first that stays in its file until it is indexed.
+
+    `series[10:20]` reads ten frames, `np.asarray(series)` all. `step` and `time` are those of the
+    frames, `dims` names the axes; `kind` is that of the file: trajectory, fields or series.
+    """
+
+    def __init__(self, path: Path, name: str, kind: str, row: dict[str, Any], frames: int, dtype):
+        self.path, self.name, self.dtype = path, name, dtype
+        self.dims: tuple[str, ...] = tuple(row["dims"])
+        self.shape = (frames, *row["shape"])
+        self.kind, self._row = kind, row
+        self.run: str | None = None  # the run that it is of
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    @property
+    def dataset_paths(self) -> tuple[str, ...]:
+        """The datasets in the file."""
+        return tuple(self._row["values"])
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes, time included."""
+        return len(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all frames."""
+        return int(np.prod(self.shape, dtype=object)) * self.dtype.itemsize
+
+    @property
+    def step(self) -> np.ndarray:
+        """The step of each frame."""
+        return read_hdf5(
+            self.path, lambda file: self._rows(file, self._row["step"], slice(len(self)))
+        )
+
+    @property
+    def time(self) -> np.ndarray:
+        """The time of each frame."""
+        return read_hdf5(
+            self.path, lambda file: self._rows(file, self._row["time"], slice(len(self)))
+        )
+
+    def coordinates(self) -> dict[str, np.ndarray]:
+        """Of a field, where its points are along each axis of space."""
+        axes, every = [axis for axis in "xyz" if axis in self.dims], slice(None)
+        return read_hdf5(self.path, lambda file: {k: self._rows(file, k, every) for k in axes})
+
+    def __getitem__(self, index: Any) -> Any:
+        first, *rest = index if isinstance(index, tuple) else (index,)
+        if first is Ellipsis or first is None:
+            return np.asarray(self)[index]
+        return read_hdf5(self.path, lambda file: self._read(file, first, tuple(rest)))
+
+    def __array__(self, dtype=None, copy=None) -> np.ndarray:
+        del copy
+        values = self[:]
+        return values if dtype is None else values.astype(dtype)
+
+    def _read(self, file: h5py.File, first: Any, rest: tuple[Any, ...]) -> Any:
+        one = isinstance(first, int | np.integer)
+        if one:
+            if not -len(self) <= first < len(self):
+                raise IndexError(f"{self.name} has {len(self)} frames; got {first}")
+            rows: Any = slice(int(first) % len(self), int(first) % len(self) + 1)
+        elif isinstance(first, slice) and (first.step is None or first.step > 0):
+            rows = slice(*first.indices(len(self)))
+        else:
+            rows, rest, first = slice(0, len(self)), (first, *rest), None
+        pieces = [self._rows(file, path, rows) for path in self._row["values"]]
+        values = pieces[0] if len(pieces) == 1 else pieces[0] + 1j * pieces[1]
+        if self.kind == "fields":
+            values = to_field_layout(values, self.shape[1:])
+        elif self.kind == "trajectory":
+            values = values[..., : self.shape[-1]]
+        if one:
+            values = values[0]
+            return values[rest] if rest else values
+        if first is None:
+            return values[rest]
+        return values[(slice(None), *rest)] if rest else values
+
+    def _rows(self, file: h5py.File, path: str, rows: slice) -> np.ndarray:
+        try:
+            return get_dataset(file, path, self.path)[rows]
+        except FileError:
+            raise
+        except (OSError, RuntimeError, ValueError) as error:
+            raise damaged_error(self.path, f"{self.name} cannot be read ({error})") from error
+
+    def to_xarray(self) -> Any:
+        """A labeled `xarray.DataArray`.
+
+        **Errors:** `MissingExtraError` without the extra `physkit[xarray]`.
+        """
+        labeled = require_xarray()
+        labels: dict[str, Any] = {"time": self.time, "step": ("time", self.step)}
+        if self.kind == "fields":
+            labels |= self.coordinates()
+        return labeled.DataArray(self[:], dims=self.dims, coords=labels, name=self.name)
+
+    def __repr__(self) -> str:
+        axes = ", ".join(f"{d}: {n}" for d, n in zip(self.dims, self.shape, strict=True))
+        return f"<{self.name} ({axes}) {self.dtype} in {self.path.name}>"
+
+
+class ShardedSeries(Series):
+    """A series whose blocks several processes wrote, each into a file of its own.
+
+    It is as long as the shortest of them; reading a frame reads it from each.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        name: str,
+        to_index: tuple[tuple[str, ...], dict[str, tuple[float, float]] | None],
+        cutting: FrameSharding,
+        own: tuple[Series, ...],
+    ):
+        dims, self._points = to_index
+        row = {"dims": dims, "shape": cutting.layouts[name][1], "values": own[0].dataset_paths}
+        frames = min(len(part) for part in own)
+        kind = "series" if self._points is None else "fields"
+        super().__init__(folder, name, kind, row, frames, own[0].dtype)
+        self._cutting, self._own = cutting, own
+
+    def coordinates(self) -> dict[str, np.ndarray]:
+        count = dict(zip(self.dims, self.shape, strict=True))
+        points = (self._points or {}).items()
+        return {axis: first + step * np.arange(count[axis]) for axis, (first, step) in points}
+
+    @property
+    def step(self) -> np.ndarray:
+        return self._own[0].step[: len(self)]
+
+    @property
+    def time(self) -> np.ndarray:
+        return self._own[0].time[: len(self)]
+
+    def __getitem__(self, index: Any) -> Any:
+        first, *rest = index if isinstance(index, tuple) else (index,)
+        one = isinstance(first, int | np.integer)
+        if one and not -len(self) <= first < len(self):
+            raise IndexError(f"{self.name} has {len(self)} frames; got {first}")
+        if one:
+            wanted = slice(int(first) % len(self), int(first) % len(self) + 1)
+        elif isinstance(first, slice) and (first.step is None or first.step > 0):
+            wanted = slice(*first.indices(len(self)))
+        else:
+            return self[:][index]
+        whole = np.empty((len(range(len(self))[wanted]), *self.shape[1:]), self.dtype)
+        for part, rows in zip(self._own, self._cutting.process_devices, strict=True):
+            blocks = part[wanted]
+            for k, device in enumerate(rows):
+                place = self._cutting.block_slices(self.name, device)
+                if place is not None:
+                    whole[(slice(None), *place)] = blocks[:, k]
+        values = whole[0] if one else whole
+        return values[tuple(rest) if one else (slice(None), *rest)] if rest else values
