@@ -192,14 +192,16 @@ def _raise_fault(
 
 
 def _broken_guards(sim: Simulation, after: Carry | ShardedCarry) -> str:
-    """Which guards of one's own are broken, and when they first were."""
+    """Which guards with an interval are broken, and since which step."""
     broken = []
-    for guard, (memory, wire) in zip(sim.guards, gather_to_host(after.guards), strict=True):
-        if guard.interval is None or not np.any(wire.broken):
+    for guard, (observer_state, guard_state) in zip(
+        sim.guards, gather_to_host(after.guards), strict=True
+    ):
+        if guard.interval is None or not np.any(guard_state.broken):
             continue
-        step, device = wire.first
+        step, device = guard_state.first_violation
         if device is not None:
-            memory = jax.tree.map(operator.itemgetter(device), memory)
-        what = guard.describe(memory)
+            observer_state = jax.tree.map(operator.itemgetter(device), observer_state)
+        what = guard.describe(observer_state)
         broken.append(f"{type(guard).__name__} at step {step}" + (f": {what}" if what else ""))
     return f" ({', '.join(broken)})" if broken else ""

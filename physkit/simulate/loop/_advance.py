@@ -1,12 +1,14 @@
-"""The loop: nested repeats, one level per observer cadence. It knows only `step`."""
+"""The loop: nested repeats, one level per observer interval. It knows only `step`."""
 
 from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Int
 
-from physkit.core import Clock, Health, collect_faults
+from physkit.core import Clock, Health, Plan, collect_faults
 from physkit.observe import Frame
 
 from ..adjoint._adjoint import AbstractAdjoint, Direct, LoopBody
@@ -17,7 +19,7 @@ from ._observe import observe
 from ._simulation import Simulation
 
 
-def make_block_body(sim: Simulation, plan: Any, adjoint: AbstractAdjoint) -> LoopBody:
+def make_block_body(sim: Simulation, plan: Plan, adjoint: AbstractAdjoint) -> LoopBody:
     """One block – the longest observer interval – as carry → (carry, frames in order of time)."""
 
     def one_step(carry: Carry) -> tuple[Carry, Frame]:
@@ -36,11 +38,11 @@ def make_block_body(sim: Simulation, plan: Any, adjoint: AbstractAdjoint) -> Loo
 
 
 def observe_initial(sim: Simulation, carry: Carry) -> tuple[Carry, Frame]:
-    """The frames of step 0: every observer looks once."""
+    """The frames of step 0: every observer runs once."""
     plan = sim.integrator.prepare(carry.state, sim.dt)
     frames: Frame = {}
-    for cadence in sim.intervals:
-        carry, now = observe(sim, plan, carry, cadence)
+    for interval in sim.intervals:
+        carry, now = observe(sim, plan, carry, interval)
         frames |= add_time_axis(now)
     return carry.replace(is_initial=False), frames
 
@@ -49,17 +51,17 @@ def advance(
     sim: Simulation, carry: Carry, blocks: int, adjoint: AbstractAdjoint
 ) -> tuple[Carry, Frame, Health]:
     """`blocks` blocks forward: the carry, all frames in order of time, and the health."""
-    carry, bits = _poisoned(carry)
+    carry, bits = _poison_invalid(carry)
     plan = sim.integrator.prepare(carry.state, sim.dt)
     block = make_block_body(sim, plan, adjoint)
     carry, frames = adjoint.advance(sim, carry, blocks, block)
-    carry, frames = _judged(sim, plan, carry, frames)
+    carry = _check_guards(sim, plan, carry)
     return carry, frames, Health(bits | _health(sim, carry).bits)
 
 
 def advance_chunk(
     model: tuple[Simulation, Carry],
-    blocks: jax.Array,
+    blocks: Int[Array, ""] | np.integer,
     max_blocks: int,
     rest: tuple[tuple[Any, ...], Any] | None = None,
 ) -> tuple[Carry, Frame, Health]:
@@ -75,58 +77,58 @@ def advance_chunk(
         leaves, form = rest
         model = eqx.combine(model, jax.tree.unflatten(form, leaves))
     sim, carry = model
-    carry, bits = _poisoned(carry)
+    carry, bits = _poison_invalid(carry)
     sim, carry = sim.adjoint.prepare_chunk(sim, carry)
     plan = sim.integrator.prepare(carry.state, sim.dt)
     body = make_block_body(sim, plan, Direct())
     shapes = jax.eval_shape(lambda c: body(c)[1], carry)
     buffer = jax.tree.map(lambda s: jnp.zeros((max_blocks, *s.shape), s.dtype), shapes)
 
-    def write(i, loop):
+    def advance_block(i: Int[Array, ""], loop: tuple[Carry, Frame]) -> tuple[Carry, Frame]:
         carry, buffer = loop
         carry, frames = body(carry)
-        put = lambda whole, part: jax.lax.dynamic_update_index_in_dim(whole, part, i, 0)
+        put = lambda rows, row: jax.lax.dynamic_update_index_in_dim(rows, row, i, 0)
         return carry, jax.tree.map(put, buffer, frames)
 
-    carry, buffer = jax.lax.fori_loop(0, blocks, write, (carry, buffer))
-    carry, buffer = _judged(sim, plan, carry, buffer)
+    carry, buffer = jax.lax.fori_loop(0, blocks, advance_block, (carry, buffer))
+    carry = _check_guards(sim, plan, carry)
     return carry, buffer, Health(bits | _health(sim, carry).bits)
 
 
 def advance_member(
-    sim: Simulation, plan: Any, carry: Carry, repeats: jax.Array | None = None
-) -> tuple[Carry, Frame, jax.Array]:
-    """One block of one member of a batch, looked at by all guards: the carry, frames, and fault bits.
+    sim: Simulation, plan: Plan, carry: Carry, repeats: Int[Array, ""] | None = None
+) -> tuple[Carry, Frame, Int[Array, ""]]:
+    """One block of one member of a batch, checked by all guards: the carry, frames, and fault bits.
 
     No derivatives.
 
     - `repeats`: so many blocks, of a simulation that records nothing.
     """
-    carry, bits = _poisoned(carry)
+    carry, bits = _poison_invalid(carry)
     body = make_block_body(sim, plan, Direct())
     if repeats is None:
         carry, frames = body(carry)
     else:
         carry, frames = jax.lax.fori_loop(0, repeats, lambda _, c: body(c)[0], carry), {}
-    carry, _ = _judged(sim, plan, carry, frames)
+    carry = _check_guards(sim, plan, carry)
     return carry, frames, bits | _health(sim, carry).bits
 
 
-def with_materialized_state(sim: Simulation, plan: Any, carry: Carry) -> Carry:
-    """`carry` with its state complete, for those who look at it."""
+def with_materialized_state(sim: Simulation, plan: Plan, carry: Carry) -> Carry:
+    """`carry` with its state complete, for observers and guards."""
     return carry.replace(state=sim.integrator.materialize(plan, carry.state, carry.aux))
 
 
-def _judged(sim, plan, carry, frames):
-    carry, _ = observe(sim, plan, with_materialized_state(sim, plan, carry), None)
-    return carry, frames
+def _check_guards(sim: Simulation, plan: Plan, carry: Carry) -> Carry:
+    """`carry` after the guards that have no interval of their own."""
+    return observe(sim, plan, with_materialized_state(sim, plan, carry), None)[0]
 
 
-def _poisoned(carry: Carry) -> tuple[Carry, jax.Array]:
-    """`carry`, NaN where a component holds values that physics cannot mean."""
+def _poison_invalid(carry: Carry) -> tuple[Carry, Int[Array, ""]]:
+    """`carry`, NaN where a component holds values that physics cannot mean, and the fault bits of that."""
     bits = state_faults(carry.state)
 
-    def poison(x):
+    def poison(x: Array) -> Array:
         is_float = jnp.issubdtype(x.dtype, jnp.inexact)
         return jnp.where(bits == 0, x, jnp.nan) if is_float else x
 
@@ -135,7 +137,7 @@ def _poisoned(carry: Carry) -> tuple[Carry, jax.Array]:
 
 
 def _health(sim: Simulation, carry: Carry) -> Health:
-    wires = zip(sim.guards, carry.guards, strict=True)
-    return collect_faults(
-        (carry.aux, carry.state), *((guard.fault, wire.broken) for guard, (_, wire) in wires)
-    )
+    """Faults of caches and components, and those of broken guards."""
+    guards = zip(sim.guards, carry.guards, strict=True)
+    broken = ((guard.fault, guard_state.broken) for guard, (_, guard_state) in guards)
+    return collect_faults((carry.aux, carry.state), *broken)

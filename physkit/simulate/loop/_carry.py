@@ -7,11 +7,12 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool
+from jaxtyping import Array, Bool, Int
 
 from physkit.core import (
     AbstractComponent,
     AbstractGrowable,
+    Aux,
     Clock,
     Health,
     Key,
@@ -19,6 +20,9 @@ from physkit.core import (
     ObserverError,
     OverlapError,
     ParameterError,
+    Plan,
+    PyTree,
+    State,
     StepCount,
     all_finite,
     cast_floats,
@@ -40,30 +44,41 @@ class GuardState(Module):
     step: StepCount
 
     @property
-    def first(self) -> tuple[int, int | None]:
+    def first_violation(self) -> tuple[int, int | None]:
         """The step at which it first was, and on which of the devices, if there are several (host only)."""
         if np.ndim(self.broken) == 0:
             return int(self.step), None
-        on = lambda i: int(jax.tree.map(lambda x: x[i], self.step))
-        return min((on(i), i) for i, broken in enumerate(np.asarray(self.broken)) if broken)
+        steps = [
+            (int(jax.tree.map(lambda x, i=i: x[i], self.step)), i)
+            for i, broken in enumerate(np.asarray(self.broken))
+            if broken
+        ]
+        return min(steps)
 
-    def pulled(self, holds: Bool[Array, ""], step: StepCount) -> "GuardState":
-        """This wire after the guard was looked at in `step`."""
-        now = ~jnp.all(holds)
-        first = now & ~self.broken
-        at = jax.tree.map(lambda new, old: jnp.where(first, new, old), step, self.step)
-        return GuardState(self.broken | now, at)
+    def update(self, holds: Bool[Array, ""], step: StepCount) -> "GuardState":
+        """This state after the guard was checked at `step`."""
+        violated = ~jnp.all(holds)
+        is_first = violated & ~self.broken
+        first = jax.tree.map(lambda new, old: jnp.where(is_first, new, old), step, self.step)
+        return GuardState(self.broken | violated, first)
 
 
 class Carry(Module):
-    """Everything that a run goes on from; what `start` makes and every verb passes on."""
+    """Everything that a run goes on from: what `init` makes and every verb passes on.
+
+    - `step`: number of steps done. `state`: of the simulation.
+    - `aux`: what the integrator carries from step to step (forces, neighbor lists).
+    - `observer_state`: what each observer has accumulated. `guards`: the same of each guard, and whether
+      it is broken.
+    - `is_initial`: step 0, which no observer has seen yet.
+    """
 
     step: StepCount
-    state: Any
-    aux: Any
-    observer_state: tuple[Any, ...]
-    guards: tuple[tuple[Any, GuardState], ...]
-    key: Array | None = data(None)
+    state: State
+    aux: Aux
+    observer_state: tuple[PyTree, ...]
+    guards: tuple[tuple[PyTree, GuardState], ...]
+    key: Key | None = data(None)
     is_initial: bool = static(default=False)
 
     def replace(self, **parts: Any) -> "Carry":
@@ -73,7 +88,7 @@ class Carry(Module):
         )
 
 
-def snapshot(sim: Simulation, plan: Any, carry: Carry) -> Snapshot:
+def snapshot(sim: Simulation, plan: Plan, carry: Carry) -> Snapshot:
     """What observers see of `carry`."""
     clock = Clock.at(carry.step, sim.t0, sim.dt, carry.key)
     return Snapshot(clock, carry.state, carry.aux, plan, sim.integrator)
@@ -82,12 +97,12 @@ def snapshot(sim: Simulation, plan: Any, carry: Carry) -> Snapshot:
 def summary(sim: Simulation, carry: Carry) -> Frame:
     """Results of accumulating observers, by name."""
     merged: Frame = {}
-    for observer, memory in zip(sim.observers, carry.observer_state, strict=True):
-        merged |= observer.summary(memory)
+    for observer, observer_state in zip(sim.observers, carry.observer_state, strict=True):
+        merged |= observer.summary(observer_state)
     return merged
 
 
-def state_faults(state: Any) -> Array:
+def state_faults(state: State) -> Int[Array, ""]:
     """Fault bits of all components of a state."""
     is_component = lambda x: isinstance(x, AbstractComponent)
     bits = jnp.zeros((), jnp.int32)
@@ -98,14 +113,14 @@ def state_faults(state: Any) -> Array:
 
 
 def init(
-    sim: Simulation, state: Any, *, key: Array | None = None, capacity: int | None = None
+    sim: Simulation, state: State, *, key: Key | None = None, capacity: int | None = None
 ) -> Carry:
     """The carry of step 0: parameters in the state's precision, caches built, observers ready.
 
     **Arguments:**
 
     - `key`: a JAX random key, for dynamics with noise.
-    - `capacity`: at least this much room in every growable cache (neighbors per particle). By
+    - `capacity`: at least this capacity of every growable cache (neighbors per particle). By
       default it is estimated from the density where the numbers can be seen, that is outside of
       `jit`, `grad` and `vmap`.
 
@@ -121,7 +136,7 @@ def init(
     count = StepCount.of(0)
     aux = sim.integrator.init(plan, Clock.at(count, sim.t0, sim.dt, key), state)
     if capacity is not None:
-        aux = _with_room(aux, capacity)
+        aux = _with_capacity(aux, capacity)
     carry = Carry(count, state, aux, (), (), key, True)
     now = snapshot(sim, plan, carry)
     carry = carry.replace(
@@ -135,21 +150,24 @@ def init(
     return carry
 
 
-def _with_room(aux: Any, capacity: int) -> Any:
+def _with_capacity(aux: Aux, capacity: int) -> Aux:
     is_growable = lambda x: isinstance(x, AbstractGrowable)
 
-    def room(node):
+    def grow(node: PyTree) -> PyTree:
         return node.grow_to(capacity) if is_growable(node) and node.capacity < capacity else node
 
-    return jax.tree.map(room, aux, is_leaf=is_growable)
+    return jax.tree.map(grow, aux, is_leaf=is_growable)
 
 
 def _check_names(sim: Simulation, carry: Carry) -> None:
-    def names(sim, carry):
+    """**Errors:** `ObserverError` when two observers record one name."""
+
+    def names(sim: Simulation, carry: Carry) -> list[Frame]:
         now = snapshot(sim, sim.integrator.prepare(carry.state, sim.dt), carry)
-        looks = zip(sim.observers, carry.observer_state, strict=True)
+        pairs = zip(sim.observers, carry.observer_state, strict=True)
         return [
-            {**observer(now, memory)[0], **observer.summary(memory)} for observer, memory in looks
+            {**observer(now, observer_state)[0], **observer.summary(observer_state)}
+            for observer, observer_state in pairs
         ]
 
     seen: set[str] = set()
@@ -161,7 +179,10 @@ def _check_names(sim: Simulation, carry: Carry) -> None:
 
 
 def _check_start(carry: Carry) -> None:
-    """Where the numbers can be seen, judge the start before the first step."""
+    """Where the numbers can be seen: check them before the first step.
+
+    **Errors:** `OverlapError` for a state or force that is not finite; those of the faults of caches.
+    """
     finite = concrete_value(all_finite((carry.state, carry.aux)))
     if finite is None or finite:
         return

@@ -1,30 +1,29 @@
-"""Observers and guards look at a carry."""
-
-from typing import Any
+"""Running the observers and guards of a simulation."""
 
 import jax
 import jax.numpy as jnp
 
+from physkit.core import Plan
 from physkit.observe import Frame
 
 from ._carry import Carry, snapshot
 from ._simulation import Simulation
 
 
-def observe(sim: Simulation, plan: Any, carry: Carry, cadence: int | None) -> tuple[Carry, Frame]:
-    """Let the observers and guards of one cadence look (None: those that look at chunk ends)."""
+def observe(sim: Simulation, plan: Plan, carry: Carry, interval: int | None) -> tuple[Carry, Frame]:
+    """Run the observers and guards whose interval is `interval` (None: those of the ends of chunks)."""
     now = snapshot(sim, plan, carry)
     frames: Frame = {}
-    memories, guards = [], []
-    for observer, memory in zip(sim.observers, carry.observer_state, strict=True):
-        if observer.interval == cadence:
-            frame, memory = observer(now, memory)
+    observer_states, guards = [], []
+    for observer, observer_state in zip(sim.observers, carry.observer_state, strict=True):
+        if observer.interval == interval:
+            frame, observer_state = observer(now, observer_state)
             frames |= jax.tree.map(jnp.asarray, frame)
-        memories.append(memory)
-    for guard, (memory, wire) in zip(sim.guards, carry.guards, strict=True):
-        if guard.interval == cadence:
-            frame, memory = guard(now, memory)
+        observer_states.append(observer_state)
+    for guard, (observer_state, guard_state) in zip(sim.guards, carry.guards, strict=True):
+        if guard.interval == interval:
+            frame, observer_state = guard(now, observer_state)
             holds = jnp.all(jnp.stack([jnp.all(x) for x in jax.tree.leaves(frame)]))
-            wire = wire.pulled(holds, carry.step)
-        guards.append((memory, wire))
-    return carry.replace(observer_state=tuple(memories), guards=tuple(guards)), frames
+            guard_state = guard_state.update(holds, carry.step)
+        guards.append((observer_state, guard_state))
+    return carry.replace(observer_state=tuple(observer_states), guards=tuple(guards)), frames
