@@ -73,7 +73,7 @@ X = np.zeros((3, 2)) + np.arange(3)[:, None]
         (lambda: particles().replace(positon=0), ParameterError, r"no \['positon'\]; available"),
     ],
 )
-def test_when_things_are_built(build, error, message):
+def test_constructors_refuse(build, error, message):
     with pytest.raises(error, match=message):
         build()
 
@@ -112,16 +112,16 @@ class TestWhenTheyAreRun:
         ):
             go(sim, {"gas": particles()}, 2)
 
-    def test_a_component_that_nobody_named(self, go):
+    def test_a_missing_component_name(self, go):
         with pytest.raises(ComponentError, match=r"say of=… \(one of \['gas'\]\)"):
             go(Simulation(VelocityVerlet(Springs()), 0.1), {"gas": particles()}, 2)
 
-    def test_masses_changed_behind_our_back(self, go):
+    def test_masses_changed_by_hand(self, go):
         p = particles()
         with pytest.raises(ParameterError, match="at the start: a mass is zero or negative"):
             go(springs(), p.replace(mass=-p.mass), 6)
 
-    def test_a_box_changed_behind_our_back(self, go):
+    def test_a_box_changed_by_hand(self, go):
         p = Particles(X, space=Box([4.0, 4.0]))
         shrunk = p.replace(space=Box(jnp.ones(2)).__class__(jnp.ones(2)))
         object.__setattr__(shrunk.space, "lengths", -jnp.ones(2))
@@ -138,7 +138,7 @@ class TestWhenTheyAreRun:
             go(Simulation(VelocityVerlet(Explosive()), 0.1), far, 6)
 
 
-def test_start_checks_what_it_can_see_only():
+def test_init_checks_concrete_values_only():
     """Inside a trace numbers are hidden; the loop judges them later."""
     import jax
 
@@ -146,7 +146,7 @@ def test_start_checks_what_it_can_see_only():
     assert int(bits(-particles().mass)) != 0
 
 
-def test_start_wants_a_key_for_noise():
+def test_init_needs_a_key_for_noise():
     from .problems import Kicks
 
     carry = init(Simulation(Kicks(), 0.1), particles())

@@ -44,16 +44,18 @@ def test_every_stage_sends(capsys):
     assert (four.bytes, four.count) == (4 * one.bytes, 4 * one.count)
     assert four.seconds(bandwidth=1e9, latency=1e-6) == pytest.approx(16e-6 + four.bytes / 1e9)
     print(four)
-    assert "neighbors          x      always             8          1,536" in capsys.readouterr().out
+    assert (
+        "neighbors          x      always             8          1,536" in capsys.readouterr().out
+    )
 
 
-def test_one_device_says_nothing():
+def test_one_device_sends_nothing():
     found = communication_report(*_diffusion(), (1, 1))
     assert found.count == 0
     assert "nothing" in str(found)
 
 
-def test_512_devices_need_not_be_there():
+def test_512_devices_without_having_them():
     u = pk.Field(jnp.ones((16, 16, 16)), pk.Grid([1.0] * 3, (16, 16, 16)))
     sim = pk.Simulation(
         pk.Euler(pk.equations.Diffusion(1.0, scheme=pk.schemes.Central(2))), dt=1e-5
@@ -82,7 +84,7 @@ def test_loops_and_branches():
     ]
 
 
-def test_domains_that_cannot_be_cut_are_refused():
+def test_domains_that_cannot_be_sharded_are_refused():
     with pytest.raises(pk.errors.ShapeError, match="48"):
         communication_report(*_diffusion(), (1, 5))
 
@@ -100,7 +102,7 @@ for sim, state, devices in ((sim, u, (2, 2)), (spectral, w, (4,))):
 """
 
 
-def test_compiled_programs_say_what_was_counted(tmp_path):
+def test_compiled_programs_send_what_was_counted(tmp_path):
     """As XLA wrote them down: `run` on four CPU devices, a stencil and a spectral method."""
     flags = (
         f"--xla_force_host_platform_device_count=4 --xla_dump_to={tmp_path} --xla_dump_hlo_as_text"

@@ -70,7 +70,7 @@ def test_a_run_that_diverged_is_diagnosed_from_its_folder(burst):
     assert np.all(np.isfinite(open_file(folder)["x"]))
 
 
-def test_the_record_goes_when_the_run_has_passed_the_place(burst, key):
+def test_the_crash_record_is_removed_once_the_run_is_past_it(burst, key):
     folder, _ = burst
     with pytest.warns(UserWarning, match="has changed since"):
         run(bursting(99.0), particles(), 1000, key=key, to=folder, resume=True, progress=False)
@@ -79,7 +79,7 @@ def test_the_record_goes_when_the_run_has_passed_the_place(burst, key):
         diagnose(bursting(), particles(), folder=folder)
 
 
-def test_what_diagnose_refuses(burst):
+def test_folders_that_diagnose_refuses(burst):
     folder, _ = burst
     with pytest.raises(MismatchError, match="position"):
         diagnose(bursting(), particles(n=7), folder=folder)
@@ -96,7 +96,7 @@ def test_what_diagnose_refuses(burst):
         diagnose(bursting(), particles(), folder=folder)
 
 
-def test_faults_of_terms_are_found_too(tmp_path):
+def test_diagnosis_names_faults_of_terms(tmp_path):
     """Two particles fly through each other in one step."""
     x = jnp.array([[1.0, 5.0], [4.0, 5.0], [7.0, 8.0]])
     v = jnp.array([[900.0, 0.0], [0.0, 0.0], [0.0, 0.0]])
@@ -112,7 +112,7 @@ def test_faults_of_terms_are_found_too(tmp_path):
         assert any(line.startswith("DISPLACEMENT") for line in found.findings)
 
 
-def test_nothing_is_left_without_a_folder(tmp_path, monkeypatch, key):
+def test_a_crash_without_a_folder_writes_nothing(tmp_path, monkeypatch, key):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(SimulationDiverged) as caught:
         run(bursting(0.05), particles(), 20, key=key, progress=False)
@@ -120,7 +120,7 @@ def test_nothing_is_left_without_a_folder(tmp_path, monkeypatch, key):
     assert not hasattr(caught.value, "__notes__")
 
 
-def test_resuming_in_one_process_compiles_nothing_anew(tmp_path, key):
+def test_resuming_in_one_process_does_not_recompile(tmp_path, key):
     sim, state = springs(), particles()
     run(sim, state, sim.observation_period, key=key, checkpoint=tmp_path, progress=False)
     before = _chunk_program._as_compiled._cache_size()
@@ -195,7 +195,7 @@ def elsewhere(folder, steps, impl="threefry2x32", **environment):
 
 
 @pytest.mark.slow
-def test_other_devices_and_precision(tmp_path):
+def test_resuming_on_another_backend_and_precision(tmp_path):
     """Other devices are told of; what could not be right is refused."""
     assert "done 10" in elsewhere(tmp_path, 10)
     said = elsewhere(tmp_path, 20, XLA_FLAGS="--xla_force_host_platform_device_count=2")

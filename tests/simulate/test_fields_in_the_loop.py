@@ -19,7 +19,7 @@ def stirred(dt, observers=()):
     )
 
 
-def test_looking_changes_nothing():
+def test_observers_leave_fields_as_they_are():
     every = lambda n: [pk.Every(n, u=pk.FieldValues())]
     often = pk.simulate(stirred(0.05, every(1)), wave(), 12)
     seldom = pk.simulate(stirred(0.05, every(4)), wave(), 12)
@@ -37,7 +37,7 @@ def test_a_run_in_pieces_is_the_whole_run():
     np.testing.assert_array_equal(rest.state.data, whole.state.data)
 
 
-def test_diagnose_sees_the_field_and_not_where_it_began():
+def test_diagnosis_names_the_field_that_diverged():
     sim = pk.Simulation(pk.ETDRK2(pk.equations.Diffusion(0.001), lambda t, u: u * u), dt=0.05)
     with pytest.raises(SimulationDiverged) as caught:
         pk.run(sim, wave(), 200, progress=False)

@@ -16,10 +16,10 @@ from physkit.core import DamagedFileError, FileError, MismatchError
 from physkit.simulate import run
 from physkit.storage import export, load_checkpoint, load_component, open as open_file
 from tests.parallel.launch import ended, launch
-from tests.simulate.several_gradients import slope
-from tests.simulate.several_processes import case
+from tests.simulate.diffusion_over_processes import case
+from tests.simulate.gradient_over_processes import value_and_gradient
 
-SCRIPT = Path(__file__).parent / "several_processes.py"
+SCRIPT = Path(__file__).parent / "diffusion_over_processes.py"
 
 
 def ran(folder, devices, steps, *, processes=2, each=1, **environment):
@@ -53,7 +53,7 @@ def same_recordings(joined, single, bits):
             assert np.array_equal(joined[name][index], every[index]), (name, index)
 
 
-def test_two_processes_are_as_good_as_one(tmp_path, monkeypatch):
+def test_files_and_results_of_two_processes_equal_those_of_one(tmp_path, monkeypatch):
     """Against the same devices emulated in this process."""
     two = ran(tmp_path / "two", (2, 1), 20)
     monkeypatch.setenv("PHYSKIT_SPMD", "vmap")
@@ -104,7 +104,7 @@ def test_four_devices_of_two_processes(backend, alone, tmp_path):
 
 
 @pytest.mark.slow
-def test_who_is_killed_is_told_of_and_the_run_goes_on(tmp_path):
+def test_a_killed_process_ends_the_others_and_the_run_resumes(tmp_path):
     folder, steps = tmp_path / "r", 40_000
     started = launch(SCRIPT, folder, "2x1", steps, "slow")
     until = time.monotonic() + 90
@@ -132,7 +132,7 @@ def test_who_is_killed_is_told_of_and_the_run_goes_on(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_signal_to_one_stops_all(tmp_path):
+def test_a_signal_to_one_process_stops_all(tmp_path):
     folder = tmp_path / "r"
     started = launch(SCRIPT, folder, "2x1", 10**6, "slow")
     until = time.monotonic() + 90
@@ -149,7 +149,7 @@ def test_a_signal_to_one_stops_all(tmp_path):
 
 
 @pytest.mark.slow
-def test_files_that_do_not_belong_together(alone, tmp_path):
+def test_mismatched_files_of_processes_are_refused(alone, tmp_path):
     whole = tmp_path / "r"
     ran(whole, (2, 1), 60)
 
@@ -213,8 +213,8 @@ def test_a_damaged_part_falls_back_to_the_checkpoint_before(alone, tmp_path):
 
 @pytest.mark.slow
 def test_derivatives_go_through_shard_map():
-    script = SCRIPT.with_name("several_gradients.py")
-    wanted = [float(x) for x in slope(None)]
+    script = SCRIPT.with_name("gradient_over_processes.py")
+    wanted = [float(x) for x in value_and_gradient(None)]
     for status, said in ended(launch(script, devices=2, PHYSKIT_SPMD="shard_map")):
         assert status == 0, said
         found = re.search(r"value (\S+) (\S+)", said).groups()
@@ -226,7 +226,7 @@ def test_derivatives_go_through_shard_map():
 
 
 @pytest.mark.slow
-def test_frames_go_on_elsewhere_by_another_number_of_processes(alone, tmp_path):
+def test_frames_continue_in_another_folder_with_other_processes(alone, tmp_path):
     ran(tmp_path / "r", (2, 1), 30)
     status, said = ended(launch(SCRIPT, tmp_path / "r", "2x1", 60, processes=1, devices=2))[0]
     assert status == 1

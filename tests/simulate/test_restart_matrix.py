@@ -147,7 +147,7 @@ def test_systems(name, tmp_path, key):
     compare(*SYSTEMS[name](), tmp_path, key)
 
 
-def test_the_matrix_is_complete():
+def test_every_integrator_and_system_is_in_the_matrix():
     """What is shipped is in it."""
     assert set(ON_FIELDS) == set(WITH_FIELDS)
     shipped = {

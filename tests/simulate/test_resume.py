@@ -103,7 +103,7 @@ def test_resumed_equals_uninterrupted_bit_for_bit(case, tmp_path, key):
 
 
 @pytest.mark.parametrize("case", [langevin, burgers], ids=lambda c: c.__name__)
-def test_files_go_on_where_the_checkpoint_was(case, tmp_path, key):
+def test_files_continue_at_the_checkpoint(case, tmp_path, key):
     sim, state = case()
     whole = quiet(sim, state, 12, key=key)
     every = Checkpoints(tmp_path / "c", blocks=2, keep=9)
@@ -128,7 +128,7 @@ def test_blocks_between_checkpoints(tmp_path):
     assert steps == [0, 3, 6, 8]
 
 
-def test_nothing_left_to_do(tmp_path):
+def test_resuming_a_finished_run_does_nothing(tmp_path):
     sim, state = walk()
     done = quiet(sim, state, 4, key=jax.random.key(0), checkpoint=tmp_path)
     again = quiet(sim, state, 4, key=jax.random.key(0), checkpoint=tmp_path, resume=True)
@@ -140,7 +140,7 @@ def test_nothing_left_to_do(tmp_path):
 # --- refusals -------------------------------------------------------------------------------------
 
 
-def test_a_folder_in_use_or_full_is_refused(tmp_path):
+def test_a_folder_in_use_or_with_another_run_is_refused(tmp_path):
     sim, state = springs(), particles()
     with pytest.raises(ParameterError, match="resume=True needs checkpoint"):
         quiet(sim, state, sim.observation_period, resume=True)
@@ -158,7 +158,7 @@ def test_a_folder_in_use_or_full_is_refused(tmp_path):
     assert not list(tmp_path.rglob("lock"))
 
 
-def test_another_structure_or_run_is_refused(tmp_path):
+def test_resuming_another_structure_or_run_is_refused(tmp_path):
     sim, state = springs(), particles()
     quiet(sim, state, sim.observation_period, to=tmp_path / "a")
     again = lambda *args, **more: quiet(
@@ -182,7 +182,7 @@ def test_another_structure_or_run_is_refused(tmp_path):
     again(sim, state)
 
 
-def test_a_changed_simulation_is_said(tmp_path):
+def test_a_changed_simulation_warns(tmp_path):
     sim, state = springs(), particles()
     quiet(sim, state, sim.observation_period, checkpoint=tmp_path)
     softer = dataclasses.replace(sim, dt=jnp.asarray(0.001))
@@ -190,7 +190,7 @@ def test_a_changed_simulation_is_said(tmp_path):
         quiet(softer, state, 2 * sim.observation_period, checkpoint=tmp_path, resume=True)
 
 
-def test_other_versions_are_said(tmp_path, monkeypatch):
+def test_other_versions_warn(tmp_path, monkeypatch):
     sim, state = springs(), particles()
     quiet(sim, state, sim.observation_period, checkpoint=tmp_path)
     from physkit.storage import _provenance
@@ -204,7 +204,7 @@ def test_other_versions_are_said(tmp_path, monkeypatch):
 # --- stopping -------------------------------------------------------------------------------------
 
 
-def test_the_wall_time_leaves_a_checkpoint_and_says_so(tmp_path):
+def test_wall_time_leaves_a_checkpoint(tmp_path):
     sim, state = springs(), particles()
     stopped = quiet(sim, state, 400 * sim.observation_period, checkpoint=tmp_path, wall_time=0.0)
     assert stopped.stopped_by == "wall time"
@@ -281,7 +281,7 @@ def test_a_signal_ends_the_run_cleanly(name, tmp_path):
 
 
 @pytest.mark.parametrize("kills", [1, pytest.param(8, marks=pytest.mark.slow)])
-def test_killed_runs_go_on_with_the_same_bits(kills, tmp_path):
+def test_killed_runs_continue_with_the_same_bits(kills, tmp_path):
     folder, beyond = tmp_path / "r", 0
     for number in range(kills):
         process = launched(folder, 10**7)
@@ -302,7 +302,7 @@ def test_killed_runs_go_on_with_the_same_bits(kills, tmp_path):
         assert np.array_equal(resumed[name].step, 500 * np.arange(blocks + 1))
 
 
-def test_an_error_still_commits_what_was_good(tmp_path, monkeypatch):
+def test_frames_before_an_error_are_committed(tmp_path, monkeypatch):
     sim, state = springs(), particles()
 
     def interrupted(self, carry, done):
@@ -316,7 +316,7 @@ def test_an_error_still_commits_what_was_good(tmp_path, monkeypatch):
     assert not list(tmp_path.rglob("lock"))
 
 
-def test_a_carry_goes_on_in_files_of_its_own(tmp_path):
+def test_a_carry_continues_in_new_files(tmp_path):
     sim, state = springs(), particles()
     carry = init(sim, state)
     first = quiet(sim, carry, 2 * sim.observation_period)

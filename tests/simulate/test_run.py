@@ -60,7 +60,7 @@ def quiet(*args, **kwargs):
 
 
 class TestChunks:
-    def test_equals_simulate(self):
+    def test_run_equals_simulate(self):
         host, pure = quiet(springs(), particles(), 24), simulate(springs(), particles(), 24)
         check_equal(host.frames, pure.frames, "frames", "sum")
         check_equal(host.times, pure.times, "times", "round-off")
@@ -116,7 +116,7 @@ class TestChunks:
         assert same == []
         assert [n for n in names if "_chunk" in n]  # another shape is another program
 
-    def test_a_run_says_what_it_did(self):
+    def test_repr_lists_steps_frames_and_compilations(self):
         result = quiet(springs(), particles(), 12)
         text = repr(result)
         for part in ("Run of 12 steps to step 12", "energy: float64[7]", "x: float64[3, 5, 2]",
@@ -171,7 +171,7 @@ class TestGrowth:
         p = particles()
         return p.replace(position=0.1 * p.position, velocity=2 * p.velocity)
 
-    def test_overflows_are_healed_and_leave_no_trace(self):
+    def test_overflows_are_replayed_with_the_same_bits(self):
         roomy = init(self.sim(), self.state(), capacity=100)
         with_room = quiet(self.sim(), roomy, 60)
         grown = quiet(self.sim(), self.state(), 60)
@@ -184,20 +184,20 @@ class TestGrowth:
         assert re.match(r"Table 4 → \d+", grown.growths[0].what)
         assert "grew at step" in repr(grown)
 
-    def test_simulate_reports_what_run_heals(self):
+    def test_simulate_flags_the_overflow_that_run_replays(self):
         result = simulate(self.sim(), self.state(), 60)
         assert Fault.OVERFLOW in result.health.faults()
         with pytest.raises(CapacityError, match=r"start\(..., capacity=...\)"):
             result.health.check()
         assert np.any(np.isnan(result.state.position))
 
-    def test_a_batch_grows_together(self):
+    def test_overflow_bits_of_a_batch(self):
         carry = init(self.sim(), self.state())
         scales = jnp.array([1.0, 0.3])
         batch = jax.vmap(lambda s: simulate(self.sim(), _scaled(carry, s), 20).health.bits)(scales)
         assert batch.shape == (2,)
 
-    def test_growing_that_never_settles_ends_with_a_reason(self):
+    def test_a_cache_that_overflows_at_any_capacity_raises(self):
         sim = self.sim(Insatiable())
         with pytest.raises(
             CapacityError, match=r"still overflow at step 0, although grown \w+ times in a row"
@@ -222,7 +222,7 @@ class TestFaults:
             (Fault.SPACE, ParameterError),
         ],
     )
-    def test_a_flag_in_a_cache_becomes_its_error(self, fault, error):
+    def test_a_fault_in_a_cache_raises_its_error(self, fault, error):
         p = particles(1)
         p = p.replace(position=jnp.zeros((1, 2)), velocity=jnp.ones((1, 2)))
         sim = Simulation(VelocityVerlet(Faulty(fault)), 0.25)
@@ -230,7 +230,7 @@ class TestFaults:
         with pytest.raises(error, match=r"between steps \d+ and \d+: "):
             quiet(sim, p, 8)
 
-    def test_a_blow_up_is_reported_with_its_bracket(self):
+    def test_divergence_is_raised_with_its_steps(self):
         sim = Simulation(VelocityVerlet(Explosive()), 0.05, observers=Every(1, x=x_of))
         with pytest.raises(SimulationDiverged, match=r"between steps (\d+) and (\d+)") as caught:
             quiet(sim, particles(), 400)
@@ -238,13 +238,13 @@ class TestFaults:
         assert error.steps >= 1
         assert np.all(np.isfinite(error.carry.state.position))
 
-    def test_a_guard_of_one_s_own_says_when(self):
+    def test_a_guard_with_an_interval_names_its_step(self):
         guards = (Finite(), Guard(2, lambda now: now.t < 0.5))
         sim = springs(observers=(), guards=guards)
         with pytest.raises(SimulationDiverged, match=r"Guard at step 10\): a guard is broken"):
             quiet(sim, particles(), 40)
 
-    def test_a_blow_up_that_stays_finite_needs_a_guard(self):
+    def test_a_finite_blow_up_is_found_by_a_guard_only(self):
         """dt beyond 2/ω: the energy grows to 10⁵⁵ without a NaN."""
         wild = Simulation(VelocityVerlet(Springs(stiffness=1.0, quartic=0.0)), 2.5)
         assert np.all(np.isfinite(quiet(wild, particles(), 40).state.position))
@@ -277,16 +277,16 @@ class TestDiagnose:
         found = diagnose(sim, particles(), 40)
         assert found.step == 12
 
-    def test_nothing_wrong(self):
+    def test_diagnosis_of_a_sound_run(self):
         assert "nothing is wrong" in repr(diagnose(springs(), particles(), 6))
 
-    def test_what_it_needs(self):
+    def test_diagnose_refuses_incomplete_arguments(self):
         with pytest.raises(ParameterError, match="diagnose needs"):
             diagnose(springs())
 
 
 class TestEarlyStops:
-    def test_wall_time_leaves_a_usable_result(self):
+    def test_wall_time_ends_the_run_with_a_result(self):
         sim = springs(observers=Every(100, energy=energy_of))
         began = time.monotonic()
         result = quiet(sim, particles(), 10**8, wall_time=2.0)
@@ -299,7 +299,7 @@ class TestEarlyStops:
         assert int(again.carry.step) == result.steps + 100
 
     @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
-    def test_signals_leave_a_usable_result(self, name, tmp_path):
+    def test_signals_end_the_run_with_a_result(self, name, tmp_path):
         script = tmp_path / "script.py"
         script.write_text(
             textwrap.dedent("""
@@ -342,7 +342,7 @@ class TestEarlyStops:
         assert frames == steps // 1000
         assert lines[3] == "1000"
 
-    def test_handlers_are_given_back(self):
+    def test_signal_handlers_are_restored(self):
         before = signal.getsignal(signal.SIGTERM)
         quiet(springs(), particles(), 6)
         assert signal.getsignal(signal.SIGTERM) is before
@@ -367,14 +367,14 @@ class TestProgress:
         assert "done" in lines[-1]
         assert "left" in lines[0]
 
-    def test_leaps_over_several_tenths_make_one_line(self):
+    def test_progress_over_several_tenths_writes_one_line(self):
         stream = io.StringIO()
         bar = Progress(10, stream=stream)
         for done in (4, 5, 10):
             bar.update(done)
         assert len(stream.getvalue().splitlines()) == 3
 
-    def test_a_terminal_gets_one_line_drawn_over(self):
+    def test_a_terminal_gets_one_line_redrawn(self):
         stream = Terminal()
         bar = Progress(100, stream=stream)
         for done in range(1, 101):
@@ -386,7 +386,7 @@ class TestProgress:
         assert "█" in text
         assert "100 %" in text
 
-    def test_silence(self):
+    def test_disabled_progress_writes_nothing(self):
         stream = io.StringIO()
         bar = Progress(10, enabled=False, stream=stream)
         bar.update(10)

@@ -28,7 +28,7 @@ def reference():
 @pytest.mark.parametrize(
     "intervals", [(1,), (3,), (24,), (2, 6), (1, 3, 12), (2, 2, 8), (4, 12)], ids=str
 )
-def test_nested_cadences_equal_a_flat_loop(reference, intervals, adjoint):
+def test_nested_intervals_equal_a_flat_loop(reference, intervals, adjoint):
     observers = [Every(n, **{f"x{k}": x_of}) for k, n in enumerate(intervals)]
     sim = springs(observers=observers, adjoint=adjoint)
     result = jax.jit(lambda s: simulate(sim, s, STEPS))(particles())
@@ -52,7 +52,7 @@ class TestFrames:
         assert result.frames == result.times == result.summary == {}
         assert int(result.carry.step) == 7
 
-    def test_accumulators_look_at_every_step(self, reference):
+    def test_accumulators_observe_every_step(self, reference):
         result = simulate(springs(), particles(), STEPS)
         assert result.summary["looks"] == STEPS + 1
         total = np.sum([s.position for s in reference], axis=0)
@@ -76,7 +76,7 @@ class TestFrames:
 
 
 class TestCarry:
-    def test_going_on_equals_one_run(self):
+    def test_continuing_equals_one_run(self):
         sim = springs()
         whole = simulate(sim, particles(), STEPS)
         first = simulate(sim, particles(), 6)
@@ -90,16 +90,16 @@ class TestCarry:
             times = np.concatenate([first.times[name], rest.times[name]])
             check_equal(times, whole.times[name], f"times of {name}", "round-off")
 
-    def test_a_carry_has_no_frame_of_its_start(self):
+    def test_continuing_records_no_frame_of_step_0(self):
         first = simulate(springs(), particles(), 6)
         assert simulate(springs(), first.carry, 6).frames["x"].shape[0] == 1
 
-    def test_start_changes_nothing(self):
+    def test_init_leaves_the_state_as_it_is(self):
         carry = init(springs(), particles())
         a, b = simulate(springs(), carry, 6), simulate(springs(), particles(), 6)
         check_equal(a.state, b.state, "from a carry against from a state", "same")
 
-    def test_a_key_belongs_to_the_start(self, key):
+    def test_a_key_beside_a_carry_is_refused(self, key):
         sim = Simulation(Kicks(), 1.0)
         carry = init(sim, particles(), key=key)
         with pytest.raises(Exception, match="a carry brings its own key"):
@@ -113,7 +113,7 @@ class TestCarry:
         other = simulate(sim, particles(), 9, key=jax.random.key(1)).state.position
         assert not np.any(np.asarray(other) == np.asarray(whole))
 
-    def test_noise_goes_with_the_particle(self, key):
+    def test_noise_follows_the_particle_id(self, key):
         sim = Simulation(Kicks(), 1.0)
         p, order = particles(), np.array([3, 1, 4, 0, 2])
         q = p.replace(position=p.position[order], id=p.id[order])
@@ -201,7 +201,7 @@ class TestTransformations:
         together = jax.vmap(final)(values)
         check_equal(together, jnp.stack([final(v) for v in values]), "a batch of springs", "sum")
 
-    def test_other_values_compile_nothing_anew(self):
+    def test_other_values_do_not_recompile(self):
         traces = []
 
         @eqx.filter_jit
@@ -216,7 +216,7 @@ class TestTransformations:
 
 
 class TestHealth:
-    def test_a_guard_is_judged_at_its_cadence(self):
+    def test_a_guard_is_checked_at_its_interval(self):
         guards = [Guard(2, lambda now: jnp.abs(now.state.position[0, 0]) < 1e-3)]
         result = jax.jit(lambda s: simulate(springs(observers=(), guards=guards), s, 10))(
             particles()
@@ -231,19 +231,19 @@ class TestHealth:
         assert bool(wire.broken)
         assert int(wire.step) == 8  # t = 0.05 · 8 is the first look beyond 0.33
 
-    def test_not_finite(self):
+    def test_a_state_that_is_not_finite_sets_health(self):
         p = particles()
         broken = p.replace(velocity=p.velocity.at[0, 0].set(jnp.nan))
         result = jax.jit(lambda s: simulate(springs(observers=()), s, 2))(broken)
         assert result.health.faults() == Fault.NOT_FINITE
 
-    def test_without_a_guard_nobody_looks(self):
+    def test_without_guards_health_stays_good(self):
         p = particles()
         broken = p.replace(velocity=p.velocity.at[0, 0].set(jnp.nan))
         result = jax.jit(lambda s: simulate(springs(observers=(), guards=()), s, 2))(broken)
         assert result.health.ok
 
-    def test_a_mass_that_turns_negative_poisons(self):
+    def test_a_negative_mass_poisons_the_state(self):
         p = particles()
         broken = p.replace(mass=p.mass.at[1].set(-1.0))
         result = jax.jit(lambda s: simulate(springs(observers=()), s, 2))(broken)
@@ -252,7 +252,7 @@ class TestHealth:
         with pytest.raises(ParameterError, match="mass"):
             result.health.check()
 
-    def test_finite_with_an_interval_says_when(self):
+    def test_finite_with_an_interval_names_the_step(self):
         sim = springs(observers=(), guards=[Finite(1)])
         p = particles()
         broken = p.replace(position=p.position.at[0, 0].set(1e200))
@@ -261,7 +261,7 @@ class TestHealth:
         assert int(result.carry.guards[0][1].step) == 1
 
 
-def test_accumulators_may_stand_alone():
+def test_a_simulation_with_accumulators_only():
     result = simulate(springs(observers=Sum(2)), particles(), 4)
     assert result.summary["looks"] == 3
     assert result.frames == {}

@@ -1,4 +1,4 @@
-"""A diffusing field over the devices of several processes, for `test_several_processes.py`."""
+"""A diffusing field over the devices of several processes, for `test_multiprocess_run.py`."""
 
 import sys
 from pathlib import Path

@@ -1,14 +1,14 @@
-"""A derivative over the devices of several processes, for `test_several_processes.py`."""
+"""A derivative over the devices of several processes, for `test_multiprocess_run.py`."""
 
 import physkit as pk
 
 
-def slope(devices):
+def value_and_gradient(devices):
     """A loss after 20 steps and its derivative by the diffusivity."""
     import jax
     import jax.numpy as jnp
 
-    from tests.simulate.several_processes import case
+    from tests.simulate.diffusion_over_processes import case
 
     sim, state = case()
 
@@ -24,5 +24,5 @@ def slope(devices):
 
 if __name__ == "__main__":
     pk.parallel.initialize(wait=100)
-    value, derivative = slope((2, 2))
+    value, derivative = value_and_gradient((2, 2))
     print(f"value {float(value)!r} {float(derivative)!r}", flush=True)

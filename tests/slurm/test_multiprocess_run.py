@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 ROOT = Path(__file__).parent.parent.parent
-SCRIPT = ROOT / "tests" / "simulate" / "several_processes.py"
+SCRIPT = ROOT / "tests" / "simulate" / "diffusion_over_processes.py"
 ALONE = "import physkit as pk; print(pk.parallel.initialize(wait=5))"
 
 
