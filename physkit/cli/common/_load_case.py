@@ -9,6 +9,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from ._types import Simulation, State, Sweep
+
 
 def add_case_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments that say which case, with which settings and random key."""
@@ -43,7 +45,7 @@ def case_digest(case: Path) -> str:
     return hashlib.sha256(case.read_bytes()).hexdigest()
 
 
-def load_case(case: Path, values: Sequence[str]) -> tuple[Any, Any]:
+def load_case(case: Path, values: Sequence[str]) -> tuple[Simulation, State]:
     """The simulation and state that a case file returns.
 
     **Errors:** `ValueError`, in one line, for a file without a case, one that fails, or values that it
@@ -51,10 +53,10 @@ def load_case(case: Path, values: Sequence[str]) -> tuple[Any, Any]:
     """
     returned = _call_case(case, values)
 
-    from physkit.simulate import Simulation
+    from physkit.simulate import Simulation as SimulationClass
 
     is_pair = isinstance(returned, tuple) and len(returned) == 2
-    if not is_pair or not isinstance(returned[0], Simulation):
+    if not is_pair or not isinstance(returned[0], SimulationClass):
         hint = " (`physkit sweep run` runs sweeps)" if _is_sweep(returned) else ""
         raise ValueError(
             f"{case}: case() must return (simulation, state){hint}; it returned {returned!r:.80}"
@@ -62,7 +64,7 @@ def load_case(case: Path, values: Sequence[str]) -> tuple[Any, Any]:
     return returned
 
 
-def load_sweep(case: Path, values: Sequence[str]) -> Any:
+def load_sweep(case: Path, values: Sequence[str]) -> Sweep:
     """The sweep that a case file returns.
 
     **Errors:** `ValueError`, as of `built`.
@@ -74,9 +76,9 @@ def load_sweep(case: Path, values: Sequence[str]) -> Any:
 
 
 def _is_sweep(returned: Any) -> bool:
-    from physkit.ensemble import Sweep
+    from physkit.ensemble import Sweep as SweepClass
 
-    return isinstance(returned, Sweep)
+    return isinstance(returned, SweepClass)
 
 
 def _call_case(case: Path, values: Sequence[str]) -> Any:

@@ -2,10 +2,11 @@
 
 import argparse
 from pathlib import Path
-from typing import Any
+
+from ._types import Recording, Series
 
 
-def open_recording(path: str) -> Any:
+def open_recording(path: str) -> Recording:
     """What a run has written: its folder, or one of its files.
 
     **Errors:** `FileError`.
@@ -37,7 +38,7 @@ def require_recording(path: Path) -> None:
         )
 
 
-def select_series(recording: Any, names: list[str]) -> list[Any]:
+def select_series(recording: Recording, names: list[str]) -> list[Series]:
     """The series of these names; all if there are none.
 
     **Errors:** `ParameterError` lists what exists.

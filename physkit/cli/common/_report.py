@@ -9,6 +9,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ._types import Json
+
 _NUMBER = re.compile(r"[+±−-]?(\d[\d.]*(e[+-]?\d+)?|nan|inf)( %)?")
 
 
@@ -40,7 +42,7 @@ class Report(NamedTuple):
         if not self.json:
             print(text, flush=True)
 
-    def answer(self, content: Any) -> None:
+    def answer(self, content: Json) -> None:
         """What scripts read, as one line of JSON."""
         if self.json:
             print(json.dumps(_as_json(content), ensure_ascii=False, allow_nan=False), flush=True)
@@ -99,7 +101,7 @@ def format_table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     return "\n".join([lines[0], "  ".join("─" * w for w in widths), *lines[1:]])
 
 
-def _as_json(content: Any) -> Any:
+def _as_json(content: Any) -> Json:
     """`content` as JSON knows it: numbers that are not finite are null."""
     if isinstance(content, dict):
         return {str(key): _as_json(value) for key, value in content.items()}

@@ -4,21 +4,18 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import jax
-import numpy as np
 
-from physkit.core import State
-from physkit.simulate import Simulation, communication_report, run as run_simulation
+from physkit.simulate import Simulation
 from physkit.systems import kelvin_helmholtz, liquid_argon
 
 from ..common._devices import DEVICE_COUNT_FLAG
-from ..common._report import Report, Stopwatch
+from ..common._report import Report
+from ._device_comparison import compare
 from ._two_devices_pictures import draw_atoms, draw_flow
 
 TITLE = "One domain over two devices"
-DEVICES = (2,)
 CELLS, TURNS, QUICK_CELLS, QUICK_TURNS = (
     128,
     1.6,
@@ -26,28 +23,6 @@ CELLS, TURNS, QUICK_CELLS, QUICK_TURNS = (
     1.2,
 )  # TURNS: the time that the flow is followed
 ATOMS, STEPS, QUICK_ATOMS, QUICK_STEPS = 6, 1000, 5, 150  # atoms: unit cells along an edge
-
-
-class DeviceComparison(NamedTuple):
-    """The same steps on one device and over two: last states, seconds, bytes and messages a step."""
-
-    name: str
-    single: State
-    carry: Any  # a ShardedCarry, which `physkit.simulate` does not show
-    seconds: tuple[float, float]
-    bytes_sent: float
-    exchanges: int
-
-    @property
-    def gathered_state(self) -> State:
-        """The state of the run over two devices, gathered from both."""
-        return self.carry.state
-
-    @property
-    def relative_difference(self) -> float:
-        """The largest difference between the two states, over the largest number."""
-        pairs = list(zip(_numbers(self.single), _numbers(self.gathered_state), strict=True))
-        return max(float(np.max(np.abs(a - b)) / np.max(np.abs(a))) for a, b in pairs)
 
 
 def run(folder: Path, quick: bool, report: Report) -> None:
@@ -111,29 +86,3 @@ def run_chapter(folder: Path, quick: bool, report: Report) -> None:
     for draw, what, name in ((draw_flow, flow, "flow.png"), (draw_atoms, argon, "argon.png")):
         draw(what, folder / name)
         report.wrote(folder / name)
-
-
-def compare(name: str, simulation: Simulation, state: State, steps: int) -> DeviceComparison:
-    """The same steps on one device and over two."""
-    watch = Stopwatch()
-    single = run_simulation(simulation, state, steps, progress=False).state
-    single_seconds, watch = watch.seconds, Stopwatch()
-    carry = run_simulation(simulation, state, steps, progress=False, devices=DEVICES).carry
-    sharded_seconds = watch.seconds
-    communication = communication_report(simulation, state, DEVICES)
-    return DeviceComparison(
-        name,
-        single,
-        carry,
-        (single_seconds, sharded_seconds),
-        communication.bytes,
-        communication.count,
-    )
-
-
-def _numbers(state: State) -> list[np.ndarray]:
-    """Positions of particles as the way that they have come, and all other numbers."""
-    if hasattr(state, "unwrapped"):
-        return [np.asarray(state.unwrapped), np.asarray(state.velocity)]
-    floats = [x for x in jax.tree.leaves(state) if jax.numpy.issubdtype(x.dtype, np.inexact)]
-    return [np.asarray(x) for x in floats]

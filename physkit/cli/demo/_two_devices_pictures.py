@@ -1,7 +1,6 @@
 """Pictures of the chapter on two devices: who holds what."""
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -10,10 +9,12 @@ from physkit import plot
 from physkit.particles import Particles
 from physkit.systems import ARGON_SIGMA
 
+from ._device_comparison import DeviceComparison
+
 _MAPS = ("Blues", "Oranges")
 
 
-def draw_flow(found: Any, path: Path) -> None:
+def draw_flow(found: DeviceComparison, path: Path) -> None:
     """The density, each device's half in its own color, and how far it is from that of one device."""
     whole = np.asarray(found.gathered_state.density.data)
     blocks = np.asarray(found.carry.carry.state.density.data)
@@ -44,7 +45,7 @@ def draw_flow(found: Any, path: Path) -> None:
     figure.savefig(path, dpi=150)
 
 
-def draw_atoms(found: Any, path: Path) -> None:
+def draw_atoms(found: DeviceComparison, path: Path) -> None:
     """The atoms, colored by the device that has them now."""
     atoms, parts = found.gathered_state, found.carry.carry.state
     owner = np.zeros(atoms.num_particles)

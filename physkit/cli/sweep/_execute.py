@@ -6,6 +6,7 @@ from typing import Any
 
 from ..common._load_case import add_settings, choose_precision, load_sweep
 from ..common._report import Report
+from ..common._types import Sweep
 from ._local_workers import run_workers
 
 
@@ -164,7 +165,7 @@ def script(args: argparse.Namespace, report: Report) -> int:
     return 0
 
 
-def _load_sweep(args: argparse.Namespace, report: Report) -> Any:
+def _load_sweep(args: argparse.Namespace, report: Report) -> Sweep | None:
     """The sweep that the case makes; None, and why, where it makes none."""
     try:
         return load_sweep(Path(args.case).resolve(), args.values)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ..common._report import Report
+from ..common._types import SweepResults
 
 _MAX_WORKERS_SHOWN = 20
 _SUFFIXES = (".csv", ".npz", ".nc")
@@ -92,7 +93,7 @@ def _workers(running: dict[int, dict[str, Any]]) -> list[tuple[Any, ...]]:
     return [(*worker, ", ".join(map(str, chunks))) for worker, chunks in chunks_of.items()]
 
 
-def _write(results: Any, to: Path) -> None:
+def _write(results: SweepResults, to: Path) -> None:
     import numpy as np
 
     from physkit.storage import make_folder, write_atomically
@@ -118,7 +119,7 @@ def _write(results: Any, to: Path) -> None:
     write_atomically(to, image.getbuffer())
 
 
-def _columns(results: Any) -> dict[str, list[Any]]:
+def _columns(results: SweepResults) -> dict[str, list[Any]]:
     """Of each member: number, coordinates, whether it went well, the last number of every kind."""
     import numpy as np
 

@@ -5,7 +5,6 @@ GIF; or MP4, where ffmpeg is installed.
 
 import argparse
 from collections.abc import Iterator
-from typing import Any
 
 from ..common._recordings import (
     add_output_arguments,
@@ -15,6 +14,7 @@ from ..common._recordings import (
     select_series,
 )
 from ..common._report import Report
+from ..common._types import Axes, Series
 
 NEEDS_DOUBLE = False
 EXAMPLES = """\
@@ -77,7 +77,7 @@ def run(args: argparse.Namespace, report: Report) -> int:
 class _FrameDrawing:
     """Draws one frame of a series on axes and colors that stay the same for all."""
 
-    def __init__(self, series: Any, frames: list[int]):
+    def __init__(self, series: Series, frames: list[int]):
         self._series = series
         samples = [frames[k * (len(frames) - 1) // (_NUM_SAMPLES - 1)] for k in range(_NUM_SAMPLES)]
         self._colors = self._x = self._y = None
@@ -86,7 +86,7 @@ class _FrameDrawing:
         self._x = (min(b[0][0] for b in boxes), max(b[0][1] for b in boxes))
         self._y = (min(b[1][0] for b in boxes), max(b[1][1] for b in boxes))
 
-    def __call__(self, frame: int, ax: Any) -> None:
+    def __call__(self, frame: int, ax: Axes) -> None:
         """Draw frame number `frame`."""
         from physkit.plot import recording
 
@@ -101,7 +101,7 @@ class _FrameDrawing:
             ax.set_ylim(*self._y)
         ax.set_title(f"t = {self._series.time[frame]:.4g}", fontsize=10.5, loc="left")
 
-    def _field(self, frame: int, ax: Any) -> None:
+    def _field(self, frame: int, ax: Axes) -> None:
         from physkit.plot import field
         from physkit.storage import load_component
 
@@ -109,7 +109,7 @@ class _FrameDrawing:
         part = 0 if now.components and not now.vector else None
         field(now, component=part, ax=ax, limits=self._colors, label=self._series.name)
 
-    def _particles(self, frame: int, ax: Any) -> None:
+    def _particles(self, frame: int, ax: Axes) -> None:
         from physkit.plot import particles
         from physkit.storage import load_component
 
@@ -139,7 +139,7 @@ class _FrameDrawing:
             return -max(-low, high), max(-low, high)
         return (low, high) if high > low else (low - 0.5, high + 0.5)
 
-    def _box(self, frame: int) -> Any:
+    def _box(self, frame: int) -> tuple[tuple[float, float], tuple[float, float]]:
         """The limits that the axes of one frame choose by themselves."""
         from matplotlib.figure import Figure
 

@@ -6,11 +6,11 @@ compiled and runs for a few seconds; nothing is written.
 
 import argparse
 from pathlib import Path
-from typing import Any
 
 from ..common._devices import add_devices_argument, choose_devices
 from ..common._load_case import add_case_arguments, choose_precision, load_case
 from ..common._report import Report, format_duration, format_size
+from ..common._types import Probe, Simulation, State
 
 NEEDS_DOUBLE = False
 EXAMPLES = """\
@@ -122,7 +122,7 @@ def run(args: argparse.Namespace, report: Report) -> int:
     return 0
 
 
-def _describe_state(state: Any) -> str:
+def _describe_state(state: State) -> str:
     import jax
     import numpy as np
 
@@ -138,7 +138,7 @@ def _describe_state(state: Any) -> str:
     return ", ".join(words)
 
 
-def _warnings(measured: Any, simulation: Any, steps: int, frames: int) -> list[str]:
+def _warnings(measured: Probe, simulation: Simulation, steps: int, frames: int) -> list[str]:
     import os
     import shutil
 

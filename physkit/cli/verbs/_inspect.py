@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 from ..common._recordings import require_recording
 from ..common._report import Report, format_duration, format_size
+from ..common._types import Json, Series
 
 Description: TypeAlias = dict[
     str, Any
@@ -85,7 +86,7 @@ def _print(
     return 0 if is_healthy else 1
 
 
-def _describe_series(one: Any) -> Description:
+def _describe_series(one: Series) -> Description:
     import numpy as np
 
     steps, times = one.step, one.time
@@ -194,7 +195,7 @@ def _seconds_written(files: dict[str, Description], checkpoints: list[Descriptio
     return (max(times) - min(times)).total_seconds()
 
 
-def _parse_origin(provenance: Any) -> dict[str, str]:
+def _parse_origin(provenance: Json) -> dict[str, str]:
     provenance = provenance if isinstance(provenance, dict) else {}
     keys = ("written", "command", *_ORIGIN_KEYS)
     return {key: str(provenance[key])[:200] for key in keys if key in provenance}

@@ -6,7 +6,7 @@ particles a picture of the last frame, velocities their distribution, fields map
 
 import argparse
 import math
-from typing import Any
+from pathlib import Path
 
 from ..common._recordings import (
     add_output_arguments,
@@ -16,6 +16,7 @@ from ..common._recordings import (
     select_series,
 )
 from ..common._report import Report
+from ..common._types import Series
 
 NEEDS_DOUBLE = False
 EXAMPLES = """\
@@ -62,7 +63,7 @@ def run(args: argparse.Namespace, report: Report) -> int:
     return 0
 
 
-def _draw_all(chosen: list[Any], frame: int, path: Any, is_required: bool) -> None:
+def _draw_all(chosen: list[Series], frame: int, path: Path, is_required: bool) -> None:
     """All series in one figure, about as wide as high."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure

@@ -1,0 +1,13 @@
+"""Names for arguments whose types would have to be imported, for which `physkit --help` should not wait."""
+
+from typing import Any, TypeAlias
+
+Axes: TypeAlias = Any  # matplotlib.axes.Axes
+Json: TypeAlias = Any  # dicts, lists, text, numbers and None
+Recording: TypeAlias = Any  # physkit.storage.Recording
+Series: TypeAlias = Any  # physkit.storage.Series
+Simulation: TypeAlias = Any  # physkit.simulate.Simulation
+State: TypeAlias = Any  # physkit.core.State
+Sweep: TypeAlias = Any  # physkit.ensemble.Sweep
+SweepResults: TypeAlias = Any  # physkit.ensemble.Ensemble
+Probe: TypeAlias = Any  # what physkit.simulate.probe measures of a run
