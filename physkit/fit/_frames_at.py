@@ -37,7 +37,7 @@ class FramesAt(Module):
                 raise ShapeError(
                     f"{name!r} has {len(x)} frames, and the times of the data are among "
                     f"{self.count}: simulate {self.steps} steps from a state, and record {name!r} at "
-                    "the interval that frames_at was told"
+                    "the interval that frames_at was given"
                 )
             return x[index]
 

@@ -26,9 +26,7 @@ from physkit.core import (
 
 Where: TypeAlias = Callable[[PyTree], PyTree] | Mapping[str, Callable[[PyTree], PyTree]]
 Path: TypeAlias = tuple[Any, ...]  # keys of JAX's tree paths
-Index: TypeAlias = tuple[
-    Any, ...
-]  # () for a whole leaf, else (index,), index being what stood in brackets
+Index: TypeAlias = tuple[Any, ...]  # () for a whole leaf; (index,) for x[index]
 
 _MAX_LISTED = 12
 

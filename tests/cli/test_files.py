@@ -83,7 +83,7 @@ def test_run_resume_and_info(case, tmp_path, capsys):
     assert main(["info", to]) == 0
     out = capsys.readouterr().out
     for word in ("trajectory.h5md", "6 × 3 × 2", "0 … 10", "sound, step 10 of a run from 0", "physkit",
-                 "step 10 of 10, finished", "every part that was looked at is sound"):  # fmt: skip
+                 "step 10 of 10, finished", "every part that was read is sound"):  # fmt: skip
         assert word in out
     assert main(["info", f"{to}/checkpoints"]) == 0
     assert main(["info", f"{to}/trajectory.h5md"]) == 0

@@ -82,15 +82,15 @@ def draw_isotherms(boxes: FluidPressures, path: Path) -> None:
             plot.apply_style(ax)
         bottom.axhline(0, color="#B8B8B8", lw=0.8)
         for color, t in zip(plot.PALETTE, some[::-1], strict=False):
-            own = boxes.temperature == t
-            x = boxes.density[own] * GRAMS_PER_CM3
+            is_on_isotherm = boxes.temperature == t
+            x = boxes.density[is_on_isotherm] * GRAMS_PER_CM3
             curve = lennard_jones_equation_of_state(fine, t).pressure
             top.plot(fine * GRAMS_PER_CM3, np.asarray(curve) * MEGAPASCAL, color=color, lw=1.3)
             bars = {"fmt": "o", "ms": 4, "color": color, "mec": "white", "mew": 0.4, "capsize": 2}
-            error = boxes.error[own] * MEGAPASCAL
+            error = boxes.error[is_on_isotherm] * MEGAPASCAL
             label = f"{t * KELVIN:.0f} K"
-            top.errorbar(x, boxes.pressure[own] * MEGAPASCAL, error, label=label, **bars)
-            off = (boxes.pressure - boxes.published)[own] * MEGAPASCAL
+            top.errorbar(x, boxes.pressure[is_on_isotherm] * MEGAPASCAL, error, label=label, **bars)
+            off = (boxes.pressure - boxes.published)[is_on_isotherm] * MEGAPASCAL
             bottom.errorbar(x, off, error, **bars)
         top.plot([], [], color="#333333", lw=1.3, label="Johnson, Zollweg & Gubbins 1993")
         top.set_ylabel("pressure / MPa")

@@ -45,7 +45,7 @@ def _add_run_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _add_slurm_arguments(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("of the job array")
-    whole = {
+    numbers = {
         "--elements": (8, "jobs in the array (default 8)"),
         "--minutes": (60, "the longest that one may run (default 60)"),
         "--gpus": (0, "of each"),
@@ -53,7 +53,7 @@ def _add_slurm_arguments(parser: argparse.ArgumentParser) -> None:
         "--cpus": (None, "of each"),
         "--at-once": (None, "so many may run at the same time"),
     }
-    for name, (default, words) in whole.items():
+    for name, (default, words) in numbers.items():
         group.add_argument(name, type=int, default=default, metavar="N", help=words)
     for name in ("--partition", "--account", "--constraint", "--qos"):
         group.add_argument(name, help="as Slurm calls it")
@@ -131,7 +131,7 @@ def submit(args: argparse.Namespace, report: Report) -> int:
         return 2
     from physkit import ensemble
 
-    # Mistakes are told here, not in a log.
+    # Raise errors here rather than in the log of a job.
     folder = ensemble.SweepFolder(args.to)
     if folder.exists:
         folder.require_same_sweep(sweep)

@@ -38,7 +38,7 @@ def run_workers(args: argparse.Namespace, report: Report) -> int:
         code = max((c for c in exit_codes if c > 0), default=0)
     else:
         code = EXIT_INTERRUPTED if stop.reason == "SIGINT" else EXIT_TRY_AGAIN
-    if code in (1, 2):  # they have said why
+    if code in (1, 2):  # the workers have printed why
         return code
     progress = status(to)
     if progress.complete:

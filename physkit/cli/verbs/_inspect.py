@@ -116,9 +116,9 @@ def _describe_checkpoint(path: Path) -> Description:
     except DamagedFileError as error:
         return {"file": path.name, "bytes": held, "sound": False, "error": str(error), "origin": {}}
     parts = [path.with_name(Path(str(name)).name) for name in table.get("parts") or ()]
-    lost = [part.name for part in parts if not part.is_file()]
-    if lost:
-        error = f"{', '.join(lost)} of another process, which belongs to it, is not there"
+    missing = [part.name for part in parts if not part.is_file()]
+    if missing:
+        error = f"{', '.join(missing)} of another process, which belongs to it, is not there"
         return {"file": path.name, "bytes": held, "sound": False, "error": error, "origin": {}}
     held += sum(part.stat().st_size for part in parts)
     return {
@@ -154,7 +154,7 @@ def _health(
         is_healthy = False
         sentences.append("a checkpoint is damaged; resuming goes back to the one before it")
     if folder is None:
-        return sentences or ["every part that was looked at is sound"], is_healthy
+        return sentences or ["every part that was read is sound"], is_healthy
     writer = describe_writer(folder)
     if writer is not None:
         sentences.append(f"running: written by {writer}")
@@ -171,7 +171,7 @@ def _health(
                 f"goes on from step {done}" + (f" of {requested}" if requested else "")
             )
     if is_healthy:
-        sentences.append("every part that was looked at is sound")
+        sentences.append("every part that was read is sound")
     return sentences, is_healthy
 
 

@@ -77,7 +77,7 @@ def local_orders(increments: Increments) -> list[float]:
 
 
 def drops_at_once(increments: Increments, noise: float) -> bool:
-    """Whether an increment above the noise is gone at the next step, where a power of h would be seen."""
+    """Whether an increment above the noise is gone at the next step, where a power of h would still show."""
     power = 2.0
     for (h, d), (k, e) in itertools.pairwise(increments):
         expected = d * (k / h) ** power

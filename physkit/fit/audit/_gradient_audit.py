@@ -67,7 +67,7 @@ def gradient_audit(
     something else than steps; `ObjectiveError` where nothing at all has an effect on the objective.
 
     **Good values:** float64, a state that is nowhere uniform (limiters and upwinding have kinks there),
-    the few steps in which everything happens once. In float32 only errors above some 10⁻³ are seen.
+    the few steps in which everything happens once. In float32 only errors above some 10⁻³ show.
 
     **Reference:** Griewank & Walther, Evaluating Derivatives, 2nd ed. (2008); Farrell, Ham, Funke &
     Rognes, SIAM J. Sci. Comput. 35, C369 (2013), for Taylor tests.

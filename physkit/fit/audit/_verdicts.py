@@ -85,7 +85,7 @@ def judge_derivative(
         return _judge_zero(differences, leaf, row, require_gradient)
     row = _taylor_test(differences, row)
     if row.verdict == "right" and mismatch > differences.mode_tolerance:
-        return _with(row, "MODES", "forward and reverse mode disagree: a rule of its own is wrong")
+        return _with(row, "MODES", "forward and reverse mode disagree: a custom rule is wrong")
     return row
 
 

@@ -128,7 +128,7 @@ def minimize_with_restarts(
 
 
 def _in_own_units(report: Report, unit: float, steps_before: int) -> Report:
-    """`report`, told of steps from the first start on, and of losses that are not scaled."""
+    """`report`, called with steps counted from the first start on, and with losses that are not scaled."""
 
     def scaled_report(step: int, losses: np.ndarray, gradients: np.ndarray) -> None:
         report(steps_before + step, losses * unit, gradients * unit)
@@ -193,7 +193,7 @@ def _scaled_inputs(
 ) -> tuple[ObjectiveInputs, jax.Array]:
     """Inputs in the units of the start: residuals of size 1, no column of the Jacobian longer than them.
 
-    In such units the first damping of Levenberg–Marquardt, 1, is neither lost nor all that counts.
+    In such units the first damping of Levenberg–Marquardt, 1, is neither negligible nor all that counts.
     """
     if not (np.all(np.isfinite(value)) and np.all(np.isfinite(jacobian))):
         return inputs, z
@@ -237,9 +237,9 @@ def gauss_newton_step(value: np.ndarray, jacobian: np.ndarray) -> tuple[float, f
     safe_length = np.where(length > 0, length, 1.0)
     left, singular, directions = np.linalg.svd(jacobian_rows / safe_length, full_matrices=False)
     # Below the cutoff a direction is rounding: no step along it.
-    seen = singular > singular_value_cutoff(jacobian.dtype) * max(singular[0], 1e-300)
-    along = left.T @ residuals * seen
-    step = directions.T @ (along / np.where(seen, singular, 1.0)) / safe_length
+    determined = singular > singular_value_cutoff(jacobian.dtype) * max(singular[0], 1e-300)
+    along = left.T @ residuals * determined
+    step = directions.T @ (along / np.where(determined, singular, 1.0)) / safe_length
     noise = np.linalg.norm(residuals) / np.sqrt(count - p) if count > p else np.nan
     size = np.linalg.norm(along) / np.sqrt(p)
     in_errors = size / noise if noise > 0 else (0.0 if size == 0 else np.inf)

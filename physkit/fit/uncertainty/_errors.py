@@ -106,9 +106,9 @@ class AutocorrelatedErrors(AbstractErrors):
             long_run += (1 - lag / (lags + 1)) * (shifted + shifted.T)
         noise = estimate_noise(residuals, p)
         inverse = inverse_normal_matrix(jacobian)
-        seen = np.isfinite(np.diag(inverse))
+        determined = np.isfinite(np.diag(inverse))
         covariance = np.where(np.isfinite(inverse), 0.0, inverse)
-        block = np.ix_(seen, seen)
+        block = np.ix_(determined, determined)
         degrees_of_freedom = max(count - p, 1)
         covariance[block] = (
             inverse[block] @ long_run[block] @ inverse[block] * (count / degrees_of_freedom)
@@ -162,10 +162,10 @@ def inverse_normal_matrix(jacobian: np.ndarray) -> np.ndarray:
     # Columns of one length: what counts as determined must not depend on the coordinates' units.
     _, singular, directions = np.linalg.svd(jacobian / safe_length, full_matrices=False)
     cutoff = singular_value_cutoff(precision) * max(singular[0], 1e-300)
-    seen = singular > cutoff
-    known = directions[seen]
-    inverse = (known.T / singular[seen] ** 2) @ known / np.outer(safe_length, safe_length)
-    unknown = np.any(np.abs(directions[~seen]) > 1e-4, axis=0) | (length == 0)
+    determined = singular > cutoff
+    known = directions[determined]
+    inverse = (known.T / singular[determined] ** 2) @ known / np.outer(safe_length, safe_length)
+    unknown = np.any(np.abs(directions[~determined]) > 1e-4, axis=0) | (length == 0)
     inverse[unknown, :] = inverse[:, unknown] = np.nan
     inverse[unknown, unknown] = np.inf
     return inverse
