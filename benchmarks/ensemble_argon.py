@@ -45,7 +45,7 @@ def with_physkit(size: int, precision: str, listed: bool = False) -> dict:
     sim, atoms = model(precision, listed)
     over = pk.SweepAxis(lambda m: m[1].velocity, velocities(atoms, size))
     whole = pk.Sweep((sim, atoms), STEPS, over=over)
-    return timed(lambda: pk.sweep(whole, chunk=min(size, CHUNK), progress=False), size)
+    return timed(lambda: pk.sweep(whole, chunk_size=min(size, CHUNK), progress=False), size)
 
 
 def with_lists(size: int, precision: str) -> dict:

@@ -49,7 +49,7 @@ def with_physkit(size: int, precision: str) -> dict:
     rho = lambda m: pk.find(m, pk.Function).args
     over = pk.SweepAxis(rho, values(size), name="rho")
     whole = pk.Sweep(model(), STEPS, over=over)
-    work = lambda: pk.sweep(whole, chunk=size, progress=False)
+    work = lambda: pk.sweep(whole, chunk_size=size, progress=False)
     return timed(work, size)
 
 

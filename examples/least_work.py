@@ -41,7 +41,7 @@ def drag(protocol, key):
 @jax.jit
 def step(number, protocol, memory):
     keys = jax.random.split(jax.random.fold_in(jax.random.key(1), number), 500)
-    mean_work = lambda p: pk.ensemble_mean(lambda key: drag(p, key)[0], keys, chunk=100)
+    mean_work = lambda p: pk.ensemble_mean(lambda key: drag(p, key)[0], keys, chunk_size=100)
     work, slope = jax.value_and_grad(mean_work)(protocol)
     change, memory = optimizer.update(slope, memory)
     return work, optax.apply_updates(protocol, change), memory

@@ -64,6 +64,7 @@ from ._fixed_point import (
 from ._growable import (
     GROWTH_FACTOR as GROWTH_FACTOR,
     AbstractGrowable as AbstractGrowable,
+    AbstractResizable as AbstractResizable,
     find_growables as find_growables,
     grow_caches as grow_caches,
     has_overflow as has_overflow,

@@ -2,6 +2,7 @@
 
 import abc
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import equinox as eqx
@@ -46,9 +47,25 @@ class AbstractGrowable(Module):
         larger = self.grow_to(math.ceil(GROWTH_FACTOR * required))
         return larger, [f"{type(self).__name__} {self.capacity} → {larger.capacity}"]
 
+    def with_common_shape(self, nodes: Sequence["AbstractGrowable"]) -> "AbstractGrowable":
+        """This node with the static shape that all of `nodes` can have: the same node of several carries.
+
+        So that the carries can be stacked into a batch. By default the node as it is.
+        """
+        del nodes
+        return self
+
     def invalidate(self) -> "AbstractGrowable":
         """This node after particles have changed their rows: whatever refers to rows must be made anew."""
         return self
+
+
+class AbstractResizable(AbstractGrowable):
+    """A growable whose capacity can also shrink: members of an ensemble share the largest of theirs."""
+
+    @abc.abstractmethod
+    def resize(self, capacity: int) -> "AbstractResizable":
+        """The same content with exactly this capacity; what is cut off must be empty."""
 
 
 def _is_growable(node: Any) -> bool:

@@ -8,16 +8,13 @@ from .cluster._launch import (
     submit as submit,
 )
 from .cluster._slurm_array import SlurmArray as SlurmArray
+from .cluster._status import SweepStatus as SweepStatus, status as status
 from .cluster._worker import WorkerResult as WorkerResult, run_worker as run_worker
 from .compute._batch_memory import (
     BatchMemory as BatchMemory,
     predict_batch_memory as predict_batch_memory,
 )
-from .compute._execute import (
-    ExecutionResult as ExecutionResult,
-    MemoryStore as MemoryStore,
-    execute as execute,
-)
+from .compute._execute import ExecutionResult as ExecutionResult, execute as execute
 from .design._designs import (
     ParameterRange as ParameterRange,
     grid as grid,
@@ -52,15 +49,8 @@ from .statistics._reductions import (
     Reduction as Reduction,
     Variance as Variance,
 )
-from .store._collect import (
-    SweepStatus as SweepStatus,
-    collect as collect,
-    open as open,
-    status as status,
-)
-from .store._ensemble import (
-    Ensemble as Ensemble,
-    FailedMember as FailedMember,
-    MemberArray as MemberArray,
-)
+from .store._collect import collect as collect, open as open
+from .store._ensemble import Ensemble as Ensemble, FailedMember as FailedMember
+from .store._member_array import MemberArray as MemberArray
+from .store._memory_store import MemoryStore as MemoryStore
 from .store._sweep_folder import SweepFolder as SweepFolder

@@ -1,64 +1,67 @@
-"""The verb: a sweep is computed, here or by workers."""
+"""`sweep`: compute a sweep, in this process or by workers."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
-from jaxtyping import Array
+import jax
+import numpy as np
+from numpy.typing import ArrayLike
 
-from physkit.core import ParameterError
+from physkit.core import Key, ParameterError, PyTree
 
 from .cluster._launch import LocalWorkers, execute_with_workers
 from .cluster._slurm_array import SlurmArray
-from .compute._execute import MemoryStore, execute
+from .compute._execute import execute
 from .design._retry import Retry
 from .design._sweep import Sweep
+from .design._sweep_axes import Design, SweepAxis
 from .statistics._convergence import Converged
 from .statistics._reductions import AbstractReduction
 from .store._collect import collect, collect_from_memory
 from .store._ensemble import Ensemble
+from .store._memory_store import MemoryStore
 
 
 def sweep(
-    model: Any,
+    model: Sweep | PyTree,
     steps: int | None = None,
     *,
-    over: Any = None,
+    over: SweepAxis | Design | Sequence[SweepAxis | Design] | None = None,
     replicas: int = 1,
-    key: Array | None = None,
+    key: Key | None = None,
     reduce: AbstractReduction | Sequence[AbstractReduction] = (),
     keep: bool | Sequence[str] = True,
     retry: Retry | None = None,
-    cost: Any = None,
+    cost: ArrayLike | Callable[[Mapping[str, np.ndarray]], ArrayLike] | None = None,
     stop_when: Converged | None = None,
     groups: Sequence[str] | None = None,
     domain: Sequence[int] | int | None = None,
     to: str | Path | None = None,
-    chunk: int | None = None,
-    engine: Any = "inline",
-    devices: Sequence[Any] | None = None,
+    chunk_size: int | None = None,
+    engine: str | LocalWorkers | SlurmArray = "inline",
+    devices: Sequence[jax.Device | int] | None = None,
     progress: bool = True,
     wall_time: float | None = None,
 ) -> Ensemble:
     """Compute many simulations that differ in some numbers, many at a time.
 
-        sweep((simulation, state), 1000, over=Over(lambda m: m[0].dt, [0.01, 0.02]))
+        sweep((simulation, state), 1000, over=SweepAxis(lambda m: m[0].dt, [0.01, 0.02]))
 
     The unit of work, memory, files and resumption is a chunk of members: advanced together on all local
-    devices, written as one file that is there if and only if it is complete. A sweep that is killed and
-    started again computes what is missing, and has the same bits as one that was left alone, with the
-    same `chunk` and devices. A member that goes wrong is flagged and leaves the others alone.
+    devices, written as one file that exists if and only if it is complete. A sweep that is killed and
+    started again computes what is missing, and has the same bits as an uninterrupted one with the same
+    `chunk_size` and devices. A member that fails is flagged and leaves the others alone.
 
     **Arguments:**
 
     - `model`, `steps`, `over`, …, `domain`: as of `Sweep`; or a `Sweep` alone.
-    - `to`: a folder; without one everything stays in memory. The folder of the same sweep is gone on
-      with, that of another refused.
-    - `chunk`: members in a chunk; as many as memory holds if left out.
+    - `to`: a folder; without one everything stays in memory. A folder of the same sweep is continued, that
+      of another refused.
+    - `chunk_size`: members in a chunk; as many as memory holds if left out.
     - `engine`: `"inline"`, in this process; `"local"` or `LocalWorkers(…)`, in several on this machine;
       `"slurm"` or `SlurmArray(…)`, a job array. These need a folder, and wait until all is done.
     - `devices`: of this process; all local ones if left out.
-    - `wall_time`: seconds after which it stops, between two stretches; call again to go on.
+    - `wall_time`: seconds after which it stops; call again to go on.
 
     **Errors:** those of `Sweep`; `MismatchError` for the folder of another sweep, `CapacityError` where one
     member does not fit on a device.
@@ -67,13 +70,13 @@ def sweep(
         given = (steps, over, key, retry, cost, stop_when, groups, domain)
         if any(x is not None for x in given) or replicas != 1 or reduce != () or keep is not True:
             raise ParameterError(
-                "a Sweep says all about itself: give it alone, with to=, chunk=, …"
+                "a Sweep already holds these arguments: give it alone, with to=, chunk_size=, …"
             )
-        whole = model
+        definition = model
     else:
         if steps is None:
-            raise ParameterError("sweep((simulation, state), steps, over=…): steps are missing")
-        whole = Sweep(
+            raise ParameterError("steps are missing: sweep((simulation, state), steps, over=…)")
+        definition = Sweep(
             model,
             steps,
             over=over,
@@ -102,14 +105,24 @@ def sweep(
                 "workers need a folder (to=), use the devices that they find, and SlurmArray(minutes=…) "
                 "limits their time: give to=, and neither devices= nor wall_time="
             )
-        reason = execute_with_workers(workers, whole, to, chunk=chunk, progress=progress)
-        found = collect(to, whole)
-        found.stopped_by = reason
-        return found
-    store: Any = MemoryStore() if to is None else to
-    work = execute(
-        whole, store, chunk=chunk, devices=devices, progress=progress, wall_time=wall_time
+        reason = execute_with_workers(
+            workers, definition, to, chunk_size=chunk_size, progress=progress
+        )
+        ensemble = collect(to, definition)
+        ensemble.stopped_by = reason
+        return ensemble
+    store = MemoryStore() if to is None else to
+    result = execute(
+        definition,
+        store,
+        chunk_size=chunk_size,
+        devices=devices,
+        progress=progress,
+        wall_time=wall_time,
     )
-    found = collect_from_memory(whole, store) if to is None else collect(to, whole)
-    found.stopped_by = work.stopped_by
-    return found
+    if isinstance(store, MemoryStore):
+        ensemble = collect_from_memory(definition, store)
+    else:
+        ensemble = collect(store, definition)
+    ensemble.stopped_by = result.stopped_by
+    return ensemble

@@ -32,6 +32,7 @@ from .loop._advance import advance_member as advance_member, observe_initial as 
 from .loop._carry import Carry as Carry, init as init
 from .loop._chunk_program import (
     CPU_COMPILER_OPTIONS as CPU_COMPILER_OPTIONS,
+    FRAME_BYTES as FRAME_BYTES,
     LARGE_STATE_BYTES as LARGE_STATE_BYTES,
     ChunkAttempt as ChunkAttempt,
     CompiledKinds as CompiledKinds,

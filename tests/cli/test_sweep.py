@@ -45,7 +45,7 @@ RUN = ("run", "case.py", "--to", "out", "--chunk", "5")
 
 def test_run_status_collect_and_what_is_missing(sweep, tmp_path):
     code, did = sweep(*RUN)
-    assert (code, did["computed"], did["left"], did["stopped_by"]) == (0, [0, 1, 2], [], None)
+    assert (code, did["computed"], did["missing"], did["stopped_by"]) == (0, [0, 1, 2], [], None)
     code, now = sweep("status", "out")
     assert (code, now["complete"], now["chunks"], now["members"]) == (0, True, 3, 12)
     code, found = sweep("collect", "out", "--to", "all.npz")
@@ -65,7 +65,7 @@ def test_run_status_collect_and_what_is_missing(sweep, tmp_path):
     assert "1 of 3 chunks" in text
     assert "another-machine" in text
     code, did = sweep(*RUN, "--share", "1/2")
-    assert (code, did["computed"], did["left"], did["claimed_elsewhere"]) == (0, [1], [2], [2])
+    assert (code, did["computed"], did["missing"], did["claimed_elsewhere"]) == (0, [1], [2], [2])
     code, part = sweep("collect", "out", "--to", "part.csv")
     assert (code, part["members"], part["missing_chunks"]) == (75, 10, [2])
     with (tmp_path / "part.csv").open() as file:
@@ -180,8 +180,8 @@ def test_submit_hands_over_what_was_asked_for(sweep, tmp_path, monkeypatch):
     import submitit
 
     element = submitit.core.utils.DelayedSubmission.load(log / "12_1_submitted.pkl").function
-    assert (element.share, element.chunk, element.requeue) == ((1, 2), 3, True)
-    assert element.source().members == 7
+    assert (element.worker, element.chunk_size, element.requeue) == ((1, 2), 3, True)
+    assert element.source().num_members == 7
     # What the elements will do, done here.
     assert element() == 0
     code, now = sweep("status", "out")

@@ -1,4 +1,4 @@
-"""Workers of a sweep are killed at random moments, and the sweep is gone on with.
+"""Kill workers of a sweep at random moments, and continue the sweep.
 
 `python -m tests.ensemble.kill_campaign [KILLS]` prints the table of docs/cluster.md.
 """
@@ -24,7 +24,7 @@ import physkit as pk
 
 
 def case(steps=120000):
-    """Brownian particles in double wells: noise of their own for each, of eight temperatures."""
+    """Brownian particles in double wells: each with its own noise, at eight temperatures."""
     simulation, state = pk.systems.double_well()
     record = [*simulation.observers, pk.Every(6000, x=pk.Positions())]
     simulation = pk.Simulation(simulation.integrator, dt=simulation.dt, observers=record)
@@ -35,22 +35,25 @@ def case(steps=120000):
 
 
 class Kill(NamedTuple):
-    """What one kill did: chunks that were to be there, and seconds waited then; chunks that were there;
-    whether the victim had one in hand; how many there were when the rest had ended, without and with a
-    second start."""
+    """What one kill did.
+
+    - `awaited`, `after`: the kill came so many seconds after so many chunks were finished.
+    - `finished`: chunks finished then; `held_claim`: whether the victim was computing another.
+    - `by_the_other`, `in_the_end`: chunks finished when the others had ended, and after a second start.
+    """
 
     victim: str
     awaited: int
     after: float
-    there: int
-    in_hand: bool
+    finished: int
+    held_claim: bool
     by_the_other: int
     in_the_end: int
     equal: bool
 
 
 def environment(cache: Path) -> dict[str, str]:
-    """Of workers: they find this physkit, and keep compiled programs for one another."""
+    """The environment of workers: this physkit, and a compilation cache that they share."""
     own = {
         "PYTHONPATH": str(ROOT),
         "JAX_COMPILATION_CACHE_DIR": str(cache),
@@ -60,14 +63,14 @@ def environment(cache: Path) -> dict[str, str]:
     return {**os.environ, **own}
 
 
-def words(case: Path, to: Path, workers: int) -> list[str]:
-    """The command that carries a sweep out."""
+def sweep_command(case: Path, to: Path, workers: int) -> list[str]:
+    """The command that computes a sweep."""
     command = [sys.executable, "-m", "physkit", "sweep", "run", str(case), "--to", str(to)]
     return [*command, "--chunk", "4", "--double", "--quiet", "--workers", str(workers)]
 
 
-def numbers(to: Path) -> dict[str, np.ndarray]:
-    """Everything that the members of a sweep gave."""
+def read_results(to: Path) -> dict[str, np.ndarray]:
+    """All arrays of the ensemble in a folder."""
     from physkit.ensemble import collect
 
     found = collect(to)
@@ -75,31 +78,31 @@ def numbers(to: Path) -> dict[str, np.ndarray]:
     return arrays | {"ok": found.ok, "member": found.members} | found.coordinates
 
 
-def same(a: dict[str, np.ndarray], b: dict[str, np.ndarray]) -> bool:
-    """Whether all bits are."""
+def equal_bits(a: dict[str, np.ndarray], b: dict[str, np.ndarray]) -> bool:
+    """Whether two sets of arrays are equal bit by bit."""
     return set(a) == set(b) and all(
         x.dtype == b[n].dtype and x.tobytes() == b[n].tobytes() for n, x in a.items()
     )
 
 
 def children(parent: int) -> list[int]:
-    """Processes that a process has started."""
+    """Child processes of a process."""
     listed = Path(f"/proc/{parent}/task/{parent}/children").read_text()
     return [int(number) for number in listed.split()]
 
 
 def kill_one(
-    folder: Path, case: Path, whole: dict, moment: tuple[int, float], both: bool, env: dict
+    folder: Path, case: Path, uninterrupted: dict, moment: tuple[int, float], both: bool, env: dict
 ) -> Kill:
-    """Two workers are started, one of them is killed; or both, and who started them."""
+    """Start two workers and kill one of them; or both, and the process that started them."""
     to = folder / "out"
     awaited, after = moment
-    parent = subprocess.Popen(words(case, to, 2), env=env, stderr=subprocess.DEVNULL)
+    parent = subprocess.Popen(sweep_command(case, to, 2), env=env, stderr=subprocess.DEVNULL)
     end = time.monotonic() + 120
     while len(list((to / "chunks").glob("[0-9]*.h5"))) < awaited and time.monotonic() < end:
         time.sleep(0.01)
     time.sleep(after)
-    there = list((to / "chunks").glob("[0-9]*.h5"))
+    finished = list((to / "chunks").glob("[0-9]*.h5"))
     holders = {}
     for claim in (to / "chunks").glob("[0-9]*.claim"):
         try:
@@ -110,42 +113,44 @@ def kill_one(
     chosen = [w for w in workers if w in holders] or workers
     victims = [*workers, parent.pid] if both else chosen[:1]
     if both:
-        os.kill(parent.pid, signal.SIGSTOP)  # or it would start others
+        os.kill(parent.pid, signal.SIGSTOP)  # or it would start new ones
     for victim in victims:
         os.kill(victim, signal.SIGKILL)
     parent.wait(300)
     other = len(list((to / "chunks").glob("[0-9]*.h5")))
-    again = subprocess.run(words(case, to, 2), env=env, stderr=subprocess.PIPE, timeout=300)
+    again = subprocess.run(sweep_command(case, to, 2), env=env, stderr=subprocess.PIPE, timeout=300)
     assert again.returncode == 0, again.stderr
     return Kill(
         victim="both and their parent" if both else "one of two" if victims else "too late",
         awaited=awaited,
         after=after,
-        there=len(there),
-        in_hand=any(victim in holders for victim in victims),
+        finished=len(finished),
+        held_claim=any(victim in holders for victim in victims),
         by_the_other=other,
         in_the_end=len(list((to / "chunks").glob("[0-9]*.h5"))),
-        equal=same(numbers(to), whole),
+        equal=equal_bits(read_results(to), uninterrupted),
     )
 
 
 def campaign(folder: Path, kills: int, seed: int = 0) -> list[Kill]:
-    """So many sweeps, in each of which one kill; every fourth is a kill of both workers."""
+    """Run so many sweeps with one kill in each; every fourth kills both workers."""
     case = folder / "case.py"
     case.write_text(CASE)
     env = environment(folder / "programs")
-    subprocess.run(words(case, folder / "whole", 1), env=env, check=True, timeout=300)
-    whole = numbers(folder / "whole")
-    subprocess.run(words(case, folder / "two", 2), env=env, check=True, timeout=300)
-    assert same(numbers(folder / "two"), whole)
+    subprocess.run(
+        sweep_command(case, folder / "uninterrupted", 1), env=env, check=True, timeout=300
+    )
+    uninterrupted = read_results(folder / "uninterrupted")
+    subprocess.run(sweep_command(case, folder / "two", 2), env=env, check=True, timeout=300)
+    assert equal_bits(read_results(folder / "two"), uninterrupted)
     chance, done = random.Random(seed), []
     for k in range(kills):
-        place = folder / f"kill-{k}"
-        place.mkdir()
+        directory = folder / f"kill-{k}"
+        directory.mkdir()
         # 0: anywhere in the seconds before the first chunk, too.
         awaited = chance.randrange(CHUNKS - 1)
         moment = awaited, chance.uniform(0, 1 if awaited else 8)
-        done.append(kill_one(place, case, whole, moment, k % 4 == 3, env))
+        done.append(kill_one(directory, case, uninterrupted, moment, k % 4 == 3, env))
         print(done[-1], flush=True)
     return done
 
@@ -154,11 +159,11 @@ if __name__ == "__main__":
     os.environ["JAX_ENABLE_X64"] = "1"
     with tempfile.TemporaryDirectory() as name:
         found = campaign(Path(name), int(sys.argv[1]) if len(sys.argv) > 1 else 20)
-    print("\n| # | killed | chunks there | had one in hand | then | resumed | same bits |")
+    print("\n| # | killed | chunks finished | was computing one | then | resumed | same bits |")
     print("|---|---|---|---|---|---|---|")
     for k, kill in enumerate(found):
-        hand, bits = ("yes" if x else "no" for x in (kill.in_hand, kill.equal))
+        held, bits = ("yes" if x else "no" for x in (kill.held_claim, kill.equal))
         print(
-            f"| {k + 1} | {kill.victim} | {kill.there} | {hand} | "
+            f"| {k + 1} | {kill.victim} | {kill.finished} | {held} | "
             f"{kill.by_the_other} | {kill.in_the_end} | {bits} |"
         )

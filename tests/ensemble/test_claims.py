@@ -1,4 +1,4 @@
-"""Claims on chunks: one holder at a time, the dead ones' are taken over, the living ones' never."""
+"""Claims on chunks: one holder at a time; claims of dead workers are taken over, others never."""
 
 import json
 import os
@@ -47,7 +47,7 @@ def command(tmp_path, monkeypatch):
 
 
 def dead_process():
-    """A process of this machine that is no more."""
+    """A process of this machine that has ended."""
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait()
     return {**identify_process(), "process": ended.pid, "began": "1"}
@@ -59,13 +59,13 @@ def write(claims, number, holder):
     (claims.folder / f"{number:06d}.claim").write_text(json.dumps(holder))
 
 
-def said(claims):
-    """What the newest claim on the first chunk says."""
+def newest_claim(claims):
+    """The content of the newest claim on the first chunk."""
     newest = max(claims.folder.glob("000000.*claim"), key=lambda path: len(path.name))
     return json.loads(newest.read_text())
 
 
-def test_one_holder_at_a_time(claims):
+def test_a_claim_has_one_holder_at_a_time(claims):
     assert claims.acquire(3)
     assert not claims.acquire(3)
     assert not Claims(claims.folder).acquire(3)
@@ -77,7 +77,7 @@ def test_one_holder_at_a_time(claims):
 
 
 @pytest.mark.parametrize("dead", [0, 1, 2], ids=["nobody before", "one dead", "two dead"])
-def test_of_many_at_once_one_gets_it(claims, dead):
+def test_of_concurrent_workers_one_acquires_the_claim(claims, dead):
     holder = dead_process()
     for chunk in range(20):
         if dead:
@@ -86,12 +86,12 @@ def test_of_many_at_once_one_gets_it(claims, dead):
             (claims.folder / f"{chunk:06d}.1.claim").write_text(json.dumps(holder))
         got, gate = [], threading.Barrier(8)
 
-        def try_it(chunk=chunk, got=got, gate=gate):
+        def try_to_acquire(chunk=chunk, got=got, gate=gate):
             gate.wait()
             if Claims(claims.folder).acquire(chunk):
                 got.append(1)
 
-        threads = [threading.Thread(target=try_it) for _ in range(8)]
+        threads = [threading.Thread(target=try_to_acquire) for _ in range(8)]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -100,13 +100,13 @@ def test_of_many_at_once_one_gets_it(claims, dead):
         assert chunk in claims.holders()
 
 
-def test_a_dead_holder_is_followed_until_too_many_died(claims):
+def test_claims_of_dead_workers_are_taken_over_until_quarantine(claims):
     holder = dead_process()
     for deaths in range(MAX_DEATHS - 1):
         write(claims, 0, {**holder, "deaths": deaths})
         assert not claims.holders()
         assert claims.acquire(0)
-        assert said(claims)["deaths"] == deaths + 1
+        assert newest_claim(claims)["deaths"] == deaths + 1
     assert not claims.quarantined()
     write(claims, 0, {**holder, "deaths": MAX_DEATHS - 1})
     assert not claims.acquire(0)
@@ -114,11 +114,13 @@ def test_a_dead_holder_is_followed_until_too_many_died(claims):
     claims.release_stale()
     assert claims.acquire(0)
     claims.release(0)
-    assert not list(claims.folder.glob("000000*")), "the files of the dead go with the claim"
+    assert not list(claims.folder.glob("000000*")), (
+        "releasing a claim removes the files of dead workers"
+    )
 
 
-def test_whoever_finds_another_beside_himself_steps_back(claims, monkeypatch):
-    """The dead were forgotten and somebody began anew, while this one was about to take over."""
+def test_a_takeover_yields_to_a_new_first_claim(claims, monkeypatch):
+    """Stale claims are released and a worker claims anew, while this one is about to take over."""
     write(claims, 0, dead_process())
     theirs = claims.folder / "000000.claim"
     create = _claims._create
@@ -132,7 +134,7 @@ def test_whoever_finds_another_beside_himself_steps_back(claims, monkeypatch):
     assert list(claims.folder.iterdir()) == [theirs]
 
 
-def test_nobody_takes_from_the_living(claims):
+def test_claims_of_living_workers_are_kept(claims):
     write(claims, 0, {**identify_process(), "deaths": 0})
     write(claims, 1, {**identify_process(), "host": "another-machine"})
     assert not claims.acquire(0)
@@ -142,7 +144,7 @@ def test_nobody_takes_from_the_living(claims):
 
 
 @pytest.mark.parametrize("text", ["", "not json", "[1]"])
-def test_a_claim_that_says_nothing_is_left_a_minute(claims, text):
+def test_an_unreadable_claim_is_stale_after_a_minute(claims, text):
     path = claims.folder / "000000.claim"
     path.write_text(text)
     assert not claims.acquire(0)
@@ -150,7 +152,7 @@ def test_a_claim_that_says_nothing_is_left_a_minute(claims, text):
     assert claims.acquire(0)
 
 
-def test_a_job_elsewhere_is_asked_for(claims, command):
+def test_claims_of_slurm_jobs_on_other_hosts_follow_squeue(claims, command):
     away = {"host": "node7", "process": 1, "began": "1", "job": "12_3", "restarts": 1}
     write(claims, 0, away)
     calls = command("squeue", "RUNNING 1\n")
@@ -168,19 +170,19 @@ def test_a_job_elsewhere_is_asked_for(claims, command):
     assert Claims(claims.folder).acquire(0)
 
 
-def test_a_job_takes_back_what_it_had_before_it_was_requeued(claims, monkeypatch):
+def test_a_requeued_job_takes_over_its_own_claims(claims, monkeypatch):
     monkeypatch.setenv("SLURM_JOB_ID", "15")
     monkeypatch.setenv("SLURM_ARRAY_JOB_ID", "12")
     monkeypatch.setenv("SLURM_ARRAY_TASK_ID", "3")
     monkeypatch.setenv("SLURM_RESTART_COUNT", "1")
     write(claims, 0, {"host": "node7", "job": "12_3", "restarts": 0, "deaths": MAX_DEATHS - 1})
     assert claims.acquire(0)
-    now = said(claims)
+    now = newest_claim(claims)
     assert (now["job"], now["restarts"]) == ("12_3", 1)
-    assert now["deaths"] == MAX_DEATHS - 1, "to be sent back into the queue is no death"
+    assert now["deaths"] == MAX_DEATHS - 1, "a requeued worker has not died"
 
 
-def test_what_squeue_says(command, monkeypatch):
+def test_output_of_squeue_is_parsed(command, monkeypatch):
     monkeypatch.delenv("SLURM_JOB_ID", raising=False)
     assert current_job() == {}
     assert not requeue_this_job()
@@ -194,7 +196,7 @@ def test_what_squeue_says(command, monkeypatch):
     assert job_seconds_left() is None
     calls = command("scontrol")
     command("squeue", "COMPLETING\n")
-    assert not requeue_this_job(), "a job that was canceled is to stay so"
+    assert not requeue_this_job(), "a canceled job must stay canceled"
     command("squeue", "RUNNING\n")
     assert requeue_this_job()
     assert calls.read_text().endswith("requeue 7\n")
@@ -206,7 +208,7 @@ def test_what_squeue_says(command, monkeypatch):
     assert not calls.exists()
 
 
-def test_an_answer_is_good_for_a_while(command):
+def test_answers_of_squeue_are_cached(command):
     queue = SlurmQueue()
     calls = command("squeue", "RUNNING 0\n")
     assert queue.is_running("7", 0)

@@ -32,7 +32,7 @@ class TestPoints:
         with pytest.raises(pk.errors.ShapeError, match=r"equally many values; got \[2, 3\]"):
             pk.designs.zip_axes(a, b)
 
-    def test_several_leaves_at_once(self):
+    def test_one_axis_of_several_leaves(self):
         over = pk.SweepAxis({"c": damping, "g": gravity}, {"c": [0.1, 0.2], "g": [8.0, 9.0]})
         sim, state, _ = sweep(over).member(1)
         assert float(damping((sim, state))) == 0.2
@@ -43,7 +43,7 @@ class TestPoints:
         with pytest.raises(pk.errors.ShapeError, match="values for"):
             sweep(pk.SweepAxis({"c": damping}, {"d": [0.1]}))
 
-    def test_points_are_counted(self):
+    def test_length_is_the_number_of_points(self):
         assert len(pk.SweepAxis(damping, [0.1, 0.2])) == 2
         assert len(pk.SweepAxis(lambda m: m[1], [[0.1, 0.2]] * 3)) == 3
 
@@ -57,7 +57,7 @@ class TestPoints:
         with pytest.raises(pk.errors.ParameterError, match=r"whole number \(.*int32"):
             sweep(pk.SweepAxis(lambda m: m[1].id, [[0, 2**40]]), model=(sim, atoms))
 
-    def test_the_digest_sees_what_functions_remember(self):
+    def test_the_digest_includes_closures(self):
         def model(threshold):
             above = lambda now: now.state[0] > threshold
             sim, state = MODEL
@@ -79,7 +79,7 @@ class TestPoints:
         assert one == same
         assert one != other
 
-    def test_the_digest_tells_sweeps_apart(self):
+    def test_different_sweeps_have_different_digests(self):
         over = pk.SweepAxis(damping, [0.1, 0.2])
         told = {
             sweep(over).digest,
@@ -103,7 +103,7 @@ class TestDesigns:
     )
 
     @pytest.mark.parametrize("design", [random, pk.designs.latin_hypercube, pk.designs.sobol])
-    def test_stay_between_limits_and_repeat(self, design):
+    def test_stay_within_limits_and_are_reproducible(self, design):
         names = list(sweep(design(16, *self.RANGES)).coordinates)[:2]
         at, again, other = (sweep(design(16, *self.RANGES, seed=s)).coordinates for s in (0, 0, 1))
         for name, (low, high) in zip(names, [(0, 1), (1, 100)], strict=True):
@@ -125,13 +125,13 @@ class TestDesigns:
         ):
             pk.designs.sobol(10, *self.RANGES)
 
-    def test_grids_hold_their_limits(self):
+    def test_grids_include_their_limits(self):
         at = sweep(grid((3, 2), *self.RANGES)).coordinates
         c, g = list(at.values())[:2]
         np.testing.assert_allclose(c, [0, 0, 0.5, 0.5, 1, 1])
         np.testing.assert_allclose(g, [1, 100] * 3)
 
-    def test_around_a_fit(self):
+    def test_posterior_samples_have_the_covariance_of_the_fit(self):
         fitted = object.__new__(pk.Fit)
         covariance = np.array([[0.04, 0.03], [0.03, 0.09]])
         object.__setattr__(fitted, "covariance", covariance)
@@ -168,7 +168,7 @@ class TestBadInput:
         ):
             sweep(pk.SweepAxis(lambda m: pk.find(m, pk.Pairwise).cutoff, [1.5, 2.0]), 20, model)
 
-    def test_a_leaf_that_is_not_there(self):
+    def test_a_leaf_that_does_not_exist(self):
         with pytest.raises(pk.errors.SelectionError, match=r"damp.*Available: integrator"):
             sweep(pk.SweepAxis(lambda m: m[0].damp, [1.0]))
         with pytest.raises(pk.errors.SelectionError, match='"state" or "key"; got \'seed\''):
@@ -197,10 +197,10 @@ class TestBadInput:
             sweep(pk.SweepAxis(damping, [0.1]), steps=7)
         with pytest.raises(pk.errors.ParameterError, match="steps are missing"):
             pk.sweep(MODEL, over=pk.SweepAxis(damping, [0.1]))
-        with pytest.raises(pk.errors.ParameterError, match="says all about itself"):
+        with pytest.raises(pk.errors.ParameterError, match="already holds these arguments"):
             pk.sweep(sweep(pk.SweepAxis(damping, [0.1])), 10)
 
-    def test_names(self):
+    def test_repeated_and_unknown_names(self):
         with pytest.raises(pk.errors.ParameterError, match="two swept quantities are called"):
             sweep((pk.SweepAxis(damping, [0.1], "c"), pk.SweepAxis(gravity, [0.1], "c")))
         with pytest.raises(
@@ -221,7 +221,7 @@ class TestBadInput:
         atoms = pk.Particles(jnp.zeros((2, 2)), space=pk.Free())
         trap = pk.Simulation(pk.VelocityVerlet(pk.HarmonicTrap(1.0)), dt=0.1)
         boxed = pk.Particles(jnp.zeros((2, 2)), space=pk.Box([1.0, 1.0]))
-        with pytest.raises(pk.errors.ShapeError, match="state 1 is made otherwise"):
+        with pytest.raises(pk.errors.ShapeError, match="state 1 has another structure"):
             sweep(pk.designs.initial_states([atoms, boxed]), model=(trap, atoms))
 
     def test_groups_that_record_different_things(self):
@@ -248,7 +248,7 @@ class TestBadInput:
         ):
             sweep(pk.SweepAxis(damping, [0.1]), reduce=bins)
 
-    def test_what_is_no_key(self):
+    def test_arguments_that_are_no_key(self):
         for bad in (jnp.zeros(2), jax.random.split(jax.random.key(0), 2)):
             with pytest.raises(pk.errors.ParameterError, match="key is one random key"):
                 sweep(replicas=2, key=bad)
@@ -256,14 +256,14 @@ class TestBadInput:
     def test_chunks_and_devices(self, tmp_path):
         one = sweep(pk.SweepAxis(damping, [0.1]))
         for bad in (0, -1, True):
-            with pytest.raises(pk.errors.ParameterError, match="chunk is a number of members"):
-                pk.sweep(one, chunk=bad)
-        with pytest.raises(pk.errors.ParameterError, match="cuts them over devices"):
+            with pytest.raises(pk.errors.ParameterError, match="chunk_size must be a number"):
+                pk.sweep(one, chunk_size=bad)
+        with pytest.raises(pk.errors.ParameterError, match="decomposes them over devices"):
             pk.sweep(one, devices=(2, 2))
-        with pytest.raises(pk.errors.ParameterError, match=r"there are chunks 0 … 0; got \[3\]"):
+        with pytest.raises(pk.errors.ParameterError, match=r"numbered 0 … 0; got \[3\]"):
             execute(one, tmp_path / "a", chunks=[3])
 
-    def test_a_member_that_does_not_fit(self, monkeypatch):
+    def test_a_member_larger_than_the_device(self, monkeypatch):
         one = sweep(pk.SweepAxis(damping, [0.1]))
         monkeypatch.setattr(
             "physkit.ensemble.compute._batch_memory.available_bytes", lambda device: 100.0
@@ -276,14 +276,14 @@ class TestBadInput:
         with pytest.raises(pk.errors.CapacityError, match="one member needs"):
             pk.sweep(one, progress=False)
 
-    def test_steps_back_in_time(self):
+    def test_negative_time_steps(self):
         with pytest.raises(
             pk.errors.ParameterError, match=r"steps must be positive; got dt = -0.1"
         ):
             sweep(pk.SweepAxis(lambda m: m[0].dt, [0.1, -0.1], name="dt"))
 
-    def test_nothing_to_retry(self):
-        with pytest.raises(pk.errors.ParameterError, match="nothing would be different"):
+    def test_retries_that_change_nothing(self):
+        with pytest.raises(pk.errors.ParameterError, match="must change something"):
             pk.reductions.Retry()
         with pytest.raises(pk.errors.ParameterError):
             pk.reductions.Retry(step_divisor=0)

@@ -22,11 +22,11 @@ def well(friction, key, temperature=0.5, steps=30):
     return {"square": done.state.position[0, 0] ** 2, "path": done.frames["x"][:, 0, 0]}
 
 
-def mean_square(friction, chunk=None):
-    return ensemble_mean(lambda key: well(friction, key), KEYS, chunk=chunk)["square"]
+def mean_square(friction, chunk_size=None):
+    return ensemble_mean(lambda key: well(friction, key), KEYS, chunk_size=chunk_size)["square"]
 
 
-def test_mean_and_gradient_for_every_chunk():
+def test_mean_and_gradient_do_not_depend_on_the_chunk_size():
     """Of 23 members; equal to a loop, to all at once, and to finite differences."""
     g = jnp.asarray(0.7)
     both = jax.jit(jax.value_and_grad(mean_square), static_argnums=1)
@@ -49,7 +49,7 @@ def test_forward_mode_vmap_and_arrays():
     np.testing.assert_allclose(forward, slope, rtol=1e-11)
     both = jax.jit(jax.vmap(lambda g: mean_square(g, 5)))(jnp.asarray([0.7, 0.9]))
     np.testing.assert_allclose(both[0], mean_square(g), rtol=1e-11)
-    path = ensemble_mean(lambda key: well(g, key)["path"], KEYS, chunk=5)
+    path = ensemble_mean(lambda key: well(g, key)["path"], KEYS, chunk_size=5)
     assert path.shape == (7,)
     assert float(path[0]) == pytest.approx(1, rel=1e-12)
 
@@ -66,23 +66,23 @@ def memory(members, chunk):
             )
             return jnp.sum(pk.simulate(sim, pk.Field(start, grid), 64).state.data ** 2)
 
-        return ensemble_mean(one, starts, chunk=chunk)
+        return ensemble_mean(one, starts, chunk_size=chunk)
 
     compiled = jax.jit(jax.grad(loss)).lower(jnp.asarray(1e-3)).compile()
     return compiled.memory_analysis().temp_size_in_bytes
 
 
-def test_memory_is_that_of_one_chunk():
+def test_gradient_needs_the_memory_of_one_chunk():
     chunk, many = memory(4, None), memory(64, 4)
     assert many < 1.2 * chunk + 64 * 400 * 8  # the members themselves
     assert memory(64, None) > 8 * chunk
 
 
 @pytest.mark.slow
-def test_stochastic_optimisation_finds_the_friction():
+def test_stochastic_optimization_finds_the_friction():
     """From ⟨x(t)⟩ at friction 0.4, with fresh noise in every step."""
     path = lambda friction, keys: ensemble_mean(
-        lambda key: well(friction, key)["path"], keys, chunk=100
+        lambda key: well(friction, key)["path"], keys, chunk_size=100
     )
     data = well(0.4, KEYS[0], temperature=0.0)["path"]  # what the mean is in a harmonic trap
     optimizer = optax.adam(0.1)
@@ -104,18 +104,18 @@ def test_stochastic_optimisation_finds_the_friction():
     assert np.mean(tail[-20:]) == pytest.approx(0.4, rel=0.05)
 
 
-def test_a_diverged_member_is_not_left_out_in_silence():
+def test_a_diverged_member_makes_the_mean_nan():
     starts = jnp.asarray([1.0, jnp.inf, 2.0])
-    assert jnp.isnan(ensemble_mean(lambda x: x - x, starts, chunk=1))
+    assert jnp.isnan(ensemble_mean(lambda x: x - x, starts, chunk_size=1))
 
 
-def test_bad_input():
+def test_bad_members_and_chunk_sizes_are_refused():
     f = lambda x: x
     with pytest.raises(ParameterError, match="chunk"):
-        ensemble_mean(f, jnp.ones(3), chunk=0)
+        ensemble_mean(f, jnp.ones(3), chunk_size=0)
     with pytest.raises(ParameterError, match="got none"):
         ensemble_mean(f, jnp.ones(0))
-    with pytest.raises(ShapeError, match="members come first"):
+    with pytest.raises(ShapeError, match="members must be the first axis"):
         ensemble_mean(lambda x: x[0], (jnp.ones(3), jnp.ones(2)))
-    with pytest.raises(ParameterError, match="floating numbers"):
+    with pytest.raises(ParameterError, match="floating-point"):
         ensemble_mean(f, jnp.arange(3))

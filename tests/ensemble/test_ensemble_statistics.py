@@ -15,18 +15,18 @@ def mean(x):
     return jnp.mean(x, axis=0)
 
 
-def test_values_are_those_of_numpy():
+def test_statistics_equal_numpys():
     x = np.random.default_rng(0).normal(size=(40, 3))
     found = ensemble_statistics(x, key=KEY, quantiles=(0.1, 0.5))
     np.testing.assert_allclose(found.mean.value, x.mean(axis=0))
-    np.testing.assert_allclose(found.deviation.value, x.std(axis=0, ddof=1))
+    np.testing.assert_allclose(found.std.value, x.std(axis=0, ddof=1))
     np.testing.assert_allclose(found.quantile.value, np.quantile(x, [0.1, 0.5], axis=0))
-    assert found.members == 40
+    assert found.num_members == 40
     assert found.levels == (0.1, 0.5)
 
 
 @pytest.mark.parametrize("members", [3, 50])
-def test_error_of_a_mean_has_no_bias(members):
+def test_bootstrap_error_of_a_mean_is_unbiased(members):
     """Over many ensembles the error bar squared is s²/n: for three members, too."""
     draws = jax.random.normal(KEY, (members, 400))  # 400 ensembles at once, resampled together
     found = bootstrap(mean, draws, key=KEY, resamples=2000)
@@ -36,16 +36,16 @@ def test_error_of_a_mean_has_no_bias(members):
     assert np.all(np.asarray(found.low) < np.asarray(found.high))
 
 
-def test_error_bars_of_spread_and_median():
+def test_errors_of_standard_deviation_and_median():
     """Of a normal sample: σ/√(2n) and √(π/2n) σ."""
     n = 4000
     x = 2.0 * jax.random.normal(KEY, (n,))
     found = ensemble_statistics(x, key=KEY, quantiles=(0.5,))
-    assert float(found.deviation.error) == pytest.approx(2 / np.sqrt(2 * n), rel=0.15)
+    assert float(found.std.error) == pytest.approx(2 / np.sqrt(2 * n), rel=0.15)
     assert float(found.quantile.error[0]) == pytest.approx(2 * np.sqrt(np.pi / 2 / n), rel=0.25)
 
 
-def test_the_interval_holds_the_truth_as_often_as_it_says():
+def test_bootstrap_intervals_have_their_coverage():
     inside = []
     for i in range(150):
         x = jax.random.exponential(jax.random.key(i), (60,))
@@ -54,14 +54,14 @@ def test_the_interval_holds_the_truth_as_often_as_it_says():
     assert np.mean(inside) == pytest.approx(0.8, abs=0.1)
 
 
-def test_the_key_alone_decides():
+def test_the_key_decides_the_draws():
     x = jax.random.normal(KEY, (20,))
     one, two, other = (bootstrap(mean, x, key=jax.random.key(k)) for k in (1, 1, 2))
     assert float(one.error) == float(two.error)
     assert float(one.error) != float(other.error)
 
 
-def test_by_coordinates():
+def test_statistics_by_coordinates():
     """Replicas at 2 × 2 points in any order, one left out."""
     hot = np.array([2.0, 1.0, 2.0, 1.0, 2.0, 1.0, 1.0, 2.0, 1.0])
     dense = np.array([0.1, 0.1, 0.2, 0.2, 0.1, 0.1, 0.2, 0.2, 0.2])
@@ -71,21 +71,21 @@ def test_by_coordinates():
     np.testing.assert_array_equal(found.points["temperature"], [1, 1, 2, 2])
     np.testing.assert_array_equal(found.points["density"], [0.1, 0.2, 0.1, 0.2])
     np.testing.assert_allclose(found.mean.value, [4, 6, 2, 5])
-    np.testing.assert_array_equal(found.members, [2, 2, 2, 2])
-    one = found.at(temperature=2.0, density=0.1)
+    np.testing.assert_array_equal(found.num_members, [2, 2, 2, 2])
+    one = found.nearest(temperature=2.0, density=0.1)
     assert float(one.mean.value) == 2
     assert one.quantile.value.shape == (5,)
     with pytest.raises(SelectionError, match="2 points"):
-        found.at(temperature=2.0)
+        found.nearest(temperature=2.0)
     with pytest.raises(SelectionError, match="available"):
-        found.at(pressure=2.0)
+        found.nearest(pressure=2.0)
 
 
 def test_one_member_has_no_error_bar():
     found = ensemble_statistics([3.0], key=KEY)
     assert float(found.mean.value) == 3
     assert np.isnan(found.mean.error)
-    assert np.isnan(found.deviation.value)
+    assert np.isnan(found.std.value)
 
 
 def test_passage_rate_with_members_still_waiting():
@@ -99,11 +99,11 @@ def test_passage_rate_with_members_still_waiting():
     assert float(passage_rate([np.nan, np.nan], 1.0, key=KEY).value) == 0
 
 
-def test_bad_input():
+def test_bad_arguments_are_refused():
     x = np.ones(4)
-    with pytest.raises(ShapeError, match="members first"):
+    with pytest.raises(ShapeError, match="members as their first axis"):
         bootstrap(lambda t: t, (x, x[1:]), key=KEY)
-    with pytest.raises(ShapeError, match="ok says"):
+    with pytest.raises(ShapeError, match="ok is a mask"):
         ensemble_statistics(x, key=KEY, ok=np.ones(3, bool))
     with pytest.raises(ShapeError, match="'density'"):
         ensemble_statistics(x, key=KEY, by={"density": x[1:]})
@@ -113,7 +113,7 @@ def test_bad_input():
         (x[:0], {}, "no members"),
         (x, {"ok": np.zeros(4, bool)}, "no members"),
         (x, {"ok": np.zeros(4, bool), "by": {"a": x}}, "no members"),
-        (x, {"quantiles": (1.5,)}, "from 0 to 1"),
+        (x, {"quantiles": (1.5,)}, "between 0 and 1"),
         (x, {"resamples": 1}, "two resamples"),
         (x, {"by": {}}, "no coordinate"),
     ):

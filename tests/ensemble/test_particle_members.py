@@ -23,9 +23,9 @@ def swept(velocities, model, **more):
     return pk.sweep(model, 120, over=over, progress=False, **more)
 
 
-def test_exact_pair_sums_are_bitwise_the_same_in_any_chunks():
+def test_exact_pair_sums_do_not_depend_on_the_chunk_size():
     model, velocities = boxes()
-    three, six = (swept(velocities, model, chunk=chunk) for chunk in (3, 6))
+    three, six = (swept(velocities, model, chunk_size=chunk) for chunk in (3, 6))
     np.testing.assert_array_equal(three["x"][:], six["x"][:])
     assert np.ptp(three["x"][:][:, -1], axis=0).max() > 0.1  # members do differ
     assert three.ok.all()
@@ -34,16 +34,16 @@ def test_exact_pair_sums_are_bitwise_the_same_in_any_chunks():
     np.testing.assert_array_equal(pk.run(sim, state, 120, progress=False)["x"], six["x"][5])
 
 
-def test_growth_is_decided_for_all_and_changes_nothing(monkeypatch):
+def test_growing_lists_changes_no_number(monkeypatch):
     model, velocities = boxes()
     roomy = swept(velocities, model)
     monkeypatch.setattr("physkit.ensemble.compute._chunk_runner.HEADROOM", 0.5)
-    tight = swept(velocities, model, chunk=3)
+    tight = swept(velocities, model, chunk_size=3)
     assert any("ListedPairs" in what for what in tight.growths)
     np.testing.assert_array_equal(tight["x"][:], roomy["x"][:])
 
 
-def test_particles_that_fly_off_leave_the_others_alone():
+def test_members_that_fail_do_not_change_the_others():
     model, velocities = boxes()
     well = swept(velocities, model)
     velocities = velocities.copy()
@@ -56,7 +56,7 @@ def test_particles_that_fly_off_leave_the_others_alone():
     np.testing.assert_array_equal(found["x"][:][others], well["x"][:][others])
 
 
-def test_large_members_are_set_up_one_by_one(monkeypatch):
+def test_large_members_are_initialized_one_by_one(monkeypatch):
     model, velocities = boxes()
     usual = swept(velocities, model)
     monkeypatch.setattr("physkit.particles.neighbors._list.SMALL", 16)
@@ -89,16 +89,16 @@ def test_boxes_of_several_densities_share_a_skin():
     np.testing.assert_allclose(found["e"][2], one["e"], rtol=1e-10)
 
 
-def test_what_a_member_needs_is_known_beforehand():
+def test_memory_of_a_batch_is_predicted():
     model, velocities = boxes()
     over = pk.SweepAxis(lambda m: m[1].velocity, velocities)
     need = predict_batch_memory(pk.Sweep(model, 120, over=over))
     state = sum(x.nbytes for x in jax.tree.leaves(model[1]))
     assert 3 * state < need.per_member < 100 * state
-    assert need.of(10) == pytest.approx(
+    assert need.bytes_for(10) == pytest.approx(
         need.fixed + 10 * (need.per_member + 5 * need.frames), rel=0.1
     )
-    assert need.max_members(need.of(7) + 1) == 7
+    assert need.max_members(need.bytes_for(7) + 1) == 7
 
 
 DEVICES = """
@@ -127,8 +127,8 @@ def test_two_devices_give_the_same_bits():
     assert json.loads(done.stdout) == {"devices": 2, "same": True, "ok": True}
 
 
-def test_sums_that_are_not_exact_agree_before_chaos():
+def test_plain_pair_sums_agree_before_chaos():
     model, velocities = boxes(exact=False)
-    two, six = (swept(velocities, model, chunk=chunk) for chunk in (2, 6))
+    two, six = (swept(velocities, model, chunk_size=chunk) for chunk in (2, 6))
     np.testing.assert_allclose(two["x"][:], six["x"][:], atol=1e-10)
     assert jnp.isfinite(six["x"][:]).all()

@@ -1,10 +1,11 @@
-"""Statistics over members made on the way, against NumPy's of all of them."""
+"""Reductions over chunks of members, against NumPy on all members."""
 
 import jax
 import numpy as np
 import pytest
 
 import physkit as pk
+from physkit.ensemble.statistics._reductions import describe_reductions, restore_reductions
 
 from .sweep_problems import damping, pendulum
 
@@ -12,45 +13,49 @@ RNG = np.random.default_rng(0)
 VALUES = RNG.normal(3.0, 2.0, (101, 4, 2))
 
 
-def whole(reduction, sizes=(30, 1, 50, 20)):
-    parts = np.split(VALUES, np.cumsum(sizes)[:-1])
-    found = reduction.part(parts[0])
-    for part in parts[1:]:
-        found = reduction.merged(found, reduction.part(part))
-    return reduction.result(found)
+def reduce_in_chunks(reduction, sizes=(30, 1, 50, 20)):
+    chunks = np.split(VALUES, np.cumsum(sizes)[:-1])
+    partial = reduction.summarize(chunks[0])
+    for chunk in chunks[1:]:
+        partial = reduction.combine(partial, reduction.summarize(chunk))
+    return reduction.result(partial)
 
 
-class TestMerging:
+class TestCombining:
     def test_moments(self):
-        np.testing.assert_allclose(whole(pk.reductions.Mean("x")), VALUES.mean(0), rtol=1e-13)
         np.testing.assert_allclose(
-            whole(pk.reductions.Variance("x")), VALUES.var(0, ddof=1), rtol=1e-13
+            reduce_in_chunks(pk.reductions.Mean("x")), VALUES.mean(0), rtol=1e-13
+        )
+        np.testing.assert_allclose(
+            reduce_in_chunks(pk.reductions.Variance("x")), VALUES.var(0, ddof=1), rtol=1e-13
         )
         assert np.isnan(
-            pk.reductions.Variance("x").result(pk.reductions.Variance("x").part(VALUES[:1]))
+            pk.reductions.Variance("x").result(pk.reductions.Variance("x").summarize(VALUES[:1]))
         ).all()
 
-    def test_far_from_zero_nothing_is_lost(self):
-        part = lambda x: pk.reductions.Variance("x").part(x + 1e9)
-        both = pk.reductions.Variance("x").merged(part(VALUES[:40]), part(VALUES[40:]))
+    def test_variance_far_from_zero_keeps_its_digits(self):
+        partial = lambda x: pk.reductions.Variance("x").summarize(x + 1e9)
+        both = pk.reductions.Variance("x").combine(partial(VALUES[:40]), partial(VALUES[40:]))
         expected = (VALUES + 1e9).var(0, ddof=1)
         np.testing.assert_allclose(pk.reductions.Variance("x").result(both), expected, rtol=1e-6)
 
     def test_quantiles(self):
-        shares = (0.0, 0.1, 0.5, 0.9, 1.0)
-        exact = np.quantile(VALUES, shares, axis=0)
-        np.testing.assert_allclose(whole(pk.reductions.Quantiles("x", shares)), exact, rtol=1e-12)
-        rough = whole(pk.reductions.Quantiles("x", shares, points=16))
+        levels = (0.0, 0.1, 0.5, 0.9, 1.0)
+        exact = np.quantile(VALUES, levels, axis=0)
+        np.testing.assert_allclose(
+            reduce_in_chunks(pk.reductions.Quantiles("x", levels)), exact, rtol=1e-12
+        )
+        rough = reduce_in_chunks(pk.reductions.Quantiles("x", levels, points=16))
         ranks = (VALUES[None] <= rough[:, None]).mean(1)
-        assert np.all(np.abs(ranks - np.reshape(shares, (5, 1, 1))) < 1 / 16)
+        assert np.all(np.abs(ranks - np.reshape(levels, (5, 1, 1))) < 1 / 16)
 
     def test_histogram(self):
         edges = np.linspace(-1, 6, 8)
-        found = whole(pk.reductions.Histogram("x", edges))
+        found = reduce_in_chunks(pk.reductions.Histogram("x", edges))
         assert found.shape == (4, 2, 7)
         np.testing.assert_array_equal(found[1, 0], np.histogram(VALUES[:, 1, 0], edges)[0])
 
-    def test_bad_input(self):
+    def test_bad_levels_and_edges_are_refused(self):
         for bad in (
             lambda: pk.reductions.Quantiles("x", (1.5,)),
             lambda: pk.reductions.Histogram("x", [1.0, 1.0]),
@@ -60,12 +65,25 @@ class TestMerging:
                 bad()
 
 
+def test_reductions_stored_by_version_0_1_are_restored():
+    fields = {"name": "x", "shares": [0.1, 0.9], "points": 64}
+    (quantiles,) = restore_reductions(
+        [
+            {"kind": "Quantiles", "title": "quantiles x", "fields": fields},
+            {"kind": "Reduction", "title": "of a user"},
+        ]
+    )
+    assert (quantiles.name, quantiles.levels, quantiles.points) == ("x", (0.1, 0.9), 64)
+    (row,) = describe_reductions((quantiles,))
+    assert {**row["fields"], "shares": list(row["fields"]["shares"])} == fields
+
+
 class TestInASweep:
     def sweep(self, **more):
         over = pk.SweepAxis(damping, np.linspace(0, 1, 12), name="damping")
         return pk.sweep(pendulum(), 40, over=over, progress=False, **more)
 
-    def test_members_that_went_wrong_do_not_count(self, tmp_path):
+    def test_failed_members_do_not_count(self, tmp_path):
         values = np.linspace(0, 1, 12)
         values[[2, 7]] = np.nan
         over = pk.SweepAxis(damping, values)
@@ -80,7 +98,7 @@ class TestInASweep:
             over=over,
             reduce=reduce,
             keep=False,
-            chunk=5,
+            chunk_size=5,
             to=tmp_path / "a",
             progress=False,
         )
@@ -97,19 +115,19 @@ class TestInASweep:
         again = pk.open(tmp_path / "a")
         np.testing.assert_array_equal(again.reduced["mean angle"], found.reduced["mean angle"])
 
-    def test_stops_when_converged(self, tmp_path):
+    def test_a_sweep_stops_when_converged(self, tmp_path):
         stop = pk.reductions.Converged("angle", error=10.0, min_members=6)
-        found = self.sweep(stop_when=stop, chunk=3, to=tmp_path / "a")
+        found = self.sweep(stop_when=stop, chunk_size=3, to=tmp_path / "a")
         assert found.stopped_by == "converged"
         assert len(found.members) == 6
-        assert len(self.sweep(stop_when=stop, chunk=3, to=tmp_path / "a").members) == 6
+        assert len(self.sweep(stop_when=stop, chunk_size=3, to=tmp_path / "a").members) == 6
         assert "variance angle" in found.reduced
-        never = self.sweep(stop_when=pk.reductions.Converged("angle", error=1e-9), chunk=3)
+        never = self.sweep(stop_when=pk.reductions.Converged("angle", error=1e-9), chunk_size=3)
         assert never.complete
         assert never.stopped_by is None
 
     @pytest.mark.slow
-    def test_noise(self):
+    def test_noise_averages_out(self):
         sim = pk.Simulation(
             pk.BAOAB(pk.HarmonicTrap(1.0), 1.0, 1.0),
             dt=0.1,

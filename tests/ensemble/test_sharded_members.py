@@ -30,7 +30,7 @@ def emulated(monkeypatch):
     monkeypatch.setenv("PHYSKIT_SPMD", "vmap")
 
 
-def test_members_over_two_devices_are_those_of_one(emulated, tmp_path):
+def test_sharded_members_equal_those_on_one_device(emulated, tmp_path):
     whole = sweep(heat(), 8, over=over(), progress=False)
     cut = sweep(heat(), 8, over=over(), domain=(2,), to=tmp_path, progress=False)
     assert cut.failed[0].member == whole.failed[0].member == 2
@@ -41,14 +41,14 @@ def test_members_over_two_devices_are_those_of_one(emulated, tmp_path):
         np.testing.assert_allclose(found[cut.ok], wanted[whole.ok], atol=1e-14)
 
 
-def test_the_block_in_which_one_goes_wrong(emulated):
+def test_the_block_in_which_a_member_fails_is_found(emulated):
     slowly = SweepAxis(over().where, [20.0])
     whole, cut = (sweep(heat(), 400, over=slowly, domain=d, progress=False) for d in (None, (2,)))
     assert cut.failed == whole.failed
     assert 4 < cut.failed[0].step < 200
 
 
-def test_bad_grids_are_refused():
+def test_impossible_domains_are_refused():
     with pytest.raises(ParameterError, match="devices per axis"):
         Sweep(heat(), 8, over=over(), domain=(0, 2))
     with pytest.raises(DeviceError, match=r"over 64 devices; this process has"):

@@ -10,14 +10,14 @@ from physkit.ensemble import SlurmArray
 WORDS = ["physkit", "sweep", "run", "my case.py", "--to", "out"]
 
 
-def test_the_script_asks_for_what_was_said(tmp_path):
+def test_the_script_has_the_options(tmp_path):
     array = SlurmArray(
         elements=16,
         minutes=90,
         partition="gpu",
         gpus=2,
         memory="16G",
-        at_once=4,
+        max_running=4,
         warning=60,
         setup=("module load python", "export A='b c'"),
         options={"exclude": "node7"},
@@ -56,7 +56,7 @@ def test_the_script_asks_for_what_was_said(tmp_path):
     )
 
 
-def test_who_stays_out_of_the_queue():
+def test_a_script_without_requeue():
     text = SlurmArray(requeue=False).script(WORDS, name="a")
     assert "requeue" not in text
 
@@ -67,13 +67,13 @@ def test_who_stays_out_of_the_queue():
         ({"elements": 0}, "elements"),
         ({"minutes": 0}, "minutes"),
         ({"gpus": -1}, "gpus"),
-        ({"at_once": 0}, "at_once"),
+        ({"max_running": 0}, "max_running"),
         ({"minutes": 2, "warning": 120}, "shorter"),
         ({"setup": "module load python"}, "sequence"),
         ({"options": {"wrap=x": "y"}}, "wrap=x"),
         ({"partition": "a\n#SBATCH --uid=0"}, "partition"),
     ],
 )
-def test_what_cannot_be_asked(wrong, said):
+def test_impossible_options_are_refused(wrong, said):
     with pytest.raises(ParameterError, match=said):
         SlurmArray(**wrong)

@@ -12,7 +12,8 @@ import pytest
 
 import physkit as pk
 from physkit.ensemble import collect, execute, predict_batch_memory, status
-from physkit.ensemble.compute._chunk_runner import FRAME_BUFFER_BYTES, ChunkRunner
+from physkit.ensemble.compute._chunk_runner import ChunkRunner
+from physkit.simulate import FRAME_BYTES
 
 from .sweep_problems import angle, brownian, damping, pendulum
 
@@ -29,7 +30,7 @@ def together(sweep, **more):
 
 class TestNumbers:
     def test_equal_single_runs_and_one_big_vmap(self):
-        found = together(swept(), chunk=3)
+        found = together(swept(), chunk_size=3)
         assert found["angle"].shape == (7, 9)
         assert found["state"].shape == (7, 9, 2)
         np.testing.assert_allclose(found.times["angle"], 0.05 * 5 * np.arange(9), rtol=1e-14)
@@ -43,16 +44,16 @@ class TestNumbers:
         np.testing.assert_array_equal(found.coordinates["damping"], DAMPINGS)
 
     @pytest.mark.slow
-    def test_stretches_make_no_difference(self, monkeypatch):
+    def test_results_do_not_depend_on_the_length_of_chunks_in_time(self, monkeypatch):
         usual = together(swept())
-        monkeypatch.setattr("physkit.ensemble.compute._chunk_runner.MAX_BUFFERED_BLOCKS", 3)
+        monkeypatch.setattr("physkit.simulate.loop._chunk_program.MAX_BLOCKS", 3)
         short = together(swept())
         np.testing.assert_array_equal(usual["state"][:], short["state"][:])
 
     def test_noise_depends_on_the_member_alone(self):
         model = brownian()
         sweep = pk.Sweep(model, 20, replicas=5, key=jax.random.key(3))
-        two, five = together(sweep, chunk=2), together(sweep, chunk=5)
+        two, five = together(sweep, chunk_size=2), together(sweep, chunk_size=5)
         np.testing.assert_allclose(two["x"][:], five["x"][:], rtol=1e-12)
         assert len(np.unique(two["x"][:][:, -1, 0, 0])) == 5
         sim, state, key = sweep.member(3)
@@ -65,11 +66,11 @@ class TestNumbers:
         one = pk.simulate(*model, 20, key=jax.random.key(8))
         np.testing.assert_allclose(by_seed["x"][1], one.frames["x"], rtol=1e-12)
 
-    def test_costly_members_come_first(self):
+    def test_costly_members_are_computed_first(self):
         cost = lambda at: at["damping"]
         sweep = swept(cost=cost)
         assert [list(c) for c in sweep.chunks(4)] == [[6, 5, 4, 3], [2, 1, 0]]
-        found = together(sweep, chunk=4)
+        found = together(sweep, chunk_size=4)
         np.testing.assert_array_equal(found.members, np.arange(7))
         np.testing.assert_allclose(found["state"][:], together(swept())["state"][:], rtol=1e-12)
 
@@ -83,7 +84,7 @@ class TestNumbers:
             [(sim, state), (other, state)],
             10,
             over=pk.designs.initial_states(starts),
-            chunk=2,
+            chunk_size=2,
             progress=False,
         )
         assert len(found["angle"]) == 6
@@ -93,26 +94,28 @@ class TestNumbers:
         np.testing.assert_allclose(found["state"][4], one.frames["state"], rtol=1e-12)
 
 
-class TestMemory:
-    def test_frames_wait_for_so_much_of_it_and_no_more(self):
+class TestDeviceMemory:
+    def test_buffered_frames_have_a_byte_limit(self):
         sweep, many = swept(steps=5000), 10_000
         need = predict_batch_memory(sweep)
         runner = ChunkRunner(sweep, 0, many, jax.local_devices()[:1])
-        lanes = runner.start(np.zeros(many, int))
-        needed = runner.bytes(lanes, many, runner._room)
-        assert need.of(many) == pytest.approx(needed, rel=0.05)
-        assert FRAME_BUFFER_BYTES < needed < 1.2 * FRAME_BUFFER_BYTES
+        batch = runner.init_batch(np.zeros(many, int))
+        needed = runner.program_bytes(batch, many, runner.max_blocks)
+        assert need.bytes_for(many) == pytest.approx(needed, rel=0.05)
+        assert FRAME_BYTES < needed < 1.2 * FRAME_BYTES
         for free in (2**16, 2**20, 2**25, 2**26, 2**28, 2**32):
             fit = need.max_members(free)
-            assert all(need.of(m) <= free for m in {fit // 3, fit // 2, fit - 1, fit} if m > 0)
-        assert need.max_members(2**32) > 0.9 * (2**32 - FRAME_BUFFER_BYTES) / need.per_member
+            assert all(
+                need.bytes_for(m) <= free for m in {fit // 3, fit // 2, fit - 1, fit} if m > 0
+            )
+        assert need.max_members(2**32) > 0.9 * (2**32 - FRAME_BYTES) / need.per_member
 
 
-class TestIllMembers:
-    def test_are_flagged_and_leave_the_others_alone(self):
+class TestFailedMembers:
+    def test_are_flagged_and_do_not_change_the_others(self):
         ill = DAMPINGS.copy()
         ill[2], ill[5] = np.nan, -1e5
-        well, found = together(swept(), chunk=4), together(swept(ill), chunk=4)
+        well, found = together(swept(), chunk_size=4), together(swept(ill), chunk_size=4)
         assert list(np.flatnonzero(~found.ok)) == [2, 5]
         assert [f.member for f in found.failed] == [2, 5]
         assert all("not finite" in f.reason for f in found.failed)
@@ -124,19 +127,19 @@ class TestIllMembers:
         np.testing.assert_array_equal(found["state"][:][others], well["state"][:][others])
         assert "2 by step 5" in repr(found)
 
-    def test_all_of_them(self):
+    def test_may_be_all_members(self):
         found = together(swept(np.full(3, np.nan)))
         assert not found.ok.any()
         assert np.isnan(found["angle"][:, 1:]).all()
 
-    def test_of_a_temperature_that_is_no_number(self):
+    def test_with_a_nan_temperature_are_flagged(self):
         sim, state = brownian()
         warm = pk.SweepAxis(lambda m: m[0].integrator.temperature, [np.nan, 1.0], name="T")
         found = pk.sweep((sim, state), 20, over=warm, key=jax.random.key(0), progress=False)
         assert list(found.ok) == [False, True]
         assert "over T: 1 … 1" in repr(found)
 
-    def test_a_guard_says_when(self):
+    def test_have_the_step_at_which_a_guard_broke(self):
         sim, state = pendulum()
         calm = pk.Guard(5, lambda now: jnp.abs(now.state[1]) < 1.5)
         sim = pk.Simulation(sim.integrator, sim.dt, sim.observers, (calm,))
@@ -147,7 +150,7 @@ class TestIllMembers:
         assert 0 < failed.step <= 20
         assert "guard" in failed.reason
 
-    def test_smaller_steps_help(self):
+    def test_are_retried_with_smaller_steps(self):
         stiff = np.array([0.1, 100.0])  # RK4 holds to 2.8 / dt = 56
         lost = together(swept(stiff, steps=2000))
         assert list(lost.ok) == [True, False]
@@ -160,7 +163,7 @@ class TestIllMembers:
         one = pk.simulate(finer, state, 4000)
         np.testing.assert_allclose(again["angle"][1], one.frames["angle"], rtol=1e-9)
 
-    def test_smaller_steps_of_members_that_differ_in_them(self):
+    def test_are_retried_with_smaller_steps_where_dt_is_swept(self):
         sim, state = pendulum()
         calm = pk.Guard(5, lambda now: jnp.abs(now.state[0]) < 0.6)
         sim = pk.Simulation(sim.integrator, sim.dt, sim.observers, (calm,))
@@ -172,7 +175,7 @@ class TestIllMembers:
         one = pk.simulate(finer, state, 160)
         np.testing.assert_allclose(found["angle"][1], one.frames["angle"], rtol=1e-9)
 
-    def test_have_no_whole_numbers_either(self):
+    def test_have_no_integer_or_boolean_frames(self):
         sim, state = pendulum()
         count = pk.Every(
             5, n=lambda now: jnp.sum(now.state > -9), above=lambda now: now.state[0] > -9
@@ -184,7 +187,7 @@ class TestIllMembers:
         np.testing.assert_array_equal(found["n"][:], [[2, 2, 2], [2, least, least]])
         np.testing.assert_array_equal(found["above"][:], [[True] * 3, [True, False, False]])
 
-    def test_where_nothing_is_recorded_no_clock_says_when_they_are_looked_at(self):
+    def test_health_is_checked_at_fixed_steps_where_nothing_is_recorded(self):
         steady = pk.Function(lambda t, y: jnp.ones_like(y))
         sixteenth = pk.Guard(None, lambda now: jnp.round(now.state[0]) % 16 == 0)
         sim = pk.Simulation(pk.Euler(steady), dt=1.0, guards=(sixteenth,))
@@ -194,7 +197,7 @@ class TestIllMembers:
         assert last.failed[0].step == 500
 
     @pytest.mark.slow
-    def test_a_retry_that_does_not_help_is_recorded(self):
+    def test_that_fail_again_record_their_attempts(self):
         retry = pk.reductions.Retry(step_divisor=2, attempts=2)
         found = together(swept(np.array([0.1, np.nan]), retry=retry))
         assert list(found.attempts) == [1, 3]
@@ -203,8 +206,8 @@ class TestIllMembers:
 
 class TestFolder:
     def test_resumed_equals_uninterrupted(self, tmp_path):
-        whole = together(swept(), chunk=2)
-        done = execute(swept(), tmp_path / "a", chunk=2, chunks=[3, 1], progress=False)
+        whole = together(swept(), chunk_size=2)
+        done = execute(swept(), tmp_path / "a", chunk_size=2, chunks=[3, 1], progress=False)
         assert done.computed == (3, 1)
         part = pk.open(tmp_path / "a")
         assert part.missing == (0, 2)
@@ -219,31 +222,31 @@ class TestFolder:
         assert status(tmp_path / "a").complete
 
     @pytest.mark.slow
-    def test_a_signal_leaves_the_chunk_out(self, tmp_path):
+    def test_a_signal_gives_up_the_current_chunk(self, tmp_path):
         steps = 4_000_000
         sim, state = pendulum(interval=steps // 4)
         long = pk.Sweep((sim, state), steps, over=pk.SweepAxis(damping, DAMPINGS))
         timer = threading.Timer(4.0, os.kill, (os.getpid(), signal.SIGTERM))
         began = time.monotonic()
         timer.start()
-        found = together(long, to=tmp_path / "a", chunk=4)
+        found = together(long, to=tmp_path / "a", chunk_size=4)
         assert time.monotonic() - began < 120
         assert found.stopped_by == "SIGTERM"
         assert 0 in found.missing or 1 in found.missing
         assert not list((tmp_path / "a" / "chunks").glob(".writing*"))
 
-    def test_wall_time(self, tmp_path):
-        found = together(swept(), to=tmp_path / "a", chunk=2, wall_time=0.0)
+    def test_wall_time_stops_a_sweep(self, tmp_path):
+        found = together(swept(), to=tmp_path / "a", chunk_size=2, wall_time=0.0)
         assert found.stopped_by == "wall time"
         assert found.missing == (0, 1, 2, 3)
 
-    def test_own_statistics_need_the_sweep(self, tmp_path):
+    def test_users_statistics_need_the_sweep(self, tmp_path):
         largest = pk.reductions.Reduction(
             "angle", "largest", lambda x: {"m": x.max(0)},
             lambda a, b: {"m": np.maximum(a["m"], b["m"])}, lambda w: w["m"],
         )  # fmt: skip
         sweep = swept(reduce=(largest, pk.reductions.Mean("angle")), keep=False)
-        found = together(sweep, to=tmp_path / "a", chunk=3)
+        found = together(sweep, to=tmp_path / "a", chunk_size=3)
         np.testing.assert_array_equal(
             found.reduced["largest"], together(swept())["angle"][:].max(0)
         )

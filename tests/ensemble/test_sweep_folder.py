@@ -20,7 +20,7 @@ def swept(values=(0.1, 0.2, 0.3, 0.4, 0.5), steps=20):
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
     folder = tmp_path_factory.mktemp("sweeps") / "a"
-    execute(swept(), folder, chunk=2, progress=False)
+    execute(swept(), folder, chunk_size=2, progress=False)
     return folder
 
 
@@ -33,7 +33,7 @@ def folder(made, tmp_path):
     return copy
 
 
-def test_what_is_in_it(made):
+def test_a_folder_holds_one_file_per_chunk(made):
     assert sorted(p.name for p in (made / "chunks").iterdir()) == [
         "000000.h5", "000001.h5", "000002.h5",
     ]  # fmt: skip
@@ -44,19 +44,19 @@ def test_what_is_in_it(made):
     np.testing.assert_array_equal(found["angle"][-1], np.asarray(found["angle"])[4])
     np.testing.assert_array_equal(found["angle"][1, ::-2], found["angle"][1][::-2])
     np.testing.assert_array_equal(found["angle"][1, [3, 0]], found["angle"][1][[3, 0]])
-    with pytest.raises(KeyError, match="nothing kept as 'speed'"):
+    with pytest.raises(KeyError, match="nothing called 'speed'"):
         found["speed"]
     with pytest.raises(IndexError, match="has 5 members"):
         found["angle"][5]
     where = SweepFolder(made)
-    assert (where.members, where.chunk, where.chunks) == (5, 2, 3)
-    assert status(made).done == (0, 1, 2)
+    assert (where.num_members, where.chunk_size, where.num_chunks) == (5, 2, 3)
+    assert status(made).finished == (0, 1, 2)
 
 
 def test_chunks_of_another_size_are_refused(folder):
     (folder / "sweep.h5").unlink()
     with pytest.raises(pk.errors.MismatchError, match="other members than chunk 0"):
-        pk.sweep(swept(), to=folder, chunk=3, progress=False)
+        pk.sweep(swept(), to=folder, chunk_size=3, progress=False)
 
 
 def test_a_folder_of_something_else_is_left_as_it_is(tmp_path):
@@ -81,20 +81,20 @@ def test_other_programs_can_read_a_chunk(made):
     np.testing.assert_array_equal(table["damping"], [0.1, 0.2, 0.3, 0.4, 0.5])
 
 
-def test_without_xarray(made, monkeypatch):
+def test_to_xarray_names_the_missing_extra(made, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "xarray", None)
     with pytest.raises(pk.errors.MissingExtraError, match=r"pip install physkit\[xarray\]"):
         pk.open(made).to_xarray()
 
 
-def test_times_of_members_with_steps_of_their_own():
+def test_members_of_different_dt_have_times_of_their_own():
     over = pk.SweepAxis(lambda m: m[0].dt, [0.01, 0.02], name="dt")
     found = pk.sweep(pendulum(), 10, over=over, progress=False)
     np.testing.assert_allclose(found.times["angle"], [[0, 0.05, 0.1], [0, 0.1, 0.2]])
 
 
 class TestForeign:
-    def test_of_another_sweep(self, folder):
+    def test_folders_of_another_sweep_are_refused(self, folder):
         for other in (swept(steps=40), swept([0.1, 0.2])):
             with pytest.raises(
                 pk.errors.MismatchError, match=r"is of another sweep.*another folder"
@@ -103,11 +103,11 @@ class TestForeign:
         with pytest.raises(pk.errors.MismatchError, match="is of another sweep"):
             collect(folder, swept(steps=40))
 
-    def test_other_chunks(self, folder):
+    def test_another_chunk_size_is_refused(self, folder):
         with pytest.raises(pk.errors.MismatchError, match="2 members in a chunk, not 3"):
-            execute(swept(), folder, chunk=3, progress=False)
+            execute(swept(), folder, chunk_size=3, progress=False)
 
-    def test_with_something_else_in_it(self, tmp_path):
+    def test_folders_with_other_files_are_refused(self, tmp_path):
         (tmp_path / "notes.txt").write_text("mine")
         with pytest.raises(pk.errors.FileError, match=r"not empty \(notes.txt\)"):
             execute(swept(), tmp_path, progress=False)
@@ -116,8 +116,8 @@ class TestForeign:
         with pytest.raises(pk.errors.FileError, match="holds no recording"):
             pk.open(tmp_path)
 
-    def test_a_chunk_of_another_sweep(self, folder, tmp_path):
-        execute(swept(steps=40), tmp_path / "b", chunk=2, progress=False)
+    def test_chunks_of_another_sweep_are_refused(self, folder, tmp_path):
+        execute(swept(steps=40), tmp_path / "b", chunk_size=2, progress=False)
         other = tmp_path / "b" / "chunks" / "000001.h5"
         (folder / "chunks" / "000001.h5").write_bytes(other.read_bytes())
         with pytest.raises(pk.errors.MismatchError, match=r"000001.h5 belongs to another sweep"):
@@ -127,7 +127,7 @@ class TestForeign:
         with pytest.raises(pk.errors.MismatchError, match=r"000001.h5 is chunk 2: remove it"):
             pk.open(folder)
 
-    def test_other_versions_are_told(self, folder):
+    def test_other_versions_are_a_warning(self, folder):
         with h5py.File(folder / "sweep.h5", "r+") as file:
             table = json.loads(file.attrs["physkit"])
             table["said"]["provenance"]["jax"] = "0.0.1"
@@ -138,11 +138,11 @@ class TestForeign:
 
 class TestDamaged:
     @pytest.mark.parametrize("name", ["sweep.h5", "chunks/000001.h5"])
-    @pytest.mark.parametrize("share", [0.0, 0.3, 0.95])
-    def test_cut_short(self, folder, name, share):
+    @pytest.mark.parametrize("fraction", [0.0, 0.3, 0.95])
+    def test_truncated_files_are_refused(self, folder, name, fraction):
         path = folder / name
         data = path.read_bytes()
-        path.write_bytes(data[: int(share * len(data))])
+        path.write_bytes(data[: int(fraction * len(data))])
         with pytest.raises(pk.errors.DamagedFileError, match=path.name):
             pk.open(folder)["angle"][:]
 
@@ -154,7 +154,7 @@ class TestDamaged:
         execute(swept(), folder, progress=False)
         np.testing.assert_array_equal(pk.open(folder)["state"][:], pk.open(made)["state"][:])
 
-    def test_tables_that_lie(self, folder):
+    def test_forged_tables_are_refused(self, folder):
         path = folder / "chunks" / "000001.h5"
         for change in (
             lambda t: t["names"]["frames angle"].update(shape=[10**9, 5]),
@@ -171,7 +171,7 @@ class TestDamaged:
                 pk.open(folder)["angle"][:]
             path.write_bytes(before)
 
-    def test_links_out_of_a_chunk(self, folder, tmp_path):
+    def test_external_links_are_refused(self, folder, tmp_path):
         path = folder / "chunks" / "000001.h5"
         with h5py.File(tmp_path / "secret.h5", "w") as file:
             file["angle"] = np.zeros((2, 5))
@@ -183,7 +183,7 @@ class TestDamaged:
             pk.open(folder)["angle"][:]
 
 
-def test_keys_and_values_of_other_leaves_are_other_sweeps(folder):
+def test_other_keys_and_swept_leaves_are_other_sweeps(folder):
     over = pk.SweepAxis(gravity, [0.1, 0.2, 0.3, 0.4, 0.5], name="damping")
     with pytest.raises(pk.errors.MismatchError):
         execute(pk.Sweep(pendulum(), 20, over=over), folder, progress=False)

@@ -42,17 +42,17 @@ def claim(folder, number, holder):
     (folder / "chunks" / f"{number:06d}.claim").write_text(json.dumps(holder))
 
 
-def test_a_worker_begins_with_its_share_and_goes_on_with_the_others(tmp_path):
-    did = run_worker(lorenz(), tmp_path, chunk=2, share=(1, 3), progress=False)
+def test_a_worker_computes_its_own_chunks_first(tmp_path):
+    did = run_worker(lorenz(), tmp_path, chunk_size=2, worker=(1, 3), progress=False)
     assert did.computed == (1, 4, 2, 5, 0, 3)
     assert did.exit_status == 0
     assert "6 chunks" in repr(did)
-    again = run_worker(lorenz(), tmp_path, share=(0, 2), progress=False)
-    assert (again.computed, again.left) == ((), ())
+    again = run_worker(lorenz(), tmp_path, worker=(0, 2), progress=False)
+    assert (again.computed, again.missing) == ((), ())
 
 
-def test_what_the_dead_had_is_taken_over_what_the_living_have_is_not(tmp_path):
-    execute(lorenz(), tmp_path, chunk=3, chunks=(), progress=False)
+def test_chunks_of_dead_workers_are_taken_over_those_of_living_ones_not(tmp_path):
+    execute(lorenz(), tmp_path, chunk_size=3, chunks=(), progress=False)
     away = {**identify_process(), "host": "another-machine"}
     claim(tmp_path, 0, away)
     claim(tmp_path, 1, dead_process())
@@ -62,11 +62,11 @@ def test_what_the_dead_had_is_taken_over_what_the_living_have_is_not(tmp_path):
     did = run_worker(lorenz(), tmp_path, progress=False)
     assert did.computed == (1, 3)
     assert (did.claimed_elsewhere, did.quarantined, did.exit_status) == ((0,), (2,), 1)
-    assert "ended three workers" in repr(did)
+    assert "killed three workers" in repr(did)
 
 
-def test_a_signal_between_two_chunks(tmp_path, monkeypatch):
-    """The chunk in hand is ended, nothing of another one begun; the job goes back into the queue."""
+def test_a_signal_stops_a_worker_between_chunks(tmp_path, monkeypatch):
+    """It finishes its current chunk, begins no other, and the job goes back into the queue."""
     monkeypatch.setenv("SLURM_JOB_ID", "7")
     asked = []
     monkeypatch.setattr(
@@ -81,7 +81,7 @@ def test_a_signal_between_two_chunks(tmp_path, monkeypatch):
 
     sender = threading.Thread(target=tell)
     sender.start()
-    did = run_worker(lorenz(400), tmp_path, chunk=2, requeue=True, progress=False)
+    did = run_worker(lorenz(400), tmp_path, chunk_size=2, requeue=True, progress=False)
     sender.join()
     assert 0 < len(did.computed) < 200
     assert (did.stopped_by, did.exit_status, did.requeued, asked) == ("SIGUSR1", 75, True, [1])
@@ -89,26 +89,26 @@ def test_a_signal_between_two_chunks(tmp_path, monkeypatch):
     assert (tmp_path / "log/jobs.txt").read_text() == "7\n"
 
 
-def test_a_job_too_short_for_a_chunk_does_not_go_round_in_circles(tmp_path, monkeypatch):
+def test_a_job_too_short_for_a_chunk_is_not_requeued(tmp_path, monkeypatch):
     monkeypatch.setenv("SLURM_JOB_ID", "7")
     monkeypatch.setattr(
         "physkit.ensemble.cluster._worker.requeue_this_job", lambda: pytest.fail("asked")
     )
     monkeypatch.setattr("physkit.ensemble.cluster._worker.job_seconds_left", lambda: None)
-    did = run_worker(lorenz(), tmp_path, chunk=2, requeue=True, wall_time=0.0, progress=False)
+    did = run_worker(lorenz(), tmp_path, chunk_size=2, requeue=True, wall_time=0.0, progress=False)
     assert (did.stopped_by, did.requeued, did.exit_status) == ("wall time", False, 75)
     assert "smaller chunks" in repr(did)
     # The same when Slurm's signal comes first, as it does.
     monkeypatch.setattr("physkit.ensemble.cluster._worker.job_seconds_left", lambda: 21.5)
     sender = threading.Timer(1.2, signal.raise_signal, [signal.SIGUSR1])
     sender.start()
-    did = run_worker(lorenz(4, 10**9), tmp_path / "b", chunk=4, requeue=True, progress=False)
+    did = run_worker(lorenz(4, 10**9), tmp_path / "b", chunk_size=4, requeue=True, progress=False)
     sender.join()
     assert did.stopped_by in ("SIGUSR1", "wall time")
     assert not did.requeued
 
 
-def test_the_end_of_the_job_is_a_wall_time(tmp_path, monkeypatch):
+def test_the_time_limit_of_the_job_is_a_wall_time(tmp_path, monkeypatch):
     monkeypatch.setattr("physkit.ensemble.cluster._worker.job_seconds_left", lambda: 3.0)
     seen = []
 
@@ -117,17 +117,17 @@ def test_the_end_of_the_job_is_a_wall_time(tmp_path, monkeypatch):
         return execute(*_, wall_time=wall_time, claim=claim, **options)
 
     monkeypatch.setattr("physkit.ensemble.cluster._worker.execute", see)
-    run_worker(lorenz(2), tmp_path, chunk=2, progress=False)
+    run_worker(lorenz(2), tmp_path, chunk_size=2, progress=False)
     assert 0 <= seen[-1] <= 1.0
 
 
-@pytest.mark.parametrize("share", [(2, 2), (-1, 2), (0, 0)])
-def test_shares_that_are_none(tmp_path, share):
-    with pytest.raises(ParameterError, match="share"):
-        run_worker(lorenz(), tmp_path, share=share)
+@pytest.mark.parametrize("worker", [(2, 2), (-1, 2), (0, 0)])
+def test_impossible_worker_indices_are_refused(tmp_path, worker):
+    with pytest.raises(ParameterError, match="worker"):
+        run_worker(lorenz(), tmp_path, worker=worker)
 
 
-def test_engines_that_cannot_be(tmp_path, monkeypatch):
+def test_impossible_engines_are_refused(tmp_path, monkeypatch):
     model = pk.systems.lorenz()
     with pytest.raises(ParameterError, match="'slurm'"):
         pk.sweep(model, 20, engine="cloud")
@@ -147,9 +147,9 @@ def test_engines_that_cannot_be(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_a_thousand_chunks_are_looked_at_in_two_seconds(tmp_path):
+def test_status_and_collect_of_a_thousand_chunks_take_two_seconds(tmp_path):
     """Of processor time: other work on the machine does not count."""
-    assert len(run_worker(lorenz(1000), tmp_path, chunk=1, progress=False).computed) == 1000
+    assert len(run_worker(lorenz(1000), tmp_path, chunk_size=1, progress=False).computed) == 1000
     # As users run it, which is without checks of annotations.
     look = (
         "import sys, time, physkit.ensemble as e; began = time.process_time(); "
@@ -163,17 +163,17 @@ def test_a_thousand_chunks_are_looked_at_in_two_seconds(tmp_path):
 
 
 @pytest.mark.slow
-def test_local_workers_are_waited_for(tmp_path):
+def test_sweep_waits_for_local_workers(tmp_path):
     _require_submitit()
-    whole = pk.sweep(lorenz(), chunk=2, progress=False)
-    found = pk.sweep(lorenz(), to=tmp_path, chunk=2, engine=pk.LocalWorkers(2), progress=False)
+    whole = pk.sweep(lorenz(), chunk_size=2, progress=False)
+    found = pk.sweep(lorenz(), to=tmp_path, chunk_size=2, engine=pk.LocalWorkers(2), progress=False)
     assert found.complete
     assert np.asarray(found["position"]).tobytes() == np.asarray(whole["position"]).tobytes()
     assert found["position"].dtype == jax.numpy.zeros(()).dtype
 
 
 @pytest.mark.slow
-def test_of_two_local_workers_one_is_killed_at_random_moments(tmp_path):
+def test_local_workers_killed_at_random_moments_lose_nothing(tmp_path):
     """Twenty times; in every fourth both are, with the process that started them."""
     from tests.ensemble.kill_campaign import CHUNKS, campaign
 
@@ -181,4 +181,4 @@ def test_of_two_local_workers_one_is_killed_at_random_moments(tmp_path):
     assert all(kill.equal and kill.in_the_end == CHUNKS for kill in kills), kills
     alone = [kill for kill in kills if kill.victim == "one of two"]
     assert all(kill.by_the_other == CHUNKS for kill in alone), alone
-    assert sum(kill.in_hand for kill in kills) >= 5, "too few were killed at work"
+    assert sum(kill.held_claim for kill in kills) >= 5, "too few were killed at work"

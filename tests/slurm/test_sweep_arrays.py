@@ -1,4 +1,4 @@
-"""Sweeps on a real Slurm: an array, a task that is killed, preemption, the end of the time, a script."""
+"""Sweeps on a real Slurm: an array, a killed task, preemption, time limits, a job script."""
 
 import json
 import os
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.ensemble.kill_campaign import CASE, CHUNKS, environment, numbers, same
+from tests.ensemble.kill_campaign import CASE, CHUNKS, environment, equal_bits, read_results
 
 
 @pytest.fixture(scope="module")
@@ -29,23 +29,23 @@ def physkit(slurm, programs, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "case.py").write_text(CASE)
 
-    def do(*words):
-        done = subprocess.run(
+    def run_sweep_command(*words):
+        process = subprocess.run(
             [sys.executable, "-m", "physkit", "sweep", *map(str, words), "--json"],
             capture_output=True,
             text=True,
             timeout=300,
         )
-        assert done.returncode in (0, 75), done.stderr
-        return done.returncode, json.loads(done.stdout)
+        assert process.returncode in (0, 75), process.stderr
+        return process.returncode, json.loads(process.stdout)
 
-    return do
+    return run_sweep_command
 
 
 @pytest.fixture(scope="module")
-def whole(programs, tmp_path_factory):
-    """What the sweep gives where nobody interferes."""
-    folder = tmp_path_factory.mktemp("whole")
+def uninterrupted(programs, tmp_path_factory):
+    """The results of an uninterrupted sweep."""
+    folder = tmp_path_factory.mktemp("uninterrupted")
     (folder / "case.py").write_text(CASE)
     subprocess.run(
         [sys.executable, "-m", "physkit", "sweep", "run", "case.py", "--to", "out", *OPTIONS],
@@ -54,40 +54,40 @@ def whole(programs, tmp_path_factory):
         check=True,
         timeout=300,
     )
-    return numbers(folder / "out")
+    return read_results(folder / "out")
 
 
-# Chunks long enough that something can happen to whoever has one in hand.
+# Chunks long enough to interrupt a worker while it computes one.
 STEPS = 600_000
 OPTIONS = ("--chunk", "4", "--double", "--set", f"steps={STEPS}")
 ARRAY = ("--elements", "2", "--minutes", "10", "--warning", "30")
 
 
-def until(happens, seconds=180):
-    """Wait for it."""
+def wait_until(condition, seconds=180):
+    """Wait until a condition holds; its value."""
     end = time.monotonic() + seconds
-    while not (found := happens()):
-        assert time.monotonic() < end, "it did not happen"
+    while not (found := condition()):
+        assert time.monotonic() < end, "timed out"
         time.sleep(0.1)
     return found
 
 
-def there(folder="out"):
+def num_finished(folder="out"):
     return len(list(Path(folder, "chunks").glob("[0-9]*.h5")))
 
 
-def queued(job, states=""):
-    said = subprocess.run(
+def queued_jobs(job, states=""):
+    process = subprocess.run(
         ["squeue", "-h", "-j", job, "-o", "%i %T", *([f"-t{states}"] if states else [])],
         capture_output=True,
         text=True,
         timeout=60,
     )
-    return said.stdout.split()
+    return process.stdout.split()
 
 
-def holder(chunks="out/chunks"):
-    """The process of a worker that has a chunk in hand."""
+def current_holder(chunks="out/chunks"):
+    """The claim of a worker that is computing a chunk."""
     for claim in Path(chunks).glob("[0-9]*.claim"):
         try:
             return json.loads(claim.read_text())
@@ -96,33 +96,33 @@ def holder(chunks="out/chunks"):
     return None
 
 
-def test_an_array_with_a_killed_task_is_finished_by_the_other(physkit, whole):
+def test_an_array_with_a_killed_task_is_finished_by_the_other(physkit, uninterrupted):
     _, sent = physkit("submit", "case.py", "--to", "out", *OPTIONS, *ARRAY)
     job = sent["jobs"][0].partition("_")[0]
-    until(lambda: there() >= 2)
-    victim = until(holder)
+    wait_until(lambda: num_finished() >= 2)
+    victim = wait_until(current_holder)
     assert victim["job"].startswith(f"{job}_")
     os.kill(victim["process"], 9)
     code, now = physkit("status", "out")
     assert code in (0, 75)
-    until(lambda: not queued(job))
-    assert there() == CHUNKS
+    wait_until(lambda: not queued_jobs(job))
+    assert num_finished() == CHUNKS
     code, now = physkit("status", "out")
     assert (code, now["complete"], now["jobs"]) == (0, True, {})
-    assert same(numbers(Path("out")), whole)
+    assert equal_bits(read_results(Path("out")), uninterrupted)
 
 
-def test_a_cancelled_array_is_submitted_again(physkit, whole):
+def test_a_canceled_array_can_be_submitted_again(physkit, uninterrupted):
     _, sent = physkit("submit", "case.py", "--to", "out", *OPTIONS, *ARRAY)
     job = sent["jobs"][0].partition("_")[0]
-    until(lambda: there() >= 3)
+    wait_until(lambda: num_finished() >= 3)
     subprocess.run(["scancel", job], check=True, timeout=60)
-    until(lambda: not queued(job))
-    before = there()
+    wait_until(lambda: not queued_jobs(job))
+    before = num_finished()
     assert before < CHUNKS
     time.sleep(15)  # longer than Slurm lets requeued jobs wait here
-    assert not queued(job), "canceled jobs came back"
-    assert there() == before
+    assert not queued_jobs(job), "canceled jobs came back"
+    assert num_finished() == before
     code, now = physkit("status", "out")
     assert code == 75
     assert len(now["missing"]) == CHUNKS - before
@@ -131,53 +131,55 @@ def test_a_cancelled_array_is_submitted_again(physkit, whole):
     assert partial["members"] == 4 * before
     assert len(Path("part.csv").read_text().splitlines()) == 1 + 4 * before
     _, sent = physkit("submit", "case.py", "--to", "out", *OPTIONS, *ARRAY)
-    until(lambda: there() == CHUNKS)
+    wait_until(lambda: num_finished() == CHUNKS)
     code, found = physkit("collect", "out")
     assert (code, found["complete"]) == (0, True)
-    assert same(numbers(Path("out")), whole)
+    assert equal_bits(read_results(Path("out")), uninterrupted)
 
 
-@pytest.mark.parametrize("way", ["preempted", "told"])
-def test_an_array_that_is_stopped_goes_back_into_the_queue(physkit, whole, way):
-    """Preempted by a job of more importance; or told by Slurm's own signal before the time is up."""
+@pytest.mark.parametrize("way", ["preempted", "signaled"])
+def test_a_stopped_array_is_requeued(physkit, uninterrupted, way):
+    """Preempted by a job of higher priority; or signaled by Slurm before its time is up."""
     array = (*ARRAY, "--option", "exclusive=user") if way == "preempted" else ARRAY
     _, sent = physkit("submit", "case.py", "--to", "out", *OPTIONS, *array)
     job = sent["jobs"][0].partition("_")[0]
-    until(lambda: there() >= 2)
+    wait_until(lambda: num_finished() >= 2)
     if way == "preempted":
         wanted = ("-p", "urgent", "-N2", "--exclusive", "sleep", "1")
         subprocess.run(["srun", *wanted], check=True, timeout=120)
     else:
         subprocess.run(["scancel", "--signal=USR1", job], check=True, timeout=60)
-    until(lambda: not holder() or there() == CHUNKS)
-    until(lambda: there() == CHUNKS)
-    until(lambda: not queued(job))
+    wait_until(lambda: not current_holder() or num_finished() == CHUNKS)
+    wait_until(lambda: num_finished() == CHUNKS)
+    wait_until(lambda: not queued_jobs(job))
     logs = "\n".join(p.read_text() for p in Path("out", "log").glob("*_log.out"))
     assert "stopped (SIGTERM)" in logs or "stopped (SIGUSR1)" in logs, logs
-    assert logs.count("Starting with JobEnvironment") > 2, "nobody was started again"
-    assert same(numbers(Path("out")), whole)
+    assert logs.count("Starting with JobEnvironment") > 2, "no job was restarted"
+    assert equal_bits(read_results(Path("out")), uninterrupted)
 
 
-def test_the_script_needs_nothing_where_it_is_submitted(physkit, whole):
-    _, said = physkit(
+def test_the_job_script_computes_the_sweep(physkit, uninterrupted):
+    _, output = physkit(
         *("script", "case.py", "--to", "out", *OPTIONS, *ARRAY),
         *("--physkit", f"{sys.executable} -m physkit"),
     )
-    Path("job.sbatch").write_text(said["script"])
+    Path("job.sbatch").write_text(output["script"])
     subprocess.run(["sbatch", "--wait", "job.sbatch"], check=True, timeout=300)
-    assert there() == CHUNKS
-    assert same(numbers(Path("out")), whole)
+    assert num_finished() == CHUNKS
+    assert equal_bits(read_results(Path("out")), uninterrupted)
     assert list(Path().glob("sweep-out-*_0.txt"))
 
 
-def test_from_python(physkit, whole):
-    """A sweep that no file defines is sent with its functions, and waited for."""
+def test_sweep_with_a_slurm_engine(physkit, uninterrupted):
+    """A sweep that no importable module defines is pickled with its functions."""
     import physkit as pk
 
     del physkit
     case = runpy.run_path("case.py")["case"]
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("JAX_ENABLE_X64", "1")
-        found = pk.sweep(case(), to="out", chunk=4, engine=pk.SlurmArray(elements=2, minutes=10))
+        found = pk.sweep(
+            case(), to="out", chunk_size=4, engine=pk.SlurmArray(elements=2, minutes=10)
+        )
     assert found.complete
-    assert same(numbers(Path("out")), whole)
+    assert equal_bits(read_results(Path("out")), uninterrupted)

@@ -83,15 +83,15 @@ def _escape(folder: Path, replicas: int, report: Report) -> EscapeRates:
     values = (f"replicas={replicas}", f"time={WATCHED:g}")
     whole = load_sweep(case, values)
     report.say(
-        f"{whole.members} Brownian particles in a double well, in chunks of {replicas}: a worker computes "
+        f"{whole.num_members} Brownian particles in a double well, in chunks of {replicas}: a worker computes "
         "them,\nis killed without warning, and another goes on"
     )
     done = _killed(case, out, values, replicas)
-    found = sweep(whole, to=out, chunk=replicas, progress=not report.quiet)
-    again = sweep(whole, chunk=replicas, progress=False)
+    found = sweep(whole, to=out, chunk_size=replicas, progress=not report.quiet)
+    again = sweep(whole, chunk_size=replicas, progress=False)
     same = _same_bits(found, again)
     report.result(
-        f"\nkill -9 after {done} of {found.total // replicas} chunks; resumed: {len(found.members)} members, "
+        f"\nkill -9 after {done} of {found.num_members // replicas} chunks; resumed: {len(found.members)} members, "
         f"{'every bit as' if same else 'NOT the bits of'} an uninterrupted sweep"
     )
     escapes = _rates(found)
@@ -118,7 +118,7 @@ def _killed(case: Path, out: Path, values: tuple[str, ...], chunk: int) -> int:
     finally:
         worker.send_signal(signal.SIGKILL)
         worker.wait()
-    return len(status(out).done)
+    return len(status(out).finished)
 
 
 def _same_bits(one: Ensemble, other: Ensemble) -> bool:
@@ -151,20 +151,20 @@ def _boxes(folder: Path, across: int, steps: int, report: Report) -> FluidPressu
         key=jax.random.key(0),
     )
     report.say(
-        f"{whole.members} boxes of {states[0].num_particles} argon atoms, {across} temperatures and {across} "
+        f"{whole.num_members} boxes of {states[0].num_particles} argon atoms, {across} temperatures and {across} "
         "densities above the critical point:\none program advances them side by side"
     )
     began = time.monotonic()
-    done = sweep(whole, chunk=min(whole.members, 64), progress=not report.quiet)
+    done = sweep(whole, chunk_size=min(whole.num_members, 64), progress=not report.quiet)
     seconds = time.monotonic() - began
     boxes = _pressures(done.require_complete(), density)
     off = (boxes.pressure - boxes.published) / boxes.error
     root = float(np.sqrt(np.mean((boxes.pressure - boxes.published) ** 2)))
     report.result(
-        f"\npressure of {whole.members} boxes against Johnson, Zollweg & Gubbins 1993: root-mean-square "
+        f"\npressure of {whole.num_members} boxes against Johnson, Zollweg & Gubbins 1993: root-mean-square "
         f"difference {root * MEGAPASCAL:.1f} MPa\nof up to {boxes.published.max() * MEGAPASCAL:.0f} MPa; "
         f"{np.mean(np.abs(off) < 2):.0%} within two standard errors; "
-        f"{whole.members * states[0].num_particles * steps / seconds / 1e6:.2f} million atom-steps a second, "
+        f"{whole.num_members * states[0].num_particles * steps / seconds / 1e6:.2f} million atom-steps a second, "
         "compilation included"
     )
     return boxes

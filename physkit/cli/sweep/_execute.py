@@ -97,8 +97,8 @@ def execute(args: argparse.Namespace, report: Report) -> int:
     result = run_worker(
         sweep,
         Path(args.to),
-        chunk=args.chunk,
-        share=(int(number), int(of)),
+        chunk_size=args.chunk,
+        worker=(int(number), int(of)),
         requeue=args.requeue,
         wall_time=args.wall_time,
         progress=report.shows_progress,
@@ -107,7 +107,7 @@ def execute(args: argparse.Namespace, report: Report) -> int:
     report.answer(
         {
             "computed": result.computed,
-            "left": result.left,
+            "missing": result.missing,
             "claimed_elsewhere": result.claimed_elsewhere,
             "quarantined": result.quarantined,
             "stopped_by": result.stopped_by,
@@ -135,14 +135,14 @@ def submit(args: argparse.Namespace, report: Report) -> int:
     folder = ensemble.SweepFolder(args.to)
     if folder.exists:
         folder.require_same_sweep(sweep)
-        if len(folder.done()) == folder.chunks:
+        if len(folder.finished_chunks()) == folder.num_chunks:
             report.result(f"{args.to} is complete: nothing is sent")
             report.answer({"jobs": [], "to": args.to})
             return 0
     case = Path(args.case).resolve()
     engine = _array(args)
     sent = ensemble.submit(
-        partial(load_sweep, case, tuple(args.values)), args.to, engine, chunk=args.chunk
+        partial(load_sweep, case, tuple(args.values)), args.to, engine, chunk_size=args.chunk
     )
     report.result(f"{sent.jobs[0].partition('_')[0]}: {engine.elements} elements, {args.to}")
     report.say(f"physkit sweep status {args.to} says how far they are")
@@ -194,7 +194,7 @@ def _array(args: argparse.Namespace) -> Any:
         gpus=args.gpus,
         cpus=args.cpus,
         memory=args.memory,
-        at_once=args.at_once,
+        max_running=args.at_once,
         warning=args.warning,
         requeue=not args.no_requeue,
         setup=tuple(args.setup),

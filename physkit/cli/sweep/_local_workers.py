@@ -50,8 +50,8 @@ def run_workers(args: argparse.Namespace, report: Report) -> int:
         {
             "workers": args.workers,
             "killed": num_killed,
-            "done": len(progress.done),
-            "chunks": progress.chunks,
+            "done": len(progress.finished),
+            "chunks": progress.num_chunks,
             "stopped_by": stop.reason,
             "seconds": time.monotonic() - began,
             "to": args.to,
@@ -100,10 +100,10 @@ def _run_round(
             for worker in workers:
                 worker.terminate()
         if bar is None and folder.exists:
-            done = len(folder.done())
-            bar = Progress(folder.chunks, unit="chunks", enabled=report.shows_progress, begin=done)
+            done = len(folder.finished_chunks())
+            bar = Progress(folder.num_chunks, unit="chunks", enabled=report.shows_progress, begin=done)
         elif bar is not None:
-            bar.update(len(folder.done()))
+            bar.update(len(folder.finished_chunks()))
         time.sleep(_POLL_INTERVAL)
     if bar is not None:
         bar.close()

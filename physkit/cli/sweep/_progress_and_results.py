@@ -43,9 +43,9 @@ def status(args: argparse.Namespace, report: Report) -> int:
     report.answer(
         {
             "complete": progress.complete,
-            "members": progress.members,
-            "chunks": progress.chunks,
-            "done": len(progress.done),
+            "members": progress.num_members,
+            "chunks": progress.num_chunks,
+            "done": len(progress.finished),
             "running": sorted(progress.running),
             "missing": progress.missing,
             "quarantined": progress.quarantined,
@@ -73,7 +73,7 @@ def collect(args: argparse.Namespace, report: Report) -> int:
         {
             "complete": results.complete,
             "members": len(results.members),
-            "of": results.total,
+            "of": results.num_members,
             "missing_chunks": results.missing,
             "failed": [failed._asdict() for failed in results.failed],
             "coordinates": {name: list(x.shape) for name, x in results.coordinates.items()},

@@ -1,1 +1,1 @@
-"""Cluster."""
+"""Many processes that share a sweep: workers, their claims on chunks, Slurm."""

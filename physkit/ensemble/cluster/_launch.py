@@ -1,9 +1,9 @@
-"""Engines: who carries out the chunks of a sweep, and how they are set to work."""
+"""Engines: start workers for a sweep, on this machine or on Slurm, and wait for them."""
 
 import contextlib
 import dataclasses
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,27 +14,27 @@ from physkit.parallel import environment_variable
 from physkit.simulate import Progress
 from physkit.storage import make_folder
 
-from ..compute._execute import merge_partials
 from ..design._sweep import Sweep
-from ..store._sweep_folder import CHUNKS, LOG, SweepFolder
+from ..statistics._reductions import merge_partials
+from ..store._sweep_folder import CHUNK_FOLDER, LOG_FOLDER, SweepFolder
 from ._claims import Claims
 from ._slurm_array import SlurmArray
 from ._slurm_queue import job_states, record_job
 from ._worker import run_worker
 
-_LOOK_AGAIN = 0.5  # seconds between two looks at the folder
-_ASK_AGAIN = 15.0  # seconds between two questions to Slurm
-_FOREVER = 60 * 24 * 365  # minutes
+_POLL_SECONDS = 0.5  # between two looks at the folder
+_SLURM_POLL_SECONDS = 15.0  # between two calls of squeue
+_NO_TIMEOUT = 60 * 24 * 365  # minutes; submitit asks for a limit
 
 
 @dataclasses.dataclass(frozen=True)
 class LocalWorkers:
-    """Processes on this machine that carry out the chunks of a sweep side by side.
+    """Processes on this machine that compute the chunks of a sweep side by side.
 
     **Arguments:**
 
     - `workers`: how many.
-    - `gpus`: for each of them; 0: they calculate on processors.
+    - `gpus`: for each of them; 0: they compute on processors.
 
     **Errors:** `ParameterError`.
 
@@ -54,62 +54,72 @@ class LocalWorkers:
 
 @dataclasses.dataclass
 class WorkerTask:
-    """What one worker is given: a sweep or the case that makes it, its folder, and its share."""
+    """What one worker is given; submitit pickles it, and calls it in the worker's process.
 
-    source: Any
+    - `source`: a sweep, or a function that makes it. `worker`: (k, n), worker k of n.
+    """
+
+    source: Sweep | Callable[[], Sweep]
     folder: Path
-    chunk: int | None
-    share: tuple[int, int]
+    chunk_size: int | None
+    worker: tuple[int, int]
     requeue: bool
 
     def __call__(self) -> int:
-        """Work; the exit status."""
-        made = self.source() if callable(self.source) else self.source
-        done = run_worker(
-            made, self.folder, chunk=self.chunk, share=self.share, requeue=self.requeue
+        """Run the worker; its exit status."""
+        sweep = self.source() if callable(self.source) else self.source
+        result = run_worker(
+            sweep,
+            self.folder,
+            chunk_size=self.chunk_size,
+            worker=self.worker,
+            requeue=self.requeue,
         )
-        return done.exit_status
+        return result.exit_status
 
 
 class SubmittedWorkers:
-    """Workers that were set to work on a sweep. They go on if this process ends.
+    """Workers that compute a sweep. They go on if this process ends.
 
-    - `folder`: where they write. `jobs`: their numbers, as the scheduler or the system calls them.
+    - `folder`: where they write. `jobs`: their numbers, as Slurm or the operating system calls them.
     """
 
     def __init__(self, folder: Path, handles: Sequence[Any], on_slurm: bool):
         self.folder, self._handles, self._on_slurm = folder, tuple(handles), on_slurm
-        self._asked, self._alive = -_ASK_AGAIN, True
+        self._asked_at, self._alive = -_SLURM_POLL_SECONDS, True
         self.jobs = tuple(str(handle.job_id) for handle in handles)
 
     def is_alive(self) -> bool:
         """Whether any of them is running or queued. Slurm is asked every fifteen seconds at most."""
         if not self._on_slurm:
             return any(not handle.done() for handle in self._handles)
-        if time.monotonic() - self._asked > _ASK_AGAIN:
-            found = job_states({job.partition("_")[0] for job in self.jobs})
-            self._asked, self._alive = time.monotonic(), found is None or bool(found)
+        if time.monotonic() - self._asked_at > _SLURM_POLL_SECONDS:
+            states = job_states({job.partition("_")[0] for job in self.jobs})
+            # Without an answer they are taken to be alive.
+            self._asked_at, self._alive = time.monotonic(), states is None or bool(states)
         return self._alive
 
     def cancel(self) -> None:
-        """End them: chunks in hand are lost, others stay."""
+        """End them: the chunks that they are computing are lost, finished ones stay."""
         for handle in self._handles:
             handle.cancel(check=False)
 
     def wait(self, progress: Progress | None = None) -> bool:
-        """Wait until all chunks are there, or nobody works any more; whether all are there."""
-        found = SweepFolder(self.folder)
+        """Wait until all chunks are finished, or no worker is alive; whether all are finished."""
+        sweep_folder = SweepFolder(self.folder)
         while True:
-            alive = self.is_alive()  # before the look: what the last one wrote is seen
-            done = len(found.done())
-            if progress is not None and found.exists:
-                progress.total = found.chunks
-                progress.update(done)
-            complete = found.exists and done == found.chunks
-            # Processes of this machine are waited for to their end, or they would be left behind.
+            alive = (
+                self.is_alive()
+            )  # asked before files are listed, to see the last chunk of the last worker
+            finished = len(sweep_folder.finished_chunks())
+            if progress is not None and sweep_folder.exists:
+                progress.total = sweep_folder.num_chunks
+                progress.update(finished)
+            complete = sweep_folder.exists and finished == sweep_folder.num_chunks
+            # Local processes are waited for to their end: as children they would be left as zombies.
             if not alive or (complete and self._on_slurm):
                 return complete
-            time.sleep(_LOOK_AGAIN)
+            time.sleep(_POLL_SECONDS)
 
     def __repr__(self) -> str:
         where = "Slurm job" if self._on_slurm else "process"
@@ -117,47 +127,47 @@ class SubmittedWorkers:
 
 
 def submit(
-    source: Any,
+    source: Sweep | Callable[[], Sweep],
     folder: Path | str,
     engine: SlurmArray | LocalWorkers,
     *,
-    chunk: int | None = None,
+    chunk_size: int | None = None,
 ) -> SubmittedWorkers:
-    """Set workers to work on a sweep, and come back at once. What they have done can be looked at with
-    `status` and `pk.open` at any time. Calling it again sends workers for what is missing.
+    """Start workers for a sweep, and return at once. `status` and `pk.open` show at any time what they have
+    done. Another call starts workers for what is missing.
 
     **Arguments:**
 
-    - `source`: a `Sweep`, or a function that returns one, which every worker calls. It is sent to the
-      workers as submitit does it, with the functions that it is made of.
+    - `source`: a `Sweep`, or a function that returns one, which every worker calls. submitit pickles it,
+      with the functions that it is made of.
     - `folder`: of the sweep, which all workers see under this name.
     - `engine`: `SlurmArray(…)` or `LocalWorkers(…)`.
-    - `chunk`: members in a chunk, as `sweep` takes it.
+    - `chunk_size`: members in a chunk, as `sweep` takes it.
 
     **Errors:** `MissingExtraError` without the extra `physkit[cluster]`, `SweepError` where there is no
     Slurm, `FileError` for a folder of another sweep.
     """
-    submitit = _submitit()
+    submitit = _import_submitit()
     folder = Path(folder).resolve()
     if isinstance(source, Sweep) and SweepFolder(folder).exists:
         SweepFolder(folder).require_same_sweep(source)
     SweepFolder(folder).require_unused()
-    log = folder / LOG
+    log = folder / LOG_FOLDER
     make_folder(log)
-    make_folder(folder / CHUNKS)
-    Claims(folder / CHUNKS).release_stale()
+    make_folder(folder / CHUNK_FOLDER)
+    Claims(folder / CHUNK_FOLDER).release_stale()
     count = engine.elements if isinstance(engine, SlurmArray) else engine.workers
     on_slurm = isinstance(engine, SlurmArray)
-    elements = [
-        WorkerTask(source, folder, chunk, (k, count), on_slurm and engine.requeue)
+    tasks = [
+        WorkerTask(source, folder, chunk_size, (k, count), on_slurm and engine.requeue)
         for k in range(count)
     ]
     with _precision_for_children() as double:
         if isinstance(engine, SlurmArray):
-            handles = _slurm(submitit, engine, log, folder.name, double, elements)
+            handles = _submit_array(submitit, engine, log, folder.name, double, tasks)
             record_job(folder, str(handles[0].job_id).partition("_")[0])
         else:
-            handles = [_local(submitit, engine, log, k, one) for k, one in enumerate(elements)]
+            handles = [_start_local(submitit, engine, log, k, t) for k, t in enumerate(tasks)]
     return SubmittedWorkers(folder, handles, on_slurm)
 
 
@@ -166,39 +176,42 @@ def execute_with_workers(
     sweep: Sweep,
     folder: Path | str,
     *,
-    chunk: int | None = None,
+    chunk_size: int | None = None,
     progress: bool = True,
 ) -> str | None:
-    """Set workers to work on a sweep, and wait for the last one. Says why it ended early, if it did.
+    """Start workers for a sweep, and wait for the last one. Returns why it ended early, if it did.
 
-    Ctrl-C stops the waiting and, on this machine, the workers, which end the chunk in hand if that takes
-    no more than seconds. Workers on this machine that were killed are started again.
+    Ctrl-C stops the waiting and, on this machine, the workers, which finish their current chunk if that
+    takes no more than seconds. Workers on this machine that were killed are started again.
 
-    **Errors:** those of `submit`; `SweepError` when nobody works any more and chunks are missing.
+    **Errors:** those of `submit`; `SweepError` when no worker is left and chunks are missing.
     """
     bar = Progress(1, unit="chunks", enabled=progress)
-    found, tried, enough = SweepFolder(folder), -1, sweep.stop_when is not None
+    sweep_folder, finished_before = SweepFolder(folder), -1
     while True:
-        sent = submit(sweep, folder, engine, chunk=chunk)
-        bar.say(repr(sent))
-        if sent.wait(bar):
+        workers = submit(sweep, folder, engine, chunk_size=chunk_size)
+        bar.say(repr(workers))
+        if workers.wait(bar):
             bar.close()
             return None
         bar.close()
-        done = len(found.done())
-        if enough and found.exists and _has_converged(sweep, found):
+        finished = len(sweep_folder.finished_chunks())
+        if sweep_folder.exists and _has_converged(sweep, sweep_folder):
             return "converged"
-        if isinstance(engine, SlurmArray) or done <= tried:
+        # Local workers are started again as long as each round finishes another chunk.
+        if isinstance(engine, SlurmArray) or finished <= finished_before:
+            total = sweep_folder.num_chunks if sweep_folder.exists else "all"
             raise SweepError(
-                f"{folder}: {done} chunks of {found.chunks if found.exists else 'all'} are there, and no "
-                f"worker is left. {Path(folder) / LOG} says what went wrong; the same call goes on"
+                f"{folder}: {finished} of {total} chunks are finished, and no worker is left. "
+                f"{Path(folder) / LOG_FOLDER} says what went wrong; the same call goes on"
             )
-        tried = done
+        finished_before = finished
 
 
-def _slurm(
-    submitit: Any, engine: SlurmArray, log: Path, name: str, double: str, elements: list[WorkerTask]
+def _submit_array(
+    submitit: Any, engine: SlurmArray, log: Path, name: str, double: str, tasks: list[WorkerTask]
 ) -> list[Any]:
+    """Submit a job array; submitit's handles of its elements."""
     try:
         executor = submitit.SlurmExecutor(folder=log)
     except RuntimeError as error:
@@ -206,53 +219,56 @@ def _slurm(
             f"no Slurm here ({error}): submit from a login node, or send it the script that "
             "`physkit sweep script` writes; LocalWorkers(…) works on this machine"
         ) from error
-    asked = engine.directives(f"sweep-{name}")
+    directives = engine.directives(f"sweep-{name}")
     executor.update_parameters(
-        job_name=asked.pop("job-name"),
+        job_name=directives.pop("job-name"),
         time=engine.minutes,
         array_parallelism=engine.at_once or engine.elements,
         setup=[f"export JAX_ENABLE_X64={double}", *engine.setup],
         stderr_to_stdout=True,
         wckey=None,
-        additional_parameters={k: v or True for k, v in asked.items()},
+        additional_parameters={k: v or True for k, v in directives.items()},
     )
     utils = submitit.core.utils
     try:
-        return executor.submit_array(elements)
+        return executor.submit_array(tasks)
     except (utils.FailedJobError, utils.FailedSubmissionError) as error:
         raise SweepError(f"sbatch refused the job: {error}") from error
 
 
-def _local(submitit: Any, engine: LocalWorkers, log: Path, number: int, element: WorkerTask) -> Any:
+def _start_local(
+    submitit: Any, engine: LocalWorkers, log: Path, number: int, task: WorkerTask
+) -> Any:
+    """Start one process; submitit's handle of it."""
     executor = submitit.LocalExecutor(folder=log)
-    first = number * engine.gpus
+    first_gpu = number * engine.gpus
     executor.update_parameters(
-        timeout_min=_FOREVER,
+        timeout_min=_NO_TIMEOUT,
         gpus_per_node=engine.gpus,
-        visible_gpus=tuple(range(first, first + engine.gpus)),
+        visible_gpus=tuple(range(first_gpu, first_gpu + engine.gpus)),
         stderr_to_stdout=True,
     )
-    return executor.submit(element)
+    return executor.submit(task)
 
 
 def _has_converged(sweep: Sweep, folder: SweepFolder) -> bool:
-    parts = {number: folder.load(number).reduced for number in folder.done()}
-    return sweep.stop_when is not None and sweep.stop_when.is_met(
-        merge_partials(sweep.reduce, parts)
-    )
+    if sweep.stop_when is None:
+        return False
+    partials = {number: folder.load(number).reduced for number in folder.finished_chunks()}
+    return sweep.stop_when.is_met(merge_partials(sweep.reduce, partials))
 
 
 @contextlib.contextmanager
 def _precision_for_children() -> Iterator[str]:
-    """Children read JAX_ENABLE_X64 when they import JAX: it says what holds here. Gives 1 or 0."""
+    """Set JAX_ENABLE_X64, which children read when they import JAX, to the precision of this process."""
     double = "1" if jnp.zeros(()).dtype == jnp.float64 else "0"
     with environment_variable("JAX_ENABLE_X64", double):
         yield double
 
 
-def _submitit() -> Any:
+def _import_submitit() -> Any:
     try:
-        # Its import would configure logging anew, and close what others log to.
+        # By default its import reconfigures logging, and closes the handlers of others.
         with environment_variable("SUBMITIT_LOG_LEVEL", "NOCONFIG"):
             import submitit  # pyright: ignore[reportMissingImports]
     except ImportError as error:

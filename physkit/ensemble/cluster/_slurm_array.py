@@ -1,4 +1,4 @@
-"""A job array: what is asked of Slurm, as a script of its own and as parameters of submitit."""
+"""Options of a Slurm job array, as a job script and as parameters of submitit."""
 
 import dataclasses
 import re
@@ -7,17 +7,17 @@ from collections.abc import Mapping, Sequence
 
 from physkit.core import ParameterError
 
-_NAME = re.compile(r"[A-Za-z][A-Za-z0-9-]*")
-_NEWLINE = re.compile(r"[\r\n\0]")
+_OPTION_NAME = re.compile(r"[A-Za-z][A-Za-z0-9-]*")
+_LINE_BREAK = re.compile(r"[\r\n\0]")  # would let an option start a directive of its own
 
 
 @dataclasses.dataclass(frozen=True)
 class SlurmArray:
-    """A Slurm job array, each of whose elements carries out chunks of a sweep until none are left.
+    """A Slurm job array, each of whose elements computes chunks of a sweep until none are left.
 
     Elements share the chunks by claims: one that starts late, or again, takes over what is missing.
-    `warning` seconds before its time is up, and when it is preempted, an element ends the chunk that
-    it has in hand, if there is time, and puts itself back into the queue.
+    `warning` seconds before its time is up, and when it is preempted, an element finishes its current
+    chunk, if there is time, and requeues itself.
 
     **Arguments:**
 
@@ -25,9 +25,9 @@ class SlurmArray:
     - `minutes`: the longest that one may run. A chunk must fit into it.
     - `partition`, `account`, `constraint`, `qos`: as Slurm calls them.
     - `gpus`, `cpus`: for each element. `memory`: the same, with its unit, `"16G"`.
-    - `at_once`: so many elements may run at the same time.
+    - `max_running`: so many elements may run at the same time.
     - `warning`: seconds between the signal to stop and the end.
-    - `requeue`: go back into the queue when stopped before all is done.
+    - `requeue`: go back into the queue when stopped before all chunks are finished.
     - `setup`: lines of shell before the work: `("module load python",)`.
     - `options`: any other of sbatch's long options, `{"exclude": "node7"}`.
 
@@ -46,17 +46,19 @@ class SlurmArray:
     gpus: int = 0
     cpus: int | None = None
     memory: str | None = None
-    at_once: int | None = None
+    max_running: int | None = None
     warning: int = 120
     requeue: bool = True
     setup: Sequence[str] = ()
     options: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self):
-        for name, least in (("elements", 1), ("minutes", 1), ("gpus", 0), ("warning", 0)):
-            if getattr(self, name) < least:
-                raise ParameterError(f"{name} must be at least {least}; got {getattr(self, name)}")
-        for name in ("cpus", "at_once"):
+        for name, minimum in (("elements", 1), ("minutes", 1), ("gpus", 0), ("warning", 0)):
+            if getattr(self, name) < minimum:
+                raise ParameterError(
+                    f"{name} must be at least {minimum}; got {getattr(self, name)}"
+                )
+        for name in ("cpus", "max_running"):
             if getattr(self, name) is not None and getattr(self, name) < 1:
                 raise ParameterError(f"{name} must be at least 1; got {getattr(self, name)}")
         if self.warning >= 60 * self.minutes:
@@ -64,14 +66,14 @@ class SlurmArray:
                 f"warning ({self.warning} s) must be shorter than the job ({self.minutes} minutes)"
             )
         if isinstance(self.setup, str):
-            raise ParameterError("setup is a sequence of lines of shell, not one text")
+            raise ParameterError("setup must be a sequence of lines of shell, not one string")
         for name, value in self.directives("job").items():
-            if not _NAME.fullmatch(name) or _NEWLINE.search(value):
-                raise ParameterError(f"sbatch's option {name!r} cannot be {value!r}")
+            if not _OPTION_NAME.fullmatch(name) or _LINE_BREAK.search(value):
+                raise ParameterError(f"sbatch does not take option {name!r} with value {value!r}")
 
     def directives(self, name: str) -> dict[str, str]:
         """Options of sbatch, but for the array and the log."""
-        asked = {
+        options = {
             "job-name": name,
             "time": str(self.minutes),
             "partition": self.partition,
@@ -84,8 +86,8 @@ class SlurmArray:
             "signal": f"USR1@{self.warning}",
             "open-mode": "append",
         }
-        given = {k: v for k, v in asked.items() if v is not None} | dict(self.options)
-        return given if not self.requeue else given | {"requeue": ""}
+        options = {k: v for k, v in options.items() if v is not None} | dict(self.options)
+        return options | {"requeue": ""} if self.requeue else options
 
     def script(self, command: Sequence[str], *, name: str) -> str:
         """The text of a job script for sbatch: each element runs `command` with its `--share`.
@@ -95,13 +97,13 @@ class SlurmArray:
         - `command`: words of a worker's command line.
         - `name`: of the job. What elements print goes to `NAME-JOB_ELEMENT.txt` beside the script.
         """
-        slots = "" if self.at_once is None else f"%{self.at_once}"
-        wanted = {
+        limit = "" if self.max_running is None else f"%{self.max_running}"
+        directives = {
             **self.directives(name),
-            "array": f"0-{self.elements - 1}{slots}",
+            "array": f"0-{self.elements - 1}{limit}",
             "output": "%x-%A_%a.txt",
         }
-        lines = [f"#SBATCH --{k}={v}" if v else f"#SBATCH --{k}" for k, v in wanted.items()]
+        lines = [f"#SBATCH --{k}={v}" if v else f"#SBATCH --{k}" for k, v in directives.items()]
         words = [shlex.quote(word) for word in command]
         share = f'--share "$SLURM_ARRAY_TASK_ID/{self.elements}"'
         return "\n".join(
@@ -110,7 +112,7 @@ class SlurmArray:
                 *lines,
                 "",
                 "# Elements share the chunks by claims in the folder. One that is told to stop (its time is",
-                "# nearly up, or it is preempted) ends the chunk in hand and goes back into the queue.",
+                "# nearly up, or it is preempted) finishes its current chunk and goes back into the queue.",
                 *self.setup,
                 " ".join(["srun --ntasks=1", *words, share, *["--requeue"] * self.requeue]),
                 "",

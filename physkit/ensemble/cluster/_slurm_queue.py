@@ -1,4 +1,7 @@
-"""What Slurm's queue knows of jobs. `squeue` alone is asked: accounting is not there everywhere."""
+"""Slurm jobs: who this one is, which are running, and requeueing.
+
+Only `squeue` is asked: not every cluster keeps accounts that `sacct` could read.
+"""
 
 import os
 import re
@@ -9,82 +12,86 @@ from pathlib import Path
 
 from physkit.storage import make_folder
 
-_JOBS = "log/jobs.txt"
-_PATIENCE = 30.0  # seconds for an answer
-_ASK_AGAIN = 10.0
+_JOB_LIST = "log/jobs.txt"
+_TIMEOUT = 30.0  # seconds to wait for a command of Slurm
+_CACHE_SECONDS = 10.0  # for which an answer is good
 _RUNNING = ("RUNNING", "COMPLETING", "CONFIGURING", "SUSPENDED", "STOPPED", "SIGNALING")
 _JOB = re.compile(r"\d+(_\d+)?")
 
 
 def current_job() -> dict[str, object]:
-    """The Slurm job of this process (`7`, or `7_3` in an array) and how often it was started again;
-    nothing outside of Slurm."""
+    """The Slurm job of this process (`7`, or `7_3` in an array) and how often it was restarted; empty outside
+    of Slurm."""
     job = os.environ.get("SLURM_JOB_ID", "")
     if "SLURM_ARRAY_TASK_ID" in os.environ:
         job = f"{os.environ.get('SLURM_ARRAY_JOB_ID', '')}_{os.environ['SLURM_ARRAY_TASK_ID']}"
-    again = os.environ.get("SLURM_RESTART_COUNT", "0")
-    return {"job": job, "restarts": int(again)} if _JOB.fullmatch(job) and again.isdigit() else {}
+    restarts = os.environ.get("SLURM_RESTART_COUNT", "0")
+    if not _JOB.fullmatch(job) or not restarts.isdigit():
+        return {}
+    return {"job": job, "restarts": int(restarts)}
 
 
 class SlurmQueue:
-    """Whether jobs are running. An answer is good for ten seconds."""
+    """Whether jobs are running; asks Slurm about each job every ten seconds at most."""
 
     def __init__(self):
-        self._known: dict[str, tuple[float, bool | None, int]] = {}
+        self._answers: dict[str, tuple[float, bool | None, int]] = {}
 
     def is_running(self, job: str, restarts: int) -> bool | None:
-        """Whether the job runs, in its `restarts`-th start; None where nobody answers."""
-        asked, running, now = self._known.get(job, (-_ASK_AGAIN, None, 0))
-        if time.monotonic() - asked > _ASK_AGAIN:
-            running, now = _ask(job)
-            self._known[job] = time.monotonic(), running, now
-        return running and now == restarts
+        """Whether the job runs and was restarted `restarts` times; None where Slurm does not answer."""
+        asked_at, running, restarts_now = self._answers.get(job, (-_CACHE_SECONDS, None, 0))
+        if time.monotonic() - asked_at > _CACHE_SECONDS:
+            running, restarts_now = _ask(job)
+            self._answers[job] = time.monotonic(), running, restarts_now
+        return running and restarts_now == restarts
 
 
 def job_states(jobs: Iterable[str]) -> dict[str, str] | None:
-    """What is queued or running of these jobs and arrays, with its state; None where nobody answers."""
-    found: dict[str, str] = {}
+    """Those of these jobs and arrays that are queued or running, with their states; None where Slurm does not
+    answer."""
+    states: dict[str, str] = {}
     for job in jobs:
         if not _JOB.fullmatch(job):
             continue
-        said = _say("squeue", "--noheader", f"--jobs={job}", "--format=%i %T")
-        if said is None:
+        output = _run("squeue", "--noheader", f"--jobs={job}", "--format=%i %T")
+        if output is None:
             return None
-        found |= {w[0]: w[1] for line in said.splitlines() if len(w := line.split()) == 2}
-    return found
+        states |= {w[0]: w[1] for line in output.splitlines() if len(w := line.split()) == 2}
+    return states
 
 
 def requeue_this_job() -> bool:
-    """Ask Slurm to start this job again from the queue; whether it will. One that somebody has canceled
-    does not run any more for Slurm, and stays canceled."""
+    """Ask Slurm to requeue this job; whether it will.
+
+    A job that somebody has canceled is no longer running for Slurm: it stays canceled.
+    """
     job = str(current_job().get("job", ""))
-    if not job or (_say("squeue", "--noheader", f"--jobs={job}", "--format=%T") or "").split() != [
-        "RUNNING"
-    ]:
+    if not job:
         return False
-    return _say("scontrol", "requeue", job) is not None
+    state = _run("squeue", "--noheader", f"--jobs={job}", "--format=%T") or ""
+    return state.split() == ["RUNNING"] and _run("scontrol", "requeue", job) is not None
 
 
 def job_seconds_left() -> float | None:
-    """Until Slurm ends this job; None outside of Slurm or without a limit."""
+    """Seconds until Slurm ends this job; None outside of Slurm or without a limit."""
     job = current_job()
-    said = _say("squeue", "--noheader", f"--jobs={job['job']}", "--format=%L") if job else None
-    found = re.fullmatch(r"(?:(\d+)-)?(?:(\d+):)?(?:(\d+):)?(\d+)", (said or "").strip())
-    if found is None:
+    output = _run("squeue", "--noheader", f"--jobs={job['job']}", "--format=%L") if job else None
+    # Slurm's forms: 5 · 4:05 · 3:04:05 · 2-03:04:05
+    match = re.fullmatch(r"(?:(\d+)-)?(?:(\d+):)?(?:(\d+):)?(\d+)", (output or "").strip())
+    if match is None:
         return None
-    days, first, second, seconds = (None if g is None else int(g) for g in found.groups())
-    # 5 · 4:05 · 3:04:05 · 2-03:04:05
+    days, first, second, seconds = (None if g is None else int(g) for g in match.groups())
     hours, minutes = (first, second) if second is not None else (0, first)
     return float(((days or 0) * 24 + (hours or 0)) * 3600 + (minutes or 0) * 60 + (seconds or 0))
 
 
 def record_job(folder: Path, job: str) -> None:
-    """Write down that a Slurm job works on the sweep, so that its elements can be asked for."""
+    """Append a Slurm job to the list of those that work on the sweep, for `squeue` to be asked about them."""
     if job in recorded_jobs(folder):
         return
-    make_folder((folder / _JOBS).parent)
-    # Appended in one go: many elements may do so at once.
-    handle = os.open(folder / _JOBS, os.O_APPEND | os.O_CREAT | os.O_WRONLY, 0o644)
+    make_folder((folder / _JOB_LIST).parent)
+    # One write call in append mode: many elements may do so at the same time.
+    handle = os.open(folder / _JOB_LIST, os.O_APPEND | os.O_CREAT | os.O_WRONLY, 0o644)
     try:
         os.write(handle, f"{job}\n".encode())
     finally:
@@ -94,32 +101,33 @@ def record_job(folder: Path, job: str) -> None:
 def recorded_jobs(folder: Path) -> list[str]:
     """The Slurm jobs that have worked on the sweep, the latest last."""
     try:
-        text = (folder / _JOBS).read_text(encoding="utf-8", errors="replace")
+        text = (folder / _JOB_LIST).read_text(encoding="utf-8", errors="replace")
     except OSError:
         return []
     return list(dict.fromkeys(text.split()))
 
 
 def _ask(job: str) -> tuple[bool | None, int]:
+    """Whether a job runs (None: unknown), and how often it was restarted."""
     if not _JOB.fullmatch(job):
         return None, 0
-    said = _say("squeue", "--noheader", f"--jobs={job}", "--Format=State:24,RestartCnt:12")
-    if said is None:
+    output = _run("squeue", "--noheader", f"--jobs={job}", "--Format=State:24,RestartCnt:12")
+    if output is None:
         return None, 0
-    words = said.split()  # none: the job has left the queue
+    words = output.split()  # none: the job has left the queue
     if len(words) < 2:
         return False, 0
     return words[0] in _RUNNING, int(words[1]) if words[1].isdigit() else 0
 
 
-def _say(*words: str) -> str | None:
-    """What a command of Slurm's prints; nothing for jobs that are gone, None where it fails."""
+def _run(*command: str) -> str | None:
+    """What a command of Slurm prints; nothing for jobs that are gone, None where it fails."""
     try:
-        done = subprocess.run(
-            words, capture_output=True, text=True, timeout=_PATIENCE, stdin=subprocess.DEVNULL
+        process = subprocess.run(
+            command, capture_output=True, text=True, timeout=_TIMEOUT, stdin=subprocess.DEVNULL
         )
     except (OSError, subprocess.TimeoutExpired):
         return None
-    if done.returncode and "Invalid job id" in done.stderr:
+    if process.returncode and "Invalid job id" in process.stderr:
         return ""
-    return None if done.returncode else done.stdout
+    return None if process.returncode else process.stdout

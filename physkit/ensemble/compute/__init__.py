@@ -1,1 +1,1 @@
-"""Compute."""
+"""The chunks of a sweep computed in this process."""

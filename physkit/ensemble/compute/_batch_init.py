@@ -1,80 +1,69 @@
-"""Setting members up: neighbor lists that many boxes can share, and large members one by one."""
+"""One batch from members that were set up one by one: their caches get a common capacity."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
-from physkit.core import AbstractGrowable, ShapeError, find_growables, get_component, replace_fields
-from physkit.particles.forces import Pairwise
-from physkit.particles.neighbors import Cells, ListedPairs
+from physkit.core import AbstractGrowable, AbstractResizable, Aux, ShapeError, find_growables
 from physkit.simulate import Carry
 
-SKIN = 0.12  # of the cutoff, as where the box is not seen
+
+def find_resizables(aux: Aux) -> list[AbstractResizable]:
+    """The caches whose capacity is that of the ensemble, such as neighbor lists."""
+    return [n for n in find_growables(aux) if isinstance(n, AbstractResizable)]
 
 
-def set_common_skin(model: Any, boxes: Sequence[Any]) -> Any:
-    """`model`, its pair forces of unsaid skin with one that fits the box of every member.
+def resize_caches(aux: Aux, capacity: int) -> Aux:
+    """`aux`, all of its resizable caches with this capacity."""
 
-    A list's reach is part of the program, so that members of different density must share it. Members
-    whose box is too small even for the cutoff are left to be found wrong by themselves.
-    """
-    sim, state = model
-    is_pairwise = lambda x: isinstance(x, Pairwise)
+    def is_resizable(node):
+        return isinstance(node, AbstractResizable)
 
-    def common(force):
-        if not is_pairwise(force) or force.cutoff is None or force.skin is not None:
-            return force
-        limits = np.array([_limit(force, box, state) for box in boxes])
-        room = limits[limits >= force.cutoff] - force.cutoff
-        skin = SKIN * force.cutoff
-        if len(room) and room.min() < skin:
-            return replace_fields(force, {"skin": float(max(0.0, room.min() * (1 - 1e-6)))})
-        return force
+    def resize(node):
+        return node.resize(capacity) if is_resizable(node) else node
 
-    return jax.tree.map(common, sim, is_leaf=is_pairwise), state
+    return jax.tree.map(resize, aux, is_leaf=is_resizable)
 
 
-def _limit(force: Pairwise, box: Any, state: Any) -> float:
-    particles = get_component(box, force.component)
-    return float(
-        particles.space.max_cutoff(get_component(state, force.component).position.shape[1])
-    )
+def stack_carries(carries: Sequence[Carry], min_capacity: int) -> Carry:
+    """Carries that were initialized one by one as one batch, with the largest of their capacities.
 
-
-def stack_carries(carries: list[Carry], rows: int) -> Carry:
-    """Carries that were started one by one as one batch, with the largest of their capacities.
+    - `min_capacity`: of resizable caches, those of earlier batches.
 
     **Errors:** `ShapeError` where they differ in more than that.
     """
-    lists = [[n for n in find_growables(c.aux) if isinstance(n, ListedPairs)] for c in carries]
-    rows = max([rows, *(n.capacity for own in lists for n in own)])
-    cells = [[n for n in find_growables(c.aux) if isinstance(n, Cells)] for c in carries]
-    shared = [_coarsest(column) for column in zip(*cells, strict=True)]
-    made = [_alike(carry, rows, shared) for carry in carries]
-    forms = {jax.tree.structure(carry) for carry in made}
-    if len(forms) > 1:
+    capacities = [node.capacity for c in carries for node in find_resizables(c.aux)]
+    capacity = max([min_capacity, *capacities])
+    nodes = zip(*(find_growables(c.aux) for c in carries), strict=True)
+    same_nodes = [list(column) for column in nodes]
+    alike = [_with_common_shapes(carry, capacity, same_nodes) for carry in carries]
+    if len({jax.tree.structure(carry) for carry in alike}) > 1:
         raise ShapeError(
             "members are set up differently, so that they cannot be computed side by side: give "
             "Pairwise(…, skin=…) one skin that fits all boxes, or make groups of them"
         )
-    return jax.tree.map(lambda *x: jnp.stack(x), *made)
+    return jax.tree.map(lambda *x: jnp.stack(x), *alike)
 
 
-def _coarsest(nodes: Sequence[Cells]) -> Cells:
-    least = min(nodes, key=lambda n: n.count)
-    return Cells.of(least.shape, max(n.slots for n in nodes))
+def _with_common_shapes(
+    carry: Carry, capacity: int, same_nodes: Sequence[Sequence[AbstractGrowable]]
+) -> Carry:
+    """A carry whose caches have the shapes that those of all carries can have.
 
+    - `same_nodes`: for each of its growables, in order, the same one of every carry.
+    """
+    columns = iter(same_nodes)
 
-def _alike(carry: Carry, rows: int, cells: list[Cells]) -> Carry:
-    left = iter(cells)
-    is_growable = lambda n: isinstance(n, AbstractGrowable)
+    def is_growable(node):
+        return isinstance(node, AbstractGrowable)
 
     def fit(node):
-        if isinstance(node, ListedPairs):
-            return node.resize(rows)
-        return next(left) if isinstance(node, Cells) else node
+        if not is_growable(node):
+            return node
+        nodes = next(columns)
+        if isinstance(node, AbstractResizable):
+            return node.resize(capacity)
+        return node.with_common_shape(nodes)
 
     return carry.replace(aux=jax.tree.map(fit, carry.aux, is_leaf=is_growable))

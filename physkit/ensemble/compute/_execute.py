@@ -1,4 +1,4 @@
-"""Computing the chunks that are missing, in this process."""
+"""`execute`: compute the chunks of a sweep that are missing, in this process."""
 
 import contextlib
 import dataclasses
@@ -6,35 +6,37 @@ import time
 import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TypeAlias
 
 import jax
 import numpy as np
 
-from physkit.core import EXIT_INTERRUPTED, EXIT_TRY_AGAIN, ParameterError
+from physkit.core import EXIT_INTERRUPTED, EXIT_TRY_AGAIN, Key, ParameterError
 from physkit.simulate import Progress, StopRequest
 
 from ..design._sweep import Sweep
-from ..statistics._reductions import Partial
-from ..store._sweep_folder import StoredChunk, SweepFolder
+from ..statistics._reductions import Partial, merge_partials
+from ..store._chunk_result import ChunkResult
+from ..store._memory_store import MemoryStore
+from ..store._sweep_folder import SweepFolder
 from ._batch_memory import choose_chunk_size
-from ._chunk_runner import ChunkResult, ChunkRunner, ChunkStopped
+from ._chunk_runner import ChunkRunner, ChunkStopped
 from ._output_shapes import frame_times, output_shapes, require_recorded
 from ._sharded_members import ShardedMemberRunner
 
-Claim = Callable[[int], contextlib.AbstractContextManager[bool]]
+Claim: TypeAlias = Callable[[int], contextlib.AbstractContextManager[bool]]
 
 
 @dataclasses.dataclass(frozen=True)
 class ExecutionResult:
     """What a call of `execute` did.
 
-    - `computed`: numbers of the chunks. `left`: those that it was to compute and that are not there.
+    - `computed`: numbers of the chunks. `missing`: those that it was to compute and that are not finished.
     - `stopped_by`: the signal or limit that ended it early; "converged" where enough members are known.
     """
 
     computed: tuple[int, ...]
-    left: tuple[int, ...]
+    missing: tuple[int, ...]
     stopped_by: str | None
     seconds: float
 
@@ -46,223 +48,226 @@ class ExecutionResult:
         return EXIT_INTERRUPTED if self.stopped_by == "SIGINT" else EXIT_TRY_AGAIN
 
 
-class MemoryStore:
-    """Chunks that are kept in memory instead of a folder."""
-
-    def __init__(self):
-        self._saved: dict[int, StoredChunk] = {}
-        self.chunks = 0
-
-    def done(self) -> list[int]:
-        return sorted(self._saved)
-
-    def load(self, number: int) -> StoredChunk:
-        return self._saved[number]
-
-    def save(self, sweep, number, members, out: ChunkResult, reduced, times) -> None:
-        del sweep
-        self._saved[number] = StoredChunk(
-            members=members, frames=out.frames, summary=out.summary, ok=out.ok, reason=out.reason,
-            step=out.step, attempts=out.attempts, reduced=reduced, times=times,
-            seconds=out.seconds, growths=out.growths,
-        )  # fmt: skip
-
-
 def execute(
     sweep: Sweep,
     folder: str | Path | MemoryStore,
     *,
-    chunk: int | None = None,
+    chunk_size: int | None = None,
     chunks: Sequence[int] | None = None,
-    devices: Sequence[Any] | None = None,
+    devices: Sequence[jax.Device | int] | None = None,
     progress: bool = True,
     wall_time: float | None = None,
     claim: Claim | None = None,
 ) -> ExecutionResult:
     """Compute the chunks of a sweep that are missing in its folder, in this process.
 
-    Each is one file, written as a whole: it is there if and only if it is complete. SIGINT, SIGTERM,
-    SIGUSR1 and the wall-time limit end it between two stretches of a second or less; a chunk that would
-    have needed more than a few seconds then is left out, and computed anew by whoever comes next.
+    Each is one file, written as a whole: it exists if and only if the chunk is finished. SIGINT, SIGTERM,
+    SIGUSR1 and the wall-time limit end it within a second or so; a chunk that would then have needed more
+    than a few seconds is given up, and computed anew by the next call or worker.
 
     **Arguments:**
 
-    - `chunk`: members in a chunk; as begun, else as many as memory holds.
+    - `chunk_size`: members in a chunk; as the sweep was begun, else as many as memory holds.
     - `chunks`: only these, by number, in this order.
     - `devices`: of this process; all local ones if left out.
-    - `wall_time`: seconds after which no further stretch is begun.
+    - `wall_time`: seconds after which nothing further is begun.
     - `claim(number)`: a context that says whether a chunk may be computed here, for several workers.
 
-    **Errors:** `MismatchError` for the folder of another sweep, `FileError` for one with something else in
-    it; `CapacityError` where a member does not fit on a device; `ParameterError`.
+    **Errors:** `MismatchError` for the folder of another sweep, `FileError` for one that holds something
+    else; `CapacityError` where a member does not fit on a device; `ParameterError`.
     """
     began = time.monotonic()
     devices = list(jax.local_devices() if devices is None else devices)
     if not devices or not all(isinstance(d, jax.Device) for d in devices):
         raise ParameterError(
             "devices are JAX devices of this process, on each of which a sweep puts whole members "
-            f"(domain= of a Sweep cuts them over devices). Got {devices!r:.80}"
+            f"(domain= of a Sweep decomposes them over devices). Got {devices!r:.80}"
         )
-    if chunk is not None and (isinstance(chunk, bool) or not isinstance(chunk, int) or chunk < 1):
-        raise ParameterError(f"chunk is a number of members from 1; got {chunk!r}")
-    shapes = output_shapes(sweep)
-    require_recorded(sweep, shapes)
-    size = lambda: choose_chunk_size(sweep, devices, not isinstance(folder, MemoryStore), shapes)
-    if isinstance(folder, MemoryStore):
-        store: Any = folder
-        chunk = size() if chunk is None else chunk
-    else:
-        store = SweepFolder(folder)
-        begun = store.exists
-        chunk = store.open_or_create(sweep, chunk, size)
-        if begun and (other := store.environment_changes()):
-            warnings.warn(
-                f"{folder} was begun elsewhere: {'; '.join(other)}. The sweep goes on, but members need not "
-                "equal those of an uninterrupted one to the last bit",
-                stacklevel=2,
+    if chunk_size is not None:
+        whole_number = isinstance(chunk_size, int) and not isinstance(chunk_size, bool)
+        if not whole_number or chunk_size < 1:
+            raise ParameterError(
+                f"chunk_size must be a number of members from 1; got {chunk_size!r}"
             )
-    worker = _Worker(sweep, store, chunk, devices)
+    store, chunk_size = _open_store(sweep, folder, chunk_size, devices)
+    computer = _ChunkComputer(sweep, store, chunk_size, devices)
+    num_chunks = len(computer.chunks)
     if isinstance(store, MemoryStore):
-        store.chunks = len(worker.parts)
-    asked = list(range(len(worker.parts))) if chunks is None else list(dict.fromkeys(chunks))
-    if wrong := [k for k in asked if not 0 <= k < len(worker.parts)]:
-        raise ParameterError(f"there are chunks 0 … {len(worker.parts) - 1}; got {wrong}")
-    there = set(store.done())
+        store.num_chunks = num_chunks
+    asked = list(range(num_chunks)) if chunks is None else list(dict.fromkeys(chunks))
+    if wrong := [k for k in asked if not 0 <= k < num_chunks]:
+        raise ParameterError(f"chunks are numbered 0 … {num_chunks - 1}; got {wrong}")
+    finished = set(store.finished_chunks())
     bar = Progress(
-        sum(len(worker.parts[k]) for k in asked),
+        sum(len(computer.chunks[k]) for k in asked),
         unit="members",
         enabled=progress,
-        begin=sum(len(worker.parts[k]) for k in asked if k in there),
+        begin=sum(len(computer.chunks[k]) for k in asked if k in finished),
     )
     computed: list[int] = []
     reason = None
     with StopRequest(wall_time) as stop:
         for number in asked:
-            if number in there:
+            if number in finished:
                 continue
-            if worker.enough():
+            if computer.has_converged():
                 reason = "converged"
                 break
             if stop.check(0.0):
                 break
-            with claim(number) if claim is not None else contextlib.nullcontext(True) as mine:
-                if not mine or (claim is not None and number in store.done()):
+            with claim(number) if claim is not None else contextlib.nullcontext(True) as claimed:
+                # Another worker may have finished it since the folder was listed.
+                if not claimed or (claim is not None and number in store.finished_chunks()):
                     continue
                 try:
-                    worker.compute(number, stop, bar)
+                    computer.compute(number, stop, bar)
                 except ChunkStopped:
                     break
             computed.append(number)
     bar.close()
-    done = set(store.done())
-    left = tuple(k for k in asked if k not in done)
-    if left and reason is None:
+    finished = set(store.finished_chunks())
+    missing = tuple(k for k in asked if k not in finished)
+    if missing and reason is None:
         reason = stop.reason
     if reason is not None:
-        bar.say(f"stopped ({reason}); {len(left)} of {len(asked)} chunks are left")
-    return ExecutionResult(tuple(computed), left, reason, time.monotonic() - began)
+        bar.say(f"stopped ({reason}); {len(missing)} of {len(asked)} chunks are missing")
+    return ExecutionResult(tuple(computed), missing, reason, time.monotonic() - began)
 
 
-class _Worker:
-    """Computes chunks of one sweep, and knows what there is to know for statistics so far."""
+def _open_store(
+    sweep: Sweep,
+    folder: str | Path | MemoryStore,
+    chunk_size: int | None,
+    devices: Sequence[jax.Device],
+) -> tuple[SweepFolder | MemoryStore, int]:
+    """Where chunks are kept, and how many members each has."""
+    shapes = output_shapes(sweep)
+    require_recorded(sweep, shapes)
 
-    def __init__(self, sweep: Sweep, store: Any, chunk: int, devices: list[Any]):
+    def default_size() -> int:
+        in_folder = not isinstance(folder, MemoryStore)
+        return choose_chunk_size(sweep, devices, in_folder, shapes)
+
+    if isinstance(folder, MemoryStore):
+        return folder, default_size() if chunk_size is None else chunk_size
+    store = SweepFolder(folder)
+    existed = store.exists
+    chunk_size = store.open_or_create(sweep, chunk_size, default_size)
+    if existed and (changes := store.environment_changes()):
+        warnings.warn(
+            f"{folder} was begun elsewhere: {'; '.join(changes)}. The sweep goes on, but members need not "
+            "equal those of an uninterrupted one to the last bit",
+            stacklevel=3,
+        )
+    return store, chunk_size
+
+
+class _ChunkComputer:
+    """Computes chunks of one sweep into a store, and follows the statistics over all of them."""
+
+    def __init__(
+        self,
+        sweep: Sweep,
+        store: SweepFolder | MemoryStore,
+        chunk_size: int,
+        devices: list[jax.Device],
+    ):
         self.sweep, self.store, self.devices = sweep, store, devices
-        self.parts = sweep.chunks(chunk)
-        self.size = -(-min(chunk, sweep.group_size) // len(devices))
+        self.chunks = sweep.chunks(chunk_size)
+        self.size_per_device = -(-min(chunk_size, sweep.group_size) // len(devices))
         self._runners: dict[tuple[int, int], ChunkRunner | ShardedMemberRunner] = {}
-        self._reduced: dict[int, dict[str, Partial]] = {}
-        self._members_done = 0
+        self._reduced: dict[int, dict[str, Partial]] = {}  # by chunk, also of other workers
 
     def compute(self, number: int, stop: StopRequest, bar: Progress) -> None:
-        """Chunk `number`, into the store."""
-        members = self.parts[number]
+        """Compute chunk `number`, and save it."""
+        members = self.chunks[number]
         group = self.sweep.group_of(members)
-        total = len(self.parts)
-        before = bar.done
+        done_before = bar.done
 
-        def tell(share: float) -> None:
-            bar.update(before + int(share * len(members)), f"chunk {number + 1}/{total}")
+        def report(fraction: float) -> None:
+            done = done_before + int(fraction * len(members))
+            bar.update(done, f"chunk {number + 1}/{len(self.chunks)}")
 
         keys = self.sweep.keys(group, members)
-        out = self._runner(group, 0)(members, keys, stop, tell)
-        self._try_again(group, members, keys, out, stop, bar)
-        reduced = self._reduce(out)
-        times = frame_times(self.sweep, group, members, out.frames)
-        kept = _kept(self.sweep, out)
+        result = self._runner(group, 0)(members, keys, stop, report)
+        self._retry_failed(group, members, keys, result, stop, bar)
+        reduced = self._reduce(result)
+        times = frame_times(self.sweep, group, members, result.frames)
+        kept = _kept(self.sweep, result)
         times = {name: t for name, t in times.items() if name in kept.frames}
         self.store.save(self.sweep, number, members, kept, reduced, times)
         self._reduced[number] = reduced
-        for what in out.growths:
-            bar.say(f"chunk {number + 1}: {what}")
-        if not out.ok.all():
-            bar.say(f"chunk {number + 1}: {np.sum(~out.ok)} of {len(members)} members went wrong")
+        for growth in result.growths:
+            bar.say(f"chunk {number + 1}: {growth}")
+        if not result.ok.all():
+            bar.say(f"chunk {number + 1}: {np.sum(~result.ok)} of {len(members)} members failed")
 
-    def enough(self) -> bool:
-        """Whether a statistic has converged, by what all workers have done."""
+    def has_converged(self) -> bool:
+        """Whether the stopping rule is met, by the chunks of all workers."""
         rule = self.sweep.stop_when
         if rule is None:
             return False
-        for number in self.store.done():
+        for number in self.store.finished_chunks():
             if number not in self._reduced:
                 self._reduced[number] = self.store.load(number).reduced
         return rule.is_met(merge_partials(self.sweep.reduce, self._reduced))
 
     def _runner(self, group: int, attempt: int) -> ChunkRunner | ShardedMemberRunner:
         retry = self.sweep.retry
-        divide = 1 if retry is None else retry.step_divisor**attempt
-        if (group, divide) not in self._runners:
+        divisor = 1 if retry is None else retry.step_divisor**attempt
+        if (group, divisor) not in self._runners:
             if self.sweep.domain is not None:
-                made = ShardedMemberRunner(self.sweep, group, self.devices, divide)
+                runner = ShardedMemberRunner(self.sweep, group, self.devices, divisor)
             else:
-                made = ChunkRunner(self.sweep, group, self.size, self.devices, divide)
-            self._runners[group, divide] = made
-        return self._runners[group, divide]
+                size = self.size_per_device
+                runner = ChunkRunner(self.sweep, group, size, self.devices, divisor)
+            self._runners[group, divisor] = runner
+        return self._runners[group, divisor]
 
-    def _try_again(self, group, members, keys, out: ChunkResult, stop, bar: Progress) -> None:
-        """Members that went wrong once more, as the retry says."""
+    def _retry_failed(
+        self,
+        group: int,
+        members: np.ndarray,
+        keys: Key | None,
+        result: ChunkResult,
+        stop: StopRequest,
+        bar: Progress,
+    ) -> None:
+        """Compute members that failed again, as the retry says, into their rows of `result`."""
         retry = self.sweep.retry
         for attempt in range(1, 1 + (0 if retry is None else retry.attempts)):
-            lost = np.flatnonzero(~out.ok)
-            if not len(lost):
+            failed = np.flatnonzero(~result.ok)
+            if not len(failed):
                 return
-            bar.say(f"{len(lost)} member(s) went wrong; attempt {attempt + 1}")
-            own = None if keys is None else keys[lost]
-            if own is not None and retry.new_key:
-                own = jax.vmap(jax.random.fold_in, (0, None))(own, attempt)
-            new = self._runner(group, attempt)(members[lost], own, stop)
-            for old, now in ((out.frames, new.frames), (out.summary, new.summary)):
-                for name in old:
-                    old[name] = np.array(old[name])
-                    old[name][lost] = now[name]
-            out.reason[lost], out.step[lost] = new.reason, new.step
-            out.attempts[lost] = attempt + 1
-            out.growths += new.growths
+            bar.say(f"{len(failed)} member(s) failed; attempt {attempt + 1}")
+            new_keys = None if keys is None else keys[failed]
+            if new_keys is not None and retry.new_key:
+                new_keys = jax.vmap(jax.random.fold_in, (0, None))(new_keys, attempt)
+            again = self._runner(group, attempt)(members[failed], new_keys, stop)
+            for arrays, new in ((result.frames, again.frames), (result.summary, again.summary)):
+                for name in arrays:
+                    arrays[name] = np.array(arrays[name])
+                    arrays[name][failed] = new[name]
+            result.reason[failed], result.step[failed] = again.reason, again.step
+            result.attempts[failed] = attempt + 1
+            result.growths += again.growths
 
-    def _reduce(self, out: ChunkResult) -> dict[str, Partial]:
-        found = {}
-        for reduction in self.sweep.reduce:
-            values = {**out.summary, **out.frames}[reduction.name]
-            if np.any(out.ok):
-                found[reduction.title] = reduction.part(values[out.ok])
-        return found
-
-
-def merge_partials(reductions: Any, parts: dict[int, dict[str, Partial]]) -> dict[str, Partial]:
-    """What all chunks know together, merged in the order of their numbers."""
-    whole: dict[str, Partial] = {}
-    for number in sorted(parts):
-        for reduction in reductions:
-            title = reduction.title
-            if title in parts[number]:
-                part = parts[number][title]
-                whole[title] = reduction.merged(whole[title], part) if title in whole else part
-    return whole
+    def _reduce(self, result: ChunkResult) -> dict[str, Partial]:
+        """Partial results of the statistics over the members that did not fail, by title."""
+        reduced = {}
+        if np.any(result.ok):
+            arrays = {**result.summary, **result.frames}
+            for reduction in self.sweep.reduce:
+                values = arrays[reduction.name][result.ok]
+                reduced[reduction.title] = reduction.summarize(values)
+        return reduced
 
 
-def _kept(sweep: Sweep, out: ChunkResult) -> ChunkResult:
+def _kept(sweep: Sweep, result: ChunkResult) -> ChunkResult:
+    """The result with those frames and summaries that the sweep keeps."""
     if sweep.keep is True:
-        return out
+        return result
     names = () if sweep.keep is False else sweep.keep
-    pick = lambda found: {n: x for n, x in found.items() if n in names}
-    return dataclasses.replace(out, frames=pick(out.frames), summary=pick(out.summary))
+    frames = {name: x for name, x in result.frames.items() if name in names}
+    summary = {name: x for name, x in result.summary.items() if name in names}
+    return dataclasses.replace(result, frames=frames, summary=summary)

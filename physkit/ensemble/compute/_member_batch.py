@@ -1,6 +1,6 @@
 """The traced part: a batch of members advanced together, none of which disturbs the others."""
 
-from typing import Any
+from typing import Any, TypeVar
 
 import equinox as eqx
 import jax
@@ -9,7 +9,11 @@ from jaxtyping import Array, Bool, Int
 
 from physkit.core import (
     Fault,
+    Key,
     Module,
+    Plan,
+    PyTree,
+    State,
     StepCount,
     cast_floats,
     data,
@@ -20,20 +24,22 @@ from physkit.core import (
 from physkit.observe import Frame
 from physkit.simulate import Carry, Simulation, advance_member, init, observe_initial, summary
 
-from ..design._sweep import set_leaves
+from ..design._swept_leaves import LeafPosition, set_leaves
 
-HEALTH_INTERVAL = 16  # steps of simulations that record nothing, between two looks at them
-LeafPositions = tuple[tuple[int, tuple], ...]
+HEALTH_INTERVAL = 16  # steps between two checks of the health of members that record nothing
+
+T = TypeVar("T")
 
 
 class MemberBatch(Module):
-    """A batch of members on their way, `[b]` first in everything.
+    """Members that are advanced together, `[b]` first in everything.
 
-    The lane of a member that went wrong computes a copy of a living one from then on: it costs what that
-    costs, asks for no rebuild of its own, and keeps no adaptive solver waiting.
+    From its failure on, a member is a copy of a healthy one: it costs what that costs, asks for no list
+    rebuild of its own, and does not keep an adaptive solver iterating.
 
     - `values`: of the swept leaves.
-    - `alive`; `reason`: fault bits of the dead; `died`: the step at the end of the block in which it was.
+    - `alive`: false after a failure; `reason`: its fault bits; `failed_at`: the step at the end of the block
+      in which it happened.
     """
 
     values: tuple[Any, ...]
@@ -44,143 +50,170 @@ class MemberBatch(Module):
 
 
 class MemberGroup(Module):
-    """What all members of a group share: the model, and where their values go."""
+    """What all members of a group share: the model, and which of its leaves are swept.
 
-    model: tuple[Simulation, Any]
-    places: LeafPositions = static()
-    step_divisor: int = static(default=1)  # every member's dt, its own where dt is swept
+    - `step_divisor`: every member's dt is divided by it, also where dt is swept.
+    """
 
-    def of(self, values: tuple[Any, ...]) -> tuple[Simulation, Any]:
-        """Simulation and state of the member with these values."""
-        sim, state = set_leaves(self.model, self.places, values)
+    model: tuple[Simulation, State]
+    positions: tuple[LeafPosition, ...] = static()
+    step_divisor: int = static(default=1)
+
+    def member(self, values: tuple[Any, ...]) -> tuple[Simulation, State]:
+        """Simulation and state of the member with these values of the swept leaves."""
+        sim, state = set_leaves(self.model, self.positions, values)
         if self.step_divisor > 1:
             sim = replace_fields(sim, {"dt": sim.dt / self.step_divisor})
         return cast_floats(sim, float_dtype(state)), state
 
 
 def init_batch(
-    group: MemberGroup, values: tuple[Any, ...], keys: Any, size: int
+    group: MemberGroup, values: tuple[Any, ...], keys: Key | None, size: int
 ) -> tuple[MemberBatch, Frame]:
     """`size` members at step 0, and their first frames."""
 
-    def one(values, key):
-        sim, state = group.of(values)
+    def init_member(values, key):
+        sim, state = group.member(values)
         return observe_initial(sim, init(sim, state, key=key))
 
-    carry, first = jax.vmap(one, axis_size=size)(values, keys)
+    carry, first = jax.vmap(init_member, axis_size=size)(values, keys)
     return new_batch(values, carry, size), first
 
 
 def new_batch(values: tuple[Any, ...], carry: Carry, size: int) -> MemberBatch:
-    """Lanes of `size` members that begin, all of them alive."""
-    nobody = jax.tree.map(jnp.zeros_like, carry.step)
-    return MemberBatch(values, carry, jnp.ones(size, bool), jnp.zeros(size, jnp.int32), nobody)
+    """A batch of `size` members at their start, all of them alive."""
+    never = jax.tree.map(jnp.zeros_like, carry.step)
+    return MemberBatch(values, carry, jnp.ones(size, bool), jnp.zeros(size, jnp.int32), never)
 
 
 def advance_batch(
-    group: MemberGroup, lanes: MemberBatch, count: Array, room: int
+    group: MemberGroup, batch: MemberBatch, blocks: Int[Array, ""], max_blocks: int
 ) -> tuple[MemberBatch, Frame, Bool[Array, " b"]]:
-    """`count` (at most `room`) blocks on: the lanes, frames `[room, b, …]`, and whose caches overflowed.
+    """`blocks` (at most `max_blocks`) blocks on.
 
-    If anyone's did, all of it is void, to be done again with larger caches. It ends early where all are
-    dead.
+    **Returns:** the batch, frames `[max_blocks, b, …]`, and which members' caches overflowed. If any did, all
+    of it is void, to be replayed with larger caches. It ends early where no member is alive.
     """
-    lanes = _with_copies(lanes)
-    plans = _Plans(group, lanes)
-    unseen = not group.model[0].intervals  # nothing is recorded: steps are judged many at a time
+    batch = _replace_failed(batch)
+    plans = _Plans(group, batch)
+    # Without observers there is nothing to do at the end of a block of one step: several at a time.
+    records_nothing = not group.model[0].intervals
 
-    def blocks(lanes, plan, repeats=None):
-        def block(values, carry, plan):
-            return advance_member(group.of(values)[0], plans.whole(plan), carry, repeats)
+    def advance_block(batch, plan, repeats=None):
+        def advance_one(values, carry, plan):
+            return advance_member(group.member(values)[0], plans.combine(plan), carry, repeats)
 
-        return jax.vmap(block, in_axes=(0, 0, plans.axis))(lanes.values, lanes.carry, plan)
+        return jax.vmap(advance_one, in_axes=(0, 0, plans.axis))(batch.values, batch.carry, plan)
 
-    shapes = jax.eval_shape(lambda: blocks(lanes, plans.first)[1])
-    buffer = jax.tree.map(lambda s: jnp.zeros((room, *s.shape), s.dtype), shapes)
+    shapes = jax.eval_shape(lambda: advance_block(batch, plans.arrays)[1])
+    buffer = jax.tree.map(lambda s: jnp.zeros((max_blocks, *s.shape), s.dtype), shapes)
 
     def body(loop):
-        i, lanes, own, buffer, _ = loop
-        plan = own if plans.differ else plans.first
+        i, batch, member_plans, buffer, _ = loop
+        plan = member_plans if plans.differ else plans.arrays
         repeats = None
-        if unseen:  # stretches begin at multiples of it, so that results depend on none
-            repeats = jnp.minimum(HEALTH_INTERVAL, count - i)
-        carry, frames, bits = blocks(lanes, plan, repeats)
-        short = ((bits & int(Fault.OVERFLOW)) != 0) & lanes.alive
-        # Where this is void nobody is judged, so that caches tell what they would have needed.
-        bits = jnp.where(jnp.any(short), 0, bits)
-        lanes, own = _judged(lanes, own, carry, bits)
-        put = lambda whole, part: jax.lax.dynamic_update_index_in_dim(whole, part, i, 0)
-        buffer = jax.tree.map(put, buffer, frames)
-        return i + (1 if repeats is None else repeats), lanes, own, buffer, short
+        if records_nothing:
+            # Chunks begin at multiples of the interval (`ChunkRunner` sees to it), so that health is
+            # checked at the same steps however long chunks are.
+            repeats = jnp.minimum(HEALTH_INTERVAL, blocks - i)
+        carry, frames, bits = advance_block(batch, plan, repeats)
+        overflowed = ((bits & int(Fault.OVERFLOW)) != 0) & batch.alive
+        # A void block fails nobody, so that all caches go on to record what they would have needed.
+        bits = jnp.where(jnp.any(overflowed), 0, bits)
+        batch, member_plans = _record_failures(batch, member_plans, carry, bits)
 
-    def goes_on(loop):
-        i, lanes, _, _, short = loop
-        return (i < count) & ~jnp.any(short) & jnp.any(lanes.alive)
+        def store(rows, row):
+            return jax.lax.dynamic_update_index_in_dim(rows, row, i, 0)
 
-    own = plans.first if plans.differ else None
-    begun = (jnp.int32(0), lanes, own, buffer, jnp.zeros_like(lanes.alive))
-    _, lanes, _, buffer, short = jax.lax.while_loop(goes_on, body, begun)
-    return lanes, buffer, short
+        buffer = jax.tree.map(store, buffer, frames)
+        return i + (1 if repeats is None else repeats), batch, member_plans, buffer, overflowed
+
+    def proceeds(loop):
+        i, batch, _, _, overflowed = loop
+        return (i < blocks) & ~jnp.any(overflowed) & jnp.any(batch.alive)
+
+    member_plans = plans.arrays if plans.differ else None
+    start = (jnp.int32(0), batch, member_plans, buffer, jnp.zeros_like(batch.alive))
+    _, batch, _, buffer, overflowed = jax.lax.while_loop(proceeds, body, start)
+    return batch, buffer, overflowed
 
 
-def summarize_batch(group: MemberGroup, lanes: MemberBatch) -> Frame:
+def summarize_batch(group: MemberGroup, batch: MemberBatch) -> Frame:
     """Results of accumulating observers, `[b]` first."""
-    one = lambda values, carry: summary(group.of(values)[0], carry)
-    return jax.vmap(one)(lanes.values, lanes.carry)
+
+    def summarize_member(values, carry):
+        return summary(group.member(values)[0], carry)
+
+    return jax.vmap(summarize_member)(batch.values, batch.carry)
 
 
 class _Plans:
-    """What integrators prepare for the members of a batch; once if it is the same for all."""
+    """The integrator's plans for the members of a batch; one if it is the same for all.
 
-    def __init__(self, group: MemberGroup, lanes: MemberBatch):
-        rest = []
+    - `arrays`: of the plan, or of all plans, `[b]` first; `axis`: 0 where they differ, else None.
+    """
+
+    def __init__(self, group: MemberGroup, batch: MemberBatch):
+        statics = []
 
         def prepare(values, carry):
-            sim = group.of(values)[0]
-            arrays, others = eqx.partition(
-                sim.integrator.prepare(carry.state, sim.dt), eqx.is_array
-            )
-            rest.append(others)
+            sim = group.member(values)[0]
+            arrays, rest = eqx.partition(sim.integrator.prepare(carry.state, sim.dt), eqx.is_array)
+            statics.append(rest)
             return arrays
 
-        given = lanes.values, lanes.carry
+        # vmap knows which outputs depend on a member: out_axes=None is an error where any does. One shared
+        # plan keeps constants out of the batch.
         try:
-            self.first, self.axis = jax.vmap(prepare, out_axes=None)(*given), None
-        except ValueError:  # says that a member's number is asked to be all members'
-            self.first, self.axis = jax.vmap(prepare)(*given), 0
-        self._rest = rest[-1]
+            self.arrays = jax.vmap(prepare, out_axes=None)(batch.values, batch.carry)
+            self.axis = None
+        except ValueError:
+            self.arrays = jax.vmap(prepare)(batch.values, batch.carry)
+            self.axis = 0
+        self._statics = statics[-1]
 
     @property
     def differ(self) -> bool:
+        """Whether members have plans of their own."""
         return self.axis is not None
 
-    def whole(self, arrays: Any) -> Any:
-        return eqx.combine(arrays, self._rest)
+    def combine(self, arrays: PyTree) -> Plan:
+        """A plan from its arrays."""
+        return eqx.combine(arrays, self._statics)
 
 
-def _judged(lanes: MemberBatch, plan: Any, carry: Carry, bits: Array) -> tuple[MemberBatch, Any]:
-    """The lanes and their plans after a block with these fault bits."""
-    bad = bits != 0
-    newly = lanes.alive & bad
-    moved = MemberBatch(
-        lanes.values,
+def _record_failures(
+    batch: MemberBatch, plans: PyTree, carry: Carry, bits: Int[Array, " b"]
+) -> tuple[MemberBatch, PyTree]:
+    """The batch and its plans after a block that ended with these fault bits."""
+    faulty = bits != 0
+    newly = batch.alive & faulty
+    advanced = MemberBatch(
+        batch.values,
         carry,
-        lanes.alive & ~bad,
-        jnp.where(newly, bits, lanes.reason),
-        jax.tree.map(lambda new, old: jnp.where(newly, new, old), carry.step, lanes.failed_at),
+        batch.alive & ~faulty,
+        jnp.where(newly, bits, batch.reason),
+        jax.tree.map(lambda new, old: jnp.where(newly, new, old), carry.step, batch.failed_at),
     )
-    copied = lambda lanes, plan: (_with_copies(lanes), _copied(lanes, plan))
-    # A branch, not a select: nothing is moved about while all is well.
-    return jax.lax.cond(jnp.any(newly), copied, lambda *same: same, moved, plan)
+
+    def replace(batch, plans):
+        return _replace_failed(batch), _copy_healthy(batch, plans)
+
+    def keep(batch, plans):
+        return batch, plans
+
+    # A branch, not a select: nothing is copied while all members are well.
+    return jax.lax.cond(jnp.any(newly), replace, keep, advanced, plans)
 
 
-def _with_copies(lanes: MemberBatch) -> MemberBatch:
-    """Dead lanes as copies of the first living one."""
-    values, carry = _copied(lanes, (lanes.values, lanes.carry))
-    return MemberBatch(values, carry, lanes.alive, lanes.reason, lanes.failed_at)
+def _replace_failed(batch: MemberBatch) -> MemberBatch:
+    """The batch with failed members as copies of the first healthy one."""
+    values, carry = _copy_healthy(batch, (batch.values, batch.carry))
+    return MemberBatch(values, carry, batch.alive, batch.reason, batch.failed_at)
 
 
-def _copied(lanes: MemberBatch, tree: Any) -> Any:
-    here = jnp.arange(len(lanes.alive))
-    source = jnp.where(lanes.alive, here, jnp.argmax(lanes.alive))
+def _copy_healthy(batch: MemberBatch, tree: T) -> T:
+    """Arrays `[b, …]` with the rows of failed members taken from the first healthy one."""
+    rows = jnp.arange(len(batch.alive))
+    source = jnp.where(batch.alive, rows, jnp.argmax(batch.alive))
     return jax.tree.map(lambda x: x[source], tree)

@@ -16,16 +16,20 @@ from ._member_batch import MemberGroup
 
 
 class OutputShapes(NamedTuple):
-    """Of one member: frames and summaries by name, as one look gives them."""
+    """Shapes of what one member records: of one frame of each name, and of summaries by name."""
 
-    frames: dict[str, Any]
-    summary: dict[str, Any]
+    frames: dict[str, jax.ShapeDtypeStruct]
+    summary: dict[str, jax.ShapeDtypeStruct]
 
     def bytes(self, sweep: Sweep) -> float:
-        """Of all frames of one member."""
+        """Bytes of all frames of one member."""
         sim = sweep.models[0][0]
-        looks = 1 + sweep.steps / min(sim.intervals, default=sweep.steps)
-        return looks * sum(_nbytes(x) for x in self.frames.values())
+        observations = 1 + sweep.steps / min(sim.intervals, default=sweep.steps)
+        return observations * sum(_nbytes(x) for x in self.frames.values())
+
+    def __str__(self) -> str:
+        rows = {**self.frames, **self.summary}
+        return ", ".join(f"{n} {x.dtype}{list(x.shape)}" for n, x in rows.items()) or "nothing"
 
 
 def output_shapes(sweep: Sweep) -> OutputShapes:
@@ -33,85 +37,86 @@ def output_shapes(sweep: Sweep) -> OutputShapes:
 
     **Errors:** `ShapeError` where groups record different things.
     """
-    found = [_of_group(sweep, group) for group in range(len(sweep.models))]
+    shapes = [_group_shapes(sweep, group) for group in range(len(sweep.models))]
     intervals = [[o.interval for o in sim.observers] for sim, _ in sweep.models]
-    for number, other in enumerate(found):
-        if other != found[0]:
+    for number, other in enumerate(shapes):
+        if other != shapes[0]:
             raise ShapeError(
-                f"groups 0 and {number} record different things, {_said(found[0])} and {_said(other)}: make "
-                "two sweeps of them"
+                f"groups 0 and {number} record different things, {shapes[0]} and {other}: make two sweeps of "
+                "them"
             )
         if intervals[number] != intervals[0]:
             raise ShapeError(
                 f"groups 0 and {number} record at different intervals, {intervals[0]} and "
                 f"{intervals[number]} steps: make two sweeps of them"
             )
-    return found[0]
+    return shapes[0]
 
 
-def _of_group(sweep: Sweep, group: int) -> OutputShapes:
-    shared = MemberGroup(sweep.models[group], sweep.places(group))
-    one = sweep.chunks(1)[0] * 0 + group * sweep.group_size
-    values = tuple(jnp.asarray(v[0]) for v in sweep.values(group, one))
-    keys = sweep.keys(group, one)
+def _group_shapes(sweep: Sweep, group: int) -> OutputShapes:
+    member_group = MemberGroup(sweep.models[group], sweep.leaf_positions(group))
+    first_member = np.array([group * sweep.group_size])
+    values = tuple(jnp.asarray(v[0]) for v in sweep.values(group, first_member))
+    keys = sweep.keys(group, first_member)
 
-    def looks(values: Any) -> tuple[Frame, Frame]:
-        sim, state = shared.of(values)
+    def record(values: Any) -> tuple[Frame, Frame]:
+        sim, state = member_group.member(values)
         carry = init(sim, state, key=None if keys is None else keys[0])
         carry, first = observe_initial(sim, carry)
         return jax.tree.map(lambda x: x[0], first), summary(sim, carry)
 
+    def shape(x):
+        return jax.ShapeDtypeStruct(x.shape, x.dtype)
+
     try:
-        frames, results = eqx.filter_eval_shape(looks, values)
-    except CapacityError:  # large members are set up outside of a trace
-        frames, results = looks(values)
-    shape = lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype)
-    return OutputShapes(*(jax.tree.map(shape, flatten_frames(x)) for x in (frames, results)))
+        frames, results = eqx.filter_eval_shape(record, values)
+    except CapacityError:  # so many particles that their neighbors must be counted: not in a trace
+        frames, results = record(values)
+    return OutputShapes(
+        jax.tree.map(shape, flatten_frames(frames)), jax.tree.map(shape, flatten_frames(results))
+    )
 
 
 def require_recorded(sweep: Sweep, shapes: OutputShapes) -> None:
     """**Errors:** `ParameterError` where `reduce` or `keep` name what is not recorded."""
-    there = sorted({*shapes.frames, *shapes.summary})
-    asked = [r.name for r in sweep.reduce]
-    asked += [] if isinstance(sweep.keep, bool) else list(sweep.keep)
-    if unknown := sorted(set(asked) - set(there)):
-        raise ParameterError(f"nothing is recorded as {unknown}; available: {there}")
+    recorded = {*shapes.frames, *shapes.summary}
+    asked = {r.name for r in sweep.reduce}
+    if not isinstance(sweep.keep, bool):
+        asked |= set(sweep.keep)
+    if unknown := sorted(asked - recorded):
+        raise ParameterError(f"nothing is recorded as {unknown}; available: {sorted(recorded)}")
 
 
-def flatten_frames(frames: dict[str, Any]) -> dict[str, Any]:
+def flatten_frames(frames: Frame) -> dict[str, Any]:
     """Arrays by name; a frame of several arrays gives several: `name`, `name[0]`, …"""
-    out = {}
+    arrays = {}
     for name, frame in frames.items():
         leaves, _ = jax.tree_util.tree_flatten_with_path(frame)
-        out |= {name + jax.tree_util.keystr(path): leaf for path, leaf in leaves}
-    return out
+        arrays |= {name + jax.tree_util.keystr(path): leaf for path, leaf in leaves}
+    return arrays
 
 
 def frame_times(
     sweep: Sweep, group: int, members: np.ndarray, frames: dict[str, np.ndarray]
 ) -> dict[str, np.ndarray]:
     """The times of the frames, `[times]`; `[members, times]` where members differ in dt or t0."""
-    shared = MemberGroup(sweep.models[group], sweep.places(group))
+    member_group = MemberGroup(sweep.models[group], sweep.leaf_positions(group))
     values = tuple(jnp.asarray(v) for v in sweep.values(group, members))
 
-    def step(values):
-        sim = shared.of(values)[0]
+    def time_step(values):
+        sim = member_group.member(values)[0]
         return sim.t0, sim.dt
 
-    found = jax.vmap(step, axis_size=len(members))(values)
-    t0, dt = (np.asarray(x, np.float64) for x in found)
-    out = {}
+    t0, dt = jax.vmap(time_step, axis_size=len(members))(values)
+    t0, dt = np.asarray(t0, np.float64), np.asarray(dt, np.float64)
+    alike = np.all(dt == dt[0]) and np.all(t0 == t0[0])
+    times = {}
     for name, x in frames.items():
-        counts = np.arange(x.shape[1]) * (sweep.steps // max(x.shape[1] - 1, 1))
-        times = t0[:, None] + dt[:, None] * counts[None]
-        out[name] = times[0] if np.all(dt == dt[0]) and np.all(t0 == t0[0]) else times
-    return out
+        steps = np.arange(x.shape[1]) * (sweep.steps // max(x.shape[1] - 1, 1))
+        rows = t0[:, None] + dt[:, None] * steps[None]
+        times[name] = rows[0] if alike else rows
+    return times
 
 
-def _said(shapes: OutputShapes) -> str:
-    rows = {**shapes.frames, **shapes.summary}
-    return ", ".join(f"{n} {x.dtype}{list(x.shape)}" for n, x in rows.items()) or "nothing"
-
-
-def _nbytes(x: Any) -> int:
+def _nbytes(x: jax.ShapeDtypeStruct) -> int:
     return int(np.prod(x.shape)) * np.dtype(x.dtype).itemsize

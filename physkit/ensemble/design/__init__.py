@@ -1,1 +1,1 @@
-"""Design."""
+"""What a sweep computes: swept quantities, designs of points, members."""

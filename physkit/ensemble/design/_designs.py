@@ -1,33 +1,32 @@
-"""Where in a space of parameters to look: designs."""
+"""Designs: which points of a parameter space to compute."""
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any
 
 import jax
 import numpy as np
 
-from physkit.core import ParameterError, ShapeError
+from physkit.core import ParameterError, PyTree, ShapeError
 from physkit.fit import Fit
 
-from ._sweep_axes import STATE, Design, SweepAxis, cartesian_product, zip_axes
+from ._sweep_axes import STATE, Design, SweepAxis, Where, cartesian_product, zip_axes
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class ParameterRange:
-    """A quantity that designs may choose values of, between two limits.
+    """The range of a quantity, for designs to choose values from.
 
     **Arguments:**
 
-    - `where`: as for `Over`; a single number of the model.
+    - `where`: as for `SweepAxis`; a single number of the model.
     - `low`, `high`: limits.
-    - `logarithmic`: even in the logarithm; limits are positive.
+    - `logarithmic`: evenly in the logarithm; limits are positive.
     - `name`: what it is called in tables.
 
     **Errors:** `ParameterError` for limits that are not finite, not in order, or not positive.
     """
 
-    where: Any
+    where: Where
     low: float | int
     high: float | int
     logarithmic: bool = False
@@ -36,46 +35,50 @@ class ParameterRange:
     def __post_init__(self):
         low, high = float(self.low), float(self.high)
         if not (np.isfinite(low) and np.isfinite(high) and low < high):
-            raise ParameterError(f"limits must be finite, low < high; got {low}, {high}")
+            raise ParameterError(
+                f"the limits of a range must be finite, low < high; got {low}, {high}"
+            )
         if self.logarithmic and low <= 0:
             raise ParameterError(f"a logarithmic range begins above 0; got {low}")
 
-    def over(self, shares: np.ndarray) -> SweepAxis:
-        """The values at `shares` of the way from low to high."""
+    def axis_at(self, fractions: np.ndarray) -> SweepAxis:
+        """The axis of values at these fractions of the way from low to high."""
         if self.logarithmic:
             low, high = np.log(self.low), np.log(self.high)
-            values = np.exp(low + shares * (high - low))
+            values = np.exp(low + fractions * (high - low))
         else:
-            values = self.low + shares * (self.high - self.low)
+            values = self.low + fractions * (self.high - self.low)
         return SweepAxis(self.where, values, self.name)
 
 
-def grid(points: int | Sequence[int], *between: ParameterRange) -> Design:
+def grid(points: int | Sequence[int], *ranges: ParameterRange) -> Design:
     """A regular grid, limits included: `points` values of each quantity, or so many of each.
 
     **Errors:** `ParameterError` for fewer than one point.
     """
-    counts = [points] * len(between) if isinstance(points, int) else list(points)
-    if len(counts) != len(between):
-        raise ShapeError(f"a grid of {len(between)} quantities needs as many counts; got {counts}")
+    counts = [points] * len(ranges) if isinstance(points, int) else list(points)
+    if len(counts) != len(ranges):
+        raise ShapeError(f"a grid of {len(ranges)} quantities needs as many counts; got {counts}")
     for count in counts:
-        _need_members(count)
-    shares = [np.linspace(0, 1, n) if n > 1 else np.array([0.5]) for n in counts]
-    return cartesian_product(*(b.over(s) for b, s in zip(_need(between), shares, strict=True)))
+        _check_members(count)
+    fractions = [np.linspace(0, 1, n) if n > 1 else np.array([0.5]) for n in counts]
+    axes = [r.axis_at(f) for r, f in zip(_check_ranges(ranges), fractions, strict=True)]
+    return cartesian_product(*axes)
 
 
-def random(members: int, *between: ParameterRange, seed: int = 0) -> Design:
+def random(members: int, *ranges: ParameterRange, seed: int = 0) -> Design:
     """Independent uniform points.
 
     **Arguments:**
 
-    - `between`: `Between(where, low, high)`, a quantity each.
+    - `ranges`: `ParameterRange(where, low, high)`, one for each quantity.
     """
     generator = np.random.default_rng(seed)
-    return _of(generator.random((_need_members(members), len(_need(between)))), between)
+    shape = (_check_members(members), len(_check_ranges(ranges)))
+    return _from_unit_cube(generator.random(shape), ranges)
 
 
-def latin_hypercube(members: int, *between: ParameterRange, seed: int = 0) -> Design:
+def latin_hypercube(members: int, *ranges: ParameterRange, seed: int = 0) -> Design:
     """Points of which each slice of 1/members of any quantity's range holds exactly one.
 
     **Good values:** some tens of members per quantity. The mean of a smooth function has a smaller
@@ -85,11 +88,11 @@ def latin_hypercube(members: int, *between: ParameterRange, seed: int = 0) -> De
     """
     from scipy.stats import qmc
 
-    sampler = qmc.LatinHypercube(len(_need(between)), rng=np.random.default_rng(seed))
-    return _of(sampler.random(_need_members(members)), between)
+    sampler = qmc.LatinHypercube(len(_check_ranges(ranges)), rng=np.random.default_rng(seed))
+    return _from_unit_cube(sampler.random(_check_members(members)), ranges)
 
 
-def sobol(members: int, *between: ParameterRange, seed: int = 0) -> Design:
+def sobol(members: int, *ranges: ParameterRange, seed: int = 0) -> Design:
     """A scrambled Sobol sequence: fills the space evenly, errors of means ~ 1/members.
 
     **Arguments:**
@@ -102,64 +105,69 @@ def sobol(members: int, *between: ParameterRange, seed: int = 0) -> Design:
     """
     from scipy.stats import qmc
 
-    if _need_members(members) & (members - 1):
+    if _check_members(members) & (members - 1):
         near = 2 ** (members.bit_length() - 1)
         raise ParameterError(
             f"a Sobol design has a power of two of members: {near} or {2 * near}, not {members}"
         )
-    sampler = qmc.Sobol(len(_need(between)), rng=np.random.default_rng(seed))
-    return _of(sampler.random_base2(members.bit_length() - 1), between)
+    sampler = qmc.Sobol(len(_check_ranges(ranges)), rng=np.random.default_rng(seed))
+    return _from_unit_cube(sampler.random_base2(members.bit_length() - 1), ranges)
 
 
-def posterior_samples(fitted: Fit, where: Any, members: int, *, seed: int = 0) -> Design:
+def posterior_samples(fitted: Fit, where: Where, members: int, *, seed: int = 0) -> Design:
     """Normal samples of fitted numbers, with the fit's covariance.
 
     **Arguments:**
 
     - `where`: as it was given to `fit`, for a model made like the fitted one.
 
-    **Errors:** `ParameterError` for a fit without errors, or of which the data do not see a number.
+    **Errors:** `ParameterError` for a fit without standard errors, or with a number that the data leave open.
 
     **Notes:** the covariance is that of the numbers themselves: where bounds matter, the normal law
     around the minimum is a poor one and samples may lie outside of them.
     """
     if fitted.covariance is None:
-        raise ParameterError("this fit has no standard errors: its table says why")
+        raise ParameterError("this fit has no standard errors; its table says why")
     if not np.all(np.isfinite(fitted.covariance)):
-        raise ParameterError("the data do not see every fitted number: there are infinite errors")
+        raise ParameterError(
+            "the data leave some fitted numbers open: their standard errors are infinite"
+        )
     generator = np.random.default_rng(seed)
     sizes = [np.size(v) for v in fitted.values.values()]
     center = np.concatenate([np.ravel(np.asarray(v, float)) for v in fitted.values.values()])
     if len(center) != len(fitted.covariance):
-        raise ParameterError("this fit's covariance is of other coordinates than its values")
-    found = generator.multivariate_normal(center, fitted.covariance, _need_members(members))
-    parts = np.split(found, np.cumsum(sizes)[:-1], axis=1)
+        raise ParameterError("the covariance of this fit is of other coordinates than its values")
+    samples = generator.multivariate_normal(center, fitted.covariance, _check_members(members))
+    columns = np.split(samples, np.cumsum(sizes)[:-1], axis=1)
     shapes = {name: np.shape(v) for name, v in fitted.values.items()}
     values = {
-        name: part.reshape(members, *shape)
-        for (name, shape), part in zip(shapes.items(), parts, strict=True)
+        name: column.reshape(members, *shape)
+        for (name, shape), column in zip(shapes.items(), columns, strict=True)
     }
     return zip_axes(SweepAxis(where, values if len(values) > 1 else next(iter(values.values()))))
 
 
-def initial_states(states: Any, name: str = STATE) -> SweepAxis:
-    """Whole states as points: a list of them, or one whose every array has points first."""
+def initial_states(states: PyTree, name: str = STATE) -> SweepAxis:
+    """An axis of whole states: a list of them, or one whose every array has points first."""
     if not jax.tree.leaves(states):
-        raise ShapeError("whole states: none are given")
+        raise ShapeError("an axis of whole states needs states; got none")
     return SweepAxis(STATE, states, name)
 
 
-def _of(shares: np.ndarray, between: tuple[ParameterRange, ...]) -> Design:
-    return zip_axes(*(b.over(column) for b, column in zip(between, shares.T, strict=True)))
+def _from_unit_cube(points: np.ndarray, ranges: tuple[ParameterRange, ...]) -> Design:
+    """The design of points of the unit cube, `[members, quantities]`, stretched to the ranges."""
+    return zip_axes(*(r.axis_at(column) for r, column in zip(ranges, points.T, strict=True)))
 
 
-def _need(between: tuple[ParameterRange, ...]) -> tuple[ParameterRange, ...]:
-    if not between or not all(isinstance(b, ParameterRange) for b in between):
-        raise ParameterError(f"a design is made of Between(where, low, high); got {between!r:.80}")
-    return between
+def _check_ranges(ranges: tuple[ParameterRange, ...]) -> tuple[ParameterRange, ...]:
+    if not ranges or not all(isinstance(r, ParameterRange) for r in ranges):
+        raise ParameterError(
+            f"a design is made of ParameterRange(where, low, high); got {ranges!r:.80}"
+        )
+    return ranges
 
 
-def _need_members(members: Any) -> int:
+def _check_members(members: int) -> int:
     if isinstance(members, bool) or not isinstance(members, int) or members < 1:
         raise ParameterError(f"members must be a whole number from 1; got {members!r}")
     return members

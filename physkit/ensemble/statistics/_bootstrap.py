@@ -1,4 +1,4 @@
-"""Error bars of any statistic of an ensemble, by drawing its members again."""
+"""Error bars of any statistic of an ensemble, by resampling its members."""
 
 from collections.abc import Callable
 from functools import partial
@@ -8,10 +8,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
+from numpy.typing import ArrayLike
 
-from physkit.core import ParameterError, ShapeError
+from physkit.core import Key, ParameterError, PyTree, ShapeError
 
-_AT_ONCE = 2**23  # numbers drawn in one go
+_MAX_DRAWN = 2**23  # numbers drawn at a time
 
 
 class BootstrapEstimate(NamedTuple):
@@ -21,22 +22,22 @@ class BootstrapEstimate(NamedTuple):
     - `low`, `high`: ends of the percentile interval.
     """
 
-    value: Any
-    error: Any
-    low: Any
-    high: Any
+    value: PyTree
+    error: PyTree
+    low: PyTree
+    high: PyTree
 
 
 def bootstrap(
-    statistic: Callable[[Any], Any],
-    values: Any,
+    statistic: Callable[[PyTree], PyTree],
+    values: PyTree,
     *,
-    key: Array,
+    key: Key,
     resamples: int = 500,
     level: float = 0.95,
-    ok: Any = None,
+    ok: ArrayLike | None = None,
 ) -> BootstrapEstimate:
-    """A statistic of an ensemble with its error bar: members are drawn again, with replacement.
+    """A statistic of an ensemble with its error bar: members are resampled, with replacement.
 
         error² = Var_b[s(x*ᵇ)],   x*ᵇ: n − 1 of n members, b = 1 … resamples
 
@@ -52,7 +53,7 @@ def bootstrap(
     - `level`: of the interval from `low` to `high`.
     - `ok`: `[members]`, false for members to leave out (`Ensemble.ok`).
 
-    **Returns:** `Bootstrapped(value, error, low, high)`; of one member alone, the value with NaN.
+    **Returns:** `BootstrapEstimate(value, error, low, high)`; of one member alone, the value with NaN.
 
     **Errors:** `ShapeError` where numbers of members differ; `ParameterError` for no members, fewer than
     two resamples, or a level outside of (0, 1).
@@ -73,48 +74,63 @@ def bootstrap(
     values, count = select_members(values, ok)
     value = statistic(values)
     if count < 2:
-        nan = jax.tree.map(lambda x: jnp.full_like(x, jnp.nan), value)
-        return BootstrapEstimate(value, nan, nan, nan)
+        unknown = jax.tree.map(lambda x: jnp.full_like(x, jnp.nan), value)
+        return BootstrapEstimate(value, unknown, unknown, unknown)
     size = sum(x.size for x in jax.tree.leaves(values))
-    batch = max(1, min(resamples, _AT_ONCE // max(size, 1)))
-    return BootstrapEstimate(
-        value, *_spread(statistic, values, key, jnp.asarray(level, float), count, resamples, batch)
-    )
+    batch = max(1, min(resamples, _MAX_DRAWN // max(size, 1)))
+    level = jnp.asarray(level, float)
+    error, low, high = _resample(statistic, values, key, level, count, resamples, batch)
+    return BootstrapEstimate(value, error, low, high)
 
 
 @partial(jax.jit, static_argnames=("statistic", "count", "resamples", "batch"))
-def _spread(statistic, values, key, level, count, resamples, batch):
-    def once(i):
+def _resample(
+    statistic: Callable[[PyTree], PyTree],
+    values: PyTree,
+    key: Key,
+    level: Array,
+    count: int,
+    resamples: int,
+    batch: int,
+) -> tuple[PyTree, PyTree, PyTree]:
+    """Standard error and interval of a statistic, `batch` resamples at a time."""
+
+    def resampled_statistic(i):
         draw = jax.random.randint(jax.random.fold_in(key, i), (count - 1,), 0, count)
         return statistic(jax.tree.map(lambda x: x[draw], values))
 
-    again = jax.lax.map(once, jnp.arange(resamples), batch_size=batch)
-    edge = lambda p: jax.tree.map(lambda x: jnp.quantile(x, p.astype(x.dtype), axis=0), again)
-    error = jax.tree.map(lambda x: jnp.std(x, axis=0, ddof=1), again)
-    return error, edge((1 - level) / 2), edge((1 + level) / 2)
+    samples = jax.lax.map(resampled_statistic, jnp.arange(resamples), batch_size=batch)
+
+    def quantile(p):
+        return jax.tree.map(lambda x: jnp.quantile(x, p.astype(x.dtype), axis=0), samples)
+
+    error = jax.tree.map(lambda x: jnp.std(x, axis=0, ddof=1), samples)
+    return error, quantile((1 - level) / 2), quantile((1 + level) / 2)
 
 
-def select_members(values: Any, ok: Any = None) -> tuple[Any, int]:
+def select_members(values: PyTree, ok: ArrayLike | None = None) -> tuple[PyTree, int]:
     """`values` as floating arrays of those members that are `ok`, and how many these are."""
     values = jax.tree.map(_floating, values)
     counts = {x.shape[:1] for x in jax.tree.leaves(values)}
     if len(counts) != 1 or () in counts:
         shapes = [x.shape for x in jax.tree.leaves(values)]
-        raise ShapeError(f"values have members first, as many in each array; got shapes {shapes}")
+        raise ShapeError(
+            f"values need the members as their first axis, equally many in each array; got shapes {shapes}"
+        )
     ((count,),) = counts
     if ok is not None:
         mask = np.asarray(ok)
         if mask.shape != (count,) or mask.dtype != bool:
             raise ShapeError(
-                f"ok says of each member whether to keep it: bool [{count}]; got {mask.dtype} {mask.shape}"
+                f"ok is a mask of the members, bool [{count}]; got {mask.dtype} {list(mask.shape)}"
             )
-        place = jnp.asarray(np.flatnonzero(mask))
-        values, count = jax.tree.map(lambda x: x[place], values), len(place)
+        indices = jnp.asarray(np.flatnonzero(mask))
+        values, count = jax.tree.map(lambda x: x[indices], values), len(indices)
     if count == 0:
-        raise ParameterError("no members are left: nothing to take a statistic of")
+        raise ParameterError("no members are left to take a statistic of")
     return values, count
 
 
-def _floating(x: Any) -> jax.Array:
+def _floating(x: Any) -> Array:
     array = jnp.asarray(x if isinstance(x, jax.Array) else np.asarray(x))
     return array if jnp.issubdtype(array.dtype, jnp.inexact) else array.astype(float)

@@ -1,6 +1,7 @@
-"""When enough members have been computed."""
+"""A stopping rule: no further chunk is begun once a mean over members is known well enough."""
 
 import dataclasses
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -19,7 +20,7 @@ class Converged:
 
     - `name`: of a frame or summary.
     - `error`: the standard error aimed at, in its unit; of the mean's size if `relative`.
-    - `least`: so many members there must be.
+    - `min_members`: the fewest members that count as enough.
 
     **Errors:** `ParameterError` for an error that is not positive.
     """
@@ -31,22 +32,22 @@ class Converged:
 
     def __post_init__(self):
         if not self.error > 0 or self.min_members < 2:
-            raise ParameterError(f"error must be positive and least ≥ 2; got {self}")
+            raise ParameterError(f"error must be positive and min_members ≥ 2; got {self}")
 
     def required_reductions(
         self, reduce: tuple[AbstractReduction, ...]
     ) -> tuple[AbstractReduction, ...]:
-        """`reduce`, and the variance if it is not there."""
+        """`reduce`, and the variance that this rule needs if it is not there."""
         needed = Variance(self.name)
-        there = any(isinstance(r, Variance) and r.name == self.name for r in reduce)
-        return reduce if there else (*reduce, needed)
+        present = any(isinstance(r, Variance) and r.name == self.name for r in reduce)
+        return reduce if present else (*reduce, needed)
 
-    def is_met(self, partials: dict[str, Partial]) -> bool:
-        """Whether it is so, by what there is to know so far."""
-        whole = partials.get(f"variance {self.name}")
-        if whole is None or whole["count"] < self.min_members:
+    def is_met(self, partials: Mapping[str, Partial]) -> bool:
+        """Whether the members so far are enough, by their partial results."""
+        partial = partials.get(f"variance {self.name}")
+        if partial is None or partial["count"] < self.min_members:
             return False
-        count = float(whole["count"])
-        error = np.sqrt(whole["squares"] / (count - 1) / count)
-        limit = self.error * np.abs(whole["mean"]) if self.relative else self.error
+        count = float(partial["count"])
+        error = np.sqrt(partial["squares"] / (count - 1) / count)
+        limit = self.error * np.abs(partial["mean"]) if self.relative else self.error
         return bool(np.all(error <= limit))

@@ -2,24 +2,25 @@
 
 import math
 from collections.abc import Callable
-from typing import Any
+from functools import partial
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array
 
-from physkit.core import ParameterError, ShapeError
+from physkit.core import ParameterError, PyTree, ShapeError
 
 
 def ensemble_mean(
-    objective: Callable[[Any], Any], members: Any, *, chunk: int | None = None
-) -> Any:
+    objective: Callable[[PyTree], PyTree], members: PyTree, *, chunk_size: int | None = None
+) -> PyTree:
     """The mean of `objective` over members, a chunk of them at a time.
 
         ⟨f⟩ = (1/n) Σᵢ f(memberᵢ)
 
-    What it depends on besides the member – parameters – it takes from around it, so that
+    Parameters, what it depends on besides the member, it takes from its closure, so that
 
-        jax.grad(lambda p: ensemble_mean(lambda key: loss(p, key), keys, chunk=64))(p)
+        jax.grad(lambda p: ensemble_mean(lambda key: loss(p, key), keys, chunk_size=64))(p)
 
     is the derivative of the ensemble's mean. Members of a chunk run beside one another (`vmap`), chunks
     one after the other, and the backward pass computes each chunk again: memory is that of one chunk,
@@ -30,11 +31,12 @@ def ensemble_mean(
 
     - `objective`: one member → number or array, or a pytree of them; usually calls `simulate`.
     - `members`: a pytree of arrays with the members first: keys, states, parameters.
-    - `chunk`: how many members at a time; None: all.
+    - `chunk_size`: how many members at a time; None: all.
 
     **Returns:** what `objective` returns, averaged. Pure: `jit`, `grad`, `jvp`, `vmap` it.
 
-    **Errors:** `ShapeError` where numbers of members differ; `ParameterError` for none, or a chunk below 1.
+    **Errors:** `ShapeError` where numbers of members differ; `ParameterError` for no members, or a chunk
+    size below 1.
 
     **Good values:** for stochastic gradient descent draw fresh keys in each step,
     `jax.random.split(jax.random.fold_in(key, step), n)`.
@@ -44,50 +46,62 @@ def ensemble_mean(
     a mean is not the mean of derivatives over long times: see `gradient_audit`.
     """
     count = _count(members)
-    if chunk is not None and (isinstance(chunk, bool) or not isinstance(chunk, int) or chunk < 1):
-        raise ParameterError(f"chunk is a number of members, 1 or more; got {chunk!r}")
-    parts = 1 if chunk is None else math.ceil(count / chunk)
-    size = math.ceil(count / parts)
-    # No part may consist of members that fill up alone.
-    parts = math.ceil(count / size)
+    if chunk_size is not None:
+        whole_number = isinstance(chunk_size, int) and not isinstance(chunk_size, bool)
+        if not whole_number or chunk_size < 1:
+            raise ParameterError(
+                f"chunk_size is a number of members, 1 or more; got {chunk_size!r}"
+            )
+    num_chunks = 1 if chunk_size is None else math.ceil(count / chunk_size)
+    size = math.ceil(count / num_chunks)
+    # Equal chunks can need fewer of them: no chunk may consist of padding alone.
+    num_chunks = math.ceil(count / size)
 
-    def added(part: Any, weight: jax.Array) -> Any:
-        values = jax.vmap(objective)(part)
-        scale = lambda x: weight.astype(x.dtype).reshape(-1, *[1] * (x.ndim - 1))
-        return jax.tree.map(lambda x: jnp.sum(x * scale(_floating(x)), axis=0), values)
+    def weighted_sum(chunk: PyTree, weight: Array) -> PyTree:
+        values = jax.vmap(objective)(chunk)
 
-    if parts == 1:
-        return added(members, jnp.full(count, 1 / count))
-    place = jnp.minimum(jnp.arange(parts * size), count - 1).reshape(parts, size)
-    weight = jnp.where(jnp.arange(parts * size) < count, 1 / count, 0.0).reshape(parts, size)
+        def contract(x):
+            scale = weight.astype(_require_floating(x).dtype).reshape(-1, *[1] * (x.ndim - 1))
+            return jnp.sum(x * scale, axis=0)
 
-    # Only members and parameters are kept for the way back, not sums so far.
-    again = jax.checkpoint(
-        lambda place, weight: added(jax.tree.map(lambda x: x[place], members), weight),
-        prevent_cse=False,
-    )
+        return jax.tree.map(contract, values)
 
-    def body(total: Any, part: Any) -> tuple[Any, None]:
-        return jax.tree.map(jnp.add, total, again(*part)), None
+    if num_chunks == 1:
+        return weighted_sum(members, jnp.full(count, 1 / count))
+    # The last chunk is padded with the last member, of weight 0.
+    indices = jnp.arange(num_chunks * size)
+    member = jnp.minimum(indices, count - 1).reshape(num_chunks, size)
+    weight = jnp.where(indices < count, 1 / count, 0.0).reshape(num_chunks, size)
 
-    shapes = jax.eval_shape(again, place[0], weight[0])
+    # Rematerialized: the backward pass keeps members and parameters, nothing of what a chunk computes.
+    # The scan separates the two evaluations by itself, hence prevent_cse=False.
+    @partial(jax.checkpoint, prevent_cse=False)
+    def chunk_sum(member: Array, weight: Array) -> PyTree:
+        return weighted_sum(jax.tree.map(lambda x: x[member], members), weight)
+
+    def add_chunk(total: PyTree, chunk: tuple[Array, Array]) -> tuple[PyTree, None]:
+        return jax.tree.map(jnp.add, total, chunk_sum(*chunk)), None
+
+    shapes = jax.eval_shape(chunk_sum, member[0], weight[0])
     zero = jax.tree.map(lambda s: jnp.zeros(s.shape, s.dtype), shapes)
-    return jax.lax.scan(body, zero, (place, weight))[0]
+    return jax.lax.scan(add_chunk, zero, (member, weight))[0]
 
 
-def _floating(x: Any) -> Any:
+def _require_floating(x: Array) -> Array:
     if not jnp.issubdtype(x.dtype, jnp.inexact):
-        raise ParameterError(f"an objective returns floating numbers; got {x.dtype}")
+        raise ParameterError(f"the objective must return floating-point numbers; got {x.dtype}")
     return x
 
 
-def _count(members: Any) -> int:
+def _count(members: PyTree) -> int:
     leaves = jax.tree.leaves(members)
     counts = {jnp.shape(x)[:1] for x in leaves}
     if len(counts) != 1 or () in counts:
         shapes = [jnp.shape(x) for x in leaves]
-        raise ShapeError(f"members come first in every array, equally many; got shapes {shapes}")
+        raise ShapeError(
+            f"members must be the first axis of every array, equally many; got shapes {shapes}"
+        )
     ((count,),) = counts
     if count == 0:
-        raise ParameterError("an ensemble's mean needs members; got none")
+        raise ParameterError("the mean of an ensemble needs members; got none")
     return count

@@ -1,14 +1,15 @@
-"""Means, spreads and quantiles of an ensemble with error bars, per time and per swept coordinate."""
+"""Means, standard deviations and quantiles of an ensemble with error bars, per time and swept coordinate."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array
+from jaxtyping import Array, Int
+from numpy.typing import ArrayLike
 
-from physkit.core import Module, ParameterError, SelectionError, ShapeError, static
+from physkit.core import Key, Module, ParameterError, SelectionError, ShapeError, static
 from physkit.observe import Estimate
 
 from ._bootstrap import BootstrapEstimate, bootstrap, select_members
@@ -19,56 +20,59 @@ QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 class EnsembleStatistics(NamedTuple):
     """What `ensemble_statistics` returns: `Estimate(value, error)`s of the shape of one member's values.
 
-    - `mean`, `deviation` (standard deviation), with bootstrap errors.
+    - `mean`, `std` (standard deviation), with bootstrap errors.
     - `quantile`: `[levels …]`, likewise; `levels`: which.
-    - `members`: how many there were.
-    - `points`: swept coordinates by name, `[points]`, where it was asked for by coordinates; the
-      arrays above then begin with the points.
+    - `num_members`: how many there were.
+    - `points`: swept coordinates by name, `[points]`, of statistics by coordinates; the arrays above
+      then begin with the points.
     """
 
     mean: Estimate
-    deviation: Estimate
+    std: Estimate
     quantile: Estimate
     levels: tuple[float, ...]
-    members: Any
-    points: Mapping[str, Any]
+    num_members: Int[Array, "*points"]
+    points: Mapping[str, np.ndarray]
 
-    def at(self, **point: float) -> "EnsembleStatistics":
-        """Of one point: `at(temperature=1.5)`, the nearest to it.
+    def nearest(self, **point: float) -> "EnsembleStatistics":
+        """The statistics of the point nearest to the given one: `nearest(temperature=1.5)`.
 
-        **Errors:** `SelectionError` for a coordinate that there is not, or that leaves several points.
+        **Errors:** `SelectionError` for a coordinate that does not exist, or that leaves several points.
         """
         unknown = sorted(set(point) - set(self.points))
         if unknown:
             raise SelectionError(f"no coordinate {unknown}; available: {sorted(self.points)}")
-        near = np.ones(np.shape(self.members), bool)
-        for name, wanted in point.items():
-            away = np.abs(np.asarray(self.points[name]) - wanted)
-            near &= away == np.min(away)
-        places = np.flatnonzero(near)
-        if len(places) != 1:
+        near = np.ones(np.shape(self.num_members), bool)
+        for name, value in point.items():
+            distance = np.abs(np.asarray(self.points[name]) - value)
+            near &= distance == np.min(distance)
+        indices = np.flatnonzero(near)
+        if len(indices) != 1:
             raise SelectionError(
-                f"{point} is {len(places)} points; say all of {sorted(self.points)}, at values that exist"
+                f"{point} is {len(indices)} points; give all of {sorted(self.points)}, at values that exist"
             )
-        (k,) = places
-        pick = lambda tree: jax.tree.map(lambda x: x[k], tree)
+        (k,) = indices
+
+        def pick(tree):
+            return jax.tree.map(lambda x: x[k], tree)
+
         return self._replace(
             mean=pick(self.mean),
-            deviation=pick(self.deviation),
+            std=pick(self.std),
             quantile=pick(self.quantile),
-            members=self.members[k],
+            num_members=self.num_members[k],
             points=pick(dict(self.points)),
         )
 
 
 def ensemble_statistics(
-    values: Any,
+    values: ArrayLike,
     *,
-    key: Array,
-    by: Mapping[str, Any] | None = None,
+    key: Key,
+    by: Mapping[str, ArrayLike] | None = None,
     quantiles: Sequence[float] = QUANTILES,
     resamples: int = 200,
-    ok: Any = None,
+    ok: ArrayLike | None = None,
 ) -> EnsembleStatistics:
     """Mean, standard deviation and quantiles over members, with bootstrap error bars.
 
@@ -92,10 +96,10 @@ def ensemble_statistics(
     """
     levels = tuple(float(q) for q in quantiles)
     if not levels or not all(0 <= q <= 1 for q in levels):
-        raise ParameterError(f"quantiles are levels from 0 to 1; got {levels}")
+        raise ParameterError(f"quantile levels lie between 0 and 1; got {levels}")
     values = np.asarray(values)
     if by is None:
-        return _of(values, key, levels, resamples, ok)
+        return _statistics(values, key, levels, resamples, ok)
     array, _ = select_members(values, None)
     if not by:
         raise ParameterError(
@@ -108,54 +112,67 @@ def ensemble_statistics(
                 f"got shape {np.shape(column)}"
             )
     table = np.stack([np.asarray(column, float) for column in by.values()], axis=1)
-    good = np.ones(len(table), bool) if ok is None else np.asarray(ok)
-    points, group = np.unique(table[good], axis=0, return_inverse=True)
-    rows = np.flatnonzero(good)
-    found = [
-        _of(
-            array[jnp.asarray(rows[group.ravel() == k])],
-            jax.random.fold_in(key, k),
-            levels,
-            resamples,
-        )
-        for k in range(len(points))
-    ]
-    if not found:
-        raise ParameterError("no members are left: nothing to take a statistic of")
-    stack = lambda name: Estimate(
-        *(jnp.stack(parts) for parts in zip(*(getattr(f, name) for f in found), strict=True))
-    )
+    healthy = np.ones(len(table), bool) if ok is None else np.asarray(ok)
+    points, point_of = np.unique(table[healthy], axis=0, return_inverse=True)
+    members = np.flatnonzero(healthy)
+    of_points = []
+    for k in range(len(points)):
+        replicas = array[jnp.asarray(members[point_of.ravel() == k])]
+        of_points.append(_statistics(replicas, jax.random.fold_in(key, k), levels, resamples))
+    if not of_points:
+        raise ParameterError("no members are left to take a statistic of")
+
+    def stack(*estimates: Estimate) -> Estimate:
+        return Estimate(*(jnp.stack(column) for column in zip(*estimates, strict=True)))
+
     return EnsembleStatistics(
-        stack("mean"),
-        stack("deviation"),
-        stack("quantile"),
-        levels,
-        jnp.stack([f.members for f in found]),
-        {name: points[:, i] for i, name in enumerate(by)},
+        mean=stack(*(s.mean for s in of_points)),
+        std=stack(*(s.std for s in of_points)),
+        quantile=stack(*(s.quantile for s in of_points)),
+        levels=levels,
+        num_members=jnp.stack([s.num_members for s in of_points]),
+        points={name: points[:, i] for i, name in enumerate(by)},
     )
 
 
 class _Summary(Module):
-    """The statistic itself; equal levels are one compiled program."""
+    """Mean, standard deviation and quantiles, as one statistic to bootstrap.
+
+    A Module and not a closure: the compiled program is reused for equal levels.
+    """
 
     levels: tuple[float, ...] = static()
 
     def __call__(self, x: Array) -> tuple[Array, Array, Array]:
         mean = jnp.mean(x, axis=0)
-        many = x.shape[0] > 1
-        spread = jnp.std(x, axis=0, ddof=1) if many else jnp.full_like(mean, jnp.nan)
-        return mean, spread, jnp.quantile(x, jnp.asarray(self.levels, x.dtype), axis=0)
+        several = x.shape[0] > 1
+        std = jnp.std(x, axis=0, ddof=1) if several else jnp.full_like(mean, jnp.nan)
+        return mean, std, jnp.quantile(x, jnp.asarray(self.levels, x.dtype), axis=0)
 
 
-def _of(values, key, levels, resamples, ok=None) -> EnsembleStatistics:
+def _statistics(
+    values: ArrayLike,
+    key: Key,
+    levels: tuple[float, ...],
+    resamples: int,
+    ok: ArrayLike | None = None,
+) -> EnsembleStatistics:
+    """Statistics of all members together."""
     array, count = select_members(values, ok)
-    found: BootstrapEstimate = bootstrap(_Summary(levels), array, key=key, resamples=resamples)
-    parts = [Estimate(v, e) for v, e in zip(found.value, found.error, strict=True)]
-    return EnsembleStatistics(parts[0], parts[1], parts[2], levels, jnp.asarray(count), {})
+    estimate = bootstrap(_Summary(levels), array, key=key, resamples=resamples)
+    mean, std, quantile = (
+        Estimate(value, error) for value, error in zip(estimate.value, estimate.error, strict=True)
+    )
+    return EnsembleStatistics(mean, std, quantile, levels, jnp.asarray(count), {})
 
 
 def passage_rate(
-    times: Any, end: Any, *, key: Array, resamples: int = 200, ok: Any = None
+    times: ArrayLike,
+    end: ArrayLike | float,
+    *,
+    key: Key,
+    resamples: int = 200,
+    ok: ArrayLike | None = None,
 ) -> BootstrapEstimate:
     """Rate of first passages in an ensemble, of which some have not happened yet.
 
@@ -172,7 +189,7 @@ def passage_rate(
     - `end`: how long members were watched.
     - `key`, `resamples`, `ok`: as in `bootstrap`.
 
-    **Returns:** `Bootstrapped(value, error, low, high)`, 1 / time.
+    **Returns:** `BootstrapEstimate(value, error, low, high)`, 1 / time.
 
     **Errors:** `ShapeError` unless times are one number a member.
 
@@ -190,6 +207,6 @@ def passage_rate(
     return bootstrap(_rate, (passed.astype(array.dtype), waited), key=key, resamples=resamples)
 
 
-def _rate(pair: tuple[Array, Array]) -> Array:
-    passed, waited = pair
+def _rate(passed_and_waited: tuple[Array, Array]) -> Array:
+    passed, waited = passed_and_waited
     return jnp.sum(passed) / jnp.sum(waited)

@@ -1,1 +1,1 @@
-"""Store."""
+"""What a sweep keeps: chunks in a folder or in memory, and the ensemble that they make."""

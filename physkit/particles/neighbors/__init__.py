@@ -9,6 +9,7 @@ from ..decomposition._sharded_capacity import (
 from ._all_pairs import AllPairsWithin as AllPairsWithin, all_pairs_within as all_pairs_within
 from ._cells import Cells as Cells
 from ._neighbor_list import (
+    DEFAULT_SKIN as DEFAULT_SKIN,
     SMALL_SYSTEM as SMALL_SYSTEM,
     NeighborList as NeighborList,
     neighbor_list as neighbor_list,

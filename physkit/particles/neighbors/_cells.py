@@ -1,6 +1,7 @@
 """Cells that a neighbor search sorts particles into."""
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -41,6 +42,12 @@ class Cells(AbstractGrowable):
     def count(self) -> int:
         """Number of cells."""
         return math.prod(self.shape)
+
+    def with_common_shape(self, nodes: Sequence[AbstractGrowable]) -> "Cells":
+        """The coarsest of these grids with the most slots of any, empty."""
+        cells = [node for node in nodes if isinstance(node, Cells)]
+        coarsest = min(cells, key=lambda node: node.count)
+        return Cells.of(coarsest.shape, max(node.slots for node in cells))
 
     def grow_to(self, capacity: int) -> "Cells":
         shape, slots = self.shape, round_up_to_eight(capacity)

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Int
 
-from physkit.core import AbstractGrowable, Module, data, replace_fields, static
+from physkit.core import AbstractResizable, Module, data, replace_fields, static
 
 # Pairs at once: their temporaries stay in a core's cache, and a loop costs nothing beside them.
 PAIRS_PER_BLOCK = 2**18
@@ -56,7 +56,7 @@ class AllPairs(AbstractPairs):
         return _in_blocks(body, block, n, n)
 
 
-class ListedPairs(AbstractPairs, AbstractGrowable):
+class ListedPairs(AbstractPairs, AbstractResizable):
     """Pairs of a neighbor list, of particles in an order that keeps neighbors close in memory.
 
     **Arguments:**

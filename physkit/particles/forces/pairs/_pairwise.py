@@ -1,5 +1,6 @@
 """Forces between pairs of particles within a cutoff."""
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import equinox as eqx
@@ -20,11 +21,13 @@ from physkit.core import (
     as_parameter,
     concrete_value,
     data,
+    replace_fields,
     static,
 )
 
 from ..._particles import Particles
 from ...neighbors import (
+    DEFAULT_SKIN,
     AbstractPairs,
     AllPairs,
     AllPairsWithin,
@@ -176,6 +179,22 @@ class Pairwise(AbstractForce):
         particles = self.particles(state)
         pair_arrays(particles, self.potential)  # says what is missing while numbers can be seen
         return _opened(self, particles, self._list(particles))
+
+    def with_common_skin(self, states: Sequence[Any]) -> "Pairwise":
+        """This force with a skin that the boxes of all these states allow, unless it was given one.
+
+        For sweeps: how far a list reaches is part of the compiled program. A state whose box is too small
+        even for the cutoff does not count; it will be found wrong by itself.
+        """
+        if self.cutoff is None or self.skin is not None:
+            return self
+        boxes = [self.particles(state) for state in states]
+        limits = np.array([float(b.space.max_cutoff(b.dimension)) for b in boxes])
+        slack = limits[limits >= self.cutoff] - self.cutoff
+        if len(slack) and slack.min() < DEFAULT_SKIN * self.cutoff:
+            # Slightly less than the box allows, so that rounding does not decide.
+            return replace_fields(self, {"skin": float(max(0.0, slack.min() * (1 - 1e-6)))})
+        return self
 
     def require_reversible(self, state: Any) -> None:
         keeps_list = self.use_neighbor_list or self.particles(state).ownership is not None

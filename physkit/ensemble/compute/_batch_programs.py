@@ -1,0 +1,113 @@
+"""The compiled programs of a batch: one for each kind of work, set of devices and layout of arguments."""
+
+from collections.abc import Callable, Sequence
+from functools import cache, partial
+from typing import Any, TypeAlias
+
+import equinox as eqx
+import jax
+from jaxtyping import Array, Bool, Int
+
+from physkit.core import Key, PyTree
+from physkit.observe import Frame
+from physkit.simulate import CPU_COMPILER_OPTIONS
+
+from ._member_batch import (
+    MemberBatch,
+    MemberGroup,
+    advance_batch,
+    init_batch,
+    summarize_batch,
+)
+
+# What of a group is no array, hashable: a static argument of the programs.
+GroupStatics: TypeAlias = tuple[tuple[Any, ...], jax.tree_util.PyTreeDef]
+
+
+def split_group(group: MemberGroup) -> tuple[PyTree, GroupStatics]:
+    """The arrays of a group, and the rest in hashable form."""
+    arrays, rest = eqx.partition(group, eqx.is_array)
+    leaves, structure = jax.tree.flatten(rest)
+    return arrays, (tuple(leaves), structure)
+
+
+def _join_group(arrays: PyTree, statics: GroupStatics) -> MemberGroup:
+    leaves, structure = statics
+    return eqx.combine(arrays, jax.tree.unflatten(structure, leaves))
+
+
+# The work itself. `jit` and `pmap` know a program again by the identity of the function: module level.
+
+
+def _init(
+    arrays: PyTree, values: tuple[Any, ...], keys: Key | None, statics: GroupStatics, size: int
+) -> tuple[MemberBatch, Frame]:
+    return init_batch(_join_group(arrays, statics), values, keys, size)
+
+
+def _advance(
+    arrays: PyTree,
+    batch: MemberBatch,
+    blocks: Int[Array, ""],
+    statics: GroupStatics,
+    max_blocks: int,
+) -> tuple[MemberBatch, Frame, Bool[Array, " b"]]:
+    return advance_batch(_join_group(arrays, statics), batch, blocks, max_blocks)
+
+
+def _summarize(arrays: PyTree, batch: MemberBatch, statics: GroupStatics) -> Frame:
+    return summarize_batch(_join_group(arrays, statics), batch)
+
+
+def init_program(devices: Sequence[jax.Device]) -> Callable:
+    """`(arrays, values, keys, statics, size) → batch, first frames`."""
+    return _on_devices(_init, devices, (None, 0, 0), (3, 4))
+
+
+def advance_program(devices: Sequence[jax.Device], on_all_cores: bool) -> Callable:
+    """`(arrays, batch, blocks, statics, max_blocks) → batch, frames, which members overflowed`."""
+    return _on_devices(_advance, devices, (None, 0, None), (3, 4), on_all_cores)
+
+
+def summarize_program(devices: Sequence[jax.Device]) -> Callable:
+    """`(arrays, batch, statics) → results of accumulating observers`."""
+    return _on_devices(_summarize, devices, (None, 0), (2,))
+
+
+def compile_advance(devices: Sequence[jax.Device], *arguments: Any) -> Any:
+    """`advance_program` compiled for arguments, of which shapes are enough; nothing is run."""
+    program = _compiled(_advance, tuple(devices), (None, 0, None), (3, 4), False)
+    return program.lower(*arguments).compile()
+
+
+def _on_devices(
+    work: Callable,
+    devices: Sequence[jax.Device],
+    axes: tuple[int | None, ...],
+    static: tuple[int, ...],
+    on_all_cores: bool = False,
+) -> Callable:
+    program = _compiled(work, tuple(devices), axes, static, on_all_cores)
+    return program if len(devices) > 1 else partial(_call_on, devices[0], program)
+
+
+@cache  # the same jitted object each time, so that JAX finds its compiled programs again
+def _compiled(
+    work: Callable,
+    devices: tuple[jax.Device, ...],
+    axes: tuple[int | None, ...],
+    static: tuple[int, ...],
+    on_all_cores: bool,
+) -> Any:
+    if len(devices) == 1:
+        options: dict[str, Any] = {}
+        if on_all_cores:
+            options["compiler_options"] = CPU_COMPILER_OPTIONS
+        return jax.jit(work, static_argnums=static, **options)
+    in_axes = (*axes, *([None] * len(static)))
+    return jax.pmap(work, in_axes=in_axes, static_broadcasted_argnums=static, devices=devices)
+
+
+def _call_on(device: jax.Device, program: Callable, *arguments: Any) -> Any:
+    with jax.default_device(device):
+        return program(*arguments)

@@ -1,0 +1,148 @@
+"""Checks of the arguments of a `Sweep`; each returns its argument in the form that the sweep keeps."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from physkit.core import Key, ParameterError, State, float_dtype, replace_fields
+from physkit.simulate import Carry, Direct, Simulation
+
+from ..statistics._reductions import AbstractReduction
+from ._swept_leaves import SweptLeaf, set_leaves
+
+
+def as_groups(model: Any) -> list[Any]:
+    """The models of a sweep's groups; one model is one group."""
+    if isinstance(model, list):
+        if not model:
+            raise ParameterError("a sweep needs a model; got an empty list")
+        return model
+    return [model]
+
+
+def as_model(model: Any) -> tuple[Simulation, State]:
+    """`(simulation, state)` with its numbers as JAX arrays, and without an adjoint."""
+    is_pair = isinstance(model, tuple) and len(model) == 2 and isinstance(model[0], Simulation)
+    if not is_pair or isinstance(model[1], Carry):
+        hint = " (a carry belongs to one run: give its state)" if is_pair else ""
+        raise ParameterError(
+            f"a sweep is over a model (simulation, state), or a list of them{hint}; got {model!r:.80}"
+        )
+    sim, state = model
+    float_dtype(state)
+
+    def sim_leaf(x):
+        return jnp.asarray(x) if isinstance(x, np.ndarray) else x
+
+    def state_leaf(x):
+        return jnp.asarray(x) if eqx.is_array_like(x) and not eqx.is_array(x) else x
+
+    # No derivative is taken of a chunk, so that nothing need be stored for one.
+    sim = replace_fields(sim, {"adjoint": Direct()})
+    return jax.tree.map(sim_leaf, sim), jax.tree.map(state_leaf, state)
+
+
+def check_replicas(replicas: int, num_points: int) -> None:
+    """**Errors:** `ParameterError` where there would be no members."""
+    if isinstance(replicas, bool) or not isinstance(replicas, int):
+        raise ParameterError(f"replicas must be a whole number; got {replicas!r}")
+    if replicas < 1 or num_points < 1:
+        raise ParameterError(f"a sweep of no members: {num_points} points × {replicas} replicas")
+
+
+def check_time_steps(model: tuple[Simulation, State], swept: Sequence[SweptLeaf]) -> None:
+    """**Errors:** `ParameterError` for swept time steps that are not positive."""
+    leaves = jax.tree.leaves(model)
+    for s in swept:
+        if s.leaf is not None and leaves[s.leaf] is model[0].dt and not np.all(s.values > 0):
+            raise ParameterError(f"time steps must be positive; got {s.name} = {np.min(s.values)}")
+
+
+def check_key(key: Key | None, replicas: int, swept: Sequence[SweptLeaf]) -> None:
+    """**Errors:** `ParameterError` unless every member gets noise of its own; and for ambiguous names."""
+    sweeps_keys = any(s.leaf is None for s in swept)
+    if replicas > 1 and key is None and not sweeps_keys:
+        raise ParameterError(
+            f"{replicas} replicas differ by their noise alone: give key=jax.random.key(…)"
+        )
+    if key is not None and not _is_key(key):
+        raise ParameterError(f"key is one random key, such as jax.random.key(0); got {key!r:.80}")
+    if sweeps_keys and key is not None:
+        raise ParameterError("keys are swept, so key= would not be used: give one of them")
+    if repeated := _repeated([s.name for s in swept]):
+        raise ParameterError(f"two swept quantities are called {repeated}; give name=…")
+
+
+def check_reductions(reduce: Any) -> tuple[AbstractReduction, ...]:
+    """Reductions as a tuple."""
+    reduce = tuple(reduce) if isinstance(reduce, tuple | list) else (reduce,)
+    if wrong := [r for r in reduce if not isinstance(r, AbstractReduction)]:
+        raise ParameterError(f"reduce= takes statistics such as Mean('energy'); got {wrong}")
+    if repeated := _repeated([r.title for r in reduce]):
+        raise ParameterError(
+            f"two statistics are called {repeated}: take one with all quantiles or bins, or "
+            "Reduction(…) with a title of its own"
+        )
+    return reduce
+
+
+def check_keep(keep: Any) -> bool | tuple[str, ...]:
+    """Whether frames are kept, or the names of those that are."""
+    if isinstance(keep, bool):
+        return keep
+    if not isinstance(keep, tuple | list):
+        raise ParameterError(f"keep is True, False, or names of frames; got {keep!r}")
+    return tuple(keep)
+
+
+def check_groups(names: Sequence[str] | None, num_groups: int) -> tuple[str, ...] | None:
+    """Names of the groups."""
+    if names is None:
+        return None
+    wrong = isinstance(names, str) or not all(isinstance(n, str) for n in names)
+    if wrong or len(names) != num_groups:
+        raise ParameterError(f"groups are {num_groups} names, one for each model; got {names!r}")
+    return tuple(names)
+
+
+def check_domain(domain: Any) -> tuple[int, ...] | None:
+    """Devices per axis of space for one member."""
+    if domain is None:
+        return None
+    shape = tuple(domain) if isinstance(domain, tuple | list) else (domain,)
+    positive = all(isinstance(n, int) and not isinstance(n, bool) and n > 0 for n in shape)
+    if not positive or not 1 <= len(shape) <= 3:
+        raise ParameterError(f"domain= is devices per axis of space, as in (2, 2); got {domain!r}")
+    return shape
+
+
+def states_of_points(
+    model: tuple[Simulation, State], swept: Sequence[SweptLeaf], rows: np.ndarray
+) -> list[State]:
+    """One state for every box among the points of a design; the model's own if no box is swept."""
+    paths, _ = jax.tree_util.tree_flatten_with_path(model)
+    names = [jax.tree_util.keystr(path) for path, _ in paths]
+    of_boxes = [s for s in swept if s.leaf is not None and ".space" in names[s.leaf]]
+    if not of_boxes or not len(rows):
+        return [model[1]]
+    positions = tuple((s.leaf, s.index) for s in of_boxes)
+    columns = sorted({s.axis for s in of_boxes})
+    points = np.unique(rows[:, columns], axis=0, return_index=True)[1]
+    values = [[s.values[rows[point, s.axis]] for s in of_boxes] for point in points]
+    return [set_leaves(model, positions, row)[1] for row in values]
+
+
+def _repeated(names: list[str]) -> list[str]:
+    return sorted({n for n in names if names.count(n) > 1})
+
+
+def _is_key(x: Any) -> bool:
+    if not isinstance(x, jax.Array | np.ndarray):
+        return False
+    if jnp.issubdtype(x.dtype, jax.dtypes.prng_key):
+        return x.ndim == 0
+    return x.dtype == np.uint32 and x.ndim == 1  # as jax.random.PRNGKey makes them

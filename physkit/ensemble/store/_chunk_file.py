@@ -1,0 +1,123 @@
+"""The file of one chunk: a table with names as version 0.1 wrote them."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from physkit.core import DamagedFileError, MismatchError
+from physkit.storage import Column, Table, collect_provenance, read_table, write_table
+
+from ..design._sweep import Sweep
+from ..statistics._reductions import Partial
+from ._chunk_result import ChunkResult
+from ._stored_chunk import LazyArray, StoredChunk
+
+_LAZY = ("frames ", "summary ", "at ")  # prefixes of arrays that stay in the file until indexed
+_UNEVENTFUL = {"reason": 0, "step": -1, "attempts": 1}  # of members that did well at once
+
+
+def coordinate_dims(name: str, values: np.ndarray) -> tuple[str, ...]:
+    """Names of the axes of a coordinate, `[members, …]`."""
+    return ("member", *(f"{name}_{k}" for k in range(values.ndim - 1)))
+
+
+def write_chunk(
+    path: Path,
+    sweep: Sweep,
+    number: int,
+    members: np.ndarray,
+    result: ChunkResult,
+    reduced: dict[str, Partial],
+    times: dict[str, np.ndarray],
+) -> None:
+    """Write a finished chunk; the file appears as a whole."""
+    columns = {
+        "member": Column(members.astype(np.int64), ("member",)),
+        "ok": Column(result.ok, ("member",)),
+        "reason": Column(result.reason, ("member",)),
+        "step": Column(result.step, ("member",)),
+        "attempts": Column(result.attempts, ("member",)),
+    }
+    for name, values in sweep.coordinates.items():
+        columns[f"at {name}"] = Column(values[members], coordinate_dims(name, values))
+    for name, values in times.items():
+        dims = (f"time of {name}",) if values.ndim == 1 else ("member", f"{name} time")
+        columns[f"time of {name}"] = Column(values, dims)
+    names: dict[str, list[str]] = {"frames": [], "summary": []}
+    for kind, arrays in (("frames", result.frames), ("summary", result.summary)):
+        for name, values in arrays.items():
+            differs = kind == "frames" and times[name].ndim > 1
+            time_axis = f"{name} time" if differs else f"time of {name}"
+            outer = ("member", time_axis) if kind == "frames" else ("member",)
+            inner = [f"{name} axis {k}" for k in range(values.ndim - len(outer))]
+            columns[f"{kind} {name}"] = Column(values, (*outer, *inner))
+            names[kind].append(name)
+    for title, partial in reduced.items():
+        for name, values in partial.items():
+            values = np.asarray(values)
+            dims = tuple(f"{title} {name} axis {k}" for k in range(values.ndim))
+            columns[f"reduced {title} {name}"] = Column(values, dims)
+    metadata = {
+        "digest": sweep.digest,
+        "chunk": number,
+        "seconds": result.seconds,
+        "growths": list(result.growths),
+        "uneventful": bool(np.all(result.ok) and np.all(result.attempts == 1)),
+        "reduced": {title: list(partial) for title, partial in reduced.items()},
+        "provenance": collect_provenance(),
+        **names,
+    }
+    write_table(path, "chunk", columns, metadata)
+
+
+def read_chunk(path: Path, number: int, digest: str) -> StoredChunk:
+    """Read a finished chunk; frames stay in the file until they are indexed.
+
+    **Errors:** `DamagedFileError`; `MismatchError` for another chunk, or one of another sweep.
+    """
+    try:
+        table = read_table(path, "chunk", _is_read_at_once)
+    except DamagedFileError as error:
+        raise DamagedFileError(f"{error}; or remove it, and it is computed anew") from error
+    metadata = table.metadata
+    if metadata.get("chunk") != number:
+        raise MismatchError(
+            f"{path} is chunk {metadata.get('chunk')}: remove it, and chunk {number} is computed anew"
+        )
+    if metadata.get("digest") != digest:
+        raise MismatchError(
+            f"{path} belongs to another sweep (digest {metadata.get('digest')}, not {digest}): remove "
+            "it, and it is computed anew"
+        )
+    members = table["member"]
+    if metadata.get("uneventful"):
+        health = {name: np.full(len(members), value) for name, value in _UNEVENTFUL.items()}
+    else:
+        health = {name: table[name] for name in _UNEVENTFUL}
+    reduced = {
+        title: {name: table[f"reduced {title} {name}"] for name in names}
+        for title, names in metadata.get("reduced", {}).items()
+    }
+    return StoredChunk(
+        members=members,
+        frames=_lazy_arrays(table, "frames"),
+        summary=_lazy_arrays(table, "summary"),
+        ok=health["reason"] == 0,
+        **health,
+        reduced=reduced,
+        times={n: table[f"time of {n}"] for n in metadata.get("frames", [])},
+        seconds=float(metadata.get("seconds", 0.0)),
+        growths=tuple(metadata.get("growths", ())),
+    )
+
+
+def _lazy_arrays(table: Table, kind: str) -> dict[str, LazyArray]:
+    return {n: LazyArray(table, f"{kind} {n}") for n in table.metadata.get(kind, [])}
+
+
+def _is_read_at_once(name: str, metadata: dict[str, Any]) -> bool:
+    """Whether an array of a chunk is read when its file is opened."""
+    if name == "ok" or name.startswith(_LAZY):
+        return False
+    return name not in _UNEVENTFUL or not metadata.get("uneventful")

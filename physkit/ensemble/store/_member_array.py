@@ -1,0 +1,59 @@
+"""One quantity of all members, which stays in its chunks until it is indexed."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from ._stored_chunk import ArraySource
+
+
+class MemberArray:
+    """One quantity of all members that are there, `[members, …]`; read from its chunks when indexed.
+
+    Members are in the order of `Ensemble.members`.
+    """
+
+    def __init__(self, name: str, chunks: Sequence[ArraySource], chunk_and_row: np.ndarray):
+        self.name, self._chunks = name, chunks
+        self._chunk_and_row = chunk_and_row  # [members 2], where each member is
+        self.dtype = np.result_type(*(c.dtype for c in chunks))
+        self.shape = (len(chunk_and_row), *chunks[0].shape[1:])
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes."""
+        return len(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all of it."""
+        return int(np.prod(self.shape, dtype=object)) * self.dtype.itemsize
+
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> np.ndarray:
+        del copy
+        values = self[:]
+        return values if dtype is None else values.astype(dtype)
+
+    def __getitem__(self, index: Any) -> Any:
+        first, *rest = index if isinstance(index, tuple) else (index,)
+        if first is Ellipsis or first is None:
+            return self[:][index]
+        if isinstance(first, int | np.integer):
+            if not -len(self) <= first < len(self):
+                raise IndexError(f"{self.name} has {len(self)} members; got {first}")
+            chunk, row = self._chunk_and_row[first]
+            return np.asarray(self._chunks[chunk][int(row)])[tuple(rest)]
+        chosen = self._chunk_and_row[first]
+        values = np.empty((len(chosen), *self.shape[1:]), self.dtype)
+        for chunk in np.unique(chosen[:, 0]):
+            in_chunk = chosen[:, 0] == chunk
+            values[in_chunk] = np.asarray(self._chunks[chunk][()])[chosen[in_chunk, 1]]
+        return values[(slice(None), *rest)] if rest else values
+
+    def __repr__(self) -> str:
+        return f"<{self.name} {self.dtype}{list(self.shape)}>"
