@@ -13,10 +13,10 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def write_atomically(path: Path, *parts: bytes | memoryview, sole_writer: bool = True) -> None:
-    """`parts`, one after the other, as the file `path` in place of what was there; or nothing changed.
+    """Write `parts`, one after the other, as the file `path` in place of what was there; or change nothing.
 
-    A temporary file beside it, fsync, rename, fsync of the folder. If the writer is not `alone` there,
-    the temporary file is one that nobody else writes to.
+    A temporary file beside it, fsync, rename, fsync of the folder. Without `sole_writer` the temporary
+    file has a random name, which no other process writes to.
 
     **Errors:** `DiskFullError`, `FileError`.
     """
@@ -24,7 +24,7 @@ def write_atomically(path: Path, *parts: bytes | memoryview, sole_writer: bool =
     own = "" if sole_writer else f"{secrets.token_hex(6)}-"
     temporary = path.with_name(f"{TEMPORARY_PREFIX}{own}{path.name}")
     try:
-        with open(temporary, "wb", buffering=0) as file:
+        with open(temporary, "wb", buffering=0) as file:  # unbuffered writes may be partial
             for part in parts:
                 left = memoryview(part)
                 while left:
@@ -49,7 +49,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def make_folder(folder: Path) -> None:
-    """`folder`, with those above it.
+    """Make `folder`, with those above it.
 
     **Errors:** `FileError` when there is something else of that name.
     """
@@ -76,7 +76,7 @@ def require_disk_space(path: Path, size: int) -> None:
 
 
 def file_error(path: Path, error: OSError) -> FileError:
-    """What to raise for an operating system's complaint about `path`."""
+    """The error to raise for an `OSError` about `path`: a full disk has its own."""
     if error.errno in _FULL:
         return DiskFullError(
             f"{path}: {error.strerror}. What was there is as it was; make room and resume"

@@ -34,10 +34,10 @@ class FolderLock:
             with os.fdopen(handle, "w") as file:
                 file.write(json.dumps(identify_process()))
             return
-        raise FileInUseError(f"{self.path}: another run has just taken this folder")
+        raise FileInUseError(f"{self.path}: another run has just locked this folder")
 
     def release(self) -> None:
-        """Let others write."""
+        """Remove the lock, so that others may write."""
         self.path.unlink(missing_ok=True)
 
     def _remove_if_stale(self) -> None:
@@ -63,31 +63,32 @@ def describe_writer(folder: Path) -> str | None:
 
 
 def read_holder(path: Path) -> dict[str, Any] | None:
-    """What a lock or a claim says of its holder; None where there is none."""
+    """What a lock or a claim says of its holder; None where there is no such file."""
     try:
         with open(path, "rb") as file:
-            said = json.loads(file.read(4096) or b"{}")
+            holder = json.loads(file.read(4096) or b"{}")
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, RecursionError):
-        said = {}
-    return said if isinstance(said, dict) else {}
+    except (OSError, ValueError, RecursionError):  # being written just now, or not ours
+        holder = {}
+    return holder if isinstance(holder, dict) else {}
 
 
 def is_holder_gone(holder: dict[str, Any]) -> bool:
     """Whether the holder ran on this machine, and runs no more."""
-    here = holder.get("host") == socket.gethostname()
-    return here and holder.get("began") != _began(holder.get("process"))
+    is_local = holder.get("host") == socket.gethostname()
+    # A process id is used again after a while, an id with a start time is not.
+    return is_local and holder.get("began") != _start_time(holder.get("process"))
 
 
 def identify_process() -> dict[str, object]:
     """What tells this process from every other one, for locks and claims."""
     own = os.getpid()
-    return {"host": socket.gethostname(), "process": own, "began": _began(own)}
+    return {"host": socket.gethostname(), "process": own, "began": _start_time(own)}
 
 
-def _began(process: object) -> str | None:
-    """When a process of this machine began, in words that no other process shares; None if gone."""
+def _start_time(process: object) -> str | None:
+    """When a process of this machine started, in words that no other process shares; None if gone."""
     if not isinstance(process, int) or process <= 0:
         return None
     try:

@@ -47,12 +47,12 @@ def test_quiet_flows_pass():
 
 
 def test_guards_need_something_to_guard():
-    with pytest.raises(pk.errors.ComponentError, match="Positive"):
+    with pytest.raises(pk.errors.ComponentError, match="PositivityGuard"):
         pk.init(
             pk.Simulation(pk.RK4(lambda t, y: -y), dt=0.1, guards=pk.guards.PositivityGuard()),
             jnp.ones(2),
         )
-    with pytest.raises(pk.errors.ParameterError, match="max_rate"):
+    with pytest.raises(pk.errors.ParameterError, match="max_signal_rate"):
         pk.init(
             pk.Simulation(pk.RK4(lambda t, y: -y), dt=0.1, guards=pk.guards.CourantLimit()),
             jnp.ones(2),

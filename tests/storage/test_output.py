@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import ClassVar
 
 import h5py
 import jax
@@ -20,10 +21,19 @@ from physkit.core import (
     FileError,
     MismatchError,
     ParameterError,
+    static,
 )
 from physkit.fields import Field
 from physkit.geometry import Box, Free, Grid, Triclinic
-from physkit.observe import Every, FieldValues, Positions, Velocities
+from physkit.observe import (
+    AbstractQuantity,
+    Every,
+    FieldValues,
+    Positions,
+    StorageKind,
+    Temperature,
+    Velocities,
+)
 from physkit.particles import Particles
 from physkit.storage import Output, _atomic, export, open as open_file
 from physkit.storage._transaction import PatchedFile, change_hdf5, journal_path, recover
@@ -94,6 +104,34 @@ def test_trajectories_are_h5md(tmp_path, space, d, edges):
     np.testing.assert_array_equal(found["e"], e)
     assert found["e"].dtype == np.float64
     assert found["x"].dims == ("time", "particle", "axis")
+
+
+class ScaledPositions(AbstractQuantity):
+    """A quantity that no layer of physkit knows by name."""
+
+    factor: float = static()
+    component: str | None = static(default=None)
+    storage_kind: ClassVar[StorageKind] = StorageKind.POSITIONS
+
+    def __call__(self, snapshot):
+        return self.factor * snapshot.state.position
+
+
+def test_quantities_of_ones_own_say_how_they_are_stored(tmp_path):
+    observers = (Every(2, x=ScaledPositions(2.0), v=Velocities()), Every(2, e=lambda now: now.t))
+    state = Particles(jnp.zeros((3, 2)), space=Box([4.0, 5.0]))
+    x, v = numbers(4, 3, 2), numbers(4, 3, 2) + 1
+    output(tmp_path, observers, state, x=x, v=v, e=numbers(4))
+    with h5py.File(tmp_path / "trajectory.h5md") as file:
+        np.testing.assert_array_equal(
+            file["particles/trajectory/position/value"][..., :2], x.astype("f4")
+        )
+        assert "velocity" in file["particles/trajectory"]
+    assert sorted(open_file(tmp_path / "series.h5")) == ["e"]
+    frame = jax.ShapeDtypeStruct((3, 2), jnp.float64)
+    assert ScaledPositions(2.0).stored_bytes(frame) == 3 * 3 * 4
+    assert Temperature().stored_bytes(jax.ShapeDtypeStruct((), jnp.float64)) == 8
+    assert FieldValues().stored_bytes(jax.ShapeDtypeStruct((3, 2), jnp.complex64)) == 6 * 8
 
 
 @pytest.mark.parametrize("d", [1, 2, 3])

@@ -1,4 +1,4 @@
-"""The bytes of a checkpoint: arrays by path in an HDF5 image, behind a header that vouches for it."""
+"""The bytes of a checkpoint: an HDF5 image of arrays and a table, behind a header with its checksum."""
 
 import contextlib
 import json
@@ -23,14 +23,14 @@ _BLOCK = 2**22
 
 
 def pack_checkpoint(arrays: dict[str, np.ndarray], table: dict[str, Any]) -> tuple[bytes, bytes]:
-    """Arrays by name, and a table of JSON, as the two parts of a file."""
+    """Arrays by name, and a table for JSON, as the two parts of a file: header and HDF5 image."""
     with h5py.File(
         "image", "w", driver="core", backing_store=False, block_size=_BLOCK, libver=("v110", "v110")
     ) as file:
         for name, array in arrays.items():
             file.create_dataset(f"leaves/{name}", data=to_storable(array))
-        said = json.dumps({**table, "format": FORMAT}, allow_nan=False).encode()
-        file.create_dataset("table", data=np.frombuffer(said, np.uint8))
+        text = json.dumps({**table, "format": FORMAT}, allow_nan=False).encode()
+        file.create_dataset("table", data=np.frombuffer(text, np.uint8))
         file.flush()
         image = file.id.get_file_image()
     words = f"physkit-checkpoint {FORMAT}\nlength={len(image)}\ncrc32={zlib.crc32(image):08x}\n"
@@ -39,9 +39,9 @@ def pack_checkpoint(arrays: dict[str, np.ndarray], table: dict[str, Any]) -> tup
 
 @contextlib.contextmanager
 def open_checkpoint(path: Path) -> Iterator[tuple[dict[str, Any], h5py.Group, Path]]:
-    """The table and the arrays of a checkpoint, all of whose bytes are as they were written.
+    """The table and the arrays of a checkpoint, and its path.
 
-    libhdf5 sees the bytes only after length and checksum are found right.
+    libhdf5, which damaged files may crash, sees the bytes only once length and checksum are found right.
 
     **Errors:** `FileError`, `DamagedFileError`; `MismatchError` for a file of a later format.
     """

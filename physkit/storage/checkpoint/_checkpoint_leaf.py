@@ -1,4 +1,4 @@
-"""One leaf of a checkpoint: the form that it must have, and its numbers from the files that hold them."""
+"""One leaf of a checkpoint: the shape and type it must have, and its numbers from the files that hold them."""
 
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ def leaf_spec(leaf: Any) -> tuple[tuple[int, ...], np.dtype, str | None]:
 
 
 def describe_leaf(leaf: Any) -> str:
-    """What a leaf is, in a word."""
+    """A leaf in a word, for errors: `float64[3, 2]`."""
     shape, dtype, key = leaf_spec(leaf)
     return f"{dtype}{list(shape)}" + (f" {key}" if key else "")
 
@@ -37,7 +37,7 @@ def shape_fits(given: Any, shape: tuple[int, ...], elastic: tuple[int, ...]) -> 
 def read_array(
     sources: list[CheckpointSource], where: str, leaf: Any, elastic: tuple[int, ...]
 ) -> Any:
-    """The array that belongs where `leaf` is.
+    """The stored array for the place of `leaf`, its rows gathered from all files of the checkpoint.
 
     **Errors:** `DamagedFileError`.
     """
@@ -67,13 +67,13 @@ def read_array(
 
 
 def read_number(row: Any, leaf: Any, where: str, path: Path) -> Any:
-    """The plain number that belongs where `leaf` is.
+    """The stored Python number for the place of `leaf`.
 
     **Errors:** `DamagedFileError`.
     """
     try:
-        kind, said = row
-        value = {"True": True, "False": False}[said] if kind == "bool" else type(leaf)(said)
+        kind, text = row
+        value = {"True": True, "False": False}[text] if kind == "bool" else type(leaf)(text)
         if kind != type(leaf).__name__:
             raise ValueError(kind)
     except (TypeError, ValueError, KeyError) as error:

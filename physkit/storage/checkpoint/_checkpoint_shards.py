@@ -1,4 +1,4 @@
-"""Checkpoints of several processes: one file each, and one of them that names the others."""
+"""Checkpoints of several processes: each writes a file with its rows, and the first one's names the others."""
 
 import contextlib
 import math
@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import h5py
 import numpy as np
 
 from physkit.core import FileError
@@ -13,9 +14,9 @@ from physkit.core import FileError
 from .._untrusted_hdf5 import damaged_error, get_member
 from ._checkpoint_bytes import open_checkpoint
 
-CheckpointSource = tuple[dict[str, Any], Any, Path]  # table, group of leaves and path of one file
+CheckpointSource = tuple[dict[str, Any], h5py.Group, Path]  # table, group of leaves, path of a file
 _NAME = re.compile(r"part-(\d{15})-(\d{4,9})-of-(\d{4,9})\.h5")
-_MOST_DEVICES = 2**24
+_MAX_DEVICES = 2**24
 
 
 def part_name(step: int, process: int, processes: int) -> str:
@@ -32,18 +33,20 @@ def remove_orphaned_parts(folder: Path) -> None:
 
 
 def read_devices(table: dict[str, Any], path: Path) -> tuple[int, ...]:
-    """The grid of devices that a checkpoint is cut over; () for one device."""
+    """The grid of devices that a checkpoint is sharded over; () for one device."""
     if _is_part(path.name):
         raise damaged_error(
             path, "it is a part of a checkpoint", "give the file called checkpoint-…"
         )
-    said = table.get("devices", [])
-    right = (
-        isinstance(said, list) and len(said) <= 3 and all(type(n) is int and n > 0 for n in said)
+    devices = table.get("devices", [])
+    is_grid = (
+        isinstance(devices, list)
+        and len(devices) <= 3
+        and all(type(n) is int and n > 0 for n in devices)
     )
-    if not right or math.prod(said) > _MOST_DEVICES:
-        raise damaged_error(path, f"its devices read {said!r}")
-    return tuple(said)
+    if not is_grid or math.prod(devices) > _MAX_DEVICES:
+        raise damaged_error(path, f"its devices read {devices!r}")
+    return tuple(devices)
 
 
 def open_parts(
@@ -62,24 +65,25 @@ def open_parts(
     for name in names:
         beside = path.parent / name
         try:
-            said, file, _ = open_files.enter_context(open_checkpoint(beside))
+            part, file, _ = open_files.enter_context(open_checkpoint(beside))
         except FileError as error:
             raise damaged_error(
                 path,
                 f"one of its {len(names) + 1} files is not sound: {error}",
                 "use the one before",
             ) from error
-        if said.get("together") != table.get("together") or said["step"] != table["step"]:
+        if part.get("together") != table.get("together") or part["step"] != table["step"]:
             raise damaged_error(path, f"{name} is of another checkpoint", "use the one before")
-        _check_rows(said, table, beside)
-        found.append((said, get_member(file, "leaves", beside) if said["leaves"] else file, beside))
+        _check_rows(part, table, beside)
+        group = get_member(file, "leaves", beside) if part["leaves"] else file
+        found.append((part, group, beside))
     return found
 
 
-def _check_rows(said: dict[str, Any], table: dict[str, Any], path: Path) -> None:
-    """What a file says of its rows must be of the kind that it should be."""
-    same = said["leaves"].keys() == table["leaves"].keys()
-    for where, row in said["leaves"].items() if same else ():
+def _check_rows(part: dict[str, Any], table: dict[str, Any], path: Path) -> None:
+    """**Errors:** `DamagedFileError` where a part has other leaves than `table`, or no rows of them."""
+    same = part["leaves"].keys() == table["leaves"].keys()
+    for where, row in part["leaves"].items() if same else ():
         shape = table["leaves"][where].get("shape")
         rows = row.get("rows") if isinstance(row, dict) and row.get("shape") == shape else None
         if not isinstance(rows, list) or not all(type(n) is int for n in rows) or not shape:
@@ -88,18 +92,21 @@ def _check_rows(said: dict[str, Any], table: dict[str, Any], path: Path) -> None
         raise damaged_error(path, "its table is of other leaves, or says nothing of its rows")
 
 
-def _is_part(name: Any) -> bool:
+def _is_part(name: object) -> bool:
     return isinstance(name, str) and _NAME.fullmatch(name) is not None
 
 
 def assemble_rows(
     pieces: list[tuple[list[int] | None, np.ndarray]], shape: list[int], where: str, path: Path
 ) -> np.ndarray:
-    """An array from the rows that processes hold, of which none may be missing."""
+    """An array from the rows that processes hold, each exactly once.
+
+    **Errors:** `DamagedFileError` where rows are missing, or there twice.
+    """
     if len(pieces) == 1 and pieces[0][0] is None:
         return pieces[0][1]
     rows = [row for own, _ in pieces for row in (own or ())]
     if sorted(rows) != list(range(shape[0])):
         raise damaged_error(path, f"{where} has rows {sorted(rows)} of {shape[0]} in its files")
-    whole = np.concatenate([array for _, array in pieces])
-    return whole[np.argsort(rows)]
+    stacked = np.concatenate([array for _, array in pieces])
+    return stacked[np.argsort(rows)]
