@@ -1,14 +1,13 @@
-"""How much devices say to one another in a step of a simulation."""
+"""How much devices send to one another in a step of a simulation."""
 
 import dataclasses
-from typing import Any
 
 import equinox as eqx
 import jax
 import numpy as np
 
 from physkit.core import Aux, Clock, Key, Plan, State, replicate, shard
-from physkit.parallel import Collective, resolve_devices, trace_collectives
+from physkit.parallel import Collective, DevicesLike, resolve_devices, trace_collectives
 
 from ..distributed._domain import cast_to_state_precision
 from ..distributed._shape_errors import explain_shape_errors
@@ -74,7 +73,7 @@ class CommunicationReport:
 
 
 def communication_report(
-    sim: Simulation, state: State, devices: Any, *, key: Key | None = None
+    sim: Simulation, state: State, devices: DevicesLike, *, key: Key | None = None
 ) -> CommunicationReport:
     """What devices would say to one another in one step, without running it.
 
@@ -85,7 +84,7 @@ def communication_report(
     - `devices`: as `run` takes them, `(8, 8)`.
     - `key`: a random key where the dynamics has noise.
 
-    **Errors:** those of `run` for domains that cannot be cut so.
+    **Errors:** those of `run` for domains that cannot be sharded so.
 
     **Notes:** counted in the traced program. Exchanges in a branch (particles changing devices, new
     neighbor lists) are marked `"sometimes"` and left out of the sums, loops of unknown length

@@ -3,7 +3,6 @@
 import math
 import time
 from collections.abc import Callable
-from typing import Any
 
 import equinox as eqx
 import jax
@@ -13,6 +12,7 @@ from jaxtyping import Array, Bool
 from physkit.core import (
     Health,
     Key,
+    PyTree,
     State,
     cast_floats,
     concrete_value,
@@ -21,7 +21,7 @@ from physkit.core import (
     shard,
 )
 from physkit.observe import Frame
-from physkit.parallel import Spmd, gather_to_host, resolve_devices
+from physkit.parallel import DevicesLike, Spmd, gather_to_host, resolve_devices
 from physkit.storage import FrameSharding
 
 from ..loop._advance import advance_chunk, observe_initial
@@ -61,7 +61,7 @@ class DistributedDomain:
     - `devices`: what `resolve_devices` understands: `(2, 2)`, `"gpu"`, JAX devices.
     """
 
-    def __init__(self, sim: Simulation, devices: Any, backend: str | None = None):
+    def __init__(self, sim: Simulation, devices: DevicesLike, backend: str | None = None):
         self.sim, self.backend = sim, backend
         self.devices, self._which = resolve_devices(devices)
         self.sharded_sim = shard(sim, self.devices)
@@ -69,15 +69,15 @@ class DistributedDomain:
         self._local_frames: LocalFrames | None = None
         self.job = self.spmd(_init_part).process_group
 
-    def spmd(self, function: Callable[..., Any], *fixed: Any) -> Spmd:
+    def spmd(self, function: Callable, *fixed: object) -> Spmd:
         """`function` on every device."""
         return Spmd(SpmdFunction(function, fixed), self.devices, self.backend, self._which)
 
-    def spmd_from(self, carry: ShardedCarry, function: Callable[..., Any], *fixed: Any) -> Callable:
+    def spmd_from(self, carry: ShardedCarry, function: Callable, *fixed: object) -> Callable:
         """`function(sim, carry, …)` on every device; errors about shapes are those of the domain."""
         program = self.spmd(function, *fixed)
 
-        def call(*args: Any) -> Any:
+        def call(*args: PyTree) -> PyTree:
             with explain_shape_errors(
                 self.sim, self.devices, carry.carry.state, lambda: whole_state_and_key(carry)
             ):
@@ -103,7 +103,9 @@ class DistributedDomain:
             carry = self.spmd(_init_part)(self.sharded_sim, parts, keys)
         return fit_capacities(ShardedCarry(carry, self.devices), self.sharded_sim, self.spmd)
 
-    def as_carry(self, carry_or_state: Any, key: Key | None) -> ShardedCarry:
+    def as_carry(
+        self, carry_or_state: State | Carry | ShardedCarry, key: Key | None
+    ) -> ShardedCarry:
         """The carry that a run over these devices goes on from.
 
         **Errors:** `ParameterError` for a carry that cannot change devices.
@@ -216,6 +218,8 @@ class ShardedChunkProgram:
         )
 
 
-def cast_to_state_precision(sim: Simulation, carry_or_state: Any) -> Simulation:
+def cast_to_state_precision(
+    sim: Simulation, carry_or_state: State | Carry | ShardedCarry
+) -> Simulation:
     """`sim` in the precision of a state or carry."""
     return cast_floats(sim, float_dtype(getattr(carry_or_state, "state", carry_or_state)))

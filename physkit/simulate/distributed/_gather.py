@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Iterator
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import equinox as eqx
 import jax
@@ -35,7 +35,7 @@ def gather(parts: PyTree, whole: PyTree, devices: tuple[int, ...], time_axes: in
     that fit neither. Inside a trace such differences make it NaN; `differs_across_devices` tells of them.
     """
 
-    def gather_one(path: tuple[Any, ...], part: AnyArray, shape: Shaped) -> AnyArray:
+    def gather_one(path: tuple, part: AnyArray, shape: Shaped) -> AnyArray:
         name = jax.tree_util.keystr(path, simple=True, separator=".")
         return _gather_leaf(part, tuple(shape.shape), devices, time_axes, name)
 

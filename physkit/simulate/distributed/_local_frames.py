@@ -1,7 +1,5 @@
 """Frames of a domain over several processes, each of which writes its own part."""
 
-from typing import Any
-
 import jax
 import numpy as np
 
@@ -36,7 +34,7 @@ class LocalFrames:
     def part(self, frames: Frame, time_axes: int) -> Frame:
         """This process's blocks of what is sharded; all else whole. `frames` have `time_axes` axes of time."""
 
-        def part_of(path: tuple[Any, ...], x: AnyArray, shape: Shaped) -> AnyArray:
+        def part_of(path: tuple, x: AnyArray, shape: Shaped) -> AnyArray:
             name = _name(path)
             if name in self.sharding.layouts:
                 return np.moveaxis(addressable_rows(x)[1], 0, time_axes)
@@ -48,10 +46,10 @@ class LocalFrames:
         return jax.tree_util.tree_map_with_path(part_of, frames, self._shapes)
 
 
-def _leaves_by_name(tree: PyTree) -> dict[str, Any]:
+def _leaves_by_name(tree: PyTree) -> dict[str, AnyArray | Shaped]:
     return {_name(path): x for path, x in jax.tree_util.tree_flatten_with_path(tree)[0]}
 
 
-def _name(path: tuple[Any, ...]) -> str:
+def _name(path: tuple) -> str:
     """`energy`, `energy.mean`, `energy[0]`: as files call the leaves of frames."""
     return path[0].key + jax.tree_util.keystr(path[1:])

@@ -1,7 +1,5 @@
 """What observers and guards hold, over another grid of devices than before."""
 
-from typing import Any
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -110,7 +108,7 @@ def _require_same(again: PyTree, parts: PyTree) -> None:
             raise ObserverError("devices hold parts that are no blocks")
 
 
-def _block(part: tuple[int, ...], layout: Layout, place: tuple[Any, ...]) -> tuple[slice, ...]:
+def _block(part: tuple[int, ...], layout: Layout, place: tuple) -> tuple[slice, ...]:
     """The block of the device at `place` of the grid of devices."""
     where = [slice(None)] * len(part)
     for axis, k, shares_layer in layout:

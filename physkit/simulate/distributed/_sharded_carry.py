@@ -1,11 +1,8 @@
-"""What continues a run whose domain is cut over devices."""
-
-from typing import Any
+"""What continues a run over a grid of devices."""
 
 import jax
-from jaxtyping import Array
 
-from physkit.core import Module, StepCount, replace_fields, static, unshard
+from physkit.core import Aux, Key, Module, PyTree, State, StepCount, replace_fields, static, unshard
 from physkit.parallel import gather_to_host, replicated_row, to_default_device
 
 from ..loop._carry import Carry
@@ -22,7 +19,7 @@ class ShardedCarry(Module):
     devices: tuple[int, ...] = static()
 
     @property
-    def state(self) -> Any:
+    def state(self) -> State:
         """The state of the whole domain. In a job of several processes, all must ask."""
         return to_default_device(unshard(gather_to_host(self.carry.state), self.devices))
 
@@ -32,25 +29,25 @@ class ShardedCarry(Module):
         return to_default_device(jax.tree.map(replicated_row, self.carry.step))
 
     @property
-    def key(self) -> Array | None:
+    def key(self) -> Key | None:
         """The random key that noise comes from."""
         return None if self.carry.key is None else to_default_device(replicated_row(self.carry.key))
 
     @property
     def is_initial(self) -> bool:
-        """Whether step 0 has not been looked at."""
+        """Whether no observer has seen step 0 yet."""
         return self.carry.is_initial
 
     @property
-    def aux(self) -> Any:
+    def aux(self) -> Aux:
         """Caches, each device's own."""
         return self.carry.aux
 
     @property
-    def guards(self) -> Any:
+    def guards(self) -> PyTree:
         """Guards, each device's own."""
         return self.carry.guards
 
-    def replace(self, **parts: Any) -> "ShardedCarry":
+    def replace(self, **parts: PyTree) -> "ShardedCarry":
         """A copy with parts of the carry replaced, in device layout."""
         return replace_fields(self, {"carry": self.carry.replace(**parts)})

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from physkit.core import PyTree
 from physkit.geometry import with_comm
@@ -17,8 +16,8 @@ class SpmdFunction:
     nothing ever holds anything but the serial one.
     """
 
-    function: Callable[..., Any]
-    fixed: tuple[Any, ...] = ()
+    function: Callable[..., PyTree]
+    fixed: tuple = ()
 
     def __call__(self, comm: AbstractComm, *parts: PyTree) -> PyTree:
         out = self.function(*self.fixed, *with_comm(parts, comm))

@@ -1,10 +1,9 @@
 """Frames on the host: kept in memory, or handed on to files."""
 
-from typing import Any
-
 import jax
 import numpy as np
 
+from physkit.core import PyTree
 from physkit.observe import Frame
 from physkit.storage import Output
 
@@ -76,7 +75,7 @@ class Recorder:
                 shown.append(f"{name} {number:.5g}")
         return "  ".join(shown)
 
-    def _steps(self, frame: Any, begin: int, blocks: int) -> np.ndarray:
+    def _steps(self, frame: PyTree, begin: int, blocks: int) -> np.ndarray:
         """The steps that `blocks` blocks of a frame were taken at."""
         per_block = jax.tree.leaves(frame)[0].shape[1]
         return begin + (self._sim.observation_period // per_block) * np.arange(

@@ -3,14 +3,13 @@
 import operator
 import time
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import jax
 import numpy as np
-from jaxtyping import Array
 
-from physkit.core import CapacityError, PhyskitError
-from physkit.parallel import gather_to_host
+from physkit.core import CapacityError, Key, PhyskitError, State
+from physkit.parallel import DevicesLike, gather_to_host
 from physkit.storage import Checkpoints
 
 from ..distributed._domain import DistributedDomain, cast_to_state_precision
@@ -32,16 +31,16 @@ from ._stop_request import StopRequest
 
 def run(
     sim: Simulation,
-    carry_or_state: Any,
+    carry_or_state: State | Carry | ShardedCarry,
     steps: int,
     *,
-    key: Array | None = None,
+    key: Key | None = None,
     to: str | Path | None = None,
     checkpoint: str | Path | Checkpoints | None = None,
     resume: bool = False,
     progress: bool = True,
     wall_time: float | None = None,
-    devices: Any = None,
+    devices: DevicesLike | None = None,
 ) -> Run:
     """Advance by `steps` steps from the host, in chunks, and heal what can be healed.
 
@@ -68,7 +67,7 @@ def run(
       `Run.frames` begins after the checkpoint.
     - `progress`: draw a bar on the terminal, or a line per tenth elsewhere.
     - `wall_time`: seconds after which no further chunk is begun.
-    - `devices`: cut the domain over so many devices per axis of space, `(2, 2)`; `"gpu"`, `"cpu:4"`,
+    - `devices`: shard the domain over so many devices per axis of space, `(2, 2)`; `"gpu"`, `"cpu:4"`,
       or JAX devices in (nested) lists. The result is that of one device to rounding; frames come out
       whole. The environment's PHYSKIT_SPMD chooses between `pmap` (default), `shard_map` and `vmap`,
       which emulates them on one.
@@ -138,7 +137,10 @@ def run(
         )
 
 
-def _host(sim: Simulation, carry_or_state: Any, devices: Any) -> SingleDevice | DistributedDomain:
+def _host(
+    sim: Simulation, carry_or_state: State | Carry | ShardedCarry, devices: DevicesLike | None
+) -> SingleDevice | DistributedDomain:
+    """What the run asks of its devices."""
     if devices is None and isinstance(carry_or_state, ShardedCarry):
         devices = carry_or_state.devices
     return SingleDevice(sim) if devices is None else DistributedDomain(sim, devices)

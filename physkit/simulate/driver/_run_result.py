@@ -2,12 +2,11 @@
 
 import dataclasses
 from pathlib import Path
-from typing import Any
 
 import jax
 import numpy as np
 
-from physkit.core import EXIT_INTERRUPTED, EXIT_TRY_AGAIN, FileError
+from physkit.core import EXIT_INTERRUPTED, EXIT_TRY_AGAIN, FileError, PyTree, State
 from physkit.storage import Recording, open as open_file
 
 from ..distributed._sharded_carry import ShardedCarry
@@ -36,9 +35,9 @@ class Run:
     """
 
     carry: Carry | ShardedCarry
-    frames: dict[str, Any]
+    frames: dict[str, PyTree]
     times: dict[str, np.ndarray]
-    summary: dict[str, Any]
+    summary: dict[str, PyTree]
     steps: int
     seconds: float
     compile_seconds: float
@@ -67,7 +66,7 @@ class Run:
         return open_file(self.to)
 
     @property
-    def state(self) -> Any:
+    def state(self) -> State:
         """The last state."""
         return self.carry.state
 
@@ -76,7 +75,7 @@ class Run:
         """Speed without compilation."""
         return self.steps / max(self.seconds - self.compile_seconds, 1e-9)
 
-    def __getitem__(self, name: str) -> Any:
+    def __getitem__(self, name: str) -> PyTree:
         for recorded in (self.frames, self.summary):
             if name in recorded:
                 return recorded[name]

@@ -1,7 +1,6 @@
 """`simulate`: pure, so that `jit`, `grad`, `vmap` and the rest of JAX apply to it."""
 
 from functools import partial
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -21,7 +20,7 @@ from physkit.core import (
     float_dtype,
 )
 from physkit.observe import Frame
-from physkit.parallel import to_default_device
+from physkit.parallel import DevicesLike, to_default_device
 
 from ..distributed._domain import DistributedDomain, cast_to_state_precision
 from ..distributed._sharded_carry import ShardedCarry
@@ -59,7 +58,7 @@ def simulate(
     steps: int,
     *,
     key: Key | None = None,
-    devices: Any = None,
+    devices: DevicesLike | None = None,
 ) -> Result:
     """Advance by `steps` steps. Pure: `jit`, `grad`, `vmap` it.
 
@@ -98,7 +97,7 @@ def simulate_on_one_device(
 
 def _simulate_domain(
     steps: int,
-    devices: Any,
+    devices: DevicesLike,
     sim: Simulation,
     carry_or_state: State | Carry | ShardedCarry,
     key: Key | None,

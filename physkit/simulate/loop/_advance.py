@@ -1,14 +1,12 @@
 """The loop: nested repeats, one level per observer interval. It knows only `step`."""
 
-from typing import Any
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Int
 
-from physkit.core import Clock, Health, Plan, collect_faults
+from physkit.core import Clock, Health, Plan, PyTree, collect_faults
 from physkit.observe import Frame
 
 from ..adjoint._adjoint import AbstractAdjoint, Direct, LoopBody
@@ -63,7 +61,7 @@ def advance_chunk(
     model: tuple[Simulation, Carry],
     blocks: Int[Array, ""] | np.integer,
     max_blocks: int,
-    rest: tuple[tuple[Any, ...], Any] | None = None,
+    rest: tuple[tuple, PyTree] | None = None,
 ) -> tuple[Carry, Frame, Health]:
     """The same for a number of blocks known at run time only; frames beyond it are zero.
 

@@ -1,7 +1,6 @@
 """All that continues a run, and how it begins."""
 
 import dataclasses
-from typing import Any
 
 import equinox as eqx
 import jax
@@ -81,7 +80,7 @@ class Carry(Module):
     key: Key | None = data(None)
     is_initial: bool = static(default=False)
 
-    def replace(self, **parts: Any) -> "Carry":
+    def replace(self, **parts: PyTree) -> "Carry":
         """A copy with some parts replaced."""
         return Carry(
             **{**{f.name: getattr(self, f.name) for f in dataclasses.fields(self)}, **parts}

@@ -3,13 +3,13 @@
 import dataclasses
 import time
 from collections.abc import Callable
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import equinox as eqx
 import jax
 import numpy as np
 
-from physkit.core import Fault, Health
+from physkit.core import Fault, Health, PyTree
 from physkit.observe import Frame
 
 from ._advance import advance_chunk, observe_initial
@@ -52,12 +52,12 @@ class CompiledKinds:
     """Counts the different programs that were needed: one per structure, shapes and dtypes."""
 
     def __init__(self) -> None:
-        self._kinds: set[Any] = set()
+        self._kinds: set[tuple] = set()
 
     def __len__(self) -> int:
         return len(self._kinds)
 
-    def is_new(self, tree: Any) -> bool:
+    def is_new(self, tree: PyTree) -> bool:
         """Whether arguments of this kind are met for the first time."""
         arrays, form = jax.tree.flatten(tree)
         before = len(self._kinds)
@@ -97,7 +97,7 @@ class ChunkProgram:
         program, arrays, rest = self._program(carry)
         return compiled_bytes(program.lower(arrays, np.int32(1), self.max_blocks, rest).compile())
 
-    def _program(self, carry: Carry) -> tuple[Callable[..., Any], Any, tuple[Any, Any]]:
+    def _program(self, carry: Carry) -> tuple[Callable, PyTree, tuple[tuple, PyTree]]:
         """The program for a carry, its arrays, and what it is compiled for."""
         arrays, rest = eqx.partition((self._sim, carry), eqx.is_array)
         leaves, form = jax.tree.flatten(rest)
@@ -116,7 +116,7 @@ def _is_large(carry: Carry) -> bool:
     return jax.default_backend() == "cpu" and size >= LARGE_STATE_BYTES
 
 
-def compiled_bytes(compiled: Any) -> tuple[int, int]:
+def compiled_bytes(compiled: jax.stages.Compiled) -> tuple[int, int]:
     """Bytes that a compiled program needs in all, and of them as scratch space, as XLA says."""
     found = compiled.memory_analysis()
     total = found.argument_size_in_bytes + found.output_size_in_bytes + found.temp_size_in_bytes
