@@ -86,7 +86,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     except Exception as error:
         if not _is_physkit_error(error):
-            raise
+            raise  # a defect of this package, or of the case: its traceback is needed
         report.problem(str(error))
         return 1
 

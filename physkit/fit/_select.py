@@ -80,6 +80,7 @@ class Selection:
         unknown = sorted(set(values) - set(self.names))
         if unknown:
             raise SelectionError(f"{unknown} not selected; available: {list(self.names)}")
+        # Leaves are exchanged in the flattened tree: constructors would convert and check them.
         leaves, tree = jax.tree.flatten(model)
         for name, place, index in zip(self.names, self.places, self.indices, strict=True):
             if name in values:
@@ -87,6 +88,7 @@ class Selection:
                 new = jnp.asarray(values[name]).astype(old.dtype)
                 leaves[place] = old.at[index[0]].set(new) if index else new
         changed = tree.unflatten(leaves)
+        # A state prepared for Reversible also holds its numbers as integers, which would be stale now.
         return jax.tree.map(_drop_stale_fixed_point, changed, model, is_leaf=_has_fixed_point)
 
 
@@ -263,6 +265,7 @@ def _require_distinct(selected: list[tuple[str, _LeafMarker]]) -> None:
         shape = np.shape(marker.value)
         part = np.zeros(shape, bool)
         try:
+            # NumPy says which numbers an index means, whatever kind of index it is.
             part[marker.index[0] if marker.index else ...] = True
         except IndexError as error:
             raise SelectionError(f"{name} of an array of shape {shape}: {error}") from error

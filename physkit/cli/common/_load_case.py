@@ -86,6 +86,7 @@ def _call_case(case: Path, values: Sequence[str]) -> Any:
 
     if not case.is_file():
         raise ValueError(f"{case} is not there" if not case.exists() else f"{case} is not a file")
+    # Not `import`: the file may lie anywhere, under any name, and must not shadow a module.
     make = _with_place_of_error(case, lambda: runpy.run_path(str(case)).get("case"))
     if not callable(make):
         raise ValueError(f"{case} defines no function case()")

@@ -54,7 +54,7 @@ def run(args: argparse.Namespace, report: Report, chapters=CHAPTERS) -> int:
             chapter = importlib.import_module(module)
             report.title(chapter.TITLE)
             chapter.run(folder, args.quick, report)
-        except Exception as error:
+        except Exception as error:  # one chapter that fails must not keep the others from running
             report.problem(f"chapter {name} failed: {type(error).__name__}: {error}")
             failed.append(name)
         report.say(f"({watch.seconds:.0f} s)")

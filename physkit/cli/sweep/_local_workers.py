@@ -30,6 +30,7 @@ def run_workers(args: argparse.Namespace, report: Report) -> int:
             seconds_left = None if end is None else max(0.0, end - time.monotonic())
             exit_codes = _run_round(args, seconds_left, stop, report)
             num_killed += sum(code < 0 for code in exit_codes)
+            # Negative: killed by a signal, for instance by the kernel where memory ran out.
             if stop.reason is not None or not any(code < 0 for code in exit_codes):
                 break
             if status(to).complete:

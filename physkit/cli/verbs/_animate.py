@@ -82,6 +82,7 @@ class _FrameDrawing:
         samples = [frames[k * (len(frames) - 1) // (_NUM_SAMPLES - 1)] for k in range(_NUM_SAMPLES)]
         self._colors = self._x = self._y = None
         self._colors = self._limits(samples)
+        # Limits that fit some frames fit nearly all: measuring every frame would draw the film twice.
         boxes = [self._box(frame) for frame in dict.fromkeys(samples)]
         self._x = (min(b[0][0] for b in boxes), max(b[0][1] for b in boxes))
         self._y = (min(b[1][0] for b in boxes), max(b[1][1] for b in boxes))

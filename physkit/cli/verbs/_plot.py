@@ -42,6 +42,7 @@ def run(args: argparse.Namespace, report: Report) -> int:
     """Draw the series asked for and save the picture."""
     import os
 
+    # Before matplotlib is imported: there may be no display.
     os.environ.setdefault("MPLBACKEND", "Agg")
 
     from physkit.core import ParameterError

@@ -62,6 +62,7 @@ def read_request(folder: Path) -> dict[str, Any]:
     if not folder.is_dir():
         raise OSError(f"{folder} is not there" if not folder.exists() else f"{folder} is no folder")
     try:
+        # Not trusted: read no more than a request can have, and check the kind of every entry.
         request = json.loads(request_file.read_bytes()[:100_000])
         if any(type(request.get(k)) is not kind for k, kind in _KINDS.items()):
             raise ValueError("an entry is missing or of another kind")

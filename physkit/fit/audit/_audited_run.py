@@ -52,6 +52,7 @@ class AuditedRun:
 
         self._outputs_and_health = eqx.filter_jit(outputs_and_health)
         self.outputs_at_start, health = self._outputs_and_health(values)
+        # A run that fails anyway is its own error, not one of derivatives.
         health.check("in the audit")
         for name, x in self.outputs_at_start.items():
             if not np.all(np.isfinite(np.asarray(x))):

@@ -51,6 +51,7 @@ class FiniteDifferences:
     def decreasing_increments(self) -> Increments | None:
         """(h, |increment|) for ever smaller h, where finite; None if no bit of any run changes."""
         large = [h for k in range(8, 0, -1) if (h := self.steps[0] * 2.0**k) < 3]
+        # Bits are compared at few and large steps: each is a run, and small steps change the fewest bits.
         coarse = {*large[::2], self.steps[0], self.steps[3]}
         if not any(self.run.changes_outputs(self.values_at(h)) for h in coarse):
             return None

@@ -29,6 +29,7 @@ def find_nan_origin(
     # Caches get no cotangents of their own: only what they do to the state counts.
     cotangents = (by_state, jax.tree.map(jnp.zeros_like, by_aux))
     step_backward = eqx.filter_jit(_pull_back_step)
+    # One step at a time: inside a scan the first NaN spreads to all that comes before it.
     for n in reversed(range(steps)):
         by_sim, cotangents = step_backward(bare_sim, carries[n], cotangents)
         if not (_is_finite(by_sim) and _is_finite(cotangents)):
@@ -92,6 +93,7 @@ def _explain_step(
     rng: np.random.Generator,
 ) -> str:
     step = f"A NaN is born in the backward pass of step {n + 1}"
+    # A term may be called at either end of a step: velocity Verlet asks for the force at the end.
     for carry, when in ((before, "before"), (after, "after")):
         found = _first_bad_term(sim, carry, rng)
         if found:

@@ -122,6 +122,7 @@ def _taylor_test(differences: FiniteDifferences, row: AuditRow) -> AuditRow:
     h, d = max(finite, key=lambda pair: -abs(abs(pair[1]) - 1e4 * noise))
     row = dataclasses.replace(row, difference=d / h)
     remainders = [(h, abs(d - h * row.slope)) for h, d in finite]
+    # What rounding makes of a remainder has no order.
     remainders = [(h, r) for h, r in remainders if r > 10 * noise]
     if len(remainders) < 3:
         return _with(row, "right", "linear, as far as rounding lets one see")
@@ -129,6 +130,7 @@ def _taylor_test(differences: FiniteDifferences, row: AuditRow) -> AuditRow:
         float(np.polyfit(*np.log(np.asarray(remainders[k : k + 3])).T, 1)[0])
         for k in range(max(0, len(remainders) - 5), len(remainders) - 2)
     ]
+    # The smallest steps are closest to the limit; the last ones may already touch the noise.
     order = orders[-1] if orders[-1] >= MIN_ORDER else max(orders[-2:])
     row = dataclasses.replace(row, order=order)
     if order >= MIN_ORDER:

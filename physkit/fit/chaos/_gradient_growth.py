@@ -139,9 +139,11 @@ def gradient_growth(
     key = jax.random.key(0) if key is None else key
     bare = replace_fields(sim, {"observers": (), "guards": (), "adjoint": Direct()})
     carry = state if isinstance(state, Carry) else init(bare, state, key=key)
+    # Observers would record frames that nobody reads, and guards stop what is only to be measured.
     carry = carry.replace(observer_state=(), guards=(), is_initial=False)
     bare = cast_floats(bare, float_dtype(carry.state))
     evolves = _evolving_leaves(bare, carry)
+    # Nothing grows inside the compiled measurement: it is run again with larger caches.
     for _ in range(_MAX_GROWTHS):
         seeds = jax.random.split(key, directions)
         last, health, rates = _measure(bare, carry, evolves, seeds, stretches, every)
@@ -206,6 +208,7 @@ def _measure(
     loop, (rates, bits) = jax.lax.scan(
         advance_tangents, (floats, rest, tangents), None, length=stretches
     )
+    # Fault bits of all stretches together.
     bits = jax.lax.reduce(bits, jnp.zeros((), bits.dtype), jax.lax.bitwise_or, (0,))
     return eqx.combine(*loop[:2]), Health(bits), rates
 

@@ -122,6 +122,7 @@ class MultipleShooting(Module):
             result = simulate(self._sim_of_window(sim, i), start, self.length)
             return result.frames, result.state
 
+        # Windows do not depend on one another.
         return jax.vmap(run_window)(jnp.arange(self.windows), starts)
 
     def gaps(
@@ -135,6 +136,7 @@ class MultipleShooting(Module):
         """All residuals: misfits of the windows, then weighted gaps."""
         frames, ends = self.trajectory(model)
         parts = self._data_by_window(frames, data)
+        # The end of a window is the start of the next, where its frame counts.
         frames = jax.tree.map(lambda x: x[:, :-1], frames)
 
         def misfit(frames: PyTree, data: PyTree) -> PyTree:
@@ -244,6 +246,7 @@ def fit_in_windows(
             shooting, windowed, where=pointers | {"start": evolving_starts}, bounds=bounds, method=method,
             data=data, progress=progress, title=f"fit in {windows} windows",
         )  # fmt: skip
+        # The next fit, with tighter joints, starts where this one ended.
         windowed = found.model
     assert found is not None
     return found

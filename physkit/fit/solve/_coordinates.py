@@ -92,6 +92,7 @@ def make_coordinates(selection: Selection, model: PyTree, bounds: BoundsLike) ->
             raise ShapeError(
                 f"bounds of {name} do not go with its shape {value.shape}: {error}"
             ) from error
+    # Not that of the parameters: solvers mix z with their own constants of the default precision.
     dtype = jnp.zeros(()).dtype
     return Coordinates(
         _concatenate(centers).astype(dtype),

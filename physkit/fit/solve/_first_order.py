@@ -100,6 +100,7 @@ def descend(
         return batched(state, inputs)
 
     state = jax.vmap(init)(z) if many else init(z[0])
+    # One compiled scan between reports: a host round trip for each step would cost more than the step.
     steps_per_report = -(-method.steps // _NUM_REPORTS)
     losses, gradients, count = [], [], 0
     while count < method.steps:

@@ -113,6 +113,7 @@ def fit(
 
     program = _with_jac_advice(eqx.filter_jit(problem.with_jacobian))
     at_start = on_host(program(jnp.zeros_like(start.center), inputs), start.precision)
+    # Of several starts the model's own may be a bad one: the others are tried all the same.
     if len(z) == 1:
         require_finite(problem, *at_start, start.labels)
     without_effect = _warn_of_no_effect(at_start[1], start.labels)
@@ -127,6 +128,7 @@ def fit(
     bar.update(found.steps, f"loss {_loss(found.value):.6g}")
     bar.close()
 
+    # On the host, in double precision: it is done once, and inverts a matrix.
     information = _information(problem, inputs, found, errors)
     result = _result(problem, chosen_method, inputs, z, at_start, found, information, model)
     remarks = collect_remarks(result, found.coordinates.bounds, errors, without_effect)
@@ -173,6 +175,7 @@ def _result(
     start = inputs.coordinates.values(z[found.best] if len(z) > 1 else zero)
     covariance, spectrum, standard_errors = None, None, None
     if information is not None:
+        # Errors are those of z; bounds carry them over to the parameters to first order.
         jacobian = np.asarray(jax.jacfwd(minimum.flat_values)(zero), float)
         covariance = _transform_covariance(information.covariance, jacobian)
         standard_errors = _by_parameter(np.sqrt(np.diag(covariance)), values)

@@ -142,6 +142,7 @@ def _compressed(evaluation: _Evaluation) -> _Evaluation:
 
     What a solver does in every step is then small, however many data there are.
     """
+    # Q drops out of Jᵀr and JᵀJ, and of all that Gauss–Newton and its damped kin ask for.
     count, p = evaluation.jacobian.shape
     if count <= p + 1:
         return evaluation
@@ -182,6 +183,7 @@ def iterate(
         gradients.append(np.where(active, gradient, np.nan))
         diverged |= active & ~finite
         done |= active & finite & finished
+        # Near the minimum rounding makes the loss go up and down without an end.
         without_gain = np.where(finite & (loss < lowest), 0, without_gain + 1)
         lowest = np.where(finite, np.fmin(lowest, loss), lowest)
         report(count, losses[-1], gradients[-1])

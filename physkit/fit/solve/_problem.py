@@ -75,6 +75,7 @@ class Problem(Module):
 
     def value(self, z: Float[Array, " p"], inputs: ObjectiveInputs) -> Float[Array, "..."]:
         """Residuals as one vector, or the loss, over `inputs.unit`."""
+        # Whatever tree of arrays the objective returns, a solver sees one vector.
         flat, _ = ravel_pytree(self.output(z, inputs))
         flat = flat.astype(z.dtype) / inputs.unit
         return flat if self.kind == "residuals" else flat[0]
@@ -128,6 +129,7 @@ def make_problem(
     shape = eqx.filter_eval_shape(untraced.output, z, inputs)
     kind = _kind_of(shape)
     count = sum(leaf.size for leaf in jax.tree.leaves(shape))
+    # Forward mode costs a run for each parameter, reverse mode one for each residual, and memory.
     mode = jac or ("forward" if z.size <= count else "reverse")
     if kind == "residuals" and z.size > count:
         raise ObjectiveError(

@@ -75,8 +75,10 @@ def minimize_with_restarts(
     first, best, converged, reason = None, 0, False, ""
     last_loss, step_left = np.inf, np.inf
     while steps < method.max_steps:
+        # The solver works in units of the start; reports and history are in those of the objective.
         unit = float(inputs.unit) ** power
         steps_left = method.max_steps - steps
+        # Several starts share one scale of columns: none is scaled anew before the best is known.
         most_steps = min(_STEPS_PER_START, steps_left) if len(z) == 1 else steps_left
         descent = iterate(solver, z, inputs, most_steps, _in_own_units(report, unit, steps))
         if first is None:
@@ -106,6 +108,7 @@ def minimize_with_restarts(
         else:
             total_gain = losses[0][0] - loss
             gain = last_loss - loss
+            # A quasi-Newton solver stops where its Hessian is bad, too: only a restart tells.
             rounding = 10 * np.finfo(value.dtype).eps * abs(loss)
             converged = stopped and bool(
                 np.isfinite(last_loss) and gain <= 1e-6 * total_gain + rounding
@@ -173,6 +176,7 @@ def on_host(
     pair: tuple[jax.Array, jax.Array], precision: np.dtype
 ) -> tuple[np.ndarray, np.ndarray]:
     """Value and Jacobian as NumPy arrays, as precise as the model's numbers."""
+    # z is in JAX's default precision, the simulation in that of the model: more digits would be noise.
     value, jacobian = (np.asarray(x).astype(precision) for x in pair)
     return value, jacobian
 

@@ -97,6 +97,7 @@ class AutocorrelatedErrors(AbstractErrors):
         ends = np.cumsum([0, *(int(np.prod(shape)) for shape in shapes)])
         scores = np.zeros((frames, p))  # gₜ
         residuals = residuals.astype(float)
+        # What happens at one time is added up first, so that it may be correlated in any way.
         for a, b in pairwise(ends):
             weighted = jacobian[a:b].astype(float) * residuals[a:b, None]
             scores += weighted.reshape(frames, -1, p).sum(1)
@@ -165,6 +166,7 @@ def inverse_normal_matrix(jacobian: np.ndarray) -> np.ndarray:
     determined = singular > cutoff
     known = directions[determined]
     inverse = (known.T / singular[determined] ** 2) @ known / np.outer(safe_length, safe_length)
+    # A coordinate with a part in the null space has an infinite variance, however well the rest is known.
     unknown = np.any(np.abs(directions[~determined]) > 1e-4, axis=0) | (length == 0)
     inverse[unknown, :] = inverse[:, unknown] = np.nan
     inverse[unknown, unknown] = np.inf
