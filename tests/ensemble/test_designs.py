@@ -57,6 +57,19 @@ class TestPoints:
         with pytest.raises(pk.errors.ParameterError, match=r"whole number \(.*int32"):
             sweep(pk.SweepAxis(lambda m: m[1].id, [[0, 2**40]]), model=(sim, atoms))
 
+    def test_the_digest_does_not_depend_on_names_of_terms(self):
+        force = pk.HarmonicTrap(1.0)
+        atoms = pk.Particles(jnp.zeros((2, 2)))
+        models = [
+            (pk.Simulation(pk.VelocityVerlet(f), dt=0.1), atoms)
+            for f in (force, force.named("trap"))
+        ]
+        plain = pk.SweepAxis(lambda m: pk.find(m, pk.HarmonicTrap).stiffness, [1.0, 2.0])
+        named = pk.SweepAxis(lambda m: pk.find(m, "trap").stiffness, [1.0, 2.0])
+        one, other = (sweep(o, model=m) for o, m in zip((plain, named), models, strict=True))
+        assert one.digest == other.digest
+        assert float(pk.find(other.member(1)[0], "trap").stiffness) == 2.0
+
     def test_the_digest_includes_closures(self):
         def model(threshold):
             above = lambda now: now.state[0] > threshold

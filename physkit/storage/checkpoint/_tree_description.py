@@ -64,6 +64,8 @@ def describe_tree(
     if isinstance(tree, eqx.Module) and dataclasses.is_dataclass(tree):
         out = {path: vocabulary.class_name(type(tree))}
         for field in dataclasses.fields(tree):
+            if field.metadata.get("label", False):
+                continue  # a name by which users find a part changes nothing that is computed
             name = vocabulary.field_name(type(tree), field.name)
             if name is None:  # the file's version had no such field
                 continue
