@@ -103,7 +103,7 @@ KEYWORDS_ALLOWED = {
     ("physkit/observe/statistics/_first_passage.py", "__init__"): "the user's names of conditions",
     (
         "physkit/ensemble/statistics/_ensemble_statistics.py",
-        "at",
+        "nearest",
     ): "the user's names of swept coordinates, checked",
     ("physkit/plot/_style.py", "legend"): "where matplotlib shall put it",
     ("physkit/particles/_particles.py", "replace"): "names of the arrays to replace, checked",

@@ -44,6 +44,7 @@ class Claims:
         holder = read_holder(files[-1])
         if holder is None or not self._is_dead(holder, files[-1]):
             return False
+        # Being requeued is no death: a preempted job must not bring its chunk into quarantine.
         deaths = _deaths(holder) + (not _is_former_self(holder))
         return deaths < most_deaths and self._claim(name, _generation(files[-1]) + 1, deaths)
 

@@ -155,6 +155,7 @@ def submit(
     log = folder / LOG_FOLDER
     make_folder(log)
     make_folder(folder / CHUNK_FOLDER)
+    # A new submission gives quarantined chunks another chance.
     Claims(folder / CHUNK_FOLDER).release_stale()
     count = engine.elements if isinstance(engine, SlurmArray) else engine.workers
     on_slurm = isinstance(engine, SlurmArray)
@@ -226,7 +227,7 @@ def _submit_array(
         array_parallelism=engine.at_once or engine.elements,
         setup=[f"export JAX_ENABLE_X64={double}", *engine.setup],
         stderr_to_stdout=True,
-        wckey=None,
+        wckey=None,  # submitit would otherwise set one, which some clusters refuse
         additional_parameters={k: v or True for k, v in directives.items()},
     )
     utils = submitit.core.utils

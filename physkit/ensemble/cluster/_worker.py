@@ -134,6 +134,7 @@ def run_worker(
             reason = result.stopped_by or stop.reason
             claimed, quarantined = set(claims.holders()), set(claims.quarantined())
             free = [k for k in result.missing if k not in claimed | quarantined]
+            # Chunks that are free again belonged to workers that have died since: another round.
             if reason is not None or not free:
                 break
     stopped = reason not in (None, "converged")

@@ -66,6 +66,7 @@ def predict_batch_memory(
     runner = ChunkRunner(sweep, group, 1, [device])
     few, many = _PROBED_SIZES
     batch = runner.init_batch(sweep.chunks(1)[0])
+    # Two sizes give intercept and slope.
     first, second = (runner.program_bytes(batch, n, 1) for n in (few, many))
     per_member = (second - first) / (many - few)
     copies = 1.0

@@ -142,7 +142,7 @@ class ChunkRunner:
             frames=_concatenate(pieces),
             summary={name: self._by_member(x)[:count] for name, x in summary.items()},
             reason=self._by_member(batch.reason)[:count].astype(np.int64),
-            # Steps are counted in two words of 24 bits and more, which only int64 holds together.
+            # A step count is two words, the lower one of 24 bits; int64 holds both.
             step=(failed_at.high[:count].astype(np.int64) << 24) + failed_at.low[:count],
             attempts=np.ones(count, np.int64),
             growths=tuple(self.growths[growths_before:]),
@@ -202,6 +202,7 @@ class ChunkRunner:
             jax.default_backend() == "cpu" and _nbytes(batch.carry.state) >= LARGE_STATE_BYTES
         )
         program = advance_program(self.devices, on_all_cores=is_large)
+        # The time of a first call is that of compilation, from which no pace can be learned.
         compiled = self._kinds.is_new(batch)
         began = time.monotonic()
         try:
@@ -210,6 +211,7 @@ class ChunkRunner:
             )
             jax.block_until_ready((after, frames, overflowing))
         except jax.errors.JaxRuntimeError as error:
+            # JAX has no error class of its own for exhausted memory.
             if "RESOURCE_EXHAUSTED" not in str(error):
                 raise
             raise CapacityError(
@@ -226,6 +228,7 @@ class ChunkRunner:
 
     def _grow(self, batch: MemberBatch, after: MemberBatch) -> tuple[MemberBatch, list[str]]:
         """The start of an attempt with capacities for what any member required in it."""
+        # Capacity is the shape of the batch: what one member needs, all of them get.
         aux, events = grow_caches(batch.carry.aux, after.carry.aux)
         capacities = [node.capacity for node in find_resizables(aux)]
         self._capacity = max([self._capacity, *capacities])
@@ -309,18 +312,18 @@ class ChunkRunner:
         """Bytes of the frames of a block of those members of which `first` are the first frames."""
         return frame_bytes_per_block(self.group.model[0], first)
 
-    def _by_device(self, x: Any) -> Any:
+    def _by_device(self, x: jax.Array) -> jax.Array:
         """`[batch, …]` as the devices take it: `[devices, size, …]` on more than one."""
         if len(self.devices) == 1:
             return x
         return x.reshape((len(self.devices), self.size, *x.shape[1:]))
 
-    def _by_member(self, x: Any) -> np.ndarray:
+    def _by_member(self, x: jax.Array | np.ndarray) -> np.ndarray:
         """`[batch, …]` from the layout of the devices."""
         x = np.asarray(x)
         return x.reshape(self.batch_size, *x.shape[2:]) if len(self.devices) > 1 else x
 
-    def _time_series(self, x: Any, blocks: int) -> np.ndarray:
+    def _time_series(self, x: jax.Array, blocks: int) -> np.ndarray:
         """`[batch, time, …]` from the first blocks of a buffer `[max_blocks, batch, times in a block, …]`."""
         x = np.asarray(x)
         block_axis = 1 if len(self.devices) > 1 else 0  # behind that of the devices

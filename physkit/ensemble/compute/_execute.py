@@ -110,6 +110,7 @@ def execute(
         for number in asked:
             if number in finished:
                 continue
+            # Asked before each chunk, by the chunks of all workers: a finished chunk is never thrown away.
             if computer.has_converged():
                 reason = "converged"
                 break
@@ -192,6 +193,7 @@ class _ChunkComputer:
         result = self._runner(group, 0)(members, keys, stop, report)
         self._retry_failed(group, members, keys, result, stop, bar)
         reduced = self._reduce(result)
+        # Statistics see all frames, also those that are not kept.
         times = frame_times(self.sweep, group, members, result.frames)
         kept = _kept(self.sweep, result)
         times = {name: t for name, t in times.items() if name in kept.frames}
@@ -214,6 +216,7 @@ class _ChunkComputer:
 
     def _runner(self, group: int, attempt: int) -> ChunkRunner | ShardedMemberRunner:
         retry = self.sweep.retry
+        # One runner for each group and time step, kept for all chunks: its programs are compiled once.
         divisor = 1 if retry is None else retry.step_divisor**attempt
         if (group, divisor) not in self._runners:
             if self.sweep.domain is not None:
@@ -246,6 +249,7 @@ class _ChunkComputer:
             again = self._runner(group, attempt)(members[failed], new_keys, stop)
             for arrays, new in ((result.frames, again.frames), (result.summary, again.summary)):
                 for name in arrays:
+                    # A copy: arrays from JAX are read-only.
                     arrays[name] = np.array(arrays[name])
                     arrays[name][failed] = new[name]
             result.reason[failed], result.step[failed] = again.reason, again.step

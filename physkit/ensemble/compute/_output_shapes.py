@@ -68,6 +68,7 @@ def _group_shapes(sweep: Sweep, group: int) -> OutputShapes:
     def shape(x):
         return jax.ShapeDtypeStruct(x.shape, x.dtype)
 
+    # Shapes alone: nothing is computed, and nothing compiled.
     try:
         frames, results = eqx.filter_eval_shape(record, values)
     except CapacityError:  # so many particles that their neighbors must be counted: not in a trace
@@ -108,6 +109,7 @@ def frame_times(
         return sim.t0, sim.dt
 
     t0, dt = jax.vmap(time_step, axis_size=len(members))(values)
+    # On the host in double precision: in single precision late times would not be distinct.
     t0, dt = np.asarray(t0, np.float64), np.asarray(dt, np.float64)
     alike = np.all(dt == dt[0]) and np.all(t0 == t0[0])
     times = {}

@@ -133,7 +133,7 @@ class ShardedMemberRunner:
         )
 
 
-def _time_series(x: Any) -> np.ndarray:
+def _time_series(x: jax.Array | np.ndarray) -> np.ndarray:
     """`[blocks, times in a block, …]` with one axis of time."""
     x = np.asarray(x)
     return x.reshape((x.shape[0] * x.shape[1], *x.shape[2:]))

@@ -89,6 +89,7 @@ class Sweep:
         def put(name: str, value: Any) -> None:
             object.__setattr__(self, name, value)
 
+        # Checks of single arguments come where what they need is known: points, then leaves, then names.
         models = tuple(map(as_model, as_groups(self.model)))
         put("design", as_design(self.over))
         check_replicas(self.replicas, len(self.design))
@@ -113,6 +114,7 @@ class Sweep:
         if self.stop_when is not None:
             put("reduce", self.stop_when.required_reductions(self.reduce))
         put("order", self._order())
+        # Last: it covers everything above, in the form in which it is kept.
         put("digest", self._digest())
 
     # --- members --------------------------------------------------------------------------------
@@ -154,12 +156,14 @@ class Sweep:
         for swept in self.swept[group]:
             if swept.leaf is None:
                 keys = swept.values[self.design.rows[self.point_of(members), swept.axis]]
+                # Kept as seeds until here: these are what tables and files show.
                 keys = jax.vmap(jax.random.key)(keys) if isinstance(keys, np.ndarray) else keys
                 if self.replicas == 1:
                     return keys
                 return jax.vmap(jax.random.fold_in)(keys, jnp.asarray(members % self.replicas))
         if self.key is None:
             return None
+        # By the number of the member alone: noise depends on neither chunks nor devices.
         return jax.vmap(jax.random.fold_in, (None, 0))(self.key, jnp.asarray(members, jnp.uint32))
 
     def member(self, number: int) -> tuple[Simulation, State, Key | None]:
@@ -196,7 +200,7 @@ class Sweep:
                 values = np.asarray(jax.random.key_data(values))
             if values[:1].size <= _MAX_COORDINATE_SIZE:
                 columns[swept.name] = values[row]
-            else:
+            else:  # the leaves of one axis share a row: once is enough
                 columns.setdefault(f"{swept.name.partition('.')[0].partition('[')[0]}_row", row)
         if self.replicas > 1:
             columns["replica"] = members % self.replicas
@@ -217,6 +221,7 @@ class Sweep:
                 f"cost must be one finite number for each of {self.num_members} members; got shape "
                 f"{cost.shape}"
             )
+        # Groups stay together (each is a program of its own); equal costs keep the order of the members.
         group = members // self.group_size
         return np.lexsort((members, -cost, group))
 

@@ -8,14 +8,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from physkit.core import Key, ParameterError, State, float_dtype, replace_fields
+from physkit.core import Key, ParameterError, PyTree, State, float_dtype, replace_fields
 from physkit.simulate import Carry, Direct, Simulation
 
 from ..statistics._reductions import AbstractReduction
 from ._swept_leaves import SweptLeaf, set_leaves
 
 
-def as_groups(model: Any) -> list[Any]:
+def as_groups(model: PyTree) -> list[PyTree]:
     """The models of a sweep's groups; one model is one group."""
     if isinstance(model, list):
         if not model:
@@ -24,7 +24,7 @@ def as_groups(model: Any) -> list[Any]:
     return [model]
 
 
-def as_model(model: Any) -> tuple[Simulation, State]:
+def as_model(model: PyTree) -> tuple[Simulation, State]:
     """`(simulation, state)` with its numbers as JAX arrays, and without an adjoint."""
     is_pair = isinstance(model, tuple) and len(model) == 2 and isinstance(model[0], Simulation)
     if not is_pair or isinstance(model[1], Carry):
@@ -33,7 +33,7 @@ def as_model(model: Any) -> tuple[Simulation, State]:
             f"a sweep is over a model (simulation, state), or a list of them{hint}; got {model!r:.80}"
         )
     sim, state = model
-    float_dtype(state)
+    float_dtype(state)  # raises for states of mixed precision
 
     def sim_leaf(x):
         return jnp.asarray(x) if isinstance(x, np.ndarray) else x
@@ -56,6 +56,7 @@ def check_replicas(replicas: int, num_points: int) -> None:
 
 def check_time_steps(model: tuple[Simulation, State], swept: Sequence[SweptLeaf]) -> None:
     """**Errors:** `ParameterError` for swept time steps that are not positive."""
+    # Compared by identity: `dt` may be swept under any name.
     leaves = jax.tree.leaves(model)
     for s in swept:
         if s.leaf is not None and leaves[s.leaf] is model[0].dt and not np.all(s.values > 0):
@@ -130,6 +131,7 @@ def states_of_points(
     if not of_boxes or not len(rows):
         return [model[1]]
     positions = tuple((s.leaf, s.index) for s in of_boxes)
+    # Points that differ in other quantities have the same boxes: one of each is enough.
     columns = sorted({s.axis for s in of_boxes})
     points = np.unique(rows[:, columns], axis=0, return_index=True)[1]
     values = [[s.values[rows[point, s.axis]] for s in of_boxes] for point in points]

@@ -7,8 +7,9 @@ from typing import Any, TypeAlias
 import jax
 import jax.numpy as jnp
 import numpy as np
+from numpy.typing import ArrayLike
 
-from physkit.core import ParameterError, SelectionError, ShapeError
+from physkit.core import ParameterError, PyTree, SelectionError, ShapeError
 from physkit.fit import Selection, select
 
 from ._sweep_axes import KEY, STATE, Design, Model, SweepAxis, value_array, value_arrays
@@ -75,6 +76,7 @@ def _select(axis: SweepAxis, model: Model) -> Selection:
     except SelectionError as error:
         if "a static field" not in str(error):
             raise
+        # What `fit` advises does not help here: a static field can differ between groups.
         leaf = str(error).partition(", a static field")[0].removeprefix("where selects ")
         raise SelectionError(
             f"{leaf} is a static field, for each of whose values a program is compiled: it cannot differ "
@@ -109,6 +111,7 @@ def _fit_values(name: str, given: Any, leaf: Any, index: tuple) -> Any:
         kind = values.dtype.kind
         if kind not in "biufc" or (kind == "c" and dtype.kind != "c"):
             raise ParameterError(f"values of {name} must be numbers; got {values.dtype}")
+        # Floats are cast to the leaf's precision; whole numbers must not be rounded.
         if dtype.kind in "iub" and not _holds_exactly(dtype, values):
             raise ParameterError(
                 f"{name} is a whole number ({dtype}); not all of its values are: {values!r:.80}"
@@ -134,7 +137,7 @@ def _holds_exactly(dtype: np.dtype, values: np.ndarray) -> bool:
     return bool(np.all((values >= low) & (values <= high) & (values == np.floor(values))))
 
 
-def _key_values(values: Any) -> jax.Array | np.ndarray:
+def _key_values(values: ArrayLike) -> jax.Array | np.ndarray:
     """Random keys, or the whole numbers that seed them."""
     if isinstance(values, jax.Array) and jnp.issubdtype(values.dtype, jax.dtypes.prng_key):
         if values.ndim != 1:
@@ -154,6 +157,7 @@ def _key_values(values: Any) -> jax.Array | np.ndarray:
 def _state_leaves(axis: SweepAxis, model: Model) -> list[SweptLeaf]:
     """Every leaf of the state, from a list of states or a batch of them."""
     sim, state = model
+    # The model is flattened as (simulation, state): leaves of the state come last.
     first_leaf = len(jax.tree.leaves(sim))
     structure = jax.tree.structure(state)
     states = axis.values
@@ -193,7 +197,7 @@ def _stack(column: Sequence[Any]) -> jax.Array | np.ndarray:
     return np.stack([np.asarray(x) for x in column])
 
 
-def set_leaves(model: Any, positions: Sequence[LeafPosition], values: Sequence[Any]) -> Any:
+def set_leaves(model: PyTree, positions: Sequence[LeafPosition], values: Sequence[Any]) -> PyTree:
     """`model` with some of its leaves replaced, in the precision that they had; traceable.
 
     Leaves are set in the flattened tree: no constructor checks or converts them, so that it works under

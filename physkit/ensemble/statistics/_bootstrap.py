@@ -76,6 +76,7 @@ def bootstrap(
     if count < 2:
         unknown = jax.tree.map(lambda x: jnp.full_like(x, jnp.nan), value)
         return BootstrapEstimate(value, unknown, unknown, unknown)
+    # Resamples are drawn side by side as far as memory allows; the draws do not depend on it.
     size = sum(x.size for x in jax.tree.leaves(values))
     batch = max(1, min(resamples, _MAX_DRAWN // max(size, 1)))
     level = jnp.asarray(level, float)

@@ -47,6 +47,7 @@ class Converged:
         partial = partials.get(f"variance {self.name}")
         if partial is None or partial["count"] < self.min_members:
             return False
+        # The same partial result as the variance has: nothing is stored for this rule alone.
         count = float(partial["count"])
         error = np.sqrt(partial["squares"] / (count - 1) / count)
         limit = self.error * np.abs(partial["mean"]) if self.relative else self.error

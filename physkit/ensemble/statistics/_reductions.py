@@ -115,6 +115,7 @@ class Quantiles(AbstractReduction):
         count = len(values)
         if count <= self.points:
             return {"values": values, "weights": np.ones(count)}
+        # One order statistic from the middle of each of `points` equal groups stands for all of its group.
         ranks = (np.arange(self.points) + 0.5) * count / self.points
         weights = np.full(self.points, count / self.points)
         return {"values": values[ranks.astype(int)], "weights": weights}
@@ -207,6 +208,7 @@ class Reduction(AbstractReduction):
 
 
 def _moments(values: np.ndarray) -> Partial:
+    # In double precision, whatever the members' precision is; two passes, so that no digits cancel.
     values = values.astype(complex if values.dtype.kind == "c" else float)
     mean = values.mean(axis=0)
     deviation = values - mean[None]

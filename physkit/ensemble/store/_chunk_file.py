@@ -58,6 +58,7 @@ def write_chunk(
             values = np.asarray(values)
             dims = tuple(f"{title} {name} axis {k}" for k in range(values.ndim))
             columns[f"reduced {title} {name}"] = Column(values, dims)
+    # Names in the file are those of version 0.1: other programs read them, and older files stay readable.
     metadata = {
         "digest": sweep.digest,
         "chunk": number,
@@ -91,6 +92,7 @@ def read_chunk(path: Path, number: int, digest: str) -> StoredChunk:
             "it, and it is computed anew"
         )
     members = table["member"]
+    # `collect` opens every chunk: in the usual case it need not read these arrays.
     if metadata.get("uneventful"):
         health = {name: np.full(len(members), value) for name, value in _UNEVENTFUL.items()}
     else:

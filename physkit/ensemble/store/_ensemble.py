@@ -63,6 +63,7 @@ class Ensemble(Mapping[str, MemberArray]):
             np.stack([np.full(len(c.members), k), np.arange(len(c.members))], axis=1)
             for k, c in enumerate(present)
         ]
+        # Chunks come in the order of computing (by cost); everything is shown in the order of members.
         order = np.argsort(members, kind="stable")
         self.members = members[order]
         chunk_and_row = np.concatenate(rows)[order] if rows else np.zeros((0, 2), int)

@@ -48,6 +48,7 @@ class MemberArray:
                 raise IndexError(f"{self.name} has {len(self)} members; got {first}")
             chunk, row = self._chunk_and_row[first]
             return np.asarray(self._chunks[chunk][int(row)])[tuple(rest)]
+        # Each chunk is read once and as a whole, not row by row.
         chosen = self._chunk_and_row[first]
         values = np.empty((len(chosen), *self.shape[1:]), self.dtype)
         for chunk in np.unique(chosen[:, 0]):

@@ -131,6 +131,7 @@ class SweepFolder:
         """**Errors:** `FileError` where the folder holds anything but the beginning of a sweep."""
         if self.exists or not self.folder.is_dir():
             return
+        # Chunks and logs may exist before the index: workers make their folders first.
         known = (CHUNK_FOLDER, LOG_FOLDER, "sweep.json")
         other = [
             path.name
@@ -200,6 +201,7 @@ class SweepFolder:
         """
         path = self.chunk_path(number)
         chunk = read_chunk(path, number, self.digest)
+        # A digest does not cover the chunk size, which another process may have begun with.
         expected = self._members_of_chunks
         if number >= len(expected) or not np.array_equal(chunk.members, expected[number]):
             raise MismatchError(
