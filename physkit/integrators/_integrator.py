@@ -1,6 +1,7 @@
 """The contract of everything that advances a state by one step."""
 
 import abc
+from collections.abc import Callable
 from typing import TypeAlias
 
 import jax
@@ -52,13 +53,14 @@ class AbstractIntegrator(Module):
 
     # --- steps whose state is not read at once --------------------------------------------------
 
-    def step_lazy(self, plan: Plan, clock: Clock, state: State, aux: Aux) -> tuple[State, Aux]:
-        """A step of the loop whose result no observer reads.
+    @property
+    def step_lazy(self) -> Callable[[Plan, Clock, State, Aux], tuple[State, Aux]]:
+        """A step of the loop whose result no observer reads; `step` itself, unless overridden.
 
-        Like `step`, but parts of the state that follow from `aux` may be left out of date until
-        `materialize`: Fourier coefficients need not be transformed back at every step.
+        An override (a method) is like `step`, but may leave parts of the state that follow from `aux` out of
+        date until `materialize`: Fourier coefficients need not be transformed back at every step.
         """
-        return self.step(plan, clock, state, aux)
+        return self.step
 
     def materialize(self, plan: Plan, state: State, aux: Aux) -> State:
         """The complete state after any number of `step_lazy`."""

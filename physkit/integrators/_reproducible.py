@@ -1,6 +1,8 @@
 """Forces and rates that a backward step evaluates with the same bits as the forward step."""
 
+import functools
 from collections.abc import Callable
+from typing import TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -8,22 +10,17 @@ from jaxtyping import Array, Bool
 
 from physkit.core import Cache, Clock, PyTree, State, call_isolated, has_fixed_point
 
+Evaluation: TypeAlias = Callable[[Clock, State, Cache], tuple[PyTree, Cache]]
 
-def evaluate_reproducibly(
-    term: Callable[[Clock, State, Cache], tuple[PyTree, Cache]],
-    clock: Clock,
-    state: State,
-    caches: Cache,
-) -> tuple[PyTree, Cache]:
-    """`term(clock, state, caches)`; for fixed-point states with the same bits wherever it is called.
+
+def make_reproducible(term: Evaluation, state: State) -> Evaluation:
+    """`term` itself; for fixed-point states one that gives the same bits wherever it is called.
 
     XLA fuses a force with what surrounds it and rounds accordingly; behind optimization barriers the
     forward and the backward program compile it alike. States of plain floats go without: there the
     fusion is wanted.
     """
-    if not has_fixed_point(state):
-        return term(clock, state, caches)
-    return call_isolated(term, clock, state, caches)
+    return functools.partial(call_isolated, term) if has_fixed_point(state) else term
 
 
 def select_clock(is_first: Bool[Array, ""], first: Clock, other: Clock) -> Clock:

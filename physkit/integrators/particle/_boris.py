@@ -21,7 +21,7 @@ from physkit.geometry import as_space_time_value
 from physkit.particles import ParticleIncrement, Particles
 from physkit.particles.forces import AbstractForce, Forces
 
-from .._reproducible import evaluate_reproducibly
+from .._reproducible import make_reproducible
 from ._kicks_and_drifts import AbstractDriftFirst
 from ._rotation import rotate_by_shears
 
@@ -95,9 +95,8 @@ class Boris(AbstractDriftFirst):
         state = put_component(
             state, self.component, get_component(state, self.component).drift(half)
         )
-        (acceleration, tangent), aux = evaluate_reproducibly(
-            self._acceleration_and_rotation, clock, state, aux
-        )
+        evaluate = make_reproducible(self._acceleration_and_rotation, state)
+        (acceleration, tangent), aux = evaluate(clock, state, aux)
         particles = get_component(state, self.component)
         if particles.fixed_point is None:
             # Both half kicks and the rotation as one increment: velocities are rounded once.
@@ -120,9 +119,8 @@ class Boris(AbstractDriftFirst):
         state = put_component(
             state, self.component, get_component(state, self.component).drift(back)
         )
-        (acceleration, tangent), aux = evaluate_reproducibly(
-            self._acceleration_and_rotation, clock, state, aux
-        )
+        evaluate = make_reproducible(self._acceleration_and_rotation, state)
+        (acceleration, tangent), aux = evaluate(clock, state, aux)
         particles = get_component(state, self.component).shift(
             ParticleIncrement(velocity=back * acceleration)
         )

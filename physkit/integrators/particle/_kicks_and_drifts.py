@@ -21,7 +21,7 @@ from physkit.core import (
 from physkit.particles.forces import Forces
 
 from .._integrator import AbstractIntegrator, StepSize, TermsWithCaches
-from .._reproducible import evaluate_reproducibly
+from .._reproducible import make_reproducible
 from .._splitting_coefficients import Stages
 from .._staleness import drop_velocities, holds_same_arrays
 
@@ -60,11 +60,11 @@ class AbstractKickFirst(AbstractIntegrator):
         del state, dt
 
     def init(self, plan: Plan, clock: Clock, state: State) -> ForceAux:
-        return evaluate_reproducibly(self.force, clock, state, self.force.init(state))
+        return make_reproducible(self.force, state)(clock, state, self.force.init(state))
 
     def refresh(self, plan: Plan, clock: Clock, state: State, aux: ForceAux) -> ForceAux:
         _, caches = aux
-        return evaluate_reproducibly(self.force, clock, state, caches)
+        return make_reproducible(self.force, state)(clock, state, caches)
 
     def is_stale(self, before: State, after: State) -> bool:
         return not holds_same_arrays(drop_velocities(before), drop_velocities(after))
@@ -80,8 +80,38 @@ class AbstractKicksAndDrifts(AbstractKickFirst):
     force: eqx.AbstractVar[Forces]
     stages: eqx.AbstractVar[Stages]
 
-    def step(self, plan: Plan, clock: Clock, state: State, aux: ForceAux) -> tuple[State, ForceAux]:
-        return kick_drift_kick(self.force, self.stages, clock, state, aux)
+    def step(
+        self,
+        plan: Plan,
+        clock: Clock,
+        state: State,
+        aux: ForceAux,
+        final_force: ForceByComponent | None = None,
+    ) -> tuple[State, ForceAux]:
+        """K(b₀) D(a₁) K(b₁) … D(aₛ) K(bₛ) for `stages` = ((b₀ … bₛ), (a₁ … aₛ)), in fractions of dt.
+
+        With one stage the force at the end may be given as `final_force`: then its values are these, and
+        only its derivative is taken of the force that is computed here.
+        """
+        kicks, drifts = self.stages
+        total, caches = aux
+        evaluate = make_reproducible(self.force, state)
+        # The first kick is with the force that the step before ended with.
+        state = kick(state, total, kicks[0] * clock.dt)
+
+        def stage(carry, fractions):
+            state, _, caches = carry
+            time, drift_fraction, kick_fraction = fractions
+            state = drift(self.force, state, drift_fraction * clock.dt)
+            total, caches = evaluate(clock.at_fraction(time), state, caches)
+            if final_force is not None:
+                # Same bits; XLA drops the evaluation and keeps what the derivative needs of it.
+                total = jax.tree.map(with_tangent_of, final_force, total)
+            return (kick(state, total, kick_fraction * clock.dt), total, caches), None
+
+        rows = tuple(zip(_times_after(drifts), drifts, kicks[1:], strict=True))
+        state, total, caches = _scan_stages(stage, (state, total, caches), rows, clock)
+        return state, (total, caches)
 
     def step_given_aux(
         self, plan: Plan, clock: Clock, state: State, aux: ForceAux, aux_after: ForceAux
@@ -89,12 +119,29 @@ class AbstractKicksAndDrifts(AbstractKickFirst):
         _, drifts = self.stages
         # Of several stages only the last force is known.
         final_force = aux_after[0] if len(drifts) == 1 else None
-        return kick_drift_kick(self.force, self.stages, clock, state, aux, final_force)
+        return self.step(plan, clock, state, aux, final_force)
 
     def reverse_step(
         self, plan: Plan, clock: Clock, state: State, aux: ForceAux, aux_clock: Clock
     ) -> tuple[State, ForceAux]:
-        return reverse_kick_drift_kick(self.force, self.stages, clock, state, aux, aux_clock)
+        """K(−bₛ) D(−aₛ) … K(−b₀), the last with the force at `aux_clock`, with which the step began."""
+        kicks, drifts = self.stages
+        total, caches = aux
+        evaluate = make_reproducible(self.force, state)
+        state = kick(state, total, -kicks[-1] * clock.dt)
+
+        def stage(carry, fractions):
+            state, _, caches = carry
+            drift_fraction, time, kick_fraction = fractions
+            state = drift(self.force, state, -drift_fraction * clock.dt)
+            total, caches = evaluate(clock.at_fraction(time), state, caches)
+            return (kick(state, total, -kick_fraction * clock.dt), total, caches), None
+
+        rows = tuple(zip(drifts[1:], _times_after(drifts)[:-1], kicks[1:-1], strict=True))[::-1]
+        state, total, caches = _scan_stages(stage, (state, total, caches), rows, clock)
+        state = drift(self.force, state, -drifts[0] * clock.dt)
+        total, caches = evaluate(aux_clock, state, caches)
+        return kick(state, total, -kicks[0] * clock.dt), (total, caches)
 
     def require_reversible(self, state: State) -> None:
         self.force.require_reversible(state)
@@ -122,72 +169,18 @@ class AbstractDriftFirst(AbstractIntegrator):
         return tuple(zip(self.force.terms, aux, strict=True))
 
 
-def kick_drift_kick(
-    forces: Forces,
-    stages: Stages,
-    clock: Clock,
-    state: State,
-    aux: ForceAux,
-    final_force: ForceByComponent | None = None,
-) -> tuple[State, ForceAux]:
-    """K(b₀) D(a₁) K(b₁) … D(aₛ) K(bₛ) for `stages` = ((b₀ … bₛ), (a₁ … aₛ)), in fractions of dt.
-
-    With one stage the force at the end may be given as `final_force`: then its values are these, and only
-    its derivative is taken of the force that is computed here.
-    """
-    kicks, drifts = stages
-    total, caches = aux
-    # The first kick is with the force that the step before ended with.
-    state = kick(state, total, kicks[0] * clock.dt)
-
-    def stage(carry, fractions):
-        state, _, caches = carry
-        time, drift_fraction, kick_fraction = fractions
-        state = drift(forces, state, drift_fraction * clock.dt)
-        total, caches = evaluate_reproducibly(forces, clock.at_fraction(time), state, caches)
-        if final_force is not None:
-            # Same bits; XLA drops the evaluation and keeps what the derivative needs of it.
-            total = jax.tree.map(with_tangent_of, final_force, total)
-        return (kick(state, total, kick_fraction * clock.dt), total, caches), None
-
-    rows = tuple(zip(_times_after(drifts), drifts, kicks[1:], strict=True))
-    state, total, caches = _scan_stages(stage, (state, total, caches), rows, clock)
-    return state, (total, caches)
-
-
-def reverse_kick_drift_kick(
-    forces: Forces, stages: Stages, clock: Clock, state: State, aux: ForceAux, aux_clock: Clock
-) -> tuple[State, ForceAux]:
-    """The inverse of `kick_drift_kick`, whose first kick was with the force at `aux_clock`."""
-    kicks, drifts = stages
-    total, caches = aux
-    state = kick(state, total, -kicks[-1] * clock.dt)
-
-    def stage(carry, fractions):
-        state, _, caches = carry
-        drift_fraction, time, kick_fraction = fractions
-        state = drift(forces, state, -drift_fraction * clock.dt)
-        total, caches = evaluate_reproducibly(forces, clock.at_fraction(time), state, caches)
-        return (kick(state, total, -kick_fraction * clock.dt), total, caches), None
-
-    rows = tuple(zip(drifts[1:], _times_after(drifts)[:-1], kicks[1:-1], strict=True))[::-1]
-    state, total, caches = _scan_stages(stage, (state, total, caches), rows, clock)
-    state = drift(forces, state, -drifts[0] * clock.dt)
-    total, caches = evaluate_reproducibly(forces, aux_clock, state, caches)
-    return kick(state, total, -kicks[0] * clock.dt), (total, caches)
-
-
 def drift_kick_drift(
     forces: Forces, stages: Stages, clock: Clock, state: State, caches: Cache
 ) -> tuple[State, Cache]:
     """D(a₀) K(b₁) D(a₁) … K(bₛ) D(aₛ) for `stages` = ((b₁ … bₛ), (a₀ … aₛ)), in fractions of dt."""
     kicks, drifts = stages
+    evaluate = make_reproducible(forces, state)
     state = drift(forces, state, drifts[0] * clock.dt)
 
     def stage(carry, fractions):
         state, caches = carry
         time, kick_fraction, drift_fraction = fractions
-        total, caches = evaluate_reproducibly(forces, clock.at_fraction(time), state, caches)
+        total, caches = evaluate(clock.at_fraction(time), state, caches)
         state = kick(state, total, kick_fraction * clock.dt)
         return (drift(forces, state, drift_fraction * clock.dt), caches), None
 
@@ -200,12 +193,13 @@ def reverse_drift_kick_drift(
 ) -> tuple[State, Cache]:
     """The inverse of `drift_kick_drift`: D(−aₛ) K(−bₛ) … D(−a₀)."""
     kicks, drifts = stages
+    evaluate = make_reproducible(forces, state)
 
     def stage(carry, fractions):
         state, caches = carry
         drift_fraction, time, kick_fraction = fractions
         state = drift(forces, state, -drift_fraction * clock.dt)
-        total, caches = evaluate_reproducibly(forces, clock.at_fraction(time), state, caches)
+        total, caches = evaluate(clock.at_fraction(time), state, caches)
         return (kick(state, total, -kick_fraction * clock.dt), caches), None
 
     rows = tuple(zip(drifts[1:], _times_after(drifts)[:-1], kicks, strict=True))[::-1]

@@ -6,7 +6,7 @@ from jaxtyping import Array, Float
 from physkit.core import Cache, Clock, Rate, State, Tendencies, combine_rates, shift
 
 from .._integrator import AbstractIntegrator, StepSize, TermsWithCaches
-from .._reproducible import evaluate_reproducibly
+from .._reproducible import make_reproducible
 from ._tableau import Row, Tableau
 from ._tendencies import (
     TendencyLike,
@@ -48,9 +48,10 @@ class AbstractRungeKutta(AbstractIntegrator):
 
     def step(self, plan: None, clock: Clock, state: State, aux: Cache) -> tuple[State, Cache]:
         rates: list[Rate] = []
+        evaluate = make_reproducible(self.tendency, state)
         for node, row in zip(self.tableau.nodes, self.tableau.matrix, strict=True):
             stage = _add_rates(state, clock.dt, row, rates)
-            rate, aux = evaluate_reproducibly(self.tendency, clock.at_fraction(node), stage, aux)
+            rate, aux = evaluate(clock.at_fraction(node), stage, aux)
             rates.append(rate)
         return _add_rates(state, clock.dt, self.tableau.weights, rates), aux
 
@@ -68,7 +69,8 @@ class AbstractRungeKutta(AbstractIntegrator):
         self, plan: None, clock: Clock, state: State, aux: Cache, aux_clock: Clock
     ) -> tuple[State, Cache]:
         # A shear: the state after it has the same rates as the state before.
-        rate, aux = evaluate_reproducibly(self.tendency, clock.at_fraction(0.0), state, aux)
+        evaluate = make_reproducible(self.tendency, state)
+        rate, aux = evaluate(clock.at_fraction(0.0), state, aux)
         negative = tuple(-w for w in self.tableau.weights)
         return _add_rates(state, clock.dt, negative, [rate]), aux
 
