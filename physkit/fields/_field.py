@@ -83,7 +83,7 @@ class Field(AbstractExactComponent):
 
     def __init__(
         self,
-        data: ArrayLike,
+        data: ArrayLike | Sequence,
         grid: Grid,
         location: Location | None = None,
         boundary: BoundaryLike = None,

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 import jax
-from jaxtyping import Array, Float
+from jax.typing import ArrayLike
 
 from physkit.core import (
     AbstractTerm,
@@ -22,7 +22,7 @@ from physkit.core import (
 
 from ._staleness import holds_same_arrays
 
-StepSize: TypeAlias = float | Float[Array, ""]
+StepSize: TypeAlias = ArrayLike  # a number
 TermsWithCaches: TypeAlias = tuple[tuple[AbstractTerm, Cache], ...]
 
 

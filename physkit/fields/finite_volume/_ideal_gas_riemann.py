@@ -55,7 +55,7 @@ class RiemannFan(Module):
 
 
 def exact_riemann(
-    left: Sequence[ArrayLike], right: Sequence[ArrayLike], gamma: ArrayLike
+    left: Array | Sequence[ArrayLike], right: Array | Sequence[ArrayLike], gamma: ArrayLike
 ) -> RiemannFan:
     """The exact solution for (density, velocity, pressure) on the left and on the right.
 

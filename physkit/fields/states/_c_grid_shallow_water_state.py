@@ -61,7 +61,7 @@ class CGridShallowWaterState(AbstractFieldGroup):
     def of(
         grid: Grid,
         depth: PointValues,
-        velocity: Sequence[PointValues] = (0.0, 0.0),
+        velocity: Array | Sequence[PointValues] = (0.0, 0.0),
         boundary: BoundaryLike = None,
         *,
         dtype: DTypeLike | None = None,

@@ -1,6 +1,6 @@
 """Values at the points of a grid, from what a user gives: numbers, arrays, fields, functions."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 import jax.numpy as jnp
@@ -11,8 +11,8 @@ from physkit.geometry import Grid, Location
 
 from .._field import Field
 
-# A number, an array over the points, a field, or a function of the coordinates.
-PointValues: TypeAlias = ArrayLike | Field | Callable[..., ArrayLike]
+# A number, an array (or nested list) over the points, a field, or a function of the coordinates.
+PointValues: TypeAlias = ArrayLike | Sequence | Field | Callable[..., ArrayLike]
 
 
 def evaluate_at_points(grid: Grid, value: PointValues, location: Location) -> Array:

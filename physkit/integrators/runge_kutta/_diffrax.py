@@ -5,6 +5,7 @@ from typing import TypeAlias
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from physkit.core import (
@@ -77,8 +78,8 @@ class Diffrax(AbstractIntegrator):
         self,
         solver: eqx.Module,
         *tendencies: TendencyLike,
-        rtol: float | Float[Array, ""] = 1e-6,
-        atol: float | Float[Array, ""] = 1e-8,
+        rtol: ArrayLike = 1e-6,
+        atol: ArrayLike = 1e-8,
         max_steps: int = 1000,
         adjoint: eqx.Module | None = None,
     ):
