@@ -26,12 +26,12 @@ def test_an_oscillator_is_sampled_canonically():
     def replica(y):
         carry = evolve(bath, chained(Particles(y[0], y[1], 2.0)), jnp.asarray(0.15), 200)
 
-        def look(carry, _):
+        def record(carry, _):
             state, aux = evolve(bath, carry[0], jnp.asarray(0.15), 4, aux=carry[1])
             x, v = state["atoms"].position[0, 0], state["atoms"].velocity[0, 0]
             return (state, aux), jnp.stack([x**2, v**2, x**4, v**4])
 
-        return jnp.mean(jax.lax.scan(look, carry, None, 2000)[1], axis=0)
+        return jnp.mean(jax.lax.scan(record, carry, None, 2000)[1], axis=0)
 
     x2, v2, x4, v4 = np.mean(jax.jit(jax.vmap(replica))(jnp.asarray(start)), axis=0)
     assert x2 == pytest.approx(0.35, rel=0.03)
@@ -56,12 +56,12 @@ def test_temperature_is_shared_over_the_degrees_of_freedom_that_there_are():
     def replica(state):
         carry = evolve(bath, state, jnp.asarray(0.05), 200)
 
-        def look(carry, _):
+        def record(carry, _):
             state, aux = evolve(bath, carry[0], jnp.asarray(0.05), 5, aux=carry[1])
             p = state["atoms"]
             return (state, aux), jnp.sum(p.mass[:, None] * p.velocity**2)
 
-        return jnp.mean(jax.lax.scan(look, carry, None, 1000)[1])
+        return jnp.mean(jax.lax.scan(record, carry, None, 1000)[1])
 
     states = jax.tree.map(lambda *x: jnp.stack(x), *(chained(molecule(i)) for i in range(20)))
     assert float(jnp.mean(jax.jit(jax.vmap(replica))(states))) == pytest.approx(8.0, rel=0.03)
