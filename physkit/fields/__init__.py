@@ -7,7 +7,7 @@ The field itself stands here. Folders, each importing only from those before it:
 
 from ._collocation import require_same_location as require_same_location
 from ._equation import AbstractEquation as AbstractEquation
-from ._field import Field as Field, stack as stack
+from ._field import Field as Field
 from ._field_increment import FieldIncrement as FieldIncrement
 from ._power_spectrum import PowerSpectrum as PowerSpectrum, power_spectrum as power_spectrum
 from ._spectrum import (
@@ -15,6 +15,7 @@ from ._spectrum import (
     derivative_symbol as derivative_symbol,
     square_wavenumber as square_wavenumber,
 )
+from ._stack import stack as stack
 from .finite_volume import (
     AbstractConservationLaw as AbstractConservationLaw,
     as_rates as as_rates,

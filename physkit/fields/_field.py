@@ -391,15 +391,3 @@ def _product(a: Array, b: Any) -> Array:
     if jnp.iscomplexobj(a):
         return scale_array(a, b)
     return scale_array(b, a) if jnp.iscomplexobj(b) and jnp.ndim(b) else a * b
-
-
-def stack(components: Sequence[Field]) -> Field:
-    """A vector field from its components, one per axis."""
-    require_same_location(*components)
-    first = components[0]
-    if len(components) != first.grid.dimension:
-        raise ShapeError(
-            f"a vector on this grid has {first.grid.dimension} components; got {len(components)}"
-        )
-    values = jnp.stack([c.data for c in components])
-    return first.replace(data=values, boundary=unknown_boundaries(first.grid.periodic), vector=True)

@@ -12,7 +12,8 @@ from jaxtyping import Array
 from physkit.core import Module, ParameterError, concrete_value, param, scale_array
 from physkit.geometry import AXES, Grid, Parities
 
-from .._field import BoundaryLike, Field, stack
+from .._field import BoundaryLike, Field
+from .._stack import stack
 from ..operators import AbstractScheme, Central, Spectral, laplacian
 from ._wall_parities import is_closed, parities, solution_template
 

@@ -2,7 +2,8 @@
 
 from physkit.core import ShapeError
 
-from .._field import Field, stack
+from .._field import Field
+from .._stack import stack
 from ._derivative_schemes import AbstractScheme, Central
 
 

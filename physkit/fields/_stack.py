@@ -1,0 +1,23 @@
+"""Vector fields from their components."""
+
+from collections.abc import Sequence
+
+import jax.numpy as jnp
+
+from physkit.core import ShapeError
+from physkit.geometry import unknown_boundaries
+
+from ._collocation import require_same_location
+from ._field import Field
+
+
+def stack(components: Sequence[Field]) -> Field:
+    """A vector field from its components, one per axis."""
+    require_same_location(*components)
+    first = components[0]
+    if len(components) != first.grid.dimension:
+        raise ShapeError(
+            f"a vector on this grid has {first.grid.dimension} components; got {len(components)}"
+        )
+    values = jnp.stack([c.data for c in components])
+    return first.replace(data=values, boundary=unknown_boundaries(first.grid.periodic), vector=True)
