@@ -33,17 +33,23 @@ def stack_carries(carries: Sequence[Carry], min_capacity: int) -> Carry:
 
     **Errors:** `ShapeError` where they differ in more than that.
     """
+    nodes = [find_growables(c.aux) for c in carries]
+    if len({len(of_carry) for of_carry in nodes}) > 1:
+        raise _different_structure()
     capacities = [node.capacity for c in carries for node in find_resizables(c.aux)]
     capacity = max([min_capacity, *capacities])
-    nodes = zip(*(find_growables(c.aux) for c in carries), strict=True)
-    same_nodes = [list(column) for column in nodes]
+    same_nodes = list(zip(*nodes, strict=True))
     alike = [_with_common_shapes(carry, capacity, same_nodes) for carry in carries]
     if len({jax.tree.structure(carry) for carry in alike}) > 1:
-        raise ShapeError(
-            "members are set up differently, so that they cannot be computed side by side: give "
-            "Pairwise(…, skin=…) one skin that fits all boxes, or make groups of them"
-        )
+        raise _different_structure()
     return jax.tree.map(lambda *x: jnp.stack(x), *alike)
+
+
+def _different_structure() -> ShapeError:
+    return ShapeError(
+        "members are set up differently, so that they cannot be computed side by side: give "
+        "Pairwise(…, skin=…) one skin that fits all boxes, or make groups of them"
+    )
 
 
 def _with_common_shapes(
