@@ -2,23 +2,20 @@
 
 import dataclasses
 import time
-from typing import Any
 
 import equinox as eqx
 import jax
 import numpy as np
-from jaxtyping import Array
 
-from physkit.core import Clock, ParameterError, cast_floats, float_dtype
+from physkit.core import Clock, Key, ParameterError, PyTree, State, cast_floats, float_dtype
 from physkit.integrators import total_signal_rate
 
 from ..driver._run import run
 from ..loop._advance import observe_initial
 from ..loop._carry import Carry, init
-from ..loop._chunk_program import ChunkProgram
+from ..loop._chunk_program import MAX_BLOCKS_WITHOUT_FRAMES, ChunkProgram
 from ..loop._simulation import Simulation
 
-_MOST_BLOCKS = 2**20
 _STEP_AND_TIME = 16  # bytes beside every frame
 
 
@@ -46,7 +43,7 @@ class Probe:
     platform: str
 
 
-def probe(sim: Simulation, state: Any, *, key: Array | None = None, seconds: float = 2.0) -> Probe:
+def probe(sim: Simulation, state: State, *, key: Key | None = None, seconds: float = 2.0) -> Probe:
     """Compile a run and try it out for about `seconds`, without writing anything.
 
     **Errors:** those of `run`.
@@ -58,7 +55,11 @@ def probe(sim: Simulation, state: Any, *, key: Array | None = None, seconds: flo
     first = run(sim, carry, sim.observation_period, progress=False)  # compiled, caches grown
     compiling = time.monotonic() - began
     more = run(
-        sim, first.carry, sim.observation_period * _MOST_BLOCKS, progress=False, wall_time=seconds
+        sim,
+        first.carry,
+        sim.observation_period * MAX_BLOCKS_WITHOUT_FRAMES,
+        progress=False,
+        wall_time=seconds,
     )
     memory, temporary = ChunkProgram(sim, more.carry).memory(more.carry)
     return Probe(
@@ -76,11 +77,11 @@ def probe(sim: Simulation, state: Any, *, key: Array | None = None, seconds: flo
     )
 
 
-def _size(tree: Any) -> int:
+def _size(tree: PyTree) -> int:
     return sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(tree) if eqx.is_array(x))
 
 
-def _bytes_per_block(sim: Simulation, shapes: dict[str, Any]) -> int:
+def _bytes_per_block(sim: Simulation, shapes: dict[str, PyTree]) -> int:
     """Bytes that `run` writes per block: the frames of every recorded quantity, with step and time."""
     total = 0
     for observer in sim.observers:

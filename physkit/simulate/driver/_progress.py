@@ -55,7 +55,7 @@ class Progress:
             self._write(("\r" + self._fit(text) if self._terminal else text) + "\n")
 
     def clear(self) -> None:
-        """Make room on a terminal for a line of someone else's."""
+        """Clear the line on a terminal, so that others can write there."""
         if self.enabled and self._terminal and self._drawn >= 0:
             self._write("\r" + self._fit("") + "\r")
 
@@ -75,13 +75,13 @@ class Progress:
         return (self._done - self._before) / max(time.monotonic() - self._begin, 1e-9)
 
     def _line(self, note: str, bar: bool) -> str:
-        share = self._done / self.total if self.total else 1.0
-        full = round(24 * share)
+        fraction = self._done / self.total if self.total else 1.0
+        full = round(24 * fraction)
         parts = [self.title] if self.title else []
         if bar:
             parts.append("█" * full + "░" * (24 - full))
         left = (self.total - self._done) / max(self.rate, 1e-9)
-        parts.append(f"{100 * share:3.0f} %  {self._done}/{self.total} {self.unit}")
+        parts.append(f"{100 * fraction:3.0f} %  {self._done}/{self.total} {self.unit}")
         parts.append(f"{_si(self.rate)} {self.unit}/s")
         parts.append(f"{_clock(left)} left" if self._done < self.total else "done")
         return "  ".join([*parts, note] if note else parts)

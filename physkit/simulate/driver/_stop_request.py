@@ -3,6 +3,7 @@
 import signal
 import threading
 import time
+from types import FrameType
 
 from physkit.parallel import ProcessGroup, single_process
 
@@ -17,9 +18,9 @@ class StopRequest:
     A second SIGINT interrupts at once. Outside the main thread signals are left alone.
     """
 
-    def __init__(self, wall_time: float | None = None, us: ProcessGroup | None = None):
+    def __init__(self, wall_time: float | None = None, job: ProcessGroup | None = None):
         self.reason: str | None = None
-        self._job = single_process() if us is None else us
+        self._job = single_process() if job is None else job
         self._deadline = None if wall_time is None else time.monotonic() + wall_time
         self._previous: dict[int, object] = {}
 
@@ -31,14 +32,14 @@ class StopRequest:
                     self._previous[number] = signal.signal(number, self._ask)
         return self
 
-    def __exit__(self, *_) -> None:
+    def __exit__(self, *_: object) -> None:
         for number, handler in self._previous.items():
             signal.signal(number, handler)  # type: ignore[arg-type]
 
     def check(self, next_chunk: float) -> str | None:
         """Why to stop now, if the next chunk takes about `next_chunk` seconds; None to go on.
 
-        What one process of a job is told, all do.
+        What stops one process of a job stops all.
         """
         late = self._deadline is not None and time.monotonic() + next_chunk > self._deadline
         if self.reason is None and late:
@@ -46,7 +47,8 @@ class StopRequest:
         self.reason = first_answer(self._job, self.reason, "whether to stop")
         return self.reason
 
-    def _ask(self, number: int, _) -> None:
+    def _ask(self, number: int, frame: FrameType | None) -> None:
+        del frame
         if self.reason is not None and number == signal.SIGINT:
             raise KeyboardInterrupt
         self.reason = signal.Signals(number).name
