@@ -1,1 +1,1 @@
-"""Analysis."""
+"""Questions about a simulation: what it needs, costs and sends, and where it went wrong."""

@@ -161,14 +161,14 @@ def _cost(
         lambda c: simulate(whole, c, sim.observation_period), carry
     )  # says what it refuses
     demand, done = probe.step, 1
-    for cadence in (*sim.intervals, steps):
-        if cadence // done > 1:
-            demand = adjoint.estimate_memory(cadence // done, probe.carry, demand)
-        if cadence == sim.observation_period:
+    for interval in (*sim.intervals, steps):
+        if interval // done > 1:
+            demand = adjoint.estimate_memory(interval // done, probe.carry, demand)
+        if interval == sim.observation_period:
             demand = demand._replace(
                 stored=demand.stored + probe.looks, peak=demand.peak + probe.looks
             )
-        done = cadence
+        done = interval
     many = numbers if adjoint.cost_per_parameter else 1
     ratio = demand.forward_passes + many * probe.backward
     return AdjointCost(adjoint, many * demand.peak, ratio, ratio * probe.forward * steps)

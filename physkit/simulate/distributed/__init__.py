@@ -1,1 +1,1 @@
-"""Distributed."""
+"""A simulation over a grid of devices: sharding, migration, gathering, capacities."""

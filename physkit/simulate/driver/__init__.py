@@ -1,1 +1,1 @@
-"""Driver."""
+"""The verbs `simulate` and `run`, and what the host does around them: files, growth, progress, stops."""

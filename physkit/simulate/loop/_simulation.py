@@ -1,7 +1,7 @@
 """A simulation as data."""
 
+from collections.abc import Iterable
 from itertools import pairwise
-from typing import Any
 
 import equinox as eqx
 from jaxtyping import Array, Float
@@ -21,7 +21,9 @@ from ..adjoint._adjoint import AbstractAdjoint
 from ..adjoint._nested_checkpoint import NestedCheckpoint
 
 
-def _as_tuple(observers: Any) -> tuple[AbstractObserver, ...]:
+def _as_tuple(
+    observers: AbstractObserver | Iterable,  # of observers, which is what is checked here
+) -> tuple[AbstractObserver, ...]:
     if isinstance(observers, AbstractObserver):
         return (observers,)
     for one in observers:
@@ -69,9 +71,11 @@ class Simulation(Module):
         dt = concrete_value(self.dt)
         if dt is not None and dt.ndim == 0 and not dt > 0:
             raise ParameterError(f"the time step must be positive; got dt = {dt}")
-        cadences = self.intervals
-        if any(long % short for short, long in pairwise(cadences)):
-            raise ObserverError(f"observer intervals must divide one another; got {list(cadences)}")
+        intervals = self.intervals
+        if any(long % short for short, long in pairwise(intervals)):
+            raise ObserverError(
+                f"observer intervals must divide one another; got {list(intervals)}"
+            )
 
     @property
     def intervals(self) -> tuple[int, ...]:
