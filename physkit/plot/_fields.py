@@ -144,7 +144,7 @@ def _scalar(u: Field, component: int | None) -> np.ndarray:
 
 def _color_scale(
     values: np.ndarray, limits: FigureSize | None, cmap: str | None
-) -> tuple[float, float, str]:
+) -> tuple[float | np.floating, float | np.floating, str]:
     shown = values[np.isfinite(values)]
     low, high = limits or ((shown.min(), shown.max()) if shown.size else (0.0, 1.0))
     has_both_signs = low < 0 < high
