@@ -80,8 +80,6 @@ _SAMPLED = {
     "particles/test_pair_sum.py": 4,
     "particles/test_pairwise.py": 10,
     "simulate/test_resume.py": 3,
-    "simulate/test_adjoints.py": 3,
-    "simulate/test_reversible.py": 20,
     "storage/test_output.py": 3,
     "systems/test_flows.py": 4,
     "systems/test_inverse.py": 2,

@@ -22,12 +22,14 @@ MAX_FRONT_PAGE = 130  # names that a user can hold in the head
 # from their layer. Each new name of a layer goes either here or into `physkit/_names.py`.
 PLUMBING = {
     "core": {
-        "ADVICE", "AbstractGrowable", "Aux", "Cache", "GROWTH_FACTOR", "EXIT_INTERRUPTED", "EXIT_TRY_AGAIN",
+        "ADVICE", "AbstractExactComponent", "AbstractGrowable", "Aux", "Cache", "GROWTH_FACTOR", "EXIT_INTERRUPTED", "EXIT_TRY_AGAIN",
         "FixedPoint", "Key", "Plan", "PyTree", "Rate", "ScaledFixedPoint", "State", "StepCount",
         "all_finite", "any_in_batch", "as_increment", "as_parameter", "build_unchecked",
         "call_isolated", "call_user_function", "cast_floats", "collect_faults", "combine_rates",
-        "concrete_value", "cond_for_batch", "find_growables", "float_dtype", "get_component",
-        "grow_caches", "has_overflow", "instantiate_zero_tangents", "invalidate_caches",
+        "concrete_value", "cond_for_batch", "drop_fixed_point", "exact_bits", "find_growables",
+        "float_dtype", "fusion_barrier", "get_component",
+        "grow_caches", "has_fixed_point", "has_overflow", "instantiate_zero_tangents",
+        "invalidate_caches", "is_exact_component",
         "is_abstract", "linear_call", "names_of_terms", "nonzero_indices", "nonzero_tangents",
         "partition_by_tangent", "path_name", "power_of_two_above", "put_component",
         "replace_fields", "replicate", "round_before_add", "safe_arctan2", "safe_divide",

@@ -121,46 +121,46 @@ def test_migration_loses_nobody_and_puts_all_where_they_belong():
     assert np.isnan(far.position[leapt]).all()
 
 
-def on_lattice(particles):
+def to_fixed_point(particles):
     return particles.to_fixed_point(jnp.asarray(0.01), 2.0)
 
 
-def moved_on(particles, bars):
-    return particles.migrate_with(bars)
+def migrate_with(particles, cotangents):
+    return particles.migrate_with(cotangents)
 
 
-def home_again(particles, begin, bars):
-    return particles.restore_rows(begin, bars)
+def restore_rows(particles, begin, cotangents):
+    return particles.restore_rows(begin, cotangents)
 
 
 def test_what_belongs_to_particles_goes_with_them_and_back():
     """As the way back of `Reversible` needs it: integers, cotangents, and at last the rows of the start."""
     each = lambda function, *parts: Spmd(SpmdFunction(function), (4,))(*parts)
-    begin = each(on_lattice, shard(fluid(), (4,)))
-    one = on_lattice(fluid())
+    begin = each(to_fixed_point, shard(fluid(), (4,)))
+    one = to_fixed_point(fluid())
     assert all(map(np.array_equal, *map(jax.tree.leaves, (unshard(begin, (4,)), one))))
     step = 0.5 * np.random.default_rng(1).standard_normal(begin.position.shape)
     change = eqx.filter_jit(
         jax.vmap(lambda p, dx: p.shift(pk.components.ParticleIncrement(position=dx)))
     )
     strayed = change(begin, jnp.asarray(step))
-    bars = strayed.replace(velocity=3 * strayed.position)
-    after, bars_after = each(moved_on, strayed, bars)
+    cotangents = strayed.replace(velocity=3 * strayed.position)
+    after, cotangents_after = each(migrate_with, strayed, cotangents)
     alive = np.asarray(after.ownership.mask)
     assert not np.array_equal(alive, begin.ownership.mask)
     assert np.array_equal(after.position, jax.vmap(lambda p: p.fixed_point.positions)(after))
-    assert np.array_equal(bars_after.velocity[alive], 3 * after.position[alive])
-    assert not np.asarray(bars_after.velocity)[~alive].any()
-    back, bars, found = each(home_again, after, strayed, bars_after)
+    assert np.array_equal(cotangents_after.velocity[alive], 3 * after.position[alive])
+    assert not np.asarray(cotangents_after.velocity)[~alive].any()
+    back, cotangents, found = each(restore_rows, after, strayed, cotangents_after)
     assert np.asarray(found).all()
     assert all(map(np.array_equal, *map(jax.tree.leaves, (row_arrays(back), row_arrays(strayed)))))
     home = np.asarray(strayed.ownership.mask)
-    assert np.array_equal(bars.velocity[home], 3 * strayed.position[home])
+    assert np.array_equal(cotangents.velocity[home], 3 * strayed.position[home])
     # Whoever is missing is missed.
     places = strayed.ownership.global_index
     share = eqx.tree_at(lambda s: s.global_index, strayed.ownership, places.at[0].set(places[2]))
     assert not np.asarray(
-        each(home_again, after, strayed.replace(ownership=share), bars_after)[2]
+        each(restore_rows, after, strayed.replace(ownership=share), cotangents_after)[2]
     ).all()
 
 

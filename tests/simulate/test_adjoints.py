@@ -27,6 +27,19 @@ from physkit.testing import check_gradient
 
 from .problems import Kicks, Springs, energy_of, particles, springs
 
+FAST_CASES = (
+    "test_are_those_of_direct[NestedCheckpoint(max_unsplit=2)]",
+    "test_both_modes_agree_with_finite_differences[Binomial(checkpoints=2)]",
+    "test_second_derivatives_in_every_order[Forward]",
+    "test_a_carry_made_outside_of_the_derivative_depends_on_parameters",
+    "test_repeats_the_fewest_steps[1]",
+    "test_repeats_the_fewest_steps[5]",
+    "test_every_backward_step_begins_at_its_state[17-3]",
+    "test_forward_passes_are_those_of_the_docstring",
+    "test_prints_a_table_and_finds_rows_by_class",
+    "test_binomial_requires_a_checkpoint",
+)
+
 ADJOINTS = [
     NestedCheckpoint(max_unsplit=2),
     Binomial(3),
