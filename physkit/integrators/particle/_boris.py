@@ -84,7 +84,7 @@ class Boris(AbstractDriftFirst):
         particles = get_component(state, self.component)
         if particles.dimension == 1:
             raise ShapeError(
-                "Boris rotates velocities about B: it needs two or three dimensions, not one"
+                "there is no gyration in one dimension: Boris turns velocities about B"
             )
         if particles.charge is None:
             raise ParameterError("these particles have no charge: say Particles(…, charge=…)")
