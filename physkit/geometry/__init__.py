@@ -9,14 +9,14 @@ from .boundaries._boundary import (
     NoSlip as NoSlip,
     Outflow as Outflow,
     Periodic as Periodic,
-    Wall as Wall,
-    as_space_time_value as as_space_time_value,
 )
 from .boundaries._sides import (
     Boundaries as Boundaries,
     parse_boundaries as parse_boundaries,
     unknown_boundaries as unknown_boundaries,
 )
+from .boundaries._space_time_value import as_space_time_value as as_space_time_value
+from .boundaries._wall import Wall as Wall
 from .grids._blocks import (
     concatenate_blocks as concatenate_blocks,
     require_divisible as require_divisible,

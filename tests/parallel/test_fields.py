@@ -26,7 +26,7 @@ from physkit.geometry import (
     NoSlip,
     Outflow,
 )
-from physkit.geometry.transforms._distributed_transform import AllToAll, plan_transform
+from physkit.geometry.transforms._transform_plan import AllToAll, plan_transform
 from physkit.integrators import SSPRK3
 from physkit.parallel import Spmd, trace_collectives
 from physkit.simulate.distributed._spmd_function import SpmdFunction

@@ -207,7 +207,7 @@ class Noise(pk.AbstractTendency):
 
     def rate(self, clock, u):
         parts = u.data.shape[: -u.grid.dimension]
-        return u.replace(data=u.grid.normal(clock.key, parts, u.location))
+        return u.replace(data=u.grid.random_normal(clock.key, parts, u.location))
 
 
 @pytest.mark.parametrize(("walls", "where"), [(False, "cell"), (True, "node")])

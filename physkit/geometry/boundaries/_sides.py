@@ -4,7 +4,7 @@ from typing import Any
 
 from physkit.core import ParameterError
 
-from ..spaces._location import AXES
+from ..spaces._location import AXES, axis_number
 from ._boundary import AbstractBoundary, Periodic
 
 Sides = tuple[AbstractBoundary, AbstractBoundary]
@@ -60,19 +60,6 @@ def parse_boundaries(periodic: tuple[bool, ...], given: Any) -> Boundaries:
 def unknown_boundaries(periodic: tuple[bool, ...]) -> Boundaries:
     """What a computed field has: it wraps where the box does, and knows nothing of its walls."""
     return tuple((Periodic(), Periodic()) if wraps else None for wraps in periodic)
-
-
-def axis_number(axis: int | str, dimension: int) -> int:
-    """0, 1, 2 for "x", "y", "z" and for themselves.
-
-    **Errors:** `ParameterError` for an axis that a box of this dimension does not have.
-    """
-    number = AXES.find(axis) if isinstance(axis, str) and len(axis) == 1 else axis
-    if not isinstance(number, int) or isinstance(number, bool) or not 0 <= number < dimension:
-        raise ParameterError(
-            f"no axis {axis!r}; there are {', '.join(repr(a) for a in AXES[:dimension])}"
-        )
-    return number
 
 
 def _parsed(key: Any, dimension: int) -> tuple[int, tuple[int, ...]]:

@@ -1,1 +1,1 @@
-"""Grids."""
+"""Grids: ghost layers, sums and transforms, blocks over devices."""

@@ -1,7 +1,8 @@
-"""Ghost layers: what lies around a block of cells."""
+"""Ghost layers: the cells around a block, filled from neighbors and boundaries."""
 
+import dataclasses
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -9,161 +10,215 @@ from jaxtyping import Array
 
 from physkit.core import ParameterError, ShapeError
 
-from ..boundaries._boundary import Periodic, Wall
-from ..boundaries._sides import Boundaries
+from ..boundaries._boundary import Periodic
+from ..boundaries._sides import Boundaries, Sides
+from ..boundaries._wall import Wall
+from ..spaces._abstract_grid import AbstractGrid
 from ..spaces._location import AXES, Location
 
-Widths = tuple[tuple[int, int], ...]  # of ghosts, (low, high) per axis
+Widths: TypeAlias = tuple[tuple[int, int], ...]  # of ghosts, (low, high) per axis
+Window: TypeAlias = dict[int, tuple[int, int]]  # axis → which of its points thin layers are
+Layers: TypeAlias = tuple[
+    Array, int
+]  # ghost layers, and where they start along their axis in the result
+
+
+@dataclasses.dataclass(frozen=True)
+class _Padding:
+    """What is to be padded, and how."""
+
+    grid: AbstractGrid
+    width: Widths
+    boundary: Boundaries
+    location: Location
+    vector: bool
+
+    def sides(self, axis: int) -> Sides:
+        sides = self.boundary[axis]
+        if sides is None:
+            raise ParameterError(
+                f"this field was computed and has no boundary along {AXES[axis]}: give it one with "
+                "field.with_boundary(…)"
+            )
+        return sides
+
+    def wall(self, x: Array, axis: int, held: Widths, window: Window) -> Wall:
+        """The wall across `axis`, for layers that hold the ghosts `held` along other axes."""
+        grid = self.grid
+        widths = tuple((*pair, wraps) for pair, wraps in zip(held, grid.periodic, strict=True))
+        spacing = grid.spacing[axis].astype(jnp.finfo(x.dtype).dtype)
+        return Wall(
+            axis,
+            grid.dimension,
+            self.location.staggered[axis],
+            self.vector,
+            spacing,
+            widths,
+            window,
+            grid.space.comm,
+            grid.includes_walls(self.location),
+        )
 
 
 def with_ghosts(
-    grid: Any, x: Array, width: Widths, boundary: Boundaries, location: Location, vector: bool
+    grid: AbstractGrid,
+    x: Array,
+    width: Widths,
+    boundary: Boundaries,
+    location: Location,
+    vector: bool,
 ) -> Array:
     """`x` with ghost layers around it, filled axis by axis so that corners are right, too."""
+    padding = _Padding(grid, width, boundary, location, vector)
     lead = x.ndim - grid.dimension
-    # One copy with room for the ghosts, then each layer in its place. (Glued together, every slice
-    # that a stencil takes of the result would be glued together anew, by one core.)
+    # One copy with room for the ghosts, then each layer in its place. (After a concatenation, XLA would
+    # concatenate anew for every slice that a stencil takes of the result, on one core.)
     around = [(0, 0, 0)] * lead + [(low, high, 0) for low, high in width]
     out = jax.lax.pad(x, jnp.zeros((), x.dtype), around)
-    done: list[list[Array]] = []  # layers below and above, per axis
+    filled: list[list[Array]] = []  # layers below and above, per axis
     for axis in range(grid.dimension):
         if grid.space.comm.size > 1:
-            layers_there = list(_exchanged(grid, x, done, axis, width, boundary, location, vector))
-            done.append([layers for layers, _ in layers_there])
+            layers_and_starts = list(_sharded_layers(padding, x, axis, filled))
+            filled.append([layers for layers, _ in layers_and_starts])
         else:
-            whole = ((0, 0),) * grid.dimension
-            there = (*width[:axis], *whole[axis:])
-            layers_there = _alone(grid, x, axis, width, there, {}, boundary, location, vector)
-        for layers, first in layers_there:
+            held = _widths_below(width, axis)
+            layers_and_starts = list(_local_layers(padding, x, axis, held, {}))
+        for layers, first in layers_and_starts:
             start = [0] * lead + [low if k > axis else 0 for k, (low, _) in enumerate(width)]
             start[lead + axis] = first
             out = jax.lax.dynamic_update_slice(out, layers, start)
     return out
 
 
-def _exchanged(grid, x, done, axis, width, boundary, location, vector) -> Iterator[Any]:
-    """The layers beyond the sides of `axis`: those of the neighbors, or what walls say.
+def _sharded_layers(
+    padding: _Padding, x: Array, axis: int, filled: list[list[Array]]
+) -> Iterator[Layers]:
+    """The layers beyond the sides of `axis`: those of the neighboring devices, or what walls say.
 
-    What is sent has the ghosts along earlier axes, which are `done`, so that two messages an axis carry
-    corners, too. (Cut from the grown array, it would have to be there twice: as it was, and with more ghosts.)
+    What is sent includes the ghosts along earlier axes, `filled`, so that two messages an axis carry the
+    corners, too. (Sliced from the padded array, XLA would keep two of it: as it was, and with more ghosts.)
     """
-    low, high = width[axis]
+    low, high = padding.width[axis]
     if not (low or high):
         return
+    grid, staggered = padding.grid, padding.location.staggered[axis]
     lead, comm = x.ndim - grid.dimension, grid.space.comm
-    at, n = lead + axis, x.shape[lead + axis]
-    sides = _sides(boundary, axis)
-    walled = not isinstance(sides[0], Periodic)
-    shared = int(location.staggered[axis] and not grid.periodic[axis])
-    _need_room(grid, axis, max(low, high), n - shared)
+    array_axis, n = lead + axis, x.shape[lead + axis]
+    sides = padding.sides(axis)
+    has_walls = not isinstance(sides[0], Periodic)
+    shared = int(staggered and not grid.periodic[axis])  # a layer that neighbors both hold
+    _require_enough_points(grid, axis, max(low, high), n - shared)
 
-    def near(start, stop):
-        cut = lambda part: jax.lax.slice_in_dim(part, start, stop, axis=at)
+    def take(start: int, stop: int) -> Array:
+        """Layers start … stop − 1 of `x`, with their ghosts along earlier axes."""
+
+        def cut(part: Array) -> Array:
+            return jax.lax.slice_in_dim(part, start, stop, axis=array_axis)
+
         layers = cut(x)
-        for k, ghosts in enumerate(done):
-            below, above = ghosts[: bool(width[k][0])], ghosts[bool(width[k][0]) :]
+        for k, ghosts in enumerate(filled):
+            num_below = bool(padding.width[k][0])
+            below, above = ghosts[:num_below], ghosts[num_below:]
             parts = [*map(cut, below), layers, *map(cut, above)]
             layers = jnp.concatenate(parts, axis=lead + k) if ghosts else layers
         return layers
 
-    def beyond(side, layers_of_neighbour, physical: Callable):
-        if not walled:
-            return layers_of_neighbour
+    def select(side: int, received: Array | None, at_wall: Callable[[], Array]) -> Array:
+        """What was received; at the end of the domain what the wall says."""
+        if not has_walls:
+            return received
         if comm.axis_size(axis) == 1:
-            return physical()
+            return at_wall()
         end = 0 if side == 0 else comm.axis_size(axis) - 1
-        return jnp.where(comm.axis_index(axis) == end, physical(), layers_of_neighbour)
+        return jnp.where(comm.axis_index(axis) == end, at_wall(), received)
 
-    whole = ((0, 0),) * grid.dimension
-    there = (*width[:axis], *whole[axis:])
-    wall = _wall(grid, x, axis, there, {}, location, vector)
-    alone = walled and comm.axis_size(axis) == 1
+    wall = padding.wall(x, axis, _widths_below(padding.width, axis), {})
+
+    def low_wall() -> Array:
+        return jnp.flip(sides[0].ghosts(take(0, low + staggered), low, wall), array_axis)
+
+    def high_wall() -> Array:
+        inwards = jnp.flip(take(n - high - staggered, n), array_axis)
+        return sides[1].ghosts(inwards, high, wall)
+
+    has_neighbors = not (has_walls and comm.axis_size(axis) == 1)
+    received = None
     if low:
-        sent = None if alone else comm.ring_shift(near(n - low - shared, n - shared), axis, 1)
-        wall_ghosts = lambda: jnp.flip(
-            sides[0].ghosts(near(0, low + location.staggered[axis]), low, wall), at
-        )
-        yield beyond(0, sent, wall_ghosts), 0
+        if has_neighbors:
+            received = comm.ring_shift(take(n - low - shared, n - shared), axis, 1)
+        yield select(0, received, low_wall), 0
     if high:
-        sent = None if alone else comm.ring_shift(near(shared, high + shared), axis, -1)
-        inwards = lambda: jnp.flip(near(n - high - location.staggered[axis], n), at)
-        yield beyond(1, sent, lambda: sides[1].ghosts(inwards(), high, wall)), low + n
+        if has_neighbors:
+            received = comm.ring_shift(take(shared, high + shared), axis, -1)
+        yield select(1, received, high_wall), low + n
 
 
-def _alone(grid, x, axis, width, there, window, boundary, location, vector) -> Iterator[Any]:
-    """The layers beyond the sides of `axis` on one device, and where they start in the result.
+def _local_layers(
+    padding: _Padding, x: Array, axis: int, held: Widths, window: Window
+) -> Iterator[Layers]:
+    """The layers beyond the sides of `axis` on one device.
 
-    `there`: ghosts that they have along other axes; `window`: what part of other axes `x` is.
+    `held`: the ghosts that the layers have along other axes; `window`: which points of other axes `x` is.
     """
-    low, high = width[axis]
+    low, high = padding.width[axis]
     if not (low or high):
         return
-    at = x.ndim - grid.dimension + axis
-    staggered = location.staggered[axis]
-    n, sides = x.shape[at], _sides(boundary, axis)
-    _need_room(grid, axis, max(low, high), n - (staggered and not grid.periodic[axis]))
+    grid, staggered = padding.grid, padding.location.staggered[axis]
+    array_axis = x.ndim - grid.dimension + axis
+    n, sides = x.shape[array_axis], padding.sides(axis)
+    _require_enough_points(grid, axis, max(low, high), n - (staggered and not grid.periodic[axis]))
 
-    def near(start, stop):
-        layers = jax.lax.slice_in_dim(x, start, stop, axis=at)
+    def take(start: int, stop: int) -> Array:
+        """Layers start … stop − 1 of `x`, with their ghosts along earlier axes."""
+        layers = jax.lax.slice_in_dim(x, start, stop, axis=array_axis)
         if window:  # thin layers, which have their other ghosts already
             return layers
         for k in range(axis):  # corners: axis by axis, on layers as thin as these
-            if any(width[k]):
-                cut = {axis: (start, stop)}
-                layers = _widened(grid, layers, k, width, cut, boundary, location, vector)
+            if any(padding.width[k]):
+                layers = _pad_thin_layers(padding, layers, k, {axis: (start, stop)})
         return layers
 
     if isinstance(sides[0], Periodic):
         if low:
-            yield near(n - low, n), 0
+            yield take(n - low, n), 0
         if high:
-            yield near(0, high), low + n
+            yield take(0, high), low + n
         return
-    wall = _wall(grid, x, axis, there, window, location, vector)
+    wall = padding.wall(x, axis, held, window)
     if low:
-        yield jnp.flip(sides[0].ghosts(near(0, low + staggered), low, wall), at), 0
+        yield jnp.flip(sides[0].ghosts(take(0, low + staggered), low, wall), array_axis), 0
     if high:
-        inwards = jnp.flip(near(n - high - staggered, n), at)
+        inwards = jnp.flip(take(n - high - staggered, n), array_axis)
         yield sides[1].ghosts(inwards, high, wall), low + n
 
 
-def _widened(grid, layers, axis, width, cut, boundary, location, vector) -> Array:
-    """Thin layers, a part (`cut`) of a later axis, with the ghosts along `axis`."""
-    one = tuple(w if k == axis else (0, 0) for k, w in enumerate(width))
-    there = tuple(w if k < axis else (0, 0) for k, w in enumerate(width))
-    parts: dict[int, list[Array]] = {0: [], 1: []}
+def _pad_thin_layers(padding: _Padding, layers: Array, axis: int, window: Window) -> Array:
+    """Thin layers, those that `window` says of a later axis, with the ghosts along `axis`."""
+    width = padding.width
+    only_this = tuple(w if k == axis else (0, 0) for k, w in enumerate(width))
+    one_axis = dataclasses.replace(padding, width=only_this)
+    below, above = [], []
     low = width[axis][0]
-    for ghosts, first in _alone(grid, layers, axis, one, there, cut, boundary, location, vector):
-        parts[int(first != 0 or not low)].append(ghosts)
-    at = layers.ndim - grid.dimension + axis
-    return jnp.concatenate([*parts[0], layers, *parts[1]], axis=at)
+    for ghosts, first in _local_layers(one_axis, layers, axis, _widths_below(width, axis), window):
+        (above if first != 0 or not low else below).append(ghosts)
+    array_axis = layers.ndim - padding.grid.dimension + axis
+    return jnp.concatenate([*below, layers, *above], axis=array_axis)
 
 
-def _wall(grid, x, axis, there, window, location, vector) -> Wall:
-    spread = tuple((*pair, wraps) for pair, wraps in zip(there, grid.periodic, strict=True))
-    spacing = grid.spacing[axis].astype(jnp.finfo(x.dtype).dtype)
-    staggered, comm = location.staggered[axis], grid.space.comm
-    shared = grid.includes_walls(location)
-    return Wall(axis, grid.dimension, staggered, vector, spacing, spread, window, comm, shared)
+def _widths_below(width: Widths, axis: int) -> Widths:
+    """The widths of the axes before `axis`, whose ghosts are filled when it is its turn."""
+    return tuple(w if k < axis else (0, 0) for k, w in enumerate(width))
 
 
-def _sides(boundary: Boundaries, axis: int) -> Any:
-    if boundary[axis] is None:
-        raise ParameterError(
-            f"this field was computed and has no boundary along {AXES[axis]}: give it one with "
-            "field.with_boundary(…)"
-        )
-    return boundary[axis]
-
-
-def _need_room(grid: Any, axis: int, width: int, there: int) -> None:
-    if width <= there:
+def _require_enough_points(grid: AbstractGrid, axis: int, width: int, points: int) -> None:
+    if width <= points:
         return
     devices = grid.space.comm.axis_size(axis)
-    said = f"{width} ghost cells along {AXES[axis]}, where "
     if devices == 1:
-        raise ShapeError(f"{said}there are {there} points only")
-    most = grid.shape[axis] // width
+        raise ShapeError(
+            f"{width} ghost cells along {AXES[axis]}, where there are {points} points only"
+        )
     raise ShapeError(
-        f"{said}each of {devices} devices holds {there} points only: cut this axis over at most {most}"
+        f"{width} ghost cells along {AXES[axis]}, where each of {devices} devices holds {points} points "
+        f"only: shard this axis over at most {grid.shape[axis] // width}"
     )

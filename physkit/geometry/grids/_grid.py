@@ -7,12 +7,13 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Bool, Float
 
-from physkit.core import Module, ParameterError, ShapeError, static
+from physkit.core import ParameterError, ShapeError, static
 
 from ..boundaries._boundary import AbstractBoundary, Periodic
-from ..boundaries._sides import Boundaries, axis_number
+from ..boundaries._sides import Boundaries
+from ..spaces._abstract_grid import AbstractGrid
 from ..spaces._box import Box
 from ..spaces._location import AXES, Location
 from ..transforms._cosine_sine import Parities, inverse_transform_values, transform_values
@@ -30,7 +31,7 @@ from ._ghosts import with_ghosts
 Width = int | tuple[tuple[int, int], ...]  # of ghosts: for all sides, or (low, high) per axis
 
 
-class Grid(Module):
+class Grid(AbstractGrid):
     """Uniform cells that fill a box.
 
         Grid(Box([L, L]), (256, 256))
@@ -61,130 +62,7 @@ class Grid(Module):
         if min(self.shape) < 1:
             raise ShapeError(f"a grid has at least one cell along every axis; got {self.shape}")
 
-    @property
-    def dimension(self) -> int:
-        """Number of axes."""
-        return len(self.shape)
-
-    @property
-    def periodic(self) -> tuple[bool, ...]:
-        """Which axes repeat."""
-        return self.space.periodic
-
-    @property
-    def spacing(self) -> Float[Array, " d"]:
-        """Edge lengths of a cell."""
-        return self.space.lengths / jnp.asarray(self.shape, self.space.lengths.dtype)
-
-    @property
-    def cell_volume(self) -> Float[Array, ""]:
-        """Length, area or volume of a cell."""
-        return jnp.prod(self.spacing)
-
-    # --- where values sit -----------------------------------------------------------------------
-
-    def axis(self, axis: int | str) -> int:
-        """The number of the axis "x", "y" or "z" (or of itself)."""
-        return axis_number(axis, self.dimension)
-
-    @property
-    def cell(self) -> Location:
-        """The middles of cells."""
-        return Location((False,) * self.dimension)
-
-    @property
-    def node(self) -> Location:
-        """The corners of cells."""
-        return Location((True,) * self.dimension)
-
-    def face(self, axis: int | str) -> Location:
-        """The middles of the faces across `axis`, where fluxes along it pass."""
-        return self.cell.staggered_along(self.axis(axis))
-
-    def edge(self, axis: int | str) -> Location:
-        """The middles of the edges along `axis`."""
-        return self.node.staggered_along(self.axis(axis))
-
-    def local_shape_at(self, location: Location) -> tuple[int, ...]:
-        """How many values there are along each axis, on this device."""
-        return tuple(
-            n + shared
-            for n, shared in zip(self.local_shape, self.includes_walls(location), strict=True)
-        )
-
-    @property
-    def local_shape(self) -> tuple[int, ...]:
-        """Number of cells per axis on this device: of a domain cut over several, its part."""
-        return tuple(n // self.space.comm.axis_size(k) for k, n in enumerate(self.shape))
-
-    def includes_walls(self, location: Location) -> tuple[bool, ...]:
-        """Per axis, whether points sit on the walls: then there is one more than of cells, and devices
-        next to one another both have the layer between them."""
-        self._check(location)
-        return tuple(
-            staggered and not wraps
-            for staggered, wraps in zip(location.staggered, self.periodic, strict=True)
-        )
-
-    def local(self, x: Array, location: Location | None = None) -> Array:
-        """This device's part of `x`, which holds values (or one for all) at the points of the whole domain
-        along its last axes."""
-        comm, location = self.space.comm, self.cell if location is None else location
-        lead = x.ndim - self.dimension
-        for k, (n, shared) in enumerate(
-            zip(self.local_shape, self.includes_walls(location), strict=True)
-        ):
-            if (
-                comm.axis_size(k) > 1
-                and lead + k >= 0
-                and x.shape[lead + k] == self.shape[k] + shared
-            ):
-                first = comm.axis_index(k) * n
-                x = jax.lax.dynamic_slice_in_dim(x, first, n + shared, axis=lead + k)
-        return x
-
-    def touches_side(self, axis: int, side: int) -> Any:
-        """Whether this device's block touches that side (0: low, 1: high) of the domain."""
-        comm = self.space.comm
-        if comm.axis_size(axis) == 1:
-            return True
-        return comm.axis_index(axis) == (comm.axis_size(axis) - 1 if side else 0)
-
-    def coordinates(self, location: Location | None = None) -> tuple[Float[Array, "..."], ...]:
-        """Coordinates of the points (cell centers if left out), one array per axis, ready to broadcast:
-        x is `[nx 1 1]`, y `[1 ny 1]`, z `[1 1 nz]`."""
-        location = self.cell if location is None else location
-        out = []
-        for k, (n, staggered) in enumerate(
-            zip(self.local_shape_at(location), location.staggered, strict=True)
-        ):
-            x = (np.arange(n) + (0.0 if staggered else 0.5)).astype(self.spacing.dtype)
-            if self.space.comm.axis_size(k) > 1:
-                x = x + self._first(k).astype(x.dtype)  # whole and half numbers: nothing is rounded
-            out.append(self._along(k, x * self.spacing[k]))
-        return tuple(out)
-
-    def cell_edges(self, axis: int) -> Float[Array, " corners"]:
-        """Coordinates along `axis` of the corners of this device's cells, one more than of cells; where the
-        box repeats its end is its beginning."""
-        at = self._first(axis) + np.arange(self.local_shape[axis] + 1)
-        if self.periodic[axis]:
-            at = at % self.shape[axis]
-        return at.astype(self.spacing.dtype) * self.spacing[axis]
-
-    def global_index(self, location: Location | None = None) -> Int[Array, "..."]:
-        """`[*points]`: which of the points of the whole domain each of this device's is, counted with the last
-        axis fastest. What is drawn by them is the same over any devices."""
-        location = self.cell if location is None else location
-        out = jnp.zeros((1,) * self.dimension, jnp.int32)
-        for k, (n, shared) in enumerate(
-            zip(self.local_shape_at(location), self.includes_walls(location))
-        ):
-            at = jnp.asarray(self._first(k), jnp.int32) + np.arange(n, dtype=np.int32)
-            out = out * (self.shape[k] + shared) + self._along(k, at)
-        return out
-
-    def normal(
+    def random_normal(
         self, key: Array | None, parts: tuple[int, ...] = (), location: Location | None = None
     ) -> Float[Array, "..."]:
         """Standard normal noise `[*parts, *points]`, drawn point by point from (key, number of the point).
@@ -252,7 +130,7 @@ class Grid(Module):
             for side, position in zip(sides, (0 * self.space.lengths, self.space.lengths)):
                 x = list(self.coordinates(location))
                 x[axis] = position[axis].reshape((1,) * self.dimension)
-                pair.append(side.at(t, x, parts))
+                pair.append(side.at_time(t, x, parts))
             out.append(tuple(pair))
         return tuple(out)
 
@@ -266,14 +144,14 @@ class Grid(Module):
         """
         self.require_periodic("Fourier transforms")
         if self.space.comm.size > 1:
-            return forward_transform(self, x, self._repeats)
+            return forward_transform(self, x, self._all_periodic)
         axes = tuple(range(-self.dimension, 0))
         return jnp.fft.fftn(x, axes=axes) if jnp.iscomplexobj(x) else jnp.fft.rfftn(x, axes=axes)
 
     def ifft(self, coefficients: Array, *, real: bool = True) -> Array:
         """The array that these are the coefficients of."""
         if self.space.comm.size > 1:
-            return inverse_transform(self, coefficients, self._repeats, real)
+            return inverse_transform(self, coefficients, self._all_periodic, real)
         axes = tuple(range(-self.dimension, 0))
         if real:
             return jnp.fft.irfftn(coefficients, s=self.shape, axes=axes)
@@ -286,8 +164,8 @@ class Grid(Module):
     def map_modes(self, axis: int, function: Callable[[np.ndarray], Any], *, real: bool = True):
         """`function` of the whole numbers of the modes along an axis, ready to broadcast: evaluated for
         all of them on the host, in double precision."""
-        n = mode_numbers(self, axis, self._repeats, real).astype(np.int32)
-        return self._along(axis, local_modes(self, axis, function(n), self._repeats, real))
+        n = mode_numbers(self, axis, self._all_periodic, real).astype(np.int32)
+        return self.along_axis(axis, local_modes(self, axis, function(n), self._all_periodic, real))
 
     def wavenumbers(self, *, real: bool = True) -> tuple[Float[Array, "..."], ...]:
         """k = 2πn/L of the Fourier modes, one array per axis, ready to broadcast."""
@@ -311,7 +189,7 @@ class Grid(Module):
     def mode_multiplicity(self, *, real: bool = True) -> Any:
         """How many modes each coefficient stands for: two where that of −k is left out, as the conjugate of
         that of k, and none for padding; ready to broadcast."""
-        return math.prod(mode_multiplicity(self, self._repeats, real))
+        return math.prod(mode_multiplicity(self, self._all_periodic, real))
 
     def psum_modes(self, x: Array) -> Array:
         """Σ over all devices of what each has summed over its modes."""
@@ -350,7 +228,7 @@ class Grid(Module):
         for k, n in enumerate(self.shape):
             turn = np.pi / n if parities[k] is not None else 2 * np.pi / n
             theta = turn * mode_numbers(self, k, parities, True)
-            out.append(self._along(k, local_modes(self, k, function(theta), parities, True)))
+            out.append(self.along_axis(k, local_modes(self, k, function(theta), parities, True)))
         return tuple(out)
 
     def require_periodic(self, what: str) -> None:
@@ -365,11 +243,11 @@ class Grid(Module):
 
     def sum(self, x: Array) -> Array:
         """Σ over all points, per component."""
-        return self.space.comm.psum(jnp.sum(x, axis=self._spatial()))
+        return self.space.comm.psum(jnp.sum(x, axis=self._point_axes()))
 
     def max(self, x: Array) -> Array:
         """The largest value over all points, per component."""
-        return self.space.comm.pmax(jnp.max(x, axis=self._spatial()))
+        return self.space.comm.pmax(jnp.max(x, axis=self._point_axes()))
 
     def quadrature_weights(self, location: Location) -> tuple[np.ndarray, ...]:
         """Shares of a cell that the points stand for, per axis: ½ on walls, else 1."""
@@ -380,28 +258,15 @@ class Grid(Module):
             share = np.ones(n)
             if staggered and not self.periodic[k]:
                 share[[0, -1]] = 0.5
-            out.append(self._along(k, share))
+            out.append(self.along_axis(k, share))
         return tuple(out)
 
     # --- inside ---------------------------------------------------------------------------------
 
     @property
-    def _repeats(self) -> Parities:
+    def _all_periodic(self) -> Parities:
         return (None,) * self.dimension
 
-    def _first(self, axis: int) -> Any:
-        """Number of this device's first cell along `axis`."""
-        return jnp.asarray(self.space.comm.axis_index(axis) * self.local_shape[axis])
-
-    def _along(self, axis: int, x: Any) -> Any:
-        return x.reshape([-1 if k == axis else 1 for k in range(self.dimension)])
-
-    def _spatial(self) -> tuple[int, ...]:
+    def _point_axes(self) -> tuple[int, ...]:
+        """The array axes of the points."""
         return tuple(range(-self.dimension, 0))
-
-    def _check(self, location: Location) -> None:
-        if len(location.staggered) != self.dimension:
-            raise ShapeError(
-                f"the location {location!r} has {len(location.staggered)} axes, the grid "
-                f"{self.dimension}"
-            )

@@ -1,1 +1,1 @@
-"""Spaces."""
+"""Spaces, points of cells, and slabs of a space over devices."""

@@ -38,9 +38,7 @@ class Box(AbstractSpace):
             raise ShapeError(
                 f"Box needs one length per axis, e.g. Box([10, 10, 10]); got {lengths!r}"
             )
-        self.periodic = (
-            (periodic,) * shape[0] if isinstance(periodic, bool) else tuple(periodic)
-        )
+        self.periodic = (periodic,) * shape[0] if isinstance(periodic, bool) else tuple(periodic)
         if len(self.periodic) != shape[0]:
             raise ShapeError(
                 f"Box has {shape[0]} lengths but periodicity for {len(self.periodic)} axes"

@@ -2,6 +2,8 @@
 
 import dataclasses
 
+from physkit.core import ParameterError
+
 AXES = "xyz"
 
 
@@ -31,3 +33,16 @@ class Location:
             return f"face({axes[0]})"
         across = next(AXES[k] for k, s in enumerate(self.staggered) if not s)
         return f"edge({across})"
+
+
+def axis_number(axis: int | str, dimension: int) -> int:
+    """0, 1, 2 for "x", "y", "z" and for themselves.
+
+    **Errors:** `ParameterError` for an axis that a box of this dimension does not have.
+    """
+    number = AXES.find(axis) if isinstance(axis, str) and len(axis) == 1 else axis
+    if not isinstance(number, int) or isinstance(number, bool) or not 0 <= number < dimension:
+        raise ParameterError(
+            f"no axis {axis!r}; there are {', '.join(repr(a) for a in AXES[:dimension])}"
+        )
+    return number

@@ -1,0 +1,170 @@
+"""The points of uniform cells, and which of them this device holds."""
+
+from typing import TypeAlias
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int
+
+from physkit.core import Module, ShapeError
+
+from ._box import Box
+from ._location import Location, axis_number
+
+ArrayLike: TypeAlias = Array | np.ndarray
+
+
+class AbstractGrid(Module):
+    """What ghost layers and transforms need to know of a grid: its points, and those on this device.
+
+    - `space`: the box that the cells fill.
+    - `shape`: number of cells per axis of the whole domain.
+    """
+
+    space: eqx.AbstractVar[Box]
+    shape: eqx.AbstractVar[tuple[int, ...]]
+
+    @property
+    def dimension(self) -> int:
+        """Number of axes."""
+        return len(self.shape)
+
+    @property
+    def periodic(self) -> tuple[bool, ...]:
+        """Which axes repeat."""
+        return self.space.periodic
+
+    @property
+    def spacing(self) -> Float[Array, " d"]:
+        """Edge lengths of a cell."""
+        return self.space.lengths / jnp.asarray(self.shape, self.space.lengths.dtype)
+
+    @property
+    def cell_volume(self) -> Float[Array, ""]:
+        """Length, area or volume of a cell."""
+        return jnp.prod(self.spacing)
+
+    # --- where values sit -----------------------------------------------------------------------
+
+    def axis(self, axis: int | str) -> int:
+        """The number of the axis "x", "y" or "z" (or of itself)."""
+        return axis_number(axis, self.dimension)
+
+    @property
+    def cell(self) -> Location:
+        """The middles of cells."""
+        return Location((False,) * self.dimension)
+
+    @property
+    def node(self) -> Location:
+        """The corners of cells."""
+        return Location((True,) * self.dimension)
+
+    def face(self, axis: int | str) -> Location:
+        """The middles of the faces across `axis`, where fluxes along it pass."""
+        return self.cell.staggered_along(self.axis(axis))
+
+    def edge(self, axis: int | str) -> Location:
+        """The middles of the edges along `axis`."""
+        return self.node.staggered_along(self.axis(axis))
+
+    def local_shape_at(self, location: Location) -> tuple[int, ...]:
+        """Number of points per axis at `location`, on this device."""
+        return tuple(
+            n + shared
+            for n, shared in zip(self.local_shape, self.includes_walls(location), strict=True)
+        )
+
+    @property
+    def local_shape(self) -> tuple[int, ...]:
+        """Number of cells per axis on this device."""
+        return tuple(n // self.space.comm.axis_size(k) for k, n in enumerate(self.shape))
+
+    def includes_walls(self, location: Location) -> tuple[bool, ...]:
+        """Per axis, whether points sit on the walls: then there is one more of them than of cells, and
+        neighboring devices both hold the layer between them."""
+        self._require_same_dimension(location)
+        return tuple(
+            staggered and not wraps
+            for staggered, wraps in zip(location.staggered, self.periodic, strict=True)
+        )
+
+    def local(self, x: Array, location: Location | None = None) -> Array:
+        """This device's part of `x`, whose last axes are the points of the whole domain (or have length 1)."""
+        comm, location = self.space.comm, self.cell if location is None else location
+        lead = x.ndim - self.dimension
+        for k, (n, shared) in enumerate(
+            zip(self.local_shape, self.includes_walls(location), strict=True)
+        ):
+            if (
+                comm.axis_size(k) > 1
+                and lead + k >= 0
+                and x.shape[lead + k] == self.shape[k] + shared
+            ):
+                first = comm.axis_index(k) * n
+                x = jax.lax.dynamic_slice_in_dim(x, first, n + shared, axis=lead + k)
+        return x
+
+    def touches_side(self, axis: int, side: int) -> bool | Bool[Array, ""]:
+        """Whether this device's block touches that side (0: low, 1: high) of the domain."""
+        comm = self.space.comm
+        if comm.axis_size(axis) == 1:
+            return True
+        return comm.axis_index(axis) == (comm.axis_size(axis) - 1 if side else 0)
+
+    def coordinates(self, location: Location | None = None) -> tuple[Float[Array, "..."], ...]:
+        """Coordinates of the points (cell centers if left out), one array per axis, ready to broadcast:
+        x is `[nx 1 1]`, y `[1 ny 1]`, z `[1 1 nz]`."""
+        location = self.cell if location is None else location
+        out = []
+        for k, (n, staggered) in enumerate(
+            zip(self.local_shape_at(location), location.staggered, strict=True)
+        ):
+            x = (np.arange(n) + (0.0 if staggered else 0.5)).astype(self.spacing.dtype)
+            if self.space.comm.axis_size(k) > 1:
+                x = x + self._first_cell(k).astype(
+                    x.dtype
+                )  # whole and half numbers: nothing is rounded
+            out.append(self.along_axis(k, x * self.spacing[k]))
+        return tuple(out)
+
+    def cell_edges(self, axis: int) -> Float[Array, " corners"]:
+        """Coordinates along `axis` of the edges of this device's cells, one more than of cells; where the
+        box repeats its end is its beginning."""
+        at = self._first_cell(axis) + np.arange(self.local_shape[axis] + 1)
+        if self.periodic[axis]:
+            at = at % self.shape[axis]
+        return at.astype(self.spacing.dtype) * self.spacing[axis]
+
+    def global_index(self, location: Location | None = None) -> Int[Array, "..."]:
+        """`[*points]`: the index in the whole domain of each of this device's points, last axis fastest.
+
+        Random numbers drawn by it do not depend on devices.
+        """
+        location = self.cell if location is None else location
+        out = jnp.zeros((1,) * self.dimension, jnp.int32)
+        for k, (n, shared) in enumerate(
+            zip(self.local_shape_at(location), self.includes_walls(location))
+        ):
+            at = jnp.asarray(self._first_cell(k), jnp.int32) + np.arange(n, dtype=np.int32)
+            out = out * (self.shape[k] + shared) + self.along_axis(k, at)
+        return out
+
+    def along_axis(self, axis: int, x: ArrayLike) -> ArrayLike:
+        """`x`, one number for each point along `axis`, ready to broadcast."""
+        return x.reshape([-1 if k == axis else 1 for k in range(self.dimension)])
+
+    # --- inside ---------------------------------------------------------------------------------
+
+    def _first_cell(self, axis: int) -> Int[Array, ""]:
+        """Index of this device's first cell along `axis`."""
+        return jnp.asarray(self.space.comm.axis_index(axis) * self.local_shape[axis])
+
+    def _require_same_dimension(self, location: Location) -> None:
+        if len(location.staggered) != self.dimension:
+            raise ShapeError(
+                f"the location {location!r} has {len(location.staggered)} axes, the grid "
+                f"{self.dimension}"
+            )
