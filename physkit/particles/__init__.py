@@ -15,7 +15,5 @@ from ._velocities import (
     temperature as temperature,
     total_momentum as total_momentum,
 )
-from .decomposition._ownership import (
-    Ownership as Ownership,
-    widen_migration_margin as widen_migration_margin,
-)
+from .decomposition._ownership import Ownership as Ownership
+from .decomposition._sharded_cache import AbstractShardedCache as AbstractShardedCache

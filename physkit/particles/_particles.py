@@ -1,5 +1,6 @@
 """Point particles: the component that molecular dynamics, gravity and plasmas share."""
 
+import math
 from typing import Any, ClassVar
 
 import jax
@@ -9,6 +10,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from physkit.core import (
     AbstractExactComponent,
+    DeclarationError,
     Fault,
     Module,
     ParameterError,
@@ -16,22 +18,21 @@ from physkit.core import (
     concrete_value,
     data,
     replace_fields,
+    replicate,
     round_before_add,
     with_tangent_of,
 )
 from physkit.geometry import AbstractSpace, Free
 
 from ._fixed_point_particles import FixedPointParticles
-from .decomposition._ownership import (
-    Ownership,
-    grow_particles,
-    migrate_back,
-    migrate_particles,
-    needs_migration,
-    row_arrays,
-    shard_particles,
-    unshard_particles,
-)
+from .decomposition._migration import migrate, migrate_back
+from .decomposition._migration_margin import widen_margin
+from .decomposition._ownership import Ownership, Rows
+from .decomposition._partition import grow_slots, partition, unpartition
+
+
+# What a row of particles is made of, besides which particle it is.
+_ROWS = ("position", "velocity", "mass", "image", "id", "charge", "species", "frozen")
 
 
 class ParticleIncrement(Module):
@@ -211,74 +212,137 @@ class Particles(AbstractExactComponent):
         """How far particles stray from their device's slab at most, in widths of it; 0 on one device."""
         return 0.0 if self.ownership is None else self.ownership.migration_margin
 
-    # --- over the whole domain, and over devices --------------------------------------------------
+    # --- over the whole domain, on one device or many ----------------------------------------------
+
+    @property
+    def is_distributed(self) -> bool:
+        """Whether these are one device's particles of a domain that is cut over several."""
+        return self.ownership is not None
+
+    def require_single_device(self, what: str, instead: str | None = None) -> None:
+        """**Errors:** `DeclarationError` for particles that are cut over devices."""
+        if self.is_distributed:
+            advice = f"; write {instead}" if instead else ": run it on one device"
+            raise DeclarationError(f"{what} cannot be cut over devices{advice}")
 
     def mask_empty(self, x: Array) -> Array:
         """`x`, `[n …]`, with 0 where a row holds no particle."""
-        if self.ownership is None:
-            return x
-        return jnp.where(self.ownership.mask.reshape(-1, *(1,) * (x.ndim - 1)), x, 0)
+        return x if self.ownership is None else self.ownership.where_present(x)
 
     def sum(self, x: Array) -> Array:
         """The sum of `x`, `[n …]`, over all particles of the whole domain."""
         return self.space.sum(jnp.sum(self.mask_empty(x), axis=0))
 
     def local_rows(self, x: Array) -> Array:
-        """What of `x`, which has a row for every particle of the whole domain, belongs to these."""
+        """The rows of these particles, of `x` with a row for every particle of the whole domain."""
         if self.ownership is None or x.shape[0] != self.ownership.num_particles:
             return x
-        return x.at[self.ownership.global_index].get(mode="clip")
+        return self.ownership.local_rows(x)
 
     def all_rows(self, x: Array) -> Array:
         """The rows of `x`, `[n …]`, of all devices, in the order that the particles were given in."""
-        if self.ownership is None:
-            return x
-        empty = jnp.zeros((self.ownership.num_particles, *x.shape[1:]), x.dtype)
-        mine = empty.at[self.ownership.global_index].set(x, mode="drop")
-        return self.space.max(mine) if x.dtype == bool else self.space.sum(mine)
+        return x if self.ownership is None else self.ownership.all_rows(x, self.space)
 
     def equal_shard(self, x: Array) -> Array:
-        """Of `whole(x)` an equal part, the same particles at all times wherever they are; zeros behind."""
-        if self.ownership is None:
-            return x
-        return self.ownership.equal_shard(self.all_rows(x), self.space.comm)
+        """Of `all_rows(x)` the same equal part at all times, wherever particles are; zeros behind."""
+        return x if self.ownership is None else self.ownership.equal_shard(x, self.space)
+
+    # --- between devices ---------------------------------------------------------------------------
 
     def shard(self, devices: tuple[int, ...]) -> "Particles":
-        return shard_particles(self, devices)
+        rows, ownership = self._rows, None
+        if math.prod(devices) > 1:
+            rows, ownership = partition(rows, self.space, devices)
+        else:
+            rows = jax.tree.map(lambda x: replicate(x, devices), rows)
+        others = self.space, self.fixed_point
+        space, fixed_point = jax.tree.map(lambda x: replicate(x, devices), others)
+        return self._with_rows(rows, ownership, space, fixed_point)
 
     def unshard(self, devices: tuple[int, ...]) -> "Particles":
         del devices
-        return unshard_particles(self)
+        first = lambda tree: jax.tree.map(lambda x: x[0], tree)
+        fixed_point = None if self.fixed_point is None else self.fixed_point.share_faults()
+        space, fixed_point = first((self.space, fixed_point))
+        if self.ownership is None:
+            return self._with_rows(first(self._rows), None, space, fixed_point)
+        rows = unpartition(self._rows, self.ownership)
+        return self._with_rows(rows, None, space, fixed_point)
 
     def needs_migration(self) -> Bool[Array, ""] | None:
-        return None if self.ownership is None else needs_migration(self)
+        if self.ownership is None:
+            return None
+        return self.ownership.needs_migration(self.position, self.space)
 
     def migrate(self) -> "Particles":
-        return self if self.ownership is None else migrate_particles(self)[0]
+        return self._migrate(None)[0]
 
     @property
     def is_migrating(self) -> bool:
         return self.ownership is not None
 
     def migrate_with(self, other: "Particles") -> tuple["Particles", "Particles"]:
-        """`settled`, and what `other` says of these particles (a cotangent of theirs) in their new rows."""
-        rows = row_arrays(other)
-        settled, rows = migrate_particles(self, rows)
-        return settled, replace_fields(other, {k: x for k, x in rows.items() if k != "fixed_point"})
+        """`migrate`, and `other`, cotangents of these particles, in the rows that they have then."""
+        migrated, rows = self._migrate(other._rows)
+        return migrated, _without_fixed_point(other, rows)
 
     def restore_rows(
         self, begin: "Particles", other: "Particles"
     ) -> tuple["Particles", "Particles", Bool[Array, ""]]:
         """These and `other` in the rows of `begin`, and whether all of its particles are here."""
-        there, rows, found = migrate_back(self, begin, row_arrays(other))
-        return (
-            there,
-            replace_fields(other, {k: x for k, x in rows.items() if k != "fixed_point"}),
-            found,
+        assert self.ownership is not None
+        assert begin.ownership is not None
+        home = begin._rows, begin.ownership
+        rows, along, all_found = migrate_back(
+            self._rows, self.ownership, home, begin.space, other._rows
         )
+        restored = self._with_rows(rows, begin.ownership, self.space, self.fixed_point)
+        return restored, _without_fixed_point(other, along), all_found
 
     def grow_to_fit(self, measured: "Particles") -> tuple["Particles", list[str]]:
-        return grow_particles(self, measured)
+        if self.ownership is None or measured.ownership is None:
+            return self, []
+        rows, ownership, events = grow_slots(self._rows, self.ownership, measured.ownership)
+        return self._with_rows(rows, ownership, self.space, self.fixed_point), events
+
+    def widen_migration_margin(self, dt: Float[Array, ""] | float, has_halo: bool) -> "Particles":
+        """These particles, in device layout, with a margin that the fastest does not cross in some steps.
+
+        - `has_halo`: some force needs copies of particles near a slab, which a wide margin makes many.
+        """
+        if self.ownership is None:
+            return self
+        wider = widen_margin(self.ownership, self.velocity, self.space, dt, has_halo)
+        return replace_fields(self, {"ownership": wider})
+
+    @property
+    def _rows(self) -> Rows:
+        """All arrays with a row for each particle, by name; fixed-point numbers, too."""
+        rows = {name: getattr(self, name) for name in _ROWS}
+        fixed_point = None if self.fixed_point is None else self.fixed_point.rows
+        return rows | {"fixed_point": fixed_point}
+
+    def _with_rows(
+        self,
+        rows: Rows,
+        ownership: Ownership | None,
+        space: AbstractSpace,
+        fixed_point: FixedPointParticles | None,
+    ) -> "Particles":
+        """A copy with other rows, where `fixed_point` is what fixed-point numbers have besides rows."""
+        if fixed_point is not None:
+            fixed_point = fixed_point.with_rows(rows["fixed_point"])
+        changed = {"space": space, "fixed_point": fixed_point, "ownership": ownership}
+        return replace_fields(self, {**rows, **changed})
+
+    def _migrate(self, along: Rows | None) -> tuple["Particles", Rows | None]:
+        if self.ownership is None:
+            return self, along
+        rows, ownership, along = migrate(self._rows, self.ownership, self.space, along)
+        fixed_point = self.fixed_point
+        if fixed_point is not None:
+            fixed_point = fixed_point.poison_where(Fault.NOT_FINITE, ownership.is_broken)
+        return self._with_rows(rows, ownership, self.space, fixed_point), along
 
     def faults(self) -> Int[Array, ""]:
         light = jnp.where(jnp.any(self.mass <= 0), int(Fault.MASS), 0)
@@ -287,9 +351,13 @@ class Particles(AbstractExactComponent):
         )
 
     def _mobile(self, change: Float[Array, "n d"]) -> Float[Array, "n d"]:
-        if self.ownership is not None:
-            change = self.mask_empty(change)
+        change = self.mask_empty(change)
         return change if self.frozen is None else jnp.where(self.frozen[:, None], 0, change)
+
+
+def _without_fixed_point(cotangents: Particles, rows: Rows) -> Particles:
+    """`cotangents` with these rows: integers have none."""
+    return replace_fields(cotangents, {k: x for k, x in rows.items() if k != "fixed_point"})
 
 
 def _float_array(value: Any) -> Array:

@@ -206,14 +206,14 @@ def test_exact_meshes_know_no_order():
     assert np.array_equal(go(particles), go(other))
 
 
-def test_a_law_of_ones_own(dtype):
+def test_a_user_defined_mesh_interaction(dtype):
     class Screened(AbstractMeshInteraction):
         """Charges in a medium that screens them over a length 1/2."""
 
-        def source(self, particles):
+        def charge(self, particles):
             return particles.charge
 
-        def response(self, k2):
+        def green_function(self, k2):
             return 1 / (k2 + 4)
 
     grid, particles = setting(1, dtype=dtype)

@@ -25,7 +25,6 @@ from physkit.core import (
 from physkit.geometry import Box
 from physkit.parallel import Spmd
 from physkit.particles import Particles
-from physkit.particles.decomposition._ownership import row_arrays
 from physkit.particles.forces import (
     DirectGravity,
     HarmonicAngles,
@@ -153,7 +152,7 @@ def test_what_belongs_to_particles_goes_with_them_and_back():
     assert not np.asarray(cotangents_after.velocity)[~alive].any()
     back, cotangents, found = each(restore_rows, after, strayed, cotangents_after)
     assert np.asarray(found).all()
-    assert all(map(np.array_equal, *map(jax.tree.leaves, (row_arrays(back), row_arrays(strayed)))))
+    assert all(map(np.array_equal, *map(jax.tree.leaves, (back._rows, strayed._rows))))
     home = np.asarray(strayed.ownership.mask)
     assert np.array_equal(cotangents.velocity[home], 3 * strayed.position[home])
     # Whoever is missing is missed.

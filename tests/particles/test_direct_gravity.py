@@ -48,11 +48,11 @@ def test_against_plain_sum(n, d, dtype):
 @pytest.mark.parametrize("n", [37, 515])
 def test_both_formulations_agree(n):
     """That for accelerators and few bodies, and that for many on a CPU."""
-    from physkit.particles.forces import _gravity
+    from physkit.particles.forces.pairs import _direct_gravity
 
     p = bodies(n)
     parts = tuple(p.position.T), p.mass, jnp.asarray(0.01)
-    for a, b in zip(_gravity._in_blocks(*parts), _gravity._one_by_one(*parts)):
+    for a, b in zip(_direct_gravity._in_blocks(*parts), _direct_gravity._one_by_one(*parts)):
         np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-11)
 
 

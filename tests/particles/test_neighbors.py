@@ -69,13 +69,13 @@ def test_finds_all_pairs_and_no_others(name, dtype):
     cells = plan_cells(position, space, radius) if shape is None else Cells.of(shape, slots)
     assert shape is not None or cells.count > 4
     found = jax.jit(lambda x: search(x, space, radius, cells, 299))(position)
-    assert found.occupancy <= cells.slots
-    assert not found.narrow
+    assert found.max_occupancy <= cells.slots
+    assert not found.is_too_narrow
     listed = _as_matrix(found.index, found.order)
     assert np.all(listed >= _near(position, space, radius))
     assert np.all(listed <= _near(position, space, radius * (1 + 1e-4))), "up to rounding"
-    assert int(found.neighbors) == listed.sum(axis=1).max()
-    assert np.array_equal(np.asarray(found.order)[np.asarray(found.place)], np.arange(300))
+    assert int(found.max_neighbors) == listed.sum(axis=1).max()
+    assert np.array_equal(np.asarray(found.order)[np.asarray(found.row_of_particle)], np.arange(300))
     rows = np.asarray(found.index)
     assert np.all((np.diff(rows, axis=1) > 0) | (rows[:, 1:] == 300)), "rows are sorted"
 
@@ -177,8 +177,8 @@ class TestOverflow:
         made = neighbor_list(particles, 1.5, 0.2)
         cramped = Cells.of((5, 5, 5), 3)
         found = search(particles.position, particles.space, 1.7, cramped, 64)
-        assert found.occupancy > 3
-        assert cramped.grow_to(int(found.occupancy)).slots >= found.occupancy
+        assert found.max_occupancy > 3
+        assert cramped.grow_to(int(found.max_occupancy)).slots >= found.max_occupancy
         assert made.cells.required <= made.cells.slots
 
     def test_cells_that_became_too_narrow_get_coarser(self):

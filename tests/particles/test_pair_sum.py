@@ -91,7 +91,7 @@ USES = {
 def test_agrees_with_plain_differentiation(case, monkeypatch, use, blocks, kind):
     x, charge, shared, listed, v = case
     if blocks == "uneven":
-        monkeypatch.setattr(_pairs, "BLOCK", 300)
+        monkeypatch.setattr(_pairs, "PAIRS_PER_BLOCK", 300)
         assert (_pairs.block_shape(N, N)[0] * _pairs.block_shape(N, N)[1]) % N
     pairs = AllPairs() if kind == "every" else listed
     own = _summed(pairs, None if kind == "no parity" else -1)
@@ -103,7 +103,7 @@ def test_agrees_with_plain_differentiation(case, monkeypatch, use, blocks, kind)
 
 @pytest.mark.parametrize("use", ["value", "vjp", "grad of vmap", "forward over reverse"])
 def test_nothing_scatters(case, monkeypatch, use):
-    monkeypatch.setattr(_pairs, "BLOCK", 300)
+    monkeypatch.setattr(_pairs, "PAIRS_PER_BLOCK", 300)
     x, charge, shared, listed, v = case
 
     def compiled(f):
@@ -126,7 +126,7 @@ def test_plain_differentiation_of_the_same_list_would_scatter(case):
 
 def test_memory_of_the_gradient_is_that_of_a_block(monkeypatch):
     n, k = 20_000, 64
-    monkeypatch.setattr(_pairs, "BLOCK", 2**14)
+    monkeypatch.setattr(_pairs, "PAIRS_PER_BLOCK", 2**14)
     ring = (np.arange(n)[:, None] + np.r_[-k // 2 : 0, 1 : k // 2 + 1]) % n
     place = jnp.arange(n, dtype=jnp.int32)
     listed = ListedPairs(jnp.asarray(ring, jnp.int32), place, place, jnp.int32(k), jnp.array(False))

@@ -1,25 +1,23 @@
-"""Which particles of the devices next to this one are near its slab, and what they are now."""
-
-from typing import Any
+"""The halo: copies of particles of the neighboring devices that are near this device's slab."""
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from physkit.core import Module, data, nonzero_indices
+from physkit.core import Module, PyTree, data, nonzero_indices
 from physkit.geometry import Slab
 
-from .._particles import Particles
+from ._ownership import Ownership
 
 
 class Halo(Module):
-    """Rows of this device's particles that the devices above and below are told of.
+    """Which of this device's rows are sent to the devices above and below.
 
-    Chosen when a list is built; after that only what changes is sent.
+    Chosen when a neighbor list is built; after that only the arrays are exchanged.
 
     **Arguments:**
 
-    - `above`, `below`: `[m]` rows; their number where there are no more.
+    - `above`, `below`: `[m]` rows sent to either; the number of rows where there are no more.
     - `required`: how many there were to send to one side.
     """
 
@@ -33,63 +31,54 @@ class Halo(Module):
         return self.above.shape[-1]
 
     @staticmethod
-    def of(particles: Particles, slab: Slab, reach: Float[Array, ""], capacity: int) -> "Halo":
-        """Those within `reach` of a side of the slab, or beyond it."""
-        alive = particles.mask
-        assert alive is not None
-        past, short = slab.distance_outside(
-            slab.unwrap_along_axis(jax.lax.stop_gradient(particles.position))
-        )
-        near = alive & (past > -reach) & ~slab.last, alive & (short > -reach) & ~slab.first
+    def of(
+        position: Float[Array, "n d"],
+        ownership: Ownership,
+        slab: Slab,
+        reach: Float[Array, ""],
+        capacity: int,
+    ) -> "Halo":
+        """The halo of particles within `reach` of a side of the slab, or beyond it."""
+        x = slab.unwrap_along_axis(jax.lax.stop_gradient(position))
+        outside_above, outside_below = slab.distance_outside(x)
+        near_above = ownership.mask & (outside_above > -reach) & ~slab.last
+        near_below = ownership.mask & (outside_below > -reach) & ~slab.first
+        near = near_above, near_below
         rows = [nonzero_indices(which, capacity) for which in near]
-        most = jnp.maximum(*(jnp.sum(which, dtype=jnp.int32) for which in near))
-        return Halo(*rows, most)
+        required = jnp.maximum(*(jnp.sum(which, dtype=jnp.int32) for which in near))
+        return Halo(*rows, required)
 
-    def joined(self, slab: Slab, arrays: Any) -> Any:
-        """Own rows of `arrays`, and behind them those of the devices below and above: `[n + 2m …]`."""
+    def exchange(self, slab: Slab, arrays: PyTree) -> PyTree:
+        """This device's rows of `arrays`, then those received from below and from above: `[n + 2m …]`."""
         leaves, tree = jax.tree.flatten(arrays)
-        out: list[Any] = list(leaves)
-        # One message a side for all arrays of a kind.
+        out = list(leaves)
+        # One message a side for all arrays of one dtype and shape: messages cost more than bytes.
         for kind in {(x.dtype, x.shape[1:]) for x in leaves}:
-            places = [i for i, x in enumerate(leaves) if (x.dtype, x.shape[1:]) == kind]
-            stacked = jnp.stack([leaves[i] for i in places])
-            read = lambda rows, stacked=stacked: stacked.at[:, rows].get(mode="clip")
-            below, above = (
-                slab.ring_shift(read(self.above), 1),
-                slab.ring_shift(read(self.below), -1),
-            )
-            whole = jnp.concatenate([stacked, below, above], axis=1)
-            for k, i in enumerate(places):
-                out[i] = whole[k]
+            members = [i for i, x in enumerate(leaves) if (x.dtype, x.shape[1:]) == kind]
+            stacked = jnp.stack([leaves[i] for i in members])
+            from_below = slab.ring_shift(stacked.at[:, self.above].get(mode="clip"), 1)
+            from_above = slab.ring_shift(stacked.at[:, self.below].get(mode="clip"), -1)
+            extended = jnp.concatenate([stacked, from_below, from_above], axis=1)
+            for k, i in enumerate(members):
+                out[i] = extended[k]
         return jax.tree.unflatten(tree, out)
 
-    def unwrap_along_axis(
-        self, slab: Slab, particles: Particles
-    ) -> tuple[Float[Array, "n d"], Array]:
-        """Positions in line of own particles and those told of, and which rows hold one."""
-        alive, axis = particles.mask, slab.axis
-        assert alive is not None
-        position = jax.lax.stop_gradient(particles.position)
+    def extended_positions(
+        self, position: Float[Array, "n d"], ownership: Ownership, slab: Slab
+    ) -> tuple[Float[Array, "m d"], Bool[Array, " m"]]:
+        """Positions, unwrapped along the cut axis, of own and received rows; and which hold a particle."""
+        axis, m, n = slab.axis, self.capacity, ownership.num_slots
+        position = jax.lax.stop_gradient(position)
         position = position.at[:, axis].set(slab.unwrap_along_axis(position))
-        m, n = self.capacity, particles.num_slots
-        there = jnp.concatenate(
-            [
-                alive,
-                slab.ring_shift(self.above < n, 1) & slab.has_neighbor(1),
-                slab.ring_shift(self.below < n, -1) & slab.has_neighbor(-1),
-            ]
-        )
-        carried = jnp.concatenate(
-            [
-                jnp.zeros(n, position.dtype),
-                jnp.broadcast_to(slab.image_offset(1), (m,)),
-                jnp.broadcast_to(slab.image_offset(-1), (m,)),
-            ]
-        )
-        whole = self.joined(slab, position)
-        whole = whole.at[:, axis].add(carried)
+        is_sent_above = slab.ring_shift(self.above < n, 1) & slab.has_neighbor(1)
+        is_sent_below = slab.ring_shift(self.below < n, -1) & slab.has_neighbor(-1)
+        mask = jnp.concatenate([ownership.mask, is_sent_above, is_sent_below])
+        own = jnp.zeros(n, position.dtype)
+        offsets = (jnp.broadcast_to(slab.image_offset(by), (m,)) for by in (1, -1))
+        extended = self.exchange(slab, position)
+        extended = extended.at[:, axis].add(jnp.concatenate([own, *offsets]))
         # Empty rows lie among the others, so that they do not widen what cells are made for.
-        shown: Bool[Array, "n 1"] = there[:, None]
-        held = jnp.maximum(jnp.sum(there), 1).astype(position.dtype)
-        middle = jnp.sum(jnp.where(shown, whole, 0), axis=0) / held
-        return jnp.where(shown, whole, middle[None]), there
+        shown = mask[:, None]
+        count = jnp.maximum(jnp.sum(mask), 1).astype(position.dtype)
+        center = jnp.sum(jnp.where(shown, extended, 0), axis=0) / count
+        return jnp.where(shown, extended, center[None]), mask

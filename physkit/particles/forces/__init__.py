@@ -10,15 +10,17 @@ from ._external import (
 from ._force import AbstractForce as AbstractForce, Forces as Forces
 from ._scaled import AbstractScaledForce as AbstractScaledForce, Modulated as Modulated
 from .bonded._angles import HarmonicAngles as HarmonicAngles
+from .bonded._bonded import AbstractBonded as AbstractBonded
 from .bonded._bonds import HarmonicBonds as HarmonicBonds
 from .bonded._sharded_tuples import ShardedTuples as ShardedTuples
 from .pairs._direct_gravity import DirectGravity as DirectGravity
+from .pairs._pair_cache import PairCache as PairCache
 from .pairs._pair_sum import (
     direct_sum as direct_sum,
     exact_pair_sum as exact_pair_sum,
     pair_sum as pair_sum,
 )
-from .pairs._pairwise import PairCache as PairCache, Pairwise as Pairwise
+from .pairs._pairwise import Pairwise as Pairwise
 from .pairs._truncation import (
     TRUNCATIONS as TRUNCATIONS,
     AbstractTruncated as AbstractTruncated,

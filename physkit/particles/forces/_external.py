@@ -9,7 +9,7 @@ from jaxtyping import Array, Float
 from physkit.core import Clock, ParameterError, ShapeError, param, static
 
 from .._particles import Particles
-from ._force import AbstractForce, require_single_device
+from ._force import AbstractForce
 
 
 class UniformAcceleration(AbstractForce):
@@ -149,7 +149,7 @@ class ExternalEnergy(AbstractForce):
     component: str | None = static(default=None)
 
     def energy(self, clock: Clock, state: Any, cache: Any = None) -> Float[Array, ""]:
-        require_single_device(self.particles(state), "ExternalEnergy", "ExternalForce")
+        self.particles(state).require_single_device("ExternalEnergy", "ExternalForce")
         return _call(self.function, clock, self.particles(state), self.args)
 
 

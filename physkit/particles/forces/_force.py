@@ -9,10 +9,11 @@ from jaxtyping import Array, Float
 
 from physkit.core import (
     AbstractTerm,
+    Cache,
     Clock,
-    DeclarationError,
     Module,
     NoEnergyError,
+    State,
     get_component,
     names_of_terms,
     put_component,
@@ -23,7 +24,7 @@ from .._particles import Particles
 
 
 class AbstractForce(AbstractTerm):
-    """A force on the particles of one component (`of`; None when the state is one component).
+    """A force on the particles of one component (`component`; None when the state is one component).
 
     Write `energy(clock, state, cache)` and the force is its negative gradient; or write
     `force(clock, state)` where there is no energy or a direct form is faster. A force that carries
@@ -38,39 +39,50 @@ class AbstractForce(AbstractTerm):
         """Names of the components acted on; a force on several returns a dict of forces by name."""
         return (self.component,)
 
-    def particles(self, state: Any) -> Particles:
+    @property
+    def needs_halo(self) -> bool:
+        """Whether it reads copies of particles of other devices, near this device's slab.
+
+        True by default for a force that carries a cache, since that may be a neighbor list: the migration
+        margin must then stay narrow.
+        """
+        return type(self).init is not AbstractTerm.init
+
+    def for_shape_inference(self) -> "AbstractForce":
+        """The same force, as cheap to trace as can be; asked only for shapes, never for numbers."""
+        return self
+
+    def particles(self, state: State) -> Particles:
         """The component this force acts on."""
         return get_component(state, self.component)
 
-    def energy(self, clock: Clock, state: Any, cache: Any = None) -> Float[Array, ""]:
+    def energy(self, clock: Clock, state: State, cache: Cache = None) -> Float[Array, ""]:
         """Potential energy of the whole component at `clock.t`."""
         raise NoEnergyError(f"{type(self).__name__} has no energy: it defines only its force")
 
     def force(
-        self, clock: Clock, state: Any
+        self, clock: Clock, state: State
     ) -> Float[Array, "n d"] | dict[str, Float[Array, "..."]]:
         """Force on each particle (a dict by name, of several components); by default −∂energy/∂position."""
         particles = self.particles(state)
-        require_single_device(
-            particles, f"{type(self).__name__}, which only tells its energy,", "a force"
-        )
+        name = f"{type(self).__name__}, which only tells its energy,"
+        particles.require_single_device(name, "a force")
 
-        def energy_at(position):
-            return self.energy(
-                clock, put_component(state, self.component, particles.replace(position=position))
-            )
+        def energy_at(position: Float[Array, "n d"]) -> Float[Array, ""]:
+            moved = particles.replace(position=position)
+            return self.energy(clock, put_component(state, self.component, moved))
 
         return -jax.grad(energy_at)(particles.position)
 
-    def virial(self, clock: Clock, state: Any, cache: Any = None) -> Float[Array, "d d"]:
+    def virial(self, clock: Clock, state: State, cache: Cache = None) -> Float[Array, "d d"]:
         """Σ r ⊗ f over interactions, which pressure and stress are made of; 0 for outside fields."""
         del clock, cache
         d = self.particles(state).dimension
         return jnp.zeros((d, d), self.particles(state).position.dtype)
 
     def __call__(
-        self, clock: Clock, state: Any, cache: Any
-    ) -> tuple[Float[Array, "n d"] | dict[str, Float[Array, "..."]], Any]:
+        self, clock: Clock, state: State, cache: Cache
+    ) -> tuple[Float[Array, "n d"] | dict[str, Float[Array, "..."]], Cache]:
         return self.force(clock, state), cache
 
     def __add__(self, other: "AbstractForce | Forces") -> "Forces":
@@ -79,13 +91,6 @@ class AbstractForce(AbstractTerm):
     def named(self, name: str) -> "Forces":
         """A sum of this one force, which it calls `name`: add it to others, and `find` it by that name."""
         return Forces((self,), (name,))
-
-
-def require_single_device(particles: Particles, what: str, instead: str | None = None) -> None:
-    """**Errors:** `DeclarationError` for particles that are cut over devices."""
-    if particles.ownership is not None:
-        other = f"; write {instead}" if instead else ": run it on one device"
-        raise DeclarationError(f"{what} cannot be cut over devices{other}")
 
 
 class Forces(Module):
@@ -123,15 +128,15 @@ class Forces(Module):
         """Whether total momentum is conserved: no force from outside."""
         return all(term.conserves_momentum for term in self.terms)
 
-    def require_reversible(self, state: Any) -> None:
+    def require_reversible(self, state: State) -> None:
         """**Errors:** `NotReversible` where a term may not give the same bits on the way back."""
         for term in self.terms:
             term.require_reversible(state)
 
-    def init(self, state: Any) -> tuple[Any, ...]:
+    def init(self, state: State) -> tuple[Any, ...]:
         return tuple(term.init(state) for term in self.terms)
 
-    def __call__(self, clock: Clock, state: Any, caches: tuple[Any, ...]):
+    def __call__(self, clock: Clock, state: State, caches: tuple[Any, ...]):
         """Force per component, and the terms' caches."""
         total: dict[str | None, Array] = {}
         fresh = []

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from physkit.core import Clock, param
+from physkit.core import Cache, Clock, State, param, replace_fields
 
 from ._force import AbstractForce
 
@@ -30,23 +30,30 @@ class AbstractScaledForce(AbstractForce):
     def components(self) -> tuple[str | None, ...]:
         return self.inner.components
 
-    def init(self, state: Any) -> Any:
+    @property
+    def needs_halo(self) -> bool:
+        return self.inner.needs_halo
+
+    def for_shape_inference(self) -> "AbstractScaledForce":
+        return replace_fields(self, {"inner": self.inner.for_shape_inference()})
+
+    def init(self, state: State) -> Cache:
         return self.inner.init(state)
 
-    def require_reversible(self, state: Any) -> None:
+    def require_reversible(self, state: State) -> None:
         self.inner.require_reversible(state)
 
-    def __call__(self, clock: Clock, state: Any, cache: Any) -> tuple[Any, Any]:
+    def __call__(self, clock: Clock, state: State, cache: Cache) -> tuple[Any, Any]:
         force, cache = self.inner(clock, state, cache)
         return self._times(clock, force), cache
 
-    def force(self, clock: Clock, state: Any) -> Any:
+    def force(self, clock: Clock, state: State) -> Any:
         return self._times(clock, self.inner.force(clock, state))
 
-    def energy(self, clock: Clock, state: Any, cache: Any = None) -> Float[Array, ""]:
+    def energy(self, clock: Clock, state: State, cache: Cache = None) -> Float[Array, ""]:
         return self.factor(clock) * self.inner.energy(clock, state, cache)
 
-    def virial(self, clock: Clock, state: Any, cache: Any = None) -> Float[Array, "d d"]:
+    def virial(self, clock: Clock, state: State, cache: Cache = None) -> Float[Array, "d d"]:
         return self.factor(clock) * self.inner.virial(clock, state, cache)
 
     def _times(self, clock: Clock, force: Any) -> Any:

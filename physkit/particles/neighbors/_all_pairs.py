@@ -1,16 +1,37 @@
 """All pairs of a small system: what a list is, without a list."""
 
+import jax.numpy as jnp
 from jaxtyping import Array, Bool
 
-from physkit.core import Fault, Faults, Module, static
+from physkit.core import Fault, Faults, PyTree, static
 
 from .._particles import Particles
 from ._cells import is_concrete
-from ._neighbor_list import exceeds_max_cutoff, require_max_cutoff
+from ._cutoff import exceeds_max_cutoff, require_max_cutoff
+from ._neighbors import AbstractNeighbors
 from ._pairs import AllPairs
 
 
-class AllPairsWithin(Module):
+class AllNeighbors(AbstractNeighbors):
+    """Every pair, for sums without a cutoff."""
+
+    @property
+    def pairs(self) -> AllPairs:
+        return AllPairs()
+
+    @property
+    def is_complete(self) -> Bool[Array, ""]:
+        return jnp.array(True)
+
+    def update(self, particles: Particles) -> "AllNeighbors":
+        del particles
+        return self
+
+    def poison_if_incomplete(self, sums: PyTree) -> PyTree:
+        return sums
+
+
+class AllPairsWithin(AbstractNeighbors):
     """What `NeighborList` is, of every pair: nothing to build, and nothing that overflows.
 
     - `faults`: a cutoff beyond the image limit, as a box that shrinks comes to.
@@ -24,18 +45,18 @@ class AllPairsWithin(Module):
         return AllPairs()
 
     @property
-    def is_complete(self) -> Bool[Array, ""]:
+    def is_complete(self) -> Bool[Array, "*b"]:
         return (self.faults.bits & int(Fault.CUTOFF)) == 0
 
     def update(self, particles: Particles) -> "AllPairsWithin":
-        beyond = exceeds_max_cutoff(particles.space, particles.dimension, self.cutoff)
-        return AllPairsWithin(self.faults.set_if(Fault.CUTOFF, beyond), self.cutoff)
+        too_far = exceeds_max_cutoff(particles.space, particles.dimension, self.cutoff)
+        return AllPairsWithin(self.faults.set_if(Fault.CUTOFF, too_far), self.cutoff)
 
 
 def all_pairs_within(particles: Particles, cutoff: float) -> AllPairsWithin:
     """Every pair of `particles`, for sums that end at `cutoff`.
 
-    **Errors:** `CutoffError` when the cutoff is beyond the space's `image_limit`.
+    **Errors:** `CutoffError` when the cutoff is beyond the space's `max_cutoff`.
     """
     if is_concrete(particles.space):
         require_max_cutoff(particles.space, particles.dimension, cutoff)

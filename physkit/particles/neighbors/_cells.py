@@ -12,7 +12,7 @@ from jaxtyping import Array, Bool, Float, Int
 from physkit.core import AbstractGrowable, concrete_value, data, static
 from physkit.geometry import AbstractSpace, heights, inverse_matrix
 
-from ._pairs import add_headroom, round_up_to_eight
+from .._capacity_rules import capacity_for_maximum, round_up_to_eight
 
 # What a periodic cell too narrow for the search asks for: coarser cells instead of more slots.
 NEEDS_COARSER_CELLS = 2**28
@@ -91,7 +91,7 @@ def plan_cells(position: Float[Array, "n d"], space: AbstractSpace, radius: floa
         shape = np.maximum(1, (shape * 0.8).astype(int))
     cell = _cell_of(fraction + _shift(periodic, shape), periodic, shape, radius / height, np)
     most = int(np.bincount(np.ravel_multi_index(tuple(cell.T), tuple(shape))).max())
-    slots = add_headroom(most, float(n / shape.prod()))
+    slots = capacity_for_maximum(most, float(n / shape.prod()))
     ways = np.prod(np.minimum(shape, 3))
     return (
         single

@@ -1,24 +1,27 @@
 """Which pairs of particles a sum runs over, and how it visits them."""
 
 import abc
-import math
 from collections.abc import Callable
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Int
 
-from physkit.core import AbstractResizable, Module, data, replace_fields, static
+from physkit.core import AbstractGrowable, Module, PyTree, data, replace_fields, static
+
+from .._capacity_rules import round_up_to_eight
 
 # Pairs at once: their temporaries stay in a core's cache, and a loop costs nothing beside them.
 PAIRS_PER_BLOCK = 2**18
+
+Block = tuple[PyTree, PyTree, Bool[Array, "c k"]]  # arrays of i, of j, and which pairs there are
+PairBody = Callable[[PyTree, PyTree, Array], tuple[PyTree, PyTree]]  # a block → its rows, totals
 
 
 class AbstractPairs(Module):
     """A symmetric set of ordered pairs (i, j): with every pair its mirror image.
 
-    `visit` shows them to a function in blocks `[c k]`: `c` particles i in a row, each with `k`
+    `reduce_pairs` shows them to a function in blocks `[c k]`: `c` particles i in a row, each with `k`
     candidates j. So nothing of the size of all pairs is ever in memory.
     """
 
@@ -28,7 +31,7 @@ class AbstractPairs(Module):
         return self
 
     @abc.abstractmethod
-    def reduce_pairs(self, body: Callable, arrays: Any) -> tuple[Any, Any]:
+    def reduce_pairs(self, body: PairBody, arrays: PyTree) -> tuple[PyTree, PyTree]:
         """Rows of all particles i, and totals.
 
         **Arguments:**
@@ -43,41 +46,42 @@ class AbstractPairs(Module):
 class AllPairs(AbstractPairs):
     """All pairs i ≠ j."""
 
-    def reduce_pairs(self, body: Callable, arrays: Any) -> tuple[Any, Any]:
+    def reduce_pairs(self, body: PairBody, arrays: PyTree) -> tuple[PyTree, PyTree]:
         n = jax.tree.leaves(arrays)[0].shape[0]
-        everyone = jnp.arange(n)
+        j = jnp.arange(n)
         other = jax.tree.map(lambda a: a[None], arrays)
 
-        def block(start, size):
-            mine = start + jnp.arange(size)
+        def block(start: int | Int[Array, ""], size: int) -> Block:
+            i = start + jnp.arange(size)
             own = jax.tree.map(lambda a: _rows(a, start, size)[:, None], arrays)
-            return own, other, mine[:, None] != everyone[None]
+            return own, other, i[:, None] != j[None]
 
         return _in_blocks(body, block, n, n)
 
 
-class ListedPairs(AbstractPairs, AbstractResizable):
+class ListedPairs(AbstractPairs, AbstractGrowable):
     """Pairs of a neighbor list, of particles in an order that keeps neighbors close in memory.
 
     **Arguments:**
 
-    - `index`: `[n k]`, places of the neighbors of the particle at each place; n where there is none.
-    - `order`: `[n]`, particle at each place. `place`: `[n]`, place of each particle.
-    - `required`: most neighbors that any particle has had. `stale`: rows are cut short, so that
-      the list must be built anew as soon as there is room.
-    - `first`: where rows are in another order than places: the particle of each row, `[n]`; `place` is
-      then the row of each particle.
-    - `own`: sums are those of the first so many particles only, whose rows come first; the others are
-      copies of another device's. None: of all.
+    - `index`: `[n k]`, for the particle of each row the places of its neighbors in `order`; n where
+      there is none.
+    - `order`: `[n]`, particles in the order that the search sorted them into.
+    - `row_of_particle`: `[n]`, the row of each particle.
+    - `required`: most neighbors that any particle has had. `stale`: rows are cut short, so that the
+      list must be rebuilt as soon as the capacity allows.
+    - `particle_of_row`: `[n]`, where rows are in another order; None: in `order`.
+    - `num_local`: sums are those of the first so many particles only, whose rows come first; the others
+      are copies of another device's. None: of all.
     """
 
     index: Int[Array, "*b n k"] = data()
     order: Int[Array, "*b n"] = data()
-    place: Int[Array, "*b n"] = data()
+    row_of_particle: Int[Array, "*b n"] = data()
     required: Int[Array, "*b"] = data()
     stale: Bool[Array, "*b"] = data()
-    first: Int[Array, "*b n"] | None = data(None)
-    own: int | None = static(default=None)
+    particle_of_row: Int[Array, "*b n"] | None = data(None)
+    num_local: int | None = static(default=None)
 
     @property
     def capacity(self) -> int:
@@ -86,50 +90,54 @@ class ListedPairs(AbstractPairs, AbstractResizable):
     @property
     def symmetric(self) -> "ListedPairs":
         """The same pairs from both their ends, those of copies included: for derivatives."""
-        return self if self.own is None else replace_fields(self, {"own": None})
+        return self if self.num_local is None else replace_fields(self, {"num_local": None})
 
     def grow_to(self, capacity: int) -> "ListedPairs":
         n = self.index.shape[-2]
         return self.resize(max(self.capacity, min(round_up_to_eight(capacity), max(n - 1, 1))))
 
     def resize(self, capacity: int) -> "ListedPairs":
-        """The same rows with room for `capacity`; what is cut off must be empty."""
+        """The same rows with that capacity; what is cut off must be empty."""
         n, k = self.index.shape[-2:]
-        room = [(0, 0)] * (self.index.ndim - 1) + [(0, max(0, capacity - k))]
-        index = jnp.pad(self.index[..., :capacity], room, constant_values=n)
+        more = [(0, 0)] * (self.index.ndim - 1) + [(0, max(0, capacity - k))]
+        index = jnp.pad(self.index[..., :capacity], more, constant_values=n)
         stale = self.stale | (self.required > k)
         return replace_fields(self, {"index": index, "stale": stale})
 
-    def reduce_pairs(self, body: Callable, arrays: Any) -> tuple[Any, Any]:
+    def reduce_pairs(self, body: PairBody, arrays: PyTree) -> tuple[PyTree, PyTree]:
         n, k = self.index.shape
-        count = n if self.own is None else self.own
-        others = jax.tree.map(lambda a: _take(a, self.order), arrays)
-        mine = others
-        if self.first is not None:
-            first = self.first[:count]
-            mine = jax.tree.map(lambda a: _take(a, first), arrays)
+        count = n if self.num_local is None else self.num_local
+        sorted_arrays = jax.tree.map(lambda a: _take(a, self.order), arrays)
+        row_arrays = sorted_arrays
+        if self.particle_of_row is not None:
+            particle = self.particle_of_row[:count]
+            row_arrays = jax.tree.map(lambda a: _take(a, particle), arrays)
 
-        def block(start, size):
+        def block(start: int | Int[Array, ""], size: int) -> Block:
             j = _rows(self.index, start, size)
-            own = jax.tree.map(lambda a: _rows(a, start, size)[:, None], mine)
-            return own, jax.tree.map(lambda a: jnp.take(a, j, axis=0, mode="clip"), others), j < n
+            own = jax.tree.map(lambda a: _rows(a, start, size)[:, None], row_arrays)
+            other = jax.tree.map(lambda a: jnp.take(a, j, axis=0, mode="clip"), sorted_arrays)
+            return own, other, j < n
 
         rows, totals = _in_blocks(body, block, count, k)
-        return jax.tree.map(lambda a: _take(a, self.place[:count]), rows), totals
+        return jax.tree.map(lambda a: _take(a, self.row_of_particle[:count]), rows), totals
 
 
-def _in_blocks(body: Callable, block: Callable, n: int, k: int) -> tuple[Any, Any]:
-    """`body` over blocks of rows."""
+def _in_blocks(
+    body: PairBody, block: Callable[[int | Int[Array, ""], int], Block], n: int, k: int
+) -> tuple[PyTree, PyTree]:
+    """`body` over blocks of rows, one after the other."""
     count, size = block_shape(n, k)
     if count == 1:
         return body(*block(0, n))
     total = jax.eval_shape(lambda: body(*block(0, size))[1])
     zeros = jax.tree.map(lambda t: jnp.zeros(t.shape, t.dtype), total)
 
-    def step(sums, b):
+    def step(sums: PyTree, b: Int[Array, ""]) -> tuple[PyTree, PyTree]:
         start = jnp.minimum(b * size, n - size)
         own, other, present = block(start, size)
         if count * size != n:
+            # The last block starts early: its first rows have been counted already.
             present &= (start + jnp.arange(size) >= b * size)[:, None]
         rows, more = body(own, other, present)
         return jax.tree.map(jnp.add, sums, more), rows
@@ -157,19 +165,6 @@ def block_shape(n: int, k: int) -> tuple[int, int]:
         if n % more == 0:
             return more, n // more
     return count, -(-n // count)
-
-
-def round_up_to_eight(number: float | int) -> int:
-    """`number` rounded up to a multiple of eight, the width of a vector."""
-    return 8 * math.ceil(number / 8)
-
-
-def add_headroom(need: int, mean: float | int) -> int:
-    """Room for a count that is at most `need` now and `mean` on average.
-
-    A lattice counts the same everywhere; once it has melted, twice the root of the mean is rare.
-    """
-    return round_up_to_eight(max(1.05 * need, mean + 2 * math.sqrt(mean)))
 
 
 def _rows(a: Array, start: int | Int[Array, ""], size: int) -> Array:

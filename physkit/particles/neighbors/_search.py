@@ -18,15 +18,15 @@ _UNROLLED = 2 * _WORD  # candidates that are written out one by one
 
 
 class Found(Module):
-    """What a search returns; see `ListedPairs` for the first three."""
+    """What a search returns; see `ListedPairs` for index, order and rows."""
 
     index: Int[Array, "n k"] = data()
     order: Int[Array, " n"] = data()
-    place: Int[Array, " n"] = data()
-    neighbors: Int[Array, ""] = data()  # of the particle that has most
-    occupancy: Int[Array, ""] = data()  # of the cell that has most
-    narrow: Bool[Array, ""] = data()  # cells narrower than the radius: pairs may be missing
-    first: Int[Array, " n"] | None = data(None)  # particle of each row, where `own` come first
+    row_of_particle: Int[Array, " n"] = data()
+    max_neighbors: Int[Array, ""] = data()  # of the particle that has most
+    max_occupancy: Int[Array, ""] = data()  # of the cell that has most
+    is_too_narrow: Bool[Array, ""] = data()  # cells narrower than the radius: pairs may be missing
+    particle_of_row: Int[Array, " n"] | None = data(None)  # where local particles come first
 
 
 def search(
@@ -35,8 +35,8 @@ def search(
     radius: float,
     cells: Cells,
     capacity: int,
-    alive: Bool[Array, " n"] | None = None,
-    own: int | None = None,
+    mask: Bool[Array, " n"] | None = None,
+    num_local: int | None = None,
 ) -> Found:
     """All pairs closer than `radius`, each particle's neighbors in the order of their cells.
 
@@ -45,17 +45,17 @@ def search(
     times, the lowest set bit of every particle is taken off. One cell for all is the search over
     all pairs.
 
-    Rows that are not `alive` are in no cell and have no neighbors. With `own`, the rows of the first
-    so many particles come first.
+    Particles outside of `mask` are in no cell and have no neighbors. With `num_local`, the rows of the
+    first so many particles come first.
     """
     n, d = position.shape
     shape = cells.shape
     cell, folded, vectors, narrow = assign_cells(position, space, shape, radius)
     number = _ravel(cell.T, shape)
-    if alive is not None:
-        number = jnp.where(alive, number, cells.count)  # behind all cells
+    if mask is not None:
+        number = jnp.where(mask, number, cells.count)  # behind all cells
     order = jnp.argsort(number).astype(jnp.int32)
-    place = jnp.argsort(order).astype(jnp.int32)
+    row_of = jnp.argsort(order).astype(jnp.int32)
     cell, folded, number = cell[order], folded[order], number[order]
     start = jnp.searchsorted(number, jnp.arange(cells.count + 1, dtype=jnp.int32)).astype(jnp.int32)
     count = start[1:] - start[:-1]
@@ -70,32 +70,32 @@ def search(
     near = _neighbouring(shape, space.periodic_axes(d))
     masks = _masks(dense, near, vectors, space, radius)
 
-    mine, rows = jnp.arange(n, dtype=jnp.int32) - start[number], None
-    if own is not None:
+    slot_in_cell, rows = jnp.arange(n, dtype=jnp.int32) - start[number], None
+    if num_local is not None:
         # From here on in the order of the rows.
-        ahead = [nonzero_indices(order < own, own), nonzero_indices(order >= own, n - own)]
+        ahead = [nonzero_indices(order < num_local, num_local), nonzero_indices(order >= num_local, n - num_local)]
         ahead = jnp.concatenate(ahead)
-        rows, mine, number, cell = order[ahead], mine[ahead], number[ahead], cell[ahead]
-        place = jnp.argsort(rows).astype(jnp.int32)
+        rows, slot_in_cell, number, cell = order[ahead], slot_in_cell[ahead], number[ahead], cell[ahead]
+        row_of = jnp.argsort(rows).astype(jnp.int32)
     masks = masks.reshape(-1, words, cells.count * cells.slots)
-    if alive is not None:
+    if mask is not None:
         there, number = number < cells.count, jnp.minimum(number, cells.count - 1)
-    masks = masks[..., number * cells.slots + jnp.minimum(mine, cells.slots - 1)]
-    if alive is not None:
+    masks = masks[..., number * cells.slots + jnp.minimum(slot_in_cell, cells.slots - 1)]
+    if mask is not None:
         masks = jnp.where(there, masks, jnp.uint32(0))
     places = [table[:, cell[:, k]] for k, table in enumerate(near[0])]
     partner = [_ravel(ways, shape) for ways in itertools.product(*places)]
     first = start[jnp.stack(partner)][:, None]
     word = jnp.arange(words, dtype=jnp.int32)[:, None]
-    bit = jnp.uint32(1) << (mine % _WORD).astype(jnp.uint32)
-    itself = jnp.where(word == (mine // _WORD)[None], bit[None], jnp.uint32(0))
+    bit = jnp.uint32(1) << (slot_in_cell % _WORD).astype(jnp.uint32)
+    itself = jnp.where(word == (slot_in_cell // _WORD)[None], bit[None], jnp.uint32(0))
     masks &= ~jnp.where(first == start[number][None, None], itself[None], jnp.uint32(0))
     first = first + (word * _WORD)[None]
     # Without the barrier XLA computes these tables anew for every bit that is read from them.
     masks, first = jax.lax.optimization_barrier((masks.reshape(-1, n), first.reshape(-1, n)))
-    neighbors = jnp.max(jnp.sum(jax.lax.population_count(masks), axis=0, dtype=jnp.int32))
+    max_neighbors = jnp.max(jnp.sum(jax.lax.population_count(masks), axis=0, dtype=jnp.int32))
     index = _extract(masks, first, n, capacity)
-    return Found(index, order, place, neighbors, jnp.max(count), narrow, rows)
+    return Found(index, order, row_of, max_neighbors, jnp.max(count), narrow, rows)
 
 
 def _ravel(cell, shape: tuple[int, ...]) -> Int[Array, "..."]:

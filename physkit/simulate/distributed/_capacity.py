@@ -11,9 +11,8 @@ import numpy as np
 
 from physkit.core import AbstractComponent, Clock, grow_caches, replace_fields
 from physkit.parallel import gather_to_host
-from physkit.particles import Particles, widen_migration_margin
-from physkit.particles.forces import HarmonicAngles, HarmonicBonds, Pairwise, ShardedTuples
-from physkit.particles.neighbors import ShardedNeighborList
+from physkit.particles import AbstractShardedCache, Particles
+from physkit.particles.forces import AbstractForce
 
 from ..loop._carry import Carry
 from ..loop._simulation import Simulation
@@ -25,8 +24,9 @@ _MOST = 8  # growths of what was estimated at the start
 def add_migration_margins(state: Any, sim: Simulation) -> Any:
     """A state in device layout whose particles may stray as far as they go in some steps."""
     is_particles = lambda x: isinstance(x, Particles)
-    alone = not any(map(_has_range, jax.tree.leaves(sim, is_leaf=_has_range)))
-    widen = lambda x: widen_migration_margin(x, sim.dt, alone) if is_particles(x) else x
+    forces = [x for x in jax.tree.leaves(sim, is_leaf=_is_force) if _is_force(x)]
+    has_halo = any(force.needs_halo for force in forces)
+    widen = lambda x: x.widen_migration_margin(sim.dt, has_halo) if is_particles(x) else x
     return jax.tree.map(widen, state, is_leaf=is_particles)
 
 
@@ -156,19 +156,17 @@ def refresh_aux(sim: Simulation, carry: Carry) -> Carry:
 
 def for_shape_inference(sim: Simulation) -> Simulation:
     """`sim` for a trace that only asks for shapes: lists have little room, which changes no frame."""
-    is_pairwise = lambda x: isinstance(x, Pairwise)
-    small = lambda x: replace_fields(x, {"capacity": 1}) if is_pairwise(x) else x
-    return jax.tree.map(small, sim, is_leaf=is_pairwise)
+    simplify = lambda x: x.for_shape_inference() if _is_force(x) else x
+    return jax.tree.map(simplify, sim, is_leaf=_is_force)
 
 
 def _components(state: Any, is_component: Callable) -> list[Any]:
     return jax.tree.leaves(state, is_leaf=is_component)
 
 
-def _has_range(x: Any) -> bool:
-    """Whether it needs copies of all particles that are near a slab, which a wide margin makes more."""
-    return isinstance(x, Pairwise | HarmonicBonds | HarmonicAngles)
+def _is_force(x: Any) -> bool:
+    return isinstance(x, AbstractForce)
 
 
 def _is_list(x: Any) -> bool:
-    return isinstance(x, ShardedNeighborList | ShardedTuples)
+    return isinstance(x, AbstractShardedCache)

@@ -1,29 +1,32 @@
-"""Given pairs, triples, … of particles: read and added up without a scatter, in every derivative."""
+"""Pairs, triples, … of particles that are bonded: gathered and summed without a scatter."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
+from numpy.typing import ArrayLike
 
 from physkit.core import Module, ParameterError, ShapeError, concrete_value, data, linear_call
 
 from ..._particles import Particles
 
+Tables = tuple[Int[Array, "m k"], Int[Array, "n s"]]
+
 
 class Tuples(Module):
-    """Which particles belong together, and for every particle where it is named.
+    """Which particles are bonded to one another, and for every particle where it is named.
 
         y_{km} = x_{p(m,k)},   x̄_i = Σ_{p(m,k) = i} ȳ_{km}
 
-    Each of the two maps is the other's transpose, and both are gathers: what is made of `read` and
-    `summed` has forces, gradients and Hessians without a scatter.
+    Each of the two maps is the other's transpose, and both are gathers: what is made of `gather` and
+    `sum_by_particle` has forces, gradients and Hessians without a scatter.
 
     **Arguments:**
 
     - `places`: `[m k]` whole numbers, places in the particle arrays.
-    - `name`: what they are called in messages.
+    - `slots`: `[n s]`, for every particle where it is named, counted through the first of all tuples, the
+      second, …; m·k where it is named no more.
 
     **Errors:** `ShapeError`, `ParameterError` for places that are no such numbers.
 
@@ -34,46 +37,50 @@ class Tuples(Module):
     slots: Int[Array, "n s"] = data()
 
     @staticmethod
-    def of(places: Any, width: int, name: str) -> "Tuples":
+    def of(places: ArrayLike, width: int, name: str) -> "Tuples":
+        """Tuples of `width` places each; `name` is what messages call them."""
         numbers = _as_places(places, width, name)
         return Tuples(jnp.asarray(numbers), jnp.asarray(_slots(numbers)))
 
-    def read(self, x: Float[Array, "n d"]) -> Float[Array, "k m d"]:
+    def gather(self, x: Float[Array, "n d"]) -> Float[Array, "k m d"]:
         """x of the first, second, … of all tuples."""
-        return linear_call(_Read(), _Sum(x.shape[0]), (self.places, self.slots), x)
+        return linear_call(_Gather(), _Sum(x.shape[0]), (self.places, self.slots), x)
 
-    def summed(self, y: Float[Array, "k m d"], count: int) -> Float[Array, "n d"]:
+    def sum_by_particle(self, y: Float[Array, "k m d"], count: int) -> Float[Array, "n d"]:
         """For each of `count` particles the sum of what its tuples hold for it."""
-        return linear_call(_Sum(count), _Read(), (self.places, self.slots), y)
+        return linear_call(_Sum(count), _Gather(), (self.places, self.slots), y)
 
-    def members(self, particles: Particles) -> Float[Array, "k m d"]:
-        """Positions of the first, second, … of all tuples."""
-        return self.read(particles.position)
-
-    def on_each(self, y: Float[Array, "k m d"], particles: Particles) -> Float[Array, "n d"]:
-        """For each particle the sum of what its tuples hold for it."""
-        return self.summed(y, particles.num_slots)
-
-    def parameters(self, x: Float[Array, "..."]) -> Float[Array, "..."]:
-        """The parameters of these tuples, of those of all."""
-        return x
-
-    def mask_empty(self, x: Float[Array, "m ..."]) -> Float[Array, "m ..."]:
-        """What of `x` counts in sums over the whole domain."""
-        return x
-
-    def check(self, particles: Particles, name: str) -> None:
+    def require_inside(self, particles: Particles, name: str) -> None:
         """**Errors:** `ParameterError` where places beyond the last particle are named."""
         needed = self.slots.shape[0]
         if needed > particles.num_particles:
             raise ParameterError(
-                f"{name} name particle {needed - 1}, but there are only {particles.num_particles} (from 0)"
+                f"{name} name particle {needed - 1}, but there are only {particles.num_particles} "
+                "(from 0)"
             )
+
+    # --- as `ShardedTuples` over devices -----------------------------------------------------------
+
+    def positions(self, particles: Particles) -> Float[Array, "k m d"]:
+        """Positions of the first, second, … of these tuples."""
+        return self.gather(particles.position)
+
+    def sum_forces(self, y: Float[Array, "k m d"], particles: Particles) -> Float[Array, "n d"]:
+        """For each particle the sum of the forces that its tuples hold for it."""
+        return self.sum_by_particle(y, particles.num_slots)
+
+    def local_parameters(self, x: Float[Array, "..."]) -> Float[Array, "..."]:
+        """The parameters of these tuples, from one for all or those of all."""
+        return x
+
+    def weight_by_ownership(self, x: Float[Array, "m ..."]) -> Float[Array, "m ..."]:
+        """`x` by tuple, so that a sum over all devices counts every tuple once."""
+        return x
 
 
 @dataclass(frozen=True)
-class _Read:
-    def __call__(self, tables, x):
+class _Gather:
+    def __call__(self, tables: Tables, x: Float[Array, "n d"]) -> Float[Array, "k m d"]:
         return x.at[tables[0].T].get(mode="promise_in_bounds")
 
 
@@ -81,7 +88,7 @@ class _Read:
 class _Sum:
     count: int
 
-    def __call__(self, tables, y):
+    def __call__(self, tables: Tables, y: Float[Array, "k m d"]) -> Float[Array, "n d"]:
         k, m, d = y.shape
         rows = jnp.concatenate([y.reshape(k * m, d), jnp.zeros((1, d), y.dtype)])
         total = jnp.sum(rows.at[tables[1]].get(mode="promise_in_bounds"), axis=1)
@@ -89,10 +96,7 @@ class _Sum:
 
 
 def _slots(places: np.ndarray) -> np.ndarray:
-    """Per particle where it is named, counted through the first of all tuples, the second, …
-
-    As many slots as needed; an empty one holds the number of all names.
-    """
+    """Per particle where it is named; as many slots as needed."""
     named = places.T.ravel()
     count = int(named.max(initial=-1)) + 1
     order = np.argsort(named, kind="stable")
@@ -103,7 +107,7 @@ def _slots(places: np.ndarray) -> np.ndarray:
     return slots
 
 
-def _as_places(value: Any, width: int, name: str) -> np.ndarray:
+def _as_places(value: ArrayLike, width: int, name: str) -> np.ndarray:
     """`value` as a host array `[m width]` of distinct places per row."""
     numbers = concrete_value(value)
     if numbers is None:

@@ -1,24 +1,29 @@
-"""Terms of pair sums from a pair law: force, energy, virial."""
+"""Terms of sums over pairs, from a pair potential: force, energy, virial."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import jax.numpy as jnp
+from jaxtyping import Array, Bool
 
-from physkit.core import ParameterError, concrete_value
+from physkit.core import ParameterError, PyTree, concrete_value
+from physkit.geometry import AbstractSpace
 
 from ..._particles import Particles
 from ..potentials import AbstractPairPotential
+from ._truncation import AbstractTruncated
+
+PairArrays = dict[str, PyTree]  # "x": a tuple of position components; "charge", "species" if needed
+PairContext = tuple[AbstractTruncated, AbstractSpace]  # what all pairs depend on
 
 
-def pair_arrays(particles: Particles, potential: AbstractPairPotential) -> dict[str, Any]:
-    """What a pair of `particles` is to `potential`: position by components, charge, species.
+def pair_arrays(particles: Particles, potential: AbstractPairPotential) -> PairArrays:
+    """What `potential` is a function of, for each particle: position by components, charge, species.
 
     **Errors:** `ParameterError` when the potential needs charges or species that are not there.
     """
     name = type(potential).__name__
     position = particles.position
-    arrays: dict[str, Any] = {"x": tuple(position[:, k] for k in range(particles.dimension))}
+    arrays: PairArrays = {"x": tuple(position[:, k] for k in range(particles.dimension))}
     if potential.charged:
         if particles.charge is None:
             raise ParameterError(f"{name} acts between charges: give Particles(…, charge=…)")
@@ -42,29 +47,40 @@ def pair_arrays(particles: Particles, potential: AbstractPairPotential) -> dict[
 
 @dataclass(frozen=True)
 class PairKernel:
-    """Terms of a sum over pairs closer than `cutoff`, from `shared` = (truncated law, space)."""
+    """Terms of a sum over pairs closer than `cutoff`.
+
+    - `quantity`: `"energy"`; `"force"` on i, by components; `"magnitude"` of the force; `"virial"`, by pairs
+      of axes.
+    """
 
     quantity: str
     cutoff: float | None
 
-    def __call__(self, own, other, shared, present):
-        law, space = shared
+    def __call__(
+        self,
+        own: PairArrays,
+        other: PairArrays,
+        context: PairContext,
+        present: Bool[Array, "c k"],
+    ) -> PyTree:
+        potential, space = context
         d = space.minimum_image(tuple(a - b for a, b in zip(own["x"], other["x"], strict=True)))
         r2 = sum(x * x for x in d)
         inside = present if self.cutoff is None else present & (r2 < self.cutoff**2)
-        # Outside, the law is shown a harmless distance: a NaN there would survive in derivatives.
+        # Outside, the potential is shown a harmless distance: a NaN there would survive in derivatives.
         r2 = jnp.where(inside, r2, 1.0 if self.cutoff is None else self.cutoff**2)
         if "species" in own:
-            law = law.between(own["species"], other["species"])
-        strength = law.energy(r2) if self.quantity == "energy" else law.force_over_distance(r2)
+            potential = potential.between(own["species"], other["species"])
+        is_energy = self.quantity == "energy"
+        term = potential.energy(r2) if is_energy else potential.force_over_distance(r2)
         if "charge" in own:
-            strength = strength * (own["charge"] * other["charge"])
-        strength = jnp.where(inside, strength, 0)
-        if self.quantity == "energy":
-            return strength
-        if self.quantity == "size":
-            return jnp.abs(strength) * jnp.sqrt(r2)
-        pull = tuple(strength * x for x in d)
+            term = term * (own["charge"] * other["charge"])
+        term = jnp.where(inside, term, 0)
+        if is_energy:
+            return term
+        if self.quantity == "magnitude":
+            return jnp.abs(term) * jnp.sqrt(r2)
+        force = tuple(term * x for x in d)
         if self.quantity == "force":
-            return pull
-        return {(a, b): d[a] * pull[b] for a in range(len(d)) for b in range(a, len(d))}
+            return force
+        return {(a, b): d[a] * force[b] for a in range(len(d)) for b in range(a, len(d))}

@@ -1,0 +1,21 @@
+"""How large arrays of fixed size are made for counts that vary."""
+
+import math
+
+
+def round_up_to_eight(number: float | int) -> int:
+    """`number` rounded up to a multiple of eight, the width of a vector."""
+    return 8 * math.ceil(number / 8)
+
+
+def capacity_for(count: float | int) -> int:
+    """Capacity for a count that is `count` now and fluctuates."""
+    return round_up_to_eight(1.05 * count + 2 * math.sqrt(max(count, 0.0)))
+
+
+def capacity_for_maximum(maximum: int, mean: float | int) -> int:
+    """Capacity for a count that is at most `maximum` now and `mean` on average.
+
+    A crystal counts the same everywhere; once it has melted, twice the root of the mean is rare.
+    """
+    return round_up_to_eight(max(1.05 * maximum, mean + 2 * math.sqrt(mean)))

@@ -1,0 +1,61 @@
+"""How far particles may leave their slab before they change devices.
+
+A wide margin makes migrations rare, but widens the halo, in which copies of particles are exchanged in every
+step.
+"""
+
+import numpy as np
+from jaxtyping import Array, Float
+
+from physkit.core import concrete_value, replace_fields
+from physkit.geometry import AbstractSpace
+
+from ._ownership import Ownership
+
+_SPACING = 0.5  # the margin at first, in mean distances between particles
+_MIN, _MAX = 1 / 32, 1 / 8  # its bounds, in widths of the slab
+_STEPS = 8  # steps of the fastest particle that the margin is wide, where speeds are known
+_WITHOUT_HALO = 2  # factor on both where no halo is exchanged, so that a wide margin costs little
+
+
+def initial_margin(
+    position: Float[Array, "n d"],
+    velocity: Float[Array, "n d"],
+    space: AbstractSpace,
+    axis: int,
+    size: int,
+) -> float:
+    """The margin for `size` slabs along `axis`, by the distance between particles."""
+    if concrete_value(velocity) is None:
+        return _MAX  # how fast they are is hidden by a trace
+    n, d = max(position.shape[0], 1), position.shape[1]
+    lengths = concrete_value(space.lengths)
+    if lengths is None or lengths.dtype == object:
+        spacing = size / n ** (1 / d)  # as if the box were a cube
+    else:
+        spacing = float((np.prod(lengths) / n) ** (1 / d) / (lengths[axis] / size))
+    return min(_MAX, max(_MIN, _SPACING * spacing))
+
+
+def widen_margin(
+    ownership: Ownership,
+    velocity: Float[Array, "devices n d"],
+    space: AbstractSpace,
+    dt: Float[Array, ""] | float,
+    has_halo: bool,
+) -> Ownership:
+    """`ownership`, in device layout, with a margin that the fastest particle does not cross in some steps.
+
+    Where a trace hides velocities, dt or the box, as it is.
+    """
+    speeds, step, lengths = map(concrete_value, (velocity, dt, space.lengths))
+    if speeds is None or step is None or lengths is None:
+        return ownership
+    axis, mask = ownership.axis, np.asarray(ownership.mask)
+    fastest = np.max(np.abs(speeds[..., axis]), where=mask, initial=0.0)
+    width = lengths.reshape(-1, lengths.shape[-1])[0, axis] / speeds.shape[0]
+    margin, factor = ownership.migration_margin, 1 if has_halo else _WITHOUT_HALO
+    # By factors of two: another program is compiled for every other margin.
+    while margin < factor * _MAX and margin * width < factor * _STEPS * fastest * float(step):
+        margin = min(2 * margin, factor * _MAX)
+    return replace_fields(ownership, {"migration_margin": margin})

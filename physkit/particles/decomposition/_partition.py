@@ -1,0 +1,102 @@
+"""From arrays of all particles to those of each device, and back; and larger ones."""
+
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Int
+
+from physkit.core import GROWTH_FACTOR, DeclarationError, Faults, concrete_value, replace_fields
+from physkit.geometry import AbstractSpace, require_box, slab_axis
+
+from ._migration_margin import initial_margin
+from ._ownership import Ownership, Rows
+
+
+def partition(
+    rows: Rows, space: AbstractSpace, devices: tuple[int, ...]
+) -> tuple[Rows, Ownership]:
+    """Rows in device layout, `[device, slots, …]`, each device's those of its slab; and who owns them."""
+    position = rows["position"]
+    n, dimension = position.shape
+    size, axis, box = math.prod(devices), slab_axis(devices), require_box(space)
+    if axis >= dimension:
+        raise DeclarationError(f"devices={devices} cuts axis {axis}; the particles have {dimension}")
+    fraction = jax.lax.stop_gradient(position[:, axis] / box.lengths[axis])
+    fraction = fraction - jnp.floor(fraction) if box.periodic[axis] else fraction
+    owner = jnp.clip(jnp.floor(fraction * size).astype(jnp.int32), 0, size - 1)
+    count = jnp.sum(
+        owner[:, None] == jnp.arange(size, dtype=jnp.int32)[None], axis=0, dtype=jnp.int32
+    )
+    num_slots = _num_slots(n, size, concrete_value(count))
+    order = jnp.argsort(owner, stable=True).astype(jnp.int32)
+    first = jnp.cumsum(count) - count
+    slot = jnp.arange(num_slots, dtype=jnp.int32)[None]
+    mask = slot < count[:, None]
+    # Empty slots hold the numbers of another particle, for which physics is defined: zeros would make
+    # masses of 0 and particles on one spot, whose NaN survives in derivatives.
+    index = order[jnp.clip(first[:, None] + jnp.minimum(slot, count[:, None] - 1), 0, n - 1)]
+    lengths = concrete_value(box.lengths)
+    is_known = lengths is not None and lengths.dtype != object
+    none = jnp.zeros(size, jnp.int32)
+    ownership = Ownership(
+        mask=mask,
+        global_index=jnp.where(mask, index, n),
+        num_present=count,
+        num_leaving=none,
+        faults=Faults(none),
+        send_capacity=min(num_slots, 64 + num_slots // 8),
+        num_particles=n,
+        axis=axis,
+        migration_margin=initial_margin(position, rows["velocity"], space, axis, size),
+        box_lengths=tuple(float(x) for x in lengths) if is_known else None,
+    )
+    return jax.tree.map(lambda x: x[index], rows), ownership
+
+
+def unpartition(rows: Rows, ownership: Ownership) -> Rows:
+    """The rows of all particles, in the order that they were in before `partition`."""
+    index = jnp.asarray(ownership.global_index).reshape(-1)
+
+    def whole(x: Array) -> Array:
+        flat = x.reshape(-1, *x.shape[2:])
+        empty = jnp.zeros((ownership.num_particles, *x.shape[2:]), x.dtype)
+        return empty.at[index].set(flat, mode="drop", unique_indices=True)
+
+    return jax.tree.map(whole, rows)
+
+
+def grow_slots(
+    rows: Rows, ownership: Ownership, measured: Ownership
+) -> tuple[Rows, Ownership, list[str]]:
+    """Both in device layout with room for what `measured`, the same one later, required. Host only."""
+    present, leaving = (
+        int(np.max(np.asarray(x))) for x in (measured.num_present, measured.num_leaving)
+    )
+    events = []
+    if leaving > ownership.send_capacity:
+        room = math.ceil(GROWTH_FACTOR * leaving)
+        events.append(f"particles that leave a slab {ownership.send_capacity} → {room}")
+        ownership = replace_fields(ownership, {"send_capacity": room})
+    if present > ownership.num_slots:
+        slots = math.ceil(GROWTH_FACTOR * present)
+        events.append(f"particles in a slab {ownership.num_slots} → {slots}")
+        more = slots - ownership.num_slots
+        # New slots hold the numbers of the first particle, as in `partition`.
+        widen = lambda x: jnp.concatenate([x, jnp.repeat(x[:, :1], more, axis=1)], axis=1)
+        rows = jax.tree.map(widen, rows)
+        around = ((0, 0), (0, more))
+        index = jnp.pad(
+            ownership.global_index, around, constant_values=ownership.num_particles
+        )
+        mask = jnp.pad(ownership.mask, around)
+        ownership = replace_fields(ownership, {"mask": mask, "global_index": index})
+    return rows, ownership, events
+
+
+def _num_slots(n: int, size: int, count: Int[np.ndarray, " size"] | None) -> int:
+    """Slots for the particles of the fullest slab, and for fluctuations."""
+    mean = n / size
+    most = mean * 1.1 if count is None else float(count.max(initial=0))
+    return min(8 * math.ceil((1.02 * most + 3 * math.sqrt(most) + 8) / 8), 8 * math.ceil(n / 8))

@@ -1,0 +1,63 @@
+"""Which cutoffs and skins a space allows."""
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool
+
+from physkit.core import CutoffError
+from physkit.geometry import AbstractSpace
+
+from ._cells import is_concrete
+
+DEFAULT_SKIN = 0.12  # of the cutoff
+_ROUNDING = 1e-6  # by so much a cutoff given in decimals may exceed a limit that was computed
+
+
+def exceeds(radius: float, limit: float) -> bool:
+    """Whether `radius` is beyond `limit` by more than rounding."""
+    return radius > limit * (1 + _ROUNDING)
+
+
+def default_skin(cutoff: float, limit: float) -> float:
+    """The usual skin, or what the limit of cutoff + skin leaves of it."""
+    return min(DEFAULT_SKIN * cutoff, max(0.0, (limit - cutoff) * (1 - _ROUNDING)))
+
+
+def fit_skin(space: AbstractSpace, d: int, cutoff: float, skin: float | None) -> float:
+    """`skin`, or one that the space allows if it is None.
+
+    **Errors:** `CutoffError` for a cutoff or a skin that is too large, where numbers can be seen.
+    """
+    if not is_concrete(space):
+        return DEFAULT_SKIN * cutoff if skin is None else skin
+    limit = require_max_cutoff(space, d, cutoff)
+    if skin is None:
+        return default_skin(cutoff, limit)
+    if exceeds(cutoff + skin, limit):
+        raise CutoffError(
+            f"cutoff + skin = {cutoff + skin:g} is beyond the image limit {limit:.6g} of this "
+            f"{type(space).__name__}; the cutoff fits, with a skin of at most {limit - cutoff:.6g}"
+        )
+    return skin
+
+
+def require_max_cutoff(space: AbstractSpace, d: int, cutoff: float) -> float:
+    """The largest cutoff in a space whose numbers are visible, in `d` dimensions.
+
+    **Errors:** `CutoffError` for a cutoff beyond it.
+    """
+    with jax.ensure_compile_time_eval():
+        limit = float(space.max_cutoff(d))
+    if exceeds(cutoff, limit):
+        raise CutoffError(
+            f"the cutoff {cutoff:g} is beyond the image limit {limit:.6g} of this "
+            f"{type(space).__name__}: a particle would meet two images of another; use a larger box or "
+            "a shorter cutoff"
+        )
+    return limit
+
+
+def exceeds_max_cutoff(space: AbstractSpace, d: int, radius: float) -> Bool[Array, ""]:
+    """Whether a pair closer than `radius` could have two images (traceable)."""
+    limit = space.max_cutoff(d)
+    return radius > limit * (1 + 4 * float(jnp.finfo(limit.dtype).eps))

@@ -1,0 +1,45 @@
+"""How far particles have moved since a neighbor list was built."""
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float
+
+from physkit.geometry import AbstractSpace, inverse_matrix
+
+from ._cells import cell_vectors
+
+
+class Displacement(NamedTuple):
+    """The largest displacement since a list was built, and what it means for the list.
+
+    - `largest`: length.
+    - `is_outdated`: a pair that the list leaves out may have come within the cutoff.
+    - `is_leap`: so far between two calls that pairs may have been missed on the way.
+    """
+
+    largest: Float[Array, ""]
+    is_outdated: Bool[Array, ""]
+    is_leap: Bool[Array, ""]
+
+
+def displacement_since(
+    old: Float[Array, "n d"],
+    old_space: AbstractSpace,
+    position: Float[Array, "n d"],
+    space: AbstractSpace,
+    cutoff: float,
+    skin: float,
+) -> Displacement:
+    """How far particles have moved from `old` positions, beyond what a change of the box carries them."""
+    radius = cutoff + skin
+    d = position.shape[1]
+    (before, _), (now, _) = (cell_vectors(s, d, position.dtype) for s in (old_space, space))
+    strain = jnp.matmul(inverse_matrix(before), now, precision="highest")
+    affine = jnp.matmul(old, strain, precision="highest")
+    moved = space.minimum_image(tuple(position[:, k] - affine[:, k] for k in range(d)))
+    largest = jnp.sqrt(jnp.max(sum(x * x for x in moved)))
+    stretch = jnp.sqrt(jnp.sum((strain - jnp.eye(d, dtype=strain.dtype)) ** 2))
+    # What was further apart than `radius` is now further than radius·(1 − stretch) − 2·largest.
+    is_outdated = 2 * largest > skin - stretch * radius
+    return Displacement(largest, is_outdated, largest > radius / 2)

@@ -1,0 +1,30 @@
+"""Neighbors of particles, by the kind that suits them."""
+
+from jaxtyping import Array, Int
+
+from .._particles import Particles
+from ._all_pairs import all_pairs_within
+from ._neighbor_list import neighbor_list
+from ._neighbors import AbstractNeighbors
+from ._sharded_list import sharded_neighbor_list
+
+
+def find_neighbors(
+    particles: Particles,
+    cutoff: float,
+    skin: float | None = None,
+    capacity: int | None = None,
+    excluded: Int[Array, "n e"] | None = None,
+    use_neighbor_list: bool = True,
+) -> AbstractNeighbors:
+    """The neighbors of `particles` within `cutoff`, on one device or over many.
+
+    - `use_neighbor_list`: False for all pairs instead of a list; over devices lists are kept in any case.
+
+    Other arguments and errors as of `neighbor_list`.
+    """
+    if particles.is_distributed:
+        return sharded_neighbor_list(particles, cutoff, skin, capacity, excluded)
+    if not use_neighbor_list:
+        return all_pairs_within(particles, cutoff)
+    return neighbor_list(particles, cutoff, skin, capacity, excluded)

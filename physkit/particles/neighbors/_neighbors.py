@@ -1,0 +1,41 @@
+"""What a sum over pairs asks of its neighbors, whether they are in a list or not."""
+
+import abc
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool
+
+from physkit.core import Module, PyTree
+
+from .._particles import Particles
+from ._pairs import AbstractPairs
+
+
+class AbstractNeighbors(Module):
+    """The pairs of particles that a sum runs over, kept up to date as particles move.
+
+    - `pairs`: what sums run over.
+    """
+
+    pairs: eqx.AbstractVar[AbstractPairs]
+
+    @property
+    @abc.abstractmethod
+    def is_complete(self) -> Bool[Array, "*b"]:
+        """Whether no pair is missing; where this is False, sums over the pairs must be poisoned."""
+
+    @abc.abstractmethod
+    def update(self, particles: Particles) -> "AbstractNeighbors":
+        """The same, rebuilt if a pair that it leaves out may have come within the cutoff."""
+
+    def exchange_halo(self, particles: Particles, arrays: PyTree) -> PyTree:
+        """`arrays`, `[n …]`, of these particles, and behind them those of all others in `pairs`."""
+        del particles
+        return arrays
+
+    def poison_if_incomplete(self, sums: PyTree) -> PyTree:
+        """`sums` over the pairs, or NaN where pairs are missing."""
+        is_complete = self.is_complete
+        return jax.tree.map(lambda x: jnp.where(is_complete, x, jnp.nan), sums)
