@@ -108,13 +108,17 @@ class ParticleMesh(AbstractForce):
     def components(self) -> tuple[str | None, ...]:
         return self.component if isinstance(self.component, tuple) else (self.component,)
 
+    @property
+    def needs_halo(self) -> bool:
+        return False  # particles act through the mesh, which has ghosts of its own
+
     def init(self, state: Any) -> None:
         for name in self.components:
             self._check(get_component(state, name))
 
     def require_reversible(self, state: Any) -> None:
         """**Errors:** `NotReversible` over devices, whose deposits are added in an order that is theirs."""
-        if any(get_component(state, name).ownership is not None for name in self.components):
+        if any(get_component(state, name).is_distributed for name in self.components):
             raise NotReversible(
                 "ParticleMesh adds what each device deposits, and who holds a particle is another matter "
                 "on the way back: over devices use adjoint=NestedCheckpoint() or Binomial(n)"

@@ -30,7 +30,6 @@ from .decomposition._migration_margin import widen_margin
 from .decomposition._ownership import Ownership, Rows
 from .decomposition._partition import grow_slots, partition, unpartition
 
-
 # What a row of particles is made of, besides which particle it is.
 _ROWS = ("position", "velocity", "mass", "image", "id", "charge", "species", "frozen")
 

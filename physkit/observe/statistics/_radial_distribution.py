@@ -143,7 +143,7 @@ class RadialDistribution(AbstractObserver):
         half = n // 2
         block = max(1, min(half, _WORK // max(n, 1)))
         # Over devices, each measures every so many blocks of all pairs.
-        comm = particles.space.comm if particles.ownership is not None else SerialComm()
+        comm = particles.space.comm if particles.is_distributed else SerialComm()
         axis = 0 if particles.ownership is None else particles.ownership.axis
         stride = block * comm.axis_size(axis)
         blocks = -(-half // stride)

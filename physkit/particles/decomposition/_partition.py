@@ -14,15 +14,15 @@ from ._migration_margin import initial_margin
 from ._ownership import Ownership, Rows
 
 
-def partition(
-    rows: Rows, space: AbstractSpace, devices: tuple[int, ...]
-) -> tuple[Rows, Ownership]:
+def partition(rows: Rows, space: AbstractSpace, devices: tuple[int, ...]) -> tuple[Rows, Ownership]:
     """Rows in device layout, `[device, slots, …]`, each device's those of its slab; and who owns them."""
     position = rows["position"]
     n, dimension = position.shape
     size, axis, box = math.prod(devices), slab_axis(devices), require_box(space)
     if axis >= dimension:
-        raise DeclarationError(f"devices={devices} cuts axis {axis}; the particles have {dimension}")
+        raise DeclarationError(
+            f"devices={devices} cuts axis {axis}; the particles have {dimension}"
+        )
     fraction = jax.lax.stop_gradient(position[:, axis] / box.lengths[axis])
     fraction = fraction - jnp.floor(fraction) if box.periodic[axis] else fraction
     owner = jnp.clip(jnp.floor(fraction * size).astype(jnp.int32), 0, size - 1)
@@ -87,9 +87,7 @@ def grow_slots(
         widen = lambda x: jnp.concatenate([x, jnp.repeat(x[:, :1], more, axis=1)], axis=1)
         rows = jax.tree.map(widen, rows)
         around = ((0, 0), (0, more))
-        index = jnp.pad(
-            ownership.global_index, around, constant_values=ownership.num_particles
-        )
+        index = jnp.pad(ownership.global_index, around, constant_values=ownership.num_particles)
         mask = jnp.pad(ownership.mask, around)
         ownership = replace_fields(ownership, {"mask": mask, "global_index": index})
     return rows, ownership, events

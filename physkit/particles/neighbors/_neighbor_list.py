@@ -18,7 +18,9 @@ from ._neighbors import AbstractNeighbors
 from ._pairs import ListedPairs
 from ._search import search
 
-SMALL_SYSTEM = 1024  # so few particles may all be each other's neighbors when nothing is known of them
+SMALL_SYSTEM = (
+    1024  # so few particles may all be each other's neighbors when nothing is known of them
+)
 
 
 class NeighborList(AbstractNeighbors):

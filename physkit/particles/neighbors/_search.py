@@ -73,9 +73,14 @@ def search(
     slot_in_cell, rows = jnp.arange(n, dtype=jnp.int32) - start[number], None
     if num_local is not None:
         # From here on in the order of the rows.
-        ahead = [nonzero_indices(order < num_local, num_local), nonzero_indices(order >= num_local, n - num_local)]
+        is_local, num_others = order < num_local, n - num_local
+        ahead = [
+            nonzero_indices(is_local, num_local),
+            nonzero_indices(order >= num_local, num_others),
+        ]
         ahead = jnp.concatenate(ahead)
-        rows, slot_in_cell, number, cell = order[ahead], slot_in_cell[ahead], number[ahead], cell[ahead]
+        rows, slot_in_cell = order[ahead], slot_in_cell[ahead]
+        number, cell = number[ahead], cell[ahead]
         row_of = jnp.argsort(rows).astype(jnp.int32)
     masks = masks.reshape(-1, words, cells.count * cells.slots)
     if mask is not None:

@@ -1,10 +1,9 @@
 """Springs on the angle between two bonds."""
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float
-from numpy.typing import ArrayLike
 
 from physkit.core import ShapeError, param, safe_arctan2, safe_norm, static
 from physkit.geometry import AbstractSpace
@@ -46,9 +45,9 @@ class HarmonicAngles(AbstractBonded):
 
     def __init__(
         self,
-        triples: ArrayLike,
-        stiffness: ArrayLike = 1.0,
-        angle: ArrayLike = 0.0,
+        triples: Any,
+        stiffness: Any = 1.0,
+        angle: Any = 0.0,
         component: str | None = None,
     ):
         self.tuples = Tuples.of(triples, 3, self.tuple_name)

@@ -1,13 +1,12 @@
 """What bonds and angles have in common: forces on given tuples of particles."""
 
 import abc
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
-from numpy.typing import ArrayLike
 
 from physkit.core import Clock, ShapeError, State, as_parameter
 from physkit.geometry import AbstractSpace
@@ -107,7 +106,7 @@ class AbstractBonded(AbstractForce):
         return local, self.vectors(particles.space, local.positions(particles))
 
 
-def parameter_by_tuple(value: ArrayLike, tuples: Tuples, name: str) -> Float[Array, "..."]:
+def parameter_by_tuple(value: Any, tuples: Tuples, name: str) -> Float[Array, "..."]:
     """A parameter that is one for all tuples, or `[m]`.
 
     **Errors:** `ShapeError` for other shapes.

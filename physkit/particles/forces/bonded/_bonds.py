@@ -1,10 +1,9 @@
 """Springs between given pairs of particles."""
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float
-from numpy.typing import ArrayLike
 
 from physkit.core import param, safe_divide, safe_norm, static
 from physkit.geometry import AbstractSpace
@@ -49,9 +48,9 @@ class HarmonicBonds(AbstractBonded):
 
     def __init__(
         self,
-        pairs: ArrayLike,
-        stiffness: ArrayLike = 1.0,
-        length: ArrayLike = 0.0,
+        pairs: Any,
+        stiffness: Any = 1.0,
+        length: Any = 0.0,
         component: str | None = None,
     ):
         self.tuples = Tuples.of(pairs, 2, self.tuple_name)

@@ -233,14 +233,10 @@ def _build(tuples: Tuples, old: ShardedTuples, particles: Particles) -> ShardedT
     built = replace_fields(old, new)
     # Where a capacity of any device was too small, others miss particles for that reason alone.
     overflows = particles.space.max(built.required > 0)
-    return replace_fields(
-        built, {"faults": old.faults.set_if(Fault.BOND, is_missing & ~overflows)}
-    )
+    return replace_fields(built, {"faults": old.faults.set_if(Fault.BOND, is_missing & ~overflows)})
 
 
-def _named(
-    tuples: Tuples, place: Int[Array, " r"]
-) -> tuple[Int[Array, "r s"], Int[Array, "r s"]]:
+def _named(tuples: Tuples, place: Int[Array, " r"]) -> tuple[Int[Array, "r s"], Int[Array, "r s"]]:
     """Where the particles at `place` are named: as which of a tuple, and in which tuple; `m` for nowhere."""
     m, width = tuples.places.shape
     slot = tuples.slots.at[place].get(mode="fill", fill_value=width * m)

@@ -1,11 +1,11 @@
 """Pairs, triples, … of particles that are bonded: gathered and summed without a scatter."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
-from numpy.typing import ArrayLike
 
 from physkit.core import Module, ParameterError, ShapeError, concrete_value, data, linear_call
 
@@ -37,7 +37,7 @@ class Tuples(Module):
     slots: Int[Array, "n s"] = data()
 
     @staticmethod
-    def of(places: ArrayLike, width: int, name: str) -> "Tuples":
+    def of(places: Any, width: int, name: str) -> "Tuples":
         """Tuples of `width` places each; `name` is what messages call them."""
         numbers = _as_places(places, width, name)
         return Tuples(jnp.asarray(numbers), jnp.asarray(_slots(numbers)))
@@ -107,7 +107,7 @@ def _slots(places: np.ndarray) -> np.ndarray:
     return slots
 
 
-def _as_places(value: ArrayLike, width: int, name: str) -> np.ndarray:
+def _as_places(value: Any, width: int, name: str) -> np.ndarray:
     """`value` as a host array `[m width]` of distinct places per row."""
     numbers = concrete_value(value)
     if numbers is None:

@@ -54,6 +54,10 @@ class DirectGravity(AbstractForce):
     softening: Float[Array, ""] = param(0.0)
     component: str | None = static(default=None)
 
+    @property
+    def needs_halo(self) -> bool:
+        return False  # over devices every one is sent all bodies
+
     def init(self, state: Any) -> Faults:
         _check(self.particles(state))
         return Faults.none()
@@ -66,7 +70,7 @@ class DirectGravity(AbstractForce):
 
     def require_reversible(self, state: Any) -> None:
         """**Errors:** `NotReversible` over devices, where rows are added in an order that is theirs."""
-        if self.particles(state).ownership is not None:
+        if self.particles(state).is_distributed:
             raise NotReversible(
                 "DirectGravity over devices adds in an order that depends on who holds a body, which is "
                 "another matter on the way back: use adjoint=NestedCheckpoint() or Binomial(n)"
@@ -76,7 +80,7 @@ class DirectGravity(AbstractForce):
         del clock
         bodies = self.particles(state)
         _check(bodies)
-        if bodies.ownership is not None:
+        if bodies.is_distributed:
             pull = _own_rows(_pull, bodies, self.softening**2)
         else:
             pull = _attraction(_components(bodies), bodies.mass, self.softening**2)
@@ -86,7 +90,7 @@ class DirectGravity(AbstractForce):
         del clock, cache
         bodies = self.particles(state)
         _check(bodies)
-        if bodies.ownership is not None:
+        if bodies.is_distributed:
             each = _own_rows(_depth, bodies, self.softening**2)
         else:
             each = direct_sum(_depth, (_components(bodies), bodies.mass), self.softening**2, 1)

@@ -1,14 +1,15 @@
 """Pairs of particles that a pair force leaves out: bonded neighbors."""
 
+from typing import Any
+
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Int
-from numpy.typing import ArrayLike
 
 from physkit.core import ParameterError, ShapeError
 
 
-def as_pairs(exclude: ArrayLike) -> Int[np.ndarray, "m 2"]:
+def as_pairs(exclude: Any) -> Int[np.ndarray, "m 2"]:
     """`exclude` as an array of pairs of places.
 
     **Errors:** `ShapeError` and `ParameterError` for anything else.

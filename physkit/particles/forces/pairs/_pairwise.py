@@ -1,12 +1,11 @@
 """Forces between pairs of particles within a cutoff."""
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
-from numpy.typing import ArrayLike
 
 from physkit.core import (
     Clock,
@@ -63,9 +62,9 @@ class Pairwise(AbstractForce):
       bonded neighbors.
     - `capacity`: most neighbors of a particle, where it cannot be measured because the
       program is traced before numbers are known; `run` grows it by itself.
-    - `use_neighbor_list`: False goes over every pair at every step instead of keeping a list: for up to some 200
-      particles faster, in sweeps twice, and compiled in a quarter of the time. Over devices lists are
-      kept in any case.
+    - `use_neighbor_list`: False goes over every pair at every step instead of keeping a list: for up to
+      some 200 particles faster, in sweeps twice, and compiled in a quarter of the time. Over devices
+      lists are kept in any case.
     - `component`: name of the particle component; None where the state is one component.
 
     Cutoff, skin and capacity are static: they shape the compiled program.
@@ -90,7 +89,9 @@ class Pairwise(AbstractForce):
     exact: bool = static()
     quantum: Float[Array, ""] | None = data()
     exclude: Int[Array, "m 2"] | None = data()
-    excluded_partners: Int[Array, "p e"] | None = data()  # by particle, of `exclude`; −1 for no more
+    excluded_partners: Int[Array, "p e"] | None = (
+        data()
+    )  # by particle, of `exclude`; −1 for no more
     capacity: int | None = static()
     use_neighbor_list: bool = static()
     component: str | None = static()
@@ -104,8 +105,8 @@ class Pairwise(AbstractForce):
         *,
         tail: bool = False,
         exact: bool = False,
-        quantum: ArrayLike | None = None,
-        exclude: ArrayLike | None = None,
+        quantum: Any | None = None,
+        exclude: Any | None = None,
         capacity: int | None = None,
         use_neighbor_list: bool = True,
         component: str | None = None,
@@ -264,9 +265,7 @@ class Pairwise(AbstractForce):
 
 
 @eqx.filter_jit
-def _new_cache(
-    force: Pairwise, particles: Particles, neighbors: AbstractNeighbors
-) -> PairCache:
+def _new_cache(force: Pairwise, particles: Particles, neighbors: AbstractNeighbors) -> PairCache:
     """The cache of new neighbors: the quantum of exact sums, and whether particles overlap."""
     cache = PairCache(neighbors, None, Faults.none())
     context, arrays = force._context(particles), cache.arrays(particles, force.potential)
@@ -278,9 +277,7 @@ def _new_cache(
     return PairCache(neighbors, quantum, cache.faults.set_if(Fault.OVERLAP, overlap))
 
 
-def _quantum(
-    force: Pairwise, particles: Particles, largest: Float[Array, ""]
-) -> Float[Array, ""]:
+def _quantum(force: Pairwise, particles: Particles, largest: Float[Array, ""]) -> Float[Array, ""]:
     """The quantum of exact sums, where the largest pair force at the start is `largest`."""
     dtype = particles.position.dtype
     if force.quantum is not None:
@@ -298,7 +295,7 @@ def _quantum(
     return quantum_below(largest)
 
 
-def _length(name: str, value: ArrayLike | None, above: float | None = None) -> float | None:
+def _length(name: str, value: Any | None, above: float | None = None) -> float | None:
     if value is None:
         return None
     number = concrete_value(value)
