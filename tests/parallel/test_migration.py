@@ -8,7 +8,7 @@ import pytest
 import physkit as pk
 from physkit.core import replace_fields, shard, unshard
 from physkit.parallel import Spmd
-from physkit.particles.decomposition import _ownership
+from physkit.particles.decomposition import _migration
 from physkit.simulate.distributed._spmd_function import SpmdFunction
 
 from .particles import fluid
@@ -20,7 +20,7 @@ _WIDTH = 19.2 / 4
 def emulated(monkeypatch):
     """Devices are emulated on one, and there is a short way also for as few particles as here."""
     monkeypatch.setenv("PHYSKIT_SPMD", "vmap")
-    monkeypatch.setattr(_ownership, "_MANY", 1)
+    monkeypatch.setattr(_migration, "_MANY", 1)
 
 
 def settled(particles):

@@ -1,7 +1,6 @@
 """Neighbors: which pairs are close enough to matter."""
 
 from ._all_pairs import (
-    AllNeighbors as AllNeighbors,
     AllPairsWithin as AllPairsWithin,
     all_pairs_within as all_pairs_within,
 )
@@ -9,7 +8,6 @@ from ._cells import Cells as Cells
 from ._cutoff import DEFAULT_SKIN as DEFAULT_SKIN
 from ._find_neighbors import find_neighbors as find_neighbors
 from ._neighbor_list import (
-    DEFAULT_SKIN as DEFAULT_SKIN,
     SMALL_SYSTEM as SMALL_SYSTEM,
     NeighborList as NeighborList,
     neighbor_list as neighbor_list,

@@ -1,34 +1,14 @@
 """All pairs of a small system: what a list is, without a list."""
 
-import jax.numpy as jnp
 from jaxtyping import Array, Bool
 
-from physkit.core import Fault, Faults, PyTree, static
+from physkit.core import Fault, Faults, static
 
 from .._particles import Particles
 from ._cells import is_concrete
 from ._cutoff import exceeds_max_cutoff, require_max_cutoff
 from ._neighbors import AbstractNeighbors
 from ._pairs import AllPairs
-
-
-class AllNeighbors(AbstractNeighbors):
-    """Every pair, for sums without a cutoff."""
-
-    @property
-    def pairs(self) -> AllPairs:
-        return AllPairs()
-
-    @property
-    def is_complete(self) -> Bool[Array, ""]:
-        return jnp.array(True)
-
-    def update(self, particles: Particles) -> "AllNeighbors":
-        del particles
-        return self
-
-    def poison_if_incomplete(self, sums: PyTree) -> PyTree:
-        return sums
 
 
 class AllPairsWithin(AbstractNeighbors):

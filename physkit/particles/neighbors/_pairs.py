@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Int
 
-from physkit.core import AbstractGrowable, Module, PyTree, data, replace_fields, static
+from physkit.core import AbstractResizable, Module, PyTree, data, replace_fields, static
 
 from .._capacity_rules import round_up_to_eight
 
@@ -59,7 +59,7 @@ class AllPairs(AbstractPairs):
         return _in_blocks(body, block, n, n)
 
 
-class ListedPairs(AbstractPairs, AbstractGrowable):
+class ListedPairs(AbstractPairs, AbstractResizable):
     """Pairs of a neighbor list, of particles in an order that keeps neighbors close in memory.
 
     **Arguments:**

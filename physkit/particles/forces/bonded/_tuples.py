@@ -80,7 +80,7 @@ class Tuples(Module):
 
 @dataclass(frozen=True)
 class _Gather:
-    def __call__(self, tables: Tables, x: Float[Array, "n d"]) -> Float[Array, "k m d"]:
+    def __call__(self, tables: Tables, x: Float[Array, "rows d"]) -> Float[Array, "k m d"]:
         return x.at[tables[0].T].get(mode="promise_in_bounds")
 
 
@@ -88,7 +88,7 @@ class _Gather:
 class _Sum:
     count: int
 
-    def __call__(self, tables: Tables, y: Float[Array, "k m d"]) -> Float[Array, "n d"]:
+    def __call__(self, tables: Tables, y: Float[Array, "k m d"]) -> Float[Array, "rows d"]:
         k, m, d = y.shape
         rows = jnp.concatenate([y.reshape(k * m, d), jnp.zeros((1, d), y.dtype)])
         total = jnp.sum(rows.at[tables[1]].get(mode="promise_in_bounds"), axis=1)

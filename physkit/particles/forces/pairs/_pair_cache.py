@@ -3,10 +3,10 @@
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from physkit.core import Faults, Module, data
+from physkit.core import Faults, Module, PyTree, data
 
 from ..._particles import Particles
-from ...neighbors import AbstractNeighbors, AbstractPairs
+from ...neighbors import AbstractNeighbors, AbstractPairs, AllPairs
 from ..potentials import AbstractPairPotential
 from ._pair_kernels import PairArrays, pair_arrays
 
@@ -16,20 +16,31 @@ _QUANTUM_BITS = {4: 28, 8: 56}
 
 
 class PairCache(Module):
-    """What `Pairwise` carries: neighbors, the quantum of exact sums, faults."""
+    """What `Pairwise` carries: neighbors (None: all pairs, no cutoff), the quantum of exact sums, faults."""
 
-    neighbors: AbstractNeighbors
+    neighbors: AbstractNeighbors | None
     quantum: Float[Array, "*b"] | None = data()
     faults: Faults
 
     @property
     def pairs(self) -> AbstractPairs:
         """The pairs to sum over."""
-        return self.neighbors.pairs
+        return AllPairs() if self.neighbors is None else self.neighbors.pairs
+
+    def update(self, particles: Particles) -> "PairCache":
+        """The same with neighbors that are up to date."""
+        if self.neighbors is None:
+            return self
+        return PairCache(self.neighbors.update(particles), self.quantum, self.faults)
 
     def arrays(self, particles: Particles, potential: AbstractPairPotential) -> PairArrays:
         """What the potential is a function of, for all particles that `pairs` names."""
-        return self.neighbors.exchange_halo(particles, pair_arrays(particles, potential))
+        arrays = pair_arrays(particles, potential)
+        return arrays if self.neighbors is None else self.neighbors.exchange_halo(particles, arrays)
+
+    def poison_if_incomplete(self, sums: PyTree) -> PyTree:
+        """`sums` over the pairs, or NaN where pairs are missing."""
+        return sums if self.neighbors is None else self.neighbors.poison_if_incomplete(sums)
 
 
 def round_up_to_power_of_two(quantum: Float[Array, ""]) -> Float[Array, ""]:

@@ -1,10 +1,12 @@
 """Forces between pairs of particles within a cutoff."""
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, Int
 
 from physkit.core import (
@@ -24,7 +26,7 @@ from physkit.core import (
 )
 
 from ..._particles import Particles
-from ...neighbors import AbstractNeighbors, AllNeighbors, find_neighbors
+from ...neighbors import DEFAULT_SKIN, AbstractNeighbors, find_neighbors
 from .._force import AbstractForce
 from ..potentials import AbstractPairPotential
 from ._excluded_pairs import as_pairs, excluded_by_particle, partners_by_particle
@@ -151,6 +153,22 @@ class Pairwise(AbstractForce):
         pair_arrays(particles, self.potential)  # says what is missing while numbers can be seen
         return _new_cache(self, particles, self._find_neighbors(particles))
 
+    def with_common_skin(self, states: Sequence[State]) -> "Pairwise":
+        """This force with a skin that the boxes of all these states allow, unless it was given one.
+
+        For sweeps: how far a list reaches is part of the compiled program. A state whose box is too small
+        even for the cutoff does not count; it will be found wrong by itself.
+        """
+        if self.cutoff is None or self.skin is not None:
+            return self
+        boxes = [self.particles(state) for state in states]
+        limits = np.array([float(b.space.max_cutoff(b.dimension)) for b in boxes])
+        slack = limits[limits >= self.cutoff] - self.cutoff
+        if len(slack) and slack.min() < DEFAULT_SKIN * self.cutoff:
+            # Slightly less than the box allows, so that rounding does not decide.
+            return replace_fields(self, {"skin": float(max(0.0, slack.min() * (1 - 1e-6)))})
+        return self
+
     def require_reversible(self, state: State) -> None:
         keeps_list = self.use_neighbor_list or self.particles(state).is_distributed
         if self.cutoff is not None and keeps_list and not self.exact:
@@ -166,7 +184,7 @@ class Pairwise(AbstractForce):
     ) -> tuple[Float[Array, "n d"], PairCache]:
         del clock
         particles = self.particles(state)
-        cache = self._update(particles, cache)
+        cache = cache.update(particles)
         context, arrays = self._context(particles), cache.arrays(particles, self.potential)
         kernel = PairKernel("force", self.cutoff)
         if self.exact:
@@ -177,9 +195,9 @@ class Pairwise(AbstractForce):
             out = ~held & jnp.all(jnp.isfinite(particles.position))
             faults = cache.faults.set_if(Fault.EXACT_SUM_RANGE, out)
             cache = PairCache(cache.neighbors, cache.quantum, faults)
-            return cache.neighbors.poison_if_incomplete(jnp.stack(pull, axis=1)), cache
+            return cache.poison_if_incomplete(jnp.stack(pull, axis=1)), cache
         pull = pair_sum(kernel, arrays, context, cache.pairs, -1)
-        return jnp.stack(cache.neighbors.poison_if_incomplete(pull), axis=1), cache
+        return jnp.stack(cache.poison_if_incomplete(pull), axis=1), cache
 
     def force(self, clock: Clock, state: State) -> Float[Array, "n d"]:
         return self(clock, state, self.init(state))[0]
@@ -217,7 +235,7 @@ class Pairwise(AbstractForce):
             return PlainCut(self.potential, jnp.asarray(jnp.inf, dtype))
         return truncated(self.potential, jnp.asarray(self.cutoff, dtype), self.truncation)
 
-    def _find_neighbors(self, particles: Particles) -> AbstractNeighbors:
+    def _find_neighbors(self, particles: Particles) -> AbstractNeighbors | None:
         if self.cutoff is None:
             if any(particles.space.periodic_axes(particles.dimension)):
                 raise CutoffError(
@@ -225,18 +243,13 @@ class Pairwise(AbstractForce):
                     "particle has endless images: give cutoff=…, or use a mesh or Ewald sum for "
                     "long-range forces"
                 )
-            return AllNeighbors()
+            return None
         excluded = None
         if self.excluded_partners is not None:
             excluded = excluded_by_particle(self.excluded_partners, particles.num_particles)
         return find_neighbors(
             particles, self.cutoff, self.skin, self.capacity, excluded, self.use_neighbor_list
         )
-
-    def _update(self, particles: Particles, cache: PairCache | None) -> PairCache:
-        if cache is None:
-            return PairCache(self._find_neighbors(particles), None, Faults.none())
-        return PairCache(cache.neighbors.update(particles), cache.quantum, cache.faults)
 
     def _context(self, particles: Particles) -> PairContext:
         return self.truncated(particles.position.dtype), particles.space
@@ -245,11 +258,14 @@ class Pairwise(AbstractForce):
         self, quantity: str, particles: Particles, cache: PairCache | None
     ) -> PyTree:
         """Sums of a symmetric quantity of each pair, energy or virial."""
-        cache = self._update(particles, cache)
+        if cache is None:
+            cache = PairCache(self._find_neighbors(particles), None, Faults.none())
+        else:
+            cache = cache.update(particles)
         kernel = PairKernel(quantity, self.cutoff)
         context, arrays = self._context(particles), cache.arrays(particles, self.potential)
         terms = pair_sum(kernel, arrays, context, cache.pairs, 1)
-        return cache.neighbors.poison_if_incomplete(terms)
+        return cache.poison_if_incomplete(terms)
 
     def _tail(self, which: str, particles: Particles) -> Float[Array, ""]:
         if not self.tail:
@@ -265,7 +281,9 @@ class Pairwise(AbstractForce):
 
 
 @eqx.filter_jit
-def _new_cache(force: Pairwise, particles: Particles, neighbors: AbstractNeighbors) -> PairCache:
+def _new_cache(
+    force: Pairwise, particles: Particles, neighbors: AbstractNeighbors | None
+) -> PairCache:
     """The cache of new neighbors: the quantum of exact sums, and whether particles overlap."""
     cache = PairCache(neighbors, None, Faults.none())
     context, arrays = force._context(particles), cache.arrays(particles, force.potential)
