@@ -5,12 +5,12 @@ import math
 import os
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
 
-from physkit.core import PhyskitError, cast_floats, float_dtype
+from physkit.core import PhyskitError, PyTree, State, cast_floats, float_dtype
 
 from ..adjoint._adjoint import AbstractAdjoint, Direct, MemoryEstimate
 from ..adjoint._binomial import Binomial
@@ -48,7 +48,7 @@ class AdjointReport(NamedTuple):
     current: AbstractAdjoint
     device_memory: float | None
 
-    def __getitem__(self, adjoint: Any) -> AdjointCost:
+    def __getitem__(self, adjoint: AbstractAdjoint | type) -> AdjointCost:
         """The row of an adjoint, or of the first of a class of adjoints."""
         for row in self.rows:
             if row.adjoint == adjoint or type(row.adjoint) is adjoint:
@@ -79,7 +79,7 @@ class AdjointReport(NamedTuple):
 
 def adjoint_report(
     sim: Simulation,
-    carry_or_state: Any,
+    carry_or_state: Carry | State,
     steps: int,
     *,
     adjoints: Sequence[AbstractAdjoint] | None = None,
@@ -94,7 +94,7 @@ def adjoint_report(
     **Arguments:**
 
     - `adjoints`: to compare; the shipped ones and the simulation's own if left out.
-    - `numbers`: how many numbers the derivative is taken by; only `Forward` asks.
+    - `num_parameters`: how many numbers the derivative is taken by; only `Forward` asks.
     - `key`: for dynamics with noise.
 
     **Notes:** the memory is that of the gradient's own arrays and was found within a third of what
@@ -121,12 +121,12 @@ def adjoint_report(
 
 
 class _Probe(NamedTuple):
-    """Of a few steps: bytes of the carry, what a step demands, bytes kept for the looks of one block,
+    """Of a few steps: bytes of the carry, what a step needs, bytes kept for the observations of one block,
     seconds a step forward, and how many times as long its derivative takes besides."""
 
     carry: float
     step: MemoryEstimate
-    looks: float
+    observations: float
     forward: float
     backward: float
 
@@ -142,7 +142,7 @@ def _probe(sim: Simulation, carry: Carry) -> _Probe:
     return _Probe(
         carry=float(_nbytes(carry)),
         step=MemoryEstimate(each, max(each, temporary - (_STEPS - 1) * each), 1.0),
-        looks=max(0.0, blocks[1] - blocks[0] - sim.observation_period * each),
+        observations=max(0.0, blocks[1] - blocks[0] - sim.observation_period * each),
         forward=forward,
         backward=max(0.0, backward / forward - 1),
     )
@@ -154,7 +154,7 @@ def _cost(
     carry: Carry,
     probe: _Probe,
     steps: int,
-    numbers: int,
+    num_parameters: int,
 ) -> AdjointCost:
     whole = dataclasses.replace(sim, adjoint=adjoint)
     eqx.filter_eval_shape(
@@ -166,42 +166,42 @@ def _cost(
             demand = adjoint.estimate_memory(interval // done, probe.carry, demand)
         if interval == sim.observation_period:
             demand = demand._replace(
-                stored=demand.stored + probe.looks, peak=demand.peak + probe.looks
+                stored=demand.stored + probe.observations, peak=demand.peak + probe.observations
             )
         done = interval
-    many = numbers if adjoint.cost_per_parameter else 1
+    many = num_parameters if adjoint.cost_per_parameter else 1
     ratio = demand.forward_passes + many * probe.backward
     return AdjointCost(adjoint, many * demand.peak, ratio, ratio * probe.forward * steps)
 
 
 def _kept(sim: Simulation, carry: Carry, blocks: int) -> float:
     """Bytes between the forward and the backward pass of so many blocks; nothing is computed."""
-    moved, rest = eqx.partition((sim, carry), eqx.is_inexact_array)
+    floats, rest = eqx.partition((sim, carry), eqx.is_inexact_array)
     run = _looped(rest, blocks)
-    return float(_nbytes(eqx.filter_eval_shape(lambda m: jax.vjp(run, m)[1], moved)))
+    return float(_nbytes(eqx.filter_eval_shape(lambda m: jax.vjp(run, m)[1], floats)))
 
 
 def _timed(sim: Simulation, carry: Carry) -> tuple[float, float, float]:
     """Seconds a step of the simulation, and of its value and gradient; temporary bytes of the latter."""
-    moved, rest = eqx.partition((sim, carry), eqx.is_inexact_array)
+    floats, rest = eqx.partition((sim, carry), eqx.is_inexact_array)
     run = _looped(rest, _STEPS)
 
-    def gradient(moved):
-        out, pull = jax.vjp(run, moved)
-        return out, pull(out)
+    def gradient(floats):
+        out, pull_back = jax.vjp(run, floats)
+        return out, pull_back(out)
 
-    ahead = jax.jit(run).lower(moved).compile()
-    both = jax.jit(gradient).lower(moved).compile()
+    forward = jax.jit(run).lower(floats).compile()
+    both = jax.jit(gradient).lower(floats).compile()
     memory = both.memory_analysis()
     temporary = float("nan") if memory is None else float(memory.temp_size_in_bytes)
-    return _seconds(ahead, moved), _seconds(both, moved), temporary
+    return _seconds(forward, floats), _seconds(both, floats), temporary
 
 
-def _looped(rest: Any, blocks: int) -> Callable[[Any], Any]:
+def _looped(rest: PyTree, blocks: int) -> Callable[[PyTree], PyTree]:
     """The loop alone, from all that can be differentiated to all that can."""
 
-    def run(moved: Any) -> Any:
-        sim, carry = eqx.combine(moved, rest)
+    def run(floats: PyTree) -> PyTree:
+        sim, carry = eqx.combine(floats, rest)
         plan = sim.integrator.prepare(carry.state, sim.dt)
         out = sim.adjoint.repeat(make_block_body(sim, plan, sim.adjoint), carry, blocks)
         return eqx.filter(out, eqx.is_inexact_array)
@@ -209,7 +209,7 @@ def _looped(rest: Any, blocks: int) -> Callable[[Any], Any]:
     return run
 
 
-def _seconds(program: Callable[[Any], Any], given: Any) -> float:
+def _seconds(program: Callable[[PyTree], PyTree], given: PyTree) -> float:
     best, spent = float("inf"), 0.0
     while spent < 0.1:
         began = time.perf_counter()
@@ -219,7 +219,7 @@ def _seconds(program: Callable[[Any], Any], given: Any) -> float:
     return best / _STEPS
 
 
-def _nbytes(tree: Any) -> int:
+def _nbytes(tree: PyTree) -> int:
     arrays = [x for x in jax.tree.leaves(tree) if hasattr(x, "dtype")]
     return sum(x.size * x.dtype.itemsize for x in arrays)
 
