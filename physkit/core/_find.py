@@ -1,23 +1,20 @@
 """`find`: a part of a model by its class, or by the name of a term."""
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple, TypeVar, overload
+from typing import Any, NamedTuple, TypeVar
 
 from jax import tree_util
 
 from ._errors import SelectionError
 from ._module import Module
+from ._types import PyTree
 
 _MOST_LISTED = 12
 
-T = TypeVar("T")
+T = TypeVar("T")  # of what is found, where it is asked for by class
 
 
-@overload
-def find(tree: Any, what: type[T]) -> T: ...
-@overload
-def find(tree: Any, what: str) -> Any: ...
-def find(tree: Any, what: type | str) -> Any:
+def find(tree: PyTree, what: type[T] | str) -> T:
     """The one part of `tree` that is a `what`, or the term that has this name.
 
         pk.find(sim, pk.HarmonicTrap).stiffness
@@ -71,7 +68,7 @@ class _Part(NamedTuple):
 
 
 def _parts(
-    tree: Any,
+    tree: PyTree,
     path: tuple[Any, ...] = (),
     name: str | None = None,
     names_inside: tuple[str | None, ...] = (),
