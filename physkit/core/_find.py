@@ -9,7 +9,7 @@ from ._errors import SelectionError
 from ._module import Module
 from ._types import PyTree
 
-_MOST_LISTED = 12
+_MAX_LISTED = 12
 
 T = TypeVar("T")  # of what is found, where it is asked for by class
 
@@ -21,7 +21,7 @@ def find(tree: PyTree, what: type[T] | str) -> T:
         pk.find(sim, "trap").stiffness              # of pk.HarmonicTrap(4.0).named("trap")
         pk.fit(loss, (sim, state), where=lambda m: pk.find(m, pk.LennardJones).epsilon)
 
-    Wherever a function points at numbers of a model – in `fit`, `gradient_audit`, `Over` – it may ask in
+    Wherever a function points at numbers of a model – in `fit`, `gradient_audit`, `SweepAxis` – it may ask in
     this way, so that it does not depend on how a model is put together.
 
     **Arguments:**
@@ -112,7 +112,7 @@ def _not_one(what: type | str, matches: list[_Part], parts: list[_Part]) -> str:
 def _listed(candidates: list[_Part]) -> str:
     """Classes, names and paths of candidates."""
     shown = []
-    for value, path, name in candidates[:_MOST_LISTED]:
+    for value, path, name in candidates[:_MAX_LISTED]:
         called = "" if name is None else f" {name!r}"
         shown.append(f"{type(value).__name__}{called} at {path_name(path) or 'the top'}")
     more = len(candidates) - len(shown)
