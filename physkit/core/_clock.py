@@ -1,4 +1,4 @@
-"""Time as an integer: t = t0 + n·dt, computed anew at every step, never accumulated."""
+"""Time as an integer: t = t0 + n·dt, computed afresh at every step, never accumulated."""
 
 import jax
 import jax.numpy as jnp
@@ -65,7 +65,7 @@ class Clock(Module):
         return self._time()[1]
 
     def at_fraction(self, fraction: float | Float[Array, ""]) -> "Clock":
-        """The instant `fraction` of this (sub-)step later."""
+        """This clock at the instant t + fraction·dt."""
         return self.substep(fraction, 0.0, None)
 
     def substep(
@@ -86,19 +86,25 @@ class Clock(Module):
         """frequency · t modulo 2π, to working precision however large t is."""
         t, low = self._time()
         frequency = jnp.asarray(frequency, t.dtype)
-        whole, rest = _two_product(frequency, t)
-        turns = jax.lax.stop_gradient(jnp.round(whole / (2 * jnp.pi)))
+        angle, angle_low = _two_product(frequency, t)
+        turns = jax.lax.stop_gradient(jnp.round(angle / (2 * jnp.pi)))
         # 2π in two words: one alone is off by a radian after some 10⁷ turns in float32.
         circle = jnp.asarray(2 * jnp.pi, t.dtype)
         circle_low = _TWO_PI_LOW[t.dtype.name]
-        taken, left = _two_product(turns, circle)
-        return (whole - taken) + (rest + frequency * low - left - turns * circle_low)
+        full_turns, full_turns_low = _two_product(turns, circle)
+        correction = angle_low + frequency * low - full_turns_low - turns * circle_low
+        return (angle - full_turns) + correction
 
-    def normal(self, ids: Int[Array, " n"], shape: tuple[int, ...], dtype) -> Float[Array, "n ..."]:
+    def random_normal(
+        self, ids: Int[Array, " n"], shape: tuple[int, ...], dtype
+    ) -> Float[Array, "n ..."]:
         """Standard normal noise of `shape` per particle, drawn from (seed, step, particle id)."""
         if self.key is None:
             raise ValueError("this simulation needs noise: give a key, e.g. key=jax.random.key(0)")
-        draw = lambda i: jax.random.normal(jax.random.fold_in(self.key, i), shape, dtype)
+
+        def draw(particle_id: Int[Array, ""]) -> Float[Array, "..."]:
+            return jax.random.normal(jax.random.fold_in(self.key, particle_id), shape, dtype)
+
         return jax.vmap(draw)(ids)
 
     def _time(self):

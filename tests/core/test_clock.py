@@ -120,7 +120,7 @@ class TestNoise:
     def draw(self, n, key, tag=None, ids=None):
         clock = clock_at(n, 0.1, jnp.float64, key=key)
         clock = clock if tag is None else clock.substep(0.0, 1.0, tag)
-        return np.asarray(clock.normal(self.ids if ids is None else ids, (3,), jnp.float64))
+        return np.asarray(clock.random_normal(self.ids if ids is None else ids, (3,), jnp.float64))
 
     def test_depends_on_seed_step_and_part(self, key):
         base = self.draw(5, key)
@@ -140,11 +140,11 @@ class TestNoise:
 
     def test_is_standard_normal(self, key):
         clock = clock_at(1, 0.1, jnp.float32, key=key)
-        x = np.asarray(clock.normal(jnp.arange(20000, dtype=jnp.int32), (), jnp.float32))
+        x = np.asarray(clock.random_normal(jnp.arange(20000, dtype=jnp.int32), (), jnp.float32))
         assert x.dtype == np.float32
         assert abs(x.mean()) < 0.03
         assert abs(x.std() - 1) < 0.03
 
     def test_without_a_key_says_what_to_do(self):
         with pytest.raises(ValueError, match="give a key"):
-            clock_at(0, 0.1, jnp.float64).normal(self.ids, (), jnp.float64)
+            clock_at(0, 0.1, jnp.float64).random_normal(self.ids, (), jnp.float64)

@@ -119,7 +119,7 @@ class Kicks(AbstractOneStep):
     size: Float[Array, ""] = param(0.1)
 
     def step(self, plan, clock, state, aux):
-        noise = clock.normal(state.id, state.position.shape[1:], state.position.dtype)
+        noise = clock.random_normal(state.id, state.position.shape[1:], state.position.dtype)
         return state.replace(position=state.position + self.size * noise), aux
 
 

@@ -1,4 +1,4 @@
-"""Slabs: how a space is cut over devices for what moves about in it."""
+"""Slabs: how a box is divided over devices for particles that move about in it."""
 
 from typing import Any
 
@@ -47,17 +47,17 @@ class Slab(Module):
     **Arguments:**
 
     - `lower`, `width`, `length`: where it begins, how wide it is, and the box's extent along its axis.
-    - `first`, `last`: whether the box ends with it, and does not repeat.
-    - `axis`, `repeats`: the cut axis, and whether the box repeats along it.
+    - `is_first`, `is_last`: whether the box ends with it, and is not periodic.
+    - `axis`, `periodic`: the sharded axis, and whether the box is periodic along it.
     """
 
     lower: Float[Array, ""] = data()
     width: Float[Array, ""] = data()
     length: Float[Array, ""] = data()
-    first: Bool[Array, ""] = data()
-    last: Bool[Array, ""] = data()
+    is_first: Bool[Array, ""] = data()
+    is_last: Bool[Array, ""] = data()
     axis: int = static()
-    repeats: bool = static()
+    periodic: bool = static()
     comm: AbstractComm = static()
 
     @staticmethod
@@ -66,10 +66,10 @@ class Slab(Module):
         box, comm = require_box(space), space.comm
         length = jax.lax.stop_gradient(box.lengths[axis])
         count, place = comm.axis_size(axis), jnp.asarray(comm.axis_index(axis))
-        width, repeats = length / count, box.periodic[axis]
-        first, last = (place == 0) & (not repeats), (place == count - 1) & (not repeats)
+        width, periodic = length / count, box.periodic[axis]
+        first, last = (place == 0) & (not periodic), (place == count - 1) & (not periodic)
         lower = place.astype(length.dtype) * width
-        return Slab(lower, width, length, first, last, axis, repeats, comm)
+        return Slab(lower, width, length, first, last, axis, periodic, comm)
 
     @property
     def center(self) -> Float[Array, ""]:
@@ -79,7 +79,7 @@ class Slab(Module):
     def unwrap_along_axis(self, position: Float[Array, "n d"]) -> Float[Array, " n"]:
         """Positions along the cut axis, counted on beyond the ends of a box that repeats."""
         x = position[:, self.axis]
-        if not self.repeats:
+        if not self.periodic:
             return x
         return x - self.length * jnp.round((x - self.center) / self.length)
 
@@ -89,7 +89,7 @@ class Slab(Module):
         """How far positions in line are past the upper side and past the lower one; less than 0 inside."""
         above, below = x - (self.lower + self.width), self.lower - x
         nowhere = -self.width
-        return jnp.where(self.last, nowhere, above), jnp.where(self.first, nowhere, below)
+        return jnp.where(self.is_last, nowhere, above), jnp.where(self.is_first, nowhere, below)
 
     def ring_shift(self, tree: Any, by: int) -> Any:
         """What arrives from the slab `by` places below, if all send their `tree`."""
@@ -112,13 +112,13 @@ class Slab(Module):
 
     def has_neighbor(self, by: int) -> Bool[Array, ""]:
         """Whether there is a slab `by` (1 or −1) places below, across the end of a box that repeats, too."""
-        return ~(self.first if by > 0 else self.last)
+        return ~(self.is_first if by > 0 else self.is_last)
 
     def image_offset(self, by: int) -> Float[Array, ""]:
         """What positions in line that arrive from `by` places below are to be moved by, to lie in line."""
         here, count = jnp.asarray(self.comm.axis_index(self.axis)), self.comm.axis_size(self.axis)
         crosses = here == (0 if by > 0 else count - 1)
-        return jnp.where(crosses & self.repeats, -by * self.length, jnp.zeros_like(self.length))
+        return jnp.where(crosses & self.periodic, -by * self.length, jnp.zeros_like(self.length))
 
     def open_box(self, space: AbstractSpace) -> Box:
         """The box in line: it does not repeat along the cut axis any more, and knows no devices."""

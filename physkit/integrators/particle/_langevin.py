@@ -79,7 +79,7 @@ def _with_friction_and_noise(
 ) -> Particles:
     damping, amplitude = plan
     velocity = particles.velocity
-    noise = clock.normal(particles.id, velocity.shape[1:], velocity.dtype)
+    noise = clock.random_normal(particles.id, velocity.shape[1:], velocity.dtype)
     if amplitude.ndim:
         amplitude = particles.local_rows(amplitude)
     noise = noise * (amplitude / jnp.sqrt(particles.mass))[:, None]

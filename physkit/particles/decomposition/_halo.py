@@ -41,8 +41,8 @@ class Halo(Module):
         """The halo of particles within `reach` of a side of the slab, or beyond it."""
         x = slab.unwrap_along_axis(jax.lax.stop_gradient(position))
         outside_above, outside_below = slab.distance_outside(x)
-        near_above = ownership.mask & (outside_above > -reach) & ~slab.last
-        near_below = ownership.mask & (outside_below > -reach) & ~slab.first
+        near_above = ownership.mask & (outside_above > -reach) & ~slab.is_last
+        near_below = ownership.mask & (outside_below > -reach) & ~slab.is_first
         near = near_above, near_below
         rows = [nonzero_indices(which, capacity) for which in near]
         required = jnp.maximum(*(jnp.sum(which, dtype=jnp.int32) for which in near))
