@@ -22,7 +22,7 @@ MAX_FRONT_PAGE = 130  # names that a user can hold in the head
 # from their layer. Each new name of a layer goes either here or into `physkit/_names.py`.
 PLUMBING = {
     "core": {
-        "ADVICE", "AbstractExactComponent", "AbstractGrowable", "Aux", "Cache", "GROWTH_FACTOR", "EXIT_INTERRUPTED", "EXIT_TRY_AGAIN",
+        "ADVICE", "AbstractExactComponent", "AbstractSlottedComponent", "AbstractGrowable", "Aux", "Cache", "GROWTH_FACTOR", "EXIT_INTERRUPTED", "EXIT_TRY_AGAIN",
         "FixedPoint", "Key", "Plan", "PyTree", "Rate", "ScaledFixedPoint", "State", "StepCount",
         "all_finite", "any_in_batch", "as_increment", "as_parameter", "build_unchecked",
         "call_isolated", "call_user_function", "cast_floats", "collect_faults", "combine_rates",

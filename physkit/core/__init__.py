@@ -89,6 +89,7 @@ from ._module import (
     replace_fields as replace_fields,
     static as static,
 )
+from ._slotted_component import AbstractSlottedComponent as AbstractSlottedComponent
 from ._terms import (
     AbstractTendency as AbstractTendency,
     AbstractTerm as AbstractTerm,

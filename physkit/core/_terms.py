@@ -25,6 +25,18 @@ class AbstractTerm(Module):
     def __call__(self, clock: Clock, state: State, cache: Cache) -> tuple[Any, Cache]:
         """The term's value at `clock.t`, and its cache for the next call."""
 
+    @property
+    def needs_halo(self) -> bool:
+        """Whether it reads copies of parts of other devices, near the slab of this one.
+
+        The terms that it is made of are asked themselves.
+        """
+        return False
+
+    def for_shape_inference(self) -> "AbstractTerm":
+        """The same term, as cheap to trace as can be; asked only for shapes, never for numbers."""
+        return self
+
     def require_reversible(self, state: State) -> None:
         """**Errors:** `NotReversible` where the term's value may depend on how its cache came about."""
         del state

@@ -10,6 +10,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from physkit.core import (
     AbstractExactComponent,
+    AbstractSlottedComponent,
     DeclarationError,
     Fault,
     Module,
@@ -24,11 +25,12 @@ from physkit.core import (
 )
 from physkit.geometry import AbstractSpace, Free
 
+from ._arguments import as_argument, as_float_array, as_integers
 from ._fixed_point_particles import FixedPointParticles
 from .decomposition._migration import migrate, migrate_back
 from .decomposition._migration_margin import widen_margin
 from .decomposition._ownership import Ownership, Rows
-from .decomposition._partition import grow_slots, partition, unpartition
+from .decomposition._partition import empty_slots, grow_slots, partition, unpartition
 
 # What a row of particles is made of, besides which particle it is.
 _ROWS = ("position", "velocity", "mass", "image", "id", "charge", "species", "frozen")
@@ -41,7 +43,7 @@ class ParticleIncrement(Module):
     velocity: Float[Array, "n d"] | None = data(None)
 
 
-class Particles(AbstractExactComponent):
+class Particles(AbstractExactComponent, AbstractSlottedComponent):
     """`n` point particles in `d` = 1, 2 or 3 dimensions, with the space they live in.
 
     **Arguments:**
@@ -76,6 +78,7 @@ class Particles(AbstractExactComponent):
     ownership: Ownership | None = None  # of several devices: which of all particles these are
     evolving_leaves: ClassVar[tuple[str, ...]] = ("position", "velocity")
     kicked_leaves: ClassVar[tuple[str, ...]] = ("velocity",)
+    slot_mask_path: ClassVar[str] = ".ownership.mask"
 
     def __init__(
         self,
@@ -90,7 +93,7 @@ class Particles(AbstractExactComponent):
         frozen: Any = None,
         image: Any = None,
     ):
-        position = _float_array(position)
+        position = as_float_array(position)
         if position.ndim != 2 or not 1 <= position.shape[1] <= 3:
             raise ShapeError(
                 f"position must be [n d] with d = 1, 2 or 3; got shape {position.shape}"
@@ -101,14 +104,14 @@ class Particles(AbstractExactComponent):
         self.space = jax.tree.map(lambda x: jnp.asarray(x, dtype), space)
         velocity = jnp.zeros_like(position) if velocity is None else velocity
         self.position = position
-        self.velocity = _array(velocity, position.shape, dtype, "velocity")
-        self.mass = _array(mass, (n,), dtype, "mass")
-        self.charge = None if charge is None else _array(charge, (n,), dtype, "charge")
-        self.species = None if species is None else _integers(species, n, "species")
-        self.id = jnp.arange(n, dtype=jnp.int32) if id is None else _integers(id, n, "id")
-        self.frozen = None if frozen is None else _array(frozen, (n,), bool, "frozen")
+        self.velocity = as_argument(velocity, position.shape, dtype, "velocity")
+        self.mass = as_argument(mass, (n,), dtype, "mass")
+        self.charge = None if charge is None else as_argument(charge, (n,), dtype, "charge")
+        self.species = None if species is None else as_integers(species, n, "species")
+        self.id = jnp.arange(n, dtype=jnp.int32) if id is None else as_integers(id, n, "id")
+        self.frozen = None if frozen is None else as_argument(frozen, (n,), bool, "frozen")
         image = jnp.zeros(position.shape, jnp.int32) if image is None else image
-        self.image = _array(image, position.shape, jnp.int32, "image")
+        self.image = as_argument(image, position.shape, jnp.int32, "image")
         self.fixed_point, self.ownership = None, None
         _check_numbers(self)
 
@@ -343,6 +346,30 @@ class Particles(AbstractExactComponent):
             fixed_point = fixed_point.poison_where(Fault.NOT_FINITE, ownership.is_broken)
         return self._with_rows(rows, ownership, self.space, fixed_point), along
 
+    # --- slots: what the run-time layer asks (`AbstractSlottedComponent`) --------------------------
+
+    @property
+    def max_slots(self) -> int:
+        return 0 if self.ownership is None else 2 * self.ownership.num_particles + 8
+
+    @property
+    def num_required_slots(self) -> int | None:
+        return (
+            None if self.ownership is None else int(np.max(np.asarray(self.ownership.num_present)))
+        )
+
+    def require_slots(self, count: int) -> "Particles":
+        if self.ownership is None:
+            return self
+        present = np.full_like(np.asarray(self.ownership.num_present), count)
+        ownership = replace_fields(self.ownership, {"num_present": present})
+        return replace_fields(self, {"ownership": ownership})
+
+    def resize_slots(self, count: int) -> "Particles":
+        assert self.ownership is not None
+        rows, ownership = empty_slots(self._rows, self.ownership, count)
+        return self._with_rows(rows, ownership, self.space, self.fixed_point)
+
     def faults(self) -> Int[Array, ""]:
         light = jnp.where(jnp.any(self.mass <= 0), int(Fault.MASS), 0)
         return (light + jnp.where(self.space.is_degenerate(), int(Fault.SPACE), 0)).astype(
@@ -357,24 +384,6 @@ class Particles(AbstractExactComponent):
 def _without_fixed_point(cotangents: Particles, rows: Rows) -> Particles:
     """`cotangents` with these rows: integers have none."""
     return replace_fields(cotangents, {k: x for k, x in rows.items() if k != "fixed_point"})
-
-
-def _float_array(value: Any) -> Array:
-    array = jnp.asarray(value)
-    return array if jnp.issubdtype(array.dtype, jnp.floating) else array.astype(float)
-
-
-def _array(value: Any, shape: tuple[int, ...], dtype: Any, name: str) -> Array:
-    array = jnp.asarray(value, dtype)
-    if array.ndim and array.shape != shape:
-        raise ShapeError(f"{name} must have shape {shape} like the positions; got {array.shape}")
-    return jnp.broadcast_to(array, shape)
-
-
-def _integers(value: Any, n: int, name: str) -> Int[Array, " n"]:
-    if not jnp.issubdtype(jnp.asarray(value).dtype, jnp.integer):
-        raise ParameterError(f"{name} must be integers; got {jnp.asarray(value).dtype}")
-    return _array(value, (n,), jnp.int32, name)
 
 
 def _check_numbers(p: Particles) -> None:

@@ -93,6 +93,17 @@ def grow_slots(
     return rows, ownership, events
 
 
+def empty_slots(rows: Rows, ownership: Ownership, count: int) -> tuple[Rows, Ownership]:
+    """Both in device layout, of the same form with `count` slots a device, all numbers zero."""
+
+    def zeros(x: Array) -> Array:
+        return jnp.zeros((x.shape[0], count, *x.shape[2:]), x.dtype)
+
+    index = {"mask": ownership.mask, "global_index": ownership.global_index}
+    rows, index = jax.tree.map(zeros, (rows, index))
+    return rows, replace_fields(ownership, index)
+
+
 def _num_slots(n: int, size: int, count: Int[np.ndarray, " size"] | None) -> int:
     """Slots for the particles of the fullest slab, and for fluctuations."""
     mean = n / size

@@ -3,8 +3,7 @@
 import equinox as eqx
 import jax
 
-from physkit.core import Key, State
-from physkit.particles import Particles
+from physkit.core import AbstractSlottedComponent, Key, State
 
 from ..loop._carry import Carry, init
 from ..loop._simulation import Simulation
@@ -43,8 +42,8 @@ def _init_over(
             return init(sim, state, key=key, capacity=1)
         return domain.init(state, key)
 
-    is_particles = lambda x: isinstance(x, Particles)
-    if any(map(is_particles, jax.tree.leaves(carry.state, is_leaf=is_particles))):
+    is_slotted = lambda x: isinstance(x, AbstractSlottedComponent)
+    if any(map(is_slotted, jax.tree.leaves(carry.state, is_leaf=is_slotted))):
         # How they are distributed, and the capacities of their lists, follow from numbers alone.
         return begin(carry.state, carry.key).replace(is_initial=False)
     if isinstance(carry, ShardedCarry):

@@ -10,10 +10,16 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool
 
-from physkit.core import DeclarationError, ObserverError, PyTree, State, concrete_value
+from physkit.core import (
+    AbstractSlottedComponent,
+    DeclarationError,
+    ObserverError,
+    PyTree,
+    State,
+    concrete_value,
+)
 from physkit.geometry import AXES, concatenate_blocks
 from physkit.parallel import addressable_rows, gather_to_host
-from physkit.particles import Particles
 
 # Of each sharded array axis: (array axis, axis of space, whether neighbors share a layer).
 Layout: TypeAlias = tuple[tuple[int, int, bool], ...]
@@ -134,7 +140,8 @@ def _is_replicated_traced(x: AnyArray) -> Bool[Array, ""]:
 def replicated_leaves(state: State, whole: State) -> dict[str, tuple[AnyArray, Shaped]]:
     """Arrays of a state in device layout that are as large on each device as in the whole, and their
     shapes, by name: what is one for the domain."""
-    is_slotted = lambda x: isinstance(x, Particles)  # whose slots are no blocks of the whole
+    # Slots of a device are no blocks of the whole.
+    is_slotted = lambda x: isinstance(x, AbstractSlottedComponent)
     flat, _ = jax.tree_util.tree_flatten_with_path(state, is_leaf=is_slotted)
     found = {}
     for (path, x), shape in zip(flat, jax.tree.leaves(whole, is_leaf=is_slotted), strict=True):

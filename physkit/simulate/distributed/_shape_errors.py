@@ -5,9 +5,8 @@ from collections.abc import Callable, Iterator
 
 import jax
 
-from physkit.core import PhyskitError, ShapeError, State
+from physkit.core import AbstractSlottedComponent, PhyskitError, ShapeError, State
 from physkit.geometry import AXES, Grid
-from physkit.particles import Particles
 
 from ..loop._simulation import Simulation
 from ._whole_domain import KeyShape, require_works_on_one_device
@@ -54,7 +53,7 @@ def _works_on_one_device(sim: Simulation, whole: Callable[[], tuple[State, KeySh
 
 def _advice(sim: Simulation, devices: tuple[int, ...], parts: State) -> Iterator[str]:
     """What a device has of each thing that is cut, and how to take it."""
-    is_cut = lambda x: isinstance(x, Grid | Particles)
+    is_cut = lambda x: isinstance(x, Grid | AbstractSlottedComponent)
     found = set()
     for one in jax.tree.leaves((sim, parts), is_leaf=is_cut):
         if isinstance(one, Grid):
@@ -68,10 +67,6 @@ def _advice(sim: Simulation, devices: tuple[int, ...], parts: State) -> Iterator
                     f"each has {' and '.join(cells)}: take what belongs to them by grid.local(x), and "
                     "shapes from grid.local_shape or grid.local_shape_at(location), not from grid.shape"
                 )
-        elif isinstance(one, Particles) and one.num_slots != one.num_particles:
-            found.add(
-                f"each has {one.num_slots} slots for some of the {one.num_particles} particles: take "
-                "theirs by particles.local_rows(x), and lengths from particles.num_slots, not from "
-                "particles.num_particles"
-            )
+        elif isinstance(one, AbstractSlottedComponent) and one.max_slots:
+            found.add(one.describe_slots())
     yield from sorted(found)
