@@ -3,7 +3,7 @@
 import shutil
 import sys
 import time
-from typing import TextIO
+from io import TextIOBase
 
 _TENTHS = 10
 _REDRAW_SECONDS = 0.1
@@ -24,7 +24,7 @@ class Progress:
         title: str = "",
         unit: str = "steps",
         enabled: bool = True,
-        stream: TextIO | None = None,
+        stream: TextIOBase | None = None,
         begin: int = 0,
     ):
         self.total, self.title, self.unit, self.enabled = total, title, unit, enabled
