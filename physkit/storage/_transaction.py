@@ -1,8 +1,13 @@
-"""Changes to a file that happen as a whole or not at all, even where libhdf5 alone would lose it.
+"""Transactions on an HDF5 file: a change happens as a whole or not at all, also when the process is killed.
 
-libhdf5 writes through `Patch`, which keeps everything in memory. Then what is new is put behind the
-file's end, where nothing refers to it yet; what replaces old bytes (a few pages of metadata) goes into
-a journal first. A process that is killed leaves either the old file or a journal that makes it new.
+libhdf5 writes through `PatchedFile`, which keeps everything in memory. A commit then has three steps:
+
+1. New bytes are appended behind the file's end, where nothing refers to them yet.
+2. Bytes that replace old ones (a few pages of metadata) are written to a journal beside the file.
+3. The journal is applied to the file, and removed.
+
+A process killed before the end of step 2 leaves the old file; one killed later leaves a journal, with which
+readers see the new file, and which the next writer applies.
 """
 
 import contextlib
@@ -37,14 +42,15 @@ class PatchedFile(io.RawIOBase):
         except OSError as error:
             raise file_error(path, error) from error
         self._base = self._size = os.fstat(self._handle).st_size
-        self._pages: dict[int, bytearray] = {}
-        self._tail = bytearray()
-        self._at = 0
+        self._pages: dict[int, bytearray] = {}  # changed pages below `_base`, by number
+        self._tail = bytearray()  # everything from `_base` on
+        self._position = 0
         journal = journal_path(path)
         if journal.exists():
             self._overlay(journal)
 
     def _overlay(self, journal: Path) -> None:
+        """Show the file as it is once its journal has been applied."""
         found = _read_journal(journal)
         if found is not None:
             base, size, extents = found
@@ -67,28 +73,28 @@ class PatchedFile(io.RawIOBase):
         return True
 
     def seek(self, offset: int, whence: int = 0) -> int:
-        self._at = offset + (0, self._at, self._size)[whence]
-        return self._at
+        self._position = offset + (0, self._position, self._size)[whence]
+        return self._position
 
     def tell(self) -> int:
-        return self._at
+        return self._position
 
     def readinto(self, buffer) -> int:
         out = memoryview(buffer).cast("B")
-        count = max(0, min(len(out), self._size - self._at))
-        self._get(self._at, out[:count])
-        self._at += count
+        count = max(0, min(len(out), self._size - self._position))
+        self._get(self._position, out[:count])
+        self._position += count
         return count
 
     def write(self, data) -> int:
         view = memoryview(data).cast("B")
-        self._put(self._at, view)
-        self._at += len(view)
-        self._size = max(self._size, self._at)
+        self._put(self._position, view)
+        self._position += len(view)
+        self._size = max(self._size, self._position)
         return len(view)
 
     def truncate(self, size: int | None = None) -> int:
-        self._size = self._at if size is None else size
+        self._size = self._position if size is None else size
         return self._size
 
     def flush(self) -> None:
@@ -144,6 +150,7 @@ class PatchedFile(io.RawIOBase):
 
         **Errors:** `DiskFullError`, `FileError`; the file is as it was then.
         """
+        # Old readers must find the old file until the journal is there: first behind the end, then the journal.
         tail = self._tail[: max(0, self._size - self._base)]
         require_disk_space(self.path, len(tail) + 2 * PAGE * len(self._pages))
         try:

@@ -141,7 +141,7 @@ def test_momenta():
     np.testing.assert_allclose(CenterOfMass()(now), center, rtol=1e-12)
     np.testing.assert_allclose(AngularMomentum()(now), np.cross(x, m * v).sum(0), rtol=1e-12)
     spin = np.cross(x - center, m * v).sum(0)
-    np.testing.assert_allclose(AngularMomentum(about="middle")(now), spin, rtol=1e-11)
+    np.testing.assert_allclose(AngularMomentum(about="center")(now), spin, rtol=1e-11)
 
 
 def test_angular_momentum_in_other_dimensions():

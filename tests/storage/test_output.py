@@ -505,7 +505,7 @@ def test_tables(tmp_path):
     found = np.loadtxt(path, delimiter=",", skiprows=1)
     want = np.column_stack([[0, 2, 4], [1, 1.5, 2], frames["e"], frames["p"]])
     np.testing.assert_array_equal(found, want)
-    for names, said in ((None, "one cadence"), (["x"], "scalars and vectors")):
+    for names, said in ((None, "one interval"), (["x"], "scalars and vectors")):
         with pytest.raises(ParameterError, match=said):
             export(tmp_path / "r", tmp_path / "b.csv", names)
     assert not list(tmp_path.glob("*b.csv"))

@@ -2,7 +2,7 @@
 
 import base64
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import quoteattr
@@ -15,11 +15,29 @@ from physkit.geometry import AXES
 from .._atomic import make_folder, write_atomically
 from ..recording._frame_component import is_trajectory, load_component
 from ..recording._recorded_series import Series
+from ._request import ExportRequest, Progress
 
 _TYPES = {"f": "Float", "i": "Int", "u": "UInt"}
 
 
-def write_vtk_frame(target: Path, chosen: list[Series], frame: int) -> None:
+def write_vtk(target: Path, request: ExportRequest) -> None:
+    """The last frame as `.vti` or `.vtp`, or all frames as a collection.
+
+    **Errors:** `ParameterError` where the series do not go into one file of that kind; `FileError`.
+    """
+    ending = target.suffix.lower()
+    chosen = _select_series(request.series, request.takes_all, ending)
+    rows = request.frame_indices(chosen[0])
+    if not rows:
+        raise ParameterError(f"{chosen[0].name}: no such frames")
+    if ending == ".pvd":
+        _write_collection(target, chosen, rows, request.told)
+    else:
+        _write_frame(target, chosen, rows[-1])
+        request.progress(1, 1)
+
+
+def _write_frame(target: Path, chosen: list[Series], frame: int) -> None:
     """One frame as `.vti` (fields of one grid) or `.vtp` (particles).
 
     **Errors:** `ParameterError` where the series do not go into one file of that kind; `FileError`.
@@ -28,8 +46,8 @@ def write_vtk_frame(target: Path, chosen: list[Series], frame: int) -> None:
     write_atomically(target, write(chosen, frame).encode())
 
 
-def write_vtk_collection(
-    target: Path, chosen: list[Series], frames: range, told: Callable[[int, int], None]
+def _write_collection(
+    target: Path, chosen: list[Series], frames: range, progress: Progress
 ) -> None:
     """All `frames` in the folder NAME_frames, and NAME.pvd with their times.
 
@@ -38,26 +56,26 @@ def write_vtk_collection(
     ending = ".vtp" if chosen and is_trajectory(chosen[0]) else ".vti"
     folder = target.with_name(f"{target.stem}_frames")
     lines, times = [], chosen[0].time if chosen else ()
-    _need_some(chosen)
+    _require_frames(chosen)
     make_folder(folder)
     for done, frame in enumerate(frames):
         name = f"{frame:08d}{ending}"
-        write_vtk_frame(folder / name, chosen, frame)
+        _write_frame(folder / name, chosen, frame)
         place = quoteattr(f"{folder.name}/{name}")
         lines.append(f'<DataSet timestep="{float(times[frame])!r}" file={place}/>')
-        told(done + 1, len(frames))
+        progress(done + 1, len(frames))
     body = "\n".join(["<Collection>", *lines, "</Collection>"])
     write_atomically(target, _file("Collection", body).encode())
 
 
-def select_vtk_series(found: list[Series], everything: bool, ending: str) -> list[Series]:
-    """Those that go into one file: fields of one grid and cadence, or one trajectory.
+def _select_series(found: list[Series], takes_all: bool, ending: str) -> list[Series]:
+    """Those that go into one file: fields of one grid and interval, or one trajectory.
 
     **Errors:** `ParameterError` says what there is.
     """
     fields = [s for s in found if s.kind == "fields"]
     paths = [s for s in found if is_trajectory(s)]
-    if not everything and len(fields) + len(paths) < len(found):
+    if not takes_all and len(fields) + len(paths) < len(found):
         raise ParameterError("VTK files hold fields, or positions of particles; name those")
     if ending == ".vti":
         paths = []
@@ -77,13 +95,13 @@ def select_vtk_series(found: list[Series], everything: bool, ending: str) -> lis
     return fields + paths
 
 
-def _need_some(chosen: list[Series]) -> None:
+def _require_frames(chosen: list[Series]) -> None:
     if not chosen or not len(chosen[0]):
         raise ParameterError("there are no frames to write")
 
 
 def _image(chosen: list[Series], frame: int) -> str:
-    _need_some(chosen)
+    _require_frames(chosen)
     now = load_component(chosen[0], frame)
     d = now.grid.dimension
     points = (*now.grid.local_shape_at(now.location), 1, 1)[:3]
@@ -100,12 +118,12 @@ def _image(chosen: list[Series], frame: int) -> str:
         # In memory z runs fastest, in VTK x.
         rows = flat.reshape(len(flat), *values.shape[values.ndim - d :])
         rows = rows.transpose(*range(d, 0, -1), 0).reshape(-1, len(flat))
-        rows = _deep(rows) if values.ndim == d + 1 and len(flat) == d > 1 else rows
+        rows = _pad_to_3d(rows) if values.ndim == d + 1 and len(flat) == d > 1 else rows
         for suffix, part in _real_parts(rows):
             arrays.append(_array(series.name + suffix, part))
     extent = " ".join(f"0 {n}" for n in points)
     head = (
-        f'WholeExtent="{extent}" Origin="{_words(first - spacing / 2)}" Spacing="{_words(spacing)}"'
+        f'WholeExtent="{extent}" Origin="{_text(first - spacing / 2)}" Spacing="{_text(spacing)}"'
     )
     body = "\n".join(
         [
@@ -120,7 +138,7 @@ def _image(chosen: list[Series], frame: int) -> str:
 
 
 def _points(chosen: list[Series], frame: int) -> str:
-    _need_some(chosen)
+    _require_frames(chosen)
     now = load_component(chosen[0], frame)
     n = now.num_particles
     arrays = [_array("id", np.asarray(now.id)), _array("mass", np.asarray(now.mass))]
@@ -129,7 +147,7 @@ def _points(chosen: list[Series], frame: int) -> str:
         for name in ("charge", "species")
         if getattr(now, name) is not None
     ]
-    arrays.append(_array("velocity", _deep(np.asarray(now.velocity))))
+    arrays.append(_array("velocity", _pad_to_3d(np.asarray(now.velocity))))
     body = "\n".join(
         [
             "<PolyData>",
@@ -137,7 +155,7 @@ def _points(chosen: list[Series], frame: int) -> str:
             f'<Piece NumberOfPoints="{n}" NumberOfVerts="{n}"><PointData>',
             *arrays,
             "</PointData><Points>",
-            _array("position", _deep(np.asarray(now.position))),
+            _array("position", _pad_to_3d(np.asarray(now.position))),
             "</Points><Verts>",
             _array("connectivity", np.arange(n)),
             _array("offsets", np.arange(1, n + 1)),
@@ -159,7 +177,7 @@ def _real_parts(rows: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
         yield "", rows
 
 
-def _deep(x: np.ndarray) -> np.ndarray:
+def _pad_to_3d(x: np.ndarray) -> np.ndarray:
     return np.pad(x, [(0, 0), (0, 3 - x.shape[-1])])
 
 
@@ -173,7 +191,7 @@ def _array(name: str, values: np.ndarray, tuples: bool = False) -> str:
     return f'<DataArray type="{kind}" Name={quoteattr(name)} {count} format="binary">{text}</DataArray>'
 
 
-def _words(numbers: Any) -> str:
+def _text(numbers: Any) -> str:
     return " ".join(repr(float(x)) for x in numbers)
 
 

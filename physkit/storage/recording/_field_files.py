@@ -25,7 +25,7 @@ _GROUP = "VTKHDF"
 def make_field_file(
     path: Path, field: Field, frames: dict[str, Any], dtype: np.dtype
 ) -> OutputFile:
-    """The file for frames of values of `field`, all of one cadence.
+    """The file for frames of values of `field`, all of one interval.
 
     Values lie in memory as `[*components, x, y, z]` and in the file as `[time, z, y, x, component]`;
     complex ones as two variables.
@@ -44,7 +44,7 @@ def make_field_file(
         ((f"{_GROUP}/Steps", "NSteps"),),
     )  # fmt: skip
 
-    def begin(file: h5py.File) -> None:
+    def write_header(file: h5py.File) -> None:
         file.attrs["Conventions"] = fixed_length_text("CF-1.11")
         file.attrs["title"] = fixed_length_text(f"fields {', '.join(sources)}")
         spacing = np.ones(3) * float(np.max(np.asarray(grid.spacing)))
@@ -83,7 +83,7 @@ def make_field_file(
                 variable.dims[k].attach_scale(file[scale])
             cells[column.path] = variable
 
-    return OutputFile(path, "fields", (stream,), begin)
+    return OutputFile(path, "fields", (stream,), write_header)
 
 
 def _column(path: str, name: str, shape: tuple[int, ...], d: int, part: Any, dtype) -> StreamColumn:

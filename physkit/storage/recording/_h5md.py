@@ -19,24 +19,32 @@ TRAJECTORY_GROUP = "particles/trajectory"
 def make_trajectory_file(
     path: Path, particles: Particles, position: str, velocity: str | None, dtype: np.dtype
 ) -> OutputFile:
-    """The file for frames recorded as `position` and, with the same cadence, `velocity`."""
+    """The file for frames recorded as `position` and, with the same interval, `velocity`."""
     n, d = particles.num_particles, particles.dimension
-    # Most readers want three dimensions.
-    deep = lambda x: np.concatenate([x, np.zeros((*x.shape[:-1], 3 - d), x.dtype)], -1).astype(
-        dtype
-    )
     edges = _edges(particles)
+
+    def pad_to_3d(x: np.ndarray) -> np.ndarray:
+        """Most readers want three dimensions."""
+        zeros = np.zeros((*x.shape[:-1], 3 - d), x.dtype)
+        return np.concatenate([x, zeros], -1).astype(dtype)
+
+    def repeat_edges(steps: np.ndarray) -> np.ndarray:
+        return np.broadcast_to(edges, (len(steps), *edges.shape))
+
     columns = [
         StreamColumn(
-            f"{TRAJECTORY_GROUP}/{kind}/value", name, deep, ("time", "particle", "axis"), (n, d)
+            f"{TRAJECTORY_GROUP}/{kind}/value",
+            name,
+            pad_to_3d,
+            ("time", "particle", "axis"),
+            (n, d),
         )
         for kind, name in (("position", position), ("velocity", velocity))
         if name is not None
     ]
     groups = [column.path.removesuffix("/value") for column in columns]
     if edges is not None:
-        repeat = lambda steps: np.broadcast_to(edges, (len(steps), *edges.shape))
-        columns.append(StreamColumn(f"{TRAJECTORY_GROUP}/box/edges/value", None, repeat))
+        columns.append(StreamColumn(f"{TRAJECTORY_GROUP}/box/edges/value", None, repeat_edges))
         groups.append(f"{TRAJECTORY_GROUP}/box/edges")
     stream = FrameStream(
         tuple(columns),
@@ -45,7 +53,7 @@ def make_trajectory_file(
         TRAJECTORY_GROUP,
     )
 
-    def begin(file: h5py.File) -> None:
+    def write_header(file: h5py.File) -> None:
         head = file.create_group("h5md")
         head.attrs["version"] = np.array([1, 1], np.int32)
         head.create_group("author").attrs["name"] = np.bytes_(b"unknown")
@@ -71,7 +79,7 @@ def make_trajectory_file(
             if values is not None:
                 whole.create_dataset(name, data=np.asarray(values)[order], fletcher32=n > 0)
 
-    return OutputFile(path, "trajectory", (stream,), begin)
+    return OutputFile(path, "trajectory", (stream,), write_header)
 
 
 def _edges(particles: Particles) -> np.ndarray | None:

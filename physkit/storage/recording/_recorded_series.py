@@ -22,7 +22,9 @@ class Series:
     frames, `dims` names the axes; `kind` is that of the file: trajectory, fields or series.
     """
 
-    def __init__(self, path: Path, name: str, kind: str, row: dict[str, Any], frames: int, dtype):
+    def __init__(
+        self, path: Path, name: str, kind: str, row: dict[str, Any], frames: int, dtype: np.dtype
+    ):
         self.path, self.name, self.dtype = path, name, dtype
         self.dims: tuple[str, ...] = tuple(row["dims"])
         self.shape = (frames, *row["shape"])
@@ -50,23 +52,23 @@ class Series:
     @property
     def step(self) -> np.ndarray:
         """The step of each frame."""
-        return read_hdf5(
-            self.path, lambda file: self._rows(file, self._row["step"], slice(len(self)))
-        )
+        return self._all_rows("step")
 
     @property
     def time(self) -> np.ndarray:
         """The time of each frame."""
-        return read_hdf5(
-            self.path, lambda file: self._rows(file, self._row["time"], slice(len(self)))
-        )
+        return self._all_rows("time")
 
     def coordinates(self) -> dict[str, np.ndarray]:
         """Of a field, where its points are along each axis of space."""
-        axes, every = [axis for axis in "xyz" if axis in self.dims], slice(None)
-        return read_hdf5(self.path, lambda file: {k: self._rows(file, k, every) for k in axes})
+        axes = [axis for axis in "xyz" if axis in self.dims]
 
-    def __getitem__(self, index: Any) -> Any:
+        def read(file: h5py.File) -> dict[str, np.ndarray]:
+            return {axis: self._rows(file, axis, slice(None)) for axis in axes}
+
+        return read_hdf5(self.path, read)
+
+    def __getitem__(self, index: Any) -> np.ndarray | np.generic:
         first, *rest = index if isinstance(index, tuple) else (index,)
         if first is Ellipsis or first is None:
             return np.asarray(self)[index]
@@ -77,7 +79,8 @@ class Series:
         values = self[:]
         return values if dtype is None else values.astype(dtype)
 
-    def _read(self, file: h5py.File, first: Any, rest: tuple[Any, ...]) -> Any:
+    def _read(self, file: h5py.File, first: Any, rest: tuple[Any, ...]) -> np.ndarray | np.generic:
+        """The frames that `first` selects, read from the file, and of them what `rest` selects."""
         one = isinstance(first, int | np.integer)
         if one:
             if not -len(self) <= first < len(self):
@@ -85,13 +88,13 @@ class Series:
             rows: Any = slice(int(first) % len(self), int(first) % len(self) + 1)
         elif isinstance(first, slice) and (first.step is None or first.step > 0):
             rows = slice(*first.indices(len(self)))
-        else:
+        else:  # lists, masks and backward slices: read all frames, then select in memory
             rows, rest, first = slice(0, len(self)), (first, *rest), None
         pieces = [self._rows(file, path, rows) for path in self._row["values"]]
         values = pieces[0] if len(pieces) == 1 else pieces[0] + 1j * pieces[1]
         if self.kind == "fields":
             values = to_field_layout(values, self.shape[1:])
-        elif self.kind == "trajectory":
+        elif self.kind == "trajectory":  # stored with three axes
             values = values[..., : self.shape[-1]]
         if one:
             values = values[0]
@@ -100,7 +103,16 @@ class Series:
             return values[rest]
         return values[(slice(None), *rest)] if rest else values
 
+    def _all_rows(self, name: str) -> np.ndarray:
+        """The steps or the times of all frames."""
+        path, rows = self._row[name], slice(len(self))
+        return read_hdf5(self.path, lambda file: self._rows(file, path, rows))
+
     def _rows(self, file: h5py.File, path: str, rows: slice) -> np.ndarray:
+        """Some rows of a dataset.
+
+        **Errors:** `DamagedFileError`.
+        """
         try:
             return get_dataset(file, path, self.path)[rows]
         except FileError:
@@ -134,16 +146,16 @@ class ShardedSeries(Series):
         self,
         folder: Path,
         name: str,
-        to_index: tuple[tuple[str, ...], dict[str, tuple[float, float]] | None],
-        cutting: FrameSharding,
-        own: tuple[Series, ...],
+        axes: tuple[tuple[str, ...], dict[str, tuple[float, float]] | None],
+        sharding: FrameSharding,
+        shards: tuple[Series, ...],
     ):
-        dims, self._points = to_index
-        row = {"dims": dims, "shape": cutting.layouts[name][1], "values": own[0].dataset_paths}
-        frames = min(len(part) for part in own)
+        dims, self._points = axes
+        row = {"dims": dims, "shape": sharding.layouts[name][1], "values": shards[0].dataset_paths}
+        frames = min(len(part) for part in shards)
         kind = "series" if self._points is None else "fields"
-        super().__init__(folder, name, kind, row, frames, own[0].dtype)
-        self._cutting, self._own = cutting, own
+        super().__init__(folder, name, kind, row, frames, shards[0].dtype)
+        self._sharding, self._shards = sharding, shards
 
     def coordinates(self) -> dict[str, np.ndarray]:
         count = dict(zip(self.dims, self.shape, strict=True))
@@ -152,13 +164,13 @@ class ShardedSeries(Series):
 
     @property
     def step(self) -> np.ndarray:
-        return self._own[0].step[: len(self)]
+        return self._shards[0].step[: len(self)]
 
     @property
     def time(self) -> np.ndarray:
-        return self._own[0].time[: len(self)]
+        return self._shards[0].time[: len(self)]
 
-    def __getitem__(self, index: Any) -> Any:
+    def __getitem__(self, index: Any) -> np.ndarray | np.generic:
         first, *rest = index if isinstance(index, tuple) else (index,)
         one = isinstance(first, int | np.integer)
         if one and not -len(self) <= first < len(self):
@@ -169,12 +181,12 @@ class ShardedSeries(Series):
             wanted = slice(*first.indices(len(self)))
         else:
             return self[:][index]
-        whole = np.empty((len(range(len(self))[wanted]), *self.shape[1:]), self.dtype)
-        for part, rows in zip(self._own, self._cutting.process_devices, strict=True):
-            blocks = part[wanted]
-            for k, device in enumerate(rows):
-                place = self._cutting.block_slices(self.name, device)
-                if place is not None:
-                    whole[(slice(None), *place)] = blocks[:, k]
-        values = whole[0] if one else whole
+        frames = np.empty((len(range(len(self))[wanted]), *self.shape[1:]), self.dtype)
+        for shard, devices in zip(self._shards, self._sharding.process_devices, strict=True):
+            blocks = shard[wanted]
+            for k, device in enumerate(devices):
+                slices = self._sharding.block_slices(self.name, device)
+                if slices is not None:
+                    frames[(slice(None), *slices)] = blocks[:, k]
+        values = frames[0] if one else frames
         return values[tuple(rest) if one else (slice(None), *rest)] if rest else values

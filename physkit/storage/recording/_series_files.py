@@ -22,7 +22,7 @@ def make_series_file(path: Path, frames: dict[str, Any]) -> OutputFile:
         value = StreamColumn(f"{group}/value", name, np.asarray, dims, tuple(leaf.shape))
         streams.append(FrameStream((value,), (f"{group}/step",), (f"{group}/time",), group))
 
-    def begin(file: h5py.File) -> None:
+    def write_header(file: h5py.File) -> None:
         for stream, (name, leaf) in zip(streams, leaves.items(), strict=True):
             create_growing_dataset(
                 file, stream.columns[0].path, tuple(leaf.shape), np.dtype(leaf.dtype)
@@ -31,7 +31,7 @@ def make_series_file(path: Path, frames: dict[str, Any]) -> OutputFile:
             create_growing_dataset(file, stream.times[0], (), np.float64)
             file[stream.counter].attrs["name"] = np.bytes_(name.encode())
 
-    return OutputFile(path, "series", tuple(streams), begin)
+    return OutputFile(path, "series", tuple(streams), write_header)
 
 
 def named_leaves(name: str, frame: Any) -> list[tuple[str, Any]]:

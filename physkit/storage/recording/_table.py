@@ -1,4 +1,4 @@
-"""Tables: arrays that share dimensions by name, as one netCDF-4 file that is there as a whole or not."""
+"""Tables: arrays that share dimensions by name, in one netCDF-4 file written as a whole or not at all."""
 
 import io
 import json
@@ -31,9 +31,9 @@ class Column(NamedTuple):
 
 
 class Table(Mapping[str, np.ndarray]):
-    """A table in a file: what it says of itself, and its arrays, read when they are looked at.
+    """A table in a file: its metadata, and its arrays, read when they are indexed.
 
-    - `said`: what was written with it, as JSON takes it. `dims`, `shapes`, `dtypes`: by name.
+    - `metadata`: what was written with it, for JSON. `dims`, `shapes`, `dtypes`: of the arrays, by name.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class Table(Mapping[str, np.ndarray]):
         return self.read(name, ())
 
     def read(self, name: str, index: Any) -> np.ndarray:
-        """Of the array `name` only what `index` selects.
+        """Read of the array `name` what `index` selects.
 
         **Errors:** `KeyError` for an unknown name, `DamagedFileError`.
         """
@@ -74,7 +74,7 @@ class Table(Mapping[str, np.ndarray]):
 def write_table(
     path: Path, kind: str, columns: Mapping[str, Column], metadata: dict[str, Any]
 ) -> None:
-    """Arrays by name, with dimensions that they share, into the file `path`: as a whole or not at all.
+    """Write arrays by name, which share dimensions, to the file `path`: as a whole or not at all.
 
     **Errors:** `DiskFullError`, `FileError`.
     """
@@ -94,7 +94,7 @@ def write_table(
             where = name if plain else f"value_{number:04d}"
             taken.add(where)
             values = np.ascontiguousarray(column.values).reshape(column.values.shape)
-            # netCDF knows no truth values.
+            # netCDF has no booleans.
             kept = values.astype(np.int8) if values.dtype == bool else values
             made = file.create_dataset(where, data=kept)
             if not plain:
@@ -122,10 +122,12 @@ def write_table(
 
 
 def read_table(
-    path: Path, kind: str, eager: Callable[[str, dict[str, Any]], bool] = lambda name, said: False
+    path: Path,
+    kind: str,
+    eager: Callable[[str, dict[str, Any]], bool] = lambda name, metadata: False,
 ) -> Table:
-    """The table in the file `path`, whose numbers are left there until they are looked at; but for those
-    that `now(name, said)` picks, which are read with it.
+    """The table in the file `path`. Its arrays stay there until they are indexed; those that
+    `eager(name, metadata)` picks are read at once.
 
     **Errors:** `FileError` when it is not there, `DamagedFileError` for one that is not as it was written,
     `MismatchError` for a table of another kind or a later format.
@@ -134,12 +136,12 @@ def read_table(
 
 
 def _table(
-    file: h5py.File, path: Path, kind: str, now: Callable[[str, dict[str, Any]], bool]
+    file: h5py.File, path: Path, kind: str, eager: Callable[[str, dict[str, Any]], bool]
 ) -> Table:
     try:
         table = json.loads(file.attrs["physkit"])
         found, version = table["kind"], table["format"]
-        rows, said = table.get("names"), table.get("said")
+        rows, metadata = table.get("names"), table.get("said")
     except (KeyError, OSError, RuntimeError, ValueError, TypeError, RecursionError) as error:
         raise damaged_error(
             path,
@@ -153,11 +155,11 @@ def _table(
         for row in rows.values():
             row["dims"] = [str(dim) for dim in row["dims"]]
         held, known = path.stat().st_size, {}
-        for name in (name for name in rows if now(name, said)):
+        for name in (name for name in rows if eager(name, metadata)):
             values = read_small_array(file, rows[name]["path"], path, held)
             told = _expected(path, name, rows[name], values.shape, values.dtype)
             known[name] = values.astype(told, copy=False)
-        return Table(path, dict(said), rows, known)
+        return Table(path, dict(metadata), rows, known)
     except DamagedFileError:
         raise
     except (KeyError, TypeError, ValueError, AttributeError, OSError, RuntimeError) as error:
