@@ -1,11 +1,9 @@
 """Selecting the particles and the forces of a snapshot that a quantity is about."""
 
-from typing import Any
-
 import jax.numpy as jnp
 from jaxtyping import Array, Bool
 
-from physkit.core import ComponentError, ObserverError, get_component
+from physkit.core import Cache, ComponentError, ObserverError, get_component
 from physkit.particles import Particles
 from physkit.particles.forces import AbstractForce
 
@@ -45,7 +43,7 @@ def select_particles(snapshot: Snapshot, component: str | None) -> Particles:
 
 def select_forces(
     snapshot: Snapshot, component: str | None
-) -> tuple[tuple[AbstractForce, Any], ...]:
+) -> tuple[tuple[AbstractForce, Cache], ...]:
     """The running forces, each with its current cache; only those on `component` if given."""
     return tuple(
         (term, cache)

@@ -4,7 +4,7 @@ from typing import Any
 
 from jaxtyping import Array, Float
 
-from physkit.core import Clock, Module
+from physkit.core import Aux, Cache, Clock, Module, Plan, State
 from physkit.integrators import AbstractIntegrator
 
 
@@ -16,9 +16,9 @@ class Snapshot(Module):
     """
 
     clock: Clock
-    state: Any
-    aux: Any
-    plan: Any
+    state: State
+    aux: Aux
+    plan: Plan
     integrator: AbstractIntegrator
 
     @property
@@ -26,6 +26,6 @@ class Snapshot(Module):
         """Time of this instant."""
         return self.clock.t
 
-    def terms(self) -> tuple[tuple[Any, Any], ...]:
+    def terms(self) -> tuple[tuple[Any, Cache], ...]:
         """The running terms, each with its current cache."""
         return self.integrator.terms(self.aux)

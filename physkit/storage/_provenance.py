@@ -9,7 +9,7 @@ import jax
 
 from physkit.parallel import versions
 
-# Another of these, and a continued run need not have the same bits.
+# If one of these differs, a continued run need not have the same bits.
 DECISIVE_KEYS = ("physkit", "jax", "jaxlib", "python", "numpy", "machine", "devices", "precision")
 
 
@@ -25,7 +25,7 @@ def collect_provenance() -> dict[str, Any]:
     }
 
 
-def provenance_changes(there: dict[str, Any]) -> list[str]:
-    """What of this program's surroundings differs from those that a file was written in."""
+def provenance_changes(stored: dict[str, Any]) -> list[str]:
+    """Which versions, devices and precision differ from those that a file was written with."""
     here = collect_provenance()
-    return [f"{k} {there.get(k)} → {here[k]}" for k in DECISIVE_KEYS if there.get(k) != here[k]]
+    return [f"{k} {stored.get(k)} → {here[k]}" for k in DECISIVE_KEYS if stored.get(k) != here[k]]

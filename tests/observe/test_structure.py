@@ -93,7 +93,7 @@ def uniform(n, d, frames, space, key, **leaves):
 
 @pytest.mark.parametrize("smooth", [False, True])
 @pytest.mark.parametrize("space", SPACES.values(), ids=SPACES.keys())
-def test_an_ideal_gas_has_g_of_one(space, smooth, key):
+def test_radial_distribution_of_an_ideal_gas_is_one(space, smooth, key):
     """In every bin, the first included, within five of its own error bars."""
     d = dimension(space)
     path = uniform(40, d, 160, space, key)

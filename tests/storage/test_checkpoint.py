@@ -70,7 +70,7 @@ def blank(tree):
     return jax.tree.map(zero, tree)
 
 
-def test_everything_comes_back_bit_for_bit(tmp_path):
+def test_all_kinds_of_leaves_are_restored_bit_for_bit(tmp_path):
     tree = everything()
     save_checkpoint(tmp_path / "a.h5", tree, step=2**40, begin=3, outputs={"x": 1})
     found = load_checkpoint(tmp_path / "a.h5", blank(tree))
@@ -81,7 +81,7 @@ def test_everything_comes_back_bit_for_bit(tmp_path):
     assert found.tree["numbers"] == tree["numbers"]
 
 
-def test_other_tools_can_look_into_it(tmp_path):
+def test_h5py_reads_the_leaves(tmp_path):
     save_checkpoint(tmp_path / "a.h5", {"x": jnp.arange(3.0)})
     with h5py.File(tmp_path / "a.h5", "r") as file:
         assert file["leaves/000000"][:].tolist() == [0, 1, 2]
@@ -117,7 +117,7 @@ def test_static_fields_are_compared(tmp_path):
         load_checkpoint(tmp_path / "b.h5", Every(4, x=lambda now: now.t))
 
 
-def test_what_changed_of_the_simulation_is_said(tmp_path):
+def test_changes_of_the_simulation_are_reported(tmp_path):
     save_checkpoint(tmp_path / "a.h5", {"x": jnp.ones(2)}, sim=springs())
     load = lambda sim: load_checkpoint(tmp_path / "a.h5", {"x": jnp.ones(2)}, sim=sim)
     assert load(springs()).simulation_changes == ()
@@ -141,7 +141,7 @@ def test_capacity_comes_from_the_file(tmp_path):
 # --- damage ---------------------------------------------------------------------------------------
 
 
-def test_a_flipped_bit_or_a_cut_is_found(tmp_path):
+def test_flipped_bits_and_truncation_are_detected(tmp_path):
     path, tree = tmp_path / "a.h5", {"x": jnp.arange(1000.0)}
     save_checkpoint(path, tree)
     good = path.read_bytes()
@@ -240,7 +240,7 @@ def test_a_hostile_file_is_refused(tmp_path, change, said):
 # --- the folder -----------------------------------------------------------------------------------
 
 
-def test_the_last_ones_are_kept_and_a_damaged_one_falls_back(tmp_path):
+def test_last_checkpoints_are_kept_and_a_damaged_one_falls_back(tmp_path):
     kept = Checkpoints(tmp_path / "c", keep=2)
     for step in (5, 10, 1000):
         kept.save({"x": jnp.full(3, float(step))}, step)

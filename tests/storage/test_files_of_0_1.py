@@ -189,7 +189,7 @@ def test_every_renamed_class_and_field_exists():
         assert set(fields) <= known[cls], cls
 
 
-def test_tables_of_0_1_are_left_as_they_are():
+def test_table_keeps_the_names_of_0_1():
     table = read_checkpoint_table(checkpoint("particles"))
     assert table["provenance"]["physkit"] == "0.1.0"
     assert ".memory[2]['pressure'].spread.high" in table["leaves"]

@@ -117,7 +117,7 @@ class ScaledPositions(AbstractQuantity):
         return self.factor * snapshot.state.position
 
 
-def test_quantities_of_ones_own_say_how_they_are_stored(tmp_path):
+def test_user_defined_positions_are_stored_as_a_trajectory(tmp_path):
     observers = (Every(2, x=ScaledPositions(2.0), v=Velocities()), Every(2, e=lambda now: now.t))
     state = Particles(jnp.zeros((3, 2)), space=Box([4.0, 5.0]))
     x, v = numbers(4, 3, 2), numbers(4, 3, 2) + 1
@@ -198,7 +198,7 @@ def test_series_of_any_shape_and_kind(tmp_path):
     assert found.provenance["series.h5"]["jax"] == jax.__version__
 
 
-def test_cadences_and_components_get_files_of_their_own(tmp_path):
+def test_each_interval_and_component_gets_its_own_file(tmp_path):
     grid = Grid([1.0], (4,))
     state = {
         "a": Particles(jnp.zeros((2, 3))),
@@ -234,7 +234,7 @@ def simple(folder, count=3):
     return output(folder, ONE, state, x=numbers(count, 20, 3), e=numbers(count))
 
 
-def test_appended_frames_follow_and_cut_ones_are_gone(tmp_path):
+def test_frames_are_appended_and_rewound(tmp_path):
     out = simple(tmp_path)
     marks = out.commit()
     x, e = numbers(100, 20, 3), numbers(100)
@@ -252,7 +252,7 @@ def test_appended_frames_follow_and_cut_ones_are_gone(tmp_path):
         out.rewind(marks)
 
 
-def test_a_reader_holds_the_file_open_and_sees_whole_frames(tmp_path):
+def test_readers_see_complete_frames_while_a_run_writes(tmp_path):
     out = simple(tmp_path)
     with h5py.File(tmp_path / "series.h5", "r", locking=False) as held:
         before = held["series/0000/value"][:]
@@ -280,7 +280,7 @@ def test_commits_wait_until_they_are_due(tmp_path):
 # --- faults ---------------------------------------------------------------------------------------
 
 
-def test_a_journal_is_finished_or_dropped(tmp_path, monkeypatch):
+def test_recovery_applies_a_complete_journal_and_drops_a_partial_one(tmp_path, monkeypatch):
     out = simple(tmp_path)
     path = tmp_path / "series.h5"
     old = path.read_bytes()
@@ -307,7 +307,7 @@ def test_a_journal_is_finished_or_dropped(tmp_path, monkeypatch):
         assert path.read_bytes() == good
 
 
-def test_nothing_changes_where_the_block_fails(tmp_path):
+def test_failed_transaction_changes_nothing(tmp_path):
     simple(tmp_path)
     path = tmp_path / "series.h5"
     old = path.read_bytes()
@@ -322,7 +322,7 @@ def test_nothing_changes_where_the_block_fails(tmp_path):
     assert path.read_bytes() == old
 
 
-def test_a_patch_reads_what_it_wrote(tmp_path):
+def test_patched_file_reads_what_was_written_to_it(tmp_path):
     path = tmp_path / "a"
     path.write_bytes(bytes(range(256)) * 40)
     want, dice = bytearray(path.read_bytes()), np.random.default_rng(0)
@@ -344,7 +344,7 @@ def test_a_patch_reads_what_it_wrote(tmp_path):
     assert path.read_bytes() == want[:12345]
 
 
-def test_a_full_disk_is_an_error_that_costs_nothing(tmp_path, monkeypatch):
+def test_full_disk_leaves_files_unchanged(tmp_path, monkeypatch):
     out = simple(tmp_path)
     monkeypatch.setattr(_atomic, "RESERVED_BYTES", 2**62)
     with pytest.raises(DiskFullError, match="make room and resume"):
@@ -356,7 +356,7 @@ def test_a_full_disk_is_an_error_that_costs_nothing(tmp_path, monkeypatch):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs file-size limits")
-def test_a_write_that_fails_half_way_leaves_the_old_file(tmp_path):
+def test_write_that_fails_half_way_leaves_the_old_file(tmp_path):
     out = simple(tmp_path)
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     old = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -435,7 +435,7 @@ def test_a_hostile_file_is_refused(tmp_path, change, said):
     assert str(path) in str(error.value)
 
 
-def test_nothing_there(tmp_path):
+def test_missing_files_are_errors(tmp_path):
     with pytest.raises(FileError, match="is not there"):
         open_file(tmp_path / "x")
     with pytest.raises(FileError, match="no recording"):
@@ -460,7 +460,7 @@ def campaign(verb, folder, count, *more):
 
 @pytest.mark.parametrize("count", [4, pytest.param(100, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("writer", ["coupled", "particles", "fields", "checkpoints"])
-def test_killed_writers_lose_nothing_they_had_told_of(writer, count, tmp_path):
+def test_killed_writers_lose_no_committed_frame(writer, count, tmp_path):
     found = campaign("kill", tmp_path / "r", count, writer)
     assert [found[k] for k in ("right", "kept", "saved")] == [count] * 3, found
 
@@ -490,7 +490,7 @@ def recorded(folder, d=3):
     return frames
 
 
-def test_numpy(tmp_path):
+def test_export_to_numpy(tmp_path):
     frames = recorded(tmp_path / "r")
     with np.load(export(tmp_path / "r", tmp_path / "a.npz")) as found:
         np.testing.assert_array_equal(found["x"], frames["x"].astype("f4"))
@@ -498,7 +498,7 @@ def test_numpy(tmp_path):
         assert found["e.time"].tolist() == [1, 1.5, 2]
 
 
-def test_tables(tmp_path):
+def test_export_to_csv(tmp_path):
     frames = recorded(tmp_path / "r")
     path = export(open_file(tmp_path / "r"), tmp_path / "a.csv", ["e", "p"])
     assert path.read_text().splitlines()[0] == "step,time,e,p[0],p[1]"
@@ -512,7 +512,7 @@ def test_tables(tmp_path):
 
 
 @pytest.mark.parametrize("d", [2, 3])
-def test_extended_xyz(tmp_path, d):
+def test_export_to_extended_xyz(tmp_path, d):
     frames = recorded(tmp_path / "r", d)
     lines = export(tmp_path / "r", tmp_path / "a.extxyz", ["x"]).read_text().splitlines()
     assert len(lines) == 3 * 4

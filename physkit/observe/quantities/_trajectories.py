@@ -53,6 +53,6 @@ class Velocities(AbstractQuantity):
         return _by_id(particles, particles.velocity)
 
 
-def _by_id(particles: Particles, x: Float[Array, "n d"]) -> Float[Array, "whole d"]:
-    """`x` of all particles of the domain, sorted by their ids."""
+def _by_id(particles: Particles, x: Float[Array, "n d"]) -> Float[Array, "num_particles d"]:
+    """`x` of all particles of the domain, sorted by id."""
     return particles.all_rows(x)[jnp.argsort(particles.all_rows(particles.id))]

@@ -6,7 +6,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from physkit.core import ObserverError, static
+from physkit.core import ObserverError, PyTree, static
 
 from .._observer import AbstractObserver, AbstractQuantity, Frame, as_quantity, check_interval
 from .._snapshot import Snapshot
@@ -39,7 +39,9 @@ class Average(AbstractObserver):
     def init(self, snapshot: Snapshot) -> dict[str, Moments]:
         return {name: Moments.zero(*_like(q, snapshot)) for name, q in self.outputs.items()}
 
-    def __call__(self, snapshot: Snapshot, observer_state: dict[str, Moments]) -> tuple[Frame, Any]:
+    def __call__(
+        self, snapshot: Snapshot, observer_state: dict[str, Moments]
+    ) -> tuple[Frame, PyTree]:
         fresh = {}
         for name, quantity in self.outputs.items():
             value = _floating(quantity(snapshot))
@@ -83,7 +85,7 @@ class BlockAverage(AbstractObserver):
 
     def __call__(
         self, snapshot: Snapshot, observer_state: dict[str, StreamingBlocks]
-    ) -> tuple[Frame, Any]:
+    ) -> tuple[Frame, PyTree]:
         values = {name: _floating(quantity(snapshot)) for name, quantity in self.outputs.items()}
         return {}, {name: observer_state[name].plus(value) for name, value in values.items()}
 
@@ -102,6 +104,6 @@ def _like(quantity: AbstractQuantity, snapshot: Snapshot) -> tuple[tuple[int, ..
     return shape.shape, shape.dtype
 
 
-def _floating(value: Any) -> jax.Array:
+def _floating(value: PyTree) -> jax.Array:
     array = jnp.asarray(value)
     return array if jnp.issubdtype(array.dtype, jnp.floating) else array.astype(float)

@@ -4,6 +4,7 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import ArrayLike
 from jaxtyping import Array, Bool, Float, Int
 
 from physkit.core import Module, ParameterError, data, safe_divide, safe_sqrt
@@ -26,13 +27,13 @@ class BlockAverageResult(NamedTuple):
     - `counts`: per level, how many blocks there are.
     """
 
-    mean: Any
-    error: Any
-    converged: Any
-    level: Any
-    errors: Any
-    uncertainties: Any
-    counts: Any
+    mean: ArrayLike
+    error: ArrayLike
+    converged: ArrayLike
+    level: ArrayLike
+    errors: ArrayLike
+    uncertainties: ArrayLike
+    counts: ArrayLike
 
 
 def block_average(series: Any) -> BlockAverageResult:

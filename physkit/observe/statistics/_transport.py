@@ -1,9 +1,11 @@
 """Diffusion coefficients from what correlations left in their summaries."""
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import ArrayLike
 from jaxtyping import Array, Bool, Float
 
 from physkit.core import ObserverError, concrete_value
@@ -14,8 +16,8 @@ from ._curve_mean import weighted_mean
 class Estimate(NamedTuple):
     """A value and its standard error."""
 
-    value: Any
-    error: Any
+    value: ArrayLike
+    error: ArrayLike
 
     def __str__(self) -> str:
         return f"{float(self.value):.4g} ± {float(self.error):.2g}"
@@ -100,7 +102,9 @@ def _window(curve: dict[str, Any], start: float, stop: float):
     return lag, window
 
 
-def _estimate(curve: dict[str, Any], window: Bool[Array, " lags"], fit: Any) -> Estimate:
+def _estimate(
+    curve: dict[str, Any], window: Bool[Array, " lags"], fit: Callable[[Array], Array]
+) -> Estimate:
     """`fit` to the whole curve, with the scatter of fits to those blocks that hold all its lags."""
     blocks, weights = jnp.asarray(curve["blocks"]), jnp.asarray(curve["weights"])
     whole = jnp.all(jnp.where(window[None], weights > 0, True), axis=1)

@@ -1,19 +1,23 @@
 """One leaf of a checkpoint: the shape and type it must have, and its numbers from the files that hold them."""
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+
+from physkit.core import PyTree
 
 from .._untrusted_hdf5 import damaged_error
 from ._checkpoint_bytes import read_storable
 from ._checkpoint_shards import CheckpointSource, assemble_rows
 from ._tree_description import checksum, is_key
 
+Number = bool | int | float | complex
 
-def leaf_spec(leaf: Any) -> tuple[tuple[int, ...], np.dtype, str | None]:
+
+def leaf_spec(leaf: PyTree) -> tuple[tuple[int, ...], np.dtype, str | None]:
     """Shape and dtype as stored, and the kind of random key."""
     if is_key(leaf):
         data = jax.eval_shape(jax.random.key_data, leaf)
@@ -21,13 +25,13 @@ def leaf_spec(leaf: Any) -> tuple[tuple[int, ...], np.dtype, str | None]:
     return tuple(leaf.shape), np.dtype(leaf.dtype), None
 
 
-def describe_leaf(leaf: Any) -> str:
+def describe_leaf(leaf: PyTree) -> str:
     """A leaf in a word, for errors: `float64[3, 2]`."""
     shape, dtype, key = leaf_spec(leaf)
     return f"{dtype}{list(shape)}" + (f" {key}" if key else "")
 
 
-def shape_fits(given: Any, shape: tuple[int, ...], elastic: tuple[int, ...]) -> bool:
+def shape_fits(given: Sequence[object], shape: tuple[int, ...], elastic: tuple[int, ...]) -> bool:
     """Whether an array of shape `given` may take the place of one of `shape`."""
     return len(given) == len(shape) and all(
         k in elastic or a == b for k, (a, b) in enumerate(zip(given, shape, strict=True))
@@ -35,8 +39,8 @@ def shape_fits(given: Any, shape: tuple[int, ...], elastic: tuple[int, ...]) -> 
 
 
 def read_array(
-    sources: list[CheckpointSource], where: str, leaf: Any, elastic: tuple[int, ...]
-) -> Any:
+    sources: list[CheckpointSource], where: str, leaf: PyTree, elastic: tuple[int, ...]
+) -> jax.Array | np.ndarray:
     """The stored array for the place of `leaf`, its rows gathered from all files of the checkpoint.
 
     **Errors:** `DamagedFileError`.
@@ -66,7 +70,7 @@ def read_array(
     return jnp.asarray(whole) if isinstance(leaf, jax.Array) else whole
 
 
-def read_number(row: Any, leaf: Any, where: str, path: Path) -> Any:
+def read_number(row: object, leaf: Number, where: str, path: Path) -> Number:
     """The stored Python number for the place of `leaf`.
 
     **Errors:** `DamagedFileError`.

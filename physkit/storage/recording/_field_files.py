@@ -12,6 +12,7 @@ import numpy as np
 from physkit.fields import Field
 
 from ._growing_files import (
+    Convert,
     FrameStream,
     OutputFile,
     StreamColumn,
@@ -86,7 +87,9 @@ def make_field_file(
     return OutputFile(path, "fields", (stream,), write_header)
 
 
-def _column(path: str, name: str, shape: tuple[int, ...], d: int, part: Any, dtype) -> StreamColumn:
+def _column(
+    path: str, name: str, shape: tuple[int, ...], d: int, part: Convert | None, dtype: np.dtype
+) -> StreamColumn:
     """The dataset of a real variable: axes of space reversed and filled up, components last."""
     components, points = shape[: len(shape) - d], shape[len(shape) - d :]
     whole = (*points, 1, 1, 1)[:3][::-1]

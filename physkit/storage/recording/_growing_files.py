@@ -9,6 +9,7 @@ from typing import Any
 
 import h5py
 import numpy as np
+from numpy.typing import DTypeLike
 
 from physkit.core import MismatchError
 
@@ -156,7 +157,7 @@ class OutputFile:
 
 
 def create_growing_dataset(
-    group: Any, path: str, shape: tuple[int, ...], dtype: Any
+    group: h5py.Group, path: str, shape: tuple[int, ...], dtype: DTypeLike
 ) -> h5py.Dataset:
     """A dataset with no frames yet, each of `shape`, whose chunks have checksums."""
     dtype = np.dtype(dtype)

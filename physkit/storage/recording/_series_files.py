@@ -7,6 +7,8 @@ import h5py
 import jax
 import numpy as np
 
+from physkit.core import PyTree
+
 from ._growing_files import FrameStream, OutputFile, StreamColumn, create_growing_dataset
 
 
@@ -34,7 +36,7 @@ def make_series_file(path: Path, frames: dict[str, Any]) -> OutputFile:
     return OutputFile(path, "series", tuple(streams), write_header)
 
 
-def named_leaves(name: str, frame: Any) -> list[tuple[str, Any]]:
+def named_leaves(name: str, frame: PyTree) -> list[tuple[str, PyTree]]:
     """The arrays of a frame by name: `name` for one, `name[0]`, `name.mean`, … for several."""
     flat, _ = jax.tree_util.tree_flatten_with_path(frame)
     return [(name + jax.tree_util.keystr(path), leaf) for path, leaf in flat]

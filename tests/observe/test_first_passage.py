@@ -17,7 +17,7 @@ def falling(interval=1):
     return sim, pk.Particles(jnp.zeros((3, 1)), jnp.asarray([[1.0], [2.0], [-1.0]]))
 
 
-def test_the_time_of_the_first_look():
+def test_first_passage_records_the_first_time():
     sim, state = falling()
     whole = pk.simulate(sim, state, 16)
     np.testing.assert_allclose(whole.summary["far"], [1.0, 0.5, np.nan])

@@ -24,7 +24,7 @@ def small(name, said):
     return name in ("number", "ok")
 
 
-def test_all_is_there_at_once_or_later(path):
+def test_eager_and_lazy_arrays_read_the_same(path):
     table = read_table(path, "chunk", small)
     assert (table["number"].tolist(), table["ok"].dtype) == ([0, 1, 2, 3], bool)
     assert table.read("number", slice(1, 3)).tolist() == [1, 2]
@@ -73,21 +73,21 @@ HOW = [
 
 
 @pytest.mark.parametrize("how", HOW)
-def test_what_is_not_plain_is_refused(path, tmp_path, how):
+def test_unsafe_eager_arrays_are_refused_on_opening(path, tmp_path, how):
     spoil(path, "number", how, tmp_path)
     with pytest.raises(DamagedFileError):
         read_table(path, "chunk", small)
 
 
 @pytest.mark.parametrize("how", HOW)
-def test_what_is_read_later_is_refused_then(path, tmp_path, how):
+def test_unsafe_lazy_arrays_are_refused_on_reading(path, tmp_path, how):
     spoil(path, "frames x", how, tmp_path)
     table = read_table(path, "chunk", small)
     with pytest.raises(DamagedFileError):
         table["frames x"]
 
 
-def test_other_files(path, tmp_path):
+def test_files_of_another_kind_and_truncated_files_are_refused(path, tmp_path):
     with pytest.raises(MismatchError):
         read_table(path, "sweep", small)
     path.write_bytes(path.read_bytes()[:1500])

@@ -11,7 +11,7 @@ from physkit.observe import EnergyDrift, KineticEnergy, TotalEnergy
 from .trajectories import Springs, snapshot, walk, watch
 
 
-def test_it_holds_while_the_energy_does():
+def test_energy_drift_holds_while_the_energy_is_conserved():
     path = walk(4, 3, 40, Free(), step=0.02)
     energy = np.array([TotalEnergy()(snapshot(frame(path, t), Springs())) for t in range(40)])
     kinetic = float(KineticEnergy()(snapshot(frame(path, 0), Springs())))

@@ -94,7 +94,7 @@ def array(root, name):
 
 
 @pytest.mark.parametrize("d", [2, 3])
-def test_images(tmp_path, d):
+def test_vti_of_fields(tmp_path, d):
     shape, lengths = (4, 3, 5)[:d], [2.0, 1.5, 2.5][:d]
     grid = Grid(lengths, shape)
     state = {"flow": Field(0.0, grid, vector=True)}
@@ -114,7 +114,7 @@ def test_images(tmp_path, d):
     assert array(root, "TimeValue").tolist() == [2.0]
 
 
-def test_points_and_collections(tmp_path):
+def test_vtp_of_particles_and_collections(tmp_path):
     frames = particles(tmp_path / "r")
     root = ET.fromstring(export(tmp_path / "r", tmp_path / "a.vtp", frames=slice(1, 2)).read_text())
     np.testing.assert_array_equal(array(root, "position"), frames["x"][1].astype("f4"))
@@ -132,7 +132,7 @@ def test_points_and_collections(tmp_path):
         np.testing.assert_array_equal(points, frames["x"][k].astype("f4"))
 
 
-def test_what_vtk_cannot_hold(tmp_path):
+def test_series_that_vtk_cannot_hold_are_refused(tmp_path):
     particles(tmp_path / "r")
     for name, names, said in (
         ("a.vti", None, "holds fields recorded together; there are none"),
@@ -150,7 +150,7 @@ def test_what_vtk_cannot_hold(tmp_path):
     assert sorted(p.name for p in tmp_path.iterdir()) == ["r"]
 
 
-def test_some_frames_in_other_formats(tmp_path):
+def test_selected_frames_are_exported(tmp_path):
     frames = particles(tmp_path / "r")
     some = slice(1, None, 2)
     with np.load(export(tmp_path / "r", tmp_path / "a.npz", frames=some)) as found:

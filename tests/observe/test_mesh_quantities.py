@@ -27,7 +27,7 @@ def electrons():
     return Grid(box, (8, 6)), Particles(x, space=box, charge=rng.normal(size=50))
 
 
-def test_quantities():
+def test_mesh_quantities_of_a_plane_wave():
     grid, start = electrons()
     mesh = ParticleMesh(grid)
     record = Every(
