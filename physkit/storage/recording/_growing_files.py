@@ -1,4 +1,4 @@
-"""Files that grow: which recorded frames go to which datasets, and how they are appended and cut."""
+"""Files that grow: which recorded frames go to which datasets, how they are appended and truncated."""
 
 import dataclasses
 import io
@@ -15,7 +15,7 @@ from physkit.core import MismatchError
 
 from .._atomic import write_atomically
 from .._provenance import collect_provenance
-from .._transaction import HDF5_VERSIONS, change_hdf5
+from .._transaction import HDF5_VERSIONS, change_hdf5, journal_path
 
 FORMAT = 1
 CHUNK_BYTES = 2**16  # of one chunk of a growing dataset, where a frame is not larger
@@ -28,8 +28,8 @@ Convert = Callable[[np.ndarray], np.ndarray]
 class StreamColumn:
     """One dataset that a recorded frame is written to.
 
-    `source` is the frame's name, `dims` and `shape` are those of a frame as recorded, `stored` is the
-    shape that it has in the file. None as source: `convert` makes rows from the steps.
+    - `source`: the frame's name; None where `convert` makes the rows from the steps.
+    - `dims`, `shape`: of a frame as recorded. `stored_shape`: of a frame in the file.
     """
 
     path: str
@@ -62,7 +62,10 @@ class FrameStream:
 
 @dataclasses.dataclass(frozen=True)
 class OutputFile:
-    """One file: its kind, its streams, and how its beginning is made."""
+    """One file of a run: its kind, its streams, and how it begins.
+
+    Its attribute `physkit` holds a table for readers: which datasets make up which recorded quantity.
+    """
 
     path: Path
     kind: str
@@ -70,7 +73,7 @@ class OutputFile:
     write_header: Callable[[h5py.File], None]
 
     def create(self, run: str) -> None:
-        """The file without frames, in place of what was there."""
+        """Write the file without frames, in place of what was there; `run` names the run it belongs to."""
         image = io.BytesIO()
         with h5py.File(image, "w", libver=HDF5_VERSIONS) as file:
             self.write_header(file)
@@ -78,8 +81,7 @@ class OutputFile:
                 counter = file.require_group(stream.counter)
                 counter.attrs["frames"] = np.int64(0)
             file.attrs["physkit"] = fixed_length_text(json.dumps(self._table(run)))
-        journal = self.path.with_name(f"{self.path.name}.journal")
-        journal.unlink(missing_ok=True)
+        journal_path(self.path).unlink(missing_ok=True)  # of the file that was there
         write_atomically(self.path, image.getvalue())
 
     def _table(self, run: str) -> dict[str, Any]:
@@ -106,8 +108,8 @@ class OutputFile:
             "provenance": collect_provenance(),
         }
 
-    def append(self, frames: dict[str, tuple[np.ndarray, np.ndarray]], time: Convert) -> None:
-        """Frames and their steps by name, all of them or none.
+    def append(self, frames: dict[str, tuple[np.ndarray, np.ndarray]], times_of: Convert) -> None:
+        """Append frames with their steps, by name: all of them or none.
 
         **Errors:** `DiskFullError`, `FileError`.
         """
@@ -124,8 +126,9 @@ class OutputFile:
                 for path in stream.steps:
                     _extend(file[path], count, steps.astype(np.int64))
                 for path in stream.times:
-                    _extend(file[path], count, time(steps))
-                _count(file, stream, count + len(steps))
+                    _extend(file[path], count, times_of(steps))
+                # Last of all: readers take no more frames than this says.
+                _set_count(file, stream, count + len(steps))
 
     def lengths(self) -> dict[str, int]:
         """Frames in each stream."""
@@ -133,9 +136,9 @@ class OutputFile:
             return {s.name: int(file[s.counter].attrs["frames"]) for s in self.streams}
 
     def rewind(self, lengths: dict[str, Any], run: str) -> None:
-        """Cut every stream to the length it had.
+        """Truncate every stream to the length it had.
 
-        **Errors:** `MismatchError` when there is less, or the file is of another run.
+        **Errors:** `MismatchError` when it has fewer frames, or the file belongs to another run.
         """
         with change_hdf5(self.path) as file:
             table = json.loads(file.attrs["physkit"])
@@ -153,7 +156,7 @@ class OutputFile:
                     )
                 for path in [c.path for c in stream.columns] + [*stream.steps, *stream.times]:
                     file[path].resize(want, axis=0)
-                _count(file, stream, want)
+                _set_count(file, stream, want)
 
 
 def create_growing_dataset(
@@ -183,7 +186,7 @@ def _extend(dataset: h5py.Dataset, count: int, values: np.ndarray) -> None:
     dataset[count:] = values
 
 
-def _count(file: h5py.File, stream: FrameStream, frames: int) -> None:
+def _set_count(file: h5py.File, stream: FrameStream, frames: int) -> None:
     file[stream.counter].attrs.modify("frames", np.int64(frames))
     for path, name in stream.count_mirrors:
         file[path].attrs.modify(name, np.int64(frames))
