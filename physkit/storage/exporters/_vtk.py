@@ -31,7 +31,7 @@ def write_vtk(target: Path, request: ExportRequest) -> None:
     if not rows:
         raise ParameterError(f"{chosen[0].name}: no such frames")
     if ending == ".pvd":
-        _write_collection(target, chosen, rows, request.told)
+        _write_collection(target, chosen, rows, request.progress)
     else:
         _write_frame(target, chosen, rows[-1])
         request.progress(1, 1)
