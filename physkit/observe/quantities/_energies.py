@@ -115,7 +115,7 @@ class Temperature(AbstractQuantity):
 
 
 def _degrees(snapshot: Snapshot, component: str | None) -> Float[Array, ""]:
-    """N_f of the component `of`, or of all."""
+    """N_f of one component, or of all."""
     everything = select_particle_components(snapshot, None)
     free = [degrees_of_freedom(p, False) for p in everything]
     total = sum(free[1:], free[0])
