@@ -9,7 +9,6 @@ from typing import Any
 
 import h5py
 import numpy as np
-from numpy.typing import DTypeLike
 
 from physkit.core import MismatchError
 
@@ -160,7 +159,7 @@ class OutputFile:
 
 
 def create_growing_dataset(
-    group: h5py.Group, path: str, shape: tuple[int, ...], dtype: DTypeLike
+    group: h5py.Group, path: str, shape: tuple[int, ...], dtype: np.dtype | type
 ) -> h5py.Dataset:
     """A dataset with no frames yet, each of `shape`, whose chunks have checksums."""
     dtype = np.dtype(dtype)

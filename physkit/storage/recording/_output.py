@@ -10,7 +10,6 @@ from typing import Any
 
 import jax
 import numpy as np
-from numpy.typing import DTypeLike
 
 from physkit.core import FileError, MismatchError, State
 from physkit.fields import Field
@@ -47,7 +46,7 @@ class Output:
         frames: Frame,
         t0: float,
         dt: float,
-        dtype: DTypeLike = np.float32,
+        dtype: np.dtype | type = np.float32,
         sharding: FrameSharding | None = None,
     ):
         self.folder, self._sharding = folder, sharding
