@@ -22,7 +22,7 @@ MAX_FRONT_PAGE = 130  # names that a user can hold in the head
 # from their layer. Each new name of a layer goes either here or into `physkit/_names.py`.
 PLUMBING = {
     "core": {
-        "ADVICE", "AbstractExactComponent", "AbstractSlottedComponent", "AbstractGrowable", "Aux", "Cache", "GROWTH_FACTOR", "EXIT_INTERRUPTED", "EXIT_TRY_AGAIN",
+        "ADVICE", "AbstractExactComponent", "AbstractSlottedComponent", "AbstractGrowable", "AbstractResizable", "Aux", "Cache", "GROWTH_FACTOR", "EXIT_INTERRUPTED", "EXIT_TRY_AGAIN",
         "FixedPoint", "Key", "Plan", "PyTree", "Rate", "ScaledFixedPoint", "State", "StepCount",
         "all_finite", "any_in_batch", "as_increment", "as_parameter", "build_unchecked",
         "call_isolated", "call_user_function", "cast_floats", "collect_faults", "combine_rates",
@@ -74,7 +74,7 @@ PLUMBING = {
         "execute_with_workers", "predict_batch_memory", "run_worker", "status", "submit",
     },
     "simulate": {
-        "AbstractAdjoint", "AdjointCost", "AdjointReport", "CPU_COMPILER_OPTIONS",
+        "FRAME_BYTES", "AbstractAdjoint", "AdjointCost", "AdjointReport", "CPU_COMPILER_OPTIONS",
         "ChunkAttempt", "ChunkDriver", "ChunkScheduler", "CompiledKinds", "DistributedDomain", "Growth", "LARGE_STATE_BYTES",
         "MAX_GROWTHS", "Probe", "compiled_bytes", "frame_bytes_per_block", "max_blocks_per_chunk",
         "Progress", "ReversibilityReport", "StopRequest", "advance_member", "count_blocks",
