@@ -88,8 +88,8 @@ WORDS_ALLOWED = {
 KEYWORDS_ALLOWED = {
     ("physkit/core/_module.py", "*"): "passes field options on to equinox.field",
     (
-        "physkit/core/_linear_call.py",
-        "_abstract",
+        "physkit/core/numerics/_linear_call.py",
+        "_abstract_eval",
     ): "how JAX hands a primitive its static parameters",
     ("physkit/core/_health.py", "check"): "context that the raised error carries",
     ("physkit/core/_terms.py", "__call__"): "calls a wrapped network as it is",
@@ -111,7 +111,7 @@ KEYWORDS_ALLOWED = {
 }
 
 PRIVATE_ROOTS = ("jax._src", "jax.interpreters", "jax.extend", "equinox.internal", "jaxlib")
-PRIVATE_ALLOWED = ("physkit/core/_linear_call.py",)
+PRIVATE_ALLOWED = ("physkit/core/numerics/_linear_call.py",)
 
 ARRAY_MAKERS = ("jnp", "np", "numpy", "jax.numpy", "jax.random", "jax.device_put", "jr")
 # These return no array.

@@ -111,7 +111,7 @@ def test_rule_catches(rule, path, text):
 GOOD = [
     ("layers", "physkit/observe/_x.py", "from physkit.core import param\nfrom ._y import z"),
     ("banned", "physkit/core/_module.py", "def param(**options): pass"),
-    ("private JAX", "physkit/core/_linear_call.py", "from jax.interpreters import ad"),
+    ("private JAX", "physkit/core/numerics/_linear_call.py", "from jax.interpreters import ad"),
     ("work at import", "physkit/core/_x.py", "def f():\n    return jnp.zeros(3)"),
     ("work at import", "physkit/core/_x.py", "N = np.finfo(float)\ng = lambda: jnp.zeros(3)"),
     ("docstrings", "physkit/core/_x.py", '"""A module with its docstring."""\ndef _f(): pass'),

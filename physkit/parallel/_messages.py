@@ -10,7 +10,7 @@ Message: TypeAlias = dict[str, Any]  # what JSON takes
 
 
 def send_message(connection: socket.socket, message: Message) -> None:
-    """Send one message."""
+    """Send one message, as a line of JSON."""
     connection.sendall(json.dumps(message).encode() + b"\n")
 
 

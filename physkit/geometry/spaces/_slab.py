@@ -99,14 +99,17 @@ class Slab(Module):
         """The same of arrays `[m …]`, in one message for all that are floats and one for the others."""
         leaves, form = jax.tree.flatten(tree)
         out = list(leaves)
-        as_is = lambda x: jnp.issubdtype(x.dtype, jnp.floating) or x.dtype.itemsize == 8
-        wire = lambda x: x.dtype if as_is(x) else jnp.int32
-        for kind in sorted({jnp.dtype(wire(x)).name for x in leaves}):
-            those = [i for i, x in enumerate(leaves) if jnp.dtype(wire(x)).name == kind]
-            columns = [leaves[i].reshape(len(leaves[i]), -1).astype(kind) for i in those]
-            came = self.ring_shift(jnp.concatenate(columns, axis=1), by)
+
+        def sent_dtype(x: Array) -> str:
+            keeps = jnp.issubdtype(x.dtype, jnp.floating) or x.dtype.itemsize == 8
+            return jnp.dtype(x.dtype if keeps else jnp.int32).name
+
+        for dtype in sorted({sent_dtype(x) for x in leaves}):
+            those = [i for i, x in enumerate(leaves) if sent_dtype(x) == dtype]
+            columns = [leaves[i].reshape(len(leaves[i]), -1).astype(dtype) for i in those]
+            received = self.ring_shift(jnp.concatenate(columns, axis=1), by)
             ends = np.cumsum([x.shape[1] for x in columns])[:-1].tolist()
-            for i, x in zip(those, jnp.split(came, ends, axis=1), strict=True):
+            for i, x in zip(those, jnp.split(received, ends, axis=1), strict=True):
                 out[i] = x.reshape(leaves[i].shape).astype(leaves[i].dtype)
         return jax.tree.unflatten(form, out)
 

@@ -1,1 +1,1 @@
-"""Transforms."""
+"""Fourier, cosine and sine transforms, on one device and over many."""
