@@ -227,7 +227,7 @@ def test_noise_on_grids_does_not_depend_on_devices(walls, where):
 
 
 def test_noise_is_normal():
-    drawn = Grid([1.0], (20_000,)).normal(jax.random.key(0), (2,))
+    drawn = Grid([1.0], (20_000,)).random_normal(jax.random.key(0), (2,))
     assert drawn.shape == (2, 20_000)
     assert abs(drawn.mean()) < 0.02
     assert abs(drawn.std() - 1) < 0.02
