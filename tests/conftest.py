@@ -60,59 +60,16 @@ def _forget_old_programs():
         _held[0] = _resident()
 
 
-# Files whose cases compile for seconds each: the fast suite runs every n-th of them, from the first,
-# `make test-all` all.
-_SAMPLED = {
-    "coupling/test_drag.py": 5,
-    "coupling/test_particle_mesh.py": 5,
-    "coupling/test_transfer.py": 16,
-    "ensemble/test_ensemble_mean.py": 2,
-    "fit/test_bad_points.py": 3,
-    "fit/test_chaos.py": 2,
-    "fit/test_shooting.py": 3,
-    "observe/test_averages.py": 2,
-    "observe/test_correlation.py": 4,
-    "observe/test_in_the_loop.py": 4,
-    "observe/test_structure.py": 2,
-    "particles/test_direct_gravity.py": 2,
-    "particles/test_minimize.py": 5,
-    "particles/test_neighbors.py": 2,
-    "particles/test_pair_sum.py": 4,
-    "particles/test_pairwise.py": 10,
-    "simulate/test_resume.py": 3,
-    "storage/test_output.py": 3,
-    "systems/test_flows.py": 4,
-    "systems/test_inverse.py": 2,
-    "systems/test_liquids.py": 4,
-    "systems/test_plasma.py": 2,
-    "systems/test_solar.py": 2,
-    "systems/test_waves_and_patterns.py": 4,
-    "parallel/test_particles.py::test_exact_pair_sums_are_the_same_bits_over_devices": 2,
-    "test_docs.py::test_page_runs": 4,
-    "test_docs.py::test_example_runs": 10,
-    "testing/test_everything.py": 6,
-    "validation/test_cases.py": 20,  # `physkit validate --quick` runs them all
-}
-
-
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    seen: dict[str, int] = {}
+    """Files whose cases compile for seconds each name the fast ones in FAST_CASES; the others are slow.
+
+    An entry is a case, `test_x[id]`, or a test with all its cases.
+    """
     for item in items:
-        fast = getattr(item.module, "FAST_CASES", None)  # where a file names its fast cases itself
-        if fast is not None:
-            if item.name not in fast and item.originalname not in fast:
-                item.add_marker(pytest.mark.slow)
-            continue
-        name = item.path.relative_to(Path(__file__).parent).as_posix()
-        one = f"{name}::{getattr(item, 'originalname', '')}"
-        name = one if one in _SAMPLED else name
-        every = _SAMPLED.get(name)
-        if every is None or item.get_closest_marker("slow"):
-            continue
-        if seen.setdefault(name, 0) % every:
+        fast = getattr(item.module, "FAST_CASES", None)
+        if fast is not None and item.name not in fast and item.originalname not in fast:
             item.add_marker(pytest.mark.slow)
-        seen[name] += 1
 
 
 @pytest.fixture(params=[jnp.float32, jnp.float64], ids=["float32", "float64"])

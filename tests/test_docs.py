@@ -7,6 +7,22 @@ import pytest
 
 from tests.snippets import ROOT, python_blocks, run_script
 
+# What the fast suite runs of this file; `make test-all` runs the rest, too.
+FAST_CASES = (
+    "test_page_runs[README.md]",
+    "test_page_runs[docs/command-line.md]",
+    "test_page_runs[docs/ensemble-statistics.md]",
+    "test_page_runs[docs/files.md]",
+    "test_page_runs[docs/neighbor-lists.md]",
+    "test_page_runs[docs/what-can-go-wrong.md]",
+    "test_example_runs",
+    "test_blocks_keep_their_lines_and_share_names",
+    "test_a_broken_block_fails_and_names_its_line",
+    "test_site_builds_without_dead_links",
+    "test_every_folder_is_in_the_reference",
+    "test_a_dead_link_is_found",
+)
+
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 

@@ -22,15 +22,16 @@ MAX_FRONT_PAGE = 130  # names that a user can hold in the head
 # from their layer. Each new name of a layer goes either here or into `physkit/_names.py`.
 PLUMBING = {
     "core": {
-        "ADVICE", "AbstractExactComponent", "AbstractSlottedComponent", "AbstractGrowable", "AbstractResizable", "Aux", "Cache", "GROWTH_FACTOR", "EXIT_INTERRUPTED", "EXIT_TRY_AGAIN",
-        "FixedPoint", "Key", "Plan", "PyTree", "Rate", "ScaledFixedPoint", "State", "StepCount",
-        "all_finite", "any_in_batch", "as_increment", "as_parameter", "build_unchecked",
-        "call_isolated", "call_user_function", "cast_floats", "collect_faults", "combine_rates",
-        "concrete_value", "cond_for_batch", "drop_fixed_point", "exact_bits", "find_growables",
-        "float_dtype", "fusion_barrier", "get_component",
-        "grow_caches", "has_fixed_point", "has_overflow", "instantiate_zero_tangents",
-        "invalidate_caches", "is_exact_component",
-        "is_abstract", "linear_call", "names_of_terms", "nonzero_indices", "nonzero_tangents",
+        "ADVICE", "AbstractExactComponent", "AbstractGrowable", "AbstractResizable",
+        "AbstractSlottedComponent", "Aux", "Cache", "EXIT_INTERRUPTED", "EXIT_TRY_AGAIN",
+        "FixedPoint", "GROWTH_FACTOR", "Key", "Plan", "PyTree", "Rate", "ScaledFixedPoint",
+        "State", "StepCount", "all_finite", "any_in_batch", "as_increment", "as_parameter",
+        "build_unchecked", "call_isolated", "call_user_function", "cast_floats",
+        "collect_faults", "combine_rates", "concrete_value", "cond_for_batch",
+        "drop_fixed_point", "exact_bits", "find_growables", "float_dtype", "fusion_barrier",
+        "get_component", "grow_caches", "has_fixed_point", "has_overflow",
+        "instantiate_zero_tangents", "invalidate_caches", "is_abstract", "is_exact_component",
+        "linear_call", "names_of_terms", "nonzero_indices", "nonzero_tangents",
         "partition_by_tangent", "path_name", "power_of_two_above", "put_component",
         "replace_fields", "replicate", "round_before_add", "safe_arctan2", "safe_divide",
         "safe_norm", "safe_power", "safe_sqrt", "scale_array", "shard", "shift", "unshard",
@@ -74,11 +75,12 @@ PLUMBING = {
         "execute_with_workers", "predict_batch_memory", "run_worker", "status", "submit",
     },
     "simulate": {
-        "FRAME_BYTES", "AbstractAdjoint", "AdjointCost", "AdjointReport", "CPU_COMPILER_OPTIONS",
-        "ChunkAttempt", "ChunkDriver", "ChunkScheduler", "CompiledKinds", "DistributedDomain", "Growth", "LARGE_STATE_BYTES",
-        "MAX_GROWTHS", "Probe", "compiled_bytes", "frame_bytes_per_block", "max_blocks_per_chunk",
-        "Progress", "ReversibilityReport", "StopRequest", "advance_member", "count_blocks",
-        "observe_initial", "probe", "read_crash_record", "summary",
+        "AbstractAdjoint", "AdjointCost", "AdjointReport", "CPU_COMPILER_OPTIONS",
+        "ChunkAttempt", "ChunkDriver", "ChunkScheduler", "CompiledKinds", "DistributedDomain",
+        "FRAME_BYTES", "Growth", "LARGE_STATE_BYTES", "MAX_GROWTHS", "Probe", "Progress",
+        "ReversibilityReport", "StopRequest", "advance_member", "compiled_bytes",
+        "count_blocks", "frame_bytes_per_block", "max_blocks_per_chunk", "observe_initial",
+        "probe", "read_crash_record", "summary",
     },
 }  # fmt: skip
 PLACED: dict[str, set[str]] = {}

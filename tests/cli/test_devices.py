@@ -56,7 +56,9 @@ def test_doctor_tells_the_topology(monkeypatch):
         monkeypatch.delenv(name)
 
     def told(count):
-        return {what: (verdict, said) for verdict, what, said in doctor._check_topology([None] * count)}
+        return {
+            what: (verdict, said) for verdict, what, said in doctor._check_topology([None] * count)
+        }
 
     assert "emulates four on CPU" in told(1)["topology"][1]
     assert told(4) == {

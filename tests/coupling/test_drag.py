@@ -14,6 +14,12 @@ from physkit.particles import Particles, total_momentum
 from physkit.simulate import Simulation, simulate
 from physkit.testing import check_tendency
 
+# What the fast suite runs of this file; `make test-all` runs the rest, too.
+FAST_CASES = (
+    "test_battery[one]",
+    "test_walls_lose_nothing_either",
+)
+
 GRID = Grid([2 * np.pi, 2 * np.pi], (12, 10))
 CLOCK = Clock.at(StepCount.of(0), 0.0, 0.1)
 

@@ -28,6 +28,16 @@ from physkit.particles.forces import AbstractForce
 from physkit.simulate import Simulation, simulate
 from physkit.testing import check_force, check_tendency
 
+# What the fast suite runs of this file; `make test-all` runs the rest, too.
+FAST_CASES = (
+    "test_energy_conserving[1]",
+    "test_momentum[1-True-scheme0]",
+    "test_momentum[2-True-scheme1]",
+    "test_energy_conserving_has_a_force_on_itself",
+    "test_a_wave_of_charge",
+    "test_a_user_defined_mesh_interaction[float64]",
+)
+
 CLOCK = Clock.at(StepCount.of(0), 0.0, 0.1)
 SHAPES = {1: (16,), 2: (8, 6), 3: (6, 5, 4)}
 

@@ -11,6 +11,14 @@ from physkit.coupling import CIC, PCS, TSC, Nearest, deposit, interpolate
 from physkit.fields import Field
 from physkit.geometry import Box, Dirichlet, Grid, Mirror, Neumann
 
+# What the fast suite runs of this file; `make test-all` runs the rest, too.
+FAST_CASES = (
+    "test_transposes",
+    "test_straight_lines_are_reproduced[False-kernel0]",
+    "test_exact_sums_know_no_order[float32-1000-kernel2]",
+    "test_exact_sums_know_no_order[float64-1003-kernel2]",
+)
+
 KERNELS = (Nearest(), CIC(), TSC(), PCS())
 SHAPES = {1: (7,), 2: (5, 8), 3: (4, 5, 6)}
 WALLS = {1: [(True,), (False,)], 2: [(True, True), (True, False)], 3: [(True,) * 3, (False,) * 3]}

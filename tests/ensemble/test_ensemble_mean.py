@@ -10,6 +10,12 @@ import physkit as pk
 from physkit.core import ParameterError, ShapeError
 from physkit.ensemble import ensemble_mean
 
+# What the fast suite runs of this file; `make test-all` runs the rest, too.
+FAST_CASES = (
+    "test_mean_and_gradient_do_not_depend_on_the_chunk_size",
+    "test_a_diverged_member_makes_the_mean_nan",
+)
+
 KEYS = jax.random.split(jax.random.key(5), 23)
 
 

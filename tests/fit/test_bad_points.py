@@ -9,6 +9,17 @@ import pytest
 import physkit as pk
 from physkit.core import Clock, StepCount
 
+# What the fast suite runs of this file; `make test-all` runs the rest, too.
+FAST_CASES = (
+    "test_derivatives_are_finite[HLL, still gas]",
+    "test_derivatives_are_finite[ExactRiemann, still gas]",
+    "test_derivatives_are_finite[Minmod]",
+    "test_derivatives_are_finite[Superbee]",
+    "test_derivatives_are_finite[bond of no length]",
+    "test_derivatives_are_finite[mesh of nothing]",
+    "test_derivatives_are_finite[vortices at rest]",
+)
+
 CLOCK = Clock.at(StepCount.of(0), 0.0, 0.1)
 NONE = jnp.zeros(4)
 ONES = jnp.ones(4)

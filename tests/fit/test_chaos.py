@@ -8,6 +8,15 @@ import pytest
 import physkit as pk
 from physkit.core import ParameterError, PhyskitError
 
+# What the fast suite runs of this file; `make test-all` runs the rest, too.
+FAST_CASES = (
+    "test_lorenz_is_chaotic",
+    "test_regular_systems_are_not_chaotic[kepler]",
+    "test_regular_systems_are_not_chaotic[at rest]",
+    "test_noise_needs_a_key_and_is_not_chaos",
+    "test_the_picture_of_growth",
+)
+
 
 def test_lorenz_is_chaotic():
     sim, state = pk.systems.lorenz()

@@ -20,6 +20,21 @@ from physkit.observe.statistics._compensated_sums import CompensatedSum, Moments
 
 from .trajectories import walk, watch
 
+# What the fast suite runs of this file; `make test-all` runs the rest, too.
+FAST_CASES = (
+    "test_average_is_that_of_the_series[float32]",
+    "test_average_takes_functions_and_whole_numbers",
+    "test_an_average_needs_something[BlockAverage]",
+    "test_streaming_blocks_are_those_of_the_series[shape0-3]",
+    "test_streaming_blocks_are_those_of_the_series[shape0-256]",
+    "test_streaming_blocks_are_those_of_the_series[shape1-2]",
+    "test_streaming_blocks_are_those_of_the_series[shape1-17]",
+    "test_streaming_blocks_are_those_of_the_series[shape1-1000]",
+    "test_block_average_says_when_there_is_no_plateau",
+    "test_block_average_observer_in_a_batch",
+    "test_moments_far_from_zero_in_float32",
+)
+
 
 def correlated(length, decay, seed=0):
     """x' = a x + noise: variance 1, correlation time −1/ln a, error bar known in closed form."""

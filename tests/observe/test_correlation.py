@@ -17,6 +17,19 @@ from physkit.observe.statistics._curve_mean import CurveMean
 
 from .trajectories import walk, watch
 
+# What the fast suite runs of this file; `make test-all` runs the rest, too.
+FAST_CASES = (
+    "test_mean_square_displacement[7-1-free]",
+    "test_mean_square_displacement[7-3-free]",
+    "test_mean_square_displacement[8-4-free]",
+    "test_mean_square_displacement[60-2-free]",
+    "test_velocity_autocorrelation[float32-9-1]",
+    "test_only_moving_particles_of_the_species_count",
+    "test_curve_mean_merges_its_blocks[5]",
+    "test_curve_mean_merges_its_blocks[100]",
+    "test_diffusion_coefficient_of_an_exact_line",
+)
+
 DT = 0.01
 SPACES = {
     "free": Free(),

@@ -30,6 +30,13 @@ from physkit.simulate import Simulation, init, simulate
 
 from .trajectories import Field, Springs
 
+# What the fast suite runs of this file; `make test-all` runs the rest, too.
+FAST_CASES = (
+    "test_summaries_are_those_of_the_recorded_frames",
+    "test_a_gradient_reaches_through_accumulators",
+    "test_conserved_energy_of_a_thermostat",
+)
+
 BOX = Box([20.0, 20.0, 20.0])
 
 

@@ -19,6 +19,27 @@ from physkit.particles import Particles
 
 from .trajectories import Springs, snapshot, walk, watch
 
+# What the fast suite runs of this file; `make test-all` runs the rest, too.
+FAST_CASES = (
+    "test_radial_distribution[6-line]",
+    "test_radial_distribution[6-box]",
+    "test_radial_distribution[7-line]",
+    "test_radial_distribution[7-box]",
+    "test_radial_distribution_of_species_and_in_float32",
+    "test_radial_distribution_of_an_ideal_gas_is_one[line-True]",
+    "test_radial_distribution_of_an_ideal_gas_is_one[square-True]",
+    "test_radial_distribution_of_an_ideal_gas_is_one[box-True]",
+    "test_radial_distribution_of_an_ideal_gas_is_one[tilted-True]",
+    "test_smooth_g_is_differentiable",
+    "test_g_beyond_a_limit_that_a_trace_hides_is_nan",
+    "test_structure_factor[float32-square]",
+    "test_structure_factor[float32-tilted]",
+    "test_structure_factor[float64-square]",
+    "test_structure_factor[float64-tilted]",
+    "test_wavevectors_are_all_there_and_each_once",
+    "test_bad_requests_for_s",
+)
+
 SPACES = {
     "line": Box([6.0]),
     "square": Box([6.0, 5.0]),

@@ -79,7 +79,9 @@ LINE: dict[str, Case] = {
 PLANE: dict[str, Case] = {
     "gray_scott": lambda: _short(systems.gray_scott(cells=(16, 8), every=4), 8),
     "brusselator": lambda: _short(systems.brusselator(cells=(16, 8), every=4), 8),
-    "sedov in the plane": lambda: _uneven(_short(systems.sedov(cells=16, dimension=2, steps=20), 4)),
+    "sedov in the plane": lambda: _uneven(
+        _short(systems.sedov(cells=16, dimension=2, steps=20), 4)
+    ),
     "kelvin_helmholtz": lambda: _uneven(_short(systems.kelvin_helmholtz(cells=16), 3)),
     "stommel_gyre": lambda: _uneven(_short(systems.stommel_gyre(cells=16, wind=1e-2), 6)),
     "thacker_bowl": lambda: _uneven(_short(systems.thacker_bowl(cells=16), 4)),

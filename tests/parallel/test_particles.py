@@ -38,6 +38,21 @@ from physkit.simulate.distributed._spmd_function import SpmdFunction
 
 from .particles import SYSTEMS, differences, distance, fluid, molecular, sheet
 
+# What the fast suite runs of this file; `make test-all` runs the rest, too.
+FAST_CASES = (
+    "test_cut_and_gathered_are_inverse",
+    "test_gradients_pass_through_cutting",
+    "test_programs_that_cannot_see_the_box_say_what_to_do",
+    "test_particles_are_counted_over_the_whole_domain",
+    "test_migration_loses_nobody_and_puts_all_where_they_belong",
+    "test_what_belongs_to_particles_goes_with_them_and_back",
+    "test_exact_pair_sums_are_the_same_bits_over_devices[devices0-None]",
+    "test_bonds_and_angles_over_devices",
+    "test_gravity_of_all_on_all_over_devices",
+    "test_a_bond_beyond_the_next_slab_is_a_fault",
+    "test_what_cannot_be_cut_says_so",
+)
+
 
 @pytest.fixture(autouse=True)
 def emulated(monkeypatch):

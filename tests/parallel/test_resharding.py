@@ -89,7 +89,9 @@ def test_what_cannot_move_says_so():
     sim, u = flow(observers=uneven)
     cut = pk.simulate(replace_fields(sim, {"observers": ()}), u, 4, devices=2).carry
     memory = (jax.tree.map(lambda x: jnp.stack([x, x + 1]), pk.init(sim, u).observer_state[0]),)
-    with pytest.raises(ParameterError, match=r"what Average has accumulated cannot move to other dev"):
+    with pytest.raises(
+        ParameterError, match=r"what Average has accumulated cannot move to other dev"
+    ):
         run(sim, cut.replace(observer_state=memory), devices=(2, 2))
 
 

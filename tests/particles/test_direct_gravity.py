@@ -11,6 +11,31 @@ from physkit.geometry import Box
 from physkit.particles import Particles
 from physkit.particles.forces import DirectGravity
 
+# What the fast suite runs of this file; `make test-all` runs the rest, too.
+FAST_CASES = (
+    "test_against_plain_sum[float32-1-1]",
+    "test_against_plain_sum[float32-1-130]",
+    "test_against_plain_sum[float32-2-5]",
+    "test_against_plain_sum[float32-3-1]",
+    "test_against_plain_sum[float32-3-130]",
+    "test_against_plain_sum[float64-1-5]",
+    "test_against_plain_sum[float64-2-1]",
+    "test_against_plain_sum[float64-2-130]",
+    "test_against_plain_sum[float64-3-5]",
+    "test_both_formulations_agree[37]",
+    "test_single_precision_is_full",
+    "test_momentum_is_conserved[float32-64]",
+    "test_momentum_is_conserved[float64-64]",
+    "test_virial",
+    "test_derivatives[mass-jacrev]",
+    "test_derivatives[constant-jacrev]",
+    "test_derivatives[softening-jacrev]",
+    "test_derivatives[position-jacrev]",
+    "test_memory_of_a_gradient_is_linear",
+    "test_periodic_space_is_refused",
+    "test_figure_eight",
+)
+
 CLOCK = Clock.at(StepCount.of(0), 0.0, 0.1)
 
 

@@ -17,6 +17,14 @@ from physkit.particles.forces import (
     Pairwise,
 )
 
+# What the fast suite runs of this file; `make test-all` runs the rest, too.
+FAST_CASES = (
+    "test_dimer_finds_its_distance[float32]",
+    "test_random_overlaps_come_apart[float64-False]",
+    "test_already_at_rest",
+    "test_errors[<lambda>-ConvergenceError-largest force is 0.9.* after 3 steps]",
+)
+
 CLOCK = Clock.at(StepCount.of(0), 0.0, 0.1)
 
 

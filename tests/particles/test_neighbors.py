@@ -20,6 +20,36 @@ from physkit.particles.neighbors import Cells, neighbor_list
 from physkit.particles.neighbors._cells import plan_cells
 from physkit.particles.neighbors._search import search
 
+# What the fast suite runs of this file; `make test-all` runs the rest, too.
+FAST_CASES = (
+    "test_finds_all_pairs_and_no_others[float32-line]",
+    "test_finds_all_pairs_and_no_others[float32-square]",
+    "test_finds_all_pairs_and_no_others[float32-cube]",
+    "test_finds_all_pairs_and_no_others[float32-two cells across]",
+    "test_finds_all_pairs_and_no_others[float32-slab]",
+    "test_finds_all_pairs_and_no_others[float32-free, one layer]",
+    "test_finds_all_pairs_and_no_others[float32-tilted, few cells]",
+    "test_finds_all_pairs_and_no_others[float64-line]",
+    "test_finds_all_pairs_and_no_others[float64-square]",
+    "test_finds_all_pairs_and_no_others[float64-cube]",
+    "test_finds_all_pairs_and_no_others[float64-two cells across]",
+    "test_finds_all_pairs_and_no_others[float64-slab]",
+    "test_finds_all_pairs_and_no_others[float64-free, one layer]",
+    "test_finds_all_pairs_and_no_others[float64-tilted, few cells]",
+    "test_room_is_measured_not_guessed",
+    "test_built_anew_after_half_the_skin[0.1-0-False]",
+    "test_built_anew_after_half_the_skin[1.3-1-True]",
+    "test_follows_a_box_that_breathes[1.01-0]",
+    "test_follows_a_box_that_breathes[0.92-1]",
+    "test_of_rows_is_seen_and_mended",
+    "test_of_cells_is_seen_and_mended",
+    "test_both_kinds_of_room_are_found_by_the_loop",
+    "test_a_long_skin_is_told_apart",
+    "test_hidden_in_a_trace_it_is_a_fault_and_poisons",
+    "test_inside_a_trace_many_particles_need_advice",
+    "test_excluded_pairs_are_left_out",
+)
+
 TILTED = [[9.0, 0.0, 0.0], [4.4, 8.0, 0.0], [-3.0, 3.9, 9.5]]
 
 # space, extent that particles fill, radius, cells (None: as planned), slots
@@ -75,7 +105,9 @@ def test_finds_all_pairs_and_no_others(name, dtype):
     assert np.all(listed >= _near(position, space, radius))
     assert np.all(listed <= _near(position, space, radius * (1 + 1e-4))), "up to rounding"
     assert int(found.max_neighbors) == listed.sum(axis=1).max()
-    assert np.array_equal(np.asarray(found.order)[np.asarray(found.row_of_particle)], np.arange(300))
+    assert np.array_equal(
+        np.asarray(found.order)[np.asarray(found.row_of_particle)], np.arange(300)
+    )
     rows = np.asarray(found.index)
     assert np.all((np.diff(rows, axis=1) > 0) | (rows[:, 1:] == 300)), "rows are sorted"
 

@@ -8,6 +8,22 @@ import pytest
 from physkit.particles.forces import direct_sum, exact_pair_sum, pair_sum
 from physkit.particles.neighbors import AllPairs, ListedPairs, _pairs
 
+# What the fast suite runs of this file; `make test-all` runs the rest, too.
+FAST_CASES = (
+    "test_agrees_with_plain_differentiation[listed-uneven-value]",
+    "test_agrees_with_plain_differentiation[listed-uneven-vmap of vjp]",
+    "test_agrees_with_plain_differentiation[listed-uneven-many tangents]",
+    "test_agrees_with_plain_differentiation[every-uneven-jvp]",
+    "test_agrees_with_plain_differentiation[every-uneven-grad of vmap]",
+    "test_agrees_with_plain_differentiation[every-uneven-tangent of many]",
+    "test_agrees_with_plain_differentiation[no parity-one-vjp]",
+    "test_agrees_with_plain_differentiation[no parity-one-forward over reverse]",
+    "test_agrees_with_plain_differentiation[no parity-one-gradient through many]",
+    "test_nothing_scatters[forward over reverse]",
+    "test_no_order_matters[float64]",
+    "test_out_of_range_is_told_and_poisons[float32]",
+)
+
 N = 41
 
 

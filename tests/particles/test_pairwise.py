@@ -21,6 +21,18 @@ from physkit.particles import Particles
 from physkit.particles.forces import Coulomb, LennardJones, Pairwise, Yukawa
 from physkit.simulate import Reversible, Simulation, reversibility_report, simulate
 
+# What the fast suite runs of this file; `make test-all` runs the rest, too.
+FAST_CASES = (
+    "test_energy_is_the_sum_over_pairs[Lennard-Jones]",
+    "test_energy_is_the_sum_over_pairs[every pair]",
+    "test_force_is_minus_its_gradient[unlisted]",
+    "test_virial_is_the_derivative_by_strain[free]",
+    "test_excluded_pairs_do_not_interact",
+    "test_numbering_does_not_matter[float64]",
+    "test_particles_that_lack_what_the_potential_needs[force2-extra2-has species 2]",
+    "test_without_a_list_the_way_back_needs_no_exact_sums",
+)
+
 TABLE = LennardJones(jnp.array([[1.0, 0.7], [0.7, 0.4]]), jnp.array([[1.0, 0.9], [0.9, 0.8]]))
 
 

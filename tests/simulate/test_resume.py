@@ -30,6 +30,16 @@ from physkit.testing import check_equal
 
 from .problems import Hungry, Kicks, particles, springs, x_of
 
+# What the fast suite runs of this file; `make test-all` runs the rest, too.
+FAST_CASES = (
+    "test_resumed_equals_uninterrupted_bit_for_bit[walk]",
+    "test_resumed_equals_uninterrupted_bit_for_bit[burgers]",
+    "test_blocks_between_checkpoints",
+    "test_resuming_another_structure_or_run_is_refused",
+    "test_wall_time_leaves_a_checkpoint",
+    "test_frames_before_an_error_are_committed",
+)
+
 ROOT = Path(__file__).parents[2]
 
 

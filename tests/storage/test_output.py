@@ -38,6 +38,24 @@ from physkit.particles import Particles
 from physkit.storage import Output, _atomic, export, open as open_file
 from physkit.storage._transaction import PatchedFile, change_hdf5, journal_path, recover
 
+# What the fast suite runs of this file; `make test-all` runs the rest, too.
+FAST_CASES = (
+    "test_trajectories_are_h5md[box]",
+    "test_trajectories_are_h5md[free]",
+    "test_fields_are_netcdf_and_vtkhdf_at_once[1]",
+    "test_series_of_any_shape_and_kind",
+    "test_readers_see_complete_frames_while_a_run_writes",
+    "test_recovery_applies_a_complete_journal_and_drops_a_partial_one",
+    "test_full_disk_leaves_files_unchanged",
+    "test_a_hostile_file_is_refused[soft-link]",
+    "test_a_hostile_file_is_refused[absurd]",
+    "test_a_hostile_file_is_refused[column]",
+    "test_a_hostile_file_is_refused[foreign]",
+    "test_killed_writers_lose_no_committed_frame[particles-4]",
+    "test_damaged_files_never_give_wrong_data[20]",
+    "test_export_to_extended_xyz[2]",
+)
+
 CAMPAIGN = Path(__file__).with_name("campaign.py")
 ROOT = Path(__file__).parents[2]
 

@@ -21,6 +21,12 @@ from physkit.systems import (
 )
 from physkit.testing import check_observer
 
+# What the fast suite runs of this file; `make test-all` runs the rest, too.
+FAST_CASES = (
+    "test_taylor_green_in_the_plane",
+    "test_dissipation_needs_an_equation",
+)
+
 
 def test_taylor_green_in_the_plane():
     sim, start = taylor_green_2d(0.05, resolution=16, wavenumber=2)

@@ -9,6 +9,9 @@ from physkit.particles import temperature, total_momentum
 from physkit.simulate import run
 from physkit.systems import K_B, argon_results, lennard_jones_melt, liquid_argon, melt
 
+# What the fast suite runs of this file; `make test-all` runs the rest, too.
+FAST_CASES = ("test_melt_loses_half_of_its_heat[float32]",)
+
 
 @pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
 def test_melt_loses_half_of_its_heat(dtype):

@@ -7,6 +7,12 @@ from physkit.simulate import simulate
 from physkit.systems import PLANETS, SUN_TO_PLANET, giant_planets, solar_tracks, weigh_planets
 from physkit.systems.gravity._giant_planets import as_seen, inertial
 
+# What the fast suite runs of this file; `make test-all` runs the rest, too.
+FAST_CASES = (
+    "test_tracks_are_whole",
+    "test_published_masses_follow_the_measured_tracks",
+)
+
 
 def test_tracks_are_whole():
     tracks = solar_tracks()

@@ -21,6 +21,14 @@ from physkit.systems import (
 )
 from physkit.testing import check_simulation
 
+# What the fast suite runs of this file; `make test-all` runs the rest, too.
+FAST_CASES = (
+    "test_every_system_runs[burgers]",
+    "test_every_system_runs[gray-scott]",
+    "test_every_system_runs[string]",
+    "test_a_string_is_upside_down_after_half_its_period",
+)
+
 SMALL = {
     "kdv": lambda: kdv_solitons((1.0,), (5.0,), length=10.0, cells=16, dt=0.02, every=2),
     "string": lambda: plucked_string(cells=12, every=2),

@@ -81,6 +81,16 @@ from physkit.testing import check_force, check_integrator, check_potential
 
 from .specimens import crowd
 
+# What the fast suite runs of this file; `make test-all` runs the rest, too.
+FAST_CASES = (
+    "test_passes[Pairwise]",
+    "test_passes[HarmonicTrap]",
+    "test_passes[LennardJones1]",
+    "test_passes[SoftSphere]",
+    "test_passes[Leapfrog]",
+    "test_passes[Diffrax]",
+)
+
 
 def network():
     return eqx.nn.MLP("scalar", "scalar", 4, 1, activation=jnp.tanh, key=jax.random.key(0))

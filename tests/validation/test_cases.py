@@ -14,6 +14,13 @@ from physkit.testing.validation import (
     reference_data,
 )
 
+# What the fast suite runs of this file; `make test-all` runs the rest, too.
+FAST_CASES = (
+    "test_published_numbers[lammps-step-0]",
+    "test_published_numbers[tunneling]",
+    "test_published_numbers[lorenz-exponent]",
+)
+
 
 def _as_parameter(case):
     marks = [pytest.mark.slow] if case.slow else []
