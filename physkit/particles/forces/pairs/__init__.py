@@ -1,1 +1,1 @@
-"""pairs."""
+"""Forces between pairs: kernels, truncations, the sums over pairs and their derivatives."""

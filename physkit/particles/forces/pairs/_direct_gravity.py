@@ -1,12 +1,24 @@
 """Gravity of every body on every other, summed directly."""
 
-from typing import Any, ClassVar
+from collections.abc import Callable
+from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from physkit.core import Clock, Fault, Faults, NotReversible, ParameterError, param, static
+from physkit.core import (
+    Cache,
+    Clock,
+    Fault,
+    Faults,
+    NotReversible,
+    ParameterError,
+    PyTree,
+    State,
+    param,
+    static,
+)
 
 from ..._particles import Particles
 from ...neighbors import PAIRS_PER_BLOCK
@@ -14,8 +26,9 @@ from .._force import AbstractForce
 from ._pair_sum import direct_sum
 
 Components = tuple[Array, ...]
+Bodies = tuple[Components, Array]  # positions by components, masses
 
-_TOGETHER = 4  # bodies j at once: few enough that all their temporaries stay in registers
+_GROUP = 4  # bodies j at once: few enough that all their temporaries stay in registers
 _FEW = 100  # bodies for which a loop over j costs more than it saves
 _MANY = 512  # bodies for which a step of that loop costs more than a small matrix product
 
@@ -35,7 +48,7 @@ class DirectGravity(AbstractForce):
       and solar masses.
     - `softening`: ε, length; 0 for point masses. Some 1 to 4 % of the system's size for star
       clusters without close binaries.
-    - `of`: name of the particle component; None where the state is one component.
+    - `component`: name of the particle component; None where the state is one component.
 
     **Errors:** `ParameterError` in a periodic space, where the sum over images does not converge
     (use a particle mesh). Two bodies on one spot without softening: `OverlapError`.
@@ -43,7 +56,7 @@ class DirectGravity(AbstractForce):
     **Notes:** the same law in one and two dimensions: bodies of our space that stay on a line or
     in a plane. In float32 forces are good to some 10⁻⁷ of themselves; positions relative to a
     distant origin are not: put the origin near the bodies. Over devices (in a `Box` that does not
-    repeat) each sums the pull on its own bodies, and is told of all of them in every step.
+    repeat) each sums the pull on its own bodies, and receives all of them in every step.
 
     **Reference:** Aarseth, Gravitational N-Body Simulations (2003), eq. 1.1 and section 2.2.
     """
@@ -58,78 +71,85 @@ class DirectGravity(AbstractForce):
     def needs_halo(self) -> bool:
         return False  # over devices every one is sent all bodies
 
-    def init(self, state: Any) -> Faults:
+    def init(self, state: State) -> Faults:
         _check(self.particles(state))
         return Faults.none()
 
-    def __call__(self, clock: Clock, state: Any, cache: Faults):
+    def __call__(self, clock: Clock, state: State, cache: Faults) -> tuple[Array, Faults]:
         force = self.force(clock, state)
         bodies = self.particles(state)
         sane = jnp.all(jnp.isfinite(bodies.position)) & jnp.all(jnp.isfinite(bodies.mass))
         return force, cache.set_if(Fault.OVERLAP, sane & ~jnp.all(jnp.isfinite(force)))
 
-    def require_reversible(self, state: Any) -> None:
-        """**Errors:** `NotReversible` over devices, where rows are added in an order that is theirs."""
+    def require_reversible(self, state: State) -> None:
+        """**Errors:** `NotReversible` over devices, where the order of addition depends on the sharding."""
         if self.particles(state).is_distributed:
             raise NotReversible(
-                "DirectGravity over devices adds in an order that depends on who holds a body, which is "
-                "another matter on the way back: use adjoint=NestedCheckpoint() or Binomial(n)"
+                "DirectGravity over devices adds in an order that depends on which device holds a body, "
+                "and the backward pass may hold it elsewhere: use adjoint=NestedCheckpoint() or Binomial(n)"
             )
 
-    def force(self, clock: Clock, state: Any) -> Float[Array, "n d"]:
+    def force(self, clock: Clock, state: State) -> Float[Array, "n d"]:
         del clock
         bodies = self.particles(state)
         _check(bodies)
         if bodies.is_distributed:
-            pull = _own_rows(_pull, bodies, self.softening**2)
+            forces = _sum_local_rows(_pair_force, bodies, self.softening**2)
         else:
-            pull = _attraction(_components(bodies), bodies.mass, self.softening**2)
-        return self.constant * jnp.stack(pull, axis=1)
+            forces = _attraction(_components(bodies), bodies.mass, self.softening**2)
+        return self.constant * jnp.stack(forces, axis=1)
 
-    def energy(self, clock: Clock, state: Any, cache: Any = None) -> Float[Array, ""]:
+    def energy(self, clock: Clock, state: State, cache: Cache = None) -> Float[Array, ""]:
         del clock, cache
         bodies = self.particles(state)
         _check(bodies)
         if bodies.is_distributed:
-            each = _own_rows(_depth, bodies, self.softening**2)
+            each = _sum_local_rows(_pair_energy, bodies, self.softening**2)
         else:
-            each = direct_sum(_depth, (_components(bodies), bodies.mass), self.softening**2, 1)
+            each = direct_sum(
+                _pair_energy, (_components(bodies), bodies.mass), self.softening**2, 1
+            )
         return -0.5 * self.constant * bodies.space.sum(jnp.sum(each))
 
-    def virial(self, clock: Clock, state: Any, cache: Any = None) -> Float[Array, "d d"]:
+    def virial(self, clock: Clock, state: State, cache: Cache = None) -> Float[Array, "d d"]:
         del cache
         # Σ over pairs of r ⊗ f is Σ over bodies of x ⊗ F, from any origin: no total force.
         bodies = self.particles(state)
-        middle = bodies.sum(bodies.position) / bodies.num_particles
-        x = bodies.position - middle[None]
+        center = bodies.sum(bodies.position) / bodies.num_particles
+        x = bodies.position - center[None]
         return bodies.space.sum(jnp.matmul(x.T, self.force(clock, state), precision="highest"))
 
 
-def _own_rows(kernel: Any, bodies: Particles, softening2: Float[Array, ""]) -> Any:
+def _sum_local_rows(
+    kernel: Callable[..., PyTree], bodies: Particles, softening2: Float[Array, ""]
+) -> PyTree:
     """Sums of `kernel` over all bodies of the domain, for those of this device.
 
-    Every device is told of every body: the one message whose size does not shrink with their number.
+    Every device receives every body: the one message whose size does not shrink with more devices.
     """
-    share, d = bodies.ownership, bodies.dimension
-    assert share is not None
-    own = jnp.concatenate([bodies.position, bodies.mass[:, None]], axis=1)
-    everyone = bodies.all_rows(own)
-    others = tuple(everyone[:, k] for k in range(d)), everyone[:, d]
-    number = jnp.arange(share.num_particles, dtype=jnp.int32)
+    ownership, d = bodies.ownership, bodies.dimension
+    assert ownership is not None
+    local = jnp.concatenate([bodies.position, bodies.mass[:, None]], axis=1)
+    gathered = bodies.all_rows(local)
+    others = tuple(gathered[:, k] for k in range(d)), gathered[:, d]
+    number = jnp.arange(ownership.num_particles, dtype=jnp.int32)
 
-    def row(body):
-        own, place, alive = body
-        mine = tuple(own[k] for k in range(d)), own[d]
-        terms = kernel(mine, others, softening2, alive & (number != place))
+    def row(body: tuple[Array, Array, Array]) -> PyTree:
+        own, index, is_present = body
+        own = tuple(own[k] for k in range(d)), own[d]
+        terms = kernel(own, others, softening2, is_present & (number != index))
         return jax.tree.map(jnp.sum, terms)
 
-    together = max(1, PAIRS_PER_BLOCK // max(share.num_particles, 1))
-    rows = own, share.global_index, share.mask
-    return jax.lax.map(jax.checkpoint(row), rows, batch_size=min(together, bodies.num_slots))
+    rows_at_once = max(1, PAIRS_PER_BLOCK // max(ownership.num_particles, 1))
+    rows = local, ownership.global_index, ownership.mask
+    # Without the checkpoint the backward pass would hold every pair's temporaries at once.
+    return jax.lax.map(jax.checkpoint(row), rows, batch_size=min(rows_at_once, bodies.num_slots))
 
 
 @jax.custom_jvp
-def _attraction(x: Components, mass: Float[Array, " n"], softening2: Float[Array, ""]):
+def _attraction(
+    x: Components, mass: Float[Array, " n"], softening2: Float[Array, ""]
+) -> Components:
     """mᵢ Σⱼ mⱼ (xⱼ − xᵢ)/(r² + ε²)^(3/2), by components."""
     # On a CPU a loop over j with all i as one vector is twice as fast as blocks of pairs; on
     # other devices blocks keep many more of their cores busy.
@@ -138,19 +158,20 @@ def _attraction(x: Components, mass: Float[Array, " n"], softening2: Float[Array
     return jax.lax.platform_dependent(x, mass, softening2, cpu=_one_by_one, default=_in_blocks)
 
 
-def _attraction_jvp(primals, tangents):
+def _attraction_jvp(primals: PyTree, tangents: PyTree) -> tuple[Components, Components]:
     # Only what moves is differentiated: a zero tangent would cost as much as any other.
     values, tree = jax.tree.flatten(primals)
     dots = tree.flatten_up_to(tangents)
-    moving = [not isinstance(t, jax.custom_derivatives.SymbolicZero) for t in dots]
+    varies = [not isinstance(t, jax.custom_derivatives.SymbolicZero) for t in dots]
 
-    def blocks(*moved):
-        rest = iter(moved)
-        merged = [next(rest) if m else v for v, m in zip(values, moving, strict=True)]
+    def blocks(*varied: Array) -> Components:
+        rest = iter(varied)
+        merged = [next(rest) if m else v for v, m in zip(values, varies, strict=True)]
         return _in_blocks(*tree.unflatten(merged))
 
-    chosen = [v for v, m in zip(values, moving, strict=True) if m]
-    _, out = jax.jvp(blocks, chosen, [t for t, m in zip(dots, moving, strict=True) if m])
+    chosen = [v for v, m in zip(values, varies, strict=True) if m]
+    # In blocks on every device: a derivative of the loop over j would keep what every turn of it read.
+    _, out = jax.jvp(blocks, chosen, [t for t, m in zip(dots, varies, strict=True) if m])
     return _attraction(*primals), out
 
 
@@ -158,10 +179,11 @@ _attraction.defjvp(_attraction_jvp, symbolic_zeros=True)
 
 
 def _in_blocks(x: Components, mass: Array, softening2: Array) -> Components:
-    return direct_sum(_pull, (x, mass), softening2, -1)
+    return direct_sum(_pair_force, (x, mass), softening2, -1)
 
 
-def _pull(own, other, softening2, present):
+def _pair_force(own: Bodies, other: Bodies, softening2: Array, present: Array) -> Components:
+    """Force on i, without G."""
     (xi, mi), (xj, mj) = own, other
     d = tuple(b - a for a, b in zip(xi, xj, strict=True))
     inverse = _inverse_distance(d, softening2, present)
@@ -169,43 +191,46 @@ def _pull(own, other, softening2, present):
     return tuple(weight * c for c in d)
 
 
-def _depth(own, other, softening2, present):
+def _pair_energy(own: Bodies, other: Bodies, softening2: Array, present: Array) -> Array:
+    """Depth of a pair's potential, without G."""
     (xi, mi), (xj, mj) = own, other
     d = tuple(b - a for a, b in zip(xi, xj, strict=True))
     return jnp.where(present, mi * mj * _inverse_distance(d, softening2, present), 0)
 
 
 def _inverse_distance(d: Components, softening2: Array, present: Array) -> Array:
+    # Of a body with itself the root of 1: an infinity would become NaN in derivatives, though masked.
     return jax.lax.rsqrt(jnp.where(present, sum(c * c for c in d) + softening2, 1))
 
 
 def _one_by_one(x: Components, mass: Array, softening2: Array) -> Components:
+    """A loop over j, a group at a time, with all i as one vector."""
     n = mass.shape[0]
-    here = jnp.arange(n, dtype=jnp.int32)
+    number = jnp.arange(n, dtype=jnp.int32)
     bodies = jnp.stack([*x, mass])
-    unit = jnp.eye(_TOGETHER, dtype=mass.dtype)
+    unit = jnp.eye(_GROUP, dtype=mass.dtype)
 
-    def pulled_by(first, group, total):
+    def add_group(first: int | Array, group: Array, total: Components) -> Components:
         for q in range(group.shape[1]):
-            d = tuple(place[q] - c for place, c in zip(group[:-1], x, strict=True))
-            inverse = _inverse_distance(d, softening2, here != first + q)
-            pull = group[-1, q] * inverse * inverse * inverse
-            total = tuple(t + pull * c for t, c in zip(total, d, strict=True))
+            d = tuple(xj[q] - c for xj, c in zip(group[:-1], x, strict=True))
+            inverse = _inverse_distance(d, softening2, number != first + q)
+            weight = group[-1, q] * inverse * inverse * inverse
+            total = tuple(t + weight * c for t, c in zip(total, d, strict=True))
         return total
 
-    def step(k, total):
-        group = jax.lax.dynamic_slice_in_dim(bodies, _TOGETHER * k, _TOGETHER, axis=1)
+    def step(k: Array, total: Components) -> Components:
+        group = jax.lax.dynamic_slice_in_dim(bodies, _GROUP * k, _GROUP, axis=1)
         if n >= _MANY:
             # XLA (JAX ≥ 0.12) takes this loop for a small one and compiles it two to three times
             # slower, unless there is a matrix product in it: one with the unit matrix is exact.
             group = jnp.matmul(group, unit, precision="highest")
-        return pulled_by(_TOGETHER * k, group, total)
+        return add_group(_GROUP * k, group, total)
 
-    groups, rest = divmod(n, _TOGETHER)
+    groups, rest = divmod(n, _GROUP)
     total = tuple(jnp.zeros_like(c) for c in x)
     total = jax.lax.fori_loop(0, groups, step, total)
     if rest:
-        total = pulled_by(n - rest, bodies[:, n - rest :], total)
+        total = add_group(n - rest, bodies[:, n - rest :], total)
     return tuple(mass * t for t in total)
 
 

@@ -1,24 +1,41 @@
-"""Sums over pairs, with a derivative rule that never scatters."""
+"""Sums over pairs of particles, with a derivative rule that never scatters.
 
-from collections.abc import Callable
+A transposed gather is a scatter, slow on all devices and on many of no fixed order. Because every pair is
+listed from both its ends, the cotangent of particle i can be read from its own list of partners instead:
+both passes are `AbstractPairs.reduce_pairs`, and so are derivatives of derivatives.
+"""
+
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from physkit.core import linear_call, nonzero_tangents, partition_by_tangent, with_tangent_of
+from physkit.core import (
+    PyTree,
+    linear_call,
+    nonzero_tangents,
+    partition_by_tangent,
+    with_tangent_of,
+)
 
 from ...neighbors import AbstractPairs, AllPairs
-from ._pair_matrix import matrix_is_faster, tangents_by_matrix
+from ._pair_matrix import PairFunction, matrix_is_faster, tangents_by_matrix
+
+Residuals = tuple[
+    PyTree, PyTree, AbstractPairs
+]  # particles and context, each cut in two; the pairs
 
 
 def pair_sum(
-    kernel: Callable, particles: Any, context: Any, pairs: AbstractPairs, exchange_sign: int | None
-) -> Any:
+    kernel: PairFunction,
+    particles: PyTree,
+    context: PyTree,
+    pairs: AbstractPairs,
+    exchange_sign: int | None,
+) -> PyTree:
     """For every particle i the sum over its partners j,
 
         outᵢ = Σⱼ kernel(zᵢ, zⱼ, θ)
@@ -26,37 +43,39 @@ def pair_sum(
     What it costs in memory is one block of pairs, for the value and for every derivative. The
     derivative is a sum of the same kind, read instead of scattered:
 
-        z̄ᵢ = Σⱼ (∂kernel(zᵢ, zⱼ)/∂zᵢ)ᵀ (F̄ᵢ + parity·F̄ⱼ)
+        z̄ᵢ = Σⱼ (∂kernel(zᵢ, zⱼ)/∂zᵢ)ᵀ (F̄ᵢ + exchange_sign·F̄ⱼ)
 
     **Arguments:**
 
-    - `kernel(own, other, shared, present) → terms`: gets `particles` for i and for j, `[c 1 …]` and
+    - `kernel(own, other, context, present) → terms`: gets `particles` for i and for j, `[c 1 …]` and
       `[c k …]`, and returns a pytree of terms `[c k …]`. It must be a hashable function that closes
       over no array, return 0 where `present` is False, and not let a NaN arise there.
     - `particles`: pytree of `[n …]` arrays of any dtype: position components, charge, species.
-    - `shared`: pytree of what all pairs depend on: the potential, the space.
+    - `context`: pytree of what all pairs depend on: the potential, the space.
     - `pairs`: a neighbor list's `pairs`, or `AllPairs()`.
-    - `parity`: −1 for a kernel that changes its sign when i and j are exchanged (a force), +1 for
+    - `exchange_sign`: −1 for a kernel that changes its sign when i and j are exchanged (a force), +1 for
       one that does not (an energy), None for neither, at twice the cost of reverse derivatives.
 
-    **Returns:** the pytree of terms, summed, `[n …]`; differentiable in `particles` and `shared`.
+    **Returns:** the pytree of terms, summed, `[n …]`; differentiable in `particles` and `context`.
     """
     return _sum(kernel, exchange_sign, particles, context, pairs, None)[0]
 
 
-def direct_sum(kernel: Callable, particles: Any, context: Any, exchange_sign: int | None) -> Any:
+def direct_sum(
+    kernel: PairFunction, particles: PyTree, context: PyTree, exchange_sign: int | None
+) -> PyTree:
     """`pair_sum` over all pairs i ≠ j."""
     return pair_sum(kernel, particles, context, AllPairs(), exchange_sign)
 
 
 def exact_pair_sum(
-    kernel: Callable,
-    particles: Any,
-    context: Any,
+    kernel: PairFunction,
+    particles: PyTree,
+    context: PyTree,
     pairs: AbstractPairs,
     exchange_sign: int | None,
     quantum: Float[Array, ""],
-) -> tuple[Any, Bool[Array, ""]]:
+) -> tuple[PyTree, Bool[Array, ""]]:
     """`pair_sum` that depends on no order: every term is rounded to a multiple of `quantum`, a power
     of two, and the sum of these integers is exact. The derivative is that of the sum without rounding.
 
@@ -65,10 +84,13 @@ def exact_pair_sum(
 
     **Returns:** the sums, NaN where they left that range, and whether all are inside.
     """
-    out, held = _sum(kernel, exchange_sign, particles, context, pairs, quantum)
-    # Not a select of a sum: its derivative would compute the sum again, to know where it holds.
-    poisoned = lambda x: with_tangent_of(_where(held > 0, x, jnp.nan), x)
-    return jax.tree.map(poisoned, out), jnp.all(held > 0)
+    out, in_range = _sum(kernel, exchange_sign, particles, context, pairs, quantum)
+
+    def poison(x: Array) -> Array:
+        # Not a select of a sum: its derivative would compute the sum again, to know where it holds.
+        return with_tangent_of(_where(in_range > 0, x, jnp.nan), x)
+
+    return jax.tree.map(poison, out), jnp.all(in_range > 0)
 
 
 def _where(
@@ -78,36 +100,45 @@ def _where(
 
 
 def max_term(
-    kernel: Callable, particles: Any, shared: Any, pairs: AbstractPairs
+    kernel: PairFunction, particles: PyTree, context: PyTree, pairs: AbstractPairs
 ) -> Float[Array, ""]:
     """The largest of all terms of a kernel of one component, NaN if one is NaN."""
-    rows, _ = pairs.reduce_pairs(
-        lambda own, other, present: (jnp.max(kernel(own, other, shared, present), axis=1), None),
-        particles,
-    )
+
+    def largest_of_row(own: PyTree, other: PyTree, present: Array) -> tuple[Array, None]:
+        return jnp.max(kernel(own, other, context, present), axis=1), None
+
+    rows, _ = pairs.reduce_pairs(largest_of_row, particles)
     return jnp.max(rows)
 
 
 @partial(jax.custom_jvp, nondiff_argnums=(0, 1))
-def _sum(kernel, parity, particles, shared, pairs, quantum):
+def _sum(
+    kernel: PairFunction,
+    exchange_sign: int | None,
+    particles: PyTree,
+    context: PyTree,
+    pairs: AbstractPairs,
+    quantum: Float[Array, ""] | None,
+) -> tuple[PyTree, Float[Array, " n"] | None]:
     """The sums, and where they are exact, as 1 or 0 (None without quantum)."""
-    del parity
+    del exchange_sign  # only the derivative asks for it
 
-    def plain(own, other, present):
-        terms = kernel(own, other, shared, present)
+    def plain(own: PyTree, other: PyTree, present: Array) -> tuple[PyTree, None]:
+        terms = kernel(own, other, context, present)
         return jax.tree.map(lambda t: jnp.sum(t, axis=1), terms), None
 
-    def exact(own, other, present):
-        terms = kernel(own, other, shared, present)
+    def exact(own: PyTree, other: PyTree, present: Array) -> tuple[PyTree, None]:
+        terms = kernel(own, other, context, present)
         coarse = _coarse(quantum, jax.tree.leaves(terms)[0].shape[1])
         high = jax.tree.map(lambda t: _rounded(t, coarse), terms)
         low = jax.tree.map(lambda t, h: _rounded(t - h, quantum), terms, high)
         sums = jax.tree.map(lambda t: jnp.sum(t, axis=1), (high, low))
         sizes = [jnp.max(jnp.abs(h), axis=tuple(range(2, h.ndim))) for h in jax.tree.leaves(high)]
+        # No partial sum, in whatever order, is larger than the sum of magnitudes.
         extent = jnp.sum(jax.tree.reduce(jnp.maximum, sizes), axis=1)
         # Comparing so, a NaN is out of range, too.
-        held = extent < coarse * 2.0 ** (int(jnp.finfo(quantum.dtype).nmant) - 2)
-        return (jax.tree.map(jnp.add, *sums), held.astype(quantum.dtype)), None
+        in_range = extent < coarse * 2.0 ** (int(jnp.finfo(quantum.dtype).nmant) - 2)
+        return (jax.tree.map(jnp.add, *sums), in_range.astype(quantum.dtype)), None
 
     if quantum is None:
         return pairs.reduce_pairs(plain, particles)[0], None
@@ -123,118 +154,122 @@ def _rounded(x: Float[Array, "..."], quantum: Float[Array, ""]) -> Float[Array, 
     return (x + large) - jax.lax.optimization_barrier(large)
 
 
-def _coarse(quantum: Float[Array, ""], terms: int) -> Float[Array, ""]:
-    """The unit of the upper digit: sums of so many `terms` of at most half of it, in quanta, are exact."""
-    return quantum * 2.0 ** (
-        int(jnp.finfo(quantum.dtype).nmant) + 1 - max(0, terms - 1).bit_length()
-    )
+def _coarse(quantum: Float[Array, ""], num_terms: int) -> Float[Array, ""]:
+    """The unit of the upper digit: sums of `num_terms` of at most half of it, in quanta, are exact."""
+    digits = int(jnp.finfo(quantum.dtype).nmant) + 1 - max(0, num_terms - 1).bit_length()
+    return quantum * 2.0**digits
 
 
 @partial(_sum.defjvp, symbolic_zeros=True)
-def _(kernel, parity, primals, tangents):
-    particles, shared, pairs, _ = primals
-    out, held = _sum(kernel, parity, *primals)
-    particles_dot, shared_dot = (nonzero_tangents(t) for t in tangents[:2])
-    still = jax.tree.map(jnp.zeros_like, held)
-    if not jax.tree.leaves((particles_dot, shared_dot)):
-        return (out, held), (jax.tree.map(jnp.zeros_like, out), still)
+def _(kernel: PairFunction, exchange_sign: int | None, primals: PyTree, tangents: PyTree) -> PyTree:
+    particles, context, pairs, _ = primals
+    out, in_range = _sum(kernel, exchange_sign, *primals)
+    # Only what has a tangent is differentiated: a zero tangent would cost as much as any other.
+    particles_dot, context_dot = (nonzero_tangents(t) for t in tangents[:2])
+    no_tangent = jax.tree.map(jnp.zeros_like, in_range)
+    if not jax.tree.leaves((particles_dot, context_dot)):
+        return (out, in_range), (jax.tree.map(jnp.zeros_like, out), no_tangent)
     residuals = (
         partition_by_tangent(particles, particles_dot),
-        partition_by_tangent(shared, shared_dot),
+        partition_by_tangent(context, context_dot),
         pairs,
     )
-    linear = (particles_dot, shared_dot)
-    rule = _Tangent(kernel, parity), _Cotangent(kernel, parity)
-    return (out, held), (linear_call(*rule, residuals, linear), still)
+    linear = (particles_dot, context_dot)
+    rule = _Tangent(kernel, exchange_sign), _Cotangent(kernel, exchange_sign)
+    return (out, in_range), (linear_call(*rule, residuals, linear), no_tangent)
 
 
 @dataclass(frozen=True)
 class _Directional:
-    """The derivative of a kernel along tangents of its arguments: itself a kernel of that parity."""
+    """The derivative of a kernel along tangents, as a kernel of the same exchange sign."""
 
-    kernel: Callable
+    kernel: PairFunction
 
-    def __call__(self, own, other, shared, present):
+    def __call__(self, own: PyTree, other: PyTree, context: PyTree, present: Array) -> PyTree:
         (own_on, own_off), own_dot = own
         (other_on, other_off), other_dot = other
-        (shared_on, shared_off), shared_dot = shared
+        (context_on, context_off), context_dot = context
 
-        def value(a, b, c):
+        def value(a: PyTree, b: PyTree, c: PyTree) -> PyTree:
             a, b = eqx.combine(a, own_off), eqx.combine(b, other_off)
-            return self.kernel(a, b, eqx.combine(c, shared_off), present)
+            return self.kernel(a, b, eqx.combine(c, context_off), present)
 
-        return jax.jvp(value, (own_on, other_on, shared_on), (own_dot, other_dot, shared_dot))[1]
+        return jax.jvp(value, (own_on, other_on, context_on), (own_dot, other_dot, context_dot))[1]
 
 
 @dataclass(frozen=True)
 class _Tangent:
-    """A: tangents of particles and shared → tangent of the sum."""
+    """The linear map A: tangents of particles and context → tangent of the sum."""
 
-    kernel: Callable
-    parity: int | None
+    kernel: PairFunction
+    exchange_sign: int | None
 
-    def __call__(self, residuals, linear):
-        particles, shared, pairs = residuals
-        particles_dot, shared_dot = linear
+    def __call__(self, residuals: Residuals, linear: tuple[PyTree, PyTree]) -> PyTree:
+        particles, context, pairs = residuals
+        particles_dot, context_dot = linear
         kernel, own = _Directional(self.kernel), (particles, particles_dot)
         # Through `_sum` again, so that derivatives of this derivative do not scatter either.
-        return _sum(kernel, self.parity, own, (shared, shared_dot), pairs, None)[0]
+        return _sum(kernel, self.exchange_sign, own, (context, context_dot), pairs, None)[0]
 
-    def many(self, residuals, linear):
+    def many(self, residuals: Residuals, linear: tuple[PyTree, PyTree]) -> PyTree:
         """The same for many tangents, with an axis in front."""
-        particles, shared, pairs = residuals
+        particles, context, pairs = residuals
         if isinstance(pairs, AllPairs) and matrix_is_faster(*linear):
-            return tangents_by_matrix(self.kernel, particles, shared, linear)
+            return tangents_by_matrix(self.kernel, particles, context, linear)
         return jax.vmap(self, (None, 0))(residuals, linear)
 
 
 @dataclass(frozen=True)
 class _Cotangent:
-    """Aᵀ: cotangent of the sum → cotangents of particles and shared."""
+    """The transpose of `_Tangent`: cotangents of the sum → cotangents of particles and context."""
 
-    kernel: Callable
-    parity: int | None
+    kernel: PairFunction
+    exchange_sign: int | None
 
-    def __call__(self, residuals, bar):
-        particles, (shared_on, shared_off), pairs = residuals
-        # What was not summed has no cotangent, but partners that have.
+    def __call__(self, residuals: Residuals, cotangents: PyTree) -> tuple[PyTree, PyTree]:
+        particles, (context_on, context_off), pairs = residuals
+        # Copies of another device's particles were not summed and have no cotangents, but they have
+        # partners whose sums they are in.
         n = jax.tree.leaves(particles)[0].shape[0]
-        bar = jax.tree.map(lambda b: _longer(b, n), bar)
+        cotangents = jax.tree.map(lambda x: _pad_rows(x, n), cotangents)
         pairs = pairs.symmetric
 
-        def body(own, other, present):
-            (own_on, own_off), own_bar = own
-            (other_on, other_off), other_bar = other
+        def body(own: PyTree, other: PyTree, present: Array) -> tuple[PyTree, PyTree]:
+            (own_on, own_off), own_cotangents = own
+            (other_on, other_off), other_cotangents = other
             partner = eqx.combine(other_on, other_off)
 
-            def value(a, c):
-                a, c = eqx.combine(a, own_off), eqx.combine(c, shared_off)
+            def value(a: PyTree, c: PyTree) -> PyTree:
+                a, c = eqx.combine(a, own_off), eqx.combine(c, context_off)
                 return self.kernel(a, partner, c, present)
 
-            def mirrored(a):
-                a, c = eqx.combine(a, own_off), eqx.combine(shared_on, shared_off)
+            def exchanged(a: PyTree) -> PyTree:
+                a, c = eqx.combine(a, own_off), eqx.combine(context_on, context_off)
                 return self.kernel(partner, a, c, present)
 
-            terms, pull = jax.vjp(value, own_on, shared_on)
-            if self.parity is None:
-                _, pull_mirrored = jax.vjp(mirrored, own_on)
-                rows, totals = pull(_like(terms, own_bar))
-                (more,) = pull_mirrored(_like(terms, other_bar))
+            terms, pullback = jax.vjp(value, own_on, context_on)
+            if self.exchange_sign is None:
+                _, pullback_exchanged = jax.vjp(exchanged, own_on)
+                rows, totals = pullback(_broadcast_to(terms, own_cotangents))
+                (more,) = pullback_exchanged(_broadcast_to(terms, other_cotangents))
                 rows = jax.tree.map(jnp.add, rows, more)
             else:
-                both = jax.tree.map(lambda a, b: a + self.parity * b, own_bar, other_bar)
-                rows, totals = pull(_like(terms, both))
+                both = jax.tree.map(
+                    lambda a, b: a + self.exchange_sign * b, own_cotangents, other_cotangents
+                )
+                rows, totals = pullback(_broadcast_to(terms, both))
                 # Every pair is seen from both its ends.
                 totals = jax.tree.map(lambda t: t / 2, totals)
             return jax.tree.map(lambda r: r[:, 0], rows), totals
 
-        return pairs.reduce_pairs(body, (particles, bar))
+        return pairs.reduce_pairs(body, (particles, cotangents))
 
 
-def _longer(x: Array, n: int) -> Array:
+def _pad_rows(x: Array, n: int) -> Array:
+    """`x` with zeros behind, to `n` rows."""
     missing = n - x.shape[0]
     return jnp.pad(x, ((0, missing), *((0, 0),) * (x.ndim - 1))) if missing else x
 
 
-def _like(terms: Any, bar: Any) -> Any:
-    return jax.tree.map(lambda t, b: jnp.broadcast_to(b, t.shape), terms, bar)
+def _broadcast_to(terms: PyTree, cotangents: PyTree) -> PyTree:
+    return jax.tree.map(lambda t, x: jnp.broadcast_to(x, t.shape), terms, cotangents)
