@@ -29,7 +29,7 @@ class Pace(NamedTuple):
 
 
 def serve(make: Make, layout: str, size: int, part: int) -> None:
-    """A process that has the simulation of `size / part` ready and times chunks as told."""
+    """A process that has the simulation of `size / part` ready and times chunks on demand."""
     if layout == "one-core":
         os.sched_setaffinity(0, {sorted(os.sched_getaffinity(0))[0]})
     if layout == "two-devices":

@@ -1,6 +1,7 @@
 """A sweep over the temperature of many boxes of 108 Lennard-Jones atoms, with velocity Verlet.
 
-physkit goes over all pairs of so small a box (`use_neighbor_list=False`); `lists` and `loop-lists` keep neighbor lists.
+physkit goes over all pairs of so small a box (`use_neighbor_list=False`); `lists` and
+`loop-lists` keep neighbor lists.
 `loop` runs boxes one after the other from Python (a few of them, rate per box); `numba` is a plain loop over
 all pairs of every box, without lists, its boxes over threads. All begin at the crystal's sites with
 velocities of their temperature; rates are million atom-steps per second, rebuilds included.
@@ -16,7 +17,7 @@ CHUNK = 50  # boxes at a time
 UNIT = "M atom-steps/s"
 
 
-def model(precision: str, listed: bool = False):
+def model(precision: str, use_neighbor_list: bool = False):
     import jax
     import jax.numpy as jnp
 
@@ -25,9 +26,9 @@ def model(precision: str, listed: bool = False):
     sites, box = pk.lattice.face_centered_cubic(CELLS, density=DENSITY)
     atoms = pk.Particles(jnp.asarray(sites, precision), space=box)
     atoms = pk.maxwell_boltzmann(jax.random.key(0), atoms, 1.0)
-    kept = {"skin": SKIN, "capacity": 64} if listed else {"use_neighbor_list": False}
+    kept = {"skin": SKIN, "capacity": 64} if use_neighbor_list else {"use_neighbor_list": False}
     force = pk.Pairwise(pk.LennardJones(), CUTOFF, **kept)
-    # A sweep judges its members as often as they are looked at.
+    # A sweep checks its members as often as they are observed.
     record = pk.Every(20, energy=pk.KineticEnergy())
     return pk.Simulation(pk.VelocityVerlet(force), dt=DT, observers=record), atoms
 
@@ -39,26 +40,26 @@ def velocities(atoms, size: int):
     return scale[:, None, None] * np.asarray(atoms.velocity)
 
 
-def with_physkit(size: int, precision: str, listed: bool = False) -> dict:
+def with_physkit(size: int, precision: str, use_neighbor_list: bool = False) -> dict:
     import physkit as pk
 
-    sim, atoms = model(precision, listed)
+    sim, atoms = model(precision, use_neighbor_list)
     over = pk.SweepAxis(lambda m: m[1].velocity, velocities(atoms, size))
     whole = pk.Sweep((sim, atoms), STEPS, over=over)
     return timed(lambda: pk.sweep(whole, chunk_size=min(size, CHUNK), progress=False), size)
 
 
 def with_lists(size: int, precision: str) -> dict:
-    return with_physkit(size, precision, listed=True)
+    return with_physkit(size, precision, use_neighbor_list=True)
 
 
-def with_loop(size: int, precision: str, listed: bool = False) -> dict:
+def with_loop(size: int, precision: str, use_neighbor_list: bool = False) -> dict:
     import jax
     import jax.numpy as jnp
 
     import physkit as pk
 
-    sim, atoms = model(precision, listed)
+    sim, atoms = model(precision, use_neighbor_list)
     some = min(size, 10)
     first = pk.init(sim, atoms)
     run = jax.jit(lambda sim, carry: pk.simulate(sim, carry, STEPS).state.position)
@@ -70,7 +71,7 @@ def with_loop(size: int, precision: str, listed: bool = False) -> dict:
 
 
 def with_loop_lists(size: int, precision: str) -> dict:
-    return with_loop(size, precision, listed=True)
+    return with_loop(size, precision, use_neighbor_list=True)
 
 
 def _with_numba(size: int, precision: str, threads: int) -> dict:

@@ -28,16 +28,16 @@ def used(work):
 def writing(folder: Path, cells: int = 20, steps: int = 300) -> None:
     """Frames of positions and velocities every 100 steps, beside the same run without."""
     sim, state = lennard_jones_melt(cells=cells, dtype=np.float32)
-    looked = pk.Simulation(
+    observed = pk.Simulation(
         sim.integrator, sim.dt, observers=pk.Every(100, x=pk.Positions(), v=pk.Velocities())
     )
-    warm = pk.run(looked, state, 100, progress=False)
-    pk.run(looked, warm.carry, 100, progress=False)
+    warm = pk.run(observed, state, 100, progress=False)
+    pk.run(observed, warm.carry, 100, progress=False)
     alone, beside = [], []
     for k in range(3):
-        alone.append(used(lambda: pk.run(looked, warm.carry, steps, progress=False)))
+        alone.append(used(lambda: pk.run(observed, warm.carry, steps, progress=False)))
         to = folder / f"r{k}"
-        beside.append(used(lambda to=to: pk.run(looked, warm.carry, steps, to=to, progress=False)))
+        beside.append(used(lambda to=to: pk.run(observed, warm.carry, steps, to=to, progress=False)))
     (a, ca), (b, cb) = (np.min(x, axis=0) for x in (alone, beside))
     print(f"{state.num_particles} atoms, {steps} steps: {a:.2f} s (CPU {ca:.2f}) in memory")
     print(
@@ -46,7 +46,7 @@ def writing(folder: Path, cells: int = 20, steps: int = 300) -> None:
     out = folder / "frames"
     out.mkdir()
     shape = jax.ShapeDtypeStruct(state.position.shape, np.float32)
-    to = Output(out, looked.observers, state, {"x": shape, "v": shape}, 0.0, 0.005)
+    to = Output(out, observed.observers, state, {"x": shape, "v": shape}, 0.0, 0.005)
     to.create()
     x = np.asarray(state.position)
 

@@ -1,7 +1,7 @@
 """The beginning of a universe from its end: initial phases by gradients through a particle-mesh code.
 
 32³ particles fall together under their own gravity while space expands. From the final density
-alone, descent finds the white noise that all began with. The gradient walks back through the
+alone, descent finds the white noise that all began with. The gradient goes back through the
 simulation bit by bit (`Reversible`), so that its memory does not grow with the number of steps.
 Some 40 seconds on one core.
 """

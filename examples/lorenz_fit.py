@@ -53,7 +53,7 @@ def fitted(windows, **settings):
 
 
 with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # it says that it has not settled: that is the point
+    warnings.simplefilter("ignore")  # it says that it has not converged: that is the point
     single = fitted(
         1, weights=(1.0,), method=pk.fitting.LevenbergMarquardt(max_steps=6 if quick else 60)
     )

@@ -1,7 +1,7 @@
-"""One domain over two devices: a wave crosses a border that it does not see.
+"""One domain over two devices: a wave crosses the border between them.
 
-Shallow water in a closed basin, cut across x; each device holds one half and the layer of cells that it
-is told of the other. On a laptop the devices are emulated.
+Shallow water in a closed basin, cut across x; each device holds one half, and a copy of the layer of cells
+next to it. On a laptop the devices are emulated.
 """
 
 import os
