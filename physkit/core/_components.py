@@ -130,7 +130,7 @@ def get_component(state: State, name: str | None) -> State:
     if name is None:
         if isinstance(state, dict):
             raise ComponentError(
-                f"the state has several components; say of=… (one of {sorted(state)})"
+                f"the state has several components; say component=… (one of {sorted(state)})"
             )
         return state
     if not isinstance(state, dict):

@@ -31,7 +31,7 @@ class Drag(AbstractTendency):
     on walls that hold it). Alone with a uniform flow of mass M, N particles of mass m relax to the
     common velocity with the rate γ (1 + N m/M). To be given to `RK4`, or as a part of a splitting
     beside the flow's own integrator: `Strang(RK4(Drag(…)), ETDRK2(NavierStokes(…)))`. Moves velocities
-    only: add `PassiveTracers`, `Newton` or `VelocityVerlet` for the positions, or let `moving=True`.
+    only: add `PassiveTracers`, `EquationsOfMotion` or `VelocityVerlet` for the positions, or let `moving=True`.
 
     **Arguments:**
 
@@ -97,9 +97,9 @@ class PassiveTracers(AbstractTendency):
 
     **Arguments:**
 
-    - `by`: the flow's name: a velocity as a vector field, or in the plane a vorticity, whose velocity
+    - `flow`: its name: a velocity as a vector field, or in the plane a vorticity, whose velocity
       is found by its stream function.
-    - `of`: the particles' name.
+    - `component`: the particles' name.
     - `kernel`: of the interpolation; `PCS()` for smooth paths.
 
     **Errors:** `ShapeError` where the flow is neither of the two.

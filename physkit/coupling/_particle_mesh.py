@@ -42,7 +42,7 @@ class ParticleMesh(AbstractForce):
     **Arguments:**
 
     - `grid`: repeats along every axis, and is as large as the particles' box.
-    - `law`: `Electrostatics(permittivity)`, if left out, or `Gravity(constant)`.
+    - `interaction`: `Electrostatics(permittivity)`, if left out, or `Gravity(constant)`.
     - `kernel`: the particles' shape: `CIC()`, `TSC()`, `PCS()`, `Nearest()`.
     - `scheme`: derivatives of φ: `Central(4)` if left out, `Central(2)` as classical codes have it, or
       `Spectral()` for smooth distributions (fields of single particles ring).
@@ -53,7 +53,7 @@ class ParticleMesh(AbstractForce):
     - `deconvolved`: divide the kernel's window out of ρ and E (sharper, but noisier).
     - `interlaced`: a second mesh, half a cell away, takes the largest aliases out. Twice the cost.
     - `exact`: deposit sums that depend on no order of particles.
-    - `of`: one component's name, or a tuple of names: all of them deposit on the one mesh, and all feel
+    - `component`: one component's name, or a tuple of names: all of them deposit on the one mesh, and all feel
       it. None where the state is one component.
 
     **Errors:** `ParameterError` for a box with walls, or one that is not the grid's; particles without

@@ -95,7 +95,7 @@ def deposit(
     - `margin`: over devices, how far positions may be from the device's block, in widths of it:
       `particles.margin`.
 
-    **Returns:** a field without a boundary of its own (`bounded` gives it one); a vector field where
+    **Returns:** a field without a boundary of its own (`with_boundary` gives it one); a vector field where
     there are d components.
 
     **Errors:** `ShapeError` where values and positions disagree; `ParameterError` for two precisions.

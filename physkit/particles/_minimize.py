@@ -102,7 +102,7 @@ def minimize(
     - `t`: the time at which forces that depend on time are taken.
     - `must_converge`: raise where the tolerance is not met; otherwise return what there is.
 
-    **Returns:** a `Minimum`; `minimize(force, atoms).state` is what a simulation starts from.
+    **Returns:** a `MinimizationResult`; `minimize(force, atoms).state` is what a simulation starts from.
 
     **Errors:** `ConvergenceError` saying how far it came; `OverlapError` for particles on exactly
     the same spot, whose force has no direction.

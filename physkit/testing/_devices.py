@@ -51,9 +51,9 @@ def check_devices(
     `particles.sum` are over the domain), or a neighbor that did not come from `grid.pad`.
     """
     sim, state = cast_floats((sim, state), jnp.float64)
-    one = _seen(jax.jit(lambda s: simulate(sim, s, steps, key=key))(state))
+    one = _observables(jax.jit(lambda s: simulate(sim, s, steps, key=key))(state))
     check_finite(one["state"], "the last state on one device")
-    weights = objective or _weighing(one["state"])
+    weights = objective or _weighted_sum(one["state"])
     numbers, rest = eqx.partition((sim, state), eqx.is_inexact_array)
 
     def slope(grid: tuple[int, ...] | None) -> Any:
@@ -67,20 +67,22 @@ def check_devices(
     with environment_variable(BACKEND_VARIABLE, backend):
         for grid in devices:
             what = f"over {'×'.join(map(str, grid))} devices against one"
-            found = _tried(lambda g=grid: simulate(sim, state, steps, key=key, devices=g), what)
-            check_equal(_seen(found), one, what, compare)
+            found = _require_success(
+                lambda g=grid: simulate(sim, state, steps, key=key, devices=g), what
+            )
+            check_equal(_observables(found), one, what, compare)
             if gradient:
-                slopes = _tried(lambda g=grid: slope(g), f"derivatives {what}")
+                slopes = _require_success(lambda g=grid: slope(g), f"derivatives {what}")
                 check_equal(slopes, expected, f"derivatives {what}", "gradient")
 
 
-def _seen(result: PyTree) -> dict[str, Any]:
+def _observables(result: PyTree) -> dict[str, Any]:
     seen = {"state": physical_leaves(result.state), "frames": result.frames, "times": result.times}
     return {**seen, "summary": result.summary}
 
 
-def _tried(function: Callable[[], Any], what: str) -> Any:
-    """What `function` returns; where arrays of a part and of the whole meet, that is said."""
+def _require_success(function: Callable[[], Any], what: str) -> Any:
+    """What `function` returns; an `AssertionError` where arrays of a part and of the whole meet."""
     try:
         return function()
     except ObserverError as error:
@@ -90,16 +92,16 @@ def _tried(function: Callable[[], Any], what: str) -> Any:
     except (TypeError, ValueError) as error:
         raise AssertionError(
             f"{what}: fails, perhaps since arrays of a device's part meet those of the domain "
-            f"(grid.block, grid.points and grid.here are about the part): {first_line(error)}"
+            f"(grid.local_shape, grid.local_shape_at and grid.local are about the part): {first_line(error)}"
         ) from error
 
 
-def _weighing(state: State) -> Callable[[Any], Any]:
+def _weighted_sum(state: State) -> Callable[[Any], Any]:
     _, leaves, _ = flatten_floats(state)
     weights = [random_like(x, (29, i)) / largest_magnitude(x) for i, x in enumerate(leaves)]
 
-    def weighed(last: PyTree) -> Any:
+    def weighted_sum(last: PyTree) -> Any:
         seen = flatten_floats(physical_leaves(last))[1]
         return sum(jnp.sum((w * x).real) for w, x in zip(weights, seen, strict=True))
 
-    return weighed
+    return weighted_sum

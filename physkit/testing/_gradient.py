@@ -175,11 +175,13 @@ class _Derivatives:
         )
         if self.by_forward:
             slope, start = weigh(self._jvp(direction)), weigh(self.value)
-            at = lambda h: weigh(self.call(self._moved(direction, h)))
+            at = lambda h: weigh(self.call(self._displace(direction, h)))
         else:
             slope = np.atleast_1d(self._dot(self.gradient, direction))
             start = np.atleast_1d(_pair(self.weights, self.value))
-            at = lambda h: np.atleast_1d(_pair(self.weights, self.call(self._moved(direction, h))))
+            at = lambda h: np.atleast_1d(
+                _pair(self.weights, self.call(self._displace(direction, h)))
+            )
         noise = 1e4 * self.noise * np.linalg.norm(start)
         points = []
         for h in _TAYLOR_STEPS:
@@ -214,8 +216,8 @@ class _Derivatives:
     def _difference(self, direction):
         """Fourth-order central difference, and the round-off in it, by output."""
         h = _STEP
-        near = [self.call(self._moved(direction, s)) for s in (h, -h)]
-        wide = [self.call(self._moved(direction, s)) for s in (2 * h, -2 * h)]
+        near = [self.call(self._displace(direction, s)) for s in (h, -h)]
+        wide = [self.call(self._displace(direction, s)) for s in (2 * h, -2 * h)]
         out, floor = {}, {}
         for path, x in self.value.items():
             one = np.asarray(near[0][path]) - np.asarray(near[1][path])
@@ -224,7 +226,7 @@ class _Derivatives:
             floor[path] = 50 * self.noise * float(np.max(np.abs(x), initial=0.0)) / h
         return out, floor
 
-    def _moved(self, direction, h):
+    def _displace(self, direction, h):
         pairs = zip(self.leaves, direction, strict=True)
         return [as_array_like(x, np.asarray(x) + h * v) for x, v in pairs]
 

@@ -57,7 +57,7 @@ def check_integrator(
         check_integrator(VelocityVerlet(force), state, dt=0.01, order=2, symmetric=True)
 
     In double precision: state and what is carried keep their structure; `prepare` reads no evolving
-    array; `refresh` changes nothing for a state that nobody moved, and mends what is carried when
+    array; `refresh` changes nothing for a state that nobody moved, and renews what is carried when
     somebody did; nothing carried out of a step is stale; compiled steps equal uncompiled ones;
     float32 is near float64; `vmap` equals a loop; the error falls with the claimed order; running
     backwards returns to the start, if claimed; and derivatives of the final state by every
@@ -111,7 +111,7 @@ class _IntegratorExamination:
         return Clock.at(StepCount.of(n), jnp.zeros((), dtype), jnp.asarray(dt, dtype), self.key)
 
     def is_reversible(self) -> bool:
-        """Whether it claims to be taken back exactly, with the terms that it has."""
+        """Whether it claims to be exactly reversible, with the terms that it has."""
         try:
             self.integrator.require_reversible(self.state)
         except NotReversible:
@@ -155,11 +155,11 @@ class _IntegratorExamination:
 
         other = perturb_positions(state, 13, 0.5)
         new = prepare_and_init(self.integrator, other, clock)
-        mended = refresh(self.integrator, clock, other, aux)
+        refreshed = refresh(self.integrator, clock, other, aux)
         name = (
             f"{self.what}: a step after refresh of a state that somebody moved, against a new start"
         )
-        check_equal(go(other, mended), go(other, new), name, self.compare)
+        check_equal(go(other, refreshed), go(other, new), name, self.compare)
 
     def check_compiled(self) -> None:
         """A compiled step equals one taken line by line."""

@@ -30,7 +30,7 @@ def check_observer(
     sim: Simulation,
     state: State,
     *,
-    looks: int = 6,
+    observations: int = 6,
     key: jax.Array | None = None,
     ignore: Sequence[str] = (),
     differentiable: bool = True,
@@ -41,15 +41,15 @@ def check_observer(
         check_observer(Every(2, energy=TotalEnergy()), sim, state)
 
     It closes over no term, integrator or simulation (it would keep old parameters: wrong energies,
-    and gradients that look right); what it remembers keeps its structure; what it records and sums
+    and gradients that look right); its state keeps its structure; what it records and sums
     up does not depend on where a run is cut into pieces, bit for bit; numbers are finite; `vmap`
     equals a loop; and derivatives of frames and summary by the state and all parameters of the simulation
     equal finite differences.
 
     **Arguments:**
 
-    - `sim`, `state`: what is watched; the simulation's own observers are left out.
-    - `looks`: how many times it looks after step 0, at least 3.
+    - `sim`, `state`: what is observed; the simulation's own observers are left out.
+    - `observations`: how many after step 0, at least 3.
     - `differentiable`: leave out derivatives, for histograms and counts.
     - `ignore`, `compare`: as for `check_simulation`.
 
@@ -59,14 +59,14 @@ def check_observer(
     check_no_physics_inside(observer, what)
     sim, state, observer = cast_floats((sim, state, observer), jnp.float64)
     sim = dataclasses.replace(sim, observers=(observer,), guards=())
-    steps = looks * sim.observation_period
+    steps = observations * sim.observation_period
 
     begin = init(sim, state, key=key)
     result = jax.jit(lambda c: simulate(sim, c, sim.observation_period))(begin)
     check_structure(
         result.carry.observer_state,
         begin.observer_state,
-        f"{what}: what it remembers, after a look",
+        f"{what}: its state after an observation",
     )
 
     whole = run(sim, state, steps, key=key, progress=False)
@@ -77,22 +77,22 @@ def check_observer(
     check_equal(joined, whole.frames, f"{what}: frames of a run in pieces", "same")
     check_equal(rest.summary, whole.summary, f"{what}: the summary of a run in pieces", "same")
 
-    def seen(carry):
+    def observe_twice(carry):
         result = simulate(sim, carry, 2 * sim.observation_period)
         return {"frames": result.frames, "summary": result.summary}
 
     members = [begin, reinitialize_carry(sim, perturb_positions(state, 1, 0.1), begin)]
-    check_batch(seen, members, what, compare)
+    check_batch(observe_twice, members, what, compare)
     if differentiable:
 
-        def recorded(at):
+        def observe_thrice(at):
             begins = reinitialize_carry(at["sim"], at["state"], begin)
             result = simulate(at["sim"], begins, 3 * sim.observation_period)
             return {"frames": result.frames, "summary": result.summary}
 
         everything = {"sim": sim, "state": state}
         check_gradient(
-            recorded, everything, ignore=ignore, require_gradient=(), directions=1, what=what
+            observe_thrice, everything, ignore=ignore, require_gradient=(), directions=1, what=what
         )
 
 

@@ -20,7 +20,10 @@ from ._trees import check_batch, check_no_numbers_in_static, perturb, require_tr
 
 @double_precision()
 def check_potential(
-    potential: AbstractPairPotential, radii: ArrayLike | Sequence[float], *, ignore: Sequence[str] = ()
+    potential: AbstractPairPotential,
+    radii: ArrayLike | Sequence[float],
+    *,
+    ignore: Sequence[str] = (),
 ) -> None:
     """A pair potential keeps every promise that pair forces build on.
 

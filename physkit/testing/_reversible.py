@@ -1,4 +1,4 @@
-"""The examination of what says that it can be taken back."""
+"""The examination of what says that it can be reversed."""
 
 from typing import Any
 
@@ -35,7 +35,7 @@ def check_reversible(
 
     **Arguments:**
 
-    - `steps`: how far there and back.
+    - `steps`: how far forward and back.
     - `differentiated`: steps of the run whose derivatives are compared.
 
     **Errors:** `AssertionError` says where the ways part, or which derivative is wrong;
@@ -67,13 +67,15 @@ def _slope(
         integrator, state, dt = eqx.combine(moving, still)
         sim = Simulation(integrator, dt, guards=(), adjoint=adjoint)
         last = simulate(sim, state, steps).state
-        return sum(jnp.sum(random_like(x, (31, i)) * x) for i, x in enumerate(_moved(last)))
+        return sum(
+            jnp.sum(random_like(x, (31, i)) * x) for i, x in enumerate(_moved_components(last))
+        )
 
     return jax.jit(jax.grad(objective))(moving)
 
 
-def _moved(state: State) -> list[Any]:
-    """Paths without folds, velocities, and values of fields."""
+def _moved_components(state: State) -> list[Any]:
+    """Unwrapped positions, velocities, and values of fields."""
     is_component = lambda x: isinstance(x, Particles | Field)
     found = []
     for node in jax.tree.leaves(state, is_leaf=is_component):

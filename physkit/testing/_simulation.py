@@ -69,7 +69,7 @@ def check_simulation(
     check_members(sim, state, steps, key, compare)
     check_traces(sim, state, steps, key)
 
-    weights = objective or _weighing(state)
+    weights = objective or _weighted_sum(state)
 
     carry = init(sim, state, key=key)
 
@@ -130,15 +130,19 @@ def check_frames(
         check_equal(whole.times[name], wanted, f"the times of {name}", "round-off")
     if set(whole.times) != set(whole.frames):
         raise AssertionError(f"times of {sorted(whole.times)} for frames of {sorted(whole.frames)}")
-    result = jax.jit(lambda c: _seen(simulate(sim, c, steps)))(init(sim, state, key=key))
+    result = jax.jit(lambda c: _observables(simulate(sim, c, steps)))(init(sim, state, key=key))
     host = {"state": physical_leaves(whole.state), "frames": whole.frames, "times": whole.times}
     check_equal(result, host, "simulate against run", compare)
 
 
-def check_conserved(sim: Simulation, state: State, steps: int, key: Key | None, conserved: dict) -> None:
+def check_conserved(
+    sim: Simulation, state: State, steps: int, key: Key | None, conserved: dict
+) -> None:
     """What is conserved does not move further from its start than it may."""
     quantities = {name: quantity for name, (quantity, _) in conserved.items()}
-    watched = dataclasses.replace(sim, observers=(*sim.observers, Every(1, **_apart(quantities))))
+    watched = dataclasses.replace(
+        sim, observers=(*sim.observers, Every(1, **_label_conserved(quantities)))
+    )
     seen = _run(watched, state, steps, key).frames
     for name, (_, allowed) in conserved.items():
         values = np.asarray(seen[f"conserved {name}"])
@@ -165,7 +169,10 @@ def check_members(sim: Simulation, state: State, steps: int, key: Key | None, co
         ) == _shapes(carry):
             members.append((dataclasses.replace(sim, integrator=other), same_caches))
     check_batch(
-        lambda m: _seen(simulate(m[0], m[1], steps)), members, "a batch of simulations", compare
+        lambda m: _observables(simulate(m[0], m[1], steps)),
+        members,
+        "a batch of simulations",
+        compare,
     )
 
 
@@ -213,7 +220,7 @@ def _run(sim: Simulation, state: State, steps: int, key: Key | None) -> Run:
     return run(sim, state, steps, key=key, progress=False)
 
 
-def _seen(result: PyTree) -> dict[str, Any]:
+def _observables(result: PyTree) -> dict[str, Any]:
     return {"state": physical_leaves(result.state), "frames": result.frames, "times": result.times}
 
 
@@ -229,7 +236,7 @@ def _intervals(sim: Simulation, state: State, key: Key | None) -> dict[str, int]
     return found
 
 
-def _apart(quantities: dict[str, Any]) -> dict[str, Any]:
+def _label_conserved(quantities: dict[str, Any]) -> dict[str, Any]:
     return {f"conserved {name}": quantity for name, quantity in quantities.items()}
 
 
@@ -237,12 +244,12 @@ def _shapes(tree: PyTree) -> list[tuple[int, ...]]:
     return [jnp.shape(x) for x in jax.tree.leaves(tree)]
 
 
-def _weighing(state: State) -> Callable[[Any], Any]:
+def _weighted_sum(state: State) -> Callable[[Any], Any]:
     _, leaves, _ = flatten_floats(physical_leaves(state))
     weights = [random_like(x, (23, i)) / largest_magnitude(x) for i, x in enumerate(leaves)]
 
-    def weighed(last: PyTree) -> Any:
+    def weighted_sum(last: PyTree) -> Any:
         seen = flatten_floats(physical_leaves(last))[1]
         return sum(jnp.sum(w * x) for w, x in zip(weights, seen, strict=True))
 
-    return weighed
+    return weighted_sum

@@ -98,12 +98,12 @@ def symmetrize_tables(tree: PyTree) -> Any:
     is_potential = lambda x: hasattr(x, "force_over_distance") and isinstance(x, Module)
     is_table = lambda x: eqx.is_inexact_array(x) and x.ndim == 2 and x.shape[0] == x.shape[1]
 
-    def mend(node):
+    def symmetrize(node):
         if not is_potential(node):
             return node
         return jax.tree.map(lambda x: 0.5 * (x + x.T) if is_table(x) else x, node)
 
-    return jax.tree.map(mend, tree, is_leaf=is_potential)
+    return jax.tree.map(symmetrize, tree, is_leaf=is_potential)
 
 
 def perturb(tree: PyTree, seed: int, size: float) -> Any:

@@ -47,7 +47,7 @@ class TestGetPut:
         ("state", "name", "message"),
         [
             (STATE, "ions", r"no component 'ions' in state; available: \['drops', 'gas'\]"),
-            (STATE, None, r"several components; say of=… \(one of \['drops', 'gas'\]\)"),
+            (STATE, None, r"several components; say component=… \(one of \['drops', 'gas'\]\)"),
             (jnp.ones(2), "gas", "no component 'gas': the state is a single"),
         ],
     )

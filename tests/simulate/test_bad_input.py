@@ -113,7 +113,7 @@ class TestWhenTheyAreRun:
             go(sim, {"gas": particles()}, 2)
 
     def test_a_missing_component_name(self, go):
-        with pytest.raises(ComponentError, match=r"say of=… \(one of \['gas'\]\)"):
+        with pytest.raises(ComponentError, match=r"say component=… \(one of \['gas'\]\)"):
             go(Simulation(VelocityVerlet(Springs()), 0.1), {"gas": particles()}, 2)
 
     def test_masses_changed_by_hand(self, go):

@@ -73,7 +73,7 @@ def test_quantities_of_velocity_and_vorticity_agree():
 def test_quantities_pass_the_battery():
     sim, start = taylor_green_2d(0.05, resolution=8)
     watch = Every(1, e=FlowEnergy(), z=Enstrophy(), d=Dissipation())
-    check_observer(watch, sim, start, looks=2)
+    check_observer(watch, sim, start, observations=2)
 
 
 def test_dissipation_needs_an_equation():

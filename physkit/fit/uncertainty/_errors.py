@@ -63,7 +63,7 @@ class AutocorrelatedErrors(AbstractErrors):
 
         cov = (JᵀJ)⁻¹ S (JᵀJ)⁻¹,   S = Σₗ wₗ Σₜ gₜ gₜ₊ₗᵀ,   gₜ = Jₜᵀ rₜ,   wₗ = 1 − |l| / (L + 1)
 
-    Independent residuals give what `Independent` gives, up to the scatter of the estimate; slow ones
+    Independent residuals give what `IndependentErrors` gives, up to the scatter of the estimate; slow ones
     give larger errors, as if there were fewer. Residuals need a leading axis of time. What happens
     at the same time may be correlated in any way.
 

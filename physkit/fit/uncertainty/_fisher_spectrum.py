@@ -13,7 +13,7 @@ class FisherSpectrum(NamedTuple):
     - `eigenvalues`: `[p]`, largest first; 1/√λ is the standard error along the direction.
     - `directions`: `[p p]`, a row each.
     - `labels`: of the coordinates.
-    - `unseen`: `[p]`, whether the data do not determine it: the standard error along it is
+    - `is_unidentifiable`: `[p]`, whether the data do not determine it: the standard error along it is
       larger than the parameters themselves, or infinite.
     """
 

@@ -18,7 +18,7 @@ class AbstractSpace(Module):
     """Extent and periodicity of the space that particles live in, and the devices it is cut over.
 
     Lengths are in the user's unit; `d` is the number of axes. A space answers questions about
-    images (`displacement`, `wrap`), about itself (`volume`, `cell`, `image_limit`) and about the
+    images (`displacement`, `wrap`), about itself (`volume`, `cell`, `max_cutoff`) and about the
     whole domain (`sum`, `max`), so that physics never mentions devices.
     """
 
@@ -40,7 +40,7 @@ class AbstractSpace(Module):
     def minimum_image(self, difference: Components) -> Components:
         """Fold a difference vector, given by components, to its nearest image.
 
-        Right for every pair closer than `image_limit`; this is what inner loops use.
+        Right for every pair closer than `max_cutoff`; this is what inner loops use.
         """
 
     @abc.abstractmethod

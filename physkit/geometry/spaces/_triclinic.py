@@ -19,7 +19,7 @@ class Triclinic(AbstractSpace):
     Images are sought in a *reduced* basis of the same lattice (short, nearly orthogonal vectors),
     found once from the numbers given. The basis change is a matrix of integers, so derivatives by
     `vectors` are exact, and it stays valid when the vectors change; they should only not change so
-    much that another basis would be far better, because `image_limit` is that of this basis.
+    much that another basis would be far better, because `max_cutoff` is that of this basis.
 
     **Arguments:**
 
@@ -28,7 +28,7 @@ class Triclinic(AbstractSpace):
     **Errors:** `ParameterError` for vectors that span no volume.
 
     **Notes:** `displacement` returns the true nearest image of any pair; `nearest`, which inner
-    loops use, does so for pairs closer than `image_limit`, half the smallest height of the reduced
+    loops use, does so for pairs closer than `max_cutoff`, half the smallest height of the reduced
     cell. Built inside a trace, the basis cannot be reduced: build it outside.
 
     **Reference:** Semaev, "A 3-dimensional lattice reduction algorithm", CaLC 2001.

@@ -20,7 +20,7 @@ class UniformAcceleration(AbstractForce):
     **Arguments:**
 
     - `acceleration`: g, `[d]`, length / time².
-    - `of`: name of the particle component; None where the state is one component.
+    - `component`: name of the particle component; None where the state is one component.
 
     **Errors:** `ShapeError` where g has another number of axes than the particles.
 
@@ -53,7 +53,7 @@ class UniformField(AbstractForce):
     **Arguments:**
 
     - `field`: E, `[d]`, energy / (charge · length).
-    - `of`: name of the particle component; None where the state is one component.
+    - `component`: name of the particle component; None where the state is one component.
 
     **Errors:** `ShapeError` where E has another number of axes than the particles;
     `ParameterError` for particles without charge.
@@ -92,7 +92,7 @@ class HarmonicTrap(AbstractForce):
     - `stiffness`: k, energy / length²; a scalar, or `[d]` for a trap that differs by axis.
     - `center`: c, length; `[d]`, or `[n d]` for a point of each particle's own. The origin if
       left out.
-    - `of`: name of the particle component; None where the state is one component.
+    - `component`: name of the particle component; None where the state is one component.
 
     **Errors:** `ShapeError` for other shapes.
 
@@ -134,7 +134,7 @@ class ExternalEnergy(AbstractForce):
 
     - `function`: `(t, particles) → energy`, or `(t, particles, args) → energy`.
     - `args`: arrays that the function depends on and that should be differentiable.
-    - `of`: name of the particle component; None where the state is one component.
+    - `component`: name of the particle component; None where the state is one component.
 
     **Errors:** `DeclarationError` over several devices: each sees its own particles only.
 
@@ -162,7 +162,7 @@ class ExternalForce(AbstractForce):
 
     - `function`: `(t, particles) → [n d]`, or `(t, particles, args) → [n d]`.
     - `args`: arrays that the function depends on and that should be differentiable.
-    - `of`: name of the particle component; None where the state is one component.
+    - `component`: name of the particle component; None where the state is one component.
 
     **Errors:** `ShapeError` for a function that returns another shape.
 

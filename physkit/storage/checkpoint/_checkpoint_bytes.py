@@ -91,7 +91,7 @@ def to_storable(array: np.ndarray) -> np.ndarray:
 
 
 def read_storable(group: h5py.Group, name: str, dtype: np.dtype, path: Path) -> np.ndarray:
-    """The array `name`, as it was before `storable`."""
+    """The array `name`, as it was before `to_storable`."""
     found = get_dataset(group, name, path)
     array = np.asarray(found[()])
     return (

@@ -35,7 +35,7 @@ def sedov(
     - `cells`: per axis.
     - `dimension`: 1 for the spherical blast on its radius, 2 for a quarter of the plane and 3 for an eighth of
       space, between mirrors.
-    - `steps`: to t = 1, as many as `cells` if left out; `Courant` cuts each as far as it must.
+    - `steps`: to t = 1, as many as `cells` if left out; `CFLSubsteps` cuts each as far as it must.
 
     **Reference:** Sedov, Similarity and Dimensional Methods in Mechanics (1959); Kamm & Timmes, LA-UR-07-2849
     (2007).

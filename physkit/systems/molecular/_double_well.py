@@ -43,7 +43,7 @@ class DoubleWell(AbstractForce):
     **Arguments:**
 
     - `barrier`: h, energy.
-    - `of`: name of the particle component; None where the state is one component.
+    - `component`: name of the particle component; None where the state is one component.
     """
 
     conserves_momentum: ClassVar[bool] = False

@@ -23,7 +23,7 @@ class HarmonicAngles(AbstractBonded):
     - `triples`: `[m 3]` whole numbers: places of end, middle and other end.
     - `stiffness`: k, energy / radian²; a scalar, or `[m]` by angle.
     - `angle`: θ₀, radians from 0 to π; a scalar, or `[m]` by angle.
-    - `of`: name of the particle component; None where the state is one component.
+    - `component`: name of the particle component; None where the state is one component.
 
     **Errors:** `ShapeError` for other shapes and in one dimension; `ParameterError` for places
     that do not exist, or one named twice in a row.

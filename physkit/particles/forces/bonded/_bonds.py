@@ -24,7 +24,7 @@ class HarmonicBonds(AbstractBonded):
     - `pairs`: `[m 2]` whole numbers: the places of the two ends in the particle arrays.
     - `stiffness`: k, energy / length²; a scalar, or `[m]` by bond.
     - `length`: r₀ ≥ 0, length; a scalar, or `[m]` by bond.
-    - `of`: name of the particle component; None where the state is one component.
+    - `component`: name of the particle component; None where the state is one component.
 
     **Errors:** `ShapeError` for other shapes; `ParameterError` for places that do not exist, or a
     particle bonded to itself.

@@ -75,15 +75,15 @@ def lax_shock_tube() -> dict[str, Any]:
 
 def sound() -> dict[str, Any]:
     """A sound wave of amplitude 1e-6 after one period on 32 … 128 cells, to both sides."""
-    errors = [_missed(n, 1) for n in (32, 64, 128)]
+    errors = [_error(n, 1) for n in (32, 64, 128)]
     ratios = [fine / coarse for coarse, fine in itertools.pairwise(errors)]
     return {
         "error ratio": max(ratios),
-        "left against right": abs(_missed(64, -1) - errors[1]),
+        "left against right": abs(_error(64, -1) - errors[1]),
     }
 
 
-def _missed(cells: int, direction: int) -> float:
+def _error(cells: int, direction: int) -> float:
     sim, gas = sound_wave(cells, direction=direction)
     end = run(sim, gas, 5 * cells // 2, progress=False).state
     return float(np.mean(np.abs(np.asarray(end.density.data - gas.density.data))))

@@ -26,11 +26,11 @@ from .._case import Case, Published
 def verlet_on_an_oscillator() -> dict[str, float]:
     """Velocity Verlet on ẍ = −x from rest at 1: slope of |x(2) − cos 2| over dt = 2/25 … 2/200."""
     counts = (25, 50, 100, 200)
-    errors = [abs(_displaced(steps) - math.cos(2.0)) for steps in counts]
+    errors = [abs(_displacement(steps) - math.cos(2.0)) for steps in counts]
     return {"slope": -np.polyfit(np.log(counts), np.log(errors), 1)[0]}
 
 
-def _displaced(steps: int) -> float:
+def _displacement(steps: int) -> float:
     sim = Simulation(VelocityVerlet(HarmonicTrap(1.0)), dt=2.0 / steps)
     start = Particles(jnp.ones((1, 1)))
     return float(simulate(sim, start, steps).state.position[0, 0])
@@ -50,12 +50,12 @@ def orders_on_an_ellipse() -> dict[str, Any]:
         "KahanLi 8": (KahanLi(gravity, 8), (50, 70, 100)),
     }
     return {
-        name: -np.polyfit(np.log(steps), np.log([_missed(method, n) for n in steps]), 1)[0]
+        name: -np.polyfit(np.log(steps), np.log([_error(method, n) for n in steps]), 1)[0]
         for name, (method, steps) in methods.items()
     }
 
 
-def _missed(method: Any, steps: int) -> float:
+def _error(method: Any, steps: int) -> float:
     _, start = kepler(0.3)
     end = simulate(Simulation(method, dt=2 * math.pi / steps), start, steps).state
     return float(np.max(np.abs(np.asarray(end.position - start.position))))
