@@ -52,7 +52,7 @@ A case file defines `def case(): return simulation, state`. Then:
 """
 _EXIT_INTERRUPTED = 130  # core.EXIT_INTERRUPTED, without waiting for JAX
 _STATUS = """\
-exit status: 0 all is well · 1 something went wrong, or is not as it should be · 2 wrong words or
+exit status: 0 all is well · 1 something went wrong, or is not as it should be · 2 wrong arguments or
 files · 75 stopped early by a signal or the wall time: resume · 130 Ctrl-C
 
 `physkit VERB --help` shows examples. Documentation: docs/command-line.md

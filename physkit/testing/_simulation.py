@@ -140,12 +140,12 @@ def check_conserved(
 ) -> None:
     """What is conserved does not move further from its start than it may."""
     quantities = {name: quantity for name, (quantity, _) in conserved.items()}
-    watched = dataclasses.replace(
+    observed = dataclasses.replace(
         sim, observers=(*sim.observers, Every(1, **_label_conserved(quantities)))
     )
-    seen = _run(watched, state, steps, key).frames
+    recorded = _run(observed, state, steps, key).frames
     for name, (_, allowed) in conserved.items():
-        values = np.asarray(seen[f"conserved {name}"])
+        values = np.asarray(recorded[f"conserved {name}"])
         drift = np.abs(values - values[:1])
         worst = np.unravel_index(int(np.argmax(drift)), drift.shape)
         if not np.all(drift <= allowed):
@@ -209,11 +209,11 @@ def reinitialize_carry(sim: Simulation, state: State, carry: Carry) -> Carry:
     plan = sim.integrator.prepare(state, sim.dt)
     aux = sim.integrator.refresh(plan, clock, state, carry.aux)
     now = Snapshot(clock, state, aux, plan, sim.integrator)
-    memory = tuple(observer.init(now) for observer in sim.observers)
+    observer_state = tuple(observer.init(now) for observer in sim.observers)
     guards = tuple(
         (guard.init(now), wire) for guard, (_, wire) in zip(sim.guards, carry.guards, strict=True)
     )
-    return carry.replace(state=state, aux=aux, observer_state=memory, guards=guards)
+    return carry.replace(state=state, aux=aux, observer_state=observer_state, guards=guards)
 
 
 def _run(sim: Simulation, state: State, steps: int, key: Key | None) -> Run:
