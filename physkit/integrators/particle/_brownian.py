@@ -67,7 +67,7 @@ class Brownian(AbstractDriftFirst):
             p = get_component(state, name)
             # A tag per component: each draws its own noise.
             tagged = clock.substep(0.0, 1.0, tag)
-            noise = tagged.normal(p.id, p.position.shape[1:], p.position.dtype)
+            noise = tagged.random_normal(p.id, p.position.shape[1:], p.position.dtype)
             displacements[name] = amplitude / jnp.sqrt(p.mass)[:, None] * noise
 
         def advance(total: ForceByComponent) -> State:
