@@ -18,7 +18,12 @@ def problem():
     import numpy as np
 
     import physkit as pk
-    from physkit.systems.gravity._giant_planets import as_seen, giant_planets, inertial, solar_tracks
+    from physkit.systems.gravity._giant_planets import (
+        as_seen,
+        giant_planets,
+        inertial,
+        solar_tracks,
+    )
     from physkit.systems.gravity._weigh_planets import FIRST_GUESS
 
     tracks = solar_tracks()

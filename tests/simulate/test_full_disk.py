@@ -35,7 +35,10 @@ SCRIPT = """
             pk.RK4(pk.equations.Diffusion(1e-3, of="field")),
         ),
         0.01,
-        observers=[pk.Every(2, x=pk.Positions("gas"), u=pk.FieldValues("field")), pk.Every(1, e=pk.TotalEnergy())],
+        observers=[
+            pk.Every(2, x=pk.Positions("gas"), u=pk.FieldValues("field")),
+            pk.Every(1, e=pk.TotalEnergy()),
+        ],
     )
     try:
         done = pk.run(

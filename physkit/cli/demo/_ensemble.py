@@ -91,7 +91,8 @@ def _escape(folder: Path, replicas: int, report: Report) -> EscapeRates:
     again = sweep(whole, chunk_size=replicas, progress=False)
     same = _same_bits(found, again)
     report.result(
-        f"\nkill -9 after {done} of {found.num_members // replicas} chunks; resumed: {len(found.members)} members, "
+        f"\nkill -9 after {done} of {found.num_members // replicas} chunks; "
+        f"resumed: {len(found.members)} members, "
         f"{'every bit as' if same else 'NOT the bits of'} an uninterrupted sweep"
     )
     escapes = _rates(found)
@@ -151,21 +152,21 @@ def _boxes(folder: Path, across: int, steps: int, report: Report) -> FluidPressu
         key=jax.random.key(0),
     )
     report.say(
-        f"{whole.num_members} boxes of {states[0].num_particles} argon atoms, {across} temperatures and {across} "
-        "densities above the critical point:\none program advances them side by side"
+        f"{whole.num_members} boxes of {states[0].num_particles} argon atoms, {across} temperatures "
+        f"and {across} densities above the critical point:\none program advances them side by side"
     )
     began = time.monotonic()
     done = sweep(whole, chunk_size=min(whole.num_members, 64), progress=not report.quiet)
     seconds = time.monotonic() - began
     boxes = _pressures(done.require_complete(), density)
     off = (boxes.pressure - boxes.published) / boxes.error
+    atom_steps = whole.num_members * states[0].num_particles * steps
     root = float(np.sqrt(np.mean((boxes.pressure - boxes.published) ** 2)))
     report.result(
         f"\npressure of {whole.num_members} boxes against Johnson, Zollweg & Gubbins 1993: root-mean-square "
         f"difference {root * MEGAPASCAL:.1f} MPa\nof up to {boxes.published.max() * MEGAPASCAL:.0f} MPa; "
         f"{np.mean(np.abs(off) < 2):.0%} within two standard errors; "
-        f"{whole.num_members * states[0].num_particles * steps / seconds / 1e6:.2f} million atom-steps a second, "
-        "compilation included"
+        f"{atom_steps / seconds / 1e6:.2f} million atom-steps a second, compilation included"
     )
     return boxes
 

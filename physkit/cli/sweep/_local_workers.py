@@ -102,7 +102,9 @@ def _run_round(
                 worker.terminate()
         if bar is None and folder.exists:
             done = len(folder.finished_chunks())
-            bar = Progress(folder.num_chunks, unit="chunks", enabled=report.shows_progress, begin=done)
+            bar = Progress(
+                folder.num_chunks, unit="chunks", enabled=report.shows_progress, begin=done
+            )
         elif bar is not None:
             bar.update(len(folder.finished_chunks()))
         time.sleep(_POLL_INTERVAL)

@@ -320,16 +320,15 @@ class ChunkRunner:
 
     def _by_member(self, x: jax.Array | np.ndarray) -> np.ndarray:
         """`[batch, …]` from the layout of the devices."""
-        x = np.asarray(x)
-        return x.reshape(self.batch_size, *x.shape[2:]) if len(self.devices) > 1 else x
+        rows = np.asarray(x)
+        return rows.reshape(self.batch_size, *rows.shape[2:]) if len(self.devices) > 1 else rows
 
     def _time_series(self, x: jax.Array, blocks: int) -> np.ndarray:
         """`[batch, time, …]` from the first blocks of a buffer `[max_blocks, batch, times in a block, …]`."""
-        x = np.asarray(x)
         block_axis = 1 if len(self.devices) > 1 else 0  # behind that of the devices
-        x = x[(*[slice(None)] * block_axis, slice(blocks))]
-        x = self._by_member(np.moveaxis(x, block_axis, block_axis + 1))
-        return x.reshape(len(x), x.shape[1] * x.shape[2], *x.shape[3:])
+        used = np.asarray(x)[(*[slice(None)] * block_axis, slice(blocks))]
+        rows = self._by_member(np.moveaxis(used, block_axis, block_axis + 1))
+        return rows.reshape(len(rows), rows.shape[1] * rows.shape[2], *rows.shape[3:])
 
 
 def max_buffered_blocks(frame_bytes: float | int, blocks: int) -> int:

@@ -79,8 +79,9 @@ def bootstrap(
     # Resamples are drawn side by side as far as memory allows; the draws do not depend on it.
     size = sum(x.size for x in jax.tree.leaves(values))
     batch = max(1, min(resamples, _MAX_DRAWN // max(size, 1)))
-    level = jnp.asarray(level, float)
-    error, low, high = _resample(statistic, values, key, level, count, resamples, batch)
+    # An array, not a static number: another level needs no other program.
+    traced_level = jnp.asarray(level, float)
+    error, low, high = _resample(statistic, values, key, traced_level, count, resamples, batch)
     return BootstrapEstimate(value, error, low, high)
 
 

@@ -35,8 +35,8 @@ class GasInflow(Module):
         pressure: ArrayLike | Callable,
     ):
         self.density, self.pressure = as_space_time_value(density), as_space_time_value(pressure)
-        velocity = velocity if isinstance(velocity, tuple | list) else (velocity,)
-        self.velocity = tuple(as_space_time_value(v) for v in velocity)
+        per_axis = velocity if isinstance(velocity, tuple | list) else (velocity,)
+        self.velocity = tuple(as_space_time_value(v) for v in per_axis)
 
     def boundaries(self, gamma: ArrayLike) -> dict[str, Inflow]:
         """What it means for each field of a `Gas`."""

@@ -88,12 +88,13 @@ def drops_at_once(increments: Increments, noise: float) -> bool:
     return False
 
 
-def random_direction(x: Array, seed: tuple[int, ...]) -> np.ndarray:
+def random_direction(x: Array | np.ndarray, seed: tuple[int, ...]) -> np.ndarray:
     """A random v; entries of a leaf without signs (masses, depths) in proportion, so that they stay so.
 
     Of others each as large as the leaf's root mean square, 1 for a leaf of zeros.
     """
-    rng, x = np.random.default_rng(seed), np.asarray(x)
+    rng = np.random.default_rng(seed)
+    x = np.asarray(x)
     finite = np.where(np.isfinite(x), x, 0)
     scale = np.sqrt(np.mean(np.abs(finite) ** 2)) or 1.0
     if np.isrealobj(x) and np.all(x >= 0) and np.any(x):

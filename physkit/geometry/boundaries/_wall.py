@@ -73,7 +73,7 @@ def shape_for_wall(value: SpaceTimeValue, near: Array, wall: Wall) -> Array:
         at = value.ndim - wall.dimension + k
         if k == wall.axis or value.shape[at] == 1:
             continue
-        if k in wall.window:
+        if wall.window is not None and k in wall.window:
             value = jax.lax.slice_in_dim(value, *wall.window[k], axis=at)
         low, high, _ = wall.ghost_widths[k]
         value = _extend_over_ghosts(
