@@ -39,9 +39,7 @@ GENERIC_LAYERS = ("core", "parallel", "storage", "simulate", "ensemble", "fit")
 PHYSICS_LAYERS = ("particles", "fields", "coupling", "integrators", "observe")
 CONCRETE_ALLOWED = {
     ("simulate", "Snapshot"): "what every observer reads",
-    ("simulate", "Frame"): "the type of what is recorded",
     ("simulate", "Finite"): "the guard that every simulation has unless told otherwise",
-    ("ensemble", "Frame"): "the type of what is recorded",
     ("ensemble", "Estimate"): "the type of a mean with its error",
     ("fit", "Snapshot"): "what every observer reads",
     ("storage", "Particles"): "files of particles hold them: H5MD",

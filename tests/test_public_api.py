@@ -24,8 +24,8 @@ PLUMBING = {
     "core": {
         "ADVICE", "AbstractExactComponent", "AbstractGrowable", "AbstractResizable",
         "AbstractSlottedComponent", "Aux", "Cache", "EXIT_INTERRUPTED", "EXIT_TRY_AGAIN",
-        "FixedPoint", "GROWTH_FACTOR", "Key", "Plan", "PyTree", "Rate", "ScaledFixedPoint",
-        "State", "StepCount", "all_finite", "any_in_batch", "as_increment", "as_parameter",
+        "FixedPoint", "Frame", "GROWTH_FACTOR", "Key", "Plan", "PyTree", "Rate", "ScaledFixedPoint",
+        "State", "StepCount", "StorageKind", "all_finite", "any_in_batch", "as_increment", "as_parameter",
         "build_unchecked", "call_isolated", "call_user_function", "cast_floats",
         "collect_faults", "combine_rates", "concrete_value", "cond_for_batch",
         "drop_fixed_point", "exact_bits", "find_growables", "float_dtype", "fusion_barrier",
@@ -54,7 +54,7 @@ PLUMBING = {
         "RiemannFan", "Variables",
     },
     "observe": {
-        "AbstractCorrelation", "BlockAverageResult", "Frame", "require_field",
+        "AbstractCorrelation", "BlockAverageResult", "require_field",
     },
     "storage": {
         "Column", "FolderLock", "FrameSharding", "Output", "RECORDING_SUFFIXES",

@@ -90,6 +90,7 @@ from ._module import (
     static as static,
 )
 from ._slotted_component import AbstractSlottedComponent as AbstractSlottedComponent
+from ._storage_kind import StorageKind as StorageKind
 from ._terms import (
     AbstractTendency as AbstractTendency,
     AbstractTerm as AbstractTerm,
@@ -101,6 +102,7 @@ from ._terms import (
 from ._types import (
     Aux as Aux,
     Cache as Cache,
+    Frame as Frame,
     Key as Key,
     Plan as Plan,
     PyTree as PyTree,

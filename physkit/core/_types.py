@@ -16,4 +16,5 @@ Rate: TypeAlias = (
 Plan: TypeAlias = Any  # what an integrator's `prepare` made: the constants of a run
 Aux: TypeAlias = Any  # what an integrator carries from step to step: cached forces, lists, history
 Cache: TypeAlias = Any  # what one term carries from step to step; None if nothing
+Frame: TypeAlias = dict[str, Any]  # what observers record of one instant, or over time, by name
 Key: TypeAlias = Array  # a JAX random key, `jax.random.key(0)`, or an array of them

@@ -6,11 +6,9 @@ from ._observer import (
     Every as Every,
     Expression as Expression,
     Finite as Finite,
-    Frame as Frame,
     Guard as Guard,
 )
 from ._snapshot import Snapshot as Snapshot
-from ._storage_kind import StorageKind as StorageKind
 from .guards._energy_drift import EnergyDrift as EnergyDrift
 from .guards._flow_guards import CourantLimit as CourantLimit, PositivityGuard as PositivityGuard
 from .quantities._energies import (

@@ -8,12 +8,18 @@ import equinox as eqx
 import jax
 import numpy as np
 
-from physkit.core import Fault, Module, ObserverError, PyTree, all_finite, static
+from physkit.core import (
+    Fault,
+    Frame,
+    Module,
+    ObserverError,
+    PyTree,
+    StorageKind,
+    all_finite,
+    static,
+)
 
 from ._snapshot import Snapshot
-from ._storage_kind import StorageKind
-
-Frame = dict[str, Any]
 
 
 class AbstractObserver(Module):

@@ -207,13 +207,13 @@ def _moved(now: _Descent, max_move: Float[Array, ""]) -> _Descent:
     power = _dot(now, now.force, now.velocity)
     down, up = power > 0, power < 0
     downhill = jnp.where(down, now.downhill + 1, 0)
-    settled = downhill > DELAY
-    mixing = jnp.where(settled, now.mixing * LESS_MIXING, now.mixing)
+    may_accelerate = downhill > DELAY
+    mixing = jnp.where(may_accelerate, now.mixing * LESS_MIXING, now.mixing)
     mixing = jnp.where(up, MIXING, mixing)
     # At first, the strongest force moves its particle by a tenth of what is allowed.
     first = jnp.sqrt(0.1 * safe_divide(max_move, now.max_force))
     dt = jnp.where(now.dt > 0, now.dt, first)
-    dt = dt * jnp.where(up, SLOWER, jnp.where(settled, FASTER, 1.0)).astype(dt.dtype)
+    dt = dt * jnp.where(up, SLOWER, jnp.where(may_accelerate, FASTER, 1.0)).astype(dt.dtype)
     # The stiffest vibration met lately, ω² = |ΔF|/|Δx|, must stay stable: dt well below 2/ω.
     stiff = now.stiffness > 0
     longest = LONGEST / jnp.sqrt(jnp.where(stiff, now.stiffness, 1))

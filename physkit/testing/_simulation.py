@@ -211,7 +211,8 @@ def reinitialize_carry(sim: Simulation, state: State, carry: Carry) -> Carry:
     now = Snapshot(clock, state, aux, plan, sim.integrator)
     observer_state = tuple(observer.init(now) for observer in sim.observers)
     guards = tuple(
-        (guard.init(now), wire) for guard, (_, wire) in zip(sim.guards, carry.guards, strict=True)
+        (guard.init(now), guard_state)
+        for guard, (_, guard_state) in zip(sim.guards, carry.guards, strict=True)
     )
     return carry.replace(state=state, aux=aux, observer_state=observer_state, guards=guards)
 

@@ -31,8 +31,8 @@ SCRIPT = """
     }
     sim = pk.Simulation(
         pk.Lie(
-            pk.BAOAB(pk.HarmonicTrap(1.0, of="gas"), temperature=1.0, friction=1.0),
-            pk.RK4(pk.equations.Diffusion(1e-3, of="field")),
+            pk.BAOAB(pk.HarmonicTrap(1.0, component="gas"), temperature=1.0, friction=1.0),
+            pk.RK4(pk.equations.Diffusion(1e-3, component="field")),
         ),
         0.01,
         observers=[

@@ -21,19 +21,12 @@ from physkit.core import (
     FileError,
     MismatchError,
     ParameterError,
+    StorageKind,
     static,
 )
 from physkit.fields import Field
 from physkit.geometry import Box, Free, Grid, Triclinic
-from physkit.observe import (
-    AbstractQuantity,
-    Every,
-    FieldValues,
-    Positions,
-    StorageKind,
-    Temperature,
-    Velocities,
-)
+from physkit.observe import AbstractQuantity, Every, FieldValues, Positions, Temperature, Velocities
 from physkit.particles import Particles
 from physkit.storage import Output, _atomic, export, open as open_file
 from physkit.storage._transaction import PatchedFile, change_hdf5, journal_path, recover

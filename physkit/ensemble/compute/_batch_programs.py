@@ -8,8 +8,7 @@ import equinox as eqx
 import jax
 from jaxtyping import Array, Bool, Int
 
-from physkit.core import Key, PyTree
-from physkit.observe import Frame
+from physkit.core import Frame, Key, PyTree
 from physkit.simulate import CPU_COMPILER_OPTIONS
 
 from ._member_batch import (

@@ -10,8 +10,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from physkit.core import CapacityError, Fault, Health, Key, PyTree, grow_caches, replace_fields
-from physkit.observe import Frame
+from physkit.core import (
+    CapacityError,
+    Fault,
+    Frame,
+    Health,
+    Key,
+    PyTree,
+    grow_caches,
+    replace_fields,
+)
 from physkit.simulate import (
     LARGE_STATE_BYTES,
     ChunkAttempt,

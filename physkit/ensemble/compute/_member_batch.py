@@ -9,6 +9,7 @@ from jaxtyping import Array, Bool, Int
 
 from physkit.core import (
     Fault,
+    Frame,
     Key,
     Module,
     Plan,
@@ -21,7 +22,6 @@ from physkit.core import (
     replace_fields,
     static,
 )
-from physkit.observe import Frame
 from physkit.simulate import Carry, Simulation, advance_member, init, observe_initial, summary
 
 from ..design._swept_leaves import LeafPosition, set_leaves

@@ -7,8 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from physkit.core import CapacityError, ParameterError, ShapeError
-from physkit.observe import Frame
+from physkit.core import CapacityError, Frame, ParameterError, ShapeError
 from physkit.simulate import init, observe_initial, summary
 
 from ..design._sweep import Sweep

@@ -5,15 +5,18 @@ from typing import Any
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from physkit.core import Module, ParameterError, as_parameter, concrete_value, data, param, static
-
-from .._observer import (
-    AbstractObserver,
-    AbstractQuantity,
+from physkit.core import (
     Frame,
-    as_quantity,
-    check_optional_interval,
+    Module,
+    ParameterError,
+    as_parameter,
+    concrete_value,
+    data,
+    param,
+    static,
 )
+
+from .._observer import AbstractObserver, AbstractQuantity, as_quantity, check_optional_interval
 from .._snapshot import Snapshot
 from ..quantities._energies import KineticEnergy, TotalEnergy
 

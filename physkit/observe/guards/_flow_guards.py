@@ -10,6 +10,7 @@ from jaxtyping import Array, Bool, Float, Int
 from physkit.core import (
     ComponentError,
     Fault,
+    Frame,
     Module,
     ParameterError,
     State,
@@ -24,7 +25,7 @@ from physkit.fields import AbstractFieldGroup
 from physkit.geometry import Grid
 from physkit.integrators import total_signal_rate
 
-from .._observer import AbstractObserver, Frame, check_optional_interval
+from .._observer import AbstractObserver, check_optional_interval
 from .._snapshot import Snapshot
 
 

@@ -1,1 +1,1 @@
-"""Quantities."""
+"""Quantities: functions of a snapshot whose values are recorded, averaged or correlated."""

@@ -4,12 +4,11 @@ from typing import ClassVar
 
 from jaxtyping import Array
 
-from physkit.core import ComponentError, get_component, static
+from physkit.core import ComponentError, StorageKind, get_component, static
 from physkit.fields import Field
 
 from .._observer import AbstractQuantity
 from .._snapshot import Snapshot
-from .._storage_kind import StorageKind
 
 
 class FieldValues(AbstractQuantity):

@@ -5,13 +5,12 @@ from typing import ClassVar
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from physkit.core import static
+from physkit.core import StorageKind, static
 from physkit.particles import Particles
 
 from .._observer import AbstractQuantity
 from .._selection import select_particles
 from .._snapshot import Snapshot
-from .._storage_kind import StorageKind
 
 
 class Positions(AbstractQuantity):

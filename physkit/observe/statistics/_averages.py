@@ -6,9 +6,9 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from physkit.core import ObserverError, PyTree, static
+from physkit.core import Frame, ObserverError, PyTree, static
 
-from .._observer import AbstractObserver, AbstractQuantity, Frame, as_quantity, check_interval
+from .._observer import AbstractObserver, AbstractQuantity, as_quantity, check_interval
 from .._snapshot import Snapshot
 from ._block_average import StreamingBlocks
 from ._compensated_sums import Moments

@@ -7,10 +7,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from physkit.core import Module, ObserverError, PyTree, data, static
+from physkit.core import Frame, Module, ObserverError, PyTree, data, static
 from physkit.particles import Particles
 
-from .._observer import AbstractObserver, Frame, check_interval
+from .._observer import AbstractObserver, check_interval
 from .._selection import mobile_mask, select_particles
 from .._snapshot import Snapshot
 from ._curve_mean import CurveMean

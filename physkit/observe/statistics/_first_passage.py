@@ -6,9 +6,9 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from physkit.core import ObserverError, static
+from physkit.core import Frame, ObserverError, static
 
-from .._observer import AbstractObserver, AbstractQuantity, Frame, as_quantity, check_interval
+from .._observer import AbstractObserver, AbstractQuantity, as_quantity, check_interval
 from .._snapshot import Snapshot
 
 

@@ -8,11 +8,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from physkit.core import CutoffError, ObserverError, ParameterError, concrete_value, static
+from physkit.core import CutoffError, Frame, ObserverError, ParameterError, concrete_value, static
 from physkit.parallel import SerialComm
 from physkit.particles import Particles
 
-from .._observer import AbstractObserver, Frame, check_interval
+from .._observer import AbstractObserver, check_interval
 from .._selection import require_volume, select_particles, species_mask
 from .._snapshot import Snapshot
 from ._curve_mean import CurveMean

@@ -8,11 +8,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from physkit.core import Module, ObserverError, data, static
+from physkit.core import Frame, Module, ObserverError, data, static
 from physkit.geometry import inverse_matrix
 from physkit.particles import Particles
 
-from .._observer import AbstractObserver, Frame, check_interval
+from .._observer import AbstractObserver, check_interval
 from .._selection import require_volume, select_particles, species_mask
 from .._snapshot import Snapshot
 from ._curve_mean import CurveMean

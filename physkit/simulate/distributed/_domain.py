@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Array, Bool
 
 from physkit.core import (
+    Frame,
     Health,
     Key,
     PyTree,
@@ -20,7 +21,6 @@ from physkit.core import (
     replicate,
     shard,
 )
-from physkit.observe import Frame
 from physkit.parallel import DevicesLike, Spmd, gather_to_host, resolve_devices
 from physkit.storage import FrameSharding
 

@@ -3,8 +3,7 @@
 import jax
 import numpy as np
 
-from physkit.core import PyTree
-from physkit.observe import Frame
+from physkit.core import Frame, PyTree
 from physkit.parallel import addressable_rows, gather_to_host, process_group
 from physkit.storage import FrameSharding
 

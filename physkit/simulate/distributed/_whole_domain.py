@@ -6,8 +6,7 @@ import equinox as eqx
 import jax
 import numpy as np
 
-from physkit.core import Key, PyTree, State, unshard
-from physkit.observe import Frame
+from physkit.core import Frame, Key, PyTree, State, unshard
 
 from ..adjoint._adjoint import Direct
 from ..loop._advance import advance, observe_initial

@@ -3,8 +3,7 @@
 import jax
 import numpy as np
 
-from physkit.core import PyTree
-from physkit.observe import Frame
+from physkit.core import Frame, PyTree
 from physkit.storage import Output
 
 from ..distributed._sharded_carry import ShardedCarry

@@ -9,6 +9,7 @@ from jaxtyping import Array, Float, Int
 from physkit.core import (
     Clock,
     Fault,
+    Frame,
     Health,
     Key,
     Module,
@@ -19,7 +20,6 @@ from physkit.core import (
     cast_floats,
     float_dtype,
 )
-from physkit.observe import Frame
 from physkit.parallel import DevicesLike, to_default_device
 
 from ..distributed._domain import DistributedDomain, cast_to_state_precision

@@ -2,8 +2,7 @@
 
 import equinox as eqx
 
-from physkit.core import Key, State, grow_caches
-from physkit.observe import Frame
+from physkit.core import Frame, Key, State, grow_caches
 from physkit.parallel import single_process
 
 from ..distributed._domain import DistributedDomain

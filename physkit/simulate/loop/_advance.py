@@ -6,8 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Int
 
-from physkit.core import Clock, Health, Plan, PyTree, collect_faults
-from physkit.observe import Frame
+from physkit.core import Clock, Frame, Health, Plan, PyTree, collect_faults
 
 from ..adjoint._adjoint import AbstractAdjoint, Direct, LoopBody
 from ._carry import Carry, state_faults

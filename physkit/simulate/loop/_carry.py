@@ -13,6 +13,7 @@ from physkit.core import (
     AbstractGrowable,
     Aux,
     Clock,
+    Frame,
     Health,
     Key,
     Module,
@@ -31,7 +32,7 @@ from physkit.core import (
     float_dtype,
     static,
 )
-from physkit.observe import Frame, Snapshot
+from physkit.observe import Snapshot
 
 from ._simulation import Simulation
 

@@ -9,8 +9,7 @@ import equinox as eqx
 import jax
 import numpy as np
 
-from physkit.core import Fault, Health, PyTree
-from physkit.observe import Frame
+from physkit.core import Fault, Frame, Health, PyTree
 
 from ._advance import advance_chunk, observe_initial
 from ._carry import Carry

@@ -3,8 +3,7 @@
 import jax
 import jax.numpy as jnp
 
-from physkit.core import Plan
-from physkit.observe import Frame
+from physkit.core import Frame, Plan
 
 from ._carry import Carry, snapshot
 from ._simulation import Simulation

@@ -11,7 +11,7 @@ from typing import NamedTuple, TypeAlias
 
 import jax
 
-from physkit.observe import Frame
+from physkit.core import Frame
 
 from ..loop._nested_loop import nest_loops
 from ._backward_state import BackwardContext, BackwardState

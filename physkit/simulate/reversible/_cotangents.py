@@ -17,8 +17,7 @@ import equinox as eqx
 import jax
 from jaxtyping import Array, Int
 
-from physkit.core import Aux, Clock, PyTree, State, drop_fixed_point, fusion_barrier
-from physkit.observe import Frame
+from physkit.core import Aux, Clock, Frame, PyTree, State, drop_fixed_point, fusion_barrier
 
 from ..adjoint._pullback import add_trees, inexact_mask, pullback
 from ..loop._carry import Carry

@@ -7,6 +7,7 @@ from jaxtyping import Array, Bool
 
 from physkit.core import (
     Clock,
+    Frame,
     NotReversible,
     PyTree,
     State,
@@ -16,7 +17,6 @@ from physkit.core import (
     is_exact_component,
     replace_fields,
 )
-from physkit.observe import Frame
 
 from ..adjoint._pullback import fill_zeros
 from ..loop._carry import Carry

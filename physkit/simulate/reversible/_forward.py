@@ -16,8 +16,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from physkit.core import Aux, Clock, Plan, PyTree, State, exact_bits, fusion_barrier
-from physkit.observe import Frame
+from physkit.core import Aux, Clock, Frame, Plan, PyTree, State, exact_bits, fusion_barrier
 
 from ..adjoint._adjoint import Direct
 from ..loop._carry import Carry

@@ -2,8 +2,7 @@
 
 import math
 
-from physkit.core import ParameterError, PyTree, State, fusion_barrier, static
-from physkit.observe import Frame
+from physkit.core import Frame, ParameterError, PyTree, State, fusion_barrier, static
 
 from ..adjoint._adjoint import AbstractAdjoint, Direct, LoopBody, MemoryEstimate
 from ..loop._carry import Carry

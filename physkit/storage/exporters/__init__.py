@@ -1,1 +1,1 @@
-"""Exporters."""
+"""Exports of recorded frames to files of other programs: XYZ, VTK, NumPy."""

@@ -11,9 +11,9 @@ from typing import Any
 import jax
 import numpy as np
 
-from physkit.core import FileError, MismatchError, State
+from physkit.core import FileError, Frame, MismatchError, State
 from physkit.fields import Field
-from physkit.observe import AbstractObserver, Frame
+from physkit.observe import AbstractObserver
 from physkit.parallel import process_group, single_process
 
 from .._atomic import write_atomically

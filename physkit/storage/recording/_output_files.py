@@ -5,9 +5,9 @@ from pathlib import Path
 
 import numpy as np
 
-from physkit.core import PyTree, State, get_component
+from physkit.core import Frame, PyTree, State, StorageKind, get_component
 from physkit.fields import Field
-from physkit.observe import AbstractObserver, AbstractQuantity, Frame, StorageKind
+from physkit.observe import AbstractObserver, AbstractQuantity
 from physkit.particles import Particles
 
 from ._field_files import make_field_file

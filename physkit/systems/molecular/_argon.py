@@ -95,8 +95,8 @@ def melt(
     """
     record = Every(10, potential=PotentialEnergy(), kinetic=KineticEnergy())
     for factor, share in ((2.0, steps // 3), (1.0, steps - steps // 3)):
-        bath = BAOAB(sim.integrator.force, temperature=factor * temperature, friction=1.0)
-        stage = dataclasses.replace(sim, integrator=bath, observers=(record,))
+        thermostat = BAOAB(sim.integrator.force, temperature=factor * temperature, friction=1.0)
+        stage = dataclasses.replace(sim, integrator=thermostat, observers=(record,))
         done = run(stage, atoms, share // 10 * 10, key=key, progress=progress)
         atoms = done.state
     energy = np.asarray(done["potential"] + done["kinetic"], float)

@@ -80,7 +80,7 @@ def double_well(
 
     **Reference:** Kramers, Physica 7, 284 (1940); Gardiner, Handbook of Stochastic Methods, §5.2.7.
     """
-    bath = Brownian(DoubleWell(barrier), temperature=diffusion, friction=1.0)
+    thermostat = Brownian(DoubleWell(barrier), temperature=diffusion, friction=1.0)
     escape = FirstPassage(1, escape=lambda now: now.state.position[:, 0] >= 1.0)
     start = Particles(-jnp.ones((particles, 1), dtype))
-    return Simulation(bath, dt=dt, observers=escape), start
+    return Simulation(thermostat, dt=dt, observers=escape), start

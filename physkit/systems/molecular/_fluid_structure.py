@@ -115,8 +115,8 @@ def _drawn(fluid: SmallFluid, model: LennardJones, begin: Particles, keys: Array
         return jnp.sum(now.state.space.displacement(x[first], x[second]) ** 2, axis=1)
 
     see = Every(fluid.every, squares=squares_of, g=g_of)
-    bath = BAOAB(fluid.force(model), temperature=fluid.temperature, friction=0.5)
-    sim = Simulation(bath, dt=0.005, observers=see)
+    thermostat = BAOAB(fluid.force(model), temperature=fluid.temperature, friction=0.5)
+    sim = Simulation(thermostat, dt=0.005, observers=see)
 
     def replica(state, key):
         result = simulate(sim, init(sim, state, key=key), fluid.steps)

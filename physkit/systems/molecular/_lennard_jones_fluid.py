@@ -127,5 +127,5 @@ def lennard_jones_box(
     energy = PotentialEnergy()
     per_atom = lambda now: energy(now) / now.state.num_particles
     record = Every(every, pressure=Pressure(), energy=per_atom)
-    bath = BAOAB(force, temperature=temperature, friction=1.0)
-    return Simulation(bath, dt=dt, observers=record), atoms
+    thermostat = BAOAB(force, temperature=temperature, friction=1.0)
+    return Simulation(thermostat, dt=dt, observers=record), atoms

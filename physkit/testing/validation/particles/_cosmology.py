@@ -16,10 +16,10 @@ def collapse_of_a_pancake() -> dict[str, Any]:
     end = simulate(simulation, sheets, 200).state
     x, p = zeldovich_solution(0.98)
     q, _ = zeldovich_solution(0.0)
-    apart = np.asarray(end.unwrapped)[:, 0] - x
-    apart -= np.round(apart)
+    error = np.asarray(end.unwrapped)[:, 0] - x
+    error -= np.round(error)
     return {
-        "displacement": np.max(np.abs(apart)) / np.max(np.abs(x - q)),
+        "displacement": np.max(np.abs(error)) / np.max(np.abs(x - q)),
         "momentum": np.max(np.abs(np.asarray(end.velocity)[:, 0] - p)) / np.max(np.abs(p)),
     }
 

@@ -22,9 +22,9 @@ def return_of_the_figure_eight() -> dict[str, Any]:
     """Three equal masses on a figure of eight, one period with steps of eighth order."""
     sim, start = figure_eight(400)
     result = simulate(sim, start, 400)
-    apart = np.asarray(result.state.position - start.position)
+    displacement = np.asarray(result.state.position - start.position)
     return {
-        "distance from start": np.max(np.abs(apart)),
+        "distance from start": np.max(np.abs(displacement)),
         "energy": result.frames["energy"][0],
     }
 

@@ -21,9 +21,9 @@ def variance_of_an_oscillator() -> dict[str, Any]:
 
     The average of x² is that of the exact dynamics for every stable dt; that of v² is not.
     """
-    bath = BAOAB(HarmonicTrap(1.0), temperature=1.0, friction=1.0)
+    thermostat = BAOAB(HarmonicTrap(1.0), temperature=1.0, friction=1.0)
     mean = Average(1, square=lambda now: jnp.mean(now.state.position**2))
-    sim = Simulation(bath, dt=1.0, observers=mean)
+    sim = Simulation(thermostat, dt=1.0, observers=mean)
     draw = jax.random.normal(jax.random.key(1), (40_000, 1))
     result = jax.jit(lambda p: simulate(sim, p, 1500, key=jax.random.key(0)))(Particles(draw))
     return {"⟨x²⟩": result.summary["square"]["mean"]}
@@ -34,8 +34,8 @@ def variance_of_ornstein_and_uhlenbeck() -> dict[str, Any]:
 
     ⟨v²⟩ = (k_B T/m) (1 − e^{−2γt}), whatever the step.
     """
-    bath = BAOAB(HarmonicTrap(0.0), temperature=1.0, friction=1.0)
-    sim = Simulation(bath, dt=0.25)
+    thermostat = BAOAB(HarmonicTrap(0.0), temperature=1.0, friction=1.0)
+    sim = Simulation(thermostat, dt=0.25)
     start = Particles(jnp.zeros((1_000_000, 1)))
     result = jax.jit(lambda p: simulate(sim, p, 2, key=jax.random.key(2)))(start)
     return {"⟨v²⟩": np.mean(np.asarray(result.state.velocity) ** 2)}

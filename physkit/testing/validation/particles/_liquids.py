@@ -88,9 +88,12 @@ def nist_state_points() -> dict[str, Any]:
         sites, box = lattice.face_centered_cubic(5, density=density)
         atoms = maxwell_boltzmann(jax.random.key(0), Particles(sites, space=box), 1.7)
         force = Pairwise(LennardJones(), cutoff=3.0, truncation="plain", tail=True, skin=0.4)
-        bath = BAOAB(force, temperature=0.85, friction=1.0)
+        thermostat = BAOAB(force, temperature=0.85, friction=1.0)
         mean = Average(10, potential=PotentialEnergy(), pressure=Pressure())
-        melting, sim = Simulation(bath, dt=0.005), Simulation(bath, dt=0.005, observers=mean)
+        melting, sim = (
+            Simulation(thermostat, dt=0.005),
+            Simulation(thermostat, dt=0.005, observers=mean),
+        )
         liquid = run(melting, atoms, 6_000, key=jax.random.key(1), progress=False).state
         done = run(sim, liquid, 30_000, key=jax.random.key(2), progress=False)
         out[f"ρ {density:.3f}: U"] = done["potential"]["mean"] / atoms.num_particles
