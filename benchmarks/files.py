@@ -37,7 +37,9 @@ def writing(folder: Path, cells: int = 20, steps: int = 300) -> None:
     for k in range(3):
         alone.append(used(lambda: pk.run(observed, warm.carry, steps, progress=False)))
         to = folder / f"r{k}"
-        beside.append(used(lambda to=to: pk.run(observed, warm.carry, steps, to=to, progress=False)))
+        beside.append(
+            used(lambda to=to: pk.run(observed, warm.carry, steps, to=to, progress=False))
+        )
     (a, ca), (b, cb) = (np.min(x, axis=0) for x in (alone, beside))
     print(f"{state.num_particles} atoms, {steps} steps: {a:.2f} s (CPU {ca:.2f}) in memory")
     print(
