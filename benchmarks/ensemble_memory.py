@@ -46,23 +46,23 @@ def compared(whole, size: int) -> dict:
     from physkit.ensemble import predict_batch_memory
     from physkit.ensemble.compute._chunk_runner import ChunkRunner
 
-    predicted = predict_batch_memory(whole).of(size) / 2**20
+    predicted = predict_batch_memory(whole).bytes_for(size) / 2**20
     runner = ChunkRunner(whole, 0, size, jax.local_devices()[:1])
-    lanes = runner.start(np.arange(size))
-    resident = sum(x.nbytes for x in jax.tree.leaves(lanes)) / 2**20
+    batch = runner.init_batch(np.arange(size))
+    resident = sum(x.nbytes for x in jax.tree.leaves(batch)) / 2**20
     for _ in range(2):
         gc.collect()
         ctypes.CDLL("libc.so.6").malloc_trim(0)
-        _CLEAR.write_text("5")  # the peak begins anew
-        before = said("VmRSS")
-        found = runner._advanced(lanes, runner._room)
-        measured = said("VmHWM") - before + resident
-        del found
+        _CLEAR.write_text("5")  # reset the peak
+        before = status_mib("VmRSS")
+        attempt = runner._advance(batch, runner.max_blocks)
+        measured = status_mib("VmHWM") - before + resident
+        del attempt
     note = f"predicted {predicted:.0f} MiB, measured {measured / predicted - 1:+.0%}"
     return {"rate": measured, "unit": UNIT, "note": note}
 
 
-def said(what: str) -> float:
+def status_mib(what: str) -> float:
     """A line of /proc/self/status, in MiB."""
     row = next(r for r in _STATUS.read_text().splitlines() if r.startswith(what))
     return int(row.split()[1]) / 1024

@@ -39,10 +39,10 @@ def with_physkit(size: int, precision: str) -> dict:
     del precision
     atoms = melt(size)
     near = neighbor_list(atoms, CUTOFF, SKIN)
-    room = near.pairs.capacity
+    capacity = near.pairs.capacity
 
     def build(position, space):
-        return search(position, space, CUTOFF + SKIN, near.cells, room)
+        return search(position, space, CUTOFF + SKIN, near.cells, capacity)
 
     return timed(build, atoms.position, atoms.space)
 

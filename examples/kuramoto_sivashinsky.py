@@ -30,5 +30,5 @@ with pk.plot.style():
     top.set(ylabel="$x$")
     fig.colorbar(image, ax=top, label="$u$", pad=0.01)
     bottom.semilogy(t, apart, color="#D55E00")
-    bottom.set(xlabel="$t$", ylabel="distance of a\nneighbour (rms)", xlim=(0, t[-1]))
+    bottom.set(xlabel="$t$", ylabel="distance of a\nneighbor (rms)", xlim=(0, t[-1]))
     fig.savefig("kuramoto_sivashinsky.png", dpi=110)

@@ -11,7 +11,7 @@ from physkit import plot
 from physkit.systems import AU_IN_KM, PLANETS, SOLAR_RADIUS, SolarTracks, Weighing
 
 _OBLIQUITY = np.deg2rad(23.4392911)  # between the equator and the plane of the Earth's orbit, J2000
-_PLANET_COLOURS = ("#b5651d", "#c9a227", "#2a9d8f", "#3d5a98")
+_PLANET_COLORS = ("#b5651d", "#c9a227", "#2a9d8f", "#3d5a98")
 _SIMULATED, _MEASURED, _SUN = "#c1121f", "#22333b", "#ffc300"
 _INNER = (  # period in days, mass over that of the Sun, mean distance in au
     ("Mercury", 87.97, 1 / 6_023_600, 0.3871),
@@ -80,7 +80,7 @@ def draw_residuals(tracks: SolarTracks, found: Weighing, path: Path) -> None:
 def draw_orbits(tracks: SolarTracks, found: Weighing, path: Path) -> None:
     """The orbits of the planets about the Sun."""
     figure, ax = _figure((6.4, 6.4), 1, 1)
-    for k, (name, color) in enumerate(zip(PLANETS, _PLANET_COLOURS, strict=True), start=1):
+    for k, (name, color) in enumerate(zip(PLANETS, _PLANET_COLORS, strict=True), start=1):
         line, measured = _face_on(found.after[:, k])[:, :2], _face_on(tracks.seen[:, k])[:, :2]
         ax.plot(*line.T, color=color, lw=1.0)
         ax.scatter(*measured[:: 3 * k].T, s=9, color=color, lw=0)

@@ -67,7 +67,7 @@ def search(
     dense = [
         jnp.append(folded[:, k], jnp.inf)[member].reshape(*shape, cells.slots) for k in range(d)
     ]
-    near = _neighbouring(shape, space.periodic_axes(d))
+    near = _neighboring(shape, space.periodic_axes(d))
     masks = _masks(dense, near, vectors, space, radius)
 
     slot_in_cell, rows = jnp.arange(n, dtype=jnp.int32) - start[number], None
@@ -110,7 +110,7 @@ def _ravel(cell, shape: tuple[int, ...]) -> Int[Array, "..."]:
     return number
 
 
-def _neighbouring(shape: tuple[int, ...], periodic: tuple[bool, ...]):
+def _neighboring(shape: tuple[int, ...], periodic: tuple[bool, ...]):
     """Per axis, `[ways cells]`: the neighboring cells in ascending order, how often a periodic
     axis is crossed on the way there, and which are not there at all. And whether some periodic
     axis is too thin for that: its cells meet in several images, of which the nearest counts."""

@@ -72,7 +72,7 @@ def steepest_slope() -> dict[str, Any]:
     return {"|∂u/∂x|": (-end.spectrum().derivative(0).field()).max()}
 
 
-def travelling_humps() -> dict[str, Any]:
+def traveling_humps() -> dict[str, Any]:
     """A hump at rest on a line that repeats, t = 0.3, against ½[u₀(x − ct) + u₀(x + ct)]; and one on
     a string held at its ends (256 cells, symplectic steps of c dt = h, which are exact)."""
     hump = lambda x: jnp.exp(-(((x - jnp.floor(x) - 0.5) / 0.06) ** 2))
@@ -120,7 +120,7 @@ CASES = (
     ),
     Case(
         "string",
-        travelling_humps,
+        traveling_humps,
         (
             Published("on a line that repeats", 0.0, 1e-6),
             Published("upside down in the mirror", 0.0, 1e-6),
