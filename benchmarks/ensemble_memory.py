@@ -1,4 +1,4 @@
-"""Predicted memory of a batch of a sweep (`ensemble.predict_batch_memory`) beside the measured peak.
+"""Predicted memory of a batch (`ensemble.predict_batch_memory`) beside the measured peak.
 
 The prediction is about the device: what the compiled program takes for the members, their start and end
 included. It is compiled and run once, and then again, with the peak of the process counted anew; what was

@@ -77,8 +77,8 @@ def check_devices(
 
 
 def _observables(result: PyTree) -> dict[str, Any]:
-    seen = {"state": physical_leaves(result.state), "frames": result.frames, "times": result.times}
-    return {**seen, "summary": result.summary}
+    found = {"state": physical_leaves(result.state), "frames": result.frames, "times": result.times}
+    return {**found, "summary": result.summary}
 
 
 def _require_success(function: Callable[[], Any], what: str) -> Any:
@@ -101,7 +101,7 @@ def _weighted_sum(state: State) -> Callable[[Any], Any]:
     weights = [random_like(x, (29, i)) / largest_magnitude(x) for i, x in enumerate(leaves)]
 
     def weighted_sum(last: PyTree) -> Any:
-        seen = flatten_floats(physical_leaves(last))[1]
-        return sum(jnp.sum((w * x).real) for w, x in zip(weights, seen, strict=True))
+        leaves_now = flatten_floats(physical_leaves(last))[1]
+        return sum(jnp.sum((w * x).real) for w, x in zip(weights, leaves_now, strict=True))
 
     return weighted_sum

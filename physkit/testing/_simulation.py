@@ -230,10 +230,10 @@ def _intervals(sim: Simulation, state: State, key: Key | None) -> dict[str, int]
     found = {}
     for observer in sim.observers:
         alone = dataclasses.replace(sim, observers=(observer,), guards=())
-        seen = eqx.filter_eval_shape(
+        shapes = eqx.filter_eval_shape(
             lambda s, a=alone, o=observer: simulate(a, s, o.interval, key=key).frames, state
         )
-        found |= dict.fromkeys(seen, observer.interval)
+        found |= dict.fromkeys(shapes, observer.interval)
     return found
 
 
@@ -250,7 +250,7 @@ def _weighted_sum(state: State) -> Callable[[Any], Any]:
     weights = [random_like(x, (23, i)) / largest_magnitude(x) for i, x in enumerate(leaves)]
 
     def weighted_sum(last: PyTree) -> Any:
-        seen = flatten_floats(physical_leaves(last))[1]
-        return sum(jnp.sum(w * x) for w, x in zip(weights, seen, strict=True))
+        leaves_now = flatten_floats(physical_leaves(last))[1]
+        return sum(jnp.sum(w * x) for w, x in zip(weights, leaves_now, strict=True))
 
     return weighted_sum

@@ -224,7 +224,7 @@ def _submit_array(
     executor.update_parameters(
         job_name=directives.pop("job-name"),
         time=engine.minutes,
-        array_parallelism=engine.at_once or engine.elements,
+        array_parallelism=engine.max_running or engine.elements,
         setup=[f"export JAX_ENABLE_X64={double}", *engine.setup],
         stderr_to_stdout=True,
         wckey=None,  # submitit would otherwise set one, which some clusters refuse
