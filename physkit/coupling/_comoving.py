@@ -1,7 +1,8 @@
 """Self-gravity in an expanding universe."""
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
+from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from physkit.core import Clock, param
@@ -32,7 +33,7 @@ class Comoving(AbstractScaledForce):
     inner: AbstractForce
     hubble: Float[Array, ""] = param()
 
-    def scale_factor(self, tau: Any) -> Any:
+    def scale_factor(self, tau: ArrayLike) -> Array:
         """a at time τ."""
         return (2 / (self.hubble * tau)) ** 2
 

@@ -1,15 +1,16 @@
 """Drag between particles and a fluid, both ways, and particles that a flow carries along."""
 
-from typing import Any
-
 import jax.numpy as jnp
+from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from physkit.core import (
     AbstractTendency,
     Clock,
     DeclarationError,
+    Rate,
     ShapeError,
+    State,
     get_component,
     param,
     static,
@@ -60,11 +61,11 @@ class Drag(AbstractTendency):
 
     def __init__(
         self,
-        friction: Any,
+        friction: ArrayLike,
         particles: str = "particles",
         fluid: str = "fluid",
         *,
-        density: Any = 1.0,
+        density: ArrayLike = 1.0,
         kernel: AbstractKernel | None = None,
         moving: bool = False,
     ):
@@ -72,7 +73,7 @@ class Drag(AbstractTendency):
         self.particles, self.fluid, self.moving = particles, fluid, moving
         self.kernel = kernel or CIC()
 
-    def rate(self, clock: Clock, state: Any) -> dict[str, Any]:
+    def rate(self, clock: Clock, state: State) -> dict[str, Rate]:
         drops = get_component(state, self.particles)
         flow = _flow(get_component(state, self.fluid), clock, drops)
         margin = drops.migration_margin
@@ -81,11 +82,12 @@ class Drag(AbstractTendency):
         gain = gamma * slip
         if drops.frozen is not None:
             gain = jnp.where(drops.frozen[:, None], 0, gain)
-        pull = drops.mask_empty(drops.mass[:, None] * gain)
-        loss = deposit(pull, drops.position, flow, self.kernel, margin=margin)
-        moved = drops.velocity if self.moving else None
+        force = drops.mask_empty(drops.mass[:, None] * gain)
+        # Deposited with the kernel that read the flow: momentum is then conserved to rounding.
+        loss = deposit(force, drops.position, flow, self.kernel, margin=margin)
+        velocity = drops.velocity if self.moving else None
         return {
-            self.particles: ParticleIncrement(position=moved, velocity=gain),
+            self.particles: ParticleIncrement(position=velocity, velocity=gain),
             self.fluid: FieldIncrement(-loss.data / self.density, flow.location),
         }
 
@@ -111,15 +113,16 @@ class PassiveTracers(AbstractTendency):
     component: str = static(default="tracers")
     kernel: AbstractKernel = CIC()
 
-    def rate(self, clock: Clock, state: Any) -> dict[str, Any]:
+    def rate(self, clock: Clock, state: State) -> dict[str, Rate]:
         tracers = get_component(state, self.component)
         flow = _flow(get_component(state, self.flow), clock, tracers)
-        there = interpolate(flow, tracers.position, self.kernel, margin=tracers.migration_margin)
-        return {self.component: ParticleIncrement(position=there)}
+        margin = tracers.migration_margin
+        velocity = interpolate(flow, tracers.position, self.kernel, margin=margin)
+        return {self.component: ParticleIncrement(position=velocity)}
 
 
-def _flow(field: Any, clock: Clock, particles: Any) -> Field:
-    """The velocity that `field` is, or is the vorticity of."""
+def _flow(field: object, clock: Clock, particles: object) -> Field:
+    """The velocity that `field` is, or is the vorticity of; whatever a user named may come in."""
     if not isinstance(field, Field) or not isinstance(particles, Particles):
         raise DeclarationError(
             f"drag and advection take particles and a field; got {type(particles).__name__} and "

@@ -1,4 +1,7 @@
-"""Scatters whose result depends on no order: sums of integers."""
+"""Scatters whose result depends on no order: sums of integers.
+
+Floating-point addition is not associative, and devices scatter in any order; integer addition is.
+"""
 
 import functools
 
@@ -6,7 +9,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from ._stencil import Coordinates, Layout, Scatter
+from physkit.core import PyTree
+
+from ._stencil import Coordinates, Layout, Scatter, Weights
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
@@ -19,28 +24,34 @@ def exact_scatter(
     cut in digits so short that integers hold their sums. The derivative is that of `Scatter`.
     """
     x, values = jax.lax.optimization_barrier((x, values))
-    base, shares = layout.locate(x)
-    base, shares = jax.lax.optimization_barrier((base, shares))
-    return jnp.stack([_one(layout, base, shares, value) for value in values])
+    base, weights = layout.locate(x)
+    # Weights that are computed once, and so round once, whatever is done with them.
+    base, weights = jax.lax.optimization_barrier((base, weights))
+    return jnp.stack([_scatter_digits(layout, base, weights, value) for value in values])
 
 
 @exact_scatter.defjvp
-def _(layout, primals, tangents):
+def _(layout: Layout, primals: PyTree, tangents: PyTree) -> tuple[Array, Array]:
     _, out = jax.jvp(Scatter(layout), primals, tangents)
     return exact_scatter(layout, *primals), out
 
 
-def _one(layout: Layout, base: Int[Array, " n"], shares, value: Float[Array, " n"]) -> Array:
+def _scatter_digits(
+    layout: Layout, base: Int[Array, " n"], weights: Weights, value: Float[Array, " n"]
+) -> Array:
+    """The sums of one component, digit by digit."""
     kind = jnp.int32 if value.dtype.itemsize == 4 else jnp.int64
+    # Bits of a digit, so that the sum of n digits fits into an integer with its sign.
     bits = 8 * jnp.dtype(kind).itemsize - 2 - max(1, value.shape[0] - 1).bit_length()
     digits = -(-(int(jnp.finfo(value.dtype).nmant) + 2) // max(bits, 1))
     _, exponent = jnp.frexp(jnp.max(jnp.abs(value), initial=0))
     # A power of two: scaling rounds nothing.
     scaled = jnp.ldexp(value, -exponent)
     totals = [jnp.zeros(layout.size, kind) for _ in range(digits)]
-    for offset, share in layout.rows(shares):
-        row = scaled if share is None else scaled * share
-        for j, along in enumerate(shares[-1]):
+    for offset, weight in layout.rows(weights):
+        row = scaled if weight is None else scaled * weight
+        for j, along in enumerate(weights[-1]):
+            # Behind the barrier, so that no multiply-add keeps digits that another program rounds off.
             rest = jax.lax.optimization_barrier(row * along)
             for k in range(digits):
                 rest = rest * 2.0**bits
@@ -49,6 +60,7 @@ def _one(layout: Layout, base: Int[Array, " n"], shares, value: Float[Array, " n
                 index = base + (offset + j)
                 totals[k] = totals[k].at[index].add(digit.astype(kind), mode="promise_in_bounds")
     total = jnp.zeros(layout.size, value.dtype)
+    # From the smallest digit up, in a fixed order.
     for k in reversed(range(digits)):
         total = total + totals[k].astype(value.dtype) * 2.0 ** (-bits * (k + 1))
     return jnp.ldexp(total, exponent).reshape(layout.points)

@@ -11,16 +11,16 @@ from physkit.core import Module
 
 
 class AbstractKernel(Module):
-    """The B-spline of some order: how a particle is shared out among the nearest points along an axis.
+    """The B-spline of some order: how a particle is spread over the nearest points along an axis.
 
-    In two and three dimensions the share is the product over axes.
+    In two and three dimensions weights are products over axes.
     """
 
     order: eqx.AbstractClassVar[int]
 
     @abc.abstractmethod
     def weights(self, f: Float[Array, " n"]) -> tuple[Float[Array, " n"], ...]:
-        """Shares of the `order` nearest points, lowest first, for 0 ≤ f ≤ 1 within their stretch."""
+        """Weights of the `order` nearest points, lowest first, for 0 ≤ f ≤ 1 within their interval."""
 
     def window(self, phase: Float[Array, "..."]) -> Float[Array, "..."]:
         """The kernel's Fourier transform at kh = `phase`: (sin(kh/2) / (kh/2))^order."""
@@ -35,7 +35,7 @@ class Nearest(AbstractKernel):
 
     order: ClassVar[int] = 1
 
-    def weights(self, f):
+    def weights(self, f: Float[Array, " n"]) -> tuple[Float[Array, " n"], ...]:
         return (jnp.ones_like(f),)
 
 
@@ -49,7 +49,7 @@ class CIC(AbstractKernel):
 
     order: ClassVar[int] = 2
 
-    def weights(self, f):
+    def weights(self, f: Float[Array, " n"]) -> tuple[Float[Array, " n"], ...]:
         return 1 - f, f
 
 
@@ -61,7 +61,7 @@ class TSC(AbstractKernel):
 
     order: ClassVar[int] = 3
 
-    def weights(self, f):
+    def weights(self, f: Float[Array, " n"]) -> tuple[Float[Array, " n"], ...]:
         return (1 - f) ** 2 / 2, 0.5 + f * (1 - f), f**2 / 2
 
 
@@ -73,7 +73,10 @@ class PCS(AbstractKernel):
 
     order: ClassVar[int] = 4
 
-    def weights(self, f):
+    def weights(self, f: Float[Array, " n"]) -> tuple[Float[Array, " n"], ...]:
         g = 1 - f
-        inner = lambda s: (4 - 6 * s**2 + 3 * s**3) / 6
+
+        def inner(s: Array) -> Array:
+            return (4 - 6 * s**2 + 3 * s**3) / 6
+
         return g**3 / 6, inner(f), inner(g), f**3 / 6

@@ -32,12 +32,12 @@ class Electrostatics(AbstractMeshInteraction):
 
     permittivity: Float[Array, ""] = param(1.0)
 
-    def charge(self, particles):
+    def charge(self, particles: Particles) -> Float[Array, " n"]:
         if particles.charge is None:
-            raise ParameterError("these particles have no charge: say Particles(…, charge=…)")
+            raise ParameterError("these particles have no charge: give Particles(…, charge=…)")
         return particles.charge
 
-    def green_function(self, k2):
+    def green_function(self, k2: Float[Array, "..."]) -> Float[Array, "..."]:
         return 1 / (self.permittivity * k2)
 
 
@@ -51,8 +51,8 @@ class Gravity(AbstractMeshInteraction):
 
     constant: Float[Array, ""] = param(1.0)
 
-    def charge(self, particles):
+    def charge(self, particles: Particles) -> Float[Array, " n"]:
         return particles.mass
 
-    def green_function(self, k2):
+    def green_function(self, k2: Float[Array, "..."]) -> Float[Array, "..."]:
         return -4 * jnp.pi * self.constant / k2

@@ -2,7 +2,7 @@
 
 import functools
 import operator
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -10,10 +10,12 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from physkit.core import (
+    Cache,
     Clock,
     NotReversible,
     ParameterError,
     ShapeError,
+    State,
     concrete_value,
     get_component,
     scale_array,
@@ -80,7 +82,7 @@ class ParticleMesh(AbstractForce):
     deconvolved: bool = static(default=False)
     interlaced: bool = static(default=False)
     exact: bool = static(default=False)
-    component: Any = static(default=None)
+    component: str | tuple[str, ...] | None = static(default=None)
 
     def __init__(
         self,
@@ -112,58 +114,66 @@ class ParticleMesh(AbstractForce):
     def needs_halo(self) -> bool:
         return False  # particles act through the mesh, which has ghosts of its own
 
-    def init(self, state: Any) -> None:
+    def init(self, state: State) -> None:
         for name in self.components:
             self._check(get_component(state, name))
 
-    def require_reversible(self, state: Any) -> None:
-        """**Errors:** `NotReversible` over devices, whose deposits are added in an order that is theirs."""
+    def require_reversible(self, state: State) -> None:
+        """**Errors:** `NotReversible` over devices, where the order of addition depends on the sharding."""
         if any(get_component(state, name).is_distributed for name in self.components):
             raise NotReversible(
-                "ParticleMesh adds what each device deposits, and who holds a particle is another matter "
-                "on the way back: over devices use adjoint=NestedCheckpoint() or Binomial(n)"
+                "ParticleMesh adds what each device deposits, and in the backward pass another device may "
+                "hold a particle: over devices use adjoint=NestedCheckpoint() or Binomial(n)"
             )
 
     # --- what is on the mesh --------------------------------------------------------------------
 
-    def density(self, state: Any) -> Field:
+    def density(self, state: State) -> Field:
         """ρ of all components, charge or mass per volume."""
-        return self._deposited(state, 0.0)
+        return self._deposit(state, 0.0)
 
-    def potential(self, state: Any) -> Field:
+    def potential(self, state: State) -> Field:
         """φ, with mean 0."""
         return self._potential(self._source(state)).field()
 
-    def field(self, state: Any) -> Field:
+    def field(self, state: State) -> Field:
         """E = −∇φ: force per charge or mass, a vector field."""
         return self._field(self._potential(self._source(state)))
 
     # --- as a force -----------------------------------------------------------------------------
 
-    def force(self, clock: Clock, state: Any) -> Any:
+    def force(
+        self, clock: Clock, state: State
+    ) -> Float[Array, "n d"] | dict[str, Float[Array, "n d"]]:
         del clock
         potential = self._potential(self._source(state))
         parts = {}
         for name in self.components:
             particles = get_component(state, name)
             self._check(particles)
-            pulls = [self._pull(self._moved(potential, s, -1), particles, s) for s in self._shifts]
-            parts[name] = sum(pulls[1:], pulls[0]) / len(pulls)
+            forces = [
+                self._component_force(self._translate(potential, s, -1), particles, s)
+                for s in self._shifts
+            ]
+            parts[name] = sum(forces[1:], forces[0]) / len(forces)
         return parts if isinstance(self.component, tuple) else parts[self.component]
 
-    def energy(self, clock: Clock, state: Any, cache: Any = None) -> Float[Array, ""]:
+    def energy(self, clock: Clock, state: State, cache: Cache = None) -> Float[Array, ""]:
         """½ ∫ ρ φ dV, with each particle's own; of all components together."""
         del clock, cache
         source = self._source(state)
         return (source.field() * self._potential(source).field()).integral() / 2
 
-    def virial(self, clock: Clock, state: Any, cache: Any = None) -> Float[Array, "d d"]:
+    def virial(self, clock: Clock, state: State, cache: Cache = None) -> Float[Array, "d d"]:
         """−∂U/∂ε for a strain ε of particles and mesh alike."""
         source, k2, is_wave = self._source(state), self._k2(), self._is_wave()
-        squeezed = lambda log_k2: self._response(jnp.exp(log_k2))
+
+        def response_of_log(log_k2: Array) -> Array:
+            return self._response(jnp.exp(log_k2))
+
         positive = jnp.where(is_wave, k2, 1)
         # dG/d(ln k²), of which a strain takes the part k_a k_b / k².
-        _, slope = jax.jvp(squeezed, (jnp.log(positive),), (jnp.ones_like(k2),))
+        _, slope = jax.jvp(response_of_log, (jnp.log(positive),), (jnp.ones_like(k2),))
         slope = jnp.where(is_wave, slope / positive, 0)
         density, waves = source.field(), self._waves()
         d = self.grid.dimension
@@ -192,7 +202,7 @@ class ParticleMesh(AbstractForce):
         """How far particles are from a device's block at most, on a mesh moved by `shift` cells."""
         return particles.migration_margin + shift / min(self.grid.local_shape)
 
-    def _deposited(self, state: Any, shift: float) -> Field:
+    def _deposit(self, state: State, shift: float) -> Field:
         parts = []
         for name in self.components:
             particles = get_component(state, name)
@@ -205,14 +215,14 @@ class ParticleMesh(AbstractForce):
             )
         return sum(parts[1:], parts[0])
 
-    def _source(self, state: Any) -> Spectrum:
+    def _source(self, state: State) -> Spectrum:
         """ρ by modes, the mean of both meshes."""
-        meshes = [self._moved(self._deposited(state, s).spectrum(), s, 1) for s in self._shifts]
+        meshes = [self._translate(self._deposit(state, s).spectrum(), s, 1) for s in self._shifts]
         total = sum(meshes[1:], meshes[0])
         return total / float(len(meshes)) if len(meshes) > 1 else total
 
-    def _moved(self, spectrum: Spectrum, shift: float, sign: int) -> Spectrum:
-        """Moved by `shift` cells along every axis, backwards for `sign` 1."""
+    def _translate(self, spectrum: Spectrum, shift: float, sign: int) -> Spectrum:
+        """`spectrum` moved by `shift` cells along every axis, backwards for `sign` 1."""
         if not shift:
             return spectrum
         for k in range(self.grid.dimension):
@@ -231,7 +241,7 @@ class ParticleMesh(AbstractForce):
         k2, waves = self._k2(), self._is_wave()
         return source.multiply(jnp.where(waves, self._response(jnp.where(waves, k2, 1)), 0))
 
-    def _is_wave(self) -> Any:
+    def _is_wave(self) -> Array | np.ndarray:
         """All modes but the mean, where k² of differences is 0 up to rounding only."""
         first, *rest = (n != 0 for n in self.grid.modes())
         return functools.reduce(operator.or_, rest, first)
@@ -252,30 +262,39 @@ class ParticleMesh(AbstractForce):
         out = []
         for k in range(self.grid.dimension):
             square = -self.scheme.symbol(self.grid, k, 2)
-            there = square > 0
-            size = jnp.where(there, jnp.sqrt(jnp.where(there, square, 1)), 0)
+            is_wave = square > 0
+            # Masked inside as well: the derivative of a root at 0 is infinite.
+            size = jnp.where(is_wave, jnp.sqrt(jnp.where(is_wave, square, 1)), 0)
             out.append(size * jnp.asarray(self.grid.map_modes(k, np.sign), size.dtype))
         return out
 
     def _field(self, potential: Spectrum) -> Field:
         axes = range(self.grid.dimension)
-        symbol = lambda k: self.scheme.symbol(self.grid, k, 1)
-        return stack([potential.multiply(scale_array(symbol(k), -1)).field() for k in axes])
 
-    def _pull(self, potential: Spectrum, particles: Particles, shift: float):
+        def minus_derivative(axis: int) -> Field:
+            symbol = self.scheme.symbol(self.grid, axis, 1)
+            return potential.multiply(scale_array(symbol, -1)).field()
+
+        return stack([minus_derivative(k) for k in axes])
+
+    def _component_force(
+        self, potential: Spectrum, particles: Particles, shift: float
+    ) -> Float[Array, "n d"]:
         # Hidden from the compiler, which would keep what it found for the deposit: n numbers written
         # and read again cost more than they do.
         x = jax.lax.optimization_barrier(self._at(particles, shift))
-        source = self.interaction.charge(
-            particles
-        )  # rows without a particle are never moved by what they feel
+        # Not masked: rows without a particle may feel a force, but are never moved by it.
+        source = self.interaction.charge(particles)
         margin = self._margin(particles, shift)
         if self.conserves == "momentum":
             read = interpolate(self._field(potential), x, self.kernel, margin=margin)
             return source[:, None] * read
         field = potential.field()
-        work = lambda x: jnp.sum(source * interpolate(field, x, self.kernel, margin=margin))
-        return -jax.grad(work)(x)
+
+        def potential_energy(x: Float[Array, "n d"]) -> Float[Array, ""]:
+            return jnp.sum(source * interpolate(field, x, self.kernel, margin=margin))
+
+        return -jax.grad(potential_energy)(x)
 
     def _check(self, particles: Particles) -> None:
         space = particles.space

@@ -1,34 +1,38 @@
-"""Which points of a padded grid a particle touches, and how much of it: gathers and scatters."""
+"""Which points of a padded grid a particle touches, and with what weight: gathers and scatters.
+
+Blocks are padded with ghosts first, so that no index wraps around and none needs a check of bounds.
+"""
 
 import functools
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, Int
 
-from physkit.core import ParameterError, ShapeError, linear_call
+from physkit.core import ParameterError, PyTree, ShapeError, linear_call
 from physkit.geometry import Grid, Location
 
 from ._kernels import AbstractKernel
 
-DEFAULT_MARGIN = (
-    1 / 8
-)  # of a block's width: so far particles may stray from it where nobody says less
-_LANES = 8  # copies of a small grid that particles next to one another in memory are added to
-_CACHE = 2**14  # bytes that those copies may take: they shall stay in the fastest cache
+# How far particles may be outside of a device's block, in widths of it, unless a caller says less.
+DEFAULT_MARGIN = 1 / 8
+_COPIES = 8  # copies of a small grid that particles next to one another in memory are added to
+_COPY_BYTES = 2**14  # bytes that those copies may take: they shall stay in the fastest cache
 
 Coordinates = tuple[Array, ...]
-Slopes = tuple[int, ...]  # per axis, how many derivatives of the kernel; none at all if empty
+Weights = tuple[tuple[Array, ...], ...]  # per axis and point along it, `[n]`
+WeightFunction = Callable[[Array], tuple[Array, ...]]
+Orders = tuple[int, ...]  # per axis, how many derivatives of the kernel; none at all if empty
 
 
 @dataclass(frozen=True)
 class Layout:
-    """The padded points of one location, and the stretches between them that particles can be in."""
+    """The padded points of one location, and the intervals between them that particles can be in."""
 
     kernel: AbstractKernel
     ghosts: tuple[tuple[int, int], ...]  # per axis, (low, high)
@@ -39,60 +43,56 @@ class Layout:
     def of(
         grid: Grid, location: Location, kernel: AbstractKernel, margin: float = DEFAULT_MARGIN
     ) -> "Layout":
-        """For particles that stray up to `margin` of a block's width from it, over devices."""
-        ghosts, points, stretches = [], [], []
-        whole = zip(
-            grid.local_shape, grid.local_shape_at(location), location.staggered, strict=True
-        )
-        for k, (cells, n, staggered) in enumerate(whole):
-            stray = math.ceil(margin * cells) if grid.space.comm.axis_size(k) > 1 else 0
+        """For particles up to `margin` of a block's width outside of it, over devices."""
+        ghosts, points, intervals = [], [], []
+        axes = zip(grid.local_shape, grid.local_shape_at(location), location.staggered, strict=True)
+        for k, (cells, n, staggered) in enumerate(axes):
+            extra = math.ceil(margin * cells) if grid.space.comm.axis_size(k) > 1 else 0
             start = (0 if staggered else -0.5) - kernel.order / 2 + 1
-            first = math.floor(start) - stray
-            last = max(first, math.ceil(cells + start) - 1 + stray)
+            first = math.floor(start) - extra
+            last = max(first, math.ceil(cells + start) - 1 + extra)
             low, high = max(0, -first), max(0, last + kernel.order - n)
             ghosts.append((low, high))
             points.append(low + n + high)
-            stretches.append((first, last))
-        return Layout(kernel, tuple(ghosts), tuple(points), tuple(stretches))
+            intervals.append((first, last))
+        return Layout(kernel, tuple(ghosts), tuple(points), tuple(intervals))
 
     @property
     def size(self) -> int:
         """How many points there are, ghosts included."""
         return math.prod(self.points)
 
-    def locate(
-        self, x: Coordinates, slopes: Slopes = ()
-    ) -> tuple[Int[Array, " n"], tuple[tuple[Float[Array, " n"], ...], ...]]:
-        """Flat index of the lowest point touched, and the shares of points per axis.
+    def locate(self, x: Coordinates, orders: Orders = ()) -> tuple[Int[Array, " n"], Weights]:
+        """Flat index of the lowest point touched, and the weights of points per axis.
 
-        Along axis k the shares' derivative of order `slopes[k]`; of order 0 if left out.
+        Along axis k the weights' derivative of order `orders[k]`; of order 0 if left out.
         """
         base = jnp.zeros(x[0].shape, jnp.int32)
-        shares = []
-        whole = zip(x, self.intervals, self.ghosts, self.points, strict=True)
-        for k, (along, (first, last), (low, _), n) in enumerate(whole):
-            # Of integers, so that positions that are not finite stay within bounds, too.
+        weights = []
+        axes = zip(x, self.intervals, self.ghosts, self.points, strict=True)
+        for k, (along, (first, last), (low, _), n) in enumerate(axes):
+            # Clipped as integers, so that positions that are not finite stay within bounds, too.
             cell = jnp.clip(jnp.floor(along).astype(jnp.int32), first, last)
-            weights = _derived(self.kernel.weights, slopes[k] if slopes else 0)
-            shares.append(weights(along - cell.astype(along.dtype)))
+            weigh = _derivative(self.kernel.weights, orders[k] if orders else 0)
+            weights.append(weigh(along - cell.astype(along.dtype)))
             base = base * n + (cell + low)
-        return base, tuple(shares)
+        return base, tuple(weights)
 
-    def rows(self, shares: Any) -> Iterator[tuple[int, Array | None]]:
-        """Offset and share of every row of points along the last axis; share None is 1."""
+    def rows(self, weights: Weights) -> Iterator[tuple[int, Array | None]]:
+        """Offset and weight of every row of points along the last axis; None for a weight of 1."""
         strides = [math.prod(self.points[k + 1 :]) for k in range(len(self.points))]
         for corner in itertools.product(range(self.kernel.order), repeat=len(self.points) - 1):
-            offset, share = 0, None
-            for k, (along, j) in enumerate(zip(shares[:-1], corner, strict=True)):
+            offset, weight = 0, None
+            for k, (along, j) in enumerate(zip(weights[:-1], corner, strict=True)):
                 offset += j * strides[k]
-                share = along[j] if share is None else share * along[j]
-            yield offset, share
+                weight = along[j] if weight is None else weight * along[j]
+            yield offset, weight
 
 
 def grid_coordinates(
     grid: Grid, location: Location, kernel: AbstractKernel, position: Float[Array, "n d"]
 ) -> Coordinates:
-    """Positions in units of cells, one array per axis, whole numbers where a stretch of the kernel begins.
+    """Positions in units of cells, one array per axis, whole numbers where an interval of the kernel begins.
 
     Periodic axes are folded; particles beyond a wall are taken to be on it.
     """
@@ -102,26 +102,28 @@ def grid_coordinates(
         )
     out = []
     for k, (cells, staggered) in enumerate(zip(grid.shape, location.staggered, strict=True)):
-        along = _folded(grid, k, position[:, k] / grid.space.lengths[k].astype(position.dtype))
-        along = along * cells - _before(grid, k, position.dtype)
+        along = _domain_fraction(
+            grid, k, position[:, k] / grid.space.lengths[k].astype(position.dtype)
+        )
+        along = along * cells - _cells_before(grid, k, position.dtype)
         out.append(along + ((0 if staggered else -0.5) - kernel.order / 2 + 1))
     return tuple(out)
 
 
-def _folded(grid: Grid, axis: int, part: Array) -> Array:
-    """Positions as parts of the domain along an axis: folded, or taken to be on a wall."""
+def _domain_fraction(grid: Grid, axis: int, part: Array) -> Array:
+    """Positions as fractions of the domain along an axis: folded, or taken to be on a wall."""
     if not grid.periodic[axis]:
         return jnp.clip(part, 0, 1)
     comm = grid.space.comm
     count = comm.axis_size(axis)
     if count == 1:
         return part - jnp.floor(part)
-    # Those that strayed across the end of the box lie next to this device's block all the same.
+    # The image nearest to this device's block: a particle across the end of the box is next to it, too.
     middle = (jnp.asarray(comm.axis_index(axis)).astype(part.dtype) + 0.5) / count
     return part - jnp.round(part - middle)
 
 
-def _before(grid: Grid, axis: int, dtype: Any) -> Any:
+def _cells_before(grid: Grid, axis: int, dtype: np.dtype) -> Array | float:
     """How many cells along an axis lie before this device's block."""
     comm = grid.space.comm
     if comm.axis_size(axis) == 1:
@@ -129,7 +131,7 @@ def _before(grid: Grid, axis: int, dtype: Any) -> Any:
     return (jnp.asarray(comm.axis_index(axis)) * grid.local_shape[axis]).astype(dtype)
 
 
-def require_same_precision(position: Any, values: Any, what: str) -> None:
+def require_same_precision(position: Array, values: Array, what: str) -> None:
     """**Errors:** `ParameterError` unless both have one and the same floating precision."""
     kind = jnp.finfo(values.dtype).dtype if jnp.issubdtype(values.dtype, jnp.inexact) else None
     if position.dtype != kind:
@@ -138,21 +140,21 @@ def require_same_precision(position: Any, values: Any, what: str) -> None:
         )
 
 
-def _derived(function: Any, order: int) -> Any:
+def _derivative(function: WeightFunction, order: int) -> WeightFunction:
     for _ in range(order):
         function = functools.partial(_slope, function)
     return function
 
 
-def _slope(function: Any, f: Array) -> Any:
+def _slope(function: WeightFunction, f: Array) -> tuple[Array, ...]:
     return jax.jvp(function, (f,), (jnp.ones_like(f),))[1]
 
 
-def _raised(layout: Layout, slopes: Slopes, axis: int) -> Slopes | None:
+def _raise_order(layout: Layout, orders: Orders, axis: int) -> Orders | None:
     """One derivative more along `axis`; None where splines of this order have none."""
-    slopes = slopes or (0,) * len(layout.points)
-    more = slopes[axis] + 1
-    return (*slopes[:axis], more, *slopes[axis + 1 :]) if more < layout.kernel.order else None
+    orders = orders or (0,) * len(layout.points)
+    more = orders[axis] + 1
+    return (*orders[:axis], more, *orders[axis + 1 :]) if more < layout.kernel.order else None
 
 
 @dataclass(frozen=True)
@@ -164,7 +166,7 @@ class Gather:
     """
 
     layout: Layout
-    slopes: Slopes = ()
+    orders: Orders = ()
 
     def __call__(self, x: Coordinates, padded: Float[Array, "c ..."]) -> Float[Array, "c n"]:
         return _gather(self, x, padded)
@@ -175,7 +177,7 @@ class Scatter:
     """`[c, n]` → `[c, *padded points]`: every particle adds to the points around it."""
 
     layout: Layout
-    slopes: Slopes = ()
+    orders: Orders = ()
 
     def __call__(self, x: Coordinates, values: Float[Array, "c n"]) -> Float[Array, "c ..."]:
         return _scatter(self, x, values)
@@ -183,19 +185,20 @@ class Scatter:
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
 def _gather(what: Gather, x: Coordinates, padded: Float[Array, "c ..."]) -> Float[Array, "c n"]:
-    base, shares = what.layout.locate(x, what.slopes)
-    read = lambda flat, index: flat.at[index].get(
-        mode="promise_in_bounds", wrap_negative_indices=False
-    )
+    base, weights = what.layout.locate(x, what.orders)
+
+    def read(flat: Array, index: Array) -> Array:
+        return flat.at[index].get(mode="promise_in_bounds", wrap_negative_indices=False)
+
     out = []
     for part in padded.reshape(padded.shape[0], -1):
         total = None
-        for offset, share in what.layout.rows(shares):
-            terms = [along * read(part, base + (offset + j)) for j, along in enumerate(shares[-1])]
+        for offset, weight in what.layout.rows(weights):
+            terms = [along * read(part, base + (offset + j)) for j, along in enumerate(weights[-1])]
             row = functools.reduce(jnp.add, terms)
-            row = row if share is None else share * row
+            row = row if weight is None else weight * row
             total = row if total is None else total + row
-            if what.slopes:
+            if what.orders:
                 # Several gathers have reads in common, which the compiler would hold for all points.
                 total, base = jax.lax.optimization_barrier((total, base))
         out.append(total)
@@ -203,62 +206,61 @@ def _gather(what: Gather, x: Coordinates, padded: Float[Array, "c ..."]) -> Floa
 
 
 @functools.partial(_gather.defjvp, symbolic_zeros=True)
-def _(what, primals, tangents):
+def _(what: Gather | Scatter, primals: PyTree, tangents: PyTree) -> tuple[Array, Array]:
     (x, padded), (x_dot, padded_dot) = primals, tangents
     layout, out, parts = what.layout, what(x, padded), []
-    if _moves(padded_dot):
-        parts.append(linear_call(what, Scatter(layout, what.slopes), x, padded_dot))
+    if _has_tangent(padded_dot):
+        parts.append(linear_call(what, Scatter(layout, what.orders), x, padded_dot))
     for k, dot in enumerate(x_dot):
-        slopes = _raised(layout, what.slopes, k)
-        if _moves(dot) and slopes is not None:
-            parts.append(dot[None] * Gather(layout, slopes)(x, padded))
+        orders = _raise_order(layout, what.orders, k)
+        if _has_tangent(dot) and orders is not None:
+            parts.append(dot[None] * Gather(layout, orders)(x, padded))
     return out, sum(parts[1:], parts[0]) if parts else jnp.zeros_like(out)
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
 def _scatter(what: Scatter, x: Coordinates, values: Float[Array, "c n"]) -> Float[Array, "c ..."]:
     values = jax.lax.optimization_barrier(values)  # computed once, not again for every point
-    base, shares = what.layout.locate(x, what.slopes)
-    last, size = shares[-1], what.layout.size
+    base, weights = what.layout.locate(x, what.orders)
+    last, size = weights[-1], what.layout.size
     out = []
     for value in values:
         # Points next to one another are added to as one complex number: half the memory traffic.
         pairs, singles = _Sums(size), _Sums(size)
-        for offset, share in what.layout.rows(shares):
-            whole = lambda x, share=share: x if share is None else x * share
+        for offset, weight in what.layout.rows(weights):
             for j in range(0, len(last) - 1, 2):
-                amount = whole(value)
+                amount = value if weight is None else value * weight
                 both = jax.lax.complex(amount * last[j], amount * last[j + 1])
                 value, base = pairs.add(base, offset + j, both, value)
             if len(last) % 2:
-                amount = whole(value) * last[-1]
+                amount = (value if weight is None else value * weight) * last[-1]
                 value, base = singles.add(base, offset + len(last) - 1, amount, value)
         total = jnp.zeros(size, value.dtype)
-        if pairs.lanes is not None:
+        if pairs.copies is not None:
             both = pairs.total()
             total += both.real
             total = total.at[1:].add(both.imag[:-1])
-        if singles.lanes is not None:
+        if singles.copies is not None:
             total += singles.total()
         out.append(total.reshape(what.layout.points))
     return jnp.stack(out)
 
 
 @functools.partial(_scatter.defjvp, symbolic_zeros=True)
-def _(what, primals, tangents):
+def _(what: Gather | Scatter, primals: PyTree, tangents: PyTree) -> tuple[Array, Array]:
     (x, values), (x_dot, values_dot) = primals, tangents
     layout, out, parts = what.layout, what(x, values), []
-    if _moves(values_dot):
-        parts.append(linear_call(what, Gather(layout, what.slopes), x, values_dot))
+    if _has_tangent(values_dot):
+        parts.append(linear_call(what, Gather(layout, what.orders), x, values_dot))
     for k, dot in enumerate(x_dot):
-        slopes = _raised(layout, what.slopes, k)
-        if _moves(dot) and slopes is not None:
-            moved = Scatter(layout, slopes), Gather(layout, slopes)
-            parts.append(linear_call(*moved, x, values * dot[None]))
+        orders = _raise_order(layout, what.orders, k)
+        if _has_tangent(dot) and orders is not None:
+            maps = Scatter(layout, orders), Gather(layout, orders)
+            parts.append(linear_call(*maps, x, values * dot[None]))
     return out, sum(parts[1:], parts[0]) if parts else jnp.zeros_like(out)
 
 
-def _moves(tangent: Any) -> bool:
+def _has_tangent(tangent: object) -> bool:
     return not isinstance(tangent, jax.custom_derivatives.SymbolicZero)
 
 
@@ -266,24 +268,29 @@ class _Sums:
     """Sums per point that are under way, in several copies if they are few."""
 
     def __init__(self, size: int):
-        self.size, self.lanes = size, None
+        self.size = size
+        self.copies: Array | None = None  # `[size · number of copies]`
 
-    def add(self, base: Int[Array, " n"], offset: int, amount: Array, value: Array) -> Any:
+    def add(
+        self, base: Int[Array, " n"], offset: int, amount: Array, value: Array
+    ) -> tuple[Array, Array]:
         """Adds to the points `base + offset`; returns `value, base`, for what is to wait until it is done.
 
         The compiler would else hold what is added to all points at once.
         """
-        copies = _LANES
-        while copies > 1 and copies * self.size * amount.dtype.itemsize > _CACHE:
-            copies //= 2
+        count = _COPIES
+        while count > 1 and count * self.size * amount.dtype.itemsize > _COPY_BYTES:
+            count //= 2
         # Particles sorted by cell would wait for one another at a single copy of their point.
-        lane = jnp.arange(base.shape[0], dtype=jnp.int32) & (copies - 1)
-        lanes = jnp.zeros(self.size * copies, amount.dtype) if self.lanes is None else self.lanes
-        index = (base + offset) * copies + lane
-        lanes = lanes.at[index].add(amount, mode="promise_in_bounds", wrap_negative_indices=False)
-        self.lanes, base, value = jax.lax.optimization_barrier((lanes, base, value))
+        which = jnp.arange(base.shape[0], dtype=jnp.int32) & (count - 1)
+        copies = self.copies
+        if copies is None:
+            copies = jnp.zeros(self.size * count, amount.dtype)
+        index = (base + offset) * count + which
+        copies = copies.at[index].add(amount, mode="promise_in_bounds", wrap_negative_indices=False)
+        self.copies, base, value = jax.lax.optimization_barrier((copies, base, value))
         return value, base
 
     def total(self) -> Array:
-        assert self.lanes is not None
-        return jnp.sum(self.lanes.reshape(self.size, -1), axis=1)
+        assert self.copies is not None
+        return jnp.sum(self.copies.reshape(self.size, -1), axis=1)

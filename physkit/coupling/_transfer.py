@@ -1,10 +1,10 @@
-"""From fields to particles and back: two linear maps, each the other's transpose."""
+"""From fields to particles and from particles to fields: two linear maps, each the other's transpose."""
 
 import math
-from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax.typing import ArrayLike
 from jaxtyping import Array, Float, Inexact
 
 from physkit.core import DeclarationError, ShapeError
@@ -43,7 +43,7 @@ def interpolate(
     - `position`: `[n d]`, length; folded where the grid repeats.
     - `kernel`: `Nearest()`, `CIC()` (if left out), `TSC()` or `PCS()`.
     - `margin`: over devices, how far positions may be from the device's block, in widths of it:
-      `particles.margin`. So many ghosts more are fetched.
+      `particles.migration_margin`. So many ghosts more are fetched.
 
     **Returns:** `[n, *components]`.
 
@@ -57,14 +57,16 @@ def interpolate(
     layout = Layout.of(grid, field.location, kernel, margin)
     padded = field.padded(layout.ghosts)
     padded = padded.reshape(-1, *layout.points)
-    read = lambda part: Gather(layout)(x, part)
-    is_real = field.is_real
-    values = read(padded) if is_real else jax.lax.complex(read(padded.real), read(padded.imag))
+    gather = Gather(layout)
+    if field.is_real:
+        values = gather(x, padded)
+    else:
+        values = jax.lax.complex(gather(x, padded.real), gather(x, padded.imag))
     return values.T.reshape(position.shape[0], *field.components)
 
 
 def deposit(
-    values: Any,
+    values: ArrayLike,
     position: Float[Array, "n d"],
     on: Grid | Field,
     kernel: AbstractKernel | None = None,
@@ -93,7 +95,7 @@ def deposit(
     - `exact`: the same bits whatever the order of the particles (on one device), at several times the
       cost.
     - `margin`: over devices, how far positions may be from the device's block, in widths of it:
-      `particles.margin`.
+      `particles.migration_margin`.
 
     **Returns:** a field without a boundary of its own (`with_boundary` gives it one); a vector field where
     there are d components.
@@ -111,26 +113,27 @@ def deposit(
     grid = on.grid if isinstance(on, Field) else on
     if location is None:
         location = on.location if isinstance(on, Field) else grid.cell
-    _need_own_points(grid, location)
+    _require_unshared_points(grid, location)
     x = grid_coordinates(grid, location, kernel, position)
     layout, components = Layout.of(grid, location, kernel, margin), values.shape[1:]
     rows = values.reshape(n, math.prod(components)).T
     padded = exact_scatter(layout, x, rows) if exact else Scatter(layout)(x, rows)
-    total = _folded(grid, location, layout, padded.reshape(*components, *layout.points))
+    total = _fold_ghosts(grid, location, layout, padded.reshape(*components, *layout.points))
     density = total / grid.cell_volume.astype(total.dtype)
-    for share in grid.quadrature_weights(location):
-        if (share != 1).any():
-            shape = (1,) * len(components) + share.shape
-            density = density / share.astype(total.dtype).reshape(shape)
+    for weight in grid.quadrature_weights(location):
+        if (weight != 1).any():
+            shape = (1,) * len(components) + weight.shape
+            density = density / weight.astype(total.dtype).reshape(shape)
     vector = components == (grid.dimension,)
     walls = {k: Mirror() for k, wraps in enumerate(grid.periodic) if not wraps}
-    computed = Field(density, grid, location, walls, vector=vector)
-    return computed.map(lambda u: u)  # which knows no boundary
+    mirrored = Field(density, grid, location, walls, vector=vector)
+    return mirrored.map(lambda u: u)  # `map` drops the boundary: densities have none of their own
 
 
-def _need_own_points(grid: Grid, location: Location) -> None:
-    for k, shared in enumerate(grid.includes_walls(location)):
-        if shared and grid.space.comm.axis_size(k) > 1:
+def _require_unshared_points(grid: Grid, location: Location) -> None:
+    """**Errors:** `DeclarationError` for points on walls along an axis that is cut over devices."""
+    for k, includes_walls in enumerate(grid.includes_walls(location)):
+        if includes_walls and grid.space.comm.axis_size(k) > 1:
             raise DeclarationError(
                 f"points on walls along {AXES[k]} cannot be deposited on while that axis is cut over "
                 "devices: deposit at cell centers, or cut another axis"
@@ -138,16 +141,19 @@ def _need_own_points(grid: Grid, location: Location) -> None:
 
 
 def mirrors(grid: Grid) -> Boundaries:
-    """A mirror at every wall: what deposited values are folded back by."""
+    """A mirror at every wall: what the ghosts of deposited values are folded by."""
     return tuple(
         (Periodic(), Periodic()) if wraps else (Mirror(), Mirror()) for wraps in grid.periodic
     )
 
 
-def _folded(grid: Grid, location: Location, layout: Layout, padded: Array) -> Array:
+def _fold_ghosts(grid: Grid, location: Location, layout: Layout, padded: Array) -> Array:
     """The transpose of padding with mirrors: ghosts are added to what they are copies of."""
     components = padded.shape[: padded.ndim - grid.dimension]
     inside = jax.ShapeDtypeStruct((*components, *grid.local_shape_at(location)), padded.dtype)
-    pad = lambda u: grid.pad(u, layout.ghosts, mirrors(grid), location)
+
+    def pad(u: Array) -> Array:
+        return grid.pad(u, layout.ghosts, mirrors(grid), location)
+
     (out,) = jax.linear_transpose(pad, inside)(padded)
     return out

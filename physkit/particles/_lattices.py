@@ -2,10 +2,10 @@
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from physkit.core import ParameterError, ShapeError, as_parameter, concrete_value
@@ -24,20 +24,36 @@ _HEXAGONAL = (
     [1, math.sqrt(3), math.sqrt(8 / 3)],
 )
 
+Cell = tuple[Sequence[Sequence[int | float]], Sequence[ArrayLike]]  # basis and edges, as above
 Lattice = tuple[Float[Array, "n d"], Box]
 
 
-def chain(cells: int | Sequence[int], spacing: Any = None, *, density: Any = None) -> Lattice:
+def chain(
+    cells: int | Sequence[int],
+    spacing: ArrayLike | None = None,
+    *,
+    density: ArrayLike | None = None,
+) -> Lattice:
     """Equally spaced sites on a line, one per cell. Arguments as `simple_cubic`, density per length."""
     return _fill(_CHAIN, cells, spacing, density)
 
 
-def square(cells: int | Sequence[int], spacing: Any = None, *, density: Any = None) -> Lattice:
+def square(
+    cells: int | Sequence[int],
+    spacing: ArrayLike | None = None,
+    *,
+    density: ArrayLike | None = None,
+) -> Lattice:
     """Square lattice in the plane, one site per cell. Arguments as `simple_cubic`, density per area."""
     return _fill(_SQUARE, cells, spacing, density)
 
 
-def triangular(cells: int | Sequence[int], spacing: Any = None, *, density: Any = None) -> Lattice:
+def triangular(
+    cells: int | Sequence[int],
+    spacing: ArrayLike | None = None,
+    *,
+    density: ArrayLike | None = None,
+) -> Lattice:
     """Triangular (hexagonal) lattice in the plane: the densest packing of discs.
 
     Two sites per rectangular cell of edges `spacing` and √3 `spacing`; `spacing` is the distance
@@ -47,7 +63,10 @@ def triangular(cells: int | Sequence[int], spacing: Any = None, *, density: Any 
 
 
 def simple_cubic(
-    cells: int | Sequence[int], spacing: Any = None, *, density: Any = None
+    cells: int | Sequence[int],
+    spacing: ArrayLike | None = None,
+    *,
+    density: ArrayLike | None = None,
 ) -> Lattice:
     """Simple cubic lattice, one site per cell; 6 nearest neighbors at `spacing`.
 
@@ -69,7 +88,10 @@ def simple_cubic(
 
 
 def body_centered_cubic(
-    cells: int | Sequence[int], spacing: Any = None, *, density: Any = None
+    cells: int | Sequence[int],
+    spacing: ArrayLike | None = None,
+    *,
+    density: ArrayLike | None = None,
 ) -> Lattice:
     """Body-centered cubic lattice (iron, sodium), two sites per cell; 8 neighbors at √3/2 `spacing`.
 
@@ -79,7 +101,10 @@ def body_centered_cubic(
 
 
 def face_centered_cubic(
-    cells: int | Sequence[int], spacing: Any = None, *, density: Any = None
+    cells: int | Sequence[int],
+    spacing: ArrayLike | None = None,
+    *,
+    density: ArrayLike | None = None,
 ) -> Lattice:
     """Face-centered cubic lattice (argon, copper), four sites per cell; 12 neighbors at `spacing`/√2.
 
@@ -90,7 +115,12 @@ def face_centered_cubic(
     return _fill(_FACE, cells, spacing, density)
 
 
-def diamond(cells: int | Sequence[int], spacing: Any = None, *, density: Any = None) -> Lattice:
+def diamond(
+    cells: int | Sequence[int],
+    spacing: ArrayLike | None = None,
+    *,
+    density: ArrayLike | None = None,
+) -> Lattice:
     """Diamond lattice (silicon, spacing 5.431 Å), eight sites per cell; 4 neighbors at √3/4 `spacing`.
 
     Arguments as `simple_cubic`.
@@ -99,7 +129,11 @@ def diamond(cells: int | Sequence[int], spacing: Any = None, *, density: Any = N
 
 
 def hexagonal(
-    cells: int | Sequence[int], spacing: Any = None, *, density: Any = None, ratio: Any = None
+    cells: int | Sequence[int],
+    spacing: ArrayLike | None = None,
+    *,
+    density: ArrayLike | None = None,
+    ratio: ArrayLike | None = None,
 ) -> Lattice:
     """Hexagonal close packing (magnesium, zinc), four sites per rectangular cell.
 
@@ -116,15 +150,18 @@ def hexagonal(
     return _fill((basis, edges), cells, spacing, density)
 
 
-def _fill(cell: tuple[Any, Any], cells: int | Sequence[int], spacing: Any, density: Any) -> Lattice:
+def _fill(
+    cell: Cell, cells: int | Sequence[int], spacing: ArrayLike | None, density: ArrayLike | None
+) -> Lattice:
     """Repeat a rectangular cell and scale it to `spacing` or `density`."""
     basis, edges = np.asarray(cell[0], float), cell[1]
     d = basis.shape[1]
-    counts = _counts(cells, d)
+    counts = _cells_per_axis(cells, d)
     if (spacing is None) == (density is None):
         raise ParameterError("give either spacing=… or density=…, and not both")
     edges = jnp.stack([as_parameter(edge) for edge in edges])
     if spacing is None:
+        # A cell of volume spacing^d · Π edges holds one basis.
         _check_positive(density, "density")
         density = as_parameter(density)
         spacing = (len(basis) / (density * jnp.prod(edges).astype(density.dtype))) ** (1 / d)
@@ -138,17 +175,17 @@ def _fill(cell: tuple[Any, Any], cells: int | Sequence[int], spacing: Any, densi
     return jnp.asarray(sites, spacing.dtype) * edges[None, :], Box(lengths)
 
 
-def _counts(cells: Any, d: int) -> tuple[int, ...]:
+def _cells_per_axis(cells: int | Sequence[int], d: int) -> tuple[int, ...]:
     counts = (cells,) * d if isinstance(cells, int | np.integer) else tuple(cells)
-    whole = all(isinstance(n, int | np.integer) and n > 0 for n in counts)
-    if len(counts) != d or not whole:
+    are_positive = all(isinstance(n, int | np.integer) and n > 0 for n in counts)
+    if len(counts) != d or not are_positive:
         raise ShapeError(
             f"cells must be {d} positive whole numbers, or one for all axes; got {cells!r}"
         )
     return tuple(map(int, counts))
 
 
-def _check_positive(value: Any, name: str) -> None:
+def _check_positive(value: ArrayLike | None, name: str) -> None:
     number = concrete_value(value)
     if number is not None and not (number.ndim == 0 and number > 0):
         raise ParameterError(f"{name} must be one positive number; got {value!r}")

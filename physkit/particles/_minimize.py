@@ -1,7 +1,7 @@
 """Energy minimization: from a bad start to one that dynamics can begin with."""
 
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from physkit.core import (
+    Cache,
     CapacityError,
     Clock,
     ConvergenceError,
@@ -17,6 +18,7 @@ from physkit.core import (
     Module,
     OverlapError,
     ParameterError,
+    State,
     StepCount,
     cast_floats,
     collect_faults,
@@ -31,14 +33,13 @@ from physkit.core import (
 )
 
 from ._particles import ParticleIncrement, Particles
-from .forces import Forces, Pairwise
+from .forces import AbstractForce, Forces, Pairwise
 
 # FIRE's own numbers (Guénolé et al., table 2); physics does not depend on them.
 DELAY, FASTER, SLOWER, MIXING, LESS_MIXING = 20, 1.1, 0.5, 0.25, 0.99
 LONGEST, FORGETTING = 0.25, 0.97  # time step by stiffness, and how long a stiffness is remembered
-AT_ONCE = 500  # steps between looks at the keyboard
-MOST_GROWTHS = 30
-
+STEPS_PER_CALL = 500  # of a compiled program, between which an interrupt is noticed
+MAX_GROWTHS = 30
 
 Motions = dict[str | None, Array]  # `[n d]` by component
 
@@ -52,7 +53,7 @@ class MinimizationResult(NamedTuple):
     - `converged`: whether `max_force` is within the tolerance.
     """
 
-    state: Any
+    state: State
     max_force: float
     steps: int
     converged: bool
@@ -61,8 +62,8 @@ class MinimizationResult(NamedTuple):
 class _Descent(Module):
     """Where a descent stands. Velocities are FIRE's own, of particles of unit mass."""
 
-    state: Any
-    caches: Any
+    state: State
+    caches: tuple[Cache, ...] | None  # None where only the rest is compared
     force: Motions
     velocity: Motions
     moves: Motions
@@ -76,8 +77,8 @@ class _Descent(Module):
 
 
 def minimize(
-    force: Any,
-    state: Any,
+    force: AbstractForce | Forces,
+    state: State,
     *,
     tolerance: float = 1e-3,
     steps: int = 20_000,
@@ -130,11 +131,11 @@ def minimize(
     now = _begin(forces, state, dtype)
     growths = 0
     while True:
-        limit = jnp.int32(min(steps, int(now.step) + AT_ONCE))
+        limit = jnp.int32(min(steps, int(now.step) + STEPS_PER_CALL))
         now = _descend(forces, now, limit, numbers)
         if bool(has_overflow(now.caches)):
             growths += 1
-            if growths > MOST_GROWTHS:
+            if growths > MAX_GROWTHS:
                 raise CapacityError(f"neighbor lists still overflow after growing {growths} times")
             # The force is poisoned, but nothing has moved by it: go on from here.
             now = replace(now, caches=grow_caches(now.caches, now.caches)[0])
@@ -159,7 +160,7 @@ def minimize(
     return MinimizationResult(now.state, largest, int(now.step), converged)
 
 
-def _begin(forces: Forces, state: Any, dtype: Any) -> _Descent:
+def _begin(forces: Forces, state: State, dtype: np.dtype) -> _Descent:
     still = {
         name: jnp.zeros_like(get_component(state, name).position) for name in forces.components
     }
@@ -189,23 +190,27 @@ def _descend(
 
     def body(now: _Descent) -> _Descent:
         # The only place where forces are called: they are by far the most to compile.
-        felt = _felt(forces, now, numbers)
-        short = has_overflow(felt.caches)
-        done = ~(felt.max_force > tolerance) | short | (now.step >= limit)
-        # A force that a full cache has poisoned must leave no trace.
-        kinds = (replace(kind, caches=None) for kind in (now, felt, _moved(felt, max_move)))
-        choose = lambda before, here, there: jnp.where(short, before, jnp.where(done, here, there))
-        return replace(jax.tree.map(choose, *kinds), caches=felt.caches, done=done)
+        evaluated = _with_forces(forces, now, numbers)
+        overflowed = has_overflow(evaluated.caches)
+        done = ~(evaluated.max_force > tolerance) | overflowed | (now.step >= limit)
+        moved = _fire_step(evaluated, max_move)
+
+        def choose(before: Array, at_rest: Array, moved: Array) -> Array:
+            # A force that a full cache has poisoned must leave no trace.
+            return jnp.where(overflowed, before, jnp.where(done, at_rest, moved))
+
+        choices = (replace(descent, caches=None) for descent in (now, evaluated, moved))
+        return replace(jax.tree.map(choose, *choices), caches=evaluated.caches, done=done)
 
     now = replace(now, done=jnp.array(False))
     return jax.lax.while_loop(lambda now: ~now.done, body, now)
 
 
-def _moved(now: _Descent, max_move: Float[Array, ""]) -> _Descent:
+def _fire_step(now: _Descent, max_move: Float[Array, ""]) -> _Descent:
     """One step: semi-implicit Euler with FIRE's mixing."""
     names = tuple(now.force)
     power = _dot(now, now.force, now.velocity)
-    down, up = power > 0, power < 0
+    down, up = power > 0, power < 0  # neither in the first step, at rest
     downhill = jnp.where(down, now.downhill + 1, 0)
     may_accelerate = downhill > DELAY
     mixing = jnp.where(may_accelerate, now.mixing * LESS_MIXING, now.mixing)
@@ -240,8 +245,8 @@ def _dot(now: _Descent, a: Motions, b: Motions) -> Float[Array, ""]:
     return sum(get_component(now.state, k).space.sum(jnp.sum(a[k] * b[k])) for k in a)
 
 
-def _felt(forces: Forces, now: _Descent, numbers: list[Array]) -> _Descent:
-    """`now` with the forces at its positions."""
+def _with_forces(forces: Forces, now: _Descent, numbers: list[Array]) -> _Descent:
+    """`now` with the forces at its positions, and how stiff the last move found them."""
     clock = Clock.at(StepCount.of(0), numbers[2], jnp.zeros_like(numbers[2]))
     total, caches = forces(clock, now.state, now.caches)
     # An overflow to infinity still points somewhere; what is no number stays so, and stops all.
@@ -265,7 +270,7 @@ def _size(x: Float[Array, "n d"]) -> Float[Array, "n 1"]:
 def _plain_sums(forces: Forces) -> Forces:
     """`forces` without exact sums, whose integers cannot hold the forces of overlaps."""
 
-    def plain(term):
+    def plain(term: AbstractForce) -> AbstractForce:
         if not (isinstance(term, Pairwise) and term.exact):
             return term
         return replace_fields(term, {"exact": False, "quantum": None})

@@ -37,7 +37,7 @@ def test_several_components():
         np.testing.assert_allclose(found[name], plain[name], rtol=1e-12)
 
 
-def test_a_pancake_half_way():
+def test_zeldovich_pancake_half_way_to_collapse():
     simulation, sheets = zeldovich_pancake(0.2, 0.5, count=64, cells=32, steps=40)
     end = simulate(simulation, sheets, 40).state
     x, p = zeldovich_solution(0.5, count=64)

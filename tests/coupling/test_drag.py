@@ -17,7 +17,7 @@ from physkit.testing import check_tendency
 # What the fast suite runs of this file; `make test-all` runs the rest, too.
 FAST_CASES = (
     "test_battery[one]",
-    "test_walls_lose_nothing_either",
+    "test_momentum_is_conserved_between_walls",
 )
 
 GRID = Grid([2 * np.pi, 2 * np.pi], (12, 10))
@@ -85,7 +85,7 @@ def test_relaxation_to_the_common_velocity():
     np.testing.assert_allclose(end["gas"].data, common - left * mass / gas, rtol=1e-9)
 
 
-def test_walls_lose_nothing_either():
+def test_momentum_is_conserved_between_walls():
     """Cell-centered velocities between walls: momentum given is momentum taken."""
     grid = Grid(Box([2.0, 1.0], (True, False)), (6, 5))
     values = np.random.default_rng(1).normal(size=(2, 6, 5))

@@ -33,7 +33,7 @@ FAST_CASES = (
     "test_energy_conserving[1]",
     "test_momentum[1-True-scheme0]",
     "test_momentum[2-True-scheme1]",
-    "test_energy_conserving_has_a_force_on_itself",
+    "test_energy_conserving_mesh_acts_on_a_single_particle",
     "test_a_wave_of_charge",
     "test_a_user_defined_mesh_interaction[float64]",
 )
@@ -104,7 +104,7 @@ def test_momentum(d, interlaced, scheme):
     assert float(jnp.max(jnp.abs(mesh.force(CLOCK, alone)))) < 1e-13  # no force on itself
 
 
-def test_energy_conserving_has_a_force_on_itself():
+def test_energy_conserving_mesh_acts_on_a_single_particle():
     """Else the test above could not fail."""
     grid, particles = setting(1)
     alone = particles.replace(charge=particles.charge.at[1:].set(0))
@@ -168,7 +168,7 @@ def test_a_wave_of_charge():
     np.testing.assert_allclose(force, -amplitude / 0.5 * np.sin(k * x), atol=1e-3 * amplitude / 0.5)
 
 
-def test_far_away_it_is_the_direct_law():
+def test_far_force_is_the_direct_law():
     """Two masses in a large cube: the pull of the nearest image, as far as others do not matter."""
     box = Box.cube(1.0)
     x = jnp.array([[0.4, 0.5, 0.5], [0.6, 0.51, 0.5]])
@@ -206,7 +206,7 @@ def test_several_components_on_one_mesh():
     np.testing.assert_allclose(total, kinetic_energy(one.state), rtol=1e-12)
 
 
-def test_exact_meshes_know_no_order():
+def test_exact_deposits_do_not_depend_on_order():
     grid, particles = setting(2, 501)
     order = np.random.default_rng(0).permutation(501)
     other = jax.tree.map(lambda x: x[order], particles.replace(space=None)).replace(

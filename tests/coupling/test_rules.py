@@ -100,7 +100,7 @@ def test_batches_and_checkpointed_scans():
         np.testing.assert_allclose(own, jnp.stack([e[k] for e in each]), rtol=1e-11, atol=1e-13)
 
 
-def test_what_is_kept_for_the_way_back_does_not_grow_with_the_kernel():
+def test_residuals_do_not_grow_with_the_kernel():
     x = jnp.asarray(np.random.default_rng(0).random((1000, 2))) * 0.9
     field = deposit(1.0, x, GRID).with_boundary({"y": Mirror()})
 
@@ -122,6 +122,6 @@ def test_derivatives_by_the_field_alone_deposit_and_by_positions_alone_do_not():
     assert "scatter" in by_field
 
 
-def test_nearest_has_no_slope():
+def test_nearest_has_no_derivative_by_position():
     f, at = read(Nearest())
     assert not np.any(jax.grad(lambda x: jnp.sum(f(x, at[1]) ** 2))(at[0]))

@@ -15,8 +15,8 @@ from physkit.geometry import Box, Dirichlet, Grid, Mirror, Neumann
 FAST_CASES = (
     "test_transposes",
     "test_straight_lines_are_reproduced[False-kernel0]",
-    "test_exact_sums_know_no_order[float32-1000-kernel2]",
-    "test_exact_sums_know_no_order[float64-1003-kernel2]",
+    "test_exact_sums_do_not_depend_on_order[float32-1000-kernel2]",
+    "test_exact_sums_do_not_depend_on_order[float64-1003-kernel2]",
 )
 
 KERNELS = (Nearest(), CIC(), TSC(), PCS())
@@ -175,7 +175,7 @@ def test_batches():
 
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("n", [13, 1000, 1003])
-def test_exact_sums_know_no_order(kernel, n, dtype):
+def test_exact_sums_do_not_depend_on_order(kernel, n, dtype):
     g = grid(2, (True, False), dtype)
     x = points(g, n, dtype=dtype)
     q = jnp.asarray(np.random.default_rng(0).normal(size=(n,)), dtype)
@@ -191,7 +191,7 @@ def test_exact_sums_know_no_order(kernel, n, dtype):
     assert np.array_equal(found, huge)
 
 
-def test_plain_sums_do_know_it():
+def test_plain_sums_depend_on_order():
     """Else the test above could not fail."""
     g = grid(2, (True, False))
     x, q = points(g, 1000), jnp.asarray(np.random.default_rng(0).normal(size=1000))
@@ -219,7 +219,7 @@ def test_complex_and_vector_fields():
     assert interpolate(v, x).shape == (13, 2)
 
 
-def test_a_lost_particle_spoils_nothing_else():
+def test_a_position_that_is_not_finite_affects_no_other_particle():
     """Positions that are not finite stay in bounds; what they carry is not finite, so the loop sees it."""
     g = grid(1, (True,))
     x = points(g).at[4, 0].set(jnp.nan)

@@ -35,7 +35,7 @@ def distances(position, box):
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_neighbours(name):
+def test_nearest_neighbors(name):
     d, sites, neighbors, distance = KINDS[name]
     position, box = getattr(lattice, name)(3, spacing=1.7)
     assert position.shape == (sites * 3**d, d)

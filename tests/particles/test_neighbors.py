@@ -36,17 +36,17 @@ FAST_CASES = (
     "test_finds_all_pairs_and_no_others[float64-slab]",
     "test_finds_all_pairs_and_no_others[float64-free, one layer]",
     "test_finds_all_pairs_and_no_others[float64-tilted, few cells]",
-    "test_room_is_measured_not_guessed",
-    "test_built_anew_after_half_the_skin[0.1-0-False]",
-    "test_built_anew_after_half_the_skin[1.3-1-True]",
-    "test_follows_a_box_that_breathes[1.01-0]",
-    "test_follows_a_box_that_breathes[0.92-1]",
-    "test_of_rows_is_seen_and_mended",
-    "test_of_cells_is_seen_and_mended",
-    "test_both_kinds_of_room_are_found_by_the_loop",
-    "test_a_long_skin_is_told_apart",
-    "test_hidden_in_a_trace_it_is_a_fault_and_poisons",
-    "test_inside_a_trace_many_particles_need_advice",
+    "test_capacity_is_measured_not_guessed",
+    "test_rebuilds_after_half_the_skin[0.1-0-False]",
+    "test_rebuilds_after_half_the_skin[1.3-1-True]",
+    "test_rebuilds_when_the_box_changes_size[1.01-0]",
+    "test_rebuilds_when_the_box_changes_size[0.92-1]",
+    "test_full_rows_are_reported_and_grow",
+    "test_full_cells_are_reported_and_grow",
+    "test_rows_and_cells_are_both_found_as_growable",
+    "test_a_long_skin_has_an_error_of_its_own",
+    "test_a_long_cutoff_inside_a_trace_is_a_fault_and_poisons",
+    "test_many_traced_particles_need_a_capacity",
     "test_excluded_pairs_are_left_out",
 )
 
@@ -97,7 +97,7 @@ def test_finds_all_pairs_and_no_others(name, dtype):
     particles = Particles(jnp.asarray(_scatter(extent), dtype), space=space)
     position, space = particles.position, particles.space
     cells = plan_cells(position, space, radius) if shape is None else Cells.of(shape, slots)
-    assert shape is not None or cells.count > 4
+    assert shape is not None or cells.num_cells > 4
     found = jax.jit(lambda x: search(x, space, radius, cells, 299))(position)
     assert found.max_occupancy <= cells.slots
     assert not found.is_too_narrow
@@ -119,7 +119,7 @@ def _liquid(n=6, seed=1, **kwargs):
     return Particles(jnp.asarray(grid + noise), space=Box.cube(1.1 * n), **kwargs)
 
 
-def test_room_is_measured_not_guessed():
+def test_capacity_is_measured_not_guessed():
     particles = _liquid()
     made = neighbor_list(particles, 2.0, 0.3)
     need = _near(particles.position, particles.space, 2.3).sum(axis=1).max()
@@ -129,14 +129,14 @@ def test_room_is_measured_not_guessed():
     assert made.is_complete
 
 
-def test_a_lonely_particle_has_a_list():
+def test_a_single_particle_has_an_empty_list():
     assert neighbor_list(Particles([[0.0, 0.0]]), 1.0).pairs.required == 0
 
 
 @pytest.mark.parametrize(
     ("shift", "rebuilt", "leapt"), [(0.1, 0, False), (0.2, 1, False), (1.3, 1, True)]
 )
-def test_built_anew_after_half_the_skin(shift, rebuilt, leapt):
+def test_rebuilds_after_half_the_skin(shift, rebuilt, leapt):
     particles = _liquid()
     made = neighbor_list(particles, 2.0, 0.3)
     moved = particles.replace(position=particles.position.at[7, 1].add(shift))
@@ -147,7 +147,7 @@ def test_built_anew_after_half_the_skin(shift, rebuilt, leapt):
     assert np.all(_as_matrix(new.pairs.index, new.pairs.order) >= close), "no pair is missing"
 
 
-def test_crossing_the_boundary_is_no_motion():
+def test_crossing_the_boundary_does_not_rebuild():
     particles = _liquid()
     made = neighbor_list(particles, 2.0, 0.3)
     folded = particles.replace(position=particles.space.wrap(particles.position + 1e-3))
@@ -155,7 +155,7 @@ def test_crossing_the_boundary_is_no_motion():
 
 
 @pytest.mark.parametrize(("scale", "rebuilt"), [(1.01, 0), (0.99, 0), (0.92, 1)])
-def test_follows_a_box_that_breathes(scale, rebuilt):
+def test_rebuilds_when_the_box_changes_size(scale, rebuilt):
     particles = _liquid()
     made = neighbor_list(particles, 2.0, 0.3, capacity=96)
     box = Box(scale * particles.space.lengths)
@@ -166,7 +166,7 @@ def test_follows_a_box_that_breathes(scale, rebuilt):
     assert np.all(_as_matrix(new.pairs.index, new.pairs.order) >= close)
 
 
-def test_a_batch_keeps_its_branch_and_the_dead_have_no_vote():
+def test_a_batch_has_one_branch_and_ignores_members_that_are_not_finite():
     particles = _liquid(3)
     made = neighbor_list(particles, 1.2, 0.3)
     shifts = jnp.array([0.0, 0.05, jnp.nan])
@@ -181,7 +181,7 @@ def test_a_batch_keeps_its_branch_and_the_dead_have_no_vote():
 
 
 class TestOverflow:
-    def test_of_rows_is_seen_and_mended(self):
+    def test_full_rows_are_reported_and_grow(self):
         particles = _liquid()
         made = neighbor_list(particles, 2.0, 0.3, capacity=16)
         need = _near(particles.position, particles.space, 2.3).sum(axis=1).max()
@@ -196,7 +196,7 @@ class TestOverflow:
         close = _near(particles.position, particles.space, 2.3)
         assert np.array_equal(_as_matrix(mended.pairs.index, mended.pairs.order), close)
 
-    def test_growing_a_list_that_was_whole_rebuilds_nothing(self):
+    def test_growing_a_complete_list_does_not_rebuild_it(self):
         particles = _liquid()
         made = neighbor_list(particles, 2.0, 0.3)
         wide = made.pairs.grow_to(80)
@@ -204,7 +204,7 @@ class TestOverflow:
         assert not wide.stale
         assert np.all(wide.index[:, made.pairs.capacity :] == particles.num_particles)
 
-    def test_of_cells_is_seen_and_mended(self):
+    def test_full_cells_are_reported_and_grow(self):
         particles = _liquid(8)
         made = neighbor_list(particles, 1.5, 0.2)
         cramped = Cells.of((5, 5, 5), 3)
@@ -231,7 +231,7 @@ class TestOverflow:
         close = _near(squeezed.position, box, 1.9)
         assert np.array_equal(_as_matrix(new.pairs.index, new.pairs.order), close)
 
-    def test_both_kinds_of_room_are_found_by_the_loop(self):
+    def test_rows_and_cells_are_both_found_as_growable(self):
         assert len(find_growables(neighbor_list(_liquid(), 2.0))) == 2
 
 
@@ -240,7 +240,7 @@ class TestImageLimit:
         with pytest.raises(CutoffError, match=r"image limit 3\.3 of this Box"):
             neighbor_list(_liquid(), 3.4)
 
-    def test_a_long_skin_is_told_apart(self):
+    def test_a_long_skin_has_an_error_of_its_own(self):
         with pytest.raises(CutoffError, match=r"skin of at most 0\.3"):
             neighbor_list(_liquid(), 3.0, 0.4)
 
@@ -249,7 +249,7 @@ class TestImageLimit:
         assert 0.09 < made.skin <= 0.1
         assert made.faults.bits == 0
 
-    def test_hidden_in_a_trace_it_is_a_fault_and_poisons(self):
+    def test_a_long_cutoff_inside_a_trace_is_a_fault_and_poisons(self):
         particles = _liquid()
 
         @jax.jit
@@ -263,7 +263,7 @@ class TestImageLimit:
         assert not usable
 
 
-def test_inside_a_trace_few_particles_need_no_numbers():
+def test_few_traced_particles_get_the_full_capacity():
     particles = _liquid(3)
     made = jax.jit(lambda p: neighbor_list(p, 1.2, 0.3))(particles)
     assert made.pairs.capacity == particles.num_particles - 1
@@ -271,15 +271,15 @@ def test_inside_a_trace_few_particles_need_no_numbers():
     assert np.array_equal(_as_matrix(made.pairs.index, made.pairs.order), close)
 
 
-def test_inside_a_trace_many_particles_need_advice():
+def test_many_traced_particles_need_a_capacity():
     particles = _liquid(11)
-    with pytest.raises(CapacityError, match="call start"):
+    with pytest.raises(CapacityError, match=r"call pk\.init"):
         jax.jit(lambda p: neighbor_list(p, 1.2))(particles)
     made = jax.jit(lambda p: neighbor_list(p, 1.2, 0.1, capacity=24))(particles)
     assert made.is_complete
 
 
-def test_particles_of_the_closure_are_seen_inside_a_trace():
+def test_closed_over_particles_are_concrete_inside_a_trace():
     particles = _liquid(11)
 
     @jax.jit

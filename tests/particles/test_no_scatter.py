@@ -98,7 +98,7 @@ def test_nothing_scatters(make):
         assert "scatter" not in text
 
 
-def test_a_plain_gather_would():
+def test_a_plain_gather_would_scatter():
     """Else the test above could not fail."""
     pair = ExternalEnergy(
         lambda t, p: jnp.sum((p.position[jnp.array([0, 1])] - p.position[jnp.array([2, 2])]) ** 2)
@@ -106,7 +106,7 @@ def test_a_plain_gather_would():
     assert "scatter" in programs(pair, particles(Free()))[0]
 
 
-def test_all_forces_are_here():
+def test_every_force_has_a_case():
     shipped = {
         cls.__name__
         for cls in vars(physkit.particles.forces).values()

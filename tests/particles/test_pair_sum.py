@@ -20,8 +20,8 @@ FAST_CASES = (
     "test_agrees_with_plain_differentiation[no parity-one-forward over reverse]",
     "test_agrees_with_plain_differentiation[no parity-one-gradient through many]",
     "test_nothing_scatters[forward over reverse]",
-    "test_no_order_matters[float64]",
-    "test_out_of_range_is_told_and_poisons[float32]",
+    "test_order_of_particles_does_not_matter[float64]",
+    "test_out_of_range_is_reported_and_poisons[float32]",
 )
 
 N = 41
@@ -165,7 +165,7 @@ class TestExact:
         )
         return np.stack(pull, axis=1)[np.argsort(order)], bool(held)
 
-    def test_no_order_matters(self, case, dtype):
+    def test_order_of_particles_does_not_matter(self, case, dtype):
         quantum = 2.0**-20 if dtype == jnp.float32 else 2.0**-44
         order = np.random.default_rng(3).permutation(N)
         a, held = self._sums(case, quantum, dtype)
@@ -184,7 +184,7 @@ class TestExact:
         a, _ = self._sums(case, quantum, np.dtype(np.float64))
         assert np.all(np.round(a / quantum).astype(np.int64).sum(axis=0) == 0)
 
-    def test_out_of_range_is_told_and_poisons(self, case, dtype):
+    def test_out_of_range_is_reported_and_poisons(self, case, dtype):
         quantum = 2.0**-45 if dtype == jnp.float32 else 2.0**-110
         a, held = self._sums(case, quantum, dtype)
         assert not held

@@ -30,7 +30,7 @@ FAST_CASES = (
     "test_excluded_pairs_do_not_interact",
     "test_numbering_does_not_matter[float64]",
     "test_particles_that_lack_what_the_potential_needs[force2-extra2-has species 2]",
-    "test_without_a_list_the_way_back_needs_no_exact_sums",
+    "test_without_a_list_reversible_needs_no_exact_sums",
 )
 
 TABLE = LennardJones(jnp.array([[1.0, 0.7], [0.7, 0.4]]), jnp.array([[1.0, 0.9], [0.9, 0.8]]))
@@ -233,7 +233,7 @@ class TestExact:
         state, _ = jax.jit(lambda p: _trajectory(force, p))(_liquid(dtype))
         assert _same(state, reference[dtype])
 
-    def test_batch_mates_do_not_matter(self, reference, dtype):
+    def test_other_members_of_a_batch_do_not_matter(self, reference, dtype):
         force = Pairwise(LennardJones(dtype.type(1), dtype.type(1)), 2.2, 0.3, exact=True)
         mates = [_liquid(dtype), _liquid(dtype, seed=7), _liquid(dtype, seed=8)]
         batch = jax.tree.map(lambda *x: jnp.stack(x), *mates)
@@ -340,7 +340,7 @@ class TestFaults:
             ),
         ],
     )
-    def test_what_cannot_be_is_refused_at_once(self, options, error, match):
+    def test_bad_arguments_are_refused(self, options, error, match):
         with pytest.raises(error, match=match):
             Pairwise(LennardJones(), **options)
 
@@ -367,7 +367,7 @@ def test_without_a_list_a_run_is_the_same():
     np.testing.assert_allclose(found.state.position, want.state.position, rtol=0, atol=1e-10)
 
 
-def test_without_a_list_the_way_back_needs_no_exact_sums():
+def test_without_a_list_reversible_needs_no_exact_sums():
     force = Pairwise(LennardJones(), 1.9, use_neighbor_list=False)
     sim = Simulation(VelocityVerlet(force), 0.004, adjoint=Reversible())
     assert reversibility_report(sim, _liquid(n=4), 40).bitwise

@@ -42,7 +42,7 @@ def test_force_is_the_derivative_of_energy(kind, potential):
         ("switch", True, True),
     ],
 )
-def test_what_goes_to_zero(kind, energy_ends, force_ends, dtype):
+def test_energy_and_force_at_the_cutoff(kind, energy_ends, force_ends, dtype):
     one = cast_floats(cut(kind), dtype)
     r2 = jnp.asarray(2.5 - 1e-6, dtype) ** 2
     assert (abs(float(one.energy(r2))) < 1e-6) == energy_ends

@@ -129,7 +129,7 @@ def test_derivative_by_temperature(key):
     np.testing.assert_allclose(batch, [3.0, 12.0], rtol=1e-12)
 
 
-def test_without_drift_leaves_frozen_alone():
+def test_remove_drift_leaves_frozen_alone():
     p = some(frozen=FROZEN)
     q = remove_drift(p)
     np.testing.assert_allclose(total_momentum(q), 0, atol=1e-14)

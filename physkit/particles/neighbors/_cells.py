@@ -2,14 +2,13 @@
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from physkit.core import AbstractGrowable, concrete_value, data, static
+from physkit.core import AbstractGrowable, PyTree, concrete_value, data, static
 from physkit.geometry import AbstractSpace, heights, inverse_matrix
 
 from .._capacity_rules import capacity_for_maximum, round_up_to_eight
@@ -19,10 +18,10 @@ NEEDS_COARSER_CELLS = 2**28
 
 
 class Cells(AbstractGrowable):
-    """A grid of cells with room for `slots` particles each; along every axis a neighbor is at most
+    """A grid of cells of `slots` slots for particles each; along every axis a neighbor is at most
     one cell away.
 
-    A single cell with room for everybody is the search over all pairs.
+    A single cell with a slot for every particle is the search over all pairs.
     """
 
     shape: tuple[int, ...] = static()
@@ -39,28 +38,28 @@ class Cells(AbstractGrowable):
         return self.slots
 
     @property
-    def count(self) -> int:
-        """Number of cells."""
+    def num_cells(self) -> int:
+        """Number of cells in the grid."""
         return math.prod(self.shape)
 
     def with_common_shape(self, nodes: Sequence[AbstractGrowable]) -> "Cells":
         """The coarsest of these grids with the most slots of any, empty."""
         cells = [node for node in nodes if isinstance(node, Cells)]
-        coarsest = min(cells, key=lambda node: node.count)
+        coarsest = min(cells, key=lambda node: node.num_cells)
         return Cells.of(coarsest.shape, max(node.slots for node in cells))
 
     def grow_to(self, capacity: int) -> "Cells":
         shape, slots = self.shape, round_up_to_eight(capacity)
         if capacity >= NEEDS_COARSER_CELLS:
             shape = tuple(k if k < 3 else max(1, int(0.8 * k)) for k in shape)
-            slots = round_up_to_eight(self.slots * self.count / math.prod(shape))
+            slots = round_up_to_eight(self.slots * self.num_cells / math.prod(shape))
         # Needs of another grid say nothing about this one.
         required = self.required if shape == self.shape else jnp.zeros_like(self.required)
         return Cells(shape, slots, required, self.stale | (self.required > self.capacity))
 
 
 def cell_vectors(
-    space: AbstractSpace, d: int, dtype: Any
+    space: AbstractSpace, d: int, dtype: np.dtype
 ) -> tuple[Float[Array, "d d"], np.ndarray]:
     """Vectors that cells are cut along, as rows (unit vectors along open axes); which axes repeat."""
     periodic = np.asarray(space.periodic_axes(d))
@@ -70,7 +69,7 @@ def cell_vectors(
     return jnp.where(periodic[:, None], basis, jnp.eye(d, dtype=dtype)), periodic
 
 
-def is_concrete(tree: Any) -> bool:
+def is_concrete(tree: PyTree) -> bool:
     """Whether every number in `tree` can be seen: no trace hides one."""
     return all(concrete_value(x) is not None for x in jax.tree.leaves(tree))
 
