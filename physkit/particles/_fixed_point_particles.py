@@ -130,11 +130,11 @@ class FixedPointParticles(Module):
     def share_faults(self) -> "FixedPointParticles":
         """These numbers, in device layout, with the faults of all devices on each."""
 
-        def shared(faults: Faults) -> Faults:
+        def of_any_device(faults: Faults) -> Faults:
             return Faults(jnp.broadcast_to(_any_bits(faults.bits), faults.bits.shape))
 
-        velocity = replace_fields(self.velocity, {"faults": shared(self.velocity.faults)})
-        return replace_fields(self, {"velocity": velocity, "faults": shared(self.faults)})
+        velocity = replace_fields(self.velocity, {"faults": of_any_device(self.velocity.faults)})
+        return replace_fields(self, {"velocity": velocity, "faults": of_any_device(self.faults)})
 
     def drift(self, dx: Float[Array, "n d"]) -> tuple["FixedPointParticles", Int[Array, "n d"]]:
         """Positions shifted by `dx`, and how many cells each particle crossed along every axis."""

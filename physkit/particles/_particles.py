@@ -15,6 +15,7 @@ from physkit.core import (
     Fault,
     Module,
     ParameterError,
+    PyTree,
     ShapeError,
     concrete_value,
     data,
@@ -75,7 +76,7 @@ class Particles(AbstractExactComponent, AbstractSlottedComponent):
     species: Int[Array, " n"] | None = data(None)
     frozen: Bool[Array, " n"] | None = data(None)
     fixed_point: FixedPointParticles | None = None  # exact positions and velocities, for Reversible
-    ownership: Ownership | None = None  # of several devices: which of all particles these are
+    ownership: Ownership | None = None  # over devices: which of all particles these are
     evolving_leaves: ClassVar[tuple[str, ...]] = ("position", "velocity")
     kicked_leaves: ClassVar[tuple[str, ...]] = ("velocity",)
     slot_mask_path: ClassVar[str] = ".ownership.mask"
@@ -204,14 +205,14 @@ class Particles(AbstractExactComponent, AbstractSlottedComponent):
             self, {"position": position, "velocity": velocity, "fixed_point": exact}
         )
 
-    def exact_bits(self) -> list[Any]:
+    def exact_bits(self) -> list[PyTree]:
         if self.fixed_point is None:
             raise ParameterError("these particles hold no fixed-point numbers")
         return [self.fixed_point.position, self.fixed_point.velocity.fixed_point, self.image]
 
     @property
     def migration_margin(self) -> float:
-        """How far particles stray from their device's slab at most, in widths of it; 0 on one device."""
+        """How far particles may be outside of their device's slab, in widths of it; 0 on one device."""
         return 0.0 if self.ownership is None else self.ownership.migration_margin
 
     # --- over the whole domain, on one device or many ----------------------------------------------

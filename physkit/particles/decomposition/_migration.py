@@ -29,15 +29,15 @@ def migrate(
     up, down = ownership.mask & (above >= 0), ownership.mask & (below > 0)
     too_far = jnp.maximum(above, below) > ownership.migration_margin * slab.width
     lost = ownership.mask & too_far
-    count = lambda which: jnp.sum(which, dtype=jnp.int32)
-    num_leaving = jnp.maximum(count(up), count(down))
+    num_up, num_down = jnp.sum(up, dtype=jnp.int32), jnp.sum(down, dtype=jnp.int32)
+    num_leaving = jnp.maximum(num_up, num_down)
     everything = rows | {"global_index": ownership.global_index, "along": along}
     given = everything, ownership.mask, up, down, slab
     n, capacity = ownership.num_particles, ownership.send_capacity
     if capacity > _MANY:
         few = capacity // 4
         fits = space.max(num_leaving) <= few
-        with_few, with_all = (functools.partial(_exchange, room, n) for room in (few, capacity))
+        with_few, with_all = (functools.partial(_exchange, size, n) for size in (few, capacity))
         everything, mask, num_present = jax.lax.cond(fits, with_few, with_all, *given)
     else:
         everything, mask, num_present = _exchange(capacity, n, *given)

@@ -70,15 +70,15 @@ def unpartition(rows: Rows, ownership: Ownership) -> Rows:
 def grow_slots(
     rows: Rows, ownership: Ownership, measured: Ownership
 ) -> tuple[Rows, Ownership, list[str]]:
-    """Both in device layout with room for what `measured`, the same one later, required. Host only."""
+    """Both in device layout with capacities for what `measured`, the same one later, required. Host only."""
     present, leaving = (
         int(np.max(np.asarray(x))) for x in (measured.num_present, measured.num_leaving)
     )
     events = []
     if leaving > ownership.send_capacity:
-        room = math.ceil(GROWTH_FACTOR * leaving)
-        events.append(f"particles that leave a slab {ownership.send_capacity} → {room}")
-        ownership = replace_fields(ownership, {"send_capacity": room})
+        capacity = math.ceil(GROWTH_FACTOR * leaving)
+        events.append(f"particles that leave a slab {ownership.send_capacity} → {capacity}")
+        ownership = replace_fields(ownership, {"send_capacity": capacity})
     if present > ownership.num_slots:
         slots = math.ceil(GROWTH_FACTOR * present)
         events.append(f"particles in a slab {ownership.num_slots} → {slots}")

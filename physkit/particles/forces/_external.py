@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from physkit.core import Clock, ParameterError, ShapeError, param, static
+from physkit.core import Cache, Clock, ParameterError, PyTree, ShapeError, State, param, static
 
 from .._particles import Particles
 from ._force import AbstractForce
@@ -34,12 +34,12 @@ class UniformAcceleration(AbstractForce):
     acceleration: Float[Array, " d"] = param()
     component: str | None = static(default=None)
 
-    def force(self, clock: Clock, state: Any) -> Float[Array, "n d"]:
+    def force(self, clock: Clock, state: State) -> Float[Array, "n d"]:
         del clock
         particles = self.particles(state)
         return particles.mass[:, None] * _vector(self.acceleration, particles, "acceleration")
 
-    def energy(self, clock: Clock, state: Any, cache: Any = None) -> Float[Array, ""]:
+    def energy(self, clock: Clock, state: State, cache: Cache = None) -> Float[Array, ""]:
         particles = self.particles(state)
         work = particles.mask_empty(particles.unwrapped * self.force(clock, state))
         return -particles.space.sum(jnp.sum(work))
@@ -67,14 +67,14 @@ class UniformField(AbstractForce):
     field: Float[Array, " d"] = param()
     component: str | None = static(default=None)
 
-    def force(self, clock: Clock, state: Any) -> Float[Array, "n d"]:
+    def force(self, clock: Clock, state: State) -> Float[Array, "n d"]:
         del clock
         particles = self.particles(state)
         if particles.charge is None:
             raise ParameterError("UniformField acts on charges: give Particles(charge=…)")
         return particles.charge[:, None] * _vector(self.field, particles, "field")
 
-    def energy(self, clock: Clock, state: Any, cache: Any = None) -> Float[Array, ""]:
+    def energy(self, clock: Clock, state: State, cache: Cache = None) -> Float[Array, ""]:
         particles = self.particles(state)
         work = particles.mask_empty(particles.unwrapped * self.force(clock, state))
         return -particles.space.sum(jnp.sum(work))
@@ -105,12 +105,12 @@ class HarmonicTrap(AbstractForce):
     center: Float[Array, "..."] = param(0.0)
     component: str | None = static(default=None)
 
-    def force(self, clock: Clock, state: Any) -> Float[Array, "n d"]:
+    def force(self, clock: Clock, state: State) -> Float[Array, "n d"]:
         del clock
         particles = self.particles(state)
         return -_vector(self.stiffness, particles, "stiffness") * self._stretch(particles)
 
-    def energy(self, clock: Clock, state: Any, cache: Any = None) -> Float[Array, ""]:
+    def energy(self, clock: Clock, state: State, cache: Cache = None) -> Float[Array, ""]:
         particles = self.particles(state)
         stiffness = _vector(self.stiffness, particles, "stiffness")
         each = 0.5 * stiffness * self._stretch(particles) ** 2
@@ -145,10 +145,10 @@ class ExternalEnergy(AbstractForce):
     conserves_momentum: ClassVar[bool] = False
 
     function: Callable = static()
-    args: Any = None
+    args: PyTree = None
     component: str | None = static(default=None)
 
-    def energy(self, clock: Clock, state: Any, cache: Any = None) -> Float[Array, ""]:
+    def energy(self, clock: Clock, state: State, cache: Cache = None) -> Float[Array, ""]:
         self.particles(state).require_single_device("ExternalEnergy", "ExternalForce")
         return _call(self.function, clock, self.particles(state), self.args)
 
@@ -173,10 +173,10 @@ class ExternalForce(AbstractForce):
     conserves_momentum: ClassVar[bool] = False
 
     function: Callable = static()
-    args: Any = None
+    args: PyTree = None
     component: str | None = static(default=None)
 
-    def force(self, clock: Clock, state: Any) -> Float[Array, "n d"]:
+    def force(self, clock: Clock, state: State) -> Float[Array, "n d"]:
         particles = self.particles(state)
         force = _call(self.function, clock, particles, self.args)
         if jnp.shape(force) != particles.position.shape:
@@ -187,7 +187,7 @@ class ExternalForce(AbstractForce):
         return force
 
 
-def _call(function: Callable, clock: Clock, particles: Particles, args: Any) -> Any:
+def _call(function: Callable, clock: Clock, particles: Particles, args: PyTree) -> Any:
     return function(clock.t, particles) if args is None else function(clock.t, particles, args)
 
 

@@ -1,7 +1,5 @@
 """The contract of a force, and sums of forces."""
 
-from typing import Any
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -103,7 +101,7 @@ class Forces(Module):
     term_names: tuple[str | None, ...] = static(default=(), repr=False, metadata={"label": True})
 
     @staticmethod
-    def of(*forces: Any) -> "Forces":
+    def of(*forces: object) -> "Forces":
         """Forces, and sums of forces, as one flat sum."""
         flat: list[AbstractForce] = []
         names: list[str | None] = []
@@ -129,14 +127,14 @@ class Forces(Module):
         return all(term.conserves_momentum for term in self.terms)
 
     def require_reversible(self, state: State) -> None:
-        """**Errors:** `NotReversible` where a term may not give the same bits on the way back."""
+        """**Errors:** `NotReversible` where a term may not give the same bits in the backward pass."""
         for term in self.terms:
             term.require_reversible(state)
 
-    def init(self, state: State) -> tuple[Any, ...]:
+    def init(self, state: State) -> tuple[Cache, ...]:
         return tuple(term.init(state) for term in self.terms)
 
-    def __call__(self, clock: Clock, state: State, caches: tuple[Any, ...]):
+    def __call__(self, clock: Clock, state: State, caches: tuple[Cache, ...]):
         """Force per component, and the terms' caches."""
         total: dict[str | None, Array] = {}
         fresh = []

@@ -1,14 +1,14 @@
 """Forces times a number that depends on time."""
 
 import abc
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from physkit.core import Cache, Clock, State, param, replace_fields
+from physkit.core import Cache, Clock, PyTree, State, param, replace_fields
 
 from ._force import AbstractForce
 
@@ -23,7 +23,7 @@ class AbstractScaledForce(AbstractForce):
         """What the force is multiplied with at `clock.t`."""
 
     @property
-    def component(self) -> Any:
+    def component(self) -> str | tuple[str, ...] | None:
         return self.inner.component
 
     @property
@@ -43,11 +43,11 @@ class AbstractScaledForce(AbstractForce):
     def require_reversible(self, state: State) -> None:
         self.inner.require_reversible(state)
 
-    def __call__(self, clock: Clock, state: State, cache: Cache) -> tuple[Any, Any]:
+    def __call__(self, clock: Clock, state: State, cache: Cache) -> tuple[PyTree, Cache]:
         force, cache = self.inner(clock, state, cache)
         return self._times(clock, force), cache
 
-    def force(self, clock: Clock, state: State) -> Any:
+    def force(self, clock: Clock, state: State) -> PyTree:
         return self._times(clock, self.inner.force(clock, state))
 
     def energy(self, clock: Clock, state: State, cache: Cache = None) -> Float[Array, ""]:
@@ -56,7 +56,7 @@ class AbstractScaledForce(AbstractForce):
     def virial(self, clock: Clock, state: State, cache: Cache = None) -> Float[Array, "d d"]:
         return self.factor(clock) * self.inner.virial(clock, state, cache)
 
-    def _times(self, clock: Clock, force: Any) -> Any:
+    def _times(self, clock: Clock, force: PyTree) -> PyTree:
         factor = self.factor(clock)
         return jax.tree.map(lambda x: factor * x, force)
 

@@ -105,32 +105,32 @@ def neighbor_list(
     """
     n, d = particles.position.shape
     position, space = particles.position, particles.space
-    most, seen = max(n - 1, 1), is_concrete((position, space, excluded))
+    most, visible = max(n - 1, 1), is_concrete((position, space, excluded))
     skin = fit_skin(space, d, cutoff, skin)
     if capacity is not None:
-        room = min(max(int(capacity), 1), most)
-    elif seen:
+        slots = min(max(int(capacity), 1), most)
+    elif visible:
         mean = _mean_neighbors(position, space, cutoff + skin)
-        room = min(most, round_up_to_eight(1.5 * mean + 8))
+        slots = min(most, round_up_to_eight(1.5 * mean + 8))
     elif n <= SMALL_SYSTEM:
-        room = most
+        slots = most
     else:
         raise CapacityError(
             f"how many neighbors {n} particles have cannot be seen inside a trace: call "
             "pk.init(simulation, state) outside and pass its carry on, or give capacity=…"
         )
-    if not seen:
+    if not visible:
         cells = plan_cells(position, space, cutoff + skin)
         position, space = jax.tree.map(jax.lax.stop_gradient, (position, space))
-        return _new_list(position, space, excluded, cells, room, cutoff, skin)
+        return _new_list(position, space, excluded, cells, slots, cutoff, skin)
     with jax.ensure_compile_time_eval():
         cells = plan_cells(position, space, cutoff + skin)
-        made = _new_list_compiled(position, space, excluded, cells, room, cutoff, skin)
-        need = int(made.pairs.required)
+        made = _new_list_compiled(position, space, excluded, cells, slots, cutoff, skin)
+        required = int(made.pairs.required)
         if capacity is not None:
             return made
-        fit = min(most, capacity_for_maximum(need, mean))
-        if need > room:
+        fit = min(most, capacity_for_maximum(required, mean))
+        if required > slots:
             return _new_list_compiled(position, space, excluded, cells, fit, cutoff, skin)
         return eqx.tree_at(lambda made: made.pairs, made, made.pairs.resize(fit))
 

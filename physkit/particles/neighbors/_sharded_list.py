@@ -326,7 +326,7 @@ def _fit_skin(
         most = int(length * (1 - 2 * margin) / reach)
         raise CutoffError(
             f"{what} reaches beyond the next slab: {size} devices make slabs {width:.4g} wide, of which "
-            f"{2 * margin * width:.3g} is left for particles that stray. Take at most "
+            f"{2 * margin * width:.3g} is left for particles outside of their slab. Take at most "
             f"{max(most, 1)} devices along this axis, or a larger box"
         )
     return default_skin(cutoff, allowed) if skin is None else skin

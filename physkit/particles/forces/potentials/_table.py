@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from physkit.core import linear_call
+from physkit.core import PyTree, linear_call
 
 
 def read_table(
@@ -16,7 +16,7 @@ def read_table(
     return linear_call(_read, _Collect(table.shape[0]), (i, j), table)
 
 
-def _read(residuals, table):
+def _read(residuals: tuple[Array, Array], table: Float[Array, "s s"]) -> Float[Array, "..."]:
     return table[residuals]
 
 
@@ -30,11 +30,11 @@ class _Collect:
 
     species: int
 
-    def __call__(self, residuals, bar):
-        i, j = (jnp.broadcast_to(index, bar.shape) for index in residuals)
+    def __call__(self, residuals: PyTree, cotangents: Array) -> Array:
+        i, j = (jnp.broadcast_to(index, cotangents.shape) for index in residuals)
         kinds = jnp.arange(self.species, dtype=i.dtype)
 
-        def entry(a, b):
-            return jnp.sum(jnp.where((i == a) & (j == b), bar, 0))
+        def entry(a: Array, b: Array) -> Array:
+            return jnp.sum(jnp.where((i == a) & (j == b), cotangents, 0))
 
         return jax.lax.map(lambda a: jax.lax.map(lambda b: entry(a, b), kinds), kinds)
