@@ -16,7 +16,7 @@ def read_table(
     return linear_call(_read, _Collect(table.shape[0]), (i, j), table)
 
 
-def _read(residuals: tuple[Array, Array], table: Float[Array, "s s"]) -> Float[Array, "..."]:
+def _read(residuals: PyTree, table: Array) -> Array:
     return table[residuals]
 
 
