@@ -110,7 +110,10 @@ class AbstractKicksAndDrifts(AbstractKickFirst):
             return (kick(state, total, kick_fraction * clock.dt), total, caches), None
 
         rows = tuple(zip(_times_after(drifts), drifts, kicks[1:], strict=True))
-        state, total, caches = _scan_stages(stage, (state, total, caches), rows, clock)
+        if len(rows) == 1:
+            (state, total, caches), _ = stage((state, total, caches), rows[0])
+        else:
+            state, total, caches = _scan_stages(stage, (state, total, caches), rows, clock)
         return state, (total, caches)
 
     def step_given_aux(

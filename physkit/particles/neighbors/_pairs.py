@@ -56,7 +56,9 @@ class AllPairs(AbstractPairs):
             own = jax.tree.map(lambda a: _rows(a, start, size)[:, None], arrays)
             return own, other, i[:, None] != j[None]
 
-        return _in_blocks(body, block, n, n)
+        # All at once where that is one block: the common case, without a frame of its own.
+        count, _ = block_shape(n, n)
+        return body(*block(0, n)) if count == 1 else _in_blocks(body, block, n, n)
 
 
 class ListedPairs(AbstractPairs, AbstractResizable):
@@ -119,7 +121,8 @@ class ListedPairs(AbstractPairs, AbstractResizable):
             other = jax.tree.map(lambda a: jnp.take(a, j, axis=0, mode="clip"), sorted_arrays)
             return own, other, j < n
 
-        rows, totals = _in_blocks(body, block, count, k)
+        blocks, _ = block_shape(count, k)
+        rows, totals = body(*block(0, count)) if blocks == 1 else _in_blocks(body, block, count, k)
         return jax.tree.map(lambda a: _take(a, self.row_of_particle[:count]), rows), totals
 
 
@@ -128,8 +131,6 @@ def _in_blocks(
 ) -> tuple[PyTree, PyTree]:
     """`body` over blocks of rows, one after the other."""
     count, size = block_shape(n, k)
-    if count == 1:
-        return body(*block(0, n))
     total = jax.eval_shape(lambda: body(*block(0, size))[1])
     zeros = jax.tree.map(lambda t: jnp.zeros(t.shape, t.dtype), total)
 
