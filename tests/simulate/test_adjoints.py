@@ -75,7 +75,7 @@ def swing(adjoint, k, steps=6):
 def looped(adjoint, k):
     """A map repeated, with a counter and a frame each time."""
 
-    def body(carry):
+    def body(carry, _=None):
         count, x = carry
         x = x + 0.1 * jnp.sin(k * x)
         return (count + 1, x), {"x": x[None]}

@@ -8,8 +8,9 @@ import jax
 
 from physkit.core import Module, PyTree, State
 
-# carry → (carry, records with a leading time axis)
-LoopBody: TypeAlias = Callable[[PyTree], tuple[PyTree, PyTree]]
+# (carry, nothing) → (carry, records with a leading time axis). The second argument, None if left out, is there
+# so that `lax.scan` takes a body as it is: without a wrapper there is a frame less per loop in tracebacks.
+LoopBody: TypeAlias = Callable[..., tuple[PyTree, PyTree]]
 Program: TypeAlias = Callable[..., PyTree]  # a hashable function of pytrees
 
 
@@ -69,7 +70,7 @@ class Direct(AbstractAdjoint):
     """Keeps the intermediates of every step: fastest backward pass, memory ∝ steps."""
 
     def repeat(self, body: LoopBody, carry: PyTree, length: int) -> tuple[PyTree, PyTree]:
-        carry, records = jax.lax.scan(lambda c, _: body(c), carry, None, length=length)
+        carry, records = jax.lax.scan(body, carry, None, length=length)
         return carry, jax.tree.map(merge_time_axes, records)
 
     def estimate_memory(self, length: int, carry: float, inner: MemoryEstimate) -> MemoryEstimate:

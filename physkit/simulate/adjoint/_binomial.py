@@ -80,7 +80,7 @@ class _Loop:
         return eqx.combine(closed, self.rest)(carry)
 
     def forward(self, carry: PyTree, closed: PyTree) -> tuple[PyTree, PyTree]:
-        return Direct().repeat(lambda c: self.body(c, closed), carry, self.length)
+        return Direct().repeat(lambda c, _: self.body(c, closed), carry, self.length)
 
     def forward_with_checkpoints(
         self, carry: PyTree, closed: PyTree

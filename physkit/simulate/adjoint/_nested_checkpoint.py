@@ -37,7 +37,7 @@ class NestedCheckpoint(AbstractAdjoint):
             return Direct().repeat(body, carry, length)
         outer, inner, rest = _split(length)
 
-        def stretch(carry: PyTree) -> tuple[PyTree, PyTree]:
+        def stretch(carry: PyTree, _: None = None) -> tuple[PyTree, PyTree]:
             return Direct().repeat(body, carry, inner)
 
         # Inside a scan nothing can be merged with the first computation anyway, and the barriers

@@ -19,7 +19,7 @@ from ._simulation import Simulation
 def make_block_body(sim: Simulation, plan: Plan, adjoint: AbstractAdjoint) -> LoopBody:
     """One block – the longest observer interval – as carry → (carry, frames in order of time)."""
 
-    def one_step(carry: Carry) -> tuple[Carry, Frame]:
+    def one_step(carry: Carry, _: None = None) -> tuple[Carry, Frame]:
         clock = Clock.at(carry.step, sim.t0, sim.dt, carry.key)
         state, aux = sim.integrator.step_lazy(plan, clock, carry.state, carry.aux)
         state, aux = migrate(sim, plan, clock, state, aux)

@@ -44,7 +44,7 @@ def forward_level(
     """
 
     def level(inner: LoopBody, length: int, interval: int) -> LoopBody:
-        def body(carry: Carry) -> tuple[Carry, PyTree]:
+        def body(carry: Carry, _: None = None) -> tuple[Carry, PyTree]:
             carry, records = repeat(inner, carry, length) if length > 1 else inner(carry)
             carry, own = observe(carry, interval)
             return carry, merge(records, add_time_axis(own))

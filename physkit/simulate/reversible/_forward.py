@@ -52,7 +52,7 @@ def run_forward(
     plan, aux = prepare_reproducibly(sim, carry)
     carry = carry.replace(aux=aux)
 
-    def step(carry: Carry) -> tuple[Carry, ForwardRecords]:
+    def step(carry: Carry, _: None = None) -> tuple[Carry, ForwardRecords]:
         clock = Clock.at(carry.step, sim.t0, sim.dt, carry.key)
         state, aux = sim.integrator.step(plan, clock, carry.state, carry.aux)
         state, aux = migrate(sim, plan, clock, state, aux)
