@@ -8,16 +8,12 @@ file's own words*: the template is described with the vocabulary of the version 
 import dataclasses
 import re
 from collections.abc import Mapping
-from types import MappingProxyType
 
 import jax
 
 from physkit.core import PyTree
 
 from . import _names_0_1 as names_0_1
-
-_NOTHING: Mapping[str, str] = MappingProxyType({})
-_NO_FIELDS: Mapping[str, Mapping[str, str | None]] = MappingProxyType({})
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,10 +25,10 @@ class Vocabulary:
     - `state_paths`: of fields in the paths of leaves of a state.
     """
 
-    classes: Mapping[str, str] = _NOTHING
-    everywhere: Mapping[str, str] = _NOTHING
-    fields: Mapping[str, Mapping[str, str | None]] = _NO_FIELDS
-    state_paths: Mapping[str, str] = _NOTHING
+    classes: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    everywhere: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    fields: Mapping[str, Mapping[str, str | None]] = dataclasses.field(default_factory=dict)
+    state_paths: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
     def class_name(self, cls: type) -> str:
         """The name of a class."""
