@@ -2,19 +2,18 @@
 
 import numpy as np
 
-from physkit.core import ParameterError
-from physkit.fit import GradientGrowth
+from physkit.core import ParameterError, PyTree
 
 from ._style import FAINT, INK, PALETTE, axes, axis_label, legend
 from ._types import Axes
 
 
-def gradient_growth(growth: GradientGrowth, *, ax: Axes | None = None, time_unit: str = "") -> Axes:
+def gradient_growth(growth: PyTree, *, ax: Axes | None = None, time_unit: str = "") -> Axes:
     """Length of a derivative against the window, what it grows like, and the window that is safe.
 
     **Arguments:**
 
-    - `growth`: what `gradient_growth` returns.
+    - `growth`: the `GradientGrowth` that `gradient_growth` returns.
     - `ax`: axes to draw on; a new figure if left out.
     - `time_unit`: of the window.
 
