@@ -163,16 +163,16 @@ def _fill(
     if spacing is None:
         # A cell of volume spacing^d · Π edges holds one basis.
         _check_positive(density, "density")
-        density = as_parameter(density)
-        spacing = (len(basis) / (density * jnp.prod(edges).astype(density.dtype))) ** (1 / d)
+        number = as_parameter(density)
+        scale = (len(basis) / (number * jnp.prod(edges).astype(number.dtype))) ** (1 / d)
     else:
         _check_positive(spacing, "spacing")
-        spacing = as_parameter(spacing)
-    edges = spacing * edges.astype(spacing.dtype)
+        scale = as_parameter(spacing)
+    edges = scale * edges.astype(scale.dtype)
     corners = np.stack(np.meshgrid(*map(np.arange, counts), indexing="ij"), axis=-1)
     sites = (corners.reshape(-1, 1, d) + basis).reshape(-1, d)
-    lengths = jnp.asarray(counts, spacing.dtype) * edges
-    return jnp.asarray(sites, spacing.dtype) * edges[None, :], Box(lengths)
+    lengths = jnp.asarray(counts, scale.dtype) * edges
+    return jnp.asarray(sites, scale.dtype) * edges[None, :], Box(lengths)
 
 
 def _cells_per_axis(cells: int | Sequence[int], d: int) -> tuple[int, ...]:
