@@ -31,7 +31,8 @@ def run(folder: Path, quick: bool, report: Report) -> None:
         run_chapter(folder, quick, report)
         return
     # How many CPU devices there are is settled when JAX is imported: another process has two.
-    script = "import sys; from physkit.cli.demo._two_devices import child; child(*sys.argv[1:])"
+    name = run_in_child.__name__  # a renamed function is still found
+    script = f"import sys; from {__name__} import {name}; {name}(*sys.argv[1:])"
     words = [str(folder), "quick" if quick else "full", "quiet" if report.quiet else "loud"]
     flags = f"{os.environ.get('XLA_FLAGS', '')} {DEVICE_COUNT_FLAG}=2".strip()
     settings = os.environ | {"XLA_FLAGS": flags, "JAX_PLATFORMS": "cpu"}
