@@ -77,7 +77,9 @@ def test_both_formulations_agree(n):
 
     p = bodies(n)
     parts = tuple(p.position.T), p.mass, jnp.asarray(0.01)
-    for a, b in zip(_direct_gravity._in_blocks(*parts), _direct_gravity._one_by_one(*parts)):
+    for a, b in zip(
+        _direct_gravity._attraction_by_blocks(*parts), _direct_gravity._attraction_by_loop(*parts)
+    ):
         np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-11)
 
 

@@ -390,7 +390,7 @@ class TestProgress:
         stream = io.StringIO()
         bar = Progress(10, enabled=False, stream=stream)
         bar.update(10)
-        bar.say("hello")
+        bar.write_line("hello")
         bar.close()
         assert stream.getvalue() == ""
 
@@ -399,7 +399,7 @@ class TestProgress:
         bar = Progress(10, stream=stream)
         stream.close()
         bar.update(5)
-        bar.say("still here")
+        bar.write_line("still here")
         assert not bar.enabled
 
     def test_run_shows_its_scalars_and_what_it_grew(self, capsys):

@@ -191,7 +191,7 @@ def execute_with_workers(
     sweep_folder, finished_before = SweepFolder(folder), -1
     while True:
         workers = submit(sweep, folder, engine, chunk_size=chunk_size)
-        bar.say(repr(workers))
+        bar.write_line(repr(workers))
         if workers.wait(bar):
             bar.close()
             return None

@@ -131,7 +131,7 @@ def execute(
     if missing and reason is None:
         reason = stop.reason
     if reason is not None:
-        bar.say(f"stopped ({reason}); {len(missing)} of {len(asked)} chunks are missing")
+        bar.write_line(f"stopped ({reason}); {len(missing)} of {len(asked)} chunks are missing")
     return ExecutionResult(tuple(computed), missing, reason, time.monotonic() - began)
 
 
@@ -200,9 +200,11 @@ class _ChunkComputer:
         self.store.save(self.sweep, number, members, kept, reduced, times)
         self._reduced[number] = reduced
         for growth in result.growths:
-            bar.say(f"chunk {number + 1}: {growth}")
+            bar.write_line(f"chunk {number + 1}: {growth}")
         if not result.ok.all():
-            bar.say(f"chunk {number + 1}: {np.sum(~result.ok)} of {len(members)} members failed")
+            bar.write_line(
+                f"chunk {number + 1}: {np.sum(~result.ok)} of {len(members)} members failed"
+            )
 
     def has_converged(self) -> bool:
         """Whether the stopping rule is met, by the chunks of all workers."""
@@ -242,7 +244,7 @@ class _ChunkComputer:
             failed = np.flatnonzero(~result.ok)
             if not len(failed):
                 return
-            bar.say(f"{len(failed)} member(s) failed; attempt {attempt + 1}")
+            bar.write_line(f"{len(failed)} member(s) failed; attempt {attempt + 1}")
             new_keys = None if keys is None else keys[failed]
             if new_keys is not None and retry.new_key:
                 new_keys = jax.vmap(jax.random.fold_in, (0, None))(new_keys, attempt)

@@ -58,7 +58,7 @@ class AllPairs(AbstractPairs):
 
         # All at once where that is one block: the common case, without a frame of its own.
         count, _ = block_shape(n, n)
-        return body(*block(0, n)) if count == 1 else _in_blocks(body, block, n, n)
+        return body(*block(0, n)) if count == 1 else _scan_blocks(body, block, n, n)
 
 
 class ListedPairs(AbstractPairs, AbstractResizable):
@@ -122,11 +122,13 @@ class ListedPairs(AbstractPairs, AbstractResizable):
             return own, other, j < n
 
         blocks, _ = block_shape(count, k)
-        rows, totals = body(*block(0, count)) if blocks == 1 else _in_blocks(body, block, count, k)
+        rows, totals = (
+            body(*block(0, count)) if blocks == 1 else _scan_blocks(body, block, count, k)
+        )
         return jax.tree.map(lambda a: _take(a, self.row_of_particle[:count]), rows), totals
 
 
-def _in_blocks(
+def _scan_blocks(
     body: PairBody, block: Callable[[int | Int[Array, ""], int], Block], n: int, k: int
 ) -> tuple[PyTree, PyTree]:
     """`body` over blocks of rows, one after the other."""

@@ -67,7 +67,7 @@ class DistributedDomain:
         self.sharded_sim = shard(sim, self.devices)
         self._shapes: Frame | None = None
         self._local_frames: LocalFrames | None = None
-        self.job = self.spmd(_init_part).process_group
+        self.process_group = self.spmd(_init_part).process_group
 
     def spmd(self, function: Callable, *fixed: object) -> Spmd:
         """`function` on every device."""
@@ -212,8 +212,8 @@ class ShardedChunkProgram:
         return ChunkAttempt(
             ShardedCarry(after, domain.devices),
             domain.gather(frames, carry, 2),
-            seconds=slowest_process(domain.job, time.monotonic() - began),
-            health=combine_health(domain.job, health),
+            seconds=slowest_process(domain.process_group, time.monotonic() - began),
+            health=combine_health(domain.process_group, health),
             compiled=compiled,
         )
 

@@ -49,8 +49,8 @@ class Progress:
             self._tenth = done * _TENTHS // self.total
             self._write(self._line(note, bar=False) + "\n")
 
-    def say(self, text: str) -> None:
-        """A line that stays, above the bar."""
+    def write_line(self, text: str) -> None:
+        """Write a line that stays, above the bar."""
         if self.enabled:
             self._write(("\r" + self._fit(text) if self._terminal else text) + "\n")
 

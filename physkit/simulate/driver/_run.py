@@ -84,13 +84,13 @@ def run(
     with (
         explain_carry_errors(sim, carry_or_state),
         RunStorage(host, carry, to, checkpoint, resume) as storage,
-        StopRequest(wall_time, host.job) as stop,
+        StopRequest(wall_time, host.process_group) as stop,
     ):
         carry, began, period = storage.carry, time.monotonic(), sim.observation_period
         recorder = Recorder(sim, carry, storage.output)
         before = done = (int(carry.step) - storage.begin) // period
         bar = Progress(
-            blocks * period, enabled=progress and host.job.is_first, begin=before * period
+            blocks * period, enabled=progress and host.process_group.is_first, begin=before * period
         )
         if carry.is_initial:
             carry, frames = host.observe_initial(carry)
@@ -112,7 +112,7 @@ def run(
             recorder.add(chunk.frames, count)
             bar.update(done * period, recorder.note())
             if done < blocks and stop.check(scheduler.next_seconds):
-                bar.say(f"stopped by {stop.reason} after step {int(carry.step)}")
+                bar.write_line(f"stopped by {stop.reason} after step {int(carry.step)}")
                 break
             if done < blocks:
                 storage.save_if_due(carry, done)
@@ -157,7 +157,7 @@ class GrowthLog:
         """`events` at the start of a chunk."""
         step, what = int(carry.step), ", ".join(events)
         self.events.append(Growth(step, what))
-        self._bar.say(f"step {step}: {what}; recompiling and replaying the chunk")
+        self._bar.write_line(f"step {step}: {what}; recompiling and replaying the chunk")
 
 
 def _raise_overflow(

@@ -38,7 +38,7 @@ class RunStorage:
         checkpoint: str | Path | Checkpoints | None,
         resume: bool,
     ):
-        self._host, self._sim, self._job = host, host.sim, host.job
+        self._host, self._sim, self._process_group = host, host.sim, host.process_group
         self.carry, self.begin = carry, int(carry.step)
         self._devices: Devices = getattr(carry, "devices", ())
         folder = None if to is None else Path(to)
@@ -61,12 +61,12 @@ class RunStorage:
             folders = [self._folder, self._checkpoints and Path(self._checkpoints.folder)]
             for folder in dict.fromkeys(f for f in folders if f is not None):
                 make_folder(folder)
-                if self._job.is_first:
+                if self._process_group.is_first:
                     self._locks.append(FolderLock(folder))
             if self._checkpoints is not None:
-                if self._job.is_first:
+                if self._process_group.is_first:
                     self._checkpoints.remove_leftovers()
-                self._job.all_gather_object(None, "folders are ready")
+                self._process_group.all_gather_object(None, "folders are ready")
                 self._restore(self._checkpoints)
             if self._folder is not None:
                 self._open_output(self._folder)
@@ -81,7 +81,7 @@ class RunStorage:
                 with contextlib.suppress(FileError):  # the error that is on its way says more
                     self.output.commit()
             if kind is None:
-                self._job.all_gather_object(None, "the end of a run")
+                self._process_group.all_gather_object(None, "the end of a run")
         finally:
             self._release()
 
@@ -91,7 +91,9 @@ class RunStorage:
 
     def _restore(self, checkpoints: Checkpoints) -> None:
         """Go on from the newest sound checkpoint, where there is one."""
-        count = broadcast_first(self._job, len(checkpoints.paths()), "checkpoints there are")
+        count = broadcast_first(
+            self._process_group, len(checkpoints.paths()), "checkpoints there are"
+        )
         if count and not self._resume:
             raise FileError(
                 f"{checkpoints.folder} holds {count} checkpoint(s) of a run: resume=True "
@@ -103,7 +105,9 @@ class RunStorage:
         def make_template(devices: Devices, shapes: dict[str, tuple[int, ...]]) -> PyTree:
             return carry_template(self._sim, self.carry, self._devices, devices, shapes)
 
-        found = checkpoints.restore(None, sim=self._sim, make_template=make_template, job=self._job)
+        found = checkpoints.restore(
+            None, sim=self._sim, make_template=make_template, process_group=self._process_group
+        )
         if found is None:
             return
         period = self._sim.observation_period
@@ -112,7 +116,7 @@ class RunStorage:
                 f"{found.path} is of a run from step {found.begin}, at step {found.step}; this one "
                 f"begins at step {self.begin} and goes in blocks of {period}"
             )
-        if self._job.is_first:
+        if self._process_group.is_first:
             for difference in self._differences(found):
                 warnings.warn(difference, stacklevel=4)
         self.resumed, self.carry = found, self._host.as_carry(found.tree, None)
@@ -139,7 +143,7 @@ class RunStorage:
 
     def _open_output(self, folder: Path) -> None:
         sim, frames = self._sim, recorded_shapes(self._sim, self.carry)
-        several = self._job.process_count > 1
+        several = self._process_group.process_count > 1
         sharding = self._host.keep_frames_local(self.carry) if several else None
         self.output = Output(
             folder,
@@ -151,7 +155,9 @@ class RunStorage:
             sharding=sharding,
         )
         elsewhere = Path(self._checkpoints.folder).resolve().parent != folder.resolve()
-        empty = broadcast_first(self._job, not self.output.exists, "whether there are files")
+        empty = broadcast_first(
+            self._process_group, not self.output.exists, "whether there are files"
+        )
         if self.resumed is None or (elsewhere and empty):
             self.output.create()  # also where frames go on in a folder of their own
         else:
@@ -170,7 +176,7 @@ class RunStorage:
             every = self._checkpoints.blocks
             late = time.monotonic() - self._saved_at >= self._checkpoints.seconds
             if every is None:
-                late = broadcast_first(self._job, late, "whether a checkpoint is due")
+                late = broadcast_first(self._process_group, late, "whether a checkpoint is due")
             if done - self._saved_blocks >= every if every is not None else late:
                 self.save(carry, done)
                 return
@@ -190,10 +196,10 @@ class RunStorage:
                 begin=self.begin,
                 outputs=lengths,
                 devices=self._devices,
-                job=self._job,
+                process_group=self._process_group,
             )
         self._saved_at, self._saved_blocks = time.monotonic(), done
-        if self._home is not None and self._job.is_first:
+        if self._home is not None and self._process_group.is_first:
             remove_crash_record(self._home)
 
     def crash(self, error: Exception, carry: Carry | ShardedCarry, done: int, steps: int) -> None:
@@ -202,7 +208,7 @@ class RunStorage:
             return
         with contextlib.suppress(FileError):  # the error that is on its way says more
             self.save(carry, done)
-            if self._job.is_first:
+            if self._process_group.is_first:
                 write_crash_record(self._home, error, int(carry.step), steps)
             error.add_note(
                 f"The last good state is in {self.last}: pk.diagnose(sim, state, folder={str(self._home)!r})"

@@ -18,7 +18,7 @@ class SingleDevice:
     """One simulation on one device; `DistributedDomain` is its like over many."""
 
     def __init__(self, sim: Simulation):
-        self.sim, self.job = sim, single_process()
+        self.sim, self.process_group = sim, single_process()
 
     def as_carry(self, carry_or_state: State | Carry | ShardedCarry, key: Key | None) -> Carry:
         """What a run goes on from."""

@@ -18,9 +18,9 @@ class StopRequest:
     A second SIGINT interrupts at once. Outside the main thread signals are left alone.
     """
 
-    def __init__(self, wall_time: float | None = None, job: ProcessGroup | None = None):
+    def __init__(self, wall_time: float | None = None, process_group: ProcessGroup | None = None):
         self.reason: str | None = None
-        self._job = single_process() if job is None else job
+        self._process_group = single_process() if process_group is None else process_group
         self._deadline = None if wall_time is None else time.monotonic() + wall_time
         self._previous: dict[int, object] = {}
 
@@ -44,7 +44,7 @@ class StopRequest:
         late = self._deadline is not None and time.monotonic() + next_chunk > self._deadline
         if self.reason is None and late:
             self.reason = "wall time"
-        self.reason = first_answer(self._job, self.reason, "whether to stop")
+        self.reason = first_answer(self._process_group, self.reason, "whether to stop")
         return self.reason
 
     def _ask(self, number: int, frame: FrameType | None) -> None:

@@ -49,34 +49,40 @@ class Checkpoints:
         begin: int = 0,
         outputs: dict[str, Any] | None = None,
         devices: tuple[int, ...] = (),
-        job: ProcessGroup | None = None,
+        process_group: ProcessGroup | None = None,
     ) -> Path:
         """Write one more, then remove the oldest beyond `keep`.
 
         In a job of several processes each writes the rows that it holds; the first process then writes the
         file that names them all.
         """
-        folder, job = Path(self.folder), single_process() if job is None else job
+        folder = Path(self.folder)
+        process_group = single_process() if process_group is None else process_group
         make_folder(folder)
         path = folder / f"checkpoint-{step:015d}.h5"
         metadata = {
             "step": step, "sim": sim, "begin": begin, "outputs": outputs, "devices": devices,
         }  # fmt: skip
-        if job.process_count > 1:
-            set_id = job.all_gather_object(secrets.token_hex(8), "a set of checkpoint files")[0]
-            names = [part_name(step, k, job.process_count) for k in range(1, job.process_count)]
-            if not job.is_first:
-                part = folder / names[job.process_index - 1]
+        if process_group.process_count > 1:
+            set_id = process_group.all_gather_object(
+                secrets.token_hex(8), "a set of checkpoint files"
+            )[0]
+            names = [
+                part_name(step, k, process_group.process_count)
+                for k in range(1, process_group.process_count)
+            ]
+            if not process_group.is_first:
+                part = folder / names[process_group.process_index - 1]
                 save_checkpoint(part, tree, **metadata, set_id=set_id)
             # A checkpoint exists once its first file does: the others must be there before.
-            job.all_gather_object(None, "checkpoint files written")
+            process_group.all_gather_object(None, "checkpoint files written")
             metadata |= {"set_id": set_id, "parts": names}
-        if job.is_first:
+        if process_group.is_first:
             save_checkpoint(path, tree, **metadata)
             for old in self.paths()[self.keep :]:
                 old.unlink(missing_ok=True)
             remove_orphaned_parts(folder)
-        job.all_gather_object(None, "checkpoint written")
+        process_group.all_gather_object(None, "checkpoint written")
         return path
 
     def restore(
@@ -85,7 +91,7 @@ class Checkpoints:
         *,
         sim: PyTree = None,
         make_template: MakeTemplate | None = None,
-        job: ProcessGroup | None = None,
+        process_group: ProcessGroup | None = None,
     ) -> RestoredCheckpoint | None:
         """Read the newest sound one into `template`; None where there is none at all.
 
@@ -95,15 +101,15 @@ class Checkpoints:
 
         **Errors:** `DamagedFileError` when all are damaged, `MismatchError` for another structure.
         """
-        job = single_process() if job is None else job
-        if job.process_count > 1 and not job.is_first:
-            newest = job.all_gather_object(None, "the newest sound checkpoint")[0]
+        process_group = single_process() if process_group is None else process_group
+        if process_group.process_count > 1 and not process_group.is_first:
+            newest = process_group.all_gather_object(None, "the newest sound checkpoint")[0]
             if newest is None:
                 return None
             path = Path(self.folder) / Path(newest).name
             return load_checkpoint(path, template, sim=sim, make_template=make_template)
         found = self._newest_sound(template, sim, make_template)
-        job.all_gather_object(
+        process_group.all_gather_object(
             None if found is None else found.path.name, "the newest sound checkpoint"
         )
         return found

@@ -51,7 +51,7 @@ class Output:
     ):
         self.folder, self._sharding = folder, sharding
         self._t0, self._dt = t0, dt
-        self._job = single_process() if sharding is None else process_group()
+        self._process_group = single_process() if sharding is None else process_group()
         fields = recorded_fields(observers, state)
         self._fields = {name: field.grid.dimension for name, field in fields.items()}
         self._points = {} if sharding is None else {n: _points(f) for n, f in fields.items()}
@@ -60,7 +60,7 @@ class Output:
         else:
             # What is the same on every process the first one writes; blocks go into a file per process.
             self._files = []
-            if self._job.is_first:
+            if self._process_group.is_first:
                 common = _replicated_frames(frames, sharding)
                 self._files = make_output_files(folder, observers, state, common, np.dtype(dtype))
             self._files += self._shard_files(frames, sharding, np.dtype(dtype))
@@ -90,25 +90,27 @@ class Output:
                     f"{file.path} holds frames of a run without a checkpoint to go on from: remove "
                     "it, or give this run another folder"
                 )
-        self._run = self._job.all_gather_object(secrets.token_hex(8), "the name of a run")[0]
+        self._run = self._process_group.all_gather_object(
+            secrets.token_hex(8), "the name of a run"
+        )[0]
         for file in self._files:
             file.create(self._run)
         files: dict[str, str] = {}
-        for own in self._job.all_gather_object(
+        for own in self._process_group.all_gather_object(
             {file.path.name: file.kind for file in self._files}, "files"
         ):
             files |= own
         index = {"format": 1, "run": self._run, "files": files, "provenance": collect_provenance()}
         if self._shards() is not None:
             index["shards"] = self._shards()
-        if self._job.is_first:
+        if self._process_group.is_first:
             write_atomically(self.folder / INDEX_NAME, json.dumps(index, indent=1).encode())
 
     def _shards(self) -> dict[str, Any] | None:
         """What the index says of shards; None where nothing is sharded."""
         if self._sharding is None or not self._sharding.layouts:
             return None
-        files = [shard_name(k) for k in range(self._job.process_count)]
+        files = [shard_name(k) for k in range(self._process_group.process_count)]
         dims = {name: self._dims(name) for name in self._sharding.layouts}
         return self._sharding.to_index(files, dims, self._points)
 
@@ -122,7 +124,7 @@ class Output:
     ) -> list[OutputFile]:
         """The file of this process's blocks; none where nothing is sharded."""
         leaves = dict(leaf for name, frame in frames.items() for leaf in named_leaves(name, frame))
-        held = len(sharding.process_devices[self._job.process_index])
+        held = len(sharding.process_devices[self._process_group.process_index])
         blocks = {}
         for name in sharding.layouts:
             stored = np.dtype(leaves[name].dtype)
@@ -132,7 +134,7 @@ class Output:
             blocks[name] = jax.ShapeDtypeStruct(shape, stored)
         if not blocks:
             return []
-        path = self.folder / shard_name(self._job.process_index)
+        path = self.folder / shard_name(self._process_group.process_index)
         return [dataclasses.replace(make_series_file(path, blocks), kind="shard")]
 
     def _dims(self, name: str) -> tuple[str, ...]:
@@ -151,7 +153,9 @@ class Output:
         """
         lengths, self._run = marks.get("files"), str(marks.get("run"))
         own = {file.path.name for file in self._files}
-        names = set().union(*self._job.all_gather_object(sorted(own), "files to go on with"))
+        names = set().union(
+            *self._process_group.all_gather_object(sorted(own), "files to go on with")
+        )
         if not isinstance(lengths, dict) or set(lengths) != names or not self._same_shards():
             raise MismatchError(
                 f"{self.folder}: the checkpoint goes with the files {sorted(lengths or ())}, this run "
@@ -208,7 +212,9 @@ class Output:
     def commit_everywhere(self) -> dict[str, Any]:
         """`commit` in all processes; the lengths of all files then, for a checkpoint."""
         lengths = {}
-        for own in self._job.all_gather_object(self.commit()["files"], "how long files are"):
+        for own in self._process_group.all_gather_object(
+            self.commit()["files"], "how long files are"
+        ):
             lengths |= own
         return {"run": self._run, "files": lengths}
 

@@ -154,8 +154,10 @@ def _attraction(
     # On a CPU a loop over j with all i as one vector is twice as fast as blocks of pairs; on
     # other devices blocks keep many more of their cores busy.
     if mass.shape[0] <= _FEW:
-        return _in_blocks(x, mass, softening2)
-    return jax.lax.platform_dependent(x, mass, softening2, cpu=_one_by_one, default=_in_blocks)
+        return _attraction_by_blocks(x, mass, softening2)
+    return jax.lax.platform_dependent(
+        x, mass, softening2, cpu=_attraction_by_loop, default=_attraction_by_blocks
+    )
 
 
 def _attraction_jvp(primals: PyTree, tangents: PyTree) -> tuple[Components, Components]:
@@ -167,7 +169,7 @@ def _attraction_jvp(primals: PyTree, tangents: PyTree) -> tuple[Components, Comp
     def blocks(*varied: Array) -> Components:
         rest = iter(varied)
         merged = [next(rest) if m else v for v, m in zip(values, varies, strict=True)]
-        return _in_blocks(*tree.unflatten(merged))
+        return _attraction_by_blocks(*tree.unflatten(merged))
 
     chosen = [v for v, m in zip(values, varies, strict=True) if m]
     # In blocks on every device: a derivative of the loop over j would keep what every turn of it read.
@@ -178,7 +180,7 @@ def _attraction_jvp(primals: PyTree, tangents: PyTree) -> tuple[Components, Comp
 _attraction.defjvp(_attraction_jvp, symbolic_zeros=True)
 
 
-def _in_blocks(x: Components, mass: Array, softening2: Array) -> Components:
+def _attraction_by_blocks(x: Components, mass: Array, softening2: Array) -> Components:
     return direct_sum(_pair_force, (x, mass), softening2, -1)
 
 
@@ -203,7 +205,7 @@ def _inverse_distance(d: Components, softening2: Array, present: Array) -> Array
     return jax.lax.rsqrt(jnp.where(present, sum(c * c for c in d) + softening2, 1))
 
 
-def _one_by_one(x: Components, mass: Array, softening2: Array) -> Components:
+def _attraction_by_loop(x: Components, mass: Array, softening2: Array) -> Components:
     """A loop over j, a group at a time, with all i as one vector."""
     n = mass.shape[0]
     number = jnp.arange(n, dtype=jnp.int32)
