@@ -40,6 +40,7 @@ from ._stubs import (
     schemes as schemes,
     spaces as spaces,
     statistics as statistics,
+    sweeping as sweeping,
     terms as terms,
 )
 from .core import (

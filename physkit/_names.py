@@ -221,12 +221,8 @@ FAMILIES: dict[str, tuple[str, dict[str, tuple[str, ...]]]] = {
         {"fields.finite_volume": ("AbstractReconstruction", "MUSCL", "PiecewiseConstant", "WENO5")},
     ),
     "reductions": (
-        "What a sweep keeps of its members, and when it has enough of them.",
-        {
-            "ensemble": (
-                "Converged", "Histogram", "Mean", "Quantiles", "Reduction", "Retry", "Variance",
-            ),
-        },
+        "Statistics over the members of a sweep, updated chunk by chunk.",
+        {"ensemble": ("Histogram", "Mean", "Quantiles", "Reduction", "Variance")},
     ),
     "riemann": (
         "Riemann solvers: the flux between two states.",
@@ -255,6 +251,10 @@ FAMILIES: dict[str, tuple[str, dict[str, tuple[str, ...]]]] = {
             "storage": ("Series",),
             "ensemble": ("bootstrap", "ensemble_mean", "ensemble_statistics", "passage_rate"),
         },
+    ),
+    "sweeping": (
+        "How a sweep is computed: by which workers, until when, and what if a member fails.",
+        {"ensemble": ("Converged", "LocalWorkers", "Retry", "SlurmArray", "Sweep", "sweep")},
     ),
     "terms": (
         "Pieces of physics as rates, for Runge–Kutta and splittings; base classes of own ones.",

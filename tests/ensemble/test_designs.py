@@ -100,7 +100,7 @@ class TestPoints:
             sweep(over, key=jax.random.key(0)).digest,
             sweep(over, key=jax.random.key(1)).digest,
             sweep(over, reduce=pk.reductions.Mean("angle")).digest,
-            sweep(over, retry=pk.reductions.Retry(new_key=True)).digest,
+            sweep(over, retry=pk.sweeping.Retry(new_key=True)).digest,
             sweep(pk.SweepAxis(damping, [0.1, 0.3])).digest,
             sweep(pk.SweepAxis(gravity, [0.1, 0.2])).digest,
             sweep(over, model=pendulum(dt=0.04)).digest,
@@ -297,8 +297,8 @@ class TestBadInput:
 
     def test_retries_that_change_nothing(self):
         with pytest.raises(pk.errors.ParameterError, match="must change something"):
-            pk.reductions.Retry()
+            pk.sweeping.Retry()
         with pytest.raises(pk.errors.ParameterError):
-            pk.reductions.Retry(step_divisor=0)
+            pk.sweeping.Retry(step_divisor=0)
         with pytest.raises(pk.errors.ShapeError, match="one finite number for each of 1 members"):
             sweep(pk.SweepAxis(damping, [0.1]), cost=[1.0, 2.0])

@@ -59,7 +59,7 @@ class TestCombining:
         for bad in (
             lambda: pk.reductions.Quantiles("x", (1.5,)),
             lambda: pk.reductions.Histogram("x", [1.0, 1.0]),
-            lambda: pk.reductions.Converged("x", 0.0),
+            lambda: pk.sweeping.Converged("x", 0.0),
         ):
             with pytest.raises(pk.errors.ParameterError):
                 bad()
@@ -116,13 +116,13 @@ class TestInASweep:
         np.testing.assert_array_equal(again.reduced["mean angle"], found.reduced["mean angle"])
 
     def test_a_sweep_stops_when_converged(self, tmp_path):
-        stop = pk.reductions.Converged("angle", error=10.0, min_members=6)
+        stop = pk.sweeping.Converged("angle", error=10.0, min_members=6)
         found = self.sweep(stop_when=stop, chunk_size=3, to=tmp_path / "a")
         assert found.stopped_by == "converged"
         assert len(found.members) == 6
         assert len(self.sweep(stop_when=stop, chunk_size=3, to=tmp_path / "a").members) == 6
         assert "variance angle" in found.reduced
-        never = self.sweep(stop_when=pk.reductions.Converged("angle", error=1e-9), chunk_size=3)
+        never = self.sweep(stop_when=pk.sweeping.Converged("angle", error=1e-9), chunk_size=3)
         assert never.complete
         assert never.stopped_by is None
 

@@ -154,7 +154,7 @@ class TestFailedMembers:
         stiff = np.array([0.1, 100.0])  # RK4 holds to 2.8 / dt = 56
         lost = together(swept(stiff, steps=2000))
         assert list(lost.ok) == [True, False]
-        again = together(swept(stiff, steps=2000, retry=pk.reductions.Retry(step_divisor=2)))
+        again = together(swept(stiff, steps=2000, retry=pk.sweeping.Retry(step_divisor=2)))
         assert again.ok.all()
         assert list(again.attempts) == [1, 2]
         np.testing.assert_array_equal(again["angle"][0], lost["angle"][0])
@@ -168,7 +168,7 @@ class TestFailedMembers:
         calm = pk.Guard(5, lambda now: jnp.abs(now.state[0]) < 0.6)
         sim = pk.Simulation(sim.integrator, sim.dt, sim.observers, (calm,))
         over = pk.SweepAxis(lambda m: m[0].dt, [0.05, 1.2], name="dt")
-        found = pk.sweep((sim, state), 40, over=over, retry=pk.reductions.Retry(4), progress=False)
+        found = pk.sweep((sim, state), 40, over=over, retry=pk.sweeping.Retry(4), progress=False)
         assert list(found.attempts) == [1, 2]
         assert found.ok.all()
         finer = pk.Simulation(sim.integrator, 0.3, pk.Every(20, angle=lambda n: n.state[0]))
@@ -198,7 +198,7 @@ class TestFailedMembers:
 
     @pytest.mark.slow
     def test_that_fail_again_record_their_attempts(self):
-        retry = pk.reductions.Retry(step_divisor=2, attempts=2)
+        retry = pk.sweeping.Retry(step_divisor=2, attempts=2)
         found = together(swept(np.array([0.1, np.nan]), retry=retry))
         assert list(found.attempts) == [1, 3]
         assert list(found.ok) == [True, False]
