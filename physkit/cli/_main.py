@@ -71,23 +71,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return verb.run(args, report)
     except KeyboardInterrupt:
-        report.problem("stopped")
+        report.error("stopped")
         return _EXIT_INTERRUPTED
     except BrokenPipeError:  # the reader (head, less) has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return 0
     except OSError as error:
-        report.problem(str(error))
+        report.error(str(error))
         return _exit_status_of(error)
     except ValueError as error:
         if not _is_physkit_error(error):
             raise
-        report.problem(str(error))
+        report.error(str(error))
         return 2
     except Exception as error:
         if not _is_physkit_error(error):
             raise  # a defect of this package, or of the case: its traceback is needed
-        report.problem(str(error))
+        report.error(str(error))
         return 1
 
 

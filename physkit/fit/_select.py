@@ -16,12 +16,11 @@ from jax import tree_util
 from jaxtyping import Array
 
 from physkit.core import (
-    AbstractComponent,
     PyTree,
     SelectionError,
     as_parameter,
+    is_exact_component,
     path_name,
-    replace_fields,
 )
 
 Where: TypeAlias = Callable[[PyTree], PyTree] | Mapping[str, Callable[[PyTree], PyTree]]
@@ -93,15 +92,16 @@ class Selection:
 
 
 def _has_fixed_point(node: Any) -> bool:
-    return getattr(node, "fixed_point", None) is not None and isinstance(node, AbstractComponent)
+    return is_exact_component(node) and node.fixed_point is not None
 
 
 def _drop_stale_fixed_point(new: Any, old: Any) -> Any:
     """`new` without the integers of Reversible where these belong to other numbers than its own."""
     if not _has_fixed_point(new):
         return new
+    # By identity: values may be tracers, which cannot be compared.
     pairs = zip(jax.tree.leaves(new), jax.tree.leaves(old), strict=True)
-    return new if all(a is b for a, b in pairs) else replace_fields(new, {"fixed_point": None})
+    return new if all(a is b for a, b in pairs) else new.drop_fixed_point()
 
 
 def select(where: Any, model: PyTree, *, smooth: bool = True) -> Selection:

@@ -187,7 +187,7 @@ def _demo_run(monkeypatch, tmp_path, *runs, names=()):
 def _writes(folder, quick, report):
     assert quick
     (folder / "data.csv").write_text("1,2\n")
-    report.wrote(folder / "data.csv")
+    report.file(folder / "data.csv")
     report.table(("what", "found"), [("x", 1.25)])
 
 
@@ -243,20 +243,20 @@ def test_format_size(count, text):
 
 def test_quiet_leaves_results(capsys):
     report = Report(quiet=True)
-    report.say("doing")
+    report.info("doing")
     report.result("found")
     assert capsys.readouterr().out == "found\n"
 
 
 def test_json_leaves_nothing_else(capsys):
     report = Report(json=True)
-    report.say("doing")
+    report.info("doing")
     report.result("found")
     report.title("title")
     report.table(("a",), [(1,)])
-    report.answer({"x": float("nan"), "y": np.float32(0.5), "z": (1, None), "p": Path("a")})
+    report.json_result({"x": float("nan"), "y": np.float32(0.5), "z": (1, None), "p": Path("a")})
     assert json.loads(capsys.readouterr().out) == {"x": None, "y": 0.5, "z": [1, None], "p": "a"}
-    report.problem("bell \a and\nline")
+    report.error("bell \a and\nline")
     assert capsys.readouterr().err == "physkit: bell ? and line\n"
 
 

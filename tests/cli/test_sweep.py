@@ -40,7 +40,7 @@ def sweep(tmp_path, monkeypatch, capsys):
     return do
 
 
-RUN = ("run", "case.py", "--to", "out", "--chunk", "5")
+RUN = ("run", "case.py", "--to", "out", "--chunk-size", "5")
 
 
 def test_run_status_collect_and_what_is_missing(sweep, tmp_path):
@@ -64,7 +64,7 @@ def test_run_status_collect_and_what_is_missing(sweep, tmp_path):
     code, text = sweep("status", "out", json_too=False)
     assert "1 of 3 chunks" in text
     assert "another-machine" in text
-    code, did = sweep(*RUN, "--share", "1/2")
+    code, did = sweep(*RUN, "--worker", "1/2")
     assert (code, did["computed"], did["missing"], did["claimed_elsewhere"]) == (0, [1], [2], [2])
     code, part = sweep("collect", "out", "--to", "part.csv")
     assert (code, part["members"], part["missing_chunks"]) == (75, 10, [2])
@@ -90,7 +90,7 @@ def test_stopped_by_the_wall_time(sweep):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("run", "case.py", "--to", "out", "--share", "2/2"), "K < N"),
+        (("run", "case.py", "--to", "out", "--worker", "2/2"), "K < N"),
         (("run", "case.py", "--to", "out", "--workers", "0"), "at least 1"),
         (("run", "none.py", "--to", "out"), "not there"),
         (("run", "other.py", "--to", "out"), "pk.Sweep"),
@@ -114,7 +114,17 @@ def test_wrong_arguments_are_refused(sweep, tmp_path, words, said):
 
 def test_the_job_script_runs_sweep_run(sweep):
     code, text = sweep(
-        *("script", "my case.py", "--to", "out", "--set", "members=40", "--double", "--chunk", "5"),
+        *(
+            "script",
+            "my case.py",
+            "--to",
+            "out",
+            "--set",
+            "members=40",
+            "--double",
+            "--chunk-size",
+            "5",
+        ),
         *("--elements", "4", "--gpus", "1", "--setup", "module load cuda", "--no-requeue"),
         *("--physkit", "/sw/python -m physkit"),
         json_too=False,
@@ -126,7 +136,7 @@ def test_the_job_script_runs_sweep_run(sweep):
     assert setup == "module load cuda"
     assert line == (
         "srun --ntasks=1 /sw/python -m physkit sweep run 'my case.py' --to out --set members=40 "
-        '--double --chunk 5 --share "$SLURM_ARRAY_TASK_ID/4"'
+        '--double --chunk-size 5 --worker "$SLURM_ARRAY_TASK_ID/4"'
     )
 
 
@@ -139,7 +149,7 @@ def test_without_submitit(sweep, monkeypatch):
 
 
 def test_without_slurm(sweep, monkeypatch):
-    pytest.importorskip("cloudpickle", reason="the cluster extra is not installed")
+    pytest.importorskip("submitit", reason="the cluster extra is not installed")
     monkeypatch.setenv("PATH", "/nowhere")
     code, said = sweep("submit", "case.py", "--to", "out")
     assert code == 1
@@ -147,7 +157,7 @@ def test_without_slurm(sweep, monkeypatch):
 
 
 def test_submit_hands_over_what_was_asked_for(sweep, tmp_path, monkeypatch):
-    pytest.importorskip("cloudpickle", reason="the cluster extra is not installed")
+    pytest.importorskip("submitit", reason="the cluster extra is not installed")
     there = tmp_path / "bin"
     there.mkdir()
     for name, text in (("sbatch", "echo Submitted batch job 12"), ("srun", ""), ("squeue", "")):
@@ -162,7 +172,7 @@ def test_submit_hands_over_what_was_asked_for(sweep, tmp_path, monkeypatch):
             "out",
             "--set",
             "members=7",
-            "--chunk",
+            "--chunk-size",
             "3",
             "--elements",
             "2",

@@ -66,7 +66,7 @@ def environment(cache: Path) -> dict[str, str]:
 def sweep_command(case: Path, to: Path, workers: int) -> list[str]:
     """The command that computes a sweep."""
     command = [sys.executable, "-m", "physkit", "sweep", "run", str(case), "--to", str(to)]
-    return [*command, "--chunk", "4", "--double", "--quiet", "--workers", str(workers)]
+    return [*command, "--chunk-size", "4", "--double", "--quiet", "--workers", str(workers)]
 
 
 def read_results(to: Path) -> dict[str, np.ndarray]:

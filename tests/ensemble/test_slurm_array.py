@@ -36,7 +36,7 @@ def test_the_script_has_the_options(tmp_path):
         *("signal=USR1@60", "open-mode=append", "requeue", "exclude=node7", "output=%x-%A_%a.txt"),
     }
     last = text.splitlines()[-1]
-    assert last.startswith("srun --ntasks=1 physkit sweep run 'my case.py' --to out --share")
+    assert last.startswith("srun --ntasks=1 physkit sweep run 'my case.py' --to out --worker")
     assert last.endswith("--requeue")
     # A shell reads it, and runs the work behind the setup.
     (tmp_path / "bin").mkdir()
@@ -50,7 +50,7 @@ def test_the_script_has_the_options(tmp_path):
         text=True,
         check=True,
     )
-    words = [*WORDS, "--share", "5/16", "--requeue"]
+    words = [*WORDS, "--worker", "5/16", "--requeue"]
     assert said.stdout == "module||load|python|" + "|".join(
         ["srun", "b c", "--ntasks=1", *words, ""]
     )

@@ -59,7 +59,7 @@ def uninterrupted(programs, tmp_path_factory):
 
 # Chunks long enough to interrupt a worker while it computes one.
 STEPS = 600_000
-OPTIONS = ("--chunk", "4", "--double", "--set", f"steps={STEPS}")
+OPTIONS = ("--chunk-size", "4", "--double", "--set", f"steps={STEPS}")
 ARRAY = ("--elements", "2", "--minutes", "10", "--warning", "30")
 
 

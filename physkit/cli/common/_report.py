@@ -15,9 +15,10 @@ _NUMBER = re.compile(r"[+±−-]?(\d[\d.]*(e[+-]?\d+)?|nan|inf)( %)?")
 
 
 class Report(NamedTuple):
-    """Prints titles, lines and tables; `quiet` leaves out all that is not a result.
+    """Print titles, lines and tables of one verb.
 
-    With `json` nothing goes to standard output but what `answer` is given, as JSON.
+    - `quiet`: leave out all that is not a result.
+    - `json`: print nothing to standard output but what `json_result` is given.
     """
 
     quiet: bool = False
@@ -29,36 +30,36 @@ class Report(NamedTuple):
         return not self.quiet and not self.json
 
     def title(self, text: str) -> None:
-        """The heading of a chapter."""
+        """Print the heading of a chapter."""
         self.result(f"\n{text}\n{'─' * len(text)}")
 
-    def say(self, text: str) -> None:
-        """What is being done now; left out when quiet."""
+    def info(self, text: str) -> None:
+        """Print what is being done now; left out when quiet."""
         if not self.quiet:
             self.result(text)
 
     def result(self, text: str) -> None:
-        """What was found."""
+        """Print what was found."""
         if not self.json:
             print(text, flush=True)
 
-    def answer(self, content: Json) -> None:
-        """What scripts read, as one line of JSON."""
+    def json_result(self, content: Json) -> None:
+        """Print what scripts read, as one line of JSON; nothing unless `json`."""
         if self.json:
             print(json.dumps(_as_json(content), ensure_ascii=False, allow_nan=False), flush=True)
 
-    def problem(self, text: str) -> None:
-        """What went wrong, in one line to the error stream."""
+    def error(self, text: str) -> None:
+        """Print what went wrong, in one line to the error stream."""
         line = " ".join(text.split())
         print(f"physkit: {_without_control_characters(line)}", file=sys.stderr, flush=True)
 
     def table(self, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-        """An aligned table: numbers to the right, words to the left."""
+        """Print an aligned table: numbers to the right, text to the left."""
         self.result(format_table(header, rows))
 
-    def wrote(self, path: Path) -> None:
-        """A file that is there now, and its size."""
-        self.say(f"  wrote {path} ({format_size(path.stat().st_size)})")
+    def file(self, path: Path) -> None:
+        """Print that a file was written, and its size."""
+        self.info(f"  wrote {path} ({format_size(path.stat().st_size)})")
 
 
 class RowFormat(NamedTuple):

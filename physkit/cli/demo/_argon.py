@@ -29,11 +29,11 @@ def run(folder: Path, quick: bool, report: Report) -> None:
     melting, steps = (QUICK_MELT_STEPS, QUICK_STEPS) if quick else (MELT_STEPS, STEPS)
     sim, crystal = liquid_argon()
     show = not report.quiet
-    report.say(
+    report.info(
         f"A crystal of {crystal.num_particles} atoms melts, {melting / 100:.0f} ps in a Langevin bath"
     )
     liquid = melt(sim, crystal, melting, key=jax.random.key(1), progress=show)
-    report.say(f"and is then left alone for {steps / 100:.0f} ps, at constant energy")
+    report.info(f"and is then left alone for {steps / 100:.0f} ps, at constant energy")
     done = run_simulation(sim, liquid, steps, progress=show)
     found = argon_results(done)
     _print(found, done, report)
@@ -43,11 +43,11 @@ def run(folder: Path, quick: bool, report: Report) -> None:
         (draw_energy, "energy.png"),
     ):
         draw(done, found, folder / name)
-        report.wrote(folder / name)
+        report.file(folder / name)
     draw_atoms(liquid, done, folder / "atoms.png")
-    report.wrote(folder / "atoms.png")
+    report.file(folder / "atoms.png")
     for path in _write(done, folder):
-        report.wrote(path)
+        report.file(path)
 
 
 def _print(found: ArgonResults, done: Run, report: Report) -> None:

@@ -41,7 +41,7 @@ def run(args: argparse.Namespace, report: Report, chapters=CHAPTERS) -> int:
     known = dict(chapters)
     unknown = [name for name in args.chapters if name not in known]
     if unknown:
-        report.problem(f"no chapter {unknown}; available: {list(known)}")
+        report.error(f"no chapter {unknown}; available: {list(known)}")
         return 2
     failed = []
     for name, module in chapters:
@@ -55,11 +55,11 @@ def run(args: argparse.Namespace, report: Report, chapters=CHAPTERS) -> int:
             report.title(chapter.TITLE)
             chapter.run(folder, args.quick, report)
         except Exception as error:  # one chapter that fails must not keep the others from running
-            report.problem(f"chapter {name} failed: {type(error).__name__}: {error}")
+            report.error(f"chapter {name} failed: {type(error).__name__}: {error}")
             failed.append(name)
-        report.say(f"({watch.seconds:.0f} s)")
+        report.info(f"({watch.seconds:.0f} s)")
     if failed:
-        report.problem(f"failed: {', '.join(failed)}")
+        report.error(f"failed: {', '.join(failed)}")
         return 1
     report.result(f"\nPictures and data are in {args.to}/")
     return 0

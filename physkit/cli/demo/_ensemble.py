@@ -66,12 +66,12 @@ def run(folder: Path, quick: bool, report: Report) -> None:
     """Two sweeps: one whose worker dies half-way, one over the states of a fluid."""
     escapes = _escape(folder, QUICK_REPLICAS if quick else REPLICAS, report)
     draw_escape(escapes, folder / "escape.png")
-    report.wrote(folder / "escape.png")
+    report.file(folder / "escape.png")
     boxes = _boxes(folder, *((QUICK_BOXES, QUICK_STEPS) if quick else (BOXES, STEPS)), report)
     for draw, name in ((draw_map, "equation_of_state.png"), (draw_isotherms, "isotherms.png")):
         draw(boxes, folder / name)
-        report.wrote(folder / name)
-    report.wrote(_write(boxes, folder / "equation_of_state.csv"))
+        report.file(folder / name)
+    report.file(_write(boxes, folder / "equation_of_state.csv"))
 
 
 # --- a worker is killed ---------------------------------------------------------------------------
@@ -82,7 +82,7 @@ def _escape(folder: Path, replicas: int, report: Report) -> EscapeRates:
     case.write_text(CASE, encoding="utf-8")
     values = (f"replicas={replicas}", f"time={WATCHED:g}")
     whole = load_sweep(case, values)
-    report.say(
+    report.info(
         f"{whole.num_members} Brownian particles in a double well, in chunks of {replicas}: a worker computes "
         "them,\nis killed without warning, and another goes on"
     )
@@ -110,7 +110,7 @@ def _killed(case: Path, out: Path, values: tuple[str, ...], chunk: int) -> int:
     """How many chunks a worker had done when it was killed."""
     words = [sys.executable, "-m", "physkit", "sweep", "run", str(case), "--to", str(out)]
     words += [w for value in values for w in ("--set", value)]
-    words += ["--chunk", str(chunk), "--quiet"]
+    words += ["--chunk-size", str(chunk), "--quiet"]
     words += ["--double"] if jax.config.jax_enable_x64 else []
     worker = subprocess.Popen(words, stdout=subprocess.DEVNULL, env=dict(os.environ))
     try:
@@ -151,7 +151,7 @@ def _boxes(folder: Path, across: int, steps: int, report: Report) -> FluidPressu
         ),
         key=jax.random.key(0),
     )
-    report.say(
+    report.info(
         f"{whole.num_members} boxes of {states[0].num_particles} argon atoms, {across} temperatures "
         f"and {across} densities above the critical point:\none program advances them side by side"
     )

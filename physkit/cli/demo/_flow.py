@@ -16,7 +16,7 @@ MOST_SIGMAS = 4.0
 
 def run(folder: Path, quick: bool, report: Report) -> None:
     """Viscosity and forcing of a driven flow from noisy velocities at ten places."""
-    report.say(
+    report.info(
         "Eddies in a square that repeats, stirred by a sinusoidal force. Ten probes see the velocity\n"
         "with noise; viscosity and forcing, guessed 3 times too large and 2.5 times too small, are\n"
         "found by Levenberg–Marquardt through the simulation, on a grid half as fine as the truth's."
@@ -27,8 +27,8 @@ def run(folder: Path, quick: bool, report: Report) -> None:
     draw_vorticity(flow, folder / "vorticity.png")
     draw_probes(flow, found, folder / "probes.png")
     for name in ("vorticity.png", "probes.png"):
-        report.wrote(folder / name)
-    report.wrote(_write(flow, found, folder / "probes.csv"))
+        report.file(folder / name)
+    report.file(_write(flow, found, folder / "probes.csv"))
 
 
 def _print(flow: ProbedFlow, found: FlowFit, report: Report) -> None:

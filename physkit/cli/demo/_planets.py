@@ -17,7 +17,7 @@ TOLERANCE = 1e-3
 def run(folder: Path, quick: bool, report: Report) -> None:
     """From wrong masses to the right ones, by gradients through 70 years of simulated orbits."""
     del quick  # takes seconds as it is
-    report.say(
+    report.info(
         "From 1940 to 2010 the Sun was seen to circle the barycenter of its system, 2.5 million km\n"
         "wide. Five point masses, 2556 fourth-order steps of 10 days, masses off by up to 91 %:\n"
         "Levenberg–Marquardt, with derivatives through the simulation by 34 numbers."
@@ -31,9 +31,9 @@ def run(folder: Path, quick: bool, report: Report) -> None:
         (draw_orbits, "orbits.png"),
     ):
         draw(tracks, found, folder / name)
-        report.wrote(folder / name)
-    report.wrote(_write_masses(found, folder / "masses.csv"))
-    report.wrote(_write_wobble(tracks, found, folder / "wobble.csv"))
+        report.file(folder / name)
+    report.file(_write_masses(found, folder / "masses.csv"))
+    report.file(_write_wobble(tracks, found, folder / "wobble.csv"))
 
 
 def _print(found: Weighing, report: Report) -> None:
@@ -54,7 +54,7 @@ def _print(found: Weighing, report: Report) -> None:
         f"{verdict} {100 * TOLERANCE:.1f} %, at most {far:.1f} standard errors off, after {found.fit.steps} "
         "steps"
     )
-    report.say(
+    report.info(
         "What the fit leaves is no noise: the inner planets, which the model leaves out, pull the Sun to\n"
         "and fro by some 500 km (residuals.png) in months. The error bars know of that memory: they come\n"
         "from autocorrelated residuals (Newey & West), remembered for a year."

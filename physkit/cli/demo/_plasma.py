@@ -18,7 +18,7 @@ STEPS, QUICK_STEPS = 1200, 400
 
 def run(folder: Path, quick: bool, report: Report) -> None:
     """Two species of particles on one mesh, under velocity Verlet; their frequency measured."""
-    report.say(
+    report.info(
         "8192 electrons, pushed aside by a thousandth of the box, and as many ions, 25 times as heavy:\n"
         "both deposit their charge on one mesh and feel its field. A mesh force is a force, so this\n"
         "is velocity Verlet, the integrator of the argon."
@@ -29,8 +29,8 @@ def run(folder: Path, quick: bool, report: Report) -> None:
     _print(done, found, report)
     for draw, name in ((draw_ringing, "ringing.png"), (draw_energy, "energy.png")):
         draw(done, found, folder / name)
-        report.wrote(folder / name)
-    report.wrote(_write(done, folder / "waves.csv"))
+        report.file(folder / name)
+    report.file(_write(done, folder / "waves.csv"))
 
 
 def _print(done: Run, found: Ringing, report: Report) -> None:

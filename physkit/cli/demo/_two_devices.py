@@ -52,7 +52,7 @@ def run_chapter(folder: Path, quick: bool, report: Report) -> None:
     cells, turns = (QUICK_CELLS, QUICK_TURNS) if quick else (CELLS, TURNS)
     edge, steps = (QUICK_ATOMS, QUICK_STEPS) if quick else (ATOMS, STEPS)
     kind = jax.devices()[0].platform
-    report.say(
+    report.info(
         f"Two shear layers roll up in a square of {cells}² cells, and a crystal of argon melts: both cut\n"
         f"across x over two {kind} devices, each of which knows its own half and its halo."
     )
@@ -80,10 +80,10 @@ def run_chapter(folder: Path, quick: bool, report: Report) -> None:
         "number, over the largest number"
     )
     if kind == "cpu":
-        report.say(
+        report.info(
             "Emulated devices share the cores of this machine, and the seconds hold compiling: they show\n"
             "that it works, not how fast it is on two real ones."
         )
     for draw, what, name in ((draw_flow, flow, "flow.png"), (draw_atoms, argon, "argon.png")):
         draw(what, folder / name)
-        report.wrote(folder / name)
+        report.file(folder / name)

@@ -14,7 +14,7 @@ def add_arguments(parser: argparse.ArgumentParser, action: str) -> None:
     """Add the arguments of one action."""
     add_settings(parser, "points=100")
     parser.add_argument("--to", required=True, metavar="FOLDER", help="where chunks are written")
-    parser.add_argument("--chunk", type=int, metavar="MEMBERS", help="members in a chunk")
+    parser.add_argument("--chunk-size", type=int, metavar="MEMBERS", help="members in a chunk")
     if action == "run":
         _add_run_arguments(parser)
     else:
@@ -33,7 +33,7 @@ def _add_run_arguments(parser: argparse.ArgumentParser) -> None:
         "--workers", type=int, default=1, metavar="N", help="processes on this machine"
     )
     parser.add_argument(
-        "--share", default="0/1", metavar="K/N", help="begin with every N-th chunk, from the K-th"
+        "--worker", default="0/1", metavar="K/N", help="begin with every N-th chunk, from the K-th"
     )
     parser.add_argument(
         "--wall-time", type=float, metavar="SECONDS", help="begin no chunk that would end later"
@@ -51,7 +51,7 @@ def _add_slurm_arguments(parser: argparse.ArgumentParser) -> None:
         "--gpus": (0, "of each"),
         "--warning": (120, "seconds between the signal to stop and the end (default 120)"),
         "--cpus": (None, "of each"),
-        "--at-once": (None, "so many may run at the same time"),
+        "--max-running": (None, "so many may run at the same time"),
     }
     for name, (default, words) in numbers.items():
         group.add_argument(name, type=int, default=default, metavar="N", help=words)
@@ -80,13 +80,13 @@ def _add_slurm_arguments(parser: argparse.ArgumentParser) -> None:
 def execute(args: argparse.Namespace, report: Report) -> int:
     """Compute what is missing."""
     if args.workers < 1:
-        report.problem(f"--workers is at least 1; got {args.workers}")
+        report.error(f"--workers is at least 1; got {args.workers}")
         return 2
     if args.workers > 1:
         return run_workers(args, report)
-    number, _, of = args.share.partition("/")
+    number, _, of = args.worker.partition("/")
     if not (number.isdigit() and of.isdigit() and int(number) < int(of)):
-        report.problem(f"--share is K/N with K < N, such as 0/4; got {args.share}")
+        report.error(f"--worker is K/N with K < N, such as 0/4; got {args.worker}")
         return 2
     choose_precision(args.double)
     sweep = _load_sweep(args, report)
@@ -97,14 +97,14 @@ def execute(args: argparse.Namespace, report: Report) -> int:
     result = run_worker(
         sweep,
         Path(args.to),
-        chunk_size=args.chunk,
+        chunk_size=args.chunk_size,
         worker=(int(number), int(of)),
         requeue=args.requeue,
         wall_time=args.wall_time,
         progress=report.shows_progress,
     )
     report.result(repr(result))
-    report.answer(
+    report.json_result(
         {
             "computed": result.computed,
             "missing": result.missing,
@@ -137,16 +137,16 @@ def submit(args: argparse.Namespace, report: Report) -> int:
         folder.require_same_sweep(sweep)
         if len(folder.finished_chunks()) == folder.num_chunks:
             report.result(f"{args.to} is complete: nothing is sent")
-            report.answer({"jobs": [], "to": args.to})
+            report.json_result({"jobs": [], "to": args.to})
             return 0
     case = Path(args.case).resolve()
     engine = _array(args)
     sent = ensemble.submit(
-        partial(load_sweep, case, tuple(args.values)), args.to, engine, chunk_size=args.chunk
+        partial(load_sweep, case, tuple(args.values)), args.to, engine, chunk_size=args.chunk_size
     )
     report.result(f"{sent.jobs[0].partition('_')[0]}: {engine.elements} elements, {args.to}")
-    report.say(f"physkit sweep status {args.to} says how far they are")
-    report.answer({"jobs": sent.jobs, "to": args.to})
+    report.info(f"physkit sweep status {args.to} says how far they are")
+    report.json_result({"jobs": sent.jobs, "to": args.to})
     return 0
 
 
@@ -158,10 +158,10 @@ def script(args: argparse.Namespace, report: Report) -> int:
     for value in args.values:
         words += ["--set", value]
     words += ["--double"] * args.double
-    words += [] if args.chunk is None else ["--chunk", str(args.chunk)]
+    words += [] if args.chunk_size is None else ["--chunk-size", str(args.chunk_size)]
     text = _array(args).script(words, name=f"sweep-{Path(args.to).name}")
     report.result(text.rstrip("\n"))
-    report.answer({"script": text})
+    report.json_result({"script": text})
     return 0
 
 
@@ -170,7 +170,7 @@ def _load_sweep(args: argparse.Namespace, report: Report) -> Sweep | None:
     try:
         return load_sweep(Path(args.case).resolve(), args.values)
     except ValueError as error:
-        report.problem(str(error))
+        report.error(str(error))
         return None
 
 
@@ -194,7 +194,7 @@ def _array(args: argparse.Namespace) -> Any:
         gpus=args.gpus,
         cpus=args.cpus,
         memory=args.memory,
-        max_running=args.at_once,
+        max_running=args.max_running,
         warning=args.warning,
         requeue=not args.no_requeue,
         setup=tuple(args.setup),

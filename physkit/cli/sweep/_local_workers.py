@@ -47,7 +47,7 @@ def run_workers(args: argparse.Namespace, report: Report) -> int:
     elif code == 0 and any(c < 0 for c in exit_codes):
         code = 1
     report.result(repr(progress))
-    report.answer(
+    report.json_result(
         {
             "workers": args.workers,
             "killed": num_killed,
@@ -83,12 +83,12 @@ def _run_round(
     for value in args.values:
         words += ["--set", value]
     words += ["--double"] * args.double
-    words += [] if args.chunk is None else ["--chunk", str(args.chunk)]
+    words += [] if args.chunk_size is None else ["--chunk-size", str(args.chunk_size)]
     words += [] if wall_time is None else ["--wall-time", str(wall_time)]
     # In sessions of their own, so that Ctrl-C reaches each of them once, passed on by this process.
     workers = [
         subprocess.Popen(
-            [*words, "--share", f"{k}/{args.workers}"],
+            [*words, "--worker", f"{k}/{args.workers}"],
             start_new_session=True,
             stdout=subprocess.DEVNULL,
         )

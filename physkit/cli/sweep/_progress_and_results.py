@@ -40,7 +40,7 @@ def status(args: argparse.Namespace, report: Report) -> int:
             f"chunks that have ended three workers each, and are left out: {shown}. Look into "
             f"{args.folder}/log; `physkit sweep submit` tries them again"
         )
-    report.answer(
+    report.json_result(
         {
             "complete": progress.complete,
             "members": progress.num_members,
@@ -67,9 +67,9 @@ def collect(args: argparse.Namespace, report: Report) -> int:
     results = collect_results(args.folder)
     if to is not None:
         _write(results, to)
-        report.wrote(to)
+        report.file(to)
     report.result(repr(results))
-    report.answer(
+    report.json_result(
         {
             "complete": results.complete,
             "members": len(results.members),

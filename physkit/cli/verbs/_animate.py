@@ -70,7 +70,7 @@ def run(args: argparse.Namespace, report: Report) -> int:
         hold=False,
     )
     bar.close()
-    report.wrote(path)
+    report.file(path)
     return 0
 
 

@@ -38,10 +38,10 @@ def run(args: argparse.Namespace, report: Report) -> int:
         devices = choose_devices(args.devices, emulate=False)
         simulation, state = load_case(Path(args.case).resolve(), args.values)
     except ValueError as error:
-        report.problem(str(error))
+        report.error(str(error))
         return 2
     if args.steps < 1:
-        report.problem(f"--steps counts steps: 1, 2, …; got {args.steps}")
+        report.error(f"--steps counts steps: 1, 2, …; got {args.steps}")
         return 2
 
     import jax
@@ -49,7 +49,7 @@ def run(args: argparse.Namespace, report: Report) -> int:
     from physkit.core import PhyskitError
     from physkit.simulate import communication_report, probe
 
-    report.say(f"compiling {args.case}, then running it for {args.seconds:g} s …")
+    report.info(f"compiling {args.case}, then running it for {args.seconds:g} s …")
     try:
         key = jax.random.key(args.seed)
         communication = (
@@ -57,7 +57,7 @@ def run(args: argparse.Namespace, report: Report) -> int:
         )
         measured = probe(simulation, state, key=key, seconds=args.seconds)
     except PhyskitError as error:
-        report.problem(f"the case does not run: {error}")
+        report.error(f"the case does not run: {error}")
         return 1
     steps = -(-args.steps // simulation.observation_period) * simulation.observation_period
     seconds = measured.compile_seconds + steps / measured.steps_per_second
@@ -99,7 +99,7 @@ def run(args: argparse.Namespace, report: Report) -> int:
     report.table(("what", "is"), rows)
     for line in _warnings(measured, simulation, steps, frames):
         report.result(f"note: {line}")
-    report.answer(
+    report.json_result(
         {
             "steps": steps,
             "block": simulation.observation_period,

@@ -33,17 +33,17 @@ def run(args: argparse.Namespace, report: Report) -> int:
 
     crash = read_crash_record(folder)
     if crash is None:
-        report.problem(f"{folder}: no run there went wrong")
+        report.error(f"{folder}: no run there went wrong")
         return 2
     try:
         simulation, state = load_case(Path(request["case"]), request["values"])
     except ValueError as error:
-        report.problem(str(error))
+        report.error(str(error))
         return 2
-    report.say(f"{crash['error']}: {crash['message']}")
+    report.info(f"{crash['error']}: {crash['message']}")
     diagnosis = diagnose(simulation, state, folder=folder)
     report.result(repr(diagnosis))
-    report.answer(
+    report.json_result(
         {
             "error": crash["error"],
             "message": crash["message"],

@@ -56,7 +56,7 @@ def run(args: argparse.Namespace, report: Report) -> int:
     report.result(f"\n{to_mend} to mend, {notes} to know" if to_mend or notes else "\nall is well")
     keys = ("verdict", "what", "is")
     as_json = [dict(zip(keys, finding, strict=True)) for finding in findings]
-    report.answer({"healthy": not to_mend, "findings": as_json})
+    report.json_result({"healthy": not to_mend, "findings": as_json})
     return 1 if to_mend else 0
 
 

@@ -55,7 +55,7 @@ def run(args: argparse.Namespace, report: Report) -> int:
 
     export(recording, path, args.names or None, frames=frames, progress=report_progress)
     bar.close()
-    report.wrote(path)
+    report.file(path)
     return 0
 
 

@@ -61,7 +61,7 @@ def run(args: argparse.Namespace, report: Report) -> int:
         ("precision", f"{jnp.zeros(()).dtype} (JAX_ENABLE_X64=1 for float64)"),
     ]
     report.table(("what", "is"), rows)
-    report.answer(dict(rows))
+    report.json_result(dict(rows))
     return 0
 
 

@@ -79,7 +79,7 @@ def _print(
         )
     for line in health:
         report.result(f"health: {line}")
-    report.answer(
+    report.json_result(
         {"path": str(path), "healthy": is_healthy, "health": health, "bytes": total,
          "seconds_written": seconds, "series": series, "files": files, "checkpoints": checkpoints}
     )  # fmt: skip

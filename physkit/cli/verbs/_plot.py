@@ -56,11 +56,11 @@ def run(args: argparse.Namespace, report: Report) -> int:
         omitted = [s.name for s in chosen if not len(s)] + [s.name for s in chosen[_MAX_PICTURES:]]
         chosen = [s for s in chosen if len(s)][:_MAX_PICTURES]
         if omitted:
-            report.say(f"left out: {', '.join(omitted)}")
+            report.info(f"left out: {', '.join(omitted)}")
     if not chosen:
         raise ParameterError(f"{args.path} has no frames yet")
     _draw_all(chosen, args.frame, path, bool(args.names))
-    report.wrote(path)
+    report.file(path)
     return 0
 
 

@@ -39,7 +39,7 @@ def run(args: argparse.Namespace, report: Report) -> int:
     """Resume a run; its exit status tells a scheduler whether to try again."""
     request = read_request(Path(args.folder))
     if case_digest(Path(request["case"])) != request["digest"]:
-        report.problem(
+        report.error(
             f"{request['case']} has changed since the run was begun: put it back, or say "
             f"`physkit run {request['case']} --to {args.folder} --resume …` to go on with what it is now"
         )
@@ -49,7 +49,7 @@ def run(args: argparse.Namespace, report: Report) -> int:
     if args.devices is not None:
         request["devices"] = args.devices
     choose_precision(request["double"])
-    report.say(f"resuming {request['case']} in {args.folder}")
+    report.info(f"resuming {request['case']} in {args.folder}")
     return run_case(request, Path(args.folder), True, args.wall_time, report)
 
 

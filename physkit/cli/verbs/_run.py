@@ -64,7 +64,7 @@ def run_case(
         devices = choose_devices(request.get("devices"))
         simulation, state = load_case(Path(request["case"]), request["values"])
     except ValueError as error:
-        report.problem(str(error))
+        report.error(str(error))
         return 2
 
     import jax
@@ -113,10 +113,10 @@ def run_case(
             raise
         if isinstance(error, ObserverError):
             raise
-        report.problem(f"{error}; physkit diagnose {to} says more")
+        report.error(f"{error}; physkit diagnose {to} says more")
         return 1
     report.result(repr(result))
-    report.answer(
+    report.json_result(
         {
             "steps": int(result.carry.step),
             "of": request["steps"],

@@ -35,13 +35,13 @@ def run(args: argparse.Namespace, report: Report) -> int:
     known = {case.name: case for case in cases()}
     unknown = [name for name in args.names if name not in known]
     if unknown:
-        report.problem(f"no case {unknown}; available: {list(known)}")
+        report.error(f"no case {unknown}; available: {list(known)}")
         return 2
     if args.list:
         rows = [(c.name, "slow" if c.slow else "", c.source) for c in known.values()]
         report.table(("case", "", "source"), rows)
         keys = ("case", "speed", "source")
-        report.answer([dict(zip(keys, row, strict=True)) for row in rows])
+        report.json_result([dict(zip(keys, row, strict=True)) for row in rows])
         return 0
     chosen = [
         case
@@ -99,7 +99,7 @@ def _run(chosen, report: Report) -> int:
     report.result(
         f"\ncases: {len(chosen) - skipped} run, {skipped} skipped, {watch.seconds:.0f} s: {word}"
     )
-    report.answer(
+    report.json_result(
         {"ok": not num_off, "skipped": skipped, "seconds": watch.seconds, "numbers": numbers}
     )
     return 1 if num_off else 0

@@ -90,7 +90,7 @@ class SlurmArray:
         return options | {"requeue": ""} if self.requeue else options
 
     def script(self, command: Sequence[str], *, name: str) -> str:
-        """The text of a job script for sbatch: each element runs `command` with its `--share`.
+        """The text of a job script for sbatch: each element runs `command` with its `--worker`.
 
         **Arguments:**
 
@@ -105,7 +105,7 @@ class SlurmArray:
         }
         lines = [f"#SBATCH --{k}={v}" if v else f"#SBATCH --{k}" for k, v in directives.items()]
         words = [shlex.quote(word) for word in command]
-        share = f'--share "$SLURM_ARRAY_TASK_ID/{self.elements}"'
+        worker = f'--worker "$SLURM_ARRAY_TASK_ID/{self.elements}"'
         return "\n".join(
             [
                 "#!/bin/bash",
@@ -114,7 +114,7 @@ class SlurmArray:
                 "# Elements share the chunks by claims in the folder. One that is told to stop (its time is",
                 "# nearly up, or it is preempted) finishes its current chunk and goes back into the queue.",
                 *self.setup,
-                " ".join(["srun --ntasks=1", *words, share, *["--requeue"] * self.requeue]),
+                " ".join(["srun --ntasks=1", *words, worker, *["--requeue"] * self.requeue]),
                 "",
             ]
         )
