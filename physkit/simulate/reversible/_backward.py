@@ -3,13 +3,15 @@
     for n = N−1 … 0:    (xₙ, aₙ) = Φₙ⁻¹(xₙ₊₁, aₙ₊₁)       state, to the last bit
                         (λₙ, āₙ) = (∂Φₙ)ᵀ (λₙ₊₁, āₙ₊₁)     cotangents there
 
-Where the forward loop repeats and then observes, this one pulls back the observation and then repeats.
+A level of the forward loop repeats the level inside and then observes. A level of this loop pulls back the
+observation first, and then repeats the level inside.
 """
 
 from collections.abc import Callable
 from typing import NamedTuple, TypeAlias
 
 import jax
+from jaxtyping import Array
 
 from physkit.core import Frame
 
@@ -22,9 +24,9 @@ from ._migrate_backward import migrate_backward
 
 
 class BackwardInputs(NamedTuple):
-    """What the backward pass reads of a stretch of time, with a leading time axis.
+    """What the backward pass reads for a stretch of time, with a leading time axis.
 
-    - `frame_cotangents`: of the frames in it, by name; None where the loss depends on none.
+    - `frame_cotangents`: of the frames recorded in it, by name; None where the loss depends on none.
     - `observer_states`: by interval, what observers and guards held before each observation.
     """
 
@@ -38,26 +40,33 @@ BackwardBody: TypeAlias = Callable[[BackwardState, BackwardInputs], BackwardStat
 def run_backward(
     context: BackwardContext, end: BackwardState, inputs: BackwardInputs, blocks: int
 ) -> BackwardState:
-    """From the end of `blocks` blocks back to the start."""
+    """Run `blocks` blocks backward, from the state `end`: the state at their start, with its cotangents."""
 
-    def step_back(now: BackwardState, inputs: BackwardInputs) -> BackwardState:
+    def step_back(current: BackwardState, inputs: BackwardInputs) -> BackwardState:
         del inputs
-        n = now.step - 1
+        n = current.step - 1  # the step to reverse: from n to n + 1 in the forward pass
         state, aux, computed_at = invert_step(
-            context.sim, context.plan, context.clock_at, n, now.state, now.aux
+            context.sim, context.plan, context.clock_at, n, current.state, current.aux
         )
-        cotangents = pull_back_step(context, n, state, aux, now.aux, now.cotangents)
-        now = now._replace(state=state, aux=aux, step=n, cotangents=cotangents)
-        return migrate_backward(context, now, computed_at)
+        cotangents = pull_back_step(context, n, state, aux, current.aux, current.cotangents)
+        current = current._replace(state=state, aux=aux, step=n, cotangents=cotangents)
+        # Not earlier: the pullback needs both ends of the step in the same rows.
+        return migrate_backward(context, current, computed_at)
 
     def level(inner: BackwardBody, length: int, interval: int) -> BackwardBody:
-        def body(now: BackwardState, inputs: BackwardInputs) -> BackwardState:
+        def body(current: BackwardState, inputs: BackwardInputs) -> BackwardState:
+            # The time axis of this level has one entry here: its only observation.
             before = jax.tree.map(lambda x: x[0], inputs.observer_states[interval])
             if context.is_observed:
-                now = _step_back_observers(context, now, before, interval)
-                cotangents = pull_back_observation(context, now, inputs.frame_cotangents, interval)
-                now = now._replace(cotangents=cotangents)
-            return _repeat_backward(inner, now, _inside(inputs, interval), length)
+                # First the observers as they were before: at that point Y is differentiated.
+                current = _restore_observers(context, current, before, interval)
+                cotangents = pull_back_observation(
+                    context, current, inputs.frame_cotangents, interval
+                )
+                current = current._replace(cotangents=cotangents)
+            return _repeat_backward(
+                inner, current, _inputs_of_inner_levels(inputs, interval), length
+            )
 
         return body
 
@@ -66,41 +75,47 @@ def run_backward(
 
 
 def _repeat_backward(
-    body: BackwardBody, now: BackwardState, inputs: BackwardInputs, length: int
+    body: BackwardBody, current: BackwardState, inputs: BackwardInputs, length: int
 ) -> BackwardState:
+    """`body` applied `length` times, the latest of `inputs` first."""
     if length == 1:
-        return body(now, inputs)
-    split = lambda x: x.reshape((length, x.shape[0] // length, *x.shape[1:]))
+        return body(current, inputs)
 
-    def scanned(now: BackwardState, row: BackwardInputs) -> tuple[BackwardState, None]:
-        return body(now, row), None
+    def split_by_repeat(x: Array) -> Array:
+        return x.reshape(
+            (length, x.shape[0] // length, *x.shape[1:])
+        )  # (repeats, times of each, …)
 
-    rows = jax.tree.map(split, inputs)
-    return jax.lax.scan(scanned, now, rows, length, reverse=True)[0]
+    def scan_body(current: BackwardState, row: BackwardInputs) -> tuple[BackwardState, None]:
+        return body(current, row), None
+
+    rows = jax.tree.map(split_by_repeat, inputs)
+    return jax.lax.scan(scan_body, current, rows, length, reverse=True)[0]
 
 
-def _step_back_observers(
-    context: BackwardContext, now: BackwardState, before: ObserverStates, interval: int
+def _restore_observers(
+    context: BackwardContext, current: BackwardState, before: ObserverStates, interval: int
 ) -> BackwardState:
-    """Observers and guards of one interval as they were `before` the observation."""
+    """`current` with the observers and guards of `interval` in the states that they had `before` it."""
 
     def replace(states, observers, earlier):
+        # `earlier` holds the states of this interval only, in the order of `observers`.
         earlier, pairs = iter(earlier), zip(observers, states, strict=True)
         return tuple(next(earlier) if o.interval == interval else state for o, state in pairs)
 
-    observer_state = replace(now.observer_state, context.sim.observers, before[0])
-    guards = replace(now.guards, context.sim.guards, before[1])
-    return now._replace(observer_state=observer_state, guards=guards)
+    observer_state = replace(current.observer_state, context.sim.observers, before[0])
+    guards = replace(current.guards, context.sim.guards, before[1])
+    return current._replace(observer_state=observer_state, guards=guards)
 
 
-def _inside(inputs: BackwardInputs, interval: int) -> BackwardInputs:
-    """What belongs to the levels inside of that of `interval`."""
+def _inputs_of_inner_levels(inputs: BackwardInputs, interval: int) -> BackwardInputs:
+    """What of `inputs` belongs to the levels inside of that of `interval`."""
     states = {k: v for k, v in inputs.observer_states.items() if k != interval}
     frames = inputs.frame_cotangents
     if frames is not None:
-        # Of a stretch that ends with its only frame, that frame is of this level: those of the levels
-        # inside have more of them.
+        # A quantity with a single frame in this stretch is recorded by this level: intervals are distinct
+        # and divide one another, so that inner levels record at least two.
         leaves = {name: jax.tree.leaves(x) for name, x in frames.items()}
-        own = {name for name, found in leaves.items() if found and found[0].shape[0] == 1}
-        frames = {name: x for name, x in frames.items() if name not in own}
+        of_this_level = {name for name, xs in leaves.items() if xs and xs[0].shape[0] == 1}
+        frames = {name: x for name, x in frames.items() if name not in of_this_level}
     return BackwardInputs(frames, states)

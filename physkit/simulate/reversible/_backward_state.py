@@ -1,4 +1,4 @@
-"""What the backward pass carries from step to step, and what it knows throughout."""
+"""The carry of the backward pass, and what stays constant in it."""
 
 from typing import NamedTuple
 
@@ -10,11 +10,11 @@ from ..loop._simulation import Simulation
 
 
 class Cotangents(NamedTuple):
-    """Derivatives of the loss, in the places of what they are taken by; None where nothing is asked.
+    """Derivatives of the loss, each in the structure of what it is taken by; None for leaves without one.
 
     - `sim`, `plan`: θ̄ and p̄, sums over the steps reversed so far.
-    - `state`, `aux`: λ = x̄ and ā, at the step where the backward pass stands.
-    - `observer_state`, `guards`: of what observers and guards hold there.
+    - `state`, `aux`: λ = x̄ and ā, at the step that the backward pass has reached.
+    - `observer_state`, `guards`: m̄, of what observers and guards hold there.
     """
 
     sim: PyTree
@@ -26,7 +26,7 @@ class Cotangents(NamedTuple):
 
 
 class BackwardState(NamedTuple):
-    """Where the backward pass stands: after the first `step` steps of the forward pass."""
+    """The carry of the backward pass: the state after `step` steps of the forward pass, and cotangents there."""
 
     state: State
     aux: Aux
@@ -37,7 +37,7 @@ class BackwardState(NamedTuple):
 
 
 class BackwardContext(NamedTuple):
-    """What the backward pass knows throughout.
+    """What is constant throughout the backward pass.
 
     - `initial_step`, `key`: of the carry that the forward pass began with.
     - `sim_mask`, `state_mask`: which leaves of the simulation and of a state have cotangents.
@@ -53,7 +53,10 @@ class BackwardContext(NamedTuple):
     is_observed: bool
 
     def clock_at(self, step: Int[Array, ""], sim: Simulation | None = None) -> Clock:
-        """The clock of a step; with `sim`, by its dt and t0 (to be differentiated by them)."""
+        """The clock of a step, counted from the first of the forward pass.
+
+        - `sim`: take dt and t0 from this simulation, in order to differentiate by them.
+        """
         sim = self.sim if sim is None else sim
         return Clock.at(self.initial_step.plus(step), sim.t0, sim.dt, self.key)
 

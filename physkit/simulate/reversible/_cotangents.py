@@ -34,13 +34,14 @@ def pull_back_step(
     aux_after: Aux,
     cotangents: Cotangents,
 ) -> Cotangents:
-    """Through Φ of one step, which went from `state` and `aux` to some state and `aux_after`."""
+    """Pull cotangents back through Φ of one step, from `state` and `aux` to some state and `aux_after`."""
 
     def plain_step(sim, plan, state, aux):
         clock = context.clock_at(step, sim)
         return sim.integrator.step_given_aux(plan, clock, state, aux, aux_after)
 
-    # The derivative shares nothing with the inverse step, whose bits must not depend on it.
+    # The state as plain floats: integers have no derivative. The optimization barrier keeps XLA from fusing
+    # the derivative with the inverse step, whose last bits must not depend on it.
     floats, carried, cotangents = fusion_barrier((drop_fixed_point(state), aux, cotangents))
     sim, plan, state_cotangents, aux_cotangents = pullback(
         plain_step,
@@ -57,41 +58,44 @@ def pull_back_step(
 
 
 def pull_back_observation(
-    context: BackwardContext, now: BackwardState, frame_cotangents: Frame, interval: int
+    context: BackwardContext, current: BackwardState, frame_cotangents: Frame, interval: int
 ) -> Cotangents:
-    """Through Y of one interval; `now` holds what observers and guards held before.
+    """Pull cotangents back through Y of one interval; `current` holds what observers held before it.
 
-    - `frame_cotangents`: of all frames of this stretch of time, whose last is of this instant.
+    - `frame_cotangents`: of all frames of this stretch of time; the last one is of this instant.
     """
-    step = context.initial_step.plus(now.step)
+    step = context.initial_step.plus(current.step)
 
     def observation(sim, plan, state, aux, observer_state, guards):
         carry = Carry(step, state, aux, observer_state, guards, context.key)
         carry, frames = observe(sim, plan, carry, interval)
         return frames, carry.observer_state, carry.guards
 
-    held = now.observer_state, now.guards
-    arguments = context.sim, context.plan, drop_fixed_point(now.state), now.aux, *held
-    masks = (*_masks(context, now.aux), *map(inexact_mask, held))
-    cotangents = now.cotangents
+    before = current.observer_state, current.guards
+    arguments = context.sim, context.plan, drop_fixed_point(current.state), current.aux, *before
+    masks = (*_masks(context, current.aux), *map(inexact_mask, before))
+    cotangents = current.cotangents
+    # Traced for the names alone: which frames belong to this interval.
     names = eqx.filter_eval_shape(observation, *arguments)[0]
-    own = {name: jax.tree.map(lambda x: x[-1], frame_cotangents[name]) for name in names}
-    results = (own, cotangents.observer_state, cotangents.guards)
-    found = pullback(observation, arguments, masks, results)
-    return Cotangents(*map(add_trees, cotangents[:4], found[:4]), found[4], found[5])
+    last = {name: jax.tree.map(lambda x: x[-1], frame_cotangents[name]) for name in names}
+    results = (last, cotangents.observer_state, cotangents.guards)
+    through = pullback(observation, arguments, masks, results)
+    # (θ̄, p̄, λ, ā) are sums over all observations and steps; m̄ of this interval is replaced by that before.
+    return Cotangents(*map(add_trees, cotangents[:4], through[:4]), through[4], through[5])
 
 
-def pull_back_refresh(context: BackwardContext, now: BackwardState, clock: Clock) -> Cotangents:
-    """Through a = refresh(x; θ, p): the cotangents of aux handed on to the state that it follows from."""
+def pull_back_refresh(context: BackwardContext, current: BackwardState, clock: Clock) -> Cotangents:
+    """Pull ā back through a = refresh(x; θ, p), to the state and the parameters that aux follows from."""
 
     def refresh(sim, plan, state, aux):
         return sim.integrator.refresh(plan, clock, state, aux)
 
-    cotangents, state = fusion_barrier((now.cotangents, drop_fixed_point(now.state)))
+    # Optimization barrier, as in `pull_back_step`.
+    cotangents, state = fusion_barrier((current.cotangents, drop_fixed_point(current.state)))
     sim, plan, state_cotangents, aux_cotangents = pullback(
         refresh,
-        (context.sim, context.plan, state, now.aux),
-        _masks(context, now.aux),
+        (context.sim, context.plan, state, current.aux),
+        _masks(context, current.aux),
         cotangents.aux,
     )
     return cotangents._replace(
@@ -105,7 +109,7 @@ def pull_back_refresh(context: BackwardContext, now: BackwardState, clock: Clock
 def pull_back_preparation(
     context: BackwardContext, initial: Carry, cotangents: Cotangents
 ) -> Cotangents:
-    """Through p = prepare(x₀; θ) and a₀ = refresh(x₀; θ, p): nothing is left in p̄."""
+    """Pull p̄ and ā back through p = prepare(x₀; θ) and a₀ = refresh(x₀; θ, p): p̄ becomes None."""
 
     def prepare(sim, state, aux):
         plan, refresh = prepare_refresh(sim, initial.replace(state=state))

@@ -25,6 +25,7 @@ def to_fixed_point(sim: Simulation, state: State, range_factor: float) -> State:
     components = [node for node in nodes if is_exact_component(node)]
     if all(component.fixed_point is not None for component in components):
         return state
+    # A field may be zero at the start, as velocities often are: its range follows from what a step changes.
     needs_trial_step = any(component.needs_trial_step for component in components)
     after = _trial_step(sim, state) if needs_trial_step else state
 
@@ -37,7 +38,7 @@ def to_fixed_point(sim: Simulation, state: State, range_factor: float) -> State:
 
 
 def _trial_step(sim: Simulation, state: State) -> State:
-    """`state` one step later, in floats: what a step changes says which range is needed."""
+    """`state` one step later, in floats; the size of the change tells which range is needed."""
     plan = sim.integrator.prepare(state, sim.dt)
     clock = Clock.at(StepCount.of(0), sim.t0, sim.dt)
     aux = sim.integrator.init(plan, clock, state)

@@ -4,8 +4,8 @@
 
 x is the state, a what the integrator carries besides (a cached force, a list), θ the parameters of the
 simulation and p its plan. Each Φₙ is a sequence of shears, x ← x ⊕ round(δ), whose increments δ depend on
-nothing that they shift. The states are forgotten; of each observation only what observers held before it is
-kept, since an accumulating observer cannot be reversed.
+nothing that they shift. No state is stored. Of each observation only what observers held before it is kept,
+since an accumulating observer cannot be reversed.
 """
 
 from collections.abc import Callable
@@ -30,7 +30,7 @@ ObserverStates: TypeAlias = tuple[tuple[PyTree, ...], tuple[PyTree, ...]]
 
 
 class ForwardRecords(NamedTuple):
-    """What the forward pass leaves behind, with a leading time axis.
+    """What the forward pass records, with a leading time axis.
 
     - `frames`: those of observers, by name.
     - `observer_states`: by interval, what observers and guards held before each observation; None where
@@ -46,12 +46,15 @@ def run_forward(
 ) -> tuple[Carry, ForwardRecords]:
     """`blocks` blocks forward.
 
-    - `keep`: whether to keep what a backward pass needs.
+    - `keep`: whether to record what a backward pass needs.
     """
+    # Optimization barrier: here and in the backward pass XLA must not specialize to what it knows of the
+    # arguments (constants, shared subexpressions), or the two could round differently.
     sim, carry = fusion_barrier((sim, carry))
     plan, aux = prepare_reproducibly(sim, carry)
     carry = carry.replace(aux=aux)
 
+    # `step`, not `step_lazy`: nothing materializes the state here before it is observed or reversed.
     def step(carry: Carry, _: None = None) -> tuple[Carry, ForwardRecords]:
         clock = Clock.at(carry.step, sim.t0, sim.dt, carry.key)
         state, aux = sim.integrator.step(plan, clock, carry.state, carry.aux)
@@ -86,22 +89,27 @@ def prepare_refresh(sim: Simulation, carry: Carry) -> tuple[Plan, Callable[[Stat
 def _as_in_a_loop(refresh: Callable[[State, Aux], Aux], state: State, aux: Aux) -> Aux:
     """`refresh(state, aux)`, compiled as the body of a loop, as the backward pass compiles it.
 
-    Elsewhere XLA fuses it with the program around it, in spite of barriers, and may round products
-    otherwise. So XLA must not find out that this loop runs once, nor that the state does not change in it.
+    Outside of a loop XLA fuses it with the program around it, in spite of barriers, and may round products
+    differently. A loop that XLA can see through – one that runs once, or leaves its state alone – it would
+    unroll or hoist. So neither must be visible to it.
     """
-    some = exact_bits(state)[0].reshape(-1)[0]
-    once = 1 + (some * some & 2).astype(jnp.int32)  # no square has this bit
+    word = exact_bits(state)[0].reshape(-1)[0]
+    # Squares are 0 or 1 modulo 4, also where they overflow: the bit 2 is never set, which XLA does not know.
+    num_turns = 1 + (word * word & 2).astype(jnp.int32)
     floats, rest = eqx.partition(state, eqx.is_inexact_array)
 
-    def body(turn, carried):
-        floats, aux = carried
+    def body(turn, loop):
+        floats, aux = loop
         aux = refresh(eqx.combine(floats, rest), aux)
+        # A change that never happens, so that the state is no invariant of the loop.
         return jax.tree.map(lambda x: jnp.where(turn > 1, x + x, x), floats), aux
 
-    return jax.lax.fori_loop(0, once, body, (floats, aux))[1]
+    return jax.lax.fori_loop(0, num_turns, body, (floats, aux))[1]
 
 
 def _observer_states(sim: Simulation, carry: Carry, interval: int) -> ObserverStates:
+    """What the observers and guards of `interval` hold, in their order."""
+
     def of_interval(states, observers):
         pairs = zip(states, observers, strict=True)
         return tuple(state for state, observer in pairs if observer.interval == interval)
@@ -112,7 +120,7 @@ def _observer_states(sim: Simulation, carry: Carry, interval: int) -> ObserverSt
     )
 
 
-def _merge(inner: ForwardRecords, own: ForwardRecords) -> ForwardRecords:
+def _merge(inner: ForwardRecords, outer: ForwardRecords) -> ForwardRecords:
     return ForwardRecords(
-        {**inner.frames, **own.frames}, {**inner.observer_states, **own.observer_states}
+        {**inner.frames, **outer.frames}, {**inner.observer_states, **outer.observer_states}
     )

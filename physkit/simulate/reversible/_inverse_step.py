@@ -1,7 +1,7 @@
 """The inverse map:  (xₙ, aₙ) = Φₙ⁻¹(xₙ₊₁, aₙ₊₁).
 
-Shears are reversed one by one: x ⊖ round(δ), with δ computed from the very numbers that the forward step
-computed it from. So state and increments are the same to the last bit.
+Shears are reversed one by one, x ⊖ round(δ). Each δ is computed from the same numbers as in the forward step,
+so that increments and states are equal to the last bit.
 """
 
 from collections.abc import Callable
@@ -28,8 +28,9 @@ def invert_step(
     - `clock_at`: the clock of each step, counted from the first.
     """
     clock = clock_at(n)
-    # A step leaves the force of its end to the next one. The time of that end is rounded, perhaps not
-    # to the time at which the next step begins; the very first force is that of `refresh`.
+    # Step n used the force that step n − 1 left, for the time at which that one ended. In floats, t + dt may
+    # round otherwise than the time at which step n begins, so it must be the end's. Before step 0 there was
+    # no step: its force is that of `refresh`, at its own clock.
     end_of_last = sim.integrator.end_clock(clock_at(jnp.maximum(n - 1, 0)))
     computed_at = select_clock(n == 0, clock, end_of_last)
     state, aux = sim.integrator.reverse_step(plan, clock, state, aux, computed_at)

@@ -1,7 +1,7 @@
-"""Over devices, while stepping back: particles that have strayed from their device migrate to another.
+"""Migration of the backward pass: particles that have left their device's slab, and their cotangents.
 
-The backward pass migrates at steps of its own, not at those of the forward pass: which row holds a particle
-changes none of its numbers. Cotangents migrate along.
+The backward pass need not migrate at the same steps as the forward pass: no number of a particle depends on
+the row that holds it.
 """
 
 from collections.abc import Callable
@@ -25,50 +25,52 @@ from ._cotangents import pull_back_refresh
 
 
 def migrate_backward(
-    context: BackwardContext, now: BackwardState, computed_at: Clock
+    context: BackwardContext, current: BackwardState, computed_at: Clock
 ) -> BackwardState:
-    """`now` after what has strayed has migrated, with its cotangents; on one device as it is.
+    """`current`, migrated with its cotangents where a particle needs it; on one device as it is.
 
-    - `computed_at`: the clock for which `now.aux` was computed.
+    - `computed_at`: the clock for which `current.aux` was computed.
     """
-    needed = [component.needs_migration() for component in _migrating(now.state)]
+    needed = [component.needs_migration() for component in _migrating(current.state)]
     if not needed:
-        return now
+        return current
 
-    def move(now: BackwardState) -> BackwardState:
-        cotangents = pull_back_refresh(context, now, computed_at)
+    def migrate_all(current: BackwardState) -> BackwardState:
+        # Aux is of the old rows. It is made anew from the state below, so its cotangents go to the state now.
+        cotangents = pull_back_refresh(context, current, computed_at)
 
-        def migrate_with(component, own_cotangents):
-            return component.migrate_with(own_cotangents)
+        def migrate_with(component, component_cotangents):
+            return component.migrate_with(component_cotangents)
 
-        state, state_cotangents = _map_migrating(migrate_with, now.state, cotangents.state)
-        # Behind a barrier: the bits of the states must not depend on a derivative.
-        state, aux = fusion_barrier((state, invalidate_caches(now.aux)))
+        state, state_cotangents = _map_migrating(migrate_with, current.state, cotangents.state)
+        # Optimization barrier: the bits of the state must not depend on the derivative computed beside it.
+        state, aux = fusion_barrier((state, invalidate_caches(current.aux)))
         aux = context.sim.integrator.refresh(context.plan, computed_at, state, aux)
         cotangents = cotangents._replace(state=state_cotangents)
-        return now._replace(state=state, aux=aux, cotangents=cotangents)
+        return current._replace(state=state, aux=aux, cotangents=cotangents)
 
-    return jax.lax.cond(jnp.any(jnp.stack(needed)), move, lambda now: now, now)
+    return jax.lax.cond(jnp.any(jnp.stack(needed)), migrate_all, lambda current: current, current)
 
 
 def restore_initial_rows(
-    context: BackwardContext, now: BackwardState, initial: State
+    context: BackwardContext, current: BackwardState, initial: State
 ) -> tuple[BackwardState, Bool[Array, ""]]:
-    """`now`, back at the start, in the rows of the state `initial`; and whether all particles are there."""
-    homes = iter(_migrating(initial))
-    if not _migrating(now.state):
-        return now, jnp.array(True)
-    cotangents = pull_back_refresh(context, now, context.initial_clock)
+    """`current`, at the start, in the rows of the state `initial`; and whether it has all its particles."""
+    initial_components = iter(_migrating(initial))
+    if not _migrating(current.state):
+        return current, jnp.array(True)
+    cotangents = pull_back_refresh(context, current, context.initial_clock)
     complete = []
 
-    def restore(component, own_cotangents):
-        component, own_cotangents, is_complete = component.restore_rows(next(homes), own_cotangents)
+    def restore(component, component_cotangents):
+        initial_component = next(initial_components)
+        *restored, is_complete = component.restore_rows(initial_component, component_cotangents)
         complete.append(is_complete)
-        return component, own_cotangents
+        return tuple(restored)
 
-    state, state_cotangents = _map_migrating(restore, now.state, cotangents.state)
-    now = now._replace(state=state, cotangents=cotangents._replace(state=state_cotangents))
-    return now, jnp.all(jnp.stack(complete))
+    state, state_cotangents = _map_migrating(restore, current.state, cotangents.state)
+    current = current._replace(state=state, cotangents=cotangents._replace(state=state_cotangents))
+    return current, jnp.all(jnp.stack(complete))
 
 
 def _is_migrating(node: PyTree) -> bool:
@@ -80,8 +82,8 @@ def _migrating(state: State) -> list[AbstractExactComponent]:
 
 
 def _map_migrating(function: Callable, state: State, cotangents: PyTree) -> tuple[State, PyTree]:
-    """`function(component, its cotangents)` for all components that migrate; others as they are."""
+    """`function(component, its cotangents)` for every component that migrates; the others as they are."""
     nodes, tree = jax.tree.flatten(state, is_leaf=_is_migrating)
     pairs = zip(nodes, tree.flatten_up_to(cotangents), strict=True)
-    moved = [function(node, c) if _is_migrating(node) else (node, c) for node, c in pairs]
-    return tree.unflatten([a for a, _ in moved]), tree.unflatten([b for _, b in moved])
+    results = [function(node, c) if _is_migrating(node) else (node, c) for node, c in pairs]
+    return tree.unflatten([a for a, _ in results]), tree.unflatten([b for _, b in results])

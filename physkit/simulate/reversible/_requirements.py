@@ -1,4 +1,4 @@
-"""What `Reversible` refuses: forces of velocities, and tangents that integers cannot carry."""
+"""What `Reversible` refuses: forces that depend on velocities, and tangents that integers cannot carry."""
 
 from functools import partial
 from typing import Any
@@ -25,7 +25,9 @@ from ..loop._simulation import Simulation
 
 
 def require_velocity_independent(sim: Simulation, clock: Clock, state: State, aux: Aux) -> None:
-    """A kick is reversed with the force that it was made with, which must not depend on what it kicks.
+    """Check that no force depends on velocities: a kick is reversed with the force that it was made with.
+
+    The check differentiates the forces by velocities, so it sees no dependence hidden by `stop_gradient`.
 
     **Errors:** `NotReversible` names a force that depends on velocities, which damp or drive.
     """
@@ -41,8 +43,8 @@ def require_velocity_independent(sim: Simulation, clock: Clock, state: State, au
         def with_velocities(node):
             return replace_fields(node, next(replacements)) if is_exact_component(node) else node
 
-        moved = jax.tree.map(with_velocities, state, is_leaf=is_exact_component)
-        return forbid_tangents(term(clock, moved, cache)[0], message)
+        with_tangents = jax.tree.map(with_velocities, state, is_leaf=is_exact_component)
+        return forbid_tangents(term(clock, with_tangents, cache)[0], message)
 
     for term, cache in sim.integrator.terms(aux):
         if not isinstance(term, AbstractForce):
@@ -53,16 +55,20 @@ def require_velocity_independent(sim: Simulation, clock: Clock, state: State, au
         )
         force = partial(force_by_velocities, term, cache, message)
 
-        def tangent(velocities, force=force):
+        def differentiate(velocities, force=force):
+            # Any tangent would do: JAX calls the rule that raises only where one arrives.
             return jax.jvp(force, (velocities,), (velocities,))[0]
 
-        jax.eval_shape(tangent, velocities)
+        jax.eval_shape(differentiate, velocities)  # traced, never computed
 
 
 def forbid_tangents(tree: PyTree, message: str) -> PyTree:
     """`tree`, none of whose numbers may have a tangent: `NotReversible` with the message where one has."""
-    seal = lambda x: _forbid_tangent(message, x) if eqx.is_inexact_array(x) else x
-    return jax.tree.map(seal, tree)
+
+    def forbid(x: PyTree) -> PyTree:
+        return _forbid_tangent(message, x) if eqx.is_inexact_array(x) else x
+
+    return jax.tree.map(forbid, tree)
 
 
 @partial(jax.custom_jvp, nondiff_argnums=(0,))
@@ -79,5 +85,5 @@ def _(message, primals, tangents):
 
 def _name(term: Any) -> str:
     inner = getattr(term, "inner", None)
-    own = type(term).__name__
-    return f"{own}({_name(inner)})" if isinstance(inner, AbstractForce) else own
+    kind = type(term).__name__
+    return f"{kind}({_name(inner)})" if isinstance(inner, AbstractForce) else kind

@@ -1,4 +1,4 @@
-"""Forward and back again, without derivatives: whether the inverse steps meet the very same states."""
+"""Forward and back again, without derivatives: whether the inverse steps find the same states, bit by bit."""
 
 from typing import TypeAlias
 
@@ -30,7 +30,7 @@ from ._forward import prepare_reproducibly
 from ._inverse_step import invert_step
 from ._reversible import Reversible
 
-_MARKS = 32
+_NUM_MARKS = 32  # steps at which the two passes are compared
 
 _Point: TypeAlias = tuple[State, Aux]
 
@@ -39,8 +39,8 @@ class ReversibilityReport(Module):
     """What `reversibility_report` found.
 
     - `state`: the start, as the backward pass found it.
-    - `bitwise`: whether that is the start to the last bit.
-    - `matches`: for every mark, whether the backward pass met the state of the forward pass.
+    - `bitwise`: whether that is the true start to the last bit.
+    - `matches`: for every mark, whether the backward pass found the state of the forward pass there.
     - `interval`: steps between marks.
     - `health`: of the forward pass, with `REVERSAL` where the start was missed.
     """
@@ -52,11 +52,16 @@ class ReversibilityReport(Module):
     interval: int = static()
 
     def check(self) -> None:
-        """**Errors:** that of another fault, else `NotReversible` with where the passes part (host only)."""
+        """Check that the backward pass found the start (host only).
+
+        **Errors:** that of another fault, else `NotReversible` with the steps between which the passes part.
+        """
         found = self.health.faults()
+        # Other faults first: a state that is not finite cannot be reversed either, and says more.
         Health(jnp.int32(found & ~Fault.REVERSAL)).check()
         if Fault.REVERSAL in found:
             marks = jnp.arange(self.matches.shape[0])
+            # The backward pass comes from the end: the latest mark that it missed is where it went astray.
             last = int(jnp.max(jnp.where(self.matches, -1, marks)))
             raise NotReversible(
                 f"the backward pass parts from the forward pass between the steps "
@@ -87,36 +92,37 @@ def reversibility_report(
 
 @eqx.filter_jit
 def _forward_and_back(sim: Simulation, carry: Carry, steps: int) -> ReversibilityReport:
-    sim, carry = fusion_barrier((sim, carry))
+    sim, carry = fusion_barrier((sim, carry))  # as in `run_forward`
     plan, aux = prepare_reproducibly(sim, carry)
-    interval = max(1, steps // _MARKS)
+    interval = max(1, steps // _NUM_MARKS)
     num_marks, rest = divmod(steps, interval)
 
     def clock_at(n: Int[Array, ""]) -> Clock:
         return Clock.at(carry.step.plus(n), sim.t0, sim.dt, carry.key)
 
-    def forward(now: _Point, n: Int[Array, ""]) -> tuple[_Point, None]:
-        return sim.integrator.step(plan, clock_at(n), *now), None
+    def forward(point: _Point, n: Int[Array, ""]) -> tuple[_Point, None]:
+        return sim.integrator.step(plan, clock_at(n), *point), None
 
-    def backward(now: _Point, n: Int[Array, ""]) -> tuple[_Point, None]:
-        state, aux, _ = invert_step(sim, plan, clock_at, n, *now)
+    def backward(point: _Point, n: Int[Array, ""]) -> tuple[_Point, None]:
+        state, aux, _ = invert_step(sim, plan, clock_at, n, *point)
         return (state, aux), None
 
-    def forward_from_mark(now, first):
-        mark = _digest(now[0])
-        return jax.lax.scan(forward, now, first + jnp.arange(interval))[0], mark
+    def forward_from_mark(point, first):
+        mark = _digest(point[0])
+        return jax.lax.scan(forward, point, first + jnp.arange(interval))[0], mark
 
-    def backward_to_mark(now, row):
+    def backward_to_mark(point, row):
         first, mark = row
-        now = jax.lax.scan(backward, now, first + jnp.arange(interval), reverse=True)[0]
-        return now, jnp.all(_digest(now[0]) == mark)
+        point = jax.lax.scan(backward, point, first + jnp.arange(interval), reverse=True)[0]
+        return point, jnp.all(_digest(point[0]) == mark)
 
+    # Digests at the marks are all that is kept of the forward pass; `left_over` are the steps after the last.
     first = interval * jnp.arange(num_marks)
     left_over = interval * num_marks + jnp.arange(rest)
-    now, digests = jax.lax.scan(forward_from_mark, (carry.state, aux), first)
-    end, _ = jax.lax.scan(forward, now, left_over)
-    now, _ = jax.lax.scan(backward, end, left_over, reverse=True)
-    (state, _), matches = jax.lax.scan(backward_to_mark, now, (first, digests), reverse=True)
+    point, digests = jax.lax.scan(forward_from_mark, (carry.state, aux), first)
+    end, _ = jax.lax.scan(forward, point, left_over)
+    point, _ = jax.lax.scan(backward, end, left_over, reverse=True)
+    (state, _), matches = jax.lax.scan(backward_to_mark, point, (first, digests), reverse=True)
     pairs = zip(exact_bits(state), exact_bits(carry.state), strict=True)
     bitwise = jnp.all(jnp.stack([jnp.all(a == b) for a, b in pairs]))
     health = collect_faults(end, (Fault.REVERSAL, ~bitwise))
@@ -131,11 +137,13 @@ def _with_reversible(sim: Simulation) -> Simulation:
 
 
 def _digest(state: State) -> UInt[Array, " k"]:
-    """A number for each array of bits: equal states have equal ones, others hardly ever."""
+    """A checksum of each array of bits: equal states have equal ones, others hardly ever."""
 
-    def mixed(x: Array) -> Array:
+    def weighted_sum(x: Array) -> Array:
         x = x.reshape(-1)
+        # Odd weights have an inverse modulo 2ᵏ: a change of one word always changes the sum. They differ, so
+        # that two exchanged words do so, too, nearly always.
         odd = 2 * jnp.arange(x.shape[0], dtype=x.dtype) + jnp.ones((), x.dtype)
         return jnp.sum(x * odd, dtype=x.dtype).astype(jnp.uint32)
 
-    return jnp.stack([mixed(x) for x in exact_bits(state)])
+    return jnp.stack([weighted_sum(x) for x in exact_bits(state)])

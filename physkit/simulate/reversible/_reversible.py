@@ -1,4 +1,4 @@
-"""The adjoint that stores nothing: it steps back from the last state, bit by bit."""
+"""The adjoint that stores no states: it steps back from the last one, bit by bit."""
 
 import math
 
@@ -73,7 +73,7 @@ class Reversible(AbstractAdjoint):
 
     def prepare_chunk(self, sim: Simulation, carry: Carry) -> tuple[Simulation, Carry]:
         carry = carry.replace(state=self.prepare_state(sim, carry.state))
-        # What `init` computed operation by operation may differ in a last bit from what a program
-        # computes: the first force is computed anew, as the backward pass will.
+        # `init` may have run operation by operation, and its first force may differ in a last bit from that of
+        # a compiled program. Compute it again, as the backward pass will.
         sim, carry = fusion_barrier((sim, carry))
         return sim, carry.replace(aux=prepare_reproducibly(sim, carry)[1])
