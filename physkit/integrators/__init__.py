@@ -42,6 +42,7 @@ from .spectral._etdrk import ETDRK2 as ETDRK2, ETDRK4 as ETDRK4
 from .spectral._exact_linear import ExactLinear as ExactLinear
 from .spectral._exact_wave import ExactWave as ExactWave
 from .spectral._exponential import AbstractExponential as AbstractExponential
+from .spectral._ground_state import ground_state as ground_state
 from .spectral._implicit_explicit import (
     ARS222 as ARS222,
     ARS343 as ARS343,
@@ -49,7 +50,7 @@ from .spectral._implicit_explicit import (
     ImplicitExplicit as ImplicitExplicit,
 )
 from .spectral._potential_propagator import PotentialPropagator as PotentialPropagator
-from .spectral._split_step import SplitStep as SplitStep, ground_state as ground_state
+from .spectral._split_step import SplitStep as SplitStep
 from .splitting._cfl_substeps import (
     CFLSubsteps as CFLSubsteps,
     total_signal_rate as total_signal_rate,

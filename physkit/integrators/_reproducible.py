@@ -1,4 +1,4 @@
-"""Forces and rates that a backward step evaluates with the same bits as the forward step."""
+"""What forward and backward steps share: evaluations with the same bits, and the instants they are for."""
 
 import functools
 from collections.abc import Callable
@@ -29,5 +29,6 @@ def select_clock(is_first: Bool[Array, ""], first: Clock, other: Clock) -> Clock
     def instant(clock: Clock) -> PyTree:
         return clock.step, clock.origin, clock.macro_dt, clock.offset
 
+    # Field by field: a clock rebuilt from its time alone would round that time differently.
     chosen = jax.tree.map(lambda a, b: jnp.where(is_first, a, b), instant(first), instant(other))
     return Clock(*chosen, other.dt, None)

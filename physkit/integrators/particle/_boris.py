@@ -103,7 +103,8 @@ class Boris(AbstractDriftFirst):
             start = particles.velocity + half * acceleration
             kick = (_rotate(start, tangent) - start) + clock.dt * acceleration
             particles = particles.shift(ParticleIncrement(velocity=kick))
-        else:  # one exact increment after the other, as `reverse_step` takes them back
+        else:
+            # One exact increment after the other, as `reverse_step` takes them back.
             particles = particles.shift(ParticleIncrement(velocity=half * acceleration))
             particles = rotate_by_shears(particles, tangent, 1)
             particles = particles.shift(ParticleIncrement(velocity=half * acceleration))
@@ -115,19 +116,17 @@ class Boris(AbstractDriftFirst):
     def reverse_step(
         self, plan: None, clock: Clock, state: State, aux: Cache, aux_clock: Clock
     ) -> tuple[State, Cache]:
-        back = -0.5 * clock.dt
+        minus_half = -0.5 * clock.dt
         state = put_component(
-            state, self.component, get_component(state, self.component).drift(back)
+            state, self.component, get_component(state, self.component).drift(minus_half)
         )
         evaluate = make_reproducible(self._acceleration_and_rotation, state)
         (acceleration, tangent), aux = evaluate(clock, state, aux)
-        particles = get_component(state, self.component).shift(
-            ParticleIncrement(velocity=back * acceleration)
-        )
-        particles = rotate_by_shears(particles, tangent, -1).shift(
-            ParticleIncrement(velocity=back * acceleration)
-        )
-        return put_component(state, self.component, particles.drift(back)), aux
+        # The shifts of `step` in opposite order, each with opposite sign.
+        half_kick_back = ParticleIncrement(velocity=minus_half * acceleration)
+        particles = get_component(state, self.component).shift(half_kick_back)
+        particles = rotate_by_shears(particles, tangent, -1).shift(half_kick_back)
+        return put_component(state, self.component, particles.drift(minus_half)), aux
 
     def _acceleration_and_rotation(
         self, clock: Clock, state: State, aux: Cache
@@ -150,7 +149,7 @@ class Boris(AbstractDriftFirst):
         rows = _as_rows(values, particles, "B", 3 if particles.dimension == 3 else 1)
         tangent = 0.5 * clock.dt * per_mass * rows
         if particles.frozen is not None:
-            # Frozen particles do not turn.
+            # Frozen particles do not turn: a tangent of 0 makes every shear the identity.
             tangent = jnp.where(particles.frozen[:, None], 0, tangent)
         return (acceleration, tangent), aux
 
@@ -176,14 +175,15 @@ class Boris(AbstractDriftFirst):
                 columns = [jnp.broadcast_to(jnp.asarray(v), (particles.num_slots,)) for v in value]
                 value = jnp.stack(columns, axis=1)
         value = jnp.asarray(value)
+        # `[n d]` may be given for all particles: each device takes the rows of its own.
         return particles.local_rows(value) if value.ndim else value
 
 
-def _value_or_name(given: PyTree) -> tuple[PyTree, str | None]:
+def _value_or_name(value: PyTree) -> tuple[PyTree, str | None]:
     """A value that is known now, or the name of a field in the state."""
-    if isinstance(given, str):
-        return None, given
-    return (None if given is None else as_space_time_value(given)), None
+    if isinstance(value, str):
+        return None, value
+    return (None if value is None else as_space_time_value(value)), None
 
 
 def _as_rows(value: Array, particles: Particles, what: str, components: int) -> Float[Array, "n c"]:
@@ -201,6 +201,8 @@ def _as_rows(value: Array, particles: Particles, what: str, components: int) -> 
 
 def _rotate(v: Float[Array, "n d"], t: Float[Array, "n c"]) -> Float[Array, "n d"]:
     """v turned about t by 2 atan |t|, clockwise seen along t."""
+    # Birdsall & Langdon, section 4-3: v′ = v + v × t, then v + v′ × s with s = 2t/(1 + t²). The two
+    # cross products are an exact rotation, whatever |t|.
     sine = 2 * t / (1 + jnp.sum(t * t, axis=1, keepdims=True))
     return v + _cross(v + _cross(v, t), sine)
 
@@ -208,4 +210,5 @@ def _rotate(v: Float[Array, "n d"], t: Float[Array, "n c"]) -> Float[Array, "n d
 def _cross(v: Float[Array, "n d"], b: Float[Array, "n c"]) -> Float[Array, "n d"]:
     if v.shape[1] == 3:
         return jnp.cross(v, b)
+    # In the plane b is one number, the component across it.
     return jnp.stack([v[:, 1], -v[:, 0]], axis=1) * b

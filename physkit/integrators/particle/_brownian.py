@@ -1,7 +1,6 @@
 """Brownian dynamics: so much friction that velocities do not matter."""
 
 import equinox as eqx
-import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from physkit.core import Cache, Clock, State, get_component, param, put_component
@@ -9,11 +8,11 @@ from physkit.particles import ParticleIncrement
 from physkit.particles.forces import Forces
 
 from .._integrator import StepSize
-from ._heat_bath import noise_amplitude, require_nonnegative
+from ._heat_bath import AbstractHeatBath, as_factor, noise_amplitude
 from ._kicks_and_drifts import AbstractDriftFirst, ForceByComponent
 
 
-class Brownian(AbstractDriftFirst):
+class Brownian(AbstractHeatBath, AbstractDriftFirst):
     """Overdamped Langevin dynamics, by Heun's method: two force evaluations a step.
 
         dx = F/(γ m) dt + √(2D) dW,   D = k_B T/(γ m)
@@ -45,13 +44,6 @@ class Brownian(AbstractDriftFirst):
     temperature: Float[Array, ""] = param()
     friction: Float[Array, "..."] = param()
 
-    def __check_init__(self):
-        require_nonnegative(self, "temperature", "friction")
-
-    @property
-    def conserves_momentum(self) -> bool:
-        return False
-
     def prepare(self, state: State, dt: StepSize) -> tuple[Array, Array]:
         """(dt/γ, √(2 k_B T dt/γ)), of unit mass."""
         mobility_dt = dt / self.friction
@@ -60,24 +52,21 @@ class Brownian(AbstractDriftFirst):
     def step(
         self, plan: tuple[Array, Array], clock: Clock, state: State, aux: Cache
     ) -> tuple[State, Cache]:
-        mobility_dt, amplitude = (x[:, None] if x.ndim else x for x in plan)
-        first, caches = self.force(clock, state, aux)
-        displacements = {}  # the same noise in both stages of Heun's method
-        for tag, name in enumerate(sorted(self.force.components, key=str)):
-            p = get_component(state, name)
-            # A tag per component: each draws its own noise.
-            tagged = clock.substep(0.0, 1.0, tag)
-            noise = tagged.random_normal(p.id, p.position.shape[1:], p.position.dtype)
-            displacements[name] = amplitude / jnp.sqrt(p.mass)[:, None] * noise
+        mobility_dt, amplitude = plan
+        force_at_start, caches = self.force(clock, state, aux)
+        # Drawn once: order dt² needs the same noise in both stages of Heun's method.
+        noise = self.draw_noise(clock, state, amplitude)
 
-        def advance(total: ForceByComponent) -> State:
+        def displace(total: ForceByComponent) -> State:
             end = state
             for name, force in total.items():
                 p = get_component(state, name)
-                step = mobility_dt * force / p.mass[:, None] + displacements[name]
+                step = as_factor(mobility_dt, p) * force / p.mass[:, None] + noise[name]
                 end = put_component(end, name, p.shift(ParticleIncrement(position=step)))
             return end
 
-        second, caches = self.force(clock.at_fraction(1.0), advance(first), caches)
-        mean = {name: 0.5 * (force + second[name]) for name, force in first.items()}
-        return advance(mean), caches
+        predicted = displace(force_at_start)
+        force_at_end, caches = self.force(clock.at_fraction(1.0), predicted, caches)
+        mean = {name: 0.5 * (force + force_at_end[name]) for name, force in force_at_start.items()}
+        # From the start again, not from the prediction.
+        return displace(mean), caches

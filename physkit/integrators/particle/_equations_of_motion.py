@@ -34,6 +34,7 @@ class EquationsOfMotion(AbstractTerm):
         return self.force.init(state)
 
     def __call__(self, clock: Clock, state: State, cache: Cache) -> tuple[Rate, Cache]:
+        # Frozen particles get rates, too: `shift` leaves them where they are.
         total, cache = self.force(clock, state, cache)
         rates = {
             name: _increment(get_component(state, name), force) for name, force in total.items()

@@ -1,16 +1,72 @@
-"""What integrators with a heat bath share: checks of their parameters, and the amplitude of noise."""
+"""What integrators with a heat bath share: their parameters, how those are checked, and the noise."""
 
+import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from physkit.core import Module, ParameterError, concrete_value, safe_sqrt
+from physkit.core import (
+    Clock,
+    Module,
+    ParameterError,
+    State,
+    concrete_value,
+    get_component,
+    safe_sqrt,
+)
+from physkit.particles import Particles
+from physkit.particles.forces import Forces
+
+from .._integrator import AbstractIntegrator
+from ._kicks_and_drifts import ForceByComponent
+
+
+class AbstractHeatBath(AbstractIntegrator):
+    """Particles with friction and noise, at a temperature."""
+
+    force: eqx.AbstractVar[Forces]
+    temperature: eqx.AbstractVar[Float[Array, ""]]
+    friction: eqx.AbstractVar[Float[Array, "..."]]
+
+    def __check_init__(self):
+        require_nonnegative(self, "temperature", "friction")
+
+    @property
+    def conserves_momentum(self) -> bool:
+        return False  # noise kicks every particle by itself
+
+    def draw_noise(
+        self, clock: Clock, state: State, amplitude: Float[Array, "..."]
+    ) -> ForceByComponent:
+        """amplitude · ξ/√m of every component acted on, `[n d]`, with ξ standard normal numbers."""
+        noise = {}
+        # Sorted, so that the tags do not depend on the order in which forces are added.
+        for tag, name in enumerate(sorted(self.force.components, key=str)):
+            particles = get_component(state, name)
+            # A tag per component: particles of equal id in two components draw different numbers.
+            tagged = clock.substep(0.0, 1.0, tag)
+            shape, dtype = particles.position.shape[1:], particles.position.dtype
+            xi = tagged.random_normal(particles.id, shape, dtype)
+            scale = _rows(amplitude, particles) / jnp.sqrt(particles.mass)
+            noise[name] = xi * scale[:, None]
+        return noise
+
+
+def as_factor(value: Float[Array, "..."], particles: Particles) -> Float[Array, "..."]:
+    """`value`, one number for all or `[n]`, ready to multiply vectors `[n d]`."""
+    return _rows(value, particles)[:, None] if value.ndim else value
+
+
+def _rows(value: Float[Array, "..."], particles: Particles) -> Float[Array, "..."]:
+    # Parameters per particle are whole on every device: each takes the rows of its own particles.
+    return particles.local_rows(value) if value.ndim else value
 
 
 def require_nonnegative(integrator: Module, *names: str) -> None:
     """**Errors:** `ParameterError` for a negative number among the fields `names`; a trace hides them."""
     for name in names:
         numbers = concrete_value(getattr(integrator, name))
+        # While trees are mapped, fields may hold anything, such as masks or shapes: only numbers count.
         if (
             numbers is not None
             and np.issubdtype(numbers.dtype, np.floating)
@@ -22,9 +78,7 @@ def require_nonnegative(integrator: Module, *names: str) -> None:
 
 
 def noise_amplitude(variance: Float[Array, "..."]) -> Float[Array, "..."]:
-    """√variance of noise, with derivative 0 at 0.
-
-    NaN where that is negative: in a sweep or a fit, where a trace hides numbers, nothing goes on without
-    noise and without a word.
-    """
+    """√variance of noise, with derivative 0 at 0; NaN where the variance is negative."""
+    # In a sweep or a fit a trace hides negative temperatures from `require_nonnegative`. `safe_sqrt`
+    # alone would make the noise zero there, without a word.
     return jnp.where(variance < 0, jnp.nan, safe_sqrt(variance))

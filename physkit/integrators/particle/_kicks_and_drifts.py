@@ -27,7 +27,7 @@ from .._staleness import drop_velocities, holds_same_arrays
 
 # Up to this many stages are written out one after the other; more share one traced loop body, so
 # that a force with a large program is not compiled a hundred times.
-_UNROLLED = 5
+_MAX_UNROLLED_STAGES = 5
 
 ForceByComponent: TypeAlias = dict[str | None, Array]
 ForceAux: TypeAlias = tuple[ForceByComponent, Cache]  # the force at the end of a step, and caches
@@ -63,10 +63,12 @@ class AbstractKickFirst(AbstractIntegrator):
         return make_reproducible(self.force, state)(clock, state, self.force.init(state))
 
     def refresh(self, plan: Plan, clock: Clock, state: State, aux: ForceAux) -> ForceAux:
+        # Lists are kept and brought up to date by the force itself; only its values are stale.
         _, caches = aux
         return make_reproducible(self.force, state)(clock, state, caches)
 
     def is_stale(self, before: State, after: State) -> bool:
+        # Velocities do not count: a thermostat between two steps leaves the force valid.
         return not holds_same_arrays(drop_velocities(before), drop_velocities(after))
 
     def terms(self, aux: ForceAux) -> TermsWithCaches:
@@ -96,9 +98,10 @@ class AbstractKicksAndDrifts(AbstractKickFirst):
         kicks, drifts = self.stages
         total, caches = aux
         evaluate = make_reproducible(self.force, state)
-        # The first kick is with the force that the step before ended with.
+        # b₀: the first kick is with the force that the step before ended with.
         state = kick(state, total, kicks[0] * clock.dt)
 
+        # D(aᵢ) K(bᵢ): the force is evaluated between the two. The last one is carried to the next step.
         def stage(carry, fractions):
             state, _, caches = carry
             time, drift_fraction, kick_fraction = fractions
@@ -110,10 +113,7 @@ class AbstractKicksAndDrifts(AbstractKickFirst):
             return (kick(state, total, kick_fraction * clock.dt), total, caches), None
 
         rows = tuple(zip(_times_after(drifts), drifts, kicks[1:], strict=True))
-        if len(rows) == 1:
-            (state, total, caches), _ = stage((state, total, caches), rows[0])
-        else:
-            state, total, caches = _scan_stages(stage, (state, total, caches), rows, clock)
+        state, total, caches = _scan_stages(stage, (state, total, caches), rows, clock)
         return state, (total, caches)
 
     def step_given_aux(
@@ -140,8 +140,11 @@ class AbstractKicksAndDrifts(AbstractKickFirst):
             total, caches = evaluate(clock.at_fraction(time), state, caches)
             return (kick(state, total, -kick_fraction * clock.dt), total, caches), None
 
+        # Drift i is undone before kick i − 1, whose force was evaluated where drift i − 1 had ended.
         rows = tuple(zip(drifts[1:], _times_after(drifts)[:-1], kicks[1:-1], strict=True))[::-1]
         state, total, caches = _scan_stages(stage, (state, total, caches), rows, clock)
+        # The first stage by itself: its force is that of the step before, at the instant `aux_clock`.
+        # The two instants may differ by rounding, which would change the force's last bits.
         state = drift(self.force, state, -drifts[0] * clock.dt)
         total, caches = evaluate(aux_clock, state, caches)
         return kick(state, total, -kicks[0] * clock.dt), (total, caches)
@@ -221,9 +224,10 @@ def _scan_stages(
     stage: Callable, carry: PyTree, rows: tuple[tuple[float, ...], ...], clock: Clock
 ) -> PyTree:
     """`carry` after `stage(carry, row)` for every row of fractions."""
-    if len(rows) <= _UNROLLED:
+    if len(rows) <= _MAX_UNROLLED_STAGES:
         for row in rows:
             carry, _ = stage(carry, row)
         return carry
+    # One array per fraction, one entry per stage: (stages,).
     columns = tuple(jnp.asarray(column, clock.dt.dtype) for column in zip(*rows, strict=True))
     return jax.lax.scan(stage, carry, columns)[0]

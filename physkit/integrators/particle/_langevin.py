@@ -5,15 +5,15 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from physkit.core import Clock, State, get_component, param, put_component
-from physkit.particles import ParticleIncrement, Particles
+from physkit.particles import ParticleIncrement
 from physkit.particles.forces import Forces
 
 from .._integrator import StepSize
-from ._heat_bath import noise_amplitude, require_nonnegative
+from ._heat_bath import AbstractHeatBath, as_factor, noise_amplitude
 from ._kicks_and_drifts import AbstractKickFirst, ForceAux, drift, kick
 
 
-class BAOAB(AbstractKickFirst):
+class BAOAB(AbstractHeatBath, AbstractKickFirst):
     """Langevin dynamics by the BAOAB splitting: kick, drift, noise and friction, drift, kick.
 
         dx = v dt,   m dv = F dt − γ m v dt + √(2 γ m k_B T) dW
@@ -45,44 +45,27 @@ class BAOAB(AbstractKickFirst):
     temperature: Float[Array, ""] = param()
     friction: Float[Array, "..."] = param()
 
-    def __check_init__(self):
-        require_nonnegative(self, "temperature", "friction")
-
-    @property
-    def conserves_momentum(self) -> bool:
-        return False
-
     def prepare(self, state: State, dt: StepSize) -> tuple[Array, Array]:
         """(c − 1, √((1 − c²) k_B T)); exact for small γ dt."""
         x = self.friction * dt
-        # expm1: 1 − c² would cancel to nothing for small γ dt.
+        # expm1: c − 1 and 1 − c² would cancel to nothing for small γ dt.
         return jnp.expm1(-x), noise_amplitude(-jnp.expm1(-2 * x) * self.temperature)
 
     def step(
         self, plan: tuple[Array, Array], clock: Clock, state: State, aux: ForceAux
     ) -> tuple[State, ForceAux]:
+        decay_minus_1, amplitude = plan
         total, caches = aux
+        # B: with the force that the step before ended with.
         state = kick(state, total, 0.5 * clock.dt)
+        # A
         state = drift(self.force, state, 0.5 * clock.dt)
-        for tag, name in enumerate(sorted(self.force.components, key=str)):
-            # A tag per component: each draws its own noise.
-            tagged = clock.substep(0.0, 1.0, tag)
-            particles = _with_friction_and_noise(plan, tagged, get_component(state, name))
-            state = put_component(state, name, particles)
+        # O: an increment (c − 1) v + noise, not new velocities, so that frozen particles stay.
+        for name, noise in self.draw_noise(clock, state, amplitude).items():
+            p = get_component(state, name)
+            increment = as_factor(decay_minus_1, p) * p.velocity + noise
+            state = put_component(state, name, p.shift(ParticleIncrement(velocity=increment)))
+        # A and B: the new force serves the next step's first kick, too.
         state = drift(self.force, state, 0.5 * clock.dt)
         total, caches = self.force(clock.at_fraction(1.0), state, caches)
         return kick(state, total, 0.5 * clock.dt), (total, caches)
-
-
-def _with_friction_and_noise(
-    plan: tuple[Array, Array], clock: Clock, particles: Particles
-) -> Particles:
-    damping, amplitude = plan
-    velocity = particles.velocity
-    noise = clock.random_normal(particles.id, velocity.shape[1:], velocity.dtype)
-    if amplitude.ndim:
-        amplitude = particles.local_rows(amplitude)
-    noise = noise * (amplitude / jnp.sqrt(particles.mass))[:, None]
-    if damping.ndim:
-        damping = particles.local_rows(damping)[:, None]
-    return particles.shift(ParticleIncrement(velocity=damping * velocity + noise))

@@ -7,6 +7,7 @@ from physkit.particles.forces import Forces
 
 from ._kicks_and_drifts import AbstractDriftFirst, drift_kick_drift, reverse_drift_kick_drift
 
+# One kick between two half drifts, in fractions of the step.
 _STAGES = ((1.0,), (0.5, 0.5))
 
 

@@ -95,10 +95,10 @@ class NoseHooverChain(AbstractKickFirst):
     def init(self, plan: None, clock: Clock, state: State) -> ForceAux:
         chain = state.get(self.thermostat) if isinstance(state, dict) else None
         if not isinstance(chain, ThermostatChain):
-            have = sorted(state) if isinstance(state, dict) else type(state).__name__
+            present = sorted(state) if isinstance(state, dict) else type(state).__name__
             raise ComponentError(
                 f"NoseHooverChain keeps its thermostats in the state; put "
-                f"{{{self.thermostat!r}: ThermostatChain.at_rest()}} there; it has {have}"
+                f"{{{self.thermostat!r}: ThermostatChain.at_rest()}} there; it has {present}"
             )
         return super().init(plan, clock, state)
 
@@ -134,12 +134,15 @@ class NoseHooverChain(AbstractKickFirst):
             chain, factor = self._chain_step(chain, masses, degrees, scale**2 * twice_kinetic, h)
             return (chain, scale * factor), None
 
-        # Yoshida's weights raise the symmetric chain step to order 4, so that it adds no error of note.
+        # Yoshida's weights raise the symmetric chain step to order 4, so that it adds no error of note
+        # (Martyna et al. 1996).
         lengths = jnp.asarray(YOSHIDA[4] * self.substeps, dt.dtype) * (dt / self.substeps)
         (chain, scale), _ = jax.lax.scan(substep, start, lengths)
         for name in names:
             p = get_component(state, name)
             velocity = scale * p.velocity
+            # A scaling, which fixed-point numbers could not undo: velocities are replaced, not shifted,
+            # and frozen ones have to be kept here.
             if p.frozen is not None:
                 velocity = jnp.where(p.frozen[:, None], p.velocity, velocity)
             state = put_component(state, name, p.replace(velocity=velocity))
@@ -154,10 +157,12 @@ class NoseHooverChain(AbstractKickFirst):
         h: Float[Array, ""],
     ) -> tuple[ThermostatChain, Float[Array, ""]]:
         """The chain alone over a time h, and the factor by which it scales the velocities."""
+        # The chain is short, and each link needs its neighbor's new value: unrolled, entry by entry.
         last = chain.velocity.shape[0] - 1
         zeta = [chain.velocity[j] for j in range(last + 1)]
 
-        def half_step(j):  # ½h of thermostat j's own force, inside ¼h of friction by the next one
+        # ½h of thermostat j's own force, between two ¼h of friction by the next thermostat.
+        def half_step(j):
             heat = masses[j - 1] * zeta[j - 1] ** 2 if j else twice_kinetic
             excess = heat - (self.temperature if j else degrees * self.temperature)
             brake = jnp.exp(-0.25 * h * zeta[j + 1]) if j < last else 1
@@ -166,6 +171,7 @@ class NoseHooverChain(AbstractKickFirst):
         # From the end of the chain to the particles and back: symmetric in time.
         for j in reversed(range(last + 1)):
             half_step(j)
+        # The particles feel the first thermostat alone, as friction: v e^(−hζ₁).
         factor = jnp.exp(-h * zeta[0])
         twice_kinetic = twice_kinetic * factor**2
         position = chain.position + h * jnp.stack(zeta)
@@ -176,6 +182,7 @@ class NoseHooverChain(AbstractKickFirst):
     def _masses(self, state: State) -> tuple[Float[Array, ""], Float[Array, " m"]]:
         """N_f and Q of every thermostat."""
         parts = [get_component(state, name) for name in self.force.components]
+        # Counted with and without the conserved momentum: the difference is what momentum binds.
         counts = [degrees_of_freedom(p, False) for p in parts]
         degrees = jnp.asarray(sum(counts), parts[0].velocity.dtype)
         if self.conserves_momentum:
@@ -183,8 +190,10 @@ class NoseHooverChain(AbstractKickFirst):
             # frozen particles take it up.
             bound = [c - degrees_of_freedom(p, True) for c, p in zip(counts, parts, strict=True)]
             degrees = degrees - jnp.min(jnp.stack([jnp.asarray(b, degrees.dtype) for b in bound]))
+        # Where a trace hid a negative temperature at construction, nothing goes on without a word.
         temperature = jnp.where(self.temperature < 0, jnp.nan, self.temperature)
         chain_mass = temperature * (self.period / (2 * jnp.pi)) ** 2
         length = get_component(state, self.thermostat).velocity.shape[0]
+        # Q₁ has N_f degrees of freedom to hold, every other thermostat one.
         is_first = (jnp.arange(length) == 0).astype(degrees.dtype)
         return degrees, chain_mass * (1 + is_first * (degrees - 1))

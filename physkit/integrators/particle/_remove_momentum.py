@@ -57,6 +57,7 @@ class RemoveMomentum(AbstractOneStep):
     def step(self, plan: None, clock: Clock, state: State, aux: None) -> tuple[State, None]:
         names = self._names(state)
         parts = [get_component(state, name) for name in names]
+        # One drift over all components together, or momentum would be left in their relative motion.
         momentum = sum(total_momentum(p) for p in parts)
         # Everything frozen has no mass to share: 0/0 is 0 here.
         drift = safe_divide(momentum, sum(_moving_mass(p) for p in parts))

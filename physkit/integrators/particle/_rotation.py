@@ -14,10 +14,12 @@ def rotate_by_shears(particles: Particles, t: Float[Array, "n c"], sign: int) ->
     is three rotations about x, y and z (Tait–Bryan). Turning back takes every shear back to the bit.
     """
     rotations = [(0, 1, t[:, 0])] if t.shape[1] == 1 else _rotations_about_axes(t)
+    # Back, the rotations come in opposite order; each is itself a palindrome of shears.
     for i, j, tangent in rotations[::sign]:
         # Forward and backward must round the sine and the angles alike.
         sine = call_isolated(_sine_of, tangent)
         for target, source, factor in ((i, j, tangent), (j, i, -sine), (i, j, tangent)):
+            # The source is not changed by its own shear, so the way back computes the same increment.
             shear = jnp.zeros_like(particles.velocity)
             shear = shear.at[:, target].set(sign * factor * particles.velocity[:, source])
             particles = particles.shift(ParticleIncrement(velocity=shear))
@@ -44,5 +46,7 @@ def _half_angle_tangents(t: Float[Array, "n 3"]) -> tuple[Array, Array, Array]:
     # The elements that the angles are read from of the rotation that v goes through.
     r20, r21, r10 = f * (y + z * x), f * (y * z - x), f * (x * y - z)
     r22, r00 = 1 - f * (x * x + y * y), 1 - f * (y * y + z * z)
+    # |cos| of the middle angle, never negative: the rotation about y stays within a quarter turn.
+    # tan ½θ = sin θ / (1 + cos θ), with sine and cosine of the outer angles scaled by `cosine`.
     cosine = jnp.sqrt(r21 * r21 + r22 * r22)
     return -r21 / (cosine + r22), r20 / (1 + cosine), -r10 / (cosine + r00)

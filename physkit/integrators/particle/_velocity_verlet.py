@@ -31,4 +31,5 @@ class VelocityVerlet(AbstractKicksAndDrifts):
     """
 
     force: Forces = eqx.field(converter=Forces.of)
+    # Two half kicks around one drift, in fractions of the step.
     stages: ClassVar[Stages] = ((0.5, 0.5), (1.0,))

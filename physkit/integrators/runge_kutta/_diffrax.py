@@ -114,6 +114,7 @@ class Diffrax(AbstractIntegrator):
         is_driven, no_change = _driven_leaves(self.tendency, clock, state, caches)
         # A tolerance below rounding would make the controller shrink the step without end.
         smallest_rtol = 10 * jnp.finfo(float_dtype(state)).eps
+        # Left out unless needed: diffrax has its own defaults for both.
         norm = {}
         adjoint = self.adjoint
         if (domain := _distributed_space(state)) is not None:
@@ -129,6 +130,8 @@ class Diffrax(AbstractIntegrator):
 
             norm = {"norm": error_norm}
             adjoint = _adjoint_over_devices(adjoint)
+        # dt0=None: the solver chooses its first inner step anew in every step. Nothing of its controller
+        # is carried, so results do not depend on chunks or restarts.
         solution = diffrax.diffeqsolve(
             diffrax.ODETerm(_leaf_rates),
             self.solver,
@@ -145,6 +148,7 @@ class Diffrax(AbstractIntegrator):
             **({} if adjoint is None else {"adjoint": adjoint}),
         )
         succeeded = solution.result == diffrax.RESULTS.successful
+        # x[0]: diffrax stacks what it saves, here the end alone.
         leaves = [jnp.where(succeeded, x[0], jnp.nan) for x in solution.ys]
         # The solver bypassed `shift`; adding nothing lets components restore their invariants:
         # particles fold into the cell.
@@ -189,6 +193,8 @@ def _adjoint_over_devices(adjoint: eqx.Module | None) -> eqx.Module:
 
 def _norm_over_devices(domain: AbstractSpace, error: PyTree) -> Array:
     """The root mean square over all devices."""
+    # As diffrax's own `rms_norm`, of all entries of all leaves together; `safe_power` has derivative 0
+    # where the error is 0.
     leaves = jax.tree.leaves(error)
     squares = domain.sum(sum(jnp.sum(jnp.abs(x) ** 2) for x in leaves))
     number = domain.sum(jnp.asarray(sum(x.size for x in leaves), squares.dtype))
@@ -212,6 +218,7 @@ def _leaf_rates(
     def shifted_leaves(dt: Float[Array, ""]) -> list[Array]:
         return _select_leaves(shift(inner_state, combine_rates([dt], [rate])), is_driven)
 
+    # At dt = 0 nothing crosses an edge of the box, and `shift` is linear: the derivative is the rate.
     return jax.jvp(shifted_leaves, (jnp.zeros_like(clock.dt),), (clock.dt,))[1]
 
 
@@ -219,6 +226,7 @@ def _driven_leaves(
     tendency: Tendencies, clock: Clock, state: State, caches: Cache
 ) -> tuple[tuple[bool, ...], Rate]:
     """Which leaves of the state the rates move, and a rate of zeros."""
+    # Shapes are the only result of an abstract evaluation: what Python saw while tracing leaves by a list.
     is_driven: list[tuple[bool, ...]] = []
 
     def trace_rate(clock, state, caches):
@@ -239,6 +247,7 @@ def _select_leaves(state: State, is_driven: tuple[bool, ...]) -> list[Array]:
 
 def _replace_leaves(state: State, is_driven: tuple[bool, ...], values: list[Array]) -> State:
     leaves, tree = jax.tree.flatten(state)
-    new = iter(values)
+    # One value per driven leaf, in the order of `_select_leaves`.
+    remaining = iter(values)
     pairs = zip(leaves, is_driven, strict=True)
-    return tree.unflatten([next(new) if driven else x for x, driven in pairs])
+    return tree.unflatten([next(remaining) if driven else x for x, driven in pairs])

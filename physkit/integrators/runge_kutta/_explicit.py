@@ -49,8 +49,10 @@ class AbstractRungeKutta(AbstractIntegrator):
     def step(self, plan: None, clock: Clock, state: State, aux: Cache) -> tuple[State, Cache]:
         rates: list[Rate] = []
         evaluate = make_reproducible(self.tendency, state)
+        # Unrolled: stages are few, and their weights are constants of the program.
         for node, row in zip(self.tableau.nodes, self.tableau.matrix, strict=True):
             stage = _add_rates(state, clock.dt, row, rates)
+            # Caches go from stage to stage: a neighbor list follows the stages' positions.
             rate, aux = evaluate(clock.at_fraction(node), stage, aux)
             rates.append(rate)
         return _add_rates(state, clock.dt, self.tableau.weights, rates), aux
@@ -68,7 +70,8 @@ class AbstractRungeKutta(AbstractIntegrator):
     def reverse_step(
         self, plan: None, clock: Clock, state: State, aux: Cache, aux_clock: Clock
     ) -> tuple[State, Cache]:
-        # A shear: the state after it has the same rates as the state before.
+        # A shear: its rates depend on nothing that it moved, so the state after it has the same rates as
+        # the state before, and the negative increment is exact.
         evaluate = make_reproducible(self.tendency, state)
         rate, aux = evaluate(clock.at_fraction(0.0), state, aux)
         negative = tuple(-w for w in self.tableau.weights)

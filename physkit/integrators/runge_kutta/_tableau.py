@@ -35,6 +35,7 @@ class Tableau:
     @property
     def nodes(self) -> Row:
         """When each stage is evaluated, in fractions of the step."""
+        # Summed as fractions and rounded once: a node that should be 1 is 1, not a rounding beside it.
         return tuple(float(sum(map(Fraction, row))) for row in self.matrix)
 
     @property

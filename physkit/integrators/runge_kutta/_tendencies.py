@@ -51,10 +51,10 @@ def terms_with_caches(tendency: Tendencies, caches: Cache) -> TermsWithCaches:
 
     Of `EquationsOfMotion` the forces one by one: quantities look for potential energies among them.
     """
-    found: list[tuple[AbstractTerm, Cache]] = []
+    pairs: list[tuple[AbstractTerm, Cache]] = []
     for term, cache in zip(tendency.terms, caches, strict=True):
-        found.extend(term.forces(cache) if isinstance(term, EquationsOfMotion) else [(term, cache)])
-    return tuple(found)
+        pairs.extend(term.forces(cache) if isinstance(term, EquationsOfMotion) else [(term, cache)])
+    return tuple(pairs)
 
 
 def check_rate_shapes(tendency: Tendencies, clock: Clock, state: State, caches: Cache) -> None:
@@ -67,6 +67,7 @@ def check_rate_shapes(tendency: Tendencies, clock: Clock, state: State, caches: 
         rate, _ = tendency(clock, state, caches)
         return shift(state, combine_rates([clock.dt], [rate]))
 
+    # Precision, too: a float64 rate of a float32 state would break the loop's carry far from its cause.
     after = eqx.filter_eval_shape(add_rate, clock, state, caches)
     pairs = zip(jax.tree_util.tree_leaves_with_path(state), jax.tree.leaves(after), strict=False)
     for (path, x), y in pairs:
@@ -84,6 +85,7 @@ def require_shear(tendency: Tendencies, state: State, method: str) -> None:
     An Euler step is then a shear, which can be undone exactly: what it added can be computed again
     from the state after it.
     """
+    # Any clock will do: only shapes are traced.
     dtype = float_dtype(state)
     clock = Clock.at(StepCount.of(0), jnp.zeros((), dtype), jnp.ones((), dtype))
 
@@ -99,7 +101,7 @@ def require_shear(tendency: Tendencies, state: State, method: str) -> None:
         raise NotReversible(advice)
     caches = tendency.init(state)
     driven = eqx.filter_eval_shape(rate_of, state, caches)
-    # Trace the rates once more without what they move: whoever reads it does not find it.
+    # Trace the rates once more without what they move: a rate that reads it raises KeyError.
     undriven = {name: part for name, part in state.items() if name not in driven}
     try:
         eqx.filter_eval_shape(rate_of, undriven, caches)

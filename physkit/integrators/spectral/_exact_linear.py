@@ -53,6 +53,7 @@ class ExactLinear(AbstractStateless):
 
     def step(self, plan: Modes, clock: Clock, state: State, aux: None) -> tuple[State, None]:
         for name, factor in plan.items():
+            # Data alone: the field keeps its boundary, which the transform there and back would lose.
             field = get_component(state, name)
             values = field.spectrum().multiply(factor).field().data
             state = put_component(state, name, field.replace(data=values))

@@ -55,6 +55,7 @@ class ExactWave(AbstractStateless):
                 "waves are exact for one speed everywhere; for a speed per point compose "
                 "Strang(Euler(wave.kick), Euler(wave.drift))"
             )
+        # −symbol ≥ 0, with a root whose derivative at the mean's ω = 0 is 0, not infinite.
         omega = self.wave.speed * safe_sqrt(-symbol_of_laplacian(field, self.wave.scheme))
         # sin(ωdt)/ω is dt for the mean, which drifts: sinc is smooth at ω = 0, the quotient is 0/0.
         return (

@@ -47,6 +47,7 @@ class AbstractExponential(AbstractSemilinear):
     def advance(
         self, plan: SemilinearPlan, clock: Clock, start: State, aux: SemilinearAux
     ) -> tuple[State, SemilinearAux]:
+        # Row i makes stage i + 1; the weights make the new state. The first stage is the start itself.
         explicit = (*self.tableau.matrix[1:], self.tableau.weights)
         caches = aux.caches
         modal_rates: list[ModalRates] = []  # N̂ by field, one per stage
@@ -56,10 +57,12 @@ class AbstractExponential(AbstractSemilinear):
             modal_rate, rate, caches = self.nonlinear(plan, clock.at_fraction(node), stage, caches)
             modal_rates.append(modal_rate)
             rates.append(rate)
+            # Every stage decays from the start's modes, not from those of the stage before.
             modes = {
                 name: _stage_modes(plan.table[name], i, u, [r[name] for r in modal_rates])
                 for name, u in aux.modes.items()
             }
+            # Components without a symbol: what is left of the method for L = 0.
             weights = [w * clock.dt if w else None for w in explicit[i]]
             stage = stage_state(start, modes, weights, rates)
         return stage, SemilinearAux(modes, caches)

@@ -69,14 +69,18 @@ class AbstractImplicitExplicit(AbstractSemilinear):
         linear_rates: list[Modes] = []  # dt·L û by field, one per implicit stage
         rates: list[Rate] = []  # of components without a symbol
         for i, node in enumerate(explicit.nodes):
+            # The first stage is explicit: it is the start itself.
             if i > 0:
                 modes, linear_rate = self._solve_stage(
                     plan, i, aux.modes, modal_rates, linear_rates
                 )
                 linear_rates.append(linear_rate)
-                stage = stage_state(start, modes, _times(clock.dt, explicit.matrix[i]), rates)
+                stage = stage_state(
+                    start, modes, _scale_weights(clock.dt, explicit.matrix[i]), rates
+                )
+            # A column of zeros, as ARS222's last one: an N that nothing uses is not computed.
             if not any(row[i] for row in explicit.matrix[i + 1 :]) and not explicit.weights[i]:
-                modal_rates.append(dict.fromkeys(aux.modes))  # what nothing uses is not computed
+                modal_rates.append(dict.fromkeys(aux.modes))
                 rates.append(None)
                 continue
             modal_rate, rate, caches = self.nonlinear(plan, clock.at_fraction(node), stage, caches)
@@ -87,12 +91,12 @@ class AbstractImplicitExplicit(AbstractSemilinear):
             rates.append(rate)
         # b is the last row of a: û' differs from the last stage by its explicit part only.
         last = explicit.matrix[-1] + (0.0,)
-        rest = [b - a for a, b in zip(last, explicit.weights, strict=True)]
+        correction = [b - a for a, b in zip(last, explicit.weights, strict=True)]
         new = {
-            name: _add_weighted(u, rest, [r[name] for r in modal_rates])
+            name: _add_weighted(u, correction, [r[name] for r in modal_rates])
             for name, u in modes.items()
         }
-        after = stage_state(start, new, _times(clock.dt, explicit.weights), rates)
+        after = stage_state(start, new, _scale_weights(clock.dt, explicit.weights), rates)
         return after, SemilinearAux(new, caches)
 
     def _solve_stage(
@@ -108,6 +112,7 @@ class AbstractImplicitExplicit(AbstractSemilinear):
         linear_rate: Modes = {}
         for name, u in start.items():
             table = plan.table[name]
+            # (1 − γ dt L) ûᵢ = û + dt Σ âᵢⱼ N̂ⱼ + dt Σ_{j<i} aᵢⱼ L ûⱼ: L is diagonal, so solving divides.
             known = _add_weighted(u, self.pair.explicit.matrix[i], [r[name] for r in modal_rates])
             known = _add_weighted(known, self.pair.implicit[i - 1], [r[name] for r in linear_rates])
             modes[name] = scale_array(known, table.inverse)
@@ -122,7 +127,8 @@ def _add_weighted(
     return start if total is None else start + total
 
 
-def _times(dt: Float[Array, ""], weights: Row) -> list[Weight]:
+def _scale_weights(dt: Float[Array, ""], weights: Row) -> list[Weight]:
+    # None instead of 0: what a tableau leaves out costs nothing at run time.
     return [w * dt if w else None for w in weights]
 
 
@@ -135,6 +141,7 @@ def _ars222() -> ImplicitExplicit:
 
 
 def _ars343() -> ImplicitExplicit:
+    # Section 2.7 with its free parameters a₄₂ and a₄₃ equal; all else follows from the order conditions.
     g = 0.43586652150845899942  # the middle root of 6x³ − 18x² + 9x − 1
     b1, b2 = -1.5 * g**2 + 4 * g - 0.25, 1.5 * g**2 - 5 * g + 1.25
     a42 = a43 = 0.5529291480359398  # whose stability limit on the imaginary axis is the best

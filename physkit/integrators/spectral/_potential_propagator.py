@@ -32,6 +32,7 @@ class PotentialPropagator(AbstractOneStep):
         equation = self.equation
         field = get_component(state, equation.component)
         require_complex(field)
+        # |ψ|² of the start will do for the whole step, since a phase does not change it.
         angle = equation.local(clock.at_fraction(0.5).t, field) * (-clock.dt / equation.hbar)
         phase = jax.lax.complex(jnp.cos(angle), jnp.sin(angle))
         return put_component(state, equation.component, field.replace(data=field.data * phase)), aux

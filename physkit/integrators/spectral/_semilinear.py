@@ -117,6 +117,7 @@ class AbstractSemilinear(AbstractIntegrator):
         # removes the transform of values that nothing reads.
         start = stage_state(state, aux.modes)
         after, aux = self._advance_symmetrized(plan, clock, start, aux)
+        # The fields of before the step are handed on: out of date until `materialize`, as agreed.
         for name in aux.modes:
             after = put_component(after, name, get_component(state, name))
         return after, aux
@@ -135,6 +136,8 @@ class AbstractSemilinear(AbstractIntegrator):
         return _detach_coefficients(stage_state(state, aux.modes), aux.modes)
 
     def is_stale(self, before: State, after: State) -> bool:
+        # Coefficients follow from the data of their own fields alone: caches are not refreshed, since
+        # terms bring them up to date where they use them.
         names = {t.component for t in self.tendency.terms if isinstance(t, AbstractEquation)}
         return any(
             not holds_same_arrays(get_component(before, name), get_component(after, name))
@@ -163,6 +166,7 @@ class AbstractSemilinear(AbstractIntegrator):
         total = combine_rates([1] * len(rates), rates)
         modal_rates: ModalRates = {}
         for name in plan.table:
+            # A state that is one component has no names, and its rate is no dict.
             rate = total if name is None or total is None else total.get(name)
             modal_rates[name] = _transform_rate(get_component(state, name), rate)
         return modal_rates, _without(total, modal_rates), tuple(caches_after)
@@ -179,6 +183,7 @@ def stage_state(
     if used:
         state = shift(state, combine_rates(*zip(*used, strict=True)))
     for name, coefficients in modes.items():
+        # Real fields: half of the modes along the last axis, so that `ifft` must be told.
         field = get_component(state, name)
         values = field.grid.ifft(coefficients, real=field.is_real)
         state = put_component(state, name, field.replace(data=values, coefficients=coefficients))
@@ -192,6 +197,7 @@ def modal_sum(weights: Sequence[Weight], modal_rates: Sequence[Array | None]) ->
         for weight, rate in zip(weights, modal_rates, strict=True)
         if weight is not None and rate is not None
     ]
+    # Not from 0, which would be one more addition.
     return sum(parts[1:], parts[0]) if parts else None
 
 
@@ -269,5 +275,6 @@ def _transform_rate(field: Field, rate: FieldIncrement | Array | None) -> Array 
         )
     if rate.values is None:
         return rate.coefficients
+    # Terms that work on values and terms that work on coefficients: one transform for the sum of the first.
     modes = field.grid.fft(rate.values)
     return modes if rate.coefficients is None else modes + rate.coefficients

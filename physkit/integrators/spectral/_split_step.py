@@ -1,22 +1,7 @@
-"""The split-step Fourier method, in real time and in imaginary."""
+"""The split-step Fourier method."""
 
-import jax
-import jax.numpy as jnp
-from jaxtyping import Array, Float
-
-from physkit.core import (
-    Aux,
-    Clock,
-    ParameterError,
-    Plan,
-    State,
-    as_parameter,
-    cast_floats,
-    scale_array,
-    static,
-)
-from physkit.fields import Field
-from physkit.fields.equations import Schroedinger, require_complex
+from physkit.core import Aux, Clock, ParameterError, Plan, State, static
+from physkit.fields.equations import Schroedinger
 
 from .._integrator import AbstractIntegrator, StepSize, TermsWithCaches
 from .._splitting_coefficients import YOSHIDA
@@ -76,7 +61,7 @@ class SplitStep(AbstractIntegrator):
 
     def is_stale(self, before: State, after: State) -> bool:
         del before, after
-        return False
+        return False  # neither of its parts carries anything
 
     def step(self, plan: Plan, clock: Clock, state: State, aux: Aux) -> tuple[State, Aux]:
         return self.parts.step(plan, clock, state, aux)
@@ -84,58 +69,3 @@ class SplitStep(AbstractIntegrator):
     def terms(self, aux: Aux) -> TermsWithCaches:
         del aux
         return ((self.equation, None),)
-
-
-def ground_state(
-    equation: Schroedinger, guess: Field, dt: StepSize, steps: int, refinements: int = 3
-) -> tuple[Field, Float[Array, ""]]:
-    """The lowest state of a Hamiltonian and its energy, by imaginary time.
-
-        ψ → e^{−V dt/2ħ} e^{−T dt/ħ} e^{−V dt/2ħ} ψ / ‖…‖,   E = ⟨ψ|H|ψ⟩
-
-    Excited states die out as exp(−ΔE t/ħ). The energy is that of H itself in the state found, whose
-    splitting error enters squared: E is off by O(dt⁴) of the last refinement.
-
-    **Arguments:**
-
-    - `guess`: a complex field that is not orthogonal to the ground state; a broad hump will do.
-    - `dt`, `steps`: `steps` steps of dt, as many of dt/4, as many of dt/16, …
-    - `refinements`: how many different steps.
-
-    **Returns:** the state, ∫|ψ|² dV = 1, and its energy.
-
-    **Good values:** dt·steps some 20 ħ/ΔE, where ΔE is the gap to the next state of the guess's
-    symmetry.
-
-    **Notes:** differentiable in everything; derivatives of the energy are Hellmann and Feynman's.
-    With an interaction ψ solves Gross and Pitaevskii's equation and E is the energy per particle.
-
-    **Reference:** Lehtovaara, Toivanen & Eloranta, J. Comput. Phys. 221, 148 (2007).
-    """
-    require_complex(guess)
-    if steps < 1 or refinements < 1:
-        raise ParameterError(
-            f"steps and refinements count from 1; got steps={steps!r}, refinements={refinements!r}"
-        )
-    equation, dt = cast_floats((equation, as_parameter(dt)), guess.real_dtype)
-    kinetic = equation.kinetic(guess)
-
-    def step(psi: Array, tau: Array) -> tuple[Array, None]:
-        field = guess.replace(data=psi)
-        half = jnp.exp(equation.local(0.0, field) * (-0.5 * tau))
-        damped = (
-            field.map(lambda x: scale_array(x, half)).spectrum().multiply(jnp.exp(-kinetic * tau))
-        )
-        return _normalized(damped.field().map(lambda x: scale_array(x, half))).data, None
-
-    taus = [dt / equation.hbar / 4**k for k in range(refinements)]
-    lengths = jnp.repeat(jnp.stack(taus), steps)
-    psi, _ = jax.lax.scan(step, _normalized(guess).data, lengths)
-    state = guess.replace(data=psi)
-    return state, equation.energy(state)
-
-
-def _normalized(field: Field) -> Field:
-    density = field.data.real**2 + field.data.imag**2
-    norm = jnp.sqrt(field.grid.sum(density) * field.grid.cell_volume)
-    return field.replace(data=scale_array(field.data, 1 / norm))

@@ -62,9 +62,9 @@ class CFLSubsteps(AbstractIntegrator):
     max_substeps: int = static(default=8)
 
     def __check_init__(self):
-        most = self.max_substeps
-        if isinstance(most, bool) or not isinstance(most, int) or most < 1:
-            raise ParameterError(f"max_substeps counts sub-steps: 1, 2, …; got {most!r}")
+        limit = self.max_substeps
+        if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
+            raise ParameterError(f"max_substeps counts sub-steps: 1, 2, …; got {limit!r}")
         number = concrete_value(self.cfl)
         if number is not None and number.dtype != object and not number > 0:
             raise ParameterError(f"a Courant number must be positive; got {number}")
@@ -74,9 +74,8 @@ class CFLSubsteps(AbstractIntegrator):
 
     def init(self, plan: None, clock: Clock, state: State) -> CFLSubstepsAux:
         inner = self.integrator.init(self._plan(clock, state), clock, state)
-        total_signal_rate(
-            self.integrator.terms(inner), clock, state
-        )  # raises where no term has one
+        # Called for its error alone: where no term has a signal rate, say so before anything runs.
+        total_signal_rate(self.integrator.terms(inner), clock, state)
         return CFLSubstepsAux(inner, Faults.none())
 
     def refresh(
@@ -96,13 +95,18 @@ class CFLSubsteps(AbstractIntegrator):
         needed = jnp.ceil(jax.lax.stop_gradient(clock.dt * rate / self.cfl))
         too_many = needed > self.max_substeps
         # A flow that is not finite has no Courant number: one sub-step then, and `Finite` reports it.
+        # Clipped, so that a step that needs too many still ends; its state is poisoned below.
         count = jnp.clip(jnp.where(jnp.isfinite(needed), needed, 1), 1, self.max_substeps)
         length = 1 / count.astype(clock.dt.dtype)
+        # Prepared in every step, since the length of a sub-step is a result of this one.
         plan = self.integrator.prepare(state, length * clock.dt)
 
         def advance(i, state, inner):
             start = i.astype(length.dtype) * length
             return self.integrator.step(plan, clock.substep(start, length, i), state, inner)
+
+        def skip_substep(carry):
+            return carry
 
         def substep(carry, i):
             is_due = i < count.astype(i.dtype)
@@ -116,12 +120,13 @@ class CFLSubsteps(AbstractIntegrator):
 
                 return jax.tree.map(select, after, carry)
 
-            return cond_for_batch(is_due, take_substep, lambda carry: carry, carry), None
+            return cond_for_batch(is_due, take_substep, skip_substep, carry), None
 
         # A scan of fixed length, of which only the first `count` rounds compute: reverse mode needs bounds.
         carry = (state, aux.inner)
         (state, inner), _ = jax.lax.scan(substep, carry, jnp.arange(self.max_substeps))
 
+        # A state that was advanced by sub-steps that are too long must not pass for a result.
         def poison(x: PyTree) -> PyTree:
             return jnp.where(too_many, jnp.nan, x) if eqx.is_inexact_array(x) else x
 
@@ -132,6 +137,7 @@ class CFLSubsteps(AbstractIntegrator):
         return self.integrator.terms(aux.inner)
 
     def _plan(self, clock: Clock, state: State) -> Plan:
+        # For `init` and `refresh`, which do not depend on the length of a step.
         return self.integrator.prepare(state, clock.dt)
 
     @property

@@ -48,6 +48,7 @@ class AbstractSplitting(AbstractIntegrator):
         self, plan: tuple[Plan, ...], clock: Clock, state: State, aux: tuple[Aux, ...]
     ) -> tuple[State, tuple[Aux, ...]]:
         parts = _PartsOfAStep(self.parts, plan, state, aux)
+        # The place in the schedule is the tag: the two halves of a part draw different noise.
         for tag, (i, start, length) in enumerate(self.schedule):
             substep = clock.substep(start, length, tag)
             parts.refresh_if_stale(i, substep)
@@ -75,6 +76,7 @@ class AbstractSplitting(AbstractIntegrator):
         aux_clock: Clock,
     ) -> tuple[State, tuple[Aux, ...]]:
         parts = _PartsOfAStep(self.parts, plan, state, aux)
+        # Every sub-step is undone with the clock and the tag that it had forward.
         for tag, (i, start, length) in reversed(list(enumerate(self.schedule))):
             part, substep = self.parts[i], clock.substep(start, length, tag)
             parts.refresh_if_stale(i, part.end_clock(substep))
@@ -84,6 +86,7 @@ class AbstractSplitting(AbstractIntegrator):
             parts.keep(
                 i, *part.reverse_step(plan[i], substep, parts.state, parts.aux[i], part_clock)
             )
+        # As at the end of `step`: the aux handed back is that of the step's start, for every part.
         for i in range(len(self.parts)):
             parts.refresh_if_stale(i, aux_clock)
         return parts.state, tuple(parts.aux)
@@ -95,11 +98,12 @@ class AbstractSplitting(AbstractIntegrator):
     @property
     def conserves_momentum(self) -> bool:
         """Whether total momentum is the same after every step: kept by all, or removed at the end."""
-        conserved = True
+        conserves = True
         for i, _, _ in self.schedule:
             part = self.parts[i]
-            conserved = part.removes_momentum or (conserved and part.conserves_momentum)
-        return conserved
+            # Removal makes good for every part before it.
+            conserves = part.removes_momentum or (conserves and part.conserves_momentum)
+        return conserves
 
 
 class _PartsOfAStep:

@@ -45,13 +45,15 @@ class Subcycle(AbstractIntegrator):
         return self.integrator.is_stale(before, after)
 
     def step(self, plan: Plan, clock: Clock, state: State, aux: Aux) -> tuple[State, Aux]:
+        # A scan: the program holds one sub-step, however many there are.
         def substep(carry, i):
             return self.integrator.step(plan, self._substep(clock, i), *carry), None
 
         return jax.lax.scan(substep, (state, aux), jnp.arange(self.count))[0]
 
     def _substep(self, clock: Clock, i: Int[Array, ""]) -> Clock:
-        # The number of the sub-step is its tag: each draws its own noise.
+        # The start is i/n in one division, not a sum of lengths, so that rounding does not pile up. The
+        # number of the sub-step is its tag: each draws its own noise.
         return clock.substep(i.astype(clock.dt.dtype) / self.count, 1 / self.count, i)
 
     def end_clock(self, clock: Clock) -> Clock:
@@ -66,8 +68,9 @@ class Subcycle(AbstractIntegrator):
         def reverse_substep(carry, i):
             # The first sub-step went on from the aux that was carried into the whole step.
             before = self.integrator.end_clock(self._substep(clock, jnp.maximum(i - 1, 0)))
-            since = select_clock(i == 0, aux_clock, before)
-            return self.integrator.reverse_step(plan, self._substep(clock, i), *carry, since), None
+            made_at = select_clock(i == 0, aux_clock, before)
+            substep = self._substep(clock, i)
+            return self.integrator.reverse_step(plan, substep, *carry, made_at), None
 
         return jax.lax.scan(reverse_substep, (state, aux), jnp.arange(self.count), reverse=True)[0]
 

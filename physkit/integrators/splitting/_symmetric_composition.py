@@ -78,6 +78,7 @@ class Composition(AbstractIntegrator):
         return state, aux
 
     def _substep(self, clock: Clock, tag: int) -> Clock:
+        # Where time stands before sub-step `tag`; negative lengths take it back in between.
         lengths = YOSHIDA[self.order]
         start = list(itertools.accumulate(lengths, initial=0.0))[tag]
         return clock.substep(start, lengths[tag], tag)
