@@ -1,4 +1,4 @@
-"""Capacities over devices: slots of components, lists and tables; as much as is needed, and more on overflow.
+"""Capacities over devices: of slots, neighbor lists and send buffers; fitted at the start, grown on overflow.
 
 Nothing here knows particles or forces: components are asked as `AbstractSlottedComponent`, caches as
 `AbstractShardedCache`, terms whether they need a halo.
@@ -28,14 +28,17 @@ from ..loop._carry import Carry
 from ..loop._simulation import Simulation
 from ._sharded_carry import ShardedCarry
 
-# A function of (simulation, carry), → the same on every device.
+# A function of (simulation, carry) → the same function, run on every device.
 OnDevices: TypeAlias = Callable[[Callable[..., PyTree]], Callable[..., PyTree]]
-MAX_INITIAL_GROWTHS = 8  # of what was estimated at the start
+MAX_INITIAL_GROWTHS = 8  # of the capacities that were estimated at the start
 
 
 def add_migration_margins(state: State, sim: Simulation) -> State:
     """A state in device layout with migration margins that suit its speeds and the terms of `sim`."""
-    needs_halo = lambda x: isinstance(x, AbstractTerm) and x.needs_halo
+
+    def needs_halo(x: PyTree) -> bool:
+        return isinstance(x, AbstractTerm) and x.needs_halo
+
     has_halo = any(map(needs_halo, jax.tree.leaves(sim, is_leaf=needs_halo)))
 
     def widen(x: PyTree) -> PyTree:
@@ -45,9 +48,9 @@ def add_migration_margins(state: State, sim: Simulation) -> State:
 
 
 def for_shape_inference(sim: Simulation) -> Simulation:
-    """`sim` for a trace that only asks for shapes: its terms as cheap as they can be.
+    """`sim` for a trace that only asks for shapes: its terms in their cheapest form.
 
-    Capacities of caches change no shape of a frame, and inside a trace they cannot be estimated.
+    The capacity of a cache changes no shape of a frame, and inside a trace it cannot be estimated.
     """
 
     def has_cheap_form(x: PyTree) -> bool:
@@ -61,19 +64,21 @@ def for_shape_inference(sim: Simulation) -> Simulation:
 
 
 def fit_capacities(carry: ShardedCarry, sim: Simulation, spmd: OnDevices) -> ShardedCarry:
-    """An initial carry with caches of the capacity that they turned out to need.
+    """An initial carry whose caches have the capacity that they need on the fullest device.
 
     Inside a trace, where no numbers can be seen, the carry as it is.
     """
+    # On every device alike: one program runs on all, so that all have caches of one shape.
     caches = [x for x in jax.tree.leaves(carry.aux, is_leaf=_is_cache) if _is_cache(x)]
     leaves = jax.tree.leaves((carry.carry, sim))
     if not caches or any(isinstance(x, jax.core.Tracer) for x in leaves):
         return carry
+    # Repeated, since a halo that overflowed hides particles from the lists, which count too few neighbors.
     for _ in range(MAX_INITIAL_GROWTHS):
         larger, events = grow_carry(carry, carry, sim, spmd)
         if not events:
             break
-        # Forces from an overflowed cache are NaN; recompute them.
+        # Forces computed from an overflowed cache are NaN: compute them again.
         carry = ShardedCarry(spmd(refresh_aux)(sim, larger.carry), carry.devices)
 
     def fit(x: PyTree) -> PyTree:
@@ -85,7 +90,10 @@ def fit_capacities(carry: ShardedCarry, sim: Simulation, spmd: OnDevices) -> Sha
 def grow_carry(
     carry: ShardedCarry, after: ShardedCarry, sim: Simulation, spmd: OnDevices
 ) -> tuple[ShardedCarry, list[str]]:
-    """`carry` with capacities for what was required up to `after`, and what has grown."""
+    """`carry` with capacities for what was required up to `after`, and what has grown.
+
+    - `carry`: the start of a chunk. `after`: its end, which counted requirements also where it overflowed.
+    """
     aux, events = grow_caches(carry.aux, gather_to_host(after.aux))
     pairs = list(zip(_components(carry), map(gather_to_host, _components(after)), strict=True))
     required = _required_slots(pairs)
@@ -94,6 +102,7 @@ def grow_carry(
         if not _is_component(part):
             parts.append(part)
             continue
+        # As many slots as the neediest of those components that had equally many.
         if _is_slotted(part) and part.num_slots in required:
             measured = measured.require_slots(required[part.num_slots])
         larger, grown = part.grow_to_fit(measured)
@@ -106,15 +115,17 @@ def grow_carry(
     form = jax.tree.structure(carry.carry.state, is_leaf=_is_component)
     carry = carry.replace(state=jax.tree.unflatten(form, parts), aux=aux)
     if num_slots:
+        # Everything in aux has a row for each slot. Where only lists grew, they are stale, and the next step
+        # rebuilds them.
         carry = carry.replace(aux=_resize_caches(aux, num_slots))
         carry = ShardedCarry(spmd(refresh_aux)(sim, carry.carry), carry.devices)
     return carry, events
 
 
 def _required_slots(pairs: list[tuple[PyTree, PyTree]]) -> dict[int, int]:
-    """By number of slots, the most that any component with so many has required.
+    """For each number of slots, the most that any component with so many has required.
 
-    Components with equally many slots grow alike, since caches are matched to them by that number.
+    Components with equally many slots must grow alike: a cache knows its component by that number only.
     """
     required: dict[int, int] = {}
     for part, measured in pairs:
@@ -127,9 +138,11 @@ def _required_slots(pairs: list[tuple[PyTree, PyTree]]) -> dict[int, int]:
 def match_num_slots(
     carry: ShardedCarry, shapes: dict[str, tuple[int, ...]], sim: Simulation, spmd: OnDevices
 ) -> ShardedCarry:
-    """A carry of the form of `carry`, whose components have the slots that `shapes`, by path, tell.
+    """A carry like `carry`, whose components have as many slots as in a checkpoint. Its numbers are zeros.
 
-    Components that have grown in a run have more slots than in a run that begins.
+    Components that have grown during a run have more slots than at its start.
+
+    - `shapes`: of the arrays of the checkpoint, by path.
     """
     flat, form = jax.tree_util.tree_flatten_with_path(carry.carry.state, is_leaf=_is_component)
     parts, num_slots = [], {}
@@ -137,6 +150,7 @@ def match_num_slots(
         if _is_slotted(part):
             mask = f".carry.state{jax.tree_util.keystr(path)}{part.slot_mask_path}"
             shape = shapes.get(mask, ())
+            # (devices, slots). Files are not trusted: absurd numbers are left for the reader to reject.
             if len(shape) == 2 and 0 < shape[1] <= part.max_slots:
                 num_slots[part.num_slots] = shape[1]
                 part = part.resize_slots(shape[1])
@@ -144,13 +158,13 @@ def match_num_slots(
     if all(old == new for old, new in num_slots.items()):
         return carry
     state, aux = jax.tree.unflatten(form, parts), _resize_caches(carry.aux, num_slots)
-    wide = carry.replace(state=state, aux=aux)
-    form = eqx.filter_eval_shape(lambda c: spmd(refresh_aux)(sim, c), wide.carry)
+    resized = carry.replace(state=state, aux=aux)
+    form = eqx.filter_eval_shape(lambda c: spmd(refresh_aux)(sim, c), resized.carry)
     return ShardedCarry(jax.tree.map(zeros_like_shape, form), carry.devices)
 
 
 def _resize_caches(aux: PyTree, num_slots: dict[int, int]) -> PyTree:
-    """Caches, empty, for components whose slots have changed from the keys to the values."""
+    """Empty caches, for components whose numbers of slots have changed from the keys to the values."""
 
     def resize(x: PyTree) -> PyTree:
         return x.resize(num_slots=num_slots.get(x.num_slots)) if _is_cache(x) else x
@@ -164,14 +178,14 @@ def zeros_like_shape(shape: jax.ShapeDtypeStruct) -> Array:
 
 
 def refresh_aux(sim: Simulation, carry: Carry) -> Carry:
-    """`carry` with what is carried besides the state computed anew."""
+    """`carry` with its aux (forces, lists) computed anew from its state."""
     plan = sim.integrator.prepare(carry.state, sim.dt)
     clock = Clock.at(carry.step, sim.t0, sim.dt, carry.key)
     return carry.replace(aux=sim.integrator.refresh(plan, clock, carry.state, carry.aux))
 
 
 def _components(carry: ShardedCarry) -> Iterator[PyTree]:
-    """The components of a state, outermost, and what of it is none."""
+    """The outermost components of a state, and its leaves that belong to none."""
     return iter(jax.tree.leaves(carry.carry.state, is_leaf=_is_component))
 
 

@@ -1,4 +1,4 @@
-"""Carries like another one over other devices: their form, into which a checkpoint is read."""
+"""The template of a carry, into which a checkpoint is read that was written over other devices."""
 
 import equinox as eqx
 import jax
@@ -20,16 +20,18 @@ def carry_template(
     devices: tuple[int, ...],
     shapes: dict[str, tuple[int, ...]],
 ) -> Carry | ShardedCarry:
-    """A carry over `devices` like `carry`, which is over the devices `here`: its form, not its numbers.
+    """A carry over `devices` with the structure of `carry`; its numbers mean nothing.
 
-    `shapes`, by path, tell how many slots particles have in the checkpoint.
+    - `here`: the devices of `carry`; () is one device.
+    - `shapes`: of the checkpoint's arrays by path, which tell how many slots particles have in it.
     """
     same = devices == here
-    found = carry.replace(is_initial=False) if same else _init_over(sim, carry, devices)
-    if not isinstance(found, ShardedCarry):
-        return found
+    template = carry.replace(is_initial=False) if same else _init_over(sim, carry, devices)
+    if not isinstance(template, ShardedCarry):
+        return template
+    # Emulated: the devices that the checkpoint was written over need not exist here.
     domain = DistributedDomain(sim, devices, "vmap")
-    return match_num_slots(found, shapes, domain.sharded_sim, domain.spmd)
+    return match_num_slots(template, shapes, domain.sharded_sim, domain.spmd)
 
 
 def _init_over(
@@ -44,7 +46,7 @@ def _init_over(
 
     is_slotted = lambda x: isinstance(x, AbstractSlottedComponent)
     if any(map(is_slotted, jax.tree.leaves(carry.state, is_leaf=is_slotted))):
-        # How they are distributed, and the capacities of their lists, follow from numbers alone.
+        # How particles are distributed, and how long their lists are, depends on numbers: shapes do not do.
         return begin(carry.state, carry.key).replace(is_initial=False)
     if isinstance(carry, ShardedCarry):
         state, key = whole_state_and_key(carry)

@@ -1,4 +1,9 @@
-"""What the processes that share a domain must agree on, since they run one program."""
+"""What the processes of a domain must agree on.
+
+They run one program in lockstep. A process that decided otherwise (one chunk more, a cache not grown) would
+leave the others waiting in a collective. All functions here are collective, too: every process calls them, in
+the same order.
+"""
 
 from typing import Any
 
@@ -11,12 +16,9 @@ from physkit.parallel import ProcessGroup, addressable_rows
 def combine_health(process_group: ProcessGroup, health: Health) -> Health:
     """The faults of all processes, combined."""
     bits = health.bits if np.ndim(health.bits) == 0 else addressable_rows(health.bits)[1]
-    own = int(np.bitwise_or.reduce(np.asarray(bits), axis=None))
-    return Health(
-        np.int32(
-            np.bitwise_or.reduce(process_group.all_gather_object(own, "the health of a chunk"))
-        )
-    )
+    local = int(np.bitwise_or.reduce(np.asarray(bits), axis=None))
+    every = process_group.all_gather_object(local, "the health of a chunk")
+    return Health(np.int32(np.bitwise_or.reduce(every)))
 
 
 def slowest_process(process_group: ProcessGroup, seconds: float) -> float:

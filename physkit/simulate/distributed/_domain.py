@@ -1,4 +1,4 @@
-"""A simulation over a grid of devices: the loop of one device, run by each on its part."""
+"""A simulation over a grid of devices: every device runs the loop of one device on its part of the domain."""
 
 import math
 import time
@@ -53,12 +53,13 @@ def _advance_part(max_blocks: int, sim: Simulation, carry: Carry, blocks: Array)
 
 
 class DistributedDomain:
-    """One simulation over a grid of devices: what the host asks of it.
+    """One simulation over a grid of devices: what the host's driver calls.
 
-    Simulation and states go in whole and come out whole; carries are `ShardedCarry`s. `SingleDevice` is
-    its like on one device.
+    Takes and returns the simulation and states of the whole domain; carries are `ShardedCarry`s.
+    `SingleDevice` has the same methods for one device.
 
-    - `devices`: what `resolve_devices` understands: `(2, 2)`, `"gpu"`, JAX devices.
+    - `devices`: what `resolve_devices` takes: `(2, 2)`, `"gpu"`, JAX devices.
+    - `backend`: of `Spmd`; the environment's choice if left out.
     """
 
     def __init__(self, sim: Simulation, devices: DevicesLike, backend: str | None = None):
@@ -93,10 +94,13 @@ class DistributedDomain:
         if concrete_value(bits) is not None:
             Health(bits).check("at the start")
         if math.prod(self.devices) == 1:
-            # Outside of a program, lists see which capacity they need.
+            # Not as an SPMD program: outside of a trace, lists can see which capacity they need.
             carry = init(self.sim, state, key=key)
-            one_each = lambda x: replicate(x, self.devices) if eqx.is_array(x) else x
-            return ShardedCarry(jax.tree.map(one_each, carry), self.devices)
+
+            def add_device_axis(x: PyTree) -> PyTree:
+                return replicate(x, self.devices) if eqx.is_array(x) else x
+
+            return ShardedCarry(jax.tree.map(add_device_axis, carry), self.devices)
         keys = None if key is None else replicate(key, self.devices)
         parts = add_migration_margins(shard(state, self.devices), self.sim)
         with explain_shape_errors(self.sim, self.devices, parts, lambda: (state, key)):
@@ -119,15 +123,15 @@ class DistributedDomain:
 
     def reshard(self, carry: Carry | ShardedCarry) -> ShardedCarry:
         """A carry of one device, or of another grid of devices, over these: caches are built anew."""
-        begun = self.init(carry.state, carry.key)
+        resharded = self.init(carry.state, carry.key)
         step = jax.tree.map(lambda x: replicate(x, self.devices), carry.step)
-        begun = begun.replace(step=step, is_initial=carry.is_initial)
-        return reshard_observers(self.sim, carry, begun)
+        resharded = resharded.replace(step=step, is_initial=carry.is_initial)
+        return reshard_observers(self.sim, carry, resharded)
 
     def to_single_device(self, carry: ShardedCarry) -> Carry:
-        """The carry as one device would have it: caches built anew."""
-        begun = init(self.sim, carry.state, key=carry.key)
-        return begun.replace(step=carry.step, is_initial=carry.is_initial)
+        """The carry as one device would have it: caches built anew, observers begun anew."""
+        single = init(self.sim, carry.state, key=carry.key)
+        return single.replace(step=carry.step, is_initial=carry.is_initial)
 
     def grow(self, carry: ShardedCarry, after: ShardedCarry) -> tuple[ShardedCarry, list[str]]:
         """`carry` with capacities for what was required up to `after`, and what has grown."""
@@ -145,14 +149,18 @@ class DistributedDomain:
         return ShardedCarry(observed, self.devices), self.gather(frames, carry, 1)
 
     def gather(self, frames: Frame, carry: ShardedCarry, time_axes: int) -> Frame:
-        """Frames of the whole domain from those of the devices, which have `time_axes` axes of time."""
+        """Frames of the whole domain from those of the devices: `[devices, time …, …]`.
+
+        - `time_axes`: how many axes of time there are: 1, or 2 in the buffer of a chunk (blocks, within one).
+        """
         if self._local_frames is not None:
             return self._local_frames.part(frames, time_axes)
         shapes = self.frame_shapes(carry)
         return gather(gather_to_host(frames), shapes, self.devices, time_axes)
 
     def keep_frames_local(self, carry: ShardedCarry) -> FrameSharding:
-        """From now on, leave frames with the processes that have them; how they are sharded."""
+        """From now on `gather` returns only what this process's devices hold; how frames are sharded."""
+        # Observed once, since the layout of some frames can only be told from their numbers.
         _, frames = self.spmd_from(carry, observe_initial)()
         self._local_frames = LocalFrames(self.frame_shapes(carry), self.devices, frames)
         return self._local_frames.sharding
@@ -174,7 +182,7 @@ class DistributedDomain:
     def summary(self, carry: ShardedCarry) -> Frame:
         """Results of accumulating observers for the whole domain."""
         if not jax.tree.leaves(summary_shapes(self.sim, *whole_state_and_key(carry))):
-            return {}  # and of a program without results, JAX's pmap of several processes makes an error
+            return {}  # over several processes, JAX's pmap fails for a program without results
         return self.gather_summary(self.spmd(summary)(self.sharded_sim, carry.carry), carry)
 
     def gather_summary(self, found: Frame, carry: ShardedCarry) -> Frame:
@@ -200,19 +208,20 @@ class ShardedChunkProgram:
     def __call__(self, carry: ShardedCarry, blocks: int) -> ChunkAttempt[ShardedCarry]:
         """`blocks` (at most `max_blocks`) blocks on; returns when the numbers are there.
 
-        Health and time are those of all processes, so that each goes on in the same way.
+        Health and time are those of all processes: from equal numbers each decides alike on growth, the length
+        of the next chunk and checkpoints.
         """
-        began, domain = time.monotonic(), self._domain
+        start_time, domain = time.monotonic(), self._domain
         compiled = self._kinds.is_new(carry)
         count = replicate(np.int32(blocks), domain.devices)
         program = domain.spmd_from(carry, _advance_part, self.max_blocks)
-        # Awaited: a few cores with many dispatched collectives may wait for one another for ever.
+        # Wait before the next call: on few cores, many dispatched collectives can deadlock in the thread pool.
         after, frames, health = jax.block_until_ready(program(count))
         require_replicated(after.state, self._whole)
         return ChunkAttempt(
             ShardedCarry(after, domain.devices),
             domain.gather(frames, carry, 2),
-            seconds=slowest_process(domain.process_group, time.monotonic() - began),
+            seconds=slowest_process(domain.process_group, time.monotonic() - start_time),
             health=combine_health(domain.process_group, health),
             compiled=compiled,
         )

@@ -1,4 +1,8 @@
-"""Parts that devices hold, put together as one device would have them."""
+"""Gathering: the parts that devices hold, put together to the arrays that one device would have.
+
+How an array is sharded is not declared but told from shapes, and where shapes leave several ways, from numbers:
+so any array that an observer returns can be recorded over devices.
+"""
 
 import itertools
 from collections.abc import Iterator
@@ -21,24 +25,29 @@ from physkit.core import (
 from physkit.geometry import AXES, concatenate_blocks
 from physkit.parallel import addressable_rows, gather_to_host
 
-# Of each sharded array axis: (array axis, axis of space, whether neighbors share a layer).
+# For each array axis that is sharded: (array axis, axis of space, whether neighbors share a layer).
 Layout: TypeAlias = tuple[tuple[int, int, bool], ...]
 AnyArray: TypeAlias = Array | np.ndarray
-Shaped: TypeAlias = jax.ShapeDtypeStruct | Array | np.ndarray  # whatever has a shape and dtype
+Shaped: TypeAlias = jax.ShapeDtypeStruct | Array | np.ndarray  # anything with a shape and a dtype
+# Of the largest number: replicated results of reductions may differ by their last bits from device to device.
+_REPLICATION_TOLERANCE = 1e-6
 
 
 def gather(parts: PyTree, whole: PyTree, devices: tuple[int, ...], time_axes: int) -> PyTree:
     """Put `parts`, in device layout, together to the shapes of `whole`.
 
-    A part of the shape that the whole has is replicated; one that is shorter by the number of devices
-    along an axis is a block.
+    A part with the shape of the whole is replicated. A part that is shorter, by a factor of the number of
+    devices along an axis, is a block.
 
     **Arguments:**
 
-    - `whole`: shapes on one device, without the first `time_axes` axes of a device's part.
+    - `parts`: arrays `[devices, time …, …]`.
+    - `whole`: shapes of one instant on one device, without axes of devices and time.
+    - `time_axes`: how many axes of time the parts have.
 
-    **Errors:** `ObserverError` for what differs from device to device and should not, and for shapes
-    that fit neither. Inside a trace such differences make it NaN; `differs_across_devices` tells of them.
+    **Errors:** `ObserverError` for replicated arrays that differ from device to device, and for shapes that
+    fit neither. Inside a trace, where nothing can raise, the former become NaN; `differs_across_devices` is
+    their fault bit.
     """
 
     def gather_one(path: tuple, part: AnyArray, shape: Shaped) -> AnyArray:
@@ -51,8 +60,9 @@ def gather(parts: PyTree, whole: PyTree, devices: tuple[int, ...], time_axes: in
 def _gather_leaf(
     x: AnyArray, whole: tuple[int, ...], devices: tuple[int, ...], time_axes: int, name: str
 ) -> AnyArray:
-    part = x.shape[1 + time_axes :]
+    part = x.shape[1 + time_axes :]  # without the axes of devices and time
     if part == whole:
+        # Random keys cannot be compared as numbers.
         is_key = jax.dtypes.issubdtype(x.dtype, jax.dtypes.extended)
         numbers = None if is_key else concrete_value(x)
         if numbers is None:
@@ -77,7 +87,7 @@ def _gather_leaf(
 def find_layout(
     x: AnyArray, whole: tuple[int, ...], devices: tuple[int, ...], time_axes: int, name: str
 ) -> Layout:
-    """How the blocks of `x` make up `whole`; () where they are no blocks."""
+    """How the blocks of `x` make up `whole`; () where it is not sharded."""
     part = x.shape[1 + time_axes :]
     layouts = [] if part == whole else list(_layouts(part, whole, devices))
     if len(layouts) > 1:
@@ -86,16 +96,16 @@ def find_layout(
 
 
 def is_part_shape(part: tuple[int, ...], whole: tuple[int, ...], devices: tuple[int, ...]) -> bool:
-    """Whether `part` may be the shape of a device's part of what has shape `whole` on one."""
+    """Whether `part` may be the shape of a device's part of an array that has shape `whole` on one device."""
     return part == whole or any(True for _ in _layouts(part, whole, devices))
 
 
 def unique_layout(
     part: tuple[int, ...], whole: tuple[int, ...], devices: tuple[int, ...]
 ) -> Layout:
-    """How blocks of shape `part` make up `whole`.
+    """How blocks of shape `part` make up `whole`, told from the shapes alone.
 
-    **Errors:** `ObserverError` where they do not, or could in several ways.
+    **Errors:** `ObserverError` where they do not, or could do so in several ways.
     """
     layouts = list(_layouts(part, whole, devices))
     if len(layouts) != 1:
@@ -107,7 +117,7 @@ def unique_layout(
 
 
 def differs_across_devices(parts: PyTree, whole: PyTree, time_axes: int) -> Bool[Array, ""]:
-    """Whether, inside a trace, anything differs from device to device that should be replicated."""
+    """Whether any replicated array differs from device to device (traceable)."""
     pairs = zip(jax.tree.leaves(parts), jax.tree.leaves(whole), strict=True)
     replicated = [
         _is_replicated_traced(x)
@@ -118,29 +128,32 @@ def differs_across_devices(parts: PyTree, whole: PyTree, time_axes: int) -> Bool
 
 
 def _poison_unless_replicated(x: AnyArray) -> AnyArray:
-    """What the first device has; NaN, and so are derivatives, where another has something else."""
+    """The row of the first device; NaN where another device has other numbers."""
+    # Multiplied, not selected: a factor NaN makes derivatives NaN, too.
     if not jnp.issubdtype(x.dtype, jnp.inexact):
         return x[0]
     return x[0] * jnp.where(_is_replicated_traced(x), 1, jnp.nan).astype(x.dtype)
 
 
 def _is_replicated_traced(x: AnyArray) -> Bool[Array, ""]:
-    """`_is_replicated` of what only a program will know."""
+    """`_is_replicated` inside a trace."""
     if jax.dtypes.issubdtype(x.dtype, jax.dtypes.extended):
         return jnp.array(True)
-    x = jax.lax.stop_gradient(x)
+    x = jax.lax.stop_gradient(x)  # a comparison has no derivative, and its maximum must not get one
     first = x[:1]
     if not jnp.issubdtype(x.dtype, jnp.inexact):
         return jnp.all(x == first)
     size = jnp.max(jnp.where(jnp.isfinite(x), jnp.abs(x), 0), initial=0)
     same = (x == first) | (jnp.isnan(x) & jnp.isnan(first))
-    return jnp.all(same | (jnp.abs(x - first) <= 1e-6 * size))
+    return jnp.all(same | (jnp.abs(x - first) <= _REPLICATION_TOLERANCE * size))
 
 
 def replicated_leaves(state: State, whole: State) -> dict[str, tuple[AnyArray, Shaped]]:
-    """Arrays of a state in device layout that are as large on each device as in the whole, and their
-    shapes, by name: what is one for the domain."""
-    # Slots of a device are no blocks of the whole.
+    """The replicated arrays of a state in device layout, and their shapes, by name.
+
+    Those are the arrays that have the same shape on each device as in the whole domain.
+    """
+    # Particles are left out: a device's slots may by chance be as many as all particles.
     is_slotted = lambda x: isinstance(x, AbstractSlottedComponent)
     flat, _ = jax.tree_util.tree_flatten_with_path(state, is_leaf=is_slotted)
     found = {}
@@ -152,7 +165,7 @@ def replicated_leaves(state: State, whole: State) -> dict[str, tuple[AnyArray, S
 
 
 def require_replicated(state: State, whole: State) -> None:
-    """Check that `replicated_leaves` are the same everywhere; each process looks at its own devices.
+    """Check that `replicated_leaves` are equal on all devices; each process compares those of its own.
 
     **Errors:** `DeclarationError` names what differs.
     """
@@ -166,18 +179,21 @@ def require_replicated(state: State, whole: State) -> None:
 
 
 def _is_replicated(x: AnyArray) -> bool:
-    """Whether all devices have the same, up to rounding."""
+    """Whether all devices have the same numbers, up to rounding."""
     if not np.issubdtype(x.dtype, np.inexact):
         return bool((x == x[:1]).all())
-    # Sums over devices come out in one order everywhere; nothing but NaN may differ from itself.
+    # NaN counts as equal to NaN: a diverged run is reported as such, not as one that is not replicated.
     size = np.max(np.abs(x), initial=0.0, where=np.isfinite(x))
-    return bool(np.allclose(x, x[:1], rtol=0, atol=1e-6 * size, equal_nan=True))
+    return bool(np.allclose(x, x[:1], rtol=0, atol=_REPLICATION_TOLERANCE * size, equal_nan=True))
 
 
 def _layouts(
     part: tuple[int, ...], whole: tuple[int, ...], devices: tuple[int, ...]
 ) -> Iterator[Layout]:
-    """The ways in which blocks of shape `part` can make up `whole`."""
+    """The ways in which blocks of shape `part` can make up `whole`.
+
+    Array axes are matched with axes of space in increasing order: no layout transposes.
+    """
     if len(part) != len(whole):
         return
     sharded = [k for k, (a, b) in enumerate(zip(part, whole)) if a != b]
@@ -186,7 +202,7 @@ def _layouts(
         layout = []
         for axis, k in zip(sharded, chosen):
             a, b, p = part[axis], whole[axis], devices[k]
-            # Of points that include the walls, neighbors both have the layer between them.
+            # Points that include the walls: neighboring blocks overlap in one layer, (a − 1)·p + 1 in all.
             shares_layer = a != 1 and (a - 1) * p + 1 == b
             if a * p == b or shares_layer:
                 layout.append((axis, k, a * p != b))
@@ -197,10 +213,10 @@ def _layouts(
 def _consistent_layouts(
     x: AnyArray, layouts: list[Layout], devices: tuple[int, ...], name: str
 ) -> list[Layout]:
-    """Of several layouts, those for which the devices along axes that are not sharded hold the same."""
+    """Of several layouts, those with equal numbers on all devices along each axis that is not sharded."""
     numbers = concrete_value(x)
     if numbers is not None:
-        grid = numbers.reshape(*devices, *numbers.shape[1:])
+        grid = numbers.reshape(*devices, *numbers.shape[1:])  # one axis for each axis of space
         consistent = []
         for layout in layouts:
             first = grid
@@ -217,13 +233,16 @@ def _consistent_layouts(
 
 
 def _assemble(x: AnyArray, layout: Layout, devices: tuple[int, ...], time_axes: int) -> AnyArray:
-    """One array from blocks: along axes of space that are not sharded, the first device's."""
+    """One array from blocks; along axes of space that are not sharded, the first device's block."""
     x = x.reshape(*devices, *x.shape[1:])
-    along = {k for _, k, _ in layout}
-    for k in reversed(range(len(devices))):
-        if k not in along:
+    sharded_axes = {k for _, k, _ in layout}
+    for k in reversed(
+        range(len(devices))
+    ):  # from the last, so that earlier axes keep their numbers
+        if k not in sharded_axes:
             x = x.take(0, axis=k)
     for number, (axis, _, shares_layer) in enumerate(layout):
-        left = len(layout) - number  # axes of devices, of which the first is merged now
-        x = concatenate_blocks(x, left + time_axes + axis, shares_layer)
+        # (axes of devices left …, time …, array axes …): merge the first into its array axis.
+        axes_left = len(layout) - number
+        x = concatenate_blocks(x, axes_left + time_axes + axis, shares_layer)
     return x

@@ -1,4 +1,4 @@
-"""What observers and guards hold, over another grid of devices than before."""
+"""Moving what observers and guards hold to another grid of devices."""
 
 import equinox as eqx
 import jax
@@ -26,61 +26,72 @@ from ._sharded_carry import ShardedCarry
 
 
 def reshard_observers(
-    sim: Simulation, carry: Carry | ShardedCarry, begun: Carry | ShardedCarry
+    sim: Simulation, carry: Carry | ShardedCarry, target: Carry | ShardedCarry
 ) -> Carry | ShardedCarry:
-    """`begun`, a carry over other devices than `carry`, with what observers and guards hold in that.
+    """`target`, an initial carry over other devices, with what observers and guards hold in `carry`.
 
-    What is replicated stays so, and blocks are put together and sharded anew.
+    Replicated arrays stay replicated; blocks are gathered and sharded anew.
 
     **Errors:** `ParameterError` for an observer's state that is neither.
     """
-    before, after = (c.carry if isinstance(c, ShardedCarry) else c for c in (carry, begun))
-    held = (before.observer_state, tuple(held for held, _ in before.guards))
-    if not jax.tree.leaves(held):
-        return begun
-    here, there = (c.devices if isinstance(c, ShardedCarry) else () for c in (carry, begun))
-    key = begun.key if isinstance(begun, ShardedCarry) else after.key
-    whole = eqx.filter_eval_shape(_held_on_one_device, sim, begun.state, key)
-    new = (after.observer_state, tuple(held for held, _ in after.guards))
+    before, after = (c.carry if isinstance(c, ShardedCarry) else c for c in (carry, target))
+    accumulated = _accumulated(before)
+    if not jax.tree.leaves(accumulated):
+        return target
+    here, there = (c.devices if isinstance(c, ShardedCarry) else () for c in (carry, target))
+    key = target.key if isinstance(target, ShardedCarry) else after.key
+    whole = eqx.filter_eval_shape(_accumulated_on_one_device, sim, target.state, key)
+    initial = _accumulated(after)
+    # First for the observers, then for the guards: both are tuples in the order of the simulation.
     observer_state, guards = (
         tuple(_reshard_one(*four, here, there) for four in zip(observers, *three, strict=True))
-        for observers, *three in zip((sim.observers, sim.guards), held, whole, new, strict=True)
+        for observers, *three in zip(
+            (sim.observers, sim.guards), accumulated, whole, initial, strict=True
+        )
     )
     guard_states = tuple(guard_state for _, guard_state in after.guards)
-    return begun.replace(
+    return target.replace(
         observer_state=observer_state, guards=tuple(zip(guards, guard_states, strict=True))
     )
 
 
-def _held_on_one_device(sim: Simulation, state: State, key: Key | None) -> tuple[PyTree, PyTree]:
-    """What observers and guards hold on one device."""
-    carry = init(for_shape_inference(sim), state, key=key, capacity=1)
-    return carry.observer_state, tuple(held for held, _ in carry.guards)
+def _accumulated(carry: Carry) -> tuple[PyTree, PyTree]:
+    """What the observers of `carry` hold, and what its guards hold."""
+    return carry.observer_state, tuple(observer_state for observer_state, _ in carry.guards)
+
+
+def _accumulated_on_one_device(
+    sim: Simulation, state: State, key: Key | None
+) -> tuple[PyTree, PyTree]:
+    return _accumulated(init(for_shape_inference(sim), state, key=key, capacity=1))
 
 
 def _reshard_one(
     observer: AbstractObserver,
-    held: PyTree,
+    accumulated: PyTree,
     whole: PyTree,
-    new: PyTree,
+    initial: PyTree,
     here: tuple[int, ...],
     there: tuple[int, ...],
 ) -> PyTree:
-    """What `observer` holds, from the devices `here` to those `there`; () is one device.
+    """What `observer` has accumulated, from the devices `here` to the devices `there`; () is one device.
 
-    - `whole`: shapes on one device. `new`: what it holds at the start over the devices `there`.
+    - `whole`: its shapes on one device. `initial`: what it holds at the start over the devices `there`.
     """
-    if not jax.tree.leaves(held):
-        return new
+    if not jax.tree.leaves(accumulated):
+        return initial
     try:
-        if len({jax.tree.structure(x) for x in (held, whole, new)}) > 1:
+        if len({jax.tree.structure(x) for x in (accumulated, whole, initial)}) > 1:
             raise ObserverError("it has another structure there")
         if here:
-            parts = gather_to_host(held)
-            held = gather(parts, whole, here, 0)
-            again = jax.tree.map(lambda x, like: _shard(x, like, here), held, parts)
+            parts = gather_to_host(accumulated)
+            accumulated = gather(parts, whole, here, 0)
+            # Shapes can look like blocks by chance. Only blocks come back when they are cut again.
+            again = jax.tree.map(lambda x, like: _shard(x, like, here), accumulated, parts)
             _require_same(again, parts)
-        return jax.tree.map(lambda x, like: _shard(x, like, there), held, new) if there else held
+        if not there:
+            return accumulated
+        return jax.tree.map(lambda x, like: _shard(x, like, there), accumulated, initial)
     except ObserverError as error:
         raise ParameterError(
             f"what {type(observer).__name__} has accumulated cannot move to other devices ({error}): go on "
@@ -89,29 +100,30 @@ def _reshard_one(
 
 
 def _shard(x: AnyArray, like: Shaped, devices: tuple[int, ...]) -> Array:
-    """`x`, of the whole domain, in device layout, a device's part being shaped as in `like`."""
+    """`x`, of the whole domain, in device layout; `like` has the shape that it has there."""
     part = like.shape[1:]
     if part == x.shape:
         return replicate(x, devices)
     layout = unique_layout(part, x.shape, devices)
-    places = (np.unravel_index(i, devices) for i in range(len(like)))
-    return jnp.stack([x[_block(part, layout, place)] for place in places])
+    # Row-major over the grid of devices, as everywhere in device layout.
+    grid_indices = (np.unravel_index(i, devices) for i in range(len(like)))
+    return jnp.stack([x[_block(part, layout, grid_index)] for grid_index in grid_indices])
 
 
 def _require_same(again: PyTree, parts: PyTree) -> None:
-    """**Errors:** `ObserverError` where parts were no blocks, though they had the shapes of some."""
+    """**Errors:** `ObserverError` where parts only had the shapes of blocks, and were none."""
     for x, y in zip(jax.tree.leaves(again), jax.tree.leaves(parts), strict=True):
-        found, had = concrete_value(x), concrete_value(y)
-        if found is None or had is None:
+        resharded, original = concrete_value(x), concrete_value(y)
+        if resharded is None or original is None:
             continue
-        if not np.allclose(found, had, rtol=1e-6, atol=0, equal_nan=True):
+        if not np.allclose(resharded, original, rtol=1e-6, atol=0, equal_nan=True):
             raise ObserverError("devices hold parts that are no blocks")
 
 
-def _block(part: tuple[int, ...], layout: Layout, place: tuple) -> tuple[slice, ...]:
-    """The block of the device at `place` of the grid of devices."""
-    where = [slice(None)] * len(part)
+def _block(part: tuple[int, ...], layout: Layout, grid_index: tuple) -> tuple[slice, ...]:
+    """The slices of the block, of shape `part`, of the device at `grid_index` in the grid of devices."""
+    slices = [slice(None)] * len(part)
     for axis, k, shares_layer in layout:
-        n = part[axis] - shares_layer
-        where[axis] = slice(int(place[k]) * n, int(place[k]) * n + part[axis])
-    return tuple(where)
+        n = part[axis] - shares_layer  # blocks that share a layer overlap by one
+        slices[axis] = slice(int(grid_index[k]) * n, int(grid_index[k]) * n + part[axis])
+    return tuple(slices)

@@ -1,11 +1,11 @@
-"""Arrays of the whole domain that meet those of one device's part: said in the words of the domain."""
+"""Explains shape errors of distributed runs: arrays of the whole domain beside those of a device's part."""
 
 import contextlib
 from collections.abc import Callable, Iterator
 
 import jax
 
-from physkit.core import AbstractSlottedComponent, PhyskitError, ShapeError, State
+from physkit.core import AbstractSlottedComponent, PhyskitError, PyTree, ShapeError, State
 from physkit.geometry import AXES, Grid
 
 from ..loop._simulation import Simulation
@@ -19,12 +19,12 @@ def explain_shape_errors(
     parts: State,
     whole: Callable[[], tuple[State, KeyShape]],
 ) -> Iterator[None]:
-    """Running `sim` on every device's part of a domain.
+    """Explain errors of a program that runs `sim` on every device's part of a domain.
 
-    An error of a trace is about parts where a trace of the same simulation on one device has none. That
-    second trace is made only after an error.
+    JAX's error names two shapes that do not fit. It is about parts if the same simulation can be traced on
+    one device; that second trace is made only after an error.
 
-    - `parts`: the state in device layout; `whole`: the state of the whole domain and the random key.
+    - `parts`: the state in device layout. `whole`: returns the state of the whole domain and the random key.
 
     **Errors:** `ShapeError` where arrays of the whole domain meet those of a device's part.
     """
@@ -46,16 +46,19 @@ def explain_shape_errors(
 def _works_on_one_device(sim: Simulation, whole: Callable[[], tuple[State, KeyShape]]) -> bool:
     try:
         require_works_on_one_device(sim, *whole())
-    except Exception:  # whatever it is: the error is not about parts
+    except Exception:  # any error: the first one was not about parts, and is raised as it is
         return False
     return True
 
 
 def _advice(sim: Simulation, devices: tuple[int, ...], parts: State) -> Iterator[str]:
-    """What a device has of each thing that is cut, and how to take it."""
-    is_cut = lambda x: isinstance(x, Grid | AbstractSlottedComponent)
+    """How much a device has of each sharded grid and component, and how to take the part of an array."""
+
+    def is_sharded(x: PyTree) -> bool:
+        return isinstance(x, Grid | AbstractSlottedComponent)
+
     found = set()
-    for one in jax.tree.leaves((sim, parts), is_leaf=is_cut):
+    for one in jax.tree.leaves((sim, parts), is_leaf=is_sharded):
         if isinstance(one, Grid):
             cells = [
                 f"{n // p} of the {n} cells along {axis}"
@@ -69,4 +72,4 @@ def _advice(sim: Simulation, devices: tuple[int, ...], parts: State) -> Iterator
                 )
         elif isinstance(one, AbstractSlottedComponent) and one.max_slots:
             found.add(one.describe_slots())
-    yield from sorted(found)
+    yield from sorted(found)  # a set, since several fields may lie on one grid

@@ -1,4 +1,4 @@
-"""What continues a run over a grid of devices."""
+"""The carry of a run over a grid of devices."""
 
 import jax
 
@@ -11,8 +11,8 @@ from ..loop._carry import Carry
 class ShardedCarry(Module):
     """A carry in device layout: every array of `carry` has a leading axis over the devices.
 
-    It is what a run over the same devices goes on from, bit by bit; `state` is the state of the whole
-    domain.
+    A run over the same devices continues from it bit by bit. `state` is the state of the whole domain;
+    `carry.state` is that of the devices.
     """
 
     carry: Carry
@@ -20,7 +20,7 @@ class ShardedCarry(Module):
 
     @property
     def state(self) -> State:
-        """The state of the whole domain. In a job of several processes, all must ask."""
+        """The state of the whole domain. Collective: in a job of several processes, all must read it."""
         return to_default_device(unshard(gather_to_host(self.carry.state), self.devices))
 
     @property

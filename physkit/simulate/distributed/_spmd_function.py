@@ -1,4 +1,4 @@
-"""Functions of Modules as programs for one device of many."""
+"""A function of Modules as the program that every device runs."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,10 +10,12 @@ from physkit.parallel import AbstractComm, SerialComm
 
 @dataclass(frozen=True)
 class SpmdFunction:
-    """`function(*fixed, …)` of Modules as a program for one device of many.
+    """`function(*fixed, …)` of Modules as the program that every device runs on its part.
 
-    On entry, spaces get the communicator of the device; on exit it is taken out again, so that outside
-    nothing ever holds anything but the serial one.
+    On entry, spaces get the communicator of the device. On exit they get the serial one back, so that outside
+    of SPMD programs nothing holds any other: static fields then compare equal across device counts.
+
+    Hashable and compared by value: `Spmd` keeps compiled programs by it.
     """
 
     function: Callable[..., PyTree]

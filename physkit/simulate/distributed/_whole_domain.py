@@ -1,4 +1,4 @@
-"""What one device would have for the whole domain: shapes only, nothing is computed."""
+"""Shapes that one device would have for the whole domain: traced, nothing is computed."""
 
 from typing import TypeAlias
 
@@ -15,17 +15,16 @@ from ..loop._simulation import Simulation
 from ._capacity import for_shape_inference
 from ._sharded_carry import ShardedCarry
 
-# A random key, or its shape.
-KeyShape: TypeAlias = Key | jax.ShapeDtypeStruct | None
+KeyShape: TypeAlias = Key | jax.ShapeDtypeStruct | None  # a random key, or its shape
 
 
 def whole_state_and_key(carry: ShardedCarry) -> tuple[State, KeyShape]:
     """Shapes of the state of the whole domain, and of the random key."""
 
-    def unsharded(state: State, key: Key | None) -> tuple[State, Key | None]:
+    def unshard_both(state: State, key: Key | None) -> tuple[State, Key | None]:
         return unshard(state, carry.devices), None if key is None else key[0]
 
-    return eqx.filter_eval_shape(unsharded, carry.carry.state, carry.carry.key)
+    return eqx.filter_eval_shape(unshard_both, carry.carry.state, carry.carry.key)
 
 
 def frame_shapes(sim: Simulation, state: State, key: KeyShape = None) -> Frame:
@@ -51,7 +50,7 @@ def require_works_on_one_device(sim: Simulation, state: State, key: KeyShape) ->
 
 
 def _init_on_one_device(sim: Simulation, state: State, key: Key | None) -> Carry:
-    # The capacity of caches changes no shape of a result; inside a trace it cannot be estimated.
+    # Any capacity will do: it changes no shape of a result, and inside a trace it cannot be estimated.
     return init(for_shape_inference(sim), state, key=key, capacity=1)
 
 

@@ -1,4 +1,4 @@
-"""Advance, grow what overflowed, replay: the one way in which the host runs chunks."""
+"""The chunk driver: advance a chunk; where a cache overflowed, grow it and replay the chunk."""
 
 from collections.abc import Callable
 from typing import Generic
@@ -10,7 +10,9 @@ MAX_GROWTHS = 12  # in a row, for one and the same chunk
 
 
 class ChunkDriver(Generic[C]):
-    """Runs chunks through a program, and heals overflows.
+    """Runs chunks through a program, and replays those that overflowed with larger caches.
+
+    A run, a run over devices and a batch of ensemble members all use it.
 
         attempt = program(carry, blocks)
         while attempt.overflowed:                       # all of it is void
@@ -21,11 +23,13 @@ class ChunkDriver(Generic[C]):
 
     - `program`: computes a chunk with the capacities that a carry has: on one device, over a domain,
       or of a batch of members.
-    - `grow`: the first carry with capacities for what the second one required, and what has grown.
-    - `give_up`: what to go on from when growing does not help (nothing has grown, or `MAX_GROWTHS` times
-      in a row): another start to replay from, or None to let the void attempt stand. It may raise.
-    - `scheduler`: learns how long chunks take; `scheduler.blocks` is the length to ask for next.
-    - `on_growth`: told of every growth, with the start of the chunk.
+    - `grow`: (start, end) of a chunk → the start with capacities for what the end required, and what has
+      grown, in words.
+    - `give_up`: called when growing does not help (nothing has grown, or `MAX_GROWTHS` times in a row), with
+      the start, the attempt and the last growth. It returns another start to replay from, or None to
+      accept the void attempt; it may raise.
+    - `scheduler`: learns how long chunks take; `scheduler.blocks` is the length of the next one.
+    - `on_growth`: called at every growth, with the start of the chunk and what has grown.
     """
 
     def __init__(
@@ -43,8 +47,12 @@ class ChunkDriver(Generic[C]):
         self._on_growth = on_growth
 
     def advance(self, carry: C, blocks: int) -> tuple[C, ChunkAttempt[C]]:
-        """`blocks` blocks on: the start as it was replayed from, and the chunk that did not overflow."""
+        """`blocks` blocks on: the start that was replayed last, and the chunk computed from it.
+
+        The returned start has the grown caches: continue from it or from the chunk's end, not from `carry`.
+        """
         while True:
+            # The start must survive the attempt, to be replayed: a second copy of the state, never donated.
             attempt = self._program(carry, blocks)
             if attempt.compiled:
                 self.compile_seconds += attempt.seconds
@@ -52,6 +60,8 @@ class ChunkDriver(Generic[C]):
                 self.replays = 0
                 break
             self.replays += 1
+            # Requirements are counted up to the end of the void chunk, mostly of NaN forces: they may be too
+            # small, and then the replay overflows again.
             larger, events = self._grow(carry, attempt.after)
             if events and self.replays <= MAX_GROWTHS:
                 self._on_growth(carry, events)
@@ -61,6 +71,6 @@ class ChunkDriver(Generic[C]):
             if start is None:
                 break
             carry = start
-        if not attempt.compiled:
+        if not attempt.compiled:  # compilation says nothing about the next chunk
             self.scheduler.update(blocks, attempt.seconds)
         return carry, attempt

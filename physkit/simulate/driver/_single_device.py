@@ -1,4 +1,4 @@
-"""A simulation on one device: what the host asks of it."""
+"""A simulation on one device: what the host's driver calls."""
 
 import equinox as eqx
 
@@ -15,17 +15,18 @@ from ..loop._simulation import Simulation
 
 
 class SingleDevice:
-    """One simulation on one device; `DistributedDomain` is its like over many."""
+    """One simulation on one device; `DistributedDomain` has the same methods for many."""
 
     def __init__(self, sim: Simulation):
         self.sim, self.process_group = sim, single_process()
 
     def as_carry(self, carry_or_state: State | Carry | ShardedCarry, key: Key | None) -> Carry:
-        """What a run goes on from."""
+        """The carry that a run continues from."""
         if isinstance(carry_or_state, ShardedCarry):
+            # Emulated on one device: those that the carry came from need not be here.
             domain = DistributedDomain(self.sim, carry_or_state.devices, "vmap")
-            begun = domain.to_single_device(carry_or_state)
-            return reshard_observers(self.sim, carry_or_state, begun)
+            single = domain.to_single_device(carry_or_state)
+            return reshard_observers(self.sim, carry_or_state, single)
         if not isinstance(carry_or_state, Carry):
             return init(self.sim, carry_or_state, key=key)
         require_no_key(key)

@@ -1,1 +1,1 @@
-"""What one device does: the simulation, its carry, the nested loop, and chunks as one program."""
+"""What is traced for one device: the simulation, its carry, the nested loop, and chunks as one program."""

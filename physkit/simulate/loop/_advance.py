@@ -1,4 +1,7 @@
-"""The loop: nested repeats, one level per observer interval. It knows only `step`."""
+"""The loop: nested repeats, one level per observer interval. It knows only `step`.
+
+Traced, so nothing here raises: faults are bits in `Health`, which the host reads after a chunk.
+"""
 
 import equinox as eqx
 import jax
@@ -25,11 +28,12 @@ def make_block_body(sim: Simulation, plan: Plan, adjoint: AbstractAdjoint) -> Lo
         state, aux = migrate(sim, plan, clock, state, aux)
         return carry.replace(step=carry.step.plus(1), state=state, aux=aux), {}
 
+    # Only here is the state complete: a lazy step may leave parts of it out of date.
     def observe_level(carry: Carry, interval: int) -> tuple[Carry, Frame]:
         return observe(sim, plan, with_materialized_state(sim, plan, carry), interval)
 
-    def merge(inner: Frame, own: Frame) -> Frame:
-        return {**inner, **own}
+    def merge(inner: Frame, outer: Frame) -> Frame:
+        return {**inner, **outer}
 
     return nest_loops(one_step, sim.intervals, forward_level(adjoint.repeat, observe_level, merge))
 
@@ -39,8 +43,8 @@ def observe_initial(sim: Simulation, carry: Carry) -> tuple[Carry, Frame]:
     plan = sim.integrator.prepare(carry.state, sim.dt)
     frames: Frame = {}
     for interval in sim.intervals:
-        carry, now = observe(sim, plan, carry, interval)
-        frames |= add_time_axis(now)
+        carry, observed = observe(sim, plan, carry, interval)
+        frames |= add_time_axis(observed)
     return carry.replace(is_initial=False), frames
 
 
@@ -62,13 +66,14 @@ def advance_chunk(
     max_blocks: int,
     rest: tuple[tuple, PyTree] | None = None,
 ) -> tuple[Carry, Frame, Health]:
-    """The same for a number of blocks known at run time only; frames beyond it are zero.
+    """`advance` for a number of blocks known at run time only; frames beyond it are zero.
 
-    For the host's driver, which compiles this once for chunks of every length. No derivatives.
+    For the host's driver, which compiles this once for chunks of every length. No derivatives: a loop of
+    unknown length has none in reverse mode, and so there is nothing to rematerialize.
 
     - `model`: the simulation and its carry; with `rest` their arrays alone.
-    - `max_blocks`: how many blocks the buffer of frames has room for.
-    - `rest`: what a program is compiled for, flattened: whatever is no array.
+    - `max_blocks`: the number of rows of the buffer of frames, one for each block.
+    - `rest`: all of the model that is not an array, flattened, so that it is a hashable argument.
     """
     if rest is not None:
         leaves, form = rest
@@ -78,14 +83,18 @@ def advance_chunk(
     sim, carry = sim.adjoint.prepare_chunk(sim, carry)
     plan = sim.integrator.prepare(carry.state, sim.dt)
     body = make_block_body(sim, plan, Direct())
+    # A loop of unknown length cannot stack its outputs: frames go into a buffer of fixed size.
     shapes = jax.eval_shape(lambda c: body(c)[1], carry)
     buffer = jax.tree.map(lambda s: jnp.zeros((max_blocks, *s.shape), s.dtype), shapes)
 
     def advance_block(i: Int[Array, ""], loop: tuple[Carry, Frame]) -> tuple[Carry, Frame]:
         carry, buffer = loop
         carry, frames = body(carry)
-        put = lambda rows, row: jax.lax.dynamic_update_index_in_dim(rows, row, i, 0)
-        return carry, jax.tree.map(put, buffer, frames)
+
+        def write_row(rows: Array, row: Array) -> Array:
+            return jax.lax.dynamic_update_index_in_dim(rows, row, i, 0)
+
+        return carry, jax.tree.map(write_row, buffer, frames)
 
     carry, buffer = jax.lax.fori_loop(0, blocks, advance_block, (carry, buffer))
     carry = _check_guards(sim, plan, carry)
@@ -97,9 +106,9 @@ def advance_member(
 ) -> tuple[Carry, Frame, Int[Array, ""]]:
     """One block of one member of a batch, checked by all guards: the carry, frames, and fault bits.
 
-    No derivatives.
+    No derivatives. The plan is an argument, since it is prepared once for many calls.
 
-    - `repeats`: so many blocks, of a simulation that records nothing.
+    - `repeats`: how many blocks instead of one, for a simulation that records nothing.
     """
     carry, bits = _poison_invalid(carry)
     body = make_block_body(sim, plan, Direct())
@@ -117,12 +126,13 @@ def with_materialized_state(sim: Simulation, plan: Plan, carry: Carry) -> Carry:
 
 
 def _check_guards(sim: Simulation, plan: Plan, carry: Carry) -> Carry:
-    """`carry` after the guards that have no interval of their own."""
+    """`carry` after the guards without an interval, which are checked at the end of every chunk."""
     return observe(sim, plan, with_materialized_state(sim, plan, carry), None)[0]
 
 
 def _poison_invalid(carry: Carry) -> tuple[Carry, Int[Array, ""]]:
     """`carry`, NaN where a component holds values that physics cannot mean, and the fault bits of that."""
+    # Once per chunk, not at every step; `_health` looks again at its end.
     bits = state_faults(carry.state)
 
     def poison(x: Array) -> Array:

@@ -1,4 +1,4 @@
-"""All that continues a run, and how it begins."""
+"""The carry: all that continues a run; and `init`, which makes the first one."""
 
 import dataclasses
 
@@ -45,9 +45,10 @@ class GuardState(Module):
 
     @property
     def first_violation(self) -> tuple[int, int | None]:
-        """The step at which it first was, and on which of the devices, if there are several (host only)."""
+        """The first step at which it was broken, and the device, if there are several (host only)."""
         if np.ndim(self.broken) == 0:
             return int(self.step), None
+        # In device layout: a leading axis over devices, each of which has its own first step.
         steps = [
             (int(jax.tree.map(lambda x, i=i: x[i], self.step)), i)
             for i, broken in enumerate(np.asarray(self.broken))
@@ -58,19 +59,21 @@ class GuardState(Module):
     def update(self, holds: Bool[Array, ""], step: StepCount) -> "GuardState":
         """This state after the guard was checked at `step`."""
         violated = ~jnp.all(holds)
+        # Once broken, a guard stays broken, with the step at which it was first.
         is_first = violated & ~self.broken
         first = jax.tree.map(lambda new, old: jnp.where(is_first, new, old), step, self.step)
         return GuardState(self.broken | violated, first)
 
 
 class Carry(Module):
-    """Everything that a run goes on from: what `init` makes and every verb passes on.
+    """Everything that continues a run: `init` makes it, and every verb takes and returns it.
 
     - `step`: number of steps done. `state`: of the simulation.
     - `aux`: what the integrator carries from step to step (forces, neighbor lists).
-    - `observer_state`: what each observer has accumulated. `guards`: the same of each guard, and whether
-      it is broken.
-    - `is_initial`: step 0, which no observer has seen yet.
+    - `observer_state`: what each observer has accumulated. `guards`: the same of each guard, with a
+      `GuardState`.
+    - `key`: a random key for dynamics with noise.
+    - `is_initial`: whether it is at step 0 and has not been observed yet.
     """
 
     step: StepCount
@@ -127,10 +130,12 @@ def init(
     **Errors:** those of the terms; `OverlapError` when the force at the start is not finite;
     `ObserverError` when two observers record one name.
     """
+    # Parameters in another precision than the state would change the dtype of a loop's carry.
     sim = cast_floats(sim, float_dtype(state))
     bits = state_faults(state)
-    if concrete_value(bits) is not None:
+    if concrete_value(bits) is not None:  # outside of a trace, an error is better than NaN
         Health(bits).check("at the start")
+    # First of all: `Reversible` rounds the state, and forces must be those of the rounded one.
     state = sim.adjoint.prepare_state(sim, state)
     plan = sim.integrator.prepare(state, sim.dt)
     count = StepCount.of(0)
@@ -162,7 +167,7 @@ def _with_capacity(aux: Aux, capacity: int) -> Aux:
 def _check_names(sim: Simulation, carry: Carry) -> None:
     """**Errors:** `ObserverError` when two observers record one name."""
 
-    def names(sim: Simulation, carry: Carry) -> list[Frame]:
+    def observe_all(sim: Simulation, carry: Carry) -> list[Frame]:
         now = snapshot(sim, sim.integrator.prepare(carry.state, sim.dt), carry)
         pairs = zip(sim.observers, carry.observer_state, strict=True)
         return [
@@ -170,12 +175,12 @@ def _check_names(sim: Simulation, carry: Carry) -> None:
             for observer, observer_state in pairs
         ]
 
-    seen: set[str] = set()
-    for recorded in eqx.filter_eval_shape(names, sim, carry):
-        twice = sorted(seen & set(recorded))
+    names: set[str] = set()
+    for recorded in eqx.filter_eval_shape(observe_all, sim, carry):
+        twice = sorted(names & set(recorded))
         if twice:
             raise ObserverError(f"two observers record {twice}; give each its own name")
-        seen |= set(recorded)
+        names |= set(recorded)
 
 
 def _check_start(carry: Carry) -> None:
@@ -186,6 +191,7 @@ def _check_start(carry: Carry) -> None:
     finite = concrete_value(all_finite((carry.state, carry.aux)))
     if finite is None or finite:
         return
+    # A cache that knows its fault (a cutoff beyond the image limit) says more than "not finite".
     collect_faults(carry.aux).check("at the start")
     which = "state" if not bool(all_finite(carry.state)) else "force"
     raise OverlapError(

@@ -28,10 +28,10 @@ C = TypeVar("C")
 
 @dataclasses.dataclass(frozen=True)
 class ChunkAttempt(Generic[C]):
-    """A chunk computed with the capacities that there were.
+    """A chunk computed with the capacities of the carry that it began with.
 
     - `after`: the carry at its end; `frames`: its frames, one row per block, on the device.
-    - `health`: what went wrong. After an overflow all of the chunk is void.
+    - `health`: what went wrong. After an overflow nothing of the chunk is valid.
     - `seconds`: how long it took; `compiled`: whether a compilation is part of that.
     """
 
@@ -57,7 +57,7 @@ class CompiledKinds:
         return len(self._kinds)
 
     def is_new(self, tree: PyTree) -> bool:
-        """Whether arguments of this kind are met for the first time."""
+        """Whether no arguments of this structure, shapes and dtypes were passed to it before."""
         arrays, form = jax.tree.flatten(tree)
         before = len(self._kinds)
         self._kinds.add((form, tuple((x.shape, x.dtype) for x in arrays)))
@@ -83,13 +83,14 @@ class ChunkProgram:
 
     def __call__(self, carry: Carry, blocks: int) -> ChunkAttempt[Carry]:
         """`blocks` (at most `max_blocks`) blocks on; returns when the numbers are there."""
-        began = time.monotonic()
+        start_time = time.monotonic()
         program, arrays, rest = self._program(carry)
         compiled = self._kinds.is_new(arrays)
+        # A call returns before its numbers are there; time and health are those of the finished chunk.
         after, frames, health = jax.block_until_ready(
             program(arrays, np.int32(blocks), self.max_blocks, rest)
         )
-        return ChunkAttempt(after, frames, health, time.monotonic() - began, compiled)
+        return ChunkAttempt(after, frames, health, time.monotonic() - start_time, compiled)
 
     def memory(self, carry: Carry) -> tuple[int, int]:
         """Bytes that the program needs in all, and of them as scratch space, as XLA says."""
@@ -98,6 +99,8 @@ class ChunkProgram:
 
     def _program(self, carry: Carry) -> tuple[Callable, PyTree, tuple[tuple, PyTree]]:
         """The program for a carry, its arrays, and what it is compiled for."""
+        # Whatever is not an array is a static argument, flattened so that it is hashable: where it changes,
+        # `jax.jit` compiles another program.
         arrays, rest = eqx.partition((self._sim, carry), eqx.is_array)
         leaves, form = jax.tree.flatten(rest)
         program = _on_all_cores if _is_large(carry) else _as_compiled
@@ -119,11 +122,13 @@ def compiled_bytes(compiled: jax.stages.Compiled) -> tuple[int, int]:
     """Bytes that a compiled program needs in all, and of them as scratch space, as XLA says."""
     found = compiled.memory_analysis()
     total = found.argument_size_in_bytes + found.output_size_in_bytes + found.temp_size_in_bytes
+    # Outputs that share memory with arguments were counted twice.
     return total - found.alias_size_in_bytes, found.temp_size_in_bytes
 
 
 def frame_bytes_per_block(sim: Simulation, frames: Frame) -> int:
-    """At most so many bytes of frames in a block, from those (or the shapes) of one observation."""
+    """An upper bound of the bytes of frames in a block, from the frames (or shapes) of one observation."""
+    # As if all were recorded at the shortest interval.
     leaves = jax.tree.leaves(frames)
     each = sum(x.size * np.dtype(x.dtype).itemsize for x in leaves)
     return each * (sim.observation_period // min(sim.intervals, default=1))

@@ -1,5 +1,7 @@
 """How long the next chunk should be."""
 
+# Long enough that the host's work between chunks takes a small part, short enough that progress, signals and
+# checkpoints need not wait.
 CHUNK_SECONDS = 0.5
 
 
@@ -12,7 +14,7 @@ class ChunkScheduler:
 
     def __init__(self, max_blocks: int, seconds: float = CHUNK_SECONDS):
         self.max_blocks, self.seconds = max_blocks, seconds
-        self.blocks = 1
+        self.blocks = 1  # the first chunk: its duration is not known
         self.seconds_per_block: float | None = None
 
     @property
@@ -21,7 +23,8 @@ class ChunkScheduler:
         return self.blocks * (self.seconds_per_block or 0.0)
 
     def update(self, blocks: int, seconds: float) -> None:
-        """Record that `blocks` took `seconds`; approach the wanted duration, fourfold at most."""
+        """Record that `blocks` took `seconds`; change the length towards the wanted duration."""
         self.seconds_per_block = seconds / blocks
+        # At most fourfold at once: the time of a very short chunk is mostly overhead, and says little.
         wanted = int(self.seconds / max(self.seconds_per_block, 1e-9))
         self.blocks = max(1, min(wanted, 4 * self.blocks, self.max_blocks))

@@ -40,14 +40,14 @@ def forward_level(
 
     - `repeat`: an adjoint's.
     - `observe`: (carry, interval) → (carry, records), of one instant.
-    - `merge`: the records of the level inside, and those of this one, as one.
+    - `merge`: (records of the level inside, records of this one) → both as one.
     """
 
     def level(inner: LoopBody, length: int, interval: int) -> LoopBody:
         def body(carry: Carry, _: None = None) -> tuple[Carry, PyTree]:
             carry, records = repeat(inner, carry, length) if length > 1 else inner(carry)
-            carry, own = observe(carry, interval)
-            return carry, merge(records, add_time_axis(own))
+            carry, observed = observe(carry, interval)
+            return carry, merge(records, add_time_axis(observed))
 
         return body
 

@@ -22,6 +22,7 @@ def observe(sim: Simulation, plan: Plan, carry: Carry, interval: int | None) -> 
     for guard, (observer_state, guard_state) in zip(sim.guards, carry.guards, strict=True):
         if guard.interval == interval:
             frame, observer_state = guard(now, observer_state)
+            # A guard's frame is booleans of any shape, which must all be true.
             holds = jnp.all(jnp.stack([jnp.all(x) for x in jax.tree.leaves(frame)]))
             guard_state = guard_state.update(holds, carry.step)
         guards.append((observer_state, guard_state))

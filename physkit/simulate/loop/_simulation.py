@@ -1,4 +1,4 @@
-"""A simulation as data."""
+"""`Simulation`: what is computed and recorded, as a pytree without methods that run."""
 
 from collections.abc import Iterable
 from itertools import pairwise
@@ -68,10 +68,11 @@ class Simulation(Module):
                 "an adjoint is an instance: write adjoint=Reversible(), NestedCheckpoint(), Binomial(n) "
                 f"or another; got {self.adjoint!r}"
             )
-        dt = concrete_value(self.dt)
+        dt = concrete_value(self.dt)  # None inside of a trace
         if dt is not None and dt.ndim == 0 and not dt > 0:
             raise ParameterError(f"the time step must be positive; got dt = {dt}")
         intervals = self.intervals
+        # Each interval is a level of the nested loop, so that each must divide the next.
         if any(long % short for short, long in pairwise(intervals)):
             raise ObserverError(
                 f"observer intervals must divide one another; got {list(intervals)}"

@@ -26,7 +26,7 @@ class Cotangents(NamedTuple):
 
 
 class BackwardState(NamedTuple):
-    """The carry of the backward pass: the state after `step` steps of the forward pass, and cotangents there."""
+    """The carry of the backward pass: the state after `step` steps of the forward pass, with cotangents."""
 
     state: State
     aux: Aux
