@@ -10,12 +10,14 @@ def round_up_to_eight(number: float | int) -> int:
 
 def capacity_for(count: float | int) -> int:
     """Capacity for a count that is `count` now and fluctuates."""
+    # Counts of particles that are placed independently have the root of the mean as standard deviation.
     return round_up_to_eight(1.05 * count + 2 * math.sqrt(max(count, 0.0)))
 
 
 def capacity_for_maximum(maximum: int, mean: float | int) -> int:
     """Capacity for a count that is at most `maximum` now and `mean` on average.
 
-    A crystal counts the same everywhere; once it has melted, twice the root of the mean is rare.
+    In a crystal all counts are equal; once it has melted, they fluctuate by the root of the mean. More than
+    twice that is rare.
     """
     return round_up_to_eight(max(1.05 * maximum, mean + 2 * math.sqrt(mean)))

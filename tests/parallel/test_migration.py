@@ -20,7 +20,7 @@ _WIDTH = 19.2 / 4
 def emulated(monkeypatch):
     """Devices are emulated on one, and there is a short way also for as few particles as here."""
     monkeypatch.setenv("PHYSKIT_SPMD", "vmap")
-    monkeypatch.setattr(_migration, "_MANY", 1)
+    monkeypatch.setattr(_migration, "_LARGE_CAPACITY", 1)
 
 
 def settled(particles):

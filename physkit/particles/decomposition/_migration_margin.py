@@ -12,9 +12,9 @@ from physkit.geometry import AbstractSpace
 
 from ._ownership import Ownership
 
-_SPACING = 0.5  # the margin at first, in mean distances between particles
+_INITIAL_SPACINGS = 0.5  # the initial margin, in mean distances between particles
 _MIN, _MAX = 1 / 32, 1 / 8  # its bounds, in widths of the slab
-_STEPS = 8  # steps of the fastest particle that the margin is wide, where speeds are known
+_STEPS = 8  # how many steps the fastest particle takes across the margin, where speeds are known
 _WITHOUT_HALO = 2  # factor on both where no halo is exchanged, so that a wide margin costs little
 
 
@@ -25,16 +25,18 @@ def initial_margin(
     axis: int,
     size: int,
 ) -> float:
-    """The margin for `size` slabs along `axis`, by the distance between particles."""
+    """The margin for `size` slabs along `axis`, in widths of a slab, from the mean distance of particles."""
     if concrete_value(velocity) is None:
-        return _MAX  # how fast they are is hidden by a trace
+        # A trace hides the speeds, so that `widen_margin` cannot adapt the margin later: take the widest.
+        return _MAX
     n, d = max(position.shape[0], 1), position.shape[1]
     lengths = concrete_value(space.lengths)
     if lengths is None or lengths.dtype == object:
-        spacing = size / n ** (1 / d)  # as if the box were a cube
+        # Box lengths are hidden, and a slab of a cube is 1/size wide.
+        spacing = size / n ** (1 / d)
     else:
         spacing = float((np.prod(lengths) / n) ** (1 / d) / (lengths[axis] / size))
-    return min(_MAX, max(_MIN, _SPACING * spacing))
+    return min(_MAX, max(_MIN, _INITIAL_SPACINGS * spacing))
 
 
 def widen_margin(
@@ -44,18 +46,19 @@ def widen_margin(
     dt: Float[Array, ""] | float,
     has_halo: bool,
 ) -> Ownership:
-    """`ownership`, in device layout, with a margin that the fastest particle does not cross in some steps.
+    """`ownership`, in device layout, with a margin that takes the fastest particle several steps to cross.
 
-    Where a trace hides velocities, dt or the box, as it is.
+    Unchanged where a trace hides velocities, dt or the box.
     """
     speeds, step, lengths = map(concrete_value, (velocity, dt, space.lengths))
     if speeds is None or step is None or lengths is None:
         return ownership
     axis, mask = ownership.axis, np.asarray(ownership.mask)
+    # Empty slots hold copies of other particles' velocities, and do not count.
     fastest = np.max(np.abs(speeds[..., axis]), where=mask, initial=0.0)
     width = lengths.reshape(-1, lengths.shape[-1])[0, axis] / speeds.shape[0]
     margin, factor = ownership.migration_margin, 1 if has_halo else _WITHOUT_HALO
-    # By factors of two: another program is compiled for every other margin.
+    # By factors of two: the margin is static, and every other value compiles another program.
     while margin < factor * _MAX and margin * width < factor * _STEPS * fastest * float(step):
         margin = min(2 * margin, factor * _MAX)
     return replace_fields(ownership, {"migration_margin": margin})

@@ -10,6 +10,12 @@ from physkit.geometry import AbstractSpace, Slab
 Rows = dict[str, PyTree]  # arrays with a row for each particle, by name; "position" among them
 
 
+def require_ownership(ownership: "Ownership | None") -> "Ownership":
+    """`ownership` of particles that are known to be cut over devices."""
+    assert ownership is not None
+    return ownership
+
+
 class Ownership(AbstractGrowable):
     """Which rows of a device's arrays hold a particle, and which particle of the whole domain it is.
 
@@ -18,16 +24,16 @@ class Ownership(AbstractGrowable):
 
     **Arguments:**
 
-    - `mask`: `[n]`, whether there is a particle.
-    - `global_index`: `[n]`, its place in the arrays of all particles; `num_particles` where there is none.
-    - `num_present`, `num_leaving`: most particles that this device has had to hold, and to send to one
-      side.
-    - `faults`: whether one has gone further than the margin.
+    - `mask`: `[n]`, whether a slot holds a particle.
+    - `global_index`: `[n]`, its index in the arrays of all particles; `num_particles` for an empty slot.
+    - `num_present`, `num_leaving`: the most particles so far that this device had to hold, and had to send to
+      one side.
+    - `faults`: whether a particle has gone further outside than the margin.
     - `send_capacity`: how many may leave to one side at a time.
-    - `num_particles`: in the whole domain. `axis`: the one that is cut.
+    - `num_particles`: number in the whole domain. `axis`: the axis that is cut.
     - `migration_margin`: a fraction of the slab's width.
-    - `box_lengths`: of the box when it was cut, by which capacities are estimated; None where a trace hid
-      them.
+    - `box_lengths`: lengths of the box when it was cut, from which capacities are estimated; None where a
+      trace hid them.
     """
 
     mask: Bool[Array, "*b n"] = data()
@@ -48,11 +54,12 @@ class Ownership(AbstractGrowable):
 
     @property
     def required(self) -> Int[Array, "*b"]:
-        """How many slots are missing, or places for those that leave."""
+        """How many slots are missing, or entries for those that leave, whichever is more."""
         return jnp.maximum(self.num_present - self.num_slots, self.num_leaving - self.send_capacity)
 
     @property
     def capacity(self) -> int:
+        # `required` already counts what is missing, of two capacities at once: the driver compares it to 0.
         return 0
 
     @property
@@ -61,9 +68,9 @@ class Ownership(AbstractGrowable):
         return (self.required > 0) | (self.faults.bits != 0)
 
     def grow_to(self, capacity: int) -> "Ownership":
-        more = [(0, 0)] * (self.mask.ndim - 1) + [(0, capacity)]
-        index = jnp.pad(self.global_index, more, constant_values=self.num_particles)
-        wider = {"mask": jnp.pad(self.mask, more), "global_index": index}
+        padding = [(0, 0)] * (self.mask.ndim - 1) + [(0, capacity)]
+        index = jnp.pad(self.global_index, padding, constant_values=self.num_particles)
+        wider = {"mask": jnp.pad(self.mask, padding), "global_index": index}
         return replace_fields(self, {**wider, "send_capacity": self.send_capacity + capacity})
 
     def slab(self, space: AbstractSpace) -> Slab:
@@ -77,22 +84,26 @@ class Ownership(AbstractGrowable):
         return jnp.where(self.mask.reshape(-1, *(1,) * (x.ndim - 1)), x, other)
 
     def local_rows(self, x: Array) -> Array:
-        """The rows of this device's particles, of those of all particles."""
+        """The rows of this device's particles, from `x` with a row for each particle of the domain."""
+        # An empty slot reads the last row: it holds numbers that physics is defined for, and is masked later.
         return x.at[self.global_index].get(mode="clip")
 
     def all_rows(self, x: Array, space: AbstractSpace) -> Array:
         """The rows of all devices, in the order that the particles were given in."""
         empty = jnp.zeros((self.num_particles, *x.shape[1:]), x.dtype)
         local = empty.at[self.global_index].set(x, mode="drop")
-        # Each row is set on one device and 0 on the others.
+        # Each row is set on one device and 0 on the others, so that the sum is exact in any order.
         return space.max(local) if x.dtype == bool else space.sum(local)
 
     def equal_shard(self, x: Array, space: AbstractSpace) -> Array:
-        """Of `all_rows(x)` the same equal part at all times, wherever these particles are; zeros behind."""
+        """This device's equal part of `all_rows(x)`: which rows it is does not depend on where particles are.
+
+        Zeros pad the last part.
+        """
         count = space.comm.axis_size(self.axis)
         each = -(-self.num_particles // count)
-        behind = (0, each * count - self.num_particles)
-        padded = jnp.pad(self.all_rows(x, space), (behind, *((0, 0),) * (x.ndim - 1)))
+        padding = (0, each * count - self.num_particles)
+        padded = jnp.pad(self.all_rows(x, space), (padding, *((0, 0),) * (x.ndim - 1)))
         begin = jnp.asarray(space.comm.axis_index(self.axis)) * each
         return jax.lax.dynamic_slice_in_dim(padded, begin, each, axis=0)
 
@@ -109,5 +120,6 @@ class Ownership(AbstractGrowable):
         self, position: Float[Array, "n d"], space: AbstractSpace
     ) -> Bool[Array, ""]:
         """Whether a particle of any device is more than half the margin outside of its slab."""
+        # Half, so that after this test a particle may still take a step before the margin is reached.
         half = self.migration_margin / 2 * self.slab(space).width
         return space.max(self.max_distance_outside(position, space) > half)

@@ -1,4 +1,4 @@
-"""From arrays of all particles to those of each device, and back; and larger ones."""
+"""Partition arrays of all particles into those of each device, put them together again, and resize them."""
 
 import math
 
@@ -15,7 +15,7 @@ from ._ownership import Ownership, Rows
 
 
 def partition(rows: Rows, space: AbstractSpace, devices: tuple[int, ...]) -> tuple[Rows, Ownership]:
-    """Rows in device layout, `[device, slots, …]`, each device's those of its slab; and who owns them."""
+    """Rows in device layout, `[device, slots, …]`, each particle with the device of its slab; the ownership."""
     position = rows["position"]
     n, dimension = position.shape
     size, axis, box = math.prod(devices), slab_axis(devices), require_box(space)
@@ -25,17 +25,19 @@ def partition(rows: Rows, space: AbstractSpace, devices: tuple[int, ...]) -> tup
         )
     fraction = jax.lax.stop_gradient(position[:, axis] / box.lengths[axis])
     fraction = fraction - jnp.floor(fraction) if box.periodic[axis] else fraction
+    # Beyond an open end the last slab goes on; the clip also catches a fraction that rounds to 1.
     owner = jnp.clip(jnp.floor(fraction * size).astype(jnp.int32), 0, size - 1)
     count = jnp.sum(
         owner[:, None] == jnp.arange(size, dtype=jnp.int32)[None], axis=0, dtype=jnp.int32
     )
     num_slots = _num_slots(n, size, concrete_value(count))
+    # Sorted by owner; stable, so that within a slab the user's order stays.
     order = jnp.argsort(owner, stable=True).astype(jnp.int32)
     first = jnp.cumsum(count) - count
     slot = jnp.arange(num_slots, dtype=jnp.int32)[None]
     mask = slot < count[:, None]
     # Empty slots hold the numbers of another particle, for which physics is defined: zeros would make
-    # masses of 0 and particles on one spot, whose NaN survives in derivatives.
+    # masses of 0 and particles on one spot, whose NaN survives in derivatives. `index` is (devices, slots).
     index = order[jnp.clip(first[:, None] + jnp.minimum(slot, count[:, None] - 1), 0, n - 1)]
     lengths = concrete_value(box.lengths)
     is_known = lengths is not None and lengths.dtype != object
@@ -56,21 +58,25 @@ def partition(rows: Rows, space: AbstractSpace, devices: tuple[int, ...]) -> tup
 
 
 def unpartition(rows: Rows, ownership: Ownership) -> Rows:
-    """The rows of all particles, in the order that they were in before `partition`."""
+    """The rows of all particles, in the order that they had before `partition`."""
     index = jnp.asarray(ownership.global_index).reshape(-1)
 
-    def whole(x: Array) -> Array:
+    def in_global_order(x: Array) -> Array:
         flat = x.reshape(-1, *x.shape[2:])
         empty = jnp.zeros((ownership.num_particles, *x.shape[2:]), x.dtype)
+        # Empty slots have an index out of range and are dropped; every particle is in one slot.
         return empty.at[index].set(flat, mode="drop", unique_indices=True)
 
-    return jax.tree.map(whole, rows)
+    return jax.tree.map(in_global_order, rows)
 
 
 def grow_slots(
     rows: Rows, ownership: Ownership, measured: Ownership
 ) -> tuple[Rows, Ownership, list[str]]:
-    """Both in device layout with capacities for what `measured`, the same one later, required. Host only."""
+    """Grow rows and ownership, in device layout, to what `measured`, the ownership after a chunk, required.
+
+    Host only. Also returns a line for the log for each capacity that grew.
+    """
     present, leaving = (
         int(np.max(np.asarray(x))) for x in (measured.num_present, measured.num_leaving)
     )
@@ -83,18 +89,24 @@ def grow_slots(
         slots = math.ceil(GROWTH_FACTOR * present)
         events.append(f"particles in a slab {ownership.num_slots} → {slots}")
         more = slots - ownership.num_slots
-        # New slots hold the numbers of the first particle, as in `partition`.
-        widen = lambda x: jnp.concatenate([x, jnp.repeat(x[:, :1], more, axis=1)], axis=1)
-        rows = jax.tree.map(widen, rows)
-        around = ((0, 0), (0, more))
-        index = jnp.pad(ownership.global_index, around, constant_values=ownership.num_particles)
-        mask = jnp.pad(ownership.mask, around)
+
+        def append_slots(x: Array) -> Array:
+            # New slots hold the numbers of the first particle: as in `partition`, never zeros.
+            return jnp.concatenate([x, jnp.repeat(x[:, :1], more, axis=1)], axis=1)
+
+        rows = jax.tree.map(append_slots, rows)
+        padding = ((0, 0), (0, more))
+        index = jnp.pad(ownership.global_index, padding, constant_values=ownership.num_particles)
+        mask = jnp.pad(ownership.mask, padding)
         ownership = replace_fields(ownership, {"mask": mask, "global_index": index})
     return rows, ownership, events
 
 
 def empty_slots(rows: Rows, ownership: Ownership, count: int) -> tuple[Rows, Ownership]:
-    """Both in device layout, of the same form with `count` slots a device, all numbers zero."""
+    """Rows and ownership in device layout, with the same structure, `count` slots a device, and all zeros.
+
+    A template for shapes, of which no number is read.
+    """
 
     def zeros(x: Array) -> Array:
         return jnp.zeros((x.shape[0], count, *x.shape[2:]), x.dtype)
@@ -106,6 +118,7 @@ def empty_slots(rows: Rows, ownership: Ownership, count: int) -> tuple[Rows, Own
 
 def _num_slots(n: int, size: int, count: Int[np.ndarray, " size"] | None) -> int:
     """Slots for the particles of the fullest slab, and for fluctuations."""
+    # A count fluctuates by its root: three of these, and some more for slow drifts, rarely overflow.
     mean = n / size
     most = mean * 1.1 if count is None else float(count.max(initial=0))
     return min(8 * math.ceil((1.02 * most + 3 * math.sqrt(most) + 8) / 8), 8 * math.ceil(n / 8))

@@ -1,4 +1,4 @@
-"""The contract of caches that refer to rows of particles over devices."""
+"""The contract of caches that refer to rows of one device's particles."""
 
 import abc
 
@@ -15,13 +15,13 @@ from .._capacity_rules import capacity_for, round_up_to_eight
 class AbstractShardedCache(AbstractGrowable):
     """A cache of one device's particles: a neighbor list, a table of bonds.
 
-    It has several parts, each with a capacity of its own, and the one rule by which they grow. It refers
-    to rows of this device's arrays, so that it is rebuilt whenever particles have changed devices or the
-    arrays have been resized.
+    It has several parts, each with a capacity of its own; all grow by the same rule. It refers to rows of
+    this device's arrays, and so it is rebuilt whenever particles have changed devices or the arrays have been
+    resized.
 
-    - `peak_counts`: for each part the largest count met so far.
-    - `stale`: it must be rebuilt before it is used.
-    - `part_names`: the parts in messages, in the order of `peak_counts`.
+    - `peak_counts`: for each part the largest count so far.
+    - `stale`: whether it must be rebuilt before it is used.
+    - `part_names`: what messages call the parts, in the order of `peak_counts`.
     """
 
     peak_counts: eqx.AbstractVar[Int[Array, "*b parts"]]
@@ -36,7 +36,7 @@ class AbstractShardedCache(AbstractGrowable):
     @property
     @abc.abstractmethod
     def capacities(self) -> tuple[int, ...]:
-        """How much fits into each part."""
+        """How much fits into each part, in the order of `peak_counts`."""
 
     @abc.abstractmethod
     def resize(
@@ -46,17 +46,19 @@ class AbstractShardedCache(AbstractGrowable):
 
     @property
     def required(self) -> Int[Array, "*b"]:
-        """By how much the smallest part is too small: `capacity` is 0."""
+        """How much is missing in the part that lacks most; positive for an overflow."""
         capacities = np.asarray(self.capacities, np.int32)
         capacities = capacities.reshape((1,) * (self.peak_counts.ndim - 1) + (-1,))
         return jnp.max(self.peak_counts - capacities, axis=-1)
 
     @property
     def capacity(self) -> int:
+        # `required` already counts what is missing, of several capacities at once: it is compared to 0.
         return 0
 
     def grow_to_fit(self, measured: AbstractGrowable) -> tuple["AbstractShardedCache", list[str]]:
         assert isinstance(measured, type(self))
+        # All devices run one program, with one capacity: that of the device that needs most.
         peaks = _max_over_devices(measured.peak_counts)
         grown = tuple(
             self.grown_capacity(part, peak) if peak > capacity else capacity
@@ -70,12 +72,12 @@ class AbstractShardedCache(AbstractGrowable):
         return (self.resize(capacities=grown), events) if events else (self, [])
 
     def grown_capacity(self, part: int, peak: int) -> int:
-        """The capacity of a part that has met a count of `peak`."""
+        """The capacity to grow a part to that needed room for `peak`."""
         del part
         return round_up_to_eight(GROWTH_FACTOR * peak)
 
     def shrink_to_fit(self, measured: "AbstractShardedCache") -> "AbstractShardedCache":
-        """This cache, in device layout, no larger than what `measured`, the same one later, needed.
+        """This cache, in device layout, shrunk to what `measured`, the cache after a chunk, needed.
 
         Host only.
         """

@@ -1,6 +1,6 @@
 """Neighbors: which pairs are close enough to matter."""
 
-from ._all_pairs import (
+from ._all_pairs_within import (
     AllPairsWithin as AllPairsWithin,
     all_pairs_within as all_pairs_within,
 )

@@ -1,4 +1,4 @@
-"""Cells that a neighbor search sorts particles into."""
+"""The grid of cells that a neighbor search sorts particles into."""
 
 import math
 from collections.abc import Sequence
@@ -13,15 +13,15 @@ from physkit.geometry import AbstractSpace, heights, inverse_matrix
 
 from .._capacity_rules import capacity_for_maximum, round_up_to_eight
 
-# What a periodic cell too narrow for the search asks for: coarser cells instead of more slots.
+# `required` of a grid whose cells have become narrower than the search radius: no number of slots, but a
+# request for coarser cells. Larger than any count of particles in a cell.
 NEEDS_COARSER_CELLS = 2**28
 
 
 class Cells(AbstractGrowable):
-    """A grid of cells of `slots` slots for particles each; along every axis a neighbor is at most
-    one cell away.
+    """A grid of cells with `slots` slots for particles each; a neighbor is at most one cell away per axis.
 
-    A single cell with a slot for every particle is the search over all pairs.
+    With a single cell that has a slot for every particle, the search goes over all pairs.
     """
 
     shape: tuple[int, ...] = static()
@@ -43,7 +43,7 @@ class Cells(AbstractGrowable):
         return math.prod(self.shape)
 
     def with_common_shape(self, nodes: Sequence[AbstractGrowable]) -> "Cells":
-        """The coarsest of these grids with the most slots of any, empty."""
+        """The coarsest of these grids, with the most slots of any; empty. For members of one batch."""
         cells = [node for node in nodes if isinstance(node, Cells)]
         coarsest = min(cells, key=lambda node: node.num_cells)
         return Cells.of(coarsest.shape, max(node.slots for node in cells))
@@ -51,9 +51,11 @@ class Cells(AbstractGrowable):
     def grow_to(self, capacity: int) -> "Cells":
         shape, slots = self.shape, round_up_to_eight(capacity)
         if capacity >= NEEDS_COARSER_CELLS:
+            # With one or two cells along an axis everything along it is searched: these never need fewer.
             shape = tuple(k if k < 3 else max(1, int(0.8 * k)) for k in shape)
+            # Larger cells hold more: as many slots in all as before.
             slots = round_up_to_eight(self.slots * self.num_cells / math.prod(shape))
-        # Needs of another grid say nothing about this one.
+        # Counts per cell of another grid say nothing about this one.
         required = self.required if shape == self.shape else jnp.zeros_like(self.required)
         return Cells(shape, slots, required, self.stale | (self.required > self.capacity))
 
@@ -61,7 +63,7 @@ class Cells(AbstractGrowable):
 def cell_vectors(
     space: AbstractSpace, d: int, dtype: np.dtype
 ) -> tuple[Float[Array, "d d"], np.ndarray]:
-    """Vectors that cells are cut along, as rows (unit vectors along open axes); which axes repeat."""
+    """Vectors that cells are cut along, as rows (unit vectors along open axes), and which axes are periodic."""
     periodic = np.asarray(space.periodic_axes(d))
     basis = space.basis(d)
     if basis is None:
@@ -75,7 +77,7 @@ def is_concrete(tree: PyTree) -> bool:
 
 
 def plan_cells(position: Float[Array, "n d"], space: AbstractSpace, radius: float) -> Cells:
-    """The cells that make a search within `radius` cheap; one for all where numbers are hidden."""
+    """The cells that make a search within `radius` cheap; a single one where numbers are hidden. Host only."""
     n, d = position.shape
     single = Cells.of((1,) * d, round_up_to_eight(n))
     if not is_concrete((position, space)) or not np.all(np.isfinite(np.asarray(position))):
@@ -83,18 +85,20 @@ def plan_cells(position: Float[Array, "n d"], space: AbstractSpace, radius: floa
     with jax.ensure_compile_time_eval():
         vectors, periodic = cell_vectors(space, d, position.dtype)
         height, vectors = np.asarray(heights(vectors), float), np.asarray(vectors, float)
+    # The same steps as in `assign_cells`, in NumPy and double precision.
     fraction = np.asarray(position, float) @ np.linalg.inv(vectors)
     extent = height * np.where(periodic, 1, np.ptp(fraction, axis=0))
     shape = np.maximum(1, np.minimum(n, np.floor(extent / (radius * 1.0001)))).astype(int)
     while shape.prod() > n:  # a few particles far out must not make a million cells
         shape = np.maximum(1, (shape * 0.8).astype(int))
     cell = _cell_of(fraction + _shift(periodic, shape), periodic, shape, radius / height, np)
-    most = int(np.bincount(np.ravel_multi_index(tuple(cell.T), tuple(shape))).max())
-    slots = capacity_for_maximum(most, float(n / shape.prod()))
-    ways = np.prod(np.minimum(shape, 3))
+    max_occupancy = int(np.bincount(np.ravel_multi_index(tuple(cell.T), tuple(shape))).max())
+    slots = capacity_for_maximum(max_occupancy, float(n / shape.prod()))
+    # Compare the pairs that are tested: all of n², or every slot with every slot of neighboring cells.
+    num_neighbor_cells = np.prod(np.minimum(shape, 3))
     return (
         single
-        if n * n <= ways * shape.prod() * slots**2
+        if n * n <= num_neighbor_cells * shape.prod() * slots**2
         else Cells.of(tuple(shape.tolist()), slots)
     )
 
@@ -102,31 +106,41 @@ def plan_cells(position: Float[Array, "n d"], space: AbstractSpace, radius: floa
 def assign_cells(
     position: Float[Array, "n d"], space: AbstractSpace, shape: tuple[int, ...], radius: float
 ) -> tuple[Int[Array, "n d"], Float[Array, "n d"], Float[Array, "d d"], Bool[Array, ""]]:
-    """Each particle's cell, its position folded to match, the lattice of images, and whether
-    periodic cells have become narrower than `radius`."""
+    """Assign particles to cells (traceable).
+
+    Returns each particle's cell, `[n d]`; its position folded into the box that cells divide, `[n d]`; the
+    vectors between periodic images as rows; and whether periodic cells have become narrower than `radius`.
+    """
     vectors, periodic = cell_vectors(space, position.shape[1], position.dtype)
     fraction = jnp.matmul(position, inverse_matrix(vectors), precision="highest")
-    least = radius / heights(vectors)
+    least = radius / heights(vectors)  # the narrowest cell allowed, as a fraction of the box
     counts = np.asarray(shape)
     fraction = fraction + jnp.asarray(_shift(periodic, counts), position.dtype)
     cell = _cell_of(fraction, periodic, counts, least, jnp)
     folded = jnp.where(periodic[None], fraction - jnp.floor(fraction), fraction)
-    # One or two cells along an axis see everything there is along it, however narrow.
+    # With one or two cells along an axis, a search covers all of that axis, however narrow the cells are.
     narrow = jnp.any(periodic & (counts >= 3) & (least * counts.astype(position.dtype) > 1))
     return cell, jnp.matmul(folded, vectors, precision="highest"), vectors, narrow
 
 
 def _shift(periodic: np.ndarray, shape: np.ndarray) -> np.ndarray:
-    """Moves lattice planes off the walls of cells, where rounding would heap them up on one side."""
+    """A shift of fractions that moves lattice planes off the walls of cells.
+
+    On a wall, rounding decides between two cells: a plane of a crystal would crowd one of them.
+    """
     return np.where(periodic, 0.0618 / shape, 0)[None]
 
 
 def _cell_of(fraction, periodic, shape, least, xp):
-    """Cells over the periodic box, or over what open axes hold, there never narrower than `least`."""
+    """Cell indices: cells divide a periodic box, or the extent of particles along an open axis.
+
+    Along an open axis cells are never narrower than `least`. `xp` is NumPy or `jax.numpy`.
+    """
     periodic, last, least = periodic[None], (shape - 1).astype(np.int32)[None], least[None]
     counts = shape.astype(fraction.dtype)[None]
     low = xp.where(periodic, 0, xp.min(fraction, axis=0, keepdims=True))
-    held = xp.max(fraction, axis=0, keepdims=True) - low
-    span = xp.where(periodic, 1, xp.maximum(held, least * counts))
+    extent = xp.max(fraction, axis=0, keepdims=True) - low
+    span = xp.where(periodic, 1, xp.maximum(extent, least * counts))
     inside = xp.where(periodic, fraction - xp.floor(fraction), fraction - low)
+    # The farthest particle of an open axis is at the end of the last cell: clip it into that cell.
     return xp.clip(xp.floor(inside / span * counts).astype(np.int32), 0, last)

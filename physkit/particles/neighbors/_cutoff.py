@@ -9,8 +9,8 @@ from physkit.geometry import AbstractSpace
 
 from ._cells import is_concrete
 
-DEFAULT_SKIN = 0.12  # of the cutoff
-_ROUNDING = 1e-6  # by so much a cutoff given in decimals may exceed a limit that was computed
+DEFAULT_SKIN = 0.12  # in units of the cutoff
+_ROUNDING = 1e-6  # relative: a cutoff written in decimals may exceed a computed limit by this much
 
 
 def exceeds(radius: float, limit: float) -> bool:
@@ -19,7 +19,7 @@ def exceeds(radius: float, limit: float) -> bool:
 
 
 def default_skin(cutoff: float, limit: float) -> float:
-    """The usual skin, or what the limit of cutoff + skin leaves of it."""
+    """The default skin, or less where cutoff + skin would exceed `limit`."""
     return min(DEFAULT_SKIN * cutoff, max(0.0, (limit - cutoff) * (1 - _ROUNDING)))
 
 
@@ -29,6 +29,7 @@ def fit_skin(space: AbstractSpace, d: int, cutoff: float, skin: float | None) ->
     **Errors:** `CutoffError` for a cutoff or a skin that is too large, where numbers can be seen.
     """
     if not is_concrete(space):
+        # A box that a trace hides is checked in every step instead: a fault, see `exceeds_max_cutoff`.
         return DEFAULT_SKIN * cutoff if skin is None else skin
     limit = require_max_cutoff(space, d, cutoff)
     if skin is None:
@@ -46,6 +47,7 @@ def require_max_cutoff(space: AbstractSpace, d: int, cutoff: float) -> float:
 
     **Errors:** `CutoffError` for a cutoff beyond it.
     """
+    # Inside a trace, too, a box that is a constant has numbers: evaluate them now.
     with jax.ensure_compile_time_eval():
         limit = float(space.max_cutoff(d))
     if exceeds(cutoff, limit):
@@ -60,4 +62,5 @@ def require_max_cutoff(space: AbstractSpace, d: int, cutoff: float) -> float:
 def exceeds_max_cutoff(space: AbstractSpace, d: int, radius: float) -> Bool[Array, ""]:
     """Whether a pair closer than `radius` could have two images (traceable)."""
     limit = space.max_cutoff(d)
+    # `radius` was fitted to this limit on the host, in other arithmetic: allow some units in the last place.
     return radius > limit * (1 + 4 * float(jnp.finfo(limit.dtype).eps))

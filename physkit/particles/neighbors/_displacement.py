@@ -31,7 +31,9 @@ def displacement_since(
     cutoff: float,
     skin: float,
 ) -> Displacement:
-    """How far particles have moved from `old` positions, beyond what a change of the box carries them."""
+    """How far particles have moved from `old` positions, apart from the strain of a box that changed."""
+    # A barostat moves all particles with the box. That changes distances by the strain only, which is
+    # accounted for below; as a displacement it would grow with the box and rebuild the list in every step.
     radius = cutoff + skin
     d = position.shape[1]
     (before, _), (now, _) = (cell_vectors(s, d, position.dtype) for s in (old_space, space))
@@ -39,7 +41,8 @@ def displacement_since(
     affine = jnp.matmul(old, strain, precision="highest")
     moved = space.minimum_image(tuple(position[:, k] - affine[:, k] for k in range(d)))
     largest = jnp.sqrt(jnp.max(sum(x * x for x in moved)))
+    # The Frobenius norm bounds the relative change of any distance.
     stretch = jnp.sqrt(jnp.sum((strain - jnp.eye(d, dtype=strain.dtype)) ** 2))
-    # What was further apart than `radius` is now further than radius·(1 − stretch) − 2·largest.
+    # Pairs that were further apart than `radius` are now further than radius·(1 − stretch) − 2·largest.
     is_outdated = 2 * largest > skin - stretch * radius
     return Displacement(largest, is_outdated, largest > radius / 2)

@@ -1,9 +1,9 @@
-"""Neighbors of particles, by the kind that suits them."""
+"""Find the neighbors of particles: by a list, over devices, or all pairs."""
 
 from jaxtyping import Array, Int
 
 from .._particles import Particles
-from ._all_pairs import all_pairs_within
+from ._all_pairs_within import all_pairs_within
 from ._neighbor_list import neighbor_list
 from ._neighbors import AbstractNeighbors
 from ._sharded_list import sharded_neighbor_list

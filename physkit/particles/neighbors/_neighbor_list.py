@@ -18,24 +18,23 @@ from ._neighbors import AbstractNeighbors
 from ._pairs import ListedPairs
 from ._search import search
 
-SMALL_SYSTEM = (
-    1024  # so few particles may all be each other's neighbors when nothing is known of them
-)
+# Up to this many particles, a list that is made inside a trace has the capacity for all pairs.
+SMALL_SYSTEM = 1024
 
 
 class NeighborList(AbstractNeighbors):
-    """All pairs closer than cutoff + skin, valid until something has moved half the skin.
+    """All pairs closer than cutoff + skin, valid until some particle has moved half the skin.
 
-    Full (every pair from both its ends), in an order of its own that keeps neighbors close in
-    memory: the user's order never changes. Made by `neighbor_list`, kept up to date by `update`.
+    A full list: every pair from both its ends. Its rows have an order of their own that keeps neighbors close
+    in memory; the user's order never changes. `neighbor_list` makes it, `update` keeps it up to date.
 
     **Arguments:**
 
-    - `pairs`: what sums run over. `cells`: what the search sorts into.
+    - `pairs`: the pairs that sums run over. `cells`: the cells that the search sorts particles into.
     - `position`, `space`: as they were when the list was built.
     - `num_rebuilds`: how often it was rebuilt.
     - `faults`: a cutoff beyond the image limit, a particle that moved too far in one step.
-    - `excluded`: particles left out of each particle's row.
+    - `excluded`: the particles left out of each particle's row.
     """
 
     pairs: ListedPairs
@@ -57,8 +56,9 @@ class NeighborList(AbstractNeighbors):
         """This list, or a new one if a pair that it leaves out may have come within the cutoff.
 
         Under `vmap` the whole batch rebuilds when one member must; members that are no longer finite
-        have no vote.
+        do not count.
         """
+        # Which pairs are listed is a choice of which sums do not depend: no derivative goes through it.
         position = jax.lax.stop_gradient(particles.position)
         space = jax.tree.map(jax.lax.stop_gradient, particles.space)
         moved = displacement_since(
@@ -68,6 +68,8 @@ class NeighborList(AbstractNeighbors):
         too_far = exceeds_max_cutoff(space, position.shape[1], radius)
         faults = self.faults.set_if(Fault.DISPLACEMENT, moved.is_leap)
         faults = faults.set_if(Fault.CUTOFF, too_far)
+        # Comparisons with NaN are false, but `stale` is not one: a member that diverged would stay stale and
+        # let its whole batch rebuild in every step.
         stale = (self.pairs.stale | self.cells.stale) & jnp.isfinite(moved.largest)
 
         def rebuild():
@@ -78,6 +80,7 @@ class NeighborList(AbstractNeighbors):
         def keep():
             return self.pairs, self.cells, self.position, self.space, self.num_rebuilds
 
+        # A branch also under `vmap`, where `lax.cond` would become a select that searches in every step.
         current = cond_for_batch(moved.is_outdated | stale, rebuild, keep)
         return NeighborList(*current, faults, self.excluded, self.cutoff, self.skin)
 
@@ -91,8 +94,8 @@ def neighbor_list(
 ) -> NeighborList:
     """A list of all pairs of `particles` closer than `cutoff` + `skin`.
 
-    Where numbers are visible, the capacity is a tenth more neighbors than there are. Inside a trace they
-    are not, and a small system gets the capacity for all pairs.
+    Where numbers are visible, the list is built once to count neighbors, and gets that capacity and some
+    reserve. Inside a trace they are hidden, and a small system gets the capacity for all pairs.
 
     **Arguments:**
 
@@ -105,34 +108,37 @@ def neighbor_list(
     """
     n, d = particles.position.shape
     position, space = particles.position, particles.space
-    most, visible = max(n - 1, 1), is_concrete((position, space, excluded))
+    max_neighbors, is_visible = max(n - 1, 1), is_concrete((position, space, excluded))
     skin = fit_skin(space, d, cutoff, skin)
     if capacity is not None:
-        slots = min(max(int(capacity), 1), most)
-    elif visible:
+        slots = min(max(int(capacity), 1), max_neighbors)
+    elif is_visible:
         mean = _mean_neighbors(position, space, cutoff + skin)
-        slots = min(most, round_up_to_eight(1.5 * mean + 8))
+        slots = min(max_neighbors, round_up_to_eight(1.5 * mean + 8))
     elif n <= SMALL_SYSTEM:
-        slots = most
+        slots = max_neighbors
     else:
         raise CapacityError(
             f"how many neighbors {n} particles have cannot be seen inside a trace: call "
             "pk.init(simulation, state) outside and pass its carry on, or give capacity=…"
         )
-    if not visible:
+    if not is_visible:
+        # A single cell for all particles: without numbers nothing better can be planned.
         cells = plan_cells(position, space, cutoff + skin)
         position, space = jax.tree.map(jax.lax.stop_gradient, (position, space))
         return _new_list(position, space, excluded, cells, slots, cutoff, skin)
+    # The numbers may be constants that a trace closes over: evaluate now, so that counts can be read.
     with jax.ensure_compile_time_eval():
         cells = plan_cells(position, space, cutoff + skin)
-        made = _new_list_compiled(position, space, excluded, cells, slots, cutoff, skin)
-        required = int(made.pairs.required)
+        new_list = _new_list_compiled(position, space, excluded, cells, slots, cutoff, skin)
+        required = int(new_list.pairs.required)
         if capacity is not None:
-            return made
-        fit = min(most, capacity_for_maximum(required, mean))
+            return new_list
+        fit = min(max_neighbors, capacity_for_maximum(required, mean))
         if required > slots:
+            # The estimate from the mean density was too low: rows are cut short, so build them again.
             return _new_list_compiled(position, space, excluded, cells, fit, cutoff, skin)
-        return eqx.tree_at(lambda made: made.pairs, made, made.pairs.resize(fit))
+        return eqx.tree_at(lambda new_list: new_list.pairs, new_list, new_list.pairs.resize(fit))
 
 
 def _new_list(
@@ -144,11 +150,11 @@ def _new_list(
     cutoff: float,
     skin: float,
 ) -> NeighborList:
-    none = jnp.int32(0)
-    built = _build(position, space, excluded, cells, none, cutoff + skin, capacity)
+    zero = jnp.int32(0)
+    built = _build(position, space, excluded, cells, zero, cutoff + skin, capacity)
     too_far = exceeds_max_cutoff(space, position.shape[1], cutoff + skin)
     faults = Faults.none().set_if(Fault.CUTOFF, too_far)
-    return NeighborList(*built, position, space, none, faults, excluded, cutoff, skin)
+    return NeighborList(*built, position, space, zero, faults, excluded, cutoff, skin)
 
 
 _new_list_compiled = eqx.filter_jit(_new_list)
@@ -167,16 +173,20 @@ def _build(
     found = search(position, space, radius, cells, capacity)
     index = found.index
     if excluded is not None:
-        row = jnp.append(found.row_of_particle, jnp.int32(len(position)))
-        never = row[excluded[found.order]]
-        is_excluded = jnp.any(index[:, :, None] == never[:, None, :], axis=-1)
+        # Entries of `index` are places in `found.order`, so particles are turned into places as well; n, for
+        # no more partners, becomes n, which marks an empty entry in both.
+        place = jnp.append(found.row_of_particle, jnp.int32(len(position)))
+        excluded_places = place[excluded[found.order]]
+        # (n, k, 1) against (n, 1, e)
+        is_excluded = jnp.any(index[:, :, None] == excluded_places[:, None, :], axis=-1)
+        # Excluded entries become empty in the middle of a row: sums mask each entry by itself.
         index = jnp.where(is_excluded, len(position), index)
     required = jnp.maximum(required, found.max_neighbors)
     occupied = jnp.where(found.is_too_narrow, NEEDS_COARSER_CELLS, found.max_occupancy)
-    no = jnp.array(False)
+    is_stale = jnp.array(False)
     return (
-        ListedPairs(index, found.order, found.row_of_particle, required, no),
-        Cells(cells.shape, cells.slots, jnp.maximum(cells.required, occupied), no),
+        ListedPairs(index, found.order, found.row_of_particle, required, is_stale),
+        Cells(cells.shape, cells.slots, jnp.maximum(cells.required, occupied), is_stale),
     )
 
 
@@ -185,11 +195,12 @@ def _overflows(node: ListedPairs | Cells) -> Bool[Array, "*b"]:
 
 
 def _mean_neighbors(position: Array, space: AbstractSpace, radius: float) -> float:
-    """Neighbors within `radius` that a particle has on average if they fill their space evenly."""
+    """Neighbors within `radius` that a particle has on average, if particles fill their space evenly."""
     n, d = position.shape
     ball = {1: 2.0, 2: np.pi, 3: 4 / 3 * np.pi}[d] * radius**d
     with jax.ensure_compile_time_eval():
         volume = float(space.volume)
     if not np.isfinite(volume):
+        # Open space: take the box that the particles fill, a `radius` longer along each axis.
         volume = float(np.prod(np.ptp(np.asarray(position, float), axis=0) + radius))
     return min(1.0, ball / volume) * n if volume > 0 else float(n)

@@ -1,4 +1,4 @@
-"""What a sum over pairs asks of its neighbors, whether they are in a list or not."""
+"""The contract of neighbors: what a sum over pairs asks of them, whether a list holds them or not."""
 
 import abc
 
@@ -16,7 +16,7 @@ from ._pairs import AbstractPairs
 class AbstractNeighbors(Module):
     """The pairs of particles that a sum runs over, kept up to date as particles move.
 
-    - `pairs`: what sums run over.
+    - `pairs`: the pairs that sums run over.
     """
 
     pairs: eqx.AbstractVar[AbstractPairs]
@@ -37,5 +37,7 @@ class AbstractNeighbors(Module):
 
     def poison_if_incomplete(self, sums: PyTree) -> PyTree:
         """`sums` over the pairs, or NaN where pairs are missing."""
+        # An overflow is noticed only at the end of the chunk, which is then replayed: until then nothing that
+        # was computed with missing pairs may look like a number.
         is_complete = self.is_complete
         return jax.tree.map(lambda x: jnp.where(is_complete, x, jnp.nan), sums)

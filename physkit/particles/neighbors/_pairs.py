@@ -1,4 +1,4 @@
-"""Which pairs of particles a sum runs over, and how it visits them."""
+"""Which pairs of particles a sum runs over, and how it goes through them block by block."""
 
 import abc
 from collections.abc import Callable
@@ -11,34 +11,35 @@ from physkit.core import AbstractResizable, Module, PyTree, data, replace_fields
 
 from .._capacity_rules import round_up_to_eight
 
-# Pairs at once: their temporaries stay in a core's cache, and a loop costs nothing beside them.
+# Pairs per block: few enough that their temporaries stay in a core's cache, and so many that the loop over
+# blocks costs nothing beside them.
 PAIRS_PER_BLOCK = 2**18
 
-Block = tuple[PyTree, PyTree, Bool[Array, "c k"]]  # arrays of i, of j, and which pairs there are
+Block = tuple[PyTree, PyTree, Bool[Array, "c k"]]  # arrays of i, of j, and which entries are pairs
 PairBody = Callable[[PyTree, PyTree, Array], tuple[PyTree, PyTree]]  # a block → its rows, totals
 
 
 class AbstractPairs(Module):
-    """A symmetric set of ordered pairs (i, j): with every pair its mirror image.
+    """A symmetric set of ordered pairs: with (i, j) it holds (j, i).
 
-    `reduce_pairs` shows them to a function in blocks `[c k]`: `c` particles i in a row, each with `k`
-    candidates j. So nothing of the size of all pairs is ever in memory.
+    `reduce_pairs` calls a function for blocks `[c k]` of them: `c` particles i, each with `k` candidates j.
+    So no array of the size of all pairs is ever in memory.
     """
 
     @property
     def symmetric(self) -> "AbstractPairs":
-        """The same pairs, each of them from both its ends."""
+        """The same pairs, each from both its ends."""
         return self
 
     @abc.abstractmethod
     def reduce_pairs(self, body: PairBody, arrays: PyTree) -> tuple[PyTree, PyTree]:
-        """Rows of all particles i, and totals.
+        """Call `body` for all blocks; returns its rows for all particles i, `[n …]`, and its totals.
 
         **Arguments:**
 
-        - `body(own, other, present) → (rows, totals)`: gets the leaves of `arrays` for i, `[c 1 …]`,
-          and for j, `[c k …]` or `[1 k …]`, and which pairs are there; returns a pytree of `[c …]`,
-          and a pytree that is added up over the blocks.
+        - `body(arrays_i, arrays_j, present) → (rows, totals)`: gets the leaves of `arrays` for i, `[c 1 …]`,
+          and for j, `[c k …]` or `[1 k …]`, and which entries are pairs, `[c k]`; returns a pytree of
+          `[c …]`, and a pytree that is added up over the blocks.
         - `arrays`: pytree of `[n …]`.
         """
 
@@ -49,14 +50,15 @@ class AllPairs(AbstractPairs):
     def reduce_pairs(self, body: PairBody, arrays: PyTree) -> tuple[PyTree, PyTree]:
         n = jax.tree.leaves(arrays)[0].shape[0]
         j = jnp.arange(n)
-        other = jax.tree.map(lambda a: a[None], arrays)
+        # (1, n, …): every block reads all particles j.
+        arrays_j = jax.tree.map(lambda a: a[None], arrays)
 
         def block(start: int | Int[Array, ""], size: int) -> Block:
             i = start + jnp.arange(size)
-            own = jax.tree.map(lambda a: _rows(a, start, size)[:, None], arrays)
-            return own, other, i[:, None] != j[None]
+            arrays_i = jax.tree.map(lambda a: _rows(a, start, size)[:, None], arrays)
+            return arrays_i, arrays_j, i[:, None] != j[None]
 
-        # All at once where that is one block: the common case, without a frame of its own.
+        # A single block, the common case, needs no loop around it.
         count, _ = block_shape(n, n)
         return body(*block(0, n)) if count == 1 else _scan_blocks(body, block, n, n)
 
@@ -70,11 +72,11 @@ class ListedPairs(AbstractPairs, AbstractResizable):
       there is none.
     - `order`: `[n]`, particles in the order that the search sorted them into.
     - `row_of_particle`: `[n]`, the row of each particle.
-    - `required`: most neighbors that any particle has had. `stale`: rows are cut short, so that the
-      list must be rebuilt as soon as the capacity allows.
-    - `particle_of_row`: `[n]`, where rows are in another order; None: in `order`.
-    - `num_local`: sums are those of the first so many particles only, whose rows come first; the others
-      are copies of another device's. None: of all.
+    - `required`: the most neighbors of any particle so far. `stale`: whether rows were cut short, so that
+      the list must be rebuilt as soon as the capacity allows.
+    - `particle_of_row`: `[n]`, the particle of each row; None where rows are in `order`.
+    - `num_local`: how many particles are this device's own: they and their rows come first, and sums are
+      taken for them only. The others are copies of another device's. None: all are.
     """
 
     index: Int[Array, "*b n k"] = data()
@@ -91,7 +93,7 @@ class ListedPairs(AbstractPairs, AbstractResizable):
 
     @property
     def symmetric(self) -> "ListedPairs":
-        """The same pairs from both their ends, those of copies included: for derivatives."""
+        """The same pairs from both ends, with rows for copies as well, which derivatives read."""
         return self if self.num_local is None else replace_fields(self, {"num_local": None})
 
     def grow_to(self, capacity: int) -> "ListedPairs":
@@ -99,8 +101,9 @@ class ListedPairs(AbstractPairs, AbstractResizable):
         return self.resize(max(self.capacity, min(round_up_to_eight(capacity), max(n - 1, 1))))
 
     def resize(self, capacity: int) -> "ListedPairs":
-        """The same rows with that capacity; what is cut off must be empty."""
+        """The same rows with that capacity; entries that are cut off must be empty."""
         n, k = self.index.shape[-2:]
+        # Padding rebuilds nothing; rows that overflowed before lack neighbors and are marked stale.
         more = [(0, 0)] * (self.index.ndim - 1) + [(0, max(0, capacity - k))]
         index = jnp.pad(self.index[..., :capacity], more, constant_values=n)
         stale = self.stale | (self.required > k)
@@ -109,6 +112,7 @@ class ListedPairs(AbstractPairs, AbstractResizable):
     def reduce_pairs(self, body: PairBody, arrays: PyTree) -> tuple[PyTree, PyTree]:
         n, k = self.index.shape
         count = n if self.num_local is None else self.num_local
+        # In the order of cells, so that the neighbors that a row gathers lie close to one another in memory.
         sorted_arrays = jax.tree.map(lambda a: _take(a, self.order), arrays)
         row_arrays = sorted_arrays
         if self.particle_of_row is not None:
@@ -117,14 +121,16 @@ class ListedPairs(AbstractPairs, AbstractResizable):
 
         def block(start: int | Int[Array, ""], size: int) -> Block:
             j = _rows(self.index, start, size)
-            own = jax.tree.map(lambda a: _rows(a, start, size)[:, None], row_arrays)
-            other = jax.tree.map(lambda a: jnp.take(a, j, axis=0, mode="clip"), sorted_arrays)
-            return own, other, j < n
+            arrays_i = jax.tree.map(lambda a: _rows(a, start, size)[:, None], row_arrays)
+            # Empty entries, n, read the last particle; `present` masks what comes of it.
+            arrays_j = jax.tree.map(lambda a: jnp.take(a, j, axis=0, mode="clip"), sorted_arrays)
+            return arrays_i, arrays_j, j < n
 
         blocks, _ = block_shape(count, k)
         rows, totals = (
             body(*block(0, count)) if blocks == 1 else _scan_blocks(body, block, count, k)
         )
+        # Back to the user's order by a gather: a scatter would be slow, and slower in derivatives.
         return jax.tree.map(lambda a: _take(a, self.row_of_particle[:count]), rows), totals
 
 
@@ -133,16 +139,18 @@ def _scan_blocks(
 ) -> tuple[PyTree, PyTree]:
     """`body` over blocks of rows, one after the other."""
     count, size = block_shape(n, k)
+    # Totals need zeros of the right shapes before the first block is computed.
     total = jax.eval_shape(lambda: body(*block(0, size))[1])
     zeros = jax.tree.map(lambda t: jnp.zeros(t.shape, t.dtype), total)
 
     def step(sums: PyTree, b: Int[Array, ""]) -> tuple[PyTree, PyTree]:
         start = jnp.minimum(b * size, n - size)
-        own, other, present = block(start, size)
+        arrays_i, arrays_j, present = block(start, size)
         if count * size != n:
-            # The last block starts early: its first rows have been counted already.
+            # The last block starts early: its first rows were in the block before, and are masked so that
+            # totals count them once.
             present &= (start + jnp.arange(size) >= b * size)[:, None]
-        rows, more = body(own, other, present)
+        rows, more = body(arrays_i, arrays_j, present)
         return jax.tree.map(jnp.add, sums, more), rows
 
     totals, rows = jax.lax.scan(step, zeros, jnp.arange(count))
@@ -150,7 +158,7 @@ def _scan_blocks(
 
 
 def concatenate_blocks(blocks: Array, n: int) -> Array:
-    """Rows of blocks `[count size …]`, the last of which ends with row n−1, as `[n …]`."""
+    """Rows of blocks, `[count size …]`, as `[n …]`; the last block ends with row n−1."""
     count, size, *rest = blocks.shape
     if count * size == n:
         return blocks.reshape(n, *rest)
@@ -159,10 +167,12 @@ def concatenate_blocks(blocks: Array, n: int) -> Array:
 
 
 def block_shape(n: int, k: int) -> tuple[int, int]:
-    """How many blocks of how many rows, with `k` columns; evenly if that can be.
+    """(number of blocks, rows per block) for `n` rows of `k` columns.
 
-    Otherwise the last block starts early, so that all have one size.
+    All blocks have one size. Where that cannot divide n, the last block starts early and overlaps the one
+    before.
     """
+    # Up to half as many blocks more are worth an even division: then no row is computed twice.
     count = max(1, -(-n * k // PAIRS_PER_BLOCK))
     for more in range(count, min(n, count + count // 2) + 1):
         if n % more == 0:

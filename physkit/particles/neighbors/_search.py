@@ -1,7 +1,7 @@
-"""Finding neighbors with bit masks: no gather per candidate, no scatter, no sort per row.
+"""Find neighbors with bit masks: no gather per candidate, no scatter, no sort per row.
 
 Particles are sorted into dense cells, all pairs of two neighboring cells are compared by broadcasting, and
-32 answers are packed into one word. What is then read particle by particle is 32 times less.
+32 answers are packed into one word. So each particle then reads 32 times fewer numbers.
 """
 
 import itertools
@@ -19,8 +19,8 @@ from physkit.geometry import AbstractSpace
 from ._cells import Cells, assign_cells
 from ._pairs import block_shape, concatenate_blocks
 
-_WORD = 32
-_UNROLLED = 2 * _WORD  # candidates that are written out one by one
+_WORD = 32  # bits of a mask word
+_MAX_UNROLLED = 2 * _WORD  # up to this many slots, comparisons are unrolled in the program
 
 
 Coordinates = Sequence[Float[Array, "..."]]  # one array per axis, `[*cells slots]`
@@ -32,8 +32,8 @@ class NeighborCells(NamedTuple):
     - `index`: per axis `[m c]`, for each of `c` cells its `m` neighbors (itself included), ascending.
     - `crossings`: per axis `[m c]`, how often a periodic axis is crossed on the way to each.
     - `outside`: per axis `[m c]`, neighbors beyond an open end, which do not exist.
-    - `is_thin`: whether some periodic axis has fewer than three cells: they meet in several images, of
-      which the nearest counts.
+    - `is_thin`: whether some periodic axis has fewer than three cells. Two cells are then neighbors through
+      several images, and distances need the minimum image.
     """
 
     index: list[Int[Array, "m c"]]
@@ -43,7 +43,7 @@ class NeighborCells(NamedTuple):
 
 
 class Found(Module):
-    """What a search returns; see `ListedPairs` for index, order and rows."""
+    """What a search returns; `ListedPairs` explains index, order and rows."""
 
     index: Int[Array, "n k"] = data()
     order: Int[Array, " n"] = data()
@@ -67,39 +67,42 @@ def search(
 
     Particles go into dense cells. Against each of the neighboring cells all pairs are tested by
     broadcasting, and the answers for up to 32 candidates are packed into one word. Then, `capacity`
-    times, the lowest set bit of every particle is taken off. One cell for all is the search over
+    times, the lowest set bit of every particle is taken off. With a single cell, the search goes over
     all pairs.
 
-    Particles outside of `mask` are in no cell and have no neighbors. With `num_local`, the rows of the
-    first so many particles come first.
+    Particles outside of `mask` are in no cell and have no neighbors. With `num_local`, the rows of that
+    many first particles come first.
     """
     n, d = position.shape
     shape = cells.shape
     cell, folded, vectors, narrow = assign_cells(position, space, shape, radius)
-    number = _ravel(cell.T, shape)
+    cell_number = _ravel(cell.T, shape)
     if mask is not None:
-        number = jnp.where(mask, number, cells.num_cells)  # behind all cells
-    order = jnp.argsort(number).astype(jnp.int32)
-    row_of = jnp.argsort(order).astype(jnp.int32)
-    cell, folded, number = cell[order], folded[order], number[order]
-    start = jnp.searchsorted(number, jnp.arange(cells.num_cells + 1, dtype=jnp.int32)).astype(
+        cell_number = jnp.where(mask, cell_number, cells.num_cells)  # behind all cells
+    order = jnp.argsort(cell_number).astype(jnp.int32)
+    row_of = jnp.argsort(order).astype(jnp.int32)  # the inverse permutation
+    # From here on arrays are sorted by cell: those of cell c are in rows start[c] … start[c + 1].
+    cell, folded, cell_number = cell[order], folded[order], cell_number[order]
+    start = jnp.searchsorted(cell_number, jnp.arange(cells.num_cells + 1, dtype=jnp.int32)).astype(
         jnp.int32
     )
     count = start[1:] - start[:-1]
 
     words = -(-cells.slots // _WORD)
     slot = jnp.arange(cells.slots, dtype=jnp.int32)[None]
-    member = jnp.where(slot < count[:, None], start[:-1, None] + slot, n)
-    # Empty slots lie at infinity: every comparison with them is false.
+    particle_in_slot = jnp.where(slot < count[:, None], start[:-1, None] + slot, n)
+    # Coordinates as (*cells, slots). Empty slots lie at infinity: every comparison with them is false.
     dense = [
-        jnp.append(folded[:, k], jnp.inf)[member].reshape(*shape, cells.slots) for k in range(d)
+        jnp.append(folded[:, k], jnp.inf)[particle_in_slot].reshape(*shape, cells.slots)
+        for k in range(d)
     ]
     neighbor_cells = _neighbor_cells(shape, space.periodic_axes(d))
     masks = _masks(dense, neighbor_cells, vectors, space, radius)
 
-    slot_in_cell, rows = jnp.arange(n, dtype=jnp.int32) - start[number], None
+    slot_in_cell, rows = jnp.arange(n, dtype=jnp.int32) - start[cell_number], None
     if num_local is not None:
-        # From here on in the order of the rows.
+        # From here on in the order of the rows: this device's particles by cell, then the copies by cell. So
+        # sums that only go over the first rows have no gaps.
         is_local, num_others = order < num_local, n - num_local
         local_first = [
             nonzero_indices(is_local, num_local),
@@ -107,24 +110,32 @@ def search(
         ]
         local_first = jnp.concatenate(local_first)
         rows, slot_in_cell = order[local_first], slot_in_cell[local_first]
-        number, cell = number[local_first], cell[local_first]
+        cell_number, cell = cell_number[local_first], cell[local_first]
         row_of = jnp.argsort(rows).astype(jnp.int32)
+    # From cells and slots to rows: (neighboring cells, words, rows).
     masks = masks.reshape(-1, words, cells.num_cells * cells.slots)
     if mask is not None:
-        is_in_cell, number = number < cells.num_cells, jnp.minimum(number, cells.num_cells - 1)
-    masks = masks[..., number * cells.slots + jnp.minimum(slot_in_cell, cells.slots - 1)]
+        is_in_cell, cell_number = (
+            cell_number < cells.num_cells,
+            jnp.minimum(cell_number, cells.num_cells - 1),
+        )
+    # A particle beyond the slots of its cell reads the mask of the last one: that is an overflow, which
+    # `max_occupancy` reports, and the list counts as incomplete.
+    masks = masks[..., cell_number * cells.slots + jnp.minimum(slot_in_cell, cells.slots - 1)]
     if mask is not None:
         masks = jnp.where(is_in_cell, masks, jnp.uint32(0))
+    # The first particle of each neighboring cell, (neighboring cells, 1, rows): bit b of word w of a cell's
+    # mask stands for the particle b + 32 w behind it.
     by_axis = [table[:, cell[:, k]] for k, table in enumerate(neighbor_cells.index)]
     neighbors = [_ravel(index, shape) for index in itertools.product(*by_axis)]
     first = start[jnp.stack(neighbors)][:, None]
     word = jnp.arange(words, dtype=jnp.int32)[:, None]
     bit = jnp.uint32(1) << (slot_in_cell % _WORD).astype(jnp.uint32)
-    # A particle is no neighbor of itself: its own bit is taken off, in its own cell.
+    # Clear the bit by which a particle would be its own neighbor.
     itself = jnp.where(word == (slot_in_cell // _WORD)[None], bit[None], jnp.uint32(0))
-    masks &= ~jnp.where(first == start[number][None, None], itself[None], jnp.uint32(0))
+    masks &= ~jnp.where(first == start[cell_number][None, None], itself[None], jnp.uint32(0))
     first = first + (word * _WORD)[None]
-    # Without the barrier XLA computes these tables anew for every bit that is read from them.
+    # Optimization barrier: XLA would compute these tables again for every bit that is read from them.
     masks, first = jax.lax.optimization_barrier((masks.reshape(-1, n), first.reshape(-1, n)))
     max_neighbors = jnp.max(jnp.sum(jax.lax.population_count(masks), axis=0, dtype=jnp.int32))
     index = _extract(masks, first, n, capacity)
@@ -133,20 +144,21 @@ def search(
 
 def _ravel(cell: Sequence[Array] | Array, shape: tuple[int, ...]) -> Int[Array, "..."]:
     """The flat number of the cell with these indices, one array per axis."""
-    number = cell[0]
+    cell_number = cell[0]
     for k in range(1, len(shape)):
-        number = number * shape[k] + cell[k]
-    return number
+        cell_number = cell_number * shape[k] + cell[k]
+    return cell_number
 
 
 def _neighbor_cells(shape: tuple[int, ...], periodic: tuple[bool, ...]) -> NeighborCells:
     """The neighbors of every cell of a grid of that shape."""
     tables, crossings, outside = [], [], []
     for size, repeats in zip(shape, periodic):
+        # One or two periodic cells: list each once, where −1 … 1 would meet the same cell several times.
         steps = np.arange(size) if size < 3 and (repeats or size == 1) else np.arange(-1, 2)
         raw = np.arange(size) + steps[:, None]
         crossed = raw // size
-        # In ascending order, so that neighbors lie in memory, and sums run, as cells do.
+        # In ascending order of cells, so that a row lists its neighbors in the order of memory.
         rank = np.argsort(raw % size, axis=0, kind="stable")
         table, crossed = (np.take_along_axis(a, rank, axis=0) for a in (raw % size, crossed))
         tables.append(jnp.asarray(table, jnp.int32))
@@ -165,43 +177,46 @@ def _masks(
 ) -> Array:
     """`[m, words, *cells, slots]`: which candidates of each neighboring cell are within `radius`."""
     d, slots, dtype = len(dense), dense[0].shape[-1], dense[0].dtype
-    # The test may let a pair too many in, never one too few.
+    # Larger by rounding errors: a pair too many costs little, a missing one is wrong.
     limit = np.asarray((radius * (1 + 64 * float(jnp.finfo(dtype).eps))) ** 2, dtype)
     tables, is_thin = near.index, near.is_thin
     crossings = [jnp.asarray(c, dtype) for c in near.crossings]
-    # What lies outside is moved to infinity, where every comparison is false.
+    # Neighbors that do not exist are moved to infinity, where every comparison is false.
     barriers = [jnp.asarray(np.where(b, np.inf, 0), dtype) for b in near.outside]
 
-    def along(k: int, values: Array) -> Array:
+    def along_axis(k: int, values: Array) -> Array:
+        # To broadcast against (*cells, slots).
         return values.reshape([-1 if axis == k else 1 for axis in range(d + 1)])
 
     def word(candidates: Coordinates) -> Array:
-        # One candidate after the other, for all particles of a cell in a vector.
-        close = jnp.zeros(dense[0].shape, jnp.uint32)
+        # Unrolled over candidates; each is compared with all slots of all cells in one vector operation.
+        within = jnp.zeros(dense[0].shape, jnp.uint32)
         for j in range(candidates[0].shape[-1]):
             difference = tuple(a - b[..., j : j + 1] for a, b in zip(dense, candidates))
             if is_thin:
                 difference = space.minimum_image(difference)
             near_enough = sum(x * x for x in difference) < limit
-            close |= jnp.where(near_enough, jnp.uint32(1 << j), jnp.uint32(0))
-        return close
+            within |= jnp.where(near_enough, jnp.uint32(1 << j), jnp.uint32(0))
+        return within
 
     def mask(rank: Int[Array, " d"]) -> Array:
         other = dense
         for k in range(d):
             other = [jnp.take(c, tables[k][rank[k]], axis=k, mode="clip") for c in other]
-        shifts = [along(k, barriers[k][rank[k]]) for k in range(d)]
+        shifts = [along_axis(k, barriers[k][rank[k]]) for k in range(d)]
         if not is_thin:
-            images = [along(k, crossings[k][rank[k]]) for k in range(d)]
+            images = [along_axis(k, crossings[k][rank[k]]) for k in range(d)]
             shifts = [
                 s + sum(i * vectors[a, k] for a, i in enumerate(images))
                 for k, s in enumerate(shifts)
             ]
+        # Optimization barrier: the shifted coordinates are read by all candidates, and computed once.
         other = jax.lax.optimization_barrier([o + s for o, s in zip(other, shifts)])
-        if slots <= _UNROLLED:
+        if slots <= _MAX_UNROLLED:
             firsts = range(0, slots, _WORD)
             return jnp.stack([word([o[..., j : j + _WORD] for o in other]) for j in firsts])
-        # All pairs of many particles: a loop over words, or the program would take minutes to compile.
+        # Many slots, as in a search over all pairs: a loop over words, since the unrolled program would take
+        # minutes to compile.
         words = -(-slots // _WORD)
         gap = [(0, 0)] * d + [(0, words * _WORD - slots)]
         padded = [jnp.pad(o, gap, constant_values=jnp.inf) for o in other]
@@ -213,10 +228,11 @@ def _masks(
 
 
 def _extract(masks: Array, first: Int[Array, "w n"], n: int, capacity: int) -> Int[Array, "n k"]:
-    """The set bits of each particle's words (column), as indices of neighbors; n where none is left.
+    """The set bits of each particle's words (a column), as indices of neighbors; n where none is left.
 
     `first`: the particle that the lowest bit of each word stands for.
     """
+    # In blocks of columns, so that the tables of a block stay in cache while bits are taken off.
     count, size = block_shape(n, capacity)
 
     def block(b: Int[Array, ""]) -> Int[Array, "c k"]:
@@ -230,7 +246,7 @@ def _extract(masks: Array, first: Int[Array, "w n"], n: int, capacity: int) -> I
 def _take_bits(
     masks: Array, first: Int[Array, "w c"], missing: int, capacity: int
 ) -> Int[Array, "c k"]:
-    """The lowest `capacity` set bits of every column, one after the other; `missing` behind the last."""
+    """The lowest `capacity` set bits of every column, one after the other; `missing` after the last."""
     words, c = masks.shape
     column = jnp.arange(c, dtype=jnp.int32)
     none = jnp.full(c, words, jnp.int32)
@@ -240,7 +256,8 @@ def _take_bits(
         nearest = jnp.where(word != 0, w, later)
         return nearest, nearest
 
-    # The next word with a bit in it, for every word; flat, because then one index reads a table.
+    # For every word, the next one that is not empty; `none`, the number of words, after the last. A scan from
+    # the end. The tables are flat, (words + 1) · c, so that a single index reads them.
     each = jnp.arange(words, dtype=jnp.int32)
     _, after = jax.lax.scan(next_nonempty, none, (masks, each), reverse=True)
     after = jnp.append(after, none[None], axis=0).reshape(-1)
@@ -249,14 +266,16 @@ def _take_bits(
 
     def take(cursor: tuple[Array, Array], _: None) -> tuple[tuple[Array, Array], Array]:
         w, word = cursor
+        # Two's complement isolates the lowest set bit; the bits below it count its position.
         low = word & (~word + jnp.uint32(1))
         bit = jax.lax.population_count(low - jnp.uint32(1)).astype(jnp.int32)
         found = jnp.where(word != 0, first[w * c + column] + bit, missing)
         word = word ^ low
-        following = after[jnp.minimum(w + 1, words) * c + column]
-        w = jnp.where(word == 0, following, w)
+        # Go on to the next word that is not empty, so that every turn of the loop finds a bit.
+        next_word = after[jnp.minimum(w + 1, words) * c + column]
+        w = jnp.where(word == 0, next_word, w)
         return (w, jnp.where(word == 0, masks[w * c + column], word)), found
 
-    w = after[:c]
+    w = after[:c]  # the first word that is not empty
     _, index = jax.lax.scan(take, (w, masks[w * c + column]), None, length=capacity)
     return index.T

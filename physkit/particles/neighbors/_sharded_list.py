@@ -25,7 +25,7 @@ from physkit.geometry import AbstractSpace, Slab, require_box
 from .._capacity_rules import capacity_for, round_up_to_eight
 from .._particles import Particles
 from ..decomposition._halo import Halo
-from ..decomposition._ownership import Ownership
+from ..decomposition._ownership import Ownership, require_ownership
 from ..decomposition._sharded_cache import AbstractShardedCache
 from ._cells import NEEDS_COARSER_CELLS, Cells
 from ._cutoff import default_skin, exceeds, exceeds_max_cutoff
@@ -34,24 +34,23 @@ from ._neighbors import AbstractNeighbors
 from ._pairs import ListedPairs
 from ._search import Found, search
 
-_CELLS = 1  # the part of the list that cells are
-_EXTRA = 1.5, 8  # factor on an even distribution and constant, of capacities at first
+_CELLS = 1  # the index of "particles in a cell" among the parts
+_INITIAL_FACTOR, _INITIAL_EXTRA = 1.5, 8  # initial capacity: factor · mean count + extra
 
 
 class ShardedNeighborList(AbstractNeighbors, AbstractShardedCache):
-    """All pairs closer than cutoff + skin of this device's particles with its own and with those of the
-    halo: what `NeighborList` is on one device.
+    """A `NeighborList` over devices: pairs of this device's particles with each other and with the halo.
 
-    All devices rebuild together, when something has moved half the skin on any of them, and when
-    particles have changed devices. In between, `exchange_halo` sends only what has changed.
+    All devices rebuild together: when a particle has moved half the skin on any of them, and when particles
+    have changed devices. In between, `exchange_halo` sends the same rows again.
 
     **Arguments:**
 
     - `index`, `order`, `row_of_particle`, `particle_of_row`: of `pairs`; `above`, `below`: of `halo`.
-    - `peak_counts`: most neighbors of a particle, most particles in a cell, most sent to one side.
-    - `position`, `space`: as they were when the list was built; `stale`: it must be rebuilt.
+    - `peak_counts`: the most neighbors of a particle, particles in a cell, and rows sent to one side so far.
+    - `position`, `space`: as they were when the list was built; `stale`: whether it must be rebuilt.
     - `num_rebuilds`, `faults`: as in `NeighborList`.
-    - `excluded`: by place in the arrays of all particles, the places of those left out of its row.
+    - `excluded`: for each particle, by global index, the global indices of those left out of its row.
     - `shape`, `slots`: of `cells`.
     """
 
@@ -81,7 +80,7 @@ class ShardedNeighborList(AbstractNeighbors, AbstractShardedCache):
 
     @property
     def pairs(self) -> ListedPairs:
-        """What sums run over."""
+        """The pairs that sums run over."""
         return ListedPairs(
             self.index,
             self.order,
@@ -94,7 +93,7 @@ class ShardedNeighborList(AbstractNeighbors, AbstractShardedCache):
 
     @property
     def cells(self) -> Cells:
-        """What the search sorts into."""
+        """The cells that the search sorts particles into."""
         return Cells(self.shape, self.slots, self.peak_counts[..., _CELLS], self.stale)
 
     @property
@@ -127,16 +126,19 @@ class ShardedNeighborList(AbstractNeighbors, AbstractShardedCache):
             cells = self.cells.grow_to(slots)
             shape, slots = cells.shape, cells.slots
         batch, d = self.stale.shape, self.position.shape[-1]
-        m = n + 2 * g
-        full = lambda shape, value: np.full((*batch, *shape), value, np.int32)
+        m = n + 2 * g  # local rows, then those received from below and from above
+
+        def full_of(shape: tuple[int, ...], value: int) -> np.ndarray:
+            return np.full((*batch, *shape), value, np.int32)
+
         numbers = np.broadcast_to(np.arange(m, dtype=np.int32), (*batch, m))
         new = {
-            "index": full((m, k), m),
+            "index": full_of((m, k), m),
             "order": numbers,
             "row_of_particle": numbers,
             "particle_of_row": numbers,
-            "above": full((g,), n),
-            "below": full((g,), n),
+            "above": full_of((g,), n),
+            "below": full_of((g,), n),
             "position": np.zeros((*batch, n, d), self.position.dtype),
             "stale": np.ones(batch, bool),
         }
@@ -144,7 +146,7 @@ class ShardedNeighborList(AbstractNeighbors, AbstractShardedCache):
 
     def grown_capacity(self, part: int, peak: int) -> int:
         if part == _CELLS and peak >= NEEDS_COARSER_CELLS:
-            return peak  # a request for another grid of cells, and no count
+            return peak  # no count, but a request for coarser cells, which `resize` answers
         return super().grown_capacity(part, peak)
 
     # --- use ---------------------------------------------------------------------------------------
@@ -154,22 +156,25 @@ class ShardedNeighborList(AbstractNeighbors, AbstractShardedCache):
         return ((self.faults.bits & int(Fault.CUTOFF)) == 0) & (self.required <= 0)
 
     def exchange_halo(self, particles: Particles, arrays: PyTree) -> PyTree:
-        ownership = _ownership(particles)
+        ownership = require_ownership(particles.ownership)
         return self.halo.exchange(ownership.slab(particles.space), arrays)
 
     def update(self, particles: Particles) -> "ShardedNeighborList":
-        """This list, or a new one on all devices if any needs one."""
+        """This list, or a new one on all devices if any device needs one."""
+        # Which pairs are listed is a choice of which sums do not depend: no derivative goes through it.
         position = jax.lax.stop_gradient(particles.position)
         space = jax.tree.map(jax.lax.stop_gradient, particles.space)
-        ownership = _ownership(particles)
+        ownership = require_ownership(particles.ownership)
         slab, radius = ownership.slab(particles.space), self.cutoff + self.skin
         moved = displacement_since(
             self.position, self.space, position, space, self.cutoff, self.skin
         )
         margin = ownership.migration_margin * slab.width
+        # After a migration the rows hold other particles, and their displacement means nothing.
         is_leap = moved.is_leap & ~self.stale
         is_leap = is_leap | (ownership.max_distance_outside(position, particles.space) > margin)
-        # A particle of the next slab but one must never come within reach.
+        # A particle of the next slab but one must never come within reach: halos reach one slab. The factor
+        # allows for rounding, since the skin may have been fitted to just this width.
         too_thin = radius + 2 * ownership.migration_margin * slab.width > slab.width * (1 + 1e-6)
         too_far = exceeds_max_cutoff(space, position.shape[1], radius) | too_thin
         faults = self.faults.set_if(Fault.DISPLACEMENT, is_leap).set_if(Fault.CUTOFF, too_far)
@@ -180,6 +185,7 @@ class ShardedNeighborList(AbstractNeighbors, AbstractShardedCache):
         def keep() -> ShardedNeighborList:
             return self
 
+        # One answer for all devices: rebuilding sends messages, which all devices must take part in.
         current = cond_for_batch(space.max(moved.is_outdated | self.stale), rebuild, keep)
         return replace_fields(current, {"faults": faults})
 
@@ -191,19 +197,19 @@ def sharded_neighbor_list(
     capacity: int | None = None,
     excluded: Int[Array, "t e"] | None = None,
 ) -> ShardedNeighborList:
-    """A list for particles cut into slabs, with the capacity that an even distribution needs.
+    """A list for particles cut into slabs, with capacities from the mean density.
 
-    - `excluded`: as for `neighbor_list`, by places in the arrays of all particles.
+    - `excluded`: as for `neighbor_list`, by global index.
 
     **Errors:** `CutoffError` for slabs thinner than the cutoff (with skin, and the migration margin on both
     sides), and for a cutoff beyond the image limit; `CapacityError` where a trace has hidden the box.
     """
-    ownership, space = _ownership(particles), require_box(particles.space)
+    ownership, space = require_ownership(particles.ownership), require_box(particles.space)
     n, d = particles.position.shape
     if ownership.box_lengths is None:
         raise CapacityError(
-            "how many neighbors particles have over devices cannot be seen inside jit or vmap, where the "
-            "box is hidden: simulate some steps outside, and go on inside from the carry of that"
+            "a neighbor list over devices cannot be sized inside jit or vmap, which hide the lengths of the "
+            "box: simulate some steps outside, and continue inside from the carry that this returns"
         )
     lengths, axis = np.asarray(ownership.box_lengths), ownership.axis
     size = space.comm.axis_size(axis)
@@ -211,23 +217,27 @@ def sharded_neighbor_list(
     radius = cutoff + skin
     width = lengths[axis] / size
     reach = radius + ownership.migration_margin * width
-    factor, extra = _EXTRA
+    factor, extra = _INITIAL_FACTOR, _INITIAL_EXTRA
+    # From sizes and the mean density alone: this runs inside the SPMD program, where all numbers are hidden.
     density = ownership.num_particles / np.prod(lengths)
     ball = {1: 2.0, 2: np.pi, 3: 4 / 3 * np.pi}[d] * radius**d
     mean_ghosts = ownership.num_particles * reach / lengths[axis]
     ghosts = min(n, capacity_for(GROWTH_FACTOR * mean_ghosts + extra))
     extended = n + 2 * ghosts
+    # Along the cut axis, cells cover the slab and the halo on both sides.
     extent = np.where(np.arange(d) == axis, width + 2 * reach, lengths)
+    # Slightly wider than the radius, so that rounding never makes cells too narrow.
     shape = np.maximum(1, np.floor(extent / (radius * 1.0001))).astype(int)
     slots = round_up_to_eight(factor * density * np.prod(extent / shape) + extra)
     if extended * extended <= np.prod(np.minimum(shape, 3)) * np.prod(shape) * slots**2:
-        # All pairs of so few particles cost less than their cells.
+        # So few particles: testing all pairs costs less than testing those of neighboring cells.
         shape, slots = np.ones(d, int), round_up_to_eight(extended)
     neighbors = capacity or round_up_to_eight(factor * density * ball + extra)
     neighbors = min(neighbors, max(extended - 1, 1))
-    none, numbers = jnp.int32(0), jnp.arange(extended, dtype=jnp.int32)
+    zero, numbers = jnp.int32(0), jnp.arange(extended, dtype=jnp.int32)
     no_ghosts = jnp.full(ghosts, n, jnp.int32)
-    position, still = jax.tree.map(jax.lax.stop_gradient, (particles.position, space))
+    # An empty list that is stale: `update` builds it at once, on all devices.
+    position, list_space = jax.tree.map(jax.lax.stop_gradient, (particles.position, space))
     return ShardedNeighborList(
         jnp.full((extended, neighbors), extended, jnp.int32),
         numbers,
@@ -237,9 +247,9 @@ def sharded_neighbor_list(
         no_ghosts,
         jnp.zeros(3, jnp.int32),
         position,
-        still,
+        list_space,
         jnp.array(True),
-        none,
+        zero,
         Faults.none(),
         excluded,
         tuple(shape.tolist()),
@@ -252,8 +262,9 @@ def sharded_neighbor_list(
 def _build(
     old: ShardedNeighborList, particles: Particles, ownership: Ownership, slab: Slab
 ) -> ShardedNeighborList:
+    """A new list from present positions, in the arrays of the old one's capacities."""
     radius = old.cutoff + old.skin
-    # Particles of other slabs may be as far outside of them as this one's.
+    # Particles may be outside of their slab by the margin, on this device and on its neighbors.
     reach = radius + ownership.migration_margin * slab.width
     position, ghosts = particles.position, old.above.shape[-1]
     halo = Halo.of(position, ownership, slab, reach, ghosts)
@@ -289,16 +300,13 @@ def _exclude(
     global_index: Int[Array, " m"],
     excluded: Int[Array, "t e"],
 ) -> Int[Array, "m k"]:
-    """`index` without the excluded pairs, which are given by places in the arrays of all particles."""
-    never = excluded.at[global_index[found.particle_of_row]].get(mode="clip")
-    other = global_index[found.order].at[index].get(mode="clip")
-    is_excluded = jnp.any(other[:, :, None] == never[:, None, :], axis=-1)
+    """`index` without the excluded pairs, which are given by global index."""
+    # Rows of copies are cleared of their pairs as well: derivatives read them.
+    excluded_partners = excluded.at[global_index[found.particle_of_row]].get(mode="clip")
+    listed_global_index = global_index[found.order].at[index].get(mode="clip")
+    # (rows, neighbors, 1) against (rows, 1, excluded)
+    is_excluded = jnp.any(listed_global_index[:, :, None] == excluded_partners[:, None, :], axis=-1)
     return jnp.where(is_excluded, len(global_index), index)
-
-
-def _ownership(particles: Particles) -> Ownership:
-    assert particles.ownership is not None
-    return particles.ownership
 
 
 def _fit_skin(
@@ -309,7 +317,10 @@ def _fit_skin(
     cutoff: float,
     skin: float | None,
 ) -> float:
-    """The skin, less than usual where box or slabs allow no more."""
+    """`skin`, or if it is None the default one, less where the box or the slabs allow no more.
+
+    **Errors:** `CutoffError` where cutoff + skin exceeds what the box or the slabs allow.
+    """
     repeats = lengths[np.asarray(periodic)]
     limit = float(repeats.min() / 2) if repeats.size else math.inf
     length, margin = lengths[ownership.axis], ownership.migration_margin
@@ -323,10 +334,10 @@ def _fit_skin(
                 f"{what} is beyond the image limit {limit:.6g} of this box: use a larger box or a "
                 "shorter cutoff"
             )
-        most = int(length * (1 - 2 * margin) / reach)
+        max_devices = int(length * (1 - 2 * margin) / reach)
         raise CutoffError(
             f"{what} reaches beyond the next slab: {size} devices make slabs {width:.4g} wide, of which "
-            f"{2 * margin * width:.3g} is left for particles outside of their slab. Take at most "
-            f"{max(most, 1)} devices along this axis, or a larger box"
+            f"{2 * margin * width:.3g} is reserved for particles outside of their slab. Take at most "
+            f"{max(max_devices, 1)} devices along this axis, or a larger box"
         )
     return default_skin(cutoff, allowed) if skin is None else skin

@@ -1,4 +1,4 @@
-"""All pairs of a small system: what a list is, without a list."""
+"""All pairs of a small system: neighbors without a list."""
 
 from jaxtyping import Array, Bool
 
@@ -12,9 +12,9 @@ from ._pairs import AllPairs
 
 
 class AllPairsWithin(AbstractNeighbors):
-    """What `NeighborList` is, of every pair: nothing to build, and nothing that overflows.
+    """All pairs, in the place of a `NeighborList`: there is nothing to build, and nothing overflows.
 
-    - `faults`: a cutoff beyond the image limit, as a box that shrinks comes to.
+    - `faults`: a cutoff beyond the image limit, which a box that shrinks may come to.
     """
 
     faults: Faults
@@ -34,7 +34,7 @@ class AllPairsWithin(AbstractNeighbors):
 
 
 def all_pairs_within(particles: Particles, cutoff: float) -> AllPairsWithin:
-    """Every pair of `particles`, for sums that end at `cutoff`.
+    """All pairs of `particles`, for sums that end at `cutoff`.
 
     **Errors:** `CutoffError` when the cutoff is beyond the space's `max_cutoff`.
     """
