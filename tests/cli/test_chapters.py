@@ -104,7 +104,7 @@ def test_plasma(tmp_path, capsys, monkeypatch):
 @pytest.mark.slow  # as `physkit demo --quick`
 def test_devices(tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("PHYSKIT_SPMD", "vmap")
-    for name, value in (("QUICK_CELLS", 16), ("QUICK_TURNS", 0.2), ("QUICK_STEPS", 20)):
+    for name, value in (("QUICK_CELLS", 16), ("QUICK_DURATION", 0.2), ("QUICK_STEPS", 20)):
         monkeypatch.setattr(_two_devices, name, value)
     _two_devices.run_chapter(tmp_path, True, Report())
     said = capsys.readouterr().out

@@ -14,11 +14,16 @@ DEVICES = (2,)
 
 
 class DeviceComparison(NamedTuple):
-    """The same steps on one device and over two: last states, seconds, bytes and messages a step."""
+    """The same steps on one device and over two.
+
+    - `single`: the last state on one device; `carry`: that of the run over two, still sharded.
+    - `seconds`: on one device, and over two.
+    - `bytes_sent`, `exchanges`: of each device, in a step.
+    """
 
     name: str
     single: State
-    carry: Any  # a ShardedCarry, which `physkit.simulate` does not show
+    carry: Any  # a ShardedCarry, which `physkit.simulate` does not export
     seconds: tuple[float, float]
     bytes_sent: float
     exchanges: int
@@ -36,7 +41,7 @@ class DeviceComparison(NamedTuple):
 
 
 def compare(name: str, simulation: Simulation, state: State, steps: int) -> DeviceComparison:
-    """The same steps on one device and over two."""
+    """Run the same steps on one device and over two."""
     watch = Stopwatch()
     single = run_simulation(simulation, state, steps, progress=False).state
     single_seconds, watch = watch.seconds, Stopwatch()
@@ -54,7 +59,8 @@ def compare(name: str, simulation: Simulation, state: State, steps: int) -> Devi
 
 
 def _numbers(state: State) -> list[np.ndarray]:
-    """Positions of particles as the way that they have come, and all other numbers."""
+    """Floating arrays of a state; of particles unwrapped positions, and velocities."""
+    # A position in a box jumps by its edge where rounding moves a particle across the boundary.
     if hasattr(state, "unwrapped"):
         return [np.asarray(state.unwrapped), np.asarray(state.velocity)]
     floats = [x for x in jax.tree.leaves(state) if jax.numpy.issubdtype(x.dtype, np.inexact)]

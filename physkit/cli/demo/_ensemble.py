@@ -36,9 +36,10 @@ from ._ensemble_results import GRAMS_PER_CM3, KELVIN, MEGAPASCAL, EscapeRates, F
 TITLE = "Ensembles: a worker that is killed, and boxes of argon side by side"
 BOXES, QUICK_BOXES = 16, 4  # temperatures, and as many densities
 STEPS, QUICK_STEPS = 4_800, 1_600
-SETTLING = 1_600  # steps; a third of the frames, and of a short run a half
+MELTING_STEPS = 1_600  # left out of averages
+STEPS_PER_FRAME = 20  # of `lennard_jones_box`
 REPLICAS, QUICK_REPLICAS = 1024, 256
-WATCHED = 400.0  # time units that a particle has to escape
+ESCAPE_TIME = 400.0  # time units that a particle has to escape
 
 CASE = '''\
 """Brownian particles in a double well, at several temperatures: when does each reach the other side?"""
@@ -67,31 +68,29 @@ def run(folder: Path, quick: bool, report: Report) -> None:
     escapes = _escape(folder, QUICK_REPLICAS if quick else REPLICAS, report)
     draw_escape(escapes, folder / "escape.png")
     report.file(folder / "escape.png")
-    boxes = _boxes(folder, *((QUICK_BOXES, QUICK_STEPS) if quick else (BOXES, STEPS)), report)
+    boxes = _boxes(*((QUICK_BOXES, QUICK_STEPS) if quick else (BOXES, STEPS)), report)
     for draw, name in ((draw_map, "equation_of_state.png"), (draw_isotherms, "isotherms.png")):
         draw(boxes, folder / name)
         report.file(folder / name)
     report.file(_write(boxes, folder / "equation_of_state.csv"))
 
 
-# --- a worker is killed ---------------------------------------------------------------------------
-
-
 def _escape(folder: Path, replicas: int, report: Report) -> EscapeRates:
     case, out = folder / "escape.py", folder / "escape"
     case.write_text(CASE, encoding="utf-8")
-    values = (f"replicas={replicas}", f"time={WATCHED:g}")
-    whole = load_sweep(case, values)
+    values = (f"replicas={replicas}", f"time={ESCAPE_TIME:g}")
+    plan = load_sweep(case, values)
     report.info(
-        f"{whole.num_members} Brownian particles in a double well, in chunks of {replicas}: a worker computes "
+        f"{plan.num_members} Brownian particles in a double well, in chunks of {replicas}: a worker computes "
         "them,\nis killed without warning, and another goes on"
     )
-    done = _killed(case, out, values, replicas)
-    found = sweep(whole, to=out, chunk_size=replicas, progress=not report.quiet)
-    again = sweep(whole, chunk_size=replicas, progress=False)
-    same = _same_bits(found, again)
+    num_finished = _run_worker_until_killed(case, out, values, replicas)
+    # The claim of the dead worker is taken over: its process is gone.
+    found = sweep(plan, to=out, chunk_size=replicas, progress=not report.quiet)
+    uninterrupted = sweep(plan, chunk_size=replicas, progress=False)
+    same = _same_bits(found, uninterrupted)
     report.result(
-        f"\nkill -9 after {done} of {found.num_members // replicas} chunks; "
+        f"\nkill -9 after {num_finished} of {found.num_members // replicas} chunks; "
         f"resumed: {len(found.members)} members, "
         f"{'every bit as' if same else 'NOT the bits of'} an uninterrupted sweep"
     )
@@ -106,20 +105,29 @@ def _escape(folder: Path, replicas: int, report: Report) -> EscapeRates:
     return escapes
 
 
-def _killed(case: Path, out: Path, values: tuple[str, ...], chunk: int) -> int:
-    """How many chunks a worker had done when it was killed."""
-    words = [sys.executable, "-m", "physkit", "sweep", "run", str(case), "--to", str(out)]
-    words += [w for value in values for w in ("--set", value)]
-    words += ["--chunk-size", str(chunk), "--quiet"]
-    words += ["--double"] if jax.config.jax_enable_x64 else []
-    worker = subprocess.Popen(words, stdout=subprocess.DEVNULL, env=dict(os.environ))
+def _run_worker_until_killed(
+    case: Path, out: Path, values: tuple[str, ...], chunk_size: int
+) -> int:
+    """Start a worker, kill it after its first chunk, and count the chunks that it had finished."""
+    command = worker_command(case, out, values, chunk_size)
+    worker = subprocess.Popen(command, stdout=subprocess.DEVNULL, env=dict(os.environ))
     try:
+        # Files of chunks appear whole: they are written elsewhere and renamed.
         while worker.poll() is None and not (out / "chunks" / "000000.h5").exists():
             time.sleep(0.01)
     finally:
         worker.send_signal(signal.SIGKILL)
         worker.wait()
     return len(status(out).finished)
+
+
+def worker_command(case: Path, out: Path, values: tuple[str, ...], chunk_size: int) -> list[str]:
+    """The command line of a worker, in the precision of this process."""
+    command = [sys.executable, "-m", "physkit", "sweep", "run", str(case), "--to", str(out)]
+    command += [word for value in values for word in ("--set", value)]
+    command += ["--chunk-size", str(chunk_size), "--quiet"]
+    command += ["--double"] if jax.config.jax_enable_x64 else []
+    return command
 
 
 def _same_bits(one: Ensemble, other: Ensemble) -> bool:
@@ -130,19 +138,18 @@ def _rates(found: Ensemble) -> EscapeRates:
     temperature, rows = found.coordinates["temperature"], []
     for k, t in enumerate(np.unique(temperature)):
         times = np.asarray(found["escape"])[temperature == t, 0]
-        rate = passage_rate(times, WATCHED, key=jax.random.key(k))
+        rate = passage_rate(times, ESCAPE_TIME, key=jax.random.key(k))
+        # An exact rate is one over the mean first-passage time.
         rows.append((t, float(rate.value), float(rate.error), 1 / double_well_passage(t)))
     return EscapeRates(*np.array(rows).T)
 
 
-# --- boxes of argon -------------------------------------------------------------------------------
-
-
-def _boxes(folder: Path, across: int, steps: int, report: Report) -> FluidPressures:
-    temperature, density = np.linspace(1.4, 3.0, across), np.linspace(0.1, 0.8, across)
+def _boxes(points: int, steps: int, report: Report) -> FluidPressures:
+    temperature, density = np.linspace(1.4, 3.0, points), np.linspace(0.1, 0.8, points)
     sim, _ = lennard_jones_box(dtype=jnp.float32)
     states = [lennard_jones_box(rho, 2.0, dtype=jnp.float32)[1] for rho in density]
-    whole = Sweep(
+    # The state at a density is an axis as a whole: positions, box and velocities change together.
+    plan = Sweep(
         (sim, states[0]),
         steps,
         over=cartesian_product(
@@ -152,34 +159,36 @@ def _boxes(folder: Path, across: int, steps: int, report: Report) -> FluidPressu
         key=jax.random.key(0),
     )
     report.info(
-        f"{whole.num_members} boxes of {states[0].num_particles} argon atoms, {across} temperatures "
-        f"and {across} densities above the critical point:\none program advances them side by side"
+        f"{plan.num_members} boxes of {states[0].num_particles} argon atoms, {points} temperatures "
+        f"and {points} densities above the critical point:\none program advances them side by side"
     )
     began = time.monotonic()
-    done = sweep(whole, chunk_size=min(whole.num_members, 64), progress=not report.quiet)
+    results = sweep(plan, chunk_size=min(plan.num_members, 64), progress=not report.quiet)
     seconds = time.monotonic() - began
-    boxes = _pressures(done.require_complete(), density)
-    off = (boxes.pressure - boxes.published) / boxes.error
-    atom_steps = whole.num_members * states[0].num_particles * steps
-    root = float(np.sqrt(np.mean((boxes.pressure - boxes.published) ** 2)))
+    boxes = _pressures(results.require_complete(), density)
+    errors_off = (boxes.pressure - boxes.published) / boxes.error
+    atom_steps = plan.num_members * states[0].num_particles * steps
+    rms = float(np.sqrt(np.mean((boxes.pressure - boxes.published) ** 2)))
     report.result(
-        f"\npressure of {whole.num_members} boxes against Johnson, Zollweg & Gubbins 1993: root-mean-square "
-        f"difference {root * MEGAPASCAL:.1f} MPa\nof up to {boxes.published.max() * MEGAPASCAL:.0f} MPa; "
-        f"{np.mean(np.abs(off) < 2):.0%} within two standard errors; "
+        f"\npressure of {plan.num_members} boxes against Johnson, Zollweg & Gubbins 1993: root-mean-square "
+        f"difference {rms * MEGAPASCAL:.1f} MPa\nof up to {boxes.published.max() * MEGAPASCAL:.0f} MPa; "
+        f"{np.mean(np.abs(errors_off) < 2):.0%} within two standard errors; "
         f"{atom_steps / seconds / 1e6:.2f} million atom-steps a second, compilation included"
     )
     return boxes
 
 
-def _pressures(done: Ensemble, density: np.ndarray) -> FluidPressures:
+def _pressures(results: Ensemble, density: np.ndarray) -> FluidPressures:
     """Means over time after melting, with errors by blocking."""
-    series = np.asarray(done["pressure"], float)
-    first = max(SETTLING // 20, series.shape[1] // 3)
-    blocks = [block_average(one[min(first, len(one) // 2) :]) for one in series]
-    temperature = done.coordinates["temperature"].astype(float)
-    rho = density[done.coordinates["state_row"]]
+    series = np.asarray(results["pressure"], float)  # (members, frames)
+    # At least a third of the frames is melting, but never more than half of a short run.
+    first = max(MELTING_STEPS // STEPS_PER_FRAME, series.shape[1] // 3)
+    averages = [block_average(one[min(first, len(one) // 2) :]) for one in series]
+    temperature = results.coordinates["temperature"].astype(float)
+    rho = density[results.coordinates["state_row"]]
     published = np.asarray(lennard_jones_equation_of_state(rho, temperature).pressure)
-    mean, error = (np.array([float(getattr(b, n)) for b in blocks]) for n in ("mean", "error"))
+    mean = np.array([float(average.mean) for average in averages])
+    error = np.array([float(average.error) for average in averages])
     return FluidPressures(temperature, rho, mean, error, published)
 
 

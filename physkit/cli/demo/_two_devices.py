@@ -16,13 +16,12 @@ from ._device_comparison import compare
 from ._two_devices_pictures import draw_atoms, draw_flow
 
 TITLE = "One domain over two devices"
-CELLS, TURNS, QUICK_CELLS, QUICK_TURNS = (
-    128,
-    1.6,
-    48,
-    1.2,
-)  # TURNS: the time that the flow is followed
-ATOMS, STEPS, QUICK_ATOMS, QUICK_STEPS = 6, 1000, 5, 150  # atoms: unit cells along an edge
+# Cells along an edge of the flow, and for how long it is followed.
+CELLS, DURATION = 128, 1.6
+QUICK_CELLS, QUICK_DURATION = 48, 1.2
+# Unit cells along an edge of the crystal, and steps.
+UNIT_CELLS, STEPS = 6, 1000
+QUICK_UNIT_CELLS, QUICK_STEPS = 5, 150
 
 
 def run(folder: Path, quick: bool, report: Report) -> None:
@@ -30,35 +29,40 @@ def run(folder: Path, quick: bool, report: Report) -> None:
     if len(jax.devices()) >= 2:
         run_chapter(folder, quick, report)
         return
-    # How many CPU devices there are is settled when JAX is imported: another process has two.
-    name = run_in_child.__name__  # a renamed function is still found
-    script = f"import sys; from {__name__} import {name}; {name}(*sys.argv[1:])"
-    words = [str(folder), "quick" if quick else "full", "quiet" if report.quiet else "loud"]
+    # The number of CPU devices is fixed once JAX has started, so another process gets two of them.
+    # Names come from the function itself: a renamed one is still found.
+    code = (
+        f"import sys; from {__name__} import {run_in_child.__name__}; "
+        f"{run_in_child.__name__}(*sys.argv[1:])"
+    )
+    arguments = [str(folder), "quick" if quick else "full", "quiet" if report.quiet else "verbose"]
     flags = f"{os.environ.get('XLA_FLAGS', '')} {DEVICE_COUNT_FLAG}=2".strip()
-    settings = os.environ | {"XLA_FLAGS": flags, "JAX_PLATFORMS": "cpu"}
+    environment = os.environ | {"XLA_FLAGS": flags, "JAX_PLATFORMS": "cpu"}
+    # The child writes to the same standard output: what is buffered here comes first.
     sys.stdout.flush()
-    done = subprocess.run([sys.executable, "-c", script, *words], env=settings, check=False)
-    if done.returncode:
-        raise RuntimeError("the process with two devices failed; what it said is above")
+    child = subprocess.run([sys.executable, "-c", code, *arguments], env=environment, check=False)
+    if child.returncode:
+        raise RuntimeError("the process with two devices failed; its output is above")
 
 
-def run_in_child(folder: str, size: str, loudness: str) -> None:
-    """The chapter in a process that has two devices."""
-    run_chapter(Path(folder), size == "quick", Report(quiet=loudness == "quiet"))
+def run_in_child(folder: str, size: str, verbosity: str) -> None:
+    """Run the chapter in a process that has two devices; arguments as its command line has them."""
+    run_chapter(Path(folder), size == "quick", Report(quiet=verbosity == "quiet"))
 
 
 def run_chapter(folder: Path, quick: bool, report: Report) -> None:
-    """The chapter, where there are two devices."""
-    cells, turns = (QUICK_CELLS, QUICK_TURNS) if quick else (CELLS, TURNS)
-    edge, steps = (QUICK_ATOMS, QUICK_STEPS) if quick else (ATOMS, STEPS)
-    kind = jax.devices()[0].platform
+    """Run the chapter where there are two devices."""
+    cells, duration = (QUICK_CELLS, QUICK_DURATION) if quick else (CELLS, DURATION)
+    unit_cells, steps = (QUICK_UNIT_CELLS, QUICK_STEPS) if quick else (UNIT_CELLS, STEPS)
+    platform = jax.devices()[0].platform
     report.info(
         f"Two shear layers roll up in a square of {cells}² cells, and a crystal of argon melts: both cut\n"
-        f"across x over two {kind} devices, each of which knows its own half and its halo."
+        f"across x over two {platform} devices, each of which knows its own half and its halo."
     )
     simulation, gas = kelvin_helmholtz(cells)
-    flow = compare("shear flow", simulation, gas, round(turns * 10 * cells))
-    liquid, crystal = liquid_argon(edge)
+    flow = compare("shear flow", simulation, gas, round(duration * 10 * cells))
+    liquid, crystal = liquid_argon(unit_cells)
+    # Without the observers of the ready-made system: only last states are compared.
     argon = compare("argon", Simulation(liquid.integrator, dt=liquid.dt), crystal, steps)
     report.result("")
     report.table(
@@ -74,16 +78,20 @@ def run_chapter(folder: Path, quick: bool, report: Report) -> None:
             for c in (flow, argon)
         ],
     )
+    # Double precision; sums in another order differ in the last bits, and a fluid amplifies them.
     good = flow.relative_difference < 1e-12 and argon.relative_difference < 1e-9
     report.result(
         f"{'equal to rounding' if good else 'NOT equal to rounding'}; the difference is the largest of any "
         "number, over the largest number"
     )
-    if kind == "cpu":
+    if platform == "cpu":
         report.info(
             "Emulated devices share the cores of this machine, and the seconds hold compiling: they show\n"
             "that it works, not how fast it is on two real ones."
         )
-    for draw, what, name in ((draw_flow, flow, "flow.png"), (draw_atoms, argon, "argon.png")):
-        draw(what, folder / name)
+    for draw, comparison, name in (
+        (draw_flow, flow, "flow.png"),
+        (draw_atoms, argon, "argon.png"),
+    ):
+        draw(comparison, folder / name)
         report.file(folder / name)

@@ -1,4 +1,4 @@
-"""Pictures of the chapter on two devices: who holds what."""
+"""Pictures of the chapter on two devices: which device owns which cells and atoms."""
 
 from pathlib import Path
 
@@ -17,7 +17,7 @@ _MAPS = ("Blues", "Oranges")
 def draw_flow(found: DeviceComparison, path: Path) -> None:
     """The density, each device's half in its own color, and how far it is from that of one device."""
     whole = np.asarray(found.gathered_state.density.data)
-    blocks = np.asarray(found.carry.carry.state.density.data)
+    blocks = np.asarray(found.carry.carry.state.density.data)  # (devices, n, cells)
     n, top = blocks.shape[1], float(whole.max())
     with plot.style():
         figure = Figure(figsize=(9.8, 4.6), layout="constrained")
@@ -32,27 +32,28 @@ def draw_flow(found: DeviceComparison, path: Path) -> None:
         )
     left.axvline(0.5, color="#222222", lw=1, ls="--")
     left.set(xlim=(0, 1), ylim=(0, 1), xlabel="x", ylabel="y", title="Density, colored by owner")
-    off = whole - np.asarray(found.single.density.data)
-    most = float(np.max(np.abs(off)))
-    scale = most or 1e-16
+    difference = whole - np.asarray(found.single.density.data)
+    largest = float(np.max(np.abs(difference)))
+    scale = largest or 1e-16  # equal bits: limits of colors must differ
     image = right.imshow(
-        off.T, origin="lower", extent=(0, 1, 0, 1), cmap="RdBu_r", vmin=-scale, vmax=scale
+        difference.T, origin="lower", extent=(0, 1, 0, 1), cmap="RdBu_r", vmin=-scale, vmax=scale
     )
     right.axvline(0.5, color="#222222", lw=1, ls="--")
-    same = "the same bits" if most == 0 else f"at most {most:.1e}"
-    right.set(xlabel="x", title=f"Two devices − one device: {same}")
+    verdict = "the same bits" if largest == 0 else f"at most {largest:.1e}"
+    right.set(xlabel="x", title=f"Two devices − one device: {verdict}")
     figure.colorbar(image, ax=right, shrink=0.9)
     figure.savefig(path, dpi=150)
 
 
 def draw_atoms(found: DeviceComparison, path: Path) -> None:
-    """The atoms, colored by the device that has them now."""
-    atoms, parts = found.gathered_state, found.carry.carry.state
+    """The atoms, colored by the device that has them at the end."""
+    atoms, sharded = found.gathered_state, found.carry.carry.state
     owner = np.zeros(atoms.num_particles)
-    for device, (ids, alive) in enumerate(
-        zip(np.asarray(parts.id), np.asarray(parts.ownership.mask))
+    # Arrays are (devices, slots): the mask says which slots hold a particle; gathered ids ascend.
+    for device, (ids, mask) in enumerate(
+        zip(np.asarray(sharded.id), np.asarray(sharded.ownership.mask))
     ):
-        owner[np.searchsorted(np.asarray(atoms.id), ids[alive])] = device
+        owner[np.searchsorted(np.asarray(atoms.id), ids[mask])] = device
     with plot.style():
         figure = Figure(figsize=(7.0, 6.0), layout="constrained")
         ax = figure.subplots()

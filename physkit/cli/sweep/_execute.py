@@ -47,14 +47,14 @@ def _add_slurm_arguments(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("of the job array")
     numbers = {
         "--elements": (8, "jobs in the array (default 8)"),
-        "--minutes": (60, "the longest that one may run (default 60)"),
+        "--minutes": (60, "time limit of each (default 60)"),
         "--gpus": (0, "of each"),
         "--warning": (120, "seconds between the signal to stop and the end (default 120)"),
         "--cpus": (None, "of each"),
-        "--max-running": (None, "so many may run at the same time"),
+        "--max-running": (None, "jobs that may run at the same time"),
     }
-    for name, (default, words) in numbers.items():
-        group.add_argument(name, type=int, default=default, metavar="N", help=words)
+    for name, (default, meaning) in numbers.items():
+        group.add_argument(name, type=int, default=default, metavar="N", help=meaning)
     for name in ("--partition", "--account", "--constraint", "--qos"):
         group.add_argument(name, help="as Slurm calls it")
     group.add_argument("--memory", help="of each, with its unit: 16G")
@@ -83,9 +83,10 @@ def execute(args: argparse.Namespace, report: Report) -> int:
         report.error(f"--workers is at least 1; got {args.workers}")
         return 2
     if args.workers > 1:
+        # This process only starts others: it computes nothing and loads no case.
         return run_workers(args, report)
-    number, _, of = args.worker.partition("/")
-    if not (number.isdigit() and of.isdigit() and int(number) < int(of)):
+    index, _, count = args.worker.partition("/")
+    if not (index.isdigit() and count.isdigit() and int(index) < int(count)):
         report.error(f"--worker is K/N with K < N, such as 0/4; got {args.worker}")
         return 2
     choose_precision(args.double)
@@ -98,7 +99,7 @@ def execute(args: argparse.Namespace, report: Report) -> int:
         sweep,
         Path(args.to),
         chunk_size=args.chunk_size,
-        worker=(int(number), int(of)),
+        worker=(int(index), int(count)),
         requeue=args.requeue,
         wall_time=args.wall_time,
         progress=report.shows_progress,
@@ -139,8 +140,9 @@ def submit(args: argparse.Namespace, report: Report) -> int:
             report.result(f"{args.to} is complete: nothing is sent")
             report.json_result({"jobs": [], "to": args.to})
             return 0
+    # Elements build the sweep themselves, perhaps in another folder: hand over a path, not arrays.
     case = Path(args.case).resolve()
-    engine = _array(args)
+    engine = _slurm_array(args)
     sent = ensemble.submit(
         partial(load_sweep, case, tuple(args.values)), args.to, engine, chunk_size=args.chunk_size
     )
@@ -151,22 +153,22 @@ def submit(args: argparse.Namespace, report: Report) -> int:
 
 
 def script(args: argparse.Namespace, report: Report) -> int:
-    """Print a job script."""
+    """Print a job script. Neither Slurm nor the case need be here."""
     import shlex
 
-    words = [*shlex.split(args.physkit), "sweep", "run", args.case, "--to", args.to]
+    command = [*shlex.split(args.physkit), "sweep", "run", args.case, "--to", args.to]
     for value in args.values:
-        words += ["--set", value]
-    words += ["--double"] * args.double
-    words += [] if args.chunk_size is None else ["--chunk-size", str(args.chunk_size)]
-    text = _array(args).script(words, name=f"sweep-{Path(args.to).name}")
+        command += ["--set", value]
+    command += ["--double"] * args.double
+    command += [] if args.chunk_size is None else ["--chunk-size", str(args.chunk_size)]
+    text = _slurm_array(args).script(command, name=f"sweep-{Path(args.to).name}")
     report.result(text.rstrip("\n"))
     report.json_result({"script": text})
     return 0
 
 
 def _load_sweep(args: argparse.Namespace, report: Report) -> Sweep | None:
-    """The sweep that the case makes; None, and why, where it makes none."""
+    """The sweep that the case returns; None where it fails, after printing why."""
     try:
         return load_sweep(Path(args.case).resolve(), args.values)
     except ValueError as error:
@@ -174,7 +176,11 @@ def _load_sweep(args: argparse.Namespace, report: Report) -> Sweep | None:
         return None
 
 
-def _array(args: argparse.Namespace) -> Any:
+def _slurm_array(args: argparse.Namespace) -> Any:
+    """The `SlurmArray` that the options ask for.
+
+    **Errors:** `ParameterError`.
+    """
     from physkit.core import ParameterError
     from physkit.ensemble import SlurmArray
 
@@ -182,7 +188,7 @@ def _array(args: argparse.Namespace) -> Any:
     for text in args.option:
         name, equals, value = text.partition("=")
         if not equals:
-            raise ParameterError(f"--option {text}: NAME=VALUE is wanted, e.g. exclude=node7")
+            raise ParameterError(f"--option takes NAME=VALUE, e.g. exclude=node7; got {text}")
         options[name] = value
     return SlurmArray(
         elements=args.elements,

@@ -9,15 +9,15 @@ from typing import Any
 
 from ..common._report import Report
 
-_MAX_ROUNDS = 3  # workers that are killed are started again
+_MAX_ROUNDS = 3  # of starting workers that were killed
 _POLL_INTERVAL = 0.1  # seconds
 
 
 def run_workers(args: argparse.Namespace, report: Report) -> int:
     """Start `--workers` processes, pass signals on, and wait for all of them.
 
-    Chunks of a worker that was killed are taken over by the others; if it was the last one, workers
-    are started again.
+    The others take over the chunks of a worker that was killed; if it was the last one, workers are
+    started again. Returns the exit status, as of one worker.
     """
     from physkit.core import EXIT_INTERRUPTED, EXIT_TRY_AGAIN
     from physkit.ensemble import status
@@ -29,12 +29,13 @@ def run_workers(args: argparse.Namespace, report: Report) -> int:
         for _ in range(_MAX_ROUNDS):
             seconds_left = None if end is None else max(0.0, end - time.monotonic())
             exit_codes = _run_round(args, seconds_left, stop, report)
-            num_killed += sum(code < 0 for code in exit_codes)
             # Negative: killed by a signal, for instance by the kernel where memory ran out.
+            num_killed += sum(code < 0 for code in exit_codes)
             if stop.reason is not None or not any(code < 0 for code in exit_codes):
                 break
             if status(to).complete:
                 break
+    # Workers that this process has told to stop end in their own ways; the reason decides.
     if stop.reason is None:
         code = max((c for c in exit_codes if c > 0), default=0)
     else:
@@ -43,7 +44,7 @@ def run_workers(args: argparse.Namespace, report: Report) -> int:
         return code
     progress = status(to)
     if progress.complete:
-        code = 0
+        code = 0  # whatever became of single workers
     elif code == 0 and any(c < 0 for c in exit_codes):
         code = 1
     report.result(repr(progress))
@@ -69,28 +70,10 @@ def _run_round(
     from physkit.ensemble import SweepFolder
     from physkit.simulate import Progress
 
-    words = [
-        sys.executable,
-        "-m",
-        "physkit",
-        "sweep",
-        "run",
-        args.case,
-        "--to",
-        args.to,
-        "--quiet",
-    ]
-    for value in args.values:
-        words += ["--set", value]
-    words += ["--double"] * args.double
-    words += [] if args.chunk_size is None else ["--chunk-size", str(args.chunk_size)]
-    words += [] if wall_time is None else ["--wall-time", str(wall_time)]
     # In sessions of their own, so that Ctrl-C reaches each of them once, passed on by this process.
     workers = [
         subprocess.Popen(
-            [*words, "--worker", f"{k}/{args.workers}"],
-            start_new_session=True,
-            stdout=subprocess.DEVNULL,
+            worker_command(args, k, wall_time), start_new_session=True, stdout=subprocess.DEVNULL
         )
         for k in range(args.workers)
     ]
@@ -99,7 +82,8 @@ def _run_round(
         if stop.reason is not None and not is_stopping:
             is_stopping = True
             for worker in workers:
-                worker.terminate()
+                worker.terminate()  # each finishes its chunk, so this loop goes on
+        # The first worker makes the folder: how many chunks there are is not known before.
         if bar is None and folder.exists:
             done = len(folder.finished_chunks())
             bar = Progress(
@@ -111,3 +95,15 @@ def _run_round(
     if bar is not None:
         bar.close()
     return [worker.returncode for worker in workers]
+
+
+def worker_command(args: argparse.Namespace, k: int, wall_time: float | None) -> list[str]:
+    """The command line of worker `k` of `args.workers`, with the settings of this process."""
+    command = [sys.executable, "-m", "physkit", "sweep", "run", args.case, "--to", args.to]
+    command += ["--worker", f"{k}/{args.workers}", "--quiet"]
+    for value in args.values:
+        command += ["--set", value]
+    command += ["--double"] * args.double
+    command += [] if args.chunk_size is None else ["--chunk-size", str(args.chunk_size)]
+    command += [] if wall_time is None else ["--wall-time", str(wall_time)]
+    return command

@@ -114,29 +114,34 @@ def _write(results: SweepResults, to: Path) -> None:
     arrays |= {f"at {name}": values for name, values in results.coordinates.items()}
     arrays |= {f"time of {name}": values for name, values in results.times.items()}
     arrays |= {name: np.asarray(results[name]) for name in results}
-    image = io.BytesIO()
-    np.savez_compressed(image, **arrays)
-    write_atomically(to, image.getbuffer())
+    # Through memory, so that a reader never meets half a file.
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, **arrays)
+    write_atomically(to, buffer.getbuffer())
 
 
 def _columns(results: SweepResults) -> dict[str, list[Any]]:
-    """Of each member: number, coordinates, whether it went well, the last number of every kind."""
+    """A list for each column: member, its coordinates, whether it went well, and its results.
+
+    Of scalar series the last frame; what is larger does not fit into a cell and is left out.
+    """
     import numpy as np
 
     columns: dict[str, Any] = {"member": results.members}
     for name, values in results.coordinates.items():
-        columns |= _split(name, values)
+        columns |= _scalar_columns(name, values)
     columns["ok"] = results.ok.astype(int)
     for name, frames in results.frames.items():
-        if frames.ndim == 2:
+        if frames.ndim == 2:  # (members, frames)
             columns[f"last {name}"] = np.asarray(frames)[:, -1]
     for name, values in results.summary.items():
         if values.ndim == 1:
             columns[name] = np.asarray(values)
+    # Python numbers: csv writes their shortest exact digits.
     return {name: np.asarray(values).tolist() for name, values in columns.items()}
 
 
-def _split(name: str, values: Any) -> dict[str, Any]:
+def _scalar_columns(name: str, values: Any) -> dict[str, Any]:
     """A column for each number of a coordinate."""
     import numpy as np
 
@@ -144,5 +149,5 @@ def _split(name: str, values: Any) -> dict[str, Any]:
     if values.ndim == 1:
         return {name: values}
     flat = values.reshape(len(values), -1)
-    places = list(np.ndindex(values.shape[1:]))
-    return {f"{name}[{', '.join(map(str, p))}]": flat[:, k] for k, p in enumerate(places)}
+    indices = list(np.ndindex(values.shape[1:]))
+    return {f"{name}[{', '.join(map(str, i))}]": flat[:, k] for k, i in enumerate(indices)}

@@ -33,7 +33,7 @@ _ACTIONS: dict[str, Any] = {
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `physkit sweep`."""
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION", title="actions")
-    for name, lines in (
+    for name, summary in (
         ("run", "compute what is missing, in this process or in several"),
         ("submit", "send a job array to Slurm, through submitit"),
         ("script", "print a job script for sbatch; nothing is installed or run for it"),
@@ -41,8 +41,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         ("collect", "what there is so far, as a table or one file"),
     ):
         action_parser = actions.add_parser(
-            name, help=lines, description=f"{lines[0].upper()}{lines[1:]}."
+            name, help=summary, description=f"{summary[0].upper()}{summary[1:]}."
         )
+        # Suppressed where it is not given: `physkit sweep --quiet run` has set it on the outer parser.
         action_parser.add_argument(
             "--quiet", action="store_true", default=argparse.SUPPRESS, help="results only"
         )
@@ -54,5 +55,5 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, report: Report) -> int:
-    """Do what was asked for with a sweep."""
+    """Run one action on a sweep."""
     return _ACTIONS[args.action](args, report)
