@@ -1,6 +1,6 @@
 """Devices and processes: communicators, SPMD programs, and groups of processes."""
 
-from ._collectives import Collective as Collective, trace_collectives as trace_collectives
+from ._collective_trace import Collective as Collective, trace_collectives as trace_collectives
 from ._communicator import (
     AbstractComm as AbstractComm,
     CartesianComm as CartesianComm,

@@ -1,4 +1,4 @@
-"""Communicators: the collectives by which a program exchanges numbers with other devices."""
+"""Communicators: the collectives by which an SPMD program exchanges arrays with other devices."""
 
 import abc
 import functools
@@ -17,11 +17,11 @@ Groups: TypeAlias = tuple[tuple[int, ...], ...]
 
 
 class AbstractComm(Module):
-    """The collectives of a grid of devices that a domain is sharded over.
+    """The collectives of a grid of devices over which a domain is sharded.
 
-    Physics never sees a communicator: it asks its space or grid, which asks this one.
+    Physics never sees a communicator: it asks its space or grid, which asks the communicator.
 
-    - `shape`: devices per axis of space; axes beyond are not sharded.
+    - `shape`: devices per axis of space; axes beyond its length are not sharded.
     """
 
     shape: eqx.AbstractVar[tuple[int, ...]]
@@ -41,7 +41,7 @@ class AbstractComm(Module):
 
     @abc.abstractmethod
     def ring_shift(self, x: PyTree, axis: int, by: int) -> PyTree:
-        """The `x` of the device `by` places before this one; the last device is followed by the first."""
+        """The `x` of the device `by` places before this one along `axis`, on a ring: first follows last."""
 
     @abc.abstractmethod
     def psum(self, x: PyTree, axis: int | None = None) -> PyTree:
@@ -53,8 +53,11 @@ class AbstractComm(Module):
 
     @abc.abstractmethod
     def all_to_all(self, x: PyTree, axis: int, split: int, join: int) -> PyTree:
-        """Transpose among the devices in line along `axis`: each splits its `x` along the array axis
-        `split`, sends part i to device i, and concatenates what it gets along the array axis `join`."""
+        """Transpose among the devices in line along `axis`.
+
+        Each device splits its `x` along the array axis `split`, sends part i to device i, and concatenates
+        what it receives along the array axis `join`.
+        """
 
 
 class SerialComm(AbstractComm):
@@ -84,10 +87,10 @@ class SerialComm(AbstractComm):
 
 
 class CartesianComm(AbstractComm):
-    """A grid of devices on one mapped axis, which is what `pmap` offers.
+    """A grid of devices on a single mapped axis, which is all that `pmap` has.
 
-    Row-major: the last axis of space varies fastest. (One mapped axis per axis of space would do as well,
-    but JAX no longer nests `pmap`.)
+    Devices are numbered row-major: the last axis of space varies fastest. (JAX no longer nests `pmap`, so
+    that there cannot be one mapped axis per axis of space.)
     """
 
     shape: tuple[int, ...] = static()
@@ -102,10 +105,11 @@ class CartesianComm(AbstractComm):
     def ring_shift(self, x: PyTree, axis: int, by: int) -> PyTree:
         if self.axis_size(axis) == 1:
             return x
+        # Numbers of the devices, and of those that each sends to, on the grid of devices.
         sources = np.arange(self.size).reshape(self.shape)
         targets = np.roll(sources, -by, axis)
         pairs = list(zip(sources.ravel().tolist(), targets.ravel().tolist(), strict=True))
-        return jax.tree.map(lambda leaf: jax.lax.ppermute(leaf, self.name, pairs), x)
+        return _ppermute_tree(x, self.name, pairs)
 
     def psum(self, x: PyTree, axis: int | None = None) -> PyTree:
         if axis is not None and self.axis_size(axis) == 1:
@@ -124,7 +128,7 @@ class CartesianComm(AbstractComm):
         return jax.lax.all_to_all(x, self.name, split, join, axis_index_groups=groups, tiled=True)
 
     def _groups(self, axis: int | None) -> list[list[int]] | None:
-        """Indices of the devices in line along `axis`, group by group; None if all are in one line."""
+        """Numbers of the devices in line along `axis`, line by line; None if all are in one line."""
         if axis is None or self.axis_size(axis) == self.size:
             return None
         indices = np.moveaxis(np.arange(self.size).reshape(self.shape), axis, -1)
@@ -148,8 +152,7 @@ class MeshComm(AbstractComm):
         n = self.axis_size(axis)
         if n == 1:
             return x
-        pairs = [(i, (i + by) % n) for i in range(n)]
-        return jax.tree.map(lambda leaf: jax.lax.ppermute(leaf, self.names[axis], pairs), x)
+        return _ppermute_tree(x, self.names[axis], [(i, (i + by) % n) for i in range(n)])
 
     def psum(self, x: PyTree, axis: int | None = None) -> PyTree:
         return jax.lax.psum(x, self.names if axis is None else self.names[axis])
@@ -163,17 +166,23 @@ class MeshComm(AbstractComm):
         return jax.lax.all_to_all(x, self.names[axis], split, join, tiled=True)
 
 
+def _ppermute_tree(x: PyTree, name: str, pairs: list[tuple[int, int]]) -> PyTree:
+    """Send every leaf of `x` by (source, target) `pairs` of devices."""
+    return jax.tree.map(functools.partial(jax.lax.ppermute, axis_name=name, perm=pairs), x)
+
+
 def _pmax_tree(x: PyTree, names: str | tuple[str, ...], groups: list[list[int]] | None) -> PyTree:
-    # Tuples, since arguments of a custom rule must be hashable.
-    fixed = None if groups is None else tuple(map(tuple, groups))
-    return jax.tree.map(lambda leaf: _pmax(names, fixed, jnp.asarray(leaf)), x)
+    # Tuples, since static arguments of a function with its own derivative must be hashable.
+    hashable_groups = None if groups is None else tuple(map(tuple, groups))
+    return jax.tree.map(lambda leaf: _pmax(names, hashable_groups, jnp.asarray(leaf)), x)
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0, 1))
 def _pmax(names: str | tuple[str, ...], groups: Groups | None, x: Array) -> Array:
-    """`lax.pmax` with a derivative: that of the largest, shared evenly among equals."""
+    """`lax.pmax` with a derivative, which JAX's has not: that of the largest value, split among equals."""
     index_groups = None if groups is None else [list(group) for group in groups]
-    if x.dtype == bool:  # not every platform reduces booleans by their maximum
+    # Not every platform reduces booleans by their maximum.
+    if x.dtype == bool:
         return jax.lax.pmax(x.astype(jnp.int32), names, axis_index_groups=index_groups).astype(bool)
     return jax.lax.pmax(x, names, axis_index_groups=index_groups)
 
@@ -185,6 +194,7 @@ def _pmax_jvp(names, groups, primals, tangents):
     if not jnp.issubdtype(x.dtype, jnp.inexact):
         return largest, jnp.zeros(largest.shape, jax.dtypes.float0)
     index_groups = None if groups is None else [list(group) for group in groups]
-    total = functools.partial(jax.lax.psum, axis_name=names, axis_index_groups=index_groups)
+    psum = functools.partial(jax.lax.psum, axis_name=names, axis_index_groups=index_groups)
+    # Σᵢ wᵢ ẋᵢ with equal weights where x is the largest: as `jnp.max` differentiates over an array's axis.
     is_largest = (x == largest).astype(x.dtype)
-    return largest, total(is_largest / total(is_largest) * x_dot)
+    return largest, psum(is_largest / psum(is_largest) * x_dot)

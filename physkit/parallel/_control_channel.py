@@ -1,7 +1,8 @@
 """The control channel between the processes of a job: liveness, failures, and small agreements.
 
-A TCP connection from every process to process 0, beside those that JAX makes. A process that is killed
-closes its end at once, so that the others know within a second, where collectives would wait for ever.
+Every process has a TCP connection to process 0, beside the connections that JAX makes. The operating system
+closes the connection of a killed process at once, so the others know within a second. JAX's collectives
+would wait for it forever.
 """
 
 import contextlib
@@ -17,24 +18,26 @@ from typing import Any
 
 from physkit.core import EXIT_TRY_AGAIN, ClusterError
 
-from ._messages import Message, send_message
+from ._messages import JsonValue, Message, send_message
 
 HEARTBEAT_INTERVAL = 1.0  # seconds
 EXIT_FAILED = 1
-GRACE_PERIOD = 0.5  # seconds for a process to end by its own error before it is ended for another's
+# Seconds for a process to end by its own error before it is ended for another's. SPMD programs fail
+# everywhere at once, and each process's own traceback says more than "another one failed".
+GRACE_PERIOD = 0.5
 
 
 class ControlChannel:
-    """One process's end of the channel. Process 0 is connected to each of the others, they are to it.
+    """One process's end of the channel, in the shape of a star: process 0 is connected to all others.
 
-    A watcher thread sends and receives heartbeats; when another process dies or falls silent, it reports
-    that on stderr and ends this one.
+    A watcher thread sends and receives heartbeats. When another process dies or falls silent, the watcher
+    writes that to stderr and ends this process.
 
     **Arguments:**
 
-    - `process_index`: which process this is.
-    - `connections`: by process index.
-    - `names`: of all processes, for messages.
+    - `process_index`: which process this is, counted from 0.
+    - `connections`: open sockets by process index: one per other process on process 0, else one to it.
+    - `names`: names of all processes, for messages.
     - `silence`: seconds without a heartbeat after which a process counts as lost.
     """
 
@@ -47,13 +50,16 @@ class ControlChannel:
     ):
         self.process_index, self.names, self._silence = process_index, names, silence
         self._connections = connections
+        # The watcher's heartbeats and the main thread's messages share a socket: a lock keeps lines whole.
         self._send_locks = {k: threading.Lock() for k in connections}
         self._last_heard = dict.fromkeys(connections, time.monotonic())
         self._buffers: dict[int, bytearray] = {k: bytearray() for k in connections}
+        # Filled by the watcher thread, emptied by the main thread.
         self._gathered: dict[int, queue.Queue] = {k: queue.Queue() for k in connections}
-        self._departed: set[int] = set()
-        self._round = 0
+        self._departed: set[int] = set()  # processes that said goodbye: their silence is no failure
+        self._num_gathers = 0
         self.is_ending = self._has_failed = self._is_closed = False
+        # A daemon: it must not keep a process alive whose main thread has ended.
         self._watcher = threading.Thread(
             target=self._watch, name="physkit-control-channel", daemon=True
         )
@@ -64,60 +70,67 @@ class ControlChannel:
         """How many processes there are."""
         return len(self.names)
 
-    def all_gather_object(self, value: Any, what: str) -> list[Any]:
-        """Gather the `value` of each process, in their order. Every process must call it, for the same `what`.
+    def all_gather_object(self, value: JsonValue, what: str) -> list[Any]:
+        """Gather the `value` of each process, in the order of processes, on every process.
+
+        Every process must call it, in the same order and for the same `what`.
 
         **Errors:** `ClusterError` if another process is at another place of the program.
         """
-        self._round += 1
-        mark = [self._round, what]
+        self._num_gathers += 1
+        # The number tells two gathers for the same `what` from each other.
+        gather_id = [self._num_gathers, what]
         if self.process_index:
-            self._send(0, {"kind": "gather", "mark": mark, "value": value})
-            return self._take(0, mark)
-        values = [value, *(self._take(k, mark) for k in sorted(self._connections))]
+            self._send(0, {"kind": "gather", "id": gather_id, "value": value})
+            return self._wait_for_value(0, gather_id)
+        values = [value, *(self._wait_for_value(k, gather_id) for k in sorted(self._connections))]
         for k in self._connections:
-            self._send(k, {"kind": "gather", "mark": mark, "value": values})
+            self._send(k, {"kind": "gather", "id": gather_id, "value": values})
         return values
 
     def report_failure(self, reason: str) -> None:
-        """Tell all that this process ends with an error, and give them the time to end before it."""
+        """Tell all processes that this one ends with an error, and give them the time to end first."""
         time.sleep(GRACE_PERIOD / 2)
         if self.is_ending:
-            # This error is a consequence of another process's end: the watcher knows whose, and reports it.
+            # This error is a consequence of another process's end. The watcher knows which one: it reports
+            # that and ends this process, so that `join` does not return.
             self._watcher.join()
         self._has_failed = True
         for k in self._connections:
             self._send(
                 k, {"kind": "failed", "process": self.process_index, "reason": reason[:2000]}
             )
+        # Process 0 waits longest: it hosts JAX's coordinator, and JAX aborts processes that lose it.
         deadline = time.monotonic() + (4 if self.process_index == 0 else 1) * GRACE_PERIOD
         while len(self._departed) < len(self._connections) and time.monotonic() < deadline:
             time.sleep(GRACE_PERIOD / 20)
 
     def close(self) -> None:
-        """Say that this process ends as it should."""
+        """Tell the others that this process ends as it should."""
         for k in self._connections:
             self._send(k, {"kind": "bye"})
         self._is_closed = True
 
-    def _take(self, k: int, mark: list[Any]) -> Any:
+    def _wait_for_value(self, k: int, gather_id: list[Any]) -> Any:
+        # No timeout: if process `k` dies meanwhile, the watcher ends this process.
         message = self._gathered[k].get()
-        if message["mark"] != mark:
+        if message["id"] != gather_id:
             raise ClusterError(
-                f"the processes have come apart: {self.names[self.process_index]} is at {mark[1]!r}, "
-                f"{self.names[k]} at {message['mark'][1]!r}. All must run the same script on the same "
+                f"the processes are out of step: {self.names[self.process_index]} is at {gather_id[1]!r}, "
+                f"{self.names[k]} at {message['id'][1]!r}. All must run the same script on the same "
                 "input, and take the same branches"
             )
         return message["value"]
 
     def _send(self, k: int, message: Message) -> None:
-        # A connection that is closed is the watcher's to report: it knows why.
+        # Closed connections are left to the watcher, which knows why they are closed.
         with contextlib.suppress(OSError), self._send_locks[k]:
             send_message(self._connections[k], message)
 
     # --- the watcher thread ---------------------------------------------------------------------
 
     def _watch(self) -> None:
+        # One selector for all sockets: process 0 would otherwise need a thread per process.
         with selectors.DefaultSelector() as selector:
             for k, connection in self._connections.items():
                 selector.register(connection, selectors.EVENT_READ, k)
@@ -126,6 +139,7 @@ class ControlChannel:
                 for key, _ in selector.select(HEARTBEAT_INTERVAL / 4):
                     if not self._read(key.data):
                         selector.unregister(key.fileobj)
+                # Heartbeats find what closes no connection: a stopped process, or a network that is cut.
                 now = time.monotonic()
                 if now - last_heartbeat >= HEARTBEAT_INTERVAL:
                     last_heartbeat = now
@@ -141,10 +155,11 @@ class ControlChannel:
     def _read(self, k: int) -> bool:
         """Read what has arrived from process `k`; False if nothing more will come."""
         try:
-            piece = self._connections[k].recv(2**16)
+            received = self._connections[k].recv(2**16)
         except OSError:
-            piece = b""
-        if not piece:
+            received = b""
+        if not received:
+            # After this process's own failure the others close because of it: that is no second failure.
             if self._has_failed:
                 self._departed.add(k)
             elif k not in self._departed:
@@ -152,7 +167,8 @@ class ControlChannel:
                 self._end_process(reason, EXIT_TRY_AGAIN)
             return False
         self._last_heard[k] = time.monotonic()
-        self._buffers[k] += piece
+        self._buffers[k] += received
+        # TCP keeps no message boundaries: the last line may still be incomplete.
         *lines, rest = self._buffers[k].split(b"\n")
         self._buffers[k] = rest
         for line in lines:
@@ -172,13 +188,15 @@ class ControlChannel:
             self._end_process(message["reason"], message["status"], k)
 
     def _end_process(self, reason: str, status: int, reported_by: int | None = None) -> None:
-        """End this process, and tell those who are connected to process 0 alone."""
+        """End this process, after telling those at the other ends: process 0 passes it on to all others."""
         self.is_ending = True
         remaining = self._connections.keys() - self._departed - {reported_by}
         for k in remaining:
             self._send(k, {"kind": "lost", "reason": reason, "status": status})
         if status == EXIT_FAILED:
-            time.sleep(GRACE_PERIOD)  # it may be about to end by the same error, and say more of it
+            time.sleep(
+                GRACE_PERIOD
+            )  # it may be about to end by the same error, with its own traceback
         advice = (
             "; start it again, and it resumes from its last checkpoint"
             if status == EXIT_TRY_AGAIN
@@ -192,6 +210,7 @@ class ControlChannel:
         if self.process_index == 0:
             # Process 0 goes last: it hosts JAX's coordinator, and JAX aborts processes that lose it.
             self._wait_until_closed(remaining)
+        # Not `sys.exit`: this is not the main thread, which may be blocked in a collective for good.
         os._exit(status)
 
     def _wait_until_closed(self, remaining: set[int]) -> None:

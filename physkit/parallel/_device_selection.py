@@ -1,4 +1,4 @@
-"""`devices=`: what a script may write, and which JAX devices it selects."""
+"""`devices=`: the values that a script may give, and the JAX devices that they select."""
 
 import math
 import re
@@ -14,10 +14,10 @@ from physkit.core import DeviceError
 DevicesLike: TypeAlias = int | str | Sequence[Any] | np.ndarray
 
 
-def resolve_devices(devices: Any) -> tuple[tuple[int, ...], tuple[Any, ...] | None]:
-    """How many devices `devices=` asks for per axis of space, and which ones; None: the first of JAX's own.
+def resolve_devices(devices: Any) -> tuple[tuple[int, ...], tuple[jax.Device, ...] | None]:
+    """Resolve `devices=` to a number of devices per axis of space, and to devices; None: JAX's first ones.
 
-    Trailing axes with one device are left out: 2, (2, 1) and (2, 1, 1) are the same.
+    Trailing axes with one device are dropped: 2, (2, 1) and (2, 1, 1) are the same.
 
     **Arguments:**
 
@@ -33,14 +33,16 @@ def resolve_devices(devices: Any) -> tuple[tuple[int, ...], tuple[Any, ...] | No
         return _check_shape((int(devices),), devices), None
     if isinstance(devices, jax.Device):
         return (1,), (devices,)
-    given = np.asarray(devices if isinstance(devices, Sequence | np.ndarray) else [], object)
-    if given.size:
-        if all(map(_is_number, given.flat)) and given.ndim == 1:
-            return _check_shape(tuple(map(int, given)), devices), None
-        if all(isinstance(x, jax.Device) for x in given.flat):
-            if len(set(given.flat)) < given.size:
+    # As objects, so that NumPy turns neither bools into numbers nor devices into text. Empty for what is no
+    # sequence, which the error below names.
+    array = np.asarray(devices if isinstance(devices, Sequence | np.ndarray) else [], object)
+    if array.size:
+        if all(map(_is_number, array.flat)) and array.ndim == 1:
+            return _check_shape(tuple(map(int, array)), devices), None
+        if all(isinstance(x, jax.Device) for x in array.flat):
+            if len(set(array.flat)) < array.size:
                 raise DeviceError(f"devices={devices!r} names a device twice")
-            return _check_shape(given.shape, devices), tuple(given.flat)
+            return _check_shape(array.shape, devices), tuple(array.flat)
     raise DeviceError(
         f"devices={devices!r} is not understood: give numbers per axis as in (2, 2), 'cpu' or 'gpu', "
         "'gpu:2x2', or JAX devices in (nested) lists of equal length"
@@ -48,29 +50,33 @@ def resolve_devices(devices: Any) -> tuple[tuple[int, ...], tuple[Any, ...] | No
 
 
 def _is_number(x: Any) -> bool:
+    # To Python a bool is an integer; `devices=True` is a mistake all the same.
     return isinstance(x, int | np.integer) and not isinstance(x, bool)
 
 
-def _from_text(text: str) -> tuple[tuple[int, ...], tuple[Any, ...]]:
-    words = re.fullmatch(r"([a-z]+)(?::(\d+(?:x\d+)*))?", text)
-    if words is None:
+def _from_text(text: str) -> tuple[tuple[int, ...], tuple[jax.Device, ...]]:
+    """`"gpu"`, `"gpu:4"` or `"cpu:2x2"`: a platform, and a number per axis."""
+    match = re.fullmatch(r"([a-z]+)(?::(\d+(?:x\d+)*))?", text)
+    if match is None:
         raise DeviceError(f"devices={text!r} is not understood: 'cpu', 'gpu', 'gpu:4' or 'cpu:2x2'")
+    platform, numbers = match.groups()
     try:
-        available = tuple(jax.devices(words[1]))
+        available = tuple(jax.devices(platform))
     except RuntimeError as error:
         kinds = sorted({d.platform for d in jax.devices()})
         raise DeviceError(
-            f"devices={text!r}: JAX finds no {words[1]} here, only {', '.join(kinds)}. `physkit doctor` "
+            f"devices={text!r}: JAX finds no {platform} here, only {', '.join(kinds)}. `physkit doctor` "
             "says what there is"
         ) from error
-    if words[2] is None:
+    if numbers is None:
         return (len(available),), available
-    shape = _check_shape(tuple(int(n) for n in words[2].split("x")), text)
+    shape = _check_shape(tuple(int(n) for n in numbers.split("x")), text)
     require_devices(shape, available)
     return shape, available[: math.prod(shape)]
 
 
 def _check_shape(shape: tuple[int, ...], devices: DevicesLike) -> tuple[int, ...]:
+    """`shape` without trailing ones, so that equal grids of devices share compiled programs."""
     if len(shape) > 3 or any(n < 1 for n in shape):
         raise DeviceError(
             f"devices={devices!r}: one number from 1 per axis of space, three axes at most"
@@ -79,8 +85,11 @@ def _check_shape(shape: tuple[int, ...], devices: DevicesLike) -> tuple[int, ...
     return tuple(shape[: sharded_axes[-1] + 1]) if sharded_axes else (1,)
 
 
-def require_devices(shape: Sequence[int], devices: Sequence[Any]) -> None:
-    """**Errors:** `DeviceError` if there are fewer devices than `shape` asks for."""
+def require_devices(shape: Sequence[int], devices: Sequence[jax.Device]) -> None:
+    """Check that `devices` are enough for a grid of this `shape`.
+
+    **Errors:** `DeviceError` if they are not, with advice on how to get more or emulate them.
+    """
     size = math.prod(shape)
     if len(devices) >= size:
         return
@@ -98,7 +107,7 @@ def require_devices(shape: Sequence[int], devices: Sequence[Any]) -> None:
     )
 
 
-def spans_processes(devices: Sequence[Any]) -> bool:
+def spans_processes(devices: Sequence[jax.Device]) -> bool:
     """Whether devices belong to all processes of a job, rather than to this one alone.
 
     **Errors:** `DeviceError` if they belong to some of the processes, but not to all.
@@ -107,6 +116,7 @@ def spans_processes(devices: Sequence[Any]) -> bool:
     owners = {device.process_index for device in devices}
     if count == 1 or owners == {jax.process_index()}:
         return False
+    # A process without a device would never enter the program, and the control channel would wait for it.
     if len(owners) < count:
         raise DeviceError(
             f"the {len(devices)} devices asked for belong to {len(owners)} of {count} processes: ask for "

@@ -1,4 +1,4 @@
-"""Versions of the software, and variables of the environment."""
+"""The software environment: versions that decide the bits of results, and environment variables."""
 
 import contextlib
 import os
@@ -25,7 +25,7 @@ def versions() -> dict[str, str]:
 
 @contextlib.contextmanager
 def environment_variable(name: str, value: str) -> Iterator[None]:
-    """Set a variable of the environment inside the block, and restore it afterwards."""
+    """Set an environment variable inside the block, and restore it afterwards."""
     before = os.environ.get(name)
     os.environ[name] = value
     try:

@@ -1,4 +1,4 @@
-"""Messages between processes: one JSON object per line."""
+"""Messages between processes: one JSON object per line of text."""
 
 import json
 import socket
@@ -6,7 +6,10 @@ from typing import Any, TypeAlias
 
 _MAX_BYTES = 2**24  # of a message
 
-Message: TypeAlias = dict[str, Any]  # what JSON takes
+JsonValue: TypeAlias = (
+    bool | int | float | str | list[Any] | tuple[Any, ...] | dict[str, Any] | None
+)
+Message: TypeAlias = dict[str, Any]  # values as `JsonValue`
 
 
 def send_message(connection: socket.socket, message: Message) -> None:
@@ -17,16 +20,18 @@ def send_message(connection: socket.socket, message: Message) -> None:
 def receive_message(connection: socket.socket) -> Message:
     """Receive one message, within the timeout of `connection`.
 
-    **Errors:** `OSError`, `ValueError`.
+    **Errors:** `OSError` if the connection was closed, `ValueError` if what came is not a message.
     """
     line = bytearray()
     while not line.endswith(b"\n"):
-        # Byte by byte: what follows this line belongs to the channel's watcher thread.
-        piece = connection.recv(1)
-        if not piece or len(line) > _MAX_BYTES:
+        # Byte by byte: what follows this line belongs to the channel's watcher thread, which starts later
+        # and has a buffer of its own.
+        received = connection.recv(1)
+        # The bound keeps a stranger at the port from filling memory with a line that never ends.
+        if not received or len(line) > _MAX_BYTES:
             raise OSError("the connection was closed")
-        line += piece
+        line += received
     message = json.loads(line)
     if not isinstance(message, dict):
-        raise ValueError("not a message")
+        raise ValueError(f"a message is a JSON object; got {type(message).__name__}")
     return message

@@ -1,4 +1,4 @@
-"""`initialize`: several processes become one group, or learn at once why they cannot."""
+"""`initialize` joins several processes to one group, or raises at once where they cannot work together."""
 
 import atexit
 import contextlib
@@ -20,20 +20,21 @@ from physkit.core import ClusterError
 
 from ._control_channel import ControlChannel
 from ._environment import versions
-from ._messages import Message
+from ._messages import JsonValue, Message
 from ._process_info import ProcessInfo, detect_process, split_address
 from ._rendezvous import open_channel
 
-# What must be the same everywhere, or the processes would compile different programs.
+# What must be the same in all processes. Otherwise they would compile different programs, whose collectives
+# do not match: they hang, or exchange wrong numbers.
 _MUST_AGREE = ("physkit", "jax", "jaxlib", "python", "numpy", "precision", "script")
 
 
 class ProcessGroup:
-    """The processes that run this script together, and this one's place among them.
+    """The processes that run this script together, and which of them this one is.
 
     - `process_index`, `process_count`: which process this is, and how many there are.
-    - `launcher`: what started them: Slurm, Open MPI, Kubernetes, …
-    - `names`: what each is called in messages: number, machine, process id.
+    - `launcher`: what started them: Slurm, Open MPI, Kubernetes, …; None for a single process.
+    - `names`: how messages name each of them: number, machine, process id.
     """
 
     def __init__(self, info: ProcessInfo | None, channel: ControlChannel | None):
@@ -52,12 +53,18 @@ class ProcessGroup:
         """Whether this is process 0, which writes and prints for all."""
         return self.process_index == 0
 
-    def all_gather_object(self, value: Any, what: str) -> list[Any]:
-        """Gather the `value` of each process (anything that JSON takes), in their order.
+    def all_gather_object(self, value: JsonValue, what: str) -> list[Any]:
+        """Gather the `value` of each process, in the order of processes, on every process.
 
-        All processes must call it, for the same `what`.
+        All processes must call it, in the same order. It goes through the control channel, not through
+        devices: for a few numbers or names, not for arrays.
 
-        **Errors:** `ClusterError` if they are at different places of the program.
+        **Arguments:**
+
+        - `value`: anything that JSON takes.
+        - `what`: what is gathered, for the error; the same in all processes.
+
+        **Errors:** `ClusterError` if the processes are at different places of the program.
         """
         return [value] if self._channel is None else self._channel.all_gather_object(value, what)
 
@@ -70,16 +77,17 @@ class ProcessGroup:
         )
 
 
+# Empty before `initialize`, then its group: a list, so that functions can fill it without `global`.
 _initialized: list[ProcessGroup] = []
 
 
 def process_group() -> ProcessGroup:
-    """The group of this process: of one process, unless `initialize` found others."""
+    """The group of this process: a single process, unless `initialize` found others."""
     return _initialized[0] if _initialized else single_process()
 
 
 def single_process() -> ProcessGroup:
-    """A group of this process only, for what each process does by itself."""
+    """A group of this process alone, for work that each process does by itself."""
     return ProcessGroup(None, None)
 
 
@@ -93,21 +101,28 @@ def initialize(
 ) -> ProcessGroup:
     """Join the other processes of this job, so that `devices=` reaches all of their devices.
 
-    The first call of a script, before any array is made. Without arguments, Slurm (`srun`), Open MPI
-    (`mpirun`) and Kubernetes (indexed Jobs) are detected; for a single process, or in the mere allocation
-    of `salloc`, it does nothing, so that the same script runs anywhere. Versions, precision and the script
-    itself must be the same everywhere. From then on, a process that is killed, silent or stopped by an
-    error ends the others, too, within seconds: collectives would wait for ever.
+    Call it first in a script, before any array is made. Without arguments it detects Slurm (`srun`), Open MPI
+    (`mpirun`) and Kubernetes (indexed Jobs). For a single process, or in the mere allocation of `salloc`, it
+    does nothing, so that the same script runs anywhere. Versions, precision and the script itself must be the
+    same everywhere.
+
+    From then on a process that is killed, falls silent or raises an error ends the others, too, within
+    seconds. Without that, their collectives would wait for it forever.
 
     **Arguments:**
 
     - `coordinator`: `host:port` where the others find process 0; or PHYSKIT_COORDINATOR.
-    - `processes`, `process`: how many there are and which one this is, counted from 0.
-    - `wait`: seconds that processes wait for each other.
-    - `silence`: seconds without a sign of life after which a process counts as lost.
+    - `processes`, `process`: how many there are, and which one this is, counted from 0.
+    - `wait`: seconds that processes wait for each other at the start.
+    - `silence`: seconds without a heartbeat after which a process counts as lost.
+
+    **Returns:** the group; the same one on every further call.
 
     **Errors:** `ClusterError` when processes do not come or are not alike, or when JAX has already
     looked for its devices.
+
+    **Good values:** the defaults. A longer `wait` where the scheduler starts tasks far apart in time, a longer
+    `silence` where processes may be suspended.
 
     **Notes:** on CPU, one process a machine or socket, each with
     XLA_FLAGS=--xla_force_host_platform_device_count=N; on GPU, one a GPU or one a machine. Always
@@ -131,6 +146,8 @@ def initialize(
     def decide(introductions: list[Message]) -> Message:
         return _jax_coordinator(introductions, info.address)
 
+    # First our own channel, then JAX: what keeps processes from working together has an error that names
+    # it, where JAX would wait until its timeout.
     channel, answer = open_channel((info.address, info.port), introduction, wait, silence, decide)
     _initialized.append(ProcessGroup(info, channel))
     _report_end(channel)
@@ -145,6 +162,7 @@ def initialize(
             initialization_timeout=max(1, int(wait)),
         )
     except RuntimeError as error:
+        # JAX has no class of its own for this error; its text says "must be called before any JAX calls".
         if "before" not in str(error):
             raise
         raise ClusterError(
@@ -156,16 +174,18 @@ def initialize(
 
 
 def _restore_sigterm() -> None:
-    """Let SIGTERM end a process outside of `run`, too: JAX has just taken it for preemption notices."""
+    """Let SIGTERM end this process outside of `run`, too: JAX has just installed a handler for preemption."""
     is_main = threading.current_thread() is threading.main_thread()
     if is_main and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
-        # Python still believes in the default; setting it again puts it in place of JAX's handler.
+        # JAX installs its handler in C++, so that Python still reports the default. Setting the default
+        # again puts it in place of JAX's handler.
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def _process_info(
     coordinator: str | None, processes: int | None, process: int | None
 ) -> ProcessInfo | None:
+    """This process among those of the job, as given or as detected; None if it is the only one."""
     if processes is None and process is None:
         environment = dict(os.environ)
         if coordinator is not None:
@@ -173,7 +193,7 @@ def _process_info(
         return detect_process(environment)
     if coordinator is None or processes is None or process is None:
         raise ClusterError(
-            "give coordinator, processes and process together, or none of the last two"
+            "give coordinator, processes and process together, or neither processes nor process"
         )
     address, port = split_address(coordinator)
     info = ProcessInfo("the script", process, processes, address, port)
@@ -181,7 +201,7 @@ def _process_info(
 
 
 def program_identity() -> dict[str, str]:
-    """What decides whether two processes compile the same programs."""
+    """Versions, precision and the script's hash, which decide whether two processes compile the same."""
     script = Path(sys.argv[0]) if sys.argv and sys.argv[0] else Path()
     text = script.read_bytes() if script.is_file() else b""
     return {
@@ -210,34 +230,37 @@ def _jax_coordinator(introductions: list[Message], host: str) -> Message:
             + more
         }
     with socket.socket() as probe:
-        probe.bind(("", 0))  # any free port
+        # Any free port. Another program could take it before JAX listens there, within milliseconds.
+        probe.bind(("", 0))
         return {"coordinator": f"{host}:{probe.getsockname()[1]}"}
 
 
 def _assigned_gpus(info: ProcessInfo, environment: Mapping[str, str]) -> list[int] | None:
-    """Which of the visible GPUs are this process's; None: all of them."""
+    """Indices of the visible GPUs that are this process's; None: all of them."""
     visible = [n for n in environment.get("CUDA_VISIBLE_DEVICES", "").split(",") if n.strip()]
     if info.local_count == 1 or (visible and len(visible) < info.local_count):
-        return None  # alone on its machine, or given its own by the launcher
+        return None  # alone on its machine, or the launcher has given it its own GPUs
     per_process, rest = divmod(len(visible), info.local_count)
+    # With an unknown number of GPUs, or one that does not divide: one GPU a process.
     if not visible or rest:
         return [info.local_index]
     return list(range(info.local_index * per_process, (info.local_index + 1) * per_process))
 
 
 def _report_end(channel: ControlChannel) -> None:
-    """Report the end of this process to the others: an uncaught error ends them all, a regular end none."""
+    """Arrange that the others learn how this process ends: an uncaught error ends all, a regular end none."""
     excepthook_before = sys.excepthook
 
     def report_and_exit(
         kind: type[BaseException], error: BaseException, trace: types.TracebackType | None
     ) -> None:
+        # The traceback first: what follows may end the process.
         excepthook_before(kind, error, trace)
         channel.report_failure(re.sub(r"\s+", " ", f"{kind.__name__}: {error}"))
         with contextlib.suppress(OSError, ValueError):
             sys.stdout.flush()
             sys.stderr.flush()
-        # Not through atexit: JAX's shutdown would wait there for the others to come to their end, too.
+        # `os._exit` skips atexit, where JAX's shutdown would wait for the others to end, too.
         os._exit(130 if issubclass(kind, KeyboardInterrupt) else 1)
 
     sys.excepthook = report_and_exit

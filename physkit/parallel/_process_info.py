@@ -1,23 +1,28 @@
-"""Which process of a job this is, read from the environment that its launcher set."""
+"""Which process of a job this is, read from the environment variables that its launcher set."""
 
 import dataclasses
+import functools
 import re
 import socket
 from collections.abc import Callable, Mapping
 
 from physkit.core import ClusterError
 
-_FIRST_PORT, _PORTS = 20480, 12288  # below the ephemeral range that systems hand out
+# 20480 … 32767: below the ephemeral range, from which the system hands out ports to any connection.
+_FIRST_PORT, _NUM_PORTS = 20480, 12288
 
 
 @dataclasses.dataclass(frozen=True)
 class ProcessInfo:
     """This process among those of a job.
 
-    - `launcher`: the launcher that set the environment.
+    - `launcher`: name of the launcher that set the environment, for messages.
     - `process_index`, `process_count`: which process this is, and how many there are.
     - `address`, `port`: where process 0 listens.
-    - `local_index`, `local_count`: the same, counted on this machine; 0 of 1 if unknown.
+    - `local_index`, `local_count`: the index and the count among the processes of this machine; 0 of 1 if
+      unknown.
+
+    **Errors:** `ClusterError` for an index that is not below its count.
     """
 
     launcher: str
@@ -41,11 +46,12 @@ class ProcessInfo:
 def detect_process(environment: Mapping[str, str]) -> ProcessInfo | None:
     """Detect the job that this process was started in; None if it is the only process.
 
-    An allocation is not a job: in the shell of `salloc`, and in a batch script before `srun`, there is
-    one process, however many tasks were asked for.
+    An allocation is not a job. In the shell of `salloc`, and in a batch script before `srun`, there is one
+    process, however many tasks were asked for.
 
     **Errors:** `ClusterError` if the launcher's variables are incomplete or contradictory.
     """
+    # Variables that a user sets come first: they overrule what a launcher says.
     for from_launcher in (_from_variables, _from_slurm, _from_open_mpi, _from_kubernetes):
         info = from_launcher(environment)
         if info is not None:
@@ -62,8 +68,9 @@ def detect_process(environment: Mapping[str, str]) -> ProcessInfo | None:
 def split_address(text: str) -> tuple[str, int]:
     """Split `host:port`.
 
-    **Errors:** `ClusterError`.
+    **Errors:** `ClusterError` for a text that is no address.
     """
+    # From the right, and without brackets: `[::1]:5000` is an address of IPv6.
     host, _, port = text.rpartition(":")
     if not host or not port.isdigit() or not 0 < int(port) < 65536:
         raise ClusterError(f"an address reads host:port, as in node1:50000; got {text!r}")
@@ -71,7 +78,7 @@ def split_address(text: str) -> tuple[str, int]:
 
 
 def _from_variables(environment: Mapping[str, str]) -> ProcessInfo | None:
-    """PHYSKIT_COORDINATOR, PHYSKIT_PROCESSES and PHYSKIT_PROCESS, for launchers unknown to us."""
+    """PHYSKIT_COORDINATOR, PHYSKIT_PROCESSES and PHYSKIT_PROCESS: for launchers that are unknown here."""
     names = ("PHYSKIT_COORDINATOR", "PHYSKIT_PROCESSES", "PHYSKIT_PROCESS")
     if names[2] not in environment:
         return None
@@ -86,17 +93,20 @@ def _from_variables(environment: Mapping[str, str]) -> ProcessInfo | None:
 
 
 def _from_slurm(environment: Mapping[str, str]) -> ProcessInfo | None:
-    """A step of `srun`. SLURM_NTASKS and SLURM_JOB_ID are set in a mere allocation, too, and prove nothing."""
+    """A step of `srun`. (SLURM_NTASKS and SLURM_JOB_ID are set in a mere allocation, too.)"""
     if "SLURM_PROCID" not in environment or "SLURM_STEP_NUM_TASKS" not in environment:
         return None
     read_number = _number_reader(environment, "Slurm")
     if read_number("SLURM_STEP_NUM_TASKS") == 1:
         return None
-    # Steps of one job, and jobs on one machine, must not meet at the same port.
+    # Steps of one job, and jobs on one machine, should not use the same port. (Special steps have ids near
+    # 2³², hence the remainder.)
     job_number = read_number("SLURM_JOB_ID", 0) * 17 + read_number("SLURM_STEP_ID", 0) % 4096
     nodes = environment.get("SLURM_STEP_NODELIST", "")
     per_node = environment.get("SLURM_STEP_TASKS_PER_NODE", "1")
-    address, port = _coordinator_address(environment, lambda: first_host(nodes), job_number)
+    address, port = _coordinator_address(
+        environment, functools.partial(first_host, nodes), job_number
+    )
     return ProcessInfo(
         "Slurm",
         read_number("SLURM_PROCID"),
@@ -109,15 +119,18 @@ def _from_slurm(environment: Mapping[str, str]) -> ProcessInfo | None:
 
 
 def _from_open_mpi(environment: Mapping[str, str]) -> ProcessInfo | None:
+    """A process of `mpirun`."""
     if "OMPI_COMM_WORLD_RANK" not in environment:
         return None
     read_number = _number_reader(environment, "Open MPI")
     process_count = read_number("OMPI_COMM_WORLD_SIZE")
     local_count = read_number("OMPI_COMM_WORLD_LOCAL_SIZE", 1)
+    # Jobs have names here, not numbers. Not `hash(name)`, which differs from process to process.
     name = environment.get("PMIX_NAMESPACE") or environment.get("OMPI_MCA_ess_base_jobid", "0")
     job_number = sum(ord(letter) * 31**k for k, letter in enumerate(name))
 
-    def host() -> str:
+    def first_address() -> str:
+        # Of `mpirun` itself, as in `1531576320.0;tcp://10.96.0.1,10.148.0.1:34911`: process 0 runs beside it.
         launcher_uri = environment.get("OMPI_MCA_orte_hnp_uri", "")
         match = re.search(r"tcp6?://\[?([^,\]]+?)[,:\]]", launcher_uri)
         if local_count == process_count:
@@ -128,7 +141,7 @@ def _from_open_mpi(environment: Mapping[str, str]) -> ProcessInfo | None:
             "Open MPI does not say where process 0 is: mpirun -x PHYSKIT_COORDINATOR=host:port …"
         )
 
-    address, port = _coordinator_address(environment, host, job_number)
+    address, port = _coordinator_address(environment, first_address, job_number)
     return ProcessInfo(
         "Open MPI",
         read_number("OMPI_COMM_WORLD_RANK"),
@@ -145,12 +158,15 @@ def _from_kubernetes(environment: Mapping[str, str]) -> ProcessInfo | None:
     if "KUBERNETES_SERVICE_HOST" not in environment or "JOB_COMPLETION_INDEX" not in environment:
         return None
     if "PHYSKIT_PROCESSES" not in environment:
-        return None  # an array of jobs that know nothing of each other looks the same
+        return (
+            None  # a Job whose pods work each for itself, as those of an array do, looks the same
+        )
     read_number = _number_reader(environment, "Kubernetes")
     index = read_number("JOB_COMPLETION_INDEX")
 
-    def host() -> str:
+    def first_address() -> str:
         this_host = socket.getfqdn()
+        # The name of pod 0 is that of this one with another index: `job-3.service` → `job-0.service`.
         first_pod = re.sub(rf"^([^.]*)-{index}(\.|$)", r"\1-0\2", this_host)
         if index and first_pod == this_host:
             raise ClusterError(
@@ -159,14 +175,14 @@ def _from_kubernetes(environment: Mapping[str, str]) -> ProcessInfo | None:
             )
         return first_pod
 
-    address, port = _coordinator_address(environment, host, 0)
+    address, port = _coordinator_address(environment, first_address, 0)
     return ProcessInfo("Kubernetes", index, read_number("PHYSKIT_PROCESSES"), address, port)
 
 
 def first_host(nodes: str) -> str:
     """The first machine of a node list of Slurm: `gpu[07-09,12]` → `gpu07`.
 
-    **Errors:** `ClusterError`.
+    **Errors:** `ClusterError` for a list that names no machine.
     """
     match = re.match(r"([^,\[\]]+)(?:\[(\d+)[^\]]*\]([^,\[\]]*))?", nodes)
     if match is None:
@@ -183,19 +199,20 @@ def _tasks_on_node(tasks: str, node: int) -> int:
 
 
 def _coordinator_address(
-    environment: Mapping[str, str], host: Callable[[], str], job_number: int
+    environment: Mapping[str, str], first_address: Callable[[], str], job_number: int
 ) -> tuple[str, int]:
     """Where process 0 listens: PHYSKIT_COORDINATOR, or a port derived from the job's number.
 
-    All processes must come to the same address without talking to each other.
+    All processes must derive the same address before they can talk to each other. `first_address` is called
+    only where it is needed, since it raises where the launcher tells too little.
     """
     if "PHYSKIT_COORDINATOR" in environment:
         return split_address(environment["PHYSKIT_COORDINATOR"])
-    return host(), _FIRST_PORT + job_number % _PORTS
+    return first_address(), _FIRST_PORT + job_number % _NUM_PORTS
 
 
 def _number_reader(environment: Mapping[str, str], launcher: str) -> Callable[..., int]:
-    """A function that reads a number from `environment`, or raises a `ClusterError` that names `launcher`."""
+    """Return a function that reads a number, or raises a `ClusterError` that names `launcher`."""
 
     def read_number(name: str, default: int | None = None) -> int:
         text = environment.get(name, "" if default is None else str(default))

@@ -1,10 +1,9 @@
-"""How the processes of a job find each other: process 0 listens, the others connect."""
+"""The rendezvous of a job's processes: process 0 listens, the others connect to it."""
 
 import contextlib
 import socket
 import time
 from collections.abc import Callable
-from typing import Any
 
 from physkit.core import ClusterError
 
@@ -25,10 +24,11 @@ def open_channel(
 
     **Arguments:**
 
-    - `address`: where process 0 listens.
-    - `introduction`: what this process says of itself: `process`, `processes`, `job`, `host`, `pid`.
-    - `wait`, `silence`: as `initialize` takes them.
-    - `decide`: called by process 0 with all introductions; every process gets what it returns.
+    - `address`: host and port where process 0 listens.
+    - `introduction`: what this process tells about itself: `process`, `processes`, `job`, `host`, `pid`.
+    - `wait`: seconds to wait for the other processes.
+    - `silence`: seconds without a heartbeat after which a process counts as lost.
+    - `decide`: process 0 calls it with all introductions; every process gets the message that it returns.
 
     **Returns:** the channel, and the answer of process 0.
 
@@ -38,8 +38,9 @@ def open_channel(
         connections, introductions = accept_processes(
             address, introduction["processes"], introduction, wait
         )
-        answer = {**decide(introductions), "names": [_name(one) for one in introductions]}
+        answer = {**decide(introductions), "names": [_name(each) for each in introductions]}
         for connection in connections.values():
+            # A process that has died since is the control channel's to report.
             with contextlib.suppress(OSError):
                 send_message(connection, answer)
     else:
@@ -54,7 +55,8 @@ def open_channel(
         raise ClusterError(answer["refused"])
     for connection in connections.values():
         connection.settimeout(None)
-        # Messages are small and waited for: they must not be held back to be sent together.
+        # Messages are small and others wait for them: Nagle's algorithm would hold them back to send
+        # several at once.
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return ControlChannel(introduction["process"], connections, answer["names"], silence), answer
 
@@ -62,11 +64,12 @@ def open_channel(
 def accept_processes(
     address: tuple[str, int], process_count: int, introduction: Message, wait: float
 ) -> tuple[dict[int, socket.socket], list[Message]]:
-    """Process 0: accept the others, and receive their introductions.
+    """On process 0: accept the others, and receive their introductions.
 
-    **Errors:** `ClusterError` names the processes that did not come, or why the port cannot be had.
+    **Errors:** `ClusterError` names the processes that did not come, or why the port cannot be opened.
     """
     host, port = address
+    # Processes of one machine need no port that is open to the network.
     is_local = host in ("localhost", "127.0.0.1", "::1")
     connections: dict[int, socket.socket] = {}
     introductions = {0: introduction}
@@ -97,10 +100,11 @@ def accept_processes(
 
 
 def connect_to_first(address: tuple[str, int], introduction: Message, wait: float) -> socket.socket:
-    """Another process: connect to process 0, and introduce this one.
+    """On every other process: connect to process 0, and introduce this one.
 
     **Errors:** `ClusterError` if process 0 does not answer.
     """
+    # Process 0 may start later than this one: try again until the time is over.
     deadline, reason = time.monotonic() + wait, "nobody listens"
     while time.monotonic() < deadline:
         try:
@@ -123,9 +127,10 @@ def connect_to_first(address: tuple[str, int], introduction: Message, wait: floa
 
 
 def _introduction_of(
-    connection: socket.socket, introduction: Message, connections: dict[int, Any]
+    connection: socket.socket, introduction: Message, connections: dict[int, socket.socket]
 ) -> Message | None:
-    """The introduction of a newcomer; None if it is not one of this job's processes, or is here already."""
+    """The introduction of a newcomer; None if it is no process of this job, or has come before."""
+    # Port scanners connect and say nothing: they must not hold up the processes behind them for long.
     connection.settimeout(5.0)
     job, process_count = introduction["job"], introduction["processes"]
     try:
@@ -133,11 +138,13 @@ def _introduction_of(
         is_ours = newcomer.get("protocol") == _PROTOCOL and newcomer.get("job") == job
         process = newcomer["process"] if is_ours else None
         if not is_ours or process in connections or not 0 < process < process_count:
+            # Jobs on one machine may derive the same port from their numbers (see `_coordinator_address`).
             refusal = f"this is job {job}, of {process_count} processes"
             send_message(connection, {"refused": refusal})
             connection.close()
             return None
     except (OSError, ValueError, KeyError, TypeError):
+        # Whatever it was, it does not speak this protocol. The listener goes on.
         connection.close()
         return None
     return newcomer

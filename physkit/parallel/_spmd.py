@@ -1,4 +1,4 @@
-"""SPMD: one program for every device of a grid, run in one of four ways."""
+"""SPMD (single program, multiple data): one function on every device of a grid, by one of four backends."""
 
 import functools
 import math
@@ -20,31 +20,31 @@ from ._process_group import ProcessGroup, process_group, single_process
 
 BACKENDS = ("serial", "vmap", "pmap", "shard_map")
 BACKEND_VARIABLE = "PHYSKIT_SPMD"  # environment variable: the backend where none is given
-Devices: TypeAlias = tuple[Any, ...]  # JAX devices
+Devices: TypeAlias = tuple[jax.Device, ...]
 
 
 @dataclass(frozen=True)
 class Spmd:
-    """`function(comm, *arguments)` on every device of a grid (single program, multiple data).
+    """Run `function(comm, *arguments)` on every device of a grid.
 
-    Arguments and results are in *device layout*: every array has a leading axis over the devices,
-    row-major in `shape`; the function sees its device's part, without that axis.
+    Arguments and results are in *device layout*: every array has a leading axis over the devices, row-major
+    in `shape`. The function gets its device's part, without that axis.
 
     **Arguments:**
 
-    - `function`: hashable and always the same object for the same program (a function of a module,
-      or a frozen dataclass that is called): compiled programs are kept by it.
+    - `function`: hashable, and always the same object for the same program: a function of a module, or a
+      frozen dataclass with `__call__`. Compiled programs are cached by it.
     - `shape`: devices per axis of space.
-    - `backend`: `"pmap"` if left out; `"shard_map"`; `"vmap"`, which emulates the grid on one
-      device; `"serial"` for one. The environment's PHYSKIT_SPMD chooses where nothing is given.
+    - `backend`: `"pmap"`; `"shard_map"`; `"vmap"`, which emulates the grid on one device; `"serial"`, for
+      one device. If left out, what the environment variable PHYSKIT_SPMD names, else `"pmap"`.
     - `devices`: JAX devices to run on, at least as many as the grid has; all of the default platform
       if left out.
 
-    **Errors:** `DeviceError` for fewer devices than asked for, saying how to emulate them, and for a
-    traced `pmap` in a job of several processes, which would silently use this one's devices alone.
+    **Errors:** `DeviceError` for fewer devices than asked for, with advice on how to emulate them; and for a
+    traced `pmap` in a job of several processes, which would silently use this process's devices only.
 
-    **Notes:** gradients are right when taken outside of it, of the result of *one* device (of a sum
-    over the domain, say): `out[0]`.
+    **Notes:** take gradients outside of it, of the result of *one* device (of a sum over the domain, say):
+    `out[0]`. Inside, a replicated scalar would count once per device.
     """
 
     function: Callable
@@ -59,7 +59,7 @@ class Spmd:
 
     @property
     def process_group(self) -> ProcessGroup:
-        """The processes whose devices these are, and which must therefore run it together."""
+        """The processes that own these devices, and must therefore run the program together."""
         if choose_backend(self.backend, self.size) in ("serial", "vmap"):
             return single_process()
         devices = self.devices or tuple(jax.devices())
@@ -68,6 +68,7 @@ class Spmd:
 
     def __call__(self, *arguments: PyTree) -> PyTree:
         backend = choose_backend(self.backend, self.size)
+        # Backends map over arrays; everything else in the arguments is part of the program's cache key.
         arrays, static = eqx.partition(arguments, _is_array)
         static_leaves, static_structure = jax.tree.flatten(static)
         if backend == "pmap" and jax.process_count() > 1:
@@ -94,7 +95,7 @@ class Spmd:
         rows = shard_rows(arrays, sharding)
         if backend == "shard_map":
             return program(rows)
-        # pmap takes and returns this process's rows only.
+        # `pmap` takes and returns the rows of this process only.
         out_arrays, out_static = eqx.partition(
             program(local_from_global(rows, sharding)), _is_array
         )
@@ -102,31 +103,34 @@ class Spmd:
 
 
 def choose_backend(backend: str | None, size: int) -> str:
-    """The backend to take: as given, else as the environment says, else `pmap`."""
-    found = backend or os.environ.get(BACKEND_VARIABLE) or "pmap"
-    if found not in BACKENDS:
+    """The backend as given, else as the environment variable PHYSKIT_SPMD names it, else `pmap`.
+
+    **Errors:** `DeviceError` for an unknown backend, and for the serial one with several devices.
+    """
+    name = backend or os.environ.get(BACKEND_VARIABLE) or "pmap"
+    if name not in BACKENDS:
         raise DeviceError(
-            f"no backend {found!r} ({BACKEND_VARIABLE} chooses one where none is given); available: "
+            f"no backend {name!r} ({BACKEND_VARIABLE} chooses one where none is given); available: "
             f"{', '.join(BACKENDS)}"
         )
-    if found == "serial" and size > 1:
+    if name == "serial" and size > 1:
         raise DeviceError(
             f"the serial backend has one device; {size} were asked for. To emulate them: "
             f"{BACKEND_VARIABLE}=vmap"
         )
-    return found
+    return name
 
 
 def _refuse_traced(arrays: PyTree) -> None:
     if any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves(arrays)):
         raise DeviceError(
-            "inside jit, grad or vmap, a pmap of several processes would use this one's devices alone, "
-            f"without a word: take the backend shard_map ({BACKEND_VARIABLE}=shard_map)"
+            "inside jit, grad or vmap, a pmap of several processes would silently use the devices of this "
+            f"process only: take the backend shard_map ({BACKEND_VARIABLE}=shard_map)"
         )
 
 
 class _StaticOutput:
-    """What a traced function returned besides arrays; filled when the function is traced."""
+    """Everything but arrays in a traced function's result; filled when the function is traced."""
 
     value: PyTree = None
 
@@ -142,7 +146,9 @@ def _compiled_program(
 ) -> Callable[[PyTree], PyTree]:
     """The function of arrays in device layout that runs `function` on every device.
 
-    One for arrays of each `signature`, since what is returned besides arrays may depend on it.
+    Cached, since `jit` and `pmap` compile anew for every function object that they are given. `signature`
+    belongs to the cache key only: static parts of the result may depend on shapes and dtypes of the arrays,
+    and are stored when the function is traced.
     """
     del signature
     static_leaves, static_structure = static_arguments
@@ -162,20 +168,22 @@ def _compiled_program(
 
     elif backend == "vmap":
         on_mesh = functools.partial(on_device, MeshComm(shape))
-        run = jax.jit(functools.partial(_emulated, on_mesh, shape))
+        run = jax.jit(functools.partial(_emulate_devices, on_mesh, shape))
     elif backend == "pmap":
         comm = CartesianComm(shape)
         run = jax.pmap(functools.partial(on_device, comm), axis_name=comm.name, devices=devices)
     else:
         comm = MeshComm(shape)
 
-        def local(arrays: PyTree) -> PyTree:
+        # `shard_map` keeps the sharded axis, with length 1 on each device, where `pmap` drops it.
+        def on_block(arrays: PyTree) -> PyTree:
             return _add_device_axis(on_device(comm, _drop_device_axis(arrays)))
 
         mesh = jax.sharding.Mesh(np.array(devices).reshape(shape), comm.names)
         spec = jax.sharding.PartitionSpec(comm.names)
+        # Without JAX's check of what is replicated: the function is the one that `pmap` and `vmap` run.
         run = jax.jit(
-            jax.shard_map(local, mesh=mesh, in_specs=spec, out_specs=spec, check_vma=False)
+            jax.shard_map(on_block, mesh=mesh, in_specs=spec, out_specs=spec, check_vma=False)
         )
 
     def program(arrays: PyTree) -> PyTree:
@@ -184,13 +192,20 @@ def _compiled_program(
     return program
 
 
-def _emulated(function: Callable, shape: tuple[int, ...], arrays: PyTree) -> PyTree:
-    """`vmap`s inside one another, one per axis of the grid of devices."""
-    on_grid = jax.tree.map(lambda x: x.reshape(*shape, *x.shape[1:]), arrays)
+def _emulate_devices(function: Callable, shape: tuple[int, ...], arrays: PyTree) -> PyTree:
+    """Run `function` by nested `vmap`s, one per axis of the grid of devices."""
+
+    def unflatten_device_axis(x: jax.Array) -> jax.Array:
+        return x.reshape(*shape, *x.shape[1:])
+
+    def flatten_device_axes(x: jax.Array) -> jax.Array:
+        return x.reshape(math.prod(shape), *x.shape[len(shape) :])
+
+    # The last name first: the outermost `vmap` is that of the first axis.
     for name in reversed(MeshComm(shape).names):
         function = jax.vmap(function, axis_name=name)
-    out = function(on_grid)
-    return jax.tree.map(lambda x: x.reshape(math.prod(shape), *x.shape[len(shape) :]), out)
+    out = function(jax.tree.map(unflatten_device_axis, arrays))
+    return jax.tree.map(flatten_device_axes, out)
 
 
 def _is_array(x: Any) -> bool:

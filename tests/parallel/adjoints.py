@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 
 import physkit as pk
-from tests.parallel import fields
+from tests.parallel import field_cases
 
 ADJOINTS = [
     pk.adjoints.Direct(),
@@ -41,7 +41,7 @@ def slope(sim, state, devices) -> float:
 
 def main(backends: list[str], names: list[str]) -> None:
     """Relative differences to one device."""
-    sim, state, _ = fields.gravity_waves((True, False), (8, 4))
+    sim, state, _ = field_cases.gravity_waves((True, False), (8, 4))
     far = {}
     for adjoint in ADJOINTS:
         name = type(adjoint).__name__

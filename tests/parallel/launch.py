@@ -7,27 +7,27 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent.parent
-LIMIT = 120  # seconds
+TIMEOUT = 120  # seconds
 
 
 def free_port() -> int:
-    """A port that nobody listens at."""
-    with socket.socket() as one:
-        one.bind(("localhost", 0))
-        return one.getsockname()[1]
+    """A port at which nothing listens."""
+    with socket.socket() as probe:
+        probe.bind(("localhost", 0))
+        return probe.getsockname()[1]
 
 
 def launch(
     script: str | Path,
-    *words: object,
+    *arguments: object,
     processes: int = 2,
     devices: int = 1,
     each=None,
     **environment,
 ) -> list[subprocess.Popen]:
-    """`srun -n processes python script words …`, on this machine; `each[k]` is for process k alone.
+    """`srun -n processes python script arguments …`, on this machine; `each[k]` is for process k alone.
 
-    What the script needs of JAX it says itself; the number of emulated devices comes from here.
+    The script configures JAX itself; the number of emulated devices comes from here.
     """
     started = []
     port = free_port()
@@ -47,11 +47,11 @@ def launch(
             "SLURM_PROCID": str(k),
             "SLURM_LOCALID": str(k),
             "PHYSKIT_COORDINATOR": f"localhost:{port}",
-            **_kept(),
+            **_compilation_cache(),
             **environment,
             **(each or {}).get(k, {}),
         }
-        command = [sys.executable, str(script), *map(str, words)]
+        command = [sys.executable, str(script), *map(str, arguments)]
         started.append(
             subprocess.Popen(
                 command, env=settings, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
@@ -60,8 +60,8 @@ def launch(
     return started
 
 
-def _kept() -> dict[str, str]:
-    """Where compiled programs are kept, as for the tests themselves."""
+def _compilation_cache() -> dict[str, str]:
+    """Settings that cache compiled programs, as for the tests themselves."""
     if os.environ.get("CI"):
         return {}
     return {
@@ -71,11 +71,13 @@ def _kept() -> dict[str, str]:
     }
 
 
-def ended(started: list[subprocess.Popen], limit: float = LIMIT) -> list[tuple[int, str]]:
-    """Exit status and words of each; none is left running."""
+def wait_for_all(
+    started: list[subprocess.Popen], timeout: float = TIMEOUT
+) -> list[tuple[int, str]]:
+    """Wait for all processes; return exit status and output of each. None is left running."""
     try:
-        said = [process.communicate(timeout=limit)[0] for process in started]
-        return [(p.returncode, text) for p, text in zip(started, said, strict=True)]
+        outputs = [process.communicate(timeout=timeout)[0] for process in started]
+        return [(p.returncode, text) for p, text in zip(started, outputs, strict=True)]
     finally:
         for process in started:
             process.kill()

@@ -17,10 +17,10 @@ from pathlib import Path
 
 import jax
 
-from tests.parallel import fields, particles
+from tests.parallel import field_cases, particle_cases
 
 SLABS = [(1,), (2,), (4,)]
-SYSTEMS = list(fields.SYSTEMS) + list(particles.SYSTEMS)
+SYSTEMS = list(field_cases.SYSTEMS) + list(particle_cases.SYSTEMS)
 
 
 def rows(path: Path, backends: list[str], names: list[str], forward: bool, only: str = ""):
@@ -44,32 +44,35 @@ def rows(path: Path, backends: list[str], names: list[str], forward: bool, only:
 
 def _grids(name: str, forward: bool) -> list[tuple[int, ...]]:
     """Grids of devices for a system, the largest first."""
-    if name in particles.SYSTEMS:
+    if name in particle_cases.SYSTEMS:
         return sorted(SLABS, reverse=True) if forward else [(2,)]
-    grids = fields.SYSTEMS[name][1]
-    return sorted(grids, key=lambda g: -max(g)) if forward else fields.OF_GRADIENTS[len(grids)]
+    grids = field_cases.SYSTEMS[name][1]
+    return sorted(grids, key=lambda g: -max(g)) if forward else field_cases.OF_GRADIENTS[len(grids)]
 
 
 @functools.lru_cache(maxsize=1)
 def _one(name: str, forward: bool):
     """What one device finds."""
-    if name in particles.SYSTEMS:
-        return particles.ran(name, None) if forward else particles.slopes(name, None)
-    case, _ = fields.SYSTEMS[name]
-    return fields.on_one(case) if forward else fields.gradient(case, None)
+    if name in particle_cases.SYSTEMS:
+        return particle_cases.ran(name, None) if forward else particle_cases.slopes(name, None)
+    case, _ = field_cases.SYSTEMS[name]
+    return field_cases.on_one(case) if forward else field_cases.gradient(case, None)
 
 
 def _far(name: str, devices: tuple[int, ...], one, forward: bool) -> list[float]:
     """How far several devices are from it."""
-    if name in particles.SYSTEMS:
+    if name in particle_cases.SYSTEMS:
         if forward:
-            return list(particles.differences(name, devices, one=one).values())
-        pairs = zip(jax.tree.leaves(particles.slopes(name, devices)), jax.tree.leaves(one))
-        return [fields.distance(b, a) for a, b in pairs]
-    case, _ = fields.SYSTEMS[name]
+            return list(particle_cases.differences(name, devices, one=one).values())
+        pairs = zip(jax.tree.leaves(particle_cases.slopes(name, devices)), jax.tree.leaves(one))
+        return [field_cases.distance(b, a) for a, b in pairs]
+    case, _ = field_cases.SYSTEMS[name]
     if not forward:
-        return [fields.distance(one, fields.gradient(case, devices))]
-    return [fields.distance(a, b) for a, b in zip(one, fields.over(case, devices), strict=True)]
+        return [field_cases.distance(one, field_cases.gradient(case, devices))]
+    return [
+        field_cases.distance(a, b)
+        for a, b in zip(one, field_cases.over(case, devices), strict=True)
+    ]
 
 
 def results(path: Path) -> dict[tuple[str, ...], float]:

@@ -16,7 +16,7 @@ import physkit as pk
 from physkit.fields.elliptic import solve_poisson
 from physkit.fields.operators import Central
 from physkit.geometry import Grid
-from tests.parallel.collectives import of_solver, of_system
+from tests.parallel.compiled_collectives import of_solver, of_system
 
 
 def going_on(backend: str) -> float:

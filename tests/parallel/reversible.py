@@ -17,7 +17,7 @@ import numpy as np
 import physkit as pk
 from physkit.observe import Positions, TotalEnergy
 from physkit.particles.forces import HarmonicBonds, LennardJones, Pairwise
-from tests.parallel.particles import distance, fluid
+from tests.parallel.particle_cases import distance, fluid
 
 
 def main(steps: int, hot: float) -> None:

@@ -8,7 +8,7 @@ from physkit.integrators import Lie
 from physkit.particles.forces import Morse, Pairwise
 from physkit.simulate.distributed._domain import DistributedDomain
 
-from .particles import fluid
+from .particle_cases import fluid
 
 
 @pytest.mark.slow

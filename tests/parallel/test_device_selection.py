@@ -1,4 +1,4 @@
-"""What `devices=` may be."""
+"""`devices=`: numbers, platforms and JAX devices, and errors for everything else."""
 
 import jax
 import numpy as np
@@ -28,7 +28,7 @@ def test_numbers_platforms_and_devices():
 
 
 @pytest.mark.parametrize(
-    ("devices", "says"),
+    ("devices", "message"),
     [
         (
             "cpu:4096x2",
@@ -51,6 +51,6 @@ def test_numbers_platforms_and_devices():
         ([CPU[0], CPU[0]], "twice"),
     ],
 )
-def test_what_cannot_be_is_said(devices, says):
-    with pytest.raises(DeviceError, match=says):
+def test_invalid_devices_raise(devices, message):
+    with pytest.raises(DeviceError, match=message):
         resolve_devices(devices)

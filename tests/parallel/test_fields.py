@@ -32,7 +32,7 @@ from physkit.parallel import Spmd, trace_collectives
 from physkit.simulate.distributed._spmd_function import SpmdFunction
 from physkit.testing import check_devices
 
-from . import fields
+from . import field_cases
 
 
 @pytest.fixture(autouse=True)
@@ -119,9 +119,9 @@ def _need_equal_spectra(shape, devices, complex_values):
     field = pk.Field(jax.lax.complex(x, noise(2, *shape, seed=1)) if complex_values else x, grid)
     _, smooth, power = jax.jit(_there_and_back)(field)
     found = over(_there_and_back, devices, field)
-    assert fields.distance(field.data, found[0].data) < 1e-14
-    assert fields.distance(smooth.data, found[1].data) < 1e-13
-    assert fields.distance(power, found[2]) < 1e-13
+    assert field_cases.distance(field.data, found[0].data) < 1e-14
+    assert field_cases.distance(smooth.data, found[1].data) < 1e-13
+    assert field_cases.distance(power, found[2]) < 1e-13
 
 
 @pytest.mark.parametrize(
@@ -168,8 +168,8 @@ def test_pairs_of_modes_are_mended(devices):
         )
 
     spoilt, again, far = over(mended, devices, field)
-    assert fields.distance(spoilt.data, again.data) < 1e-13
-    assert fields.distance(spoilt.data, field.data) > 1e-6
+    assert field_cases.distance(spoilt.data, again.data) < 1e-13
+    assert field_cases.distance(spoilt.data, field.data) > 1e-6
     assert float(far) < 1e-12
 
 
@@ -213,7 +213,7 @@ def _walled(periodic, values=False):
 def test_poisson_and_helmholtz_between_walls(periodic):
     solve = lambda f: (solve_poisson(f, f), solve_helmholtz(f, 2.0, f))
     field = _walled(periodic, values=True)
-    assert fields.distance(jax.jit(solve)(field), over(solve, (2, 2), field)) < 1e-13
+    assert field_cases.distance(jax.jit(solve)(field), over(solve, (2, 2), field)) < 1e-13
 
 
 @pytest.mark.slow
@@ -222,7 +222,7 @@ def test_poisson_and_helmholtz_between_walls(periodic):
 def test_poisson_of_every_kind(periodic, devices):
     solve = lambda f: (solve_poisson(f, f), solve_helmholtz(f, 2.0, f))
     field = _walled(periodic)
-    assert fields.distance(solve(field), over(solve, devices, field)) < 1e-13
+    assert field_cases.distance(solve(field), over(solve, devices, field)) < 1e-13
 
 
 def _flow(periodic):
@@ -238,7 +238,7 @@ def _flow(periodic):
 
 def test_projection_on_a_staggered_grid():
     flow = _flow((True, False))
-    assert fields.distance(project(flow), over(project, (2, 2), flow)) < 1e-13
+    assert field_cases.distance(project(flow), over(project, (2, 2), flow)) < 1e-13
 
 
 @pytest.mark.slow
@@ -258,7 +258,7 @@ def test_coefficients_that_vary(periodic, devices):
     value, slopes = jax.jit(jax.value_and_grad(one, (0, 1)))(*numbers)
     found, found_slopes = jax.value_and_grad(more, (0, 1))(*numbers)
     assert abs(value - found) < 1e-10 * abs(value)
-    assert fields.distance(slopes, found_slopes) < 1e-10
+    assert field_cases.distance(slopes, found_slopes) < 1e-10
 
 
 # --- equations ----------------------------------------------------------------------------------
@@ -268,26 +268,26 @@ def test_coefficients_that_vary(periodic, devices):
     ("name", "devices"), [("kuramoto_sivashinsky", (2,)), ("gravity_waves", (2, 2))]
 )
 def test_systems_over_devices(name, devices):
-    case = fields.SYSTEMS[name][0]
-    for one, more in zip(fields.on_one(case), fields.over(case, devices), strict=True):
-        assert fields.distance(one, more) < 1e-13
+    case = field_cases.SYSTEMS[name][0]
+    for one, more in zip(field_cases.on_one(case), field_cases.over(case, devices), strict=True):
+        assert field_cases.distance(one, more) < 1e-13
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", list(fields.SYSTEMS))
+@pytest.mark.parametrize("name", list(field_cases.SYSTEMS))
 def test_every_system_by_the_battery(name):
-    case, grids = fields.SYSTEMS[name]
+    case, grids = field_cases.SYSTEMS[name]
     sim, state, steps = case()
-    check_devices(sim, state, steps, devices=fields.OF_GRADIENTS[len(grids)])
+    check_devices(sim, state, steps, devices=field_cases.OF_GRADIENTS[len(grids)])
 
 
 def test_single_precision():
-    sim, state, steps = fields.SYSTEMS["gray_scott"][0]()
+    sim, state, steps = field_cases.SYSTEMS["gray_scott"][0]()
     single = pk.Field(state.data.astype(jnp.float32), state.grid)
     one = jax.jit(lambda s: pk.simulate(sim, s, steps).state.data)(single)
     more = pk.simulate(sim, single, steps, devices=(2, 2)).state.data
     assert more.dtype == jnp.float32
-    assert fields.distance(one, more) < 2e-6
+    assert field_cases.distance(one, more) < 2e-6
 
 
 class LocalMean(pk.AbstractTendency):
@@ -354,7 +354,7 @@ def test_adaptive_steps_are_the_same_on_all_devices():
     heat = pk.equations.Diffusion(0.1, scheme=Central(2))
     sim = pk.Simulation(pk.Diffrax(diffrax.Tsit5(), heat), dt=0.01)
     one = jax.jit(lambda s: pk.simulate(sim, s, 2).state)(state)
-    assert fields.distance(one, pk.simulate(sim, state, 2, devices=(2, 2)).state) < 1e-12
+    assert field_cases.distance(one, pk.simulate(sim, state, 2, devices=(2, 2)).state) < 1e-12
     stiff = pk.Simulation(pk.Diffrax(diffrax.Kvaerno3(), heat), dt=0.01)
     with pytest.raises(pk.errors.DeclarationError, match="Kvaerno3 is implicit"):
         pk.simulate(stiff, state, 2, devices=(2, 2))
@@ -435,7 +435,7 @@ def test_real_devices(backend):
 def test_compiled_programs_gather_nothing(backend):
     """Neighbors' cells, sums and transpositions; no all-gather, and no transposition too many."""
     names = "gray_scott,gravity_waves,kolmogorov_flow,kuramoto_sivashinsky,stommel_gyre"
-    found = json.loads(_alone("collectives", backend, names).splitlines()[-1])
+    found = json.loads(_alone("compiled_collectives", backend, names).splitlines()[-1])
     assert len(found) == 9
     assert not any(ops.get("all-gather", 0) for ops in found.values()), found
     count = lambda name: found[f"{name}, {backend}"].get("all-to-all", 0)
@@ -453,7 +453,7 @@ def test_every_adjoint():
 
 def test_derivatives_carried_along():
     """Each number of the domain moves alone, not once on every device."""
-    sim, state, _ = fields.gravity_waves((True, False), (4, 4))
+    sim, state, _ = field_cases.gravity_waves((True, False), (4, 4))
     sim = replace_fields(sim, {"adjoint": pk.adjoints.Forward()})
 
     def outcome(sizes, devices):
@@ -464,7 +464,7 @@ def test_derivatives_carried_along():
 
     sizes = jnp.asarray([1.5, 0.5, 1.0, 2.0])
     one, more = (jax.grad(outcome)(sizes, devices) for devices in (None, (2,)))
-    assert fields.distance(one, more) < 1e-10
+    assert field_cases.distance(one, more) < 1e-10
 
 
 @pytest.mark.slow

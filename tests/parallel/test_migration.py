@@ -11,7 +11,7 @@ from physkit.parallel import Spmd
 from physkit.particles.decomposition import _migration
 from physkit.simulate.distributed._spmd_function import SpmdFunction
 
-from .particles import fluid
+from .particle_cases import fluid
 
 _WIDTH = 19.2 / 4
 

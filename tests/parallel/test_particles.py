@@ -36,7 +36,7 @@ from physkit.particles.forces import (
 )
 from physkit.simulate.distributed._spmd_function import SpmdFunction
 
-from .particles import SYSTEMS, differences, distance, fluid, molecular, sheet
+from .particle_cases import SYSTEMS, differences, distance, fluid, molecular, sheet
 
 # What the fast suite runs of this file; `make test-all` runs the rest, too.
 FAST_CASES = (
@@ -340,7 +340,7 @@ def test_slabs_that_fill_up_grow_and_replay(tmp_path):
 @pytest.mark.parametrize("backend", ["pmap", "shard_map"])
 def test_real_devices(backend):
     """Devices must be there before JAX starts: one process for all systems."""
-    script = Path(__file__).parent / "particles.py"
+    script = Path(__file__).parent / "particle_cases.py"
     settings = {
         **os.environ,
         "PHYSKIT_SPMD": backend,

@@ -1,4 +1,4 @@
-"""Several processes: they find each other, are alike, agree, and die together."""
+"""Several processes: rendezvous, equal programs, agreement, and the end of all with one."""
 
 import os
 import signal
@@ -13,9 +13,9 @@ from physkit.core import ClusterError
 from physkit.parallel import initialize
 from physkit.parallel._messages import receive_message
 from physkit.parallel._rendezvous import connect_to_first, open_channel
-from tests.parallel.launch import ended, free_port, launch
+from tests.parallel.launch import free_port, launch, wait_for_all
 
-SUM = """
+SUM_SCRIPT = """
 import os, signal, sys, time
 import physkit as pk
 group = pk.parallel.initialize(wait=60)
@@ -30,16 +30,16 @@ numbers = 4.0 + np.arange(jax.device_count())
 members = group.all_gather_object(group.process_index, "who")
 print("sum", np.asarray(sum_of_all(numbers).addressable_data(0)), members, flush=True)
 if len(sys.argv) > 1:
-    how, who = sys.argv[1], int(sys.argv[2])
-    if group.process_index == who:
-        if how == "raise":
-            raise ArithmeticError("of purpose")
-        if how == "apart":
+    action, target = sys.argv[1], int(sys.argv[2])
+    if group.process_index == target:
+        if action == "raise":
+            raise ArithmeticError("on purpose")
+        if action == "diverge":
             group.all_gather_object(1, "elsewhere")
             time.sleep(60)
         print("dying at", time.time(), flush=True)
-        os.kill(os.getpid(), {"kill": signal.SIGKILL, "stop": signal.SIGSTOP, "end": signal.SIGTERM}[how])
-    if how == "apart":
+        os.kill(os.getpid(), {"kill": signal.SIGKILL, "stop": signal.SIGSTOP, "end": signal.SIGTERM}[action])
+    if action == "diverge":
         group.all_gather_object(1, "here")
     sum_of_all(numbers).block_until_ready()
 """
@@ -48,54 +48,54 @@ if len(sys.argv) > 1:
 @pytest.fixture
 def script(tmp_path):
     path = tmp_path / "sum.py"
-    path.write_text(SUM)
+    path.write_text(SUM_SCRIPT)
     return path
 
 
-def test_two_processes_share_a_sum(script):
-    for status, said in ended(launch(script, devices=2)):
-        assert status == 0, said
-        assert "sum [22.] [0, 1]" in said, said
+def test_two_processes_compute_one_sum(script):
+    for status, output in wait_for_all(launch(script, devices=2)):
+        assert status == 0, output
+        assert "sum [22.] [0, 1]" in output, output
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("who", [0, 1])
-def test_a_killed_process_ends_the_others(who, script):
-    outcomes = ended(launch(script, "kill", who))
-    over = time.time()
-    assert outcomes[who][0] == -signal.SIGKILL
-    status, said = outcomes[1 - who]
+@pytest.mark.parametrize("target", [0, 1])
+def test_a_killed_process_ends_the_others(target, script):
+    outcomes = wait_for_all(launch(script, "kill", target))
+    end = time.time()
+    assert outcomes[target][0] == -signal.SIGKILL
+    status, output = outcomes[1 - target]
     # Where process 0 dies, JAX may end the others first, with an abort of its own.
-    assert status in ((75,) if who else (75, 1, -signal.SIGABRT)), said
-    assert over - float(outcomes[who][1].split("dying at")[1]) < 15
+    assert status in ((75,) if target else (75, 1, -signal.SIGABRT)), output
+    assert end - float(outcomes[target][1].split("dying at")[1]) < 15
     if status == 75:
-        assert f"process {who}" in said
-        assert "is gone: it was killed" in said
+        assert f"process {target}" in output
+        assert "is gone: it was killed" in output
 
 
 @pytest.mark.slow
 def test_sigterm_ends_a_process_outside_of_run(script):
     """JAX installs a handler of its own for SIGTERM."""
-    (status, said), (other, _) = ended(launch(script, "end", 1))
+    (status, output), (other, _) = wait_for_all(launch(script, "end", 1))
     assert other == -signal.SIGTERM
     assert status == 75
-    assert "process 1" in said
+    assert "process 1" in output
 
 
 @pytest.mark.slow
 def test_an_uncaught_error_ends_all_processes(script):
-    (status, said), (other, words) = ended(launch(script, "raise", 1))
+    (status, output), (other, other_output) = wait_for_all(launch(script, "raise", 1))
     assert other == 1
-    assert "ArithmeticError: of purpose" in words
+    assert "ArithmeticError: on purpose" in other_output
     assert status == 1
-    assert "failed: ArithmeticError: of purpose" in said
+    assert "failed: ArithmeticError: on purpose" in output
 
 
 @pytest.mark.slow
-def test_processes_at_different_places_raise(script):
-    outcomes = ended(launch(script, "apart", 1))
+def test_processes_at_different_collectives_raise(script):
+    outcomes = wait_for_all(launch(script, "diverge", 1))
     assert all(status == 1 for status, _ in outcomes)
-    assert any("have come apart" in said and "'elsewhere'" in said for _, said in outcomes)
+    assert any("are out of step" in output and "'elsewhere'" in output for _, output in outcomes)
 
 
 @pytest.mark.slow
@@ -105,12 +105,12 @@ def test_different_versions_are_refused(script, tmp_path):
         "import platform; platform.python_version = lambda: '3.99.0'"
     )
     path = f"{tmp_path / 'other'}{os.pathsep}{os.getcwd()}"
-    outcomes = ended(launch(script, each={1: {"PYTHONPATH": path, "JAX_ENABLE_X64": "0"}}))
-    for status, said in outcomes:
+    outcomes = wait_for_all(launch(script, each={1: {"PYTHONPATH": path, "JAX_ENABLE_X64": "0"}}))
+    for status, output in outcomes:
         assert status == 1
-        assert "ClusterError: the processes are not alike" in said
-        assert "has python 3.99.0, process 0 on" in said
-        assert "has precision float32" in said
+        assert "ClusterError: the processes are not alike" in output
+        assert "has python 3.99.0, process 0 on" in output
+        assert "has precision float32" in output
 
 
 @pytest.mark.slow
@@ -119,17 +119,17 @@ def test_initialize_after_jax_found_its_devices_raises(tmp_path):
     script.write_text(
         "import jax; jax.devices(); import physkit as pk; pk.parallel.initialize(wait=60)"
     )
-    for status, said in ended(launch(script)):
+    for status, output in wait_for_all(launch(script)):
         assert status == 1
-        assert "must come before anything else that uses JAX" in said
+        assert "must come before anything else that uses JAX" in output
 
 
-def test_missing_processes_are_named():
+def test_errors_of_the_rendezvous_name_what_is_missing():
     with pytest.raises(ClusterError, match=r"found no process 0 at localhost:\d+ within"):
         initialize(f"localhost:{free_port()}", 2, 1, wait=0.3)
     with pytest.raises(ClusterError, match=r"process \[1, 2\] of 3 did not come"):
         initialize(f"localhost:{free_port()}", 3, 0, wait=0.3)
-    with pytest.raises(ClusterError, match="together, or none"):
+    with pytest.raises(ClusterError, match="together, or neither"):
         initialize("localhost:5000", 2)
     with socket.create_server(("localhost", 0)) as taken:
         port = taken.getsockname()[1]
@@ -138,36 +138,43 @@ def test_missing_processes_are_named():
 
 
 def test_processes_of_other_jobs_are_refused():
-    """Noise and processes of another job at the port do not keep the right ones from meeting."""
+    """Strangers at the port, and processes of another job, do not keep the right ones from connecting."""
     address = ("localhost", free_port())
-    me = lambda k, job="a": {"process": k, "processes": 2, "job": job, "host": "h", "pid": k}
-    found = {}
+    opened = {}
 
-    def first():
-        found[0] = open_channel(
-            address, me(0), 20.0, 60.0, lambda introductions: {"count": len(introductions)}
-        )
+    def introduction(k, job="a"):
+        return {"process": k, "processes": 2, "job": job, "host": "h", "pid": k}
 
-    thread = threading.Thread(target=first)
+    def decide(introductions):
+        return {"count": len(introductions)}
+
+    def listen():
+        opened[0] = open_channel(address, introduction(0), 20.0, 60.0, decide)
+
+    thread = threading.Thread(target=listen)
     thread.start()
-    foreign = connect_to_first(address, me(1, "b"), 10.0)
+    foreign = connect_to_first(address, introduction(1, "b"), 10.0)
     foreign.settimeout(10)
     assert "this is job a" in receive_message(foreign)["refused"]
     foreign.close()
-    with socket.create_connection(address) as noise:
-        noise.sendall(b"GET / HTTP/1.1\r\n\r\n")
-        found[1] = open_channel(address, me(1), 20.0, 60.0, lambda introductions: {})
+    with socket.create_connection(address) as stranger:
+        stranger.sendall(b"GET / HTTP/1.1\r\n\r\n")
+        opened[1] = open_channel(address, introduction(1), 20.0, 60.0, decide)
     thread.join(20)
-    (one, word), (two, same) = found[0], found[1]
-    assert word["count"] == same["count"] == 2
-    told = []
-    other = threading.Thread(target=lambda: told.append(two.all_gather_object("b", "x")))
-    other.start()
-    assert one.all_gather_object("a", "x") == ["a", "b"]
-    other.join(20)
-    assert told == [["a", "b"]]
-    one.close()
-    two.close()
+    (channel, answer), (other_channel, other_answer) = opened[0], opened[1]
+    assert answer["count"] == other_answer["count"] == 2
+    gathered = []
+
+    def gather():
+        gathered.append(other_channel.all_gather_object("b", "x"))
+
+    thread = threading.Thread(target=gather)
+    thread.start()
+    assert channel.all_gather_object("a", "x") == ["a", "b"]
+    thread.join(20)
+    assert gathered == [["a", "b"]]
+    channel.close()
+    other_channel.close()
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no SIGSTOP there")
@@ -176,9 +183,9 @@ def test_a_silent_process_counts_as_lost(script):
     script.write_text(script.read_text().replace("wait=60", "wait=60, silence=4"))
     started = launch(script, "stop", 1)
     try:
-        said, _ = started[0].communicate(timeout=60)
-        assert started[0].returncode == 75, said
-        assert "has been silent for 4 s" in said
+        output, _ = started[0].communicate(timeout=60)
+        assert started[0].returncode == 75, output
+        assert "has been silent for 4 s" in output
     finally:
         for process in started:
             process.kill()

@@ -1,4 +1,4 @@
-"""Which job a process belongs to, from what launchers leave in the environment."""
+"""Detection of the job that a process belongs to, from the environment variables of launchers."""
 
 import pytest
 
@@ -25,11 +25,11 @@ def test_detects_a_slurm_step():
     assert 1024 < info.port < 32768
     assert detect_process({**STEP, "SLURM_JOB_ID": "1235"}).port != info.port
     assert detect_process({**STEP, "SLURM_STEP_ID": "1"}).port != info.port
-    chosen = detect_process({**STEP, "PHYSKIT_COORDINATOR": "[::1]:50001"})
-    assert (chosen.address, chosen.port) == ("::1", 50001)
+    given = detect_process({**STEP, "PHYSKIT_COORDINATOR": "[::1]:50001"})
+    assert (given.address, given.port) == ("::1", 50001)
 
 
-ALONE = {
+SINGLE_PROCESS = {
     "a laptop": {},
     "salloc": {"SLURM_JOB_ID": "1", "SLURM_NTASKS": "4", "SLURM_JOB_NODELIST": "a,b"},
     "salloc with a shell on the node": {
@@ -50,9 +50,9 @@ ALONE = {
 }
 
 
-@pytest.mark.parametrize("where", ALONE)
-def test_an_allocation_without_a_step_is_a_single_process(where):
-    assert detect_process(ALONE[where]) is None
+@pytest.mark.parametrize("name", SINGLE_PROCESS)
+def test_an_allocation_without_a_step_is_a_single_process(name):
+    assert detect_process(SINGLE_PROCESS[name]) is None
 
 
 def test_detects_open_mpi_kubernetes_and_plain_variables():
@@ -63,11 +63,11 @@ def test_detects_open_mpi_kubernetes_and_plain_variables():
         "OMPI_COMM_WORLD_LOCAL_SIZE": "2",
     }
     assert detect_process(mpi).address == "localhost"
-    spread = {**mpi, "OMPI_COMM_WORLD_LOCAL_SIZE": "1", "OMPI_COMM_WORLD_LOCAL_RANK": "0"}
+    two_machines = {**mpi, "OMPI_COMM_WORLD_LOCAL_SIZE": "1", "OMPI_COMM_WORLD_LOCAL_RANK": "0"}
     uri = "1531576320.0;tcp://10.96.0.1,10.148.0.1:34911"
-    assert detect_process({**spread, "OMPI_MCA_orte_hnp_uri": uri}).address == "10.96.0.1"
+    assert detect_process({**two_machines, "OMPI_MCA_orte_hnp_uri": uri}).address == "10.96.0.1"
     with pytest.raises(ClusterError, match="PHYSKIT_COORDINATOR"):
-        detect_process(spread)
+        detect_process(two_machines)
     pod = {
         "KUBERNETES_SERVICE_HOST": "10.0.0.1",
         "JOB_COMPLETION_INDEX": "1",
@@ -75,16 +75,16 @@ def test_detects_open_mpi_kubernetes_and_plain_variables():
         "PHYSKIT_COORDINATOR": "job-0.flow:5000",
     }
     assert detect_process(pod) == ProcessInfo("Kubernetes", 1, 3, "job-0.flow", 5000)
-    by_hand = {
+    plain_variables = {
         "PHYSKIT_COORDINATOR": "a:5000",
         "PHYSKIT_PROCESSES": "2",
         "PHYSKIT_PROCESS": "1",
     }
-    assert detect_process({**STEP, **by_hand}).launcher == "the environment"
+    assert detect_process({**STEP, **plain_variables}).launcher == "the environment"
 
 
 @pytest.mark.parametrize(
-    ("environment", "says"),
+    ("environment", "message"),
     [
         ({**STEP, "SLURM_PROCID": "four"}, "SLURM_PROCID='four'"),
         ({**STEP, "SLURM_PROCID": "4"}, "process 4 of 4"),
@@ -94,8 +94,8 @@ def test_detects_open_mpi_kubernetes_and_plain_variables():
         ({"PHYSKIT_COORDINATOR": "a:5000", "PHYSKIT_PROCESSES": "2"}, "set PHYSKIT_PROCESS, 0"),
     ],
 )
-def test_incomplete_variables_raise_errors_that_name_them(environment, says):
-    with pytest.raises(ClusterError, match=says):
+def test_incomplete_variables_raise_errors_that_name_them(environment, message):
+    with pytest.raises(ClusterError, match=message):
         detect_process(environment)
 
 
@@ -114,15 +114,18 @@ def test_each_gpu_belongs_to_one_process():
 
 
 def test_processes_of_different_versions_are_refused():
-    one = {"physkit": "1", "jax": "2", "jaxlib": "2", "python": "3", "numpy": "4"}
-    one |= {"precision": "float32", "script": "a.py 00"}
-    introduction = lambda k, own: {"process": k, "host": f"node{k}", "identity": own}
+    identity = {"physkit": "1", "jax": "2", "jaxlib": "2", "python": "3", "numpy": "4"}
+    identity |= {"precision": "float32", "script": "a.py 00"}
+
+    def introduction(k, identity):
+        return {"process": k, "host": f"node{k}", "identity": identity}
+
     assert "refused" not in _jax_coordinator(
-        [introduction(0, one), introduction(1, dict(one))], "localhost"
+        [introduction(0, identity), introduction(1, dict(identity))], "localhost"
     )
-    word = _jax_coordinator(
-        [introduction(0, one), introduction(1, {**one, "jax": "9"}), introduction(2, {})],
+    answer = _jax_coordinator(
+        [introduction(0, identity), introduction(1, {**identity, "jax": "9"}), introduction(2, {})],
         "localhost",
     )
-    assert "process 1 on node1 has jax 9, process 0 on node0 has 2" in word["refused"]
-    assert "and 3 more" in word["refused"]
+    assert "process 1 on node1 has jax 9, process 0 on node0 has 2" in answer["refused"]
+    assert "and 3 more" in answer["refused"]

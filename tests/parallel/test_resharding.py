@@ -12,7 +12,7 @@ from physkit.fields.operators import Central
 from physkit.geometry import Box, Dirichlet, Grid
 from physkit.observe import AbstractObserver
 
-from . import fields
+from . import field_cases
 
 
 @pytest.fixture(autouse=True)
@@ -55,7 +55,7 @@ def test_what_observers_know_moves_to_other_devices():
     sim, u = flow(observers=looks, guards=FromTheStart())
     two = run(sim, u, devices=2)
     four = run(sim, two.carry, devices=(2, 2))
-    assert fields.distance(run(sim, u, 8).summary, four.summary) < 1e-12
+    assert field_cases.distance(run(sim, u, 8).summary, four.summary) < 1e-12
     assert int(four.summary["u"]["count"][0, 0]) == 9
     memory = four.carry.carry.guards[0][0]
     assert np.allclose(memory["square"], (u * u).mean())
@@ -80,7 +80,7 @@ def test_they_move_through_files(tmp_path):
     run(sim, u, devices=2, checkpoint=tmp_path)
     with pytest.warns(UserWarning, match="was written over 2 devices, the run goes on over one"):
         alone = run(sim, u, 8, checkpoint=tmp_path, resume=True)
-    assert fields.distance(run(sim, u, 8).summary, alone.summary) < 1e-12
+    assert field_cases.distance(run(sim, u, 8).summary, alone.summary) < 1e-12
     assert np.array_equal(alone.carry.guards[0][0]["field"], u.data)
 
 

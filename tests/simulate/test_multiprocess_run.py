@@ -15,7 +15,7 @@ from physkit.cli import main
 from physkit.core import DamagedFileError, FileError, MismatchError
 from physkit.simulate import run
 from physkit.storage import export, load_checkpoint, load_component, open as open_file
-from tests.parallel.launch import ended, launch
+from tests.parallel.launch import launch, wait_for_all
 from tests.simulate.diffusion_over_processes import case
 from tests.simulate.gradient_over_processes import value_and_gradient
 
@@ -26,7 +26,7 @@ def ran(folder, devices, steps, *, processes=2, each=1, **environment):
     """The script's last state and frames, all processes having ended well."""
     words = (folder, "x".join(map(str, devices)), steps)
     started = launch(SCRIPT, *words, processes=processes, devices=each, **environment)
-    for status, said in ended(started):
+    for status, said in wait_for_all(started):
         assert status == 0, said
     return np.load(folder / "last.npz")
 
@@ -114,7 +114,7 @@ def test_a_killed_process_ends_the_others_and_the_run_resumes(tmp_path):
     started[1].send_signal(signal.SIGKILL)
     killed = time.monotonic()
     started[1].wait()
-    (status, said), _ = ended(started, 30)
+    (status, said), _ = wait_for_all(started, 30)
     assert time.monotonic() - killed < 15
     assert status == 75, said
     assert "process 1" in said
@@ -122,7 +122,7 @@ def test_a_killed_process_ends_the_others_and_the_run_resumes(tmp_path):
     newest = max((folder / "checkpoints").glob("checkpoint-*.h5")).name
     steps = int(newest[11:26]) + 200
     started = launch(SCRIPT, folder, "2x1", steps, "slow")
-    for status, said in ended(started):
+    for status, said in wait_for_all(started):
         assert status == 0, said
         assert f"resumed from {steps - 200}, at step {steps}" in said
     whole = ran(tmp_path / "whole", (2, 1), steps)
@@ -141,7 +141,7 @@ def test_a_signal_to_one_process_stops_all(tmp_path):
         time.sleep(0.05)
     time.sleep(1)
     started[1].send_signal(signal.SIGTERM)
-    for status, said in ended(started, 60):
+    for status, said in wait_for_all(started, 60):
         assert status == 0, said
         assert "resumed from None, at step" in said
     found = open_file(folder)
@@ -205,7 +205,7 @@ def test_a_damaged_part_falls_back_to_the_checkpoint_before(alone, tmp_path):
     data[-100] ^= 1
     part.write_bytes(data)
     started = launch(SCRIPT, folder, "2x1", 60)
-    for status, said in ended(started):
+    for status, said in wait_for_all(started):
         assert status == 0, said
         assert "resumed from 50" in said
     assert np.array_equal(np.load(folder / "last.npz")["last"], alone[1]["last"])
@@ -215,11 +215,11 @@ def test_a_damaged_part_falls_back_to_the_checkpoint_before(alone, tmp_path):
 def test_derivatives_go_through_shard_map():
     script = SCRIPT.with_name("gradient_over_processes.py")
     wanted = [float(x) for x in value_and_gradient(None)]
-    for status, said in ended(launch(script, devices=2, PHYSKIT_SPMD="shard_map")):
+    for status, said in wait_for_all(launch(script, devices=2, PHYSKIT_SPMD="shard_map")):
         assert status == 0, said
         found = re.search(r"value (\S+) (\S+)", said).groups()
         assert np.allclose([float(x) for x in found], wanted, rtol=1e-12, atol=0)
-    for status, said in ended(launch(script, devices=2, PHYSKIT_SPMD="pmap")):
+    for status, said in wait_for_all(launch(script, devices=2, PHYSKIT_SPMD="pmap")):
         assert status == 1
         assert "DeviceError" in said
         assert "take the backend shard_map (PHYSKIT_SPMD=shard_map)" in said
@@ -228,7 +228,7 @@ def test_derivatives_go_through_shard_map():
 @pytest.mark.slow
 def test_frames_continue_in_another_folder_with_other_processes(alone, tmp_path):
     ran(tmp_path / "r", (2, 1), 30)
-    status, said = ended(launch(SCRIPT, tmp_path / "r", "2x1", 60, processes=1, devices=2))[0]
+    status, said = wait_for_all(launch(SCRIPT, tmp_path / "r", "2x1", 60, processes=1, devices=2))[0]
     assert status == 1
     assert "Frames can go on in another folder" in said
     with warnings.catch_warnings(record=True) as said:
@@ -250,9 +250,9 @@ def test_frames_continue_in_another_folder_with_other_processes(alone, tmp_path)
 
 @pytest.mark.slow
 def test_devices_of_some_processes_only(tmp_path):
-    for status, said in ended(launch(SCRIPT, tmp_path / "r", "2x1", 10, devices=2)):
+    for status, said in wait_for_all(launch(SCRIPT, tmp_path / "r", "2x1", 10, devices=2)):
         assert status == 1
         assert "belong to 1 of 2 processes: ask for all 4" in said
-    for status, said in ended(launch(SCRIPT, tmp_path / "r", "8x1", 10, devices=2)):
+    for status, said in wait_for_all(launch(SCRIPT, tmp_path / "r", "8x1", 10, devices=2)):
         assert status == 1
         assert "asks for 8 devices; in all 2 processes there are 4" in said

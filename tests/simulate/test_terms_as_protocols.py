@@ -7,7 +7,7 @@ from physkit.integrators import VelocityVerlet
 from physkit.particles.forces import AbstractForce, Forces, HarmonicTrap, LennardJones, Pairwise
 from physkit.simulate import Simulation
 from physkit.simulate.distributed._capacity import add_migration_margins, for_shape_inference
-from tests.parallel.particles import fluid
+from tests.parallel.particle_cases import fluid
 
 
 class OwnNeighborForce(AbstractForce):

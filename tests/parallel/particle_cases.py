@@ -1,6 +1,6 @@
 """Small systems of particles, and how far a domain cut over devices is from one device.
 
-As a program, `python particles.py SYSTEM DEVICES` prints the differences as JSON, with the devices and
+As a program, `python particle_cases.py SYSTEM DEVICES` prints the differences as JSON, with the devices and
 the backend that the environment says.
 """
 

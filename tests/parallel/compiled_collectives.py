@@ -1,7 +1,7 @@
 r"""What compiled programs over eight emulated devices exchange: counts of collectives, as JSON.
 
     XLA_FLAGS=--xla_force_host_platform_device_count=8 JAX_ENABLE_X64=1 \
-        python -m tests.parallel.collectives [backends] [systems]
+        python -m tests.parallel.compiled_collectives [backends] [systems]
 """
 
 import json
@@ -20,7 +20,7 @@ from physkit.parallel import Spmd
 from physkit.simulate.distributed._domain import DistributedDomain
 from physkit.simulate.distributed._spmd_function import SpmdFunction
 from physkit.simulate.driver._simulate import simulate_on_one_device
-from tests.parallel import fields
+from tests.parallel import field_cases
 
 OPS = "all-gather|all-to-all|all-reduce|collective-permute|reduce-scatter"
 
@@ -41,7 +41,7 @@ def of_solver(solve, devices, backend):
 
 def of_system(name, devices, backend):
     """The program that makes the steps."""
-    sim, state, steps = fields.SYSTEMS[name][0]()
+    sim, state, steps = field_cases.SYSTEMS[name][0]()
     domain = DistributedDomain(sim, devices, backend)
     carry = domain.init(state)
     program = domain.spmd(simulate_on_one_device, steps)
