@@ -17,7 +17,7 @@ from .design._sweep import Sweep
 from .design._sweep_axes import Design, SweepAxis
 from .statistics._convergence import Converged
 from .statistics._reductions import AbstractReduction
-from .store._collect import collect, collect_from_memory
+from .store._collect import collect, collect_from
 from .store._ensemble import Ensemble
 from .store._memory_store import MemoryStore
 
@@ -121,7 +121,7 @@ def sweep(
         wall_time=wall_time,
     )
     if isinstance(store, MemoryStore):
-        ensemble = collect_from_memory(definition, store)
+        ensemble = collect_from(store, definition.reduce)
     else:
         ensemble = collect(store, definition)
     ensemble.stopped_by = result.stopped_by

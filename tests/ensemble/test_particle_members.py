@@ -37,7 +37,7 @@ def test_exact_pair_sums_do_not_depend_on_the_chunk_size():
 def test_growing_lists_changes_no_number(monkeypatch):
     model, velocities = boxes()
     roomy = swept(velocities, model)
-    monkeypatch.setattr("physkit.ensemble.compute._chunk_runner.HEADROOM", 0.5)
+    monkeypatch.setattr("physkit.ensemble.compute._chunk_runner.GROWTH_FACTOR", 0.5)
     tight = swept(velocities, model, chunk_size=3)
     assert any("ListedPairs" in what for what in tight.growths)
     np.testing.assert_array_equal(tight["x"][:], roomy["x"][:])

@@ -62,7 +62,8 @@ def test_chunks_of_dead_workers_are_taken_over_those_of_living_ones_not(tmp_path
     did = run_worker(lorenz(), tmp_path, progress=False)
     assert did.computed == (1, 3)
     assert (did.claimed_elsewhere, did.quarantined, did.exit_status) == ((0,), (2,), 1)
-    assert "killed three workers" in repr(did)
+    assert "killed 3 workers" in repr(did)
+    assert "killed 3 workers" in repr(now)
 
 
 def test_a_signal_stops_a_worker_between_chunks(tmp_path, monkeypatch):

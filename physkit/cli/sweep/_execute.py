@@ -1,6 +1,7 @@
 """`physkit sweep run | submit | script`: execute a sweep here, or on Slurm."""
 
 import argparse
+import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -106,18 +107,7 @@ def execute(args: argparse.Namespace, report: Report) -> int:
     )
     report.result(repr(result))
     report.json_result(
-        {
-            "computed": result.computed,
-            "missing": result.missing,
-            "claimed_elsewhere": result.claimed_elsewhere,
-            "quarantined": result.quarantined,
-            "stopped_by": result.stopped_by,
-            "requeued": result.requeued,
-            "too_long": result.too_long,
-            "seconds": result.seconds,
-            "to": args.to,
-            "exit_status": result.exit_status,
-        }
+        {**dataclasses.asdict(result), "to": args.to, "exit_status": result.exit_status}
     )
     return result.exit_status
 

@@ -35,10 +35,9 @@ def status(args: argparse.Namespace, report: Report) -> int:
     if workers:
         report.table(("host", "process", "Slurm job", "chunks"), workers[:_MAX_WORKERS_SHOWN])
     if progress.quarantined:
-        shown = ", ".join(map(str, progress.quarantined[:10]))
         report.result(
-            f"chunks that have ended three workers each, and are left out: {shown}. Look into "
-            f"{args.folder}/log; `physkit sweep submit` tries them again"
+            f"{args.folder}/log says what went wrong in quarantined chunks; `physkit sweep submit` tries "
+            "them again"
         )
     report.json_result(
         {

@@ -5,19 +5,20 @@ import os
 import re
 import threading
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from physkit.storage import identify_process, is_holder_gone, read_holder
 
+from ..store._ensemble import format_first_few
 from ._slurm_queue import SlurmQueue, current_job
 
 CLAIM_SUFFIX = ".claim"
 _CLAIM_FILE = re.compile(r"(\w+)\.(?:(\d+)\.)?claim")
 MAX_DEATHS = 3
-_MAX_WRITE_SECONDS = (
-    60.0  # an empty claim older than this was left by a worker that died writing it
-)
+# An empty claim older than this was left by a worker that died while writing it.
+_MAX_WRITE_SECONDS = 60.0
 
 
 class Claims:
@@ -35,8 +36,11 @@ class Claims:
         self.folder = folder
         self._queue = SlurmQueue()
 
-    def acquire(self, what: int | str, most_deaths: float = MAX_DEATHS) -> bool:
-        """Claim a chunk, or a named task; whether this process may compute it."""
+    def acquire(self, what: int | str, max_deaths: float = MAX_DEATHS) -> bool:
+        """Claim a chunk, or a named task; whether this process may compute it.
+
+        - `max_deaths`: of earlier holders, from which on nobody may.
+        """
         name = _name(what)
         files = self._files().get(name, [])
         if not files:
@@ -44,12 +48,13 @@ class Claims:
         holder = read_holder(files[-1])
         if holder is None or not self._is_dead(holder, files[-1]):
             return False
-        # Being requeued is no death: a preempted job must not bring its chunk into quarantine.
+        # A requeue is not counted as a death: a preempted job must not bring its chunk into quarantine.
         deaths = _deaths(holder) + (not _is_former_self(holder))
-        return deaths < most_deaths and self._claim(name, _generation(files[-1]) + 1, deaths)
+        return deaths < max_deaths and self._claim(name, _generation(files[-1]) + 1, deaths)
 
     def release(self, what: int | str) -> None:
         """Give a claim back. To be called by its holder, whose own file goes last."""
+        # Oldest first: while the newest file exists, nobody else can claim the chunk.
         for path in self._files().get(_name(what), []):
             path.unlink(missing_ok=True)
 
@@ -65,6 +70,7 @@ class Claims:
 
     def release_stale(self) -> None:
         """Remove the claims of dead workers, and the count of deaths with them."""
+        # No lock is needed: `_claim` withdraws where a takeover and a new first claim come to coexist.
         for _, dead, files in self._chunks().values():
             for path in files if dead else []:
                 path.unlink(missing_ok=True)
@@ -76,7 +82,7 @@ class Claims:
         if not _create(path, deaths):
             return False
         # Between listing the files and creating this one, stale claims may have been released and another
-        # worker may have claimed the chunk as generation 0. Then both files exist: this one steps back.
+        # worker may have claimed the chunk as generation 0. Then both files exist: this worker withdraws.
         for other in self._files().get(name, []):
             holder = None if other == path else read_holder(other)
             if holder is not None and not self._is_dead(holder, other):
@@ -105,14 +111,16 @@ class Claims:
 
     def _is_dead(self, holder: dict[str, Any], path: Path) -> bool:
         """Whether the worker that wrote a claim no longer runs."""
-        if not holder:  # an empty file: being written, or its writer died
+        if not holder:  # an empty or unreadable file: being written, or its writer died
             return _age(path) > _MAX_WRITE_SECONDS
         if _is_former_self(holder) or is_holder_gone(holder):
             return True
+        # Process numbers say nothing about other machines: there Slurm is asked about the job, if it is one.
         job, restarts = holder.get("job"), holder.get("restarts")
         same_host = holder.get("host") == identify_process()["host"]
         if same_host or not isinstance(job, str) or not isinstance(restarts, int):
             return False
+        # Slurm may not answer (None): then the worker is taken to be alive.
         return self._queue.is_running(job, restarts) is False
 
 
@@ -155,6 +163,7 @@ def _create(path: Path, deaths: int) -> bool:
         handle = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644)
     except FileExistsError:
         return False
+    # A worker that dies here leaves an empty claim, which counts as stale after `_MAX_WRITE_SECONDS`.
     with os.fdopen(handle, "w") as file:
         file.write(content)
     return True
@@ -171,13 +180,23 @@ def _link(source: Path, path: Path) -> bool | None:
     return True
 
 
+def describe_quarantined(chunks: Sequence[int]) -> str:
+    """How many chunks are quarantined, why, and the first few of them, for a line of a report."""
+    return (
+        f"{len(chunks)} quarantined, since they have killed {MAX_DEATHS} workers each "
+        f"({format_first_few(chunks)})"
+    )
+
+
 def _deaths(holder: dict[str, Any]) -> int:
+    # A claim is a text file that anybody may have edited: no entry is trusted to have its type.
     deaths = holder.get("deaths")
     return deaths if isinstance(deaths, int) else 0
 
 
 def _age(path: Path) -> float:
     try:
+        # The server's clock may differ from this machine's on a network file system; a minute covers that.
         return time.time() - path.stat().st_mtime
     except OSError:
         return 0.0

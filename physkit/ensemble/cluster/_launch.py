@@ -22,7 +22,7 @@ from ._slurm_array import SlurmArray
 from ._slurm_queue import job_states, record_job
 from ._worker import run_worker
 
-_POLL_SECONDS = 0.5  # between two looks at the folder
+_POLL_SECONDS = 0.5  # between two listings of the folder
 _SLURM_POLL_SECONDS = 15.0  # between two calls of squeue
 _NO_TIMEOUT = 60 * 24 * 365  # minutes; submitit asks for a limit
 
@@ -95,7 +95,7 @@ class SubmittedWorkers:
             return any(not handle.done() for handle in self._handles)
         if time.monotonic() - self._asked_at > _SLURM_POLL_SECONDS:
             states = job_states({job.partition("_")[0] for job in self.jobs})
-            # Without an answer they are taken to be alive.
+            # Without an answer they are taken to be alive: to give up would abandon jobs that are running.
             self._asked_at, self._alive = time.monotonic(), states is None or bool(states)
         return self._alive
 
@@ -108,9 +108,8 @@ class SubmittedWorkers:
         """Wait until all chunks are finished, or no worker is alive; whether all are finished."""
         sweep_folder = SweepFolder(self.folder)
         while True:
-            alive = (
-                self.is_alive()
-            )  # asked before files are listed, to see the last chunk of the last worker
+            # Asked before files are listed, so that the last chunk of the last worker is seen.
+            alive = self.is_alive()
             finished = len(sweep_folder.finished_chunks())
             if progress is not None and sweep_folder.exists:
                 progress.total = sweep_folder.num_chunks
@@ -123,7 +122,7 @@ class SubmittedWorkers:
 
     def __repr__(self) -> str:
         where = "Slurm job" if self._on_slurm else "process"
-        return f"Submitted({where} {', '.join(self.jobs)}; {self.folder})"
+        return f"SubmittedWorkers({where} {', '.join(self.jobs)}; {self.folder})"
 
 
 def submit(
@@ -149,6 +148,7 @@ def submit(
     """
     submitit = _import_submitit()
     folder = Path(folder).resolve()
+    # Errors are raised here, where the user reads them, not in the log of a job.
     if isinstance(source, Sweep) and SweepFolder(folder).exists:
         SweepFolder(folder).require_same_sweep(source)
     SweepFolder(folder).require_unused()
@@ -166,6 +166,7 @@ def submit(
     with _precision_for_children() as double:
         if isinstance(engine, SlurmArray):
             handles = _submit_array(submitit, engine, log, folder.name, double, tasks)
+            # Recorded at once, so that `status` shows jobs that are still queued.
             record_job(folder, str(handles[0].job_id).partition("_")[0])
         else:
             handles = [_start_local(submitit, engine, log, k, t) for k, t in enumerate(tasks)]
@@ -197,6 +198,7 @@ def execute_with_workers(
             return None
         bar.close()
         finished = len(sweep_folder.finished_chunks())
+        # Workers also end early, with chunks missing, where the stopping rule is met.
         if sweep_folder.exists and _has_converged(sweep, sweep_folder):
             return "converged"
         # Local workers are started again as long as each round finishes another chunk.
@@ -224,10 +226,12 @@ def _submit_array(
     executor.update_parameters(
         job_name=directives.pop("job-name"),
         time=engine.minutes,
+        # submitit has a limit of its own by default, of 256 jobs at a time.
         array_parallelism=engine.max_running or engine.elements,
         setup=[f"export JAX_ENABLE_X64={double}", *engine.setup],
         stderr_to_stdout=True,
         wckey=None,  # submitit would otherwise set one, which some clusters refuse
+        # submitit writes a value of True as an option without a value, such as --requeue.
         additional_parameters={k: v or True for k, v in directives.items()},
     )
     utils = submitit.core.utils
@@ -242,6 +246,7 @@ def _start_local(
 ) -> Any:
     """Start one process; submitit's handle of it."""
     executor = submitit.LocalExecutor(folder=log)
+    # Each process sees GPUs of its own: JAX would otherwise reserve memory on all of them.
     first_gpu = number * engine.gpus
     executor.update_parameters(
         timeout_min=_NO_TIMEOUT,

@@ -67,6 +67,7 @@ class SlurmArray:
             )
         if isinstance(self.setup, str):
             raise ParameterError("setup must be a sequence of lines of shell, not one string")
+        # Checked as they are written: every option may come from a user's command line.
         for name, value in self.directives("job").items():
             if not _OPTION_NAME.fullmatch(name) or _LINE_BREAK.search(value):
                 raise ParameterError(f"sbatch does not take option {name!r} with value {value!r}")
@@ -84,6 +85,7 @@ class SlurmArray:
             "cpus-per-task": None if self.cpus is None else str(self.cpus),
             "mem": self.memory,
             "signal": f"USR1@{self.warning}",
+            # A requeued job must not overwrite the log of its first start.
             "open-mode": "append",
         }
         options = {k: v for k, v in options.items() if v is not None} | dict(self.options)

@@ -14,7 +14,10 @@ from physkit.storage import make_folder
 
 _JOB_LIST = "log/jobs.txt"
 _TIMEOUT = 30.0  # seconds to wait for a command of Slurm
-_CACHE_SECONDS = 10.0  # for which an answer is good
+_CACHE_SECONDS = (
+    10.0  # for which an answer is used again: each squeue call loads the cluster's controller
+)
+# States in which a job's processes may still write files. A pending job was requeued: its claims are void.
 _RUNNING = ("RUNNING", "COMPLETING", "CONFIGURING", "SUSPENDED", "STOPPED", "SIGNALING")
 _JOB = re.compile(r"\d+(_\d+)?")
 
@@ -23,6 +26,7 @@ def current_job() -> dict[str, object]:
     """The Slurm job of this process (`7`, or `7_3` in an array) and how often it was restarted; empty outside
     of Slurm."""
     job = os.environ.get("SLURM_JOB_ID", "")
+    # Elements of an array are called as squeue prints them, although each has a job number of its own, too.
     if "SLURM_ARRAY_TASK_ID" in os.environ:
         job = f"{os.environ.get('SLURM_ARRAY_JOB_ID', '')}_{os.environ['SLURM_ARRAY_TASK_ID']}"
     restarts = os.environ.get("SLURM_RESTART_COUNT", "0")
@@ -43,6 +47,7 @@ class SlurmQueue:
         if time.monotonic() - asked_at > _CACHE_SECONDS:
             running, restarts_now = _ask(job)
             self._answers[job] = time.monotonic(), running, restarts_now
+        # A job that was restarted since is another process, which holds none of the old claims.
         return running and restarts_now == restarts
 
 
@@ -51,6 +56,7 @@ def job_states(jobs: Iterable[str]) -> dict[str, str] | None:
     answer."""
     states: dict[str, str] = {}
     for job in jobs:
+        # Numbers come from files in the folder: nothing else may reach a command line.
         if not _JOB.fullmatch(job):
             continue
         output = _run("squeue", "--noheader", f"--jobs={job}", "--format=%i %T")
@@ -81,6 +87,7 @@ def job_seconds_left() -> float | None:
     if match is None:
         return None
     days, first, second, seconds = (None if g is None else int(g) for g in match.groups())
+    # With one colon the first group is minutes, with two it is hours.
     hours, minutes = (first, second) if second is not None else (0, first)
     return float(((days or 0) * 24 + (hours or 0)) * 3600 + (minutes or 0) * 60 + (seconds or 0))
 
@@ -128,6 +135,7 @@ def _run(*command: str) -> str | None:
         )
     except (OSError, subprocess.TimeoutExpired):
         return None
+    # squeue fails for jobs that are long gone. That is an answer; any other failure is none.
     if process.returncode and "Invalid job id" in process.stderr:
         return ""
     return None if process.returncode else process.stdout

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from ..store._sweep_folder import CHUNK_FOLDER, SweepFolder
-from ._claims import Claims
+from ._claims import Claims, describe_quarantined
 from ._slurm_queue import job_states, recorded_jobs
 
 
@@ -55,9 +55,7 @@ class SweepStatus:
         if self.missing and not self.running and not self.jobs:
             parts.append("no worker is running")
         if self.quarantined:
-            parts.append(
-                f"{len(self.quarantined)} quarantined: they have killed three workers each"
-            )
+            parts.append(describe_quarantined(self.quarantined))
         return f"SweepStatus({'; '.join(parts)}; digest {self.digest})"
 
 
@@ -73,6 +71,7 @@ def status(folder: str | Path) -> SweepStatus:
     quarantined = claims.quarantined()
     jobs = recorded_jobs(sweep_folder.folder)
     # Files are listed after claims: a chunk that is finished in between is in both lists, never in neither.
+    # A claim is released only after the chunk's file exists, so finished chunks are taken out of `running`.
     finished = sweep_folder.finished_chunks()
     return SweepStatus(
         folder=sweep_folder.folder,

@@ -14,11 +14,11 @@ from physkit.storage import make_folder
 from ..compute._execute import Claim, execute
 from ..design._sweep import Sweep
 from ..store._sweep_folder import CHUNK_FOLDER, SweepFolder
-from ._claims import Claims
+from ._claims import Claims, describe_quarantined
 from ._slurm_queue import current_job, job_seconds_left, record_job, requeue_this_job
 
 _RESERVED_SECONDS = 20.0  # at the end of a job, for writing files and requeueing
-_POLL_SECONDS = 0.2
+_POLL_SECONDS = 0.2  # between two checks whether another worker has written the index
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,10 +64,7 @@ class WorkerResult:
         if self.claimed_elsewhere:
             parts.append(f"{len(self.claimed_elsewhere)} of them claimed by other workers")
         if self.quarantined:
-            shown = ", ".join(map(str, self.quarantined[:5]))
-            parts.append(
-                f"{len(self.quarantined)} quarantined, since they have killed three workers each ({shown})"
-            )
+            parts.append(describe_quarantined(self.quarantined))
         return f"WorkerResult({'; '.join(parts)})"
 
 
@@ -104,17 +101,19 @@ def run_worker(
     SweepFolder(folder).require_unused()
     make_folder(folder / CHUNK_FOLDER)
     claims = Claims(folder / CHUNK_FOLDER)
+    # Elements of an array are recorded as their array: one squeue call then covers all of them.
     if job := current_job():
         record_job(folder, str(job["job"]).partition("_")[0])
-    left_of_job = job_seconds_left()
-    if left_of_job is not None:
-        limit = max(left_of_job - _RESERVED_SECONDS, 1.0)
+    # Slurm kills without regard to chunks: the worker must stop by itself, in time to write and requeue.
+    job_time = job_seconds_left()
+    if job_time is not None:
+        limit = max(job_time - _RESERVED_SECONDS, 1.0)
         wall_time = limit if wall_time is None else min(wall_time, limit)
     computed: list[int] = []
-    # Signals between two calls of `execute`, which catches those during it.
+    # Catches signals between two calls of `execute`, which catches those during it.
     with StopRequest() as stop:
         while True:
-            left = None if wall_time is None else wall_time - (time.monotonic() - began)
+            seconds_left = None if wall_time is None else wall_time - (time.monotonic() - began)
             with _creating_index(folder, claims):
                 sweep_folder = SweepFolder(folder)
                 # `execute` without chunks writes the index, and computes nothing.
@@ -127,11 +126,12 @@ def run_worker(
                 chunk_size=chunk_size,
                 chunks=order,
                 progress=progress,
-                wall_time=None if left is None else max(left, 0.0),
+                wall_time=None if seconds_left is None else max(seconds_left, 0.0),
                 claim=_claim_chunk(claims),
             )
             computed += result.computed
             reason = result.stopped_by or stop.reason
+            # Claims are read after `execute` has released its own: what is left is held by other workers.
             claimed, quarantined = set(claims.holders()), set(claims.quarantined())
             free = [k for k in result.missing if k not in claimed | quarantined]
             # Chunks that are free again belonged to workers that have died since: another round.
@@ -141,6 +141,7 @@ def run_worker(
     # A worker that finished nothing in most of its time would not the next time, either: not requeued.
     spent_most = wall_time is not None and time.monotonic() - began > wall_time / 2
     too_long = stopped and spent_most and not computed
+    # Ctrl-C is the user's wish to stop: not requeued, either.
     requeued = requeue and stopped and reason != "SIGINT" and not too_long and requeue_this_job()
     return WorkerResult(
         computed=tuple(computed),
@@ -168,6 +169,7 @@ def _claim_chunk(claims: Claims) -> Claim:
         if not claims.acquire(number):
             yield False
             return
+        # Also after an exception: a chunk whose computation raised is free for others at once.
         try:
             yield True
         finally:
@@ -179,8 +181,10 @@ def _claim_chunk(claims: Claims) -> Claim:
 @contextlib.contextmanager
 def _creating_index(folder: Path, claims: Claims) -> Iterator[None]:
     """One worker at a time, until the index of the sweep exists."""
+    # Choosing a chunk size may take seconds of compilation, and two workers may choose differently: the first
+    # one writes the index, the others wait for it. However often its holder dies, somebody must write it.
     while not SweepFolder(folder).exists:
-        if claims.acquire("sweep", most_deaths=math.inf):
+        if claims.acquire("sweep", max_deaths=math.inf):
             try:
                 yield
             finally:

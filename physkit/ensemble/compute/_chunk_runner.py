@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from physkit.core import (
+    GROWTH_FACTOR,
     CapacityError,
     Fault,
     Frame,
@@ -48,10 +49,7 @@ from ._batch_programs import (
 from ._member_batch import HEALTH_INTERVAL, MemberBatch, MemberGroup, new_batch
 from ._output_shapes import flatten_frames
 
-HEADROOM = 1.25  # of neighbor lists, over what members need at the start
-FINISH_WITHIN_SECONDS = (
-    5.0  # a chunk that needs no longer is finished although a stop was requested
-)
+FINISH_WITHIN_SECONDS = 5.0  # a chunk that needs no longer is finished even after a stop request
 
 ReportProgress: TypeAlias = Callable[[float], None]  # is told the finished fraction of a chunk
 
@@ -286,7 +284,9 @@ class ChunkRunner:
         required = max(int(np.max(np.asarray(node.required))) for node in lists)
         if required > self._capacity:
             largest = min(node.capacity for node in lists)
-            self._capacity = min(largest, 8 * int(np.ceil(HEADROOM * required / 8)))
+            # A multiple of eight, so that the rows of the lists suit vector units. Never more than there was:
+            # a list in a trace already has room for all particles.
+            self._capacity = min(largest, 8 * int(np.ceil(GROWTH_FACTOR * required / 8)))
         return _with_aux(batch, resize_caches(batch.carry.aux, self._capacity))
 
     def _init_one_by_one(

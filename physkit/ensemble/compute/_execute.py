@@ -17,7 +17,9 @@ from physkit.simulate import Progress, StopRequest
 from ..design._sweep import Sweep
 from ..statistics._reductions import Partial, merge_partials
 from ..store._chunk_result import ChunkResult
+from ..store._chunk_store import AbstractChunkStore
 from ..store._memory_store import MemoryStore
+from ..store._stored_chunk import StoredChunk
 from ..store._sweep_folder import SweepFolder
 from ._batch_memory import choose_chunk_size
 from ._chunk_runner import ChunkRunner, ChunkStopped
@@ -92,8 +94,6 @@ def execute(
     store, chunk_size = _open_store(sweep, folder, chunk_size, devices)
     computer = _ChunkComputer(sweep, store, chunk_size, devices)
     num_chunks = len(computer.chunks)
-    if isinstance(store, MemoryStore):
-        store.num_chunks = num_chunks
     asked = list(range(num_chunks)) if chunks is None else list(dict.fromkeys(chunks))
     if wrong := [k for k in asked if not 0 <= k < num_chunks]:
         raise ParameterError(f"chunks are numbered 0 … {num_chunks - 1}; got {wrong}")
@@ -140,7 +140,7 @@ def _open_store(
     folder: str | Path | MemoryStore,
     chunk_size: int | None,
     devices: Sequence[jax.Device],
-) -> tuple[SweepFolder | MemoryStore, int]:
+) -> tuple[AbstractChunkStore, int]:
     """Where chunks are kept, and how many members each has."""
     shapes = output_shapes(sweep)
     require_recorded(sweep, shapes)
@@ -150,7 +150,7 @@ def _open_store(
         return choose_chunk_size(sweep, devices, in_folder, shapes)
 
     if isinstance(folder, MemoryStore):
-        return folder, default_size() if chunk_size is None else chunk_size
+        return folder, folder.open_or_create(sweep, chunk_size, default_size)
     store = SweepFolder(folder)
     existed = store.exists
     chunk_size = store.open_or_create(sweep, chunk_size, default_size)
@@ -169,7 +169,7 @@ class _ChunkComputer:
     def __init__(
         self,
         sweep: Sweep,
-        store: SweepFolder | MemoryStore,
+        store: AbstractChunkStore,
         chunk_size: int,
         devices: list[jax.Device],
     ):
@@ -195,9 +195,10 @@ class _ChunkComputer:
         reduced = self._reduce(result)
         # Statistics see all frames, also those that are not kept.
         times = frame_times(self.sweep, group, members, result.frames)
-        kept = _kept(self.sweep, result)
-        times = {name: t for name, t in times.items() if name in kept.frames}
-        self.store.save(self.sweep, number, members, kept, reduced, times)
+        result_to_keep = _select_kept(self.sweep, result)
+        times = {name: t for name, t in times.items() if name in result_to_keep.frames}
+        chunk = StoredChunk.from_result(members, result_to_keep, reduced, times)
+        self.store.save(self.sweep, number, chunk)
         self._reduced[number] = reduced
         for growth in result.growths:
             bar.write_line(f"chunk {number + 1}: {growth}")
@@ -269,7 +270,7 @@ class _ChunkComputer:
         return reduced
 
 
-def _kept(sweep: Sweep, result: ChunkResult) -> ChunkResult:
+def _select_kept(sweep: Sweep, result: ChunkResult) -> ChunkResult:
     """The result with those frames and summaries that the sweep keeps."""
     if sweep.keep is True:
         return result

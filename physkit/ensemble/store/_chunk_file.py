@@ -9,8 +9,6 @@ from physkit.core import DamagedFileError, MismatchError
 from physkit.storage import Column, Table, collect_provenance, read_table, write_table
 
 from ..design._sweep import Sweep
-from ..statistics._reductions import Partial
-from ._chunk_result import ChunkResult
 from ._stored_chunk import LazyArray, StoredChunk
 
 _LAZY = ("frames ", "summary ", "at ")  # prefixes of arrays that stay in the file until indexed
@@ -22,38 +20,33 @@ def coordinate_dims(name: str, values: np.ndarray) -> tuple[str, ...]:
     return ("member", *(f"{name}_{k}" for k in range(values.ndim - 1)))
 
 
-def write_chunk(
-    path: Path,
-    sweep: Sweep,
-    number: int,
-    members: np.ndarray,
-    result: ChunkResult,
-    reduced: dict[str, Partial],
-    times: dict[str, np.ndarray],
-) -> None:
+def write_chunk(path: Path, sweep: Sweep, number: int, chunk: StoredChunk) -> None:
     """Write a finished chunk; the file appears as a whole."""
     columns = {
-        "member": Column(members.astype(np.int64), ("member",)),
-        "ok": Column(result.ok, ("member",)),
-        "reason": Column(result.reason, ("member",)),
-        "step": Column(result.step, ("member",)),
-        "attempts": Column(result.attempts, ("member",)),
+        "member": Column(chunk.members.astype(np.int64), ("member",)),
+        "ok": Column(chunk.ok, ("member",)),
+        "reason": Column(chunk.reason, ("member",)),
+        "step": Column(chunk.step, ("member",)),
+        "attempts": Column(chunk.attempts, ("member",)),
     }
     for name, values in sweep.coordinates.items():
-        columns[f"at {name}"] = Column(values[members], coordinate_dims(name, values))
-    for name, values in times.items():
+        columns[f"at {name}"] = Column(values[chunk.members], coordinate_dims(name, values))
+    for name, values in chunk.times.items():
+        # netCDF: each frame gets a time dimension of its own, since intervals may differ between them.
         dims = (f"time of {name}",) if values.ndim == 1 else ("member", f"{name} time")
         columns[f"time of {name}"] = Column(values, dims)
     names: dict[str, list[str]] = {"frames": [], "summary": []}
-    for kind, arrays in (("frames", result.frames), ("summary", result.summary)):
-        for name, values in arrays.items():
-            differs = kind == "frames" and times[name].ndim > 1
+    for kind, arrays in (("frames", chunk.frames), ("summary", chunk.summary)):
+        for name, lazy_or_array in arrays.items():
+            values = np.asarray(lazy_or_array)
+            # Members that differ in dt have a table of times each: their time axis has no coordinate.
+            differs = kind == "frames" and chunk.times[name].ndim > 1
             time_axis = f"{name} time" if differs else f"time of {name}"
             outer = ("member", time_axis) if kind == "frames" else ("member",)
             inner = [f"{name} axis {k}" for k in range(values.ndim - len(outer))]
             columns[f"{kind} {name}"] = Column(values, (*outer, *inner))
             names[kind].append(name)
-    for title, partial in reduced.items():
+    for title, partial in chunk.reduced.items():
         for name, values in partial.items():
             values = np.asarray(values)
             dims = tuple(f"{title} {name} axis {k}" for k in range(values.ndim))
@@ -62,10 +55,10 @@ def write_chunk(
     metadata = {
         "digest": sweep.digest,
         "chunk": number,
-        "seconds": result.seconds,
-        "growths": list(result.growths),
-        "uneventful": bool(np.all(result.ok) and np.all(result.attempts == 1)),
-        "reduced": {title: list(partial) for title, partial in reduced.items()},
+        "seconds": chunk.seconds,
+        "growths": list(chunk.growths),
+        "uneventful": bool(np.all(chunk.ok) and np.all(chunk.attempts == 1)),
+        "reduced": {title: list(partial) for title, partial in chunk.reduced.items()},
         "provenance": collect_provenance(),
         **names,
     }
@@ -82,6 +75,7 @@ def read_chunk(path: Path, number: int, digest: str) -> StoredChunk:
     except DamagedFileError as error:
         raise DamagedFileError(f"{error}; or remove it, and it is computed anew") from error
     metadata = table.metadata
+    # A file can be intact and still the wrong one: copied, renamed, or left by another sweep.
     if metadata.get("chunk") != number:
         raise MismatchError(
             f"{path} is chunk {metadata.get('chunk')}: remove it, and chunk {number} is computed anew"

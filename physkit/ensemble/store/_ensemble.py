@@ -167,7 +167,7 @@ class Ensemble(Mapping[str, MemberArray]):
         if self.stopped_by:
             lines[0] += f", stopped ({self.stopped_by})"
         if self.missing:
-            lines.append(f"  {len(self.missing)} chunks missing: {_first_few(self.missing)}")
+            lines.append(f"  {len(self.missing)} chunks missing: {format_first_few(self.missing)}")
         for name, values in self.coordinates.items():
             if name == "group" and self.groups:
                 lines.append(f"  over group: {', '.join(self.groups)}")
@@ -232,6 +232,7 @@ def _times(chunks: list[StoredChunk], name: str, order: np.ndarray) -> np.ndarra
     return np.concatenate(rows)[order]
 
 
-def _first_few(numbers: Sequence[int]) -> str:
-    shown = ", ".join(map(str, numbers[:8]))
-    return shown + (", …" if len(numbers) > 8 else "")
+def format_first_few(numbers: Sequence[int], limit: int = 8) -> str:
+    """At most `limit` numbers as text, and whether there are more."""
+    shown = ", ".join(map(str, numbers[:limit]))
+    return shown + (", …" if len(numbers) > limit else "")

@@ -1,49 +1,42 @@
 """Chunks that are kept in memory instead of a folder."""
 
-import numpy as np
+from collections.abc import Callable
 
 from ..design._sweep import Sweep
-from ..statistics._reductions import Partial
-from ._chunk_result import ChunkResult
+from ._chunk_store import AbstractChunkStore, SweepDescription
 from ._stored_chunk import StoredChunk
 
 
-class MemoryStore:
-    """Chunks that are kept in memory instead of a folder; the same interface as `SweepFolder` has."""
+class MemoryStore(AbstractChunkStore):
+    """Chunks that are kept in memory instead of a folder."""
 
     def __init__(self):
         self._chunks: dict[int, StoredChunk] = {}
-        self.num_chunks = 0
+        self._description = SweepDescription(0, 0, {}, "", ())
+
+    @property
+    def description(self) -> SweepDescription:
+        return self._description
+
+    def open_or_create(
+        self, sweep: Sweep, chunk_size: int | None, default_size: Callable[[], int]
+    ) -> int:
+        size = default_size() if chunk_size is None else chunk_size
+        self._description = SweepDescription(
+            num_members=sweep.num_members,
+            num_chunks=len(sweep.chunks(size)),
+            coordinates=sweep.coordinates,
+            title=repr(sweep),
+            groups=sweep.groups or (),
+        )
+        return size
 
     def finished_chunks(self) -> list[int]:
-        """Numbers of the chunks that are finished."""
         return sorted(self._chunks)
 
     def load(self, number: int) -> StoredChunk:
-        """A finished chunk."""
         return self._chunks[number]
 
-    def save(
-        self,
-        sweep: Sweep,
-        number: int,
-        members: np.ndarray,
-        result: ChunkResult,
-        reduced: dict[str, Partial],
-        times: dict[str, np.ndarray],
-    ) -> None:
-        """Keep a chunk."""
-        del sweep
-        self._chunks[number] = StoredChunk(
-            members=members,
-            frames=result.frames,
-            summary=result.summary,
-            ok=result.ok,
-            reason=result.reason,
-            step=result.step,
-            attempts=result.attempts,
-            reduced=reduced,
-            times=times,
-            seconds=result.seconds,
-            growths=result.growths,
-        )
+    def save(self, sweep: Sweep, number: int, chunk: StoredChunk) -> None:
+        del sweep  # a chunk in memory needs no stamp
+        self._chunks[number] = chunk

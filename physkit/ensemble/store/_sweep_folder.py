@@ -21,9 +21,13 @@ from physkit.storage import (
 )
 
 from ..design._sweep import Sweep, split_into_chunks
-from ..statistics._reductions import Partial, describe_reductions
+from ..statistics._reductions import (
+    AbstractReduction,
+    describe_reductions,
+    restore_reductions,
+)
 from ._chunk_file import coordinate_dims, read_chunk, write_chunk
-from ._chunk_result import ChunkResult
+from ._chunk_store import AbstractChunkStore, SweepDescription
 from ._stored_chunk import StoredChunk
 
 INDEX_FILE = "sweep.h5"
@@ -32,7 +36,7 @@ LOG_FOLDER = "log"
 _CHUNK_FILE = re.compile(r"(\d{6,9})\.h5")
 
 
-class SweepFolder:
+class SweepFolder(AbstractChunkStore):
     """A folder that holds a sweep, or will.
 
     - `table`: of `sweep.h5`; `digest`, `num_members`, `chunk_size`, `num_chunks`: entries of it.
@@ -55,6 +59,7 @@ class SweepFolder:
         **Errors:** `FileError` where there is none, `DamagedFileError`.
         """
         if self._table is None:
+            # Kept: the index is written once, before any chunk, and never changed.
             if not self.exists:
                 raise FileError(
                     f"{self.folder} holds no sweep: sweep(…, to={str(self.folder)!r}) makes one"
@@ -89,6 +94,21 @@ class SweepFolder:
         """Chunks of the sweep."""
         return int(self.metadata("chunks"))
 
+    @property
+    def description(self) -> SweepDescription:
+        return SweepDescription(
+            num_members=self.num_members,
+            num_chunks=self.num_chunks,
+            coordinates={name: self.table[name] for name in self.metadata("coordinates")},
+            title=str(self.metadata("what")),
+            groups=self.metadata("groups"),
+        )
+
+    @property
+    def shipped_reductions(self) -> tuple[AbstractReduction, ...]:
+        """The statistics of the sweep, but for a user's own."""
+        return restore_reductions(self.metadata("reduce"))
+
     @cached_property
     def _members_of_chunks(self) -> list[np.ndarray]:
         """The members that each chunk should have."""
@@ -107,6 +127,7 @@ class SweepFolder:
         """
         if not self.exists:
             self._create(sweep, chunk_size if chunk_size is not None else default_size())
+        # Also after creating it: another process may have done so at the same time, and what is on disk counts.
         self.require_same_sweep(sweep)
         if chunk_size is not None and chunk_size != self.chunk_size:
             raise MismatchError(
@@ -168,31 +189,23 @@ class SweepFolder:
         }
         write_table(self.index, "sweep", columns, metadata)
 
-    # --- chunks ---------------------------------------------------------------------------------
-
     def chunk_path(self, number: int) -> Path:
         """The file of a chunk, which exists if and only if the chunk is finished."""
         return self.folder / CHUNK_FOLDER / f"{number:06d}.h5"
 
     def finished_chunks(self) -> list[int]:
         """Numbers of the chunks that are finished, by the names of their files alone."""
+        # No file is opened: workers and `status` ask often. A file that is being written has a temporary
+        # name, so that a name that matches is that of a finished chunk.
         folder = self.folder / CHUNK_FOLDER
         if not folder.is_dir():
             return []
         matches = (_CHUNK_FILE.fullmatch(path.name) for path in folder.iterdir())
         return sorted(int(match[1]) for match in matches if match)
 
-    def save(
-        self,
-        sweep: Sweep,
-        number: int,
-        members: np.ndarray,
-        result: ChunkResult,
-        reduced: dict[str, Partial],
-        times: dict[str, np.ndarray],
-    ) -> None:
+    def save(self, sweep: Sweep, number: int, chunk: StoredChunk) -> None:
         """Write a finished chunk."""
-        write_chunk(self.chunk_path(number), sweep, number, members, result, reduced, times)
+        write_chunk(self.chunk_path(number), sweep, number, chunk)
 
     def load(self, number: int) -> StoredChunk:
         """Read a finished chunk; frames stay in the file until they are indexed.
@@ -201,7 +214,7 @@ class SweepFolder:
         """
         path = self.chunk_path(number)
         chunk = read_chunk(path, number, self.digest)
-        # A digest does not cover the chunk size, which another process may have begun with.
+        # The digest does not cover the chunk size: the chunk may stem from the same sweep in other chunks.
         expected = self._members_of_chunks
         if number >= len(expected) or not np.array_equal(chunk.members, expected[number]):
             raise MismatchError(
