@@ -1,4 +1,4 @@
-"""Small cases of every field system, and how far a domain cut over devices is from one device."""
+"""Small cases of every field system, run on one device and over several, and their differences."""
 
 from collections.abc import Callable
 from typing import Any
@@ -23,7 +23,7 @@ SPACES = [(1, 1), (2, 1), (2, 2), (4, 1), (1, 1, 2), (2, 2, 2)]
 
 
 def gravity_waves(periodic=(True, False), cells=(16, 8)) -> tuple[Any, Any, int]:
-    """A hump on staggered water of small amplitude, between walls along some axes."""
+    """Waves of small amplitude on a staggered grid, between walls along some axes."""
     names = ("u", "v", "w")[: len(cells)]
     grid = Grid(Box([1.0, 2.0, 1.5][: len(cells)], periodic=periodic), cells)
     walls = [k for k, wraps in enumerate(periodic) if not wraps]
@@ -42,28 +42,34 @@ def gravity_waves(periodic=(True, False), cells=(16, 8)) -> tuple[Any, Any, int]
 
 
 def _short(built: tuple[Any, Any], steps: int) -> tuple[Any, Any, int]:
-    """A system without the observers that look seldom."""
+    """A system without the observers whose interval does not divide `steps`."""
     sim, state = built
     if steps % sim.observation_period:
-        often = tuple(o for o in sim.observers if not steps % (o.interval or 1))
-        sim = replace_fields(sim, {"observers": often})
+        observers = tuple(o for o in sim.observers if not steps % (o.interval or 1))
+        sim = replace_fields(sim, {"observers": observers})
     return sim, state, steps
 
 
-def _uneven(built: tuple[Any, Any, int]) -> tuple[Any, Any, int]:
-    """Without symmetries: limiters have kinks where slopes are equal; rounding chooses the derivative there.
+def _break_symmetry(built: tuple[Any, Any, int]) -> tuple[Any, Any, int]:
+    """Perturb the fields: limiters have kinks where slopes are equal; rounding chooses the derivative there.
 
-    (That of a sound wave on *one* device changes by 10 % when its numbers change by 1e-15.)
+    (That of a symmetric sound wave on *one* device changes by 10 % when its numbers change by 1e-15.)
     """
     sim, state, steps = built
-    noise = np.random.default_rng(0)
-    shake = lambda x: x * (1 + 1e-3 * noise.standard_normal(x.shape)) if x.ndim else x
-    is_field = lambda x: isinstance(x, pk.Field)
-    uneven = lambda x: x.replace(data=shake(x.data)) if is_field(x) else x
-    return sim, jax.tree.map(uneven, state, is_leaf=is_field), steps
+    rng = np.random.default_rng(0)
+
+    def is_field(x):
+        return isinstance(x, pk.Field)
+
+    def perturb(x):
+        if not is_field(x) or not x.data.ndim:
+            return x
+        return x.replace(data=x.data * (1 + 1e-3 * rng.standard_normal(x.data.shape)))
+
+    return sim, jax.tree.map(perturb, state, is_leaf=is_field), steps
 
 
-# Waves and winds strong enough that what is compared is not the rounding of a large constant.
+# Waves and winds are strong: otherwise the comparison would be of the rounding of a large constant.
 LINE: dict[str, Case] = {
     "burgers_wave": lambda: _short(systems.burgers_wave(cells=32, every=4), 8),
     "fisher_front": lambda: _short(systems.fisher_front(cells=64, length=16.0, every=4), 8),
@@ -72,19 +78,19 @@ LINE: dict[str, Case] = {
     "plucked_string": lambda: _short(systems.plucked_string(cells=32, every=4), 8),
     "coherent_state": lambda: _short(systems.coherent_state(cells=32), 5),
     "tunneling": lambda: _short(systems.tunneling(cells=64, length=64.0, every=4), 8),
-    "sound_wave": lambda: _uneven(_short(systems.sound_wave(cells=32, amplitude=0.01), 4)),
-    "sod": lambda: _uneven(_short(systems.sod(cells=32), 4)),
-    "sedov": lambda: _uneven(_short(systems.sedov(cells=64), 4)),
+    "sound_wave": lambda: _break_symmetry(_short(systems.sound_wave(cells=32, amplitude=0.01), 4)),
+    "sod": lambda: _break_symmetry(_short(systems.sod(cells=32), 4)),
+    "sedov": lambda: _break_symmetry(_short(systems.sedov(cells=64), 4)),
 }
 PLANE: dict[str, Case] = {
     "gray_scott": lambda: _short(systems.gray_scott(cells=(16, 8), every=4), 8),
     "brusselator": lambda: _short(systems.brusselator(cells=(16, 8), every=4), 8),
-    "sedov in the plane": lambda: _uneven(
+    "sedov in the plane": lambda: _break_symmetry(
         _short(systems.sedov(cells=16, dimension=2, steps=20), 4)
     ),
-    "kelvin_helmholtz": lambda: _uneven(_short(systems.kelvin_helmholtz(cells=16), 3)),
-    "stommel_gyre": lambda: _uneven(_short(systems.stommel_gyre(cells=16, wind=1e-2), 6)),
-    "thacker_bowl": lambda: _uneven(_short(systems.thacker_bowl(cells=16), 4)),
+    "kelvin_helmholtz": lambda: _break_symmetry(_short(systems.kelvin_helmholtz(cells=16), 3)),
+    "stommel_gyre": lambda: _break_symmetry(_short(systems.stommel_gyre(cells=16, wind=1e-2), 6)),
+    "thacker_bowl": lambda: _break_symmetry(_short(systems.thacker_bowl(cells=16), 4)),
     "taylor_green_2d": lambda: _short(systems.taylor_green_2d(resolution=16, every=2), 4),
     "decaying_turbulence": lambda: _short(
         systems.decaying_turbulence(viscosity=1e-3, resolution=16, peak=3.0, every=2), 4
@@ -94,7 +100,9 @@ PLANE: dict[str, Case] = {
 }
 SPACE: dict[str, Case] = {
     "taylor_green_3d": lambda: _short(systems.taylor_green_3d(100.0, resolution=16, every=2), 4),
-    "sedov in space": lambda: _uneven(_short(systems.sedov(cells=8, dimension=3, steps=20), 2)),
+    "sedov in space": lambda: _break_symmetry(
+        _short(systems.sedov(cells=8, dimension=3, steps=20), 2)
+    ),
     "gravity_waves in space": lambda: gravity_waves((True, False, True), (8, 8, 8)),
 }
 SYSTEMS: dict[str, tuple[Case, list[tuple[int, ...]]]] = {
@@ -103,8 +111,8 @@ SYSTEMS: dict[str, tuple[Case, list[tuple[int, ...]]]] = {
     **{name: (case, SPACES) for name, case in SPACE.items()},
 }
 
-# Grids for derivatives, by the number of grids of a system.
-OF_GRADIENTS = {len(LINES): [(4,)], len(PLANES): [(2, 2)], len(SPACES): [(2, 2, 2)]}
+# Grids of devices for gradients, by the number of grids of a system.
+GRADIENT_GRIDS = {len(LINES): [(4,)], len(PLANES): [(2, 2)], len(SPACES): [(2, 2, 2)]}
 
 
 def distance(a: Any, b: Any) -> float:
@@ -121,14 +129,14 @@ def distance(a: Any, b: Any) -> float:
     return worst
 
 
-def on_one(case: Case) -> Any:
+def on_one_device(case: Case) -> Any:
     """State and frames of one device."""
     sim, state, steps = case()
-    done = jax.jit(lambda s: pk.simulate(sim, s, steps))(state)
-    return done.state, done.frames
+    result = jax.jit(lambda s: pk.simulate(sim, s, steps))(state)
+    return result.state, result.frames
 
 
-def over(case: Case, devices: tuple[int, ...]) -> Any:
+def over_devices(case: Case, devices: tuple[int, ...]) -> Any:
     """State and frames of several."""
     sim, state, steps = case()
     done = pk.simulate(sim, state, steps, devices=devices)
@@ -146,15 +154,14 @@ def gradient(case: Case, devices: tuple[int, ...] | None) -> Any:
         sim, state = eqx.combine(numbers, rest)
         done = pk.simulate(sim, state, steps, devices=devices)
         return sum(
-            _weighted(x) for x in jax.tree.leaves(eqx.filter(done.state, eqx.is_inexact_array))
+            _weighted_sum(x) for x in jax.tree.leaves(eqx.filter(done.state, eqx.is_inexact_array))
         )
 
-    slope = jax.grad(outcome)
-    found = (jax.jit(slope) if devices is None else slope)(numbers)
-    jax.block_until_ready(found)
-    return found
+    gradient_of_outcome = jax.grad(outcome)
+    function = jax.jit(gradient_of_outcome) if devices is None else gradient_of_outcome
+    return jax.block_until_ready(function(numbers))
 
 
-def _weighted(x: jax.Array) -> jax.Array:
+def _weighted_sum(x: jax.Array) -> jax.Array:
     weights = jnp.cos(jnp.arange(x.size, dtype=jnp.finfo(x.dtype).dtype)).reshape(x.shape)
     return jnp.sum(weights * (x.real + x.imag if jnp.iscomplexobj(x) else x))

@@ -4,8 +4,8 @@ r"""Every system on every grid of devices by every backend, against one device: 
         python -m tests.parallel.matrix [results.jsonl] [backends] [systems] [gradient] [grids]
     python -m tests.parallel.matrix results.jsonl table
 
-A line of JSON per case, so that a test can look at what is there. Cases that the file has already are
-not run again. `table` prints what `docs/devices.md` shows.
+It writes a line of JSON per case, and skips the cases that the file has already. `table` prints the table
+of `docs/devices.md`.
 """
 
 import functools
@@ -23,8 +23,8 @@ SLABS = [(1,), (2,), (4,)]
 SYSTEMS = list(field_cases.SYSTEMS) + list(particle_cases.SYSTEMS)
 
 
-def rows(path: Path, backends: list[str], names: list[str], forward: bool, only: str = ""):
-    """Runs what is not in the file yet, and appends it."""
+def run_cases(path: Path, backends: list[str], names: list[str], forward: bool, only: str = ""):
+    """Run the cases that the file does not have yet, and append them."""
     done = {tuple(case) for case in results(path)} if path.exists() else set()
     kind = "state" if forward else "gradient"
     for name in names:
@@ -33,11 +33,15 @@ def rows(path: Path, backends: list[str], names: list[str], forward: bool, only:
                 case = (kind, name, backend, str(devices))
                 if case in done or (only and str(devices).replace(" ", "") not in only):
                     continue
-                one = _one(name, forward)
+                one = _on_one_device(name, forward)
                 os.environ["PHYSKIT_SPMD"] = backend
                 begin = time.time()
-                far = _far(name, devices, one, forward)
-                row = {"case": case, "far": far, "seconds": round(time.time() - begin, 1)}
+                differences = _differences(name, devices, one, forward)
+                row = {
+                    "case": case,
+                    "differences": differences,
+                    "seconds": round(time.time() - begin, 1),
+                }
                 with path.open("a") as file:
                     file.write(json.dumps(row) + "\n")
 
@@ -47,44 +51,50 @@ def _grids(name: str, forward: bool) -> list[tuple[int, ...]]:
     if name in particle_cases.SYSTEMS:
         return sorted(SLABS, reverse=True) if forward else [(2,)]
     grids = field_cases.SYSTEMS[name][1]
-    return sorted(grids, key=lambda g: -max(g)) if forward else field_cases.OF_GRADIENTS[len(grids)]
+    return (
+        sorted(grids, key=lambda g: -max(g)) if forward else field_cases.GRADIENT_GRIDS[len(grids)]
+    )
 
 
 @functools.lru_cache(maxsize=1)
-def _one(name: str, forward: bool):
-    """What one device finds."""
+def _on_one_device(name: str, forward: bool):
+    """Result or gradient of one device."""
     if name in particle_cases.SYSTEMS:
-        return particle_cases.ran(name, None) if forward else particle_cases.slopes(name, None)
+        return (
+            particle_cases.run_system(name, None)
+            if forward
+            else particle_cases.gradient(name, None)
+        )
     case, _ = field_cases.SYSTEMS[name]
-    return field_cases.on_one(case) if forward else field_cases.gradient(case, None)
+    return field_cases.on_one_device(case) if forward else field_cases.gradient(case, None)
 
 
-def _far(name: str, devices: tuple[int, ...], one, forward: bool) -> list[float]:
-    """How far several devices are from it."""
+def _differences(name: str, devices: tuple[int, ...], one, forward: bool) -> list[float]:
+    """Largest relative differences of several devices to it, array by array."""
     if name in particle_cases.SYSTEMS:
         if forward:
             return list(particle_cases.differences(name, devices, one=one).values())
-        pairs = zip(jax.tree.leaves(particle_cases.slopes(name, devices)), jax.tree.leaves(one))
+        pairs = zip(jax.tree.leaves(particle_cases.gradient(name, devices)), jax.tree.leaves(one))
         return [field_cases.distance(b, a) for a, b in pairs]
     case, _ = field_cases.SYSTEMS[name]
     if not forward:
         return [field_cases.distance(one, field_cases.gradient(case, devices))]
     return [
         field_cases.distance(a, b)
-        for a, b in zip(one, field_cases.over(case, devices), strict=True)
+        for a, b in zip(one, field_cases.over_devices(case, devices), strict=True)
     ]
 
 
 def results(path: Path) -> dict[tuple[str, ...], float]:
     """The largest difference of every case in a file."""
     lines = [json.loads(line) for line in path.read_text().splitlines()]
-    return {tuple(line["case"]): max(line["far"]) for line in lines}
+    return {tuple(line["case"]): max(line["differences"]) for line in lines}
 
 
 def table(path: Path) -> str:
-    """What is in a file, as a page shows it: a row per system, a column per grid of devices.
+    """The results of a file as a Markdown table: a row per system, a column per grid of devices.
 
-    Where the backends differ, first `pmap`, then `shard_map`. Columns that nothing is in are left out.
+    Where the backends differ, first `pmap`, then `shard_map`. Empty columns are left out.
     """
     found = results(path)
     groups: dict[tuple, list[str]] = {}
@@ -104,21 +114,21 @@ def table(path: Path) -> str:
 
 
 def _cell(found: dict[tuple[str, ...], float], kind: str, name: str, grid: str) -> str:
-    far = [found.get((kind, name, backend, grid)) for backend in ("pmap", "shard_map")]
-    said = ["–" if x is None else f"{x:.0e}" if x else "0" for x in far]
-    return said[0] if said[0] == said[1] else " / ".join(said)
+    differences = [found.get((kind, name, backend, grid)) for backend in ("pmap", "shard_map")]
+    cells = ["–" if x is None else f"{x:.0e}" if x else "0" for x in differences]
+    return cells[0] if cells[0] == cells[1] else " / ".join(cells)
 
 
 if __name__ == "__main__":
-    given = [*sys.argv[1:], "", "", "", "", ""]
-    file = Path(given[0] or "matrix.jsonl")
-    if given[1] == "table":
+    arguments = [*sys.argv[1:], "", "", "", "", ""]
+    file = Path(arguments[0] or "matrix.jsonl")
+    if arguments[1] == "table":
         print(table(file))
     else:
-        rows(
+        run_cases(
             file,
-            (given[1] or "pmap,shard_map").split(","),
-            given[2].split(",") if given[2] else SYSTEMS,
-            given[3] != "gradient",
-            given[4],
+            (arguments[1] or "pmap,shard_map").split(","),
+            arguments[2].split(",") if arguments[2] else SYSTEMS,
+            arguments[3] != "gradient",
+            arguments[4],
         )

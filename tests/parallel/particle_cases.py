@@ -1,7 +1,7 @@
-"""Small systems of particles, and how far a domain cut over devices is from one device.
+"""Small cases of particle systems, run on one device and over several, and their differences.
 
-As a program, `python particle_cases.py SYSTEM DEVICES` prints the differences as JSON, with the devices and
-the backend that the environment says.
+As a program, `python particle_cases.py DEVICES SYSTEM …` prints the differences as JSON. Environment
+variables choose the devices and the backend.
 """
 
 import json
@@ -47,17 +47,15 @@ from physkit.particles.forces import (
 )
 
 
-def fluid(cells=(16, 6), hot=1.0, axes: Any = True, **more: Any) -> Particles:
-    """Lennard-Jones particles on a lattice, carried along x fast enough to change slabs within some steps."""
+def fluid(cells=(16, 6), speed=1.0, periodic: Any = True, **options: Any) -> Particles:
+    """Lennard-Jones particles near a lattice. They drift along x, and change slabs within some steps."""
     rng = np.random.default_rng(0)
     count = np.asarray(cells)
-    places = np.stack(np.meshgrid(*(np.arange(k) + 0.5 for k in cells), indexing="ij"), -1)
-    x = 1.2 * places.reshape(-1, len(cells)) + 0.02 * rng.standard_normal(
-        (count.prod(), len(cells))
-    )
-    v = hot * rng.standard_normal(x.shape)
+    sites = np.stack(np.meshgrid(*(np.arange(k) + 0.5 for k in cells), indexing="ij"), -1)
+    x = 1.2 * sites.reshape(-1, len(cells)) + 0.02 * rng.standard_normal((count.prod(), len(cells)))
+    v = speed * rng.standard_normal(x.shape)
     v += [4.0, *(0.0,) * (len(cells) - 1)] - v.mean(axis=0)
-    return Particles(x, v, space=Box(1.2 * count, axes), **more)
+    return Particles(x, v, space=Box(1.2 * count, periodic), **options)
 
 
 def molecular(observers: Any = (), **options: Any) -> tuple[Any, Any]:
@@ -67,7 +65,7 @@ def molecular(observers: Any = (), **options: Any) -> tuple[Any, Any]:
 
 
 def microcanonical() -> tuple[Any, Any]:
-    looks = Every(
+    observers = Every(
         20,
         energy=TotalEnergy(),
         temperature=Temperature(),
@@ -77,22 +75,22 @@ def microcanonical() -> tuple[Any, Any]:
         x=Positions(),
         v=Velocities(),
     )
-    return molecular(looks)
+    return molecular(observers)
 
 
 def langevin() -> tuple[Any, Any]:
     atoms = fluid()
     force = Pairwise(LennardJones(), 2.0, 0.3) + HarmonicTrap(0.5, atoms.position)
     friction = jnp.linspace(0.5, 1.5, atoms.num_particles)
-    looks = (
+    observers = (
         Every(20, u=PotentialEnergy(), x=Positions()),
         MeanSquareDisplacement(10, 3),
         VelocityAutocorrelation(10, 3),
         RadialDistribution(20, 3.0, 20),
         StructureFactor(20, [[1, 0], [1, 1]]),
     )
-    bath = pk.BAOAB(force, temperature=1.0, friction=friction)
-    return pk.Simulation(bath, dt=0.004, observers=looks), atoms
+    integrator = pk.BAOAB(force, temperature=1.0, friction=friction)
+    return pk.Simulation(integrator, dt=0.004, observers=observers), atoms
 
 
 def thermostatted() -> tuple[Any, Any]:
@@ -103,48 +101,48 @@ def thermostatted() -> tuple[Any, Any]:
     )
     force = force + Pairwise(pk.potentials.Yukawa(), 2.0, 0.3, component="atoms")
     state = {"atoms": atoms, "thermostat": pk.integrators.ThermostatChain.at_rest()}
-    bath = pk.NoseHooverChain(force, temperature=1.0, period=0.5)
-    looks = Every(20, conserved=pk.quantities.ConservedEnergy(), x=Positions(component="atoms"))
-    return pk.Simulation(bath, dt=0.004, observers=looks), state
+    integrator = pk.NoseHooverChain(force, temperature=1.0, period=0.5)
+    observers = Every(20, conserved=pk.quantities.ConservedEnergy(), x=Positions(component="atoms"))
+    return pk.Simulation(integrator, dt=0.004, observers=observers), state
 
 
 def sheet() -> tuple[list[list[int]], list[list[int]]]:
-    """Pairs and triples of the fluid's lattice: rows across the slabs, and along them around the box."""
-    number = np.arange(96).reshape(16, 6)
-    along = [(number, np.roll(number, -1, axis=0)), (number[:, :-1], number[:, 1:])]
+    """Pairs and triples of neighbors on the fluid's lattice: along x (across slabs and box ends) and y."""
+    index = np.arange(96).reshape(16, 6)
+    along = [(index, np.roll(index, -1, axis=0)), (index[:, :-1], index[:, 1:])]
     pairs = np.concatenate([np.stack([a.ravel(), b.ravel()], 1) for a, b in along])
-    corners = np.roll(number, 1, axis=0), number, np.roll(number, -1, axis=1)
+    corners = np.roll(index, 1, axis=0), index, np.roll(index, -1, axis=1)
     return pairs.tolist(), np.stack([x.ravel() for x in corners], 1).tolist()
 
 
 def bonded() -> tuple[Any, Any]:
-    """A net of springs and angles, whose ends do not interact otherwise."""
+    """A net of bonds and angles; bonded particles do not interact otherwise."""
     pairs, triples = sheet()
     stiffness = jnp.linspace(20.0, 40.0, len(pairs))
     force = HarmonicBonds(pairs, stiffness, jnp.linspace(1.1, 1.3, len(pairs)))
     force = force + HarmonicAngles(triples, jnp.linspace(1.0, 2.0, len(triples)), 1.5)
     force = force + Pairwise(LennardJones(), 2.0, 0.3, exclude=pairs)
-    looks = Every(20, energy=TotalEnergy(), pressure=Pressure(), x=Positions())
-    return pk.Simulation(pk.VelocityVerlet(force), dt=0.004, observers=looks), fluid(hot=2.0)
+    observers = Every(20, energy=TotalEnergy(), pressure=Pressure(), x=Positions())
+    return pk.Simulation(pk.VelocityVerlet(force), dt=0.004, observers=observers), fluid(speed=2.0)
 
 
 def walled() -> tuple[Any, Any]:
-    """Open along the cut axis, held by a trap."""
-    atoms = fluid(axes=(False, True))
+    """Not periodic along the sharded axis; a trap holds the particles."""
+    atoms = fluid(periodic=(False, True))
     force = Pairwise(LennardJones(), 2.0, 0.3) + HarmonicTrap([0.2, 0.0], [9.6, 3.6])
-    looks = Every(20, energy=TotalEnergy(), x=Positions())
-    return pk.Simulation(pk.VelocityVerlet(force), dt=0.004, observers=looks), atoms
+    observers = Every(20, energy=TotalEnergy(), x=Positions())
+    return pk.Simulation(pk.VelocityVerlet(force), dt=0.004, observers=observers), atoms
 
 
 def cluster() -> tuple[Any, Any]:
-    """Bodies that all attract each other, in a box that does not repeat."""
+    """Bodies that all attract each other, in a box that is not periodic."""
     rng = np.random.default_rng(0)
     x, v = rng.uniform(1.0, 7.0, size=(60, 3)), rng.standard_normal((60, 3))
     box = Box([8.0, 8.0, 8.0], periodic=False)
     stars = Particles(x, v - v.mean(axis=0), rng.uniform(0.5, 1.5, size=60), space=box)
-    looks = Every(20, energy=TotalEnergy(), x=Positions())
+    observers = Every(20, energy=TotalEnergy(), x=Positions())
     gravity = DirectGravity(0.1, softening=0.1)
-    return pk.Simulation(pk.VelocityVerlet(gravity), dt=0.01, observers=looks), stars
+    return pk.Simulation(pk.VelocityVerlet(gravity), dt=0.01, observers=observers), stars
 
 
 def _plasma(box: Any) -> Particles:
@@ -158,7 +156,7 @@ def _plasma(box: Any) -> Particles:
 def plasma() -> tuple[Any, Any]:
     box = Box([8.0, 4.0])
     mesh = ParticleMesh(Grid(box, (32, 16)), kernel=TSC())
-    looks = Every(
+    observers = Every(
         20,
         energy=TotalEnergy(),
         field=FieldEnergy(),
@@ -166,15 +164,15 @@ def plasma() -> tuple[Any, Any]:
         density=MeshDensity(),
         x=Positions(),
     )
-    return pk.Simulation(pk.VelocityVerlet(mesh), dt=0.01, observers=looks), _plasma(box)
+    return pk.Simulation(pk.VelocityVerlet(mesh), dt=0.01, observers=observers), _plasma(box)
 
 
 def magnetized() -> tuple[Any, Any]:
-    """Boris's method with the energy-conserving mesh."""
+    """Boris integrator with the energy-conserving mesh."""
     box = Box([8.0, 4.0])
     mesh = ParticleMesh(Grid(box, (32, 16)), kernel=TSC(), conserves="energy", interlaced=True)
-    looks = Every(20, energy=KineticEnergy(), x=Positions())
-    return pk.Simulation(Boris(0.5, force=mesh), dt=0.01, observers=looks), _plasma(box)
+    observers = Every(20, energy=KineticEnergy(), x=Positions())
+    return pk.Simulation(Boris(0.5, force=mesh), dt=0.01, observers=observers), _plasma(box)
 
 
 def drops() -> tuple[Any, Any]:
@@ -184,9 +182,11 @@ def drops() -> tuple[Any, Any]:
     wind = pk.Field.from_function(grid, lambda x, y: (jnp.sin(x) + 0 * y, jnp.cos(x) + 0 * y))
     state = {"particles": _plasma(box), "fluid": wind}
     drag = RK4(Drag(0.5, density=50.0, moving=True))
-    looks = Every(20, momentum=Momentum(), x=Positions(), wind=pk.FieldValues(component="fluid"))
+    observers = Every(
+        20, momentum=Momentum(), x=Positions(), wind=pk.FieldValues(component="fluid")
+    )
     return pk.Simulation(
-        Lie(drag, pk.integrators.RemoveMomentum()), dt=0.02, observers=looks
+        Lie(drag, pk.integrators.RemoveMomentum()), dt=0.02, observers=observers
     ), state
 
 
@@ -206,20 +206,20 @@ SYSTEMS = {
 }
 
 
-def ran(name: str, devices: tuple[int, ...] | None, steps: int = 60) -> Any:
-    """A run to its end."""
+def run_system(name: str, devices: tuple[int, ...] | None, steps: int = 60) -> Any:
+    """Run a system over devices, or on one for None."""
     sim, state = SYSTEMS[name]()
     out = pk.run(sim, state, steps, key=jax.random.key(1), devices=devices, progress=False)
-    assert out.stopped_by is None  # a request to end would leave frames out
+    assert out.stopped_by is None  # a signal would leave frames out
     return out
 
 
 def differences(
     name: str, devices: tuple[int, ...], steps: int = 60, one: Any = None
 ) -> dict[str, float]:
-    """The largest relative difference of everything that is recorded to one device."""
-    one = ran(name, None, steps) if one is None else one
-    many = ran(name, devices, steps)
+    """Largest relative differences to one device, of everything that is recorded and of the state."""
+    one = run_system(name, None, steps) if one is None else one
+    many = run_system(name, devices, steps)
     found = {n: distance(many.frames[n], x) for n, x in one.frames.items()}
     for n, x in one.summary.items():
         found[n] = distance(many.summary[n]["value"], x["value"])
@@ -228,19 +228,23 @@ def differences(
     }
 
 
-def slopes(name: str, devices: tuple[int, ...] | None, steps: int = 20) -> Any:
-    """The derivative of the last state's sum of squares by every number of simulation and state.
+def gradient(name: str, devices: tuple[int, ...] | None, steps: int = 20) -> Any:
+    """The derivative of the last state's sum of squares by every index of simulation and state.
 
-    But for the box of particles with lists, which must see how large it is.
+    Except by the box of particles with neighbor lists, whose numbers must be concrete.
     """
     sim, state = SYSTEMS[name]()
     has_lists = any(isinstance(x, Pairwise) for x in _terms(sim))
-    fixed = lambda x: has_lists and isinstance(x, AbstractSpace)
-    free = lambda x: jax.tree.map(lambda y: not fixed(x) and eqx.is_inexact_array(y), x)
-    numbers, rest = eqx.partition(
-        (sim, state),
-        jax.tree.map(free, (sim, state), is_leaf=lambda x: isinstance(x, AbstractSpace)),
-    )
+
+    def is_space(x):
+        return isinstance(x, AbstractSpace)
+
+    def is_differentiated(x):
+        is_fixed = has_lists and is_space(x)
+        return jax.tree.map(lambda leaf: not is_fixed and eqx.is_inexact_array(leaf), x)
+
+    selection = jax.tree.map(is_differentiated, (sim, state), is_leaf=is_space)
+    numbers, rest = eqx.partition((sim, state), selection)
 
     def outcome(numbers):
         sim, state = eqx.combine(numbers, rest)
@@ -258,11 +262,14 @@ def _terms(sim: Any) -> list[Any]:
     return jax.tree.leaves(sim, is_leaf=is_pairwise)
 
 
-def migrated(state: Any) -> bool:
+def has_migrated(state: Any) -> bool:
     """Whether any particle has changed devices."""
-    is_share = lambda x: isinstance(x, Ownership)
-    shares = [x for x in jax.tree.leaves(state, is_leaf=is_share) if is_share(x)]
-    return any(np.any(np.asarray(share.num_leaving)) for share in shares)
+
+    def is_ownership(x):
+        return isinstance(x, Ownership)
+
+    nodes = jax.tree.leaves(state, is_leaf=is_ownership)
+    return any(np.any(np.asarray(node.num_leaving)) for node in nodes if is_ownership(node))
 
 
 def _numbers(state: Any) -> list[Any]:
@@ -270,7 +277,7 @@ def _numbers(state: Any) -> list[Any]:
 
 
 def distance(a: Any, b: Any) -> float:
-    """How far apart two arrays are, relative to the largest number."""
+    """The largest difference of two arrays, relative to the largest index in `b` (or to 1)."""
     a, b = np.nan_to_num(np.asarray(a), nan=-7.0), np.nan_to_num(np.asarray(b), nan=-7.0)
     assert a.shape == b.shape, (a.shape, b.shape)
     return float(np.abs(a - b).max(initial=0) / max(1.0, np.abs(b).max(initial=0)))

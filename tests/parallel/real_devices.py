@@ -1,4 +1,4 @@
-r"""What only several devices show, emulated ones here: runs that change devices, and programs of `pmap`.
+r"""Runs that change devices, and collectives of compiled programs, over eight emulated devices.
 
     XLA_FLAGS=--xla_force_host_platform_device_count=8 JAX_ENABLE_X64=1 \
         python -m tests.parallel.real_devices [backend]
@@ -16,11 +16,11 @@ import physkit as pk
 from physkit.fields.elliptic import solve_poisson
 from physkit.fields.operators import Central
 from physkit.geometry import Grid
-from tests.parallel.compiled_collectives import of_solver, of_system
+from tests.parallel.compiled_collectives import count_in_solver, count_in_system
 
 
-def going_on(backend: str) -> float:
-    """How far a run that changes devices three times is from one that does not."""
+def resharded_run_difference(backend: str) -> float:
+    """The difference between a run that changes devices three times and one that does not."""
     os.environ["PHYSKIT_SPMD"] = backend
     grid = Grid([1.0, 1.0], (8, 8))
     u = pk.Field(jax.random.normal(jax.random.key(0), grid.shape), grid)
@@ -36,11 +36,11 @@ def going_on(backend: str) -> float:
 
 
 def main(backend: str) -> None:
-    """Counts of collectives, and a distance, as JSON."""
+    """Print counts of collectives, and the difference, as JSON."""
     found = {
-        "poisson": of_solver(solve_poisson, (2, 2, 1), backend),
-        "gray_scott": of_system("gray_scott", (2, 2), backend),
-        "far": going_on(backend),
+        "poisson": count_in_solver(solve_poisson, (2, 2, 1), backend),
+        "gray_scott": count_in_system("gray_scott", (2, 2), backend),
+        "difference": resharded_run_difference(backend),
     }
     print(json.dumps(found))
 

@@ -1,9 +1,9 @@
 r"""`Reversible` for particles over two emulated devices, against one: as JSON.
 
     XLA_FLAGS=--xla_force_host_platform_device_count=2 JAX_ENABLE_X64=1 PHYSKIT_SPMD=pmap \
-        python -m tests.parallel.reversible [steps] [hot]
+        python -m tests.parallel.reversible [steps] [speed]
 
-(By `vmap` they cannot be emulated: JAX traces the way back when the name of the mapped axis is gone.)
+(`vmap` cannot emulate the devices: JAX traces the backward pass when the name of the mapped axis is gone.)
 """
 
 import json
@@ -20,32 +20,37 @@ from physkit.particles.forces import HarmonicBonds, LennardJones, Pairwise
 from tests.parallel.particle_cases import distance, fluid
 
 
-def main(steps: int, hot: float) -> None:
-    atoms = fluid(hot=hot)
+def main(steps: int, speed: float) -> None:
+    atoms = fluid(speed=speed)
     bonds = HarmonicBonds([[45, 51], [2, 92]], 20.0, 1.2)
     force = Pairwise(LennardJones(), 2.0, 0.3, exact=True) + bonds
-    looks = pk.Every(steps // 2, energy=TotalEnergy(), x=Positions())
-    sim = pk.Simulation(pk.VelocityVerlet(force), 0.004, adjoint=pk.Reversible(), observers=looks)
+    observer = pk.Every(steps // 2, energy=TotalEnergy(), x=Positions())
+    sim = pk.Simulation(
+        pk.VelocityVerlet(force), 0.004, adjoint=pk.Reversible(), observers=observer
+    )
 
     def outcome(model, devices):
         sim, start = model
         done = pk.simulate(sim, atoms.replace(**start), steps, devices=devices)
-        seen = jnp.sum(done.frames["x"][1] ** 2) + done.frames["energy"][-1]
-        return seen + jnp.sum(done.state.velocity**2), done
+        recorded = jnp.sum(done.frames["x"][1] ** 2) + done.frames["energy"][-1]
+        return recorded + jnp.sum(done.state.velocity**2), done
 
     start = {"position": atoms.position, "velocity": atoms.velocity, "mass": atoms.mass}
-    slope = lambda devices: eqx.filter_grad(outcome, has_aux=True)((sim, start), devices)
-    (one, alone), (two, over) = slope(None), slope((2,))
-    ran = pk.run(sim, atoms, steps, devices=(2,), progress=False).state
-    share = over.carry.carry.state.ownership
+
+    def gradient(devices):
+        return eqx.filter_grad(outcome, has_aux=True)((sim, start), devices)
+
+    (one, on_one), (two, on_two) = gradient(None), gradient((2,))
+    final = pk.run(sim, atoms, steps, devices=(2,), progress=False).state
+    ownership = on_two.carry.carry.state.ownership
     pairs = lambda a, b: zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=True)
     found = {
-        "same bits": all(np.array_equal(a, b) for a, b in pairs(over.state, alone.state)),
-        "same bits of a run": all(np.array_equal(a, b) for a, b in pairs(ran, alone.state)),
-        "faults": int(over.health.faults()),
-        "moved": int(np.max(share.num_leaving)),
-        "slopes": [distance(b, a) for a, b in pairs(one[1], two[1])],
-        "parameters": [distance(b, a) for a, b in pairs(one[0].integrator, two[0].integrator)],
+        "same bits": all(np.array_equal(a, b) for a, b in pairs(on_two.state, on_one.state)),
+        "same bits of a run": all(np.array_equal(a, b) for a, b in pairs(final, on_one.state)),
+        "faults": int(on_two.health.faults()),
+        "migrated": int(np.max(ownership.num_leaving)),
+        "by state": [distance(b, a) for a, b in pairs(one[1], two[1])],
+        "by parameters": [distance(b, a) for a, b in pairs(one[0].integrator, two[0].integrator)],
         "largest": max(float(jnp.max(jnp.abs(x))) for x in jax.tree.leaves(one[1])),
     }
     print(json.dumps(found))
@@ -53,5 +58,8 @@ def main(steps: int, hot: float) -> None:
 
 if __name__ == "__main__":
     jax.config.update("jax_enable_x64", True)
-    given = sys.argv[1:]
-    main(int(given[0]) if given else 100, float(given[1]) if len(given) > 1 else 5.0)
+    arguments = sys.argv[1:]
+    main(
+        int(arguments[0]) if arguments else 100,
+        float(arguments[1]) if len(arguments) > 1 else 5.0,
+    )

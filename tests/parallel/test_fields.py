@@ -1,4 +1,4 @@
-"""Fields over devices, emulated on one: spectra, walls, elliptic solvers, equations, and what is refused."""
+"""Fields over devices, emulated on one: ghosts, spectra, elliptic solvers, equations, collectives, errors."""
 
 import json
 import os
@@ -40,9 +40,9 @@ def _emulated(monkeypatch):
     monkeypatch.setenv("PHYSKIT_SPMD", "vmap")
 
 
-def over(function, devices, *parts):
-    """`function` of Modules over devices, as a whole again."""
-    return unshard(Spmd(SpmdFunction(function), devices)(*shard(parts, devices)), devices)
+def run_over(function, devices, *arguments):
+    """Run a function of Modules over devices; return its result for the whole domain."""
+    return unshard(Spmd(SpmdFunction(function), devices)(*shard(arguments, devices)), devices)
 
 
 def noise(*shape, seed=0):
@@ -53,72 +53,77 @@ def noise(*shape, seed=0):
 
 KINDS = [Dirichlet(1.5), Neumann(0.3), Mirror(), Outflow(), NoSlip(0.2), Inflow(2.0)]
 ENDS = [(True, True), (False, True), (True, False), (False, False)]
-SIDES = {Outflow: "edge", Mirror: "symmetric"}
+NUMPY_MODES = {Outflow: "edge", Mirror: "symmetric"}
 
 
-def _padded(comm, field):
+def _pad(comm, field):
     return SpmdFunction(lambda f: f.padded(2))(comm, field)
 
 
-def _need_equal_ghosts(field, devices):
+def _check_ghosts(field, devices):
     whole = np.asarray(field.padded(2))
-    found = np.asarray(Spmd(_padded, devices)(shard(field, devices)))
-    shared, block = field.grid.includes_walls(field.location), (16 // devices[0], 8 // devices[1])
+    found = np.asarray(Spmd(_pad, devices)(shard(field, devices)))
+    includes_walls, block = (
+        field.grid.includes_walls(field.location),
+        (16 // devices[0], 8 // devices[1]),
+    )
     for k, (i, j) in enumerate(np.ndindex(*devices)):
-        rows = slice(i * block[0], (i + 1) * block[0] + shared[0] + 4)
-        columns = slice(j * block[1], (j + 1) * block[1] + shared[1] + 4)
+        rows = slice(i * block[0], (i + 1) * block[0] + includes_walls[0] + 4)
+        columns = slice(j * block[1], (j + 1) * block[1] + includes_walls[1] + 4)
         assert np.array_equal(found[k], whole[:, rows, columns])
     return whole
 
 
 def _vector(periodic, kind, staggered):
     grid = Grid(Box([1.0, 2.0], periodic=periodic), (16, 8))
-    place = pk.spaces.Location(staggered)
+    location = pk.spaces.Location(staggered)
     walls = {k: kind for k, wraps in enumerate(periodic) if not wraps} or None
-    return pk.Field(noise(2, *grid.local_shape_at(place)), grid, place, walls, vector=True)
+    return pk.Field(noise(2, *grid.local_shape_at(location)), grid, location, walls, vector=True)
 
 
 @pytest.mark.parametrize(
     ("periodic", "kind", "staggered"),
     [((True, False), KINDS[0], (True, True)), ((False, True), KINDS[4], (False, False))],
 )
-def test_ghosts_are_those_of_the_whole(periodic, kind, staggered):
-    _need_equal_ghosts(_vector(periodic, kind, staggered), (2, 2))
+def test_ghosts_equal_those_of_one_device(periodic, kind, staggered):
+    _check_ghosts(_vector(periodic, kind, staggered), (2, 2))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("devices", [(1, 1), (2, 1), (1, 2), (2, 2), (4, 1)])
-def test_ghosts_of_every_kind_of_boundary(devices):
+def test_ghosts_equal_those_of_one_device_for_every_boundary(devices):
     for periodic in ENDS:
         for kind in KINDS:
             for staggered in [(False, False), (True, False), (True, True)]:
-                _need_equal_ghosts(_vector(periodic, kind, staggered), devices)
+                _check_ghosts(_vector(periodic, kind, staggered), devices)
 
 
 @pytest.mark.parametrize("kind", [Outflow(), Mirror()])
-def test_ghosts_are_numpys(kind):
+def test_ghosts_equal_numpy_padding(kind):
     grid = Grid(Box([1.0, 2.0], periodic=(True, False)), (16, 8))
     field = pk.Field(noise(1, 16, 8), grid, None, {1: kind})
-    whole = _need_equal_ghosts(field, (2, 2))
+    whole = _check_ghosts(field, (2, 2))
     wrapped = np.pad(np.asarray(field.data), ((0, 0), (2, 2), (0, 0)), mode="wrap")
-    assert np.array_equal(whole, np.pad(wrapped, ((0, 0), (0, 0), (2, 2)), mode=SIDES[type(kind)]))
+    assert np.array_equal(
+        whole, np.pad(wrapped, ((0, 0), (0, 0), (2, 2)), mode=NUMPY_MODES[type(kind)])
+    )
 
 
 # --- spectra ------------------------------------------------------------------------------------
 
 
-def _there_and_back(field):
+def _transform_and_back(field):
     spectrum = field.spectrum()
     smooth = spectrum.dealiased().laplacian().derivative(0).field()
     return spectrum.field(), smooth, power_spectrum(field).power
 
 
-def _need_equal_spectra(shape, devices, complex_values):
+def _check_spectra(shape, devices, complex_values):
     grid = Grid(Box([1.0] * len(shape)), shape)
     x = noise(2, *shape)
     field = pk.Field(jax.lax.complex(x, noise(2, *shape, seed=1)) if complex_values else x, grid)
-    _, smooth, power = jax.jit(_there_and_back)(field)
-    found = over(_there_and_back, devices, field)
+    _, smooth, power = jax.jit(_transform_and_back)(field)
+    found = run_over(_transform_and_back, devices, field)
     assert field_cases.distance(field.data, found[0].data) < 1e-14
     assert field_cases.distance(smooth.data, found[1].data) < 1e-13
     assert field_cases.distance(power, found[2]) < 1e-13
@@ -128,8 +133,8 @@ def _need_equal_spectra(shape, devices, complex_values):
     ("shape", "devices", "complex_values"),
     [((9, 15), (3, 1), False), ((8, 6, 4), (2, 2), False)],
 )
-def test_spectra(shape, devices, complex_values):
-    _need_equal_spectra(shape, devices, complex_values)
+def test_spectra_equal_those_of_one_device(shape, devices, complex_values):
+    _check_spectra(shape, devices, complex_values)
 
 
 @pytest.mark.slow
@@ -144,58 +149,64 @@ def test_spectra(shape, devices, complex_values):
         *[((8, 12, 16), d) for d in [(2,), (1, 2), (1, 1, 2), (2, 1, 2), (1, 2, 2), (4, 3, 2)]],
     ],
 )
-def test_spectra_over_all_grids_of_devices(shape, devices, complex_values):
-    _need_equal_spectra(shape, devices, complex_values)
+def test_spectra_equal_those_of_one_device_for_every_grid(shape, devices, complex_values):
+    _check_spectra(shape, devices, complex_values)
 
 
 @pytest.mark.parametrize(
     "devices", [(2, 1), (2, 2), pytest.param((1, 2, 2), marks=pytest.mark.slow)]
 )
-def test_pairs_of_modes_are_mended(devices):
-    """Coefficients that no real values have become those of the real part of what they say."""
+def test_hermitian_symmetrize_makes_values_real(devices):
+    """Coefficients that no real values have become those of the real part of their values."""
     shape = (8, 6, 8)[: len(devices)]
     field = pk.Field(noise(*shape), Grid([1.0] * len(shape), shape))
 
-    def mended(field):
+    def symmetrize(field):
         grid = field.grid
         c = grid.fft(field.data)
-        spoilt = c + jax.lax.complex(0 * c.real, 1e-2 * jnp.sin(c.real))
-        again = grid.hermitian_symmetrize(spoilt)
-        there = field.replace(data=grid.ifft(spoilt)), field.replace(data=grid.ifft(again))
-        far = grid.fft(there[1].data) - again
-        return *there, jnp.sqrt(
-            grid.psum_modes(jnp.sum(jnp.abs(far) ** 2 * grid.mode_multiplicity()))
+        perturbed = c + jax.lax.complex(0 * c.real, 1e-2 * jnp.sin(c.real))
+        symmetric = grid.hermitian_symmetrize(perturbed)
+        values = field.replace(data=grid.ifft(perturbed)), field.replace(data=grid.ifft(symmetric))
+        change = grid.fft(values[1].data) - symmetric
+        return *values, jnp.sqrt(
+            grid.psum_modes(jnp.sum(jnp.abs(change) ** 2 * grid.mode_multiplicity()))
         )
 
-    spoilt, again, far = over(mended, devices, field)
-    assert field_cases.distance(spoilt.data, again.data) < 1e-13
-    assert field_cases.distance(spoilt.data, field.data) > 1e-6
-    assert float(far) < 1e-12
+    perturbed, symmetric, change = run_over(symmetrize, devices, field)
+    assert field_cases.distance(perturbed.data, symmetric.data) < 1e-13
+    assert field_cases.distance(perturbed.data, field.data) > 1e-6
+    assert float(change) < 1e-12
 
 
-def _moves(shape, devices, kinds=None, real=True):
-    way = plan_transform(shape, devices, kinds or (None,) * len(shape), real)
-    return sum(isinstance(step, AllToAll) for step in way.steps)
+def _count_exchanges(shape, devices, kinds=None, real=True):
+    plan = plan_transform(shape, devices, kinds or (None,) * len(shape), real)
+    return sum(isinstance(step, AllToAll) for step in plan.steps)
 
 
-def test_as_few_transpositions_as_there_can_be():
-    """A slab takes one, a pencil two; whole planes of devices one more for each axis not free."""
-    assert _moves((16, 16), (4, 1)) == _moves((16, 16), (1, 4)) == 1
-    assert _moves((16, 16, 16), (4, 1, 1)) == _moves((16, 16, 16), (1, 1, 4)) == 1
-    assert _moves((16, 16, 16), (2, 2, 1)) == _moves((16, 16, 16), (1, 2, 2)) == 2
-    assert _moves((16, 16), (2, 2)) == 3
-    assert _moves((16, 16, 16), (2, 2, 2)) == 4
+def test_plans_have_as_few_exchanges_as_possible():
+    """A slab takes one, a pencil two; with devices along every axis it takes one or two more."""
+    assert _count_exchanges((16, 16), (4, 1)) == _count_exchanges((16, 16), (1, 4)) == 1
+    assert (
+        _count_exchanges((16, 16, 16), (4, 1, 1)) == _count_exchanges((16, 16, 16), (1, 1, 4)) == 1
+    )
+    assert (
+        _count_exchanges((16, 16, 16), (2, 2, 1)) == _count_exchanges((16, 16, 16), (1, 2, 2)) == 2
+    )
+    assert _count_exchanges((16, 16), (2, 2)) == 3
+    assert _count_exchanges((16, 16, 16), (2, 2, 2)) == 4
     walls = (("even", "even"), None)
-    assert _moves((16, 16), (4, 1), walls) == _moves((16, 16), (1, 4), walls) == 1
+    assert (
+        _count_exchanges((16, 16), (4, 1), walls) == _count_exchanges((16, 16), (1, 4), walls) == 1
+    )
 
 
-def test_programs_exchange_what_they_must():
-    """Poisson's equation on a slab: one transposition there and one back, and nothing else."""
+def test_poisson_solver_exchanges_transpositions_only():
+    """On a slab one transposition each way, on a pencil two, and nothing else."""
     grid = Grid([1.0, 1.0, 1.0], (8, 8, 8))
     field = pk.Field(noise(8, 8, 8), grid)
     for devices, each in (((2, 1, 1), 1), ((2, 2, 1), 2)):
         found, _ = trace_collectives(SpmdFunction(solve_poisson), devices, shard(field, devices))
-        assert [m.kind for m in found] == ["transposition"] * (2 * each)
+        assert [collective.kind for collective in found] == ["transposition"] * (2 * each)
 
 
 # --- elliptic equations -------------------------------------------------------------------------
@@ -213,16 +224,16 @@ def _walled(periodic, values=False):
 def test_poisson_and_helmholtz_between_walls(periodic):
     solve = lambda f: (solve_poisson(f, f), solve_helmholtz(f, 2.0, f))
     field = _walled(periodic, values=True)
-    assert field_cases.distance(jax.jit(solve)(field), over(solve, (2, 2), field)) < 1e-13
+    assert field_cases.distance(jax.jit(solve)(field), run_over(solve, (2, 2), field)) < 1e-13
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("devices", [(2,), (1, 2), (2, 2), (4, 2)])
 @pytest.mark.parametrize("periodic", ENDS)
-def test_poisson_of_every_kind(periodic, devices):
+def test_poisson_and_helmholtz_with_all_boundaries(periodic, devices):
     solve = lambda f: (solve_poisson(f, f), solve_helmholtz(f, 2.0, f))
     field = _walled(periodic)
-    assert field_cases.distance(solve(field), over(solve, devices, field)) < 1e-13
+    assert field_cases.distance(solve(field), run_over(solve, devices, field)) < 1e-13
 
 
 def _flow(periodic):
@@ -238,27 +249,34 @@ def _flow(periodic):
 
 def test_projection_on_a_staggered_grid():
     flow = _flow((True, False))
-    assert field_cases.distance(project(flow), over(project, (2, 2), flow)) < 1e-13
+    assert field_cases.distance(project(flow), run_over(project, (2, 2), flow)) < 1e-13
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("periodic", [(True, True), (False, True)])
 @pytest.mark.parametrize("devices", [(2, 1), (2, 2)])
-def test_coefficients_that_vary(periodic, devices):
+def test_elliptic_equations_with_variable_coefficients(periodic, devices):
     grid = Grid(Box([1.0, 1.0], periodic=periodic), (32, 16))
     walls = {k: (Dirichlet(0.3), Neumann(0.1)) for k in range(2) if not periodic[k]} or None
     source = pk.Field(noise(32, 16), grid, None, walls)
     source = source.replace(data=source.data - source.data.mean())
     a = 1 + 0.5 * jax.random.uniform(jax.random.key(3), (32, 16))
     solve = lambda f, a: solve_elliptic(f, a, 0.0, f)
-    weigh = lambda phi: jnp.sum(jnp.sin(phi.data) * jnp.arange(32.0)[:, None])
-    one = lambda a, f: weigh(solve(source.replace(data=f), a))
-    more = lambda a, f: weigh(over(solve, devices, source.replace(data=f), a))
-    numbers = a, source.data
-    value, slopes = jax.jit(jax.value_and_grad(one, (0, 1)))(*numbers)
-    found, found_slopes = jax.value_and_grad(more, (0, 1))(*numbers)
+
+    def outcome(phi):
+        return jnp.sum(jnp.sin(phi.data) * jnp.arange(32.0)[:, None])
+
+    def on_one_device(a, f):
+        return outcome(solve(source.replace(data=f), a))
+
+    def over_devices(a, f):
+        return outcome(run_over(solve, devices, source.replace(data=f), a))
+
+    arguments = a, source.data
+    value, gradients = jax.jit(jax.value_and_grad(on_one_device, (0, 1)))(*arguments)
+    found, found_gradients = jax.value_and_grad(over_devices, (0, 1))(*arguments)
     assert abs(value - found) < 1e-10 * abs(value)
-    assert field_cases.distance(slopes, found_slopes) < 1e-10
+    assert field_cases.distance(gradients, found_gradients) < 1e-10
 
 
 # --- equations ----------------------------------------------------------------------------------
@@ -267,27 +285,29 @@ def test_coefficients_that_vary(periodic, devices):
 @pytest.mark.parametrize(
     ("name", "devices"), [("kuramoto_sivashinsky", (2,)), ("gravity_waves", (2, 2))]
 )
-def test_systems_over_devices(name, devices):
+def test_systems_equal_those_of_one_device(name, devices):
     case = field_cases.SYSTEMS[name][0]
-    for one, more in zip(field_cases.on_one(case), field_cases.over(case, devices), strict=True):
-        assert field_cases.distance(one, more) < 1e-13
+    for one, many in zip(
+        field_cases.on_one_device(case), field_cases.over_devices(case, devices), strict=True
+    ):
+        assert field_cases.distance(one, many) < 1e-13
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", list(field_cases.SYSTEMS))
-def test_every_system_by_the_battery(name):
+def test_every_system_passes_check_devices(name):
     case, grids = field_cases.SYSTEMS[name]
     sim, state, steps = case()
-    check_devices(sim, state, steps, devices=field_cases.OF_GRADIENTS[len(grids)])
+    check_devices(sim, state, steps, devices=field_cases.GRADIENT_GRIDS[len(grids)])
 
 
-def test_single_precision():
+def test_single_precision_is_kept_over_devices():
     sim, state, steps = field_cases.SYSTEMS["gray_scott"][0]()
     single = pk.Field(state.data.astype(jnp.float32), state.grid)
     one = jax.jit(lambda s: pk.simulate(sim, s, steps).state.data)(single)
-    more = pk.simulate(sim, single, steps, devices=(2, 2)).state.data
-    assert more.dtype == jnp.float32
-    assert field_cases.distance(one, more) < 2e-6
+    many = pk.simulate(sim, single, steps, devices=(2, 2)).state.data
+    assert many.dtype == jnp.float32
+    assert field_cases.distance(one, many) < 2e-6
 
 
 class LocalMean(pk.AbstractTendency):
@@ -299,7 +319,7 @@ class LocalMean(pk.AbstractTendency):
 
 
 class DomainMean(pk.AbstractTendency):
-    """The same, right, and something that looks at neighbors."""
+    """The same with the mean over the domain, and a stencil that reads neighbors."""
 
     strength: jax.Array = pk.param(0.01)
 
@@ -308,46 +328,46 @@ class DomainMean(pk.AbstractTendency):
         return laplacian(state, Central(2)) * self.strength + state.map(lambda x: state.mean() - x)
 
 
-def test_the_battery_finds_sums_over_a_block():
+def test_check_devices_finds_means_over_a_block():
     state = pk.Field(noise(8), Grid([1.0], (8,)))
     sims = [pk.Simulation(SSPRK3(term), dt=0.1) for term in (LocalMean(), DomainMean())]
     with pytest.raises(AssertionError, match="over 2 devices against one"):
         check_devices(sims[0], state, 2, gradient=False)
     check_devices(sims[1], state, 2)
-    watched = pk.Simulation(
+    observed = pk.Simulation(
         SSPRK3(DomainMean()), dt=0.1, observers=pk.Every(1, most=lambda now: now.state.data.max())
     )
     with pytest.raises(AssertionError, match="'most' differs from device to device"):
-        check_devices(watched, state, 2, gradient=False)
+        check_devices(observed, state, 2, gradient=False)
 
 
-@pytest.mark.parametrize("right", [True, False])
-def test_traces_tell_of_sums_over_a_block(right):
-    """What cannot raise inside a trace is NaN, its derivative too, and `health` says why."""
+@pytest.mark.parametrize("is_global", [True, False])
+def test_means_over_a_block_are_nan_inside_a_trace(is_global):
+    """A trace cannot raise: the frame and its derivative are NaN, and `health` has the fault."""
     state = pk.Field(noise(8), Grid([1.0], (8,)))
-    square = lambda u: (u * u).mean() if right else jnp.mean(u.data**2)
-    looks = pk.Every(1, square=lambda now: square(now.state))
+    square = lambda u: (u * u).mean() if is_global else jnp.mean(u.data**2)
+    observer = pk.Every(1, square=lambda now: square(now.state))
 
     def outcome(strength, devices):
-        sim = pk.Simulation(SSPRK3(DomainMean(strength)), dt=0.1, observers=looks)
+        sim = pk.Simulation(SSPRK3(DomainMean(strength)), dt=0.1, observers=observer)
         done = pk.simulate(sim, state, 2, devices=devices)
         return jnp.sum(done.frames["square"]), done.health
 
-    (value, health), slope = jax.value_and_grad(outcome, has_aux=True)(0.01, (2,))
-    if right:
+    (value, health), gradient = jax.value_and_grad(outcome, has_aux=True)(0.01, (2,))
+    if is_global:
         health.check()
-        (one, _), slope_of_one = jax.value_and_grad(outcome, has_aux=True)(0.01, None)
+        (one, _), gradient_of_one = jax.value_and_grad(outcome, has_aux=True)(0.01, None)
         assert abs(value - one) < 1e-13
-        assert abs(slope - slope_of_one) < 1e-10
+        assert abs(gradient - gradient_of_one) < 1e-10
     else:
         assert jnp.isnan(value)
-        assert jnp.isnan(slope)
+        assert jnp.isnan(gradient)
         with pytest.raises(pk.errors.ObserverError, match="differs from device to device"):
             health.check()
 
 
 def test_adaptive_steps_are_the_same_on_all_devices():
-    """What is rough on one device alone makes all take short inner steps."""
+    """A field that is rough on one device alone makes all devices take short inner steps."""
     diffrax = pytest.importorskip("diffrax")
     grid = Grid([1.0, 1.0], (8, 8))
     state = pk.Field(jnp.where(jnp.arange(8.0)[:, None] < 3, noise(8, 8), 0.0), grid)
@@ -359,13 +379,13 @@ def test_adaptive_steps_are_the_same_on_all_devices():
     with pytest.raises(pk.errors.DeclarationError, match="Kvaerno3 is implicit"):
         pk.simulate(stiff, state, 2, devices=(2, 2))
     checkpoints = diffrax.RecursiveCheckpointAdjoint()
-    ruled = pk.Simulation(pk.Diffrax(diffrax.Tsit5(), heat, adjoint=checkpoints), dt=0.01)
+    checkpointed = pk.Simulation(pk.Diffrax(diffrax.Tsit5(), heat, adjoint=checkpoints), dt=0.01)
     with pytest.raises(pk.errors.DeclarationError, match=r"adjoint=diffrax\.DirectAdjoint"):
-        pk.simulate(ruled, state, 2, devices=(2, 2))
+        pk.simulate(checkpointed, state, 2, devices=(2, 2))
 
 
 @pytest.mark.slow
-def test_derivatives_of_adaptive_steps():
+def test_derivatives_of_adaptive_steps_equal_those_of_one_device():
     diffrax = pytest.importorskip("diffrax")
     state = pk.Field(noise(8), Grid([1.0], (8,)))
 
@@ -374,14 +394,14 @@ def test_derivatives_of_adaptive_steps():
         sim = pk.Simulation(pk.Diffrax(diffrax.Tsit5(), heat, max_steps=32), dt=0.01)
         return jnp.sum(pk.simulate(sim, state, 2, devices=devices).state.data ** 2)
 
-    slope = jax.grad(outcome)
-    assert abs(slope(0.1, (2,)) - slope(0.1, None)) < 1e-10
+    gradient = jax.grad(outcome)
+    assert abs(gradient(0.1, (2,)) - gradient(0.1, None)) < 1e-10
 
 
-# --- what is refused ----------------------------------------------------------------------------
+# --- errors -------------------------------------------------------------------------------------
 
 
-def test_grids_that_do_not_divide():
+def test_grids_that_devices_do_not_divide_raise():
     sim, state = pk.systems.gray_scott(cells=(15, 8))
     with pytest.raises(ShapeError, match=r"15 cells along x cannot be cut into 2 equal blocks.*3"):
         pk.simulate(sim, state, sim.observation_period, devices=(2, 2))
@@ -389,13 +409,13 @@ def test_grids_that_do_not_divide():
         pk.simulate(sim, state, sim.observation_period, devices=(1, 1, 2))
 
 
-def test_blocks_thinner_than_their_ghosts():
+def test_blocks_thinner_than_their_ghosts_raise():
     grid = Grid([1.0, 1.0], (8, 8))
     field = pk.Field(noise(8, 8), grid)
     with pytest.raises(
         ShapeError, match=r"3 ghost cells along x, where each of 4 devices.*at most 2"
     ):
-        over(lambda f: f.replace(data=f.padded(3)), (4, 1), field)
+        run_over(lambda f: f.replace(data=f.padded(3)), (4, 1), field)
 
 
 # --- programs for real devices ------------------------------------------------------------------
@@ -403,8 +423,8 @@ def test_blocks_thinner_than_their_ghosts():
 ROOT = Path(__file__).parents[2]
 
 
-def _alone(module: str, *arguments: str) -> str:
-    """A program with eight emulated devices, which only a new process can have."""
+def _run_module(module: str, *arguments: str) -> str:
+    """Run a module with eight emulated devices, which only a new process can have; return its output."""
     environment = {
         **os.environ,
         "JAX_PLATFORMS": "cpu",
@@ -422,20 +442,20 @@ def _alone(module: str, *arguments: str) -> str:
 
 
 @pytest.mark.parametrize("backend", ["pmap", pytest.param("shard_map", marks=pytest.mark.slow)])
-def test_real_devices(backend):
-    """A spectral and a local program, and a run that changes devices."""
-    found = json.loads(_alone("real_devices", backend).splitlines()[-1])
+def test_backends_of_real_devices(backend):
+    """Collectives of a spectral and of a local program, and a run that changes devices."""
+    found = json.loads(_run_module("real_devices", backend).splitlines()[-1])
     assert found["poisson"] == {"all-to-all": 4}
     assert found["gray_scott"] == {"collective-permute": 8}
-    assert found["far"] < 1e-13
+    assert found["difference"] < 1e-13
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("backend", ["pmap", "shard_map"])
 def test_compiled_programs_gather_nothing(backend):
-    """Neighbors' cells, sums and transpositions; no all-gather, and no transposition too many."""
+    """They exchange neighbors' cells, sums and transpositions, and no more of them than needed."""
     names = "gray_scott,gravity_waves,kolmogorov_flow,kuramoto_sivashinsky,stommel_gyre"
-    found = json.loads(_alone("compiled_collectives", backend, names).splitlines()[-1])
+    found = json.loads(_run_module("compiled_collectives", backend, names).splitlines()[-1])
     assert len(found) == 9
     assert not any(ops.get("all-gather", 0) for ops in found.values()), found
     count = lambda name: found[f"{name}, {backend}"].get("all-to-all", 0)
@@ -445,35 +465,35 @@ def test_compiled_programs_gather_nothing(backend):
 
 
 @pytest.mark.slow
-def test_every_adjoint():
-    found = json.loads(_alone("adjoints", "pmap").splitlines()[-1])
+def test_every_adjoint_equals_that_of_one_device():
+    found = json.loads(_run_module("adjoints", "pmap").splitlines()[-1])
     assert len(found) == 5
     assert max(found.values()) < 1e-10, found
 
 
-def test_derivatives_carried_along():
-    """Each number of the domain moves alone, not once on every device."""
+def test_forward_adjoint_counts_replicated_parameters_once():
+    """A perturbation of the domain is one tangent, not one for every device."""
     sim, state, _ = field_cases.gravity_waves((True, False), (4, 4))
     sim = replace_fields(sim, {"adjoint": pk.adjoints.Forward()})
 
-    def outcome(sizes, devices):
-        surface = state["elevation"].map(lambda x: x * sizes[:, None])
+    def outcome(factors, devices):
+        surface = state["elevation"].map(lambda x: x * factors[:, None])
         surface = surface.with_boundary(state["elevation"])
         last = pk.simulate(sim, {**state, "elevation": surface}, 2, devices=devices).state
         return jnp.sum(last["elevation"].data ** 2)
 
-    sizes = jnp.asarray([1.5, 0.5, 1.0, 2.0])
-    one, more = (jax.grad(outcome)(sizes, devices) for devices in (None, (2,)))
-    assert field_cases.distance(one, more) < 1e-10
+    factors = jnp.asarray([1.5, 0.5, 1.0, 2.0])
+    one, many = (jax.grad(outcome)(factors, devices) for devices in (None, (2,)))
+    assert field_cases.distance(one, many) < 1e-10
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("backend", ["pmap", "shard_map"])
-def test_a_sample_of_the_matrix(backend, tmp_path):
+def test_a_sample_of_the_matrix_equals_one_device(backend, tmp_path):
     """A few systems on emulated devices; `matrix.py` runs all."""
     table = tmp_path / "matrix.jsonl"
     names = "kuramoto_sivashinsky,gray_scott,gravity_waves"
-    _alone("matrix", str(table), backend, names)
+    _run_module("matrix", str(table), backend, names)
     for line in table.read_text().splitlines():
         row = json.loads(line)
-        assert max(row["far"]) < 1e-13, row
+        assert max(row["differences"]) < 1e-13, row

@@ -1,4 +1,4 @@
-"""Particles that change slabs: what a few of them take the short way for, and many the long one."""
+"""Migration between slabs: few particles take the small buffers, many the large ones."""
 
 import jax
 import jax.numpy as jnp
@@ -18,17 +18,17 @@ _WIDTH = 19.2 / 4
 
 @pytest.fixture(autouse=True)
 def emulated(monkeypatch):
-    """Devices are emulated on one, and there is a short way also for as few particles as here."""
+    """Devices are emulated on one, and small buffers are used for as few particles as here, too."""
     monkeypatch.setenv("PHYSKIT_SPMD", "vmap")
     monkeypatch.setattr(_migration, "_LARGE_CAPACITY", 1)
 
 
-def settled(particles):
+def migrate(particles):
     return particles.migrate()
 
 
-def strayed(many):
-    """Particles cut into four slabs with room for 16 to leave, of which some have gone on beyond theirs."""
+def displaced_fluid(num_per_slab):
+    """Particles over four slabs with send buffers for 16; the outermost of each slab have left it."""
     atoms = fluid(species=np.arange(96) % 3, frozen=np.zeros(96, bool), id=7 * np.arange(96))
     parts = shard(atoms, (4,))
     parts = replace_fields(
@@ -37,7 +37,7 @@ def strayed(many):
     from_side = (np.asarray(parts.position[..., 0]) % _WIDTH - _WIDTH / 2) * np.asarray(
         parts.ownership.mask
     )
-    most = np.sort(np.abs(from_side), axis=1)[:, -many][:, None]
+    most = np.sort(np.abs(from_side), axis=1)[:, -num_per_slab][:, None]
     step = np.where(np.abs(from_side) >= most, 0.8 * np.sign(from_side), 0.0)
     moves = jnp.stack([jnp.asarray(step), jnp.zeros(step.shape)], axis=-1)
     return jax.vmap(lambda p, dx: p.shift(pk.components.ParticleIncrement(position=dx)))(
@@ -45,29 +45,32 @@ def strayed(many):
     )
 
 
-@pytest.mark.parametrize("many", [2, 12])
-def test_whoever_moves_takes_everything_along(many):
-    before = strayed(many)
-    after = Spmd(SpmdFunction(settled), (4,))(before)
-    share, left = after.ownership, np.asarray(before.ownership.mask & ~after.ownership.mask).sum()
-    assert not np.asarray(share.faults.bits).any()
-    assert (share.num_leaving.max() > share.send_capacity // 4) == (many == 12)
-    assert left < 4 * many  # places of those that left are taken again
+@pytest.mark.parametrize("num_leaving", [2, 12])
+def test_migrating_particles_take_all_their_arrays_along(num_leaving):
+    before = displaced_fluid(num_leaving)
+    after = Spmd(SpmdFunction(migrate), (4,))(before)
+    ownership, left = (
+        after.ownership,
+        np.asarray(before.ownership.mask & ~after.ownership.mask).sum(),
+    )
+    assert not np.asarray(ownership.faults.bits).any()
+    assert (ownership.num_leaving.max() > ownership.send_capacity // 4) == (num_leaving == 12)
+    assert left < 4 * num_leaving  # places of those that left are taken again
     owner = np.floor(np.asarray(after.position[..., 0]) / _WIDTH)
-    assert np.array_equal(owner[share.mask], np.argwhere(share.mask)[:, 0])
-    assert np.array_equal(share.global_index < share.num_particles, share.mask)
+    assert np.array_equal(owner[ownership.mask], np.argwhere(ownership.mask)[:, 0])
+    assert np.array_equal(ownership.global_index < ownership.num_particles, ownership.mask)
     parts = zip(*(jax.tree.leaves(unshard(x, (4,))) for x in (before, after)), strict=True)
     assert all(np.array_equal(a, b) for a, b in parts)
 
 
-def test_gradients_move_along():
-    before = strayed(12)
+def test_cotangents_migrate_with_their_particles():
+    before = displaced_fluid(12)
 
-    def whole(x):
-        after = Spmd(SpmdFunction(settled), (4,))(before.replace(position=x))
+    def outcome(x):
+        after = Spmd(SpmdFunction(migrate), (4,))(before.replace(position=x))
         return jnp.sum(unshard(after, (4,)).position ** 3)
 
     x = before.position
-    alive = np.asarray(before.ownership.mask)[..., None]
-    found = jax.grad(whole)(x)
-    assert np.allclose(found, np.where(alive, 3 * x**2, 0), rtol=1e-13, atol=0)
+    mask = np.asarray(before.ownership.mask)[..., None]
+    found = jax.grad(outcome)(x)
+    assert np.allclose(found, np.where(mask, 3 * x**2, 0), rtol=1e-13, atol=0)

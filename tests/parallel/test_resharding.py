@@ -1,4 +1,4 @@
-"""What goes wrong over devices is said, and runs go on over others with all that they know."""
+"""Runs that change devices keep observer states; mistakes over devices raise errors that name them."""
 
 import jax
 import jax.numpy as jnp
@@ -20,20 +20,20 @@ def _emulated(monkeypatch):
     monkeypatch.setenv("PHYSKIT_SPMD", "vmap")
 
 
-def flow(cells=8, **looks):
-    """A field that diffuses, and what looks at it."""
+def diffusion(cells=8, **observers):
+    """A field that diffuses, with observers and guards."""
     grid = Grid([1.0, 1.0], (cells, cells))
     u = pk.Field(jax.random.normal(jax.random.key(0), grid.shape), grid)
     term = pk.equations.Diffusion(0.01, scheme=Central(2))
-    return pk.Simulation(pk.Euler(term), dt=1e-3, **looks), u
+    return pk.Simulation(pk.Euler(term), dt=1e-3, **observers), u
 
 
-def run(sim, state, steps=4, **how):
-    return pk.run(sim, state, steps, progress=False, **how)
+def run(sim, state, steps=4, **options):
+    return pk.run(sim, state, steps, progress=False, **options)
 
 
-class FromTheStart(AbstractObserver):
-    """A guard that compares with the first mean square."""
+class NotAboveInitial(AbstractObserver):
+    """A guard: the mean square never exceeds that of the initial state."""
 
     interval: int | None = pk.static(default=1)
 
@@ -41,94 +41,95 @@ class FromTheStart(AbstractObserver):
         u = snapshot.state
         return {"square": (u * u).mean(), "field": u.data}
 
-    def __call__(self, snapshot, memory):
+    def __call__(self, snapshot, observer_state):
         u = snapshot.state
-        return {"less": (u * u).mean() <= memory["square"]}, memory
+        return {"less": (u * u).mean() <= observer_state["square"]}, observer_state
 
 
-# --- memories move ------------------------------------------------------------------------------
+# --- observer states ----------------------------------------------------------------------------
 
 
-def test_what_observers_know_moves_to_other_devices():
+def test_observer_states_move_to_other_devices():
     square = lambda now: (now.state * now.state).mean()
-    looks = pk.Average(1, square=square, u=pk.FieldValues())
-    sim, u = flow(observers=looks, guards=FromTheStart())
+    observers = pk.Average(1, square=square, u=pk.FieldValues())
+    sim, u = diffusion(observers=observers, guards=NotAboveInitial())
     two = run(sim, u, devices=2)
     four = run(sim, two.carry, devices=(2, 2))
     assert field_cases.distance(run(sim, u, 8).summary, four.summary) < 1e-12
     assert int(four.summary["u"]["count"][0, 0]) == 9
-    memory = four.carry.carry.guards[0][0]
-    assert np.allclose(memory["square"], (u * u).mean())
-    assert np.array_equal(memory["field"][3], u.data[4:, 4:])
+    guard_state = four.carry.carry.guards[0][0]
+    assert np.allclose(guard_state["square"], (u * u).mean())
+    assert np.array_equal(guard_state["field"][3], u.data[4:, 4:])
 
 
 @pytest.mark.slow
-def test_without_a_list_on_one_device_with_lists_on_two():
+def test_runs_without_a_neighbor_list_continue_with_one_over_devices():
     sites = np.stack(np.meshgrid(np.arange(14), np.arange(6), indexing="ij"), -1).reshape(-1, 2)
     atoms = pk.Particles(1.2 * sites + 0.6, space=Box([16.8, 7.2]))
     atoms = pk.maxwell_boltzmann(jax.random.key(0), atoms, 0.5)
     force = pk.Pairwise(pk.LennardJones(), 2.0, use_neighbor_list=False)
     sim = pk.Simulation(pk.VelocityVerlet(force), 0.004)
-    whole, two = run(sim, atoms, 8), run(sim, atoms, devices=2)
-    there = run(sim, run(sim, atoms).carry, devices=2)
-    for last in (there, run(sim, two.carry, devices=1)):
-        np.testing.assert_allclose(last.state.position, whole.state.position, atol=1e-13)
+    unchanged, two = run(sim, atoms, 8), run(sim, atoms, devices=2)
+    onto_two = run(sim, run(sim, atoms).carry, devices=2)
+    for last in (onto_two, run(sim, two.carry, devices=1)):
+        np.testing.assert_allclose(last.state.position, unchanged.state.position, atol=1e-13)
 
 
-def test_they_move_through_files(tmp_path):
-    sim, u = flow(observers=pk.Average(1, u=pk.FieldValues()), guards=FromTheStart())
+def test_observer_states_move_through_checkpoints(tmp_path):
+    sim, u = diffusion(observers=pk.Average(1, u=pk.FieldValues()), guards=NotAboveInitial())
     run(sim, u, devices=2, checkpoint=tmp_path)
     with pytest.warns(UserWarning, match="was written over 2 devices, the run goes on over one"):
-        alone = run(sim, u, 8, checkpoint=tmp_path, resume=True)
-    assert field_cases.distance(run(sim, u, 8).summary, alone.summary) < 1e-12
-    assert np.array_equal(alone.carry.guards[0][0]["field"], u.data)
+        resumed = run(sim, u, 8, checkpoint=tmp_path, resume=True)
+    assert field_cases.distance(run(sim, u, 8).summary, resumed.summary) < 1e-12
+    assert np.array_equal(resumed.carry.guards[0][0]["field"], u.data)
 
 
-def test_what_cannot_move_says_so():
-    uneven = pk.Average(1, row=lambda now: jnp.sum(now.state.data[0]))
-    sim, u = flow(observers=uneven)
-    cut = pk.simulate(replace_fields(sim, {"observers": ()}), u, 4, devices=2).carry
-    memory = (jax.tree.map(lambda x: jnp.stack([x, x + 1]), pk.init(sim, u).observer_state[0]),)
+def test_observer_states_without_a_layout_raise():
+    observer = pk.Average(1, row=lambda now: jnp.sum(now.state.data[0]))
+    sim, u = diffusion(observers=observer)
+    carry = pk.simulate(replace_fields(sim, {"observers": ()}), u, 4, devices=2).carry
+    # Rows that differ from device to device: neither replicated nor parts of an array.
+    uneven = (jax.tree.map(lambda x: jnp.stack([x, x + 1]), pk.init(sim, u).observer_state[0]),)
     with pytest.raises(
         ParameterError, match=r"what Average has accumulated cannot move to other dev"
     ):
-        run(sim, cut.replace(observer_state=memory), devices=(2, 2))
+        run(sim, carry.replace(observer_state=uneven), devices=(2, 2))
 
 
-# --- carries of something else ------------------------------------------------------------------
+# --- carries and results in the place of states -------------------------------------------------
 
 
 @pytest.mark.parametrize("devices", [None, 2])
-def test_carries_of_another_simulation(devices):
-    sim, u = flow(observers=pk.Average(1, a=lambda now: now.state.mean()))
+def test_carries_of_another_simulation_raise(devices):
+    sim, u = diffusion(observers=pk.Average(1, a=lambda now: now.state.mean()))
     carry = run(sim, u, devices=devices).carry
-    bare, _ = flow()
+    bare, _ = diffusion()
     with pytest.raises(ParameterError, match="this carry has 1 observers, the simulation 0"):
         run(bare, carry)
     with pytest.raises(ParameterError, match="has 1 observers"):
         pk.simulate(bare, carry, 4)
-    other, _ = flow(observers=pk.Average(1, b=lambda now: now.state.mean()))
+    other, _ = diffusion(observers=pk.Average(1, b=lambda now: now.state.mean()))
     with pytest.raises(ParameterError, match=r"its Average holds \['a'\]"):
         run(other, carry)
     with pytest.raises(ParameterError, match=r"its Average holds \['a'\]"):
         pk.simulate(other, carry, 4)
 
 
-def test_what_is_no_state():
-    sim, u = flow()
-    done = run(sim, u, devices=2)
+def test_results_and_sharded_carries_are_refused_as_states():
+    sim, u = diffusion()
+    result = run(sim, u, devices=2)
     with pytest.raises(ParameterError, match=r"go on from run\.carry"):
-        run(sim, done)
+        run(sim, result)
     with pytest.raises(ParameterError, match="in the layout of devices"):
-        run(sim, done.carry.carry)
+        run(sim, result.carry.carry)
     with pytest.raises(ParameterError, match="brings its own key"):
-        run(sim, done.carry, key=jax.random.key(0))
+        run(sim, result.carry, key=jax.random.key(0))
 
 
-# --- the part and the whole ---------------------------------------------------------------------
+# --- arrays of the local part and of the whole domain -------------------------------------------
 
 
-class Times(pk.AbstractTendency):
+class MultipliedByArray(pk.AbstractTendency):
     """Multiplied by an array over the whole domain, as if there were one device."""
 
     factor: Float[Array, "x y"] = param()
@@ -138,7 +139,7 @@ class Times(pk.AbstractTendency):
         return u.replace(data=self.factor * u.data)
 
 
-class Ones(pk.AbstractTendency):
+class GlobalOnes(pk.AbstractTendency):
     """An array of the whole shape, on the grid of a part."""
 
     def rate(self, clock, u):
@@ -146,41 +147,46 @@ class Ones(pk.AbstractTendency):
         return pk.Field(jnp.ones(u.grid.shape), u.grid)
 
 
-@pytest.mark.parametrize("term", [Times(jnp.ones((8, 8))), Times(jnp.ones((8, 1))), Ones()])
-def test_arrays_of_the_whole_domain(term):
-    _, u = flow()
+@pytest.mark.parametrize(
+    "term", [MultipliedByArray(jnp.ones((8, 8))), MultipliedByArray(jnp.ones((8, 1))), GlobalOnes()]
+)
+def test_arrays_of_the_whole_domain_in_a_term_raise(term):
+    _, u = diffusion()
     sim = pk.Simulation(pk.Euler(term), dt=1e-3)
     with pytest.raises(ShapeError, match=r"each has 4 of the 8 cells along x.*grid\.local\(x\)"):
         run(sim, u, devices=(2, 2))
 
 
-def test_errors_that_are_about_something_else_stay():
-    _, u = flow()
-    sim = pk.Simulation(pk.Euler(Times(jnp.ones((5, 8)))), dt=1e-3)
-    with pytest.raises(TypeError, match="incompatible shapes") as said:
+def test_shape_errors_of_other_causes_stay_as_they_are():
+    _, u = diffusion()
+    sim = pk.Simulation(pk.Euler(MultipliedByArray(jnp.ones((5, 8)))), dt=1e-3)
+    with pytest.raises(TypeError, match="incompatible shapes") as error:
         run(sim, u, devices=(2, 1))
-    assert not isinstance(said.value, ShapeError)
+    assert not isinstance(error.value, ShapeError)
 
 
-class Mean(pk.AbstractTendency):
-    """A number beside a field that grows by its mean, over the domain or, wrongly, over a part."""
+class MeanGrowth(pk.AbstractTendency):
+    """A number beside a field grows by its mean: over the domain or, wrongly, over the local part."""
 
-    right: bool = pk.static()
+    is_global: bool = pk.static()
 
     def rate(self, clock, state):
         del clock
         u = state["u"]
-        return {"u": u.map(lambda x: 0 * x), "mean": u.mean() if self.right else u.data.mean()}
+        return {"u": u.map(lambda x: 0 * x), "mean": u.mean() if self.is_global else u.data.mean()}
 
 
-@pytest.mark.parametrize("right", [True, False])
-def test_numbers_beside_fields_must_be_those_of_the_domain(right):
-    _, u = flow()
+@pytest.mark.parametrize("is_global", [True, False])
+def test_numbers_beside_fields_must_be_those_of_the_domain(is_global):
+    _, u = diffusion()
     state = {"u": u, "mean": jnp.zeros(())}
-    sim = pk.Simulation(pk.Euler(Mean(right)), dt=0.1)
-    look = lambda: pk.simulate(sim, state, 2, devices=2).health.check()
-    if right:
-        look()
+    sim = pk.Simulation(pk.Euler(MeanGrowth(is_global)), dt=0.1)
+
+    def check_simulation():
+        pk.simulate(sim, state, 2, devices=2).health.check()
+
+    if is_global:
+        check_simulation()
         run(sim, state, devices=2)
         return
     with pytest.raises(
@@ -188,11 +194,11 @@ def test_numbers_beside_fields_must_be_those_of_the_domain(right):
     ):
         run(sim, state, devices=2)
     with pytest.raises(pk.errors.ObserverError, match="a number of the state, differs from device"):
-        look()
+        check_simulation()
 
 
-def test_programs_of_several_processes_are_not_traced_by_pmap(monkeypatch):
-    sim, u = flow()
+def test_traced_pmap_of_several_processes_raises(monkeypatch):
+    sim, u = diffusion()
     monkeypatch.setenv("PHYSKIT_SPMD", "pmap")
     monkeypatch.setattr(jax, "process_count", lambda *_: 2)
     with pytest.raises(
@@ -208,8 +214,8 @@ class Noise(pk.AbstractTendency):
     """White noise at every point."""
 
     def rate(self, clock, u):
-        parts = u.data.shape[: -u.grid.dimension]
-        return u.replace(data=u.grid.random_normal(clock.key, parts, u.location))
+        components = u.data.shape[: -u.grid.dimension]
+        return u.replace(data=u.grid.random_normal(clock.key, components, u.location))
 
 
 @pytest.mark.parametrize(("walls", "where"), [(False, "cell"), (True, "node")])
@@ -219,9 +225,9 @@ def test_noise_on_grids_does_not_depend_on_devices(walls, where):
     boundary = Dirichlet(0.0) if walls else None
     u = pk.Field(jnp.zeros((2, *grid.local_shape_at(at))), grid, at, boundary)
     sim = pk.Simulation(pk.Euler(Noise()), dt=1.0)
-    one, more = (run(sim, u, key=jax.random.key(1), devices=d).state for d in (None, (2, 4)))
-    # The last bit of a normal number goes by how long the array is that it is computed in.
-    np.testing.assert_allclose(more.data, one.data, rtol=1e-13, atol=1e-14)
+    one, many = (run(sim, u, key=jax.random.key(1), devices=d).state for d in (None, (2, 4)))
+    # Vectorized code and its remainder loop round differently: the last bit depends on the array's length.
+    np.testing.assert_allclose(many.data, one.data, rtol=1e-13, atol=1e-14)
     inside = one.data[:, 1:-1, 1:-1]  # on walls the values are given
     assert len(np.unique(inside)) == inside.size
     with pytest.raises(ParameterError, match="noise needs a key"):
@@ -240,12 +246,12 @@ def test_noise_is_normal():
 # --- guards -------------------------------------------------------------------------------------
 
 
-def test_guards_name_cells_of_the_whole_domain():
+def test_guards_name_cells_by_their_index_in_the_domain():
     sim, gas = pk.systems.sod(cells=8)
     sim = replace_fields(sim, {"dt": sim.dt * 8, "guards": (pk.guards.PositivityGuard(),)})
-    said = []
+    messages = []
     for devices in (None, 4):
         with pytest.raises(pk.SimulationDiverged, match=r"in cell \d+") as error:
             run(sim, gas, 20 * sim.observation_period, devices=devices)
-        said.append(str(error.value))
-    assert said[0] == said[1]
+        messages.append(str(error.value))
+    assert messages[0] == messages[1]
