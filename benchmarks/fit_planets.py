@@ -19,7 +19,7 @@ def problem():
 
     import physkit as pk
     from physkit.systems.gravity._giant_planets import (
-        as_seen,
+        as_measured,
         giant_planets,
         inertial,
         solar_tracks,
@@ -28,13 +28,13 @@ def problem():
 
     tracks = solar_tracks()
     sim, state = giant_planets(
-        jnp.asarray(FIRST_GUESS), inertial(tracks.seen[0]), inertial(tracks.velocity)
+        jnp.asarray(FIRST_GUESS), inertial(tracks.measured[0]), inertial(tracks.velocity)
     )
     steps = sim.observation_period * (len(tracks.date) - 1)
 
     def residuals(model):
-        seen = as_seen(pk.simulate(*model, steps).frames["position"])
-        return (seen - tracks.seen) / tracks.accuracy[None, :, None]
+        simulated = as_measured(pk.simulate(*model, steps).frames["position"])
+        return (simulated - tracks.measured) / tracks.accuracy[None, :, None]
 
     where = lambda m: {
         "mass": m[1].mass[1:],

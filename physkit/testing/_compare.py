@@ -40,19 +40,22 @@ def to_numpy(leaf: PyTree) -> Any:
 
 def check_structure(computed: PyTree, expected: PyTree, what: str) -> None:
     """The same tree with the same shapes and types of numbers, so that a scan can carry it."""
-    now, before = leaves_by_name(computed), leaves_by_name(expected)
-    if list(now) != list(before):
+    found, wanted = leaves_by_name(computed), leaves_by_name(expected)
+    if list(found) != list(wanted):
         raise AssertionError(
-            f"{what}: the structure differs; only in the result {sorted(set(now) - set(before))}, "
-            f"only expected {sorted(set(before) - set(now))}"
+            f"{what}: the structure differs; only in the result {sorted(set(found) - set(wanted))}, "
+            f"only expected {sorted(set(wanted) - set(found))}"
         )
-    for path, leaf in now.items():
-        kind, wanted = _kind(leaf), _kind(before[path])
-        if kind != wanted:
+    for path, leaf in found.items():
+        dtype, shape = _dtype_and_shape(leaf)
+        wanted_dtype, wanted_shape = _dtype_and_shape(wanted[path])
+        if (dtype, shape) != (wanted_dtype, wanted_shape):
             raise AssertionError(
-                f"{what}: {path or 'the value'} is {kind[0]}{list(kind[1])}, expected "
-                f"{wanted[0]}{list(wanted[1])}"
+                f"{what}: {path or 'the value'} is {dtype}{list(shape)}, expected "
+                f"{wanted_dtype}{list(wanted_shape)}"
             )
+    # Equal leaves do not make equal trees: a static field is part of the structure, and a scan
+    # rejects a carry whose structure changes.
     if jax.tree.structure(computed) != jax.tree.structure(expected):
         raise AssertionError(
             f"{what}: the trees differ in a static field or a type; "
@@ -60,7 +63,7 @@ def check_structure(computed: PyTree, expected: PyTree, what: str) -> None:
         )
 
 
-def _kind(leaf: PyTree) -> tuple[Any, tuple[int, ...]]:
+def _dtype_and_shape(leaf: PyTree) -> tuple[Any, tuple[int, ...]]:
     return getattr(leaf, "dtype", type(leaf).__name__), jnp.shape(leaf)
 
 
@@ -68,11 +71,11 @@ def check_finite(tree: PyTree, what: str) -> None:
     """No NaN and no infinity in any floating leaf."""
     for path, leaf in leaves_by_name(tree).items():
         if eqx.is_inexact_array(leaf) and not np.all(np.isfinite(np.asarray(leaf))):
-            bad = ~np.isfinite(np.asarray(leaf))
-            index = tuple(int(i) for i in np.argwhere(bad)[0])
+            not_finite = ~np.isfinite(np.asarray(leaf))
+            index = tuple(int(i) for i in np.argwhere(not_finite)[0])
             raise AssertionError(
                 f"{what}: {path or 'it'} is not finite ({np.asarray(leaf)[index]} at "
-                f"{list(index)}; {int(bad.sum())} of {bad.size} elements)"
+                f"{list(index)}; {int(not_finite.sum())} of {not_finite.size} elements)"
             )
 
 
@@ -98,42 +101,51 @@ def check_equal(
         a, b = to_numpy(leaf), to_numpy(wanted[path])
         if not np.issubdtype(b.dtype, np.inexact):
             if not np.array_equal(a, b):
-                raise AssertionError(f"{what}: {path or 'the value'} differs; {_worst(a, b)}")
+                raise AssertionError(
+                    f"{what}: {path or 'the value'} differs; {_describe_largest_difference(a, b)}"
+                )
             continue
-        least = floor.get(path, 0.0) if isinstance(floor, dict) else floor
+        round_off = floor.get(path, 0.0) if isinstance(floor, dict) else floor
         rtol = tolerance(a.dtype, kind) if relative is None else relative
-        size = float(np.max(np.abs(b), initial=0.0, where=np.isfinite(b)))
-        allowed = rtol * size + least
+        # Relative to the leaf's largest number, not element by element: a force that cancels to
+        # nearly zero carries the round-off of its large terms.
+        largest = float(np.max(np.abs(b), initial=0.0, where=np.isfinite(b)))
+        allowed = rtol * largest + round_off
         with np.errstate(invalid="ignore"):
-            far = np.abs(a - b) > allowed
-        if np.any(far | (np.isfinite(a) != np.isfinite(b))):
+            too_far = np.abs(a - b) > allowed
+        # ∞ − ∞ is NaN, which exceeds nothing: infinite on both sides counts as equal, on one as wrong.
+        if np.any(too_far | (np.isfinite(a) != np.isfinite(b))):
             raise AssertionError(
-                f"{what}: {path or 'the value'} differs; {_worst(a, b)}, tolerance {allowed:.3g} "
-                f"({kind}, relative {rtol:.3g})"
+                f"{what}: {path or 'the value'} differs; {_describe_largest_difference(a, b)}, "
+                f"tolerance {allowed:.3g} ({kind}, relative {rtol:.3g})"
             )
 
 
 def check_shapes(computed: PyTree, expected: PyTree, what: str) -> None:
     """The same leaves with the same shapes; precision may differ."""
-    now, before = leaves_by_name(computed), leaves_by_name(expected)
-    shape = lambda leaves: {path: jnp.shape(leaf) for path, leaf in leaves.items()}
-    if shape(now) != shape(before):
-        raise AssertionError(
-            f"{what}: the shapes differ; computed {shape(now)}, expected {shape(before)}"
-        )
+    found, wanted = _shapes_by_name(computed), _shapes_by_name(expected)
+    if found != wanted:
+        raise AssertionError(f"{what}: the shapes differ; computed {found}, expected {wanted}")
 
 
-def largest_magnitude(leaf: PyTree) -> float:
+def _shapes_by_name(tree: PyTree) -> dict[str, tuple[int, ...]]:
+    return {path: jnp.shape(leaf) for path, leaf in leaves_by_name(tree).items()}
+
+
+def typical_magnitude(leaf: PyTree) -> float:
     """A typical size of a leaf's finite numbers; 1 where all are zero."""
-    size = np.abs(np.asarray(leaf, dtype=np.complex128))
-    return float(np.mean(size[np.isfinite(size)])) or 1.0 if np.any(np.isfinite(size)) else 1.0
+    magnitudes = np.abs(np.asarray(leaf, dtype=np.complex128))
+    finite = magnitudes[np.isfinite(magnitudes)]
+    return float(np.mean(finite)) or 1.0 if finite.size else 1.0
 
 
-def _worst(a: ArrayLike, b: ArrayLike) -> str:
+def _describe_largest_difference(a: ArrayLike, b: ArrayLike) -> str:
     with np.errstate(invalid="ignore"):
         difference = np.abs(a.astype(complex) - b.astype(complex))
-    broken = np.isfinite(a) != np.isfinite(b) if np.issubdtype(b.dtype, np.inexact) else a != b
-    difference = np.where(broken, np.inf, np.nan_to_num(difference, nan=0.0))
+    # What is finite on one side only is the worst of all, whatever the other elements differ by.
+    is_inexact = np.issubdtype(b.dtype, np.inexact)
+    mismatched = np.isfinite(a) != np.isfinite(b) if is_inexact else a != b
+    difference = np.where(mismatched, np.inf, np.nan_to_num(difference, nan=0.0))
     index = np.unravel_index(int(np.argmax(difference)), difference.shape)
     where = f" at {[int(i) for i in index]}" if index else ""
     return (

@@ -1,4 +1,4 @@
-"""The examination of a simulation over devices."""
+"""`check_devices`: a simulation over several devices against the same on one."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -11,7 +11,7 @@ from physkit.core import ObserverError, PhyskitError, PyTree, State, cast_floats
 from physkit.parallel import BACKEND_VARIABLE, environment_variable
 from physkit.simulate import Simulation, simulate
 
-from ._compare import check_equal, check_finite, double_precision, largest_magnitude
+from ._compare import check_equal, check_finite, double_precision, typical_magnitude
 from ._integrator import physical_leaves
 from ._trees import first_line, flatten_floats, random_like
 
@@ -38,7 +38,7 @@ def check_devices(
 
     **Arguments:**
 
-    - `steps`: a multiple of the longest observer interval; few, since chaos parts any two roundings.
+    - `steps`: a multiple of the longest observer interval; few, since chaos amplifies round-off.
     - `devices`: grids of devices, one after the other.
     - `objective`: state → number that is differentiated; random weights of all observables if left
       out.
@@ -51,19 +51,21 @@ def check_devices(
     `particles.sum` are over the domain), or a neighbor that did not come from `grid.pad`.
     """
     sim, state = cast_floats((sim, state), jnp.float64)
+    # Float64, so that only another order of sums is left between one device and several.
     one = _observables(jax.jit(lambda s: simulate(sim, s, steps, key=key))(state))
     check_finite(one["state"], "the last state on one device")
     weights = objective or _weighted_sum(one["state"])
     numbers, rest = eqx.partition((sim, state), eqx.is_inexact_array)
 
-    def slope(grid: tuple[int, ...] | None) -> Any:
+    def gradient_over(grid: tuple[int, ...] | None) -> Any:
         def outcome(numbers: PyTree) -> Any:
             sim, state = eqx.combine(numbers, rest)
             return weights(simulate(sim, state, steps, key=key, devices=grid).state)
 
+        # Over devices `simulate` compiles its SPMD program itself.
         return (jax.jit(jax.grad(outcome)) if grid is None else jax.grad(outcome))(numbers)
 
-    expected = slope(None) if gradient else None
+    expected = gradient_over(None) if gradient else None
     with environment_variable(BACKEND_VARIABLE, backend):
         for grid in devices:
             what = f"over {'×'.join(map(str, grid))} devices against one"
@@ -72,36 +74,41 @@ def check_devices(
             )
             check_equal(_observables(found), one, what, compare)
             if gradient:
-                slopes = _require_success(lambda g=grid: slope(g), f"derivatives {what}")
-                check_equal(slopes, expected, f"derivatives {what}", "gradient")
+                computed = _require_success(lambda g=grid: gradient_over(g), f"derivatives {what}")
+                check_equal(computed, expected, f"derivatives {what}", "gradient")
 
 
 def _observables(result: PyTree) -> dict[str, Any]:
-    found = {"state": physical_leaves(result.state), "frames": result.frames, "times": result.times}
-    return {**found, "summary": result.summary}
+    return {
+        "state": physical_leaves(result.state),
+        "frames": result.frames,
+        "times": result.times,
+        "summary": result.summary,
+    }
 
 
 def _require_success(function: Callable[[], Any], what: str) -> Any:
-    """What `function` returns; an `AssertionError` where arrays of a part and of the whole meet."""
+    """What `function` returns; an `AssertionError` where arrays of a part and of the domain are mixed."""
     try:
         return function()
     except ObserverError as error:
         raise AssertionError(f"{what}: {first_line(error)}") from error
     except PhyskitError:
-        raise
+        raise  # says by itself what is wrong, although some are ValueErrors, too
     except (TypeError, ValueError) as error:
         raise AssertionError(
-            f"{what}: fails, perhaps since arrays of a device's part meet those of the domain "
-            f"(grid.local_shape, grid.local_shape_at and grid.local are about the part): {first_line(error)}"
+            f"{what}: fails, perhaps because arrays of a device's part are mixed with those of the domain "
+            f"(grid.local_shape, grid.local_shape_at and grid.local are of the part): {first_line(error)}"
         ) from error
 
 
 def _weighted_sum(state: State) -> Callable[[Any], Any]:
+    # Random weights, so that no two errors cancel; divided by size, so that small leaves count, too.
     _, leaves, _ = flatten_floats(state)
-    weights = [random_like(x, (29, i)) / largest_magnitude(x) for i, x in enumerate(leaves)]
+    weights = [random_like(x, (29, i)) / typical_magnitude(x) for i, x in enumerate(leaves)]
 
     def weighted_sum(last: PyTree) -> Any:
-        leaves_now = flatten_floats(physical_leaves(last))[1]
-        return sum(jnp.sum((w * x).real) for w, x in zip(weights, leaves_now, strict=True))
+        last_leaves = flatten_floats(physical_leaves(last))[1]
+        return sum(jnp.sum((w * x).real) for w, x in zip(weights, last_leaves, strict=True))
 
     return weighted_sum

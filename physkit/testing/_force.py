@@ -1,4 +1,4 @@
-"""The examination of a force."""
+"""`check_force`: a force against its energy, symmetries and derivatives."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -47,7 +47,7 @@ def check_force(
 
     - `state`: particles (or a dict of components) in a configuration without symmetry, far from
       where the force is not smooth.
-    - `t`, `key`: time and random key of the clock that the force is shown.
+    - `t`, `key`: time and random key of the clock that the force is called with.
     - `ignore`: names of parameters that may have no effect here.
     - `permutable`: whether particles are interchangeable; if left out, when the force holds no
       integers (as bonds do).
@@ -79,19 +79,20 @@ class _ForceExamination(Examination):
     def __init__(self, force, state, t, key, ignore):
         super().__init__(force, state, t, key, ignore)
         value = self.value(self.term, self.state, self.cache)
-        wanted = get_component(self.state, self.term.component).position.shape
-        if jnp.shape(value) != wanted:
+        expected = get_component(self.state, self.term.component).position.shape
+        if jnp.shape(value) != expected:
             raise AssertionError(
-                f"{self.what}: a force must have the shape of the positions, {list(wanted)}; "
+                f"{self.what}: a force must have the shape of the positions, {list(expected)}; "
                 f"got {list(jnp.shape(value))}"
             )
+        # Abstract evaluation: only whether there is an energy, not what it is.
         try:
             jax.eval_shape(lambda: self.term.energy(self.clock, self.state, self.cache))
             self.has_energy = True
         except NoEnergyError:
             self.has_energy = False
 
-    def extras(self, term, state):
+    def more_outputs(self, term, state):
         if not self.has_energy:
             return {}
         return {"energy": term.energy(self._clock_like(state), state, self.cache)}
@@ -113,12 +114,14 @@ class _ForceExamination(Examination):
             raise AssertionError(
                 f"{self.what}.energy must be one number; got shape {list(jnp.shape(energy))}"
             )
-        slope = jax.jit(jax.grad(self.energy_at))(x)
-        check_finite(slope, f"{self.what}: ∂energy/∂position")
+        gradient = jax.jit(jax.grad(self.energy_at))(x)
+        check_finite(gradient, f"{self.what}: ∂energy/∂position")
         value = self.value(self.term, self.state, self.cache)
-        check_equal(value, -slope, f"{self.what}: the force against −∂energy/∂position", "gradient")
-        bare = jax.jit(lambda: self.term.energy(self.clock, self.state))()
-        check_equal(bare, energy, f"{self.what}.energy without a cache against with one", "sum")
+        check_equal(
+            value, -gradient, f"{self.what}: the force against −∂energy/∂position", "gradient"
+        )
+        uncached = jax.jit(lambda: self.term.energy(self.clock, self.state))()
+        check_equal(uncached, energy, f"{self.what}.energy without a cache against with one", "sum")
 
     def check_hessian(self) -> None:
         """H·v by forward over reverse, reverse over reverse and reverse over forward."""
@@ -126,15 +129,23 @@ class _ForceExamination(Examination):
             return
         x = get_component(self.state, self.term.component).position
         v = as_array_like(x, random_like(x, self.seed))
-        slope = jax.grad(self.energy_at)
-        ways = {
-            "reverse over reverse": lambda x: jax.grad(lambda y: jnp.sum(slope(y) * v))(x),
-            "reverse over forward": jax.grad(lambda y: jax.jvp(self.energy_at, (y,), (v,))[1]),
+        gradient = jax.grad(self.energy_at)
+
+        def gradient_along(x):
+            return jnp.sum(gradient(x) * v)
+
+        def slope_along(x):
+            return jax.jvp(self.energy_at, (x,), (v,))[1]
+
+        # Custom derivative rules may be right in one order of modes and wrong in another.
+        products = {
+            "reverse over reverse": jax.grad(gradient_along),
+            "reverse over forward": jax.grad(slope_along),
         }
-        expected = jax.jit(lambda x: jax.jvp(slope, (x,), (v,))[1])(x)
+        expected = jax.jit(lambda x: jax.jvp(gradient, (x,), (v,))[1])(x)
         check_finite(expected, f"{self.what}: the Hessian of the energy times a vector")
-        for way, product in ways.items():
-            name = f"{self.what}: Hessian times vector, {way} against forward over reverse"
+        for modes, product in products.items():
+            name = f"{self.what}: Hessian times vector, {modes} against forward over reverse"
             check_equal(jax.jit(product)(x), expected, name, "gradient")
 
         def force_at(y):
@@ -142,6 +153,7 @@ class _ForceExamination(Examination):
             state = put_component(self.state, self.term.component, particles)
             return self.term(self.clock, state, self.cache)[0]
 
+        # The force may have a derivative rule of its own, apart from that of the energy.
         change = jax.jit(lambda x: jax.jvp(force_at, (x,), (v,))[1])(x)
         name = f"{self.what}: the force's derivative against minus the Hessian of the energy"
         check_equal(change, -expected, name, "gradient")
@@ -149,18 +161,19 @@ class _ForceExamination(Examination):
     def check_momentum(self, compare: str) -> None:
         """No net force, and no dependence on where everything is."""
         value = self.value(self.term, self.state, self.cache)
-        size = float(np.sum(np.abs(np.asarray(value))))
+        # The sum of n forces cancels to the round-off of their magnitudes, not to that of itself.
+        magnitude = float(np.sum(np.abs(np.asarray(value))))
         net = np.sum(np.asarray(value), axis=0)
         check_equal(
             net,
             np.zeros_like(net),
             f"{self.what} says that it conserves momentum: the sum of all forces",
-            floor=1e-12 * size,
+            floor=1e-12 * magnitude,
         )
         state = translate(self.state, self.seed)
-        elsewhere = self.value(self.term, state, self.init_cache(self.term, state))
-        name = f"{self.what} conserves momentum: the force after moving everything alike"
-        check_equal(elsewhere, value, name, "solve")
+        translated = self.value(self.term, state, self.init_cache(self.term, state))
+        name = f"{self.what} conserves momentum: the force after translating all particles"
+        check_equal(translated, value, name, "solve")
 
     def check_virial(self) -> None:
         """W_ab = −∂E/∂ε_ba, where ε strains particles and cell alike."""
@@ -169,10 +182,15 @@ class _ForceExamination(Examination):
         particles = get_component(self.state, self.term.component)
         d = particles.dimension
         zero = jnp.zeros((d, d), particles.position.dtype)
-        stretched = lambda e: self.term.energy(self.clock, strain_state(self.state, e))
-        expected = -np.asarray(jax.jit(jax.grad(stretched))(zero)).T
-        computed, bare = map(np.asarray, jax.jit(self._virials)())
-        check_equal(computed, bare, f"{self.what}.virial with a cache against without", "sum")
+
+        def strained_energy(strain):
+            # No cache: its lists and cells are of the unstrained box.
+            return self.term.energy(self.clock, strain_state(self.state, strain))
+
+        expected = -np.asarray(jax.jit(jax.grad(strained_energy))(zero)).T
+        computed, uncached = map(np.asarray, jax.jit(self._virials)())
+        check_equal(computed, uncached, f"{self.what}.virial with a cache against without", "sum")
+        # A rectangular box cannot be sheared: only the diagonal of its strain means anything.
         if not allows_any_strain(particles.space):
             computed, expected = np.diagonal(computed), np.diagonal(expected)
         name = f"{self.what}.virial against minus the derivative of energy by strain"
@@ -183,12 +201,12 @@ class _ForceExamination(Examination):
         return with_cache, self.term.virial(self.clock, self.state)
 
     def check_order(self, compare: str) -> None:
-        """Other order of particles, same forces in that order."""
+        """Particles in another order have the same forces in that order."""
         particles = get_component(self.state, self.term.component)
         order = np.random.default_rng(self.seed).permutation(particles.num_particles)
         state = put_component(self.state, self.term.component, reorder(particles, order))
         computed = self.value(self.term, state, self.init_cache(self.term, state))
-        expected = self.value(self.term, self.state, self.cache)
-        expected = np.asarray(expected)[order]
+        expected = np.asarray(self.value(self.term, self.state, self.cache))[order]
         name = f"{self.what}: the force on particles in another order"
+        # Sums over neighbors run in another order: never bit for bit.
         check_equal(computed, expected, name, "sum" if compare == "same" else compare)

@@ -1,4 +1,4 @@
-"""Derivatives against finite differences, along each leaf and along all of them."""
+"""`check_gradient`: derivatives against finite differences, along each leaf and along all."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -10,7 +10,7 @@ import numpy as np
 
 from physkit.core import Module, PyTree, cast_floats
 
-from ._compare import check_equal, check_finite, double_precision, largest_magnitude, leaves_by_name
+from ._compare import check_equal, check_finite, double_precision, leaves_by_name, typical_magnitude
 from ._tolerances import tolerance
 from ._trees import (
     as_array_like,
@@ -22,9 +22,13 @@ from ._trees import (
     require_traceable,
 )
 
-_STEP = 1e-4  # relative: 4th-order differences are best near here in float64
+# Relative to a leaf's size. Fourth-order differences err by h⁴ and by ε/h: in float64 least near
+# ε^(1/5) = 7e-4, and a smaller step keeps away from kinks and cutoffs nearby.
+_STEP = 1e-4
+# From where the h² term leads the higher ones, down to where round-off hides it: points below the
+# noise are left out, and the smallest four that remain are fitted.
 _TAYLOR_STEPS = [1e-3 * 2.0**-k for k in range(10)]
-_TAYLOR_ORDER = 1.95
+_TAYLOR_ORDER = 1.95  # of 2: what h³ does to the slope over a factor of 8 in h
 
 
 @double_precision()
@@ -83,33 +87,35 @@ def check_gradient(
                 f"{what}: {path or 'the value'} is {x.dtype} where all that goes in is float64: a "
                 "cast, or a constant of another precision, loses digits"
             )
-    tool = _Derivatives(call, leaves, value, modes, noise, what)
+    derivatives = _Derivatives(call, leaves, value, modes, noise, what)
 
-    for path, slope in zip(paths, tool.gradient or (), strict=False):
-        check_finite(slope, f"{what}: the derivative by {path or 'the argument'} (reverse mode)")
+    for path, gradient in zip(paths, derivatives.gradient or (), strict=False):
+        check_finite(gradient, f"{what}: the derivative by {path or 'the argument'} (reverse mode)")
     for number, path in enumerate(paths):
         effect = 0.0
-        for again in range(directions):
+        for sample in range(directions):
             direction = [np.zeros(x.shape, x.dtype) for x in leaves]
-            direction[number] = random_direction(leaves[number], (seed, number, again))
+            direction[number] = random_direction(leaves[number], (seed, number, sample))
             name = f"{what}: the derivative by {path or 'the argument'}"
-            effect = max(effect, tool.check_along(direction, name, kind, relative))
+            effect = max(effect, derivatives.check_along(direction, name, kind, relative))
+        # A leaf of infinities (no limit set) cannot be displaced, so it may be without effect.
         if path in strict and effect == 0.0 and np.any(np.isfinite(leaves[number])):
             raise AssertionError(
                 f"{what}: {path} has no effect: its derivative is 0 and so is the finite "
                 "difference. Was it consumed in __init__ (what depends on parameters belongs into "
                 "prepare, or into the call)? If it may be without effect here, name it in ignore=…"
             )
+    # Along all leaves at once, mixed second derivatives count, too.
     everywhere = [random_direction(x, (seed, i)) for i, x in enumerate(leaves)]
-    tool.check_taylor(everywhere)
+    derivatives.check_taylor(everywhere)
     if set(modes) >= {"forward", "reverse"}:
-        tool.check_dot(everywhere)
+        derivatives.check_dot(everywhere)
 
 
 def parameter_names(tree: PyTree) -> set[str]:
     """Leaves that ought to matter: those declared with `param()`, and arrays outside of Modules."""
-    bare = jax.tree_util.tree_leaves_with_path(tree, is_leaf=lambda x: isinstance(x, Module))
-    outside = {jax.tree_util.keystr(p) for p, x in bare if eqx.is_inexact_array(x)}
+    nodes = jax.tree_util.tree_leaves_with_path(tree, is_leaf=lambda x: isinstance(x, Module))
+    outside = {jax.tree_util.keystr(p) for p, x in nodes if eqx.is_inexact_array(x)}
     return parameter_paths(tree) | outside
 
 
@@ -123,13 +129,21 @@ class _Derivatives:
     def __init__(self, call, leaves, value, modes, noise, what):
         self.call, self.leaves, self.value, self.what = call, leaves, value, what
         self.noise = noise
+        # One weight per output element: ⟨w, f⟩ is what reverse mode differentiates.
         self.weights = {
-            path: random_like(x, (17, i)) / largest_magnitude(x)
+            path: random_like(x, (17, i)) / typical_magnitude(x)
             for i, (path, x) in enumerate(value.items())
         }
         self.by_forward = "forward" in modes
-        self._jvp = eqx.filter_jit(lambda v: jax.jvp(call, (leaves,), (v,))[1])
-        self._vjp = eqx.filter_jit(lambda w: jax.vjp(call, leaves)[1](w)[0])
+
+        def push_forward(tangents):
+            return jax.jvp(call, (leaves,), (tangents,))[1]
+
+        def pull_back(cotangents):
+            return jax.vjp(call, leaves)[1](cotangents)[0]
+
+        self._jvp = eqx.filter_jit(push_forward)
+        self._vjp = eqx.filter_jit(pull_back)
         self.gradient = None
         if "reverse" in modes:
             self.gradient = self._or_fail(self._vjp, self.weights, "reverse")
@@ -153,43 +167,40 @@ class _Derivatives:
             floor = {"": sum(_total(self.weights[p]) * floor[p] for p in floor)}
         for path, x in computed.items():
             check_finite(x, f"{name}{_of(path)}")
-        seen = any(np.any(np.abs(expected[p]) > 10 * floor[p]) for p in expected)
-        moved = max(float(np.max(np.abs(x), initial=0.0)) for x in computed.values())
-        if seen and moved == 0.0:
-            largest = max(float(np.max(np.abs(x), initial=0.0)) for x in expected.values())
+        # Exactly 0 is a fault of its own: a wrong derivative is nearly never 0, a severed one always.
+        is_visible = any(np.any(np.abs(expected[p]) > 10 * floor[p]) for p in expected)
+        largest_computed = max(_largest(x) for x in computed.values())
+        largest_expected = max(_largest(x) for x in expected.values())
+        if is_visible and largest_computed == 0.0:
             raise AssertionError(
-                f"{name} is exactly 0, but the finite difference is {largest:.6g} (tolerance "
+                f"{name} is exactly 0, but the finite difference is {largest_expected:.6g} (tolerance "
                 f"{tolerance(jnp.float64, kind):.3g}): the gradient is cut off, by stop_gradient, "
                 "a cast to integers, or a rule of its own"
             )
         for path, x in computed.items():
             about = f"{name}{_of(path)}, along a random direction (automatic against differences)"
-            least = floor[path]
-            check_equal(x, expected[path], about, kind, relative=relative, floor=least)
-        return max(moved, *(float(np.max(np.abs(x), initial=0.0)) for x in expected.values()))
+            check_equal(x, expected[path], about, kind, relative=relative, floor=floor[path])
+        return max(largest_computed, largest_expected)
 
     def check_taylor(self, direction) -> None:
         """|f(x + hv) − f(x) − h Jv| falls as h²."""
-        weigh = lambda tree: np.concatenate(
-            [np.ravel(np.asarray(x)) / largest_magnitude(self.value[p]) for p, x in tree.items()]
-        )
         if self.by_forward:
-            slope, start = weigh(self._jvp(direction)), weigh(self.value)
-            at = lambda h: weigh(self.call(self._displace(direction, h)))
-        else:
+            measure = self._scaled_vector
+            slope = measure(self._jvp(direction))
+        else:  # without a forward mode only ⟨w, f⟩ has a known slope
+            measure = self._weighted_sum
             slope = np.atleast_1d(self._dot(self.gradient, direction))
-            start = np.atleast_1d(_pair(self.weights, self.value))
-            at = lambda h: np.atleast_1d(
-                _pair(self.weights, self.call(self._displace(direction, h)))
-            )
+        start = measure(self.value)
+        # A remainder that is only some digits above round-off bends the fit.
         noise = 1e4 * self.noise * np.linalg.norm(start)
         points = []
         for h in _TAYLOR_STEPS:
-            remainder = float(np.linalg.norm(at(h) - start - h * slope))
+            displaced = measure(self.call(self._displace(direction, h)))
+            remainder = float(np.linalg.norm(displaced - start - h * slope))
             if np.isfinite(remainder) and remainder > noise:
                 points.append((np.log(h), np.log(remainder)))
         if len(points) < 3:
-            return  # linear, as far as round-off lets one see
+            return  # linear, as far as one can tell above round-off
         order = float(np.polyfit(*zip(*points[-4:], strict=True), 1)[0])
         if order < _TAYLOR_ORDER:
             raise AssertionError(
@@ -202,11 +213,12 @@ class _Derivatives:
         """⟨Jv, w⟩ = ⟨v, Jᵀw⟩."""
         tangent = self._jvp(direction)
         forward, reverse = _pair(self.weights, tangent), self._dot(self.gradient, direction)
-        size = sum(_total(self.weights[p] * np.asarray(tangent[p])) for p in tangent)
-        size += sum(
+        # The terms of both sums, by magnitude: what their round-off is relative to.
+        magnitude = sum(_total(self.weights[p] * np.asarray(tangent[p])) for p in tangent)
+        magnitude += sum(
             _total(np.asarray(g) * v) for g, v in zip(self.gradient, direction, strict=True)
         )
-        allowed = tolerance(jnp.float64, "dot product") * size
+        allowed = tolerance(jnp.float64, "dot product") * magnitude
         if not abs(forward - reverse) <= allowed:
             raise AssertionError(
                 f"{self.what}: forward and reverse mode disagree: ⟨Jv, w⟩ = {forward:.15g}, "
@@ -218,15 +230,26 @@ class _Derivatives:
         h = _STEP
         near = [self.call(self._displace(direction, s)) for s in (h, -h)]
         wide = [self.call(self._displace(direction, s)) for s in (2 * h, -2 * h)]
-        out, floor = {}, {}
+        slope, floor = {}, {}
         for path, x in self.value.items():
-            one = np.asarray(near[0][path]) - np.asarray(near[1][path])
-            two = np.asarray(wide[0][path]) - np.asarray(wide[1][path])
-            out[path] = (8 * one - two) / (12 * h)
-            floor[path] = 50 * self.noise * float(np.max(np.abs(x), initial=0.0)) / h
-        return out, floor
+            near_change = np.asarray(near[0][path]) - np.asarray(near[1][path])
+            wide_change = np.asarray(wide[0][path]) - np.asarray(wide[1][path])
+            slope[path] = (8 * near_change - wide_change) / (12 * h)
+            # Round-off of the values over the step; 50 for functions of many operations.
+            floor[path] = 50 * self.noise * _largest(x) / h
+        return slope, floor
+
+    def _scaled_vector(self, tree):
+        parts = [
+            np.ravel(np.asarray(x)) / typical_magnitude(self.value[p]) for p, x in tree.items()
+        ]
+        return np.concatenate(parts)
+
+    def _weighted_sum(self, tree):
+        return np.atleast_1d(_pair(self.weights, tree))
 
     def _displace(self, direction, h):
+        # On the host: on the device each shape of leaf would compile a program of its own.
         pairs = zip(self.leaves, direction, strict=True)
         return [as_array_like(x, np.asarray(x) + h * v) for x, v in pairs]
 
@@ -243,6 +266,10 @@ def _pair(weights, tree) -> float:
     return float(
         sum(float(np.sum(np.asarray(weights[p]) * np.asarray(tree[p])).real) for p in tree)
     )
+
+
+def _largest(x) -> float:
+    return float(np.max(np.abs(x), initial=0.0))
 
 
 def _total(x) -> float:

@@ -1,4 +1,4 @@
-"""The examination of an integrator."""
+"""`check_integrator`: an integrator's order, reversal, plan, caches and derivatives."""
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
@@ -32,8 +32,8 @@ from ._perturbed_states import perturb_positions
 from ._reversible import check_reversible
 from ._trees import check_batch, parameter_paths, perturb, require_traceable
 
-_REFINEMENTS = (1, 2, 4, 8)
-_SLOPE = 0.2
+_REFINEMENTS = (1, 2, 4, 8)  # four steps: fewer leave the fitted slope to chance
+_SLOPE_TOLERANCE = 0.2  # of the fitted order; a lost order changes it by 1
 
 
 @double_precision()
@@ -92,7 +92,8 @@ def check_integrator(
         exam.check_symmetry()
     exam.check_gradients(ignore, modes)
     if exam.is_reversible():
-        # Few, for steps so large that an order shows: what is driven may soon leave the lattice.
+        # Few steps: with a dt so large that an order shows, a driven state soon leaves the range of
+        # the fixed-point numbers.
         check_reversible(exam.integrator, exam.state, exam.dt, steps=16)
 
 
@@ -101,6 +102,7 @@ class _IntegratorExamination:
         self.what = type(integrator).__name__
         self.integrator, self.state = cast_floats((integrator, state), jnp.float64)
         self.dt, self.steps, self.key, self.compare = float(dt), steps, key, compare
+        # An array, so that refinements with more steps share one compiled loop.
         self._count = jnp.int32(steps)
         self.advance = require_traceable(_advance, self.what)
         self.step = require_traceable(_step, self.what)
@@ -133,6 +135,7 @@ class _IntegratorExamination:
     def check_prepare(self) -> None:
         """The plan is the same for a state whose evolving arrays have changed."""
         later = self.advance(self.integrator, self.state, self.aux, self.clock(0), self._count)[0]
+        # A barostat changes the box, which plans may read: keep the old one.
         later = _with_spaces_of(perturb_positions(later, 11), self.state)
         prepare = eqx.filter_jit(lambda i, s, dt: i.prepare(s, dt))
         dt = jnp.asarray(self.dt)
@@ -148,10 +151,13 @@ class _IntegratorExamination:
         refresh = eqx.filter_jit(lambda i, c, s, a: i.refresh(i.prepare(s, c.dt), c, s, a))
         fresh = refresh(self.integrator, clock, state, aux)
         check_structure(fresh, aux, f"{self.what}: what is carried, after refresh")
-        go = lambda s, a: self.step(self.integrator, clock, s, a)[0]
-        expected = go(state, aux)
+
+        def step(state, aux):
+            return self.step(self.integrator, clock, state, aux)[0]
+
+        expected = step(state, aux)
         name = f"{self.what}: a step after refreshing a state that nobody moved"
-        check_equal(go(state, fresh), expected, name, self.compare)
+        check_equal(step(state, fresh), expected, name, self.compare)
 
         other = perturb_positions(state, 13, 0.5)
         new = prepare_and_init(self.integrator, other, clock)
@@ -159,7 +165,7 @@ class _IntegratorExamination:
         name = (
             f"{self.what}: a step after refresh of a state that somebody moved, against a new start"
         )
-        check_equal(go(other, refreshed), go(other, new), name, self.compare)
+        check_equal(step(other, refreshed), step(other, new), name, self.compare)
 
     def check_compiled(self) -> None:
         """A compiled step equals one taken line by line."""
@@ -184,38 +190,42 @@ class _IntegratorExamination:
 
     def check_vmap(self) -> None:
         """A batch of states and parameters steps as each member alone does."""
-        others = [(self.integrator, self.state)]
-        others.append((perturb(self.integrator, 3, 1e-4), perturb_positions(self.state, 4, 0.2)))
+        members = [
+            (self.integrator, self.state),
+            (perturb(self.integrator, 3, 1e-4), perturb_positions(self.state, 4, 0.2)),
+        ]
 
         def final(member):
             integrator, state = member
             return self._final(integrator, state, self.aux)
 
-        check_batch(final, others, self.what, self.compare)
+        check_batch(final, members, self.what, self.compare)
 
     def check_symmetry(self) -> None:
-        """Forwards with dt, backwards with −dt: the start."""
+        """Steps with dt and as many with −dt lead back to the start."""
         state = self.advance(self.integrator, self.state, self.aux, self.clock(0), self._count)[0]
-        back = _backwards(self.integrator, state, self.dt, self.steps, self.key)
+        returned = _step_backwards(self.integrator, state, self.dt, self.steps, self.key)
         name = f"{self.what}: {self.steps} steps forwards and as many with −dt"
-        check_equal(physical_leaves(back), physical_leaves(self.state), name, "solve")
+        check_equal(physical_leaves(returned), physical_leaves(self.state), name, "solve")
 
     def check_order(self, order: float | int, exact: Any, reference: PyTree) -> None:
         """The slope of log error over log dt."""
         finals = [self._vector(self.integrator, k) for k in _REFINEMENTS]
         if exact is not None:
             end = exact(self.state, jnp.asarray(self.dt * self.steps))
-            truth = _flat(physical_leaves(end))
+            truth = _flatten(physical_leaves(end))
         elif reference is not None:
             truth = self._vector(cast_floats(reference, jnp.float64), 64)
         else:
             truth = None
         if truth is None:
+            # Differences of successive refinements fall with the same order as errors do.
             errors = [np.linalg.norm(a - b) for a, b in pairwise(finals)]
             sizes = [self.dt / k for k in _REFINEMENTS[:-1]]
         else:
             errors = [np.linalg.norm(a - truth) for a in finals]
             sizes = [self.dt / k for k in _REFINEMENTS]
+        # Below some thousand roundings an error is of arithmetic, and falls no further.
         floor = 1e3 * np.finfo(float).eps * np.linalg.norm(finals[-1])
         points = [(np.log(h), np.log(e)) for h, e in zip(sizes, errors, strict=True) if e > floor]
         listed = ", ".join(f"{h:.3g}: {e:.3g}" for h, e in zip(sizes, errors, strict=True))
@@ -225,22 +235,24 @@ class _IntegratorExamination:
                 "larger dt"
             )
         slope = float(np.polyfit(*zip(*points, strict=True), 1)[0])
-        if not abs(slope - order) <= _SLOPE:
+        if not abs(slope - order) <= _SLOPE_TOLERANCE:
             raise AssertionError(
-                f"{self.what}: the error falls with order {slope:.2f}, expected {order} ± {_SLOPE} "
+                f"{self.what}: the error falls with order {slope:.2f}, expected {order} ± {_SLOPE_TOLERANCE} "
                 f"(errors by dt: {listed})"
             )
 
     def check_gradients(self, ignore: Sequence[str], modes: Sequence[str]) -> None:
         """By every leaf of the integrator (which must all matter) and of the state."""
-        must = {f"['integrator']{p}" for p in parameter_paths(self.integrator)}
+        required = {f"['integrator']{p}" for p in parameter_paths(self.integrator)}
         aux = self.aux
 
         def final(at):
+            # Refreshed, not initialized: `init` chooses capacities by numbers that a trace does not have.
             clock = self.clock(0)
             plan = at["integrator"].prepare(at["state"], clock.dt)
             carried = at["integrator"].refresh(plan, clock, at["state"], aux)
             return physical_leaves(
+                # Four steps at most: chaos makes higher derivatives grow, and differences lose digits to them.
                 _loop(at["integrator"], plan, at["state"], carried, clock, min(self.steps, 4))[0]
             )
 
@@ -249,7 +261,7 @@ class _IntegratorExamination:
             final,
             everything,
             ignore=ignore,
-            require_gradient=must,
+            require_gradient=required,
             modes=modes,
             directions=1,
             what=self.what,
@@ -268,11 +280,11 @@ class _IntegratorExamination:
         final = self.advance(
             integrator, self.state, aux, clock, jnp.int32(self.steps * refinement)
         )[0]
-        return _flat(physical_leaves(final))
+        return _flatten(physical_leaves(final))
 
 
 def prepare_and_init(integrator: AbstractIntegrator, state: State, clock: Clock) -> Any:
-    """What an integrator carries at the start, with room enough for a few steps."""
+    """What an integrator carries at the start, with capacities large enough for a few steps."""
     plan = integrator.prepare(state, clock.dt)
     aux = integrator.init(plan, clock, state)
     for _ in range(5):
@@ -284,18 +296,18 @@ def prepare_and_init(integrator: AbstractIntegrator, state: State, clock: Clock)
 
 
 def physical_leaves(state: State) -> Any:
-    """What errors are measured in: paths without folds and velocities, or all floating leaves."""
+    """What errors are measured in: unwrapped positions and velocities, or all floating leaves."""
 
-    def see(node):
+    def select(node):
         if isinstance(node, Particles):
             return {"position": node.unwrapped, "velocity": node.velocity}
         return eqx.filter(node, eqx.is_inexact_array)
 
     is_component = lambda x: isinstance(x, AbstractComponent)
-    return jax.tree.map(see, state, is_leaf=is_component)
+    return jax.tree.map(select, state, is_leaf=is_component)
 
 
-def _flat(tree: PyTree) -> Any:
+def _flatten(tree: PyTree) -> Any:
     return np.concatenate([np.ravel(np.asarray(x)) for x in leaves_by_name(tree).values()])
 
 
@@ -307,6 +319,7 @@ def _advance(integrator, state, aux, clock, steps):
     """`steps` steps, a number that is known at run time only: one program for all refinements."""
     body = _body(integrator, integrator.prepare(state, clock.dt), clock)
     steps = jnp.asarray(steps, jnp.int32)
+    # Not a scan: its length would be part of the program.
     return jax.lax.fori_loop(0, steps, lambda n, carry: body(carry, n)[0], (state, aux))
 
 
@@ -322,13 +335,13 @@ def _body(integrator, plan, clock):
     def body(carry, n):
         key = None if clock.key is None else jax.random.fold_in(clock.key, n)
         step = clock.step.plus(n)
-        now = Clock(step, clock.origin, clock.macro_dt, clock.offset, clock.dt, key)
-        return integrator.step(plan, now, *carry), None
+        step_clock = Clock(step, clock.origin, clock.macro_dt, clock.offset, clock.dt, key)
+        return integrator.step(plan, step_clock, *carry), None
 
     return body
 
 
-def _backwards(integrator, state, dt, steps, key):
+def _step_backwards(integrator, state, dt, steps, key):
     """`steps` steps of −dt, with the clocks that the steps of dt had."""
     clock = Clock.at(StepCount.of(0), jnp.asarray(dt * steps), jnp.asarray(-dt), key)
     aux = prepare_and_init(integrator, state, clock)

@@ -1,4 +1,4 @@
-"""The examination of an observer."""
+"""`check_observer`: an observer inside runs, pieces of runs, batches and derivatives."""
 
 import dataclasses
 import functools
@@ -61,33 +61,34 @@ def check_observer(
     sim = dataclasses.replace(sim, observers=(observer,), guards=())
     steps = observations * sim.observation_period
 
-    begin = init(sim, state, key=key)
-    result = jax.jit(lambda c: simulate(sim, c, sim.observation_period))(begin)
+    start = init(sim, state, key=key)
+    result = jax.jit(lambda c: simulate(sim, c, sim.observation_period))(start)
     check_structure(
         result.carry.observer_state,
-        begin.observer_state,
+        start.observer_state,
         f"{what}: its state after an observation",
     )
 
     whole = run(sim, state, steps, key=key, progress=False)
     check_finite(whole.frames, f"{what}: the frames")
+    # One observation, then all others: pieces as uneven as they can be.
     first = run(sim, state, sim.observation_period, key=key, progress=False)
     rest = run(sim, first.carry, steps - sim.observation_period, progress=False)
-    joined = jax.tree.map(lambda *x: np.concatenate(x), first.frames, rest.frames)
-    check_equal(joined, whole.frames, f"{what}: frames of a run in pieces", "same")
+    frames = jax.tree.map(lambda *x: np.concatenate(x), first.frames, rest.frames)
+    check_equal(frames, whole.frames, f"{what}: frames of a run in pieces", "same")
     check_equal(rest.summary, whole.summary, f"{what}: the summary of a run in pieces", "same")
 
     def observe_twice(carry):
         result = simulate(sim, carry, 2 * sim.observation_period)
         return {"frames": result.frames, "summary": result.summary}
 
-    members = [begin, reinitialize_carry(sim, perturb_positions(state, 1, 0.1), begin)]
+    members = [start, reinitialize_carry(sim, perturb_positions(state, 1, 0.1), start)]
     check_batch(observe_twice, members, what, compare)
     if differentiable:
 
         def observe_thrice(at):
-            begins = reinitialize_carry(at["sim"], at["state"], begin)
-            result = simulate(at["sim"], begins, 3 * sim.observation_period)
+            carry = reinitialize_carry(at["sim"], at["state"], start)
+            result = simulate(at["sim"], carry, 3 * sim.observation_period)
             return {"frames": result.frames, "summary": result.summary}
 
         everything = {"sim": sim, "state": state}
@@ -101,28 +102,29 @@ def check_no_physics_inside(observer: AbstractObserver, what: str) -> None:
     for module in modules(observer):
         for field in dataclasses.fields(module):
             value = getattr(module, field.name, None)
-            held = _physics_in(value)
-            if held is not None:
+            physics = _physics_in(value)
+            if physics is not None:
                 raise AssertionError(
-                    f"{what}: {type(module).__name__}.{field.name} holds a {type(held).__name__}. An "
+                    f"{what}: {type(module).__name__}.{field.name} holds a {type(physics).__name__}. An "
                     "observer that closes over physics keeps old parameters; read the running terms "
                     "from the snapshot instead: now.terms(), now.integrator"
                 )
 
 
 def _physics_in(value: PyTree) -> Any:
+    """The first term, integrator or simulation that `value` holds or closes over; None without any."""
     if isinstance(value, functools.partial):
         parts = [value.func, *value.args, *value.keywords.values()]
         return next((x for x in map(_physics_in, parts) if x is not None), None)
     if inspect.ismethod(value):
         return _physics_in(value.__self__)
     if inspect.isfunction(value):
-        inside = inspect.getclosurevars(value)
-        values = [*inside.nonlocals.values(), *inside.globals.values()]
+        # Globals count, too: a function that reads the script's `force` keeps that of the start.
+        closure = inspect.getclosurevars(value)
+        values = [*closure.nonlocals.values(), *closure.globals.values()]
         return next((x for x in values if _is_physics(x)), None)
-    is_physics = lambda x: _is_physics(x)
-    held = jax.tree.leaves(value, is_leaf=is_physics)
-    return next((x for x in held if _is_physics(x)), None)
+    nodes = jax.tree.leaves(value, is_leaf=_is_physics)
+    return next((x for x in nodes if _is_physics(x)), None)
 
 
 def _is_physics(value: PyTree) -> bool:

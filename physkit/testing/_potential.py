@@ -1,4 +1,4 @@
-"""The examination of a pair potential."""
+"""`check_potential`: a pair potential's force, derivatives, shapes and tables."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -47,11 +47,11 @@ def check_potential(
     r = jnp.asarray(radii, jnp.float64).reshape(-1)
     pairs = _scalar_pairs(potential)
     for where, scalar in pairs:
-        _examine(scalar, r, f"{what}{where}", ignore)
+        _check_scalar(scalar, r, f"{what}{where}", ignore)
     _check_tables(potential, r, what)
 
 
-def _examine(
+def _check_scalar(
     potential: AbstractPairPotential, r: ArrayLike, what: str, ignore: Sequence[str]
 ) -> None:
     energy = require_traceable(lambda p, x: p.energy(x), f"{what}.energy")
@@ -62,21 +62,24 @@ def _examine(
     for value, name in ((u, "energy"), (f, "force_over_distance")):
         check_structure(value, r, f"{what}.{name} of [{r.size}] distances")
         check_finite(value, f"{what}.{name}")
-    slope = jax.jvp(lambda x: potential.energy(x), (r,), (jnp.ones_like(r),))[1]
+    slope = jax.jvp(lambda x: potential.energy(x), (r,), (jnp.ones_like(r),))[1]  # dU/dr
     check_finite(slope, f"{what}: the derivative of energy")
     check_equal(f, -slope / r, f"{what}.force_over_distance against −(dU/dr)/r", "gradient")
 
-    both = lambda at: {
-        "energy": at["potential"].energy(at["r"]),
-        "force_over_distance": at["potential"].force_over_distance(at["r"] ** 2),
-    }
-    check_gradient(both, {"potential": potential, "r": r}, ignore=ignore, what=what)
+    def energy_and_force(at):
+        return {
+            "energy": at["potential"].energy(at["r"]),
+            "force_over_distance": at["potential"].force_over_distance(at["r"] ** 2),
+        }
 
+    check_gradient(energy_and_force, {"potential": potential, "r": r}, ignore=ignore, what=what)
+
+    # (radii, 2): kernels call potentials with blocks of [rows, neighbors].
     grid = r[:, None] + jnp.zeros((1, 2))
     for function, value, name in ((energy, u, "energy"), (force, f, "force_over_distance")):
-        whole = function(potential, grid)
-        check_structure(whole, grid, f"{what}.{name} of [{r.size} 2] distances")
-        check_equal(whole[:, 0], value, f"{what}.{name} of [n 2] against [n] distances", "sum")
+        on_grid = function(potential, grid)
+        check_structure(on_grid, grid, f"{what}.{name} of [{r.size} 2] distances")
+        check_equal(on_grid[:, 0], value, f"{what}.{name} of [n 2] against [n] distances", "sum")
         one_by_one = jnp.stack([function(potential, x) for x in r])
         check_equal(value, one_by_one, f"{what}.{name} of an array against a loop", "sum")
         low = function(cast_floats(potential, jnp.float32), r.astype(jnp.float32))
@@ -84,27 +87,28 @@ def _examine(
         check_finite(low, f"{what}.{name} in float32")
         check_equal(low, value, f"{what}.{name} in float32 against float64", "precision")
     members = [{"potential": perturb(potential, seed, 1e-3), "r": r} for seed in range(3)]
-    check_batch(both, members, what, "sum")
+    check_batch(energy_and_force, members, what, "sum")
 
 
 def _check_tables(potential: AbstractPairPotential, r: ArrayLike, what: str) -> None:
     """Tables `[2 2]` made of the potential's scalars, looked up, equal the scalar potentials."""
-    names = [n for n, x in _own_arrays(potential).items() if x.ndim == 0]
+    names = [n for n, x in _array_fields(potential).items() if x.ndim == 0]
     if not names or not hasattr(potential, "between") or potential.species is not None:
         return
+    # Near 1, so that radii stay where the potential is smooth; symmetric, as the pair ij is ji.
     factors = jnp.array([[1.0, 1.02], [1.02, 1.05]])
-    table = _with(potential, {n: getattr(potential, n) * factors for n in names})
+    table = _replace_arrays(potential, {n: getattr(potential, n) * factors for n in names})
     i, j = jnp.array([0, 0, 1, 1]), jnp.array([0, 1, 0, 1])
-    read = table.between(i, j)
+    pairs = table.between(i, j)
     for name in ("energy", "force_over_distance"):
-        x = r if name == "energy" else r * r
-        looked_up = jnp.stack([getattr(read, name)(jnp.full(4, v, x.dtype)) for v in x])
+        x = r if name == "energy" else r * r  # forces take the squared distance
+        looked_up = jnp.stack([getattr(pairs, name)(jnp.full(4, v, x.dtype)) for v in x])
         scalars = [
-            _with(potential, {n: getattr(potential, n) * factors[a, b] for n in names})
+            _replace_arrays(potential, {n: getattr(potential, n) * factors[a, b] for n in names})
             for a, b in zip(i, j, strict=True)
         ]
-        plain = jnp.stack([getattr(s, name)(x) for s in scalars], axis=1)
-        check_equal(looked_up, plain, f"{what}.between(i, j).{name} of tables", "sum")
+        separate = jnp.stack([getattr(s, name)(x) for s in scalars], axis=1)  # (radii, pairs)
+        check_equal(looked_up, separate, f"{what}.between(i, j).{name} of tables", "sum")
 
 
 def _scalar_pairs(potential: AbstractPairPotential) -> list[tuple[str, Any]]:
@@ -119,12 +123,12 @@ def _scalar_pairs(potential: AbstractPairPotential) -> list[tuple[str, Any]]:
     ]
 
 
-def _own_arrays(module: PyTree) -> dict[str, Any]:
+def _array_fields(module: PyTree) -> dict[str, Any]:
     fields = {f.name: getattr(module, f.name, None) for f in dataclasses.fields(module)}
     return {name: x for name, x in fields.items() if eqx.is_inexact_array(x)}
 
 
-def _with(module: PyTree, values: dict[str, Any]) -> Any:
+def _replace_arrays(module: PyTree, values: dict[str, Any]) -> Any:
     names = list(values)
     return eqx.tree_at(
         lambda m: [getattr(m, n) for n in names],

@@ -1,4 +1,4 @@
-"""The examination of a whole simulation, and of an observer in one."""
+"""`check_simulation`: runs in pieces, frames, batches, compilation, conservation and derivatives."""
 
 import dataclasses
 from collections.abc import Callable, Sequence
@@ -13,7 +13,7 @@ from physkit.core import Clock, Key, ParameterError, PyTree, State, StepCount, c
 from physkit.observe import Every, Snapshot
 from physkit.simulate import Carry, Run, Simulation, init, run, simulate
 
-from ._compare import check_equal, check_finite, double_precision, largest_magnitude, leaves_by_name
+from ._compare import check_equal, check_finite, double_precision, leaves_by_name, typical_magnitude
 from ._gradient import check_gradient
 from ._integrator import physical_leaves
 from ._perturbed_states import perturb_positions
@@ -39,7 +39,7 @@ def check_simulation(
 
     In double precision: a run in pieces gives bit for bit what one run gives, in its state and its
     frames; `simulate` agrees with `run`; frames and times belong together; `vmap` equals a loop;
-    other values of parameters compile nothing anew, nor does going on from a carry; derivatives of
+    other values of parameters compile nothing anew, nor does continuing a carry; derivatives of
     the last state by every parameter equal finite differences; and what is conserved stays so.
 
     **Arguments:**
@@ -69,22 +69,22 @@ def check_simulation(
     check_members(sim, state, steps, key, compare)
     check_traces(sim, state, steps, key)
 
-    weights = objective or _weighted_sum(state)
-
+    objective = objective or _weighted_sum(state)
+    # One carry for all perturbed models: finite differences need caches of one capacity.
     carry = init(sim, state, key=key)
 
     def outcome(at):
-        begin = reinitialize_carry(at["sim"], at["state"], carry)
-        return weights(simulate(at["sim"], begin, steps).state)
+        start = reinitialize_carry(at["sim"], at["state"], carry)
+        return objective(simulate(at["sim"], start, steps).state)
 
     everything = {"sim": sim, "state": state}
-    must = {f"['sim']{p}" for p in parameter_paths(sim) if p != ".t0"}
+    required = {f"['sim']{p}" for p in parameter_paths(sim) if p != ".t0"}
     what = f"simulation of {type(sim.integrator).__name__}"
     check_gradient(
         outcome,
         everything,
         ignore=ignore,
-        require_gradient=must,
+        require_gradient=required,
         modes=modes,
         directions=1,
         what=what,
@@ -100,12 +100,13 @@ def check_pieces(sim: Simulation, state: State, steps: int, key: Key | None, who
             "multiple of it: a run is compared with one in pieces"
         )
     pieces = [_run(sim, state, sim.observation_period, key)]
+    # Uneven pieces, so that no two chunks have one length: nothing may happen at a boundary.
     for count in (1, blocks - 2):
         pieces.append(run(sim, pieces[-1].carry, count * sim.observation_period, progress=False))
     name = "a run in three pieces against one run"
     check_equal(pieces[-1].state, whole.state, f"{name}: the last state", "same")
-    joined = jax.tree.map(lambda *x: np.concatenate(x), *[p.frames for p in pieces])
-    check_equal(joined, whole.frames, f"{name}: the frames", "same")
+    frames = jax.tree.map(lambda *x: np.concatenate(x), *[p.frames for p in pieces])
+    check_equal(frames, whole.frames, f"{name}: the frames", "same")
     check_equal(pieces[-1].summary, whole.summary, f"{name}: the summary", "same")
     if int(pieces[-1].carry.step) != int(whole.carry.step):
         raise AssertionError(
@@ -116,23 +117,22 @@ def check_pieces(sim: Simulation, state: State, steps: int, key: Key | None, who
 def check_frames(
     sim: Simulation, state: State, steps: int, key: Key | None, whole: Run, compare: str
 ) -> None:
-    """Every frame has its time, step 0 is the first, and `simulate` sees the same as `run`."""
+    """Every frame has its time, step 0 is the first, and `simulate` records the same as `run`."""
     check_finite(whole.state, "the last state")
     intervals = _intervals(sim, state, key)
     for name, frames in whole.frames.items():
-        wanted = float(sim.t0) + float(sim.dt) * np.arange(0, steps + 1, intervals[name])
+        expected = float(sim.t0) + float(sim.dt) * np.arange(0, steps + 1, intervals[name])
         for path, leaf in leaves_by_name(frames).items():
-            if len(leaf) != len(wanted):
+            if len(leaf) != len(expected):
                 raise AssertionError(
-                    f"frames of {name}{path}: computed {len(leaf)}, expected {len(wanted)}: one every "
+                    f"frames of {name}{path}: computed {len(leaf)}, expected {len(expected)}: one every "
                     f"{intervals[name]} of {steps} steps, and step 0"
                 )
-        check_equal(whole.times[name], wanted, f"the times of {name}", "round-off")
+        check_equal(whole.times[name], expected, f"the times of {name}", "round-off")
     if set(whole.times) != set(whole.frames):
         raise AssertionError(f"times of {sorted(whole.times)} for frames of {sorted(whole.frames)}")
-    result = jax.jit(lambda c: _observables(simulate(sim, c, steps)))(init(sim, state, key=key))
-    host = {"state": physical_leaves(whole.state), "frames": whole.frames, "times": whole.times}
-    check_equal(result, host, "simulate against run", compare)
+    traced = jax.jit(lambda c: _observables(simulate(sim, c, steps)))(init(sim, state, key=key))
+    check_equal(traced, _observables(whole), "simulate against run", compare)
 
 
 def check_conserved(
@@ -147,7 +147,7 @@ def check_conserved(
     for name, (_, allowed) in conserved.items():
         values = np.asarray(recorded[f"conserved {name}"])
         drift = np.abs(values - values[:1])
-        worst = np.unravel_index(int(np.argmax(drift)), drift.shape)
+        worst = np.unravel_index(int(np.argmax(drift)), drift.shape)  # (frame, …)
         if not np.all(drift <= allowed):
             raise AssertionError(
                 f"{name} is not conserved: computed {values[worst]:.9g} at step {int(worst[0])}, "
@@ -162,12 +162,11 @@ def check_members(sim: Simulation, state: State, steps: int, key: Key | None, co
     members = [(sim, carry)]
     for seed in (1, 2):
         other = perturb(sim.integrator, seed, 1e-4)
-        near = perturb_positions(state, seed, 0.1)
-        same_caches = init(sim, near, key=key)
-        if jax.tree.structure(same_caches) == jax.tree.structure(carry) and _shapes(
-            same_caches
-        ) == _shapes(carry):
-            members.append((dataclasses.replace(sim, integrator=other), same_caches))
+        other_carry = init(sim, perturb_positions(state, seed, 0.1), key=key)
+        # `init` may choose another capacity for the perturbed state; such a member cannot be stacked.
+        is_same_tree = jax.tree.structure(other_carry) == jax.tree.structure(carry)
+        if is_same_tree and _shapes(other_carry) == _shapes(carry):
+            members.append((dataclasses.replace(sim, integrator=other), other_carry))
     check_batch(
         lambda m: _observables(simulate(m[0], m[1], steps)),
         members,
@@ -181,24 +180,25 @@ def check_traces(sim: Simulation, state: State, steps: int, key: Key | None) -> 
     traces = []
 
     @eqx.filter_jit
-    def go(sim, carry):
-        traces.append(1)
+    def advance(sim, carry):
+        traces.append(1)  # runs while tracing only
         return simulate(sim, carry, steps)
 
     carry = init(sim, state, key=key)
-    result = go(sim, carry)
-    go(dataclasses.replace(sim, integrator=perturb(sim.integrator, 7, 1e-6)), carry)
-    go(dataclasses.replace(sim, dt=sim.dt * 0.999), carry)
+    result = advance(sim, carry)
+    advance(dataclasses.replace(sim, integrator=perturb(sim.integrator, 7, 1e-6)), carry)
+    advance(dataclasses.replace(sim, dt=sim.dt * 0.999), carry)
     if len(traces) != 1:
         raise AssertionError(
             f"simulate was traced {len(traces)} times for three values of parameters, expected 1: a "
             "parameter is part of the program (a static field, or a number in Python)"
         )
-    result = go(sim, result.carry)
-    go(sim, result.carry)
+    # A second trace is allowed: `is_initial` of a first carry is static, and is false from here on.
+    result = advance(sim, result.carry)
+    advance(sim, result.carry)
     if len(traces) != 2:
         raise AssertionError(
-            f"going on from a carry was traced {len(traces) - 1} times, expected 1: a step changes "
+            f"continuing a carry was traced {len(traces) - 1} times, expected 1: a step changes "
             "the type of what it carries"
         )
 
@@ -208,10 +208,10 @@ def reinitialize_carry(sim: Simulation, state: State, carry: Carry) -> Carry:
     clock = Clock.at(StepCount.of(0), sim.t0, sim.dt, carry.key)
     plan = sim.integrator.prepare(state, sim.dt)
     aux = sim.integrator.refresh(plan, clock, state, carry.aux)
-    now = Snapshot(clock, state, aux, plan, sim.integrator)
-    observer_state = tuple(observer.init(now) for observer in sim.observers)
+    snapshot = Snapshot(clock, state, aux, plan, sim.integrator)
+    observer_state = tuple(observer.init(snapshot) for observer in sim.observers)
     guards = tuple(
-        (guard.init(now), guard_state)
+        (guard.init(snapshot), guard_state)
         for guard, (_, guard_state) in zip(sim.guards, carry.guards, strict=True)
     )
     return carry.replace(state=state, aux=aux, observer_state=observer_state, guards=guards)
@@ -227,14 +227,15 @@ def _observables(result: PyTree) -> dict[str, Any]:
 
 def _intervals(sim: Simulation, state: State, key: Key | None) -> dict[str, int]:
     """The interval at which each name is recorded."""
-    found = {}
+    intervals = {}
     for observer in sim.observers:
+        # Only a trace knows the names: one abstract run per observer, with no other beside it.
         alone = dataclasses.replace(sim, observers=(observer,), guards=())
         shapes = eqx.filter_eval_shape(
             lambda s, a=alone, o=observer: simulate(a, s, o.interval, key=key).frames, state
         )
-        found |= dict.fromkeys(shapes, observer.interval)
-    return found
+        intervals |= dict.fromkeys(shapes, observer.interval)
+    return intervals
 
 
 def _label_conserved(quantities: dict[str, Any]) -> dict[str, Any]:
@@ -247,10 +248,10 @@ def _shapes(tree: PyTree) -> list[tuple[int, ...]]:
 
 def _weighted_sum(state: State) -> Callable[[Any], Any]:
     _, leaves, _ = flatten_floats(physical_leaves(state))
-    weights = [random_like(x, (23, i)) / largest_magnitude(x) for i, x in enumerate(leaves)]
+    weights = [random_like(x, (23, i)) / typical_magnitude(x) for i, x in enumerate(leaves)]
 
     def weighted_sum(last: PyTree) -> Any:
-        leaves_now = flatten_floats(physical_leaves(last))[1]
-        return sum(jnp.sum(w * x) for w, x in zip(weights, leaves_now, strict=True))
+        last_leaves = flatten_floats(physical_leaves(last))[1]
+        return sum(jnp.sum(w * x) for w, x in zip(weights, last_leaves, strict=True))
 
     return weighted_sum

@@ -1,4 +1,4 @@
-"""The examination of a tendency."""
+"""`check_tendency`: a tendency's rates, names and structure, beside what holds for all terms."""
 
 from collections.abc import Callable, Sequence
 
@@ -39,7 +39,7 @@ def check_tendency(
 
     - `tendency`: a term that returns rates, or a plain function `(t, state) → rate`.
     - `drives`: names of the components that it returns rates of, if that is to be checked.
-    - `t`, `key`: time and random key of the clock that it is shown.
+    - `t`, `key`: time and random key of the clock that it is called with.
     - `ignore`, `noise`, `compare`: as for `check_force`.
 
     **Errors:** `AssertionError` that names what is wrong, by how much, and where.
@@ -49,6 +49,7 @@ def check_tendency(
     exam = Examination(tendency, state, t, key, ignore)
     rate = exam.value(exam.term, exam.state, exam.cache)
     _check_names(rate, exam.state, drives, exam.what)
+    # Abstract evaluation: the shapes of state ⊕ increment matter here, not its numbers.
     small = jax.tree.map(lambda x: 1e-3 * x if eqx.is_inexact_array(x) else x, rate)
     try:
         after = eqx.filter_eval_shape(shift, exam.state, small)

@@ -1,4 +1,4 @@
-"""What holds for every term with a cache, be it a force or a tendency."""
+"""Checks of every term with a cache, be it a force or a tendency."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -21,7 +21,7 @@ from physkit.core import (
     has_overflow,
 )
 
-from ._compare import check_equal, check_finite, check_structure
+from ._compare import check_equal, check_finite, check_structure, leaves_by_name
 from ._gradient import check_gradient
 from ._perturbed_states import perturb_positions, squeeze
 from ._trees import (
@@ -33,11 +33,11 @@ from ._trees import (
     symmetrize_tables,
 )
 
-_MOST_GROWTHS = 5
+_MAX_GROWTHS = 5  # each by a quarter at least: far beyond what a perturbed state needs
 
 
 class Examination:
-    """One term, in double precision, on one state, with a cache that has room enough."""
+    """One term, in double precision, on one state, with a cache of sufficient capacity."""
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class Examination:
         """A new cache for `state`, grown until nothing overflows."""
         cache = term.init(state)
         clock = self._clock_like(state)
-        for _ in range(_MOST_GROWTHS):
+        for _ in range(_MAX_GROWTHS):
             after = self.compiled(term, clock, state, cache)[1]
             if not self.overflows(after):
                 self._check_faults(after)
@@ -76,14 +76,14 @@ class Examination:
 
     def run_all(self, *, ignore: Sequence[str], noise: float, compare: str) -> None:
         """Every check that does not care what the value means."""
-        self.check_carried()
+        self.check_structure()
         self.check_fresh_equals_carried(compare)
         self.check_compiled()
         self.check_single_precision()
         self.check_vmap(compare)
         self.check_gradients(ignore, noise)
 
-    def check_carried(self) -> None:
+    def check_structure(self) -> None:
         """The cache keeps its structure, in both precisions, so that a scan can carry it."""
         for dtype in (jnp.float64, jnp.float32):
             term, state = cast_floats((self.term, self.state), dtype)
@@ -92,6 +92,7 @@ class Examination:
             value, after = self.compiled(term, self._clock_like(state), state, cache)
             check_finite(value, f"{name}: the value")
             check_structure(after, cache, f"{name}: the cache after a call")
+            # float64 constants promote silently where the user has x64 on; a scan then fails.
             for leaf in jax.tree.leaves(value):
                 if (
                     eqx.is_inexact_array(leaf)
@@ -107,6 +108,7 @@ class Examination:
         cache = self.evaluate_along([self.state], self.cache, "the state it was made for", compare)
         near = perturb_positions(self.state, 1)
         cache = self.evaluate_along([near], cache, "a small move", compare)
+        # In small steps, as a run goes: rebuilds happen on the way, at ever higher density.
         path = [squeeze(near, 1 - 0.025 * k) for k in range(1, 9)]
         self.evaluate_along(path, cache, "a squeeze by 20 % in small steps", compare)
 
@@ -114,6 +116,7 @@ class Examination:
         """Carry `cache` along a path of states; at its end the value must be that of a fresh one."""
         for state in path:
             value, after = self.compiled(self.term, self.clock, state, cache)
+            # As the driver does: grow, and repeat from before the overflow.
             while self.overflows(after):
                 cache = grow_caches(cache, after)[0]
                 value, after = self.compiled(self.term, self.clock, state, cache)
@@ -122,8 +125,8 @@ class Examination:
         expected = self.value(self.term, path[-1], self.init_cache(self.term, path[-1]))
         name = f"{self.what}: with a carried cache, after {how}, against a fresh one"
         check_equal(value, expected, name, compare)
-        again = self.value(self.term, path[-1], cache)
-        check_equal(again, expected, f"{name}, called twice", compare)
+        repeated = self.value(self.term, path[-1], cache)
+        check_equal(repeated, expected, f"{name}, called twice", compare)
         return cache
 
     def check_compiled(self) -> None:
@@ -133,15 +136,18 @@ class Examination:
         check_equal(compiled, eager, f"{self.what}: compiled against not compiled", "sum")
 
     def check_single_precision(self) -> None:
-        """float32 is near float64; as large as forces get after a small move counts as large."""
+        """float32 is near float64, relative to values here and after a small move."""
         exact = self.value(self.term, self.state, self.cache)
         nearby = self.value(self.term, perturb_positions(self.state, self.seed), self.cache)
         term, state = cast_floats((self.term, self.state), jnp.float32)
         low = self.value(term, state, self.init_cache(term, state))
-        largest = lambda x: float(np.max(np.abs(np.asarray(x)), initial=0.0))
-        room = jax.tree.map(lambda a: 1e-3 * largest(a), nearby)
-        paths = {jax.tree_util.keystr(p): x for p, x in jax.tree_util.tree_leaves_with_path(room)}
-        check_equal(low, exact, f"{self.what}: float32 against float64", "precision", floor=paths)
+        # In equilibrium (a lattice) forces are 0, and float32 leaves differences of large terms: the
+        # values after a small move say how large those are.
+        floor = {
+            path: 1e-3 * float(np.max(np.abs(np.asarray(leaf)), initial=0.0))
+            for path, leaf in leaves_by_name(nearby).items()
+        }
+        check_equal(low, exact, f"{self.what}: float32 against float64", "precision", floor=floor)
 
     def check_vmap(self, compare: str) -> None:
         """A batch of states and parameters gives what each member alone gives."""
@@ -153,29 +159,30 @@ class Examination:
     def check_gradients(self, ignore: Sequence[str], noise: float) -> None:
         """By every leaf of the term (which must all matter) and of the state (which need not)."""
         everything = {"term": self.term, "state": self.state}
-        must = {f"['term']{p}" for p in parameter_paths(self.term)}
+        required = {f"['term']{p}" for p in parameter_paths(self.term)}
         check_gradient(
-            lambda e: self._outputs(symmetrize_tables(e["term"]), e["state"]),
+            lambda at: self._outputs(symmetrize_tables(at["term"]), at["state"]),
             everything,
             ignore=ignore,
-            require_gradient=must,
+            require_gradient=required,
             noise=noise,
             what=self.what,
         )
 
-    def extras(self, term: AbstractTerm, state: State) -> dict[str, Any]:
+    def more_outputs(self, term: AbstractTerm, state: State) -> dict[str, Any]:
         """Other results that are differentiated along with the value."""
         del term, state
         return {}
 
     def _outputs(self, term: AbstractTerm, state: State) -> dict[str, Any]:
         value = term(self._clock_like(state), state, self.cache)[0]
-        return {"value": value, **self.extras(term, state)}
+        return {"value": value, **self.more_outputs(term, state)}
 
     def _clock_like(self, state: State) -> Clock:
+        # Strict promotion: a float64 time would not mix with a float32 state.
         floats = [x for x in jax.tree.leaves(state) if eqx.is_inexact_array(x)]
-        precise = not floats or jnp.finfo(floats[0].dtype).bits == 64
-        return self.clock if precise else cast_floats(self.clock, jnp.float32)
+        is_double = not floats or jnp.finfo(floats[0].dtype).bits == 64
+        return self.clock if is_double else cast_floats(self.clock, jnp.float32)
 
     def _check_faults(self, cache: Cache) -> None:
         faults = collect_faults(cache).faults()

@@ -1,4 +1,4 @@
-"""Trees of parameters: which leaves are declared as such, and small changes of them."""
+"""Trees of parameters: their declared leaves, small random changes, and batches of trees."""
 
 import dataclasses
 from collections.abc import Callable, Iterable, Sequence
@@ -10,9 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
 
-from physkit.core import AbstractGrowable, AbstractTerm, Module, PyTree, as_parameter
+from physkit.core import AbstractTerm, Module, PyTree, as_parameter
 
-from ._compare import check_equal, is_key, largest_magnitude, leaves_by_name
+from ._compare import check_equal, is_key, leaves_by_name, typical_magnitude
 
 
 def flatten_floats(tree: PyTree) -> tuple[list[str], list[Any], Callable[[list[Any]], Any]]:
@@ -29,7 +29,10 @@ def flatten_floats(tree: PyTree) -> tuple[list[str], list[Any], Callable[[list[A
 def parameter_paths(tree: PyTree, prefix: str = "") -> set[str]:
     """Paths of the floating leaves that Modules in `tree` declare with `param()`."""
     found: set[str] = set()
-    is_other = lambda x: isinstance(x, Module) and x is not tree
+
+    def is_other(node):
+        return isinstance(node, Module) and node is not tree
+
     if not isinstance(tree, Module):
         for path, node in _nodes(tree, is_other):
             found |= parameter_paths(node, prefix + path)
@@ -38,13 +41,14 @@ def parameter_paths(tree: PyTree, prefix: str = "") -> set[str]:
         value, path = getattr(tree, field.name, None), f"{prefix}.{field.name}"
         if field.metadata.get("static", False):
             continue
+        # `param()` is what sets this converter; `data()` has another, and counts as no parameter.
         if field.metadata.get("converter") is as_parameter:
             found |= {path + p for p, x in leaves_by_name(value).items() if eqx.is_inexact_array(x)}
         elif isinstance(value, Module):
             found |= parameter_paths(value, path)
         else:
-            for below, node in _nodes(value, is_other):
-                found |= parameter_paths(node, path + below)
+            for path_below, node in _nodes(value, is_other):
+                found |= parameter_paths(node, path + path_below)
     return found
 
 
@@ -95,8 +99,12 @@ def symmetrize_tables(tree: PyTree) -> Any:
 
     The pair ij is the pair ji: derivatives in a direction that tells them apart mean nothing.
     """
-    is_potential = lambda x: hasattr(x, "force_over_distance") and isinstance(x, Module)
-    is_table = lambda x: eqx.is_inexact_array(x) and x.ndim == 2 and x.shape[0] == x.shape[1]
+
+    def is_potential(node):
+        return hasattr(node, "force_over_distance") and isinstance(node, Module)
+
+    def is_table(leaf):
+        return eqx.is_inexact_array(leaf) and leaf.ndim == 2 and leaf.shape[0] == leaf.shape[1]
 
     def symmetrize(node):
         if not is_potential(node):
@@ -120,12 +128,13 @@ def perturb(tree: PyTree, seed: int, size: float) -> Any:
 def random_direction(leaf: PyTree, seed: Any) -> Any:
     """Normal noise as large as the leaf's own numbers; 0 where they are infinite (a limit)."""
     return np.where(
-        np.isfinite(np.asarray(leaf)), largest_magnitude(leaf) * random_like(leaf, seed), 0
+        np.isfinite(np.asarray(leaf)), typical_magnitude(leaf) * random_like(leaf, seed), 0
     )
 
 
 def random_like(leaf: PyTree, seed: Any) -> Any:
     """Normal noise of the leaf's shape and precision, made on the host."""
+    # numpy, not jax.random: no compilation per shape, and the same numbers in every precision.
     generator = np.random.default_rng(seed)
     noise = generator.normal(size=jnp.shape(leaf))
     if jnp.issubdtype(leaf.dtype, jnp.complexfloating):
@@ -154,14 +163,18 @@ def stack_leaves(*leaves: Any) -> Any:
 def check_batch(function: Callable[[Any], Any], members: list[Any], what: str, kind: str) -> None:
     """`vmap` of `function` over the members equals a Python loop over them."""
     arrays, rest = stack_members(members)
-    call = lambda a: eqx.filter(function(eqx.combine(a, rest)), eqx.is_array)
+
+    def call(arrays):
+        return eqx.filter(function(eqx.combine(arrays, rest)), eqx.is_array)
+
     try:
-        together = jax.jit(jax.vmap(call))(arrays)
+        batched = jax.jit(jax.vmap(call))(arrays)
     except Exception as error:
         raise AssertionError(f"{what}: fails under vmap: {first_line(error)}") from error
     single = jax.jit(call)
-    one_by_one = [single(eqx.filter(m, eqx.is_array)) for m in members]
-    check_equal(together, jax.tree.map(lambda *x: jnp.stack(x), *one_by_one), f"{what}, vmap", kind)
+    results = [single(eqx.filter(m, eqx.is_array)) for m in members]
+    stacked = jax.tree.map(lambda *x: jnp.stack(x), *results)
+    check_equal(batched, stacked, f"{what}, vmap", kind)
 
 
 def require_traceable(function: Callable, what: str) -> Callable:
@@ -173,17 +186,11 @@ def require_traceable(function: Callable, what: str) -> Callable:
             return compiled(*args)
         except (jax.errors.ConcretizationTypeError, jax.errors.TracerArrayConversionError) as error:
             raise AssertionError(
-                f"{what}: cannot be compiled, because it looks at the numbers of an array in Python "
+                f"{what}: cannot be compiled, because it reads the numbers of an array in Python "
                 f"(an if, a loop, float()); use jnp.where or lax.cond: {first_line(error)}"
             ) from error
 
     return call
-
-
-def drop_caches(tree: PyTree) -> Any:
-    """`tree` with growable caches (whose content is nobody's business) left out."""
-    is_cache = lambda x: isinstance(x, AbstractGrowable)
-    return jax.tree.map(lambda x: None if is_cache(x) else x, tree, is_leaf=is_cache)
 
 
 def first_line(error: BaseException) -> str:

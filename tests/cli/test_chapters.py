@@ -43,7 +43,12 @@ def _weighing(error):
     tracks = solar_tracks()
     ratio = np.array(SUN_TO_PLANET) * (1 + error)
     return Weighing(
-        ratio, ratio / 1e5, np.array(SUN_TO_PLANET), tracks.seen * 1.2, tracks.seen, _some_fit()
+        ratio,
+        ratio / 1e5,
+        np.array(SUN_TO_PLANET),
+        tracks.measured * 1.2,
+        tracks.measured,
+        _some_fit(),
     )
 
 
@@ -79,7 +84,9 @@ def test_flow(tmp_path, capsys, monkeypatch, shift, verdict):
     """What is said of a fit that is one, or nine, standard errors off."""
     seen = probe_flow(10)
     truth, error = np.array([0.01, 0.5]), np.array([1e-4, 2e-3])
-    fit = FlowFit(truth + shift * error, error, truth, 0.5 * seen.seen, seen.seen, _some_fit())
+    fit = FlowFit(
+        truth + shift * error, error, truth, 0.5 * seen.measured, seen.measured, _some_fit()
+    )
     monkeypatch.setattr(_flow, "probe_flow", lambda steps: seen)
     monkeypatch.setattr(_flow, "fit_flow", lambda flow, progress: fit)
     _flow.run(tmp_path, True, Report())

@@ -27,7 +27,12 @@ from physkit.integrators import (
 )
 from physkit.simulate import Simulation, run
 from physkit.testing import check_equal
-from tests.testing.test_everything import INTEGRATORS, WITH_FIELDS, bodies, thermostatted
+from tests.testing.test_shipped_particle_physics import (
+    INTEGRATORS,
+    WITH_FIELDS,
+    bodies,
+    thermostatted,
+)
 
 CUTS, STEPS = (1, 3, 4, 7, 11), 12
 

@@ -5,7 +5,7 @@ import numpy as np
 
 from physkit.simulate import simulate
 from physkit.systems import PLANETS, SUN_TO_PLANET, giant_planets, solar_tracks, weigh_planets
-from physkit.systems.gravity._giant_planets import as_seen, inertial
+from physkit.systems.gravity._giant_planets import as_measured, inertial
 
 # What the fast suite runs of this file; `make test-all` runs the rest, too.
 FAST_CASES = (
@@ -16,16 +16,16 @@ FAST_CASES = (
 
 def test_tracks_are_whole():
     tracks = solar_tracks()
-    assert tracks.seen.shape == (640, 5, 3)
+    assert tracks.measured.shape == (640, 5, 3)
     assert tracks.velocity.shape == (5, 3)
     np.testing.assert_array_equal(np.diff(tracks.date), 40.0)
-    distance = np.linalg.norm(tracks.seen[:, 1:], axis=-1).mean(axis=0)
+    distance = np.linalg.norm(tracks.measured[:, 1:], axis=-1).mean(axis=0)
     np.testing.assert_allclose(distance, [5.2, 9.55, 19.2, 30.1], rtol=0.02)
 
 
 def test_frames_are_each_others_inverse():
-    seen = solar_tracks().seen
-    np.testing.assert_allclose(as_seen(jnp.asarray(inertial(seen))), seen, atol=1e-14)
+    measured = solar_tracks().measured
+    np.testing.assert_allclose(as_measured(jnp.asarray(inertial(measured))), measured, atol=1e-14)
 
 
 def test_published_masses_follow_the_measured_tracks():
@@ -33,7 +33,7 @@ def test_published_masses_follow_the_measured_tracks():
     tracks = solar_tracks()
     sim, state = giant_planets()
     frames = simulate(sim, state, 4 * 91).frames["position"]
-    off = np.linalg.norm(np.asarray(as_seen(frames)) - tracks.seen[:92], axis=-1)
+    off = np.linalg.norm(np.asarray(as_measured(frames)) - tracks.measured[:92], axis=-1)
     assert np.all(off.max(axis=0) < [5e-4, 0.04, 0.2, 0.1, 0.1])
 
 
@@ -45,4 +45,4 @@ def test_masses_from_another_first_guess():
     np.testing.assert_allclose(found.ratio[:2], [1047.3549, 3497.9191], rtol=1e-5)
     assert np.all(found.error > 0)
     assert np.all(np.abs(found.ratio - found.reference) < 4 * found.error)
-    assert np.max(np.abs(found.after[:, 0] - solar_tracks().seen[:, 0])) * 149_597_870.7 < 1000
+    assert np.max(np.abs(found.after[:, 0] - solar_tracks().measured[:, 0])) * 149_597_870.7 < 1000

@@ -1,4 +1,4 @@
-"""Terms and integrators for the battery to examine: a good one of each kind, and broken ones."""
+"""Specimens for the battery: one good term, integrator and observer of each kind, and broken ones."""
 
 from typing import Any, ClassVar
 
@@ -26,7 +26,7 @@ from physkit.particles.forces import AbstractForce
 from physkit.particles.forces.potentials import AbstractPairPotential
 
 
-def crowd(space=None, n=6, d=3, dtype=jnp.float64, seed=0) -> Particles:
+def irregular_particles(space=None, n=6, d=3, dtype=jnp.float64, seed=0) -> Particles:
     """A few particles without any symmetry in a box of about 3."""
     rng = np.random.default_rng(seed)
     sites = np.stack(np.meshgrid(*[np.arange(2)] * d), -1).reshape(-1, d)[:n] * 1.5 + 0.4
@@ -39,8 +39,12 @@ def crowd(space=None, n=6, d=3, dtype=jnp.float64, seed=0) -> Particles:
     )
 
 
-BOX = lambda: Box([3.1, 3.3, 3.7])
-TILTED = lambda: Triclinic([[3.1, 0.0, 0.0], [0.9, 3.3, 0.0], [-0.4, 0.7, 3.7]])
+def rectangular_box() -> Box:
+    return Box([3.1, 3.3, 3.7])
+
+
+def tilted_box() -> Triclinic:
+    return Triclinic([[3.1, 0.0, 0.0], [0.9, 3.3, 0.0], [-0.4, 0.7, 3.7]])
 
 
 # --- pair potentials -----------------------------------------------------------------------------
@@ -64,7 +68,7 @@ class Gaussian(AbstractGaussian):
 
 
 class GaussianByDefault(AbstractGaussian):
-    """Good, with the derivative left to the base class."""
+    """Good: the force comes from the base class, by derivative of the energy."""
 
 
 class WrongSign(AbstractGaussian):
@@ -162,7 +166,7 @@ BROKEN_POTENTIALS = [
         r"energy of \[\d\] distances: the value is float32\[\d\], expected float64",
     ),
     (DoublePrecisionOut, r"float32: the value is float64\[\d\], expected float32"),
-    (BranchesInPython, r"looks at the numbers of an array in Python"),
+    (BranchesInPython, r"reads the numbers of an array in Python"),
     (LosesElements, r"of an array against a loop"),
     (NaNGradient, r"derivative by .*width.* not finite"),
     (StaticNumber, r"static field StaticNumber.width = 0.7"),
@@ -215,7 +219,7 @@ class EnergyTwice(AbstractPairForce):
         return 0.5 * super().force(clock, state)
 
 
-class OneSided(AbstractPairForce):
+class BreaksThirdLaw(AbstractPairForce):
     """No counter-force on the first particle, and no energy that could tell."""
 
     def energy(self, clock, state, cache=None):
@@ -228,7 +232,7 @@ class OneSided(AbstractPairForce):
         return f.at[0].set(0.5 * f[0])
 
 
-class Anchored(AbstractPairForce):
+class DependsOnOrigin(AbstractPairForce):
     """Adds up to zero, but depends on where the particles are."""
 
     def energy(self, clock, state, cache=None):
@@ -271,8 +275,8 @@ class NaNAtZeroDistance(AbstractPairForce):
 
 class FrozenWidth(AbstractPairForce):
     def force(self, clock, state):
-        still = PairForce(self.component, self.height, jax.lax.stop_gradient(self.width))
-        return still.force(clock, state)
+        stopped = PairForce(self.component, self.height, jax.lax.stop_gradient(self.width))
+        return stopped.force(clock, state)
 
 
 class CutOffPosition(AbstractPairForce):
@@ -280,11 +284,11 @@ class CutOffPosition(AbstractPairForce):
 
     def force(self, clock, state):
         p = self.particles(state)
-        still = p.replace(position=jax.lax.stop_gradient(p.position))
-        return super().force(clock, still)
+        stopped = p.replace(position=jax.lax.stop_gradient(p.position))
+        return super().force(clock, stopped)
 
 
-class WidensCache(AbstractPairForce):
+class NarrowsCache(AbstractPairForce):
     """The cache becomes single precision after the first call."""
 
     def init(self, state):
@@ -294,8 +298,8 @@ class WidensCache(AbstractPairForce):
         return self.force(clock, state), (cache + 1).astype(jnp.float32)
 
 
-class RemembersTooLong(AbstractPairForce):
-    """Keeps the first force for ever."""
+class NeverRecomputesForce(AbstractPairForce):
+    """Keeps the first force, however far particles move."""
 
     def init(self, state):
         return PairForce(self.component, self.height, self.width).force(
@@ -309,7 +313,7 @@ class RemembersTooLong(AbstractPairForce):
         return AbstractForce.energy(self, clock, state, cache)
 
 
-class LooksAtNumbers(AbstractPairForce):
+class BranchesOnPosition(AbstractPairForce):
     def force(self, clock, state):
         if float(self.particles(state).position[0, 0]) > 100:
             return 0 * self.particles(state).position
@@ -329,7 +333,7 @@ class SingleConstant(AbstractPairForce):
         return out.astype(jnp.float32)
 
 
-class MissesBox(AbstractPairForce):
+class HidesBoxFromDerivatives(AbstractPairForce):
     """The virial is right, but the box is hidden from derivatives."""
 
     def separations(self, state):
@@ -366,60 +370,62 @@ class NearestFew(AbstractGrowable):
 
 
 class AbstractListedForce(AbstractPairForce):
-    """The pair force through a list of the pairs within `reach`, NaN where the list is too short."""
+    """The pair force through a list of the pairs within `cutoff`, NaN where the list is too short."""
 
-    reach: Float[Array, ""] = data(1.3)
+    cutoff: Float[Array, ""] = data(1.3)
     skin: Float[Array, ""] = data(0.1)
-    room: int = static(default=2)
+    # Two partners are too few from the start: growth is part of what is tested.
+    initial_capacity: int = static(default=2)
 
     def init(self, state):
         p = self.particles(state)
-        index = jnp.full((p.num_particles, self.room), p.num_particles, jnp.int32)
+        index = jnp.full((p.num_particles, self.initial_capacity), p.num_particles, jnp.int32)
         return NearestFew(index, jnp.full_like(p.position, jnp.nan), jnp.int32(0))
 
-    def rebuilt(self, state, cache):
+    def rebuild(self, state, cache):
         p = self.particles(state)
         r2 = jnp.sum(jax.lax.stop_gradient(self.separations(state)) ** 2, axis=-1)
         n, k = p.num_particles, cache.capacity
-        near = (r2 < (self.reach + self.skin) ** 2) & ~jnp.eye(n, dtype=bool)
-        need = jnp.max(jnp.sum(near, axis=1)).astype(jnp.int32)
+        near = (r2 < (self.cutoff + self.skin) ** 2) & ~jnp.eye(n, dtype=bool)
+        required = jnp.max(jnp.sum(near, axis=1)).astype(jnp.int32)
         order = jnp.argsort(jnp.where(near, r2, jnp.inf), axis=1)[:, :k].astype(jnp.int32)
         order = jnp.pad(order, ((0, 0), (0, max(k - n, 0))), constant_values=n)
         rank = jnp.arange(k)[None]
         index = jnp.where(rank < jnp.sum(near, axis=1)[:, None], order, n)
-        return NearestFew(index, p.position, jnp.maximum(cache.required, need))
+        return NearestFew(index, p.position, jnp.maximum(cache.required, required))
 
     def is_stale(self, state, cache):
         p = self.particles(state)
-        moved = jnp.sum(p.space.displacement(p.position, cache.origin) ** 2, axis=-1)
-        return ~jnp.all(moved < (self.skin / 2) ** 2)
+        # `~all(<)`, not `any(>)`: the first origin is NaN, which compares false and so asks for a build.
+        distance2 = jnp.sum(p.space.displacement(p.position, cache.origin) ** 2, axis=-1)
+        return ~jnp.all(distance2 < (self.skin / 2) ** 2)
 
     def __call__(self, clock, state, cache):
         cache = cond_for_batch(
-            self.is_stale(state, cache), self.rebuilt, lambda s, c: c, state, cache
+            self.is_stale(state, cache), self.rebuild, lambda s, c: c, state, cache
         )
         p = self.particles(state)
         n = p.num_particles
-        present = cache.index < n
-        other = p.position[jnp.minimum(cache.index, n - 1)]
-        mine = jnp.broadcast_to(p.position[:, None, :], other.shape)
-        r = p.space.displacement(mine, other)
+        is_used = cache.index < n
+        other = p.position[jnp.minimum(cache.index, n - 1)]  # (particles, partners, dim)
+        own = jnp.broadcast_to(p.position[:, None, :], other.shape)
+        r = p.space.displacement(own, other)
         r2 = jnp.sum(r**2, axis=-1)
         f = 2 * self.height / self.width**2 * jnp.exp(-r2 / self.width**2)
-        f = jnp.where(present & (r2 < self.reach**2), f, 0)
+        f = jnp.where(is_used & (r2 < self.cutoff**2), f, 0)
         total = jnp.sum(f[..., None] * r, axis=1)
         return jnp.where(cache.required > cache.capacity, jnp.nan, total), cache
 
     def energy(self, clock, state, cache=None):
         r2 = jnp.sum(self.separations(state) ** 2, axis=-1)
-        u = jnp.where(r2 < self.reach**2, self.height * jnp.exp(-r2 / self.width**2), 0)
+        u = jnp.where(r2 < self.cutoff**2, self.height * jnp.exp(-r2 / self.width**2), 0)
         return 0.5 * (jnp.sum(u) - jnp.sum(jnp.diagonal(u)))
 
     def virial(self, clock, state, cache=None):
         r = self.separations(state)
         r2 = jnp.sum(r**2, axis=-1)
         f = 2 * self.height / self.width**2 * jnp.exp(-r2 / self.width**2)
-        return 0.5 * jnp.einsum("ij,ija,ijb->ab", jnp.where(r2 < self.reach**2, f, 0), r, r)
+        return 0.5 * jnp.einsum("ij,ija,ijb->ab", jnp.where(r2 < self.cutoff**2, f, 0), r, r)
 
 
 class ListedForce(AbstractListedForce):
@@ -427,30 +433,35 @@ class ListedForce(AbstractListedForce):
 
 
 class NeverRebuilds(AbstractListedForce):
-    """Keeps its first list for ever, however far particles move."""
+    """Keeps its first list, however far particles move."""
 
     def is_stale(self, state, cache):
         return ~jnp.all(jnp.isfinite(cache.origin))
 
 
-GOOD_FORCES = [(PairForce, Free), (PairForce, BOX), (PairForce, TILTED), (ListedForce, BOX)]
+GOOD_FORCES = [
+    (PairForce, Free),
+    (PairForce, rectangular_box),
+    (PairForce, tilted_box),
+    (ListedForce, rectangular_box),
+]
 BROKEN_FORCES = [
     (WrongSignForce, Free, r"the force against −∂energy/∂position"),
     (EnergyTwice, Free, r"the force against −∂energy/∂position"),
-    (OneSided, Free, r"the sum of all forces"),
-    (Anchored, Free, r"after moving everything alike"),
-    (NoVirial, BOX, r"virial against minus the derivative of energy by strain"),
+    (BreaksThirdLaw, Free, r"the sum of all forces"),
+    (DependsOnOrigin, Free, r"after translating all particles"),
+    (NoVirial, rectangular_box, r"virial against minus the derivative of energy by strain"),
     (FirstIsSpecial, Free, r"particles in another order"),
     (NaNAtZeroDistance, Free, r"∂energy/∂position.* not finite"),
     (FrozenWidth, Free, r"derivative by \['term'\]\.width.* of \['value'\]"),
     (CutOffPosition, Free, r"derivative by \['state'\]\.position.* of \['value'\]"),
-    (WidensCache, Free, r"cache after a call: the value is float32\[\], expected float64"),
-    (RemembersTooLong, Free, r"with a carried cache, after a small move"),
-    (LooksAtNumbers, Free, r"looks at the numbers of an array in Python"),
+    (NarrowsCache, Free, r"cache after a call: the value is float32\[\], expected float64"),
+    (NeverRecomputesForce, Free, r"with a carried cache, after a small move"),
+    (BranchesOnPosition, Free, r"reads the numbers of an array in Python"),
     (WrongUnderVmap, Free, r"vmap"),
     (SingleConstant, Free, r"against −∂energy/∂position|value is float32"),
-    (MissesBox, BOX, r"virial|space\.lengths"),
-    (NeverRebuilds, BOX, r"with a carried cache, after a squeeze"),
+    (HidesBoxFromDerivatives, rectangular_box, r"virial|space\.lengths"),
+    (NeverRebuilds, rectangular_box, r"with a carried cache, after a squeeze"),
 ]
 
 
@@ -467,14 +478,14 @@ class Decay(AbstractTendency):
         return {"a": -flow, "b": flow - state["b"]}
 
 
-class ReturnsStrangers(AbstractTendency):
+class ReturnsUnknownComponent(AbstractTendency):
     rate_constant: Float[Array, ""] = param(0.7)
 
     def rate(self, clock, state):
         return {"c": -self.rate_constant * state["a"]}
 
 
-class ReturnsBare(AbstractTendency):
+class ReturnsBareArray(AbstractTendency):
     rate_constant: Float[Array, ""] = param(0.7)
 
     def rate(self, clock, state):
@@ -502,10 +513,13 @@ class StoppedTendency(AbstractTendency):
         return {"a": -self.rate_constant * jax.lax.stop_gradient(state["a"])}
 
 
-PAIR = lambda: {"a": jnp.array([1.0, 2.0, 0.5]), "b": jnp.array([0.3, -0.2, 1.1])}
+def two_components() -> dict:
+    return {"a": jnp.array([1.0, 2.0, 0.5]), "b": jnp.array([0.3, -0.2, 1.1])}
+
+
 BROKEN_TENDENCIES = [
-    (ReturnsStrangers, r"drives \['c'\], but the state has only \['a', 'b'\]"),
-    (ReturnsBare, r"must be a dict of rates by component"),
+    (ReturnsUnknownComponent, r"drives \['c'\], but the state has only \['a', 'b'\]"),
+    (ReturnsBareArray, r"must be a dict of rates by component"),
     (WrongShape, r"after adding|cannot be added"),
     (ForgetsParameter, r"rate_constant has no effect"),
     (StoppedTendency, r"\['a'\]'?\]?.* is exactly 0, but the finite difference is"),
@@ -516,7 +530,7 @@ BROKEN_TENDENCIES = [
 
 
 class AbstractVerlet(AbstractIntegrator):
-    """Velocity Verlet with its parts in the open, to be broken one at a time."""
+    """Velocity Verlet in separate methods, to be broken one at a time."""
 
     force: PairForce
 
@@ -548,7 +562,7 @@ class KicksOnce(AbstractVerlet):
         return state, self.force(clock, state, None)[0]
 
 
-class TooStrong(AbstractVerlet):
+class KicksTooStrongly(AbstractVerlet):
     """Converges with order 2, to the motion in another force."""
 
     def step(self, plan, clock, state, aux):
@@ -566,7 +580,7 @@ class NeverRefreshes(AbstractVerlet):
 
 
 class CarriesStaleForce(AbstractVerlet):
-    """Gives its successor the force from before the drift."""
+    """Hands on the force from before the drift."""
 
     def step(self, plan, clock, state, aux):
         state = state.kick(aux, plan)
@@ -575,7 +589,7 @@ class CarriesStaleForce(AbstractVerlet):
         return state.kick(after, plan), aux
 
 
-class RefreshMoves(AbstractVerlet):
+class RefreshScalesForce(AbstractVerlet):
     """Refreshing a state that nobody moved changes what comes next."""
 
     def refresh(self, plan, clock, state, aux):
@@ -598,13 +612,13 @@ class StopsForce(AbstractVerlet):
     """Derivatives by the force's parameters are cut off."""
 
     def step(self, plan, clock, state, aux):
-        still = jax.lax.stop_gradient(self.force)
+        stopped = jax.lax.stop_gradient(self.force)
         state = state.kick(jax.lax.stop_gradient(aux), plan).drift(clock.dt)
-        aux = still(clock, state, None)[0]
+        aux = stopped(clock, state, None)[0]
         return state.kick(aux, plan), aux
 
 
-class Drags(AbstractVerlet):
+class AddsFriction(AbstractVerlet):
     """A little friction: not symmetric, though it says so."""
 
     def step(self, plan, clock, state, aux):
@@ -620,15 +634,15 @@ class WrongInBatch(AbstractVerlet):
 
 BROKEN_INTEGRATORS = [
     (KicksOnce, r"the error falls with order (0\.[89]|1\.[01])\d?, expected 2 ± 0.2"),
-    (TooStrong, r"the error falls with order -?0\.\d+, expected 2"),
+    (KicksTooStrongly, r"the error falls with order -?0\.\d+, expected 2"),
     (PlansByPosition, r"prepare for a state that has evolved"),
     (NeverRefreshes, r"after refresh of a state that somebody moved"),
     (CarriesStaleForce, r"after refreshing a state that nobody moved"),
-    (RefreshMoves, r"after refreshing a state that nobody moved"),
+    (RefreshScalesForce, r"after refreshing a state that nobody moved"),
     (GrowsAux, r"what is carried, after a step: the structure differs"),
     (NarrowsAux, r"what is carried, after a step: the value is float32"),
     (StopsForce, r"force\.height is exactly 0, but the finite difference is"),
-    (Drags, r"steps forwards and as many with −dt"),
+    (AddsFriction, r"steps forwards and as many with −dt"),
     (WrongInBatch, r"vmap"),
 ]
 
@@ -636,15 +650,15 @@ BROKEN_INTEGRATORS = [
 # --- simulations and observers -------------------------------------------------------------------
 
 
-class Restless(AbstractIntegrator):
+class ChangesWithEachTrace(AbstractIntegrator):
     """Not a function of its carry: every new program that is traced moves differently."""
 
     force: PairForce
-    traced: Any = static(default=())
+    num_traces: Any = static(default=())
 
     def prepare(self, state, dt):
-        self.traced[0] += 1
-        return jnp.asarray(1.0 + 1e-3 * self.traced[0])
+        self.num_traces[0] += 1
+        return jnp.asarray(1.0 + 1e-3 * self.num_traces[0])
 
     def init(self, plan, clock, state):
         return None
@@ -657,36 +671,36 @@ class Restless(AbstractIntegrator):
         return state.kick(plan * force, clock.dt).drift(clock.dt), aux
 
 
-class ForgetsType(AbstractObserver):
+class ChangesStateType(AbstractObserver):
     interval: int | None = static(default=1)
 
     def init(self, snapshot):
         return jnp.zeros((), jnp.float64)
 
-    def __call__(self, snapshot, memory):
+    def __call__(self, snapshot, observer_state):
         x = jnp.sum(snapshot.state.velocity)
-        return {"x": x}, (memory + x).astype(jnp.float32)
+        return {"x": x}, (observer_state + x).astype(jnp.float32)
 
 
 class RunningSum(AbstractObserver):
-    """Good, with a memory."""
+    """Good, with an observer state."""
 
     interval: int | None = static(default=1)
 
     def init(self, snapshot):
         return jnp.zeros((), snapshot.state.velocity.dtype)
 
-    def __call__(self, snapshot, memory):
-        memory = memory + jnp.sum(snapshot.state.velocity**2)
-        return {"x": memory}, memory
+    def __call__(self, snapshot, observer_state):
+        observer_state = observer_state + jnp.sum(snapshot.state.velocity**2)
+        return {"x": observer_state}, observer_state
 
-    def summary(self, memory):
-        return {"total": memory}
+    def summary(self, observer_state):
+        return {"total": observer_state}
 
 
 class HoldsForce(AbstractObserver):
     force: PairForce
     interval: int | None = static(default=1)
 
-    def __call__(self, snapshot, memory):
-        return {"energy": self.force.energy(snapshot.clock, snapshot.state)}, memory
+    def __call__(self, snapshot, observer_state):
+        return {"energy": self.force.energy(snapshot.clock, snapshot.state)}, observer_state

@@ -42,17 +42,17 @@ def disagreeing(x):
 
 @disagreeing.defjvp
 def _(x, v):
-    # Forward mode is exact; the transpose of this is not what it says.
-    return jnp.sin(x[0]), _twisted(jnp.cos(x[0]), v[0])
+    # Forward mode is exact; the transpose that this declares is wrong by 10⁻⁶.
+    return jnp.sin(x[0]), _scale_with_wrong_transpose(jnp.cos(x[0]), v[0])
 
 
-def _twisted(c, v):
+def _scale_with_wrong_transpose(c, v):
     return jax.custom_derivatives.linear_call(
         lambda c, v: c * v, lambda c, g: c * g * (1 + 1e-6), c, v
     )
 
 
-class TestGood:
+class TestRightDerivatives:
     def test_nonlinear(self):
         check_gradient(lambda t: jnp.sin(t["a"]) * t["b"] ** 3, TREE)
 
@@ -74,7 +74,7 @@ class TestGood:
             lambda t: jnp.exp(-1 / t["b"]) * t["a"], {"a": TREE["a"], "b": jnp.array(jnp.inf)}
         )
 
-    def test_inert(self):
+    def test_an_ignored_leaf_may_have_no_effect(self):
         check_gradient(lambda t: jnp.sin(t["a"]), TREE, ignore=["b"])
 
 
@@ -116,7 +116,7 @@ class Wave(Module):
         (lambda x: x, {"n": jnp.arange(3)}, "no floating leaf"),
     ],
 )
-def test_bad(function, tree, message):
+def test_wrong_derivatives_fail(function, tree, message):
     with pytest.raises(AssertionError, match=message):
         check_gradient(function, tree)
 
@@ -139,7 +139,7 @@ def test_double_precision_without_the_setting():
         assert jnp.ones(()).dtype == jnp.float32
 
 
-class TestComparing:
+class TestCheckEqual:
     def test_names_the_leaf_and_the_numbers(self):
         with pytest.raises(AssertionError) as caught:
             check_equal({"x": jnp.array([1.0, 2.5])}, {"x": jnp.array([1.0, 2.0])}, "it", "sum")
@@ -175,5 +175,5 @@ class TestComparing:
             check_finite({"x": jnp.array([0.0, jnp.inf])}, "it")
 
     @pytest.mark.parametrize("kind", TOLERANCES)
-    def test_the_table_is_stricter_in_double_precision(self, kind):
+    def test_tolerances_are_stricter_in_double_precision(self, kind):
         assert tolerance(jnp.float64, kind) <= tolerance(jnp.float32, kind)

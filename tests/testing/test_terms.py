@@ -1,17 +1,20 @@
-"""The battery for potentials and forces: good specimens pass, broken ones fail for the right reason."""
+"""The battery for potentials, forces and tendencies: good specimens pass, broken ones fail as expected."""
 
 import jax.numpy as jnp
 import pytest
 
-from physkit.testing import check_force, check_potential
+from physkit.testing import check_force, check_potential, check_tendency
 
+from . import specimens
 from .specimens import (
     BROKEN_FORCES,
     BROKEN_POTENTIALS,
+    BROKEN_TENDENCIES,
     GOOD_FORCES,
     GOOD_POTENTIALS,
-    TILTED,
-    crowd,
+    irregular_particles,
+    tilted_box,
+    two_components,
 )
 
 RADII = [0.3, 0.6, 1.0, 1.3]
@@ -30,23 +33,40 @@ def test_broken_potentials_fail(potential, message):
 
 @pytest.mark.parametrize(
     ("force", "space"),
-    [pytest.param(*f, marks=pytest.mark.slow) if f[1] is TILTED else f for f in GOOD_FORCES],
+    [pytest.param(*f, marks=pytest.mark.slow) if f[1] is tilted_box else f for f in GOOD_FORCES],
 )
 def test_good_forces_pass(force, space):
-    check_force(force(), crowd(space()))
+    check_force(force(), irregular_particles(space()))
 
 
 def test_a_force_is_examined_in_double_precision_whatever_the_state():
-    check_force(GOOD_FORCES[0][0](), crowd(dtype=jnp.float32))
+    check_force(GOOD_FORCES[0][0](), irregular_particles(dtype=jnp.float32))
 
 
 @pytest.mark.parametrize(("force", "space", "message"), BROKEN_FORCES)
 def test_broken_forces_fail(force, space, message):
     with pytest.raises(AssertionError, match=message):
-        check_force(force(), crowd(space()))
+        check_force(force(), irregular_particles(space()))
 
 
 def test_a_sum_of_forces_is_refused():
     force = GOOD_FORCES[0][0]()
     with pytest.raises(AssertionError, match="one by one"):
-        check_force(force + force, crowd())
+        check_force(force + force, irregular_particles())
+
+
+class TestTendency:
+    def test_good(self):
+        check_tendency(specimens.Decay(), two_components(), drives=["a", "b"])
+
+    def test_a_plain_function_will_do(self):
+        check_tendency(lambda t, y: -y * (1 + t), jnp.array([1.0, 2.0]))
+
+    def test_components_that_should_be_driven(self):
+        with pytest.raises(AssertionError, match=r"drives \['a', 'b'\], expected \['a'\]"):
+            check_tendency(specimens.Decay(), two_components(), drives=["a"])
+
+    @pytest.mark.parametrize(("tendency", "message"), BROKEN_TENDENCIES)
+    def test_broken(self, tendency, message):
+        with pytest.raises(AssertionError, match=message):
+            check_tendency(tendency(), two_components())

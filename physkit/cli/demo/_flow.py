@@ -49,7 +49,7 @@ def _print(flow: ProbedFlow, found: FlowFit, report: Report) -> None:
     )
     off = np.abs(found.value - found.truth) / found.error
     verdict = "both within" if np.all(off < MOST_SIGMAS) else "NOT both within"
-    left = np.sqrt(np.mean((found.after - flow.seen) ** 2)) / flow.noise
+    left = np.sqrt(np.mean((found.after - flow.measured) ** 2)) / flow.noise
     report.result(
         f"{verdict} {MOST_SIGMAS:.0f} standard errors after {found.fit.steps} steps; what is left is "
         f"{left:.2f} times the noise"
@@ -61,6 +61,6 @@ def _write(flow: ProbedFlow, found: FlowFit, path: Path) -> Path:
     columns = {"time": flow.time}
     for k in range(len(flow.place)):
         for axis, name in enumerate("uv"):
-            columns[f"{name}{k} measured"] = flow.seen[:, k, axis]
+            columns[f"{name}{k} measured"] = flow.measured[:, k, axis]
             columns[f"{name}{k} fitted"] = found.after[:, k, axis]
     return write_table(path, about, columns)

@@ -41,7 +41,12 @@ def draw_probes(flow: ProbedFlow, found: FlowFit, path: Path) -> None:
             for axis, ax in enumerate(row):
                 plot.apply_style(ax)
                 ax.plot(
-                    flow.time, flow.seen[:, k, axis], ".", ms=4, color="#777777", label="measured"
+                    flow.time,
+                    flow.measured[:, k, axis],
+                    ".",
+                    ms=4,
+                    color="#777777",
+                    label="measured",
                 )
                 ax.plot(
                     flow.time,

@@ -70,6 +70,9 @@ def _write_masses(found: Weighing, path: Path) -> Path:
 def _write_wobble(tracks: SolarTracks, found: Weighing, path: Path) -> Path:
     about = "the Sun about the barycenter, J2000 equator: measured, simulated with fitted masses"
     columns = {"Julian date (TDB)": tracks.date}
-    for label, path_of_sun in (("measured", tracks.seen[:, 0]), ("simulated", found.after[:, 0])):
+    for label, path_of_sun in (
+        ("measured", tracks.measured[:, 0]),
+        ("simulated", found.after[:, 0]),
+    ):
         columns |= {f"{label} {axis} (au)": path_of_sun[:, k] for k, axis in enumerate("xyz")}
     return write_table(path, about, columns)

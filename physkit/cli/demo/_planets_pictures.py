@@ -25,7 +25,7 @@ _HALO = [patheffects.withStroke(linewidth=2.5, foreground="white")]
 def draw_wobble(tracks: SolarTracks, found: Weighing, path: Path) -> None:
     """The path of the Sun about the barycenter, before and after the fit."""
     figure, (left, right) = _figure((10.0, 5.6), 1, 2)
-    measured = _face_on(tracks.seen[:, 0])[:, :2] / SOLAR_RADIUS
+    measured = _face_on(tracks.measured[:, 0])[:, :2] / SOLAR_RADIUS
     reach = 1.15 * np.max(np.abs(measured))
     for ax, simulated, title in (
         (left, found.before, "masses guessed"),
@@ -48,12 +48,12 @@ def draw_wobble(tracks: SolarTracks, found: Weighing, path: Path) -> None:
 def draw_residuals(tracks: SolarTracks, found: Weighing, path: Path) -> None:
     """What the fit leaves of the Sun's path, over time and by period."""
     figure, (over_time, by_period) = _figure((10.0, 6.4), 2, 1)
-    left = _face_on(found.after[:, 0] - tracks.seen[:, 0]) * AU_IN_KM
+    left = _face_on(found.after[:, 0] - tracks.measured[:, 0]) * AU_IN_KM
     for k, name in enumerate("xyz"):
         over_time.plot(
             _years(tracks), left[:, k], ".-", lw=1, ms=4, label=name, color=plot.PALETTE[k]
         )
-    width = np.ptp(_face_on(tracks.seen[:, 0])[:, 0]) * AU_IN_KM / 1e6
+    width = np.ptp(_face_on(tracks.measured[:, 0])[:, 0]) * AU_IN_KM / 1e6
     over_time.set(xlim=(1990, 2010), ylim=(-900, 1200), xticks=range(1990, 2011, 4))
     over_time.set(xlabel="year", ylabel="simulated − measured / km")
     over_time.set_title(
@@ -81,7 +81,7 @@ def draw_orbits(tracks: SolarTracks, found: Weighing, path: Path) -> None:
     """The orbits of the planets about the Sun."""
     figure, ax = _figure((6.4, 6.4), 1, 1)
     for k, (name, color) in enumerate(zip(PLANETS, _PLANET_COLORS, strict=True), start=1):
-        line, measured = _face_on(found.after[:, k])[:, :2], _face_on(tracks.seen[:, k])[:, :2]
+        line, measured = _face_on(found.after[:, k])[:, :2], _face_on(tracks.measured[:, k])[:, :2]
         ax.plot(*line.T, color=color, lw=1.0)
         ax.scatter(*measured[:: 3 * k].T, s=9, color=color, lw=0)
         ax.plot(*line[-1], "o", color=color, ms=9, mec="white")

@@ -17,7 +17,7 @@ def lorenz(
 
         ẋ = σ (y − x),   ẏ = x (ρ − z) − y,   ż = x y − β z
 
-    Chaotic for the default values: neighbors part as e^{0.906 t}. Differentiable in σ, ρ and β.
+    Chaotic for the default values: nearby states separate as e^{0.906 t}. Differentiable in σ, ρ and β.
 
     **Reference:** Lorenz, J. Atmos. Sci. 20, 130 (1963), eqs. 25–27.
     """

@@ -14,9 +14,10 @@ from physkit.integrators import RK4
 from physkit.observe import Every
 from physkit.simulate import Simulation, simulate
 
-PELTS_RATES = (0.55, 0.028, 0.80, 0.024)  # α, β, γ, δ, per year and per thousand pelts
+# α, β, γ, δ, per year and per thousand pelts: posterior means of Carpenter's case study.
+PELTS_RATES = (0.55, 0.028, 0.80, 0.024)
 _RATES = ("growth", "predation", "death", "conversion")
-_STEPS_A_YEAR = 20
+_STEPS_PER_YEAR = 20  # RK4 at 20 a year is far below the noise of the counts
 
 
 class LotkaVolterra(AbstractTendency):
@@ -64,6 +65,7 @@ def pelts() -> Pelts:
     Canada (1921).
     """
     path = resources.files("physkit.systems") / "data" / "hare_and_lynx.csv"
+    # Rows of numbers begin with the year; all others are comments or the header.
     lines = path.read_text(encoding="utf-8").splitlines()
     rows = np.loadtxt([x for x in lines if x[:1].isdigit()], delimiter=",")
     return Pelts(rows[:, 0], rows[:, 1:])
@@ -82,9 +84,9 @@ def hare_and_lynx(
 
     **Reference:** Carpenter, Predator–Prey Population Dynamics (2018), a case study with Stan.
     """
-    chase = LotkaVolterra(growth, predation, death, conversion)
-    record = Every(_STEPS_A_YEAR, pelts=lambda now: now.state)
-    sim = Simulation(RK4(chase), dt=1 / _STEPS_A_YEAR, observers=record, t0=1900.0)
+    populations = LotkaVolterra(growth, predation, death, conversion)
+    record = Every(_STEPS_PER_YEAR, pelts=lambda now: now.state)
+    sim = Simulation(RK4(populations), dt=1 / _STEPS_PER_YEAR, observers=record, t0=1900.0)
     return sim, jnp.asarray(start, float)
 
 
@@ -94,11 +96,11 @@ def fit_pelts(data: Pelts, first_guess: PyTree = None, *, progress: bool = True)
     Counts are off by a factor rather than by a number, so residuals are ln(simulated / counted).
     """
     model = hare_and_lynx() if first_guess is None else first_guess
-    at = frames_at(model[0], data.year, every=_STEPS_A_YEAR)
+    at = frames_at(model[0], data.year, every=_STEPS_PER_YEAR)
 
     def residuals(model: PyTree) -> Float[Array, "t 2"]:
-        seen = at.pick(simulate(*model, at.steps), "pelts")
-        return jnp.log(seen) - np.log(data.taken)
+        simulated = at.pick(simulate(*model, at.steps), "pelts")
+        return jnp.log(simulated) - np.log(data.taken)
 
     return fit(
         residuals,

@@ -1,4 +1,4 @@
-"""Drops in a flow that they feel and that feels them."""
+"""Drops in a vortex, coupled both ways by drag."""
 
 import math
 from typing import Any
@@ -46,7 +46,8 @@ def particle_laden_taylor_green(
     flow = Field.from_function(
         grid, lambda x, y: (jnp.sin(x) * jnp.cos(y), -jnp.cos(x) * jnp.sin(y)), dtype=dtype
     )
-    # Evenly spread without rows and columns: multiples of the powers of the plastic number.
+    # Evenly spread without rows and columns: the R2 sequence, multiples of 1/ρ and 1/ρ² with the
+    # plastic number ρ³ = ρ + 1. Random places would start with clusters of their own.
     index = np.arange(1, count + 1)[:, None]
     x = 2 * np.pi * ((index * np.array([[0.7548776662466927, 0.5698402909980532]])) % 1)
     v = np.stack([np.sin(x[:, 0]) * np.cos(x[:, 1]), -np.cos(x[:, 0]) * np.sin(x[:, 1])], axis=1)

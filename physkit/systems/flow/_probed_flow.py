@@ -25,18 +25,18 @@ FIRST_GUESS = (0.03, 0.2)
 
 
 class ProbedFlow(NamedTuple):
-    """What is known of the flow: where it began, and what the probes saw.
+    """What is known of the flow: its initial state, and what the probes measured.
 
     - `begin`: vorticity at t = 0, on the grid that the fit works on.
     - `end`: true vorticity at the end, on the fine grid that the truth was computed on.
-    - `time`: `[t]`; `seen`: `[t probes 2]`, velocity with noise; `noise`: its standard deviation.
+    - `time`: `[t]`; `measured`: `[t probes 2]`, velocity with noise; `noise`: its standard deviation.
     - `place`: `[probes 2]`, where the probes are.
     """
 
     begin: Field
     end: Field
     time: np.ndarray
-    seen: np.ndarray
+    measured: np.ndarray
     noise: float
     place: np.ndarray
 
@@ -79,21 +79,21 @@ def probed_flow(
 
     **Reference:** Meshalkin & Sinai, J. Appl. Math. Mech. 25, 1700 (1961).
     """
-    return _driven(viscosity, forcing, place), _eddies(resolution, seed)
+    return _forced_simulation(viscosity, forcing, place), _eddies(resolution, seed)
 
 
 def probe_flow(steps: int = 250, noise: float = 0.05, *, seed: int = 0) -> ProbedFlow:
-    """Let the true flow go on a grid twice as fine as the fit's, and measure it."""
+    """Simulate the true flow on a grid twice as fine as the fit's, and measure it."""
     rng = np.random.default_rng(seed)
     place = rng.uniform(0.3, 2 * np.pi - 0.3, (PROBES, 2))
     sim, fine = probed_flow(resolution=128, place=place)
     done = jax.jit(lambda start: simulate(sim, start, steps))(fine)
-    seen = np.asarray(done.frames["probes"])
+    exact = np.asarray(done.frames["probes"])
     return ProbedFlow(
         begin=probed_flow()[1],
         end=done.state,
         time=np.asarray(done.times["probes"]),
-        seen=seen + noise * rng.normal(size=seen.shape),
+        measured=exact + noise * rng.normal(size=exact.shape),
         noise=noise,
         place=place,
     )
@@ -107,10 +107,10 @@ def fit_flow(
     Both stay positive; the noise of the probes is known.
     """
     steps = _INTERVAL * (len(flow.time) - 1)
-    model = _driven(*first_guess, flow.place), flow.begin
+    model = _forced_simulation(*first_guess, flow.place), flow.begin
 
     def residuals(model: PyTree) -> Float[Array, "t probes 2"]:
-        return (simulate(*model, steps).frames["probes"] - flow.seen) / flow.noise
+        return (simulate(*model, steps).frames["probes"] - flow.measured) / flow.noise
 
     found = fit(
         residuals,
@@ -128,19 +128,21 @@ def fit_flow(
         value=np.array([found.values["viscosity"], found.values["forcing"]]),
         error=np.array([found.error("viscosity"), found.error("forcing")]),
         truth=np.array([TRUE_VISCOSITY, TRUE_FORCING]),
-        before=flow.seen + flow.noise * found.residuals_before,
-        after=flow.seen + flow.noise * found.residuals,
+        before=flow.measured + flow.noise * found.residuals_before,
+        after=flow.measured + flow.noise * found.residuals,
         fit=found,
     )
 
 
-def _driven(viscosity: ArrayLike, forcing: ArrayLike, place: ArrayLike | None) -> Simulation:
+def _forced_simulation(
+    viscosity: ArrayLike, forcing: ArrayLike, place: ArrayLike | None
+) -> Simulation:
     terms = VorticityTransport(viscosity), KolmogorovForcing(forcing, wavenumber=4)
-    observers = () if place is None else (Every(_INTERVAL, probes=_probes(place)),)
+    observers = () if place is None else (Every(_INTERVAL, probes=_velocity_at(place)),)
     return Simulation(ETDRK2(*terms), dt=0.02, observers=observers)
 
 
-def _probes(place: ArrayLike | None):
+def _velocity_at(place: ArrayLike | None):
     points = as_parameter(place)
 
     def read(now: Snapshot) -> Float[Array, "probes 2"]:
@@ -157,6 +159,7 @@ def _eddies(resolution: int, seed: int) -> Field:
     total = np.zeros(grid.shape)
     for kx in range(-5, 6):
         for ky in range(6):
+            # Drawn also for waves left out, so that what a seed gives does not depend on the band.
             phase, size = rng.uniform(0, 2 * np.pi), rng.normal()
             if 4 <= kx**2 + ky**2 <= 25:
                 total += size * np.cos(kx * x + ky * y + phase)

@@ -1,4 +1,4 @@
-"""Basins of water: Stommel's gyre, Thacker's bowl, Kelvin and Rossby waves."""
+"""Basins of water: Stommel's wind-driven gyre, and Thacker's parabolic bowl."""
 
 import math
 
@@ -56,7 +56,7 @@ def stommel_gyre(
         wind_x=-jnp.asarray(wind, float) * jnp.cos(math.pi * y / width),
         origin=0.0,
     )
-    speed = math.sqrt(gravity * depth)
+    speed = math.sqrt(gravity * depth)  # of gravity waves, the fastest there are
     dt = courant * length / cells / speed / 2
     frames = Every(record, depth=lambda now: now.state.depth.data) if record else ()
     return Simulation(RK4(flow), dt=dt, observers=frames), CGridShallowWaterState.of(grid, depth)
@@ -91,9 +91,10 @@ def stommel_streamfunction(
 def streamfunction(water: CGridShallowWaterState) -> Field:
     """ψ at the corners of cells from the flow across y, ψ = 0 on the western wall: v = ∂ψ/∂x."""
     v = water.velocity_y
-    steps = v.data * v.grid.spacing[0]
-    zero = jnp.zeros((1, steps.shape[1]), steps.dtype)
-    psi = jnp.concatenate([zero, jnp.cumsum(steps, axis=0)])
+    # v lies on the faces across y, so its running integral along x lies on the corners.
+    increments = v.data * v.grid.spacing[0]
+    wall = jnp.zeros((1, increments.shape[1]), increments.dtype)
+    psi = jnp.concatenate([wall, jnp.cumsum(increments, axis=0)])
     return v.with_values(psi).replace(location=v.grid.node)
 
 
@@ -117,12 +118,13 @@ def thacker_bowl(
     bed = 0.5 * (x**2 + y**2) - 0.5
     depth, velocity = thacker_solution(grid, 0.0, gravity)
     start = ShallowWaterState.of(grid, depth, velocity, Mirror())
-    flow = ShallowWaterFV(gravity, bed, dry=1e-5)
+    flow = ShallowWaterFV(gravity, bed, dry=1e-5)  # 2·10⁻⁵ of the depth in the middle
     dt = 0.2 * _BOWL / cells / (2 * math.sqrt(gravity)) * 1.2 if dt is None else dt
     return Simulation(SSPRK2(flow), dt=dt), start
 
 
-_BOWL, _TILT = 3.0, 0.25
+_BOWL = 3.0  # edge of the box: the shore reaches out to 1.25, and a dry margin must be left
+_TILT = 0.25  # distance of the shore's center from the bowl's
 
 
 def thacker_solution(

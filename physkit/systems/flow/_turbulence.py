@@ -97,6 +97,8 @@ def random_vorticity(grid: Grid, key: Key, *, peak: float = 12.0, energy: float 
     kx, ky = grid.wavenumbers()
     k2 = (kx**2 + ky**2) / peak**2
     spectrum = noise.spectrum().multiply(k2 * jnp.exp(-1.75 * k2)).dealiased()  # |ψ̂|² ∝ E/k³
-    slopes = [spectrum.derivative(axis).field() for axis in range(2)]
-    power = 0.5 * sum((part * part).mean() for part in slopes)
-    return (-spectrum.laplacian()).field().map(lambda w: w * jnp.sqrt(energy / power))
+    # The spectrum is that of the streamfunction ψ: |u| = |∇ψ| and ω = −∇²ψ. Scaling the result, rather
+    # than E(k), makes the energy exact for every sample of the noise.
+    gradient = [spectrum.derivative(axis).field() for axis in range(2)]
+    drawn_energy = 0.5 * sum((part * part).mean() for part in gradient)
+    return (-spectrum.laplacian()).field().map(lambda w: w * jnp.sqrt(energy / drawn_energy))

@@ -1,4 +1,4 @@
-"""The Sedov blast: much energy at a point."""
+"""The Sedov blast: an explosion from a point."""
 
 import jax.numpy as jnp
 from jax.typing import ArrayLike
@@ -11,7 +11,8 @@ from physkit.geometry import Box, Grid, Mirror, Outflow
 from physkit.integrators import SSPRK2, CFLSubsteps
 from physkit.simulate import Simulation
 
-SEDOV_ALPHA = {2: 0.984074, 3: 0.851072}  # γ = 1.4, cylindrical and spherical
+# α of γ = 1.4 by dimension, cylindrical and spherical: energy integrals of Kamm & Timmes (2007).
+SEDOV_ALPHA = {2: 0.984074, 3: 0.851072}
 SEDOV_END = 1.0
 
 
@@ -45,18 +46,20 @@ def sedov(
     radius = sum(x * x for x in grid.coordinates()) ** 0.5
     h = grid.spacing[0]
     volume = jnp.broadcast_to(cell_volumes(grid, spherical=dimension == 1), grid.shape)
+    # Not one cell: over at least 3.5 cells the start is round on the grid. 0.03 is small against R = 1.
     hot = radius < jnp.maximum(3.5 * h, 0.03)
     # A mirror per axis: a quarter of the plane has a quarter of the energy.
     energy = 1.0 if dimension == 1 else 0.5**dimension
+    # Divided by the volume of the cells that are hot, so that the energy on the grid is exact.
     pressure = jnp.where(hot, (gamma - 1) * energy / grid.sum(jnp.where(hot, volume, 0)), 1e-6)
     gas = Gas.from_primitive(grid, 1.0, (0.0,) * dimension, pressure, gamma, sides)
-    law = CompressibleEuler(
+    equations = CompressibleEuler(
         gamma,
         HLLC() if riemann is None else riemann,
         MUSCL() if reconstruction is None else reconstruction,
         symmetry="spherical" if dimension == 1 else "planar",
     )
-    flow = CFLSubsteps(SSPRK2(law), cfl=0.4, max_substeps=256)
+    flow = CFLSubsteps(SSPRK2(equations), cfl=0.4, max_substeps=256)
     return Simulation(flow, dt=SEDOV_END / (cells if steps is None else steps)), gas
 
 
@@ -73,6 +76,7 @@ def shock_radius(gas: Gas) -> Float[Array, ""]:
     line = gas.density.data.reshape(gas.grid.shape[0], -1)[:, 0]
     x = gas.grid.coordinates()[0].reshape(-1)
     half = 0.5 * (jnp.max(line) + line[-1])
+    # The outermost crossing: behind the shock the density falls through the same value again.
     last = line.size - 1 - jnp.argmax(line[::-1] > half)
     below, above = line[last], line[last + 1]
     return x[last] + (below - half) / (below - above) * gas.grid.spacing[0]

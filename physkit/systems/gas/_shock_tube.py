@@ -46,9 +46,9 @@ def shock_tube(
     is_left = grid.coordinates()[0] < jump
     start = [jnp.where(is_left, a, b) for a, b in zip(left, right, strict=True)]
     gas = Gas.from_primitive(grid, *start, gamma, Outflow())
-    given = {"riemann": riemann, "reconstruction": reconstruction}
-    law = CompressibleEuler(gamma, **{name: part for name, part in given.items() if part})
-    return Simulation(SSPRK3(law), dt=dt), gas
+    schemes = {"riemann": riemann, "reconstruction": reconstruction}
+    chosen = {name: scheme for name, scheme in schemes.items() if scheme}
+    return Simulation(SSPRK3(CompressibleEuler(gamma, **chosen)), dt=dt), gas
 
 
 def shock_tube_solution(
@@ -93,7 +93,8 @@ def averaged_density(
     gamma: ArrayLike = 1.4,
 ) -> Float[Array, " n"]:
     """The exact density averaged over the cells of `field`, by 16 points each."""
+    # A finite-volume cell holds an average: in the cell of a jump no single point does.
     n, points, h = field.grid.shape[0], 16, field.grid.spacing[0]
     x = (jnp.arange(n * points, dtype=h.dtype) + 0.5) * (h / points)
     exact = shock_tube_solution(left, right, x, t, jump=jump, gamma=gamma)[0]
-    return jnp.mean(exact.reshape(n, points), axis=1)
+    return jnp.mean(exact.reshape(n, points), axis=1)  # (cells, points in each)

@@ -27,13 +27,13 @@ class SolarTracks(NamedTuple):
     """What was measured: the wobble of the Sun and the tracks of the planets, in au.
 
     - `date`: Julian date (TDB), `[t]`.
-    - `seen`: `[t 5 3]`, the Sun relative to the barycenter, then each planet relative to the Sun.
+    - `measured`: `[t 5 3]`, the Sun relative to the barycenter, then each planet relative to the Sun.
     - `velocity`: `[5 3]`, au/day, of the same at the first date.
     - `accuracy`: `[5]`, au, how well each is known.
     """
 
     date: np.ndarray
-    seen: np.ndarray
+    measured: np.ndarray
     velocity: np.ndarray
     accuracy: np.ndarray
 
@@ -43,6 +43,7 @@ def solar_tracks() -> SolarTracks:
     folder = resources.files("physkit.systems") / "data"
     rows = np.loadtxt(_lines(folder / "sun_and_giants.csv"), delimiter=",")
     velocity = np.loadtxt(_lines(folder / "start_velocities.csv"), delimiter=",", usecols=(1, 2, 3))
+    # au; of the planets: accuracy of the theory that their tracks come from (data/README.md).
     accuracy = np.array([1e-6, 1e-3, 2e-3, 4e-3, 6e-3])
     return SolarTracks(rows[:, 0], rows[:, 1:].reshape(-1, 5, 3), velocity, accuracy)
 
@@ -70,7 +71,7 @@ def giant_planets(
     """
     tracks = solar_tracks()
     mass = 1 / np.array(SUN_TO_PLANET) if mass is None else mass
-    position = inertial(tracks.seen[0]) if position is None else position
+    position = inertial(tracks.measured[0]) if position is None else position
     velocity = inertial(tracks.velocity) if velocity is None else velocity
     masses = jnp.concatenate([jnp.ones(1), jnp.asarray(mass)])
     gravity = DirectGravity(GM_SUN)
@@ -79,13 +80,14 @@ def giant_planets(
     return sim, Particles(position, velocity, masses)
 
 
-def inertial(seen: PyTree) -> Any:
+def inertial(measured: PyTree) -> Any:
     """Barycentric Sun and heliocentric planets, `[… 5 3]` → all in the frame of the barycenter."""
-    return np.concatenate([seen[..., :1, :], seen[..., 1:, :] + seen[..., :1, :]], axis=-2)
+    sun, planets = measured[..., :1, :], measured[..., 1:, :]
+    return np.concatenate([sun, planets + sun], axis=-2)
 
 
-def as_seen(position: Float[Array, "*t 5 3"]) -> Float[Array, "*t 5 3"]:
-    """The inverse of `inertial`: planets relative to the Sun, as they are measured."""
+def as_measured(position: Float[Array, "*t 5 3"]) -> Float[Array, "*t 5 3"]:
+    """The inverse of `inertial`: planets relative to the Sun."""
     return position.at[..., 1:, :].add(-position[..., :1, :])
 
 

@@ -10,7 +10,7 @@ from physkit.particles import Particles
 from physkit.particles.forces import DirectGravity
 from physkit.simulate import Simulation
 
-FIGURE_EIGHT_PERIOD = 6.32591398
+FIGURE_EIGHT_PERIOD = 6.32591398  # and the positions below: digits by Simó
 
 
 def figure_eight(steps_per_period: int = 400) -> tuple[Simulation, Particles]:
@@ -25,6 +25,7 @@ def figure_eight(steps_per_period: int = 400) -> tuple[Simulation, Particles]:
 
     **Reference:** Chenciner & Montgomery, Ann. Math. 152, 881 (2000); digits by Simó.
     """
+    # Body 3 passes the center between the other two, whose velocities together cancel its own.
     x1 = np.array([0.97000436, -0.24308753])
     v3 = np.array([-0.93240737, -0.86473146])
     bodies = Particles([x1, -x1, 0 * x1], [-v3 / 2, -v3 / 2, v3])
@@ -48,9 +49,10 @@ def kepler(eccentricity: float = 0.5, steps_per_orbit: int = 200) -> tuple[Simul
     """
     distance = 1 - eccentricity
     speed = math.sqrt((1 + eccentricity) / (1 - eccentricity))
-    half_apart, half_speed = [distance / 2, 0.0], [0.0, speed / 2]
+    # Relative motion a (1 − e), √((1 + e)/(1 − e)) at the pericenter, half of it to each mass.
+    half_separation, half_speed = [distance / 2, 0.0], [0.0, speed / 2]
     bodies = Particles(
-        np.array([half_apart, [-x for x in half_apart]]),
+        np.array([half_separation, [-x for x in half_separation]]),
         np.array([half_speed, [-v for v in half_speed]]),
         mass=0.5,
     )

@@ -81,11 +81,12 @@ def zeldovich_start(
     """Particles at the middles of cells, moved as Zel'dovich's approximation has it."""
     grid = noise.grid
     potential = noise.spectrum().multiply(_amplitude(noise, size) * contrast * _inverse_k2(noise))
-    shift = [potential.derivative(axis).field().data.reshape(-1) for axis in range(3)]
-    displacement = jnp.stack(shift, axis=1)
+    # ψ = ∇φ of φ = δ/k²: toward the dense.
+    components = [potential.derivative(axis).field().data.reshape(-1) for axis in range(3)]
+    displacement = jnp.stack(components, axis=1)  # (particles, dim)
     n = grid.shape
-    middles = np.stack(np.meshgrid(*((np.arange(m) + 0.5) / m for m in n), indexing="ij"), axis=-1)
-    lattice = jnp.asarray(middles.reshape(-1, 3), noise.data.dtype)
+    centers = np.stack(np.meshgrid(*((np.arange(m) + 0.5) / m for m in n), indexing="ij"), axis=-1)
+    lattice = jnp.asarray(centers.reshape(-1, 3), noise.data.dtype)
     position = lattice + scale_factor * displacement
     momentum = HUBBLE * scale_factor**1.5 * displacement
     return Particles(position % 1, momentum, 1 / math.prod(n), grid.space)
@@ -150,47 +151,54 @@ def recover_phases(
     """
     grid = Grid(Box(jnp.ones(3, observed.dtype)), observed.shape)
     target = Field(observed, grid)
-    end = lambda noise: final_density(noise, steps, size=size, contrast=contrast)
     cell = 1 / observed.shape[0]
 
+    def simulated(noise):
+        return final_density(noise, steps, size=size, contrast=contrast)
+
     def loss(noise, width):
-        off = (end(noise) - target).spectrum()
+        misfit = (simulated(noise) - target).spectrum()
         k2 = _k(target) ** 2
-        off = off.multiply(jnp.exp(-0.5 * k2 * (width * cell) ** 2)).field().data
-        return jnp.sum(off**2) / (2 * noise_level**2) + jnp.sum(noise**2) / 2
+        smooth = misfit.multiply(jnp.exp(-0.5 * k2 * (width * cell) ** 2)).field().data
+        return jnp.sum(smooth**2) / (2 * noise_level**2) + jnp.sum(noise**2) / 2
 
     optimizer = optax.scale_by_adam()
 
     @jax.jit
-    def step(noise, memory, width, pace):
-        value, slope = jax.value_and_grad(loss)(noise, width)
-        change, memory = optimizer.update(slope, memory)
-        return noise - pace * change, memory, value
+    def step(noise, optimizer_state, width, learning_rate):
+        value, gradient = jax.value_and_grad(loss)(noise, width)
+        update, optimizer_state = optimizer.update(gradient, optimizer_state)
+        return noise - learning_rate * update, optimizer_state, value
 
     noise = jnp.zeros_like(observed)
-    memory, losses = optimizer.init(noise), []
+    optimizer_state, losses = optimizer.init(noise), []
     bar = Progress(rounds, title="phases", enabled=progress)
     for k in range(rounds):
+        # Arrays, not Python numbers: one compiled program for all rounds. The width falls from 3 cells
+        # to 0.09 by 60 % of the rounds, the rate to 0 along a cosine.
         width = jnp.asarray(3.0 * 0.03 ** min(1.0, k / (0.6 * rounds)), observed.dtype)
-        pace = jnp.asarray(rate * (1 + math.cos(math.pi * k / rounds)) / 2, observed.dtype)
-        noise, memory, value = step(noise, memory, width, pace)
+        learning_rate = jnp.asarray(rate * (1 + math.cos(math.pi * k / rounds)) / 2, observed.dtype)
+        noise, optimizer_state, value = step(noise, optimizer_state, width, learning_rate)
         losses.append(float(value))
         bar.update(k + 1, f"loss {losses[-1]:.4g}")
     bar.close()
-    return Phases(noise, np.array(losses), end(noise).data)
+    return Phases(noise, np.array(losses), simulated(noise).data)
 
 
 def correlation_by_scale(
     a: Float[Array, "n n n"], b: Float[Array, "n n n"]
 ) -> tuple[np.ndarray, np.ndarray]:
     """Wavenumbers, in waves per box, and Re⟨a b*⟩ / √(⟨|a|²⟩⟨|b|²⟩) in shells of width 1."""
-    one, two = (np.fft.fftn(np.asarray(x, float)) for x in (a, b))
-    waves = np.meshgrid(*(np.fft.fftfreq(n, 1 / n) for n in one.shape), indexing="ij")
+    modes_a, modes_b = (np.fft.fftn(np.asarray(x, float)) for x in (a, b))
+    waves = np.meshgrid(*(np.fft.fftfreq(n, 1 / n) for n in modes_a.shape), indexing="ij")
     k = np.rint(np.sqrt(sum(w**2 for w in waves))).astype(int).ravel()
-    shells = np.arange(1, min(one.shape) // 2)
-    total = lambda x: np.bincount(k, x.ravel(), k.max() + 1)[shells]
-    size = np.sqrt(total(abs(one) ** 2) * total(abs(two) ** 2))
-    return shells, total((one * two.conj()).real) / size
+    shells = np.arange(1, min(modes_a.shape) // 2)  # beyond, shells are corners of the cube only
+
+    def sum_shells(x):
+        return np.bincount(k, x.ravel(), k.max() + 1)[shells]
+
+    norm = np.sqrt(sum_shells(abs(modes_a) ** 2) * sum_shells(abs(modes_b) ** 2))
+    return shells, sum_shells((modes_a * modes_b.conj()).real) / norm
 
 
 def _k(noise: Field) -> Float[Array, "..."]:
@@ -199,6 +207,7 @@ def _k(noise: Field) -> Float[Array, "..."]:
 
 
 def _inverse_k2(noise: Field) -> Float[Array, "..."]:
+    # The inner `where` avoids 1/0: a derivative would be NaN although that branch is not taken.
     k = _k(noise)
     return jnp.where(k > 0, 1 / jnp.where(k > 0, k, 1) ** 2, 0)
 
@@ -208,9 +217,10 @@ def _amplitude(noise: Field, size: float) -> Float[Array, "..."]:
     k = _k(noise)
     safe = jnp.where(k > 0, k, 1)
     power = jnp.where(k > 0, _cold_dark_matter(safe / size), 0)
+    # Over all modes of the full transform, on the host: `wavenumbers` has those of the half one.
     modes = np.meshgrid(*(np.fft.fftfreq(n, 1 / n) for n in noise.grid.shape), indexing="ij")
     k_all = 2 * np.pi * np.sqrt(sum(m**2 for m in modes))
-    k_all[0, 0, 0] = 1.0
+    k_all[0, 0, 0] = 1.0  # any number but 0: this mode, the mean, is subtracted again below
     all_power = _cold_dark_matter(k_all / size)
     total = jnp.asarray(np.mean(all_power) - all_power[0, 0, 0] / all_power.size)
     return jnp.sqrt(power / total.astype(k.dtype))
@@ -219,5 +229,6 @@ def _amplitude(noise: Field, size: float) -> Float[Array, "..."]:
 def _cold_dark_matter(k: ArrayLike) -> Any:
     """k T²(k), k in h/Mpc."""
     q = k / 0.21
-    slope = 1 + 3.89 * q + (16.1 * q) ** 2 + (5.46 * q) ** 3 + (6.71 * q) ** 4
-    return k * (jnp.log1p(2.34 * q) / (2.34 * q)) ** 2 / jnp.sqrt(slope)
+    # BBKS (1986), eq. G3: T = ln(1 + 2.34 q)/(2.34 q) · […]^(−1/4), q = k/Γ; T² has the root of […].
+    polynomial = 1 + 3.89 * q + (16.1 * q) ** 2 + (5.46 * q) ** 3 + (6.71 * q) ** 4
+    return k * (jnp.log1p(2.34 * q) / (2.34 * q)) ** 2 / jnp.sqrt(polynomial)

@@ -10,10 +10,10 @@ from physkit.core import PyTree
 from physkit.fit import AutocorrelatedErrors, Fit, PositiveBound, fit
 from physkit.simulate import simulate
 
-from ._giant_planets import SUN_TO_PLANET, SolarTracks, as_seen, giant_planets, inertial
+from ._giant_planets import SUN_TO_PLANET, SolarTracks, as_measured, giant_planets, inertial
 
 FIRST_GUESS = (5e-4, 5e-4, 5e-5, 5e-5)  # solar masses: off by 91, −43, −13 and 3 %
-_MEMORY = 9  # frames of 40 days: what the inner planets do to the Sun repeats within a year
+_LAGS = 9  # frames of 40 days, a year: the pull of the inner planets is correlated as long
 
 
 class Weighing(NamedTuple):
@@ -21,7 +21,7 @@ class Weighing(NamedTuple):
 
     - `ratio`, `error`, `reference`: `[4]`, mass of the Sun over that of the planet, its standard
       error, and the IAU's value.
-    - `before`, `after`: `[t 5 3]`, au, as `SolarTracks.seen`.
+    - `before`, `after`: `[t 5 3]`, au, as `SolarTracks.measured`.
     - `fit`: with all 34 numbers.
     """
 
@@ -51,20 +51,20 @@ def weigh_planets(
     - `first_guess`: `[4]`, solar masses to start from.
 
     **Notes:** what the best fit leaves is no noise but the pull of the inner planets on the Sun and
-    the limits of the analytic theories: it remembers months, so standard errors come from
+    the limits of the analytic theories: it is correlated over months, so standard errors come from
     autocorrelated residuals.
     """
     model = giant_planets(
-        jnp.asarray(first_guess), inertial(tracks.seen[0]), inertial(tracks.velocity)
+        jnp.asarray(first_guess), inertial(tracks.measured[0]), inertial(tracks.velocity)
     )
     steps = model[0].observation_period * (len(tracks.date) - 1)
 
     def simulated(model: PyTree) -> Float[Array, "t 5 3"]:
         sim, state = model
-        return as_seen(simulate(sim, state, steps).frames["position"])
+        return as_measured(simulate(sim, state, steps).frames["position"])
 
     def residuals(model: PyTree) -> Float[Array, "t 5 3"]:
-        return (simulated(model) - tracks.seen) / tracks.accuracy[None, :, None]
+        return (simulated(model) - tracks.measured) / tracks.accuracy[None, :, None]
 
     found = fit(
         residuals,
@@ -75,17 +75,18 @@ def weigh_planets(
             "velocity": m[1].velocity,
         },
         bounds={"mass": PositiveBound()},
-        errors=AutocorrelatedErrors(lags=_MEMORY),
+        errors=AutocorrelatedErrors(lags=_LAGS),
         progress=progress,
         title="weighing",
     ).check()
-    seen_from = tracks.accuracy[None, :, None]
+    scale = tracks.accuracy[None, :, None]  # (frames, bodies, dim)
     ratio = 1 / found.values["mass"]
     return Weighing(
         ratio=ratio,
+        # d(1/m) = dm/m²
         error=ratio**2 * found.error("mass"),
         reference=np.array(SUN_TO_PLANET),
-        before=tracks.seen + seen_from * found.residuals_before,
-        after=tracks.seen + seen_from * found.residuals,
+        before=tracks.measured + scale * found.residuals_before,
+        after=tracks.measured + scale * found.residuals,
         fit=found,
     )

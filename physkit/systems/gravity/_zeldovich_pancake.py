@@ -1,4 +1,4 @@
-"""Structure in an expanding universe, where it is known in closed form."""
+"""Zel'dovich's pancake: a plane wave that collapses in an expanding universe, in closed form."""
 
 import math
 
@@ -46,8 +46,9 @@ def zeldovich_pancake(
     x, p = zeldovich_solution(start, crossing, count)
     box = Box(jnp.asarray([1.0], dtype))
     sheets = Particles(jnp.asarray(x[:, None] % 1, dtype), p[:, None], 1 / count, box)
-    law = Gravity(1.5 * HUBBLE**2 / (4 * math.pi))
-    mesh = ParticleMesh(Grid(box, (cells,)), law, TSC())
+    # 4πG ρ̄ = 3H₀²/2 for the mean density 1 of a box of volume and mass 1.
+    gravity = Gravity(1.5 * HUBBLE**2 / (4 * math.pi))
+    mesh = ParticleMesh(Grid(box, (cells,)), gravity, TSC())
     first, last = comoving_time(start), comoving_time(end)
     record = Every(1, wave=ModeAmplitude(1))
     simulation = Simulation(
@@ -67,7 +68,7 @@ def comoving_time(scale_factor: float) -> float:
 def zeldovich_solution(
     scale_factor: float, crossing: float = 1.0, count: int = 512
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Positions, not folded, and momenta p = a² dx/dt of the sheets at a scale factor."""
+    """Unwrapped positions, and momenta p = a² dx/dt of the sheets at a scale factor."""
     q = (np.arange(count) + 0.5) / count
     shape = np.sin(2 * np.pi * q) / (2 * np.pi) / crossing
     # dx/dτ = dx/da · da/dτ, and da/dτ = H₀ a^(3/2).

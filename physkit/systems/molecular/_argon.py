@@ -69,11 +69,12 @@ def liquid_argon(
     atoms = Particles(jnp.asarray(sites, dtype), mass=MASS, space=box)
     atoms = maxwell_boltzmann(jax.random.key(0) if key is None else key, atoms, temperature)
     force = Pairwise(LennardJones(EPSILON, SIGMA), cutoff=2.5 * SIGMA)
-    reach = float(np.floor(np.min(np.asarray(box.lengths)) / 2))
+    # Whole ångströms up to half of the box, beyond which g(r) would count images.
+    r_max = float(np.floor(np.min(np.asarray(box.lengths)) / 2))
     observers = (
         Every(10, energy=TotalEnergy(), kelvin=lambda now: Temperature()(now) / K_B),
         MeanSquareDisplacement(10, lags=50),
-        RadialDistribution(50, r_max=reach, bins=round(reach / 0.05)),
+        RadialDistribution(50, r_max=r_max, bins=round(r_max / 0.05)),
     )
     return Simulation(VelocityVerlet(force), dt=0.01, observers=observers), atoms
 
@@ -89,20 +90,22 @@ def melt(
 ) -> Particles:
     """The liquid that the crystal becomes: hot for a third of the steps, then at `temperature`.
 
-    A Langevin bath leaves a random total energy, ±2 % in temperature for some 1000 atoms, at which
+    A Langevin thermostat leaves a random total energy, ±2 % in temperature for some 1000 atoms, at which
     constant-energy dynamics would stay for good. So velocities are scaled to the mean energy of the
-    second half of the bath.
+    second half of the last stage.
     """
     record = Every(10, potential=PotentialEnergy(), kinetic=KineticEnergy())
-    for factor, share in ((2.0, steps // 3), (1.0, steps - steps // 3)):
+    for factor, stage_steps in ((2.0, steps // 3), (1.0, steps - steps // 3)):
         thermostat = BAOAB(sim.integrator.force, temperature=factor * temperature, friction=1.0)
         stage = dataclasses.replace(sim, integrator=thermostat, observers=(record,))
-        done = run(stage, atoms, share // 10 * 10, key=key, progress=progress)
+        # A multiple of the observer's interval.
+        done = run(stage, atoms, stage_steps // 10 * 10, key=key, progress=progress)
         atoms = done.state
     energy = np.asarray(done["potential"] + done["kinetic"], float)
-    aim = np.mean(energy[len(energy) // 2 :]) - float(done["potential"][-1])
+    # Only kinetic energy can be chosen: what the mean total leaves beside the last potential energy.
+    kinetic = np.mean(energy[len(energy) // 2 :]) - float(done["potential"][-1])
     atoms = remove_drift(atoms)
-    scale = np.sqrt(aim / float(kinetic_energy(atoms)))
+    scale = np.sqrt(kinetic / float(kinetic_energy(atoms)))
     return atoms.replace(velocity=jnp.asarray(scale, atoms.velocity.dtype) * atoms.velocity)
 
 
@@ -125,6 +128,7 @@ def argon_results(done: Run) -> ArgonResults:
     """Peak of g(r), diffusion coefficient from 1 to 5 ps of the displacement, temperature, drift."""
     radial = done["radial_distribution"]
     r, g = np.asarray(radial["r"]), np.asarray(radial["value"])
+    # A parabola through the top 15 % finds the peak between bins, and averages their noise.
     top = g > 0.85 * np.max(g)
     a, b, c = np.polyfit(r[top], g[top], 2)
     energy = np.asarray(done["energy"], float) / done.state.num_particles / K_B

@@ -25,10 +25,11 @@ def double_well_passage(diffusion: float, barrier: float = 0.25) -> float:
 
     **Reference:** Gardiner, Handbook of Stochastic Methods, eq. 5.2.160.
     """
+    # From −3, where the potential is so high that the integrand is below rounding.
     z, step = np.linspace(-3.0, 1.0, 40_001, retstep=True)
     potential = barrier * (z**4 - 2 * z**2) / diffusion
     weight = np.exp(-potential)
-    inner = (np.cumsum(weight) - 0.5 * weight) * step
+    inner = (np.cumsum(weight) - 0.5 * weight) * step  # trapezoids up to each z
     outer = np.where(z >= -1.0, np.exp(potential) * inner, 0.0)
     return float(np.trapezoid(outer, z) / diffusion)
 

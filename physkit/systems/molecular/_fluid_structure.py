@@ -1,4 +1,4 @@
-"""ε and σ of a Lennard-Jones fluid from its structure."""
+"""Fit ε and σ of a Lennard-Jones fluid to its structure, g(r)."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -48,15 +48,15 @@ class SmallFluid(NamedTuple):
     def energy(self, model: LennardJones, state: tuple[Array, Array]) -> Float[Array, ""]:
         """The potential energy of a sample, from its pairs' squared distances."""
         squares = state[0]
-        law = truncated(model, jnp.asarray(self.cutoff, squares.dtype), "shifted-force")
-        return jnp.sum(jnp.where(squares < self.cutoff**2, law.energy(squares), 0))
+        potential = truncated(model, jnp.asarray(self.cutoff, squares.dtype), "shifted-force")
+        return jnp.sum(jnp.where(squares < self.cutoff**2, potential.energy(squares), 0))
 
 
 class Structure(NamedTuple):
     """Samples of a fluid: g(r) of each, and what gives them weights.
 
     - `r`: middles of the bins; `value`, `error`: g(r), its standard error.
-    - `samples`: with states `(squared distances of pairs, g)`. `last`: where the replicas have come to.
+    - `samples`: with states `(squared distances of pairs, g)`. `last`: the replicas at the end.
     """
 
     r: np.ndarray
@@ -75,7 +75,7 @@ def fluid_structure(
 
     - `model`: ε and σ.
     - `key`: of the noise.
-    - `begin`: replicas to go on from; a crystal, which melts, if left out.
+    - `begin`: replicas to continue from; a crystal, which melts, if left out.
 
     **Errors:** `ParameterError` where `steps` and `every` leave fewer than four samples.
     """
@@ -89,10 +89,11 @@ def fluid_structure(
     if begin is None:
         keys = jax.random.split(key, fluid.replicas)
         begin = jax.vmap(lambda k: maxwell_boltzmann(k, atoms, fluid.temperature))(keys)
-    squares, g, last = _drawn(fluid, model, begin, jax.random.split(key, fluid.replicas))
+    squares, g, last = _draw_samples(fluid, model, begin, jax.random.split(key, fluid.replicas))
     samples = eqx.filter_jit(
         lambda m, states: EquilibriumSamples(fluid.energy, m, states, fluid.temperature)
     )(model, (squares, g))
+    # (blocks, samples, bins): four blocks per replica, long enough to be nearly independent.
     blocks = np.asarray(g).reshape(4 * fluid.replicas, -1, fluid.bins).mean(axis=1)
     error = blocks.std(axis=0) / np.sqrt(len(blocks) - 1)
     r = (np.arange(fluid.bins) + 0.5) * fluid.r_max / fluid.bins
@@ -100,13 +101,15 @@ def fluid_structure(
 
 
 @eqx.filter_jit
-def _drawn(fluid: SmallFluid, model: LennardJones, begin: Particles, keys: Array) -> Any:
+def _draw_samples(fluid: SmallFluid, model: LennardJones, begin: Particles, keys: Array) -> Any:
     """Pairs and g(r) of all samples, replica by replica, and the last states."""
-    one = RadialDistribution(1, fluid.r_max, fluid.bins, smooth=True)
+    # Smooth bins, so that g(r) has a derivative by the positions. Each frame begins with an empty
+    # histogram, so that it is the g(r) of one sample.
+    radial = RadialDistribution(1, fluid.r_max, fluid.bins, smooth=True)
 
     def g_of(now: Snapshot) -> Float[Array, " bins"]:
-        _, memory = one(now, one.init(now))
-        return one.summary(memory)["radial_distribution"]["value"]
+        _, histogram = radial(now, radial.init(now))
+        return radial.summary(histogram)["radial_distribution"]["value"]
 
     first, second = (jnp.asarray(i) for i in np.triu_indices(4 * fluid.cells**3, 1))
 
@@ -114,9 +117,9 @@ def _drawn(fluid: SmallFluid, model: LennardJones, begin: Particles, keys: Array
         x = now.state.position
         return jnp.sum(now.state.space.displacement(x[first], x[second]) ** 2, axis=1)
 
-    see = Every(fluid.every, squares=squares_of, g=g_of)
+    record = Every(fluid.every, squares=squares_of, g=g_of)
     thermostat = BAOAB(fluid.force(model), temperature=fluid.temperature, friction=0.5)
-    sim = Simulation(thermostat, dt=0.005, observers=see)
+    sim = Simulation(thermostat, dt=0.005, observers=record)
 
     def replica(state, key):
         result = simulate(sim, init(sim, state, key=key), fluid.steps)
@@ -126,8 +129,8 @@ def _drawn(fluid: SmallFluid, model: LennardJones, begin: Particles, keys: Array
             result.state,
         )
 
-    x, g, last = jax.vmap(replica)(begin, keys)
-    return x.reshape(-1, *x.shape[2:]), g.reshape(-1, g.shape[-1]), last
+    squares, g, last = jax.vmap(replica)(begin, keys)  # (replicas, samples, pairs or bins)
+    return squares.reshape(-1, *squares.shape[2:]), g.reshape(-1, g.shape[-1]), last
 
 
 class FluidFit(NamedTuple):
@@ -164,13 +167,14 @@ def fit_fluid(
     **Errors:** `ParameterError` for less than one round.
 
     **Reference:** Henderson, Phys. Lett. A 49, 197 (1974): g(r) determines the pair potential;
-    Lyubartsev & Laaksonen, Phys. Rev. E 52, 3730 (1995), for the way.
+    Lyubartsev & Laaksonen, Phys. Rev. E 52, 3730 (1995), for the method.
     """
     if rounds < 1:
         raise ParameterError(f"at least one round of sampling is needed; got rounds={rounds}")
     key = jax.random.key(1) if key is None else key
-    model, path, last = begin, [_numbers(begin)], None
-    # Bins without pairs in either fluid say nothing.
+    model, path, last = begin, [_parameters(begin)], None
+    # √2: both g(r), observed and sampled, have errors. The floor is for bins with nearly no pairs, whose
+    # errors come out too small.
     scale = np.sqrt(2) * np.maximum(error, 0.2 * np.median(error[error > 0]))
     every = max(fluid.every // 3, 1)
     quick = fluid._replace(steps=fluid.steps // 10 // every * every, every=every)
@@ -178,16 +182,16 @@ def fit_fluid(
         structure = fluid_structure(quick, model, jax.random.fold_in(key, k), last)
         last = structure.last
         value, slopes = _sensitivity(model, structure.samples)
-        used = _used(structure, observed)
+        used = _bins_with_pairs(structure, observed)
         matrix = np.stack([slopes.epsilon, slopes.sigma], axis=1)[used] / scale[used, None]
-        left = ((observed - value) / scale)[used]
-        step = np.linalg.lstsq(matrix, left, rcond=None)[0] / path[-1]
-        step = np.clip(step, -0.05, 0.05)  # of g(r) of a dense fluid no more is linear
+        residual = ((observed - value) / scale)[used]
+        step = np.linalg.lstsq(matrix, residual, rcond=None)[0] / path[-1]
+        step = np.clip(step, -0.05, 0.05)  # g(r) of a dense fluid is not linear beyond
         path.append(path[-1] * (1 + step))
         model = LennardJones(*path[-1])
         report(f"round {k + 1}: ε = {path[-1][0]:.4f}, σ = {path[-1][1]:.4f}")
     structure = fluid_structure(fluid, model, jax.random.fold_in(key, rounds), last)
-    used = _used(structure, observed)
+    used = _bins_with_pairs(structure, observed)
     target = jnp.asarray(observed)
     weight = jnp.asarray(used / scale)
 
@@ -198,23 +202,30 @@ def fit_fluid(
     found = fit(
         residuals, model, where=lambda m: {"epsilon": m.epsilon, "sigma": m.sigma}, progress=False
     )
-    path.append(_numbers(found.model))
+    path.append(_parameters(found.model))
     effective = reweight(lambda m, s: s[1], found.model, structure.samples).effective
-    share = float(effective) / structure.samples.count
-    report(f"fit: ε = {path[-1][0]:.4f}, σ = {path[-1][1]:.4f}, {share:.0%} of the samples count")
+    fraction = float(effective) / structure.samples.count
+    report(
+        f"fit: ε = {path[-1][0]:.4f}, σ = {path[-1][1]:.4f}, {fraction:.0%} of the samples count"
+    )
     return FluidFit(np.array(path), found, structure, float(effective))
 
 
 @eqx.filter_jit
 def _sensitivity(model: LennardJones, samples: EquilibriumSamples) -> Any:
     """g(r), and its derivatives by ε and σ."""
-    g = lambda m: reweight(lambda m, s: s[1], m, samples).value
+
+    def g(model):
+        return reweight(lambda m, s: s[1], model, samples).value
+
+    # Forward mode: two parameters, many bins.
     return g(model), jax.jacfwd(g)(model)
 
 
-def _used(structure: Structure, observed: np.ndarray) -> np.ndarray:
+def _bins_with_pairs(structure: Structure, observed: np.ndarray) -> np.ndarray:
+    """Bins that hold pairs in either fluid; the others, inside the core, say nothing."""
     return (structure.value > 1e-3) | (observed > 1e-3)
 
 
-def _numbers(model: LennardJones) -> np.ndarray:
+def _parameters(model: LennardJones) -> np.ndarray:
     return np.array([float(model.epsilon), float(model.sigma)])

@@ -1,4 +1,4 @@
-"""Boxes of Lennard-Jones fluid in a heat bath, and the fluid's published equation of state."""
+"""Boxes of Lennard-Jones fluid at one temperature, and the fluid's published equation of state."""
 
 from typing import Any, NamedTuple
 
@@ -24,7 +24,7 @@ _X = (
     -1.131607632802822e2, -8.867771540418822e3, -3.986982844450543e1, -4.689270299917261e3,
     2.593535277438717e2, -2.694523589434903e3, -7.218487631550215e2, 1.721802063863269e2,
 )  # fmt: skip
-_GAMMA = 3.0
+_GAMMA = 3.0  # of the paper: the nonlinear parameter, chosen and not fitted
 
 
 class FluidState(NamedTuple):
@@ -42,7 +42,7 @@ def lennard_jones_equation_of_state(density: ArrayLike, temperature: ArrayLike) 
     A modified Benedict–Webb–Rubin form with 32 numbers fitted to simulations; p and U are derivatives of
     one free energy. Arguments of one shape, reduced units.
 
-    **Good values:** 0.7 ≤ T ≤ 6, ρ ≤ 1.2, outside of the region where liquid and vapour coexist: above
+    **Good values:** 0.7 ≤ T ≤ 6, ρ ≤ 1.2, outside of the region where liquid and vapor coexist: above
     the critical temperature of 1.313, all.
 
     **Notes:** good to about 0.02 in p and 0.5 % in U in a liquid; of the full potential, without cutoff.
@@ -83,12 +83,13 @@ def _free_energy(rho: Array, t: Array) -> Array:
         x[28] / t**2 + x[29] / t**3,
         x[30] / t**2 + x[31] / t**3 + x[32] / t**4,
     )
-    fading = jnp.exp(-_GAMMA * rho**2)
-    g = [(1 - fading) / (2 * _GAMMA)]
+    # G₁ … G₆ of table 9, by their recursion.
+    gaussian = jnp.exp(-_GAMMA * rho**2)
+    g = [(1 - gaussian) / (2 * _GAMMA)]
     for k in range(1, 6):
-        g.append(-(fading * rho ** (2 * k) - 2 * k * g[-1]) / (2 * _GAMMA))
-    powers = sum(value * rho ** (i + 1) / (i + 1) for i, value in enumerate(a))
-    return powers + sum(value * one for value, one in zip(b, g, strict=True))
+        g.append(-(gaussian * rho ** (2 * k) - 2 * k * g[-1]) / (2 * _GAMMA))
+    polynomial = sum(a_i * rho ** (i + 1) / (i + 1) for i, a_i in enumerate(a))
+    return polynomial + sum(b_i * g_i for b_i, g_i in zip(b, g, strict=True))
 
 
 def lennard_jones_box(
@@ -103,7 +104,7 @@ def lennard_jones_box(
     dtype: DTypeLike = float,
     key: Array | None = None,
 ) -> tuple[Simulation, Particles]:
-    """A box of Lennard-Jones fluid in a heat bath: one point of its equation of state.
+    """A box of Lennard-Jones fluid with a Langevin thermostat: one point of its equation of state.
 
     4·cells³ atoms, at first on a crystal's sites, with a plain cutoff and tail corrections. Records
     `pressure` and `energy`, the potential energy per atom, every so many steps; leave out the frames
@@ -111,9 +112,9 @@ def lennard_jones_box(
 
     **Arguments:**
 
-    - `density`, `temperature`: reduced; of the state and of the bath.
+    - `density`, `temperature`: reduced; of the state and of the thermostat.
     - `cells`: crystal cells along each edge. 3 are enough for a cutoff of 2.2 up to density 0.85.
-    - `capacity`: with 4 cells or more, room for so many neighbors of an atom, for sweeps over density:
+    - `capacity`: of the neighbor list, per atom, with 4 cells or more; for sweeps over density:
       72 up to 0.85. Smaller boxes keep no neighbor list.
     - `every`: steps between frames.
 
@@ -122,10 +123,14 @@ def lennard_jones_box(
     sites, box = lattice.face_centered_cubic(cells, density=density)
     atoms = Particles(jnp.asarray(sites, dtype), space=box)
     atoms = maxwell_boltzmann(jax.random.key(0) if key is None else key, atoms, temperature)
-    kept = {"skin": 0.3, "capacity": capacity} if cells > 3 else {"use_neighbor_list": False}
-    force = Pairwise(LennardJones(), cutoff, truncation="plain", tail=True, **kept)
+    # Up to 3 cells a list of cutoff and skin holds most pairs anyway; all pairs need no rebuilds.
+    pairs = {"skin": 0.3, "capacity": capacity} if cells > 3 else {"use_neighbor_list": False}
+    force = Pairwise(LennardJones(), cutoff, truncation="plain", tail=True, **pairs)
     energy = PotentialEnergy()
-    per_atom = lambda now: energy(now) / now.state.num_particles
-    record = Every(every, pressure=Pressure(), energy=per_atom)
+
+    def energy_per_atom(now):
+        return energy(now) / now.state.num_particles
+
+    record = Every(every, pressure=Pressure(), energy=energy_per_atom)
     thermostat = BAOAB(force, temperature=temperature, friction=1.0)
     return Simulation(thermostat, dt=dt, observers=record), atoms

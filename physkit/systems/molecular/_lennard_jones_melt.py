@@ -1,4 +1,4 @@
-"""The Lennard-Jones liquid."""
+"""The Lennard-Jones melt, a standard benchmark of molecular dynamics."""
 
 import jax
 import jax.numpy as jnp

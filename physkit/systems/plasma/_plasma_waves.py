@@ -13,7 +13,8 @@ from physkit.observe import Every, FieldEnergy, ModeAmplitude, TotalEnergy
 from physkit.particles import Particles
 from physkit.simulate import Simulation
 
-LANDAU_FREQUENCY = 1.41566189  # at kλ_D = 0.5, in units of the plasma frequency
+# The least damped root of 1 + [1 + ζ Z(ζ)]/(kλ_D)² = 0 at kλ_D = 0.5, in units of the plasma frequency.
+LANDAU_FREQUENCY = 1.41566189
 LANDAU_DAMPING = -0.15335947
 
 
@@ -45,20 +46,23 @@ def plasma_wave(
     """
     length = 2 * math.pi / wavenumber
     beams = max(1, count // (2 * cells)) if thermal_speed else 1
-    each = count // beams
-    # Of every beam x with ∫₀ˣ (1 + α cos kx) dx = place · L, by Newton's method.
-    place = length * (np.arange(each) + 0.5) / each
-    x = place
+    per_beam = count // beams
+    # Positions x with ∫₀ˣ (1 + α cos kx′) dx′ = `uniform`, the same in every beam: Newton's method, which
+    # for α ≪ 1 converges in a few rounds.
+    uniform = length * (np.arange(per_beam) + 0.5) / per_beam
+    x = uniform
     for _ in range(20):
-        off = x + amplitude / wavenumber * np.sin(wavenumber * x) - place
-        x = x - off / (1 + amplitude * np.cos(wavenumber * x))
+        residual = x + amplitude / wavenumber * np.sin(wavenumber * x) - uniform
+        x = x - residual / (1 + amplitude * np.cos(wavenumber * x))
+    # Beams of equal distance up to 5 v_T, beyond which a Maxwellian has 10⁻⁶ of its particles; their
+    # weights, not their number, follow f.
     speed = np.linspace(-5, 5, beams) if beams > 1 else np.zeros(1)
-    share = np.exp(-(speed**2) / 2)
-    weight = np.repeat(share / np.sum(share) * length / each, each)
+    maxwellian = np.exp(-(speed**2) / 2)
+    weight = np.repeat(maxwellian / np.sum(maxwellian) * length / per_beam, per_beam)
     box = Box(jnp.asarray([length], dtype))
     electrons = Particles(
         jnp.asarray(np.tile(x % length, beams)[:, None], dtype),
-        np.repeat(thermal_speed * speed, each)[:, None],
+        np.repeat(thermal_speed * speed, per_beam)[:, None],
         weight,
         box,
         charge=-weight,
@@ -72,7 +76,7 @@ def landau_damping(count: int = 20_000) -> tuple[Simulation, Particles]:
     """A Langmuir wave of kλ_D = 0.5 that damps without collisions.
 
     It oscillates with ω = 1.41566189 and falls as exp(−0.15335947 t), until the ordered velocities of
-    the start come round again, at t = 2π/(k Δv).
+    the start are in phase again, at t = 2π/(k Δv).
 
     **Reference:** Landau, J. Phys. USSR 10, 25 (1946); roots of the plasma dispersion function in
     Birdsall & Langdon (1991), section 5-15.
@@ -103,12 +107,12 @@ def two_stream(
     k = math.sqrt(3 / 8) / speed
     length = 2 * math.pi / k
     box = Box(jnp.asarray([length], dtype))
-    rest = (np.arange(count // 2) + 0.5) / (count // 2) * length
+    uniform = (np.arange(count // 2) + 0.5) / (count // 2) * length
 
     def beam(direction):
-        x = rest + 1e-3 * direction * np.sin(k * rest)
-        place, weight = jnp.asarray(x[:, None] % length, dtype), length / count
-        return Particles(place, direction * speed, weight, box, charge=-weight)
+        x = uniform + 1e-3 * direction * np.sin(k * uniform)
+        position, weight = jnp.asarray(x[:, None] % length, dtype), length / count
+        return Particles(position, direction * speed, weight, box, charge=-weight)
 
     mesh = ParticleMesh(Grid(box, (cells,)), kernel=TSC(), component=("right", "left"))
     record = Every(1, wave=ModeAmplitude(1), field=FieldEnergy(), energy=TotalEnergy())

@@ -1,4 +1,4 @@
-"""A plasma of electrons and ions, both of particles, and the frequency at which it rings."""
+"""A plasma of electrons and ions as particles, and the frequency at which it oscillates."""
 
 from typing import NamedTuple
 
@@ -52,28 +52,28 @@ def two_species_plasma(
 
     - `mass_ratio`: m_i/m_e.
     - `particles`: of each species. `cells`: of the mesh, on a line of length 2π.
-    - `amplitude`: of the displacement, length; larger than some 0.02, ions gather and the frequency shifts.
+    - `amplitude`: of the displacement, length; above some 0.02, ions gather and the frequency shifts.
 
     **Reference:** Tonks & Langmuir, Phys. Rev. 33, 195 (1929).
     """
     box = Box(jnp.full(1, _LENGTH))
-    place = (jnp.arange(particles, dtype=float) + 0.5) * (_LENGTH / particles)
+    uniform = (jnp.arange(particles, dtype=float) + 0.5) * (_LENGTH / particles)
     charge = jnp.sqrt(_LENGTH / particles)  # n q²/m = 1 for electrons of mass q² n = 1
     weight = charge * charge * particles / _LENGTH
     electrons = Particles(
-        (place + amplitude * jnp.sin(place))[:, None] % _LENGTH,
+        (uniform + amplitude * jnp.sin(uniform))[:, None] % _LENGTH,
         mass=weight,
         charge=-charge,
         space=box,
     )
     ions = Particles(
-        place[:, None], mass=weight * jnp.asarray(mass_ratio), charge=charge, space=box
+        uniform[:, None], mass=weight * jnp.asarray(mass_ratio), charge=charge, space=box
     )
     mesh = ParticleMesh(Grid(box, (cells,)), Electrostatics(1.0), component=("electrons", "ions"))
     observers = Every(
         1,
-        electrons=_wave("electrons"),
-        ions=_wave("ions"),
+        electrons=_longest_wave("electrons"),
+        ions=_longest_wave("ions"),
         kinetic=KineticEnergy(),
         potential=PotentialEnergy(),
     )
@@ -84,7 +84,7 @@ def two_species_plasma(
 def ringing(time: ArrayLike, wave: ArrayLike, mass_ratio: float = MASS_RATIO) -> Ringing:
     """The frequency of `wave` `[t]`: the least-squares sinusoid about a constant."""
     time, wave = jnp.asarray(time), jnp.asarray(wave)
-    size = jnp.max(jnp.abs(wave))
+    size = jnp.max(jnp.abs(wave))  # all numbers of the fit are then of order 1
 
     def sinusoid(p: dict[str, Array]) -> Float[Array, " t"]:
         return (
@@ -110,8 +110,9 @@ def ringing(time: ArrayLike, wave: ArrayLike, mass_ratio: float = MASS_RATIO) ->
     )
 
 
-def _wave(name: str):
+def _longest_wave(name: str):
     def read(now: Snapshot) -> Float[Array, ""]:
+        # Twice the cosine's mean: the amplitude δn/n of the wave of k = 1.
         x = now.state[name].position[:, 0]
         return 2 * jnp.mean(jnp.cos(x))
 

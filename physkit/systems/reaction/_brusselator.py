@@ -44,7 +44,7 @@ def brusselator(
     """
     key = jax.random.key(0) if key is None else key
     a, b = jnp.asarray(a, float), jnp.asarray(b, float)
-    rest = jnp.stack([a, b / a]).reshape(2, *[1] * len(cells))
+    rest = jnp.stack([a, b / a]).reshape(2, *[1] * len(cells))  # (species, 1, …), to broadcast
     start = rest * (1 + 0.01 * jax.random.normal(key, (2, *cells)))
     flow = ETDRK4(Diffusion(jnp.asarray(diffusivity, float)), Brusselator(a, b))
     grid = Grid(jnp.full(len(cells), length, float), cells)

@@ -25,7 +25,9 @@ def kuramoto_sivashinsky(
 
     **Reference:** Kassam & Trefethen, SIAM J. Sci. Comput. 26, 1214 (2005), §5 (the start).
     """
+    # The default length is 32π, as in the paper.
     grid = Grid(jnp.asarray(length, float).reshape(1), (cells,))
+    # In the longest wave of any box; for 32π it is x/16.
     q = 2 * jnp.pi / grid.space.lengths[0]
     start = Field.from_function(grid, lambda x: jnp.cos(q * x) * (1 + jnp.sin(q * x)))
     flow = ETDRK4(KuramotoSivashinsky())

@@ -29,14 +29,18 @@ def plucked_string(
 
     **Reference:** d'Alembert, Hist. Acad. Sci. Berlin 3, 214 (1747).
     """
-    grid, held = Grid(Box([1.0], (False,)), (cells,)), Dirichlet(0.0)
-    hump = lambda x: jnp.exp(-(((x - 0.3) / 0.05) ** 2))
+    grid, fixed_ends = Grid(Box([1.0], (False,)), (cells,)), Dirichlet(0.0)
+
+    def hump(x):
+        return jnp.exp(-(((x - 0.3) / 0.05) ** 2))
+
     wave = Wave(speed, scheme=Central())
     state = {
-        "displacement": Field.from_function(grid, hump, boundary=held),
-        "velocity": Field(0.0, grid, boundary=held),
+        "displacement": Field.from_function(grid, hump, boundary=fixed_ends),
+        "velocity": Field(0.0, grid, boundary=fixed_ends),
     }
     sim = Simulation(
+        # Kick and drift are exact for the part that moves, so that Euler steps of them are, too.
         Strang(Euler(wave.kick), Euler(wave.drift)),
         dt=courant / cells / jnp.asarray(speed, float),
         observers=Every(every, u=FieldValues("displacement")),

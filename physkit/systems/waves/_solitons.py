@@ -45,14 +45,18 @@ def kdv_solitons(
     (1989), §4.3.
     """
     grid = Grid([length], (cells,))
-    waves = lambda x: sum(
-        soliton(x - x0, c, grid.space.lengths[0]) for c, x0 in zip(speeds, positions, strict=True)
-    )
+
+    def waves(x):
+        return sum(
+            soliton(x - x0, c, grid.space.lengths[0])
+            for c, x0 in zip(speeds, positions, strict=True)
+        )
+
     sim = Simulation(ETDRK4(KortewegDeVries()), dt=dt, observers=Every(every, u=FieldValues()))
     return sim, Field.from_function(grid, waves)
 
 
 def soliton(x: Float[Array, "..."], speed: ArrayLike, length: ArrayLike) -> Float[Array, "..."]:
     """½c sech²(½√c x) on a line that repeats after `length`."""
-    x = x - length * jnp.round(x / length)
+    x = x - length * jnp.round(x / length)  # the nearest image
     return 0.5 * speed / jnp.cosh(0.5 * jnp.sqrt(speed) * x) ** 2

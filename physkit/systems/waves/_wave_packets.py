@@ -21,6 +21,7 @@ def wave_packet(grid: Grid, position: ArrayLike, width: ArrayLike, wavenumber: A
     def function(x):
         size = (2 * jnp.pi * width**2) ** -0.25 * jnp.exp(-(((x - position) / (2 * width)) ** 2))
         phase = wavenumber * (x - position)
+        # By its parts, so that the precision is that of the grid.
         return jax.lax.complex(size * jnp.cos(phase), size * jnp.sin(phase))
 
     return Field.from_function(grid, function)
@@ -33,7 +34,7 @@ def coherent_state(
 
         i ∂ψ/∂t = −½ ∂²ψ/∂x² + ½ (x − x₀)² ψ,   ħ = m = ω = 1
 
-    Returns after t = 2π with the sign turned, after `steps` steps.
+    Returns after t = 2π, in `steps` steps, with the opposite sign.
 
     **Reference:** Schrödinger, Naturwissenschaften 14, 664 (1926).
     """
@@ -83,7 +84,7 @@ def tunneling(
 
 
 def transmission(energy: ArrayLike, height: ArrayLike, width: ArrayLike) -> Float[Array, "..."]:
-    """Share of a plane wave that passes a rectangular barrier (ħ = m = 1).
+    """Fraction of a plane wave that passes a rectangular barrier (ħ = m = 1).
 
         T = 1 / (1 + V² sinh²(κL) / (4E(V − E))),   κ² = 2(V − E)
 
@@ -91,6 +92,7 @@ def transmission(energy: ArrayLike, height: ArrayLike, width: ArrayLike) -> Floa
     """
     energy = jnp.asarray(energy, float)
     gap = height - energy
+    # A gap of 1 stands in for 0, so that neither value nor derivative of the unused branch is NaN.
     kappa = jnp.sqrt(2 * jnp.where(gap == 0, 1, abs(gap)))
     wave = jnp.where(gap > 0, jnp.sinh(kappa * width), jnp.sin(kappa * width))
     # sinh²(κL)/(V − E) → 2L² at E = V

@@ -1,4 +1,4 @@
-"""Published numbers, computed again: one file a group of cases, run by tests and `physkit validate`."""
+"""Published numbers, computed again: one file per group of cases, run by tests and `physkit validate`."""
 
 from ._case import (
     Case as Case,

@@ -31,13 +31,14 @@ class Published(Module):
 
     def accepts(self, computed: float) -> bool:
         """Whether `computed` is close enough; NaN never is."""
-        off = computed - self.value
+        # NaN compares false with everything: each line must be true to accept, never false to reject.
+        difference = computed - self.value
         if self.kind == "at most":
-            return off <= self.tolerance
+            return difference <= self.tolerance
         if self.kind == "at least":
-            return -off <= self.tolerance
+            return -difference <= self.tolerance
         scale = abs(self.value) if self.kind == "relative" else 1.0
-        return abs(off) <= self.tolerance * scale
+        return abs(difference) <= self.tolerance * scale
 
     @property
     def allowed(self) -> str:
@@ -82,7 +83,7 @@ class Case(Module):
 
 
 class Found(Module):
-    """What came out for one published number."""
+    """What a case computed for one of its published numbers."""
 
     case: Case
     published: Published

@@ -3,12 +3,12 @@
 from ._case import Case
 from .fields import _gas, _ocean, _quantum, _reaction, _taylor_green, _waves
 from .inference import _ensembles, _fits, _inverse_problems
-from .particles import _cosmology, _gravity, _heat_baths, _liquids, _orders, _plasma, _reversal
+from .particles import _cosmology, _gravity, _liquids, _orders, _plasma, _reversal, _thermostats
 
 _GROUPS = (
     _liquids,
     _gravity,
-    _heat_baths,
+    _thermostats,
     _ensembles,
     _orders,
     _reversal,

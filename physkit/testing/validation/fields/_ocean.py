@@ -33,11 +33,14 @@ def gyre() -> dict[str, Any]:
     psi = streamfunction(jax.jit(lambda w: simulate(sim, w, steps).state)(water))
     exact = stommel_streamfunction(*psi.coordinates)
     found = np.asarray(psi.data)
-    root = lambda x: math.sqrt(np.mean(x**2))
     return {
         "transport": found.max() / exact.max(),
-        "map, rms error over rms": root(found - exact) / root(exact),
+        "map, rms error over rms": _root_mean_square(found - exact) / _root_mean_square(exact),
     }
+
+
+def _root_mean_square(x: np.ndarray) -> float:
+    return math.sqrt(np.mean(x**2))
 
 
 def bowl() -> dict[str, Any]:
@@ -47,6 +50,7 @@ def bowl() -> dict[str, Any]:
     for cells in (24, 48):
         sim, water = thacker_bowl(cells)
         steps = math.ceil(2 * math.pi / float(sim.dt))
+        # Once more, with a dt of which a whole number makes the period.
         sim, water = thacker_bowl(cells, dt=2 * math.pi / steps)
         end = jax.jit(lambda w, sim=sim, steps=steps: simulate(sim, w, steps).state)(water)
         exact, _ = thacker_solution(water.grid, 2 * math.pi)
@@ -58,9 +62,13 @@ def bowl() -> dict[str, Any]:
 def kelvin_wave() -> dict[str, Any]:
     """A wave along the wall of a channel six deformation radii wide: its speed over √(gH)."""
     k = 2 * math.pi / 10
-    trapped = lambda x, y: 1e-4 * jnp.exp(-y) * jnp.cos(k * x)
+
+    def wave(x, y):
+        # Depth and velocity along the wall alike; falls off over the deformation radius, 1.
+        return 1e-4 * jnp.exp(-y) * jnp.cos(k * x)
+
     grid = Grid(Box([10.0, 6.0], (True, False)), (40, 48))
-    water = CGridShallowWaterState.of(grid, lambda x, y: 1 + trapped(x, y), (trapped, 0.0))
+    water = CGridShallowWaterState.of(grid, lambda x, y: 1 + wave(x, y), (wave, 0.0))
     flow = ShallowWater(1.0, coriolis=1.0)
     return {"c / √(gH)": _frequency(flow, water, k, 0.05, 400, jnp.ones((1, 48))) / k}
 
@@ -71,10 +79,18 @@ def inertia_gravity_wave() -> dict[str, Any]:
     omega = math.sqrt(1 + k**2)
     amplitude = 1e-4
     grid = Grid([10.0, 2.0], (50, 10))
-    wave = lambda x, y: 1 + amplitude * jnp.cos(k * x) + 0 * y
-    along = lambda x, y: amplitude * omega / k * jnp.cos(k * x) + 0 * y
-    across = lambda x, y: amplitude / k * jnp.sin(k * x) + 0 * y
-    water = CGridShallowWaterState.of(grid, wave, (along, across))
+
+    # The polarization of a Poincaré wave with f = g = H = 1.
+    def depth(x, y):
+        return 1 + amplitude * jnp.cos(k * x) + 0 * y
+
+    def velocity_x(x, y):
+        return amplitude * omega / k * jnp.cos(k * x) + 0 * y
+
+    def velocity_y(x, y):
+        return amplitude / k * jnp.sin(k * x) + 0 * y
+
+    water = CGridShallowWaterState.of(grid, depth, (velocity_x, velocity_y))
     flow = ShallowWater(1.0, coriolis=1.0)
     found = _frequency(flow, water, k, 0.05, 400, jnp.ones((1, 10)))
     return {"ω / √(f² + gHk²)": found / omega}
@@ -85,19 +101,22 @@ def rossby_wave() -> dict[str, Any]:
     −βk/(k² + l² + L_d⁻²)."""
     f, beta, amplitude = 1.0, 0.01, 1e-4
     grid = Grid(Box([2 * math.pi, math.pi], (True, False)), (64, 32))
-    psi = lambda x, y: amplitude * jnp.cos(x) * jnp.sin(y)
-    water = CGridShallowWaterState.of(
-        grid,
-        lambda x, y: 1 + f * psi(x, y),
-        (
-            lambda x, y: -amplitude * jnp.cos(x) * jnp.cos(y),
-            lambda x, y: -amplitude * jnp.sin(x) * jnp.sin(y),
-        ),
-    )
+
+    # Geostrophic balance: h = f ψ/g, u = −∂ψ/∂y, v = ∂ψ/∂x for ψ = A cos x sin y.
+    def depth(x, y):
+        return 1 + f * (amplitude * jnp.cos(x) * jnp.sin(y))
+
+    def velocity_x(x, y):
+        return -amplitude * jnp.cos(x) * jnp.cos(y)
+
+    def velocity_y(x, y):
+        return -amplitude * jnp.sin(x) * jnp.sin(y)
+
+    water = CGridShallowWaterState.of(grid, depth, (velocity_x, velocity_y))
     flow = ShallowWater(1.0, coriolis=f, beta=beta, origin=math.pi / 2)
     y = grid.coordinates()[1]
     found = _frequency(flow, water, 1.0, 0.08, 8000, jnp.sin(y))
-    return {"ω / ω(β)": found / (-beta / 3)}
+    return {"ω / ω(β)": found / (-beta / 3)}  # k = l = L_d = 1
 
 
 def _frequency(flow: Any, water: Any, k: float, dt: float, steps: int, weight: ArrayLike) -> float:
@@ -112,7 +131,7 @@ def _frequency(flow: Any, water: Any, k: float, dt: float, steps: int, weight: A
     every = max(1, steps // 100)
     sim = Simulation(RK4(flow), dt=dt, observers=Every(every, mode=mode))
     frames = jax.jit(lambda w: simulate(sim, w, steps).frames["mode"])(water)
-    phase = np.unwrap(np.arctan2(*np.asarray(frames).T[::-1]))
+    phase = np.unwrap(np.arctan2(*np.asarray(frames).T[::-1]))  # arctan2(imaginary, real)
     return -float(np.polyfit(np.arange(len(phase)) * every * dt, phase, 1)[0])
 
 

@@ -17,12 +17,12 @@ from .._case import Case, Published
 
 def swinging_packet() -> dict[str, Any]:
     """A displaced ground state of the harmonic oscillator over 2π in 1000 steps of order 4: the largest
-    difference from itself with the sign turned, and how far the norm is from 1."""
+    difference from minus itself, and how far the norm is from 1."""
     sim, start = coherent_state(steps=1000)
     end = simulate(sim, start, 1000).state
     return {
         "difference after 2π": jnp.max(abs(end.data + start.data)),
-        "norm − 1": abs(_share(end, slice(None)) - 1),
+        "norm − 1": abs(_probability(end, slice(None)) - 1),
     }
 
 
@@ -35,11 +35,11 @@ def quartic_oscillator() -> dict[str, Any]:
 
 
 def barrier() -> dict[str, Any]:
-    """A packet of E = 0.5 and σ_x = 20 at a barrier V = 1, L = 2: the share of it that comes out
+    """A packet of E = 0.5 and σ_x = 20 at a barrier V = 1, L = 2: the fraction of it that comes out
     behind, and the average of plane waves over its spectrum."""
     sim, start = tunneling(every=9600)
     end = simulate(sim, start, 9600).state
-    passed = _share(end, slice(end.data.size // 2, None))
+    passed = _probability(end, slice(end.data.size // 2, None))
     k, width = np.linspace(1 - 0.25, 1 + 0.25, 2001), 20.0
     weight = np.exp(-2 * (width * (k - 1)) ** 2)
     average = np.sum(weight * np.asarray(transmission(0.5 * k**2, 1.0, 2.0))) / np.sum(weight)
@@ -47,11 +47,11 @@ def barrier() -> dict[str, Any]:
         "plane wave": transmission(0.5, 1.0, 2.0),
         "packet": passed,
         "packet / its spectral average": passed / average,
-        "norm − 1": abs(_share(end, slice(None)) - 1),
+        "norm − 1": abs(_probability(end, slice(None)) - 1),
     }
 
 
-def _share(psi: Field, part: slice) -> Any:
+def _probability(psi: Field, part: slice) -> Any:
     density = psi.data.real**2 + psi.data.imag**2
     return jnp.sum(density[part]) * psi.grid.cell_volume
 

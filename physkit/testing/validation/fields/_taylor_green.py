@@ -37,10 +37,10 @@ def taylor_green_in_space() -> dict[str, Any]:
     result = jax.jit(lambda u: simulate(sim, u, 240))(start)
     rates = np.asarray(result.frames["dissipation"])
     t = 0.12 * np.arange(len(rates))
-    top = int(np.argmax(rates))
-    near = slice(top - 2, top + 3)
-    a, b, c = np.polyfit(t[near] - t[top], rates[near], 2)
-    return {"time of the peak": t[top] - b / (2 * a), "peak": c - b**2 / (4 * a)}
+    highest = int(np.argmax(rates))
+    near = slice(highest - 2, highest + 3)
+    a, b, c = np.polyfit(t[near] - t[highest], rates[near], 2)
+    return {"time of the peak": t[highest] - b / (2 * a), "peak": c - b**2 / (4 * a)}
 
 
 CASES = (
@@ -57,6 +57,7 @@ CASES = (
         "taylor-green-3d",
         taylor_green_in_space,
         (
+            # 128³ is not fully resolved at Re = 1600; see `taylor_green_3d`.
             Published("time of the peak", TAYLOR_GREEN_PEAK[0], 0.3),
             Published("peak", TAYLOR_GREEN_PEAK[1], 0.05, "relative"),
         ),

@@ -42,9 +42,10 @@ def two_solitons() -> dict[str, Any]:
 
 
 def _peak(u: Field, near: float, within: float) -> float:
-    """Place of the highest value within some distance, of the Fourier series through the points."""
+    """Where within some distance the Fourier series through the points is highest."""
     fine, n = 64, u.data.size
     modes = np.fft.rfft(np.asarray(u.data))
+    # Zero padding in k is exact interpolation; its scale does not matter for where the maximum is.
     values = np.fft.irfft(modes, n * fine)
     length = float(u.grid.space.lengths[0])
     x = (np.arange(n * fine) / fine + 0.5) * length / n
@@ -66,6 +67,7 @@ def steepest_slope() -> dict[str, Any]:
     """Burgers' equation, ν = 0.01/π, from −sin πx on −1 … 1: the slope at t = 1.6037/π, when it is
     steepest. 2048 points, one of them on the front."""
     grid = Grid([2.0], (2048,))
+    # Values on faces: one of them is at x = 1, the middle of the front.
     start = Field.from_function(grid, lambda x: jnp.sin(jnp.pi * x), grid.face("x"))
     flow = ETDRK4(Burgers(0.01 / jnp.pi))
     end = simulate(Simulation(flow, dt=1.6037 / math.pi / 1500), start, 1500).state
@@ -75,7 +77,10 @@ def steepest_slope() -> dict[str, Any]:
 def traveling_humps() -> dict[str, Any]:
     """A hump at rest on a line that repeats, t = 0.3, against ½[u₀(x − ct) + u₀(x + ct)]; and one on
     a string held at its ends (256 cells, symplectic steps of c dt = h, which are exact)."""
-    hump = lambda x: jnp.exp(-(((x - jnp.floor(x) - 0.5) / 0.06) ** 2))
+
+    def hump(x):
+        return jnp.exp(-(((x - jnp.floor(x) - 0.5) / 0.06) ** 2))
+
     grid = Grid([1.0], (128,))
     start = {"displacement": Field.from_function(grid, hump), "velocity": Field(0.0, grid)}
     end = simulate(Simulation(RK4(Wave(1.0)), dt=0.001), start, 300).state["displacement"]
@@ -83,10 +88,10 @@ def traveling_humps() -> dict[str, Any]:
     exact = 0.5 * (hump(x - 0.3) + hump(x + 0.3))
 
     sim, string = plucked_string(cells=256, courant=1.0, every=256)
-    back = simulate(sim, string, 256).state["displacement"].data
+    reflected = simulate(sim, string, 256).state["displacement"].data
     return {
         "on a line that repeats": jnp.max(abs(end.data - exact)),
-        "upside down in the mirror": jnp.max(abs(back + string["displacement"].data[::-1])),
+        "upside down in the mirror": jnp.max(abs(reflected + string["displacement"].data[::-1])),
     }
 
 

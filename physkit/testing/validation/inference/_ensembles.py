@@ -23,26 +23,29 @@ def escape_from_a_double_well() -> dict[str, Any]:
 
     The number of members that reached +1 over the time that all were waiting; 5 % never do.
     """
-    return {"rate": _escapes(4096, 0.1)}
+    return {"rate": _escape_rate(4096, 0.1)}
 
 
-def escape_from_a_double_well_again() -> dict[str, Any]:
+def escape_from_a_double_well_large() -> dict[str, Any]:
     """The same with 20 000 members in steps of 0.05: standard error 0.7 %."""
-    return {"rate": _escapes(20_000, 0.05)}
+    return {"rate": _escape_rate(20_000, 0.05)}
 
 
-def _escapes(members: int, dt: float) -> Any:
+def _escape_rate(members: int, dt: float) -> Any:
     sim, start = double_well(jnp.float32(0.05), dt=jnp.float32(dt), dtype=jnp.float32)
     steps = round(3 / DOUBLE_WELL_RATE / dt)
-    escape = lambda key: simulate(sim, start, steps, key=key).summary["escape"][0]
-    times = jax.jit(jax.vmap(escape))(jax.random.split(jax.random.key(0), members))
+
+    def escape_time(key):
+        return simulate(sim, start, steps, key=key).summary["escape"][0]
+
+    times = jax.jit(jax.vmap(escape_time))(jax.random.split(jax.random.key(0), members))
     return passage_rate(times, steps * dt, key=jax.random.key(1)).value
 
 
 def nist_state_points_by_a_sweep() -> dict[str, Any]:
     """Three densities, four replicas of 256 atoms each, in one sweep; error bars by bootstrap.
 
-    Cut plainly at 3 σ with tail corrections, in a bath of temperature 0.85: 20 time units to melt, then 60
+    Cut plainly at 3 σ with tail corrections, thermostatted at temperature 0.85: 20 time units to melt, then 60
     to average over. Dynamics feels no force at the cut and so samples the shifted potential: U and p are
     averaged with the plain one.
     """
@@ -61,6 +64,7 @@ def nist_state_points_by_a_sweep() -> dict[str, Any]:
     )
     out: dict[str, Any] = {}
     for name in ("U", "p"):
+        # (members, frames); the first 200 frames are of melting.
         mean = np.mean(np.asarray(done[name], float)[:, 200:], axis=1)
         by = {"density": done.coordinates["state_row"]}
         found = ensemble_statistics(mean, key=jax.random.key(2), by=by, ok=done.ok)
@@ -79,7 +83,7 @@ CASES = (
     ),
     Case(
         "double-well-escape-large",
-        escape_from_a_double_well_again,
+        escape_from_a_double_well_large,
         (Published("rate", DOUBLE_WELL_RATE, 0.02, "relative"),),
         "quadrature of the mean first-passage time; Kramers 1940",
         slow=True,

@@ -18,11 +18,14 @@ def misra1a() -> dict[str, Any]:
 
 def harder_regressions() -> dict[str, Any]:
     """BoxBOD and MGH09 from both starts, MGH10 from the second: correct digits of the values."""
-    digits = lambda name, model, starts: digits_of(shipped_strd(name), model, starts)
+    regressions = {
+        "BoxBOD": (_saturation, (0, 1)),
+        "MGH09": (_kowalik_osborne, (0, 1)),
+        "MGH10": (_meyer, (1,)),
+    }
     return {
-        "BoxBOD": digits("BoxBOD", _saturation, (0, 1))["digits of values"],
-        "MGH09": digits("MGH09", _kowalik_osborne, (0, 1))["digits of values"],
-        "MGH10": digits("MGH10", _meyer, (1,))["digits of values"],
+        name: digits_of(shipped_strd(name), model, starts)["digits of values"]
+        for name, (model, starts) in regressions.items()
     }
 
 

@@ -1,4 +1,4 @@
-"""Chaos measured, and numbers found through it."""
+"""Inverse problems: parameters through chaos, of a fluid from its structure, initial phases."""
 
 import jax
 import jax.numpy as jnp
@@ -32,11 +32,14 @@ def lorenz_fit() -> dict[str, float]:
     exact = simulate(lorenz(), start, 1_000).frames["x"]
     data = exact + jax.random.normal(jax.random.key(1), exact.shape)
     names = ("sigma", "rho", "beta")
-    pointer = lambda k: lambda m: find(m, Function).args[k]
+
+    def parameter(k):
+        return lambda m: find(m, Function).args[k]
+
     found = fit_in_windows(
         lambda frames, data: frames["x"] - data,
         (lorenz(8.0, 24.0, 2.2), data[0]),
-        where={name: pointer(k) for k, name in enumerate(names)},
+        where={name: parameter(k) for k, name in enumerate(names)},
         steps=1_000, windows=20, data=data, starts=data[:-1:10], weights=(1.0, 100.0),
         progress=False,
     )  # fmt: skip
@@ -57,14 +60,16 @@ def initial_phases() -> dict[str, float]:
     noise = jax.random.normal(jax.random.key(1), (32,) * 3, jnp.float32)
     end = jax.jit(lambda x: systems.final_density(x, contrast=1.5).data)
     found = systems.recover_phases(end(noise), contrast=1.5)
-    _, right = systems.correlation_by_scale(noise, found.noise)
+    _, correlation = systems.correlation_by_scale(noise, found.noise)
 
     def memory(steps):
-        power = lambda x: jnp.sum(systems.final_density(x, steps, contrast=1.5).data ** 2)
+        def power(x):
+            return jnp.sum(systems.final_density(x, steps, contrast=1.5).data ** 2)
+
         return jax.jit(jax.grad(power)).lower(noise).compile().memory_analysis().temp_size_in_bytes
 
     return {
-        "correlation, 1 to 4 waves": float(np.min(right[:4])),
+        "correlation, 1 to 4 waves": float(np.min(correlation[:4])),
         "memory of 48 steps over 12": memory(48) / memory(12),
     }
 
@@ -101,7 +106,7 @@ CASES = (
             Published("correlation, 1 to 4 waves", 0.9, 0.0, "at least"),
             Published("memory of 48 steps over 12", 1.05, 0.0, "at most"),
         ),
-        "the noise that the universe began with",
+        "the noise of the initial state",
         slow=True,
     ),
 )

@@ -50,15 +50,15 @@ def read_strd(file: str | Path) -> StRD:
     lines = text.splitlines()
     title = re.search(r"Dataset Name:\s*(\S+)", text)
     rows = [m.groups() for m in map(_PARAMETER.match, lines) if m]
-    heads = [i for i, line in enumerate(lines) if re.match(r"\s*Data:\s+y\b", line)]
-    if title is None or not rows or not heads:
+    headers = [i for i, line in enumerate(lines) if re.match(r"\s*Data:\s+y\b", line)]
+    if title is None or not rows or not headers:
         raise DamagedFileError(
             "no StRD file: it should have a 'Dataset Name:', parameters 'b1 = start start value deviation' "
             "and a table that begins with 'Data: y x'"
         )
-    names = lines[heads[-1]].split(":")[1].split()
-    table = [line.split() for line in lines[heads[-1] + 1 :] if line.strip()]
-    count = _after(text, "Number of Observations")
+    names = lines[headers[-1]].split(":")[1].split()
+    table = [line.split() for line in lines[headers[-1] + 1 :] if line.strip()]
+    count = _number_after(text, "Number of Observations")
     if any(len(row) != len(names) for row in table) or (count and len(table) != int(count)):
         raise DamagedFileError(
             f"{title[1]}: {len(table)} rows of {names} where {count or 'some'} were promised"
@@ -72,8 +72,8 @@ def read_strd(file: str | Path) -> StRD:
         starts=values[:, :2].T,
         certified=values[:, 2],
         deviations=values[:, 3],
-        sum_of_squares=_after(text, "Residual Sum of Squares"),
-        residual_deviation=_after(text, "Residual Standard Deviation"),
+        sum_of_squares=_number_after(text, "Residual Sum of Squares"),
+        residual_deviation=_number_after(text, "Residual Standard Deviation"),
     )
 
 
@@ -102,8 +102,8 @@ def fit_strd(
 
 def digits(found: PyTree, certified: ArrayLike) -> float:
     """Correct digits, −log₁₀ of the largest relative error: NIST's figure of merit."""
-    off = np.max(np.abs(np.asarray(found) / np.asarray(certified) - 1))
-    return float(-np.log10(max(off, 1e-16)))
+    error = np.max(np.abs(np.asarray(found) / np.asarray(certified) - 1))
+    return float(-np.log10(max(error, 1e-16)))  # 16 where all digits agree
 
 
 def digits_of(
@@ -111,10 +111,15 @@ def digits_of(
 ) -> dict[str, float]:
     """Correct digits of values and standard deviations, the worst of these starts."""
     fits = [fit_strd(problem, models, k) for k in starts]
-    flat = lambda tree: [float(tree[name]) for name in problem.names]
+
+    def values(tree):
+        return [float(tree[name]) for name in problem.names]
+
     return {
-        "digits of values": min(digits(flat(f.values), problem.certified) for f in fits),
-        "digits of errors": min(digits(flat(f.standard_errors), problem.deviations) for f in fits),
+        "digits of values": min(digits(values(f.values), problem.certified) for f in fits),
+        "digits of errors": min(
+            digits(values(f.standard_errors), problem.deviations) for f in fits
+        ),
         "digits of Σr²": min(digits(2 * f.loss, problem.sum_of_squares) for f in fits),
     }
 
@@ -125,10 +130,11 @@ def shipped_strd(name: str) -> StRD:
     return read_strd((folder / f"{name}.dat").read_text("utf-8"))
 
 
-def _after(text: str, label: str) -> float:
+def _number_after(text: str, label: str) -> float:
     found = re.search(rf"{label}:\s*({_NUMBER})", text)
     return _float(found[1]) if found else 0.0
 
 
 def _float(text: str) -> float:
+    # Fortran writes exponents of double precision as D.
     return float(text.upper().replace("D", "E"))

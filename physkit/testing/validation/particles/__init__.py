@@ -1,1 +1,1 @@
-"""Published numbers of particles: liquids, orbits, plasmas, baths."""
+"""Published numbers of particles: liquids, orbits, plasmas, thermostats."""

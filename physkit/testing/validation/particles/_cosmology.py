@@ -17,7 +17,7 @@ def collapse_of_a_pancake() -> dict[str, Any]:
     x, p = zeldovich_solution(0.98)
     q, _ = zeldovich_solution(0.0)
     error = np.asarray(end.unwrapped)[:, 0] - x
-    error -= np.round(error)
+    error -= np.round(error)  # in a periodic box of length 1
     return {
         "displacement": np.max(np.abs(error)) / np.max(np.abs(x - q)),
         "momentum": np.max(np.abs(np.asarray(end.velocity)[:, 0] - p)) / np.max(np.abs(p)),

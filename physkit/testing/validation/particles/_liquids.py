@@ -25,6 +25,7 @@ from physkit.systems import (
 
 from .._case import Case, Published, reference_data
 
+# Density → U/N and p at T* = 0.85: NIST Standard Reference Simulation Website, molecular dynamics.
 NIST_STATE_POINTS = {0.776: (-5.5121, 0.00677), 0.820: (-5.7947, 0.5536), 0.860: (-6.0305, 1.2660)}
 
 
@@ -62,12 +63,12 @@ def _energy_and_virial(atoms: Particles, cutoff: float, truncation: str, tail: b
     force = Pairwise(LennardJones(), cutoff, 0.0, truncation, tail=tail)
 
     @jax.jit
-    def both(atoms):
+    def energy_and_virial(atoms):
         clock, cache = Clock.at(StepCount.of(0), 0.0, 1.0), force.init(atoms)
         virial = force.virial(clock, atoms, cache)
         return force.energy(clock, atoms, cache), jnp.trace(virial)
 
-    return both(atoms)
+    return energy_and_virial(atoms)
 
 
 def _read_xyz(path) -> Particles:
@@ -77,7 +78,7 @@ def _read_xyz(path) -> Particles:
 
 
 def nist_state_points() -> dict[str, Any]:
-    """500 atoms cut plainly at 3 σ, with tail corrections, in a bath of temperature 0.85.
+    """500 atoms cut plainly at 3 σ, with tail corrections, thermostatted at temperature 0.85.
 
     Per density 30 time units of Langevin dynamics to melt, then 150 to average over. Dynamics
     feels no force at the cut and so samples the shifted potential: U and p are averaged with the
@@ -90,10 +91,8 @@ def nist_state_points() -> dict[str, Any]:
         force = Pairwise(LennardJones(), cutoff=3.0, truncation="plain", tail=True, skin=0.4)
         thermostat = BAOAB(force, temperature=0.85, friction=1.0)
         mean = Average(10, potential=PotentialEnergy(), pressure=Pressure())
-        melting, sim = (
-            Simulation(thermostat, dt=0.005),
-            Simulation(thermostat, dt=0.005, observers=mean),
-        )
+        melting = Simulation(thermostat, dt=0.005)
+        sim = Simulation(thermostat, dt=0.005, observers=mean)
         liquid = run(melting, atoms, 6_000, key=jax.random.key(1), progress=False).state
         done = run(sim, liquid, 30_000, key=jax.random.key(2), progress=False)
         out[f"ρ {density:.3f}: U"] = done["potential"]["mean"] / atoms.num_particles
@@ -124,6 +123,7 @@ CASES = (
         "nist-lj-4",
         nist_configuration_4,
         (
+            # To all printed digits: half a unit of the last one.
             Published("rc 3: U", -16.790321304625856, 5e-14),
             Published("rc 3: W", -46.249, 5e-4),
             Published("rc 3: tail", -0.5451660014945704, 5e-15),
@@ -155,6 +155,7 @@ CASES = (
         argon,
         (
             Published("first peak of g(r), Å", ARGON_FIRST_PEAK, 0.02, "relative"),
+            # Rahman gives no error and cuts forces at 2.25 σ; D of 240 ps has an error of its own.
             Published("D, Å²/ps", ARGON_DIFFUSION, 0.10, "relative"),
         ),
         "Rahman 1964",

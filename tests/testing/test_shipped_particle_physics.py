@@ -79,7 +79,7 @@ from physkit.particles.forces import (
 )
 from physkit.testing import check_force, check_integrator, check_potential
 
-from .specimens import crowd
+from .specimens import irregular_particles
 
 # What the fast suite runs of this file; `make test-all` runs the rest, too.
 FAST_CASES = (
@@ -136,22 +136,40 @@ FORCES = {
     Pairwise: [
         (lambda: Pairwise(LennardJones(TABLE, 0.95), 1.6, 0.2), lattice, {}),
     ],
-    DirectGravity: [(lambda: DirectGravity(1.2, 0.1), lambda: crowd(n=5), {})],
+    DirectGravity: [(lambda: DirectGravity(1.2, 0.1), lambda: irregular_particles(n=5), {})],
     HarmonicBonds: [
-        (lambda: HarmonicBonds([[0, 1], [1, 2], [2, 4]], 2.0, 1.1), lambda: crowd(n=5), {})
+        (
+            lambda: HarmonicBonds([[0, 1], [1, 2], [2, 4]], 2.0, 1.1),
+            lambda: irregular_particles(n=5),
+            {},
+        )
     ],
     HarmonicAngles: [
-        (lambda: HarmonicAngles([[0, 1, 2], [1, 2, 4]], 2.0, 1.7), lambda: crowd(n=5), {})
+        (
+            lambda: HarmonicAngles([[0, 1, 2], [1, 2, 4]], 2.0, 1.7),
+            lambda: irregular_particles(n=5),
+            {},
+        )
     ],
-    UniformAcceleration: [(lambda: UniformAcceleration([0.0, 0.3, -9.8]), crowd, {})],
-    UniformField: [(lambda: UniformField([0.0, 0.3, -9.8]), crowd, {})],
-    HarmonicTrap: [(lambda: HarmonicTrap(1.5, [0.1, 0.2, 0.3]), crowd, {})],
+    UniformAcceleration: [(lambda: UniformAcceleration([0.0, 0.3, -9.8]), irregular_particles, {})],
+    UniformField: [(lambda: UniformField([0.0, 0.3, -9.8]), irregular_particles, {})],
+    HarmonicTrap: [(lambda: HarmonicTrap(1.5, [0.1, 0.2, 0.3]), irregular_particles, {})],
     ExternalEnergy: [
-        (lambda: ExternalEnergy(_well, {"speed": jnp.asarray(0.3)}), crowd, {"t": 0.4})
+        (
+            lambda: ExternalEnergy(_well, {"speed": jnp.asarray(0.3)}),
+            irregular_particles,
+            {"t": 0.4},
+        )
     ],
-    ExternalForce: [(lambda: ExternalForce(_pull, {"k": jnp.asarray(1.2)}), crowd, {"t": 0.4})],
+    ExternalForce: [
+        (lambda: ExternalForce(_pull, {"k": jnp.asarray(1.2)}), irregular_particles, {"t": 0.4})
+    ],
     Modulated: [
-        (lambda: Modulated(HarmonicTrap(1.5, [0.1, 0.2, 0.3]), 3.0, 0.2), crowd, {"t": 0.4})
+        (
+            lambda: Modulated(HarmonicTrap(1.5, [0.1, 0.2, 0.3]), 3.0, 0.2),
+            irregular_particles,
+            {"t": 0.4},
+        )
     ],
 }
 SLOW_FORCES = [

@@ -1,4 +1,4 @@
-"""The battery for tendencies, integrators, simulations and observers, on good and broken specimens."""
+"""The battery for integrators, simulations and observers: good specimens pass, broken ones fail."""
 
 import functools
 
@@ -16,28 +16,10 @@ from physkit.testing import (
     check_integrator,
     check_observer,
     check_simulation,
-    check_tendency,
 )
 
 from . import specimens
-from .specimens import BROKEN_INTEGRATORS, BROKEN_TENDENCIES, PAIR, PairForce, crowd
-
-
-class TestTendency:
-    def test_good(self):
-        check_tendency(specimens.Decay(), PAIR(), drives=["a", "b"])
-
-    def test_a_plain_function_will_do(self):
-        check_tendency(lambda t, y: -y * (1 + t), jnp.array([1.0, 2.0]))
-
-    def test_components_that_should_be_driven(self):
-        with pytest.raises(AssertionError, match=r"drives \['a', 'b'\], expected \['a'\]"):
-            check_tendency(specimens.Decay(), PAIR(), drives=["a"])
-
-    @pytest.mark.parametrize(("tendency", "message"), BROKEN_TENDENCIES)
-    def test_broken(self, tendency, message):
-        with pytest.raises(AssertionError, match=message):
-            check_tendency(tendency(), PAIR())
+from .specimens import BROKEN_INTEGRATORS, PairForce, irregular_particles
 
 
 class TestIntegrator:
@@ -45,16 +27,26 @@ class TestIntegrator:
         force = PairForce()
         reference = RK4(EquationsOfMotion(force))
         check_integrator(
-            kind(force), crowd(n=4), 0.05, order=2, reference=reference, symmetric=True, steps=4
+            kind(force),
+            irregular_particles(n=4),
+            0.05,
+            order=2,
+            reference=reference,
+            symmetric=True,
+            steps=4,
         )
 
     def test_good(self):
         self.check(specimens.Verlet)
 
     def test_successive_steps_show_the_order_without_a_reference(self):
-        check_integrator(specimens.Verlet(PairForce()), crowd(n=4), 0.05, order=2, steps=4)
+        check_integrator(
+            specimens.Verlet(PairForce()), irregular_particles(n=4), 0.05, order=2, steps=4
+        )
         with pytest.raises(AssertionError, match=r"expected 3 ± 0\.2"):
-            check_integrator(specimens.Verlet(PairForce()), crowd(n=4), 0.05, order=3, steps=4)
+            check_integrator(
+                specimens.Verlet(PairForce()), irregular_particles(n=4), 0.05, order=3, steps=4
+            )
 
     def test_an_exact_solution(self):
         decays = RK4(lambda t, y: -y)
@@ -77,87 +69,92 @@ class TestIntegrator:
 
 class TestSimulation:
     def simulation(self, kind=specimens.Verlet, **more):
-        observers = [Every(2, energy=TotalEnergyOf())]
+        observers = [Every(2, energy=total_energy())]
         return Simulation(kind(PairForce(), **more), 0.02, observers=observers)
 
     def test_good(self):
         check_simulation(
             self.simulation(),
-            crowd(n=4),
+            irregular_particles(n=4),
             8,
-            conserved={"energy": (TotalEnergyOf(), 1e-2), "momentum": (Momentum(), 1e-12)},
+            conserved={"energy": (total_energy(), 1e-2), "momentum": (Momentum(), 1e-12)},
         )
 
     def test_broken_conservation(self):
         with pytest.raises(AssertionError, match=r"kinetic is not conserved: computed .* at step"):
             check_simulation(
-                self.simulation(), crowd(n=4), 8, conserved={"kinetic": (KineticEnergy(), 1e-9)}
+                self.simulation(),
+                irregular_particles(n=4),
+                8,
+                conserved={"kinetic": (KineticEnergy(), 1e-9)},
             )
 
     def test_too_few_steps(self):
         with pytest.raises(ParameterError, match="at least three times"):
-            check_simulation(self.simulation(), crowd(n=4), 4)
+            check_simulation(self.simulation(), irregular_particles(n=4), 4)
 
     def test_hidden_state(self):
-        sim = self.simulation(specimens.Restless, traced=Counter())
+        sim = self.simulation(specimens.ChangesWithEachTrace, num_traces=Counter())
         with pytest.raises(AssertionError, match=r"simulate against run|three pieces"):
-            check_simulation(sim, crowd(n=4), 8)
+            check_simulation(sim, irregular_particles(n=4), 8)
 
     def test_a_bare_number_as_a_parameter(self):
         height = lambda sim: sim.integrator.force.height
         sim = eqx.tree_at(height, self.simulation(), 1.5)
         with pytest.raises(AssertionError, match=r"integrator\.force\.height is the bare .* 1\.5"):
-            check_simulation(sim, crowd(n=4), 8)
+            check_simulation(sim, irregular_particles(n=4), 8)
 
     def test_a_program_for_every_value(self, monkeypatch):
-        # What happens where nothing of a program can be used again.
+        # Without `filter_jit` every call counts as a trace, as if each value compiled a program.
         monkeypatch.setattr(battery.eqx, "filter_jit", lambda f: lambda *a: f(*a))
         with pytest.raises(AssertionError, match="traced 3 times for three values of parameters"):
-            battery.check_traces(self.simulation(), crowd(n=4), 8, None)
+            battery.check_traces(self.simulation(), irregular_particles(n=4), 8, None)
 
     def test_cut_off_gradient(self):
         with pytest.raises(AssertionError, match=r"force\.height is exactly 0"):
-            check_simulation(self.simulation(specimens.StopsForce), crowd(n=4), 8)
+            check_simulation(self.simulation(specimens.StopsForce), irregular_particles(n=4), 8)
 
 
 class TestObserver:
     sim = property(lambda self: Simulation(specimens.Verlet(PairForce()), 0.02))
 
     def test_good(self):
-        check_observer(Every(2, kinetic=KineticEnergy()), self.sim, crowd(n=4))
-        check_observer(specimens.RunningSum(), self.sim, crowd(n=4))
+        check_observer(Every(2, kinetic=KineticEnergy()), self.sim, irregular_particles(n=4))
+        check_observer(specimens.RunningSum(), self.sim, irregular_particles(n=4))
 
     def test_one_that_holds_a_force(self):
         with pytest.raises(AssertionError, match=r"HoldsForce\.force holds a PairForce"):
-            check_observer(specimens.HoldsForce(PairForce()), self.sim, crowd(n=4))
+            check_observer(specimens.HoldsForce(PairForce()), self.sim, irregular_particles(n=4))
 
     def test_functions_that_close_over_a_force(self):
         force = PairForce()
         for function in (
             lambda now: force.energy(now.clock, now.state),
             functools.partial(lambda force, now: force.energy(now.clock, now.state), force),
-            lambda now: A_FORCE.energy(now.clock, now.state),
+            lambda now: GLOBAL_FORCE.energy(now.clock, now.state),
         ):
             with pytest.raises(AssertionError, match="function holds a PairForce"):
-                check_observer(Every(1, energy=function), self.sim, crowd(n=4))
+                check_observer(Every(1, energy=function), self.sim, irregular_particles(n=4))
 
-    def test_one_that_changes_the_type_of_its_memory(self):
+    def test_one_that_changes_the_type_of_its_state(self):
         with pytest.raises(Exception, match=r"float32"):
-            check_observer(specimens.ForgetsType(), self.sim, crowd(n=4))
+            check_observer(specimens.ChangesStateType(), self.sim, irregular_particles(n=4))
 
     def test_one_that_cuts_off_gradients(self):
         stopped = lambda now: jnp.sum(jax.lax.stop_gradient(now.state.velocity) ** 2)
         with pytest.raises(AssertionError, match="is exactly 0, but the finite difference"):
-            check_observer(Every(1, v=stopped), self.sim, crowd(n=4))
+            check_observer(Every(1, v=stopped), self.sim, irregular_particles(n=4))
 
     def test_one_that_is_not_finite(self):
         with pytest.raises(AssertionError, match=r"the frames: \['v'\] is not finite"):
             check_observer(
-                Every(1, v=lambda now: jnp.log(-(now.state.velocity**2))), self.sim, crowd(n=4)
+                Every(1, v=lambda now: jnp.log(-(now.state.velocity**2))),
+                self.sim,
+                irregular_particles(n=4),
             )
 
 
-A_FORCE = PairForce()
+GLOBAL_FORCE = PairForce()
 
 
 class Counter(list):
@@ -173,7 +170,7 @@ class Counter(list):
         return self is other
 
 
-def TotalEnergyOf():
+def total_energy():
     return Every(1, e=lambda now: _energy(now)).outputs["e"]
 
 

@@ -1,4 +1,4 @@
-"""Heat baths: what they leave exact."""
+"""Thermostats: averages that BAOAB keeps exact at every time step."""
 
 import math
 from typing import Any
@@ -30,7 +30,7 @@ def variance_of_an_oscillator() -> dict[str, Any]:
 
 
 def variance_of_ornstein_and_uhlenbeck() -> dict[str, Any]:
-    """Velocities of 10⁶ free particles that start at rest in a bath of friction 1, at t = ½.
+    """Velocities of 10⁶ free particles that start at rest, with friction 1, at t = ½.
 
     ⟨v²⟩ = (k_B T/m) (1 − e^{−2γt}), whatever the step.
     """
@@ -45,12 +45,14 @@ CASES = (
     Case(
         "baoab-exact",
         variance_of_an_oscillator,
+        # 40 000 oscillators over some 500 correlation times: a standard error of 3·10⁻⁴.
         (Published("⟨x²⟩", 1.0, 1e-3),),
         "Leimkuhler & Matthews 2013",
     ),
     Case(
         "ornstein-uhlenbeck",
         variance_of_ornstein_and_uhlenbeck,
+        # The relative standard error of 10⁶ squares of normal numbers is √2 · 10⁻³.
         (Published("⟨v²⟩", 1 - math.exp(-1.0), 5e-3, "relative"),),
         "Uhlenbeck & Ornstein 1930",
     ),
