@@ -51,6 +51,7 @@ class AbstractEquation(AbstractTendency):
         field = require_field(get_component(state, self.component), type(self).__name__).at_time(
             clock.t
         )
+        # By values or by coefficients, as each part came: what is added up stays in its own form.
         parts = [self.linear(field), self.nonlinear(clock, field)]
         increments = [as_increment(part) for part in parts if part is not None]
         if not increments:

@@ -255,6 +255,7 @@ class Field(AbstractExactComponent):
             values = values if delta.values is None else values + delta.values
         if self.fixed_point is None:
             return self.replace(data=self.data + values)
+        # The integers are the field; floats are derived from them, with the derivative of a plain sum.
         fixed_point = self.fixed_point.add(values)
         data = with_tangent_of(fixed_point.to_float(), self.data + values)
         return self.replace(data=data, fixed_point=fixed_point)
@@ -270,9 +271,14 @@ class Field(AbstractExactComponent):
             raise NotReversible(
                 "a complex field has no fixed-point form: Reversible() needs real fields"
             )
+        # The range is no part of the physics: no derivative passes through it.
         change = jnp.zeros_like(self.data) if after is None else after.data - self.data
         data, change = jax.tree.map(jax.lax.stop_gradient, (self.data, change))
-        largest = lambda x: jnp.max(self.grid.max(jnp.abs(x)))
+
+        def largest(x: Array) -> Array:
+            return jnp.max(self.grid.max(jnp.abs(x)))
+
+        # A field that starts at zero takes its size from what a step changes.
         size = jnp.maximum(largest(data), 64 * largest(change))
         exact = ScaledFixedPoint.from_float(data, range_factor * size)
         return self.replace(data=with_tangent_of(exact.to_float(), self.data), fixed_point=exact)
@@ -334,8 +340,6 @@ class Field(AbstractExactComponent):
     def __neg__(self):
         return self.with_values(-self.data)
 
-    # --- inside ---------------------------------------------------------------------------------
-
     @property
     def real_dtype(self) -> jnp.dtype:
         """The floating precision of the data."""
@@ -367,6 +371,7 @@ class Field(AbstractExactComponent):
         def others(tree: PyTree) -> PyTree:
             return jax.tree.map(map_other, tree)
 
+        # Integers over the points are cut as the data; the scale and the faults are replicated.
         fixed_point = self.fixed_point
         if fixed_point is not None:
             integers = jax.tree.map(points, fixed_point.fixed_point)
@@ -381,6 +386,7 @@ class Field(AbstractExactComponent):
     def _weighted(self, values: Array) -> Array:
         """`values` times the part of a cell's volume that every point stands for: half on walls."""
         for weights in self.grid.quadrature_weights(self.location):
+            # NumPy arrays: weights of 1 are left out of the program.
             if (weights != 1).any():
                 shape = (1,) * len(self.components) + weights.shape
                 values = values * weights.astype(self.real_dtype).reshape(shape)

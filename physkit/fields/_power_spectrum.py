@@ -36,21 +36,24 @@ def power_spectrum(field: Field) -> PowerSpectrum:
     grid, real = field.grid, field.is_real
     coefficients = field.spectrum().coefficients
     squared = coefficients.real**2 + coefficients.imag**2
+    # (components, modes): all components of a mode together.
     squared = jnp.sum(squared.reshape(-1, *squared.shape[-grid.dimension :]), axis=0)
     # Real transforms keep half of the modes: each stands for itself and its conjugate.
     squared = squared * jnp.asarray(grid.mode_multiplicity(real=real), squared.dtype)
     lengths = grid.space.lengths
     width = 2 * np.pi / jnp.max(lengths)
-    shells = _most_shells(grid)
+    shells = _count_shells(grid)
     k = jnp.sqrt(square_wavenumber(grid, real=real))
+    # The last shell takes what lies beyond, and padding of modes over devices, whose multiplicity is 0.
     shell = jnp.clip(jnp.rint(k / width).astype(jnp.int32), 0, shells - 1)
     power = jnp.zeros(shells, squared.dtype).at[shell.reshape(-1)].add(squared.reshape(-1))
     power = grid.psum_modes(power)
+    # The forward transform is unnormalized: |û|² is N² times the mean square (Parseval).
     cells = float(np.prod(grid.shape))
     return PowerSpectrum(jnp.arange(shells).astype(power.dtype) * width, power / cells**2)
 
 
-def _most_shells(grid: Grid) -> int:
+def _count_shells(grid: Grid) -> int:
     """Shells up to the corner of the box of modes; for a box whose lengths a trace hides, as if it had
     equal edges: what is beyond joins the last shell."""
     grid.require_periodic("power spectra")

@@ -106,22 +106,15 @@ class Spectrum(AbstractComponent):
         return self.with_coefficients(-self.coefficients)
 
     def __mul__(self, number):
-        return self._scale(number, lambda c: scale_array(c, number))
+        _require_number(number)
+        return self.with_coefficients(scale_array(self.coefficients, number))
 
     def __rmul__(self, number):
-        return self._scale(number, lambda c: scale_array(c, number))
+        return self * number
 
     def __truediv__(self, number):
-        return self._scale(number, lambda c: scale_array(c, 1 / number))
-
-    def _scale(
-        self, number: ArrayLike | AbstractComponent, operation: Callable[[Array], Array]
-    ) -> "Spectrum":
-        if isinstance(number, AbstractComponent):
-            raise ShapeError(
-                "products of fields are taken where they have values: (a.field() * b.field())"
-            )
-        return self.with_coefficients(operation(self.coefficients))
+        _require_number(number)
+        return self.with_coefficients(scale_array(self.coefficients, 1 / number))
 
     def _combine(self, other: object, operation: Callable[[Array, Array], Array]) -> "Spectrum":
         if not isinstance(other, Spectrum):
@@ -136,6 +129,13 @@ class Spectrum(AbstractComponent):
         )
 
 
+def _require_number(number: object) -> None:
+    if isinstance(number, AbstractComponent):
+        raise ShapeError(
+            "products of fields are taken where they have values: (a.field() * b.field())"
+        )
+
+
 def square_wavenumber(grid: Grid, *, real: bool = True) -> Float[Array, "..."]:
     """k² = Σ kᵢ² of every mode."""
     first, *rest = (k**2 for k in grid.wavenumbers(real=real))
@@ -145,10 +145,12 @@ def square_wavenumber(grid: Grid, *, real: bool = True) -> Float[Array, "..."]:
 def derivative_symbol(grid: Grid, axis: int, power: int, real: bool = True) -> Array:
     """(ik)ᵖ along one axis, ready to broadcast."""
     k = grid.wavenumbers(real=real)[axis]
-    # The shortest wave of an even number of points is its own mirror: the slope of what is sampled there
-    # has no sign.
+    # The shortest wave (Nyquist) of an even number of points is its own mirror: the slope of what is
+    # sampled there has no sign. Even derivatives of it are those of a cosine, and are kept.
     if power % 2:
         n, count = grid.modes(real=real)[axis], grid.shape[axis]
         k = jnp.where(2 * abs(n) == count, 0, k)
+    # (ik)ᵖ = iᵖ kᵖ, and iᵖ is 1, i, −1, −i in turn: the sign here, the i below. Even powers stay real, and
+    # real symbols cost half of what complex ones do.
     wave = k**power * (1, 1, -1, -1)[power % 4]
     return jax.lax.complex(jnp.zeros_like(wave), wave) if power % 2 else wave

@@ -63,18 +63,20 @@ def _prescribed_walls(field: OnPoints) -> Iterator[tuple[Index, Any, int]]:
     for axis, sides in enumerate(field.boundary):
         if not field.location.staggered[axis] or sides is None:
             continue
-        at = field.data.ndim - field.grid.dimension + axis
+        array_axis = field.data.ndim - field.grid.dimension + axis
+        # The first and the last point along a staggered axis sit on its walls.
         for side, index in zip(sides, (0, -1), strict=True):
             if isinstance(side, Dirichlet):
-                yield (slice(None),) * at + (index,), side.value, axis
+                yield (slice(None),) * array_axis + (index,), side.value, axis
             elif isinstance(side, NoSlip) and field.vector:
-                yield (slice(None),) * at + (index,), side.velocity, axis
+                yield (slice(None),) * array_axis + (index,), side.velocity, axis
 
 
 def _set_on_wall(
     field: OnPoints, values: Array, index: Index, axis: int, wall_values: ArrayLike
 ) -> Array:
     """`values` with others on a wall across `axis`; unchanged on devices whose block has no such wall."""
+    # True on one device; over several a traced bool, since all run one program.
     at_wall = field.grid.touches_side(axis, 0 if index[-1] == 0 else 1)
     if at_wall is not True:
         wall_values = jnp.where(at_wall, wall_values, values[index])

@@ -57,49 +57,72 @@ def solve_positive(
 ) -> tuple[Array, Array, Array]:
     """The solution for a symmetric positive operator, whether it is one, and the number of iterations."""
     if grid.space.comm.size > 1:
-        return _solved_over_devices(grid, operator, preconditioner, rhs, rtol, max_steps)
+        return _solve_over_devices(grid, operator, preconditioner, rhs, rtol, max_steps)
     structure = jax.ShapeDtypeStruct(rhs.shape, rhs.dtype)
-    positive = lambda f: lx.FunctionLinearOperator(f, structure, lx.positive_semidefinite_tag)
-    found = lx.linear_solve(
-        positive(operator),
+
+    def as_positive(function: Callable[[Array], Array]) -> lx.FunctionLinearOperator:
+        return lx.FunctionLinearOperator(function, structure, lx.positive_semidefinite_tag)
+
+    # throw=False: inside a trace nothing can be raised. Callers poison what has not converged.
+    solution = lx.linear_solve(
+        as_positive(operator),
         rhs,
         RelativeCG(rtol, max_steps),
-        options={"preconditioner": positive(preconditioner)},
+        options={"preconditioner": as_positive(preconditioner)},
         throw=False,
     )
-    return found.value, found.result == lx.RESULTS.successful, found.stats["num_steps"]
+    converged = solution.result == lx.RESULTS.successful
+    return solution.value, converged, solution.stats["num_steps"]
 
 
-def _solved_over_devices(grid, operator, preconditioner, rhs, rtol, max_steps):
+def _solve_over_devices(
+    grid: Grid,
+    operator: Callable[[Array], Array],
+    preconditioner: Callable[[Array], Array],
+    rhs: Array,
+    rtol: float,
+    max_steps: int,
+) -> tuple[Array, Array, Array]:
     """The same iteration with inner products over all devices, which lineax cannot be told to take."""
-    dot = lambda a, b: grid.sum(a * b)
-    largest = lambda x: grid.max(jnp.abs(x))
+
+    def dot(a: Array, b: Array) -> Array:
+        return grid.sum(a * b)
+
+    def largest(x: Array) -> Array:
+        return grid.max(jnp.abs(x))
 
     def solve(apply: Callable, b: Array) -> tuple[Array, tuple[Array, Array]]:
         size = largest(b)
+        # A right-hand side of zeros has no scale; it ends the loop before its first iteration.
         b = b / jnp.where(size > 0, size, 1)
         z = preconditioner(b)
         start = (jnp.zeros_like(b), b, z, dot(b, z), largest(b) > rtol, jnp.int32(0))
 
-        def unfinished(loop):
-            return loop[4] & (loop[5] < max_steps)
+        # All devices read the same sums and maxima, so that they leave the loop together.
+        def needs_iteration(carry):
+            *_, unconverged, count = carry
+            return unconverged & (count < max_steps)
 
-        def iterate(loop):
-            x, r, p, gamma, _, count = loop
+        # Saad, Iterative Methods for Sparse Linear Systems, 2nd ed. (2003), algorithm 9.1.
+        def iterate(carry):
+            x, r, p, gamma, _, count = carry
             image = apply(p)
             curvature = dot(p, image)
+            # Where the iteration has come to rest, 0/0 would be NaN: there the step is 0.
             length = gamma / jnp.where(curvature == 0, 1, curvature)
             step, r = length * p, r - length * image
             z = preconditioner(r)
-            after = dot(r, z)
-            p = z + after / jnp.where(gamma == 0, 1, gamma) * p
-            more = ~((largest(r) <= rtol) & (largest(step) <= rtol))
-            return x + step, r, p, after, more, count + 1
+            next_gamma = dot(r, z)
+            p = z + next_gamma / jnp.where(gamma == 0, 1, gamma) * p
+            # Both residual and correction must be small, as lineax has it. NaN counts as unconverged.
+            unconverged = ~((largest(r) <= rtol) & (largest(step) <= rtol))
+            return x + step, r, p, next_gamma, unconverged, count + 1
 
-        x, _, _, _, more, count = jax.lax.while_loop(unfinished, iterate, start)
-        return x * jnp.where(size > 0, size, 1), (~more, count)
+        x, _, _, _, unconverged, count = jax.lax.while_loop(needs_iteration, iterate, start)
+        return x * jnp.where(size > 0, size, 1), (~unconverged, count)
 
-    found, (converged, steps) = jax.lax.custom_linear_solve(
+    # The loop has no reverse mode. Derivatives are solves with the same operator, its own transpose.
+    solution, (converged, steps) = jax.lax.custom_linear_solve(
         operator, rhs, solve, symmetric=True, has_aux=True
     )
-    return found, converged, steps
+    return solution, converged, steps

@@ -7,10 +7,11 @@ from jaxtyping import Array
 from physkit.core import Module, data, static
 from physkit.geometry import Boundaries, Grid, Parities
 
-from ._wall_parities import homogeneous
+from .._ghost_widths import ghost_widths
+from ._wall_parities import homogeneous_walls
 
-SMALL = 8  # cells per axis that smoothing alone solves for
-SMOOTHING = 2  # degree of the Chebyshev polynomial before and after the correction
+COARSEST = 8  # cells per axis, up to which smoothing alone solves
+SMOOTHING_DEGREE = 2  # degree of the Chebyshev polynomial before and after the correction
 
 
 class Level(Module):
@@ -28,7 +29,7 @@ class Level(Module):
     @staticmethod
     def of(grid: Grid, kinds: Parities, faces: tuple[Array, ...], reaction: Array) -> "Level":
         """The operator from its coefficients."""
-        return Level(grid, homogeneous(grid, kinds, reaction.dtype), kinds, faces, reaction)
+        return Level(grid, homogeneous_walls(grid, kinds, reaction.dtype), kinds, faces, reaction)
 
     def apply(self, phi: Array) -> Array:
         """−∇·(a∇φ) + cφ."""
@@ -56,59 +57,69 @@ class Level(Module):
             total = total + low + high
         return total
 
-    def halved(self) -> tuple[bool, ...]:
+    def halved_axes(self) -> tuple[bool, ...]:
         """Along which axes the next level has half as many cells."""
         return tuple(
-            local % 2 == 0 and n > SMALL
+            local % 2 == 0 and n > COARSEST
             for n, local in zip(self.grid.shape, self.grid.local_shape, strict=True)
         )
 
-    def coarse(self) -> "Level | None":
+    def coarsen(self) -> "Level | None":
         """The same operator on cells twice as long; None where the number of cells is odd or small."""
-        halved = self.halved()
-        if not any(halved):
+        halved_axes = self.halved_axes()
+        # The hierarchy ends where no axis can be halved.
+        if not any(halved_axes):
             return None
         grid = Grid(
             self.grid.space,
-            tuple(n // 2 if half else n for n, half in zip(self.grid.shape, halved, strict=True)),
+            tuple(
+                n // 2 if half else n for n, half in zip(self.grid.shape, halved_axes, strict=True)
+            ),
         )
         faces = []
         for axis, face in enumerate(self.faces):
-            for k, half in enumerate(halved):
-                if (
-                    half and k == axis
-                ):  # every other face is one of the coarse cells', 1/h² a quarter
+            for k, half in enumerate(halved_axes):
+                if half and k == axis:
+                    # Every other face is one of the coarse cells', and 1/h² a quarter of what it was.
                     face = jax.lax.slice_in_dim(face, 0, None, stride=2, axis=k) * 0.25
                 elif half:
-                    face = _pairs(face, k)
+                    # Across: a coarse face is two fine ones side by side, with their mean.
+                    face = _average_pairs(face, k)
             faces.append(face)
         reaction = self.reaction
-        for k, half in enumerate(halved):
-            reaction = _pairs(reaction, k) if half else reaction
+        for k, half in enumerate(halved_axes):
+            reaction = _average_pairs(reaction, k) if half else reaction
         return Level.of(grid, self.kinds, tuple(faces), reaction)
 
     def restrict(self, residual: Array) -> Array:
         """The residual for the next level: the transpose of `prolong`, over cells' volumes."""
-        for axis, half in enumerate(self.halved()):
+        for axis, half in enumerate(self.halved_axes()):
             if half:
                 n = residual.shape[axis]
-                residual = jax.lax.optimization_barrier(residual)  # as in `apply`
-                x = _ghosts(self.grid, self.boundary, residual, axis)
-                cut = lambda j, x=x, n=n, axis=axis: jax.lax.slice_in_dim(
-                    x, j, j + n - 1, stride=2, axis=axis
+                # A barrier as in `apply`.
+                residual = jax.lax.optimization_barrier(residual)
+                x = _pad_along(self.grid, self.boundary, residual, axis)
+
+                # Every second cell from the j-th of the padded array on: neighbors of coarse cells.
+                def every_second(j: int, x: Array = x, n: int = n, axis: int = axis) -> Array:
+                    return jax.lax.slice_in_dim(x, j, j + n - 1, stride=2, axis=axis)
+
+                residual = 0.375 * (every_second(1) + every_second(2)) + 0.125 * (
+                    every_second(0) + every_second(3)
                 )
-                residual = 0.375 * (cut(1) + cut(2)) + 0.125 * (cut(0) + cut(3))
         return residual
 
     def prolong(self, correction: Array) -> Array:
         """The correction from the next level, by linear interpolation."""
-        for axis, half in enumerate(self.halved()):
+        for axis, half in enumerate(self.halved_axes()):
             if half:
                 n = correction.shape[axis]
-                correction = jax.lax.optimization_barrier(correction)  # as in `apply`
-                x = _ghosts(self.grid, self.boundary, correction, axis)
+                # A barrier as in `apply`.
+                correction = jax.lax.optimization_barrier(correction)
+                x = _pad_along(self.grid, self.boundary, correction, axis)
                 low, high = (jax.lax.slice_in_dim(x, j, j + n, axis=axis) for j in (0, 2))
                 pair = [0.75 * correction + 0.25 * low, 0.75 * correction + 0.25 * high]
+                # Each coarse cell becomes its lower and its upper half: (…, n, 2, …) → (…, 2n, …).
                 shape = [2 * m if k == axis else m for k, m in enumerate(correction.shape)]
                 correction = jnp.stack(pair, axis + 1).reshape(shape)
         return correction
@@ -135,9 +146,10 @@ class Multigrid(Module):
     def of(finest: Level) -> "Multigrid":
         """The hierarchy below an operator."""
         levels = [finest]
-        while (below := levels[-1].coarse()) is not None:
+        while (below := levels[-1].coarsen()) is not None:
             levels.append(below)
         inverses = tuple(1 / level.diagonal() for level in levels)
+        # Computed once: XLA would fuse these means and divisions into every use of them.
         return Multigrid(*jax.lax.optimization_barrier((tuple(levels), inverses)))
 
     def __call__(self, residual: Array, depth: int = 0) -> Array:
@@ -145,14 +157,17 @@ class Multigrid(Module):
         level, inverse = self.levels[depth], self.inverses[depth]
         d = level.grid.dimension
         if depth == len(self.levels) - 1:
-            most = max(level.grid.shape)
-            if most == 1:
+            longest = max(level.grid.shape)
+            if longest == 1:
                 return inverse * residual
-            return _chebyshev(level, inverse, None, residual, 2 * most, 4 / (d * most**2))
-        phi = _chebyshev(level, inverse, None, residual, SMOOTHING, 1 / d)
-        left = residual - level.apply(phi)
-        phi = phi + level.prolong(self(level.restrict(left), depth + 1))
-        return _chebyshev(level, inverse, phi, residual, SMOOTHING, 1 / d)
+            # Nearly solved: the polynomial reaches down to the smallest eigenvalue of D⁻¹A, which is about
+            # π²/(2 d n²) with n cells along the longest axis, by a degree of 2n.
+            return _chebyshev(level, inverse, None, residual, 2 * longest, 4 / (d * longest**2))
+        # Waves that the next level cannot hold have eigenvalues of 1/d and more: they are smoothed away.
+        phi = _chebyshev(level, inverse, None, residual, SMOOTHING_DEGREE, 1 / d)
+        remaining = residual - level.apply(phi)
+        phi = phi + level.prolong(self(level.restrict(remaining), depth + 1))
+        return _chebyshev(level, inverse, phi, residual, SMOOTHING_DEGREE, 1 / d)
 
 
 def flux_divergence(
@@ -162,10 +177,12 @@ def flux_divergence(
     total = None
     for axis, face in enumerate(faces):
         n = phi.shape[axis]
-        x = _ghosts(grid, boundary, phi, axis)
-        cut = lambda x, j, m, axis=axis: jax.lax.slice_in_dim(x, j, j + m, axis=axis)
-        flux = face * (cut(x, 1, n + 1) - cut(x, 0, n + 1))
-        part = cut(flux, 1, n) - cut(flux, 0, n)
+        x = _pad_along(grid, boundary, phi, axis)
+        # n + 2 cells with ghosts, n + 1 faces, n differences of fluxes.
+        above, below = (jax.lax.slice_in_dim(x, j, n + 1 + j, axis=axis) for j in (1, 0))
+        flux = face * (above - below)
+        high, low = (jax.lax.slice_in_dim(flux, j, n + j, axis=axis) for j in (1, 0))
+        part = high - low
         total = part if total is None else total + part
     assert total is not None
     return total
@@ -175,31 +192,33 @@ def _chebyshev(
     level: Level, inverse: Array, phi: Array | None, residual: Array, degree: int, lowest: float
 ) -> Array:
     """`degree` steps of Chebyshev iteration for the eigenvalues of D⁻¹A in [lowest, 2] (Gershgorin)."""
+    # Saad, Iterative Methods for Sparse Linear Systems, 2nd ed. (2003), algorithm 12.1.
     highest = 2.0
     middle, half = (highest + lowest) / 2, (highest - lowest) / 2
     sigma = middle / half
-    left = residual if phi is None else residual - level.apply(phi)
-    step = (inverse / middle) * left
+    remaining = residual if phi is None else residual - level.apply(phi)
+    step = (inverse / middle) * remaining
     phi = step if phi is None else phi + step
 
-    def once(_: Array | int, carried: tuple[Array, ...]) -> tuple[Array, ...]:
-        phi, left, step, rho = carried
-        left = left - level.apply(step)
-        after = 1 / (2 * sigma - rho)
-        step = (after * rho) * step + (2 * after / half) * (inverse * left)
-        return phi + step, left, step, after
+    def iterate(_: Array | int, carry: tuple[Array, ...]) -> tuple[Array, ...]:
+        phi, remaining, step, rho = carry
+        remaining = remaining - level.apply(step)
+        next_rho = 1 / (2 * sigma - rho)
+        step = (next_rho * rho) * step + (2 * next_rho / half) * (inverse * remaining)
+        return phi + step, remaining, step, next_rho
 
-    carried = (phi, left, step, jnp.asarray(1 / sigma, residual.dtype))
+    carry = (phi, remaining, step, jnp.asarray(1 / sigma, residual.dtype))
+    # The smoother's single iteration needs no loop.
     if degree == 2:
-        return once(0, carried)[0]
-    return jax.lax.fori_loop(0, degree - 1, once, carried)[0]
+        return iterate(0, carry)[0]
+    return jax.lax.fori_loop(0, degree - 1, iterate, carry)[0]
 
 
-def _ghosts(grid: Grid, boundary: Boundaries, x: Array, axis: int) -> Array:
-    return grid.pad(x, tuple((1, 1) if k == axis else (0, 0) for k in range(x.ndim)), boundary)
+def _pad_along(grid: Grid, boundary: Boundaries, x: Array, axis: int) -> Array:
+    return grid.pad(x, ghost_widths(axis, x.ndim, 1), boundary)
 
 
-def _pairs(x: Array, axis: int) -> Array:
+def _average_pairs(x: Array, axis: int) -> Array:
     """Means of neighbors, two by two."""
     shape = (*x.shape[:axis], x.shape[axis] // 2, 2, *x.shape[axis + 1 :])
     low, high = (

@@ -126,27 +126,28 @@ def _solve_by_components(
 ) -> Field:
     """The solution for every component, real and imaginary parts one by one."""
     scheme = Central(2) if scheme is None else scheme
-    blank = solution_template(source, boundary, t)
+    template = solution_template(source, boundary, t)
     if not source.is_real:
         real, imag = (source.map(part) for part in (jnp.real, jnp.imag))
         u, v = (_solve_by_components(part, boundary, screening, scheme, t) for part in (real, imag))
-        return blank.replace(data=jax.lax.complex(u.data, v.data))
+        return template.replace(data=jax.lax.complex(u.data, v.data))
     if not source.components:
-        return blank.replace(data=solve_by_transforms(source.data, blank, screening, scheme))
-    pairs = [(source[k], blank[k]) for k in range(source.grid.dimension)]
+        return template.replace(data=solve_by_transforms(source.data, template, screening, scheme))
+    # A vector's components have walls of their own: a mirror turns one of them around.
+    pairs = [(source[k], template[k]) for k in range(source.grid.dimension)]
     parts = [b.replace(data=solve_by_transforms(s.data, b, screening, scheme)) for s, b in pairs]
-    return blank.replace(data=stack(parts).data)
+    return template.replace(data=stack(parts).data)
 
 
 def solve_by_transforms(
     f: Array,
-    blank: Field,
+    template: Field,
     screening: ArrayLike | None,
     scheme: AbstractScheme,
-    terms: ArrayLike = 0.0,
+    magnitude: ArrayLike = 0.0,
 ) -> Array:
-    """The values of φ, whose boundary is that of `blank`."""
-    grid, kinds = blank.grid, parities(blank)
+    """The values of φ, whose boundary is that of `template`."""
+    grid, kinds = template.grid, parities(template)
     walls = [AXES[k] for k, p in enumerate(kinds) if p is not None]
     if walls and scheme != Central(2):
         raise ParameterError(
@@ -154,12 +155,14 @@ def solve_by_transforms(
             "Central(2)"
         )
     rhs = f
-    if walls:  # what the walls add: the stencil applied to zeros between them
-        added = laplacian(blank, Central(2)).data
-        rhs = f - added
+    if walls:
+        # What the walls add: the stencil applied to zeros between them. Known values go to the other side,
+        # and the transform solves with walls of zero value or slope.
+        wall_source = laplacian(template, Central(2)).data
+        rhs = f - wall_source
         if screening is None and is_closed(kinds):
-            require_balance(grid, f, added, terms)
-    symbol = _symbol(blank, kinds, scheme)
+            require_balance(grid, f, wall_source, magnitude)
+    symbol = _symbol(template, kinds, scheme)
     if screening is not None:
         number = concrete_value(screening)
         if is_closed(kinds) and number is not None and number == 0:
@@ -169,24 +172,27 @@ def solve_by_transforms(
             )
         symbol = symbol - jnp.asarray(screening, f.dtype) ** 2
     elif is_closed(kinds):
-        constant = functools.reduce(
+        is_constant = functools.reduce(
             operator.and_, grid.mode_phases(kinds, lambda theta: theta == 0)
         )
-        constant = jnp.asarray(constant)
-        # The constant mode, of which the equation says nothing, is left out.
-        inverse = jnp.where(constant, 0, 1 / jnp.where(constant, 1, symbol))
+        is_constant = jnp.asarray(is_constant)
+        # The constant mode, of which the equation says nothing, is left out. The inner `where` keeps 1/0,
+        # and with it NaN, out of derivatives.
+        inverse = jnp.where(is_constant, 0, 1 / jnp.where(is_constant, 1, symbol))
         return grid.inverse_transform(scale_array(grid.transform(rhs, kinds), inverse), kinds)
     return grid.inverse_transform(scale_array(grid.transform(rhs, kinds), 1 / symbol), kinds)
 
 
-def _symbol(blank: Field, kinds: Parities, scheme: AbstractScheme) -> Array:
-    grid, dtype = blank.grid, blank.real_dtype
+def _symbol(template: Field, kinds: Parities, scheme: AbstractScheme) -> Array:
+    grid, dtype = template.grid, template.real_dtype
 
+    # On the host, in double precision: cos θ − 1 of long waves would cancel to nearly nothing.
     def part_of(theta: np.ndarray) -> np.ndarray:
         if isinstance(scheme, Spectral):
             return -(theta**2)
         stencil = scheme._stencil(2)
         middle = len(stencil) // 2
+        # A symmetric stencil whose weights add up to zero: Σ wⱼ e^(ijθ) = 2 Σ_{j>0} wⱼ (cos jθ − 1).
         waves = (2 * stencil[middle + j] * (np.cos(j * theta) - 1) for j in range(1, middle + 1))
         return sum(waves)
 
@@ -197,17 +203,17 @@ def _symbol(blank: Field, kinds: Parities, scheme: AbstractScheme) -> Array:
     return sum(parts[1:], parts[0])
 
 
-def require_balance(grid: Grid, f: Array, added: Array, terms: ArrayLike = 0.0) -> None:
+def require_balance(grid: Grid, f: Array, wall_source: Array, magnitude: ArrayLike = 0.0) -> None:
     """**Errors:** `ParameterError` for sources between closed walls that differ from the flux through
-    them, where numbers can be seen. `terms`: the sum of the magnitudes that f was computed from, whose
+    them, where numbers can be seen. `magnitude`: the sum of the magnitudes that f was computed from, whose
     rounding is no imbalance."""
-    numbers = concrete_value(f), concrete_value(added)
-    if numbers[0] is None or numbers[1] is None:
+    if concrete_value(f) is None or concrete_value(wall_source) is None:
         return
-    inside, through = grid.sum(f), grid.sum(added)
-    size = float(grid.sum(jnp.abs(f)) + grid.sum(jnp.abs(added)))
+    inside, through = grid.sum(f), grid.sum(wall_source)
+    size = float(grid.sum(jnp.abs(f)) + grid.sum(jnp.abs(wall_source)))
     imbalance = abs(float(inside - through))
-    rounding = float(terms) * float(jnp.finfo(f.dtype).eps) ** 0.5
+    # The square root: half of the digits, a generous allowance for sums over many cells.
+    rounding = float(magnitude) * float(jnp.finfo(f.dtype).eps) ** 0.5
     if imbalance > max(_MAX_IMBALANCE * size, rounding):
         volume = float(grid.cell_volume)
         raise ParameterError(

@@ -52,11 +52,14 @@ def project(velocity: StaggeredVelocity) -> tuple[StaggeredVelocity, Field]:
         if not grid.periodic[axis] and (pair := u.boundary[axis]) is not None
     }
     source = staggered_divergence(parts)
-    blank = solution_template(source, boundary, 0.0)
+    template = solution_template(source, boundary, 0.0)
+    # The divergence is a sum that nearly cancels: its rounding is that of what was summed.
     magnitudes = sum(grid.sum(jnp.abs(u.data)) / grid.spacing[k] for k, u in enumerate(parts))
-    potential = blank.replace(
-        data=solve_by_transforms(source.data, blank, None, Central(2), magnitudes)
+    potential = template.replace(
+        data=solve_by_transforms(source.data, template, None, Central(2), magnitudes)
     )
+    # `difference` is minus the transpose of `staggered_divergence`, and their product the stencil that was
+    # solved for: the divergence vanishes to rounding, not to the order of the scheme.
     projected = tuple(
         u.replace(data=u.data - difference(potential, k).data) for k, u in enumerate(parts)
     )

@@ -14,6 +14,7 @@ from physkit.core import ConvergenceError, Module, ParameterError, ShapeError, c
 from physkit.geometry import Outflow
 
 from .._field import BoundaryLike, Field
+from .._ghost_widths import ghost_widths
 from ._conjugate_gradients import solve_positive
 from ._multigrid import Level, Multigrid, flux_divergence
 from ._poisson import require_balance
@@ -66,8 +67,8 @@ def solve_elliptic(
     solution = solve_with_statistics(
         source, coefficient, reaction, boundary, guess=guess, rtol=rtol, max_steps=max_steps, t=t
     )
-    done = concrete_value(solution.converged)
-    if done is not None and not np.all(done):
+    converged = concrete_value(solution.converged)
+    if converged is not None and not np.all(converged):
         raise ConvergenceError(
             f"conjugate gradients did not converge within {max_steps} steps; raise max_steps or rtol, and "
             "look whether the coefficient is positive and finite everywhere"
@@ -100,21 +101,21 @@ def solve_with_statistics(
             "the source of an equation with varying coefficients is one real number per cell; solve for "
             "components, real and imaginary parts one by one"
         )
-    blank = solution_template(source, boundary, t)
-    grid, kinds = blank.grid, parities(blank)
-    faces, c = _coefficients(blank, coefficient, reaction)
-    added = flux_divergence(grid, blank.boundary, faces, blank.data)
+    template = solution_template(source, boundary, t)
+    grid, kinds = template.grid, parities(template)
+    faces, c = _coefficients(template, coefficient, reaction)
+    wall_source = flux_divergence(grid, template.boundary, faces, template.data)
     closed = is_closed(kinds) and _is_zero(reaction)
     if closed and any(kinds):
-        require_balance(grid, source.data, added)
-    return _solved(blank, source.data, added, faces, c, guess, closed, rtol, max_steps)
+        require_balance(grid, source.data, wall_source)
+    return _solve(template, source.data, wall_source, faces, c, guess, closed, rtol, max_steps)
 
 
 @eqx.filter_jit
-def _solved(
-    blank: Field,
+def _solve(
+    template: Field,
     f: Array,
-    added: Array,
+    wall_source: Array,
     faces: tuple[Array, ...],
     c: Array,
     guess: Field | None,
@@ -122,55 +123,65 @@ def _solved(
     rtol: float | None,
     max_steps: int,
 ) -> Solution:
-    grid, kinds, dtype = blank.grid, parities(blank), f.dtype
+    grid, kinds, dtype = template.grid, parities(template), f.dtype
     count = float(np.prod(grid.shape))
     level = Level.of(grid, kinds, faces, c)
     # In units where the smallest eigenvalue is about one, so that residuals and corrections have like
     # tolerances; the factor drops out of the solution.
     fixed = jax.lax.stop_gradient(level)
+    # The mean of the diagonal is about 2d/h²·a; the smallest eigenvalue is about that over n².
     unit = max(grid.shape) ** 2 * count / grid.sum(fixed.diagonal())
-    mean = lambda x: jnp.broadcast_to(grid.sum(x) / count, x.shape)
+
+    def mean(x: Array) -> Array:
+        return jnp.broadcast_to(grid.sum(x) / count, x.shape)
+
+    # The eigenvalue that constants get where the equation gives them 0: see `operator`.
     weight = float(max(grid.shape)) ** 2
     # A preconditioner changes the way to the solution, not the solution: it needs no derivative.
     cycle = Multigrid.of(fixed)
 
     def operator(phi: Array) -> Array:
         out = unit * level.apply(phi)
+        # Closed: constants are in the null space. A rank-one term lifts them out of it, so that the
+        # operator is positive; with a right-hand side of mean 0 the solution has mean 0.
         return out + weight * mean(phi) if closed else out
 
     def preconditioner(r: Array) -> Array:
         if not closed:
             return cycle(r) / unit
+        # The exact inverse of that term on the constants, the cycle on all else.
         average = mean(r)
         out = cycle(r - average) / unit
         return out - mean(out) + average / weight
 
-    rhs = unit * (added - f)
+    rhs = unit * (wall_source - f)
     rhs = rhs - mean(rhs) if closed else rhs
     eps = float(jnp.finfo(dtype).eps)
     rtol = (1e-11 if dtype == jnp.float64 else 1e-6) if rtol is None else rtol
     # In these units the solution is at most about as large as the source, the operator `weight`: more
     # digits than this rounding leaves cannot be asked for.
     rtol = max(rtol, 2 * eps * weight)
-    near = None if guess is None else jax.lax.stop_gradient(guess.data)
-    found, converged, steps = solve_positive(
+    # A guess changes how long it takes, not what comes out: no derivative.
+    start = None if guess is None else jax.lax.stop_gradient(guess.data)
+    correction, converged, steps = solve_positive(
         grid,
         operator,
         preconditioner,
-        rhs if near is None else rhs - operator(near),
+        rhs if start is None else rhs - operator(start),
         rtol,
         max_steps,
     )
-    values = found if near is None else near + found
+    values = correction if start is None else start + correction
+    # In a trace nothing can be raised: what has not converged is NaN.
     values = jnp.where(converged, values, jnp.nan)
-    return Solution(blank.replace(data=values), converged, steps)
+    return Solution(template.replace(data=values), converged, steps)
 
 
 def _coefficients(
-    blank: Field, a: Coefficient | Sequence[Field], c: Coefficient
+    template: Field, a: Coefficient | Sequence[Field], c: Coefficient
 ) -> tuple[tuple[Array, ...], Array]:
     """a/h² on the faces across every axis, and c in the cells."""
-    grid, dtype = blank.grid, blank.real_dtype
+    grid, dtype = template.grid, template.real_dtype
     if isinstance(a, Sequence):
         if len(a) != grid.dimension or any(
             f.location != grid.face(k) or f.grid.shape != grid.shape for k, f in enumerate(a)
@@ -178,11 +189,11 @@ def _coefficients(
             raise ShapeError(
                 f"coefficients on faces: one field per axis of {grid.shape}, on its faces"
             )
-        faces = [_closed_ring(f, k) if grid.periodic[k] else f.data for k, f in enumerate(a)]
+        faces = [_repeat_first_face(f, k) if grid.periodic[k] else f.data for k, f in enumerate(a)]
     else:
-        cells = a if isinstance(a, Field) else blank.with_values(_values_in_cells(a, blank))
+        cells = a if isinstance(a, Field) else template.with_values(_values_in_cells(a, template))
         faces = [_onto_faces(cells, k) for k in range(grid.dimension)]
-    reaction = c.data if isinstance(c, Field) else _values_in_cells(c, blank)
+    reaction = c.data if isinstance(c, Field) else _values_in_cells(c, template)
     for name, values in (("coefficient", faces), ("reaction", [reaction])):
         for x in values:
             _require_sign(name, x)
@@ -190,12 +201,12 @@ def _coefficients(
     return tuple(f / spacing[k] ** 2 for k, f in enumerate(faces)), reaction
 
 
-def _values_in_cells(value: ArrayLike, blank: Field) -> Array:
-    value = jnp.asarray(value, blank.real_dtype)
-    grid = blank.grid
+def _values_in_cells(value: ArrayLike, template: Field) -> Array:
+    value = jnp.asarray(value, template.real_dtype)
+    grid = template.grid
     if value.ndim and value.shape not in (grid.shape, grid.local_shape):
         raise ShapeError(
-            f"a coefficient of shape {value.shape} on a grid of {blank.grid.shape} cells"
+            f"a coefficient of shape {value.shape} on a grid of {template.grid.shape} cells"
         )
     return jnp.broadcast_to(grid.local(value), grid.local_shape)
 
@@ -208,30 +219,40 @@ def _onto_faces(cells: Field, axis: int) -> Array:
             f"{cells.location!r} with components {cells.components}"
         )
     x, n = cells.data, grid.local_shape[axis]
-    cut = lambda x, j, m: jax.lax.slice_in_dim(x, j, j + m, axis=axis)
-    width = tuple((1, 1) if k == axis else (0, 0) for k in range(grid.dimension))
+
+    def window(x: Array, first: int, count: int) -> Array:
+        return jax.lax.slice_in_dim(x, first, first + count, axis=axis)
+
+    width = ghost_widths(axis, grid.dimension, 1)
+    # A ring, or a coefficient that knows its values beyond the walls.
     if cells.boundary[axis] is not None:
         x = cells.padded(width)
-        return 0.5 * (cut(x, 0, n + 1) + cut(x, 1, n + 1))
+        return 0.5 * (window(x, 0, n + 1) + window(x, 1, n + 1))
+    # Else any ghosts will do: what they make of the walls' faces is replaced below.
     sides = tuple((Outflow(), Outflow()) if k == axis else None for k in range(grid.dimension))
     padded = grid.pad(x, width, sides)
-    inner = 0.5 * (cut(padded, 0, n + 1) + cut(padded, 1, n + 1))
+    inner = 0.5 * (window(padded, 0, n + 1) + window(padded, 1, n + 1))
     if n == 1:
         return inner
-    ends = [_straight(cut(x, i, 1), cut(x, j, 1)) for i, j in ((0, 1), (n - 1, n - 2))]
+    ends = [
+        _extrapolate_to_wall(window(x, i, 1), window(x, j, 1)) for i, j in ((0, 1), (n - 1, n - 2))
+    ]
+    # Between devices the end of a block is no wall: there the mean with the neighbor's cell stands.
     for side in (0, 1):
         if (has_wall := grid.touches_side(axis, side)) is not True:
-            ends[side] = jnp.where(has_wall, ends[side], cut(inner, side * n, 1))
-    return jnp.concatenate([ends[0], cut(inner, 1, n - 1), ends[1]], axis)
+            ends[side] = jnp.where(has_wall, ends[side], window(inner, side * n, 1))
+    return jnp.concatenate([ends[0], window(inner, 1, n - 1), ends[1]], axis)
 
 
-def _straight(near: Array, next_: Array) -> Array:
+def _extrapolate_to_wall(first: Array, second: Array) -> Array:
     """The value on a wall by a straight line through two cells, but within a factor of two."""
-    return jnp.clip(1.5 * near - 0.5 * next_, 0.5 * near, 2 * near)
+    # The clip keeps a coefficient positive that falls steeply towards the wall.
+    return jnp.clip(1.5 * first - 0.5 * second, 0.5 * first, 2 * first)
 
 
-def _closed_ring(faces: Field, axis: int) -> Array:
-    return faces.padded(tuple((0, int(k == axis)) for k in range(faces.grid.dimension)))
+def _repeat_first_face(faces: Field, axis: int) -> Array:
+    """Faces across a periodic axis, `[n]`, with the first once more at the end, `[n + 1]`."""
+    return faces.padded(ghost_widths(axis, faces.grid.dimension, 0, 1))
 
 
 def _require_sign(name: str, values: Array) -> None:

@@ -20,7 +20,9 @@ from physkit.geometry import (
 
 from .._field import BoundaryLike, Field
 
-_EVEN = (Neumann, Outflow, Mirror, NoSlip)  # of a scalar
+# Of a scalar: a wave goes on beyond these walls as its mirror image. Beyond a given value it goes on with
+# opposite sign: odd.
+_EVEN = (Neumann, Outflow, Mirror, NoSlip)
 
 
 def solution_template(source: Field, boundary: BoundaryLike | Field, t: ArrayLike) -> Field:
@@ -37,6 +39,7 @@ def solution_template(source: Field, boundary: BoundaryLike | Field, t: ArrayLik
             f"one equation at a time: the source has components {source.components}; solve for "
             "source[0], source[1], …"
         )
+    # Zeros, so that the stencil applied to them gives what the walls add to the equation.
     empty = source.replace(data=jnp.zeros_like(source.data))
     return empty.with_boundary(boundary).at_time(t)
 
@@ -54,7 +57,7 @@ def parities(field: Field) -> Parities:
     )
 
 
-def homogeneous(grid: Grid, kinds: Parities, dtype: DTypeLike) -> Boundaries:
+def homogeneous_walls(grid: Grid, kinds: Parities, dtype: DTypeLike) -> Boundaries:
     """Walls of the same kinds, with zero value or slope."""
     wall = {"even": Neumann(0.0), "odd": Dirichlet(0.0)}
     walls = tuple(

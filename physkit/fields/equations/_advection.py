@@ -103,6 +103,8 @@ class AdvectionByField(AbstractTendency):
 
 def advective_rate(field: Field, flow: Field, scheme: AbstractScheme) -> Field | Spectrum:
     """−v·∇u, dealiased where derivatives are spectral."""
+    # 2/3 rule (Orszag): without the highest third of the modes in both factors, the aliases of a product
+    # fall into that third, which is removed from the product.
     spectral = isinstance(scheme, Spectral)
     spectrum = field.spectrum().dealiased() if spectral else None
     v = flow.spectrum().dealiased().field().data if spectral else flow.data
@@ -111,6 +113,7 @@ def advective_rate(field: Field, flow: Field, scheme: AbstractScheme) -> Field |
         slope = (
             derivative(field, k, 1, scheme) if spectrum is None else spectrum.derivative(k).field()
         )
+        # The velocity's component is one number per point for all components of the field.
         total = total - v[k].reshape((1,) * len(field.components) + v[k].shape) * slope.data
     product = field.with_values(total)
     return product.spectrum().dealiased() if spectral else product

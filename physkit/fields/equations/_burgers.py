@@ -53,11 +53,13 @@ class Burgers(AbstractEquation):
             return minus_half_square_slope(field)
         if d > 1 and not field.vector:
             raise ShapeError(f"Burgers' equation with {d} axes moves a vector field; got a scalar")
+        # On a line the scalar is its own velocity.
         flow = field if field.vector else field.map(lambda u: u[None])
         return advective_rate(field, flow, self.scheme)
 
 
 def minus_half_square_slope(field: Field) -> Spectrum:
     """−½ ∂(u²)/∂x on a line, free of aliasing."""
+    # Conservative: a derivative has no mean, so momentum stays to rounding. 2/3 rule before and after.
     u = field.spectrum().dealiased().field()
     return (u * u).spectrum().dealiased().derivative(0) * -0.5

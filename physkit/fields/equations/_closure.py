@@ -48,14 +48,15 @@ class Closure(AbstractEquation):
 
     def nonlinear(self, clock: Clock, field: Field) -> Field:
         del clock
-        seen = field.padded(self.padding) if self.padding else field.data
-        channels = seen if field.components else seen[None]
+        values = field.padded(self.padding) if self.padding else field.data
+        # Networks take (channels, points): a scalar field is one channel.
+        channels = values if field.components else values[None]
         rate: Array = self.network(channels)
-        wanted = channels.shape[:1] + field.data.shape[len(field.components) :]
-        if rate.shape != wanted:
+        expected = channels.shape[:1] + field.data.shape[len(field.components) :]
+        if rate.shape != expected:
             raise ShapeError(
                 f"the network made {list(rate.shape)} of {list(channels.shape)}; a closure returns "
-                f"{list(wanted)}: padding={self.padding} on every side must be what its kernels "
+                f"{list(expected)}: padding={self.padding} on every side must be what its kernels "
                 "take off"
             )
         return field.with_values(rate if field.components else rate[0])

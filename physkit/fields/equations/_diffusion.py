@@ -35,6 +35,7 @@ class Diffusion(AbstractEquation):
 
     def symbol(self, field: Field) -> Array:
         waves = symbol_of_laplacian(field, self.scheme)
+        # (components, modes) with a diffusivity each, (modes) with one for all.
         rates = per_component(self.diffusivity, field)
         return rates * waves.reshape(*[1] * self.diffusivity.ndim, *waves.shape)
 

@@ -40,6 +40,7 @@ class KortewegDeVries(AbstractEquation):
 
     def symbol(self, field: Field) -> Array:
         require_one_dimension(field, "the Korteweg–de Vries equation")
+        # −β (ik)³ = iβk³: purely imaginary, waves turn and do not decay.
         return scale_array(
             Spectral().symbol(field.grid, 0, 3, real=field.is_real), -self.dispersion
         )

@@ -58,6 +58,7 @@ class KuramotoSivashinsky(AbstractEquation):
                     f'the equation of the slope is one on a line; on {d} axes say form="height"'
                 )
             return minus_half_square_slope(field) * self.nonlinearity
+        # Slopes without the highest third of the modes: their squares alias only into what is removed.
         smooth = field.spectrum().dealiased()
         squares = [smooth.derivative(k).field() ** 2 for k in range(d)]
         return sum(squares[1:], squares[0]).spectrum().dealiased() * (-0.5 * self.nonlinearity)

@@ -14,6 +14,7 @@ from physkit.geometry import Grid
 
 from .._field import Field
 from .._field_increment import FieldIncrement
+from .._ghost_widths import ghost_widths
 from ..states._field_group import AbstractFieldGroup
 from ._reconstruction import AbstractReconstruction, below_and_above
 from ._riemann_solvers import AbstractRiemannSolver, Variables, unsupported_solver
@@ -115,6 +116,7 @@ class AbstractConservationLaw(AbstractTendency):
         fields = list(component_fields(component).values())
         grid = fields[0].grid
         values = self.primitive(tuple(x for field in fields for x in unstack(field, field.data)))
+        # Summed over the axes: an unsplit scheme takes the fluxes of all of them in one step.
         total = jnp.zeros((), values[0].dtype)
         for axis in range(grid.dimension):
             slow, fast = self.wave_speeds(values, axis)
@@ -152,6 +154,7 @@ def reconstruct_faces(
     # Conserved variables are reconstructed; only edges are made primitive.
     stencils = [scheme.stencil(x, axis) for x in padded]
     edges = [scheme.edges(*cells) for cells in stencils]
+    # A stencil of 2·width − 1 cells: its middle is the cell itself.
     middle = law.primitive(tuple(cells[scheme.width - 1] for cells in stencils))
     low, high = (_edge_or_cell(law, tuple(e[side] for e in edges), middle) for side in (0, 1))
     pairs = [below_and_above(a, b, axis) for a, b in zip(low, high, strict=True)]
@@ -162,6 +165,8 @@ def _edge_or_cell(
     law: AbstractConservationLaw, conserved: Variables, middle: Variables
 ) -> Variables:
     """Primitive variables at an edge; those of the cell where the edge's mean nothing."""
+    # A polynomial of high order may overshoot to a negative density or pressure; the average does not, so
+    # that a cell falls back to first order and positivity is kept.
     values = law.primitive(conserved)
     admissible = law.is_admissible(values)
     if admissible is None:
@@ -174,6 +179,7 @@ def difference_over_cells(
 ) -> Array:
     """∂F/∂x from values on faces, of which there is one more than cells."""
     metric = law.metric(grid, axis)
+    # Faces: one more than cells.
     n = flux.shape[axis]
     if metric is None:
         volumes = grid.spacing[axis]
@@ -206,12 +212,14 @@ def component_fields(component: object) -> dict[str, Field]:
 
 def unstack(field: Field, values: Array) -> tuple[Array, ...]:
     """The components of a field's values one by one."""
+    # (components, points), whatever the shape of the components.
     flat = values.reshape(-1, *values.shape[len(field.components) :])
     return tuple(flat[k] for k in range(flat.shape[0])) if field.components else (values,)
 
 
 def as_rates(component: FieldComponent, variables: Variables) -> Rate:
     """One array per variable as the rate of the component."""
+    # Variables were listed field by field, component by component: they are taken off in that order.
     rates, rest = {}, list(variables)
     for name, field in component_fields(component).items():
         if not field.components:
@@ -224,5 +232,4 @@ def as_rates(component: FieldComponent, variables: Variables) -> Rate:
 
 
 def _padded(field: Field, width: int, axis: int) -> tuple[Array, ...]:
-    widths = tuple((width, width) if k == axis else (0, 0) for k in range(field.grid.dimension))
-    return unstack(field, field.padded(widths))
+    return unstack(field, field.padded(ghost_widths(axis, field.grid.dimension, width)))

@@ -44,10 +44,12 @@ class RiemannFan(Module):
         (ρ, u, p), (σ, v, q) = self.left, self.right
         star, contact = self.pressure, self.velocity
         head, tail = self.left_speeds
-        low = _sampled(ρ, u, p, star, contact, self.density_left, head, tail, speed, self.gamma)
+        low = _sample_left_side(
+            ρ, u, p, star, contact, self.density_left, head, tail, speed, self.gamma
+        )
         # The right wave is the mirror image of a left one.
         tail, head = self.right_speeds
-        r, w, s = _sampled(
+        r, w, s = _sample_left_side(
             σ, -v, q, star, -contact, self.density_right, -head, -tail, -speed, self.gamma
         )
         is_left = speed <= contact
@@ -77,19 +79,27 @@ def exact_riemann(
     escape_left, escape_right = u + 2 * a / (gamma - 1), v - 2 * b / (gamma - 1)
     vacuum = (escape_left <= escape_right) | (ρ <= 0) | (σ <= 0) | (p <= 0) | (q <= 0)
 
-    safe = lambda x: jnp.where(vacuum, 1, x)
-    sides = (safe(ρ), safe(p), safe(a)), (safe(σ), safe(q), safe(b))
+    # Where there is vacuum Newton's method gets a harmless gas instead: its result is not used, but a NaN
+    # would reach the derivatives of all the others.
+    def replace_vacuum(x: Values) -> Values:
+        return jnp.where(vacuum, 1, x)
+
+    sides = tuple(tuple(map(replace_vacuum, side)) for side in ((ρ, p, a), (σ, q, b)))
     velocity_jump = jnp.where(vacuum, 0, v - u)
     star = _star_pressure(*sides, velocity_jump, gamma)
-    f, g = (_branch(star, jnp.log(star), *side, gamma)[0] for side in sides)
+    f, g = (_velocity_change(star, jnp.log(star), *side, gamma)[0] for side in sides)
+    # Toro, eq. 4.9.
     contact = 0.5 * (u + v) + 0.5 * (g - f)
 
+    # The contact in vacuum means nothing: it is put where the gas ends, or in the middle of the gap.
     between = jnp.where(ρ <= 0, escape_right, jnp.where(σ <= 0, escape_left, 0.0))
     between = jnp.where((ρ > 0) & (σ > 0), 0.5 * (escape_left + escape_right), between)
     contact = jnp.where(vacuum, between, contact)
     star = jnp.where(vacuum, 0, star)
-    density_left, head_left, tail_left = _wave(ρ, u, p, a, star, contact, escape_left, gamma)
-    density_right, head_right, tail_right = _wave(σ, -v, q, b, star, -contact, -escape_right, gamma)
+    density_left, head_left, tail_left = _left_wave(ρ, u, p, a, star, contact, escape_left, gamma)
+    density_right, head_right, tail_right = _left_wave(
+        σ, -v, q, b, star, -contact, -escape_right, gamma
+    )
     return RiemannFan(
         gamma, left, right, star, contact, density_left, density_right,
         (head_left, tail_left), (-tail_right, -head_right),
@@ -105,15 +115,19 @@ def sound_speed(density: Values, pressure: Values, gamma: Values) -> Values:
 
 def _star_pressure(left: Side, right: Side, velocity_jump: Values, gamma: Values) -> Values:
     """The root p of f_L(p) + f_R(p) + u_R − u_L."""
+    # The iteration itself has no derivative; see the last line.
     frozen = jax.lax.stop_gradient((left, right, velocity_jump, gamma))
 
+    # In ln p, which cannot become negative.
     def newton(log, left, right, velocity_jump, gamma):
         p = jnp.exp(log)
-        (f, df), (g, dg) = (_branch(p, log, *side, gamma) for side in (left, right))
+        (f, df), (g, dg) = (_velocity_change(p, log, *side, gamma) for side in (left, right))
         return log - (f + g + velocity_jump) / (p * (df + dg))
 
     # As a function of ln p the sum is convex: from above the iteration falls straight to the root.
-    step = lambda _, log: newton(log, *frozen)
+    def step(_: Array | int, log: Values) -> Values:
+        return newton(log, *frozen)
+
     root = jax.lax.fori_loop(0, _NEWTON_STEPS, step, jnp.log(_from_above(*frozen)))
     # At the root one more step has the derivatives of the root itself.
     return jnp.exp(newton(jax.lax.stop_gradient(root), left, right, velocity_jump, gamma))
@@ -123,18 +137,22 @@ def _from_above(left: Side, right: Side, velocity_jump: Values, gamma: Values) -
     """A pressure that is not below the root: that of two rarefactions (eq. 4.46), or of strong shocks."""
     z = (gamma - 1) / (2 * gamma)
     (ρ, p, a), (σ, q, b) = left, right
-    rest = (a + b) - 0.5 * (gamma - 1) * velocity_jump
-    two_fans = (jnp.maximum(rest, 1e-6 * (a + b)) / (a / p**z + b / q**z)) ** (1 / z)
+    numerator = (a + b) - 0.5 * (gamma - 1) * velocity_jump
+    # Close to vacuum the numerator vanishes by rounding: a small positive number keeps the root real.
+    two_fans = (jnp.maximum(numerator, 1e-6 * (a + b)) / (a / p**z + b / q**z)) ** (1 / z)
+    # Two shocks: with x = p* − max(p, q) each branch of eq. 4.6 is at least √(2/((γ + 1)ρ)) x/√(x + 2 max),
+    # so that the root of their sum, x² = d (x + 2 max), lies above the true one.
     higher = jnp.maximum(p, q)
-    slope = jnp.sqrt(2 / (gamma + 1)) * (1 / jnp.sqrt(ρ) + 1 / jnp.sqrt(σ))
-    d = (jnp.maximum(-velocity_jump, 0) / slope) ** 2
+    factor = jnp.sqrt(2 / (gamma + 1)) * (1 / jnp.sqrt(ρ) + 1 / jnp.sqrt(σ))
+    d = (jnp.maximum(-velocity_jump, 0) / factor) ** 2
     return jnp.minimum(two_fans, higher + 0.5 * d + jnp.sqrt(d * (0.25 * d + 2 * higher)))
 
 
-def _branch(
+def _velocity_change(
     star: Values, log: Values, density: Values, pressure: Values, sound: Values, gamma: Values
 ):
     """f_K(p) and its derivative: the velocity across a wave that changes the pressure to p (eq. 4.6)."""
+    # Both branches are evaluated; they meet at star = pressure with equal slope.
     shock = star > pressure
     a, b = 2 / ((gamma + 1) * density), (gamma - 1) / (gamma + 1) * pressure
     root = jnp.sqrt(a / (star + b))
@@ -147,8 +165,9 @@ def _branch(
     return jnp.where(shock, f_shock, f_fan), jnp.where(shock, df_shock, df_fan)
 
 
-def _wave(ρ, u, p, c, star, contact, escape, gamma):
+def _left_wave(ρ, u, p, c, star, contact, escape, gamma):
     """Density behind a left wave, and the speeds of its first and last characteristic."""
+    # Toro, eqs. 4.50 to 4.55 for a left shock and a left rarefaction.
     is_gas = (ρ > 0) & (p > 0)
     ratio = star / jnp.where(is_gas, p, 1)
     shock, empty = ratio > 1, ratio <= 0
@@ -165,13 +184,15 @@ def _wave(ρ, u, p, c, star, contact, escape, gamma):
     return density, jnp.where(is_gas, head, contact), jnp.where(is_gas, tail, contact)
 
 
-def _sampled(ρ, u, p, star, contact, density, head, tail, speed, gamma):
+def _sample_left_side(ρ, u, p, star, contact, density, head, tail, speed, gamma):
     """The solution to the left of the contact."""
     c = sound_speed(ρ, p, gamma)
     ahead, behind = speed <= head, speed >= tail
     inside = ~(ahead | behind)
+    # Inside the fan, eq. 4.56.
     flow = 2 / (gamma + 1) * (c + 0.5 * (gamma - 1) * u + speed)
     relative = 2 / (gamma + 1) + (gamma - 1) / (gamma + 1) * (u - speed) / jnp.where(c > 0, c, 1)
+    # Outside, where the base may be negative, the power would be NaN, and reach derivatives.
     relative = jnp.where(inside, relative, 1)
     fan = ρ * relative ** (2 / (gamma - 1)), flow, p * relative ** (2 * gamma / (gamma - 1))
     return tuple(

@@ -39,6 +39,7 @@ class VanLeer(AbstractLimiter):
     """
 
     def slope(self, below: Steps, above: Steps) -> Steps:
+        # Where signs differ the sum may be 0: it is replaced, so that derivatives see no NaN.
         product = below * above
         rising = product > 0
         return jnp.where(rising, 2 * product / jnp.where(rising, below + above, 1), 0)

@@ -84,6 +84,7 @@ class MUSCL(AbstractReconstruction):
     limiter: AbstractLimiter = VanLeer()
 
     def edges(self, *cells: Values) -> tuple[Values, Values]:
+        # The slope is the rise over one cell: half of it to either edge.
         before, cell, after = cells
         half = 0.5 * self.limiter.slope(cell - before, after - cell)
         return cell - half, cell + half
@@ -108,6 +109,7 @@ class WENO5(AbstractReconstruction):
     uses_primitive: ClassVar[bool] = False
 
     def edges(self, *cells: Values) -> tuple[Values, Values]:
+        # The low edge is the high edge of the mirrored stencil.
         return _weno5(*reversed(cells)), _weno5(*cells)
 
 
@@ -115,14 +117,17 @@ def _weno5(a: Values, b: Values, c: Values, d: Values, e: Values) -> Values:
     """The value at the edge between the averages c and d."""
     # 1e-6 in the paper, for data of order one; in float32 its square would still be harmless.
     tiny = 1e-6
-    smooth = (
+    # Smoothness of the three parabolas: squares of their derivatives over the cell, Jiang & Shu's IS.
+    smoothness = (
         13 / 12 * (a - 2 * b + c) ** 2 + 0.25 * (a - 4 * b + 3 * c) ** 2,
         13 / 12 * (b - 2 * c + d) ** 2 + 0.25 * (b - d) ** 2,
         13 / 12 * (c - 2 * d + e) ** 2 + 0.25 * (3 * c - 4 * d + e) ** 2,
     )
+    # 0.1, 0.6, 0.3 make of the parabolas the interpolation of fifth order; a rough one loses its weight.
     first, second, third = (
-        ideal / (tiny + beta) ** 2 for ideal, beta in zip((0.1, 0.6, 0.3), smooth, strict=True)
+        ideal / (tiny + beta) ** 2 for ideal, beta in zip((0.1, 0.6, 0.3), smoothness, strict=True)
     )
+    # Each parabola's value at the edge, from the averages under it.
     parabolas = (
         (2 * a - 7 * b + 11 * c) / 6,
         (-b + 5 * c + 2 * d) / 6,

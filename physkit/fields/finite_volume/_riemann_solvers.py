@@ -55,6 +55,7 @@ class Rusanov(AbstractRiemannSolver):
     def flux(self, law: RiemannLaw, left: Variables, right: Variables, axis: int) -> Variables:
         speeds = (*law.wave_speeds(left, axis), *law.wave_speeds(right, axis))
         a, b, c, d = (jnp.abs(s) for s in speeds)
+        # ½ s, once for all variables.
         half = 0.5 * jnp.maximum(jnp.maximum(a, b), jnp.maximum(c, d))
         return tuple(
             (0.5 * f + half * u) + (0.5 * g - half * v)
@@ -75,8 +76,10 @@ class HLL(AbstractRiemannSolver):
 
     def flux(self, law: RiemannLaw, left: Variables, right: Variables, axis: int) -> Variables:
         slow, fast = law.signal_speeds(left, right, axis)
+        # Clipped: where all waves go one way the formula is the upwind flux, without a branch.
         slow, fast = jnp.minimum(slow, 0), jnp.maximum(fast, 0)
         speed_range = fast - slow
+        # Two states at rest without sound, as dry ground, send out no waves: no division by 0.
         has_waves = speed_range > 0
         speed_range = jnp.where(has_waves, speed_range, 1)
         drift, mixing = 0.5 * (fast + slow) / speed_range, slow * fast / speed_range
@@ -84,6 +87,7 @@ class HLL(AbstractRiemannSolver):
             jnp.where(has_waves, 0.5 + drift, 0.5),
             jnp.where(has_waves, 0.5 - drift, 0.5),
         )
+        # The weights S_R/(S_R − S_L) and −S_L/(S_R − S_L) as ½ ± drift: mirrored states swap them exactly.
         return tuple(
             (below * f - mixing * u) + (above * g + mixing * v)
             for f, g, u, v in _sides(law, left, right, axis)
@@ -102,6 +106,7 @@ class HLLC(AbstractRiemannSolver):
     def flux(self, law: RiemannLaw, left: Variables, right: Variables, axis: int) -> Variables:
         slow, fast = law.signal_speeds(left, right, axis)
         contact, below, above = law.contact_fluxes(left, right, slow, fast, axis)
+        # The face stands still: the sign of the three speeds says which of four states it lies in.
         outer = law.flux(left, axis), law.flux(right, axis)
         return tuple(
             jnp.where(

@@ -11,6 +11,7 @@ from physkit.core import Module, ParameterError, scale_array, static
 from physkit.geometry import Grid
 
 from .._field import Field
+from .._ghost_widths import ghost_widths
 from .._spectrum import derivative_symbol
 
 # (derivative, order of accuracy): weights of u(x + j h), j = −w … w, times hᵖ.
@@ -58,11 +59,15 @@ class Central(AbstractScheme):
     def derivative(self, field: Field, axis: int, power: int) -> Field:
         stencil = self._stencil(power)
         width, d = len(stencil) // 2, field.grid.dimension
-        padded = field.padded(tuple((width, width) if k == axis else (0, 0) for k in range(d)))
-        at = padded.ndim - d + axis
-        n = field.data.shape[at]
-        shifted = lambda j: jax.lax.slice_in_dim(padded, j, j + n, axis=at)
-        terms = [weight * shifted(j) for j, weight in enumerate(stencil) if weight]
+        padded = field.padded(ghost_widths(axis, d, width))
+        # Components come first: (components, points).
+        array_axis = padded.ndim - d + axis
+        n = field.data.shape[array_axis]
+
+        def shifted_by(j: int) -> Array:
+            return jax.lax.slice_in_dim(padded, j, j + n, axis=array_axis)
+
+        terms = [weight * shifted_by(j) for j, weight in enumerate(stencil) if weight]
         total = sum(terms[1:], terms[0])
         return field.with_values(scale_array(total, 1 / field.grid.spacing[axis] ** power))
 
@@ -71,6 +76,7 @@ class Central(AbstractScheme):
         h = grid.spacing[axis]
         # On the host, in double precision: for long waves the terms cancel to nearly nothing.
         offsets = range(-(len(stencil) // 2), len(stencil) // 2 + 1)
+        # Even stencils are symmetric, odd ones antisymmetric: of e^(ijθ) the cosine or the sine is left.
         wave = np.sin if power % 2 else np.cos
 
         def total_of(n: np.ndarray) -> np.ndarray:

@@ -32,11 +32,15 @@ def curl(v: Field, scheme: AbstractScheme | None = None) -> Field:
     """∇×v: a vector field in three dimensions, its z component ∂v_y/∂x − ∂v_x/∂y in two."""
     _require_vector(v, "curl")
     parts = _parts(v)
-    across = lambda i, j: derivative(parts[j], i, 1, scheme) - derivative(parts[i], j, 1, scheme)
+
+    def rotation(i: int, j: int) -> Field:
+        """∂vⱼ/∂xᵢ − ∂vᵢ/∂xⱼ."""
+        return derivative(parts[j], i, 1, scheme) - derivative(parts[i], j, 1, scheme)
+
     if v.grid.dimension == 2:
-        return across(0, 1)
+        return rotation(0, 1)
     if v.grid.dimension == 3:
-        return stack([across(1, 2), across(2, 0), across(0, 1)])
+        return stack([rotation(1, 2), rotation(2, 0), rotation(0, 1)])
     raise ShapeError("a field on a line has no curl")
 
 

@@ -14,20 +14,21 @@ from physkit.core import ShapeError, scale_array
 
 from .._collocation import require_same_location
 from .._field import Field
+from .._ghost_widths import ghost_widths
 
 
 def difference(u: Field, axis: int | str) -> Field:
     """∂u/∂x half a cell along `axis`: (u(x + h/2) − u(x − h/2)) / h, second order."""
     axis = u.grid.axis(axis)
     low, high = _neighbors(u, axis)
-    return _moved(u, scale_array(high - low, 1 / u.grid.spacing[axis]), axis)
+    return _place_half_a_cell_off(u, scale_array(high - low, 1 / u.grid.spacing[axis]), axis)
 
 
 def average(u: Field, axis: int | str) -> Field:
     """u half a cell along `axis`: ½(u(x + h/2) + u(x − h/2)), second order."""
     axis = u.grid.axis(axis)
     low, high = _neighbors(u, axis)
-    return _moved(u, (low + high) * 0.5, axis)
+    return _place_half_a_cell_off(u, (low + high) * 0.5, axis)
 
 
 def staggered_gradient(u: Field) -> tuple[Field, ...]:
@@ -49,29 +50,36 @@ def staggered_curl(v: Sequence[Field]) -> tuple[Field, ...]:
     Three fields in three dimensions; the z component alone, as a tuple of one, in two.
     """
     _require_one_per_axis(v)
-    across = lambda i, j: difference(v[j], i) - difference(v[i], j)
+
+    def rotation(i: int, j: int) -> Field:
+        """∂vⱼ/∂xᵢ − ∂vᵢ/∂xⱼ."""
+        return difference(v[j], i) - difference(v[i], j)
+
     if len(v) == 2:
-        return (across(0, 1),)
+        return (rotation(0, 1),)
     if len(v) == 3:
-        return across(1, 2), across(2, 0), across(0, 1)
+        return rotation(1, 2), rotation(2, 0), rotation(0, 1)
     raise ShapeError("a field on a line has no curl")
 
 
 def _neighbors(u: Field, axis: int) -> tuple[Array, Array]:
     """The values half a cell before and after every point of the new location."""
     d = u.grid.dimension
-    # Between staggered points of a box with walls there is one cell fewer; else ghosts are needed.
+    # n cells and, on a ring, n staggered points; between walls n + 1, the outer two on the walls. Ghosts
+    # are needed wherever the new location has no neighbor on one side.
     to_cells = u.location.staggered[axis]
     wraps = u.grid.periodic[axis]
     ghosts = (0, 1) if to_cells else (1, 0)
     ghosts = ghosts if wraps else ((0, 0) if to_cells else (1, 1))
-    x = u.padded(tuple(ghosts if k == axis else (0, 0) for k in range(d)))
-    at = x.ndim - d + axis
-    n = x.shape[at]
-    return jax.lax.slice_in_dim(x, 0, n - 1, axis=at), jax.lax.slice_in_dim(x, 1, n, axis=at)
+    x = u.padded(ghost_widths(axis, d, *ghosts))
+    array_axis = x.ndim - d + axis
+    n = x.shape[array_axis]
+    return jax.lax.slice_in_dim(x, 0, n - 1, axis=array_axis), jax.lax.slice_in_dim(
+        x, 1, n, axis=array_axis
+    )
 
 
-def _moved(u: Field, values: Array, axis: int) -> Field:
+def _place_half_a_cell_off(u: Field, values: Array, axis: int) -> Field:
     return u.with_values(values).replace(location=u.location.staggered_along(axis))
 
 

@@ -93,11 +93,13 @@ class CGridShallowWaterState(AbstractFieldGroup):
         parts = [Field(depths, grid, None, None if walls is None else _depth_boundary(grid))]
         for axis, value in enumerate(velocity):
             at = grid.face(axis)
+            # `at_time` sets the flow through walls to zero, whatever was given there.
             data = jnp.asarray(values_at_points(grid, value, at, dtype), depths.dtype)
             parts.append(Field(data, grid, at, _velocity_boundary(grid, walls, axis)).at_time(0.0))
         return CGridShallowWaterState(*parts)
 
     def faults(self) -> Array:
+        # NaN compares false: it is another fault.
         dry = self.grid.max(self.depth.data <= 0)
         return jnp.where(dry, jnp.int32(Fault.POSITIVITY), jnp.int32(0)) | super().faults()
 

@@ -62,7 +62,8 @@ class AbstractFieldGroup(AbstractComponent):
         for part in self.parts().values():
             bits = bits | part.faults()
         for values in self.positive_quantities().values():
-            bad = self.grid.max(values <= 0)  # NaN compares false: it is another fault
+            # NaN compares false: it is another fault.
+            bad = self.grid.max(values <= 0)
             bits = bits | jnp.where(bad, jnp.int32(Fault.POSITIVITY), jnp.int32(0))
         return bits
 

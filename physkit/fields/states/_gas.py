@@ -89,6 +89,7 @@ class Gas(AbstractFieldGroup):
         u = [values(v) for v in velocity]
         for name, x in (("density", ρ), ("pressure", p)):
             _require_positive(name, x)
+        # One precision for all parts: the widest that was given.
         dtype = jnp.result_type(ρ.dtype, p.dtype, *(v.dtype for v in u))
         ρ, p, *u = (x.astype(dtype) for x in (ρ, p, *u))
         gamma = jnp.asarray(gamma, dtype)
@@ -148,6 +149,7 @@ def _boundary_of_part(boundary: PyTree, name: str, gamma: ArrayLike) -> PyTree:
         return {side: _boundary_of_part(b, name, gamma) for side, b in boundary.items()}
     if isinstance(boundary, tuple):
         return tuple(_boundary_of_part(b, name, gamma) for b in boundary)
+    # A given state is a value of its own for each conserved field.
     if isinstance(boundary, GasInflow):
         return boundary.boundaries(gamma)[name]
     if isinstance(boundary, Dirichlet | Neumann):

@@ -40,6 +40,7 @@ class GasInflow(Module):
 
     def boundaries(self, gamma: ArrayLike) -> dict[str, Inflow]:
         """What it means for each field of a `Gas`."""
+        # Functions are evaluated when the boundary is needed; numbers are converted now.
         if any(isinstance(v, Module) for v in (self.density, *self.velocity, self.pressure)):
             return {
                 name: Inflow(_ConservedInflow(self, jnp.asarray(gamma), name)) for name in PARTS

@@ -19,6 +19,7 @@ def evaluate_at_points(grid: Grid, value: PointValues, location: Location) -> Ar
     """`value` as an array that broadcasts over the points; bare numbers get the default precision."""
     if isinstance(value, Field):
         value = value.data
+    # What has a dtype is an array, even if it can be called.
     elif callable(value) and not hasattr(value, "dtype"):
         value = value(*grid.coordinates(location))
     return jnp.asarray(value) if hasattr(value, "dtype") else jnp.asarray(value, float)

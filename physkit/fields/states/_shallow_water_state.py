@@ -79,5 +79,6 @@ class ShallowWaterState(AbstractFieldGroup):
         )
 
     def faults(self) -> Array:
+        # 0 is dry ground, and allowed: so depth is no `positive_quantities` here.
         below = self.grid.max(self.depth.data < 0)
         return jnp.where(below, jnp.int32(Fault.POSITIVITY), jnp.int32(0)) | super().faults()

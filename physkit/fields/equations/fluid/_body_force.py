@@ -44,6 +44,7 @@ class BodyForce(AbstractTendency):
             raise ShapeError(
                 f"an acceleration on this grid has {d} components; got shape {self.acceleration.shape}"
             )
+        # (axes, points).
         g = self.acceleration.reshape(d, *[1] * d)
         force_density = gas.momentum.replace(data=gas.density.data[None] * g)
         work = gas.energy.replace(data=jnp.sum(gas.momentum.data * g, axis=0))

@@ -31,7 +31,8 @@ from ...finite_volume import (
 from ...finite_volume._conservation_law import FieldComponent
 from ...states._gas import Gas
 
-_POWERS = {"planar": 0, "cylindrical": 1, "spherical": 2}
+# Areas of faces grow as this power of the radius.
+_RADIUS_POWERS = {"planar": 0, "cylindrical": 1, "spherical": 2}
 
 
 class CompressibleEuler(AbstractConservationLaw):
@@ -74,8 +75,8 @@ class CompressibleEuler(AbstractConservationLaw):
         gamma = concrete_value(self.gamma)
         if gamma is not None and gamma.dtype != object and not gamma > 1:
             raise ParameterError(f"the ratio of specific heats must exceed 1; got {gamma}")
-        if self.symmetry not in _POWERS:
-            raise ParameterError(f"no symmetry {self.symmetry!r}; there are {list(_POWERS)}")
+        if self.symmetry not in _RADIUS_POWERS:
+            raise ParameterError(f"no symmetry {self.symmetry!r}; there are {list(_RADIUS_POWERS)}")
 
     def check_component(self, component: FieldComponent) -> None:
         if not isinstance(component, Gas):
@@ -108,10 +109,10 @@ class CompressibleEuler(AbstractConservationLaw):
     def wave_speeds(
         self, values: Variables, axis: int
     ) -> tuple[Float[Array, "..."], Float[Array, "..."]]:
-        u, c = values[1 + axis], self.sound(values)
+        u, c = values[1 + axis], self.sound_speed(values)
         return u - c, u + c
 
-    def sound(self, values: Variables) -> Float[Array, "..."]:
+    def sound_speed(self, values: Variables) -> Float[Array, "..."]:
         """c = √(γp/ρ)."""
         return jnp.sqrt(self.gamma * values[-1] / values[0])
 
@@ -143,18 +144,26 @@ class CompressibleEuler(AbstractConservationLaw):
         q, r = (side[0] * (s - side[1 + axis]) for side, s in pairs)
         q, r = jnp.minimum(q, 0), jnp.maximum(r, 0)
         u, v = left[1 + axis], right[1 + axis]
+        # Toro (2009), eq. 10.37: mass and momentum are kept across both outer waves.
         contact = ((q * u - left[-1]) - (r * v - right[-1])) / (q - r)
+        # The pressure between the waves, the mean of what both sides give (eq. 10.36): the two are equal but
+        # for rounding, and their mean is the same for mirrored states.
         star = 0.5 * ((left[-1] + q * (contact - u)) + (right[-1] + r * (contact - v)))
         below, above = (
-            self._behind(side, s, swept, contact, star, axis)
+            self._flux_behind_wave(side, s, swept, contact, star, axis)
             for (side, s), swept in zip(pairs, (q, r), strict=True)
         )
         return contact, below, above
 
-    def _behind(self, side: Variables, speed, swept, contact, star, axis: int) -> Variables:
+    def _flux_behind_wave(
+        self, side: Variables, speed, swept, contact, star, axis: int
+    ) -> Variables:
         """The flux between an outer wave and the contact."""
         density, *velocity, pressure = side
+        # Toro (2009), eqs. 10.38 and 10.39, with the flux written by what it carries.
         gap = speed - contact
+        # Where a wave is as fast as the contact nothing lies between: its flux is not taken, but must not
+        # be NaN, which derivatives would see.
         safe = jnp.where(gap == 0, 1, gap)
         mass = contact * swept / safe
         internal = pressure / (self.gamma - 1) + 0.5 * density * _dot(velocity, velocity)
@@ -165,8 +174,12 @@ class CompressibleEuler(AbstractConservationLaw):
         return mass, *momentum, contact * (energy + star)
 
     def exact_state(self, left: Variables, right: Variables, axis: int) -> Variables:
-        pick = lambda side: (side[0], side[1 + axis], side[-1])
-        fan = exact_riemann(pick(left), pick(right), self.gamma)
+        def along_axis(side: Variables) -> Variables:
+            """Density, normal velocity and pressure."""
+            return side[0], side[1 + axis], side[-1]
+
+        fan = exact_riemann(along_axis(left), along_axis(right), self.gamma)
+        # The face stands still: x/t = 0. Velocities along it change at the contact alone.
         density, normal, pressure = fan(jnp.zeros((), left[0].dtype))
         from_left = fan.velocity >= 0
         velocity = [
@@ -176,7 +189,7 @@ class CompressibleEuler(AbstractConservationLaw):
         return density, *velocity, pressure
 
     def metric(self, grid: Grid, axis: int) -> tuple[Array, Array] | None:
-        power = _POWERS[self.symmetry]
+        power = _RADIUS_POWERS[self.symmetry]
         if not power:
             return None
         if grid.dimension > (2 if power == 1 else 1) or grid.periodic[0]:
@@ -187,6 +200,7 @@ class CompressibleEuler(AbstractConservationLaw):
             )
         if axis:
             return None
+        # ∫ rᵖ dr between the faces: exact volumes of the shells, but for a factor of 2π or 4π.
         radii = grid.coordinates(grid.face(0))[0].reshape(-1)
         enclosed = radii ** (power + 1) / (power + 1)
         return radii**power, enclosed[1:] - enclosed[:-1]

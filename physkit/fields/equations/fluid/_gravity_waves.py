@@ -69,8 +69,11 @@ class GravityWaveKick(AbstractTendency):
 
     def rate(self, clock: Clock, state: State) -> dict[str, Rate]:
         surface = get_component(state, self.waves.elevation).at_time(clock.t)
-        slope = lambda axis: difference(surface, axis) * -self.waves.gravity
-        return {name: as_increment(slope(k)) for k, name in enumerate(self.waves.velocity)}
+        gravity = self.waves.gravity
+        return {
+            name: as_increment(difference(surface, k) * -gravity)
+            for k, name in enumerate(self.waves.velocity)
+        }
 
 
 class GravityWaveDrift(AbstractTendency):

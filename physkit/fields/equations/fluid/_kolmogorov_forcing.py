@@ -57,12 +57,12 @@ class KolmogorovForcing(AbstractTendency):
         kappa = 2 * jnp.pi * self.wavenumber / grid.space.lengths[1]
         angle = kappa * field.coordinates[1]
         if field.vector:
-            forcing = (
-                jnp.zeros_like(field.data)
-                .at[0]
-                .set(jnp.broadcast_to(self.amplitude * jnp.sin(angle), field.data.shape[1:]))
-            )
+            # (axes, points): along x alone.
+            forcing = jnp.zeros_like(field.data)
+            along_x = jnp.broadcast_to(self.amplitude * jnp.sin(angle), field.data.shape[1:])
+            forcing = forcing.at[0].set(along_x)
         elif grid.dimension == 2 and not field.components:
+            # The curl of the force above.
             forcing = jnp.broadcast_to(-self.amplitude * kappa * jnp.cos(angle), field.data.shape)
         else:
             raise ShapeError("what is driven is a velocity, or the vorticity on two axes")

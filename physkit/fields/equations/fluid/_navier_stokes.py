@@ -2,6 +2,7 @@
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from physkit.core import Clock, ParameterError, ShapeError, param, scale_array, static
@@ -60,20 +61,27 @@ class NavierStokes(AbstractEquation):
         del clock
         _require_velocity(field)
         grid, spectrum = field.grid, field.spectrum()
-        kept = self._kept(grid)
+        kept = self._kept_modes(grid)
+        # Truncated before the product and after it: (components, points) there, (entries, modes) back.
         u = spectrum.multiply(kept).field().data
         stress = _stress_matrix(grid.fft(_stress_entries(u)), grid.dimension)
+        # By the derivative's symbol, not by the wavenumbers: of the shortest wave, whose sign is ambiguous,
+        # it is 0.
         wavenumbers = [jnp.imag(derivative_symbol(grid, axis, 1)) for axis in range(grid.dimension)]
         stress_divergence = jnp.stack(
             [_divergence_of_row(row, wavenumbers, kept) for row in stress]
         )
         return spectrum.with_coefficients(-_project(stress_divergence, grid))
 
-    def _kept(self, grid: Grid) -> Array:
+    def _kept_modes(self, grid: Grid) -> Array:
         if self.truncation == "cube":
             return grid.dealias_mask()
-        square = lambda axis: grid.map_modes(axis, lambda n: (n / grid.shape[axis]) ** 2)
-        return jnp.asarray(sum(square(axis) for axis in range(grid.dimension)) < 2 / 9)
+
+        def squared_fraction(axis: int) -> np.ndarray:
+            return grid.map_modes(axis, lambda n: (n / grid.shape[axis]) ** 2)
+
+        # |n|/N < √2/3: products then alias at most along one axis at a time (Rogallo 1981).
+        return jnp.asarray(sum(squared_fraction(axis) for axis in range(grid.dimension)) < 2 / 9)
 
 
 def project_solenoidal(velocity: Field) -> Field:
@@ -85,6 +93,8 @@ def project_solenoidal(velocity: Field) -> Field:
 
 def _stress_entries(u: Array) -> Array:
     """The entries of u u less its last diagonal entry times the unit matrix: the rest is pressure."""
+    # A gradient drops out of the projection: u u − u_d² 1 has one entry less to transform (Basdevant
+    # 1983). (a − b)(a + b) loses no digits where a² − b² would.
     if u.shape[0] == 2:
         return jnp.stack([(u[0] - u[1]) * (u[0] + u[1]), u[0] * u[1]])
     diagonal = [(u[i] - u[2]) * (u[i] + u[2]) for i in range(2)]
@@ -108,6 +118,7 @@ def _divergence_of_row(row: list[Array | None], wavenumbers: list[Array], kept: 
         if part is not None
     ]
     total = sum(parts[1:], parts[0])
+    # Times i.
     return jax.lax.complex(-total.imag, total.real)
 
 
@@ -116,6 +127,7 @@ def _project(v: Array, grid: Grid) -> Array:
     wavenumbers = [jnp.imag(derivative_symbol(grid, axis, 1)) for axis in range(grid.dimension)]
     first, *rest = (k**2 for k in wavenumbers)
     k2 = sum(rest, first)
+    # The mean has no gradient part. The inner `where` keeps 1/0, and NaN with it, out of derivatives.
     inverse = jnp.where(k2 > 0, 1 / jnp.where(k2 > 0, k2, 1), 0)
     first, *rest = (scale_array(v[j], k) for j, k in enumerate(wavenumbers))
     along = scale_array(sum(rest, first), inverse)

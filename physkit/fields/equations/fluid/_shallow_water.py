@@ -92,8 +92,9 @@ class ShallowWater(AbstractTendency):
         grid, (h, u, v) = water.grid, _padded(water)
         n, m = grid.local_shape
         U, V = _transports(h, u, v, n + 1, m + 1)
-        kinetic = _sum(_window(u, 1, n + 1, 1, m) * _window(U, 0, n + 1, 1, m), 0)
-        kinetic = kinetic + _sum(_window(v, 1, n, 1, m + 1) * _window(V, 1, n, 0, m + 1), 1)
+        # ½h(u² + v²) as ½Uu + ½Vv, half of each face's to either cell: this sum the rates keep.
+        kinetic = _sum_pairs(_window(u, 1, n + 1, 1, m) * _window(U, 0, n + 1, 1, m), 0)
+        kinetic = kinetic + _sum_pairs(_window(v, 1, n, 1, m + 1) * _window(V, 1, n, 0, m + 1), 1)
         depth = water.depth.data
         potential = self.gravity * (0.5 * depth**2 + depth * self._ground(water))
         return grid.sum(0.25 * kinetic + potential) * grid.cell_volume
@@ -116,6 +117,8 @@ class ShallowWater(AbstractTendency):
         U, V = _transports(h, u, v, n + 1, m + 1)
         q = self._vorticity(water, h, u, v)
         B = self._bernoulli(water, h, u, v, nu + 1, nv + 1)
+        # Which product is averaged decides what is conserved (Sadourny 1975): energy by mean(q · mean V),
+        # potential enstrophy by mean(q) · mean(V).
         if self.conserves == "energy":
             transport_times_q = _mean_x(_window(V, 0, nu + 1, 0, m + 1)) * _window(
                 q, 0, nu, 0, m + 1
@@ -132,6 +135,7 @@ class ShallowWater(AbstractTendency):
             rotation_y = _mean_x(_window(q, 0, n + 1, 0, nv)) * _mean_y(
                 _mean_x(_window(U, 0, n + 1, 0, nv + 1))
             )
+        # Bernoulli's function starts one cell before the domain, so that faces on walls have both sides.
         du = rotation_x - (_window(B, 1, nu, 1, m) - _window(B, 0, nu, 1, m)) * (1 / hx)
         dv = -rotation_y - (_window(B, 1, n, 1, nv) - _window(B, 1, n, 0, nv)) * (1 / hy)
         du = du - self.drag * water.velocity_x.data
@@ -147,6 +151,7 @@ class ShallowWater(AbstractTendency):
         if self.viscosity is not None:
             du = du + self.viscosity * _laplacian(u, hx, hy)
             dv = dv + self.viscosity * _laplacian(v, hx, hy)
+        # −∂U/∂x − ∂V/∂y: what leaves a cell enters the next, so that mass is kept to rounding.
         dh = (_window(U, 0, n, 1, m) - _window(U, 1, n, 1, m)) * (1 / hx) + (
             _window(V, 1, n, 0, m) - _window(V, 1, n, 1, m)
         ) * (1 / hy)
@@ -161,6 +166,7 @@ class ShallowWater(AbstractTendency):
         # Where y repeats, the corners on the last row are those on the first.
         y = grid.cell_edges(1).astype(h.dtype)
         planetary = (self.coriolis + self.beta * (y - self.origin))[None]
+        # Depth at a corner: the mean of four cells.
         total = planetary + dvdx * (1 / grid.spacing[0]) - dudy * (1 / grid.spacing[1])
         return total / _mean_x(_mean_y(_window(h, 0, n + 2, 0, m + 2)))
 
@@ -170,9 +176,10 @@ class ShallowWater(AbstractTendency):
         """B in the cells −1 …"""
         u2 = _window(u, 0, rows + 1, 0, columns) ** 2
         v2 = _window(v, 0, rows, 0, columns + 1) ** 2
+        # A bed that is one number makes no slope: it is left out.
         surface = h
         if self.bed.ndim:
-            ground = Field(self._ground(water), water.grid, None, _edges(water))
+            ground = Field(self._ground(water), water.grid, None, _ground_boundary(water))
             surface = h + ground.padded(1)
         return self.gravity * _window(surface, 0, rows, 0, columns) + 0.5 * (
             _mean_x(u2) + _mean_y(v2)
@@ -220,7 +227,7 @@ def _mean_y(x: Array) -> Array:
     return 0.5 * (_window(x, 0, n, 0, m - 1) + _window(x, 0, n, 1, m - 1))
 
 
-def _sum(x: Array, axis: int) -> Array:
+def _sum_pairs(x: Array, axis: int) -> Array:
     n = x.shape[axis] - 1
     return lax.slice_in_dim(x, 0, n, axis=axis) + lax.slice_in_dim(x, 1, n + 1, axis=axis)
 
@@ -234,11 +241,12 @@ def _laplacian(x: Array, hx: Array, hy: Array) -> Array:
 
 
 def _wind_stress(stress: Array, like: Array, velocity: Field) -> Array:
+    # Missing leading axes, as of `[ny]` for a wind that changes with y, are of length one.
     stress = velocity.grid.local(stress, velocity.location)
     return stress.reshape((1,) * (like.ndim - stress.ndim) + stress.shape)
 
 
-def _edges(water: CGridShallowWaterState) -> dict[int, Outflow]:
+def _ground_boundary(water: CGridShallowWaterState) -> dict[int, Outflow]:
     return {
         axis: Outflow()
         for axis, sides in enumerate(water.depth.boundary)

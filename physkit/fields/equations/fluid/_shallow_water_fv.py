@@ -5,10 +5,11 @@ from jax import lax
 from jaxtyping import Array, Float
 
 from physkit.core import Clock, Rate, ShapeError, State, get_component, param, safe_sqrt, static
-from physkit.geometry import Mirror, Outflow
+from physkit.geometry import AbstractBoundary, Mirror, Outflow
 
 from ..._field import Field
 from ..._field_increment import FieldIncrement
+from ..._ghost_widths import ghost_widths
 from ...finite_volume import (
     HLLC,
     MUSCL,
@@ -74,7 +75,7 @@ class ShallowWaterFV(AbstractConservationLaw):
 
     def primitive(self, conserved: Variables) -> Variables:
         depth, *momentum = conserved
-        # m/h, without the division by nothing where h is below `dry`.
+        # m/h, without the division by nothing where h is below `dry` (Kurganov & Petrova, eq. 2.17).
         deep = jnp.maximum(depth, self.dry)
         inverse_depth = jnp.sqrt(2.0) * depth / jnp.sqrt(depth**4 + deep**4)
         return depth, *(m * inverse_depth.astype(m.dtype) for m in momentum)
@@ -109,21 +110,26 @@ class ShallowWaterFV(AbstractConservationLaw):
     def contact_fluxes(
         self, left: Variables, right: Variables, slow: Array, fast: Array, axis: int
     ) -> tuple[Array, Variables, Variables]:
+        # Mass and normal momentum as in `HLL`: the contact of shallow water carries only the velocity along
+        # the face. The sign of the mass flux says which side's.
         slow, fast = jnp.minimum(slow, 0), jnp.maximum(fast, 0)
         speed_range = fast - slow
         speed_range = jnp.where(speed_range > 0, speed_range, 1)
         drift, mixing = 0.5 * (fast + slow) / speed_range, slow * fast / speed_range
         f, g = self.flux(left, axis), self.flux(right, axis)
         u, v = self.conserved(left), self.conserved(right)
-        between = lambda k: 0.5 * (f[k] + g[k]) - (drift * (g[k] - f[k]) - mixing * (v[k] - u[k]))
-        mass, normal = between(0), between(1 + axis)
 
-        def carried(side: Variables) -> Variables:
-            momentum = [mass * w for w in side[1:]]  # along the face, the water's own
+        def hll_flux(k: int) -> Array:
+            return 0.5 * (f[k] + g[k]) - (drift * (g[k] - f[k]) - mixing * (v[k] - u[k]))
+
+        mass, normal = hll_flux(0), hll_flux(1 + axis)
+
+        def with_velocity_of(side: Variables) -> Variables:
+            momentum = [mass * w for w in side[1:]]
             momentum[axis] = normal
             return mass, *momentum
 
-        return mass, carried(left), carried(right)
+        return mass, with_velocity_of(left), with_velocity_of(right)
 
     # --- its rate -------------------------------------------------------------------------------
 
@@ -131,10 +137,11 @@ class ShallowWaterFV(AbstractConservationLaw):
         water = self._water(state).at_time(clock.t)
         total: list[Array] = []
         for axis in range(water.grid.dimension):
-            parts = self._along(water, axis)
+            parts = self._rates_along(water, axis)
             total = [a + b for a, b in zip(total, parts, strict=True)] if total else parts
         depth, *momentum = total
         m = water.momentum.data
+        # (axes, points).
         momentum_rate = jnp.stack(momentum) - self.drag * m
         if water.grid.dimension == 2:
             y = water.grid.coordinates()[1]
@@ -144,6 +151,7 @@ class ShallowWaterFV(AbstractConservationLaw):
             h = water.depth.data
             wind = self.wind.reshape(self.wind.shape + (1,) * (m.ndim - self.wind.ndim))
             wind = water.grid.local(wind)
+            # The wind finds no hold where there is no water.
             momentum_rate = momentum_rate + wind * (h / (h + self.dry))[None]
         place = water.depth.location
         rates = {
@@ -152,20 +160,23 @@ class ShallowWaterFV(AbstractConservationLaw):
         }
         return rates if self.component is None else {self.component: rates}
 
-    def _along(self, water: ShallowWaterState, axis: int) -> list[Array]:
+    def _rates_along(self, water: ShallowWaterState, axis: int) -> list[Array]:
         """−∂F/∂x and the slope of the ground along one axis, so that they balance at rest."""
         grid, scheme = water.grid, self.reconstruction
-        width = tuple((scheme.width,) * 2 if k == axis else (0, 0) for k in range(grid.dimension))
+        width = ghost_widths(axis, grid.dimension, scheme.width)
         h = water.depth.padded(width)
         m = water.momentum.padded(width)
         ground = self._ground(water).padded(width)
         _, *u = self.primitive((h, *(m[k] for k in range(grid.dimension))))
+        # Depth h and surface s = h + b are reconstructed, and the ground is their difference: water at rest
+        # has a flat surface at every edge, and limited depths stay positive (Audusse et al. 2004).
         edges = [scheme.edges(*scheme.stencil(x, axis)) for x in (h, h + ground, *u)]
         (h_low, h_high), (s_low, s_high), *u_edges = edges
         b_low, b_high = s_low - h_low, s_high - h_high
         hl, hr = below_and_above(h_low, h_high, axis)
         sl, sr = below_and_above(s_low, s_high, axis)
         bl, br = below_and_above(b_low, b_high, axis)
+        # Hydrostatic reconstruction: the ground at a face is its higher side.
         sill = jnp.maximum(bl, br)
         # What stands above the higher side of the step is what meets.
         over_l, over_r = jnp.maximum(sl - sill, 0), jnp.maximum(sr - sill, 0)
@@ -175,9 +186,16 @@ class ShallowWaterFV(AbstractConservationLaw):
         )
         half = 0.5 * self.gravity
         n = grid.local_shape[axis]
-        window = lambda x, j: lax.slice_in_dim(x, j, j + n, axis=axis)
+
+        def window(x: Array, j: int) -> Array:
+            """Of n + 1 faces those below (0) or above (1) each cell."""
+            return lax.slice_in_dim(x, j, j + n, axis=axis)
+
         out = [window(f, 0) - window(f, 1) for f in fluxes]
+        # The pressure of the water that the step of the ground holds back, on both sides of a face.
         step_l, step_r = half * (hl**2 - over_l**2), half * (hr**2 - over_r**2)
+        # The ground's slope inside the cell; `slope` has one ghost cell on both sides. At rest these two
+        # and the fluxes balance.
         slope = half * (h_low + h_high) * (b_low - b_high)
         inner = lax.slice_in_dim(slope, 1, n + 1, axis=axis)
         out[1 + axis] = out[1 + axis] + ((window(step_r, 0) - window(step_l, 1)) + inner)
@@ -187,9 +205,13 @@ class ShallowWaterFV(AbstractConservationLaw):
         grid = water.grid
         if self.bed.ndim and self.bed.shape != grid.shape:
             raise ShapeError(f"a bed of shape {self.bed.shape} under a grid of {grid.shape} cells")
-        mirror = lambda side: Mirror() if isinstance(side, Mirror) else Outflow()
+
+        # Beyond a wall the ground is its mirror image, as the water is; beyond an open side it goes on level.
+        def bed_boundary(side: AbstractBoundary) -> AbstractBoundary:
+            return Mirror() if isinstance(side, Mirror) else Outflow()
+
         walls = {
-            axis: tuple(mirror(side) for side in sides)
+            axis: tuple(bed_boundary(side) for side in sides)
             for axis, sides in enumerate(water.depth.boundary)
             if sides is not None and not grid.periodic[axis]
         }

@@ -52,14 +52,18 @@ class VorticityTransport(AbstractEquation):
         _require_plane(field)
         grid, spectrum = field.grid, field.spectrum()
         kept = grid.dealias_mask()
+        # Two transforms of components back, two of products there.
         flow = grid.ifft(_velocity(spectrum, kept))
         u, v = flow[0], flow[1]
         products = grid.fft(jnp.stack([u * v, (u - v) * (u + v)]))
+        # ∂²/∂y² − ∂²/∂x² of uv, and ∂²/∂x∂y of u² − v², over the modes that are kept: the shortest wave,
+        # whose first derivative has no sign, is none of them.
         kx, ky = grid.wavenumbers()
-        across = jnp.where(kept, kx**2 - ky**2, 0)
-        mixed = jnp.where(kept, -kx * ky, 0)
+        symbol_of_product = jnp.where(kept, kx**2 - ky**2, 0)
+        symbol_of_difference = jnp.where(kept, -kx * ky, 0)
         return spectrum.with_coefficients(
-            scale_array(products[0], across) + scale_array(products[1], mixed)
+            scale_array(products[0], symbol_of_product)
+            + scale_array(products[1], symbol_of_difference)
         )
 
 
@@ -89,14 +93,15 @@ def velocity_from_vorticity(vorticity: Field) -> Field:
 
 def _velocity(vorticity: Spectrum, kept: Array | bool = True) -> Array:
     """û = i k_y ω̂ / k², v̂ = −i k_x ω̂ / k², for the modes that are kept."""
+    # ψ̂ = ω̂/k², 0 for the mean. The inner `where` keeps 1/0, and NaN with it, out of derivatives.
     k2 = square_wavenumber(vorticity.grid)
     is_wave = (k2 > 0) & kept
     stream = scale_array(
         vorticity.coefficients, jnp.where(is_wave, 1 / jnp.where(is_wave, k2, 1), 0)
     )
     kx, ky = (jnp.imag(derivative_symbol(vorticity.grid, axis, 1)) for axis in range(2))
-    turned = jax.lax.complex(-stream.imag, stream.real)
-    return jnp.stack([scale_array(turned, ky), scale_array(turned, -kx)])
+    i_stream = jax.lax.complex(-stream.imag, stream.real)
+    return jnp.stack([scale_array(i_stream, ky), scale_array(i_stream, -kx)])
 
 
 def _require_plane(field: Field) -> None:

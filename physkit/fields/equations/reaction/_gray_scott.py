@@ -38,6 +38,6 @@ class GrayScott(AbstractEquation):
         del clock
         require_components(field, 2, "Gray and Scott's reaction")
         u, v = field.data
-        eaten = u * v * v
-        rates = (self.feed * (1 - u) - eaten, eaten - (self.feed + self.kill) * v)
+        converted = u * v * v
+        rates = (self.feed * (1 - u) - converted, converted - (self.feed + self.kill) * v)
         return field.with_values(jnp.stack(rates))
