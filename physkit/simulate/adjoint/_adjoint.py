@@ -5,11 +5,12 @@ from collections.abc import Callable
 from typing import ClassVar, NamedTuple, TypeAlias
 
 import jax
+import numpy as np
 
 from physkit.core import Module, PyTree, State
 
-# (carry, nothing) → (carry, records with a leading time axis). The second argument, None if left out, is there
-# so that `lax.scan` takes a body as it is: without a wrapper there is a frame less per loop in tracebacks.
+# (carry, None) → (carry, records with a leading time axis). The second argument, None if left out, is there so
+# that `lax.scan` takes a body as it is: without a wrapper there is a frame less per loop in tracebacks.
 LoopBody: TypeAlias = Callable[..., tuple[PyTree, PyTree]]
 Program: TypeAlias = Callable[..., PyTree]  # a hashable function of pytrees
 
@@ -30,8 +31,8 @@ class MemoryEstimate(NamedTuple):
 class AbstractAdjoint(Module):
     """Repeats a body; forward all adjoints compute the same, backward they trade memory for time.
 
-    Only `repeat` and `estimate_memory` are left to write. An adjoint that does more than differentiate loop by
-    loop overrides the other methods, which the run-time layer calls with the whole simulation.
+    A subclass writes `repeat` and `estimate_memory`. One that does more than differentiate loop by loop also
+    overrides the other methods, which are called with the whole simulation.
     """
 
     # Whether memory and time of the derivative are per number that is differentiated by.
@@ -43,7 +44,10 @@ class AbstractAdjoint(Module):
 
     @abc.abstractmethod
     def estimate_memory(self, length: int, carry: float, inner: MemoryEstimate) -> MemoryEstimate:
-        """What `length` repeats of a body need that itself needs `inner` and has `carry` bytes to carry."""
+        """What the derivative of `length` repeats needs, of a body that needs `inner`.
+
+        - `carry`: bytes of the loop's carry.
+        """
 
     def advance(
         self, sim: Module, carry: PyTree, blocks: int, block: LoopBody
@@ -62,7 +66,7 @@ class AbstractAdjoint(Module):
         return state
 
     def prepare_chunk(self, sim: Module, carry: PyTree) -> tuple[Module, PyTree]:
-        """`sim` and `carry` as a compiled chunk begins with them, so that it computes the bits of `advance`."""
+        """`sim` and `carry` as a compiled chunk begins with them, for the same bits as those of `advance`."""
         return sim, carry
 
 
@@ -76,9 +80,10 @@ class Direct(AbstractAdjoint):
     def estimate_memory(self, length: int, carry: float, inner: MemoryEstimate) -> MemoryEstimate:
         del carry
         stored = length * inner.stored
+        # While one step is differentiated its residuals count in its peak, not twice.
         return MemoryEstimate(stored, stored + inner.peak - inner.stored, inner.forward_passes)
 
 
-def merge_time_axes(x: jax.Array) -> jax.Array:
+def merge_time_axes(x: jax.Array | np.ndarray) -> jax.Array | np.ndarray:
     """[outer, inner, …] → [outer·inner, …]."""
     return x.reshape((x.shape[0] * x.shape[1], *x.shape[2:]))

@@ -80,6 +80,7 @@ class _Loop:
         return eqx.combine(closed, self.rest)(carry)
 
     def forward(self, carry: PyTree, closed: PyTree) -> tuple[PyTree, PyTree]:
+        """The loop without checkpoints, as it runs where nothing is differentiated."""
         return Direct().repeat(lambda c, _: self.body(c, closed), carry, self.length)
 
     def forward_with_checkpoints(
@@ -89,8 +90,12 @@ class _Loop:
 
         The last slot takes the states that are not kept, so that every step writes somewhere.
         """
-        slots_shape = lambda x: (self.num_slots + 1, *x.shape)
-        empty = jax.tree.map(lambda x: jnp.broadcast_to(x, slots_shape(x)), carry)
+
+        def add_slots(x: Array) -> Array:
+            return jnp.broadcast_to(x, (self.num_slots + 1, *x.shape))
+
+        # The content does not matter: no slot is loaded before a state is stored in it.
+        empty = jax.tree.map(add_slots, carry)
 
         def step(loop, slot):
             carry, checkpoints = loop
@@ -117,7 +122,7 @@ def _(loop, primals, tangents):
         return out, instantiate_zero_tangents(out, jax.tree.map(lambda _: None, out))
     *out, checkpoints = loop.forward_with_checkpoints(carry, closed)
 
-    # One moving part of a carry may set any other in motion: all floating ones have tangents.
+    # A step may mix any part of the carry into any other: all floating leaves need tangents, zeros at first.
     def with_zeros(x, tangent):
         return jnp.zeros_like(x) if tangent is None and eqx.is_inexact_array(x) else tangent
 
@@ -156,8 +161,11 @@ class _Cotangent:
     def __call__(self, residuals, cotangents):
         loop, (checkpoints, (differentiated, fixed)) = self.loop, residuals
         last_cotangent, record_cotangents = cotangents
-        by_step = lambda x: x.reshape((loop.length, -1, *x.shape[1:]))
-        record_cotangents = jax.tree.map(by_step, record_cotangents)
+
+        def split_by_step(x: Array) -> Array:
+            return x.reshape((loop.length, -1, *x.shape[1:]))  # (steps, records of each, …)
+
+        record_cotangents = jax.tree.map(split_by_step, record_cotangents)
 
         def step_forward(state, cotangents, step):
             del step
@@ -176,8 +184,10 @@ class _Cotangent:
             state_cotangent, more = pull_back((state_cotangent, _load(record_cotangents, step)))
             return state, (state_cotangent, add_trees(closed_cotangent, more))
 
-        def act(carried, action):
-            state, checkpoints, cotangents = carried
+        # One scan over the actions of the schedule: each may load a checkpoint, may save one, and runs one step
+        # forward or backward. The compiled program holds each kind of step once.
+        def act(loop_carry, action):
+            state, checkpoints, cotangents = loop_carry
             is_backward, step, load, save = action
             loaded = _load(checkpoints, jnp.maximum(load, 0))
             state = jax.tree.map(lambda a, b: jnp.where(load < 0, a, b), state, loaded)

@@ -1,4 +1,4 @@
-"""Derivatives carried along with the simulation, one for each number differentiated by: forward mode."""
+"""`Forward`: tangents carried along with the simulation, one for each number differentiated by."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -22,7 +22,7 @@ from ._adjoint import AbstractAdjoint, Direct, LoopBody, MemoryEstimate, Program
 
 
 class Forward(AbstractAdjoint):
-    """Carries derivatives along: memory does not grow with the steps, time grows with the parameters.
+    """Carries tangents along: memory does not grow with the steps, time grows with the parameters.
 
         d(state)/dθₖ  for every number θₖ, side by side with the state
 
@@ -41,6 +41,7 @@ class Forward(AbstractAdjoint):
         return Direct().repeat(body, carry, length)
 
     def call_program(self, program: Program, *inputs: PyTree) -> PyTree:
+        # Of the whole program at once: loop by loop, each state would count as parameters.
         arrays, rest = eqx.partition(inputs, eqx.is_array)
         return _call(_Closed(program, rest), arrays)
 
@@ -69,7 +70,7 @@ def _call(program: _Closed, arrays: PyTree) -> PyTree:
 def _(program, primals, tangents):
     (arrays,), tangents = primals, nonzero_tangents(tangents[0])
     out = program(arrays)
-    if not jax.tree.leaves(tangents):
+    if not jax.tree.leaves(tangents):  # all tangents are symbolic zeros
         return out, instantiate_zero_tangents(out, jax.tree.map(lambda _: None, out))
     if any(jnp.iscomplexobj(tangent) for tangent in jax.tree.leaves(tangents)):
         raise ParameterError("Forward differentiates by real numbers; for complex ones, Binomial")
@@ -105,6 +106,7 @@ class _Cotangent:
         sizes = [leaf.size for leaf in leaves]
 
         def component(k):
+            # eₖ: 1 at the k-th number of all leaves laid end to end.
             ends = np.cumsum(sizes)
             unit = [
                 (jnp.arange(leaf.size) == k - (end - leaf.size)).astype(leaf.dtype)
@@ -113,6 +115,7 @@ class _Cotangent:
             unit = [x.reshape(leaf.shape) for x, leaf in zip(unit, leaves, strict=True)]
             column = _Tangent(self.program)(residuals, jax.tree.unflatten(tree, unit))
             products = jax.tree.map(lambda a, b: jnp.sum(a * b), column, cotangents)
+            # In the default precision: leaves of several dtypes are summed.
             return jnp.stack([jnp.real(p).astype(float) for p in jax.tree.leaves(products)]).sum()
 
         flat = jax.vmap(component)(jnp.arange(sum(sizes)))

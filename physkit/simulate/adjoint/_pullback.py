@@ -15,13 +15,17 @@ def pullback(
 ) -> tuple:
     """x̄ = (∂f/∂x)ᵀ ȳ for the leaves x of `arguments` that `differentiated` marks; None for the others.
 
-    - `cotangents`: ȳ, None where there is none.
+    - `cotangents`: ȳ, in the structure of the results; None where the loss does not depend on one.
     """
     chosen, rest = eqx.partition(arguments, differentiated)
 
+    # `jax.vjp` wants a cotangent for each result: leave out results that have none, rather than carry zeros.
     def results_with_cotangent(chosen):
         results = function(*eqx.combine(chosen, rest))
-        keep = lambda cotangent, result: None if cotangent is None else result
+
+        def keep(cotangent, result):
+            return None if cotangent is None else result
+
         return jax.tree.map(keep, cotangents, results, is_leaf=_is_none)
 
     return jax.vjp(results_with_cotangent, chosen)[1](cotangents)[0]

@@ -1,4 +1,4 @@
-"""The schedule of binomial checkpointing: which states are kept, and when they are kept anew."""
+"""The schedule of binomial checkpointing: which states are kept, and when their slots are used again."""
 
 import math
 from collections.abc import Iterator
@@ -47,6 +47,7 @@ def build_schedule(length: int, slots: int) -> Schedule:
 
 def _actions(kept: list[int], end: int, slots: int) -> Iterator[tuple[bool, int, int, int]]:
     """(is_backward, step, load, save) one by one, from the states `kept` of the first forward pass."""
+    # `end` counts down the steps that are not reversed yet; `kept` is a stack, whose last state is the nearest.
     while end > 0:
         at, load = kept[-1], len(kept) - 1
         # From the last checkpoint to the last step not reversed yet, with new checkpoints on the way.
@@ -55,6 +56,7 @@ def _actions(kept: list[int], end: int, slots: int) -> Iterator[tuple[bool, int,
             if at != kept[-1]:
                 kept.append(at)
                 save = len(kept) - 1
+            # The first action from here loads or saves; those after it only advance.
             for step in range(at, place):
                 yield False, step, load, save
                 load, save = -1, slots
@@ -63,6 +65,7 @@ def _actions(kept: list[int], end: int, slots: int) -> Iterator[tuple[bool, int,
                 yield True, at, load, save
                 break
         end -= 1
+        # The state before a reversed step is not needed again: its slot is free.
         if kept[-1] == end:
             kept.pop()
 
@@ -79,6 +82,8 @@ def _place_checkpoints(start: int, end: int, free: int) -> list[int]:
 
 def _stride(length: int, kept: int) -> int:
     """How far from its start to keep the next state, with `kept` states in all, the start's included."""
+    # With r the fewest repeats for c states, a split costs least where the front needs at most r − 1 (it is
+    # advanced over once more) and the rest at least what c − 1 states do with r − 1: take the longest front.
     repeats = 1
     while _reach(kept, repeats) < length:
         repeats += 1
@@ -86,5 +91,5 @@ def _stride(length: int, kept: int) -> int:
 
 
 def _reach(kept: int, repeats: int) -> int:
-    """Steps that can be reversed with so many states kept if none is computed more than `repeats` times."""
+    """The most steps that can be reversed with `kept` states if none is computed more than `repeats` times."""
     return math.comb(kept + repeats, kept)

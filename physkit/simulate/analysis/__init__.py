@@ -1,1 +1,1 @@
-"""Questions about a simulation: what it needs, costs and sends, and where it went wrong."""
+"""Reports about a simulation: what it needs, costs and sends, and where it went wrong."""

@@ -19,18 +19,20 @@ from ..adjoint._nested_checkpoint import NestedCheckpoint
 from ..driver._simulate import count_blocks, simulate
 from ..loop._advance import make_block_body
 from ..loop._carry import Carry, init
+from ..loop._chunk_program import array_bytes
 from ..loop._simulation import Simulation
 from ..reversible._reversible import Reversible
 
-_STEPS = 8  # of the probe
+_NUM_TIMED_STEPS = 8
 
 
 class AdjointCost(NamedTuple):
     """What one adjoint is predicted to cost.
 
-    - `memory`: bytes while the gradient is computed. `ratio`: time for value and gradient over that of
-      the simulation alone. `seconds`: that time on this machine.
-    - `refused`: why it cannot be used here; "" if it can.
+    - `memory`: bytes while the gradient is computed.
+    - `relative_time`: time for value and gradient over that of the simulation alone. `seconds`: that time
+      on this machine.
+    - `why_refused`: why it cannot be used here; "" if it can.
     """
 
     adjoint: AbstractAdjoint
@@ -65,10 +67,10 @@ class AdjointReport(NamedTuple):
                 lines.append(f"{mark} {_name(row.adjoint):<22}{'–':>12}{'–':>12}{'–':>12}")
                 reasons.append(f"\n{_name(row.adjoint)}: {row.why_refused}")
                 continue
-            full = self.device_memory is not None and row.memory > self.device_memory
+            exceeds = self.device_memory is not None and row.memory > self.device_memory
             lines.append(
                 f"{mark} {_name(row.adjoint):<22}{_bytes(row.memory):>12}{row.relative_time:>12.1f}"
-                f"{row.seconds:>10.3g} s{'   does not fit' if full else ''}"
+                f"{row.seconds:>10.3g} s{'   does not fit' if exceeds else ''}"
             )
         if self.device_memory is not None:
             lines.append(
@@ -117,12 +119,16 @@ def adjoint_report(
             rows.append(_cost(adjoint, sim, carry, probe, steps, num_parameters))
         except PhyskitError as error:
             rows.append(AdjointCost(adjoint, float("nan"), float("nan"), float("nan"), str(error)))
-    return AdjointReport(tuple(rows), steps, sim.adjoint, _available())
+    return AdjointReport(tuple(rows), steps, sim.adjoint, _device_memory())
 
 
 class _Probe(NamedTuple):
-    """Of a few steps: bytes of the carry, what a step needs, bytes kept for the observations of one block,
-    seconds a step forward, and how many times as long its derivative takes besides."""
+    """Measurements of a few steps, from which the costs of all adjoints are predicted.
+
+    - `carry`: its bytes. `step`: what the derivative of a step needs.
+    - `observations`: bytes kept for the observations of one block.
+    - `forward`: seconds a step. `backward`: time of its backward pass, in forward steps.
+    """
 
     carry: float
     step: MemoryEstimate
@@ -132,17 +138,20 @@ class _Probe(NamedTuple):
 
 
 def _probe(sim: Simulation, carry: Carry) -> _Probe:
-    bare = dataclasses.replace(sim, observers=(), guards=(), adjoint=Direct())
-    alone = carry.replace(observer_state=(), guards=())
-    steps = [_kept(bare, alone, count) for count in (2, 3)]
-    each = steps[1] - steps[0]
-    seen = dataclasses.replace(sim, adjoint=Direct())
-    blocks = [_kept(seen, carry, count) for count in (2, 3)]
-    forward, backward, temporary = _timed(bare, alone)
+    unobserved = dataclasses.replace(sim, observers=(), guards=(), adjoint=Direct())
+    unobserved_carry = carry.replace(observer_state=(), guards=())
+    # Differences of two lengths, so that what does not grow with the steps drops out.
+    steps = [_residual_bytes(unobserved, unobserved_carry, count) for count in (2, 3)]
+    per_step = steps[1] - steps[0]
+    observed = dataclasses.replace(sim, adjoint=Direct())
+    blocks = [_residual_bytes(observed, carry, count) for count in (2, 3)]
+    forward, backward, temporary = _measure_steps(unobserved, unobserved_carry)
+    # XLA's scratch space is fullest in the first backward step: residuals of all others, and its own peak.
+    peak = max(per_step, temporary - (_NUM_TIMED_STEPS - 1) * per_step)
     return _Probe(
-        carry=float(_nbytes(carry)),
-        step=MemoryEstimate(each, max(each, temporary - (_STEPS - 1) * each), 1.0),
-        observations=max(0.0, blocks[1] - blocks[0] - sim.observation_period * each),
+        carry=float(array_bytes(carry)),
+        step=MemoryEstimate(per_step, peak, 1.0),
+        observations=max(0.0, blocks[1] - blocks[0] - sim.observation_period * per_step),
         forward=forward,
         backward=max(0.0, backward / forward - 1),
     )
@@ -156,35 +165,38 @@ def _cost(
     steps: int,
     num_parameters: int,
 ) -> AdjointCost:
-    whole = dataclasses.replace(sim, adjoint=adjoint)
-    eqx.filter_eval_shape(
-        lambda c: simulate(whole, c, sim.observation_period), carry
-    )  # says what it refuses
-    demand, done = probe.step, 1
+    with_adjoint = dataclasses.replace(sim, adjoint=adjoint)
+    # Traced once, so that an adjoint that refuses this simulation raises its own error.
+    eqx.filter_eval_shape(lambda c: simulate(with_adjoint, c, sim.observation_period), carry)
+    estimate, length = probe.step, 1
+    # From the innermost level of the nested loop outward, as the loop itself is built.
     for interval in (*sim.intervals, steps):
-        if interval // done > 1:
-            demand = adjoint.estimate_memory(interval // done, probe.carry, demand)
+        if interval // length > 1:
+            estimate = adjoint.estimate_memory(interval // length, probe.carry, estimate)
         if interval == sim.observation_period:
-            demand = demand._replace(
-                stored=demand.stored + probe.observations, peak=demand.peak + probe.observations
+            estimate = estimate._replace(
+                stored=estimate.stored + probe.observations,
+                peak=estimate.peak + probe.observations,
             )
-        done = interval
-    many = num_parameters if adjoint.cost_per_parameter else 1
-    ratio = demand.forward_passes + many * probe.backward
-    return AdjointCost(adjoint, many * demand.peak, ratio, ratio * probe.forward * steps)
+        length = interval
+    tangents = num_parameters if adjoint.cost_per_parameter else 1
+    relative_time = estimate.forward_passes + tangents * probe.backward
+    seconds = relative_time * probe.forward * steps
+    return AdjointCost(adjoint, tangents * estimate.peak, relative_time, seconds)
 
 
-def _kept(sim: Simulation, carry: Carry, blocks: int) -> float:
-    """Bytes between the forward and the backward pass of so many blocks; nothing is computed."""
+def _residual_bytes(sim: Simulation, carry: Carry, blocks: int) -> float:
+    """Bytes kept from the forward to the backward pass of `blocks` blocks; nothing is computed."""
     floats, rest = eqx.partition((sim, carry), eqx.is_inexact_array)
-    run = _looped(rest, blocks)
-    return float(_nbytes(eqx.filter_eval_shape(lambda m: jax.vjp(run, m)[1], floats)))
+    run = _make_loop(rest, blocks)
+    # The pullback is a pytree whose leaves are the residuals.
+    return float(array_bytes(eqx.filter_eval_shape(lambda m: jax.vjp(run, m)[1], floats)))
 
 
-def _timed(sim: Simulation, carry: Carry) -> tuple[float, float, float]:
+def _measure_steps(sim: Simulation, carry: Carry) -> tuple[float, float, float]:
     """Seconds a step of the simulation, and of its value and gradient; temporary bytes of the latter."""
     floats, rest = eqx.partition((sim, carry), eqx.is_inexact_array)
-    run = _looped(rest, _STEPS)
+    run = _make_loop(rest, _NUM_TIMED_STEPS)
 
     def gradient(floats):
         out, pull_back = jax.vjp(run, floats)
@@ -194,11 +206,12 @@ def _timed(sim: Simulation, carry: Carry) -> tuple[float, float, float]:
     both = jax.jit(gradient).lower(floats).compile()
     memory = both.memory_analysis()
     temporary = float("nan") if memory is None else float(memory.temp_size_in_bytes)
-    return _seconds(forward, floats), _seconds(both, floats), temporary
+    forward_time, both_time = _seconds_per_step(forward, floats), _seconds_per_step(both, floats)
+    return forward_time, both_time, temporary
 
 
-def _looped(rest: PyTree, blocks: int) -> Callable[[PyTree], PyTree]:
-    """The loop alone, from all that can be differentiated to all that can."""
+def _make_loop(rest: PyTree, blocks: int) -> Callable[[PyTree], PyTree]:
+    """The loop alone as a function from floating arrays to floating arrays."""
 
     def run(floats: PyTree) -> PyTree:
         sim, carry = eqx.combine(floats, rest)
@@ -209,23 +222,19 @@ def _looped(rest: PyTree, blocks: int) -> Callable[[PyTree], PyTree]:
     return run
 
 
-def _seconds(program: Callable[[PyTree], PyTree], given: PyTree) -> float:
-    best, spent = float("inf"), 0.0
-    while spent < 0.1:
-        began = time.perf_counter()
-        jax.block_until_ready(program(given))
-        took = time.perf_counter() - began
-        best, spent = min(best, took), spent + took
-    return best / _STEPS
+def _seconds_per_step(program: Callable[[PyTree], PyTree], argument: PyTree) -> float:
+    # The shortest of several calls: whatever disturbs a measurement only adds time.
+    shortest, total = float("inf"), 0.0
+    while total < 0.1:
+        start_time = time.perf_counter()
+        jax.block_until_ready(program(argument))
+        elapsed = time.perf_counter() - start_time
+        shortest, total = min(shortest, elapsed), total + elapsed
+    return shortest / _NUM_TIMED_STEPS
 
 
-def _nbytes(tree: PyTree) -> int:
-    arrays = [x for x in jax.tree.leaves(tree) if hasattr(x, "dtype")]
-    return sum(x.size * x.dtype.itemsize for x in arrays)
-
-
-def _available() -> float | None:
-    """Bytes that the first device has; None where nobody says."""
+def _device_memory() -> float | None:
+    """Bytes of memory of the first device; None where neither JAX nor the system tells."""
     statistics = jax.devices()[0].memory_stats() or {}
     if "bytes_limit" in statistics:
         return float(statistics["bytes_limit"])

@@ -2,8 +2,6 @@
 
 import dataclasses
 
-import equinox as eqx
-import jax
 import numpy as np
 
 from physkit.core import Aux, Clock, Key, Plan, State, replicate, shard
@@ -13,6 +11,7 @@ from ..distributed._domain import cast_to_state_precision
 from ..distributed._shape_errors import explain_shape_errors
 from ..distributed._spmd_function import SpmdFunction
 from ..loop._carry import Carry, init
+from ..loop._chunk_program import array_bytes
 from ..loop._migrate import migrate
 from ..loop._simulation import Simulation
 
@@ -22,7 +21,7 @@ class CommunicationReport:
     """What every device sends in one step.
 
     - `devices`: how many there are along each axis.
-    - `messages`: all exchanges of a step, as `Message`s.
+    - `messages`: all exchanges of a step.
     - `state_bytes`: what a device holds of the state.
     """
 
@@ -51,13 +50,13 @@ class CommunicationReport:
         return self.count * latency + self.bytes / bandwidth
 
     def rows(self) -> list[tuple[str, str, str, int, float]]:
-        """Exchanges of a kind along an axis together: kind, along, when, number, bytes a step."""
-        found: dict[tuple[str, str, str], tuple[int, float]] = {}
+        """One row for all exchanges of a kind along an axis: kind, along, when, number, bytes a step."""
+        totals: dict[tuple[str, str, str], tuple[int, float]] = {}
         for m in self.messages:
             key = (m.kind, m.axes, m.when)
-            number, size = found.get(key, (0, 0.0))
-            found[key] = (number + m.count, size + m.bytes * m.count)
-        return [(*key, *value) for key, value in found.items()]
+            number, size = totals.get(key, (0, 0.0))
+            totals[key] = (number + m.count, size + m.bytes * m.count)
+        return [(*key, *value) for key, value in totals.items()]
 
     def __str__(self) -> str:
         grid = " × ".join(map(str, self.devices))
@@ -75,9 +74,9 @@ class CommunicationReport:
 def communication_report(
     sim: Simulation, state: State, devices: DevicesLike, *, key: Key | None = None
 ) -> CommunicationReport:
-    """What devices would say to one another in one step, without running it.
+    """What devices would send to one another in one step, without running it.
 
-    The devices need not be there: how a domain would do on 512 can be asked on a laptop.
+    The devices need not be there: a laptop can tell what a domain over 512 of them would send.
 
     **Arguments:**
 
@@ -93,12 +92,13 @@ def communication_report(
     sim, (shape, _) = cast_to_state_precision(sim, state), resolve_devices(devices)
     sharded_sim, parts = shard(sim, shape), shard(state, shape)
     keys = None if key is None else replicate(key, shape)
+    # Traced one after the other, so that only what a step sends is counted, not what its preparation does.
     with explain_shape_errors(sim, shape, parts, lambda: (state, key)):
         _, carry = trace_collectives(SpmdFunction(_init), shape, sharded_sim, parts, keys)
         _, plan = trace_collectives(SpmdFunction(_prepare), shape, sharded_sim, carry)
-        found, _ = trace_collectives(SpmdFunction(_step), shape, sharded_sim, plan, carry)
-    size = sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(parts) if eqx.is_array(x))
-    return CommunicationReport(shape, tuple(found), size // int(np.prod(shape)))
+        messages, _ = trace_collectives(SpmdFunction(_step), shape, sharded_sim, plan, carry)
+    # Every device holds an equal part: arrays in device layout have one row for each.
+    return CommunicationReport(shape, tuple(messages), array_bytes(parts) // int(np.prod(shape)))
 
 
 def _init(sim: Simulation, state: State, key: Key | None) -> Carry:

@@ -1,4 +1,4 @@
-"""`diagnose`: replay a stretch that went wrong, to the first bad step, term and leaf."""
+"""`diagnose`: replay steps that went wrong, and name the first bad step, term and leaf."""
 
 import dataclasses
 from pathlib import Path
@@ -34,7 +34,11 @@ from ..loop._simulation import Simulation
 
 @dataclasses.dataclass(frozen=True)
 class Diagnosis:
-    """Where a simulation went wrong. `step` is the last good step; `carry` is its carry."""
+    """Where a simulation went wrong.
+
+    - `step`: the last good step; None if all are good. `carry`: its carry.
+    - `findings`: the faults, terms and leaves of the first bad step, in words.
+    """
 
     step: int | None
     findings: tuple[str, ...]
@@ -54,7 +58,7 @@ def diagnose(
     *,
     folder: str | Path | None = None,
 ) -> Diagnosis:
-    """Replay a stretch step by step (by bisection) and name the first bad step, term and leaf.
+    """Replay steps that went wrong, find the first bad one by bisection, and name its terms and leaves.
 
         try:
             pk.run(sim, state, 100_000)
@@ -87,6 +91,8 @@ def diagnose(
     plain = dataclasses.replace(sim, observers=(), guards=(), adjoint=Direct())
     plain_carry = carry.replace(observer_state=(), guards=(), is_initial=False)
 
+    # Bisection assumes that a bad simulation stays bad: NaN spreads, and fault bits stay set. Steps are counted
+    # from the start of the replay; `plain_carry` is the carry at step `good`.
     good, bad = 0, steps
     if not _is_bad(sim, carry, _advance(plain, plain_carry, jnp.int32(steps))):
         return Diagnosis(None, (), carry)
@@ -103,6 +109,7 @@ def diagnose(
         *_describe_terms(plain, plain_carry),
         *_describe_leaves(plain, plain_carry),
     ]
+    # Observers as they were at the start: they have not seen the steps between.
     last_good = carry.replace(step=plain_carry.step, state=plain_carry.state, aux=plain_carry.aux)
     return Diagnosis(int(plain_carry.step), tuple(findings), last_good)
 
@@ -117,9 +124,9 @@ def _advance(sim: Simulation, carry: Carry, steps: jax.Array) -> Carry:
 
 
 def _is_bad(sim: Simulation, begin: Carry, later: Carry) -> bool:
-    """Whether the state is not finite, a term found a fault, or a guard is broken.
+    """Whether the state of `later` is not finite, a term found a fault, or a guard is broken.
 
-    - `begin`: what guards hold since the start of the stretch.
+    - `begin`: the carry at the start of the replay, with what its guards hold.
     """
     if not bool(all_finite(later.state)) or _faults(later):
         return True
@@ -131,7 +138,7 @@ def _is_bad(sim: Simulation, begin: Carry, later: Carry) -> bool:
 
 
 def _faults(carry: Carry) -> list[Fault]:
-    """What terms found wrong. A cache that is too short is not wrong: `run` grows it."""
+    """The faults that terms found; not an overflow, which `run` heals by itself."""
     found = collect_faults(carry.aux).faults()
     return [fault for fault in ADVICE if fault in found and fault is not Fault.OVERFLOW]
 
@@ -173,6 +180,6 @@ def _inexact_leaves(tree: PyTree) -> list[tuple[str, Any]]:
 
 def _largest(leaf: Array) -> tuple[float, tuple[int, ...]]:
     size = np.abs(np.asarray(leaf))
-    size = np.where(np.isfinite(size), size, np.inf)
+    size = np.where(np.isfinite(size), size, np.inf)  # NaN counts as largest
     index = np.unravel_index(int(np.argmax(size)), size.shape)
     return float(size[index]), tuple(int(i) for i in index)

@@ -1,4 +1,4 @@
-"""What a run will need, found by compiling it and trying it out for a moment."""
+"""`probe`: what a run will need, measured by compiling it and running it for a moment."""
 
 import dataclasses
 import time
@@ -13,7 +13,7 @@ from physkit.integrators import total_signal_rate
 from ..driver._run import run
 from ..loop._advance import observe_initial
 from ..loop._carry import Carry, init
-from ..loop._chunk_program import MAX_BLOCKS_WITHOUT_FRAMES, ChunkProgram
+from ..loop._chunk_program import MAX_BLOCKS_WITHOUT_FRAMES, ChunkProgram, array_bytes
 from ..loop._simulation import Simulation
 
 _STEP_AND_TIME = 16  # bytes beside every frame
@@ -51,9 +51,10 @@ def probe(sim: Simulation, state: State, *, key: Key | None = None, seconds: flo
     sim = cast_floats(sim, float_dtype(state))
     carry = init(sim, state, key=key)
     shapes = eqx.filter_eval_shape(observe_initial, sim, carry)[1]
-    began = time.monotonic()
-    first = run(sim, carry, sim.observation_period, progress=False)  # compiled, caches grown
-    compiling = time.monotonic() - began
+    start_time = time.monotonic()
+    first = run(sim, carry, sim.observation_period, progress=False)  # compiles, and grows caches
+    compile_seconds = time.monotonic() - start_time
+    # Many more steps than there is time for: `wall_time` ends it.
     more = run(
         sim,
         first.carry,
@@ -66,19 +67,15 @@ def probe(sim: Simulation, state: State, *, key: Key | None = None, seconds: flo
         memory=memory,
         temporary=temporary,
         steps_per_second=more.steps_per_second,
-        compile_seconds=compiling,
+        compile_seconds=compile_seconds,
         frame_bytes=_bytes_per_block(sim, shapes),
         recorded=tuple(shapes),
-        carry_bytes=_size(carry),
+        carry_bytes=array_bytes(carry),
         courant=_courant(sim, more.carry),
         growths=len(first.growths) + len(more.growths),
         dtype=str(np.dtype(float_dtype(state))),
         platform=jax.default_backend(),
     )
-
-
-def _size(tree: PyTree) -> int:
-    return sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(tree) if eqx.is_array(x))
 
 
 def _bytes_per_block(sim: Simulation, shapes: dict[str, PyTree]) -> int:
@@ -98,5 +95,5 @@ def _courant(sim: Simulation, carry: Carry) -> float | None:
         return float(
             sim.dt * total_signal_rate(sim.integrator.terms(carry.aux), clock, carry.state)
         )
-    except ParameterError:  # no term knows
+    except ParameterError:  # no term tells how fast its signals are
         return None

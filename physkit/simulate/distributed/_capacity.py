@@ -16,7 +16,6 @@ from physkit.core import (
     AbstractComponent,
     AbstractSlottedComponent,
     AbstractTerm,
-    Clock,
     PyTree,
     State,
     grow_caches,
@@ -24,7 +23,7 @@ from physkit.core import (
 from physkit.parallel import gather_to_host
 from physkit.particles import AbstractShardedCache
 
-from ..loop._carry import Carry
+from ..loop._carry import refresh_aux
 from ..loop._simulation import Simulation
 from ._sharded_carry import ShardedCarry
 
@@ -175,13 +174,6 @@ def _resize_caches(aux: PyTree, num_slots: dict[int, int]) -> PyTree:
 def zeros_like_shape(shape: jax.ShapeDtypeStruct) -> Array:
     """An array of this shape and dtype; random keys, too."""
     return jnp.zeros(shape.shape, shape.dtype)
-
-
-def refresh_aux(sim: Simulation, carry: Carry) -> Carry:
-    """`carry` with its aux (forces, lists) computed anew from its state."""
-    plan = sim.integrator.prepare(carry.state, sim.dt)
-    clock = Clock.at(carry.step, sim.t0, sim.dt, carry.key)
-    return carry.replace(aux=sim.integrator.refresh(plan, clock, carry.state, carry.aux))
 
 
 def _components(carry: ShardedCarry) -> Iterator[PyTree]:

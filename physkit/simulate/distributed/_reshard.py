@@ -18,11 +18,11 @@ from physkit.core import (
 from physkit.observe import AbstractObserver
 from physkit.parallel import gather_to_host
 
-from ..loop._carry import Carry, init
+from ..loop._carry import Carry
 from ..loop._simulation import Simulation
-from ._capacity import for_shape_inference
 from ._gather import AnyArray, Layout, Shaped, gather, unique_layout
 from ._sharded_carry import ShardedCarry
+from ._whole_domain import init_on_one_device
 
 
 def reshard_observers(
@@ -63,7 +63,7 @@ def _accumulated(carry: Carry) -> tuple[PyTree, PyTree]:
 def _accumulated_on_one_device(
     sim: Simulation, state: State, key: Key | None
 ) -> tuple[PyTree, PyTree]:
-    return _accumulated(init(for_shape_inference(sim), state, key=key, capacity=1))
+    return _accumulated(init_on_one_device(sim, state, key))
 
 
 def _reshard_one(

@@ -49,21 +49,22 @@ def require_works_on_one_device(sim: Simulation, state: State, key: KeyShape) ->
     eqx.filter_eval_shape(_advance_on_one_device, sim, state, key)
 
 
-def _init_on_one_device(sim: Simulation, state: State, key: Key | None) -> Carry:
+def init_on_one_device(sim: Simulation, state: State, key: Key | None) -> Carry:
+    """`init` for a trace that asks for shapes only; capacities of caches are not those of a run."""
     # Any capacity will do: it changes no shape of a result, and inside a trace it cannot be estimated.
     return init(for_shape_inference(sim), state, key=key, capacity=1)
 
 
 def _observe_on_one_device(sim: Simulation, state: State, key: Key | None) -> Frame:
-    return observe_initial(sim, _init_on_one_device(sim, state, key))[1]
+    return observe_initial(sim, init_on_one_device(sim, state, key))[1]
 
 
 def _summary_on_one_device(sim: Simulation, state: State, key: Key | None) -> Frame:
-    return summary(sim, _init_on_one_device(sim, state, key))
+    return summary(sim, init_on_one_device(sim, state, key))
 
 
 def _advance_on_one_device(sim: Simulation, state: State, key: Key | None) -> PyTree:
-    return advance(sim, _init_on_one_device(sim, state, key), 1, Direct())
+    return advance(sim, init_on_one_device(sim, state, key), 1, Direct())
 
 
 def _without_time(frames: Frame) -> Frame:

@@ -9,10 +9,10 @@ import numpy as np
 
 from physkit.core import ParameterError, PhyskitError, PyTree, State
 
-from ..distributed._capacity import for_shape_inference
 from ..distributed._gather import is_part_shape
 from ..distributed._sharded_carry import ShardedCarry
-from ..loop._carry import Carry, init
+from ..distributed._whole_domain import init_on_one_device
+from ..loop._carry import Carry
 from ..loop._simulation import Simulation
 from ._run_result import Run
 
@@ -27,19 +27,20 @@ def require_compatible(sim: Simulation, carry_or_state: State | Carry | ShardedC
         raise ParameterError("a Run is no state: go on from run.carry, or start from run.state")
     if not isinstance(carry_or_state, Carry | ShardedCarry):
         return
+    # The step of a carry is a scalar; with an axis, all of it has an axis of devices or members.
     if isinstance(carry_or_state, Carry) and np.ndim(carry_or_state.step.low):
         raise ParameterError(
             "this carry is in the layout of devices, or of a batch: go on from Run.carry or "
             "Result.carry, whose state is whole, or vmap"
         )
     carry = _one_device_form(carry_or_state)
-    for kind, given, needed in (
+    for kind, in_carry, in_sim in (
         ("observers", len(carry.observer_state), len(sim.observers)),
         ("guards", len(carry.guards), len(sim.guards)),
     ):
-        if given != needed:
+        if in_carry != in_sim:
             raise ParameterError(
-                f"this carry has {given} {kind}, the simulation {needed}; start from carry.state"
+                f"this carry has {in_carry} {kind}, the simulation {in_sim}; start from carry.state"
             )
 
 
@@ -47,16 +48,16 @@ def require_compatible(sim: Simulation, carry_or_state: State | Carry | ShardedC
 def explain_carry_errors(
     sim: Simulation, carry_or_state: State | Carry | ShardedCarry | Run
 ) -> Iterator[None]:
-    """Going on from a carry that must belong to `sim`.
+    """Explain errors of code that continues from a carry: it must belong to `sim`.
 
-    Comparing all of it needs a trace, so that it is done only after something failed.
+    A full comparison needs a trace, so that it is made only after something failed.
 
     **Errors:** `ParameterError` for a carry of another simulation.
     """
     require_compatible(sim, carry_or_state)
     try:
         yield
-    except PhyskitError:
+    except PhyskitError:  # says by itself what is wrong
         raise
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         if isinstance(carry_or_state, Carry | ShardedCarry):
@@ -67,28 +68,28 @@ def explain_carry_errors(
 def _require_same_structure(sim: Simulation, carry: Carry | ShardedCarry, error: Exception) -> None:
     """**Errors:** `ParameterError` where observers, guards or caches are not those that `sim` begins with."""
 
-    def begin(carry: Carry | ShardedCarry) -> Carry:
-        return init(for_shape_inference(sim), carry.state, key=carry.key, capacity=1)
+    def init_like(carry: Carry | ShardedCarry) -> Carry:
+        return init_on_one_device(sim, carry.state, carry.key)
 
-    expected, given = eqx.filter_eval_shape(begin, carry), _one_device_form(carry)
+    expected, found = eqx.filter_eval_shape(init_like, carry), _one_device_form(carry)
     devices = carry.devices if isinstance(carry, ShardedCarry) else ()
-    observers = zip(sim.observers, given.observer_state, expected.observer_state)
-    guards = zip(sim.guards, given.guards, expected.guards)
+    observers = zip(sim.observers, found.observer_state, expected.observer_state)
+    guards = zip(sim.guards, found.guards, expected.guards)
     pairs = [
         *((type(observer).__name__, has, needs) for observer, has, needs in observers),
         *((type(guard).__name__, has, needs) for guard, (has, _), (needs, _) in guards),
     ]
     for name, has, needs in pairs:
-        there, here = _shapes(has, bool(devices)), _shapes(needs, False)
-        same_names = set(there) == set(here)
-        if same_names and all(is_part_shape(there[k], here[k], devices) for k in here):
+        in_carry, in_sim = _shapes(has, bool(devices)), _shapes(needs, False)
+        same_names = set(in_carry) == set(in_sim)
+        if same_names and all(is_part_shape(in_carry[k], in_sim[k], devices) for k in in_sim):
             continue
         raise ParameterError(
-            f"this carry is of another simulation: its {name} holds {_described(there)}, that of this "
-            f"simulation {_described(here)}; start from carry.state"
+            f"this carry is of another simulation: its {name} holds {_describe(in_carry)}, that of this "
+            f"simulation {_describe(in_sim)}; start from carry.state"
         ) from error
-    # Over devices there are other lists; the capacity of lists changes no names.
-    missing = sorted(_shapes(expected.aux, False).keys() - _shapes(given.aux, False).keys())
+    # By name, not by shape: the capacity of a list may differ. Over devices there are lists of another class.
+    missing = sorted(_shapes(expected.aux, False).keys() - _shapes(found.aux, False).keys())
     if missing and not devices:
         raise ParameterError(
             f"this carry is of another simulation: it lacks what {type(sim.integrator).__name__} carries "
@@ -101,11 +102,11 @@ def _one_device_form(carry: Carry | ShardedCarry) -> Carry:
 
 
 def _shapes(tree: PyTree, over_devices: bool) -> dict[str, tuple[int, ...]]:
-    """Shapes by path, without the axis over devices."""
+    """Shapes by path, without the leading axis over devices if there is one."""
     flat, _ = jax.tree_util.tree_flatten_with_path(tree)
     return {jax.tree_util.keystr(path): np.shape(x)[over_devices:] for path, x in flat}
 
 
-def _described(shapes: dict[str, tuple[int, ...]]) -> str:
+def _describe(shapes: dict[str, tuple[int, ...]]) -> str:
     first = [f"{name} {list(shape)}" for name, shape in list(shapes.items())[:3]]
     return ", ".join(first) + (", …" if len(shapes) > 3 else "") if first else "nothing"

@@ -1,4 +1,4 @@
-"""What a run that went wrong leaves in its folder, and how it is found again."""
+"""The record of a crash, which a run that went wrong leaves in its folder for `diagnose`."""
 
 import json
 from pathlib import Path
@@ -28,7 +28,7 @@ def write_crash_record(folder: Path, error: Exception, step: int, steps: int) ->
 
 
 def remove_crash_record(folder: Path) -> None:
-    """Remove the record of a run that has passed the place."""
+    """Remove the record, if there is one: the run has passed the step at which it once went wrong."""
     (folder / RECORD).unlink(missing_ok=True)
 
 
@@ -42,6 +42,7 @@ def read_crash_record(folder: str | Path) -> dict[str, Any] | None:
         return None
     kinds = {"error": str, "message": str, "step": int, "steps": int, "checkpoint": str}
     try:
+        # Files are not trusted: a bounded size, and only entries of the expected types (a bool is no int).
         record = json.loads(path.read_bytes()[:100_000])
         if any(type(record[name]) is not kind for name, kind in kinds.items()):
             raise ValueError("an entry is of another kind")
@@ -51,7 +52,7 @@ def read_crash_record(folder: str | Path) -> dict[str, Any] | None:
 
 
 def load_last_good_carry(folder: str | Path, sim: Simulation, state: State) -> tuple[Carry, int]:
-    """The last good carry of a run that went wrong, and how many steps later it had.
+    """The last good carry of a run that went wrong, and within how many steps of it the fault appeared.
 
     **Errors:** `FileError` when the run did not go wrong, or its checkpoint is gone; `MismatchError` when
     it was another simulation.
@@ -62,7 +63,7 @@ def load_last_good_carry(folder: str | Path, sim: Simulation, state: State) -> t
         raise FileError(
             f"{folder} holds no {RECORD}: no run there went wrong, or it was killed before it could say so"
         )
-    name = Path(record["checkpoint"]).name
+    name = Path(record["checkpoint"]).name  # never a path out of the folder
     places = [folder / "checkpoints" / name, folder / name]
     path = next((place for place in places if place.is_file()), None)
     if path is None:

@@ -86,7 +86,7 @@ def run(
         RunStorage(host, carry, to, checkpoint, resume) as storage,
         StopRequest(wall_time, host.process_group) as stop,
     ):
-        carry, began, period = storage.carry, time.monotonic(), sim.observation_period
+        carry, start_time, period = storage.carry, time.monotonic(), sim.observation_period
         recorder = Recorder(sim, carry, storage.output)
         before = done = (int(carry.step) - storage.begin) // period
         bar = Progress(
@@ -94,9 +94,11 @@ def run(
         )
         if carry.is_initial:
             carry, frames = host.observe_initial(carry)
-            recorder.first(frames)
+            recorder.add_initial(frames)
         if storage.resumed is None:
-            storage.save(carry, done)
+            storage.save(
+                carry, done
+            )  # so that a fault in the very first chunk can be replayed, too
         program = host.program(carry)
         scheduler = ChunkScheduler(program.max_blocks)
         growths = GrowthLog(bar)
@@ -106,11 +108,13 @@ def run(
             to_checkpoint = storage.blocks_to_checkpoint(done) or blocks
             count = min(scheduler.blocks, blocks - done, to_checkpoint)
             carry, chunk = driver.advance(carry, count)
+            # First of all: neither frames nor checkpoints of a bad chunk may reach the disk.
             if not chunk.health.ok:
                 _raise_fault(host, storage, carry, chunk, done, count)
             carry, done = chunk.after, done + count
             recorder.add(chunk.frames, count)
             bar.update(done * period, recorder.note())
+            # Collective, as `save_if_due`: all processes come here with the same `done`.
             if done < blocks and stop.check(scheduler.next_seconds):
                 bar.write_line(f"stopped by {stop.reason} after step {int(carry.step)}")
                 break
@@ -126,13 +130,13 @@ def run(
             times=recorder.times(),
             summary=jax.tree.map(np.asarray, host.summary(carry)),
             steps=(done - before) * period,
-            seconds=time.monotonic() - began,
+            seconds=time.monotonic() - start_time,
             compile_seconds=driver.compile_seconds,
             compilations=program.compilations,
             growths=tuple(growths.events),
             stopped_by=stop.reason if done < blocks else None,
             to=None if storage.output is None else storage.output.folder,
-            checkpoint=storage.last,
+            checkpoint=storage.last_checkpoint,
             resumed_from=None if storage.resumed is None else storage.resumed.step,
         )
 
@@ -140,21 +144,21 @@ def run(
 def _host(
     sim: Simulation, carry_or_state: State | Carry | ShardedCarry, devices: DevicesLike | None
 ) -> SingleDevice | DistributedDomain:
-    """What the run asks of its devices."""
+    """The simulation on the devices that the run asks for, or that its carry is on."""
     if devices is None and isinstance(carry_or_state, ShardedCarry):
         devices = carry_or_state.devices
     return SingleDevice(sim) if devices is None else DistributedDomain(sim, devices)
 
 
 class GrowthLog:
-    """Keeps what has grown in a run, and shows it above the progress bar."""
+    """Records what has grown in a run, and writes it above the progress bar."""
 
     def __init__(self, bar: Progress):
         self.events: list[Growth] = []
         self._bar = bar
 
     def add(self, carry: Carry | ShardedCarry, events: list[str]) -> None:
-        """`events` at the start of a chunk."""
+        """Record `events`, what has grown, at the start of the chunk that begins with `carry`."""
         step, what = int(carry.step), ", ".join(events)
         self.events.append(Growth(step, what))
         self._bar.write_line(f"step {step}: {what}; recompiling and replaying the chunk")
@@ -182,7 +186,10 @@ def _raise_fault(
     done: int,
     count: int,
 ) -> None:
-    """**Errors:** what the faults of a chunk say; the last good state is left on disk for `diagnose`."""
+    """Raise what the faults of a chunk say, with the last good carry on the error and on disk for `diagnose`.
+
+    **Errors:** those of `Health.check`.
+    """
     sim, after = host.sim, chunk.after
     steps = count * sim.observation_period
     where = f"between steps {int(carry.step)} and {int(after.step)}{_broken_guards(sim, after)}"
@@ -203,6 +210,7 @@ def _broken_guards(sim: Simulation, after: Carry | ShardedCarry) -> str:
             continue
         step, device = guard_state.first_violation
         if device is not None:
+            # Describe what the guard saw on the device that broke it first.
             observer_state = jax.tree.map(operator.itemgetter(device), observer_state)
         what = guard.describe(observer_state)
         broken.append(f"{type(guard).__name__} at step {step}" + (f": {what}" if what else ""))

@@ -1,4 +1,4 @@
-"""What a run returns."""
+"""`Run`, the result of `run`."""
 
 import dataclasses
 from pathlib import Path

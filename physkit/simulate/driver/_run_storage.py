@@ -1,4 +1,4 @@
-"""What of a run outlives its process: checkpoints and files, and where they let it go on."""
+"""What a run keeps on disk: checkpoints and files of frames, and where a later run continues from them."""
 
 import contextlib
 import time
@@ -23,11 +23,12 @@ Devices: TypeAlias = tuple[int, ...]
 
 
 class RunStorage:
-    """The folders of one run, locked by it from `with` to the end.
+    """The folders of one run, locked from `with` to the end.
 
     - `output`: the files that frames go to, if any.
-    - `carry`, `begin`: where the run goes on from, and the step that its steps count from.
-    - `resumed`: the checkpoint that it goes on from, if any.
+    - `carry`, `begin`: what the run continues from, and the step that its steps count from.
+    - `resumed`: the checkpoint that it continues from, if any.
+    - `last_checkpoint`: the one written last, if any.
     """
 
     def __init__(
@@ -54,23 +55,28 @@ class RunStorage:
         self._saved_blocks = 0
         self.output: Output | None = None
         self.resumed: RestoredCheckpoint | None = None
-        self.last: Path | None = None
+        self.last_checkpoint: Path | None = None
 
     def __enter__(self) -> "RunStorage":
         try:
+            # Each folder once, also where `to` and `checkpoint` are the same: its lock cannot be taken twice.
             folders = [self._folder, self._checkpoints and Path(self._checkpoints.folder)]
             for folder in dict.fromkeys(f for f in folders if f is not None):
                 make_folder(folder)
+                # Process 0 locks for all; another process cannot take what its own group has locked.
                 if self._process_group.is_first:
                     self._locks.append(FolderLock(folder))
             if self._checkpoints is not None:
                 if self._process_group.is_first:
                     self._checkpoints.remove_leftovers()
+                # A barrier: nobody reads checkpoints while process 0 removes leftovers of a killed run.
                 self._process_group.all_gather_object(None, "folders are ready")
                 self._restore(self._checkpoints)
             if self._folder is not None:
                 self._open_output(self._folder)
-        except BaseException:
+        except (
+            BaseException
+        ):  # also KeyboardInterrupt: `__exit__` is not called for an error in here
             self._release()
             raise
         return self
@@ -78,9 +84,11 @@ class RunStorage:
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         try:
             if kind is not None and self.output is not None:
-                with contextlib.suppress(FileError):  # the error that is on its way says more
+                # `commit`, not `commit_everywhere`: after an error the other processes may not come here.
+                with contextlib.suppress(FileError):  # the error that is being raised says more
                     self.output.commit()
             if kind is None:
+                # A barrier: the locks may go only when all processes have written.
                 self._process_group.all_gather_object(None, "the end of a run")
         finally:
             self._release()
@@ -90,7 +98,8 @@ class RunStorage:
             self._locks.pop().release()
 
     def _restore(self, checkpoints: Checkpoints) -> None:
-        """Go on from the newest sound checkpoint, where there is one."""
+        """Continue from the newest sound checkpoint, if there is one."""
+        # Counted by process 0 for all: on a network file system others may not see the files yet.
         count = broadcast_first(
             self._process_group, len(checkpoints.paths()), "checkpoints there are"
         )
@@ -105,44 +114,46 @@ class RunStorage:
         def make_template(devices: Devices, shapes: dict[str, tuple[int, ...]]) -> PyTree:
             return carry_template(self._sim, self.carry, self._devices, devices, shapes)
 
-        found = checkpoints.restore(
+        restored = checkpoints.restore(
             None, sim=self._sim, make_template=make_template, process_group=self._process_group
         )
-        if found is None:
+        if restored is None:
             return
-        period = self._sim.observation_period
-        if found.begin != self.begin or (found.step - found.begin) % period:
+        period, done = self._sim.observation_period, restored.step - restored.begin
+        if restored.begin != self.begin or done % period:
             raise MismatchError(
-                f"{found.path} is of a run from step {found.begin}, at step {found.step}; this one "
+                f"{restored.path} is of a run from step {restored.begin}, at step {restored.step}; this one "
                 f"begins at step {self.begin} and goes in blocks of {period}"
             )
         if self._process_group.is_first:
-            for difference in self._differences(found):
+            for difference in self._differences(restored):
                 warnings.warn(difference, stacklevel=4)
-        self.resumed, self.carry = found, self._host.as_carry(found.tree, None)
+        # The checkpoint may be of other devices than the run: `as_carry` reshards it.
+        self.resumed, self.carry = restored, self._host.as_carry(restored.tree, None)
 
-    def _differences(self, found: RestoredCheckpoint) -> Iterator[str]:
+    def _differences(self, restored: RestoredCheckpoint) -> Iterator[str]:
         """Why the run may not equal an uninterrupted one to the last bit."""
-        if found.devices != self._devices:
+        if restored.devices != self._devices:
             yield (
-                f"{found.path} was written over {_over(found.devices)}, the run goes on over "
-                f"{_over(self._devices)}: caches are built anew, and results agree with those of an "
+                f"{restored.path} was written over {_device_grid(restored.devices)}, the run goes on over "
+                f"{_device_grid(self._devices)}: caches are built anew, and results agree with those of an "
                 "uninterrupted run to rounding, not to the last bit"
             )
-        if changes := found.simulation_changes:
+        if changes := restored.simulation_changes:
             more = f" and {len(changes) - 5} more" if len(changes) > 5 else ""
             yield (
-                f"{found.path}: the simulation has changed since: {'; '.join(changes[:5])}{more}. "
+                f"{restored.path}: the simulation has changed since: {'; '.join(changes[:5])}{more}. "
                 "The run goes on with what it is now"
             )
-        if found.environment_changes:
+        if restored.environment_changes:
             yield (
-                f"{found.path} was written elsewhere: {'; '.join(found.environment_changes)}. The run goes "
-                "on, but need not equal an uninterrupted one to the last bit"
+                f"{restored.path} was written elsewhere: {'; '.join(restored.environment_changes)}. The run "
+                "goes on, but need not equal an uninterrupted one to the last bit"
             )
 
     def _open_output(self, folder: Path) -> None:
         sim, frames = self._sim, recorded_shapes(self._sim, self.carry)
+        # Of several processes each writes the frames of its own devices; none could hold them all.
         several = self._process_group.process_count > 1
         sharding = self._host.keep_frames_local(self.carry) if several else None
         self.output = Output(
@@ -167,17 +178,20 @@ class RunStorage:
 
     def blocks_to_checkpoint(self, done: int) -> int | None:
         """Blocks until the next checkpoint is due, where they are counted."""
-        every = None if self._checkpoints is None else self._checkpoints.blocks
-        return None if every is None else max(1, every - (done - self._saved_blocks))
+        interval = None if self._checkpoints is None else self._checkpoints.blocks
+        return None if interval is None else max(1, interval - (done - self._saved_blocks))
 
     def save_if_due(self, carry: Carry | ShardedCarry, done: int) -> None:
         """After a good chunk: write files and a checkpoint, where they are due."""
         if self._checkpoints is not None:
-            every = self._checkpoints.blocks
-            late = time.monotonic() - self._saved_at >= self._checkpoints.seconds
-            if every is None:
-                late = broadcast_first(self._process_group, late, "whether a checkpoint is due")
-            if done - self._saved_blocks >= every if every is not None else late:
+            interval = self._checkpoints.blocks
+            if interval is not None:
+                is_due = done - self._saved_blocks >= interval
+            else:
+                # Clocks differ, but `save` is collective: process 0 decides for all.
+                is_due = time.monotonic() - self._saved_at >= self._checkpoints.seconds
+                is_due = broadcast_first(self._process_group, is_due, "whether a checkpoint is due")
+            if is_due:
                 self.save(carry, done)
                 return
         if self.output is not None:
@@ -185,11 +199,13 @@ class RunStorage:
 
     def save(self, carry: Carry | ShardedCarry, done: int) -> None:
         """Write everything now."""
+        # Frames first: the checkpoint names the lengths of the files. A kill between the two leaves longer
+        # files, which resuming cuts back to those lengths.
         lengths = None
         if self.output is not None:
             lengths = self.output.commit_everywhere()
         if self._checkpoints is not None:
-            self.last = self._checkpoints.save(
+            self.last_checkpoint = self._checkpoints.save(
                 carry,
                 int(carry.step),
                 sim=self._sim,
@@ -199,27 +215,31 @@ class RunStorage:
                 process_group=self._process_group,
             )
         self._saved_at, self._saved_blocks = time.monotonic(), done
-        if self._home is not None and self._process_group.is_first:
-            remove_crash_record(self._home)
+        if self._record_folder is not None and self._process_group.is_first:
+            # The run has passed the place of an earlier crash. `crash` writes its record after this.
+            remove_crash_record(self._record_folder)
 
     def crash(self, error: Exception, carry: Carry | ShardedCarry, done: int, steps: int) -> None:
         """Leave on disk what `diagnose` needs: the last good state, and what happened after it."""
-        if self._home is None:
+        if self._record_folder is None:
             return
-        with contextlib.suppress(FileError):  # the error that is on its way says more
+        with contextlib.suppress(
+            FileError
+        ):  # a full disk, say: the error that is being raised says more
             self.save(carry, done)
             if self._process_group.is_first:
-                write_crash_record(self._home, error, int(carry.step), steps)
+                write_crash_record(self._record_folder, error, int(carry.step), steps)
             error.add_note(
-                f"The last good state is in {self.last}: pk.diagnose(sim, state, folder={str(self._home)!r})"
+                f"The last good state is in {self.last_checkpoint}: "
+                f"pk.diagnose(sim, state, folder={str(self._record_folder)!r})"
             )
 
     @property
-    def _home(self) -> Path | None:
-        """The folder of everything about this run, if there is one."""
-        beside = None if self._checkpoints is None else Path(self._checkpoints.folder)
-        return beside if self._folder is None else self._folder
+    def _record_folder(self) -> Path | None:
+        """The folder for the record of a crash: that of the frames, else that of the checkpoints."""
+        checkpoints = None if self._checkpoints is None else Path(self._checkpoints.folder)
+        return checkpoints if self._folder is None else self._folder
 
 
-def _over(devices: Devices) -> str:
+def _device_grid(devices: Devices) -> str:
     return " × ".join(map(str, devices)) + " devices" if devices else "one device"

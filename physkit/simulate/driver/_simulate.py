@@ -25,7 +25,7 @@ from physkit.parallel import DevicesLike, to_default_device
 from ..distributed._domain import DistributedDomain, cast_to_state_precision
 from ..distributed._sharded_carry import ShardedCarry
 from ..loop._advance import advance, observe_initial
-from ..loop._carry import Carry, init, require_no_key, summary
+from ..loop._carry import Carry, init, refresh_aux, require_no_key, summary
 from ..loop._simulation import Simulation
 from ._compatibility import explain_carry_errors
 
@@ -82,8 +82,8 @@ def simulate(
     with explain_carry_errors(sim, carry_or_state):
         if devices is None:
             return simulate_on_one_device(steps, sim, carry_or_state, key)
-        # The adjoint stands around all devices: differentiated inside of the SPMD program, a number that
-        # is replicated over the domain would count once per device.
+        # The adjoint wraps the whole SPMD program. Differentiated inside of it, a number that is replicated
+        # over the domain would count once for each device.
         program = partial(_simulate_domain, steps, devices)
         return sim.adjoint.call_program(program, sim, carry_or_state, key)
 
@@ -105,14 +105,16 @@ def _simulate_domain(
     """Every device simulates its part; results are put together outside of the SPMD program."""
     domain = DistributedDomain(cast_to_state_precision(sim, carry_or_state), devices)
     carry = domain.as_carry(carry_or_state, key)
-    found = domain.spmd_from(carry, _simulate_part, steps)()
-    frames = to_default_device(domain.gather(found.frames, carry, 1))
-    total = to_default_device(domain.gather_summary(found.summary, carry))
-    differs = to_default_device(domain.differs(found.frames, found.carry.state, carry))
-    bits = to_default_device(found.health.bits)
+    parts = domain.spmd_from(carry, _simulate_part, steps)()  # a `Result` in device layout
+    frames = to_default_device(domain.gather(parts.frames, carry, 1))
+    merged_summary = to_default_device(domain.gather_summary(parts.summary, carry))
+    # Only traceable checks here: replicated numbers that differ are a fault bit, and poison what they are in.
+    differs = to_default_device(domain.differs(parts.frames, parts.carry.state, carry))
+    bits = to_default_device(parts.health.bits)
     bits = bits | jnp.where(differs, jnp.int32(Fault.NOT_REPLICATED), jnp.int32(0))
-    times = to_default_device({name: t[0] for name, t in found.times.items()})
-    return Result(ShardedCarry(found.carry, domain.devices), frames, times, total, Health(bits))
+    times = to_default_device({name: t[0] for name, t in parts.times.items()})
+    final = ShardedCarry(parts.carry, domain.devices)
+    return Result(final, frames, times, merged_summary, Health(bits))
 
 
 def _simulate_part(steps: int, sim: Simulation, carry: Carry) -> Result:
@@ -131,7 +133,9 @@ def _simulate(
     start, initial = carry.step, {}
     if carry.is_initial:
         if carry is carry_or_state:
-            carry = _refresh(sim, carry)
+            # Its forces were computed by `init`, outside of this call, and perhaps outside of a derivative:
+            # inside they depend on the parameters.
+            carry = refresh_aux(sim, carry)
         carry, initial = observe_initial(sim, carry)
     carry, frames, health = advance(sim, carry, count_blocks(sim, steps), sim.adjoint)
     times = {name: _times(sim, start, steps, frame) for name, frame in frames.items()}
@@ -142,16 +146,9 @@ def _simulate(
     return Result(carry, frames, times, summary(sim, carry), health)
 
 
-def _refresh(sim: Simulation, carry: Carry) -> Carry:
-    """An initial carry that was made outside of a derivative, with its forces computed inside of it."""
-    plan = sim.integrator.prepare(carry.state, sim.dt)
-    clock = Clock.at(carry.step, sim.t0, sim.dt, carry.key)
-    return carry.replace(aux=sim.integrator.refresh(plan, clock, carry.state, carry.aux))
-
-
 def _times(sim: Simulation, start: StepCount, steps: int, frame: PyTree) -> Float[Array, " k"]:
     """Times of the frames of one name, which are evenly spaced over `steps` steps after `start`."""
-    count = len(jax.tree.leaves(frame)[0])
+    count = len(jax.tree.leaves(frame)[0])  # frames have time as their first axis
     interval = steps // count
 
     def time_of(i: Int[Array, ""]) -> Float[Array, ""]:

@@ -25,11 +25,12 @@ class StopRequest:
         self._previous: dict[int, object] = {}
 
     def __enter__(self) -> "StopRequest":
+        # Python lets only the main thread set handlers.
         if threading.current_thread() is threading.main_thread():
             for name in _SIGNALS:
                 number = getattr(signal, name, None)
-                if number is not None:
-                    self._previous[number] = signal.signal(number, self._ask)
+                if number is not None:  # Windows has no SIGUSR1
+                    self._previous[number] = signal.signal(number, self._request_stop)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -47,8 +48,10 @@ class StopRequest:
         self.reason = first_answer(self._process_group, self.reason, "whether to stop")
         return self.reason
 
-    def _ask(self, number: int, frame: FrameType | None) -> None:
+    def _request_stop(self, number: int, frame: FrameType | None) -> None:
         del frame
+        # A handler runs between two lines of Python, anywhere: it only takes a note. The second Ctrl-C is
+        # impatience.
         if self.reason is not None and number == signal.SIGINT:
             raise KeyboardInterrupt
         self.reason = signal.Signals(number).name

@@ -155,6 +155,13 @@ def init(
     return carry
 
 
+def refresh_aux(sim: Simulation, carry: Carry) -> Carry:
+    """`carry` with its aux (forces, lists) computed anew from its state."""
+    plan = sim.integrator.prepare(carry.state, sim.dt)
+    clock = Clock.at(carry.step, sim.t0, sim.dt, carry.key)
+    return carry.replace(aux=sim.integrator.refresh(plan, clock, carry.state, carry.aux))
+
+
 def _with_capacity(aux: Aux, capacity: int) -> Aux:
     is_growable = lambda x: isinstance(x, AbstractGrowable)
 

@@ -114,8 +114,13 @@ _on_all_cores = jax.jit(advance_chunk, static_argnums=(2, 3), compiler_options=C
 
 
 def _is_large(carry: Carry) -> bool:
-    size = sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(carry.state))
-    return jax.default_backend() == "cpu" and size >= LARGE_STATE_BYTES
+    return jax.default_backend() == "cpu" and array_bytes(carry.state) >= LARGE_STATE_BYTES
+
+
+def array_bytes(tree: PyTree) -> int:
+    """Bytes of all arrays (or shapes) of a tree."""
+    arrays = [x for x in jax.tree.leaves(tree) if hasattr(x, "dtype")]
+    return sum(x.size * x.dtype.itemsize for x in arrays)
 
 
 def compiled_bytes(compiled: jax.stages.Compiled) -> tuple[int, int]:
