@@ -84,7 +84,7 @@ def test_user_defined_conservation_law():
 
 
 @pytest.mark.parametrize("solver", [pk.riemann.HLL(), pk.riemann.Rusanov()], ids=name)
-def test_a_shock_runs_at_the_mean_of_both_sides(solver):
+def test_a_shock_moves_at_the_mean_speed_of_both_sides(solver):
     grid = pk.Grid(pk.Box([1.0], False), (64,))
     u = pk.Field.from_function(
         grid, lambda x: jnp.where(x < 0.25, 1.0, 0.0), boundary=pk.boundaries.Outflow()

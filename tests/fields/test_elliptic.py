@@ -46,13 +46,13 @@ COMBINATIONS = [
 ]
 
 
-def setting(kinds, shape):
+def grid_and_walls(kinds, shape):
     grid = Grid(Box([1.0, 2.0, 1.5][: len(kinds)], tuple(k == "P" for k in kinds)), shape)
     walls = {"xyz"[i]: tuple(SIDES[c] for c in k) for i, k in enumerate(kinds) if k != "P"}
     return grid, walls
 
 
-def compatible(grid, walls, kinds, values):
+def balanced_source(grid, walls, kinds, values):
     source = Field(values, grid, boundary=walls)
     if all(k in ("P", "NN") for k in kinds):
         zero = Field(jnp.zeros(grid.shape), grid, boundary=walls)
@@ -63,8 +63,8 @@ def compatible(grid, walls, kinds, values):
 @pytest.mark.parametrize("kinds", COMBINATIONS, ids="-".join)
 def test_poisson_inverts_the_stencil(kinds):
     shape = SHAPES[len(kinds)]
-    grid, walls = setting(kinds, shape)
-    source = compatible(grid, walls, kinds, np.random.default_rng(0).normal(size=shape))
+    grid, walls = grid_and_walls(kinds, shape)
+    source = balanced_source(grid, walls, kinds, np.random.default_rng(0).normal(size=shape))
     phi = jax.jit(lambda s: solve_poisson(s, walls or None))(source)
     np.testing.assert_allclose(laplacian(phi, Central(2)).data, source.data, atol=1e-10)
     if all(k in ("P", "NN") for k in kinds):
@@ -108,10 +108,14 @@ def test_second_order_against_closed_forms(kinds, d):
         walls = None
         if kinds != "P":
             walls = {a: (side(a, kinds[0], -1), side(a, kinds[1], 1)) for a in range(d)}
-        truth = Field.from_function(grid, exact, None, walls)
-        phi = solve_poisson(truth * (-d * k**2), walls)
-        off = phi - truth
-        return float((off - off.mean()).norm()) if kinds in ("NN", "P") else float(off.norm())
+        exact_field = Field.from_function(grid, exact, None, walls)
+        phi = solve_poisson(exact_field * (-d * k**2), walls)
+        difference = phi - exact_field
+        return (
+            float((difference - difference.mean()).norm())
+            if kinds in ("NN", "P")
+            else float(difference.norm())
+        )
 
     sizes = (8, 16) if d == 3 else (16, 32)
     order = np.log2(error(sizes[0]) / error(sizes[1]))
@@ -120,14 +124,14 @@ def test_second_order_against_closed_forms(kinds, d):
 
 def test_spectral_poisson_is_exact_for_waves():
     grid = Grid([2 * np.pi, 4 * np.pi], (8, 12))
-    truth = Field.from_function(grid, lambda x, y: jnp.sin(2 * x) * jnp.cos(y / 2))
-    phi = Poisson(scheme=Spectral())(truth * -4.25)
-    np.testing.assert_allclose(phi.data, truth.data, atol=1e-13)
-    fourth = solve_poisson(truth, scheme=Central(4))
-    np.testing.assert_allclose(laplacian(fourth, Central(4)).data, truth.data, atol=1e-12)
+    exact_field = Field.from_function(grid, lambda x, y: jnp.sin(2 * x) * jnp.cos(y / 2))
+    phi = Poisson(scheme=Spectral())(exact_field * -4.25)
+    np.testing.assert_allclose(phi.data, exact_field.data, atol=1e-13)
+    fourth = solve_poisson(exact_field, scheme=Central(4))
+    np.testing.assert_allclose(laplacian(fourth, Central(4)).data, exact_field.data, atol=1e-12)
 
 
-def test_a_periodic_mean_is_background_and_complex_and_vector_sources_work():
+def test_periodic_means_complex_and_vector_sources():
     grid = Grid([1.0, 1.0], (8, 6))
     values = np.random.default_rng(1).normal(size=(8, 6))
     phi = solve_poisson(Field(values + 3.0, grid))
@@ -143,7 +147,7 @@ def test_a_periodic_mean_is_background_and_complex_and_vector_sources_work():
 # --- varying coefficients -----------------------------------------------------------------------
 
 
-def bumpy(grid, boundary=None):
+def varying_coefficient(grid, boundary=None):
     function = lambda *x: 1 + 0.8 * sum(jnp.sin(3 * k + i) for i, k in enumerate(x)) / len(x)
     return Field.from_function(grid, function, None, boundary)
 
@@ -153,8 +157,8 @@ def bumpy(grid, boundary=None):
 )
 def test_conjugate_gradients_agree_with_transforms_where_both_apply(kinds):
     shape = {1: (12,), 2: (8, 12), 3: (4, 4, 6)}[len(kinds)]
-    grid, walls = setting(kinds, shape)
-    source = compatible(grid, walls, kinds, np.random.default_rng(0).normal(size=shape))
+    grid, walls = grid_and_walls(kinds, shape)
+    source = balanced_source(grid, walls, kinds, np.random.default_rng(0).normal(size=shape))
     source = source - source.mean() if kinds == ("P", "P") else source
     phi = solve_elliptic(source * 2.0, 2.0, 0.0, walls or None)
     np.testing.assert_allclose(
@@ -168,11 +172,11 @@ def test_iterations_do_not_grow_with_the_grid():
     def steps(n):
         grid = Grid(Box([1.0, 1.0], (True, False)), (n, n))
         source = Field.from_function(grid, lambda x, y: jnp.exp(x) * y, None, Dirichlet(0.0))
-        found = solve_with_statistics(
-            source, bumpy(grid, Outflow()), 0.0, {"y": (Dirichlet(1.0), Neumann(0.3))}
+        solution = solve_with_statistics(
+            source, varying_coefficient(grid, Outflow()), 0.0, {"y": (Dirichlet(1.0), Neumann(0.3))}
         )
-        assert bool(found.converged)
-        return int(found.steps)
+        assert bool(solution.converged)
+        return int(solution.steps)
 
     few, many = steps(16), steps(128)
     assert many <= few + 3
@@ -201,11 +205,11 @@ def test_varying_coefficients_converge_at_second_order():
     def error(n):
         walls = {"x": (Dirichlet(1.0), Neumann(lambda t, x: jnp.exp(x)))}
         grid = Grid(Box([1.0], False), (n,))
-        truth = Field.from_function(grid, lambda x: jnp.exp(x), None, walls)
+        exact_field = Field.from_function(grid, lambda x: jnp.exp(x), None, walls)
         a = Field.from_function(grid, lambda x: 1 + x**2, None, Outflow()).with_values
         a = a(Field.from_function(grid, lambda x: 1 + x**2, None, Outflow()).data)
         f = Field.from_function(grid, lambda x: (1 + x**2 + 2 * x - 3.0) * jnp.exp(x), None, walls)
-        return float((solve_elliptic(f, a, 3.0, walls) - truth).norm())
+        return float((solve_elliptic(f, a, 3.0, walls) - exact_field).norm())
 
     assert 1.8 < np.log2(error(16) / error(32)) < 2.3
 
@@ -213,7 +217,7 @@ def test_varying_coefficients_converge_at_second_order():
 GRID = Grid(Box([1.0, 1.3], (True, False)), (4, 6))
 
 
-def outcome(p):
+def mean_square_solution(p):
     grid = Grid(Box(p["box"], (True, False)), (4, 6))
     walls = {"y": (Dirichlet(p["value"]), Neumann(p["slope"]))}
     source = Field(p["f"], grid, boundary=walls)
@@ -221,7 +225,7 @@ def outcome(p):
     return jnp.sum(phi.data**2)
 
 
-def inputs():
+def parameters():
     rng = np.random.default_rng(0)
     draw = lambda: jnp.asarray(rng.uniform(0.5, 2, (4, 6)))
     number = lambda x: jnp.asarray(x)
@@ -236,30 +240,30 @@ def inputs():
 
 
 def test_derivatives_by_everything_equal_finite_differences():
-    p = inputs()
-    value = jax.jit(outcome)
-    gradient = jax.jit(jax.grad(outcome))(p)
+    p = parameters()
+    value = jax.jit(mean_square_solution)
+    gradient = jax.jit(jax.grad(mean_square_solution))(p)
     rng = np.random.default_rng(1)
-    tangents = jax.jit(lambda v: jax.jvp(outcome, (p,), (v,))[1])
+    tangents = jax.jit(lambda v: jax.jvp(mean_square_solution, (p,), (v,))[1])
     for name in p:
         v = {k: jnp.zeros_like(x) for k, x in p.items()}
         v[name] = jnp.asarray(rng.normal(size=p[name].shape))
-        move = lambda h, v=v: jax.tree.map(lambda y, d, h=h: y + h * d, p, v)
-        differences = (value(move(1e-5)) - value(move(-1e-5))) / 2e-5
+        displaced = lambda h, v=v: jax.tree.map(lambda y, d, h=h: y + h * d, p, v)
+        differences = (value(displaced(1e-5)) - value(displaced(-1e-5))) / 2e-5
         slope = jnp.vdot(gradient[name], v[name])
         np.testing.assert_allclose(slope, differences, rtol=1e-6, err_msg=name)
         np.testing.assert_allclose(tangents(v), slope, rtol=1e-8, err_msg=name)
 
 
 def test_batches_and_single_precision():
-    p = inputs()
+    p = parameters()
     sources = jnp.stack([p["f"], 2 * p["f"], p["f"] ** 2])
-    one = jax.jit(lambda f: outcome({**p, "f": f}))
+    one = jax.jit(lambda f: mean_square_solution({**p, "f": f}))
     batch = jax.jit(jax.vmap(one))(sources)
     np.testing.assert_allclose(batch, [one(f) for f in sources], rtol=1e-9)
     single = jax.tree.map(lambda x: x.astype(jnp.float32), p)
-    assert outcome(single).dtype == jnp.float32
-    np.testing.assert_allclose(outcome(single), outcome(p), rtol=1e-4)
+    assert mean_square_solution(single).dtype == jnp.float32
+    np.testing.assert_allclose(mean_square_solution(single), mean_square_solution(p), rtol=1e-4)
     direct = lambda f: solve_poisson(Field(f, GRID, boundary=Dirichlet(0.0)), Dirichlet(0.0)).data
     assert direct(single["f"]).dtype == jnp.float32
     np.testing.assert_allclose(direct(single["f"]), direct(p["f"]), atol=1e-6)
@@ -271,12 +275,12 @@ def test_derivatives_of_the_transforms_solution():
         grid = Grid(Box(p["box"], (True, False)), (4, 6))
         return solve_helmholtz(Field(p["f"], grid, boundary=walls), p["c"], walls).norm() ** 2
 
-    p = {**inputs(), "c": jnp.asarray(1.2)}
+    p = {**parameters(), "c": jnp.asarray(1.2)}
     del p["a"]
     gradient = jax.grad(energy)(p)
     v = jax.tree.map(lambda x: jnp.ones_like(x) * 0.3, p)
-    move = lambda h: jax.tree.map(lambda x, d: x + h * d, p, v)
-    differences = (energy(move(1e-5)) - energy(move(-1e-5))) / 2e-5
+    displaced = lambda h: jax.tree.map(lambda x, d: x + h * d, p, v)
+    differences = (energy(displaced(1e-5)) - energy(displaced(-1e-5))) / 2e-5
     slope = sum(jnp.vdot(g, d) for g, d in zip(jax.tree.leaves(gradient), jax.tree.leaves(v)))
     np.testing.assert_allclose(slope, differences, rtol=1e-7)
 
@@ -333,7 +337,9 @@ def test_bad_input_is_an_error():
     with pytest.raises(ShapeError, match="shape"):
         solve_elliptic(source, jnp.ones(3), 0.0, Dirichlet(0.0))
     with pytest.raises(ConvergenceError, match="within 1 steps"):
-        solve_elliptic(source, bumpy(box, Outflow()), 0.0, Dirichlet(0.0), max_steps=1)
+        solve_elliptic(
+            source, varying_coefficient(box, Outflow()), 0.0, Dirichlet(0.0), max_steps=1
+        )
     inside = jax.jit(lambda s: solve_elliptic(s, 1.0, 0.0, Dirichlet(0.0), max_steps=1).data)
     assert np.isnan(inside(source)).all()
     with pytest.raises(ParameterError, match="cell centers"):

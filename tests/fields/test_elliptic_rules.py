@@ -43,11 +43,11 @@ SOLVERS = {
 FAST = ("sines",)  # the others compile for longer
 
 
-def pair(a, b):
+def inner_product(a, b):
     return sum(jnp.sum(x * y) for x, y in zip(a, b, strict=True))
 
 
-def some(seed):
+def random_tangents(seed):
     rng = np.random.default_rng(seed)
     return tuple(jnp.asarray(0.3 * rng.normal(size=(8, 6))) for _ in range(2))
 
@@ -55,15 +55,19 @@ def some(seed):
 @pytest.mark.parametrize(
     "name", [n if n in FAST else pytest.param(n, marks=pytest.mark.slow) for n in SOLVERS]
 )
-def test_modes_and_second_derivatives_agree(name):
-    f, at, v, w = SOLVERS[name], (F, A), some(2), some(3)
+def test_forward_reverse_and_second_derivatives_agree(name):
+    f, at, v, w = SOLVERS[name], (F, A), random_tangents(2), random_tangents(3)
 
     @jax.jit
     def first(v):
         out, forward = jax.jvp(f, at, v)
-        bar = jnp.cos(jnp.arange(out.size, dtype=out.dtype)).reshape(out.shape)
-        reverse = jax.vjp(f, *at)[1](bar)
-        return jnp.sum(bar * forward), pair(reverse, v), jnp.sum(jnp.abs(bar * forward))
+        cotangent = jnp.cos(jnp.arange(out.size, dtype=out.dtype)).reshape(out.shape)
+        reverse = jax.vjp(f, *at)[1](cotangent)
+        return (
+            jnp.sum(cotangent * forward),
+            inner_product(reverse, v),
+            jnp.sum(jnp.abs(cotangent * forward)),
+        )
 
     forward, reverse, size = first(v)
     assert abs(forward - reverse) < 1e-12 * size
@@ -74,15 +78,17 @@ def test_modes_and_second_derivatives_agree(name):
     def products(v):
         over_reverse = jax.jvp(slope, at, v)[1]
         over_forward = jax.grad(lambda *a: jax.jvp(g, a, v)[1], (0, 1))(*at)
-        twice = jax.grad(lambda *a: pair(slope(*a), v), (0, 1))(*at)
-        return [pair(p, w) for p in (over_reverse, over_forward, twice)]
+        twice = jax.grad(lambda *a: inner_product(slope(*a), v), (0, 1))(*at)
+        return [inner_product(p, w) for p in (over_reverse, over_forward, twice)]
 
-    found = np.asarray(products(v))
-    np.testing.assert_allclose(found[1:], found[0], rtol=1e-10)
-    along = jax.jit(lambda h: pair(slope(*(a + h * b for a, b in zip(at, v))), w))
+    values = np.asarray(products(v))
+    np.testing.assert_allclose(values[1:], values[0], rtol=1e-10)
+    slope_at = jax.jit(lambda h: inner_product(slope(*(a + h * b for a, b in zip(at, v))), w))
     h = 1e-4
-    near, wide = along(h) - along(-h), along(2 * h) - along(-2 * h)
-    np.testing.assert_allclose((8 * near - wide) / (12 * h), found[0], rtol=1e-7)
+    difference, double_difference = slope_at(h) - slope_at(-h), slope_at(2 * h) - slope_at(-2 * h)
+    np.testing.assert_allclose(
+        (8 * difference - double_difference) / (12 * h), values[0], rtol=1e-7
+    )
 
 
 @pytest.mark.parametrize("name", ["spectral", pytest.param("multigrid", marks=pytest.mark.slow)])
@@ -107,8 +113,10 @@ def memory(function, *args):
 
 @pytest.mark.slow
 def test_memory_of_a_gradient_does_not_grow_with_the_iterations():
-    def loss(a, most):
-        solve = lambda u: solve_elliptic(_source(u), a, 0.0, {"y": Dirichlet(0.3)}, max_steps=most)
+    def loss(a, max_steps):
+        solve = lambda u: solve_elliptic(
+            _source(u), a, 0.0, {"y": Dirichlet(0.3)}, max_steps=max_steps
+        )
         return jnp.sum(solve(F).data ** 2)
 
     few, many = (memory(jax.grad(lambda a, n=n: loss(a, n)), A) for n in (20, 2000))

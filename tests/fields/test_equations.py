@@ -73,7 +73,7 @@ def species(grid=PERIODIC, boundary=None):
     return noise(grid, (2,), boundary)
 
 
-def carried(grid, boundary=None):
+def dye_in_flow(grid, boundary=None):
     return {"dye": noise(grid, boundary=boundary), "flow": flow(grid, boundary)}
 
 
@@ -109,8 +109,8 @@ EQUATIONS = [
     (lambda: Advection([0.7, -0.4]), plane),
     (lambda: Advection(0.7, scheme=FD), wall),
     (lambda: Advection([0.7, -0.4]), lambda: noise(PERIODIC, kind=complex)),
-    (lambda: AdvectionByField("flow", component="dye"), lambda: carried(PERIODIC)),
-    (lambda: AdvectionByField("flow", "dye", Central()), lambda: carried(CHANNEL, walls())),
+    (lambda: AdvectionByField("flow", component="dye"), lambda: dye_in_flow(PERIODIC)),
+    (lambda: AdvectionByField("flow", "dye", Central()), lambda: dye_in_flow(CHANNEL, walls())),
     (lambda: Diffusion([0.3, 0.7]), species),
     (lambda: Diffusion(0.3, scheme=FD), lambda: species(CHANNEL, walls())),
     (lambda: Diffusion(0.3, scheme=FD), psi),
@@ -143,20 +143,37 @@ class Well(pk.Module):
         return self.depth * sum(jnp.cos(k + t) for k in x)
 
 
+# These take the same paths as the others, more slowly.
+SLOW = ("Advection3", "Diffusion3", "Burgers3", "Burgers4", "FisherKPP2", "Schroedinger2")
+
+
 def _cases():
-    """The first of each kind and those between walls; the others take the same paths, more slowly."""
-    seen = {}
+    """The battery's cases, called by their equation and counted from 1."""
+    counts = {}
     for make, state in EQUATIONS:
-        name = type(make()).__name__
-        seen[name] = seen.get(name, 0) + 1
-        quick = seen[name] == 1 or (seen[name] == 2 and name not in ("FisherKPP", "Schroedinger"))
-        marks = [] if quick else [pytest.mark.slow]
-        yield pytest.param(make, state, marks=marks, id=f"{name}{seen[name]}")
+        kind = type(make()).__name__
+        counts[kind] = counts.get(kind, 0) + 1
+        name = f"{kind}{counts[kind]}"
+        marks = [pytest.mark.slow] if name in SLOW else []
+        yield pytest.param(make, state, marks=marks, id=name)
 
 
 @pytest.mark.parametrize(("equation", "state"), _cases())
 def test_battery(equation, state):
     check_tendency(equation(), state())
+
+
+# In test_gas.py, test_gravity_waves.py, test_incompressible.py and test_shallow_water.py.
+TESTED_ELSEWHERE = {
+    "BodyForce",
+    "CompressibleEuler",
+    "GravityWaves",
+    "KolmogorovForcing",
+    "NavierStokes",
+    "ShallowWater",
+    "ShallowWaterFV",
+    "VorticityTransport",
+}
 
 
 def test_every_equation_has_a_battery():
@@ -166,10 +183,11 @@ def test_every_equation_has_a_battery():
         for x in public
         if isinstance(x, type) and issubclass(x, pk.AbstractTendency) and not is_abstract(x)
     }
-    assert kinds >= {type(make()) for make, _ in EQUATIONS}
+    tested = {type(make()) for make, _ in EQUATIONS}
+    assert {kind.__name__ for kind in kinds - tested} == TESTED_ELSEWHERE
 
 
-def advanced(integrator, state, dt, steps):
+def advance(integrator, state, dt, steps):
     return pk.simulate(pk.Simulation(integrator, dt=dt), state, steps).state
 
 
@@ -177,18 +195,18 @@ def test_advection_moves_shapes(dtype):
     grid = Grid([2.0, 1.0], (32, 16))
     shape = lambda x, y: jnp.exp(jnp.sin(np.pi * x) + jnp.cos(2 * np.pi * y))
     start = Field.from_function(grid, shape, dtype=dtype)
-    end = advanced(pk.RK4(Advection([0.5, -0.25])), start, 0.02, 50)
+    end = advance(pk.RK4(Advection([0.5, -0.25])), start, 0.02, 50)
     moved = Field.from_function(grid, lambda x, y: shape(x - 0.5, y + 0.25), dtype=dtype)
     np.testing.assert_allclose(end.data, moved.data, atol=2e-4)
-    exact = advanced(pk.integrators.ExactLinear(Advection([0.5, -0.25])), start, 1.0, 1)
+    exact = advance(pk.integrators.ExactLinear(Advection([0.5, -0.25])), start, 1.0, 1)
     np.testing.assert_allclose(exact.data, moved.data, atol=1e-5 if dtype == jnp.float32 else 1e-11)
 
 
-def test_advection_enters_through_walls():
+def test_advection_carries_boundary_values_in():
     grid = Grid(Box([1.0], (False,)), (80,))
     inflow = Dirichlet(lambda t, x: jnp.sin(2 * t) ** 3)
     start = Field(0.0, grid, boundary={"x": (inflow, pk.boundaries.Outflow())})
-    end = advanced(pk.RK4(Advection(2.0, scheme=Central())), start, 0.005, 200)
+    end = advance(pk.RK4(Advection(2.0, scheme=Central())), start, 0.005, 200)
     (x,) = end.coordinates
     np.testing.assert_allclose(end.data[:-4], (jnp.sin(2 - x) ** 3)[:-4], atol=1e-2)
 
@@ -219,25 +237,25 @@ def cole_hopf(grid, t, viscosity):
 
 def test_burgers_in_the_plane_against_cole_and_hopf():
     grid = Grid([2.0, 2.0], (32, 32))
-    end = advanced(pk.ETDRK4(Burgers(0.1)), cole_hopf(grid, 0.0, 0.1), 0.02, 25)
+    end = advance(pk.ETDRK4(Burgers(0.1)), cole_hopf(grid, 0.0, 0.1), 0.02, 25)
     exact = cole_hopf(grid, 0.5, 0.1).data
     np.testing.assert_allclose(end.data, exact, atol=2e-6)
-    apart = []
+    errors = []
     for n in (16, 32):
         coarse = Grid([2.0, 2.0], (n, n))
         scheme = Burgers(0.1, scheme=Central())
-        end = advanced(pk.RK4(scheme), cole_hopf(coarse, 0.0, 0.1), 0.01, 50)
-        apart.append(float(jnp.max(abs(end.data - cole_hopf(coarse, 0.5, 0.1).data))))
-    assert 1.7 < np.log2(apart[0] / apart[1]) < 2.5
+        end = advance(pk.RK4(scheme), cole_hopf(coarse, 0.0, 0.1), 0.01, 50)
+        errors.append(float(jnp.max(abs(end.data - cole_hopf(coarse, 0.5, 0.1).data))))
+    assert 1.7 < np.log2(errors[0] / errors[1]) < 2.5
 
 
 def test_steepening_equations_keep_their_momentum():
     start = Field.from_function(Grid([2.0], (64,)), lambda x: 1 + jnp.sin(np.pi * x))
     for equation in (Burgers(0.02), KortewegDeVries(6.0, 1e-3), KuramotoSivashinsky(0.1, 0.01)):
-        end = advanced(pk.ETDRK4(equation), start, 0.002, 100)
+        end = advance(pk.ETDRK4(equation), start, 0.002, 100)
         np.testing.assert_allclose(end.integral(), start.integral(), rtol=1e-13)
         assert float(jnp.max(abs(end.data - start.data))) > 0.1
-    waves = advanced(pk.ETDRK4(KortewegDeVries(1.0, 1e-3)), start, 0.001, 100)
+    waves = advance(pk.ETDRK4(KortewegDeVries(1.0, 1e-3)), start, 0.001, 100)
     np.testing.assert_allclose(waves.norm(), start.norm(), rtol=1e-9)
 
 
@@ -245,8 +263,8 @@ def test_the_slope_of_a_front_is_the_slope_of_its_height():
     grid = Grid([20.0], (48,))
     height = Field.from_function(grid, lambda x: jnp.cos(np.pi / 5 * x) + jnp.sin(np.pi / 10 * x))
     slope = height.spectrum().derivative(0).field()
-    end = advanced(pk.ETDRK4(KuramotoSivashinsky(form="height")), height, 0.05, 40)
-    other = advanced(pk.ETDRK4(KuramotoSivashinsky()), slope, 0.05, 40)
+    end = advance(pk.ETDRK4(KuramotoSivashinsky(form="height")), height, 0.05, 40)
+    other = advance(pk.ETDRK4(KuramotoSivashinsky()), slope, 0.05, 40)
     np.testing.assert_allclose(end.spectrum().derivative(0).field().data, other.data, atol=1e-10)
 
 
@@ -262,18 +280,17 @@ def test_reactions_have_their_fixed_points():
 
 
 def test_a_string_keeps_its_energy_and_reverses():
-    grid, held = Grid(Box([1.0], (False,)), (32,)), Dirichlet(0.0)
+    grid, fixed = Grid(Box([1.0], (False,)), (32,)), Dirichlet(0.0)
     wave = Wave(1.0, scheme=Central())
     state = {
-        "displacement": Field.from_function(grid, lambda x: x * (1 - x) ** 2, boundary=held),
-        "velocity": Field(0.0, grid, boundary=held),
+        "displacement": Field.from_function(grid, lambda x: x * (1 - x) ** 2, boundary=fixed),
+        "velocity": Field(0.0, grid, boundary=fixed),
     }
 
     def energy(state):
         u, w = state["displacement"], state["velocity"]
-        slope = pk.operators.difference(
-            u, "x"
-        )  # on walls a half cell stands for a whole difference
+        # On walls a half cell stands for a whole difference.
+        slope = pk.operators.difference(u, "x")
         return float(0.5 * (w**2).integral() + 0.5 * (slope**2).integral())
 
     sim = pk.Simulation(pk.Strang(pk.Euler(wave.kick), pk.Euler(wave.drift)), dt=0.01)
@@ -289,8 +306,8 @@ def test_a_network_of_the_right_weights_is_diffusion():
     h = 2.0 / 7
     weights = jnp.array([[[1.0, -2.0, 1.0]]]) * 0.3 / h**2
     closure = Closure(eqx.tree_at(lambda n: n.weight, network, weights), padding=1)
-    learned = advanced(pk.RK4(closure), wall(), 0.05, 20)
-    known = advanced(pk.RK4(Diffusion(0.3, scheme=Central())), wall(), 0.05, 20)
+    learned = advance(pk.RK4(closure), wall(), 0.05, 20)
+    known = advance(pk.RK4(Diffusion(0.3, scheme=Central())), wall(), 0.05, 20)
     np.testing.assert_allclose(learned.data, known.data, rtol=1e-12)
 
 
@@ -305,7 +322,7 @@ def rate(equation, state):
         (lambda: Advection([1.0, 2.0]), lambda: noise(CHANNEL, (), walls()), ParameterError, "y"),
         (
             lambda: AdvectionByField("dye", "flow"),
-            lambda: carried(PERIODIC),
+            lambda: dye_in_flow(PERIODIC),
             ShapeError,
             "no vector",
         ),

@@ -63,7 +63,7 @@ def test_integrals_are_exact_for_waves_and_walls(grid, channel):
     assert float(jax.grad(lambda a: (u * a).norm())(0.0)) == 0.0  # not NaN
 
 
-def test_a_spectrum_is_the_field_and_knows_derivatives(grid):
+def test_spectra_hold_the_field_and_take_derivatives(grid):
     u = Field.from_function(grid, lambda x, y: jnp.sin(2 * x) * jnp.cos(y))
     s = u.spectrum()
     np.testing.assert_allclose(s.field().data, u.data, atol=1e-14)
@@ -72,10 +72,10 @@ def test_a_spectrum_is_the_field_and_knows_derivatives(grid):
     dx = Field.from_function(grid, lambda x, y: 2 * jnp.cos(2 * x) * jnp.cos(y))
     np.testing.assert_allclose(s.derivative("x").field().data, dx.data, atol=1e-13)
     np.testing.assert_allclose((2.0 * s - s / 2.0).field().data, 1.5 * u.data, atol=1e-14)
-    moved = jax.jit(
+    step = jax.jit(
         lambda u: pk.RK4(lambda t, u: u.spectrum().laplacian()).step(None, _clock(0.1), u, (None,))
     )
-    state, _ = moved(u)
+    state, _ = step(u)
     assert state.data.shape == u.data.shape
 
 
@@ -87,16 +87,16 @@ def _clock(dt):
 
 def test_a_rate_may_be_a_field_a_spectrum_or_numbers(grid):
     u = Field.from_function(grid, lambda x, y: jnp.sin(x))
-    ways = {
+    rates = {
         "field": lambda t, u: -u,
         "spectrum": lambda t, u: u.spectrum().laplacian(),
         "array": lambda t, u: -u.data,
         "change": lambda t, u: FieldIncrement(-u.data, u.location),
     }
-    for name, rate in ways.items():
+    for name, rate in rates.items():
         end = pk.simulate(pk.Simulation(pk.RK4(rate), dt=0.02), u, 50).state
         np.testing.assert_allclose(end.data, np.exp(-1) * u.data, atol=1e-5, err_msg=name)
-    both = pk.RK4(ways["field"], ways["spectrum"])
+    both = pk.RK4(rates["field"], rates["spectrum"])
     end = pk.simulate(pk.Simulation(both, dt=0.02), u, 50).state
     np.testing.assert_allclose(end.data, np.exp(-2) * u.data, atol=1e-4)
 

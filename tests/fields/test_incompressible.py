@@ -45,8 +45,8 @@ def noise(grid, *components, seed=0):
     field = Field(values, grid, vector=bool(components))
     low = [abs(n) <= 3 for n in grid.modes()]
     mask = low[0]
-    for more in low[1:]:
-        mask = mask & more
+    for along_axis in low[1:]:
+        mask = mask & along_axis
     return field.spectrum().multiply(jnp.asarray(mask)).field().with_boundary(field)
 
 
@@ -78,7 +78,7 @@ def test_vorticity_and_velocity_are_inverse():
     np.testing.assert_allclose(divergence(v, Spectral()).data, 0, atol=1e-13)
 
 
-def test_vorticity_is_carried():
+def test_basdevants_form_is_the_advection_of_vorticity():
     """Basdevant's form is −u·∇ω, for waves whose product the grid resolves."""
     w = noise(plane(32))
     v = velocity_from_vorticity(w)
@@ -97,7 +97,7 @@ def test_velocity_and_vorticity_forms_agree():
     np.testing.assert_allclose(vorticity(by_velocity).data, by_vorticity.data, atol=1e-13)
 
 
-def test_velocity_is_carried_and_projected():
+def test_velocity_rate_is_the_solenoidal_part_of_u_cross_vorticity():
     """−∇·(uu) − ∇p is the part without divergence of u × ω."""
     grid = cube(16)
     v = flow(grid)
@@ -107,7 +107,7 @@ def test_velocity_is_carried_and_projected():
     np.testing.assert_allclose(rate(NavierStokes(0.1), v).data, expected.data, atol=1e-12)
 
 
-def test_a_sphere_of_modes():
+def test_spherical_truncation_keeps_more_modes():
     """Smooth flows move alike under both truncations; the sphere keeps modes the cube leaves out."""
     v = flow(cube(16))
     low = rate(NavierStokes(0.1), v).spectrum().coefficients
@@ -123,7 +123,7 @@ def test_a_sphere_of_modes():
         NavierStokes(0.1, truncation="square")
 
 
-def test_nothing_is_gained_or_lost_without_viscosity(grid):
+def test_energy_and_enstrophy_are_conserved_without_viscosity(grid):
     """The truncated equations conserve energy (and enstrophy in the plane) to rounding."""
     v = project_solenoidal(
         Field(
@@ -149,12 +149,12 @@ def test_conservation_in_time_falls_with_the_step():
     """What the time step of RK4 loses of energy and enstrophy falls with its fifth power."""
     w = noise(plane()) * 8.0
 
-    def lost(steps):
+    def change_of_invariants(steps):
         end = simulate(Simulation(RK4(VorticityTransport(0.0)), dt=0.4 / steps), w, steps).state
         energy = lambda f: (velocity_from_vorticity(f) ** 2).norm(1)
         return np.array([energy(end) - energy(w), (end**2).norm(1) - (w**2).norm(1)])
 
-    errors = [np.abs(lost(n)) for n in (10, 20, 40)]
+    errors = [np.abs(change_of_invariants(n)) for n in (10, 20, 40)]
     slopes = np.log2(errors[0] / errors[2]) / 2
     assert np.all(slopes > 4.5), (slopes, errors)
 

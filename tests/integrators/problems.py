@@ -28,31 +28,32 @@ def evolve(integrator, state, dt, steps, *, t0=0.0, key=None, first=0, aux=None)
     return jax.lax.fori_loop(0, steps, step, (state, aux))
 
 
-advanced = jax.jit(evolve, static_argnames=("steps", "first"))
+evolve_compiled = jax.jit(evolve, static_argnames=("steps", "first"))
 
 
-def final(integrator, state, dt, steps, **options):
+def final_state(integrator, state, dt, steps, **options):
     """The state after `steps` steps, compiled."""
-    return advanced(integrator, state, jnp.asarray(dt), steps, **options)[0]
+    return evolve_compiled(integrator, state, jnp.asarray(dt), steps, **options)[0]
 
 
-def slope(integrator, problem, *, points=3, key=None) -> float:
+def convergence_order(integrator, problem, *, points=3, key=None) -> float:
     """The fitted order: log error over log dt, at the finest steps that rounding leaves alone."""
 
     @jax.jit
-    def finish(steps):
+    def answer(steps):
         dt = problem.time / steps.astype(float)
         return problem.read(evolve(integrator, problem.state, dt, steps, key=key)[0])
 
-    rungs, errors = [], []
+    step_counts, errors = [], []
     for n in sorted({round(8 * 2 ** (k / 3)) for k in range(31)}):
-        error = float(np.max(np.abs(np.asarray(finish(jnp.asarray(n))) - problem.exact)))
+        error = float(np.max(np.abs(np.asarray(answer(jnp.asarray(n))) - problem.exact)))
+        # Finer steps would only measure rounding, which grows like a random walk.
         if error < problem.rounding * n**0.5:
             break
-        rungs.append(n)
+        step_counts.append(n)
         errors.append(error)
     assert len(errors) >= points, errors
-    dt = 1 / np.array(rungs[-points:])
+    dt = 1 / np.array(step_counts[-points:])
     return float(np.polyfit(np.log(dt), np.log(errors[-points:]), 1)[0])
 
 
@@ -133,7 +134,7 @@ class Pair(AbstractForce):
 # --- problems of particles ------------------------------------------------------------------------
 
 
-def phase(*names: str | None):
+def read_phase_space(*names: str | None):
     """Reads positions and velocities of the components `names`."""
 
     def read(state):
@@ -143,7 +144,7 @@ def phase(*names: str | None):
     return read
 
 
-def solved(rate, start, time):
+def solve_accurately(rate, start, time):
     solution = solve_ivp(rate, (0, time), start, method="DOP853", rtol=3e-14, atol=1e-15)
     return solution.y[:, -1]
 
@@ -152,20 +153,20 @@ def oscillator(damping: float = 0.0) -> Problem:
     """Linear: x'' = −x − damping·v, for about five periods."""
     matrix = np.array([[0.0, 1.0], [-1.0, -damping]])
     exact = expm(30.0 * matrix) @ np.array([1.0, 0.3])
-    return Problem(Particles([[1.0]], [[0.3]], mass=2.0), 30.0, phase(None), exact)
+    return Problem(Particles([[1.0]], [[0.3]], mass=2.0), 30.0, read_phase_space(None), exact)
 
 
-def swing() -> Problem:
+def particle_pendulum() -> Problem:
     """Nonlinear: x'' = −sin x, a pendulum let go at 69°, for about nine periods."""
     time, modulus = 60.0, np.sin(0.6)
     sn, cn, dn, _ = ellipj(time, modulus**2)
-    lift = modulus * cn / dn  # sin(x/2), in Jacobi's elliptic functions
-    speed = -2 * modulus * (1 - modulus**2) * sn / dn**2 / np.sqrt(1 - lift**2)
-    exact = np.array([2 * np.arcsin(lift), speed])
-    return Problem(Particles([[1.2]], [[0.0]]), time, phase(None), exact, 1.5e-13)
+    sine = modulus * cn / dn  # sin(x/2), in Jacobi's elliptic functions
+    speed = -2 * modulus * (1 - modulus**2) * sn / dn**2 / np.sqrt(1 - sine**2)
+    exact = np.array([2 * np.arcsin(sine), speed])
+    return Problem(Particles([[1.2]], [[0.0]]), time, read_phase_space(None), exact, 1.5e-13)
 
 
-def coupled() -> Problem:
+def coupled_particles() -> Problem:
     """Two components, each pulled by the other through a bond that changes with time."""
     mass = (1.0, 2.0)
     state = {
@@ -178,8 +179,8 @@ def coupled() -> Problem:
         pull = -2 * (1 + 0.5 * np.sin(t)) * gap - gap**3
         return [y[1], pull / mass[0], y[3], -pull / mass[1]]
 
-    exact = solved(rate, [0.0, 0.5, 1.0, -0.2], 3.0)
-    return Problem(state, 3.0, phase("light", "heavy"), exact, 1.7e-14)
+    exact = solve_accurately(rate, [0.0, 0.5, 1.0, -0.2], 3.0)
+    return Problem(state, 3.0, read_phase_space("light", "heavy"), exact, 1.7e-14)
 
 
 def orbit() -> Particles:
@@ -216,7 +217,7 @@ def pendulum() -> Problem:
     rate = lambda t, y: [y[1], -np.sin(y[0]) + 0.5 * np.cos(2 * t)]
     state = {"angle": jnp.asarray(1.0), "speed": jnp.asarray(0.2)}
     read = lambda y: jnp.stack([y["angle"], y["speed"]])
-    return Problem(state, 10.0, read, solved(rate, [1.0, 0.2], 10.0))
+    return Problem(state, 10.0, read, solve_accurately(rate, [1.0, 0.2], 10.0))
 
 
 def drag_rate(t, state):
@@ -225,7 +226,7 @@ def drag_rate(t, state):
     return {"ball": ParticleIncrement(velocity=-0.5 * slip), "stream": slip}
 
 
-def stream() -> Problem:
+def ball_in_stream() -> Problem:
     """A ball on a spring, dragged along by a stream that it slows down."""
 
     def rate(t, y):
@@ -234,4 +235,4 @@ def stream() -> Problem:
 
     state = {"ball": Particles([[1.0]], [[0.0]]), "stream": jnp.asarray([[0.7]])}
     read = lambda s: jnp.stack([s["ball"].position, s["ball"].velocity, s["stream"]]).ravel()
-    return Problem(state, 3.0, read, solved(rate, [1.0, 0.0, 0.7], 3.0))
+    return Problem(state, 3.0, read, solve_accurately(rate, [1.0, 0.0, 0.7], 3.0))

@@ -31,14 +31,14 @@ def charges(d=3, n=4, space=None, charge=None):
     )
 
 
-def go(integrator, start, dt, steps):
+def record_orbit(integrator, start, dt, steps):
     record = Every(1, x=Positions(), v=Velocities())
     return simulate(Simulation(integrator, dt, record), start, steps)
 
 
 def test_battery():
-    whirl = lambda t, x, y: 1.0 + 0.3 * jnp.sin(x) * jnp.cos(y) + 0.1 * t
-    integrator = Boris(whirl, [0.3, -0.2], HarmonicTrap(0.4))
+    field_of_time_and_place = lambda t, x, y: 1.0 + 0.3 * jnp.sin(x) * jnp.cos(y) + 0.1 * t
+    integrator = Boris(field_of_time_and_place, [0.3, -0.2], HarmonicTrap(0.4))
     check_integrator(integrator, charges(2), 0.1, order=2)
 
 
@@ -51,30 +51,30 @@ def test_battery_in_space():
 
 @pytest.mark.parametrize("d", [2, 3])
 def test_speed_is_kept_to_rounding(d):
-    uneven = lambda t, *x: 3.0 + x[0] if d == 2 else (1.0 + x[0], 2.0 * x[1], 3.0)
-    v = go(Boris(uneven), charges(d), 0.4, 2000).frames["v"]
+    uneven_field = lambda t, *x: 3.0 + x[0] if d == 2 else (1.0 + x[0], 2.0 * x[1], 3.0)
+    v = record_orbit(Boris(uneven_field), charges(d), 0.4, 2000).frames["v"]
     speed = np.linalg.norm(v, axis=-1)
     np.testing.assert_allclose(speed, np.broadcast_to(speed[0], speed.shape), rtol=2e-14)
 
 
-def test_cross_drift():
+def test_drift_across_e_and_b_is_exact():
     """A charge that starts with the drift velocity E×B/B² keeps it; others do on average over a turn."""
     b, e = np.array([0.2, -0.4, 1.3]), np.array([0.5, 0.1, 0.0])
     e = e - b * (e @ b) / (b @ b)
     drift = np.cross(e, b) / (b @ b)
     start = charges(3).replace(velocity=jnp.broadcast_to(jnp.asarray(drift), (4, 3)))
-    v = go(Boris(b, e), start, 0.3, 500).frames["v"]
+    v = record_orbit(Boris(b, e), start, 0.3, 500).frames["v"]
     np.testing.assert_allclose(v, np.broadcast_to(drift, v.shape), atol=1e-13)
     # A quarter of a turn a step: ω dt/2 = tan(π/4).
     one = Particles([[0.0, 0.0]], [[0.7, -0.3]], charge=1.0)
-    x = go(Boris(1.0, [0.0, 0.2]), one, 2.0, 400).frames["x"]
+    x = record_orbit(Boris(1.0, [0.0, 0.2]), one, 2.0, 400).frames["x"]
     np.testing.assert_allclose((x[-1] - x[0])[0] / 800, [0.2, 0.0], atol=1e-10)
 
 
 def test_phase_of_gyration():
     """2 atan(ω dt/2) a step, clockwise about B for positive charge."""
     one = Particles([[0.0, 0.0]], [[1.0, 0.0]], 2.0, charge=3.0)
-    v = go(Boris(1.0), one, 0.1, 50).frames["v"][:, 0]
+    v = record_orbit(Boris(1.0), one, 0.1, 50).frames["v"][:, 0]
     angle = np.unwrap(np.arctan2(v[:, 1], v[:, 0]))
     np.testing.assert_allclose(np.diff(angle), -2 * np.arctan(1.5 * 0.1 / 2), rtol=1e-12)
 
@@ -84,21 +84,21 @@ def test_fields_of_every_kind_agree():
     start = charges(2, space=grid.space)
     bz, e = Field(1.3, grid), Field(0.2, grid, vector=True)
     states = [start, start, start, {"p": start, "B": bz, "E": e}]
-    ways = [
+    integrators = [
         Boris(1.3, [0.2, 0.2]),
         Boris(lambda t, x, y: 1.3 + 0 * x, lambda t, x, y: (0.2, 0.2)),
         Boris(bz, e),
         Boris("B", "E", component="p"),
     ]
     ends = []
-    for way, state in zip(ways, states, strict=True):
-        end = simulate(Simulation(way, 0.1), state, 20).state
+    for integrator, state in zip(integrators, states, strict=True):
+        end = simulate(Simulation(integrator, 0.1), state, 20).state
         ends.append(end["p"] if isinstance(end, dict) else end)
     for end in ends[1:]:
         np.testing.assert_allclose(end.velocity, ends[0].velocity, rtol=1e-12, atol=1e-13)
 
 
-def test_with_the_particles_own_field():
+def test_gradient_with_the_particles_own_field():
     grid = Grid([1.0, 1.0], (8, 8))
     start = charges(2, 40, grid.space)
     final = lambda b: simulate(Simulation(Boris(b, force=ParticleMesh(grid)), 0.02), start, 5).state
@@ -109,10 +109,10 @@ def test_with_the_particles_own_field():
 
 def test_bad_input_is_an_error():
     with pytest.raises(ShapeError, match="one dimension"):
-        go(Boris(1.0), charges(1), 0.1, 1)
+        record_orbit(Boris(1.0), charges(1), 0.1, 1)
     with pytest.raises(ParameterError, match="no charge"):
-        go(Boris(1.0), charges(2).replace(charge=None), 0.1, 1)
+        record_orbit(Boris(1.0), charges(2).replace(charge=None), 0.1, 1)
     with pytest.raises(ShapeError, match="B in 3 dimensions has 3 components"):
-        go(Boris(1.0), charges(3), 0.1, 1)
+        record_orbit(Boris(1.0), charges(3), 0.1, 1)
     with pytest.raises(ParameterError, match="acts on"):
         Boris(1.0, force=HarmonicTrap(1.0, component="ions"))

@@ -8,7 +8,7 @@ import pytest
 from physkit.integrators import Brownian
 from physkit.particles import Particles
 
-from .problems import Spring, advanced, evolve, final
+from .problems import Spring, evolve, evolve_compiled, final_state
 
 KEY = jax.random.key(7)
 BATH = Brownian(Spring(), temperature=0.8, friction=0.5)
@@ -53,7 +53,7 @@ def test_free_diffusion():
     """⟨Δx²⟩ = 2 D t with D = k_B T/(γ m)."""
     n, steps, dt = 100_000, 50, 0.1
     bath = Brownian(Spring(0.0), temperature=0.6, friction=np.float64(2.0))
-    end = final(bath, Particles(jnp.zeros((n, 1)), mass=1.5), dt, steps, key=KEY)
+    end = final_state(bath, Particles(jnp.zeros((n, 1)), mass=1.5), dt, steps, key=KEY)
     expected = 2 * 0.6 / (2.0 * 1.5) * dt * steps
     assert float(jnp.mean(end.position**2)) == pytest.approx(expected, rel=0.015)
     np.testing.assert_array_equal(end.velocity, 0)
@@ -64,25 +64,25 @@ def test_without_noise_it_descends_the_potential():
     errors = []
     for steps in (20, 40):
         bath = Brownian(Spring(2.0), temperature=0.0, friction=0.5)
-        end = final(bath, Particles(jnp.ones((1, 1)), mass=1.5), 1.0 / steps, steps, key=KEY)
+        end = final_state(bath, Particles(jnp.ones((1, 1)), mass=1.5), 1.0 / steps, steps, key=KEY)
         errors.append(abs(float(end.position[0, 0]) - np.exp(-2.0 / (0.5 * 1.5))))
     assert errors[0] / errors[1] == pytest.approx(4, abs=0.5)
 
 
 def test_noise_does_not_depend_on_chunks():
     dt, state = jnp.asarray(0.1), walkers()
-    whole, _ = advanced(BATH, state, dt, 6, key=KEY)
-    half, aux = advanced(BATH, state, dt, 4, key=KEY)
-    rest, _ = advanced(BATH, half, dt, 2, key=KEY, first=4, aux=aux)
+    whole, _ = evolve_compiled(BATH, state, dt, 6, key=KEY)
+    half, aux = evolve_compiled(BATH, state, dt, 4, key=KEY)
+    rest, _ = evolve_compiled(BATH, half, dt, 2, key=KEY, first=4, aux=aux)
     np.testing.assert_array_equal(whole.position, rest.position)
 
 
 def test_noise_depends_on_particle_id_and_component():
     state, order = walkers(), np.array([2, 0, 3, 1])
     shuffled = Particles(state.position[order], state.velocity[order], 1.5, id=order)
-    out, moved = (final(BATH, s, 0.1, 5, key=KEY) for s in (state, shuffled))
-    np.testing.assert_allclose(moved.position, out.position[order], rtol=1e-12)
-    both = final(
+    out, shuffled_out = (final_state(BATH, s, 0.1, 5, key=KEY) for s in (state, shuffled))
+    np.testing.assert_allclose(shuffled_out.position, out.position[order], rtol=1e-12)
+    both = final_state(
         Brownian(Spring(component="a") + Spring(component="b"), 0.8, 0.5),
         {"a": state, "b": state},
         0.1,
@@ -95,13 +95,15 @@ def test_noise_depends_on_particle_id_and_component():
 def test_frozen_particles_stay_and_friction_may_differ():
     frozen = np.array([False, True, False, True])
     state = walkers(frozen=frozen)
-    out = final(BATH, state, 0.1, 5, key=KEY)
+    out = final_state(BATH, state, 0.1, 5, key=KEY)
     np.testing.assert_array_equal(out.position[frozen], state.position[frozen])
     assert np.abs(out.position - state.position)[~frozen].min() > 0
     each = Brownian(Spring(), 0.8, np.array([0.5, 5.0, 0.5, 5.0]))
-    np.testing.assert_allclose(final(each, state, 0.1, 5, key=KEY).position[::2], out.position[::2])
+    np.testing.assert_allclose(
+        final_state(each, state, 0.1, 5, key=KEY).position[::2], out.position[::2]
+    )
 
 
 def test_a_missing_key_is_an_error():
     with pytest.raises(ValueError, match="give a key"):
-        final(BATH, walkers(), 0.1, 1)
+        final_state(BATH, walkers(), 0.1, 1)

@@ -1,4 +1,4 @@
-"""Courant: as many sub-steps as the fastest wave asks for, and not one more."""
+"""CFLSubsteps: as many sub-steps as the fastest wave asks for, and not one more."""
 
 import jax
 import jax.numpy as jnp
@@ -28,14 +28,14 @@ class Decay(pk.AbstractTendency):
         return jnp.max(jnp.abs(state))
 
 
-def step(u, number=0.5, most=8, dt=1.0, k=0.3):
-    sim = pk.Simulation(pk.CFLSubsteps(pk.Euler(Decay(k)), number, most), dt=dt)
+def take_one_step(u, number=0.5, max_substeps=8, dt=1.0, k=0.3):
+    sim = pk.Simulation(pk.CFLSubsteps(pk.Euler(Decay(k)), number, max_substeps), dt=dt)
     return pk.simulate(sim, jnp.asarray([u]), 1)
 
 
 @pytest.mark.parametrize(("u", "count"), [(0.2, 1), (0.5, 1), (0.6, 2), (1.9, 4), (4.0, 8)])
 def test_the_number_of_substeps(u, count):
-    after = step(u)
+    after = take_one_step(u)
     assert after.health.ok
     np.testing.assert_allclose(after.state[0], u * (1 - 0.3 / count) ** count, rtol=1e-14)
 
@@ -52,7 +52,7 @@ def test_battery():
 
 
 def test_too_many_substeps_set_a_fault_and_nan():
-    after = step(4.1)
+    after = take_one_step(4.1)
     assert pk.errors.Fault.COURANT in after.health.faults()
     assert np.isnan(after.state[0])
     sim = pk.Simulation(pk.CFLSubsteps(pk.Euler(Decay()), 0.5, 2), dt=1.0)
@@ -62,9 +62,11 @@ def test_too_many_substeps_set_a_fault_and_nan():
 
 def test_batches_and_derivatives():
     starts = jnp.asarray([0.2, 0.6, 1.9, 4.0])
-    together = jax.vmap(lambda u: step(u).state[0])(starts)
-    np.testing.assert_allclose(together, [step(float(u)).state[0] for u in starts], rtol=1e-14)
-    final = lambda k: step(1.9, k=k).state[0]
+    batched = jax.vmap(lambda u: take_one_step(u).state[0])(starts)
+    np.testing.assert_allclose(
+        batched, [take_one_step(float(u)).state[0] for u in starts], rtol=1e-14
+    )
+    final = lambda k: take_one_step(1.9, k=k).state[0]
     expected = -1.9 * (1 - 0.3 / 4) ** 3
     np.testing.assert_allclose(jax.grad(final)(0.3), expected, rtol=1e-12)
     np.testing.assert_allclose(jax.jvp(final, (0.3,), (1.0,))[1], expected, rtol=1e-12)

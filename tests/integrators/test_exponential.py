@@ -27,7 +27,7 @@ from physkit.observe import Every, FieldValues
 from physkit.simulate import Simulation, simulate
 from physkit.testing import check_integrator, check_simulation
 
-from .problems import evolve, final
+from .problems import evolve, final_state
 
 # The fast suite runs these; `make test-all` runs every case.
 FAST_CASES = (
@@ -101,11 +101,11 @@ def test_battery_with_two_components(method, order):
 )
 def test_without_a_symbol_it_is_the_explicit_method(method, explicit):
     rate = lambda t, u: u * u * -0.7 + jnp.cos(t)
-    got = final(method(rate), wave(), 0.1, 7)
-    expected = final(explicit(rate), wave(), 0.1, 7)
+    got = final_state(method(rate), wave(), 0.1, 7)
+    expected = final_state(explicit(rate), wave(), 0.1, 7)
     np.testing.assert_allclose(got.data, expected.data, rtol=1e-14)
     # The same with a symbol that is there, and zero.
-    got = final(method(Diffusion(0.0), rate), wave(), 0.1, 7)
+    got = final_state(method(Diffusion(0.0), rate), wave(), 0.1, 7)
     np.testing.assert_allclose(got.data, expected.data, atol=1e-13)
 
 
@@ -114,10 +114,10 @@ def test_linear_part_alone(method, order):
     """Exponential methods are exact for it; implicit ones damp what is infinitely stiff."""
     u = wave()
     if method in (ETDRK2, ETDRK4):
-        got = final(method(Diffusion(0.7)), u, 0.9, 3).data
+        got = final_state(method(Diffusion(0.7)), u, 0.9, 3).data
         expected = 0.4 + np.exp(-0.7 * 2.7) * (np.asarray(u.data) - 0.4)
     else:
-        got = final(method(Diffusion(1e12)), u, 0.9, 3).data
+        got = final_state(method(Diffusion(1e12)), u, 0.9, 3).data
         expected = 0.4 + 0 * np.asarray(u.data)
     np.testing.assert_allclose(got, expected, atol=1e-12)
 
@@ -170,7 +170,7 @@ def test_complex_fields(method, order):
     (x,) = grid.coordinates()
     u = Field(jax.lax.complex(jnp.cos(3 * x) + 0.5, jnp.sin(3 * x)), grid)
     mixed = lambda t, f: f.map(lambda a: 1j * 0.2 * a)
-    got = final(method(Diffusion(0.3), mixed), u, 0.001, 100).data
+    got = final_state(method(Diffusion(0.3), mixed), u, 0.001, 100).data
     expected = np.exp(0.02j) * (np.exp(-0.27) * np.exp(3j * np.asarray(x)) + 0.5)
     np.testing.assert_allclose(got, expected, atol=1e-6)
 
@@ -179,7 +179,7 @@ def test_complex_fields(method, order):
 def test_vector_fields(method, order):
     grid = Grid([2 * np.pi, 2 * np.pi], (8, 8))
     v = Field.from_function(grid, lambda x, y: (jnp.sin(x), jnp.cos(y)))
-    got = final(method(Diffusion(0.3), lambda t, u: u * 0.1), v, 0.01, 10)
+    got = final_state(method(Diffusion(0.3), lambda t, u: u * 0.1), v, 0.01, 10)
     np.testing.assert_allclose(got.data, np.exp(-0.02) * np.asarray(v.data), atol=1e-7)
     assert got.vector
     assert got.coefficients is None
@@ -213,16 +213,17 @@ def test_step_lazy_and_materialize_equal_step(method, order):
     state = {"u": wave(), "v": wave()}
     exchange = lambda t, s: {"u": s["v"] * 0.3, "v": s["u"] * s["v"] * -0.2}
     integrator = method(Burgers(component="u"), exchange)
-    expected = final(integrator, state, 0.1, 6)
+    expected = final_state(integrator, state, 0.1, 6)
     sim = Simulation(integrator, dt=0.1, observers=Every(3, u=FieldValues("u")))
     result = simulate(sim, state, 6)
     for name in state:
         np.testing.assert_allclose(result.state[name].data, expected[name].data, atol=1e-14)
     np.testing.assert_array_equal(result.frames["u"][-1], result.state["u"].data)
-    again = simulate(sim, result.carry, 6).state  # a carry goes on where it was
-    through = simulate(sim, state, 12).state
+    # A carry goes on where it was.
+    continued = simulate(sim, result.carry, 6).state
+    uninterrupted = simulate(sim, state, 12).state
     for name in state:
-        np.testing.assert_array_equal(again[name].data, through[name].data)
+        np.testing.assert_array_equal(continued[name].data, uninterrupted[name].data)
 
 
 def test_splitting_refreshes_the_coefficients():
@@ -230,9 +231,9 @@ def test_splitting_refreshes_the_coefficients():
     half = lambda t, u: u * u * -0.5
     parts = Strang(ETDRK2(Burgers(), half), RK4(damping))
     whole = ETDRK4(Burgers(), half, damping)
-    exact = final(whole, wave(), 0.00125, 160)
+    exact = final_state(whole, wave(), 0.00125, 160)
     errors = [
-        np.max(np.abs(final(parts, wave(), 0.2 / n, n).data - exact.data)) for n in (4, 8, 16)
+        np.max(np.abs(final_state(parts, wave(), 0.2 / n, n).data - exact.data)) for n in (4, 8, 16)
     ]
     assert abs(np.log2(errors[0] / errors[2]) / 2 - 2) < 0.15
 
@@ -247,13 +248,13 @@ def test_is_stale_only_for_fields_that_are_transformed():
 @EACH
 def test_derivative_by_viscosity(method, order):
     def loss(nu):
-        return jnp.sum(final(method(Burgers(nu)), wave(), 0.05, 10).data ** 2)
+        return jnp.sum(final_state(method(Burgers(nu)), wave(), 0.05, 10).data ** 2)
 
     nu, step = jnp.asarray(0.1), 1e-5
     finite = (loss(nu + step) - loss(nu - step)) / (2 * step)
     np.testing.assert_allclose(jax.grad(loss)(nu), finite, rtol=1e-7)
-    ahead = jax.jvp(loss, (nu,), (jnp.ones(()),))[1]
-    np.testing.assert_allclose(ahead, finite, rtol=1e-7)
+    forward = jax.jvp(loss, (nu,), (jnp.ones(()),))[1]
+    np.testing.assert_allclose(forward, finite, rtol=1e-7)
 
 
 def test_derivative_by_step_and_box():
@@ -266,24 +267,24 @@ def test_derivative_by_step_and_box():
     at, step = (jnp.asarray(0.1), jnp.asarray(3.0)), 1e-5
     slopes = jax.grad(loss, (0, 1))(*at)
     for k in range(2):
-        move = [step if j == k else 0.0 for j in range(2)]
-        plus, minus = (loss(*(a + s * m for a, m in zip(at, move, strict=True))) for s in (1, -1))
+        delta = [step if j == k else 0.0 for j in range(2)]
+        plus, minus = (loss(*(a + s * d for a, d in zip(at, delta, strict=True))) for s in (1, -1))
         np.testing.assert_allclose(slopes[k], (plus - minus) / (2 * step), rtol=1e-7)
 
 
-def test_simulation():
+def test_battery_of_a_simulation():
     sim = Simulation(ETDRK2(Burgers(), damping), dt=0.05)
     check_simulation(sim, wave(), 12)
 
 
-def test_subcycle():
-    got = final(Subcycle(ETDRK4(Burgers()), 4), wave(), 0.4, 3)
-    expected = final(ETDRK4(Burgers()), wave(), 0.1, 12)
+def test_subcycle_equals_small_steps():
+    got = final_state(Subcycle(ETDRK4(Burgers()), 4), wave(), 0.4, 3)
+    expected = final_state(ETDRK4(Burgers()), wave(), 0.1, 12)
     np.testing.assert_allclose(got.data, expected.data, atol=1e-13)
 
 
 def test_single_precision():
-    run = lambda u: final(
+    run = lambda u: final_state(
         ETDRK4(cast_floats(Burgers(), u.real_dtype)), u, jnp.asarray(0.05, u.real_dtype), 20
     )
     low, high = run(wave(dtype=jnp.float32)), run(wave())
@@ -292,23 +293,23 @@ def test_single_precision():
 
 
 @EACH
-def test_walls(method, order):
+def test_a_symbol_between_walls_is_an_error(method, order):
     grid = Grid(Box([1.0], periodic=False), (8,))
     u = Field(0.0, grid, boundary=Dirichlet(0.0))
     with pytest.raises(ParameterError, match=rf"{method.__name__} advances Diffusion.*walls"):
         method(Diffusion(0.1)).prepare(u, 0.1)
 
 
-def test_rate_at_another_location():
+def test_a_rate_at_another_location_is_an_error():
     def wrong(t, u):
         return u.replace(location=u.grid.face("x"))
 
     integrator = ETDRK2(Diffusion(0.1), wrong)
     with pytest.raises(ShapeError, match="rate"):
-        final(integrator, wave(), 0.1, 1)
+        final_state(integrator, wave(), 0.1, 1)
 
 
-def test_rate_by_both_forms():
+def test_rates_by_values_and_by_coefficients_add_up():
     """Values and coefficients of one and the same rate add up."""
 
     class Half(AbstractEquation):
@@ -320,13 +321,13 @@ def test_rate_by_both_forms():
         def nonlinear(self, clock, field) -> Spectrum:
             return field.spectrum() * 0.25
 
-    got = final(ETDRK4(Half(), lambda t, u: u * 0.25), wave(), 0.05, 10)
-    expected = final(ETDRK4(Diffusion(0.1), lambda t, u: u * 0.5), wave(), 0.05, 10)
+    got = final_state(ETDRK4(Half(), lambda t, u: u * 0.25), wave(), 0.05, 10)
+    expected = final_state(ETDRK4(Diffusion(0.1), lambda t, u: u * 0.5), wave(), 0.05, 10)
     np.testing.assert_allclose(got.data, expected.data, atol=1e-13)
 
 
 def test_conjugate_pairs_stay_together_where_waves_grow():
-    """A pair of modes that nothing on the values sees apart would part as exp(Lt)."""
+    """Rounding parts the two modes of a pair; where L > 0 the difference would grow as exp(Lt)."""
     grid = Grid([22.0, 22.0], (24, 24))
     noise = 0.1 * jax.random.normal(jax.random.key(0), grid.shape, jnp.float32)
     sim = Simulation(ETDRK2(KuramotoSivashinsky(form="height")), dt=0.05)

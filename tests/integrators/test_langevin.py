@@ -9,7 +9,7 @@ from physkit.core import ParameterError
 from physkit.integrators import BAOAB, Brownian, VelocityVerlet
 from physkit.particles import Particles
 
-from .problems import Spring, advanced, evolve, final
+from .problems import Spring, evolve, evolve_compiled, final_state
 
 KEY = jax.random.key(7)
 
@@ -63,9 +63,9 @@ BATH = BAOAB(Spring(), temperature=0.8, friction=0.5)
 
 def test_noise_does_not_depend_on_chunks():
     dt, state = jnp.asarray(0.1), oscillators()
-    whole, _ = advanced(BATH, state, dt, 6, key=KEY)
-    half, aux = advanced(BATH, state, dt, 4, key=KEY)
-    rest, _ = advanced(BATH, half, dt, 2, key=KEY, first=4, aux=aux)
+    whole, _ = evolve_compiled(BATH, state, dt, 6, key=KEY)
+    half, aux = evolve_compiled(BATH, state, dt, 4, key=KEY)
+    rest, _ = evolve_compiled(BATH, half, dt, 2, key=KEY, first=4, aux=aux)
     np.testing.assert_array_equal(whole.position, rest.position)
     np.testing.assert_array_equal(whole.velocity, rest.velocity)
 
@@ -73,23 +73,23 @@ def test_noise_does_not_depend_on_chunks():
 def test_noise_depends_on_id_not_on_row():
     state, order = oscillators(), np.array([2, 0, 3, 1])
     shuffled = Particles(state.position[order], state.velocity[order], 1.5, id=order)
-    out, moved = (final(BATH, s, 0.1, 5, key=KEY) for s in (state, shuffled))
-    np.testing.assert_allclose(moved.position, out.position[order], rtol=1e-13)
+    out, shuffled_out = (final_state(BATH, s, 0.1, 5, key=KEY) for s in (state, shuffled))
+    np.testing.assert_allclose(shuffled_out.position, out.position[order], rtol=1e-13)
 
 
 def test_components_get_different_noise():
     alike = oscillators()
     forces = Spring(component="a") + Spring(component="b")
-    out = final(BAOAB(forces, 0.8, 0.5), {"a": alike, "b": alike}, 0.1, 1, key=KEY)
+    out = final_state(BAOAB(forces, 0.8, 0.5), {"a": alike, "b": alike}, 0.1, 1, key=KEY)
     assert np.abs(out["a"].velocity - out["b"].velocity).min() > 1e-6
 
 
 def test_order_of_forces_does_not_change_noise():
     state = {"a": oscillators(), "b": oscillators()}
-    one = final(
+    one = final_state(
         BAOAB(Spring(component="a") + Spring(component="b"), 0.8, 0.5), state, 0.1, 2, key=KEY
     )
-    two = final(
+    two = final_state(
         BAOAB(Spring(component="b") + Spring(component="a"), 0.8, 0.5), state, 0.1, 2, key=KEY
     )
     np.testing.assert_array_equal(one["a"].velocity, two["a"].velocity)
@@ -98,47 +98,47 @@ def test_order_of_forces_does_not_change_noise():
 def test_frozen_particles_stay_as_they_are():
     frozen = np.array([False, True, False, True])
     state = oscillators(frozen=frozen)
-    out = final(BATH, state, 0.1, 5, key=KEY)
+    out = final_state(BATH, state, 0.1, 5, key=KEY)
     np.testing.assert_array_equal(out.position[frozen], state.position[frozen])
     np.testing.assert_array_equal(out.velocity[frozen], state.velocity[frozen])
     assert np.abs(out.position - state.position)[~frozen].min() > 0
 
 
 def test_without_friction_it_is_velocity_verlet():
-    out = final(BAOAB(Spring(), 0.8, 0.0), oscillators(), 0.1, 20, key=KEY)
-    same = final(VelocityVerlet(Spring()), oscillators(), 0.1, 20)
+    out = final_state(BAOAB(Spring(), 0.8, 0.0), oscillators(), 0.1, 20, key=KEY)
+    same = final_state(VelocityVerlet(Spring()), oscillators(), 0.1, 20)
     np.testing.assert_allclose(out.position, same.position, rtol=1e-12)
 
 
 def test_friction_per_particle():
     state = oscillators()
     each = BAOAB(Spring(), 0.8, np.array([0.0, 0.5, 0.0, 0.5]))
-    out = final(each, state, 0.1, 5, key=KEY)
-    free = final(BAOAB(Spring(), 0.8, 0.0), state, 0.1, 5, key=KEY)
-    bound = final(BATH, state, 0.1, 5, key=KEY)
+    out = final_state(each, state, 0.1, 5, key=KEY)
+    free = final_state(BAOAB(Spring(), 0.8, 0.0), state, 0.1, 5, key=KEY)
+    bound = final_state(BATH, state, 0.1, 5, key=KEY)
     np.testing.assert_allclose(out.position[::2], free.position[::2], rtol=1e-12)
     np.testing.assert_allclose(out.position[1::2], bound.position[1::2], rtol=1e-12)
 
 
 def test_a_missing_key_is_an_error():
     with pytest.raises(ValueError, match="give a key"):
-        final(BATH, oscillators(), 0.1, 1)
+        final_state(BATH, oscillators(), 0.1, 1)
 
 
 @pytest.mark.parametrize("name", ["temperature", "friction"])
 @pytest.mark.parametrize("kind", [BAOAB, Brownian])
 def test_negative_temperature_or_friction_is_an_error(kind, name):
-    """Said where it can be seen; NaN where a trace hides it, as in a sweep."""
+    """An error where numbers can be seen; NaN where a trace hides them, as in a sweep."""
     parameters = {"temperature": 0.5, "friction": 0.5}
     with pytest.raises(ParameterError, match=f"{name} must not be negative; got -0.1"):
         kind(Spring(), **parameters | {name: -0.1})
 
-    def moved(value):
+    def position_after(value):
         bath = kind(Spring(), **parameters | {name: value})
         return evolve(bath, oscillators(), jnp.asarray(0.1), 2, key=KEY)[0].position
 
-    assert np.isnan(jax.jit(moved)(-0.1)).all()
-    assert np.isfinite(jax.jit(moved)(0.1)).all()
+    assert np.isnan(jax.jit(position_after)(-0.1)).all()
+    assert np.isfinite(jax.jit(position_after)(0.1)).all()
 
 
 @pytest.mark.parametrize("name", ["temperature", "friction"])

@@ -9,10 +9,10 @@ from physkit.core import Clock, ComponentError, ParameterError, StepCount
 from physkit.integrators import NoseHooverChain, ThermostatChain
 from physkit.particles import Particles
 
-from .problems import Pair, Spring, evolve, final
+from .problems import Pair, Spring, evolve, final_state
 
 
-def chained(particles, length=3):
+def with_chain(particles, length=3):
     dtype = particles.position.dtype
     return {"atoms": particles, "thermostat": ThermostatChain.at_rest(length, dtype)}
 
@@ -24,7 +24,7 @@ def test_an_oscillator_is_sampled_canonically():
     start = draw.normal(size=(100, 2, 1, 1))
 
     def replica(y):
-        carry = evolve(bath, chained(Particles(y[0], y[1], 2.0)), jnp.asarray(0.15), 200)
+        carry = evolve(bath, with_chain(Particles(y[0], y[1], 2.0)), jnp.asarray(0.15), 200)
 
         def record(carry, _):
             state, aux = evolve(bath, carry[0], jnp.asarray(0.15), 4, aux=carry[1])
@@ -63,7 +63,7 @@ def test_temperature_is_shared_over_the_degrees_of_freedom_that_there_are():
 
         return jnp.mean(jax.lax.scan(record, carry, None, 1000)[1])
 
-    states = jax.tree.map(lambda *x: jnp.stack(x), *(chained(molecule(i)) for i in range(20)))
+    states = jax.tree.map(lambda *x: jnp.stack(x), *(with_chain(molecule(i)) for i in range(20)))
     assert float(jnp.mean(jax.jit(jax.vmap(replica))(states))) == pytest.approx(8.0, rel=0.03)
 
 
@@ -77,14 +77,14 @@ def test_temperature_is_shared_over_the_degrees_of_freedom_that_there_are():
 )
 def test_degrees_of_freedom(force, frozen, degrees):
     bath = NoseHooverChain(force, temperature=0.5, period=2 * np.pi)
-    counted, masses = bath._masses(chained(molecule(frozen=frozen)))
+    counted, masses = bath._masses(with_chain(molecule(frozen=frozen)))
     assert float(counted) == degrees
     np.testing.assert_allclose(masses, [0.5 * degrees, 0.5, 0.5], rtol=1e-14)
 
 
-def drift(dt, substeps=1):
+def error_of_the_conserved_quantity(dt, substeps=1):
     bath = NoseHooverChain(Pair(20.0, component="atoms"), 1.0, 1.0, substeps=substeps)
-    state = chained(molecule())
+    state = with_chain(molecule())
     clock = Clock.at(StepCount.of(0), jnp.asarray(0.0), jnp.asarray(dt))
 
     @jax.jit
@@ -105,7 +105,7 @@ def drift(dt, substeps=1):
 
 def test_error_of_the_conserved_quantity_falls_as_dt_squared():
     steps = np.array([0.01, 0.005, 0.0025])
-    errors = [drift(dt) for dt in steps]
+    errors = [error_of_the_conserved_quantity(dt) for dt in steps]
     assert np.polyfit(np.log(steps), np.log(errors), 1)[0] == pytest.approx(2, abs=0.15)
     assert errors[-1] < 1e-3
 
@@ -113,24 +113,24 @@ def test_error_of_the_conserved_quantity_falls_as_dt_squared():
 def test_energy_itself_is_not_conserved():
     """So the test above says something."""
     bath = NoseHooverChain(Spring(component="atoms"), temperature=2.0, period=3.0)
-    state = chained(molecule())
-    out = final(bath, state, 0.05, 60)
+    state = with_chain(molecule())
+    out = final_state(bath, state, 0.05, 60)
     energy = lambda s: float(jnp.sum(s["atoms"].mass[:, None] * s["atoms"].velocity ** 2))
     assert abs(energy(out) - energy(state)) > 0.1
 
 
 def test_frozen_particles_stay_as_they_are():
     frozen = np.array([True, False, False, False, True])
-    state = chained(molecule(frozen=frozen))
-    out = final(NoseHooverChain(Spring(component="atoms"), 1.0, 1.0), state, 0.05, 5)
+    state = with_chain(molecule(frozen=frozen))
+    out = final_state(NoseHooverChain(Spring(component="atoms"), 1.0, 1.0), state, 0.05, 5)
     np.testing.assert_array_equal(out["atoms"].velocity[frozen], state["atoms"].velocity[frozen])
     np.testing.assert_array_equal(out["atoms"].position[frozen], state["atoms"].position[frozen])
 
 
 def test_negative_steps_undo_positive_steps():
     bath = NoseHooverChain(Pair(20.0, component="atoms"), 1.0, 1.0)
-    state = chained(molecule())
-    back = final(bath, final(bath, state, 0.02, 50), -0.02, 50)
+    state = with_chain(molecule())
+    back = final_state(bath, final_state(bath, state, 0.02, 50), -0.02, 50)
     np.testing.assert_allclose(back["atoms"].position, state["atoms"].position, atol=1e-11)
     np.testing.assert_allclose(back["thermostat"].velocity, 0, atol=1e-11)
 
@@ -141,14 +141,14 @@ def test_negative_steps_undo_positive_steps():
 def test_a_state_without_a_chain_is_an_error_that_says_what_to_do(state):
     of = "atoms" if isinstance(state, dict) else None
     with pytest.raises(ComponentError, match="ThermostatChain"):
-        final(NoseHooverChain(Spring(component=of), 1.0, 1.0), state, 0.1, 1)
+        final_state(NoseHooverChain(Spring(component=of), 1.0, 1.0), state, 0.1, 1)
 
 
-def test_a_chain_has_a_thermostat():
+def test_a_chain_without_thermostats_is_an_error():
     with pytest.raises(ParameterError):
         ThermostatChain.at_rest(0)
 
 
-def test_a_chain_shifts():
+def test_shift_adds_to_both_variables_of_a_chain():
     chain = ThermostatChain.at_rest(2).shift(ThermostatChain(jnp.ones(2), 2 * jnp.ones(2)))
     np.testing.assert_array_equal(chain.velocity, [2, 2])

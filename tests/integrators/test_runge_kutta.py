@@ -19,7 +19,16 @@ from physkit.integrators import (
 from physkit.integrators.runge_kutta import _tableau as table
 from physkit.particles import ParticleIncrement, Particles
 
-from .problems import Bond, Pair, Sine, Spring, advanced, coupled, evolve, final
+from .problems import (
+    Bond,
+    Pair,
+    Sine,
+    Spring,
+    coupled_particles,
+    evolve,
+    evolve_compiled,
+    final_state,
+)
 
 TABLEAUX = [getattr(table, name) for name in dir(table) if name.isupper()]
 
@@ -41,9 +50,9 @@ def test_order_conditions(tableau):
         (4, b @ a @ c**2, 1 / 12),
         (4, b @ a @ a @ c, 1 / 24),
     ]
-    for order, found, wanted in conditions:
+    for order, value, expected in conditions:
         if order <= tableau.order:
-            assert found == pytest.approx(wanted, abs=1e-15)
+            assert value == pytest.approx(expected, abs=1e-15)
 
 
 @pytest.mark.parametrize(
@@ -61,7 +70,7 @@ def test_order_conditions(tableau):
 def test_states_may_be_any_pytree(state):
     decay = RK4(lambda t, y: jax.tree.map(jnp.negative, y))
     dt = jnp.asarray(0.1, jnp.float32) if _is_single(state) else jnp.asarray(0.1)
-    out, _ = advanced(decay, state, dt, 10)
+    out, _ = evolve_compiled(decay, state, dt, 10)
     for before, after in zip(jax.tree.leaves(state), jax.tree.leaves(out), strict=True):
         assert after.dtype == before.dtype
         np.testing.assert_allclose(after, np.exp(-1) * np.asarray(before), rtol=2e-6)
@@ -73,7 +82,7 @@ def _is_single(state):
 
 def test_components_without_a_rate_stay():
     state = {"a": jnp.ones(2), "b": jnp.ones(3)}
-    out = final(RK4(lambda t, s: {"a": s["b"][:2]}), state, 0.1, 2)
+    out = final_state(RK4(lambda t, s: {"a": s["b"][:2]}), state, 0.1, 2)
     np.testing.assert_allclose(out["a"], 1.2)
     np.testing.assert_array_equal(out["b"], state["b"])
 
@@ -86,8 +95,8 @@ def test_tendencies_add_up_each_on_its_own_components():
         return {"a": -s["a"], "b": 2 * s["b"]}
 
     state = {"a": jnp.ones(2), "b": jnp.ones(3)}
-    one = final(RK38(push, both), state, 0.1, 2)
-    two = final(RK38(lambda t, s: {**both(t, s), "a": 1 - s["a"]}), state, 0.1, 2)
+    one = final_state(RK38(push, both), state, 0.1, 2)
+    two = final_state(RK38(lambda t, s: {**both(t, s), "a": 1 - s["a"]}), state, 0.1, 2)
     np.testing.assert_allclose(one["a"], two["a"], rtol=1e-14)
     np.testing.assert_allclose(one["b"], two["b"], rtol=1e-14)
 
@@ -104,29 +113,29 @@ class Counter(AbstractTerm):
 
 def test_caches_go_from_call_to_call():
     integrator = RK4(lambda t, y: -y, Counter())
-    _, aux = advanced(integrator, jnp.ones(2), jnp.asarray(0.1), 3)
+    _, aux = evolve_compiled(integrator, jnp.ones(2), jnp.asarray(0.1), 3)
     assert int(integrator.terms(aux)[1][1]) == 12
 
 
 def test_equations_of_motion_agree_with_velocity_verlet():
-    problem = coupled()
+    problem = coupled_particles()
     force = Bond(2.0, component="light", to="heavy") + Bond(2.0, component="heavy", to="light")
-    one = final(RK4(EquationsOfMotion(force)), problem.state, 1e-3, 1000)
-    two = final(VelocityVerlet(force), problem.state, 1e-3, 1000)
+    one = final_state(RK4(EquationsOfMotion(force)), problem.state, 1e-3, 1000)
+    two = final_state(VelocityVerlet(force), problem.state, 1e-3, 1000)
     for name in one:
         np.testing.assert_allclose(one[name].position, two[name].position, atol=1e-6)
 
 
 def test_equations_of_motion_fold_positions_and_count_images():
     state = Particles([[9.9, 5.0]], [[1.0, -3.0]], space=Box([10.0, 10.0]))
-    out = final(RK4(EquationsOfMotion(Pair())), state, 0.5, 4)
+    out = final_state(RK4(EquationsOfMotion(Pair())), state, 0.5, 4)
     np.testing.assert_allclose(out.position, [[1.9, 9.0]], rtol=1e-12)
     np.testing.assert_array_equal(out.image, [[1, -1]])
 
 
 def test_equations_of_motion_leave_frozen_particles_alone():
     state = Particles([[1.0], [2.0]], [[0.5], [0.5]], frozen=[False, True])
-    out = final(RK4(EquationsOfMotion(Spring())), state, 0.1, 3)
+    out = final_state(RK4(EquationsOfMotion(Spring())), state, 0.1, 3)
     assert float(out.position[1, 0]) == 2.0
     assert float(out.velocity[1, 0]) == 0.5
 
@@ -139,7 +148,7 @@ def test_equations_of_motion_with_a_force_that_depends_on_velocity():
         return ParticleIncrement(velocity=jnp.stack([v[:, 1], -v[:, 0]], axis=1) - 0.1 * v)
 
     state = Particles([[0.0, 0.0]], [[1.0, 0.0]])
-    out = final(RK4(EquationsOfMotion(Pair()), field), state, np.pi / 100, 100)
+    out = final_state(RK4(EquationsOfMotion(Pair()), field), state, np.pi / 100, 100)
     np.testing.assert_allclose(out.velocity, [[-np.exp(-np.pi / 10), 0]], atol=1e-7)
 
 
@@ -147,7 +156,7 @@ def test_terms_lists_the_forces_inside_equations_of_motion():
     integrator = RK4(
         EquationsOfMotion(Spring() + Sine()), lambda t, p: ParticleIncrement(velocity=-p.velocity)
     )
-    _, aux = advanced(integrator, Particles([[1.0]]), jnp.asarray(0.1), 1)
+    _, aux = evolve_compiled(integrator, Particles([[1.0]]), jnp.asarray(0.1), 1)
     assert [type(t) for t, _ in integrator.terms(aux)] == [Spring, Sine, Function]
 
 
@@ -176,7 +185,7 @@ def test_a_rate_that_does_not_fit_is_named(rate):
         evolve(Euler(rate), jnp.ones(3), jnp.asarray(0.1), 1)
 
 
-def test_a_rate_whose_place_in_the_state_is_named():
+def test_a_rate_that_does_not_fit_is_named_by_its_place():
     rate = lambda t, s: {"a": jnp.ones((2, 3))}
     with jax.numpy_rank_promotion("allow"), pytest.raises(ShapeError, match="'a'"):
         evolve(Euler(rate), {"a": jnp.ones(3)}, jnp.asarray(0.1), 1)

@@ -55,7 +55,7 @@ def hump():
     return Field.from_function(GRID, lambda x: jnp.exp(-((x - 3.5) ** 2)))
 
 
-def swing(t, x):
+def driven_trap(t, x):
     return 0.3 * (x - 4) ** 2 + 0.5 * jnp.cos(2 * t) * x
 
 
@@ -66,7 +66,7 @@ def string():
     return {"displacement": pluck, "velocity": (0.3 * pluck**2 - 0.1).with_boundary(boundary)}
 
 
-class Pull(pk.equations.AbstractSecondOrder):
+class SineForce(pk.equations.AbstractSecondOrder):
     """∂²u/∂t² = −sin u."""
 
     displacement: str = pk.static(default="displacement")
@@ -98,21 +98,26 @@ def verlet():
 CASES = {
     "exact": (lambda: ExactLinear(Diffusion(0.3), Advection(0.5)), hump, 0.1, {"symmetric": True}),
     "phase": (
-        lambda: PotentialPropagator(Schroedinger(swing)),
+        lambda: PotentialPropagator(Schroedinger(driven_trap)),
         packet,
         0.1,
         {"symmetric": True, "ignore": ["mass"]},
     ),
-    "split2": (lambda: SplitStep(Schroedinger(swing)), packet, 0.02, {"order": 2, "symmetric": True}),
+    "split2": (
+        lambda: SplitStep(Schroedinger(driven_trap)),
+        packet,
+        0.02,
+        {"order": 2, "symmetric": True},
+    ),
     "split4": (
-        lambda: SplitStep(Schroedinger(swing, 1.1, 0.9, 0.4), 4),
+        lambda: SplitStep(Schroedinger(driven_trap, 1.1, 0.9, 0.4), 4),
         packet,
         0.05,
         {"order": 4, "symmetric": True},
     ),
     "exact wave": (lambda: ExactWave(Wave(1.2)), ring, 0.1, {"symmetric": True}),
     "sine-gordon": (
-        lambda: Strang(Euler(Pull().kick), ExactWave(Wave(1.2))),
+        lambda: Strang(Euler(SineForce().kick), ExactWave(Wave(1.2))),
         ring,
         0.05,
         {"order": 2, "symmetric": True, "reference": RK4(SineGordon())},
@@ -148,7 +153,7 @@ def test_exact_steps_have_no_error():
     np.testing.assert_allclose(end.data, expected, atol=1e-14)
 
 
-def test_exact_waves_are_d_alemberts():
+def test_exact_waves_equal_d_alemberts_solution():
     shape = lambda x: jnp.exp(jnp.sin(np.pi / 4 * x))
     start = {
         "displacement": Field.from_function(GRID, shape),
@@ -161,8 +166,8 @@ def test_exact_waves_are_d_alemberts():
 
 
 @pytest.mark.parametrize("order", [2, 4, 6])
-def test_the_norm_stays_for_any_step(order):
-    sim = pk.Simulation(SplitStep(Schroedinger(swing, 1.0, 1.0, 0.5), order), dt=0.9)
+def test_the_norm_is_kept_for_any_step(order):
+    sim = pk.Simulation(SplitStep(Schroedinger(driven_trap, 1.0, 1.0, 0.5), order), dt=0.9)
     start = packet()
     end = pk.simulate(sim, start, 50).state
     np.testing.assert_allclose(end.norm(), start.norm(), rtol=1e-12)
@@ -170,7 +175,7 @@ def test_the_norm_stays_for_any_step(order):
 
 
 def test_split_step_equals_runge_kutta():
-    equation = Schroedinger(swing, 1.1, 0.9, 0.4)
+    equation = Schroedinger(driven_trap, 1.1, 0.9, 0.4)
     split = pk.simulate(pk.Simulation(SplitStep(equation, 4), dt=0.01), packet(), 50).state
     explicit = pk.simulate(pk.Simulation(RK4(equation), dt=0.002), packet(), 250).state
     np.testing.assert_allclose(split.data, explicit.data, atol=1e-6)
@@ -208,12 +213,12 @@ def test_a_condensate_meets_its_virial_theorem():
 
 
 def test_gradients_pass_through_many_steps():
-    def where(equation):
+    def mean_position(equation):
         end = pk.simulate(pk.Simulation(SplitStep(equation), dt=0.05), packet(), 20).state
         (x,) = end.coordinates
         return GRID.sum(x * (end.data.real**2 + end.data.imag**2))
 
-    check_gradient(where, Schroedinger(0.2 * jnp.arange(16.0), 1.1, 0.9, 0.4))
+    check_gradient(mean_position, Schroedinger(0.2 * jnp.arange(16.0), 1.1, 0.9, 0.4))
 
 
 @pytest.mark.parametrize(
