@@ -1,4 +1,4 @@
-"""Files. Checkpoints, trajectories, fields, series, and reading what is not trusted."""
+"""Storage on disk: checkpoints, recordings of frames, tables, exports, and readers that trust no file."""
 
 from ._atomic import (
     TEMPORARY_PREFIX as TEMPORARY_PREFIX,
@@ -26,11 +26,11 @@ from .checkpoint._checkpoint import (
 from .checkpoint._checkpoint_folder import Checkpoints as Checkpoints
 from .checkpoint._tree_description import digest as digest, fingerprint as fingerprint
 from .exporters._export import export as export
-from .recording._frame_component import (
+from .recording._frame_sharding import FrameSharding as FrameSharding
+from .recording._load_component import (
     is_trajectory as is_trajectory,
     load_component as load_component,
 )
-from .recording._frame_sharding import FrameSharding as FrameSharding
 from .recording._output import Output as Output
 from .recording._recorded_series import Series as Series
 from .recording._recording import (

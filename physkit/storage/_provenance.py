@@ -1,4 +1,4 @@
-"""Where a file comes from: what wrote it, when and on what."""
+"""Provenance of a file: the versions, machine, devices and command that wrote it, and when."""
 
 import datetime
 import platform
@@ -14,18 +14,22 @@ DECISIVE_KEYS = ("physkit", "jax", "jaxlib", "python", "numpy", "machine", "devi
 
 
 def collect_provenance() -> dict[str, Any]:
-    """Versions, devices, command and time, as JSON takes them."""
+    """Versions, machine, devices, command and time, of types that JSON knows."""
     kinds = sorted({f"{d.platform} {d.device_kind}" for d in jax.devices()})
     return {
         **versions(),
         "machine": f"{platform.system()} {platform.machine()}",
         "devices": f"{len(jax.devices())} × {', '.join(kinds)}",
-        "command": " ".join(sys.argv)[:1000],
+        "command": " ".join(sys.argv)[:1000],  # a shell's `*` can make it very long
         "written": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
     }
 
 
 def provenance_changes(stored: dict[str, Any]) -> list[str]:
-    """Which versions, devices and precision differ from those that a file was written with."""
-    here = collect_provenance()
-    return [f"{k} {stored.get(k)} → {here[k]}" for k in DECISIVE_KEYS if stored.get(k) != here[k]]
+    """The versions, devices and precision that differ from those a file was written with."""
+    current = collect_provenance()
+    return [
+        f"{key} {stored.get(key)} → {current[key]}"
+        for key in DECISIVE_KEYS
+        if stored.get(key) != current[key]
+    ]

@@ -1,4 +1,8 @@
-"""Reading HDF5 files that are not trusted: nothing outside of them is read, nothing absurd allocated."""
+"""Checks for HDF5 files that are not trusted: read nothing outside of them, allocate no absurd sizes.
+
+A file from elsewhere may be hostile: external links and virtual datasets would copy private files into results,
+and a few bytes may claim terabytes. So links are not followed, and no dataset may be larger than its file.
+"""
 
 import errno
 import math
@@ -10,32 +14,33 @@ import numpy as np
 from physkit.core import DamagedFileError, FileError
 
 _MAX_OBJECTS = 100_000
-_KINDS = "biufcSO"  # O: text of any length
+_KINDS = "biufcSO"  # O: text of variable length
+# No compression, so that a dataset cannot be larger than the file that holds it.
 _FILTERS = (h5py.h5z.FILTER_FLETCHER32, h5py.h5z.FILTER_SHUFFLE)
 
 
 def damaged_error(
     path: Path, what: str, remedy: str = "take it from a backup, or write it anew"
 ) -> DamagedFileError:
-    """The error for a file that is not what it should be."""
+    """The error for a file that is not what it should be: `what` is wrong with it, and the `remedy`."""
     return DamagedFileError(f"{path}: {what}; {remedy}")
 
 
 def read_head_and_body(path: Path, head: int) -> tuple[bytes, bytes]:
     """The first `head` bytes of a file, and the rest.
 
-    **Errors:** `FileError` when it is not there or not a file.
+    **Errors:** `FileError` when it does not exist, is no regular file, or cannot be read.
     """
     try:
-        if path.exists() and not path.is_file():
+        if path.exists() and not path.is_file():  # a pipe would block the reader
             raise FileError(f"{path} is not a file")
         with open(path, "rb") as file:
             return file.read(head), file.read()
     except OSError as error:
         if isinstance(error, FileError):
             raise
-        hint = "is not there" if error.errno == errno.ENOENT else f"cannot be read ({error})"
-        raise FileError(f"{path} {hint}") from error
+        fault = "is not there" if error.errno == errno.ENOENT else f"cannot be read ({error})"
+        raise FileError(f"{path} {fault}") from error
 
 
 def get_member(group: h5py.Group, name: str, path: Path) -> h5py.HLObject:
@@ -43,20 +48,20 @@ def get_member(group: h5py.Group, name: str, path: Path) -> h5py.HLObject:
 
     **Errors:** `DamagedFileError` when it is missing, or a link to elsewhere.
     """
-    full = f"{group.name.rstrip('/')}/{name}"
+    full_name = f"{group.name.rstrip('/')}/{name}"
     try:
         link = group.get(name, getlink=True)
         if link is None:
-            raise damaged_error(path, f"{full} is missing")
+            raise damaged_error(path, f"{full_name} is missing")
         if not isinstance(link, h5py.HardLink):
             raise damaged_error(
-                path, f"{full} is a link ({type(link).__name__}), which is never followed"
+                path, f"{full_name} is a link ({type(link).__name__}), which is never followed"
             )
         return group[name]
-    except FileError:
+    except FileError:  # ours, from the checks above
         raise
     except (KeyError, OSError, RuntimeError, ValueError) as error:
-        raise damaged_error(path, f"{full} cannot be read ({error})") from error
+        raise damaged_error(path, f"{full_name} cannot be read ({error})") from error
 
 
 def get_dataset(group: h5py.Group, name: str, path: Path) -> h5py.Dataset:
@@ -69,40 +74,41 @@ def get_dataset(group: h5py.Group, name: str, path: Path) -> h5py.Dataset:
 
 
 def check_dataset(found: h5py.Dataset, path: Path) -> None:
-    """Refuse a dataset whose numbers lie elsewhere, or that claims more of them than the file holds.
+    """Refuse a dataset whose numbers are in other files, or that claims more of them than the file holds.
 
     **Errors:** `DamagedFileError`.
     """
-    where = found.name
+    name = found.name
     try:
-        plan = found.id.get_create_plist()
-        layout, outside = plan.get_layout(), plan.get_external_count()
-        filters = [plan.get_filter(k)[0] for k in range(plan.get_nfilters())]
+        creation = found.id.get_create_plist()
+        layout, external_count = creation.get_layout(), creation.get_external_count()
+        filters = [creation.get_filter(k)[0] for k in range(creation.get_nfilters())]
+        # Python's integers: a hostile shape would overflow int64 and look small.
         size = int(np.prod(found.shape, dtype=object) * found.dtype.itemsize)
         kind, chunks = found.dtype.kind, found.chunks
-        held = path.stat().st_size
+        file_size = path.stat().st_size
     except (OSError, RuntimeError, TypeError, ValueError) as error:
-        raise damaged_error(path, f"{where} cannot be read ({error})") from error
-    if outside or layout == h5py.h5d.VIRTUAL:
-        raise damaged_error(path, f"{where} keeps its numbers in other files, which are never read")
+        raise damaged_error(path, f"{name} cannot be read ({error})") from error
+    if external_count or layout == h5py.h5d.VIRTUAL:
+        raise damaged_error(path, f"{name} keeps its numbers in other files, which are never read")
+    # h5py reads references and variable-length arrays as objects, too; of these only text is allowed.
     if kind not in _KINDS or (kind == "O" and h5py.check_string_dtype(found.dtype) is None):
-        raise damaged_error(path, f"{where} holds {found.dtype}, no numbers or text")
+        raise damaged_error(path, f"{name} holds {found.dtype}, no numbers or text")
     if set(filters) - set(_FILTERS):
-        raise damaged_error(
-            path, f"{where} is packed with filters {filters} that physkit does not use"
-        )
+        raise damaged_error(path, f"{name} has filters {filters} that physkit does not use")
     chunk = int(np.prod(chunks, dtype=object) * found.dtype.itemsize) if chunks else 0
-    # What is written in chunks may be as much as one chunk larger than what it holds.
-    if size > held or chunk > max(held, 2**24):
+    # libhdf5 allocates a whole chunk to read any of it. A dataset without frames has a chunk size and no
+    # chunk yet, so a small file may honestly declare chunks larger than itself.
+    if size > file_size or chunk > max(file_size, 2**24):
         raise damaged_error(
-            path, f"{where} claims {size} bytes (chunks of {chunk}) in a file of {held}"
+            path, f"{name} claims {size} bytes (chunks of {chunk}) in a file of {file_size}"
         )
 
 
-def read_small_array(file: h5py.File, name: str, path: Path, held: int) -> np.ndarray:
-    """All numbers of a dataset at the root of a file of `held` bytes, checked as by `get_dataset`.
+def read_small_array(file: h5py.File, name: str, path: Path, file_size: int) -> np.ndarray:
+    """All numbers of a dataset at the root of a file of `file_size` bytes, checked as by `get_dataset`.
 
-    It uses libhdf5's low-level interface, several times as fast: a sweep reads thousands of such files.
+    It uses libhdf5's low-level interface, which is several times as fast: a sweep reads thousands of files.
 
     **Errors:** `DamagedFileError`.
     """
@@ -111,13 +117,15 @@ def read_small_array(file: h5py.File, name: str, path: Path, held: int) -> np.nd
         if file.id.links.get_info(key).type != h5py.h5l.TYPE_HARD:
             raise damaged_error(path, f"/{name} is a link, which is never followed")
         found = h5py.h5d.open(file.id, key)
-        plan, kind, shape = found.get_create_plist(), found.dtype, found.shape
-        outside = plan.get_external_count() or plan.get_layout() == h5py.h5d.VIRTUAL
-        if outside or plan.get_nfilters() or kind.kind not in "biufc":
-            raise damaged_error(path, f"/{name} is no plain array of numbers of its own")
-        if math.prod(shape) * kind.itemsize > held:
-            raise damaged_error(path, f"/{name} claims {shape} in a file of {held} bytes")
-        values = np.empty(shape, kind)
+        creation, dtype, shape = found.get_create_plist(), found.dtype, found.shape
+        is_elsewhere = creation.get_external_count() or creation.get_layout() == h5py.h5d.VIRTUAL
+        if is_elsewhere or creation.get_nfilters() or dtype.kind not in "biufc":
+            raise damaged_error(
+                path, f"/{name} is no array of numbers without filters, all in this file"
+            )
+        if math.prod(shape) * dtype.itemsize > file_size:
+            raise damaged_error(path, f"/{name} claims {shape} in a file of {file_size} bytes")
+        values = np.empty(shape, dtype)
         found.read(h5py.h5s.ALL, h5py.h5s.ALL, values)
     except FileError:
         raise
@@ -131,20 +139,21 @@ def check_links(file: h5py.Group, path: Path) -> None:
 
     **Errors:** `DamagedFileError`.
     """
-    waiting, seen = [file], set()
-    while waiting:
-        group = waiting.pop()
+    unvisited, addresses = [file], set()
+    while unvisited:
+        group = unvisited.pop()
         try:
             names = list(group)
         except (OSError, RuntimeError) as error:
             raise damaged_error(path, f"{group.name} cannot be listed ({error})") from error
         for name in names:
             found = get_member(group, name, path)
-            place = h5py.h5o.get_info(found.id).addr
-            if place in seen:
+            # An object may have several hard links, and hard links of groups may form a cycle.
+            address = h5py.h5o.get_info(found.id).addr
+            if address in addresses:
                 continue
-            seen.add(place)
-            if len(seen) > _MAX_OBJECTS:
+            addresses.add(address)
+            if len(addresses) > _MAX_OBJECTS:
                 raise damaged_error(path, f"it holds more than {_MAX_OBJECTS} objects")
             if isinstance(found, h5py.Group):
-                waiting.append(found)
+                unvisited.append(found)

@@ -1,4 +1,4 @@
-"""Xarray, where it is installed."""
+"""Import xarray, an optional dependency."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from physkit.core import MissingExtraError
 
 
 def require_xarray() -> Any:
-    """The package.
+    """The package xarray.
 
     **Errors:** `MissingExtraError` without the extra `physkit[xarray]`.
     """

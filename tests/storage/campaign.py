@@ -20,7 +20,7 @@ from physkit.core import FileError
 from physkit.geometry import Box, Grid
 from physkit.observe import Every, FieldValues, Positions, Velocities
 from physkit.storage import Checkpoints, FolderLock, Output, load_checkpoint, open as open_file
-from physkit.storage._transaction import recover
+from physkit.storage._hdf5_transaction import recover
 from physkit.storage.checkpoint._checkpoint_bytes import open_checkpoint
 
 N, SHAPE, PER_COMMIT = 50, (6, 5), 3

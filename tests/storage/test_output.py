@@ -29,7 +29,7 @@ from physkit.geometry import Box, Free, Grid, Triclinic
 from physkit.observe import AbstractQuantity, Every, FieldValues, Positions, Temperature, Velocities
 from physkit.particles import Particles
 from physkit.storage import Output, _atomic, export, open as open_file
-from physkit.storage._transaction import PatchedFile, change_hdf5, journal_path, recover
+from physkit.storage._hdf5_transaction import PatchedFile, change_hdf5, journal_path, recover
 
 # What the fast suite runs of this file; `make test-all` runs the rest, too.
 FAST_CASES = (
@@ -300,7 +300,7 @@ def test_recovery_applies_a_complete_journal_and_drops_a_partial_one(tmp_path, m
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr("physkit.storage._transaction._apply", killed)
+        patched.setattr("physkit.storage._hdf5_transaction._apply", killed)
         with pytest.raises(KeyboardInterrupt):
             add(out, (Every(2, e=lambda now: now.t),), {"e": numbers(4)}, first=6)
     assert journal_path(path).exists()

@@ -1,1 +1,1 @@
-"""Checkpoints: a carry on disk, in one file per process, and how it is read back."""
+"""Checkpoints: a carry written to disk, in one file per process, and read back exactly."""

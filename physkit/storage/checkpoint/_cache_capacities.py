@@ -1,7 +1,8 @@
-"""Growable caches in a checkpoint: a template takes the capacity that they have in the file.
+"""Capacities of growable caches in a checkpoint, which a template takes over from the file.
 
-Capacity is the shape of a cache's arrays, and a few static numbers (cells per axis, slots per cell). The
-arrays may differ between file and template along the axes that grow; the static numbers are stored by path.
+A run may have grown its caches since it began, and a template is made with the capacities of the beginning.
+Capacity is the shape of a cache's arrays, and a few static numbers (cells per axis, slots per cell). The arrays
+may differ between file and template along the axes that grow; the static numbers are stored by path.
 """
 
 import dataclasses
@@ -14,9 +15,9 @@ from physkit.core import AbstractGrowable, MismatchError, PyTree, replace_fields
 
 from .._untrusted_hdf5 import damaged_error
 from ._tree_description import growables_by_path, leaves_by_path
-from ._vocabulary import TODAY, Vocabulary
+from ._version_vocabulary import TODAY, Vocabulary
 
-_MAX_CAPACITY = 2**31
+_MAX_CAPACITY = 2**31  # larger sizes are taken for damage
 
 
 def static_capacities(
@@ -36,17 +37,25 @@ def set_capacities(
 ) -> PyTree:
     """`template` with the static numbers that its growable nodes have in the file.
 
-    **Errors:** `MismatchError` where there are other caches, `DamagedFileError` for what is no capacity.
+    **Arguments:**
+
+    - `stored`: the static numbers by path, in the words of the file, which is not trusted.
+    - `path`: of the file, for errors. `remedy`: for a `MismatchError`.
+
+    **Errors:** `MismatchError` where the file has other caches, `DamagedFileError` for what is no capacity.
     """
     nodes = growables_by_path(template, vocabulary)
     if set(nodes) != set(stored):
         missing = sorted(set(nodes) ^ set(stored))
         raise MismatchError(f"{path}: the growable caches differ: {missing}; {remedy}")
     resized = iter(
-        [_set_numbers(node, stored[w], vocabulary, w, path) for w, node in nodes.items()]
+        [
+            _set_numbers(node, stored[node_path], vocabulary, node_path, path)
+            for node_path, node in nodes.items()
+        ]
     )
 
-    def is_node(x: PyTree) -> bool:
+    def is_node(x: PyTree) -> bool:  # by identity: comparing arrays would compare numbers
         return any(x is node for node in nodes.values())
 
     return jax.tree.map(lambda x: next(resized) if is_node(x) else x, template, is_leaf=is_node)
@@ -54,14 +63,14 @@ def set_capacities(
 
 def elastic_axes(template: PyTree, vocabulary: Vocabulary = TODAY) -> dict[str, tuple[int, ...]]:
     """By leaf of a growable cache, the axes along which it may be longer or shorter in a file."""
-    found = {}
+    axes = {}
     for path, node in growables_by_path(template, vocabulary).items():
-        # The axes that grow are those whose length changes when the cache does.
+        # No cache says which axes grow: grow a copy, and see which axes are longer.
         larger = leaves_by_path(node.grow_to(2 * node.capacity + 8), vocabulary)
         for inner, leaf in leaves_by_path(node, vocabulary).items():
             lengths = enumerate(zip(leaf.shape, larger[inner].shape, strict=True))
-            found[path + inner] = tuple(axis for axis, (a, b) in lengths if a != b)
-    return found
+            axes[path + inner] = tuple(axis for axis, (a, b) in lengths if a != b)
+    return axes
 
 
 def is_count(value: object) -> bool:
@@ -71,7 +80,7 @@ def is_count(value: object) -> bool:
     return _is_size(value)
 
 
-def _is_size(x: object) -> bool:
+def _is_size(x: object) -> bool:  # not `isinstance`: True is an instance of int
     return type(x) is int and 0 <= x < _MAX_CAPACITY
 
 
@@ -87,19 +96,20 @@ def _static_numbers(
 
 
 def _set_numbers(
-    node: AbstractGrowable, stored: object, vocabulary: Vocabulary, where: str, path: Path
+    node: AbstractGrowable, stored: object, vocabulary: Vocabulary, node_path: str, path: Path
 ) -> AbstractGrowable:
     """`node` with the static numbers `stored`, which must be of the same kind as its own."""
-    own = _static_numbers(node, vocabulary)
+    current = _static_numbers(node, vocabulary)
     given = stored if isinstance(stored, dict) else {}
     given = {k: tuple(v) if isinstance(v, list) else v for k, v in given.items()}
-    fits = set(given) == set(own) and all(
-        is_count(v) and type(v) is type(own[k]) and np.size(v) == np.size(own[k])
+    fits = set(given) == set(current) and all(
+        is_count(v) and type(v) is type(current[k]) and np.size(v) == np.size(current[k])
         for k, v in given.items()
     )
     if not fits:
         raise damaged_error(
-            path, f"the capacity of {where} reads {given}, where something like {own} is expected"
+            path,
+            f"the capacity of {node_path} reads {given}, where something like {current} is expected",
         )
     names = {vocabulary.field_name(type(node), f.name): f.name for f in dataclasses.fields(node)}
     return replace_fields(node, {names[k]: v for k, v in given.items()}) if given else node

@@ -1,4 +1,8 @@
-"""One checkpoint: a tree of arrays written exactly, and read back into a tree that the running program made."""
+"""Save a tree of arrays, bit by bit, as one checkpoint, and load it into a template of the running program.
+
+The file gives numbers only. Structure, functions and static fields come from the template, after its
+description is found to be the same as the file's: nothing is unpickled or executed.
+"""
 
 import contextlib
 import dataclasses
@@ -29,12 +33,12 @@ from ._tree_description import (
     leaves_by_path,
     list_differences,
 )
-from ._vocabulary import TODAY, Vocabulary, vocabulary_of
+from ._version_vocabulary import TODAY, Vocabulary, vocabulary_of
 
-# For the devices that a file was written over, and the shapes of its leaves by path, the tree to fill.
+# From the devices that a file was written over, and the shapes of its leaves by path, to the template.
 MakeTemplate: TypeAlias = Callable[[tuple[int, ...], dict[str, tuple[int, ...]]], PyTree]
 
-_MAX_DIFFERENCES = 5  # named in an error
+_MAX_DIFFERENCES = 5  # listed in an error
 _REMEDY = (
     "it belongs to another simulation or state. Continue with the script that wrote it, or start "
     "anew in another folder"
@@ -43,13 +47,14 @@ _REMEDY = (
 
 @dataclasses.dataclass(frozen=True)
 class RestoredCheckpoint:
-    """What a checkpoint holds, and what has changed since it was written.
+    """The contents of a checkpoint, and what has changed since it was written.
 
-    - `tree`: what was saved, in the form of the template.
-    - `begin`, `step`: where its run began, and how far it was.
-    - `outputs`: how long the run's files were.
-    - `simulation_changes`, `environment_changes`: what differs of the simulation, of versions and devices.
-    - `devices`: the grid of devices that it was written over; () for one.
+    - `tree`: what was saved, in the structure of the template.
+    - `begin`, `step`: the first step of its run, and the step at which it was written.
+    - `outputs`: the lengths of the run's files at that step.
+    - `simulation_changes`: the parameters and functions of the simulation that differ now.
+    - `environment_changes`: the versions, devices and precision that differ now.
+    - `devices`: the grid of devices over which it was written; () for one.
     """
 
     path: Path
@@ -74,43 +79,49 @@ def save_checkpoint(
     set_id: str | None = None,
     parts: Sequence[str] = (),
 ) -> None:
-    """Write a tree of arrays, keys and numbers to `path`: as a whole, or not at all.
+    """Write a tree of arrays, random keys and numbers to `path`, atomically.
 
     Leaves are stored under their path in the tree, in their own precision, each with a checksum;
-    the static fields of the tree, versions and a fingerprint of `sim` are written beside them.
+    the static fields of the tree, versions and a fingerprint of `sim` are written with them.
 
     **Arguments:**
 
-    - `tree`: any pytree; what is neither array nor number (functions, names) is noted, not stored.
-    - `step`, `begin`: how far a run is, and where it began.
+    - `tree`: any pytree; what is neither array nor number (functions, names) is described, not stored.
+    - `step`, `begin`: the step of the run, and its first one.
     - `sim`: the simulation that the tree belongs to.
-    - `outputs`: how long the run's files are at this step.
+    - `outputs`: the lengths of the run's files at this step.
     - `devices`: the grid of devices that the tree is sharded over, if it is: then every array has a
       leading axis over them, of which this process writes its own rows.
-    - `set_id`, `parts`: what the files of one checkpoint have in common, and the other processes' files.
+    - `set_id`: where several processes write one checkpoint, a random id that all of its files have.
+    - `parts`: names of the other processes' files, in the first process's file.
 
     **Errors:** `DiskFullError`, `FileError`.
     """
     arrays: dict[str, np.ndarray] = {}
     rows: dict[str, Any] = {}
     numbers: dict[str, list[str]] = {}
-    for where, leaf in leaves_by_path(tree).items():
+    for leaf_path, leaf in leaves_by_path(tree).items():
         if is_array(leaf):
+            # A random key is stored as its words, and the name of its generator beside them.
             key = str(jax.random.key_impl(leaf)) if is_key(leaf) else None
-            words = jax.random.key_data(leaf) if key else leaf
-            own, array = (None, np.asarray(words)) if set_id is None else addressable_rows(words)
-            name = f"{len(arrays):06d}"
+            data = jax.random.key_data(leaf) if key else leaf
+            row_indices, array = (
+                (None, np.asarray(data)) if set_id is None else addressable_rows(data)
+            )
+            name = f"{len(arrays):06d}"  # a path may hold "/", which HDF5 gives a meaning
             arrays[name] = array
-            rows[where] = {
+            rows[leaf_path] = {
                 "name": name,
-                "shape": list(words.shape),
+                "shape": list(data.shape),
                 "dtype": str(array.dtype),
-                "crc32": checksum(array, where),
+                "crc32": checksum(array, leaf_path),
                 "key": key,
-                "rows": own,
+                "rows": row_indices,
             }
         elif isinstance(leaf, NUMBER_TYPES):
-            numbers[where] = [type(leaf).__name__, repr(leaf)]
+            # As text: `repr` keeps every bit of a float, and JSON has no complex numbers.
+            numbers[leaf_path] = [type(leaf).__name__, repr(leaf)]
+    # These keys stand in files on disk: they stay as they are.
     table = {
         "leaves": rows,
         "numbers": numbers,
@@ -135,7 +146,7 @@ def load_checkpoint(
     sim: PyTree = None,
     make_template: MakeTemplate | None = None,
 ) -> RestoredCheckpoint:
-    """The tree in the file `path`, which must be made like `template`.
+    """Load the tree in the file `path`, which must have the structure of `template`.
 
     Nothing is executed or unpickled: structure and functions are those of `template`, the file only
     gives numbers. Growable caches take the capacity that they have in the file. Files of earlier versions
@@ -144,12 +155,12 @@ def load_checkpoint(
     **Arguments:**
 
     - `template`: a tree of the same structure; its numbers do not matter.
-    - `sim`: the simulation, to tell what of it has changed.
+    - `sim`: the simulation, to find out what of it has changed.
     - `make_template`: makes the template instead, from the devices that the file was written over and the
       shapes of its leaves by path.
 
     **Errors:** `DamagedFileError` for a file that is not as it was written; `MismatchError` for one of
-    another structure, naming the first leaves or fields that differ.
+    another structure, which lists the first leaves or fields that differ.
     """
     with contextlib.ExitStack() as open_files:
         table, file, path = open_files.enter_context(open_checkpoint(Path(path)))
@@ -157,22 +168,23 @@ def load_checkpoint(
         devices = read_devices(table, path)
         if make_template is not None:
             template = make_template(devices, _leaf_shapes(table, vocabulary))
+        # Capacities first: they are static fields, which the comparison below wants to be equal.
         template = set_capacities(template, table["caches"], path, vocabulary, _REMEDY)
         elastic = elastic_axes(template, vocabulary)
         leaves = leaves_by_path(template, vocabulary)
-        arrays = {where: leaf for where, leaf in leaves.items() if is_array(leaf)}
+        arrays = {leaf_path: leaf for leaf_path, leaf in leaves.items() if is_array(leaf)}
         structure = describe_tree(template, vocabulary=vocabulary)
         _require_same_structure(path, structure, arrays, table, elastic)
         group = get_member(file, "leaves", path) if arrays else file
         sources = [(table, group, path), *open_parts(table, path, open_files)]
         values = []
-        for where, leaf in leaves.items():
-            if where in arrays:
-                values.append(read_array(sources, where, leaf, elastic.get(where, ())))
+        for leaf_path, leaf in leaves.items():
+            if leaf_path in arrays:
+                values.append(read_array(sources, leaf_path, leaf, elastic.get(leaf_path, ())))
             elif isinstance(leaf, NUMBER_TYPES):
-                values.append(read_number(table["numbers"].get(where), leaf, where, path))
+                values.append(read_number(table["numbers"].get(leaf_path), leaf, leaf_path, path))
             else:
-                values.append(leaf)
+                values.append(leaf)  # a function or a name, which the comparison found equal
         changes = []
         if sim is not None:
             changes = list_differences(fingerprint(sim, vocabulary), table["simulation"])
@@ -189,7 +201,7 @@ def load_checkpoint(
 
 
 def read_checkpoint_table(path: str | Path) -> dict[str, Any]:
-    """What a checkpoint says of itself, once its bytes are found as they were written.
+    """The table of a checkpoint: everything but its arrays. All bytes of the file are checked.
 
     **Errors:** `DamagedFileError`, `MismatchError` for a later format, `FileError`.
     """
@@ -200,12 +212,12 @@ def read_checkpoint_table(path: str | Path) -> dict[str, Any]:
 def _leaf_shapes(
     table: dict[str, Any], vocabulary: Vocabulary = TODAY
 ) -> dict[str, tuple[int, ...]]:
-    """Shapes of the leaves in a file by path; what is no shape is left to the reader of the leaf."""
+    """Shapes of the leaves in a file by path, but those of a wrong form, which `load_checkpoint` reports."""
     shapes = {}
-    for where, row in table["leaves"].items():
+    for leaf_path, row in table["leaves"].items():
         shape = row.get("shape") if isinstance(row, dict) else None
         if isinstance(shape, list) and is_count(tuple(shape)):
-            shapes[vocabulary.state_path_today(where)] = tuple(shape)
+            shapes[vocabulary.state_path_today(leaf_path)] = tuple(shape)
     return shapes
 
 
@@ -216,26 +228,31 @@ def _require_same_structure(
     table: dict[str, Any],
     elastic: dict[str, tuple[int, ...]],
 ) -> None:
-    """**Errors:** `MismatchError` names what differs between the file and the template."""
+    """Compare the structure, shapes and dtypes of file and template.
+
+    **Errors:** `MismatchError` lists the differences; `DamagedFileError` for a table of another form.
+    """
     faults = list_differences(structure, table["structure"])
     rows = table["leaves"]
-    for where in sorted(arrays.keys() - rows.keys()):
-        faults.append(f"{where}: not in the file, {describe_leaf(arrays[where])} here")
-    for where in sorted(rows.keys() - arrays.keys()):
-        faults.append(f"{where}: in the file, nothing here")
+    for leaf_path in sorted(arrays.keys() - rows.keys()):
+        faults.append(f"{leaf_path}: not in the file, {describe_leaf(arrays[leaf_path])} here")
+    for leaf_path in sorted(rows.keys() - arrays.keys()):
+        faults.append(f"{leaf_path}: in the file, nothing here")
     # The state comes first: what differs there explains what differs in caches.
-    for where in sorted(arrays.keys() & rows.keys(), key=lambda p: (not p.startswith(".state"), p)):
-        row, leaf = rows[where], arrays[where]
+    for leaf_path in sorted(
+        arrays.keys() & rows.keys(), key=lambda p: (not p.startswith(".state"), p)
+    ):
+        row, leaf = rows[leaf_path], arrays[leaf_path]
         if not isinstance(row, dict) or not isinstance(row.get("shape"), list):
-            raise damaged_error(path, f"its table is wrong for {where}")
+            raise damaged_error(path, f"its table is wrong for {leaf_path}")
         shape, dtype, key = leaf_spec(leaf)
-        fits = shape_fits(row["shape"], shape, elastic.get(where, ()))
+        fits = shape_fits(row["shape"], shape, elastic.get(leaf_path, ()))
         if fits and row.get("dtype") == str(dtype) and row.get("key") == key:
             continue
         there = f"{row.get('dtype')}{row['shape']}" + (f" {row['key']}" if row.get("key") else "")
         precisions = {row.get("dtype"), str(dtype)} == {"float32", "float64"}
         hint = " (JAX_ENABLE_X64 decides)" if precisions else ""
-        faults.append(f"{where}: {there} in the file, {describe_leaf(leaf)} here{hint}")
+        faults.append(f"{leaf_path}: {there} in the file, {describe_leaf(leaf)} here{hint}")
     if faults:
         rest = len(faults) - _MAX_DIFFERENCES
         more = [f"… and {rest} more"] if rest > 0 else []

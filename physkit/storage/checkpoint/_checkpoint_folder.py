@@ -1,4 +1,4 @@
-"""A folder of checkpoints: the last few of a run, of which the newest sound one is read back."""
+"""A folder with the last few checkpoints of a run, of which the newest sound one is restored."""
 
 import dataclasses
 import secrets
@@ -20,10 +20,13 @@ class Checkpoints:
 
     **Arguments:**
 
-    - `folder`: where they are; made if it is not there.
-    - `seconds`: wall-clock time between two of them.
+    - `folder`: of the files; made if it is not there.
+    - `seconds`: wall-clock time between two checkpoints.
     - `blocks`: number of the longest observer intervals between two of them; overrides `seconds`.
-    - `keep`: how many of the last ones are kept.
+    - `keep`: number of checkpoints that are kept, the newest ones.
+
+    **Good values:** `seconds` as much work as you accept to lose in a kill; `keep=3`, so that one damaged file
+    costs one checkpoint.
     """
 
     folder: str | Path
@@ -32,12 +35,13 @@ class Checkpoints:
     keep: int = 3
 
     def __post_init__(self):
-        object.__setattr__(self, "folder", Path(self.folder))
+        object.__setattr__(self, "folder", Path(self.folder))  # the dataclass is frozen
         if self.keep < 1 or self.seconds < 0 or (self.blocks is not None and self.blocks < 1):
             raise FileError(f"checkpoints need keep, blocks ≥ 1 and seconds ≥ 0; got {self}")
 
     def paths(self) -> list[Path]:
         """The checkpoints in the folder, newest first."""
+        # Names have steps of fixed width: sorted by name they are sorted by step.
         return sorted(Path(self.folder).glob("checkpoint-*.h5"), reverse=True)
 
     def save(
@@ -51,10 +55,14 @@ class Checkpoints:
         devices: tuple[int, ...] = (),
         process_group: ProcessGroup | None = None,
     ) -> Path:
-        """Write one more, then remove the oldest beyond `keep`.
+        """Write one more checkpoint, then remove the oldest beyond `keep`.
 
-        In a job of several processes each writes the rows that it holds; the first process then writes the
-        file that names them all.
+        In a job of several processes each writes the rows of its own devices; the first process then writes the
+        file that names all others. All processes must call it.
+
+        **Arguments:** as of `save_checkpoint`; `process_group`: the processes of the run, one if left out.
+
+        **Errors:** `DiskFullError`, `FileError`.
         """
         folder = Path(self.folder)
         process_group = single_process() if process_group is None else process_group
@@ -74,14 +82,16 @@ class Checkpoints:
             if not process_group.is_first:
                 part = folder / names[process_group.process_index - 1]
                 save_checkpoint(part, tree, **metadata, set_id=set_id)
-            # A checkpoint exists once its first file does: the others must be there before.
+            # Barrier. A checkpoint exists once its first file does: the others must be there before.
             process_group.all_gather_object(None, "checkpoint files written")
             metadata |= {"set_id": set_id, "parts": names}
         if process_group.is_first:
             save_checkpoint(path, tree, **metadata)
+            # Only after the new one is complete: a kill at any moment leaves a checkpoint.
             for old in self.paths()[self.keep :]:
                 old.unlink(missing_ok=True)
             remove_orphaned_parts(folder)
+        # Barrier. Nobody goes on, and perhaps ends, before the checkpoint is there.
         process_group.all_gather_object(None, "checkpoint written")
         return path
 
@@ -93,15 +103,17 @@ class Checkpoints:
         make_template: MakeTemplate | None = None,
         process_group: ProcessGroup | None = None,
     ) -> RestoredCheckpoint | None:
-        """Read the newest sound one into `template`; None where there is none at all.
+        """Load the newest sound checkpoint into `template`; None where there is none at all.
 
-        A damaged one is set aside with a warning, and the one before it is read.
+        A damaged one is renamed, with a warning, and the one before it is loaded. In a job of several processes
+        all must call it.
 
-        **Arguments:** `sim` and `make_template` as of `load_checkpoint`.
+        **Arguments:** `sim` and `make_template` as of `load_checkpoint`; `process_group` as of `save`.
 
         **Errors:** `DamagedFileError` when all are damaged, `MismatchError` for another structure.
         """
         process_group = single_process() if process_group is None else process_group
+        # Only the first process searches: each might find another one sound, or rename it under the others.
         if process_group.process_count > 1 and not process_group.is_first:
             newest = process_group.all_gather_object(None, "the newest sound checkpoint")[0]
             if newest is None:
@@ -117,6 +129,7 @@ class Checkpoints:
     def _newest_sound(
         self, template: PyTree, sim: PyTree, make_template: MakeTemplate | None
     ) -> RestoredCheckpoint | None:
+        """The newest checkpoint that is not damaged; those that are get the suffix `.damaged`."""
         faults = []
         for path in self.paths():
             try:
@@ -134,7 +147,7 @@ class Checkpoints:
         return None
 
     def remove_leftovers(self) -> None:
-        """Remove what a killed run left half written. Only the holder of the folder's lock may."""
+        """Remove the incomplete files of a killed run. Only the holder of the folder's lock may call it."""
         for old in Path(self.folder).glob(f"{TEMPORARY_PREFIX}*"):
             old.unlink(missing_ok=True)
         remove_orphaned_parts(Path(self.folder))

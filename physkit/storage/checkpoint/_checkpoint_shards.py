@@ -15,25 +15,28 @@ from .._untrusted_hdf5 import damaged_error, get_member
 from ._checkpoint_bytes import open_checkpoint
 
 CheckpointSource = tuple[dict[str, Any], h5py.Group, Path]  # table, group of leaves, path of a file
-_NAME = re.compile(r"part-(\d{15})-(\d{4,9})-of-(\d{4,9})\.h5")
+_PART_NAME = re.compile(r"part-(\d{15})-(\d{4,9})-of-(\d{4,9})\.h5")
 _MAX_DEVICES = 2**24
 
 
 def part_name(step: int, process: int, processes: int) -> str:
-    """The file of a process's rows."""
+    """The name of the file of a process's rows."""
     return f"part-{step:015d}-{process:04d}-of-{processes:04d}.h5"
 
 
 def remove_orphaned_parts(folder: Path) -> None:
-    """Remove parts without the checkpoint that names them."""
+    """Remove parts without the checkpoint that names them: of old checkpoints, and of those never completed."""
     for part in folder.glob("part-*.h5"):
-        words = _NAME.fullmatch(part.name)
-        if words and not (folder / f"checkpoint-{words[1]}.h5").exists():
+        match = _PART_NAME.fullmatch(part.name)
+        if match and not (folder / f"checkpoint-{match[1]}.h5").exists():
             part.unlink(missing_ok=True)
 
 
 def read_devices(table: dict[str, Any], path: Path) -> tuple[int, ...]:
-    """The grid of devices that a checkpoint is sharded over; () for one device."""
+    """The grid of devices that a checkpoint is sharded over; () for one device.
+
+    **Errors:** `DamagedFileError`, also for the file of another process than the first.
+    """
     if _is_part(path.name):
         raise damaged_error(
             path, "it is a part of a checkpoint", "give the file called checkpoint-…"
@@ -54,59 +57,69 @@ def open_parts(
 ) -> list[CheckpointSource]:
     """The other files of a checkpoint, all of which must be there, sound, and of the same set.
 
+    `open_files` closes them.
+
     **Errors:** `DamagedFileError`.
     """
     found: list[CheckpointSource] = []
     if table.get("together") is not None:
         _check_rows(table, table, path)
     names = table.get("parts", [])
+    # A table is not trusted: only names of parts, without "/", so that nothing else is read.
     if not isinstance(names, list) or not all(_is_part(name) for name in names):
         raise damaged_error(path, f"the files that belong to it read {names!r}")
     for name in names:
-        beside = path.parent / name
+        part_path = path.parent / name
         try:
-            part, file, _ = open_files.enter_context(open_checkpoint(beside))
+            part, file, _ = open_files.enter_context(open_checkpoint(part_path))
         except FileError as error:
             raise damaged_error(
                 path,
                 f"one of its {len(names) + 1} files is not sound: {error}",
                 "use the one before",
             ) from error
+        # A run that went back and came to the same step again writes parts of the same names.
         if part.get("together") != table.get("together") or part["step"] != table["step"]:
             raise damaged_error(path, f"{name} is of another checkpoint", "use the one before")
-        _check_rows(part, table, beside)
-        group = get_member(file, "leaves", beside) if part["leaves"] else file
-        found.append((part, group, beside))
+        _check_rows(part, table, part_path)
+        group = get_member(file, "leaves", part_path) if part["leaves"] else file
+        found.append((part, group, part_path))
     return found
 
 
 def _check_rows(part: dict[str, Any], table: dict[str, Any], path: Path) -> None:
-    """**Errors:** `DamagedFileError` where a part has other leaves than `table`, or no rows of them."""
-    same = part["leaves"].keys() == table["leaves"].keys()
-    for where, row in part["leaves"].items() if same else ():
-        shape = table["leaves"][where].get("shape")
+    """Check that a part has rows of the same leaves as `table`.
+
+    **Errors:** `DamagedFileError`.
+    """
+    is_same = part["leaves"].keys() == table["leaves"].keys()
+    for leaf_path, row in part["leaves"].items() if is_same else ():
+        shape = table["leaves"][leaf_path].get("shape")
         rows = row.get("rows") if isinstance(row, dict) and row.get("shape") == shape else None
         if not isinstance(rows, list) or not all(type(n) is int for n in rows) or not shape:
-            same = False
-    if not same:
-        raise damaged_error(path, "its table is of other leaves, or says nothing of its rows")
+            is_same = False
+    if not is_same:
+        raise damaged_error(path, "its table has other leaves, or does not say which rows it has")
 
 
 def _is_part(name: object) -> bool:
-    return isinstance(name, str) and _NAME.fullmatch(name) is not None
+    return isinstance(name, str) and _PART_NAME.fullmatch(name) is not None
 
 
 def assemble_rows(
-    pieces: list[tuple[list[int] | None, np.ndarray]], shape: list[int], where: str, path: Path
+    pieces: list[tuple[list[int] | None, np.ndarray]], shape: list[int], leaf_path: str, path: Path
 ) -> np.ndarray:
-    """An array from the rows that processes hold, each exactly once.
+    """An array from the rows of all processes.
+
+    **Arguments:** `pieces`: per file, the indices of its rows and the rows; indices None for a file that holds
+    all. `shape`: of the result.
 
     **Errors:** `DamagedFileError` where rows are missing, or there twice.
     """
     if len(pieces) == 1 and pieces[0][0] is None:
         return pieces[0][1]
-    rows = [row for own, _ in pieces for row in (own or ())]
+    rows = [row for indices, _ in pieces for row in (indices or ())]
     if sorted(rows) != list(range(shape[0])):
-        raise damaged_error(path, f"{where} has rows {sorted(rows)} of {shape[0]} in its files")
+        raise damaged_error(path, f"{leaf_path} has rows {sorted(rows)} of {shape[0]} in its files")
     stacked = np.concatenate([array for _, array in pieces])
-    return stacked[np.argsort(rows)]
+    return stacked[np.argsort(rows)]  # processes need not hold rows in order

@@ -1,9 +1,9 @@
 """Names of classes and fields in files that physkit 0.1 wrote, by today's names.
 
 Files of 0.1 open with any later version: checkpoints name leaves and classes as 0.1 did, and are compared in
-those words (see `_vocabulary.py`). Whoever renames a class that a state, a carry or a simulation may hold, or a
-field of one, adds the pair here; a field that is new since then is None. Trajectories, fields, series and
-sweeps hold no names of the code.
+those names (see `_version_vocabulary.py`). Whoever renames a class that a state, a carry or a simulation may
+hold, or a field of one, adds the pair here; a field that is new since then is None. Trajectories, fields,
+series and sweeps hold no names of the code.
 """
 
 # A class today: its name in 0.1.

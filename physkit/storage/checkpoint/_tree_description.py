@@ -1,7 +1,7 @@
-"""A description of a tree in words that two programs can compare: paths, types, static fields, checksums.
+"""Describe a tree as text by path, so that two programs can compare theirs: types, static fields, checksums.
 
 A checkpoint stores the description of the tree it holds; a sweep stores the digest of its own. Two runs of
-one program must give the same words, so nothing here may depend on addresses, hashes or import order.
+one program must give the same text, so nothing here may depend on addresses, hashes or import order.
 """
 
 import dataclasses
@@ -16,10 +16,10 @@ import numpy as np
 
 from physkit.core import AbstractGrowable, PyTree
 
-from ._vocabulary import TODAY, Vocabulary
+from ._version_vocabulary import TODAY, Vocabulary
 
-_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
-_MAX_TEXT = 200
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")  # in the default `repr`
+_MAX_TEXT = 200  # characters; of longer descriptions a digest stands for the rest
 NUMBER_TYPES = (bool, int, float, complex)
 
 
@@ -55,7 +55,11 @@ def describe_tree(
 ) -> dict[str, str]:
     """Everything of a tree but its numbers, by path: types, keys and static fields.
 
-    With `code`, functions are told apart by what they do, not only by name.
+    **Arguments:**
+
+    - `path`: of the tree itself.
+    - `code`: whether functions are described by their bytecode, too, not only by name.
+    - `vocabulary`: the names to use.
     """
 
     def describe_child(value: PyTree, path: str) -> dict[str, str]:
@@ -76,6 +80,7 @@ def describe_tree(
                 out |= describe_child(value, f"{path}.{name}")
         return out
     if isinstance(tree, dict):
+        # JAX sorts the keys of dicts, so that their order means nothing.
         out = {path: f"{type(tree).__name__} of {sorted(map(repr, tree))}"}
         for name, value in tree.items():
             out |= describe_child(value, f"{path}[{name!r}]")
@@ -88,7 +93,7 @@ def describe_tree(
             part = f".{vocabulary.field_name(type(tree), names[k])}" if names else f"[{k}]"
             out |= describe_child(value, path + part)
         return out
-    if is_array(tree):
+    if is_array(tree):  # shapes and dtypes are compared leaf by leaf: those of caches may differ
         return {}
     if isinstance(tree, NUMBER_TYPES):
         return {path: type(tree).__name__}
@@ -96,7 +101,7 @@ def describe_tree(
 
 
 def fingerprint(tree: PyTree, vocabulary: Vocabulary = TODAY) -> dict[str, str]:
-    """`describe_tree`, and the numbers, too: scalars as they are, arrays by checksum."""
+    """`describe_tree` with the numbers: scalars as they are, arrays by checksum, functions by bytecode."""
     out = describe_tree(tree, code=True, vocabulary=vocabulary)
     for path, leaf in leaves_by_path(tree, vocabulary).items():
         if is_array(leaf):
@@ -111,13 +116,13 @@ def fingerprint(tree: PyTree, vocabulary: Vocabulary = TODAY) -> dict[str, str]:
 
 
 def digest(description: dict[str, str]) -> str:
-    """One short word for a description."""
+    """A description as 16 hexadecimal digits of its SHA-256."""
     lines = "\n".join(f"{k}\t{v}" for k, v in sorted(description.items()))
     return hashlib.sha256(lines.encode()).hexdigest()[:16]
 
 
 def list_differences(here: dict[str, str], there: dict[str, str]) -> list[str]:
-    """What differs between two descriptions; `there` is that of the file."""
+    """A line for each path where two descriptions differ; `there` is that of the file."""
     out = []
     for path in sorted(here.keys() | there.keys()):
         a, b = there.get(path, "nothing"), here.get(path, "nothing")
@@ -127,15 +132,15 @@ def list_differences(here: dict[str, str], there: dict[str, str]) -> list[str]:
 
 
 def checksum(array: np.ndarray, path: str) -> int:
-    """CRC32 of an array's bytes *under its path*, so that two leaves cannot be exchanged."""
+    """CRC32 of an array's bytes that begins with its path, so that exchanged leaves are found."""
     flat = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
     return zlib.crc32(memoryview(flat) if flat.size else b"", zlib.crc32(path.encode()))
 
 
 def describe_static(value: object, code: bool = False, depth: int = 3) -> str:
-    """A static value in words that do not change from run to run.
+    """A static value as text that does not change from run to run.
 
-    With `code`, a function is described by its bytecode and by what it has closed over, which may be
+    With `code`, a function is described by its bytecode and by the values of its closure, which may be
     functions again, to a depth of `depth`.
     """
     if isinstance(value, types.FunctionType | types.MethodType):
@@ -164,19 +169,20 @@ def _host_array(x: PyTree) -> np.ndarray:
 
 
 def _describe_closure(function: types.FunctionType, depth: int) -> str:
-    """Hash of a function's defaults and of what it has closed over; "" where there is nothing."""
+    """Hash of a function's defaults and of the values of its closure; "" where there are none."""
     values = [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
     for cell in function.__closure__ or ():
         try:
             values.append(cell.cell_contents)
-        except ValueError:  # a name that is bound only later
+        except ValueError:  # an empty cell: a name that is assigned later
             continue
     text = " ".join(describe_static(v, True, depth) for v in values)
     return f" {hashlib.sha256(text.encode()).hexdigest()[:8]}" if values else ""
 
 
 def _hash_code(code: types.CodeType) -> str:
-    # Names count beside the bytecode, where they appear as indices only.
+    """Hash of bytecode, names and constants, without line numbers and file names."""
+    # The bytecode refers to names and constants by index only.
     parts = [code.co_code.hex(), repr(code.co_names)]
     parts += [
         _hash_code(c) if isinstance(c, types.CodeType) else describe_static(c)

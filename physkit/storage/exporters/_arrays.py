@@ -1,4 +1,4 @@
-"""Series as arrays for NumPy, and as a table of text."""
+"""Export series as NumPy arrays (`.npz`) or as a table of text (`.csv`)."""
 
 from pathlib import Path
 
@@ -6,7 +6,8 @@ import numpy as np
 
 from physkit.core import ParameterError
 
-from ._request import ExportRequest, open_complete, shortest_text
+from .._atomic import open_atomically
+from ._request import ExportRequest, shortest_text
 
 
 def write_npz(target: Path, request: ExportRequest) -> None:
@@ -19,7 +20,7 @@ def write_npz(target: Path, request: ExportRequest) -> None:
         }
         arrays[f"{series.name}.time"] = series.time[request.frames]
         request.progress(done + 1, len(request.series))
-    with open_complete(target, "wb") as file:
+    with open_atomically(target, "wb") as file:
         np.savez(file, **arrays)
 
 
@@ -28,6 +29,7 @@ def write_csv(target: Path, request: ExportRequest) -> None:
 
     **Errors:** `ParameterError` for other shapes, or series of several intervals.
     """
+    # Larger arrays are left out if the user named no series, and refused if the user did.
     chosen = [s for s in request.series if s.ndim < 3 or not request.takes_all]
     if not chosen or any(s.ndim > 2 for s in chosen):
         raise ParameterError("a table holds scalars and vectors; name some with names=[…]")
@@ -40,12 +42,12 @@ def write_csv(target: Path, request: ExportRequest) -> None:
     header, columns = ["step", "time"], [steps[request.frames], chosen[0].time[request.frames]]
     for done, series in enumerate(chosen):
         values = series[request.frames]
-        rows = values[:, None] if values.ndim == 1 else values
+        rows = values[:, None] if values.ndim == 1 else values  # (frames, components)
         for k, column in enumerate(rows.T):
             header.append(series.name if values.ndim == 1 else f"{series.name}[{k}]")
             columns.append(column)
         request.progress(done, len(chosen))
-    with open_complete(target, "w") as file:
+    with open_atomically(target, "w") as file:
         file.write(",".join(f'"{h}"' if "," in h else h for h in header) + "\n")
         for row in zip(*columns, strict=True):
             file.write(",".join(shortest_text(x) for x in row) + "\n")

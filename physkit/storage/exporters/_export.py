@@ -1,4 +1,4 @@
-"""Recordings in the formats of other programs, chosen by the ending of a file's name."""
+"""Export a recording to the format of another program, which the ending of the file's name selects."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path

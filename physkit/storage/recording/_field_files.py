@@ -1,6 +1,6 @@
-"""Fields on grids as one file that is two things: netCDF-4 with CF attributes, and VTKHDF ImageData.
+"""Files of fields on grids that are netCDF-4 with CF attributes and VTKHDF ImageData at once.
 
-The same datasets serve both: the variables of the one are the cell data of the other, by hard links.
+Hard links make each netCDF variable a VTK cell data array too, so that values are stored once.
 """
 
 from pathlib import Path
@@ -20,7 +20,7 @@ from ._growing_files import (
     fixed_length_text,
 )
 
-_GROUP = "VTKHDF"
+_GROUP = "VTKHDF"  # VTK's reader looks for this name
 
 
 def make_field_file(
@@ -28,15 +28,18 @@ def make_field_file(
 ) -> OutputFile:
     """The file for frames of values of `field`, all of one interval.
 
-    Values lie in memory as `[*components, x, y, z]` and in the file as `[time, z, y, x, component]`;
-    complex ones as two variables.
+    Values have the layout `[*components, x, y, z]` in memory and `[time, z, y, x, component]` in the file, as
+    VTK wants x to run fastest. Complex values become two variables.
+
+    **Arguments:** `frames`: shapes of the frames, by name. `dtype`: of the real variables in the file.
     """
     grid, d = field.grid, field.grid.dimension
     points = grid.local_shape_at(field.location)
     columns = []
     for name, frame in frames.items():
-        complex_ = np.dtype(frame.dtype).kind == "c"
-        for suffix, part in (("_real", np.real), ("_imag", np.imag)) if complex_ else (("", None),):
+        is_complex = np.dtype(frame.dtype).kind == "c"
+        parts = (("_real", np.real), ("_imag", np.imag)) if is_complex else (("", None),)
+        for suffix, part in parts:
             shape = tuple(frame.shape)
             columns.append(_column(name + suffix, name, shape, d, part, dtype))
     sources = tuple(dict.fromkeys(c.source for c in columns))
@@ -48,12 +51,14 @@ def make_field_file(
     def write_header(file: h5py.File) -> None:
         file.attrs["Conventions"] = fixed_length_text("CF-1.11")
         file.attrs["title"] = fixed_length_text(f"fields {', '.join(sources)}")
+        # Axes that the grid does not have get one cell, as wide as the widest.
         spacing = np.ones(3) * float(np.max(np.asarray(grid.spacing)))
         spacing[:d] = np.asarray(grid.spacing)
         first = np.zeros(3)
         first[:d] = [float(np.ravel(x)[0]) for x in grid.coordinates(field.location)]
         first[d:] = spacing[d:] / 2
         counts = (*points, 1, 1, 1)[:3]
+        # Dimension scales are datasets named for their axis: netCDF-4 reads them as coordinate variables.
         for k, axis in reversed(list(enumerate("xyz"))):
             scale = file.create_dataset(axis, data=first[k] + spacing[k] * np.arange(counts[k]))
             scale.make_scale(axis)
@@ -67,9 +72,12 @@ def make_field_file(
             file.create_dataset(f"component_{count}", data=np.arange(count)).make_scale()
         image = file.create_group(_GROUP)
         image.attrs["Version"] = np.array([2, 2], np.int64)
+        # VTK's reader takes only an ASCII string of fixed length here.
         image.attrs.create("Type", b"ImageData", dtype=h5py.string_dtype("ascii", 9))
         image.attrs["WholeExtent"] = np.array([0, counts[0], 0, counts[1], 0, counts[2]], np.int64)
-        image.attrs["Origin"] = first - spacing / 2  # values sit in the middle of VTK's cells
+        image.attrs["Origin"] = (
+            first - spacing / 2
+        )  # a corner; values are at the centers of VTK's cells
         image.attrs["Spacing"] = spacing
         image.attrs["Direction"] = np.eye(3).ravel()
         cells = image.create_group("CellData")
@@ -82,7 +90,7 @@ def make_field_file(
                 scales.append(f"component_{column.stored_shape[-1]}")
             for k, scale in enumerate(scales):
                 variable.dims[k].attach_scale(file[scale])
-            cells[column.path] = variable
+            cells[column.path] = variable  # a hard link to the same dataset
 
     return OutputFile(path, "fields", (stream,), write_header)
 
@@ -90,24 +98,25 @@ def make_field_file(
 def _column(
     path: str, name: str, shape: tuple[int, ...], d: int, part: Convert | None, dtype: np.dtype
 ) -> StreamColumn:
-    """The dataset of a real variable: axes of space reversed and filled up, components last."""
+    """The dataset of a real variable: axes of space reversed and filled up to three, one axis of components."""
     components, points = shape[: len(shape) - d], shape[len(shape) - d :]
-    whole = (*points, 1, 1, 1)[:3][::-1]
-    each = int(np.prod(components)) if components else 1
+    stored_points = (*points, 1, 1, 1)[:3][::-1]  # (z, y, x)
+    num_components = int(np.prod(components)) if components else 1
 
     def convert(values: np.ndarray) -> np.ndarray:
         values = values if part is None else part(values)
-        flat = values.reshape(len(values), each, *points)
-        turned = flat.transpose(0, *range(d + 1, 1, -1), 1)
-        out = turned.reshape(len(values), *whole, each)
-        return (out if components else out[..., 0]).astype(dtype)
+        flat = values.reshape(len(values), num_components, *points)
+        components_last = flat.transpose(0, *range(d + 1, 1, -1), 1)  # (time, z, y, x, components)
+        stored = components_last.reshape(len(values), *stored_points, num_components)
+        return (stored if components else stored[..., 0]).astype(dtype)
 
     dims = ("time", *(f"component_{k}" for k in range(len(components))), *"xyz"[:d])
-    return StreamColumn(path, name, convert, dims, shape, whole + ((each,) if components else ()))
+    stored_shape = stored_points + ((num_components,) if components else ())
+    return StreamColumn(path, name, convert, dims, shape, stored_shape)
 
 
 def to_field_layout(values: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-    """Frames as `[time, *components, *points]`, from `[time, z, y, x, component]`."""
+    """Frames of `shape`, `[time, *components, *points]`, from the file's `[time, z, y, x, component]`."""
     values = values if values.ndim == 5 else values[..., None]
-    turned = values.transpose(0, 4, 3, 2, 1)
-    return turned.reshape(len(values), *shape)
+    components_first = values.transpose(0, 4, 3, 2, 1)
+    return components_first.reshape(len(values), *shape)

@@ -1,7 +1,7 @@
-"""Frames of several processes: one file of blocks each, and how they are read as one series.
+"""Where the blocks of frames that several processes write belong, and how the index of a run says so.
 
-A shard holds, for every quantity that is sharded over devices, the blocks of its process's devices as
-`[time, device, *block]`. The index says where each block belongs.
+Each process writes a file, its shard. For every quantity that is sharded over devices, it holds the blocks of
+the process's devices as `[time, device, *block]`. The index says where each block belongs in the whole domain.
 """
 
 import dataclasses
@@ -17,17 +17,19 @@ from physkit.geometry import AXES
 
 from .._untrusted_hdf5 import damaged_error
 
-# Per sharded axis: the array's axis, the axis of space, and whether neighbors share a layer of points.
+# Per sharded axis: the array's axis, the axis of space, and whether neighbors share a layer of points
+# (then each block has one layer of points more than cells, and both neighbors write that layer).
 AxisLayout = tuple[tuple[int, int, bool], ...]
-_MAX_TEXT = 2**26
+_MAX_INDEX_BYTES = 2**26  # more of an index is not read
 
 
 @dataclasses.dataclass(frozen=True)
 class FrameSharding:
     """How recorded quantities are sharded over the devices of several processes.
 
-    - `devices`: the grid of devices; `process_devices`: which of them, row-major, each process holds.
-    - `layouts`: for each sharded quantity, by name: along which axes, and its shape in the whole domain.
+    - `devices`: the grid of devices, as numbers along the axes of space.
+    - `process_devices`: for each process, the row-major indices of its devices in that grid.
+    - `layouts`: for each sharded quantity, by name, along which axes it is sharded, and its global shape.
     """
 
     devices: tuple[int, ...]
@@ -46,9 +48,9 @@ class FrameSharding:
         """Where a device's block belongs in the domain; None for a copy of another device's block."""
         layout, global_shape = self.layouts[name]
         coordinate = np.unravel_index(device, self.devices)
-        # Along axes of devices that the quantity is not sharded over, all blocks are copies.
-        sharded = {k for _, k, _ in layout}
-        if any(coordinate[k] for k in range(len(self.devices)) if k not in sharded):
+        # Along axes of devices that the quantity is not sharded over, all blocks are copies: the first counts.
+        sharded_axes = {k for _, k, _ in layout}
+        if any(coordinate[k] for k in range(len(self.devices)) if k not in sharded_axes):
             return None
         slices = [slice(None)] * len(global_shape)
         for axis, k, shared in layout:
@@ -60,11 +62,15 @@ class FrameSharding:
     def to_index(
         self, files: list[str], dims: dict[str, Any], points: dict[str, Any]
     ) -> dict[str, Any]:
-        """What the index says of the sharding, for JSON.
+        """The sharding for the index, in types that JSON knows; `parse_sharding` reads it.
 
-        **Arguments:** by name `dims`, the names of axes, and `points`, of fields: per axis the first point
-        and the distance of the next.
+        **Arguments:**
+
+        - `files`: the names of the shards, by process.
+        - `dims`: by quantity, the names of its axes.
+        - `points`: by field, per axis of space the first point and the distance to the next.
         """
+        # Keys such as "way" stand in files on disk: they stay as they are.
         names = {
             name: {"way": list(layout), "shape": list(global_shape), "dims": list(dims[name])}
             | ({"points": points[name]} if name in points else {})
@@ -79,12 +85,12 @@ class FrameSharding:
 
 
 def shard_name(process: int) -> str:
-    """The file of a process's blocks."""
+    """The name of the file of a process's blocks."""
     return f"shard-{process:04d}.h5"
 
 
 def read_index(folder: Path, name: str) -> dict[str, Any] | None:
-    """What the index of a run's folder says; None where there is none.
+    """The index of a run's folder; None where there is none.
 
     **Errors:** `DamagedFileError`.
     """
@@ -93,10 +99,10 @@ def read_index(folder: Path, name: str) -> dict[str, Any] | None:
         return None
     try:
         with open(path, "rb") as file:
-            index = json.loads(file.read(_MAX_TEXT))
+            index = json.loads(file.read(_MAX_INDEX_BYTES))
         if not isinstance(index, dict):
             raise ValueError("it is no table")
-    except (OSError, ValueError, RecursionError) as error:
+    except (OSError, ValueError, RecursionError) as error:  # RecursionError: [[[[… without end
         raise damaged_error(path, f"it cannot be read ({error})") from error
     return index
 
@@ -104,14 +110,15 @@ def read_index(folder: Path, name: str) -> dict[str, Any] | None:
 def parse_sharding(index: Any, path: Path) -> tuple[FrameSharding, list[str], dict[str, Any]]:
     """The sharding that an index describes, its files, and the axes of each quantity.
 
-    The axes are their names and, for a field, the first point and the distance of the next along those of
-    space.
+    The axes are their names and, for a field, the first point and the distance to the next along those of
+    space. An index is not trusted: blocks must fit the devices, and files must have the names of shards, so
+    that none outside of the folder is read.
 
     **Errors:** `DamagedFileError`.
     """
     try:
         devices = _counts(index["devices"])
-        process_devices = tuple(_counts(own, least=0) for own in index["rows"])
+        process_devices = tuple(_counts(row, minimum=0) for row in index["rows"])
         files = [str(name) for name in index["files"]]
         layouts, dims = {}, {}
         for name, row in index["names"].items():
@@ -128,18 +135,18 @@ def parse_sharding(index: Any, path: Path) -> tuple[FrameSharding, list[str], di
                 raise ValueError(f"{name} does not fit its devices")
             dims[name] = names, _points(row.get("points"), names)
             layouts[name] = (layout, global_shape)
-        held = sorted(device for own in process_devices for device in own)
-        if held != list(range(math.prod(devices))) or len(files) != len(process_devices):
-            raise ValueError("devices are missing, or held twice")
+        all_devices = sorted(device for row in process_devices for device in row)
+        if all_devices != list(range(math.prod(devices))) or len(files) != len(process_devices):
+            raise ValueError("devices are missing, or are there twice")
         if any(name != shard_name(k) for k, name in enumerate(files)):
             raise ValueError("its files have other names than they should")
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
-        raise damaged_error(path, f"what it says of shards cannot be read ({error})") from error
+        raise damaged_error(path, f"its table of shards cannot be read ({error})") from error
     return FrameSharding(devices, process_devices, layouts), files, dims
 
 
 def _points(stored: Any, names: tuple[str, ...]) -> dict[str, tuple[float, float]] | None:
-    """Along each axis of space the first point of a field and the distance of the next; None for no field."""
+    """By axis of space, the first point of a field and the distance to the next; None where it is no field."""
     if stored is None:
         return None
     axes, pairs = [name for name in names if name in AXES], np.array(stored, float)
@@ -149,7 +156,10 @@ def _points(stored: Any, names: tuple[str, ...]) -> dict[str, tuple[float, float
 
 
 def require_shards(folder: Path, files: list[str]) -> None:
-    """**Errors:** `FileError` names shards that are not there."""
+    """Check that all shards are there.
+
+    **Errors:** `FileError` names those that are missing.
+    """
     missing = [name for name in files if not (folder / name).is_file()]
     if missing:
         raise FileError(
@@ -158,8 +168,11 @@ def require_shards(folder: Path, files: list[str]) -> None:
         )
 
 
-def _counts(stored: Any, least: int = 1) -> tuple[int, ...]:
-    """A tuple of integers that are not below `least`."""
-    if not isinstance(stored, list) or not all(type(n) is int and n >= least for n in stored):
+def _counts(stored: Any, minimum: int = 1) -> tuple[int, ...]:
+    """A tuple of integers from a list in JSON.
+
+    **Errors:** `ValueError` where it is something else, or one is below `minimum`.
+    """
+    if not isinstance(stored, list) or not all(type(n) is int and n >= minimum for n in stored):
         raise ValueError(f"{stored!r} where whole numbers should be")
     return tuple(stored)

@@ -1,4 +1,4 @@
-"""Files that grow: which recorded frames go to which datasets, how they are appended and truncated."""
+"""HDF5 files that grow: which recorded frames go to which datasets, how frames are appended and truncated."""
 
 import dataclasses
 import io
@@ -13,8 +13,8 @@ import numpy as np
 from physkit.core import MismatchError
 
 from .._atomic import write_atomically
+from .._hdf5_transaction import HDF5_VERSIONS, change_hdf5, journal_path
 from .._provenance import collect_provenance
-from .._transaction import HDF5_VERSIONS, change_hdf5, journal_path
 
 FORMAT = 1
 CHUNK_BYTES = 2**16  # of one chunk of a growing dataset, where a frame is not larger
@@ -27,8 +27,11 @@ Convert = Callable[[np.ndarray], np.ndarray]
 class StreamColumn:
     """One dataset that a recorded frame is written to.
 
+    - `path`: of the dataset in the file.
     - `source`: the frame's name; None where `convert` makes the rows from the steps.
-    - `dims`, `shape`: of a frame as recorded. `stored_shape`: of a frame in the file.
+    - `convert`: from frames as recorded, time first, to rows of the dataset.
+    - `dims`, `shape`: names of the axes (time included) and shape of a frame as recorded.
+    - `stored_shape`: shape of a frame in the file.
     """
 
     path: str
@@ -43,8 +46,9 @@ class StreamColumn:
 class FrameStream:
     """Frames of one interval, in one file, with their steps and times.
 
+    - `columns`: the datasets of the frames. `steps`, `times`: paths of the datasets of their steps and times.
     - `counter`: the object whose attribute `frames` says how many frames are complete.
-    - `count_mirrors`: attributes `(object, name)` that say the same to other readers.
+    - `count_mirrors`: attributes `(object, name)` that say the same to readers of a standard format.
     """
 
     columns: tuple[StreamColumn, ...]
@@ -55,15 +59,19 @@ class FrameStream:
 
     @property
     def name(self) -> str:
-        """What it is called in a checkpoint."""
+        """Its name in a checkpoint."""
         return self.counter
 
 
 @dataclasses.dataclass(frozen=True)
 class OutputFile:
-    """One file of a run: its kind, its streams, and how it begins.
+    """One file of a run.
 
     Its attribute `physkit` holds a table for readers: which datasets make up which recorded quantity.
+
+    - `kind`: trajectory, fields, series, or shard for the blocks of one process.
+    - `streams`: what is appended to it.
+    - `write_header`: makes the empty datasets, and what does not change during the run.
     """
 
     path: Path
@@ -72,7 +80,7 @@ class OutputFile:
     write_header: Callable[[h5py.File], None]
 
     def create(self, run: str) -> None:
-        """Write the file without frames, in place of what was there; `run` names the run it belongs to."""
+        """Write the file without frames, replacing an old one; `run` is the id of the run it belongs to."""
         image = io.BytesIO()
         with h5py.File(image, "w", libver=HDF5_VERSIONS) as file:
             self.write_header(file)
@@ -80,10 +88,12 @@ class OutputFile:
                 counter = file.require_group(stream.counter)
                 counter.attrs["frames"] = np.int64(0)
             file.attrs["physkit"] = fixed_length_text(json.dumps(self._table(run)))
-        journal_path(self.path).unlink(missing_ok=True)  # of the file that was there
+        # A journal of the old file would be applied to the new one: remove it first.
+        journal_path(self.path).unlink(missing_ok=True)
         write_atomically(self.path, image.getvalue())
 
     def _table(self, run: str) -> dict[str, Any]:
+        """The table for readers, for JSON: by quantity its datasets, axes and shape."""
         rows = {}
         for stream in self.streams:
             for column in stream.columns:
@@ -97,7 +107,7 @@ class OutputFile:
                     "dims": column.dims,
                     "shape": column.shape,
                 }
-                # A complex frame is two datasets.
+                # HDF5 has no complex numbers that all readers know: a complex frame is two datasets.
                 rows.setdefault(column.source, row)["values"].append(column.path)
         return {
             "kind": self.kind,
@@ -110,6 +120,11 @@ class OutputFile:
     def append(self, frames: dict[str, tuple[np.ndarray, np.ndarray]], times_of: Convert) -> None:
         """Append frames with their steps, by name: all of them or none.
 
+        **Arguments:**
+
+        - `frames`: by name, the frames, time first, and their steps. A stream's frames come together.
+        - `times_of`: from steps to times.
+
         **Errors:** `DiskFullError`, `FileError`.
         """
         with change_hdf5(self.path) as file:
@@ -117,7 +132,7 @@ class OutputFile:
                 names = [c.source for c in stream.columns if c.source in frames]
                 if not names:
                     continue
-                steps = frames[names[0]][1]
+                steps = frames[names[0]][1]  # one interval: all columns have the same
                 count = int(file[stream.counter].attrs["frames"])
                 for column in stream.columns:
                     values = steps if column.source is None else frames[column.source][0]
@@ -126,18 +141,22 @@ class OutputFile:
                     _extend(file[path], count, steps.astype(np.int64))
                 for path in stream.times:
                     _extend(file[path], count, times_of(steps))
-                # Last of all: readers take no more frames than this says.
+                # Last, although the commit is atomic: readers take no more frames than the count says.
                 _set_count(file, stream, count + len(steps))
 
     def lengths(self) -> dict[str, int]:
-        """Frames in each stream."""
+        """The number of frames in each stream, by its name."""
         with h5py.File(self.path, "r", locking=False) as file:
             return {s.name: int(file[s.counter].attrs["frames"]) for s in self.streams}
 
     def rewind(self, lengths: dict[str, Any], run: str) -> None:
-        """Truncate every stream to the length it had.
+        """Truncate every stream to the length that it had at a checkpoint.
 
-        **Errors:** `MismatchError` when it has fewer frames, or the file belongs to another run.
+        A killed run may have committed frames after its last checkpoint; the resumed run records them again.
+
+        **Arguments:** `lengths`: by stream, from a checkpoint, which is not trusted. `run`: the id of the run.
+
+        **Errors:** `MismatchError` when a stream has fewer frames, or the file belongs to another run.
         """
         with change_hdf5(self.path) as file:
             table = json.loads(file.attrs["physkit"])
@@ -147,45 +166,54 @@ class OutputFile:
                     "with it, or start anew in another folder"
                 )
             for stream in self.streams:
-                want, have = lengths.get(stream.name), int(file[stream.counter].attrs["frames"])
-                if type(want) is not int or not 0 <= want <= have:
+                length, count = lengths.get(stream.name), int(file[stream.counter].attrs["frames"])
+                if (
+                    type(length) is not int or not 0 <= length <= count
+                ):  # True is an instance of int
                     raise MismatchError(
-                        f"{self.path}: {stream.name} has {have} frames, the checkpoint says {want}: put "
+                        f"{self.path}: {stream.name} has {count} frames, the checkpoint says {length}: put "
                         "back the file that goes with it, or start anew in another folder"
                     )
                 for path in [c.path for c in stream.columns] + [*stream.steps, *stream.times]:
-                    file[path].resize(want, axis=0)
-                _set_count(file, stream, want)
+                    file[path].resize(length, axis=0)
+                _set_count(file, stream, length)
 
 
 def create_growing_dataset(
     group: h5py.Group, path: str, shape: tuple[int, ...], dtype: np.dtype | type
 ) -> h5py.Dataset:
-    """A dataset with no frames yet, each of `shape`, whose chunks have checksums."""
+    """A dataset without frames, for frames of `shape`, whose chunks have checksums."""
     dtype = np.dtype(dtype)
     size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+    # A reader of one frame reads and checks a whole chunk: several small frames, or one large one.
     rows = int(np.clip(CHUNK_BYTES // max(size, 1), 1, _MAX_CHUNK_FRAMES))
     return group.create_dataset(
         path,
         shape=(0, *shape),
         maxshape=(None, *shape),
-        chunks=(rows, *(max(n, 1) for n in shape)),
+        chunks=(rows, *(max(n, 1) for n in shape)),  # HDF5 refuses chunks of extent 0
         dtype=dtype,
         fletcher32=True,
     )
 
 
 def fixed_length_text(text: str) -> np.bytes_:
-    """Text as an attribute of fixed length, which stays under its object's checksum."""
+    """Text for an attribute of fixed length.
+
+    HDF5 keeps it under the checksum of its object; text of variable length is in a heap without a checksum.
+    """
     return np.bytes_(text.encode())
 
 
 def _extend(dataset: h5py.Dataset, count: int, values: np.ndarray) -> None:
+    """Put `values` behind the first `count` rows of a dataset."""
     dataset.resize(count + len(values), axis=0)
     dataset[count:] = values
 
 
 def _set_count(file: h5py.File, stream: FrameStream, frames: int) -> None:
+    """Set the number of complete frames, everywhere that readers look for it."""
+    # `modify` overwrites in place; assignment would make a new attribute and delete the old one.
     file[stream.counter].attrs.modify("frames", np.int64(frames))
     for path, name in stream.count_mirrors:
         file[path].attrs.modify(name, np.int64(frames))

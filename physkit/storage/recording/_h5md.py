@@ -23,10 +23,8 @@ def make_trajectory_file(
     n, d = particles.num_particles, particles.dimension
     edges = _edges(particles)
 
-    def pad_to_3d(x: np.ndarray) -> np.ndarray:
-        """Most readers want three dimensions."""
-        zeros = np.zeros((*x.shape[:-1], 3 - d), x.dtype)
-        return np.concatenate([x, zeros], -1).astype(dtype)
+    def to_stored(x: np.ndarray) -> np.ndarray:
+        return pad_to_3d(x).astype(dtype)
 
     def repeat_edges(steps: np.ndarray) -> np.ndarray:
         return np.broadcast_to(edges, (len(steps), *edges.shape))
@@ -35,7 +33,7 @@ def make_trajectory_file(
         StreamColumn(
             f"{TRAJECTORY_GROUP}/{kind}/value",
             name,
-            pad_to_3d,
+            to_stored,
             ("time", "particle", "axis"),
             (n, d),
         )
@@ -43,6 +41,7 @@ def make_trajectory_file(
         if name is not None
     ]
     groups = [column.path.removesuffix("/value") for column in columns]
+    # The cell is the same in every frame; in the profile of MDAnalysis its edges still have one row each.
     if edges is not None:
         columns.append(StreamColumn(f"{TRAJECTORY_GROUP}/box/edges/value", None, repeat_edges))
         groups.append(f"{TRAJECTORY_GROUP}/box/edges")
@@ -73,17 +72,24 @@ def make_trajectory_file(
             create_growing_dataset(file, f"{group}/step", (), np.int64)
             create_growing_dataset(file, f"{group}/time", (), np.float64)
         order = np.argsort(np.asarray(particles.id))  # frames are sorted by id
-        whole = file[TRAJECTORY_GROUP]
+        trajectory = file[TRAJECTORY_GROUP]
         for name in ("id", "mass", "charge", "species"):
             values = getattr(particles, name)
             if values is not None:
-                whole.create_dataset(name, data=np.asarray(values)[order], fletcher32=n > 0)
+                # Without particles there are no chunks that could have checksums.
+                trajectory.create_dataset(name, data=np.asarray(values)[order], fletcher32=n > 0)
 
     return OutputFile(path, "trajectory", (stream,), write_header)
 
 
+def pad_to_3d(x: np.ndarray) -> np.ndarray:
+    """Vectors, on the last axis, filled up with zeros to three components: most readers know no others."""
+    zeros = np.zeros((*x.shape[:-1], 3 - x.shape[-1]), x.dtype)
+    return np.concatenate([x, zeros], -1)
+
+
 def _edges(particles: Particles) -> np.ndarray | None:
-    """Edge lengths or vectors of the cell; None where it does not repeat along every axis.
+    """Edge lengths `(3,)` or vectors `(3, 3)` of the cell; None where it is not periodic along every axis.
 
     Axes that the particles do not have get the largest edge that there is.
     """
@@ -92,7 +98,7 @@ def _edges(particles: Particles) -> np.ndarray | None:
     if cell is None or not all(particles.space.periodic_axes(d)):
         return None
     vectors = np.asarray(cell, np.float64)
-    whole = np.eye(3) * np.abs(vectors).max()
-    whole[:d, :d] = vectors
-    is_box = not np.any(whole - np.diag(np.diag(whole)))
-    return np.diag(whole).copy() if is_box else whole
+    vectors_3d = np.eye(3) * np.abs(vectors).max()
+    vectors_3d[:d, :d] = vectors
+    is_box = not np.any(vectors_3d - np.diag(np.diag(vectors_3d)))
+    return np.diag(vectors_3d).copy() if is_box else vectors_3d

@@ -1,4 +1,4 @@
-"""The folder that a run's frames go to as it goes: files by kind, appended in whole commits."""
+"""The folder of a run's frames: files by kind, to which frames are appended during the run, in commits."""
 
 import dataclasses
 import json
@@ -25,8 +25,9 @@ from ._recording import require_sound
 from ._series_files import make_series_file, named_leaves
 
 INDEX_NAME = "run.json"
-MAX_PENDING_BYTES = 2**26  # bytes of frames that wait for the next commit
-COMMIT_INTERVAL_FACTOR = 20  # commits take at most this fraction of a run's time: one part in 20
+MAX_PENDING_BYTES = 2**26  # of frames in memory, from which on a commit does not wait
+# Between two commits pass this many times the seconds that one takes: they cost a run 1/20 of its time.
+COMMIT_INTERVAL_FACTOR = 20
 _MIN_SECONDS = 1.0  # between two commits
 
 
@@ -34,8 +35,17 @@ class Output:
     """Writes recorded frames into a folder: particles as H5MD, fields as netCDF-4 and VTKHDF at once,
     everything else as series.
 
-    Frames wait in memory until `commit`, at which each file changes as a whole. Positions and fields
-    are stored in single precision, series in their own.
+    Frames wait in memory until `commit`, which changes each file atomically. Positions and fields are stored
+    in single precision, series in their own.
+
+    **Arguments:**
+
+    - `folder`: of the files; it must exist, and be locked by this run.
+    - `observers`, `state`: of the simulation; they decide which frames go to which file.
+    - `frames`: shapes and dtypes of one frame of each observer, by name.
+    - `t0`, `dt`: the time of step 0 and of a step.
+    - `dtype`: of positions, velocities and fields in the files.
+    - `sharding`: how frames are sharded over several processes; None where this process has all of them.
     """
 
     def __init__(
@@ -58,7 +68,8 @@ class Output:
         if sharding is None:
             self._files = make_output_files(folder, observers, state, frames, np.dtype(dtype))
         else:
-            # What is the same on every process the first one writes; blocks go into a file per process.
+            # The first process writes what is the same on all; each writes its own blocks into its own file,
+            # so that no file ever has two writers.
             self._files = []
             if self._process_group.is_first:
                 common = _replicated_frames(frames, sharding)
@@ -80,7 +91,9 @@ class Output:
         return (self.folder / INDEX_NAME).exists()
 
     def create(self) -> None:
-        """Begin with empty files.
+        """Create the files without frames, and the index that lists them.
+
+        In a job of several processes all must call it.
 
         **Errors:** `FileError` when the folder holds frames of another run.
         """
@@ -90,16 +103,18 @@ class Output:
                     f"{file.path} holds frames of a run without a checkpoint to go on from: remove "
                     "it, or give this run another folder"
                 )
+        # A random id ties files and checkpoints of one run together. All processes take the first one's.
         self._run = self._process_group.all_gather_object(
             secrets.token_hex(8), "the name of a run"
         )[0]
         for file in self._files:
             file.create(self._run)
         files: dict[str, str] = {}
-        for own in self._process_group.all_gather_object(
+        # The gather returns once all processes have created their files: only then is the index written.
+        for files_of_process in self._process_group.all_gather_object(
             {file.path.name: file.kind for file in self._files}, "files"
         ):
-            files |= own
+            files |= files_of_process
         index = {"format": 1, "run": self._run, "files": files, "provenance": collect_provenance()}
         if self._shards() is not None:
             index["shards"] = self._shards()
@@ -107,7 +122,7 @@ class Output:
             write_atomically(self.folder / INDEX_NAME, json.dumps(index, indent=1).encode())
 
     def _shards(self) -> dict[str, Any] | None:
-        """What the index says of shards; None where nothing is sharded."""
+        """The part of the index about shards; None where nothing is sharded."""
         if self._sharding is None or not self._sharding.layouts:
             return None
         files = [shard_name(k) for k in range(self._process_group.process_count)]
@@ -117,21 +132,22 @@ class Output:
     def _same_shards(self) -> bool:
         """Whether the folder's frames are sharded as this run shards them."""
         found = (read_index(self.folder, INDEX_NAME) or {}).get("shards")
-        return found == json.loads(json.dumps(self._shards()))
+        return found == json.loads(json.dumps(self._shards()))  # JSON makes lists of tuples
 
     def _shard_files(
         self, frames: Frame, sharding: FrameSharding, dtype: np.dtype
     ) -> list[OutputFile]:
         """The file of this process's blocks; none where nothing is sharded."""
         leaves = dict(leaf for name, frame in frames.items() for leaf in named_leaves(name, frame))
-        held = len(sharding.process_devices[self._process_group.process_index])
+        num_devices = len(sharding.process_devices[self._process_group.process_index])
         blocks = {}
         for name in sharding.layouts:
-            stored = np.dtype(leaves[name].dtype)
-            if name in self._fields and np.issubdtype(stored, np.inexact):
-                stored = np.result_type(dtype, np.complex64) if stored.kind == "c" else dtype
-            shape = (held, *sharding.block_shape(name))
-            blocks[name] = jax.ShapeDtypeStruct(shape, stored)
+            stored_dtype = np.dtype(leaves[name].dtype)
+            if name in self._fields and np.issubdtype(stored_dtype, np.inexact):
+                is_complex = stored_dtype.kind == "c"
+                stored_dtype = np.result_type(dtype, np.complex64) if is_complex else dtype
+            shape = (num_devices, *sharding.block_shape(name))
+            blocks[name] = jax.ShapeDtypeStruct(shape, stored_dtype)
         if not blocks:
             return []
         path = self.folder / shard_name(self._process_group.process_index)
@@ -147,14 +163,16 @@ class Output:
     def rewind(self, marks: dict[str, Any]) -> None:
         """Truncate every file to its length at a checkpoint.
 
-        **Arguments:** `marks`: what `commit_everywhere` returned then.
+        In a job of several processes all must call it.
 
-        **Errors:** `MismatchError` when files are missing, shorter, or of another run.
+        **Arguments:** `marks`: what `commit_everywhere` returned at the checkpoint, read from its file.
+
+        **Errors:** `MismatchError` when files are missing, shorter, or of another run; `DamagedFileError`.
         """
         lengths, self._run = marks.get("files"), str(marks.get("run"))
-        own = {file.path.name for file in self._files}
+        names_here = sorted({file.path.name for file in self._files})
         names = set().union(
-            *self._process_group.all_gather_object(sorted(own), "files to go on with")
+            *self._process_group.all_gather_object(names_here, "files to go on with")
         )
         if not isinstance(lengths, dict) or set(lengths) != names or not self._same_shards():
             raise MismatchError(
@@ -163,6 +181,7 @@ class Output:
                 "processes write, with as many and over the same devices. Frames can go on in another folder: "
                 "to='another', checkpoint='this/checkpoints'"
             )
+        # If a later file fails, the next attempt truncates the first ones again, which changes nothing.
         for file in self._files:
             if not file.path.exists():
                 raise MismatchError(
@@ -173,24 +192,25 @@ class Output:
             file.rewind(lengths[file.path.name], self._run)
 
     def add(self, frames: Frame, steps: dict[str, np.ndarray]) -> None:
-        """Queue frames, time first, with the steps they were taken at."""
+        """Queue frames, time first, with the steps at which they were taken."""
         for frame_name, frame in frames.items():
             for name, values in named_leaves(frame_name, frame):
-                if name not in self._written_here:
-                    continue  # another process writes it
+                if name not in self._written_here:  # the first process writes what all have
+                    continue
                 self._pending.setdefault(name, []).append((np.asarray(values), steps[frame_name]))
                 self._pending_bytes += values.nbytes
 
     def commit_if_due(self) -> None:
-        """Write what is queued, unless the last commit was too recent for what it cost."""
+        """Write what is queued if it takes much memory, or the last commit was long ago for what it cost."""
         wait = max(_MIN_SECONDS, COMMIT_INTERVAL_FACTOR * self._commit_seconds)
         if self._pending_bytes > MAX_PENDING_BYTES or time.monotonic() - self._committed_at > wait:
             self.commit()
 
     def commit(self) -> dict[str, Any]:
-        """Write what is queued; the lengths of the files then, for a checkpoint.
+        """Write what is queued; return the lengths that the files have then, for a checkpoint.
 
-        **Errors:** `DiskFullError`, `FileError`; files are as they were before then.
+        **Errors:** `DiskFullError`, `FileError`. Each file then has all of its frames or none; those that were
+        not written are still queued.
         """
         began = time.monotonic()
         frames = {
@@ -198,10 +218,11 @@ class Output:
             for name, pieces in self._pending.items()
         }
         for file in self._files:
-            own = {n: frames[n] for n in _sources(file) if n in frames}
-            if own:
-                file.append(own, self._times)
-                for name in own:
+            of_file = {n: frames[n] for n in _sources(file) if n in frames}
+            if of_file:
+                file.append(of_file, self._times)
+                # File by file: if a later one fails, a second commit does not write these twice.
+                for name in of_file:
                     self._pending.pop(name)
         self._pending_bytes = 0
         self._committed_at = time.monotonic()
@@ -210,28 +231,32 @@ class Output:
         return {"run": self._run, "files": lengths}
 
     def commit_everywhere(self) -> dict[str, Any]:
-        """`commit` in all processes; the lengths of all files then, for a checkpoint."""
+        """`commit` in all processes; return the lengths of all files, for a checkpoint.
+
+        The checkpoint is written after it: no file is ever shorter than a checkpoint says.
+        """
         lengths = {}
-        for own in self._process_group.all_gather_object(
+        for process_lengths in self._process_group.all_gather_object(
             self.commit()["files"], "how long files are"
         ):
-            lengths |= own
+            lengths |= process_lengths
         return {"run": self._run, "files": lengths}
 
 
 def _points(field: Field) -> list[list[float]]:
-    """The first point of a field and the distance of the next, per axis."""
+    """The first point of a field and the distance to the next, per axis."""
     first = [float(np.ravel(x)[0]) for x in field.grid.coordinates(field.location)]
     return [[x, float(h)] for x, h in zip(first, np.asarray(field.grid.spacing), strict=True)]
 
 
 def _replicated_frames(frames: Frame, sharding: FrameSharding) -> Frame:
-    """What is not sharded: whole frames, and single leaves of frames that are sharded in part."""
+    """What is not sharded: frames, and by name the replicated leaves of frames that are sharded in part."""
     replicated: Frame = {}
     for name, frame in frames.items():
         leaves = dict(named_leaves(name, frame))
-        rest = {leaf: x for leaf, x in leaves.items() if leaf not in sharding.layouts}
-        replicated |= {name: frame} if len(rest) == len(leaves) else rest
+        replicated_leaves = {leaf: x for leaf, x in leaves.items() if leaf not in sharding.layouts}
+        is_replicated = len(replicated_leaves) == len(leaves)
+        replicated |= {name: frame} if is_replicated else replicated_leaves
     return replicated
 
 
@@ -241,8 +266,12 @@ def _sources(file: OutputFile) -> list[str]:
 
 
 def _holds_frames(file: OutputFile) -> bool:
-    """Whether there is more in a file than step 0."""
+    """Whether a file holds more than step 0. The file of a run that was killed before may be replaced."""
     try:
         return max(file.lengths().values(), default=0) > 1
-    except (OSError, KeyError, RuntimeError):
+    except (
+        OSError,
+        KeyError,
+        RuntimeError,
+    ):  # not ours, or damaged: not to be replaced without asking
         return True

@@ -1,4 +1,4 @@
-"""Which recorded frames go to which file: quantities say how they are stored, and this makes the files."""
+"""Choose the files of a run, and which recorded frames go to which, by how each quantity says it is stored."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -27,19 +27,22 @@ def make_output_files(
 
     Positions, with the velocities of the same particles and interval, are a trajectory; fields of one
     component and interval share a file; everything else is a series.
+
+    **Arguments:** `dtype`: of stored positions, velocities and fields; series keep their own.
     """
     recorded = recorded_quantities(observers)
-    remaining = dict(frames)
+    remaining = dict(frames)  # those that are in no file yet
     files: list[OutputFile] = []
-    taken: set[str] = set()
+    used_names: set[str] = set()
 
     def new_path(kind: str, component: str | None, suffix: str) -> Path:
+        """`trajectory-ions.h5md`, `trajectory-ions-2.h5md`, …; `trajectory.h5md` of a state without names."""
         stem = f"{kind}-{component}" if isinstance(state, dict) and component is not None else kind
         number, name = 1, f"{stem}{suffix}"
-        while name in taken:
+        while name in used_names:
             number += 1
             name = f"{stem}-{number}{suffix}"
-        taken.add(name)
+        used_names.add(name)
         return folder / name
 
     for name, (quantity, interval) in recorded.items():
@@ -92,17 +95,17 @@ def _matching_velocity(
     component: str | None,
     interval: int | None,
 ) -> str | None:
-    """The first frame of velocities of this component and interval that is in no file yet."""
-    for name, (quantity, its_interval) in recorded.items():
+    """The first frame of velocities of this component and interval that is in no file yet; None without one."""
+    for name, (quantity, velocity_interval) in recorded.items():
         if name not in remaining or quantity.storage_kind is not StorageKind.VELOCITIES:
             continue
-        if its_interval == interval and _particle_component(state, quantity) == component:
+        if velocity_interval == interval and _particle_component(state, quantity) == component:
             return name
     return None
 
 
 def _particle_component(state: State, quantity: AbstractQuantity) -> str | None:
-    """The name of the particles that a quantity is about: the only ones, where it names none."""
+    """The name of a quantity's particles: the only particles of the state, where the quantity names none."""
     component = quantity.stored_component()
     if component is None and isinstance(state, dict):
         return next(name for name, part in state.items() if isinstance(part, Particles))

@@ -1,4 +1,4 @@
-"""One recorded quantity: an array that stays in its file until it is indexed."""
+"""A recorded quantity as an array that is read on indexing, from one file or those of several processes."""
 
 from pathlib import Path
 from typing import Any
@@ -16,10 +16,14 @@ from ._frame_sharding import FrameSharding
 
 
 class Series:
-    """One recorded quantity: an array with time first that stays in its file until it is indexed.
+    """One recorded quantity: an array, time first, of which only the indexed frames are read from its file.
 
-    `series[10:20]` reads ten frames, `np.asarray(series)` all. `step` and `time` are those of the
-    frames, `dims` names the axes; `kind` is that of the file: trajectory, fields or series.
+    `series[10:20]` reads ten frames, `np.asarray(series)` all. The file is opened for each read and closed
+    again, so that a run may go on writing it.
+
+    - `step`, `time`: of each frame.
+    - `dims`: names of the axes.
+    - `kind`: of the file: trajectory, fields or series.
     """
 
     def __init__(
@@ -29,14 +33,14 @@ class Series:
         self.dims: tuple[str, ...] = tuple(row["dims"])
         self.shape = (frames, *row["shape"])
         self.kind, self._row = kind, row
-        self.run: str | None = None  # the run that it is of
+        self.run: str | None = None  # id of the run that wrote it
 
     def __len__(self) -> int:
         return self.shape[0]
 
     @property
     def dataset_paths(self) -> tuple[str, ...]:
-        """The datasets in the file."""
+        """Paths of its datasets in the file: one, or two for complex values."""
         return tuple(self._row["values"])
 
     @property
@@ -60,7 +64,7 @@ class Series:
         return self._all_rows("time")
 
     def coordinates(self) -> dict[str, np.ndarray]:
-        """Of a field, where its points are along each axis of space."""
+        """The coordinates of a field's points along each axis of space; {} where it is no field."""
         axes = [axis for axis in "xyz" if axis in self.dims]
 
         def read(file: h5py.File) -> dict[str, np.ndarray]:
@@ -81,8 +85,8 @@ class Series:
 
     def _read(self, file: h5py.File, first: Any, rest: tuple[Any, ...]) -> np.ndarray | np.generic:
         """The frames that `first` selects, read from the file, and of them what `rest` selects."""
-        one = isinstance(first, int | np.integer)
-        if one:
+        is_single = isinstance(first, int | np.integer)
+        if is_single:
             if not -len(self) <= first < len(self):
                 raise IndexError(f"{self.name} has {len(self)} frames; got {first}")
             rows: Any = slice(int(first) % len(self), int(first) % len(self) + 1)
@@ -94,9 +98,9 @@ class Series:
         values = pieces[0] if len(pieces) == 1 else pieces[0] + 1j * pieces[1]
         if self.kind == "fields":
             values = to_field_layout(values, self.shape[1:])
-        elif self.kind == "trajectory":  # stored with three axes
+        elif self.kind == "trajectory":  # stored with three components, whatever the dimension
             values = values[..., : self.shape[-1]]
-        if one:
+        if is_single:
             values = values[0]
             return values[rest] if rest else values
         if first is None:
@@ -137,9 +141,9 @@ class Series:
 
 
 class ShardedSeries(Series):
-    """A series whose blocks several processes wrote, each into a file of its own.
+    """A series whose blocks several processes wrote, each into its own file; reading a frame reads all files.
 
-    It is as long as the shortest of them; reading a frame reads it from each.
+    It has as many frames as the shortest file: while a run goes, processes commit at different moments.
     """
 
     def __init__(
@@ -172,21 +176,21 @@ class ShardedSeries(Series):
 
     def __getitem__(self, index: Any) -> np.ndarray | np.generic:
         first, *rest = index if isinstance(index, tuple) else (index,)
-        one = isinstance(first, int | np.integer)
-        if one and not -len(self) <= first < len(self):
+        is_single = isinstance(first, int | np.integer)
+        if is_single and not -len(self) <= first < len(self):
             raise IndexError(f"{self.name} has {len(self)} frames; got {first}")
-        if one:
-            wanted = slice(int(first) % len(self), int(first) % len(self) + 1)
+        if is_single:
+            rows = slice(int(first) % len(self), int(first) % len(self) + 1)
         elif isinstance(first, slice) and (first.step is None or first.step > 0):
-            wanted = slice(*first.indices(len(self)))
-        else:
+            rows = slice(*first.indices(len(self)))
+        else:  # lists, masks and backward slices: read all frames, then select in memory
             return self[:][index]
-        frames = np.empty((len(range(len(self))[wanted]), *self.shape[1:]), self.dtype)
+        frames = np.empty((len(range(len(self))[rows]), *self.shape[1:]), self.dtype)
         for shard, devices in zip(self._shards, self._sharding.process_devices, strict=True):
-            blocks = shard[wanted]
+            blocks = shard[rows]  # (frames, devices of the process, *block)
             for k, device in enumerate(devices):
                 slices = self._sharding.block_slices(self.name, device)
                 if slices is not None:
                     frames[(slice(None), *slices)] = blocks[:, k]
-        values = frames[0] if one else frames
-        return values[tuple(rest) if one else (slice(None), *rest)] if rest else values
+        values = frames[0] if is_single else frames
+        return values[tuple(rest) if is_single else (slice(None), *rest)] if rest else values

@@ -1,4 +1,4 @@
-"""Reading back what a run wrote: series by name, loaded when they are indexed."""
+"""Open the files of a run for reading: a mapping from names to series, which are read when they are indexed."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -22,7 +22,8 @@ RECORDING_SUFFIXES = (".h5", ".h5md", ".vtkhdf")
 class Recording(Mapping[str, Series]):
     """Everything recorded in a file or a run's folder, by name.
 
-    `provenance` says, per file, what wrote it, when and on what.
+    - `path`: of the file or folder.
+    - `provenance`: by file, the versions, machine, devices and command that wrote it, and when.
     """
 
     def __init__(self, path: Path, series: dict[str, Series], provenance: dict[str, Any]):
@@ -45,9 +46,9 @@ class Recording(Mapping[str, Series]):
 
 
 def open(path: str | Path) -> Recording:
-    """What `run(…, to=folder)` has written: the folder, or one of its files; also while the run goes.
+    """Open what `run(…, to=folder)` has written: the folder, or one of its files; also while the run goes.
 
-    Nothing is loaded before it is indexed. Links out of a file are refused, as is every file that
+    Frames are read when they are indexed. Files with links that lead out of them are refused, and files that
     physkit did not write.
 
     **Errors:** `FileError` when there is none, `DamagedFileError` for one that is not as it was written.
@@ -74,18 +75,21 @@ def open(path: str | Path) -> Recording:
     elif any(one.kind == "shard" for one in series.values()):
         raise FileError(
             f"{path} holds the blocks of one process of several: open the folder of the run, "
-            f"{str(path.parent)!r}, where all are joined"
+            f"{str(path.parent)!r}, which joins them"
         )
     return Recording(path, series, provenance)
 
 
 def require_sound(path: Path) -> None:
-    """**Errors:** `FileError`, `DamagedFileError` where a file, also one process's, cannot be read."""
+    """Check that a file of a run, which may be a shard, can be read.
+
+    **Errors:** `FileError`, `DamagedFileError`.
+    """
     _scan_file(path)
 
 
 def _join_shards(folder: Path, shards: dict[str, dict[str, Series]]) -> dict[str, Series]:
-    """The series whose blocks several processes wrote, as the index tells how."""
+    """The series whose blocks several processes wrote, joined as the index says."""
     index = read_index(folder, "run.json") or {}
     if "shards" not in index:
         if shards:
@@ -97,10 +101,10 @@ def _join_shards(folder: Path, shards: dict[str, dict[str, Series]]) -> dict[str
     require_shards(folder, files)
     found: dict[str, Series] = {}
     for name in sharding.layouts:
-        own = []
-        for file, rows in zip(files, sharding.process_devices, strict=True):
+        parts = []
+        for file, devices in zip(files, sharding.process_devices, strict=True):
             part = shards[file].get(name)
-            if part is None or part.shape[1:] != (len(rows), *sharding.block_shape(name)):
+            if part is None or part.shape[1:] != (len(devices), *sharding.block_shape(name)):
                 raise damaged_error(
                     folder / file, f"it has no blocks of {name} that fit the others"
                 )
@@ -108,17 +112,18 @@ def _join_shards(folder: Path, shards: dict[str, dict[str, Series]]) -> dict[str
                 raise damaged_error(
                     folder / file, "it is of another run than the index", "put back the right one"
                 )
-            own.append(part)
-        found[name] = ShardedSeries(folder, name, dims[name], sharding, tuple(own))
+            parts.append(part)
+        found[name] = ShardedSeries(folder, name, dims[name], sharding, tuple(parts))
     return found
 
 
 def _scan_file(path: Path) -> tuple[dict[str, Series], Any]:
-    """The series of a file, and what it says of its origin."""
+    """The series of a file, and its provenance."""
     return read_hdf5(path, lambda file: _scan(file, path))
 
 
 def _scan(file: h5py.File, path: Path) -> tuple[dict[str, Series], Any]:
+    """The series of an open file, and its provenance, all checked."""
     try:
         table = json.loads(file.attrs["physkit"])
         kind, rows, version = table["kind"], table["names"], table["format"]
@@ -129,7 +134,7 @@ def _scan(file: h5py.File, path: Path) -> tuple[dict[str, Series], Any]:
         ) from error
     if version != FORMAT or kind not in ("series", "trajectory", "fields", "shard"):
         raise damaged_error(path, f"it is {kind!r} of format {version!r}", "upgrade physkit")
-    check_links(file, path)
+    check_links(file, path)  # once, before any dataset is opened
     series = {}
     for name, row in rows.items():
         try:
@@ -143,20 +148,28 @@ def _scan(file: h5py.File, path: Path) -> tuple[dict[str, Series], Any]:
 
 
 def _series(file: h5py.File, path: Path, name: str, kind: str, row: dict[str, Any]) -> Series:
+    """The series that a row of a file's table describes, once its datasets are found to fit.
+
+    **Errors:** `DamagedFileError`; other errors for a row that is not of the right form.
+    """
     shape = tuple(int(n) for n in row["shape"])
     frames = int(get_member(file, row["counter"], path).attrs["frames"])
-    each = int(np.prod(shape, dtype=object))
-    for where in row["values"]:
-        values = get_dataset(file, where, path)
-        held = int(np.prod(values.shape[1:], dtype=object))
-        fits = held == each or (kind == "trajectory" and 3 * each == shape[-1] * held)
-        if not 0 <= frames <= len(values) or not fits:
-            raise damaged_error(path, f"{where} has {values.shape}, not {frames} frames of {shape}")
-    for where in (row["step"], row["time"]):
-        if len(get_dataset(file, where, path)) < frames:
-            raise damaged_error(path, f"{where} is shorter than {frames} frames")
+    size = int(np.prod(shape, dtype=object))
+    for dataset_path in row["values"]:
+        values = get_dataset(file, dataset_path, path)
+        stored_size = int(np.prod(values.shape[1:], dtype=object))
+        # Trajectories are stored with three components, whatever the dimension.
+        is_padded = kind == "trajectory" and 3 * size == shape[-1] * stored_size
+        # Datasets may be longer than the count: a commit in progress has grown them already.
+        if not 0 <= frames <= len(values) or not (stored_size == size or is_padded):
+            raise damaged_error(
+                path, f"{dataset_path} has {values.shape}, not {frames} frames of {shape}"
+            )
+    for dataset_path in (row["step"], row["time"]):
+        if len(get_dataset(file, dataset_path, path)) < frames:
+            raise damaged_error(path, f"{dataset_path} is shorter than {frames} frames")
     if len(row["dims"]) != len(shape) + 1:
         raise damaged_error(path, f"{name} has other axes than its table says")
-    complex_ = len(row["values"]) > 1
-    dtype = np.result_type(values.dtype, np.complex64) if complex_ else values.dtype
+    is_complex = len(row["values"]) > 1
+    dtype = np.result_type(values.dtype, np.complex64) if is_complex else values.dtype
     return Series(path, name, kind, row, frames, dtype)

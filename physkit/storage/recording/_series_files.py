@@ -1,4 +1,4 @@
-"""Series: whatever observers record, as groups of value, step and time."""
+"""The file of series: what is neither trajectory nor field, as groups of value, step and time."""
 
 from pathlib import Path
 from typing import Any
@@ -15,10 +15,13 @@ from ._growing_files import FrameStream, OutputFile, StreamColumn, create_growin
 def make_series_file(path: Path, frames: dict[str, Any]) -> OutputFile:
     """The file for frames of these shapes; a frame of several arrays gives several series."""
     leaves = {
-        name: leaf for whole, frame in frames.items() for name, leaf in named_leaves(whole, frame)
+        leaf_name: leaf
+        for name, frame in frames.items()
+        for leaf_name, leaf in named_leaves(name, frame)
     }
     streams = []
     for number, (name, leaf) in enumerate(leaves.items()):
+        # A number, not the name, which may hold characters that HDF5 gives a meaning, such as "/".
         group = f"series/{number:04d}"
         dims = ("time", *(f"axis_{k}" for k in range(len(leaf.shape))))
         value = StreamColumn(f"{group}/value", name, np.asarray, dims, tuple(leaf.shape))

@@ -1,4 +1,4 @@
-"""Tables: arrays that share dimensions by name, in one netCDF-4 file written as a whole or not at all."""
+"""Tables: arrays that share named dimensions, in one netCDF-4 file that is written atomically."""
 
 import io
 import json
@@ -13,27 +13,29 @@ import numpy as np
 from physkit.core import DamagedFileError, FileError, MismatchError
 
 from .._atomic import write_atomically
+from .._hdf5_transaction import HDF5_VERSIONS
 from .._read_hdf5 import read_hdf5
-from .._transaction import HDF5_VERSIONS
 from .._untrusted_hdf5 import damaged_error, get_dataset, read_small_array
 from ._growing_files import fixed_length_text
 
 _FORMAT = 1
-_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_.+\-\[\]' ]*")
-_NO_VARIABLE = "This is a netCDF dimension but not a netCDF variable."  # as the netCDF library says
+_PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.+\-\[\]' ]*")
+# The netCDF library writes this text, and readers look for it.
+_NO_VARIABLE = "This is a netCDF dimension but not a netCDF variable."
 
 
 class Column(NamedTuple):
-    """One array of a table: its numbers, and a name for each of its dimensions."""
+    """One array of a table, with a name for each of its dimensions."""
 
     values: np.ndarray
     dims: tuple[str, ...]
 
 
 class Table(Mapping[str, np.ndarray]):
-    """A table in a file: its metadata, and its arrays, read when they are indexed.
+    """A table in a file: its metadata, and its arrays, which are read when they are indexed.
 
-    - `metadata`: what was written with it, for JSON. `dims`, `shapes`, `dtypes`: of the arrays, by name.
+    - `metadata`: what was written with it, of types that JSON knows.
+    - `dims`, `shapes`, `dtypes`: of the arrays, by name.
     """
 
     def __init__(
@@ -41,9 +43,9 @@ class Table(Mapping[str, np.ndarray]):
         path: Path,
         metadata: dict[str, Any],
         rows: dict[str, Any],
-        known: Mapping[str, np.ndarray] | None = None,
+        loaded: Mapping[str, np.ndarray] | None = None,
     ):
-        self.path, self.metadata, self._rows, self._known = path, metadata, rows, known or {}
+        self.path, self.metadata, self._rows, self._loaded = path, metadata, rows, loaded or {}
         self.dims = {name: tuple(row["dims"]) for name, row in rows.items()}
         self.shapes = {name: tuple(row["shape"]) for name, row in rows.items()}
         self.dtypes = {name: np.dtype(row["dtype"]) for name, row in rows.items()}
@@ -58,25 +60,33 @@ class Table(Mapping[str, np.ndarray]):
         return self.read(name, ())
 
     def read(self, name: str, index: Any) -> np.ndarray:
-        """Read of the array `name` what `index` selects.
+        """The part of the array `name` that `index` selects, without reading the rest.
 
         **Errors:** `KeyError` for an unknown name, `DamagedFileError`.
         """
         if name not in self._rows:
             raise KeyError(f"{self.path} has no {name!r}; available: {sorted(self._rows)}")
-        if name in self._known:
-            return np.asarray(self._known[name][index])
+        if name in self._loaded:
+            return np.asarray(self._loaded[name][index])
         return read_hdf5(
-            self.path, lambda file: _part(file, self.path, name, self._rows[name], index)
+            self.path, lambda file: _read_array(file, self.path, name, self._rows[name], index)
         )
 
 
 def write_table(
     path: Path, kind: str, columns: Mapping[str, Column], metadata: dict[str, Any]
 ) -> None:
-    """Write arrays by name, which share dimensions, to the file `path`: as a whole or not at all.
+    """Write arrays by name, which share dimensions, to the file `path`, atomically.
 
-    **Errors:** `DiskFullError`, `FileError`.
+    Several processes may write the same path: the last one's file stays.
+
+    **Arguments:**
+
+    - `kind`: what the table is; `read_table` must ask for the same.
+    - `columns`: the arrays. One whose only dimension has its own name is that dimension's coordinate.
+    - `metadata`: of types that JSON knows.
+
+    **Errors:** `DiskFullError`; `FileError`, also where a dimension has two lengths.
     """
     image = io.BytesIO()
     with h5py.File(image, "w", libver=HDF5_VERSIONS) as file:
@@ -87,20 +97,22 @@ def write_table(
             for dim, size in zip(column.dims, column.values.shape, strict=True):
                 if sizes.setdefault(dim, size) != size:
                     raise FileError(f"{path}: the dimension {dim} is {sizes[dim]} long, and {size}")
-        taken = set(sizes)
+        # Variables and dimensions share one name space; only a coordinate has the name of its dimension.
+        used_names = set(sizes)
         for number, (name, column) in enumerate(columns.items()):
-            own = column.dims == (name,)
-            plain = own or (_PLAIN.fullmatch(name) and name not in taken)
-            where = name if plain else f"value_{number:04d}"
-            taken.add(where)
+            is_coordinate = column.dims == (name,)
+            is_plain = is_coordinate or (_PLAIN_NAME.fullmatch(name) and name not in used_names)
+            dataset_path = name if is_plain else f"value_{number:04d}"
+            used_names.add(dataset_path)
+            # `ascontiguousarray` makes a vector of a scalar.
             values = np.ascontiguousarray(column.values).reshape(column.values.shape)
             # netCDF has no booleans.
-            kept = values.astype(np.int8) if values.dtype == bool else values
-            made = file.create_dataset(where, data=kept)
-            if not plain:
-                made.attrs["long_name"] = fixed_length_text(name)
+            stored = values.astype(np.int8) if values.dtype == bool else values
+            dataset = file.create_dataset(dataset_path, data=stored)
+            if not is_plain:
+                dataset.attrs["long_name"] = fixed_length_text(name)
             rows[name] = {
-                "path": where,
+                "path": dataset_path,
                 "dims": list(column.dims),
                 "shape": list(values.shape),
                 "dtype": str(values.dtype),
@@ -108,16 +120,18 @@ def write_table(
         for dim, size in sizes.items():
             if dim in file:
                 file[dim].make_scale(dim)
-            else:
+            else:  # a dimension without coordinates is a dataset all the same
                 scale = file.create_dataset(dim, data=np.zeros(size, np.float32))
                 scale.make_scale(f"{_NO_VARIABLE}{size:10d}")
         for row in rows.values():
-            made = file[row["path"]]
+            dataset = file[row["path"]]
             for axis, dim in enumerate(row["dims"]):
-                if row["path"] != dim:
-                    made.dims[axis].attach_scale(file[dim])
+                if row["path"] != dim:  # a scale cannot have scales
+                    dataset.dims[axis].attach_scale(file[dim])
+        # "said" is the key of the metadata in files on disk: it stays.
         table = {"kind": kind, "format": _FORMAT, "names": rows, "said": metadata}
         file.attrs["physkit"] = fixed_length_text(json.dumps(table))
+    # Two workers may write one file of a sweep, if one of them was taken for dead.
     write_atomically(path, image.getbuffer(), sole_writer=False)
 
 
@@ -126,21 +140,24 @@ def read_table(
     kind: str,
     eager: Callable[[str, dict[str, Any]], bool] = lambda name, metadata: False,
 ) -> Table:
-    """The table in the file `path`. Its arrays stay there until they are indexed; those that
-    `eager(name, metadata)` picks are read at once.
+    """The table in the file `path`. Its arrays are read when they are indexed.
+
+    **Arguments:** `kind`: what the table must be. `eager`: called with the name of each array and the metadata;
+    arrays for which it is true are read at once, while the file is open.
 
     **Errors:** `FileError` when it is not there, `DamagedFileError` for one that is not as it was written,
     `MismatchError` for a table of another kind or a later format.
     """
-    return read_hdf5(path, lambda file: _table(file, path, kind, eager))
+    return read_hdf5(path, lambda file: _read_table(file, path, kind, eager))
 
 
-def _table(
+def _read_table(
     file: h5py.File, path: Path, kind: str, eager: Callable[[str, dict[str, Any]], bool]
 ) -> Table:
+    """The table in an open file, with the arrays that `eager` selects."""
     try:
         table = json.loads(file.attrs["physkit"])
-        found, version = table["kind"], table["format"]
+        found_kind, version = table["kind"], table["format"]
         rows, metadata = table.get("names"), table.get("said")
     except (KeyError, OSError, RuntimeError, ValueError, TypeError, RecursionError) as error:
         raise damaged_error(
@@ -148,37 +165,46 @@ def _table(
             "it was not written by physkit, or is damaged",
             "remove it to have it computed anew",
         ) from error
-    if found != kind or type(version) is not int or version > _FORMAT:
-        raise MismatchError(f"{path} is {found!r} of format {version!r}, not {kind!r} of {_FORMAT}")
-    # Arrays are checked when they are read, each by itself: a sweep has thousands of such files.
+    if found_kind != kind or type(version) is not int or version > _FORMAT:
+        raise MismatchError(
+            f"{path} is {found_kind!r} of format {version!r}, not {kind!r} of {_FORMAT}"
+        )
+    # Each array is checked when it is read, not all of them here: a sweep has thousands of such files.
     try:
         for row in rows.values():
             row["dims"] = [str(dim) for dim in row["dims"]]
-        held, known = path.stat().st_size, {}
+        file_size, loaded = path.stat().st_size, {}
         for name in (name for name in rows if eager(name, metadata)):
-            values = read_small_array(file, rows[name]["path"], path, held)
-            told = _expected(path, name, rows[name], values.shape, values.dtype)
-            known[name] = values.astype(told, copy=False)
-        return Table(path, dict(metadata), rows, known)
+            values = read_small_array(file, rows[name]["path"], path, file_size)
+            dtype = _expected_dtype(path, name, rows[name], values.shape, values.dtype)
+            loaded[name] = values.astype(dtype, copy=False)
+        return Table(path, dict(metadata), rows, loaded)
     except DamagedFileError:
         raise
     except (KeyError, TypeError, ValueError, AttributeError, OSError, RuntimeError) as error:
         raise damaged_error(path, f"its table cannot be read ({error})") from error
 
 
-def _part(file: h5py.File, path: Path, name: str, row: dict[str, Any], index: Any) -> np.ndarray:
-    """Of one array what `index` selects; it lies in this file, and is what the table says of it."""
-    made = get_dataset(file, row["path"], path)
-    told = _expected(path, name, row, made.shape, made.dtype)
-    return np.asarray(made[index]).astype(told, copy=False)
+def _read_array(
+    file: h5py.File, path: Path, name: str, row: dict[str, Any], index: Any
+) -> np.ndarray:
+    """The part of an array that `index` selects, after a check that the array is as the table says."""
+    dataset = get_dataset(file, row["path"], path)
+    dtype = _expected_dtype(path, name, row, dataset.shape, dataset.dtype)
+    return np.asarray(dataset[index]).astype(dtype, copy=False)
 
 
-def _expected(path: Path, name: str, row: dict[str, Any], shape: Any, dtype: np.dtype) -> np.dtype:
-    """The type that an array has for its reader, if it is stored as the table says."""
-    told = np.dtype(row["dtype"])
-    stored = np.dtype(np.int8) if told == np.dtype(np.bool_) else told
+def _expected_dtype(
+    path: Path, name: str, row: dict[str, Any], shape: tuple[int, ...], dtype: np.dtype
+) -> np.dtype:
+    """The dtype that an array has for its reader: booleans are stored as int8.
+
+    **Errors:** `DamagedFileError` where `shape` and `dtype` in the file are not as the table says.
+    """
+    expected = np.dtype(row["dtype"])
+    stored = np.dtype(np.int8) if expected == np.dtype(np.bool_) else expected
     if list(shape) != row["shape"] or len(row["dims"]) != len(shape):
         raise damaged_error(path, f"{name} is {list(shape)}, not {row['shape']}")
     if dtype != stored:
         raise damaged_error(path, f"{name} holds {dtype}, not {stored}")
-    return told
+    return expected

@@ -1,4 +1,4 @@
-"""A frame of a recording as the component that it was taken from."""
+"""Load one frame of a recording as the particles or the field from which it was taken."""
 
 import h5py
 import jax.numpy as jnp
@@ -17,11 +17,13 @@ from ._recording import open as open_file
 
 
 def load_component(series: Series, frame: int = -1) -> Particles | Field:
-    """The particles or the field of one recorded frame, to look at or to start from.
+    """The particles or the field of one recorded frame, to plot or to start a run from.
 
-    Particles come with the cell, masses, charges and species of their file, in the order of their ids,
-    and with the velocities that were recorded beside them. Fields repeat along every axis: what was at
-    their boundaries is not in the file.
+    Particles get the cell, masses, charges and species of their file, in the order of their ids, and the
+    velocities that were recorded with them. Fields are periodic along every axis: their boundary conditions
+    are not in the file.
+
+    **Arguments:** `series`: positions of particles, or a field. `frame`: its index; the last by default.
 
     **Errors:** `ParameterError` for series that are neither; `FileError`.
     """
@@ -38,14 +40,16 @@ def is_trajectory(series: Series) -> bool:
 
 
 def _field(series: Series, frame: int) -> Field:
+    """The grid is not in the file: find it from the coordinates of the points."""
     values = series[frame]
     axes = series.coordinates()
-    found = list(axes.values())
+    coordinates = list(axes.values())
     counts = values.shape[values.ndim - len(axes) :]
-    # One cell alone does not tell how wide it is: as wide as the others.
-    widths = [float(x[1] - x[0]) if len(x) > 1 else 0.0 for x in found]
+    # The width of a single cell cannot be seen from its one point: take that of the widest.
+    widths = [float(x[1] - x[0]) if len(x) > 1 else 0.0 for x in coordinates]
     widths = [w or max(widths) or 1.0 for w in widths]
-    staggered = tuple(bool(abs(x[0]) < 0.25 * w) for x, w in zip(found, widths, strict=True))
+    # The first point is at 0 where values are on faces, at half a cell where they are at centers.
+    staggered = tuple(bool(abs(x[0]) < 0.25 * w) for x, w in zip(coordinates, widths, strict=True))
     lengths = [n * w for n, w in zip(counts, widths, strict=True)]
     vector = values.shape[: values.ndim - len(axes)] == (len(axes),)
     grid = Grid(Box(np.asarray(lengths, values.real.dtype)), counts)
@@ -54,8 +58,8 @@ def _field(series: Series, frame: int) -> Field:
 
 def _particles(series: Series, frame: int) -> Particles:
     position = series[frame]
-    beside = open_file(series.path).values()
-    velocities = [s for s in beside if "/velocity/" in s.dataset_paths[0]]
+    recorded = open_file(series.path).values()
+    velocities = [s for s in recorded if "/velocity/" in s.dataset_paths[0]]
 
     def read(file: h5py.File) -> dict[str, np.ndarray]:
         group = file[TRAJECTORY_GROUP]
@@ -67,19 +71,21 @@ def _particles(series: Series, frame: int) -> Particles:
         return found
 
     found = read_hdf5(series.path, read)
-    single = {k: found[k].astype(position.dtype) for k in ("mass", "charge") if k in found}
+    # Masses and charges are stored in the run's precision, positions mostly in single.
+    properties = {k: found[k].astype(position.dtype) for k in ("mass", "charge") if k in found}
     return Particles(
         position,
         velocities[0][frame] if velocities else None,
-        single.get("mass", 1.0),
+        properties.get("mass", 1.0),
         _space(found.get("edges"), position.shape[1]),
-        charge=single.get("charge"),
+        charge=properties.get("charge"),
         species=found.get("species"),
-        id=found["id"],  # frames and their tables are sorted by it
+        id=found["id"],  # frames, masses, charges and species are sorted by it
     )
 
 
 def _space(edges: np.ndarray | None, d: int) -> Box | Triclinic | Free:
+    """The space of a cell with these edges, of which the first `d` are real axes."""
     if edges is None:
         return Free()
     edges = edges.astype(np.float32)

@@ -1,8 +1,8 @@
-"""Classes and fields under the names that they had in the version that wrote a file.
+"""Names of classes and fields by the version of physkit that wrote a file.
 
 A checkpoint names its leaves by path in the tree (`.state.position`) and its nodes by class. Both follow the
-code's names, which may change; a file keeps those of its day. So a file is compared with the template *in the
-file's own words*: the template is described with the vocabulary of the version that wrote the file.
+names in the code, which may change, while a file keeps those of its version. So the template is described with
+the vocabulary of the version that wrote the file, and then compared with the file.
 """
 
 import dataclasses
@@ -40,9 +40,10 @@ class Vocabulary:
         return own[name] if name in own else self.everywhere.get(name, name)
 
     def text(self, description: str) -> str:
-        """The description of a static value, with the names of the classes in it."""
+        """The description of a static value, with the names of the classes in it replaced."""
         if not self.classes:
             return description
+        # A class's name in a `repr` stands before its arguments: `Box(periodic=…)`.
         return re.sub(
             r"\b[A-Z]\w*(?=\()",
             lambda match: self.classes.get(match[0], match[0]),
@@ -64,7 +65,7 @@ class Vocabulary:
             elif isinstance(key, jax.tree_util.SequenceKey):
                 parts.append(jax.tree_util.keystr((key,)))
                 node = node[key.idx]
-            else:  # a node of someone else's, inside of which nothing is renamed
+            else:  # a foreign kind of node, inside of which nothing is renamed
                 return "".join(parts) + jax.tree_util.keystr(keys[len(parts) :])
         return "".join(parts)
 
