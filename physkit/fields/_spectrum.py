@@ -25,8 +25,8 @@ class Spectrum(AbstractComponent):
 
     - `coefficients`: of the values, as `Grid.fft` gives them.
     - `grid`, `location`, `vector`: those of the field.
-    - `field_type`: the class that `field()` builds, `Field`. Fields know spectra; a spectrum is told what a
-      field is, so that the one file does not import the other in a circle.
+    - `field_type`: the class that `field()` builds, `Field`; an argument, because `Field`'s file imports this
+      one.
     - `real`: whether the values are real numbers.
     """
 

@@ -5,8 +5,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from physkit.geometry import Box
 from physkit.integrators import Brownian
 from physkit.particles import Particles
+from physkit.particles.forces import LennardJones, Pairwise
+from physkit.simulate import Simulation, run
 
 from .problems import Spring, evolve, evolve_compiled, final_state
 
@@ -102,6 +105,21 @@ def test_frozen_particles_stay_and_friction_may_differ():
     np.testing.assert_allclose(
         final_state(each, state, 0.1, 5, key=KEY).position[::2], out.position[::2]
     )
+
+
+def test_friction_per_particle_over_devices(monkeypatch):
+    """Friction is `[n]` of the whole domain on every device: each takes the rows of its own particles."""
+    monkeypatch.setenv("PHYSKIT_SPMD", "vmap")  # two devices, emulated on one
+    draw = np.random.default_rng(1)
+    atoms = Particles(10 * draw.random((24, 2)), mass=1.5, space=Box([10.0, 10.0]))
+    force = Pairwise(LennardJones(0.1), 1.5, 0.3)
+    integrator = Brownian(force, 0.8, np.linspace(0.5, 5.0, 24))
+    sim = Simulation(integrator, dt=1e-4)
+    one, two = (
+        run(sim, atoms, 20, key=KEY, devices=devices, progress=False).state
+        for devices in (None, (2,))
+    )
+    np.testing.assert_allclose(two.position, one.position, atol=1e-9)
 
 
 def test_a_missing_key_is_an_error():

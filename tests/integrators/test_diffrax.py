@@ -178,7 +178,7 @@ def test_single_precision_stays_single():
 
 
 class Counter(AbstractTerm):
-    """A term with a cache: counts the calls that it is told of."""
+    """A term with a cache: counts the calls whose cache is carried on."""
 
     def init(self, state):
         return jnp.asarray(0)

@@ -55,7 +55,7 @@ def solve_positive(
     rtol: float,
     max_steps: int,
 ) -> tuple[Array, Array, Array]:
-    """The solution for a symmetric positive operator, whether it is one, and the number of iterations."""
+    """The solution for a symmetric positive operator, whether it converged, and the number of iterations."""
     if grid.space.comm.size > 1:
         return _solve_over_devices(grid, operator, preconditioner, rhs, rtol, max_steps)
     structure = jax.ShapeDtypeStruct(rhs.shape, rhs.dtype)

@@ -38,7 +38,7 @@ class Level(Module):
         return self.reaction * phi - flux_divergence(self.grid, self.boundary, self.faces, phi)
 
     def diagonal(self) -> Array:
-        """What multiplies φ of a cell in the equation of that cell."""
+        """The diagonal of the operator's matrix: what multiplies φ of a cell in its own equation."""
         total = self.reaction
         for axis, (face, kind) in enumerate(zip(self.faces, self.kinds, strict=True)):
             n = self.grid.local_shape[axis]
@@ -153,7 +153,7 @@ class Multigrid(Module):
         return Multigrid(*jax.lax.optimization_barrier((tuple(levels), inverses)))
 
     def __call__(self, residual: Array, depth: int = 0) -> Array:
-        """About the φ that has this residual."""
+        """An approximate solution φ of the operator's equation with `residual` on the right."""
         level, inverse = self.levels[depth], self.inverses[depth]
         d = level.grid.dimension
         if depth == len(self.levels) - 1:

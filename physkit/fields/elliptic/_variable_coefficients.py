@@ -77,7 +77,7 @@ def solve_elliptic(
 
 
 class Solution(Module):
-    """A solution, whether it is one, and how many iterations it took."""
+    """A solution, whether the iteration converged, and how many steps it took."""
 
     phi: Field
     converged: Array = data()

@@ -82,7 +82,7 @@ class AbstractConservationLaw(AbstractTendency):
         del component
 
     def is_admissible(self, values: Variables) -> Bool[Array, "..."] | None:
-        """Where primitive variables mean something (a positive density); None for everywhere."""
+        """Where primitive variables are physical (a positive density); None for everywhere."""
         del values
 
     def contact_fluxes(
@@ -164,7 +164,7 @@ def reconstruct_faces(
 def _edge_or_cell(
     law: AbstractConservationLaw, conserved: Variables, middle: Variables
 ) -> Variables:
-    """Primitive variables at an edge; those of the cell where the edge's mean nothing."""
+    """Primitive variables at an edge; those of the cell where the edge's are not admissible."""
     # A polynomial of high order may overshoot to a negative density or pressure; the average does not, so
     # that a cell falls back to first order and positivity is kept.
     values = law.primitive(conserved)

@@ -150,7 +150,7 @@ def _from_above(left: Side, right: Side, velocity_jump: Values, gamma: Values) -
 
 def _velocity_change(
     star: Values, log: Values, density: Values, pressure: Values, sound: Values, gamma: Values
-):
+) -> tuple[Values, Values]:
     """f_K(p) and its derivative: the velocity across a wave that changes the pressure to p (eq. 4.6)."""
     # Both branches are evaluated; they meet at star = pressure with equal slope.
     shock = star > pressure
@@ -165,7 +165,16 @@ def _velocity_change(
     return jnp.where(shock, f_shock, f_fan), jnp.where(shock, df_shock, df_fan)
 
 
-def _left_wave(ρ, u, p, c, star, contact, escape, gamma):
+def _left_wave(
+    ρ: Values,
+    u: Values,
+    p: Values,
+    c: Values,
+    star: Values,
+    contact: Values,
+    escape: Values,
+    gamma: Values,
+) -> tuple[Values, Values, Values]:
     """Density behind a left wave, and the speeds of its first and last characteristic."""
     # Toro, eqs. 4.50 to 4.55 for a left shock and a left rarefaction.
     is_gas = (ρ > 0) & (p > 0)
@@ -184,7 +193,18 @@ def _left_wave(ρ, u, p, c, star, contact, escape, gamma):
     return density, jnp.where(is_gas, head, contact), jnp.where(is_gas, tail, contact)
 
 
-def _sample_left_side(ρ, u, p, star, contact, density, head, tail, speed, gamma):
+def _sample_left_side(
+    ρ: Values,
+    u: Values,
+    p: Values,
+    star: Values,
+    contact: Values,
+    density: Values,
+    head: Values,
+    tail: Values,
+    speed: Values,
+    gamma: Values,
+) -> Side:
     """The solution to the left of the contact."""
     c = sound_speed(ρ, p, gamma)
     ahead, behind = speed <= head, speed >= tail

@@ -156,7 +156,7 @@ class CompressibleEuler(AbstractConservationLaw):
         return contact, below, above
 
     def _flux_behind_wave(
-        self, side: Variables, speed, swept, contact, star, axis: int
+        self, side: Variables, speed: Array, swept: Array, contact: Array, star: Array, axis: int
     ) -> Variables:
         """The flux between an outer wave and the contact."""
         density, *velocity, pressure = side
