@@ -48,7 +48,7 @@ def power_spectrum(field: Field) -> PowerSpectrum:
     shell = jnp.clip(jnp.rint(k / width).astype(jnp.int32), 0, shells - 1)
     power = jnp.zeros(shells, squared.dtype).at[shell.reshape(-1)].add(squared.reshape(-1))
     power = grid.psum_modes(power)
-    # The forward transform is unnormalized: |û|² is N² times the mean square (Parseval).
+    # The forward transform is unnormalized: Σ |û|² is N² times the mean square (Parseval).
     cells = float(np.prod(grid.shape))
     return PowerSpectrum(jnp.arange(shells).astype(power.dtype) * width, power / cells**2)
 

@@ -179,7 +179,6 @@ def difference_over_cells(
 ) -> Array:
     """∂F/∂x from values on faces, of which there is one more than cells."""
     metric = law.metric(grid, axis)
-    # Faces: one more than cells.
     n = flux.shape[axis]
     if metric is None:
         volumes = grid.spacing[axis]

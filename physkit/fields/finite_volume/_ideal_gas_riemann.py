@@ -118,7 +118,7 @@ def _star_pressure(left: Side, right: Side, velocity_jump: Values, gamma: Values
     # The iteration itself has no derivative; see the last line.
     frozen = jax.lax.stop_gradient((left, right, velocity_jump, gamma))
 
-    # In ln p, which cannot become negative.
+    # In ln p: the pressure itself then cannot become negative.
     def newton(log, left, right, velocity_jump, gamma):
         p = jnp.exp(log)
         (f, df), (g, dg) = (_velocity_change(p, log, *side, gamma) for side in (left, right))

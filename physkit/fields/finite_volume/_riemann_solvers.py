@@ -55,7 +55,6 @@ class Rusanov(AbstractRiemannSolver):
     def flux(self, law: RiemannLaw, left: Variables, right: Variables, axis: int) -> Variables:
         speeds = (*law.wave_speeds(left, axis), *law.wave_speeds(right, axis))
         a, b, c, d = (jnp.abs(s) for s in speeds)
-        # ½ s, once for all variables.
         half = 0.5 * jnp.maximum(jnp.maximum(a, b), jnp.maximum(c, d))
         return tuple(
             (0.5 * f + half * u) + (0.5 * g - half * v)

@@ -202,7 +202,7 @@ def _as_rows(value: Array, particles: Particles, what: str, components: int) -> 
 def _rotate(v: Float[Array, "n d"], t: Float[Array, "n c"]) -> Float[Array, "n d"]:
     """v turned about t by 2 atan |t|, clockwise seen along t."""
     # Birdsall & Langdon, section 4-3: v′ = v + v × t, then v + v′ × s with s = 2t/(1 + t²). The two
-    # cross products are an exact rotation, whatever |t|.
+    # cross products are an exact rotation for every length of t.
     sine = 2 * t / (1 + jnp.sum(t * t, axis=1, keepdims=True))
     return v + _cross(v + _cross(v, t), sine)
 

@@ -66,7 +66,7 @@ def require_nonnegative(integrator: Module, *names: str) -> None:
     """**Errors:** `ParameterError` for a negative number among the fields `names`; a trace hides them."""
     for name in names:
         numbers = concrete_value(getattr(integrator, name))
-        # While trees are mapped, fields may hold anything, such as masks or shapes: only numbers count.
+        # Only numbers can be negative: placeholders in their place, such as shapes or masks, pass.
         if (
             numbers is not None
             and np.issubdtype(numbers.dtype, np.floating)

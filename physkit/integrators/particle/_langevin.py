@@ -56,9 +56,8 @@ class BAOAB(AbstractHeatBath, AbstractKickFirst):
     ) -> tuple[State, ForceAux]:
         decay_minus_1, amplitude = plan
         total, caches = aux
-        # B: with the force that the step before ended with.
+        # B and A: the kick is with the force that the step before ended with.
         state = kick(state, total, 0.5 * clock.dt)
-        # A
         state = drift(self.force, state, 0.5 * clock.dt)
         # O: an increment (c − 1) v + noise, not new velocities, so that frozen particles stay.
         for name, noise in self.draw_noise(clock, state, amplitude).items():

@@ -71,7 +71,7 @@ class AbstractRungeKutta(AbstractIntegrator):
         self, plan: None, clock: Clock, state: State, aux: Cache, aux_clock: Clock
     ) -> tuple[State, Cache]:
         # A shear: its rates depend on nothing that it moved, so the state after it has the same rates as
-        # the state before, and the negative increment is exact.
+        # the state before, and fixed-point numbers take the negative increment exactly.
         evaluate = make_reproducible(self.tendency, state)
         rate, aux = evaluate(clock.at_fraction(0.0), state, aux)
         negative = tuple(-w for w in self.tableau.weights)

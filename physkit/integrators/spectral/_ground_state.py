@@ -57,7 +57,7 @@ def ground_state(
         damped = field.map(damp).spectrum().multiply(jnp.exp(-kinetic * tau))
         return _normalize(damped.field().map(damp)).data, None
 
-    # Long steps first, to get near; a fixed point of shorter ones is nearer to that of H.
+    # Long steps first, to get near; the fixed point of shorter ones is nearer to the ground state of H.
     taus = [dt / equation.hbar / 4**k for k in range(refinements)]
     lengths = jnp.repeat(jnp.stack(taus), steps)
     psi, _ = jax.lax.scan(step, _normalize(guess).data, lengths)
