@@ -138,9 +138,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("cases", nargs="*", help=f"of {', '.join(CASES)}; all if left out")
     parser.add_argument("--record", type=Path, help="also write the table to this file")
-    asked = parser.parse_args()
+    args = parser.parse_args()
     rows = []
-    for case in asked.cases or CASES:
+    for case in args.cases or CASES:
         sizes, codes = CASES[case]
         for size in sizes:
             for code, precisions in codes.items():
@@ -150,8 +150,8 @@ def main() -> None:
                     print(json.dumps(rows[-1]), file=sys.stderr, flush=True)
     text = f"{machine()}, {datetime.date.today()}\n\n{table(rows)}\n"
     print(text)
-    if asked.record:
-        asked.record.write_text(text)
+    if args.record:
+        args.record.write_text(text)
 
 
 if __name__ == "__main__":

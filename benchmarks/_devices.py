@@ -1,10 +1,9 @@
 """One domain on one core, on one device with all cores, and cut over two devices with a core each.
 
 Emulated CPU devices share the cores of the machine, so that two devices can at best be twice as fast as
-one *core*. Processes, compiled once, are asked in turn for chunks of two lengths; the time of a step is
-the difference, the rest is what a chunk costs. A round waits for a moment in which the machine has little
-else to do, and the shortest of all rounds counts; CPU seconds, which other processes lengthen less, are
-given beside.
+one *core*. Processes, compiled once, time chunks of two lengths in turn; the time of a step is the
+difference, the rest is what a chunk costs. A round waits until the machine has little else to do, and the
+shortest of all rounds counts. CPU seconds, which other processes lengthen less, are given beside.
 """
 
 import argparse
@@ -38,16 +37,16 @@ def serve(make: Make, layout: str, size: int, part: int) -> None:
     import physkit as pk
 
     sim, state = make(size, part)
-    # A run finds room for its caches; what is timed is the program that `run` calls for its chunks.
+    # A run grows its caches; what is timed is the program that `run` calls for its chunks.
     devices = (2,) if layout == "two-devices" else None
     done = pk.run(sim, state, 20 * sim.observation_period, devices=devices, progress=False)
     program, carry = _program(sim, done.carry, devices)
     program(carry, 1)
     print("ready", flush=True)
     for line in sys.stdin:
-        began, used = time.perf_counter(), time.process_time()
+        start, used = time.perf_counter(), time.process_time()
         program(carry, int(line))
-        print(time.perf_counter() - began, time.process_time() - used, flush=True)
+        print(time.perf_counter() - start, time.process_time() - used, flush=True)
 
 
 def _program(sim: Any, carry: Any, devices: Any) -> tuple[Any, Any]:
@@ -61,12 +60,12 @@ def _program(sim: Any, carry: Any, devices: Any) -> tuple[Any, Any]:
 
 
 class Server:
-    """A process with one layout of one case, as its user sees it."""
+    """A process with one layout of one case, and the pipes to it."""
 
     def __init__(self, case: str, layout: str, size: int, part: int):
-        words = ["--serve", layout, "--size", str(size), "--part", str(part)]
+        arguments = ["--serve", layout, "--size", str(size), "--part", str(part)]
         self._process = subprocess.Popen(
-            [sys.executable, "-m", f"benchmarks.{case}", *words],
+            [sys.executable, "-m", f"benchmarks.{case}", *arguments],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
         )  # fmt: skip
 
@@ -75,7 +74,7 @@ class Server:
         if self._read() != "ready":
             raise RuntimeError("a layout failed: see above")
 
-    def timed(self, steps: int) -> tuple[float, float]:
+    def time_chunk(self, steps: int) -> tuple[float, float]:
         """Wall-clock and CPU seconds of a chunk."""
         self._process.stdin.write(f"{steps}\n")
         self._process.stdin.flush()
@@ -91,23 +90,23 @@ class Server:
         return self._process.stdout.readline().strip()
 
 
-def paces(case: str, runs: dict, short: int, long: int, limit: float) -> dict[str, Pace]:
-    """Every run (layout, size, part) timed in turn for `limit` seconds, twice at least."""
+def measure_paces(case: str, runs: dict, short: int, long: int, limit: float) -> dict[str, Pace]:
+    """Every run (layout, size, part) timed in turn for `limit` seconds, twice at shortest."""
     servers = {name: Server(case, *what) for name, what in runs.items()}
-    seen: dict[str, list] = {name: [] for name in runs}
+    timings: dict[str, list] = {name: [] for name in runs}
     for server in servers.values():
         server.wait()
     until = time.monotonic() + limit
-    while time.monotonic() < until or min(map(len, seen.values())) < 2:
+    while time.monotonic() < until or min(map(len, timings.values())) < 2:
         for name, server in servers.items():
-            _calm()
-            seen[name].append((server.timed(short), server.timed(long)))
+            _wait_for_idle_machine()
+            timings[name].append((server.time_chunk(short), server.time_chunk(long)))
     for server in servers.values():
         server.close()
-    return {name: _pace(both, short, long) for name, both in seen.items()}
+    return {name: _pace(both, short, long) for name, both in timings.items()}
 
 
-def _calm(patience: float = 1.0) -> None:
+def _wait_for_idle_machine(patience: float = 1.0) -> None:
     """Wait until other processes leave the machine alone, or until patience is over."""
     until = time.monotonic() + patience
     while time.monotonic() < until:
@@ -126,30 +125,30 @@ def _ticks() -> tuple[int, int]:
 
 
 def _pace(both: list, short: int, long: int) -> Pace:
-    least = lambda which, clock: min(pair[which][clock] for pair in both)
-    wall = (least(1, 0) - least(0, 0)) / (long - short)
-    cpu = (least(1, 1) - least(0, 1)) / (long - short)
-    return Pace(wall, cpu, max(0.0, least(0, 0) - short * wall))
+    shortest = lambda which, clock: min(pair[which][clock] for pair in both)
+    wall = (shortest(1, 0) - shortest(0, 0)) / (long - short)
+    cpu = (shortest(1, 1) - shortest(0, 1)) / (long - short)
+    return Pace(wall, cpu, max(0.0, shortest(0, 0) - short * wall))
 
 
-def answer(make: Make, case: str, size: int, short: int, long: int) -> None:
+def run_case(make: Make, case: str, size: int, short: int, long: int) -> None:
     """Print strong and weak scaling of a case as one line of JSON; or serve as one of its processes."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--size", type=int, default=size)
     parser.add_argument("--seconds", type=float, default=120.0, help="of timing, after compiling")
     parser.add_argument("--serve", choices=LAYOUTS)
     parser.add_argument("--part", type=int, default=1)
-    asked = parser.parse_args()
-    if asked.serve:
-        serve(make, asked.serve, asked.size, asked.part)
+    args = parser.parse_args()
+    if args.serve:
+        serve(make, args.serve, args.size, args.part)
         return
-    runs = {layout: (layout, asked.size, 1) for layout in LAYOUTS}
-    runs["half, one core"] = ("one-core", asked.size, 2)
-    found = paces(case, runs, short, long, asked.seconds)
+    runs = {layout: (layout, args.size, 1) for layout in LAYOUTS}
+    runs["half, one core"] = ("one-core", args.size, 2)
+    found = measure_paces(case, runs, short, long, args.seconds)
     one, all_cores, two, half = found.values()
     table = {
         "case": case,
-        "size": asked.size,
+        "size": args.size,
         "load": os.getloadavg()[0],
         "ms a step": {name: 1e3 * p.wall for name, p in found.items()},
         "ms of CPU a step": {name: 1e3 * p.cpu for name, p in found.items()},

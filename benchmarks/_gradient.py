@@ -2,10 +2,9 @@
 
 import time
 
-from benchmarks._harness import seconds
+from benchmarks._harness import ALL_CORES, seconds
 
 UNIT = "gradient steps/s"
-TWO_CORES = {"xla_disable_hlo_passes": "small-while-loop-hoisting"}
 
 
 def adjoints() -> dict:
@@ -20,23 +19,23 @@ def adjoints() -> dict:
     }
 
 
-def measured(loss, at, steps: int) -> dict:
+def measure_gradient(loss, at, steps: int) -> dict:
     """`loss(at)` and its gradient, compiled; times are the best of three."""
     import jax
 
-    options = TWO_CORES if jax.default_backend() == "cpu" else None
+    options = ALL_CORES if jax.default_backend() == "cpu" else None
     compiled = lambda f: jax.jit(f, compiler_options=options).lower(at).compile()
     began = time.perf_counter()
-    both = compiled(jax.value_and_grad(loss))
+    with_gradient = compiled(jax.value_and_grad(loss))
     compiling = time.perf_counter() - began
-    ahead = compiled(loss)
+    forward = compiled(loss)
     began = time.perf_counter()
-    value, slope = jax.block_until_ready(both(at))
+    value, slope = jax.block_until_ready(with_gradient(at))
     first = time.perf_counter() - began
-    jax.block_until_ready(ahead(at))
-    slow = seconds(lambda: jax.block_until_ready(both(at)))
-    fast = seconds(lambda: jax.block_until_ready(ahead(at)))
-    memory = both.memory_analysis().temp_size_in_bytes / 2**20
+    jax.block_until_ready(forward(at))
+    slow = seconds(lambda: jax.block_until_ready(with_gradient(at)))
+    fast = seconds(lambda: jax.block_until_ready(forward(at)))
+    memory = with_gradient.memory_analysis().temp_size_in_bytes / 2**20
     note = (
         f"{slow / fast:.2f}× forward ({fast:.3g} s), {memory:.4g} MiB, dL/dθ = "
         f"{float(jax.tree.leaves(slope)[0]):.7g} at L = {float(value):.7g}"

@@ -1,6 +1,6 @@
 """Particles deposit charge on a line of cells by cloud in cell. M particles per second."""
 
-from benchmarks._harness import answer, seconds
+from benchmarks._harness import print_measurement, seconds
 
 CELLS = 256
 UNIT = "M particles/s"
@@ -46,9 +46,9 @@ def plain(x, q):
 
     u = x * CELLS - 0.5
     cell = jnp.floor(u)
-    share, cell = u - cell, cell.astype(jnp.int32)
-    rho = jnp.zeros(CELLS, x.dtype).at[cell % CELLS].add(q * (1 - share))
-    return rho.at[(cell + 1) % CELLS].add(q * share) * CELLS
+    fraction, cell = u - cell, cell.astype(jnp.int32)
+    rho = jnp.zeros(CELLS, x.dtype).at[cell % CELLS].add(q * (1 - fraction))
+    return rho.at[(cell + 1) % CELLS].add(q * fraction) * CELLS
 
 
 def segments(x, q):
@@ -58,9 +58,9 @@ def segments(x, q):
 
     u = x * CELLS - 0.5
     cell = jnp.floor(u)
-    share, cell = u - cell, cell.astype(jnp.int32)
-    low = jax.ops.segment_sum(q * (1 - share), cell % CELLS, CELLS)
-    return (low + jax.ops.segment_sum(q * share, (cell + 1) % CELLS, CELLS)) * CELLS
+    fraction, cell = u - cell, cell.astype(jnp.int32)
+    low = jax.ops.segment_sum(q * (1 - fraction), cell % CELLS, CELLS)
+    return (low + jax.ops.segment_sum(q * fraction, (cell + 1) % CELLS, CELLS)) * CELLS
 
 
 def kernel(parallel: bool):
@@ -119,4 +119,4 @@ CODES = {
 }
 
 if __name__ == "__main__":
-    answer(CODES)
+    print_measurement(CODES)

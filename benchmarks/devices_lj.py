@@ -1,6 +1,6 @@
 """A Lennard-Jones melt of LAMMPS' `in.lj`, twice as long along x as along y and z; float32."""
 
-from benchmarks._devices import answer
+from benchmarks._devices import run_case
 from benchmarks.lj_melt import CUTOFF, DENSITY, DT, SKIN, TEMPERATURE
 
 
@@ -18,4 +18,4 @@ def make(size: int, part: int):
 
 
 if __name__ == "__main__":
-    answer(make, "devices_lj", 64_000, 10, 60)
+    run_case(make, "devices_lj", 64_000, 10, 60)

@@ -1,6 +1,6 @@
 """Two-dimensional turbulence, vorticity by Fourier modes, ETDRK2, float32: transforms."""
 
-from benchmarks._devices import answer
+from benchmarks._devices import run_case
 from benchmarks.navier_stokes import VISCOSITY, step
 
 
@@ -16,4 +16,4 @@ def make(size: int, part: int):
 
 
 if __name__ == "__main__":
-    answer(make, "devices_navier_stokes", 1024, 1, 5)
+    run_case(make, "devices_navier_stokes", 1024, 1, 5)

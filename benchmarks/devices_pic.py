@@ -1,6 +1,6 @@
 """Electrostatic particle-in-cell on a line of 256 cells, cloud in cell, leapfrog, float32."""
 
-from benchmarks._devices import answer
+from benchmarks._devices import run_case
 from benchmarks.pic import CELLS, DT, start
 
 
@@ -19,4 +19,4 @@ def make(size: int, part: int):
 
 
 if __name__ == "__main__":
-    answer(make, "devices_pic", 1_000_000, 5, 45)
+    run_case(make, "devices_pic", 1_000_000, 5, 45)

@@ -1,6 +1,6 @@
 """Nonlinear rotating shallow water on a periodic C grid, Euler steps, float32."""
 
-from benchmarks._devices import answer
+from benchmarks._devices import run_case
 from benchmarks.shallow_water import CORIOLIS, DT, GRAVITY, H, start
 
 
@@ -20,4 +20,4 @@ def make(size: int, part: int):
 
 
 if __name__ == "__main__":
-    answer(make, "devices_shallow_water", 2048, 2, 14)
+    run_case(make, "devices_shallow_water", 2048, 2, 14)

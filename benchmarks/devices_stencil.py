@@ -1,6 +1,6 @@
 """Diffusion on a periodic square, five-point stencil, Euler steps, float32: memory and nothing else."""
 
-from benchmarks._devices import answer
+from benchmarks._devices import run_case
 
 
 def make(size: int, part: int):
@@ -19,4 +19,4 @@ def make(size: int, part: int):
 
 
 if __name__ == "__main__":
-    answer(make, "devices_stencil", 2048, 4, 44)
+    run_case(make, "devices_stencil", 2048, 4, 44)

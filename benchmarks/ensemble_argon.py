@@ -9,7 +9,7 @@ velocities of their temperature; rates are million atom-steps per second, rebuil
 
 import time
 
-from benchmarks._harness import answer, seconds
+from benchmarks._harness import print_measurement, seconds
 
 DENSITY, CUTOFF, SKIN, DT, STEPS, CELLS = 0.7, 2.2, 0.3, 0.004, 100, 3
 ATOMS = 4 * CELLS**3
@@ -161,7 +161,7 @@ def timed(work, size: int) -> dict:
 
 
 if __name__ == "__main__":
-    answer({
+    print_measurement({
         "physkit": with_physkit,
         "loop": with_loop,
         "lists": with_lists,

@@ -7,7 +7,7 @@ Million member-steps per second.
 
 import time
 
-from benchmarks._harness import answer, seconds
+from benchmarks._harness import print_measurement, seconds
 
 DT, STEPS = 1e-3, 1000
 UNIT = "M member-steps/s"
@@ -186,7 +186,7 @@ def timed(work, size: int) -> dict:
 
 
 if __name__ == "__main__":
-    answer({
+    print_measurement({
         "physkit": with_physkit,
         "vmap": with_vmap,
         "loop": with_loop,

@@ -2,7 +2,7 @@
 
 The prediction is about the device: what the compiled program takes for the members, their start and end
 included. It is compiled and run once, and then again, with the peak of the process counted anew; what was
-resident before it, less the members' start, is subtracted. Copies of frames that the host makes
+resident before it, less the members' initial state, is subtracted. Copies of frames that the host makes
 afterwards are no part of it, and on a CPU come on top. Needs Linux. MiB; `rate` is the measured peak.
 """
 
@@ -10,7 +10,7 @@ import ctypes
 import gc
 from pathlib import Path
 
-from benchmarks._harness import answer
+from benchmarks._harness import print_measurement
 
 UNIT = "MiB, measured peak"
 _STATUS, _CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
@@ -26,7 +26,7 @@ def lorenz(size: int, precision: str) -> dict:
     record = pk.Every(5, position=lambda now: now.state)
     sim = pk.Simulation(sim.integrator, dt=sim.dt, observers=record, adjoint=pk.adjoints.Direct())
     over = pk.SweepAxis(lambda m: pk.find(m, pk.Function).args, values(size))
-    return compared(pk.Sweep((sim, start), 5000, over=over), size)
+    return compare_prediction(pk.Sweep((sim, start), 5000, over=over), size)
 
 
 def argon(size: int, precision: str) -> dict:
@@ -36,10 +36,10 @@ def argon(size: int, precision: str) -> dict:
 
     sim, atoms = model(precision)
     over = pk.SweepAxis(lambda m: m[1].velocity, velocities(atoms, size))
-    return compared(pk.Sweep((sim, atoms), 20, over=over), size)
+    return compare_prediction(pk.Sweep((sim, atoms), 20, over=over), size)
 
 
-def compared(whole, size: int) -> dict:
+def compare_prediction(whole, size: int) -> dict:
     import jax
     import numpy as np
 
@@ -69,4 +69,4 @@ def status_mib(what: str) -> float:
 
 
 if __name__ == "__main__":
-    answer({"lorenz": lorenz, "argon": argon})
+    print_measurement({"lorenz": lorenz, "argon": argon})

@@ -1,4 +1,4 @@
-"""What files cost: writing beside a run, checkpoints, opening long runs, and the first word of help.
+"""What files cost: writing beside a run, checkpoints, opening long runs, and `physkit --help`.
 
 `python -m benchmarks.files`; times on a busy machine are CPU seconds, and ratios.
 """
@@ -18,7 +18,7 @@ from physkit.storage import Output
 from physkit.systems import lennard_jones_melt
 
 
-def used(work):
+def wall_and_cpu(work):
     """Wall-clock and CPU seconds of `work`."""
     wall, cpu = time.perf_counter(), time.process_time()
     work()
@@ -33,14 +33,14 @@ def writing(folder: Path, cells: int = 20, steps: int = 300) -> None:
     )
     warm = pk.run(observed, state, 100, progress=False)
     pk.run(observed, warm.carry, 100, progress=False)
-    alone, beside = [], []
+    in_memory, to_files = [], []
     for k in range(3):
-        alone.append(used(lambda: pk.run(observed, warm.carry, steps, progress=False)))
+        in_memory.append(wall_and_cpu(lambda: pk.run(observed, warm.carry, steps, progress=False)))
         to = folder / f"r{k}"
-        beside.append(
-            used(lambda to=to: pk.run(observed, warm.carry, steps, to=to, progress=False))
+        to_files.append(
+            wall_and_cpu(lambda to=to: pk.run(observed, warm.carry, steps, to=to, progress=False))
         )
-    (a, ca), (b, cb) = (np.min(x, axis=0) for x in (alone, beside))
+    (a, ca), (b, cb) = (np.min(x, axis=0) for x in (in_memory, to_files))
     print(f"{state.num_particles} atoms, {steps} steps: {a:.2f} s (CPU {ca:.2f}) in memory")
     print(
         f"  to files, with two checkpoints: {b:.2f} s (CPU {cb:.2f}): {100 * (cb / ca - 1):+.1f} % CPU"
@@ -56,7 +56,7 @@ def writing(folder: Path, cells: int = 20, steps: int = 300) -> None:
         to.add({"x": x[None], "v": x[None]}, dict.fromkeys("xv", np.array([100 * k])))
         to.commit()
 
-    each = np.min([used(lambda k=k: one(k)) for k in range(10)], axis=0)
+    each = np.min([wall_and_cpu(lambda k=k: one(k)) for k in range(10)], axis=0)
     print(f"  one frame written: {1e3 * each[0]:.1f} ms (CPU {1e3 * each[1]:.1f} ms), "
           f"{100 * each[1] / (ca / steps * 100):.2f} % of the CPU of 100 steps")  # fmt: skip
 
@@ -69,7 +69,7 @@ def checkpoints(folder: Path) -> None:
         ("written", lambda: pk.save_checkpoint(path, tree)),
         ("read", lambda: pk.load_checkpoint(path, tree)),
     ):
-        wall, cpu = np.min([used(work) for _ in range(4)], axis=0)
+        wall, cpu = np.min([wall_and_cpu(work) for _ in range(4)], axis=0)
         print(f"120 MB checkpoint {what}: {wall:.2f} s (CPU {cpu:.2f} s)")
 
 
@@ -84,13 +84,13 @@ def opening(folder: Path, frames: int = 100_000) -> None:
         steps = np.arange(k, k + 10_000)
         to.add({"x": np.zeros((10_000, 10, 3)), "e": steps * 1.0}, dict.fromkeys("xe", steps))
         to.commit()
-    wall, cpu = np.min([used(lambda: pk.open(folder)) for _ in range(5)], axis=0)
+    wall, cpu = np.min([wall_and_cpu(lambda: pk.open(folder)) for _ in range(5)], axis=0)
     print(f"opening {frames} frames: {1e3 * wall:.1f} ms (CPU {1e3 * cpu:.1f} ms)")
-    last = np.min([used(lambda: pk.open(folder)["x"][-1]) for _ in range(5)], axis=0)
+    last = np.min([wall_and_cpu(lambda: pk.open(folder)["x"][-1]) for _ in range(5)], axis=0)
     print(f"  and reading the last: {1e3 * last[0]:.1f} ms")
 
 
-def first_word() -> None:
+def time_help() -> None:
     """`physkit --help`."""
 
     def once():
@@ -108,7 +108,7 @@ def first_word() -> None:
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as name:
         for k, part in enumerate((checkpoints, opening, writing)):
-            own = Path(name) / str(k)
-            own.mkdir()
-            part(own)
-    first_word()
+            part_folder = Path(name) / str(k)
+            part_folder.mkdir()
+            part(part_folder)
+    time_help()

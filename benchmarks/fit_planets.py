@@ -7,7 +7,7 @@ fast as one can make them there: compiled once, arrays in, arrays out.
 
 import time
 
-from benchmarks._harness import answer
+from benchmarks._harness import print_measurement
 
 UNIT = "fits/min"
 
@@ -127,4 +127,6 @@ def _by_scipy(method: str, *, scaled: bool) -> dict:
 
 
 if __name__ == "__main__":
-    answer({"physkit": with_physkit, "scipy": with_scipy, "scipy-defaults": with_scipy_defaults})
+    print_measurement(
+        {"physkit": with_physkit, "scipy": with_scipy, "scipy-defaults": with_scipy_defaults}
+    )

@@ -1,7 +1,7 @@
 """Gradient by viscosity through `size` steps of two-dimensional turbulence on 128² points, order 2."""
 
-from benchmarks._gradient import codes, measured
-from benchmarks._harness import answer
+from benchmarks._gradient import codes, measure_gradient
+from benchmarks._harness import print_measurement
 
 POINTS, DT = 128, 0.004
 
@@ -28,7 +28,7 @@ def with_adjoint(adjoint, size: int) -> dict:
         sim = pk.Simulation(flow, dt=DT, adjoint=adjoint)
         return jnp.mean(pk.simulate(sim, vorticity, size).state.data ** 2)
 
-    return measured(loss, jnp.asarray(1e-3), size)
+    return measure_gradient(loss, jnp.asarray(1e-3), size)
 
 
 def with_exponax(size: int, precision: str) -> dict:
@@ -47,10 +47,10 @@ def with_exponax(size: int, precision: str) -> dict:
         step = lambda w, _: (stepper(w), None)
         return jnp.mean(jax.lax.scan(step, vorticity, None, length=size)[0] ** 2)
 
-    return measured(loss, jnp.asarray(1e-3), size)
+    return measure_gradient(loss, jnp.asarray(1e-3), size)
 
 
 if __name__ == "__main__":
     ours = codes(with_adjoint)
     del ours["reversible"]  # viscosity cannot be undone
-    answer(ours | {"exponax": with_exponax})
+    print_measurement(ours | {"exponax": with_exponax})

@@ -4,8 +4,8 @@ Liquids are chaotic: the derivative grows by e every 150 steps or so, and its va
 it costs is the same.
 """
 
-from benchmarks._gradient import codes, measured
-from benchmarks._harness import answer
+from benchmarks._gradient import codes, measure_gradient
+from benchmarks._harness import print_measurement
 
 
 def with_adjoint(adjoint, size: int) -> dict:
@@ -31,8 +31,8 @@ def with_adjoint(adjoint, size: int) -> dict:
         begin = pk.init(sim, atoms, capacity=capacity)
         return jnp.mean(pk.simulate(sim, begin, size).state.velocity ** 2)
 
-    return measured(loss, at, size)
+    return measure_gradient(loss, at, size)
 
 
 if __name__ == "__main__":
-    answer(codes(with_adjoint))
+    print_measurement(codes(with_adjoint))

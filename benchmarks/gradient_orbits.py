@@ -1,7 +1,7 @@
 """Gradient by a mass through `size` steps of five bodies: the Sun and the giant planets."""
 
-from benchmarks._gradient import codes, measured
-from benchmarks._harness import answer
+from benchmarks._gradient import codes, measure_gradient
+from benchmarks._harness import print_measurement
 
 
 def with_adjoint(adjoint, size: int) -> dict:
@@ -18,8 +18,8 @@ def with_adjoint(adjoint, size: int) -> dict:
         heavier = bodies.replace(mass=bodies.mass.at[1].multiply(scale))
         return jnp.sum(pk.simulate(sim, heavier, size).state.position ** 2)
 
-    return measured(loss, jnp.asarray(1.0), size)
+    return measure_gradient(loss, jnp.asarray(1.0), size)
 
 
 if __name__ == "__main__":
-    answer(codes(with_adjoint))
+    print_measurement(codes(with_adjoint))

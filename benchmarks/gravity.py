@@ -2,7 +2,7 @@
 
 import time
 
-from benchmarks._harness import answer
+from benchmarks._harness import print_measurement
 
 DT, SOFTENING = 1e-3, 0.01
 UNIT = "G pairs/s"
@@ -66,4 +66,4 @@ def with_rebound(size: int, precision: str) -> dict:
 
 
 if __name__ == "__main__":
-    answer({"physkit": with_physkit, "rebound": with_rebound})
+    print_measurement({"physkit": with_physkit, "rebound": with_rebound})

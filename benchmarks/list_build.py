@@ -2,11 +2,10 @@
 
 import time
 
-from benchmarks._harness import answer, seconds
+from benchmarks._harness import ALL_CORES, print_measurement, seconds
 from benchmarks.lj_melt import CUTOFF, DENSITY, DT, SKIN, TEMPERATURE, cells
 
 UNIT = "builds/s"
-ALL_CORES = {"xla_disable_hlo_passes": "small-while-loop-hoisting"}
 
 
 def melt(size: int):
@@ -63,4 +62,4 @@ def with_jax_md(size: int, precision: str) -> dict:
 
 
 if __name__ == "__main__":
-    answer({"physkit": with_physkit, "jax-md": with_jax_md})
+    print_measurement({"physkit": with_physkit, "jax-md": with_jax_md})

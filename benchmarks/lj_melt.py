@@ -6,7 +6,7 @@ liquid. Rates are million particle-steps per second.
 
 import time
 
-from benchmarks._harness import answer
+from benchmarks._harness import print_measurement
 
 DENSITY, TEMPERATURE, CUTOFF, SKIN, DT = 0.8442, 1.44, 2.5, 0.3, 0.005
 WARM, STEPS = 200, 200
@@ -168,7 +168,7 @@ def with_openmm(size: int, precision: str) -> dict:
 
 
 if __name__ == "__main__":
-    answer({
+    print_measurement({
         "physkit": with_physkit,
         "jax-md": with_jax_md,
         "lammps-1": with_lammps_1,

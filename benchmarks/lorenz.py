@@ -2,7 +2,7 @@
 
 import time
 
-from benchmarks._harness import answer, seconds
+from benchmarks._harness import print_measurement, seconds
 
 DT, STEPS = 1e-3, 1000
 UNIT = "M trajectory-steps/s"
@@ -78,4 +78,4 @@ def with_diffrax(size: int, precision: str) -> dict:
 
 
 if __name__ == "__main__":
-    answer({"physkit": with_physkit, "diffrax": with_diffrax})
+    print_measurement({"physkit": with_physkit, "diffrax": with_diffrax})

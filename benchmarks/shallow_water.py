@@ -7,12 +7,11 @@ as one fused kernel on one and two threads.
 
 import time
 
-from benchmarks._harness import answer, seconds
+from benchmarks._harness import ALL_CORES, print_measurement, seconds
 
 STEPS, DT, H = 50, 1.0, 1e3
 GRAVITY, CORIOLIS = 9.81, 1e-4
 UNIT = "M cells/s"
-BOTH_CORES = {"xla_disable_hlo_passes": "small-while-loop-hoisting"}
 
 
 def start(size: int, precision: str):
@@ -54,7 +53,7 @@ def with_physkit(size: int, precision: str) -> dict:
     flow = pk.equations.ShallowWater(GRAVITY, CORIOLIS)
     sim = cast_floats(pk.Simulation(pk.Euler(flow), dt=DT, adjoint=pk.adjoints.Direct()), h.dtype)
     advance = lambda w: pk.simulate(sim, w, STEPS).state
-    return timed(advance, water, size, compiler_options=BOTH_CORES)
+    return timed(advance, water, size, compiler_options=ALL_CORES)
 
 
 def rolled(state):
@@ -142,11 +141,11 @@ def with_numba(size: int, precision: str, threads: int = 1) -> dict:
 
 
 if __name__ == "__main__":
-    answer(
+    print_measurement(
         {
             "physkit": with_physkit,
             "jnp.roll": with_rolls,
-            "jnp.roll-2": lambda *asked: with_rolls(*asked, compiler_options=BOTH_CORES),
+            "jnp.roll-2": lambda *asked: with_rolls(*asked, compiler_options=ALL_CORES),
             "numba-1": with_numba,
             "numba-2": lambda *asked: with_numba(*asked, threads=2),
         }
