@@ -1,4 +1,4 @@
-"""Time as an integer: t = t0 + n·dt, computed afresh at every step, never accumulated."""
+"""Time as an integer step number: t = t0 + n·dt is computed anew at every step, never accumulated."""
 
 import jax
 import jax.numpy as jnp
@@ -12,13 +12,17 @@ _DIGIT = 12  # bits of a digit of n: its products with half a float32 significan
 
 
 class StepCount(Module):
-    """A step number of 55 bits in two int32 words, n = high·2²⁴ + low: it outlives 2³¹ steps."""
+    """A step number of 55 bits in two int32 words, n = high·2²⁴ + low, for runs beyond 2³¹ steps.
+
+    JAX has no 64-bit integers unless x64 is enabled.
+    """
 
     high: Int[Array, "..."] = data()
     low: Int[Array, "..."] = data()
 
     @staticmethod
     def of(n: int = 0) -> "StepCount":
+        """The step number `n`, n ≥ 0."""
         return StepCount(jnp.int32(n >> _WORD), jnp.int32(n & (2**_WORD - 1)))
 
     def plus(self, steps: int | Int[Array, ""]) -> "StepCount":
@@ -31,12 +35,16 @@ class StepCount(Module):
 
 
 class Clock(Module):
-    """Where a (sub-)step stands: its start `t`, its length `dt`, the step number, and its randomness.
+    """The time of a (sub-)step: its start `t`, its length `dt`, the step number, and its random key.
 
-    `t` is correctly rounded at any step number; `t + t_low` is about twice as precise, for phases
-    (`phase`) that must stay smooth when t is large in float32. Sub-steps of a composition are made
-    by `part`. The key depends on (seed, step, sub-step) only, so noise depends on neither chunking
-    nor restarts.
+    `t` is correctly rounded at any step number. `t + t_low` is about twice as precise, for phases
+    (`phase`) that must stay smooth when t is large in float32. Compositions make sub-steps by `substep`.
+    The key depends on (seed, step, sub-step) only, so that noise depends neither on chunks nor on restarts.
+
+    - `step`, `origin`, `macro_dt`: number of the whole step, t0, and the length of whole steps.
+    - `offset`: from the start of the whole step to that of this sub-step, in time units.
+    - `dt`: length of this (sub-)step, in time units.
+    - `key`: a JAX random key; None where a run has none.
     """
 
     step: StepCount
@@ -48,7 +56,7 @@ class Clock(Module):
 
     @staticmethod
     def at(step: StepCount, origin, dt, key=None) -> "Clock":
-        """The clock of macro step `step`."""
+        """The clock of the whole step number `step`."""
         origin, dt = jnp.asarray(origin), jnp.asarray(dt)
         if key is not None:
             key = jax.random.fold_in(jax.random.fold_in(key, step.high), step.low)
@@ -61,7 +69,7 @@ class Clock(Module):
 
     @property
     def t_low(self) -> Float[Array, ""]:
-        """What rounding `t` to its precision left off."""
+        """The rounding error of `t`: t0 + n·dt + offset − t."""
         return self._time()[1]
 
     def at_fraction(self, fraction: float | Float[Array, ""]) -> "Clock":
@@ -74,10 +82,14 @@ class Clock(Module):
         length: float | Float[Array, ""],
         tag: int | Int[Array, ""] | None,
     ) -> "Clock":
-        """The sub-step [t + start·dt, t + (start + length)·dt], with a fresh key per `tag`."""
+        """The sub-step [t + start·dt, t + (start + length)·dt], with a new key for each `tag`.
+
+        Without a `tag` it is the same step seen at another instant: key and `dt` stay.
+        """
         key = self.key
         if key is not None and tag is not None:
             key = jax.random.fold_in(key, tag)
+        # Offsets of nested sub-steps add up within one whole step only: their rounding errors stay bounded.
         offset = self.offset + start * self.dt
         dt = length * self.dt if tag is not None else self.dt
         return Clock(self.step, self.origin, self.macro_dt, offset, dt, key)
@@ -87,6 +99,7 @@ class Clock(Module):
         t, low = self._time()
         frequency = jnp.asarray(frequency, t.dtype)
         angle, angle_low = _two_product(frequency, t)
+        # Whole turns drop out of every periodic function, so they need no derivative.
         turns = jax.lax.stop_gradient(jnp.round(angle / (2 * jnp.pi)))
         # 2π in two words: one alone is off by a radian after some 10⁷ turns in float32.
         circle = jnp.asarray(2 * jnp.pi, t.dtype)
@@ -98,10 +111,14 @@ class Clock(Module):
     def random_normal(
         self, ids: Int[Array, " n"], shape: tuple[int, ...], dtype
     ) -> Float[Array, "n ..."]:
-        """Standard normal noise of `shape` per particle, drawn from (seed, step, particle id)."""
+        """Standard normal noise `[n, *shape]`, drawn for each particle from (seed, step, particle id).
+
+        **Errors:** `ValueError` without a key.
+        """
         if self.key is None:
             raise ValueError("this simulation needs noise: give a key, e.g. key=jax.random.key(0)")
 
+        # One key per id: noise then depends neither on the order of particles nor on their devices.
         def draw(particle_id: Int[Array, ""]) -> Float[Array, "..."]:
             return jax.random.normal(jax.random.fold_in(self.key, particle_id), shape, dtype)
 
@@ -110,6 +127,8 @@ class Clock(Module):
     def _time(self):
         """t as the sum of two words: exact digit products, added up with their rounding errors."""
         dt = self.macro_dt
+        # dt = high + (dt − high), where both have half a significand: times 12 bits of n they are exact.
+        # `high` carries no derivative, so that d t/d dt = n comes from the other half, once.
         high = jax.lax.stop_gradient(_upper_half(dt))
         total, rest = self.origin, jnp.zeros_like(self.origin)
         for word, place in ((self.step.high, _WORD), (self.step.low, 0)):
@@ -124,6 +143,7 @@ class Clock(Module):
 
 def _upper_half(x: Float[Array, ""]) -> Float[Array, ""]:
     """`x` with the lower half of its significand cleared."""
+    # 24 and 53 bits of significand, of which so many are cleared.
     bits, cleared = (jnp.uint32, 12) if x.dtype.itemsize == 4 else (jnp.uint64, 27)
     word = jax.lax.bitcast_convert_type(x, bits)
     mask = ~((jnp.ones((), bits) << jnp.asarray(cleared, bits)) - jnp.ones((), bits))

@@ -1,10 +1,10 @@
-"""States: one component, or a plain dict of named components; and the rates that are added to them."""
+"""Components of a state (one, or a plain dict of them by name), and the rates that are added to them."""
 
 import abc
 import dataclasses
 import math
+import operator
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import equinox as eqx
 import jax
@@ -23,26 +23,26 @@ class AbstractComponent(Module):
 
     @abc.abstractmethod
     def shift(self, delta: Rate) -> "AbstractComponent":
-        """state ⊕ delta, where delta is of the kind that this component's rates are of."""
+        """self ⊕ `delta`, where `delta` has the form of this component's rates."""
 
     def difference(self, other: "AbstractComponent") -> PyTree:
-        """What separates this component from `other`, one of its kind: arrays that are 0 where both agree."""
+        """The difference to `other`, a component of the same form: arrays that are 0 where both agree."""
         floats = eqx.filter(self, eqx.is_inexact_array), eqx.filter(other, eqx.is_inexact_array)
-        return jax.tree.map(lambda x, y: x - y, *floats)
+        return jax.tree.map(operator.sub, *floats)
 
     def unwrap(self) -> "AbstractComponent":
-        """This component with positions as if never folded back into a cell: they change smoothly."""
+        """This component with positions as if they were never wrapped into a box: they change smoothly."""
         return self
 
     def increment(self) -> Rate:
-        """This component's own numbers, read as a rate of a component of its kind."""
+        """This component's numbers, read as a rate of a component of the same form."""
         return self
 
     def shard(self, devices: tuple[int, ...]) -> "AbstractComponent":
         """This component in device layout, over `devices[k]` devices along axis k of space.
 
-        Every array gets a leading axis over the devices, row-major. Components in its fields shard
-        themselves; by default all other arrays are replicated.
+        Every array gets a leading axis over the devices: `[device, …]`, row-major. Components in its fields
+        shard themselves; by default all other arrays are replicated.
         """
 
         def shard_component(component: AbstractComponent) -> AbstractComponent:
@@ -56,23 +56,25 @@ class AbstractComponent(Module):
         def unshard_component(component: AbstractComponent) -> AbstractComponent:
             return component.unshard(devices)
 
-        return _map_fields(self, unshard_component, lambda x: x[0])
+        return _map_fields(self, unshard_component, _first_row)
 
     def needs_migration(self) -> Bool[Array, ""] | None:
-        """Whether any part of it must change devices now; None if none ever does."""
+        """Whether any part of it must change devices now; None if its parts never do."""
 
     def migrate(self) -> "AbstractComponent":
-        """This component, each part of it on the device that it belongs to."""
+        """This component with each part on the device that it belongs to."""
         return self
 
     def grow_to_fit(self, measured: "AbstractComponent") -> tuple["AbstractComponent", list[str]]:
-        """Grow capacities of this component, in device layout, to what `measured`, the same component later,
-        required; and say what has grown."""
+        """Grow the capacities of this component to what `measured` required; return also what has grown.
+
+        Both are in device layout; `measured` is the same component at a later step.
+        """
         del measured
         return self, []
 
     def faults(self) -> Int[Array, ""]:
-        """Fault bits of values without physical meaning (a negative mass)."""
+        """Bits of `Fault` for values without physical meaning, such as a negative mass."""
         return jnp.zeros((), jnp.int32)
 
 
@@ -91,7 +93,7 @@ def unshard(tree: PyTree, devices: tuple[int, ...]) -> PyTree:
     def unshard_component(component: AbstractComponent) -> AbstractComponent:
         return component.unshard(devices)
 
-    return _map_components(tree, unshard_component, lambda x: x[0])
+    return _map_components(tree, unshard_component, _first_row)
 
 
 def replicate(x: ArrayLike, devices: tuple[int, ...]) -> Array:
@@ -99,33 +101,42 @@ def replicate(x: ArrayLike, devices: tuple[int, ...]) -> Array:
     return jnp.broadcast_to(x, (math.prod(devices), *jnp.shape(x)))
 
 
+def _first_row(x: Array) -> Array:
+    """The row of the first device, of an array whose rows are all equal."""
+    return x[0]
+
+
 def _map_components(tree: PyTree, of_component: Callable, of_array: Callable) -> PyTree:
-    def map_node(x: Any) -> Any:
+    def map_node(x: PyTree) -> PyTree:
         if _is_component(x):
             return of_component(x)
+        # Other leaves (functions, None, markers) are the same on every device.
         return of_array(x) if isinstance(x, jax.Array | np.ndarray | np.generic) else x
 
     return jax.tree.map(map_node, tree, is_leaf=_is_component)
 
 
-def _map_fields(module: Module, of_component: Callable, of_array: Callable) -> Any:
-    """`_map_components` in the fields of a component, which would otherwise count as one itself."""
+def _map_fields(
+    module: AbstractComponent, of_component: Callable, of_array: Callable
+) -> AbstractComponent:
+    """`_map_components` inside of a component, which itself would be the first that it finds."""
     changes = {
         field.name: _map_components(getattr(module, field.name), of_component, of_array)
         for field in dataclasses.fields(module)
         if not field.metadata.get("static", False)
     }
+    # Unchecked: in device layout arrays have an axis more than the annotations of the fields say.
     return replace_fields(module, changes)
 
 
-def _is_component(x: Any) -> bool:
+def _is_component(x: PyTree) -> bool:
     return isinstance(x, AbstractComponent)
 
 
 def get_component(state: State, name: str | None) -> State:
-    """The component called `name`; the state itself for None.
+    """The component called `name`; for None the state itself, if it is a single component.
 
-    **Errors:** `ComponentError` names what there is.
+    **Errors:** `ComponentError`, which lists the components that there are.
     """
     if name is None:
         if isinstance(state, dict):
@@ -143,13 +154,19 @@ def get_component(state: State, name: str | None) -> State:
 
 
 def put_component(state: State, name: str | None, component: State) -> State:
-    """`state` with the component called `name` replaced."""
-    get_component(state, name)
+    """`state` with the component called `name` replaced.
+
+    **Errors:** those of `get_component`.
+    """
+    get_component(state, name)  # for its errors
     return component if name is None else {**state, name: component}
 
 
 def shift(state: State, delta: Rate) -> State:
-    """state ⊕ delta: each component by its own `shift`, bare arrays by addition, None stays."""
+    """`state` ⊕ `delta`: components by their own `shift`, bare arrays by addition; None changes nothing.
+
+    **Errors:** `ComponentError` for a rate of a component that the state does not have.
+    """
     if delta is None:
         return state
     if isinstance(state, dict) and isinstance(delta, dict):
@@ -163,26 +180,31 @@ def shift(state: State, delta: Rate) -> State:
 
 
 def as_increment(rate: PyTree) -> Rate:
-    """`rate` with every component in it read as an increment: a field may be returned as a rate."""
+    """`rate` with every component in it as an increment: a term may return a field as the rate of one."""
 
-    def read(x: Any) -> Any:
+    def convert(x: PyTree) -> PyTree:
         return x.increment() if _is_component(x) else x
 
-    return jax.tree.map(read, rate, is_leaf=_is_component)
+    return jax.tree.map(convert, rate, is_leaf=_is_component)
 
 
 def combine_rates(weights: Sequence[ArrayLike], rates: Sequence[Rate]) -> Rate:
-    """Σ wᵢ·rateᵢ over partial rates: a name or leaf that a rate leaves out counts as zero."""
+    """Σ wᵢ·rateᵢ over partial rates: a component or leaf that a rate leaves out counts as zero.
+
+    **Errors:** `ShapeError` for rates of different forms.
+    """
     pairs = [(w, r) for w, r in zip(weights, rates, strict=True) if r is not None]
     if not pairs:
         return None
     first = pairs[0][1]
     if isinstance(first, dict):
+        # Not a set: its order differs from process to process, and with it the order of the program.
         names = dict.fromkeys(name for _, rate in pairs for name in rate)
         return {
             name: combine_rates([w for w, _ in pairs], [rate.get(name) for _, rate in pairs])
             for name in names
         }
+    # None counts as a leaf, so that partial rates have the same structure as full ones.
     leaves, trees = zip(*(jax.tree.flatten(r, is_leaf=_is_none) for _, r in pairs), strict=True)
     for tree in trees[1:]:
         if tree != trees[0]:
@@ -195,9 +217,10 @@ def combine_rates(weights: Sequence[ArrayLike], rates: Sequence[Rate]) -> Rate:
 
 
 def _weighted_sum(weights: Sequence[ArrayLike], leaves: Sequence[Array | None]) -> Array | None:
+    # In the order of the rates: another order of the sum would change last bits.
     present = [scale_array(x, w) for w, x in zip(weights, leaves, strict=True) if x is not None]
     return sum(present[1:], present[0]) if present else None
 
 
-def _is_none(x: Any) -> bool:
+def _is_none(x: PyTree) -> bool:
     return x is None

@@ -1,4 +1,4 @@
-"""One class of error per kind of fault, so that a script can catch just the one it can mend."""
+"""One class of error per kind of fault, so that a script can catch just the kind that it can handle."""
 
 
 class PhyskitError(Exception):
@@ -6,7 +6,7 @@ class PhyskitError(Exception):
 
 
 class DeclarationError(PhyskitError, TypeError):
-    """A Module is declared in a way that would misbehave later without a word."""
+    """A Module is declared in a way that would silently misbehave later."""
 
 
 class ParameterError(PhyskitError, ValueError):
@@ -14,7 +14,7 @@ class ParameterError(PhyskitError, ValueError):
 
 
 class ShapeError(PhyskitError, ValueError):
-    """An array has another shape than its neighbors ask for."""
+    """The shape of an array does not fit the arrays that it is used with."""
 
 
 class ComponentError(PhyskitError, KeyError):
@@ -45,11 +45,11 @@ class ObserverError(PhyskitError, ValueError):
 
 
 class DeviceError(PhyskitError, RuntimeError):
-    """There are fewer devices than asked for, or they cannot be used so."""
+    """There are fewer devices than asked for, or they cannot be used in this way."""
 
 
 class SamplingError(PhyskitError, RuntimeError):
-    """Too few samples count for an average: they were drawn for other parameters."""
+    """Too few samples carry the weight of an average: they were drawn for other parameters."""
 
 
 class CapacityError(PhyskitError, RuntimeError):
@@ -61,13 +61,13 @@ class RangeError(PhyskitError, RuntimeError):
 
 
 class NotReversible(PhyskitError, TypeError):  # noqa: N818  named by the design
-    """A part of a simulation cannot be taken back step by step, or was not, to the last bit."""
+    """A part of a simulation has no exact inverse of its step, or its inverse missed a bit."""
 
 
 class SimulationDiverged(PhyskitError, RuntimeError):  # noqa: N818  named by the design
-    """The state is not finite, or a guard is broken; `diagnose` finds where it began.
+    """The state is not finite, or a guard is broken; `diagnose` finds the step at which it began.
 
-    `sim` and `carry` are where the failing stretch started, `steps` how long it is.
+    `sim` and `carry` are the simulation and the carry at the start of the failed chunk, `steps` its length.
     """
 
     def __init__(self, message: str, *, sim=None, carry=None, steps: int | None = None):
@@ -88,7 +88,7 @@ class SelectionError(PhyskitError, ValueError):
 
 
 class ObjectiveError(PhyskitError, ValueError):
-    """What should be fitted returns something that cannot be, or the method does not go with it."""
+    """An objective returns something that cannot be fitted, or not by the chosen method."""
 
 
 class GradientError(PhyskitError, ArithmeticError):
@@ -96,11 +96,11 @@ class GradientError(PhyskitError, ArithmeticError):
 
 
 class ClusterError(PhyskitError, RuntimeError):
-    """Processes that should work on one domain do not find each other, or are not alike."""
+    """Processes of one job do not find each other, are not alike, or are out of step."""
 
 
 class SweepError(PhyskitError, RuntimeError):
-    """A sweep cannot be carried out here, or its workers have ended and chunks are missing."""
+    """A sweep cannot be executed here, or its workers have ended and chunks are missing."""
 
 
 class FileError(PhyskitError, OSError):
@@ -112,12 +112,12 @@ class DamagedFileError(FileError):
 
 
 class MismatchError(FileError):
-    """A file is sound, but belongs to something else than it is asked to continue."""
+    """A file is sound, but belongs to something else than what should continue from it."""
 
 
 class FileInUseError(FileError):
-    """Another run writes there."""
+    """Another run is writing to the same file."""
 
 
 class DiskFullError(FileError):
-    """There is no room for what should be written; what was there before is as it was."""
+    """The disk is full; the file is as it was before."""

@@ -1,4 +1,4 @@
-"""Components with an exact form: fixed-point integers, from which every increment can be subtracted again."""
+"""Components with an exact form: fixed-point integers, from which increments are subtracted exactly."""
 
 import abc
 from collections.abc import Sequence
@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool
+from jaxtyping import Array, ArrayLike, Bool
 
 from ._components import AbstractComponent
 from ._module import replace_fields
@@ -15,32 +15,33 @@ from ._types import PyTree, State
 
 
 class AbstractExactComponent(AbstractComponent):
-    """A component that may hold its numbers as fixed-point integers, beside floats that show them rounded.
+    """A component that may hold its numbers as fixed-point integers, beside floats rounded from them.
 
-        x ⊕ δ ⊕ (−δ) = x    to the last bit, where `fixed_point` is there
+        x ⊕ δ ⊕ (−δ) = x    to the last bit, while `fixed_point` is not None
 
-    `shift` then adds to the integers and derives the floats from them. A step that is a sequence of shifts,
-    each by an increment that does not depend on what it shifts, is reversed by the same shifts with
-    opposite sign in opposite order: what the adjoint `Reversible` is made of.
+    `shift` then adds to the integers and derives the floats from them. Consider a step that is a sequence of
+    shifts, each by an increment that does not depend on what it shifts. The same shifts with opposite sign in
+    opposite order reverse it. The adjoint `Reversible` does that.
     """
 
     # The integers; None while the component holds floats only.
     fixed_point: eqx.AbstractVar[Any]
-    # Names of the fields that a step changes: those whose cotangents are carried from step to step.
+    # Names of the fields that a step changes: their cotangents are carried from step to step.
     evolving_leaves: eqx.AbstractClassVar[tuple[str, ...]]
-    # Those of them that a kick shifts: forces must not depend on them.
+    # Those of them that a kick shifts: forces must not depend on these, or a kick could not be reversed.
     kicked_leaves: ClassVar[tuple[str, ...]] = ()
-    # Whether `to_fixed_point` asks what a step changes, to choose a range.
+    # Whether `to_fixed_point` must know what one step changes, to choose a range.
     needs_trial_step: ClassVar[bool] = False
 
     @abc.abstractmethod
     def to_fixed_point(
-        self, dt: Any, range_factor: float, after: "AbstractExactComponent | None" = None
+        self, dt: ArrayLike, range_factor: float, after: "AbstractExactComponent | None" = None
     ) -> "AbstractExactComponent":
         """This component with its integers; derivatives pass through the rounding.
 
         **Arguments:**
 
+        - `dt`: length of a step, in time units.
         - `range_factor`: how many times larger than now numbers may become.
         - `after`: this component one step later, where it `needs_trial_step`.
         """
@@ -63,35 +64,41 @@ class AbstractExactComponent(AbstractComponent):
     def migrate_with(
         self, companion: "AbstractExactComponent"
     ) -> tuple["AbstractExactComponent", "AbstractExactComponent"]:
-        """`migrate`, and what `companion` holds for the same rows, say their cotangents, moved along."""
+        """`migrate`; the rows of `companion`, say cotangents of this component's, move in the same way."""
         return self, companion
 
     def restore_rows(
         self, initial: "AbstractExactComponent", companion: "AbstractExactComponent"
     ) -> tuple["AbstractExactComponent", "AbstractExactComponent", Bool[Array, ""]]:
-        """This component and `companion` in the rows of `initial`, and whether all of its rows are here."""
+        """Reorder the rows of this component and of `companion` as in `initial`.
+
+        **Returns:** both, and whether every row of `initial` was found.
+        """
         del initial
         return self, companion, jnp.array(True)
 
 
-def is_exact_component(node: Any) -> bool:
+def is_exact_component(node: PyTree) -> bool:
     """Whether this component has an exact form."""
     return isinstance(node, AbstractExactComponent)
 
 
 def has_fixed_point(state: State) -> bool:
-    """Whether anything in `state` holds fixed-point numbers, so that steps can be reversed."""
+    """Whether any component of `state` holds fixed-point numbers, so that its steps can be reversed."""
     nodes = jax.tree.leaves(state, is_leaf=is_exact_component)
     return any(is_exact_component(node) and node.fixed_point is not None for node in nodes)
 
 
 def drop_fixed_point(state: State) -> State:
-    """`state` as plain floats."""
-    drop = lambda node: node.drop_fixed_point() if is_exact_component(node) else node
+    """`state` with floats only."""
+
+    def drop(node: PyTree) -> PyTree:
+        return node.drop_fixed_point() if is_exact_component(node) else node
+
     return jax.tree.map(drop, state, is_leaf=is_exact_component)
 
 
 def exact_bits(state: State) -> list[Array]:
-    """The integers that a state is made of: equal only if all bits are."""
+    """The integers of all exact components of a state: equal only if all their bits are."""
     nodes = jax.tree.leaves(state, is_leaf=is_exact_component)
     return jax.tree.leaves([node.exact_bits() for node in nodes if is_exact_component(node)])

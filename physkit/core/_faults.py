@@ -1,4 +1,4 @@
-"""Faults as data: bits set inside the traced loop, each with the error and the advice that they mean."""
+"""Faults as data: bits that are set inside the traced loop, and the error and advice of each."""
 
 import enum
 
@@ -22,7 +22,10 @@ from ._module import Module, data
 
 
 class Fault(enum.IntFlag):
-    """What can go wrong inside a traced program, one bit each."""
+    """What can go wrong inside a traced program, one bit each.
+
+    A traced program can neither raise nor print without a callback, which would cost more than the step.
+    """
 
     NOT_FINITE = 1
     OVERFLOW = 2
@@ -43,6 +46,8 @@ class Fault(enum.IntFlag):
     BOND = 65536
 
 
+# In the order in which errors are raised where several bits are set: causes before what follows from them.
+# A cutoff that is too large, say, also makes the state NaN.
 ADVICE: dict[Fault, tuple[type[PhyskitError], str]] = {
     Fault.CUTOFF: (
         CutoffError,
@@ -52,7 +57,7 @@ ADVICE: dict[Fault, tuple[type[PhyskitError], str]] = {
     Fault.BOND: (
         CutoffError,
         "a bond or an angle joins particles of slabs that are not next to each other; use fewer devices, or "
-        "check whether something has torn",
+        "check whether a molecule has torn",
     ),
     Fault.MASS: (ParameterError, "a mass is zero or negative"),
     Fault.SPACE: (ParameterError, "a box length or volume is zero or negative"),
@@ -118,12 +123,13 @@ ADVICE: dict[Fault, tuple[type[PhyskitError], str]] = {
 
 
 class Faults(Module):
-    """Fault bits of a term, a node of its cache. Sticky: once set, a bit stays."""
+    """Fault bits of a term, as a node of its cache. Sticky: once set, a bit stays."""
 
     bits: Int[Array, "..."] = data()
 
     @staticmethod
     def none() -> "Faults":
+        """No fault."""
         return Faults(jnp.zeros((), jnp.int32))
 
     def set_if(self, fault: Fault, where: Bool[Array, ""]) -> "Faults":

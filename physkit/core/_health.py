@@ -1,4 +1,4 @@
-"""Health: the faults of a run, judged on the host at the end of a chunk."""
+"""Health: the faults of a run, which the host turns into errors at the end of a chunk."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ from ._types import PyTree
 
 
 class Health(Module):
-    """How a stretch of a simulation ended: fault bits, a scalar or one for each member of a batch."""
+    """Fault bits of a part of a simulation: a scalar, or one number for each member of a batch."""
 
     bits: Int[Array, "..."] = data()
 
@@ -30,7 +30,15 @@ class Health(Module):
         return self.faults() == Fault(0)
 
     def check(self, when: str = "", **context: Any) -> None:
-        """Raise the error of the most specific fault, if there is one (host only)."""
+        """Raise the error of the most specific fault, if there is one (host only).
+
+        **Arguments:**
+
+        - `when`: a prefix of the message, such as the steps in question.
+        - `context`: arguments of `SimulationDiverged`; other errors do not take any.
+
+        **Errors:** that of the first fault in `ADVICE`.
+        """
         found = self.faults()
         for fault, (error, advice) in ADVICE.items():
             if fault in found:
@@ -46,6 +54,7 @@ def all_finite(tree: PyTree) -> Bool[Array, ""]:
 
 def collect_faults(caches: PyTree, *faults: tuple[Fault, Bool[Array, ""]]) -> Health:
     """The health of a run: the faults that its caches carry, overflows, and those given."""
+    # Traced: no branches on values, only bits.
     bits = jnp.zeros((), jnp.int32)
     for node in jax.tree.leaves(caches, is_leaf=_is_faults):
         if _is_faults(node):
@@ -55,5 +64,5 @@ def collect_faults(caches: PyTree, *faults: tuple[Fault, Bool[Array, ""]]) -> He
     return Health(bits)
 
 
-def _is_faults(node: Any) -> bool:
+def _is_faults(node: PyTree) -> bool:
     return isinstance(node, Faults)

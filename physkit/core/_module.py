@@ -1,4 +1,4 @@
-"""The one base class, and the four kinds of field that it may have."""
+"""`Module`, the base class of everything, the kinds of its fields, and operations on its instances."""
 
 import __future__
 
@@ -6,23 +6,27 @@ import dataclasses
 import inspect
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import DTypeLike
 
 from ._errors import DeclarationError, ParameterError
+from ._types import PyTree
+
+M = TypeVar("M")  # the class of a Module
 
 
 class Module(eqx.Module):
     """Base of everything in physkit: an Equinox module that is *abstract or final*.
 
-    A class whose name starts with `Abstract` may be subclassed; every other one is final, so that
-    what a method does can be read off one class. Fields are declared with `param`, `data` or
-    `static`, or hold child Modules; a bare Python number as a field is an error, because JAX would
-    recompile for every new value of it and `grad` would pass it by.
+    A class whose name starts with `Abstract` may be subclassed. Every other class is final, so that a method
+    is defined in one class only. Fields are declared with `param`, `data` or `static`, or hold child Modules.
+    A bare Python number as a field is an error: JAX would recompile for every new value of it, and `grad`
+    would ignore it.
 
     **Errors:** `DeclarationError` for a subclass of a final class, for
     `from __future__ import annotations` in the defining file (it turns every annotation into a
@@ -31,11 +35,12 @@ class Module(eqx.Module):
 
     def __init_subclass__(cls, **kwargs: Any):
         super().__init_subclass__(**kwargs)
+        # The future import leaves its feature object in the module's namespace, under the name `annotations`.
         defined_in = sys.modules.get(cls.__module__)
         if getattr(defined_in, "annotations", None) is __future__.annotations:
             raise DeclarationError(
-                f"{cls.__module__} says `from __future__ import annotations`, which disables "
-                f"abstract fields of {cls.__name__} without a word. Remove that line."
+                f"{cls.__module__} has `from __future__ import annotations`, which silently disables "
+                f"abstract fields of {cls.__name__}. Remove that line."
             )
         for base in cls.__mro__[1:]:
             is_ours = issubclass(base, Module) and base is not Module
@@ -46,28 +51,28 @@ class Module(eqx.Module):
                 )
 
     def __check_init__(self):
-        for kind in dataclasses.fields(self):
-            if kind.metadata.get("static", False):
+        for field in dataclasses.fields(self):
+            if field.metadata.get("static", False):
                 continue
-            for leaf in jax.tree.leaves(getattr(self, kind.name, None)):
+            for leaf in jax.tree.leaves(getattr(self, field.name, None)):
                 if isinstance(leaf, bool | int | float | complex):
                     raise DeclarationError(
-                        f"{type(self).__name__}.{kind.name} holds the bare Python number {leaf!r}. "
+                        f"{type(self).__name__}.{field.name} holds the bare Python number {leaf!r}. "
                         "Declare the field with param() (physics depends on it), data() (it "
                         "evolves) or static() (a change recompiles)."
                     )
 
 
 def is_abstract(cls: type) -> bool:
-    """Whether `cls` is meant to be subclassed, which its name says."""
+    """Whether `cls` may be subclassed, as its name tells: it begins with `Abstract`."""
     return cls.__name__.lstrip("_").startswith("Abstract")
 
 
 def param(default: Any = ..., **kwargs: Any) -> Any:
-    """Declare a number that the physics depends on: differentiable, strongly typed, any shape.
+    """Declare a number that the physics depends on: differentiable, strongly typed, of any shape.
 
-    Python and NumPy numbers become arrays of JAX's default float type when the Module is built;
-    `start` then gives every parameter the float type of the state, once.
+    When the Module is built, Python and NumPy numbers become arrays of JAX's default float type. `init` then
+    casts every parameter to the float type of the state, once.
     """
     return eqx.field(converter=as_parameter, **_default(default), **kwargs)
 
@@ -78,7 +83,7 @@ def data(default: Any = ..., **kwargs: Any) -> Any:
 
 
 def static(default: Any = ..., *, converter: Callable | None = None, **kwargs: Any) -> Any:
-    """Declare a hashable choice – shape, name, function – that a compiled program is made for."""
+    """Declare a hashable choice (a shape, a name, a function): programs are compiled for each value of it."""
     extra = {} if converter is None else {"converter": converter}
     return eqx.field(static=True, **_default(default), **extra, **kwargs)
 
@@ -86,8 +91,9 @@ def static(default: Any = ..., *, converter: Callable | None = None, **kwargs: A
 def as_parameter(value: Any) -> Any:
     """`value` as a strongly typed floating array: arrays keep their precision, numbers get the default.
 
-    None and the placeholders of tree surgery pass through.
+    **Errors:** `ParameterError` for what is neither a number nor an array.
     """
+    # JAX and Equinox rebuild Modules with None, shapes or bare `object()`s as placeholders of leaves.
     if value is None or isinstance(value, jax.ShapeDtypeStruct) or type(value) is object:
         return value
     if isinstance(value, str | bytes) or callable(value):
@@ -102,6 +108,7 @@ def as_parameter(value: Any) -> Any:
 
 
 def _as_data(value: Any) -> Any:
+    """Numbers and NumPy arrays as JAX arrays of their dtype; everything else as it is."""
     is_number = isinstance(value, bool | int | float | complex | np.ndarray | np.generic)
     # Naming the dtype drops JAX's weak type, for which a program would be compiled anew.
     return jnp.asarray(value, jnp.asarray(value).dtype) if is_number else value
@@ -111,23 +118,24 @@ def _default(default: Any) -> dict[str, Any]:
     return {} if default is ... else {"default": default}
 
 
-def cast_floats(tree: Any, dtype: Any) -> Any:
-    """Every floating leaf of `tree` in the precision of `dtype`; complex leaves in its complex twin."""
+def cast_floats(tree: PyTree, dtype: DTypeLike) -> PyTree:
+    """Cast every floating leaf of `tree` to `dtype`, complex leaves to the complex dtype of that precision."""
 
-    def cast(leaf):
+    def cast(leaf: PyTree) -> PyTree:
         if not eqx.is_array_like(leaf) or not eqx.is_inexact_array(leaf):
             return leaf
         is_complex = jnp.issubdtype(leaf.dtype, jnp.complexfloating)
+        # complex64 beside float32 or less, complex128 beside float64.
         target = np.result_type(dtype, np.complex64) if is_complex else jnp.dtype(dtype)
         return leaf if leaf.dtype == target else leaf.astype(target)
 
     return jax.tree.map(cast, tree)
 
 
-def float_dtype(tree: Any) -> jnp.dtype:
-    """The one floating precision of a state's leaves (that of complex leaves' parts).
+def float_dtype(tree: PyTree) -> jnp.dtype:
+    """The floating dtype that all leaves of a state share; of complex leaves, that of their parts.
 
-    **Errors:** `ParameterError` when leaves disagree: mixed precision would change a scan's carry.
+    **Errors:** `ParameterError` when leaves differ: promotion would change the dtypes of a scan's carry.
     """
     found = {
         jnp.finfo(leaf.dtype).dtype for leaf in jax.tree.leaves(tree) if eqx.is_inexact_array(leaf)
@@ -139,28 +147,30 @@ def float_dtype(tree: Any) -> jnp.dtype:
     return found.pop() if found else jnp.zeros(()).dtype
 
 
-def build_unchecked(cls: type, parts: dict[str, Any]) -> Any:
-    """An instance of the Module `cls` from its fields as they are: nothing is converted or checked.
+def build_unchecked(cls: type[M], values: dict[str, Any]) -> M:
+    """An instance of the Module `cls` with these field values: nothing is converted or checked.
 
-    For copies with a part replaced, whose other parts were checked when they were made.
+    For copies with some fields replaced, whose other fields were checked when they were made.
 
     **Errors:** `ParameterError` where a field is missing: the tree would have another structure.
     """
-    if len(parts) != len(dataclasses.fields(cls)):
-        names = {f.name for f in dataclasses.fields(cls)} ^ set(parts)
+    if len(values) != len(dataclasses.fields(cls)):
+        names = {f.name for f in dataclasses.fields(cls)} ^ set(values)
         raise ParameterError(
-            f"{cls.__name__} is assembled from all of its fields; not {sorted(names)}"
+            f"{cls.__name__} is built from a value for each of its fields; missing or unknown: "
+            f"{sorted(names)}"
         )
-    made = object.__new__(cls)
-    for name, value in parts.items():
-        object.__setattr__(made, name, value)
-    return made
+    # Past `__init__`, and past the assignments that a frozen dataclass refuses.
+    instance = object.__new__(cls)
+    for name, value in values.items():
+        object.__setattr__(instance, name, value)
+    return instance
 
 
-def replace_fields(module: Any, changes: dict[str, Any]) -> Any:
-    """A copy of `module` with some fields replaced as they are.
+def replace_fields(module: M, changes: dict[str, Any]) -> M:
+    """A copy of `module` with some fields replaced: nothing is converted or checked.
 
-    **Errors:** `ParameterError` for a name that it does not have.
+    **Errors:** `ParameterError` for a field that `module` does not have.
     """
     fields = {f.name: getattr(module, f.name) for f in dataclasses.fields(module)}
     unknown = sorted(set(changes) - set(fields))
@@ -174,20 +184,25 @@ def replace_fields(module: Any, changes: dict[str, Any]) -> Any:
 def call_user_function(
     function: Callable, arguments: tuple[Any, ...], what: str, signature: str
 ) -> Any:
-    """`function(*arguments)`.
+    """Return `function(*arguments)`.
 
-    **Errors:** `DeclarationError` for a function of another number of arguments, which says how `what` is
-    called.
+    **Arguments:**
+
+    - `what`: what the function is, for the error: `"a right-hand side"`.
+    - `signature`: how it is called, for the error: `"(t, state)"`.
+
+    **Errors:** `DeclarationError` for a function of another number of arguments.
     """
+    # Bound first: a TypeError of the call itself may come from deep inside the function.
     try:
         inspect.signature(function).bind(*arguments)
     except TypeError as error:
         raise DeclarationError(f"{what} is called as function{signature}: {error}") from error
     except ValueError:
-        pass  # some compiled functions do not tell
+        pass  # some compiled functions have no signature
     return function(*arguments)
 
 
 def concrete_value(x: Any) -> np.ndarray | None:
-    """The numbers in `x`, or None where a trace hides them."""
+    """The numbers in `x`; None where `x` is a tracer or None."""
     return None if x is None or isinstance(x, jax.core.Tracer) else np.asarray(x)

@@ -1,4 +1,4 @@
-"""In which kind of file a recorded quantity belongs, and how many bytes a frame of it takes there."""
+"""The kind of file that a recorded quantity goes to, and the bytes of a frame there."""
 
 import enum
 import math
@@ -20,8 +20,9 @@ class StorageKind(enum.Enum):
     SERIES = "series"
 
     def stored_bytes(self, shape: tuple[int, ...], dtype: np.dtype) -> int:
-        """Bytes of an array in its file: single precision for trajectories, of three axes, and for fields."""
+        """Bytes of an array in its file: trajectories and fields are stored in single precision."""
         if self in (StorageKind.POSITIONS, StorageKind.VELOCITIES):
+            # H5MD readers expect three axes, so that planes and lines are padded.
             return math.prod(shape) // shape[-1] * 3 * 4
         if self is StorageKind.FIELD:
             return math.prod(shape) * (8 if dtype.kind == "c" else 4)

@@ -18,7 +18,7 @@ class AbstractTerm(Module):
     """One piece of physics on named components: `(clock, state, cache) → (value, cache)`."""
 
     def init(self, state: State) -> Cache:
-        """What the term carries from step to step (a neighbor list, a warm start); None if nothing."""
+        """What the term carries from step to step (a neighbor list, an initial guess); None if nothing."""
         del state
 
     @abc.abstractmethod
@@ -27,34 +27,39 @@ class AbstractTerm(Module):
 
     @property
     def needs_halo(self) -> bool:
-        """Whether it reads copies of parts of other devices, near the slab of this one.
+        """Whether it reads the halo: copies of other devices' parts near the slab of this one.
 
-        The terms that it is made of are asked themselves.
+        For the term alone: callers ask the terms inside of it themselves.
         """
         return False
 
     def for_shape_inference(self) -> "AbstractTerm":
-        """The same term, as cheap to trace as can be; asked only for shapes, never for numbers."""
+        """A term with results of the same shapes, as cheap to trace as possible; its numbers are not used."""
         return self
 
     def require_reversible(self, state: State) -> None:
-        """**Errors:** `NotReversible` where the term's value may depend on how its cache came about."""
+        """Check that the term's value is the same in the forward and the backward pass.
+
+        **Errors:** `NotReversible` where it may depend on the history of its cache.
+        """
         del state
 
     def max_signal_rate(self, clock: Clock, state: State) -> Float[Array, ""] | None:
-        """The largest signal speed over the size of a cell, 1 / time; None where nothing limits the step.
+        """The largest signal speed divided by the size of a cell, 1 / time; None where nothing limits the step.
 
-        Times dt it is the Courant number, by which `CFLSubsteps` and `CourantLimit` go.
+        Times dt it is the Courant number, which `CFLSubsteps` and `CourantLimit` bound.
         """
         del clock, state
 
     def named(self, name: str) -> Any:
-        """A sum of this one term, which it calls `name`: add it to others, and `find` it by that name."""
+        """A sum of this one term under the name `name`: add it to others, and `find` it by that name."""
         return Tendencies((self,), (name,))
 
 
 class AbstractTendency(AbstractTerm):
     """A term that returns rates of change of the components that it drives, and of no others."""
+
+    # The cache passes through: a tendency that has one overrides `init` and `__call__`.
 
     @abc.abstractmethod
     def rate(self, clock: Clock, state: State) -> Rate:
@@ -67,8 +72,8 @@ class AbstractTendency(AbstractTerm):
 class Function(AbstractTendency):
     """A plain function `(t, state) → rate` as a tendency.
 
-    Numbers that the function should be differentiable in go into `args`: it is then called as
-    `function(t, state, args)`.
+    Numbers by which the function should be differentiable go into `args`. It is then called as
+    `function(t, state, args)`. Numbers in its closure are constants.
     """
 
     function: Callable = static()
@@ -94,7 +99,10 @@ class Tendencies(AbstractTerm):
 
     @staticmethod
     def of(*terms: Any) -> "Tendencies":
-        """Terms, plain functions and other sums as one flat sum."""
+        """Terms, plain functions and other sums as one flat sum.
+
+        **Errors:** `TypeError` for what is none of them, `DeclarationError` for a name that occurs twice.
+        """
         flat: list[AbstractTerm] = []
         names: list[str | None] = []
         for term in terms:
@@ -113,7 +121,10 @@ class Tendencies(AbstractTerm):
         return Tendencies(tuple(flat), names_of_terms(names))
 
     def named(self, name: str) -> "Tendencies":
-        """**Errors:** `DeclarationError`: names are given to terms, not to sums of them."""
+        """Always raises: names belong to terms, not to sums of them.
+
+        **Errors:** `DeclarationError`.
+        """
         raise DeclarationError(f"give {name!r} to one term, before it is added to others")
 
     def init(self, state: State) -> Cache:
@@ -125,11 +136,12 @@ class Tendencies(AbstractTerm):
             rate, term_cache = term(clock, state, term_cache)
             rates.append(rate)
             caches.append(term_cache)
+        # The integer 1 as weight leaves dtypes and numbers of the rates as they are.
         return combine_rates([1] * len(rates), rates), tuple(caches)
 
 
 def names_of_terms(names: Sequence[str | None]) -> tuple[str | None, ...]:
-    """Names as a sum holds them: none at all where no term has one.
+    """Names of the terms of a sum, in the form that sums store: empty where no term has one.
 
     **Errors:** `DeclarationError` for a name that occurs twice.
     """
@@ -140,9 +152,9 @@ def names_of_terms(names: Sequence[str | None]) -> tuple[str | None, ...]:
 
 
 class Network(Module):
-    """Any Equinox network as a Module: arrays are parameters, everything else (activations) static.
+    """Any Equinox network as a Module: floating arrays are parameters, everything else (activations) is static.
 
-    Called like the network itself.
+    It is called like the network itself.
     """
 
     arrays: PyTree

@@ -1,7 +1,7 @@
-"""Names of what the contracts pass around.
+"""Names of the values that the contracts pass around.
 
-Each is a pytree whose structure belongs to whoever made it, so that nothing is checked at run time but the
-key; the names say which of them an argument is.
+Each is a pytree whose structure is its maker's own business. So nothing is checked at run time but the key;
+the names tell readers which of them an argument is.
 """
 
 from typing import Any, TypeAlias
@@ -13,7 +13,7 @@ State: TypeAlias = Any  # one component, a dict of components by name, or any py
 Rate: TypeAlias = (
     Any  # d state / dt of the parts that change, as `shift` adds it; None where none does
 )
-Plan: TypeAlias = Any  # what an integrator's `prepare` made: the constants of a run
+Plan: TypeAlias = Any  # what an integrator's `prepare` returns: the constants of a run
 Aux: TypeAlias = Any  # what an integrator carries from step to step: cached forces, lists, history
 Cache: TypeAlias = Any  # what one term carries from step to step; None if nothing
 Frame: TypeAlias = dict[str, Any]  # what observers record of one instant, or over time, by name

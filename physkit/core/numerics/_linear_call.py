@@ -1,8 +1,8 @@
-"""Linear maps that bring their own transpose. The only file that touches JAX's private interfaces.
+"""Linear maps with a hand-written transpose. The only file that uses JAX's internal interfaces.
 
-`jax.custom_vjp` would do for one reverse derivative, but it forbids forward mode, and so Jacobians by
-columns and Hessian-vector products. A primitive that is linear, and whose transpose is the same primitive
-with the two maps exchanged, has all of them.
+`jax.custom_vjp` is enough for one reverse derivative, but it forbids forward mode, and so Jacobians by
+columns and Hessian-vector products. Here is a primitive that is linear, and whose transpose is the same
+primitive with the two maps exchanged. It has derivatives of every kind and order.
 """
 
 from collections.abc import Callable
@@ -26,24 +26,28 @@ _linear.multiple_results = True
 def linear_call(
     forward: Callable, transpose: Callable, residuals: PyTree, linear: PyTree
 ) -> PyTree:
-    """y = forward(residuals, linear), a map linear in `linear` whose transpose is written by hand.
+    """y = forward(residuals, linear): a map that is linear in `linear`, with a hand-written transpose.
 
-    `transpose(residuals, ȳ)` must return the cotangent of `linear`. Unlike
-    `jax.custom_derivatives.linear_call` the result is differentiable in everything, any number of
-    times, in both modes, and stays itself under `vmap`, so that the transpose of a batched map is
-    the batched hand-written transpose.
+    `transpose(residuals, ȳ)` must return the cotangent of `linear`. Unlike that of
+    `jax.custom_derivatives.linear_call`, the result is differentiable by everything, any number of times, in
+    both modes. Under `vmap` it stays one primitive, so that the transpose of a batched map is the batched
+    hand-written transpose.
 
     **Arguments:**
 
-    - `forward`, `transpose`: hashable functions of pytrees that close over no traced value. One with a
-      method `many(residuals, linear)` is asked that for many linear arguments at once, which have an
-      axis in front.
+    - `forward`, `transpose`: hashable functions of pytrees that close over no traced value. If one has a
+      method `many(residuals, linear)`, that is called for many linear arguments at once, which have an
+      additional first axis.
     - `residuals`: what the map depends on; arrays of any dtype, differentiable where floating.
     - `linear`: floating arrays.
+
+    **Errors:** `TypeError`, when it is differentiated, for a transpose whose result has another structure
+    than `linear`.
     """
     residual_leaves, residual_tree = jax.tree.flatten(residuals)
     linear_leaves, linear_tree = jax.tree.flatten(linear)
     result_tree = jax.tree.structure(jax.eval_shape(forward, residuals, linear))
+    # A primitive takes a flat list of arrays: the trees travel in its parameters.
     out = _linear.bind(
         *residual_leaves,
         *linear_leaves,
@@ -91,6 +95,7 @@ class _Batched:
 
     def __call__(self, residuals: Leaves, linear: Leaves) -> Leaves:
         many = getattr(self.inner, "many", None)
+        # With common residuals the work that depends on them alone, a list of pairs say, is done once.
         if many is not None and not any(axis == 0 for axis in self.axes):
             return many(list(residuals), list(linear))
         batched = jax.vmap(self.inner, in_axes=(list(self.axes), 0), axis_size=self.size)
@@ -98,31 +103,33 @@ class _Batched:
 
 
 @partial(jax.jit, static_argnums=0)
-def _apply(function, given, moved):
-    return function(given, moved)
+def _apply_jitted(function, residuals, linear):
+    return function(residuals, linear)
 
 
 # --- the rules of the primitive: residuals first, linear arguments after them -----------------------
 
 
-def _run(*args, forward, transpose, num_residuals):
+def _lower(*args, forward, transpose, num_residuals):
+    """What the primitive means to the compiler: `forward` inlined."""
     del transpose
     return forward(list(args[:num_residuals]), list(args[num_residuals:]))
 
 
 def _evaluate(*args, forward, transpose, num_residuals):
+    """The primitive outside of any trace: compiled, not operation by operation."""
     del transpose
-    return _apply(forward, list(args[:num_residuals]), list(args[num_residuals:]))
+    return _apply_jitted(forward, list(args[:num_residuals]), list(args[num_residuals:]))
 
 
 def _abstract_eval(*args, **params):
     shapes = [jax.ShapeDtypeStruct(a.shape, a.dtype) for a in args]
-    out = jax.eval_shape(partial(_run, **params), *shapes)
+    out = jax.eval_shape(partial(_lower, **params), *shapes)
     return [jax.core.ShapedArray(o.shape, o.dtype) for o in out]
 
 
 def _jvp(primals, tangents, *, forward, transpose, num_residuals):
-    """Linear in the linear arguments: the same map of their tangents. Of residuals, JAX's own derivative."""
+    """The same map of the linear arguments' tangents, and JAX's derivative of `forward` by the residuals."""
     residuals, linear = primals[:num_residuals], primals[num_residuals:]
     residual_tangents, linear_tangents = tangents[:num_residuals], tangents[num_residuals:]
     params = {"forward": forward, "transpose": transpose, "num_residuals": num_residuals}
@@ -130,7 +137,9 @@ def _jvp(primals, tangents, *, forward, transpose, num_residuals):
     terms = []
     if not all(map(_is_zero, linear_tangents)):
         full = [jnp.zeros_like(x) if _is_zero(t) else t for x, t in zip(linear, linear_tangents)]
+        # The primitive again: that of the tangent is what the transpose rule will see.
         terms.append(_linear.bind(*residuals, *full, **params))
+    # Only by residuals that vary: tangents of zeros would cost as much as others.
     varying = [k for k, t in enumerate(residual_tangents) if not _is_zero(t)]
     if varying:
 
@@ -148,26 +157,31 @@ def _jvp(primals, tangents, *, forward, transpose, num_residuals):
     return out, [sum(leaves[1:], leaves[0]) for leaves in zip(*terms)]
 
 
-def _is_zero(tangent: Any) -> bool:
+def _is_zero(tangent: PyTree) -> bool:
+    """Whether a tangent is a symbolic zero, or that of an integer."""
     return isinstance(tangent, ad.Zero) or jax.dtypes.float0 == getattr(tangent, "dtype", None)
 
 
 def _transpose(cotangents, *args, forward, transpose, num_residuals):
+    """The primitive with both maps exchanged, at the cotangents."""
     residuals, linear = args[:num_residuals], args[num_residuals:]
     full = [ad.instantiate_zeros(c) for c in cotangents]
     out = _linear.bind(
         *residuals, *full, forward=transpose, transpose=forward, num_residuals=num_residuals
     )
-    wanted = [o if ad.is_undefined_primal(x) else None for o, x in zip(out, linear)]
-    return [None] * num_residuals + wanted
+    # JAX wants cotangents of those arguments only by which the map is transposed.
+    linear_cotangents = [o if ad.is_undefined_primal(x) else None for o, x in zip(out, linear)]
+    return [None] * num_residuals + linear_cotangents
 
 
 def _batch(args, axes, *, forward, transpose, num_residuals):
+    """The primitive with both maps batched. Batch axes go to the front; residuals without one stay so."""
     size = next(a.shape[k] for a, k in zip(args, axes) if k is not None)
     residuals = [
         (a, None) if k is None else (jnp.moveaxis(a, k, 0), 0)
         for a, k in zip(args[:num_residuals], axes[:num_residuals])
     ]
+    # Linear arguments all get the batch axis: their cotangents differ from member to member in any case.
     linear = [
         jnp.broadcast_to(a, (size, *a.shape)) if k is None else jnp.moveaxis(a, k, 0)
         for a, k in zip(args[num_residuals:], axes[num_residuals:])
@@ -185,7 +199,7 @@ def _batch(args, axes, *, forward, transpose, num_residuals):
 
 _linear.def_impl(_evaluate)
 _linear.def_abstract_eval(_abstract_eval)
-mlir.register_lowering(_linear, mlir.lower_fun(_run, multiple_results=True))
+mlir.register_lowering(_linear, mlir.lower_fun(_lower, multiple_results=True))
 ad.primitive_jvps[_linear] = _jvp
 ad.primitive_transposes[_linear] = _transpose
 batching.primitive_batchers[_linear] = _batch

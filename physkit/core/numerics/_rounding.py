@@ -1,7 +1,7 @@
-"""What keeps the compiler from changing last bits: barriers against fusion, rounded values with derivatives.
+"""Barriers that keep the compiler from changing last bits, and rounded values with derivatives.
 
-XLA fuses neighboring operations and may then round a product and a sum together, or not. Where two programs
-must agree to the last bit, say a step and the one that reverses it, the functions of this file stand between.
+XLA fuses neighboring operations, and may then round a product and a sum together (FMA), or not. Where two
+programs must agree to the last bit, such as a step and its inverse, these functions prevent that.
 """
 
 from collections.abc import Callable
@@ -19,15 +19,16 @@ from .._types import PyTree
 def round_before_add(x: Float[Array, "..."]) -> Float[Array, "..."]:
     """`x`, rounded before anything is added to it: no product is fused into a sum.
 
-    A compiler may round product and sum together in vectorized code, and one by one in the remainder of a
-    loop; the last bit then depends on an element's place in its array. It cannot look through a choice
-    whose outcome it does not know.
+    A compiler may round product and sum together in vectorized code, but one after the other in the remainder
+    of a loop. The last bit of an element then depends on its index in the array.
     """
-    return jnp.where(x == x, x, x + x)  # NaN stays NaN
+    # The compiler does not know that `x == x` holds, since x may be NaN: it cannot look through the selection.
+    return jnp.where(x == x, x, x + x)
 
 
 @round_before_add.defjvp
 def _round_before_add_jvp(primals, tangents):
+    # The identity, without a selection.
     return round_before_add(*primals), tangents[0]
 
 
@@ -35,34 +36,43 @@ def _round_before_add_jvp(primals, tangents):
 def with_tangent_of(
     value: Float[Array, "..."], differentiated: Float[Array, "..."]
 ) -> Float[Array, "..."]:
-    """`value` with the derivative of `differentiated`, which is the same number before it was rounded."""
+    """`value` with the derivative of `differentiated`, the same number before it was rounded."""
     del differentiated
     return value
 
 
 @with_tangent_of.defjvp
 def _with_tangent_of_jvp(primals, tangents):
-    return with_tangent_of(*primals), tangents[1]  # which has derivatives in its turn
+    # `tangents[1]` has derivatives of its own: second derivatives, too, are those of `differentiated`.
+    return with_tangent_of(*primals), tangents[1]
 
 
 def call_isolated(function: Callable[..., Any], *arguments: PyTree) -> PyTree:
-    """`function(*arguments)`, compiled by itself: its bits depend on nothing in the program around it.
+    """`function(*arguments)` between optimization barriers: its bits do not depend on the program around it.
 
-    For forces that must come out the same in a program and in the one that reverses it.
+    For forces that must have the same bits in a step and in its inverse.
     """
     return _barrier(function(*_barrier(arguments)))
 
 
+def _identity(x: PyTree) -> PyTree:
+    return x
+
+
 def fusion_barrier(tree: PyTree) -> PyTree:
-    """`tree`, about whose numbers the compiler may assume nothing, so that two programs round alike."""
+    """`tree` behind an optimization barrier: nothing is fused across it, so that two programs round alike."""
     arrays, rest = eqx.partition(tree, eqx.is_array)
-    return eqx.combine(call_isolated(lambda x: x, arrays), rest)
+    return eqx.combine(call_isolated(_identity, arrays), rest)
 
 
 def _barrier(tree: PyTree) -> PyTree:
     """`jax.lax.optimization_barrier` for trees with random keys, which it does not take."""
-    is_plain = lambda x: hasattr(x, "dtype") and not jnp.issubdtype(x.dtype, jax.dtypes.extended)
+
+    def is_plain(x: PyTree) -> bool:
+        return hasattr(x, "dtype") and not jnp.issubdtype(x.dtype, jax.dtypes.extended)
+
     leaves, structure = jax.tree.flatten(tree)
     plain = [x for x in leaves if is_plain(x)]
-    behind = iter(jax.lax.optimization_barrier(tuple(plain)) if plain else ())
-    return structure.unflatten([next(behind) if is_plain(x) else x for x in leaves])
+    # One barrier for all leaves: what follows waits for all of them.
+    plain_outputs = iter(jax.lax.optimization_barrier(tuple(plain)) if plain else ())
+    return structure.unflatten([next(plain_outputs) if is_plain(x) else x for x in leaves])

@@ -1,4 +1,8 @@
-"""Maths whose value *and derivative* stay finite where the naive form gives 0 · ∞ = NaN."""
+"""Mathematical functions whose value *and derivative* stay finite where the plain form gives 0 · ∞ = NaN.
+
+Each selects twice: `jnp.where` on the argument, so that the plain form never sees the bad point, and on the
+result. The derivative of a NaN that a `where` discards is still NaN.
+"""
 
 from collections.abc import Callable
 
@@ -8,7 +12,7 @@ from jaxtyping import Array, Bool, Float
 
 def safe_sqrt(x: Float[Array, "..."]) -> Float[Array, "..."]:
     """√x for x > 0, and 0 with derivative 0 for x ≤ 0; NaN stays NaN."""
-    positive = ~(x <= 0)
+    positive = ~(x <= 0)  # not `x > 0`, which is False for NaN
     return jnp.where(positive, jnp.sqrt(jnp.where(positive, x, 1)), 0)
 
 
@@ -43,8 +47,8 @@ def where_safe(
     x: Float[Array, "..."],
     inside: float | Array = 1.0,
 ) -> Float[Array, "..."]:
-    """function(x) where `mask`, else 0; outside, `function` is only ever shown `inside`.
+    """function(x) where `mask` holds, else 0; where it does not, `function` gets `inside`.
 
-    Masking the result alone is not enough: the derivative of a NaN that is thrown away is NaN.
+    `inside` is any number at which `function` and its derivative are finite.
     """
     return jnp.where(mask, function(jnp.where(mask, x, inside)), 0)

@@ -1,6 +1,7 @@
-"""Tangents that are zero by structure, in rules for custom derivatives. None stands for them."""
+"""Symbolic zero tangents in custom derivative rules, with None in their place.
 
-from typing import Any
+A tangent of zeros costs as much as any other; one that is known to be zero costs nothing.
+"""
 
 import jax
 import jax.numpy as jnp
@@ -10,9 +11,9 @@ from .._types import PyTree
 
 
 def nonzero_tangents(tangents: PyTree) -> PyTree:
-    """The tangents that a rule with `symbolic_zeros` gets, None for those that are zero by structure."""
+    """The tangents that a rule with `symbolic_zeros` gets, with None for those that are known to be zero."""
 
-    def keep(tangent: Any) -> Any:
+    def keep(tangent: PyTree) -> PyTree:
         is_zero = isinstance(tangent, jax.custom_derivatives.SymbolicZero)
         return None if is_zero or tangent.dtype == jax.dtypes.float0 else tangent
 
@@ -20,28 +21,29 @@ def nonzero_tangents(tangents: PyTree) -> PyTree:
 
 
 def partition_by_tangent(tree: PyTree, tangents: PyTree) -> tuple[PyTree, PyTree]:
-    """The leaves of `tree` that have a tangent in `tangents`, and the others; None elsewhere."""
+    """Split `tree` into the leaves with a tangent in `tangents` and the others, each with None elsewhere."""
 
-    def pick(with_tangent: bool) -> PyTree:
-        def keep(tangent: Any, x: Any) -> Any:
+    def select(with_tangent: bool) -> PyTree:
+        def keep(tangent: PyTree, x: PyTree) -> PyTree:
             return x if (tangent is not None) == with_tangent else None
 
         return jax.tree.map(keep, tangents, tree, is_leaf=_is_none)
 
-    return pick(True), pick(False)
+    return select(True), select(False)
 
 
 def instantiate_zero_tangents(out: PyTree, tangents: PyTree) -> PyTree:
-    """`tangents`, and where they are None the zeros that JAX expects: float0 for integers."""
+    """`tangents` with zeros in the place of None, since JAX wants a tangent for every leaf of `out`."""
 
-    def instantiate(x: Any, tangent: Any) -> Any:
+    def instantiate(x: PyTree, tangent: PyTree) -> PyTree:
         if tangent is not None or x is None:
             return tangent
+        # Integers have no tangent space: the dtype of their tangents is float0.
         is_float = jnp.issubdtype(x.dtype, jnp.inexact)
         return np.zeros(x.shape, x.dtype if is_float else jax.dtypes.float0)
 
     return jax.tree.map(instantiate, out, tangents, is_leaf=_is_none)
 
 
-def _is_none(x: Any) -> bool:
+def _is_none(x: PyTree) -> bool:
     return x is None
