@@ -10,12 +10,12 @@ quick = "PHYSKIT_QUICK" in os.environ
 
 sites, box = pk.lattice.triangular(cells=(18, 11), spacing=1.12)
 sites = sites - box.lengths / 2
-disc = sites[jnp.sum(sites**2, axis=1) < (4 if quick else 8) ** 2]
+disk = sites[jnp.sum(sites**2, axis=1) < (4 if quick else 8) ** 2]
 
-apart, towards = jnp.array([13.0, 3.0]), jnp.array([1.0, 0.0])
+offset, speed = jnp.array([13.0, 3.0]), jnp.array([1.0, 0.0])
 atoms = pk.Particles(
-    position=jnp.concatenate([disc - apart, disc + apart]),
-    velocity=jnp.concatenate([jnp.zeros_like(disc) + towards, jnp.zeros_like(disc) - towards]),
+    position=jnp.concatenate([disk - offset, disk + offset]),
+    velocity=jnp.concatenate([jnp.zeros_like(disk) + speed, jnp.zeros_like(disk) - speed]),
 )
 
 force = pk.Pairwise(pk.LennardJones(), cutoff=2.5)

@@ -1,4 +1,4 @@
-"""A dam breaks over a bump onto dry ground; and water swings round in Thacker's parabolic bowl."""
+"""A dam breaks over a bump onto dry ground; and water rotates in Thacker's parabolic bowl."""
 
 import os
 
@@ -47,7 +47,7 @@ image = axes[2].imshow(
 angle, t = np.linspace(0, 2 * np.pi, 200), steps * float(bowl.dt)
 shore = 0.25 * np.cos(t) + np.cos(angle), 0.25 * np.sin(t) + np.sin(angle)
 axes[2].plot(*shore, color="#c1121f", lw=1, label="exact shore")
-axes[2].set(title="a bowl, a quarter of a turn later", xlabel="x", ylabel="y")
+axes[2].set(title="a bowl, after a quarter of a turn", xlabel="x", ylabel="y")
 axes[2].legend(frameon=False, loc="lower left")
 fig.colorbar(image, ax=axes[2], label="depth")
 fig.savefig("dam_break.png", dpi=130)

@@ -1,4 +1,4 @@
-"""A neural network from scratch: `vmap` writes the batch, `grad` the training, `jit` the speed.
+"""A neural network from scratch: `vmap` makes the batch, `grad` the training step, `jit` makes it fast.
 
 1797 handwritten digits of 8 × 8 pixels ship with scikit-learn. No network library: a network is a list of
 matrices, and a function of one picture.

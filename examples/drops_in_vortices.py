@@ -19,9 +19,9 @@ for ax, stokes in zip(axes, (0.1, 0.5, 5.0), strict=True):
     total = lambda s: pk.particles.total_momentum(s["drops"]) + s["flow"].integral()
     assert np.allclose(total(end), total(start), atol=1e-3)
     vorticity = pk.operators.curl(end["flow"], pk.schemes.Spectral())
-    at = vorticity.grid.coordinates()
+    centers = vorticity.grid.coordinates()
     shades = ax.contourf(
-        at[0][:, 0], at[1][0], vorticity.data.T, np.linspace(-2, 2, 11),
+        centers[0][:, 0], centers[1][0], vorticity.data.T, np.linspace(-2, 2, 11),
         cmap="RdBu_r", extend="both", alpha=0.6,
     )  # fmt: skip
     x, y = end["drops"].position.T

@@ -1,8 +1,8 @@
 """ε and σ of a fluid from its radial distribution function, by reweighting.
 
-Atoms collide for ever, and no gradient survives a trajectory that long. None is needed: the derivative of
-an average in equilibrium is a covariance over samples of it. From 10 % off in both numbers, four rounds
-of sampling and Gauss–Newton find them, and a last one their errors. Some two minutes on one core.
+A gradient through a long trajectory of a liquid grows without bound. None is needed: the derivative of an
+average in equilibrium is a covariance over its samples. From 10 % off in both numbers, four rounds of
+sampling and Gauss–Newton find them, and a last one their errors. Takes two minutes on one core.
 """
 
 import os

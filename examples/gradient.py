@@ -1,4 +1,4 @@
-"""The derivative of a simulation: where a bead in a stiffening spring ends, and how that depends on k.
+"""The derivative of a simulation: where a bead on a stiffening spring ends, and how that depends on k.
 
 One reverse pass through 400 steps gives the slope by every parameter at once; a finite difference
 agrees to eight digits.
@@ -44,8 +44,8 @@ print(f"dx/dk at k = 2: {jax.grad(final_position)(2.0):.10f}, by differences {di
 fig, ax = plt.subplots(figsize=(7, 4), layout="constrained")
 ax.plot(k, position, color="#1d3557", label="where the bead is at t = 8")
 for i in range(5, 111, 10):
-    here = np.array([-0.18, 0.18])
-    ax.plot(k[i] + here, position[i] + slope[i] * here, color="#c1121f", lw=2)
+    offset = np.array([-0.18, 0.18])
+    ax.plot(k[i] + offset, position[i] + slope[i] * offset, color="#c1121f", lw=2)
 ax.plot([], [], color="#c1121f", lw=2, label="its slope by jax.grad")
 ax.set(xlabel="stiffness k", ylabel="x", title="One simulation per point, one gradient per tangent")
 ax.legend(frameon=False)

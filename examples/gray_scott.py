@@ -1,4 +1,4 @@
-"""Gray and Scott's reaction: a spot grows, splits, and its children fill the plane.
+"""Gray and Scott's reaction: a spot grows and splits, until spots fill the plane.
 
 `python examples/gray_scott.py 256` takes a larger plane, and as many more steps.
 """

@@ -1,7 +1,7 @@
-"""Hares and lynx: rates of growth and hunting from twenty-one years of pelts.
+"""Hares and lynx: rates of growth and predation from twenty-one years of pelts.
 
 The Hudson's Bay Company counted what trappers brought. Four rates and both numbers of 1900 are fitted
-through the simulation, by least squares of logarithms; the table says how far to trust each.
+through the simulation, by least squares of logarithms; the table gives their errors.
 """
 
 import jax
@@ -31,5 +31,5 @@ pk.plot.fit_correlations(found, ax=axes["table"])
 for ax in (axes["pelts"], axes["left"]):
     ax.set_xticks(range(1900, 1921, 5))
 axes["pelts"].set_title("Lotka and Volterra's equations, fitted to pelts")
-axes["table"].set_title("What goes with what")
+axes["table"].set_title("Correlations of the fit")
 figure.savefig("hare_and_lynx.png", dpi=150)

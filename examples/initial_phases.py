@@ -1,9 +1,9 @@
-"""The beginning of a universe from its end: initial phases by gradients through a particle-mesh code.
+"""The initial phases of a universe from its final density, by gradients through a particle-mesh code.
 
-32³ particles fall together under their own gravity while space expands. From the final density
-alone, descent finds the white noise that all began with. The gradient goes back through the
+32³ particles cluster under their own gravity while space expands. From the final density alone,
+gradient descent finds the white noise of the initial state. The gradient goes back through the
 simulation bit by bit (`Reversible`), so that its memory does not grow with the number of steps.
-Some 40 seconds on one core.
+Takes 40 seconds on one core.
 """
 
 import os
@@ -21,17 +21,25 @@ universe = {"size": 200.0 * cells / 32, "contrast": 1.5}
 truth = jax.random.normal(jax.random.key(1), (cells,) * 3)
 observed = jax.jit(lambda noise: pk.systems.final_density(noise, **universe).data)(truth)
 found = pk.systems.recover_phases(observed, rounds=rounds, progress=True, **universe)
-k, right = pk.systems.correlation_by_scale(truth, found.noise)
+k, phases = pk.systems.correlation_by_scale(truth, found.noise)
 _, end = pk.systems.correlation_by_scale(observed, found.density)
-print("correlation of the phases by wavenumber:", np.round(right[:8], 3))
+print("correlation of the phases by wavenumber:", np.round(phases[:8], 3))
 
 grid = pk.Grid([1.0, 1.0, 1.0], truth.shape)
-linear = lambda noise: pk.systems.linear_density(pk.Field(noise, grid), **universe).data
-slab = lambda x: np.asarray(x)[:, :, : cells // 8].mean(axis=2).T
+
+
+def linear(noise):
+    return pk.systems.linear_density(pk.Field(noise, grid), **universe).data
+
+
+def slab(x):
+    return np.asarray(x)[:, :, : cells // 8].mean(axis=2).T
+
+
 pictures = (
-    ("true beginning", slab(linear(truth)), "RdBu_r", 2.5),
+    ("true initial state", slab(linear(truth)), "RdBu_r", 2.5),
     ("final density: all that is known", np.log10(slab(observed) + 0.05), "magma", None),
-    ("beginning, reconstructed", slab(linear(found.noise)), "RdBu_r", 2.5),
+    ("initial state, reconstructed", slab(linear(found.noise)), "RdBu_r", 2.5),
 )
 with pk.plot.style():
     fig, axes = plt.subplots(1, 4, figsize=(13, 3.5), layout="constrained")
@@ -39,7 +47,7 @@ for ax, (title, x, colors, limit) in zip(axes, pictures, strict=False):
     limits = {} if limit is None else {"vmin": -limit, "vmax": limit}
     ax.imshow(x, origin="lower", cmap=colors, interpolation="bicubic", **limits)
     ax.set(title=title, xticks=[], yticks=[])
-axes[3].plot(k, right, "o-", ms=4, color="#D55E00", label="beginning")
+axes[3].plot(k, phases, "o-", ms=4, color="#D55E00", label="initial state")
 axes[3].plot(k, end, color="#0072B2", label="final density")
 axes[3].axhline(0.9, color="#B8B8B8", lw=0.8, zorder=0)
 axes[3].set(xlabel="wavenumber, waves per box", ylim=(0, 1.03), title="correlation with the truth")

@@ -1,6 +1,6 @@
-"""Two solitons of the Korteweg–de Vries equation: the faster overtakes the slower, unharmed.
+"""Two solitons of the Korteweg–de Vries equation: the faster overtakes the slower.
 
-Both come out as they went in, but shifted: the faster ahead by ln 3, the slower behind by 2 ln 3.
+Both keep shape and speed, but are shifted: the faster ahead by ln 3, the slower behind by 2 ln 3.
 """
 
 import matplotlib.pyplot as plt
@@ -26,6 +26,6 @@ with pk.plot.style():
     for place, i in enumerate((0, 40, 60, 70, 90, 128)):
         right.plot(x, u[i] + 1.3 * place, color=plt.cm.viridis(place / 6), lw=1.6)
         right.text(1, 1.3 * place + 0.15, f"t = {t[i]:.1f}", fontsize=8.5)
-    right.set(xlabel="$x$", xlim=(0, 80), yticks=[], title="meeting and parting")
+    right.set(xlabel="$x$", xlim=(0, 80), yticks=[], title="before, during and after the collision")
     right.spines[["left", "top", "right"]].set_visible(False)
     fig.savefig("kdv_solitons.png", dpi=130)

@@ -1,4 +1,4 @@
-"""The Kuramoto–Sivashinsky equation: chaos in space and time, and how soon neighbors part."""
+"""The Kuramoto–Sivashinsky equation: chaos in space and time, and how fast nearby states separate."""
 
 import jax
 import jax.numpy as jnp
@@ -12,14 +12,14 @@ simulation, start = pk.systems.kuramoto_sivashinsky()
 
 @jax.jit
 @jax.vmap
-def forecast(nudge):
-    moved = start.replace(data=start.data * (1 + nudge))
-    result = pk.simulate(simulation, moved, steps=2_500)
+def forecast(perturbation):
+    perturbed = start.replace(data=start.data * (1 + perturbation))
+    result = pk.simulate(simulation, perturbed, steps=2_500)
     return result.times["u"], result.frames["u"]
 
 
 t, u = (np.asarray(a) for a in forecast(jnp.array([0.0, 1e-4])))
-t, apart = t[0], np.sqrt(np.mean((u[1] - u[0]) ** 2, axis=1))
+t, distance = t[0], np.sqrt(np.mean((u[1] - u[0]) ** 2, axis=1))
 x = np.asarray(start.coordinates[0])
 
 with pk.plot.style():
@@ -29,6 +29,6 @@ with pk.plot.style():
     image = top.pcolormesh(t, x, u[0].T, cmap="RdBu_r", vmin=-3, vmax=3, rasterized=True)
     top.set(ylabel="$x$")
     fig.colorbar(image, ax=top, label="$u$", pad=0.01)
-    bottom.semilogy(t, apart, color="#D55E00")
-    bottom.set(xlabel="$t$", ylabel="distance of a\nneighbor (rms)", xlim=(0, t[-1]))
+    bottom.semilogy(t, distance, color="#D55E00")
+    bottom.set(xlabel="$t$", ylabel="distance of a\nnearby state (rms)", xlim=(0, t[-1]))
     fig.savefig("kuramoto_sivashinsky.png", dpi=110)

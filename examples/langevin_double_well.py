@@ -24,8 +24,8 @@ class DoubleWell(pk.AbstractForce):
 
 
 n = 2_000 if "PHYSKIT_QUICK" in os.environ else 20_000
-bath = pk.BAOAB(DoubleWell(), temperature=TEMPERATURE, friction=1.0)
-simulation = pk.Simulation(bath, dt=0.1, observers=pk.Every(10, x=pk.Positions()))
+thermostat = pk.BAOAB(DoubleWell(), temperature=TEMPERATURE, friction=1.0)
+simulation = pk.Simulation(thermostat, dt=0.1, observers=pk.Every(10, x=pk.Positions()))
 left = pk.Particles(-jnp.ones((n, 1)))  # all begin in the left well
 run = pk.run(simulation, left, steps=800, key=jax.random.key(0))
 

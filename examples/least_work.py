@@ -1,8 +1,8 @@
 """The least work to drag a Brownian bead: the derivative of an ensemble's mean finds the protocol.
 
-A trap carries a bead from 0 to 5 within one relaxation time. Optimal is not to move steadily: a jump, a
-steady pull, and a jump (Schmiedl & Seifert, Phys. Rev. Lett. 98, 108301, 2007): λ = 5 (t + 1)/(t_f + 2), and
-the mean work is 25/(t_f + 2).
+A trap carries a bead from 0 to 5 within one relaxation time. The optimal protocol is not a steady motion
+but a jump, a steady motion, and a jump (Schmiedl & Seifert, Phys. Rev. Lett. 98, 108301, 2007):
+λ = 5 (t + 1)/(t_f + 2), and the mean work is 25/(t_f + 2).
 """
 
 import os
@@ -24,10 +24,10 @@ def drag(protocol, key):
     """One bead: the work that its trap does, and its path."""
     bead = pk.Particles(jax.random.normal(key, (1, 1)))  # at rest in the trap at 0, k_B T = 1
 
-    def piece(bead, now):
-        number, center = now
-        bath = pk.Brownian(pk.HarmonicTrap(1.0, center[None]), temperature=1.0, friction=1.0)
-        simulation = pk.Simulation(bath, dt=LENGTH / STEPS)
+    def piece(bead, inputs):
+        number, center = inputs
+        dynamics = pk.Brownian(pk.HarmonicTrap(1.0, center[None]), temperature=1.0, friction=1.0)
+        simulation = pk.Simulation(dynamics, dt=LENGTH / STEPS)
         bead = pk.simulate(simulation, bead, STEPS, key=jax.random.fold_in(key, number)).state
         return bead, bead.position[0, 0]
 
@@ -39,19 +39,19 @@ def drag(protocol, key):
 
 
 @jax.jit
-def step(number, protocol, memory):
+def step(number, protocol, optimizer_state):
     keys = jax.random.split(jax.random.fold_in(jax.random.key(1), number), 500)
     mean_work = lambda p: pk.ensemble_mean(lambda key: drag(p, key)[0], keys, chunk_size=100)
     work, slope = jax.value_and_grad(mean_work)(protocol)
-    change, memory = optimizer.update(slope, memory)
-    return work, optax.apply_updates(protocol, change), memory
+    change, optimizer_state = optimizer.update(slope, optimizer_state)
+    return work, optax.apply_updates(protocol, change), optimizer_state
 
 
 steady = jnp.linspace(0, FAR, PIECES + 1)[1:]  # to begin with
 protocol, optimizer = steady, optax.adam(0.05)
-memory, works = optimizer.init(protocol), []
+optimizer_state, works = optimizer.init(protocol), []
 for number in range(40 if QUICK else 200):
-    work, protocol, memory = step(number, protocol, memory)
+    work, protocol, optimizer_state = step(number, protocol, optimizer_state)
     works.append(float(work))
 
 keys = jax.random.split(jax.random.key(2), 2_000)

@@ -1,4 +1,4 @@
-"""Ten thousand Lorenz systems by `vmap`: how long does a forecast hold?
+"""Ten thousand Lorenz systems by `vmap`: how long does a forecast stay accurate?
 
 All start within 10⁻³ of one another. They stay together for some ten time units, then fill the
 attractor.

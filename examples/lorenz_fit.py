@@ -1,8 +1,8 @@
 """A fit through chaos: σ, ρ and β of Lorenz's system from a noisy record of nine Lyapunov times.
 
-One run from a guess soon has nothing to do with the record, and its gradient is exact and worthless.
-Twenty short windows with starts of their own, drawn together as the fit goes on, recover all three.
-Half a minute on one core.
+One run from a guess soon separates from the record; its gradient is exact and useless. Twenty short
+windows, each with a start of its own, recover all three parameters: their ends are tied to the next starts,
+ever more tightly. Takes half a minute on one core.
 """
 
 import os
@@ -44,7 +44,7 @@ where = {
 guess = lorenz(8.0, 24.0, 2.2)
 
 
-def fitted(windows, **settings):
+def fit(windows, **settings):
     starts = data[: -1 : steps // 5 // windows]  # where the record says the windows begin
     return pk.fitting.fit_in_windows(
         misfit, (guess, data[0]), where=where, steps=steps, windows=windows,
@@ -53,11 +53,11 @@ def fitted(windows, **settings):
 
 
 with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # it says that it has not converged: that is the point
-    single = fitted(
+    warnings.simplefilter("ignore")  # it does not converge, which this example shows
+    single = fit(
         1, weights=(1.0,), method=pk.fitting.LevenbergMarquardt(max_steps=6 if quick else 60)
     )
-multiple = fitted(windows, weights=(1.0, 100.0))
+multiple = fit(windows, weights=(1.0, 100.0))
 for name, one in (("one window", single), (f"{windows} windows", multiple)):
     print(
         name,

@@ -1,7 +1,7 @@
-"""What a coarse grid cannot see, learned: a closure for Burgers' equation, trained through the solver.
+"""A learned closure for Burgers' equation on a coarse grid, trained through the solver.
 
 Shocks are thinner than a cell of the coarse grid, where the equation alone rings. A small
-convolutional network adds what is missing. It is trained on short stretches, its gradient going back
+convolutional network adds what is missing. It is trained on short stretches, with a gradient
 through every step, and tested on other starts for twice as long.
 """
 
@@ -29,7 +29,7 @@ def wave(key):
     return amplitude[0] @ jnp.sin(k) + amplitude[1] @ jnp.cos(k)
 
 
-# The truth on 512 cells, seen on 32: means over 16 cells.
+# The truth on 512 cells, averaged to 32: means over 16 cells.
 record = pk.Every(40, u=lambda now: now.state.data.reshape(coarse, -1).mean(axis=1))
 exact = pk.Simulation(pk.ETDRK4(pk.equations.Burgers(viscosity)), dt=0.00125, observers=record)
 run_exact = jax.jit(jax.vmap(lambda u: pk.simulate(exact, pk.Field(u, small), 1600).frames["u"]))
@@ -71,28 +71,28 @@ closure = pk.equations.Closure(Flux(pk.Network(eqx.nn.Sequential(layers))), padd
 # Stretches of 8 frames, 16 steps of the coarse solver, from anywhere in the training runs.
 length = 8
 optimizer = optax.adam(optax.cosine_decay_schedule(3e-3, rounds))
-memory = optimizer.init(eqx.filter(closure, eqx.is_inexact_array))
+optimizer_state = optimizer.init(eqx.filter(closure, eqx.is_inexact_array))
 
 
 def loss(closure, batch):
-    seen = jax.vmap(lambda u: forecast(simulation(closure), u, length))(batch[:, 0])
-    return jnp.mean((seen - batch) ** 2)
+    predicted = jax.vmap(lambda u: forecast(simulation(closure), u, length))(batch[:, 0])
+    return jnp.mean((predicted - batch) ** 2)
 
 
 @eqx.filter_jit
-def step(closure, memory, key):
+def step(closure, optimizer_state, key):
     which, when = jax.random.split(key)
     i = jax.random.randint(which, (32,), 0, len(train))
     t = jax.random.randint(when, (32,), 0, 20 - length)  # the first second, while shocks form
     batch = train[i[:, None], t[:, None] + jnp.arange(length + 1)[None]]
     value, slopes = eqx.filter_value_and_grad(loss)(closure, batch)
-    change, memory = optimizer.update(slopes, memory)
-    return eqx.apply_updates(closure, change), memory, value
+    change, optimizer_state = optimizer.update(slopes, optimizer_state)
+    return eqx.apply_updates(closure, change), optimizer_state, value
 
 
 losses = []
 for k in range(rounds):
-    closure, memory, value = step(closure, memory, jax.random.key(k))
+    closure, optimizer_state, value = step(closure, optimizer_state, jax.random.key(k))
     losses.append(float(value))
 
 # Other starts, and twice as long as anything seen in training.
@@ -112,7 +112,7 @@ print(
 with pk.plot.style():
     fig, (left, right) = plt.subplots(1, 2, figsize=(9, 3.4), layout="constrained")
 x = 2 * np.pi * (np.arange(coarse) + 0.5) / coarse
-left.plot(x, test[0, -1], "o", ms=4, color="#333333", label="truth: 512 cells, seen on 32")
+left.plot(x, test[0, -1], "o", ms=4, color="#333333", label="truth: 512 cells, averaged to 32")
 left.plot(x, bare[0, -1], color="#0072B2", lw=1, label="32 cells alone")
 left.plot(x, learned[0, -1], color="#D55E00", label="32 cells and closure")
 left.set(xlabel="x", ylabel=f"u at t = {times[-1]:.0f}, a start never seen", ylim=(-2, 3.2))

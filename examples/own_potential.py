@@ -1,7 +1,7 @@
-"""A pair potential of one's own in four lines: soft discs that order into clusters.
+"""A pair potential of your own in four lines: soft disks that order into clusters.
 
-A generalized exponential potential of index above 2 lets particles pile up: at high density they
-sit on top of each other in heaps, and the heaps form a crystal (Mladek et al., Phys. Rev. Lett. 96,
+A generalized exponential potential of index above 2 lets particles overlap: at high density they
+gather in clusters, and the clusters form a crystal (Mladek et al., Phys. Rev. Lett. 96,
 045701 (2006)).
 """
 
@@ -15,7 +15,7 @@ import physkit as pk
 quick = "PHYSKIT_QUICK" in os.environ
 
 
-class GeneralisedExponential(pk.AbstractPairPotential):
+class GeneralizedExponential(pk.AbstractPairPotential):
     """U(r) = ε exp(−r⁴)."""
 
     epsilon: Float[Array, ""] = pk.param(1.0)
@@ -27,7 +27,7 @@ class GeneralisedExponential(pk.AbstractPairPotential):
 n, edge = (300, 10.0) if quick else (1200, 20.0)
 box = pk.Box([edge, edge])
 position = edge * jax.random.uniform(jax.random.key(0), (n, 2))
-force = pk.Pairwise(GeneralisedExponential(), cutoff=2.0)
+force = pk.Pairwise(GeneralizedExponential(), cutoff=2.0)
 cooling = pk.BAOAB(force, temperature=0.05, friction=1.0)
 
 run = pk.run(
@@ -36,10 +36,12 @@ run = pk.run(
     steps=500 if quick else 10_000,
     key=jax.random.key(1),
 )
-heaps = run.state
-apart = heaps.space.displacement(heaps.position[:, None], heaps.position[None])
-members = jax.numpy.sum(jax.numpy.sum(apart**2, axis=-1) < 0.5, axis=1)
+clustered = run.state
+separation = clustered.space.displacement(clustered.position[:, None], clustered.position[None])
+members = jax.numpy.sum(jax.numpy.sum(separation**2, axis=-1) < 0.5, axis=1)
 
-ax = pk.plot.particles(heaps, color=members, radius=0.35, color_label="particles in the heap")
-ax.set_title("Particles heap up, heaps form a crystal")
+ax = pk.plot.particles(
+    clustered, color=members, radius=0.35, color_label="particles in the cluster"
+)
+ax.set_title("Particles cluster, and clusters form a crystal")
 ax.figure.savefig("own_potential.png", dpi=150)

@@ -1,7 +1,7 @@
-"""A pendulum's length from its track: one start is caught in a wrong minimum, sixteen are not.
+"""A pendulum's length from its track: one start ends in a wrong minimum, the best of sixteen does not.
 
-Far from the truth the simulated swings run out of step with the measured ones, and the sum of squares
-has a minimum wherever some of them meet. All starts go down side by side, as one ensemble.
+Far from the truth the simulated swings are out of phase with the measured ones, and the sum of squares
+has a minimum wherever some of them coincide. All starts are fitted side by side, as one ensemble.
 """
 
 import jax
@@ -23,7 +23,7 @@ def pendulum(length):
 times = np.arange(0, 10.01, 0.1)
 at = pk.fitting.frames_at(pendulum(jnp.asarray(1.0))[0], times, every=5)
 angle = lambda model: at.pick(pk.simulate(*model, at.steps), "angle")
-seen = np.asarray(angle(pendulum(jnp.asarray(1.0)))) + 0.1 * np.random.default_rng(0).normal(
+measured = np.asarray(angle(pendulum(jnp.asarray(1.0)))) + 0.1 * np.random.default_rng(0).normal(
     size=101
 )
 
@@ -33,8 +33,8 @@ options = {
     "progress": False,
 }
 guess = pendulum(jnp.asarray(2.5))
-residuals = lambda model: (angle(model) - seen) / 0.1
-alone = pk.fit(residuals, guess, **options)
+residuals = lambda model: (angle(model) - measured) / 0.1
+single = pk.fit(residuals, guess, **options)
 many = pk.fit(residuals, guess, starts=16, start_std=0.8, key=jax.random.key(3), **options)
 print(many)
 
@@ -52,13 +52,13 @@ for attempt in many.attempts:
 left.plot([], [], "v", color="#56B4E9", label="starts")
 left.plot([], [], "o", color="#0072B2", mfc="none", label="where they end")
 left.plot(
-    alone.values["length"], alone.loss, "x", color="#D55E00", ms=11, mew=2.5, label="one start"
+    single.values["length"], single.loss, "x", color="#D55E00", ms=11, mew=2.5, label="one start"
 )
 left.set(xlabel="length / m", ylabel="½ Σ r²", title="A cost with many minima")
 left.legend(frameon=False)
-right.plot(times, seen, ".", color="#777777", ms=5, label="measured")
-right.plot(times, seen + 0.1 * alone.residuals, color="#D55E00", lw=1.2, label="one start")
-right.plot(times, seen + 0.1 * many.residuals, color="#0072B2", label="best of sixteen")
-right.set(xlabel="time / s", ylabel="angle", title="Only the deepest one is the pendulum")
+right.plot(times, measured, ".", color="#777777", ms=5, label="measured")
+right.plot(times, measured + 0.1 * single.residuals, color="#D55E00", lw=1.2, label="one start")
+right.plot(times, measured + 0.1 * many.residuals, color="#0072B2", label="best of sixteen")
+right.set(xlabel="time / s", ylabel="angle", title="Only the deepest minimum is the pendulum")
 right.legend(frameon=False, ncols=3, loc="upper center", bbox_to_anchor=(0.5, -0.16))
 figure.savefig("several_starts.png", dpi=150)

@@ -1,4 +1,4 @@
-"""A Taylor–Green vortex folds itself into turbulence: how fast energy is lost.
+"""A Taylor–Green vortex becomes turbulent: how fast energy is lost.
 
 The higher the Reynolds number, the later the peak. Dots are −dE/dt of the energy that
 is left, lines 2ν⟨½|ω|²⟩: the same, if nothing is lost to the grid.

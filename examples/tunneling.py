@@ -1,6 +1,6 @@
-"""A wave packet at a barrier of twice its energy: 7 % of it come out behind.
+"""A wave packet at a barrier of twice its energy: 7 % of it pass.
 
-The share that passes, against that of a plane wave and of the packet's own spectrum.
+The transmitted fraction, against that of a plane wave and of the packet's own spectrum.
 """
 
 import matplotlib.pyplot as plt
@@ -16,8 +16,8 @@ passed = np.sum(density[:, x > 1], axis=1) * (x[1] - x[0])
 
 k = np.linspace(0.75, 1.25, 1_001)  # σ_x = 20 makes σ_k = 1/40
 weight = np.exp(-((k - 1) ** 2) / (2 * 0.025**2))
-share = np.asarray(pk.systems.transmission(0.5 * k**2, 1.0, 2.0))
-average = np.sum(weight * share) / np.sum(weight)
+fraction = np.asarray(pk.systems.transmission(0.5 * k**2, 1.0, 2.0))
+average = np.sum(weight * fraction) / np.sum(weight)
 
 with pk.plot.style():
     fig, (left, right) = plt.subplots(1, 2, figsize=(9.5, 3.6), layout="constrained")
@@ -33,6 +33,6 @@ with pk.plot.style():
     right.plot(t, passed, color="#D55E00", lw=2, label="packet")
     right.axhline(average, color="#333333", lw=1, ls="--", label="average over its spectrum")
     right.axhline(0.0706508248, color="#333333", lw=1, ls=":", label="plane wave")
-    right.set(xlabel="$t$", ylabel="share behind the barrier", xlim=(0, 240), ylim=(0, 0.08))
+    right.set(xlabel="$t$", ylabel="fraction behind the barrier", xlim=(0, 240), ylim=(0, 0.08))
     right.legend(loc="center left")
     fig.savefig("tunneling.png", dpi=130)

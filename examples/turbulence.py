@@ -1,6 +1,6 @@
 """Turbulence in the plane: random vortices merge into fewer and larger ones.
 
-Energy moves to large scales and is lost slowly; enstrophy is drawn out into filaments that viscosity takes.
+Energy moves to large scales and is lost slowly; enstrophy moves into filaments that viscosity removes.
 """
 
 import os

@@ -1,6 +1,6 @@
 """Two kinds of particles: the Kob–Andersen mixture, which refuses to crystallize.
 
-Per-species tables for ε and σ; particles of kind B like kind A better than themselves, so that no
+Per-species tables for ε and σ; particles of kind B attract kind A more than one another, so that no
 two B touch (Kob & Andersen, Phys. Rev. E 51, 4626 (1995)).
 """
 
@@ -24,14 +24,14 @@ mixture = pk.Particles(position, space=box, species=species)
 
 force = pk.Pairwise(potential, cutoff=2.5)
 kinds = {"AA": (0, 0), "AB": (0, 1), "BB": (1, 1)}
-bath = pk.BAOAB(force, temperature=0.6, friction=1.0)
+thermostat = pk.BAOAB(force, temperature=0.6, friction=1.0)
 record = [
     pk.RadialDistribution(20, r_max=2.6, bins=130, species=pair, name=name)
     for name, pair in kinds.items()
 ]
 steps = 400 if quick else 4_000
-liquid = pk.run(pk.Simulation(bath, dt=0.004), mixture, steps, key=jax.random.key(1)).state
-run = pk.run(pk.Simulation(bath, 0.004, record), liquid, steps, key=jax.random.key(2))
+liquid = pk.run(pk.Simulation(thermostat, dt=0.004), mixture, steps, key=jax.random.key(1)).state
+run = pk.run(pk.Simulation(thermostat, 0.004, record), liquid, steps, key=jax.random.key(2))
 
 fig, ax = plt.subplots(figsize=(7, 4), layout="constrained")
 for name, color in zip(kinds, ("#1d3557", "#2a9d8f", "#c1121f"), strict=True):

@@ -38,5 +38,5 @@ for ax, t in zip(axes, (0.0, 0.3, 0.6), strict=True):
 axes[0].set_ylabel("y")
 fig.savefig("two_devices.png", dpi=130)
 
-alone = pk.run(simulation, water, 2 * n, progress=False).state
-print("difference to one device:", float(abs(alone.depth.data - carry.state.depth.data).max()))
+single = pk.run(simulation, water, 2 * n, progress=False).state
+print("difference to one device:", float(abs(single.depth.data - carry.state.depth.data).max()))

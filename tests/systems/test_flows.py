@@ -44,36 +44,36 @@ def test_taylor_green_in_the_plane():
     )
 
 
-def test_taylor_green_in_space_loses_what_it_dissipates():
+def test_taylor_green_in_space_loses_energy_by_dissipation():
     sim, start = taylor_green_3d(20.0, resolution=16, dt=0.05, every=1)
     frames = simulate(sim, start, 40).frames
-    energy, lost = np.asarray(frames["energy"]), np.asarray(frames["dissipation"])
+    energy, dissipation = np.asarray(frames["energy"]), np.asarray(frames["dissipation"])
     assert abs(energy[0] - 1 / 8) < 1e-15
     slope = -(energy[2:] - energy[:-2]) / 0.1
-    np.testing.assert_allclose(lost[1:-1], slope, rtol=2e-3)
+    np.testing.assert_allclose(dissipation[1:-1], slope, rtol=2e-3)
 
 
 def test_quantities_of_velocity_and_vorticity_agree():
     w = random_vorticity(Grid([2 * np.pi, 2 * np.pi], (16, 16)), jax.random.key(1), peak=3.0)
     v = velocity_from_vorticity(w)
-    seen = []
+    quantities = []
     for state in (w, v.with_boundary(None)):
         sim, _ = taylor_green_2d(0.05)
         if state.vector:
             sim = Simulation(RK4(NavierStokes(0.05)), dt=0.01)
-        watch = Every(1, e=FlowEnergy(), z=Enstrophy(), d=Dissipation())
-        frames = simulate(Simulation(sim.integrator, dt=0.01, observers=watch), state, 1).frames
-        seen.append({name: float(x[0]) for name, x in frames.items()})
+        record = Every(1, e=FlowEnergy(), z=Enstrophy(), d=Dissipation())
+        frames = simulate(Simulation(sim.integrator, dt=0.01, observers=record), state, 1).frames
+        quantities.append({name: float(x[0]) for name, x in frames.items()})
     for name in ("e", "z", "d"):
-        np.testing.assert_allclose(seen[0][name], seen[1][name], rtol=1e-12)
-    np.testing.assert_allclose(seen[0]["e"], 0.5, rtol=1e-12)
-    np.testing.assert_allclose(seen[0]["d"], 2 * 0.05 * seen[0]["z"], rtol=1e-12)
+        np.testing.assert_allclose(quantities[0][name], quantities[1][name], rtol=1e-12)
+    np.testing.assert_allclose(quantities[0]["e"], 0.5, rtol=1e-12)
+    np.testing.assert_allclose(quantities[0]["d"], 2 * 0.05 * quantities[0]["z"], rtol=1e-12)
 
 
 def test_quantities_pass_the_battery():
     sim, start = taylor_green_2d(0.05, resolution=8)
-    watch = Every(1, e=FlowEnergy(), z=Enstrophy(), d=Dissipation())
-    check_observer(watch, sim, start, observations=2)
+    record = Every(1, e=FlowEnergy(), z=Enstrophy(), d=Dissipation())
+    check_observer(record, sim, start, observations=2)
 
 
 def test_dissipation_needs_an_equation():
@@ -83,7 +83,7 @@ def test_dissipation_needs_an_equation():
         simulate(alone, start, 1)
 
 
-def test_random_vorticity_has_the_spectrum_it_should():
+def test_random_vorticity_has_the_prescribed_spectrum():
     grid = Grid([2 * np.pi, 2 * np.pi], (128, 128))
     w = random_vorticity(grid, jax.random.key(0), peak=6.0)
     found = power_spectrum(velocity_from_vorticity(w))

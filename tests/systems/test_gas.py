@@ -1,4 +1,4 @@
-"""Systems of gas: they start, run, and are what they say."""
+"""Systems of gas: they start, run, and agree with their solutions."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -38,6 +38,6 @@ def test_a_small_blast_grows():
     np.testing.assert_allclose(jnp.log2(radii[1] / radii[0]), 2 / 5, atol=0.08)
 
 
-def test_smooth_flows_start():
+def test_smooth_flows_take_a_step():
     for sim, gas in (sound_wave(8), kelvin_helmholtz(8)):
         assert pk.simulate(sim, gas, 1).health.ok

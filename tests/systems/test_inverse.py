@@ -1,4 +1,4 @@
-"""Numbers found through chaos: a fluid's potential, and the beginning of a universe, in miniature."""
+"""Inverse problems at reduced size: a fluid's potential, and a universe's initial phases."""
 
 import jax
 import jax.numpy as jnp
@@ -22,26 +22,26 @@ def _noise(n=8, dtype=jnp.float32):
 
 
 def test_a_linear_universe_grows_as_the_scale_factor():
-    """Tiny contrast: δ at a = 1 is the linear density, seen through the mesh, to a few per cent."""
+    """Tiny contrast: δ at a = 1 is the linear density, smoothed by the mesh, to a few per cent."""
     noise = _noise(8, jnp.float64)
     grid = pk.Grid([1.0, 1.0, 1.0], noise.shape)
     linear = pk.systems.linear_density(pk.Field(noise, grid), size=50.0, contrast=1e-3).data
     np.testing.assert_allclose(jnp.std(linear), 1e-3, rtol=0.1)
     end = pk.systems.final_density(noise, 30, size=50.0, contrast=1e-3).data - 1
-    _, agree = pk.systems.correlation_by_scale(linear, end)
-    assert agree[0] > 0.98
+    _, correlation = pk.systems.correlation_by_scale(linear, end)
+    assert correlation[0] > 0.98
     first = lambda x: np.fft.fftn(np.asarray(x))[1, 0, 0]
     assert abs(first(end) / first(linear) - 1) < 0.2  # the mesh takes some of it
 
 
-def test_phases_come_back_on_the_largest_scales():
+def test_phases_are_recovered_on_the_largest_scales():
     noise = _noise()
     observed = jax.jit(lambda x: pk.systems.final_density(x, **UNIVERSE).data)(noise)
     with jax.numpy_dtype_promotion("standard"):  # optax counts steps in integers
         found = pk.systems.recover_phases(observed, rounds=15, rate=0.3, **UNIVERSE)
-    waves, right = pk.systems.correlation_by_scale(noise, found.noise)
+    waves, correlation = pk.systems.correlation_by_scale(noise, found.noise)
     assert waves[0] == 1
-    assert right[0] > 0.9
+    assert correlation[0] > 0.9
     assert found.losses[-1] < 0.6 * found.losses.max()
 
 
@@ -53,8 +53,8 @@ def test_memory_of_the_gradient_does_not_grow_with_the_steps():
         power = lambda x: jnp.sum(pk.systems.final_density(x, steps, adjoint=adjoint).data ** 2)
         return jax.jit(jax.grad(power)).lower(noise).compile().memory_analysis().temp_size_in_bytes
 
-    back = [memory(steps, pk.Reversible()) for steps in (8, 16, 64)]
-    assert max(back) < 1.02 * min(back)
+    reversible = [memory(steps, pk.Reversible()) for steps in (8, 16, 64)]
+    assert max(reversible) < 1.02 * min(reversible)
     assert memory(64, pk.adjoints.Direct()) > 2 * memory(8, pk.adjoints.Direct())
 
 
@@ -94,18 +94,18 @@ def test_a_round_without_samples_is_refused():
 
 
 @pytest.mark.slow
-def test_energy_of_samples_is_the_force_s_own():
+def test_energy_of_samples_equals_that_of_the_force():
     structure = pk.systems.fluid_structure(
         SMALL._replace(steps=240), pk.LennardJones(), jax.random.key(7)
     )
     last = jax.tree.map(lambda x: x[0], structure.last)
     square = lambda x: x @ x
     i, j = np.triu_indices(32, 1)
-    apart = last.space.displacement(last.position[i], last.position[j])
-    ours = SMALL.energy(pk.LennardJones(), (jax.vmap(square)(apart), jnp.zeros(())))
+    separation = last.space.displacement(last.position[i], last.position[j])
+    energy = SMALL.energy(pk.LennardJones(), (jax.vmap(square)(separation), jnp.zeros(())))
     sim = pk.Simulation(
         pk.VelocityVerlet(SMALL.force(pk.LennardJones())), dt=0.005,
         observers=pk.Every(1, energy=pk.PotentialEnergy()),
     )  # fmt: skip
-    theirs = pk.simulate(sim, last, 1).frames["energy"][0]
-    np.testing.assert_allclose(ours, theirs, rtol=1e-9)
+    observed = pk.simulate(sim, last, 1).frames["energy"][0]
+    np.testing.assert_allclose(energy, observed, rtol=1e-9)

@@ -1,4 +1,4 @@
-"""The equation of state against what is known of the fluid, and a box against it."""
+"""The Lennard-Jones equation of state against published numbers, and a simulated box against it."""
 
 import jax
 import jax.numpy as jnp
@@ -29,7 +29,7 @@ def test_equation_of_state():
         assert float(found.pressure) == pytest.approx(p, abs=0.03)
 
 
-def test_pressure_and_energy_belong_together():
+def test_pressure_and_energy_derive_from_one_free_energy():
     """∂U/∂ρ = (p − T ∂p/∂T)/ρ², and arrays of points."""
     state = lennard_jones_equation_of_state
     rho, t = jnp.asarray(0.6), jnp.asarray(1.7)
@@ -41,9 +41,11 @@ def test_pressure_and_energy_belong_together():
 
 
 @pytest.mark.slow
-def test_a_box_finds_its_pressure():
+def test_a_box_has_the_pressure_of_the_equation_of_state():
     sim, atoms = lennard_jones_box(0.6, 1.8)
     done = pk.sweep((sim, atoms), 8_000, replicas=8, key=jax.random.key(0), progress=False)
     expected = lennard_jones_equation_of_state(0.6, 1.8)
-    for name, far in (("pressure", 0.08), ("energy", 0.03)):  # four standard errors
-        assert np.mean(done[name][:, 80:]) == pytest.approx(float(getattr(expected, name)), abs=far)
+    for name, tolerance in (("pressure", 0.08), ("energy", 0.03)):  # four standard errors
+        assert np.mean(done[name][:, 80:]) == pytest.approx(
+            float(getattr(expected, name)), abs=tolerance
+        )

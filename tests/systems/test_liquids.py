@@ -10,11 +10,11 @@ from physkit.simulate import run
 from physkit.systems import K_B, argon_results, lennard_jones_melt, liquid_argon, melt
 
 # What the fast suite runs of this file; `make test-all` runs the rest, too.
-FAST_CASES = ("test_melt_loses_half_of_its_heat[float32]",)
+FAST_CASES = ("test_melt_turns_half_of_its_kinetic_energy_into_potential[float32]",)
 
 
 @pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
-def test_melt_loses_half_of_its_heat(dtype):
+def test_melt_turns_half_of_its_kinetic_energy_into_potential(dtype):
     sim, atoms = lennard_jones_melt(5, truncation="shifted-force", dtype=dtype)
     assert atoms.position.dtype == dtype
     np.testing.assert_allclose(temperature(atoms), 1.44, rtol=1e-5)
@@ -23,7 +23,7 @@ def test_melt_loses_half_of_its_heat(dtype):
     assert np.ptp(done["energy"]) < 2e-3 * abs(done["energy"][0])
 
 
-def test_argon_is_what_rahman_took():
+def test_argon_has_the_state_of_rahmans_paper():
     sim, atoms = liquid_argon()
     assert atoms.num_particles == 864
     np.testing.assert_allclose(atoms.space.lengths, 34.68, atol=0.01)
@@ -31,7 +31,7 @@ def test_argon_is_what_rahman_took():
     assert float(sim.dt) == 0.01
 
 
-def test_small_argon_melts_to_the_temperature_asked_for():
+def test_small_argon_melts_to_the_given_temperature():
     sim, atoms = liquid_argon(3)
     liquid = melt(sim, atoms, 1500, key=jax.random.key(0), progress=False)
     np.testing.assert_allclose(total_momentum(liquid), 0.0, atol=1e-9)

@@ -8,14 +8,14 @@ from physkit.simulate import simulate
 from physkit.systems import PELTS_RATES, LotkaVolterra, fit_pelts, hare_and_lynx, pelts
 
 
-def test_pelts_are_whole():
+def test_pelts_are_complete():
     data = pelts()
     assert data.taken.shape == (21, 2)
     np.testing.assert_array_equal(data.year, np.arange(1900, 1921))
     np.testing.assert_array_equal(data.taken[[3, -1]], [[77.4, 35.2], [24.7, 8.6]])
 
 
-def test_what_the_equations_conserve():
+def test_orbits_conserve_the_constant_of_motion():
     sim, start = hare_and_lynx(0.55, 0.028, 0.8, 0.024)
     u, v = np.asarray(simulate(sim, start, 200).frames["pelts"]).T
     constant = 0.024 * u - 0.8 * np.log(u) + 0.028 * v - 0.55 * np.log(v)

@@ -12,12 +12,12 @@ from physkit.systems import (
 
 # What the fast suite runs of this file; `make test-all` runs the rest, too.
 FAST_CASES = (
-    "test_a_quiet_start_is_the_wave_alone[float32]",
+    "test_a_quiet_start_holds_the_wave_alone[float32]",
     "test_two_streams_keep_their_energy",
 )
 
 
-def test_a_quiet_start_is_the_wave_alone(dtype):
+def test_a_quiet_start_holds_the_wave_alone(dtype):
     simulation, electrons = plasma_wave(0.5, amplitude=0.02, count=2000, cells=16, dtype=dtype)
     result = simulate(simulation, electrons, 1)
     assert result.state.position.dtype == dtype

@@ -1,4 +1,4 @@
-"""A flow known from probes: what they read, and that a fit finds what made it."""
+"""A flow measured by probes: what they record, and that a fit finds its parameters."""
 
 import jax.numpy as jnp
 import numpy as np

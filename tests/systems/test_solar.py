@@ -9,12 +9,12 @@ from physkit.systems.gravity._giant_planets import as_measured, inertial
 
 # What the fast suite runs of this file; `make test-all` runs the rest, too.
 FAST_CASES = (
-    "test_tracks_are_whole",
+    "test_tracks_are_complete",
     "test_published_masses_follow_the_measured_tracks",
 )
 
 
-def test_tracks_are_whole():
+def test_tracks_are_complete():
     tracks = solar_tracks()
     assert tracks.measured.shape == (640, 5, 3)
     assert tracks.velocity.shape == (5, 3)
@@ -23,18 +23,18 @@ def test_tracks_are_whole():
     np.testing.assert_allclose(distance, [5.2, 9.55, 19.2, 30.1], rtol=0.02)
 
 
-def test_frames_are_each_others_inverse():
+def test_inertial_and_measured_frames_are_inverse():
     measured = solar_tracks().measured
     np.testing.assert_allclose(as_measured(jnp.asarray(inertial(measured))), measured, atol=1e-14)
 
 
 def test_published_masses_follow_the_measured_tracks():
-    """Ten years from the measured start, whose velocities are not better than this."""
+    """Ten years from the measured start; its velocities allow no smaller errors."""
     tracks = solar_tracks()
     sim, state = giant_planets()
     frames = simulate(sim, state, 4 * 91).frames["position"]
-    off = np.linalg.norm(np.asarray(as_measured(frames)) - tracks.measured[:92], axis=-1)
-    assert np.all(off.max(axis=0) < [5e-4, 0.04, 0.2, 0.1, 0.1])
+    error = np.linalg.norm(np.asarray(as_measured(frames)) - tracks.measured[:92], axis=-1)
+    assert np.all(error.max(axis=0) < [5e-4, 0.04, 0.2, 0.1, 0.1])
 
 
 def test_masses_from_another_first_guess():

@@ -1,4 +1,4 @@
-"""Solitons, patterns and wave packets: whole simulations, small ones."""
+"""Solitons, patterns and wave packets, in small simulations."""
 
 import jax
 import jax.numpy as jnp
@@ -39,14 +39,14 @@ SMALL = {
 
 
 @pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow) for n in SMALL])
-def test_whole_simulations(name):
+def test_systems_pass_the_battery(name):
     sim, state = SMALL[name]()
     conserved = {"mass": (Integral(), 1e-12)} if name == "kdv" else {}
-    objective = where if name == "tunneling" else None
+    objective = mean_position if name == "tunneling" else None
     check_simulation(sim, state, 8, conserved=conserved, objective=objective)
 
 
-def where(psi):
+def mean_position(psi):
     """⟨x⟩."""
     (x,) = psi.coordinates
     return psi.grid.sum(x * (psi.data.real**2 + psi.data.imag**2))
@@ -74,7 +74,7 @@ def test_every_system_runs(name):
     assert any(float(jnp.max(abs(f[-1] - f[0]))) > 0 for f in frames)
 
 
-def test_a_front_is_faster_the_more_it_grows():
+def test_a_front_is_faster_for_faster_growth():
     def invaded(growth):
         sim, start = fisher_front(growth, length=10.0, cells=20, every=20)
         return simulate(sim, start, 20).frames["invaded"][-1]
@@ -84,7 +84,7 @@ def test_a_front_is_faster_the_more_it_grows():
     assert slope > 0
 
 
-def test_transmission_is_smooth_at_the_top_and_whole_at_resonance():
+def test_transmission_is_smooth_at_the_top_and_1_at_resonance():
     np.testing.assert_allclose(transmission(0.5, 1.0, 2.0), 0.0706508248, atol=1e-10)
     near = [transmission(e, 1.0, 2.0) for e in (1 - 1e-9, 1.0, 1 + 1e-9)]
     np.testing.assert_allclose(near, 1 / 3, atol=1e-8)

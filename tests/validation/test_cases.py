@@ -31,8 +31,8 @@ def _as_parameter(case):
 def test_published_numbers(case):
     if missing_data(case):
         pytest.skip(missing_data(case))
-    off = [f for f in evaluate(case) if not f.passed]
-    assert not off, [(f.label, f.computed, f.published.value, f.note) for f in off]
+    failed = [f for f in evaluate(case) if not f.passed]
+    assert not failed, [(f.label, f.computed, f.published.value, f.note) for f in failed]
 
 
 def test_cases_are_documented_and_distinct():
@@ -53,7 +53,7 @@ def test_cases_are_documented_and_distinct():
         ("at least", 1.95, 0.0, 3.0, 1.949),
     ],
 )
-def test_judgement(kind, value, tolerance, inside, outside):
+def test_tolerances_by_kind(kind, value, tolerance, inside, outside):
     number = Published("x", value, tolerance, kind)
     assert number.accepts(inside)
     assert not number.accepts(outside)

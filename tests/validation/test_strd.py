@@ -1,4 +1,4 @@
-"""The reader of NIST's data sets, and that a fit meets them only if it is right."""
+"""The reader of NIST's data sets, and that only a right model meets their certified values."""
 
 import numpy as np
 import pytest
