@@ -110,11 +110,11 @@ def test_frozen_particles_stay_and_friction_may_differ():
 def test_friction_per_particle_over_devices(monkeypatch):
     """Friction is `[n]` of the whole domain on every device: each takes the rows of its own particles."""
     monkeypatch.setenv("PHYSKIT_SPMD", "vmap")  # two devices, emulated on one
-    draw = np.random.default_rng(1)
-    atoms = Particles(10 * draw.random((24, 2)), mass=1.5, space=Box([10.0, 10.0]))
+    lattice = 1.6 * np.stack(np.meshgrid(np.arange(6.0), np.arange(4.0)), axis=-1).reshape(-1, 2)
+    atoms = Particles(lattice + 0.1, mass=1.5, space=Box([9.6, 6.4]))
     force = Pairwise(LennardJones(0.1), 1.5, 0.3)
     integrator = Brownian(force, 0.8, np.linspace(0.5, 5.0, 24))
-    sim = Simulation(integrator, dt=1e-4)
+    sim = Simulation(integrator, dt=1e-3)
     one, two = (
         run(sim, atoms, 20, key=KEY, devices=devices, progress=False).state
         for devices in (None, (2,))
