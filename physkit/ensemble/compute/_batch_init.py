@@ -33,16 +33,18 @@ def stack_carries(carries: Sequence[Carry], min_capacity: int) -> Carry:
 
     **Errors:** `ShapeError` where they differ in more than that.
     """
+    # Every carry has the same caches in the same order, unless members chose different methods at the start.
     nodes = [find_growables(c.aux) for c in carries]
-    if len({len(of_carry) for of_carry in nodes}) > 1:
+    if len({len(carry_nodes) for carry_nodes in nodes}) > 1:
         raise _different_structure()
     capacities = [node.capacity for c in carries for node in find_resizables(c.aux)]
     capacity = max([min_capacity, *capacities])
     same_nodes = list(zip(*nodes, strict=True))
-    alike = [_with_common_shapes(carry, capacity, same_nodes) for carry in carries]
-    if len({jax.tree.structure(carry) for carry in alike}) > 1:
+    resized = [_with_common_shapes(carry, capacity, same_nodes) for carry in carries]
+    # The structure includes static fields: a skin or a number of cells that differs shows here.
+    if len({jax.tree.structure(carry) for carry in resized}) > 1:
         raise _different_structure()
-    return jax.tree.map(lambda *x: jnp.stack(x), *alike)
+    return jax.tree.map(lambda *x: jnp.stack(x), *resized)
 
 
 def _different_structure() -> ShapeError:

@@ -41,13 +41,15 @@ class BatchMemory(NamedTuple):
     def bytes_for(self, members: int) -> float:
         """Bytes for so many members."""
         block = self.frames * members
+        # The frames of the first block are part of `per_member`.
         waiting = block * (max_buffered_blocks(block, self.blocks) - 1)
         return self.fixed + self.per_member * members + self.copies * waiting
 
     def max_members(self, available: float | int) -> int:
         """The most members that fit in so many bytes."""
         left = available - self.fixed
-        # Either all of their frames wait on the device, or the largest buffer is full.
+        # Inverse of `bytes_for`, whose buffer grows with the members up to FRAME_BYTES: either all of their
+        # frames wait on the device, or the largest buffer is full. Both are safe, so the larger one counts.
         waiting = max_buffered_blocks(self.frames, self.blocks) - 1
         with_all = left // max(self.per_member + self.copies * self.frames * waiting, 1)
         with_full_buffer = (left - self.copies * FRAME_BYTES) // max(self.per_member, 1)
@@ -69,10 +71,12 @@ def predict_batch_memory(
     # Two sizes give intercept and slope.
     first, second = (runner.program_bytes(batch, n, 1) for n in (few, many))
     per_member = (second - first) / (many - few)
+    # A third program, of more blocks, shows how often XLA holds each frame of the buffer.
     copies = 1.0
     if runner.frame_bytes and runner.blocks > 1:
         more = runner.program_bytes(batch, many, _PROBED_BLOCKS) - second
         copies = more / (many * runner.frame_bytes * (_PROBED_BLOCKS - 1))
+    # The line through two points may cut the axis slightly below zero.
     fixed = max(0.0, first - few * per_member)
     return BatchMemory(fixed, per_member, runner.frame_bytes, runner.blocks, copies)
 
@@ -85,11 +89,13 @@ def available_bytes(device: jax.Device) -> float | None:
     # Devices without memory of their own, such as processors, share that of the machine.
     sharing = sum(d.platform == device.platform for d in jax.local_devices())
     try:
+        # MemAvailable, not MemFree: it counts caches that the kernel would give up.
         rows = Path("/proc/meminfo").read_text().splitlines()
         free = next(row for row in rows if row.startswith("MemAvailable"))
         return int(free.split()[1]) * 1024 / sharing
     except (OSError, StopIteration, ValueError, IndexError):
         pass
+    # Not Linux: all of the machine's memory, as POSIX systems give it.
     if "SC_PHYS_PAGES" in getattr(os, "sysconf_names", {}):
         return float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")) / sharing
     return None
@@ -104,7 +110,7 @@ def choose_chunk_size(
 
     **Errors:** `CapacityError` where one member does not fit on a device.
     """
-    if sweep.domain is not None:  # computed one after the other: each a file of its own
+    if sweep.domain is not None:  # members are computed one after the other: each becomes one file
         return 1 if in_folder else sweep.group_size
     num_devices = len(devices)
     largest = sweep.group_size
@@ -112,6 +118,7 @@ def choose_chunk_size(
         largest = max(-(-largest // _MIN_CHUNKS_IN_FOLDER), min(largest, num_devices))
     free = available_bytes(devices[0])
     host = available_bytes(jax.local_devices(backend="cpu")[0])
+    # On GPUs the machine's memory can be the tighter limit: frames of a whole chunk are gathered there.
     if host is not None:
         members = int(HOST_FRAMES_FRACTION * host // max(1.0, shapes.bytes(sweep)))
         largest = min(largest, max(num_devices, members))
@@ -129,6 +136,7 @@ def max_members_on(sweep: Sweep, device: jax.Device, free: float) -> int:
     **Errors:** `CapacityError` where that is none.
     """
     state = _nbytes(sweep.models[0][1])
+    # Checked before anything is compiled: initializing one member would already exhaust the device.
     if state > free:
         raise _too_large(float(state), free)
     memory = predict_batch_memory(sweep, device)

@@ -35,7 +35,8 @@ def _join_group(arrays: PyTree, statics: GroupStatics) -> MemberGroup:
     return eqx.combine(arrays, jax.tree.unflatten(structure, leaves))
 
 
-# The work itself. `jit` and `pmap` know a program again by the identity of the function: module level.
+# What is compiled. `jit` and `pmap` find a compiled program by the identity of the function, hence functions
+# of the module and not closures. What is static comes last, as hashable arguments.
 
 
 def _init(
@@ -75,6 +76,7 @@ def summarize_program(devices: Sequence[jax.Device]) -> Callable:
 
 def compile_advance(devices: Sequence[jax.Device], *arguments: Any) -> Any:
     """`advance_program` compiled for arguments, of which shapes are enough; nothing is run."""
+    # The jitted function itself: `_on_devices` may wrap it in a function that cannot be lowered.
     program = _compiled(_advance, tuple(devices), (None, 0, None), (3, 4), False)
     return program.lower(*arguments).compile()
 
@@ -87,6 +89,7 @@ def _on_devices(
     on_all_cores: bool = False,
 ) -> Callable:
     program = _compiled(work, tuple(devices), axes, static, on_all_cores)
+    # One device needs no pmap: jit has no axis of devices, and no copies to them.
     return program if len(devices) > 1 else partial(_call_on, devices[0], program)
 
 
@@ -104,6 +107,8 @@ def _compiled(
             options["compiler_options"] = CPU_COMPILER_OPTIONS
         return jax.jit(work, static_argnums=static, **options)
     in_axes = (*axes, *([None] * len(static)))
+    # pmap rather than jit over a mesh: each device runs a loop of its own, without collectives, and may end it
+    # early where all of its members have failed.
     return jax.pmap(work, in_axes=in_axes, static_broadcasted_argnums=static, devices=devices)
 
 

@@ -111,17 +111,22 @@ class ChunkRunner:
         **Errors:** `ChunkStopped` when a stop was requested and the rest would take longer.
         """
         began, count = time.monotonic(), len(members)
+        # Growths are counted over all chunks: those of this one are the ones from here on.
         growths_before = len(self.growths)
         # The last chunk is padded with its last member, so that one program serves all chunks.
         padded = np.concatenate([members, np.full(self.batch_size - count, members[-1])])
         values = self.sweep.values(self.group_number, padded)
         values = tuple(self._by_device(_as_jax(v)) for v in values)
-        row = np.minimum(np.arange(self.batch_size), count - 1)
-        keys = None if keys is None else self._by_device(keys[row])
-        batch, first = self._init(values, keys)
-        pieces = [{name: self._by_member(x)[:count] for name, x in flatten_frames(first).items()}]
+        key_rows = np.minimum(np.arange(self.batch_size), count - 1)
+        keys = None if keys is None else self._by_device(keys[key_rows])
+        batch, first_frames = self._init(values, keys)
+        # Padding is dropped as soon as frames reach the host, here and below: [:count].
+        pieces = [
+            {name: self._by_member(x)[:count] for name, x in flatten_frames(first_frames).items()}
+        ]
         if self._driver is None:
-            self.max_blocks = self._max_blocks(first)
+            self.max_blocks = self._max_blocks(first_frames)
+            # One driver for all chunks: its scheduler keeps the pace that it has learned.
             self._driver = ChunkDriver(
                 self._advance,
                 self._grow,
@@ -148,7 +153,7 @@ class ChunkRunner:
             frames=_concatenate(pieces),
             summary={name: self._by_member(x)[:count] for name, x in summary.items()},
             reason=self._by_member(batch.reason)[:count].astype(np.int64),
-            # A step count is two words, the lower one of 24 bits; int64 holds both.
+            # A step count is two 32-bit words, the lower one with 24 bits in use; int64 holds both.
             step=(failed_at.high[:count].astype(np.int64) << 24) + failed_at.low[:count],
             attempts=np.ones(count, np.int64),
             growths=tuple(self.growths[growths_before:]),
@@ -169,17 +174,15 @@ class ChunkRunner:
         """What the program needs for `size` members like those and `max_blocks` blocks of their frames, as XLA
         says; nothing is run."""
 
-        def resized(x):
+        def shape_for_size(x):
             return jax.ShapeDtypeStruct((size, *x.shape[1:]), x.dtype)
 
         blocks = jax.ShapeDtypeStruct((), np.int32)
-        shapes = jax.tree.map(resized, batch)
+        shapes = jax.tree.map(shape_for_size, batch)
         compiled = compile_advance(
             self.devices, self._arrays, shapes, blocks, self._statics, max_blocks
         )
         return float(compiled_bytes(compiled)[0])
-
-    # --- chunks of time --------------------------------------------------------------------------
 
     def _whole_intervals(self, blocks: int) -> int:
         """`blocks`, rounded up to whole health intervals where nothing is recorded.
@@ -191,7 +194,7 @@ class ChunkRunner:
         return -(-blocks // HEALTH_INTERVAL) * HEALTH_INTERVAL
 
     def _must_stop(self, stop: StopRequest | None, blocks_left: int) -> bool:
-        """Whether to leave the chunk unfinished, of which so many blocks are left."""
+        """Whether to leave the chunk unfinished, of which `blocks_left` blocks are still to be computed."""
         scheduler = self._driver.scheduler
         if stop is None:
             return False
@@ -207,14 +210,16 @@ class ChunkRunner:
         is_large = (
             jax.default_backend() == "cpu" and _nbytes(batch.carry.state) >= LARGE_STATE_BYTES
         )
+        # Large states gain from XLA's use of all cores, small ones lose by it.
         program = advance_program(self.devices, on_all_cores=is_large)
-        # The time of a first call is that of compilation, from which no pace can be learned.
+        # The first call of a kind includes compilation: the scheduler must not take it for the pace.
         compiled = self._kinds.is_new(batch)
         began = time.monotonic()
         try:
             after, frames, overflowing = program(
                 self._arrays, batch, np.int32(blocks), self._statics, self.max_blocks
             )
+            # JAX returns before the numbers are there: wait, for the time and for errors of memory.
             jax.block_until_ready((after, frames, overflowing))
         except jax.errors.JaxRuntimeError as error:
             # JAX has no error class of its own for exhausted memory.
@@ -229,8 +234,6 @@ class ChunkRunner:
         health = Health(jnp.int32(fault))
         seconds = time.monotonic() - began
         return BatchAttempt(after, frames, health, seconds, compiled, overflowing)
-
-    # --- capacities -----------------------------------------------------------------------------
 
     def _grow(self, batch: MemberBatch, after: MemberBatch) -> tuple[MemberBatch, list[str]]:
         """The start of an attempt with capacities for what any member required in it."""
@@ -249,13 +252,14 @@ class ChunkRunner:
         del events
         overflowing = attempt.overflowing
 
-        def put(new, old):
+        def set_overflowing(new, old):
             return jnp.where(overflowing, new, old)
 
         changes = {
             "alive": jnp.asarray(np.asarray(batch.alive) & ~overflowing),
-            "reason": put(jnp.int32(Fault.OVERFLOW), batch.reason),
-            "failed_at": jax.tree.map(put, attempt.after.carry.step, batch.failed_at),
+            "reason": set_overflowing(jnp.int32(Fault.OVERFLOW), batch.reason),
+            # `after` stopped in the block that overflowed; the start would be too early a step.
+            "failed_at": jax.tree.map(set_overflowing, attempt.after.carry.step, batch.failed_at),
         }
         return replace_fields(batch, changes)
 
@@ -266,7 +270,9 @@ class ChunkRunner:
                 program = init_program(self.devices)
                 batch, first = program(self._arrays, values, keys, self._statics, self.size)
                 return self._shrink_to_fit(batch), first
-            except CapacityError:  # so many particles that their neighbors must be counted first
+            # So many particles that a list with room for all pairs would be too large: their neighbors
+            # must be counted, which no trace can do. Decided once, for all chunks of this runner.
+            except CapacityError:
                 self._one_by_one = True
         batch, first = self._init_one_by_one(values, keys)
         capacities = [node.capacity for node in find_resizables(batch.carry.aux)]
@@ -274,7 +280,7 @@ class ChunkRunner:
         return batch, first
 
     def _shrink_to_fit(self, batch: MemberBatch) -> MemberBatch:
-        """Neighbor lists with the capacity that the ensemble needs.
+        """`batch` with neighbor lists of the capacity that the ensemble needs.
 
         In a trace, where neighbors cannot be counted, lists are made with room for all particles.
         """
@@ -282,6 +288,7 @@ class ChunkRunner:
         if not lists:
             return batch
         required = max(int(np.max(np.asarray(node.required))) for node in lists)
+        # Never smaller than in earlier chunks: the same shapes need no second compilation.
         if required > self._capacity:
             largest = min(node.capacity for node in lists)
             # A multiple of eight, so that the rows of the lists suit vector units. Never more than there was:
@@ -294,7 +301,7 @@ class ChunkRunner:
     ) -> tuple[MemberBatch, Frame]:
         """Members initialized outside of a trace, where their neighbors can be counted."""
 
-        def flatten(x):
+        def flatten(x):  # (devices, size, …) → (batch, …)
             return x.reshape((self.batch_size, *x.shape[2:])) if len(self.devices) > 1 else x
 
         values, keys = jax.tree.map(flatten, (values, keys))
@@ -309,8 +316,6 @@ class ChunkRunner:
         first = jax.tree.map(lambda *x: jnp.stack(x), *frames)
         batch = new_batch(values, carry, self.batch_size)
         return jax.tree.map(self._by_device, (batch, first))
-
-    # --- frames and layout ----------------------------------------------------------------------
 
     def _max_blocks(self, first: Frame) -> int:
         """How many blocks of frames may wait on the devices."""
@@ -335,6 +340,7 @@ class ChunkRunner:
         """`[batch, time, …]` from the first blocks of a buffer `[max_blocks, batch, times in a block, …]`."""
         block_axis = 1 if len(self.devices) > 1 else 0  # behind that of the devices
         used = np.asarray(x)[(*[slice(None)] * block_axis, slice(blocks))]
+        # ([devices,] blocks, size, times, …) → ([devices,] size, blocks, times, …)
         rows = self._by_member(np.moveaxis(used, block_axis, block_axis + 1))
         return rows.reshape(len(rows), rows.shape[1] * rows.shape[2], *rows.shape[3:])
 
@@ -347,6 +353,7 @@ def max_buffered_blocks(frame_bytes: float | int, blocks: int) -> int:
 def finish_result(result: ChunkResult, steps: int, step_divisor: int, began: float) -> ChunkResult:
     """The result of members of `steps` steps, in the sweep's own steps, without numbers of failed members."""
     blank_failed(result, steps)
+    # In steps of the sweep, rounded up; -1 for members that did not fail.
     result.step = np.where(result.ok, -1, -(-result.step // step_divisor))
     result.seconds = time.monotonic() - began
     return result

@@ -97,6 +97,7 @@ def execute(
     asked = list(range(num_chunks)) if chunks is None else list(dict.fromkeys(chunks))
     if wrong := [k for k in asked if not 0 <= k < num_chunks]:
         raise ParameterError(f"chunks are numbered 0 … {num_chunks - 1}; got {wrong}")
+    # Listed once for the bar and to skip chunks cheaply; other workers may finish more in the meantime.
     finished = set(store.finished_chunks())
     bar = Progress(
         sum(len(computer.chunks[k]) for k in asked),
@@ -110,7 +111,7 @@ def execute(
         for number in asked:
             if number in finished:
                 continue
-            # Asked before each chunk, by the chunks of all workers: a finished chunk is never thrown away.
+            # The rule sees the chunks of all workers. Only between chunks: a begun one is never thrown away.
             if computer.has_converged():
                 reason = "converged"
                 break
@@ -126,6 +127,7 @@ def execute(
                     break
             computed.append(number)
     bar.close()
+    # Listed again: chunks of other workers count as finished, too.
     finished = set(store.finished_chunks())
     missing = tuple(k for k in asked if k not in finished)
     if missing and reason is None:
@@ -142,6 +144,7 @@ def _open_store(
     devices: Sequence[jax.Device],
 ) -> tuple[AbstractChunkStore, int]:
     """Where chunks are kept, and how many members each has."""
+    # Before the folder is touched: a sweep that cannot be computed leaves no files behind.
     shapes = output_shapes(sweep)
     require_recorded(sweep, shapes)
 
@@ -175,6 +178,7 @@ class _ChunkComputer:
     ):
         self.sweep, self.store, self.devices = sweep, store, devices
         self.chunks = sweep.chunks(chunk_size)
+        # Rounded up: chunks that devices do not share evenly are padded.
         self.size_per_device = -(-min(chunk_size, sweep.group_size) // len(devices))
         self._runners: dict[tuple[int, int], ChunkRunner | ShardedMemberRunner] = {}
         self._reduced: dict[int, dict[str, Partial]] = {}  # by chunk, also of other workers
@@ -249,6 +253,7 @@ class _ChunkComputer:
             new_keys = None if keys is None else keys[failed]
             if new_keys is not None and retry.new_key:
                 new_keys = jax.vmap(jax.random.fold_in, (0, None))(new_keys, attempt)
+            # From the start and in batches of the usual size, padded: few failed members cost as much as many.
             again = self._runner(group, attempt)(members[failed], new_keys, stop)
             for arrays, new in ((result.frames, again.frames), (result.summary, again.summary)):
                 for name in arrays:

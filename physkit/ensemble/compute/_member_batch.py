@@ -64,6 +64,7 @@ class MemberGroup(Module):
         sim, state = set_leaves(self.model, self.positions, values)
         if self.step_divisor > 1:
             sim = replace_fields(sim, {"dt": sim.dt / self.step_divisor})
+        # As `init` does for a single run: a float64 parameter would promote a float32 carry within the scan.
         return cast_floats(sim, float_dtype(state)), state
 
 
@@ -76,6 +77,7 @@ def init_batch(
         sim, state = group.member(values)
         return observe_initial(sim, init(sim, state, key=key))
 
+    # `axis_size`, because replicas without swept values or keys give vmap no array to read the size from.
     carry, first = jax.vmap(init_member, axis_size=size)(values, keys)
     return new_batch(values, carry, size), first
 
@@ -94,7 +96,9 @@ def advance_batch(
     **Returns:** the batch, frames `[max_blocks, b, …]`, and which members' caches overflowed. If any did, all
     of it is void, to be replayed with larger caches. It ends early where no member is alive.
     """
+    # Also at the start: in a replayed chunk the host has marked members whose caches overflow without end.
     batch = _replace_failed(batch)
+    # Plans depend on parameters, which do not change: prepared once, outside of the loop.
     plans = _Plans(group, batch)
     # Without observers there is nothing to do at the end of a block of one step: several at a time.
     records_nothing = not group.model[0].intervals
@@ -105,11 +109,15 @@ def advance_batch(
 
         return jax.vmap(advance_one, in_axes=(0, 0, plans.axis))(batch.values, batch.carry, plan)
 
+    # Frames of all blocks, [max_blocks, b, times in a block, …]. Its size is static while the number of blocks
+    # is not: one compiled program serves chunks of every length.
     shapes = jax.eval_shape(lambda: advance_block(batch, plans.arrays)[1])
     buffer = jax.tree.map(lambda s: jnp.zeros((max_blocks, *s.shape), s.dtype), shapes)
 
     def body(loop):
         i, batch, member_plans, buffer, _ = loop
+        # A shared plan is a constant of the loop; plans by member travel with it, since a failed member takes
+        # over the plan of the one that it copies.
         plan = member_plans if plans.differ else plans.arrays
         repeats = None
         if records_nothing:
@@ -118,7 +126,8 @@ def advance_batch(
             repeats = jnp.minimum(HEALTH_INTERVAL, blocks - i)
         carry, frames, bits = advance_block(batch, plan, repeats)
         overflowed = ((bits & int(Fault.OVERFLOW)) != 0) & batch.alive
-        # A void block fails nobody, so that all caches go on to record what they would have needed.
+        # After an overflow the block is void, and its faults may come from poisoned forces. No member is marked
+        # as failed: a copy would overwrite its caches, and with them what they would have needed.
         bits = jnp.where(jnp.any(overflowed), 0, bits)
         batch, member_plans = _record_failures(batch, member_plans, carry, bits)
 
@@ -130,6 +139,7 @@ def advance_batch(
 
     def proceeds(loop):
         i, batch, _, _, overflowed = loop
+        # An overflow ends the chunk at once: it is replayed with larger caches.
         return (i < blocks) & ~jnp.any(overflowed) & jnp.any(batch.alive)
 
     member_plans = plans.arrays if plans.differ else None
@@ -162,14 +172,15 @@ class _Plans:
             statics.append(rest)
             return arrays
 
-        # vmap knows which outputs depend on a member: out_axes=None is an error where any does. One shared
-        # plan keeps constants out of the batch.
+        # vmap knows which outputs depend on a member: out_axes=None is a ValueError where any does. A shared
+        # plan keeps constants, such as the symbols of a spectral method, out of the batch.
         try:
             self.arrays = jax.vmap(prepare, out_axes=None)(batch.values, batch.carry)
             self.axis = None
         except ValueError:
             self.arrays = jax.vmap(prepare)(batch.values, batch.carry)
             self.axis = 0
+        # What is no array is the same for all members: from the last trace, the one that succeeded.
         self._statics = statics[-1]
 
     @property
@@ -187,6 +198,7 @@ def _record_failures(
 ) -> tuple[MemberBatch, PyTree]:
     """The batch and its plans after a block that ended with these fault bits."""
     faulty = bits != 0
+    # The bits of members that failed before are those of the copies that took their place: not recorded.
     newly = batch.alive & faulty
     advanced = MemberBatch(
         batch.values,
@@ -215,5 +227,6 @@ def _replace_failed(batch: MemberBatch) -> MemberBatch:
 def _copy_healthy(batch: MemberBatch, tree: T) -> T:
     """Arrays `[b, …]` with the rows of failed members taken from the first healthy one."""
     rows = jnp.arange(len(batch.alive))
+    # Where no member is alive, argmax is 0: the copy is as bad as the original, and the loop ends.
     source = jnp.where(batch.alive, rows, jnp.argmax(batch.alive))
     return jax.tree.map(lambda x: x[source], tree)

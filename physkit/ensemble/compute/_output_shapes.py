@@ -23,6 +23,7 @@ class OutputShapes(NamedTuple):
     def bytes(self, sweep: Sweep) -> float:
         """Bytes of all frames of one member."""
         sim = sweep.models[0][0]
+        # An upper bound: as if everything were recorded at the shortest interval, and at step 0.
         observations = 1 + sweep.steps / min(sim.intervals, default=sweep.steps)
         return observations * sum(_nbytes(x) for x in self.frames.values())
 
@@ -36,13 +37,14 @@ def output_shapes(sweep: Sweep) -> OutputShapes:
 
     **Errors:** `ShapeError` where groups record different things.
     """
+    # Groups lie side by side in the arrays of one ensemble: they must record the same, at the same steps.
     shapes = [_group_shapes(sweep, group) for group in range(len(sweep.models))]
     intervals = [[o.interval for o in sim.observers] for sim, _ in sweep.models]
-    for number, other in enumerate(shapes):
-        if other != shapes[0]:
+    for number, group_shapes in enumerate(shapes):
+        if group_shapes != shapes[0]:
             raise ShapeError(
-                f"groups 0 and {number} record different things, {shapes[0]} and {other}: make two sweeps of "
-                "them"
+                f"groups 0 and {number} record different things, {shapes[0]} and {group_shapes}: make two "
+                "sweeps of them"
             )
         if intervals[number] != intervals[0]:
             raise ShapeError(
@@ -70,7 +72,8 @@ def _group_shapes(sweep: Sweep, group: int) -> OutputShapes:
     # Shapes alone: nothing is computed, and nothing compiled.
     try:
         frames, results = eqx.filter_eval_shape(record, values)
-    except CapacityError:  # so many particles that their neighbors must be counted: not in a trace
+    except CapacityError:
+        # So many particles that their neighbors must be counted, which no trace can do: one is initialized.
         frames, results = record(values)
     return OutputShapes(
         jax.tree.map(shape, flatten_frames(frames)), jax.tree.map(shape, flatten_frames(results))
@@ -80,10 +83,11 @@ def _group_shapes(sweep: Sweep, group: int) -> OutputShapes:
 def require_recorded(sweep: Sweep, shapes: OutputShapes) -> None:
     """**Errors:** `ParameterError` where `reduce` or `keep` name what is not recorded."""
     recorded = {*shapes.frames, *shapes.summary}
-    asked = {r.name for r in sweep.reduce}
+    requested = {r.name for r in sweep.reduce}
     if not isinstance(sweep.keep, bool):
-        asked |= set(sweep.keep)
-    if unknown := sorted(asked - recorded):
+        requested |= set(sweep.keep)
+    # Before anything is computed: a misspelled name must not show after hours.
+    if unknown := sorted(requested - recorded):
         raise ParameterError(f"nothing is recorded as {unknown}; available: {sorted(recorded)}")
 
 
@@ -113,6 +117,7 @@ def frame_times(
     alike = np.all(dt == dt[0]) and np.all(t0 == t0[0])
     times = {}
     for name, x in frames.items():
+        # The interval follows from the number of frames, of which the first is at step 0.
         steps = np.arange(x.shape[1]) * (sweep.steps // max(x.shape[1] - 1, 1))
         rows = t0[:, None] + dt[:, None] * steps[None]
         times[name] = rows[0] if alike else rows

@@ -41,13 +41,15 @@ class ShardedMemberRunner:
         self, sweep: Sweep, group: int, devices: Sequence[jax.Device], step_divisor: int = 1
     ):
         sim, state = sweep.models[group]
+        # A retry with dt / step_divisor records at the same times: every interval has more steps.
         sim = scale_intervals(sim, step_divisor)
         self.sweep, self.group_number, self.step_divisor = sweep, group, step_divisor
         self.group = MemberGroup((sim, state), sweep.leaf_positions(group), step_divisor)
         self.observation_period = sim.observation_period
         self.blocks = sweep.steps * step_divisor // sim.observation_period
         needed = math.prod(sweep.domain)
-        if choose_backend(None, needed) == "vmap":  # which emulates all of them on one device
+        # Emulated on one device, as in tests: only the shape of the grid matters, not which devices there are.
+        if choose_backend(None, needed) == "vmap":
             self.grid: Any = sweep.domain
             return
         if len(devices) < needed:
@@ -90,6 +92,7 @@ class ShardedMemberRunner:
     def _compute_member(
         self, member: np.ndarray, key: Key | None, stop: StopRequest | None
     ) -> _MemberResult:
+        # `member` has length one, since a sweep gives values and keys for arrays of members: [0] is the member.
         values = tuple(jnp.asarray(v[0]) for v in self.sweep.values(self.group_number, member))
         sim, state = self.group.member(values)
         domain = DistributedDomain(sim, self.grid)
@@ -111,7 +114,8 @@ class ShardedMemberRunner:
             blocks = min(driver.scheduler.blocks, self.blocks - done, limit)
             carry, attempt = driver.advance(carry, blocks)
             if not attempt.health.ok and blocks > 1:
-                # Replay in shorter chunks, to find the block in which it failed.
+                # The carry is still that of the start: replay in shorter chunks, to find the block in which it
+                # failed. Each pass takes an eighth, down to one block.
                 limit = max(1, blocks // 8)
                 continue
             carry, done = attempt.after, done + blocks
@@ -120,6 +124,7 @@ class ShardedMemberRunner:
             if not attempt.health.ok:
                 reason = int(attempt.health.faults())
                 break
+            # Unlike a batch, a member is never finished beyond a stop request: it may take hours.
             if stop is not None and done < self.blocks and stop.check(0.0):
                 raise ChunkStopped
         series = {name: np.concatenate([np.asarray(p[name]) for p in pieces]) for name in pieces[0]}
@@ -143,6 +148,7 @@ def _pad_time(x: np.ndarray, done: int, blocks: int) -> np.ndarray:
     """The frames of a member that ended after `done` blocks, continued to `blocks` with its last frame."""
     if done == blocks:
         return x
+    # One frame is of step 0, the others are equally many in each block. `blank_failed` makes them NaN.
     missing = (len(x) - 1) // done * (blocks - done)
     return np.concatenate([x, np.repeat(x[-1:], missing, axis=0)])
 
