@@ -67,6 +67,7 @@ def sweep(
     member does not fit on a device.
     """
     if isinstance(model, Sweep):
+        # Refused, not ignored: this sweep was built without them, and its digest does not cover them.
         given = (steps, over, key, retry, cost, stop_when, groups, domain)
         if any(x is not None for x in given) or replicas != 1 or reduce != () or keep is not True:
             raise ParameterError(
@@ -105,6 +106,7 @@ def sweep(
                 "workers need a folder (to=), use the devices that they find, and SlurmArray(minutes=…) "
                 "limits their time: give to=, and neither devices= nor wall_time="
             )
+        # The stopping reason is of this call only: it is not stored in the folder.
         reason = execute_with_workers(
             workers, definition, to, chunk_size=chunk_size, progress=progress
         )

@@ -30,7 +30,7 @@ def set_common_skin(
     def has_skin(node):
         return isinstance(node, HasSkin)
 
-    def share(node):
+    def set_skin(node):
         return node.with_common_skin(states) if has_skin(node) else node
 
-    return jax.tree.map(share, sim, is_leaf=has_skin), state
+    return jax.tree.map(set_skin, sim, is_leaf=has_skin), state

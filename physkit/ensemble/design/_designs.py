@@ -61,6 +61,7 @@ def grid(points: int | Sequence[int], *ranges: ParameterRange) -> Design:
         raise ShapeError(f"a grid of {len(ranges)} quantities needs as many counts; got {counts}")
     for count in counts:
         _check_members(count)
+    # A single point of a quantity is put into the middle of its range.
     fractions = [np.linspace(0, 1, n) if n > 1 else np.array([0.5]) for n in counts]
     axes = [r.axis_at(f) for r, f in zip(_check_ranges(ranges), fractions, strict=True)]
     return cartesian_product(*axes)
@@ -86,7 +87,7 @@ def latin_hypercube(members: int, *ranges: ParameterRange, seed: int = 0) -> Des
 
     **Reference:** McKay, Beckman & Conover, Technometrics 21, 239 (1979).
     """
-    from scipy.stats import qmc
+    from scipy.stats import qmc  # here: it takes a noticeable part of a second to import
 
     sampler = qmc.LatinHypercube(len(_check_ranges(ranges)), rng=np.random.default_rng(seed))
     return _from_unit_cube(sampler.random(_check_members(members)), ranges)
@@ -105,6 +106,7 @@ def sobol(members: int, *ranges: ParameterRange, seed: int = 0) -> Design:
     """
     from scipy.stats import qmc
 
+    # n & (n − 1) clears the lowest bit: zero for powers of two alone.
     if _check_members(members) & (members - 1):
         near = 2 ** (members.bit_length() - 1)
         raise ParameterError(
@@ -133,6 +135,7 @@ def posterior_samples(fitted: Fit, where: Where, members: int, *, seed: int = 0)
             "the data leave some fitted numbers open: their standard errors are infinite"
         )
     generator = np.random.default_rng(seed)
+    # The covariance is of all fitted numbers in one row, arrays flattened, in the order of the values.
     sizes = [np.size(v) for v in fitted.values.values()]
     center = np.concatenate([np.ravel(np.asarray(v, float)) for v in fitted.values.values()])
     if len(center) != len(fitted.covariance):

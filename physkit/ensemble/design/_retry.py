@@ -45,7 +45,7 @@ def scale_intervals(sim: Simulation, factor: int) -> Simulation:
         return sim
 
     def scale(observer: AbstractObserver) -> AbstractObserver:
-        if observer.interval is None:
+        if observer.interval is None:  # a guard that is checked at the end of every block
             return observer
         return replace_fields(observer, {"interval": observer.interval * factor})
 

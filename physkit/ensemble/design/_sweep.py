@@ -78,7 +78,7 @@ class Sweep:
     groups: Sequence[str] | None = None
     domain: Sequence[int] | int | None = None
 
-    # Made from the above.
+    # Made from the above when the sweep is built, and never given.
     models: tuple[tuple[Simulation, State], ...] = dataclasses.field(init=False)
     design: Design = dataclasses.field(init=False)
     swept: tuple[tuple[SweptLeaf, ...], ...] = dataclasses.field(init=False)  # by group
@@ -86,38 +86,37 @@ class Sweep:
     order: np.ndarray = dataclasses.field(init=False)
 
     def __post_init__(self):
-        def put(name: str, value: Any) -> None:
-            object.__setattr__(self, name, value)
+        def set_field(name: str, value: Any) -> None:
+            object.__setattr__(self, name, value)  # the dataclass is frozen
 
         # Checks of single arguments come where what they need is known: points, then leaves, then names.
         models = tuple(map(as_model, as_groups(self.model)))
-        put("design", as_design(self.over))
+        set_field("design", as_design(self.over))
         check_replicas(self.replicas, len(self.design))
         for sim, _ in models:
             count_blocks(sim, self.steps)
         swept = tuple(swept_leaves(self.design, model) for model in models)
-        put("swept", swept)
+        set_field("swept", swept)
         check_time_steps(models[0], swept[0])
         states = [
             states_of_points(model, leaves, self.design.rows)
             for model, leaves in zip(models, swept, strict=True)
         ]
-        put("models", tuple(map(set_common_skin, models, states)))
+        # Members of one batch share the shape of their neighbor lists, whatever their boxes.
+        set_field("models", tuple(map(set_common_skin, models, states)))
         check_key(self.key, self.replicas, swept[0])
-        put("reduce", check_reductions(self.reduce))
-        put("keep", check_keep(self.keep))
-        put("groups", check_groups(self.groups, len(models)))
+        set_field("reduce", check_reductions(self.reduce))
+        set_field("keep", check_keep(self.keep))
+        set_field("groups", check_groups(self.groups, len(models)))
         for name, kind in (("retry", Retry), ("stop_when", Converged)):
             if not isinstance(given := getattr(self, name), kind | None):
                 raise ParameterError(f"{name} is {kind.__name__}(…) or None; got {given!r:.80}")
-        put("domain", check_domain(self.domain))
+        set_field("domain", check_domain(self.domain))
         if self.stop_when is not None:
-            put("reduce", self.stop_when.required_reductions(self.reduce))
-        put("order", self._order())
+            set_field("reduce", self.stop_when.required_reductions(self.reduce))
+        set_field("order", self._order())
         # Last: it covers everything above, in the form in which it is kept.
-        put("digest", self._digest())
-
-    # --- members --------------------------------------------------------------------------------
+        set_field("digest", self._digest())
 
     @property
     def num_points(self) -> int:
@@ -149,6 +148,7 @@ class Sweep:
     def values(self, group: int, members: np.ndarray) -> tuple[Any, ...]:
         """Values of every swept leaf for these members: `[len(members), …]`."""
         rows = self.design.rows[self.point_of(members)]
+        # Axes with few values are stored once, and repeated by row numbers only when members are computed.
         return tuple(s.values[rows[:, s.axis]] for s in self.swept[group] if s.leaf is not None)
 
     def keys(self, group: int, members: np.ndarray) -> Key | None:
@@ -156,10 +156,10 @@ class Sweep:
         for swept in self.swept[group]:
             if swept.leaf is None:
                 keys = swept.values[self.design.rows[self.point_of(members), swept.axis]]
-                # Kept as seeds until here: these are what tables and files show.
+                # Seeds stay whole numbers up to here, since tables and files show them.
                 keys = jax.vmap(jax.random.key)(keys) if isinstance(keys, np.ndarray) else keys
                 if self.replicas == 1:
-                    return keys
+                    return keys  # the key itself, so that a member equals a run with this key
                 return jax.vmap(jax.random.fold_in)(keys, jnp.asarray(members % self.replicas))
         if self.key is None:
             return None
@@ -173,11 +173,11 @@ class Sweep:
         """
         if not 0 <= number < self.num_members:
             raise ParameterError(f"there are members 0 … {self.num_members - 1}; got {number}")
-        one = np.array([number])
-        group = self.group_of(one)
-        values = [v[0] for v in self.values(group, one)]
+        members = np.array([number])
+        group = self.group_of(members)
+        values = [v[0] for v in self.values(group, members)]
         sim, state = set_leaves(self.models[group], self.leaf_positions(group), values)
-        keys = self.keys(group, one)
+        keys = self.keys(group, members)
         return sim, state, None if keys is None else keys[0]
 
     def leaf_positions(self, group: int) -> tuple[LeafPosition, ...]:
@@ -193,6 +193,7 @@ class Sweep:
         members = np.arange(self.num_members)
         point = self.point_of(members)
         columns: dict[str, np.ndarray] = {}
+        # All groups sweep the same design: the leaves of the first stand for those of the others.
         for swept in self.swept[0]:
             row = self.design.rows[point, swept.axis]
             values = swept.values
@@ -200,7 +201,8 @@ class Sweep:
                 values = np.asarray(jax.random.key_data(values))
             if values[:1].size <= _MAX_COORDINATE_SIZE:
                 columns[swept.name] = values[row]
-            else:  # the leaves of one axis share a row: once is enough
+            else:
+                # The leaves of one axis, such as all arrays of a state, have the same row: one column.
                 columns.setdefault(f"{swept.name.partition('.')[0].partition('[')[0]}_row", row)
         if self.replicas > 1:
             columns["replica"] = members % self.replicas
@@ -230,8 +232,10 @@ class Sweep:
         description: dict[str, str] = {"steps": str(self.steps), "replicas": str(self.replicas)}
         trees: dict[str, Any] = {f"model {k}": model for k, model in enumerate(self.models)}
         trees["rows"] = self.design.rows
+        # The order decides which members share a chunk, and thereby what is in each file.
         trees["order"] = self.order
         for group, swept in enumerate(self.swept):
+            # By position and value: names of terms in the model change no number.
             for leaf in swept:
                 description[f"where {group} {leaf.name}"] = f"{leaf.leaf} {leaf.index}"
                 trees[f"values {group} {leaf.name}"] = leaf.values

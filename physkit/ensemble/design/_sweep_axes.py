@@ -13,9 +13,8 @@ from physkit.fit import Where as FitWhere
 KEY = "key"
 STATE = "state"
 
-Where: TypeAlias = (
-    FitWhere | str
-)  # what points at leaves of (simulation, state), or "state", or "key"
+# What points at leaves of (simulation, state), or "state", or "key".
+Where: TypeAlias = FitWhere | str
 Model: TypeAlias = tuple[Any, PyTree]  # (simulation, state)
 
 
@@ -66,6 +65,7 @@ def cartesian_product(*parts: SweepAxis | Design) -> Design:
     designs = [as_design(part) for part in parts]
     if not designs:
         return Design((), np.zeros((1, 0), int))
+    # (designs, points): which row of each design a point has; the last design runs fastest.
     indices = np.indices([len(d) for d in designs]).reshape(len(designs), -1)
     rows = [d.rows[index] for d, index in zip(designs, indices, strict=True)]
     return Design(tuple(axis for d in designs for axis in d.axes), np.concatenate(rows, axis=1))
@@ -90,6 +90,7 @@ def as_design(over: SweepAxis | Design | Sequence[SweepAxis | Design] | None) ->
         return over
     if isinstance(over, SweepAxis):
         return Design((over,), np.arange(_num_points(over))[:, None])
+    # The product of nothing is one point without coordinates: a sweep over replicas alone.
     if over is None:
         return cartesian_product()
     if isinstance(over, Sequence) and not isinstance(over, str):
@@ -122,6 +123,7 @@ def value_arrays(values: PyTree, title: str) -> list[jax.Array | np.ndarray]:
     """One array for each leaf that is given values: of a dict or tuple of arrays, a list, a tree."""
     if isinstance(values, Mapping):
         return [value_array(v, title) for v in values.values()]
+    # A tuple of sequences is an array for each leaf; a tuple of numbers is one array.
     if isinstance(values, tuple) and values and all(_is_sequence(v) for v in values):
         return [value_array(v, title) for v in values]
     if isinstance(values, list | tuple | int | float | complex | str):

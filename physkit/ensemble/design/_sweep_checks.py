@@ -38,10 +38,11 @@ def as_model(model: PyTree) -> tuple[Simulation, State]:
     def sim_leaf(x):
         return jnp.asarray(x) if isinstance(x, np.ndarray) else x
 
+    # Plain numbers in a state become arrays: they evolve. In a simulation they may be static choices.
     def state_leaf(x):
         return jnp.asarray(x) if eqx.is_array_like(x) and not eqx.is_array(x) else x
 
-    # No derivative is taken of a chunk, so that nothing need be stored for one.
+    # No derivative is taken through a chunk: with `Direct`, no level of its loops is rematerialized.
     sim = replace_fields(sim, {"adjoint": Direct()})
     return jax.tree.map(sim_leaf, sim), jax.tree.map(state_leaf, state)
 
@@ -74,7 +75,7 @@ def check_key(key: Key | None, replicas: int, swept: Sequence[SweptLeaf]) -> Non
         raise ParameterError(f"key is one random key, such as jax.random.key(0); got {key!r:.80}")
     if sweeps_keys and key is not None:
         raise ParameterError("keys are swept, so key= would not be used: give one of them")
-    if repeated := _repeated([s.name for s in swept]):
+    if repeated := _find_repeated([s.name for s in swept]):
         raise ParameterError(f"two swept quantities are called {repeated}; give name=…")
 
 
@@ -83,7 +84,8 @@ def check_reductions(reduce: Any) -> tuple[AbstractReduction, ...]:
     reduce = tuple(reduce) if isinstance(reduce, tuple | list) else (reduce,)
     if wrong := [r for r in reduce if not isinstance(r, AbstractReduction)]:
         raise ParameterError(f"reduce= takes statistics such as Mean('energy'); got {wrong}")
-    if repeated := _repeated([r.title for r in reduce]):
+    # Partial results are stored by title.
+    if repeated := _find_repeated([r.title for r in reduce]):
         raise ParameterError(
             f"two statistics are called {repeated}: take one with all quantiles or bins, or "
             "Reduction(…) with a title of its own"
@@ -127,18 +129,18 @@ def states_of_points(
     """One state for every box among the points of a design; the model's own if no box is swept."""
     paths, _ = jax.tree_util.tree_flatten_with_path(model)
     names = [jax.tree_util.keystr(path) for path, _ in paths]
-    of_boxes = [s for s in swept if s.leaf is not None and ".space" in names[s.leaf]]
-    if not of_boxes or not len(rows):
+    box_leaves = [s for s in swept if s.leaf is not None and ".space" in names[s.leaf]]
+    if not box_leaves or not len(rows):
         return [model[1]]
-    positions = tuple((s.leaf, s.index) for s in of_boxes)
+    positions = tuple((s.leaf, s.index) for s in box_leaves)
     # Points that differ in other quantities have the same boxes: one of each is enough.
-    columns = sorted({s.axis for s in of_boxes})
+    columns = sorted({s.axis for s in box_leaves})
     points = np.unique(rows[:, columns], axis=0, return_index=True)[1]
-    values = [[s.values[rows[point, s.axis]] for s in of_boxes] for point in points]
+    values = [[s.values[rows[point, s.axis]] for s in box_leaves] for point in points]
     return [set_leaves(model, positions, row)[1] for row in values]
 
 
-def _repeated(names: list[str]) -> list[str]:
+def _find_repeated(names: list[str]) -> list[str]:
     return sorted({n for n in names if names.count(n) > 1})
 
 

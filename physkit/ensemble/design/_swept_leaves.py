@@ -58,6 +58,7 @@ def resolve_axis(axis: SweepAxis, model: Model) -> list[SweptLeaf]:
             f'where is a function of the model, "state" or "key"; got {axis.where!r}'
         )
     selection = _select(axis, model)
+    # A leaf is known by its number in the flattened model: it stays valid where pytrees are copied or cast.
     leaves = jax.tree.leaves(model)
     values = _values_by_leaf(axis, selection.names)
     names = selection.names
@@ -94,6 +95,7 @@ def _values_by_leaf(axis: SweepAxis, names: Sequence[str]) -> list[Any]:
             raise ShapeError(f"values for {sorted(axis.values)}, but where points at {list(names)}")
         return [value_array(axis.values[name], title) for name in names]
     arrays = value_arrays(axis.values, title)
+    # For one leaf, a tuple of rows is one array, not several arrays.
     if len(names) == 1 and len(arrays) > 1:
         return [value_array(axis.values, title)]
     if len(arrays) != len(names):
@@ -117,6 +119,7 @@ def _fit_values(name: str, given: Any, leaf: Any, index: tuple) -> Any:
                 f"{name} is a whole number ({dtype}); not all of its values are: {values!r:.80}"
             )
     shape = jnp.shape(leaf)
+    # Where a part of an array is swept, the values have the shape of that part.
     if index:
         shape = jax.eval_shape(lambda x: x[index[0]], leaf).shape
     if values.ndim == 0 or values.shape[1:] != shape:
@@ -148,6 +151,7 @@ def _key_values(values: ArrayLike) -> jax.Array | np.ndarray:
         raise ShapeError(
             f"keys are random keys [points] or whole numbers; got {seeds.dtype}{list(seeds.shape)}"
         )
+    # Two seeds that agree in their lower 32 bits would silently be the same noise.
     is_32_bit = jnp.zeros((), int).dtype == jnp.int32
     if is_32_bit and seeds.size and not -(2**31) <= seeds.min() <= seeds.max() < 2**32:
         raise ParameterError("without jax_enable_x64, JAX cuts seeds to 32 bits: give smaller ones")
@@ -161,16 +165,17 @@ def _state_leaves(axis: SweepAxis, model: Model) -> list[SweptLeaf]:
     first_leaf = len(jax.tree.leaves(sim))
     structure = jax.tree.structure(state)
     states = axis.values
+    # A state may itself be a tuple: it is a list of states only where its structure is not that of one state.
     if isinstance(states, list | tuple) and jax.tree.structure(states) != structure:
-        for number, one in enumerate(states):
-            if jax.tree.structure(one) != structure:
+        for number, given in enumerate(states):
+            if jax.tree.structure(given) != structure:
                 raise ShapeError(
-                    f"state {number} has another structure than the model's: {jax.tree.structure(one)} "
+                    f"state {number} has another structure than the model's: {jax.tree.structure(given)} "
                     f"instead of {structure}"
                 )
         if not states:
             raise ShapeError("an axis of whole states needs states; got none")
-        leaves_of_states = [jax.tree.leaves(one) for one in states]
+        leaves_of_states = [jax.tree.leaves(given) for given in states]
         try:
             columns = [_stack(column) for column in zip(*leaves_of_states, strict=True)]
         except ValueError as error:
@@ -207,6 +212,7 @@ def set_leaves(model: PyTree, positions: Sequence[LeafPosition], values: Sequenc
     for (leaf, index), value in zip(positions, values, strict=True):
         old = jnp.asarray(leaves[leaf])
         new = jnp.asarray(value)
+        # Values come from NumPy in double precision; the model decides on the precision.
         if new.dtype != old.dtype:
             new = new.astype(old.dtype)
         leaves[leaf] = old.at[index[0]].set(new) if index else new

@@ -98,6 +98,7 @@ def _resample(
     """Standard error and interval of a statistic, `batch` resamples at a time."""
 
     def resampled_statistic(i):
+        # By the number of the resample alone, so that `batch` changes no draw. n − 1 draws: see the notes.
         draw = jax.random.randint(jax.random.fold_in(key, i), (count - 1,), 0, count)
         return statistic(jax.tree.map(lambda x: x[draw], values))
 

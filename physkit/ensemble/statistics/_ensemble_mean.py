@@ -60,15 +60,16 @@ def ensemble_mean(
     def weighted_sum(chunk: PyTree, weight: Array) -> PyTree:
         values = jax.vmap(objective)(chunk)
 
-        def contract(x):
+        def sum_over_members(x):  # (size, …) → (…)
             scale = weight.astype(_require_floating(x).dtype).reshape(-1, *[1] * (x.ndim - 1))
             return jnp.sum(x * scale, axis=0)
 
-        return jax.tree.map(contract, values)
+        return jax.tree.map(sum_over_members, values)
 
     if num_chunks == 1:
         return weighted_sum(members, jnp.full(count, 1 / count))
-    # The last chunk is padded with the last member, of weight 0.
+    # The last chunk is padded with the last member, of weight 0. A member and not zeros: of zeros the objective
+    # might be NaN, and 0 · NaN is NaN.
     indices = jnp.arange(num_chunks * size)
     member = jnp.minimum(indices, count - 1).reshape(num_chunks, size)
     weight = jnp.where(indices < count, 1 / count, 0.0).reshape(num_chunks, size)

@@ -111,11 +111,13 @@ def ensemble_statistics(
                 f"coordinate {name!r} has one number for each of {len(array)} members; "
                 f"got shape {np.shape(column)}"
             )
+    # (members, coordinates): members with equal rows are replicas of one point.
     table = np.stack([np.asarray(column, float) for column in by.values()], axis=1)
     healthy = np.ones(len(table), bool) if ok is None else np.asarray(ok)
     points, point_of = np.unique(table[healthy], axis=0, return_inverse=True)
     members = np.flatnonzero(healthy)
     of_points = []
+    # On the host, a point at a time: points may have different numbers of replicas.
     for k in range(len(points)):
         replicas = array[jnp.asarray(members[point_of.ravel() == k])]
         of_points.append(_statistics(replicas, jax.random.fold_in(key, k), levels, resamples))
@@ -145,6 +147,7 @@ class _Summary(Module):
 
     def __call__(self, x: Array) -> tuple[Array, Array, Array]:
         mean = jnp.mean(x, axis=0)
+        # One member says nothing of the spread.
         several = x.shape[0] > 1
         std = jnp.std(x, axis=0, ddof=1) if several else jnp.full_like(mean, jnp.nan)
         return mean, std, jnp.quantile(x, jnp.asarray(self.levels, x.dtype), axis=0)
@@ -202,6 +205,7 @@ def passage_rate(
         raise ShapeError(
             f"passage_rate needs one time a member, [members]; got shape {array.shape}"
         )
+    # A passage after `end` counts as one that has not happened: `end` may lie before the end of the runs.
     passed = jnp.isfinite(array) & (array <= jnp.asarray(end, array.dtype))
     waited = jnp.where(passed, array, jnp.asarray(end, array.dtype))
     return bootstrap(_rate, (passed.astype(array.dtype), waited), key=key, resamples=resamples)

@@ -162,12 +162,12 @@ class Histogram(AbstractReduction):
         bins = len(self.edges) - 1
         flat = values.reshape(len(values), -1)
         bin_of = np.searchsorted(self.edges, flat, side="right") - 1
-        bin_of[flat == self.edges[-1]] = (
-            bins - 1
-        )  # the last bin includes its upper edge, as in NumPy
+        # The last bin includes its upper edge, as in NumPy.
+        bin_of[flat == self.edges[-1]] = bins - 1
         inside = (bin_of >= 0) & (bin_of < bins) & np.isfinite(flat)
         counts = np.zeros((flat.shape[1], bins), np.int64)
         column = np.broadcast_to(np.arange(flat.shape[1])[None], flat.shape)
+        # `add.at` and not `+=`, which would count several members in one bin once.
         np.add.at(counts, (column[inside], bin_of[inside]), 1)
         return {"counts": counts.reshape(*values.shape[1:], bins)}
 
@@ -217,6 +217,7 @@ def _moments(values: np.ndarray) -> Partial:
 
 
 def _combine_moments(a: Partial, b: Partial) -> Partial:
+    # Chan, Golub & LeVeque (1983), eq. 1.5: no sum of squares of the values themselves, which would cancel.
     total = a["count"] + b["count"]
     shift = b["mean"] - a["mean"]
     weight = a["count"] * b["count"] / total
@@ -237,6 +238,7 @@ def describe_reductions(reductions: Sequence[AbstractReduction]) -> list[dict[st
     for reduction in reductions:
         row: dict[str, Any] = {"kind": type(reduction).__name__, "title": reduction.title}
         if isinstance(reduction, _SHIPPED):
+            # Callables of a user's own reduction cannot be stored; the fields of these are numbers and names.
             names = [field.name for field in dataclasses.fields(reduction)]
             row["fields"] = {_STORED_AS.get(n, n): getattr(reduction, n) for n in names}
         rows.append(row)
@@ -264,6 +266,7 @@ def merge_partials(
     for number in sorted(partials):
         for reduction in reductions:
             title = reduction.title
+            # A chunk has no partial result where all of its members failed.
             if title in partials[number]:
                 partial = partials[number][title]
                 merged[title] = (

@@ -31,13 +31,14 @@ class ChunkResult:
 
 
 def blank_failed(result: ChunkResult, steps: int) -> None:
-    """Take the numbers of members of `steps` steps away from the step on at which they failed.
+    """Blank the numbers of failed members, of `steps` steps, from the step on at which they failed.
 
-    They become NaN; whole numbers the least of their kind.
+    Floats become NaN, whole numbers the smallest of their type, booleans false.
     """
     for name, frames in result.frames.items():
-        at = steps // max(frames.shape[1] - 1, 1) * np.arange(frames.shape[1])
-        after_failure = ~result.ok[:, None] & (at[None] >= result.step[:, None])
+        frame_steps = steps // max(frames.shape[1] - 1, 1) * np.arange(frames.shape[1])
+        # (members, times). `step` is the end of the block of the failure: the frame at that step is lost, too.
+        after_failure = ~result.ok[:, None] & (frame_steps[None] >= result.step[:, None])
         result.frames[name] = _blank(frames, after_failure)
     for name, values in result.summary.items():
         result.summary[name] = _blank(values, ~result.ok)
@@ -46,7 +47,7 @@ def blank_failed(result: ChunkResult, steps: int) -> None:
 def _blank(x: np.ndarray, failed: np.ndarray) -> np.ndarray:
     if not np.any(failed):
         return x
-    blanked = np.array(x)
+    blanked = np.array(x)  # a copy: arrays from JAX are read-only
     if jnp.issubdtype(x.dtype, jnp.inexact):
         blanked[failed] = np.nan
     else:

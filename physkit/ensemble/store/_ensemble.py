@@ -59,6 +59,7 @@ class Ensemble(Mapping[str, MemberArray]):
         self.missing = tuple(k for k in range(num_chunks) if k not in chunks)
         present = [chunks[k] for k in sorted(chunks)]
         members = np.concatenate([c.members for c in present]) if present else np.zeros(0, int)
+        # (members, 2): the chunk that each member is in, and its row there.
         rows = [
             np.stack([np.full(len(c.members), k), np.arange(len(c.members))], axis=1)
             for k, c in enumerate(present)
@@ -132,6 +133,7 @@ class Ensemble(Mapping[str, MemberArray]):
         arrays: dict[str, Any] = {}
         axes: dict[str, np.ndarray] = {}
         for name, values in self.frames.items():
+            # Arrays that were recorded at the same times share an axis: xarray then aligns them.
             times = self.times[name]
             axis = next((a for a, t in axes.items() if np.array_equal(t, times)), None)
             if axis is None:
@@ -195,6 +197,7 @@ class Ensemble(Mapping[str, MemberArray]):
 
 def reason_text(bits: int) -> str:
     """The most telling one of some fault bits, in words."""
+    # The table is ordered from the most specific fault to the most general one.
     for fault, (_, advice) in ADVICE.items():
         if bits & int(fault):
             if fault is Fault.OVERFLOW:

@@ -35,25 +35,27 @@ class MemberArray:
         return int(np.prod(self.shape, dtype=object)) * self.dtype.itemsize
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> np.ndarray:
-        del copy
+        del copy  # NumPy's protocol asks for it; gathering chunks always makes a new array
         values = self[:]
         return values if dtype is None else values.astype(dtype)
 
     def __getitem__(self, index: Any) -> Any:
         first, *rest = index if isinstance(index, tuple) else (index,)
+        # Which axis the rest of the index belongs to is not known without all axes: left to NumPy.
         if first is Ellipsis or first is None:
             return self[:][index]
         if isinstance(first, int | np.integer):
             if not -len(self) <= first < len(self):
                 raise IndexError(f"{self.name} has {len(self)} members; got {first}")
+            # One member: only its row is read.
             chunk, row = self._chunk_and_row[first]
             return np.asarray(self._chunks[chunk][int(row)])[tuple(rest)]
-        # Each chunk is read once and as a whole, not row by row.
-        chosen = self._chunk_and_row[first]
-        values = np.empty((len(chosen), *self.shape[1:]), self.dtype)
-        for chunk in np.unique(chosen[:, 0]):
-            in_chunk = chosen[:, 0] == chunk
-            values[in_chunk] = np.asarray(self._chunks[chunk][()])[chosen[in_chunk, 1]]
+        # Each chunk is read once and as a whole: HDF5 is slow at reading many single rows.
+        chunk_and_row = self._chunk_and_row[first]
+        values = np.empty((len(chunk_and_row), *self.shape[1:]), self.dtype)
+        for chunk in np.unique(chunk_and_row[:, 0]):
+            in_chunk = chunk_and_row[:, 0] == chunk
+            values[in_chunk] = np.asarray(self._chunks[chunk][()])[chunk_and_row[in_chunk, 1]]
         return values[(slice(None), *rest)] if rest else values
 
     def __repr__(self) -> str:
