@@ -54,13 +54,13 @@ class Kill(NamedTuple):
 
 def environment(cache: Path) -> dict[str, str]:
     """The environment of workers: this physkit, and a compilation cache that they share."""
-    own = {
+    variables = {
         "PYTHONPATH": str(ROOT),
         "JAX_COMPILATION_CACHE_DIR": str(cache),
         "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
         "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
     }
-    return {**os.environ, **own}
+    return {**os.environ, **variables}
 
 
 def sweep_command(case: Path, to: Path, workers: int) -> list[str]:
@@ -73,9 +73,9 @@ def read_results(to: Path) -> dict[str, np.ndarray]:
     """All arrays of the ensemble in a folder."""
     from physkit.ensemble import collect
 
-    found = collect(to)
-    arrays = {name: np.asarray(found[name]) for name in found}
-    return arrays | {"ok": found.ok, "member": found.members} | found.coordinates
+    ensemble = collect(to)
+    arrays = {name: np.asarray(ensemble[name]) for name in ensemble}
+    return arrays | {"ok": ensemble.ok, "member": ensemble.members} | ensemble.coordinates
 
 
 def equal_bits(a: dict[str, np.ndarray], b: dict[str, np.ndarray]) -> bool:
@@ -117,16 +117,18 @@ def kill_one(
     for victim in victims:
         os.kill(victim, signal.SIGKILL)
     parent.wait(300)
-    other = len(list((to / "chunks").glob("[0-9]*.h5")))
-    again = subprocess.run(sweep_command(case, to, 2), env=env, stderr=subprocess.PIPE, timeout=300)
-    assert again.returncode == 0, again.stderr
+    finished_by_others = len(list((to / "chunks").glob("[0-9]*.h5")))
+    restarted = subprocess.run(
+        sweep_command(case, to, 2), env=env, stderr=subprocess.PIPE, timeout=300
+    )
+    assert restarted.returncode == 0, restarted.stderr
     return Kill(
         victim="both and their parent" if both else "one of two" if victims else "too late",
         awaited=awaited,
         after=after,
         finished=len(finished),
         held_claim=any(victim in holders for victim in victims),
-        by_the_other=other,
+        by_the_other=finished_by_others,
         in_the_end=len(list((to / "chunks").glob("[0-9]*.h5"))),
         equal=equal_bits(read_results(to), uninterrupted),
     )
@@ -143,25 +145,25 @@ def campaign(folder: Path, kills: int, seed: int = 0) -> list[Kill]:
     uninterrupted = read_results(folder / "uninterrupted")
     subprocess.run(sweep_command(case, folder / "two", 2), env=env, check=True, timeout=300)
     assert equal_bits(read_results(folder / "two"), uninterrupted)
-    chance, done = random.Random(seed), []
+    generator, outcomes = random.Random(seed), []
     for k in range(kills):
         directory = folder / f"kill-{k}"
         directory.mkdir()
         # 0: anywhere in the seconds before the first chunk, too.
-        awaited = chance.randrange(CHUNKS - 1)
-        moment = awaited, chance.uniform(0, 1 if awaited else 8)
-        done.append(kill_one(directory, case, uninterrupted, moment, k % 4 == 3, env))
-        print(done[-1], flush=True)
-    return done
+        awaited = generator.randrange(CHUNKS - 1)
+        moment = awaited, generator.uniform(0, 1 if awaited else 8)
+        outcomes.append(kill_one(directory, case, uninterrupted, moment, k % 4 == 3, env))
+        print(outcomes[-1], flush=True)
+    return outcomes
 
 
 if __name__ == "__main__":
     os.environ["JAX_ENABLE_X64"] = "1"
     with tempfile.TemporaryDirectory() as name:
-        found = campaign(Path(name), int(sys.argv[1]) if len(sys.argv) > 1 else 20)
+        outcomes = campaign(Path(name), int(sys.argv[1]) if len(sys.argv) > 1 else 20)
     print("\n| # | killed | chunks finished | was computing one | then | resumed | same bits |")
     print("|---|---|---|---|---|---|---|")
-    for k, kill in enumerate(found):
+    for k, kill in enumerate(outcomes):
         held, bits = ("yes" if x else "no" for x in (kill.held_claim, kill.equal))
         print(
             f"| {k + 1} | {kill.victim} | {kill.finished} | {held} | "

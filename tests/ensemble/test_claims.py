@@ -28,22 +28,22 @@ def claims(tmp_path):
 
 @pytest.fixture
 def command(tmp_path, monkeypatch):
-    """A function that puts a command of Slurm's on the path: it says `text`, ends with `status`, and
-    notes how it was called."""
-    there = tmp_path / "bin"
-    there.mkdir()
-    monkeypatch.setenv("PATH", f"{there}{os.pathsep}{os.environ['PATH']}")
+    """A function that puts a fake command of Slurm on the path: it prints `text`, exits with `status`, and
+    appends its arguments to the file `calls`."""
+    bin_folder = tmp_path / "bin"
+    bin_folder.mkdir()
+    monkeypatch.setenv("PATH", f"{bin_folder}{os.pathsep}{os.environ['PATH']}")
 
-    def put(name, text="", status=0, error=""):
-        file = there / name
+    def write_command(name, text="", status=0, error=""):
+        file = bin_folder / name
         file.write_text(
-            f'#!/bin/sh\necho "$@" >> {there}/calls\nprintf "%b" "{text}"\n'
+            f'#!/bin/sh\necho "$@" >> {bin_folder}/calls\nprintf "%b" "{text}"\n'
             f'printf "%b" "{error}" >&2\nexit {status}\n'
         )
         file.chmod(0o755)
-        return there / "calls"
+        return bin_folder / "calls"
 
-    return put
+    return write_command
 
 
 def dead_process():
@@ -84,19 +84,19 @@ def test_of_concurrent_workers_one_acquires_the_claim(claims, dead):
             write(claims, chunk, holder)
         if dead == 2:
             (claims.folder / f"{chunk:06d}.1.claim").write_text(json.dumps(holder))
-        got, gate = [], threading.Barrier(8)
+        acquired, gate = [], threading.Barrier(8)
 
-        def try_to_acquire(chunk=chunk, got=got, gate=gate):
+        def try_to_acquire(chunk=chunk, acquired=acquired, gate=gate):
             gate.wait()
             if Claims(claims.folder).acquire(chunk):
-                got.append(1)
+                acquired.append(1)
 
         threads = [threading.Thread(target=try_to_acquire) for _ in range(8)]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-        assert len(got) == 1
+        assert len(acquired) == 1
         assert chunk in claims.holders()
 
 
@@ -122,16 +122,16 @@ def test_claims_of_dead_workers_are_taken_over_until_quarantine(claims):
 def test_a_takeover_yields_to_a_new_first_claim(claims, monkeypatch):
     """Stale claims are released and a worker claims anew, while this one is about to take over."""
     write(claims, 0, dead_process())
-    theirs = claims.folder / "000000.claim"
+    new_claim = claims.folder / "000000.claim"
     create = _claims._create
 
-    def late(path, deaths):
-        theirs.write_text(json.dumps(identify_process()))
+    def create_after_new_claim(path, deaths):
+        new_claim.write_text(json.dumps(identify_process()))
         return create(path, deaths)
 
-    monkeypatch.setattr(_claims, "_create", late)
+    monkeypatch.setattr(_claims, "_create", create_after_new_claim)
     assert not claims.acquire(0)
-    assert list(claims.folder.iterdir()) == [theirs]
+    assert list(claims.folder.iterdir()) == [new_claim]
 
 
 def test_claims_of_living_workers_are_kept(claims):
@@ -153,17 +153,17 @@ def test_an_unreadable_claim_is_stale_after_a_minute(claims, text):
 
 
 def test_claims_of_slurm_jobs_on_other_hosts_follow_squeue(claims, command):
-    away = {"host": "node7", "process": 1, "began": "1", "job": "12_3", "restarts": 1}
-    write(claims, 0, away)
+    elsewhere = {"host": "node7", "process": 1, "began": "1", "job": "12_3", "restarts": 1}
+    write(claims, 0, elsewhere)
     calls = command("squeue", "RUNNING 1\n")
     assert not claims.acquire(0)
     assert "--jobs=12_3" in calls.read_text()
-    command("squeue", "RUNNING 2\n")  # it was started again since
+    command("squeue", "RUNNING 2\n")  # the job was restarted since
     assert Claims(claims.folder).acquire(0)
-    write(claims, 0, away)
+    write(claims, 0, elsewhere)
     command("squeue", "PENDING 1\n")
     assert Claims(claims.folder).acquire(0)
-    write(claims, 0, away)
+    write(claims, 0, elsewhere)
     command("squeue", status=1, error="slurm_load_jobs error: Unable to contact slurm controller")
     assert not Claims(claims.folder).acquire(0)
     command("squeue", status=1, error="slurm_load_jobs error: Invalid job id specified")
@@ -189,8 +189,8 @@ def test_output_of_squeue_is_parsed(command, monkeypatch):
     assert job_seconds_left() is None
     monkeypatch.setenv("SLURM_JOB_ID", "7")
     assert current_job() == {"job": "7", "restarts": 0}
-    for said, seconds in (("59", 59), ("4:05", 245), ("3:04:05", 11045), ("2-03:04:05", 183845)):
-        command("squeue", f"{said}\n")
+    for output, seconds in (("59", 59), ("4:05", 245), ("3:04:05", 11045), ("2-03:04:05", 183845)):
+        command("squeue", f"{output}\n")
         assert job_seconds_left() == seconds
     command("squeue", "UNLIMITED\n")
     assert job_seconds_left() is None

@@ -18,7 +18,7 @@ def sweep(over=None, steps=10, model=MODEL, **more):
 
 
 class TestPoints:
-    def test_product_zip_and_replicas(self):
+    def test_products_zips_and_replicas_number_the_members(self):
         a, b = pk.SweepAxis(damping, [0.1, 0.2], "c"), pk.SweepAxis(gravity, [1.0, 2.0, 3.0], "g")
         at = sweep(pk.designs.cartesian_product(a, b)).coordinates
         np.testing.assert_array_equal(at["c"], [0.1, 0.1, 0.1, 0.2, 0.2, 0.2])
@@ -32,7 +32,7 @@ class TestPoints:
         with pytest.raises(pk.errors.ShapeError, match=r"equally many values; got \[2, 3\]"):
             pk.designs.zip_axes(a, b)
 
-    def test_one_axis_of_several_leaves(self):
+    def test_one_axis_can_sweep_several_leaves(self):
         over = pk.SweepAxis({"c": damping, "g": gravity}, {"c": [0.1, 0.2], "g": [8.0, 9.0]})
         sim, state, _ = sweep(over).member(1)
         assert float(damping((sim, state))) == 0.2
@@ -94,7 +94,7 @@ class TestPoints:
 
     def test_different_sweeps_have_different_digests(self):
         over = pk.SweepAxis(damping, [0.1, 0.2])
-        told = {
+        digests = {
             sweep(over).digest,
             sweep(over, steps=20).digest,
             sweep(over, key=jax.random.key(0)).digest,
@@ -105,7 +105,7 @@ class TestPoints:
             sweep(pk.SweepAxis(gravity, [0.1, 0.2])).digest,
             sweep(over, model=pendulum(dt=0.04)).digest,
         }
-        assert len(told) == 9
+        assert len(digests) == 9
         assert sweep(over).digest == sweep(pk.SweepAxis(damping, np.array([0.1, 0.2]))).digest
 
 
@@ -155,7 +155,7 @@ class TestDesigns:
         np.testing.assert_allclose(found, covariance, atol=0.01)
         assert abs(at["g"].mean() - 9.0) < 0.02
 
-    def test_bad_ranges(self):
+    def test_bad_ranges_are_refused(self):
         for low, high, log in ((1, 1, False), (2, 1, False), (0, 1, True), (0, np.inf, False)):
             with pytest.raises(pk.errors.ParameterError):
                 pk.ParameterRange(damping, low, high, log)
@@ -164,7 +164,7 @@ class TestDesigns:
 
 
 class TestBadInput:
-    def test_values_of_another_shape(self):
+    def test_values_of_another_shape_are_refused(self):
         with pytest.raises(pk.errors.ShapeError, match=r"\[points, –\].*got \[2, 3\]"):
             sweep(pk.SweepAxis(damping, np.zeros((2, 3)), "damping"))
         with pytest.raises(pk.errors.ShapeError, match=r"\[points, 2\].*as many as for one point"):
@@ -174,32 +174,32 @@ class TestBadInput:
         with pytest.raises(pk.errors.ParameterError, match="must be numbers"):
             sweep(pk.SweepAxis(damping, ["a", "b"]))
 
-    def test_a_static_leaf(self):
+    def test_a_static_leaf_is_refused(self):
         model, _ = boxes()
         with pytest.raises(
             pk.errors.SelectionError, match=r"cutoff = 1\.5 is a static field.*groups"
         ):
             sweep(pk.SweepAxis(lambda m: pk.find(m, pk.Pairwise).cutoff, [1.5, 2.0]), 20, model)
 
-    def test_a_leaf_that_does_not_exist(self):
+    def test_a_leaf_that_does_not_exist_is_refused(self):
         with pytest.raises(pk.errors.SelectionError, match=r"damp.*Available: integrator"):
             sweep(pk.SweepAxis(lambda m: m[0].damp, [1.0]))
         with pytest.raises(pk.errors.SelectionError, match='"state" or "key"; got \'seed\''):
             sweep(pk.SweepAxis("seed", [1.0]))
 
-    def test_no_members(self):
+    def test_a_sweep_of_no_members_is_refused(self):
         with pytest.raises(pk.errors.ParameterError, match="no members: 0 points"):
             sweep(pk.SweepAxis(damping, np.zeros(0)))
         with pytest.raises(pk.errors.ParameterError, match="no members"):
             sweep(pk.SweepAxis(damping, [0.1]), replicas=0, key=jax.random.key(0))
 
-    def test_replicas_without_noise(self):
+    def test_replicas_without_noise_are_refused(self):
         with pytest.raises(pk.errors.ParameterError, match="differ by their noise alone"):
             sweep(replicas=3)
         with pytest.raises(pk.errors.ParameterError, match="keys are swept"):
             sweep(pk.SweepAxis("key", [1, 2]), key=jax.random.key(0))
 
-    def test_models_and_steps(self):
+    def test_bad_models_and_steps_are_refused(self):
         with pytest.raises(pk.errors.ParameterError, match=r"\(simulation, state\)"):
             sweep(model=MODEL[0])
         with pytest.raises(pk.errors.ParameterError, match="give its state"):
@@ -213,7 +213,7 @@ class TestBadInput:
         with pytest.raises(pk.errors.ParameterError, match="already holds these arguments"):
             pk.sweep(sweep(pk.SweepAxis(damping, [0.1])), 10)
 
-    def test_repeated_and_unknown_names(self):
+    def test_repeated_and_unknown_names_are_refused(self):
         with pytest.raises(pk.errors.ParameterError, match="two swept quantities are called"):
             sweep((pk.SweepAxis(damping, [0.1], "c"), pk.SweepAxis(gravity, [0.1], "c")))
         with pytest.raises(
@@ -225,7 +225,7 @@ class TestBadInput:
                 MODEL, 10, over=pk.SweepAxis(damping, [0.1]), reduce=pk.reductions.Mean("speed")
             )
 
-    def test_whole_states(self):
+    def test_states_of_different_structure_are_refused(self):
         _, state = MODEL
         with pytest.raises(pk.errors.ShapeError, match=r"of one shape|must have shape"):
             sweep(pk.designs.initial_states([state, jnp.zeros(3)]))
@@ -237,7 +237,7 @@ class TestBadInput:
         with pytest.raises(pk.errors.ShapeError, match="state 1 has another structure"):
             sweep(pk.designs.initial_states([atoms, boxed]), model=(trap, atoms))
 
-    def test_groups_that_record_different_things(self):
+    def test_groups_that_record_different_things_are_refused(self):
         sim, state = MODEL
         other = pk.Simulation(sim.integrator, sim.dt, pk.Every(5, angle=lambda n: n.state[0]))
         with pytest.raises(pk.errors.ShapeError, match="groups 0 and 1 record different things"):
@@ -251,7 +251,7 @@ class TestBadInput:
         with pytest.raises(pk.errors.ParameterError, match="2 names, one for each model; got 'ab'"):
             sweep(model=[MODEL, MODEL], groups="ab")
 
-    def test_statistics_of_one_name(self):
+    def test_two_statistics_of_one_title_are_refused(self):
         bins = (
             pk.reductions.Histogram("angle", (-1, 0, 1)),
             pk.reductions.Histogram("angle", (-1, 1)),
@@ -261,12 +261,12 @@ class TestBadInput:
         ):
             sweep(pk.SweepAxis(damping, [0.1]), reduce=bins)
 
-    def test_arguments_that_are_no_key(self):
+    def test_arguments_that_are_no_key_are_refused(self):
         for bad in (jnp.zeros(2), jax.random.split(jax.random.key(0), 2)):
             with pytest.raises(pk.errors.ParameterError, match="key is one random key"):
                 sweep(replicas=2, key=bad)
 
-    def test_chunks_and_devices(self, tmp_path):
+    def test_bad_chunk_sizes_and_devices_are_refused(self, tmp_path):
         one = sweep(pk.SweepAxis(damping, [0.1]))
         for bad in (0, -1, True):
             with pytest.raises(pk.errors.ParameterError, match="chunk_size must be a number"):
@@ -276,7 +276,7 @@ class TestBadInput:
         with pytest.raises(pk.errors.ParameterError, match=r"numbered 0 … 0; got \[3\]"):
             execute(one, tmp_path / "a", chunks=[3])
 
-    def test_a_member_larger_than_the_device(self, monkeypatch):
+    def test_a_member_larger_than_the_device_is_refused(self, monkeypatch):
         one = sweep(pk.SweepAxis(damping, [0.1]))
         monkeypatch.setattr(
             "physkit.ensemble.compute._batch_memory.available_bytes", lambda device: 100.0
@@ -289,13 +289,13 @@ class TestBadInput:
         with pytest.raises(pk.errors.CapacityError, match="one member needs"):
             pk.sweep(one, progress=False)
 
-    def test_negative_time_steps(self):
+    def test_negative_time_steps_are_refused(self):
         with pytest.raises(
             pk.errors.ParameterError, match=r"steps must be positive; got dt = -0.1"
         ):
             sweep(pk.SweepAxis(lambda m: m[0].dt, [0.1, -0.1], name="dt"))
 
-    def test_retries_that_change_nothing(self):
+    def test_retries_that_change_nothing_are_refused(self):
         with pytest.raises(pk.errors.ParameterError, match="must change something"):
             pk.sweeping.Retry()
         with pytest.raises(pk.errors.ParameterError):

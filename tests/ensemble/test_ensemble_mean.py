@@ -1,4 +1,4 @@
-"""Derivatives of ensemble means: right, whatever the chunk, and in the memory of one."""
+"""Derivatives of ensemble means: independent of the chunk size, in the memory of one chunk."""
 
 import jax
 import jax.numpy as jnp
@@ -19,8 +19,8 @@ FAST_CASES = (
 KEYS = jax.random.split(jax.random.key(5), 23)
 
 
-def well(friction, key, temperature=0.5, steps=30):
-    """Square of where a particle is that a bath of this friction lets go of."""
+def observe_trapped_particle(friction, key, temperature=0.5, steps=30):
+    """Squared position and path of a trapped particle in a thermostat of this friction."""
     bath = pk.BAOAB(pk.HarmonicTrap(1.0), temperature=temperature, friction=friction)
     bead = pk.Particles(jnp.ones((1, 1)))
     sim = pk.Simulation(bath, dt=0.1, observers=pk.Every(5, x=pk.Positions()))
@@ -29,14 +29,16 @@ def well(friction, key, temperature=0.5, steps=30):
 
 
 def mean_square(friction, chunk_size=None):
-    return ensemble_mean(lambda key: well(friction, key), KEYS, chunk_size=chunk_size)["square"]
+    return ensemble_mean(
+        lambda key: observe_trapped_particle(friction, key), KEYS, chunk_size=chunk_size
+    )["square"]
 
 
 def test_mean_and_gradient_do_not_depend_on_the_chunk_size():
     """Of 23 members; equal to a loop, to all at once, and to finite differences."""
     g = jnp.asarray(0.7)
     both = jax.jit(jax.value_and_grad(mean_square), static_argnums=1)
-    one_by_one = [float(well(g, key)["square"]) for key in KEYS]
+    one_by_one = [float(observe_trapped_particle(g, key)["square"]) for key in KEYS]
     value, slope = both(g, None)
     assert float(value) == pytest.approx(np.mean(one_by_one), rel=1e-12)
     for chunk in (1, 5, 22, 100):
@@ -55,12 +57,12 @@ def test_forward_mode_vmap_and_arrays():
     np.testing.assert_allclose(forward, slope, rtol=1e-11)
     both = jax.jit(jax.vmap(lambda g: mean_square(g, 5)))(jnp.asarray([0.7, 0.9]))
     np.testing.assert_allclose(both[0], mean_square(g), rtol=1e-11)
-    path = ensemble_mean(lambda key: well(g, key)["path"], KEYS, chunk_size=5)
+    path = ensemble_mean(lambda key: observe_trapped_particle(g, key)["path"], KEYS, chunk_size=5)
     assert path.shape == (7,)
     assert float(path[0]) == pytest.approx(1, rel=1e-12)
 
 
-def memory(members, chunk):
+def gradient_bytes(members, chunk):
     """Bytes of temporaries of a gradient through a field of 400 cells, 64 steps."""
     grid = pk.Grid([1.0], (400,))
     starts = jnp.ones((members, 400))
@@ -79,33 +81,35 @@ def memory(members, chunk):
 
 
 def test_gradient_needs_the_memory_of_one_chunk():
-    chunk, many = memory(4, None), memory(64, 4)
-    assert many < 1.2 * chunk + 64 * 400 * 8  # the members themselves
-    assert memory(64, None) > 8 * chunk
+    one_chunk, many = gradient_bytes(4, None), gradient_bytes(64, 4)
+    assert many < 1.2 * one_chunk + 64 * 400 * 8  # the members themselves
+    assert gradient_bytes(64, None) > 8 * one_chunk
 
 
 @pytest.mark.slow
 def test_stochastic_optimization_finds_the_friction():
     """From ⟨x(t)⟩ at friction 0.4, with fresh noise in every step."""
     path = lambda friction, keys: ensemble_mean(
-        lambda key: well(friction, key)["path"], keys, chunk_size=100
+        lambda key: observe_trapped_particle(friction, key)["path"], keys, chunk_size=100
     )
-    data = well(0.4, KEYS[0], temperature=0.0)["path"]  # what the mean is in a harmonic trap
+    data = observe_trapped_particle(0.4, KEYS[0], temperature=0.0)[
+        "path"
+    ]  # what the mean is in a harmonic trap
     optimizer = optax.adam(0.1)
     x = jnp.log(jnp.asarray(1.0))
-    memory = optimizer.init(x)
+    optimizer_state = optimizer.init(x)
 
     @jax.jit
-    def step(i, x, memory):
+    def step(i, x, optimizer_state):
         keys = jax.random.split(jax.random.fold_in(jax.random.key(1), i), 400)
         loss = lambda x: jnp.sum((path(jnp.exp(x), keys) - data) ** 2)
-        change, memory = optimizer.update(jax.grad(loss)(x), memory)
-        return optax.apply_updates(x, change), memory
+        updates, optimizer_state = optimizer.update(jax.grad(loss)(x), optimizer_state)
+        return optax.apply_updates(x, updates), optimizer_state
 
     tail = []
     for i in range(60):
         with jax.numpy_dtype_promotion("standard"):  # of the optimizer
-            x, memory = step(i, x, memory)
+            x, optimizer_state = step(i, x, optimizer_state)
         tail.append(float(jnp.exp(x)))
     assert np.mean(tail[-20:]) == pytest.approx(0.4, rel=0.05)
 

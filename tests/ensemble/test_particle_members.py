@@ -18,14 +18,14 @@ from .sweep_problems import boxes
 pytestmark = pytest.mark.slow
 
 
-def swept(velocities, model, **more):
+def velocity_sweep(velocities, model, **more):
     over = pk.SweepAxis(lambda m: m[1].velocity, velocities, name="v")
     return pk.sweep(model, 120, over=over, progress=False, **more)
 
 
 def test_exact_pair_sums_do_not_depend_on_the_chunk_size():
     model, velocities = boxes()
-    three, six = (swept(velocities, model, chunk_size=chunk) for chunk in (3, 6))
+    three, six = (velocity_sweep(velocities, model, chunk_size=chunk) for chunk in (3, 6))
     np.testing.assert_array_equal(three["x"][:], six["x"][:])
     assert np.ptp(three["x"][:][:, -1], axis=0).max() > 0.1  # members do differ
     assert three.ok.all()
@@ -36,36 +36,36 @@ def test_exact_pair_sums_do_not_depend_on_the_chunk_size():
 
 def test_growing_lists_changes_no_number(monkeypatch):
     model, velocities = boxes()
-    roomy = swept(velocities, model)
+    without_growth = velocity_sweep(velocities, model)
     monkeypatch.setattr("physkit.ensemble.compute._chunk_runner.GROWTH_FACTOR", 0.5)
-    tight = swept(velocities, model, chunk_size=3)
-    assert any("ListedPairs" in what for what in tight.growths)
-    np.testing.assert_array_equal(tight["x"][:], roomy["x"][:])
+    with_growth = velocity_sweep(velocities, model, chunk_size=3)
+    assert any("ListedPairs" in what for what in with_growth.growths)
+    np.testing.assert_array_equal(with_growth["x"][:], without_growth["x"][:])
 
 
 def test_members_that_fail_do_not_change_the_others():
     model, velocities = boxes()
-    well = swept(velocities, model)
+    without_failures = velocity_sweep(velocities, model)
     velocities = velocities.copy()
     velocities[1, 0, 0] = np.nan
     velocities[4] *= 1e3
-    found = swept(velocities, model)
+    found = velocity_sweep(velocities, model)
     assert [f.member for f in found.failed] == [1, 4]
     assert "moved further" in found.failed[1].reason
     others = [0, 2, 3, 5]
-    np.testing.assert_array_equal(found["x"][:][others], well["x"][:][others])
+    np.testing.assert_array_equal(found["x"][:][others], without_failures["x"][:][others])
 
 
 def test_large_members_are_initialized_one_by_one(monkeypatch):
     model, velocities = boxes()
-    usual = swept(velocities, model)
+    as_one_batch = velocity_sweep(velocities, model)
     monkeypatch.setattr("physkit.particles.neighbors._list.SMALL", 16)
-    started = []
-    one = lambda *given, **more: started.append(1) or pk.init(*given, **more)
+    initialized = []
+    one = lambda *given, **more: initialized.append(1) or pk.init(*given, **more)
     monkeypatch.setattr("physkit.ensemble.compute._chunk_runner.init", one)
-    found = swept(velocities[:5], model)
-    assert len(started) == 5
-    np.testing.assert_array_equal(found["x"][:], usual["x"][:5])
+    found = velocity_sweep(velocities[:5], model)
+    assert len(initialized) == 5
+    np.testing.assert_array_equal(found["x"][:], as_one_batch["x"][:5])
 
 
 def test_boxes_of_several_densities_share_a_skin():
@@ -129,6 +129,6 @@ def test_two_devices_give_the_same_bits():
 
 def test_plain_pair_sums_agree_before_chaos():
     model, velocities = boxes(exact=False)
-    two, six = (swept(velocities, model, chunk_size=chunk) for chunk in (2, 6))
+    two, six = (velocity_sweep(velocities, model, chunk_size=chunk) for chunk in (2, 6))
     np.testing.assert_allclose(two["x"][:], six["x"][:], atol=1e-10)
     assert jnp.isfinite(six["x"][:]).all()

@@ -22,7 +22,7 @@ def reduce_in_chunks(reduction, sizes=(30, 1, 50, 20)):
 
 
 class TestCombining:
-    def test_moments(self):
+    def test_moments_equal_numpys(self):
         np.testing.assert_allclose(
             reduce_in_chunks(pk.reductions.Mean("x")), VALUES.mean(0), rtol=1e-13
         )
@@ -39,7 +39,7 @@ class TestCombining:
         expected = (VALUES + 1e9).var(0, ddof=1)
         np.testing.assert_allclose(pk.reductions.Variance("x").result(both), expected, rtol=1e-6)
 
-    def test_quantiles(self):
+    def test_quantiles_are_exact_in_small_chunks_and_close_in_large_ones(self):
         levels = (0.0, 0.1, 0.5, 0.9, 1.0)
         exact = np.quantile(VALUES, levels, axis=0)
         np.testing.assert_allclose(
@@ -49,7 +49,7 @@ class TestCombining:
         ranks = (VALUES[None] <= rough[:, None]).mean(1)
         assert np.all(np.abs(ranks - np.reshape(levels, (5, 1, 1))) < 1 / 16)
 
-    def test_histogram(self):
+    def test_histograms_equal_numpys(self):
         edges = np.linspace(-1, 6, 8)
         found = reduce_in_chunks(pk.reductions.Histogram("x", edges))
         assert found.shape == (4, 2, 7)
@@ -127,7 +127,7 @@ class TestInASweep:
         assert never.stopped_by is None
 
     @pytest.mark.slow
-    def test_noise_averages_out(self):
+    def test_variance_of_a_trapped_particle_is_thermal(self):
         sim = pk.Simulation(
             pk.BAOAB(pk.HarmonicTrap(1.0), 1.0, 1.0),
             dt=0.1,

@@ -1,4 +1,4 @@
-"""Members whose domains are cut over devices: chunks outside, a grid of devices inside."""
+"""Members whose domains are decomposed over devices: chunks of members, each member on a grid of devices."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -21,35 +21,37 @@ def heat():
     return Simulation(RK4(Diffusion(0.1)), dt=1e-3, observers=mean), u
 
 
-def over():
+def diffusivities():
     return SweepAxis(lambda m: find(m, Diffusion).diffusivity, [0.1, 0.2, 1e200, 0.4])
 
 
 @pytest.fixture
-def emulated(monkeypatch):
+def emulated_devices(monkeypatch):
     monkeypatch.setenv("PHYSKIT_SPMD", "vmap")
 
 
-def test_sharded_members_equal_those_on_one_device(emulated, tmp_path):
-    whole = sweep(heat(), 8, over=over(), progress=False)
-    cut = sweep(heat(), 8, over=over(), domain=(2,), to=tmp_path, progress=False)
-    assert cut.failed[0].member == whole.failed[0].member == 2
-    assert list(cut.ok) == list(whole.ok)
+def test_sharded_members_equal_those_on_one_device(emulated_devices, tmp_path):
+    unsharded = sweep(heat(), 8, over=diffusivities(), progress=False)
+    sharded = sweep(heat(), 8, over=diffusivities(), domain=(2,), to=tmp_path, progress=False)
+    assert sharded.failed[0].member == unsharded.failed[0].member == 2
+    assert list(sharded.ok) == list(unsharded.ok)
     for name in ("u", "square"):
-        found, wanted = np.asarray(cut[name]), np.asarray(whole[name])
-        assert found.shape == wanted.shape
-        np.testing.assert_allclose(found[cut.ok], wanted[whole.ok], atol=1e-14)
+        found, expected = np.asarray(sharded[name]), np.asarray(unsharded[name])
+        assert found.shape == expected.shape
+        np.testing.assert_allclose(found[sharded.ok], expected[unsharded.ok], atol=1e-14)
 
 
-def test_the_block_in_which_a_member_fails_is_found(emulated):
-    slowly = SweepAxis(over().where, [20.0])
-    whole, cut = (sweep(heat(), 400, over=slowly, domain=d, progress=False) for d in (None, (2,)))
-    assert cut.failed == whole.failed
-    assert 4 < cut.failed[0].step < 200
+def test_the_block_in_which_a_member_fails_is_found(emulated_devices):
+    growing = SweepAxis(diffusivities().where, [20.0])
+    unsharded, sharded = (
+        sweep(heat(), 400, over=growing, domain=d, progress=False) for d in (None, (2,))
+    )
+    assert sharded.failed == unsharded.failed
+    assert 4 < sharded.failed[0].step < 200
 
 
 def test_impossible_domains_are_refused():
     with pytest.raises(ParameterError, match="devices per axis"):
-        Sweep(heat(), 8, over=over(), domain=(0, 2))
+        Sweep(heat(), 8, over=diffusivities(), domain=(0, 2))
     with pytest.raises(DeviceError, match=r"over 64 devices; this process has"):
-        sweep(heat(), 8, over=over(), domain=(64,), progress=False)
+        sweep(heat(), 8, over=diffusivities(), domain=(64,), progress=False)

@@ -1,4 +1,4 @@
-"""Job arrays: what is asked of Slurm, and what cannot be asked."""
+"""Job arrays: the job script, and options that Slurm does not take."""
 
 import subprocess
 
@@ -23,8 +23,10 @@ def test_the_script_has_the_options(tmp_path):
         options={"exclude": "node7"},
     )
     text = array.script(WORDS, name="sweep-out")
-    asked = [line.removeprefix("#SBATCH --") for line in text.splitlines() if "#SBATCH" in line]
-    assert set(asked) == {
+    directives = [
+        line.removeprefix("#SBATCH --") for line in text.splitlines() if "#SBATCH" in line
+    ]
+    assert set(directives) == {
         *(
             "job-name=sweep-out",
             "array=0-15%4",
@@ -43,7 +45,7 @@ def test_the_script_has_the_options(tmp_path):
     for name in ("srun", "module"):
         (tmp_path / "bin" / name).write_text(f'#!/bin/sh\nprintf "%s|" {name} "$A" "$@"\n')
         (tmp_path / "bin" / name).chmod(0o755)
-    said = subprocess.run(
+    process = subprocess.run(
         ["bash", "-c", text],
         env={"PATH": f"{tmp_path}/bin:/usr/bin:/bin", "SLURM_ARRAY_TASK_ID": "5"},
         capture_output=True,
@@ -51,7 +53,7 @@ def test_the_script_has_the_options(tmp_path):
         check=True,
     )
     words = [*WORDS, "--worker", "5/16", "--requeue"]
-    assert said.stdout == "module||load|python|" + "|".join(
+    assert process.stdout == "module||load|python|" + "|".join(
         ["srun", "b c", "--ntasks=1", *words, ""]
     )
 
@@ -62,7 +64,7 @@ def test_a_script_without_requeue():
 
 
 @pytest.mark.parametrize(
-    ("wrong", "said"),
+    ("options", "message"),
     [
         ({"elements": 0}, "elements"),
         ({"minutes": 0}, "minutes"),
@@ -74,6 +76,6 @@ def test_a_script_without_requeue():
         ({"partition": "a\n#SBATCH --uid=0"}, "partition"),
     ],
 )
-def test_impossible_options_are_refused(wrong, said):
-    with pytest.raises(ParameterError, match=said):
-        SlurmArray(**wrong)
+def test_impossible_options_are_refused(options, message):
+    with pytest.raises(ParameterError, match=message):
+        SlurmArray(**options)

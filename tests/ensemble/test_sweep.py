@@ -20,40 +20,40 @@ from .sweep_problems import angle, brownian, damping, pendulum
 DAMPINGS = np.linspace(0.0, 0.4, 7)
 
 
-def swept(values=DAMPINGS, steps=40, **more):
+def damping_sweep(values=DAMPINGS, steps=40, **more):
     return pk.Sweep(pendulum(), steps, over=pk.SweepAxis(damping, values, name="damping"), **more)
 
 
-def together(sweep, **more):
+def compute_sweep(sweep, **more):
     return pk.sweep(sweep, progress=False, **more)
 
 
 class TestNumbers:
-    def test_equal_single_runs_and_one_big_vmap(self):
-        found = together(swept(), chunk_size=3)
+    def test_equal_those_of_single_runs_and_of_one_batch(self):
+        found = compute_sweep(damping_sweep(), chunk_size=3)
         assert found["angle"].shape == (7, 9)
         assert found["state"].shape == (7, 9, 2)
         np.testing.assert_allclose(found.times["angle"], 0.05 * 5 * np.arange(9), rtol=1e-14)
         for m in (0, 6):
-            sim, state, key = swept().member(m)
+            sim, state, key = damping_sweep().member(m)
             assert key is None
             one = pk.simulate(sim, state, 40)
             np.testing.assert_allclose(found["state"][m], one.frames["state"], rtol=1e-12)
-        whole = together(swept())
+        whole = compute_sweep(damping_sweep())
         np.testing.assert_allclose(found["state"][:], whole["state"][:], rtol=1e-10)
         np.testing.assert_array_equal(found.coordinates["damping"], DAMPINGS)
 
     @pytest.mark.slow
     def test_results_do_not_depend_on_the_length_of_chunks_in_time(self, monkeypatch):
-        usual = together(swept())
+        long_chunks = compute_sweep(damping_sweep())
         monkeypatch.setattr("physkit.simulate.loop._chunk_program.MAX_BLOCKS", 3)
-        short = together(swept())
-        np.testing.assert_array_equal(usual["state"][:], short["state"][:])
+        short_chunks = compute_sweep(damping_sweep())
+        np.testing.assert_array_equal(long_chunks["state"][:], short_chunks["state"][:])
 
     def test_noise_depends_on_the_member_alone(self):
         model = brownian()
         sweep = pk.Sweep(model, 20, replicas=5, key=jax.random.key(3))
-        two, five = together(sweep, chunk_size=2), together(sweep, chunk_size=5)
+        two, five = compute_sweep(sweep, chunk_size=2), compute_sweep(sweep, chunk_size=5)
         np.testing.assert_allclose(two["x"][:], five["x"][:], rtol=1e-12)
         assert len(np.unique(two["x"][:][:, -1, 0, 0])) == 5
         sim, state, key = sweep.member(3)
@@ -68,11 +68,13 @@ class TestNumbers:
 
     def test_costly_members_are_computed_first(self):
         cost = lambda at: at["damping"]
-        sweep = swept(cost=cost)
+        sweep = damping_sweep(cost=cost)
         assert [list(c) for c in sweep.chunks(4)] == [[6, 5, 4, 3], [2, 1, 0]]
-        found = together(sweep, chunk_size=4)
+        found = compute_sweep(sweep, chunk_size=4)
         np.testing.assert_array_equal(found.members, np.arange(7))
-        np.testing.assert_allclose(found["state"][:], together(swept())["state"][:], rtol=1e-12)
+        np.testing.assert_allclose(
+            found["state"][:], compute_sweep(damping_sweep())["state"][:], rtol=1e-12
+        )
 
     def test_groups_and_whole_states(self):
         sim, state = pendulum()
@@ -96,7 +98,7 @@ class TestNumbers:
 
 class TestDeviceMemory:
     def test_buffered_frames_have_a_byte_limit(self):
-        sweep, many = swept(steps=5000), 10_000
+        sweep, many = damping_sweep(steps=5000), 10_000
         need = predict_batch_memory(sweep)
         runner = ChunkRunner(sweep, 0, many, jax.local_devices()[:1])
         batch = runner.init_batch(np.zeros(many, int))
@@ -113,9 +115,12 @@ class TestDeviceMemory:
 
 class TestFailedMembers:
     def test_are_flagged_and_do_not_change_the_others(self):
-        ill = DAMPINGS.copy()
-        ill[2], ill[5] = np.nan, -1e5
-        well, found = together(swept(), chunk_size=4), together(swept(ill), chunk_size=4)
+        with_two_failures = DAMPINGS.copy()
+        with_two_failures[2], with_two_failures[5] = np.nan, -1e5
+        without_failures, found = (
+            compute_sweep(damping_sweep(), chunk_size=4),
+            compute_sweep(damping_sweep(with_two_failures), chunk_size=4),
+        )
         assert list(np.flatnonzero(~found.ok)) == [2, 5]
         assert [f.member for f in found.failed] == [2, 5]
         assert all("not finite" in f.reason for f in found.failed)
@@ -124,11 +129,13 @@ class TestFailedMembers:
         assert np.isnan(found["angle"][2, 1:]).all()
         assert found["angle"][2, 0] == 0.5
         others = [0, 1, 3, 4, 6]
-        np.testing.assert_array_equal(found["state"][:][others], well["state"][:][others])
+        np.testing.assert_array_equal(
+            found["state"][:][others], without_failures["state"][:][others]
+        )
         assert "2 by step 5" in repr(found)
 
     def test_may_be_all_members(self):
-        found = together(swept(np.full(3, np.nan)))
+        found = compute_sweep(damping_sweep(np.full(3, np.nan)))
         assert not found.ok.any()
         assert np.isnan(found["angle"][:, 1:]).all()
 
@@ -141,8 +148,8 @@ class TestFailedMembers:
 
     def test_have_the_step_at_which_a_guard_broke(self):
         sim, state = pendulum()
-        calm = pk.Guard(5, lambda now: jnp.abs(now.state[1]) < 1.5)
-        sim = pk.Simulation(sim.integrator, sim.dt, sim.observers, (calm,))
+        slow = pk.Guard(5, lambda now: jnp.abs(now.state[1]) < 1.5)
+        sim = pk.Simulation(sim.integrator, sim.dt, sim.observers, (slow,))
         over = pk.SweepAxis(angle, [0.1, 1.0], name="angle")
         found = pk.sweep((sim, state), 40, over=over, progress=False)
         (failed,) = found.failed
@@ -152,21 +159,23 @@ class TestFailedMembers:
 
     def test_are_retried_with_smaller_steps(self):
         stiff = np.array([0.1, 100.0])  # RK4 holds to 2.8 / dt = 56
-        lost = together(swept(stiff, steps=2000))
-        assert list(lost.ok) == [True, False]
-        again = together(swept(stiff, steps=2000, retry=pk.sweeping.Retry(step_divisor=2)))
-        assert again.ok.all()
-        assert list(again.attempts) == [1, 2]
-        np.testing.assert_array_equal(again["angle"][0], lost["angle"][0])
-        sim, state, _ = swept(stiff).member(1)
+        not_retried = compute_sweep(damping_sweep(stiff, steps=2000))
+        assert list(not_retried.ok) == [True, False]
+        retried = compute_sweep(
+            damping_sweep(stiff, steps=2000, retry=pk.sweeping.Retry(step_divisor=2))
+        )
+        assert retried.ok.all()
+        assert list(retried.attempts) == [1, 2]
+        np.testing.assert_array_equal(retried["angle"][0], not_retried["angle"][0])
+        sim, state, _ = damping_sweep(stiff).member(1)
         finer = pk.Simulation(sim.integrator, sim.dt / 2, pk.Every(10, angle=lambda n: n.state[0]))
         one = pk.simulate(finer, state, 4000)
-        np.testing.assert_allclose(again["angle"][1], one.frames["angle"], rtol=1e-9)
+        np.testing.assert_allclose(retried["angle"][1], one.frames["angle"], rtol=1e-9)
 
     def test_are_retried_with_smaller_steps_where_dt_is_swept(self):
         sim, state = pendulum()
-        calm = pk.Guard(5, lambda now: jnp.abs(now.state[0]) < 0.6)
-        sim = pk.Simulation(sim.integrator, sim.dt, sim.observers, (calm,))
+        small_angle = pk.Guard(5, lambda now: jnp.abs(now.state[0]) < 0.6)
+        sim = pk.Simulation(sim.integrator, sim.dt, sim.observers, (small_angle,))
         over = pk.SweepAxis(lambda m: m[0].dt, [0.05, 1.2], name="dt")
         found = pk.sweep((sim, state), 40, over=over, retry=pk.sweeping.Retry(4), progress=False)
         assert list(found.attempts) == [1, 2]
@@ -199,15 +208,15 @@ class TestFailedMembers:
     @pytest.mark.slow
     def test_that_fail_again_record_their_attempts(self):
         retry = pk.sweeping.Retry(step_divisor=2, attempts=2)
-        found = together(swept(np.array([0.1, np.nan]), retry=retry))
+        found = compute_sweep(damping_sweep(np.array([0.1, np.nan]), retry=retry))
         assert list(found.attempts) == [1, 3]
         assert list(found.ok) == [True, False]
 
 
 class TestFolder:
     def test_resumed_equals_uninterrupted(self, tmp_path):
-        whole = together(swept(), chunk_size=2)
-        done = execute(swept(), tmp_path / "a", chunk_size=2, chunks=[3, 1], progress=False)
+        whole = compute_sweep(damping_sweep(), chunk_size=2)
+        done = execute(damping_sweep(), tmp_path / "a", chunk_size=2, chunks=[3, 1], progress=False)
         assert done.computed == (3, 1)
         part = pk.open(tmp_path / "a")
         assert part.missing == (0, 2)
@@ -216,9 +225,9 @@ class TestFolder:
         assert not part.complete
         with pytest.raises(pk.errors.ParameterError, match="4 of 7 members are missing"):
             part.require_complete()
-        found = together(swept(), to=tmp_path / "a")
+        found = compute_sweep(damping_sweep(), to=tmp_path / "a")
         np.testing.assert_array_equal(found["state"][:], whole["state"][:])
-        assert execute(swept(), tmp_path / "a", progress=False).computed == ()
+        assert execute(damping_sweep(), tmp_path / "a", progress=False).computed == ()
         assert status(tmp_path / "a").complete
 
     @pytest.mark.slow
@@ -229,14 +238,14 @@ class TestFolder:
         timer = threading.Timer(4.0, os.kill, (os.getpid(), signal.SIGTERM))
         began = time.monotonic()
         timer.start()
-        found = together(long, to=tmp_path / "a", chunk_size=4)
+        found = compute_sweep(long, to=tmp_path / "a", chunk_size=4)
         assert time.monotonic() - began < 120
         assert found.stopped_by == "SIGTERM"
         assert 0 in found.missing or 1 in found.missing
         assert not list((tmp_path / "a" / "chunks").glob(".writing*"))
 
     def test_wall_time_stops_a_sweep(self, tmp_path):
-        found = together(swept(), to=tmp_path / "a", chunk_size=2, wall_time=0.0)
+        found = compute_sweep(damping_sweep(), to=tmp_path / "a", chunk_size=2, wall_time=0.0)
         assert found.stopped_by == "wall time"
         assert found.missing == (0, 1, 2, 3)
 
@@ -245,10 +254,10 @@ class TestFolder:
             "angle", "largest", lambda x: {"m": x.max(0)},
             lambda a, b: {"m": np.maximum(a["m"], b["m"])}, lambda w: w["m"],
         )  # fmt: skip
-        sweep = swept(reduce=(largest, pk.reductions.Mean("angle")), keep=False)
-        found = together(sweep, to=tmp_path / "a", chunk_size=3)
+        sweep = damping_sweep(reduce=(largest, pk.reductions.Mean("angle")), keep=False)
+        found = compute_sweep(sweep, to=tmp_path / "a", chunk_size=3)
         np.testing.assert_array_equal(
-            found.reduced["largest"], together(swept())["angle"][:].max(0)
+            found.reduced["largest"], compute_sweep(damping_sweep())["angle"][:].max(0)
         )
         assert list(pk.open(tmp_path / "a").reduced) == ["mean angle"]
         assert list(collect(tmp_path / "a", sweep).reduced) == ["largest", "mean angle"]

@@ -13,31 +13,31 @@ from physkit.ensemble import SweepFolder, collect, execute, run_worker, status
 from .sweep_problems import damping, gravity, pendulum
 
 
-def swept(values=(0.1, 0.2, 0.3, 0.4, 0.5), steps=20):
+def damping_sweep(values=(0.1, 0.2, 0.3, 0.4, 0.5), steps=20):
     return pk.Sweep(pendulum(), steps, over=pk.SweepAxis(damping, list(values), name="damping"))
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory):
+def finished_sweep(tmp_path_factory):
     folder = tmp_path_factory.mktemp("sweeps") / "a"
-    execute(swept(), folder, chunk_size=2, progress=False)
+    execute(damping_sweep(), folder, chunk_size=2, progress=False)
     return folder
 
 
 @pytest.fixture
-def folder(made, tmp_path):
+def folder(finished_sweep, tmp_path):
     copy = tmp_path / "a"
     (copy / "chunks").mkdir(parents=True)
-    for path in made.rglob("*.h5"):
-        (copy / path.relative_to(made)).write_bytes(path.read_bytes())
+    for path in finished_sweep.rglob("*.h5"):
+        (copy / path.relative_to(finished_sweep)).write_bytes(path.read_bytes())
     return copy
 
 
-def test_a_folder_holds_one_file_per_chunk(made):
-    assert sorted(p.name for p in (made / "chunks").iterdir()) == [
+def test_a_folder_holds_one_file_per_chunk(finished_sweep):
+    assert sorted(p.name for p in (finished_sweep / "chunks").iterdir()) == [
         "000000.h5", "000001.h5", "000002.h5",
     ]  # fmt: skip
-    found = pk.open(made)
+    found = pk.open(finished_sweep)
     assert repr(found["angle"]) == "<angle float64[5, 5]>"
     assert found["state"][3, 1:3, 0].shape == (2,)
     np.testing.assert_array_equal(found["state"][1:4], found["state"][:][1:4])
@@ -48,43 +48,43 @@ def test_a_folder_holds_one_file_per_chunk(made):
         found["speed"]
     with pytest.raises(IndexError, match="has 5 members"):
         found["angle"][5]
-    where = SweepFolder(made)
+    where = SweepFolder(finished_sweep)
     assert (where.num_members, where.chunk_size, where.num_chunks) == (5, 2, 3)
-    assert status(made).finished == (0, 1, 2)
+    assert status(finished_sweep).finished == (0, 1, 2)
 
 
 def test_chunks_of_another_size_are_refused(folder):
     (folder / "sweep.h5").unlink()
     with pytest.raises(pk.errors.MismatchError, match="other members than chunk 0"):
-        pk.sweep(swept(), to=folder, chunk_size=3, progress=False)
+        pk.sweep(damping_sweep(), to=folder, chunk_size=3, progress=False)
 
 
 def test_a_folder_of_something_else_is_left_as_it_is(tmp_path):
     (tmp_path / "mine.txt").write_text("")
     with pytest.raises(pk.errors.FileError, match=r"not empty \(mine.txt\)"):
-        run_worker(swept(), tmp_path, progress=False)
+        run_worker(damping_sweep(), tmp_path, progress=False)
     assert [p.name for p in tmp_path.iterdir()] == ["mine.txt"]
 
 
-def test_other_programs_can_read_a_chunk(made):
+def test_other_programs_can_read_a_chunk(finished_sweep):
     xarray = pytest.importorskip("xarray")
     pytest.importorskip("h5netcdf")
-    with xarray.open_dataset(made / "chunks" / "000001.h5", engine="h5netcdf") as data:
+    with xarray.open_dataset(finished_sweep / "chunks" / "000001.h5", engine="h5netcdf") as data:
         assert data["frames angle"].dims == ("member", "time of angle")
         np.testing.assert_array_equal(data["at damping"], [0.3, 0.4])
         np.testing.assert_array_equal(data["member"], [2, 3])
-    with xarray.open_dataset(made / "sweep.h5", engine="h5netcdf") as index:
+    with xarray.open_dataset(finished_sweep / "sweep.h5", engine="h5netcdf") as index:
         np.testing.assert_array_equal(index["damping"], [0.1, 0.2, 0.3, 0.4, 0.5])
-    table = pk.open(made).to_xarray()
+    table = pk.open(finished_sweep).to_xarray()
     assert table["angle"].dims == ("member", "time")
     np.testing.assert_allclose(table["time"], 0.25 * np.arange(5), rtol=1e-14)
     np.testing.assert_array_equal(table["damping"], [0.1, 0.2, 0.3, 0.4, 0.5])
 
 
-def test_to_xarray_names_the_missing_extra(made, monkeypatch):
+def test_to_xarray_names_the_missing_extra(finished_sweep, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "xarray", None)
     with pytest.raises(pk.errors.MissingExtraError, match=r"pip install physkit\[xarray\]"):
-        pk.open(made).to_xarray()
+        pk.open(finished_sweep).to_xarray()
 
 
 def test_members_of_different_dt_have_times_of_their_own():
@@ -95,35 +95,35 @@ def test_members_of_different_dt_have_times_of_their_own():
 
 class TestForeign:
     def test_folders_of_another_sweep_are_refused(self, folder):
-        for other in (swept(steps=40), swept([0.1, 0.2])):
+        for other in (damping_sweep(steps=40), damping_sweep([0.1, 0.2])):
             with pytest.raises(
                 pk.errors.MismatchError, match=r"is of another sweep.*another folder"
             ):
                 execute(other, folder, progress=False)
         with pytest.raises(pk.errors.MismatchError, match="is of another sweep"):
-            collect(folder, swept(steps=40))
+            collect(folder, damping_sweep(steps=40))
 
     def test_another_chunk_size_is_refused(self, folder):
         with pytest.raises(pk.errors.MismatchError, match="2 members in a chunk, not 3"):
-            execute(swept(), folder, chunk_size=3, progress=False)
+            execute(damping_sweep(), folder, chunk_size=3, progress=False)
 
     def test_folders_with_other_files_are_refused(self, tmp_path):
         (tmp_path / "notes.txt").write_text("mine")
         with pytest.raises(pk.errors.FileError, match=r"not empty \(notes.txt\)"):
-            execute(swept(), tmp_path, progress=False)
+            execute(damping_sweep(), tmp_path, progress=False)
         with pytest.raises(pk.errors.FileError, match="holds no sweep"):
             status(tmp_path)
         with pytest.raises(pk.errors.FileError, match="holds no recording"):
             pk.open(tmp_path)
 
     def test_chunks_of_another_sweep_are_refused(self, folder, tmp_path):
-        execute(swept(steps=40), tmp_path / "b", chunk_size=2, progress=False)
+        execute(damping_sweep(steps=40), tmp_path / "b", chunk_size=2, progress=False)
         other = tmp_path / "b" / "chunks" / "000001.h5"
         (folder / "chunks" / "000001.h5").write_bytes(other.read_bytes())
         with pytest.raises(pk.errors.MismatchError, match=r"000001.h5 belongs to another sweep"):
             pk.open(folder)
-        own = (folder / "chunks" / "000002.h5").read_bytes()
-        (folder / "chunks" / "000001.h5").write_bytes(own)
+        chunk_two = (folder / "chunks" / "000002.h5").read_bytes()
+        (folder / "chunks" / "000001.h5").write_bytes(chunk_two)
         with pytest.raises(pk.errors.MismatchError, match=r"000001.h5 is chunk 2: remove it"):
             pk.open(folder)
 
@@ -133,7 +133,7 @@ class TestForeign:
             table["said"]["provenance"]["jax"] = "0.0.1"
             file.attrs["physkit"] = np.bytes_(json.dumps(table).encode())
         with pytest.warns(UserWarning, match="begun elsewhere: jax 0.0.1"):
-            execute(swept(), folder, progress=False)
+            execute(damping_sweep(), folder, progress=False)
 
 
 class TestDamaged:
@@ -146,13 +146,15 @@ class TestDamaged:
         with pytest.raises(pk.errors.DamagedFileError, match=path.name):
             pk.open(folder)["angle"][:]
 
-    def test_a_damaged_chunk_removed_is_computed_anew(self, folder, made):
+    def test_a_damaged_chunk_removed_is_computed_anew(self, folder, finished_sweep):
         (folder / "chunks" / "000001.h5").unlink()
         (folder / "chunks" / ".writing-abc-000001.h5").write_bytes(b"half")
         assert pk.open(folder).missing == (1,)
         assert "1 chunks missing: 1" in repr(pk.open(folder))
-        execute(swept(), folder, progress=False)
-        np.testing.assert_array_equal(pk.open(folder)["state"][:], pk.open(made)["state"][:])
+        execute(damping_sweep(), folder, progress=False)
+        np.testing.assert_array_equal(
+            pk.open(folder)["state"][:], pk.open(finished_sweep)["state"][:]
+        )
 
     def test_forged_tables_are_refused(self, folder):
         path = folder / "chunks" / "000001.h5"
@@ -187,6 +189,6 @@ def test_other_keys_and_swept_leaves_are_other_sweeps(folder):
     over = pk.SweepAxis(gravity, [0.1, 0.2, 0.3, 0.4, 0.5], name="damping")
     with pytest.raises(pk.errors.MismatchError):
         execute(pk.Sweep(pendulum(), 20, over=over), folder, progress=False)
-    keyed = pk.Sweep(pendulum(), 20, over=swept().over, key=jax.random.key(0))
+    keyed = pk.Sweep(pendulum(), 20, over=damping_sweep().over, key=jax.random.key(0))
     with pytest.raises(pk.errors.MismatchError):
         execute(keyed, folder, progress=False)

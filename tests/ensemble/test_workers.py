@@ -27,7 +27,7 @@ def lorenz(members=12, steps=20):
 
 
 @pytest.fixture(autouse=True)
-def _no_slurm(monkeypatch):
+def _outside_slurm(monkeypatch):
     for name in ("SLURM_JOB_ID", "SLURM_ARRAY_TASK_ID", "SLURM_CONF"):
         monkeypatch.delenv(name, raising=False)
 
@@ -43,49 +43,55 @@ def claim(folder, number, holder):
 
 
 def test_a_worker_computes_its_own_chunks_first(tmp_path):
-    did = run_worker(lorenz(), tmp_path, chunk_size=2, worker=(1, 3), progress=False)
-    assert did.computed == (1, 4, 2, 5, 0, 3)
-    assert did.exit_status == 0
-    assert "6 chunks" in repr(did)
+    result = run_worker(lorenz(), tmp_path, chunk_size=2, worker=(1, 3), progress=False)
+    assert result.computed == (1, 4, 2, 5, 0, 3)
+    assert result.exit_status == 0
+    assert "6 chunks" in repr(result)
     again = run_worker(lorenz(), tmp_path, worker=(0, 2), progress=False)
     assert (again.computed, again.missing) == ((), ())
 
 
-def test_chunks_of_dead_workers_are_taken_over_those_of_living_ones_not(tmp_path):
+def test_only_chunks_of_dead_workers_are_taken_over(tmp_path):
     execute(lorenz(), tmp_path, chunk_size=3, chunks=(), progress=False)
-    away = {**identify_process(), "host": "another-machine"}
-    claim(tmp_path, 0, away)
+    elsewhere = {**identify_process(), "host": "another-machine"}
+    claim(tmp_path, 0, elsewhere)
     claim(tmp_path, 1, dead_process())
     claim(tmp_path, 2, {**dead_process(), "deaths": MAX_DEATHS - 1})
     now = status(tmp_path)
     assert (now.missing, list(now.running), now.quarantined) == ((1, 2, 3), [0], (2,))
-    did = run_worker(lorenz(), tmp_path, progress=False)
-    assert did.computed == (1, 3)
-    assert (did.claimed_elsewhere, did.quarantined, did.exit_status) == ((0,), (2,), 1)
-    assert "killed 3 workers" in repr(did)
+    result = run_worker(lorenz(), tmp_path, progress=False)
+    assert result.computed == (1, 3)
+    assert (result.claimed_elsewhere, result.quarantined, result.exit_status) == ((0,), (2,), 1)
+    assert "killed 3 workers" in repr(result)
     assert "killed 3 workers" in repr(now)
 
 
 def test_a_signal_stops_a_worker_between_chunks(tmp_path, monkeypatch):
     """It finishes its current chunk, begins no other, and the job goes back into the queue."""
     monkeypatch.setenv("SLURM_JOB_ID", "7")
-    asked = []
+    requeue_requests = []
     monkeypatch.setattr(
-        "physkit.ensemble.cluster._worker.requeue_this_job", lambda: asked.append(1) or True
+        "physkit.ensemble.cluster._worker.requeue_this_job",
+        lambda: requeue_requests.append(1) or True,
     )
     monkeypatch.setattr("physkit.ensemble.cluster._worker.job_seconds_left", lambda: None)
 
-    def tell():
+    def send_signal():
         while not list(tmp_path.glob("chunks/*.h5")):
             time.sleep(0.001)
         signal.raise_signal(signal.SIGUSR1)
 
-    sender = threading.Thread(target=tell)
+    sender = threading.Thread(target=send_signal)
     sender.start()
-    did = run_worker(lorenz(400), tmp_path, chunk_size=2, requeue=True, progress=False)
+    result = run_worker(lorenz(400), tmp_path, chunk_size=2, requeue=True, progress=False)
     sender.join()
-    assert 0 < len(did.computed) < 200
-    assert (did.stopped_by, did.exit_status, did.requeued, asked) == ("SIGUSR1", 75, True, [1])
+    assert 0 < len(result.computed) < 200
+    assert (result.stopped_by, result.exit_status, result.requeued, requeue_requests) == (
+        "SIGUSR1",
+        75,
+        True,
+        [1],
+    )
     assert not list(tmp_path.glob("chunks/*.claim"))
     assert (tmp_path / "log/jobs.txt").read_text() == "7\n"
 
@@ -96,30 +102,34 @@ def test_a_job_too_short_for_a_chunk_is_not_requeued(tmp_path, monkeypatch):
         "physkit.ensemble.cluster._worker.requeue_this_job", lambda: pytest.fail("asked")
     )
     monkeypatch.setattr("physkit.ensemble.cluster._worker.job_seconds_left", lambda: None)
-    did = run_worker(lorenz(), tmp_path, chunk_size=2, requeue=True, wall_time=0.0, progress=False)
-    assert (did.stopped_by, did.requeued, did.exit_status) == ("wall time", False, 75)
-    assert "smaller chunks" in repr(did)
+    result = run_worker(
+        lorenz(), tmp_path, chunk_size=2, requeue=True, wall_time=0.0, progress=False
+    )
+    assert (result.stopped_by, result.requeued, result.exit_status) == ("wall time", False, 75)
+    assert "smaller chunks" in repr(result)
     # The same when Slurm's signal comes first, as it does.
     monkeypatch.setattr("physkit.ensemble.cluster._worker.job_seconds_left", lambda: 21.5)
     sender = threading.Timer(1.2, signal.raise_signal, [signal.SIGUSR1])
     sender.start()
-    did = run_worker(lorenz(4, 10**9), tmp_path / "b", chunk_size=4, requeue=True, progress=False)
+    result = run_worker(
+        lorenz(4, 10**9), tmp_path / "b", chunk_size=4, requeue=True, progress=False
+    )
     sender.join()
-    assert did.stopped_by in ("SIGUSR1", "wall time")
-    assert not did.requeued
+    assert result.stopped_by in ("SIGUSR1", "wall time")
+    assert not result.requeued
 
 
 def test_the_time_limit_of_the_job_is_a_wall_time(tmp_path, monkeypatch):
     monkeypatch.setattr("physkit.ensemble.cluster._worker.job_seconds_left", lambda: 3.0)
-    seen = []
+    wall_times = []
 
-    def see(*_, wall_time=None, claim=None, **options):
-        seen.append(wall_time)
+    def record_wall_time(*_, wall_time=None, claim=None, **options):
+        wall_times.append(wall_time)
         return execute(*_, wall_time=wall_time, claim=claim, **options)
 
-    monkeypatch.setattr("physkit.ensemble.cluster._worker.execute", see)
+    monkeypatch.setattr("physkit.ensemble.cluster._worker.execute", record_wall_time)
     run_worker(lorenz(2), tmp_path, chunk_size=2, progress=False)
-    assert 0 <= seen[-1] <= 1.0
+    assert 0 <= wall_times[-1] <= 1.0
 
 
 @pytest.mark.parametrize("worker", [(2, 2), (-1, 2), (0, 0)])
@@ -152,13 +162,13 @@ def test_status_and_collect_of_a_thousand_chunks_take_two_seconds(tmp_path):
     """Of processor time: other work on the machine does not count."""
     assert len(run_worker(lorenz(1000), tmp_path, chunk_size=1, progress=False).computed) == 1000
     # As users run it, which is without checks of annotations.
-    look = (
+    program = (
         "import sys, time, physkit.ensemble as e; began = time.process_time(); "
         "assert e.status(sys.argv[1]).complete and e.collect(sys.argv[1]).complete; "
         "print(time.process_time() - began)"
     )
     said = subprocess.run(
-        [sys.executable, "-c", look, str(tmp_path)], capture_output=True, text=True, check=True
+        [sys.executable, "-c", program, str(tmp_path)], capture_output=True, text=True, check=True
     )
     assert float(said.stdout) < 2
 
@@ -166,10 +176,12 @@ def test_status_and_collect_of_a_thousand_chunks_take_two_seconds(tmp_path):
 @pytest.mark.slow
 def test_sweep_waits_for_local_workers(tmp_path):
     _require_submitit()
-    whole = pk.sweep(lorenz(), chunk_size=2, progress=False)
+    in_this_process = pk.sweep(lorenz(), chunk_size=2, progress=False)
     found = pk.sweep(lorenz(), to=tmp_path, chunk_size=2, engine=pk.LocalWorkers(2), progress=False)
     assert found.complete
-    assert np.asarray(found["position"]).tobytes() == np.asarray(whole["position"]).tobytes()
+    assert (
+        np.asarray(found["position"]).tobytes() == np.asarray(in_this_process["position"]).tobytes()
+    )
     assert found["position"].dtype == jax.numpy.zeros(()).dtype
 
 

@@ -1,7 +1,7 @@
 """A real Slurm for the tests of this folder: `make test-slurm`, or PHYSKIT_SLURM=1 and `-m ""`.
 
 Where SLURM_CONF names a cluster that answers (`tests/slurm/cluster.sh start FOLDER`), that one is
-used; otherwise one is started for the session and stopped behind it. Every test here is slow.
+used; otherwise one is started for the session and stopped after it. Every test here is slow.
 """
 
 import contextlib
@@ -15,12 +15,12 @@ from pathlib import Path
 import pytest
 
 _SCRIPT = Path(__file__).with_name("cluster.sh")
-_HERE = Path(__file__).parent
+_FOLDER = Path(__file__).parent
 
 
 def pytest_collection_modifyitems(items):
     for item in items:
-        if _HERE in item.path.parents:
+        if _FOLDER in item.path.parents:
             item.add_marker(pytest.mark.slow)
 
 
@@ -30,22 +30,22 @@ def slurm():
     if os.environ.get("PHYSKIT_SLURM") != "1":
         pytest.skip("needs a Slurm on this machine: make test-slurm (or PHYSKIT_SLURM=1)")
     if "SLURM_CONF" in os.environ:
-        asked = subprocess.run(["sinfo", "-h"], capture_output=True, text=True, timeout=30)
-        assert asked.returncode == 0, f"SLURM_CONF is set, and sinfo says: {asked.stderr}"
+        answer = subprocess.run(["sinfo", "-h"], capture_output=True, text=True, timeout=30)
+        assert answer.returncode == 0, f"SLURM_CONF is set, and sinfo says: {answer.stderr}"
         yield Path(os.environ["SLURM_CONF"]).parent
         return
-    # A short path: sockets lie in it.
+    # A short path: it holds Unix sockets, whose paths may have about a hundred characters.
     folder = Path(tempfile.mkdtemp(prefix="pk-slurm-", dir="/tmp"))
-    started = subprocess.run(
+    start = subprocess.run(
         ["sh", _SCRIPT, "start", folder],
         stderr=subprocess.PIPE,
         text=True,
         timeout=120,
         env={**os.environ, "PHYSKIT_SLURM_PORT": str(_free_ports(3))},
     )
-    if started.returncode:
+    if start.returncode:
         shutil.rmtree(folder)
-        pytest.fail(f"cluster.sh start: {started.stderr}", pytrace=False)
+        pytest.fail(f"cluster.sh start: {start.stderr}", pytrace=False)
     os.environ["SLURM_CONF"] = str(folder / "slurm.conf")
     try:
         yield folder
@@ -56,7 +56,7 @@ def slurm():
 
 
 def _free_ports(count: int) -> int:
-    """The first of some ports in a row that nobody listens at: another such cluster may be running."""
+    """The first of some ports in a row that nobody listens on: another such cluster may be running."""
     for first in range(16817, 17817, count):
         with contextlib.ExitStack() as stack:
             try:
@@ -70,11 +70,11 @@ def _free_ports(count: int) -> int:
 
 def command(*words: object, timeout: float = 120) -> str:
     """What a command prints; it must succeed."""
-    done = subprocess.run(
+    process = subprocess.run(
         [str(word) for word in words], capture_output=True, text=True, timeout=timeout
     )
-    assert done.returncode == 0, f"{words}: {done.stderr}{done.stdout}"
-    return done.stdout.strip()
+    assert process.returncode == 0, f"{words}: {process.stderr}{process.stdout}"
+    return process.stdout.strip()
 
 
 @pytest.fixture

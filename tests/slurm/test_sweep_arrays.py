@@ -1,5 +1,6 @@
 """Sweeps on a real Slurm: an array, a killed task, preemption, time limits, a job script."""
 
+import importlib.util
 import json
 import os
 import runpy
@@ -23,7 +24,9 @@ def programs(tmp_path_factory):
 def physkit(slurm, programs, tmp_path, monkeypatch):
     """A function: words of `physkit sweep …`, run beside `case.py`, to its exit status and JSON."""
     del slurm
-    pytest.importorskip("cloudpickle", reason="the cluster extra is not installed")
+    # Not importorskip: importing submitit here would reconfigure logging.
+    if importlib.util.find_spec("submitit") is None:
+        pytest.skip("the cluster extra is not installed")
     for name, value in environment(programs).items():
         monkeypatch.setenv(name, value)
     monkeypatch.chdir(tmp_path)
@@ -97,24 +100,24 @@ def current_holder(chunks="out/chunks"):
 
 
 def test_an_array_with_a_killed_task_is_finished_by_the_other(physkit, uninterrupted):
-    _, sent = physkit("submit", "case.py", "--to", "out", *OPTIONS, *ARRAY)
-    job = sent["jobs"][0].partition("_")[0]
+    _, submitted = physkit("submit", "case.py", "--to", "out", *OPTIONS, *ARRAY)
+    job = submitted["jobs"][0].partition("_")[0]
     wait_until(lambda: num_finished() >= 2)
     victim = wait_until(current_holder)
     assert victim["job"].startswith(f"{job}_")
     os.kill(victim["process"], 9)
-    code, now = physkit("status", "out")
+    code, progress = physkit("status", "out")
     assert code in (0, 75)
     wait_until(lambda: not queued_jobs(job))
     assert num_finished() == CHUNKS
-    code, now = physkit("status", "out")
-    assert (code, now["complete"], now["jobs"]) == (0, True, {})
+    code, progress = physkit("status", "out")
+    assert (code, progress["complete"], progress["jobs"]) == (0, True, {})
     assert equal_bits(read_results(Path("out")), uninterrupted)
 
 
-def test_a_canceled_array_can_be_submitted_again(physkit, uninterrupted):
-    _, sent = physkit("submit", "case.py", "--to", "out", *OPTIONS, *ARRAY)
-    job = sent["jobs"][0].partition("_")[0]
+def test_a_canceled_array_stays_canceled_until_submitted_again(physkit, uninterrupted):
+    _, submitted = physkit("submit", "case.py", "--to", "out", *OPTIONS, *ARRAY)
+    job = submitted["jobs"][0].partition("_")[0]
     wait_until(lambda: num_finished() >= 3)
     subprocess.run(["scancel", job], check=True, timeout=60)
     wait_until(lambda: not queued_jobs(job))
@@ -123,30 +126,30 @@ def test_a_canceled_array_can_be_submitted_again(physkit, uninterrupted):
     time.sleep(15)  # longer than Slurm lets requeued jobs wait here
     assert not queued_jobs(job), "canceled jobs came back"
     assert num_finished() == before
-    code, now = physkit("status", "out")
+    code, progress = physkit("status", "out")
     assert code == 75
-    assert len(now["missing"]) == CHUNKS - before
+    assert len(progress["missing"]) == CHUNKS - before
     code, partial = physkit("collect", "out", "--to", "part.csv")
     assert code == 75
     assert partial["members"] == 4 * before
     assert len(Path("part.csv").read_text().splitlines()) == 1 + 4 * before
-    _, sent = physkit("submit", "case.py", "--to", "out", *OPTIONS, *ARRAY)
+    _, submitted = physkit("submit", "case.py", "--to", "out", *OPTIONS, *ARRAY)
     wait_until(lambda: num_finished() == CHUNKS)
     code, found = physkit("collect", "out")
     assert (code, found["complete"]) == (0, True)
     assert equal_bits(read_results(Path("out")), uninterrupted)
 
 
-@pytest.mark.parametrize("way", ["preempted", "signaled"])
-def test_a_stopped_array_is_requeued(physkit, uninterrupted, way):
+@pytest.mark.parametrize("stopped_by", ["preempted", "signaled"])
+def test_a_stopped_array_is_requeued(physkit, uninterrupted, stopped_by):
     """Preempted by a job of higher priority; or signaled by Slurm before its time is up."""
-    array = (*ARRAY, "--option", "exclusive=user") if way == "preempted" else ARRAY
-    _, sent = physkit("submit", "case.py", "--to", "out", *OPTIONS, *array)
-    job = sent["jobs"][0].partition("_")[0]
+    array = (*ARRAY, "--option", "exclusive=user") if stopped_by == "preempted" else ARRAY
+    _, submitted = physkit("submit", "case.py", "--to", "out", *OPTIONS, *array)
+    job = submitted["jobs"][0].partition("_")[0]
     wait_until(lambda: num_finished() >= 2)
-    if way == "preempted":
-        wanted = ("-p", "urgent", "-N2", "--exclusive", "sleep", "1")
-        subprocess.run(["srun", *wanted], check=True, timeout=120)
+    if stopped_by == "preempted":
+        urgent_job = ("-p", "urgent", "-N2", "--exclusive", "sleep", "1")
+        subprocess.run(["srun", *urgent_job], check=True, timeout=120)
     else:
         subprocess.run(["scancel", "--signal=USR1", job], check=True, timeout=60)
     wait_until(lambda: not current_holder() or num_finished() == CHUNKS)
@@ -170,7 +173,7 @@ def test_the_job_script_computes_the_sweep(physkit, uninterrupted):
     assert list(Path().glob("sweep-out-*_0.txt"))
 
 
-def test_sweep_with_a_slurm_engine(physkit, uninterrupted):
+def test_the_slurm_engine_pickles_sweeps_without_a_module(physkit, uninterrupted):
     """A sweep that no importable module defines is pickled with its functions."""
     import physkit as pk
 
