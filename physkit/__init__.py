@@ -1,8 +1,8 @@
 """physkit: simulations as Python scripts on differentiable arrays.
 
-What scripts use every day is `pk.Name`; what belongs to a family stands in its namespace, as
-`pk.limiters.VanLeer` (`_names.py` lists both). Names are fetched from their layer on first use, so that
-`import physkit` – and `physkit --help` – does not wait for JAX.
+Scripts use everyday names as `pk.Name`, and members of a family by its namespace, as
+`pk.limiters.VanLeer` (`_names.py` lists both). A name is imported from its layer on first use, so that
+`import physkit` and `physkit --help` do not wait for JAX.
 """
 
 import difflib
@@ -28,7 +28,7 @@ class _Family(types.ModuleType):
         self._layer_of = {member: layer for layer, members in layers.items() for member in members}
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
+        if name.startswith("__"):  # `copy`, `inspect` and others probe for these
             raise AttributeError(name)
         if name not in self._layer_of:
             raise AttributeError(f"{self.__name__} has no {name!r}; available: {dir(self)}")

@@ -1,8 +1,8 @@
 """The public names: the front page, and families of names that belong together.
 
-`pk.Name` is what scripts use every day. A family is a namespace whose members stand side by side when
-one types `pk.limiters.` and asks for completion; everyday members stand on the front page, too.
-Only data stands here, so that `import physkit` does not wait for JAX.
+Scripts use the names of the front page as `pk.Name`. A family is a namespace whose members completion shows
+together after `pk.limiters.`; those of everyday use are on the front page, too. This file holds data only, so
+that `import physkit` does not wait for JAX.
 """
 
 # Layer → the names that scripts use as `pk.Name`.

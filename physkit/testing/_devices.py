@@ -55,6 +55,7 @@ def check_devices(
     one = _observables(jax.jit(lambda s: simulate(sim, s, steps, key=key))(state))
     check_finite(one["state"], "the last state on one device")
     weights = objective or _weighted_sum(one["state"])
+    # By simulation and state at once: a parameter counted once per device shows here.
     numbers, rest = eqx.partition((sim, state), eqx.is_inexact_array)
 
     def gradient_over(grid: tuple[int, ...] | None) -> Any:

@@ -122,6 +122,7 @@ class _IntegratorExamination:
 
     def check_structure(self) -> None:
         """State and aux keep structure, shape and precision through a step."""
+        # A float64 constant shows with a float32 state, a cast to float32 with a float64 one.
         for dtype in (jnp.float64, jnp.float32):
             integrator, state = cast_floats((self.integrator, self.state), dtype)
             clock = self.clock(0, dtype=dtype)
@@ -169,6 +170,7 @@ class _IntegratorExamination:
 
     def check_compiled(self) -> None:
         """A compiled step equals one taken line by line."""
+        # Eagerly each operation is a program of its own: nothing is fused, nothing constant-folded.
         plan = self.integrator.prepare(self.state, jnp.asarray(self.dt))
         eager = self.integrator.step(plan, self.clock(0), self.state, self.aux)[0]
         compiled = self.step(self.integrator, self.clock(0), self.state, self.aux)[0]
@@ -181,7 +183,7 @@ class _IntegratorExamination:
         exact = self._final(self.integrator, self.state, self.aux)
         integrator, state = cast_floats((self.integrator, self.state), jnp.float32)
         clock = self.clock(0, dtype=jnp.float32)
-        aux = prepare_and_init(integrator, state, clock)
+        aux = prepare_and_init(integrator, state, clock)  # that of the state has float64 arrays
         low = physical_leaves(self.advance(integrator, state, aux, clock, self._count)[0])
         if self.key is None:  # noise is drawn anew in another precision
             name = f"{self.what}: {self.steps} steps in float32 against float64"
@@ -196,6 +198,7 @@ class _IntegratorExamination:
         ]
 
         def final(member):
+            # From one aux by refresh: `init` cannot choose capacities from traced numbers.
             integrator, state = member
             return self._final(integrator, state, self.aux)
 
@@ -287,6 +290,7 @@ def prepare_and_init(integrator: AbstractIntegrator, state: State, clock: Clock)
     """What an integrator carries at the start, with capacities large enough for a few steps."""
     plan = integrator.prepare(state, clock.dt)
     aux = integrator.init(plan, clock, state)
+    # A cache may need to grow more than once: what one overflow hides, the next step shows.
     for _ in range(5):
         after = eqx.filter_jit(_step)(integrator, clock, state, aux)[1]
         if not has_overflow(after):
@@ -343,6 +347,7 @@ def _body(integrator, plan, clock):
 
 def _step_backwards(integrator, state, dt, steps, key):
     """`steps` steps of −dt, with the clocks that the steps of dt had."""
+    # Starts at t = steps·dt, so that forces which depend on time see the times of the way there.
     clock = Clock.at(StepCount.of(0), jnp.asarray(dt * steps), jnp.asarray(-dt), key)
     aux = prepare_and_init(integrator, state, clock)
     return eqx.filter_jit(_advance)(integrator, state, aux, clock, jnp.int32(steps))[0]

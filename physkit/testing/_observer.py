@@ -69,6 +69,7 @@ def check_observer(
         f"{what}: its state after an observation",
     )
 
+    # By `run`: its chunks and carries are what a user restarts from.
     whole = run(sim, state, steps, key=key, progress=False)
     check_finite(whole.frames, f"{what}: the frames")
     # One observation, then all others: pieces as uneven as they can be.
@@ -84,6 +85,7 @@ def check_observer(
 
     members = [start, reinitialize_carry(sim, perturb_positions(state, 1, 0.1), start)]
     check_batch(observe_twice, members, what, compare)
+    # Three observations: enough for what accumulates, few enough for finite differences.
     if differentiable:
 
         def observe_thrice(at):
@@ -113,6 +115,7 @@ def check_no_physics_inside(observer: AbstractObserver, what: str) -> None:
 
 def _physics_in(value: PyTree) -> Any:
     """The first term, integrator or simulation that `value` holds or closes over; None without any."""
+    # A partial and a bound method carry their physics along as arguments and as `self`.
     if isinstance(value, functools.partial):
         parts = [value.func, *value.args, *value.keywords.values()]
         return next((x for x in map(_physics_in, parts) if x is not None), None)

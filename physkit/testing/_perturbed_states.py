@@ -24,6 +24,7 @@ def perturb_positions(state: State, seed: int, size: float = 1.0) -> Any:
         if not isinstance(node, Particles):
             return perturb(node, seed, 0.01 * size)
         step = size * _STEP * typical_spacing(node) * random_like(node.position, seed)
+        # Velocities, too: some forces depend on them.
         kick = 0.1 * size * typical_magnitude(node.velocity) * random_like(node.velocity, (seed, 1))
         return _displace(node, step).replace(
             velocity=as_array_like(node.velocity, np.asarray(node.velocity) + kick)
@@ -109,7 +110,7 @@ def typical_spacing(particles: Particles) -> float:
 def _median_spacing(x: ArrayLike, space: AbstractSpace) -> Any:
     a, b = jnp.broadcast_arrays(x[:, None, :], x[None, :, :])  # (n, n, dim)
     d2 = jnp.sum(space.displacement(a, b) ** 2, axis=-1)
-    d2 = jnp.where(jnp.eye(len(x), dtype=bool), jnp.inf, d2)
+    d2 = jnp.where(jnp.eye(len(x), dtype=bool), jnp.inf, d2)  # no particle is its own neighbor
     return jnp.sqrt(jnp.median(jnp.min(d2, axis=1)))
 
 

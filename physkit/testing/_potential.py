@@ -80,6 +80,7 @@ def _check_scalar(
         on_grid = function(potential, grid)
         check_structure(on_grid, grid, f"{what}.{name} of [{r.size} 2] distances")
         check_equal(on_grid[:, 0], value, f"{what}.{name} of [n 2] against [n] distances", "sum")
+        # Element by element: a potential may not let one distance depend on the others.
         one_by_one = jnp.stack([function(potential, x) for x in r])
         check_equal(value, one_by_one, f"{what}.{name} of an array against a loop", "sum")
         low = function(cast_floats(potential, jnp.float32), r.astype(jnp.float32))
@@ -92,6 +93,7 @@ def _check_scalar(
 
 def _check_tables(potential: AbstractPairPotential, r: ArrayLike, what: str) -> None:
     """Tables `[2 2]` made of the potential's scalars, looked up, equal the scalar potentials."""
+    # Networks and tables of their own have no scalars to tabulate.
     names = [n for n, x in _array_fields(potential).items() if x.ndim == 0]
     if not names or not hasattr(potential, "between") or potential.species is not None:
         return

@@ -40,6 +40,7 @@ def check_reversible(
     `NotReversible` for what does not claim to be reversible.
     """
     what = type(integrator).__name__
+    # Both precisions: positions and velocities become 64-bit integers in either, forces keep theirs.
     for dtype in (jnp.float32, jnp.float64):
         model, start = cast_floats((integrator, state), dtype)
         sim = Simulation(model, jnp.asarray(dt, dtype), guards=(), adjoint=Reversible())

@@ -55,6 +55,7 @@ def check_simulation(
     **Errors:** `AssertionError` that names what is wrong, by how much, and where.
     """
     sim, state = cast_floats((sim, state), jnp.float64)
+    # `eqx.tree_at` can put a Python number where the constructor would have made an array.
     for path, leaf in leaves_by_name(sim).items():
         if isinstance(leaf, bool | int | float | complex):
             raise AssertionError(
@@ -78,6 +79,7 @@ def check_simulation(
         return objective(simulate(at["sim"], start, steps).state)
 
     everything = {"sim": sim, "state": state}
+    # Where nothing depends on time, the start time rightly has no effect.
     required = {f"['sim']{p}" for p in parameter_paths(sim) if p != ".t0"}
     what = f"simulation of {type(sim.integrator).__name__}"
     check_gradient(
@@ -139,6 +141,7 @@ def check_conserved(
     sim: Simulation, state: State, steps: int, key: Key | None, conserved: dict
 ) -> None:
     """What is conserved does not move further from its start than it may."""
+    # Beside the simulation's own observers, and every step: a drift between frames counts, too.
     quantities = {name: quantity for name, (quantity, _) in conserved.items()}
     observed = dataclasses.replace(
         sim, observers=(*sim.observers, Every(1, **_label_conserved(quantities)))
@@ -207,6 +210,7 @@ def reinitialize_carry(sim: Simulation, state: State, carry: Carry) -> Carry:
     """`carry` of step 0 for another state and other parameters, with caches of the same size."""
     clock = Clock.at(StepCount.of(0), sim.t0, sim.dt, carry.key)
     plan = sim.integrator.prepare(state, sim.dt)
+    # Refresh keeps the shapes of the caches, which `init` would choose anew from the numbers.
     aux = sim.integrator.refresh(plan, clock, state, carry.aux)
     snapshot = Snapshot(clock, state, aux, plan, sim.integrator)
     observer_state = tuple(observer.init(snapshot) for observer in sim.observers)
@@ -247,6 +251,7 @@ def _shapes(tree: PyTree) -> list[tuple[int, ...]]:
 
 
 def _weighted_sum(state: State) -> Callable[[Any], Any]:
+    # Not one sum: errors of opposite sign would cancel, and small leaves vanish beside large ones.
     _, leaves, _ = flatten_floats(physical_leaves(state))
     weights = [random_like(x, (23, i)) / typical_magnitude(x) for i, x in enumerate(leaves)]
 

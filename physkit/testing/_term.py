@@ -51,7 +51,7 @@ class Examination:
         check_no_numbers_in_static(term, self.what, ignore)
         self.term, self.state = cast_floats((term, state), jnp.float64)
         self.clock = Clock.at(StepCount.of(0), float(t), 0.01, key)
-        self.seed = 5
+        self.seed = 5  # any; fixed, so that a failure repeats
         self.compiled = require_traceable(_call, self.what)
         self.overflows = jax.jit(has_overflow)
         self.cache = self.init_cache(self.term, self.state)
@@ -151,7 +151,9 @@ class Examination:
 
     def check_vmap(self, compare: str) -> None:
         """A batch of states and parameters gives what each member alone gives."""
+        # Different enough that one member may rebuild its cache where another does not.
         states = [self.state, perturb_positions(self.state, 3), squeeze(self.state, 0.98)]
+        # Tables of pairs must stay symmetric, or the force of the pair ij would not be that of ji.
         terms = [self.term, symmetrize_tables(perturb(self.term, 5, 1e-4)), self.term]
         members = list(zip(terms, states, strict=True))
         check_batch(lambda member: self._outputs(*member), members, self.what, compare)

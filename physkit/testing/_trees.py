@@ -17,6 +17,7 @@ from ._compare import check_equal, is_key, leaves_by_name, typical_magnitude
 
 def flatten_floats(tree: PyTree) -> tuple[list[str], list[Any], Callable[[list[Any]], Any]]:
     """Paths and values of the floating leaves of `tree`, and how to put others in their place."""
+    # Integers, keys and static fields stay in `rest`: they have no derivative.
     floating, rest = eqx.partition(tree, eqx.is_inexact_array)
     leaves, structure = jax.tree.flatten(floating)
 
@@ -40,7 +41,7 @@ def parameter_paths(tree: PyTree, prefix: str = "") -> set[str]:
     for field in dataclasses.fields(tree):
         value, path = getattr(tree, field.name, None), f"{prefix}.{field.name}"
         if field.metadata.get("static", False):
-            continue
+            continue  # no leaf of the tree
         # `param()` is what sets this converter; `data()` has another, and counts as no parameter.
         if field.metadata.get("converter") is as_parameter:
             found |= {path + p for p, x in leaves_by_name(value).items() if eqx.is_inexact_array(x)}
@@ -149,6 +150,7 @@ def as_array_like(leaf: PyTree, value: ArrayLike) -> Any:
 
 def stack_members(members: list[Any]) -> tuple[Any, Any]:
     """The arrays of several trees stacked along a new first axis, and everything else."""
+    # What is no array must be equal in all members; that of the first stands for it.
     arrays, rest = zip(*(eqx.partition(m, eqx.is_array) for m in members), strict=True)
     return jax.tree.map(stack_leaves, *arrays), rest[0]
 
@@ -182,6 +184,7 @@ def require_traceable(function: Callable, what: str) -> Callable:
     compiled = eqx.filter_jit(function)
 
     def call(*args: Any):
+        # Only these two say that Python wanted a number; other errors are the user's own.
         try:
             return compiled(*args)
         except (jax.errors.ConcretizationTypeError, jax.errors.TracerArrayConversionError) as error:

@@ -96,6 +96,7 @@ def fit_pelts(data: Pelts, first_guess: PyTree = None, *, progress: bool = True)
     Counts are off by a factor rather than by a number, so residuals are ln(simulated / counted).
     """
     model = hare_and_lynx() if first_guess is None else first_guess
+    # Counts are yearly sums; they are taken for the numbers at the year's beginning.
     at = frames_at(model[0], data.year, every=_STEPS_PER_YEAR)
 
     def residuals(model: PyTree) -> Float[Array, "t 2"]:

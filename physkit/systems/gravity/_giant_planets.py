@@ -73,7 +73,7 @@ def giant_planets(
     mass = 1 / np.array(SUN_TO_PLANET) if mass is None else mass
     position = inertial(tracks.measured[0]) if position is None else position
     velocity = inertial(tracks.velocity) if velocity is None else velocity
-    masses = jnp.concatenate([jnp.ones(1), jnp.asarray(mass)])
+    masses = jnp.concatenate([jnp.ones(1), jnp.asarray(mass)])  # the Sun first
     gravity = DirectGravity(GM_SUN)
     record = Every(4, position=lambda now: now.state.position)
     sim = Simulation(Yoshida(gravity, order=4), dt=DAYS_BETWEEN / 4, observers=record)

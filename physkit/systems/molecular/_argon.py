@@ -73,7 +73,7 @@ def liquid_argon(
     r_max = float(np.floor(np.min(np.asarray(box.lengths)) / 2))
     observers = (
         Every(10, energy=TotalEnergy(), kelvin=lambda now: Temperature()(now) / K_B),
-        MeanSquareDisplacement(10, lags=50),
+        MeanSquareDisplacement(10, lags=50),  # 50 lags of 0.1 ps: up to 5 ps
         RadialDistribution(50, r_max=r_max, bins=round(r_max / 0.05)),
     )
     return Simulation(VelocityVerlet(force), dt=0.01, observers=observers), atoms

@@ -83,5 +83,6 @@ def double_well(
     """
     thermostat = Brownian(DoubleWell(barrier), temperature=diffusion, friction=1.0)
     escape = FirstPassage(1, escape=lambda now: now.state.position[:, 0] >= 1.0)
+    # At the bottom of the left well; the quadrature of the mean passage starts there, too.
     start = Particles(-jnp.ones((particles, 1), dtype))
     return Simulation(thermostat, dt=dt, observers=escape), start

@@ -42,6 +42,7 @@ def lennard_jones_melt(
     sites, box = lattice.face_centered_cubic(cells, density=density)
     atoms = Particles(jnp.asarray(sites, dtype), space=box)
     atoms = maxwell_boltzmann(jax.random.key(0) if key is None else key, atoms, temperature)
+    # The skin is that of `in.lj`; results do not depend on it but for rounding.
     force = Pairwise(LennardJones(), cutoff=cutoff, truncation=truncation, skin=0.3)
     record = Every(10, energy=TotalEnergy())
     return Simulation(VelocityVerlet(force), dt=dt, observers=record), atoms

@@ -104,6 +104,7 @@ def two_stream(
 
     **Reference:** Birdsall & Langdon (1991), section 5-6 and 5-9.
     """
+    # The maximum of the growth rate over k, in units of the plasma frequency of both beams together.
     k = math.sqrt(3 / 8) / speed
     length = 2 * math.pi / k
     box = Box(jnp.asarray([length], dtype))

@@ -69,6 +69,7 @@ def two_species_plasma(
     ions = Particles(
         uniform[:, None], mass=weight * jnp.asarray(mass_ratio), charge=charge, space=box
     )
+    # Ions start at rest and undisplaced: electrons pull them along, which shifts ω by half m_e/m_i.
     mesh = ParticleMesh(Grid(box, (cells,)), Electrostatics(1.0), component=("electrons", "ions"))
     observers = Every(
         1,
