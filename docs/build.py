@@ -75,8 +75,8 @@ class Page(NamedTuple):
 
 
 def build(site: Path) -> list[str]:
-    """Write the site; the links in it that lead nowhere."""
-    pages = [*_written(), *_examples(), _validation(), *_reference()]
+    """Write the site; returns its dead links."""
+    pages = [*_markdown_pages(), *_examples_page(), _validation_page(), *_reference_pages()]
     shutil.rmtree(site, ignore_errors=True)
     site.mkdir(parents=True)
     shutil.copy(ROOT / "docs/style.css", site)
@@ -86,7 +86,7 @@ def build(site: Path) -> list[str]:
                 (site / pictures.name).mkdir(exist_ok=True)
                 shutil.copy(picture, site / pictures.name)
     for page in pages:
-        (site / f"{page.stem}.html").write_text(_whole(page, pages), encoding="utf-8")
+        (site / f"{page.stem}.html").write_text(_wrap_page(page, pages), encoding="utf-8")
     return dead_links(site)
 
 
@@ -100,7 +100,7 @@ def dead_links(site: Path) -> list[str]:
     return found
 
 
-def _written() -> Iterator[Page]:
+def _markdown_pages() -> Iterator[Page]:
     yield Page("index", "physkit", "", _html((ROOT / "README.md").read_text(encoding="utf-8")))
     found = {path.stem: path for path in (ROOT / "docs").glob("*.md")}
     order = [s for s in FIRST if s in found] + sorted(set(found) - set(FIRST))
@@ -115,7 +115,7 @@ def _written() -> Iterator[Page]:
             yield Page(stem.lower(), _title(text), "Project", _html(text))
 
 
-def _examples() -> Iterator[Page]:
+def _examples_page() -> Iterator[Page]:
     parts = ["# Examples", "Scripts of a page each; run them with `python examples/NAME.py`."]
     for path in sorted((ROOT / "examples").glob("*.py")):
         text = path.read_text(encoding="utf-8")
@@ -129,7 +129,7 @@ def _examples() -> Iterator[Page]:
     yield Page("examples", "Examples", "Guide", _html("\n\n".join(parts)))
 
 
-def _validation() -> Page:
+def _validation_page() -> Page:
     cases = importlib.import_module("physkit.testing.validation").cases()
     rows = [
         f"| {c.name} | {p.name} | {p.value:.12g} | {p.allowed} | {c.source} |".replace("\n", " ")
@@ -141,7 +141,7 @@ def _validation() -> Page:
     return Page("validation", "Published numbers", "Project", _html(head + table + "\n".join(rows)))
 
 
-def _reference() -> Iterator[Page]:
+def _reference_pages() -> Iterator[Page]:
     for folder, about in FOLDERS.items():
         module = importlib.import_module(f"physkit.{folder}")
         named = sorted(public_names(module), key=str.lower)
@@ -220,7 +220,7 @@ def _page_link(found: re.Match) -> str:
     return f"]({found[1].lower()}.html{found[2] or ''})"
 
 
-def _whole(page: Page, pages: list[Page]) -> str:
+def _wrap_page(page: Page, pages: list[Page]) -> str:
     links, group = [], ""
     for other in pages:
         if other.group != group:
@@ -242,4 +242,4 @@ if __name__ == "__main__":
     dead = build(target)
     print(f"{len(list(target.glob('*.html')))} pages in {target}")
     if dead:
-        sys.exit("links that lead nowhere:\n" + "\n".join(dead))
+        sys.exit("dead links:\n" + "\n".join(dead))

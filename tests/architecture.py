@@ -1,7 +1,7 @@
-"""The house rules as functions from source text to a list of complaints.
+"""The rules of the code, as functions from source text to a list of violations.
 
 `test_architecture.py` runs each over the package, where it must find nothing, and over a bad
-specimen, where it must find something.
+example, where it must find something.
 """
 
 import ast
@@ -46,7 +46,7 @@ CONCRETE_ALLOWED = {
     ("storage", "Field"): "files of fields hold them: netCDF",
 }
 
-# Words of the private language that this code once had: each has a standard term (see CONTRIBUTING.md).
+# Words that this code once used for things that have a standard term.
 PRIVATE_WORDS = {
     "pulled": "cotangents, pullback",
     "bars": "cotangents",
@@ -223,13 +223,13 @@ def cycles(sources: dict[str, str]) -> list[str]:
 
 
 def length_breaches(path: str, text: str) -> list[str]:
-    """Files that are too long to read in one go."""
+    """Files that are longer than a reader takes in at once."""
     lines = text.count("\n")
     return [f"{path}: {lines} lines, at most {MAX_LINES}"] if lines > MAX_LINES else []
 
 
 def banned(path: str, text: str) -> list[str]:
-    """Constructs that misbehave without a word, or that no part of the house needs."""
+    """Constructs that fail silently, or that no part of the package needs."""
     found = []
     for node in ast.walk(ast.parse(text)):
         where = f"{path}:{getattr(node, 'lineno', 0)}: "
@@ -242,8 +242,8 @@ def banned(path: str, text: str) -> list[str]:
             if called.endswith("config.update"):
                 found.append(f"{where}configuration belongs to the user")
             # np.nan_to_num works on the host, where a plot may leave out what is not finite.
-            hidden = called in ("jnp.nan_to_num", "jax.numpy.nan_to_num")
-            if hidden or called.endswith(("debug.print", "debug.callback", "error_if")):
+            hides_nan = called in ("jnp.nan_to_num", "jax.numpy.nan_to_num")
+            if hides_nan or called.endswith(("debug.print", "debug.callback", "error_if")):
                 found.append(f"{where}{called} (faults travel as data and are never hidden)")
             if any(k.arg == "allow_pickle" for k in node.keywords):
                 found.append(f"{where}files are not trusted")
@@ -300,14 +300,14 @@ def work_at_import(path: str, text: str) -> list[str]:
 def missing_docstrings(path: str, text: str) -> list[str]:
     """Modules, public classes and public functions without a sentence about them."""
     tree = ast.parse(text)
-    found = [] if _says_something(tree, 2) else [f"{path}: the module needs a docstring"]
+    found = [] if _has_docstring(tree, 2) else [f"{path}: the module needs a docstring"]
     kinds = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
     named = [n for n in tree.body if isinstance(n, kinds) and not n.name.startswith("_")]
-    silent = [n for n in named if not _says_something(n, 4)]
-    return found + [f"{path}:{n.lineno}: {n.name} needs a docstring" for n in silent]
+    undocumented = [n for n in named if not _has_docstring(n, 4)]
+    return found + [f"{path}:{n.lineno}: {n.name} needs a docstring" for n in undocumented]
 
 
-def _says_something(node: ast.AST, words: int) -> bool:
+def _has_docstring(node: ast.AST, words: int) -> bool:
     text = ast.get_docstring(node) or ""
     return len(text.split()) >= words and "_description_" not in text and "TODO" not in text
 

@@ -1,4 +1,4 @@
-"""How every test runs: strict numerics, checked annotations, no surprises from the machine.
+"""Settings of every test: strict numerics, checked annotations, a compilation cache, bounded memory.
 
 Set before physkit is imported anywhere:
 
@@ -6,8 +6,8 @@ Set before physkit is imported anywhere:
   dtype promotion are errors;
 - jaxtyping annotations of the whole package are checked by beartype at every call. That costs
   time; `PHYSKIT_TYPECHECK=0` switches it off;
-- compiled programs are kept in `.cache/`: workers need not compile what another one has, and the next
-  run is two to three times faster. `make clean` removes them;
+- compiled programs are kept in `.cache/`: workers share them, and the next run is two to three times
+  faster. `make clean` removes them;
 - programs in memory are dropped whenever a worker has grown by a gibibyte: a suite compiles
   thousands, and JAX keeps every one.
 """
@@ -28,10 +28,12 @@ jax.config.update("jax_numpy_dtype_promotion", "strict")
 
 cache = Path(__file__).parent.parent / ".cache" / f"jax-{jax.__version__}"
 jax.config.update("jax_compilation_cache_dir", str(cache))
+# Small programs, too: a suite compiles thousands of them.
 jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
 jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
 
 if os.environ.get("PHYSKIT_TYPECHECK", "1") != "0":
+    # Before the first import of physkit, whose modules the hook rewrites as they are imported.
     from jaxtyping import install_import_hook
 
     install_import_hook("physkit", "beartype.beartype")
@@ -48,16 +50,16 @@ def _resident() -> int:
     return int(_STATISTICS.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
-_held = [_resident()]
+_resident_after_drop = [_resident()]
 
 
 @pytest.fixture(autouse=True)
-def _forget_old_programs():
+def _drop_old_programs():
     yield
-    if _resident() > _held[0] + _GROWTH:
+    if _resident() > _resident_after_drop[0] + _GROWTH:
         jax.clear_caches()
         gc.collect()
-        _held[0] = _resident()
+        _resident_after_drop[0] = _resident()
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -1,4 +1,4 @@
-"""The house keeps its own rules; and each rule is shown to catch what it is there for."""
+"""The package keeps the rules of `architecture.py`, and each rule catches what it is for."""
 
 import importlib
 import inspect
@@ -26,15 +26,15 @@ PER_FILE = {
 }
 
 
-def test_there_is_something_to_check():
+def test_sources_are_found():
     assert len(SOURCES) > 20
     assert "physkit/core/_module.py" in SOURCES
 
 
 @pytest.mark.parametrize("rule", PER_FILE, ids=lambda name: name.replace(" ", "-"))
-def test_every_file_keeps(rule):
-    complaints = [c for path, text in SOURCES.items() for c in PER_FILE[rule](path, text)]
-    assert not complaints, "\n".join(complaints)
+def test_every_file_keeps_the_rule(rule):
+    violations = [c for path, text in SOURCES.items() for c in PER_FILE[rule](path, text)]
+    assert not violations, "\n".join(violations)
 
 
 def test_no_cycles():
@@ -54,7 +54,7 @@ def test_folders_are_small():
     assert not (found := rules.folder_sizes(SOURCES)), "\n".join(found)
 
 
-def test_arguments_say_what_they_take():
+def test_few_arguments_are_any():
     assert rules.share_of_any(SOURCES) < rules.MAX_ANY
 
 
@@ -104,7 +104,7 @@ BAD = [
 
 
 @pytest.mark.parametrize(("rule", "path", "text"), BAD)
-def test_rule_catches(rule, path, text):
+def test_rule_catches_a_violation(rule, path, text):
     assert PER_FILE[rule](path, text)
 
 
@@ -119,7 +119,7 @@ GOOD = [
 
 
 @pytest.mark.parametrize(("rule", "path", "text"), GOOD)
-def test_rule_lets_pass(rule, path, text):
+def test_rule_allows(rule, path, text):
     assert not PER_FILE[rule](path, text)
 
 
@@ -135,7 +135,7 @@ def test_a_crowded_folder_is_found():
     assert rules.folder_sizes(crowd)
 
 
-def test_vague_arguments_are_counted():
+def test_arguments_of_any_are_counted():
     text = "def f(self, a: Any, b: int, *, c: Any = None): pass"
     assert rules.share_of_any({"x": text}) == 2 / 3
 
@@ -151,15 +151,15 @@ def all_modules() -> list[str]:
     return [m.name for m in walked if not m.name.endswith("__main__")]
 
 
-def classes_out_of_line(classes) -> list[str]:
+def misdeclared_classes(classes) -> list[str]:
     """Final classes with subclasses or open methods, and abstract ones that do not say so."""
     found = []
     for cls in classes:
         if inspect.isabstract(cls) and not is_abstract(cls):
             found.append(f"{cls.__name__} has abstract methods but is not named Abstract…")
         # Equinox makes a second class of the same name while an instance is being built.
-        ours = [b for b in cls.__mro__[1:] if issubclass(b, Module) and b is not Module]
-        final = [b for b in ours if not is_abstract(b) and b.__qualname__ != cls.__qualname__]
+        parents = [b for b in cls.__mro__[1:] if issubclass(b, Module) and b is not Module]
+        final = [b for b in parents if not is_abstract(b) and b.__qualname__ != cls.__qualname__]
         found += [f"{cls.__name__} subclasses the final {b.__name__}" for b in final]
     return found
 
@@ -171,10 +171,10 @@ def test_every_module_is_abstract_or_final():
             if isinstance(value, type) and issubclass(value, Module):
                 classes.add(value)
     assert len(classes) > 10
-    assert not classes_out_of_line(classes)
+    assert not misdeclared_classes(classes)
 
 
-def test_a_class_out_of_line_is_found():
+def test_a_misdeclared_class_is_found():
     import abc
 
     class Nameless(Module):
@@ -182,7 +182,7 @@ def test_a_class_out_of_line_is_found():
         def f(self):
             """Left open."""
 
-    assert classes_out_of_line([Nameless])
+    assert misdeclared_classes([Nameless])
 
 
 def in_a_fresh_process(code: str) -> dict:
@@ -209,7 +209,7 @@ SLOW_TO_IMPORT = ("jax", "numpy", "scipy", "equinox", "diffrax", "optax", "h5py"
     ],
 )
 def test_starts_without_what_is_slow(code):
-    # The modules are the hard check; the time is CPU time with much room, for a busy machine.
+    # The list of modules is the strict check; CPU time has a wide margin, for a busy machine.
     timed = f"""
 began = time.process_time()
 {code}

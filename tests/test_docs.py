@@ -1,4 +1,4 @@
-"""What the pages and examples say, runs; and the site can be built."""
+"""The code on pages and in examples runs, and the site can be built."""
 
 import ast
 import importlib.util

@@ -67,6 +67,32 @@ def missing_classes(text: str, known: set[str]) -> list[str]:
     return sorted(mentioned - own - known - FOREIGN)
 
 
+def public_callables() -> dict[str, list]:
+    """Name → what scripts can call by it: front page, families and layers that are shown whole."""
+    found: dict[str, list] = {}
+    for home in [pk, *(getattr(pk, name) for name in dir(pk))]:
+        if inspect.ismodule(home):
+            for name in dir(home):
+                value = getattr(home, name)
+                if callable(value) and not name.startswith("_"):
+                    found.setdefault(name, []).append(value)
+    return found
+
+
+def missing_keywords(text: str, callables: dict[str, list]) -> list[str]:
+    """`Name(keyword=…)` in code marks, where nothing of that name takes the keyword."""
+    missing = set()
+    for code in _CODE.findall(text):
+        for name, arguments in re.findall(r"(?<![\w.])(\w+)\(([^()]*)\)", code):
+            taken = [inspect.signature(value).parameters for value in callables.get(name, ())]
+            if any(p.kind is p.VAR_KEYWORD for ps in taken for p in ps.values()):
+                continue
+            for keyword in re.findall(r"(?:^|[\s,(])(\w+)=", arguments):
+                if taken and not any(keyword in ps for ps in taken):
+                    missing.add(f"{name}({keyword}=)")
+    return sorted(missing)
+
+
 def missing_files(text: str, *folders: Path) -> list[str]:
     """Paths of sources and pages in code marks that are in none of `folders`."""
     suffixes = (".py", ".md", ".csv", ".toml")
@@ -95,6 +121,14 @@ def test_public_names_exist(page):
 def test_classes_in_code_marks_exist():
     known = public_names()
     missing = {relative(p): missing_classes(p.read_text(encoding="utf-8"), known) for p in PAGES}
+    assert not {page: names for page, names in missing.items() if names}
+
+
+def test_keywords_in_code_marks_exist():
+    callables = public_callables()
+    missing = {
+        relative(p): missing_keywords(p.read_text(encoding="utf-8"), callables) for p in PAGES
+    }
     assert not {page: names for page, names in missing.items() if names}
 
 
@@ -177,5 +211,7 @@ def test_what_is_missing_is_found():
     assert missing_classes("`NoSuchClass(1)` beside `MyOwn`\nclass MyOwn:", set()) == [
         "NoSuchClass"
     ]
+    calls = "`Pairwise(listed=False)`, `Pairwise(exact=True)`, `Guard(10, f)`, `unknown(x=1)`"
+    assert missing_keywords(calls, public_callables()) == ["Pairwise(listed=)"]
     assert missing_files("in `core/_gone.py` and `docs/files.md`", ROOT) == ["core/_gone.py"]
     assert missing_settings("PHYSKIT_A and PHYSKIT_B", "PHYSKIT_A") == ["PHYSKIT_B"]

@@ -1,4 +1,4 @@
-"""`pk.Name`: the front page, the families, their stubs, and the layers' own exports tell one story.
+"""`pk.Name`: the front page, the families, their stubs and the exports of the layers agree.
 
 `python tests/test_public_api.py` rewrites the stubs from `physkit/_names.py`.
 """
