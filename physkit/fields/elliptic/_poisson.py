@@ -15,7 +15,7 @@ from physkit.geometry import AXES, Grid, Parities
 from .._field import BoundaryLike, Field
 from .._stack import stack
 from ..operators import AbstractScheme, Central, Spectral, laplacian
-from ._wall_parities import is_closed, parities, solution_template
+from ._wall_parities import is_closed, solution_template, wall_parities
 
 # A smaller relative imbalance of source and flux is taken for rounding or discretization error.
 _MAX_IMBALANCE = 1e-2
@@ -147,7 +147,7 @@ def solve_by_transforms(
     magnitude: ArrayLike = 0.0,
 ) -> Array:
     """The values of φ, whose boundary is that of `template`."""
-    grid, kinds = template.grid, parities(template)
+    grid, kinds = template.grid, wall_parities(template)
     walls = [AXES[k] for k, p in enumerate(kinds) if p is not None]
     if walls and scheme != Central(2):
         raise ParameterError(

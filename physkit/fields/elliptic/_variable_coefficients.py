@@ -18,7 +18,7 @@ from .._ghost_widths import ghost_widths
 from ._conjugate_gradients import solve_positive
 from ._multigrid import Level, Multigrid, flux_divergence
 from ._poisson import require_balance
-from ._wall_parities import is_closed, parities, solution_template
+from ._wall_parities import is_closed, solution_template, wall_parities
 
 Coefficient: TypeAlias = ArrayLike | Field  # a number, an array or a field over the cells
 
@@ -102,8 +102,8 @@ def solve_with_statistics(
             "components, real and imaginary parts one by one"
         )
     template = solution_template(source, boundary, t)
-    grid, kinds = template.grid, parities(template)
-    faces, c = _coefficients(template, coefficient, reaction)
+    grid, kinds = template.grid, wall_parities(template)
+    faces, c = _coefficients_on_faces_and_in_cells(template, coefficient, reaction)
     wall_source = flux_divergence(grid, template.boundary, faces, template.data)
     closed = is_closed(kinds) and _is_zero(reaction)
     if closed and any(kinds):
@@ -123,7 +123,7 @@ def _solve(
     rtol: float | None,
     max_steps: int,
 ) -> Solution:
-    grid, kinds, dtype = template.grid, parities(template), f.dtype
+    grid, kinds, dtype = template.grid, wall_parities(template), f.dtype
     count = float(np.prod(grid.shape))
     level = Level.of(grid, kinds, faces, c)
     # In units where the smallest eigenvalue is about one, so that residuals and corrections have like
@@ -177,7 +177,7 @@ def _solve(
     return Solution(template.replace(data=values), converged, steps)
 
 
-def _coefficients(
+def _coefficients_on_faces_and_in_cells(
     template: Field, a: Coefficient | Sequence[Field], c: Coefficient
 ) -> tuple[tuple[Array, ...], Array]:
     """a/h² on the faces across every axis, and c in the cells."""
@@ -192,7 +192,7 @@ def _coefficients(
         faces = [_repeat_first_face(f, k) if grid.periodic[k] else f.data for k, f in enumerate(a)]
     else:
         cells = a if isinstance(a, Field) else template.with_values(_values_in_cells(a, template))
-        faces = [_onto_faces(cells, k) for k in range(grid.dimension)]
+        faces = [_interpolate_to_faces(cells, k) for k in range(grid.dimension)]
     reaction = c.data if isinstance(c, Field) else _values_in_cells(c, template)
     for name, values in (("coefficient", faces), ("reaction", [reaction])):
         for x in values:
@@ -211,7 +211,7 @@ def _values_in_cells(value: ArrayLike, template: Field) -> Array:
     return jnp.broadcast_to(grid.local(value), grid.local_shape)
 
 
-def _onto_faces(cells: Field, axis: int) -> Array:
+def _interpolate_to_faces(cells: Field, axis: int) -> Array:
     grid = cells.grid
     if cells.location != grid.cell or cells.components:
         raise ShapeError(

@@ -44,7 +44,7 @@ def solution_template(source: Field, boundary: BoundaryLike | Field, t: ArrayLik
     return empty.with_boundary(boundary).at_time(t)
 
 
-def parities(field: Field) -> Parities:
+def wall_parities(field: Field) -> Parities:
     """What waves of this scalar field do at the walls.
 
     **Errors:** `ParameterError` for a boundary that is neither a mirror nor a given value.

@@ -16,7 +16,7 @@ from .._field import Field
 from .._field_increment import FieldIncrement
 from .._ghost_widths import ghost_widths
 from ..states._field_group import AbstractFieldGroup
-from ._reconstruction import AbstractReconstruction, below_and_above
+from ._reconstruction import AbstractReconstruction, edges_to_faces
 from ._riemann_solvers import AbstractRiemannSolver, Variables, unsupported_solver
 
 FieldComponent: TypeAlias = Field | AbstractFieldGroup
@@ -147,7 +147,7 @@ def reconstruct_faces(
     """Primitive variables below and above every face across `axis`."""
     fields = component_fields(component)
     scheme = law.reconstruction
-    padded = tuple(x for field in fields.values() for x in _padded(field, scheme.width, axis))
+    padded = tuple(x for field in fields.values() for x in _pad_along(field, scheme.width, axis))
     if scheme.uses_primitive:
         pairs = [scheme.faces(x, axis) for x in law.primitive(padded)]
         return tuple(p[0] for p in pairs), tuple(p[1] for p in pairs)
@@ -157,7 +157,7 @@ def reconstruct_faces(
     # A stencil of 2·width − 1 cells: its middle is the cell itself.
     middle = law.primitive(tuple(cells[scheme.width - 1] for cells in stencils))
     low, high = (_edge_or_cell(law, tuple(e[side] for e in edges), middle) for side in (0, 1))
-    pairs = [below_and_above(a, b, axis) for a, b in zip(low, high, strict=True)]
+    pairs = [edges_to_faces(a, b, axis) for a, b in zip(low, high, strict=True)]
     return tuple(p[0] for p in pairs), tuple(p[1] for p in pairs)
 
 
@@ -230,5 +230,5 @@ def as_rates(component: FieldComponent, variables: Variables) -> Rate:
     return rates[""] if isinstance(component, Field) else rates
 
 
-def _padded(field: Field, width: int, axis: int) -> tuple[Array, ...]:
+def _pad_along(field: Field, width: int, axis: int) -> tuple[Array, ...]:
     return unstack(field, field.padded(ghost_widths(axis, field.grid.dimension, width)))

@@ -36,7 +36,7 @@ class AbstractReconstruction(Module):
         """
         cells = self.stencil(padded, axis)
         low, high = self.edges(*cells)
-        return below_and_above(low, high, axis)
+        return edges_to_faces(low, high, axis)
 
     def stencil(self, padded: Values, axis: int) -> list[Values]:
         """The cells that `edges` takes, for each cell and one ghost on both sides."""
@@ -46,7 +46,7 @@ class AbstractReconstruction(Module):
         ]
 
 
-def below_and_above(low: Values, high: Values, axis: int) -> tuple[Values, Values]:
+def edges_to_faces(low: Values, high: Values, axis: int) -> tuple[Values, Values]:
     """Edges of cells (with one ghost on both sides) as values below and above faces."""
     n = low.shape[axis]
     below = jax.lax.slice_in_dim(high, 0, n - 1, axis=axis)

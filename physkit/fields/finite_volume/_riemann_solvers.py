@@ -58,7 +58,7 @@ class Rusanov(AbstractRiemannSolver):
         half = 0.5 * jnp.maximum(jnp.maximum(a, b), jnp.maximum(c, d))
         return tuple(
             (0.5 * f + half * u) + (0.5 * g - half * v)
-            for f, g, u, v in _sides(law, left, right, axis)
+            for f, g, u, v in _fluxes_and_conserved(law, left, right, axis)
         )
 
 
@@ -89,7 +89,7 @@ class HLL(AbstractRiemannSolver):
         # The weights S_R/(S_R − S_L) and −S_L/(S_R − S_L) as ½ ± drift: mirrored states swap them exactly.
         return tuple(
             (below * f - mixing * u) + (above * g + mixing * v)
-            for f, g, u, v in _sides(law, left, right, axis)
+            for f, g, u, v in _fluxes_and_conserved(law, left, right, axis)
         )
 
 
@@ -137,7 +137,7 @@ def unsupported_solver(law: RiemannLaw, solver: str, method: str) -> ParameterEr
     )
 
 
-def _sides(
+def _fluxes_and_conserved(
     law: RiemannLaw, left: Variables, right: Variables, axis: int
 ) -> Iterator[tuple[Array, ...]]:
     """Per variable: the fluxes on the left and on the right, the conserved values there."""

@@ -19,7 +19,7 @@ from physkit.geometry import (
 )
 
 from .._field import BoundaryLike, Field
-from ._field_group import AbstractFieldGroup, each_boundary
+from ._field_group import AbstractFieldGroup, iterate_boundaries
 from ._point_values import PointValues, values_at_points
 
 
@@ -79,7 +79,7 @@ class CGridShallowWaterState(AbstractFieldGroup):
         """
         _require_plane(grid)
         walls = Mirror() if boundary is None and not all(grid.periodic) else boundary
-        for side in each_boundary(walls):
+        for side in iterate_boundaries(walls):
             if side is not None and not isinstance(side, Mirror | NoSlip):
                 raise ParameterError(
                     f"water on a staggered grid takes walls, Mirror() or NoSlip(); got {side!r}"

@@ -84,7 +84,7 @@ def require_one_grid(component: AbstractFieldGroup) -> None:
             )
 
 
-def each_boundary(given: BoundaryLike) -> Iterator[object]:
+def iterate_boundaries(given: BoundaryLike) -> Iterator[object]:
     """Every single boundary in what a user gives: alone, in a dict, in a pair (low, high)."""
     for sides in given.values() if isinstance(given, dict) else (given,):
         yield from sides if isinstance(sides, tuple) else (sides,)

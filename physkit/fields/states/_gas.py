@@ -13,7 +13,7 @@ from physkit.geometry import AbstractBoundary, Dirichlet, Grid, Neumann
 
 from .._field import Field
 from ._field_group import AbstractFieldGroup, require_one_grid
-from ._gas_inflow import PARTS, GasInflow, conserved
+from ._gas_inflow import PARTS, GasInflow, conserved_variables
 from ._point_values import PointValues, evaluate_at_points
 
 # One for all sides, or a dict by axis and side; None where every axis repeats.
@@ -97,7 +97,7 @@ class Gas(AbstractFieldGroup):
         sides = cast_floats(
             {name: _boundary_of_part(boundary, name, gamma) for name in PARTS}, dtype
         )
-        parts = zip(PARTS, conserved(ρ, tuple(u), p, gamma), strict=True)
+        parts = zip(PARTS, conserved_variables(ρ, tuple(u), p, gamma), strict=True)
         return Gas(**{
             name: Field(x, grid, None, sides[name], vector=name == "momentum") for name, x in parts
         })  # fmt: skip

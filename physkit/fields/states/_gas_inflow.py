@@ -45,7 +45,7 @@ class GasInflow(Module):
             return {
                 name: Inflow(_ConservedInflow(self, jnp.asarray(gamma), name)) for name in PARTS
             }
-        values = conserved(self.density, self.velocity, self.pressure, gamma)
+        values = conserved_variables(self.density, self.velocity, self.pressure, gamma)
         return {name: Inflow(value) for name, value in zip(PARTS, values, strict=True)}
 
 
@@ -61,11 +61,13 @@ class _ConservedInflow(Module):
             return cast(Callable, value)(t, *x) if isinstance(value, Module) else value
 
         velocity = tuple(at(v) for v in self.inflow.velocity)
-        values = conserved(at(self.inflow.density), velocity, at(self.inflow.pressure), self.gamma)
+        values = conserved_variables(
+            at(self.inflow.density), velocity, at(self.inflow.pressure), self.gamma
+        )
         return values[PARTS.index(self.part)]
 
 
-def conserved(
+def conserved_variables(
     density: ArrayLike, velocity: tuple[ArrayLike, ...], pressure: ArrayLike, gamma: ArrayLike
 ) -> tuple[Array, ...]:
     """ρ, m = ρu and E = p/(γ − 1) + ½ρu²."""

@@ -11,7 +11,7 @@ from physkit.core import Fault, ParameterError, ShapeError, concrete_value
 from physkit.geometry import Grid, Mirror, Outflow
 
 from .._field import BoundaryLike, Field
-from ._field_group import AbstractFieldGroup, each_boundary, require_one_grid
+from ._field_group import AbstractFieldGroup, iterate_boundaries, require_one_grid
 from ._point_values import PointValues, values_at_points
 
 
@@ -60,7 +60,7 @@ class ShallowWaterState(AbstractFieldGroup):
 
         **Errors:** `ParameterError` for a negative depth and for other boundaries.
         """
-        for side in each_boundary(boundary):
+        for side in iterate_boundaries(boundary):
             if side is not None and not isinstance(side, Mirror | Outflow):
                 raise ParameterError(
                     f"water takes Mirror() or Outflow() at its sides; got {side!r}"

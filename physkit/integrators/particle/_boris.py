@@ -140,12 +140,14 @@ class Boris(AbstractDriftFirst):
         if self.force.terms:
             acceleration = acceleration + total[self.component] / particles.mass[:, None]
         if self.electric is not None or self.electric_field is not None:
-            values = self._at_particles(
+            values = self._evaluate_at_particles(
                 self.electric, self.electric_field, middle, state, particles
             )
             rows = _as_rows(values, particles, "E", particles.dimension)
             acceleration = acceleration + per_mass * rows
-        values = self._at_particles(self.magnetic, self.magnetic_field, middle, state, particles)
+        values = self._evaluate_at_particles(
+            self.magnetic, self.magnetic_field, middle, state, particles
+        )
         rows = _as_rows(values, particles, "B", 3 if particles.dimension == 3 else 1)
         tangent = 0.5 * clock.dt * per_mass * rows
         if particles.frozen is not None:
@@ -157,7 +159,7 @@ class Boris(AbstractDriftFirst):
     def conserves_momentum(self) -> bool:
         return False
 
-    def _at_particles(
+    def _evaluate_at_particles(
         self, value: PyTree, name: str | None, clock: Clock, state: State, particles: Particles
     ) -> Array:
         """A field, a function of time and place, or a constant, where the particles are."""

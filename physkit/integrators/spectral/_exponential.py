@@ -15,8 +15,8 @@ from ._semilinear import (
     ModalRates,
     SemilinearAux,
     SemilinearPlan,
-    modal_sum,
-    stage_state,
+    make_stage_state,
+    sum_modal_rates,
 )
 
 
@@ -64,7 +64,7 @@ class AbstractExponential(AbstractSemilinear):
             }
             # Components without a symbol: what is left of the method for L = 0.
             weights = [w * clock.dt if w else None for w in explicit[i]]
-            stage = stage_state(start, modes, weights, rates)
+            stage = make_stage_state(start, modes, weights, rates)
         return stage, SemilinearAux(modes, caches)
 
 
@@ -72,6 +72,6 @@ def _stage_modes(
     table: ExponentialTable, i: int, start: Array, modal_rates: list[Array | None]
 ) -> Array:
     """The coefficients of one field at stage i + 1."""
-    added = modal_sum(table.matrix[i], modal_rates)
+    added = sum_modal_rates(table.matrix[i], modal_rates)
     decayed = scale_array(start, table.decays[i])
     return decayed if added is None else decayed + added

@@ -20,8 +20,8 @@ from ._semilinear import (
     SemilinearAux,
     SemilinearPlan,
     Weight,
-    modal_sum,
-    stage_state,
+    make_stage_state,
+    sum_modal_rates,
 )
 
 
@@ -75,7 +75,7 @@ class AbstractImplicitExplicit(AbstractSemilinear):
                     plan, i, aux.modes, modal_rates, linear_rates
                 )
                 linear_rates.append(linear_rate)
-                stage = stage_state(
+                stage = make_stage_state(
                     start, modes, _scale_weights(clock.dt, explicit.matrix[i]), rates
                 )
             # A column of zeros, as ARS222's last one: an N that nothing uses is not computed.
@@ -96,7 +96,7 @@ class AbstractImplicitExplicit(AbstractSemilinear):
             name: _add_weighted(u, correction, [r[name] for r in modal_rates])
             for name, u in modes.items()
         }
-        after = stage_state(start, new, _scale_weights(clock.dt, explicit.weights), rates)
+        after = make_stage_state(start, new, _scale_weights(clock.dt, explicit.weights), rates)
         return after, SemilinearAux(new, caches)
 
     def _solve_stage(
@@ -123,7 +123,7 @@ class AbstractImplicitExplicit(AbstractSemilinear):
 def _add_weighted(
     start: Array, weights: Sequence[float], modal_rates: Sequence[Array | None]
 ) -> Array:
-    total = modal_sum([w if w else None for w in weights], modal_rates)
+    total = sum_modal_rates([w if w else None for w in weights], modal_rates)
     return start if total is None else start + total
 
 

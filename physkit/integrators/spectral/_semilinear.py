@@ -115,7 +115,7 @@ class AbstractSemilinear(AbstractIntegrator):
     ) -> tuple[State, SemilinearAux]:
         # Values are transformed back at the start, if a term asks for them, and not at the end: XLA
         # removes the transform of values that nothing reads.
-        start = stage_state(state, aux.modes)
+        start = make_stage_state(state, aux.modes)
         after, aux = self._advance_symmetrized(plan, clock, start, aux)
         # The fields of before the step are handed on: out of date until `materialize`, as agreed.
         for name in aux.modes:
@@ -133,7 +133,7 @@ class AbstractSemilinear(AbstractIntegrator):
         return after, SemilinearAux(modes, aux.caches)
 
     def materialize(self, plan: SemilinearPlan, state: State, aux: SemilinearAux) -> State:
-        return _detach_coefficients(stage_state(state, aux.modes), aux.modes)
+        return _detach_coefficients(make_stage_state(state, aux.modes), aux.modes)
 
     def is_stale(self, before: State, after: State) -> bool:
         # Coefficients follow from the data of their own fields alone: caches are not refreshed, since
@@ -172,7 +172,7 @@ class AbstractSemilinear(AbstractIntegrator):
         return modal_rates, _without(total, modal_rates), tuple(caches_after)
 
 
-def stage_state(
+def make_stage_state(
     state: State, modes: Modes, weights: Sequence[Weight] = (), rates: Sequence[Rate] = ()
 ) -> State:
     """A state inside a step: state ⊕ Σ wᵢ·rateᵢ, its fields with a symbol by their coefficients `modes`.
@@ -190,7 +190,7 @@ def stage_state(
     return state
 
 
-def modal_sum(weights: Sequence[Weight], modal_rates: Sequence[Array | None]) -> Array | None:
+def sum_modal_rates(weights: Sequence[Weight], modal_rates: Sequence[Array | None]) -> Array | None:
     """Σ wᵢ·N̂ᵢ, leaving out what is None; None for nothing."""
     parts = [
         scale_array(rate, weight)

@@ -72,7 +72,7 @@ class ShallowWater(AbstractTendency):
             raise ParameterError(f'conserves "energy" or "enstrophy"; got {self.conserves!r}')
 
     def rate(self, clock: Clock, state: State) -> Rate:
-        water = self._water(state).at_time(clock.t)
+        water = self._require_water(state).at_time(clock.t)
         rates = dict(zip(water.parts(), self._rates(water), strict=True))
         rates = {k: FieldIncrement(x, getattr(water, k).location) for k, x in rates.items()}
         return rates if self.component is None else {self.component: rates}
@@ -80,7 +80,7 @@ class ShallowWater(AbstractTendency):
     def max_signal_rate(self, clock: Clock, state: State) -> Float[Array, ""]:
         """max Σ_k (|u_k| + √(gh))/h_k, 1 / time: dt times it is the Courant number."""
         del clock
-        water = self._water(state)
+        water = self._require_water(state)
         grid = water.grid
         wave = jnp.sqrt(self.gravity * grid.max(water.depth.data))
         fast = [grid.max(jnp.abs(u.data)) + wave for u in (water.velocity_x, water.velocity_y)]
@@ -88,29 +88,29 @@ class ShallowWater(AbstractTendency):
 
     def energy(self, state: State) -> Float[Array, ""]:
         """∫ ½h(u² + v²) + ½g((h + b)² − b²) dA, as the discretization keeps it."""
-        water = self._water(state)
-        grid, (h, u, v) = water.grid, _padded(water)
+        water = self._require_water(state)
+        grid, (h, u, v) = water.grid, _pad_parts(water)
         n, m = grid.local_shape
         U, V = _transports(h, u, v, n + 1, m + 1)
         # ½h(u² + v²) as ½Uu + ½Vv, half of each face's to either cell: this sum the rates keep.
         kinetic = _sum_pairs(_window(u, 1, n + 1, 1, m) * _window(U, 0, n + 1, 1, m), 0)
         kinetic = kinetic + _sum_pairs(_window(v, 1, n, 1, m + 1) * _window(V, 1, n, 0, m + 1), 1)
         depth = water.depth.data
-        potential = self.gravity * (0.5 * depth**2 + depth * self._ground(water))
+        potential = self.gravity * (0.5 * depth**2 + depth * self._ground_height(water))
         return grid.sum(0.25 * kinetic + potential) * grid.cell_volume
 
     def potential_vorticity(self, state: State) -> Field:
         """q = (f + βy + ∂v/∂x − ∂u/∂y)/h at the corners of cells."""
-        water = self._water(state)
+        water = self._require_water(state)
         n, m = water.grid.local_shape_at(water.grid.node)
-        q = _window(self._vorticity(water, *_padded(water)), 0, n, 0, m)
+        q = _window(self._vorticity(water, *_pad_parts(water)), 0, n, 0, m)
         return water.depth.with_values(q).replace(location=water.grid.node)
 
     # --- inside ---------------------------------------------------------------------------------
 
     def _rates(self, water: CGridShallowWaterState) -> tuple[Array, Array, Array]:
         """∂h/∂t, ∂u/∂t, ∂v/∂t, from one layer of ghost cells, which devices exchange once."""
-        grid, (h, u, v) = water.grid, _padded(water)
+        grid, (h, u, v) = water.grid, _pad_parts(water)
         hx, hy = grid.spacing[0], grid.spacing[1]
         n, m = grid.local_shape
         nu, nv = water.velocity_x.data.shape[0], water.velocity_y.data.shape[1]
@@ -179,20 +179,20 @@ class ShallowWater(AbstractTendency):
         # A bed that is one number makes no slope: it is left out.
         surface = h
         if self.bed.ndim:
-            ground = Field(self._ground(water), water.grid, None, _ground_boundary(water))
+            ground = Field(self._ground_height(water), water.grid, None, _ground_boundary(water))
             surface = h + ground.padded(1)
         return self.gravity * _window(surface, 0, rows, 0, columns) + 0.5 * (
             _mean_x(u2) + _mean_y(v2)
         )
 
-    def _ground(self, water: CGridShallowWaterState) -> Array:
+    def _ground_height(self, water: CGridShallowWaterState) -> Array:
         if self.bed.ndim and self.bed.shape != water.grid.shape:
             raise ShapeError(
                 f"a bed of shape {self.bed.shape} under a grid of {water.grid.shape} cells"
             )
         return jnp.broadcast_to(water.grid.local(self.bed), water.grid.local_shape)
 
-    def _water(self, state: State) -> CGridShallowWaterState:
+    def _require_water(self, state: State) -> CGridShallowWaterState:
         water = get_component(state, self.component)
         if not isinstance(water, CGridShallowWaterState):
             raise ShapeError(
@@ -202,7 +202,7 @@ class ShallowWater(AbstractTendency):
         return water
 
 
-def _padded(water: CGridShallowWaterState) -> tuple[Array, Array, Array]:
+def _pad_parts(water: CGridShallowWaterState) -> tuple[Array, Array, Array]:
     return tuple(part.padded(1) for part in water.parts().values())
 
 

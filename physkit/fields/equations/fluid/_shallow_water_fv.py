@@ -18,7 +18,7 @@ from ...finite_volume import (
     AbstractRiemannSolver,
     Variables,
 )
-from ...finite_volume._reconstruction import below_and_above
+from ...finite_volume._reconstruction import edges_to_faces
 from ...states._shallow_water_state import ShallowWaterState
 
 
@@ -134,7 +134,7 @@ class ShallowWaterFV(AbstractConservationLaw):
     # --- its rate -------------------------------------------------------------------------------
 
     def rate(self, clock: Clock, state: State) -> Rate:
-        water = self._water(state).at_time(clock.t)
+        water = self._require_water(state).at_time(clock.t)
         total: list[Array] = []
         for axis in range(water.grid.dimension):
             parts = self._rates_along(water, axis)
@@ -166,21 +166,21 @@ class ShallowWaterFV(AbstractConservationLaw):
         width = ghost_widths(axis, grid.dimension, scheme.width)
         h = water.depth.padded(width)
         m = water.momentum.padded(width)
-        ground = self._ground(water).padded(width)
+        ground = self._ground_field(water).padded(width)
         _, *u = self.primitive((h, *(m[k] for k in range(grid.dimension))))
         # Depth h and surface s = h + b are reconstructed, and the ground is their difference: water at rest
         # has a flat surface at every edge, and limited depths stay positive (Audusse et al. 2004).
         edges = [scheme.edges(*scheme.stencil(x, axis)) for x in (h, h + ground, *u)]
         (h_low, h_high), (s_low, s_high), *u_edges = edges
         b_low, b_high = s_low - h_low, s_high - h_high
-        hl, hr = below_and_above(h_low, h_high, axis)
-        sl, sr = below_and_above(s_low, s_high, axis)
-        bl, br = below_and_above(b_low, b_high, axis)
+        hl, hr = edges_to_faces(h_low, h_high, axis)
+        sl, sr = edges_to_faces(s_low, s_high, axis)
+        bl, br = edges_to_faces(b_low, b_high, axis)
         # Hydrostatic reconstruction: the ground at a face is its higher side.
         sill = jnp.maximum(bl, br)
         # What stands above the higher side of the step is what meets.
         over_l, over_r = jnp.maximum(sl - sill, 0), jnp.maximum(sr - sill, 0)
-        pairs = [below_and_above(low, high, axis) for low, high in u_edges]
+        pairs = [edges_to_faces(low, high, axis) for low, high in u_edges]
         fluxes = self.riemann.flux(
             self, (over_l, *(p[0] for p in pairs)), (over_r, *(p[1] for p in pairs)), axis
         )
@@ -201,7 +201,7 @@ class ShallowWaterFV(AbstractConservationLaw):
         out[1 + axis] = out[1 + axis] + ((window(step_r, 0) - window(step_l, 1)) + inner)
         return [x * (1 / grid.spacing[axis]) for x in out]
 
-    def _ground(self, water: ShallowWaterState) -> Field:
+    def _ground_field(self, water: ShallowWaterState) -> Field:
         grid = water.grid
         if self.bed.ndim and self.bed.shape != grid.shape:
             raise ShapeError(f"a bed of shape {self.bed.shape} under a grid of {grid.shape} cells")
@@ -217,7 +217,7 @@ class ShallowWaterFV(AbstractConservationLaw):
         }
         return Field(jnp.broadcast_to(grid.local(self.bed), grid.local_shape), grid, None, walls)
 
-    def _water(self, state: State) -> ShallowWaterState:
+    def _require_water(self, state: State) -> ShallowWaterState:
         water = get_component(state, self.component)
         if not isinstance(water, ShallowWaterState):
             raise ShapeError(
