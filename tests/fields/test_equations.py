@@ -279,7 +279,7 @@ def test_reactions_have_their_fixed_points():
         np.testing.assert_allclose(equation.nonlinear(clock, field).data, 0.0, atol=1e-15)
 
 
-def test_a_string_keeps_its_energy_and_reverses():
+def test_a_string_keeps_its_energy():
     grid, fixed = Grid(Box([1.0], (False,)), (32,)), Dirichlet(0.0)
     wave = Wave(1.0, scheme=Central())
     state = {

@@ -93,7 +93,7 @@ def test_vector_operators_in_two_and_three_dimensions():
             np.testing.assert_allclose(divergence(curl(g, scheme), scheme).data, 0, atol=1e-11)
 
 
-def test_the_divergence_sees_the_walls_of_a_vector():
+def test_divergence_uses_the_walls_of_a_vector():
     """A flow along x towards a mirror: ghosts are turned around, so the last cell is squeezed."""
     grid = Grid(Box([1.0, 1.0], (False, True)), (4, 3))
     v = stack([Field(1.0, grid, boundary=Neumann()), Field(0.0, grid, boundary=Neumann())])

@@ -26,7 +26,7 @@ def test_a_wave_is_in_its_shell():
     np.testing.assert_allclose(found.k[5], 5.0)
 
 
-def test_walls_have_no_power_spectrum():
+def test_power_spectra_between_walls_are_errors():
     u = Field(1.0, Grid(Box([1.0], False), 4), boundary=Neumann())
     with pytest.raises(ParameterError, match="walls along x"):
         power_spectrum(u)
