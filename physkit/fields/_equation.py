@@ -69,7 +69,7 @@ def require_field(component: object, what: str) -> Field:
     """
     if not isinstance(component, Field):
         raise ComponentError(
-            f"{what} moves a field, not {type(component).__name__}; say component=… where the state has "
+            f"{what} moves a field, not {type(component).__name__}; give component=… where the state has "
             "several components"
         )
     return component

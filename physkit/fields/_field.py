@@ -347,7 +347,7 @@ class Field(AbstractExactComponent):
 
     def _combine(self, other: Any, operation: Callable[[Any, Any], Array]) -> "Field":
         if isinstance(other, Spectrum):
-            raise ShapeError("a field and a spectrum: say spectrum.field(), or field.spectrum()")
+            raise ShapeError("a field and a spectrum: use spectrum.field(), or field.spectrum()")
         if not isinstance(other, Field):
             return self.with_values(operation(self.data, other))
         require_same_location(self, other)

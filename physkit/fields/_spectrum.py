@@ -118,7 +118,7 @@ class Spectrum(AbstractComponent):
 
     def _combine(self, other: object, operation: Callable[[Array, Array], Array]) -> "Spectrum":
         if not isinstance(other, Spectrum):
-            raise ShapeError(f"a spectrum and {type(other).__name__}: say field.spectrum() first")
+            raise ShapeError(f"a spectrum and {type(other).__name__}: use field.spectrum() first")
         if (other.location, other.grid.shape) != (self.location, self.grid.shape):
             raise ShapeError(
                 f"one spectrum is of {self.grid.shape} cells at {self.location!r}, the other of "

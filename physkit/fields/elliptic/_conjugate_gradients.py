@@ -83,7 +83,7 @@ def _solve_over_devices(
     rtol: float,
     max_steps: int,
 ) -> tuple[Array, Array, Array]:
-    """The same iteration with inner products over all devices, which lineax cannot be told to take."""
+    """The same iteration with inner products over all devices, which lineax does not offer."""
 
     def dot(a: Array, b: Array) -> Array:
         return grid.sum(a * b)

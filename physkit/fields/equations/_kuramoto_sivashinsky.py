@@ -55,7 +55,7 @@ class KuramotoSivashinsky(AbstractEquation):
         if self.form == "slope":
             if d > 1:
                 raise ShapeError(
-                    f'the equation of the slope is one on a line; on {d} axes say form="height"'
+                    f'the equation of the slope holds on a line; on {d} axes use form="height"'
                 )
             return minus_half_square_slope(field) * self.nonlinearity
         # Slopes without the highest third of the modes: their squares alias only into what is removed.

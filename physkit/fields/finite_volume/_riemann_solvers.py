@@ -132,7 +132,7 @@ class ExactRiemann(AbstractRiemannSolver):
 def unsupported_solver(law: RiemannLaw, solver: str, method: str) -> ParameterError:
     """The error for a Riemann solver that needs a method which the law does not have."""
     return ParameterError(
-        f"{solver} needs more than {type(law).__name__} tells: write {method}(…), or take Rusanov() "
+        f"{solver} needs more than {type(law).__name__} provides: write {method}(…), or take Rusanov() "
         "or HLL(), which work for every law"
     )
 

@@ -87,7 +87,7 @@ class Boris(AbstractDriftFirst):
                 "there is no gyration in one dimension: Boris turns velocities about B"
             )
         if particles.charge is None:
-            raise ParameterError("these particles have no charge: say Particles(…, charge=…)")
+            raise ParameterError("these particles have no charge: give Particles(…, charge=…)")
         return self.force.init(state)
 
     def step(self, plan: None, clock: Clock, state: State, aux: Cache) -> tuple[State, Cache]:

@@ -80,5 +80,5 @@ def require_nonnegative(integrator: Module, *names: str) -> None:
 def noise_amplitude(variance: Float[Array, "..."]) -> Float[Array, "..."]:
     """√variance of noise, with derivative 0 at 0; NaN where the variance is negative."""
     # In a sweep or a fit a trace hides negative temperatures from `require_nonnegative`. `safe_sqrt`
-    # alone would make the noise zero there, without a word.
+    # alone would silently make the noise zero there.
     return jnp.where(variance < 0, jnp.nan, safe_sqrt(variance))

@@ -190,7 +190,7 @@ class NoseHooverChain(AbstractKickFirst):
             # frozen particles take it up.
             bound = [c - degrees_of_freedom(p, True) for c, p in zip(counts, parts, strict=True)]
             degrees = degrees - jnp.min(jnp.stack([jnp.asarray(b, degrees.dtype) for b in bound]))
-        # Where a trace hid a negative temperature at construction, nothing goes on without a word.
+        # A trace may have hidden a negative temperature at construction: NaN makes it visible.
         temperature = jnp.where(self.temperature < 0, jnp.nan, self.temperature)
         chain_mass = temperature * (self.period / (2 * jnp.pi)) ** 2
         length = get_component(state, self.thermostat).velocity.shape[0]

@@ -183,7 +183,7 @@ def make_stage_state(
     if used:
         state = shift(state, combine_rates(*zip(*used, strict=True)))
     for name, coefficients in modes.items():
-        # Real fields: half of the modes along the last axis, so that `ifft` must be told.
+        # Real fields have half of the modes along the last axis, which `ifft` cannot see from the array.
         field = get_component(state, name)
         values = field.grid.ifft(coefficients, real=field.is_real)
         state = put_component(state, name, field.replace(data=values, coefficients=coefficients))

@@ -48,7 +48,7 @@ class CFLSubsteps(AbstractIntegrator):
     - `cfl`: the Courant number that no sub-step exceeds at its start.
     - `max_substeps`: sub-steps at most.
 
-    **Errors:** `ParameterError` for numbers that are not positive, or terms none of which tells a signal
+    **Errors:** `ParameterError` for numbers that are not positive, or terms none of which has a signal
     speed. Fault `COURANT` (and NaN) where more sub-steps would be needed.
 
     **Good values:** 0.4 for `MUSCL` with `SSPRK2` or `WENO5` with `SSPRK3`. Half of `max_substeps` in use,
@@ -74,7 +74,7 @@ class CFLSubsteps(AbstractIntegrator):
 
     def init(self, plan: None, clock: Clock, state: State) -> CFLSubstepsAux:
         inner = self.integrator.init(self._plan(clock, state), clock, state)
-        # Called for its error alone: where no term has a signal rate, say so before anything runs.
+        # Called for its error alone: where no term has a signal rate, that is raised before anything runs.
         total_signal_rate(self.integrator.terms(inner), clock, state)
         return CFLSubstepsAux(inner, Faults.none())
 
@@ -148,14 +148,14 @@ class CFLSubsteps(AbstractIntegrator):
 def total_signal_rate(terms: TermsWithCaches, clock: Clock, state: State) -> Float[Array, ""]:
     """The sum of the terms' `max_signal_rate`: dt times it is the Courant number.
 
-    **Errors:** `ParameterError` when no term tells a signal speed.
+    **Errors:** `ParameterError` when no term has a signal speed.
     """
     rates = [term.max_signal_rate(clock, state) for term, _ in terms]
     known = [rate for rate in rates if rate is not None]
     if not known:
         names = [type(term).__name__ for term, _ in terms]
         raise ParameterError(
-            f"no term tells how fast its signals are ({names}): give it a method "
+            f"no term has a signal speed ({names}): give one of them a method "
             "max_signal_rate(clock, state), the largest speed over the size of a cell"
         )
     return sum(known[1:], known[0])
