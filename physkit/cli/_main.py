@@ -24,6 +24,8 @@ from .verbs import (
     _validate,
 )
 
+# Each verb is a module with a docstring (its help), NEEDS_DOUBLE, EXAMPLES, add_arguments and run. None of
+# them imports JAX at its top: `--help` and mistyped arguments should answer at once.
 _VERBS: dict[str, Any] = {
     "demo": _demo,
     "check": _check,
@@ -51,7 +53,7 @@ A case file defines `def case(): return simulation, state`. Then:
   physkit plot out                            a picture of everything recorded
 """
 _EXIT_INTERRUPTED = 130  # core.EXIT_INTERRUPTED, without waiting for JAX
-_STATUS = """\
+_EXIT_STATUSES = """\
 exit status: 0 all is well · 1 something went wrong, or is not as it should be · 2 wrong arguments or
 files · 75 stopped early by a signal or the wall time: resume · 130 Ctrl-C
 
@@ -62,36 +64,44 @@ files · 75 stopped early by a signal or the wall time: resume · 130 Ctrl-C
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one verb; its exit status (see `physkit --help`)."""
     parser = _make_parser()
+    # Before parsing, which would refuse a line that is still being typed.
     _offer_completion(parser)
     args = parser.parse_args(arguments)
     report = Report(quiet=args.quiet, json=getattr(args, "json", False))
     verb = _VERBS[args.verb]
+    # Before the verb runs: it imports JAX, which reads the environment then.
     if verb.NEEDS_DOUBLE:
         _ask_for_double_precision()
     try:
         return verb.run(args, report)
     except KeyboardInterrupt:
-        report.error("stopped")
+        report.error("interrupted")
         return _EXIT_INTERRUPTED
-    except BrokenPipeError:  # the reader (head, less) has seen enough
+    except BrokenPipeError:
+        # The reader (head, less) has closed the pipe. At exit Python flushes standard output once more,
+        # which would raise again: send that to nowhere.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return 0
     except OSError as error:
+        # Those of the system, and physkit's own about files, which are OSErrors, too.
         report.error(str(error))
         return _exit_status_of(error)
     except ValueError as error:
         if not _is_physkit_error(error):
             raise
+        # A value that physkit refuses is a wrong argument.
         report.error(str(error))
         return 2
     except Exception as error:
         if not _is_physkit_error(error):
-            raise  # a defect of this package, or of the case: its traceback is needed
+            # A defect of this package, or of the case: its traceback is needed.
+            raise
         report.error(str(error))
         return 1
 
 
 def _is_physkit_error(error: Exception) -> bool:
+    # physkit.core imports JAX: only once something has gone wrong.
     from physkit.core import PhyskitError
 
     return isinstance(error, PhyskitError)
@@ -108,16 +118,16 @@ def _make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="physkit",
         description=_ABOUT,
-        epilog=_STATUS,
+        epilog=_EXIT_STATUSES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"physkit {physkit.__version__}")
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB", title="verbs")
     for name, verb in _VERBS.items():
-        line = verb.__doc__.split("\n")[0]
+        summary = verb.__doc__.split("\n")[0]
         verb_parser = verbs.add_parser(
             name,
-            help=line,
+            help=summary,
             description=verb.__doc__,
             epilog=f"examples:\n{verb.EXAMPLES}",
             formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -129,12 +139,13 @@ def _make_parser() -> argparse.ArgumentParser:
 
 def _offer_completion(parser: argparse.ArgumentParser) -> None:
     """Answer the shell that completes a word, where argcomplete is installed."""
+    # The shell sets this variable, calls the program and reads words; argcomplete then exits.
     if "_ARGCOMPLETE" not in os.environ:
         return
     try:
         import argcomplete  # pyright: ignore[reportMissingImports]
     except ImportError:
-        sys.exit(1)
+        sys.exit(1)  # the shell completes nothing
     argcomplete.autocomplete(parser)
 
 

@@ -33,10 +33,10 @@ from .solve._methods import (
     LevenbergMarquardt as LevenbergMarquardt,
     Optax as Optax,
 )
-from .uncertainty._errors import (
+from .uncertainty._fisher_spectrum import FisherSpectrum as FisherSpectrum
+from .uncertainty._standard_errors import (
     AbstractErrors as AbstractErrors,
     AutocorrelatedErrors as AutocorrelatedErrors,
     IndependentErrors as IndependentErrors,
     Likelihood as Likelihood,
 )
-from .uncertainty._fisher_spectrum import FisherSpectrum as FisherSpectrum

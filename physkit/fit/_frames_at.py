@@ -13,8 +13,9 @@ from physkit.simulate import Result, Simulation
 class FramesAt(Module):
     """Frames at the times of data, from `frames_at`: run `steps` steps, then `pick` them.
 
-    - `steps`: that the simulation needs; `index`: which frames, step 0 being number 0, of how many
-      (`count`).
+    - `steps`: how many the simulation needs.
+    - `count`: how many frames that makes, the one of step 0 included.
+    - `index`: which of them belong to the data.
     """
 
     steps: int = static()
@@ -64,23 +65,26 @@ def frames_at(sim: Simulation, times: Any, *, every: int, tolerance: float = 1e-
             f"{sim.observation_period} steps"
         )
     begin, interval = float(sim.t0), every * float(sim.dt)
+    if not len(times):
+        raise ParameterError("no times were given")
     frame = (times - begin) / interval
     nearest = np.rint(frame)
-    between = ~(np.abs(frame - nearest) <= tolerance * np.maximum(1.0, np.abs(frame)))
-    early = nearest < 0
-    if np.any(between | early) or not len(times):
-        k = int(np.argmax(between | early)) if len(times) else 0
-        if not len(times):
-            raise ParameterError("no times were given")
-        near = [begin + interval * n for n in (np.floor(frame[k]), np.floor(frame[k]) + 1)]
-        nearby = " and ".join(f"{t:.6g}" for t in near if t >= begin - 1e-9 * interval)
+    # Beyond one interval the tolerance is relative, as rounding of large times is. NaN is off, too.
+    is_off = ~(np.abs(frame - nearest) <= tolerance * np.maximum(1.0, np.abs(frame)))
+    is_off |= nearest < 0
+    if np.any(is_off):
+        k = int(np.argmax(is_off))
+        around = [begin + interval * n for n in (np.floor(frame[k]), np.floor(frame[k]) + 1)]
+        nearby = " and ".join(f"{t:.6g}" for t in around if t >= begin - 1e-9 * interval)
         raise ParameterError(
-            f"{int(np.sum(between | early))} of {len(times)} times do not fall on frames: "
+            f"{int(np.sum(is_off))} of {len(times)} times do not fall on frames: "
             f"t = {times[k]:.8g} lies nearest to {nearby} (frames every {interval:.6g} "
             f"from t0 = {begin:g}). Choose dt and the interval so that they meet the data, or "
             "interpolate the data"
         )
     index = nearest.astype(int)
-    blocks = -(-int(index.max()) * every // sim.observation_period)
-    steps = max(blocks, 1) * sim.observation_period
+    # A simulation runs whole observation periods: round up to the one that holds the last frame, but
+    # run at least one, also where all data are from the start.
+    periods = -(-int(index.max()) * every // sim.observation_period)
+    steps = max(periods, 1) * sim.observation_period
     return FramesAt(steps, steps // every + 1, tuple(int(i) for i in index))

@@ -66,6 +66,7 @@ class EquilibriumSamples(Module):
         if concrete is not None and not concrete > 0:
             raise ParameterError(f"the temperature, k_B T, must be positive; got {temperature}")
         self.energy, self.batch = energy, int(batch)
+        # The samples are data. Only the energies that weights compare these with are differentiated.
         self.temperature = jax.lax.stop_gradient(jnp.asarray(temperature, float))
         self.states = jax.lax.stop_gradient(states)
         self.energies = jax.lax.stop_gradient(self.map(energy, model))
@@ -121,7 +122,7 @@ def reweight(
     - `model`: the parameters wanted; a tree like the samples' own.
     - `samples`: `EquilibriumSamples`.
     - `temperature`: k_B T wanted, differentiable; that of the samples if left out.
-    - `min_fraction`: part of the samples that must count. Below it the value is NaN and `health` says so.
+    - `min_fraction`: fraction of the samples that must count. Below it the value is NaN and `health` says so.
 
     **Returns:** a `ReweightedAverage`.
 
@@ -139,16 +140,20 @@ def reweight(
     (2021), eqs. 4–6; Kish, Survey Sampling (1965), for the effective number.
     """
     if not 0 <= min_fraction <= 1:
-        raise ParameterError(f"min_fraction is a part of the samples, 0 … 1; got {min_fraction}")
+        raise ParameterError(
+            f"min_fraction is a fraction of the samples, 0 … 1; got {min_fraction}"
+        )
     energies = samples.map(samples.energy, model)
     sampled_temperature = samples.temperature.astype(energies.dtype)
     if temperature is None:
         temperature = sampled_temperature
     temperature = jnp.asarray(temperature, energies.dtype)
-    # Differences first: energies are large, and their change is small.
+    # ln w = β₀ U₀ − β U = β₀ (U₀ − U) + U (β₀ − β). Differences first: energies are large, and their
+    # change is small.
     log_weights = (samples.energies - energies) / sampled_temperature + energies * (
         1 / sampled_temperature - 1 / temperature
     )
+    # Softmax subtracts the largest exponent: no weight overflows.
     weights = jax.nn.softmax(log_weights)
     effective = 1 / jnp.sum(jax.lax.stop_gradient(weights) ** 2)
     # Not the opposite test: NaN energies must not pass.
@@ -159,7 +164,7 @@ def reweight(
 
     values = jax.tree.map(as_floating, samples.map(quantity, model))  # counts are numbers, too
 
-    def mean(a: Array) -> Array:
+    def mean(a: Array) -> Array:  # over the samples, the first axis
         w = weights.reshape((-1,) + (1,) * (a.ndim - 1)).astype(a.dtype)
         return jnp.where(too_few, jnp.nan, jnp.sum(w * a, axis=0))
 
@@ -173,8 +178,11 @@ def reweight(
 
 def _error(weights: Array, values: Array, mean: Array) -> Array:
     """Standard error of a ratio of sums, Σ w A / Σ w, from blocks of its linear part."""
+    # Linearized about the mean, a ratio of sums is Σ w (A − ⟨A⟩), as the weights add up to 1.
     blocks = min(_NUM_BLOCKS, len(values))
     w = jax.lax.stop_gradient(weights).reshape((-1,) + (1,) * (values.ndim - 1))
     parts = w.astype(values.dtype) * (values - mean[None])
+    # Consecutive samples are correlated; blocks longer than the correlation time are not.
     sums = jnp.stack([jnp.sum(part, axis=0) for part in jnp.array_split(parts, blocks)])
+    # The deviations add up to 0, so one block is not independent: n / (n − 1).
     return safe_sqrt(jnp.sum(sums**2, axis=0) * blocks / max(blocks - 1, 1))

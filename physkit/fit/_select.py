@@ -53,19 +53,20 @@ class Selection:
     """Leaves of a model, or parts of them, each with a name; made by `select`.
 
     - `names`: one for each leaf, for tables and as keys.
-    - `places`: positions among the model's flattened leaves; `indices`: which part of it (empty: all).
+    - `leaf_numbers`: its number among the model's flattened leaves.
+    - `indices`: which part of the leaf: `()` for all of it, `(index,)` for `leaf[index]`.
     """
 
     names: tuple[str, ...]
-    places: tuple[int, ...]
+    leaf_numbers: tuple[int, ...]
     indices: tuple[Index, ...]
 
     def get(self, model: PyTree) -> dict[str, Array]:
         """The selected numbers, by name."""
         leaves = jax.tree.leaves(model)
         values = {}
-        for name, place, index in zip(self.names, self.places, self.indices, strict=True):
-            leaf = as_parameter(leaves[place])
+        for name, number, index in zip(self.names, self.leaf_numbers, self.indices, strict=True):
+            leaf = as_parameter(leaves[number])
             values[name] = leaf[index[0]] if index else leaf
         return values
 
@@ -81,11 +82,11 @@ class Selection:
             raise SelectionError(f"{unknown} not selected; available: {list(self.names)}")
         # Leaves are exchanged in the flattened tree: constructors would convert and check them.
         leaves, tree = jax.tree.flatten(model)
-        for name, place, index in zip(self.names, self.places, self.indices, strict=True):
+        for name, number, index in zip(self.names, self.leaf_numbers, self.indices, strict=True):
             if name in values:
-                old = as_parameter(leaves[place])
+                old = as_parameter(leaves[number])
                 new = jnp.asarray(values[name]).astype(old.dtype)
-                leaves[place] = old.at[index[0]].set(new) if index else new
+                leaves[number] = old.at[index[0]].set(new) if index else new
         changed = tree.unflatten(leaves)
         # A state prepared for Reversible also holds its numbers as integers, which would be stale now.
         return jax.tree.map(_drop_stale_fixed_point, changed, model, is_leaf=_has_fixed_point)
@@ -138,11 +139,13 @@ class _WhereReader:
     """Calls functions of a model on its marked copy, and names the leaves that they return."""
 
     def __init__(self, model: PyTree, smooth: bool):
+        # The copy has the classes and structure of the model, so `find` and attributes work on it.
         with_paths, tree = tree_util.tree_flatten_with_path(model)
         self._model, self._smooth = model, smooth
         self._markers = [_LeafMarker(k, path, leaf) for k, (path, leaf) in enumerate(with_paths)]
         self._marked = tree.unflatten(self._markers)
         # Of (simulation, state) paths begin inside: `integrator…`, `position`, not `[0].integrator…`.
+        # A NamedTuple has names for its parts, which paths show.
         is_plain_sequence = isinstance(model, tuple | list) and not hasattr(model, "_fields")
         self._hidden_keys = 1 if is_plain_sequence else 0
 
@@ -173,6 +176,7 @@ class _WhereReader:
         except SelectionError:
             raise  # of `find`, which lists its own candidates
         except (TypeError, ValueError, AttributeError, KeyError, IndexError) as error:
+            # What Python raises where a marker is computed with, or a path leads nowhere.
             raise SelectionError(
                 f"where fails on this model: {error}. It may point at leaves and index them, "
                 f"and not compute with them. {self.available()}"
@@ -188,6 +192,7 @@ class _WhereReader:
             for key, part in found.items():
                 yield from self._selected(part, f"{label}.{key}" if label else str(key))
         elif isinstance(found, tuple | list):
+            # Without a label each part is named by its own path, which says more than its number.
             for k, part in enumerate(found):
                 yield from self._selected(part, f"{label}[{k}]" if label else "")
         elif any(isinstance(x, _LeafMarker) for x in jax.tree.leaves(found)):
@@ -244,6 +249,7 @@ def _static_fields(model: PyTree) -> Iterator[tuple[str, Any]]:
     for part in jax.tree.leaves(model, is_leaf=is_module):
         if not is_module(part):
             continue
+        # Static fields are no leaves of the tree: only the dataclass lists them.
         for field in dataclasses.fields(part):
             value = getattr(part, field.name, None)
             if field.metadata.get("static", False):
@@ -253,13 +259,15 @@ def _static_fields(model: PyTree) -> Iterator[tuple[str, Any]]:
 
 
 def _is_floating(value: Any) -> bool:
+    # Python floats are leaves, too, where a class has not made arrays of them.
     if isinstance(value, bool | int):
         return False
     return isinstance(value, float) or eqx.is_inexact_array_like(value)
 
 
 def _require_distinct(selected: list[tuple[str, _LeafMarker]]) -> None:
-    """No number twice: it could not be given two values."""
+    """Raise where a number is selected twice: it could not be given two values."""
+    # By leaf: which of its elements are taken, and by which names.
     taken: dict[int, tuple[np.ndarray, list[str]]] = {}
     for name, marker in selected:
         shape = np.shape(marker.value)
@@ -283,8 +291,11 @@ def _unique_names(selected: list[tuple[str, _LeafMarker]]) -> list[str]:
     names = [name for name, _ in selected]
     if len(set(names)) == len(names):
         return names
-    whole = [_leaf_name(marker.path, marker.index) for _, marker in selected]
-    return [w if names.count(n) > 1 else n for n, w in zip(names, whole, strict=True)]
+    full_names = [_leaf_name(marker.path, marker.index) for _, marker in selected]
+    return [
+        full if names.count(name) > 1 else name
+        for name, full in zip(names, full_names, strict=True)
+    ]
 
 
 def _leaf_name(path: Path, index: Index = ()) -> str:

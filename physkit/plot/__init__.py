@@ -1,7 +1,7 @@
 """Pictures. Small functions that take data, draw with matplotlib and return the Axes."""
 
 from ._animate import animate as animate
-from ._curves import (
+from ._correlation_functions import (
     correlation as correlation,
     mean_square_displacement as mean_square_displacement,
     radial_distribution as radial_distribution,

@@ -54,12 +54,14 @@ def animate(
             "writing MP4 needs the program ffmpeg, which is not on the PATH: install it with your "
             "system's package manager (apt, dnf, brew or conda install ffmpeg), or write a .gif"
         )
+    # The ending stays: Pillow and ffmpeg choose the format by it.
     part = path.with_name(f"{path.stem}.part{path.suffix}")
     pictures = _pictures(frames, draw, size, dpi, hold)
     try:
         (_write_mp4 if is_film else _write_gif)(pictures, part, fps)
         os.replace(part, path)
     finally:
+        # Renamed, or left behind by an error.
         part.unlink(missing_ok=True)
     return path
 
@@ -87,7 +89,7 @@ def _pictures(
             limits = limits or (ax.get_xlim(), ax.get_ylim())
             canvas.draw()
         image = Image.fromarray(np.asarray(canvas.buffer_rgba())[..., :3])
-        # Film formats want even numbers of pixels.
+        # H.264 with chroma at half resolution needs even numbers of pixels.
         yield image.crop((0, 0, image.width // 2 * 2, image.height // 2 * 2))
 
 
@@ -99,7 +101,8 @@ def _write_gif(pictures: Iterable[Picture], path: Path, fps: int) -> None:
     for picture in pictures:
         if first is None:
             first = picture.quantize(255, method=Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE)
-            levels = first.getpalette()  # paper should be white, not nearly so
+            # The median cut makes the paper nearly white: make it white.
+            levels = first.getpalette()
             white = [k for k in range(0, len(levels), 3) if min(levels[k : k + 3]) > 240]
             for k in white:
                 levels[k : k + 3] = [255, 255, 255]
@@ -109,6 +112,7 @@ def _write_gif(pictures: Iterable[Picture], path: Path, fps: int) -> None:
             reduced.append(picture.quantize(palette=first, dither=Image.Dither.NONE))
     if first is None:
         raise ParameterError("no frames to draw")
+    # GIF counts hundredths of a second, and browsers slow down films of less than two of them.
     milliseconds = max(20, round(100 / fps) * 10)
     reduced[0].save(
         path, save_all=True, append_images=reduced[1:], duration=milliseconds, loop=0, disposal=1
@@ -118,9 +122,11 @@ def _write_gif(pictures: Iterable[Picture], path: Path, fps: int) -> None:
 def _write_mp4(pictures: Iterable[Picture], path: Path, fps: int) -> None:
     import subprocess
 
+    # Raw pixels go through a pipe: one picture is in memory at a time, and no file for each is written.
     process, size = None, None
     for picture in pictures:
         if process is None:
+            # Started with the first picture, whose size it must be told.
             size = f"{picture.width}x{picture.height}"
             command = (
                 f"ffmpeg -y -loglevel error -f rawvideo -pix_fmt rgb24 -s {size} -r {fps} -i -"

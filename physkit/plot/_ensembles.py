@@ -10,8 +10,8 @@ from physkit.ensemble import QUANTILES, EnsembleStatistics
 from ._style import INK, PALETTE, SEQUENTIAL, axes, axis_label, legend
 from ._types import Artist, Axes, Numbers
 
-_BARS = 12  # error bars along a fan
-_WRITTEN = 64  # cells of a map, up to which numbers are written into them
+_NUM_BARS = 12  # error bars along a fan
+_MAX_WRITTEN_CELLS = 64  # of a map; more are too small for numbers
 _NOISY = 0.1  # of the colors' range: cells whose error is larger are hatched
 
 
@@ -64,7 +64,12 @@ def fan(
     if 0.5 not in levels:
         raise ParameterError(f"a fan is drawn around the median: 0.5 is not among levels {levels}")
     ax = axes(ax)
-    pairs = [(levels.index(q), levels.index(1 - q)) for q in sorted(levels) if _paired(q, levels)]
+    # (q, 1 − q), from the widest band to the narrowest, which is drawn on top.
+    pairs = [
+        (levels.index(q), levels.index(1 - q))
+        for q in sorted(levels)
+        if q < 0.5 and 1 - q in levels
+    ]
     for k, (low, high) in enumerate(pairs):
         percent = 100 * (levels[high] - levels[low])
         alpha = 0.16 + 0.16 * k
@@ -77,7 +82,8 @@ def fan(
     median = levels.index(0.5)
     ax.plot(times, edges[median], color=color, label=f"{name + ': ' if name else ''}median")
     if errors is not None:
-        some = np.unique(np.linspace(0, len(times) - 1, _BARS + 2).astype(int))[1:-1]
+        some = np.unique(np.linspace(0, len(times) - 1, _NUM_BARS + 2).astype(int))[1:-1]
+        # The median and both edges of the widest band.
         for row in {median, *(pairs[0] if pairs else ())}:
             ax.errorbar(
                 times[some], edges[row, some], errors[row, some], fmt="none", ecolor=INK,
@@ -88,10 +94,6 @@ def fan(
     ax.margins(x=0.01)
     legend(ax)
     return ax
-
-
-def _paired(q: float, levels: tuple[float, ...]) -> bool:
-    return q < 0.5 and 1 - q in levels
 
 
 def heat_map(
@@ -134,6 +136,7 @@ def heat_map(
             f"a map needs x, y, values and error of one length; got {x.shape}, {y.shape}, {values.shape} "
             f"and {bars.shape}"
         )
+    # Points in any order → (rows, columns) of a grid; what is missing stays NaN.
     columns, i = np.unique(x, return_inverse=True)
     rows, j = np.unique(y, return_inverse=True)
     if len(set(zip(i, j, strict=True))) < len(x):
@@ -144,15 +147,20 @@ def heat_map(
     table[j, i], error_table[j, i] = values, bars
     ax = axes(ax, (5.2, 4.0))
     ax.grid(False)
-    sign = np.nanmin(table) < 0 < np.nanmax(table)
-    if limits is None and sign:
+    has_both_signs = np.nanmin(table) < 0 < np.nanmax(table)
+    if limits is None and has_both_signs:
         limits = (-np.nanmax(np.abs(table)), np.nanmax(np.abs(table)))
     low, high = (np.nanmin(table), np.nanmax(table)) if limits is None else limits
     across, up = _edges(columns), _edges(rows)
     image = ax.pcolormesh(
-        across, up, table, cmap=cmap or ("RdBu_r" if sign else SEQUENTIAL), vmin=low, vmax=high
+        across,
+        up,
+        table,
+        cmap=cmap or ("RdBu_r" if has_both_signs else SEQUENTIAL),
+        vmin=low,
+        vmax=high,
     )
-    if error is not None and table.size <= _WRITTEN:
+    if error is not None and table.size <= _MAX_WRITTEN_CELLS:
         _write_numbers(ax, image, columns, rows, table, error_table)
     elif error is not None:
         for r, c in np.argwhere(error_table > _NOISY * (high - low)):
@@ -168,7 +176,7 @@ def heat_map(
 
 
 def _edges(centers: np.ndarray) -> np.ndarray:
-    """Cells around values, half-way between neighbors."""
+    """Edges of cells around values, half-way between neighbors; one more than there are values."""
     if len(centers) == 1:
         return centers[0] + np.array([-0.5, 0.5])
     between = (centers[1:] + centers[:-1]) / 2
@@ -185,12 +193,14 @@ def _write_numbers(
     table: np.ndarray,
     errors: np.ndarray,
 ) -> None:
+    # As many digits as the typical error leaves meaning to.
     known = np.where(np.isfinite(errors) & (errors > 0), errors, np.nan)
     typical = np.nanmedian(known) if np.isfinite(known).any() else 0.1
     digits = int(np.clip(np.ceil(-np.log10(typical)), 0, 4))
     for (r, c), value in np.ndenumerate(table):
         if not np.isfinite(value):
             continue
+        # White on cells that are dark to the eye, which sees green brightest.
         red, green, blue, _ = image.cmap(image.norm(value))
         dark = 0.3 * red + 0.59 * green + 0.11 * blue < 0.55
         text = f"{value:.{digits}f}"
@@ -241,22 +251,24 @@ def parallel_coordinates(
     shown = np.all(np.isfinite(table), axis=1)
     if not shown.any():
         raise ParameterError("every member has a NaN somewhere: nothing to draw")
+    # Every axis runs from the smallest to the largest value; one of a single value puts it in the middle.
     low, high = table[shown].min(axis=0), table[shown].max(axis=0)
     width = np.where(high > low, high - low, 1.0)
     middle = np.where(high > low, 0.0, 0.5)
-    place = (table - low) / width + middle
+    height = (table - low) / width + middle
     ax = axes(ax, (1.6 + 1.3 * len(names), 3.6))
     ax.grid(False)
-    colors = matplotlib.colormaps[cmap](place[:, -1] * 0.92)
+    colors = matplotlib.colormaps[cmap](height[:, -1] * 0.92)  # the end is too pale
     # The few extreme members last, so that they are seen.
-    order = np.argsort(np.abs(place[:, -1] - 0.5))
+    order = np.argsort(np.abs(height[:, -1] - 0.5))
+    # Many lines are drawn fainter, so that their density shows.
     alpha = float(np.clip(60 / np.sum(shown), 0.15, 0.9))
     for member in order[shown[order]]:
-        ax.plot(range(len(names)), place[member], color=colors[member], lw=1.0, alpha=alpha)
+        ax.plot(range(len(names)), height[member], color=colors[member], lw=1.0, alpha=alpha)
     for name, bars in (error or {}).items():
         k = names.index(name)
         ax.errorbar(
-            np.full(int(shown.sum()), k), place[shown, k], np.asarray(bars, float)[shown] / width[k],
+            np.full(int(shown.sum()), k), height[shown, k], np.asarray(bars, float)[shown] / width[k],
             fmt="none", ecolor=INK, elinewidth=0.8, capsize=1.5, alpha=0.6, zorder=4,
         )  # fmt: skip
     for k in range(len(names)):

@@ -5,7 +5,16 @@ import numpy as np
 from physkit.core import ParameterError
 from physkit.fields import Field, power_spectrum
 
-from ._style import INK, PALETTE, SEQUENTIAL, FigureSize, axes, axis_label, legend
+from ._style import (
+    INK,
+    SEQUENTIAL,
+    FigureSize,
+    axes,
+    axis_label,
+    inset_color_bar,
+    legend,
+    next_color,
+)
 from ._types import Axes
 
 DIVERGING = "RdBu_r"
@@ -49,6 +58,7 @@ def field(
     ax = axes(ax, (4.8, 4.0))
     ax.grid(False)
     low, high, cmap = _color_scale(values, limits, cmap)
+    # Fields are indexed [x, y], images [row, column] from below: transpose.
     image = ax.imshow(
         values.T,
         origin="lower",
@@ -62,11 +72,7 @@ def field(
     ax.set_xlabel(axis_label("$x$", length_unit))
     ax.set_ylabel(axis_label("$y$", length_unit))
     if bar:
-        colors = ax.figure.colorbar(image, cax=ax.inset_axes((1.03, 0, 0.035, 1)))
-        colors.outline.set_visible(False)
-        colors.ax.tick_params(length=2.5, width=0.7, labelsize=8.5, color=INK, labelcolor=INK)
-        if label or unit:
-            colors.set_label(axis_label(label or "", unit), fontsize=10, color=INK)
+        inset_color_bar(ax, image, axis_label(label or "", unit))
     return ax
 
 
@@ -87,6 +93,7 @@ def arrows(v: Field, *, every: int | None = None, ax: Axes | None = None, color:
     ax = axes(None, (4.8, 4.0)) if ax is None else ax
     step = max(1, max(v.grid.shape) // 20) if every is None else every
     x, y = (np.asarray(c).ravel()[step // 2 :: step] for c in v.coordinates)
+    # Half a step in from the edge, so that arrows stand evenly about the middle.
     part = np.asarray(v.data)[:, step // 2 :: step, step // 2 :: step]
     ax.quiver(x, y, part[0].T, part[1].T, color=color, width=0.003, pivot="middle")
     ax.set_aspect("equal")
@@ -99,10 +106,11 @@ def spectrum(u: Field, *, ax: Axes | None = None, unit: str = "", label: str | N
     **Returns:** the `Axes`.
     """
     by_shell = power_spectrum(u)
+    # The first shell is the mean, at k = 0: logarithmic axes have no place for it.
     k, power = np.asarray(by_shell.k)[1:], np.asarray(by_shell.power)[1:]
     shown = power > 0
     ax = axes(ax)
-    ax.loglog(k[shown], power[shown], color=_next_color(ax), label=label, gid="curve")
+    ax.loglog(k[shown], power[shown], color=next_color(ax), label=label, gid="curve")
     ax.set_xlabel(axis_label("$k$", unit))
     ax.set_ylabel("power per shell")
     legend(ax)
@@ -119,7 +127,7 @@ def _draw_curve(
     label: str | None,
 ) -> Axes:
     ax = axes(ax)
-    ax.plot(np.asarray(u.coordinates[0]), values, color=_next_color(ax), label=label, gid="curve")
+    ax.plot(np.asarray(u.coordinates[0]), values, color=next_color(ax), label=label, gid="curve")
     ax.set_xlabel(axis_label("$x$", length_unit))
     ax.set_ylabel(axis_label("$u$", unit))
     ax.set_xlim(0, float(u.grid.space.lengths[0]))
@@ -132,7 +140,8 @@ def _draw_curve(
 def _scalar(u: Field, component: int | None) -> np.ndarray:
     values = np.asarray(u.data)
     if np.iscomplexobj(values):
-        values = np.abs(values) ** 2
+        values = np.abs(values) ** 2  # a wave function as its density
+    # Components are the first axis of the data.
     if not u.components:
         return values
     if component is not None:
@@ -147,6 +156,7 @@ def _color_scale(
 ) -> tuple[float | np.floating, float | np.floating, str]:
     shown = values[np.isfinite(values)]
     low, high = limits or ((shown.min(), shown.max()) if shown.size else (0.0, 1.0))
+    # Both signs: limits alike on both sides, so that white is 0.
     has_both_signs = low < 0 < high
     if limits is None and has_both_signs:
         high = max(-low, high)
@@ -163,8 +173,3 @@ def _extent(u: Field) -> tuple[float, float, float, float]:
         begin = -0.5 * h[k] if u.location.staggered[k] else 0.0
         out += [float(begin), float(begin + count * h[k])]
     return out[0], out[1], out[2], out[3]
-
-
-def _next_color(ax: Axes) -> str:
-    drawn = sum(line.get_gid() == "curve" for line in ax.lines)
-    return PALETTE[drawn % len(PALETTE)]

@@ -46,20 +46,22 @@ def fit(
             f"{before.shape} and {after.shape}"
         )
     top, bottom = _two_axes(axes)
-    columns = [a.reshape(len(x), -1) for a in (data, before, after)]
+    columns = [a.reshape(len(x), -1) for a in (data, before, after)]  # one for each series
     bars = None if error is None else np.broadcast_to(error, data.shape).reshape(len(x), -1)
     several = columns[0].shape[1] > 1
+    # Data may come in any order; a line drawn through them may not.
     order = np.argsort(x)
     bottom.axhline(0, color=FAINT, linewidth=0.8, zorder=1)
-    for k, (seen, old, new) in enumerate(zip(*(a.T for a in columns), strict=True)):
+    for k, (measured, old, new) in enumerate(zip(*(a.T for a in columns), strict=True)):
         color = PALETTE[k % len(PALETTE)]
         name = names[k] if k < len(names) else (f"series {k}" if several else "data")
         bar = None if bars is None else bars[:, k]
         dots = {"fmt": "o", "ms": 4, "color": color, "mec": "white", "mew": 0.5, "elinewidth": 0.8}
-        top.errorbar(x, seen, bar, label=name, zorder=3, **dots)
+        top.errorbar(x, measured, bar, label=name, zorder=3, **dots)
         top.plot(x[order], new[order], color=color, linewidth=1.6, zorder=2)
         top.plot(x[order], old[order], color=color, linewidth=1.0, linestyle=(0, (4, 3)), alpha=0.7)
-        bottom.errorbar(x, seen - new, bar, zorder=3, **dots)
+        bottom.errorbar(x, measured - new, bar, zorder=3, **dots)
+    # Empty lines, for their entries in the legend only.
     top.plot([], [], color=INK, linewidth=1.6, label="fit")
     top.plot([], [], color=INK, linewidth=1.0, linestyle=(0, (4, 3)), label="start")
     top.set_ylabel(axis_label(label, unit))
@@ -86,9 +88,10 @@ def fit_history(found: Fit, *, ax: Axes | None = None) -> Axes:
         (found.history.gradient_norm, PALETTE[1], "|gradient|"),
     ):
         shown = np.asarray(values, float)
-        positive = np.all(shown[np.isfinite(shown)] > 0)
+        is_positive = np.all(shown[np.isfinite(shown)] > 0)
         ax.plot(steps, shown, color=color, label=name)
-        if not positive:
+        # −log likelihoods may be negative, which a plain logarithmic axis cannot show.
+        if not is_positive:
             ax.set_yscale("symlog")
     if ax.get_yscale() == "linear":
         ax.set_yscale("log")
@@ -136,7 +139,7 @@ def _two_axes(axes: Sequence[Axes] | None) -> tuple[Axes, Axes]:
             f"a fit is drawn on two axes, for curves and residuals; got {len(axes)}"
         )
     if axes is None:
-        import matplotlib.pyplot as plt
+        import matplotlib.pyplot as plt  # not at import, see `_style.axes`
 
         with style():
             figure = plt.figure(figsize=(6.2, 4.6), layout="constrained")

@@ -29,12 +29,13 @@ def gradient_growth(growth: PyTree, *, ax: Axes | None = None, time_unit: str = 
     t, log10 = np.asarray(growth.times), np.asarray(growth.growth) / np.log(10)
     ax.plot(t, log10, color=PALETTE[0], linewidth=0.7, alpha=0.35)
     ax.plot(t, log10.mean(axis=1), color=PALETTE[0], label="derivative of the state")
-    late = slice(len(t) // 4, None)
+    late = slice(len(t) // 4, None)  # without the transient, as the measurement has it
     if growth.chaotic:
         slope, shape = growth.exponent / np.log(10), t
         name = f"exp(λ t), λ = {growth.exponent:.3g} ± {growth.error:.1g}"
     else:
         slope, shape, name = growth.power, np.log10(t), f"t^{growth.power:.2f}"
+    # λ or the power is measured; the offset is the mean of what is left.
     middle = np.mean(log10[late].mean(axis=1) - slope * shape[late])
     ax.plot(t[late], middle + slope * shape[late], color=INK, ls=(0, (5, 3)), lw=1.1, label=name)
     if growth.safe_time < t[-1]:

@@ -9,7 +9,7 @@ from ._projection import cell_edges, hidden_edges, view_matrix
 from ._style import INK, PALETTE, SEQUENTIAL, FigureSize, axes, axis_label, legend
 from ._types import Artist, Axes, Numbers
 
-_DISCS = 40_000  # more would only make pictures slow: large systems get plainer spheres
+_MAX_DISCS = 40_000  # more would only make pictures slow: large systems get plainer spheres
 _PROPERTIES = ("species", "speed", "charge", "mass")
 
 
@@ -63,6 +63,7 @@ def particles(
         values = [_colors(p, color, limits) for _, p in found]
         colors, scale = np.concatenate([v[0] for v in values]), values[0][1]
         entries = values[0][2]
+    # The cell, and the dimension of the picture, are those of the first component.
     first = found[0][1]
     cell = first.space.cell(first.dimension) if box else None
     cell = None if cell is None else np.asarray(cell, float)
@@ -77,6 +78,7 @@ def particles(
 
 
 def _with_three_coordinates(p: Particles) -> np.ndarray:
+    """Positions `[n 3]`, padded with zeros, so that components of any dimension can be joined."""
     x = np.asarray(p.position, float)
     return np.pad(x, ((0, 0), (0, 3 - x.shape[1])))
 
@@ -86,6 +88,7 @@ def _radii(p: Particles, radius: Numbers | None) -> np.ndarray:
         x = np.asarray(p.position, float)
         volume = float(p.space.volume)
         if not np.isfinite(volume):
+            # Free space: the volume of the box that the particles fill.
             volume = float(np.prod(np.ptp(x, axis=0) + 1e-12))
         radius = 0.4 * (volume / max(len(x), 1)) ** (1 / x.shape[1])
     radii = np.asarray(radius, float)
@@ -116,13 +119,15 @@ def _colors(p: Particles, color: Numbers | str, limits: FigureSize | None):
     if diverging and limits is None:
         low, high = -max(-low, high), max(-low, high)
     colormap = matplotlib.colormaps[SEQUENTIAL]
-    if diverging:  # without the ends, which are nearly black
+    if diverging:
+        # Without the ends of the map, which are nearly black.
         colormap = ListedColormap(matplotlib.colormaps["RdBu_r"](np.linspace(0.1, 0.9, 256)))
     scale = ScalarMappable(Normalize(low, high), colormap)
     return scale.to_rgba(values)[:, :3], scale, []
 
 
 def _values(p: Particles, color: Numbers | str) -> np.ndarray:
+    # A leaf may be missing (charge) or derived (speed).
     if isinstance(color, str):
         if color == "speed":
             return np.linalg.norm(np.asarray(p.velocity, float), axis=1)
@@ -169,6 +174,7 @@ def _draw_discs(
             zorder=2,
         )
     )
+    # Collections do not count towards the limits by themselves.
     ax.update_datalim(np.concatenate([x - radii[:, None], x + radii[:, None]]))
     ax.set_aspect("equal")
     ax.margins(0.03)
@@ -193,6 +199,7 @@ def _draw_spheres(
     from matplotlib.collections import EllipseCollection, LineCollection
 
     camera = view_matrix(*view)
+    # Columns: to the right, up, towards the eye. Drawn from the farthest to the nearest.
     seen = x @ camera.T
     order = np.argsort(seen[:, 2])
     seen, radii, colors = seen[order], radii[order], colors[order]
@@ -202,7 +209,8 @@ def _draw_spheres(
     # towards the light at the upper left.
     base = 1 - (1 - colors) * (0.55 + 0.45 * near)
     rim = base * (0.72 + 0.1 * (1 - near))
-    count = int(np.clip(_DISCS // max(len(seen), 1), 1, 14))
+    count = int(np.clip(_MAX_DISCS // max(len(seen), 1), 1, 14))
+    # t runs from the rim of a sphere to its highlight; face colors go from rim over base to white.
     layers = []
     for t in np.linspace(0, 1, count) if count > 1 else [0.4]:
         size = 1 - 0.9 * t if count > 1 else 1.0
@@ -210,8 +218,10 @@ def _draw_spheres(
         face = (rim * (1 - t) ** 2 + base * (1 - (1 - t) ** 2)) * (1 - mix) + mix
         shift = 0.32 * t * radii[:, None] * np.array([[-0.7, 0.7]])
         layers.append((seen[:, :2] + shift, size * radii, face))
+    # (particles, layers, …): all discs of one sphere before those of the next, which may hide it.
     offsets, sizes, faces = (np.stack(part, axis=1) for part in zip(*layers, strict=True))
     outline = np.repeat((0.55 * rim)[:, None], len(layers), axis=1)
+    # Only the outermost disc of a sphere has an outline.
     widths = np.tile([0.35] + [0.0] * (len(layers) - 1), len(seen))
     ax.add_collection(
         EllipseCollection(
@@ -231,6 +241,7 @@ def _draw_spheres(
     if cell is not None:
         edges = cell_edges(cell)
         flat, hidden = edges @ camera[:2].T, hidden_edges(edges, camera[2])
+        # Edges at the back lie behind the spheres (zorder 2), those in front before them.
         for which, order_in_depth, strength in ((hidden, 1, 0.45), (~hidden, 3, 0.9)):
             lines = LineCollection(flat[which], colors=INK, linewidths=0.8, alpha=strength)
             lines.set_zorder(order_in_depth)
@@ -273,6 +284,7 @@ def _draw_triad(ax: Axes, camera: np.ndarray) -> None:
 
 
 def _draw_legend(ax: Axes, entries: list[tuple[str, Numbers]]) -> None:
+    # Empty lines, for their entries in the legend only.
     for color, name in entries:
         ax.plot([], [], "o", color=color, markersize=7, label=name)
     if entries:

@@ -48,16 +48,16 @@ def trajectories(
         raise ShapeError(
             'paths in three dimensions need axes with projection="3d", or plane=(0, 1)'
         )
-    for i in range(paths.shape[1]):
+    for i in range(paths.shape[1]):  # (time, particle, axis)
         path, color = paths[:, i], PALETTE[i % len(PALETTE)]
-        _fading(ax, path, color)
+        _draw_fading(ax, path, color)
         name = names[i] if i < len(names) else None
         ax.plot(*path[-1:].T, "o", color=color, markersize=5, label=name, zorder=3)
     letters = ["xyz"[k] for k in (plane or range(paths.shape[-1]))]
     for letter, axis in zip(letters, "xyz", strict=False):
         getattr(ax, f"set_{axis}label")(axis_label(f"${letter}$", unit))
     if spatial:
-        _cube(ax, paths.reshape(-1, 3))
+        _set_cubic_limits(ax, paths.reshape(-1, 3))
     else:
         ax.margins(0.06)
         ax.autoscale_view()
@@ -91,7 +91,7 @@ def phase_space(
         raise ShapeError(f"q and p are both [t] or [t k]; got {q.shape} and {p.shape}")
     q, p = q.reshape(len(q), -1), p.reshape(len(p), -1)
     ax = axes(ax, (4.6, 4.0))
-    for k, color in enumerate(_shades(q.shape[1])):
+    for k, color in enumerate(_orbit_colors(q.shape[1])):
         ax.plot(q[:, k], p[:, k], color=color, linewidth=1.2)
         ax.plot(q[:1, k], p[:1, k], "o", color=color, markersize=3.5)
     ax.set_xlabel(axis_label(labels[0], units[0]))
@@ -99,7 +99,8 @@ def phase_space(
     return ax
 
 
-def _shades(count: int) -> list[Any]:
+def _orbit_colors(count: int) -> list[Any]:
+    """Colors of so many orbits: of the palette, or where it is too short of a color map."""
     if count <= len(PALETTE):
         return list(PALETTE[:count])
     import matplotlib
@@ -107,13 +108,14 @@ def _shades(count: int) -> list[Any]:
     return list(matplotlib.colormaps[SEQUENTIAL](np.linspace(0.05, 0.9, count)))
 
 
-def _fading(ax: Axes, path: np.ndarray, color: str) -> None:
-    """A line whose past is fainter."""
+def _draw_fading(ax: Axes, path: np.ndarray, color: str) -> None:
+    """Draw a line whose past is fainter."""
     from matplotlib.collections import LineCollection
     from matplotlib.colors import to_rgba
 
     # At most some hundred pieces a path: more would only make files large.
     cuts = np.unique(np.linspace(0, len(path) - 1, min(len(path), 160)).astype(int))
+    # Neighboring pieces share a point, so that the line has no gaps.
     pieces = [path[a : b + 1] for a, b in itertools.pairwise(cuts)]
     if not pieces:
         return
@@ -129,8 +131,9 @@ def _fading(ax: Axes, path: np.ndarray, color: str) -> None:
         ax.update_datalim(path)
 
 
-def _cube(ax: Axes, points: np.ndarray) -> None:
+def _set_cubic_limits(ax: Axes, points: np.ndarray) -> None:
     """Three equal ranges that hold all points, on white walls with few ticks."""
+    # matplotlib has no equal aspect in three dimensions: equal limits on a cubic box do it.
     low, high = np.nanmin(points, axis=0), np.nanmax(points, axis=0)
     half = 0.54 * (np.max(high - low) or 1.0)
     for letter, middle in zip("xyz", 0.5 * (low + high), strict=True):

@@ -20,6 +20,7 @@ def cell_edges(cell: Numbers) -> np.ndarray:
     """The edges of the cell spanned by the rows of `cell`, from the origin: `[edges 2 d]`."""
     cell = np.asarray(cell, float)
     d = len(cell)
+    # 2^(d−1) edges along each of the d directions, one from every corner of the opposite face.
     edges = []
     for k in range(d):
         others = [j for j in range(d) if j != k]
@@ -31,5 +32,5 @@ def cell_edges(cell: Numbers) -> np.ndarray:
 
 def hidden_edges(edges: np.ndarray, eye: np.ndarray) -> np.ndarray:
     """Which edges of a cell meet in its farthest corner, so that what it holds hides them."""
-    depth = edges @ eye
+    depth = edges @ eye  # of both ends of each edge; larger is nearer
     return np.isclose(depth, depth.min()).any(axis=1)

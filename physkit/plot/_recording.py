@@ -11,8 +11,8 @@ from ._fields import field
 from ._particles import particles
 from ._paths import trajectories
 from ._series import series as curves
-from ._style import INK, PALETTE, SEQUENTIAL, axes, axis_label
-from ._types import Artist, Axes
+from ._style import INK, PALETTE, SEQUENTIAL, axes, axis_label, inset_color_bar
+from ._types import Axes
 
 _MAX_LINES = 8  # more are drawn as a map
 _MAX_PATHS = 12  # more particles are drawn where they are, not where they have been
@@ -59,19 +59,21 @@ def shows_one_frame(series: Series) -> bool:
 
 def _choose_picture(series: Series) -> tuple[Callable[..., Axes], bool]:
     """The function that draws a series, and whether it draws one frame only."""
-    frame_shape = series.shape[1:]
+    frame_shape = series.shape[1:]  # without the axis of time
     if series.kind == "fields":
-        flat = sum(axis in series.dims for axis in "xyz") == 1
-        if not flat:
+        is_one_dimensional = sum(axis in series.dims for axis in "xyz") == 1
+        if not is_one_dimensional:
             return _field, True
+        # A map over place and time shows all frames, where there are enough of them.
         return (
             (_map, False) if len(frame_shape) == 1 and len(series) >= _MAX_LINES else (_field, True)
         )
     if is_trajectory(series):
+        # Paths of particles in a box would jump at its edges: paths are for free space.
         free = load_component(series).space.cell(frame_shape[1]) is None
         few = free and frame_shape[0] <= _MAX_PATHS and len(series) > 1 and frame_shape[1] > 1
         return (_paths, False) if few else (_particles, True)
-    if series.kind == "trajectory":
+    if series.kind == "trajectory":  # of velocities: that of positions was met above
         return _distribution, True
     if len(frame_shape) == 0 or (len(frame_shape) == 1 and frame_shape[0] <= _MAX_LINES):
         return _curves, False
@@ -89,10 +91,12 @@ def _choose_picture(series: Series) -> tuple[Callable[..., Axes], bool]:
 
 
 def _real(values: np.ndarray) -> np.ndarray:
+    """`values` as real numbers; of complex ones |ψ|²."""
     return np.abs(values) ** 2 if np.iscomplexobj(values) else values.astype(float)
 
 
 def _label(series: Series) -> str:
+    """The name of what `_real` makes of a series."""
     return f"|{series.name}|²" if series.dtype.kind == "c" else series.name
 
 
@@ -114,6 +118,7 @@ def _map(series: Series, frame: int, ax: Axes) -> Axes:
         low, high, across = 0.0, float(loaded.grid.space.lengths[0]), "$x$"
     else:
         low, high, across = 0, values.shape[1], "index"
+    # One frame has no extent in time: give it one, or the image would have none.
     end = time[-1] if time[-1] > time[0] else time[0] + 1
     least, most = np.nanmin(values), np.nanmax(values)
     has_both_signs = least < 0 < most
@@ -130,7 +135,7 @@ def _map(series: Series, frame: int, ax: Axes) -> Axes:
     )
     ax.set_xlabel(across)
     ax.set_ylabel(axis_label("time"))
-    _color_bar(ax, image, _label(series))
+    inset_color_bar(ax, image, _label(series))
     return ax
 
 
@@ -165,7 +170,7 @@ def _image(series: Series, frame: int, ax: Axes) -> Axes:
     image = ax.imshow(_real(series[frame]).T, origin="lower", cmap=SEQUENTIAL, aspect="equal")
     ax.set_xlabel("first index")
     ax.set_ylabel("second index")
-    _color_bar(ax, image, _label(series))
+    inset_color_bar(ax, image, _label(series))
     return ax
 
 
@@ -173,6 +178,7 @@ def _distribution(series: Series, frame: int, ax: Axes) -> Axes:
     """How many particles have which velocity, along each axis."""
     values = np.asarray(series[frame], float)
     ax = axes(ax)
+    # Symmetric about 0, as velocities mostly are; about √n bins.
     fastest = np.abs(values[np.isfinite(values)]).max(initial=0.0) or 1.0
     bins = np.linspace(-fastest, fastest, int(np.clip(len(values) ** 0.5, 8, 60)))
     for k, column in enumerate(values.T):
@@ -183,10 +189,3 @@ def _distribution(series: Series, frame: int, ax: Axes) -> Axes:
     ax.set_ylabel("probability density")
     ax.legend(frameon=False, fontsize=9)
     return ax
-
-
-def _color_bar(ax: Axes, image: Artist, label: str) -> None:
-    colors = ax.figure.colorbar(image, cax=ax.inset_axes((1.03, 0, 0.035, 1)))
-    colors.outline.set_visible(False)
-    colors.ax.tick_params(length=2.5, width=0.7, labelsize=8.5, color=INK, labelcolor=INK)
-    colors.set_label(label, fontsize=10, color=INK)

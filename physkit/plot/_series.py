@@ -90,9 +90,11 @@ def drift(
         raise ShapeError(
             f"drift needs times [t] and energy [t], t ≥ 2; got {times.shape} and {energy.shape}"
         )
+    # An energy of exactly 0 at the start has no relative error: absolute then.
     error = (energy - energy[0]) / (abs(energy[0]) or 1.0)
     slope, start = np.polyfit(times - times[0], error, 1)
     ax = axes(ax)
+    # Each call adds a curve and a line of its own: count curves only, by their mark.
     color = PALETTE[len([line for line in ax.lines if line.get_gid() == "drift"]) % len(PALETTE)]
     ax.axhline(0, color=FAINT, linewidth=0.8, zorder=1)
     (line,) = ax.plot(times, error, color=color, linewidth=1.0, alpha=0.85)

@@ -5,14 +5,14 @@ from typing import Any
 
 import numpy as np
 
-from ._types import Axes
+from ._types import Artist, Axes
 
-# Okabe & Ito's palette, told apart by color-blind readers; the loudest ones come last.
+# Okabe & Ito's palette, which color-blind readers can tell apart; the brightest colors come last.
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#555555")
-FigureSize = tuple[int | float, int | float]
-INK = "#333333"
-FAINT = "#B8B8B8"
-SEQUENTIAL = "viridis"
+FigureSize = tuple[int | float, int | float]  # inches; also used for other pairs of numbers
+INK = "#333333"  # text, axes, fitted lines
+FAINT = "#B8B8B8"  # lines of reference: 0, 1
+SEQUENTIAL = "viridis"  # colors of numbers of one sign
 
 _STYLE = {
     "font.family": "sans-serif",
@@ -54,17 +54,20 @@ def style() -> AbstractContextManager:
     """
     import matplotlib
 
+    # As a context: matplotlib's global settings belong to the user.
     return matplotlib.rc_context(_STYLE)
 
 
 def axes(ax: Axes | None = None, size: FigureSize = (5.2, 3.4), *, spatial: bool = False) -> Axes:
-    """`ax`, or the axes of a new figure, dressed in the house style."""
+    """`ax`, or the axes of a new figure, in the house style."""
     if ax is None:
+        # Imported here: pyplot chooses a window system, which the package must not do at import.
         import matplotlib.pyplot as plt
 
         projection = {"projection": "3d"} if spatial else {}
         with style():
             ax = plt.figure(figsize=size, layout="constrained").add_subplot(**projection)
+    # Axes in three dimensions have panes and no spines: `trajectories` styles them itself.
     if ax.name != "3d":
         apply_style(ax)
     return ax
@@ -92,6 +95,24 @@ def axis_label(name: str, unit: str = "") -> str:
     return f"{name} / ({unit})" if compound and not unit.startswith("(") else f"{name} / {unit}"
 
 
+def next_color(ax: Axes) -> str:
+    """The color of the palette that follows those of the curves drawn so far.
+
+    Curves are counted by their mark, `gid="curve"`: lines of reference and fits take no color.
+    """
+    drawn = sum(line.get_gid() == "curve" for line in ax.lines)
+    return PALETTE[drawn % len(PALETTE)]
+
+
+def inset_color_bar(ax: Axes, image: Artist, label: str) -> None:
+    """A color bar as high as the axes, which keep their size."""
+    bar = ax.figure.colorbar(image, cax=ax.inset_axes((1.03, 0, 0.035, 1)))
+    bar.outline.set_visible(False)
+    bar.ax.tick_params(length=2.5, width=0.7, labelsize=8.5, color=INK, labelcolor=INK)
+    if label:
+        bar.set_label(label, fontsize=10, color=INK)
+
+
 def legend(ax: Axes, **where: Any) -> Axes:
     """A legend without a frame, of what is labeled; None if nothing is."""
     handles, labels = ax.get_legend_handles_labels()
@@ -105,6 +126,7 @@ def format_scientific(value: float, digits: int = 2) -> str:
     if value == 0 or not np.isfinite(value):
         return f"{value:g}"
     power = int(np.floor(np.log10(abs(value))))
+    # Near 1 plain digits read better.
     if -3 < power < 4:
         return f"{value:.{max(digits - 1 - power, 0)}f}"
     return rf"${value / 10.0**power:.{digits - 1}f}\times10^{{{power}}}$"
@@ -115,6 +137,7 @@ def format_measurement(value: float, error: float) -> str:
     if not (np.isfinite(error) and error > 0):
         return format_scientific(value, 3)
     power = int(np.floor(np.log10(max(abs(value), error))))
+    # One power of ten for value and error, so that their digits line up.
     scale = 10.0**power if not -3 < power < 4 else 1.0
     places = max(1 - int(np.floor(np.log10(error / scale))), 0)
     text = rf"{value / scale:.{places}f} ± {error / scale:.{places}f}"

@@ -1,4 +1,4 @@
-"""The chapters of the demo say what they found and leave pictures and tables behind."""
+"""Chapters of the demo print their results and write pictures and tables."""
 
 from functools import partial
 
@@ -56,10 +56,12 @@ def _weighing(error):
 def test_planets(tmp_path, capsys, monkeypatch, error, verdict):
     monkeypatch.setattr(_planets, "weigh_planets", lambda tracks, progress: _weighing(error))
     _planets.run(tmp_path, True, Report())
-    said = capsys.readouterr().out
-    assert verdict in said
-    assert "1047.3486" in said
-    _holds(tmp_path, {"wobble.png", "residuals.png", "orbits.png", "masses.csv", "wobble.csv"})
+    printed = capsys.readouterr().out
+    assert verdict in printed
+    assert "1047.3486" in printed
+    _check_files(
+        tmp_path, {"wobble.png", "residuals.png", "orbits.png", "masses.csv", "wobble.csv"}
+    )
     rows = np.loadtxt(tmp_path / "wobble.csv", delimiter=",", skiprows=2)
     np.testing.assert_allclose(rows[:, 1:4], rows[:, 4:7])
 
@@ -74,14 +76,14 @@ def test_argon(tmp_path, capsys, monkeypatch):
     pictures = {
         f"{name}.png" for name in ("radial_distribution", "displacement", "energy", "atoms")
     }
-    _holds(tmp_path, pictures | {"radial_distribution.csv", "displacement.csv", "energy.csv"})
+    _check_files(tmp_path, pictures | {"radial_distribution.csv", "displacement.csv", "energy.csv"})
     rows = np.loadtxt(tmp_path / "energy.csv", delimiter=",", skiprows=2)
     assert np.all(np.diff(rows[:, 0]) > 0)
 
 
 @pytest.mark.parametrize(("shift", "verdict"), [(1.0, "\nboth within"), (9.0, "NOT both within")])
 def test_flow(tmp_path, capsys, monkeypatch, shift, verdict):
-    """What is said of a fit that is one, or nine, standard errors off."""
+    """The verdict on a fit that is one, or nine, standard errors off."""
     seen = probe_flow(10)
     truth, error = np.array([0.01, 0.5]), np.array([1e-4, 2e-3])
     fit = FlowFit(
@@ -91,7 +93,7 @@ def test_flow(tmp_path, capsys, monkeypatch, shift, verdict):
     monkeypatch.setattr(_flow, "fit_flow", lambda flow, progress: fit)
     _flow.run(tmp_path, True, Report())
     assert verdict in capsys.readouterr().out
-    _holds(tmp_path, {"vorticity.png", "probes.png", "probes.csv"})
+    _check_files(tmp_path, {"vorticity.png", "probes.png", "probes.csv"})
 
 
 def test_plasma(tmp_path, capsys, monkeypatch):
@@ -100,10 +102,10 @@ def test_plasma(tmp_path, capsys, monkeypatch):
         _plasma, "two_species_plasma", partial(two_species_plasma, particles=1024, cells=64)
     )
     _plasma.run(tmp_path, True, Report(quiet=True))
-    said = capsys.readouterr().out
-    assert "\nwithin 0.2 %" in said
-    assert "1.019804" in said
-    _holds(tmp_path, {"ringing.png", "energy.png", "waves.csv"})
+    printed = capsys.readouterr().out
+    assert "\nwithin 0.2 %" in printed
+    assert "1.019804" in printed
+    _check_files(tmp_path, {"ringing.png", "energy.png", "waves.csv"})
     rows = np.loadtxt(tmp_path / "waves.csv", delimiter=",", skiprows=2)
     assert rows.shape == (201, 5)
 
@@ -114,14 +116,14 @@ def test_devices(tmp_path, capsys, monkeypatch):
     for name, value in (("QUICK_CELLS", 16), ("QUICK_DURATION", 0.2), ("QUICK_STEPS", 20)):
         monkeypatch.setattr(_two_devices, name, value)
     _two_devices.run_chapter(tmp_path, True, Report())
-    said = capsys.readouterr().out
-    assert "\nequal to rounding" in said
+    printed = capsys.readouterr().out
+    assert "\nequal to rounding" in printed
     # Two stages a step; four conserved numbers, two layers wide, of 16 cells, to two neighbors.
-    assert f"{2 * 2 * 4 * 2 * 16 * 8}  " in said
-    _holds(tmp_path, {"flow.png", "argon.png"})
+    assert f"{2 * 2 * 4 * 2 * 16 * 8}  " in printed
+    _check_files(tmp_path, {"flow.png", "argon.png"})
 
 
-def _holds(folder, names):
+def _check_files(folder, names):
     assert {p.name for p in folder.iterdir()} == names
     assert all(p.stat().st_size > 100 for p in folder.iterdir())
     for table in folder.glob("*.csv"):
@@ -144,7 +146,7 @@ def test_pictures_of_ensembles(tmp_path):
     np.testing.assert_allclose(
         rows[:, 2] - rows[:, 4], 0.05 * _ensemble_results.MEGAPASCAL, rtol=1e-6
     )
-    _holds(tmp_path, {"map.png", "isotherms.png", "k.png", "table.csv"})
+    _check_files(tmp_path, {"map.png", "isotherms.png", "k.png", "table.csv"})
 
 
 @pytest.mark.slow  # as `physkit demo --quick`
@@ -153,8 +155,8 @@ def test_ensembles(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(_ensemble, "QUICK_BOXES", 2)
     monkeypatch.setattr(_ensemble, "QUICK_STEPS", 200)
     _ensemble.run(tmp_path, True, Report(quiet=True))
-    said = capsys.readouterr().out
-    assert "every bit as an uninterrupted sweep" in said
-    assert "pressure of 4 boxes against Johnson" in said
+    printed = capsys.readouterr().out
+    assert "every bit as an uninterrupted sweep" in printed
+    assert "pressure of 4 boxes against Johnson" in printed
     pictures = {"escape.png", "equation_of_state.png", "isotherms.png"}
-    _holds(tmp_path, pictures | {"escape", "escape.py", "equation_of_state.csv"})
+    _check_files(tmp_path, pictures | {"escape", "escape.py", "equation_of_state.csv"})

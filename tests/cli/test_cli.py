@@ -42,8 +42,8 @@ def test_every_verb_explains_itself(verb, capsys):
     assert len(first) < 70
 
 
-def fresh(*words, **environment):
-    """What another process says, and its CPU seconds."""
+def run_python(*words, **environment):
+    """Another Python process: how it ended, and its CPU seconds."""
     settings = {**os.environ, "PYTHONPATH": str(ROOT), **environment}
     before = os.times()
     done = subprocess.run(
@@ -60,20 +60,20 @@ def test_help_does_not_wait_for_jax():
         "import sys; from physkit.cli import main\ntry: main(['--help'])\nexcept SystemExit: pass"
     )
     script += "\nprint([m for m in ('jax', 'numpy', 'h5py', 'matplotlib') if m in sys.modules])"
-    done, _ = fresh("-c", script)
+    done, _ = run_python("-c", script)
     assert done.stdout.endswith("[]\n"), done.stdout + done.stderr
-    assert min(fresh("-m", "physkit", "--help")[1] for _ in range(3)) < 0.2
+    assert min(run_python("-m", "physkit", "--help")[1] for _ in range(3)) < 0.2
 
 
-def test_tab_completes_words(tmp_path):
+def test_tab_completion_asks_argcomplete(tmp_path):
     """argcomplete is asked, where it is installed; nothing happens where it is not."""
     (tmp_path / "argcomplete.py").write_text(
         "def autocomplete(parser):\n    print('asked', parser.prog)\n"
     )
     path = f"{tmp_path}{os.pathsep}{ROOT}"
-    done, _ = fresh("-m", "physkit", "--version", PYTHONPATH=path, _ARGCOMPLETE="1")
+    done, _ = run_python("-m", "physkit", "--version", PYTHONPATH=path, _ARGCOMPLETE="1")
     assert "asked physkit" in done.stdout
-    done, _ = fresh("-m", "physkit", "--version", PYTHONPATH=path)
+    done, _ = run_python("-m", "physkit", "--version", PYTHONPATH=path)
     assert "asked" not in done.stdout
 
 
@@ -184,28 +184,34 @@ def _demo_run(monkeypatch, tmp_path, *runs, names=()):
     return _demo.run(args, Report(), tuple(chapters))
 
 
-def _writes(folder, quick, report):
+def _chapter_that_writes(folder, quick, report):
     assert quick
     (folder / "data.csv").write_text("1,2\n")
     report.file(folder / "data.csv")
     report.table(("what", "found"), [("x", 1.25)])
 
 
-def _fails(folder, quick, report):
+def _chapter_that_fails(folder, quick, report):
     raise ArithmeticError("no digits left")
 
 
 def test_demo_runs_chapters_and_survives_a_failing_one(monkeypatch, tmp_path, capsys):
-    assert _demo_run(monkeypatch, tmp_path, _fails, _writes) == 1
+    assert _demo_run(monkeypatch, tmp_path, _chapter_that_fails, _chapter_that_writes) == 1
     printed = capsys.readouterr()
     assert "no digits left" in printed.err
     assert "4 B" in printed.out
     assert (tmp_path / "out/c1/data.csv").exists()
 
 
-def test_demo_chapters_by_name(monkeypatch, tmp_path, capsys):
-    assert _demo_run(monkeypatch, tmp_path, _fails, _writes, names=["c1"]) == 0
-    assert _demo_run(monkeypatch, tmp_path, _fails, _writes, names=["c7"]) == 2
+def test_demo_runs_chapters_by_name(monkeypatch, tmp_path, capsys):
+    assert (
+        _demo_run(monkeypatch, tmp_path, _chapter_that_fails, _chapter_that_writes, names=["c1"])
+        == 0
+    )
+    assert (
+        _demo_run(monkeypatch, tmp_path, _chapter_that_fails, _chapter_that_writes, names=["c7"])
+        == 2
+    )
     assert "available: ['c0', 'c1']" in capsys.readouterr().err
 
 
@@ -241,14 +247,14 @@ def test_format_size(count, text):
     assert _report.format_size(count) == text
 
 
-def test_quiet_leaves_results(capsys):
+def test_quiet_prints_results_only(capsys):
     report = Report(quiet=True)
     report.info("doing")
     report.result("found")
     assert capsys.readouterr().out == "found\n"
 
 
-def test_json_leaves_nothing_else(capsys):
+def test_json_prints_nothing_else(capsys):
     report = Report(json=True)
     report.info("doing")
     report.result("found")

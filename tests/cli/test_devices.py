@@ -24,7 +24,7 @@ def case():
 
 
 @pytest.mark.parametrize(
-    ("said", "meant", "emulated"),
+    ("text", "devices", "emulated"),
     [
         ("2x2", (2, 2), 4),
         ("3", (3,), 3),
@@ -35,9 +35,9 @@ def case():
         (None, None, None),
     ],
 )
-def test_devices_argument_is_parsed(said, meant, emulated, monkeypatch):
+def test_devices_argument_is_parsed(text, devices, emulated, monkeypatch):
     monkeypatch.setenv("XLA_FLAGS", "--a=b")
-    assert choose_devices(said) == meant
+    assert choose_devices(text) == devices
     assert os.environ["XLA_FLAGS"] == "--a=b" + (
         f" {DEVICE_COUNT_FLAG}={emulated}" if emulated else ""
     )
@@ -45,31 +45,32 @@ def test_devices_argument_is_parsed(said, meant, emulated, monkeypatch):
     assert os.environ["XLA_FLAGS"].count(DEVICE_COUNT_FLAG) == 1, "what the environment says stays"
 
 
-@pytest.mark.parametrize("said", ["", "2x", "x2", "two", "gpu:", "2,2", "-1"])
-def test_wrong_devices_arguments_are_refused(said):
+@pytest.mark.parametrize("text", ["", "2x", "x2", "two", "gpu:", "2,2", "-1"])
+def test_wrong_devices_arguments_are_refused(text):
     with pytest.raises(ValueError, match="numbers per axis"):
-        choose_devices(said)
+        choose_devices(text)
 
 
 def test_doctor_tells_the_topology(monkeypatch):
     for name in [name for name in os.environ if name.startswith(("SLURM_", "PHYSKIT_"))]:
         monkeypatch.delenv(name)
 
-    def told(count):
+    def findings(count):
         return {
-            what: (verdict, said) for verdict, what, said in doctor._check_topology([None] * count)
+            subject: (verdict, text)
+            for verdict, subject, text in doctor._check_topology([None] * count)
         }
 
-    assert "emulates four on CPU" in told(1)["topology"][1]
-    assert told(4) == {
+    assert "emulates four on CPU" in findings(1)["topology"][1]
+    assert findings(4) == {
         "topology": ("ok", "domains can be cut over 4: devices=(4,) or (2, 2)"),
     }
     monkeypatch.setenv("PHYSKIT_COORDINATOR", "a:5000")
     monkeypatch.setenv("PHYSKIT_PROCESSES", "3")
-    assert told(2)["job"][0] == "MEND"
+    assert findings(2)["job"][0] == "MEND"
     monkeypatch.setenv("PHYSKIT_PROCESS", "1")
-    assert "over 6, 2 of each process: devices=(6,) or (3, 2)" in told(2)["topology"][1]
-    assert "process 1 of 3 under the environment, met at a:5000" in told(2)["job"][1]
+    assert "over 6, 2 of each process: devices=(6,) or (3, 2)" in findings(2)["topology"][1]
+    assert "process 1 of 3 under the environment, met at a:5000" in findings(2)["job"][1]
     assert list(doctor._check_spmd()) == []
     monkeypatch.setenv("PHYSKIT_SPMD", "vmap")
     assert next(doctor._check_spmd())[2] == "is 'vmap': all devices are emulated by one"

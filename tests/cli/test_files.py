@@ -47,14 +47,14 @@ def done(case, tmp_path_factory):
     return str(to)
 
 
-def answer(capsys, words, status=0):
+def json_of(capsys, words, status=0):
     """The JSON that a verb prints, which is all that it prints."""
     capsys.readouterr()
     assert main([*words, "--json"]) == status
     return json.loads(capsys.readouterr().out)
 
 
-def refused(capsys, words, said, status=2):
+def check_refused(capsys, words, said, status=2):
     """A verb that says what is wrong in one line."""
     capsys.readouterr()
     assert main(words) == status, words
@@ -65,13 +65,13 @@ def refused(capsys, words, said, status=2):
 
 
 def test_run_resume_and_info(case, tmp_path, capsys):
-    own = tmp_path / "own.py"
-    shutil.copy(case, own)
+    case_copy = tmp_path / "copy.py"
+    shutil.copy(case, case_copy)
     to = str(tmp_path / "r")
-    words = ["run", str(own), "--to", to, "--set", "n=3", "--set", "dt=0.02", "--seed", "5"]
+    words = ["run", str(case_copy), "--to", to, "--set", "n=3", "--set", "dt=0.02", "--seed", "5"]
     assert main([*words, "--steps", "4", "--quiet"]) == 0
-    refused(capsys, [*words, "--steps", "4"], "--resume goes on")
-    found = answer(capsys, ["resume", to, "--steps", "10"])
+    check_refused(capsys, [*words, "--steps", "4"], "--resume goes on")
+    found = json_of(capsys, ["resume", to, "--steps", "10"])
     assert (found["resumed_from"], found["steps"], found["exit_status"]) == (4, 10, 0)
     assert main([*words[:3], f"{to}2", *words[4:], "--steps", "10", "--quiet"]) == 0
     found, whole = open_file(to)["x"], open_file(f"{to}2")["x"]
@@ -87,16 +87,16 @@ def test_run_resume_and_info(case, tmp_path, capsys):
         assert word in out
     assert main(["info", f"{to}/checkpoints"]) == 0
     assert main(["info", f"{to}/trajectory.h5md"]) == 0
-    own.write_text(CASE + "\n")
-    refused(capsys, ["resume", to], "has changed")
-    own.unlink()
-    refused(capsys, ["resume", to], "is not there any more")
+    case_copy.write_text(CASE + "\n")
+    check_refused(capsys, ["resume", to], "has changed")
+    case_copy.unlink()
+    check_refused(capsys, ["resume", to], "is not there any more")
 
 
 def test_info_tells_health(done, tmp_path, capsys):
     to = str(tmp_path / "r")
     shutil.copytree(done, to)
-    found = answer(capsys, ["info", to])
+    found = json_of(capsys, ["info", to])
     assert found["healthy"]
     assert {one["name"]: one["shape"] for one in found["series"]}["x"] == [6, 4, 2]
     assert [one["step"] for one in found["checkpoints"]] == [10, 0]
@@ -106,7 +106,7 @@ def test_info_tells_health(done, tmp_path, capsys):
     data[3000] ^= 1
     newest.write_bytes(data)
     (tmp_path / "r" / "lock").write_text("{}")
-    found = answer(capsys, ["info", to], 1)
+    found = json_of(capsys, ["info", to], 1)
     assert not found["healthy"]
     said = " ".join(found["health"])
     assert "goes back to the one before" in said
@@ -118,16 +118,16 @@ def test_stopped_early_asks_to_be_tried_again(case, tmp_path, capsys):
     to = str(tmp_path / "r")
     words = ["run", case, "--to", to, "--steps", "100000", "--wall-time", "0"]
     assert main([*words, "--quiet"]) == 75
-    assert "stopped; `physkit resume" in " ".join(answer(capsys, ["info", to])["health"])
+    assert "stopped; `physkit resume" in " ".join(json_of(capsys, ["info", to])["health"])
 
 
 def test_a_run_that_diverges_can_be_diagnosed(case, tmp_path, capsys):
     to = str(tmp_path / "r")
     words = ["run", case, "--to", to, "--steps", "200", "--set", "until=0.995", "--quiet"]
-    refused(capsys, words, f"the state is not finite; physkit diagnose {to}", 1)
-    found = answer(capsys, ["info", to], 1)
+    check_refused(capsys, words, f"the state is not finite; physkit diagnose {to}", 1)
+    found = json_of(capsys, ["info", to], 1)
     assert "SimulationDiverged" in found["health"][0]
-    found = answer(capsys, ["diagnose", to])
+    found = json_of(capsys, ["diagnose", to])
     assert found["last_good_step"] == 99
     assert any("velocity: 8 of 8 not finite" in line for line in found["findings"])
     assert main(["diagnose", to]) == 0
@@ -148,7 +148,7 @@ def test_a_run_that_diverges_can_be_diagnosed(case, tmp_path, capsys):
     ],
 )
 def test_wrong_settings_are_refused(case, tmp_path, words, said, capsys):
-    refused(capsys, ["run", case, "--to", str(tmp_path / "r"), "--steps", "2", *words], said)
+    check_refused(capsys, ["run", case, "--to", str(tmp_path / "r"), "--steps", "2", *words], said)
     assert not (tmp_path / "r").exists()
 
 
@@ -164,18 +164,18 @@ def test_a_missing_case_is_refused(tmp_path, capsys):
         if text:
             (tmp_path / name).write_text(text)
         for verb in (["run", "--to", str(tmp_path / "r"), "--steps", "2"], ["check"]):
-            refused(capsys, [verb[0], str(tmp_path / name), *verb[1:]], said)
-    refused(
+            check_refused(capsys, [verb[0], str(tmp_path / name), *verb[1:]], said)
+    check_refused(
         capsys, ["run", str(tmp_path), "--to", str(tmp_path / "r"), "--steps", "2"], "not a file"
     )
     for record in ("", "[]", json.dumps({"case": 3}), "[" * 5000):
         (tmp_path / "case.json").write_text(record)
-        refused(capsys, ["resume", str(tmp_path)], "does not say")
-        refused(capsys, ["diagnose", str(tmp_path)], "does not say")
-    refused(capsys, ["resume", str(tmp_path / "none")], "is not there")
-    refused(capsys, ["resume", str(tmp_path / "a.py")], "is no folder")
+        check_refused(capsys, ["resume", str(tmp_path)], "does not say")
+        check_refused(capsys, ["diagnose", str(tmp_path)], "does not say")
+    check_refused(capsys, ["resume", str(tmp_path / "none")], "is not there")
+    check_refused(capsys, ["resume", str(tmp_path / "a.py")], "is no folder")
     (tmp_path / "case.json").unlink()
-    refused(capsys, ["resume", str(tmp_path)], "was not begun by `physkit run`")
+    check_refused(capsys, ["resume", str(tmp_path)], "was not begun by `physkit run`")
 
 
 def test_a_folder_in_use_keeps_its_record(case, done, tmp_path, capsys):
@@ -184,12 +184,12 @@ def test_a_folder_in_use_keeps_its_record(case, done, tmp_path, capsys):
     before = (to / "case.json").read_bytes()
     (to / "lock").write_text(json.dumps({"host": "elsewhere", "process": 1, "began": "?"}))
     words = ["run", case, "--to", str(to), "--steps", "20", "--resume", "--set", "n=5"]
-    refused(capsys, words, "is being written by process 1 on elsewhere", 1)
+    check_refused(capsys, words, "is being written by process 1 on elsewhere", 1)
     assert (to / "case.json").read_bytes() == before
     (to / "lock").unlink()
-    refused(capsys, words, "position: ")
+    check_refused(capsys, words, "position: ")
     assert (to / "case.json").read_bytes() == before
-    refused(capsys, ["run", case, "--to", case, "--steps", "2"], "cannot be made a folder")
+    check_refused(capsys, ["run", case, "--to", case, "--steps", "2"], "cannot be made a folder")
 
 
 # --- pictures and other formats -------------------------------------------------------------------
@@ -202,7 +202,7 @@ def test_plot_draws_recordings(done, tmp_path, capsys, monkeypatch):
     assert main(["plot", done, "x", "--frame", "0", "--to", "a.svg"]) == 0
     assert sorted(p.name for p in tmp_path.iterdir()) == ["a.svg", "r-energy-x.png", "r.png"]
     assert (tmp_path / "r.png").read_bytes()[1:4] == b"PNG"
-    refused(capsys, ["plot", done], "r.png is there already")
+    check_refused(capsys, ["plot", done], "r.png is there already")
     assert main(["plot", done, "--force"]) == 0
     for words, said in (
         (["speed"], "there are: energy, x, v"),
@@ -210,17 +210,17 @@ def test_plot_draws_recordings(done, tmp_path, capsys, monkeypatch):
         (["x", "--frame", "6"], "has 6 frames, no frame 6"),
         (["--to", "none/a.png"], "is no folder"),
     ):
-        refused(
+        check_refused(
             capsys, ["plot", done, *words, *([] if "--to" in words else ["--to", "b.png"])], said
         )
-    refused(capsys, ["plot", "nothing"], "nothing is not there")
-    refused(capsys, ["plot", str(tmp_path)], "no recording")
-    refused(capsys, ["plot", "a.svg"], "a run writes .h5, .h5md, .vtkhdf")
-    refused(capsys, ["plot", f"{done}/checkpoints"], "holds checkpoints, no frames")
+    check_refused(capsys, ["plot", "nothing"], "nothing is not there")
+    check_refused(capsys, ["plot", str(tmp_path)], "no recording")
+    check_refused(capsys, ["plot", "a.svg"], "a run writes .h5, .h5md, .vtkhdf")
+    check_refused(capsys, ["plot", f"{done}/checkpoints"], "holds checkpoints, no frames")
     one = f"{done}/checkpoints/checkpoint-000000000000010.h5"
-    refused(capsys, ["plot", one], "is a checkpoint")
+    check_refused(capsys, ["plot", one], "is a checkpoint")
     (tmp_path / "broken.h5").write_bytes(b"\x89HDF\r\n\x1a\n" + bytes(500))
-    refused(capsys, ["plot", "broken.h5"], "cannot be opened")
+    check_refused(capsys, ["plot", "broken.h5"], "cannot be opened")
     assert not (tmp_path / "b.png").exists()
 
 
@@ -231,14 +231,14 @@ def test_animate_writes_films(done, tmp_path, capsys, monkeypatch):
     assert main(["animate", done, "--every", "2", "--quiet"]) == 0
     with Image.open(tmp_path / "r-x.gif") as film:
         assert film.n_frames == 3
-    refused(capsys, ["animate", done], "is there already")
+    check_refused(capsys, ["animate", done], "is there already")
     for words, said in (
         (["energy"], "nothing that moves"),
         (["x", "--every", "0"], "--every counts frames"),
         (["x", "--fps", "0"], "fps must be at least 1"),
         (["x", "--to", "a.avi"], ".gif or .mp4"),
     ):
-        refused(
+        check_refused(
             capsys, ["animate", done, *words, *([] if "--to" in words else ["--to", "b.gif"])], said
         )
 
@@ -263,7 +263,7 @@ def test_export_writes_every_format(done, tmp_path, capsys, monkeypatch):
         (["--to", "a.npz", "--frames", "::-1"], "C from 1"),
         (["x", "--to", "a.csv"], "scalars and vectors"),
     ):
-        refused(capsys, ["export", done, *words], said)
+        check_refused(capsys, ["export", done, *words], said)
     assert len(list(tmp_path.iterdir())) == 5
 
 
@@ -273,7 +273,7 @@ def test_export_writes_every_format(done, tmp_path, capsys, monkeypatch):
 def test_check_predicts_memory_and_time(case, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     words = ["check", case, "--steps", "1000", "--seconds", "0.1"]
-    found = answer(capsys, words)
+    found = json_of(capsys, words)
     assert found["steps"] == 1000
     assert found["precision"] == "float64"
     assert found["memory_bytes"] > found["temporary_bytes"] >= 0
@@ -286,12 +286,12 @@ def test_check_predicts_memory_and_time(case, tmp_path, capsys, monkeypatch):
     out = capsys.readouterr().out
     for word in ("steps/s", "1000 in blocks of 2", "on disk", "checkpoints"):
         assert word in out
-    refused(capsys, [*words, "--set", "until=0.0"], "the case does not run", 1)
-    refused(capsys, ["check", case, "--steps", "0"], "--steps counts steps")
+    check_refused(capsys, [*words, "--set", "until=0.0"], "the case does not run", 1)
+    check_refused(capsys, ["check", case, "--steps", "0"], "--steps counts steps")
 
 
 def test_the_predicted_size_is_right(case, done, capsys):
-    predicted = answer(capsys, ["check", case, "--steps", "10", "--seconds", "0"])
+    predicted = json_of(capsys, ["check", case, "--steps", "10", "--seconds", "0"])
     found = open_file(done)
     written = sum(6 * int(np.prod(s.shape[1:])) * s.dtype.itemsize for s in found.values())
     deep = 6 * 2 * 4 * 4  # the third axis of positions and velocities
@@ -302,7 +302,7 @@ def test_the_predicted_size_is_right(case, done, capsys):
 def test_check_knows_the_courant_number(tmp_path, capsys):
     path = tmp_path / "tube.py"
     path.write_text("from physkit.systems import sod\n\n\ndef case():\n    return sod(cells=32)\n")
-    found = answer(capsys, ["check", str(path), "--seconds", "0", "--devices", "8"])
+    found = json_of(capsys, ["check", str(path), "--seconds", "0", "--devices", "8"])
     assert 0.05 < found["courant"] < 1
     assert found["device_state_bytes"] >= 3 * 4 * 8
     # Density, momentum, energy: two layers to two neighbors, in each of three stages.

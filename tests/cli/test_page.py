@@ -1,4 +1,4 @@
-"""What docs/command-line.md says, works: its case, its commands, one after the other."""
+"""The case and the commands of docs/command-line.md work, one after the other."""
 
 import re
 import shlex
@@ -36,8 +36,8 @@ def test_commands_of_the_documentation_work(tmp_path, monkeypatch, capsys):
         "check", "run", "resume", "info", "plot", "animate", "export", "diagnose", "doctor", "validate",
         "sweep",
     }  # fmt: skip
-    there = {p.name for p in tmp_path.iterdir()}
-    assert {"melt", "melt.png", "energies.png", "melt.gif", "melt.pvd", "everything.npz"} <= there
+    written = {p.name for p in tmp_path.iterdir()}
+    assert {"melt", "melt.png", "energies.png", "melt.gif", "melt.pvd", "everything.npz"} <= written
     said = capsys.readouterr().out
     for words in (
         "speed",
@@ -48,7 +48,7 @@ def test_commands_of_the_documentation_work(tmp_path, monkeypatch, capsys):
         assert words in said
 
 
-def test_every_verb_has_its_place_on_the_page():
+def test_every_verb_has_a_heading_on_the_page():
     from physkit.cli._main import _VERBS
 
     headings = " ".join(re.findall(r"^## (.*)$", PAGE, re.MULTILINE))

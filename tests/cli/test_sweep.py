@@ -24,26 +24,26 @@ def case(members=12, steps=20):
 
 @pytest.fixture
 def sweep(tmp_path, monkeypatch, capsys):
-    """A function: words behind `physkit sweep`, to its exit status and what it says as JSON."""
+    """A function: arguments of `physkit sweep` → its exit status and what it prints, as JSON."""
     monkeypatch.chdir(tmp_path)
     for name in ("SLURM_JOB_ID", "SLURM_ARRAY_TASK_ID", "SLURM_CONF"):
         monkeypatch.delenv(name, raising=False)
     (tmp_path / "case.py").write_text(CASE)
 
-    def do(*words, json_too=True):
-        code = main(["sweep", *words, *["--json"] * json_too])
-        said = capsys.readouterr()
-        if not json_too:
-            return code, said.out
-        return code, json.loads(said.out) if said.out else said.err
+    def run_sweep(*words, as_json=True):
+        code = main(["sweep", *words, *["--json"] * as_json])
+        printed = capsys.readouterr()
+        if not as_json:
+            return code, printed.out
+        return code, json.loads(printed.out) if printed.out else printed.err
 
-    return do
+    return run_sweep
 
 
 RUN = ("run", "case.py", "--to", "out", "--chunk-size", "5")
 
 
-def test_run_status_collect_and_what_is_missing(sweep, tmp_path):
+def test_lost_and_claimed_chunks_show_in_status_and_collect(sweep, tmp_path):
     code, did = sweep(*RUN)
     assert (code, did["computed"], did["missing"], did["stopped_by"]) == (0, [0, 1, 2], [], None)
     code, now = sweep("status", "out")
@@ -54,14 +54,14 @@ def test_run_status_collect_and_what_is_missing(sweep, tmp_path):
         whole = arrays["position"]
         np.testing.assert_array_equal(whole[:, 0, 0], arrays["at x"])
 
-    # One chunk is lost, and another one in the hands of somebody else.
+    # One chunk is lost, and another one claimed by a worker elsewhere.
     (tmp_path / "out/chunks/000001.h5").unlink()
     (tmp_path / "out/chunks/000002.h5").unlink()
     other = {**identify_process(), "host": "another-machine"}
     (tmp_path / "out/chunks/000002.claim").write_text(json.dumps(other))
     code, now = sweep("status", "out")
     assert (code, now["missing"], now["running"]) == (75, [1], [2])
-    code, text = sweep("status", "out", json_too=False)
+    code, text = sweep("status", "out", as_json=False)
     assert "1 of 3 chunks" in text
     assert "another-machine" in text
     code, did = sweep(*RUN, "--worker", "1/2")
@@ -76,9 +76,9 @@ def test_run_status_collect_and_what_is_missing(sweep, tmp_path):
     with np.load("again.npz") as arrays:
         assert arrays["position"].tobytes() == whole[:10].tobytes()
 
-    code, said = sweep(*RUN, "--set", "steps=30")
+    code, error = sweep(*RUN, "--set", "steps=30")
     assert code == 2
-    assert "another sweep" in said
+    assert "another sweep" in error
 
 
 def test_stopped_by_the_wall_time(sweep):
@@ -88,7 +88,7 @@ def test_stopped_by_the_wall_time(sweep):
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (("run", "case.py", "--to", "out", "--worker", "2/2"), "K < N"),
         (("run", "case.py", "--to", "out", "--workers", "0"), "at least 1"),
@@ -105,11 +105,11 @@ def test_stopped_by_the_wall_time(sweep):
         (("submit", "case.py", "--to", "out", "--minutes", "1"), "shorter"),
     ],
 )
-def test_wrong_arguments_are_refused(sweep, tmp_path, words, said):
+def test_wrong_arguments_are_refused(sweep, tmp_path, words, message):
     (tmp_path / "other.py").write_text("def case():\n    return 3\n")
-    code, told = sweep(*words)
+    code, error = sweep(*words)
     assert code == 2
-    assert said in told
+    assert message in error
 
 
 def test_the_job_script_runs_sweep_run(sweep):
@@ -127,7 +127,7 @@ def test_the_job_script_runs_sweep_run(sweep):
         ),
         *("--elements", "4", "--gpus", "1", "--setup", "module load cuda", "--no-requeue"),
         *("--physkit", "/sw/python -m physkit"),
-        json_too=False,
+        as_json=False,
     )
     assert code == 0
     assert "#SBATCH --array=0-3\n" in text
@@ -140,23 +140,23 @@ def test_the_job_script_runs_sweep_run(sweep):
     )
 
 
-def test_without_submitit(sweep, monkeypatch):
+def test_submit_without_submitit_names_the_alternatives(sweep, monkeypatch):
     monkeypatch.setitem(sys.modules, "submitit", None)
-    code, said = sweep("submit", "case.py", "--to", "out")
+    code, error = sweep("submit", "case.py", "--to", "out")
     assert code == 1
-    assert "physkit[cluster]" in said
-    assert "sweep script" in said
+    assert "physkit[cluster]" in error
+    assert "sweep script" in error
 
 
-def test_without_slurm(sweep, monkeypatch):
+def test_submit_without_slurm_is_refused(sweep, monkeypatch):
     pytest.importorskip("submitit", reason="the cluster extra is not installed")
     monkeypatch.setenv("PATH", "/nowhere")
-    code, said = sweep("submit", "case.py", "--to", "out")
+    code, error = sweep("submit", "case.py", "--to", "out")
     assert code == 1
-    assert "no Slurm here" in said
+    assert "no Slurm here" in error
 
 
-def test_submit_hands_over_what_was_asked_for(sweep, tmp_path, monkeypatch):
+def test_submit_hands_its_options_to_slurm_and_to_the_elements(sweep, tmp_path, monkeypatch):
     pytest.importorskip("submitit", reason="the cluster extra is not installed")
     there = tmp_path / "bin"
     there.mkdir()
@@ -199,9 +199,9 @@ def test_submit_hands_over_what_was_asked_for(sweep, tmp_path, monkeypatch):
     words = ("submit", "case.py", "--to", "out", "--set")
     code, sent = sweep(*words, "members=7")
     assert (code, sent["jobs"]) == (0, []), "nothing is left to do"
-    code, said = sweep(*words, "members=8")
+    code, error = sweep(*words, "members=8")
     assert code == 2
-    assert "another sweep" in said
+    assert "another sweep" in error
 
 
 @pytest.mark.slow

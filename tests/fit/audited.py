@@ -16,7 +16,7 @@ from physkit.simulate import simulate
 KEY = jax.random.key(0)
 
 
-def generic(made: tuple[Any, Any], steps: int = 0) -> tuple[Any, Any]:
+def with_noise(made: tuple[Any, Any], steps: int = 0) -> tuple[Any, Any]:
     """A system after some steps, with noise of 2 % on its state: uniform flow is all kinks and ties."""
     sim, state = made
     rng = np.random.default_rng(0)
@@ -32,7 +32,7 @@ def generic(made: tuple[Any, Any], steps: int = 0) -> tuple[Any, Any]:
     return sim, jax.tree_util.tree_map_with_path(noisy, state)
 
 
-def moving(made: tuple[Any, Any]) -> tuple[Any, Any]:
+def with_velocities(made: tuple[Any, Any]) -> tuple[Any, Any]:
     """A system whose particles have velocities, of a dynamics that leaves them as they are."""
     sim, state = made
     return sim, state.replace(velocity=state.velocity + 1)
@@ -41,7 +41,7 @@ def moving(made: tuple[Any, Any]) -> tuple[Any, Any]:
 SYSTEMS = {
     "liquid_argon": lambda: systems.liquid_argon(4),
     "lennard_jones_melt": lambda: systems.lennard_jones_melt(4, cutoff=2.0),
-    "double_well": lambda: moving(systems.double_well(particles=4)),
+    "double_well": lambda: with_velocities(systems.double_well(particles=4)),
     "figure_eight": systems.figure_eight,
     "kepler": systems.kepler,
     "giant_planets": systems.giant_planets,
@@ -66,12 +66,12 @@ SYSTEMS = {
     "decaying_turbulence": lambda: systems.decaying_turbulence(resolution=16, peak=3.0, key=KEY),
     "kolmogorov_flow": lambda: systems.kolmogorov_flow(resolution=16, key=KEY),
     "probed_flow": lambda: systems.probed_flow(resolution=16),
-    "sedov": lambda: generic(systems.sedov(16)),
-    "sod": lambda: generic(systems.sod(16)),
-    "sound_wave": lambda: generic(systems.sound_wave(16, amplitude=0.1)),
-    "kelvin_helmholtz": lambda: generic(systems.kelvin_helmholtz(8)),
+    "sedov": lambda: with_noise(systems.sedov(16)),
+    "sod": lambda: with_noise(systems.sod(16)),
+    "sound_wave": lambda: with_noise(systems.sound_wave(16, amplitude=0.1)),
+    "kelvin_helmholtz": lambda: with_noise(systems.kelvin_helmholtz(8)),
     "stommel_gyre": lambda: systems.stommel_gyre(8),
-    "thacker_bowl": lambda: generic(systems.thacker_bowl(8), 10),
+    "thacker_bowl": lambda: with_noise(systems.thacker_bowl(8), 10),
     "coherent_state": lambda: systems.coherent_state(cells=32),
     "tunneling": lambda: systems.tunneling(cells=256),
 }

@@ -16,7 +16,7 @@ from .audited import audit
 
 
 class AbstractSpring(AbstractForce):
-    """F = −k x³, to be broken."""
+    """F = −k x³; subclasses break its derivative, each in its own way."""
 
     conserves_momentum: ClassVar[bool] = False
     k: Float[Array, ""] = pk.param(0.7)
@@ -27,7 +27,7 @@ class AbstractSpring(AbstractForce):
 
 
 class Spring(AbstractSpring):
-    """Good."""
+    """Correct: what the audit must pass."""
 
 
 class Consumed(AbstractForce):
@@ -84,34 +84,42 @@ class ThroughIntegers(AbstractSpring):
 
 
 @jax.custom_vjp
-def lying(x):
+def square_with_wrong_vjp(x):
     return x**2
 
 
-lying.defvjp(lambda x: (lying(x), x), lambda x, bar: (bar * x,))  # 2x it should be
+square_with_wrong_vjp.defvjp(
+    lambda x: (square_with_wrong_vjp(x), x), lambda x, g: (g * x,)
+)  # 2x is right
 
 
 class WrongRule(AbstractSpring):
     def force(self, clock, state):
-        return -self.k * lying(state.position) * state.position
+        return -self.k * square_with_wrong_vjp(state.position) * state.position
 
 
 @jax.custom_jvp
-def skewed(x):
+def square_with_wrong_transpose(x):
     return x**2
 
 
-@skewed.defjvp
+@square_with_wrong_transpose.defjvp
 def _(primals, tangents):
     x = primals[0]
-    given = lambda r, t: 2 * r * t
-    taken = lambda r, t: 3 * r * t  # no transpose of it
-    return skewed(x), jax.custom_derivatives.linear_call(given, taken, x, tangents[0])
+
+    def linear(residual, tangent):
+        return 2 * residual * tangent
+
+    def wrong_transpose(residual, cotangent):
+        return 3 * residual * cotangent
+
+    tangent = jax.custom_derivatives.linear_call(linear, wrong_transpose, x, tangents[0])
+    return square_with_wrong_transpose(x), tangent
 
 
 class WrongTranspose(AbstractSpring):
     def force(self, clock, state):
-        return -self.k * skewed(state.position) * state.position
+        return -self.k * square_with_wrong_transpose(state.position) * state.position
 
 
 class HalfStopped(AbstractSpring):
@@ -146,7 +154,7 @@ class NaNAtTheOrigin(AbstractSpring):
         return -self.k * r * state.position
 
 
-class BornLate(AbstractForce):
+class NaNAtOneTime(AbstractForce):
     """√ under a naive mask, whose argument is 0 at t = 0.3 only."""
 
     conserves_momentum: ClassVar[bool] = False
@@ -159,18 +167,18 @@ class BornLate(AbstractForce):
         return jnp.where(late, 0.0, 1.0) * jnp.sqrt(gap)
 
 
-def newton(*forces):
+def verlet(*forces):
     total = forces[0]
     for force in forces[1:]:
         total = total + force
     return pk.Simulation(pk.VelocityVerlet(total), dt=0.1)
 
 
-def body():
+def two_particles():
     return pk.Particles([[0.3, 0.8], [1.1, -0.4]], [[0.1, 0.2], [-0.3, 0.5]], [1.0, 2.0])
 
 
-def single(state):
+def in_single_precision(state):
     floating = lambda x: jnp.issubdtype(x.dtype, jnp.floating)
     return jax.tree.map(lambda x: x.astype(jnp.float32) if floating(x) else x, state)
 
@@ -179,7 +187,7 @@ K = "integrator.force.terms[0].k"
 
 
 def test_right_derivatives_pass():
-    found = pk.gradient_audit(newton(Spring()), body())
+    found = pk.gradient_audit(verlet(Spring()), two_particles())
     found.check()
     assert found.ok
     assert found[K].verdict == "right"
@@ -204,7 +212,7 @@ BROKEN = [
 
 @pytest.mark.parametrize(("kind", "name", "verdict", "note"), BROKEN)
 def test_every_kind_of_broken_term_gets_its_verdict(kind, name, verdict, note):
-    found = pk.gradient_audit(newton(kind()), body())
+    found = pk.gradient_audit(verlet(kind()), two_particles())
     assert found[name].verdict in verdict.split("|"), str(found)
     assert note in found[name].note
     assert not found.ok
@@ -215,13 +223,13 @@ def test_every_kind_of_broken_term_gets_its_verdict(kind, name, verdict, note):
 
 
 def test_a_wrong_reverse_rule_disagrees_with_forward_mode():
-    found = pk.gradient_audit(newton(WrongRule()), body())
+    found = pk.gradient_audit(verlet(WrongRule()), two_particles())
     assert found["state.position"].verdict == "WRONG"
     assert not np.isfinite(found["state.position"].mismatch)  # there is no forward mode
 
 
 def test_a_kink_is_no_error():
-    found = pk.gradient_audit(newton(Clipped()), body(), 1)
+    found = pk.gradient_audit(verlet(Clipped()), two_particles(), 1)
     assert found["state.position"].verdict in ("kink", "right")
     assert found.ok
 
@@ -235,20 +243,28 @@ def test_a_stationary_point_is_no_error():
     assert found.ok
 
 
-@pytest.mark.parametrize("start", [body, lambda: single(body())], ids=["float64", "float32"])
+@pytest.mark.parametrize(
+    "start",
+    [two_particles, lambda: in_single_precision(two_particles())],
+    ids=["float64", "float32"],
+)
 @pytest.mark.parametrize("omega", [1.3, 1.34, 1.3465, 1.347, 1.3499, 1.3515, 14.96])
 def test_a_plateau_is_not_stationary(omega, start):
     """Small steps stay inside of the plateau, larger ones jump."""
-    sim = newton(RoundedFrequency(omega))
+    sim = verlet(RoundedFrequency(omega))
     found = pk.gradient_audit(sim, start(), where=lambda m: m[0].integrator.force)
     assert found["integrator.force.terms[0].omega"].verdict == "JUMPS", str(found)
     assert not found.ok
 
 
-@pytest.mark.parametrize("start", [body, lambda: single(body())], ids=["float64", "float32"])
+@pytest.mark.parametrize(
+    "start",
+    [two_particles, lambda: in_single_precision(two_particles())],
+    ids=["float64", "float32"],
+)
 @pytest.mark.parametrize("power", [2, 4, 8])
 def test_a_smoothly_falling_change_is_stationary(power, start):
-    sim = newton(Softened(power=power))
+    sim = verlet(Softened(power=power))
     found = pk.gradient_audit(sim, start(), where=lambda m: m[0].integrator.force)
     row = found["integrator.force.terms[0].eps"]
     assert (row.verdict, row.note) == ("zero", "stationary here"), str(found)
@@ -256,17 +272,17 @@ def test_a_smoothly_falling_change_is_stationary(power, start):
 
 
 def test_a_nan_is_traced_to_step_term_and_leaf():
-    found = pk.gradient_audit(newton(Spring(), BornLate()), body(), 5)
+    found = pk.gradient_audit(verlet(Spring(), NaNAtOneTime()), two_particles(), 5)
     assert found["state.position"].verdict == "NaN"
     assert "step 3" in found.nan_origin
-    assert "BornLate" in found.nan_origin
+    assert "NaNAtOneTime" in found.nan_origin
     assert found.nan_origin.endswith("state.position[0, 0], c")
-    with pytest.raises(GradientError, match=r"(?s)NaN.*BornLate"):
+    with pytest.raises(GradientError, match=r"(?s)NaN.*NaNAtOneTime"):
         found.check()
 
 
 def test_a_nan_at_zero_distance_is_traced():
-    found = pk.gradient_audit(newton(NaNAtZeroDistance()), body(), 2)
+    found = pk.gradient_audit(verlet(NaNAtZeroDistance()), two_particles(), 2)
     assert "NaNAtZeroDistance" in found.nan_origin
     assert "step 2" in found.nan_origin
     assert "position" in found.nan_origin
@@ -277,7 +293,7 @@ def test_a_nan_at_zero_distance_is_traced():
 def test_a_nan_of_the_force_at_the_start_is_traced(steps):
     """The particle is at the origin before the first step only."""
     state = pk.Particles([[0.0, 0.0], [1.1, -0.4]], [[0.1, 0.2], [-0.3, 0.5]], [1.0, 2.0])
-    found = pk.gradient_audit(newton(Spring(), NaNAtTheOrigin()), state, steps)
+    found = pk.gradient_audit(verlet(Spring(), NaNAtTheOrigin()), state, steps)
     assert found["state.position"].verdict == "NaN"
     assert "in the force at the start" in found.nan_origin
     assert found.nan_origin.endswith("in NaNAtTheOrigin, by state.position[0, 0]")
@@ -288,7 +304,9 @@ def test_a_nan_of_the_force_at_the_start_is_traced(steps):
 )
 def test_a_nan_of_the_objective_is_not_blamed_on_the_steps(scheme):
     far = lambda result: jnp.sqrt(jnp.sum((0.0 * result.state.position) ** 2))
-    found = pk.gradient_audit(pk.Simulation(scheme(Spring()), dt=0.1), body(), objective=far)
+    found = pk.gradient_audit(
+        pk.Simulation(scheme(Spring()), dt=0.1), two_particles(), objective=far
+    )
     assert found["state.position"].verdict == "NaN"
     assert "Neither the steps nor the force at the start" in found.nan_origin
 
@@ -297,18 +315,20 @@ def test_a_nan_of_the_objective_is_not_blamed_on_the_steps(scheme):
 def test_a_constant_objective_is_an_error(part):
     for constant in (lambda r: jnp.asarray(2.0), lambda r: 0 * jnp.sum(r.state.position)):
         with pytest.raises(ObjectiveError, match="constant"):
-            pk.gradient_audit(newton(Spring()), body(), where=part, objective=constant)
+            pk.gradient_audit(verlet(Spring()), two_particles(), where=part, objective=constant)
 
 
 def test_a_leaf_without_effect_does_not_make_the_objective_constant():
     momentum = lambda result: jnp.sum(result.state.velocity)
-    found = pk.gradient_audit(newton(Spring()), body(), where=lambda m: m[0].t0, objective=momentum)
+    found = pk.gradient_audit(
+        verlet(Spring()), two_particles(), where=lambda m: m[0].t0, objective=momentum
+    )
     assert [row.verdict for row in found.rows] == ["unused"]
     assert found.ok
 
 
 def test_where_objective_and_ignore():
-    sim, state = newton(Consumed()), body()
+    sim, state = verlet(Consumed()), two_particles()
     one = pk.gradient_audit(sim, state, where=lambda m: m[1].position)
     assert [row.name for row in one.rows] == ["state.position"]
     assert one.ok
@@ -319,11 +339,11 @@ def test_where_objective_and_ignore():
 
 
 def test_single_precision_says_so():
-    found = pk.gradient_audit(newton(Spring()), single(body()))
+    found = pk.gradient_audit(verlet(Spring()), in_single_precision(two_particles()))
     assert found.ok, str(found)
     assert found.dtype == "float32"
     assert "single precision" in str(found)
-    assert not pk.gradient_audit(newton(Stopped()), single(body())).ok
+    assert not pk.gradient_audit(verlet(Stopped()), in_single_precision(two_particles())).ok
 
 
 def test_too_many_steps_are_chaotic():
@@ -334,7 +354,7 @@ def test_too_many_steps_are_chaotic():
 
 
 def test_bad_input_is_refused():
-    sim, state = newton(Spring()), body()
+    sim, state = verlet(Spring()), two_particles()
     with pytest.raises(ParameterError, match="whole number"):
         pk.gradient_audit(sim, state, 0)
     with pytest.raises(ObjectiveError, match="one floating number"):
@@ -343,11 +363,11 @@ def test_bad_input_is_refused():
         pk.gradient_audit(sim, state, where=lambda m: m[1].image)
     broken = state.replace(velocity=state.velocity * 1e300)
     with pytest.raises(ObjectiveError, match="not finite"):
-        pk.gradient_audit(newton(Spring()), broken)
+        pk.gradient_audit(verlet(Spring()), broken)
 
 
 @pytest.mark.parametrize("name", ["hare_and_lynx", "kepler"])
 def test_shipped_systems_have_right_derivatives(name):
-    """A few of them here; all in test_audit_systems.py."""
+    """Two of them here; all in test_audit_systems.py."""
     found = audit(name)
     assert found.ok, str(found)

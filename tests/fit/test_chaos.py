@@ -89,7 +89,7 @@ def test_a_fluid_against_two_runs_side_by_side():
     join = lambda s: jnp.concatenate([s.unwrapped, s.velocity])
     noise = jax.random.normal(jax.random.key(1), (2, *atoms.position.shape))
 
-    def nudged(s, d):
+    def displaced(s, d):
         return s.shift(
             pk.components.ParticleIncrement(position=d[: len(d) // 2], velocity=d[len(d) // 2 :])
         )
@@ -97,7 +97,7 @@ def test_a_fluid_against_two_runs_side_by_side():
     d = 1e-7 * noise.reshape(-1, 3) / jnp.linalg.norm(noise)
     rates = []
     for _ in range(400):
-        here, there = advance(atoms), advance(nudged(atoms, d))
+        here, there = advance(atoms), advance(displaced(atoms, d))
         d = join(there) - join(here)
         size = jnp.linalg.norm(d)
         rates.append(float(jnp.log(size / 1e-7)) / 0.05)

@@ -33,14 +33,14 @@ def exact_slope(quantity, name, h=1e-4):
     return (exact(quantity, up) - exact(quantity, down)) / (2 * h)
 
 
-def of_well(model):
+def as_arrays(model):
     return {name: jnp.asarray(x) for name, x in model.items()}
 
 
 @pytest.fixture(scope="module")
 def samples():
     """4000 walkers in the well, by Langevin dynamics from rest, independent of one another."""
-    model = of_well(WELL)
+    model = as_arrays(WELL)
     energy = lambda t, p, m: jnp.sum(well(m, p.position))
     bath = pk.BAOAB(pk.ExternalEnergy(energy, model), temperature=TEMPERATURE, friction=1.0)
     walkers = pk.Particles(jnp.zeros((4_000, 1)))
@@ -50,7 +50,7 @@ def samples():
 
 
 def test_value_and_error_against_quadrature(samples):
-    average = jax.jit(lambda m: reweight(lambda m, x: x**2, m, samples))(of_well(WELL))
+    average = jax.jit(lambda m: reweight(lambda m, x: x**2, m, samples))(as_arrays(WELL))
     np.testing.assert_allclose(average.effective, 4_000)
     off = average.value - exact(lambda x: x**2, WELL)
     assert abs(off) < 4 * average.error
@@ -60,9 +60,9 @@ def test_value_and_error_against_quadrature(samples):
 @pytest.mark.parametrize("name", ["k", "q"])
 def test_gradient_against_quadrature(samples, name):
     """Four standard errors, from sixteen parts of the samples; the error is a few per cent."""
-    slope = lambda s: jax.grad(lambda m: reweight(lambda m, x: x**2, m, s).value)(of_well(WELL))
+    slope = lambda s: jax.grad(lambda m: reweight(lambda m, x: x**2, m, s).value)(as_arrays(WELL))
     found = float(slope(samples)[name])
-    part = lambda x: EquilibriumSamples(well, of_well(WELL), x, TEMPERATURE, batch=250)
+    part = lambda x: EquilibriumSamples(well, as_arrays(WELL), x, TEMPERATURE, batch=250)
     parts = jax.vmap(lambda x: slope(part(x))[name])(samples.states.reshape(16, 250))
     error = float(np.std(parts) / np.sqrt(15))
     true = exact_slope(lambda x: x**2, name)
@@ -73,18 +73,18 @@ def test_gradient_against_quadrature(samples, name):
 def test_gradient_is_the_formula(samples):
     """∂⟨A⟩ = ⟨∂A⟩ − β (⟨A ∂U⟩ − ⟨A⟩⟨∂U⟩), for a quantity that depends on the parameters itself."""
     quantity = lambda m, x: m["q"] * x**2
-    found = jax.grad(lambda m: reweight(quantity, m, samples).value)(of_well(WELL))["q"]
+    found = jax.grad(lambda m: reweight(quantity, m, samples).value)(as_arrays(WELL))["q"]
     x = np.asarray(samples.states)
     a, slope = WELL["q"] * x**2, x**4
     wanted = np.mean(x**2) - (np.mean(a * slope) - np.mean(a) * np.mean(slope)) / TEMPERATURE
     np.testing.assert_allclose(found, wanted, rtol=1e-10)
-    forward = jax.jacfwd(lambda m: reweight(quantity, m, samples).value)(of_well(WELL))["q"]
+    forward = jax.jacfwd(lambda m: reweight(quantity, m, samples).value)(as_arrays(WELL))["q"]
     np.testing.assert_allclose(forward, wanted, rtol=1e-10)
 
 
 def test_averages_at_other_parameters(samples):
     other = {"k": 1.2, "q": 0.3}
-    average = reweight(lambda m, x: {"x2": x**2, "x4": x**4}, of_well(other), samples)
+    average = reweight(lambda m, x: {"x2": x**2, "x4": x**4}, as_arrays(other), samples)
     assert 2_000 < average.effective < 3_990
     for name, power in (("x2", 2), ("x4", 4)):
         off = average.value[name] - exact(lambda x, power=power: x**power, other)
@@ -101,13 +101,13 @@ def test_a_fit_to_averages(samples):
         sixth = exact(lambda x: x**6, true)
         return average.value / jnp.append(moments, sixth) - 1
 
-    found = pk.fit(residuals, of_well(WELL), where=lambda m: m, progress=False)
+    found = pk.fit(residuals, as_arrays(WELL), where=lambda m: m, progress=False)
     assert abs(float(found.values["k"]) - 1.1) < 0.15
     assert abs(float(found.values["q"]) - 0.3) < 0.05
 
 
 def test_too_few_samples_that_count_are_a_fault(samples):
-    far = of_well({"k": 500.0, "q": 0.0})
+    far = as_arrays({"k": 500.0, "q": 0.0})
     average = jax.jit(lambda m: reweight(lambda m, x: x**2, m, samples, min_fraction=0.1))(far)
     assert np.isnan(average.value)
     with pytest.raises(SamplingError, match="draw new samples"):
@@ -117,8 +117,8 @@ def test_too_few_samples_that_count_are_a_fault(samples):
 
 def test_no_derivative_through_the_samples(samples):
     def loss(x):
-        s = EquilibriumSamples(well, of_well(WELL), x, TEMPERATURE)
-        return reweight(lambda m, x: x**2, of_well(WELL), s).value
+        s = EquilibriumSamples(well, as_arrays(WELL), x, TEMPERATURE)
+        return reweight(lambda m, x: x**2, as_arrays(WELL), s).value
 
     assert not np.any(jax.grad(loss)(samples.states[:50]))
 
@@ -126,14 +126,14 @@ def test_no_derivative_through_the_samples(samples):
 def test_bad_input_is_refused(samples):
     with pytest.raises(ShapeError, match="one first axis"):
         EquilibriumSamples(
-            lambda m, s: s["a"], of_well(WELL), {"a": jnp.ones(3), "b": jnp.ones(4)}, 1.0
+            lambda m, s: s["a"], as_arrays(WELL), {"a": jnp.ones(3), "b": jnp.ones(4)}, 1.0
         )
     with pytest.raises(ShapeError, match="one first axis"):
-        EquilibriumSamples(well, of_well(WELL), jnp.ones(()), 1.0)
+        EquilibriumSamples(well, as_arrays(WELL), jnp.ones(()), 1.0)
     with pytest.raises(ParameterError, match="temperature"):
-        EquilibriumSamples(well, of_well(WELL), jnp.ones(3), 0.0)
+        EquilibriumSamples(well, as_arrays(WELL), jnp.ones(3), 0.0)
     with pytest.raises(ParameterError, match="min_fraction"):
-        reweight(lambda m, x: x, of_well(WELL), samples, min_fraction=2.0)
+        reweight(lambda m, x: x, as_arrays(WELL), samples, min_fraction=2.0)
 
 
 def test_reweighting_in_single_precision():
@@ -152,9 +152,9 @@ def test_counts_and_other_temperatures():
     average = lambda quantity, T=None: (
         pk.fitting.reweight(quantity, jnp.asarray(1.0), samples, temperature=T).value
     )
-    share = np.mean(np.asarray(draws) > 0)
+    fraction = np.mean(np.asarray(draws) > 0)
     for kind in (bool, jnp.int32, float):
         found = average(lambda model, x, kind=kind: (x > 0).astype(kind))
-        np.testing.assert_allclose(found, share, rtol=1e-6)
+        np.testing.assert_allclose(found, fraction, rtol=1e-6)
     slope = jax.grad(lambda T: average(lambda model, x: x**2, T))(1.0)
     assert abs(slope - 1) < 0.15  # ⟨x²⟩ = T

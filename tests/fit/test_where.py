@@ -102,7 +102,7 @@ def test_put_under_vmap_and_grad_and_in_the_models_precision():
         ({"dt": "dt"}, "a function of the model"),
     ],
 )
-def test_wrong_pointers_are_refused(model, where, message):
+def test_what_where_cannot_mean_is_refused(model, where, message):
     with pytest.raises(SelectionError, match=message):
         select(where, model)
 

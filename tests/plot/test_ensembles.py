@@ -11,7 +11,7 @@ from physkit.core import ParameterError, ShapeError
 
 
 @pytest.fixture(autouse=True)
-def _closed():
+def _close_figures():
     yield
     plt.close("all")
 
@@ -82,7 +82,7 @@ def test_parallel_coordinates():
     assert len(ax.containers) == 1
 
 
-def test_bad_input():
+def test_bad_input_is_refused():
     x, y, z = grid(3)
     with pytest.raises(ShapeError, match=r"\[members t\]"):
         plot.fan(TIMES, TIMES)

@@ -11,7 +11,7 @@ from physkit.core import ParameterError, ShapeError
 
 
 @pytest.fixture(autouse=True)
-def _closed():
+def _close_figures():
     yield
     plt.close("all")
 
@@ -25,7 +25,7 @@ def line():
     return x, np.asarray(y), pk.fit(objective, model, where=lambda m: m, progress=False)
 
 
-def test_data_before_and_after(line):
+def test_fit_draws_data_with_the_model_before_and_after(line):
     x, y, found = line
     top, bottom = plot.fit(
         x, y, y + found.residuals_before, y + found.residuals, error=0.1, label="y", unit="m"
@@ -51,7 +51,7 @@ def test_history_and_correlations(line):
     assert [t.get_text() for t in ax.get_yticklabels()] == list(found.labels)
 
 
-def test_bad_input(line):
+def test_bad_input_is_refused(line):
     x, y, _ = line
     with pytest.raises(ShapeError, match=r"needs x \[t\]"):
         plot.fit(x, y, y[1:], y)

@@ -22,7 +22,7 @@ from physkit.plot._style import axis_label, format_measurement, format_scientifi
 
 
 @pytest.fixture(autouse=True)
-def _closed():
+def _close_figures():
     yield
     plt.close("all")
 
@@ -39,7 +39,7 @@ def labels(ax):
     return ax.get_xlabel(), ax.get_ylabel()
 
 
-def some(d=3, n=12, space=None, **leaves):
+def random_particles(d=3, n=12, space=None, **leaves):
     rng = np.random.default_rng(0)
     return Particles(rng.uniform(0, 4, (n, d)), rng.normal(size=(n, d)), space=space, **leaves)
 
@@ -154,7 +154,7 @@ def test_phase_space(orbits):
 
 
 def test_particles_in_the_plane():
-    p = some(2, space=Box([4.0, 5.0]), species=np.arange(12) % 3)
+    p = random_particles(2, space=Box([4.0, 5.0]), species=np.arange(12) % 3)
     ax = plot.particles(p, radius=0.25, unit="σ")
     assert labels(ax) == ("$x$ / σ", "$y$ / σ")
     edges, discs = ax.collections
@@ -167,7 +167,7 @@ def test_particles_in_the_plane():
 
 @pytest.mark.parametrize("space", [Box([4.0] * 3), Triclinic([[4.0, 0, 0], [2, 4, 0], [1, 1, 4]])])
 def test_particles_in_space(space):
-    p = some(space=space)
+    p = random_particles(space=space)
     ax = plot.particles(p, color="speed", limits=(0, 3), radius=0.2, unit="σ")
     spheres, hidden, shown = ax.collections
     camera = view_matrix(-60.0, 18.0)
@@ -182,20 +182,20 @@ def test_particles_in_space(space):
 
 
 def test_particles_of_many_kinds():
-    line_up = plot.particles(some(1, space=Box([4.0])), color="red")
+    line_up = plot.particles(random_particles(1, space=Box([4.0])), color="red")
     np.testing.assert_allclose(line_up.collections[1].get_facecolor()[0, :3], to_rgb("red"))
-    free = plot.particles(some(space=Free()), color=np.arange(12.0), color_label="rank")
+    free = plot.particles(random_particles(space=Free()), color=np.arange(12.0), color_label="rank")
     assert len(free.collections) == 1
-    charged = some(2, charge=np.resize([1.0, -2.0], 12))
+    charged = random_particles(2, charge=np.resize([1.0, -2.0], 12))
     assert plot.particles(charged, color="charge").figure.axes[-1].get_ylim() == (-2, 2)
-    both = plot.particles({"ions": charged, "electrons": some(2)})
+    both = plot.particles({"ions": charged, "electrons": random_particles(2)})
     assert texts(both) == ["ions", "electrons"]
     with pytest.raises(ParameterError, match="no charge"):
-        plot.particles(some(), color="charge")
+        plot.particles(random_particles(), color="charge")
     with pytest.raises(ShapeError, match=r"\[12\]"):
-        plot.particles(some(), color=np.arange(3.0))
+        plot.particles(random_particles(), color=np.arange(3.0))
     with pytest.raises(ShapeError, match="radius"):
-        plot.particles(some(), radius=np.ones(3))
+        plot.particles(random_particles(), radius=np.ones(3))
     with pytest.raises(ParameterError, match="no particles"):
         plot.particles({"a": 1})
 
@@ -230,7 +230,7 @@ def test_nothing_of_pyplot_is_imported_with_the_package():
 def test_animation(tmp_path):
     from PIL import Image
 
-    p = some(2, space=Box([4.0, 4.0]))
+    p = random_particles(2, space=Box([4.0, 4.0]))
     states = (p.replace(position=p.position + 0.1 * k) for k in range(4))
     draw = partial(plot.particles, radius=0.2, color="speed")
     path = plot.animate(states, tmp_path / "film.gif", draw=draw, fps=20, size=(2, 2), dpi=50)
@@ -246,16 +246,16 @@ def test_animation(tmp_path):
     assert not plt.get_fignums()
 
 
-def test_animation_of_bad_requests(tmp_path, monkeypatch):
+def test_animations_that_cannot_be_written_are_refused(tmp_path, monkeypatch):
     with pytest.raises(ParameterError, match="ends in"):
-        plot.animate([some()], tmp_path / "film.avi")
+        plot.animate([random_particles()], tmp_path / "film.avi")
     with pytest.raises(ParameterError, match="no frames"):
         plot.animate([], tmp_path / "film.gif")
     with pytest.raises(ParameterError, match="fps"):
-        plot.animate([some()], tmp_path / "film.gif", fps=0)
+        plot.animate([random_particles()], tmp_path / "film.gif", fps=0)
     monkeypatch.setattr(shutil, "which", lambda name: None)
     with pytest.raises(MissingExtraError, match="ffmpeg"):
-        plot.animate([some()], tmp_path / "film.mp4")
+        plot.animate([random_particles()], tmp_path / "film.mp4")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -266,12 +266,12 @@ def test_mp4_is_piped_to_ffmpeg(tmp_path, monkeypatch):
     stand_in.write_text('#!/bin/sh\nfor last; do :; done\ncat > "$last"\n')
     stand_in.chmod(0o755)
     monkeypatch.setenv("PATH", str(stand_in.parent), prepend=":")
-    p = some(2, space=Box([4.0, 4.0]))
+    p = random_particles(2, space=Box([4.0, 4.0]))
     path = plot.animate([p, p], tmp_path / "film.mp4", size=(1.01, 1.01), dpi=50)
     assert path.stat().st_size == 2 * 50 * 50 * 3
 
 
-def test_numbers_and_units_in_words():
+def test_labels_of_numbers_and_units():
     assert axis_label("D", "cm²/s") == "D / (cm²/s)"
     assert axis_label("slope") == "slope"
     assert format_scientific(0.01234) == "0.012"

@@ -17,12 +17,12 @@ from tests.storage.test_output import numbers, output
 
 
 @pytest.fixture(autouse=True)
-def _closed():
+def _close_figures():
     yield
     plt.close("all")
 
 
-def anything(now):
+def time_of(now):
     return now.t
 
 
@@ -44,7 +44,7 @@ def found(tmp_path):
         "psi": numbers(12, 6) + 1j, "e": numbers(12), "p": numbers(12, 3), "many": numbers(12, 30),
         "points": numbers(12, 30, 2), "image": numbers(12, 5, 7), "cube": numbers(12, 2, 3, 4),
     }  # fmt: skip
-    others = dict.fromkeys(("e", "p", "many", "points", "image", "cube"), anything)
+    others = dict.fromkeys(("e", "p", "many", "points", "image", "cube"), time_of)
     observers = (
         Every(1, x=Positions("gas"), v=Velocities("gas")),
         Every(1, orbit=Positions("bodies")),
@@ -113,19 +113,19 @@ def test_shows_one_frame(found):
     assert moving == {"x", "v", "orbit", "line", "plane", "flow", "psi", "points", "image"}
 
 
-def test_bad_input(found, tmp_path):
+def test_bad_input_is_refused(found, tmp_path):
     series, _ = found
     with pytest.raises(ParameterError, match=r"too many axes .*\['cube'\]"):
         recording(series["cube"])
     for frame in (12, -13):
         with pytest.raises(ParameterError, match=f"has 12 frames, no frame {frame}"):
             recording(series["x"], frame=frame)
-    output(tmp_path / "none", (Every(1, e=anything),), None, e=numbers(0))
+    output(tmp_path / "none", (Every(1, e=time_of),), None, e=numbers(0))
     with pytest.raises(ParameterError, match="no frames yet"):
         recording(open_file(tmp_path / "none")["e"])
 
 
-def test_a_picture_of_one_s_own_axes(found):
+def test_recordings_are_drawn_on_given_axes(found):
     series, _ = found
     _, ax = plt.subplots()
     assert recording(series["e"], ax=ax) is ax

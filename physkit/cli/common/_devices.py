@@ -1,4 +1,4 @@
-"""`--devices`: over which devices the domain is cut, emulated where there is nothing but a CPU."""
+"""`--devices`: the devices that a domain is sharded over, emulated where there is nothing but a CPU."""
 
 import argparse
 import math
@@ -18,7 +18,7 @@ def add_devices_argument(parser: argparse.ArgumentParser) -> None:
 
 
 def choose_devices(text: str | None, emulate: bool = True) -> str | tuple[int, ...] | None:
-    """What `devices=` of `physkit.run` takes, with as many emulated CPU devices asked of JAX.
+    """What `devices=` of `physkit.run` takes; asks JAX for as many emulated CPU devices.
 
     JAX reads that when it is imported, which is still to come; it does not touch GPUs.
 
@@ -26,12 +26,14 @@ def choose_devices(text: str | None, emulate: bool = True) -> str | tuple[int, .
     """
     if text is None:
         return None
+    # [platform][:][sizes], a colon between the two only.
     match = re.fullmatch(r"(?:(cpu|gpu|tpu)(?::|$))?(\d+(?:x\d+)*)?", text)
     if match is None or not text or text.endswith(":"):
         raise ValueError(
             f"--devices {text}: numbers per axis of space as in 2x2 or 4, gpu, gpu:4, cpu:2x2"
         )
     shape = tuple(int(n) for n in match[2].split("x")) if match[2] else None
+    # Without a platform JAX may still find GPUs; then the emulated CPU devices are not used.
     if emulate and shape and match[1] in (None, "cpu"):
         _emulate(math.prod(shape))
     return shape if match[1] is None else text

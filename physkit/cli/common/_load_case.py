@@ -39,7 +39,7 @@ def choose_precision(double: bool) -> None:
 
 
 def case_digest(case: Path) -> str:
-    """A hash of the text of a case, to see whether it has changed."""
+    """A hash of the text of a case, which tells whether it has changed."""
     import hashlib
 
     return hashlib.sha256(case.read_bytes()).hexdigest()
@@ -67,7 +67,7 @@ def load_case(case: Path, values: Sequence[str]) -> tuple[Simulation, State]:
 def load_sweep(case: Path, values: Sequence[str]) -> Sweep:
     """The sweep that a case file returns.
 
-    **Errors:** `ValueError`, as of `built`.
+    **Errors:** `ValueError`, as of `load_case`.
     """
     returned = _call_case(case, values)
     if not _is_sweep(returned):
@@ -87,14 +87,14 @@ def _call_case(case: Path, values: Sequence[str]) -> Any:
     if not case.is_file():
         raise ValueError(f"{case} is not there" if not case.exists() else f"{case} is not a file")
     # Not `import`: the file may lie anywhere, under any name, and must not shadow a module.
-    make = _with_place_of_error(case, lambda: runpy.run_path(str(case)).get("case"))
+    make = _call_with_line_of_error(case, lambda: runpy.run_path(str(case)).get("case"))
     if not callable(make):
         raise ValueError(f"{case} defines no function case()")
     settings = _settings(make, values)
-    return _with_place_of_error(case, lambda: make(**settings))
+    return _call_with_line_of_error(case, lambda: make(**settings))
 
 
-def _with_place_of_error(case: Path, action: Callable[[], Any]) -> Any:
+def _call_with_line_of_error(case: Path, action: Callable[[], Any]) -> Any:
     """The result of `action`.
 
     **Errors:** `ValueError` with the line of the case file where it went wrong.
@@ -104,9 +104,11 @@ def _with_place_of_error(case: Path, action: Callable[[], Any]) -> Any:
     try:
         return action()
     except Exception as error:
+        # The innermost frame in the case file: deeper ones are of physkit, and none of the user's lines.
         lines = [
             f.lineno for f in traceback.extract_tb(error.__traceback__) if f.filename == str(case)
         ]
+        # A syntax error has no such frame, as nothing has run: it carries its line itself.
         line = error.lineno if isinstance(error, SyntaxError) else (lines or [None])[-1]
         at = f", line {line}" if line else ""
         raise ValueError(f"{case}{at}: {type(error).__name__}: {error}") from error
@@ -122,6 +124,7 @@ def _settings(make: Callable[..., Any], values: Sequence[str]) -> dict[str, Any]
         if not equals or name not in parameters:
             raise ValueError(f"--set {value}: case() takes NAME=VALUE for {sorted(parameters)}")
         settings[name] = _parse(text, parameters[name], value)
+    # *args and **kwargs need no value.
     missing = [
         name
         for name, p in parameters.items()
@@ -135,9 +138,10 @@ def _settings(make: Callable[..., Any], values: Sequence[str]) -> dict[str, Any]
 
 
 def _parse(text: str, parameter: Any, setting: str) -> Any:
-    """`text` as what the default is; as a number where there is no default and it is one."""
+    """`text` in the type of the default; without one, as a number if it reads as one."""
     default = None if parameter.default is parameter.empty else parameter.default
     try:
+        # bool first, which Python counts among the integers.
         if isinstance(default, bool):
             return {"true": True, "false": False}[text.lower()]
         if isinstance(default, int | float):

@@ -14,20 +14,24 @@ def open_recording(path: str) -> Recording:
     from physkit.core import FileError
     from physkit.storage import open as open_file
 
-    place = Path(path)
-    if place.is_dir() and any(place.glob("checkpoint-*.h5")):
-        raise FileError(f"{place} holds checkpoints, no frames: `physkit info` reads them")
-    if place.is_file():
-        require_recording(place)
-        if place.name.startswith("checkpoint-"):
+    # Folder or file. Checkpoints are HDF5, too: say so rather than that they have no frames.
+    source = Path(path)
+    if source.is_dir() and any(source.glob("checkpoint-*.h5")):
+        raise FileError(f"{source} holds checkpoints, no frames: `physkit info` reads them")
+    if source.is_file():
+        require_recording(source)
+        if source.name.startswith("checkpoint-"):
             raise FileError(
-                f"{place} is a checkpoint, which holds no frames: `physkit info` reads it"
+                f"{source} is a checkpoint, which holds no frames: `physkit info` reads it"
             )
-    return open_file(place)
+    return open_file(source)
 
 
 def require_recording(path: Path) -> None:
-    """**Errors:** `FileError` for files of other kinds than a run writes."""
+    """Raise for files of other kinds than a run writes.
+
+    **Errors:** `FileError`.
+    """
     from physkit.core import FileError
     from physkit.storage import RECORDING_SUFFIXES
 
@@ -75,6 +79,7 @@ def output_path(args: argparse.Namespace, default: str) -> Path:
 
 
 def picture_stem(path: str, names: list[str]) -> str:
-    """A name for a picture of these series."""
-    words = [Path(path).resolve().stem, *names]
-    return "-".join("".join(c if c.isalnum() or c in "._" else "_" for c in w) for w in words)
+    """A file name, without its ending, for a picture of these series."""
+    parts = [Path(path).resolve().stem, *names]
+    # Names of series are free text: only characters that every file system takes.
+    return "-".join("".join(c if c.isalnum() or c in "._" else "_" for c in part) for part in parts)

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from ._types import Json
 
+# Cells that are aligned to the right: signed, with an exponent, NaN, or in per cent.
 _NUMBER = re.compile(r"[+±−-]?(\d[\d.]*(e[+-]?\d+)?|nan|inf)( %)?")
 
 
@@ -40,11 +41,13 @@ class Report(NamedTuple):
 
     def result(self, text: str) -> None:
         """Print what was found."""
+        # Flushed: into a pipe Python would keep it back, and it would follow what children print.
         if not self.json:
             print(text, flush=True)
 
     def json_result(self, content: Json) -> None:
         """Print what scripts read, as one line of JSON; nothing unless `json`."""
+        # NaN and infinity are not JSON: `_as_json` makes null of them.
         if self.json:
             print(json.dumps(_as_json(content), ensure_ascii=False, allow_nan=False), flush=True)
 
@@ -70,7 +73,7 @@ class RowFormat(NamedTuple):
 
     def line(self, cells: Sequence[Any]) -> str:
         """The cells, padded to the widths; a cell that is too long pushes the rest along."""
-        return _aligned(tuple(map(format_number, cells)), self.widths, self.numbers)
+        return _align(tuple(map(format_number, cells)), self.widths, self.numbers)
 
 
 class Stopwatch:
@@ -97,8 +100,9 @@ def format_table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     texts = [tuple(header), *(tuple(map(format_number, row)) for row in body)]
     columns = list(zip(*texts, strict=True))
     widths = tuple(max(map(len, column)) for column in columns)
+    # A column counts as numbers if all of its cells are; empty ones do not matter.
     numbers = frozenset(k for k, column in enumerate(columns) if _all_numbers(column[1:]))
-    lines = [_aligned(row, widths, numbers) for row in texts]
+    lines = [_align(row, widths, numbers) for row in texts]
     return "\n".join([lines[0], "  ".join("─" * w for w in widths), *lines[1:]])
 
 
@@ -108,9 +112,11 @@ def _as_json(content: Any) -> Json:
         return {str(key): _as_json(value) for key, value in content.items()}
     if isinstance(content, list | tuple):
         return [_as_json(value) for value in content]
+    # Scalars of NumPy and JAX, recognized without importing either.
     if isinstance(content, float) or hasattr(content, "dtype"):
         content = content.item() if hasattr(content, "dtype") else content
         return content if not isinstance(content, float) or math.isfinite(content) else None
+    # Paths and the like as text.
     return content if isinstance(content, str | int | bool | None) else str(content)
 
 
@@ -146,11 +152,11 @@ def format_duration(seconds: float) -> str:
 
 
 def _all_numbers(cells: Iterable[str]) -> bool:
-    written = [cell for cell in cells if cell]
-    return bool(written) and all(_NUMBER.fullmatch(cell) for cell in written)
+    filled = [cell for cell in cells if cell]
+    return bool(filled) and all(_NUMBER.fullmatch(cell) for cell in filled)
 
 
-def _aligned(cells: Sequence[str], widths: Sequence[int], numbers: frozenset[int]) -> str:
+def _align(cells: Sequence[str], widths: Sequence[int], numbers: frozenset[int]) -> str:
     padded = [
         cell.rjust(width) if k in numbers else cell.ljust(width)
         for k, (cell, width) in enumerate(zip(cells, widths, strict=True))

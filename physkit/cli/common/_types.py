@@ -10,4 +10,5 @@ Simulation: TypeAlias = Any  # physkit.simulate.Simulation
 State: TypeAlias = Any  # physkit.core.State
 Sweep: TypeAlias = Any  # physkit.ensemble.Sweep
 SweepResults: TypeAlias = Any  # physkit.ensemble.Ensemble
+ValidationCase: TypeAlias = Any  # physkit.testing.validation.Case
 Probe: TypeAlias = Any  # what physkit.simulate.probe measures of a run

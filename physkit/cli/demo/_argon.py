@@ -26,6 +26,7 @@ QUICK_MELT_STEPS, QUICK_STEPS = 1_500, 2_000
 
 def run(folder: Path, quick: bool, report: Report) -> None:
     """Melt a crystal, let the liquid go, and measure its structure and its diffusion."""
+    # A step is 0.01 ps.
     melting, steps = (QUICK_MELT_STEPS, QUICK_STEPS) if quick else (MELT_STEPS, STEPS)
     sim, crystal = liquid_argon()
     show = not report.quiet
@@ -34,6 +35,7 @@ def run(folder: Path, quick: bool, report: Report) -> None:
     )
     liquid = melt(sim, crystal, melting, key=jax.random.key(1), progress=show)
     report.info(f"and is then left alone for {steps / 100:.0f} ps, at constant energy")
+    # Without the thermostat, which would change how atoms diffuse.
     done = run_simulation(sim, liquid, steps, progress=show)
     found = argon_results(done)
     _print(found, done, report)
@@ -51,6 +53,7 @@ def run(folder: Path, quick: bool, report: Report) -> None:
 
 
 def _print(found: ArgonResults, done: Run, report: Report) -> None:
+    # Å²/ps = 10⁻⁴ cm²/s, ten of the units that are printed.
     diffusion, error = 10 * float(found.diffusion.value), 10 * float(found.diffusion.error)
     rows = (
         ("first peak of g(r), Å", found.peak, None, ARGON_FIRST_PEAK),

@@ -69,15 +69,16 @@ def draw_energy(done: Run, found: ArgonResults, path: Path) -> None:
 def draw_atoms(start: Particles, done: Run, path: Path) -> None:
     """The box of atoms as balls of true size, colored by how far each has come since the start."""
     atoms = done.state
-    way = np.linalg.norm(np.asarray(atoms.unwrapped - start.unwrapped), axis=1)
+    # Unwrapped: positions in the box do not tell how often an atom has left it.
+    displacement = np.linalg.norm(np.asarray(atoms.unwrapped - start.unwrapped), axis=1)
     figure, ax = _figure((7.4, 6.4))
     plot.particles(
         atoms,
         ax=ax,
-        color=way,
+        color=displacement,
         radius=ARGON_SIGMA / 2,
-        limits=(0, float(np.quantile(way, 0.99))),
-        color_label="way from the start / Å",
+        limits=(0, float(np.quantile(displacement, 0.99))),  # outliers must not pale the others
+        color_label="displacement / Å",
         unit="Å",
     )
     ax.set_title(f"{atoms.num_particles} atoms of argon after {done.times['energy'][-1]:.0f} ps")

@@ -36,7 +36,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--quick", action="store_true", help="reduced size, to see that it works")
 
 
-def run(args: argparse.Namespace, report: Report, chapters=CHAPTERS) -> int:
+def run(
+    args: argparse.Namespace, report: Report, chapters: tuple[tuple[str, str], ...] = CHAPTERS
+) -> int:
     """Run the chapters asked for, in order; one that fails does not keep the others from running."""
     known = dict(chapters)
     unknown = [name for name in args.chapters if name not in known]
@@ -48,13 +50,14 @@ def run(args: argparse.Namespace, report: Report, chapters=CHAPTERS) -> int:
         if args.chapters and name not in args.chapters:
             continue
         folder = args.to / name
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True)  # pictures of an earlier run are replaced
         watch = Stopwatch()
         try:
+            # Imported one by one: each draws in what it needs, and a broken one fails alone.
             chapter = importlib.import_module(module)
             report.title(chapter.TITLE)
             chapter.run(folder, args.quick, report)
-        except Exception as error:  # one chapter that fails must not keep the others from running
+        except Exception as error:
             report.error(f"chapter {name} failed: {type(error).__name__}: {error}")
             failed.append(name)
         report.info(f"({watch.seconds:.0f} s)")

@@ -16,6 +16,7 @@ def draw_escape(found: EscapeRates, path: Path) -> None:
     inverse = 1 / found.temperature
     fine = 1 / np.linspace(inverse.min(), inverse.max(), 60)
     exact = [1 / double_well_passage(t) for t in fine]
+    # Kramers' law √(U″(min) |U″(top)|) / 2π · e^(−ΔU/T), for U = x⁴/4 − x²/2: U″ = 2 and −1, ΔU = 1/4.
     kramers = np.sqrt(2) / (2 * np.pi) * np.exp(-0.25 / fine)
     with plot.style():
         figure = Figure(figsize=(6.4, 4.2), layout="constrained")
@@ -73,6 +74,7 @@ def draw_map(boxes: FluidPressures, path: Path) -> None:
 def draw_isotherms(boxes: FluidPressures, path: Path) -> None:
     """Some isotherms with error bars on the published equation of state, and what is left."""
     temperatures = np.unique(boxes.temperature)
+    # Up to four isotherms, from the coldest to the hottest.
     some = temperatures[:: max(1, (len(temperatures) - 1) // 3)][:4]
     fine = np.linspace(0.02, boxes.density.max() * 1.03, 100)
     with plot.style():
@@ -90,8 +92,8 @@ def draw_isotherms(boxes: FluidPressures, path: Path) -> None:
             error = boxes.error[is_on_isotherm] * MEGAPASCAL
             label = f"{t * KELVIN:.0f} K"
             top.errorbar(x, boxes.pressure[is_on_isotherm] * MEGAPASCAL, error, label=label, **bars)
-            off = (boxes.pressure - boxes.published)[is_on_isotherm] * MEGAPASCAL
-            bottom.errorbar(x, off, error, **bars)
+            difference = (boxes.pressure - boxes.published)[is_on_isotherm] * MEGAPASCAL
+            bottom.errorbar(x, difference, error, **bars)
         top.plot([], [], color="#333333", lw=1.3, label="Johnson, Zollweg & Gubbins 1993")
         top.set_ylabel("pressure / MPa")
         top.legend(frameon=False)

@@ -11,7 +11,7 @@ from ..common._report import Report
 from ._flow_pictures import draw_probes, draw_vorticity
 
 TITLE = "A flow from ten probes"
-MOST_SIGMAS = 4.0
+MAX_STANDARD_ERRORS = 4.0  # that a fitted value may be off
 
 
 def run(folder: Path, quick: bool, report: Report) -> None:
@@ -47,12 +47,13 @@ def _print(flow: ProbedFlow, found: FlowFit, report: Report) -> None:
             for name, value, error, truth in rows
         ],
     )
-    off = np.abs(found.value - found.truth) / found.error
-    verdict = "both within" if np.all(off < MOST_SIGMAS) else "NOT both within"
-    left = np.sqrt(np.mean((found.after - flow.measured) ** 2)) / flow.noise
+    errors_off = np.abs(found.value - found.truth) / found.error
+    verdict = "both within" if np.all(errors_off < MAX_STANDARD_ERRORS) else "NOT both within"
+    # About 1 where the model explains all but the noise.
+    residual = np.sqrt(np.mean((found.after - flow.measured) ** 2)) / flow.noise
     report.result(
-        f"{verdict} {MOST_SIGMAS:.0f} standard errors after {found.fit.steps} steps; what is left is "
-        f"{left:.2f} times the noise"
+        f"{verdict} {MAX_STANDARD_ERRORS:.0f} standard errors after {found.fit.steps} steps; what is left is "
+        f"{residual:.2f} times the noise"
     )
 
 

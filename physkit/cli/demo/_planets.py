@@ -11,7 +11,7 @@ from ..common._report import Report
 from ._planets_pictures import draw_orbits, draw_residuals, draw_wobble
 
 TITLE = "Weigh the giant planets"
-TOLERANCE = 1e-3
+TOLERANCE = 1e-3  # of the masses, relative
 
 
 def run(folder: Path, quick: bool, report: Report) -> None:
@@ -48,16 +48,16 @@ def _print(found: Weighing, report: Report) -> None:
         ],
     )
     worst = np.max(np.abs(found.deviation))
-    far = np.max(np.abs(found.ratio - found.reference) / found.error)
+    errors_off = np.max(np.abs(found.ratio - found.reference) / found.error)
     verdict = "all within" if worst <= TOLERANCE else "NOT all within"
     report.result(
-        f"{verdict} {100 * TOLERANCE:.1f} %, at most {far:.1f} standard errors off, after {found.fit.steps} "
-        "steps"
+        f"{verdict} {100 * TOLERANCE:.1f} %, at most {errors_off:.1f} standard errors off, after "
+        f"{found.fit.steps} steps"
     )
     report.info(
-        "What the fit leaves is no noise: the inner planets, which the model leaves out, pull the Sun to\n"
-        "and fro by some 500 km (residuals.png) in months. The error bars know of that memory: they come\n"
-        "from autocorrelated residuals (Newey & West), remembered for a year."
+        "The residuals are not noise: the inner planets, which the model leaves out, move the Sun to and\n"
+        "fro by some 500 km within months (residuals.png). The error bars allow for it: they come from\n"
+        "autocorrelated residuals (Newey & West), with lags of up to a year."
     )
 
 

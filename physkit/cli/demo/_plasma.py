@@ -12,7 +12,7 @@ from ..common._report import Report
 from ._plasma_pictures import draw_energy, draw_ringing
 
 TITLE = "A plasma rings"
-TOLERANCE = 2e-3
+TOLERANCE = 2e-3  # of the frequency, relative
 STEPS, QUICK_STEPS = 1200, 400
 
 
@@ -34,7 +34,7 @@ def run(folder: Path, quick: bool, report: Report) -> None:
 
 
 def _print(done: Run, found: Ringing, report: Report) -> None:
-    off = found.frequency / found.theory - 1
+    deviation = found.frequency / found.theory - 1
     report.result("")
     report.table(
         ("plasma", "found", "± std. error", "theory", "difference"),
@@ -44,12 +44,12 @@ def _print(done: Run, found: Ringing, report: Report) -> None:
                 f"{found.frequency:.6f}",
                 f"{found.error:.1g}",
                 f"{found.theory:.6f}",
-                f"{100 * off:+.3f} %",
+                f"{100 * deviation:+.3f} %",
             )
         ],
     )
     total = done["kinetic"] + done["potential"]
-    verdict = "within" if abs(off) <= TOLERANCE else "NOT within"
+    verdict = "within" if abs(deviation) <= TOLERANCE else "NOT within"
     report.result(
         f"{verdict} {100 * TOLERANCE:.1f} %; the energy of particles and field together wanders by "
         f"{100 * np.ptp(total) / total[0]:.1g} %"

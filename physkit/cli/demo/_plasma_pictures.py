@@ -34,6 +34,7 @@ def draw_ringing(done: Run, found: Ringing, path: Path) -> None:
         for ax in (electrons, ions):
             ax.set_ylabel(r"$10^3\,\delta n/n$")
             ax.set_xlim(0, time[-1])
+            # Room for the legend above the curves.
             low, high = ax.get_ylim()
             ax.set_ylim(low, high + 0.3 * (high - low))
             ax.legend(loc="upper right", ncols=2, frameon=False)

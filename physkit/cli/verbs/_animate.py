@@ -45,7 +45,7 @@ def run(args: argparse.Namespace, report: Report) -> int:
         raise ParameterError(f"--every counts frames: 1, 2, …; got {args.every}")
     recording = open_recording(args.path)
     chosen = select_series(recording, [args.name] if args.name else [])
-    # Velocities only if asked for.
+    # The first of what moves; velocities only if asked for, or if there is nothing else.
     moving = [s for s in chosen if shows_one_frame(s)]
     moving = [s for s in moving if "/velocity/" not in s.dataset_paths[0]] or moving
     if not moving:
@@ -55,6 +55,7 @@ def run(args: argparse.Namespace, report: Report) -> int:
     path = output_path(args, f"{picture_stem(args.path, [series.name])}.gif")
     every = args.every or -(-len(series) // _MAX_FRAMES)
     frames = range(0, len(series), every)
+    # `animate` takes frames one by one, so this iterator knows how far it is.
     bar = Progress(len(frames), title="drawing", unit="frames", enabled=report.shows_progress)
 
     def frames_with_progress() -> Iterator[int]:
@@ -67,7 +68,7 @@ def run(args: argparse.Namespace, report: Report) -> int:
         path,
         draw=_FrameDrawing(series, list(frames)),
         fps=args.fps,
-        hold=False,
+        hold=False,  # the limits of the first frame need not suit the others
     )
     bar.close()
     report.file(path)
@@ -79,11 +80,13 @@ class _FrameDrawing:
 
     def __init__(self, series: Series, frames: list[int]):
         self._series = series
+        # Evenly over the film, both ends included; a short one repeats some.
         samples = [frames[k * (len(frames) - 1) // (_NUM_SAMPLES - 1)] for k in range(_NUM_SAMPLES)]
+        # Unset while they are measured: `_axes_limits` draws by calling this object.
         self._colors = self._x = self._y = None
-        self._colors = self._limits(samples)
+        self._colors = self._color_limits(samples)
         # Limits that fit some frames fit nearly all: measuring every frame would draw the film twice.
-        boxes = [self._box(frame) for frame in dict.fromkeys(samples)]
+        boxes = [self._axes_limits(frame) for frame in dict.fromkeys(samples)]
         self._x = (min(b[0][0] for b in boxes), max(b[0][1] for b in boxes))
         self._y = (min(b[1][0] for b in boxes), max(b[1][1] for b in boxes))
 
@@ -92,9 +95,9 @@ class _FrameDrawing:
         from physkit.plot import recording
 
         if self._series.kind == "fields":
-            self._field(frame, ax)
+            self._draw_field(frame, ax)
         elif self._series.kind == "trajectory" and "/position/" in self._series.dataset_paths[0]:
-            self._particles(frame, ax)
+            self._draw_particles(frame, ax)
         else:
             recording(self._series, frame=frame, ax=ax)
         if self._x is not None and self._y is not None:
@@ -102,26 +105,28 @@ class _FrameDrawing:
             ax.set_ylim(*self._y)
         ax.set_title(f"t = {self._series.time[frame]:.4g}", fontsize=10.5, loc="left")
 
-    def _field(self, frame: int, ax: Axes) -> None:
+    def _draw_field(self, frame: int, ax: Axes) -> None:
         from physkit.plot import field
         from physkit.storage import load_component
 
-        now = load_component(self._series, frame)
-        part = 0 if now.components and not now.vector else None
-        field(now, component=part, ax=ax, limits=self._colors, label=self._series.name)
+        loaded = load_component(self._series, frame)
+        # Of a vector its magnitude, of other components the first.
+        component = 0 if loaded.components and not loaded.vector else None
+        field(loaded, component=component, ax=ax, limits=self._colors, label=self._series.name)
 
-    def _particles(self, frame: int, ax: Axes) -> None:
+    def _draw_particles(self, frame: int, ax: Axes) -> None:
         from physkit.plot import particles
         from physkit.storage import load_component
 
         particles(load_component(self._series, frame), ax=ax)
 
-    def _limits(self, samples: list[int]) -> tuple[float, float] | None:
+    def _color_limits(self, samples: list[int]) -> tuple[float, float] | None:
         """Of the colors of fields, the same on both sides of zero where both signs occur."""
         import numpy as np
 
         if self._series.kind != "fields":
             return None
+        # What `plot.field` draws: |ψ|² of complex numbers, the magnitude of vectors, else one component.
         values = np.stack([np.asarray(self._series[k]) for k in samples])
         if np.iscomplexobj(values):
             values = np.abs(values) ** 2
@@ -138,9 +143,10 @@ class _FrameDrawing:
         low, high = float(np.median(values.min(1))), float(np.median(values.max(1)))
         if low < 0 < high:
             return -max(-low, high), max(-low, high)
+        # A field that is uniform in space and time needs some range, too.
         return (low, high) if high > low else (low - 0.5, high + 0.5)
 
-    def _box(self, frame: int) -> tuple[tuple[float, float], tuple[float, float]]:
+    def _axes_limits(self, frame: int) -> tuple[tuple[float, float], tuple[float, float]]:
         """The limits that the axes of one frame choose by themselves."""
         from matplotlib.figure import Figure
 

@@ -35,6 +35,7 @@ def run(args: argparse.Namespace, report: Report) -> int:
     """Compile, try out, and say what the run will need; 1 if it goes wrong at once."""
     choose_precision(args.double)
     try:
+        # Not emulated: what each would send is counted in the traced program.
         devices = choose_devices(args.devices, emulate=False)
         simulation, state = load_case(Path(args.case).resolve(), args.values)
     except ValueError as error:
@@ -59,6 +60,7 @@ def run(args: argparse.Namespace, report: Report) -> int:
     except PhyskitError as error:
         report.error(f"the case does not run: {error}")
         return 1
+    # A run is whole observation periods: round up.
     steps = -(-args.steps // simulation.observation_period) * simulation.observation_period
     seconds = measured.compile_seconds + steps / measured.steps_per_second
     frames = measured.frame_bytes * (steps // simulation.observation_period)
@@ -127,15 +129,16 @@ def _describe_state(state: State) -> str:
     import numpy as np
 
     parts = state.items() if isinstance(state, dict) else [("", state)]
-    words = []
+    descriptions = []
     for name, part in parts:
         arrays = [x for x in jax.tree.leaves(part) if hasattr(x, "shape")]
         largest = max(arrays, key=np.size, default=np.zeros(0))
+        # A JAX array's class is an implementation detail: call it an array.
         kind = type(part).__name__ if not hasattr(part, "aval") else "array"
         count = sum(np.size(x) for x in arrays)
         shape = "×".join(map(str, np.shape(largest))) or "1"
-        words.append(f"{name + ': ' if name else ''}{kind} ({shape}; {count} numbers)")
-    return ", ".join(words)
+        descriptions.append(f"{name + ': ' if name else ''}{kind} ({shape}; {count} numbers)")
+    return ", ".join(descriptions)
 
 
 def _warnings(measured: Probe, simulation: Simulation, steps: int, frames: int) -> list[str]:
@@ -156,9 +159,11 @@ def _warnings(measured: Probe, simulation: Simulation, steps: int, frames: int) 
         notes.append(
             "nothing is recorded: give the simulation observers, e.g. Every(10, x=Positions())"
         )
+    # Three checkpoints are kept. Where the run will write is not known: the disk here is a guess.
     free = shutil.disk_usage(".").free
     if frames + 3 * measured.carry_bytes > free:
         notes.append(f"the disk here has {format_size(free)} free, less than the run will write")
+    # Not on Windows; and of GPUs the limit is another one.
     if hasattr(os, "sysconf") and measured.platform == "cpu":
         memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
         if measured.memory > 0.8 * memory:

@@ -1,7 +1,7 @@
 """Find where a run went wrong: step, term and index.
 
-One that `physkit run` began. Replays from the last good state, which the run left on disk. The case
-file is run again: only diagnose folders that you trust.
+For runs that `physkit run` began. Replays from the last good state, which the run left on disk. The
+case file is run again: only diagnose folders that you trust.
 """
 
 import argparse
@@ -27,6 +27,7 @@ def run(args: argparse.Namespace, report: Report) -> int:
     """Replay to the first bad step; 1 when nothing is wrong there."""
     folder = Path(args.folder)
     request = read_request(folder)
+    # As the run was: in another precision it would go wrong elsewhere, or not at all.
     choose_precision(request["double"])
 
     from physkit.simulate import diagnose, read_crash_record

@@ -46,6 +46,7 @@ def run(args: argparse.Namespace, report: Report) -> int:
     """Print findings line by line; 1 if something must be mended."""
     del args
     findings: list[Finding] = []
+    # Printed one by one: compiling takes seconds, and a crash on the way should leave the rest.
     for finding in _all_findings():
         findings.append(finding)
         verdict, subject, message = finding
@@ -55,8 +56,8 @@ def run(args: argparse.Namespace, report: Report) -> int:
     notes = sum(verdict == "note" for verdict, _, _ in findings)
     report.result(f"\n{to_mend} to mend, {notes} to know" if to_mend or notes else "\nall is well")
     keys = ("verdict", "what", "is")
-    as_json = [dict(zip(keys, finding, strict=True)) for finding in findings]
-    report.json_result({"healthy": not to_mend, "findings": as_json})
+    as_dicts = [dict(zip(keys, finding, strict=True)) for finding in findings]
+    report.json_result({"healthy": not to_mend, "findings": as_dicts})
     return 1 if to_mend else 0
 
 
@@ -93,6 +94,7 @@ def _check_packages() -> Iterator[Finding]:
         yield "note", "packages", "physkit is not installed, only importable: versions are unknown"
         return
     for line in needed:
+        # Markers such as `; extra == "docs"` come after the semicolon: optional packages are skipped.
         requirement = re.match(r"([\w.-]+)\s*>=\s*([\d.]+)\s*$", line.split(";")[0])
         if "extra ==" in line or requirement is None:
             continue
@@ -116,11 +118,13 @@ def _version(name: str) -> str | None:
 
 
 def _version_numbers(version: str) -> tuple[int, ...]:
+    # Three numbers are enough for lower bounds; no need for the `packaging` library.
     return tuple(int(n) for n in re.findall(r"\d+", version)[:3])
 
 
 def _check_cores() -> Iterator[Finding]:
     cores = os.cpu_count() or 1
+    # Schedulers and containers pin processes to some of the cores; macOS does not tell.
     usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else cores
     if usable < cores:
         yield "note", "cores", f"{usable} of {cores} are given to this process"
@@ -161,6 +165,7 @@ def _check_jax() -> Iterator[Finding]:
     kinds = ", ".join(f"{d.platform}:{d.id} {d.device_kind}" for d in devices)
     on_cpu = jax.default_backend() == "cpu"
     if on_cpu and (Path("/proc/driver/nvidia/version").exists() or shutil.which("nvidia-smi")):
+        # JAX falls back to the CPU without an error where its GPU plugin is missing.
         yield (
             "MEND",
             "devices",
@@ -191,6 +196,7 @@ def _check_topology(devices: list[Any]) -> Iterator[Finding]:
     except ClusterError as error:
         yield "MEND", "job", str(error)
         return
+    # Devices are those of this process; the others are taken to have as many.
     count = len(devices) * (1 if process is None else process.process_count)
     of_all = "" if process is None else f", {len(devices)} of each process"
     if count > 1:
@@ -286,7 +292,8 @@ def _file_system(path: Path) -> str:
     except OSError:
         return ""
     for line in lines:
-        words = line.split()
-        if len(words) > 2 and path.is_relative_to(words[1]) and len(words[1]) >= len(best):
-            best, kind = words[1], words[2]
+        # Device, mount point, kind …; the longest mount point above the path is the one it is on.
+        entry = line.split()
+        if len(entry) > 2 and path.is_relative_to(entry[1]) and len(entry[1]) >= len(best):
+            best, kind = entry[1], entry[2]
     return kind

@@ -44,7 +44,7 @@ def run(args: argparse.Namespace, report: Report) -> int:
     if args.to is None:
         raise ParameterError("export needs --to FILE, e.g. --to energies.csv or --to melt.extxyz")
     recording = open_recording(args.path)
-    select_series(recording, args.names)
+    select_series(recording, args.names)  # refuse unknown names before anything is written
     path = output_path(args, args.to)
     frames = None if args.frames is None else _slice(args.frames)
     bar = Progress(1, title=path.name, unit="frames", enabled=report.shows_progress)
@@ -60,7 +60,7 @@ def run(args: argparse.Namespace, report: Report) -> int:
 
 
 def _slice(text: str) -> slice:
-    """`5`, `10:20`, `::2` as which frames."""
+    """The slice that `5`, `10:20` or `::2` means."""
     from physkit.core import ParameterError
 
     try:
@@ -75,5 +75,6 @@ def _slice(text: str) -> slice:
         first = numbers[0]
         if first is None:
             raise ParameterError("--frames: a number, or A:B:C like 10:100:5")
+        # The last frame is -1:None; -1:0 would be none.
         return slice(first, first + 1 or None)
     return slice(*numbers)

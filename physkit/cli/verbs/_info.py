@@ -35,7 +35,7 @@ _PACKAGES = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What `physkit info` may be asked about."""
+    """Add the arguments of `physkit info`."""
     parser.add_argument(
         "path",
         nargs="?",
@@ -46,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, report: Report) -> int:
-    """Print what this installation consists of and runs on, or what is in a file; 1 for ill runs."""
+    """Print what this installation consists of and runs on, or what is in a file; 1 for a damaged run."""
     if args.path is not None:
         return inspect_path(Path(args.path), report)
     import jax

@@ -10,9 +10,8 @@ from ..common._recordings import require_recording
 from ..common._report import Report, format_duration, format_size
 from ..common._types import Json, Series
 
-Description: TypeAlias = dict[
-    str, Any
-]  # of a series, a file or a checkpoint, as `--json` prints it
+# Of a series, a file or a checkpoint, as `--json` prints it.
+Description: TypeAlias = dict[str, Any]
 
 _ORIGIN_KEYS = ("physkit", "jax", "python", "precision", "devices")
 
@@ -28,8 +27,10 @@ def inspect_path(path: Path, report: Report) -> int:
         require_recording(path)
     if path.is_file() and path.name.startswith("checkpoint-"):
         return _print(path, [], {}, [_describe_checkpoint(path)], report)
+    # The folder of a run, with checkpoints in a folder of their own, or that folder itself.
     folder = path / "checkpoints" if (path / "checkpoints").is_dir() else path
     checkpoints = Checkpoints(folder).paths() if path.is_dir() else []
+    # Checkpoints without any recording: `open` would refuse the folder.
     if checkpoints and not any(
         p.is_file() and p.suffix in RECORDING_SUFFIXES for p in path.iterdir() if folder != path
     ):
@@ -90,6 +91,7 @@ def _describe_series(one: Series) -> Description:
     import numpy as np
 
     steps, times = one.step, one.time
+    # The last frame only: a run that went wrong ends in NaN, and reading all may take minutes.
     last = one[-1] if len(one) else np.zeros(0)
     finite = bool(np.all(np.isfinite(last))) if last.dtype.kind in "fc" else True
     return {
@@ -110,20 +112,28 @@ def _describe_checkpoint(path: Path) -> Description:
     from physkit.core import DamagedFileError
     from physkit.storage import read_checkpoint_table
 
-    held = path.stat().st_size
+    num_bytes = path.stat().st_size
     try:
         table = read_checkpoint_table(path)
     except DamagedFileError as error:
-        return {"file": path.name, "bytes": held, "sound": False, "error": str(error), "origin": {}}
+        return {
+            "file": path.name,
+            "bytes": num_bytes,
+            "sound": False,
+            "error": str(error),
+            "origin": {},
+        }
+    # Shards of other processes. Names come from the file: without their folders, so that they cannot
+    # point out of this one.
     parts = [path.with_name(Path(str(name)).name) for name in table.get("parts") or ()]
     missing = [part.name for part in parts if not part.is_file()]
     if missing:
         error = f"{', '.join(missing)} of another process, which belongs to it, is not there"
-        return {"file": path.name, "bytes": held, "sound": False, "error": error, "origin": {}}
-    held += sum(part.stat().st_size for part in parts)
+        return {"file": path.name, "bytes": num_bytes, "sound": False, "error": error, "origin": {}}
+    num_bytes += sum(part.stat().st_size for part in parts)
     return {
         "file": path.name,
-        "bytes": held,
+        "bytes": num_bytes,
         "sound": True,
         "step": table["step"],
         "begin": table["begin"],
@@ -178,6 +188,7 @@ def _health(
 def _requested_steps(folder: Path) -> int | None:
     """The steps of the request that `physkit run` wrote down."""
     try:
+        # A file that anybody may have written: read no more than a request can have.
         steps = json.loads((folder / "case.json").read_bytes()[:100_000])["steps"]
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
@@ -196,12 +207,14 @@ def _seconds_written(files: dict[str, Description], checkpoints: list[Descriptio
 
 
 def _parse_origin(provenance: Json) -> dict[str, str]:
+    # Not trusted: any JSON may stand there, of any length.
     provenance = provenance if isinstance(provenance, dict) else {}
     keys = ("written", "command", *_ORIGIN_KEYS)
     return {key: str(provenance[key])[:200] for key in keys if key in provenance}
 
 
 def _describe_origin(origin: dict[str, str]) -> str:
-    words = [f"{k} {origin[k]}" for k in _ORIGIN_KEYS[:-1] if k in origin]
-    text = f"written {origin.get('written', '?')} by {', '.join(words)} on {origin.get('devices', '?')}"
+    versions = [f"{k} {origin[k]}" for k in _ORIGIN_KEYS[:-1] if k in origin]
+    text = f"written {origin.get('written', '?')} by {', '.join(versions)} on {origin.get('devices', '?')}"
+    # Control characters from a file must not reach the terminal.
     return "".join(c if c.isprintable() else "?" for c in text)

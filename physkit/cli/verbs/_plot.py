@@ -72,9 +72,11 @@ def _draw_all(chosen: list[Series], frame: int, path: Path, is_required: bool) -
     from physkit.core import ParameterError
     from physkit.plot import apply_style, recording, style
 
+    # As many columns as rows, or one more.
     columns = math.ceil(math.sqrt(len(chosen)))
     rows = math.ceil(len(chosen) / columns)
     with style():
+        # Not pyplot's figure: none is kept, and no window opens.
         figure = Figure(figsize=(4.9 * columns, 3.9 * rows), layout="constrained")
         FigureCanvasAgg(figure)
         for k, series in enumerate(chosen):
@@ -83,6 +85,7 @@ def _draw_all(chosen: list[Series], frame: int, path: Path, is_required: bool) -
             try:
                 recording(series, frame=frame, ax=ax)
             except ParameterError as error:
+                # Among all series one without a picture is no failure: its place says why.
                 if is_required:
                     raise
                 ax.set_axis_off()

@@ -1,6 +1,6 @@
 """Go on with a run, to the same bits.
 
-One that `physkit run` began, with the same case, settings and seed. The case file is run again from
+For runs that `physkit run` began, with the same case, settings and seed. The case file is run again from
 where it was: only resume folders that you trust.
 """
 
@@ -38,6 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, report: Report) -> int:
     """Resume a run; its exit status tells a scheduler whether to try again."""
     request = read_request(Path(args.folder))
+    # Another case would go on from the old one's state without an error, if shapes agree.
     if case_digest(Path(request["case"])) != request["digest"]:
         report.error(
             f"{request['case']} has changed since the run was begun: put it back, or say "
@@ -64,6 +65,7 @@ def read_request(folder: Path) -> dict[str, Any]:
     try:
         # Not trusted: read no more than a request can have, and check the kind of every entry.
         request = json.loads(request_file.read_bytes()[:100_000])
+        # `type`, not isinstance: true is no number of steps.
         if any(type(request.get(k)) is not kind for k, kind in _KINDS.items()):
             raise ValueError("an entry is missing or of another kind")
         devices_are_text = isinstance(request.get("devices"), str | None)

@@ -79,6 +79,7 @@ def run_case(
     from physkit.simulate import count_blocks, read_crash_record, run as run_simulation
     from physkit.storage import make_folder, write_atomically
 
+    # Raises for a number of steps that is no multiple, before anything is written.
     count_blocks(simulation, request["steps"])
     # Written before the run takes the folder: it must be there if the run is killed.
     request_file = to / REQUEST_FILE
@@ -100,13 +101,15 @@ def run_case(
             devices=devices,
         )
     except (FileInUseError, MismatchError):
-        if before is not None:  # what is there belongs to another run
+        # What is there belongs to another run: give it its request back.
+        if before is not None:
             write_atomically(request_file, before)
         raise
     except FileError:
-        raise
+        raise  # of the disk, not of the simulation: the folder stays for a resumption
     except PhyskitError as error:
-        if read_crash_record(to) is None and [*to.iterdir()] == [request_file]:  # it never began
+        # It never began: leave no folder that a second try would refuse.
+        if read_crash_record(to) is None and [*to.iterdir()] == [request_file]:
             request_file.unlink()
             with contextlib.suppress(OSError):
                 to.rmdir()

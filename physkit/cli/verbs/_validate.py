@@ -6,8 +6,10 @@ PHYSKIT_REFERENCE_DATA names; cases that need them are skipped without it.
 
 import argparse
 import sys
+from collections.abc import Sequence
 
 from ..common._report import Report, RowFormat, Stopwatch
+from ..common._types import ValidationCase
 
 NEEDS_DOUBLE = True
 EXAMPLES = """\
@@ -51,12 +53,13 @@ def run(args: argparse.Namespace, report: Report) -> int:
     return _run(chosen, report)
 
 
-def _run(chosen, report: Report) -> int:
+def _run(chosen: Sequence[ValidationCase], report: Report) -> int:
     from physkit.simulate import Progress
     from physkit.testing.validation import evaluate, missing_data
 
     watch, num_off, skipped = Stopwatch(), 0, 0
     numbers = []
+    # The table itself is progress: a bar beside it only on a terminal, where it can be erased.
     bar = Progress(len(chosen), unit="cases", enabled=report.shows_progress and sys.stderr.isatty())
     report.result(_ROW.line(_HEADER))
     for done, case in enumerate(chosen):
@@ -68,7 +71,7 @@ def _run(chosen, report: Report) -> int:
             continue
         for outcome in evaluate(case):
             num_off += not outcome.passed
-            bar.clear()
+            bar.clear()  # or the row would be written into it
             numbers.append(
                 {
                     "case": case.name,
@@ -95,9 +98,9 @@ def _run(chosen, report: Report) -> int:
                 )
             )
     bar.clear()
-    word = "all within tolerance" if not num_off else f"{num_off} OFF"
+    verdict = "all within tolerance" if not num_off else f"{num_off} OFF"
     report.result(
-        f"\ncases: {len(chosen) - skipped} run, {skipped} skipped, {watch.seconds:.0f} s: {word}"
+        f"\ncases: {len(chosen) - skipped} run, {skipped} skipped, {watch.seconds:.0f} s: {verdict}"
     )
     report.json_result(
         {"ok": not num_off, "skipped": skipped, "seconds": watch.seconds, "numbers": numbers}

@@ -64,7 +64,7 @@ def resolve_axis(axis: SweepAxis, model: Model) -> list[SweptLeaf]:
     names = selection.names
     if axis.name is not None:
         names = [axis.name if len(names) == 1 else f"{axis.name}.{n}" for n in names]
-    rows = zip(names, selection.places, selection.indices, values, strict=True)
+    rows = zip(names, selection.leaf_numbers, selection.indices, values, strict=True)
     return [
         SweptLeaf(name, leaf, index, _fit_values(name, given, leaves[leaf], index))
         for name, leaf, index, given in rows

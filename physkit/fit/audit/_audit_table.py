@@ -9,6 +9,7 @@ from physkit.core import GradientError
 from ._verdicts import AuditRow
 
 TRUSTED_VERDICTS = ("right", "zero", "unused", "kink", "jumps")
+# From the gravest on: `check` names the worst.
 _WORST = ("NaN", "FAILS", "WRONG", "CUT", "JUMPS", "MODES", "UNREAD", "chaotic")
 
 

@@ -29,27 +29,28 @@ def select_leaves(
     leaves_of_sim = len(jax.tree.leaves(model[0]))
     with_paths, _ = jax.tree_util.tree_flatten_with_path(model)
     if where is None:
-        places = [k for k, (_, x) in enumerate(with_paths) if eqx.is_inexact_array(x) and x.size]
-        if not places:
+        # Every floating leaf that is not empty, named by its whole path.
+        numbers = [k for k, (_, x) in enumerate(with_paths) if eqx.is_inexact_array(x) and x.size]
+        if not numbers:
             raise SelectionError("there is no floating leaf to differentiate by")
-        names = tuple(_path_in_model(with_paths[k][0]) for k in places)
-        selection = Selection(names, tuple(places), ((),) * len(places))
+        names = tuple(_path_in_model(with_paths[k][0]) for k in numbers)
+        selection = Selection(names, tuple(numbers), ((),) * len(numbers))
     else:
         selection = select(where, model)
     values = selection.get(model)
     leaves = [
         AuditedLeaf(
-            name=_label(name, with_paths[place][0], where),
+            name=_label(name, with_paths[number][0], where),
             value=values[name],
-            of_state=place >= leaves_of_sim,
+            of_state=number >= leaves_of_sim,
         )
-        for name, place in zip(selection.names, selection.places, strict=True)
+        for name, number in zip(selection.names, selection.leaf_numbers, strict=True)
     ]
 
-    def join(numbers: list[Array]) -> tuple[Simulation, State]:
-        return selection.put(model, dict(zip(selection.names, numbers, strict=True)))
+    def put_values(values: list[Array]) -> tuple[Simulation, State]:
+        return selection.put(model, dict(zip(selection.names, values, strict=True)))
 
-    return leaves, join
+    return leaves, put_values
 
 
 def declared_parameters(sim: Simulation) -> set[str]:
@@ -86,12 +87,14 @@ def _label(name: str, path: Path, where: Where | None) -> str:
     """What the user called it; else its path in the model, and which part of the leaf is meant."""
     if isinstance(where, Mapping):
         return name
+    # `name` is the path inside of sim or state, and perhaps an index: keep the index.
     path_in_leaf = jax.tree_util.keystr(path[1:]).removeprefix(".")
     index = name[len(path_in_leaf) :] if path_in_leaf and name.startswith(path_in_leaf) else ""
     return _path_in_model(path) + index
 
 
 def _path_in_model(path: Path) -> str:
-    """A path of `(sim, state)`: `integrator.force…`, or `state.position`."""
+    """A path of `(sim, state)` as text: `integrator.force…`, or `state.position`."""
+    # The first key says which of the two: 0 for the simulation, 1 for the state.
     owner, rest = path[0].idx, jax.tree_util.keystr(path[1:])
     return f"state{rest}" if owner else rest.removeprefix(".")

@@ -18,8 +18,8 @@ Outputs: TypeAlias = dict[str, Array]
 class AuditedRun:
     """One run as a function of the audited leaves, x ↦ J(x); compiled once for values, once for each mode.
 
-    - `values`: of the leaves. `outputs_at_start`: what the run makes of them, by name.
-    - `weights`: w, with which outputs are projected on one number, ⟨w, outputs⟩.
+    - `values`: of the leaves, x. `outputs_at_start`: the run's outputs for them, by name.
+    - `weights`: w, which project the outputs on one number, ⟨w, outputs⟩.
     """
 
     def __init__(
@@ -28,7 +28,7 @@ class AuditedRun:
         state: State,
         steps: int,
         values: list[Array],
-        join: Callable[[list[Array]], PyTree],
+        put_values: Callable[[list[Array]], PyTree],
         objective: Callable[[Result], Array] | None,
         key: Key | None,
         seed: int,
@@ -39,7 +39,7 @@ class AuditedRun:
         self.values, self.steps = values, steps
 
         def outputs_and_health(values: list[Array]):
-            changed_sim, changed_state = join(values)
+            changed_sim, changed_state = put_values(values)
             carry = init(changed_sim, changed_state, key=key, capacity=capacity)
             result = simulate(changed_sim, carry, steps)
             if objective is not None:
@@ -63,9 +63,9 @@ class AuditedRun:
         sizes = {
             name: float(np.max(np.abs(x), initial=0)) for name, x in self.outputs_at_start.items()
         }
-        smallest = (
-            1e-6 * max(sizes.values()) or 1.0
-        )  # outputs that are 0 but for rounding do not count
+        # Outputs that are 0 but for rounding do not count.
+        smallest = 1e-6 * max(sizes.values()) or 1.0
+        # Random, so that no error cancels in the sum; over the size, so that all outputs count alike.
         self.weights = {
             name: np.ones(()) if objective else _random_like(rng, x) / max(sizes[name], smallest)
             for name, x in self.outputs_at_start.items()
@@ -76,6 +76,7 @@ class AuditedRun:
     def increment(self, values: list[Array]) -> float:
         """⟨w, outputs − outputs at the start⟩; NaN where the run has left its domain."""
         outputs, _ = self._outputs_and_health(values)
+        # Differences before the sum: the change of a large output keeps its digits.
         return self.project(
             {
                 name: np.asarray(x) - np.asarray(self.outputs_at_start[name])
@@ -84,7 +85,7 @@ class AuditedRun:
         )
 
     def changes_outputs(self, values: list[Array]) -> bool:
-        """Whether one bit of the outputs is another."""
+        """Whether any bit of the outputs differs from those at the start."""
         outputs, _ = self._outputs_and_health(values)
         return any(
             not np.array_equal(np.asarray(x), np.asarray(self.outputs_at_start[name]))
@@ -94,6 +95,7 @@ class AuditedRun:
     def is_constant(self) -> bool:
         """Whether nothing changes when all leaves change at once, as far as runs stay finite."""
         rng, increments = np.random.default_rng(0), []
+        # All in proportion; zeros, which a factor leaves as they are, by the amount itself.
         for h in (1e-2, 0.1, 0.5, 1.0):
             factors = [1 + h * rng.uniform(0.5, 1.0, x.shape) for x in self.values]
             changed = [
@@ -101,6 +103,7 @@ class AuditedRun:
                 for x, f in zip(self.values, factors, strict=True)
             ]
             increments.append(self.increment(changed))
+        # A run that left its domain tells nothing.
         finite = [d for d in increments if np.isfinite(d)]
         return bool(finite) and not any(finite)
 
@@ -117,6 +120,7 @@ class AuditedRun:
         try:
             return [np.asarray(g) for g in self._vjp(cotangents)], ""
         except (TypeError, ValueError, NotImplementedError) as error:
+            # What JAX raises for a rule that exists for forward mode only.
             return None, f"reverse mode fails: {str(error).splitlines()[0]}"
 
     def project(self, outputs: Mapping[str, Array | np.ndarray | np.generic]) -> float:
@@ -129,6 +133,7 @@ class AuditedRun:
             np.sum(np.abs(self.weights[n] * np.asarray(x)))
             for n, x in self.outputs_at_start.items()
         )
+        # A leaf is rounded by ε x at most, which the gradient amplifies.
         for g, x in zip(gradient or (), self.values, strict=bool(gradient)):
             terms = np.abs(np.asarray(g) * np.asarray(x))
             total += np.sum(np.where(np.isfinite(terms), terms, 0))

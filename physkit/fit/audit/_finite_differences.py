@@ -23,6 +23,7 @@ class FiniteDifferences:
     ):
         self.run, self.leaf_index, self.direction = run, leaf_index, direction
         self.noise = noise
+        # Down to h ≈ 10⁻⁶ in double precision and 10⁻³ in single: beyond, remainders drown in rounding.
         count, first = (14, 1e-2) if double else (7, 0.1)
         self.steps = [first * 2.0**-k for k in range(count)]
         self.mode_tolerance = 1e-11 if double else 2e-4
@@ -50,6 +51,7 @@ class FiniteDifferences:
 
     def decreasing_increments(self) -> Increments | None:
         """(h, |increment|) for ever smaller h, where finite; None if no bit of any run changes."""
+        # Also larger than in the Taylor test: a rounding or a comparison may need them to jump.
         large = [h for k in range(8, 0, -1) if (h := self.steps[0] * 2.0**k) < 3]
         # Bits are compared at few and large steps: each is a run, and small steps change the fewest bits.
         coarse = {*large[::2], self.steps[0], self.steps[3]}
@@ -58,7 +60,8 @@ class FiniteDifferences:
         increments: Increments = []
         for sign in (1.0, -1.0):  # the other side, where one is outside of the domain
             increments = [(h, abs(self.increment(sign * h))) for h in self.steps]
-            if sum(d > 10 * self.noise for _, d in increments) < 3:  # NaN does not count
+            # Too few above the noise for an order (NaN does not count): add the large steps.
+            if sum(d > 10 * self.noise for _, d in increments) < 3:
                 increments = [(h, abs(self.increment(sign * h))) for h in large] + increments
             increments = [(h, d) for h, d in increments if np.isfinite(d)]
             if len(increments) >= 3:
@@ -79,11 +82,12 @@ def local_orders(increments: Increments) -> list[float]:
 
 def drops_at_once(increments: Increments, noise: float) -> bool:
     """Whether an increment above the noise is gone at the next step, where a power of h would still show."""
-    power = 2.0
+    power = 2.0  # a smooth function whose derivative is 0 falls at least as h²
     for (h, d), (k, e) in itertools.pairwise(increments):
         expected = d * (k / h) ** power
         if d > 10 * noise and expected > 2 * noise and e < expected / 64:
             return True
+        # Some functions fall faster, as h⁴: the next is measured against the power seen so far.
         power = float(np.clip(np.log(d / e) / np.log(h / k), 2, 12)) if d > 0 and e > 0 else 2.0
     return False
 

@@ -72,22 +72,24 @@ def gradient_audit(
     **Reference:** Griewank & Walther, Evaluating Derivatives, 2nd ed. (2008); Farrell, Ham, Funke &
     Rognes, SIAM J. Sci. Comput. 35, C369 (2013), for Taylor tests.
     """
+    # As `init` does it: parameters take the precision of the state.
     dtype = float_dtype(state)
     sim = cast_floats(sim, dtype)
     if steps is None:
         if objective is None:
             sim = dataclasses.replace(sim, observers=(), guards=())
+        # At least 4, rounded up to whole observation periods.
         steps = -(-4 // sim.observation_period) * sim.observation_period
     if not isinstance(steps, int) or steps < 1:
         raise ParameterError(f"steps is a whole number from 1; got {steps!r}")
-    leaves, join = select_leaves((sim, state), where)
+    leaves, put_values = select_leaves((sim, state), where)
     values = [leaf.value for leaf in leaves]
-    run = AuditedRun(sim, state, steps, values, join, objective, key, seed)
+    run = AuditedRun(sim, state, steps, values, put_values, objective, key, seed)
     gradient, reverse_mode_error = run.gradient()
     noise, double = run.estimate_noise(gradient), np.finfo(dtype).bits == 64
     parameters = declared_parameters(sim)
 
-    def ought_to_matter(leaf: AuditedLeaf) -> bool:
+    def requires_gradient(leaf: AuditedLeaf) -> bool:
         ignored = any(part in leaf.name for part in ignore)
         return (leaf.of_state or leaf.name in parameters) and not ignored
 
@@ -99,16 +101,17 @@ def gradient_audit(
             None if gradient is None else gradient[k],
             noise=noise,
             double=double,
-            require_gradient=ought_to_matter(leaf),
+            require_gradient=requires_gradient(leaf),
             seed=seed,
         )
         for k, leaf in enumerate(leaves)
     )
     if objective is not None and all(row.has_no_effect for row in rows):
+        # An objective that nothing changes is a mistake of the caller, not a derivative of 0.
         if where is not None:  # leaves that are not audited may have an effect
-            leaves, join = select_leaves((sim, state), None)
+            leaves, put_values = select_leaves((sim, state), None)
             values = [leaf.value for leaf in leaves]
-            run = AuditedRun(sim, state, steps, values, join, objective, key, seed)
+            run = AuditedRun(sim, state, steps, values, put_values, objective, key, seed)
         if run.is_constant():
             raise ObjectiveError(
                 "objective(result) is constant: nothing in the simulation or its state has an effect "
@@ -116,6 +119,7 @@ def gradient_audit(
                 f"{run.outputs_at_start['objective']} whatever they are; compute it from result.state or "
                 "result.frames"
             )
+    # Step by step on the host, which is slow: only where there is something to look for.
     nan_origin = None
     if any(row.verdict == "NaN" for row in rows):
         nan_origin = find_nan_origin(sim, state, steps, key=key, seed=seed)

@@ -19,6 +19,7 @@ def find_nan_origin(
     sim: Simulation, state: State, steps: int, *, key: Key | None, seed: int
 ) -> str:
     """The first step of the backward pass that makes a NaN, and the term and leaf in it, as a sentence."""
+    # Forward, keeping every carry: the backward pass needs the state before each step.
     bare_sim = dataclasses.replace(sim, observers=(), guards=())
     carries = [init(bare_sim, state, key=key)]
     step_forward = eqx.filter_jit(_step)
@@ -34,11 +35,12 @@ def find_nan_origin(
         by_sim, cotangents = step_backward(bare_sim, carries[n], cotangents)
         if not (_is_finite(by_sim) and _is_finite(cotangents)):
             return _explain_step(bare_sim, carries[n], carries[n + 1], n, by_sim, cotangents, rng)
+    # The force at the start comes before the first step, so last in the backward pass.
     by_sim, by_state = eqx.filter_jit(_pull_back_init)(bare_sim, carries[0], cotangents[1])
     if not (_is_finite(by_sim) and _is_finite(by_state)):
         return _explain_init(bare_sim, carries[0], by_sim, by_state, rng)
     return (
-        "Neither the steps nor the force at the start make the NaN: look at the objective and the "
+        "Neither the steps nor the force at the start make the NaN: check the objective and the "
         "observers' frames."
     )
 
@@ -92,7 +94,7 @@ def _explain_step(
     cotangents: Cotangents,
     rng: np.random.Generator,
 ) -> str:
-    step = f"A NaN is born in the backward pass of step {n + 1}"
+    step = f"A NaN first appears in the backward pass of step {n + 1}"
     # A term may be called at either end of a step: velocity Verlet asks for the force at the end.
     for carry, when in ((before, "before"), (after, "after")):
         found = _first_bad_term(sim, carry, rng)
@@ -110,7 +112,7 @@ def _explain_init(
     by_state: Cotangents,
     rng: np.random.Generator,
 ) -> str:
-    start = "A NaN is born in the backward pass, in the force at the start (init)"
+    start = "A NaN first appears in the backward pass, in the force at the start (init)"
     found = _first_bad_term(sim, carry, rng)
     if found:
         term, leaves = found
@@ -127,7 +129,7 @@ def _first_bad_term(
     for term, cache in Snapshot(clock, carry.state, carry.aux, plan, sim.integrator).terms():
         leaves = _not_finite(_pull_back_term(term, clock, carry.state, cache, rng))
         if leaves:
-            return type(term).__name__, _listed(leaves)
+            return type(term).__name__, _enumerate(leaves)
     return None
 
 
@@ -135,6 +137,7 @@ def _pull_back_term(
     term: AbstractTerm, clock: Clock, state: State, cache: Cache, rng: np.random.Generator
 ) -> Cotangents:
     """Random cotangents of a term's value → those of the term and of the state."""
+    # Those of the run are not known inside of a step; random ones reach every path.
     floats, rest = _partition({"term": term, "state": state})
 
     def value(floats: PyTree) -> PyTree:
@@ -149,11 +152,11 @@ def _blame_integrator(sim: Simulation, reached: dict[str, Cotangents]) -> str:
     name = type(sim.integrator).__name__
     return (
         f"in {name} itself: no term by itself makes one there. It reaches "
-        f"{_listed(_not_finite(reached))}"
+        f"{_enumerate(_not_finite(reached))}"
     )
 
 
-def _listed(leaves: list[str]) -> str:
+def _enumerate(leaves: list[str]) -> str:
     return ", ".join(leaves[:4]) + (" …" if len(leaves) > 4 else "")
 
 
@@ -180,6 +183,7 @@ def _not_finite(tree: PyTree) -> list[str]:
         is_bad = ~np.isfinite(np.asarray(x))
         if np.any(is_bad):
             index = np.unravel_index(int(np.argmax(is_bad)), is_bad.shape)
+            # Paths begin with the dict of `_pull_back_term`: `state.position`, but `epsilon` of the term.
             name = jax.tree_util.keystr(path).replace("['state']", "state").replace("['term']", "")
             shown = f"{name.removeprefix('.')}[{', '.join(map(str, index))}]"
             found.append(shown.replace("[]", ""))

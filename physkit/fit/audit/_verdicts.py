@@ -74,6 +74,7 @@ def judge_derivative(
     if gradient is None and tangents_out is None:
         return _with(row, "FAILS", "neither mode works")
     slope, mismatch = _slope(run, direction, tangents_out, gradient)
+    # From the gravest fault down: a NaN, a derivative of exactly 0, a wrong one, modes that disagree.
     size = np.nan if gradient is None else float(np.max(np.abs(gradient), initial=0.0))
     row = dataclasses.replace(row, size=size, mismatch=mismatch, slope=slope)
     not_finite = 0 if gradient is None else int(np.sum(~np.isfinite(gradient)))
@@ -81,6 +82,7 @@ def judge_derivative(
         return _with(row, "NaN", _first_not_finite(gradient, not_finite))
     if not np.isfinite(slope):
         return _with(row, "NaN", "in forward mode")
+    # Along one direction a derivative may vanish by chance: all of the gradient must be 0.
     if slope == 0 and not (gradient is not None and np.any(gradient)):
         return _judge_zero(differences, leaf, row, require_gradient)
     row = _taylor_test(differences, row)
@@ -122,7 +124,7 @@ def _taylor_test(differences: FiniteDifferences, row: AuditRow) -> AuditRow:
     h, d = max(finite, key=lambda pair: -abs(abs(pair[1]) - 1e4 * noise))
     row = dataclasses.replace(row, difference=d / h)
     remainders = [(h, abs(d - h * row.slope)) for h, d in finite]
-    # What rounding makes of a remainder has no order.
+    # Rounding of a remainder has no order.
     remainders = [(h, r) for h, r in remainders if r > 10 * noise]
     if len(remainders) < 3:
         return _with(row, "right", "linear, as far as rounding lets one see")
@@ -142,6 +144,7 @@ def _explain_low_order(
     differences: FiniteDifferences, row: AuditRow, remainders: Increments
 ) -> AuditRow:
     """A kink, a run that amplifies too much, or a wrong derivative."""
+    # A kink: the slopes from above and from below stay apart as h → 0.
     one_sided = []
     for h in differences.steps[-6:]:
         up = differences.increment(h) / h
@@ -183,12 +186,13 @@ def _judge_zero(
         return _with(row, "unused", "the run never reads it")
     if not increments:
         return _with(row, "WRONG", "no run nearby is finite")
-    clear = [(h, d) for h, d in increments if d > 10 * differences.noise]
-    if not clear:
+    resolved = [(h, d) for h, d in increments if d > 10 * differences.noise]
+    if not resolved:
         return _with(row, "zero", ONLY_ROUNDING if any(d for _, d in increments) else NO_EFFECT)
-    row = dataclasses.replace(row, difference=clear[-1][1] / clear[-1][0])
-    orders = local_orders(clear)
-    # What falls to nothing at once has jumped, unless it fell as a power over many steps before.
+    row = dataclasses.replace(row, difference=resolved[-1][1] / resolved[-1][0])
+    # Order 2 and more: stationary. Order 1: a slope that the derivative lacks. Order 0: a jump.
+    orders = local_orders(resolved)
+    # An increment that vanishes at once has jumped, unless it fell as a power over many steps before.
     drops = drops_at_once(increments, differences.noise)
     needed = 4 if drops else 2
     if len(orders) >= needed and min(orders[-needed:]) >= 1.5 and np.mean(orders[-2:]) >= 1.8:
@@ -197,7 +201,7 @@ def _judge_zero(
     if drops or (orders and orders[-1] < 0.5):
         return _with(row, "JUMPS" if require_gradient else "jumps", _JUMPS)
     first_step = differences.steps[0]
-    if clear[0][0] > first_step and clear[-1][0] >= first_step:
+    if resolved[0][0] > first_step and resolved[-1][0] >= first_step:
         return _with(row, "zero", ONLY_ROUNDING)  # changes with steps beyond the Taylor test's only
     return _with(row, "CUT", _CUT)
 

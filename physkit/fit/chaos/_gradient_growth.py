@@ -26,7 +26,7 @@ from physkit.core import (
 from physkit.observe import block_average
 from physkit.simulate import Carry, Direct, Simulation, init, simulate
 
-_RENORMALIZATIONS = 400  # where the caller does not say
+_RENORMALIZATIONS = 400  # of tangents in a measurement, by default
 _MAX_GROWTHS = 6  # of neighbor lists, before giving up
 _MAX_REGULAR_POWER = 2.0  # growth up to this power of time may be that of a regular system
 _TRANSIENT = 4  # 1/4 of the run is left out: directions turn, the start may be off the attractor
@@ -130,6 +130,7 @@ def gradient_growth(
     Schoenholz & Kachman, Gradients are Not All You Need, arXiv:2111.05803.
     """
     every = max(1, steps // _RENORMALIZATIONS) if every is None else every
+    # A stretch is the steps between two renormalizations.
     stretches = steps // every if every > 0 else 0
     if stretches < 8 or directions < 1 or not factor > 1:
         raise ParameterError(
@@ -137,6 +138,7 @@ def gradient_growth(
             f"got steps={steps}, every={every}, directions={directions}, factor={factor}"
         )
     key = jax.random.key(0) if key is None else key
+    # Forward mode stores nothing, so `Direct` is the cheapest adjoint.
     bare = replace_fields(sim, {"observers": (), "guards": (), "adjoint": Direct()})
     carry = state if isinstance(state, Carry) else init(bare, state, key=key)
     # Observers would record frames that nobody reads, and guards stop what is only to be measured.
@@ -152,6 +154,7 @@ def gradient_growth(
         aux, _ = grow_caches(carry.aux, last.aux)
         carry = carry.replace(aux=aux)
     health.check("while the growth of gradients was measured", sim=bare, carry=carry, steps=steps)
+    # In double precision: thousands of logarithms are added up.
     rates = np.asarray(rates, np.float64)
     if not np.all(np.isfinite(rates)):
         bad = int(np.argmin(np.all(np.isfinite(rates), axis=1)))
@@ -195,11 +198,13 @@ def _measure(
             return floats_after, (rest_after, result.health.bits)
 
         def push_forward(tangent: Carry) -> tuple[Carry, Carry, tuple[Carry, Array]]:
+            # Also through forces and histories that are carried: their tangents go along.
             return jax.jvp(flow, (floats,), (tangent,), has_aux=True)
 
         ends, tangents, not_differentiated = jax.vmap(push_forward)(tangents)
         # The state does not depend on the direction: any of the batch will do.
         floats, (rest, bits) = jax.tree.map(lambda x: x[0], (ends, not_differentiated))
+        # Shortened after every stretch, or they would overflow; what they grew by is recorded.
         tangents, lengths = jax.vmap(_normalize)(tangents)
         return (floats, rest, tangents), (jnp.log(lengths), bits)
 
@@ -225,6 +230,7 @@ def _random_tangent(
     leaves, structure = jax.tree.flatten(carry.state)
     keys = jax.random.split(seed, len(leaves))
 
+    # Only what evolves is varied: masses and boxes are floats of the state, too, but constants.
     def draw(key: Key, x: Array, evolves: bool) -> Array | None:
         if not eqx.is_inexact_array(x):
             return None
@@ -256,6 +262,7 @@ def _normalize(tangent: Carry) -> tuple[Carry, Float[Array, ""]]:
 def _analyze(times: np.ndarray, growth: np.ndarray, factor: float, dt: float) -> GradientGrowth:
     """Exponential or a power of time, and where the worst direction passes `factor`."""
     first = len(times) // _TRANSIENT
+    # The mean over directions for λ, the worst of them for the safe window.
     mean = growth.mean(axis=1)
     late, t = mean[first:], times[first:]
     rates = block_average(np.diff(late) / np.diff(t))
@@ -264,6 +271,7 @@ def _analyze(times: np.ndarray, growth: np.ndarray, factor: float, dt: float) ->
     def misfit_of_line(x: np.ndarray) -> float:
         return np.sum((late - np.polyval(np.polyfit(x, late, 1), x)) ** 2)
 
+    # Chaotic: more growth than a regular system has, and straighter over t than over ln t.
     power = float(np.polyfit(np.log(t), late, 1)[0])
     rises = late[-1] - late[0] > _MAX_REGULAR_POWER * math.log(t[-1] / t[0])
     chaotic = bool(rises and misfit_of_line(t) < misfit_of_line(np.log(t)))
@@ -279,6 +287,7 @@ def _first_passage(times: np.ndarray, growth: np.ndarray, level: float) -> float
     if not above.any():
         return float(times[-1])
     k = int(np.argmax(above))
+    # All directions have length 1 at the start, where growth is 0.
     t, g = np.concatenate([[0.0], times]), np.concatenate([[0.0], growth])
     return float(t[k] + (t[k + 1] - t[k]) * (level - g[k]) / (g[k + 1] - g[k]))
 

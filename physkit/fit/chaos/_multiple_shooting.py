@@ -83,6 +83,7 @@ class MultipleShooting(Module):
     ):
         are_counts = isinstance(windows, int) and isinstance(steps, int) and windows >= 1 <= steps
         if not are_counts or steps % windows:
+            # The divisors next to what was asked for.
             near = [n for n in range(1, max(int(steps), 1) + 1) if steps % n == 0]
             near = sorted(near, key=lambda n: abs(n - windows))[:3]
             raise ParameterError(
@@ -102,6 +103,7 @@ class MultipleShooting(Module):
         Where states are known better than that (observed, or smoothed), stack those instead.
         """
         bare = replace_fields(sim, {"observers": (), "guards": ()})
+        # One window after the other: each begins where the last one ended, so gaps are 0 at first.
         ends = [state]
         for _ in range(self.windows - 1):
             window_sim = self._sim_of_window(bare, len(ends) - 1)
@@ -146,6 +148,7 @@ class MultipleShooting(Module):
 
     def _sim_of_window(self, sim: Simulation, window: int | Array) -> Simulation:
         """`sim` with its clock at the start of a window."""
+        # What depends on time sees the time of the whole run.
         offset = jnp.asarray(window * self.length, sim.dt.dtype)
         return replace_fields(sim, {"t0": sim.t0 + offset * sim.dt})
 
@@ -156,9 +159,10 @@ class MultipleShooting(Module):
             raise ShapeError(
                 f"all observers must have one interval for multiple shooting; windows have {lengths} frames"
             )
-        each = lengths.pop() - 1
-        expected = each * self.windows + 1
-        index = jnp.asarray(each * np.arange(self.windows)[:, None] + np.arange(each)[None])
+        frames_per_window = lengths.pop() - 1  # the one at the end belongs to the next window
+        expected = frames_per_window * self.windows + 1
+        first = frames_per_window * np.arange(self.windows)[:, None]
+        index = jnp.asarray(first + np.arange(frames_per_window)[None])  # (windows, frames)
 
         def by_window(x: Any) -> Array:
             x = jnp.asarray(x)
@@ -176,6 +180,7 @@ class MultipleShooting(Module):
     ) -> Float[Array, "seams n"]:
         if self.windows == 1:
             return jnp.zeros((0, 0))
+        # Seam i lies between windows i and i + 1.
         before = jax.tree.map(lambda x: x[:-1], ends)
         after = jax.tree.map(lambda x: x[1:], starts)
         gaps = jax.vmap(_gap)(before, after)
@@ -186,6 +191,7 @@ class MultipleShooting(Module):
                 f"weight is one number or one per array of the state that evolves ({len(leaves)}); "
                 f"got {len(weights)}"
             )
+        # (seams, numbers): all arrays of the state side by side.
         flat = [(w * g).reshape(self.windows - 1, -1) for g, w in zip(leaves, weights, strict=True)]
         return jnp.concatenate(flat, axis=1)
 
@@ -236,6 +242,7 @@ def fit_in_windows(
         leaves = zip(jax.tree.leaves(model[1]), evolves, strict=True)
         return [leaf for leaf, does in leaves if does]
 
+    # Loose joints first: the loss then has one valley. Tight ones later: one trajectory is left.
     windowed = (sim, starts)
     found = None
     for weight in weights:
@@ -263,19 +270,21 @@ def _pointers_into_sim(where: Where, sim: Simulation) -> dict[str, Callable[[PyT
     if "start" in selection.names:
         raise SelectionError("the windows' starts are called 'start': name the parameter otherwise")
 
-    def pointer(place: int, index: tuple) -> Callable[[PyTree], Array]:
-        def point(model):
-            leaf = jax.tree.leaves(model[0])[place]
+    # By number: a leaf of the simulation has the same one in the model of the fit, (sim, starts).
+    def pointer(number: int, index: tuple) -> Callable[[PyTree], Array]:
+        def leaf_or_part(model: PyTree) -> Any:
+            leaf = jax.tree.leaves(model[0])[number]
             return leaf[index[0]] if index else leaf
 
-        return point
+        return leaf_or_part
 
-    places = zip(selection.names, selection.places, selection.indices, strict=True)
-    return {name: pointer(place, index) for name, place, index in places}
+    rows = zip(selection.names, selection.leaf_numbers, selection.indices, strict=True)
+    return {name: pointer(number, index) for name, number, index in rows}
 
 
 def _evolving_leaves(sim: Simulation, state: State) -> tuple[bool, ...]:
     """Which leaves of the state change with time."""
+    # One step tells. Masses, charges and boxes stay: they are not unknowns of each window.
     after = simulate(replace_fields(sim, {"observers": (), "guards": ()}), state, 1).state
     pairs = zip(jax.tree.leaves(state), jax.tree.leaves(after), strict=True)
     return tuple(eqx.is_inexact_array(a) and not np.array_equal(a, b) for a, b in pairs)
@@ -289,6 +298,7 @@ def _gap(end: State, start: State) -> PyTree:
 
     def difference(a: PyTree, b: PyTree) -> PyTree:
         if is_component(a):
+            # A component knows its space: across a periodic boundary the way is short.
             return a.difference(b)
         floats = eqx.filter(a, eqx.is_inexact_array), eqx.filter(b, eqx.is_inexact_array)
         return jax.tree.map(lambda x, y: x - y, *floats)

@@ -58,6 +58,7 @@ class Unbounded(AbstractBounds):
     def natural_scale(self, value: Float[Array, "*v"]) -> Float[Array, "*u"]:
         if self.scale is not None:
             return jnp.broadcast_to(self.scale.astype(value.dtype), value.shape)
+        # A 0 has no size of its own: it takes that of its neighbors in the array.
         size = jnp.abs(value)
         typical = jnp.sqrt(jnp.mean(value * value))
         return jnp.where(size > 0, size, jnp.where(typical > 0, typical, 1))
@@ -91,6 +92,7 @@ class PositiveBound(AbstractBounds):
         return "" if np.all((value > 0) & np.isfinite(value)) else "must start above 0"
 
     def active_bound(self, value: np.ndarray) -> str:
+        # eᵘ reaches 0 by underflow only.
         return "0" if np.any(value < np.finfo(value.dtype).tiny * 1e6) else ""
 
 
@@ -120,6 +122,7 @@ class Interval(AbstractBounds):
 
     def inverse(self, value: Float[Array, "*v"]) -> Float[Array, "*u"]:
         low, high = self._ends(value)
+        # A difference of logarithms, not the log of a ratio, which overflows near an end.
         return jnp.log(value - low) - jnp.log(high - value)
 
     def natural_scale(self, value: Float[Array, "*v"]) -> Float[Array, "*u"]:
@@ -138,6 +141,7 @@ class Interval(AbstractBounds):
         return ""
 
     def _ends(self, like: Float[Array, "..."]) -> tuple[Array, Array]:
+        # In the precision of the parameter, which may be lower than that of the bounds.
         low = jnp.broadcast_to(self.low.astype(like.dtype), like.shape)
         high = jnp.broadcast_to(self.high.astype(like.dtype), like.shape)
         return low, high
@@ -165,6 +169,7 @@ class Simplex(AbstractBounds):
         if value.ndim == 0 or value.shape[-1] < 2:
             return f"needs at least two fractions along its last axis; its shape is {value.shape}"
         excess = np.abs(value.sum(-1) - 1)
+        # Added up to 1 but for rounding, which grows with the number of fractions.
         fine = np.all(value > 0) and np.all(excess < 10 * value.size * np.finfo(value.dtype).eps)
         return "" if fine else "must start with fractions above 0 that add up to 1"
 

@@ -37,6 +37,7 @@ class Coordinates(Module):
 
     def values(self, z: Float[Array, " p"]) -> dict[str, Array]:
         """The parameters by name at z."""
+        # Two maps: z of order 1 → u, any real numbers → the parameter within its bounds.
         u = self.center + self.scale * z
         sizes = [int(np.prod(shape)) for shape in self.shapes]
         ends = np.cumsum([0, *sizes])
@@ -105,9 +106,9 @@ def make_coordinates(selection: Selection, model: PyTree, bounds: BoundsLike) ->
 
 
 def require_inside_bounds(name: str, value: Any, bound: AbstractBounds) -> None:
-    """Whether a start is inside of its bounds.
+    """Raise where a start is outside of its bounds.
 
-    **Errors:** `ParameterError` says what it must be.
+    **Errors:** `ParameterError` says what it must be; `ShapeError` for bounds of another shape.
     """
     try:
         why_invalid = bound.why_invalid(np.asarray(value))
@@ -122,11 +123,12 @@ def require_inside_bounds(name: str, value: Any, bound: AbstractBounds) -> None:
 
 def element_labels(names: tuple[str, ...], shapes: tuple[tuple[int, ...], ...]) -> tuple[str, ...]:
     """A name for every number of arrays with these names and shapes."""
-    found = []
+    labels = []
     for name, shape in zip(names, shapes, strict=True):
-        inner = [", ".join(map(str, i)) for i in np.ndindex(*shape)]
-        found += [f"{name}[{i}]" if i else name for i in inner]
-    return tuple(found)
+        # A scalar has one empty index.
+        indices = [", ".join(map(str, index)) for index in np.ndindex(*shape)]
+        labels += [f"{name}[{index}]" if index else name for index in indices]
+    return tuple(labels)
 
 
 def _bounds_by_name(bounds: BoundsLike, names: tuple[str, ...]) -> dict[str, AbstractBounds]:

@@ -14,7 +14,7 @@ from ._iterate import Descent, Report
 from ._methods import Optax
 from ._problem import ObjectiveInputs, Problem
 
-_NUM_REPORTS = 50  # how often the host asks how far the program is
+_NUM_REPORTS = 50  # how often the host learns of progress, so how many calls of the program
 
 
 class _DescentState(NamedTuple):
@@ -49,12 +49,13 @@ def descend(
         state: _DescentState, inputs: ObjectiveInputs
     ) -> tuple[_DescentState, tuple[jax.Array, jax.Array]]:
         loss, gradient = problem.with_jacobian(state.z, inputs)
-        # A start that diverged, or has waited in vain, stays where it is.
+        # A start that diverged or ran out of patience stays where it is while the others go on.
         is_active = (
             jnp.isfinite(loss)
             & jnp.all(jnp.isfinite(gradient))
             & (state.steps_since_fall <= patience)
         )
+        # Optimizers of optax rely on JAX's promotions, whatever the caller has set.
         with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):
             update, optimizer_state = optimizer.update(
                 gradient, state.optimizer_state, state.z, value=loss, grad=gradient,
@@ -67,10 +68,12 @@ def descend(
 
             optimizer_state = jax.tree.map(keep_dtype, optimizer_state, state.optimizer_state)
             next_z = optax.apply_updates(state.z, update)
+        # `loss` is that of state.z, before the update.
         better = loss < state.lowest_loss
         first_loss = jnp.where(jnp.isfinite(state.first_loss), state.first_loss, loss)
         lowest_loss = jnp.minimum(state.lowest_loss, loss)
         fall = first_loss - lowest_loss
+        # As `_is_flat` has it: what counts as a fall is relative to the loss and to all that it fell.
         size = jnp.maximum(jnp.minimum(jnp.abs(lowest_loss), fall), method.tolerance * fall)
         falls = ~jnp.isfinite(state.last_loss_that_fell) | (
             state.last_loss_that_fell - loss > method.tolerance * size
@@ -106,6 +109,7 @@ def descend(
     while count < method.steps:
         length = min(steps_per_report, method.steps - count)
         state, outcome = program(state, inputs, length)
+        # (starts, steps) under vmap, (steps,) alone → (steps, starts).
         loss, gradient = (np.asarray(x).reshape(len(z), length).T for x in outcome)
         losses.append(loss)
         gradients.append(gradient)
@@ -125,6 +129,7 @@ def descend(
 def _is_flat(losses: np.ndarray, tolerance: float) -> np.ndarray:
     """Whether in the last tenth of the steps the loss fell by less than `tolerance` of itself and of all
     that it fell; or by less than its square of that: a loss may go down to 0."""
+    # Losses go up and down: the lowest before the tail is compared with the lowest of all.
     tail = max(len(losses) // 10, 1)
     if len(losses) < 10:
         return np.zeros(losses.shape[1], bool)

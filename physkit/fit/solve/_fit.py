@@ -24,7 +24,8 @@ from physkit.core import (
 from physkit.simulate import Progress
 
 from .._select import select
-from ..uncertainty._errors import (
+from ..uncertainty._fisher_spectrum import fisher_spectrum
+from ..uncertainty._standard_errors import (
     AbstractErrors,
     IndependentErrors,
     Information,
@@ -32,7 +33,6 @@ from ..uncertainty._errors import (
     likelihood_information,
     singular_value_cutoff,
 )
-from ..uncertainty._fisher_spectrum import fisher_spectrum
 from ._bounds import BoundsLike
 from ._coordinates import Coordinates, element_labels, make_coordinates, require_inside_bounds
 from ._fit_result import Attempt, Fit, History
@@ -111,6 +111,7 @@ def fit(
     _require_matching_kind(chosen_method, errors, problem.kind)
     z = _starting_points(start, selection.get(model), starts, start_std, key)
 
+    # One program for value and Jacobian, compiled once for the start, every step and every restart.
     program = _with_jac_advice(eqx.filter_jit(problem.with_jacobian))
     at_start = on_host(program(jnp.zeros_like(start.center), inputs), start.precision)
     # Of several starts the model's own may be a bad one: the others are tried all the same.
@@ -183,6 +184,7 @@ def _result(
         spectrum = fisher_spectrum(information.matrix, minimum.labels, max(rounding, 1e-30))
     residuals = residuals_before = None
     if problem.kind == "residuals":
+        # The solver saw one vector: give back the tree of arrays that the objective returns.
         blank = jax.tree.map(lambda s: jnp.zeros(s.shape, s.dtype), problem.shape)
         flat_blank, restore = ravel_pytree(blank)
 
@@ -256,7 +258,7 @@ def _starting_points(
     key: Key | None,
 ) -> Float[Array, "s p"]:
     """Coordinates of all starts, `[s p]`; the first is the model's own if they are drawn."""
-    zero = jnp.zeros_like(coordinates.center)
+    zero = jnp.zeros_like(coordinates.center)  # the model's own
     if isinstance(starts, Mapping):
         return _given_starts(coordinates, values, starts)
     if isinstance(starts, bool) or not isinstance(starts, int) or starts < 1:
@@ -270,6 +272,7 @@ def _starting_points(
         raise ParameterError(f"key is a JAX random key, jax.random.key(0); got {key!r}")
     if not (np.isfinite(start_std) and start_std >= 0):
         raise ParameterError(f"start_std is a standard deviation, 0 or more; got {start_std!r}")
+    # z is in units of the parameters' size, so one standard deviation serves all of them.
     others = start_std * jax.random.normal(key, (starts - 1, zero.size), zero.dtype)
     return jnp.concatenate([zero[None], others])
 
@@ -305,6 +308,7 @@ def _with_jac_advice(program: Callable[..., Any]) -> Callable[..., Any]:
         try:
             return program(*arguments)
         except TypeError as error:
+            # JAX has no class of its own for this error, only its text.
             if "forward-mode" in str(error) and "custom_vjp" in str(error):
                 raise ObjectiveError(
                     "something in the objective has a backward derivative only (a reversible adjoint?): say "
@@ -368,6 +372,7 @@ def _attempts(found: SearchResult, start: Coordinates, z: Array) -> tuple[Attemp
 
 def _transform_covariance(covariance: np.ndarray, jacobian: np.ndarray) -> np.ndarray:
     """J cov Jᵀ; infinite for what depends on a coordinate whose variance is infinite."""
+    # Infinities apart: 0 · ∞ would make every entry NaN.
     unknown = ~np.isfinite(np.diag(covariance))
     finite = np.where(unknown[:, None] | unknown[None, :], 0.0, covariance)
     transformed = jacobian @ finite @ jacobian.T

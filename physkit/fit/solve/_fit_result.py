@@ -82,6 +82,7 @@ class Fit:
         if self.covariance is None:
             return None
         size = np.sqrt(np.diag(self.covariance))
+        # An infinite variance gives ∞ / ∞, the NaN that is promised.
         with np.errstate(invalid="ignore", divide="ignore"):
             return self.covariance / np.outer(size, size)
 
@@ -139,7 +140,7 @@ def format_value_and_error(value: float, error: float | None) -> tuple[str, str]
     if error is None or not np.isfinite(error) or error <= 0:
         shown = "–" if error is None or np.isnan(error) else ("∞" if error > 0 else "0")
         return f"{value:.8g}", shown
-    places = 1 - int(np.floor(np.log10(error)))
+    places = 1 - int(np.floor(np.log10(error)))  # decimal places of the error's second digit
     if abs(value) >= 1e6 or max(abs(value), error) < 1e-3 or places > 12:
         power = int(np.floor(np.log10(max(abs(value), error))))
         digits = max(places + power, 0)
@@ -153,6 +154,7 @@ def _rows(fit: Fit) -> list[str]:
     errors: list[None] | np.ndarray = [None] * len(values)
     if fit.standard_errors is not None:
         errors = np.concatenate([np.ravel(x) for x in fit.standard_errors.values()])
+    # One row for each number; widths from the rows that are shown.
     rows = [("parameter", "value", "± std. error", "start")]
     for label, value, error, start in zip(fit.labels, values, errors, starts, strict=True):
         rows.append((label, *format_value_and_error(value, error), f"{start:.6g}"))
@@ -173,6 +175,7 @@ def _correlations(fit: Fit) -> list[str]:
     table = fit.correlations
     if table is None or len(table) < 2:
         return []
+    # The whole lower triangle where it fits into a line, else only what is strongly correlated.
     if len(table) <= _MAX_COLUMNS:
         width = max(6, *(len(label) for label in fit.labels))
         head = "  correlations  " + " ".join(f"{label:>{width}}" for label in fit.labels)

@@ -87,10 +87,12 @@ def compile_solver(
     near = 1e-3 * step_tolerance(precision)  # so near that one step more makes no difference
     is_loss = problem.kind == "loss"
 
+    # Solvers of optimistix call function(y, args): args carry what the objective's program has computed.
     def function(z: jax.Array, evaluation: _Evaluation) -> tuple[jax.Array, None]:
         return _value_of(z, evaluation), None
 
     def init(z: jax.Array) -> PyTree:
+        # Residuals reach the solver compressed to p + 1, see `_compress`.
         count = () if is_loss else (min(problem.count, z.size + 1),)
         blank = _Evaluation(jnp.zeros(count, z.dtype), jnp.zeros((*count, z.size), z.dtype))
         shape = jax.eval_shape(lambda: blank.value)
@@ -98,10 +100,10 @@ def compile_solver(
 
     def step(z: jax.Array, state: PyTree, evaluation: _Evaluation):
         if not is_loss:
-            evaluation = _compressed(evaluation)
+            evaluation = _compress(evaluation)
         new_z, new_state, _ = solver.step(function, z, evaluation, {}, state, frozenset())
         done, _ = solver.terminate(function, new_z, evaluation, {}, new_state, frozenset())
-        info = new_state.f_info
+        info = new_state.f_info  # the function at the last point that was accepted
         gradient = info.grad if is_loss else info.compute_grad()
         if not is_loss:
             done |= _step_left(info, problem.count) < near
@@ -112,6 +114,7 @@ def compile_solver(
         # One that is done stays where it is while the others go on; a broken step is not taken.
         take = active & jnp.isfinite(outcome[0]) & jnp.all(jnp.isfinite(new_z))
 
+        # States of solvers also hold functions, which are the same in both.
         def choose(new: PyTree, old: PyTree) -> PyTree:
             return jnp.where(take, new, old) if eqx.is_array(new) else new
 
@@ -137,7 +140,7 @@ def step_tolerance(precision: DTypeLike) -> float:
     return 1e-6 if np.finfo(precision).bits > 32 else 1e-2
 
 
-def _compressed(evaluation: _Evaluation) -> _Evaluation:
+def _compress(evaluation: _Evaluation) -> _Evaluation:
     """p + 1 residuals that have the same sum of squares, gradient and JᵀJ: R of the matrix [J r].
 
     What a solver does in every step is then small, however many data there are.
@@ -158,6 +161,7 @@ def _step_left(info: PyTree, count: int) -> jax.Array:
     p = residual.size - 1
     if count <= p + 1 or info.jac.in_size() != p:
         return jnp.full((), jnp.inf, residual.dtype)
+    # In the basis of the compression the first p residuals lie in the range of J, the last across it.
     along, across = jnp.sum(residual[:p] ** 2), residual[p] ** 2
     return jnp.sqrt(along * (count - p) / (p * jnp.where(across > 0, across, 1)))
 
@@ -172,6 +176,7 @@ def iterate(
     done, diverged = np.zeros(len(z), bool), np.zeros(len(z), bool)
     lowest, without_gain = np.full(len(z), np.inf), np.zeros(len(z), int)
     losses, gradients = [], []
+    # Driven from the host: progress can be shown, and the one expensive program serves all steps.
     for count in range(1, max_steps + 1):
         active = ~(done | diverged | (without_gain > _MAX_STEPS_WITHOUT_GAIN))
         flags = jnp.asarray(active) if many else jnp.asarray(True)

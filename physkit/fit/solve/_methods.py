@@ -73,6 +73,7 @@ class LevenbergMarquardt(AbstractIterative):
 
     def solver(self, dtype: DTypeLike) -> Solver:
         tolerance = self.tolerance_for(dtype)
+        # QR of the stacked [J; √λ I]: its condition is that of J, where JᵀJ would square it.
         solver = optimistix.LevenbergMarquardt(tolerance, tolerance, linear_solver=lineax.QR())
         # By default steps grow only after a prediction that was met to a hundredth.
         search = optimistix.ClassicalTrustRegion(high_cutoff=0.75, high_constant=10.0)
@@ -91,6 +92,7 @@ class GaussNewton(AbstractIterative):
 
     def solver(self, dtype: DTypeLike) -> Solver:
         tolerance = self.tolerance_for(dtype)
+        # Least norm where columns depend on one another: an undetermined direction takes no step.
         return optimistix.GaussNewton(
             tolerance, tolerance, linear_solver=lineax.AutoLinearSolver(well_posed=False)
         )

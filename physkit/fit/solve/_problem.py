@@ -92,6 +92,7 @@ class Problem(Module):
                 return value, pull_back(jnp.ones_like(value))[0]
             unit_cotangents = jnp.eye(value.size, dtype=value.dtype)
             return value, _map_rows(lambda cotangent: pull_back(cotangent)[0], unit_cotangents)
+        # A run for each column. The value comes with every one of them: the first will do.
         unit_tangents = jnp.eye(z.size, dtype=z.dtype)
         values, columns = _map_rows(
             lambda tangent: jax.jvp(value_at, (z,), (tangent,)), unit_tangents
@@ -118,6 +119,7 @@ def make_problem(
     """
     if jac not in (None, "forward", "reverse"):
         raise ObjectiveError(f"jac must be 'forward' or 'reverse', or left out; got {jac!r}")
+    # Arrays are inputs of the compiled program, everything else is part of it.
     model_arrays, model_rest = eqx.partition(model, eqx.is_array)
     data_arrays, data_rest = eqx.partition(data, eqx.is_array)
     unit = jnp.ones((), start.center.dtype)
@@ -140,7 +142,10 @@ def make_problem(
 
 
 class ComparedByIdentity:
-    """Holds a value and compares by identity, so that it may be static whatever it holds."""
+    """Holds a value and compares by identity, so that it may be static whatever it holds.
+
+    A static field must be hashable; models also hold functions and dicts, which need not be.
+    """
 
     def __init__(self, value: Any):
         self.value = value
@@ -174,6 +179,7 @@ def _map_rows(function: Callable[[Array], PyTree], rows: Array) -> PyTree:
     """`function` of every row, many side by side."""
     if len(rows) <= _MAX_BATCH:
         return jax.vmap(function)(rows)
+    # Batches one after the other: memory for all at once would grow with the number of parameters.
     return jax.lax.map(function, rows, batch_size=_MAX_BATCH)
 
 
@@ -188,8 +194,8 @@ def require_finite(
     if broken.any():
         many = f"{broken.sum()} of {broken.size} residuals" if broken.ndim else "the loss"
         raise ObjectiveError(
-            f"the objective is not finite at the start: {many}. A simulation in it that diverges? Look "
-            "at result.health, or start nearer"
+            f"the objective is not finite at the start: {many}. A simulation in it that diverges? Check "
+            "result.health, or start nearer"
         )
     broken = ~np.isfinite(jacobian).reshape(-1, len(labels)).all(axis=0)
     if broken.any():

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from ..uncertainty._errors import AbstractErrors, IndependentErrors, Likelihood
 from ..uncertainty._fisher_spectrum import FisherSpectrum
+from ..uncertainty._standard_errors import AbstractErrors, IndependentErrors, Likelihood
 from ._bounds import AbstractBounds
 from ._fit_result import Fit
 
@@ -16,7 +16,7 @@ def collect_remarks(
     errors: AbstractErrors | Likelihood | None,
     without_effect: list[str],
 ) -> tuple[str, ...]:
-    """Sentences, the most serious first."""
+    """Sentences for the fit's table, the most serious first."""
     remarks = []
     if without_effect:
         remarks.append(
@@ -65,6 +65,7 @@ def _about_errors(fit: Fit, errors: AbstractErrors | Likelihood | None) -> list[
     if fit.count and degrees_of_freedom == 0 and not noise_known:
         return ["no standard errors: as many parameters as residuals, nothing is left to judge by"]
     if noise_known and degrees_of_freedom > 0:
+        # χ²/ν has mean 1 and standard deviation √(2/ν): five of these are no chance.
         reduced_chi_square = 2 * fit.loss / degrees_of_freedom
         if reduced_chi_square > 1 + 5 * np.sqrt(2 / degrees_of_freedom):
             return [
@@ -78,4 +79,4 @@ def _about_errors(fit: Fit, errors: AbstractErrors | Likelihood | None) -> list[
 
 def _information(spectrum: FisherSpectrum) -> np.ndarray:
     """Fisher's information, put together again from its spectrum."""
-    return (spectrum.directions.T * spectrum.eigenvalues) @ spectrum.directions
+    return (spectrum.directions.T * spectrum.eigenvalues) @ spectrum.directions  # Vᵀ Λ V

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..uncertainty._errors import singular_value_cutoff
+from ..uncertainty._standard_errors import singular_value_cutoff
 from ._coordinates import Coordinates
 from ._first_order import descend
 from ._iterate import Descent, Report, compile_solver, iterate, step_tolerance
@@ -57,7 +57,7 @@ def minimize_with_restarts(
 
     `at_start` are value and Jacobian at z = 0, `program` the compiled function that gives them.
     """
-    natural = inputs.coordinates
+    natural = inputs.coordinates  # units of the parameters' own size
 
     def evaluate(z: jax.Array, inputs: ObjectiveInputs) -> tuple[np.ndarray, np.ndarray]:
         return on_host(program(z, inputs), natural.precision)
@@ -85,8 +85,10 @@ def minimize_with_restarts(
             first = descent._replace(losses=descent.losses * unit)
             best = _best_start(descent)
             if len(z) > 1:
-                solver = None  # from here on the best start goes on alone
+                # From here on the best start goes on alone, by a program without vmap.
+                solver = None
         column = best if len(z) > 1 else 0
+        # NaN fills the steps after a start was done.
         taken = ~np.isnan(descent.losses[:, column])
         losses.append(descent.losses[taken, column] * unit)
         gradients.append(descent.gradients[taken, column] * unit)
@@ -95,6 +97,7 @@ def minimize_with_restarts(
         unscaled = inputs._replace(coordinates=coordinates, unit=jnp.ones_like(inputs.unit))
         value, jacobian = evaluate(jnp.zeros_like(z[0]), unscaled)
         is_last = steps >= method.max_steps
+        # Done, or ended before its steps were used up: nothing was gained any more.
         stopped = bool(descent.done[column]) or (taken.sum() < _STEPS_PER_START and not is_last)
         loss = losses[-1][-1] if len(losses[-1]) else np.inf
         if descent.diverged[column]:
@@ -121,7 +124,8 @@ def minimize_with_restarts(
         if solver is None:
             solver = compile_solver(method, problem, natural.precision, program, False)
     if not converged and steps < method.max_steps and step_left < _MAX_STEP_LEFT:
-        converged = True  # rounding keeps it from getting nearer
+        # Rounding keeps every solver from coming nearer, and what is left is small beside the errors.
+        converged = True
     if not converged and steps >= method.max_steps:
         reason = f"max_steps={method.max_steps} are used up" + (f"; {reason}" if reason else "")
     return SearchResult(
@@ -207,7 +211,8 @@ def _scaled_inputs(
         return inputs._replace(unit=jnp.full_like(inputs.unit, size if size > 0 else 1.0)), z
     size = float(np.linalg.norm(value))
     if not size > 0:
-        return inputs, z
+        return inputs, z  # a perfect fit: nothing to scale by
+    # Only long columns are shortened: a parameter of little effect must not take long steps.
     factor = jnp.asarray(
         1 / np.maximum(np.linalg.norm(jacobian, axis=0) / size, 1.0), coordinates.scale.dtype
     )
@@ -235,9 +240,11 @@ def gauss_newton_step(value: np.ndarray, jacobian: np.ndarray) -> tuple[float, f
     count, p = jacobian.shape
     both = np.concatenate([jacobian, value[:, None]], axis=1).astype(float)
     if count > p + 1:
-        both = np.linalg.qr(both, mode="r")  # the same sums of squares in fewer rows
+        # R of [J r]: the same sums of squares in p + 1 rows.
+        both = np.linalg.qr(both, mode="r")
     jacobian_rows, residuals = both[:, :p], both[:, p]
     length = np.linalg.norm(jacobian_rows, axis=0)
+    # Columns of one length, so that what counts as determined does not depend on units.
     safe_length = np.where(length > 0, length, 1.0)
     left, singular, directions = np.linalg.svd(jacobian_rows / safe_length, full_matrices=False)
     # Below the cutoff a direction is rounding: no step along it.
@@ -245,6 +252,8 @@ def gauss_newton_step(value: np.ndarray, jacobian: np.ndarray) -> tuple[float, f
     along = left.T @ residuals * determined
     step = directions.T @ (along / np.where(determined, singular, 1.0)) / safe_length
     noise = np.linalg.norm(residuals) / np.sqrt(count - p) if count > p else np.nan
+    # The part of r in the range of J is what the step takes away: in units of the noise it is the step in
+    # standard errors.
     size = np.linalg.norm(along) / np.sqrt(p)
     in_errors = size / noise if noise > 0 else (0.0 if size == 0 else np.inf)
     return float(np.max(np.abs(step))), float(in_errors)

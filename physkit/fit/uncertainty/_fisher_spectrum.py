@@ -36,6 +36,7 @@ def fisher_spectrum(matrix: np.ndarray, labels: tuple[str, ...], rounding: float
     """The spectrum of Fisher's information; relative eigenvalues below `rounding` count as 0."""
     values, vectors = np.linalg.eigh(matrix)
     values, directions = values[::-1], vectors.T[::-1]
+    # Below the rounding of the largest an eigenvalue is noise, and may be negative.
     values = np.where(values > rounding * max(values[0], 0), values, 0.0)
     # An eigenvector has no sign of its own: let its largest part rise.
     largest = np.argmax(np.abs(directions), axis=1)
@@ -44,7 +45,7 @@ def fisher_spectrum(matrix: np.ndarray, labels: tuple[str, ...], rounding: float
 
 
 def describe_direction(direction: np.ndarray, labels: tuple[str, ...]) -> str:
-    """What changes along a direction."""
+    """What changes along a direction, in words; at most four parameters are named."""
     order = np.argsort(-np.abs(direction))
     parts = [k for k in order if abs(direction[k]) >= _SMALLEST_PART * abs(direction[order[0]])][:4]
     sizes = ", ".join(f"{direction[k]:.2g}" for k in parts)

@@ -54,6 +54,7 @@ class IndependentErrors(AbstractErrors):
         residuals = residuals.astype(float)
         noise = 1.0 if self.noise_known else estimate_noise(residuals, jacobian.shape[1])
         inverse = inverse_normal_matrix(jacobian)
+        # A perfect fit, or one without degrees of freedom, has no noise to divide by.
         scale = noise if noise > 0 and np.isfinite(noise) else 1.0
         return Information(noise**2 * inverse, _normal_matrix(jacobian) / scale**2, noise)
 
@@ -91,6 +92,7 @@ class AutocorrelatedErrors(AbstractErrors):
             )
         (frames,) = lengths
         count, p = jacobian.shape
+        # Newey & West's rule for the lag.
         lags = round(4 * (frames / 100) ** (2 / 9)) if self.lags is None else self.lags
         if lags >= frames:
             raise ParameterError(f"lags={lags} need more frames than there are, {frames}")
@@ -99,14 +101,17 @@ class AutocorrelatedErrors(AbstractErrors):
         residuals = residuals.astype(float)
         # What happens at one time is added up first, so that it may be correlated in any way.
         for a, b in pairwise(ends):
+            # (frames, numbers at one time, p) → (frames, p)
             weighted = jacobian[a:b].astype(float) * residuals[a:b, None]
             scores += weighted.reshape(frames, -1, p).sum(1)
         long_run = scores.T @ scores  # S
+        # Bartlett's weights, which fall to 0, keep the estimate positive semidefinite.
         for lag in range(1, lags + 1):
             shifted = scores[lag:].T @ scores[:-lag]
             long_run += (1 - lag / (lags + 1)) * (shifted + shifted.T)
         noise = estimate_noise(residuals, p)
         inverse = inverse_normal_matrix(jacobian)
+        # The sandwich only among coordinates that the data determine; the others stay infinite.
         determined = np.isfinite(np.diag(inverse))
         covariance = np.where(np.isfinite(inverse), 0.0, inverse)
         block = np.ix_(determined, determined)
@@ -130,6 +135,7 @@ def likelihood_information(hessian: np.ndarray) -> Information:
     symmetric = (hessian + hessian.T) / 2
     values, vectors = np.linalg.eigh(symmetric)
     # Where the curvature is negative or nothing, the likelihood says nothing about the direction.
+    # A root of the Hessian is a Jacobian with JᵀJ = H.
     root = np.sqrt(np.maximum(values, 0))[:, None] * vectors.T
     return Information(inverse_normal_matrix(root), symmetric, 1.0)
 

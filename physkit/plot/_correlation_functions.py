@@ -1,11 +1,11 @@
-"""Structure and dynamics of liquids: g(r), S(k), mean-square displacement, correlations."""
+"""Correlation functions in space and time: g(r), S(k), mean-square displacement, C(t)."""
 
 import numpy as np
 
 from physkit.core import ParameterError
 from physkit.observe import Estimate, shell_average
 
-from ._style import FAINT, INK, PALETTE, axes, axis_label, format_measurement, legend
+from ._style import FAINT, INK, PALETTE, axes, axis_label, format_measurement, legend, next_color
 from ._types import Axes, Numbers
 
 
@@ -30,13 +30,14 @@ def radial_distribution(
     """
     r, g = np.asarray(r), np.asarray(g)
     ax = axes(ax)
-    color = _next_color(ax)
-    if color == PALETTE[0]:
+    color = next_color(ax)
+    if color == PALETTE[0]:  # the first curve of these axes
         ax.axhline(1, color=FAINT, linewidth=0.8, zorder=1)
     _band(ax, r, g, error, color)
     ax.plot(r, g, color=color, label=label, gid="curve")
     ax.set_xlabel(axis_label("$r$", unit))
     ax.set_ylabel("$g(r)$")
+    # To the edge of the last bin; further where an earlier curve went further.
     ax.set_xlim(0, max(ax.get_xlim()[1] if color != PALETTE[0] else 0, r[-1] + (r[1] - r[0]) / 2))
     ax.set_ylim(bottom=0)
     legend(ax)
@@ -65,8 +66,9 @@ def structure_factor(
     """
     k, s = np.asarray(k, float), np.asarray(s, float)
     ax = axes(ax)
-    color = _next_color(ax)
+    color = next_color(ax)
     ax.axhline(1, color=FAINT, linewidth=0.8, zorder=1)
+    # Single wavevectors scatter by their own size: dots show how much, shells the mean.
     ax.plot(k, s, ".", color=color, markersize=3.5, alpha=0.35, markeredgewidth=0, zorder=2)
     shells = shell_average(k, s, k.min() if width is None else width)
     ax.plot(*shells, color=color, label=label, gid="curve")
@@ -108,17 +110,19 @@ def mean_square_displacement(
     **Returns:** the `Axes`.
     """
     lag, msd = np.asarray(lag, float), np.asarray(msd, float)
+    # Lags that were never sampled are NaN, and logarithmic axes have no place for lag 0.
     keep = np.isfinite(msd) & ((lag > 0) | (not log))
     if np.sum(keep) < 2:
         raise ParameterError("a mean-square displacement needs at least two lags with numbers")
     lag, msd = lag[keep], msd[keep]
     error = None if error is None else np.asarray(error, float)[keep]
     ax = axes(ax)
-    color = _next_color(ax)
+    color = next_color(ax)
     _band(ax, lag, msd, error, color)
     ax.plot(lag, msd, color=color, label=label, gid="curve")
     if diffusion is not None:
         slope = 2 * dimension * float(diffusion.value)
+        # The fit gives the slope only: the offset is the mean of what is left where it was made.
         inside = lag >= (0 if start is None else start)
         offset = np.mean(msd[inside] - slope * lag[inside])
         unit = _diffusion_unit(length_unit, time_unit)
@@ -167,7 +171,7 @@ def correlation(
     lag, values = np.asarray(lag, float), np.asarray(values, float)
     scale = values[0] if normalized else 1.0
     ax = axes(ax)
-    color = _next_color(ax)
+    color = next_color(ax)
     ax.axhline(0, color=FAINT, linewidth=0.8, zorder=1)
     _band(ax, lag, values / scale, None if error is None else np.asarray(error) / scale, color)
     ax.plot(lag, values / scale, color=color, label=label, gid="curve")
@@ -178,13 +182,9 @@ def correlation(
     return ax
 
 
-def _next_color(ax: Axes) -> str:
-    drawn = sum(line.get_gid() == "curve" for line in ax.lines)
-    return PALETTE[drawn % len(PALETTE)]
-
-
 def _band(ax: Axes, x: Numbers, y: Numbers, error: Numbers, color: str) -> None:
     if error is not None:
+        # An unknown error is drawn as none: NaN would leave a hole in the band.
         error = np.nan_to_num(np.asarray(error))
         ax.fill_between(x, y - error, y + error, color=color, alpha=0.2, linewidth=0)
 
