@@ -26,9 +26,9 @@ def compiled(function, x, q) -> float:
     import jax
 
     x, q = jax.device_put((x, q))
-    go = jax.jit(function)
-    jax.block_until_ready(go(x, q))
-    return seconds(lambda: jax.block_until_ready(go(x, q)), 15)
+    run = jax.jit(function)
+    jax.block_until_ready(run(x, q))
+    return seconds(lambda: jax.block_until_ready(run(x, q)), 15)
 
 
 def ours(x, q):

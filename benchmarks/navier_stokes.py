@@ -1,7 +1,7 @@
 """Two-dimensional turbulence, ν = 10⁻³ on [0, 2π]², second order in time. Steps per second.
 
-Whole loops, from vorticity to vorticity, each code compiled as JAX does by default and with both
-cores on loops (`CPU_COMPILER_OPTIONS`); the faster counts. jax-cfd steps the Fourier coefficients, everyone
+Whole loops, from vorticity to vorticity, each code compiled as JAX does by default and with all
+cores on loops (`ALL_CORES`); the faster counts. jax-cfd steps the Fourier coefficients, everyone
 else the vorticity. Order 2 throughout: ETDRK2 for physkit and exponax, Crank–Nicolson with Heun's
 method for jax-cfd (`jax-cfd-rk4` is the method of its examples, five stages).
 """
@@ -38,7 +38,7 @@ def timed(advance, state, size: int) -> dict:
     import jax.numpy as jnp
 
     found = {}
-    for name, options in (("default", None), ("both cores", ALL_CORES)):
+    for name, options in (("default", None), ("all cores", ALL_CORES)):
         began = time.perf_counter()
         compiled = jax.jit(advance, compiler_options=options).lower(state).compile()
         compiling = time.perf_counter() - began

@@ -20,9 +20,9 @@ def timed(advance, *state) -> float:
     import jax
 
     state = jax.device_put(state)
-    go = jax.jit(advance)
-    jax.block_until_ready(go(*state))
-    return seconds(lambda: jax.block_until_ready(go(*state)), 5)
+    compiled = jax.jit(advance)
+    jax.block_until_ready(compiled(*state))
+    return seconds(lambda: jax.block_until_ready(compiled(*state)), 5)
 
 
 def ours(in_order: bool):
@@ -59,13 +59,13 @@ def plain(in_order: bool):
         x, v = start(size, precision, in_order=in_order)
         h, weight = 20.0 / CELLS, 20.0 / size
 
-        def shares(x):
+        def cell_and_fraction(x):
             u = x / h - 0.5
             cell = jnp.floor(u)
             return cell.astype(jnp.int32), u - cell
 
         def force(x):
-            cell, f = shares(x)
+            cell, f = cell_and_fraction(x)
             left, right = cell % CELLS, (cell + 1) % CELLS
             rho = (
                 jnp.zeros(CELLS, x.dtype).at[left].add(-weight * (1 - f)).at[right].add(-weight * f)

@@ -70,14 +70,16 @@ def check_observer(
     )
 
     # By `run`: its chunks and carries are what a user restarts from.
-    whole = run(sim, state, steps, key=key, progress=False)
-    check_finite(whole.frames, f"{what}: the frames")
+    uninterrupted = run(sim, state, steps, key=key, progress=False)
+    check_finite(uninterrupted.frames, f"{what}: the frames")
     # One observation, then all others: pieces as uneven as they can be.
     first = run(sim, state, sim.observation_period, key=key, progress=False)
     rest = run(sim, first.carry, steps - sim.observation_period, progress=False)
     frames = jax.tree.map(lambda *x: np.concatenate(x), first.frames, rest.frames)
-    check_equal(frames, whole.frames, f"{what}: frames of a run in pieces", "same")
-    check_equal(rest.summary, whole.summary, f"{what}: the summary of a run in pieces", "same")
+    check_equal(frames, uninterrupted.frames, f"{what}: frames of a run in pieces", "same")
+    check_equal(
+        rest.summary, uninterrupted.summary, f"{what}: the summary of a run in pieces", "same"
+    )
 
     def observe_twice(carry):
         result = simulate(sim, carry, 2 * sim.observation_period)

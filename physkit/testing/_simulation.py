@@ -62,9 +62,9 @@ def check_simulation(
                 f"the simulation's {path} is the bare Python number {leaf}: it has no derivative, "
                 "and every value of it compiles anew; make it an array"
             )
-    whole = _run(sim, state, steps, key)
-    check_pieces(sim, state, steps, key, whole)
-    check_frames(sim, state, steps, key, whole, compare)
+    uninterrupted = _run(sim, state, steps, key)
+    check_pieces(sim, state, steps, key, uninterrupted)
+    check_frames(sim, state, steps, key, uninterrupted, compare)
     if conserved:
         check_conserved(sim, state, steps, key, conserved)
     check_members(sim, state, steps, key, compare)
@@ -93,7 +93,9 @@ def check_simulation(
     )
 
 
-def check_pieces(sim: Simulation, state: State, steps: int, key: Key | None, whole: Run) -> None:
+def check_pieces(
+    sim: Simulation, state: State, steps: int, key: Key | None, uninterrupted: Run
+) -> None:
     """A run in uneven pieces equals one run, bit for bit."""
     blocks = steps // sim.observation_period
     if blocks < 3 or steps % sim.observation_period:
@@ -106,23 +108,23 @@ def check_pieces(sim: Simulation, state: State, steps: int, key: Key | None, who
     for count in (1, blocks - 2):
         pieces.append(run(sim, pieces[-1].carry, count * sim.observation_period, progress=False))
     name = "a run in three pieces against one run"
-    check_equal(pieces[-1].state, whole.state, f"{name}: the last state", "same")
+    check_equal(pieces[-1].state, uninterrupted.state, f"{name}: the last state", "same")
     frames = jax.tree.map(lambda *x: np.concatenate(x), *[p.frames for p in pieces])
-    check_equal(frames, whole.frames, f"{name}: the frames", "same")
-    check_equal(pieces[-1].summary, whole.summary, f"{name}: the summary", "same")
-    if int(pieces[-1].carry.step) != int(whole.carry.step):
+    check_equal(frames, uninterrupted.frames, f"{name}: the frames", "same")
+    check_equal(pieces[-1].summary, uninterrupted.summary, f"{name}: the summary", "same")
+    if int(pieces[-1].carry.step) != int(uninterrupted.carry.step):
         raise AssertionError(
-            f"{name}: ended at step {int(pieces[-1].carry.step)}, expected {int(whole.carry.step)}"
+            f"{name}: ended at step {int(pieces[-1].carry.step)}, expected {int(uninterrupted.carry.step)}"
         )
 
 
 def check_frames(
-    sim: Simulation, state: State, steps: int, key: Key | None, whole: Run, compare: str
+    sim: Simulation, state: State, steps: int, key: Key | None, uninterrupted: Run, compare: str
 ) -> None:
     """Every frame has its time, step 0 is the first, and `simulate` records the same as `run`."""
-    check_finite(whole.state, "the last state")
+    check_finite(uninterrupted.state, "the last state")
     intervals = _intervals(sim, state, key)
-    for name, frames in whole.frames.items():
+    for name, frames in uninterrupted.frames.items():
         expected = float(sim.t0) + float(sim.dt) * np.arange(0, steps + 1, intervals[name])
         for path, leaf in leaves_by_name(frames).items():
             if len(leaf) != len(expected):
@@ -130,11 +132,13 @@ def check_frames(
                     f"frames of {name}{path}: computed {len(leaf)}, expected {len(expected)}: one every "
                     f"{intervals[name]} of {steps} steps, and step 0"
                 )
-        check_equal(whole.times[name], expected, f"the times of {name}", "round-off")
-    if set(whole.times) != set(whole.frames):
-        raise AssertionError(f"times of {sorted(whole.times)} for frames of {sorted(whole.frames)}")
+        check_equal(uninterrupted.times[name], expected, f"the times of {name}", "round-off")
+    if set(uninterrupted.times) != set(uninterrupted.frames):
+        raise AssertionError(
+            f"times of {sorted(uninterrupted.times)} for frames of {sorted(uninterrupted.frames)}"
+        )
     traced = jax.jit(lambda c: _observables(simulate(sim, c, steps)))(init(sim, state, key=key))
-    check_equal(traced, _observables(whole), "simulate against run", compare)
+    check_equal(traced, _observables(uninterrupted), "simulate against run", compare)
 
 
 def check_conserved(

@@ -27,8 +27,8 @@ def test_a_blast_has_unit_energy_in_every_dimension():
     for axes in (1, 2, 3):
         _, gas = sedov(16, dimension=axes)
         volume = cell_volumes(gas.grid, spherical=axes == 1)
-        whole = gas.grid.sum(gas.energy.data * volume) * (1 if axes == 1 else 2**axes)
-        np.testing.assert_allclose(whole, 1.0, rtol=1e-3)
+        total = gas.grid.sum(gas.energy.data * volume) * (1 if axes == 1 else 2**axes)
+        np.testing.assert_allclose(total, 1.0, rtol=1e-3)
 
 
 def test_a_small_blast_grows():
