@@ -13,12 +13,12 @@ def case():
     grid = pk.Grid(pk.Box([1.0, 1.0]), (16, 16))
     x, y = grid.coordinates()
     u = pk.Field(1 + jnp.sin(2 * jnp.pi * x) * jnp.cos(2 * jnp.pi * y), grid)
-    looks = pk.Every(5, u=pk.FieldValues(), total=lambda s: s.state.integral())
-    return pk.Simulation(pk.RK4(pk.equations.Diffusion(0.01)), dt=1e-3, observers=(looks,)), u
+    observer = pk.Every(5, u=pk.FieldValues(), total=lambda s: s.state.integral())
+    return pk.Simulation(pk.RK4(pk.equations.Diffusion(0.01)), dt=1e-3, observers=(observer,)), u
 
 
 def main(folder: Path, devices: tuple[int, ...], steps: int, slow: bool) -> None:
-    """Run, in files unless `folder` is called memory, and leave the last state beside them."""
+    """Run with files, unless `folder` is called memory, and save the last state beside them."""
     job = pk.parallel.initialize(wait=100)
     import numpy as np
 
@@ -45,5 +45,10 @@ def main(folder: Path, devices: tuple[int, ...], steps: int, slow: bool) -> None
 
 
 if __name__ == "__main__":
-    words = sys.argv[1:]
-    main(Path(words[0]), tuple(map(int, words[1].split("x"))), int(words[2]), "slow" in words)
+    arguments = sys.argv[1:]
+    main(
+        Path(arguments[0]),
+        tuple(map(int, arguments[1].split("x"))),
+        int(arguments[2]),
+        "slow" in arguments,
+    )

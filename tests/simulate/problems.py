@@ -25,7 +25,7 @@ from physkit.simulate import Simulation
 
 
 class Springs(AbstractForce):
-    """Every particle on a spring of its own, a little stiffer the further it is pulled."""
+    """Every particle on a spring of its own, a little stiffer the further it is stretched."""
 
     stiffness: Float[Array, ""] = param(1.3)
     quartic: Float[Array, ""] = param(0.2)
@@ -38,7 +38,7 @@ class Springs(AbstractForce):
 
 
 class Table(AbstractGrowable):
-    """A list with room for `capacity` entries, of which `required` are needed."""
+    """A list of `capacity` entries, of which `required` are needed."""
 
     entries: Array = data()
     required: Array = data()
@@ -52,14 +52,14 @@ class Table(AbstractGrowable):
         return Table(jnp.pad(self.entries, [(0, more)], constant_values=-1), self.required)
 
 
-class Hungry(AbstractForce):
-    """Springs whose list needs room for one entry per `appetite` of distance from the origin.
+class OverflowingForce(AbstractForce):
+    """Springs with a list that needs one entry per `entry_spacing` of distance from the origin.
 
-    Where the list is too short the force is NaN, as that of a neighbor list would be wrong.
+    Where the list is too short the force is NaN, as that of an overflowed neighbor list.
     """
 
     stiffness: Float[Array, ""] = param(1.3)
-    appetite: Float[Array, ""] = param(0.1)
+    entry_spacing: Float[Array, ""] = param(0.1)
     component: str | None = static(default=None)
     conserves_momentum: ClassVar[bool] = False
 
@@ -68,14 +68,14 @@ class Hungry(AbstractForce):
 
     def __call__(self, clock, state, cache):
         x = self.particles(state).position
-        need = jnp.ceil(jnp.max(jnp.abs(x)) / self.appetite).astype(jnp.int32)
+        need = jnp.ceil(jnp.max(jnp.abs(x)) / self.entry_spacing).astype(jnp.int32)
         cache = Table(cache.entries, jnp.maximum(cache.required, need))
         force = -self.stiffness * x
         return jnp.where(cache.required > cache.capacity, jnp.nan, force), cache
 
 
-class Insatiable(AbstractForce):
-    """Always needs one more than there is room for."""
+class AlwaysOverflowingForce(AbstractForce):
+    """Always requires one entry more than its capacity, however much it grows."""
 
     component: str | None = static(default=None)
     conserves_momentum: ClassVar[bool] = False
@@ -88,7 +88,7 @@ class Insatiable(AbstractForce):
 
 
 class Faulty(AbstractForce):
-    """Flags a fault once a particle is beyond x = 1."""
+    """Sets a fault bit once a particle is beyond x = 1."""
 
     fault: Fault = static()
     component: str | None = static(default=None)
@@ -113,7 +113,7 @@ class Explosive(AbstractForce):
         return self.strength * self.particles(state).position ** 3
 
 
-class Kicks(AbstractOneStep):
+class RandomWalk(AbstractOneStep):
     """A random walk, by (seed, step, id)."""
 
     size: Float[Array, ""] = param(0.1)
@@ -124,19 +124,19 @@ class Kicks(AbstractOneStep):
 
 
 class Sum(AbstractObserver):
-    """Σ over looks, and how many; in O(1) memory."""
+    """The sum of positions over all observations, and their number; in O(1) memory."""
 
     interval: int | None = static(default=1)
 
     def init(self, snapshot):
         return jnp.zeros((), jnp.int32), jnp.zeros_like(snapshot.state.position)
 
-    def __call__(self, snapshot, memory):
-        count, total = memory
+    def __call__(self, snapshot, observer_state):
+        count, total = observer_state
         return {}, (count + 1, total + snapshot.state.position)
 
-    def summary(self, memory):
-        return {"looks": memory[0], "total": memory[1]}
+    def summary(self, observer_state):
+        return {"num_observations": observer_state[0], "total": observer_state[1]}
 
 
 def particles(n=5, d=2, dtype=jnp.float64) -> Particles:
@@ -162,7 +162,7 @@ def springs(dt=0.05, observers=None, **more) -> Simulation:
     return Simulation(VelocityVerlet(Springs()), dt, observers=observers, **more)
 
 
-def flat(sim, state, steps):
+def reference_states(sim, state, steps):
     """Every state of a run, by a plain Python loop over compiled steps: the reference."""
     from physkit.core import Clock, StepCount
 
@@ -183,6 +183,7 @@ def flat(sim, state, steps):
 
 
 __all__ = [
-    "AbstractIntegrator", "AbstractTendency", "Any", "Explosive", "Faulty", "Hungry", "Insatiable",
-    "Kicks", "Module", "Springs", "Sum", "energy_of", "flat", "particles", "springs", "x_of",
+    "AbstractIntegrator", "AbstractTendency", "AlwaysOverflowingForce", "Any", "Explosive", "Faulty", "Module",
+    "OverflowingForce", "RandomWalk", "Springs", "Sum", "energy_of", "particles", "reference_states",
+    "springs", "x_of",
 ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""All adjoints give the same derivatives; they differ in memory and time, as predicted."""
+"""All adjoints give the same derivatives; `adjoint_report` predicts their memory and time."""
 
 import dataclasses
 from functools import lru_cache, partial
@@ -25,7 +25,7 @@ from physkit.simulate import (
 from physkit.simulate.adjoint._revolve import build_schedule
 from physkit.testing import check_gradient
 
-from .problems import Kicks, Springs, energy_of, particles, springs
+from .problems import RandomWalk, Springs, energy_of, particles, springs
 
 FAST_CASES = (
     "test_are_those_of_direct[NestedCheckpoint(max_unsplit=2)]",
@@ -48,32 +48,32 @@ ADJOINTS = [
 SMALL = [Binomial(2), Forward()]
 
 
-def outcome(adjoint, steps=30):
-    """A loss of frames and state, by a parameter and a mass that stand for all."""
+def loss_and_argument(adjoint, steps=30):
+    """A loss of frames and state, and its argument: a parameter of the simulation and an array of the state."""
     sim = springs(observers=Every(3, energy=energy_of), adjoint=adjoint)
     state = particles(2)
 
     def loss(at):
         stiffness, mass = at
-        own = eqx.tree_at(lambda s: find(s, Springs).stiffness, sim, stiffness)
-        result = simulate(own, state.replace(mass=mass), steps)
+        changed = eqx.tree_at(lambda s: find(s, Springs).stiffness, sim, stiffness)
+        result = simulate(changed, state.replace(mass=mass), steps)
         return jnp.sum(result.state.position**2) + jnp.sum(jnp.sin(result.frames["energy"]))
 
     return loss, (jnp.asarray(1.3), jnp.asarray([1.0, 2.0]))
 
 
-def swing(adjoint, k, steps=6):
-    """A pendulum that records where it is."""
-    swings = RK4(Function(lambda t, y, k: jnp.stack([y[1], -jnp.sin(k * y[0])]), k))
+def pendulum_loss(adjoint, k, steps=6):
+    """A loss of the end and the recorded angles of a pendulum."""
+    integrator = RK4(Function(lambda t, y, k: jnp.stack([y[1], -jnp.sin(k * y[0])]), k))
     sim = Simulation(
-        swings, 0.3, observers=Every(2, angle=lambda now: now.state[0]), adjoint=adjoint
+        integrator, 0.3, observers=Every(2, angle=lambda now: now.state[0]), adjoint=adjoint
     )
     done = simulate(sim, jnp.asarray([1.0, 0.2]), steps)
     return jnp.sum(done.state**2) + jnp.sum(jnp.sin(done.frames["angle"]))
 
 
-def looped(adjoint, k):
-    """A map repeated, with a counter and a frame each time."""
+def repeated_map(adjoint, k):
+    """A loss of a repeated map with an integer in its carry and a frame of every turn."""
 
     def body(carry, _=None):
         count, x = carry
@@ -87,19 +87,19 @@ def looped(adjoint, k):
 class TestDerivatives:
     @pytest.mark.parametrize("adjoint", ADJOINTS, ids=str)
     def test_are_those_of_direct(self, adjoint):
-        loss, at = outcome(Direct())
+        loss, at = loss_and_argument(Direct())
         expected = jax.jit(jax.value_and_grad(loss))(at)
-        found = jax.jit(jax.value_and_grad(outcome(adjoint)[0]))(at)
+        found = jax.jit(jax.value_and_grad(loss_and_argument(adjoint)[0]))(at)
         for a, b in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
             np.testing.assert_allclose(a, b, rtol=1e-12)
 
     @pytest.mark.parametrize("adjoint", SMALL, ids=str)
     def test_both_modes_agree_with_finite_differences(self, adjoint):
-        check_gradient(lambda k: swing(adjoint, k), jnp.asarray(0.7), directions=1)
+        check_gradient(lambda k: pendulum_loss(adjoint, k), jnp.asarray(0.7), directions=1)
 
     @pytest.mark.parametrize(
         "function",
-        [partial(looped, Binomial(2)), partial(swing, Forward())],
+        [partial(repeated_map, Binomial(2)), partial(pendulum_loss, Forward())],
         ids=["Binomial", "Forward"],
     )
     def test_second_derivatives_in_every_order(self, function):
@@ -116,7 +116,7 @@ class TestDerivatives:
 
     @pytest.mark.parametrize("adjoint", SMALL, ids=str)
     def test_under_vmap_are_those_of_each_member(self, adjoint):
-        gradient = jax.jit(jax.grad(partial(swing, adjoint)))
+        gradient = jax.jit(jax.grad(partial(pendulum_loss, adjoint)))
         stiffness = jnp.asarray([0.7, 1.3])
         batched = jax.jit(jax.vmap(gradient))(stiffness)
         np.testing.assert_allclose(batched, [gradient(k) for k in stiffness], rtol=1e-12)
@@ -136,7 +136,7 @@ class TestDerivatives:
         """Keys and step counts are in checkpoints, too, without a derivative."""
 
         def loss(size, adjoint):
-            sim = Simulation(Kicks(size), 0.1, adjoint=adjoint)
+            sim = Simulation(RandomWalk(size), 0.1, adjoint=adjoint)
             end = simulate(sim, particles(2), 6, key=jax.random.key(3)).state
             return jnp.sum(end.position**2)
 
@@ -149,44 +149,47 @@ class TestDerivatives:
         state = particles(1000)
 
         def loss(k):
-            own = eqx.tree_at(lambda s: find(s, Springs).stiffness, sim, k)
-            return jnp.sum(simulate(own, state, 50).state.position ** 2)
+            changed = eqx.tree_at(lambda s: find(s, Springs).stiffness, sim, k)
+            return jnp.sum(simulate(changed, state, 50).state.position ** 2)
 
         program = jax.jit(jax.grad(loss)).lower(jnp.asarray(1.0)).compile()
         assert program.memory_analysis().temp_size_in_bytes < 40 * state.position.nbytes
 
 
 @lru_cache
-def fewest(length: int, slots: int) -> int:
-    """Steps that must be computed again, by trying every place for the next state kept."""
+def fewest_forward_steps(length: int, slots: int) -> int:
+    """Steps that must be computed again at least, by trying every place for the next state kept."""
     if length == 1:
         return 0
     if slots == 1:
         return length * (length - 1) // 2
     splits = range(1, length)
-    return min(m + fewest(length - m, slots - 1) + fewest(m, slots) for m in splits)
+    return min(
+        m + fewest_forward_steps(length - m, slots - 1) + fewest_forward_steps(m, slots)
+        for m in splits
+    )
 
 
 class TestBinomialSchedule:
     @pytest.mark.parametrize("slots", [1, 2, 3, 5, 9])
     def test_repeats_the_fewest_steps(self, slots):
         for length in range(1, 40):
-            plan = build_schedule(length, slots)
-            first = max(np.flatnonzero(plan.keep < slots))
-            assert plan.forward_steps + first == fewest(length, slots)
+            schedule = build_schedule(length, slots)
+            first = max(np.flatnonzero(schedule.keep < slots))
+            assert schedule.forward_steps + first == fewest_forward_steps(length, slots)
 
     @pytest.mark.parametrize(("length", "slots"), [(1, 1), (17, 3), (40, 7), (1000, 10)])
     def test_every_backward_step_begins_at_its_state(self, length, slots):
-        plan = build_schedule(length, slots)
-        held = {int(slot): step for step, slot in enumerate(plan.keep) if slot < slots}
+        schedule = build_schedule(length, slots)
+        slot_steps = {int(slot): step for step, slot in enumerate(schedule.keep) if slot < slots}
         at, end = None, length
         for is_backward, step, load, save in zip(
-            plan.is_backward, plan.step, plan.load, plan.save, strict=True
+            schedule.is_backward, schedule.step, schedule.load, schedule.save, strict=True
         ):
-            at = held[int(load)] if load >= 0 else at
+            at = slot_steps[int(load)] if load >= 0 else at
             assert at == step
             if save < slots:
-                held[int(save)] = at
+                slot_steps[int(save)] = at
             if is_backward:
                 end -= 1
                 assert step == end
@@ -206,14 +209,14 @@ class TestAdjointReport:
         report = adjoint_report(sim, state, steps)
         carry = init(sim, state).replace(is_initial=False)
         for adjoint in (Direct(), NestedCheckpoint(), Binomial(10)):
-            own = dataclasses.replace(sim, adjoint=adjoint)
-            moved, rest = eqx.partition((own, carry), eqx.is_inexact_array)
+            changed = dataclasses.replace(sim, adjoint=adjoint)
+            floats, rest = eqx.partition((changed, carry), eqx.is_inexact_array)
 
-            def loss(moved, rest=rest):
-                result = simulate(*eqx.combine(moved, rest), steps)
+            def loss(floats, rest=rest):
+                result = simulate(*eqx.combine(floats, rest), steps)
                 return jnp.sum(result.state.position**2) + jnp.sum(result.frames["energy"])
 
-            allotted = jax.jit(jax.grad(loss)).lower(moved).compile().memory_analysis()
+            allotted = jax.jit(jax.grad(loss)).lower(floats).compile().memory_analysis()
             predicted = report[adjoint].memory
             assert predicted == pytest.approx(allotted.temp_size_in_bytes, rel=1 / 3)
 

@@ -1,4 +1,4 @@
-"""What bad input gets: a clear error before the first chunk, or at its end."""
+"""Bad input raises a clear error before the first chunk, or at its end."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -78,8 +78,8 @@ def test_constructors_refuse(build, error, message):
         build()
 
 
-@pytest.mark.parametrize("go", [simulate, lambda *a, **k: run(*a, progress=False, **k)])
-class TestWhenTheyAreRun:
+@pytest.mark.parametrize("act", [simulate, lambda *a, **k: run(*a, progress=False, **k)])
+class TestSimulateAndRunRefuse:
     @pytest.mark.parametrize(
         ("steps", "message"),
         [
@@ -90,56 +90,56 @@ class TestWhenTheyAreRun:
             (5, r"interval, 6; e.g. 6$"),
         ],
     )
-    def test_steps(self, go, steps, message):
+    def test_steps(self, act, steps, message):
         with pytest.raises(ObserverError, match=message):
-            go(springs(), particles(), steps)
+            act(springs(), particles(), steps)
 
-    def test_a_name_twice(self, go):
+    def test_two_observers_of_one_name(self, act):
         for pair in ([Every(1, x=x_of), Every(2, x=energy_of)], [Sum(1), Sum(2)]):
             with pytest.raises(ObserverError, match=r"two observers record \["):
-                go(springs(observers=pair), particles(), 4)
+                act(springs(observers=pair), particles(), 4)
 
-    def test_mixed_precision(self, go):
+    def test_mixed_precision(self, act):
         p = particles()
         mixed = p.replace(velocity=p.velocity.astype(jnp.float32))
         with pytest.raises(ParameterError, match=r"mixes precisions \['float32', 'float64'\]"):
-            go(springs(), mixed, 6)
+            act(springs(), mixed, 6)
 
-    def test_a_missing_component(self, go):
+    def test_a_missing_component(self, act):
         sim = Simulation(VelocityVerlet(Springs(component="ions")), 0.1)
         with pytest.raises(
             ComponentError, match=r"no component 'ions' in state; available: \['gas'\]"
         ):
-            go(sim, {"gas": particles()}, 2)
+            act(sim, {"gas": particles()}, 2)
 
-    def test_a_missing_component_name(self, go):
+    def test_a_missing_component_name(self, act):
         with pytest.raises(ComponentError, match=r"say component=… \(one of \['gas'\]\)"):
-            go(Simulation(VelocityVerlet(Springs()), 0.1), {"gas": particles()}, 2)
+            act(Simulation(VelocityVerlet(Springs()), 0.1), {"gas": particles()}, 2)
 
-    def test_masses_changed_by_hand(self, go):
+    def test_masses_changed_by_hand(self, act):
         p = particles()
         with pytest.raises(ParameterError, match="at the start: a mass is zero or negative"):
-            go(springs(), p.replace(mass=-p.mass), 6)
+            act(springs(), p.replace(mass=-p.mass), 6)
 
-    def test_a_box_changed_by_hand(self, go):
+    def test_a_box_changed_by_hand(self, act):
         p = Particles(X, space=Box([4.0, 4.0]))
         shrunk = p.replace(space=Box(jnp.ones(2)).__class__(jnp.ones(2)))
         object.__setattr__(shrunk.space, "lengths", -jnp.ones(2))
         with pytest.raises(ParameterError, match="at the start: a box length"):
-            go(springs(), shrunk, 6)
+            act(springs(), shrunk, 6)
 
-    def test_a_start_that_is_not_finite(self, go):
+    def test_a_start_that_is_not_finite(self, act):
         p = particles()
-        nowhere = p.replace(position=p.position.at[0, 0].set(jnp.nan))
+        not_finite = p.replace(position=p.position.at[0, 0].set(jnp.nan))
         with pytest.raises(OverlapError, match="the state at the start is not finite"):
-            go(springs(), nowhere, 6)
+            act(springs(), not_finite, 6)
         far = p.replace(position=p.position.at[0, 0].set(1e200))
         with pytest.raises(OverlapError, match="the force at the start is not finite"):
-            go(Simulation(VelocityVerlet(Explosive()), 0.1), far, 6)
+            act(Simulation(VelocityVerlet(Explosive()), 0.1), far, 6)
 
 
 def test_init_checks_concrete_values_only():
-    """Inside a trace numbers are hidden; the loop judges them later."""
+    """Inside a trace numbers are unknown; the loop sets fault bits."""
     import jax
 
     bits = jax.jit(lambda m: simulate(springs(), particles().replace(mass=m), 6).health.bits)
@@ -147,8 +147,8 @@ def test_init_checks_concrete_values_only():
 
 
 def test_init_needs_a_key_for_noise():
-    from .problems import Kicks
+    from .problems import RandomWalk
 
-    carry = init(Simulation(Kicks(), 0.1), particles())
+    carry = init(Simulation(RandomWalk(), 0.1), particles())
     with pytest.raises(ValueError, match="this simulation needs noise: give a key"):
-        simulate(Simulation(Kicks(), 0.1), carry, 1)
+        simulate(Simulation(RandomWalk(), 0.1), carry, 1)

@@ -1,4 +1,4 @@
-"""What devices say to one another: at the minimum, and what the compiled program really says."""
+"""What devices send: the minimum that a method needs, and what the compiled program sends."""
 
 import os
 import re
@@ -27,13 +27,13 @@ def _diffusion(integrator=pk.Euler):
     ("devices", "layers"),  # points of a layer of the block across x, and across y
     [((2, 2), (24, 32)), ((4, 1), (48, 0)), ((1, 4), (0, 64)), ((4, 4), (12, 16))],
 )
-def test_a_stencil_sends_one_layer_to_each_neighbour_and_no_more(devices, layers):
+def test_a_stencil_sends_exactly_one_layer_to_each_neighbor(devices, layers):
     found = communication_report(*_diffusion(), devices)
-    least = {axis: 2 * points * 8 for axis, points in zip("xy", layers, strict=True) if points}
-    assert {along: size for _, along, _, _, size in found.rows()} == least
+    minimum = {axis: 2 * points * 8 for axis, points in zip("xy", layers, strict=True) if points}
+    assert {along: size for _, along, _, _, size in found.rows()} == minimum
     assert all(m.kind == "neighbors" and m.when == "always" for m in found.messages)
-    assert found.bytes == sum(least.values())
-    assert found.count == 2 * len(least)
+    assert found.bytes == sum(minimum.values())
+    assert found.count == 2 * len(minimum)
 
 
 def test_every_stage_sends(capsys):
@@ -64,7 +64,7 @@ def test_512_devices_without_having_them():
 
 
 def test_loops_and_branches():
-    """A scan counts all its turns; what may or may not happen is not in the sum."""
+    """A scan counts all its turns; a branch that may not be taken is left out of the sum."""
 
     def program(comm, x):
         x = jax.lax.scan(lambda x, _: (comm.ring_shift(x, 0, 1), None), x, None, length=3)[0]
@@ -74,8 +74,8 @@ def test_loops_and_branches():
 
     found, shapes = trace_collectives(program, (2, 4), jax.ShapeDtypeStruct((8, 16), jnp.float32))
     assert shapes.shape == (8, 16)
-    seen = [(m.kind, m.axes, m.bytes, m.count, m.when) for m in found]
-    assert seen == [
+    rows = [(m.kind, m.axes, m.bytes, m.count, m.when) for m in found]
+    assert rows == [
         ("neighbors", "x", 64, 3, "always"),
         ("sum", "xy", 2 * 7 / 8 * 64, 1, "sometimes"),
         ("neighbors", "y", 64, 1, "in a loop"),
@@ -103,7 +103,7 @@ for sim, state, devices in ((sim, u, (2, 2)), (spectral, w, (4,))):
 
 
 def test_compiled_programs_send_what_was_counted(tmp_path):
-    """As XLA wrote them down: `run` on four CPU devices, a stencil and a spectral method."""
+    """By the HLO that XLA dumps: `run` on four CPU devices, a stencil and a spectral method."""
     flags = (
         f"--xla_force_host_platform_device_count=4 --xla_dump_to={tmp_path} --xla_dump_hlo_as_text"
     )

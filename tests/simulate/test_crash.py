@@ -1,4 +1,4 @@
-"""A run that goes wrong leaves on disk what finds the place; what resumes elsewhere is told so."""
+"""A run that goes wrong leaves on disk what `diagnose` needs; resuming in another environment warns."""
 
 import json
 import os
@@ -36,64 +36,64 @@ from .problems import particles, springs
 ROOT = Path(__file__).parents[2]
 
 
-def pull(t, particles, args):
+def spring_force(t, particles, args):
     return jnp.where(t > args["until"], jnp.inf, -1.0) * particles.position
 
 
-def bursting(until=2.995):
-    """A force that is infinite from step 300 on."""
-    force = ExternalForce(pull, {"until": jnp.asarray(until)})
+def diverging(until=2.995):
+    """A simulation whose force is infinite from step 300 on."""
+    force = ExternalForce(spring_force, {"until": jnp.asarray(until)})
     observers = Every(10, x=Positions())
     return Simulation(BAOAB(force, temperature=1.0, friction=1.0), 0.01, observers=observers)
 
 
 @pytest.fixture
-def burst(tmp_path, key):
+def diverged_run(tmp_path, key):
     with pytest.raises(SimulationDiverged) as caught:
-        run(bursting(), particles(), 1000, key=key, to=tmp_path, progress=False)
+        run(diverging(), particles(), 1000, key=key, to=tmp_path, progress=False)
     return tmp_path, caught.value
 
 
-def test_a_run_that_diverged_is_diagnosed_from_its_folder(burst):
-    folder, error = burst
-    said = read_crash_record(folder)
-    assert said["error"] == "SimulationDiverged"
-    assert said["message"] == str(error)
-    assert said["step"] < 300 <= said["step"] + said["steps"]
+def test_a_run_that_diverged_is_diagnosed_from_its_folder(diverged_run):
+    folder, error = diverged_run
+    record = read_crash_record(folder)
+    assert record["error"] == "SimulationDiverged"
+    assert record["message"] == str(error)
+    assert record["step"] < 300 <= record["step"] + record["steps"]
     assert "folder=" in error.__notes__[0]
-    found = diagnose(bursting(), particles(), folder=folder)
+    found = diagnose(diverging(), particles(), folder=folder)
     assert found.step == 299
     assert repr(found) == repr(diagnose(error))
     assert any("velocity: 10 of 10 not finite" in line for line in found.findings)
     # Every good frame is there.
-    assert open_file(folder)["x"].step[-1] == said["step"]
+    assert open_file(folder)["x"].step[-1] == record["step"]
     assert np.all(np.isfinite(open_file(folder)["x"]))
 
 
-def test_the_crash_record_is_removed_once_the_run_is_past_it(burst, key):
-    folder, _ = burst
+def test_the_crash_record_is_removed_once_the_run_is_past_it(diverged_run, key):
+    folder, _ = diverged_run
     with pytest.warns(UserWarning, match="has changed since"):
-        run(bursting(99.0), particles(), 1000, key=key, to=folder, resume=True, progress=False)
+        run(diverging(99.0), particles(), 1000, key=key, to=folder, resume=True, progress=False)
     assert read_crash_record(folder) is None
     with pytest.raises(FileError, match="no run there went wrong"):
-        diagnose(bursting(), particles(), folder=folder)
+        diagnose(diverging(), particles(), folder=folder)
 
 
-def test_folders_that_diagnose_refuses(burst):
-    folder, _ = burst
+def test_folders_that_diagnose_refuses(diverged_run):
+    folder, _ = diverged_run
     with pytest.raises(MismatchError, match="position"):
-        diagnose(bursting(), particles(n=7), folder=folder)
+        diagnose(diverging(), particles(n=7), folder=folder)
     with pytest.raises(ParameterError, match="state, folder="):
-        diagnose(bursting(), folder=folder)
-    record = folder / "crash.json"
-    good = json.loads(record.read_text())
+        diagnose(diverging(), folder=folder)
+    path = folder / "crash.json"
+    good = json.loads(path.read_text())
     for wrong in ("", "[]", json.dumps({**good, "steps": "many"}), "[" * 100_000):
-        record.write_text(wrong)
+        path.write_text(wrong)
         with pytest.raises(DamagedFileError, match="remove it"):
-            diagnose(bursting(), particles(), folder=folder)
-    record.write_text(json.dumps({**good, "checkpoint": "../../etc/passwd"}))
+            diagnose(diverging(), particles(), folder=folder)
+    path.write_text(json.dumps({**good, "checkpoint": "../../etc/passwd"}))
     with pytest.raises(FileError, match=r"passwd, which crash\.json names, is gone"):
-        diagnose(bursting(), particles(), folder=folder)
+        diagnose(diverging(), particles(), folder=folder)
 
 
 def test_diagnosis_names_faults_of_terms(tmp_path):
@@ -104,18 +104,18 @@ def test_diagnosis_names_faults_of_terms(tmp_path):
     state = Particles(x, v, space=Box.cube(10.0, 2))
     with pytest.raises((StepSizeError, SimulationDiverged)) as caught:
         run(sim, state, 20, checkpoint=tmp_path, progress=False)
-    said = read_crash_record(tmp_path)
-    assert said["error"] == type(caught.value).__name__
+    record = read_crash_record(tmp_path)
+    assert record["error"] == type(caught.value).__name__
     found = diagnose(sim, state, folder=tmp_path)
     assert found.step is not None
-    if said["error"] == "StepSizeError":
+    if record["error"] == "StepSizeError":
         assert any(line.startswith("DISPLACEMENT") for line in found.findings)
 
 
 def test_a_crash_without_a_folder_writes_nothing(tmp_path, monkeypatch, key):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(SimulationDiverged) as caught:
-        run(bursting(0.05), particles(), 20, key=key, progress=False)
+        run(diverging(0.05), particles(), 20, key=key, progress=False)
     assert not list(tmp_path.iterdir())
     assert not hasattr(caught.value, "__notes__")
 
@@ -140,12 +140,12 @@ def test_resuming_in_one_process_does_not_recompile(tmp_path, key):
 @pytest.mark.parametrize(("name", "status"), [("SIGTERM", 75), ("SIGUSR1", 75), ("SIGINT", 130)])
 def test_a_signal_ends_the_run_within_two_chunks(name, status, tmp_path, key, monkeypatch):
     """The chunk that it comes in is finished, and no other is begun."""
-    begun = []
+    chunk_starts = []
 
     class Counting(_chunk_program.ChunkProgram):
         def __call__(self, carry, blocks):
-            begun.append(int(carry.step))
-            if len(begun) == 3:
+            chunk_starts.append(int(carry.step))
+            if len(chunk_starts) == 3:
                 signal.raise_signal(getattr(signal, name))
             return super().__call__(carry, blocks)
 
@@ -154,12 +154,12 @@ def test_a_signal_ends_the_run_within_two_chunks(name, status, tmp_path, key, mo
     done = run(sim, state, 10**6 * sim.observation_period, key=key, to=tmp_path, progress=False)
     assert done.stopped_by == name
     assert done.exit_status == status
-    assert len(begun) == 3
-    assert int(done.carry.step) > begun[-1]
+    assert len(chunk_starts) == 3
+    assert int(done.carry.step) > chunk_starts[-1]
     assert done.checkpoint.stem.endswith(f"{int(done.carry.step):015d}")
     recorded = next(iter(open_file(tmp_path).values()))
     assert recorded.step[-1] == int(done.carry.step)
-    # What Ctrl-C and others do is as it was.
+    # Signal handlers are restored.
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
@@ -180,8 +180,8 @@ SCRIPT = """
 """
 
 
-def elsewhere(folder, steps, impl="threefry2x32", **environment):
-    """What a process with other surroundings says."""
+def run_script(folder, steps, impl="threefry2x32", **environment):
+    """The output of a process with another environment."""
     settings = {k: v for k, v in os.environ.items() if not k.startswith(("JAX_", "XLA_"))}
     settings |= {"PYTHONPATH": str(ROOT), "JAX_PLATFORMS": "cpu"} | environment
     done = subprocess.run(
@@ -196,22 +196,22 @@ def elsewhere(folder, steps, impl="threefry2x32", **environment):
 
 @pytest.mark.slow
 def test_resuming_on_another_backend_and_precision(tmp_path):
-    """Other devices are told of; what could not be right is refused."""
-    assert "done 10" in elsewhere(tmp_path, 10)
-    said = elsewhere(tmp_path, 20, XLA_FLAGS="--xla_force_host_platform_device_count=2")
-    assert "devices 1 × cpu cpu → 2 × cpu cpu" in said
-    assert "last bit" in said
-    assert "done 20" in said
+    """Another number of devices warns; another precision or kind of key is refused."""
+    assert "done 10" in run_script(tmp_path, 10)
+    output = run_script(tmp_path, 20, XLA_FLAGS="--xla_force_host_platform_device_count=2")
+    assert "devices 1 × cpu cpu → 2 × cpu cpu" in output
+    assert "last bit" in output
+    assert "done 20" in output
     for steps, more in ((30, {"JAX_ENABLE_X64": "1"}), (40, {"impl": "rbg"})):
-        said = elsewhere(tmp_path, steps, **more)
-        assert "MismatchError" in said
-        assert "done" not in said
-    assert "JAX_ENABLE_X64 decides" in elsewhere(tmp_path, 30, JAX_ENABLE_X64="1")
-    assert "done 20" in elsewhere(tmp_path, 20)
+        output = run_script(tmp_path, steps, **more)
+        assert "MismatchError" in output
+        assert "done" not in output
+    assert "JAX_ENABLE_X64 decides" in run_script(tmp_path, 30, JAX_ENABLE_X64="1")
+    assert "done 20" in run_script(tmp_path, 20)
 
 
 def test_a_key_that_is_missing_or_new_is_refused(tmp_path):
-    sim = bursting(99.0)
+    sim = diverging(99.0)
     run(sim, particles(), 10, key=jax.random.key(0), checkpoint=tmp_path, progress=False)
     with pytest.raises((MismatchError, ParameterError)):
         run(sim, particles(), 20, checkpoint=tmp_path, resume=True, progress=False)

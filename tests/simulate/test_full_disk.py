@@ -1,4 +1,4 @@
-"""A run on a disk that fills up: an error, everything committed intact, and resumed with the same bits."""
+"""A run on a disk that fills up raises, leaves what it committed readable, and resumes with the same bits."""
 
 import os
 import shutil
@@ -61,12 +61,12 @@ def environment():
     return settings | {"PYTHONPATH": str(ROOT), "JAX_PLATFORMS": "cpu"}
 
 
-def started(words):
-    return subprocess.run(words, env=environment(), capture_output=True, text=True, timeout=400)
+def run_command(arguments):
+    return subprocess.run(arguments, env=environment(), capture_output=True, text=True, timeout=400)
 
 
-def intact(folder):
-    """Frames and the newest checkpoint can be read; how many frames there are."""
+def count_frames(folder):
+    """Check that all frames can be read and a checkpoint exists; the number of frames by name."""
     found = open_file(folder)
     for series in found.values():
         assert np.all(np.isfinite(series[:]))
@@ -77,7 +77,7 @@ def intact(folder):
     return {name: len(series) for name, series in found.items()}
 
 
-def same(a, b):
+def check_same_frames(a, b):
     a, b = open_file(a), open_file(b)
     assert set(a) == set(b) == {"x", "u", "e"}
     for name in a:
@@ -88,16 +88,16 @@ def same(a, b):
 @pytest.mark.slow
 @pytest.mark.parametrize("limit", [60_000, 300_000, 600_000])
 def test_a_limit_of_file_size(limit, tmp_path):
-    done = started(command(tmp_path / "r", 400, limit))
+    done = run_command(command(tmp_path / "r", 400, limit))
     assert done.returncode == 28, done.stdout + done.stderr
     assert "make room and resume" in done.stdout
     if limit > 200_000:  # less, and not even the beginning can be written
-        assert intact(tmp_path / "r")["x"] < 201
+        assert count_frames(tmp_path / "r")["x"] < 201
     for folder in ("r", "whole"):
-        done = started(command(tmp_path / folder, 400))
+        done = run_command(command(tmp_path / folder, 400))
         assert "done 400" in done.stdout, done.stdout + done.stderr
-    assert intact(tmp_path / "r")["x"] == 201
-    same(tmp_path / "r", tmp_path / "whole")
+    assert count_frames(tmp_path / "r")["x"] == 201
+    check_same_frames(tmp_path / "r", tmp_path / "whole")
 
 
 @pytest.mark.slow
@@ -122,10 +122,10 @@ def test_a_small_disk(size, tmp_path):
         "${{@:1}}" || exit 96
         cp -r "$0/r" "{tmp_path}/after"
     """
-    words = ["unshare", "-rm", "bash", "-c", textwrap.dedent(script), str(small)]
-    done = started([*words, *command(small / "r", 400)])
+    arguments = ["unshare", "-rm", "bash", "-c", textwrap.dedent(script), str(small)]
+    done = run_command([*arguments, *command(small / "r", 400)])
     assert done.returncode == 0, (done.returncode, done.stdout, done.stderr)
-    assert 0 < intact(tmp_path / "full")["x"] <= 201
-    done = started(command(tmp_path / "whole", 400))
+    assert 0 < count_frames(tmp_path / "full")["x"] <= 201
+    done = run_command(command(tmp_path / "whole", 400))
     assert "done 400" in done.stdout
-    same(tmp_path / "after", tmp_path / "whole")
+    check_same_frames(tmp_path / "after", tmp_path / "whole")

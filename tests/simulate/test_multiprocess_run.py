@@ -1,4 +1,4 @@
-"""A domain over the devices of several processes: the same numbers, files that join, death and return."""
+"""A domain over the devices of several processes: the same numbers, joined files, failure and restart."""
 
 import json
 import re
@@ -22,23 +22,23 @@ from tests.simulate.gradient_over_processes import value_and_gradient
 SCRIPT = Path(__file__).parent / "diffusion_over_processes.py"
 
 
-def ran(folder, devices, steps, *, processes=2, each=1, **environment):
-    """The script's last state and frames, all processes having ended well."""
-    words = (folder, "x".join(map(str, devices)), steps)
-    started = launch(SCRIPT, *words, processes=processes, devices=each, **environment)
-    for status, said in wait_for_all(started):
-        assert status == 0, said
+def run_script(folder, devices, steps, *, processes=2, each=1, **environment):
+    """The script's last state and frames; all processes must exit with status 0."""
+    arguments = (folder, "x".join(map(str, devices)), steps)
+    started = launch(SCRIPT, *arguments, processes=processes, devices=each, **environment)
+    for status, output in wait_for_all(started):
+        assert status == 0, output
     return np.load(folder / "last.npz")
 
 
 @pytest.fixture(scope="module")
-def alone(tmp_path_factory):
-    """What one process with two devices says, 60 steps."""
-    folder = tmp_path_factory.mktemp("alone") / "r"
-    return folder, ran(folder, (2, 1), 60, processes=1, each=2)
+def single_process(tmp_path_factory):
+    """Folder and results of 60 steps by one process with two devices."""
+    folder = tmp_path_factory.mktemp("single-process") / "r"
+    return folder, run_script(folder, (2, 1), 60, processes=1, each=2)
 
 
-def same_recordings(joined, single, bits):
+def check_same_recordings(joined, single, bits):
     assert set(joined) == set(single)
     for name, whole in single.items():
         assert joined[name].dims == whole.dims
@@ -55,13 +55,13 @@ def same_recordings(joined, single, bits):
 
 def test_files_and_results_of_two_processes_equal_those_of_one(tmp_path, monkeypatch):
     """Against the same devices emulated in this process."""
-    two = ran(tmp_path / "two", (2, 1), 20)
+    two = run_script(tmp_path / "two", (2, 1), 20)
     monkeypatch.setenv("PHYSKIT_SPMD", "vmap")
     one = run(*case(), 20, devices=(2, 1), to=tmp_path / "one", progress=False)
     assert np.allclose(one.state.data, two["last"], rtol=0, atol=1e-13)
     assert np.allclose(one["total"], two["total"], rtol=0, atol=1e-13)
     joined, single = open_file(tmp_path / "two"), open_file(tmp_path / "one")
-    same_recordings(joined, single, bits=False)
+    check_same_recordings(joined, single, bits=False)
     with pytest.raises(IndexError):
         joined["u"][99]
     fields = [load_component(found["u"], 2) for found in (joined, single)]
@@ -79,28 +79,28 @@ def test_files_and_results_of_two_processes_equal_those_of_one(tmp_path, monkeyp
 
 
 @pytest.mark.slow
-def test_two_processes_have_the_bits_of_one(alone, tmp_path):
-    folder, one = alone
-    two = ran(tmp_path / "r", (2, 1), 60)
+def test_two_processes_have_the_bits_of_one(single_process, tmp_path):
+    folder, one = single_process
+    two = run_script(tmp_path / "r", (2, 1), 60)
     for name in one.files:
         assert np.array_equal(one[name], two[name]), name
-    same_recordings(open_file(tmp_path / "r"), open_file(folder), bits=True)
+    check_same_recordings(open_file(tmp_path / "r"), open_file(folder), bits=True)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("backend", ["pmap", "shard_map"])
-def test_four_devices_of_two_processes(backend, alone, tmp_path):
-    one = alone[1]
+def test_four_devices_of_two_processes(backend, single_process, tmp_path):
+    one = single_process[1]
     for devices in ((2, 2), (1, 4)):
         folder = tmp_path / f"{devices[0]}"
-        two = ran(folder, devices, 60, each=2, PHYSKIT_SPMD=backend)
+        two = run_script(folder, devices, 60, each=2, PHYSKIT_SPMD=backend)
         for name in one.files:
             assert np.allclose(one[name], two[name], rtol=0, atol=1e-13 if name != "u" else 1e-6)
-        memory = ran(
+        in_memory = run_script(
             tmp_path / f"{devices[0]}-" / "memory", devices, 60, each=2, PHYSKIT_SPMD=backend
         )
-        assert np.array_equal(memory["last"], two["last"])
-        assert np.allclose(memory["u"], two["u"], rtol=0, atol=1e-6)
+        assert np.array_equal(in_memory["last"], two["last"])
+        assert np.allclose(in_memory["u"], two["u"], rtol=0, atol=1e-6)
 
 
 @pytest.mark.slow
@@ -114,18 +114,18 @@ def test_a_killed_process_ends_the_others_and_the_run_resumes(tmp_path):
     started[1].send_signal(signal.SIGKILL)
     killed = time.monotonic()
     started[1].wait()
-    (status, said), _ = wait_for_all(started, 30)
+    (status, output), _ = wait_for_all(started, 30)
     assert time.monotonic() - killed < 15
-    assert status == 75, said
-    assert "process 1" in said
-    assert "is gone: it was killed" in said
+    assert status == 75, output
+    assert "process 1" in output
+    assert "is gone: it was killed" in output
     newest = max((folder / "checkpoints").glob("checkpoint-*.h5")).name
     steps = int(newest[11:26]) + 200
     started = launch(SCRIPT, folder, "2x1", steps, "slow")
-    for status, said in wait_for_all(started):
-        assert status == 0, said
-        assert f"resumed from {steps - 200}, at step {steps}" in said
-    whole = ran(tmp_path / "whole", (2, 1), steps)
+    for status, output in wait_for_all(started):
+        assert status == 0, output
+        assert f"resumed from {steps - 200}, at step {steps}" in output
+    whole = run_script(tmp_path / "whole", (2, 1), steps)
     again = np.load(folder / "last.npz")
     for name in whole.files:
         assert np.array_equal(whole[name], again[name]), name
@@ -141,17 +141,17 @@ def test_a_signal_to_one_process_stops_all(tmp_path):
         time.sleep(0.05)
     time.sleep(1)
     started[1].send_signal(signal.SIGTERM)
-    for status, said in wait_for_all(started, 60):
-        assert status == 0, said
-        assert "resumed from None, at step" in said
+    for status, output in wait_for_all(started, 60):
+        assert status == 0, output
+        assert "resumed from None, at step" in output
     found = open_file(folder)
     assert found["u"].step[-1] == found["total"].step[-1] > 0
 
 
 @pytest.mark.slow
-def test_mismatched_files_of_processes_are_refused(alone, tmp_path):
+def test_mismatched_files_of_processes_are_refused(single_process, tmp_path):
     whole = tmp_path / "r"
-    ran(whole, (2, 1), 60)
+    run_script(whole, (2, 1), 60)
 
     def copy(name):
         shutil.copytree(whole, tmp_path / name)
@@ -162,7 +162,7 @@ def test_mismatched_files_of_processes_are_refused(alone, tmp_path):
     with pytest.raises(FileError, match=r"2 processes, of whose files shard-0001.h5 is not there"):
         open_file(lacking)
     foreign = copy("foreign")
-    ran(tmp_path / "other", (2, 1), 60)
+    run_script(tmp_path / "other", (2, 1), 60)
     shutil.copy(tmp_path / "other" / "shard-0001.h5", foreign)
     with pytest.raises(DamagedFileError, match="of another run"):
         open_file(foreign)
@@ -182,9 +182,9 @@ def test_mismatched_files_of_processes_are_refused(alone, tmp_path):
         ]
     ):
         bad = copy(f"bad{number}")
-        said = json.loads((bad / "run.json").read_text())
-        change(said["shards"])
-        (bad / "run.json").write_text(json.dumps(said))
+        output = json.loads((bad / "run.json").read_text())
+        change(output["shards"])
+        (bad / "run.json").write_text(json.dumps(output))
         with pytest.raises(DamagedFileError):
             open_file(bad)
     last = max((whole / "checkpoints").glob("checkpoint-*.h5"))
@@ -197,41 +197,43 @@ def test_mismatched_files_of_processes_are_refused(alone, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_damaged_part_falls_back_to_the_checkpoint_before(alone, tmp_path):
+def test_a_damaged_part_falls_back_to_the_checkpoint_before(single_process, tmp_path):
     folder = tmp_path / "r"
-    ran(folder, (2, 1), 60)
+    run_script(folder, (2, 1), 60)
     part = max((folder / "checkpoints").glob("part-*.h5"))
     data = bytearray(part.read_bytes())
     data[-100] ^= 1
     part.write_bytes(data)
     started = launch(SCRIPT, folder, "2x1", 60)
-    for status, said in wait_for_all(started):
-        assert status == 0, said
-        assert "resumed from 50" in said
-    assert np.array_equal(np.load(folder / "last.npz")["last"], alone[1]["last"])
+    for status, output in wait_for_all(started):
+        assert status == 0, output
+        assert "resumed from 50" in output
+    assert np.array_equal(np.load(folder / "last.npz")["last"], single_process[1]["last"])
 
 
 @pytest.mark.slow
 def test_derivatives_go_through_shard_map():
     script = SCRIPT.with_name("gradient_over_processes.py")
     wanted = [float(x) for x in value_and_gradient(None)]
-    for status, said in wait_for_all(launch(script, devices=2, PHYSKIT_SPMD="shard_map")):
-        assert status == 0, said
-        found = re.search(r"value (\S+) (\S+)", said).groups()
+    for status, output in wait_for_all(launch(script, devices=2, PHYSKIT_SPMD="shard_map")):
+        assert status == 0, output
+        found = re.search(r"value (\S+) (\S+)", output).groups()
         assert np.allclose([float(x) for x in found], wanted, rtol=1e-12, atol=0)
-    for status, said in wait_for_all(launch(script, devices=2, PHYSKIT_SPMD="pmap")):
+    for status, output in wait_for_all(launch(script, devices=2, PHYSKIT_SPMD="pmap")):
         assert status == 1
-        assert "DeviceError" in said
-        assert "take the backend shard_map (PHYSKIT_SPMD=shard_map)" in said
+        assert "DeviceError" in output
+        assert "take the backend shard_map (PHYSKIT_SPMD=shard_map)" in output
 
 
 @pytest.mark.slow
-def test_frames_continue_in_another_folder_with_other_processes(alone, tmp_path):
-    ran(tmp_path / "r", (2, 1), 30)
-    status, said = wait_for_all(launch(SCRIPT, tmp_path / "r", "2x1", 60, processes=1, devices=2))[0]
+def test_frames_continue_in_another_folder_with_other_processes(single_process, tmp_path):
+    run_script(tmp_path / "r", (2, 1), 30)
+    status, output = wait_for_all(
+        launch(SCRIPT, tmp_path / "r", "2x1", 60, processes=1, devices=2)
+    )[0]
     assert status == 1
-    assert "Frames can go on in another folder" in said
-    with warnings.catch_warnings(record=True) as said:
+    assert "Frames can go on in another folder" in output
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         more = run(
             *case(),
@@ -242,17 +244,17 @@ def test_frames_continue_in_another_folder_with_other_processes(alone, tmp_path)
             progress=False,
         )
     wanted = "was written over 2 devices, the run goes on over one device"
-    assert any(wanted in str(warning.message) for warning in said)
+    assert any(wanted in str(warning.message) for warning in caught)
     assert more.resumed_from == 30
-    assert np.allclose(more.state.data, alone[1]["last"], rtol=0, atol=1e-13)
+    assert np.allclose(more.state.data, single_process[1]["last"], rtol=0, atol=1e-13)
     assert open_file(tmp_path / "more")["u"].step.tolist() == list(range(35, 65, 5))
 
 
 @pytest.mark.slow
 def test_devices_of_some_processes_only(tmp_path):
-    for status, said in wait_for_all(launch(SCRIPT, tmp_path / "r", "2x1", 10, devices=2)):
+    for status, output in wait_for_all(launch(SCRIPT, tmp_path / "r", "2x1", 10, devices=2)):
         assert status == 1
-        assert "belong to 1 of 2 processes: ask for all 4" in said
-    for status, said in wait_for_all(launch(SCRIPT, tmp_path / "r", "8x1", 10, devices=2)):
+        assert "belong to 1 of 2 processes: ask for all 4" in output
+    for status, output in wait_for_all(launch(SCRIPT, tmp_path / "r", "8x1", 10, devices=2)):
         assert status == 1
-        assert "asks for 8 devices; in all 2 processes there are 4" in said
+        assert "asks for 8 devices; in all 2 processes there are 4" in output

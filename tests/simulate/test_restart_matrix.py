@@ -34,7 +34,7 @@ from tests.testing.test_shipped_particle_physics import (
     thermostatted,
 )
 
-CUTS, STEPS = (1, 3, 4, 7, 11), 12
+RESUMED_AT, STEPS = (1, 3, 4, 7, 11), 12
 
 # Small, but with everything that is carried.
 SYSTEMS = {
@@ -123,9 +123,9 @@ ON_FIELDS = {
 def compare(sim, state, folder, key):
     sim = dataclasses.replace(sim, observers=(), guards=())
     whole = run(sim, state, STEPS, key=key, progress=False)
-    for steps in (*CUTS, STEPS):
+    for steps in (*RESUMED_AT, STEPS):
         part = run(sim, state, steps, key=key, checkpoint=folder, resume=True, progress=False)
-    assert part.resumed_from == CUTS[-1]
+    assert part.resumed_from == RESUMED_AT[-1]
     check_equal(part.state, whole.state, "state", "same")
     check_equal(part.carry.aux, whole.carry.aux, "aux", "same")
 

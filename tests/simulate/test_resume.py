@@ -1,4 +1,4 @@
-"""A run that is stopped, killed or damaged goes on as if nothing had happened: the same bits."""
+"""A run that is stopped, killed or damaged and then resumed has the bits of one that was not."""
 
 import dataclasses
 import json
@@ -28,11 +28,11 @@ from physkit.simulate.driver import _run_storage
 from physkit.storage import Checkpoints, FolderLock, open as open_file
 from physkit.testing import check_equal
 
-from .problems import Hungry, Kicks, particles, springs, x_of
+from .problems import OverflowingForce, RandomWalk, particles, springs, x_of
 
 # What the fast suite runs of this file; `make test-all` runs the rest, too.
 FAST_CASES = (
-    "test_resumed_equals_uninterrupted_bit_for_bit[walk]",
+    "test_resumed_equals_uninterrupted_bit_for_bit[random_walk]",
     "test_resumed_equals_uninterrupted_bit_for_bit[burgers]",
     "test_blocks_between_checkpoints",
     "test_resuming_another_structure_or_run_is_refused",
@@ -47,15 +47,15 @@ def quiet(*args, **kwargs):
     return run(*args, progress=False, **kwargs)
 
 
-def walk():
-    """A random walk with a sum over time."""
+def random_walk():
+    """A random walk with an average over time."""
     observers = (Every(1, x=x_of), Average(2, mean=x_of))
-    return Simulation(Kicks(), 0.1, observers=observers), particles()
+    return Simulation(RandomWalk(), 0.1, observers=observers), particles()
 
 
-def hungry():
-    """A list that is too short and grows on the way."""
-    sim = Simulation(VelocityVerlet(Hungry()), 0.05, observers=Every(2, x=x_of))
+def overflowing():
+    """A list that is too short and grows during the run."""
+    sim = Simulation(VelocityVerlet(OverflowingForce()), 0.05, observers=Every(2, x=x_of))
     p = particles()
     return sim, p.replace(position=0.1 * p.position, velocity=2 * p.velocity)
 
@@ -87,7 +87,13 @@ def burgers():
     return Simulation(equation, 0.01, observers=Every(2, u=FieldValues())), u
 
 
-CASES = [walk, hungry, langevin, burgers, pytest.param(thermostat, marks=pytest.mark.slow)]
+CASES = [
+    random_walk,
+    overflowing,
+    langevin,
+    burgers,
+    pytest.param(thermostat, marks=pytest.mark.slow),
+]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda c: c.__name__)
@@ -102,13 +108,13 @@ def test_resumed_equals_uninterrupted_bit_for_bit(case, tmp_path, key):
         assert part.steps == 40 - cuts[-1]
         check_equal(part.state, whole.state, "state", "same")
         check_equal(part.carry.aux, whole.carry.aux, "aux", "same")
-        check_equal(part.carry.observer_state, whole.carry.observer_state, "memory", "same")
+        check_equal(part.carry.observer_state, whole.carry.observer_state, "observer_state", "same")
         check_equal(part.summary, whole.summary, "summary", "same")
         for name, frames in whole.frames.items():
             last = len(part.frames[name])
             check_equal(part.frames[name], frames[-last:], name, "same")
             check_equal(part.times[name], whole.times[name][-last:], name, "same")
-    if case is hungry:
+    if case is overflowing:
         assert whole.growths
 
 
@@ -116,11 +122,11 @@ def test_resumed_equals_uninterrupted_bit_for_bit(case, tmp_path, key):
 def test_files_continue_at_the_checkpoint(case, tmp_path, key):
     sim, state = case()
     whole = quiet(sim, state, 12, key=key)
-    every = Checkpoints(tmp_path / "c", blocks=2, keep=9)
-    quiet(sim, state, 8, key=key, to=tmp_path / "r", checkpoint=every)
+    checkpoints = Checkpoints(tmp_path / "c", blocks=2, keep=9)
+    quiet(sim, state, 8, key=key, to=tmp_path / "r", checkpoint=checkpoints)
     # As if killed after step 8 was written to the files, before its checkpoint.
-    every.paths()[0].unlink()
-    part = quiet(sim, state, 12, key=key, to=tmp_path / "r", checkpoint=every, resume=True)
+    checkpoints.paths()[0].unlink()
+    part = quiet(sim, state, 12, key=key, to=tmp_path / "r", checkpoint=checkpoints, resume=True)
     assert part.resumed_from == 4
     assert part.frames == {}
     for name, frames in whole.frames.items():
@@ -139,7 +145,7 @@ def test_blocks_between_checkpoints(tmp_path):
 
 
 def test_resuming_a_finished_run_does_nothing(tmp_path):
-    sim, state = walk()
+    sim, state = random_walk()
     done = quiet(sim, state, 4, key=jax.random.key(0), checkpoint=tmp_path)
     again = quiet(sim, state, 4, key=jax.random.key(0), checkpoint=tmp_path, resume=True)
     assert (again.steps, again.resumed_from, again.exit_status) == (0, 4, 0)
@@ -155,7 +161,7 @@ def test_a_folder_in_use_or_with_another_run_is_refused(tmp_path):
     with pytest.raises(ParameterError, match="resume=True needs checkpoint"):
         quiet(sim, state, sim.observation_period, resume=True)
     quiet(sim, state, sim.observation_period, to=tmp_path / "a")
-    with pytest.raises(FileError, match="resume=True goes on"):
+    with pytest.raises(FileError, match="resume=True continues it"):
         quiet(sim, state, sim.observation_period, to=tmp_path / "a")
     with pytest.raises(FileError, match="another folder"):
         quiet(
@@ -180,7 +186,7 @@ def test_resuming_another_structure_or_run_is_refused(tmp_path):
     with pytest.raises(MismatchError, match="begins at step"):
         again(sim, later)
     name = next(iter((tmp_path / "a").glob("*.h5")))
-    kept = name.read_bytes()
+    content = name.read_bytes()
     quiet(sim, state, sim.observation_period, to=tmp_path / "b")
     name.write_bytes((tmp_path / "b" / name.name).read_bytes())
     with pytest.raises(MismatchError, match="of another run"):
@@ -188,7 +194,7 @@ def test_resuming_another_structure_or_run_is_refused(tmp_path):
     name.unlink()
     with pytest.raises(MismatchError, match="is missing"):
         again(sim, state)
-    name.write_bytes(kept)
+    name.write_bytes(content)
     again(sim, state)
 
 
@@ -200,7 +206,7 @@ def test_a_changed_simulation_warns(tmp_path):
         quiet(softer, state, 2 * sim.observation_period, checkpoint=tmp_path, resume=True)
 
 
-def test_other_versions_warn(tmp_path, monkeypatch):
+def test_resuming_with_other_versions_warns(tmp_path, monkeypatch):
     sim, state = springs(), particles()
     quiet(sim, state, sim.observation_period, checkpoint=tmp_path)
     from physkit.storage import _provenance
@@ -249,7 +255,7 @@ SCRIPT = """
 """
 
 
-def launched(folder, blocks):
+def launch_script(folder, blocks):
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "JAX_PLATFORMS": "cpu"}
     return subprocess.Popen(
         [sys.executable, "-c", textwrap.dedent(SCRIPT), str(folder), str(blocks)],
@@ -261,7 +267,7 @@ def launched(folder, blocks):
 
 
 def wait_for_progress(process, folder, beyond):
-    """Until a checkpoint after step `beyond` is there."""
+    """Wait for a checkpoint of a step after `beyond`."""
     checkpoints = Checkpoints(folder / "checkpoints")
     end = time.monotonic() + 120
     while time.monotonic() < end and process.poll() is None:
@@ -272,21 +278,21 @@ def wait_for_progress(process, folder, beyond):
     raise AssertionError(process.communicate(timeout=10)[0])
 
 
-def reached(folder):
+def last_checkpoint_step(folder):
     return int(Checkpoints(folder / "checkpoints").paths()[0].stem.split("-")[1])
 
 
 @pytest.mark.parametrize("name", ["SIGTERM", pytest.param("SIGUSR1", marks=pytest.mark.slow),
                                   pytest.param("SIGINT", marks=pytest.mark.slow)])  # fmt: skip
 def test_a_signal_ends_the_run_cleanly(name, tmp_path):
-    process = launched(tmp_path / "r", 10**7)
+    process = launch_script(tmp_path / "r", 10**7)
     wait_for_progress(process, tmp_path / "r", 0)
     process.send_signal(getattr(signal, name))
-    said, _ = process.communicate(timeout=60)
-    assert process.returncode == (130 if name == "SIGINT" else 75), said
-    assert f"stopped by {name}" in said
+    output, _ = process.communicate(timeout=60)
+    assert process.returncode == (130 if name == "SIGINT" else 75), output
+    assert f"stopped by {name}" in output
     found = open_file(tmp_path / "r")
-    assert found["e"].step[-1] == reached(tmp_path / "r")
+    assert found["e"].step[-1] == last_checkpoint_step(tmp_path / "r")
     assert json.loads((tmp_path / "r" / "run.json").read_text())["files"]
 
 
@@ -294,18 +300,18 @@ def test_a_signal_ends_the_run_cleanly(name, tmp_path):
 def test_killed_runs_continue_with_the_same_bits(kills, tmp_path):
     folder, beyond = tmp_path / "r", 0
     for number in range(kills):
-        process = launched(folder, 10**7)
+        process = launch_script(folder, 10**7)
         wait_for_progress(process, folder, beyond)
         time.sleep(0.03 * (number % 7))
         process.kill()
         process.communicate(timeout=60)
         open_file(folder)["x"][-1]
-        beyond = reached(folder)
+        beyond = last_checkpoint_step(folder)
     blocks = beyond // 500 + 200
     for where in (folder, tmp_path / "whole"):
-        process = launched(where, blocks)
-        said, _ = process.communicate(timeout=300)
-        assert process.returncode == 0, said
+        process = launch_script(where, blocks)
+        output, _ = process.communicate(timeout=300)
+        assert process.returncode == 0, output
     resumed, whole = open_file(folder), open_file(tmp_path / "whole")
     for name in ("x", "e"):
         assert np.array_equal(resumed[name], whole[name])
@@ -315,10 +321,10 @@ def test_killed_runs_continue_with_the_same_bits(kills, tmp_path):
 def test_frames_before_an_error_are_committed(tmp_path, monkeypatch):
     sim, state = springs(), particles()
 
-    def interrupted(self, carry, done):
+    def interrupt(self, carry, done):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(_run_storage.RunStorage, "save_if_due", interrupted)
+    monkeypatch.setattr(_run_storage.RunStorage, "save_if_due", interrupt)
     with pytest.raises(KeyboardInterrupt):
         quiet(sim, state, 400 * sim.observation_period, to=tmp_path)
     found = open_file(tmp_path)

@@ -41,11 +41,11 @@ from physkit.simulate.loop._chunk_program import ChunkProgram
 from physkit.testing import check_equal
 
 from .problems import (
+    AlwaysOverflowingForce,
     Explosive,
     Faulty,
-    Hungry,
-    Insatiable,
-    Kicks,
+    OverflowingForce,
+    RandomWalk,
     Springs,
     Sum,
     energy_of,
@@ -82,14 +82,14 @@ class TestChunks:
             assert piece.health.ok
         check_equal(carry.state, whole.state, "state", "same")
         check_equal(carry.aux, whole.aux, "aux", "same")
-        check_equal(carry.observer_state, whole.observer_state, "memory", "same")
+        check_equal(carry.observer_state, whole.observer_state, "observer_state", "same")
         joined = jax.tree.map(lambda *x: np.concatenate(x), *parts)
         first = jax.tree.map(lambda x: np.asarray(x)[: sum(pieces)], frames)
         check_equal(joined, first, "frames", "same")
         assert program.compilations == 1
 
-    def test_going_on_equals_one_run_bit_for_bit(self, key):
-        sim = Simulation(Kicks(), 0.1, observers=(Every(2, x=x_of), Sum(1)))
+    def test_continuing_equals_one_run_bit_for_bit(self, key):
+        sim = Simulation(RandomWalk(), 0.1, observers=(Every(2, x=x_of), Sum(1)))
         whole = quiet(sim, particles(), 40, key=key)
         first = quiet(sim, particles(), 14, key=key)
         rest = quiet(sim, first.carry, 26)
@@ -120,9 +120,9 @@ class TestChunks:
         result = quiet(springs(), particles(), 12)
         text = repr(result)
         for part in ("Run of 12 steps to step 12", "energy: float64[7]", "x: float64[3, 5, 2]",
-                     "summary: looks, total", "MiB of frames", "1 compilation"):  # fmt: skip
+                     "summary: num_observations, total", "MiB of frames", "1 compilation"):  # fmt: skip
             assert part in text
-        assert result["looks"] == 13
+        assert result["num_observations"] == 13
         assert result.steps_per_second > 0
         with pytest.raises(KeyError, match=r"nothing recorded as 'engery'; available: \['energy'"):
             result["engery"]
@@ -147,16 +147,16 @@ def _compilations():
     def listen():
         names: list[str] = []
 
-        class Ear(logging.Handler):
+        class Listener(logging.Handler):
             def emit(self, record):
                 names.append(record.getMessage())
 
-        ear, logger = Ear(), logging.getLogger("jax")
-        logger.addHandler(ear)
+        listener, logger = Listener(), logging.getLogger("jax")
+        logger.addHandler(listener)
         try:
             yield names
         finally:
-            logger.removeHandler(ear)
+            logger.removeHandler(listener)
 
     return listen()
 
@@ -164,7 +164,7 @@ def _compilations():
 class TestGrowth:
     def sim(self, force=None):
         return Simulation(
-            VelocityVerlet(force or Hungry()), 0.05, observers=(Every(2, x=x_of), Sum(2))
+            VelocityVerlet(force or OverflowingForce()), 0.05, observers=(Every(2, x=x_of), Sum(2))
         )
 
     def state(self):
@@ -172,15 +172,15 @@ class TestGrowth:
         return p.replace(position=0.1 * p.position, velocity=2 * p.velocity)
 
     def test_overflows_are_replayed_with_the_same_bits(self):
-        roomy = init(self.sim(), self.state(), capacity=100)
-        with_room = quiet(self.sim(), roomy, 60)
+        carry_with_capacity = init(self.sim(), self.state(), capacity=100)
+        enough_capacity = quiet(self.sim(), carry_with_capacity, 60)
         grown = quiet(self.sim(), self.state(), 60)
-        assert with_room.growths == ()
+        assert enough_capacity.growths == ()
         assert grown.growths
         assert grown.compilations == 1 + len(grown.growths)
-        check_equal(grown.frames, with_room.frames, "frames", "same")
-        check_equal(grown.state, with_room.state, "state", "same")
-        check_equal(grown.summary, with_room.summary, "summary", "same")
+        check_equal(grown.frames, enough_capacity.frames, "frames", "same")
+        check_equal(grown.state, enough_capacity.state, "state", "same")
+        check_equal(grown.summary, enough_capacity.summary, "summary", "same")
         assert re.match(r"Table 4 → \d+", grown.growths[0].what)
         assert "grew at step" in repr(grown)
 
@@ -198,7 +198,7 @@ class TestGrowth:
         assert batch.shape == (2,)
 
     def test_a_cache_that_overflows_at_any_capacity_raises(self):
-        sim = self.sim(Insatiable())
+        sim = self.sim(AlwaysOverflowingForce())
         with pytest.raises(
             CapacityError, match=r"still overflow at step 0, although grown \w+ times in a row"
         ):
@@ -264,7 +264,7 @@ class TestDiagnose:
         assert f"step {found.step} is good, step {found.step + 1} is not" in text
         assert "Explosive" in text
         assert re.search(r"state\.(position|velocity): \d+ of 10 not finite, first at index", text)
-        # It is the first bad step indeed.
+        # Check against single runs that it is the first bad step.
         assert np.all(np.isfinite(found.carry.state.position))
         assert int(found.carry.step) == found.step
         steps = [simulate(Simulation(sim.integrator, sim.dt, guards=()), particles(), n).state
@@ -288,9 +288,9 @@ class TestDiagnose:
 class TestEarlyStops:
     def test_wall_time_ends_the_run_with_a_result(self):
         sim = springs(observers=Every(100, energy=energy_of))
-        began = time.monotonic()
+        start_time = time.monotonic()
         result = quiet(sim, particles(), 10**8, wall_time=2.0)
-        assert time.monotonic() - began < 20
+        assert time.monotonic() - start_time < 20
         assert result.stopped_by == "wall time"
         assert 0 < result.steps < 10**8
         assert result.frames["energy"].shape[0] == result.steps // 100 + 1
@@ -403,7 +403,7 @@ class TestProgress:
         assert not bar.enabled
 
     def test_run_shows_its_scalars_and_what_it_grew(self, capsys):
-        force = Hungry()
+        force = OverflowingForce()
         sim = Simulation(VelocityVerlet(force), 0.05, observers=Every(2, speed=_speed))
         p = particles()
         run(sim, p.replace(position=0.1 * p.position, velocity=2 * p.velocity), 60)

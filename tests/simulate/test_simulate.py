@@ -14,14 +14,23 @@ from physkit.observe import Every, Finite, Guard
 from physkit.simulate import Direct, NestedCheckpoint, Simulation, init, simulate
 from physkit.testing import check_equal, check_gradient, check_simulation
 
-from .problems import Kicks, Springs, Sum, energy_of, flat, particles, springs, x_of
+from .problems import (
+    RandomWalk,
+    Springs,
+    Sum,
+    energy_of,
+    particles,
+    reference_states,
+    springs,
+    x_of,
+)
 
 STEPS = 24
 
 
 @pytest.fixture(scope="module")
 def reference():
-    return flat(springs(), particles(), STEPS)
+    return reference_states(springs(), particles(), STEPS)
 
 
 @pytest.mark.parametrize("adjoint", [Direct(), NestedCheckpoint(), NestedCheckpoint(max_unsplit=2)])
@@ -54,7 +63,7 @@ class TestFrames:
 
     def test_accumulators_observe_every_step(self, reference):
         result = simulate(springs(), particles(), STEPS)
-        assert result.summary["looks"] == STEPS + 1
+        assert result.summary["num_observations"] == STEPS + 1
         total = np.sum([s.position for s in reference], axis=0)
         check_equal(result.summary["total"], total, "the sum over all steps", "sum")
 
@@ -100,13 +109,13 @@ class TestCarry:
         check_equal(a.state, b.state, "from a carry against from a state", "same")
 
     def test_a_key_beside_a_carry_is_refused(self, key):
-        sim = Simulation(Kicks(), 1.0)
+        sim = Simulation(RandomWalk(), 1.0)
         carry = init(sim, particles(), key=key)
         with pytest.raises(Exception, match="a carry brings its own key"):
             simulate(sim, carry, 2, key=key)
 
     def test_noise_depends_on_the_step_only(self, key):
-        sim = Simulation(Kicks(), 1.0)
+        sim = Simulation(RandomWalk(), 1.0)
         whole = simulate(sim, particles(), 9, key=key).state.position
         first = simulate(sim, particles(), 4, key=key)
         assert np.array_equal(simulate(sim, first.carry, 5).state.position, whole)
@@ -114,12 +123,12 @@ class TestCarry:
         assert not np.any(np.asarray(other) == np.asarray(whole))
 
     def test_noise_follows_the_particle_id(self, key):
-        sim = Simulation(Kicks(), 1.0)
+        sim = Simulation(RandomWalk(), 1.0)
         p, order = particles(), np.array([3, 1, 4, 0, 2])
         q = p.replace(position=p.position[order], id=p.id[order])
         straight = simulate(sim, p, 3, key=key).state.position
-        mixed = simulate(sim, q, 3, key=key).state.position
-        assert np.array_equal(mixed, straight[order])
+        permuted = simulate(sim, q, 3, key=key).state.position
+        assert np.array_equal(permuted, straight[order])
 
     def test_parameters_take_the_precision_of_the_state(self):
         result = simulate(springs(), particles(dtype=jnp.float32), 6)
@@ -131,7 +140,7 @@ class TestCarry:
 
 class TestGradients:
     @staticmethod
-    def outcome(adjoint):
+    def loss_and_argument(adjoint):
         sim = springs(observers=Every(3, energy=energy_of), adjoint=adjoint)
 
         def loss(at):
@@ -145,13 +154,13 @@ class TestGradients:
         "adjoint", [Direct(), NestedCheckpoint(max_unsplit=3)], ids=["direct", "nested"]
     )
     def test_against_finite_differences(self, adjoint):
-        loss, at = self.outcome(adjoint)
+        loss, at = self.loss_and_argument(adjoint)
         check_gradient(loss, at, ignore=["t0", "space", "charge"], directions=1)
 
     def test_adjoints_agree(self):
         gradients = []
         for adjoint in (Direct(), NestedCheckpoint(), NestedCheckpoint(max_unsplit=2)):
-            loss, at = self.outcome(adjoint)
+            loss, at = self.loss_and_argument(adjoint)
             gradients.append(eqx.filter_jit(eqx.filter_grad(loss))(at))
         leaves = [jax.tree.leaves(g) for g in gradients]
         for other in leaves[1:]:
@@ -161,7 +170,7 @@ class TestGradients:
         """Compiled, the memory of the backward pass grows as √steps, and as steps without them."""
         state = particles(20_000)
 
-        def held(adjoint, steps):
+        def temporary_bytes(adjoint, steps):
             sim = Simulation(VelocityVerlet(Springs()), 0.01, adjoint=adjoint)
 
             def loss(x):
@@ -170,13 +179,13 @@ class TestGradients:
             compiled = jax.jit(jax.grad(loss)).lower(state.position).compile()
             return compiled.memory_analysis().temp_size_in_bytes
 
-        direct = [held(Direct(), n) for n in (225, 900)]
-        nested = [held(NestedCheckpoint(), n) for n in (225, 900)]
+        direct = [temporary_bytes(Direct(), n) for n in (225, 900)]
+        nested = [temporary_bytes(NestedCheckpoint(), n) for n in (225, 900)]
         assert 3.5 < direct[1] / direct[0] < 4.5
         assert nested[1] / nested[0] < 2.5
         assert nested[1] < direct[1] / 4
 
-    def test_no_gradient_is_lost_by_the_battery_s_measure(self):
+    def test_passes_the_test_battery(self):
         check_simulation(springs(observers=Every(2, energy=energy_of)), particles(3), 6)
 
 
@@ -186,11 +195,11 @@ class TestTransformations:
         states = [particles().replace(position=particles().position * s) for s in (0.5, 1.0, 1.5)]
         batch = jax.tree.map(lambda *x: jnp.stack(x), *states)
         run = lambda s: eqx.filter(simulate(sim, s, 12), eqx.is_array)
-        together = jax.vmap(run)(batch)
+        batched = jax.vmap(run)(batch)
         for k, state in enumerate(states):
-            alone = jax.jit(run)(state)
-            member = jax.tree.map(lambda x, k=k: x[k], together)
-            check_equal(member, alone, f"member {k}", "sum")
+            single = jax.jit(run)(state)
+            member = jax.tree.map(lambda x, k=k: x[k], batched)
+            check_equal(member, single, f"member {k}", "sum")
 
     def test_vmap_over_parameters(self):
         def final(stiffness):
@@ -198,20 +207,20 @@ class TestTransformations:
             return simulate(sim, particles(), 10).state.position
 
         values = jnp.array([0.5, 1.0, 2.0])
-        together = jax.vmap(final)(values)
-        check_equal(together, jnp.stack([final(v) for v in values]), "a batch of springs", "sum")
+        batched = jax.vmap(final)(values)
+        check_equal(batched, jnp.stack([final(v) for v in values]), "a batch of springs", "sum")
 
     def test_other_values_do_not_recompile(self):
         traces = []
 
         @eqx.filter_jit
-        def go(sim, state):
+        def final_state(sim, state):
             traces.append(1)
             return simulate(sim, state, 6).state
 
         for k, dt in ((1.0, 0.05), (2.0, 0.01), (np.float64(3.0), jnp.asarray(0.02))):
             sim = Simulation(VelocityVerlet(Springs(k)), dt, observers=Every(2, energy=energy_of))
-            go(sim, particles())
+            final_state(sim, particles())
         assert len(traces) == 1
 
 
@@ -227,9 +236,9 @@ class TestHealth:
     def test_a_guard_remembers_the_step_it_broke_at(self):
         guards = [Guard(2, lambda now: now.t < 0.33)]
         result = simulate(springs(observers=(), guards=guards), particles(), 10)
-        wire = result.carry.guards[0][1]
-        assert bool(wire.broken)
-        assert int(wire.step) == 8  # t = 0.05 · 8 is the first look beyond 0.33
+        guard_state = result.carry.guards[0][1]
+        assert bool(guard_state.broken)
+        assert int(guard_state.step) == 8  # t = 0.05 · 8 is the first observation beyond 0.33
 
     def test_a_state_that_is_not_finite_sets_health(self):
         p = particles()
@@ -263,5 +272,5 @@ class TestHealth:
 
 def test_a_simulation_with_accumulators_only():
     result = simulate(springs(observers=Sum(2)), particles(), 4)
-    assert result.summary["looks"] == 3
+    assert result.summary["num_observations"] == 3
     assert result.frames == {}

@@ -208,10 +208,18 @@ class _Cotangent:
 
 
 def _load(slots: PyTree, index: int | Int[Array, ""]) -> PyTree:
-    load = lambda x: jax.lax.dynamic_index_in_dim(x, index, 0, keepdims=False)
+    """The state in the slot `index`."""
+
+    def load(x: Array) -> Array:
+        return jax.lax.dynamic_index_in_dim(x, index, 0, keepdims=False)
+
     return jax.tree.map(load, slots)
 
 
 def _store(slots: PyTree, index: int | Int[Array, ""], state: PyTree) -> PyTree:
-    store = lambda x, part: jax.lax.dynamic_update_index_in_dim(x, part, index, 0)
+    """`slots` with `state` in the slot `index`."""
+
+    def store(x: Array, part: Array) -> Array:
+        return jax.lax.dynamic_update_index_in_dim(x, part, index, 0)
+
     return jax.tree.map(store, slots, state)

@@ -43,7 +43,10 @@ def add_trees(a: PyTree, b: PyTree) -> PyTree:
 
 def fill_zeros(tree: PyTree, cotangents: PyTree) -> PyTree:
     """`cotangents` of the floating leaves of `tree` (arrays or shapes), zeros where there are none."""
-    fill = lambda x, cotangent: jnp.zeros(x.shape, x.dtype) if cotangent is None else cotangent
+
+    def fill(x: jax.Array | jax.ShapeDtypeStruct, cotangent: jax.Array | None) -> jax.Array:
+        return jnp.zeros(x.shape, x.dtype) if cotangent is None else cotangent
+
     return jax.tree.map(fill, tree, cotangents)
 
 

@@ -41,9 +41,9 @@ def add_migration_margins(state: State, sim: Simulation) -> State:
     has_halo = any(map(needs_halo, jax.tree.leaves(sim, is_leaf=needs_halo)))
 
     def widen(x: PyTree) -> PyTree:
-        return x.widen_migration_margin(sim.dt, has_halo) if _is_slotted(x) else x
+        return x.widen_migration_margin(sim.dt, has_halo) if is_slotted(x) else x
 
-    return jax.tree.map(widen, state, is_leaf=_is_slotted)
+    return jax.tree.map(widen, state, is_leaf=is_slotted)
 
 
 def for_shape_inference(sim: Simulation) -> Simulation:
@@ -102,12 +102,12 @@ def grow_carry(
             parts.append(part)
             continue
         # As many slots as the neediest of those components that had equally many.
-        if _is_slotted(part) and part.num_slots in required:
+        if is_slotted(part) and part.num_slots in required:
             measured = measured.require_slots(required[part.num_slots])
         larger, grown = part.grow_to_fit(measured)
         events += grown
         parts.append(larger)
-        if _is_slotted(part) and larger.num_slots != part.num_slots:
+        if is_slotted(part) and larger.num_slots != part.num_slots:
             num_slots[part.num_slots] = larger.num_slots
     if not events:
         return carry, events
@@ -128,7 +128,7 @@ def _required_slots(pairs: list[tuple[PyTree, PyTree]]) -> dict[int, int]:
     """
     required: dict[int, int] = {}
     for part, measured in pairs:
-        count = measured.num_required_slots if _is_slotted(part) else None
+        count = measured.num_required_slots if is_slotted(part) else None
         if count is not None:
             required[part.num_slots] = max(count, required.get(part.num_slots, count))
     return required
@@ -146,7 +146,7 @@ def match_num_slots(
     flat, form = jax.tree_util.tree_flatten_with_path(carry.carry.state, is_leaf=_is_component)
     parts, num_slots = [], {}
     for path, part in flat:
-        if _is_slotted(part):
+        if is_slotted(part):
             mask = f".carry.state{jax.tree_util.keystr(path)}{part.slot_mask_path}"
             shape = shapes.get(mask, ())
             # (devices, slots). Files are not trusted: absurd numbers are left for the reader to reject.
@@ -185,7 +185,8 @@ def _is_component(x: PyTree) -> bool:
     return isinstance(x, AbstractComponent)
 
 
-def _is_slotted(x: PyTree) -> bool:
+def is_slotted(x: PyTree) -> bool:
+    """Whether `x` is a component with slots for rows that change devices."""
     return isinstance(x, AbstractSlottedComponent)
 
 

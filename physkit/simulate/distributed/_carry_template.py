@@ -3,11 +3,11 @@
 import equinox as eqx
 import jax
 
-from physkit.core import AbstractSlottedComponent, Key, State
+from physkit.core import Key, State
 
 from ..loop._carry import Carry, init
 from ..loop._simulation import Simulation
-from ._capacity import match_num_slots, zeros_like_shape
+from ._capacity import is_slotted, match_num_slots, zeros_like_shape
 from ._domain import DistributedDomain
 from ._sharded_carry import ShardedCarry
 from ._whole_domain import whole_state_and_key
@@ -16,16 +16,16 @@ from ._whole_domain import whole_state_and_key
 def carry_template(
     sim: Simulation,
     carry: Carry | ShardedCarry,
-    here: tuple[int, ...],
+    carry_devices: tuple[int, ...],
     devices: tuple[int, ...],
     shapes: dict[str, tuple[int, ...]],
 ) -> Carry | ShardedCarry:
     """A carry over `devices` with the structure of `carry`; its numbers mean nothing.
 
-    - `here`: the devices of `carry`; () is one device.
+    - `carry_devices`: the devices of `carry`; () is one device.
     - `shapes`: of the checkpoint's arrays by path, which tell how many slots particles have in it.
     """
-    same = devices == here
+    same = devices == carry_devices
     template = carry.replace(is_initial=False) if same else _init_over(sim, carry, devices)
     if not isinstance(template, ShardedCarry):
         return template
@@ -44,7 +44,6 @@ def _init_over(
             return init(sim, state, key=key, capacity=1)
         return domain.init(state, key)
 
-    is_slotted = lambda x: isinstance(x, AbstractSlottedComponent)
     if any(map(is_slotted, jax.tree.leaves(carry.state, is_leaf=is_slotted))):
         # How particles are distributed, and how long their lists are, depends on numbers: shapes do not do.
         return begin(carry.state, carry.key).replace(is_initial=False)

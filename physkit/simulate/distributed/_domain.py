@@ -78,6 +78,7 @@ class DistributedDomain:
         """`function(sim, carry, …)` on every device; errors about shapes are those of the domain."""
         program = self.spmd(function, *fixed)
 
+        # The state of the whole domain is needed only to explain an error.
         def call(*args: PyTree) -> PyTree:
             with explain_shape_errors(
                 self.sim, self.devices, carry.carry.state, lambda: whole_state_and_key(carry)
@@ -110,7 +111,7 @@ class DistributedDomain:
     def as_carry(
         self, carry_or_state: State | Carry | ShardedCarry, key: Key | None
     ) -> ShardedCarry:
-        """The carry that a run over these devices goes on from.
+        """The carry that a run over these devices continues from.
 
         **Errors:** `ParameterError` for a carry that cannot change devices.
         """
@@ -185,10 +186,10 @@ class DistributedDomain:
             return {}  # over several processes, JAX's pmap fails for a program without results
         return self.gather_summary(self.spmd(summary)(self.sharded_sim, carry.carry), carry)
 
-    def gather_summary(self, found: Frame, carry: ShardedCarry) -> Frame:
+    def gather_summary(self, parts: Frame, carry: ShardedCarry) -> Frame:
         """Results for the whole domain from those of the devices."""
         shapes = summary_shapes(self.sim, *whole_state_and_key(carry))
-        return gather(gather_to_host(found), shapes, self.devices, 0)
+        return gather(gather_to_host(parts), shapes, self.devices, 0)
 
 
 class ShardedChunkProgram:

@@ -153,15 +153,18 @@ def replicated_leaves(state: State, whole: State) -> dict[str, tuple[AnyArray, S
 
     Those are the arrays that have the same shape on each device as in the whole domain.
     """
+
     # Particles are left out: a device's slots may by chance be as many as all particles.
-    is_slotted = lambda x: isinstance(x, AbstractSlottedComponent)
+    def is_slotted(x: PyTree) -> bool:
+        return isinstance(x, AbstractSlottedComponent)
+
     flat, _ = jax.tree_util.tree_flatten_with_path(state, is_leaf=is_slotted)
-    found = {}
+    replicated = {}
     for (path, x), shape in zip(flat, jax.tree.leaves(whole, is_leaf=is_slotted), strict=True):
         is_numbers = eqx.is_array(x) and not jax.dtypes.issubdtype(x.dtype, jax.dtypes.extended)
         if is_numbers and x.shape[1:] == shape.shape:
-            found[jax.tree_util.keystr(path, simple=True, separator=".")] = x, shape
-    return found
+            replicated[jax.tree_util.keystr(path, simple=True, separator=".")] = x, shape
+    return replicated
 
 
 def require_replicated(state: State, whole: State) -> None:

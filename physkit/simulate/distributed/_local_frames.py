@@ -23,7 +23,7 @@ class LocalFrames:
         layouts = {}
         for name, shape in _leaves_by_name(shapes).items():
             part = _leaves_by_name(frames)[name]
-            rows = rows or addressable_rows(part)[0]
+            rows = rows or addressable_rows(part)[0]  # the same for every quantity
             layout = find_layout(part, tuple(shape.shape), devices, 1, name)
             if layout:
                 layouts[name] = (layout, tuple(shape.shape))

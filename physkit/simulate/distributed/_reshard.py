@@ -38,13 +38,18 @@ def reshard_observers(
     accumulated = _accumulated(before)
     if not jax.tree.leaves(accumulated):
         return target
-    here, there = (c.devices if isinstance(c, ShardedCarry) else () for c in (carry, target))
+    old_devices, new_devices = (
+        c.devices if isinstance(c, ShardedCarry) else () for c in (carry, target)
+    )
     key = target.key if isinstance(target, ShardedCarry) else after.key
     whole = eqx.filter_eval_shape(_accumulated_on_one_device, sim, target.state, key)
     initial = _accumulated(after)
     # First for the observers, then for the guards: both are tuples in the order of the simulation.
     observer_state, guards = (
-        tuple(_reshard_one(*four, here, there) for four in zip(observers, *three, strict=True))
+        tuple(
+            _reshard_one(*four, old_devices, new_devices)
+            for four in zip(observers, *three, strict=True)
+        )
         for observers, *three in zip(
             (sim.observers, sim.guards), accumulated, whole, initial, strict=True
         )
@@ -71,27 +76,27 @@ def _reshard_one(
     accumulated: PyTree,
     whole: PyTree,
     initial: PyTree,
-    here: tuple[int, ...],
-    there: tuple[int, ...],
+    old_devices: tuple[int, ...],
+    new_devices: tuple[int, ...],
 ) -> PyTree:
-    """What `observer` has accumulated, from the devices `here` to the devices `there`; () is one device.
+    """What `observer` has accumulated, from `old_devices` to `new_devices`; () is one device.
 
-    - `whole`: its shapes on one device. `initial`: what it holds at the start over the devices `there`.
+    - `whole`: its shapes on one device. `initial`: what it holds at the start over `new_devices`.
     """
     if not jax.tree.leaves(accumulated):
         return initial
     try:
         if len({jax.tree.structure(x) for x in (accumulated, whole, initial)}) > 1:
             raise ObserverError("it has another structure there")
-        if here:
+        if old_devices:
             parts = gather_to_host(accumulated)
-            accumulated = gather(parts, whole, here, 0)
+            accumulated = gather(parts, whole, old_devices, 0)
             # Shapes can look like blocks by chance. Only blocks come back when they are cut again.
-            again = jax.tree.map(lambda x, like: _shard(x, like, here), accumulated, parts)
+            again = jax.tree.map(lambda x, like: _shard(x, like, old_devices), accumulated, parts)
             _require_same(again, parts)
-        if not there:
+        if not new_devices:
             return accumulated
-        return jax.tree.map(lambda x, like: _shard(x, like, there), accumulated, initial)
+        return jax.tree.map(lambda x, like: _shard(x, like, new_devices), accumulated, initial)
     except ObserverError as error:
         raise ParameterError(
             f"what {type(observer).__name__} has accumulated cannot move to other devices ({error}): go on "

@@ -31,6 +31,7 @@ def explain_shape_errors(
     try:
         yield
     except (TypeError, ValueError) as error:
+        # Errors of our own say what is wrong already; those about shapes know nothing of devices.
         if isinstance(error, PhyskitError) and not isinstance(error, ShapeError):
             raise
         advice = list(_advice(sim, devices, parts))
@@ -57,7 +58,7 @@ def _advice(sim: Simulation, devices: tuple[int, ...], parts: State) -> Iterator
     def is_sharded(x: PyTree) -> bool:
         return isinstance(x, Grid | AbstractSlottedComponent)
 
-    found = set()
+    advice = set()  # several fields may lie on one grid
     for one in jax.tree.leaves((sim, parts), is_leaf=is_sharded):
         if isinstance(one, Grid):
             cells = [
@@ -66,10 +67,10 @@ def _advice(sim: Simulation, devices: tuple[int, ...], parts: State) -> Iterator
                 if p > 1
             ]
             if cells:
-                found.add(
+                advice.add(
                     f"each has {' and '.join(cells)}: take what belongs to them by grid.local(x), and "
                     "shapes from grid.local_shape or grid.local_shape_at(location), not from grid.shape"
                 )
         elif isinstance(one, AbstractSlottedComponent) and one.max_slots:
-            found.add(one.describe_slots())
-    yield from sorted(found)  # a set, since several fields may lie on one grid
+            advice.add(one.describe_slots())
+    yield from sorted(advice)

@@ -24,13 +24,13 @@ def require_compatible(sim: Simulation, carry_or_state: State | Carry | ShardedC
     layout of devices, and for a whole `Run`.
     """
     if isinstance(carry_or_state, Run):
-        raise ParameterError("a Run is no state: go on from run.carry, or start from run.state")
+        raise ParameterError("a Run is no state: continue from run.carry, or start from run.state")
     if not isinstance(carry_or_state, Carry | ShardedCarry):
         return
     # The step of a carry is a scalar; with an axis, all of it has an axis of devices or members.
     if isinstance(carry_or_state, Carry) and np.ndim(carry_or_state.step.low):
         raise ParameterError(
-            "this carry is in the layout of devices, or of a batch: go on from Run.carry or "
+            "this carry is in the layout of devices, or of a batch: continue from Run.carry or "
             "Result.carry, whose state is whole, or vmap"
         )
     carry = _one_device_form(carry_or_state)
@@ -71,10 +71,10 @@ def _require_same_structure(sim: Simulation, carry: Carry | ShardedCarry, error:
     def init_like(carry: Carry | ShardedCarry) -> Carry:
         return init_on_one_device(sim, carry.state, carry.key)
 
-    expected, found = eqx.filter_eval_shape(init_like, carry), _one_device_form(carry)
+    expected, given = eqx.filter_eval_shape(init_like, carry), _one_device_form(carry)
     devices = carry.devices if isinstance(carry, ShardedCarry) else ()
-    observers = zip(sim.observers, found.observer_state, expected.observer_state)
-    guards = zip(sim.guards, found.guards, expected.guards)
+    observers = zip(sim.observers, given.observer_state, expected.observer_state)
+    guards = zip(sim.guards, given.guards, expected.guards)
     pairs = [
         *((type(observer).__name__, has, needs) for observer, has, needs in observers),
         *((type(guard).__name__, has, needs) for guard, (has, _), (needs, _) in guards),
@@ -89,7 +89,7 @@ def _require_same_structure(sim: Simulation, carry: Carry | ShardedCarry, error:
             f"simulation {_describe(in_sim)}; start from carry.state"
         ) from error
     # By name, not by shape: the capacity of a list may differ. Over devices there are lists of another class.
-    missing = sorted(_shapes(expected.aux, False).keys() - _shapes(found.aux, False).keys())
+    missing = sorted(_shapes(expected.aux, False).keys() - _shapes(given.aux, False).keys())
     if missing and not devices:
         raise ParameterError(
             f"this carry is of another simulation: it lacks what {type(sim.integrator).__name__} carries "

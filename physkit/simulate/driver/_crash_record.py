@@ -68,6 +68,7 @@ def load_last_good_carry(folder: str | Path, sim: Simulation, state: State) -> t
     path = next((place for place in places if place.is_file()), None)
     if path is None:
         raise FileError(f"{folder}: the checkpoint {name}, which {RECORD} names, is gone")
+    # The template must have a key of the kind that the run had, or none.
     row = read_checkpoint_table(path)["leaves"].get(".key")
     key = jax.random.key(0, impl=row["key"]) if row else None  # its number is in the checkpoint
     template = init(sim, state, key=key).replace(is_initial=False)

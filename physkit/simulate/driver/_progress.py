@@ -32,11 +32,12 @@ class Progress:
         self._terminal = bool(getattr(self._stream, "isatty", lambda: False)())
         self._begin = time.monotonic()
         self._drawn = -1.0
+        # The last tenth that was written, so that each is written once.
         self._tenth = begin * _TENTHS // total if total else 0
         self._before = self._done = begin
 
     def update(self, done: int, note: str = "") -> None:
-        """`done` units are done; `note` is shown behind."""
+        """Show that `done` units are done, with `note` behind."""
         self._done = done
         if not self.enabled:
             return
@@ -71,7 +72,7 @@ class Progress:
 
     @property
     def rate(self) -> float:
-        """Units per second so far."""
+        """Units per second since this object was made: a resumed run does not count earlier ones."""
         return (self._done - self._before) / max(time.monotonic() - self._begin, 1e-9)
 
     def _line(self, note: str, bar: bool) -> str:

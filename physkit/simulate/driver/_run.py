@@ -54,14 +54,14 @@ def run(
 
     **Arguments:**
 
-    - `carry_or_state`: a state to start from, or a carry to go on from (`Run.carry`).
+    - `carry_or_state`: a state to start from, or a carry to continue from (`Run.carry`).
     - `steps`: a multiple of the longest observer interval.
     - `key`: a JAX random key for dynamics with noise, when starting from a state.
     - `to`: a folder that frames are appended to as the run goes, instead of being kept in memory;
-      `pk.open(folder)` reads them, also while it goes. Checkpoints go there, too, unless told
+      `pk.open(folder)` reads them, also during the run. Checkpoints go there, too, unless told
       otherwise.
     - `checkpoint`: a folder for checkpoints, one every five minutes, or `Checkpoints(folder, …)`.
-    - `resume`: go on from the newest sound checkpoint, if there is one; `steps` counts from where
+    - `resume`: continue from the newest sound checkpoint, if there is one; `steps` counts from where
       the run once began, so that the same script can be started again and again. Without `to`, the
       frames of earlier sessions are gone with the processes whose memory they were in:
       `Run.frames` begins after the checkpoint.
@@ -105,6 +105,7 @@ def run(
         driver = ChunkDriver(program, host.grow, _raise_overflow, scheduler, growths.add)
 
         while done < blocks:
+            # No chunk goes past a step at which a checkpoint is due.
             to_checkpoint = storage.blocks_to_checkpoint(done) or blocks
             count = min(scheduler.blocks, blocks - done, to_checkpoint)
             carry, chunk = driver.advance(carry, count)

@@ -48,7 +48,7 @@ class RunStorage:
         if checkpoint is not None and not isinstance(checkpoint, Checkpoints):
             checkpoint = Checkpoints(checkpoint)
         if resume and checkpoint is None:
-            raise ParameterError("resume=True needs checkpoint=… (or to=…) to go on from")
+            raise ParameterError("resume=True needs checkpoint=… (or to=…) to continue from")
         self._folder, self._checkpoints, self._resume = folder, checkpoint, resume
         self._locks: list[FolderLock] = []
         self._saved_at = time.monotonic()
@@ -74,9 +74,8 @@ class RunStorage:
                 self._restore(self._checkpoints)
             if self._folder is not None:
                 self._open_output(self._folder)
-        except (
-            BaseException
-        ):  # also KeyboardInterrupt: `__exit__` is not called for an error in here
+        # Also KeyboardInterrupt: `__exit__` is not called for an error raised in here.
+        except BaseException:
             self._release()
             raise
         return self
@@ -85,7 +84,8 @@ class RunStorage:
         try:
             if kind is not None and self.output is not None:
                 # `commit`, not `commit_everywhere`: after an error the other processes may not come here.
-                with contextlib.suppress(FileError):  # the error that is being raised says more
+                # Its own error is dropped, since the one that is being raised says more.
+                with contextlib.suppress(FileError):
                     self.output.commit()
             if kind is None:
                 # A barrier: the locks may go only when all processes have written.
@@ -106,7 +106,7 @@ class RunStorage:
         if count and not self._resume:
             raise FileError(
                 f"{checkpoints.folder} holds {count} checkpoint(s) of a run: resume=True "
-                "goes on with it; give a new one another folder"
+                "continues it; give a new one another folder"
             )
         if not count:
             return
@@ -165,12 +165,13 @@ class RunStorage:
             float(sim.dt),
             sharding=sharding,
         )
-        elsewhere = Path(self._checkpoints.folder).resolve().parent != folder.resolve()
-        empty = broadcast_first(
+        has_other_parent = Path(self._checkpoints.folder).resolve().parent != folder.resolve()
+        has_no_files = broadcast_first(
             self._process_group, not self.output.exists, "whether there are files"
         )
-        if self.resumed is None or (elsewhere and empty):
-            self.output.create()  # also where frames go on in a folder of their own
+        # A resumed run may also begin new files, in a folder that is not that of its checkpoints.
+        if self.resumed is None or (has_other_parent and has_no_files):
+            self.output.create()
         else:
             self.output.rewind(self.resumed.outputs)
 
@@ -223,9 +224,8 @@ class RunStorage:
         """Leave on disk what `diagnose` needs: the last good state, and what happened after it."""
         if self._record_folder is None:
             return
-        with contextlib.suppress(
-            FileError
-        ):  # a full disk, say: the error that is being raised says more
+        # Saving may fail, too (the disk is full, say), but the error that is being raised says more.
+        with contextlib.suppress(FileError):
             self.save(carry, done)
             if self._process_group.is_first:
                 write_crash_record(self._record_folder, error, int(carry.step), steps)

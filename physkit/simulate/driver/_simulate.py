@@ -64,7 +64,7 @@ def simulate(
 
     **Arguments:**
 
-    - `carry_or_state`: a state to start from, or a carry to go on from.
+    - `carry_or_state`: a state to start from, or a carry to continue from.
     - `steps`: a multiple of the longest observer interval.
     - `key`: a JAX random key for dynamics with noise, when starting from a state.
     - `devices`: shard the domain over so many devices per axis, `(2, 2)`, or over JAX devices; see `run`.

@@ -38,12 +38,13 @@ class StopRequest:
             signal.signal(number, handler)  # type: ignore[arg-type]
 
     def check(self, next_chunk: float) -> str | None:
-        """Why to stop now, if the next chunk takes about `next_chunk` seconds; None to go on.
+        """Why to stop now, if the next chunk takes about `next_chunk` seconds; None to continue.
 
         What stops one process of a job stops all.
         """
-        late = self._deadline is not None and time.monotonic() + next_chunk > self._deadline
-        if self.reason is None and late:
+        # A chunk cannot be interrupted: stop before one that would end after the limit.
+        too_late = self._deadline is not None and time.monotonic() + next_chunk > self._deadline
+        if self.reason is None and too_late:
             self.reason = "wall time"
         self.reason = first_answer(self._process_group, self.reason, "whether to stop")
         return self.reason

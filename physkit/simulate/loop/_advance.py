@@ -80,6 +80,7 @@ def advance_chunk(
         model = eqx.combine(model, jax.tree.unflatten(form, leaves))
     sim, carry = model
     carry, bits = _poison_invalid(carry)
+    # The driver's carry may come from `init`, which did not run as part of a compiled program.
     sim, carry = sim.adjoint.prepare_chunk(sim, carry)
     plan = sim.integrator.prepare(carry.state, sim.dt)
     body = make_block_body(sim, plan, Direct())
@@ -96,6 +97,7 @@ def advance_chunk(
 
         return carry, jax.tree.map(write_row, buffer, frames)
 
+    # The number of turns is an argument of the program: a chunk of another length is no other program.
     carry, buffer = jax.lax.fori_loop(0, blocks, advance_block, (carry, buffer))
     carry = _check_guards(sim, plan, carry)
     return carry, buffer, Health(bits | _health(sim, carry).bits)

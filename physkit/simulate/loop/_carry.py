@@ -107,7 +107,10 @@ def summary(sim: Simulation, carry: Carry) -> Frame:
 
 def state_faults(state: State) -> Int[Array, ""]:
     """Fault bits of all components of a state."""
-    is_component = lambda x: isinstance(x, AbstractComponent)
+
+    def is_component(x: PyTree) -> bool:
+        return isinstance(x, AbstractComponent)
+
     bits = jnp.zeros((), jnp.int32)
     for node in jax.tree.leaves(state, is_leaf=is_component):
         if is_component(node):
@@ -163,7 +166,8 @@ def refresh_aux(sim: Simulation, carry: Carry) -> Carry:
 
 
 def _with_capacity(aux: Aux, capacity: int) -> Aux:
-    is_growable = lambda x: isinstance(x, AbstractGrowable)
+    def is_growable(x: PyTree) -> bool:
+        return isinstance(x, AbstractGrowable)
 
     def grow(node: PyTree) -> PyTree:
         return node.grow_to(capacity) if is_growable(node) and node.capacity < capacity else node
@@ -191,7 +195,7 @@ def _check_names(sim: Simulation, carry: Carry) -> None:
 
 
 def _check_start(carry: Carry) -> None:
-    """Where the numbers can be seen: check them before the first step.
+    """Check numbers before the first step, where they can be seen: outside of a trace.
 
     **Errors:** `OverlapError` for a state or force that is not finite; those of the faults of caches.
     """

@@ -48,7 +48,10 @@ class ChunkAttempt(Generic[C]):
 
 
 class CompiledKinds:
-    """Counts the different programs that were needed: one per structure, shapes and dtypes."""
+    """Counts the different programs that were needed: one per structure, shapes and dtypes.
+
+    JAX's own cache cannot be asked: other runs of this process use it, too.
+    """
 
     def __init__(self) -> None:
         self._kinds: set[tuple] = set()
@@ -125,10 +128,10 @@ def array_bytes(tree: PyTree) -> int:
 
 def compiled_bytes(compiled: jax.stages.Compiled) -> tuple[int, int]:
     """Bytes that a compiled program needs in all, and of them as scratch space, as XLA says."""
-    found = compiled.memory_analysis()
-    total = found.argument_size_in_bytes + found.output_size_in_bytes + found.temp_size_in_bytes
+    memory = compiled.memory_analysis()
+    total = memory.argument_size_in_bytes + memory.output_size_in_bytes + memory.temp_size_in_bytes
     # Outputs that share memory with arguments were counted twice.
-    return total - found.alias_size_in_bytes, found.temp_size_in_bytes
+    return total - memory.alias_size_in_bytes, memory.temp_size_in_bytes
 
 
 def frame_bytes_per_block(sim: Simulation, frames: Frame) -> int:

@@ -15,7 +15,8 @@ def migrate(sim: Simulation, plan: Plan, clock: Clock, state: State, aux: Aux) -
     rebuilt, since its rows refer to other particles.
     """
     parts = [x for x in jax.tree.leaves(state, is_leaf=_is_component) if _is_component(x)]
-    needed = [found for part in parts if (found := part.needs_migration()) is not None]
+    # None: a component that never migrates, or all of them on one device; decided while tracing.
+    needed = [flag for part in parts if (flag := part.needs_migration()) is not None]
     if not needed:
         return state, aux
 

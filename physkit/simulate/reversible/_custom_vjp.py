@@ -177,7 +177,9 @@ def _as_carry(initial: Carry, cotangents: Cotangents) -> Carry:
             return cotangent
         return replace_fields(cotangent, {"fixed_point": no_cotangents(node.fixed_point)})
 
-    is_node = lambda x: x is None or is_exact_component(x)
+    def is_node(x: PyTree) -> bool:
+        return x is None or is_exact_component(x)
+
     state = jax.tree.map(with_fixed_point, cotangents.state, initial.state, is_leaf=is_node)
     return no_cotangents(initial).replace(
         state=state,

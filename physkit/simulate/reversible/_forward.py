@@ -80,7 +80,7 @@ def prepare_reproducibly(sim: Simulation, carry: Carry) -> tuple[Plan, Aux]:
 
 
 def prepare_refresh(sim: Simulation, carry: Carry) -> tuple[Plan, Callable[[State, Aux], Aux]]:
-    """p, and the function that makes a₀ of x₀ and an `aux` to go on from."""
+    """p, and the function (x₀, aux) → a₀, which computes forces anew with the lists of an earlier `aux`."""
     clock = Clock.at(carry.step, sim.t0, sim.dt, carry.key)
     plan = sim.integrator.prepare(carry.state, sim.dt)
     return plan, partial(sim.integrator.refresh, plan, clock)

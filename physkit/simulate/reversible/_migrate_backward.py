@@ -59,6 +59,7 @@ def restore_initial_rows(
     initial_components = iter(_migrating(initial))
     if not _migrating(current.state):
         return current, jnp.array(True)
+    # As in `migrate_backward`: aux is of rows that the particles leave.
     cotangents = pull_back_refresh(context, current, context.initial_clock)
     complete = []
 

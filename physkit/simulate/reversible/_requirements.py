@@ -71,6 +71,7 @@ def forbid_tangents(tree: PyTree, message: str) -> PyTree:
     return jax.tree.map(forbid, tree)
 
 
+# The identity, whose derivative rule raises while it is traced.
 @partial(jax.custom_jvp, nondiff_argnums=(0,))
 def _forbid_tangent(message: str, x: Array) -> Array:
     del message

@@ -36,7 +36,7 @@ _Point: TypeAlias = tuple[State, Aux]
 
 
 class ReversibilityReport(Module):
-    """What `reversibility_report` found.
+    """The result of `reversibility_report`.
 
     - `state`: the start, as the backward pass found it.
     - `bitwise`: whether that is the true start to the last bit.
@@ -56,10 +56,10 @@ class ReversibilityReport(Module):
 
         **Errors:** that of another fault, else `NotReversible` with the steps between which the passes part.
         """
-        found = self.health.faults()
+        faults = self.health.faults()
         # Other faults first: a state that is not finite cannot be reversed either, and says more.
-        Health(jnp.int32(found & ~Fault.REVERSAL)).check()
-        if Fault.REVERSAL in found:
+        Health(jnp.int32(faults & ~Fault.REVERSAL)).check()
+        if Fault.REVERSAL in faults:
             marks = jnp.arange(self.matches.shape[0])
             # The backward pass comes from the end: the latest mark that it missed is where it went astray.
             last = int(jnp.max(jnp.where(self.matches, -1, marks)))

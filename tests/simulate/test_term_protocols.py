@@ -1,4 +1,4 @@
-"""What a run over devices asks of forces, whoever wrote them."""
+"""Runs over devices treat a user's force as they treat those of the package: protocols, not classes."""
 
 from typing import ClassVar
 
@@ -10,8 +10,8 @@ from physkit.simulate.distributed._capacity import add_migration_margins, for_sh
 from tests.parallel.particle_cases import fluid
 
 
-class OwnNeighborForce(AbstractForce):
-    """Somebody's own force between neighbors: none of the package's forces is a part of it."""
+class UserNeighborForce(AbstractForce):
+    """A user's force between neighbors, which is no subclass and no part of the package's forces."""
 
     capacity: int | None = static(default=None)
     component: str | None = static(default=None)
@@ -39,17 +39,17 @@ def margin(force):
     return add_migration_margins(shard(particles, (2,)), sim).ownership.migration_margin
 
 
-def test_a_neighbor_force_of_one_s_own_has_the_margin_of_ours():
-    own, ours = OwnNeighborForce(), Pairwise(LennardJones(), cutoff=2.0, skin=0.3)
-    assert margin(own) == margin(ours)
-    assert margin(Forces.of(HarmonicTrap(1.0), own)) == margin(ours)
+def test_a_user_s_neighbor_force_has_the_margin_of_pairwise():
+    user_force, pairwise = UserNeighborForce(), Pairwise(LennardJones(), cutoff=2.0, skin=0.3)
+    assert margin(user_force) == margin(pairwise)
+    assert margin(Forces.of(HarmonicTrap(1.0), user_force)) == margin(pairwise)
 
 
 def test_forces_without_neighbors_have_a_wider_margin():
-    assert margin(HarmonicTrap(1.0)) > margin(OwnNeighborForce())
+    assert margin(HarmonicTrap(1.0)) > margin(UserNeighborForce())
 
 
 def test_shapes_are_inferred_with_small_lists_of_any_force():
-    force = Forces.of(HarmonicTrap(1.0), OwnNeighborForce())
+    force = Forces.of(HarmonicTrap(1.0), UserNeighborForce())
     small = for_shape_inference(Simulation(VelocityVerlet(force), 0.01))
     assert small.integrator.force.terms[1].capacity == 1
