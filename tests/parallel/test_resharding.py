@@ -118,7 +118,7 @@ def test_carries_of_another_simulation_raise(devices):
 def test_results_and_sharded_carries_are_refused_as_states():
     sim, u = diffusion()
     result = run(sim, u, devices=2)
-    with pytest.raises(ParameterError, match=r"go on from run\.carry"):
+    with pytest.raises(ParameterError, match=r"continue from run\.carry"):
         run(sim, result)
     with pytest.raises(ParameterError, match="in the layout of devices"):
         run(sim, result.carry.carry)
