@@ -22,11 +22,11 @@ from physkit.geometry import AbstractSpace, Triclinic, inverse_matrix
 
 
 class FixedPointParticles(Module):
-    """Exact positions, as fractions of the cell (of a range, along open axes), and exact velocities.
+    """Exact positions, as fractions of the cell (or of a range, along open axes), and exact velocities.
 
         x = (y + o) · cell,   −½ ≤ y < ½,   o = ½ along periodic axes, 0 along open ones
 
-    Drift and kick are shears of these integers, each undone by the opposite increment:
+    Drift and kick are shears of these integers; the opposite increment reverses each exactly:
 
         y ← y + round(Δx · cell⁻¹),     v ← v + round(Δv)
 
@@ -58,14 +58,16 @@ class FixedPointParticles(Module):
     ) -> "FixedPointParticles":
         """The fixed-point numbers nearest to these particles.
 
-        - `largest`: the largest number in an array, over the whole domain.
+        - `largest`: a function that returns the largest number in an array, over the whole domain.
         """
+        # Only the integers: derivatives go around them, see `with_tangent_of`.
         position, velocity, space, dt = jax.tree.map(
             jax.lax.stop_gradient, (position, velocity, space, dt)
         )
         d = position.shape[1]
         is_periodic = jnp.array(space.periodic_axes(d))
-        # Where all sit in one point, the path of many steps stands for the extent.
+        # Powers of two, so that scaling rounds nothing. Where all particles are at one point, take the path
+        # of many steps as the extent.
         farthest, fastest = largest(jnp.abs(position)), largest(jnp.abs(velocity))
         extent = power_of_two_above(jnp.maximum(farthest, 64 * fastest * dt))
         open_range = 2 * range_factor * extent
@@ -86,8 +88,8 @@ class FixedPointParticles(Module):
         offset = jnp.where(is_periodic, 0.5, 0).astype(position.dtype)
         y = _multiply_rows(position, inverse) - offset[None]
         outside = jnp.any((jnp.abs(y) >= 0.5) & ~is_periodic[None])
-        # A particle that crosses the box in one step has no meaning any more: velocities need no
-        # larger range than that.
+        # A particle that crosses the box in one step has left all physics: velocities need no larger range
+        # than that, nor much more than 64 times the fastest now.
         speed = jnp.maximum(power_of_two_above(extent / dt), 64 * power_of_two_above(fastest))
         return FixedPointParticles(
             FixedPoint.from_float(y),
@@ -101,6 +103,7 @@ class FixedPointParticles(Module):
     @property
     def positions(self) -> Float[Array, "n d"]:
         """Positions as floats, inside the cell; NaN after a fault."""
+        # Optimization barrier: the sum rounds by itself, in the forward and in the backward program alike.
         y = jax.lax.optimization_barrier(self.position.to_float() + self.offset[None])
         # The nearest float to the largest fraction is 1, which is outside of a half-open cell.
         below_one = 1 - float(jnp.finfo(y.dtype).eps) / 2
@@ -124,7 +127,7 @@ class FixedPointParticles(Module):
         return replace_fields(self, {"position": rows[0], "velocity": velocity})
 
     def poison_where(self, fault: Fault, where: Bool[Array, ""]) -> "FixedPointParticles":
-        """The same, NaN and with `fault` if `where`."""
+        """These numbers, with `fault` if `where`: positions are then NaN."""
         return replace_fields(self, {"faults": self.faults.set_if(fault, where)})
 
     def share_faults(self) -> "FixedPointParticles":
@@ -138,8 +141,10 @@ class FixedPointParticles(Module):
 
     def drift(self, dx: Float[Array, "n d"]) -> tuple["FixedPointParticles", Int[Array, "n d"]]:
         """Positions shifted by `dx`, and how many cells each particle crossed along every axis."""
+        # Increments too large for an integer, or NaN, become 0 and a fault.
         dy, faults = zero_out_of_range(_multiply_rows(dx, self.inverse), self.faults)
         position, wrapped = self.position.add(dy)
+        # The integers wrap along all axes; along open ones, to wrap is to leave the range.
         is_periodic = (self.offset > 0)[None]
         left = jnp.any((wrapped != 0) & ~is_periodic)
         faults = faults.set_if(Fault.FIXED_POINT_RANGE, left)
@@ -152,7 +157,7 @@ class FixedPointParticles(Module):
 
 
 def _multiply_rows(x: Float[Array, "n d"], cell: Float[Array, "d *d"]) -> Float[Array, "n d"]:
-    """x times lengths, or times a matrix of rows; every product is rounded, in any program."""
+    """x times lengths, or times a matrix of rows. Each product is rounded, so that no program fuses it."""
     if cell.ndim == 1:
         return round_before_add(x * cell[None])
     rows = [round_before_add(x[:, k, None] * cell[k][None]) for k in range(cell.shape[0])]
@@ -160,7 +165,8 @@ def _multiply_rows(x: Float[Array, "n d"], cell: Float[Array, "d *d"]) -> Float[
 
 
 def _any_bits(bits: Int[Array, " devices"]) -> Int[Array, ""]:
-    """All bits that are set in any of these. (Not every platform reduces `or` over devices.)"""
+    """All bits that are set in any of these."""
+    # Bit by bit with a maximum: not every platform can reduce with `or` over devices.
     place = jnp.arange(31, dtype=jnp.int32)
     is_set = jnp.max((bits[:, None] >> place[None]) & 1, axis=0)
     return jnp.sum(is_set << place, dtype=jnp.int32)

@@ -1,4 +1,4 @@
-"""Point particles: the component that molecular dynamics, gravity and plasmas share."""
+"""Point particles: the component for molecular dynamics, gravity and plasmas."""
 
 import math
 from typing import Any, ClassVar
@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import ArrayLike
 from jaxtyping import Array, Bool, Float, Int
 
 from physkit.core import (
@@ -17,7 +18,6 @@ from physkit.core import (
     ParameterError,
     PyTree,
     ShapeError,
-    concrete_value,
     data,
     replace_fields,
     replicate,
@@ -26,14 +26,14 @@ from physkit.core import (
 )
 from physkit.geometry import AbstractSpace, Free
 
-from ._arguments import as_argument, as_float_array, as_integers
+from ._arguments import Numbers, as_argument, as_float_array, as_integers, check_numbers
 from ._fixed_point_particles import FixedPointParticles
 from .decomposition._migration import migrate, migrate_back
 from .decomposition._migration_margin import widen_margin
 from .decomposition._ownership import Ownership, Rows
 from .decomposition._partition import empty_slots, grow_slots, partition, unpartition
 
-# What a row of particles is made of, besides which particle it is.
+# The arrays with a row for each particle, which move with it between devices.
 _ROWS = ("position", "velocity", "mass", "image", "id", "charge", "species", "frozen")
 
 
@@ -49,14 +49,14 @@ class Particles(AbstractExactComponent, AbstractSlottedComponent):
 
     **Arguments:**
 
-    - `position`: `[n d]`, length. Folded into the cell as particles move; `image` counts the cells
-      crossed, so that `unwrapped` is the path without folds.
+    - `position`: `[n d]`, length. Wrapped into the cell as particles move; `image` counts the cells
+      crossed, so that `unwrapped` is the continuous path.
     - `velocity`: `[n d]`, length / time; at rest if left out.
     - `mass`: `[n]`, or one for all; positive; 1 if left out.
     - `space`: `Free()` if left out.
     - `charge`: `[n]` or one for all; optional.
     - `species`: `[n]` integers from 0, rows of per-species tables; optional.
-    - `id`: `[n]` distinct integers that noise is drawn by and frames are sorted by; 0 … n−1 if
+    - `id`: `[n]` distinct integers, from which noise is drawn and by which frames are sorted; 0 … n−1 if
       left out.
     - `frozen`: `[n]` bools; frozen particles exert forces and never move; optional.
 
@@ -83,16 +83,16 @@ class Particles(AbstractExactComponent, AbstractSlottedComponent):
 
     def __init__(
         self,
-        position: Any,
-        velocity: Any = None,
-        mass: Any = 1.0,
+        position: Numbers,
+        velocity: Numbers | None = None,
+        mass: Numbers = 1.0,
         space: AbstractSpace | None = None,
         *,
-        charge: Any = None,
-        species: Any = None,
-        id: Any = None,
-        frozen: Any = None,
-        image: Any = None,
+        charge: Numbers | None = None,
+        species: Numbers | None = None,
+        id: Numbers | None = None,
+        frozen: Numbers | None = None,
+        image: Numbers | None = None,
     ):
         position = as_float_array(position)
         if position.ndim != 2 or not 1 <= position.shape[1] <= 3:
@@ -101,7 +101,7 @@ class Particles(AbstractExactComponent, AbstractSlottedComponent):
             )
         n, dtype = position.shape[0], position.dtype
         space = Free() if space is None else space
-        space.periodic_axes(position.shape[1])  # a space of another dimension says so here
+        space.periodic_axes(position.shape[1])  # raises for a space of another dimension
         self.space = jax.tree.map(lambda x: jnp.asarray(x, dtype), space)
         velocity = jnp.zeros_like(position) if velocity is None else velocity
         self.position = position
@@ -114,16 +114,16 @@ class Particles(AbstractExactComponent, AbstractSlottedComponent):
         image = jnp.zeros(position.shape, jnp.int32) if image is None else image
         self.image = as_argument(image, position.shape, jnp.int32, "image")
         self.fixed_point, self.ownership = None, None
-        _check_numbers(self)
+        check_numbers(self.mass, self.id, self.species)
 
     @property
     def num_slots(self) -> int:
-        """Number of rows of the arrays: that of particles, on one device."""
+        """Number of rows of the arrays; on a single device, the number of particles."""
         return self.position.shape[-2]
 
     @property
     def num_particles(self) -> int:
-        """Number of particles in the whole domain; an energy over it is one per particle."""
+        """Number of particles in the whole domain."""
         return self.num_slots if self.ownership is None else self.ownership.num_particles
 
     @property
@@ -138,7 +138,7 @@ class Particles(AbstractExactComponent, AbstractSlottedComponent):
 
     @property
     def unwrapped(self) -> Float[Array, "n d"]:
-        """Positions as if never folded back into the cell, length."""
+        """Positions as if they had never been wrapped, length."""
         return self.space.unwrap(self.position, self.image)
 
     def unwrap(self) -> "Particles":
@@ -151,20 +151,21 @@ class Particles(AbstractExactComponent, AbstractSlottedComponent):
         return displacement, self.velocity - other.velocity
 
     def shift(self, delta: ParticleIncrement) -> "Particles":
-        """Particles moved by `delta.position` and folded back, velocities changed by `delta.velocity`."""
+        """Particles moved by `delta.position` and wrapped, with velocities changed by `delta.velocity`."""
         out, exact = self, self.fixed_point
-        # Fused into the sum, a product would be rounded with it in vectors and by itself in what is
-        # left over, and the last bit would depend on a particle's place in the array.
+        # The compiler may fuse a product into the sum, in vector registers but not in the rest of an array
+        # that fills none: the last bit would then depend on a particle's place in the array.
         delta = jax.tree.map(round_before_add, delta)
         if delta.position is not None:
-            step = self._mobile(delta.position)
+            step = self._zero_immobile(delta.position)
             moved, crossed = self.space.wrap_with_image(self.position + step)
             if exact is not None:
+                # Values from the exact integers, derivatives from the floating-point sum.
                 exact, crossed = exact.drift(step)
                 moved = with_tangent_of(exact.positions, moved)
             out = replace_fields(out, {"position": moved, "image": self.image + crossed})
         if delta.velocity is not None:
-            change = self._mobile(delta.velocity)
+            change = self._zero_immobile(delta.velocity)
             velocity = self.velocity + change
             if exact is not None:
                 exact = exact.kick(change)
@@ -181,21 +182,24 @@ class Particles(AbstractExactComponent, AbstractSlottedComponent):
         return self.shift(ParticleIncrement(velocity=dt * force / self.mass[:, None]))
 
     def replace(self, **leaves: Any) -> "Particles":
-        """A copy with some arrays or the space replaced; what it says is not checked again."""
+        """A copy with some arrays or the space replaced. The new values are not checked."""
         if {"position", "velocity", "image", "space"} & set(leaves):
-            leaves = {"fixed_point": None, **leaves}  # the one there is belongs to the old numbers
+            leaves = {"fixed_point": None, **leaves}  # the present one belongs to the old numbers
         return replace_fields(self, leaves)
 
     def to_fixed_point(
-        self, dt: Any, range_factor: float, after: "Particles | None" = None
+        self, dt: ArrayLike, range_factor: float, after: "Particles | None" = None
     ) -> "Particles":
         """These particles rounded to fixed-point numbers, to which `shift` adds exactly.
 
-        Derivatives pass through. Open space has a range for positions `range_factor` times as far from the
-        origin as any is now.
+        Derivatives pass through. In open space the range of positions is `range_factor` times the largest
+        distance from the origin now.
         """
         del after
-        largest = lambda x: self.space.max(jnp.max(self.mask_empty(x)))
+
+        def largest(x: Array) -> Array:
+            return self.space.max(jnp.max(self.mask_empty(x)))
+
         exact = FixedPointParticles.from_floats(
             self.position, self.velocity, self.space, dt, range_factor, largest
         )
@@ -212,14 +216,14 @@ class Particles(AbstractExactComponent, AbstractSlottedComponent):
 
     @property
     def migration_margin(self) -> float:
-        """How far particles may be outside of their device's slab, in widths of it; 0 on one device."""
+        """How far particles may be outside of their device's slab, in widths of it; 0 on a single device."""
         return 0.0 if self.ownership is None else self.ownership.migration_margin
 
     # --- over the whole domain, on one device or many ----------------------------------------------
 
     @property
     def is_distributed(self) -> bool:
-        """Whether these are one device's particles of a domain that is cut over several."""
+        """Whether these are one device's particles of a domain that is sharded over several."""
         return self.ownership is not None
 
     def require_single_device(self, what: str, instead: str | None = None) -> None:
@@ -237,7 +241,7 @@ class Particles(AbstractExactComponent, AbstractSlottedComponent):
         return self.space.sum(jnp.sum(self.mask_empty(x), axis=0))
 
     def local_rows(self, x: Array) -> Array:
-        """The rows of these particles, of `x` with a row for every particle of the whole domain."""
+        """The rows of these particles, from `x` with a row for every particle of the whole domain."""
         if self.ownership is None or x.shape[0] != self.ownership.num_particles:
             return x
         return self.ownership.local_rows(x)
@@ -247,7 +251,7 @@ class Particles(AbstractExactComponent, AbstractSlottedComponent):
         return x if self.ownership is None else self.ownership.all_rows(x, self.space)
 
     def equal_shard(self, x: Array) -> Array:
-        """Of `all_rows(x)` the same equal part at all times, wherever particles are; zeros behind."""
+        """This device's equal part of `all_rows(x)`, whichever particles it holds; padded with zeros."""
         return x if self.ownership is None else self.ownership.equal_shard(x, self.space)
 
     # --- between devices ---------------------------------------------------------------------------
@@ -264,7 +268,11 @@ class Particles(AbstractExactComponent, AbstractSlottedComponent):
 
     def unshard(self, devices: tuple[int, ...]) -> "Particles":
         del devices
-        first = lambda tree: jax.tree.map(lambda x: x[0], tree)
+
+        def first(tree: PyTree) -> PyTree:
+            # The space and, without ownership, all rows are the same on every device.
+            return jax.tree.map(lambda x: x[0], tree)
+
         fixed_point = None if self.fixed_point is None else self.fixed_point.share_faults()
         space, fixed_point = first((self.space, fixed_point))
         if self.ownership is None:
@@ -285,7 +293,7 @@ class Particles(AbstractExactComponent, AbstractSlottedComponent):
         return self.ownership is not None
 
     def migrate_with(self, other: "Particles") -> tuple["Particles", "Particles"]:
-        """`migrate`, and `other`, cotangents of these particles, in the rows that they have then."""
+        """`migrate`; and `other`, the cotangents of these particles, moved to the same rows."""
         migrated, rows = self._migrate(other._rows)
         return migrated, _without_fixed_point(other, rows)
 
@@ -309,9 +317,9 @@ class Particles(AbstractExactComponent, AbstractSlottedComponent):
         return self._with_rows(rows, ownership, self.space, self.fixed_point), events
 
     def widen_migration_margin(self, dt: Float[Array, ""] | float, has_halo: bool) -> "Particles":
-        """These particles, in device layout, with a margin that the fastest does not cross in some steps.
+        """These particles, in device layout, with a margin that takes the fastest several steps to cross.
 
-        - `has_halo`: some force needs copies of particles near a slab, which a wide margin makes many.
+        - `has_halo`: whether some force needs a halo, which a wide margin makes large.
         """
         if self.ownership is None:
             return self
@@ -320,7 +328,7 @@ class Particles(AbstractExactComponent, AbstractSlottedComponent):
 
     @property
     def _rows(self) -> Rows:
-        """All arrays with a row for each particle, by name; fixed-point numbers, too."""
+        """All arrays with a row for each particle, by name, fixed-point numbers included."""
         rows = {name: getattr(self, name) for name in _ROWS}
         fixed_point = None if self.fixed_point is None else self.fixed_point.rows
         return rows | {"fixed_point": fixed_point}
@@ -332,7 +340,7 @@ class Particles(AbstractExactComponent, AbstractSlottedComponent):
         space: AbstractSpace,
         fixed_point: FixedPointParticles | None,
     ) -> "Particles":
-        """A copy with other rows, where `fixed_point` is what fixed-point numbers have besides rows."""
+        """A copy with other rows; `fixed_point` gives the ranges of fixed-point numbers, but not their rows."""
         if fixed_point is not None:
             fixed_point = fixed_point.with_rows(rows["fixed_point"])
         changed = {"space": space, "fixed_point": fixed_point, "ownership": ownership}
@@ -344,6 +352,7 @@ class Particles(AbstractExactComponent, AbstractSlottedComponent):
         rows, ownership, along = migrate(self._rows, self.ownership, self.space, along)
         fixed_point = self.fixed_point
         if fixed_point is not None:
+            # `migrate` has poisoned the floats with NaN; integers have none, and need the fault.
             fixed_point = fixed_point.poison_where(Fault.NOT_FINITE, ownership.is_broken)
         return self._with_rows(rows, ownership, self.space, fixed_point), along
 
@@ -372,27 +381,16 @@ class Particles(AbstractExactComponent, AbstractSlottedComponent):
         return self._with_rows(rows, ownership, self.space, self.fixed_point)
 
     def faults(self) -> Int[Array, ""]:
-        light = jnp.where(jnp.any(self.mass <= 0), int(Fault.MASS), 0)
-        return (light + jnp.where(self.space.is_degenerate(), int(Fault.SPACE), 0)).astype(
-            jnp.int32
-        )
+        mass = jnp.where(jnp.any(self.mass <= 0), int(Fault.MASS), 0)
+        space = jnp.where(self.space.is_degenerate(), int(Fault.SPACE), 0)
+        return (mass + space).astype(jnp.int32)
 
-    def _mobile(self, change: Float[Array, "n d"]) -> Float[Array, "n d"]:
+    def _zero_immobile(self, change: Float[Array, "n d"]) -> Float[Array, "n d"]:
+        """`change`, 0 for frozen particles and in empty slots."""
         change = self.mask_empty(change)
         return change if self.frozen is None else jnp.where(self.frozen[:, None], 0, change)
 
 
 def _without_fixed_point(cotangents: Particles, rows: Rows) -> Particles:
-    """`cotangents` with these rows: integers have none."""
+    """`cotangents` with these rows, but without fixed-point numbers: integers have no cotangents."""
     return replace_fields(cotangents, {k: x for k, x in rows.items() if k != "fixed_point"})
-
-
-def _check_numbers(p: Particles) -> None:
-    mass, ids, species = concrete_value(p.mass), concrete_value(p.id), concrete_value(p.species)
-    if mass is not None and not np.all(mass > 0):
-        worst = int(np.argmin(mass))
-        raise ParameterError(f"masses must be positive; mass[{worst}] = {mass[worst]}")
-    if ids is not None and len(np.unique(ids)) != len(ids):
-        raise ParameterError("ids must be distinct: noise and frames go by them")
-    if species is not None and species.size and species.min() < 0:
-        raise ParameterError(f"species count from 0; got {species.min()}")

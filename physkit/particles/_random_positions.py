@@ -1,11 +1,11 @@
 """Random placement without overlap."""
 
 import itertools
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from physkit.core import ParameterError, ShapeError, concrete_value
@@ -15,7 +15,7 @@ ATTEMPTS = 200  # tries per particle, on average, before the density counts as o
 
 
 def random_positions(
-    key: Array | int, count: int, space: AbstractSpace, *, distance: Any = 0.0
+    key: Array | int | np.integer, count: int, space: AbstractSpace, *, distance: ArrayLike = 0.0
 ) -> Float[Array, "n d"]:
     """Uniformly random positions in a cell, no two closer than `distance`.
 
@@ -107,7 +107,7 @@ def _cell(space: AbstractSpace) -> np.ndarray:
     raise ParameterError(f"random positions need a cell to fill, a Box or Triclinic; got {space!r}")
 
 
-def _seed(key: Any) -> list[int] | int:
+def _seed(key: Array | int | np.integer) -> list[int] | int:
     if isinstance(key, int | np.integer):
         return int(key)
     words = jax.random.key_data(key) if jnp.issubdtype(key.dtype, jax.dtypes.prng_key) else key

@@ -1,13 +1,13 @@
 """Momentum, kinetic energy, temperature and their degrees of freedom, counted here and nowhere else."""
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
+from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from physkit.core import ParameterError, ShapeError, concrete_value, safe_divide, safe_sqrt
 
+from ._arguments import Numbers
 from ._particles import Particles
 
 
@@ -75,7 +75,7 @@ def center_of_mass(particles: Particles) -> Float[Array, " d"]:
     return weighted / particles.sum(particles.mass)
 
 
-def angular_momentum(particles: Particles, about: Any = None) -> Float[Array, "..."]:
+def angular_momentum(particles: Particles, about: Numbers | None = None) -> Float[Array, "..."]:
     """Σ m (x − c) × v: a vector in three dimensions, a number in two.
 
     **Arguments:**
@@ -99,7 +99,7 @@ def angular_momentum(particles: Particles, about: Any = None) -> Float[Array, ".
 def maxwell_boltzmann(
     key: Array,
     particles: Particles,
-    temperature: Any,
+    temperature: ArrayLike,
     *,
     remove_momentum: bool = True,
     exact: bool = True,

@@ -55,7 +55,7 @@ def _brute_energy(force, particles):
     x, n = particles.position, particles.num_particles
     i, j = np.triu_indices(n, 1)
     r2 = jnp.sum(particles.space.displacement(x[i], x[j]) ** 2, axis=-1)
-    law = force.truncated(x.dtype)
+    law = force.truncated_potential(x.dtype)
     if particles.species is not None:
         law = law.between(particles.species[i], particles.species[j])
     u = law.energy(r2)

@@ -13,7 +13,7 @@ from physkit.particles.forces import (
     SoftSphere,
     Yukawa,
     lorentz_berthelot,
-    truncated,
+    truncate,
 )
 
 CUTOFF = jnp.asarray(2.5)
@@ -21,7 +21,7 @@ TABLE = LennardJones(**lorentz_berthelot([1.0, 1.2], [1.0, 0.5]))
 
 
 def cut(kind, potential=None, cutoff=CUTOFF, **more):
-    return truncated(LennardJones() if potential is None else potential, cutoff, kind, **more)
+    return truncate(LennardJones() if potential is None else potential, cutoff, kind, **more)
 
 
 @pytest.mark.parametrize("kind", TRUNCATIONS)
@@ -85,7 +85,7 @@ def test_tables(kind):
 @pytest.mark.parametrize("kind", TRUNCATIONS)
 def test_gradient_by_parameters_and_cutoff(kind):
     def answer(epsilon, sigma, cutoff):
-        one = truncated(LennardJones(epsilon, sigma), cutoff, kind)
+        one = truncate(LennardJones(epsilon, sigma), cutoff, kind)
         return one.energy(jnp.asarray(5.5)) + one.force_over_distance(jnp.asarray(1.3))
 
     at = [jnp.asarray(1.2), jnp.asarray(0.95), CUTOFF]
@@ -125,7 +125,7 @@ def test_tail_virial_is_the_volume_derivative():
     n, volume = 50, 100.0
 
     def energy(scale):  # every distance, the cutoff included, stretched
-        tail = truncated(LennardJones(), CUTOFF * scale, "plain")
+        tail = truncate(LennardJones(), CUTOFF * scale, "plain")
         return tail.tail_energy(n / (volume * scale**3), n, 3)
 
     found = cut("plain").tail_virial(n / volume, n, 3)

@@ -25,7 +25,7 @@ from .pairs._truncation import (
     TRUNCATIONS as TRUNCATIONS,
     AbstractTruncated as AbstractTruncated,
     check_truncation as check_truncation,
-    truncated as truncated,
+    truncate as truncate,
 )
 from .potentials import (
     WCA as WCA,

@@ -1,4 +1,4 @@
-"""Forces from outside: uniform fields, traps, driving, and any function of time and particles."""
+"""External forces: uniform fields, traps, driving, and any function of time and particles."""
 
 from collections.abc import Callable
 from typing import Any, ClassVar
@@ -118,6 +118,7 @@ class HarmonicTrap(AbstractForce):
 
     def _stretch(self, particles: Particles) -> Float[Array, "n d"]:
         x, center = particles.position, self.center
+        # `[n d]` is in the user's order: over devices take the rows of this device's particles.
         if center.ndim == 2:
             center = particles.local_rows(center)
         if center.shape != x.shape:
@@ -126,7 +127,7 @@ class HarmonicTrap(AbstractForce):
 
 
 class ExternalEnergy(AbstractForce):
-    """Any energy of particles in an outside world, as a plain function; the force is its gradient.
+    """Any energy of particles, as a plain function; the force is its negative gradient.
 
         ExternalEnergy(lambda t, p, k: k * jnp.sum(jnp.cos(p.position)), args=jnp.asarray(2.0))
 
@@ -136,10 +137,11 @@ class ExternalEnergy(AbstractForce):
     - `args`: arrays that the function depends on and that should be differentiable.
     - `component`: name of the particle component; None where the state is one component.
 
-    **Errors:** `DeclarationError` over several devices: each sees its own particles only.
+    **Errors:** `DeclarationError` over several devices, where the function would get one device's particles
+    only.
 
-    **Notes:** write the function once, at module level or outside loops: another function object
-    compiles anew.
+    **Notes:** define the function once, at module level or outside of loops: every new function object
+    compiles again.
     """
 
     conserves_momentum: ClassVar[bool] = False

@@ -25,8 +25,8 @@ class AbstractForce(AbstractTerm):
     """A force on the particles of one component (`component`; None when the state is one component).
 
     Write `energy(clock, state, cache)` and the force is its negative gradient; or write
-    `force(clock, state)` where there is no energy or a direct form is faster. A force that carries
-    something from step to step (a neighbor list) overrides `init` and `__call__`.
+    `force(clock, state)` where there is no energy or a direct form is faster. A force with a cache that it
+    carries from step to step (a neighbor list) overrides `init` and `__call__`.
     """
 
     component: eqx.AbstractVar[str | None]
@@ -39,15 +39,15 @@ class AbstractForce(AbstractTerm):
 
     @property
     def needs_halo(self) -> bool:
-        """Whether it reads copies of particles of other devices, near this device's slab.
+        """Whether it reads copies of other devices' particles near this device's slab.
 
-        True by default for a force that carries a cache, since that may be a neighbor list: the migration
-        margin must then stay narrow.
+        True by default for a force with a cache, which may be a neighbor list. The migration margin is then
+        kept narrow.
         """
         return type(self).init is not AbstractTerm.init
 
     def for_shape_inference(self) -> "AbstractForce":
-        """The same force, as cheap to trace as can be; asked only for shapes, never for numbers."""
+        """The same force, as cheap to trace as possible; only shapes of its results are used."""
         return self
 
     def particles(self, state: State) -> Particles:
@@ -63,7 +63,8 @@ class AbstractForce(AbstractTerm):
     ) -> Float[Array, "n d"] | dict[str, Float[Array, "..."]]:
         """Force on each particle (a dict by name, of several components); by default −∂energy/∂position."""
         particles = self.particles(state)
-        name = f"{type(self).__name__}, which only tells its energy,"
+        # The gradient of one device's energy lacks what its particles do to those of other devices.
+        name = f"{type(self).__name__}, which only defines its energy,"
         particles.require_single_device(name, "a force")
 
         def energy_at(position: Float[Array, "n d"]) -> Float[Array, ""]:
@@ -73,7 +74,7 @@ class AbstractForce(AbstractTerm):
         return -jax.grad(energy_at)(particles.position)
 
     def virial(self, clock: Clock, state: State, cache: Cache = None) -> Float[Array, "d d"]:
-        """Σ r ⊗ f over interactions, which pressure and stress are made of; 0 for outside fields."""
+        """Σ r ⊗ f over interactions, for pressure and stress; 0 for external fields."""
         del clock, cache
         d = self.particles(state).dimension
         return jnp.zeros((d, d), self.particles(state).position.dtype)
@@ -87,12 +88,12 @@ class AbstractForce(AbstractTerm):
         return Forces.of(self, other)
 
     def named(self, name: str) -> "Forces":
-        """A sum of this one force, which it calls `name`: add it to others, and `find` it by that name."""
+        """A sum of this one force under `name`: add it to others, and `find` it by that name."""
         return Forces((self,), (name,))
 
 
 class Forces(Module):
-    """The sum of forces, on one or on several components: a force array per component's name.
+    """The sum of forces on one or several components: a force array for each component's name.
 
     `term_names`: one for each force, or empty where no force has a name.
     """
@@ -119,11 +120,12 @@ class Forces(Module):
     @property
     def components(self) -> tuple[str | None, ...]:
         """Names of the components that are acted on, each once."""
+        # A dict keeps the order of the terms, so that every process has the same.
         return tuple(dict.fromkeys(name for term in self.terms for name in term.components))
 
     @property
     def conserves_momentum(self) -> bool:
-        """Whether total momentum is conserved: no force from outside."""
+        """Whether total momentum is conserved: whether all terms conserve it."""
         return all(term.conserves_momentum for term in self.terms)
 
     def require_reversible(self, state: State) -> None:
@@ -137,15 +139,15 @@ class Forces(Module):
     def __call__(self, clock: Clock, state: State, caches: tuple[Cache, ...]):
         """Force per component, and the terms' caches."""
         total: dict[str | None, Array] = {}
-        fresh = []
+        new_caches = []
+        # In the order of the terms: floating-point sums depend on it.
         for term, cache in zip(self.terms, caches, strict=True):
             force, cache = term(clock, state, cache)
-            for name, own in (
-                force if isinstance(force, dict) else {term.component: force}
-            ).items():
-                total[name] = total[name] + own if name in total else own
-            fresh.append(cache)
-        return total, tuple(fresh)
+            by_component = force if isinstance(force, dict) else {term.component: force}
+            for name, part in by_component.items():
+                total[name] = total[name] + part if name in total else part
+            new_caches.append(cache)
+        return total, tuple(new_caches)
 
     def __add__(self, other: "AbstractForce | Forces") -> "Forces":
         return Forces.of(self, other)

@@ -1,4 +1,4 @@
-"""Forces times a number that depends on time."""
+"""Forces scaled by a factor that depends on time."""
 
 import abc
 from typing import ClassVar
@@ -20,7 +20,7 @@ class AbstractScaledForce(AbstractForce):
 
     @abc.abstractmethod
     def factor(self, clock: Clock) -> Float[Array, ""]:
-        """What the force is multiplied with at `clock.t`."""
+        """The number that multiplies the force at `clock.t`."""
 
     @property
     def component(self) -> str | tuple[str, ...] | None:
@@ -45,10 +45,10 @@ class AbstractScaledForce(AbstractForce):
 
     def __call__(self, clock: Clock, state: State, cache: Cache) -> tuple[PyTree, Cache]:
         force, cache = self.inner(clock, state, cache)
-        return self._times(clock, force), cache
+        return self._scale(clock, force), cache
 
     def force(self, clock: Clock, state: State) -> PyTree:
-        return self._times(clock, self.inner.force(clock, state))
+        return self._scale(clock, self.inner.force(clock, state))
 
     def energy(self, clock: Clock, state: State, cache: Cache = None) -> Float[Array, ""]:
         return self.factor(clock) * self.inner.energy(clock, state, cache)
@@ -56,7 +56,7 @@ class AbstractScaledForce(AbstractForce):
     def virial(self, clock: Clock, state: State, cache: Cache = None) -> Float[Array, "d d"]:
         return self.factor(clock) * self.inner.virial(clock, state, cache)
 
-    def _times(self, clock: Clock, force: PyTree) -> PyTree:
+    def _scale(self, clock: Clock, force: PyTree) -> PyTree:
         factor = self.factor(clock)
         return jax.tree.map(lambda x: factor * x, force)
 
@@ -72,7 +72,7 @@ class Modulated(AbstractScaledForce):
     - `frequency`: ω, radians per time.
     - `phase`: φ, radians; −π/2 makes the cosine a sine.
 
-    **Notes:** ω t is taken modulo 2π with both words of the clock: good at any t, in float32 too.
+    **Notes:** ω t is reduced modulo 2π from both words of the clock: accurate at any t, also in float32.
     Energy is not conserved, and momentum counts as not conserved, whatever `inner` does.
     """
 

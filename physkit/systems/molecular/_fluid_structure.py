@@ -14,7 +14,7 @@ from physkit.fit import EquilibriumSamples, Fit, fit, reweight
 from physkit.integrators import BAOAB
 from physkit.observe import Every, RadialDistribution, Snapshot
 from physkit.particles import Particles, lattice, maxwell_boltzmann
-from physkit.particles.forces import LennardJones, Pairwise, truncated
+from physkit.particles.forces import LennardJones, Pairwise, truncate
 from physkit.simulate import Simulation, init, simulate
 
 
@@ -48,7 +48,7 @@ class SmallFluid(NamedTuple):
     def energy(self, model: LennardJones, state: tuple[Array, Array]) -> Float[Array, ""]:
         """The potential energy of a sample, from its pairs' squared distances."""
         squares = state[0]
-        potential = truncated(model, jnp.asarray(self.cutoff, squares.dtype), "shifted-force")
+        potential = truncate(model, jnp.asarray(self.cutoff, squares.dtype), "shifted-force")
         return jnp.sum(jnp.where(squares < self.cutoff**2, potential.energy(squares), 0))
 
 

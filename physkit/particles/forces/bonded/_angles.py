@@ -1,6 +1,6 @@
 """Springs on the angle between two bonds."""
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -8,6 +8,7 @@ from jaxtyping import Array, Float
 from physkit.core import ShapeError, param, safe_arctan2, safe_norm, static
 from physkit.geometry import AbstractSpace
 
+from ..._arguments import Numbers
 from ..._particles import Particles
 from ._bonded import AbstractBonded, LocalTuples, Vectors, parameter_by_tuple
 from ._tuples import Tuples
@@ -28,10 +29,10 @@ class HarmonicAngles(AbstractBonded):
     **Errors:** `ShapeError` for other shapes and in one dimension; `ParameterError` for places
     that do not exist, or one named twice in a row.
 
-    **Notes:** bonds by nearest image. The force is the gradient of the energy; each particle reads
-    its own angles from a table, and nothing scatters. Over devices, the three must be of the same
-    slab or of two that are next to each other. At θ = 0 or π with another θ₀, and where two of
-    the three coincide, its direction is undefined; it is then 0, and so is its own derivative.
+    **Notes:** bonds take the nearest image. The force is the gradient of the energy; each particle reads
+    its angles from a table, and nothing scatters. Over devices, the three particles must be in the same
+    slab or in two that are next to each other. At θ = 0 or π with another θ₀, and where two of the three
+    coincide, the direction of the force is undefined; the force is then 0, and so is its derivative.
 
     **Reference:** Allen & Tildesley, Computer Simulation of Liquids, 2nd ed., section 1.3.3.
     """
@@ -45,9 +46,9 @@ class HarmonicAngles(AbstractBonded):
 
     def __init__(
         self,
-        triples: Any,
-        stiffness: Any = 1.0,
-        angle: Any = 0.0,
+        triples: Numbers,
+        stiffness: Numbers = 1.0,
+        angle: Numbers = 0.0,
         component: str | None = None,
     ):
         self.tuples = Tuples.of(triples, 3, self.tuple_name)

@@ -1,7 +1,7 @@
-"""What bonds and angles have in common: forces on given tuples of particles."""
+"""The base of bonds and angles: forces on given tuples of particles."""
 
 import abc
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import equinox as eqx
 import jax
@@ -11,6 +11,7 @@ from jaxtyping import Array, Float
 from physkit.core import Clock, ShapeError, State, as_parameter
 from physkit.geometry import AbstractSpace
 
+from ..._arguments import Numbers
 from ..._particles import Particles
 from .._force import AbstractForce
 from ._sharded_tuples import ShardedTuples, local_tuples
@@ -21,13 +22,13 @@ Vectors = tuple[Float[Array, "m d"], ...]
 
 
 class AbstractBonded(AbstractForce):
-    """A force on given pairs, triples, … of particles, whose energy goes by vectors between their members.
+    """A force on given pairs, triples, … of particles; the energy is a function of vectors between members.
 
     A new one writes `vectors`, `energies` and `member_forces`. With v the vectors of a tuple,
 
         U = Σ energies(v),   f = −∂U/∂v,   virial = Σ v ⊗ f
 
-    - `tuples`: which particles belong together. `tuple_name`: what messages call them.
+    - `tuples`: which particles are bonded. `tuple_name`: what messages call the tuples.
     """
 
     conserves_momentum: ClassVar[bool] = True
@@ -45,6 +46,7 @@ class AbstractBonded(AbstractForce):
 
     def vector_forces(self, local: LocalTuples, vectors: Vectors) -> Vectors:
         """f = −∂U/∂v; override it where a closed form is faster."""
+        # Tuples do not depend on one another: the gradient of the sum has the derivative of each.
         slopes = jax.grad(lambda v: jnp.sum(self.energies(local, v)))(vectors)
         return tuple(-slope for slope in slopes)
 
@@ -92,7 +94,7 @@ class AbstractBonded(AbstractForce):
         return particles.space.sum(total)
 
     def require_valid(self, particles: Particles) -> None:
-        """Raise for particles that these tuples do not fit."""
+        """**Errors:** `ParameterError` or `ShapeError` for particles that these tuples do not fit."""
         self.tuples.require_inside(particles, self.tuple_name)
 
     def _local(self, particles: Particles, cache: ShardedTuples | None) -> LocalTuples:
@@ -106,7 +108,7 @@ class AbstractBonded(AbstractForce):
         return local, self.vectors(particles.space, local.positions(particles))
 
 
-def parameter_by_tuple(value: Any, tuples: Tuples, name: str) -> Float[Array, "..."]:
+def parameter_by_tuple(value: Numbers, tuples: Tuples, name: str) -> Float[Array, "..."]:
     """A parameter that is one for all tuples, or `[m]`.
 
     **Errors:** `ShapeError` for other shapes.
@@ -118,4 +120,5 @@ def parameter_by_tuple(value: Any, tuples: Tuples, name: str) -> Float[Array, ".
 
 
 def _as_cache(local: LocalTuples) -> ShardedTuples | None:
+    # On a single device the tuples are part of the force, and nothing is carried.
     return local if isinstance(local, ShardedTuples) else None

@@ -1,6 +1,6 @@
 """Springs between given pairs of particles."""
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -8,6 +8,7 @@ from jaxtyping import Array, Float
 from physkit.core import param, safe_divide, safe_norm, static
 from physkit.geometry import AbstractSpace
 
+from ..._arguments import Numbers
 from ._bonded import AbstractBonded, LocalTuples, Vectors, parameter_by_tuple
 from ._tuples import Tuples
 
@@ -31,10 +32,10 @@ class HarmonicBonds(AbstractBonded):
 
     **Good values:** dt below a tenth of the shortest period 2π √(μ/k).
 
-    **Notes:** ends are joined by the nearest image: a bond must stay shorter than the image limit
-    of the box. Each particle reads its own bonds from a table, so that neither the force nor its
-    derivatives scatter; the table is made from the numbers in `pairs`, which must not be traced. Over
-    devices, bonded particles must be of the same slab or of two that are next to each other.
+    **Notes:** bonds take the nearest image, and must stay shorter than the image limit of the box. Each
+    particle reads its bonds from a table, so that neither the force nor its derivatives scatter; the table
+    is made from the numbers in `pairs`, which must not be traced. Over devices, bonded particles must be
+    in the same slab or in two that are next to each other.
 
     **Reference:** Allen & Tildesley, Computer Simulation of Liquids, 2nd ed., section 1.3.3.
     """
@@ -48,9 +49,9 @@ class HarmonicBonds(AbstractBonded):
 
     def __init__(
         self,
-        pairs: Any,
-        stiffness: Any = 1.0,
-        length: Any = 0.0,
+        pairs: Numbers,
+        stiffness: Numbers = 1.0,
+        length: Numbers = 0.0,
         component: str | None = None,
     ):
         self.tuples = Tuples.of(pairs, 2, self.tuple_name)
@@ -71,8 +72,9 @@ class HarmonicBonds(AbstractBonded):
         r = safe_norm(d)
         stiffness = local.local_parameters(self.stiffness)
         length = local.local_parameters(self.length)
+        # Two ends on one spot have no direction: the force is 0 there, and so is its derivative.
         return (safe_divide(stiffness * (length - r), r)[:, None] * d,)
 
     def member_forces(self, forces: Vectors) -> Float[Array, "2 m d"]:
-        (pull,) = forces
-        return jnp.stack([pull, -pull])
+        (force,) = forces
+        return jnp.stack([force, -force])

@@ -1,7 +1,6 @@
-"""Pairs, triples, … of particles that are bonded: gathered and summed without a scatter."""
+"""Pairs, triples, … of bonded particles: tables that gather and sum without a scatter."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -9,45 +8,47 @@ from jaxtyping import Array, Float, Int
 
 from physkit.core import Module, ParameterError, ShapeError, concrete_value, data, linear_call
 
+from ..._arguments import Numbers
 from ..._particles import Particles
 
 Tables = tuple[Int[Array, "m k"], Int[Array, "n s"]]
 
 
 class Tuples(Module):
-    """Which particles are bonded to one another, and for every particle where it is named.
+    """Which particles are bonded to one another, and for every particle the entries that name it.
 
         y_{km} = x_{p(m,k)},   x̄_i = Σ_{p(m,k) = i} ȳ_{km}
 
-    Each of the two maps is the other's transpose, and both are gathers: what is made of `gather` and
-    `sum_by_particle` has forces, gradients and Hessians without a scatter.
+    Each of the two maps is the other's transpose, and both are gathers: forces that are made of `gather` and
+    `sum_by_particle` have no scatter, nor have their gradients and Hessians.
 
     **Arguments:**
 
-    - `places`: `[m k]` whole numbers, places in the particle arrays.
-    - `slots`: `[n s]`, for every particle where it is named, counted through the first of all tuples, the
-      second, …; m·k where it is named no more.
+    - `places`: `[m k]` whole numbers, indices into the particle arrays.
+    - `slots`: `[n s]`, for every particle the entries that name it. Entries are counted through the first
+      members of all tuples, then the second, …: member k of tuple m is entry k·m_total + m. Where there are
+      no more, the number of all entries.
 
     **Errors:** `ShapeError`, `ParameterError` for places that are no such numbers.
 
-    **Notes:** one row of the table per particle, as long as the particle most often named needs.
+    **Notes:** all rows of `slots` are as long as the particle that is named most often needs.
     """
 
     places: Int[Array, "m k"] = data()
     slots: Int[Array, "n s"] = data()
 
     @staticmethod
-    def of(places: Any, width: int, name: str) -> "Tuples":
+    def of(places: Numbers, width: int, name: str) -> "Tuples":
         """Tuples of `width` places each; `name` is what messages call them."""
         numbers = _as_places(places, width, name)
-        return Tuples(jnp.asarray(numbers), jnp.asarray(_slots(numbers)))
+        return Tuples(jnp.asarray(numbers), jnp.asarray(_entries_by_particle(numbers)))
 
     def gather(self, x: Float[Array, "n d"]) -> Float[Array, "k m d"]:
-        """x of the first, second, … of all tuples."""
+        """x of the first, second, … members of all tuples."""
         return linear_call(_Gather(), _Sum(x.shape[0]), (self.places, self.slots), x)
 
     def sum_by_particle(self, y: Float[Array, "k m d"], count: int) -> Float[Array, "n d"]:
-        """For each of `count` particles the sum of what its tuples hold for it."""
+        """For each of `count` particles the sum over the entries that name it."""
         return linear_call(_Sum(count), _Gather(), (self.places, self.slots), y)
 
     def require_inside(self, particles: Particles, name: str) -> None:
@@ -59,22 +60,22 @@ class Tuples(Module):
                 "(from 0)"
             )
 
-    # --- as `ShardedTuples` over devices -----------------------------------------------------------
+    # --- the interface that `ShardedTuples` has over devices ---------------------------------------
 
     def positions(self, particles: Particles) -> Float[Array, "k m d"]:
-        """Positions of the first, second, … of these tuples."""
+        """Positions of the first, second, … members of these tuples."""
         return self.gather(particles.position)
 
     def sum_forces(self, y: Float[Array, "k m d"], particles: Particles) -> Float[Array, "n d"]:
-        """For each particle the sum of the forces that its tuples hold for it."""
+        """The force on each particle, from the forces on the members of tuples."""
         return self.sum_by_particle(y, particles.num_slots)
 
     def local_parameters(self, x: Float[Array, "..."]) -> Float[Array, "..."]:
-        """The parameters of these tuples, from one for all or those of all."""
+        """The parameters of these tuples, from one for all tuples or one for each."""
         return x
 
     def weight_by_ownership(self, x: Float[Array, "m ..."]) -> Float[Array, "m ..."]:
-        """`x` by tuple, so that a sum over all devices counts every tuple once."""
+        """`x` by tuple, weighted so that a sum over all devices counts every tuple once."""
         return x
 
 
@@ -90,28 +91,32 @@ class _Sum:
 
     def __call__(self, tables: Tables, y: Float[Array, "k m d"]) -> Float[Array, "rows d"]:
         k, m, d = y.shape
+        # A last row of zeros, which unused entries of the table read.
         rows = jnp.concatenate([y.reshape(k * m, d), jnp.zeros((1, d), y.dtype)])
         total = jnp.sum(rows.at[tables[1]].get(mode="promise_in_bounds"), axis=1)
+        # The table ends with the last particle that is named.
         return jnp.pad(total, ((0, self.count - total.shape[0]), (0, 0)))
 
 
-def _slots(places: np.ndarray) -> np.ndarray:
-    """Per particle where it is named; as many slots as needed."""
-    named = places.T.ravel()
-    count = int(named.max(initial=-1)) + 1
-    order = np.argsort(named, kind="stable")
-    starts = np.searchsorted(named[order], np.arange(count))
-    column = np.arange(named.size) - starts[named[order]]
-    slots = np.full((count, int(column.max(initial=-1)) + 1), named.size, np.int32)
-    slots[named[order], column] = order
+def _entries_by_particle(places: np.ndarray) -> np.ndarray:
+    """The entries that name each particle, in rows as long as needed. Host only."""
+    particle_of_entry = places.T.ravel()
+    count = int(particle_of_entry.max(initial=-1)) + 1
+    order = np.argsort(particle_of_entry, kind="stable")
+    # Sorted by particle, its entries are in a run; their places within the run are the columns.
+    starts = np.searchsorted(particle_of_entry[order], np.arange(count))
+    column = np.arange(particle_of_entry.size) - starts[particle_of_entry[order]]
+    slots = np.full((count, int(column.max(initial=-1)) + 1), particle_of_entry.size, np.int32)
+    slots[particle_of_entry[order], column] = order
     return slots
 
 
-def _as_places(value: Any, width: int, name: str) -> np.ndarray:
+def _as_places(value: Numbers, width: int, name: str) -> np.ndarray:
     """`value` as a host array `[m width]` of distinct places per row."""
     numbers = concrete_value(value)
     if numbers is None:
         raise ParameterError(f"{name} must be known numbers, not traced: build them outside of jit")
+    # No tuples at all, `[]`: without a second axis to check.
     if numbers.size == 0:
         numbers = np.zeros((0, width), np.int32)
     if numbers.ndim != 2 or numbers.shape[1] != width:
@@ -119,9 +124,9 @@ def _as_places(value: Any, width: int, name: str) -> np.ndarray:
     if not np.issubdtype(numbers.dtype, np.integer) or numbers.min(initial=0) < 0:
         raise ParameterError(f"{name} are places in the particle arrays: whole numbers from 0")
     ordered = np.sort(numbers, axis=1)
-    doubled = np.any(ordered[:, 1:] == ordered[:, :-1], axis=1)
-    if np.any(doubled):
-        worst = int(np.argmax(doubled))
+    has_repeat = np.any(ordered[:, 1:] == ordered[:, :-1], axis=1)
+    if np.any(has_repeat):
+        worst = int(np.argmax(has_repeat))
         raise ParameterError(
             f"{name}[{worst}] = {numbers[worst].tolist()} joins a particle to itself"
         )

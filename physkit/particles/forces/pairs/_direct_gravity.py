@@ -28,9 +28,11 @@ from ._pair_sum import direct_sum
 Components = tuple[Array, ...]
 Bodies = tuple[Components, Array]  # positions by components, masses
 
-_GROUP = 4  # bodies j at once: few enough that all their temporaries stay in registers
-_FEW = 100  # bodies for which a loop over j costs more than it saves
-_MANY = 512  # bodies for which a step of that loop costs more than a small matrix product
+_GROUP = 4  # bodies j per turn of the loop: few enough that all temporaries stay in registers
+_MIN_BODIES_FOR_LOOP = 101  # below this, a loop over j costs more than it saves
+_MIN_BODIES_FOR_PRODUCT = (
+    512  # from here on, a turn of that loop costs more than a small matrix product
+)
 
 
 class DirectGravity(AbstractForce):
@@ -39,7 +41,7 @@ class DirectGravity(AbstractForce):
         Fᵢ = −G mᵢ Σⱼ mⱼ (xᵢ − xⱼ) / (rᵢⱼ² + ε²)^(3/2),   U = −G Σ_{i<j} mᵢ mⱼ / (rᵢⱼ² + ε²)^½
 
     Exact: n² pairs a step, at 2 to 3·10⁹ (float32) or 10⁹ (float64) pairs a second on one core.
-    Memory is of order n, in derivatives too. Masses are differentiable: bodies can be weighed by
+    Memory is of order n, also in derivatives. Masses are differentiable, so that a fit can weigh bodies by
     the motion of others.
 
     **Arguments:**
@@ -53,10 +55,10 @@ class DirectGravity(AbstractForce):
     **Errors:** `ParameterError` in a periodic space, where the sum over images does not converge
     (use a particle mesh). Two bodies on one spot without softening: `OverlapError`.
 
-    **Notes:** the same law in one and two dimensions: bodies of our space that stay on a line or
-    in a plane. In float32 forces are good to some 10⁻⁷ of themselves; positions relative to a
-    distant origin are not: put the origin near the bodies. Over devices (in a `Box` that does not
-    repeat) each sums the pull on its own bodies, and receives all of them in every step.
+    **Notes:** the same law in one and two dimensions: bodies in three-dimensional space that stay on a line
+    or in a plane. In float32, forces have a relative error of some 10⁻⁷; positions far from the origin lose
+    digits, so put the origin near the bodies. Over devices (in a `Box` that is not periodic) each device
+    sums the forces on its own bodies, and receives all bodies in every step.
 
     **Reference:** Aarseth, Gravitational N-Body Simulations (2003), eq. 1.1 and section 2.2.
     """
@@ -69,7 +71,7 @@ class DirectGravity(AbstractForce):
 
     @property
     def needs_halo(self) -> bool:
-        return False  # over devices every one is sent all bodies
+        return False  # every device receives all bodies
 
     def init(self, state: State) -> Faults:
         _check(self.particles(state))
@@ -78,15 +80,17 @@ class DirectGravity(AbstractForce):
     def __call__(self, clock: Clock, state: State, cache: Faults) -> tuple[Array, Faults]:
         force = self.force(clock, state)
         bodies = self.particles(state)
-        sane = jnp.all(jnp.isfinite(bodies.position)) & jnp.all(jnp.isfinite(bodies.mass))
-        return force, cache.set_if(Fault.OVERLAP, sane & ~jnp.all(jnp.isfinite(force)))
+        is_finite_state = jnp.all(jnp.isfinite(bodies.position)) & jnp.all(
+            jnp.isfinite(bodies.mass)
+        )
+        return force, cache.set_if(Fault.OVERLAP, is_finite_state & ~jnp.all(jnp.isfinite(force)))
 
     def require_reversible(self, state: State) -> None:
         """**Errors:** `NotReversible` over devices, where the order of addition depends on the sharding."""
         if self.particles(state).is_distributed:
             raise NotReversible(
-                "DirectGravity over devices adds in an order that depends on which device holds a body, "
-                "and the backward pass may hold it elsewhere: use adjoint=NestedCheckpoint() or Binomial(n)"
+                "DirectGravity over devices adds in an order that depends on which device holds a body, and "
+                "in the backward pass another device may hold it: use adjoint=NestedCheckpoint() or Binomial(n)"
             )
 
     def force(self, clock: Clock, state: State) -> Float[Array, "n d"]:
@@ -104,16 +108,17 @@ class DirectGravity(AbstractForce):
         bodies = self.particles(state)
         _check(bodies)
         if bodies.is_distributed:
-            each = _sum_local_rows(_pair_energy, bodies, self.softening**2)
+            potentials = _sum_local_rows(_pair_energy, bodies, self.softening**2)
         else:
-            each = direct_sum(
+            potentials = direct_sum(
                 _pair_energy, (_components(bodies), bodies.mass), self.softening**2, 1
             )
-        return -0.5 * self.constant * bodies.space.sum(jnp.sum(each))
+        return -0.5 * self.constant * bodies.space.sum(jnp.sum(potentials))
 
     def virial(self, clock: Clock, state: State, cache: Cache = None) -> Float[Array, "d d"]:
         del cache
-        # Σ over pairs of r ⊗ f is Σ over bodies of x ⊗ F, from any origin: no total force.
+        # Σ over pairs of r ⊗ f is Σ over bodies of x ⊗ F, from any origin, because the total force is 0. The
+        # mean position as origin loses the fewest digits.
         bodies = self.particles(state)
         center = bodies.sum(bodies.position) / bodies.num_particles
         x = bodies.position - center[None]
@@ -123,21 +128,22 @@ class DirectGravity(AbstractForce):
 def _sum_local_rows(
     kernel: Callable[..., PyTree], bodies: Particles, softening2: Float[Array, ""]
 ) -> PyTree:
-    """Sums of `kernel` over all bodies of the domain, for those of this device.
+    """Sums of `kernel` over all bodies of the domain, for each body of this device.
 
-    Every device receives every body: the one message whose size does not shrink with more devices.
+    Every device receives every body: a message whose size does not shrink with more devices.
     """
     ownership, d = bodies.ownership, bodies.dimension
     assert ownership is not None
     local = jnp.concatenate([bodies.position, bodies.mass[:, None]], axis=1)
+    # (bodies of the domain, d + 1), in the order of global indices
     gathered = bodies.all_rows(local)
-    others = tuple(gathered[:, k] for k in range(d)), gathered[:, d]
+    bodies_j = tuple(gathered[:, k] for k in range(d)), gathered[:, d]
     number = jnp.arange(ownership.num_particles, dtype=jnp.int32)
 
     def row(body: tuple[Array, Array, Array]) -> PyTree:
-        own, index, is_present = body
-        own = tuple(own[k] for k in range(d)), own[d]
-        terms = kernel(own, others, softening2, is_present & (number != index))
+        body_i, index, is_present = body
+        body_i = tuple(body_i[k] for k in range(d)), body_i[d]
+        terms = kernel(body_i, bodies_j, softening2, is_present & (number != index))
         return jax.tree.map(jnp.sum, terms)
 
     rows_at_once = max(1, PAIRS_PER_BLOCK // max(ownership.num_particles, 1))
@@ -153,7 +159,7 @@ def _attraction(
     """mᵢ Σⱼ mⱼ (xⱼ − xᵢ)/(r² + ε²)^(3/2), by components."""
     # On a CPU a loop over j with all i as one vector is twice as fast as blocks of pairs; on
     # other devices blocks keep many more of their cores busy.
-    if mass.shape[0] <= _FEW:
+    if mass.shape[0] < _MIN_BODIES_FOR_LOOP:
         return _attraction_by_blocks(x, mass, softening2)
     return jax.lax.platform_dependent(
         x, mass, softening2, cpu=_attraction_by_loop, default=_attraction_by_blocks
@@ -161,19 +167,21 @@ def _attraction(
 
 
 def _attraction_jvp(primals: PyTree, tangents: PyTree) -> tuple[Components, Components]:
-    # Only what moves is differentiated: a zero tangent would cost as much as any other.
+    # Differentiate only inputs that have a tangent: a zero tangent would cost as much as any other.
     values, tree = jax.tree.flatten(primals)
-    dots = tree.flatten_up_to(tangents)
-    varies = [not isinstance(t, jax.custom_derivatives.SymbolicZero) for t in dots]
+    tangent_leaves = tree.flatten_up_to(tangents)
+    has_tangent = [not isinstance(t, jax.custom_derivatives.SymbolicZero) for t in tangent_leaves]
 
-    def blocks(*varied: Array) -> Components:
-        rest = iter(varied)
-        merged = [next(rest) if m else v for v, m in zip(values, varies, strict=True)]
+    def blocks(*varying_values: Array) -> Components:
+        remaining = iter(varying_values)
+        merged = [next(remaining) if m else v for v, m in zip(values, has_tangent, strict=True)]
         return _attraction_by_blocks(*tree.unflatten(merged))
 
-    chosen = [v for v, m in zip(values, varies, strict=True) if m]
-    # In blocks on every device: a derivative of the loop over j would keep what every turn of it read.
-    _, out = jax.jvp(blocks, chosen, [t for t, m in zip(dots, varies, strict=True) if m])
+    varying = [v for v, m in zip(values, has_tangent, strict=True) if m]
+    # In blocks on all kinds of device: reverse mode through the loop over j would store what every turn read.
+    _, out = jax.jvp(
+        blocks, varying, [t for t, m in zip(tangent_leaves, has_tangent, strict=True) if m]
+    )
     return _attraction(*primals), out
 
 
@@ -184,24 +192,24 @@ def _attraction_by_blocks(x: Components, mass: Array, softening2: Array) -> Comp
     return direct_sum(_pair_force, (x, mass), softening2, -1)
 
 
-def _pair_force(own: Bodies, other: Bodies, softening2: Array, present: Array) -> Components:
+def _pair_force(body_i: Bodies, body_j: Bodies, softening2: Array, present: Array) -> Components:
     """Force on i, without G."""
-    (xi, mi), (xj, mj) = own, other
+    (xi, mi), (xj, mj) = body_i, body_j
     d = tuple(b - a for a, b in zip(xi, xj, strict=True))
     inverse = _inverse_distance(d, softening2, present)
     weight = jnp.where(present, mi * mj * inverse * inverse * inverse, 0)
     return tuple(weight * c for c in d)
 
 
-def _pair_energy(own: Bodies, other: Bodies, softening2: Array, present: Array) -> Array:
-    """Depth of a pair's potential, without G."""
-    (xi, mi), (xj, mj) = own, other
+def _pair_energy(body_i: Bodies, body_j: Bodies, softening2: Array, present: Array) -> Array:
+    """The binding energy of a pair, without G."""
+    (xi, mi), (xj, mj) = body_i, body_j
     d = tuple(b - a for a, b in zip(xi, xj, strict=True))
     return jnp.where(present, mi * mj * _inverse_distance(d, softening2, present), 0)
 
 
 def _inverse_distance(d: Components, softening2: Array, present: Array) -> Array:
-    # Of a body with itself the root of 1: an infinity would become NaN in derivatives, though masked.
+    # For a body with itself take the root of 1: an infinity would become NaN in derivatives, though masked.
     return jax.lax.rsqrt(jnp.where(present, sum(c * c for c in d) + softening2, 1))
 
 
@@ -222,17 +230,18 @@ def _attraction_by_loop(x: Components, mass: Array, softening2: Array) -> Compon
 
     def step(k: Array, total: Components) -> Components:
         group = jax.lax.dynamic_slice_in_dim(bodies, _GROUP * k, _GROUP, axis=1)
-        if n >= _MANY:
-            # XLA (JAX ≥ 0.12) takes this loop for a small one and compiles it two to three times
-            # slower, unless there is a matrix product in it: one with the unit matrix is exact.
+        if n >= _MIN_BODIES_FOR_PRODUCT:
+            # XLA (JAX ≥ 0.12) mistakes this loop for a small one and compiles it to code two to three times
+            # slower, unless it contains a matrix product. A product with the unit matrix is exact.
             group = jnp.matmul(group, unit, precision="highest")
         return add_group(_GROUP * k, group, total)
 
-    groups, rest = divmod(n, _GROUP)
+    # The rest that does not fill a group comes after the loop.
+    groups, remaining = divmod(n, _GROUP)
     total = tuple(jnp.zeros_like(c) for c in x)
     total = jax.lax.fori_loop(0, groups, step, total)
-    if rest:
-        total = add_group(n - rest, bodies[:, n - rest :], total)
+    if remaining:
+        total = add_group(n - remaining, bodies[:, n - remaining :], total)
     return tuple(mass * t for t in total)
 
 
@@ -244,5 +253,5 @@ def _check(bodies: Particles) -> None:
     if any(bodies.space.periodic_axes(bodies.dimension)):
         raise ParameterError(
             "DirectGravity needs a space without periodic axes: give Particles(space=Free()); "
-            "in a periodic box gravity is summed on a mesh"
+            "in a periodic box use ParticleMesh with Gravity, which sums on a mesh"
         )

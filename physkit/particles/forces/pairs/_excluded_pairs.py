@@ -1,29 +1,33 @@
 """Pairs of particles that a pair force leaves out: bonded neighbors."""
 
-from typing import Any
-
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Int
 
 from physkit.core import ParameterError, ShapeError
 
+from ..._arguments import Numbers
 
-def as_pairs(exclude: Any) -> Int[np.ndarray, "m 2"]:
-    """`exclude` as an array of pairs of places.
 
-    **Errors:** `ShapeError` and `ParameterError` for anything else.
+def as_pairs(exclude: Numbers) -> Int[np.ndarray, "m 2"]:
+    """`exclude` as an array of pairs of indices of particles.
+
+    **Errors:** `ShapeError` for another shape or for numbers that are not integers, `ParameterError` for
+    negative ones.
     """
     pairs = np.asarray(exclude)
     if pairs.ndim != 2 or pairs.shape[1] != 2 or not np.issubdtype(pairs.dtype, np.integer):
         raise ShapeError(f"exclude is a list of pairs of integers, [m 2]; got shape {pairs.shape}")
     if pairs.min(initial=0) < 0:
-        raise ParameterError(f"exclude names particles by place, from 0; got {pairs.min()}")
+        raise ParameterError(f"exclude names particles by index, from 0; got {pairs.min()}")
     return pairs
 
 
 def partners_by_particle(pairs: Int[np.ndarray, "m 2"]) -> Int[Array, "p e"]:
-    """By particle its partners in `pairs`; −1 where there are no more."""
+    """The partners of each particle in `pairs`; −1 where there are no more.
+
+    There are rows up to the last particle that is named: how many particles there are is not known yet.
+    """
     rows: list[list[int]] = [[] for _ in range(int(pairs.max(initial=-1)) + 1)]
     for i, j in pairs.tolist():
         rows[i].append(j)

@@ -1,4 +1,4 @@
-"""What a pair force carries from step to step."""
+"""The cache of a pair force: what it carries from step to step."""
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -10,8 +10,8 @@ from ...neighbors import AbstractNeighbors, AbstractPairs, AllPairs
 from ..potentials import AbstractPairPotential
 from ._pair_kernels import PairArrays, pair_arrays
 
-# Bits between the quantum and the largest pair force at the start, by bytes of a number: sums lose nothing
-# to rounding, and there is room above for forces 2¹⁰ times larger.
+# Bits between the quantum and the largest initial pair force, by bytes of a number: more than a significand
+# has, so that rounding to the quantum loses nothing, and few enough that forces may grow 2¹⁰ times.
 _QUANTUM_BITS = {4: 28, 8: 56}
 
 
@@ -28,13 +28,13 @@ class PairCache(Module):
         return AllPairs() if self.neighbors is None else self.neighbors.pairs
 
     def update(self, particles: Particles) -> "PairCache":
-        """The same with neighbors that are up to date."""
+        """This cache with neighbors that are up to date."""
         if self.neighbors is None:
             return self
         return PairCache(self.neighbors.update(particles), self.quantum, self.faults)
 
     def arrays(self, particles: Particles, potential: AbstractPairPotential) -> PairArrays:
-        """What the potential is a function of, for all particles that `pairs` names."""
+        """The arrays that the potential depends on, for all particles that `pairs` names, the halo's too."""
         arrays = pair_arrays(particles, potential)
         return arrays if self.neighbors is None else self.neighbors.exchange_halo(particles, arrays)
 
@@ -45,13 +45,14 @@ class PairCache(Module):
 
 def round_up_to_power_of_two(quantum: Float[Array, ""]) -> Float[Array, ""]:
     """The least power of two that is not less than `quantum`."""
+    # quantum = mantissa · 2^exponent with ½ ≤ mantissa < 1: a power of two has the mantissa ½.
     mantissa, exponent = jnp.frexp(quantum)
     is_power = (mantissa == 0.5).astype(exponent.dtype)
     return jnp.ldexp(jnp.ones((), quantum.dtype), exponent - is_power)
 
 
 def quantum_below(largest: Float[Array, ""]) -> Float[Array, ""]:
-    """A power of two, some 2²⁸ (float32) or 2⁵⁶ times smaller than the largest pair force."""
+    """A power of two that is smaller than the largest pair force by about 2²⁸ (float32) or 2⁵⁶ (float64)."""
     _, exponent = jnp.frexp(jnp.where(largest > 0, largest, 1))
     bits = _QUANTUM_BITS[jnp.dtype(largest.dtype).itemsize]
     return jnp.ldexp(jnp.ones((), largest.dtype), exponent - bits)

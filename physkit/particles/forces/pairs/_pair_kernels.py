@@ -1,4 +1,4 @@
-"""Terms of sums over pairs, from a pair potential: force, energy, virial."""
+"""The kernels of pair sums: force, energy or virial of each pair, from a pair potential."""
 
 from dataclasses import dataclass
 
@@ -12,14 +12,16 @@ from ..._particles import Particles
 from ..potentials import AbstractPairPotential
 from ._truncation import AbstractTruncated
 
-PairArrays = dict[str, PyTree]  # "x": a tuple of position components; "charge", "species" if needed
+# By particle. "x": a tuple of position components, since gathers and arithmetic on one array per component are
+# faster than on `[n d]`; "charge", "species" if needed.
+PairArrays = dict[str, PyTree]
 PairContext = tuple[AbstractTruncated, AbstractSpace]  # what all pairs depend on
 
 
 def pair_arrays(particles: Particles, potential: AbstractPairPotential) -> PairArrays:
-    """What `potential` is a function of, for each particle: position by components, charge, species.
+    """The arrays that `potential` depends on, by particle: position by components, charge, species.
 
-    **Errors:** `ParameterError` when the potential needs charges or species that are not there.
+    **Errors:** `ParameterError` when the potential needs charges or species that the particles lack.
     """
     name = type(potential).__name__
     position = particles.position
@@ -28,19 +30,25 @@ def pair_arrays(particles: Particles, potential: AbstractPairPotential) -> PairA
         if particles.charge is None:
             raise ParameterError(f"{name} acts between charges: give Particles(…, charge=…)")
         arrays["charge"] = particles.charge
-    tables = potential.species
-    own_rule = type(potential).between is not AbstractPairPotential.between
-    if tables is not None and particles.species is None:
+    num_species = potential.species
+    has_own_rule = type(potential).between is not AbstractPairPotential.between
+    if num_species is not None and particles.species is None:
         raise ParameterError(
-            f"{name} has tables for {tables} species: give Particles(…, species=…)"
+            f"{name} has tables for {num_species} species: give Particles(…, species=…)"
         )
     numbers = concrete_value(particles.species)
-    if tables is not None and numbers is not None and numbers.size and numbers.max() >= tables:
+    if (
+        num_species is not None
+        and numbers is not None
+        and numbers.size
+        and numbers.max() >= num_species
+    ):
         raise ParameterError(
-            f"{name} has tables for {tables} species, numbered from 0; a particle has species "
+            f"{name} has tables for {num_species} species, numbered from 0; a particle has species "
             f"{numbers.max()}"
         )
-    if particles.species is not None and (tables is not None or own_rule):
+    # Species that nothing depends on are left out, so that no pair gathers them.
+    if particles.species is not None and (num_species is not None or has_own_rule):
         arrays["species"] = particles.species
     return arrays
 
@@ -58,23 +66,26 @@ class PairKernel:
 
     def __call__(
         self,
-        own: PairArrays,
-        other: PairArrays,
+        arrays_i: PairArrays,
+        arrays_j: PairArrays,
         context: PairContext,
         present: Bool[Array, "c k"],
     ) -> PyTree:
         potential, space = context
-        d = space.minimum_image(tuple(a - b for a, b in zip(own["x"], other["x"], strict=True)))
+        d = space.minimum_image(
+            tuple(a - b for a, b in zip(arrays_i["x"], arrays_j["x"], strict=True))
+        )
         r2 = sum(x * x for x in d)
         inside = present if self.cutoff is None else present & (r2 < self.cutoff**2)
-        # Outside, the potential is shown a harmless distance: a NaN there would survive in derivatives.
+        # Outside, the potential gets a harmless distance: a NaN there would survive in derivatives, though
+        # the term itself is masked below.
         r2 = jnp.where(inside, r2, 1.0 if self.cutoff is None else self.cutoff**2)
-        if "species" in own:
-            potential = potential.between(own["species"], other["species"])
+        if "species" in arrays_i:
+            potential = potential.between(arrays_i["species"], arrays_j["species"])
         is_energy = self.quantity == "energy"
         term = potential.energy(r2) if is_energy else potential.force_over_distance(r2)
-        if "charge" in own:
-            term = term * (own["charge"] * other["charge"])
+        if "charge" in arrays_i:
+            term = term * (arrays_i["charge"] * arrays_j["charge"])
         term = jnp.where(inside, term, 0)
         if is_energy:
             return term
@@ -83,4 +94,5 @@ class PairKernel:
         force = tuple(term * x for x in d)
         if self.quantity == "force":
             return force
+        # The virial is symmetric: only the upper triangle is summed.
         return {(a, b): d[a] * force[b] for a in range(len(d)) for b in range(a, len(d))}

@@ -1,8 +1,8 @@
 """Sums over pairs of particles, with a derivative rule that never scatters.
 
-A transposed gather is a scatter, slow on all devices and on many of no fixed order. Because every pair is
-listed from both its ends, the cotangent of particle i can be read from its own list of partners instead:
-both passes are `AbstractPairs.reduce_pairs`, and so are derivatives of derivatives.
+A transposed gather is a scatter, which is slow on all devices and adds in no fixed order on many. Every pair
+is listed from both its ends, so the cotangent of particle i can be read from i's own list of partners instead.
+Both passes are `AbstractPairs.reduce_pairs`, and so are derivatives of derivatives.
 """
 
 from dataclasses import dataclass
@@ -22,11 +22,10 @@ from physkit.core import (
 )
 
 from ...neighbors import AbstractPairs, AllPairs
-from ._pair_matrix import PairFunction, matrix_is_faster, tangents_by_matrix
+from ._tangents_by_matrix import PairFunction, matrix_is_faster, tangents_by_matrix
 
-Residuals = tuple[
-    PyTree, PyTree, AbstractPairs
-]  # particles and context, each cut in two; the pairs
+# Particles and context, each split into leaves with and without tangents; the pairs.
+Residuals = tuple[PyTree, PyTree, AbstractPairs]
 
 
 def pair_sum(
@@ -40,14 +39,14 @@ def pair_sum(
 
         outᵢ = Σⱼ kernel(zᵢ, zⱼ, θ)
 
-    What it costs in memory is one block of pairs, for the value and for every derivative. The
-    derivative is a sum of the same kind, read instead of scattered:
+    It needs memory for one block of pairs, in the value and in every derivative. The derivative is a sum of
+    the same kind, which gathers instead of scattering:
 
         z̄ᵢ = Σⱼ (∂kernel(zᵢ, zⱼ)/∂zᵢ)ᵀ (F̄ᵢ + exchange_sign·F̄ⱼ)
 
     **Arguments:**
 
-    - `kernel(own, other, context, present) → terms`: gets `particles` for i and for j, `[c 1 …]` and
+    - `kernel(arrays_i, arrays_j, context, present) → terms`: gets `particles` for i and for j, `[c 1 …]` and
       `[c k …]`, and returns a pytree of terms `[c k …]`. It must be a hashable function that closes
       over no array, return 0 where `present` is False, and not let a NaN arise there.
     - `particles`: pytree of `[n …]` arrays of any dtype: position components, charge, species.
@@ -76,36 +75,38 @@ def exact_pair_sum(
     exchange_sign: int | None,
     quantum: Float[Array, ""],
 ) -> tuple[PyTree, Bool[Array, ""]]:
-    """`pair_sum` that depends on no order: every term is rounded to a multiple of `quantum`, a power
-    of two, and the sum of these integers is exact. The derivative is that of the sum without rounding.
+    """`pair_sum` that does not depend on the order of terms.
 
-    Each integer is cut in two digits so short that floating-point sums of either are exact: faster
-    than integer sums, and good for terms up to 2⁴⁰ (float32) or 2⁹⁸ (float64) quanta, about.
+    Every term is rounded to a multiple of `quantum`, a power of two, and the sum of these multiples is exact.
+    The derivative is that of the sum without rounding.
 
-    **Returns:** the sums, NaN where they left that range, and whether all are inside.
+    Each multiple is split into two digits so short that floating-point sums of either digit are exact. This
+    is faster than integer sums, and holds for terms up to about 2⁴⁰ (float32) or 2⁹⁸ (float64) quanta.
+
+    **Returns:** the sums, NaN where they left that range, and whether all are in range.
     """
     out, in_range = _sum(kernel, exchange_sign, particles, context, pairs, quantum)
 
     def poison(x: Array) -> Array:
-        # Not a select of a sum: its derivative would compute the sum again, to know where it holds.
+        # With the tangent of `x`: the derivative of the select would compute the sum again, for its condition.
         return with_tangent_of(_where(in_range > 0, x, jnp.nan), x)
 
     return jax.tree.map(poison, out), jnp.all(in_range > 0)
 
 
 def _where(
-    keep: Bool[Array, " n"], x: Float[Array, "n ..."], other: float
+    keep: Bool[Array, " n"], x: Float[Array, "n ..."], arrays_j: float
 ) -> Float[Array, "n ..."]:
-    return jnp.where(keep.reshape(keep.shape + (1,) * (x.ndim - 1)), x, other)
+    return jnp.where(keep.reshape(keep.shape + (1,) * (x.ndim - 1)), x, arrays_j)
 
 
 def max_term(
     kernel: PairFunction, particles: PyTree, context: PyTree, pairs: AbstractPairs
 ) -> Float[Array, ""]:
-    """The largest of all terms of a kernel of one component, NaN if one is NaN."""
+    """The largest of all terms of a kernel with one component; NaN if one is NaN."""
 
-    def largest_of_row(own: PyTree, other: PyTree, present: Array) -> tuple[Array, None]:
-        return jnp.max(kernel(own, other, context, present), axis=1), None
+    def largest_of_row(arrays_i: PyTree, arrays_j: PyTree, present: Array) -> tuple[Array, None]:
+        return jnp.max(kernel(arrays_i, arrays_j, context, present), axis=1), None
 
     rows, _ = pairs.reduce_pairs(largest_of_row, particles)
     return jnp.max(rows)
@@ -120,42 +121,51 @@ def _sum(
     pairs: AbstractPairs,
     quantum: Float[Array, ""] | None,
 ) -> tuple[PyTree, Float[Array, " n"] | None]:
-    """The sums, and where they are exact, as 1 or 0 (None without quantum)."""
+    """The sums; and for each particle 1 where the sum is exact, 0 elsewhere (None without quantum).
+
+    A float, whose tangent is a plain zero; that of a bool would have the dtype `float0`.
+    """
     del exchange_sign  # only the derivative asks for it
 
-    def plain(own: PyTree, other: PyTree, present: Array) -> tuple[PyTree, None]:
-        terms = kernel(own, other, context, present)
+    def sum_terms(arrays_i: PyTree, arrays_j: PyTree, present: Array) -> tuple[PyTree, None]:
+        terms = kernel(arrays_i, arrays_j, context, present)
         return jax.tree.map(lambda t: jnp.sum(t, axis=1), terms), None
 
-    def exact(own: PyTree, other: PyTree, present: Array) -> tuple[PyTree, None]:
-        terms = kernel(own, other, context, present)
-        coarse = _coarse(quantum, jax.tree.leaves(terms)[0].shape[1])
-        high = jax.tree.map(lambda t: _rounded(t, coarse), terms)
-        low = jax.tree.map(lambda t, h: _rounded(t - h, quantum), terms, high)
+    def sum_rounded_terms(
+        arrays_i: PyTree, arrays_j: PyTree, present: Array
+    ) -> tuple[PyTree, None]:
+        terms = kernel(arrays_i, arrays_j, context, present)
+        upper_unit = _upper_digit_unit(quantum, jax.tree.leaves(terms)[0].shape[1])
+        # t = high + low + what rounding drops: `high` in multiples of the upper unit, `low` in quanta. The
+        # difference t − high is exact.
+        high = jax.tree.map(lambda t: _round_to_multiple(t, upper_unit), terms)
+        low = jax.tree.map(lambda t, h: _round_to_multiple(t - h, quantum), terms, high)
         sums = jax.tree.map(lambda t: jnp.sum(t, axis=1), (high, low))
         sizes = [jnp.max(jnp.abs(h), axis=tuple(range(2, h.ndim))) for h in jax.tree.leaves(high)]
-        # No partial sum, in whatever order, is larger than the sum of magnitudes.
-        extent = jnp.sum(jax.tree.reduce(jnp.maximum, sizes), axis=1)
-        # Comparing so, a NaN is out of range, too.
-        in_range = extent < coarse * 2.0 ** (int(jnp.finfo(quantum.dtype).nmant) - 2)
+        # The sum of magnitudes bounds every partial sum, in whatever order it is taken.
+        bound = jnp.sum(jax.tree.reduce(jnp.maximum, sizes), axis=1)
+        # Below this, rounding to the upper unit and sums of the upper digits are exact. `<` is false for NaN.
+        in_range = bound < upper_unit * 2.0 ** (int(jnp.finfo(quantum.dtype).nmant) - 2)
         return (jax.tree.map(jnp.add, *sums), in_range.astype(quantum.dtype)), None
 
     if quantum is None:
-        return pairs.reduce_pairs(plain, particles)[0], None
-    return pairs.reduce_pairs(exact, particles)[0]
+        return pairs.reduce_pairs(sum_terms, particles)[0], None
+    return pairs.reduce_pairs(sum_rounded_terms, particles)[0]
 
 
-def _rounded(x: Float[Array, "..."], quantum: Float[Array, ""]) -> Float[Array, "..."]:
-    """`x` rounded to a multiple of `quantum`: beside so large a number no finer digits are kept.
-
-    The barrier hides from the compiler that it adds and subtracts the same.
-    """
+def _round_to_multiple(x: Float[Array, "..."], quantum: Float[Array, ""]) -> Float[Array, "..."]:
+    """`x` rounded to a multiple of `quantum`, half to even."""
+    # 1.5·2^nmant quanta: the last digit of numbers of that size is one quantum, so that adding it rounds.
+    # The factor 1.5 keeps the sum in that binade for negative x as well.
     large = 1.5 * 2.0 ** int(jnp.finfo(x.dtype).nmant) * quantum
+    # Optimization barrier: the compiler must not see that it adds and subtracts the same number.
     return (x + large) - jax.lax.optimization_barrier(large)
 
 
-def _coarse(quantum: Float[Array, ""], num_terms: int) -> Float[Array, ""]:
-    """The unit of the upper digit: sums of `num_terms` of at most half of it, in quanta, are exact."""
+def _upper_digit_unit(quantum: Float[Array, ""], num_terms: int) -> Float[Array, ""]:
+    """The unit of the upper digit, so large that the lower digits of `num_terms` terms add up exactly."""
+    # A lower digit is at most half a unit, in quanta. The sum of `num_terms` of them must fit into the
+    # significand, of nmant + 1 bits.
     digits = int(jnp.finfo(quantum.dtype).nmant) + 1 - max(0, num_terms - 1).bit_length()
     return quantum * 2.0**digits
 
@@ -164,7 +174,7 @@ def _coarse(quantum: Float[Array, ""], num_terms: int) -> Float[Array, ""]:
 def _(kernel: PairFunction, exchange_sign: int | None, primals: PyTree, tangents: PyTree) -> PyTree:
     particles, context, pairs, _ = primals
     out, in_range = _sum(kernel, exchange_sign, *primals)
-    # Only what has a tangent is differentiated: a zero tangent would cost as much as any other.
+    # Differentiate only leaves that have a tangent: a zero tangent would cost as much as any other.
     particles_dot, context_dot = (nonzero_tangents(t) for t in tangents[:2])
     no_tangent = jax.tree.map(jnp.zeros_like, in_range)
     if not jax.tree.leaves((particles_dot, context_dot)):
@@ -175,31 +185,38 @@ def _(kernel: PairFunction, exchange_sign: int | None, primals: PyTree, tangents
         pairs,
     )
     linear = (particles_dot, context_dot)
+    # A linear map and its transpose, each a pair sum: forward mode, reverse mode, and both nested.
     rule = _Tangent(kernel, exchange_sign), _Cotangent(kernel, exchange_sign)
     return (out, in_range), (linear_call(*rule, residuals, linear), no_tangent)
 
 
 @dataclass(frozen=True)
-class _Directional:
-    """The derivative of a kernel along tangents, as a kernel of the same exchange sign."""
+class _KernelTangent:
+    """The derivative of a kernel along tangents: a kernel itself, with the same exchange sign."""
 
     kernel: PairFunction
 
-    def __call__(self, own: PyTree, other: PyTree, context: PyTree, present: Array) -> PyTree:
-        (own_on, own_off), own_dot = own
-        (other_on, other_off), other_dot = other
-        (context_on, context_off), context_dot = context
+    def __call__(
+        self, arrays_i: PyTree, arrays_j: PyTree, context: PyTree, present: Array
+    ) -> PyTree:
+        (varying_i, fixed_i), tangents_i = arrays_i
+        (varying_j, fixed_j), tangents_j = arrays_j
+        (varying_context, fixed_context), context_dot = context
 
-        def value(a: PyTree, b: PyTree, c: PyTree) -> PyTree:
-            a, b = eqx.combine(a, own_off), eqx.combine(b, other_off)
-            return self.kernel(a, b, eqx.combine(c, context_off), present)
+        def kernel_value(a: PyTree, b: PyTree, c: PyTree) -> PyTree:
+            a, b = eqx.combine(a, fixed_i), eqx.combine(b, fixed_j)
+            return self.kernel(a, b, eqx.combine(c, fixed_context), present)
 
-        return jax.jvp(value, (own_on, other_on, context_on), (own_dot, other_dot, context_dot))[1]
+        return jax.jvp(
+            kernel_value,
+            (varying_i, varying_j, varying_context),
+            (tangents_i, tangents_j, context_dot),
+        )[1]
 
 
 @dataclass(frozen=True)
 class _Tangent:
-    """The linear map A: tangents of particles and context → tangent of the sum."""
+    """The linear map: tangents of particles and context → tangent of the sum."""
 
     kernel: PairFunction
     exchange_sign: int | None
@@ -207,12 +224,12 @@ class _Tangent:
     def __call__(self, residuals: Residuals, linear: tuple[PyTree, PyTree]) -> PyTree:
         particles, context, pairs = residuals
         particles_dot, context_dot = linear
-        kernel, own = _Directional(self.kernel), (particles, particles_dot)
+        kernel, arrays_i = _KernelTangent(self.kernel), (particles, particles_dot)
         # Through `_sum` again, so that derivatives of this derivative do not scatter either.
-        return _sum(kernel, self.exchange_sign, own, (context, context_dot), pairs, None)[0]
+        return _sum(kernel, self.exchange_sign, arrays_i, (context, context_dot), pairs, None)[0]
 
     def many(self, residuals: Residuals, linear: tuple[PyTree, PyTree]) -> PyTree:
-        """The same for many tangents, with an axis in front."""
+        """The same for many tangents, with a leading axis that counts them."""
         particles, context, pairs = residuals
         if isinstance(pairs, AllPairs) and matrix_is_faster(*linear):
             return tangents_by_matrix(self.kernel, particles, context, linear)
@@ -227,38 +244,41 @@ class _Cotangent:
     exchange_sign: int | None
 
     def __call__(self, residuals: Residuals, cotangents: PyTree) -> tuple[PyTree, PyTree]:
-        particles, (context_on, context_off), pairs = residuals
-        # Copies of another device's particles were not summed and have no cotangents, but they have
-        # partners whose sums they are in.
+        particles, (varying_context, fixed_context), pairs = residuals
+        # Copies of another device's particles have no sums and so no cotangents here. But local particles are
+        # their partners, and the copies' rows of cotangents travel back to the device that owns them.
         n = jax.tree.leaves(particles)[0].shape[0]
         cotangents = jax.tree.map(lambda x: _pad_rows(x, n), cotangents)
         pairs = pairs.symmetric
 
-        def body(own: PyTree, other: PyTree, present: Array) -> tuple[PyTree, PyTree]:
-            (own_on, own_off), own_cotangents = own
-            (other_on, other_off), other_cotangents = other
-            partner = eqx.combine(other_on, other_off)
+        def body(arrays_i: PyTree, arrays_j: PyTree, present: Array) -> tuple[PyTree, PyTree]:
+            (varying_i, fixed_i), cotangents_i = arrays_i
+            (varying_j, fixed_j), cotangents_j = arrays_j
+            partner = eqx.combine(varying_j, fixed_j)
 
-            def value(a: PyTree, c: PyTree) -> PyTree:
-                a, c = eqx.combine(a, own_off), eqx.combine(c, context_off)
+            def kernel_value(a: PyTree, c: PyTree) -> PyTree:
+                a, c = eqx.combine(a, fixed_i), eqx.combine(c, fixed_context)
                 return self.kernel(a, partner, c, present)
 
-            def exchanged(a: PyTree) -> PyTree:
-                a, c = eqx.combine(a, own_off), eqx.combine(context_on, context_off)
+            def exchanged_value(a: PyTree) -> PyTree:
+                # The term that the partner's sum has of this pair.
+                a, c = eqx.combine(a, fixed_i), eqx.combine(varying_context, fixed_context)
                 return self.kernel(partner, a, c, present)
 
-            terms, pullback = jax.vjp(value, own_on, context_on)
+            terms, pullback = jax.vjp(kernel_value, varying_i, varying_context)
             if self.exchange_sign is None:
-                _, pullback_exchanged = jax.vjp(exchanged, own_on)
-                rows, totals = pullback(_broadcast_to(terms, own_cotangents))
-                (more,) = pullback_exchanged(_broadcast_to(terms, other_cotangents))
+                # No symmetry: differentiate both terms of the pair, at twice the cost.
+                _, pullback_exchanged = jax.vjp(exchanged_value, varying_i)
+                rows, totals = pullback(_broadcast_to(terms, cotangents_i))
+                (more,) = pullback_exchanged(_broadcast_to(terms, cotangents_j))
                 rows = jax.tree.map(jnp.add, rows, more)
             else:
-                both = jax.tree.map(
-                    lambda a, b: a + self.exchange_sign * b, own_cotangents, other_cotangents
+                cotangents_of_pair = jax.tree.map(
+                    lambda a, b: a + self.exchange_sign * b, cotangents_i, cotangents_j
                 )
-                rows, totals = pullback(_broadcast_to(terms, both))
-                # Every pair is seen from both its ends.
+                # The partner's term has the same derivative up to the sign: F̄ᵢ + exchange_sign·F̄ⱼ.
+                rows, totals = pullback(_broadcast_to(terms, cotangents_of_pair))
+                # Every pair is listed from both its ends, and its two terms are in both of these.
                 totals = jax.tree.map(lambda t: t / 2, totals)
             return jax.tree.map(lambda r: r[:, 0], rows), totals
 
@@ -266,7 +286,7 @@ class _Cotangent:
 
 
 def _pad_rows(x: Array, n: int) -> Array:
-    """`x` with zeros behind, to `n` rows."""
+    """`x` with rows of zeros appended, `n` rows in all."""
     missing = n - x.shape[0]
     return jnp.pad(x, ((0, missing), *((0, 0),) * (x.ndim - 1))) if missing else x
 

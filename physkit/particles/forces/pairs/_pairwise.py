@@ -1,12 +1,13 @@
 """Forces between pairs of particles within a cutoff."""
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import ArrayLike
 from jaxtyping import Array, Float, Int
 
 from physkit.core import (
@@ -25,6 +26,7 @@ from physkit.core import (
     static,
 )
 
+from ..._arguments import Numbers
 from ..._particles import Particles
 from ...neighbors import DEFAULT_SKIN, AbstractNeighbors, find_neighbors
 from .._force import AbstractForce
@@ -33,7 +35,7 @@ from ._excluded_pairs import as_pairs, excluded_by_particle, partners_by_particl
 from ._pair_cache import PairCache, quantum_below, round_up_to_power_of_two
 from ._pair_kernels import PairContext, PairKernel, pair_arrays
 from ._pair_sum import exact_pair_sum, max_term, pair_sum
-from ._truncation import AbstractTruncated, PlainCut, check_truncation, truncated
+from ._truncation import AbstractTruncated, PlainCut, check_truncation, truncate
 
 
 class Pairwise(AbstractForce):
@@ -41,7 +43,7 @@ class Pairwise(AbstractForce):
 
         Fᵢ = −Σⱼ U′(r) (xᵢ − xⱼ)/r,   r = |xᵢ − xⱼ| by the nearest image, r < r_c
 
-    Carries a neighbor list, rebuilt when something has moved half the skin. Differentiable
+    Carries a neighbor list, which is rebuilt when a particle has moved half the skin. Differentiable
     in positions, charges, the box and every parameter of the potential; neither the force nor its
     derivatives scatter, and their memory does not grow with the number of pairs.
 
@@ -52,20 +54,20 @@ class Pairwise(AbstractForce):
     - `skin`: how much further than the cutoff the list reaches, length; 0.12 r_c if left out, or what
       the box still allows. A longer skin means fewer rebuilds and more pairs.
     - `truncation`: `"shifted-force"` (energy and force go to 0 at the cutoff), `"switch"`, `"plain"`
-      or `"shifted"`; see `truncated`.
-    - `tail`: add to energy and virial what a plain cutoff leaves out, for a fluid that is uniform
-      beyond it.
+      or `"shifted"`; see `truncate`.
+    - `tail`: add to energy and virial what a plain cutoff leaves out, assuming that the fluid is uniform
+      beyond the cutoff.
     - `exact`: round each pair's force to a multiple of a quantum and add these exactly. The force then
-      depends on no order: not on the list, its capacity, the batch, or how particles are numbered;
-      and total momentum is conserved to the last bit of these sums. Energies are plain sums.
+      does not depend on the order of the sum: not on the list, its capacity, the batch, or how particles
+      are numbered; and total momentum is conserved to the last bit of these sums. Energies are plain sums.
     - `quantum`: the quantum of `exact`, force; rounded up to a power of two. By default 2⁻²⁸
-      (float32) or 2⁻⁵⁶ (float64) of the largest pair force at the start.
-    - `exclude`: `[m 2]`, pairs of particles (by place in the arrays) that do not interact this way:
+      (float32) or 2⁻⁵⁶ (float64) of the largest initial pair force.
+    - `exclude`: `[m 2]`, pairs of particles (by index in the arrays) that do not interact this way:
       bonded neighbors.
     - `capacity`: most neighbors of a particle, where it cannot be measured because the
       program is traced before numbers are known; `run` grows it by itself.
-    - `use_neighbor_list`: False goes over every pair at every step instead of keeping a list: for up to
-      some 200 particles faster, in sweeps twice, and compiled in a quarter of the time. Over devices
+    - `use_neighbor_list`: False sums over all pairs at every step instead of keeping a list. Up to some 200
+      particles this is faster (in sweeps twice as fast) and compiles in a quarter of the time. Over devices
       lists are kept in any case.
     - `component`: name of the particle component; None where the state is one component.
 
@@ -73,7 +75,7 @@ class Pairwise(AbstractForce):
 
     **Errors:** `CutoffError` for a cutoff (plus skin) beyond the image limit of the box, or none in a
     periodic one; `ParameterError` for a potential whose charges or species the particles lack.
-    Overlaps at the start, a leap of more than half the list's radius between two calls, and a range
+    Initial overlaps, a displacement of more than half the list's radius between two calls, and a range
     overflow of exact sums are faults.
 
     **Good values:** Lennard-Jones: cutoff 2.5 σ, skin 0.3 σ.
@@ -91,9 +93,8 @@ class Pairwise(AbstractForce):
     exact: bool = static()
     quantum: Float[Array, ""] | None = data()
     exclude: Int[Array, "m 2"] | None = data()
-    excluded_partners: Int[Array, "p e"] | None = (
-        data()
-    )  # by particle, of `exclude`; −1 for no more
+    # From `exclude`: the partners of each particle; −1 for no more.
+    excluded_partners: Int[Array, "p e"] | None = data()
     capacity: int | None = static()
     use_neighbor_list: bool = static()
     component: str | None = static()
@@ -107,8 +108,8 @@ class Pairwise(AbstractForce):
         *,
         tail: bool = False,
         exact: bool = False,
-        quantum: Any | None = None,
-        exclude: Any | None = None,
+        quantum: ArrayLike | None = None,
+        exclude: Numbers | None = None,
         capacity: int | None = None,
         use_neighbor_list: bool = True,
         component: str | None = None,
@@ -137,7 +138,7 @@ class Pairwise(AbstractForce):
             raise ParameterError("exclude=… needs a cutoff: pairs are left out of the list")
         if not use_neighbor_list and (skin, capacity, exclude) != (None, None, None):
             raise ParameterError(
-                "use_neighbor_list=False keeps no list: skin, capacity and exclude are of lists"
+                "use_neighbor_list=False keeps no list: skin, capacity and exclude belong to a list"
             )
 
     @property
@@ -145,19 +146,21 @@ class Pairwise(AbstractForce):
         return True
 
     def for_shape_inference(self) -> "Pairwise":
-        # The capacity of the list is the size of the program, and changes the shape of no frame.
+        # No shape of a frame depends on the list's capacity, and a small one traces faster.
         return replace_fields(self, {"capacity": 1})
 
     def init(self, state: State) -> PairCache:
         particles = self.particles(state)
-        pair_arrays(particles, self.potential)  # says what is missing while numbers can be seen
+        pair_arrays(
+            particles, self.potential
+        )  # raises for what is missing while numbers are visible
         return _new_cache(self, particles, self._find_neighbors(particles))
 
     def with_common_skin(self, states: Sequence[State]) -> "Pairwise":
         """This force with a skin that the boxes of all these states allow, unless it was given one.
 
-        For sweeps: how far a list reaches is part of the compiled program. A state whose box is too small
-        even for the cutoff does not count; it will be found wrong by itself.
+        For sweeps: the reach of a list is part of the compiled program, so that all members must share it. A
+        state whose box is too small even for the cutoff does not count; that member fails by itself.
         """
         if self.cutoff is None or self.skin is not None:
             return self
@@ -175,7 +178,7 @@ class Pairwise(AbstractForce):
             name = type(self.potential).__name__
             raise NotReversible(
                 f"Pairwise({name}(…), cutoff={self.cutoff:g}) adds in the order of its neighbor list, "
-                "which is built at other steps on the way back: Reversible() needs "
+                "which the backward pass rebuilds at other steps: Reversible() needs "
                 f"Pairwise({name}(…), {self.cutoff:g}, exact=True)"
             )
 
@@ -190,14 +193,14 @@ class Pairwise(AbstractForce):
         if self.exact:
             assert cache.quantum is not None
             quantum = cache.quantum.astype(particles.position.dtype)
-            pull, held = exact_pair_sum(kernel, arrays, context, cache.pairs, -1, quantum)
-            # Sums of what is not finite are out of range, too; that has its own fault.
-            out = ~held & jnp.all(jnp.isfinite(particles.position))
-            faults = cache.faults.set_if(Fault.EXACT_SUM_RANGE, out)
+            forces, in_range = exact_pair_sum(kernel, arrays, context, cache.pairs, -1, quantum)
+            # Sums of what is not finite are out of range as well, but that has its own fault.
+            out_of_range = ~in_range & jnp.all(jnp.isfinite(particles.position))
+            faults = cache.faults.set_if(Fault.EXACT_SUM_RANGE, out_of_range)
             cache = PairCache(cache.neighbors, cache.quantum, faults)
-            return cache.poison_if_incomplete(jnp.stack(pull, axis=1)), cache
-        pull = pair_sum(kernel, arrays, context, cache.pairs, -1)
-        return jnp.stack(cache.poison_if_incomplete(pull), axis=1), cache
+            return cache.poison_if_incomplete(jnp.stack(forces, axis=1)), cache
+        forces = pair_sum(kernel, arrays, context, cache.pairs, -1)
+        return jnp.stack(cache.poison_if_incomplete(forces), axis=1), cache
 
     def force(self, clock: Clock, state: State) -> Float[Array, "n d"]:
         return self(clock, state, self.init(state))[0]
@@ -205,7 +208,7 @@ class Pairwise(AbstractForce):
     def energies(
         self, clock: Clock, state: State, cache: PairCache | None = None
     ) -> Float[Array, " n"]:
-        """Half of every pair's energy for each of the two particles; without tail correction."""
+        """The energy of each particle: half the energy of each of its pairs. Without tail correction."""
         del clock
         particles = self.particles(state)
         return self._sum_over_pairs("energy", particles, cache) / 2
@@ -223,25 +226,25 @@ class Pairwise(AbstractForce):
         del clock
         particles = self.particles(state)
         d = particles.dimension
-        each = self._sum_over_pairs("virial", particles, cache)
-        total = {ab: particles.space.sum(jnp.sum(x)) / 2 for ab, x in each.items()}
+        sums = self._sum_over_pairs("virial", particles, cache)
+        # Each pair is in the sums of both its particles.
+        total = {ab: particles.space.sum(jnp.sum(x)) / 2 for ab, x in sums.items()}
         rows = [[total[min(a, b), max(a, b)] for b in range(d)] for a in range(d)]
         tail = self._tail("tail_virial", particles) / d
         return jnp.array(rows) + tail * jnp.eye(d, dtype=particles.position.dtype)
 
-    def truncated(self, dtype: jnp.dtype) -> AbstractTruncated:
-        """The potential, cut off at the cutoff."""
+    def truncated_potential(self, dtype: jnp.dtype) -> AbstractTruncated:
+        """The potential, truncated at the cutoff; to be called inside the traced program."""
         if self.cutoff is None:
             return PlainCut(self.potential, jnp.asarray(jnp.inf, dtype))
-        return truncated(self.potential, jnp.asarray(self.cutoff, dtype), self.truncation)
+        return truncate(self.potential, jnp.asarray(self.cutoff, dtype), self.truncation)
 
     def _find_neighbors(self, particles: Particles) -> AbstractNeighbors | None:
         if self.cutoff is None:
             if any(particles.space.periodic_axes(particles.dimension)):
                 raise CutoffError(
-                    "without a cutoff a sum runs over every pair once, but in a periodic space a "
-                    "particle has endless images: give cutoff=…, or use a mesh or Ewald sum for "
-                    "long-range forces"
+                    "without a cutoff the sum takes every pair once, but in a periodic space a particle "
+                    "has endless images: give cutoff=…, or use a mesh or Ewald sum for long-range forces"
                 )
             return None
         excluded = None
@@ -252,7 +255,7 @@ class Pairwise(AbstractForce):
         )
 
     def _context(self, particles: Particles) -> PairContext:
-        return self.truncated(particles.position.dtype), particles.space
+        return self.truncated_potential(particles.position.dtype), particles.space
 
     def _sum_over_pairs(
         self, quantity: str, particles: Particles, cache: PairCache | None
@@ -277,34 +280,41 @@ class Pairwise(AbstractForce):
             kinds = jnp.arange(self.potential.species)
             counts = particles.sum(species[:, None] == kinds[None])
             fractions = counts.astype(density.dtype) / n
-        return getattr(self.truncated(density.dtype), which)(density, n, d, fractions)
+        return getattr(self.truncated_potential(density.dtype), which)(density, n, d, fractions)
 
 
 @eqx.filter_jit
 def _new_cache(
     force: Pairwise, particles: Particles, neighbors: AbstractNeighbors | None
 ) -> PairCache:
-    """The cache of new neighbors: the quantum of exact sums, and whether particles overlap."""
+    """The cache for new neighbors, with the quantum of exact sums, and a fault where particles overlap."""
+    # Compiled as one program: op by op, going over all pairs would hold arrays of all of them.
     cache = PairCache(neighbors, None, Faults.none())
     context, arrays = force._context(particles), cache.arrays(particles, force.potential)
     kernel = PairKernel("magnitude", force.cutoff)
     largest = jax.lax.stop_gradient(max_term(kernel, arrays, context, cache.pairs))
     largest = particles.space.max(largest)
+    # Positions that are not finite have a fault of their own: a diverged state is no overlap.
     overlap = ~jnp.isfinite(largest) & jnp.all(jnp.isfinite(particles.position))
     quantum = _quantum(force, particles, largest) if force.exact else None
     return PairCache(neighbors, quantum, cache.faults.set_if(Fault.OVERLAP, overlap))
 
 
 def _quantum(force: Pairwise, particles: Particles, largest: Float[Array, ""]) -> Float[Array, ""]:
-    """The quantum of exact sums, where the largest pair force at the start is `largest`."""
+    """The quantum of exact sums, for a largest initial pair force `largest`."""
     dtype = particles.position.dtype
     if force.quantum is not None:
         return round_up_to_power_of_two(jax.lax.stop_gradient(force.quantum).astype(dtype))
     if force.cutoff is not None:
-        # A crystal may start without any force: the potential's own slope counts as well.
+        # A perfect crystal may start without any force: take the potential's own slope into account.
         r = jnp.linspace(0.5, 1.0, 33, dtype=dtype) * force.cutoff
-        potential = force.truncated(dtype)
-        slope = jax.vmap(lambda r: jnp.max(jnp.abs(potential.force_over_distance(r * r) * r)))(r)
+        potential = force.truncated_potential(dtype)
+
+        def largest_slope(r: Array) -> Array:
+            # The largest over all pairs of species.
+            return jnp.max(jnp.abs(potential.force_over_distance(r * r) * r))
+
+        slope = jax.vmap(largest_slope)(r)
         steepest = jax.lax.stop_gradient(jnp.max(jnp.where(jnp.isfinite(slope), slope, 0)))
         if force.potential.charged:
             charge = jax.lax.stop_gradient(particles.charge)
@@ -313,13 +323,13 @@ def _quantum(force: Pairwise, particles: Particles, largest: Float[Array, ""]) -
     return quantum_below(largest)
 
 
-def _length(name: str, value: Any | None, above: float | None = None) -> float | None:
+def _length(name: str, value: ArrayLike | None, above: float | None = None) -> float | None:
     if value is None:
         return None
     number = concrete_value(value)
     if number is None:
         raise ParameterError(
-            f"{name} is static (it shapes the program): a number, not a value of a trace"
+            f"{name} is static (the compiled program depends on it): give a number, not a traced value"
         )
     number = float(number)
     if not (number > above if above is not None else number >= 0):

@@ -1,24 +1,26 @@
-"""Cutting a pair potential off at a finite distance, and what the cut leaves out."""
+"""Truncate a pair potential at a finite distance, and correct for what the cut leaves out."""
 
 import abc
-from typing import Any
+from collections.abc import Callable
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import ArrayLike
 from jaxtyping import Array, Float, Int
 
 from physkit.core import Module, ParameterError, concrete_value, data
 
+from ..._arguments import Numbers
 from ..potentials._potential import AbstractPairPotential, with_species_tables
 
 TRUNCATIONS = ("shifted-force", "switch", "plain", "shifted")
-_NODES = 48  # of the quadrature: exact for power laws up to r⁻⁹⁶
+_NODES = 48  # nodes of the Gauss–Legendre quadrature: exact for power laws up to r⁻⁹⁶
 
 
 class AbstractTruncated(Module):
-    """A pair potential made to end at a cutoff, as functions of r²; the caller masks r ≥ cutoff."""
+    """A pair potential that ends at a cutoff, as functions of r²; the caller masks r ≥ cutoff."""
 
     potential: AbstractPairPotential
 
@@ -32,17 +34,22 @@ class AbstractTruncated(Module):
 
     def between(self, i: Int[Array, "..."], j: Int[Array, "..."]) -> "AbstractTruncated":
         """This potential for pairs of species i and j."""
+        # The offset and the slope at the cutoff are tables as well, where the potential has any.
         copy = with_species_tables(self, i, j)
         return eqx.tree_at(lambda t: t.potential, copy, self.potential.between(i, j))
 
-    def tail_energy(self, density: Any, n: int, dimension: int, fractions: Any = None):
+    def tail_energy(
+        self, density: ArrayLike, n: int, dimension: int, fractions: Numbers | None = None
+    ) -> Array:
         """Energy that `n` particles lose by the cut; see `PlainCut`."""
         raise ParameterError(
             'tail corrections are for truncation="plain"; a shifted or switched potential is '
             "another potential, not an approximation whose tail could be added"
         )
 
-    def tail_virial(self, density: Any, n: int, dimension: int, fractions: Any = None):
+    def tail_virial(
+        self, density: ArrayLike, n: int, dimension: int, fractions: Numbers | None = None
+    ) -> Array:
         """Σ r·f that `n` particles lose by the cut; see `PlainCut`."""
         return self.tail_energy(density, n, dimension, fractions)
 
@@ -61,7 +68,7 @@ class PlainCut(AbstractTruncated):
     **Arguments** of `tail_energy` and `tail_virial`:
 
     - `density`: number density of all particles; `n`: their number; `dimension`: 2 or 3.
-    - `fractions`: `[s]`, share of each species, where the potential has per-species tables.
+    - `fractions`: `[s]`, the fraction of each species, where the potential has per-species tables.
 
     **Errors:** `ParameterError` without `fractions` where there are tables, in one dimension, and
     for potentials between charges, whose tails cancel or diverge.
@@ -78,32 +85,54 @@ class PlainCut(AbstractTruncated):
     def force_over_distance(self, r2: Float[Array, "..."]) -> Float[Array, "..."]:
         return self.potential.force_over_distance(r2)
 
-    def tail_energy(self, density: Any, n: int, dimension: int, fractions: Any = None):
-        weight = lambda r: self.potential.energy(r) * r ** (dimension - 1)
-        return self._tail(weight, density, n, dimension, fractions)
+    def tail_energy(
+        self, density: ArrayLike, n: int, dimension: int, fractions: Numbers | None = None
+    ) -> Array:
+        def integrand(r: Array) -> Array:
+            return self.potential.energy(r) * r ** (dimension - 1)
 
-    def tail_virial(self, density: Any, n: int, dimension: int, fractions: Any = None):
-        weight = lambda r: self.potential.force_over_distance(r * r) * r ** (dimension + 1)
-        return self._tail(weight, density, n, dimension, fractions)
+        return self._tail(integrand, density, n, dimension, fractions)
 
-    def _tail(self, weight, density, n, dimension, fractions):
+    def tail_virial(
+        self, density: ArrayLike, n: int, dimension: int, fractions: Numbers | None = None
+    ) -> Array:
+        def integrand(r: Array) -> Array:
+            # −U′(r) r^d
+            return self.potential.force_over_distance(r * r) * r ** (dimension + 1)
+
+        return self._tail(integrand, density, n, dimension, fractions)
+
+    def _tail(
+        self,
+        integrand: Callable[[Array], Array],
+        density: ArrayLike,
+        n: int,
+        dimension: int,
+        fractions: Numbers | None,
+    ) -> Array:
+        """½ n ρ S_d times the integral of `integrand` from the cutoff to infinity."""
         name = type(self.potential).__name__
         if dimension not in (2, 3):
             raise ParameterError(f"tail corrections are for 2 or 3 dimensions; got {dimension}")
         if self.potential.charged:
             raise ParameterError(f"no tail correction for {name}: it acts between charges")
+        # Substitute r = r_c/x: the range becomes 0 < x < 1, dr = −r_c dx/x², and inverse powers of r become
+        # polynomials, for which the quadrature is exact.
         nodes, weights = np.polynomial.legendre.leggauss(_NODES)
         x = jnp.asarray((nodes + 1) / 2, self.cutoff.dtype)
         scale = jnp.asarray(weights / 2, self.cutoff.dtype) * self.cutoff / x**2
-        integral = jnp.tensordot(scale, jax.vmap(weight)(self.cutoff / x), 1, precision="highest")
+        integral = jnp.tensordot(
+            scale, jax.vmap(integrand)(self.cutoff / x), 1, precision="highest"
+        )
         if integral.ndim and fractions is None:
             raise ParameterError(
                 f"{name} has tables of {integral.shape[0]} species: its tail correction needs "
-                "fractions=[share of each species]"
+                "fractions=[fraction of each species]"
             )
         if integral.ndim:
-            share = jnp.asarray(fractions, integral.dtype)
-            integral = jnp.sum(share[:, None] * integral * share[None, :])
+            # (s, s): the mean over pairs of species
+            fraction = jnp.asarray(fractions, integral.dtype)
+            integral = jnp.sum(fraction[:, None] * integral * fraction[None, :])
         return 0.5 * n * density * {2: 2 * np.pi, 3: 4 * np.pi}[dimension] * integral
 
 
@@ -175,11 +204,11 @@ class SwitchedCut(AbstractTruncated):
         return jnp.clip((r - self.start) / (self.cutoff - self.start), 0, 1)
 
 
-def truncated(
+def truncate(
     potential: AbstractPairPotential,
     cutoff: Float[Array, ""],
     kind: str = "shifted-force",
-    switch_start: Any = None,
+    switch_start: ArrayLike | None = None,
 ) -> AbstractTruncated:
     """`potential` cut at `cutoff`, as functions of r².
 
@@ -200,6 +229,7 @@ def truncated(
     if kind == "switch":
         start = 0.9 * cutoff if switch_start is None else switch_start
         return SwitchedCut(potential, start, cutoff)
+    # `[s s]` where the potential has tables: `between` reads all of them for a pair.
     offset = potential.energy(cutoff)
     if kind == "shifted":
         return ShiftedCut(potential, offset)
@@ -207,7 +237,9 @@ def truncated(
     return ShiftedForceCut(potential, cutoff, offset, slope)
 
 
-def check_truncation(kind: str, cutoff: Any, switch_start: Any = None) -> None:
+def check_truncation(
+    kind: str, cutoff: ArrayLike | None, switch_start: ArrayLike | None = None
+) -> None:
     """Raise for a kind of truncation that does not exist, and for a switch that starts too late."""
     if kind not in TRUNCATIONS:
         raise ParameterError(f"no truncation {kind!r}; available: {list(TRUNCATIONS)}")

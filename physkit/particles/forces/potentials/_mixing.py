@@ -1,14 +1,14 @@
 """Mixing rules: tables for pairs of species from values per species."""
 
-from typing import Any
-
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from physkit.core import ShapeError, as_parameter, safe_sqrt
 
+from ..._arguments import Numbers
 
-def lorentz_berthelot(sigma: Any, epsilon: Any) -> dict[str, Float[Array, "s s"]]:
+
+def lorentz_berthelot(sigma: Numbers, epsilon: Numbers) -> dict[str, Float[Array, "s s"]]:
     """Lorentz–Berthelot rule: arithmetic mean of diameters, geometric mean of energies.
 
         σᵢⱼ = (σᵢ + σⱼ)/2,   εᵢⱼ = √(εᵢ εⱼ)
@@ -23,7 +23,7 @@ def lorentz_berthelot(sigma: Any, epsilon: Any) -> dict[str, Float[Array, "s s"]
     return {"sigma": (sigma[:, None] + sigma[None, :]) / 2, "epsilon": _geometric(epsilon)}
 
 
-def geometric(sigma: Any, epsilon: Any) -> dict[str, Float[Array, "s s"]]:
+def geometric(sigma: Numbers, epsilon: Numbers) -> dict[str, Float[Array, "s s"]]:
     """Geometric means of diameters and of energies (the OPLS rule).
 
         σᵢⱼ = √(σᵢ σⱼ),   εᵢⱼ = √(εᵢ εⱼ)
@@ -41,7 +41,7 @@ def _geometric(x: Float[Array, " s"]) -> Float[Array, "s s"]:
     return safe_sqrt(x[:, None] * x[None, :])
 
 
-def _per_species(sigma: Any, epsilon: Any) -> tuple[Array, Array]:
+def _per_species(sigma: Numbers, epsilon: Numbers) -> tuple[Array, Array]:
     sigma, epsilon = as_parameter(sigma), as_parameter(epsilon)
     if sigma.ndim != 1 or sigma.shape != epsilon.shape:
         raise ShapeError(

@@ -1,6 +1,6 @@
 """A neural network as a pair potential."""
 
-from typing import Any
+from collections.abc import Callable
 
 import equinox as eqx
 import jax
@@ -40,7 +40,7 @@ class NeuralPair(AbstractPairPotential):
 
     network: Network
 
-    def __init__(self, network: Any):
+    def __init__(self, network: Callable):
         self.network = network if isinstance(network, Network) else Network(network)
         try:
             shape = eqx.filter_eval_shape(self.network, jnp.ones(())).shape

@@ -1,4 +1,4 @@
-"""What every pair potential can answer."""
+"""The contract of pair potentials."""
 
 import abc
 import dataclasses
@@ -23,7 +23,7 @@ class AbstractPairPotential(Module):
                 return self.height * jnp.exp(-(r**2))
 
     Every array parameter may be a scalar, or a symmetric table `[s s]` by the species of the two.
-    `charged` says that the energy is per product of the two charges.
+    `charged`: whether the energy is per product of the two charges.
 
     **Errors:** `ShapeError` for a parameter that is neither; `ParameterError` for a table that is
     not symmetric.
@@ -41,6 +41,7 @@ class AbstractPairPotential(Module):
         By default the exact derivative of `energy`; override it where a closed form is faster.
         """
         r = jnp.sqrt(r2)
+        # All distances in one forward derivative: each energy depends on its own distance only.
         _, slope = jax.jvp(self.energy, (r,), (jnp.ones_like(r),))
         return -slope / r
 
@@ -82,10 +83,11 @@ def tables(module: Module) -> dict[str, Array]:
 
 
 def with_species_tables(module: Module, i: Int[Array, "..."], j: Int[Array, "..."]):
-    """`module` with its tables read at (i, j); modules it holds are left alone."""
+    """`module` with its tables read at (i, j); modules inside of it are not changed."""
     found = tables(module)
     if not found:
         return module
+    # Past the constructor, whose checks want scalars or tables and would meet arrays by pair.
     copy = object.__new__(type(module))
     for kind in dataclasses.fields(module):
         value = getattr(module, kind.name)

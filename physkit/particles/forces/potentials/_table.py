@@ -1,4 +1,4 @@
-"""Reading per-species tables, with a derivative that adds up instead of scattering."""
+"""Read per-species tables, with a derivative that sums instead of scattering."""
 
 from dataclasses import dataclass
 
@@ -24,8 +24,8 @@ def _read(residuals: PyTree, table: Array) -> Array:
 class _Collect:
     """The transpose of reading: for every pair of species the sum over its readers.
 
-    One masked sum an entry: for the few species that tables have, many times faster than a scatter
-    of millions of pairs into a handful of places.
+    One masked sum for each entry: for the few species that tables have, many times faster than a scatter
+    of millions of pairs into a handful of entries.
     """
 
     species: int
@@ -37,4 +37,8 @@ class _Collect:
         def entry(a: Array, b: Array) -> Array:
             return jnp.sum(jnp.where((i == a) & (j == b), cotangents, 0))
 
-        return jax.lax.map(lambda a: jax.lax.map(lambda b: entry(a, b), kinds), kinds)
+        def row(a: Array) -> Array:
+            return jax.lax.map(lambda b: entry(a, b), kinds)
+
+        # A loop over entries: all at once would hold an array of all pairs for each of them.
+        return jax.lax.map(row, kinds)
