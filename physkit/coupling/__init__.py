@@ -1,7 +1,7 @@
 """Particles and fields together."""
 
 from ._comoving import Comoving as Comoving
-from ._drag import Drag as Drag, PassiveTracers as PassiveTracers
+from ._drag import Drag as Drag
 from ._kernels import (
     CIC as CIC,
     PCS as PCS,
@@ -15,4 +15,5 @@ from ._mesh_interactions import (
     Gravity as Gravity,
 )
 from ._particle_mesh import ParticleMesh as ParticleMesh
+from ._passive_tracers import PassiveTracers as PassiveTracers
 from ._transfer import deposit as deposit, interpolate as interpolate

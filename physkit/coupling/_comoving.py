@@ -10,7 +10,7 @@ from physkit.particles.forces import AbstractForce, AbstractScaledForce
 
 
 class Comoving(AbstractScaledForce):
-    """A force of gravity between particles that expand with an Einstein–de Sitter universe.
+    """Gravity between particles in comoving coordinates of an Einstein–de Sitter universe.
 
         dx/dτ = p,   dp/dτ = a(τ) F(x),   a = (2 / H₀τ)²
 

@@ -1,6 +1,6 @@
-"""Scatters whose result depends on no order: sums of integers.
+"""Scatters whose result does not depend on the order of particles: sums of integers.
 
-Floating-point addition is not associative, and devices scatter in any order; integer addition is.
+Floating-point addition is not associative, and devices scatter in any order. Integer addition is associative.
 """
 
 import functools
@@ -18,20 +18,21 @@ from ._stencil import Coordinates, Layout, Scatter, Weights
 def exact_scatter(
     layout: Layout, x: Coordinates, values: Float[Array, "c n"]
 ) -> Float[Array, "c ..."]:
-    """The same sums, bitwise equal whatever the order of the particles.
+    """The sums of `Scatter`, bitwise equal in any order of the particles.
 
-    What a particle adds to a point is rounded to some 2⁻²⁴ (float32) or 2⁻⁵³ of the largest value and
-    cut in digits so short that integers hold their sums. The derivative is that of `Scatter`.
+    The amount that a particle adds to a point is rounded to some 2⁻²⁴ (float32) or 2⁻⁵³ of the largest value
+    and split into digits so short that integers hold their sums. The derivative is that of `Scatter`.
     """
+    # Optimization barriers: what comes in, and the weights, are rounded once and the same in any program.
     x, values = jax.lax.optimization_barrier((x, values))
     base, weights = layout.locate(x)
-    # Weights that are computed once, and so round once, whatever is done with them.
     base, weights = jax.lax.optimization_barrier((base, weights))
     return jnp.stack([_scatter_digits(layout, base, weights, value) for value in values])
 
 
 @exact_scatter.defjvp
 def _(layout: Layout, primals: PyTree, tangents: PyTree) -> tuple[Array, Array]:
+    # Rounding has no derivative of its own: take that of the plain sum.
     _, out = jax.jvp(Scatter(layout), primals, tangents)
     return exact_scatter(layout, *primals), out
 
@@ -43,6 +44,7 @@ def _scatter_digits(
     kind = jnp.int32 if value.dtype.itemsize == 4 else jnp.int64
     # Bits of a digit, so that the sum of n digits fits into an integer with its sign.
     bits = 8 * jnp.dtype(kind).itemsize - 2 - max(1, value.shape[0] - 1).bit_length()
+    # As many digits as hold the significand.
     digits = -(-(int(jnp.finfo(value.dtype).nmant) + 2) // max(bits, 1))
     _, exponent = jnp.frexp(jnp.max(jnp.abs(value), initial=0))
     # A power of two: scaling rounds nothing.
@@ -51,7 +53,7 @@ def _scatter_digits(
     for offset, weight in layout.rows(weights):
         row = scaled if weight is None else scaled * weight
         for j, along in enumerate(weights[-1]):
-            # Behind the barrier, so that no multiply-add keeps digits that another program rounds off.
+            # Optimization barrier: a fused multiply-add would keep digits that another program rounds off.
             rest = jax.lax.optimization_barrier(row * along)
             for k in range(digits):
                 rest = rest * 2.0**bits

@@ -1,4 +1,4 @@
-"""Shapes that particles have on a grid."""
+"""Interpolation kernels: the shapes of particles on a grid."""
 
 import abc
 from typing import ClassVar
@@ -11,7 +11,7 @@ from physkit.core import Module
 
 
 class AbstractKernel(Module):
-    """The B-spline of some order: how a particle is spread over the nearest points along an axis.
+    """A B-spline of some order: how a particle is distributed over the nearest points along an axis.
 
     In two and three dimensions weights are products over axes.
     """
@@ -20,7 +20,7 @@ class AbstractKernel(Module):
 
     @abc.abstractmethod
     def weights(self, f: Float[Array, " n"]) -> tuple[Float[Array, " n"], ...]:
-        """Weights of the `order` nearest points, lowest first, for 0 ≤ f ≤ 1 within their interval."""
+        """Weights of the `order` nearest points, lowest first; 0 ≤ f ≤ 1 is the position in their interval."""
 
     def window(self, phase: Float[Array, "..."]) -> Float[Array, "..."]:
         """The kernel's Fourier transform at kh = `phase`: (sin(kh/2) / (kh/2))^order."""
@@ -28,9 +28,9 @@ class AbstractKernel(Module):
 
 
 class Nearest(AbstractKernel):
-    """The nearest grid point gets all (NGP, order 1).
+    """Nearest grid point (NGP, order 1): a single point has the weight 1.
 
-    Interpolated values jump half way between points: the derivative with respect to positions is 0.
+    Interpolated values jump half way between points, and the derivative with respect to positions is 0.
     """
 
     order: ClassVar[int] = 1

@@ -1,4 +1,4 @@
-"""What acts between particles through a mesh: what they carry, and the potential that it makes."""
+"""Interactions through a mesh: the charge of particles, and the potential of a density of charge."""
 
 import abc
 
@@ -14,7 +14,7 @@ class AbstractMeshInteraction(Module):
 
     @abc.abstractmethod
     def charge(self, particles: Particles) -> Float[Array, " n"]:
-        """What every particle carries and is acted on by."""
+        """The charge of every particle, which is both deposited and acted on: electric charge or mass."""
 
     @abc.abstractmethod
     def green_function(self, k2: Float[Array, "..."]) -> Float[Array, "..."]:

@@ -1,4 +1,4 @@
-"""Forces between particles by way of a mesh."""
+"""Forces between particles through a mesh."""
 
 import functools
 import operator
@@ -39,11 +39,11 @@ class ParticleMesh(AbstractForce):
 
     A force like any other: `VelocityVerlet(ParticleMesh(grid))` is electrostatic particle-in-cell.
     The cost is of order n + N log N for n particles and N cells. The mean of ρ is left out, as if a
-    uniform background made the box neutral.
+    uniform background neutralized the box.
 
     **Arguments:**
 
-    - `grid`: repeats along every axis, and is as large as the particles' box.
+    - `grid`: periodic along every axis, and as large as the particles' box.
     - `interaction`: `Electrostatics(permittivity)`, if left out, or `Gravity(constant)`.
     - `kernel`: the particles' shape: `CIC()`, `TSC()`, `PCS()`, `Nearest()`.
     - `scheme`: derivatives of φ: `Central(4)` if left out, `Central(2)` as classical codes have it, or
@@ -53,10 +53,11 @@ class ParticleMesh(AbstractForce):
       `energy`, which small steps conserve to any precision; momentum is not, and particles feel their
       own images on the mesh. The kernel should then be `TSC()` or `PCS()`, with continuous gradients.
     - `deconvolved`: divide the kernel's window out of ρ and E (sharper, but noisier).
-    - `interlaced`: a second mesh, half a cell away, takes the largest aliases out. Twice the cost.
-    - `exact`: deposit sums that depend on no order of particles.
-    - `component`: one component's name, or a tuple of names: all of them deposit on the one mesh, and all feel
-      it. None where the state is one component.
+    - `interlaced`: average with a second mesh, half a cell away, which removes the largest aliases. Twice
+      the cost.
+    - `exact`: deposit sums that do not depend on the order of particles.
+    - `component`: one component's name, or a tuple of names: all of them deposit on the same mesh, and the
+      field acts on all. None where the state is one component.
 
     **Errors:** `ParameterError` for a box with walls, or one that is not the grid's; particles without
     charge. `ShapeError` for another dimension.
@@ -64,9 +65,9 @@ class ParticleMesh(AbstractForce):
     **Good values:** cells of at most three Debye lengths in a plasma; 10 to 100 particles a cell (a
     quiet start needs fewer).
 
-    **Notes:** the mesh is not felt closer than some two cells. Forces depend a little on where the
-    mesh lies, so the battery's test of translations does not hold, and no conservation law is claimed
-    for degrees of freedom.
+    **Notes:** forces between particles closer than some two cells are too weak. Forces depend slightly on
+    where the mesh lies, so the battery's test of translations does not hold, and `degrees_of_freedom` counts
+    no conserved momentum.
 
     **Reference:** Hockney & Eastwood, Computer Simulation Using Particles (1988), chapters 5 to 8;
     Birdsall & Langdon, Plasma Physics via Computer Simulation (1991), chapter 10, for what is conserved.
@@ -126,7 +127,7 @@ class ParticleMesh(AbstractForce):
                 "hold a particle: over devices use adjoint=NestedCheckpoint() or Binomial(n)"
             )
 
-    # --- what is on the mesh --------------------------------------------------------------------
+    # --- fields on the mesh ---------------------------------------------------------------------
 
     def density(self, state: State) -> Field:
         """ρ of all components, charge or mass per volume."""
@@ -159,7 +160,7 @@ class ParticleMesh(AbstractForce):
         return parts if isinstance(self.component, tuple) else parts[self.component]
 
     def energy(self, clock: Clock, state: State, cache: Cache = None) -> Float[Array, ""]:
-        """½ ∫ ρ φ dV, with each particle's own; of all components together."""
+        """½ ∫ ρ φ dV of all components together, including each particle's energy in its own potential."""
         del clock, cache
         source = self._source(state)
         return (source.field() * self._potential(source).field()).integral() / 2
@@ -172,7 +173,7 @@ class ParticleMesh(AbstractForce):
             return self._response(jnp.exp(log_k2))
 
         positive = jnp.where(is_wave, k2, 1)
-        # dG/d(ln k²), of which a strain takes the part k_a k_b / k².
+        # A strain changes k² by −2 Σ ε_ab k_a k_b, and so G by dG/d(ln k²) · (−2 Σ ε_ab k_a k_b / k²).
         _, slope = jax.jvp(response_of_log, (jnp.log(positive),), (jnp.ones_like(k2),))
         slope = jnp.where(is_wave, slope / positive, 0)
         density, waves = source.field(), self._waves()
@@ -187,7 +188,7 @@ class ParticleMesh(AbstractForce):
         stress = jnp.stack([jnp.stack(row) for row in rows])
         return stress + self.energy(clock, state, cache) * jnp.eye(d, dtype=stress.dtype)
 
-    # --- inside ---------------------------------------------------------------------------------
+    # --- implementation -------------------------------------------------------------------------
 
     @property
     def _shifts(self) -> tuple[float, ...]:
@@ -199,7 +200,7 @@ class ParticleMesh(AbstractForce):
         return particles.position + shift * self.grid.spacing.astype(particles.position.dtype)[None]
 
     def _margin(self, particles: Particles, shift: float) -> float:
-        """How far particles are from a device's block at most, on a mesh moved by `shift` cells."""
+        """How far particles may be outside of a device's block, in widths, on a mesh moved by `shift` cells."""
         return particles.migration_margin + shift / min(self.grid.local_shape)
 
     def _deposit(self, state: State, shift: float) -> Field:
@@ -227,7 +228,8 @@ class ParticleMesh(AbstractForce):
             return spectrum
         for k in range(self.grid.dimension):
             phase = sign * shift * self._phases(k)
-            # The shortest wave is its own mirror image, so that its factor must be real.
+            # The shortest wave of an even grid is its own complex conjugate: its factor must be real, or the
+            # field would not be.
             shortest = self.grid.map_modes(k, lambda n, k=k: 2 * abs(n) == self.grid.shape[k])
             turn = jax.lax.complex(jnp.cos(phase), jnp.where(shortest, 0, jnp.sin(phase)))
             spectrum = spectrum.multiply(turn)
@@ -242,7 +244,8 @@ class ParticleMesh(AbstractForce):
         return source.multiply(jnp.where(waves, self._response(jnp.where(waves, k2, 1)), 0))
 
     def _is_wave(self) -> Array | np.ndarray:
-        """All modes but the mean, where k² of differences is 0 up to rounding only."""
+        """True for all modes but the mean."""
+        # By mode numbers: k² of finite differences is 0 for the mean only up to rounding.
         first, *rest = (n != 0 for n in self.grid.modes())
         return functools.reduce(operator.or_, rest, first)
 
@@ -258,7 +261,7 @@ class ParticleMesh(AbstractForce):
         return response
 
     def _waves(self) -> list[Float[Array, "..."]]:
-        """k per axis as the scheme sees it."""
+        """k per axis of the scheme's second derivative, with the sign of the mode."""
         out = []
         for k in range(self.grid.dimension):
             square = -self.scheme.symbol(self.grid, k, 2)
@@ -280,8 +283,8 @@ class ParticleMesh(AbstractForce):
     def _component_force(
         self, potential: Spectrum, particles: Particles, shift: float
     ) -> Float[Array, "n d"]:
-        # Hidden from the compiler, which would keep what it found for the deposit: n numbers written
-        # and read again cost more than they do.
+        # Optimization barrier: the compiler would keep the weights of the deposit in memory to use them again
+        # here, but writing and reading them costs more than computing them.
         x = jax.lax.optimization_barrier(self._at(particles, shift))
         # Not masked: rows without a particle may feel a force, but are never moved by it.
         source = self.interaction.charge(particles)
@@ -304,7 +307,7 @@ class ParticleMesh(AbstractForce):
             )
         if not isinstance(space, Box) or space.periodic != self.grid.periodic:
             raise ParameterError(
-                "a particle mesh repeats along every axis, and so must the particles' space: give "
+                "a particle mesh is periodic along every axis, and so must be the particles' space: give "
                 f"them space=Box(…), the grid's; got {space!r}"
             )
         own, mesh = concrete_value(space.lengths), concrete_value(self.grid.space.lengths)

@@ -1,6 +1,6 @@
-"""Which points of a padded grid a particle touches, and with what weight: gathers and scatters.
+"""Stencils of particles on a padded grid: which points they touch, with what weight; gathers and scatters.
 
-Blocks are padded with ghosts first, so that no index wraps around and none needs a check of bounds.
+Blocks are padded with ghost points first, so that no index wraps around or needs a bounds check.
 """
 
 import functools
@@ -21,8 +21,8 @@ from ._kernels import AbstractKernel
 
 # How far particles may be outside of a device's block, in widths of it, unless a caller says less.
 DEFAULT_MARGIN = 1 / 8
-_COPIES = 8  # copies of a small grid that particles next to one another in memory are added to
-_COPY_BYTES = 2**14  # bytes that those copies may take: they shall stay in the fastest cache
+_COPIES = 8  # copies of a small grid: particles next to one another in memory add to different ones
+_COPY_BYTES = 2**14  # the most bytes of these copies, so that they stay in the fastest cache
 
 Coordinates = tuple[Array, ...]
 Weights = tuple[tuple[Array, ...], ...]  # per axis and point along it, `[n]`
@@ -32,7 +32,7 @@ Orders = tuple[int, ...]  # per axis, how many derivatives of the kernel; none a
 
 @dataclass(frozen=True)
 class Layout:
-    """The padded points of one location, and the intervals between them that particles can be in."""
+    """The padded points of one location, and the intervals between points that particles can be in."""
 
     kernel: AbstractKernel
     ghosts: tuple[tuple[int, int], ...]  # per axis, (low, high)
@@ -43,36 +43,39 @@ class Layout:
     def of(
         grid: Grid, location: Location, kernel: AbstractKernel, margin: float = DEFAULT_MARGIN
     ) -> "Layout":
-        """For particles up to `margin` of a block's width outside of it, over devices."""
+        """The layout for particles that, over devices, are up to `margin` of a block's width outside of it."""
         ghosts, points, intervals = [], [], []
         axes = zip(grid.local_shape, grid.local_shape_at(location), location.staggered, strict=True)
         for k, (cells, n, staggered) in enumerate(axes):
+            # In units of cells, from the first point that the kernel of a particle at the low end touches to
+            # the last one at the high end. Only an axis that is cut has particles outside of the block.
             extra = math.ceil(margin * cells) if grid.space.comm.axis_size(k) > 1 else 0
             start = (0 if staggered else -0.5) - kernel.order / 2 + 1
-            first = math.floor(start) - extra
-            last = max(first, math.ceil(cells + start) - 1 + extra)
-            low, high = max(0, -first), max(0, last + kernel.order - n)
+            first_cell = math.floor(start) - extra
+            last_cell = max(first_cell, math.ceil(cells + start) - 1 + extra)
+            low, high = max(0, -first_cell), max(0, last_cell + kernel.order - n)
             ghosts.append((low, high))
             points.append(low + n + high)
-            intervals.append((first, last))
+            intervals.append((first_cell, last_cell))
         return Layout(kernel, tuple(ghosts), tuple(points), tuple(intervals))
 
     @property
     def size(self) -> int:
-        """How many points there are, ghosts included."""
+        """Number of points, ghosts included."""
         return math.prod(self.points)
 
     def locate(self, x: Coordinates, orders: Orders = ()) -> tuple[Int[Array, " n"], Weights]:
-        """Flat index of the lowest point touched, and the weights of points per axis.
+        """Flat index of the lowest point that each particle touches, and the weights of points per axis.
 
-        Along axis k the weights' derivative of order `orders[k]`; of order 0 if left out.
+        Weights along axis k are derivatives of order `orders[k]`; of order 0 if left out.
         """
         base = jnp.zeros(x[0].shape, jnp.int32)
         weights = []
         axes = zip(x, self.intervals, self.ghosts, self.points, strict=True)
-        for k, (along, (first, last), (low, _), n) in enumerate(axes):
-            # Clipped as integers, so that positions that are not finite stay within bounds, too.
-            cell = jnp.clip(jnp.floor(along).astype(jnp.int32), first, last)
+        for k, (along, (first_cell, last_cell), (low, _), n) in enumerate(axes):
+            # Clip as integers, so that positions that are not finite stay within bounds as well: gathers and
+            # scatters below promise that.
+            cell = jnp.clip(jnp.floor(along).astype(jnp.int32), first_cell, last_cell)
             weigh = _derivative(self.kernel.weights, orders[k] if orders else 0)
             weights.append(weigh(along - cell.astype(along.dtype)))
             base = base * n + (cell + low)
@@ -92,9 +95,9 @@ class Layout:
 def grid_coordinates(
     grid: Grid, location: Location, kernel: AbstractKernel, position: Float[Array, "n d"]
 ) -> Coordinates:
-    """Positions in units of cells, one array per axis, whole numbers where an interval of the kernel begins.
+    """Positions in units of cells, one array per axis; integers are where an interval of the kernel begins.
 
-    Periodic axes are folded; particles beyond a wall are taken to be on it.
+    Periodic axes are wrapped; particles beyond a wall are treated as on it.
     """
     if position.ndim != 2 or position.shape[1] != grid.dimension:
         raise ShapeError(
@@ -111,14 +114,14 @@ def grid_coordinates(
 
 
 def _domain_fraction(grid: Grid, axis: int, part: Array) -> Array:
-    """Positions as fractions of the domain along an axis: folded, or taken to be on a wall."""
+    """Positions as fractions of the domain along an axis: wrapped, or clipped to the walls."""
     if not grid.periodic[axis]:
         return jnp.clip(part, 0, 1)
     comm = grid.space.comm
     count = comm.axis_size(axis)
     if count == 1:
         return part - jnp.floor(part)
-    # The image nearest to this device's block: a particle across the end of the box is next to it, too.
+    # Take the image nearest to this device's block: a particle across the end of the box may be next to it.
     middle = (jnp.asarray(comm.axis_index(axis)).astype(part.dtype) + 0.5) / count
     return part - jnp.round(part - middle)
 
@@ -161,8 +164,8 @@ def _raise_order(layout: Layout, orders: Orders, axis: int) -> Orders | None:
 class Gather:
     """`[c, *padded points]` → `[c, n]`: every particle reads the points around it.
 
-    Derivatives by positions are gathers with derivatives of the kernel, those by the points' values
-    gathers again, transposed scatters: memory does not grow with the kernel.
+    The derivative by positions is a gather with derivatives of the kernel; the derivative by the points'
+    values is the same gather, and its transpose a scatter. So memory does not grow with the kernel.
     """
 
     layout: Layout
@@ -184,80 +187,88 @@ class Scatter:
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
-def _gather(what: Gather, x: Coordinates, padded: Float[Array, "c ..."]) -> Float[Array, "c n"]:
-    base, weights = what.layout.locate(x, what.orders)
+def _gather(transfer: Gather, x: Coordinates, padded: Float[Array, "c ..."]) -> Float[Array, "c n"]:
+    base, weights = transfer.layout.locate(x, transfer.orders)
 
+    # In bounds by `locate`: neither a check nor a wrapped negative index is compiled.
     def read(flat: Array, index: Array) -> Array:
         return flat.at[index].get(mode="promise_in_bounds", wrap_negative_indices=False)
 
     out = []
     for part in padded.reshape(padded.shape[0], -1):
         total = None
-        for offset, weight in what.layout.rows(weights):
+        for offset, weight in transfer.layout.rows(weights):
             terms = [along * read(part, base + (offset + j)) for j, along in enumerate(weights[-1])]
             row = functools.reduce(jnp.add, terms)
             row = row if weight is None else weight * row
             total = row if total is None else total + row
-            if what.orders:
-                # Several gathers have reads in common, which the compiler would hold for all points.
+            if transfer.orders:
+                # Optimization barrier: gathers of several orders share reads, which the compiler would keep
+                # in memory for all points of the kernel.
                 total, base = jax.lax.optimization_barrier((total, base))
         out.append(total)
     return jnp.stack(out)
 
 
 @functools.partial(_gather.defjvp, symbolic_zeros=True)
-def _(what: Gather | Scatter, primals: PyTree, tangents: PyTree) -> tuple[Array, Array]:
+def _(transfer: Gather | Scatter, primals: PyTree, tangents: PyTree) -> tuple[Array, Array]:
     (x, padded), (x_dot, padded_dot) = primals, tangents
-    layout, out, parts = what.layout, what(x, padded), []
+    layout, out, terms = transfer.layout, transfer(x, padded), []
+    # Linear in the values: the same map of their tangents. By position: one gather for each axis.
     if _has_tangent(padded_dot):
-        parts.append(linear_call(what, Scatter(layout, what.orders), x, padded_dot))
+        terms.append(linear_call(transfer, Scatter(layout, transfer.orders), x, padded_dot))
     for k, dot in enumerate(x_dot):
-        orders = _raise_order(layout, what.orders, k)
+        orders = _raise_order(layout, transfer.orders, k)
         if _has_tangent(dot) and orders is not None:
-            parts.append(dot[None] * Gather(layout, orders)(x, padded))
-    return out, sum(parts[1:], parts[0]) if parts else jnp.zeros_like(out)
+            terms.append(dot[None] * Gather(layout, orders)(x, padded))
+    return out, sum(terms[1:], terms[0]) if terms else jnp.zeros_like(out)
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
-def _scatter(what: Scatter, x: Coordinates, values: Float[Array, "c n"]) -> Float[Array, "c ..."]:
-    values = jax.lax.optimization_barrier(values)  # computed once, not again for every point
-    base, weights = what.layout.locate(x, what.orders)
-    last, size = weights[-1], what.layout.size
+def _scatter(
+    transfer: Scatter, x: Coordinates, values: Float[Array, "c n"]
+) -> Float[Array, "c ..."]:
+    # Optimization barrier: compute the values once, not again for every point of the kernel.
+    values = jax.lax.optimization_barrier(values)
+    base, weights = transfer.layout.locate(x, transfer.orders)
+    last_weights, size = weights[-1], transfer.layout.size
     out = []
     for value in values:
-        # Points next to one another are added to as one complex number: half the memory traffic.
+        # Add to two neighboring points as one complex number: half the memory traffic. The pair that starts
+        # at point p is entry p of `pairs`; an odd last point is added by itself.
         pairs, singles = _Sums(size), _Sums(size)
-        for offset, weight in what.layout.rows(weights):
-            for j in range(0, len(last) - 1, 2):
+        for offset, weight in transfer.layout.rows(weights):
+            for j in range(0, len(last_weights) - 1, 2):
                 amount = value if weight is None else value * weight
-                both = jax.lax.complex(amount * last[j], amount * last[j + 1])
+                both = jax.lax.complex(amount * last_weights[j], amount * last_weights[j + 1])
                 value, base = pairs.add(base, offset + j, both, value)
-            if len(last) % 2:
-                amount = (value if weight is None else value * weight) * last[-1]
-                value, base = singles.add(base, offset + len(last) - 1, amount, value)
+            if len(last_weights) % 2:
+                amount = (value if weight is None else value * weight) * last_weights[-1]
+                value, base = singles.add(base, offset + len(last_weights) - 1, amount, value)
         total = jnp.zeros(size, value.dtype)
         if pairs.copies is not None:
             both = pairs.total()
+            # The imaginary part belongs to the next point along the last axis.
             total += both.real
             total = total.at[1:].add(both.imag[:-1])
         if singles.copies is not None:
             total += singles.total()
-        out.append(total.reshape(what.layout.points))
+        out.append(total.reshape(transfer.layout.points))
     return jnp.stack(out)
 
 
 @functools.partial(_scatter.defjvp, symbolic_zeros=True)
-def _(what: Gather | Scatter, primals: PyTree, tangents: PyTree) -> tuple[Array, Array]:
+def _(transfer: Gather | Scatter, primals: PyTree, tangents: PyTree) -> tuple[Array, Array]:
     (x, values), (x_dot, values_dot) = primals, tangents
-    layout, out, parts = what.layout, what(x, values), []
+    layout, out, terms = transfer.layout, transfer(x, values), []
     if _has_tangent(values_dot):
-        parts.append(linear_call(what, Gather(layout, what.orders), x, values_dot))
+        terms.append(linear_call(transfer, Gather(layout, transfer.orders), x, values_dot))
     for k, dot in enumerate(x_dot):
-        orders = _raise_order(layout, what.orders, k)
+        orders = _raise_order(layout, transfer.orders, k)
         if _has_tangent(dot) and orders is not None:
             maps = Scatter(layout, orders), Gather(layout, orders)
-            parts.append(linear_call(*maps, x, values * dot[None]))
-    return out, sum(parts[1:], parts[0]) if parts else jnp.zeros_like(out)
+            terms.append(linear_call(*maps, x, values * dot[None]))
+    return out, sum(terms[1:], terms[0]) if terms else jnp.zeros_like(out)
 
 
 def _has_tangent(tangent: object) -> bool:
@@ -265,7 +276,7 @@ def _has_tangent(tangent: object) -> bool:
 
 
 class _Sums:
-    """Sums per point that are under way, in several copies if they are few."""
+    """Partial sums per point; in several copies where the grid is small."""
 
     def __init__(self, size: int):
         self.size = size
@@ -274,14 +285,16 @@ class _Sums:
     def add(
         self, base: Int[Array, " n"], offset: int, amount: Array, value: Array
     ) -> tuple[Array, Array]:
-        """Adds to the points `base + offset`; returns `value, base`, for what is to wait until it is done.
+        """Add to the points `base + offset`; return `value, base`, on which the next call must depend.
 
-        The compiler would else hold what is added to all points at once.
+        Through this dependence the next amount is computed only after this one was added. Otherwise the
+        compiler would hold the amounts for all points of the kernel at once.
         """
         count = _COPIES
         while count > 1 and count * self.size * amount.dtype.itemsize > _COPY_BYTES:
             count //= 2
-        # Particles sorted by cell would wait for one another at a single copy of their point.
+        # Particles sorted by cell add to the same point one after another, and each would wait for the one
+        # before; different copies let them go on independently.
         which = jnp.arange(base.shape[0], dtype=jnp.int32) & (count - 1)
         copies = self.copies
         if copies is None:

@@ -1,4 +1,4 @@
-"""From fields to particles and from particles to fields: two linear maps, each the other's transpose."""
+"""Interpolation and deposit: linear maps from fields to particles and back, each the other's transpose."""
 
 import math
 
@@ -30,12 +30,12 @@ def interpolate(
     *,
     margin: float = DEFAULT_MARGIN,
 ) -> Inexact[Array, "n ..."]:
-    """A field's values where particles are.
+    """A field's values at the positions of particles.
 
         u(x) = Σ_i W((x − x_i)/h) u_i
 
-    Beyond walls the sum runs over the ghosts that the field's boundary makes; particles beyond a wall
-    read what is on it. Derivatives with respect to positions are those of the kernel.
+    Beyond walls the sum runs over the ghost points of the field's boundary; particles beyond a wall
+    read the values on it. Derivatives with respect to positions are those of the kernel.
 
     **Arguments:**
 
@@ -43,7 +43,7 @@ def interpolate(
     - `position`: `[n d]`, length; folded where the grid repeats.
     - `kernel`: `Nearest()`, `CIC()` (if left out), `TSC()` or `PCS()`.
     - `margin`: over devices, how far positions may be from the device's block, in widths of it:
-      `particles.migration_margin`. So many ghosts more are fetched.
+      `particles.migration_margin`. The halo of ghost points is wider by that much.
 
     **Returns:** `[n, *components]`.
 
@@ -56,8 +56,10 @@ def interpolate(
     x = grid_coordinates(grid, field.location, kernel, position)
     layout = Layout.of(grid, field.location, kernel, margin)
     padded = field.padded(layout.ghosts)
+    # (components, *points with ghosts)
     padded = padded.reshape(-1, *layout.points)
     gather = Gather(layout)
+    # Weights are real: real and imaginary parts are gathered by themselves.
     if field.is_real:
         values = gather(x, padded)
     else:
@@ -75,12 +77,12 @@ def deposit(
     exact: bool = False,
     margin: float = DEFAULT_MARGIN,
 ) -> Field:
-    """What particles carry, as a density on a grid.
+    """Deposit values of particles on a grid, as a density.
 
         ρ_i = Σ_p q_p W((x_p − x_i)/h) / V_i,   ∫ ρ dV = Σ_p q_p
 
     V_i is a cell's volume, half of it for points on a wall. What would fall beyond a wall is added to its
-    mirror image inside, so that nothing is lost. For every field u that repeats or is mirrored at its
+    mirror image inside, so that the sum is kept. For every field u that is periodic or mirrored at its
     walls (`Mirror`, `Neumann(0)`)
 
         ∫ u ρ dV = Σ_p q_p u(x_p),   u(x) = interpolate(u, x, kernel)
@@ -92,8 +94,7 @@ def deposit(
     - `on`: a grid, or a field that says grid and location.
     - `kernel`: `Nearest()`, `CIC()` (if left out), `TSC()` or `PCS()`.
     - `location`: where on a grid; cell centers if left out.
-    - `exact`: the same bits whatever the order of the particles (on one device), at several times the
-      cost.
+    - `exact`: the same bits in any order of the particles (on a single device), at several times the cost.
     - `margin`: over devices, how far positions may be from the device's block, in widths of it:
       `particles.migration_margin`.
 
@@ -120,6 +121,7 @@ def deposit(
     padded = exact_scatter(layout, x, rows) if exact else Scatter(layout)(x, rows)
     total = _fold_ghosts(grid, location, layout, padded.reshape(*components, *layout.points))
     density = total / grid.cell_volume.astype(total.dtype)
+    # A point on a wall has half a cell: divide the amount there by half the volume.
     for weight in grid.quadrature_weights(location):
         if (weight != 1).any():
             shape = (1,) * len(components) + weight.shape
@@ -127,7 +129,8 @@ def deposit(
     vector = components == (grid.dimension,)
     walls = {k: Mirror() for k, wraps in enumerate(grid.periodic) if not wraps}
     mirrored = Field(density, grid, location, walls, vector=vector)
-    return mirrored.map(lambda u: u)  # `map` drops the boundary: densities have none of their own
+    # `map` drops the boundary: a density has none of its own.
+    return mirrored.map(lambda u: u)
 
 
 def _require_unshared_points(grid: Grid, location: Location) -> None:
@@ -141,14 +144,17 @@ def _require_unshared_points(grid: Grid, location: Location) -> None:
 
 
 def mirrors(grid: Grid) -> Boundaries:
-    """A mirror at every wall: what the ghosts of deposited values are folded by."""
+    """The boundaries by which ghosts of deposited values are folded: a mirror at every wall."""
     return tuple(
         (Periodic(), Periodic()) if wraps else (Mirror(), Mirror()) for wraps in grid.periodic
     )
 
 
 def _fold_ghosts(grid: Grid, location: Location, layout: Layout, padded: Array) -> Array:
-    """The transpose of padding with mirrors: ghosts are added to what they are copies of."""
+    """The transpose of padding with mirrors: each ghost is added to the point that it is a copy of.
+
+    Over devices, the transpose of the halo exchange sends ghosts back to the device that owns them.
+    """
     components = padded.shape[: padded.ndim - grid.dimension]
     inside = jax.ShapeDtypeStruct((*components, *grid.local_shape_at(location)), padded.dtype)
 

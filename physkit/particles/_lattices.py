@@ -153,7 +153,7 @@ def hexagonal(
 def _fill(
     cell: Cell, cells: int | Sequence[int], spacing: ArrayLike | None, density: ArrayLike | None
 ) -> Lattice:
-    """Repeat a rectangular cell and scale it to `spacing` or `density`."""
+    """Repeat a rectangular cell along each axis and scale it to `spacing` or `density`."""
     basis, edges = np.asarray(cell[0], float), cell[1]
     d = basis.shape[1]
     counts = _cells_per_axis(cells, d)
@@ -169,6 +169,7 @@ def _fill(
         _check_positive(spacing, "spacing")
         scale = as_parameter(spacing)
     edges = scale * edges.astype(scale.dtype)
+    # (cells, 1, d) + (sites per cell, d): in units of edges, as constants; only `edges` is differentiable.
     corners = np.stack(np.meshgrid(*map(np.arange, counts), indexing="ij"), axis=-1)
     sites = (corners.reshape(-1, 1, d) + basis).reshape(-1, d)
     lengths = jnp.asarray(counts, scale.dtype) * edges

@@ -1,4 +1,4 @@
-"""Energy minimization: from a bad start to one that dynamics can begin with."""
+"""Energy minimization: turn a bad initial state into one from which dynamics can start."""
 
 from dataclasses import replace
 from typing import NamedTuple
@@ -35,13 +35,17 @@ from physkit.core import (
 from ._particles import ParticleIncrement, Particles
 from .forces import AbstractForce, Forces, Pairwise
 
-# FIRE's own numbers (Guénolé et al., table 2); physics does not depend on them.
+# Parameters of FIRE (Guénolé et al., table 2): N_delay, f_inc, f_dec, α_start, f_α. The minimum does not
+# depend on them.
 DELAY, FASTER, SLOWER, MIXING, LESS_MIXING = 20, 1.1, 0.5, 0.25, 0.99
-LONGEST, FORGETTING = 0.25, 0.97  # time step by stiffness, and how long a stiffness is remembered
-STEPS_PER_CALL = 500  # of a compiled program, between which an interrupt is noticed
+LONGEST, FORGETTING = (
+    0.25,
+    0.97,
+)  # largest time step times √stiffness; decay of the stiffness per step
+STEPS_PER_CALL = 500  # per call of the compiled program; between calls an interrupt is noticed
 MAX_GROWTHS = 30
 
-Motions = dict[str | None, Array]  # `[n d]` by component
+Vectors = dict[str | None, Array]  # `[n d]` by component
 
 
 class MinimizationResult(NamedTuple):
@@ -60,13 +64,13 @@ class MinimizationResult(NamedTuple):
 
 
 class _Descent(Module):
-    """Where a descent stands. Velocities are FIRE's own, of particles of unit mass."""
+    """The state of a descent. Velocities are FIRE's own, for particles of unit mass."""
 
     state: State
-    caches: tuple[Cache, ...] | None  # None where only the rest is compared
-    force: Motions
-    velocity: Motions
-    moves: Motions
+    caches: tuple[Cache, ...] | None  # None where only the other fields are selected from
+    force: Vectors
+    velocity: Vectors
+    moves: Vectors
     max_force: Float[Array, ""] = data()
     dt: Float[Array, ""] = data()
     mixing: Float[Array, ""] = data()
@@ -90,23 +94,23 @@ def minimize(
 
         v ← (1 − α) v + α |v| F/|F|,   stop whenever F·v < 0
 
-    Damped dynamics of unit masses whose time step finds itself. No particle moves further than
-    `max_move` in a step, so that the worst overlaps come apart gently.
+    Damped dynamics of unit masses with an adaptive time step. No particle moves further than `max_move` in
+    a step, so that even strong overlaps come apart gently.
 
     **Arguments:**
 
     - `force`: a force or a sum of forces, on one or several particle components.
     - `state`: where to start from.
-    - `tolerance`: largest force on a particle that counts as none, force unit.
-    - `steps`: at most so many.
+    - `tolerance`: largest force on any particle at which to stop, force unit.
+    - `steps`: the most steps.
     - `max_move`: length; a tenth of the mean distance between particles if left out.
     - `t`: the time at which forces that depend on time are taken.
-    - `must_converge`: raise where the tolerance is not met; otherwise return what there is.
+    - `must_converge`: raise where the tolerance is not met; otherwise return the state so far.
 
     **Returns:** a `MinimizationResult`; `minimize(force, atoms).state` is what a simulation starts from.
 
-    **Errors:** `ConvergenceError` saying how far it came; `OverlapError` for particles on exactly
-    the same spot, whose force has no direction.
+    **Errors:** `ConvergenceError`, which names the largest force left; `OverlapError` for particles on
+    exactly the same spot, whose force has no direction.
 
     **Good values:** the tolerance for reduced units or eV/Å: 1e-3; some 200 to 2 000 steps. Merely
     to undo overlaps, a tolerance of some hundred times the typical force of the liquid is enough.
@@ -127,158 +131,168 @@ def minimize(
         max_move = min((s for s in spacings if s > 0), default=0.0) / 10
     if not max_move > 0:
         raise ParameterError(f"give max_move=…, a small positive length; got {max_move}")
-    numbers = [jnp.asarray(x, dtype) for x in (tolerance, max_move, t)]
-    now = _begin(forces, state, dtype)
+    settings = [jnp.asarray(x, dtype) for x in (tolerance, max_move, t)]
+    descent = _begin(forces, state, dtype)
     growths = 0
     while True:
-        limit = jnp.int32(min(steps, int(now.step) + STEPS_PER_CALL))
-        now = _descend(forces, now, limit, numbers)
-        if bool(has_overflow(now.caches)):
+        limit = jnp.int32(min(steps, int(descent.step) + STEPS_PER_CALL))
+        descent = _descend(forces, descent, limit, settings)
+        if bool(has_overflow(descent.caches)):
             growths += 1
             if growths > MAX_GROWTHS:
                 raise CapacityError(f"neighbor lists still overflow after growing {growths} times")
-            # The force is poisoned, but nothing has moved by it: go on from here.
-            now = replace(now, caches=grow_caches(now.caches, now.caches)[0])
-        elif int(now.step) >= steps or not float(now.max_force) > tolerance:
+            # The force is NaN, but `_descend` has moved nothing by it: continue with larger caches.
+            descent = replace(descent, caches=grow_caches(descent.caches, descent.caches)[0])
+        # Written so that a NaN force stops as well.
+        elif int(descent.step) >= steps or not float(descent.max_force) > tolerance:
             break
-    largest = float(now.max_force)
-    if not np.isfinite(largest):
-        health = collect_faults(now.caches)
+    max_force = float(descent.max_force)
+    if not np.isfinite(max_force):
+        health = collect_faults(descent.caches)
         if Fault.OVERLAP not in health.faults():
             health.check("minimize")
         raise OverlapError(
             "minimize: a force is not a number; two particles may sit on exactly the same spot, "
             "where it has no direction. Move one of them a little."
         )
-    converged = largest <= tolerance
+    converged = max_force <= tolerance
     if must_converge and not converged:
         raise ConvergenceError(
-            f"minimize: the largest force is {largest:.3g} after {steps} steps, the tolerance "
+            f"minimize: the largest force is {max_force:.3g} after {steps} steps, the tolerance "
             f"{tolerance:g}. Give more steps, a tolerance that {dtype} can reach, or "
-            "must_converge=False to go on with what there is"
+            "must_converge=False to continue with this state"
         )
-    return MinimizationResult(now.state, largest, int(now.step), converged)
+    return MinimizationResult(descent.state, max_force, int(descent.step), converged)
 
 
 def _begin(forces: Forces, state: State, dtype: np.dtype) -> _Descent:
-    still = {
+    zeros = {
         name: jnp.zeros_like(get_component(state, name).position) for name in forces.components
     }
-    zero, none = jnp.zeros((), dtype), jnp.int32(0)
+    zero, zero_count = jnp.zeros((), dtype), jnp.int32(0)
     return _Descent(
         state,
         forces.init(state),
-        force=still,
-        velocity=still,
-        moves=still,
+        force=zeros,
+        velocity=zeros,
+        moves=zeros,
         max_force=zero,
         dt=zero,
         mixing=jnp.asarray(MIXING, dtype),
         stiffness=zero,
-        downhill=none,
-        step=none,
+        downhill=zero_count,
+        step=zero_count,
         done=jnp.array(False),
     )
 
 
 @eqx.filter_jit
 def _descend(
-    forces: Forces, now: _Descent, limit: Int[Array, ""], numbers: list[Array]
+    forces: Forces, descent: _Descent, limit: Int[Array, ""], settings: list[Array]
 ) -> _Descent:
-    """Up to `limit` steps in all, less where it converges or a cache is too small."""
-    tolerance, max_move, _ = numbers
+    """Descend until `limit` steps in all; stop earlier where it converges or a cache overflows."""
+    tolerance, max_move, _ = settings
 
-    def body(now: _Descent) -> _Descent:
-        # The only place where forces are called: they are by far the most to compile.
-        evaluated = _with_forces(forces, now, numbers)
+    def body(descent: _Descent) -> _Descent:
+        # The only call of the forces, which take most of the time to compile. So the body evaluates first and
+        # then decides whether to step; the last evaluation moves nothing.
+        evaluated = _evaluate_forces(forces, descent, settings)
         overflowed = has_overflow(evaluated.caches)
-        done = ~(evaluated.max_force > tolerance) | overflowed | (now.step >= limit)
+        done = ~(evaluated.max_force > tolerance) | overflowed | (descent.step >= limit)
         moved = _fire_step(evaluated, max_move)
 
         def choose(before: Array, at_rest: Array, moved: Array) -> Array:
-            # A force that a full cache has poisoned must leave no trace.
+            # Forces from an overflowed cache are NaN: keep everything as it was before them.
             return jnp.where(overflowed, before, jnp.where(done, at_rest, moved))
 
-        choices = (replace(descent, caches=None) for descent in (now, evaluated, moved))
+        # Caches have no alternatives: those of the evaluation say by how much they overflowed.
+        choices = (replace(choice, caches=None) for choice in (descent, evaluated, moved))
         return replace(jax.tree.map(choose, *choices), caches=evaluated.caches, done=done)
 
-    now = replace(now, done=jnp.array(False))
-    return jax.lax.while_loop(lambda now: ~now.done, body, now)
+    descent = replace(descent, done=jnp.array(False))
+    return jax.lax.while_loop(lambda descent: ~descent.done, body, descent)
 
 
-def _fire_step(now: _Descent, max_move: Float[Array, ""]) -> _Descent:
+def _fire_step(descent: _Descent, max_move: Float[Array, ""]) -> _Descent:
     """One step: semi-implicit Euler with FIRE's mixing."""
-    names = tuple(now.force)
-    power = _dot(now, now.force, now.velocity)
-    down, up = power > 0, power < 0  # neither in the first step, at rest
-    downhill = jnp.where(down, now.downhill + 1, 0)
+    names = tuple(descent.force)
+    power = _dot(descent, descent.force, descent.velocity)
+    is_downhill, is_uphill = power > 0, power < 0  # neither in the first step, at rest
+    downhill = jnp.where(is_downhill, descent.downhill + 1, 0)
     may_accelerate = downhill > DELAY
-    mixing = jnp.where(may_accelerate, now.mixing * LESS_MIXING, now.mixing)
-    mixing = jnp.where(up, MIXING, mixing)
-    # At first, the strongest force moves its particle by a tenth of what is allowed.
-    first = jnp.sqrt(0.1 * safe_divide(max_move, now.max_force))
-    dt = jnp.where(now.dt > 0, now.dt, first)
-    dt = dt * jnp.where(up, SLOWER, jnp.where(may_accelerate, FASTER, 1.0)).astype(dt.dtype)
-    # The stiffest vibration met lately, ω² = |ΔF|/|Δx|, must stay stable: dt well below 2/ω.
-    stiff = now.stiffness > 0
-    longest = LONGEST / jnp.sqrt(jnp.where(stiff, now.stiffness, 1))
-    dt = jnp.where(stiff, jnp.minimum(dt, longest), dt)
+    mixing = jnp.where(may_accelerate, descent.mixing * LESS_MIXING, descent.mixing)
+    mixing = jnp.where(is_uphill, MIXING, mixing)
+    # The first step moves the particle with the largest force by a tenth of `max_move`.
+    first_dt = jnp.sqrt(0.1 * safe_divide(max_move, descent.max_force))
+    dt = jnp.where(descent.dt > 0, descent.dt, first_dt)
+    dt = dt * jnp.where(is_uphill, SLOWER, jnp.where(may_accelerate, FASTER, 1.0)).astype(dt.dtype)
+    # Keep the stiffest vibration of recent steps, ω² = |ΔF|/|Δx|, stable: dt well below 2/ω.
+    is_known_stiffness = descent.stiffness > 0
+    longest_dt = LONGEST / jnp.sqrt(jnp.where(is_known_stiffness, descent.stiffness, 1))
+    dt = jnp.where(is_known_stiffness, jnp.minimum(dt, longest_dt), dt)
 
-    velocity = {k: jnp.where(up, 0, now.velocity[k]) + dt * now.force[k] for k in names}
-    speed = jnp.sqrt(_dot(now, velocity, velocity))
-    along = mixing * safe_divide(speed, jnp.sqrt(_dot(now, now.force, now.force)))
-    state, moves = now.state, {}
+    velocity = {
+        k: jnp.where(is_uphill, 0, descent.velocity[k]) + dt * descent.force[k] for k in names
+    }
+    speed = jnp.sqrt(_dot(descent, velocity, velocity))
+    # v ← (1 − α) v + α |v| F/|F|
+    along_force = mixing * safe_divide(speed, jnp.sqrt(_dot(descent, descent.force, descent.force)))
+    state, moves = descent.state, {}
     for k in names:
-        mixed = (1 - mixing) * velocity[k] + along * now.force[k]
-        length = dt * _size(mixed)
+        mixed = (1 - mixing) * velocity[k] + along_force * descent.force[k]
+        length = dt * _row_norms(mixed)
         velocity[k] = mixed * jnp.minimum(1, safe_divide(max_move, length))
-        # Past the minimum along v: half a step back.
-        moves[k] = jnp.where(up, -0.5 * dt, 0) * now.velocity[k] + dt * velocity[k]
+        # Uphill the last step went past the minimum along v: go half of it back.
+        moves[k] = jnp.where(is_uphill, -0.5 * dt, 0) * descent.velocity[k] + dt * velocity[k]
         state = put_component(
             state, k, get_component(state, k).shift(ParticleIncrement(position=moves[k]))
         )
-    now = replace(now, state=state, velocity=velocity, moves=moves, dt=dt, mixing=mixing)
-    return replace(now, downhill=downhill, step=now.step + 1)
+    descent = replace(descent, state=state, velocity=velocity, moves=moves, dt=dt, mixing=mixing)
+    return replace(descent, downhill=downhill, step=descent.step + 1)
 
 
-def _dot(now: _Descent, a: Motions, b: Motions) -> Float[Array, ""]:
-    return sum(get_component(now.state, k).space.sum(jnp.sum(a[k] * b[k])) for k in a)
+def _dot(descent: _Descent, a: Vectors, b: Vectors) -> Float[Array, ""]:
+    return sum(get_component(descent.state, k).space.sum(jnp.sum(a[k] * b[k])) for k in a)
 
 
-def _with_forces(forces: Forces, now: _Descent, numbers: list[Array]) -> _Descent:
-    """`now` with the forces at its positions, and how stiff the last move found them."""
-    clock = Clock.at(StepCount.of(0), numbers[2], jnp.zeros_like(numbers[2]))
-    total, caches = forces(clock, now.state, now.caches)
-    # An overflow to infinity still points somewhere; what is no number stays so, and stops all.
-    most = float(jnp.finfo(numbers[2].dtype).max) ** 0.4
-    force = {
-        k: jnp.where(_frozen(get_component(now.state, k)), 0, jnp.clip(total[k], -most, most))
-        for k in total
-    }
-    sizes = [get_component(now.state, k).space.max(jnp.max(_size(f))) for k, f in force.items()]
-    largest = jnp.max(jnp.stack(sizes))
-    change = {k: force[k] - now.force[k] for k in force}
-    stiffness = jnp.sqrt(safe_divide(_dot(now, change, change), _dot(now, now.moves, now.moves)))
-    stiffness = jnp.maximum(stiffness, FORGETTING * now.stiffness)
-    return replace(now, caches=caches, force=force, max_force=largest, stiffness=stiffness)
+def _evaluate_forces(forces: Forces, descent: _Descent, settings: list[Array]) -> _Descent:
+    """`descent` with the forces at its positions, and the stiffness that the last move measured."""
+    clock = Clock.at(StepCount.of(0), settings[2], jnp.zeros_like(settings[2]))
+    total, caches = forces(clock, descent.state, descent.caches)
+    # Clip infinite forces, which still have a direction, so that squares stay finite. NaN passes and stops.
+    max_finite = float(jnp.finfo(settings[2].dtype).max) ** 0.4
+    force = {}
+    for k, f in total.items():
+        frozen = _frozen_rows(get_component(descent.state, k))
+        force[k] = jnp.where(frozen, 0, jnp.clip(f, -max_finite, max_finite))
+    sizes = [
+        get_component(descent.state, k).space.max(jnp.max(_row_norms(f))) for k, f in force.items()
+    ]
+    max_force = jnp.max(jnp.stack(sizes))
+    force_change = {k: force[k] - descent.force[k] for k in force}
+    # |ΔF|/|Δx| of the last move
+    squares = (_dot(descent, x, x) for x in (force_change, descent.moves))
+    stiffness = jnp.sqrt(safe_divide(*squares))
+    stiffness = jnp.maximum(stiffness, FORGETTING * descent.stiffness)
+    return replace(descent, caches=caches, force=force, max_force=max_force, stiffness=stiffness)
 
 
-def _size(x: Float[Array, "n d"]) -> Float[Array, "n 1"]:
+def _row_norms(x: Float[Array, "n d"]) -> Float[Array, "n 1"]:
     return jnp.sqrt(jnp.sum(x * x, axis=1, keepdims=True))
 
 
 def _plain_sums(forces: Forces) -> Forces:
-    """`forces` without exact sums, whose integers cannot hold the forces of overlaps."""
+    """`forces` without exact sums, whose range the forces of overlaps exceed."""
 
-    def plain(term: AbstractForce) -> AbstractForce:
+    def without_exact_sums(term: AbstractForce) -> AbstractForce:
         if not (isinstance(term, Pairwise) and term.exact):
             return term
         return replace_fields(term, {"exact": False, "quantum": None})
 
-    return Forces(tuple(plain(term) for term in forces.terms), forces.term_names)
+    return Forces(tuple(without_exact_sums(term) for term in forces.terms), forces.term_names)
 
 
-def _frozen(particles: Particles) -> Bool[Array, "n 1"]:
+def _frozen_rows(particles: Particles) -> Bool[Array, "n 1"]:
     if particles.frozen is None:
         return jnp.zeros((particles.num_slots, 1), bool)
     return particles.frozen[:, None]
@@ -286,6 +300,7 @@ def _frozen(particles: Particles) -> Bool[Array, "n 1"]:
 
 def _spacing(particles: Particles) -> float:
     """Mean distance between neighbors, roughly."""
+    # In open space, of the cube that the particles fill.
     volume = float(particles.space.volume)
     if not np.isfinite(volume):
         extent = np.ptp(np.asarray(particles.position), axis=0).max(initial=0)

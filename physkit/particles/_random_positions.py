@@ -1,4 +1,4 @@
-"""Random placement without overlap."""
+"""Random positions without overlap."""
 
 import itertools
 
@@ -11,7 +11,7 @@ from jaxtyping import Array, Float
 from physkit.core import ParameterError, ShapeError, concrete_value
 from physkit.geometry import AbstractSpace
 
-ATTEMPTS = 200  # tries per particle, on average, before the density counts as out of reach
+ATTEMPTS = 200  # mean number of tries per particle after which the density counts as out of reach
 
 
 def random_positions(
@@ -61,8 +61,8 @@ def _insert(
 ) -> np.ndarray:
     """Fractional coordinates of `count` places at least `gap` apart, found with a grid of bins."""
     d = len(cell)
-    # Bins at least `gap` wide between their faces: only those next to a place can hold a conflict.
-    # In a cell narrower than `gap` the one bin is searched through several images.
+    # Bins at least `gap` wide between their faces, so that only neighboring bins can hold a conflict.
+    # In a cell narrower than `gap`, its one bin is searched through several images.
     width = 1 / np.linalg.norm(np.linalg.inv(cell), axis=0)
     bins = np.maximum(np.floor(width / gap), 1).astype(int).tolist()
     reach = np.where(periodic, np.ceil(gap / width), 0).astype(int)
@@ -80,16 +80,17 @@ def _insert(
         home = [min(int(x * n), n - 1) for x, n in zip(place.tolist(), bins)]
         near = []
         for step in steps:
-            turns, spot = zip(*(divmod(h + s, n) for h, s, n in zip(home, step, bins)))
-            if spot in members and not any(t and not p for t, p in zip(turns, periodic)):
-                near.extend(other + turns for other in members[spot])
+            # How often a bin lies across each end of the cell, and the bin that it is an image of.
+            crossings, bin_index = zip(*(divmod(h + s, n) for h, s, n in zip(home, step, bins)))
+            if bin_index in members and not any(c and not p for c, p in zip(crossings, periodic)):
+                near.extend(other + crossings for other in members[bin_index])
         if near and np.min(np.sum(((np.array(near) - place) @ cell) ** 2, axis=1)) < gap * gap:
             continue
         members.setdefault(tuple(home), []).append(place)
         places.append(place)
     if len(places) < count:
         raise ParameterError(
-            f"found room for only {len(places)} of {count} particles at distance {gap:g}: the density is "
+            f"placed only {len(places)} of {count} particles at distance {gap:g}: the density is "
             "out of reach of random insertion. Start from a lattice, or use a smaller distance and "
             "call minimize."
         )
@@ -97,6 +98,8 @@ def _insert(
 
 
 def _cell(space: AbstractSpace) -> np.ndarray:
+    """The vectors of the cell that `space` repeats or bounds, as rows."""
+    # The space does not tell its dimension: a cell of another one raises.
     for d in (1, 2, 3):
         try:
             cell = concrete_value(space.cell(d))

@@ -1,9 +1,9 @@
-"""Momentum, kinetic energy, temperature and their degrees of freedom, counted here and nowhere else."""
+"""Momentum, kinetic energy, temperature and degrees of freedom; the only place where these are counted."""
 
 import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float, Int
 
 from physkit.core import ParameterError, ShapeError, concrete_value, safe_divide, safe_sqrt
 
@@ -12,21 +12,21 @@ from ._particles import Particles
 
 
 def mobile_velocity(particles: Particles) -> Float[Array, "n d"]:
-    """Velocities, zero for frozen particles, whatever their array says."""
+    """Velocities, with 0 for frozen particles, whatever `velocity` holds for them."""
     if particles.frozen is None:
         return particles.velocity
     return jnp.where(particles.frozen[:, None], 0, particles.velocity)
 
 
 def degrees_of_freedom(particles: Particles, momentum_conserved: bool = True) -> Float[Array, ""]:
-    """How many independent velocity components there are: what temperature is shared over.
+    """The number of independent velocity components, each of which holds k_B T / 2 on average.
 
         N_f = d·n_moving − d,   the last term only where total momentum is conserved
 
     **Arguments:**
 
-    - `momentum_conserved`: nothing outside acts on the particles. Where some are frozen, they do,
-      and nothing is subtracted.
+    - `momentum_conserved`: no external force acts on the particles. Frozen particles exert such forces, and
+      where there are some, nothing is subtracted.
 
     **Reference:** Frenkel & Smit, Understanding Molecular Simulation, 2nd ed., section 4.1.
     """
@@ -35,11 +35,14 @@ def degrees_of_freedom(particles: Particles, momentum_conserved: bool = True) ->
     if particles.frozen is None:
         moving = jnp.asarray(particles.num_particles, dtype)
         return d * (moving - 1) if momentum_conserved else d * moving
-    # Counted in integers: float32 stops counting at 2²⁴.
-    count = lambda x: particles.space.sum(jnp.sum(particles.mask_empty(x), dtype=jnp.int32))
+
+    def count(mask: Bool[Array, " n"]) -> Int[Array, ""]:
+        # In integers: float32 cannot count beyond 2²⁴.
+        return particles.space.sum(jnp.sum(particles.mask_empty(mask), dtype=jnp.int32))
+
     moving, frozen = count(~particles.frozen), count(particles.frozen)
-    bound = jnp.where(momentum_conserved & (frozen == 0), 1, 0)
-    return d * (moving - bound).astype(dtype)
+    constraints = jnp.where(momentum_conserved & (frozen == 0), 1, 0)
+    return d * (moving - constraints).astype(dtype)
 
 
 def kinetic_energy(particles: Particles) -> Float[Array, ""]:
@@ -92,8 +95,8 @@ def angular_momentum(particles: Particles, about: Numbers | None = None) -> Floa
     if about is not None:
         x = x - jnp.asarray(about, x.dtype)[None, :]
     p = particles.mass[:, None] * mobile_velocity(particles)
-    spin = jnp.cross(x, p) if x.shape[1] == 3 else x[:, 0] * p[:, 1] - x[:, 1] * p[:, 0]
-    return particles.sum(spin)
+    momenta = jnp.cross(x, p) if x.shape[1] == 3 else x[:, 0] * p[:, 1] - x[:, 1] * p[:, 0]
+    return particles.sum(momenta)
 
 
 def maxwell_boltzmann(
@@ -115,8 +118,8 @@ def maxwell_boltzmann(
     - `key`: a JAX random key.
     - `temperature`: k_B T, energy; differentiable.
     - `remove_momentum`: make the total momentum zero.
-    - `exact`: rescale so that the instantaneous temperature is the one asked for, with d degrees
-      of freedom fewer where momentum was removed; otherwise it is so on average.
+    - `exact`: rescale so that the instantaneous temperature is exactly `temperature`, with d degrees of
+      freedom fewer where momentum was removed; otherwise it is only so on average.
 
     **Errors:** `ParameterError` for a negative temperature.
     """
@@ -124,20 +127,26 @@ def maxwell_boltzmann(
     if number is not None and not (number.ndim == 0 and number >= 0):
         raise ParameterError(f"temperature must be one number, not negative; got {temperature!r}")
     dtype, d = particles.position.dtype, particles.dimension
-    goal = jnp.asarray(temperature, dtype)
-    draw = lambda i: jax.random.normal(jax.random.fold_in(key, i), (d,), dtype)
+    target = jnp.asarray(temperature, dtype)
+
+    def draw(particle_id: Int[Array, ""]) -> Float[Array, " d"]:
+        # A key for each id: the same numbers in any order of particles and on any device.
+        return jax.random.normal(jax.random.fold_in(key, particle_id), (d,), dtype)
+
     v = jax.vmap(draw)(particles.id) / jnp.sqrt(particles.mass)[:, None]
     unit = particles.replace(velocity=v)
     unit = unit.replace(velocity=mobile_velocity(unit))
     if remove_momentum:
         unit = remove_drift(unit)
     degrees = degrees_of_freedom(particles, remove_momentum)
-    scale = safe_divide(degrees * goal, 2 * kinetic_energy(unit)) if exact else goal
+    scale = safe_divide(degrees * target, 2 * kinetic_energy(unit)) if exact else target
+    # safe_sqrt: at temperature 0 the derivative of a root is infinite.
     return unit.replace(velocity=safe_sqrt(scale) * unit.velocity)
 
 
 def remove_drift(particles: Particles) -> Particles:
-    """`particles` seen from the center of mass of those that move: no total momentum."""
+    """`particles` in the rest frame of those that move: without total momentum."""
+    # Frozen particles neither contribute to the drift nor are changed.
     mass = particles.mass
     if particles.frozen is not None:
         mass = jnp.where(particles.frozen, 0, mass)

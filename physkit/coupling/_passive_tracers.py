@@ -1,0 +1,37 @@
+"""Passive tracers: particles that a flow carries along."""
+
+from physkit.core import AbstractTendency, Clock, Rate, State, get_component, static
+from physkit.particles import ParticleIncrement
+
+from ._flow_velocity import flow_velocity
+from ._kernels import CIC, AbstractKernel
+from ._transfer import interpolate
+
+
+class PassiveTracers(AbstractTendency):
+    """Passive tracers: particles that move with the velocity of a flow.
+
+        dx/dt = u(x)
+
+    **Arguments:**
+
+    - `flow`: name of the flow: a velocity as a vector field, or in the plane a vorticity, whose velocity
+      is computed from its stream function.
+    - `component`: name of the particles.
+    - `kernel`: the interpolation kernel; `PCS()` for smooth paths.
+
+    **Errors:** `ShapeError` where the flow is neither of the two.
+
+    **Notes:** the tracers' `velocity` does not change: they have no inertia.
+    """
+
+    flow: str = static(default="flow")
+    component: str = static(default="tracers")
+    kernel: AbstractKernel = CIC()
+
+    def rate(self, clock: Clock, state: State) -> dict[str, Rate]:
+        tracers = get_component(state, self.component)
+        flow = flow_velocity(get_component(state, self.flow), clock, tracers)
+        margin = tracers.migration_margin
+        velocity = interpolate(flow, tracers.position, self.kernel, margin=margin)
+        return {self.component: ParticleIncrement(position=velocity)}
