@@ -15,28 +15,28 @@ U = jnp.asarray(np.random.default_rng(2).normal(size=(5, 6)))
 KERNELS = {"CIC": CIC(), "TSC": TSC(), "PCS": PCS()}
 
 
-def read(kernel):
+def interpolation_case(kernel):
     field = deposit(1.0, X, GRID).with_boundary({"y": Mirror()})
     return lambda x, u: interpolate(field.replace(data=u), x, kernel), (X, U)
 
 
-def left(kernel, exact=False):
+def deposit_case(kernel, exact=False):
     return lambda x, q: deposit(q, x, GRID, kernel, exact=exact).data, (X, Q)
 
 
 CASES = {
-    **{f"interpolate {name}": lambda k=k: read(k) for name, k in KERNELS.items()},
-    **{f"deposit {name}": lambda k=k: left(k) for name, k in KERNELS.items()},
-    "exact deposit TSC": lambda: left(TSC(), exact=True),
+    **{f"interpolate {name}": lambda k=k: interpolation_case(k) for name, k in KERNELS.items()},
+    **{f"deposit {name}": lambda k=k: deposit_case(k) for name, k in KERNELS.items()},
+    "exact deposit TSC": lambda: deposit_case(TSC(), exact=True),
 }
 FAST = ("interpolate TSC", "deposit TSC")
 
 
-def pair(a, b):
-    return float(sum(jnp.sum(x * y) for x, y in zip(a, b, strict=True)))
+def inner_product(a, b):
+    return sum(jnp.sum(x * y) for x, y in zip(a, b, strict=True))
 
 
-def like(tree, seed):
+def random_like(tree, seed):
     rng = np.random.default_rng(seed)
     return tuple(jnp.asarray(rng.normal(size=x.shape)) for x in tree)
 
@@ -46,16 +46,16 @@ def like(tree, seed):
 )
 def test_modes_and_second_derivatives_agree(case):
     f, at = CASES[case]()
-    v, w = like(at, 3), like(at, 4)
+    v, w = random_like(at, 3), random_like(at, 4)
 
     @jax.jit
     def first(v):
         out, forward = jax.jvp(f, at, v)
-        bar = jnp.cos(jnp.arange(out.size, dtype=out.dtype)).reshape(out.shape)
-        return jnp.sum(bar * forward), jax.vjp(f, *at)[1](bar)
+        cotangent = jnp.cos(jnp.arange(out.size, dtype=out.dtype)).reshape(out.shape)
+        return jnp.sum(cotangent * forward), jax.vjp(f, *at)[1](cotangent)
 
     forward, reverse = first(v)
-    np.testing.assert_allclose(forward, pair(reverse, v), rtol=1e-12)
+    np.testing.assert_allclose(forward, inner_product(reverse, v), rtol=1e-12)
     g = lambda *a: jnp.sum(jnp.sin(0.05 * f(*a)) ** 2)
     slope = jax.grad(g, (0, 1))
 
@@ -66,21 +66,17 @@ def test_modes_and_second_derivatives_agree(case):
         twice = jax.grad(lambda *a: sum(jnp.sum(x * y) for x, y in zip(slope(*a), v)), (0, 1))(*at)
         return over_reverse, over_forward, twice
 
-    found = [pair(p, w) for p in products(v)]
+    found = [inner_product(p, w) for p in products(v)]
     np.testing.assert_allclose(found[1:], found[0], rtol=1e-10)
-    along = jax.jit(lambda h: pair_of(slope(*(a + h * b for a, b in zip(at, v))), w))
+    along = jax.jit(lambda h: inner_product(slope(*(a + h * b for a, b in zip(at, v))), w))
     if "CIC" not in case:  # whose slope jumps between cells
         h = 1e-5
         np.testing.assert_allclose((along(h) - along(-h)) / (2 * h), found[0], rtol=1e-6)
 
 
-def pair_of(a, b):
-    return sum(jnp.sum(x * y) for x, y in zip(a, b, strict=True))
-
-
 def test_batches_and_checkpointed_scans():
-    """The loop of a particle mesh: what is read moves what is left."""
-    f, (x0, u0) = read(TSC())
+    """The loop of a particle mesh: deposit, interpolate, move."""
+    f, (x0, u0) = interpolation_case(TSC())
 
     def step(x, u):
         rho = deposit(1.0, x, GRID, TSC()).data
@@ -104,18 +100,26 @@ def test_residuals_do_not_grow_with_the_kernel():
     x = jnp.asarray(np.random.default_rng(0).random((1000, 2))) * 0.9
     field = deposit(1.0, x, GRID).with_boundary({"y": Mirror()})
 
-    def kept(kernel, f):
-        _, pull = jax.vjp(lambda x, q: f(x, q, kernel), x, jnp.cos(x[:, 0]))
-        return sum(x.size for x in jax.tree.leaves(pull) if jnp.issubdtype(x.dtype, jnp.floating))
+    def num_residuals(kernel, f):
+        _, pullback = jax.vjp(lambda x, q: f(x, q, kernel), x, jnp.cos(x[:, 0]))
+        return sum(
+            x.size for x in jax.tree.leaves(pullback) if jnp.issubdtype(x.dtype, jnp.floating)
+        )
 
-    read = lambda x, q, k: interpolate(field.replace(data=field.data * jnp.sum(q)), x, k)
-    left = lambda x, q, kernel: deposit(q, x, GRID, kernel).data
-    for f in (read, left):
-        assert abs(kept(PCS(), f) - kept(CIC(), f)) < 1000, "less than one number a particle"
+    def read(x, q, kernel):
+        return interpolate(field.replace(data=field.data * jnp.sum(q)), x, kernel)
+
+    def add(x, q, kernel):
+        return deposit(q, x, GRID, kernel).data
+
+    for f in (read, add):
+        assert abs(num_residuals(PCS(), f) - num_residuals(CIC(), f)) < 1000, (
+            "less than one number a particle"
+        )
 
 
-def test_derivatives_by_the_field_alone_deposit_and_by_positions_alone_do_not():
-    f, (x, u) = read(TSC())
+def test_only_derivatives_by_the_field_scatter():
+    f, (x, u) = interpolation_case(TSC())
     by_position = jax.jit(jax.grad(lambda x: jnp.sum(f(x, u) ** 2))).lower(x).as_text()
     assert "scatter" not in by_position
     by_field = jax.jit(jax.grad(lambda u: jnp.sum(f(x, u) ** 2))).lower(u).as_text()
@@ -123,5 +127,5 @@ def test_derivatives_by_the_field_alone_deposit_and_by_positions_alone_do_not():
 
 
 def test_nearest_has_no_derivative_by_position():
-    f, at = read(Nearest())
+    f, at = interpolation_case(Nearest())
     assert not np.any(jax.grad(lambda x: jnp.sum(f(x, at[1]) ** 2))(at[0]))

@@ -16,7 +16,7 @@ from physkit.testing import check_tendency
 
 # What the fast suite runs of this file; `make test-all` runs the rest, too.
 FAST_CASES = (
-    "test_battery[one]",
+    "test_drag_battery[one]",
     "test_momentum_is_conserved_between_walls",
 )
 
@@ -50,12 +50,12 @@ def momentum(s, density=1.3):
     [0.7, pytest.param(np.linspace(0.3, 1.0, 7), marks=pytest.mark.slow)],
     ids=["one", "each"],
 )
-def test_battery(friction):
+def test_drag_battery(friction):
     term = Drag(friction, "drops", "gas", density=1.3, moving=True)
     check_tendency(term, state(), drives=["drops", "gas"])
 
 
-def test_battery_of_tracers():
+def test_tracer_battery():
     check_tendency(PassiveTracers("gas", "drops", PCS()), state(), drives=["drops"])
 
 
@@ -80,9 +80,9 @@ def test_relaxation_to_the_common_velocity():
     end = simulate(Simulation(RK4(drag()), 0.01), start, 100).state
     mass, gas = n * 0.4, 1.3 * float(GRID.space.volume)
     common = mass / (mass + gas)
-    left = (1 - common) * np.exp(-0.7 * (1 + mass / gas))
-    np.testing.assert_allclose(end["drops"].velocity, common + left, rtol=1e-9)
-    np.testing.assert_allclose(end["gas"].data, common - left * mass / gas, rtol=1e-9)
+    remaining = (1 - common) * np.exp(-0.7 * (1 + mass / gas))
+    np.testing.assert_allclose(end["drops"].velocity, common + remaining, rtol=1e-9)
+    np.testing.assert_allclose(end["gas"].data, common - remaining * mass / gas, rtol=1e-9)
 
 
 def test_momentum_is_conserved_between_walls():

@@ -31,10 +31,10 @@ from physkit.testing import check_force, check_tendency
 # What the fast suite runs of this file; `make test-all` runs the rest, too.
 FAST_CASES = (
     "test_energy_conserving[1]",
-    "test_momentum[1-True-scheme0]",
-    "test_momentum[2-True-scheme1]",
+    "test_total_force_and_self_force_vanish[1-True-scheme0]",
+    "test_total_force_and_self_force_vanish[2-True-scheme1]",
     "test_energy_conserving_mesh_acts_on_a_single_particle",
-    "test_a_wave_of_charge",
+    "test_field_of_a_cosine_charge_density",
     "test_a_user_defined_mesh_interaction[float64]",
 )
 
@@ -42,7 +42,7 @@ CLOCK = Clock.at(StepCount.of(0), 0.0, 0.1)
 SHAPES = {1: (16,), 2: (8, 6), 3: (6, 5, 4)}
 
 
-def setting(d, n=9, seed=0, dtype=float):
+def grid_and_particles(d, n=9, seed=0, dtype=float):
     lengths = jnp.asarray([2.0, 1.7, 1.4][:d], dtype)
     rng = np.random.default_rng(seed)
     box = Box(lengths)
@@ -53,7 +53,7 @@ def setting(d, n=9, seed=0, dtype=float):
     return Grid(box, SHAPES[d]), particles
 
 
-class Plain(AbstractForce):
+class MeshWithoutEnergy(AbstractForce):
     """A mesh that keeps its energy to itself: what the battery asks of forces without one."""
 
     conserves_momentum: ClassVar[bool] = False
@@ -67,25 +67,25 @@ class Plain(AbstractForce):
 class TestBattery:
     @pytest.mark.parametrize("d", [1, pytest.param(2, marks=pytest.mark.slow)])
     def test_energy_conserving(self, d):
-        grid, particles = setting(d)
+        grid, particles = grid_and_particles(d)
         mesh = ParticleMesh(grid, Electrostatics(1.3), PCS(), conserves="energy")
         check_force(mesh, particles)
 
     @pytest.mark.slow
     def test_energy_conserving_in_three_dimensions(self):
-        grid, particles = setting(3)
+        grid, particles = grid_and_particles(3)
         check_force(
             ParticleMesh(grid, Gravity(0.7), PCS(), conserves="energy", interlaced=True), particles
         )
 
     def test_momentum_conserving(self):
-        grid, particles = setting(1)
+        grid, particles = grid_and_particles(1)
         mesh = ParticleMesh(grid, Electrostatics(1.3), TSC(), scheme=Central(2), interlaced=True)
-        check_force(Plain(mesh), particles)
+        check_force(MeshWithoutEnergy(mesh), particles)
 
     def test_two_species(self):
-        grid, particles = setting(1, 5)
-        state = {"electrons": particles, "ions": setting(1, 4, 1)[1], "other": particles}
+        grid, particles = grid_and_particles(1, 5)
+        state = {"electrons": particles, "ions": grid_and_particles(1, 4, 1)[1], "other": particles}
         mesh = ParticleMesh(
             grid, Electrostatics(1.3), TSC(), component=("electrons", "ions"), deconvolved=True
         )
@@ -95,8 +95,8 @@ class TestBattery:
 @pytest.mark.parametrize("scheme", [Spectral(), Central(2)])
 @pytest.mark.parametrize("interlaced", [False, True])
 @pytest.mark.parametrize("d", [1, 2, 3])
-def test_momentum(d, interlaced, scheme):
-    grid, particles = setting(d)
+def test_total_force_and_self_force_vanish(d, interlaced, scheme):
+    grid, particles = grid_and_particles(d)
     mesh = ParticleMesh(grid, kernel=CIC(), interlaced=interlaced, scheme=scheme)
     force = mesh.force(CLOCK, particles)
     assert float(jnp.max(jnp.abs(jnp.sum(force, axis=0)))) < 1e-13 * float(jnp.sum(jnp.abs(force)))
@@ -106,14 +106,14 @@ def test_momentum(d, interlaced, scheme):
 
 def test_energy_conserving_mesh_acts_on_a_single_particle():
     """Else the test above could not fail."""
-    grid, particles = setting(1)
+    grid, particles = grid_and_particles(1)
     alone = particles.replace(charge=particles.charge.at[1:].set(0))
     mesh = ParticleMesh(grid, kernel=TSC(), conserves="energy")
     assert float(jnp.max(jnp.abs(mesh.force(CLOCK, alone)))) > 1e-4
 
 
 def test_energy_conserving_conserves_energy():
-    grid, particles = setting(1)
+    grid, particles = grid_and_particles(1)
     energy = []
     for conserves in ("energy", "momentum"):
         mesh = ParticleMesh(grid, kernel=PCS(), conserves=conserves)
@@ -125,7 +125,7 @@ def test_energy_conserving_conserves_energy():
 
 @pytest.mark.parametrize("d", [1, 2, 3])
 def test_virial_is_the_derivative_by_strain(d):
-    grid, particles = setting(d)
+    grid, particles = grid_and_particles(d)
     mesh = ParticleMesh(grid, kernel=TSC(), scheme=Central(2), deconvolved=True)
 
     def stretched(strain):
@@ -143,7 +143,7 @@ def test_virial_is_the_derivative_by_strain(d):
     np.testing.assert_allclose(virial, virial.T, rtol=1e-12, atol=1e-14)
 
 
-def test_a_wave_of_charge():
+def test_field_of_a_cosine_charge_density():
     """φ = ρ/(εk²) for displaced sheets: the field of a cosine is a sine."""
     n, amplitude, k = 4000, 1e-4, 2 * np.pi / 2.0
     rest = (np.arange(n) + 0.5) * 2.0 / n
@@ -168,7 +168,7 @@ def test_a_wave_of_charge():
     np.testing.assert_allclose(force, -amplitude / 0.5 * np.sin(k * x), atol=1e-3 * amplitude / 0.5)
 
 
-def test_far_force_is_the_direct_law():
+def test_far_force_is_the_inverse_square_law():
     """Two masses in a large cube: the pull of the nearest image, as far as others do not matter."""
     box = Box.cube(1.0)
     x = jnp.array([[0.4, 0.5, 0.5], [0.6, 0.51, 0.5]])
@@ -186,7 +186,7 @@ def test_far_force_is_the_direct_law():
 
 def test_several_components_on_one_mesh():
     """The same as all particles in one."""
-    grid, particles = setting(2, 9)
+    grid, particles = grid_and_particles(2, 9)
     part = lambda s: jax.tree.map(lambda x: x[s], particles.replace(space=None)).replace(
         space=grid.space
     )
@@ -207,13 +207,13 @@ def test_several_components_on_one_mesh():
 
 
 def test_exact_deposits_do_not_depend_on_order():
-    grid, particles = setting(2, 501)
+    grid, particles = grid_and_particles(2, 501)
     order = np.random.default_rng(0).permutation(501)
     other = jax.tree.map(lambda x: x[order], particles.replace(space=None)).replace(
         space=grid.space
     )
-    go = jax.jit(lambda p: ParticleMesh(grid, exact=True).potential(p).data)
-    assert np.array_equal(go(particles), go(other))
+    potential = jax.jit(lambda p: ParticleMesh(grid, exact=True).potential(p).data)
+    assert np.array_equal(potential(particles), potential(other))
 
 
 def test_a_user_defined_mesh_interaction(dtype):
@@ -226,7 +226,7 @@ def test_a_user_defined_mesh_interaction(dtype):
         def green_function(self, k2):
             return 1 / (k2 + 4)
 
-    grid, particles = setting(1, dtype=dtype)
+    grid, particles = grid_and_particles(1, dtype=dtype)
     force = ParticleMesh(grid, Screened(), Nearest()).force(CLOCK, particles)
     assert force.dtype == dtype
     bare = ParticleMesh(grid, cast_floats(Electrostatics(), dtype), Nearest()).force(
@@ -236,7 +236,7 @@ def test_a_user_defined_mesh_interaction(dtype):
 
 
 def test_bad_input():
-    grid, particles = setting(2)
+    grid, particles = grid_and_particles(2)
     with pytest.raises(ParameterError, match="walls along x"):
         ParticleMesh(Grid(Box([1.0], False), (8,)))
     with pytest.raises(ParameterError, match="conserves"):
@@ -244,7 +244,7 @@ def test_bad_input():
     with pytest.raises(ParameterError, match="no charge"):
         ParticleMesh(grid).force(CLOCK, particles.replace(charge=None))
     with pytest.raises(ShapeError, match="2 dimensions on a mesh of 1"):
-        ParticleMesh(setting(1)[0]).init(particles)
+        ParticleMesh(grid_and_particles(1)[0]).init(particles)
     with pytest.raises(ParameterError, match="space=Box"):
         ParticleMesh(grid).init(Particles(particles.position, charge=1.0))
     with pytest.raises(ParameterError, match="use one for both"):

@@ -1,4 +1,4 @@
-"""Interpolation and deposition: what they keep, and that each is the other's transpose."""
+"""Interpolation and deposition: conserved sums, accuracy, and that each is the other's transpose."""
 
 import jax
 import jax.numpy as jnp
@@ -13,8 +13,8 @@ from physkit.geometry import Box, Dirichlet, Grid, Mirror, Neumann
 
 # What the fast suite runs of this file; `make test-all` runs the rest, too.
 FAST_CASES = (
-    "test_transposes",
-    "test_straight_lines_are_reproduced[False-kernel0]",
+    "test_deposit_is_the_transpose_of_interpolation",
+    "test_linear_functions_are_interpolated_exactly[False-kernel0]",
     "test_exact_sums_do_not_depend_on_order[float32-1000-kernel2]",
     "test_exact_sums_do_not_depend_on_order[float64-1003-kernel2]",
 )
@@ -29,7 +29,7 @@ def grid(d, axes, dtype=float):
     return Grid(Box(lengths, axes), SHAPES[d])
 
 
-def points(g, n=13, seed=0, dtype=float):
+def positions(g, n=13, seed=0, dtype=float):
     """Anywhere in the box; a few on corners, and one beyond the far end of every axis."""
     rng = np.random.default_rng(seed)
     x = rng.random((n, g.dimension))
@@ -37,7 +37,7 @@ def points(g, n=13, seed=0, dtype=float):
     return jnp.asarray(x, dtype) * g.space.lengths[None].astype(dtype)
 
 
-def noise(g, location, components=(), seed=1, boundary=None, dtype=float):
+def random_field(g, location, components=(), seed=1, boundary=None, dtype=float):
     rng = np.random.default_rng(seed)
     values = jnp.asarray(rng.normal(size=(*components, *g.local_shape_at(location))), dtype)
     walls = {k: boundary or Mirror() for k, wraps in enumerate(g.periodic) if not wraps}
@@ -47,7 +47,7 @@ def noise(g, location, components=(), seed=1, boundary=None, dtype=float):
 KINDS = ("cell", "node", "x", "y", "z", "edge x", "edge y")
 
 
-def located(g, kind):
+def location_by_name(g, kind):
     """A location by name; those of more axes than there are fall on the first."""
     if kind in ("cell", "node"):
         return getattr(g, kind)
@@ -63,22 +63,22 @@ def located(g, kind):
     st.sampled_from(((), (2,))),
     st.integers(0, 1000),
 )
-def test_transposes(box, kind, order, components, seed):
+def test_deposit_is_the_transpose_of_interpolation(box, kind, order, components, seed):
     """∫ u ρ dV = Σ q u(x), and nothing of what is deposited is lost."""
     g, kernel = grid(*box), KERNELS[order]
-    location = located(g, kind)
-    x, u = points(g, seed=seed), noise(g, location, components)
+    location = location_by_name(g, kind)
+    x, u = positions(g, seed=seed), random_field(g, location, components)
     q = jnp.asarray(np.random.default_rng(seed).normal(size=(13, *components)))
 
     @jax.jit
     def both(x, u, q):
         rho = deposit(q, x, u, kernel)
-        one = jnp.sum(q * interpolate(u, x, kernel))
-        return one, jnp.sum((u * rho).integral()), rho.integral(), jnp.sum(q, axis=0)
+        by_particles = jnp.sum(q * interpolate(u, x, kernel))
+        return by_particles, jnp.sum((u * rho).integral()), rho.integral(), jnp.sum(q, axis=0)
 
-    one, other, kept, given = both(x, u, q)
-    np.testing.assert_allclose(one, other, rtol=1e-11, atol=1e-12)
-    np.testing.assert_allclose(kept, given, rtol=1e-12, atol=1e-13)
+    by_particles, by_points, deposited, given = both(x, u, q)
+    np.testing.assert_allclose(by_particles, by_points, rtol=1e-11, atol=1e-12)
+    np.testing.assert_allclose(deposited, given, rtol=1e-12, atol=1e-13)
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
@@ -86,8 +86,8 @@ def test_transposes(box, kind, order, components, seed):
 def test_against_splines_by_their_formula(kernel, d):
     """Shares are B-splines of the distance: convolutions of a box with itself."""
     g = grid(d, (True,) * d)
-    x = points(g)[3:]
-    u = noise(g, g.cell)
+    x = positions(g)[3:]
+    u = random_field(g, g.cell)
     spline = {
         1: lambda r: (r < 0.5).astype(float), 2: lambda r: np.maximum(0, 1 - r),
         3: lambda r: np.where(r < 0.5, 0.75 - r**2, np.where(r < 1.5, (1.5 - r) ** 2 / 2, 0)),
@@ -104,7 +104,7 @@ def test_against_splines_by_their_formula(kernel, d):
 
 @pytest.mark.parametrize("kernel", KERNELS[1:])
 @pytest.mark.parametrize("wrap", [True, False])
-def test_straight_lines_are_reproduced(kernel, wrap):
+def test_linear_functions_are_interpolated_exactly(kernel, wrap):
     """At walls with the ghosts of the field's own boundary: here the slope, there the value."""
     g = Grid(Box([2.0], (wrap,)), (9,))
     slope = lambda x: 0.7 * x + 0.2
@@ -118,8 +118,8 @@ def test_straight_lines_are_reproduced(kernel, wrap):
 def test_derivatives_by_position(kernel):
     """First, second and third against differences as far as the kernel is smooth; both modes agree."""
     g = grid(2, (True, False))
-    u = noise(g, g.cell)
-    x = points(g)[3:9]
+    u = random_field(g, g.cell)
+    x = positions(g)[3:9]
     at = jax.jit(lambda x: interpolate(u, x, kernel))
     v = jnp.cos(jnp.arange(12.0)).reshape(6, 2)
     jvp = jax.jvp(at, (x,), (v,))[1]
@@ -139,8 +139,8 @@ def test_derivatives_by_position(kernel):
 @pytest.mark.parametrize("exact", [False, True])
 def test_derivatives_of_deposits(exact):
     g = grid(2, (True, True))
-    x, q = points(g)[3:], jnp.arange(1.0, 11.0)
-    weight = noise(g, g.cell).data
+    x, q = positions(g)[3:], jnp.arange(1.0, 11.0)
+    weight = random_field(g, g.cell).data
 
     @jax.jit
     def answer(x, q):
@@ -161,8 +161,8 @@ def test_derivatives_of_deposits(exact):
 
 def test_batches():
     g = grid(2, (True, False))
-    u = noise(g, g.cell)
-    x = jnp.stack([points(g, seed=k) for k in range(3)])
+    u = random_field(g, g.cell)
+    x = jnp.stack([positions(g, seed=k) for k in range(3)])
     q = jnp.cos(jnp.arange(39.0)).reshape(3, 13)
     both = jax.jit(lambda x, q: (interpolate(u, x, TSC()), deposit(q, x, g, CIC()).data))
     each = [both(a, b) for a, b in zip(x, q)]
@@ -177,7 +177,7 @@ def test_batches():
 @pytest.mark.parametrize("n", [13, 1000, 1003])
 def test_exact_sums_do_not_depend_on_order(kernel, n, dtype):
     g = grid(2, (True, False), dtype)
-    x = points(g, n, dtype=dtype)
+    x = positions(g, n, dtype=dtype)
     q = jnp.asarray(np.random.default_rng(0).normal(size=(n,)), dtype)
     go = jax.jit(lambda x, q: deposit(q, x, g, kernel, exact=True).data)
     found = np.asarray(go(x, q))
@@ -194,14 +194,14 @@ def test_exact_sums_do_not_depend_on_order(kernel, n, dtype):
 def test_plain_sums_depend_on_order():
     """Else the test above could not fail."""
     g = grid(2, (True, False))
-    x, q = points(g, 1000), jnp.asarray(np.random.default_rng(0).normal(size=1000))
+    x, q = positions(g, 1000), jnp.asarray(np.random.default_rng(0).normal(size=1000))
     order = np.random.default_rng(1).permutation(1000)
     assert np.any(deposit(q, x, g).data != deposit(q[order], x[order], g).data)
 
 
 def test_precisions(dtype):
     g = grid(3, (True, False, True))
-    x = points(g, dtype=dtype)
+    x = positions(g, dtype=dtype)
     rho = deposit(1.0, x, g)
     assert rho.data.dtype == dtype
     assert interpolate(rho.with_boundary({"y": Mirror()}), x, PCS()).dtype == dtype
@@ -209,8 +209,10 @@ def test_precisions(dtype):
 
 def test_complex_and_vector_fields():
     g = grid(2, (True, True))
-    x = points(g)
-    wave = Field(jax.lax.complex(noise(g, g.cell).data, noise(g, g.cell, seed=5).data), g)
+    x = positions(g)
+    wave = Field(
+        jax.lax.complex(random_field(g, g.cell).data, random_field(g, g.cell, seed=5).data), g
+    )
     read = interpolate(wave, x)
     np.testing.assert_allclose(read.real, interpolate(Field(wave.data.real, g), x), rtol=1e-12)
     np.testing.assert_allclose(read.imag, interpolate(Field(wave.data.imag, g), x), rtol=1e-12)
@@ -222,13 +224,13 @@ def test_complex_and_vector_fields():
 def test_a_position_that_is_not_finite_affects_no_other_particle():
     """Positions that are not finite stay in bounds; what they carry is not finite, so the loop sees it."""
     g = grid(1, (True,))
-    x = points(g).at[4, 0].set(jnp.nan)
-    assert np.sum(~np.isfinite(interpolate(noise(g, g.cell), x))) == 1
+    x = positions(g).at[4, 0].set(jnp.nan)
+    assert np.sum(~np.isfinite(interpolate(random_field(g, g.cell), x))) == 1
 
 
 def test_bad_input():
     g = grid(2, (True, False))
-    u = noise(g, g.cell)
+    u = random_field(g, g.cell)
     with pytest.raises(ShapeError, match=r"\[n, 2\]"):
         interpolate(u, jnp.ones((4, 3)))
     with pytest.raises(ParameterError, match="precision"):

@@ -21,7 +21,7 @@ SPACES = {
 }
 
 
-def some(d=3, space=None, dtype=float):
+def random_particles(d=3, space=None, dtype=float):
     x = np.random.default_rng(d).uniform(0, 3, size=(6, d))
     return Particles(jnp.asarray(x, dtype), space=space)
 
@@ -36,7 +36,7 @@ def angles():
 
 @pytest.mark.parametrize("d", [1, 2, 3])
 def test_bond_values(d):
-    p = some(d)
+    p = random_particles(d)
     x = np.asarray(p.position)
     force, energy = np.zeros_like(x), 0.0
     for (i, j), k, length in zip(PAIRS, STIFFNESS, LENGTH):
@@ -65,7 +65,7 @@ def test_angle_values():
 @pytest.mark.parametrize("d", [2, 3])
 @pytest.mark.parametrize("kind", range(3), ids=["free", "box", "triclinic"])
 def test_force_energy_and_virial_agree(make, d, kind):
-    p, force = some(d, SPACES[d][kind]), make()
+    p, force = random_particles(d, SPACES[d][kind]), make()
     assert force.conserves_momentum
     slope = jax.grad(lambda x: force.energy(CLOCK, p.replace(position=x)))(p.position)
     found = force.force(CLOCK, p)
@@ -90,9 +90,11 @@ def test_force_energy_and_virial_agree(make, d, kind):
 
 @pytest.mark.parametrize("make", [bonds, angles])
 def test_single_precision(make):
-    single = cast_floats(make(), jnp.float32).force(CLOCK, some(dtype=jnp.float32))
+    single = cast_floats(make(), jnp.float32).force(CLOCK, random_particles(dtype=jnp.float32))
     assert single.dtype == jnp.float32
-    np.testing.assert_allclose(single, make().force(CLOCK, some()), rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(
+        single, make().force(CLOCK, random_particles()), rtol=1e-4, atol=1e-4
+    )
 
 
 @pytest.mark.parametrize(
@@ -106,15 +108,17 @@ def test_single_precision(make):
     ],
 )
 def test_derivative_by_parameters(build, value):
-    def answer(v):
+    def response(v):
         weight = jnp.cos(jnp.arange(18.0)).reshape(6, 3)
         force = build(v)
-        return jnp.sum(weight * force.force(CLOCK, some())) + force.energy(CLOCK, some())
+        return jnp.sum(weight * force.force(CLOCK, random_particles())) + force.energy(
+            CLOCK, random_particles()
+        )
 
     value = jnp.asarray(value)
-    found = jax.grad(answer)(value)
+    found = jax.grad(response)(value)
     direction = jnp.cos(1 + jnp.arange(value.size, dtype=float)).reshape(value.shape)
-    expected = (answer(value + 1e-6 * direction) - answer(value - 1e-6 * direction)) / 2e-6
+    expected = (response(value + 1e-6 * direction) - response(value - 1e-6 * direction)) / 2e-6
     np.testing.assert_allclose(jnp.sum(found * direction), expected, rtol=1e-7)
 
 
@@ -124,7 +128,7 @@ def test_bond_across_the_boundary():
     np.testing.assert_allclose(force.force(CLOCK, p), [[0.6, 0], [-0.6, 0]], atol=1e-12)
 
 
-def test_ends_on_one_spot_and_no_bonds():
+def test_coincident_ends_and_empty_lists_are_finite():
     """Finite values and derivatives where the direction of a bond is undefined."""
     p = Particles([[1.0, 1.0], [1.0, 1.0]])
     force = HarmonicBonds([[0, 1]], 2.0, 0.5)
@@ -151,9 +155,9 @@ def test_ends_on_one_spot_and_no_bonds():
         (lambda: HarmonicBonds(PAIRS, [1.0, 2.0]), ShapeError, "stiffness"),
         (lambda: HarmonicAngles([[0, 1, 0]]), ParameterError, "itself"),
         (lambda: HarmonicAngles(TRIPLES, 1.0, [1.0]), ShapeError, "angle"),
-        (lambda: HarmonicBonds([[0, 9]]).init(some()), ParameterError, "only 6"),
-        (lambda: HarmonicAngles([[0, 9, 1]]).init(some()), ParameterError, "only 6"),
-        (lambda: angles().init(some(1)), ShapeError, "one dimension"),
+        (lambda: HarmonicBonds([[0, 9]]).init(random_particles()), ParameterError, "only 6"),
+        (lambda: HarmonicAngles([[0, 9, 1]]).init(random_particles()), ParameterError, "only 6"),
+        (lambda: angles().init(random_particles(1)), ShapeError, "one dimension"),
     ],
 )
 def test_bad_input(build, error, words):
@@ -163,4 +167,6 @@ def test_bad_input(build, error, words):
 
 def test_traced_pairs_are_refused():
     with pytest.raises(ParameterError, match="outside of jit"):
-        jax.jit(lambda pairs: HarmonicBonds(pairs).energy(CLOCK, some()))(jnp.array(PAIRS))
+        jax.jit(lambda pairs: HarmonicBonds(pairs).energy(CLOCK, random_particles()))(
+            jnp.array(PAIRS)
+        )

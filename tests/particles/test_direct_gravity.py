@@ -13,17 +13,17 @@ from physkit.particles.forces import DirectGravity
 
 # What the fast suite runs of this file; `make test-all` runs the rest, too.
 FAST_CASES = (
-    "test_against_plain_sum[float32-1-1]",
-    "test_against_plain_sum[float32-1-130]",
-    "test_against_plain_sum[float32-2-5]",
-    "test_against_plain_sum[float32-3-1]",
-    "test_against_plain_sum[float32-3-130]",
-    "test_against_plain_sum[float64-1-5]",
-    "test_against_plain_sum[float64-2-1]",
-    "test_against_plain_sum[float64-2-130]",
-    "test_against_plain_sum[float64-3-5]",
+    "test_force_and_energy_against_numpy[float32-1-1]",
+    "test_force_and_energy_against_numpy[float32-1-130]",
+    "test_force_and_energy_against_numpy[float32-2-5]",
+    "test_force_and_energy_against_numpy[float32-3-1]",
+    "test_force_and_energy_against_numpy[float32-3-130]",
+    "test_force_and_energy_against_numpy[float64-1-5]",
+    "test_force_and_energy_against_numpy[float64-2-1]",
+    "test_force_and_energy_against_numpy[float64-2-130]",
+    "test_force_and_energy_against_numpy[float64-3-5]",
     "test_both_formulations_agree[37]",
-    "test_single_precision_is_full",
+    "test_inverse_distance_is_accurate_in_single_precision",
     "test_momentum_is_conserved[float32-64]",
     "test_momentum_is_conserved[float64-64]",
     "test_virial",
@@ -33,7 +33,7 @@ FAST_CASES = (
     "test_derivatives[position-jacrev]",
     "test_memory_of_a_gradient_is_linear",
     "test_periodic_space_is_refused",
-    "test_figure_eight",
+    "test_figure_eight_orbit_returns_after_a_period",
 )
 
 CLOCK = Clock.at(StepCount.of(0), 0.0, 0.1)
@@ -49,7 +49,7 @@ def gravity(dtype=float, constant=1.3, softening=0.1):
     return DirectGravity(jnp.asarray(constant, dtype), jnp.asarray(softening, dtype))
 
 
-def plain_sum(p, constant=1.3, softening=0.1):
+def direct_force_and_energy(p, constant=1.3, softening=0.1):
     x, m = np.asarray(p.position, float), np.asarray(p.mass, float)
     d = x[None] - x[:, None]
     r2 = np.sum(d * d, axis=-1) + softening**2
@@ -60,9 +60,9 @@ def plain_sum(p, constant=1.3, softening=0.1):
 
 @pytest.mark.parametrize("n", [1, 5, 130])
 @pytest.mark.parametrize("d", [1, 2, 3])
-def test_against_plain_sum(n, d, dtype):
+def test_force_and_energy_against_numpy(n, d, dtype):
     p = bodies(n, d, dtype)
-    force, energy = plain_sum(p)
+    force, energy = direct_force_and_energy(p)
     tolerance = 100 * float(jnp.finfo(dtype).eps)
     found = gravity(dtype).force(CLOCK, p)
     assert found.dtype == dtype
@@ -83,7 +83,7 @@ def test_both_formulations_agree(n):
         np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-11)
 
 
-def test_single_precision_is_full():
+def test_inverse_distance_is_accurate_in_single_precision():
     """No approximate reciprocal root: each pair is good to a few units in the last place."""
     random = np.random.default_rng(0)
     r = np.float32(10 ** random.uniform(-3, 3, 200))
@@ -115,7 +115,7 @@ def test_virial():
     np.testing.assert_allclose(virial, virial.T, rtol=1e-10, atol=1e-12)
 
 
-def answer(mass, constant, softening, position):
+def response(mass, constant, softening, position):
     p = bodies().replace(mass=mass, position=position)
     weight = jnp.cos(jnp.arange(21.0)).reshape(7, 3)
     g = DirectGravity(constant, softening)
@@ -129,10 +129,10 @@ POINT = (bodies().mass, jnp.asarray(1.3), jnp.asarray(0.1), bodies().position)
 @pytest.mark.parametrize("which", range(4), ids=["mass", "constant", "softening", "position"])
 def test_derivatives(which, mode):
     """By everything, in both modes, against central differences."""
-    found = mode(answer, which)(*POINT)
+    found = mode(response, which)(*POINT)
     direction = jnp.sin(1 + jnp.arange(found.size, dtype=float)).reshape(found.shape)
     moved = [
-        answer(*(x + s * 1e-6 * direction if k == which else x for k, x in enumerate(POINT)))
+        response(*(x + s * 1e-6 * direction if k == which else x for k, x in enumerate(POINT)))
         for s in (1, -1)
     ]
     expected = (moved[0] - moved[1]) / 2e-6
@@ -142,7 +142,7 @@ def test_derivatives(which, mode):
 def test_derivatives_compose():
     """Batches of gradients, gradients of batches, and both Hessian products."""
     mass = POINT[0]
-    of_mass = lambda m: answer(m, *POINT[1:])
+    of_mass = lambda m: response(m, *POINT[1:])
     batch = jnp.stack([mass, 1.5 * mass])
     each = jnp.stack([jax.grad(of_mass)(m) for m in batch])
     np.testing.assert_allclose(jax.vmap(jax.grad(of_mass))(batch), each, rtol=1e-12)
@@ -154,17 +154,17 @@ def test_derivatives_compose():
 
 
 def test_memory_of_a_gradient_is_linear():
-    def bytes_for(n):
+    def gradient_bytes(n):
         p = bodies(n)
         loss = lambda m: jnp.sum(gravity().force(CLOCK, p.replace(mass=m)) ** 2)
         compiled = jax.jit(jax.grad(loss)).lower(p.mass).compile()
         return compiled.memory_analysis().temp_size_in_bytes
 
     pairs = 4000**2 * 8
-    assert bytes_for(4000) < 0.5 * pairs
+    assert gradient_bytes(4000) < 0.5 * pairs
 
 
-def test_bodies_on_one_spot():
+def test_coincident_bodies_are_a_fault_unless_softened():
     p = bodies().replace(position=bodies().position.at[3].set(bodies().position[1]))
     hard = gravity(softening=0.0)
     _, faults = hard(CLOCK, p, hard.init(p))
@@ -188,10 +188,10 @@ def test_periodic_space_is_refused():
 def test_acts_on_the_named_component():
     state = {"stars": bodies(), "gas": bodies(4)}
     force = DirectGravity(1.3, 0.1, component="stars").force(CLOCK, state)
-    np.testing.assert_allclose(force, plain_sum(bodies())[0], rtol=1e-12)
+    np.testing.assert_allclose(force, direct_force_and_energy(bodies())[0], rtol=1e-12)
 
 
-def test_figure_eight():
+def test_figure_eight_orbit_returns_after_a_period():
     """Three equal bodies on one curve: back after a period, to the digits of the published start.
 
     Chenciner & Montgomery, Ann. Math. 152, 881 (2000); digits of C. Simó: T = 6.32591398,

@@ -20,7 +20,7 @@ from physkit.particles.forces import (
 )
 
 
-def some(d=3, space=None, dtype=float):
+def random_particles(d=3, space=None, dtype=float):
     random = np.random.default_rng(d)
     return Particles(
         jnp.asarray(random.normal(size=(5, d)), dtype),
@@ -31,7 +31,7 @@ def some(d=3, space=None, dtype=float):
     )
 
 
-def at(step, dt=0.1, dtype=float):
+def clock_at(step, dt=0.1, dtype=float):
     return Clock.at(StepCount.of(step), jnp.asarray(0, dtype), jnp.asarray(dt, dtype))
 
 
@@ -44,7 +44,7 @@ FORCES = {
     "field": UniformField([0.3, -1.0, 2.0]),
     "trap": HarmonicTrap(2.0, [0.1, 0.2, 0.3]),
     "trap by axis": HarmonicTrap([1.0, 2.0, 3.0]),
-    "trap by particle": HarmonicTrap(2.0, some().position + 0.1),
+    "trap by particle": HarmonicTrap(2.0, random_particles().position + 0.1),
     "energy": ExternalEnergy(wave, jnp.asarray(1.5)),
     "modulated": Modulated(HarmonicTrap(2.0), 3.0, 0.4),
 }
@@ -53,55 +53,57 @@ FORCES = {
 @pytest.mark.parametrize("force", FORCES.values(), ids=FORCES.keys())
 @pytest.mark.parametrize("space", [None, Box([9.0, 9.0, 9.0])])
 def test_force_is_the_gradient_of_energy(force, space):
-    p = some(space=space)
-    slope = jax.grad(lambda x: force.energy(at(7), p.replace(position=x)))(p.position)
-    found, cache = force(at(7), p, force.init(p))
+    p = random_particles(space=space)
+    slope = jax.grad(lambda x: force.energy(clock_at(7), p.replace(position=x)))(p.position)
+    found, cache = force(clock_at(7), p, force.init(p))
     np.testing.assert_allclose(found, -slope, rtol=1e-12, atol=1e-14)
-    np.testing.assert_array_equal(found, force.force(at(7), p))
+    np.testing.assert_array_equal(found, force.force(clock_at(7), p))
     assert cache is None
     assert not Forces.of(force).conserves_momentum
-    np.testing.assert_array_equal(force.virial(at(7), p), np.zeros((3, 3)))
+    np.testing.assert_array_equal(force.virial(clock_at(7), p), np.zeros((3, 3)))
 
 
 @pytest.mark.parametrize("force", FORCES.values(), ids=FORCES.keys())
 def test_single_precision(force):
     single = cast_floats(force, jnp.float32).force(
-        at(7, dtype=jnp.float32), some(dtype=jnp.float32)
+        clock_at(7, dtype=jnp.float32), random_particles(dtype=jnp.float32)
     )
     assert single.dtype == jnp.float32
-    np.testing.assert_allclose(single, force.force(at(7), some()), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(
+        single, force.force(clock_at(7), random_particles()), rtol=1e-5, atol=1e-6
+    )
 
 
 @pytest.mark.parametrize("d", [1, 2, 3])
 def test_values(d):
-    p, v = some(d), np.arange(1.0, d + 1)
+    p, v = random_particles(d), np.arange(1.0, d + 1)
     x, m, q = (np.asarray(a) for a in (p.position, p.mass, p.charge))
-    np.testing.assert_allclose(UniformAcceleration(v).force(at(0), p), m[:, None] * v)
-    np.testing.assert_allclose(UniformAcceleration(v).energy(at(0), p), -np.sum(m * (x @ v)))
-    np.testing.assert_allclose(UniformField(v).force(at(0), p), q[:, None] * v)
-    np.testing.assert_allclose(HarmonicTrap(v, v).force(at(0), p), -v * (x - v))
-    np.testing.assert_allclose(HarmonicTrap(2.0).energy(at(0), p), np.sum(x**2))
+    np.testing.assert_allclose(UniformAcceleration(v).force(clock_at(0), p), m[:, None] * v)
+    np.testing.assert_allclose(UniformAcceleration(v).energy(clock_at(0), p), -np.sum(m * (x @ v)))
+    np.testing.assert_allclose(UniformField(v).force(clock_at(0), p), q[:, None] * v)
+    np.testing.assert_allclose(HarmonicTrap(v, v).force(clock_at(0), p), -v * (x - v))
+    np.testing.assert_allclose(HarmonicTrap(2.0).energy(clock_at(0), p), np.sum(x**2))
 
 
 def test_trap_attracts_the_nearest_image():
     p = Particles([[0.5, 9.5]], space=Box([10.0, 10.0]))
-    np.testing.assert_allclose(HarmonicTrap(1.0, [9.5, 0.5]).force(at(0), p), [[-1.0, 1.0]])
+    np.testing.assert_allclose(HarmonicTrap(1.0, [9.5, 0.5]).force(clock_at(0), p), [[-1.0, 1.0]])
 
 
-def test_falling_energy_goes_on_through_the_box():
+def test_energy_follows_unwrapped_positions():
     p = Particles([[0.9]], [[1.0]], space=Box([1.0])).drift(jnp.asarray(0.3))
-    np.testing.assert_allclose(UniformAcceleration([2.0]).energy(at(0), p), -2.4)
+    np.testing.assert_allclose(UniformAcceleration([2.0]).energy(clock_at(0), p), -2.4)
 
 
 @pytest.mark.parametrize("step", [0, 3, 10**9])
-def test_modulation(step, dtype):
+def test_modulation_is_accurate_at_large_times(step, dtype):
     """cos(ωt + φ) to working precision, also where t itself is large."""
-    p = some(dtype=dtype)
+    p = random_particles(dtype=dtype)
     force = cast_floats(Modulated(UniformAcceleration([1.0, 0, 0]), 2.0, 0.3), dtype)
     dt = float(np.asarray(0.01, dtype))
     circle = 8 * np.arctan(np.longdouble(1))
     exact = np.cos(float(np.remainder(np.longdouble(step) * dt * 2, circle)) + 0.3)
-    pushed = eqx.filter_jit(lambda f, clock: f.force(clock, p))(force, at(step, 0.01, dtype))
+    pushed = eqx.filter_jit(lambda f, clock: f.force(clock, p))(force, clock_at(step, 0.01, dtype))
     found = pushed[:, 0] / p.mass
     np.testing.assert_allclose(
         found, np.full(5, exact), atol=1e-6 if dtype == jnp.float32 else 1e-11
@@ -109,15 +111,15 @@ def test_modulation(step, dtype):
 
 
 def test_function_of_time_and_arguments():
-    p = some()
+    p = random_particles()
     force = ExternalForce(lambda t, p, drag: -drag * p.velocity * t, jnp.asarray(0.5))
-    np.testing.assert_allclose(force.force(at(20), p), -p.velocity, rtol=1e-12)
-    slope = jax.grad(lambda f: jnp.sum(f.force(at(20), p)), allow_int=True)(force)
+    np.testing.assert_allclose(force.force(clock_at(20), p), -p.velocity, rtol=1e-12)
+    slope = jax.grad(lambda f: jnp.sum(f.force(clock_at(20), p)), allow_int=True)(force)
     np.testing.assert_allclose(slope.args, -2 * jnp.sum(p.velocity), rtol=1e-12)
     plain = ExternalForce(lambda t, p: t + p.position)
-    np.testing.assert_allclose(plain.force(at(20), p), 2 + p.position, rtol=1e-12)
+    np.testing.assert_allclose(plain.force(clock_at(20), p), 2 + p.position, rtol=1e-12)
     with pytest.raises(NoEnergyError):
-        plain.energy(at(0), p)
+        plain.energy(clock_at(0), p)
 
 
 PARAMETERS = {
@@ -133,21 +135,23 @@ PARAMETERS = {
 
 @pytest.mark.parametrize("make", PARAMETERS.values(), ids=PARAMETERS.keys())
 def test_derivative_by_parameters(make):
-    def answer(w):
+    def response(w):
         weight = jnp.cos(jnp.arange(15.0)).reshape(5, 3)
-        return jnp.sum(weight * make(w).force(at(7), some())) + make(w).energy(at(7), some())
+        return jnp.sum(weight * make(w).force(clock_at(7), random_particles())) + make(w).energy(
+            clock_at(7), random_particles()
+        )
 
-    found = jax.grad(answer)(jnp.asarray(0.7))
-    expected = (answer(jnp.asarray(0.7 + 1e-6)) - answer(jnp.asarray(0.7 - 1e-6))) / 2e-6
+    found = jax.grad(response)(jnp.asarray(0.7))
+    expected = (response(jnp.asarray(0.7 + 1e-6)) - response(jnp.asarray(0.7 - 1e-6))) / 2e-6
     np.testing.assert_allclose(found, expected, rtol=1e-7, atol=1e-8)
     assert abs(float(found)) > 1e-3
 
 
 def test_named_component():
-    state = {"ions": some(), "gas": some(2)}
+    state = {"ions": random_particles(), "gas": random_particles(2)}
     force = Modulated(UniformField([1.0, 0, 0], component="ions"), 0.0)
     assert force.component == "ions"
-    assert force.force(at(0), state).shape == (5, 3)
+    assert force.force(clock_at(0), state).shape == (5, 3)
 
 
 @pytest.mark.parametrize(
@@ -162,9 +166,9 @@ def test_named_component():
 )
 def test_bad_shapes(force, error, words):
     with pytest.raises(error, match=words):
-        force.force(at(0), some())
+        force.force(clock_at(0), random_particles())
 
 
 def test_field_needs_charges():
     with pytest.raises(ParameterError, match="charge"):
-        UniformField([1.0]).force(at(0), Particles([[0.0]]))
+        UniformField([1.0]).force(clock_at(0), Particles([[0.0]]))

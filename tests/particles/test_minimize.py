@@ -19,16 +19,16 @@ from physkit.particles.forces import (
 
 # What the fast suite runs of this file; `make test-all` runs the rest, too.
 FAST_CASES = (
-    "test_dimer_finds_its_distance[float32]",
-    "test_random_overlaps_come_apart[float64-False]",
-    "test_already_at_rest",
-    "test_errors[<lambda>-ConvergenceError-largest force is 0.9.* after 3 steps]",
+    "test_dimer_relaxes_to_the_potential_minimum[float32]",
+    "test_random_overlaps_are_removed[float64-False]",
+    "test_no_steps_where_the_force_is_zero",
+    "test_bad_input_and_failures[<lambda>-ConvergenceError-largest force is 0.9.* after 3 steps]",
 )
 
 CLOCK = Clock.at(StepCount.of(0), 0.0, 0.1)
 
 
-def test_dimer_finds_its_distance(dtype):
+def test_dimer_relaxes_to_the_potential_minimum(dtype):
     """To 2^(1/6) σ and energy −ε, from a violent overlap."""
     pair = Particles(jnp.asarray([[0.0, 0.0, 0.0], [0.05, 0.03, 0.0]], dtype))
     force = Pairwise(LennardJones(), cutoff=None)
@@ -51,7 +51,7 @@ def test_crystal_relaxes_to_its_lattice():
 
 
 @pytest.mark.parametrize("exact", [False, True])
-def test_random_overlaps_come_apart(key, dtype, exact):
+def test_random_overlaps_are_removed(key, dtype, exact):
     box = Box(jnp.full(3, 5.5, dtype))
     start = Particles(random_positions(key, 100, box), space=box)
     force = Pairwise(WCA(), cutoff=1.1225, exact=exact)
@@ -62,7 +62,7 @@ def test_random_overlaps_come_apart(key, dtype, exact):
     assert found.max_force <= 1e-3
 
 
-def test_short_lists_grow():
+def test_overflowing_lists_grow():
     """A list with too little room is grown on the way, and changes nothing."""
     box = Box([7.0, 7.0])
     start = Particles(random_positions(2, 40, box), space=box)
@@ -73,7 +73,7 @@ def test_short_lists_grow():
     np.testing.assert_allclose(short.position, wide.position, atol=1e-6)
 
 
-def test_sums_and_bonds():
+def test_bonded_chain_in_a_trap_relaxes():
     """A chain of stiff springs in a weak trap: all bonds at rest at nearly their length."""
     start = Particles(np.random.default_rng(1).uniform(0, 8, (10, 2)))
     force = HarmonicBonds([[i, i + 1] for i in range(9)], 100.0, 1.0) + HarmonicTrap(0.01)
@@ -94,7 +94,7 @@ def test_several_components_and_frozen_particles():
     np.testing.assert_array_equal(found["a"].velocity, state["a"].velocity)
 
 
-def test_already_at_rest():
+def test_no_steps_where_the_force_is_zero():
     found = minimize(HarmonicTrap(2.0), Particles(jnp.zeros((3, 2))), max_move=0.1)
     assert found.steps == 0
     assert found.max_force == 0
@@ -136,6 +136,6 @@ def test_forces_are_taken_at_the_given_time():
         ),
     ],
 )
-def test_errors(act, error, words):
+def test_bad_input_and_failures(act, error, words):
     with pytest.raises(error, match=words):
         act()

@@ -36,7 +36,7 @@ FAST_CASES = (
     "test_finds_all_pairs_and_no_others[float64-slab]",
     "test_finds_all_pairs_and_no_others[float64-free, one layer]",
     "test_finds_all_pairs_and_no_others[float64-tilted, few cells]",
-    "test_capacity_is_measured_not_guessed",
+    "test_capacity_is_measured_where_numbers_are_visible",
     "test_rebuilds_after_half_the_skin[0.1-0-False]",
     "test_rebuilds_after_half_the_skin[1.3-1-True]",
     "test_rebuilds_when_the_box_changes_size[1.01-0]",
@@ -53,7 +53,7 @@ FAST_CASES = (
 TILTED = [[9.0, 0.0, 0.0], [4.4, 8.0, 0.0], [-3.0, 3.9, 9.5]]
 
 # space, extent that particles fill, radius, cells (None: as planned), slots
-PLACES = {
+SPACES = {
     "line": (Box([40.0]), [40.0], 1.7, None, None),
     "open line": (Box([40.0], False), [40.0], 1.7, None, None),
     "square": (Box([12.0, 9.0]), [12.0, 9.0], 1.3, (9, 6), 24),
@@ -71,12 +71,12 @@ PLACES = {
 }
 
 
-def _scatter(extent, n=300, seed=0):
+def _random_positions(extent, n=300, seed=0):
     generator = np.random.default_rng(seed)
     return generator.uniform(-0.5, 1.5, (n, len(extent))) * np.array(extent)
 
 
-def _near(position, space, radius):
+def _close_pairs(position, space, radius):
     """Every pair within `radius`, by brute force."""
     distance = jax.vmap(lambda a: jax.vmap(lambda b: space.displacement(a, b))(position))(position)
     close = np.array(jnp.sum(distance**2, axis=-1) < radius**2)
@@ -91,10 +91,10 @@ def _as_matrix(index, order):
     return close[:, :n]
 
 
-@pytest.mark.parametrize("name", PLACES)
+@pytest.mark.parametrize("name", SPACES)
 def test_finds_all_pairs_and_no_others(name, dtype):
-    space, extent, radius, shape, slots = PLACES[name]
-    particles = Particles(jnp.asarray(_scatter(extent), dtype), space=space)
+    space, extent, radius, shape, slots = SPACES[name]
+    particles = Particles(jnp.asarray(_random_positions(extent), dtype), space=space)
     position, space = particles.position, particles.space
     cells = plan_cells(position, space, radius) if shape is None else Cells.of(shape, slots)
     assert shape is not None or cells.num_cells > 4
@@ -102,8 +102,8 @@ def test_finds_all_pairs_and_no_others(name, dtype):
     assert found.max_occupancy <= cells.slots
     assert not found.is_too_narrow
     listed = _as_matrix(found.index, found.order)
-    assert np.all(listed >= _near(position, space, radius))
-    assert np.all(listed <= _near(position, space, radius * (1 + 1e-4))), "up to rounding"
+    assert np.all(listed >= _close_pairs(position, space, radius))
+    assert np.all(listed <= _close_pairs(position, space, radius * (1 + 1e-4))), "up to rounding"
     assert int(found.max_neighbors) == listed.sum(axis=1).max()
     assert np.array_equal(
         np.asarray(found.order)[np.asarray(found.row_of_particle)], np.arange(300)
@@ -119,14 +119,14 @@ def _liquid(n=6, seed=1, **kwargs):
     return Particles(jnp.asarray(grid + noise), space=Box.cube(1.1 * n), **kwargs)
 
 
-def test_capacity_is_measured_not_guessed():
+def test_capacity_is_measured_where_numbers_are_visible():
     particles = _liquid()
-    made = neighbor_list(particles, 2.0, 0.3)
-    need = _near(particles.position, particles.space, 2.3).sum(axis=1).max()
-    assert int(made.pairs.required) == need
-    assert need < made.pairs.capacity < 1.35 * need + 8
-    assert made.pairs.capacity % 8 == 0
-    assert made.is_complete
+    neighbors = neighbor_list(particles, 2.0, 0.3)
+    need = _close_pairs(particles.position, particles.space, 2.3).sum(axis=1).max()
+    assert int(neighbors.pairs.required) == need
+    assert need < neighbors.pairs.capacity < 1.35 * need + 8
+    assert neighbors.pairs.capacity % 8 == 0
+    assert neighbors.is_complete
 
 
 def test_a_single_particle_has_an_empty_list():
@@ -138,41 +138,41 @@ def test_a_single_particle_has_an_empty_list():
 )
 def test_rebuilds_after_half_the_skin(shift, rebuilt, leapt):
     particles = _liquid()
-    made = neighbor_list(particles, 2.0, 0.3)
+    neighbors = neighbor_list(particles, 2.0, 0.3)
     moved = particles.replace(position=particles.position.at[7, 1].add(shift))
-    new = jax.jit(lambda m, p: m.update(p))(made, moved)
+    new = jax.jit(lambda m, p: m.update(p))(neighbors, moved)
     assert new.num_rebuilds == rebuilt
     assert ((int(new.faults.bits) & Fault.DISPLACEMENT) != 0) == leapt
-    close = _near(moved.position, moved.space, 2.0)
+    close = _close_pairs(moved.position, moved.space, 2.0)
     assert np.all(_as_matrix(new.pairs.index, new.pairs.order) >= close), "no pair is missing"
 
 
 def test_crossing_the_boundary_does_not_rebuild():
     particles = _liquid()
-    made = neighbor_list(particles, 2.0, 0.3)
+    neighbors = neighbor_list(particles, 2.0, 0.3)
     folded = particles.replace(position=particles.space.wrap(particles.position + 1e-3))
-    assert made.update(folded).num_rebuilds == 0
+    assert neighbors.update(folded).num_rebuilds == 0
 
 
 @pytest.mark.parametrize(("scale", "rebuilt"), [(1.01, 0), (0.99, 0), (0.92, 1)])
 def test_rebuilds_when_the_box_changes_size(scale, rebuilt):
     particles = _liquid()
-    made = neighbor_list(particles, 2.0, 0.3, capacity=96)
+    neighbors = neighbor_list(particles, 2.0, 0.3, capacity=96)
     box = Box(scale * particles.space.lengths)
     squeezed = particles.replace(position=scale * particles.position, space=box)
-    new = made.update(squeezed)
+    new = neighbors.update(squeezed)
     assert new.num_rebuilds == rebuilt
-    close = _near(squeezed.position, box, 2.0)
+    close = _close_pairs(squeezed.position, box, 2.0)
     assert np.all(_as_matrix(new.pairs.index, new.pairs.order) >= close)
 
 
 def test_a_batch_has_one_branch_and_ignores_members_that_are_not_finite():
     particles = _liquid(3)
-    made = neighbor_list(particles, 1.2, 0.3)
+    neighbors = neighbor_list(particles, 1.2, 0.3)
     shifts = jnp.array([0.0, 0.05, jnp.nan])
 
     def one(s):
-        return made.update(particles.replace(position=particles.position + s)).num_rebuilds
+        return neighbors.update(particles.replace(position=particles.position + s)).num_rebuilds
 
     updated = jax.jit(jax.vmap(one))
     assert np.array_equal(updated(shifts), [0, 0, 0])
@@ -183,52 +183,54 @@ def test_a_batch_has_one_branch_and_ignores_members_that_are_not_finite():
 class TestOverflow:
     def test_full_rows_are_reported_and_grow(self):
         particles = _liquid()
-        made = neighbor_list(particles, 2.0, 0.3, capacity=16)
-        need = _near(particles.position, particles.space, 2.3).sum(axis=1).max()
-        assert not made.is_complete
-        assert has_overflow(made)
-        assert int(made.pairs.required) == need
-        grown, events = grow_caches(made, made)
+        neighbors = neighbor_list(particles, 2.0, 0.3, capacity=16)
+        need = _close_pairs(particles.position, particles.space, 2.3).sum(axis=1).max()
+        assert not neighbors.is_complete
+        assert has_overflow(neighbors)
+        assert int(neighbors.pairs.required) == need
+        grown, events = grow_caches(neighbors, neighbors)
         assert len(events) == 1
         assert grown.is_complete
         mended = grown.update(particles)
         assert mended.num_rebuilds == 1
-        close = _near(particles.position, particles.space, 2.3)
+        close = _close_pairs(particles.position, particles.space, 2.3)
         assert np.array_equal(_as_matrix(mended.pairs.index, mended.pairs.order), close)
 
     def test_growing_a_complete_list_does_not_rebuild_it(self):
         particles = _liquid()
-        made = neighbor_list(particles, 2.0, 0.3)
-        wide = made.pairs.grow_to(80)
+        neighbors = neighbor_list(particles, 2.0, 0.3)
+        wide = neighbors.pairs.grow_to(80)
         assert wide.capacity == 80
         assert not wide.stale
-        assert np.all(wide.index[:, made.pairs.capacity :] == particles.num_particles)
+        assert np.all(wide.index[:, neighbors.pairs.capacity :] == particles.num_particles)
 
     def test_full_cells_are_reported_and_grow(self):
         particles = _liquid(8)
-        made = neighbor_list(particles, 1.5, 0.2)
+        neighbors = neighbor_list(particles, 1.5, 0.2)
         cramped = Cells.of((5, 5, 5), 3)
         found = search(particles.position, particles.space, 1.7, cramped, 64)
         assert found.max_occupancy > 3
         assert cramped.grow_to(int(found.max_occupancy)).slots >= found.max_occupancy
-        assert made.cells.required <= made.cells.slots
+        assert neighbors.cells.required <= neighbors.cells.slots
 
     def test_cells_that_became_too_narrow_get_coarser(self):
         particles = _liquid(9)
-        made = neighbor_list(particles, 1.5, 0.4, capacity=96)
-        made = eqx.tree_at(lambda made: made.cells, made, Cells.of((5, 5, 5), 32))
+        neighbors = neighbor_list(particles, 1.5, 0.4, capacity=96)
+        neighbors = eqx.tree_at(
+            lambda neighbors: neighbors.cells, neighbors, Cells.of((5, 5, 5), 32)
+        )
         box = Box(0.8 * particles.space.lengths)
         squeezed = particles.replace(position=0.8 * particles.position, space=box)
-        new = made.update(squeezed)
+        new = neighbors.update(squeezed)
         assert not new.is_complete
-        grown, _ = grow_caches(made, new)
+        grown, _ = grow_caches(neighbors, new)
         for _ in range(3):
             new = grown.update(squeezed)
             if new.is_complete:
                 break
             grown, _ = grow_caches(grown, new)
         assert new.is_complete
-        close = _near(squeezed.position, box, 1.9)
+        close = _close_pairs(squeezed.position, box, 1.9)
         assert np.array_equal(_as_matrix(new.pairs.index, new.pairs.order), close)
 
     def test_rows_and_cells_are_both_found_as_growable(self):
@@ -245,38 +247,38 @@ class TestImageLimit:
             neighbor_list(_liquid(), 3.0, 0.4)
 
     def test_a_skin_left_out_fits_the_box(self):
-        made = neighbor_list(_liquid(), 3.2)
-        assert 0.09 < made.skin <= 0.1
-        assert made.faults.bits == 0
+        neighbors = neighbor_list(_liquid(), 3.2)
+        assert 0.09 < neighbors.skin <= 0.1
+        assert neighbors.faults.bits == 0
 
     def test_a_long_cutoff_inside_a_trace_is_a_fault_and_poisons(self):
         particles = _liquid()
 
         @jax.jit
-        def made(lengths):
+        def faults_and_completeness(lengths):
             new = neighbor_list(particles.replace(space=Box(lengths)), 3.0, 0.2)
             return new.faults.bits, new.is_complete
 
-        assert made(jnp.full(3, 6.6)) == (0, True)
-        bits, usable = made(jnp.full(3, 6.3))
+        assert faults_and_completeness(jnp.full(3, 6.6)) == (0, True)
+        bits, is_complete = faults_and_completeness(jnp.full(3, 6.3))
         assert bits == Fault.CUTOFF
-        assert not usable
+        assert not is_complete
 
 
 def test_few_traced_particles_get_the_full_capacity():
     particles = _liquid(3)
-    made = jax.jit(lambda p: neighbor_list(p, 1.2, 0.3))(particles)
-    assert made.pairs.capacity == particles.num_particles - 1
-    close = _near(particles.position, particles.space, 1.5)
-    assert np.array_equal(_as_matrix(made.pairs.index, made.pairs.order), close)
+    neighbors = jax.jit(lambda p: neighbor_list(p, 1.2, 0.3))(particles)
+    assert neighbors.pairs.capacity == particles.num_particles - 1
+    close = _close_pairs(particles.position, particles.space, 1.5)
+    assert np.array_equal(_as_matrix(neighbors.pairs.index, neighbors.pairs.order), close)
 
 
 def test_many_traced_particles_need_a_capacity():
     particles = _liquid(11)
     with pytest.raises(CapacityError, match=r"call pk\.init"):
         jax.jit(lambda p: neighbor_list(p, 1.2))(particles)
-    made = jax.jit(lambda p: neighbor_list(p, 1.2, 0.1, capacity=24))(particles)
-    assert made.is_complete
+    neighbors = jax.jit(lambda p: neighbor_list(p, 1.2, 0.1, capacity=24))(particles)
+    assert neighbors.is_complete
 
 
 def test_closed_over_particles_are_concrete_inside_a_trace():
@@ -284,9 +286,9 @@ def test_closed_over_particles_are_concrete_inside_a_trace():
 
     @jax.jit
     def count():
-        made = neighbor_list(particles, 1.2)
-        assert made.pairs.capacity < 40
-        return made.pairs.required
+        neighbors = neighbor_list(particles, 1.2)
+        assert neighbors.pairs.capacity < 40
+        return neighbors.pairs.required
 
     assert count() > 0
 
@@ -296,8 +298,8 @@ def test_excluded_pairs_are_left_out():
     n = particles.num_particles
     excluded = np.full((n, 2), n)
     excluded[0], excluded[1, 0], excluded[2, 1] = [1, 2], 0, 0
-    made = neighbor_list(particles, 1.5, 0.1, excluded=jnp.asarray(excluded, jnp.int32))
-    close = _near(particles.position, particles.space, 1.6)
+    neighbors = neighbor_list(particles, 1.5, 0.1, excluded=jnp.asarray(excluded, jnp.int32))
+    close = _close_pairs(particles.position, particles.space, 1.6)
     assert close[0, 1]
     close[0, 1] = close[1, 0] = close[0, 2] = close[2, 0] = False
-    assert np.array_equal(_as_matrix(made.pairs.index, made.pairs.order), close)
+    assert np.array_equal(_as_matrix(neighbors.pairs.index, neighbors.pairs.order), close)

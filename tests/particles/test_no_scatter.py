@@ -34,7 +34,12 @@ from physkit.particles.forces import (
 CLOCK = Clock.at(StepCount.of(0), 0.0, 0.1)
 RING = [[k, (k + 1) % 8] for k in range(8)]
 TABLE = np.array([[1.0, 0.6], [0.6, 1.3]])
-NETWORK = lambda: eqx.nn.MLP("scalar", "scalar", 4, 1, activation=jnp.tanh, key=jax.random.key(0))
+
+
+def make_network():
+    return eqx.nn.MLP("scalar", "scalar", 4, 1, activation=jnp.tanh, key=jax.random.key(0))
+
+
 POTENTIALS = [
     lambda: LennardJones(),
     lambda: WCA(),
@@ -43,7 +48,7 @@ POTENTIALS = [
     lambda: Yukawa(),
     lambda: SoftSphere(),
     lambda: Coulomb(),
-    lambda: NeuralPair(NETWORK()),
+    lambda: NeuralPair(make_network()),
 ]
 
 FORCES = [
@@ -60,14 +65,14 @@ FORCES = [
 ]
 
 
-def particles(space):
+def disturbed_lattice(space):
     sites = np.stack(np.meshgrid(*[np.arange(3)] * 3), -1).reshape(-1, 3) * 1.12
     x = sites + np.random.default_rng(0).uniform(-0.08, 0.08, sites.shape)
     charge = np.random.default_rng(1).normal(size=27)
     return Particles(x, 0 * x, 1.0, space, charge=charge, species=np.arange(27) % 2)
 
 
-def programs(force, state):
+def lowered_programs(force, state):
     """The force, its gradient in all that floats, Hessian-vector products, as they go to XLA."""
     cache = force.init(state)
     floating, rest = eqx.partition((force, state), eqx.is_inexact_array)
@@ -83,18 +88,19 @@ def programs(force, state):
     return [jax.jit(f).lower(floating).as_text() for f in (slope, both)]
 
 
-SLOW = [lambda make=make: Pairwise(make(), 1.4, 0.2) for make in POTENTIALS]  # one and the same sum
+# Slow: all of these are the same pair sum.
+PAIRWISE_BY_POTENTIAL = [lambda make=make: Pairwise(make(), 1.4, 0.2) for make in POTENTIALS]
 
 
 @pytest.mark.parametrize(
     "make",
-    [*FORCES, *[pytest.param(make, marks=pytest.mark.slow) for make in SLOW]],
+    [*FORCES, *[pytest.param(make, marks=pytest.mark.slow) for make in PAIRWISE_BY_POTENTIAL]],
     ids=lambda make: repr(make()).split("(")[0],
 )
 def test_nothing_scatters(make):
     force = make()
-    state = particles(Free() if isinstance(force, DirectGravity) else Box([3.6] * 3))
-    for text in programs(force, state):
+    state = disturbed_lattice(Free() if isinstance(force, DirectGravity) else Box([3.6] * 3))
+    for text in lowered_programs(force, state):
         assert "scatter" not in text
 
 
@@ -103,7 +109,7 @@ def test_a_plain_gather_would_scatter():
     pair = ExternalEnergy(
         lambda t, p: jnp.sum((p.position[jnp.array([0, 1])] - p.position[jnp.array([2, 2])]) ** 2)
     )
-    assert "scatter" in programs(pair, particles(Free()))[0]
+    assert "scatter" in lowered_programs(pair, disturbed_lattice(Free()))[0]
 
 
 def test_every_force_has_a_case():

@@ -57,14 +57,14 @@ def _arrays(x, charge):
     return {"x": tuple(x[:, k] for k in range(3)), "charge": charge}
 
 
-def _summed(pairs, parity):
+def _force_by_pair_sum(pairs, parity):
     def force(x, charge, shared):
         return jnp.stack(pair_sum(kernel, _arrays(x, charge), shared, pairs, parity), axis=1)
 
     return force
 
 
-def _plain(x, charge, shared):
+def _force_by_broadcasting(x, charge, shared):
     own = jax.tree.map(lambda a: a[:, None], _arrays(x, charge))
     other = jax.tree.map(lambda a: a[None], _arrays(x, charge))
     terms = kernel(own, other, shared, ~jnp.eye(N, dtype=bool))
@@ -110,9 +110,12 @@ def test_agrees_with_plain_differentiation(case, monkeypatch, use, blocks, kind)
         monkeypatch.setattr(_pairs, "PAIRS_PER_BLOCK", 300)
         assert (_pairs.block_shape(N, N)[0] * _pairs.block_shape(N, N)[1]) % N
     pairs = AllPairs() if kind == "every" else listed
-    own = _summed(pairs, None if kind == "no parity" else -1)
+    own = _force_by_pair_sum(pairs, None if kind == "no parity" else -1)
     apply = USES[use]
-    got, want = apply(own, (x, charge, shared), v), apply(_plain, (x, charge, shared), v)
+    got, want = (
+        apply(own, (x, charge, shared), v),
+        apply(_force_by_broadcasting, (x, charge, shared), v),
+    )
     for a, b in zip(jax.tree.leaves(got), jax.tree.leaves(want), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-10)
 
@@ -126,7 +129,7 @@ def test_nothing_scatters(case, monkeypatch, use):
         program = jax.jit(lambda x, q, s: USES[use](f, (x, q, s), v))
         return program.lower(x, charge, shared).compile().as_text()
 
-    assert " scatter(" not in compiled(_summed(listed, -1))
+    assert " scatter(" not in compiled(_force_by_pair_sum(listed, -1))
 
 
 def test_plain_differentiation_of_the_same_list_would_scatter(case):
@@ -148,7 +151,7 @@ def test_memory_of_the_gradient_is_that_of_a_block(monkeypatch):
     listed = ListedPairs(jnp.asarray(ring, jnp.int32), place, place, jnp.int32(k), jnp.array(False))
     x, charge = jnp.ones((n, 3)), jnp.ones(n)
     shared = {"depth": jnp.asarray(1.0), "range": jnp.asarray(1.0)}
-    program = jax.jit(jax.grad(_square(_summed(listed, -1)), (0, 1, 2)))
+    program = jax.jit(jax.grad(_square(_force_by_pair_sum(listed, -1)), (0, 1, 2)))
     used = program.lower(x, charge, shared).compile().memory_analysis().temp_size_in_bytes
     assert used < 0.5 * n * k * 8, "less than one array of all pairs"
 
@@ -160,23 +163,23 @@ class TestExact:
         order = np.arange(N) if order is None else order
         arrays = jax.tree.map(lambda a: a.astype(dtype), _arrays(x[order], charge[order]))
         shared = jax.tree.map(lambda a: a.astype(dtype), shared)
-        pull, held = exact_pair_sum(
+        forces, in_range = exact_pair_sum(
             kernel, arrays, shared, AllPairs(), -1, jnp.asarray(quantum, dtype)
         )
-        return np.stack(pull, axis=1)[np.argsort(order)], bool(held)
+        return np.stack(forces, axis=1)[np.argsort(order)], bool(in_range)
 
     def test_order_of_particles_does_not_matter(self, case, dtype):
         quantum = 2.0**-20 if dtype == jnp.float32 else 2.0**-44
         order = np.random.default_rng(3).permutation(N)
-        a, held = self._sums(case, quantum, dtype)
+        a, in_range = self._sums(case, quantum, dtype)
         b, _ = self._sums(case, quantum, dtype, order=order)
-        assert held
+        assert in_range
         assert np.array_equal(a, b)
 
     def test_close_to_the_plain_sum(self, case, dtype):
         quantum = 2.0**-16
         a, _ = self._sums(case, quantum, dtype)
-        plain = np.asarray(_plain(*case[:3]))
+        plain = np.asarray(_force_by_broadcasting(*case[:3]))
         assert 0 < np.abs(a - plain).max() < N * quantum
 
     def test_total_momentum_is_conserved_to_the_bit(self, case):
@@ -186,8 +189,8 @@ class TestExact:
 
     def test_out_of_range_is_reported_and_poisons(self, case, dtype):
         quantum = 2.0**-45 if dtype == jnp.float32 else 2.0**-110
-        a, held = self._sums(case, quantum, dtype)
-        assert not held
+        a, in_range = self._sums(case, quantum, dtype)
+        assert not in_range
         assert np.any(np.isnan(a))
 
     def test_derivative_is_that_of_the_plain_sum(self, case):
@@ -200,11 +203,11 @@ class TestExact:
             return jnp.stack(out, axis=1)
 
         got = jax.vjp(exact, x)[1](v)[0]
-        want = jax.vjp(lambda x: _plain(x, charge, shared), x)[1](v)[0]
+        want = jax.vjp(lambda x: _force_by_broadcasting(x, charge, shared), x)[1](v)[0]
         np.testing.assert_allclose(got, want, atol=1e-12)
 
 
 def test_direct_sum_is_the_sum_over_every_pair(case):
     x, charge, shared, *_ = case
     got = jnp.stack(direct_sum(kernel, _arrays(x, charge), shared, -1), axis=1)
-    np.testing.assert_allclose(got, _plain(x, charge, shared), atol=1e-12)
+    np.testing.assert_allclose(got, _force_by_broadcasting(x, charge, shared), atol=1e-12)

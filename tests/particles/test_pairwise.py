@@ -29,7 +29,7 @@ FAST_CASES = (
     "test_virial_is_the_derivative_by_strain[free]",
     "test_excluded_pairs_do_not_interact",
     "test_numbering_does_not_matter[float64]",
-    "test_particles_that_lack_what_the_potential_needs[force2-extra2-has species 2]",
+    "test_missing_charges_or_species_are_refused[force2-extra2-has species 2]",
     "test_without_a_list_reversible_needs_no_exact_sums",
 )
 
@@ -50,7 +50,7 @@ def _clock(dt=0.0, dtype=float):
     return Clock.at(StepCount.of(0), jnp.zeros((), dtype), jnp.asarray(dt, dtype))
 
 
-def _brute_energy(force, particles):
+def _energy_of_all_pairs(force, particles):
     """Σ over pairs, written out."""
     x, n = particles.position, particles.num_particles
     i, j = np.triu_indices(n, 1)
@@ -90,13 +90,13 @@ class TestPhysics:
         force, extra = CASES[name]
         particles = _liquid(**extra)
         energy = force.energy(_clock(), particles)
-        np.testing.assert_allclose(energy, _brute_energy(force, particles), rtol=1e-12)
+        np.testing.assert_allclose(energy, _energy_of_all_pairs(force, particles), rtol=1e-12)
 
     def test_force_is_minus_its_gradient(self, name):
         force, extra = CASES[name]
         particles = _liquid(**extra)
         got, _ = force(_clock(), particles, force.init(particles))
-        slope = jax.grad(lambda x: _brute_energy(force, particles.replace(position=x)))
+        slope = jax.grad(lambda x: _energy_of_all_pairs(force, particles.replace(position=x)))
         atol = 1e-9 if force.exact else 1e-11
         np.testing.assert_allclose(got, -slope(particles.position), rtol=1e-9, atol=atol)
 
@@ -111,7 +111,7 @@ class TestPhysics:
             space = particles.space
             if isinstance(space, Triclinic):
                 space = jax.tree.map(lambda v: v @ stretch, space)
-            return _brute_energy(
+            return _energy_of_all_pairs(
                 force, particles.replace(position=particles.position @ stretch, space=space)
             )
 
@@ -208,7 +208,7 @@ def _trajectory(force, particles, steps=60, dt=0.005):
     return run(particles)
 
 
-def _same(a, b):
+def _bitwise_equal(a, b):
     return np.array_equal(a.position, b.position) and np.array_equal(a.velocity, b.velocity)
 
 
@@ -231,14 +231,14 @@ class TestExact:
         potential = LennardJones(dtype.type(1), dtype.type(1))
         force = Pairwise(potential, 2.2, **{"skin": 0.3, **options}, exact=True)
         state, _ = jax.jit(lambda p: _trajectory(force, p))(_liquid(dtype))
-        assert _same(state, reference[dtype])
+        assert _bitwise_equal(state, reference[dtype])
 
     def test_other_members_of_a_batch_do_not_matter(self, reference, dtype):
         force = Pairwise(LennardJones(dtype.type(1), dtype.type(1)), 2.2, 0.3, exact=True)
-        mates = [_liquid(dtype), _liquid(dtype, seed=7), _liquid(dtype, seed=8)]
-        batch = jax.tree.map(lambda *x: jnp.stack(x), *mates)
+        members = [_liquid(dtype), _liquid(dtype, seed=7), _liquid(dtype, seed=8)]
+        batch = jax.tree.map(lambda *x: jnp.stack(x), *members)
         state, _ = jax.jit(jax.vmap(lambda p: _trajectory(force, p)))(batch)
-        assert _same(jax.tree.map(lambda x: x[0], state), reference[dtype])
+        assert _bitwise_equal(jax.tree.map(lambda x: x[0], state), reference[dtype])
 
     def test_numbering_does_not_matter(self, dtype):
         force = Pairwise(LennardJones(dtype.type(1), dtype.type(1)), 2.2, 0.3, exact=True)
@@ -256,21 +256,21 @@ class TestExact:
         ]
         assert np.array_equal(np.asarray(sums[0])[order], np.asarray(sums[1]))
 
-    def test_a_plain_sum_would_differ(self, reference):
+    def test_a_plain_sum_depends_on_the_list(self, reference):
         dtype = jnp.dtype(jnp.float32)
         ends = []
         for skin in (0.1, 0.3):
             force = Pairwise(LennardJones(dtype.type(1), dtype.type(1)), 2.2, skin)
             ends.append(jax.jit(lambda p, f=force: _trajectory(f, p))(_liquid(dtype))[0])
-        assert not _same(*ends)
+        assert not _bitwise_equal(*ends)
 
     def test_total_force_is_zero_to_the_bit(self):
         particles = _liquid()
         # So coarse a quantum that the sums fit into the significand: then the force is the sum.
         force = Pairwise(LennardJones(), 2.2, exact=True, quantum=2.0**-36)
         cache = force.init(particles)
-        pull, _ = force(_clock(), particles, cache)
-        counts = np.asarray(pull / cache.quantum)
+        forces, _ = force(_clock(), particles, cache)
+        counts = np.asarray(forces / cache.quantum)
         assert np.array_equal(counts, np.round(counts))
         assert np.all(counts.astype(np.int64).sum(axis=0) == 0)
 
@@ -285,26 +285,26 @@ class TestExact:
         particles = _liquid(jnp.float32)
         potential = LennardJones(jnp.float32(1), jnp.float32(1))
         force = Pairwise(potential, 2.2, exact=True, quantum=jnp.float32(2.0**-50))
-        pull, cache = force(_clock(), particles, force.init(particles))
+        forces, cache = force(_clock(), particles, force.init(particles))
         assert int(cache.faults.bits) & Fault.EXACT_SUM_RANGE
-        assert np.any(np.isnan(pull))
+        assert np.any(np.isnan(forces))
 
 
 class TestFaults:
-    def test_overlap_at_the_start(self):
+    def test_initial_overlap_is_a_fault(self):
         particles = Particles([[1.0, 1, 1], [1, 1, 1], [3, 3, 3]], space=Box.cube(9.0))
         force = Pairwise(LennardJones(), 2.5)
         cache = force.init(particles)
         assert int(cache.faults.bits) & Fault.OVERLAP
-        pull, _ = force(_clock(), particles, cache)
-        assert not np.all(np.isfinite(pull[:2]))
+        forces, _ = force(_clock(), particles, cache)
+        assert not np.all(np.isfinite(forces[:2]))
 
     def test_overflow_poisons(self):
         particles = _liquid()
         force = Pairwise(LennardJones(), 2.2, capacity=8)
         cache = force.init(particles)
-        pull, cache = force(_clock(), particles, cache)
-        assert np.all(np.isnan(pull))
+        forces, cache = force(_clock(), particles, cache)
+        assert np.all(np.isnan(forces))
         assert np.isnan(force.energy(_clock(), particles, cache))
         assert int(collect_faults(cache).bits) & Fault.OVERFLOW
 
@@ -320,7 +320,7 @@ class TestFaults:
             (Pairwise(TABLE, 2.0), {"species": np.arange(125) % 3}, "has species 2"),
         ],
     )
-    def test_particles_that_lack_what_the_potential_needs(self, force, extra, match):
+    def test_missing_charges_or_species_are_refused(self, force, extra, match):
         with pytest.raises(ParameterError, match=match):
             force.init(_liquid(**extra))
 
@@ -350,8 +350,8 @@ def test_without_a_list_a_box_that_shrinks_is_noticed():
     atoms = _liquid(n=3)
     cache = force.init(atoms)
     small = atoms.replace(space=Box.cube(2.5))
-    pull, cache = force(_clock(), small, cache)
-    assert np.all(np.isnan(pull))
+    forces, cache = force(_clock(), small, cache)
+    assert np.all(np.isnan(forces))
     assert collect_faults(cache).faults() == Fault.CUTOFF
     with pytest.raises(CutoffError, match="image limit"):
         force.init(small)
@@ -377,18 +377,18 @@ def test_without_a_list_reversible_needs_no_exact_sums():
         )
 
 
-def test_changing_a_parameter_does_not_compile_anew():
+def test_changing_a_parameter_does_not_recompile():
     particles = _liquid()
     traced = []
 
     @jax.jit
-    def pull(force, cache):
+    def compute_forces(force, cache):
         traced.append(1)
         return force(_clock(), particles, cache)[0]
 
     cache = Pairwise(LennardJones(), 2.2).init(particles)
     for epsilon in (1.0, 2.0):
-        pull(Pairwise(LennardJones(epsilon), 2.2), cache)
+        compute_forces(Pairwise(LennardJones(epsilon), 2.2), cache)
     assert len(traced) == 1
 
 

@@ -94,12 +94,12 @@ def test_gradient_by_every_parameter(potential):
     """Reverse mode against central differences, for energy and for force."""
     leaves, tree = jax.tree.flatten(potential)
 
-    def answer(values):
+    def energy_plus_force(values):
         p = tree.unflatten(values)
         return jnp.sum(p.energy(DISTANCES) + p.force_over_distance(DISTANCES**2) / 9)
 
-    gradient = jax.grad(answer)(leaves)
-    compiled = jax.jit(answer)
+    gradient = jax.grad(energy_plus_force)(leaves)
+    compiled = jax.jit(energy_plus_force)
     for k, leaf in enumerate(leaves):
         if not bool(jnp.all(jnp.isfinite(leaf))):
             assert bool(jnp.all(gradient[k] == 0))  # an infinite screening length
@@ -146,7 +146,7 @@ TABLES = {
 
 
 @pytest.mark.parametrize("make", TABLES.values(), ids=TABLES.keys())
-def test_tables_are_scalars_by_pair(make):
+def test_tables_equal_scalars_for_each_pair(make):
     table = jnp.array([[1.0, 0.7, 0.4], [0.7, 1.2, 0.9], [0.4, 0.9, 0.6]])
     i, j = jnp.array([[0, 1, 2], [2, 0, 1]]), jnp.array([[0, 2, 1], [0, 1, 1]])
     potential = make(table)
@@ -154,18 +154,18 @@ def test_tables_are_scalars_by_pair(make):
     found = potential.between(i, j)
     energy, force = found.energy(DISTANCES), found.force_over_distance(DISTANCES**2)
     for k in np.ndindex(i.shape):
-        alone = make(table[i[k], j[k]])
-        np.testing.assert_allclose(energy[k], alone.energy(DISTANCES[k]), rtol=1e-13)
-        expected = alone.force_over_distance(DISTANCES[k] ** 2)
+        single = make(table[i[k], j[k]])
+        np.testing.assert_allclose(energy[k], single.energy(DISTANCES[k]), rtol=1e-13)
+        expected = single.force_over_distance(DISTANCES[k] ** 2)
         np.testing.assert_allclose(force[k], expected, rtol=1e-13)
 
 
 def test_tables_are_differentiable():
     i, j = jnp.array([0, 1, 1]), jnp.array([0, 0, 1])
-    answer = lambda t: jnp.sum(
+    energy_plus_force = lambda t: jnp.sum(
         LennardJones(t, 1.0).between(i, j).energy(jnp.array([1.0, 1.2, 1.5]))
     )
-    gradient = jax.grad(answer)(jnp.array([[1.0, 0.5], [0.5, 2.0]]))
+    gradient = jax.grad(energy_plus_force)(jnp.array([[1.0, 0.5], [0.5, 2.0]]))
     lone = LennardJones().energy(jnp.array([1.0, 1.2, 1.5]))
     np.testing.assert_allclose(gradient, [[lone[0], 0], [lone[1], lone[2]]], rtol=1e-12)
 
@@ -195,7 +195,7 @@ def test_mixing_rules():
     assert bool(jnp.all(jnp.isfinite(slope(jnp.array([0.0, 1.0])))))
 
 
-def test_own_potential_in_four_lines():
+def test_a_user_defined_potential_needs_only_its_energy():
     class Gaussian(AbstractPairPotential):
         height: jax.Array = param(2.0)
 

@@ -20,17 +20,19 @@ CUTOFF = jnp.asarray(2.5)
 TABLE = LennardJones(**lorentz_berthelot([1.0, 1.2], [1.0, 0.5]))
 
 
-def cut(kind, potential=None, cutoff=CUTOFF, **more):
+def truncate_potential(kind, potential=None, cutoff=CUTOFF, **more):
     return truncate(LennardJones() if potential is None else potential, cutoff, kind, **more)
 
 
 @pytest.mark.parametrize("kind", TRUNCATIONS)
 @pytest.mark.parametrize("potential", [LennardJones(1.3, 0.9), Yukawa(2.0, 0.7), Coulomb()])
 def test_force_is_the_derivative_of_energy(kind, potential):
-    one = cut(kind, potential)
+    truncated = truncate_potential(kind, potential)
     r2 = jnp.linspace(0.8, 2.49, 12) ** 2
-    _, slope = jax.jvp(one.energy, (r2,), (jnp.ones_like(r2),))
-    np.testing.assert_allclose(one.force_over_distance(r2), -2 * slope, rtol=1e-10, atol=1e-13)
+    _, slope = jax.jvp(truncated.energy, (r2,), (jnp.ones_like(r2),))
+    np.testing.assert_allclose(
+        truncated.force_over_distance(r2), -2 * slope, rtol=1e-10, atol=1e-13
+    )
 
 
 @pytest.mark.parametrize(
@@ -43,15 +45,15 @@ def test_force_is_the_derivative_of_energy(kind, potential):
     ],
 )
 def test_energy_and_force_at_the_cutoff(kind, energy_ends, force_ends, dtype):
-    one = cast_floats(cut(kind), dtype)
+    truncated = cast_floats(truncate_potential(kind), dtype)
     r2 = jnp.asarray(2.5 - 1e-6, dtype) ** 2
-    assert (abs(float(one.energy(r2))) < 1e-6) == energy_ends
-    assert (abs(float(one.force_over_distance(r2))) < 1e-6) == force_ends
+    assert (abs(float(truncated.energy(r2))) < 1e-6) == energy_ends
+    assert (abs(float(truncated.force_over_distance(r2))) < 1e-6) == force_ends
 
 
-def test_switch_is_smooth_to_second_order_and_starts_late():
-    one = cut("switch", switch_start=jnp.asarray(2.0))
-    energy = lambda r: one.energy(r * r)
+def test_switch_has_two_continuous_derivatives():
+    truncated = truncate_potential("switch", switch_start=jnp.asarray(2.0))
+    energy = lambda r: truncated.energy(r * r)
     curvature = jax.grad(jax.grad(energy))
     plain = jax.grad(jax.grad(LennardJones().energy))
     np.testing.assert_allclose(
@@ -59,63 +61,67 @@ def test_switch_is_smooth_to_second_order_and_starts_late():
     )
     np.testing.assert_allclose(curvature(2.0 + 1e-7), plain(2.0), rtol=1e-4)
     assert abs(curvature(2.5 - 1e-7)) < 1e-5
-    np.testing.assert_allclose(cut("switch").start, 0.9 * 2.5)
+    np.testing.assert_allclose(truncate_potential("switch").start, 0.9 * 2.5)
 
 
 def test_shifted_force_formula():
     r = jnp.asarray(1.3)
     u = LennardJones().energy
     expected = u(r) - u(CUTOFF) - (r - CUTOFF) * jax.grad(u)(CUTOFF)
-    np.testing.assert_allclose(cut("shifted-force").energy(r * r), expected, rtol=1e-14)
+    np.testing.assert_allclose(
+        truncate_potential("shifted-force").energy(r * r), expected, rtol=1e-14
+    )
 
 
 @pytest.mark.parametrize("kind", TRUNCATIONS)
-def test_tables(kind):
+def test_species_tables_give_each_pair_its_own_truncation(kind):
     i, j = jnp.array([[0, 1], [1, 0]]), jnp.array([[0, 0], [1, 1]])
     r2 = jnp.array([[1.1, 2.0], [3.0, 6.0]])
-    found = cut(kind, TABLE).between(i, j)
+    found = truncate_potential(kind, TABLE).between(i, j)
     for k in np.ndindex(i.shape):
-        alone = LennardJones(TABLE.epsilon[i[k], j[k]], TABLE.sigma[i[k], j[k]])
-        one = cut(kind, alone)
-        np.testing.assert_allclose(found.energy(r2)[k], one.energy(r2[k]), rtol=1e-12)
-        expected = one.force_over_distance(r2[k])
+        single = LennardJones(TABLE.epsilon[i[k], j[k]], TABLE.sigma[i[k], j[k]])
+        truncated = truncate_potential(kind, single)
+        np.testing.assert_allclose(found.energy(r2)[k], truncated.energy(r2[k]), rtol=1e-12)
+        expected = truncated.force_over_distance(r2[k])
         np.testing.assert_allclose(found.force_over_distance(r2)[k], expected, rtol=1e-12)
 
 
 @pytest.mark.parametrize("kind", TRUNCATIONS)
 def test_gradient_by_parameters_and_cutoff(kind):
-    def answer(epsilon, sigma, cutoff):
-        one = truncate(LennardJones(epsilon, sigma), cutoff, kind)
-        return one.energy(jnp.asarray(5.5)) + one.force_over_distance(jnp.asarray(1.3))
+    def energy_plus_force(epsilon, sigma, cutoff):
+        truncated = truncate(LennardJones(epsilon, sigma), cutoff, kind)
+        return truncated.energy(jnp.asarray(5.5)) + truncated.force_over_distance(jnp.asarray(1.3))
 
     at = [jnp.asarray(1.2), jnp.asarray(0.95), CUTOFF]
-    gradient = jax.grad(answer, (0, 1, 2))(*at)
+    gradient = jax.grad(energy_plus_force, (0, 1, 2))(*at)
     for k in range(3):
         up, down = ([x + s * 1e-6 * (n == k) for n, x in enumerate(at)] for s in (1, -1))
-        expected = (answer(*up) - answer(*down)) / 2e-6
+        expected = (energy_plus_force(*up) - energy_plus_force(*down)) / 2e-6
         np.testing.assert_allclose(gradient[k], expected, rtol=1e-6, atol=1e-8)
 
 
 def test_tail_of_lennard_jones():
     """Closed form, and the NIST reference number of configuration 4."""
-    tail = cut("plain", cutoff=jnp.asarray(3.0))
+    tail = truncate_potential("plain", cutoff=jnp.asarray(3.0))
     energy = tail.tail_energy(30 / 8**3, 30, 3)
     np.testing.assert_allclose(energy, -0.5451660014945704, rtol=1e-13)
     rho, n, rc = 0.8, 100, 2.5
     virial = 16 * np.pi * rho * n * (2 / 3 * rc**-9 - rc**-3)
-    np.testing.assert_allclose(cut("plain").tail_virial(rho, n, 3), virial, rtol=1e-13)
+    np.testing.assert_allclose(
+        truncate_potential("plain").tail_virial(rho, n, 3), virial, rtol=1e-13
+    )
     flat = 4 * np.pi * rho * n * (rc**-10 / 10 - rc**-4 / 4)
-    np.testing.assert_allclose(cut("plain").tail_energy(rho, n, 2), flat, rtol=1e-13)
+    np.testing.assert_allclose(truncate_potential("plain").tail_energy(rho, n, 2), flat, rtol=1e-13)
 
 
 @pytest.mark.parametrize("dimension", [2, 3])
 def test_tail_of_other_potentials(dimension):
     surface = {2: 2 * np.pi, 3: 4 * np.pi}[dimension]
-    soft = cut("plain", SoftSphere(1.3, 0.9, 7.5)).tail_energy(0.5, 10, dimension)
+    soft = truncate_potential("plain", SoftSphere(1.3, 0.9, 7.5)).tail_energy(0.5, 10, dimension)
     closed = 1.3 * 0.9**7.5 * 2.5 ** (dimension - 7.5) / (7.5 - dimension)
     np.testing.assert_allclose(soft, 0.5 * 10 * 0.5 * surface * closed, rtol=1e-9)
     if dimension == 3:  # ∫ r e^(−r/λ) dr has a closed form
-        yukawa = cut("plain", Yukawa(2.0, 0.7)).tail_energy(0.5, 10, 3)
+        yukawa = truncate_potential("plain", Yukawa(2.0, 0.7)).tail_energy(0.5, 10, 3)
         closed = 2.0 * 0.7 * (2.5 + 0.7) * np.exp(-2.5 / 0.7)
         np.testing.assert_allclose(yukawa, 0.5 * 10 * 0.5 * surface * closed, rtol=1e-8)
 
@@ -128,20 +134,23 @@ def test_tail_virial_is_the_volume_derivative():
         tail = truncate(LennardJones(), CUTOFF * scale, "plain")
         return tail.tail_energy(n / (volume * scale**3), n, 3)
 
-    found = cut("plain").tail_virial(n / volume, n, 3)
+    found = truncate_potential("plain").tail_virial(n / volume, n, 3)
     np.testing.assert_allclose(found, -jax.grad(energy)(jnp.asarray(1.0)), rtol=1e-12)
 
 
 def test_tail_with_species():
-    tail = cut("plain", TABLE)
-    alone = [
-        [cut("plain", LennardJones(TABLE.epsilon[a, b], TABLE.sigma[a, b])) for a in (0, 1)]
+    tail = truncate_potential("plain", TABLE)
+    single = [
+        [
+            truncate_potential("plain", LennardJones(TABLE.epsilon[a, b], TABLE.sigma[a, b]))
+            for a in (0, 1)
+        ]
         for b in (0, 1)
     ]
     share = [0.25, 0.75]
     for name in ("tail_energy", "tail_virial"):
         expected = sum(
-            share[a] * share[b] * getattr(alone[a][b], name)(0.7, 20, 3)
+            share[a] * share[b] * getattr(single[a][b], name)(0.7, 20, 3)
             for a in (0, 1)
             for b in (0, 1)
         )
@@ -152,9 +161,15 @@ def test_tail_with_species():
 
 
 def test_tail_in_single_precision_and_its_gradient():
-    single = cast_floats(cut("plain"), jnp.float32).tail_energy(jnp.float32(0.8), 100, 3)
-    np.testing.assert_allclose(single, cut("plain").tail_energy(0.8, 100, 3), rtol=1e-5)
-    energy = lambda sigma: cut("plain", LennardJones(1.0, sigma)).tail_energy(0.8, 100, 3)
+    single = cast_floats(truncate_potential("plain"), jnp.float32).tail_energy(
+        jnp.float32(0.8), 100, 3
+    )
+    np.testing.assert_allclose(
+        single, truncate_potential("plain").tail_energy(0.8, 100, 3), rtol=1e-5
+    )
+    energy = lambda sigma: truncate_potential("plain", LennardJones(1.0, sigma)).tail_energy(
+        0.8, 100, 3
+    )
     found = jax.grad(energy)(jnp.asarray(1.1))
     np.testing.assert_allclose(found, (energy(1.1 + 1e-6) - energy(1.1 - 1e-6)) / 2e-6, rtol=1e-7)
 
@@ -162,12 +177,12 @@ def test_tail_in_single_precision_and_its_gradient():
 @pytest.mark.parametrize(
     ("act", "words"),
     [
-        (lambda: cut("soft"), "available"),
-        (lambda: cut("switch", switch_start=3.0), "below the cutoff"),
-        (lambda: cut("plain", switch_start=2.0), "switch_start"),
-        (lambda: cut("switch").tail_energy(0.8, 10, 3), "plain"),
-        (lambda: cut("plain").tail_energy(0.8, 10, 1), "dimensions"),
-        (lambda: cut("plain", Coulomb()).tail_energy(0.8, 10, 3), "charges"),
+        (lambda: truncate_potential("soft"), "available"),
+        (lambda: truncate_potential("switch", switch_start=3.0), "below the cutoff"),
+        (lambda: truncate_potential("plain", switch_start=2.0), "switch_start"),
+        (lambda: truncate_potential("switch").tail_energy(0.8, 10, 3), "plain"),
+        (lambda: truncate_potential("plain").tail_energy(0.8, 10, 1), "dimensions"),
+        (lambda: truncate_potential("plain", Coulomb()).tail_energy(0.8, 10, 3), "charges"),
     ],
 )
 def test_bad_input(act, words):

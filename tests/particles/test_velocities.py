@@ -22,7 +22,7 @@ from physkit.particles import (
 FROZEN = jnp.array([False, True, False, False, True])
 
 
-def some(n=5, d=3, frozen=None, dtype=float, **more):
+def random_particles(n=5, d=3, frozen=None, dtype=float, **more):
     random = np.random.default_rng(3)
     return Particles(
         jnp.asarray(random.normal(size=(n, d)), dtype),
@@ -46,19 +46,19 @@ def some(n=5, d=3, frozen=None, dtype=float, **more):
     ],
 )
 def test_degrees_of_freedom(d, frozen, conserved, expected):
-    p = some(d=d, frozen=frozen)
+    p = random_particles(d=d, frozen=frozen)
     assert float(degrees_of_freedom(p, conserved)) == expected
     assert degrees_of_freedom(p, conserved).dtype == p.position.dtype
 
 
 def test_sums_over_particles():
-    p = some(frozen=FROZEN)
+    p = random_particles(frozen=FROZEN)
     keep = ~np.asarray(FROZEN)
     m, v, x = (np.asarray(a) for a in (p.mass, p.velocity, p.position))
     np.testing.assert_allclose(kinetic_energy(p), 0.5 * np.sum(m[keep, None] * v[keep] ** 2))
     np.testing.assert_allclose(total_momentum(p), (m[:, None] * v)[keep].sum(axis=0))
-    spin = np.cross(x, m[:, None] * v)[keep].sum(axis=0)
-    np.testing.assert_allclose(angular_momentum(p), spin)
+    expected = np.cross(x, m[:, None] * v)[keep].sum(axis=0)
+    np.testing.assert_allclose(angular_momentum(p), expected)
     shifted = np.cross(x - [1, 2, 3], m[:, None] * v)[keep].sum(axis=0)
     np.testing.assert_allclose(angular_momentum(p, [1, 2, 3]), shifted)
     np.testing.assert_allclose(center_of_mass(p), m @ x / m.sum())
@@ -69,7 +69,7 @@ def test_angular_momentum_in_the_plane():
     p = Particles([[2.0, 0.0]], [[0.0, 3.0]], 0.5)
     np.testing.assert_allclose(angular_momentum(p), 3.0)
     with pytest.raises(ShapeError, match="one dimension"):
-        angular_momentum(some(d=1))
+        angular_momentum(random_particles(d=1))
 
 
 def test_center_of_mass_follows_unwrapped_paths():
@@ -81,7 +81,7 @@ def test_center_of_mass_follows_unwrapped_paths():
 @pytest.mark.parametrize("frozen", [False, True])
 def test_exact_temperature_and_no_momentum(key, d, frozen, dtype):
     mask = jnp.arange(60) % 3 == 0 if frozen else None
-    p = maxwell_boltzmann(key, some(60, d, mask, dtype), 1.44)
+    p = maxwell_boltzmann(key, random_particles(60, d, mask, dtype), 1.44)
     assert p.velocity.dtype == dtype
     eps = float(jnp.finfo(dtype).eps)
     np.testing.assert_allclose(temperature(p), 1.44, rtol=20 * eps)
@@ -90,7 +90,7 @@ def test_exact_temperature_and_no_momentum(key, d, frozen, dtype):
         assert bool(jnp.all(p.velocity[mask] == 0))
 
 
-def test_distribution(key):
+def test_maxwell_boltzmann_moments(key):
     mass = jnp.where(jnp.arange(20000) % 2 == 0, 1.0, 4.0)
     p = Particles(jnp.zeros((20000, 3)), mass=mass)
     v = maxwell_boltzmann(key, p, 2.0, remove_momentum=False, exact=False).velocity
@@ -102,35 +102,43 @@ def test_distribution(key):
         assert abs(half.var() - 1) < 4 * np.sqrt(2 / half.size)
 
 
-def test_drawn_by_id(key):
+def test_velocities_are_drawn_by_id(key):
     """Another order of the same particles gets the same velocities."""
     order = jnp.array([3, 1, 4, 0, 2])
-    p = some()
+    p = random_particles()
     q = Particles(p.position[order], mass=p.mass[order], id=order)
     v = maxwell_boltzmann(key, p, 1.0).velocity
     np.testing.assert_allclose(maxwell_boltzmann(key, q, 1.0).velocity, v[order], rtol=1e-12)
 
 
-def test_few_particles(key):
+def test_zero_degrees_of_freedom_give_no_nan(key):
     """One particle without momentum has no motion and no temperature; never NaN."""
-    alone = maxwell_boltzmann(key, some(1), 1.0)
+    alone = maxwell_boltzmann(key, random_particles(1), 1.0)
     np.testing.assert_array_equal(alone.velocity, 0)
     assert float(temperature(alone)) == 0
-    assert float(kinetic_energy(maxwell_boltzmann(key, some(1), 1.0, remove_momentum=False))) > 0
-    every = maxwell_boltzmann(key, some(frozen=jnp.ones(5, bool)), 1.0)
+    assert (
+        float(
+            kinetic_energy(maxwell_boltzmann(key, random_particles(1), 1.0, remove_momentum=False))
+        )
+        > 0
+    )
+    every = maxwell_boltzmann(key, random_particles(frozen=jnp.ones(5, bool)), 1.0)
     np.testing.assert_array_equal(every.velocity, 0)
 
 
 def test_derivative_by_temperature(key):
-    energy = lambda t: kinetic_energy(maxwell_boltzmann(key, some(), t))
+    energy = lambda t: kinetic_energy(maxwell_boltzmann(key, random_particles(), t))
     np.testing.assert_allclose(jax.grad(energy)(1.3), 6.0, rtol=1e-12)
-    assert float(jax.grad(lambda t: maxwell_boltzmann(key, some(), t).velocity[0, 0])(0.0)) == 0
+    assert (
+        float(jax.grad(lambda t: maxwell_boltzmann(key, random_particles(), t).velocity[0, 0])(0.0))
+        == 0
+    )
     batch = jax.vmap(energy)(jnp.array([0.5, 2.0]))
     np.testing.assert_allclose(batch, [3.0, 12.0], rtol=1e-12)
 
 
 def test_remove_drift_leaves_frozen_alone():
-    p = some(frozen=FROZEN)
+    p = random_particles(frozen=FROZEN)
     q = remove_drift(p)
     np.testing.assert_allclose(total_momentum(q), 0, atol=1e-14)
     np.testing.assert_array_equal(q.velocity[FROZEN], p.velocity[FROZEN])
@@ -139,4 +147,4 @@ def test_remove_drift_leaves_frozen_alone():
 @pytest.mark.parametrize("bad", [-1.0, jnp.array([1.0, 2.0]), float("nan")])
 def test_bad_temperature(key, bad):
     with pytest.raises(ParameterError, match="temperature"):
-        maxwell_boltzmann(key, some(), bad)
+        maxwell_boltzmann(key, random_particles(), bad)
