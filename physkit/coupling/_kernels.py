@@ -24,6 +24,7 @@ class AbstractKernel(Module):
 
     def window(self, phase: Float[Array, "..."]) -> Float[Array, "..."]:
         """The kernel's Fourier transform at kh = `phase`: (sin(kh/2) / (kh/2))^order."""
+        # A B-spline is the convolution of `order` boxes; jnp.sinc(x) is sin(πx)/(πx).
         return jnp.sinc(phase / (2 * jnp.pi)) ** self.order
 
 

@@ -310,8 +310,8 @@ class ParticleMesh(AbstractForce):
                 "a particle mesh is periodic along every axis, and so must be the particles' space: give "
                 f"them space=Box(…), the grid's; got {space!r}"
             )
-        own, mesh = concrete_value(space.lengths), concrete_value(self.grid.space.lengths)
-        if own is not None and mesh is not None and not np.allclose(own, mesh, rtol=1e-5):
+        box, mesh = concrete_value(space.lengths), concrete_value(self.grid.space.lengths)
+        if box is not None and mesh is not None and not np.allclose(box, mesh, rtol=1e-5):
             raise ParameterError(
-                f"the particles' box is {own}, the mesh's {mesh}: use one for both"
+                f"the particles' box is {box}, the mesh's {mesh}: use one for both"
             )

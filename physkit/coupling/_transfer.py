@@ -118,6 +118,7 @@ def deposit(
     x = grid_coordinates(grid, location, kernel, position)
     layout, components = Layout.of(grid, location, kernel, margin), values.shape[1:]
     rows = values.reshape(n, math.prod(components)).T
+    # (components, points with ghosts): a particle near the edge of the block also adds to ghosts.
     padded = exact_scatter(layout, x, rows) if exact else Scatter(layout)(x, rows)
     total = _fold_ghosts(grid, location, layout, padded.reshape(*components, *layout.points))
     density = total / grid.cell_volume.astype(total.dtype)

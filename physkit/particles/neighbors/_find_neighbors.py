@@ -24,6 +24,7 @@ def find_neighbors(
     Other arguments and errors as of `neighbor_list`.
     """
     if particles.is_distributed:
+        # Halos are chosen when a list is built, so that devices always keep one.
         return sharded_neighbor_list(particles, cutoff, skin, capacity, excluded)
     if not use_neighbor_list:
         return all_pairs_within(particles, cutoff)

@@ -32,6 +32,7 @@ def partners_by_particle(pairs: Int[np.ndarray, "m 2"]) -> Int[Array, "p e"]:
     for i, j in pairs.tolist():
         rows[i].append(j)
         rows[j].append(i)
+    # Rows of one length, as long as the particle with the most partners needs.
     width = max(map(len, rows), default=0)
     table = np.full((len(rows), width), -1, np.int32)
     for i, row in enumerate(rows):

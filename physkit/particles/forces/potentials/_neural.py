@@ -56,4 +56,5 @@ class NeuralPair(AbstractPairPotential):
             )
 
     def energy(self, r: Float[Array, "..."]) -> Float[Array, "..."]:
+        # The network maps one scalar: batch it over all distances, whatever their shape.
         return jax.vmap(self.network)(r.reshape(-1)).reshape(r.shape)

@@ -31,6 +31,7 @@ class WCA(AbstractPairPotential):
     def energy(self, r: Float[Array, "..."]) -> Float[Array, "..."]:
         s2 = (self.sigma / r) ** 2
         s6 = s2 * s2 * s2
+        # (σ/r)⁶ = ½ at r = 2^(1/6) σ
         return jnp.where(s6 > 0.5, self.epsilon * (4 * s6 * (s6 - 1) + 1), 0)
 
     def force_over_distance(self, r2: Float[Array, "..."]) -> Float[Array, "..."]:
