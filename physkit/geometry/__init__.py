@@ -10,7 +10,7 @@ from .boundaries._boundary import (
     Outflow as Outflow,
     Periodic as Periodic,
 )
-from .boundaries._sides import (
+from .boundaries._parse_boundaries import (
     Boundaries as Boundaries,
     parse_boundaries as parse_boundaries,
     unknown_boundaries as unknown_boundaries,

@@ -221,11 +221,11 @@ def test_lengths_are_differentiable():
             ParameterError,
             "x_low is given twice",
         ),
-        (lambda: parse_boundaries((True,), {"x": Outflow()}), ParameterError, "repeats along x"),
+        (lambda: parse_boundaries((True,), {"x": Outflow()}), ParameterError, "is periodic along x"),
         (
             lambda: parse_boundaries((False,), {"x": Periodic()}),
             ParameterError,
-            "does not repeat along x",
+            "is not periodic along x",
         ),
         (lambda: parse_boundaries((False,), {"w": Periodic()}), ParameterError, "no axis 'w'"),
         (
@@ -255,7 +255,7 @@ def test_lengths_are_differentiable():
         (
             lambda: Grid([1.0], 2).pad(jnp.zeros(2), 3, parse_boundaries((True,), None)),
             ShapeError,
-            "3 ghost cells along x, where there are 2 points",
+            "3 ghost cells along x, where there are only 2 points",
         ),
     ],
 )

@@ -1,8 +1,7 @@
-"""Boundary kinds: what lies in the ghost cells beyond a wall."""
+"""Boundary kinds: the values of the ghost cells beyond a wall."""
 
 import abc
 from collections.abc import Sequence
-from typing import Any
 
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float
@@ -19,35 +18,54 @@ from ._wall import Wall, shape_for_wall
 
 
 class AbstractBoundary(Module):
-    """What lies beyond one side of the box, for one field."""
+    """The values beyond one side of the box, for one field."""
 
     @abc.abstractmethod
     def ghosts(self, near: Float[Array, "..."], width: int, wall: Wall) -> Float[Array, "..."]:
-        """`width` ghost layers from the wall outwards, for the layers `near`, from the wall inwards."""
+        """`width` ghost layers, counted from the wall outwards.
+
+        **Arguments:**
+
+        - `near`: the layers inside, counted from the wall inwards, so that both sides of an axis look alike:
+          `[*components, *points]`, as thick as `width` needs along the wall's axis.
+        - `wall`: the side of the box.
+        """
 
     def for_component(self, index: int, axis: int | None) -> "AbstractBoundary":
-        """What this boundary means for one component; `axis` is that of its wall if they are a vector's."""
+        """This boundary for one component of a field.
+
+        **Arguments:**
+
+        - `index`: of the component.
+        - `axis`: that of the wall, if the components are those of a vector; else None.
+        """
         del index, axis
         return self
 
     def at_time(self, t: ArrayLike, x: Sequence[Array], parts: int = 0) -> "AbstractBoundary":
-        """This boundary at time `t`, for points `x` on the wall of a field whose values have `parts` axes:
-        values that are functions as arrays."""
+        """This boundary at time `t`: values that are functions of time and place are evaluated.
+
+        **Arguments:**
+
+        - `x`: coordinates of the points on the wall, one array per axis.
+        - `parts`: number of component axes of the field.
+        """
         del t, x, parts
         return self
 
 
 class Periodic(AbstractBoundary):
-    """The other side of the box: what a periodic axis has, and no other."""
+    """The other side of the box: for periodic axes, and only for those."""
 
     def ghosts(self, near, width, wall):
+        # The ghosts come from the other end of the axis, which one side does not have.
         raise ParameterError(
-            "a wrapped side has no ghosts of its own: Grid.pad takes both together"
+            "a periodic side has no ghosts of its own: Grid.pad fills both sides together"
         )
 
 
 class Outflow(AbstractBoundary):
-    """What arrives leaves: the outermost value goes on for ever (zero gradient)."""
+    """Zero gradient: ghosts repeat the outermost value, so that waves leave the box."""
 
     def ghosts(self, near, width, wall):
         return jnp.repeat(wall.layers(near, 0, 1), width, axis=wall.array_axis(near))
@@ -63,6 +81,7 @@ class Mirror(AbstractBoundary):
         return wall.mirror_layers(near, width) * wall.normal_sign(near)
 
     def for_component(self, index, axis):
+        # Odd about the wall, as values that are 0 on it.
         return Dirichlet(0.0) if index == axis else self
 
 
@@ -80,10 +99,11 @@ class Dirichlet(AbstractBoundary):
 
     value: SpaceTimeValue
 
-    def __init__(self, value: Any = 0.0):
+    def __init__(self, value: SpaceTimeValue = 0.0):
         self.value = as_space_time_value(value)
 
     def ghosts(self, near, width, wall):
+        # The mean of a ghost and its mirror image is the value on the wall.
         return 2 * shape_for_wall(self.value, near, wall) - wall.mirror_layers(near, width)
 
     def for_component(self, index, axis):
@@ -103,10 +123,11 @@ class Neumann(AbstractBoundary):
 
     slope: SpaceTimeValue
 
-    def __init__(self, slope: Any = 0.0):
+    def __init__(self, slope: SpaceTimeValue = 0.0):
         self.slope = as_space_time_value(slope)
 
     def ghosts(self, near, width, wall):
+        # A ghost differs from its mirror image by the slope times their distance.
         rise = shape_for_wall(self.slope, near, wall) * wall.distances(near, width)
         return wall.mirror_layers(near, width) + rise
 
@@ -118,10 +139,9 @@ class Neumann(AbstractBoundary):
 
 
 class Inflow(AbstractBoundary):
-    """What lies beyond is given: ghost cells hold `value` themselves.
+    """A given state beyond the side: ghost cells hold `value` itself.
 
-    For flows by finite volumes, where the waves at a face decide what enters and what leaves; shocks may
-    pass.
+    For flows by finite volumes: the waves at a face decide what enters and what leaves, and shocks may pass.
 
     **Arguments:**
 
@@ -130,7 +150,7 @@ class Inflow(AbstractBoundary):
 
     value: SpaceTimeValue
 
-    def __init__(self, value: Any):
+    def __init__(self, value: SpaceTimeValue):
         self.value = as_space_time_value(value)
 
     def ghosts(self, near, width, wall):
@@ -146,7 +166,7 @@ class Inflow(AbstractBoundary):
 
 
 class NoSlip(AbstractBoundary):
-    """A wall that a flow sticks to: velocity as the wall's own; scalars are even (nothing flows through).
+    """A wall to which a flow sticks: its velocity is that of the wall; scalars are even (no flux through it).
 
     **Arguments:**
 
@@ -156,7 +176,7 @@ class NoSlip(AbstractBoundary):
 
     velocity: SpaceTimeValue
 
-    def __init__(self, velocity: Any = 0.0):
+    def __init__(self, velocity: SpaceTimeValue = 0.0):
         self.velocity = as_space_time_value(velocity)
 
     def ghosts(self, near, width, wall):

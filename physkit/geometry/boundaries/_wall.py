@@ -1,4 +1,4 @@
-"""One side of a box, as a boundary sees it, and the values that are prescribed there."""
+"""`Wall`: one side of a box as boundaries need it, and prescribed values in the shape of its layers."""
 
 import dataclasses
 
@@ -14,7 +14,11 @@ from ._space_time_value import SpaceTimeValue
 
 @dataclasses.dataclass(frozen=True)
 class Wall:
-    """One side of a box, as a boundary sees it."""
+    """One side of a box, for boundaries that compute its ghosts.
+
+    Layers are arrays `[*components, *points]`, thin along the axis of the wall, and counted from the wall
+    inwards.
+    """
 
     axis: int  # of space
     dimension: int
@@ -23,7 +27,8 @@ class Wall:
     spacing: Float[Array, ""]
     # Ghosts below and above that the layers hold, per axis, and whether the axis is periodic.
     ghost_widths: tuple[tuple[int, int, bool], ...] = ()
-    window: dict[int, tuple[int, int]] | None = None  # which points of another axis the layers are
+    # Axis → the points start … stop − 1 of another axis that the layers hold, where they hold not all.
+    window: dict[int, tuple[int, int]] | None = None
     comm: AbstractComm = dataclasses.field(default_factory=SerialComm)
     # Per axis, whether points sit on the walls: then neighboring devices share a layer.
     includes_walls: tuple[bool, ...] = ()
@@ -34,18 +39,18 @@ class Wall:
 
     def mirror_layers(self, near: Array, width: int) -> Array:
         """The `width` layers that lie as far inside as the ghosts lie outside."""
-        first = int(self.on_wall)
+        first = int(self.on_wall)  # points on the wall are their own mirror images
         return self.layers(near, first, first + width)
 
     def distances(self, near: Array, width: int) -> Array:
-        """From each mirrored layer through the wall to its ghost: 2(j + ½)h, or 2(j + 1)h on the wall."""
+        """Distance of each mirrored layer j from its ghost: 2(j + ½)h, or 2(j + 1)h with points on the wall."""
         steps = jnp.arange(width, dtype=self.spacing.dtype) * 2 + (2 if self.on_wall else 1)
         shape = [1] * near.ndim
         shape[self.array_axis(near)] = width
         return (steps * self.spacing).reshape(shape)
 
     def array_axis(self, x: Array) -> int:
-        """The array axis that this wall is across."""
+        """The array axis of `x` along the wall's normal."""
         return x.ndim - self.dimension + self.axis
 
     def normal_sign(self, near: Array) -> Array | float:
@@ -57,22 +62,35 @@ class Wall:
 
 
 def shape_for_wall(value: SpaceTimeValue, near: Array, wall: Wall) -> Array:
-    """`value` with an axis of length 1 across the wall, spread over ghosts of earlier axes."""
+    """A prescribed value, ready to broadcast over ghost layers.
+
+    **Arguments:**
+
+    - `value`: a scalar, `[*components]`, or `[*components, *points]` with or without the wall's own axis.
+    - `near`: the layers inside.
+
+    **Returns:** `[*components, *points]` with length 1 along the wall's axis. Along other axes it has length 1,
+    or this device's points and the ghosts that `near` holds there.
+
+    **Errors:** `ParameterError` for a function, which must be evaluated before; `ShapeError` for an array that
+    does not fit the wall.
+    """
     if isinstance(value, Module):
         raise ParameterError(
-            "this boundary's value is a function of time and place: ask for field.at_time(t) before its "
-            "neighbors (terms get that done for them)"
+            "this boundary's value is a function of time and place: take field.at_time(t) before its "
+            "neighbors are read (terms get such fields)"
         )
     value = jnp.asarray(value, near.dtype)
     parts = near.ndim - wall.dimension
-    if value.ndim <= parts:  # one number, or one a component
+    if value.ndim <= parts:  # one number, or one per component
         return value.reshape(*value.shape, *[1] * (near.ndim - value.ndim)) if value.ndim else value
-    if value.ndim < near.ndim:
+    if value.ndim < near.ndim:  # over the points of the wall, without its own axis
         value = jnp.expand_dims(value, value.ndim - wall.dimension + 1 + wall.axis)
     for k in range(wall.dimension):
         at = value.ndim - wall.dimension + k
         if k == wall.axis or value.shape[at] == 1:
             continue
+        # Thin layers hold some points of axis k only: those of the profile, too.
         if wall.window is not None and k in wall.window:
             value = jax.lax.slice_in_dim(value, *wall.window[k], axis=at)
         low, high, _ = wall.ghost_widths[k]
@@ -82,7 +100,7 @@ def shape_for_wall(value: SpaceTimeValue, near: Array, wall: Wall) -> Array:
         if value.shape[at] != near.shape[at]:
             raise ShapeError(
                 f"the value on a wall is of shape {value.shape}, the layers along it of {near.shape}: "
-                "give a number, one a component, or an array over the points of the wall"
+                "give one number, one per component, or an array over the points of the wall"
             )
     return value
 
@@ -94,19 +112,20 @@ def _local_part(value: Array, at: int, axis: int, points: int, wall: Wall) -> Ar
         return value
     per_device = points - wall.includes_walls[axis]
     if value.shape[at] != devices * per_device + wall.includes_walls[axis]:
-        return value  # of a wrong shape, which the caller reports
+        return value  # the caller raises for the shape
     first = wall.comm.axis_index(axis) * per_device
     return jax.lax.dynamic_slice_in_dim(value, first, points, axis=at)
 
 
 def _extend_over_ghosts(value: Array, at: int, axis: int, wall: Wall) -> Array:
-    """`value` continued over ghosts along `axis`: by the neighbors' values, or the outermost."""
+    """`value` extended over ghosts along `axis`: by the neighbors' values, at walls by the outermost one."""
     low, high, wraps = wall.ghost_widths[axis]
     if not (low or high):
         return value
     if wall.comm.axis_size(axis) == 1:
         around = [(low, high) if j == at else (0, 0) for j in range(value.ndim)]
         return jnp.pad(value, around, mode="wrap" if wraps else "edge")
+    # Where points sit on walls, neighbors share a layer: the one beyond it is sent.
     n, shared, index = value.shape[at], int(wall.includes_walls[axis]), wall.comm.axis_index(axis)
 
     def part(start: int, stop: int) -> Array:
@@ -115,6 +134,7 @@ def _extend_over_ghosts(value: Array, at: int, axis: int, wall: Wall) -> Array:
     before = wall.comm.ring_shift(part(n - low - shared, n - shared), axis, 1)
     after = wall.comm.ring_shift(part(shared, high + shared), axis, -1)
     if not wraps:
+        # The ring closes across the box: its end devices take the outermost value, not what they received.
         before = jnp.where(index == 0, part(0, 1), before)
         after = jnp.where(index == wall.comm.axis_size(axis) - 1, part(n - 1, n), after)
     return jnp.concatenate([before, value, after], axis=at)

@@ -1,11 +1,10 @@
-"""Blocks: how arrays on a grid are cut over devices, and put together again.
+"""Blocks: arrays on a grid are cut into equal blocks, one per device, and concatenated again.
 
-Where points sit on the faces of cells along an axis with walls, there is one more of them than of
-cells; then every block has the faces at both its ends, and neighbors hold the one between them both.
+Along an axis with walls there is one more face than there are cells. Arrays on those faces *share layers*:
+every block has the faces at both of its ends, and two neighbors both hold the face between them.
 """
 
 import math
-from typing import Any
 
 import jax.numpy as jnp
 from jaxtyping import Array
@@ -14,11 +13,14 @@ from physkit.core import ShapeError
 
 from ..spaces._location import AXES
 
-Shared = tuple[bool, ...]  # per axis of space: whether neighbors share a layer of points
+SharedLayers = tuple[bool, ...]  # per axis of space: whether neighbors share a layer of points
 
 
 def require_divisible(shape: tuple[int, ...], devices: tuple[int, ...]) -> None:
-    """**Errors:** `ShapeError` where a grid of devices does not divide the grid of cells."""
+    """Check that a grid of devices divides the grid of cells into equal blocks.
+
+    **Errors:** `ShapeError` where it does not; it names numbers of devices that would.
+    """
     if len(devices) > len(shape):
         raise ShapeError(
             f"devices={devices} cuts {len(devices)} axes; the grid of {shape} cells has {len(shape)}"
@@ -32,41 +34,48 @@ def require_divisible(shape: tuple[int, ...], devices: tuple[int, ...]) -> None:
             )
 
 
-def shard_array(x: Array, devices: tuple[int, ...], shared: Shared) -> Array:
+def shard_array(x: Array, devices: tuple[int, ...], shared: SharedLayers) -> Array:
     """`[..., *points]` → `[device, ..., *points of a block]`, devices row-major."""
     d = len(shared)
     counts = (*devices, *(1,) * (d - len(devices)))
-    for k in reversed(range(d)):  # each cut adds a leading axis: the last cut comes out first
+    # Each cut adds a leading axis. From the last axis of space to the first, so that those are row-major.
+    for k in reversed(range(d)):
         x = _cut_axis(x, x.ndim - d + k, counts[k], shared[k])
     return x.reshape(math.prod(devices), *x.shape[d:])
 
 
-def unshard_array(x: Array, devices: tuple[int, ...], shared: Shared) -> Array:
+def unshard_array(x: Array, devices: tuple[int, ...], shared: SharedLayers) -> Array:
     """`[device, ..., *points of a block]` → `[..., *points]`."""
     d = len(shared)
     counts = (*devices, *(1,) * (d - len(devices)))
     x = x.reshape(*counts, *x.shape[1:])
-    for k in range(d):  # the first leading axis is that of the first axis of space left
+    # Each turn removes the leading axis: that of axis k of space is then the first.
+    for k in range(d):
         x = concatenate_blocks(x, x.ndim - d + k, shared[k])
     return x
 
 
 def _cut_axis(x: Array, axis: int, count: int, shared: bool) -> Array:
+    """Cut `x` into `count` blocks along `axis`; the blocks are along a new first axis."""
     n = (x.shape[axis] - shared) // count
     if not shared:
         x = x.reshape(*x.shape[:axis], count, n, *x.shape[axis + 1 :])
         return jnp.moveaxis(x, axis, 0)
-    ends = [slice(i * n, (i + 1) * n + 1) for i in range(count)]
-    return jnp.stack([x[(*(slice(None),) * axis, part)] for part in ends])
+    # Blocks overlap by the layer that neighbors share, which a reshape cannot do.
+    slices = [slice(i * n, (i + 1) * n + 1) for i in range(count)]
+    return jnp.stack([x[(*(slice(None),) * axis, part)] for part in slices])
 
 
 def concatenate_blocks(x: Array, axis: int, shared: bool) -> Array:
-    """The blocks along the first axis of `x` put together along `axis`."""
+    """Concatenate the blocks along the first axis of `x`, which it loses, along `axis`.
+
+    - `shared`: whether neighboring blocks both hold the layer between them; it is taken from the upper one.
+    """
     if not shared:
         x = jnp.moveaxis(x, 0, axis - 1)
         return x.reshape(*x.shape[: axis - 1], -1, *x.shape[axis + 1 :])
-    whole: list[Any] = [
+    blocks = [
         block[(*(slice(None),) * (axis - 1), slice(None if i == len(x) - 1 else -1))]
         for i, block in enumerate(x)
     ]
-    return jnp.concatenate(whole, axis=axis - 1)
+    return jnp.concatenate(blocks, axis=axis - 1)

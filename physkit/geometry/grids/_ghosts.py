@@ -1,4 +1,4 @@
-"""Ghost layers: the cells around a block, filled from neighbors and boundaries."""
+"""Ghost layers: the points around a block, filled from neighbors and boundaries."""
 
 import dataclasses
 from collections.abc import Callable, Iterator
@@ -11,21 +11,22 @@ from jaxtyping import Array
 from physkit.core import ParameterError, ShapeError
 
 from ..boundaries._boundary import Periodic
-from ..boundaries._sides import Boundaries, Sides
+from ..boundaries._parse_boundaries import Boundaries, Sides
 from ..boundaries._wall import Wall
 from ..spaces._abstract_grid import AbstractGrid
 from ..spaces._location import AXES, Location
 
-Widths: TypeAlias = tuple[tuple[int, int], ...]  # of ghosts, (low, high) per axis
-Window: TypeAlias = dict[int, tuple[int, int]]  # axis → which of its points thin layers are
-Layers: TypeAlias = tuple[
-    Array, int
-]  # ghost layers, and where they start along their axis in the result
+Widths: TypeAlias = tuple[tuple[int, int], ...]  # numbers of ghosts, (low, high) per axis
+Window: TypeAlias = dict[
+    int, tuple[int, int]
+]  # axis → start and stop of the points that thin layers hold
+# Ghost layers, and the index along their axis at which they start in the padded array.
+Layers: TypeAlias = tuple[Array, int]
 
 
 @dataclasses.dataclass(frozen=True)
 class _Padding:
-    """What is to be padded, and how."""
+    """The grid, the boundaries and the widths of one padding; `with_ghosts` explains them."""
 
     grid: AbstractGrid
     width: Widths
@@ -37,13 +38,13 @@ class _Padding:
         sides = self.boundary[axis]
         if sides is None:
             raise ParameterError(
-                f"this field was computed and has no boundary along {AXES[axis]}: give it one with "
+                f"this field was computed, and its boundary along {AXES[axis]} is unknown: give it one by "
                 "field.with_boundary(…)"
             )
         return sides
 
     def wall(self, x: Array, axis: int, held: Widths, window: Window) -> Wall:
-        """The wall across `axis`, for layers that hold the ghosts `held` along other axes."""
+        """The wall at an end of `axis`, for layers that hold `held` ghosts along other axes."""
         grid = self.grid
         widths = tuple((*pair, wraps) for pair, wraps in zip(held, grid.periodic, strict=True))
         spacing = grid.spacing[axis].astype(jnp.finfo(x.dtype).dtype)
@@ -68,11 +69,20 @@ def with_ghosts(
     location: Location,
     vector: bool,
 ) -> Array:
-    """`x` with ghost layers around it, filled axis by axis so that corners are right, too."""
+    """`x` with ghost layers around it, filled axis by axis so that corners are right, too.
+
+    **Arguments:**
+
+    - `x`: `[*components, *points]`, this device's points at `location`.
+    - `width`: numbers of layers, (low, high) per axis.
+    - `vector`: whether the first axis holds the components of a vector, which mirrors reverse.
+
+    **Errors:** `ParameterError` where a boundary is unknown, `ShapeError` for more ghosts than points.
+    """
     padding = _Padding(grid, width, boundary, location, vector)
     lead = x.ndim - grid.dimension
-    # One copy with room for the ghosts, then each layer in its place. (After a concatenation, XLA would
-    # concatenate anew for every slice that a stencil takes of the result, on one core.)
+    # One copy with room for the ghosts, then each layer is written into it. (If the result were a
+    # concatenation, XLA would concatenate anew for every slice that a stencil takes of it, on one core.)
     around = [(0, 0, 0)] * lead + [(low, high, 0) for low, high in width]
     out = jax.lax.pad(x, jnp.zeros((), x.dtype), around)
     filled: list[list[Array]] = []  # layers below and above, per axis
@@ -83,6 +93,7 @@ def with_ghosts(
         else:
             held = _widths_below(width, axis)
             layers_and_starts = list(_local_layers(padding, x, axis, held, {}))
+        # Along later axes the layers have no ghosts yet: they start behind those.
         for layers, first in layers_and_starts:
             start = [0] * lead + [low if k > axis else 0 for k, (low, _) in enumerate(width)]
             start[lead + axis] = first
@@ -93,10 +104,10 @@ def with_ghosts(
 def _sharded_layers(
     padding: _Padding, x: Array, axis: int, filled: list[list[Array]]
 ) -> Iterator[Layers]:
-    """The layers beyond the sides of `axis`: those of the neighboring devices, or what walls say.
+    """The layers beyond both ends of `axis`, from neighboring devices or walls.
 
-    What is sent includes the ghosts along earlier axes, `filled`, so that two messages an axis carry the
-    corners, too. (Sliced from the padded array, XLA would keep two of it: as it was, and with more ghosts.)
+    Layers are sent with their ghosts along earlier axes, `filled`, so that two messages per axis carry the
+    corners, too. (Were they sliced from the padded array, XLA would keep two copies of it, before and after.)
     """
     low, high = padding.width[axis]
     if not (low or high):
@@ -106,7 +117,9 @@ def _sharded_layers(
     array_axis, n = lead + axis, x.shape[lead + axis]
     sides = padding.sides(axis)
     has_walls = not isinstance(sides[0], Periodic)
-    shared = int(staggered and not grid.periodic[axis])  # a layer that neighbors both hold
+    shared = int(
+        staggered and not grid.periodic[axis]
+    )  # whether neighbors both hold the layer between them
     _require_enough_points(grid, axis, max(low, high), n - shared)
 
     def take(start: int, stop: int) -> Array:
@@ -117,6 +130,7 @@ def _sharded_layers(
 
         layers = cut(x)
         for k, ghosts in enumerate(filled):
+            # `ghosts` holds layers below, layers above, both or none: those with a width of 0 are missing.
             num_below = bool(padding.width[k][0])
             below, above = ghosts[:num_below], ghosts[num_below:]
             parts = [*map(cut, below), layers, *map(cut, above)]
@@ -124,9 +138,10 @@ def _sharded_layers(
         return layers
 
     def select(side: int, received: Array | None, at_wall: Callable[[], Array]) -> Array:
-        """What was received; at the end of the domain what the wall says."""
+        """The ghosts received; on the device at the end of the domain those of the wall."""
         if not has_walls:
             return received
+        # Every device computes the wall's ghosts, since all run one program; one of them keeps them.
         if comm.axis_size(axis) == 1:
             return at_wall()
         end = 0 if side == 0 else comm.axis_size(axis) - 1
@@ -134,6 +149,8 @@ def _sharded_layers(
 
     wall = padding.wall(x, axis, _widths_below(padding.width, axis), {})
 
+    # Boundaries count layers from the wall: at the lower end against the order of the ghosts in the array, at
+    # the upper end against the order of the layers inside.
     def low_wall() -> Array:
         return jnp.flip(sides[0].ghosts(take(0, low + staggered), low, wall), array_axis)
 
@@ -156,9 +173,10 @@ def _sharded_layers(
 def _local_layers(
     padding: _Padding, x: Array, axis: int, held: Widths, window: Window
 ) -> Iterator[Layers]:
-    """The layers beyond the sides of `axis` on one device.
+    """The layers beyond both ends of `axis`, on one device.
 
-    `held`: the ghosts that the layers have along other axes; `window`: which points of other axes `x` is.
+    - `held`: numbers of ghosts that the layers have along other axes.
+    - `window`: the points of other axes that `x` holds, where it is a thin layer.
     """
     low, high = padding.width[axis]
     if not (low or high):
@@ -171,9 +189,10 @@ def _local_layers(
     def take(start: int, stop: int) -> Array:
         """Layers start … stop − 1 of `x`, with their ghosts along earlier axes."""
         layers = jax.lax.slice_in_dim(x, start, stop, axis=array_axis)
-        if window:  # thin layers, which have their other ghosts already
+        if window:  # a thin layer, which has its other ghosts already
             return layers
-        for k in range(axis):  # corners: axis by axis, on layers as thin as these
+        # Corners, axis by axis: computed for these thin layers only, not read back from the padded array.
+        for k in range(axis):
             if any(padding.width[k]):
                 layers = _pad_thin_layers(padding, layers, k, {axis: (start, stop)})
         return layers
@@ -193,20 +212,21 @@ def _local_layers(
 
 
 def _pad_thin_layers(padding: _Padding, layers: Array, axis: int, window: Window) -> Array:
-    """Thin layers, those that `window` says of a later axis, with the ghosts along `axis`."""
+    """Thin layers, at the points `window` of a later axis, with ghosts along `axis`."""
     width = padding.width
-    only_this = tuple(w if k == axis else (0, 0) for k, w in enumerate(width))
-    one_axis = dataclasses.replace(padding, width=only_this)
+    width_of_axis = tuple(w if k == axis else (0, 0) for k, w in enumerate(width))
+    one_axis = dataclasses.replace(padding, width=width_of_axis)
     below, above = [], []
     low = width[axis][0]
     for ghosts, first in _local_layers(one_axis, layers, axis, _widths_below(width, axis), window):
+        # Ghosts below start at index 0 of the padded layers.
         (above if first != 0 or not low else below).append(ghosts)
     array_axis = layers.ndim - padding.grid.dimension + axis
     return jnp.concatenate([*below, layers, *above], axis=array_axis)
 
 
 def _widths_below(width: Widths, axis: int) -> Widths:
-    """The widths of the axes before `axis`, whose ghosts are filled when it is its turn."""
+    """The widths of the axes before `axis`, whose ghosts are filled before those of `axis`."""
     return tuple(w if k < axis else (0, 0) for k, w in enumerate(width))
 
 
@@ -216,9 +236,9 @@ def _require_enough_points(grid: AbstractGrid, axis: int, width: int, points: in
     devices = grid.space.comm.axis_size(axis)
     if devices == 1:
         raise ShapeError(
-            f"{width} ghost cells along {AXES[axis]}, where there are {points} points only"
+            f"{width} ghost cells along {AXES[axis]}, where there are only {points} points"
         )
     raise ShapeError(
-        f"{width} ghost cells along {AXES[axis]}, where each of {devices} devices holds {points} points "
-        f"only: shard this axis over at most {grid.shape[axis] // width}"
+        f"{width} ghost cells along {AXES[axis]}, where each of {devices} devices holds only {points} points: "
+        f"shard this axis over at most {grid.shape[axis] // width}"
     )

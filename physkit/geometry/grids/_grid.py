@@ -1,18 +1,18 @@
-"""Uniform grids: the one place that ghost cells, transforms and sums over a domain come from."""
+"""Uniform grids: ghost cells, transforms and sums over a domain, on one device or many."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, ArrayLike, Bool, Float
 
 from physkit.core import ParameterError, ShapeError, static
 
 from ..boundaries._boundary import AbstractBoundary, Periodic
-from ..boundaries._sides import Boundaries
+from ..boundaries._parse_boundaries import Boundaries
 from ..spaces._abstract_grid import AbstractGrid
 from ..spaces._box import Box
 from ..spaces._location import AXES, Location
@@ -28,7 +28,11 @@ from ..transforms._distributed_transform import (
 )
 from ._ghosts import with_ghosts
 
-Width = int | tuple[tuple[int, int], ...]  # of ghosts: for all sides, or (low, high) per axis
+Width = int | tuple[tuple[int, int], ...]  # number of ghosts: on all sides, or (low, high) per axis
+
+
+def _identity(x: np.ndarray) -> np.ndarray:
+    return x
 
 
 class Grid(AbstractGrid):
@@ -42,16 +46,16 @@ class Grid(AbstractGrid):
 
     **Arguments:**
 
-    - `space`: a `Box`, or its lengths, for one that repeats along every axis.
-    - `shape`: number of cells per axis.
+    - `space`: a `Box`; or lengths, for a box that is periodic along every axis.
+    - `shape`: number of cells per axis, of the whole domain.
 
-    **Errors:** `ShapeError` when the two do not agree.
+    **Errors:** `ShapeError` when the two have different numbers of axes, or for an axis without cells.
     """
 
     space: Box
     shape: tuple[int, ...] = static()
 
-    def __init__(self, space: Any, shape: Any):
+    def __init__(self, space: Box | ArrayLike | Sequence[Any], shape: ArrayLike | Sequence[int]):
         self.space = space if isinstance(space, Box) else Box(space)
         self.shape = tuple(int(n) for n in np.atleast_1d(shape))
         if len(self.shape) != len(self.space.periodic):
@@ -65,15 +69,16 @@ class Grid(AbstractGrid):
     def random_normal(
         self, key: Array | None, parts: tuple[int, ...] = (), location: Location | None = None
     ) -> Float[Array, "..."]:
-        """Standard normal noise `[*parts, *points]`, drawn point by point from (key, number of the point).
+        """Standard normal noise `[*parts, *points]`, drawn point by point from (key, index of the point).
 
-        It depends neither on devices nor on how a domain is cut; of white noise in space and time take
-        it over √(V dt), V the volume of a cell.
+        It does not depend on devices. For white noise in space and time divide it by √(V dt), with V the
+        volume of a cell.
 
         **Arguments:**
 
-        - `key`: a JAX random key; in a term `clock.key`, which is another in every step.
-        - `parts`: axes of components, drawn independently.
+        - `key`: a JAX random key; in a term `clock.key`, which differs from step to step.
+        - `parts`: shape of the components, which are drawn independently.
+        - `location`: where the points sit; cell centers if left out.
 
         **Errors:** `ParameterError` without a key.
         """
@@ -81,10 +86,14 @@ class Grid(AbstractGrid):
             raise ParameterError(
                 "noise needs a key: give the simulation one, e.g. key=jax.random.key(0)"
             )
-        numbers = self.global_index(location)
-        draw = lambda i: jax.random.normal(jax.random.fold_in(key, i), parts, self.spacing.dtype)
-        drawn = jax.vmap(draw)(numbers.reshape(-1)).reshape(*numbers.shape, *parts)
-        return jnp.moveaxis(drawn, range(self.dimension), range(-self.dimension, 0))
+        index = self.global_index(location)
+
+        def draw(i: Array) -> Array:
+            return jax.random.normal(jax.random.fold_in(key, i), parts, self.spacing.dtype)
+
+        # (points, *parts) → (*points, *parts) → (*parts, *points)
+        noise = jax.vmap(draw)(index.reshape(-1)).reshape(*index.shape, *parts)
+        return jnp.moveaxis(noise, range(self.dimension), range(-self.dimension, 0))
 
     # --- neighbors -----------------------------------------------------------------------------
 
@@ -104,7 +113,7 @@ class Grid(AbstractGrid):
         - `x`: `[*components, *points]` at `location` (cell centers if left out).
         - `width`: how many layers on every side, or `((low, high), …)` per axis.
         - `boundary`: one pair of boundaries per axis.
-        - `vector`: whether the components are those of a vector, which mirrors turn around.
+        - `vector`: whether the components are those of a vector, whose normal component mirrors reverse.
 
         **Errors:** `ParameterError` where an axis has no boundary, `ShapeError` for more ghosts than
         there are cells.
@@ -115,11 +124,12 @@ class Grid(AbstractGrid):
         return with_ghosts(self, x, width, boundary, location, vector)
 
     def boundaries_at(
-        self, t: Any, boundary: Boundaries, location: Location, parts: int = 0
+        self, t: ArrayLike, boundary: Boundaries, location: Location, parts: int = 0
     ) -> Boundaries:
-        """`boundary` at time `t`: values that are functions of time and place as arrays.
+        """`boundary` at time `t`: values that are functions of time and place are evaluated on the walls.
 
-        `parts`: how many axes of components the field has.
+        - `location`: where the field's values sit.
+        - `parts`: number of component axes of the field.
         """
         out: list[Any] = []
         for axis, sides in enumerate(boundary):
@@ -128,6 +138,7 @@ class Grid(AbstractGrid):
                 continue
             pair: list[AbstractBoundary] = []
             for side, position in zip(sides, (0 * self.space.lengths, self.space.lengths)):
+                # The coordinates of the field's points, moved to the wall along its axis.
                 x = list(self.coordinates(location))
                 x[axis] = position[axis].reshape((1,) * self.dimension)
                 pair.append(side.at_time(t, x, parts))
@@ -137,10 +148,12 @@ class Grid(AbstractGrid):
     # --- Fourier --------------------------------------------------------------------------------
 
     def fft(self, x: Array) -> Array:
-        """Fourier coefficients `[*components, *modes]`; of real arrays those with k ≥ 0 along the last
-        axis. Of a domain cut over devices this device's part: `modes` says which.
+        """Fourier coefficients `[*components, *modes]` of an array `[*components, *points]`.
 
-        **Errors:** `ParameterError` when an axis does not repeat.
+        Of real arrays, only modes with k ≥ 0 along one axis are kept: the last axis on one device. Over several
+        devices these are the coefficients of this device, transposed; `modes` tells which they are.
+
+        **Errors:** `ParameterError` when an axis is not periodic.
         """
         self.require_periodic("Fourier transforms")
         if self.space.comm.size > 1:
@@ -149,7 +162,7 @@ class Grid(AbstractGrid):
         return jnp.fft.fftn(x, axes=axes) if jnp.iscomplexobj(x) else jnp.fft.rfftn(x, axes=axes)
 
     def ifft(self, coefficients: Array, *, real: bool = True) -> Array:
-        """The array that these are the coefficients of."""
+        """The array with these Fourier coefficients; `real` must be what it was for `fft`."""
         if self.space.comm.size > 1:
             return inverse_transform(self, coefficients, self._all_periodic, real)
         axes = tuple(range(-self.dimension, 0))
@@ -158,17 +171,19 @@ class Grid(AbstractGrid):
         return jnp.fft.ifftn(coefficients, axes=axes)
 
     def modes(self, *, real: bool = True) -> tuple[Any, ...]:
-        """Whole numbers n of the Fourier modes per axis, ready to broadcast."""
-        return tuple(self.map_modes(k, lambda n: n, real=real) for k in range(self.dimension))
+        """Mode numbers n (integers) of this device's Fourier modes, one array per axis, ready to broadcast."""
+        return tuple(self.map_modes(k, _identity, real=real) for k in range(self.dimension))
 
     def map_modes(self, axis: int, function: Callable[[np.ndarray], Any], *, real: bool = True):
-        """`function` of the whole numbers of the modes along an axis, ready to broadcast: evaluated for
-        all of them on the host, in double precision."""
+        """`function` of the mode numbers along an axis, for this device's modes, ready to broadcast.
+
+        It is evaluated for all modes on the host, in double precision.
+        """
         n = mode_numbers(self, axis, self._all_periodic, real).astype(np.int32)
         return self.along_axis(axis, local_modes(self, axis, function(n), self._all_periodic, real))
 
     def wavenumbers(self, *, real: bool = True) -> tuple[Float[Array, "..."], ...]:
-        """k = 2πn/L of the Fourier modes, one array per axis, ready to broadcast."""
+        """Wavenumbers k = 2πn/L of the Fourier modes, 1 / length, one array per axis, ready to broadcast."""
         lengths = self.space.lengths
         return tuple(
             n.astype(lengths.dtype) * (2 * np.pi / lengths[k])
@@ -176,7 +191,7 @@ class Grid(AbstractGrid):
         )
 
     def dealias_mask(self, *, real: bool = True) -> Bool[Array, "..."]:
-        """Which modes products of two fields leave free of aliasing: |n| < N/3 along every axis.
+        """Whether products of two fields are free of aliasing in a mode: |n| < N/3 along every axis.
 
         **Reference:** Orszag, J. Atmos. Sci. 28, 1074 (1971).
         """
@@ -187,56 +202,70 @@ class Grid(AbstractGrid):
         return keep
 
     def mode_multiplicity(self, *, real: bool = True) -> Any:
-        """How many modes each coefficient stands for: two where that of −k is left out, as the conjugate of
-        that of k, and none for padding; ready to broadcast."""
+        """How many modes each coefficient stands for, ready to broadcast.
+
+        Two where the coefficient of −k, the conjugate of that of k, is not stored; 0 for padding.
+        """
         return math.prod(mode_multiplicity(self, self._all_periodic, real))
 
     def psum_modes(self, x: Array) -> Array:
-        """Σ over all devices of what each has summed over its modes."""
+        """Σ over devices of `x`, which each has summed over its modes."""
+        # Modes that are not sharded are on every device: they must not count once per device.
         return self.space.comm.psum(x) if is_sharded(self) else x
 
     def hermitian_symmetrize(self, coefficients: Array) -> Array:
-        """Coefficients made those of real values again, whose modes come in conjugate pairs."""
+        """Project coefficients onto those of real values, whose modes come in conjugate pairs."""
         return hermitian_symmetrize(self, coefficients)
 
     # --- waves between walls --------------------------------------------------------------------
 
     def transform(self, x: Array, parities: Parities) -> Array:
-        """Coefficients `[*components, *waves]` of real values at cell centers: Fourier's along axes that
-        repeat, of cosines or sines between walls.
+        """Coefficients `[*components, *modes]` of real values at cell centers.
+
+        Fourier modes along periodic axes, cosines or sines between walls.
 
         **Arguments:**
 
-        - `parities`: per axis `None` where it repeats, or what the waves are at the two walls:
+        - `parities`: per axis `None` where it is periodic, or the parity of the waves at the two walls:
           `"even"` (a mirror, zero slope) or `"odd"` (zero).
         """
-        cut = self.space.comm.size > 1
-        return forward_transform(self, x, parities) if cut else transform_values(x, parities)
+        is_distributed = self.space.comm.size > 1
+        return (
+            forward_transform(self, x, parities)
+            if is_distributed
+            else transform_values(x, parities)
+        )
 
     def inverse_transform(self, coefficients: Array, parities: Parities) -> Array:
-        """The values that these are the coefficients of."""
+        """The values whose coefficients `transform` gives as these."""
         if self.space.comm.size > 1:
             return inverse_transform(self, coefficients, parities, True)
         return inverse_transform_values(coefficients, parities, self.shape)
 
     def mode_phases(
-        self, parities: Parities, function: Callable[[np.ndarray], Any] = lambda theta: theta
+        self, parities: Parities, function: Callable[[np.ndarray], Any] = _identity
     ) -> tuple[Any, ...]:
-        """How far the waves of `series` turn from one cell to the next, kh, one array per axis, ready to
-        broadcast; or a `function` of that, evaluated for all on the host, in double precision."""
+        """Phases θ = kh from one cell to the next of the modes of `transform`, or a `function` of them.
+
+        One array per axis, ready to broadcast, evaluated for all modes on the host, in double precision.
+        """
         out = []
         for k, n in enumerate(self.shape):
-            turn = np.pi / n if parities[k] is not None else 2 * np.pi / n
-            theta = turn * mode_numbers(self, k, parities, True)
+            # Waves between walls are periodic over twice the length.
+            phase = np.pi / n if parities[k] is not None else 2 * np.pi / n
+            theta = phase * mode_numbers(self, k, parities, True)
             out.append(self.along_axis(k, local_modes(self, k, function(theta), parities, True)))
         return tuple(out)
 
     def require_periodic(self, what: str) -> None:
-        """**Errors:** `ParameterError` when an axis does not repeat."""
+        """Check that every axis is periodic, for `what`, a plural.
+
+        **Errors:** `ParameterError` when one is not.
+        """
         walls = [AXES[k] for k, wraps in enumerate(self.periodic) if not wraps]
         if walls:
             raise ParameterError(
-                f"{what} need axes that repeat; the box has walls along {', '.join(walls)}"
+                f"{what} need periodic axes; the box has walls along {', '.join(walls)}"
             )
 
     # --- the whole domain -----------------------------------------------------------------------
@@ -250,15 +279,17 @@ class Grid(AbstractGrid):
         return self.space.comm.pmax(jnp.max(x, axis=self._point_axes()))
 
     def quadrature_weights(self, location: Location) -> tuple[np.ndarray, ...]:
-        """Shares of a cell that the points stand for, per axis: ½ on walls, else 1."""
+        """Weights of the trapezoidal rule per axis, in cells, ready to broadcast: ½ on walls, else 1."""
         out = []
         for k, (n, staggered) in enumerate(
             zip(self.local_shape_at(location), location.staggered, strict=True)
         ):
-            share = np.ones(n)
+            weights = np.ones(n)
             if staggered and not self.periodic[k]:
-                share[[0, -1]] = 0.5
-            out.append(self.along_axis(k, share))
+                # On a sharded axis, too, where the ends may lie inside the domain: both neighbors hold that
+                # layer, and each counts half of it.
+                weights[[0, -1]] = 0.5
+            out.append(self.along_axis(k, weights))
         return tuple(out)
 
     # --- inside ---------------------------------------------------------------------------------

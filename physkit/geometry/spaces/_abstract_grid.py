@@ -1,4 +1,4 @@
-"""The points of uniform cells, and which of them this device holds."""
+"""`AbstractGrid`: the points of uniform cells, and those of them that this device holds."""
 
 from typing import TypeAlias
 
@@ -17,10 +17,10 @@ ArrayLike: TypeAlias = Array | np.ndarray
 
 
 class AbstractGrid(Module):
-    """What ghost layers and transforms need to know of a grid: its points, and those on this device.
+    """The points of a grid, and those on this device: what ghost layers and transforms need of it.
 
     - `space`: the box that the cells fill.
-    - `shape`: number of cells per axis of the whole domain.
+    - `shape`: number of cells per axis, of the whole domain.
     """
 
     space: eqx.AbstractVar[Box]
@@ -33,12 +33,12 @@ class AbstractGrid(Module):
 
     @property
     def periodic(self) -> tuple[bool, ...]:
-        """Which axes repeat."""
+        """Whether each axis is periodic."""
         return self.space.periodic
 
     @property
     def spacing(self) -> Float[Array, " d"]:
-        """Edge lengths of a cell."""
+        """Edge lengths of a cell, length unit."""
         return self.space.lengths / jnp.asarray(self.shape, self.space.lengths.dtype)
 
     @property
@@ -54,7 +54,7 @@ class AbstractGrid(Module):
 
     @property
     def cell(self) -> Location:
-        """The middles of cells."""
+        """The centers of cells."""
         return Location((False,) * self.dimension)
 
     @property
@@ -63,11 +63,11 @@ class AbstractGrid(Module):
         return Location((True,) * self.dimension)
 
     def face(self, axis: int | str) -> Location:
-        """The middles of the faces across `axis`, where fluxes along it pass."""
+        """The centers of the faces normal to `axis`, through which fluxes along it pass."""
         return self.cell.staggered_along(self.axis(axis))
 
     def edge(self, axis: int | str) -> Location:
-        """The middles of the edges along `axis`."""
+        """The centers of the edges along `axis`."""
         return self.node.staggered_along(self.axis(axis))
 
     def local_shape_at(self, location: Location) -> tuple[int, ...]:
@@ -83,8 +83,10 @@ class AbstractGrid(Module):
         return tuple(n // self.space.comm.axis_size(k) for k, n in enumerate(self.shape))
 
     def includes_walls(self, location: Location) -> tuple[bool, ...]:
-        """Per axis, whether points sit on the walls: then there is one more of them than of cells, and
-        neighboring devices both hold the layer between them."""
+        """Per axis, whether points sit on walls.
+
+        Then there is one more of them than of cells, and neighboring devices both hold the layer between them.
+        """
         self._require_same_dimension(location)
         return tuple(
             staggered and not wraps
@@ -92,7 +94,10 @@ class AbstractGrid(Module):
         )
 
     def local(self, x: Array, location: Location | None = None) -> Array:
-        """This device's part of `x`, whose last axes are the points of the whole domain (or have length 1)."""
+        """This device's part of `x`, whose last axes are the points of the whole domain (or have length 1).
+
+        - `location`: where the points sit; cell centers if left out.
+        """
         comm, location = self.space.comm, self.cell if location is None else location
         lead = x.ndim - self.dimension
         for k, (n, shared) in enumerate(
@@ -115,8 +120,10 @@ class AbstractGrid(Module):
         return comm.axis_index(axis) == (comm.axis_size(axis) - 1 if side else 0)
 
     def coordinates(self, location: Location | None = None) -> tuple[Float[Array, "..."], ...]:
-        """Coordinates of the points (cell centers if left out), one array per axis, ready to broadcast:
-        x is `[nx 1 1]`, y `[1 ny 1]`, z `[1 1 nz]`."""
+        """Coordinates of the points at `location` (cell centers if left out), one array per axis.
+
+        They are ready to broadcast: x is `[nx 1 1]`, y `[1 ny 1]`, z `[1 1 nz]`.
+        """
         location = self.cell if location is None else location
         out = []
         for k, (n, staggered) in enumerate(
@@ -124,36 +131,38 @@ class AbstractGrid(Module):
         ):
             x = (np.arange(n) + (0.0 if staggered else 0.5)).astype(self.spacing.dtype)
             if self.space.comm.axis_size(k) > 1:
-                x = x + self._first_cell(k).astype(
-                    x.dtype
-                )  # whole and half numbers: nothing is rounded
+                # Integers and halves add up exactly: coordinates have the same bits on any number of devices.
+                x = x + self._first_cell(k).astype(x.dtype)
             out.append(self.along_axis(k, x * self.spacing[k]))
         return tuple(out)
 
     def cell_edges(self, axis: int) -> Float[Array, " corners"]:
-        """Coordinates along `axis` of the edges of this device's cells, one more than of cells; where the
-        box repeats its end is its beginning."""
-        at = self._first_cell(axis) + np.arange(self.local_shape[axis] + 1)
+        """Coordinates along `axis` of the edges of this device's cells, `[cells + 1]`.
+
+        On a periodic axis the end of the box is its beginning, at 0.
+        """
+        index = self._first_cell(axis) + np.arange(self.local_shape[axis] + 1)
         if self.periodic[axis]:
-            at = at % self.shape[axis]
-        return at.astype(self.spacing.dtype) * self.spacing[axis]
+            index = index % self.shape[axis]
+        return index.astype(self.spacing.dtype) * self.spacing[axis]
 
     def global_index(self, location: Location | None = None) -> Int[Array, "..."]:
-        """`[*points]`: the index in the whole domain of each of this device's points, last axis fastest.
+        """`[*points]`: the index in the whole domain of each of this device's points, row-major.
 
-        Random numbers drawn by it do not depend on devices.
+        Random numbers that are drawn from it do not depend on devices.
         """
         location = self.cell if location is None else location
         out = jnp.zeros((1,) * self.dimension, jnp.int32)
         for k, (n, shared) in enumerate(
             zip(self.local_shape_at(location), self.includes_walls(location))
         ):
-            at = jnp.asarray(self._first_cell(k), jnp.int32) + np.arange(n, dtype=np.int32)
-            out = out * (self.shape[k] + shared) + self.along_axis(k, at)
+            index = jnp.asarray(self._first_cell(k), jnp.int32) + np.arange(n, dtype=np.int32)
+            # Horner's scheme, with as many points along axis k as the whole domain has.
+            out = out * (self.shape[k] + shared) + self.along_axis(k, index)
         return out
 
     def along_axis(self, axis: int, x: ArrayLike) -> ArrayLike:
-        """`x`, one number for each point along `axis`, ready to broadcast."""
+        """`x`, with one number for each point along `axis`, ready to broadcast over the others."""
         return x.reshape([-1 if k == axis else 1 for k in range(self.dimension)])
 
     # --- inside ---------------------------------------------------------------------------------

@@ -1,10 +1,11 @@
 """Rectangular boxes, periodic along some or all axes."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, ArrayLike, Float
 
 from physkit.core import ParameterError, ShapeError, as_parameter, concrete_value, param, static
 from physkit.parallel import AbstractComm, SerialComm
@@ -17,11 +18,12 @@ class Box(AbstractSpace):
 
     **Arguments:**
 
-    - `lengths`: edge lengths, `[d]`, length unit; differentiable (pressure is a derivative by it).
-    - `periodic`: one bool per axis, or one for all: which axes repeat. An open axis only gives the
-      extent that plots and lattices use.
+    - `lengths`: edge lengths, `[d]`, length unit; differentiable (pressure is a derivative by them).
+    - `periodic`: whether each axis is periodic; one bool per axis, or one for all. The length of an open
+      axis is the extent that grids, slabs, lattices and plots use: particles may leave it.
 
-    **Errors:** `ParameterError` for a length that is not positive.
+    **Errors:** `ParameterError` for a length that is not positive, `ShapeError` for other than one to three
+    lengths, or another number of bools.
 
     **Notes:** the nearest image is unique for cutoffs up to half the shortest periodic edge.
     """
@@ -30,7 +32,12 @@ class Box(AbstractSpace):
     periodic: tuple[bool, ...] = static()
     comm: AbstractComm = static(default=SerialComm())
 
-    def __init__(self, lengths: Any, periodic: bool | tuple[bool, ...] = True, comm=None):
+    def __init__(
+        self,
+        lengths: ArrayLike | Sequence[Any],
+        periodic: bool | tuple[bool, ...] = True,
+        comm=None,
+    ):
         self.lengths = as_parameter(lengths)
         self.comm = SerialComm() if comm is None else comm
         shape = np.shape(lengths)
@@ -43,12 +50,13 @@ class Box(AbstractSpace):
             raise ShapeError(
                 f"Box has {shape[0]} lengths but periodicity for {len(self.periodic)} axes"
             )
+        # Traced lengths cannot be checked here; `is_degenerate` finds them. Lists of tracers become objects.
         numbers = concrete_value(lengths)
         if numbers is not None and numbers.dtype != object and not np.all(numbers > 0):
             raise ParameterError(f"box lengths must be positive; got {numbers.tolist()}")
 
     @staticmethod
-    def cube(length: Any, dimension: int = 3) -> "Box":
+    def cube(length: ArrayLike, dimension: int = 3) -> "Box":
         """The periodic box with `dimension` equal edges."""
         return Box(jnp.full(dimension, jnp.asarray(length, float)))
 
@@ -62,6 +70,7 @@ class Box(AbstractSpace):
 
     def minimum_image(self, difference: Components) -> Components:
         self._check(len(difference))
+        # Times the reciprocal: it is computed once, where a division would be made for every pair.
         return tuple(
             d - self.lengths[k] * jnp.round(d * (1 / self.lengths[k])) if self.periodic[k] else d
             for k, d in enumerate(difference)
@@ -82,7 +91,7 @@ class Box(AbstractSpace):
         return jnp.min(jnp.where(jnp.array(self.periodic), self.lengths / 2, jnp.inf))
 
     def is_degenerate(self):
-        return ~jnp.all(self.lengths > 0)
+        return ~jnp.all(self.lengths > 0)  # True for NaN, too
 
     def _check(self, dimension: int) -> None:
         if dimension != len(self.periodic):

@@ -9,7 +9,7 @@ from ._space import AbstractSpace, Components
 
 
 class Free(AbstractSpace):
-    """Unbounded space of any dimension: displacement is subtraction, nothing is ever folded."""
+    """Unbounded space of any dimension: displacements are differences, and nothing is wrapped."""
 
     comm: AbstractComm = static(default=SerialComm())
 

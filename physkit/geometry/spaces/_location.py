@@ -1,4 +1,4 @@
-"""Where in a cell a value sits."""
+"""`Location`: where in a cell the values of a field sit, and the names of axes."""
 
 import dataclasses
 
@@ -9,19 +9,18 @@ AXES = "xyz"
 
 @dataclasses.dataclass(frozen=True)
 class Location:
-    """Where the values of a field sit: per axis in the middle of a cell, or staggered by half of one.
+    """Where the values of a field sit: per axis in the middle of a cell, or staggered by half a cell.
 
-    Nothing staggered is the cell center, one axis the faces across that axis, all of them the nodes
-    (corners); in three dimensions two staggered axes are the edges along the third. Grids make them:
-    `grid.cell`, `grid.face("x")`, `grid.edge("z")`, `grid.node`.
+    With no axis staggered it is the cell center; with one axis, the faces normal to it; with all axes, the
+    nodes (corners). In three dimensions two staggered axes are the edges along the third. Grids make
+    locations: `grid.cell`, `grid.face("x")`, `grid.edge("z")`, `grid.node`.
     """
 
     staggered: tuple[bool, ...]
 
     def staggered_along(self, axis: int) -> "Location":
         """The location half a cell along `axis`: cell ↔ face, face ↔ edge, and so on."""
-        flip = lambda k, s: not s if k == axis else s
-        return Location(tuple(flip(k, s) for k, s in enumerate(self.staggered)))
+        return Location(tuple(s != (k == axis) for k, s in enumerate(self.staggered)))
 
     def __repr__(self) -> str:
         axes = [AXES[k] for k, s in enumerate(self.staggered) if s]
@@ -31,12 +30,12 @@ class Location:
             return "node"
         if len(axes) == 1:
             return f"face({axes[0]})"
-        across = next(AXES[k] for k, s in enumerate(self.staggered) if not s)
-        return f"edge({across})"
+        along = next(AXES[k] for k, s in enumerate(self.staggered) if not s)
+        return f"edge({along})"
 
 
 def axis_number(axis: int | str, dimension: int) -> int:
-    """0, 1, 2 for "x", "y", "z" and for themselves.
+    """The number of an axis: 0, 1, 2 for "x", "y", "z", and for 0, 1, 2 themselves.
 
     **Errors:** `ParameterError` for an axis that a box of this dimension does not have.
     """

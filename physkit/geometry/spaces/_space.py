@@ -1,62 +1,61 @@
-"""What every space can answer."""
+"""`AbstractSpace`: images, extent and sums over a domain, as every space answers for them."""
 
 import abc
-from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from physkit.core import Module, replace_fields
+from physkit.core import Module, PyTree, replace_fields
 from physkit.parallel import AbstractComm
 
-Components = tuple[Array, ...]
+Components = tuple[Array, ...]  # the components of a vector, one array each
 
 
 class AbstractSpace(Module):
-    """Extent and periodicity of the space that particles live in, and the devices it is cut over.
+    """Extent and periodicity of the space that particles live in, and its communicator.
 
-    Lengths are in the user's unit; `d` is the number of axes. A space answers questions about
-    images (`displacement`, `wrap`), about itself (`volume`, `cell`, `max_cutoff`) and about the
-    whole domain (`sum`, `max`), so that physics never mentions devices.
+    Lengths are in the user's unit; `d` is the number of axes. A space answers questions about images
+    (`displacement`, `wrap`), about itself (`volume`, `cell`, `max_cutoff`) and about the whole domain (`sum`,
+    `max`), so that physics never mentions devices.
     """
 
     comm: eqx.AbstractVar[AbstractComm]
 
     @abc.abstractmethod
     def periodic_axes(self, dimension: int) -> tuple[bool, ...]:
-        """Which axes repeat."""
+        """Whether each axis is periodic."""
 
     @abc.abstractmethod
     def cell(self, dimension: int) -> Float[Array, "d d"] | None:
-        """Lattice vectors as rows; entries of open axes mean nothing. None if no axis repeats."""
+        """Lattice vectors as rows; those of open axes have no meaning. None if no axis is periodic."""
 
     def basis(self, dimension: int) -> Float[Array, "d d"] | None:
-        """Lattice vectors, as short as there are, along which a neighbor search cuts its cells."""
+        """Short lattice vectors of the same lattice, along which a neighbor search divides space into cells."""
         return self.cell(dimension)
 
     @abc.abstractmethod
     def minimum_image(self, difference: Components) -> Components:
-        """Fold a difference vector, given by components, to its nearest image.
+        """The nearest image of a difference vector, given by its components, for inner loops.
 
-        Right for every pair closer than `max_cutoff`; this is what inner loops use.
+        It is right for every pair closer than `max_cutoff`.
         """
 
     @abc.abstractmethod
     def wrap_with_image(
         self, x: Float[Array, "n d"]
     ) -> tuple[Float[Array, "n d"], Int[Array, "n d"]]:
-        """`x` inside the cell, and how many cells it was outside along each lattice vector."""
+        """`x` wrapped into the cell, and the number of cells by which it was outside, per lattice vector."""
 
     @property
     @abc.abstractmethod
     def volume(self) -> Float[Array, ""]:
-        """Length, area or volume of the cell; infinite if an axis is open."""
+        """Length, area or volume of the cell, with open axes as long as the box says; infinite without one."""
 
     @abc.abstractmethod
     def max_cutoff(self, dimension: int) -> Float[Array, ""]:
-        """The largest cutoff for which every pair has one nearest image only."""
+        """The largest cutoff within which no pair has more than one image."""
 
     @abc.abstractmethod
     def is_degenerate(self) -> Bool[Array, ""]:
@@ -65,33 +64,39 @@ class AbstractSpace(Module):
     def displacement(
         self, a: Float[Array, "*#n d"], b: Float[Array, "*#n d"]
     ) -> Float[Array, "..."]:
-        """a − b by the shortest way; shapes broadcast."""
+        """The nearest image of a − b; shapes broadcast."""
         difference = a - b
-        parts = tuple(difference[..., k] for k in range(difference.shape[-1]))
-        return jnp.stack(self.minimum_image(parts), axis=-1)
+        components = tuple(difference[..., k] for k in range(difference.shape[-1]))
+        return jnp.stack(self.minimum_image(components), axis=-1)
 
     def wrap(self, x: Float[Array, "n d"]) -> Float[Array, "n d"]:
-        """`x` inside the cell."""
+        """`x` wrapped into the cell."""
         return self.wrap_with_image(x)[0]
 
     def unwrap(self, x: Float[Array, "n d"], image: Int[Array, "n d"]) -> Float[Array, "n d"]:
-        """Where particles would be had they never been folded back."""
+        """The inverse of `wrap_with_image`: positions as if they had never been wrapped."""
         cell = self.cell(x.shape[-1])
         if cell is None:
             return x
+        # Accelerators would round the factors of float32 products to fewer bits by default.
         return x + jnp.matmul(image.astype(x.dtype), cell, precision="highest")
 
-    def sum(self, x: Any) -> Any:
-        """The sum of a device's `x` over the whole domain."""
+    def sum(self, x: PyTree) -> PyTree:
+        """The sum over devices of `x`, which each has summed over its part of the domain."""
         return self.comm.psum(x)
 
-    def max(self, x: Any) -> Any:
+    def max(self, x: PyTree) -> PyTree:
         """The largest of the devices' `x`."""
         return self.comm.pmax(x)
 
 
-def with_comm(tree: Any, comm: AbstractComm) -> Any:
-    """`tree` with this communicator in every space: on the way into a program for many devices, and out."""
-    is_space = lambda x: isinstance(x, AbstractSpace)
-    placed = lambda x: replace_fields(x, {"comm": comm}) if is_space(x) else x
-    return jax.tree.map(placed, tree, is_leaf=is_space)
+def with_comm(tree: PyTree, comm: AbstractComm) -> PyTree:
+    """`tree` with this communicator in every space: for programs over devices, and on the way back."""
+
+    def is_space(x: PyTree) -> bool:
+        return isinstance(x, AbstractSpace)
+
+    def replace_comm(x: PyTree) -> PyTree:
+        return replace_fields(x, {"comm": comm}) if is_space(x) else x
+
+    return jax.tree.map(replace_comm, tree, is_leaf=is_space)

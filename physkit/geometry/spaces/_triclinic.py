@@ -1,11 +1,12 @@
-"""Periodic cells spanned by any lattice vectors."""
+"""Periodic cells spanned by arbitrary lattice vectors, and linear algebra of small matrices."""
 
 import itertools
+from collections.abc import Sequence
 from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, ArrayLike, Float
 
 from physkit.core import ParameterError, ShapeError, as_parameter, concrete_value, param, static
 from physkit.parallel import AbstractComm, SerialComm
@@ -16,10 +17,10 @@ from ._space import AbstractSpace, Components
 class Triclinic(AbstractSpace):
     """Periodic cell spanned by the rows of `vectors`, however strongly tilted.
 
-    Images are sought in a *reduced* basis of the same lattice (short, nearly orthogonal vectors),
-    found once from the numbers given. The basis change is a matrix of integers, so derivatives by
-    `vectors` are exact, and it stays valid when the vectors change; they should only not change so
-    much that another basis would be far better, because `max_cutoff` is that of this basis.
+    Nearest images are found in a *reduced* basis of the same lattice: short, nearly orthogonal vectors, which
+    are computed once from the given numbers. The change of basis is a matrix of integers. So derivatives by
+    `vectors` are exact, and the basis stays valid when the vectors change. They should not change so much that
+    another basis would be far shorter, since `max_cutoff` is that of this basis.
 
     **Arguments:**
 
@@ -27,9 +28,9 @@ class Triclinic(AbstractSpace):
 
     **Errors:** `ParameterError` for vectors that span no volume.
 
-    **Notes:** `displacement` returns the true nearest image of any pair; `nearest`, which inner
-    loops use, does so for pairs closer than `max_cutoff`, half the smallest height of the reduced
-    cell. Built inside a trace, the basis cannot be reduced: build it outside.
+    **Notes:** `displacement` returns the nearest image of any pair. `minimum_image`, which inner loops use,
+    does so for pairs closer than `max_cutoff`, half the smallest height of the reduced cell. Build the space
+    outside of traces: inside, the basis cannot be reduced.
 
     **Reference:** Semaev, "A 3-dimensional lattice reduction algorithm", CaLC 2001.
     """
@@ -38,7 +39,7 @@ class Triclinic(AbstractSpace):
     reduction: tuple[tuple[int, ...], ...] = static()
     comm: AbstractComm = static(default=SerialComm())
 
-    def __init__(self, vectors: Any, comm=None):
+    def __init__(self, vectors: ArrayLike | Sequence[Any], comm=None):
         self.vectors = as_parameter(vectors)
         self.comm = SerialComm() if comm is None else comm
         shape = np.shape(vectors)
@@ -47,6 +48,7 @@ class Triclinic(AbstractSpace):
                 f"lattice vectors are rows of a [d d] matrix, d ≤ 3; got shape {shape}"
             )
         numbers = concrete_value(vectors)
+        # A trace hides the numbers: take the vectors as they are.
         if numbers is None or numbers.dtype == object:
             self.reduction = tuple(map(tuple, np.eye(shape[0], dtype=int).tolist()))
             return
@@ -69,28 +71,31 @@ class Triclinic(AbstractSpace):
     @property
     def reduced(self) -> Float[Array, "d d"]:
         """Short lattice vectors that span the same lattice, as rows."""
-        return _product(jnp.array(self.reduction, self.vectors.dtype), self.vectors)
+        return _matmul(jnp.array(self.reduction, self.vectors.dtype), self.vectors)
 
     def minimum_image(self, difference: Components) -> Components:
         self._check(len(difference))
         basis = self.reduced
         inverse = inverse_matrix(basis)
         axes = range(len(difference))
+        # Written out by components: a matrix product would need a layout `[…, d]`, which inner loops avoid.
         cells = [jnp.round(sum(difference[k] * inverse[k, i] for k in axes)) for i in axes]
         return tuple(difference[k] - sum(cells[i] * basis[i, k] for i in axes) for k in axes)
 
     def displacement(self, a, b):
-        rough = super().displacement(a, b)
-        steps = itertools.product((-1, 0, 1), repeat=rough.shape[-1])
-        images = _product(jnp.array(list(steps), rough.dtype), self.reduced)
-        candidates = rough[..., None, :] + images.reshape((1,) * (rough.ndim - 1) + images.shape)
-        best = jnp.argmin(jnp.sum(candidates**2, axis=-1), axis=-1)
-        return jnp.take_along_axis(candidates, best[..., None, None], axis=-2)[..., 0, :]
+        # In a reduced basis the nearest image is this one or one of its 3ᵈ − 1 neighbors.
+        near = super().displacement(a, b)
+        steps = itertools.product((-1, 0, 1), repeat=near.shape[-1])
+        offsets = _matmul(jnp.array(list(steps), near.dtype), self.reduced)
+        # (..., images, d)
+        candidates = near[..., None, :] + offsets.reshape((1,) * (near.ndim - 1) + offsets.shape)
+        nearest = jnp.argmin(jnp.sum(candidates**2, axis=-1), axis=-1)
+        return jnp.take_along_axis(candidates, nearest[..., None, None], axis=-2)[..., 0, :]
 
     def wrap_with_image(self, x):
         self._check(x.shape[-1])
-        cells = jnp.floor(_product(x, inverse_matrix(self.vectors)))
-        return x - _product(cells, self.vectors), cells.astype(jnp.int32)
+        cells = jnp.floor(_matmul(x, inverse_matrix(self.vectors)))
+        return x - _matmul(cells, self.vectors), cells.astype(jnp.int32)
 
     @property
     def volume(self):
@@ -108,29 +113,36 @@ class Triclinic(AbstractSpace):
             raise ShapeError(f"positions have {dimension} axes, the cell has {len(self.reduction)}")
 
 
-def _product(a: Float[Array, "n d"], b: Float[Array, "d d"]) -> Float[Array, "n d"]:
-    """a b in full precision: accelerators round the factors of float32 products by default."""
+def _matmul(a: Float[Array, "n d"], b: Float[Array, "d d"]) -> Float[Array, "n d"]:
+    """The product a b in full precision: accelerators round the factors of float32 products by default."""
     return jnp.matmul(a, b, precision="highest")
 
 
 def _reduce(vectors: np.ndarray) -> np.ndarray:
-    """Integers T such that the rows of T @ vectors are a short basis of the same lattice."""
+    """Integers T such that the rows of T @ vectors are a short basis of the same lattice.
+
+    Each row is shortened by multiples of sums and differences of the others, until none gets shorter.
+    """
     d = len(vectors)
-    whole = np.eye(d, dtype=int)
+    integers = np.eye(d, dtype=int)
+    # Converges in a few rounds; the bound is for vectors at the limit of rounding.
     for _ in range(100):
-        before = whole.copy()
+        before = integers.copy()
         for i in range(d):
             others = [j for j in range(d) if j != i]
             for signs in itertools.product((-1, 0, 1), repeat=len(others)):
-                step = sum((s * whole[j] for s, j in zip(signs, others, strict=True)), 0 * whole[i])
-                short = step @ vectors
+                step = sum(
+                    (s * integers[j] for s, j in zip(signs, others, strict=True)), 0 * integers[i]
+                )
+                direction = step @ vectors
                 if np.any(step):
-                    whole[i] -= (
-                        round(whole[i] @ vectors @ short / (short @ short) * (1 - 1e-12)) * step
-                    )
-        if np.array_equal(before, whole):
+                    # Slightly less than the projection: at exactly ½, a step to a vector of the same length,
+                    # rounding errors must not decide.
+                    projection = integers[i] @ vectors @ direction / (direction @ direction)
+                    integers[i] -= round(projection * (1 - 1e-12)) * step
+        if np.array_equal(before, integers):
             break
-    return whole
+    return integers
 
 
 def determinant(m: Float[Array, "d d"]) -> Float[Array, ""]:
@@ -143,7 +155,7 @@ def determinant(m: Float[Array, "d d"]) -> Float[Array, ""]:
 
 
 def inverse_matrix(m: Float[Array, "d d"]) -> Float[Array, "d d"]:
-    """m⁻¹ for d ≤ 3, by cofactors."""
+    """m⁻¹ for d ≤ 3, by cofactors: no pivoting, so that it is cheap inside a step."""
     if m.shape[0] == 1:
         return 1 / m
     if m.shape[0] == 2:
@@ -155,5 +167,6 @@ def inverse_matrix(m: Float[Array, "d d"]) -> Float[Array, "d d"]:
 
 
 def heights(m: Float[Array, "d d"]) -> Float[Array, " d"]:
-    """Distance between opposite faces of the cell spanned by the rows of m."""
+    """Distances between opposite faces of the cell that the rows of m span, `[d]`."""
+    # Columns of m⁻¹ are the reciprocal vectors, whose lengths are the inverse distances.
     return 1 / jnp.sqrt(jnp.sum(inverse_matrix(m) ** 2, axis=0))

@@ -1,9 +1,10 @@
 """Fourier, cosine and sine transforms of a domain that is sharded over devices.
 
-The steps are those of a `TransformPlan`. On a line there is no other axis to give away parts of: there,
-every device gets the whole line, and each has all modes.
+The steps are those of a `TransformPlan`, which shards another axis in exchange for the one to transform. On a
+line there is no other axis: every device gathers the whole line, and holds all modes.
 """
 
+import functools
 import math
 from collections.abc import Callable
 
@@ -15,19 +16,35 @@ from jaxtyping import Array
 from physkit.parallel import AbstractComm
 
 from ..spaces._abstract_grid import AbstractGrid, ArrayLike
-from ._cosine_sine import Parities, Parity, backward, forward, wave_phases
+from ._cosine_sine import (
+    Parities,
+    Parity,
+    cosine_sine_transform,
+    inverse_cosine_sine_transform,
+    wave_phases,
+)
 from ._transform_plan import TransformPlan, plan_transform
 
 
 def forward_transform(grid: AbstractGrid, x: Array, kinds: Parities) -> Array:
-    """This device's part of the coefficients of the values `x`, its block of them."""
+    """This device's coefficients of values of which `x` is its block.
+
+    **Arguments:**
+
+    - `x`: `[*components, *points of the block]`, real or complex.
+    - `kinds`: None for each periodic axis, parities for each axis between walls.
+
+    **Returns:** `[*components, *modes]`; `local_modes` tells which modes they are.
+    """
     comm, d, real = grid.space.comm, grid.dimension, not jnp.iscomplexobj(x)
     if d == 1:
         return _transform_axis(_gather_line(comm, x), -1, kinds[0], real)
     plan = transform_plan(grid, kinds, real)
     for step in plan.steps:
         if isinstance(step, int):
-            x = _separate(_transform_axis(x, step - d, kinds[step], step == plan.half), step - d)
+            x = _transform_barrier(
+                _transform_axis(x, step - d, kinds[step], step == plan.half), step - d
+            )
         else:
             x = _resize(x, step.split - d, step.padded)
             split, join = (x.ndim - d + k for k in (step.split, step.join))
@@ -37,15 +54,16 @@ def forward_transform(grid: AbstractGrid, x: Array, kinds: Parities) -> Array:
 
 
 def inverse_transform(grid: AbstractGrid, c: Array, kinds: Parities, real: bool) -> Array:
-    """This device's block of the values whose coefficients are `c`."""
+    """The inverse of `forward_transform`: this device's block of values; `real` if they are real."""
     comm, d = grid.space.comm, grid.dimension
     if d == 1:
         x = _inverse_transform_axis(c, -1, kinds[0], real, grid.shape[0])
         return grid.local(x)
     plan = transform_plan(grid, kinds, real)
+    # The steps of the forward transform in reverse, each undone: an exchange with `split` and `join` swapped.
     for step in reversed(plan.steps):
         if isinstance(step, int):
-            c = _separate(c, step - d)
+            c = _transform_barrier(c, step - d)
             c = _inverse_transform_axis(
                 c, step - d, kinds[step], step == plan.half, grid.shape[step]
             )
@@ -71,17 +89,21 @@ def is_sharded(grid: AbstractGrid) -> bool:
 
 
 def half_axis(grid: AbstractGrid, kinds: Parities, real: bool) -> int | None:
-    """The axis of which only modes with k ≥ 0 are kept: the last that repeats, on one device."""
+    """The axis along which only modes with k ≥ 0 are kept (on one device the last periodic one), if any."""
     if is_sharded(grid):
         return transform_plan(grid, kinds, real).half
     return max((k for k, kind in enumerate(kinds) if kind is None), default=None) if real else None
 
 
 def mode_numbers(grid: AbstractGrid, axis: int, kinds: Parities, real: bool) -> np.ndarray:
-    """Whole (or half) numbers n of all modes along an axis, those of padding as of the shortest wave."""
+    """Mode numbers n (integers, or halves between unlike walls) of all modes along an axis, with padding.
+
+    Padding has the number of the shortest wave: functions of it stay finite there.
+    """
     n, kind = grid.shape[axis], kinds[axis]
     if kind is not None:
         out = wave_phases(n, kind) * (n / np.pi)
+        # Rounding errors of π / n · n / π removed: exact integers and halves.
         out = np.rint(2 * out) / 2
     elif axis == half_axis(grid, kinds, real):
         out = np.arange(n // 2 + 1)
@@ -91,12 +113,13 @@ def mode_numbers(grid: AbstractGrid, axis: int, kinds: Parities, real: bool) -> 
 
 
 def mode_multiplicity(grid: AbstractGrid, kinds: Parities, real: bool) -> list[ArrayLike]:
-    """Per axis, how many modes a coefficient stands for: 2 with its mirror image, 0 for padding."""
+    """Per axis, the number of modes a coefficient stands for: 2 with that of −k, 0 for padding, else 1."""
     out = []
     for k, n in enumerate(grid.shape):
         count = np.ones(n)
         if k == half_axis(grid, kinds, real):
             count = np.full(n // 2 + 1, 2.0)
+            # k = 0, and for even n the shortest wave, are their own mirror images.
             count[[0, -1] if n % 2 == 0 else [0]] = 1.0
         count = local_modes(grid, k, pad_modes(grid, k, count, kinds, real, 0.0), kinds, real)
         out.append(grid.along_axis(k, count))
@@ -106,20 +129,21 @@ def mode_multiplicity(grid: AbstractGrid, kinds: Parities, real: bool) -> list[A
 def pad_modes(
     grid: AbstractGrid, axis: int, x: np.ndarray, kinds: Parities, real: bool, fill: int | float
 ) -> np.ndarray:
-    """`x`, one number for every mode along an axis, and `fill` for padding."""
-    more = transform_plan(grid, kinds, real).stored[axis] - len(x) if is_sharded(grid) else 0
-    return np.concatenate([x, np.full(more, fill, x.dtype)]) if more else x
+    """`x`, one number for each mode along an axis, extended by `fill` for padding."""
+    padding = transform_plan(grid, kinds, real).stored[axis] - len(x) if is_sharded(grid) else 0
+    return np.concatenate([x, np.full(padding, fill, x.dtype)]) if padding else x
 
 
 def local_modes(
     grid: AbstractGrid, axis: int, x: np.ndarray, kinds: Parities, real: bool
 ) -> ArrayLike:
-    """This device's part of `x`, one number for every mode along `axis` and for its padding."""
+    """This device's part of `x`, one number for each mode along `axis`, padding included."""
     if not is_sharded(grid):
         return x
     owners, comm = transform_plan(grid, kinds, real).owners[axis], grid.space.comm
     if not owners:
         return x
+    # Number of this device among those that share the axis, outer axes of devices first.
     owner = 0
     for k in owners:
         owner = owner * comm.axis_size(k) + comm.axis_index(k)
@@ -128,46 +152,56 @@ def local_modes(
 
 
 def hermitian_symmetrize(grid: AbstractGrid, c: Array) -> Array:
-    """Coefficients `c` made those of real values again: modes in conjugate pairs.
+    """Project coefficients onto those of real values: modes at k and −k conjugate.
 
-    Those with k = 0 along the half axis come in such pairs, and so do the shortest waves'.
+    Where only half of the modes are stored, both of a pair are stored in two planes: k = 0 along the half axis,
+    and its shortest wave.
     """
+    # On a line both planes are single modes, of which the inverse transform ignores the imaginary part.
     if grid.dimension == 1:
-        return c  # on a line both are single modes, whose transforms are real
+        return c
     kinds, d = (None,) * grid.dimension, grid.dimension
     if not is_sharded(grid):
         n, half = grid.shape[-1], d - 1
-        length, coord = n // 2 + 1, None
+        length, local_owner = n // 2 + 1, None
     else:
         plan, comm = transform_plan(grid, kinds, True), grid.space.comm
         half = plan.half
         if any(owner for k, owner in enumerate(plan.owners) if k != half):
-            # Pairs live on different devices: a transform there and back restores them.
+            # The modes of a pair are on different devices. The values are real after an inverse transform, and
+            # so have the coefficients wanted.
             return forward_transform(grid, inverse_transform(grid, c, kinds, True), kinds)
-        n, coord = grid.shape[half], 0
+        n, local_owner = grid.shape[half], 0
         for k in plan.owners[half]:
-            coord = coord * comm.axis_size(k) + comm.axis_index(k)
+            local_owner = local_owner * comm.axis_size(k) + comm.axis_index(k)
         length = plan.stored[half] // math.prod(map(comm.axis_size, plan.owners[half]))
     others = tuple(range(1 - d, 0))
     for j in (0, n // 2) if n % 2 == 0 else (0,):
-        owner, at = divmod(j, length)
-        index = (..., at, *(slice(None),) * (d - 1 - half))
+        owner, local_index = divmod(j, length)
+        index = (..., local_index, *(slice(None),) * (d - 1 - half))
         plane = c[index]
+        # c(−k): all axes reversed, and rolled by one so that k = 0 stays first.
         mirror = jnp.roll(jnp.flip(plane, others), (1,) * len(others), others)
         pair = (plane + jnp.conj(mirror)) / 2
-        c = c.at[index].set(pair if coord is None else jnp.where(coord == owner, pair, plane))
+        # Only the device that holds the plane changes it.
+        on_owner = pair if local_owner is None else jnp.where(local_owner == owner, pair, plane)
+        c = c.at[index].set(on_owner)
     return c
 
 
 def _gather_line(comm: AbstractComm, x: Array) -> Array:
-    """The whole of a sharded line, on every device: each sends its part to all."""
+    """All-gather a sharded line, by an all-to-all of as many copies as there are devices."""
+    # Communicators have no all-gather, which would serve only here.
     copies = jnp.concatenate([x] * comm.axis_size(0), axis=-1)
     return comm.all_to_all(copies, 0, x.ndim - 1, x.ndim - 1)
 
 
 def _transform_axis(x: Array, axis: int, kind: tuple[Parity, Parity] | None, half: bool) -> Array:
+    """Transform along one axis; `half` to keep modes with k ≥ 0 of real values only."""
     if kind is not None:
-        return _map_real_and_imaginary(lambda part: forward(part, axis, kind), x)
+        return _map_real_and_imaginary(
+            functools.partial(cosine_sine_transform, axis=axis, parity=kind), x
+        )
     return jnp.fft.rfft(x, axis=axis) if half else jnp.fft.fft(x, axis=axis)
 
 
@@ -175,27 +209,31 @@ def _inverse_transform_axis(
     c: Array, axis: int, kind: tuple[Parity, Parity] | None, half: bool, n: int
 ) -> Array:
     if kind is not None:
-        return _map_real_and_imaginary(lambda part: backward(part, axis, kind), c)
+        return _map_real_and_imaginary(
+            functools.partial(inverse_cosine_sine_transform, axis=axis, parity=kind), c
+        )
     return jnp.fft.irfft(c, n, axis=axis) if half else jnp.fft.ifft(c, axis=axis)
 
 
-def _separate(c: Array, axis: int) -> Array:
-    """`c`, computed apart from its transform along `axis`: an optimization barrier.
+def _transform_barrier(c: Array, axis: int) -> Array:
+    """An optimization barrier between a transform along `axis` and the operations before or after it.
 
-    Transforms are along the last axis, others are brought there. XLA would compute whatever comes before
-    or after in the order of the transposed array, and so read all of its arrays across their rows.
+    Transforms run along the last axis; other axes are transposed there and back. Without a barrier XLA computes
+    what comes before or after in the memory order of the transposed array, and reads all other arrays across
+    their rows.
     """
     if axis == -1:
         return c
-    # A line has one order only: XLA would leave an array of several axes in that of the transform.
+    # As one long line, which has one memory order only: XLA would keep an array of several axes in the order
+    # of the transform, also behind a barrier.
     return jax.lax.optimization_barrier(c.reshape(-1)).reshape(c.shape)
 
 
 def _map_real_and_imaginary(transform: Callable[[Array], Array], x: Array) -> Array:
-    """A real transform of what may be complex."""
+    """Apply a real linear transform to an array that may be complex."""
     if not jnp.iscomplexobj(x):
         return transform(x)
-    both = transform(jnp.stack([x.real, x.imag]))
+    both = transform(jnp.stack([x.real, x.imag]))  # one transform of two arrays, not two
     return jax.lax.complex(both[0], both[1])
 
 
