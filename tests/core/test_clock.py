@@ -1,4 +1,4 @@
-"""Time is n·dt, correctly rounded at any step; noise depends on seed, step, sub-step and id only."""
+"""`Clock`: time n·dt correctly rounded at any step; noise from seed, step, sub-step and id only."""
 
 from fractions import Fraction
 
@@ -10,7 +10,7 @@ from hypothesis import given, settings, strategies as st
 
 from physkit.core import Clock, StepCount
 
-# Steps below, at and far beyond 2³¹.
+# Steps below, at and far beyond 2³¹, and at the borders of the words.
 STEPS = [0, 1, 7, 4095, 2**24 - 1, 2**24, 10**9 + 7, 2**31 - 1, 2**31, 2**31 + 3, 10**12 + 12345]
 
 
@@ -23,9 +23,9 @@ def exact(n, dt, dtype, origin=0.0):
     return Fraction(float(np.asarray(origin, dtype))) + n * Fraction(float(np.asarray(dt, dtype)))
 
 
-class TestCount:
+class TestStepCount:
     @pytest.mark.parametrize("n", STEPS)
-    def test_there_and_back(self, n):
+    def test_conversion_to_words_and_back(self, n):
         assert int(StepCount.of(n)) == n
 
     @given(st.integers(0, 2**50), st.integers(0, 2**30 - 1))
@@ -33,7 +33,7 @@ class TestCount:
     def test_addition(self, n, more):
         assert int(StepCount.of(n).plus(more)) == n + more
 
-    def test_counting_across_2_to_the_31_in_a_loop(self):
+    def test_counting_beyond_2_to_the_31_in_a_loop(self):
         begin = StepCount.of(2**31 - 5)
         end = jax.jit(lambda c: jax.lax.fori_loop(0, 10, lambda _, c: c.plus(1), c))(begin)
         assert int(end) == 2**31 + 5
@@ -54,19 +54,19 @@ class TestTime:
         truth = exact(n, 0.1, dtype, origin=3.7)
         t, low = jax.jit(lambda c: (c.t, c.t_low))(clock)
         both = Fraction(float(t)) + Fraction(float(low))
-        room = float(jnp.finfo(dtype).eps) ** 2 * 8
-        assert abs(both - truth) <= room * truth
+        tolerance = float(jnp.finfo(dtype).eps) ** 2 * 8
+        assert abs(both - truth) <= tolerance * truth
 
     @given(st.integers(0, 2**45), st.floats(1e-6, 1e3), st.floats(-1e3, 1e3))
     @settings(max_examples=60, deadline=None)
-    def test_any_step_any_size(self, n, dt, origin):
+    def test_is_correctly_rounded_for_any_step_and_dt(self, n, dt, origin):
         truth = exact(n, dt, np.float32, origin)
         t = float(clock_at(n, dt, jnp.float32, origin).t)
         largest = max(abs(float(truth)), abs(origin), 1e-30)
         assert abs(Fraction(t) - truth) <= Fraction(float(np.spacing(np.float32(largest))))
 
-    def test_never_accumulates(self, dtype):
-        """The time of step n is the same whether one asks once or counts up to it."""
+    def test_does_not_depend_on_how_steps_were_counted(self, dtype):
+        """The time of step n is the same for a counter and for a direct query."""
 
         def count(c, _):
             return c.plus(1), Clock.at(c, jnp.asarray(0, dtype), jnp.asarray(0.1, dtype)).t
@@ -80,29 +80,29 @@ class TestTime:
         assert np.array_equal(times, direct)
 
     def test_derivative_by_dt_is_n(self, dtype):
-        slope = jax.grad(lambda dt: Clock.at(StepCount.of(10**6), jnp.zeros_like(dt), dt).t)
-        assert slope(jnp.asarray(0.1, dtype)) == pytest.approx(1e6, rel=1e-6)
+        derivative = jax.grad(lambda dt: Clock.at(StepCount.of(10**6), jnp.zeros_like(dt), dt).t)
+        assert derivative(jnp.asarray(0.1, dtype)) == pytest.approx(1e6, rel=1e-6)
 
     def test_phase_stays_smooth_when_t_is_large(self):
         dtype, n, dt, frequency = jnp.float32, 10**8, 0.1, 1.7
         t = np.array([float(exact(n + k, dt, np.float32)) for k in range(50)])
         phase = [float(clock_at(n + k, dt, dtype).phase(jnp.float32(frequency))) for k in range(50)]
-        wanted = np.sin(np.float32(frequency).astype(float) * t)
+        expected = np.sin(np.float32(frequency).astype(float) * t)
         # In one word t is good to 0.5 here; what is left is the rounding of 2π/ω and of the phase.
-        assert np.std(np.sin(phase) - wanted) < 0.5
+        assert np.std(np.sin(phase) - expected) < 0.5
         steps = np.diff(np.unwrap(phase))
         assert np.allclose(steps, frequency * dt, atol=1e-3)
 
 
-class TestParts:
+class TestSubsteps:
     def test_sub_steps_start_where_they_should(self, dtype):
         clock = clock_at(10, 0.2, dtype, origin=1.0)
-        part = clock.substep(0.5, 0.25, 1)
-        assert part.t == pytest.approx(1.0 + 2.0 + 0.1, rel=1e-6)
-        assert part.dt == pytest.approx(0.05, rel=1e-6)
+        substep = clock.substep(0.5, 0.25, 1)
+        assert substep.t == pytest.approx(1.0 + 2.0 + 0.1, rel=1e-6)
+        assert substep.dt == pytest.approx(0.05, rel=1e-6)
         assert clock.at_fraction(1.0).t == pytest.approx(3.2, rel=1e-6)
         assert clock.at_fraction(1.0).dt == clock.dt
-        inner = part.substep(1.0, 1.0, 0)
+        inner = substep.substep(1.0, 1.0, 0)
         assert inner.t == pytest.approx(3.15, rel=1e-6)
 
     def test_the_end_of_a_step_is_the_start_of_the_next(self):
@@ -122,7 +122,7 @@ class TestNoise:
         clock = clock if tag is None else clock.substep(0.0, 1.0, tag)
         return np.asarray(clock.random_normal(self.ids if ids is None else ids, (3,), jnp.float64))
 
-    def test_depends_on_seed_step_and_part(self, key):
+    def test_depends_on_seed_step_and_substep(self, key):
         base = self.draw(5, key)
         assert np.array_equal(base, self.draw(5, key))
         for other in (
@@ -134,7 +134,7 @@ class TestNoise:
         ):
             assert not np.any(base == other)
 
-    def test_goes_with_the_particle_not_with_its_place(self, key):
+    def test_depends_on_the_particle_id_not_on_its_row(self, key):
         order = jnp.array([2, 0, 3, 1], jnp.int32)
         assert np.array_equal(self.draw(5, key, ids=order), self.draw(5, key)[order])
 
@@ -145,6 +145,6 @@ class TestNoise:
         assert abs(x.mean()) < 0.03
         assert abs(x.std() - 1) < 0.03
 
-    def test_without_a_key_says_what_to_do(self):
+    def test_raises_without_a_key(self):
         with pytest.raises(ValueError, match="give a key"):
             clock_at(0, 0.1, jnp.float64).random_normal(self.ids, (), jnp.float64)

@@ -1,4 +1,4 @@
-"""Named components, partial rates, terms and their sums."""
+"""Components by name, partial rates, terms and their sums."""
 
 import jax
 import jax.numpy as jnp
@@ -35,7 +35,7 @@ class Angle(AbstractComponent):
 STATE = {"gas": jnp.ones(2), "drops": jnp.zeros(3)}
 
 
-class TestGetPut:
+class TestGetAndPut:
     def test_by_name(self):
         assert get_component(STATE, "gas") is STATE["gas"]
         assert get_component(jnp.ones(2), None).shape == (2,)
@@ -51,10 +51,10 @@ class TestGetPut:
             (jnp.ones(2), "gas", "no component 'gas': the state is a single"),
         ],
     )
-    def test_wrong_names_say_what_there_is(self, state, name, message):
-        for act in (lambda: get_component(state, name), lambda: put_component(state, name, 0)):
+    def test_wrong_names_raise_and_list_components(self, state, name, message):
+        for access in (lambda: get_component(state, name), lambda: put_component(state, name, 0)):
             with pytest.raises(ComponentError, match=message):
-                act()
+                access()
 
 
 class TestShift:
@@ -72,17 +72,17 @@ class TestShift:
         after = shift({"angle": Angle(jnp.asarray(0.75))}, {"angle": jnp.asarray(0.5)})
         assert after["angle"].turn == 0.25
 
-    def test_unknown_names(self):
+    def test_rates_of_unknown_components_raise(self):
         with pytest.raises(ComponentError, match=r"rate names \['c'\]; available: \['a'\]"):
             shift({"a": jnp.ones(1)}, {"c": jnp.ones(1)})
 
 
-class TestCombine:
+class TestCombineRates:
     def test_weights(self):
         out = combine_rates([2.0, -1.0], [jnp.ones(2), jnp.full(2, 3.0)])
         assert out.tolist() == [-1, -1]
 
-    def test_what_is_left_out_counts_as_zero(self):
+    def test_missing_components_count_as_zero(self):
         a, b = {"x": jnp.ones(2)}, {"x": jnp.ones(2), "y": jnp.full(1, 4.0)}
         out = combine_rates([1.0, 0.5], [a, b])
         assert out["x"].tolist() == [1.5, 1.5]
@@ -90,7 +90,7 @@ class TestCombine:
         assert combine_rates([1.0, 1.0], [None, a])["x"].tolist() == [1, 1]
         assert combine_rates([1.0], [None]) is None
 
-    def test_leaves_that_are_none(self):
+    def test_leaves_that_are_none_count_as_zero(self):
         out = combine_rates([1.0, 2.0], [(jnp.ones(1), None), (None, None)])
         assert out[0].tolist() == [1]
         assert out[1] is None
@@ -111,8 +111,8 @@ class TestTerms:
 
     def test_numbers_for_a_function_go_into_args(self):
         term = Function(lambda t, y, args: -args["k"] * y, {"k": jnp.asarray(3.0)})
-        slope = jax.grad(lambda term: jnp.sum(term.rate(CLOCK, jnp.ones(2))))(term)
-        assert slope.args["k"] == -2.0
+        gradient = jax.grad(lambda term: jnp.sum(term.rate(CLOCK, jnp.ones(2))))(term)
+        assert gradient.args["k"] == -2.0
 
     def test_sums_are_flat_and_add_up(self):
         one = Tendencies.of(lambda t, y: {"a": y["a"]}, lambda t, y: {"a": y["a"], "b": y["b"]})
@@ -124,7 +124,7 @@ class TestTerms:
         assert caches == (None, None, None)
 
     def test_every_term_keeps_its_own_cache(self):
-        class Counts(AbstractTendency):
+        class CallCounter(AbstractTendency):
             def init(self, state):
                 return jnp.zeros((), jnp.int32)
 
@@ -134,7 +134,7 @@ class TestTerms:
             def __call__(self, clock, state, cache):
                 return state, cache + 1
 
-        both = Tendencies.of(Counts(), lambda t, y: y, Counts())
+        both = Tendencies.of(CallCounter(), lambda t, y: y, CallCounter())
         caches = both.init(jnp.ones(1))
         for _ in range(3):
             _, caches = both(CLOCK, jnp.ones(1), caches)
@@ -142,6 +142,6 @@ class TestTerms:
         assert caches[1] is None
         assert caches[2] == 3
 
-    def test_what_is_no_term(self):
+    def test_values_that_are_no_terms_raise(self):
         with pytest.raises(TypeError, match="expected a tendency or a function"):
             Tendencies.of(3)

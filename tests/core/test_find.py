@@ -1,4 +1,4 @@
-"""`find`: parts of a model by class or by the name of a term, and what it says where there is not one."""
+"""`find`: parts of a model by class or by the name of a term, and errors where there is not exactly one."""
 
 import equinox as eqx
 import jax
@@ -91,20 +91,20 @@ def test_an_ambiguous_class_lists_the_candidates_with_paths_and_names():
     with pytest.raises(SelectionError) as error:
         find(model, HarmonicTrap)
     assert "2 parts of the model are HarmonicTrap" in str(error.value)
-    for one in (
+    for candidate in (
         "HarmonicTrap 'soft' at [0].integrator.force.terms[0]",
         "HarmonicTrap 'stiff' at [0].integrator.force.terms[1]",
     ):
-        assert one in str(error.value)
+        assert candidate in str(error.value)
 
 
-def test_a_missing_class_lists_what_there_is():
+def test_a_missing_class_lists_available_parts():
     message = r"no part of the model is a Pairwise.*HarmonicTrap at integrator.force.terms\[0\]"
     with pytest.raises(SelectionError, match=message):
         find(simulation(HarmonicTrap(1.0)), Pairwise)
 
 
-def test_a_missing_name_lists_the_names_there_are():
+def test_a_missing_name_lists_the_names_of_terms():
     with pytest.raises(SelectionError, match=r"named 'hard'. Named terms: HarmonicTrap 'soft' at"):
         find(simulation(soft()), "hard")
     with pytest.raises(SelectionError, match=r"no term has a name.*term.named\('hard'\)"):
@@ -115,5 +115,5 @@ def test_find_works_where_leaves_are_markers_or_traced():
     sim = simulation(soft() + stiff())
     changed = eqx.tree_at(lambda s: find(s, "soft").stiffness, sim, jnp.asarray(3.0))
     assert find(changed, "soft").stiffness == 3.0
-    energy = jax.grad(lambda s: find(s, "stiff").stiffness ** 2)(sim)
-    assert find(energy, "stiff").stiffness == 100.0
+    gradient = jax.grad(lambda s: find(s, "stiff").stiffness ** 2)(sim)
+    assert find(gradient, "stiff").stiffness == 100.0

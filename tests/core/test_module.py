@@ -1,4 +1,4 @@
-"""Abstract or final, four kinds of fields, parameters that are strongly typed arrays."""
+"""`Module`: abstract or final classes, kinds of fields, strongly typed parameters, precision."""
 
 import sys
 import types
@@ -42,31 +42,31 @@ class TestAbstractOrFinal:
             class Stiff(Spring):
                 pass
 
-    def test_an_abstract_one_can(self):
+    def test_an_abstract_class_can_be_subclassed(self):
         assert is_abstract(AbstractSpring)
         assert not is_abstract(Spring)
         assert Spring().stiffness == 2.0
 
     def test_an_abstract_field_must_be_filled(self):
-        class Lazy(AbstractSpring):
+        class Incomplete(AbstractSpring):
             pass
 
         with pytest.raises(TypeError, match="abstract"):
-            Lazy()
+            Incomplete()
 
     def test_future_annotations_are_refused(self):
         source = (
             "from __future__ import annotations\n"
             "from physkit.core import Module\n"
-            "class Sleeper(Module):\n    x: int\n"
+            "class Deferred(Module):\n    x: int\n"
         )
-        module = types.ModuleType("sleeper")
-        sys.modules["sleeper"] = module
+        module = types.ModuleType("deferred")
+        sys.modules["deferred"] = module
         try:
             with pytest.raises(DeclarationError, match="from __future__ import annotations"):
-                exec(compile(source, "sleeper.py", "exec"), module.__dict__)
+                exec(compile(source, "deferred.py", "exec"), module.__dict__)
         finally:
-            del sys.modules["sleeper"]
+            del sys.modules["deferred"]
 
 
 class TestFields:
@@ -85,7 +85,7 @@ class TestFields:
         with pytest.raises(DeclarationError, match=r"Holder\.x"):
             Holder({"a": [1.0]})
 
-    def test_static_fields_hold_what_they_like(self):
+    def test_static_fields_are_no_leaves(self):
         class Choice(Module):
             n: int = static(default=3)
 
@@ -105,14 +105,14 @@ class TestFields:
         assert as_parameter(jnp.arange(3)).dtype == jnp.zeros(()).dtype
 
     @pytest.mark.parametrize("value", ["2", b"2", abs, [1, "a"], {"a": 1}])
-    def test_what_is_no_number_is_refused(self, value):
+    def test_parameters_that_are_no_numbers_raise(self, value):
         with pytest.raises(ParameterError, match="must be a number or an array"):
             Spring(value)
 
     def test_data_keeps_its_type(self):
         assert jnp.issubdtype(Spring().count.dtype, jnp.integer)
 
-    def test_other_values_compile_nothing_anew(self):
+    def test_new_values_do_not_recompile(self):
         traces = []
 
         @eqx.filter_jit
@@ -126,8 +126,8 @@ class TestFields:
         assert len(traces) == 1
 
     def test_gradients_reach_parameters(self):
-        slope = jax.grad(lambda s: s.stiffness**2, allow_int=True)(Spring(3.0))
-        assert slope.stiffness == 6.0
+        gradient = jax.grad(lambda s: s.stiffness**2, allow_int=True)(Spring(3.0))
+        assert gradient.stiffness == 6.0
 
 
 class TestPrecision:
@@ -141,8 +141,10 @@ class TestPrecision:
         assert cast_floats(low, jnp.float64)["z"].dtype == jnp.complex128
 
     def test_cast_is_differentiable_and_traceable(self):
-        slope = jax.jit(jax.grad(lambda x: cast_floats(x, jnp.float32).astype(jnp.float64) ** 2))
-        assert slope(jnp.asarray(3.0)) == 6.0
+        derivative = jax.jit(
+            jax.grad(lambda x: cast_floats(x, jnp.float32).astype(jnp.float64) ** 2)
+        )
+        assert derivative(jnp.asarray(3.0)) == 6.0
 
     def test_mixed_precision_is_refused(self):
         with pytest.raises(ParameterError, match=r"mixes precisions \['float32', 'float64'\]"):
@@ -152,12 +154,18 @@ class TestPrecision:
         assert float_dtype({"n": jnp.arange(3)}) == jnp.zeros(()).dtype
         assert float_dtype({"z": jnp.ones(2, jnp.complex64)}) == jnp.float32
 
-    def test_concrete(self):
+    def test_concrete_value_is_none_inside_a_trace(self):
         assert concrete_value(None) is None
         assert concrete_value(jnp.arange(3)).tolist() == [0, 1, 2]
-        seen = []
-        jax.jit(lambda x: (seen.append(concrete_value(x)), x)[1])(1.0)
-        assert seen == [None]
+        values = []
+
+        @jax.jit
+        def record(x):
+            values.append(concrete_value(x))
+            return x
+
+        record(1.0)
+        assert values == [None]
 
 
 def test_a_network_is_a_module_whose_activations_are_static(key):

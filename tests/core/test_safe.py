@@ -1,4 +1,4 @@
-"""Safe maths: at the bad points values and derivatives are finite, first and second; elsewhere plain."""
+"""Safe functions: value, first and second derivative are finite at singular points, and plain elsewhere."""
 
 import jax
 import jax.numpy as jnp
@@ -31,28 +31,55 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_finite_at_the_bad_point_and_plain_elsewhere(case, dtype):
-    safe, plain, bad, good = CASES[case]
-    bad, good = (tuple(jnp.asarray(x, dtype) for x in point) for point in (bad, good))
-    every = tuple(range(len(bad)))
-    for derived in (lambda f: f, lambda f: jax.grad(f, every), lambda f: jax.hessian(f, every)):
-        for x in jax.tree.leaves(derived(safe)(*bad)):
+def test_finite_at_singular_points_and_plain_elsewhere(case, dtype):
+    safe, plain, singular, regular = CASES[case]
+    singular, regular = (
+        tuple(jnp.asarray(x, dtype) for x in point) for point in (singular, regular)
+    )
+    argnums = tuple(range(len(singular)))
+    for derive in (lambda f: f, lambda f: jax.grad(f, argnums), lambda f: jax.hessian(f, argnums)):
+        for x in jax.tree.leaves(derive(safe)(*singular)):
             assert np.isfinite(x)
             assert x.dtype == dtype
-        pairs = zip(*map(jax.tree.leaves, (derived(safe)(*good), derived(plain)(*good))))
+        pairs = zip(*map(jax.tree.leaves, (derive(safe)(*regular), derive(plain)(*regular))))
         for x, y in pairs:
             np.testing.assert_allclose(x, y, rtol=1e-4 if dtype == jnp.float32 else 1e-12)
 
 
 @pytest.mark.parametrize("case", [name for name in CASES if name != "where"])
-def test_what_is_no_number_stays_none(case, dtype):
-    safe, _, bad, _ = CASES[case]
-    assert np.isnan(safe(*(jnp.asarray(np.nan, dtype) for _ in bad)))
+def test_nan_stays_nan(case, dtype):
+    safe, _, singular, _ = CASES[case]
+    assert np.isnan(safe(*(jnp.asarray(np.nan, dtype) for _ in singular)))
 
 
 @pytest.mark.parametrize("case", ["sqrt", "norm", "power", "divide"])
-def test_the_plain_form_is_not_finite_there(case):
-    """Else the test above could not fail."""
-    _, plain, bad, _ = CASES[case]
-    slope = jax.grad(plain, tuple(range(len(bad))))(*map(jnp.asarray, bad))
+def test_plain_forms_are_not_finite_at_singular_points(case):
+    """Otherwise the tests above could not fail."""
+    _, plain, singular, _ = CASES[case]
+    slope = jax.grad(plain, tuple(range(len(singular))))(*map(jnp.asarray, singular))
     assert not all(np.isfinite(x) for x in slope)
+
+
+@pytest.mark.parametrize(
+    ("function", "x", "value", "slope"),
+    [
+        (safe_sqrt, 4.0, 2.0, 0.25),
+        (safe_sqrt, 0.0, 0.0, 0.0),
+        (safe_sqrt, -1.0, 0.0, 0.0),
+        (lambda x: safe_power(x, 1.5), 4.0, 8.0, 3.0),
+        (lambda x: safe_power(x, 0.5), 0.0, 0.0, 0.0),
+        (lambda x: safe_divide(1.0 + 0 * x, x), 2.0, 0.5, -0.25),
+        (lambda x: safe_divide(1.0 + 0 * x, x), 0.0, 0.0, 0.0),
+        (lambda x: safe_norm(jnp.stack([x, 0 * x])), 3.0, 3.0, 1.0),
+        (lambda x: safe_norm(jnp.stack([x, 0 * x])), 0.0, 0.0, 0.0),
+        (lambda x: where_safe(x > 0, jnp.log, x), 2.0, np.log(2.0), 0.5),
+        (lambda x: where_safe(x > 0, jnp.log, x), 0.0, 0.0, 0.0),
+    ],
+)
+def test_value_and_first_derivative(function, x, value, slope, dtype):
+    x = jnp.asarray(x, dtype)
+    assert function(x) == pytest.approx(value, rel=1e-6)
+    assert function(x).dtype == dtype
+    for derivative in (jax.grad, jax.jacfwd):
+        assert derivative(function)(x) == pytest.approx(slope, rel=1e-6)
+    assert np.isfinite(jax.grad(jax.grad(function))(x))

@@ -1,4 +1,4 @@
-"""Grids: ghost cells against NumPy's padding of the whole, transforms, sums, bad input."""
+"""Grids: ghost cells equal NumPy's padding; boundaries, transforms, coordinates, errors."""
 
 import itertools
 
@@ -22,7 +22,7 @@ from physkit.geometry import (
 
 
 def numpy_padding(kind: str, staggered: bool) -> dict:
-    """What NumPy calls these ghost cells."""
+    """The arguments of `np.pad` for these ghost cells."""
     mirror = "reflect" if staggered else "symmetric"
     return {
         "wrap": {"mode": "wrap"},
@@ -39,29 +39,29 @@ SHAPES = {1: (5,), 2: (5, 4), 3: (4, 3, 5)}
 
 @pytest.mark.parametrize("width", [1, 2])
 @pytest.mark.parametrize("dimension", [1, 2, 3])
-def test_ghost_cells_are_those_of_the_whole_array(dimension, width):
+def test_ghost_cells_equal_numpy_padding(dimension, width):
     dtype = jnp.float32 if width == 1 else jnp.float64
     rng = np.random.default_rng(dimension)
     kinds = ["wrap", *KINDS]
-    picks = list(itertools.product(kinds, repeat=dimension))
-    for pick in picks[:: 1 if dimension < 3 else 11]:
-        periodic = tuple(kind == "wrap" for kind in pick)
+    combinations = list(itertools.product(kinds, repeat=dimension))
+    for combination in combinations[:: 1 if dimension < 3 else 11]:
+        periodic = tuple(kind == "wrap" for kind in combination)
         grid = Grid(Box(np.ones(dimension, dtype), periodic), SHAPES[dimension])
-        given = {k: KINDS[kind]() for k, kind in enumerate(pick) if kind != "wrap"}
+        given = {k: KINDS[kind]() for k, kind in enumerate(combination) if kind != "wrap"}
         sides = parse_boundaries(periodic, given)
         for location in (grid.cell, grid.node, grid.face(0)):
             x = rng.normal(size=(2, *grid.local_shape_at(location))).astype(dtype)
             expected = x
-            for axis, kind in enumerate(pick):
+            for axis, kind in enumerate(combination):
                 pads = [(0, 0)] * x.ndim
                 pads[1 + axis] = (width, width)
-                how = numpy_padding(kind, location.staggered[axis])
-                expected = np.pad(expected, pads, **how)
+                mode = numpy_padding(kind, location.staggered[axis])
+                expected = np.pad(expected, pads, **mode)
             found = grid.pad(jnp.asarray(x), width, sides, location)
-            np.testing.assert_array_equal(found, expected, err_msg=f"{pick} {location}")
+            np.testing.assert_array_equal(found, expected, err_msg=f"{combination} {location}")
 
 
-def test_widths_differ_by_axis_and_side():
+def test_widths_may_differ_by_axis_and_side():
     grid = Grid(Box([1.0, 1.0], (False, True)), (4, 4))
     sides = parse_boundaries(grid.periodic, Outflow())
     x = jnp.arange(16.0).reshape(4, 4)
@@ -70,46 +70,46 @@ def test_widths_differ_by_axis_and_side():
 
 
 @pytest.mark.parametrize("staggered", [False, True])
-def test_walls_have_the_value_that_they_are_given(staggered):
-    """Ghosts of Dirichlet lie on the straight line through the wall's value."""
+def test_dirichlet_walls_have_their_value(staggered):
+    """Ghosts lie on the straight line through the value on the wall."""
     grid = Grid(Box([2.0], False), 8)
     location = grid.node if staggered else grid.cell
     (x,) = grid.coordinates(location)
     line = 3.0 + 0.5 * x
     sides = parse_boundaries((False,), {"x": (Dirichlet(3.0), Dirichlet(4.0))})
     padded = grid.pad(line, 3, sides, location)
-    wanted = 3.0 + 0.5 * (np.arange(-3, len(x) + 3) + (0.0 if staggered else 0.5)) * 0.25
-    np.testing.assert_allclose(padded, wanted, rtol=0, atol=1e-14)
+    expected = 3.0 + 0.5 * (np.arange(-3, len(x) + 3) + (0.0 if staggered else 0.5)) * 0.25
+    np.testing.assert_allclose(padded, expected, rtol=0, atol=1e-14)
 
 
 @pytest.mark.parametrize("staggered", [False, True])
-def test_walls_have_the_slope_that_they_are_given(staggered):
-    """Outward slopes of a parabola about the middle are its derivative at the walls."""
+def test_neumann_walls_have_their_slope(staggered):
+    """Ghosts continue a parabola about the middle, whose outward slope is given at both walls."""
     grid = Grid(Box([2.0], False), 8)
     location = grid.node if staggered else grid.cell
     (x,) = grid.coordinates(location)
     sides = parse_boundaries((False,), Neumann(2.0))
     padded = grid.pad((x - 1.0) ** 2, 2, sides, location)
-    wanted = (np.arange(-2, len(x) + 2) + (0.0 if staggered else 0.5)) * 0.25
-    np.testing.assert_allclose(padded, (wanted - 1.0) ** 2, rtol=0, atol=1e-14)
+    expected = (np.arange(-2, len(x) + 2) + (0.0 if staggered else 0.5)) * 0.25
+    np.testing.assert_allclose(padded, (expected - 1.0) ** 2, rtol=0, atol=1e-14)
 
 
-def test_mirrors_turn_normal_components_around():
+def test_mirrors_reverse_normal_components():
     grid = Grid(Box([1.0, 1.0], False), (3, 3))
     v = jnp.arange(18.0).reshape(2, 3, 3) + 1.0
-    free = grid.pad(v, 1, parse_boundaries(grid.periodic, Mirror()), vector=True)
-    np.testing.assert_array_equal(free[0, 0, 1:-1], -v[0, 0])
-    np.testing.assert_array_equal(free[1, 0, 1:-1], v[1, 0])
-    np.testing.assert_array_equal(free[1, 1:-1, -1], -v[1, :, -1])
-    stuck = grid.pad(
+    mirrored = grid.pad(v, 1, parse_boundaries(grid.periodic, Mirror()), vector=True)
+    np.testing.assert_array_equal(mirrored[0, 0, 1:-1], -v[0, 0])
+    np.testing.assert_array_equal(mirrored[1, 0, 1:-1], v[1, 0])
+    np.testing.assert_array_equal(mirrored[1, 1:-1, -1], -v[1, :, -1])
+    no_slip = grid.pad(
         v, 1, parse_boundaries(grid.periodic, {"x": NoSlip([0.0, 2.0]), "y": NoSlip()}), vector=True
     )
-    np.testing.assert_array_equal(stuck[0, 0, 1:-1], -v[0, 0])
-    np.testing.assert_array_equal(stuck[1, 0, 1:-1], 4.0 - v[1, 0])
-    np.testing.assert_array_equal(stuck[0, 1:-1, 0], -v[0, :, 0])
+    np.testing.assert_array_equal(no_slip[0, 0, 1:-1], -v[0, 0])
+    np.testing.assert_array_equal(no_slip[1, 0, 1:-1], 4.0 - v[1, 0])
+    np.testing.assert_array_equal(no_slip[0, 1:-1, 0], -v[0, :, 0])
 
 
-def test_values_along_a_wall_reach_the_corners():
+def test_wall_profiles_extend_into_corners():
     grid = Grid(Box([1.0, 1.0], (False, False)), (3, 4))
     along = jnp.array([1.0, 2.0, 3.0])
     sides = parse_boundaries(grid.periodic, {"x": Outflow(), "y": Dirichlet(along[:, None])})
@@ -117,7 +117,7 @@ def test_values_along_a_wall_reach_the_corners():
     np.testing.assert_array_equal(padded[:, 0], 2 * jnp.array([1.0, 1.0, 2.0, 3.0, 3.0]))
 
 
-def test_values_along_a_wall_wrap_where_the_box_does():
+def test_wall_profiles_wrap_on_periodic_axes():
     grid = Grid(Box([1.0, 1.0], (True, False)), (4, 3))
     sides = parse_boundaries(grid.periodic, Dirichlet(jnp.arange(1.0, 5.0)))
     padded = grid.pad(jnp.zeros((4, 3)), ((1, 0), (1, 2)), sides)
@@ -126,8 +126,8 @@ def test_values_along_a_wall_wrap_where_the_box_does():
 
 
 @pytest.mark.parametrize("periodic", [(False, True), (False, False), (True, False)])
-def test_walls_with_profiles_have_ghosts_along_every_axis(periodic):
-    """Padding all axes at once is padding one after the other."""
+def test_padding_all_axes_equals_padding_one_by_one(periodic):
+    """With profiles along the walls, whose ghosts along other axes the corners need."""
     grid = Grid(Box([1.0, 1.0], periodic), (4, 6))
     x = jnp.asarray(np.random.default_rng(0).normal(size=(4, 6)))
     along = {0: jnp.linspace(1.0, 2.0, 6)[None], 1: jnp.linspace(3.0, 4.0, 4)[:, None]}
@@ -141,7 +141,7 @@ def test_walls_with_profiles_have_ghosts_along_every_axis(periodic):
     )
 
 
-def test_padding_has_derivatives_by_data_values_and_lengths():
+def test_padding_is_differentiable_by_data_boundary_values_and_lengths():
     def total(x, value, slope, length):
         grid = Grid(Box(length[None], False), 4)
         sides = parse_boundaries((False,), {"x": (Dirichlet(value), Neumann(slope))})
@@ -154,7 +154,7 @@ def test_padding_has_derivatives_by_data_values_and_lengths():
 
 
 @pytest.mark.parametrize("shape", [(8,), (7,), (6, 5), (4, 6, 5)])
-def test_transforms_come_back_and_know_their_wavenumbers(shape):
+def test_fft_is_inverted_by_ifft_and_modes_have_their_wavenumbers(shape):
     lengths = np.arange(1.0, len(shape) + 1)
     grid = Grid(lengths, shape)
     rng = np.random.default_rng(0)
@@ -168,7 +168,7 @@ def test_transforms_come_back_and_know_their_wavenumbers(shape):
         np.testing.assert_allclose(jnp.abs(k)[found > 1e-9], 2 * np.pi / lengths[axis])
 
 
-def test_products_of_resolved_modes_do_not_fall_on_resolved_modes():
+def test_products_of_dealiased_modes_do_not_alias_onto_them():
     grid = Grid([1.0], 12)
     kept = np.flatnonzero(grid.dealias_mask())
     np.testing.assert_array_equal(kept, [0, 1, 2, 3])
@@ -176,7 +176,7 @@ def test_products_of_resolved_modes_do_not_fall_on_resolved_modes():
     assert not {min(m, 12 - m) for m in aliased} & set(kept.tolist())
 
 
-def test_points_and_coordinates_of_every_location():
+def test_shapes_and_coordinates_of_every_location():
     grid = Grid(Box([2.0, 3.0, 4.0], (True, False, False)), (2, 3, 4))
     assert grid.local_shape_at(grid.cell) == (2, 3, 4)
     assert grid.local_shape_at(grid.face("x")) == (2, 3, 4)
@@ -191,7 +191,7 @@ def test_points_and_coordinates_of_every_location():
     assert repr(grid.face(1)) == "face(y)"
 
 
-def test_lengths_are_differentiable():
+def test_wavenumbers_and_coordinates_are_differentiable_by_lengths():
     def wave(length):
         grid = Grid(Box(jnp.stack([length])), 8)
         return jnp.sum(grid.wavenumbers()[0] ** 2) + jnp.sum(grid.coordinates()[0])
@@ -201,7 +201,7 @@ def test_lengths_are_differentiable():
 
 
 @pytest.mark.parametrize(
-    ("make", "error", "says"),
+    ("make", "error", "message"),
     [
         (lambda: Grid([1.0, 1.0], (4,)), ShapeError, "2 axes"),
         (lambda: Grid([1.0], (0,)), ShapeError, "at least one cell"),
@@ -221,7 +221,11 @@ def test_lengths_are_differentiable():
             ParameterError,
             "x_low is given twice",
         ),
-        (lambda: parse_boundaries((True,), {"x": Outflow()}), ParameterError, "is periodic along x"),
+        (
+            lambda: parse_boundaries((True,), {"x": Outflow()}),
+            ParameterError,
+            "is periodic along x",
+        ),
         (
             lambda: parse_boundaries((False,), {"x": Periodic()}),
             ParameterError,
@@ -259,6 +263,6 @@ def test_lengths_are_differentiable():
         ),
     ],
 )
-def test_bad_input_says_what_is_wrong(make, error, says):
-    with pytest.raises(error, match=says):
+def test_bad_input_raises(make, error, message):
+    with pytest.raises(error, match=message):
         make()

@@ -1,4 +1,4 @@
-"""Spaces: nearest images against all images, folds, limits, derivatives, bad input."""
+"""Spaces: minimum images against a search of all images, wrapping, cutoffs, derivatives, errors."""
 
 import itertools
 
@@ -14,14 +14,14 @@ from physkit.geometry import Box, Free, Triclinic, determinant, heights, inverse
 
 def tilted(d: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Lattice vectors with large tilts, and short ones that span the same lattice."""
-    random = np.random.default_rng(100 * d + seed)
-    short = np.diag(random.uniform(1, 3, d)) + random.uniform(-0.6, 0.6, (d, d))
+    rng = np.random.default_rng(100 * d + seed)
+    short = np.diag(rng.uniform(1, 3, d)) + rng.uniform(-0.6, 0.6, (d, d))
     mix = np.eye(d, dtype=int)
     for _ in range(seed if d > 1 else 0):
-        i, j = random.choice(d, 2, replace=False)
-        mix[i] += random.integers(-3, 4) * mix[j]
+        i, j = rng.choice(d, 2, replace=False)
+        mix[i] += rng.integers(-3, 4) * mix[j]
     if seed % 3 == 0:
-        mix[0] *= -1  # left-handed cells are cells, too
+        mix[0] *= -1  # left-handed cells are valid
     return mix @ short, short
 
 
@@ -30,8 +30,8 @@ def images(lattice: np.ndarray, reach: int = 4) -> np.ndarray:
     return np.array(list(itertools.product(range(-reach, reach + 1), repeat=d))) @ lattice
 
 
-def nearest_of_all(difference: np.ndarray, short: np.ndarray) -> np.ndarray:
-    """Of hundreds of images the nearest."""
+def nearest_image(difference: np.ndarray, short: np.ndarray) -> np.ndarray:
+    """The nearest of hundreds of images, by brute force."""
     first = difference - np.round(difference @ np.linalg.inv(short)) @ short
     candidates = first[:, None] + images(short)
     best = np.argmin(np.sum(candidates**2, axis=-1), axis=1)
@@ -39,35 +39,35 @@ def nearest_of_all(difference: np.ndarray, short: np.ndarray) -> np.ndarray:
 
 
 def points(d: int, n: int = 60) -> tuple[np.ndarray, np.ndarray]:
-    random = np.random.default_rng(d)
-    return 4 * random.normal(size=(n, d)), 4 * random.normal(size=(n, d))
+    rng = np.random.default_rng(d)
+    return 4 * rng.normal(size=(n, d)), 4 * rng.normal(size=(n, d))
 
 
 CELLS = [(d, seed) for d in (1, 2, 3) for seed in range(7 if d > 1 else 2)]
 
 
 @pytest.mark.parametrize(("d", "seed"), CELLS)
-def test_tilted_cell_against_all_images(d, seed):
+def test_triclinic_displacement_is_the_nearest_image(d, seed):
     vectors, short = tilted(d, seed)
     space = Triclinic(vectors)
     a, b = points(d)
-    expected = nearest_of_all(a - b, short)
+    expected = nearest_image(a - b, short)
     found = space.displacement(jnp.asarray(a), jnp.asarray(b))
     distance = np.linalg.norm(expected, axis=1)
     np.testing.assert_allclose(np.linalg.norm(found, axis=1), distance, rtol=1e-9)
-    # The fast form is right for all pairs within the limit, and the limit is an honest one.
-    limit = float(space.max_cutoff(d))
+    # `minimum_image` is right for all pairs within `max_cutoff`, which is neither too large nor far too small.
+    cutoff = float(space.max_cutoff(d))
     fast = np.stack(space.minimum_image(tuple(jnp.asarray((a - b).T))), axis=1)
-    close = distance < limit
+    close = distance < cutoff
     np.testing.assert_allclose(fast[close], expected[close], atol=1e-9)
     lengths = np.linalg.norm(images(short), axis=1)
-    assert limit <= np.min(lengths[lengths > 1e-9]) / 2 * (1 + 1e-12)
-    assert limit > 0.3 * np.min(lengths[lengths > 1e-9]) / 2
+    assert cutoff <= np.min(lengths[lengths > 1e-9]) / 2 * (1 + 1e-12)
+    assert cutoff > 0.3 * np.min(lengths[lengths > 1e-9]) / 2
 
 
 @pytest.mark.parametrize("d", [2, 3])
-def test_pairs_just_within_the_limit(d):
-    """Every direction, a hair inside the limit: still the pair itself, not an image."""
+def test_minimum_image_keeps_pairs_just_within_max_cutoff(d):
+    """In every direction, slightly inside of `max_cutoff`."""
     for seed in range(6):
         space = Triclinic(tilted(d, seed)[0])
         direction = np.random.default_rng(seed).normal(size=(200, d))
@@ -77,22 +77,22 @@ def test_pairs_just_within_the_limit(d):
         np.testing.assert_allclose(fast, inside, atol=1e-12)
 
 
-@pytest.mark.parametrize("axes", list(itertools.product([True, False], repeat=3)))
-def test_box_against_all_images(axes):
+@pytest.mark.parametrize("periodic", list(itertools.product([True, False], repeat=3)))
+def test_box_displacement_is_the_nearest_image(periodic):
     lengths = np.array([2.0, 3.0, 5.0])
-    space = Box(lengths, axes)
+    space = Box(lengths, periodic)
     a, b = points(3)
-    shifts = images(np.diag(np.where(axes, lengths, 0.0)), reach=12)
+    shifts = images(np.diag(np.where(periodic, lengths, 0.0)), reach=12)
     candidates = (a - b)[:, None] + shifts
     expected = np.min(np.linalg.norm(candidates, axis=-1), axis=1)
     found = space.displacement(jnp.asarray(a), jnp.asarray(b))
     np.testing.assert_allclose(np.linalg.norm(found, axis=1), expected, rtol=1e-12)
-    smallest = min((x / 2 for x, p in zip(lengths, axes, strict=True) if p), default=np.inf)
+    smallest = min((x / 2 for x, p in zip(lengths, periodic, strict=True) if p), default=np.inf)
     assert float(space.max_cutoff(3)) == smallest
-    assert space.periodic_axes(3) == axes
+    assert space.periodic_axes(3) == periodic
 
 
-def test_free_space():
+def test_free_space_wraps_nothing():
     a, b = points(2)
     np.testing.assert_array_equal(Free().displacement(jnp.asarray(a), jnp.asarray(b)), a - b)
     np.testing.assert_array_equal(Free().wrap(jnp.asarray(a)), a)
@@ -120,24 +120,24 @@ def case(request):
 
 
 def test_displacement_properties(case, dtype):
-    """Antisymmetric, blind to whole cells, shapes broadcast, precision kept."""
+    """It is antisymmetric, ignores whole cells, broadcasts shapes and keeps the precision."""
     d, space = case[0], cast_floats(case[1], dtype)
     a, b = (jnp.asarray(x, dtype) for x in points(d, 12))
-    size = max([1.0, *(float(jnp.max(jnp.abs(x))) for x in jax.tree.leaves(space))])
-    tolerance = size * (2e-5 if dtype == jnp.float32 else 1e-12)
-    there, back = space.displacement(a, b), space.displacement(b, a)
-    assert there.dtype == dtype
-    np.testing.assert_allclose(there, -back, atol=tolerance)
+    scale = max([1.0, *(float(jnp.max(jnp.abs(x))) for x in jax.tree.leaves(space))])
+    tolerance = scale * (2e-5 if dtype == jnp.float32 else 1e-12)
+    forward, backward = space.displacement(a, b), space.displacement(b, a)
+    assert forward.dtype == dtype
+    np.testing.assert_allclose(forward, -backward, atol=tolerance)
     cells = jnp.asarray(np.random.default_rng(0).integers(-2, 3, (12, d)), jnp.int32)
     cells = jnp.where(jnp.array(space.periodic_axes(d))[None], cells, 0)
-    moved = space.displacement(space.unwrap(a, cells), b)
+    shifted = space.displacement(space.unwrap(a, cells), b)
     np.testing.assert_allclose(
-        jnp.linalg.norm(moved, axis=1), jnp.linalg.norm(there, axis=1), atol=10 * tolerance
+        jnp.linalg.norm(shifted, axis=1), jnp.linalg.norm(forward, axis=1), atol=10 * tolerance
     )
     assert space.displacement(a[:, None], b[None]).shape == (12, 12, d)
 
 
-def test_fold_and_unwrap(case, dtype):
+def test_unwrap_is_the_inverse_of_wrap(case, dtype):
     d, space = case[0], cast_floats(case[1], dtype)
     x = jnp.asarray(points(d)[0], dtype)
     inside, image = space.wrap_with_image(x)
@@ -150,13 +150,13 @@ def test_fold_and_unwrap(case, dtype):
         fraction = np.linalg.solve(
             np.asarray(space.cell(d), float).T, np.asarray(inside, float).T
         ).T
-        folded = fraction[:, list(space.periodic_axes(d))]
-        assert np.all(folded >= -tolerance)
-        assert np.all(folded <= 1 + tolerance)
+        periodic = fraction[:, list(space.periodic_axes(d))]
+        assert np.all(periodic >= -tolerance)
+        assert np.all(periodic <= 1 + tolerance)
         assert np.any(np.asarray(image) != 0)
 
 
-def test_volume(case):
+def test_volume_is_the_determinant(case):
     d, space = case
     cell = space.cell(d)
     if cell is None:
@@ -166,25 +166,25 @@ def test_volume(case):
 
 
 @pytest.mark.parametrize("name", [n for n in SPACES if n != "free"])
-def test_derivatives_by_the_cell(name):
-    """Displacement, path and volume by cell lengths or vectors, against finite differences."""
+def test_derivatives_by_lengths_and_vectors(name):
+    """Of displacements, unwrapped positions and volume, against finite differences."""
     d, space = SPACES[name]
     a, b = (jnp.asarray(x) for x in points(d, 8))
     weight = jnp.cos(jnp.arange(8.0 * d)).reshape(8, d)
     leaves, tree = jax.tree.flatten(space)
     (cell,) = leaves
 
-    def answer(cell):
+    def outcome(cell):
         s = tree.unflatten([cell])
         inside, image = s.wrap_with_image(a)
-        length = jnp.sum(weight * s.displacement(a, b)) + jnp.sum(weight**2 * s.unwrap(a, image))
-        return length + s.volume + s.max_cutoff(d) + jnp.sum(inside * weight)
+        total = jnp.sum(weight * s.displacement(a, b)) + jnp.sum(weight**2 * s.unwrap(a, image))
+        return total + s.volume + s.max_cutoff(d) + jnp.sum(inside * weight)
 
     direction = jnp.sin(1 + jnp.arange(cell.size, dtype=float)).reshape(cell.shape)
-    expected = (answer(cell + 1e-6 * direction) - answer(cell - 1e-6 * direction)) / 2e-6
-    found = jax.grad(answer)(cell)
+    expected = (outcome(cell + 1e-6 * direction) - outcome(cell - 1e-6 * direction)) / 2e-6
+    found = jax.grad(outcome)(cell)
     np.testing.assert_allclose(jnp.sum(found * direction), expected, rtol=1e-6, atol=1e-7)
-    forward = jax.jvp(answer, (cell,), (direction,))[1]
+    forward = jax.jvp(outcome, (cell,), (direction,))[1]
     np.testing.assert_allclose(forward, expected, rtol=1e-6, atol=1e-7)
 
 
@@ -193,18 +193,18 @@ def test_derivative_by_position_is_one(case):
     a, b = (jnp.asarray(x[0]) for x in points(d))
     found = jax.jacfwd(lambda a: space.displacement(a, b))(a)
     np.testing.assert_allclose(found, np.eye(d), atol=1e-14)
-    folded = jax.jacrev(lambda a: space.wrap(a[None])[0])(a)
-    np.testing.assert_allclose(folded, np.eye(d), atol=1e-14)
+    wrapped = jax.jacrev(lambda a: space.wrap(a[None])[0])(a)
+    np.testing.assert_allclose(wrapped, np.eye(d), atol=1e-14)
 
 
-def test_cells_that_move():
-    """The reduced basis stays valid when vectors change, and under jit and vmap."""
+def test_reduced_basis_of_strained_vectors():
+    """The basis stays valid when vectors change, and under jit and vmap."""
     vectors, short = tilted(3, 5)
     space = Triclinic(vectors)
     strain = np.eye(3) + 0.05 * np.random.default_rng(0).normal(size=(3, 3))
     strained = eqx.tree_at(lambda s: s.vectors, space, jnp.asarray(vectors @ strain))
     a, b = points(3)
-    expected = np.linalg.norm(nearest_of_all(a - b, short @ strain), axis=1)
+    expected = np.linalg.norm(nearest_image(a - b, short @ strain), axis=1)
     found = eqx.filter_jit(lambda s: s.displacement(jnp.asarray(a), jnp.asarray(b)))(strained)
     np.testing.assert_allclose(np.linalg.norm(found, axis=1), expected, rtol=1e-9)
     boxes = jax.vmap(Box.cube)(jnp.array([2.0, 3.0]))
@@ -212,7 +212,7 @@ def test_cells_that_move():
     np.testing.assert_allclose(both, [[-0.1] * 3, [-1.1] * 3], atol=1e-14)
 
 
-def test_a_box_is_a_right_angled_cell():
+def test_a_box_equals_a_triclinic_cell_with_right_angles():
     lengths = np.array([2.5, 3.0, 4.0])
     box, cell = Box(lengths), Triclinic(np.diag(lengths))
     a, b = (jnp.asarray(x) for x in points(3))
@@ -222,25 +222,25 @@ def test_a_box_is_a_right_angled_cell():
 
 
 @pytest.mark.parametrize("d", [1, 2, 3])
-def test_small_matrices(d):
+def test_determinant_inverse_and_heights_of_small_matrices(d):
     m = np.random.default_rng(d).normal(size=(d, d))
     np.testing.assert_allclose(determinant(jnp.asarray(m)), np.linalg.det(m), rtol=1e-12)
     np.testing.assert_allclose(inverse_matrix(jnp.asarray(m)), np.linalg.inv(m), rtol=1e-10)
     np.testing.assert_allclose(heights(jnp.diag(jnp.arange(1.0, d + 1))), np.arange(1.0, d + 1))
 
 
-def test_a_cell_turned_inside_out_is_invalid():
-    shrunk = eqx.tree_at(lambda s: s.lengths, Box([2.0, 2.0]), jnp.array([2.0, -1.0]))
+def test_degenerate_cells_are_detected():
+    negative = eqx.tree_at(lambda s: s.lengths, Box([2.0, 2.0]), jnp.array([2.0, -1.0]))
     flat = eqx.tree_at(lambda s: s.vectors, Triclinic(np.eye(2)), jnp.ones((2, 2)))
-    lost = eqx.tree_at(lambda s: s.lengths, Box([2.0]), jnp.array([jnp.nan]))
-    assert bool(shrunk.is_degenerate())
+    not_a_number = eqx.tree_at(lambda s: s.lengths, Box([2.0]), jnp.array([jnp.nan]))
+    assert bool(negative.is_degenerate())
     assert bool(flat.is_degenerate())
-    assert bool(lost.is_degenerate())
+    assert bool(not_a_number.is_degenerate())
     assert not bool(Free().is_degenerate())
 
 
 @pytest.mark.parametrize(
-    ("act", "error", "words"),
+    ("make", "error", "message"),
     [
         (lambda: Box([1.0, 0.0]), ParameterError, "positive"),
         (lambda: Box([1.0, -2.0]), ParameterError, "positive"),
@@ -258,6 +258,6 @@ def test_a_cell_turned_inside_out_is_invalid():
         (lambda: Box([1.0]).max_cutoff(2), ShapeError, "2 axes"),
     ],
 )
-def test_bad_input(act, error, words):
-    with pytest.raises(error, match=words):
-        act()
+def test_bad_input_raises(make, error, message):
+    with pytest.raises(error, match=message):
+        make()

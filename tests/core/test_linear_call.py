@@ -1,4 +1,4 @@
-"""A hand-written transpose behaves as the derivative that JAX would have found, everywhere."""
+"""`linear_call`: a hand-written transpose agrees with JAX's own derivatives under every transformation."""
 
 import jax
 import jax.numpy as jnp
@@ -28,17 +28,17 @@ def case():
     keys = jax.random.split(jax.random.key(0), 3)
     x, w, c = (jax.random.normal(k, (N,)) for k in keys)
 
-    def own(x, w):
+    def with_linear_call(x, w):
         out = linear_call(_forward, _transpose, {"weight": w, "index": index}, {"x": x})
         return out["y"]
 
     def plain(x, w):
         return _forward({"weight": w, "index": index}, {"x": x})["y"]
 
-    return own, plain, x, w, c
+    return with_linear_call, plain, x, w, c
 
 
-USES = {
+TRANSFORMATIONS = {
     "value": lambda f, x, w, c: f(x, w),
     "jit": lambda f, x, w, c: jax.jit(f)(x, w),
     "jvp": lambda f, x, w, c: jax.jvp(f, (x, w), (c, x)),
@@ -72,11 +72,12 @@ USES = {
 }
 
 
-@pytest.mark.parametrize("use", USES)
-def test_agrees_with_plain_differentiation(case, use):
-    own, plain, x, w, c = case
+@pytest.mark.parametrize("name", TRANSFORMATIONS)
+def test_agrees_with_plain_differentiation(case, name):
+    with_linear_call, plain, x, w, c = case
     for a, b in zip(
-        jax.tree.leaves(USES[use](own, x, w, c)), jax.tree.leaves(USES[use](plain, x, w, c))
+        jax.tree.leaves(TRANSFORMATIONS[name](with_linear_call, x, w, c)),
+        jax.tree.leaves(TRANSFORMATIONS[name](plain, x, w, c)),
     ):
         np.testing.assert_allclose(a, b, atol=1e-12)
 
@@ -90,17 +91,17 @@ def test_agrees_with_plain_differentiation(case, use):
     ids=["grad of vmap", "vmap of grad"],
 )
 def test_batched_gradients_use_the_given_transpose(case, gradient):
-    own, plain, x, w, c = case
+    with_linear_call, plain, x, w, c = case
     batch = jnp.stack([x, c])
 
     def compiled(f):
         return jax.jit(lambda X: gradient(f, X, w)).lower(batch).compile().as_text()
 
-    assert " scatter(" not in compiled(own)
+    assert " scatter(" not in compiled(with_linear_call)
     assert " scatter(" in compiled(plain)
 
 
-def test_a_wrong_transpose_is_noticed(case):
+def test_a_transpose_of_another_structure_raises(case):
     *_, x, w, c = case
 
     def wrong(residuals, y):
