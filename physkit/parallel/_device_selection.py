@@ -66,7 +66,7 @@ def _from_text(text: str) -> tuple[tuple[int, ...], tuple[jax.Device, ...]]:
         kinds = sorted({d.platform for d in jax.devices()})
         raise DeviceError(
             f"devices={text!r}: JAX finds no {platform} here, only {', '.join(kinds)}. `physkit doctor` "
-            "says what there is"
+            "lists what there is"
         ) from error
     if numbers is None:
         return (len(available),), available
@@ -101,7 +101,7 @@ def require_devices(shape: Sequence[int], devices: Sequence[jax.Device]) -> None
         )
     raise DeviceError(
         f"devices={tuple(shape)} asks for {size} devices; {available}. To emulate them on CPU, start Python "
-        f"with XLA_FLAGS=--xla_force_host_platform_device_count={size}, or say "
+        f"with XLA_FLAGS=--xla_force_host_platform_device_count={size}, or call "
         f"jax.config.update('jax_num_cpu_devices', {size}) before anything else uses JAX; on one device, "
         "slowly, PHYSKIT_SPMD=vmap"
     )
