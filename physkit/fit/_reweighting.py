@@ -1,10 +1,10 @@
 """Averages in equilibrium, differentiable by the parameters of the energy without a trajectory."""
 
 from collections.abc import Callable
-from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from physkit.core import (
@@ -53,7 +53,7 @@ class EquilibriumSamples(Module):
         energy: Callable[[PyTree, State], Float[Array, ""]],
         model: PyTree,
         states: State,
-        temperature: Any,
+        temperature: ArrayLike,
         batch: int = 32,
     ):
         counts = {x.shape[:1] for x in jax.tree.leaves(states)}
@@ -103,7 +103,7 @@ def reweight(
     model: PyTree,
     samples: EquilibriumSamples,
     *,
-    temperature: Any = None,
+    temperature: ArrayLike | None = None,
     min_fraction: float = _MIN_FRACTION,
 ) -> ReweightedAverage:
     """The average of a quantity in equilibrium, for other parameters than its samples were drawn with.

@@ -152,11 +152,11 @@ class _WhereReader:
     def read(self, where: Any) -> list[tuple[str, _LeafMarker]]:
         """(name, marker) of all leaves that `where` points at."""
         if not isinstance(where, Mapping):
-            return list(self._selected(self._call(where), ""))
+            return list(self._markers_in(self._call(where), ""))
         return [
             pair
             for label, function in where.items()
-            for pair in self._selected(self._call(function), label)
+            for pair in self._markers_in(self._call(function), label)
         ]
 
     def available(self) -> str:
@@ -182,7 +182,7 @@ class _WhereReader:
                 f"and not compute with them. {self.available()}"
             ) from error
 
-    def _selected(self, found: PyTree, label: str) -> Iterator[tuple[str, _LeafMarker]]:
+    def _markers_in(self, found: PyTree, label: str) -> Iterator[tuple[str, _LeafMarker]]:
         """(name, marker) for everything in what a function returned."""
         if isinstance(found, _LeafMarker):
             if self._smooth:
@@ -190,11 +190,11 @@ class _WhereReader:
             yield label or self._name(found), found
         elif isinstance(found, Mapping):
             for key, part in found.items():
-                yield from self._selected(part, f"{label}.{key}" if label else str(key))
+                yield from self._markers_in(part, f"{label}.{key}" if label else str(key))
         elif isinstance(found, tuple | list):
             # Without a label each part is named by its own path, which says more than its number.
             for k, part in enumerate(found):
-                yield from self._selected(part, f"{label}[{k}]" if label else "")
+                yield from self._markers_in(part, f"{label}[{k}]" if label else "")
         elif any(isinstance(x, _LeafMarker) for x in jax.tree.leaves(found)):
             # A whole part of the model: its floating numbers; integers and functions in it stay.
             inside, _ = tree_util.tree_flatten_with_path(found)

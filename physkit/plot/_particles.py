@@ -200,16 +200,16 @@ def _draw_spheres(
 
     camera = view_matrix(*view)
     # Columns: to the right, up, towards the eye. Drawn from the farthest to the nearest.
-    seen = x @ camera.T
-    order = np.argsort(seen[:, 2])
-    seen, radii, colors = seen[order], radii[order], colors[order]
-    span = np.ptp(seen[:, 2]) or 1.0
-    near = ((seen[:, 2] - seen[:, 2].min()) / span)[:, None]
+    projected = x @ camera.T
+    order = np.argsort(projected[:, 2])
+    projected, radii, colors = projected[order], radii[order], colors[order]
+    span = np.ptp(projected[:, 2]) or 1.0
+    near = ((projected[:, 2] - projected[:, 2].min()) / span)[:, None]
     # What is far away fades into the paper; each sphere is a stack of discs, lighter and smaller
     # towards the light at the upper left.
     base = 1 - (1 - colors) * (0.55 + 0.45 * near)
     rim = base * (0.72 + 0.1 * (1 - near))
-    count = int(np.clip(_MAX_DISCS // max(len(seen), 1), 1, 14))
+    count = int(np.clip(_MAX_DISCS // max(len(projected), 1), 1, 14))
     # t runs from the rim of a sphere to its highlight; face colors go from rim over base to white.
     layers = []
     for t in np.linspace(0, 1, count) if count > 1 else [0.4]:
@@ -217,12 +217,12 @@ def _draw_spheres(
         mix = 0.6 * t**2
         face = (rim * (1 - t) ** 2 + base * (1 - (1 - t) ** 2)) * (1 - mix) + mix
         shift = 0.32 * t * radii[:, None] * np.array([[-0.7, 0.7]])
-        layers.append((seen[:, :2] + shift, size * radii, face))
+        layers.append((projected[:, :2] + shift, size * radii, face))
     # (particles, layers, …): all discs of one sphere before those of the next, which may hide it.
     offsets, sizes, faces = (np.stack(part, axis=1) for part in zip(*layers, strict=True))
     outline = np.repeat((0.55 * rim)[:, None], len(layers), axis=1)
     # Only the outermost disc of a sphere has an outline.
-    widths = np.tile([0.35] + [0.0] * (len(layers) - 1), len(seen))
+    widths = np.tile([0.35] + [0.0] * (len(layers) - 1), len(projected))
     ax.add_collection(
         EllipseCollection(
             2 * sizes.reshape(-1),
@@ -237,7 +237,9 @@ def _draw_spheres(
             zorder=2,
         )
     )
-    ax.update_datalim(np.concatenate([seen[:, :2] - radii[:, None], seen[:, :2] + radii[:, None]]))
+    ax.update_datalim(
+        np.concatenate([projected[:, :2] - radii[:, None], projected[:, :2] + radii[:, None]])
+    )
     if cell is not None:
         edges = cell_edges(cell)
         flat, hidden = edges @ camera[:2].T, hidden_edges(edges, camera[2])

@@ -162,7 +162,7 @@ def test_unidentifiable_directions_are_described():
     (direction,) = found.spectrum.unidentifiable
     assert direction in ("mass and stiffness rising together (0.71, 0.71)",
                      "stiffness and mass rising together (0.71, 0.71)")  # fmt: skip
-    assert "the data cannot see" in repr(found)
+    assert "the data do not determine" in repr(found)
     assert "∞" in repr(found)
 
 
@@ -300,7 +300,7 @@ def test_a_value_at_its_bound_makes_a_remark():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         found = fit_decay(bounds={"rate": pk.bounds.Interval(0.1, 1.0)})
-    assert "rate ran into the end of its range, 1" in repr(found)
+    assert "rate is at the end of its range, 1" in repr(found)
 
 
 @pytest.mark.parametrize(

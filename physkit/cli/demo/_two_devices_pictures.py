@@ -16,9 +16,9 @@ _MAPS = ("Blues", "Oranges")
 
 def draw_flow(found: DeviceComparison, path: Path) -> None:
     """The density, each device's half in its own color, and how far it is from that of one device."""
-    whole = np.asarray(found.gathered_state.density.data)
+    gathered = np.asarray(found.gathered_state.density.data)
     blocks = np.asarray(found.carry.carry.state.density.data)  # (devices, n, cells)
-    n, top = blocks.shape[1], float(whole.max())
+    n, top = blocks.shape[1], float(gathered.max())
     with plot.style():
         figure = Figure(figsize=(9.8, 4.6), layout="constrained")
         left, right = figure.subplots(1, 2, sharey=True)
@@ -32,7 +32,7 @@ def draw_flow(found: DeviceComparison, path: Path) -> None:
         )
     left.axvline(0.5, color="#222222", lw=1, ls="--")
     left.set(xlim=(0, 1), ylim=(0, 1), xlabel="x", ylabel="y", title="Density, colored by owner")
-    difference = whole - np.asarray(found.single.density.data)
+    difference = gathered - np.asarray(found.single.density.data)
     largest = float(np.max(np.abs(difference)))
     scale = largest or 1e-16  # equal bits: limits of colors must differ
     image = right.imshow(

@@ -5,9 +5,9 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 from ..common._report import Report
+from ..common._types import StopRequest
 
 _MAX_ROUNDS = 3  # of starting workers that were killed
 _POLL_INTERVAL = 0.1  # seconds
@@ -21,11 +21,11 @@ def run_workers(args: argparse.Namespace, report: Report) -> int:
     """
     from physkit.core import EXIT_INTERRUPTED, EXIT_TRY_AGAIN
     from physkit.ensemble import status
-    from physkit.simulate import StopRequest
+    from physkit.simulate import StopRequest as StopRequestClass
 
     to, began, num_killed = Path(args.to), time.monotonic(), 0
     end = None if args.wall_time is None else began + args.wall_time
-    with StopRequest() as stop:
+    with StopRequestClass() as stop:
         for _ in range(_MAX_ROUNDS):
             seconds_left = None if end is None else max(0.0, end - time.monotonic())
             exit_codes = _run_round(args, seconds_left, stop, report)
@@ -64,7 +64,7 @@ def run_workers(args: argparse.Namespace, report: Report) -> int:
 
 
 def _run_round(
-    args: argparse.Namespace, wall_time: float | None, stop: Any, report: Report
+    args: argparse.Namespace, wall_time: float | None, stop: StopRequest, report: Report
 ) -> list[int]:
     """Exit codes of workers started together, after all have ended; negative: the signal that killed."""
     from physkit.ensemble import SweepFolder

@@ -1,4 +1,4 @@
-"""Say how much memory, time and disk space a case will take.
+"""Estimate how much memory, time and disk space a case will take.
 
 With its Courant number, where the equations tell how fast their signals are. The case is
 compiled and runs for a few seconds; nothing is written.

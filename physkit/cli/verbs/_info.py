@@ -1,4 +1,4 @@
-"""Say what is in a file or a run's folder, and its health.
+"""Show what is in a file or a run's folder, and whether it is sound.
 
 Without one: versions, devices and precision of this installation.
 """

@@ -1,4 +1,4 @@
-"""Go on with a run, to the same bits.
+"""Continue a run, to the same bits.
 
 For runs that `physkit run` began, with the same case, settings and seed. The case file is run again from
 where it was: only resume folders that you trust.

@@ -1,7 +1,6 @@
 """The verdict on one derivative: automatic differentiation against what the run does when a leaf changes."""
 
 import dataclasses
-from typing import Any
 
 import numpy as np
 from jaxtyping import Array
@@ -96,7 +95,10 @@ def _with(row: AuditRow, verdict: str, note: str = "") -> AuditRow:
 
 
 def _slope(
-    run: AuditedRun, direction: np.ndarray, tangents_out: Outputs | None, gradient: Any
+    run: AuditedRun,
+    direction: np.ndarray,
+    tangents_out: Outputs | None,
+    gradient: np.ndarray | None,
 ) -> tuple[float, float]:
     """⟨∇J, v⟩, and by how much the modes disagree, over the size of what is summed."""
     forward = np.nan if tangents_out is None else run.project(tangents_out)

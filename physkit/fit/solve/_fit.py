@@ -229,7 +229,9 @@ def _by_parameter(flat: np.ndarray, like: Mapping[str, Array]) -> dict[str, np.n
     }
 
 
-def _require_matching_kind(method: AbstractMethod, errors: Any, kind: Kind) -> None:
+def _require_matching_kind(
+    method: AbstractMethod, errors: AbstractErrors | Likelihood | None, kind: Kind
+) -> None:
     """Raise where method or errors do not go with what the objective returns."""
     name = type(method).__name__
     if method.kind != kind:

@@ -44,9 +44,9 @@ class Fit:
 
     - `model`: as it was given, with the fitted numbers in it.
     - `values`, `standard_errors`: arrays by name; errors are None where nothing is known of the
-      noise, and infinite where the data do not see a parameter.
+      noise, and infinite where the data do not determine a parameter.
     - `labels`: a name for every number; `covariance`, `correlations`: `[v v]` in that order.
-    - `spectrum`: which combinations of parameters the data see.
+    - `spectrum`: which combinations of parameters the data determine.
     - `loss`: at the minimum; `residuals`: there, as the objective returns them (None for a loss);
       `residuals_before`: at the start.
     - `noise`: standard deviation of a residual, estimated or given.
@@ -78,7 +78,7 @@ class Fit:
 
     @property
     def correlations(self) -> np.ndarray | None:
-        """Correlations of the standard errors, `[v v]`; NaN for what the data do not see."""
+        """Correlations of the standard errors, `[v v]`; NaN for what the data do not determine."""
         if self.covariance is None:
             return None
         size = np.sqrt(np.diag(self.covariance))

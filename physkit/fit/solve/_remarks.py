@@ -24,13 +24,13 @@ def collect_remarks(
         )
     if fit.spectrum is not None:
         directions = fit.spectrum.unidentifiable
-        remarks += [f"the data cannot see {direction}" for direction in directions[:4]]
+        remarks += [f"the data do not determine {direction}" for direction in directions[:4]]
         if len(directions) > 4:
             remarks.append(f"… nor {len(directions) - 4} directions more (spectrum.unidentifiable)")
     for (name, value), bound in zip(fit.values.items(), bounds, strict=True):
         end = bound.active_bound(value)
         if end:
-            remarks.append(f"{name} ran into the end of its range, {end}: its error means little")
+            remarks.append(f"{name} is at the end of its range, {end}: its error means little")
     remarks += _about_correlations(fit)
     diverged = sum(attempt.diverged for attempt in fit.attempts)
     if diverged and len(fit.attempts) > 1:
@@ -50,7 +50,10 @@ def _about_correlations(fit: Fit) -> list[str]:
             if abs(c) > _NEARLY_ONE and np.isfinite(c):
                 pairs.append((abs(c), fit.labels[j], fit.labels[i], c))
     pairs.sort(reverse=True)
-    return [f"{a} and {b} are hardly told apart (correlation {c:+.4f})" for _, a, b, c in pairs[:3]]
+    return [
+        f"{a} and {b} can hardly be distinguished (correlation {c:+.4f})"
+        for _, a, b, c in pairs[:3]
+    ]
 
 
 def _about_errors(fit: Fit, errors: AbstractErrors | Likelihood | None) -> list[str]:
