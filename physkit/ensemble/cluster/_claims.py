@@ -36,42 +36,44 @@ class Claims:
         self.folder = folder
         self._queue = SlurmQueue()
 
-    def acquire(self, what: int | str, max_deaths: float = MAX_DEATHS) -> bool:
+    def acquire(self, chunk_or_task: int | str, max_deaths: float = MAX_DEATHS) -> bool:
         """Claim a chunk, or a named task; whether this process may compute it.
 
         - `max_deaths`: of earlier holders, from which on nobody may.
         """
-        name = _name(what)
-        files = self._files().get(name, [])
+        name = _claim_name(chunk_or_task)
+        files = self._list_files().get(name, [])
         if not files:
             return self._claim(name, 0, 0)
         holder = read_holder(files[-1])
         if holder is None or not self._is_dead(holder, files[-1]):
             return False
         # A requeue is not counted as a death: a preempted job must not bring its chunk into quarantine.
-        deaths = _deaths(holder) + (not _is_former_self(holder))
+        deaths = _num_deaths(holder) + (not _is_former_self(holder))
         return deaths < max_deaths and self._claim(name, _generation(files[-1]) + 1, deaths)
 
-    def release(self, what: int | str) -> None:
+    def release(self, chunk_or_task: int | str) -> None:
         """Give a claim back. To be called by its holder, whose own file goes last."""
         # Oldest first: while the newest file exists, nobody else can claim the chunk.
-        for path in self._files().get(_name(what), []):
+        for path in self._list_files().get(_claim_name(chunk_or_task), []):
             path.unlink(missing_ok=True)
 
     def holders(self) -> dict[int, dict[str, Any]]:
         """The living holders of claims, by chunk."""
-        return {k: holder for k, (holder, dead, _) in self._chunks().items() if not dead}
+        return {k: holder for k, (holder, dead, _) in self._read_claims().items() if not dead}
 
     def quarantined(self) -> list[int]:
         """Chunks on which so many workers have died that none tries again."""
         return sorted(
-            k for k, (h, dead, _) in self._chunks().items() if dead and _deaths(h) + 1 >= MAX_DEATHS
+            k
+            for k, (h, dead, _) in self._read_claims().items()
+            if dead and _num_deaths(h) + 1 >= MAX_DEATHS
         )
 
     def release_stale(self) -> None:
         """Remove the claims of dead workers, and the count of deaths with them."""
         # No lock is needed: `_claim` withdraws where a takeover and a new first claim come to coexist.
-        for _, dead, files in self._chunks().values():
+        for _, dead, files in self._read_claims().values():
             for path in files if dead else []:
                 path.unlink(missing_ok=True)
 
@@ -83,14 +85,14 @@ class Claims:
             return False
         # Between listing the files and creating this one, stale claims may have been released and another
         # worker may have claimed the chunk as generation 0. Then both files exist: this worker withdraws.
-        for other in self._files().get(name, []):
+        for other in self._list_files().get(name, []):
             holder = None if other == path else read_holder(other)
             if holder is not None and not self._is_dead(holder, other):
                 path.unlink(missing_ok=True)
                 return False
         return True
 
-    def _files(self) -> dict[str, list[Path]]:
+    def _list_files(self) -> dict[str, list[Path]]:
         """The files of each name, the newest last."""
         if not self.folder.is_dir():
             return {}
@@ -101,10 +103,10 @@ class Claims:
             files.setdefault(path.name.split(".")[0], []).append(path)
         return files
 
-    def _chunks(self) -> dict[int, tuple[dict[str, Any], bool, list[Path]]]:
+    def _read_claims(self) -> dict[int, tuple[dict[str, Any], bool, list[Path]]]:
         """For every claimed chunk: its holder, whether the holder is dead, and the claim's files."""
         chunks = {}
-        for name, files in self._files().items():
+        for name, files in self._list_files().items():
             if name.isdigit() and (holder := read_holder(files[-1])) is not None:
                 chunks[int(name)] = holder, self._is_dead(holder, files[-1]), files
         return chunks
@@ -112,7 +114,7 @@ class Claims:
     def _is_dead(self, holder: dict[str, Any], path: Path) -> bool:
         """Whether the worker that wrote a claim no longer runs."""
         if not holder:  # an empty or unreadable file: being written, or its writer died
-            return _age(path) > _MAX_WRITE_SECONDS
+            return _age_seconds(path) > _MAX_WRITE_SECONDS
         if _is_former_self(holder) or is_holder_gone(holder):
             return True
         # Process numbers say nothing about other machines: there Slurm is asked about the job, if it is one.
@@ -124,8 +126,8 @@ class Claims:
         return self._queue.is_running(job, restarts) is False
 
 
-def _name(what: int | str) -> str:
-    return what if isinstance(what, str) else f"{what:06d}"
+def _claim_name(chunk_or_task: int | str) -> str:
+    return chunk_or_task if isinstance(chunk_or_task, str) else f"{chunk_or_task:06d}"
 
 
 def _generation(path: Path) -> int:
@@ -188,13 +190,13 @@ def describe_quarantined(chunks: Sequence[int]) -> str:
     )
 
 
-def _deaths(holder: dict[str, Any]) -> int:
+def _num_deaths(holder: dict[str, Any]) -> int:
     # A claim is a text file that anybody may have edited: no entry is trusted to have its type.
     deaths = holder.get("deaths")
     return deaths if isinstance(deaths, int) else 0
 
 
-def _age(path: Path) -> float:
+def _age_seconds(path: Path) -> float:
     try:
         # The server's clock may differ from this machine's on a network file system; a minute covers that.
         return time.time() - path.stat().st_mtime

@@ -45,7 +45,7 @@ class SlurmQueue:
         """Whether the job runs and was restarted `restarts` times; None where Slurm does not answer."""
         asked_at, running, restarts_now = self._answers.get(job, (-_CACHE_SECONDS, None, 0))
         if time.monotonic() - asked_at > _CACHE_SECONDS:
-            running, restarts_now = _ask(job)
+            running, restarts_now = _query_job(job)
             self._answers[job] = time.monotonic(), running, restarts_now
         # A job that was restarted since is another process, which holds none of the old claims.
         return running and restarts_now == restarts
@@ -59,7 +59,7 @@ def job_states(jobs: Iterable[str]) -> dict[str, str] | None:
         # Numbers come from files in the folder: nothing else may reach a command line.
         if not _JOB.fullmatch(job):
             continue
-        output = _run("squeue", "--noheader", f"--jobs={job}", "--format=%i %T")
+        output = _run_command("squeue", "--noheader", f"--jobs={job}", "--format=%i %T")
         if output is None:
             return None
         states |= {w[0]: w[1] for line in output.splitlines() if len(w := line.split()) == 2}
@@ -74,14 +74,16 @@ def requeue_this_job() -> bool:
     job = str(current_job().get("job", ""))
     if not job:
         return False
-    state = _run("squeue", "--noheader", f"--jobs={job}", "--format=%T") or ""
-    return state.split() == ["RUNNING"] and _run("scontrol", "requeue", job) is not None
+    state = _run_command("squeue", "--noheader", f"--jobs={job}", "--format=%T") or ""
+    return state.split() == ["RUNNING"] and _run_command("scontrol", "requeue", job) is not None
 
 
 def job_seconds_left() -> float | None:
     """Seconds until Slurm ends this job; None outside of Slurm or without a limit."""
     job = current_job()
-    output = _run("squeue", "--noheader", f"--jobs={job['job']}", "--format=%L") if job else None
+    output = (
+        _run_command("squeue", "--noheader", f"--jobs={job['job']}", "--format=%L") if job else None
+    )
     # Slurm's forms: 5 · 4:05 · 3:04:05 · 2-03:04:05
     match = re.fullmatch(r"(?:(\d+)-)?(?:(\d+):)?(?:(\d+):)?(\d+)", (output or "").strip())
     if match is None:
@@ -114,11 +116,13 @@ def recorded_jobs(folder: Path) -> list[str]:
     return list(dict.fromkeys(text.split()))
 
 
-def _ask(job: str) -> tuple[bool | None, int]:
+def _query_job(job: str) -> tuple[bool | None, int]:
     """Whether a job runs (None: unknown), and how often it was restarted."""
     if not _JOB.fullmatch(job):
         return None, 0
-    output = _run("squeue", "--noheader", f"--jobs={job}", "--Format=State:24,RestartCnt:12")
+    output = _run_command(
+        "squeue", "--noheader", f"--jobs={job}", "--Format=State:24,RestartCnt:12"
+    )
     if output is None:
         return None, 0
     words = output.split()  # none: the job has left the queue
@@ -127,7 +131,7 @@ def _ask(job: str) -> tuple[bool | None, int]:
     return words[0] in _RUNNING, int(words[1]) if words[1].isdigit() else 0
 
 
-def _run(*command: str) -> str | None:
+def _run_command(*command: str) -> str | None:
     """What a command of Slurm prints; nothing for jobs that are gone, None where it fails."""
     try:
         process = subprocess.run(

@@ -138,15 +138,15 @@ def max_members_on(sweep: Sweep, device: jax.Device, free: float) -> int:
     state = _nbytes(sweep.models[0][1])
     # Checked before anything is compiled: initializing one member would already exhaust the device.
     if state > free:
-        raise _too_large(float(state), free)
+        raise _too_large_error(float(state), free)
     memory = predict_batch_memory(sweep, device)
     members = memory.max_members(MEMORY_FRACTION * free)
     if members < 1:
-        raise _too_large(memory.bytes_for(1), MEMORY_FRACTION * free)
+        raise _too_large_error(memory.bytes_for(1), MEMORY_FRACTION * free)
     return members
 
 
-def _too_large(needed: float, free: float) -> CapacityError:
+def _too_large_error(needed: float, free: float) -> CapacityError:
     return CapacityError(
         f"one member needs {needed / 2**30:.3g} GiB and a device has {free / 2**30:.3g} GiB for it: a sweep "
         "puts whole members on a device. Take fewer particles or points, single precision, or a larger "

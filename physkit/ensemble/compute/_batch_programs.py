@@ -77,7 +77,7 @@ def summarize_program(devices: Sequence[jax.Device]) -> Callable:
 def compile_advance(devices: Sequence[jax.Device], *arguments: Any) -> Any:
     """`advance_program` compiled for arguments, of which shapes are enough; nothing is run."""
     # The jitted function itself: `_on_devices` may wrap it in a function that cannot be lowered.
-    program = _compiled(_advance, tuple(devices), (None, 0, None), (3, 4), False)
+    program = _make_program(_advance, tuple(devices), (None, 0, None), (3, 4), False)
     return program.lower(*arguments).compile()
 
 
@@ -88,13 +88,13 @@ def _on_devices(
     static: tuple[int, ...],
     on_all_cores: bool = False,
 ) -> Callable:
-    program = _compiled(work, tuple(devices), axes, static, on_all_cores)
+    program = _make_program(work, tuple(devices), axes, static, on_all_cores)
     # One device needs no pmap: jit has no axis of devices, and no copies to them.
     return program if len(devices) > 1 else partial(_call_on, devices[0], program)
 
 
 @cache  # the same jitted object each time, so that JAX finds its compiled programs again
-def _compiled(
+def _make_program(
     work: Callable,
     devices: tuple[jax.Device, ...],
     axes: tuple[int | None, ...],

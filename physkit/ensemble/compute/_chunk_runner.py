@@ -38,7 +38,6 @@ from physkit.simulate import (
 from ..design._retry import scale_intervals
 from ..design._sweep import Sweep
 from ..store._chunk_result import ChunkResult, blank_failed
-from ._batch_init import find_resizables, resize_caches, stack_carries
 from ._batch_programs import (
     advance_program,
     compile_advance,
@@ -46,6 +45,7 @@ from ._batch_programs import (
     split_group,
     summarize_program,
 )
+from ._common_capacity import find_resizables, resize_caches, stack_carries
 from ._member_batch import HEALTH_INTERVAL, MemberBatch, MemberGroup, new_batch
 from ._output_shapes import flatten_frames
 
@@ -95,7 +95,7 @@ class ChunkRunner:
         self.max_blocks = 0  # blocks of frames that may wait on the devices
         self._arrays, self._statics = split_group(self.group)
         self._capacity = 0  # of neighbor lists, shared by all chunks
-        self._one_by_one = False
+        self._one_by_one = False  # whether members are initialized outside of a trace
         self._kinds = CompiledKinds()
         self._driver: ChunkDriver[MemberBatch] | None = None
 
@@ -116,14 +116,13 @@ class ChunkRunner:
         # The last chunk is padded with its last member, so that one program serves all chunks.
         padded = np.concatenate([members, np.full(self.batch_size - count, members[-1])])
         values = self.sweep.values(self.group_number, padded)
-        values = tuple(self._by_device(_as_jax(v)) for v in values)
+        values = tuple(self._to_device_layout(_as_jax(v)) for v in values)
         key_rows = np.minimum(np.arange(self.batch_size), count - 1)
-        keys = None if keys is None else self._by_device(keys[key_rows])
+        keys = None if keys is None else self._to_device_layout(keys[key_rows])
         batch, first_frames = self._init(values, keys)
         # Padding is dropped as soon as frames reach the host, here and below: [:count].
-        pieces = [
-            {name: self._by_member(x)[:count] for name, x in flatten_frames(first_frames).items()}
-        ]
+        frames = flatten_frames(first_frames).items()
+        pieces = [{name: self._to_member_rows(x)[:count] for name, x in frames}]
         if self._driver is None:
             self.max_blocks = self._max_blocks(first_frames)
             # One driver for all chunks: its scheduler keeps the pace that it has learned.
@@ -136,23 +135,23 @@ class ChunkRunner:
             )
         done = 0
         while done < self.blocks:
-            blocks = min(self._whole_intervals(self._driver.scheduler.blocks), self.blocks - done)
+            blocks = min(self._round_up_blocks(self._driver.scheduler.blocks), self.blocks - done)
             _, attempt = self._driver.advance(batch, blocks)
             batch, done = attempt.after, done + blocks
             frames = flatten_frames(attempt.frames).items()
-            pieces.append({name: self._time_series(x, blocks)[:count] for name, x in frames})
+            pieces.append({name: self._merge_blocks(x, blocks)[:count] for name, x in frames})
             if report is not None:
                 report(done / self.blocks)
-            if done < self.blocks and self._must_stop(stop, self.blocks - done):
+            if done < self.blocks and self._should_stop(stop, self.blocks - done):
                 raise ChunkStopped
         summary = flatten_frames(
             summarize_program(self.devices)(self._arrays, batch, self._statics)
         )
-        failed_at = jax.tree.map(self._by_member, batch.failed_at)
+        failed_at = jax.tree.map(self._to_member_rows, batch.failed_at)
         result = ChunkResult(
             frames=_concatenate(pieces),
-            summary={name: self._by_member(x)[:count] for name, x in summary.items()},
-            reason=self._by_member(batch.reason)[:count].astype(np.int64),
+            summary={name: self._to_member_rows(x)[:count] for name, x in summary.items()},
+            reason=self._to_member_rows(batch.reason)[:count].astype(np.int64),
             # A step count is two 32-bit words, the lower one with 24 bits in use; int64 holds both.
             step=(failed_at.high[:count].astype(np.int64) << 24) + failed_at.low[:count],
             attempts=np.ones(count, np.int64),
@@ -184,7 +183,7 @@ class ChunkRunner:
         )
         return float(compiled_bytes(compiled)[0])
 
-    def _whole_intervals(self, blocks: int) -> int:
+    def _round_up_blocks(self, blocks: int) -> int:
         """`blocks`, rounded up to whole health intervals where nothing is recorded.
 
         So that health is checked at the same steps whatever the timing of chunks.
@@ -193,7 +192,7 @@ class ChunkRunner:
             return blocks
         return -(-blocks // HEALTH_INTERVAL) * HEALTH_INTERVAL
 
-    def _must_stop(self, stop: StopRequest | None, blocks_left: int) -> bool:
+    def _should_stop(self, stop: StopRequest | None, blocks_left: int) -> bool:
         """Whether to leave the chunk unfinished, of which `blocks_left` blocks are still to be computed."""
         scheduler = self._driver.scheduler
         if stop is None:
@@ -315,7 +314,7 @@ class ChunkRunner:
         carry = stack_carries(carries, self._capacity)
         first = jax.tree.map(lambda *x: jnp.stack(x), *frames)
         batch = new_batch(values, carry, self.batch_size)
-        return jax.tree.map(self._by_device, (batch, first))
+        return jax.tree.map(self._to_device_layout, (batch, first))
 
     def _max_blocks(self, first: Frame) -> int:
         """How many blocks of frames may wait on the devices."""
@@ -325,23 +324,23 @@ class ChunkRunner:
         """Bytes of the frames of a block of those members of which `first` are the first frames."""
         return frame_bytes_per_block(self.group.model[0], first)
 
-    def _by_device(self, x: jax.Array) -> jax.Array:
+    def _to_device_layout(self, x: jax.Array) -> jax.Array:
         """`[batch, …]` as the devices take it: `[devices, size, …]` on more than one."""
         if len(self.devices) == 1:
             return x
         return x.reshape((len(self.devices), self.size, *x.shape[1:]))
 
-    def _by_member(self, x: jax.Array | np.ndarray) -> np.ndarray:
+    def _to_member_rows(self, x: jax.Array | np.ndarray) -> np.ndarray:
         """`[batch, …]` from the layout of the devices."""
         rows = np.asarray(x)
         return rows.reshape(self.batch_size, *rows.shape[2:]) if len(self.devices) > 1 else rows
 
-    def _time_series(self, x: jax.Array, blocks: int) -> np.ndarray:
+    def _merge_blocks(self, x: jax.Array, blocks: int) -> np.ndarray:
         """`[batch, time, …]` from the first blocks of a buffer `[max_blocks, batch, times in a block, …]`."""
         block_axis = 1 if len(self.devices) > 1 else 0  # behind that of the devices
         used = np.asarray(x)[(*[slice(None)] * block_axis, slice(blocks))]
         # ([devices,] blocks, size, times, …) → ([devices,] size, blocks, times, …)
-        rows = self._by_member(np.moveaxis(used, block_axis, block_axis + 1))
+        rows = self._to_member_rows(np.moveaxis(used, block_axis, block_axis + 1))
         return rows.reshape(len(rows), rows.shape[1] * rows.shape[2], *rows.shape[3:])
 
 

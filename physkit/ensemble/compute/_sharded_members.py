@@ -120,7 +120,7 @@ class ShardedMemberRunner:
                 continue
             carry, done = attempt.after, done + blocks
             frames = flatten_frames(attempt.frames).items()
-            pieces.append({name: _time_series(x[:blocks]) for name, x in frames})
+            pieces.append({name: _merge_blocks(x[:blocks]) for name, x in frames})
             if not attempt.health.ok:
                 reason = int(attempt.health.faults())
                 break
@@ -138,7 +138,7 @@ class ShardedMemberRunner:
         )
 
 
-def _time_series(x: jax.Array | np.ndarray) -> np.ndarray:
+def _merge_blocks(x: jax.Array | np.ndarray) -> np.ndarray:
     """`[blocks, times in a block, …]` with one axis of time."""
     x = np.asarray(x)
     return x.reshape((x.shape[0] * x.shape[1], *x.shape[2:]))

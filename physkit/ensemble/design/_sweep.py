@@ -30,7 +30,7 @@ from ._sweep_checks import (
     check_time_steps,
     states_of_points,
 )
-from ._swept_leaves import LeafPosition, SweptLeaf, set_leaves, swept_leaves
+from ._swept_leaves import LeafPosition, SweptLeaf, resolve_axes, set_leaves
 
 _MAX_COORDINATE_SIZE = 64  # numbers of one point that a table of coordinates still shows
 
@@ -95,7 +95,7 @@ class Sweep:
         check_replicas(self.replicas, len(self.design))
         for sim, _ in models:
             count_blocks(sim, self.steps)
-        swept = tuple(swept_leaves(self.design, model) for model in models)
+        swept = tuple(resolve_axes(self.design, model) for model in models)
         set_field("swept", swept)
         check_time_steps(models[0], swept[0])
         states = [

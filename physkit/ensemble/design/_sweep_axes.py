@@ -108,7 +108,7 @@ def _num_points(axis: SweepAxis) -> int:
         and isinstance(axis.values, list | tuple)
     ):
         return len(axis.values)
-    arrays = value_arrays(axis.values, title)
+    arrays = as_value_arrays(axis.values, title)
     if not arrays or any(np.ndim(a) == 0 for a in arrays):
         raise ShapeError(
             f"values of {title} have no axis of points: give [points, …], got {axis.values!r:.80}"
@@ -119,19 +119,19 @@ def _num_points(axis: SweepAxis) -> int:
     return lengths[0]
 
 
-def value_arrays(values: PyTree, title: str) -> list[jax.Array | np.ndarray]:
+def as_value_arrays(values: PyTree, title: str) -> list[jax.Array | np.ndarray]:
     """One array for each leaf that is given values: of a dict or tuple of arrays, a list, a tree."""
     if isinstance(values, Mapping):
-        return [value_array(v, title) for v in values.values()]
+        return [as_value_array(v, title) for v in values.values()]
     # A tuple of sequences is an array for each leaf; a tuple of numbers is one array.
     if isinstance(values, tuple) and values and all(_is_sequence(v) for v in values):
-        return [value_array(v, title) for v in values]
+        return [as_value_array(v, title) for v in values]
     if isinstance(values, list | tuple | int | float | complex | str):
-        return [value_array(values, title)]
+        return [as_value_array(values, title)]
     return jax.tree.leaves(values)
 
 
-def value_array(values: Any, title: str) -> jax.Array | np.ndarray:
+def as_value_array(values: Any, title: str) -> jax.Array | np.ndarray:
     """Values as one array; JAX arrays, which may be random keys, as they are."""
     if isinstance(values, jax.Array):
         return values

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from physkit.core import ParameterError, PyTree, SelectionError, ShapeError
 from physkit.fit import Selection, select
 
-from ._sweep_axes import KEY, STATE, Design, Model, SweepAxis, value_array, value_arrays
+from ._sweep_axes import KEY, STATE, Design, Model, SweepAxis, as_value_array, as_value_arrays
 
 # Which leaf of the flattened model, and which part of it: () for all, (index,) for a part.
 LeafPosition: TypeAlias = tuple[int, tuple]
@@ -32,7 +32,7 @@ class SweptLeaf:
     axis: int = 0
 
 
-def swept_leaves(design: Design, model: Model) -> tuple[SweptLeaf, ...]:
+def resolve_axes(design: Design, model: Model) -> tuple[SweptLeaf, ...]:
     """The leaves of `model` that a design sweeps.
 
     **Errors:** `SelectionError`, `ShapeError`, `ParameterError`.
@@ -40,20 +40,20 @@ def swept_leaves(design: Design, model: Model) -> tuple[SweptLeaf, ...]:
     return tuple(
         dataclasses.replace(leaf, axis=number)
         for number, axis in enumerate(design.axes)
-        for leaf in resolve_axis(axis, model)
+        for leaf in _resolve_axis(axis, model)
     )
 
 
-def resolve_axis(axis: SweepAxis, model: Model) -> list[SweptLeaf]:
+def _resolve_axis(axis: SweepAxis, model: Model) -> list[SweptLeaf]:
     """The leaves of `model` that `axis` points at, with values that fit them.
 
     **Errors:** `SelectionError`, `ShapeError`, `ParameterError`.
     """
     if isinstance(axis.where, str):
         if axis.where == KEY:
-            return [SweptLeaf(axis.name or KEY, None, (), _key_values(axis.values))]
+            return [SweptLeaf(axis.name or KEY, None, (), _check_keys(axis.values))]
         if axis.where == STATE:
-            return _state_leaves(axis, model)
+            return _resolve_states(axis, model)
         raise SelectionError(
             f'where is a function of the model, "state" or "key"; got {axis.where!r}'
         )
@@ -66,7 +66,7 @@ def resolve_axis(axis: SweepAxis, model: Model) -> list[SweptLeaf]:
         names = [axis.name if len(names) == 1 else f"{axis.name}.{n}" for n in names]
     rows = zip(names, selection.leaf_numbers, selection.indices, values, strict=True)
     return [
-        SweptLeaf(name, leaf, index, _fit_values(name, given, leaves[leaf], index))
+        SweptLeaf(name, leaf, index, _check_values(name, given, leaves[leaf], index))
         for name, leaf, index, given in rows
     ]
 
@@ -93,17 +93,17 @@ def _values_by_leaf(axis: SweepAxis, names: Sequence[str]) -> list[Any]:
     if isinstance(axis.values, Mapping):
         if set(axis.values) != set(names):
             raise ShapeError(f"values for {sorted(axis.values)}, but where points at {list(names)}")
-        return [value_array(axis.values[name], title) for name in names]
-    arrays = value_arrays(axis.values, title)
+        return [as_value_array(axis.values[name], title) for name in names]
+    arrays = as_value_arrays(axis.values, title)
     # For one leaf, a tuple of rows is one array, not several arrays.
     if len(names) == 1 and len(arrays) > 1:
-        return [value_array(axis.values, title)]
+        return [as_value_array(axis.values, title)]
     if len(arrays) != len(names):
         raise ShapeError(f"{len(arrays)} arrays of values for {len(names)} leaves: {list(names)}")
     return arrays
 
 
-def _fit_values(name: str, given: Any, leaf: Any, index: tuple) -> Any:
+def _check_values(name: str, given: Any, leaf: Any, index: tuple) -> Any:
     """`given` as an array `[points, *shape of the leaf]` that the leaf's dtype can hold."""
     if isinstance(given, jax.Array) and jnp.issubdtype(given.dtype, jax.dtypes.prng_key):
         values: Any = given
@@ -140,7 +140,7 @@ def _holds_exactly(dtype: np.dtype, values: np.ndarray) -> bool:
     return bool(np.all((values >= low) & (values <= high) & (values == np.floor(values))))
 
 
-def _key_values(values: ArrayLike) -> jax.Array | np.ndarray:
+def _check_keys(values: ArrayLike) -> jax.Array | np.ndarray:
     """Random keys, or the whole numbers that seed them."""
     if isinstance(values, jax.Array) and jnp.issubdtype(values.dtype, jax.dtypes.prng_key):
         if values.ndim != 1:
@@ -158,7 +158,7 @@ def _key_values(values: ArrayLike) -> jax.Array | np.ndarray:
     return seeds
 
 
-def _state_leaves(axis: SweepAxis, model: Model) -> list[SweptLeaf]:
+def _resolve_states(axis: SweepAxis, model: Model) -> list[SweptLeaf]:
     """Every leaf of the state, from a list of states or a batch of them."""
     sim, state = model
     # The model is flattened as (simulation, state): leaves of the state come last.
@@ -192,7 +192,9 @@ def _state_leaves(axis: SweepAxis, model: Model) -> list[SweptLeaf]:
     swept = []
     for number, ((path, leaf), column) in enumerate(zip(paths, columns, strict=True)):
         name = title + jax.tree_util.keystr(path)
-        swept.append(SweptLeaf(name, first_leaf + number, (), _fit_values(name, column, leaf, ())))
+        swept.append(
+            SweptLeaf(name, first_leaf + number, (), _check_values(name, column, leaf, ()))
+        )
     return swept
 
 

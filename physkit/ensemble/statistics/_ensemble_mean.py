@@ -45,7 +45,7 @@ def ensemble_mean(
     diverges makes mean and derivative NaN: neither can honestly leave it out. In chaos the derivative of
     a mean is not the mean of derivatives over long times: see `gradient_audit`.
     """
-    count = _count(members)
+    count = _count_members(members)
     if chunk_size is not None:
         whole_number = isinstance(chunk_size, int) and not isinstance(chunk_size, bool)
         if not whole_number or chunk_size < 1:
@@ -94,7 +94,7 @@ def _require_floating(x: Array) -> Array:
     return x
 
 
-def _count(members: PyTree) -> int:
+def _count_members(members: PyTree) -> int:
     leaves = jax.tree.leaves(members)
     counts = {jnp.shape(x)[:1] for x in leaves}
     if len(counts) != 1 or () in counts:

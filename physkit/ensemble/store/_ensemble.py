@@ -68,14 +68,14 @@ class Ensemble(Mapping[str, MemberArray]):
         order = np.argsort(members, kind="stable")
         self.members = members[order]
         chunk_and_row = np.concatenate(rows)[order] if rows else np.zeros((0, 2), int)
-        self.ok = _column(present, "ok", order).astype(bool)
-        self.attempts = _column(present, "attempts", order)
-        self._reason = _column(present, "reason", order)
-        self._step = _column(present, "step", order)
+        self.ok = _concatenate_column(present, "ok", order).astype(bool)
+        self.attempts = _concatenate_column(present, "attempts", order)
+        self._reason = _concatenate_column(present, "reason", order)
+        self._step = _concatenate_column(present, "step", order)
         self.coordinates = {n: np.asarray(x)[self.members] for n, x in coordinates.items()}
         self.frames = _member_arrays(present, "frames", chunk_and_row)
         self.summary = _member_arrays(present, "summary", chunk_and_row)
-        self.times = {name: _times(present, name, order) for name in self.frames}
+        self.times = {name: _merge_times(present, name, order) for name in self.frames}
         self.reduced = dict(reduced)
         self.seconds = sum(c.seconds for c in present)
         self.growths = tuple(g for c in present for g in c.growths)
@@ -88,7 +88,7 @@ class Ensemble(Mapping[str, MemberArray]):
             FailedMember(
                 int(self.members[k]),
                 int(self._step[k]),
-                reason_text(int(self._reason[k])),
+                describe_fault(int(self._reason[k])),
                 int(self.attempts[k]),
             )
             for k in failed
@@ -195,7 +195,7 @@ class Ensemble(Mapping[str, MemberArray]):
         return "\n".join(lines)
 
 
-def reason_text(bits: int) -> str:
+def describe_fault(bits: int) -> str:
     """The most telling one of some fault bits, in words."""
     # The table is ordered from the most specific fault to the most general one.
     for fault, (_, advice) in ADVICE.items():
@@ -206,7 +206,7 @@ def reason_text(bits: int) -> str:
     return ""
 
 
-def _column(chunks: list[StoredChunk], name: str, order: np.ndarray) -> np.ndarray:
+def _concatenate_column(chunks: list[StoredChunk], name: str, order: np.ndarray) -> np.ndarray:
     """An entry that chunks have for each of their members, in the order of the members."""
     if not chunks:
         return np.zeros(0, int)
@@ -223,7 +223,7 @@ def _member_arrays(
     return {n: MemberArray(n, [getattr(c, kind)[n] for c in chunks], chunk_and_row) for n in names}
 
 
-def _times(chunks: list[StoredChunk], name: str, order: np.ndarray) -> np.ndarray:
+def _merge_times(chunks: list[StoredChunk], name: str, order: np.ndarray) -> np.ndarray:
     """`[times]` if they are those of all members, else `[members, times]`."""
     times = [np.asarray(c.times[name]) for c in chunks]
     if all(t.ndim == 1 and np.array_equal(t, times[0]) for t in times):

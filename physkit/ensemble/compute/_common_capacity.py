@@ -1,4 +1,4 @@
-"""One batch from members that were set up one by one: their caches get a common capacity."""
+"""Members that were initialized one by one, as one batch: their caches get a common capacity."""
 
 from collections.abc import Sequence
 
@@ -36,18 +36,18 @@ def stack_carries(carries: Sequence[Carry], min_capacity: int) -> Carry:
     # Every carry has the same caches in the same order, unless members chose different methods at the start.
     nodes = [find_growables(c.aux) for c in carries]
     if len({len(carry_nodes) for carry_nodes in nodes}) > 1:
-        raise _different_structure()
+        raise _structure_error()
     capacities = [node.capacity for c in carries for node in find_resizables(c.aux)]
     capacity = max([min_capacity, *capacities])
     same_nodes = list(zip(*nodes, strict=True))
     resized = [_with_common_shapes(carry, capacity, same_nodes) for carry in carries]
     # The structure includes static fields: a skin or a number of cells that differs shows here.
     if len({jax.tree.structure(carry) for carry in resized}) > 1:
-        raise _different_structure()
+        raise _structure_error()
     return jax.tree.map(lambda *x: jnp.stack(x), *resized)
 
 
-def _different_structure() -> ShapeError:
+def _structure_error() -> ShapeError:
     return ShapeError(
         "members are set up differently, so that they cannot be computed side by side: give "
         "Pairwise(…, skin=…) one skin that fits all boxes, or make groups of them"

@@ -6,7 +6,7 @@ from jaxtyping import Array, Float, Int
 
 import physkit as pk
 from physkit.core import AbstractResizable, Module, ShapeError, data, replace_fields, static
-from physkit.ensemble.compute._batch_init import stack_carries
+from physkit.ensemble.compute._common_capacity import stack_carries
 from physkit.ensemble.design._common_skin import set_common_skin
 
 
