@@ -89,9 +89,9 @@ def find_process(number: str) -> int:
 
 def test_processes_outside_of_a_step_are_alone(run_command, tmp_path):
     output = run_command("salloc", "-n2", sys.executable, "-c", PRINT_JOB)
-    assert "Job of one process" in output
+    assert "ProcessGroup of one process" in output
     run_command(
         *("sbatch", "--wait", "-n2", f"--output={tmp_path}/out.txt"),
         f'--wrap={sys.executable} -c "{PRINT_JOB}"',
     )
-    assert "Job of one process" in (tmp_path / "out.txt").read_text()
+    assert "ProcessGroup of one process" in (tmp_path / "out.txt").read_text()
