@@ -70,7 +70,7 @@ def test_run_resume_and_info(case, tmp_path, capsys):
     to = str(tmp_path / "r")
     words = ["run", str(case_copy), "--to", to, "--set", "n=3", "--set", "dt=0.02", "--seed", "5"]
     assert main([*words, "--steps", "4", "--quiet"]) == 0
-    check_refused(capsys, [*words, "--steps", "4"], "--resume continues it")
+    check_refused(capsys, [*words, "--steps", "4"], "--resume goes on")
     found = json_of(capsys, ["resume", to, "--steps", "10"])
     assert (found["resumed_from"], found["steps"], found["exit_status"]) == (4, 10, 0)
     assert main([*words[:3], f"{to}2", *words[4:], "--steps", "10", "--quiet"]) == 0

@@ -104,7 +104,8 @@ def _one_device_form(carry: Carry | ShardedCarry) -> Carry:
 def _shapes(tree: PyTree, over_devices: bool) -> dict[str, tuple[int, ...]]:
     """Shapes by path, without the leading axis over devices if there is one."""
     flat, _ = jax.tree_util.tree_flatten_with_path(tree)
-    return {jax.tree_util.keystr(path): np.shape(x)[over_devices:] for path, x in flat}
+    first_axis = 1 if over_devices else 0
+    return {jax.tree_util.keystr(path): np.shape(x)[first_axis:] for path, x in flat}
 
 
 def _describe(shapes: dict[str, tuple[int, ...]]) -> str:

@@ -12,9 +12,15 @@ _REDRAW_SECONDS = 0.1
 class Progress:
     """Shows how far a task of `total` units is, how fast it goes and when it will end.
 
-    On a terminal one line is drawn over and over; elsewhere (a log, a notebook's pipe) a line is
-    written per tenth of the way. Nothing is written when `enabled` is False. `stream` is any text
-    stream, standard error if left out. `begin` units were done before.
+    On a terminal one line is drawn again and again; elsewhere (a log, a notebook's pipe) a line is
+    written per tenth of the way.
+
+    **Arguments:**
+
+    - `total`: how many units there are. `begin`: how many of them were done before.
+    - `title`: written at the start of the line. `unit`: the name of the units.
+    - `enabled`: nothing is written when it is False.
+    - `stream`: any text stream; standard error if left out.
     """
 
     def __init__(
