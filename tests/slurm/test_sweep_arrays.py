@@ -182,7 +182,7 @@ def test_the_slurm_engine_pickles_sweeps_without_a_module(physkit, uninterrupted
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("JAX_ENABLE_X64", "1")
         found = pk.sweep(
-            case(), to="out", chunk_size=4, engine=pk.SlurmArray(elements=2, minutes=10)
+            case(steps=STEPS), to="out", chunk_size=4, engine=pk.SlurmArray(elements=2, minutes=10)
         )
     assert found.complete
     assert equal_bits(read_results(Path("out")), uninterrupted)

@@ -54,7 +54,7 @@ class LocalWorkers:
 
 @dataclasses.dataclass
 class WorkerTask:
-    """What one worker is given; submitit pickles it, and calls it in the worker's process.
+    """The task of one worker; submitit pickles it, and calls it in the worker's process.
 
     - `source`: a sweep, or a function that makes it. `worker`: (k, n), worker k of n.
     """

@@ -162,7 +162,8 @@ def _chunk_order(num_chunks: int, index: int, num_workers: int) -> list[int]:
 
 
 def _claim_chunk(claims: Claims) -> Claim:
-    """What `execute` asks before each chunk; the claim is released when the chunk is finished or given up."""
+    """The context in which `execute` computes each chunk; its claim is released when the chunk is finished or
+    given up."""
 
     @contextlib.contextmanager
     def claim(number: int) -> Iterator[bool]:

@@ -1,4 +1,4 @@
-"""One reach of neighbor lists for all members of a sweep, whatever their boxes."""
+"""One skin of neighbor lists for all members of a sweep, whatever their boxes."""
 
 from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
@@ -20,10 +20,9 @@ class HasSkin(Protocol):
 def set_common_skin(
     model: tuple[Simulation, State], states: Sequence[State]
 ) -> tuple[Simulation, State]:
-    """`model`, its forces whose skin is not given with one that fits the box of every state.
+    """`model` with a skin that fits the box of every state, for those forces that were given none.
 
-    How far a list reaches is part of the compiled program, so that members of different density must
-    share it.
+    How far a list reaches is part of the compiled program: members of different density must share it.
     """
     sim, state = model
 

@@ -40,7 +40,7 @@ class Retry:
 
 
 def scale_intervals(sim: Simulation, factor: int) -> Simulation:
-    """`sim` with every observer and guard `factor` times as many steps apart: for a dt divided by it."""
+    """`sim` with every interval of observers and guards `factor` times as long, for a dt divided by it."""
     if factor == 1:
         return sim
 

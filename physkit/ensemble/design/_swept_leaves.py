@@ -20,15 +20,17 @@ LeafPosition: TypeAlias = tuple[int, tuple]
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class SweptLeaf:
-    """A swept leaf of a model: its name, where in the flattened model, which part, its values.
+    """A swept leaf of a model.
 
-    `leaf` is None for the random key; `axis` is the column of the design's rows.
+    - `leaf`: its number in the flattened model; None for the random key.
+    - `index`: which part of the leaf is swept: `()` for all of it, `(index,)` for a part.
+    - `values`: `[points of the axis, …]`. `axis`: the column of the design's rows that chooses among them.
     """
 
     name: str
     leaf: int | None
     index: tuple
-    values: Any  # [points, …]; NumPy, or JAX keys
+    values: Any  # NumPy arrays, or JAX random keys
     axis: int = 0
 
 

@@ -16,7 +16,7 @@ _MAX_DRAWN = 2**23  # numbers drawn at a time
 
 
 class BootstrapEstimate(NamedTuple):
-    """What `bootstrap` returns, every field of the statistic's shape.
+    """What `bootstrap` returns; every field has the shape of the statistic.
 
     - `value`: the statistic of all members; `error`: its standard error.
     - `low`, `high`: ends of the percentile interval.

@@ -49,6 +49,7 @@ class Converged:
             return False
         # The same partial result as the variance has: nothing is stored for this rule alone.
         count = float(partial["count"])
+        # s / √n, with s² = Σ (x − mean)² / (n − 1)
         error = np.sqrt(partial["squares"] / (count - 1) / count)
         limit = self.error * np.abs(partial["mean"]) if self.relative else self.error
         return bool(np.all(error <= limit))

@@ -10,7 +10,7 @@ import numpy as np
 
 from physkit.core import Module, ParameterError, static
 
-# What a reduction remembers of some members: arrays by name, also the form in which it is stored.
+# What a reduction keeps of some members: arrays by name, which is also the form in which it is stored.
 Partial: TypeAlias = dict[str, np.ndarray]
 
 

@@ -196,7 +196,7 @@ class Ensemble(Mapping[str, MemberArray]):
 
 
 def describe_fault(bits: int) -> str:
-    """The most telling one of some fault bits, in words."""
+    """The most specific one of some fault bits, in words."""
     # The table is ordered from the most specific fault to the most general one.
     for fault, (_, advice) in ADVICE.items():
         if bits & int(fault):
