@@ -137,7 +137,7 @@ def _required_slots(pairs: list[tuple[PyTree, PyTree]]) -> dict[int, int]:
 def match_num_slots(
     carry: ShardedCarry, shapes: dict[str, tuple[int, ...]], sim: Simulation, spmd: OnDevices
 ) -> ShardedCarry:
-    """A carry like `carry`, whose components have as many slots as in a checkpoint: a template, whose numbers mean nothing.
+    """A template like `carry`, whose components have as many slots as in a checkpoint.
 
     Components that have grown during a run have more slots than at its start.
 
