@@ -244,7 +244,8 @@ class Pairwise(AbstractForce):
             if any(particles.space.periodic_axes(particles.dimension)):
                 raise CutoffError(
                     "without a cutoff the sum takes every pair once, but in a periodic space a particle "
-                    "has endless images: give cutoff=…, or use a mesh or Ewald sum for long-range forces"
+                    "has infinitely many images: give cutoff=…, or use a mesh or Ewald sum for long-range "
+                    "forces"
                 )
             return None
         excluded = None
