@@ -40,6 +40,7 @@ class Health(Module):
         **Errors:** that of the first fault in `ADVICE`.
         """
         found = self.faults()
+        # `ADVICE` has causes before what follows from them.
         for fault, (error, advice) in ADVICE.items():
             if fault in found:
                 message = f"{when}: {advice}" if when else advice

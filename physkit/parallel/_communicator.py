@@ -125,12 +125,14 @@ class CartesianComm(AbstractComm):
         if self.axis_size(axis) == 1:
             return x
         groups = self._groups(axis)
+        # Tiled: no axis is added or removed, lengths along `split` and `join` change.
         return jax.lax.all_to_all(x, self.name, split, join, axis_index_groups=groups, tiled=True)
 
     def _groups(self, axis: int | None) -> list[list[int]] | None:
         """Numbers of the devices in line along `axis`, line by line; None if all are in one line."""
         if axis is None or self.axis_size(axis) == self.size:
             return None
+        # (lines, devices in line)
         indices = np.moveaxis(np.arange(self.size).reshape(self.shape), axis, -1)
         return indices.reshape(-1, self.shape[axis]).tolist()
 

@@ -90,6 +90,7 @@ class Spmd:
         if devices is None:
             return program(arrays)
         sharding = row_sharding(self.shape, devices, MeshComm(self.shape).names)
+        # Within one process `device_put` moves rows; over several, each process builds its own.
         if not spans_processes(devices):
             return program(place_rows(arrays, sharding))
         rows = shard_rows(arrays, sharding)

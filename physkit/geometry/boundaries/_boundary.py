@@ -68,6 +68,7 @@ class Outflow(AbstractBoundary):
     """Zero gradient: ghosts repeat the outermost value, so that waves leave the box."""
 
     def ghosts(self, near, width, wall):
+        # Layer 0 is the outermost one, on the wall or half a cell inside.
         return jnp.repeat(wall.layers(near, 0, 1), width, axis=wall.array_axis(near))
 
 
@@ -184,6 +185,7 @@ class NoSlip(AbstractBoundary):
         return 2 * shape_for_wall(self.velocity, near, wall) - mirror if wall.vector else mirror
 
     def for_component(self, index, axis):
+        # Without an axis the components are scalars, which are even.
         return self if axis is None else Dirichlet(component_of(self.velocity, index))
 
     def at_time(self, t, x, parts=0):

@@ -103,6 +103,7 @@ class AbstractGrid(Module):
         for k, (n, shared) in enumerate(
             zip(self.local_shape, self.includes_walls(location), strict=True)
         ):
+            # Axes of length 1, which broadcast, are the same on every device.
             if (
                 comm.axis_size(k) > 1
                 and lead + k >= 0
