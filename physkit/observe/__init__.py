@@ -1,4 +1,4 @@
-"""What is recorded of a simulation."""
+"""Observers: what a simulation records while it runs, statistics over time, and guards that end a bad run."""
 
 from ._observer import (
     AbstractObserver as AbstractObserver,

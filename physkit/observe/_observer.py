@@ -1,8 +1,11 @@
-"""Observers record something every n steps; a guard is an observer whose frame must stay true."""
+"""The contract of observers, which record something every n steps, and of quantities, which they read.
+
+A guard is an observer whose frame must stay true.
+"""
 
 import abc
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 import equinox as eqx
 import jax
@@ -27,15 +30,19 @@ class AbstractObserver(Module):
 
     `init` makes its state from the first snapshot; a call returns a frame (arrays by name, stacked
     over time by the loop) and the new state; `summary` turns the final state into results.
+
+    All of it runs inside the compiled loop, but `describe`: nothing may raise on the values of arrays.
     """
 
     interval: eqx.AbstractVar[int | None]
-    fault: ClassVar[Fault] = (
-        Fault.GUARD
-    )  # raised when this observer is a guard and its frame is false
+    # What a run raises when this observer is one of its guards and its frame is false.
+    fault: ClassVar[Fault] = Fault.GUARD
 
     def init(self, snapshot: Snapshot) -> PyTree:
-        """The observer's state before its first observation."""
+        """The observer's state before its first observation.
+
+        Mistakes that shapes and names show are raised here, once, when the run begins.
+        """
         del snapshot
 
     @abc.abstractmethod
@@ -48,26 +55,26 @@ class AbstractObserver(Module):
         return {}
 
     def recorded_quantities(self) -> dict[str, "AbstractQuantity"]:
-        """The quantities whose values are frames, by the names of the frames: they say how they are stored.
+        """The quantities whose values are frames, by the names of the frames; they say how frames are stored.
 
-        Frames that no quantity answers for are stored as series.
+        Frames without a quantity are stored as series.
         """
         return {}
 
     def describe(self, observer_state: PyTree) -> str:
-        """For a guard that is broken: what was wrong, and where (host only).
+        """For a guard that is broken: what was wrong, and where. It is called on the host, after the chunk.
 
-        Over devices `observer_state` is that of the device that saw it first.
+        Over devices `observer_state` is that of the device whose guard broke first.
         """
         del observer_state
         return ""
 
 
 class AbstractQuantity(Module):
-    """A number or array read off a snapshot: an energy, a temperature, positions.
+    """A number or array computed from a snapshot: an energy, a temperature, positions.
 
-    `storage_kind` says in which kind of file its frames are stored. What is stored as a trajectory or as a
-    field says with `stored_component` whose it is.
+    `storage_kind` says in which kind of file its frames are stored. A quantity that is stored as a trajectory
+    or as a field names its component with `stored_component`.
     """
 
     storage_kind: ClassVar[StorageKind] = StorageKind.SERIES
@@ -96,12 +103,18 @@ class Expression(AbstractQuantity):
         return self.function(snapshot)
 
 
+# What users may give where a quantity is expected.
+QuantityLike: TypeAlias = AbstractQuantity | Callable[[Snapshot], PyTree]
+
+
 class Every(AbstractObserver):
     """Records named quantities every `interval` steps.
 
         Every(10, energy=TotalEnergy(), height=lambda now: now.state.position[:, 2])
 
-    **Arguments:** quantities, or plain functions of a `Snapshot`, by the name they are recorded as.
+    **Arguments:** quantities, or plain functions of a `Snapshot`, by the name under which they are recorded.
+
+    **Errors:** `ObserverError` for an interval that counts no steps, or something that is no quantity.
     """
 
     interval: int = static()
@@ -121,9 +134,10 @@ class Every(AbstractObserver):
 
 
 class Finite(AbstractObserver):
-    """Guard: every floating number of the state is finite.
+    """Guard: every floating-point number of the state is finite.
 
-    Without an `interval` it checks at the end of each chunk only, which costs nothing.
+    **Arguments:** `interval`: steps between checks; None for the end of each chunk only, which costs nothing:
+    a NaN does not go away.
     """
 
     interval: int | None = static(default=None)
@@ -134,15 +148,20 @@ class Finite(AbstractObserver):
 
 
 class Guard(AbstractObserver):
-    """Guard from a function of the snapshot that returns True while all is well.
+    """Guard from a function of the snapshot that must return True.
 
-    Guard(100, lambda now: jnp.max(jnp.abs(now.state.velocity)) < 50)
+        Guard(100, lambda now: jnp.max(jnp.abs(now.state.velocity)) < 50)
+
+    **Arguments:** `interval`: steps between checks; None for the end of each chunk only. `holds`: the
+    condition, a quantity or a function of the snapshot.
+
+    **Notes:** write `x < limit`, not `~(x >= limit)`: comparisons with NaN are false, and NaN breaks the guard.
     """
 
     interval: int | None = static()
     holds: AbstractQuantity
 
-    def __init__(self, interval: int | None, holds: Any):
+    def __init__(self, interval: int | None, holds: QuantityLike):
         self.interval = check_optional_interval(interval)
         self.holds = as_quantity("guard", holds)
 
@@ -150,28 +169,30 @@ class Guard(AbstractObserver):
         return {"guard": self.holds(snapshot)}, observer_state
 
 
-def check_interval(interval: Any) -> int:
+def check_interval(interval: object) -> int:
     """`interval`, which counts steps: 1, 2, …
 
     **Errors:** `ObserverError` for anything else.
     """
+    # True is an instance of int.
     if isinstance(interval, bool) or not isinstance(interval, int) or interval < 1:
         raise ObserverError(f"an observer's interval counts steps: 1, 2, …; got {interval!r}")
     return interval
 
 
-def check_optional_interval(interval: Any) -> int | None:
-    """`check_interval`, or None: at the end of each chunk only."""
+def check_optional_interval(interval: object) -> int | None:
+    """`check_interval`, or None, which means the end of each chunk only."""
     return None if interval is None else check_interval(interval)
 
 
-def as_quantity(name: str, value: Any) -> AbstractQuantity:
-    """A quantity as it is, a plain function of the snapshot as an `Expression`.
+def as_quantity(name: str, value: object) -> AbstractQuantity:
+    """A quantity unchanged; a plain function of the snapshot as an `Expression`.
 
     **Errors:** `ObserverError` for anything else.
     """
     if isinstance(value, AbstractQuantity):
         return value
+    # A class is callable: `Every(10, energy=TotalEnergy)` lacks its parentheses.
     if isinstance(value, type) or not callable(value):
         hint = f"{value.__name__}()" if isinstance(value, type) else "a quantity or a function"
         raise ObserverError(f"{name}={value!r} is not a quantity; did you mean {hint}?")

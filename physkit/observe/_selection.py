@@ -1,4 +1,4 @@
-"""Selecting the particles and the forces of a snapshot that a quantity is about."""
+"""Select the particles and the forces of a snapshot that a quantity is about."""
 
 import jax.numpy as jnp
 from jaxtyping import Array, Bool
@@ -16,16 +16,16 @@ def select_particle_components(snapshot: Snapshot, component: str | None) -> tup
     **Errors:** `ComponentError` when there is none, or `component` is something else.
     """
     state = snapshot.state
-    parts = (
+    candidates = (
         tuple(state.values())
         if component is None and isinstance(state, dict)
         else (get_component(state, component),)
     )
-    found = tuple(part for part in parts if isinstance(part, Particles))
-    if not found:
-        have = {type(part).__name__ for part in parts}
-        raise ComponentError(f"this quantity is about particles; the state has {sorted(have)}")
-    return found
+    particles = tuple(x for x in candidates if isinstance(x, Particles))
+    if not particles:
+        available = {type(x).__name__ for x in candidates}
+        raise ComponentError(f"this quantity is about particles; the state has {sorted(available)}")
+    return particles
 
 
 def select_particles(snapshot: Snapshot, component: str | None) -> Particles:
@@ -53,39 +53,42 @@ def select_forces(
 
 
 def mobile_mask(particles: Particles, species: int | None) -> Bool[Array, " n"]:
-    """Which particles are free to move, and of `species` if one is given.
+    """Which slots hold a particle that is free to move, and of `species` if one is given.
 
     **Errors:** `ObserverError` when the particles have no species.
     """
-    chosen = jnp.ones(particles.num_slots, bool)
+    selected = jnp.ones(particles.num_slots, bool)
     if particles.frozen is not None:
-        chosen = ~particles.frozen
-    if particles.mask is not None:
-        chosen = chosen & particles.mask
-    return chosen if species is None else chosen & species_mask(particles, species)
+        selected = ~particles.frozen
+    if particles.mask is not None:  # over devices, some slots are empty
+        selected = selected & particles.mask
+    return selected if species is None else selected & species_mask(particles, species)
 
 
 def species_mask(particles: Particles, species: int) -> Bool[Array, " n"]:
-    """Which particles are of `species`.
+    """Which slots hold a particle of `species`.
 
     **Errors:** `ObserverError` when the particles have no species.
     """
     if particles.species is None:
         raise ObserverError(f"species={species} asked for, but the particles have no species")
-    chosen = particles.species == species
-    return chosen if particles.mask is None else chosen & particles.mask
+    selected = particles.species == species
+    return selected if particles.mask is None else selected & particles.mask
 
 
 def is_fully_periodic(particles: Particles) -> bool:
-    """Whether the space repeats along every axis, so that its volume is the particles' volume."""
+    """Whether the space is periodic along every axis, so that its volume is that of the particles."""
     return all(particles.space.periodic_axes(particles.dimension))
 
 
 def require_volume(particles: Particles, what: str) -> None:
-    """**Errors:** `ObserverError` when an axis of the space is open."""
+    """Check that the particles have a volume, which `what` needs.
+
+    **Errors:** `ObserverError` when an axis of the space is not periodic.
+    """
     if not is_fully_periodic(particles):
         raise ObserverError(
-            f"{what} needs the volume of a cell that repeats along every axis; the particles live "
+            f"{what} needs the volume of a cell that repeats along every axis; the particles are "
             f"in {type(particles.space).__name__}, periodic along "
             f"{particles.space.periodic_axes(particles.dimension)}"
         )

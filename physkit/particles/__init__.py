@@ -1,6 +1,7 @@
 """Particles, their neighbors and their forces."""
 
 from . import _lattices as lattice
+from ._devices import device_index as device_index, num_devices as num_devices
 from ._minimize import MinimizationResult as MinimizationResult, minimize as minimize
 from ._particles import ParticleIncrement as ParticleIncrement, Particles as Particles
 from ._random_positions import random_positions as random_positions

@@ -128,7 +128,7 @@ def test_radial_distribution_of_an_ideal_gas_is_one(space, smooth, key):
 def test_large_systems_are_counted_in_blocks(key, monkeypatch):
     path = uniform(65, 3, 2, SPACES["box"], key)
     whole = watch(RadialDistribution(1, 2.4, 12), path)[0]["radial_distribution"]
-    monkeypatch.setattr("physkit.observe.statistics._radial_distribution._WORK", 200)
+    monkeypatch.setattr("physkit.observe.statistics._radial_distribution._BLOCK_PAIRS", 200)
     parts = watch(RadialDistribution(1, 2.4, 12), path)[0]["radial_distribution"]
     np.testing.assert_array_equal(whole["value"], parts["value"])
 

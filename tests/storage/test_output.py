@@ -283,7 +283,7 @@ def test_commits_wait_until_they_are_due(tmp_path):
     out.add({"e": numbers(1)}, {"e": np.array([6])})
     out.commit_if_due()
     assert len(open_file(tmp_path)["e"]) == 3
-    out._committed -= 100
+    out._committed_at -= 100
     out.commit_if_due()
     assert len(open_file(tmp_path)["e"]) == 4
 

@@ -1,8 +1,7 @@
-"""Guard against an energy that runs away."""
-
-from typing import Any
+"""A guard that ends a run whose energy drifts."""
 
 import jax.numpy as jnp
+from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from physkit.core import (
@@ -16,13 +15,19 @@ from physkit.core import (
     static,
 )
 
-from .._observer import AbstractObserver, AbstractQuantity, as_quantity, check_optional_interval
+from .._observer import (
+    AbstractObserver,
+    AbstractQuantity,
+    QuantityLike,
+    as_quantity,
+    check_optional_interval,
+)
 from .._snapshot import Snapshot
 from ..quantities._energies import KineticEnergy, TotalEnergy
 
 
 class ReferenceEnergy(Module):
-    """The energy at the start, and the scale that its error is compared with."""
+    """The energy at the start, and the scale with which its error is compared."""
 
     energy: Float[Array, ""] = data()
     scale: Float[Array, ""] = data()
@@ -51,7 +56,12 @@ class EnergyDrift(AbstractObserver):
     tolerance: Float[Array, ""] = param()
     energy: AbstractQuantity
 
-    def __init__(self, interval: int | None, tolerance: Any = 1e-3, energy: Any = None):
+    def __init__(
+        self,
+        interval: int | None,
+        tolerance: ArrayLike = 1e-3,
+        energy: QuantityLike | None = None,
+    ):
         self.interval = check_optional_interval(interval)
         self.tolerance = as_parameter(tolerance)
         number = concrete_value(tolerance)
@@ -61,10 +71,12 @@ class EnergyDrift(AbstractObserver):
 
     def init(self, snapshot: Snapshot) -> ReferenceEnergy:
         energy = self.energy(snapshot)
+        # E(0) may be near zero where potential and kinetic energy cancel: its own size is then no scale.
         return ReferenceEnergy(energy, jnp.maximum(jnp.abs(energy), KineticEnergy()(snapshot)))
 
     def __call__(
         self, snapshot: Snapshot, observer_state: ReferenceEnergy
     ) -> tuple[Frame, ReferenceEnergy]:
         error = jnp.abs(self.energy(snapshot) - observer_state.energy)
+        # False for NaN, too.
         return {"energy_drift": error <= self.tolerance * observer_state.scale}, observer_state

@@ -1,10 +1,11 @@
-"""Guards of flows: what must stay positive, and the Courant number of the steps."""
+"""Guards of flows: positive densities, pressures and depths, and a limit to the Courant number."""
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import ArrayLike
 from jaxtyping import Array, Bool, Float, Int
 
 from physkit.core import (
@@ -30,7 +31,12 @@ from .._snapshot import Snapshot
 
 
 class PositivityViolation(Module):
-    """The first cell where something was not positive: which quantity, in which cell, and its value."""
+    """The first violation: which quantity was not positive, in which cell, and its value.
+
+    - `broken`: whether there was one; until then the other arrays mean nothing.
+    - `which`: index into `names`, of the quantities that are guarded.
+    - `cell`: row-major index of the cell in the domain, whose grid has `shape`.
+    """
 
     broken: Bool[Array, ""] = data()
     which: Int[Array, ""] = data()
@@ -41,18 +47,18 @@ class PositivityViolation(Module):
 
 
 class PositivityGuard(AbstractObserver):
-    """Guard: densities, pressures and depths stay positive; says in which cell at which step one did not.
+    """Guard: densities, pressures and depths stay positive; its error names the cell and the step.
 
-        Simulation(…, guards=(Finite(), Positive()))
+        Simulation(…, guards=(Finite(), PositivityGuard()))
 
-    Checks what components made of fields say must be positive (`AbstractFieldGroup.positive_quantities`).
+    Checks the quantities that components made of fields declare (`AbstractFieldGroup.positive_quantities`).
 
     **Arguments:**
 
     - `interval`: steps between observations.
-    - `component`: the component's name; every one that has such fields if left out.
+    - `component`: the component's name; every one that has such quantities if left out.
 
-    **Errors:** `ComponentError` at the start if no component has anything that must be positive.
+    **Errors:** `ComponentError` at the start if no component declares a quantity that must be positive.
     """
 
     interval: int | None = static(default=1, converter=check_optional_interval)
@@ -70,48 +76,48 @@ class PositivityGuard(AbstractObserver):
         self, snapshot: Snapshot, observer_state: PositivityViolation
     ) -> tuple[Frame, PositivityViolation]:
         quantities, grid = self._guarded_quantities(snapshot.state)
-        values = jnp.stack([x.reshape(-1) for x in quantities.values()])
-        # NaN counts as least of all: `min` and `argmin` both pass it on.
-        cells, least = jnp.argmin(values, axis=1), jnp.min(values, axis=1)
-        which = jnp.argmin(least)
-        holds = least[which] > 0
-        first = ~holds & ~observer_state.broken
-        cell = grid.global_index().reshape(-1)[
-            cells[which]
-        ]  # over devices, its index in the domain
-        # Once broken, the first violation stays.
-        now = (which.astype(jnp.int32), cell, least[which])
-        before = (observer_state.which, observer_state.cell, observer_state.value)
-        kept = (jnp.where(first, a, b) for a, b in zip(now, before, strict=True))
-        after = PositivityViolation(
-            observer_state.broken | ~holds, *kept, observer_state.names, observer_state.shape
+        values = jnp.stack([x.reshape(-1) for x in quantities.values()])  # (quantities, cells)
+        # NaN counts as the smallest: `min` and `argmin` both pass it on.
+        cells, minima = jnp.argmin(values, axis=1), jnp.min(values, axis=1)
+        which = jnp.argmin(minima)
+        holds = minima[which] > 0
+        is_first = ~holds & ~observer_state.broken
+        # Over devices a block has its own numbering of cells: report the index in the domain.
+        cell = grid.global_index().reshape(-1)[cells[which]]
+        # The loop goes on to the end of its chunk: keep the first violation.
+        new = (which.astype(jnp.int32), cell, minima[which])
+        old = (observer_state.which, observer_state.cell, observer_state.value)
+        first = (jnp.where(is_first, a, b) for a, b in zip(new, old, strict=True))
+        new_state = PositivityViolation(
+            observer_state.broken | ~holds, *first, observer_state.names, observer_state.shape
         )
-        return {"positive": holds}, after
+        return {"positive": holds}, new_state
 
     def describe(self, observer_state: PositivityViolation) -> str:
         cell = np.unravel_index(int(observer_state.cell), observer_state.shape)
-        where = tuple(map(int, cell)) if len(cell) > 1 else int(cell[0])
+        index = tuple(map(int, cell)) if len(cell) > 1 else int(cell[0])
         name = observer_state.names[int(observer_state.which)]
-        return f"{name} = {float(observer_state.value):.4g} in cell {where}"
+        return f"{name} = {float(observer_state.value):.4g} in cell {index}"
 
     def _guarded_quantities(self, state: State) -> tuple[dict[str, Array], Grid]:
-        """What must be positive, by component and name, and the grid that it is on.
+        """The quantities that must be positive, by component and name, and their grid.
 
-        **Errors:** `ComponentError` when there is nothing.
+        **Errors:** `ComponentError` when there are none.
         """
         if self.component is not None:
             state = {self.component: get_component(state, self.component)}
-        parts = state if isinstance(state, dict) else {"": state}
+        components = state if isinstance(state, dict) else {"": state}
         found: dict[str, Array] = {}
         grid: Grid | None = None
-        for name, part in parts.items():
-            own = part.positive_quantities() if isinstance(part, AbstractFieldGroup) else {}
-            found |= {f"{name} {what}".strip(): x for what, x in own.items()}
-            grid = part.grid if own and grid is None else grid
+        for name, part in components.items():
+            quantities = part.positive_quantities() if isinstance(part, AbstractFieldGroup) else {}
+            found |= {f"{name} {label}".strip(): x for label, x in quantities.items()}
+            grid = part.grid if quantities and grid is None else grid
         if grid is None:
+            available = sorted(components) if self.component is None else self.component
             raise ComponentError(
                 "PositivityGuard is for gases and other components that say what of them must be positive; "
-                f"the state has none (available: {sorted(parts) if self.component is None else self.component})"
+                f"the state has none (available: {available})"
             )
         return found, grid
 
@@ -140,14 +146,14 @@ class CourantLimit(AbstractObserver):
 
     **Good values:** 0.8 for `MUSCL` with `SSPRK2` and for `WENO5` with `SSPRK3`.
 
-    **Notes:** sees whole steps. Inside `CFLSubsteps`, which cuts them, it is not needed.
+    **Notes:** it sees whole steps. With `CFLSubsteps`, which divides them, it is not needed.
     """
 
     cfl: Float[Array, ""] = param()
     interval: int | None = static()
     fault: ClassVar[Fault] = Fault.COURANT
 
-    def __init__(self, cfl: Any = 0.8, interval: int | None = 1):
+    def __init__(self, cfl: ArrayLike = 0.8, interval: int | None = 1):
         self.cfl = as_parameter(cfl)
         self.interval = check_optional_interval(interval)
         value = concrete_value(cfl)
@@ -155,23 +161,24 @@ class CourantLimit(AbstractObserver):
             raise ParameterError(f"a Courant number must be positive; got {cfl}")
 
     def init(self, snapshot: Snapshot) -> CourantViolation:
-        return CourantViolation(jnp.array(False), jnp.zeros_like(self._now(snapshot)))
+        return CourantViolation(jnp.array(False), jnp.zeros_like(self._courant_number(snapshot)))
 
     def __call__(
         self, snapshot: Snapshot, observer_state: CourantViolation
     ) -> tuple[Frame, CourantViolation]:
-        now = self._now(snapshot)
-        holds = now <= self.cfl  # not for NaN
-        first = ~holds & ~observer_state.broken
-        after = CourantViolation(
-            observer_state.broken | ~holds, jnp.where(first, now, observer_state.cfl)
+        number = self._courant_number(snapshot)
+        holds = number <= self.cfl  # false for NaN
+        is_first = ~holds & ~observer_state.broken
+        new_state = CourantViolation(
+            observer_state.broken | ~holds, jnp.where(is_first, number, observer_state.cfl)
         )
-        return {"courant": holds}, after
+        return {"courant": holds}, new_state
 
     def describe(self, observer_state: CourantViolation) -> str:
-        found, most = float(observer_state.cfl), float(self.cfl)
-        return f"Courant number {found:.4g}, allowed {most:.4g}: reduce dt at least {found / most:.3g} times"
+        found, limit = float(observer_state.cfl), float(self.cfl)
+        return f"Courant number {found:.4g}, allowed {limit:.4g}: reduce dt at least {found / limit:.3g} times"
 
-    def _now(self, snapshot: Snapshot) -> Float[Array, ""]:
+    def _courant_number(self, snapshot: Snapshot) -> Float[Array, ""]:
         rate = total_signal_rate(snapshot.terms(), snapshot.clock, snapshot.state)
+        # A check has no part in derivatives: keep it out of the backward pass.
         return jax.lax.stop_gradient(snapshot.clock.dt * rate)

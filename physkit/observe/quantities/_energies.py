@@ -1,4 +1,4 @@
-"""Energies and temperature, read from the running forces with their current caches."""
+"""Energies and temperature of particles, from the running forces with their current caches."""
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -26,7 +26,9 @@ class PotentialEnergy(AbstractQuantity):
     component: str | None = static(default=None)
 
     def __call__(self, snapshot: Snapshot) -> Float[Array, ""]:
+        # The zero is the sum without forces, in the precision of the particles.
         zero = jnp.zeros((), select_particle_components(snapshot, self.component)[0].position.dtype)
+        # The caches hold neighbor lists that fit these positions: nothing is rebuilt to observe.
         energies = (
             term.energy(snapshot.clock, snapshot.state, cache)
             for term, cache in select_forces(snapshot, self.component)
@@ -49,8 +51,9 @@ class KineticEnergy(AbstractQuantity):
     component: str | None = static(default=None)
 
     def __call__(self, snapshot: Snapshot) -> Float[Array, ""]:
-        parts = [kinetic_energy(p) for p in select_particle_components(snapshot, self.component)]
-        return sum(parts[1:], parts[0])
+        energies = [kinetic_energy(p) for p in select_particle_components(snapshot, self.component)]
+        # Not from Python's 0, which would add an operation.
+        return sum(energies[1:], energies[0])
 
 
 class TotalEnergy(AbstractQuantity):
@@ -76,13 +79,14 @@ class TotalEnergy(AbstractQuantity):
 class ConservedEnergy(AbstractQuantity):
     """What the running integrator keeps constant: E plus the energy of its thermostat.
 
-    For `NoseHooverChain` its `conserved`; for an integrator that names nothing, `TotalEnergy()`.
+    For `NoseHooverChain` its method `conserved`; for an integrator without one, `TotalEnergy()`.
     Good for `EnergyDrift` and for `plot.drift`.
 
     **Returns:** a scalar, energy.
     """
 
     def __call__(self, snapshot: Snapshot) -> Float[Array, ""]:
+        # By name, not by class: a user's own integrator may have such a method, too.
         conserved = getattr(snapshot.integrator, "conserved", None)
         if conserved is None:
             return TotalEnergy()(snapshot)
@@ -116,14 +120,14 @@ class Temperature(AbstractQuantity):
 
 def _degrees(snapshot: Snapshot, component: str | None) -> Float[Array, ""]:
     """N_f of one component, or of all."""
-    everything = select_particle_components(snapshot, None)
-    free = [degrees_of_freedom(p, False) for p in everything]
-    total = sum(free[1:], free[0])
-    kept = total
+    components = select_particle_components(snapshot, None)
+    unconstrained = [degrees_of_freedom(p, False) for p in components]
+    total = sum(unconstrained[1:], unconstrained[0])
+    remaining = total
     if snapshot.integrator.conserves_momentum:
-        kept = total - (free[0] - degrees_of_freedom(everything[0], True))
+        # The momentum of all together is conserved: its degrees are subtracted once, not per component.
+        remaining = total - (unconstrained[0] - degrees_of_freedom(components[0], True))
     if component is None:
-        return kept
-    return (
-        degrees_of_freedom(select_particle_components(snapshot, component)[0], False) * kept / total
-    )
+        return remaining
+    selected = select_particle_components(snapshot, component)[0]
+    return degrees_of_freedom(selected, False) * remaining / total

@@ -1,4 +1,4 @@
-"""What is recorded of fields."""
+"""Quantities of fields: values, integrals and norms."""
 
 from typing import ClassVar
 

@@ -1,4 +1,4 @@
-"""What is recorded of incompressible flows."""
+"""Quantities of incompressible flows: energy, enstrophy and dissipation."""
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -35,7 +35,7 @@ class FlowEnergy(AbstractQuantity):
 class Enstrophy(AbstractQuantity):
     """½⟨|ω|²⟩ of a flow; energy is lost at the rate 2ν times this where ∇·u = 0.
 
-    Of a velocity, on grids that repeat along every axis.
+    Of a velocity it needs a grid that is periodic along every axis.
 
     **Arguments:**
 
@@ -74,20 +74,22 @@ class Dissipation(AbstractQuantity):
         flow = require_field(snapshot, self.component)
         velocity = flow if flow.vector else velocity_from_vorticity(flow)
         terms = [term for term, _ in snapshot.terms()]
-        own = [
+        equations = [
             t for t in terms if isinstance(t, AbstractEquation) and t.component == self.component
         ]
-        symbols = [symbol for symbol in (t.symbol(flow) for t in own) if symbol is not None]
+        symbols = [symbol for symbol in (t.symbol(flow) for t in equations) if symbol is not None]
         if not symbols:
             raise ObserverError(
                 "Dissipation is of an equation with a symbol, e.g. NavierStokes(viscosity); the "
                 f"integrator holds {[type(t).__name__ for t in terms]}"
             )
         spectrum = velocity.spectrum()
-        drained = [spectrum.multiply(symbol.real).field() for symbol in symbols]
-        return sum(-jnp.sum((velocity * lost).mean()) for lost in drained)
+        # The real part alone: an imaginary symbol, as of rotation or dispersion, takes no energy.
+        rates = [spectrum.multiply(symbol.real).field() for symbol in symbols]
+        return sum(-jnp.sum((velocity * rate).mean()) for rate in rates)
 
 
 def _half_square(field: Field) -> Array:
+    """½⟨|u|²⟩, over the volume, summed over components."""
     squares = jnp.sum((field * field).mean())
     return 0.5 * squares

@@ -1,7 +1,6 @@
-"""What is recorded of a particle mesh."""
+"""Quantities of a running particle mesh: density, potential, energy and Fourier modes."""
 
 import math
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -35,7 +34,7 @@ class ModeAmplitude(AbstractQuantity):
 
     **Arguments:**
 
-    - `mode`: the whole numbers n, one per axis; one number on a line.
+    - `mode`: the integers n, one per axis; a plain integer in one dimension.
 
     **Errors:** `ObserverError` where no particle mesh is running, or for another number of axes.
     """
@@ -52,6 +51,7 @@ class ModeAmplitude(AbstractQuantity):
         phase = jnp.zeros(density.data.shape, density.data.dtype)
         for n, x, length in zip(self.mode, density.coordinates, grid.space.lengths, strict=True):
             phase = phase + (2 * jnp.pi * n / length).astype(x.dtype) * x
+        # (2, *points): both parts in one sum, so in one reduction over devices.
         wave = jnp.stack([jnp.cos(phase), -jnp.sin(phase)]) * density.data[None]
         real, imaginary = 2 * grid.sum(wave) / math.prod(grid.shape)
         return jax.lax.complex(real, imaginary)
@@ -82,10 +82,10 @@ def require_mesh(snapshot: Snapshot) -> ParticleMesh:
 
     **Errors:** `ObserverError` when there is none, or more than one.
     """
-    found: list[Any] = []
+    meshes: list[ParticleMesh] = []
     for term, _ in snapshot.terms():
         term = term.inner if isinstance(term, Comoving) else term
-        found += [term] if isinstance(term, ParticleMesh) else []
-    if len(found) != 1:
-        raise ObserverError(f"this quantity is about one particle mesh; {len(found)} are running")
-    return found[0]
+        meshes += [term] if isinstance(term, ParticleMesh) else []
+    if len(meshes) != 1:
+        raise ObserverError(f"this quantity is about one particle mesh; {len(meshes)} are running")
+    return meshes[0]

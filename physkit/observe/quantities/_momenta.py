@@ -29,7 +29,7 @@ class Momentum(AbstractQuantity):
 
 
 class CenterOfMass(AbstractQuantity):
-    """Center of mass of the unfolded paths, Σ m r / Σ m: it does not jump when particles cross the cell.
+    """Center of mass of the unwrapped paths, Σ m r / Σ m: it does not jump when particles cross the cell.
 
     **Arguments:**
 
@@ -41,14 +41,14 @@ class CenterOfMass(AbstractQuantity):
     component: str | None = static(default=None)
 
     def __call__(self, snapshot: Snapshot) -> Float[Array, " d"]:
-        parts = select_particle_components(snapshot, self.component)
-        masses = [p.sum(p.mass) for p in parts]
-        centers = [m * center_of_mass(p) for m, p in zip(masses, parts, strict=True)]
-        return _total(centers) / _total(masses)
+        components = select_particle_components(snapshot, self.component)
+        masses = [p.sum(p.mass) for p in components]
+        weighted = [m * center_of_mass(p) for m, p in zip(masses, components, strict=True)]
+        return _total(weighted) / _total(masses)
 
 
 class AngularMomentum(AbstractQuantity):
-    """Angular momentum, L = Σ m (r − o) × v, of the unfolded paths.
+    """Angular momentum, L = Σ m (r − o) × v, of the unwrapped paths.
 
     Constant in free space under central forces; a periodic cell does not conserve it.
 
@@ -79,5 +79,6 @@ class AngularMomentum(AbstractQuantity):
         )
 
 
-def _total(parts: list[Array]) -> Array:
-    return sum(parts[1:], parts[0])
+def _total(terms: list[Array]) -> Array:
+    """The sum of at least one array."""
+    return sum(terms[1:], terms[0])

@@ -28,7 +28,7 @@ class Pressure(AbstractQuantity):
 
     **Errors:** `ObserverError` when the space has no volume.
 
-    **Notes:** forces from outside have no virial. Tail corrections are in W where the force has them.
+    **Notes:** external forces have no virial. Tail corrections are in W where the force has them.
 
     **Reference:** Allen & Tildesley, Computer Simulation of Liquids, 2nd ed., eq. 2.54.
     """
@@ -59,12 +59,12 @@ class StressTensor(AbstractQuantity):
     component: str | None = static(default=None)
 
     def __call__(self, snapshot: Snapshot) -> Float[Array, "d d"]:
-        parts = select_particle_components(snapshot, self.component)
-        require_volume(parts[0], "pressure")
-        total = sum((_momentum_flux(p) for p in parts[1:]), _momentum_flux(parts[0]))
+        components = select_particle_components(snapshot, self.component)
+        require_volume(components[0], "pressure")  # all components are in one space
+        total = sum((_momentum_flux(p) for p in components[1:]), _momentum_flux(components[0]))
         for term, cache in select_forces(snapshot, self.component):
             total = total + term.virial(snapshot.clock, snapshot.state, cache)
-        return -total / parts[0].space.volume
+        return -total / components[0].space.volume
 
 
 def _momentum_flux(particles: Particles) -> Float[Array, "d d"]:

@@ -1,4 +1,4 @@
-"""Positions and velocities, as frames of a trajectory."""
+"""Positions and velocities of particles, as frames of a trajectory."""
 
 from typing import ClassVar
 
@@ -19,7 +19,7 @@ class Positions(AbstractQuantity):
     **Arguments:**
 
     - `component`: which component, where there are several.
-    - `unwrapped`: as if never folded back into the cell.
+    - `unwrapped`: as if never wrapped into the cell.
 
     **Returns:** `[n d]`, length.
     """
@@ -30,8 +30,8 @@ class Positions(AbstractQuantity):
 
     def __call__(self, snapshot: Snapshot) -> Float[Array, "n d"]:
         particles = select_particles(snapshot, self.component)
-        path = particles.unwrapped if self.unwrapped else particles.position
-        return _by_id(particles, path)
+        position = particles.unwrapped if self.unwrapped else particles.position
+        return _sort_by_id(particles, position)
 
 
 class Velocities(AbstractQuantity):
@@ -49,9 +49,10 @@ class Velocities(AbstractQuantity):
 
     def __call__(self, snapshot: Snapshot) -> Float[Array, "n d"]:
         particles = select_particles(snapshot, self.component)
-        return _by_id(particles, particles.velocity)
+        return _sort_by_id(particles, particles.velocity)
 
 
-def _by_id(particles: Particles, x: Float[Array, "n d"]) -> Float[Array, "num_particles d"]:
+def _sort_by_id(particles: Particles, x: Float[Array, "n d"]) -> Float[Array, "num_particles d"]:
     """`x` of all particles of the domain, sorted by id."""
+    # Over devices particles change their slots: a frame has the same order of rows at all times.
     return particles.all_rows(x)[jnp.argsort(particles.all_rows(particles.id))]

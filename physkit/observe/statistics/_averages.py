@@ -5,6 +5,7 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from physkit.core import Frame, ObserverError, PyTree, static
 
@@ -37,16 +38,18 @@ class Average(AbstractObserver):
         self.outputs = _quantities("Average", outputs)
 
     def init(self, snapshot: Snapshot) -> dict[str, Moments]:
-        return {name: Moments.zero(*_like(q, snapshot)) for name, q in self.outputs.items()}
+        return {
+            name: Moments.zero(*_shape_and_dtype(q, snapshot)) for name, q in self.outputs.items()
+        }
 
     def __call__(
         self, snapshot: Snapshot, observer_state: dict[str, Moments]
     ) -> tuple[Frame, PyTree]:
-        fresh = {}
+        new_state = {}
         for name, quantity in self.outputs.items():
-            value = _floating(quantity(snapshot))
-            fresh[name] = observer_state[name].plus(value, jnp.ones(value.shape, bool))
-        return {}, fresh
+            value = _as_floating(quantity(snapshot))
+            new_state[name] = observer_state[name].plus(value, jnp.ones(value.shape, bool))
+        return {}, new_state
 
     def summary(self, observer_state: dict[str, Moments]) -> Frame:
         return {
@@ -56,13 +59,12 @@ class Average(AbstractObserver):
 
 
 class BlockAverage(AbstractObserver):
-    """Mean of named quantities with an honest error bar, by streaming blocking.
+    """Mean of named quantities with an error bar that accounts for correlation in time, by streaming blocking.
 
         BlockAverage(10, temperature=Temperature(), energy=PotentialEnergy())
 
     Summary, by name: the fields of `block_average` (`mean`, `error`, `converged`, `level`,
-    `errors`, `uncertainties`, `counts`). Memory is some thirty numbers per element, however long
-    the run.
+    `errors`, `uncertainties`, `counts`). Memory per element does not grow with the run.
 
     **Arguments:** quantities, or plain functions of a `Snapshot`, of any shape, by name.
 
@@ -81,12 +83,15 @@ class BlockAverage(AbstractObserver):
         self.outputs = _quantities("BlockAverage", outputs)
 
     def init(self, snapshot: Snapshot) -> dict[str, StreamingBlocks]:
-        return {name: StreamingBlocks.zero(*_like(q, snapshot)) for name, q in self.outputs.items()}
+        return {
+            name: StreamingBlocks.zero(*_shape_and_dtype(q, snapshot))
+            for name, q in self.outputs.items()
+        }
 
     def __call__(
         self, snapshot: Snapshot, observer_state: dict[str, StreamingBlocks]
     ) -> tuple[Frame, PyTree]:
-        values = {name: _floating(quantity(snapshot)) for name, quantity in self.outputs.items()}
+        values = {name: _as_floating(quantity(snapshot)) for name, quantity in self.outputs.items()}
         return {}, {name: observer_state[name].plus(value) for name, value in values.items()}
 
     def summary(self, observer_state: dict[str, StreamingBlocks]) -> Frame:
@@ -94,16 +99,21 @@ class BlockAverage(AbstractObserver):
 
 
 def _quantities(owner: str, outputs: dict[str, Any]) -> dict[str, AbstractQuantity]:
+    """The outputs of an observer as quantities; `owner` is its name, for errors."""
     if not outputs:
         raise ObserverError(f"{owner}(n, …) needs something to average, e.g. pressure=Pressure()")
     return {name: as_quantity(name, q) for name, q in outputs.items()}
 
 
-def _like(quantity: AbstractQuantity, snapshot: Snapshot) -> tuple[tuple[int, ...], Any]:
-    shape = eqx.filter_eval_shape(lambda now: _floating(quantity(now)), snapshot)
-    return shape.shape, shape.dtype
+def _shape_and_dtype(
+    quantity: AbstractQuantity, snapshot: Snapshot
+) -> tuple[tuple[int, ...], np.dtype]:
+    """Shape and dtype of a quantity's value, found without computing it."""
+    value = eqx.filter_eval_shape(lambda now: _as_floating(quantity(now)), snapshot)
+    return value.shape, value.dtype
 
 
-def _floating(value: PyTree) -> jax.Array:
+def _as_floating(value: PyTree) -> jax.Array:
+    """`value` as an array of floating-point numbers: counts and conditions can be averaged, too."""
     array = jnp.asarray(value)
     return array if jnp.issubdtype(array.dtype, jnp.floating) else array.astype(float)

@@ -1,10 +1,10 @@
-"""Error bars of correlated series by blocking."""
+"""Error bars of correlated series by blocking, of stored series and of streams."""
 
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
-from jax.typing import ArrayLike
+from jax.typing import ArrayLike, DTypeLike
 from jaxtyping import Array, Bool, Float, Int
 
 from physkit.core import Module, ParameterError, data, safe_divide, safe_sqrt
@@ -12,11 +12,11 @@ from physkit.core import Module, ParameterError, data, safe_divide, safe_sqrt
 from ._compensated_sums import Moments
 
 LEVELS = 30  # block lengths 1, 2, 4, … 2²⁹ samples
-_ENOUGH = 8  # blocks below which an error bar says little
+_MIN_BLOCKS = 8  # with fewer blocks an error bar is mostly noise
 
 
 class BlockAverageResult(NamedTuple):
-    """A mean with its error bar, and the table of levels that the error bar was read off.
+    """A mean with its error bar, and the table of levels from which the error bar was chosen.
 
     - `mean`: over the whole series.
     - `error`: standard error of the mean at the plateau.
@@ -63,22 +63,29 @@ def block_average(series: Any) -> BlockAverageResult:
     while len(values) >= 2:
         counts.append(len(values))
         errors.append(values.std(axis=0) / np.sqrt(len(values) - 1))
+        # Pairs of neighbors; the last value of an odd number is dropped.
         values = 0.5 * (values[0 : len(values) // 2 * 2 : 2] + values[1::2])
-    table = np.stack(errors)
+    table = np.stack(errors)  # (levels, …)
     counts = np.array(counts, np.int32).reshape((-1,) + (1,) * (table.ndim - 1))
-    found = _plateau(jnp.asarray(table), jnp.broadcast_to(jnp.asarray(counts), table.shape))
-    return BlockAverageResult(mean, *(np.asarray(x) for x in found))
+    fields = _plateau(jnp.asarray(table), jnp.broadcast_to(jnp.asarray(counts), table.shape))
+    return BlockAverageResult(mean, *(np.asarray(x) for x in fields))
 
 
 class StreamingBlocks(Module):
-    """The same of a stream that is never stored: moments and one waiting value per level."""
+    """`block_average` of a stream that is never stored, in constant memory.
+
+    - `moments`: of the complete blocks, per level.
+    - `waiting`: per level, the last complete block.
+    - `num_samples`: since the start.
+    """
 
     moments: Moments
     waiting: Float[Array, "levels ..."] = data()
     num_samples: Int[Array, ""] = data()
 
     @staticmethod
-    def zero(shape: tuple[int, ...], dtype) -> "StreamingBlocks":
+    def zero(shape: tuple[int, ...], dtype: DTypeLike) -> "StreamingBlocks":
+        """The blocks of no samples, each of this shape."""
         table = (LEVELS, *shape)
         return StreamingBlocks(Moments.zero(table, dtype), jnp.zeros(table, dtype), jnp.int32(0))
 
@@ -90,33 +97,40 @@ class StreamingBlocks(Module):
         values = [x]
         for level in range(LEVELS - 1):
             values.append(0.5 * (self.waiting[level] + values[-1]))
+        # 2^ℓ divides the number where its last ℓ bits are zero.
         complete = (samples & (2 ** jnp.arange(LEVELS, dtype=jnp.int32) - 1)) == 0
         where = jnp.broadcast_to(complete.reshape((LEVELS,) + (1,) * x.ndim), self.waiting.shape)
-        table = jnp.stack(values)
+        table = jnp.stack(values)  # (levels, …), of which only complete blocks are used
         return StreamingBlocks(
             self.moments.plus(table, where), jnp.where(where, table, self.waiting), samples
         )
 
     def result(self) -> BlockAverageResult:
-        """What `block_average` of the whole series would be."""
+        """The same as `block_average` of the whole series."""
         counts = self.moments.count
-        squares = jnp.where(counts > 1, self.moments.variance, 0)
-        errors = safe_sqrt(safe_divide(squares, counts.astype(squares.dtype)))
+        variances = jnp.where(counts > 1, self.moments.variance, 0)
+        # The unbiased variance over n is c₀ over n − 1.
+        errors = safe_sqrt(safe_divide(variances, counts.astype(variances.dtype)))
         return BlockAverageResult(self.moments.mean[0], *_plateau(errors, counts))
 
 
-def _plateau(errors: Float[Array, "levels ..."], counts: Int[Array, "levels ..."]):
-    """The fields of the result that follow from the table of levels."""
+def _plateau(
+    errors: Float[Array, "levels ..."], counts: Int[Array, "levels ..."]
+) -> tuple[Array, ...]:
+    """Choose the level of the plateau; return the fields of the result after `mean`."""
     levels = jnp.arange(len(errors)).reshape((-1,) + (1,) * (errors.ndim - 1))
     levels = jnp.broadcast_to(levels, errors.shape)
     growth = safe_divide(errors, jnp.broadcast_to(errors[:1], errors.shape))
     total = counts[:1].astype(errors.dtype)
-    long = 2.0 ** (3.0 * levels.astype(errors.dtype)) > 2 * total * growth**4
-    flat: Bool[Array, "levels ..."] = long & (counts >= 2)
-    converged = jnp.any(flat, axis=0)
-    usable = jnp.where((counts >= _ENOUGH) | ((levels == 0) & (counts >= 2)), errors, 0)
-    level = jnp.where(converged, jnp.argmax(flat, axis=0), jnp.argmax(usable, axis=0))
+    # Lee et al. 2011, sec. III: B³ > 2 n (e_ℓ/e₀)⁴ with blocks of B = 2^ℓ samples.
+    is_long = 2.0 ** (3.0 * levels.astype(errors.dtype)) > 2 * total * growth**4
+    is_flat: Bool[Array, "levels ..."] = is_long & (counts >= 2)
+    converged = jnp.any(is_flat, axis=0)
+    usable = jnp.where((counts >= _MIN_BLOCKS) | ((levels == 0) & (counts >= 2)), errors, 0)
+    # `argmax` of booleans is the first that is true.
+    level = jnp.where(converged, jnp.argmax(is_flat, axis=0), jnp.argmax(usable, axis=0))
     error = jnp.take_along_axis(errors, level[None], axis=0)[0]
     error = jnp.where(counts[0] >= 2, error, jnp.nan)
-    own = safe_divide(errors, safe_sqrt(2 * (counts - 1).astype(errors.dtype)))
-    return error, converged, level, errors, own, counts
+    # Flyvbjerg & Petersen, eq. 28: the relative error of an error bar from n blocks is 1/√(2(n − 1)).
+    uncertainties = safe_divide(errors, safe_sqrt(2 * (counts - 1).astype(errors.dtype)))
+    return error, converged, level, errors, uncertainties, counts

@@ -1,4 +1,4 @@
-"""Correlations in time, over many time origins at once: mean-square displacement, velocities."""
+"""Correlations in time, averaged over many time origins: mean-square displacement, velocity autocorrelation."""
 
 import abc
 
@@ -17,7 +17,11 @@ from ._curve_mean import CurveMean
 
 
 class CorrelationState(Module):
-    """A ring of past samples that serve as time origins, and the mean over all pairs so far."""
+    """A ring buffer of past samples that serve as time origins, and the mean over all pairs so far.
+
+    - `ring`: arrays `[slots n …]`. `origin`: the number of the sample in each slot; −1 for an empty one.
+    - `curve`: the correlation by lag. `spacing`: time between two samples.
+    """
 
     ring: PyTree
     origin: Int[Array, " slots"] = data()
@@ -29,8 +33,10 @@ class CorrelationState(Module):
 class AbstractCorrelation(AbstractObserver):
     """C(l) = ⟨c(x(t), x(t + l))⟩ over particles and all time origins t in the run.
 
-    Every `stride`-th sample is a time origin and is kept until it is `lags` samples old. Memory is
-    n · d · lags / stride numbers and never grows with the run; a sample costs as much.
+    Every `stride`-th sample is a time origin and is kept until it is `lags` samples old. The memory is
+    n · d · lags / stride numbers, which each sample reads once; it does not grow with the run.
+
+    Subclasses say what to record of a sample, and c of two samples.
     """
 
     interval: eqx.AbstractVar[int]
@@ -42,11 +48,11 @@ class AbstractCorrelation(AbstractObserver):
 
     @abc.abstractmethod
     def record(self, particles: Particles) -> PyTree:
-        """What is kept of a sample: arrays `[n …]`."""
+        """What a time origin keeps of a sample: arrays `[n …]`."""
 
     @abc.abstractmethod
     def correlate(self, particles: Particles, now: PyTree, then: PyTree) -> Float[Array, "slots n"]:
-        """c per particle, of a sample `[n …]` with each of the samples that are kept `[slots n …]`."""
+        """c per particle, of the sample `now`, `[n …]`, with each time origin in `then`, `[slots n …]`."""
 
     def __check_init__(self):
         for label, value in (("lags", self.lags), ("stride", self.stride)):
@@ -55,7 +61,7 @@ class AbstractCorrelation(AbstractObserver):
 
     def init(self, snapshot: Snapshot) -> CorrelationState:
         particles = select_particles(snapshot, self.component)
-        mobile_mask(particles, self.species)
+        mobile_mask(particles, self.species)  # raises where there are no species
         record = jax.tree.map(particles.equal_shard, self.record(particles))
         slots = self.lags // self.stride + 1
         dtype = particles.position.dtype
@@ -69,7 +75,7 @@ class AbstractCorrelation(AbstractObserver):
 
     def __call__(self, snapshot: Snapshot, observer_state: CorrelationState):
         particles = select_particles(snapshot, self.component)
-        # Over devices, each keeps the same particles for all times, wherever they are.
+        # Over devices, each keeps the same particles at all times, although they migrate.
         now = jax.tree.map(particles.equal_shard, self.record(particles))
         samples = observer_state.num_samples
         slot = (samples // self.stride) % len(observer_state.origin)
@@ -81,14 +87,16 @@ class AbstractCorrelation(AbstractObserver):
         ring = jax.tree.map(store, observer_state.ring, now)
         origin = store(observer_state.origin, samples)
 
-        chosen = particles.equal_shard(mobile_mask(particles, self.species))
-        number = particles.space.sum(jnp.sum(chosen)).astype(observer_state.spacing.dtype)
-        terms = jnp.where(chosen[None], self.correlate(particles, now, ring), 0)
-        means = particles.space.sum(jnp.sum(terms, axis=1)) / number
+        selected = particles.equal_shard(mobile_mask(particles, self.species))
+        num_selected = particles.space.sum(jnp.sum(selected)).astype(observer_state.spacing.dtype)
+        products = jnp.where(selected[None], self.correlate(particles, now, ring), 0)
+        means = particles.space.sum(jnp.sum(products, axis=1)) / num_selected  # (slots,)
 
+        # Each slot has another origin, so that no lag comes twice. Origins that are too old wait to be
+        # overwritten: like empty slots they get an index out of range, whose value the scatter drops.
         age = samples - origin
-        nowhere = self.lags + 1  # an index out of range, whose value the scatter drops
-        lag = jnp.where((origin >= 0) & (age <= self.lags), age, nowhere)
+        dropped = self.lags + 1
+        lag = jnp.where((origin >= 0) & (age <= self.lags), age, dropped)
         curve = jnp.zeros(self.lags + 1, means.dtype).at[lag].set(means, mode="drop")
         where = jnp.zeros(self.lags + 1, bool).at[lag].set(True, mode="drop")
         curve = observer_state.curve.plus(curve, where)
@@ -100,14 +108,14 @@ class AbstractCorrelation(AbstractObserver):
 
 
 class MeanSquareDisplacement(AbstractCorrelation):
-    """Mean-square displacement of the unfolded paths, over many time origins.
+    """Mean-square displacement of the unwrapped paths, over many time origins.
 
         MSD(l) = ⟨|r(t + l) − r(t)|²⟩
 
     v² l² at short times; 2 d D l in a liquid at long times; a plateau in a solid.
 
     Summary, under `name`: `lag` (time), `value`, `error` (from blocks of time), `blocks` and
-    `weights`, which `diffusion_coefficient` makes its error bar of. Lags that the run did not reach
+    `weights`, from which `diffusion_coefficient` gets its error bar. Lags that the run did not reach
     are NaN.
 
     **Arguments:**
@@ -121,7 +129,7 @@ class MeanSquareDisplacement(AbstractCorrelation):
 
     **Good values:** a run of at least ten times the longest lag.
 
-    **Notes:** displacements are taken from positions and cell crossings apart, so that float32
+    **Notes:** positions and crossings of the cell are subtracted separately, so that float32
     does not lose digits to long paths. A drift of the center of mass adds v² l².
 
     **Reference:** Frenkel & Smit, Understanding Molecular Simulation, 2nd ed., sec. 4.4.
@@ -138,11 +146,14 @@ class MeanSquareDisplacement(AbstractCorrelation):
         return particles.position, particles.image
 
     def correlate(self, particles: Particles, now: PyTree, then: PyTree) -> Float[Array, "slots n"]:
-        step = now[0][None] - then[0]
+        (position, image), (old_position, old_image) = now, then
+        displacement = position[None] - old_position  # (slots, particles, dim)
         cell = particles.space.cell(particles.dimension)
         if cell is not None:
-            step = step + (now[1][None] - then[1]).astype(step.dtype) @ cell
-        return jnp.sum(step * step, axis=-1)
+            # Integers are subtracted exactly, before they become lengths.
+            crossings = (image[None] - old_image).astype(displacement.dtype)
+            displacement = displacement + crossings @ cell
+        return jnp.sum(displacement * displacement, axis=-1)
 
 
 class VelocityAutocorrelation(AbstractCorrelation):

@@ -1,4 +1,4 @@
-"""When something first happens."""
+"""First-passage times: when a condition is first true."""
 
 from typing import Any
 
@@ -13,12 +13,12 @@ from .._snapshot import Snapshot
 
 
 class FirstPassage(AbstractObserver):
-    """The time at which something is first true, observed every `interval` steps.
+    """The time at which a condition is first true, observed every `interval` steps.
 
         FirstPassage(1, escape=lambda now: now.state.position[:, 0] >= 1.0)
 
-    Summary, by name: the time of the first sample that found it true, NaN where none has: of the shape
-    of the condition, so per particle where that is per particle. `passage_rate` makes a rate of it.
+    Summary, by name: the time of the first sample at which it was true, NaN where there is none. It has the
+    shape of the condition: a condition per particle gives a time per particle. `passage_rate` makes it a rate.
 
     **Arguments:** conditions by name: functions of a `Snapshot` that return bools of any shape.
 
@@ -44,23 +44,24 @@ class FirstPassage(AbstractObserver):
     def init(self, snapshot: Snapshot) -> dict[str, Array]:
         observer_state = {}
         for name, condition in self.conditions.items():
-            found = eqx.filter_eval_shape(lambda now, c=condition: jnp.asarray(c(now)), snapshot)
-            if found.dtype != bool:
+            shape = eqx.filter_eval_shape(lambda now, c=condition: jnp.asarray(c(now)), snapshot)
+            if shape.dtype != bool:
                 raise ObserverError(
-                    f"{name} is a condition, true or false; it returns {found.dtype}"
+                    f"{name} is a condition, true or false; it returns {shape.dtype}"
                 )
-            observer_state[name] = jnp.full(found.shape, jnp.nan, snapshot.t.dtype)
+            observer_state[name] = jnp.full(shape.shape, jnp.nan, snapshot.t.dtype)
         return observer_state
 
     def __call__(
         self, snapshot: Snapshot, observer_state: dict[str, Array]
     ) -> tuple[Frame, dict[str, Array]]:
-        fresh = {}
+        new_state = {}
         for name, condition in self.conditions.items():
-            before = observer_state[name]
-            first = jnp.isnan(before) & condition(snapshot)
-            fresh[name] = jnp.where(first, snapshot.t.astype(before.dtype), before)
-        return {}, fresh
+            passage_time = observer_state[name]
+            is_first = jnp.isnan(passage_time) & condition(snapshot)
+            now = snapshot.t.astype(passage_time.dtype)
+            new_state[name] = jnp.where(is_first, now, passage_time)
+        return {}, new_state
 
     def summary(self, observer_state: dict[str, Array]) -> Frame:
         return observer_state

@@ -1,7 +1,8 @@
-"""The structure factor."""
+"""The static structure factor, and the wavevectors that fit a cell."""
 
 import itertools
-from typing import Any
+from collections.abc import Sequence
+from typing import TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -17,7 +18,11 @@ from .._selection import require_volume, select_particles, species_mask
 from .._snapshot import Snapshot
 from ._curve_mean import CurveMean
 
-_WORK = 2**18  # phases at a time: temporaries stay in cache
+# Rows of integers, which may be written as floats; and a vector of numbers.
+IntegerRows: TypeAlias = Sequence[Sequence[int | float]] | np.ndarray | Array
+Numbers: TypeAlias = Sequence[int | float] | np.ndarray | Array
+
+_BLOCK_PHASES = 2**18  # computed at a time, so that temporaries stay in the processor's cache
 
 
 class StructureFactorState(Module):
@@ -62,7 +67,7 @@ class StructureFactor(AbstractObserver):
     def __init__(
         self,
         interval: int,
-        wavevectors: Any,
+        wavevectors: IntegerRows,
         *,
         component: str | None = None,
         species: int | None = None,
@@ -81,7 +86,7 @@ class StructureFactor(AbstractObserver):
                 f"{particles.dimension}"
             )
         if self.species is not None:
-            species_mask(particles, self.species)
+            species_mask(particles, self.species)  # raises where there are no species
         curve = CurveMean.zero((len(self.wavevectors),), particles.position.dtype)
         return StructureFactorState(curve, self._vectors(particles))
 
@@ -98,36 +103,40 @@ class StructureFactor(AbstractObserver):
         }
 
     def _vectors(self, particles: Particles) -> Float[Array, "m d"]:
+        """The wavevectors in the cell of this moment, which a barostat may change."""
         return self._integers(particles) @ (2 * jnp.pi * _inverse_cell(particles)).T
 
     def _integers(self, particles: Particles) -> Float[Array, "m d"]:
         return jnp.asarray(np.array(self.wavevectors), particles.position.dtype)
 
     def _structure(self, particles: Particles) -> Float[Array, " m"]:
-        fractions = particles.position @ _inverse_cell(particles)
-        counted = particles.mask_empty(jnp.ones(particles.num_slots, particles.position.dtype))
+        """S of this moment, at each wavevector."""
+        fractions = particles.position @ _inverse_cell(particles)  # (particles, dim)
+        weight = particles.mask_empty(jnp.ones(particles.num_slots, particles.position.dtype))
         if self.species is not None:
-            counted = species_mask(particles, self.species).astype(counted.dtype)
-        number = particles.space.sum(jnp.sum(counted))
+            weight = species_mask(particles, self.species).astype(weight.dtype)
+        num_selected = particles.space.sum(jnp.sum(weight))
 
-        def one(integers):
-            # Whole turns are taken off before 2π comes in: float32 keeps its digits.
+        def structure_at(integers: Float[Array, " d"]) -> Float[Array, ""]:
+            # Remove whole turns before multiplying by 2π, so that float32 keeps its digits. They are
+            # constants of the derivative: that of the phase is 2π times that of the turns.
             turns = fractions @ integers
             phase = 2 * jnp.pi * (turns - jax.lax.stop_gradient(jnp.round(turns)))
-            cosine = particles.space.sum(jnp.sum(counted * jnp.cos(phase)))
-            sine = particles.space.sum(jnp.sum(counted * jnp.sin(phase)))
-            return (cosine**2 + sine**2) / number
+            cosine = particles.space.sum(jnp.sum(weight * jnp.cos(phase)))
+            sine = particles.space.sum(jnp.sum(weight * jnp.sin(phase)))
+            return (cosine**2 + sine**2) / num_selected
 
-        block = max(1, _WORK // max(particles.num_slots, 1))
-        return jax.lax.map(one, self._integers(particles), batch_size=block)
+        block = max(1, _BLOCK_PHASES // max(particles.num_slots, 1))
+        return jax.lax.map(structure_at, self._integers(particles), batch_size=block)
 
 
 def wavevectors_within(particles: Particles, k_max: float) -> tuple[tuple[int, ...], ...]:
-    """Integers of all wavevectors up to the length `k_max` that fit the cell, one of k and −k each.
+    """Integers of all wavevectors up to the length `k_max` that fit the cell, one of each pair k and −k.
 
     **Arguments:**
 
-    - `particles`: in a space that repeats along every axis, with numbers in it: outside of traces.
+    - `particles`: in a space that is periodic along every axis. Its lengths must be known: call it outside
+      of traces.
     - `k_max`: 1 / length, 2π included.
 
     **Returns:** for `StructureFactor`, shortest first.
@@ -139,21 +148,24 @@ def wavevectors_within(particles: Particles, k_max: float) -> tuple[tuple[int, .
     cell = np.asarray(particles.space.cell(d), float)
     reciprocal = 2 * np.pi * np.linalg.inv(cell)
     # |k·aᵢ| = 2π|nᵢ| ≤ k_max |aᵢ| bounds the integers.
-    most = [int(np.floor(k_max * np.linalg.norm(a) / (2 * np.pi) + 1e-9)) for a in cell]
-    rows = np.array(list(itertools.product(*(range(-m, m + 1) for m in most))), int).reshape(-1, d)
+    bounds = [int(np.floor(k_max * np.linalg.norm(a) / (2 * np.pi) + 1e-9)) for a in cell]
+    rows = np.array(list(itertools.product(*(range(-m, m + 1) for m in bounds))), int)
+    rows = rows.reshape(-1, d)
     length = np.linalg.norm(rows @ reciprocal.T, axis=1)
-    first = np.array([next((n for n in row if n), 0) > 0 for row in rows], bool)
-    keep = first & (length <= k_max * (1 + 1e-9))
+    # Of k and −k keep the one whose first integer that is not 0 is positive.
+    is_representative = np.array([next((n for n in row if n), 0) > 0 for row in rows], bool)
+    keep = is_representative & (length <= k_max * (1 + 1e-9))
     if not np.any(keep):
         shortest = np.linalg.norm(reciprocal, axis=0).min()
         raise ObserverError(
             f"no wavevector of this cell is shorter than {k_max:g}; the first is near {shortest:g}"
         )
+    # Lengths that differ by rounding only are equal: then the integers decide, on every machine alike.
     order = np.lexsort((*rows[keep].T[::-1], length[keep].round(9)))
     return tuple(map(tuple, rows[keep][order].tolist()))
 
 
-def shell_average(k: Any, values: Any, width: float) -> tuple[np.ndarray, np.ndarray]:
+def shell_average(k: Numbers, values: Numbers, width: float) -> tuple[np.ndarray, np.ndarray]:
     """Mean of `values` over shells of |k| of this width: `(k, value)` of the shells that are not empty.
 
     **Arguments:**
@@ -164,16 +176,21 @@ def shell_average(k: Any, values: Any, width: float) -> tuple[np.ndarray, np.nda
     k, values = np.asarray(k, float), np.asarray(values, float)
     shell = np.floor(k / width).astype(int)
     counts = np.bincount(shell)
-    full = counts > 0
-    means = (np.bincount(shell, weights=x)[full] / counts[full] for x in (k, values))
+    is_filled = counts > 0
+    means = (np.bincount(shell, weights=x)[is_filled] / counts[is_filled] for x in (k, values))
     return tuple(means)
 
 
 def _inverse_cell(particles: Particles) -> Float[Array, "d d"]:
+    """The matrix from positions to fractions of the edges: positions are rows, multiplied from the left."""
     return inverse_matrix(particles.space.cell(particles.dimension))
 
 
-def _integer_rows(wavevectors: Any) -> tuple[tuple[int, ...], ...]:
+def _integer_rows(wavevectors: IntegerRows) -> tuple[tuple[int, ...], ...]:
+    """Wavevectors as a static field: hashable, of Python's integers.
+
+    **Errors:** `ObserverError` for another shape, fractions, or the wavevector 0.
+    """
     rows = np.asarray(wavevectors)
     if rows.ndim != 2 or not len(rows) or not np.all(rows == np.round(rows)):
         raise ObserverError(

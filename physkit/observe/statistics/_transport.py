@@ -1,14 +1,14 @@
-"""Diffusion coefficients from what correlations left in their summaries."""
+"""Diffusion coefficients with error bars, from the summaries of correlation observers."""
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array, Bool, Float
 
-from physkit.core import ObserverError, concrete_value
+from physkit.core import Frame, ObserverError, concrete_value
 
 from ._curve_mean import weighted_mean
 
@@ -24,7 +24,7 @@ class Estimate(NamedTuple):
 
 
 def diffusion_coefficient(
-    msd: dict[str, Any], dimension: int, start: float = 0.0, stop: float = float("inf")
+    msd: Frame, dimension: int, start: float = 0.0, stop: float = float("inf")
 ) -> Estimate:
     """Diffusion coefficient by Einstein's relation.
 
@@ -51,17 +51,18 @@ def diffusion_coefficient(
     """
     lag, window = _window(msd, start, stop)
 
-    def slope(values):
+    def slope(values: Float[Array, " lags"]) -> Float[Array, ""]:
+        """Least squares of a line, over 2 d."""
         weight = window.astype(values.dtype)
-        number = jnp.sum(weight)
-        x = lag - jnp.sum(weight * lag) / number
-        y = jnp.where(window, values, 0)
+        num_lags = jnp.sum(weight)
+        x = lag - jnp.sum(weight * lag) / num_lags
+        y = jnp.where(window, values, 0)  # NaN where the run did not reach, and 0 · NaN is NaN
         return jnp.sum(weight * x * y) / jnp.sum(weight * x * x) / (2 * dimension)
 
     return _estimate(msd, window, slope)
 
 
-def green_kubo(vacf: dict[str, Any], dimension: int, stop: float = float("inf")) -> Estimate:
+def green_kubo(vacf: Frame, dimension: int, stop: float = float("inf")) -> Estimate:
     """Diffusion coefficient by Green and Kubo's relation.
 
         D = (1/d) ∫₀^stop ⟨v(0)·v(l)⟩ dl
@@ -80,7 +81,8 @@ def green_kubo(vacf: dict[str, Any], dimension: int, stop: float = float("inf"))
     """
     lag, window = _window(vacf, 0.0, stop)
 
-    def integral(values):
+    def integral(values: Float[Array, " lags"]) -> Float[Array, ""]:
+        """The trapezoidal rule, over d."""
         values = jnp.where(window, values, 0)
         trapezes = 0.5 * (values[1:] + values[:-1]) * (lag[1:] - lag[:-1])
         return jnp.sum(jnp.where(window[1:], trapezes, 0)) / dimension
@@ -88,30 +90,38 @@ def green_kubo(vacf: dict[str, Any], dimension: int, stop: float = float("inf"))
     return _estimate(vacf, window, integral)
 
 
-def _window(curve: dict[str, Any], start: float, stop: float):
+def _window(
+    curve: Frame, start: float, stop: float
+) -> tuple[Float[Array, " lags"], Bool[Array, " lags"]]:
+    """The lags of a curve, and which of them are in the window and were reached by the run.
+
+    **Errors:** `ObserverError` for fewer than two, where no trace hides them.
+    """
     lag, value = jnp.asarray(curve["lag"]), jnp.asarray(curve["value"])
-    slack = 1e-4 * (lag[1] - lag[0])  # lags are rounded, window ends are typed
+    # Lags are rounded products: an end of the window that is typed as 0.3 must not miss the lag 0.3.
+    slack = 1e-4 * (lag[1] - lag[0])
     window = (lag >= start - slack) & (lag <= stop + slack) & jnp.isfinite(value)
-    seen = concrete_value(window)
-    if seen is not None and np.sum(seen) < 2:
+    concrete_window = concrete_value(window)
+    if concrete_window is not None and np.sum(concrete_window) < 2:
         reached = np.asarray(lag)[np.isfinite(np.asarray(value))]
         raise ObserverError(
-            f"the window of lags from {start:g} to {stop:g} holds {int(np.sum(seen))} lags; the "
-            f"run reached {len(reached)}, up to {reached.max(initial=0.0):g}"
+            f"the window of lags from {start:g} to {stop:g} holds {int(np.sum(concrete_window))} "
+            f"lags; the run reached {len(reached)}, up to {reached.max(initial=0.0):g}"
         )
     return lag, window
 
 
 def _estimate(
-    curve: dict[str, Any], window: Bool[Array, " lags"], fit: Callable[[Array], Array]
+    curve: Frame, window: Bool[Array, " lags"], fit: Callable[[Array], Array]
 ) -> Estimate:
-    """`fit` to the whole curve, with the scatter of fits to those blocks that hold all its lags."""
+    """`fit` to the whole curve, with the scatter of fits to those blocks that have all lags of the window."""
+    # (blocks, lags)
     blocks, weights = jnp.asarray(curve["blocks"]), jnp.asarray(curve["weights"])
-    whole = jnp.all(jnp.where(window[None], weights > 0, True), axis=1)
-    samples = jnp.sum(jnp.where(window[None], weights, 0), axis=1)
+    is_complete = jnp.all(jnp.where(window[None], weights > 0, True), axis=1)
+    num_samples = jnp.sum(jnp.where(window[None], weights, 0), axis=1)
     fits: Float[Array, " blocks"] = jnp.stack(
         [fit(jnp.where(jnp.isfinite(block), block, 0)) for block in blocks]
     )
-    _, error = weighted_mean(fits, jnp.where(whole, samples, 0))
+    _, error = weighted_mean(fits, jnp.where(is_complete, num_samples, 0))
     value = fit(jnp.where(window, jnp.asarray(curve["value"]), 0))
     return Estimate(value, error)

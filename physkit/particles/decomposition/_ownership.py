@@ -100,12 +100,20 @@ class Ownership(AbstractGrowable):
 
         Zeros pad the last part.
         """
-        count = space.comm.axis_size(self.axis)
+        count = self.num_devices(space)
         each = -(-self.num_particles // count)
         padding = (0, each * count - self.num_particles)
         padded = jnp.pad(self.all_rows(x, space), (padding, *((0, 0),) * (x.ndim - 1)))
-        begin = jnp.asarray(space.comm.axis_index(self.axis)) * each
+        begin = jnp.asarray(self.device_index(space)) * each
         return jax.lax.dynamic_slice_in_dim(padded, begin, each, axis=0)
+
+    def num_devices(self, space: AbstractSpace) -> int:
+        """The number of devices that the domain is cut over."""
+        return space.comm.axis_size(self.axis)
+
+    def device_index(self, space: AbstractSpace) -> int | Int[Array, ""]:
+        """The index of this device among them, from 0."""
+        return space.comm.axis_index(self.axis)
 
     def max_distance_outside(
         self, position: Float[Array, "n d"], space: AbstractSpace
