@@ -59,7 +59,7 @@ def test_members_that_fail_do_not_change_the_others():
 def test_large_members_are_initialized_one_by_one(monkeypatch):
     model, velocities = boxes()
     as_one_batch = velocity_sweep(velocities, model)
-    monkeypatch.setattr("physkit.particles.neighbors._list.SMALL", 16)
+    monkeypatch.setattr("physkit.particles.neighbors._neighbor_list.SMALL_SYSTEM", 16)
     initialized = []
     one = lambda *given, **more: initialized.append(1) or pk.init(*given, **more)
     monkeypatch.setattr("physkit.ensemble.compute._chunk_runner.init", one)

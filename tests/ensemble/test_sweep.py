@@ -14,6 +14,9 @@ import physkit as pk
 from physkit.ensemble import collect, execute, predict_batch_memory, status
 from physkit.ensemble.compute._chunk_runner import ChunkRunner
 from physkit.simulate import FRAME_BYTES
+from physkit.simulate.loop import (
+    _chunk_program,
+)
 
 from .sweep_problems import angle, brownian, damping, pendulum
 
@@ -46,7 +49,8 @@ class TestNumbers:
     @pytest.mark.slow
     def test_results_do_not_depend_on_the_length_of_chunks_in_time(self, monkeypatch):
         long_chunks = compute_sweep(damping_sweep())
-        monkeypatch.setattr("physkit.simulate.loop._chunk_program.MAX_BLOCKS", 3)
+        # Not as text: the path would lead to the function `pk.simulate`.
+        monkeypatch.setattr(_chunk_program, "MAX_BLOCKS", 3)
         short_chunks = compute_sweep(damping_sweep())
         np.testing.assert_array_equal(long_chunks["state"][:], short_chunks["state"][:])
 
@@ -232,7 +236,7 @@ class TestFolder:
 
     @pytest.mark.slow
     def test_a_signal_gives_up_the_current_chunk(self, tmp_path):
-        steps = 4_000_000
+        steps = 16_000_000  # a chunk takes some twenty seconds
         sim, state = pendulum(interval=steps // 4)
         long = pk.Sweep((sim, state), steps, over=pk.SweepAxis(damping, DAMPINGS))
         timer = threading.Timer(4.0, os.kill, (os.getpid(), signal.SIGTERM))
