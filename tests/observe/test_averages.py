@@ -22,16 +22,16 @@ from .trajectories import walk, watch
 
 # What the fast suite runs of this file; `make test-all` runs the rest, too.
 FAST_CASES = (
-    "test_average_is_that_of_the_series[float32]",
-    "test_average_takes_functions_and_whole_numbers",
-    "test_an_average_needs_something[BlockAverage]",
-    "test_streaming_blocks_are_those_of_the_series[shape0-3]",
-    "test_streaming_blocks_are_those_of_the_series[shape0-256]",
-    "test_streaming_blocks_are_those_of_the_series[shape1-2]",
-    "test_streaming_blocks_are_those_of_the_series[shape1-17]",
-    "test_streaming_blocks_are_those_of_the_series[shape1-1000]",
-    "test_block_average_says_when_there_is_no_plateau",
-    "test_block_average_observer_in_a_batch",
+    "test_average_equals_mean_and_variance_of_the_series[float32]",
+    "test_average_of_a_function_that_returns_booleans",
+    "test_average_without_quantities_is_refused[BlockAverage]",
+    "test_streaming_blocks_equal_block_average_of_the_series[shape0-3]",
+    "test_streaming_blocks_equal_block_average_of_the_series[shape0-256]",
+    "test_streaming_blocks_equal_block_average_of_the_series[shape1-2]",
+    "test_streaming_blocks_equal_block_average_of_the_series[shape1-17]",
+    "test_streaming_blocks_equal_block_average_of_the_series[shape1-1000]",
+    "test_block_average_of_a_drift_has_not_converged",
+    "test_block_average_observer_under_vmap_equals_loop",
     "test_moments_far_from_zero_in_float32",
 )
 
@@ -47,7 +47,7 @@ def correlated(length, decay, seed=0):
     return x
 
 
-def test_average_is_that_of_the_series(dtype):
+def test_average_equals_mean_and_variance_of_the_series(dtype):
     path = walk(5, 3, 300, Free(), dtype=dtype)
     summary, frames = watch(Average(3, kinetic=KineticEnergy(), momentum=Momentum()), path)
     assert frames == {}
@@ -61,7 +61,7 @@ def test_average_is_that_of_the_series(dtype):
         assert found["mean"].dtype == dtype
 
 
-def test_average_takes_functions_and_whole_numbers():
+def test_average_of_a_function_that_returns_booleans():
     path = walk(5, 3, 8, Free())
     summary, _ = watch(Average(1, right=lambda now: now.state.position[0, 0] > 1.0), path)
     expected = np.mean(np.asarray(path.position)[:, 0, 0] > 1.0)
@@ -69,7 +69,7 @@ def test_average_takes_functions_and_whole_numbers():
 
 
 @pytest.mark.parametrize("observer", [Average, BlockAverage])
-def test_an_average_needs_something(observer):
+def test_average_without_quantities_is_refused(observer):
     with pytest.raises(ObserverError, match="something to average"):
         observer(10)
     with pytest.raises(ObserverError, match="did you mean"):
@@ -80,7 +80,7 @@ def test_an_average_needs_something(observer):
 
 @pytest.mark.parametrize("length", [2, 3, 17, 256, 1000])
 @pytest.mark.parametrize("shape", [(), (3,)])
-def test_streaming_blocks_are_those_of_the_series(length, shape):
+def test_streaming_blocks_equal_block_average_of_the_series(length, shape):
     series = np.stack([correlated(length, 0.9, seed) for seed in range(max(1, *shape, 1))], -1)
     series = series.reshape(length, *shape)
     add = lambda blocks, x: (blocks.plus(x), None)
@@ -106,13 +106,13 @@ def test_block_average_finds_the_known_error_bar():
     assert np.mean(found.errors[0]) < 0.4 * exact
 
 
-def test_block_average_says_when_there_is_no_plateau():
+def test_block_average_of_a_drift_has_not_converged():
     found = block_average(np.linspace(0, 1, 256))
     assert not found.converged
     assert found.error > found.errors[0]
 
 
-def test_block_average_of_constants_and_of_too_little():
+def test_block_average_of_constants_and_of_too_few_values():
     found = block_average(np.full(64, 3.0))
     assert (found.mean, found.error) == (3.0, 0.0)
     for series in (3.0, [1.0]):
@@ -120,7 +120,7 @@ def test_block_average_of_constants_and_of_too_little():
             block_average(series)
 
 
-def test_block_average_observer_in_a_batch():
+def test_block_average_observer_under_vmap_equals_loop():
     """vmap equals loop."""
     paths = [walk(4, 2, 64, Free(), seed=s) for s in range(3)]
     observer = BlockAverage(1, kinetic=KineticEnergy())
@@ -132,7 +132,7 @@ def test_block_average_observer_in_a_batch():
             np.testing.assert_allclose(batch["kinetic"][name][k], value, rtol=1e-12, atol=1e-14)
 
 
-def test_sums_do_not_stop_growing_in_float32():
+def test_compensated_sum_counts_beyond_the_precision_of_float32():
     """2²⁴ + 1 ones, the last hundred one by one: a plain float32 sum stays where it is."""
     start = CompensatedSum(jnp.float32(2.0**24), jnp.float32(0))
     count = lambda total: jax.lax.fori_loop(0, 100, lambda _, s: s.plus(jnp.float32(1)), total)

@@ -24,7 +24,7 @@ FAST_CASES = (
     "test_mean_square_displacement[8-4-free]",
     "test_mean_square_displacement[60-2-free]",
     "test_velocity_autocorrelation[float32-9-1]",
-    "test_only_moving_particles_of_the_species_count",
+    "test_frozen_particles_and_other_species_do_not_count",
     "test_curve_mean_merges_its_blocks[5]",
     "test_curve_mean_merges_its_blocks[100]",
     "test_diffusion_coefficient_of_an_exact_line",
@@ -80,7 +80,7 @@ def test_velocity_autocorrelation(lags, stride, dtype):
     assert found["value"].dtype == dtype
 
 
-def test_only_moving_particles_of_the_species_count():
+def test_frozen_particles_and_other_species_do_not_count():
     frozen, species = np.array([0, 0, 1, 0, 0, 0], bool), np.array([0, 1, 0, 0, 1, 1])
     path = walk(6, 3, 20, Free(), frozen=frozen, species=species)
     found = watch(MeanSquareDisplacement(1, 5, species=0, name="msd"), path)[0]["msd"]
@@ -88,7 +88,7 @@ def test_only_moving_particles_of_the_species_count():
     np.testing.assert_allclose(found["value"], over_origins(series, 5, 1, squared), atol=1e-12)
 
 
-def test_long_paths_keep_their_digits_in_float32():
+def test_displacements_far_from_the_origin_keep_float32_precision():
     """10⁵ cells away, unfolded float32 positions have no digits left; displacements do."""
     space = Box([5.0, 6.0, 7.0])
     exact = walk(6, 3, 30, space)
@@ -142,7 +142,7 @@ def test_curve_mean_merges_its_blocks(samples):
             np.testing.assert_allclose(summary["blocks"][block], mean, rtol=1e-12)
 
 
-def test_error_bars_of_curves_are_honest():
+def test_error_bars_of_curves_match_the_known_scatter():
     """Independent samples of variance 1: the error bar is 1/√samples within its own uncertainty."""
     series = jnp.asarray(np.random.default_rng(0).normal(size=(200, 400)))
     add = lambda mean, x: (mean.plus(x, jnp.ones(400, bool)), None)
@@ -187,7 +187,7 @@ def test_lags_that_the_run_did_not_reach():
         diffusion_coefficient(found, 3, start=0.06)
 
 
-def test_bad_requests():
+def test_invalid_lags_intervals_and_species_are_refused():
     for bad in ({"lags": 0}, {"lags": True}, {"lags": 5, "stride": 0}):
         with pytest.raises(ObserverError, match="counts samples"):
             MeanSquareDisplacement(1, **bad)

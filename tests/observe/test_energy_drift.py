@@ -22,13 +22,13 @@ def test_energy_drift_holds_while_the_energy_is_conserved():
     assert not np.all(frames["energy_drift"])
 
 
-def test_what_is_conserved_can_be_chosen():
+def test_energy_drift_of_a_given_quantity():
     path = walk(4, 3, 5, Free())
     _, frames = watch(EnergyDrift(1, 1e-9, lambda now: jnp.float64(3.0)), path)
     assert np.all(frames["energy_drift"])
 
 
-def test_bad_tolerances():
+def test_invalid_tolerances_are_refused():
     with pytest.raises(ParameterError, match="positive"):
         EnergyDrift(1, 0.0)
 

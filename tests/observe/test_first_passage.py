@@ -28,7 +28,7 @@ def test_first_passage_records_the_first_time():
     )
 
 
-def test_later_with_a_longer_interval_and_at_once_where_it_starts():
+def test_passage_is_seen_late_with_a_long_interval_and_at_step_0_if_true_there():
     sim, state = falling(6)
     np.testing.assert_allclose(pk.simulate(sim, state, 12).summary["far"], [1.5, 0.75, np.nan])
     late = state.replace(position=jnp.asarray([[2.0], [0.0], [0.0]]))

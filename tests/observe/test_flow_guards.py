@@ -34,19 +34,19 @@ def sim_of_named(*guards):
     )
 
 
-def test_the_courant_limit_trips_before_the_blow_up():
+def test_courant_limit_ends_a_run_before_it_diverges():
     with pytest.raises(
         pk.errors.StepSizeError, match=r"Courant number 1\.\d+, allowed 0.8: reduce dt"
     ):
         pk.run(sim(pk.guards.CourantLimit(), dt=0.06), gas(), 20, progress=False)
 
 
-def test_quiet_flows_pass():
+def test_guards_hold_for_a_stable_flow():
     quiet = sim(pk.guards.PositivityGuard(2), pk.guards.CourantLimit(0.9, interval=2), dt=0.002)
     assert pk.run(quiet, gas(), 4, progress=False).steps == 4
 
 
-def test_guards_need_something_to_guard():
+def test_guards_without_flow_quantities_are_refused():
     with pytest.raises(pk.errors.ComponentError, match="PositivityGuard"):
         pk.init(
             pk.Simulation(pk.RK4(lambda t, y: -y), dt=0.1, guards=pk.guards.PositivityGuard()),

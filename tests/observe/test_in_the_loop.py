@@ -32,8 +32,8 @@ from .trajectories import Field, Springs
 
 # What the fast suite runs of this file; `make test-all` runs the rest, too.
 FAST_CASES = (
-    "test_summaries_are_those_of_the_recorded_frames",
-    "test_a_gradient_reaches_through_accumulators",
+    "test_summaries_equal_statistics_of_recorded_frames",
+    "test_gradient_through_accumulators",
     "test_conserved_energy_of_a_thermostat",
 )
 
@@ -64,7 +64,7 @@ def result():
     return jax.jit(lambda state: simulate(simulation(), state, 80))(particles())
 
 
-def test_summaries_are_those_of_the_recorded_frames(result):
+def test_summaries_equal_statistics_of_recorded_frames(result):
     x, v = np.asarray(result.frames["position"]), np.asarray(result.frames["velocity"])
     assert len(x) == 41
     msd = [np.mean(np.sum((x[k:] - x[: 41 - k]) ** 2, -1)) for k in range(7)]
@@ -93,7 +93,7 @@ def test_summaries_do_not_depend_on_chunks(result):
             np.testing.assert_array_equal(value, result.summary[name][field], err_msg=name)
 
 
-def test_summaries_of_a_batch_are_those_of_its_members():
+def test_summaries_under_vmap_equal_loop():
     states = [particles(seed) for seed in range(2)]
     together = jax.tree.map(lambda *x: jnp.stack(x), *states)
     go = lambda state: simulate(simulation(), state, 16).summary
@@ -116,7 +116,7 @@ def test_memory_does_not_grow_with_the_run():
     assert size(8) == size(800)
 
 
-def test_a_gradient_reaches_through_accumulators():
+def test_gradient_through_accumulators():
     def mean_square(stiffness, steps=8):
         sim = Simulation(
             VelocityVerlet(Springs(stiffness)),
@@ -140,7 +140,7 @@ def test_a_gradient_reaches_through_accumulators():
     assert both(0.3)[1] == pytest.approx(float(slope), rel=1e-6)
 
 
-def test_everything_stays_in_float32():
+def test_summaries_stay_in_float32():
     go = lambda state: simulate(simulation(), state, 8)
     found = jax.eval_shape(go, particles(dtype=jnp.float32))
     kinds = {x.dtype for x in jax.tree.leaves((found.summary, found.frames))}
@@ -148,7 +148,7 @@ def test_everything_stays_in_float32():
 
 
 @pytest.mark.parametrize(("tolerance", "ok"), [(1e-3, False), (0.5, True)])
-def test_energy_drift_trips_the_run(tolerance, ok):
+def test_energy_drift_ends_the_run(tolerance, ok):
     """A time step near the limit of stability: the energy error is a few per cent."""
     sim = Simulation(VelocityVerlet(Springs(1.0)), dt=0.3, guards=(EnergyDrift(5, tolerance),))
     health = simulate(sim, particles(), 20).health

@@ -90,7 +90,7 @@ def test_temperature_counts_degrees_of_freedom(forces, frozen, degrees):
     assert Temperature()(snapshot(p, *forces)) == pytest.approx(expected)
 
 
-def test_temperatures_of_components_share_what_momentum_takes():
+def test_component_temperatures_share_degrees_lost_to_momentum_conservation():
     a, b = particles(4, seed=1), particles(8, seed=2)
     now = snapshot({"a": a, "b": b}, Springs(component="a"), Springs(component="b"))
     assert Temperature()(now) == pytest.approx(2 * (kinetic(a) + kinetic(b)) / (3 * 12 - 3))
@@ -165,7 +165,7 @@ def test_momenta_sum_over_components():
     np.testing.assert_allclose(CenterOfMass()(now), center, rtol=1e-12)
 
 
-def test_recorders_sort_by_id():
+def test_positions_and_velocities_are_sorted_by_id():
     ids = np.array([3, 0, 5, 1, 4, 2])
     p = particles(space=BOX, id=ids, image=np.ones((6, 3), int))
     now = snapshot(p, Springs())

@@ -32,7 +32,7 @@ from physkit.storage.checkpoint._checkpoint_bytes import HEADER_BYTES
 from tests.simulate.problems import Table, particles, springs
 
 
-def everything():
+def all_kinds_of_leaves():
     """A tree of all that a carry may hold."""
     return {
         "particles": particles(),
@@ -47,7 +47,7 @@ def everything():
     }
 
 
-def same(a, b):
+def same_bits(a, b):
     bits = lambda x: np.asarray(jax.random.key_data(x) if _is_key(x) else x)
     leaves = zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=True)
     return jax.tree.structure(a) == jax.tree.structure(b) and all(
@@ -60,7 +60,7 @@ def _is_key(x):
     return isinstance(x, jax.Array) and jnp.issubdtype(x.dtype, jax.dtypes.prng_key)
 
 
-def blank(tree):
+def zeros_of(tree):
     """The same structure with other numbers."""
     zero = lambda x: (
         (np if isinstance(x, np.ndarray) else jnp).zeros_like(x)
@@ -71,11 +71,11 @@ def blank(tree):
 
 
 def test_all_kinds_of_leaves_are_restored_bit_for_bit(tmp_path):
-    tree = everything()
+    tree = all_kinds_of_leaves()
     save_checkpoint(tmp_path / "a.h5", tree, step=2**40, begin=3, outputs={"x": 1})
-    found = load_checkpoint(tmp_path / "a.h5", blank(tree))
-    assert same(found.tree, tree)
-    assert not same(blank(tree), tree)
+    found = load_checkpoint(tmp_path / "a.h5", zeros_of(tree))
+    assert same_bits(found.tree, tree)
+    assert not same_bits(zeros_of(tree), tree)
     assert (found.step, found.begin, found.outputs) == (2**40, 3, {"x": 1})
     assert isinstance(found.tree["host"], np.ndarray)
     assert found.tree["numbers"] == tree["numbers"]
@@ -89,7 +89,7 @@ def test_h5py_reads_the_leaves(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         (lambda t: {**t, "empty": jnp.zeros((1, 3))}, r"\['empty'\]: float64\[0, 3\] in the file"),
         (
@@ -105,10 +105,10 @@ def test_h5py_reads_the_leaves(tmp_path):
         (lambda t: {**t, "numbers": (1, 7, 2.5, 1j)}, "bool in the file, int here"),
     ],
 )
-def test_another_structure_is_refused_by_name(tmp_path, change, said):
-    save_checkpoint(tmp_path / "a.h5", everything())
-    with pytest.raises(MismatchError, match=said):
-        load_checkpoint(tmp_path / "a.h5", change(everything()))
+def test_another_structure_is_refused_and_differences_are_named(tmp_path, change, message):
+    save_checkpoint(tmp_path / "a.h5", all_kinds_of_leaves())
+    with pytest.raises(MismatchError, match=message):
+        load_checkpoint(tmp_path / "a.h5", change(all_kinds_of_leaves()))
 
 
 def test_static_fields_are_compared(tmp_path):
@@ -132,7 +132,7 @@ def test_capacity_comes_from_the_file(tmp_path):
     save_checkpoint(tmp_path / "a.h5", {"list": full})
     found = load_checkpoint(tmp_path / "a.h5", {"list": small}).tree
     assert find_growables(found)[0].capacity == 20
-    assert same(found, {"list": full})
+    assert same_bits(found, {"list": full})
     other = Table(jnp.full((2, 4), -1, jnp.int32), jnp.int32(0))
     with pytest.raises(MismatchError, match="entries"):
         load_checkpoint(tmp_path / "a.h5", {"list": other})
@@ -144,16 +144,16 @@ def test_capacity_comes_from_the_file(tmp_path):
 def test_flipped_bits_and_truncation_are_detected(tmp_path):
     path, tree = tmp_path / "a.h5", {"x": jnp.arange(1000.0)}
     save_checkpoint(path, tree)
-    good = path.read_bytes()
-    for bad, said in (
-        (good[:-5], "cut short"),
-        (good[:700] + bytes([good[700] ^ 4]) + good[701:], "checksum"),
+    intact = path.read_bytes()
+    for damaged, message in (
+        (intact[:-5], "cut short"),
+        (intact[:700] + bytes([intact[700] ^ 4]) + intact[701:], "checksum"),
         (b"", "not a checkpoint"),
-        (b"\x89HDF\r\n\x1a\n" + good[8:], "not a checkpoint"),
-        (good.replace(b"checkpoint 1", b"checkpoint 9", 1), "upgrade physkit"),
+        (b"\x89HDF\r\n\x1a\n" + intact[8:], "not a checkpoint"),
+        (intact.replace(b"checkpoint 1", b"checkpoint 9", 1), "upgrade physkit"),
     ):
-        path.write_bytes(bad)
-        with pytest.raises(FileError, match=said):
+        path.write_bytes(damaged)
+        with pytest.raises(FileError, match=message):
             load_checkpoint(path, tree)
     with pytest.raises(FileError, match="is not there"):
         load_checkpoint(tmp_path / "none.h5", tree)
@@ -181,7 +181,7 @@ def relink(link):
     return change
 
 
-def outside(file):
+def external_storage(file):
     """A dataset whose numbers are read from another file of the system."""
     del file["leaves/000000"]
     file["leaves"].create_dataset("000000", (4,), "f8", external=[("/etc/hostname", 0, 32)])
@@ -194,45 +194,45 @@ def virtual(file):
     file["leaves"].create_virtual_dataset("000000", layout)
 
 
-def swapped(file):
+def swapped_leaves(file):
     file.move("leaves/000000", "leaves/t")
     file.move("leaves/000001", "leaves/000000")
     file.move("leaves/t", "leaves/000001")
 
 
-def absurd(file):
+def absurd_size(file):
     del file["leaves/000000"]
     file["leaves"].create_dataset("000000", (2**50,), "f8", chunks=(2**10,))
 
 
-def bomb(file):
+def compressed(file):
     del file["leaves/000000"]
     file["leaves"].create_dataset("000000", data=np.zeros(4), compression="gzip")
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         (relink(lambda f: h5py.ExternalLink("/etc/passwd", "/x")), "link .ExternalLink"),
         (relink(lambda f: h5py.SoftLink("/leaves/000001")), "link .SoftLink"),
-        (outside, "other files"),
+        (external_storage, "other files"),
         (virtual, "other files"),
-        (swapped, "checksum"),
-        (absurd, "claims"),
-        (bomb, "filters"),
+        (swapped_leaves, "checksum"),
+        (absurd_size, "claims"),
+        (compressed, "filters"),
         (lambda f: f["leaves"].pop("000000"), "missing"),
         (lambda f: f["table"].write_direct(np.zeros(f["table"].shape, "u1")), "table"),
     ],
     ids=["external-link", "soft-link", "external", "virtual", "swapped", "absurd", "packed", "gone",
          "table"],
 )  # fmt: skip
-def test_a_hostile_file_is_refused(tmp_path, change, said):
+def test_a_hostile_file_is_refused(tmp_path, change, message):
     path, tree = tmp_path / "a.h5", {"a": jnp.arange(4.0), "b": -jnp.arange(4.0)}
     save_checkpoint(path, tree)
     reseal(path, lambda file: None)
-    assert same(load_checkpoint(path, tree).tree, tree)
+    assert same_bits(load_checkpoint(path, tree).tree, tree)
     reseal(path, change)
-    with pytest.raises(DamagedFileError, match=said) as error:
+    with pytest.raises(DamagedFileError, match=message) as error:
         load_checkpoint(path, tree)
     assert str(path) in str(error.value)
 
@@ -241,24 +241,24 @@ def test_a_hostile_file_is_refused(tmp_path, change, said):
 
 
 def test_last_checkpoints_are_kept_and_a_damaged_one_falls_back(tmp_path):
-    kept = Checkpoints(tmp_path / "c", keep=2)
+    checkpoints = Checkpoints(tmp_path / "c", keep=2)
     for step in (5, 10, 1000):
-        kept.save({"x": jnp.full(3, float(step))}, step)
-    assert [p.name[-7:-3] for p in kept.paths()] == ["1000", "0010"]
+        checkpoints.save({"x": jnp.full(3, float(step))}, step)
+    assert [p.name[-7:-3] for p in checkpoints.paths()] == ["1000", "0010"]
     template = {"x": jnp.zeros(3)}
-    assert kept.restore(template).step == 1000
-    newest = kept.paths()[0]
+    assert checkpoints.restore(template).step == 1000
+    newest = checkpoints.paths()[0]
     newest.write_bytes(newest.read_bytes()[:-1])
     with pytest.warns(UserWarning, match=r"cut short.*going back to the one before"):
-        found = kept.restore(template)
+        found = checkpoints.restore(template)
     assert found.step == 10
     assert found.tree["x"][0] == 10
     assert newest.with_suffix(".damaged").exists()
-    kept.paths()[0].write_bytes(b"")
+    checkpoints.paths()[0].write_bytes(b"")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         with pytest.raises(DamagedFileError, match="no checkpoint is sound"):
-            kept.restore(template)
+            checkpoints.restore(template)
     assert Checkpoints(tmp_path / "empty").restore(template) is None
     with pytest.raises(FileError, match="keep"):
         Checkpoints(tmp_path, keep=0)
@@ -283,7 +283,7 @@ def test_a_full_disk_leaves_the_old_file(tmp_path, monkeypatch):
     assert [p.name for p in tmp_path.iterdir()] == ["a.h5"]
 
 
-def test_one_writer_at_a_time(tmp_path):
+def test_second_writer_is_refused_and_stale_lock_is_taken_over(tmp_path):
     lock = FolderLock(tmp_path)
     with pytest.raises(FileInUseError, match=f"process {os.getpid()}"):
         FolderLock(tmp_path)

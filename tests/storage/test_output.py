@@ -49,7 +49,7 @@ FAST_CASES = (
     "test_export_to_extended_xyz[2]",
 )
 
-CAMPAIGN = Path(__file__).with_name("campaign.py")
+FAULT_INJECTION = Path(__file__).with_name("fault_injection.py")
 ROOT = Path(__file__).parents[2]
 
 
@@ -74,7 +74,7 @@ def numbers(*shape):
     return np.random.default_rng(0).normal(size=shape)
 
 
-# --- what is in them ------------------------------------------------------------------------------
+# --- contents ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -96,20 +96,20 @@ def test_trajectories_are_h5md(tmp_path, space, d, edges):
     output(tmp_path, observers, state, x=x, v=v, e=e)
     with h5py.File(tmp_path / "trajectory.h5md") as file:
         assert file["h5md"].attrs["version"].tolist() == [1, 1]
-        whole = file["particles/trajectory"]
+        trajectory = file["particles/trajectory"]
         for name, values in (("position", x), ("velocity", v)):
-            assert whole[name]["value"].shape == (4, 3, 3)
-            assert whole[name]["value"].dtype == np.float32
-            np.testing.assert_array_equal(whole[name]["value"][..., :d], values.astype("f4"))
-            assert whole[name]["step"][:].tolist() == [0, 2, 4, 6]
-            assert whole[name]["time"][:].tolist() == [1, 1.5, 2, 2.5]
-        assert not whole["position/value"][..., d:].any()
-        assert whole["mass"][:].tolist() == [1, 2, 3]
+            assert trajectory[name]["value"].shape == (4, 3, 3)
+            assert trajectory[name]["value"].dtype == np.float32
+            np.testing.assert_array_equal(trajectory[name]["value"][..., :d], values.astype("f4"))
+            assert trajectory[name]["step"][:].tolist() == [0, 2, 4, 6]
+            assert trajectory[name]["time"][:].tolist() == [1, 1.5, 2, 2.5]
+        assert not trajectory["position/value"][..., d:].any()
+        assert trajectory["mass"][:].tolist() == [1, 2, 3]
         if edges is None:
-            assert "edges" not in whole["box"]
-            assert whole["box"].attrs["boundary"].tolist() == [b"none"] * 3
+            assert "edges" not in trajectory["box"]
+            assert trajectory["box"].attrs["boundary"].tolist() == [b"none"] * 3
         else:
-            assert whole["box/edges/value"][3].tolist() == edges
+            assert trajectory["box/edges/value"][3].tolist() == edges
     found = open_file(tmp_path)
     np.testing.assert_array_equal(found["x"], x.astype("f4"))
     np.testing.assert_array_equal(found["e"], e)
@@ -166,15 +166,22 @@ def test_fields_are_netcdf_and_vtkhdf_at_once(tmp_path, d):
         np.testing.assert_array_equal(found[name][1:, ..., 2], np.asarray(found[name])[1:, ..., 2])
         np.testing.assert_array_equal(found[name][[0, 2]], np.asarray(found[name])[[0, 2]])
     assert found["psi"].dtype == np.complex64
-    whole = (*shape, 1, 1, 1)[:3]
+    counts = (*shape, 1, 1, 1)[:3]
     with h5py.File(tmp_path / "fields-rho.vtkhdf") as file:
         image = file["VTKHDF"]
         assert image.attrs["Type"] == b"ImageData"
-        assert image.attrs["WholeExtent"].tolist() == [0, whole[0], 0, whole[1], 0, whole[2]]
+        assert image.attrs["WholeExtent"].tolist() == [
+            0,
+            counts[0],
+            0,
+            counts[1],
+            0,
+            counts[2],
+        ]
         assert image["Steps"].attrs["NSteps"] == 3
         assert image["Steps/Values"][:].tolist() == [1, 1.5, 2]
         assert image["CellData/rho"] == file["rho"]
-        assert file["rho"].shape == (3, *whole[::-1])
+        assert file["rho"].shape == (3, *counts[::-1])
         assert [dim[0].name for dim in file["rho"].dims] == ["/time", "/z", "/y", "/x"]
         np.testing.assert_allclose(file["x"][:], 0.25 + 0.5 * np.arange(3))
         assert image.attrs["Origin"].tolist() == [0, 0, 0]
@@ -182,7 +189,7 @@ def test_fields_are_netcdf_and_vtkhdf_at_once(tmp_path, d):
         assert file["x"][0] == 0
         assert file["VTKHDF"].attrs["Origin"][0] == -0.25
     with h5py.File(tmp_path / "fields-flow.vtkhdf") as file:
-        assert file["flow"].shape == (3, *whole[::-1], d)
+        assert file["flow"].shape == (3, *counts[::-1], d)
 
 
 def test_series_of_any_shape_and_kind(tmp_path):
@@ -235,7 +242,7 @@ def test_each_interval_and_component_gets_its_own_file(tmp_path):
     assert files["fields-u.vtkhdf"] == "fields"
 
 
-# --- appending and cutting ------------------------------------------------------------------------
+# --- appending and truncating ---------------------------------------------------------------------
 
 ONE = (Every(2, x=Positions(), e=lambda now: now.t),)
 
@@ -306,16 +313,16 @@ def test_recovery_applies_a_complete_journal_and_drops_a_partial_one(tmp_path, m
     assert journal_path(path).exists()
     assert path.read_bytes()[: len(old)] == old
     np.testing.assert_array_equal(open_file(path)["e"][3:], numbers(4))
-    half = journal_path(path).read_bytes()
+    journal = journal_path(path).read_bytes()
     recover(path)
     assert not journal_path(path).exists()
     np.testing.assert_array_equal(open_file(path)["e"][3:], numbers(4))
-    good = path.read_bytes()
-    for broken in (half[:-1], b"", half[:30] + b"?" + half[31:]):
+    committed = path.read_bytes()
+    for broken in (journal[:-1], b"", journal[:30] + b"?" + journal[31:]):
         journal_path(path).write_bytes(broken)
         np.testing.assert_array_equal(open_file(path)["e"][3:], numbers(4))
         recover(path)
-        assert path.read_bytes() == good
+        assert path.read_bytes() == committed
 
 
 def test_failed_transaction_changes_nothing(tmp_path):
@@ -336,23 +343,23 @@ def test_failed_transaction_changes_nothing(tmp_path):
 def test_patched_file_reads_what_was_written_to_it(tmp_path):
     path = tmp_path / "a"
     path.write_bytes(bytes(range(256)) * 40)
-    want, dice = bytearray(path.read_bytes()), np.random.default_rng(0)
+    expected, rng = bytearray(path.read_bytes()), np.random.default_rng(0)
     with PatchedFile(path, writing=True) as patch:
         for _ in range(300):
-            at, n = int(dice.integers(0, 14000)), int(dice.integers(1, 6000))
-            data = dice.bytes(n)
-            patch.seek(at)
+            offset, n = int(rng.integers(0, 14000)), int(rng.integers(1, 6000))
+            data = rng.bytes(n)
+            patch.seek(offset)
             patch.write(data)
-            want.extend(bytes(max(0, at + n - len(want))))
-            want[at : at + n] = data
+            expected.extend(bytes(max(0, offset + n - len(expected))))
+            expected[offset : offset + n] = data
             out = bytearray(5000)
-            patch.seek(int(dice.integers(0, 12000)))
+            patch.seek(int(rng.integers(0, 12000)))
             start = patch.tell()
             count = patch.readinto(out)
-            assert out[:count] == want[start : start + count]
+            assert out[:count] == expected[start : start + count]
         patch.truncate(12345)
         patch.commit()
-    assert path.read_bytes() == want[:12345]
+    assert path.read_bytes() == expected[:12345]
 
 
 def test_full_disk_leaves_files_unchanged(tmp_path, monkeypatch):
@@ -367,7 +374,7 @@ def test_full_disk_leaves_files_unchanged(tmp_path, monkeypatch):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs file-size limits")
-def test_write_that_fails_half_way_leaves_the_old_file(tmp_path):
+def test_partial_write_leaves_the_old_file(tmp_path):
     out = simple(tmp_path)
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     old = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -383,7 +390,7 @@ def test_write_that_fails_half_way_leaves_the_old_file(tmp_path):
     assert len(open_file(tmp_path)["x"]) == 503
 
 
-def outside(file):
+def external_storage(file):
     del file["series/0000/value"]
     file.create_dataset("series/0000/value", (3,), "f8", external=[("/etc/hostname", 0, 24)])
 
@@ -403,7 +410,7 @@ def relink(link):
     return change
 
 
-def absurd(file):
+def absurd_size(file):
     file["series/0000"].attrs["frames"] = 2**60
     file["series/0000/value"].resize(2**60, axis=0)
 
@@ -416,13 +423,13 @@ def edit_table(old, new):
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         (relink(h5py.ExternalLink("/etc/passwd", "/x")), "link .ExternalLink"),
         (relink(h5py.SoftLink("/elsewhere")), "link .SoftLink"),
-        (outside, "other files"),
+        (external_storage, "other files"),
         (virtual, "other files"),
-        (absurd, "claims"),
+        (absurd_size, "claims"),
         (lambda f: f["series/0000"].attrs.modify("frames", np.int64(4)), "not 4 frames"),
         (lambda f: f["series/0000"].attrs.modify("frames", np.int64(-1)), "not -1 frames"),
         (edit_table(b"/value", b"/step"), "same"),
@@ -433,15 +440,15 @@ def edit_table(old, new):
     ids=["external-link", "soft-link", "external", "virtual", "absurd", "long", "negative", "column",
          "row", "version", "foreign"],
 )  # fmt: skip
-def test_a_hostile_file_is_refused(tmp_path, change, said):
+def test_a_hostile_file_is_refused(tmp_path, change, message):
     simple(tmp_path)
     path = tmp_path / "series.h5"
     with h5py.File(path, "r+") as file:
         change(file)
-    if said == "same":  # integers where floats were: readable, and nothing else is read
+    if message == "same":  # integers where floats were: readable, and nothing else is read
         assert open_file(path)["e"].dtype == np.int64
         return
-    with pytest.raises(DamagedFileError, match=said) as error:
+    with pytest.raises(DamagedFileError, match=message) as error:
         np.asarray(open_file(path)["e"])
     assert str(path) in str(error.value)
 
@@ -456,10 +463,10 @@ def test_missing_files_are_errors(tmp_path):
         open_file(tmp_path)
 
 
-def campaign(verb, folder, count, *more):
+def inject_faults(verb, folder, count, *more):
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "JAX_PLATFORMS": "cpu"}
     done = subprocess.run(
-        [sys.executable, str(CAMPAIGN), verb, str(folder), str(count), *more],
+        [sys.executable, str(FAULT_INJECTION), verb, str(folder), str(count), *more],
         env=environment,
         capture_output=True,
         text=True,
@@ -472,13 +479,13 @@ def campaign(verb, folder, count, *more):
 @pytest.mark.parametrize("count", [4, pytest.param(100, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("writer", ["coupled", "particles", "fields", "checkpoints"])
 def test_killed_writers_lose_no_committed_frame(writer, count, tmp_path):
-    found = campaign("kill", tmp_path / "r", count, writer)
+    found = inject_faults("kill", tmp_path / "r", count, writer)
     assert [found[k] for k in ("right", "kept", "saved")] == [count] * 3, found
 
 
 @pytest.mark.parametrize("count", [20, pytest.param(500, marks=pytest.mark.slow)])
 def test_damaged_files_never_give_wrong_data(count, tmp_path):
-    found = campaign("mutate", tmp_path / "r", count)
+    found = inject_faults("mutate", tmp_path / "r", count)
     assert {k.split()[-1] for k in found} <= {"refused", "harmless"}, found
     assert found["checkpoint refused"] == count
 
@@ -514,10 +521,10 @@ def test_export_to_csv(tmp_path):
     path = export(open_file(tmp_path / "r"), tmp_path / "a.csv", ["e", "p"])
     assert path.read_text().splitlines()[0] == "step,time,e,p[0],p[1]"
     found = np.loadtxt(path, delimiter=",", skiprows=1)
-    want = np.column_stack([[0, 2, 4], [1, 1.5, 2], frames["e"], frames["p"]])
-    np.testing.assert_array_equal(found, want)
-    for names, said in ((None, "one interval"), (["x"], "scalars and vectors")):
-        with pytest.raises(ParameterError, match=said):
+    expected = np.column_stack([[0, 2, 4], [1, 1.5, 2], frames["e"], frames["p"]])
+    np.testing.assert_array_equal(found, expected)
+    for names, message in ((None, "one interval"), (["x"], "scalars and vectors")):
+        with pytest.raises(ParameterError, match=message):
             export(tmp_path / "r", tmp_path / "b.csv", names)
     assert not list(tmp_path.glob("*b.csv"))
 
@@ -534,8 +541,8 @@ def test_export_to_extended_xyz(tmp_path, d):
     )
     name, *values = lines[7].split()
     assert name == "He"
-    want = [*frames["x"][1, 1], *[0] * (3 - d), *frames["v"][1, 1], *[0] * (3 - d)]
-    assert [np.float32(v) for v in values] == [np.float32(v) for v in want]
+    expected = [*frames["x"][1, 1], *[0] * (3 - d), *frames["v"][1, 1], *[0] * (3 - d)]
+    assert [np.float32(v) for v in values] == [np.float32(v) for v in expected]
     lines = export(tmp_path / "r", tmp_path / "b.xyz", ["y"]).read_text().splitlines()
     assert lines[1].startswith('pbc="F F F" Properties=species:S:1:pos:R:3 ')
     assert lines[2].startswith("X ")

@@ -19,13 +19,13 @@ def path(tmp_path):
     return path
 
 
-def small(name, said):
-    del said
+def is_small(name, metadata):
+    del metadata
     return name in ("number", "ok")
 
 
 def test_eager_and_lazy_arrays_read_the_same(path):
-    table = read_table(path, "chunk", small)
+    table = read_table(path, "chunk", is_small)
     assert (table["number"].tolist(), table["ok"].dtype) == ([0, 1, 2, 3], bool)
     assert table.read("number", slice(1, 3)).tolist() == [1, 2]
     path.rename(path.with_name("gone"))
@@ -34,62 +34,62 @@ def test_eager_and_lazy_arrays_read_the_same(path):
     np.testing.assert_array_equal(table["frames x"], np.arange(12.0).reshape(4, 3))
 
 
-def spoil(path, name, how, tmp_path):
+def corrupt(path, name, fault, tmp_path):
     """Replace an array of the file by something that it must not be."""
     with h5py.File(path, "r+") as file:
-        where = next(
+        dataset = next(
             n for n in file if n == name or file[n].attrs.get("long_name") == name.encode()
         )
-        shape, dtype = file[where].shape, file[where].dtype
-        del file[where]
-        if how == "soft link":
-            file[where] = h5py.SoftLink("/elsewhere")
-        elif how == "external link":
-            file[where] = h5py.ExternalLink("/etc/hostname", "/x")
-        elif how == "virtual":
+        shape, dtype = file[dataset].shape, file[dataset].dtype
+        del file[dataset]
+        if fault == "soft link":
+            file[dataset] = h5py.SoftLink("/elsewhere")
+        elif fault == "external link":
+            file[dataset] = h5py.ExternalLink("/etc/hostname", "/x")
+        elif fault == "virtual":
             layout = h5py.VirtualLayout(shape, dtype)
             layout[...] = h5py.VirtualSource("other.h5", "x", shape)
-            file.create_virtual_dataset(where, layout)
-        elif how == "external storage":
+            file.create_virtual_dataset(dataset, layout)
+        elif fault == "external storage":
             secret = tmp_path / "secret"
             secret.write_bytes(b"7" * 1000)
-            file.create_dataset(where, shape, dtype, external=[(str(secret), 0, 1000)])
-        elif how == "absurd":
-            file.create_dataset(where, (10**12,), dtype)
-        elif how == "packed":
-            file.create_dataset(where, shape, dtype, chunks=shape, compression="gzip")
-        elif how == "another shape":
-            file.create_dataset(where, (2,), dtype)
-        elif how == "another type":
-            file.create_dataset(where, shape, np.float32)
-        elif how == "a group":
-            file.create_group(where)
+            file.create_dataset(dataset, shape, dtype, external=[(str(secret), 0, 1000)])
+        elif fault == "absurd":
+            file.create_dataset(dataset, (10**12,), dtype)
+        elif fault == "packed":
+            file.create_dataset(dataset, shape, dtype, chunks=shape, compression="gzip")
+        elif fault == "another shape":
+            file.create_dataset(dataset, (2,), dtype)
+        elif fault == "another type":
+            file.create_dataset(dataset, shape, np.float32)
+        elif fault == "a group":
+            file.create_group(dataset)
 
 
-HOW = [
+FAULTS = [
     *("soft link", "external link", "virtual", "external storage", "absurd", "packed"),
     *("another shape", "another type", "a group", "missing"),
 ]
 
 
-@pytest.mark.parametrize("how", HOW)
-def test_unsafe_eager_arrays_are_refused_on_opening(path, tmp_path, how):
-    spoil(path, "number", how, tmp_path)
+@pytest.mark.parametrize("fault", FAULTS)
+def test_unsafe_eager_arrays_are_refused_on_opening(path, tmp_path, fault):
+    corrupt(path, "number", fault, tmp_path)
     with pytest.raises(DamagedFileError):
-        read_table(path, "chunk", small)
+        read_table(path, "chunk", is_small)
 
 
-@pytest.mark.parametrize("how", HOW)
-def test_unsafe_lazy_arrays_are_refused_on_reading(path, tmp_path, how):
-    spoil(path, "frames x", how, tmp_path)
-    table = read_table(path, "chunk", small)
+@pytest.mark.parametrize("fault", FAULTS)
+def test_unsafe_lazy_arrays_are_refused_on_reading(path, tmp_path, fault):
+    corrupt(path, "frames x", fault, tmp_path)
+    table = read_table(path, "chunk", is_small)
     with pytest.raises(DamagedFileError):
         table["frames x"]
 
 
 def test_files_of_another_kind_and_truncated_files_are_refused(path, tmp_path):
     with pytest.raises(MismatchError):
-        read_table(path, "sweep", small)
+        read_table(path, "sweep", is_small)
     path.write_bytes(path.read_bytes()[:1500])
     with pytest.raises(DamagedFileError):
-        read_table(path, "chunk", small)
+        read_table(path, "chunk", is_small)

@@ -1,7 +1,7 @@
-"""Run in a process of its own, which may die: kills and mutations, counted as JSON.
+"""Kill writers and damage files, in a process of its own, and print counts of the outcomes as JSON.
 
-`python campaign.py kill FOLDER COUNT WRITER`, the writer being particles, fields, coupled or checkpoints;
-and `python campaign.py mutate FOLDER COUNT`
+`python fault_injection.py kill FOLDER COUNT WRITER`, where the writer is particles, fields, coupled or
+checkpoints; and `python fault_injection.py mutate FOLDER COUNT`
 """
 
 import collections
@@ -40,7 +40,7 @@ NAMES = {"particles": "xve", "fields": "uze", "coupled": "xvuze"}
 
 
 def frame(name, step):
-    """What is recorded as `name` at `step`: every number says where it belongs."""
+    """What is recorded as `name` at `step`: the numbers depend on name and step."""
     shapes = {"x": (N, 3), "v": (N, 3), "u": SHAPE, "z": SHAPE, "e": ()}
     size = int(np.prod(shapes[name]))
     values = (step + np.arange(size) / 1024 + " xvuze".index(name) * 1000).reshape(shapes[name])
@@ -80,20 +80,20 @@ def write(out, steps, kind="coupled"):
 
 
 def is_right(folder):
-    """Whether every committed frame says what it should; how many there are of `e`."""
+    """Whether every committed frame is right; the number of frames of `e`."""
     found = open_file(folder)
     for name, series in found.items():
         steps = series.step
-        want = np.stack([frame(name, k) for k in steps]) if len(steps) else series[:]
+        expected = np.stack([frame(name, k) for k in steps]) if len(steps) else series[:]
         every = 1 if name == "e" else 2
-        if not np.array_equal(series[:], want) or not np.array_equal(series.time, 0.5 * steps):
+        if not np.array_equal(series[:], expected) or not np.array_equal(series.time, 0.5 * steps):
             return False, 0
         if not np.array_equal(steps, every * np.arange(len(steps))):
             return False, 0
     return True, len(found["e"])
 
 
-def writer(folder, log, kind):
+def write_until_killed(folder, log, kind):
     """Go on from the last checkpoint until killed."""
     checkpoints = Checkpoints(folder / "checkpoints")
     FolderLock(folder)
@@ -106,14 +106,14 @@ def writer(folder, log, kind):
     else:
         out.create()
         checkpoints.save({"step": np.array(0)}, 0, outputs=out.commit())
-    with open(log, "a", buffering=1) as told:
+    with open(log, "a", buffering=1) as log_file:
         while True:
             marks = write(out, range(step, step + PER_COMMIT), kind)
             step += PER_COMMIT
-            told.write(f"frames {step}\n")
+            log_file.write(f"frames {step}\n")
             if random.random() < 0.5:
                 checkpoints.save({"step": np.array(step)}, step, outputs=marks)
-                told.write(f"checkpoint {step}\n")
+                log_file.write(f"checkpoint {step}\n")
 
 
 def tree(step):
@@ -121,21 +121,21 @@ def tree(step):
     return {"x": np.arange(50_000.0) + step, "step": np.array(step)}
 
 
-def saver(folder, log):
+def save_until_killed(folder, log):
     """Save one checkpoint after the other until killed."""
     checkpoints = Checkpoints(folder / "checkpoints")
     found = checkpoints.restore(tree(0))
     step = 0 if found is None else found.step
-    with open(log, "a", buffering=1) as told:
+    with open(log, "a", buffering=1) as log_file:
         while True:
             step += 1
             checkpoints.save(tree(step), step)
-            told.write(f"checkpoint {step}\n")
+            log_file.write(f"checkpoint {step}\n")
 
 
-def killed(folder, log, trial, work):
-    """Let `work` run in a process until it has said something, and a random moment longer."""
-    said = log.stat().st_size
+def kill_after_first_line(folder, log, trial, work):
+    """Let `work` run in a process until it has logged something, and a random moment longer."""
+    log_size = log.stat().st_size
     child = os.fork()
     if not child:
         random.seed(trial)
@@ -143,7 +143,7 @@ def killed(folder, log, trial, work):
             work()
         finally:
             os._exit(1)
-    while log.stat().st_size == said:
+    while log.stat().st_size == log_size:
         time.sleep(0.005)
         assert os.waitpid(child, os.WNOHANG) == (0, 0), "the writer ended by itself"
     time.sleep(random.Random(trial).uniform(0, 0.2))
@@ -151,8 +151,8 @@ def killed(folder, log, trial, work):
     os.waitpid(child, 0)
 
 
-def last_told(log):
-    """The last frames and checkpoint that were told of; the log is cut to those lines."""
+def read_last_logged(log):
+    """The last frames and checkpoint in the log, which is cut to those lines."""
     lines = [line.split() for line in log.read_text().splitlines()]
     last = {kind: int(number) for kind, number in lines}
     log.write_text("".join(f"{kind} {number}\n" for kind, number in last.items()))
@@ -160,37 +160,37 @@ def last_told(log):
 
 
 def kill(folder, count, kind):
-    """Kill the writer `count` times; nothing that it had told of may be missing."""
+    """Kill the writer `count` times; nothing that it had logged may be missing."""
     log, found = folder.with_suffix(".log"), collections.Counter(trials=count)
     log.write_text("")
     if kind == "checkpoints":
         return kill_savers(folder, log, count, found)
     for trial in range(count):
-        killed(folder, log, trial, lambda: writer(folder, log, kind))
-        told = last_told(log)
-        right, have = is_right(folder)  # as a reader sees it, before anything is recovered
+        kill_after_first_line(folder, log, trial, lambda: write_until_killed(folder, log, kind))
+        logged = read_last_logged(log)
+        right, num_frames = is_right(folder)  # as a reader sees it, before anything is recovered
         found["journals"] += any(folder.glob("*.journal"))
         for path in folder.glob("*.h5*"):
             recover(path)
         found["right"] += right and is_right(folder)[0]
-        found["kept"] += have >= told["frames"]
+        found["kept"] += num_frames >= logged["frames"]
         with open_checkpoint(Checkpoints(folder / "checkpoints").paths()[0]) as (table, _, _path):
-            found["saved"] += table["step"] >= told.get("checkpoint", 0)
+            found["saved"] += table["step"] >= logged.get("checkpoint", 0)
     return found
 
 
 def kill_savers(folder, log, count, found):
-    """The same where nothing but checkpoints is written: the newest is whole and right."""
+    """The same where nothing but checkpoints is written: the newest is complete and right."""
     checkpoints = Checkpoints(folder / "checkpoints")
     for trial in range(count):
-        killed(folder, log, trial, lambda: saver(folder, log))
-        told = last_told(log)
+        kill_after_first_line(folder, log, trial, lambda: save_until_killed(folder, log))
+        logged = read_last_logged(log)
         found["journals"] += any(checkpoints.folder.glob(".writing-*"))
         newest = load_checkpoint(checkpoints.paths()[0], tree(0))
-        want = tree(newest.step)
-        found["right"] += all(np.array_equal(newest.tree[k], want[k]) for k in want)
+        expected = tree(newest.step)
+        found["right"] += all(np.array_equal(newest.tree[k], expected[k]) for k in expected)
         found["kept"] += len(checkpoints.paths()) >= min(newest.step, checkpoints.keep)
-        found["saved"] += newest.step >= told["checkpoint"]
+        found["saved"] += newest.step >= logged["checkpoint"]
         checkpoints.remove_leftovers()
     return found
 
@@ -210,17 +210,17 @@ def mutate(folder, count):
     for original in files:
         kind = original.name.split("-")[0].split(".")[0]
         good = original.read_bytes()
-        place = folder / "mutated" / original.name
-        place.parent.mkdir(exist_ok=True)
+        damaged_path = folder / "mutated" / original.name
+        damaged_path.parent.mkdir(exist_ok=True)
         for trial in range(count):
-            place.write_bytes(damage(good, random.Random(trial)))
+            damaged_path.write_bytes(damage(good, random.Random(trial)))
             signal.alarm(20)
             try:
                 if kind == "checkpoint":
-                    back = load_checkpoint(place, tree).tree
-                    right = all(np.array_equal(back[k], tree[k]) for k in tree)
+                    loaded = load_checkpoint(damaged_path, tree).tree
+                    right = all(np.array_equal(loaded[k], tree[k]) for k in tree)
                 else:
-                    right = same_as_written(place)
+                    right = same_as_written(damaged_path)
                 found[f"{kind} {'harmless' if right else 'WRONG DATA'}"] += 1
             except FileError:
                 found[f"{kind} refused"] += 1
@@ -230,23 +230,23 @@ def mutate(folder, count):
     return found
 
 
-def damage(good, dice):
-    """A file cut short, with bits flipped, or with a stretch overwritten."""
+def damage(good, rng):
+    """A file cut short, with flipped bits, or with a part overwritten."""
     data = bytearray(good)
-    way = dice.randrange(4)
-    if way == 0:
-        return bytes(data[: dice.randrange(len(data))])
+    kind = rng.randrange(4)
+    if kind == 0:
+        return bytes(data[: rng.randrange(len(data))])
     # Half of the hits go to the beginning, where the structure is.
-    end = len(data) if dice.random() < 0.5 else min(4096, len(data))
-    if way == 1:
-        data[dice.randrange(end)] ^= 1 << dice.randrange(8)
-    elif way == 2:
-        for _ in range(dice.randrange(2, 50)):
-            data[dice.randrange(end)] ^= dice.randrange(1, 256)
+    end = len(data) if rng.random() < 0.5 else min(4096, len(data))
+    if kind == 1:
+        data[rng.randrange(end)] ^= 1 << rng.randrange(8)
+    elif kind == 2:
+        for _ in range(rng.randrange(2, 50)):
+            data[rng.randrange(end)] ^= rng.randrange(1, 256)
     else:
-        at = dice.randrange(end)
-        length = dice.randrange(1, 600)
-        data[at : at + length] = dice.randbytes(len(data[at : at + length]))
+        at = rng.randrange(end)
+        length = rng.randrange(1, 600)
+        data[at : at + length] = rng.randbytes(len(data[at : at + length]))
     return bytes(data)
 
 

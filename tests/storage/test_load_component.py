@@ -31,28 +31,30 @@ def particles(folder, space=None, d=3, v=True):
     )
     frames = {"x": numbers(4, 3, d), "e": numbers(4)} | ({"v": numbers(4, 3, d) + 1} if v else {})
     more = {"v": Velocities()} if v else {}
-    output(folder, (Every(2, x=Positions(), e=lambda now: now.t, **more),), state, **frames)
+    output(
+        folder, (Every(2, x=Positions(), e=lambda component: component.t, **more),), state, **frames
+    )
     return frames
 
 
 @pytest.mark.parametrize("space", [None, Free(), Triclinic(TILTED)], ids=["box", "free", "tilted"])
-def test_particles_of_a_frame(tmp_path, space):
+def test_load_particles_of_a_frame(tmp_path, space):
     frames = particles(tmp_path, space)
     found = open_file(tmp_path)
     assert is_trajectory(found["x"])
     assert not is_trajectory(found["v"])
-    now = load_component(found["x"], 2)
-    np.testing.assert_array_equal(now.position, frames["x"][2].astype("f4"))
-    np.testing.assert_array_equal(now.velocity, frames["v"][2].astype("f4"))
+    component = load_component(found["x"], 2)
+    np.testing.assert_array_equal(component.position, frames["x"][2].astype("f4"))
+    np.testing.assert_array_equal(component.velocity, frames["v"][2].astype("f4"))
     # In the order of the ids, as frames are.
-    assert now.id.tolist() == [0, 1, 2]
-    assert now.mass.tolist() == [1, 2, 3]
-    assert now.charge.tolist() == [1, -1, 0]
-    assert now.species.tolist() == [0, 1, 1]
-    cell = now.space.cell(3)
-    want = {Box: 4 * np.eye(3), Triclinic: TILTED}.get(type(now.space))
-    assert cell is None if want is None else np.array_equal(cell, want)
-    assert type(now.space) is type(space or Box.cube(1.0))
+    assert component.id.tolist() == [0, 1, 2]
+    assert component.mass.tolist() == [1, 2, 3]
+    assert component.charge.tolist() == [1, -1, 0]
+    assert component.species.tolist() == [0, 1, 1]
+    cell = component.space.cell(3)
+    expected = {Box: 4 * np.eye(3), Triclinic: TILTED}.get(type(component.space))
+    assert cell is None if expected is None else np.array_equal(cell, expected)
+    assert type(component.space) is type(space or Box.cube(1.0))
     with pytest.raises(ParameterError, match="neither positions of particles nor a field"):
         load_component(found["e"])
     with pytest.raises(IndexError):
@@ -60,7 +62,7 @@ def test_particles_of_a_frame(tmp_path, space):
 
 
 @pytest.mark.parametrize("d", [1, 2, 3])
-def test_fields_of_a_frame(tmp_path, d):
+def test_load_field_of_a_frame(tmp_path, d):
     shape, lengths = (4, 3, 5)[:d], [2.0, 1.5, 2.5][:d]
     grid = Grid(lengths, shape)
     state = {
@@ -73,12 +75,12 @@ def test_fields_of_a_frame(tmp_path, d):
     frames["psi"] = numbers(3, *shape) * (1 + 2j)
     output(tmp_path, (Every(1, **{name: FieldValues(name) for name in state}),), state, **frames)
     for name, values in frames.items():
-        now = load_component(open_file(tmp_path)[name], 1)
-        np.testing.assert_allclose(now.data, values[1], atol=1e-6)
-        assert now.location == state[name].location
-        assert now.vector == state[name].vector
-        assert now.grid.shape == shape
-        np.testing.assert_allclose(now.grid.space.lengths, lengths, rtol=1e-6)
+        component = load_component(open_file(tmp_path)[name], 1)
+        np.testing.assert_allclose(component.data, values[1], atol=1e-6)
+        assert component.location == state[name].location
+        assert component.vector == state[name].vector
+        assert component.grid.shape == shape
+        np.testing.assert_allclose(component.grid.space.lengths, lengths, rtol=1e-6)
 
 
 def array(root, name):
@@ -108,8 +110,8 @@ def test_vti_of_fields(tmp_path, d):
     assert [float(x) for x in image.get("Origin").split()] == [0.0] * 3
     flow = array(root, "flow")
     assert flow.shape == (int(np.prod(shape)), 3)
-    want = frames["flow"][-1].reshape(d, -1, order="F").T
-    np.testing.assert_allclose(flow[:, :d], want, atol=1e-6)
+    expected = frames["flow"][-1].reshape(d, -1, order="F").T
+    np.testing.assert_allclose(flow[:, :d], expected, atol=1e-6)
     assert not flow[:, d:].any()
     assert array(root, "TimeValue").tolist() == [2.0]
 
@@ -121,25 +123,25 @@ def test_vtp_of_particles_and_collections(tmp_path):
     np.testing.assert_array_equal(array(root, "velocity"), frames["v"][1].astype("f4"))
     assert array(root, "mass").tolist() == [1, 2, 3]
     assert array(root, "offsets").tolist() == [1, 2, 3]
-    seen = []
+    progress = []
     target = tmp_path / "all.pvd"
-    export(tmp_path / "r", target, frames=slice(0, None, 2), progress=lambda *x: seen.append(x))
-    assert seen == [(1, 2), (2, 2)]
+    export(tmp_path / "r", target, frames=slice(0, None, 2), progress=lambda *x: progress.append(x))
+    assert progress == [(1, 2), (2, 2)]
     sets = list(ET.fromstring(target.read_text()).iter("DataSet"))
     assert [float(x.get("timestep")) for x in sets] == [1.0, 2.0]
-    for one, k in zip(sets, (0, 2), strict=True):
-        points = array(ET.fromstring((tmp_path / one.get("file")).read_text()), "position")
+    for entry, k in zip(sets, (0, 2), strict=True):
+        points = array(ET.fromstring((tmp_path / entry.get("file")).read_text()), "position")
         np.testing.assert_array_equal(points, frames["x"][k].astype("f4"))
 
 
 def test_series_that_vtk_cannot_hold_are_refused(tmp_path):
     particles(tmp_path / "r")
-    for name, names, said in (
+    for name, names, message in (
         ("a.vti", None, "holds fields recorded together; there are none"),
         ("a.vtp", ["e"], "name those"),
         ("a.pvd", ["e"], "name those"),
     ):
-        with pytest.raises(ParameterError, match=said):
+        with pytest.raises(ParameterError, match=message):
             export(tmp_path / "r", tmp_path / name, names)
     with pytest.raises(ParameterError, match="no such frames"):
         export(tmp_path / "r", tmp_path / "a.vtp", frames=slice(9, 10))
