@@ -236,8 +236,9 @@ class TestFolder:
 
     @pytest.mark.slow
     def test_a_signal_gives_up_the_current_chunk(self, tmp_path):
-        steps = 16_000_000  # a chunk takes some twenty seconds
-        sim, state = pendulum(interval=steps // 4)
+        # A chunk of a minute or more, in 400 blocks: far from its end when the signal comes.
+        steps = 400_000_000
+        sim, state = pendulum(interval=steps // 400)
         long = pk.Sweep((sim, state), steps, over=pk.SweepAxis(damping, DAMPINGS))
         timer = threading.Timer(4.0, os.kill, (os.getpid(), signal.SIGTERM))
         began = time.monotonic()
