@@ -89,7 +89,7 @@ ADVICE: dict[Fault, tuple[type[PhyskitError], str]] = {
     Fault.OVERFLOW: (
         CapacityError,
         "a cache (neighbor list) overflowed; `run` grows it by itself, `simulate` needs "
-        "start(..., capacity=...)",
+        "init(simulation, state, capacity=…)",
     ),
     Fault.SOLVER: (
         StepSizeError,
