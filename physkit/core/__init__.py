@@ -85,6 +85,7 @@ from ._module import (
     data as data,
     float_dtype as float_dtype,
     is_abstract as is_abstract,
+    is_concrete as is_concrete,
     param as param,
     replace_fields as replace_fields,
     static as static,

@@ -206,3 +206,8 @@ def call_user_function(
 def concrete_value(x: Any) -> np.ndarray | None:
     """The numbers in `x`; None where `x` is a tracer or None."""
     return None if x is None or isinstance(x, jax.core.Tracer) else np.asarray(x)
+
+
+def is_concrete(tree: Any) -> bool:
+    """Whether no leaf of `tree` is a tracer, so that the host can read every number."""
+    return all(concrete_value(x) is not None for x in jax.tree.leaves(tree))

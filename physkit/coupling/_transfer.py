@@ -135,7 +135,7 @@ def deposit(
 
 
 def _require_unshared_points(grid: Grid, location: Location) -> None:
-    """**Errors:** `DeclarationError` for points on walls along an axis that is cut over devices."""
+    """**Errors:** `DeclarationError` for points on walls along an axis that is sharded over devices."""
     for k, includes_walls in enumerate(grid.includes_walls(location)):
         if includes_walls and grid.space.comm.axis_size(k) > 1:
             raise DeclarationError(

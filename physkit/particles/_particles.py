@@ -227,10 +227,10 @@ class Particles(AbstractExactComponent, AbstractSlottedComponent):
         return self.ownership is not None
 
     def require_single_device(self, what: str, instead: str | None = None) -> None:
-        """**Errors:** `DeclarationError` for particles that are cut over devices."""
+        """**Errors:** `DeclarationError` for particles that are sharded over devices."""
         if self.is_distributed:
             advice = f"; write {instead}" if instead else ": run it on one device"
-            raise DeclarationError(f"{what} cannot be cut over devices{advice}")
+            raise DeclarationError(f"{what} cannot be sharded over devices{advice}")
 
     def mask_empty(self, x: Array) -> Array:
         """`x`, `[n …]`, with 0 where a row holds no particle."""

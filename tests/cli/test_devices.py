@@ -63,7 +63,7 @@ def test_doctor_tells_the_topology(monkeypatch):
 
     assert "emulates four on CPU" in findings(1)["topology"][1]
     assert findings(4) == {
-        "topology": ("ok", "domains can be cut over 4: devices=(4,) or (2, 2)"),
+        "topology": ("ok", "domains can be sharded over 4: devices=(4,) or (2, 2)"),
     }
     monkeypatch.setenv("PHYSKIT_COORDINATOR", "a:5000")
     monkeypatch.setenv("PHYSKIT_PROCESSES", "3")

@@ -25,7 +25,7 @@ QUICK_UNIT_CELLS, QUICK_STEPS = 5, 150
 
 
 def run(folder: Path, quick: bool, report: Report) -> None:
-    """A shear flow and a box of argon, each cut over two devices and, to compare, on one."""
+    """A shear flow and a box of argon, each sharded over two devices and, to compare, on one."""
     if len(jax.devices()) >= 2:
         run_chapter(folder, quick, report)
         return

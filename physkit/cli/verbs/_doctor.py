@@ -187,7 +187,7 @@ def _check_jax() -> Iterator[Finding]:
 
 
 def _check_topology(devices: list[Any]) -> Iterator[Finding]:
-    """How many devices a domain can be cut over, and the job that this process is in."""
+    """How many devices a domain can be sharded over, and the job that this process is in."""
     from physkit.core import ClusterError
     from physkit.parallel import detect_process
 
@@ -203,7 +203,7 @@ def _check_topology(devices: list[Any]) -> Iterator[Finding]:
         yield (
             "ok",
             "topology",
-            f"domains can be cut over {count}{of_all}: devices={_device_grids(count)}",
+            f"domains can be sharded over {count}{of_all}: devices={_device_grids(count)}",
         )
     else:
         yield (

@@ -21,7 +21,7 @@ EXAMPLES = """\
   physkit run case.py --steps 10000 --to out
   physkit run case.py --steps 10000 --to out --set dt=0.002 --set n=500 --seed 3
   physkit run case.py --steps 10000 --to out --resume --wall-time 3500   # in a job script
-  physkit run case.py --steps 10000 --to out --devices 2x2   # the domain cut over four devices
+  physkit run case.py --steps 10000 --to out --devices 2x2   # the domain sharded over four devices
 """
 
 

@@ -35,7 +35,7 @@ def require_box(space: AbstractSpace) -> Box:
     """
     if not isinstance(space, Box):
         raise DeclarationError(
-            f"particles in {type(space).__name__} cannot be cut over devices, only those in a Box; "
+            f"particles in {type(space).__name__} cannot be sharded over devices, only those in a Box; "
             "for open space give their extent: Box(lengths, periodic=False)"
         )
     return space

@@ -164,7 +164,7 @@ class Diffrax(AbstractIntegrator):
 
 
 def _distributed_space(state: State) -> AbstractSpace | None:
-    """The space that is cut over devices, if one is."""
+    """The space that is sharded over devices, if one is."""
 
     def is_space(node: PyTree) -> bool:
         return isinstance(node, AbstractSpace)

@@ -11,7 +11,7 @@ Rows = dict[str, PyTree]  # arrays with a row for each particle, by name; "posit
 
 
 def require_ownership(ownership: "Ownership | None") -> "Ownership":
-    """`ownership` of particles that are known to be cut over devices."""
+    """`ownership` of particles that are known to be sharded over devices."""
     assert ownership is not None
     return ownership
 

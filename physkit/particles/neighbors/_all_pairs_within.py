@@ -2,10 +2,9 @@
 
 from jaxtyping import Array, Bool
 
-from physkit.core import Fault, Faults, static
+from physkit.core import Fault, Faults, is_concrete, static
 
 from .._particles import Particles
-from ._cells import is_concrete
 from ._cutoff import exceeds_max_cutoff, require_max_cutoff
 from ._neighbors import AbstractNeighbors
 from ._pairs import AllPairs

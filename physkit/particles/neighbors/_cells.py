@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from physkit.core import AbstractGrowable, PyTree, concrete_value, data, static
+from physkit.core import AbstractGrowable, data, is_concrete, static
 from physkit.geometry import AbstractSpace, heights, inverse_matrix
 
 from .._capacity_rules import capacity_for_maximum, round_up_to_eight
@@ -69,11 +69,6 @@ def cell_vectors(
     if basis is None:
         return jnp.eye(d, dtype=dtype), periodic
     return jnp.where(periodic[:, None], basis, jnp.eye(d, dtype=dtype)), periodic
-
-
-def is_concrete(tree: PyTree) -> bool:
-    """Whether every number in `tree` can be seen: no trace hides one."""
-    return all(concrete_value(x) is not None for x in jax.tree.leaves(tree))
 
 
 def plan_cells(position: Float[Array, "n d"], space: AbstractSpace, radius: float) -> Cells:

@@ -4,10 +4,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool
 
-from physkit.core import CutoffError
+from physkit.core import CutoffError, is_concrete
 from physkit.geometry import AbstractSpace
-
-from ._cells import is_concrete
 
 DEFAULT_SKIN = 0.12  # in units of the cutoff
 _ROUNDING = 1e-6  # relative: a cutoff written in decimals may exceed a computed limit by this much

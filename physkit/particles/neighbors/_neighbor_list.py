@@ -6,12 +6,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from physkit.core import CapacityError, Fault, Faults, cond_for_batch, data, static
+from physkit.core import CapacityError, Fault, Faults, cond_for_batch, data, is_concrete, static
 from physkit.geometry import AbstractSpace
 
 from .._capacity_rules import capacity_for_maximum, round_up_to_eight
 from .._particles import Particles
-from ._cells import NEEDS_COARSER_CELLS, Cells, is_concrete, plan_cells
+from ._cells import NEEDS_COARSER_CELLS, Cells, plan_cells
 from ._cutoff import exceeds_max_cutoff, fit_skin
 from ._displacement import displacement_since
 from ._neighbors import AbstractNeighbors

@@ -1,4 +1,4 @@
-"""Neighbor lists of particles that are cut into slabs over devices."""
+"""Neighbor lists of particles that are sharded into slabs over devices."""
 
 import math
 from typing import ClassVar
