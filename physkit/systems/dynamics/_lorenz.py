@@ -21,6 +21,7 @@ def lorenz(
 
     **Reference:** Lorenz, J. Atmos. Sci. 20, 130 (1963), eqs. 25–27.
     """
+    # Arguments of `Function` rather than a closure: leaves of the simulation, which fits and derivatives find.
     parameters = tuple(jnp.asarray(p, float) for p in (sigma, rho, beta))
     record = Every(1, position=lambda now: now.state)
     flow = RK4(Function(lorenz_flow, parameters))

@@ -51,7 +51,9 @@ def particle_laden_taylor_green(
     index = np.arange(1, count + 1)[:, None]
     x = 2 * np.pi * ((index * np.array([[0.7548776662466927, 0.5698402909980532]])) % 1)
     v = np.stack([np.sin(x[:, 0]) * np.cos(x[:, 1]), -np.cos(x[:, 0]) * np.sin(x[:, 1])], axis=1)
+    # The fluid has density 1, and so the mass (2π)².
     drops = Particles(jnp.asarray(x, dtype), v, load * (2 * np.pi) ** 2 / count, box)
     drag = Drag(1 / stokes, "drops", "flow", moving=True)
+    # Split: viscosity is linear and exact in ETDRK2, drag is explicit and acts on drops and flow at once.
     integrator = Strang(RK4(drag), ETDRK2(NavierStokes(viscosity, component="flow")))
     return Simulation(integrator, dt=dt), {"drops": drops, "flow": flow}

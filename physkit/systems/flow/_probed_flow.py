@@ -19,8 +19,10 @@ from physkit.observe import Every, Snapshot
 from physkit.simulate import Simulation, simulate
 
 PROBES = 10
+# Steps of 0.02 between two measurements.
 _INTERVAL = 5
 TRUE_VISCOSITY, TRUE_FORCING = 0.01, 0.5
+# Three times the viscosity, and two fifths of the forcing.
 FIRST_GUESS = (0.03, 0.2)
 
 
@@ -86,6 +88,7 @@ def probe_flow(steps: int = 250, noise: float = 0.05, *, seed: int = 0) -> Probe
     """Simulate the true flow on a grid twice as fine as the fit's, and measure it."""
     rng = np.random.default_rng(seed)
     place = rng.uniform(0.3, 2 * np.pi - 0.3, (PROBES, 2))
+    # A finer grid: on the fit's own, its discretization errors would cancel and flatter it.
     sim, fine = probed_flow(resolution=128, place=place)
     done = jax.jit(lambda start: simulate(sim, start, steps))(fine)
     exact = np.asarray(done.frames["probes"])
@@ -128,6 +131,7 @@ def fit_flow(
         value=np.array([found.values["viscosity"], found.values["forcing"]]),
         error=np.array([found.error("viscosity"), found.error("forcing")]),
         truth=np.array([TRUE_VISCOSITY, TRUE_FORCING]),
+        # Residuals are (simulated − measured) / noise: solved for what was simulated.
         before=flow.measured + flow.noise * found.residuals_before,
         after=flow.measured + flow.noise * found.residuals,
         fit=found,
@@ -158,6 +162,7 @@ def _eddies(resolution: int, seed: int) -> Field:
     x, y = (np.asarray(c) for c in grid.coordinates())
     total = np.zeros(grid.shape)
     for kx in range(-5, 6):
+        # ky ≥ 0 only: the wave −k is the same cosine, with another phase.
         for ky in range(6):
             # Drawn also for waves left out, so that what a seed gives does not depend on the band.
             phase, size = rng.uniform(0, 2 * np.pi), rng.normal()

@@ -47,6 +47,7 @@ def stommel_gyre(
     **Reference:** Stommel, Trans. Am. Geophys. Union 29, 202 (1948).
     """
     grid = Grid(Box([length, width], False), (cells, cells))
+    # Middles of cells: there, in y, lies velocity_x of a C grid, which the wind drives.
     y = (jnp.arange(cells, dtype=float) + 0.5) * (width / cells)
     flow = ShallowWater(
         gravity,
@@ -79,7 +80,9 @@ def stommel_streamfunction(
     """
     k = math.pi / width
     alpha = beta / drag
+    # ψ ∝ e^{λx} sin ky without wind solves r∇²ψ + βψₓ = 0 for λ² + (β/r) λ − k² = 0.
     roots = [-alpha / 2 + s * math.sqrt(alpha**2 / 4 + k**2) for s in (1, -1)]
+    # The share of either root such that ψ = 0 on both walls, x = 0 and x = `length`.
     p = (1 - math.exp(roots[1] * length)) / (
         math.exp(roots[0] * length) - math.exp(roots[1] * length)
     )
@@ -134,6 +137,8 @@ def thacker_solution(
     x, y = (k - _BOWL / 2 for k in grid.coordinates())
     omega = math.sqrt(gravity)
     c, s = jnp.cos(omega * t), jnp.sin(omega * t)
+    # A plane minus the bed's paraboloid is a paraboloid again, about the shore's center, with which
+    # all of the water moves.
     depth = jnp.maximum(0.5 - 0.5 * ((x - _TILT * c) ** 2 + (y - _TILT * s) ** 2), 0.0)
     velocity = (-_TILT * omega * s, _TILT * omega * c)
     return depth, tuple(jnp.broadcast_to(u, grid.shape) for u in velocity)

@@ -96,7 +96,8 @@ def random_vorticity(grid: Grid, key: Key, *, peak: float = 12.0, energy: float 
     noise = Field(jax.random.normal(key, grid.shape, grid.space.lengths.dtype), grid)
     kx, ky = grid.wavenumbers()
     k2 = (kx**2 + ky**2) / peak**2
-    spectrum = noise.spectrum().multiply(k2 * jnp.exp(-1.75 * k2)).dealiased()  # |ψ̂|² ∝ E/k³
+    # In the plane |ψ̂|² ∝ E/k³ = k⁴ exp(−3.5 (k/k₀)²): the modes in a shell grow as k, |u|² = k²|ψ|².
+    spectrum = noise.spectrum().multiply(k2 * jnp.exp(-1.75 * k2)).dealiased()
     # The spectrum is that of the streamfunction ψ: |u| = |∇ψ| and ω = −∇²ψ. Scaling the result, rather
     # than E(k), makes the energy exact for every sample of the noise.
     gradient = [spectrum.derivative(axis).field() for axis in range(2)]

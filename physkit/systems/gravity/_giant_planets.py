@@ -74,7 +74,9 @@ def giant_planets(
     position = inertial(tracks.measured[0]) if position is None else position
     velocity = inertial(tracks.velocity) if velocity is None else velocity
     masses = jnp.concatenate([jnp.ones(1), jnp.asarray(mass)])  # the Sun first
+    # G in au³/day² per solar mass.
     gravity = DirectGravity(GM_SUN)
+    # Four steps of 10 days, so that frames fall on the dates of the measurements.
     record = Every(4, position=lambda now: now.state.position)
     sim = Simulation(Yoshida(gravity, order=4), dt=DAYS_BETWEEN / 4, observers=record)
     return sim, Particles(position, velocity, masses)

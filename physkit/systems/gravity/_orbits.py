@@ -51,6 +51,7 @@ def kepler(eccentricity: float = 0.5, steps_per_orbit: int = 200) -> tuple[Simul
     speed = math.sqrt((1 + eccentricity) / (1 - eccentricity))
     # Relative motion a (1 − e), √((1 + e)/(1 − e)) at the pericenter, half of it to each mass.
     half_separation, half_speed = [distance / 2, 0.0], [0.0, speed / 2]
+    # G (m₁ + m₂) = 1 with two equal masses.
     bodies = Particles(
         np.array([half_separation, [-x for x in half_separation]]),
         np.array([half_speed, [-v for v in half_speed]]),

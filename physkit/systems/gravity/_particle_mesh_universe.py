@@ -59,6 +59,7 @@ def particle_mesh_universe(
     noise = jnp.asarray(noise)
     grid = Grid(Box(jnp.ones(3, noise.dtype)), noise.shape)
     particles = zeldovich_start(Field(noise, grid), start, size=size, contrast=contrast)
+    # 4πG ρ̄ = 3H₀²/2, with ρ̄ = 1: volume and mass of the box are 1.
     mesh = ParticleMesh(grid, Gravity(1.5 * HUBBLE**2 / (4 * math.pi)), CIC(), exact=exact)
     first, last = comoving_time(start), comoving_time(end)
     simulation = Simulation(
@@ -88,6 +89,7 @@ def zeldovich_start(
     centers = np.stack(np.meshgrid(*((np.arange(m) + 0.5) / m for m in n), indexing="ij"), axis=-1)
     lattice = jnp.asarray(centers.reshape(-1, 3), noise.data.dtype)
     position = lattice + scale_factor * displacement
+    # p = a² dx/dt, where dx/dt = ȧ ψ and ȧ = H₀/√a.
     momentum = HUBBLE * scale_factor**1.5 * displacement
     return Particles(position % 1, momentum, 1 / math.prod(n), grid.space)
 
@@ -159,7 +161,9 @@ def recover_phases(
     def loss(noise, width):
         misfit = (simulated(noise) - target).spectrum()
         k2 = _k(target) ** 2
+        # Times the transform of a Gaussian whose standard deviation is `width` cells.
         smooth = misfit.multiply(jnp.exp(-0.5 * k2 * (width * cell) ** 2)).field().data
+        # The last term is the prior: white noise is standard normal.
         return jnp.sum(smooth**2) / (2 * noise_level**2) + jnp.sum(noise**2) / 2
 
     optimizer = optax.scale_by_adam()
@@ -170,6 +174,7 @@ def recover_phases(
         update, optimizer_state = optimizer.update(gradient, optimizer_state)
         return noise - learning_rate * update, optimizer_state, value
 
+    # The prior's maximum, a universe without structure.
     noise = jnp.zeros_like(observed)
     optimizer_state, losses = optimizer.init(noise), []
     bar = Progress(rounds, title="phases", enabled=progress)

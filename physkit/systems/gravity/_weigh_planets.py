@@ -69,6 +69,7 @@ def weigh_planets(
     found = fit(
         residuals,
         model,
+        # The Sun's mass, the first, is the unit and stays 1.
         where=lambda m: {
             "mass": m[1].mass[1:],
             "position": m[1].position,
@@ -86,6 +87,7 @@ def weigh_planets(
         # d(1/m) = dm/m²
         error=ratio**2 * found.error("mass"),
         reference=np.array(SUN_TO_PLANET),
+        # Residuals are (simulated − measured) / accuracy: solved for what was simulated.
         before=tracks.measured + scale * found.residuals_before,
         after=tracks.measured + scale * found.residuals,
         fit=found,

@@ -34,6 +34,7 @@ from physkit.simulate import Run, Simulation, run
 # Ångström, picosecond and atomic mass unit; energies in u Å²/ps².
 K_B = 0.831446261815324  # per kelvin
 MASS = 39.948
+# Rahman's argon: ε/k_B = 120 K, σ = 3.4 Å, at 94.4 K and 1.374 g/cm³.
 EPSILON = 120 * K_B
 SIGMA = 3.4
 TEMPERATURE = 94.4 * K_B
@@ -76,6 +77,7 @@ def liquid_argon(
         MeanSquareDisplacement(10, lags=50),  # 50 lags of 0.1 ps: up to 5 ps
         RadialDistribution(50, r_max=r_max, bins=round(r_max / 0.05)),
     )
+    # 10⁻¹⁴ s, Rahman's time step.
     return Simulation(VelocityVerlet(force), dt=0.01, observers=observers), atoms
 
 

@@ -176,6 +176,7 @@ def fit_fluid(
     # √2: both g(r), observed and sampled, have errors. The floor is for bins with nearly no pairs, whose
     # errors come out too small.
     scale = np.sqrt(2) * np.maximum(error, 0.2 * np.median(error[error > 0]))
+    # All rounds but the last: a tenth of the steps, a sample three times as often.
     every = max(fluid.every // 3, 1)
     quick = fluid._replace(steps=fluid.steps // 10 // every * every, every=every)
     for k in range(rounds - 1):
@@ -185,6 +186,7 @@ def fit_fluid(
         used = _bins_with_pairs(structure, observed)
         matrix = np.stack([slopes.epsilon, slopes.sigma], axis=1)[used] / scale[used, None]
         residual = ((observed - value) / scale)[used]
+        # Relative to ε and σ, so that one limit serves both.
         step = np.linalg.lstsq(matrix, residual, rcond=None)[0] / path[-1]
         step = np.clip(step, -0.05, 0.05)  # g(r) of a dense fluid is not linear beyond
         path.append(path[-1] * (1 + step))

@@ -55,6 +55,7 @@ def lennard_jones_equation_of_state(density: ArrayLike, temperature: ArrayLike) 
     return FluidState(*(x.reshape(shape) for x in _states(*flat)))
 
 
+# State by state: the free energy that is differentiated is one number.
 @jax.jit
 @jax.vmap
 def _states(rho: Array, t: Array) -> tuple[Array, Array]:

@@ -112,6 +112,7 @@ def two_stream(
 
     def beam(direction):
         x = uniform + 1e-3 * direction * np.sin(k * uniform)
+        # Density ½ a beam: together they have plasma frequency 1.
         position, weight = jnp.asarray(x[:, None] % length, dtype), length / count
         return Particles(position, direction * speed, weight, box, charge=-weight)
 

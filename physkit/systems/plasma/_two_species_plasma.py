@@ -60,6 +60,7 @@ def two_species_plasma(
     uniform = (jnp.arange(particles, dtype=float) + 0.5) * (_LENGTH / particles)
     charge = jnp.sqrt(_LENGTH / particles)  # n q²/m = 1 for electrons of mass q² n = 1
     weight = charge * charge * particles / _LENGTH
+    # δn/n = −dξ/dx: displaced by ξ = A sin x, the electrons form the density wave −A cos x.
     electrons = Particles(
         (uniform + amplitude * jnp.sin(uniform))[:, None] % _LENGTH,
         mass=weight,
@@ -94,6 +95,7 @@ def ringing(time: ArrayLike, wave: ArrayLike, mass_ratio: float = MASS_RATIO) ->
             + p["mean"]
         )
 
+    # ω_e, 2 % below ω for the default ions; electrons start at rest, so the wave is a cosine at first.
     start = {
         "omega": jnp.ones(()),
         "cos": wave[0] / size,

@@ -46,6 +46,7 @@ def brusselator(
     a, b = jnp.asarray(a, float), jnp.asarray(b, float)
     rest = jnp.stack([a, b / a]).reshape(2, *[1] * len(cells))  # (species, 1, …), to broadcast
     start = rest * (1 + 0.01 * jax.random.normal(key, (2, *cells)))
+    # Exact for diffusion, whose D_v would limit explicit steps more than the reaction does.
     flow = ETDRK4(Diffusion(jnp.asarray(diffusivity, float)), Brusselator(a, b))
     grid = Grid(jnp.full(len(cells), length, float), cells)
     return Simulation(flow, dt=dt, observers=Every(every, u=FieldValues())), Field(start, grid)

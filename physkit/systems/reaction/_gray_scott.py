@@ -37,6 +37,7 @@ def gray_scott(
     """
     grid = Grid([float(n) for n in cells], cells)
     x, y = grid.coordinates()
+    # u = ½ and v = ¼ in the middle, as in the paper; the paper's square is a smooth spot here.
     seed = jnp.exp(-(((x - cells[0] / 2) / 6.0) ** 2) - ((y - cells[1] / 2) / 4.0) ** 2)
     start = jnp.stack([1 - 0.5 * seed, 0.25 * seed])
     flow = SSPRK2(Diffusion(diffusivity, scheme=Central()), GrayScott(feed, kill))

@@ -43,6 +43,7 @@ def coherent_state(
     trap = Schroedinger(0.5 * (grid.coordinates()[0] - length / 2) ** 2)
     record = Every(1, psi=FieldValues())
     sim = Simulation(SplitStep(trap, order), dt=2 * math.pi / steps, observers=record)
+    # The ground state's |ψ|² has variance ħ/(2mω) = ½.
     return sim, wave_packet(grid, length / 2 + displacement, math.sqrt(0.5), 0.0)
 
 
