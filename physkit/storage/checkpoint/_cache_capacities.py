@@ -66,6 +66,7 @@ def elastic_axes(template: PyTree, vocabulary: Vocabulary = TODAY) -> dict[str, 
     axes = {}
     for path, node in growables_by_path(template, vocabulary).items():
         # No cache says which axes grow: grow a copy, and see which axes are longer.
+        # Plus 8, as twice an empty cache is no larger.
         larger = leaves_by_path(node.grow_to(2 * node.capacity + 8), vocabulary)
         for inner, leaf in leaves_by_path(node, vocabulary).items():
             lengths = enumerate(zip(leaf.shape, larger[inner].shape, strict=True))

@@ -6,7 +6,7 @@ hold, or a field of one, adds the pair here; a field that is new since then is N
 series and sweeps hold no names of the code.
 """
 
-# A class today: its name in 0.1.
+# A class today: its name in 0.1. Private classes as well: a state's boundaries hold some.
 CLASSES: dict[str, str] = {
     "AdvectionByField": "AdvectionBy",
     "AllPairs": "EveryPair",
@@ -111,5 +111,6 @@ FIELDS: dict[str, dict[str, str | None]] = {
     "Tendencies": {"term_names": None},
 }
 
-# Fields in the paths of leaves of a state: their names in 0.1, and today's.
+# Fields in the paths of leaves of a state: their names in 0.1, and today's. This way round, as the shapes of a
+# state are read from the file's paths when there is no tree yet whose classes could be asked.
 STATE_PATHS: dict[str, str] = {"share": "ownership", "alive": "mask"}

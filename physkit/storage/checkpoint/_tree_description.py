@@ -106,6 +106,7 @@ def fingerprint(tree: PyTree, vocabulary: Vocabulary = TODAY) -> dict[str, str]:
     for path, leaf in leaves_by_path(tree, vocabulary).items():
         if is_array(leaf):
             array = _host_array(leaf)
+            # Scalars as they are, so that a difference shows both numbers and not two checksums.
             if array.size == 1:
                 out[path] = f"{array.dtype}{list(array.shape)} {array.reshape(-1)[0]!s}"
             else:

@@ -53,7 +53,9 @@ class Vocabulary:
     def path(self, tree: PyTree, keys: tuple[object, ...]) -> str:
         """The path of a leaf or node of `tree`, from JAX's keys to it."""
         if self is TODAY:
+            # Nothing is renamed: no need to know the nodes on the way.
             return jax.tree_util.keystr(keys)
+        # JAX's keys name fields but no classes: go down the tree with them, and ask each node for its own.
         parts, node = [], tree
         for key in keys:
             if isinstance(key, jax.tree_util.GetAttrKey):

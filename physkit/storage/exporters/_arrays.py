@@ -7,7 +7,8 @@ import numpy as np
 from physkit.core import ParameterError
 
 from .._atomic import open_atomically
-from ._request import ExportRequest, shortest_text
+from ._export_request import ExportRequest
+from ._number_text import shortest_text
 
 
 def write_npz(target: Path, request: ExportRequest) -> None:
@@ -48,6 +49,7 @@ def write_csv(target: Path, request: ExportRequest) -> None:
             columns.append(column)
         request.progress(done, len(chosen))
     with open_atomically(target, "w") as file:
+        # A name may hold a comma, which would begin another column.
         file.write(",".join(f'"{h}"' if "," in h else h for h in header) + "\n")
         for row in zip(*columns, strict=True):
             file.write(",".join(shortest_text(x) for x in row) + "\n")

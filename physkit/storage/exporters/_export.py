@@ -7,7 +7,7 @@ from physkit.core import ParameterError
 
 from ..recording._recording import Recording, open as open_file
 from ._arrays import write_csv, write_npz
-from ._request import ExportRequest, Progress
+from ._export_request import ExportRequest, Progress
 from ._vtk import write_vtk
 from ._xyz import write_xyz
 
@@ -44,6 +44,8 @@ def export(
     if write is None:
         raise ParameterError(f"{target}: cannot write {target.suffix!r}; known: {sorted(_WRITERS)}")
     frames = slice(None) if frames is None else frames
+    # Writers turn ranges of frames into slices again. A backward range may end at −1, which a slice
+    # takes for the last frame.
     if frames.step is not None and frames.step < 1:
         raise ParameterError(f"frames go forward; got {frames}")
     progress = _ignore if progress is None else progress

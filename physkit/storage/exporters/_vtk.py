@@ -15,8 +15,9 @@ from .._atomic import make_folder, write_atomically
 from ..recording._h5md import pad_to_3d
 from ..recording._load_component import is_trajectory, load_component
 from ..recording._recorded_series import Series
-from ._request import ExportRequest, Progress
+from ._export_request import ExportRequest, Progress
 
+# VTK's names of number types, by NumPy's kinds. Booleans have none and are written as UInt8.
 _TYPES = {"f": "Float", "i": "Int", "u": "UInt"}
 
 
@@ -59,6 +60,7 @@ def _write_collection(
     _require_frames(chosen)
     make_folder(folder)
     for done, frame in enumerate(frames):
+        # Eight digits, so that a list of the files by name is in the order of time.
         name = f"{frame:08d}{ending}"
         _write_frame(folder / name, chosen, frame)
         # Relative to the .pvd file, so that both can be moved together.
@@ -116,6 +118,7 @@ def _image_data(chosen: list[Series], frame: int) -> str:
     points = (*field.grid.local_shape_at(field.location), 1, 1)[:3]
     spacing = np.ones(3) * float(np.max(np.asarray(field.grid.spacing)))
     spacing[:d] = np.asarray(field.grid.spacing)
+    # Along the axes that the grid does not have, the one cell begins at 0.
     first = spacing / 2
     first[:d] = [float(np.ravel(x)[0]) for x in field.coordinates]
     arrays = []
@@ -201,6 +204,7 @@ def _data_array(name: str, values: np.ndarray, is_field_data: bool = False) -> s
     """
     values = values.astype(np.uint8) if values.dtype == bool else values
     rows = values.reshape(len(values), -1) if values.ndim > 1 else values[:, None]
+    # Little-endian, behind a count of 64 bits: `_vtk_file` declares both in the root element.
     data = np.ascontiguousarray(rows.astype(rows.dtype.newbyteorder("<"), copy=False)).tobytes()
     text = base64.b64encode(struct.pack("<Q", len(data)) + data).decode()
     kind = f"{_TYPES[values.dtype.kind]}{8 * values.dtype.itemsize}"

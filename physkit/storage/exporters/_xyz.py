@@ -15,15 +15,15 @@ from .._untrusted_hdf5 import get_dataset
 from ..recording._h5md import TRAJECTORY_GROUP, pad_to_3d
 from ..recording._load_component import is_trajectory
 from ..recording._recording import open as open_file
-from ._request import ExportRequest, shortest_text
+from ._export_request import ExportRequest
+from ._number_text import shortest_text
 
 # Readers of XYZ know particles by the symbols of elements: species 0, 1, 2 … are called H, He, Li …
 _ELEMENTS = re.findall(
     "[A-Z][a-z]?", "HHeLiBeBCNOFNeNaMgAlSiPSClArKCaScTiVCrMnFeCoNiCuZnGaGeAsSeBrKr"
 )
-_BLOCK_BYTES = (
-    2**24
-)  # frames are read in blocks of this size, so that long trajectories fit into memory
+# Frames are read in blocks of this size: each read opens the file, and all frames may not fit into memory.
+_BLOCK_BYTES = 2**24
 
 
 def write_xyz(target: Path, request: ExportRequest) -> None:
@@ -41,6 +41,7 @@ def write_xyz(target: Path, request: ExportRequest) -> None:
     positions = found[0]
     header = read_hdf5(positions.path, lambda file: _header(file, positions.path))
     recording = open_file(positions.path)
+    # A trajectory's file holds the velocities of the same particles and interval, if they were recorded.
     velocity = next((s for s in recording.values() if "/velocity/" in s.dataset_paths[0]), None)
     frames = request.frame_indices(positions)
     block_frames = max(1, _BLOCK_BYTES // max(1, positions.nbytes // max(1, len(positions))))
@@ -69,6 +70,7 @@ def _header(file: h5py.File, path: Path) -> tuple[list[str], str]:
     edges = get_dataset(group, "box/edges/value", path)
     if not len(edges):
         return names, 'pbc="F F F"'
+    # The cell is the same in all frames, so that one header serves them all.
     # (frames, 3, 3) for the edge vectors of a triclinic cell, (frames, 3) for the edge lengths of a box.
     cell = edges[0] if edges.ndim == 3 else np.diag(edges[0])
     numbers = " ".join(shortest_text(x) for x in np.ravel(cell))

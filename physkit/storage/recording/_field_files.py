@@ -75,9 +75,8 @@ def make_field_file(
         # VTK's reader takes only an ASCII string of fixed length here.
         image.attrs.create("Type", b"ImageData", dtype=h5py.string_dtype("ascii", 9))
         image.attrs["WholeExtent"] = np.array([0, counts[0], 0, counts[1], 0, counts[2]], np.int64)
-        image.attrs["Origin"] = (
-            first - spacing / 2
-        )  # a corner; values are at the centers of VTK's cells
+        # A corner: values are at the centers of VTK's cells.
+        image.attrs["Origin"] = first - spacing / 2
         image.attrs["Spacing"] = spacing
         image.attrs["Direction"] = np.eye(3).ravel()
         cells = image.create_group("CellData")

@@ -40,6 +40,7 @@ class FrameSharding:
         """The shape of one device's block."""
         layout, global_shape = self.layouts[name]
         shape = list(global_shape)
+        # With shared layers n cells have n + 1 points: the cells are divided, then the last point is added.
         for axis, k, shared in layout:
             shape[axis] = (global_shape[axis] - shared) // self.devices[k] + shared
         return tuple(shape)
@@ -124,6 +125,7 @@ def parse_sharding(index: Any, path: Path) -> tuple[FrameSharding, list[str], di
         for name, row in index["names"].items():
             global_shape = _counts(row["shape"])
             layout = tuple((int(a), int(k), bool(s)) for a, k, s in row["way"])
+            # All blocks have one shape, so the cells must divide evenly.
             fits = all(
                 0 <= a < len(global_shape)
                 and 0 <= k < len(devices)

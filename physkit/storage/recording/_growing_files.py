@@ -81,6 +81,7 @@ class OutputFile:
 
     def create(self, run: str) -> None:
         """Write the file without frames, replacing an old one; `run` is the id of the run it belongs to."""
+        # In memory first: readers, who may open the folder at any moment, meet complete files only.
         image = io.BytesIO()
         with h5py.File(image, "w", libver=HDF5_VERSIONS) as file:
             self.write_header(file)
@@ -107,7 +108,7 @@ class OutputFile:
                     "dims": column.dims,
                     "shape": column.shape,
                 }
-                # HDF5 has no complex numbers that all readers know: a complex frame is two datasets.
+                # VTK and netCDF have no complex numbers: a complex field is two datasets of one source.
                 rows.setdefault(column.source, row)["values"].append(column.path)
         return {
             "kind": self.kind,
@@ -167,9 +168,8 @@ class OutputFile:
                 )
             for stream in self.streams:
                 length, count = lengths.get(stream.name), int(file[stream.counter].attrs["frames"])
-                if (
-                    type(length) is not int or not 0 <= length <= count
-                ):  # True is an instance of int
+                # Not `isinstance`: True is an instance of int.
+                if type(length) is not int or not 0 <= length <= count:
                     raise MismatchError(
                         f"{self.path}: {stream.name} has {count} frames, the checkpoint says {length}: put "
                         "back the file that goes with it, or start anew in another folder"

@@ -55,6 +55,7 @@ def make_trajectory_file(
     def write_header(file: h5py.File) -> None:
         head = file.create_group("h5md")
         head.attrs["version"] = np.array([1, 1], np.int32)
+        # H5MD requires an author and a creator; physkit does not know who runs it.
         head.create_group("author").attrs["name"] = np.bytes_(b"unknown")
         creator = head.create_group("creator")
         creator.attrs["name"] = np.bytes_(b"physkit")

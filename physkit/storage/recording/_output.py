@@ -213,6 +213,7 @@ class Output:
         not written are still queued.
         """
         began = time.monotonic()
+        # Frames of all chunks since the last commit in one array, so that each dataset grows once.
         frames = {
             name: tuple(np.concatenate(x) for x in zip(*pieces, strict=True))
             for name, pieces in self._pending.items()
@@ -269,9 +270,6 @@ def _holds_frames(file: OutputFile) -> bool:
     """Whether a file holds more than step 0. The file of a run that was killed before may be replaced."""
     try:
         return max(file.lengths().values(), default=0) > 1
-    except (
-        OSError,
-        KeyError,
-        RuntimeError,
-    ):  # not ours, or damaged: not to be replaced without asking
+    except (OSError, KeyError, RuntimeError):
+        # Not ours, or damaged: not to be replaced without asking.
         return True

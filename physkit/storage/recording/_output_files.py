@@ -30,6 +30,7 @@ def make_output_files(
 
     **Arguments:** `dtype`: of stored positions, velocities and fields; series keep their own.
     """
+    # With several processes `frames` lacks quantities that are recorded: those that are sharded.
     recorded = recorded_quantities(observers)
     remaining = dict(frames)  # those that are in no file yet
     files: list[OutputFile] = []
@@ -45,6 +46,7 @@ def make_output_files(
         used_names.add(name)
         return folder / name
 
+    # Trajectories first: each takes its velocities along. Velocities that none takes become series.
     for name, (quantity, interval) in recorded.items():
         if name in remaining and quantity.storage_kind is StorageKind.POSITIONS:
             component = _particle_component(state, quantity)
@@ -55,6 +57,7 @@ def make_output_files(
             remaining.pop(name)
             if velocity is not None:
                 remaining.pop(velocity)
+    # The fields of a file share one axis of time, so they must have one interval.
     groups: dict[tuple[str | None, int | None], dict[str, PyTree]] = {}
     for name, (quantity, interval) in recorded.items():
         if name in remaining and quantity.storage_kind is StorageKind.FIELD:

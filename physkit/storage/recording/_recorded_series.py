@@ -51,6 +51,7 @@ class Series:
     @property
     def nbytes(self) -> int:
         """Bytes of all frames."""
+        # Python's integers: a shape is read from the file, and a damaged one must not overflow.
         return int(np.prod(self.shape, dtype=object)) * self.dtype.itemsize
 
     @property
@@ -75,10 +76,12 @@ class Series:
     def __getitem__(self, index: Any) -> np.ndarray | np.generic:
         first, *rest = index if isinstance(index, tuple) else (index,)
         if first is Ellipsis or first is None:
+            # An index that begins so does not say which frames to read: read all.
             return np.asarray(self)[index]
         return read_hdf5(self.path, lambda file: self._read(file, first, tuple(rest)))
 
     def __array__(self, dtype=None, copy=None) -> np.ndarray:
+        # Every read makes a new array: there is none to share or to copy.
         del copy
         values = self[:]
         return values if dtype is None else values.astype(dtype)
@@ -89,17 +92,20 @@ class Series:
         if is_single:
             if not -len(self) <= first < len(self):
                 raise IndexError(f"{self.name} has {len(self)} frames; got {first}")
+            # One frame as a slice, so that there is an axis of time until the layout is restored.
             rows: Any = slice(int(first) % len(self), int(first) % len(self) + 1)
         elif isinstance(first, slice) and (first.step is None or first.step > 0):
             rows = slice(*first.indices(len(self)))
         else:  # lists, masks and backward slices: read all frames, then select in memory
             rows, rest, first = slice(0, len(self)), (first, *rest), None
         pieces = [self._rows(file, path, rows) for path in self._row["values"]]
+        # Real and imaginary parts are two datasets. `1j` has no precision of its own: float32 gives complex64.
         values = pieces[0] if len(pieces) == 1 else pieces[0] + 1j * pieces[1]
         if self.kind == "fields":
             values = to_field_layout(values, self.shape[1:])
         elif self.kind == "trajectory":  # stored with three components, whatever the dimension
             values = values[..., : self.shape[-1]]
+        # `rest` is about the axes as they were recorded: it is applied to the restored layout.
         if is_single:
             values = values[0]
             return values[rest] if rest else values
@@ -185,11 +191,13 @@ class ShardedSeries(Series):
             rows = slice(*first.indices(len(self)))
         else:  # lists, masks and backward slices: read all frames, then select in memory
             return self[:][index]
+        # The blocks leave no gap: the index is refused where a device is missing.
         frames = np.empty((len(range(len(self))[rows]), *self.shape[1:]), self.dtype)
         for shard, devices in zip(self._shards, self._sharding.process_devices, strict=True):
             blocks = shard[rows]  # (frames, devices of the process, *block)
             for k, device in enumerate(devices):
                 slices = self._sharding.block_slices(self.name, device)
+                # None for a block that is a copy of another device's.
                 if slices is not None:
                     frames[(slice(None), *slices)] = blocks[:, k]
         values = frames[0] if is_single else frames

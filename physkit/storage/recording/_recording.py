@@ -66,6 +66,7 @@ def open(path: str | Path) -> Recording:
     shards: dict[str, dict[str, Series]] = {}
     for file in files:
         found, provenance[file.name] = _scan_file(file)
+        # A shard holds parts of quantities: they are joined when all files have been scanned.
         if path.is_dir() and file.name.startswith("shard-"):
             shards[file.name] = found
         else:
@@ -128,6 +129,7 @@ def _scan(file: h5py.File, path: Path) -> tuple[dict[str, Series], Any]:
         table = json.loads(file.attrs["physkit"])
         kind, rows, version = table["kind"], table["names"], table["format"]
         provenance = table["provenance"]
+    # RecursionError: damage can make JSON that nests without end.
     except (KeyError, OSError, RuntimeError, ValueError, TypeError, RecursionError) as error:
         raise damaged_error(
             path, "it was not written by physkit, or is damaged", "open it with its own reader"
@@ -154,6 +156,7 @@ def _series(file: h5py.File, path: Path, name: str, kind: str, row: dict[str, An
     """
     shape = tuple(int(n) for n in row["shape"])
     frames = int(get_member(file, row["counter"], path).attrs["frames"])
+    # Python's integers do not overflow, whatever a damaged table says.
     size = int(np.prod(shape, dtype=object))
     for dataset_path in row["values"]:
         values = get_dataset(file, dataset_path, path)

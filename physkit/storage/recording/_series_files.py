@@ -41,5 +41,6 @@ def make_series_file(path: Path, frames: dict[str, Any]) -> OutputFile:
 
 def named_leaves(name: str, frame: PyTree) -> list[tuple[str, PyTree]]:
     """The arrays of a frame by name: `name` for one, `name[0]`, `name.mean`, … for several."""
+    # The path to a frame that is a single array is empty: its name stays as it is.
     flat, _ = jax.tree_util.tree_flatten_with_path(frame)
     return [(name + jax.tree_util.keystr(path), leaf) for path, leaf in flat]

@@ -27,8 +27,3 @@ class ExportRequest:
     def frame_indices(self, series: Series) -> range:
         """The indices of the frames of a series."""
         return range(*self.frames.indices(len(series)))
-
-
-def shortest_text(x: object) -> str:
-    """The shortest text that reads back as the same number, as NumPy's scalars print."""
-    return str(x)
