@@ -134,6 +134,7 @@ def _shapes_by_name(tree: PyTree) -> dict[str, tuple[int, ...]]:
 
 def typical_magnitude(leaf: PyTree) -> float:
     """A typical size of a leaf's finite numbers; 1 where all are zero."""
+    # Complex, so that real, complex and integer leaves take one path.
     magnitudes = np.abs(np.asarray(leaf, dtype=np.complex128))
     finite = magnitudes[np.isfinite(magnitudes)]
     return float(np.mean(finite)) or 1.0 if finite.size else 1.0

@@ -173,6 +173,7 @@ def check_batch(function: Callable[[Any], Any], members: list[Any], what: str, k
         batched = jax.jit(jax.vmap(call))(arrays)
     except Exception as error:
         raise AssertionError(f"{what}: fails under vmap: {first_line(error)}") from error
+    # Compiled, too: only the batching may differ, and not the fusion of operations.
     single = jax.jit(call)
     results = [single(eqx.filter(m, eqx.is_array)) for m in members]
     stacked = jax.tree.map(lambda *x: jnp.stack(x), *results)

@@ -65,6 +65,7 @@ def lax_shock_tube() -> dict[str, Any]:
     sim, gas = shock_tube(*states, dt=0.14 / 500, reconstruction=WENO5())
     end = run(sim, gas, 500, progress=False).state
     fan = exact_riemann(*states, 1.4)
+    # Halfway between the contact and the shock at t = 0.14.
     middle = 0.5 + 0.5 * 0.14 * (fan.velocity + fan.right_speeds[1])
     exact = averaged_density(*states, end.density, 0.14)
     return {

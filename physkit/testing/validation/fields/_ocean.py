@@ -67,6 +67,7 @@ def kelvin_wave() -> dict[str, Any]:
         # Depth and velocity along the wall alike; falls off over the deformation radius, 1.
         return 1e-4 * jnp.exp(-y) * jnp.cos(k * x)
 
+    # f = g = H = 1: so are the speed √(gH) and the deformation radius √(gH)/f.
     grid = Grid(Box([10.0, 6.0], (True, False)), (40, 48))
     water = CGridShallowWaterState.of(grid, lambda x, y: 1 + wave(x, y), (wave, 0.0))
     flow = ShallowWater(1.0, coriolis=1.0)
@@ -115,6 +116,7 @@ def rossby_wave() -> dict[str, Any]:
     water = CGridShallowWaterState.of(grid, depth, (velocity_x, velocity_y))
     flow = ShallowWater(1.0, coriolis=f, beta=beta, origin=math.pi / 2)
     y = grid.coordinates()[1]
+    # A slow wave: t = 640 is a third of its period.
     found = _frequency(flow, water, 1.0, 0.08, 8000, jnp.sin(y))
     return {"ω / ω(β)": found / (-beta / 3)}  # k = l = L_d = 1
 

@@ -26,6 +26,7 @@ def one_soliton() -> dict[str, Any]:
     """A soliton of speed 4 for 5 time units, against ½c sech²(½√c (x − ct)): the largest difference."""
     sim, start = kdv_solitons((4.0,), (10.0,), length=40.0, cells=256, dt=0.00125, every=4000)
     end = simulate(sim, start, 4000).state
+    # From x = 10 with speed 4 for 5 time units.
     exact = soliton(end.coordinates[0] - 30.0, 4.0, 40.0)
     return {"difference": jnp.max(abs(end.data - exact))}
 
@@ -34,6 +35,7 @@ def two_solitons() -> dict[str, Any]:
     """Solitons of speeds 4 and 1 meet; where they are at the end, against where each alone would be."""
     sim, start = kdv_solitons((4.0, 1.0), (15.0, 35.0), dt=0.0025, every=5200)
     end = simulate(sim, start, 5200).state
+    # At t = 13, as if they had not met.
     fast, slow = 15.0 + 4.0 * 13.0, 35.0 + 13.0
     return {
         "shift of the faster": _peak(end, fast, 4.0) - fast,

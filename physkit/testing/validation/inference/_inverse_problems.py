@@ -66,6 +66,7 @@ def initial_phases() -> dict[str, float]:
         def power(x):
             return jnp.sum(systems.final_density(x, steps, contrast=1.5).data ** 2)
 
+        # What the compiled program reserves; it does not run.
         return jax.jit(jax.grad(power)).lower(noise).compile().memory_analysis().temp_size_in_bytes
 
     return {

@@ -120,6 +120,7 @@ def digits_of(
         "digits of errors": min(
             digits(values(f.standard_errors), problem.deviations) for f in fits
         ),
+        # A loss is half of the sum of squares.
         "digits of Σr²": min(digits(2 * f.loss, problem.sum_of_squares) for f in fits),
     }
 

@@ -37,6 +37,7 @@ def energy_on_kepler_ellipses() -> dict[str, Any]:
     """
     orbits, steps = 10_000, 100
     sim, start = kepler(0.5, steps)
+    # 25 frames an orbit: enough for the range of the energy, and a quarter of the memory.
     sim = Simulation(sim.integrator, sim.dt, observers=Every(4, energy=TotalEnergy()))
     energy = run(sim, start, orbits * steps, progress=False)["energy"]
     time = np.linspace(0, 1, len(energy))

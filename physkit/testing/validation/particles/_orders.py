@@ -58,6 +58,7 @@ def orders_on_an_ellipse() -> dict[str, Any]:
 
 def _return_error(method: Any, steps: int) -> float:
     _, start = kepler(0.3)
+    # One whole period: the exact solution is the start.
     end = simulate(Simulation(method, dt=2 * math.pi / steps), start, steps).state
     return float(np.max(np.abs(np.asarray(end.position - start.position))))
 

@@ -69,6 +69,7 @@ def a_charge_in_crossed_fields() -> dict[str, Any]:
     x = np.asarray(simulate(drifting, flat, 400).frames["x"])[:, 0]
     return {
         "change of speed": np.max(np.abs(speed / speed[0] - 1)),
+        # 400 steps of 2: over t = 800, whole turns, only the drift is left.
         "drift": np.max(np.abs((x[-1] - x[0]) / 800 - [0.2, 0.0])),
     }
 

@@ -32,6 +32,8 @@ def _differing_bits(dtype) -> float:
     atoms = Particles(
         (corners + 0.5) / 4 * edge, velocity - velocity.mean(0), space=Box([edge] * 3)
     )
+    # Cutoff and skin together, 2.1, must stay below half of the edge. `exact`: sums that depend on no order,
+    # since lists that are rebuilt on the way back hold the pairs in another one.
     force = Pairwise(LennardJones(), 1.9, 0.2, exact=True)
     sim = Simulation(VelocityVerlet(force), 0.004, guards=(), adjoint=Reversible())
     start = init(sim, cast_floats(atoms, dtype))

@@ -24,6 +24,7 @@ def variance_of_an_oscillator() -> dict[str, Any]:
     thermostat = BAOAB(HarmonicTrap(1.0), temperature=1.0, friction=1.0)
     mean = Average(1, square=lambda now: jnp.mean(now.state.position**2))
     sim = Simulation(thermostat, dt=1.0, observers=mean)
+    # Positions start in equilibrium, velocities at rest: these relax within a few steps, as γ dt = 1.
     draw = jax.random.normal(jax.random.key(1), (40_000, 1))
     result = jax.jit(lambda p: simulate(sim, p, 1500, key=jax.random.key(0)))(Particles(draw))
     return {"⟨x²⟩": result.summary["square"]["mean"]}
@@ -36,6 +37,7 @@ def variance_of_ornstein_and_uhlenbeck() -> dict[str, Any]:
     """
     thermostat = BAOAB(HarmonicTrap(0.0), temperature=1.0, friction=1.0)
     sim = Simulation(thermostat, dt=0.25)
+    # The trap has stiffness 0: no force, and so the velocities alone are an Ornstein–Uhlenbeck process.
     start = Particles(jnp.zeros((1_000_000, 1)))
     result = jax.jit(lambda p: simulate(sim, p, 2, key=jax.random.key(2)))(start)
     return {"⟨v²⟩": np.mean(np.asarray(result.state.velocity) ** 2)}
