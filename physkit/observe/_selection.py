@@ -21,6 +21,7 @@ def select_particle_components(snapshot: Snapshot, component: str | None) -> tup
         if component is None and isinstance(state, dict)
         else (get_component(state, component),)
     )
+    # Without a name, fields and other components beside the particles are passed over.
     particles = tuple(x for x in candidates if isinstance(x, Particles))
     if not particles:
         available = {type(x).__name__ for x in candidates}
@@ -45,6 +46,7 @@ def select_forces(
     snapshot: Snapshot, component: str | None
 ) -> tuple[tuple[AbstractForce, Cache], ...]:
     """The running forces, each with its current cache; only those on `component` if given."""
+    # A force between two components is on both of them.
     return tuple(
         (term, cache)
         for term, cache in snapshot.terms()
@@ -73,6 +75,7 @@ def species_mask(particles: Particles, species: int) -> Bool[Array, " n"]:
     if particles.species is None:
         raise ObserverError(f"species={species} asked for, but the particles have no species")
     selected = particles.species == species
+    # An empty slot still holds some species.
     return selected if particles.mask is None else selected & particles.mask
 
 

@@ -64,6 +64,7 @@ class EnergyDrift(AbstractObserver):
     ):
         self.interval = check_optional_interval(interval)
         self.tolerance = as_parameter(tolerance)
+        # Within a trace the tolerance has no value to check.
         number = concrete_value(tolerance)
         if number is not None and number.dtype != object and not number > 0:
             raise ParameterError(f"a tolerance must be positive; got {tolerance}")

@@ -67,6 +67,7 @@ class PositivityGuard(AbstractObserver):
 
     def init(self, snapshot: Snapshot) -> PositivityViolation:
         quantities, grid = self._guarded_quantities(snapshot.state)
+        # As in the loop, whose carry must keep its dtypes.
         value = jnp.zeros((), next(iter(quantities.values())).dtype)
         zero = jnp.zeros((), jnp.int32)
         names = tuple(quantities)
@@ -79,6 +80,7 @@ class PositivityGuard(AbstractObserver):
         values = jnp.stack([x.reshape(-1) for x in quantities.values()])  # (quantities, cells)
         # NaN counts as the smallest: `min` and `argmin` both pass it on.
         cells, minima = jnp.argmin(values, axis=1), jnp.min(values, axis=1)
+        # Over devices each looks at its own block; a run describes the guard that broke first.
         which = jnp.argmin(minima)
         holds = minima[which] > 0
         is_first = ~holds & ~observer_state.broken
@@ -167,7 +169,8 @@ class CourantLimit(AbstractObserver):
         self, snapshot: Snapshot, observer_state: CourantViolation
     ) -> tuple[Frame, CourantViolation]:
         number = self._courant_number(snapshot)
-        holds = number <= self.cfl  # false for NaN
+        # In this order: a comparison with NaN is false, and so NaN breaks the guard.
+        holds = number <= self.cfl
         is_first = ~holds & ~observer_state.broken
         new_state = CourantViolation(
             observer_state.broken | ~holds, jnp.where(is_first, number, observer_state.cfl)

@@ -50,9 +50,11 @@ class ModeAmplitude(AbstractQuantity):
             )
         phase = jnp.zeros(density.data.shape, density.data.dtype)
         for n, x, length in zip(self.mode, density.coordinates, grid.space.lengths, strict=True):
+            # The factor takes the dtype of the coordinates: the box may hold another.
             phase = phase + (2 * jnp.pi * n / length).astype(x.dtype) * x
         # (2, *points): both parts in one sum, so in one reduction over devices.
         wave = jnp.stack([jnp.cos(phase), -jnp.sin(phase)]) * density.data[None]
+        # Twice, as the modes n and −n of a real density together make up the wave.
         real, imaginary = 2 * grid.sum(wave) / math.prod(grid.shape)
         return jax.lax.complex(real, imaginary)
 
@@ -84,6 +86,7 @@ def require_mesh(snapshot: Snapshot) -> ParticleMesh:
     """
     meshes: list[ParticleMesh] = []
     for term, _ in snapshot.terms():
+        # In comoving coordinates the mesh is within the term that scales its forces.
         term = term.inner if isinstance(term, Comoving) else term
         meshes += [term] if isinstance(term, ParticleMesh) else []
     if len(meshes) != 1:

@@ -42,6 +42,7 @@ class CenterOfMass(AbstractQuantity):
 
     def __call__(self, snapshot: Snapshot) -> Float[Array, " d"]:
         components = select_particle_components(snapshot, self.component)
+        # Each center is divided by its own mass: weight the centers by mass again.
         masses = [p.sum(p.mass) for p in components]
         weighted = [m * center_of_mass(p) for m, p in zip(masses, components, strict=True)]
         return _total(weighted) / _total(masses)
@@ -81,4 +82,5 @@ class AngularMomentum(AbstractQuantity):
 
 def _total(terms: list[Array]) -> Array:
     """The sum of at least one array."""
+    # Not from Python's 0, which would add an operation.
     return sum(terms[1:], terms[0])

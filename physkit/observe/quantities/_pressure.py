@@ -69,5 +69,7 @@ class StressTensor(AbstractQuantity):
 
 def _momentum_flux(particles: Particles) -> Float[Array, "d d"]:
     """Σ m v ⊗ v of the particles that move."""
+    # Over devices, slots may be empty: their velocities do not count.
     velocity = particles.mask_empty(mobile_velocity(particles))
+    # (dim, particles) @ (particles, dim), then one sum over devices.
     return particles.space.sum((particles.mass[:, None] * velocity).T @ velocity)

@@ -48,6 +48,7 @@ class Average(AbstractObserver):
         new_state = {}
         for name, quantity in self.outputs.items():
             value = _as_floating(quantity(snapshot))
+            # Moments count samples per element; here every element has a value in every sample.
             new_state[name] = observer_state[name].plus(value, jnp.ones(value.shape, bool))
         return {}, new_state
 
@@ -115,5 +116,6 @@ def _shape_and_dtype(
 
 def _as_floating(value: PyTree) -> jax.Array:
     """`value` as an array of floating-point numbers: counts and conditions can be averaged, too."""
+    # `float` is float32 or float64, as JAX is configured.
     array = jnp.asarray(value)
     return array if jnp.issubdtype(array.dtype, jnp.floating) else array.astype(float)

@@ -63,6 +63,7 @@ class AbstractCorrelation(AbstractObserver):
         particles = select_particles(snapshot, self.component)
         mobile_mask(particles, self.species)  # raises where there are no species
         record = jax.tree.map(particles.equal_shard, self.record(particles))
+        # Origins of ages 0 to `lags`, one every `stride` samples, are in use at once.
         slots = self.lags // self.stride + 1
         dtype = particles.position.dtype
         return CorrelationState(
@@ -82,6 +83,7 @@ class AbstractCorrelation(AbstractObserver):
         is_origin = samples % self.stride == 0
 
         def store(kept: Array, x: Array) -> Array:
+            # Select within the slot, not between old and new rings: then XLA writes one slot in place.
             return kept.at[slot].set(jnp.where(is_origin, x, kept[slot]))
 
         ring = jax.tree.map(store, observer_state.ring, now)

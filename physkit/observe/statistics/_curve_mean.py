@@ -74,6 +74,7 @@ def weighted_mean(
     scatter = jnp.where(used, values - mean[None], 0)
     variance = safe_divide(jnp.sum(weights * scatter**2, axis=0), total)
     num_used = jnp.sum(used, axis=0)
+    # The inner `where` keeps the division finite, and so its derivative, where the last line drops it.
     degrees = jnp.where(num_used > 1, num_used - 1, 1).astype(values.dtype)
     error = safe_sqrt(variance / degrees)
     return jnp.where(num_used > 0, mean, jnp.nan), jnp.where(num_used > 1, error, jnp.nan)

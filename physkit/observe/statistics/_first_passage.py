@@ -49,6 +49,7 @@ class FirstPassage(AbstractObserver):
                 raise ObserverError(
                     f"{name} is a condition, true or false; it returns {shape.dtype}"
                 )
+            # NaN means not yet, and is the result where it never becomes true.
             observer_state[name] = jnp.full(shape.shape, jnp.nan, snapshot.t.dtype)
         return observer_state
 
@@ -58,7 +59,9 @@ class FirstPassage(AbstractObserver):
         new_state = {}
         for name, condition in self.conditions.items():
             passage_time = observer_state[name]
+            # A time that is set is no longer NaN, so it stays.
             is_first = jnp.isnan(passage_time) & condition(snapshot)
+            # The loop's carry must keep its dtype.
             now = snapshot.t.astype(passage_time.dtype)
             new_state[name] = jnp.where(is_first, now, passage_time)
         return {}, new_state

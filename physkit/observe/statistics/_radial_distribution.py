@@ -150,9 +150,8 @@ class RadialDistribution(AbstractObserver):
         num_blocks = -(-half // stride)
         position = particles.all_rows(particles.position)
         i = jnp.arange(n, dtype=jnp.int32)
-        columns = [
-            position[:, k] for k in range(d)
-        ]  # an array per axis, as the minimum image takes them
+        # An array per axis, as the minimum image takes them.
+        columns = [position[:, k] for k in range(d)]
         if self.species is not None:
             in_a, in_b = (particles.all_rows(species_mask(particles, s)) for s in self.species)
 

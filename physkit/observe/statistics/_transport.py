@@ -55,6 +55,7 @@ def diffusion_coefficient(
         """Least squares of a line, over 2 d."""
         weight = window.astype(values.dtype)
         num_lags = jnp.sum(weight)
+        # Lags from their mean sum to 0, so that the offset c drops out of Σ x y.
         x = lag - jnp.sum(weight * lag) / num_lags
         y = jnp.where(window, values, 0)  # NaN where the run did not reach, and 0 · NaN is NaN
         return jnp.sum(weight * x * y) / jnp.sum(weight * x * x) / (2 * dimension)
@@ -119,6 +120,7 @@ def _estimate(
     blocks, weights = jnp.asarray(curve["blocks"]), jnp.asarray(curve["weights"])
     is_complete = jnp.all(jnp.where(window[None], weights > 0, True), axis=1)
     num_samples = jnp.sum(jnp.where(window[None], weights, 0), axis=1)
+    # Blocks of weight 0 are fitted, too: their NaN become 0, or they would reach the derivative.
     fits: Float[Array, " blocks"] = jnp.stack(
         [fit(jnp.where(jnp.isfinite(block), block, 0)) for block in blocks]
     )
