@@ -90,6 +90,7 @@ def execute(args: argparse.Namespace, report: Report) -> int:
     if not (index.isdigit() and count.isdigit() and int(index) < int(count)):
         report.error(f"--worker is K/N with K < N, such as 0/4; got {args.worker}")
         return 2
+    # Before the case is loaded, which makes arrays in this precision.
     choose_precision(args.double)
     sweep = _load_sweep(args, report)
     if sweep is None:
@@ -136,6 +137,7 @@ def submit(args: argparse.Namespace, report: Report) -> int:
     sent = ensemble.submit(
         partial(load_sweep, case, tuple(args.values)), args.to, engine, chunk_size=args.chunk_size
     )
+    # Slurm names the elements of an array ARRAY_INDEX: the part before the line is that of all.
     report.result(f"{sent.jobs[0].partition('_')[0]}: {engine.elements} elements, {args.to}")
     report.info(f"physkit sweep status {args.to} says how far they are")
     report.json_result({"jobs": sent.jobs, "to": args.to})
@@ -161,6 +163,7 @@ def _load_sweep(args: argparse.Namespace, report: Report) -> Sweep | None:
     """The sweep that the case returns; None where it fails, after printing why."""
     try:
         return load_sweep(Path(args.case).resolve(), args.values)
+    # `load_sweep` makes a ValueError of whatever goes wrong in the case, with the line where it did.
     except ValueError as error:
         report.error(str(error))
         return None

@@ -25,6 +25,7 @@ def run_workers(args: argparse.Namespace, report: Report) -> int:
 
     to, began, num_killed = Path(args.to), time.monotonic(), 0
     end = None if args.wall_time is None else began + args.wall_time
+    # The first signal only sets `stop.reason`: workers finish their chunks, then this process reports.
     with StopRequestClass() as stop:
         for _ in range(_MAX_ROUNDS):
             seconds_left = None if end is None else max(0.0, end - time.monotonic())
@@ -71,6 +72,7 @@ def _run_round(
     from physkit.simulate import Progress
 
     # In sessions of their own, so that Ctrl-C reaches each of them once, passed on by this process.
+    # Results are printed here for all of them; only their errors are let through.
     workers = [
         subprocess.Popen(
             worker_command(args, k, wall_time), start_new_session=True, stdout=subprocess.DEVNULL

@@ -31,6 +31,7 @@ def status(args: argparse.Namespace, report: Report) -> int:
 
     progress = read_status(args.folder)
     report.result(repr(progress))
+    # A large job array has hundreds of workers: the table would push the rest off the screen.
     workers = _workers(progress.running)
     if workers:
         report.table(("host", "process", "Slurm job", "chunks"), workers[:_MAX_WORKERS_SHOWN])
@@ -110,6 +111,7 @@ def _write(results: SweepResults, to: Path) -> None:
         write_atomically(to, text.getvalue().encode())
         return
     arrays = {"member": results.members, "ok": results.ok}
+    # With a prefix, since a coordinate may have the name of a result.
     arrays |= {f"at {name}": values for name, values in results.coordinates.items()}
     arrays |= {f"time of {name}": values for name, values in results.times.items()}
     arrays |= {name: np.asarray(results[name]) for name in results}

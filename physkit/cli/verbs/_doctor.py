@@ -32,6 +32,7 @@ _SLOW = {
     "JAX_DEBUG_INFS": "every result is checked: runs are slower",
     "JAX_LOG_COMPILES": "every compilation is printed",
 }
+# As /proc/mounts names them.
 _NETWORK = ("nfs", "nfs4", "cifs", "smb3", "smbfs", "fuse.sshfs")
 
 Finding: TypeAlias = tuple[str, str, str]  # verdict (ok, note, MEND), subject, message
@@ -159,6 +160,7 @@ def _check_jax() -> Iterator[Finding]:
         import jax.numpy as jnp
 
         devices = jax.devices()
+    # Plugins and drivers raise errors of all kinds; the findings that follow are wanted in any case.
     except Exception as error:
         yield "MEND", "jax", f"does not start: {type(error).__name__}: {error}"
         return
@@ -244,6 +246,7 @@ def _check_spmd() -> Iterator[Finding]:
 
 def _device_grids(count: int) -> str:
     """Grids of so many devices, as `devices=` takes them."""
+    # Blocks that are nearly square have the shortest edges, over which they exchange.
     square = max(k for k in range(1, int(count**0.5) + 1) if count % k == 0)
     return f"({count},)" + (f" or ({count // square}, {square})" if square > 1 else "")
 

@@ -50,6 +50,7 @@ def run(args: argparse.Namespace, report: Report) -> int:
     bar = Progress(1, title=path.name, unit="frames", enabled=report.shows_progress)
 
     def report_progress(done: int, total: int) -> None:
+        # How many frames there are is known to the exporter alone, once it has chosen the series.
         bar.total = total
         bar.update(done)
 

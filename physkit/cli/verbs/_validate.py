@@ -64,6 +64,7 @@ def _run(chosen: Sequence[ValidationCase], report: Report) -> int:
     report.result(_ROW.line(_HEADER))
     for done, case in enumerate(chosen):
         bar.update(done, case.name)
+        # The reference data of some cases are no part of the package.
         reason = missing_data(case)
         if reason:
             skipped += 1
