@@ -36,11 +36,11 @@ def as_integers(value: Numbers, n: int, name: str) -> Int[Array, " n"]:
 
 def check_numbers(mass: Array, ids: Array, species: Array | None) -> None:
     """**Errors:** `ParameterError` for masses, ids or species out of range, where no trace hides them."""
-    mass, ids, species = concrete_value(mass), concrete_value(ids), concrete_value(species)
-    if mass is not None and not np.all(mass > 0):
-        worst = int(np.argmin(mass))
-        raise ParameterError(f"masses must be positive; mass[{worst}] = {mass[worst]}")
-    if ids is not None and len(np.unique(ids)) != len(ids):
+    masses, numbers, kinds = concrete_value(mass), concrete_value(ids), concrete_value(species)
+    if masses is not None and not np.all(masses > 0):
+        worst = int(np.argmin(masses))
+        raise ParameterError(f"masses must be positive; mass[{worst}] = {masses[worst]}")
+    if numbers is not None and len(np.unique(numbers)) != len(numbers):
         raise ParameterError("ids must be distinct: noise and frames depend on them")
-    if species is not None and species.size and species.min() < 0:
-        raise ParameterError(f"species are numbered from 0; got {species.min()}")
+    if kinds is not None and kinds.size and kinds.min() < 0:
+        raise ParameterError(f"species are numbered from 0; got {kinds.min()}")

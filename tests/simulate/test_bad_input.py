@@ -32,7 +32,11 @@ X = np.zeros((3, 2)) + np.arange(3)[:, None]
         (lambda: Particles(X, mass=[1, 2]), ShapeError, r"mass must have shape \(3,\)"),
         (lambda: Particles(X, charge=np.ones(4)), ShapeError, "charge must have shape"),
         (lambda: Particles(X, species=[0.0, 1.0, 1.0]), ParameterError, "species must be integers"),
-        (lambda: Particles(X, species=[0, -1, 1]), ParameterError, "species are numbered from 0; got -1"),
+        (
+            lambda: Particles(X, species=[0, -1, 1]),
+            ParameterError,
+            "species are numbered from 0; got -1",
+        ),
         (lambda: Particles(X, id=[1, 1, 2]), ParameterError, "ids must be distinct"),
         (lambda: Particles(X, mass=[1, -2, 3]), ParameterError, r"mass\[1\] = -2"),
         (lambda: Particles(X, mass=0.0), ParameterError, "masses must be positive"),
