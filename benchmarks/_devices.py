@@ -1,4 +1,4 @@
-"""One domain on one core, on one device with all cores, and cut over two devices with a core each.
+"""One domain on one core, on one device with all cores, and sharded over two devices with a core each.
 
 Emulated CPU devices share the cores of the machine, so that two devices can at best be twice as fast as
 one *core*. Processes, compiled once, time chunks of two lengths in turn; the time of a step is the

@@ -1,6 +1,6 @@
 """One domain over two devices: a wave crosses the border between them.
 
-Shallow water in a closed basin, cut across x; each device holds one half, and a copy of the layer of cells
+Shallow water in a closed basin, sharded along x; each device holds one half, and a copy of the layer of cells
 next to it. On a laptop the devices are emulated.
 """
 

@@ -139,8 +139,8 @@ def _require_unshared_points(grid: Grid, location: Location) -> None:
     for k, includes_walls in enumerate(grid.includes_walls(location)):
         if includes_walls and grid.space.comm.axis_size(k) > 1:
             raise DeclarationError(
-                f"points on walls along {AXES[k]} cannot be deposited on while that axis is cut over "
-                "devices: deposit at cell centers, or cut another axis"
+                f"points on walls along {AXES[k]} cannot be deposited on while that axis is sharded "
+                "over devices: deposit at cell centers, or shard another axis"
             )
 
 

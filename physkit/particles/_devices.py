@@ -6,7 +6,7 @@ from ._particles import Particles
 
 
 def num_devices(particles: Particles) -> int:
-    """The number of devices that the domain of `particles` is cut over."""
+    """The number of devices that the domain of `particles` is sharded over."""
     ownership = particles.ownership
     return 1 if ownership is None else ownership.num_devices(particles.space)
 

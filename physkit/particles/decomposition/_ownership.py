@@ -108,7 +108,7 @@ class Ownership(AbstractGrowable):
         return jax.lax.dynamic_slice_in_dim(padded, begin, each, axis=0)
 
     def num_devices(self, space: AbstractSpace) -> int:
-        """The number of devices that the domain is cut over."""
+        """The number of devices that the domain is sharded over."""
         return space.comm.axis_size(self.axis)
 
     def device_index(self, space: AbstractSpace) -> int | Int[Array, ""]:
