@@ -1,4 +1,4 @@
-"""`python -m benchmarks.scaling`: how far domains could be sharded over GPUs, from bytes, bandwidth and latency.
+"""`python -m benchmarks.scaling`: domains sharded over many GPUs, from bytes, bandwidth and latency.
 
 A model, not a measurement. Prints the tables of docs/scaling.md and draws docs/images/scaling.png. What a
 device sends is what `pk.devices.communication_report` counts, as a formula in the size of its part.
