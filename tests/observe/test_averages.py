@@ -18,7 +18,7 @@ from physkit.observe import (
 from physkit.observe.statistics._block_average import StreamingBlocks
 from physkit.observe.statistics._compensated_sums import CompensatedSum, Moments
 
-from .trajectories import walk, watch
+from .trajectories import observe_path, random_walk
 
 # What the fast suite runs of this file; `make test-all` runs the rest, too.
 FAST_CASES = (
@@ -48,8 +48,8 @@ def correlated(length, decay, seed=0):
 
 
 def test_average_equals_mean_and_variance_of_the_series(dtype):
-    path = walk(5, 3, 300, Free(), dtype=dtype)
-    summary, frames = watch(Average(3, kinetic=KineticEnergy(), momentum=Momentum()), path)
+    path = random_walk(5, 3, 300, Free(), dtype=dtype)
+    summary, frames = observe_path(Average(3, kinetic=KineticEnergy(), momentum=Momentum()), path)
     assert frames == {}
     v = np.asarray(path.velocity, np.float64)
     tolerance = 1e-5 if dtype == jnp.float32 else 1e-12
@@ -62,8 +62,8 @@ def test_average_equals_mean_and_variance_of_the_series(dtype):
 
 
 def test_average_of_a_function_that_returns_booleans():
-    path = walk(5, 3, 8, Free())
-    summary, _ = watch(Average(1, right=lambda now: now.state.position[0, 0] > 1.0), path)
+    path = random_walk(5, 3, 8, Free())
+    summary, _ = observe_path(Average(1, right=lambda now: now.state.position[0, 0] > 1.0), path)
     expected = np.mean(np.asarray(path.position)[:, 0, 0] > 1.0)
     assert summary["right"]["mean"] == pytest.approx(expected)
 
@@ -122,12 +122,12 @@ def test_block_average_of_constants_and_of_too_few_values():
 
 def test_block_average_observer_under_vmap_equals_loop():
     """vmap equals loop."""
-    paths = [walk(4, 2, 64, Free(), seed=s) for s in range(3)]
+    paths = [random_walk(4, 2, 64, Free(), seed=s) for s in range(3)]
     observer = BlockAverage(1, kinetic=KineticEnergy())
     together = jax.tree.map(lambda *x: jnp.stack(x), *paths)
-    batch = jax.vmap(lambda path: watch(observer, path)[0])(together)
+    batch = jax.vmap(lambda path: observe_path(observer, path)[0])(together)
     for k, path in enumerate(paths):
-        alone = watch(observer, path)[0]["kinetic"]
+        alone = observe_path(observer, path)[0]["kinetic"]
         for name, value in alone.items():
             np.testing.assert_allclose(batch["kinetic"][name][k], value, rtol=1e-12, atol=1e-14)
 

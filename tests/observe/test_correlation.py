@@ -15,7 +15,7 @@ from physkit.observe import (
 )
 from physkit.observe.statistics._curve_mean import CurveMean
 
-from .trajectories import walk, watch
+from .trajectories import observe_path, random_walk
 
 # What the fast suite runs of this file; `make test-all` runs the rest, too.
 FAST_CASES = (
@@ -60,9 +60,9 @@ def product(a, b):
 @pytest.mark.parametrize("space", SPACES.values(), ids=SPACES.keys())
 @pytest.mark.parametrize(("lags", "stride"), [(7, 1), (7, 3), (8, 4), (60, 2)])
 def test_mean_square_displacement(space, lags, stride):
-    path = walk(6, 3, 50, space)
+    path = random_walk(6, 3, 50, space)
     observer = MeanSquareDisplacement(4, lags, stride=stride, name="msd")
-    found = watch(observer, path, dt=DT)[0]["msd"]
+    found = observe_path(observer, path, dt=DT)[0]["msd"]
     series = np.asarray(jax.vmap(lambda p: p.unwrapped)(path))
     expected = over_origins(series, lags, stride, squared)
     np.testing.assert_allclose(found["value"], expected, rtol=1e-10, atol=1e-12)
@@ -71,9 +71,9 @@ def test_mean_square_displacement(space, lags, stride):
 
 @pytest.mark.parametrize(("lags", "stride"), [(9, 1), (9, 2)])
 def test_velocity_autocorrelation(lags, stride, dtype):
-    path = walk(6, 2, 40, Free(), dtype=dtype)
+    path = random_walk(6, 2, 40, Free(), dtype=dtype)
     observer = VelocityAutocorrelation(1, lags, stride=stride)
-    found = watch(observer, path)[0]["velocity_autocorrelation"]
+    found = observe_path(observer, path)[0]["velocity_autocorrelation"]
     expected = over_origins(np.asarray(path.velocity, float), lags, stride, product)
     tolerance = 1e-5 if dtype == jnp.float32 else 1e-11
     np.testing.assert_allclose(found["value"], expected, rtol=tolerance, atol=tolerance)
@@ -82,8 +82,8 @@ def test_velocity_autocorrelation(lags, stride, dtype):
 
 def test_frozen_particles_and_other_species_do_not_count():
     frozen, species = np.array([0, 0, 1, 0, 0, 0], bool), np.array([0, 1, 0, 0, 1, 1])
-    path = walk(6, 3, 20, Free(), frozen=frozen, species=species)
-    found = watch(MeanSquareDisplacement(1, 5, species=0, name="msd"), path)[0]["msd"]
+    path = random_walk(6, 3, 20, Free(), frozen=frozen, species=species)
+    found = observe_path(MeanSquareDisplacement(1, 5, species=0, name="msd"), path)[0]["msd"]
     series = np.asarray(path.position)[:, [0, 3]]
     np.testing.assert_allclose(found["value"], over_origins(series, 5, 1, squared), atol=1e-12)
 
@@ -91,7 +91,7 @@ def test_frozen_particles_and_other_species_do_not_count():
 def test_displacements_far_from_the_origin_keep_float32_precision():
     """10⁵ cells away, unfolded float32 positions have no digits left; displacements do."""
     space = Box([5.0, 6.0, 7.0])
-    exact = walk(6, 3, 30, space)
+    exact = random_walk(6, 3, 30, space)
     far = exact.replace(
         position=exact.position.astype(jnp.float32),
         velocity=exact.velocity.astype(jnp.float32),
@@ -99,7 +99,7 @@ def test_displacements_far_from_the_origin_keep_float32_precision():
         space=jax.tree.map(lambda x: x.astype(jnp.float32), exact.space),
         image=exact.image + 100_000,
     )
-    found = watch(MeanSquareDisplacement(1, 5, name="msd"), far)[0]["msd"]
+    found = observe_path(MeanSquareDisplacement(1, 5, name="msd"), far)[0]["msd"]
     series = np.asarray(jax.vmap(lambda p: p.unwrapped)(exact))
     np.testing.assert_allclose(
         found["value"], over_origins(series, 5, 1, squared), rtol=1e-5, atol=1e-10
@@ -107,12 +107,12 @@ def test_displacements_far_from_the_origin_keep_float32_precision():
 
 
 def test_components_by_name():
-    a, b = walk(4, 3, 12, Free(), seed=1), walk(5, 3, 12, Free(), seed=2)
-    alone = watch(MeanSquareDisplacement(1, 4, name="msd"), b)[0]["msd"]
+    a, b = random_walk(4, 3, 12, Free(), seed=1), random_walk(5, 3, 12, Free(), seed=2)
+    alone = observe_path(MeanSquareDisplacement(1, 4, name="msd"), b)[0]["msd"]
     from .trajectories import Springs
 
     both = {"a": a, "b": b}
-    found = watch(
+    found = observe_path(
         MeanSquareDisplacement(1, 4, component="b", name="msd"), both, Springs(component="a")
     )[0]
     np.testing.assert_array_equal(found["msd"]["value"], alone["value"])
@@ -154,13 +154,13 @@ def test_error_bars_of_curves_match_the_known_scatter():
 
 def test_diffusion_coefficients_of_a_random_walk():
     """v' = 0.8 v + 0.6 noise, x' = x + 0.3 v': D by both routes, and the exact value."""
-    path = walk(60, 3, 2000, Box([5.0, 6.0, 7.0]), step=0.3)
+    path = random_walk(60, 3, 2000, Box([5.0, 6.0, 7.0]), step=0.3)
     # One step per sample, taken as time 0.3; the walk's velocity has unit variance per axis and
     # correlation 0.8ᵏ: D = 0.3 (1/2 + Σ 0.8ᵏ) = 0.3 · 4.5.
     exact = 0.3 * 4.5
-    msd = watch(MeanSquareDisplacement(1, 60, name="msd"), path, dt=0.3)[0]["msd"]
+    msd = observe_path(MeanSquareDisplacement(1, 60, name="msd"), path, dt=0.3)[0]["msd"]
     einstein = diffusion_coefficient(msd, 3, start=0.3 * 20)
-    vacf = watch(VelocityAutocorrelation(1, 60, name="vacf"), path, dt=0.3)[0]["vacf"]
+    vacf = observe_path(VelocityAutocorrelation(1, 60, name="vacf"), path, dt=0.3)[0]["vacf"]
     kubo = green_kubo(vacf, 3, stop=0.3 * 30)
     for found in (einstein, kubo):
         assert abs(found.value - exact) < 4 * found.error
@@ -180,8 +180,8 @@ def test_diffusion_coefficient_of_an_exact_line():
 
 
 def test_lags_that_the_run_did_not_reach():
-    path = walk(4, 3, 5, Free())
-    found = watch(MeanSquareDisplacement(1, 10, name="msd"), path)[0]["msd"]
+    path = random_walk(4, 3, 5, Free())
+    found = observe_path(MeanSquareDisplacement(1, 10, name="msd"), path)[0]["msd"]
     np.testing.assert_array_equal(np.isnan(found["value"]), np.arange(11) > 4)
     with pytest.raises(ObserverError, match="the run reached 5"):
         diffusion_coefficient(found, 3, start=0.06)
@@ -194,4 +194,4 @@ def test_invalid_lags_intervals_and_species_are_refused():
     with pytest.raises(ObserverError, match="counts steps"):
         VelocityAutocorrelation(0, 5)
     with pytest.raises(ObserverError, match="no species"):
-        watch(VelocityAutocorrelation(1, 5, species=1), walk(4, 3, 5, Free()))
+        observe_path(VelocityAutocorrelation(1, 5, species=1), random_walk(4, 3, 5, Free()))

@@ -1,4 +1,4 @@
-"""First passages: when, where never, cut runs, bad input."""
+"""First-passage times: the time, NaN without a passage, runs in two parts, invalid conditions."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -8,8 +8,8 @@ import physkit as pk
 from physkit.core import ObserverError
 
 
-def falling(interval=1):
-    """Three particles that pass x = 1 at 1, at 0.5 and never."""
+def free_flight(interval=1):
+    """Three particles without forces, that pass x = 1 at times 1 and 0.5, and never."""
     far = pk.observers.FirstPassage(
         interval, far=lambda now: now.state.position[:, 0] >= 1.0 - 1e-9
     )
@@ -18,25 +18,25 @@ def falling(interval=1):
 
 
 def test_first_passage_records_the_first_time():
-    sim, state = falling()
-    whole = pk.simulate(sim, state, 16)
-    np.testing.assert_allclose(whole.summary["far"], [1.0, 0.5, np.nan])
-    half = pk.simulate(sim, state, 6)
-    np.testing.assert_allclose(half.summary["far"], [np.nan, 0.5, np.nan])
+    sim, state = free_flight()
+    full_run = pk.simulate(sim, state, 16)
+    np.testing.assert_allclose(full_run.summary["far"], [1.0, 0.5, np.nan])
+    first_part = pk.simulate(sim, state, 6)
+    np.testing.assert_allclose(first_part.summary["far"], [np.nan, 0.5, np.nan])
     np.testing.assert_array_equal(
-        pk.simulate(sim, half.carry, 10).summary["far"], whole.summary["far"]
+        pk.simulate(sim, first_part.carry, 10).summary["far"], full_run.summary["far"]
     )
 
 
-def test_passage_is_seen_late_with_a_long_interval_and_at_step_0_if_true_there():
-    sim, state = falling(6)
+def test_passage_time_is_that_of_the_first_observation_after_it_step_0_included():
+    sim, state = free_flight(6)
     np.testing.assert_allclose(pk.simulate(sim, state, 12).summary["far"], [1.5, 0.75, np.nan])
-    late = state.replace(position=jnp.asarray([[2.0], [0.0], [0.0]]))
-    assert float(pk.simulate(sim, late, 6).summary["far"][0]) == 0
+    beyond = state.replace(position=jnp.asarray([[2.0], [0.0], [0.0]]))
+    assert float(pk.simulate(sim, beyond, 6).summary["far"][0]) == 0
 
 
-def test_bad_input():
-    sim, state = falling()
+def test_missing_conditions_and_numbers_are_refused():
+    sim, state = free_flight()
     with pytest.raises(ObserverError, match="needs a condition"):
         pk.observers.FirstPassage(1)
     number = pk.observers.FirstPassage(1, far=lambda now: now.state.position[:, 0])

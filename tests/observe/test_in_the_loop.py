@@ -47,7 +47,7 @@ def particles(seed=0, dtype=jnp.float64, n=6):
     return Particles(position, jnp.asarray(velocity - velocity.mean(0), dtype), space=BOX)
 
 
-def simulation(**more):
+def simulation(**options):
     observers = (
         Every(2, position=Positions(unwrapped=True), velocity=Velocities(), energy=TotalEnergy()),
         RadialDistribution(4, 8.0, 20, name="g"),
@@ -56,7 +56,7 @@ def simulation(**more):
         Average(4, kinetic=KineticEnergy(), pressure=Pressure()),
         BlockAverage(2, temperature=Temperature()),
     )
-    return Simulation(VelocityVerlet(Springs(0.3)), dt=0.05, observers=observers, **more)
+    return Simulation(VelocityVerlet(Springs(0.3)), dt=0.05, observers=observers, **options)
 
 
 @pytest.fixture(scope="module")
@@ -83,29 +83,29 @@ def test_summaries_equal_statistics_of_recorded_frames(result):
 
 
 def test_summaries_do_not_depend_on_chunks(result):
-    """Stopped and gone on with: bit for bit the same memory."""
+    """A run in two parts gives the summaries of one run, bit for bit."""
     sim = simulation()
-    go_on = jax.jit(lambda carry: simulate(sim, carry, 40))
-    half = go_on(init(sim, particles()))
-    whole = go_on(half.carry)
-    for name, found in whole.summary.items():
+    continue_run = jax.jit(lambda carry: simulate(sim, carry, 40))
+    first_part = continue_run(init(sim, particles()))
+    second_part = continue_run(first_part.carry)
+    for name, found in second_part.summary.items():
         for field, value in found.items():
             np.testing.assert_array_equal(value, result.summary[name][field], err_msg=name)
 
 
 def test_summaries_under_vmap_equal_loop():
     states = [particles(seed) for seed in range(2)]
-    together = jax.tree.map(lambda *x: jnp.stack(x), *states)
-    go = lambda state: simulate(simulation(), state, 16).summary
-    batch = jax.jit(jax.vmap(go))(together)
-    one = jax.jit(go)
-    alone = jax.tree.map(lambda *x: jnp.stack(x), *[one(state) for state in states])
-    for found, expected in zip(jax.tree.leaves(batch), jax.tree.leaves(alone), strict=True):
+    stacked = jax.tree.map(lambda *x: jnp.stack(x), *states)
+    summary_of = lambda state: simulate(simulation(), state, 16).summary
+    batch = jax.jit(jax.vmap(summary_of))(stacked)
+    jitted = jax.jit(summary_of)
+    one_by_one = jax.tree.map(lambda *x: jnp.stack(x), *[jitted(state) for state in states])
+    for found, expected in zip(jax.tree.leaves(batch), jax.tree.leaves(one_by_one), strict=True):
         np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
 
 
-def test_memory_does_not_grow_with_the_run():
-    size = lambda steps: sum(
+def test_observer_state_does_not_grow_with_the_run():
+    state_size = lambda steps: sum(
         leaf.size
         for leaf in jax.tree.leaves(
             jax.eval_shape(
@@ -113,11 +113,11 @@ def test_memory_does_not_grow_with_the_run():
             )
         )
     )
-    assert size(8) == size(800)
+    assert state_size(8) == state_size(800)
 
 
 def test_gradient_through_accumulators():
-    def mean_square(stiffness, steps=8):
+    def objective(stiffness, steps=8):
         sim = Simulation(
             VelocityVerlet(Springs(stiffness)),
             dt=0.05,
@@ -135,24 +135,24 @@ def test_gradient_through_accumulators():
         )
 
     h = 1e-5
-    both = jax.jit(jax.value_and_grad(mean_square))
-    slope = (both(0.3 + h)[0] - both(0.3 - h)[0]) / (2 * h)
-    assert both(0.3)[1] == pytest.approx(float(slope), rel=1e-6)
+    value_and_grad = jax.jit(jax.value_and_grad(objective))
+    finite_difference = (value_and_grad(0.3 + h)[0] - value_and_grad(0.3 - h)[0]) / (2 * h)
+    assert value_and_grad(0.3)[1] == pytest.approx(float(finite_difference), rel=1e-6)
 
 
 def test_summaries_stay_in_float32():
-    go = lambda state: simulate(simulation(), state, 8)
-    found = jax.eval_shape(go, particles(dtype=jnp.float32))
-    kinds = {x.dtype for x in jax.tree.leaves((found.summary, found.frames))}
-    assert not kinds & {jnp.dtype("float64")}
+    run = lambda state: simulate(simulation(), state, 8)
+    found = jax.eval_shape(run, particles(dtype=jnp.float32))
+    dtypes = {x.dtype for x in jax.tree.leaves((found.summary, found.frames))}
+    assert not dtypes & {jnp.dtype("float64")}
 
 
-@pytest.mark.parametrize(("tolerance", "ok"), [(1e-3, False), (0.5, True)])
-def test_energy_drift_ends_the_run(tolerance, ok):
+@pytest.mark.parametrize(("tolerance", "holds"), [(1e-3, False), (0.5, True)])
+def test_energy_drift_breaks_a_tight_tolerance_only(tolerance, holds):
     """A time step near the limit of stability: the energy error is a few per cent."""
     sim = Simulation(VelocityVerlet(Springs(1.0)), dt=0.3, guards=(EnergyDrift(5, tolerance),))
     health = simulate(sim, particles(), 20).health
-    assert (Fault.GUARD not in health.faults()) == ok
+    assert (Fault.GUARD not in health.faults()) == holds
 
 
 def test_conserved_energy_of_a_thermostat():

@@ -1,4 +1,4 @@
-"""Quantities of single instants against plain formulas."""
+"""Quantities of one snapshot, against formulas in NumPy."""
 
 import jax
 import jax.numpy as jnp
@@ -35,11 +35,11 @@ def particles(n=6, d=3, space=None, seed=0, dtype=jnp.float64, **leaves):
     return Particles(position, velocity, mass, space or Free(), **leaves)
 
 
-def kinetic(p):
+def kinetic_energy(p):
     return 0.5 * np.sum(np.asarray(p.mass)[:, None] * np.asarray(p.velocity) ** 2)
 
 
-def springs(p, k):
+def spring_energy(p, k):
     x = np.asarray(p.position)
     return 0.5 * k * sum(np.sum((x[i] - x[j]) ** 2) for i in range(len(x)) for j in range(i))
 
@@ -47,12 +47,12 @@ def springs(p, k):
 def test_energies(dtype):
     p = particles(dtype=dtype)
     now = snapshot(p, Springs(2.0), Field())
-    potential = springs(p, 2.0) - np.sum(np.asarray(p.position)[:, 0])
+    potential = spring_energy(p, 2.0) - np.sum(np.asarray(p.position)[:, 0])
     tolerance = 1e-5 if dtype == jnp.float32 else 1e-12
     for quantity, value in (
         (PotentialEnergy(), potential),
-        (KineticEnergy(), kinetic(p)),
-        (TotalEnergy(), potential + kinetic(p)),
+        (KineticEnergy(), kinetic_energy(p)),
+        (TotalEnergy(), potential + kinetic_energy(p)),
     ):
         found = quantity(now)
         assert found.dtype == dtype
@@ -62,17 +62,17 @@ def test_energies(dtype):
 def test_energies_of_components():
     a, b = particles(4, seed=1), particles(5, seed=2)
     now = snapshot({"a": a, "b": b}, Springs(2.0, component="a"), Springs(3.0, component="b"))
-    assert TotalEnergy("a")(now) == pytest.approx(springs(a, 2.0) + kinetic(a))
-    assert TotalEnergy("b")(now) == pytest.approx(springs(b, 3.0) + kinetic(b))
-    whole = springs(a, 2.0) + springs(b, 3.0) + kinetic(a) + kinetic(b)
-    assert TotalEnergy()(now) == pytest.approx(whole)
+    assert TotalEnergy("a")(now) == pytest.approx(spring_energy(a, 2.0) + kinetic_energy(a))
+    assert TotalEnergy("b")(now) == pytest.approx(spring_energy(b, 3.0) + kinetic_energy(b))
+    total = spring_energy(a, 2.0) + spring_energy(b, 3.0) + kinetic_energy(a) + kinetic_energy(b)
+    assert TotalEnergy()(now) == pytest.approx(total)
 
 
 def test_energies_are_read_from_the_running_force():
     """The gradient reaches the parameter of the running integrator, not of a copy."""
     p = particles()
-    slope = jax.grad(lambda k: PotentialEnergy()(snapshot(p, Springs(k))))(2.0)
-    assert slope == pytest.approx(springs(p, 1.0))
+    derivative = jax.grad(lambda k: PotentialEnergy()(snapshot(p, Springs(k))))(2.0)
+    assert derivative == pytest.approx(spring_energy(p, 1.0))
 
 
 @pytest.mark.parametrize(
@@ -85,17 +85,21 @@ def test_energies_are_read_from_the_running_force():
 )
 def test_temperature_counts_degrees_of_freedom(forces, frozen, degrees):
     p = particles(frozen=frozen)
-    moving = p.velocity if frozen is None else jnp.where(jnp.array(frozen)[:, None], 0, p.velocity)
-    expected = 2 * kinetic(p.replace(velocity=moving)) / degrees
+    mobile_velocity = (
+        p.velocity if frozen is None else jnp.where(jnp.array(frozen)[:, None], 0, p.velocity)
+    )
+    expected = 2 * kinetic_energy(p.replace(velocity=mobile_velocity)) / degrees
     assert Temperature()(snapshot(p, *forces)) == pytest.approx(expected)
 
 
 def test_component_temperatures_share_degrees_lost_to_momentum_conservation():
     a, b = particles(4, seed=1), particles(8, seed=2)
     now = snapshot({"a": a, "b": b}, Springs(component="a"), Springs(component="b"))
-    assert Temperature()(now) == pytest.approx(2 * (kinetic(a) + kinetic(b)) / (3 * 12 - 3))
-    assert Temperature("a")(now) == pytest.approx(2 * kinetic(a) / (12 - 1))
-    assert Temperature("b")(now) == pytest.approx(2 * kinetic(b) / (24 - 2))
+    assert Temperature()(now) == pytest.approx(
+        2 * (kinetic_energy(a) + kinetic_energy(b)) / (3 * 12 - 3)
+    )
+    assert Temperature("a")(now) == pytest.approx(2 * kinetic_energy(a) / (12 - 1))
+    assert Temperature("b")(now) == pytest.approx(2 * kinetic_energy(b) / (24 - 2))
 
 
 @pytest.mark.parametrize("d", [1, 2, 3])
@@ -119,8 +123,8 @@ def test_pressure_is_the_derivative_of_the_energy_by_volume():
         q = p.replace(position=p.position * scale, velocity=p.velocity / scale, space=space)
         return TotalEnergy()(snapshot(q, Springs(2.0)))
 
-    slope = jax.grad(energy)(1.0) / (3 * BOX.volume)
-    assert Pressure()(snapshot(p, Springs(2.0))) == pytest.approx(-slope)
+    derivative = jax.grad(energy)(1.0) / (3 * BOX.volume)
+    assert Pressure()(snapshot(p, Springs(2.0))) == pytest.approx(-derivative)
 
 
 def test_pressure_needs_a_volume():
@@ -175,7 +179,7 @@ def test_positions_and_velocities_are_sorted_by_id():
     np.testing.assert_array_equal(Velocities()(now), p.velocity[order])
 
 
-def test_wrong_components_are_named():
+def test_unknown_and_ambiguous_components_are_refused():
     a, b = particles(4, seed=1), particles(5, seed=2)
     now = snapshot({"a": a, "b": b}, Springs(component="a"))
     with pytest.raises(ComponentError, match="available: \\['a', 'b'\\]"):

@@ -17,7 +17,7 @@ from physkit.observe import (
 )
 from physkit.particles import Particles
 
-from .trajectories import Springs, snapshot, walk, watch
+from .trajectories import Springs, observe_path, random_walk, snapshot
 
 # What the fast suite runs of this file; `make test-all` runs the rest, too.
 FAST_CASES = (
@@ -77,9 +77,9 @@ def shells(r_max, bins, d):
 @pytest.mark.parametrize("n", [6, 7])
 def test_radial_distribution(space, n):
     d = dimension(space)
-    path = walk(n, d, 5, space)
+    path = random_walk(n, d, 5, space)
     r_max = 0.99 * float(space.max_cutoff(d))
-    found = watch(RadialDistribution(1, r_max, 10), path)[0]["radial_distribution"]
+    found = observe_path(RadialDistribution(1, r_max, 10), path)[0]["radial_distribution"]
     density = n * (n - 1) / 2 / float(space.volume)
     expected = histogram(path, space, r_max, 10).mean(0) / density / shells(r_max, 10, d)
     np.testing.assert_allclose(found["value"], expected, rtol=1e-10)
@@ -89,7 +89,7 @@ def test_radial_distribution(space, n):
 def test_radial_distribution_of_species_and_in_float32():
     space = SPACES["box"]
     species = np.array([0, 1, 0, 1, 1, 2, 0])
-    path = walk(7, 3, 4, space, dtype=jnp.float32, species=species)
+    path = random_walk(7, 3, 4, space, dtype=jnp.float32, species=species)
     for a, b in ((0, 1), (1, 1)):
         pairs = {
             (i, j)
@@ -99,7 +99,7 @@ def test_radial_distribution_of_species_and_in_float32():
         }
         number = len(pairs) if a != b else len(pairs) / 2
         observer = RadialDistribution(1, 2.4, 6, species=(a, b), name="g")
-        found = watch(observer, path)[0]["g"]
+        found = observe_path(observer, path)[0]["g"]
         counts = histogram(path, space, 2.4, 6, pairs).mean(0)
         expected = counts * float(space.volume) / number / shells(2.4, 6, 3)
         assert found["value"].dtype == jnp.float32
@@ -119,7 +119,7 @@ def test_radial_distribution_of_an_ideal_gas_is_one(space, smooth, key):
     d = dimension(space)
     path = uniform(40, d, 160, space, key)
     observer = RadialDistribution(1, 2.0, 5, smooth=smooth)
-    found = watch(observer, path)[0]["radial_distribution"]
+    found = observe_path(observer, path)[0]["radial_distribution"]
     value, error = np.asarray(found["value"]), np.asarray(found["error"])
     assert np.all(np.abs(value - 1) < 5 * error)
     assert np.all(error < [0.2] + 4 * [0.06])
@@ -127,15 +127,15 @@ def test_radial_distribution_of_an_ideal_gas_is_one(space, smooth, key):
 
 def test_large_systems_are_counted_in_blocks(key, monkeypatch):
     path = uniform(65, 3, 2, SPACES["box"], key)
-    whole = watch(RadialDistribution(1, 2.4, 12), path)[0]["radial_distribution"]
+    whole = observe_path(RadialDistribution(1, 2.4, 12), path)[0]["radial_distribution"]
     monkeypatch.setattr("physkit.observe.statistics._radial_distribution._BLOCK_PAIRS", 200)
-    parts = watch(RadialDistribution(1, 2.4, 12), path)[0]["radial_distribution"]
+    parts = observe_path(RadialDistribution(1, 2.4, 12), path)[0]["radial_distribution"]
     np.testing.assert_array_equal(whole["value"], parts["value"])
 
 
 def test_smooth_g_is_differentiable():
     """Against finite differences; plain bins have no derivative."""
-    first = jax.tree.map(lambda x: x[0], walk(6, 3, 1, SPACES["box"]))
+    first = jax.tree.map(lambda x: x[0], random_walk(6, 3, 1, SPACES["box"]))
 
     def measure(scale, smooth):
         p = first.replace(position=first.position * scale)
@@ -152,15 +152,15 @@ def test_smooth_g_is_differentiable():
 
 
 def test_invalid_radial_distributions_are_refused():
-    box, free = (walk(5, 3, 1, s) for s in (SPACES["box"], Free()))
+    box, free = (random_walk(5, 3, 1, s) for s in (SPACES["box"], Free()))
     with pytest.raises(CutoffError, match=r"image limit 2\.5"):
-        watch(RadialDistribution(1, 2.6), box)
+        observe_path(RadialDistribution(1, 2.6), box)
     with pytest.raises(CutoffError, match="beyond"):
-        watch(RadialDistribution(1, 2.5, 10, smooth=True), box)
+        observe_path(RadialDistribution(1, 2.5, 10, smooth=True), box)
     with pytest.raises(ObserverError, match="repeats along every axis"):
-        watch(RadialDistribution(1, 2.0), free)
+        observe_path(RadialDistribution(1, 2.0), free)
     with pytest.raises(ObserverError, match="no species"):
-        watch(RadialDistribution(1, 2.0, species=(0, 1)), box)
+        observe_path(RadialDistribution(1, 2.0, species=(0, 1)), box)
     with pytest.raises(ObserverError, match="r_max > 0"):
         RadialDistribution(1, -1.0)
     with pytest.raises(ParameterError, match="plain number"):
@@ -181,10 +181,10 @@ def test_g_beyond_the_image_limit_of_a_traced_box_is_nan():
 @pytest.mark.parametrize("space", SPACES.values(), ids=SPACES.keys())
 def test_structure_factor(space, dtype):
     d = dimension(space)
-    path = walk(7, d, 4, space, dtype=dtype)
+    path = random_walk(7, d, 4, space, dtype=dtype)
     first = jax.tree.map(lambda x: x[0], path)
     vectors = wavevectors_within(first, 3.0)
-    found = watch(StructureFactor(1, vectors), path)[0]["structure_factor"]
+    found = observe_path(StructureFactor(1, vectors), path)[0]["structure_factor"]
     k = 2 * np.pi * np.array(vectors) @ np.linalg.inv(np.asarray(space.cell(d))).T
     phase = np.asarray(path.position, float) @ k.T
     expected = np.mean(np.abs(np.exp(-1j * phase).sum(1)) ** 2, 0) / 7
@@ -201,17 +201,17 @@ def test_structure_factor_of_a_crystal_and_of_one_species():
     one = Particles(grid, space=Box([4.0, 4.0, 4.0]), species=species)
     path = jax.tree.map(lambda x: x[None], one)
     observer = StructureFactor(1, [[4, 0, 0], [0, 4, 4], [1, 0, 0], [2, 3, 1]])
-    found = watch(observer, path)[0]["structure_factor"]
+    found = observe_path(observer, path)[0]["structure_factor"]
     np.testing.assert_allclose(found["value"], [64, 64, 0, 0], atol=1e-10)
     observer = StructureFactor(1, [[1, 0, 0], [0, 4, 0]], species=1)  # one layer across the x axis
-    found = watch(observer, path)[0]["structure_factor"]
+    found = observe_path(observer, path)[0]["structure_factor"]
     np.testing.assert_allclose(found["value"], [16, 16], rtol=1e-10)
 
 
 def test_wavevectors_are_complete_and_unique():
     for space in SPACES.values():
         d = dimension(space)
-        p = jax.tree.map(lambda x: x[0], walk(3, d, 1, space))
+        p = jax.tree.map(lambda x: x[0], random_walk(3, d, 1, space))
         k_max = 3.3
         found = set(wavevectors_within(p, k_max))
         reciprocal = 2 * np.pi * np.linalg.inv(np.asarray(space.cell(d))).T
@@ -231,15 +231,15 @@ def test_shell_average():
 
 
 def test_invalid_structure_factors_are_refused():
-    p = jax.tree.map(lambda x: x[0], walk(3, 3, 1, SPACES["box"]))
-    free = walk(3, 3, 1, Free())
+    p = jax.tree.map(lambda x: x[0], random_walk(3, 3, 1, SPACES["box"]))
+    free = random_walk(3, 3, 1, Free())
     with pytest.raises(ObserverError, match="rows of integers"):
         StructureFactor(1, [[0.5, 0.0, 0.0]])
     with pytest.raises(ObserverError, match="wavevector 0"):
         StructureFactor(1, [[0, 0, 0]])
     with pytest.raises(ObserverError, match="repeats"):
-        watch(StructureFactor(1, [[1, 0, 0]]), free)
+        observe_path(StructureFactor(1, [[1, 0, 0]]), free)
     with pytest.raises(ObserverError, match="2 axes"):
-        watch(StructureFactor(1, [[1, 0]]), jax.tree.map(lambda x: x[None], p))
+        observe_path(StructureFactor(1, [[1, 0]]), jax.tree.map(lambda x: x[None], p))
     with pytest.raises(ObserverError, match="no wavevector"):
         wavevectors_within(p, 0.1)

@@ -51,8 +51,8 @@ def snapshot(state, *forces, step=0, dt=0.01) -> Snapshot:
     return Snapshot(clock, state, integrator.init(None, clock, state), None, integrator)
 
 
-def walk(n, d, frames, space, *, seed=0, step=0.3, dtype=jnp.float64, **leaves) -> Particles:
-    """A folded random walk with velocities, as particles whose leaves have a leading time axis."""
+def random_walk(n, d, frames, space, *, seed=0, step=0.3, dtype=jnp.float64, **leaves) -> Particles:
+    """A random walk with velocities, wrapped into the cell: particles whose leaves have a leading time axis."""
     rng = np.random.default_rng(seed)
     velocity = rng.normal(size=(frames, n, d))
     for k in range(1, frames):  # correlated in time, so that autocorrelations have a shape
@@ -61,15 +61,15 @@ def walk(n, d, frames, space, *, seed=0, step=0.3, dtype=jnp.float64, **leaves) 
     path = start + step * np.cumsum(velocity, axis=0)
     space = cast_floats(space, dtype)
 
-    def one(x, v):
+    def particles_of_frame(x, v):
         x, image = space.wrap_with_image(x.astype(dtype))
         return Particles(x, v.astype(dtype), space=space, image=image, **leaves)
 
-    return jax.vmap(one)(jnp.asarray(path), jnp.asarray(velocity))
+    return jax.vmap(particles_of_frame)(jnp.asarray(path), jnp.asarray(velocity))
 
 
-def watch(observer, path, *forces, dt=0.01):
-    """The observer's summary after it looked at every frame of `path`, one scan."""
+def observe_path(observer, path, *forces, dt=0.01):
+    """Summary and frames of an observer of every frame of `path`, in one scan."""
     forces = forces or (Springs(),)
     first = jax.tree.map(lambda x: x[0], path)
     observer_state = observer.init(snapshot(first, *forces, dt=dt))
@@ -78,5 +78,7 @@ def watch(observer, path, *forces, dt=0.01):
         frame, observer_state = observer(snapshot(state, *forces, dt=dt), observer_state)
         return observer_state, frame
 
-    observer_state, frames = jax.jit(lambda m, p: jax.lax.scan(observe, m, p))(observer_state, path)
+    observer_state, frames = jax.jit(lambda initial, p: jax.lax.scan(observe, initial, p))(
+        observer_state, path
+    )
     return observer.summary(observer_state), frames
