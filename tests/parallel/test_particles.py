@@ -276,7 +276,7 @@ def test_states_that_cannot_be_sharded_raise():
     with pytest.raises(DeclarationError, match="slabs, along one axis"):
         pk.simulate(sim, atoms, 1, devices=(2, 2))
     stars = pk.Simulation(pk.VelocityVerlet(DirectGravity()), dt=0.1)
-    with pytest.raises(DeclarationError, match="Free cannot be cut"):
+    with pytest.raises(DeclarationError, match="Free cannot be sharded"):
         pk.simulate(stars, Particles(np.eye(3)), 1, devices=(2,))
     mesh, plasma = SYSTEMS["plasma"]()
     backwards = pk.Simulation(mesh.integrator, dt=0.01, adjoint=pk.Reversible())

@@ -187,7 +187,7 @@ class TestGrowth:
     def test_simulate_flags_the_overflow_that_run_replays(self):
         result = simulate(self.sim(), self.state(), 60)
         assert Fault.OVERFLOW in result.health.faults()
-        with pytest.raises(CapacityError, match=r"start\(..., capacity=...\)"):
+        with pytest.raises(CapacityError, match=r"init\(simulation, state, capacity=…\)"):
             result.health.check()
         assert np.any(np.isnan(result.state.position))
 
