@@ -142,7 +142,7 @@ class AbstractGrid(Module):
 
         On a periodic axis the end of the box is its beginning, at 0.
         """
-        index = self._first_cell(axis) + np.arange(self.local_shape[axis] + 1)
+        index = self._first_cell(axis) + np.arange(self.local_shape[axis] + 1, dtype=np.int32)
         if self.periodic[axis]:
             index = index % self.shape[axis]
         return index.astype(self.spacing.dtype) * self.spacing[axis]

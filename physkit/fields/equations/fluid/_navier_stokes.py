@@ -77,7 +77,7 @@ class NavierStokes(AbstractEquation):
         if self.truncation == "cube":
             return grid.dealias_mask()
 
-        def squared_fraction(axis: int) -> np.ndarray:
+        def squared_fraction(axis: int) -> Array | np.ndarray:
             return grid.map_modes(axis, lambda n: (n / grid.shape[axis]) ** 2)
 
         # |n|/N < √2/3: products then alias at most along one axis at a time (Rogallo 1981).
