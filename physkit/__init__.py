@@ -13,7 +13,7 @@ from typing import Any
 
 from ._names import FAMILIES, FRONT_PAGE, OTHER_LAYERS, SHOWN_LAYERS
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 _LAYERS = SHOWN_LAYERS + OTHER_LAYERS
 _LAYER_OF = {name: layer for layer, names in FRONT_PAGE.items() for name in names}
