@@ -81,6 +81,10 @@ class AbstractSpace(Module):
         # Accelerators would round the factors of float32 products to fewer bits by default.
         return x + jnp.matmul(image.astype(x.dtype), cell, precision="highest")
 
+    def detached(self) -> "AbstractSpace":
+        """This space as a constant to derivatives, for what only chooses (which pairs are neighbors)."""
+        return jax.tree.map(jax.lax.stop_gradient, self)
+
     def sum(self, x: PyTree) -> PyTree:
         """The sum over devices of `x`, which each has summed over its part of the domain."""
         return self.comm.psum(x)

@@ -60,7 +60,7 @@ class NeighborList(AbstractNeighbors):
         """
         # Which pairs are listed is a choice of which sums do not depend: no derivative goes through it.
         position = jax.lax.stop_gradient(particles.position)
-        space = jax.tree.map(jax.lax.stop_gradient, particles.space)
+        space = particles.space.detached()
         moved = displacement_since(
             self.position, self.space, position, space, self.cutoff, self.skin
         )
@@ -125,7 +125,7 @@ def neighbor_list(
     if not is_visible:
         # A single cell for all particles: without numbers nothing better can be planned.
         cells = plan_cells(position, space, cutoff + skin)
-        position, space = jax.tree.map(jax.lax.stop_gradient, (position, space))
+        position, space = jax.lax.stop_gradient(position), space.detached()
         return _new_list(position, space, excluded, cells, slots, cutoff, skin)
     # The numbers may be constants that a trace closes over: evaluate now, so that counts can be read.
     with jax.ensure_compile_time_eval():

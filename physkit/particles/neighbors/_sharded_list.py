@@ -163,7 +163,7 @@ class ShardedNeighborList(AbstractNeighbors, AbstractShardedCache):
         """This list, or a new one on all devices if any device needs one."""
         # Which pairs are listed is a choice of which sums do not depend: no derivative goes through it.
         position = jax.lax.stop_gradient(particles.position)
-        space = jax.tree.map(jax.lax.stop_gradient, particles.space)
+        space = particles.space.detached()
         ownership = require_ownership(particles.ownership)
         slab, radius = ownership.slab(particles.space), self.cutoff + self.skin
         moved = displacement_since(
@@ -237,7 +237,7 @@ def sharded_neighbor_list(
     zero, numbers = jnp.int32(0), jnp.arange(extended, dtype=jnp.int32)
     no_ghosts = jnp.full(ghosts, n, jnp.int32)
     # An empty list that is stale: `update` builds it at once, on all devices.
-    position, list_space = jax.tree.map(jax.lax.stop_gradient, (particles.position, space))
+    position, list_space = jax.lax.stop_gradient(particles.position), space.detached()
     return ShardedNeighborList(
         jnp.full((extended, neighbors), extended, jnp.int32),
         numbers,
@@ -269,7 +269,7 @@ def _build(
     position, ghosts = particles.position, old.above.shape[-1]
     halo = Halo.of(position, ownership, slab, reach, ghosts)
     extended, mask = halo.extended_positions(position, ownership, slab)
-    space = jax.tree.map(jax.lax.stop_gradient, particles.space)
+    space = particles.space.detached()
     capacity, n = old.index.shape[-1], particles.num_slots
     found = search(extended, slab.open_box(space), radius, old.cells, capacity, mask, n)
     occupied = jnp.where(found.is_too_narrow, NEEDS_COARSER_CELLS, found.max_occupancy)
