@@ -113,6 +113,11 @@ from ._types import (
 from .numerics._batching import any_in_batch as any_in_batch, cond_for_batch as cond_for_batch
 from .numerics._complex import scale_array as scale_array
 from .numerics._linear_call import linear_call as linear_call
+from .numerics._matrix_products import (
+    at_full_precision as at_full_precision,
+    einsum as einsum,
+    matmul as matmul,
+)
 from .numerics._nonzero import nonzero_indices as nonzero_indices
 from .numerics._rounding import (
     call_isolated as call_isolated,

@@ -12,6 +12,7 @@ from ._components import as_increment, combine_rates
 from ._errors import DeclarationError
 from ._module import Module, call_user_function, static
 from ._types import Cache, PyTree, Rate, State
+from .numerics._matrix_products import at_full_precision
 
 
 class AbstractTerm(Module):
@@ -163,5 +164,6 @@ class Network(Module):
     def __init__(self, network: PyTree):
         self.arrays, self.rest = eqx.partition(network, eqx.is_inexact_array)
 
+    @at_full_precision
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return eqx.combine(self.arrays, self.rest)(*args, **kwargs)

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.typing import DTypeLike
 
-from physkit.core import PyTree
+from physkit.core import PyTree, matmul
 
 from ._methods import AbstractIterative
 from ._problem import ObjectiveInputs, Problem
@@ -72,7 +72,7 @@ def _value_of_jvp(
     primals: tuple[jax.Array, _Evaluation], tangents: tuple[jax.Array, _Evaluation]
 ) -> tuple[jax.Array, jax.Array]:
     evaluation = primals[1]
-    return evaluation.value, evaluation.jacobian @ tangents[0]
+    return evaluation.value, matmul(evaluation.jacobian, tangents[0])
 
 
 def compile_solver(

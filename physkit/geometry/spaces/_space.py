@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from physkit.core import Module, PyTree, replace_fields
+from physkit.core import Module, PyTree, matmul, replace_fields
 from physkit.parallel import AbstractComm
 
 Components = tuple[Array, ...]  # the components of a vector, one array each
@@ -79,7 +79,7 @@ class AbstractSpace(Module):
         if cell is None:
             return x
         # Accelerators would round the factors of float32 products to fewer bits by default.
-        return x + jnp.matmul(image.astype(x.dtype), cell, precision="highest")
+        return x + matmul(image.astype(x.dtype), cell)
 
     def detached(self) -> "AbstractSpace":
         """This space as a constant to derivatives, for what only chooses (which pairs are neighbors)."""

@@ -8,7 +8,15 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float
 
-from physkit.core import ParameterError, ShapeError, as_parameter, concrete_value, param, static
+from physkit.core import (
+    ParameterError,
+    ShapeError,
+    as_parameter,
+    concrete_value,
+    matmul,
+    param,
+    static,
+)
 from physkit.parallel import AbstractComm, SerialComm
 
 from ._space import AbstractSpace, Components
@@ -71,7 +79,7 @@ class Triclinic(AbstractSpace):
     @property
     def reduced(self) -> Float[Array, "d d"]:
         """Short lattice vectors that span the same lattice, as rows."""
-        return _matmul(jnp.array(self.reduction, self.vectors.dtype), self.vectors)
+        return matmul(jnp.array(self.reduction, self.vectors.dtype), self.vectors)
 
     def minimum_image(self, difference: Components) -> Components:
         self._check(len(difference))
@@ -86,7 +94,7 @@ class Triclinic(AbstractSpace):
         # In a reduced basis the nearest image is this one or one of its 3ᵈ − 1 neighbors.
         near = super().displacement(a, b)
         steps = itertools.product((-1, 0, 1), repeat=near.shape[-1])
-        offsets = _matmul(jnp.array(list(steps), near.dtype), self.reduced)
+        offsets = matmul(jnp.array(list(steps), near.dtype), self.reduced)
         # (..., images, d)
         candidates = near[..., None, :] + offsets.reshape((1,) * (near.ndim - 1) + offsets.shape)
         nearest = jnp.argmin(jnp.sum(candidates**2, axis=-1), axis=-1)
@@ -94,8 +102,8 @@ class Triclinic(AbstractSpace):
 
     def wrap_with_image(self, x):
         self._check(x.shape[-1])
-        cells = jnp.floor(_matmul(x, inverse_matrix(self.vectors)))
-        return x - _matmul(cells, self.vectors), cells.astype(jnp.int32)
+        cells = jnp.floor(matmul(x, inverse_matrix(self.vectors)))
+        return x - matmul(cells, self.vectors), cells.astype(jnp.int32)
 
     @property
     def volume(self):
@@ -111,11 +119,6 @@ class Triclinic(AbstractSpace):
     def _check(self, dimension: int) -> None:
         if dimension != len(self.reduction):
             raise ShapeError(f"positions have {dimension} axes, the cell has {len(self.reduction)}")
-
-
-def _matmul(a: Float[Array, "n d"], b: Float[Array, "d d"]) -> Float[Array, "n d"]:
-    """The product a b in full precision: accelerators round the factors of float32 products by default."""
-    return jnp.matmul(a, b, precision="highest")
 
 
 def _reduce(vectors: np.ndarray) -> np.ndarray:
@@ -151,7 +154,7 @@ def determinant(m: Float[Array, "d d"]) -> Float[Array, ""]:
         return m[0, 0]
     if m.shape[0] == 2:
         return m[0, 0] * m[1, 1] - m[0, 1] * m[1, 0]
-    return jnp.dot(m[0], jnp.cross(m[1], m[2]))
+    return matmul(m[0], jnp.cross(m[1], m[2]))
 
 
 def inverse_matrix(m: Float[Array, "d d"]) -> Float[Array, "d d"]:

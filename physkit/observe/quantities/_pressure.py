@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from physkit.core import static
+from physkit.core import matmul, static
 from physkit.particles import Particles, mobile_velocity
 
 from .._observer import AbstractQuantity
@@ -72,4 +72,4 @@ def _momentum_flux(particles: Particles) -> Float[Array, "d d"]:
     # Over devices, slots may be empty: their velocities do not count.
     velocity = particles.mask_empty(mobile_velocity(particles))
     # (dim, particles) @ (particles, dim), then one sum over devices.
-    return particles.space.sum((particles.mass[:, None] * velocity).T @ velocity)
+    return particles.space.sum(matmul((particles.mass[:, None] * velocity).T, velocity))

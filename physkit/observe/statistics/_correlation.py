@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from physkit.core import Frame, Module, ObserverError, PyTree, data, static
+from physkit.core import Frame, Module, ObserverError, PyTree, data, matmul, static
 from physkit.particles import Particles
 
 from .._observer import AbstractObserver, check_interval
@@ -154,7 +154,7 @@ class MeanSquareDisplacement(AbstractCorrelation):
         if cell is not None:
             # Integers are subtracted exactly, before they become lengths.
             crossings = (image[None] - old_image).astype(displacement.dtype)
-            displacement = displacement + crossings @ cell
+            displacement = displacement + matmul(crossings, cell)
         return jnp.sum(displacement * displacement, axis=-1)
 
 

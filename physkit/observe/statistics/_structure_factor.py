@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from physkit.core import Frame, Module, ObserverError, data, static
+from physkit.core import Frame, Module, ObserverError, data, matmul, static
 from physkit.geometry import inverse_matrix
 from physkit.particles import Particles
 
@@ -104,14 +104,14 @@ class StructureFactor(AbstractObserver):
 
     def _vectors(self, particles: Particles) -> Float[Array, "m d"]:
         """The wavevectors in the cell of this moment, which a barostat may change."""
-        return self._integers(particles) @ (2 * jnp.pi * _inverse_cell(particles)).T
+        return matmul(self._integers(particles), (2 * jnp.pi * _inverse_cell(particles)).T)
 
     def _integers(self, particles: Particles) -> Float[Array, "m d"]:
         return jnp.asarray(np.array(self.wavevectors), particles.position.dtype)
 
     def _structure(self, particles: Particles) -> Float[Array, " m"]:
         """S of this moment, at each wavevector."""
-        fractions = particles.position @ _inverse_cell(particles)  # (particles, dim)
+        fractions = matmul(particles.position, _inverse_cell(particles))  # (particles, dim)
         weight = particles.mask_empty(jnp.ones(particles.num_slots, particles.position.dtype))
         if self.species is not None:
             weight = species_mask(particles, self.species).astype(weight.dtype)
@@ -120,7 +120,7 @@ class StructureFactor(AbstractObserver):
         def structure_at(integers: Float[Array, " d"]) -> Float[Array, ""]:
             # Remove whole turns before multiplying by 2π, so that float32 keeps its digits. They are
             # constants of the derivative: that of the phase is 2π times that of the turns.
-            turns = fractions @ integers
+            turns = matmul(fractions, integers)
             phase = 2 * jnp.pi * (turns - jax.lax.stop_gradient(jnp.round(turns)))
             cosine = particles.space.sum(jnp.sum(weight * jnp.cos(phase)))
             sine = particles.space.sum(jnp.sum(weight * jnp.sin(phase)))

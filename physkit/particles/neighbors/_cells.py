@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from physkit.core import AbstractGrowable, data, is_concrete, static
+from physkit.core import AbstractGrowable, data, is_concrete, matmul, static
 from physkit.geometry import AbstractSpace, heights, inverse_matrix
 
 from .._capacity_rules import capacity_for_maximum, round_up_to_eight
@@ -107,7 +107,7 @@ def assign_cells(
     vectors between periodic images as rows; and whether periodic cells have become narrower than `radius`.
     """
     vectors, periodic = cell_vectors(space, position.shape[1], position.dtype)
-    fraction = jnp.matmul(position, inverse_matrix(vectors), precision="highest")
+    fraction = matmul(position, inverse_matrix(vectors))
     least = radius / heights(vectors)  # the narrowest cell allowed, as a fraction of the box
     counts = np.asarray(shape)
     fraction = fraction + jnp.asarray(_shift(periodic, counts), position.dtype)
@@ -115,7 +115,7 @@ def assign_cells(
     folded = jnp.where(periodic[None], fraction - jnp.floor(fraction), fraction)
     # With one or two cells along an axis, a search covers all of that axis, however narrow the cells are.
     narrow = jnp.any(periodic & (counts >= 3) & (least * counts.astype(position.dtype) > 1))
-    return cell, jnp.matmul(folded, vectors, precision="highest"), vectors, narrow
+    return cell, matmul(folded, vectors), vectors, narrow
 
 
 def _shift(periodic: np.ndarray, shape: np.ndarray) -> np.ndarray:

@@ -5,6 +5,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
+from physkit.core import matmul
 from physkit.geometry import AbstractSpace, inverse_matrix
 
 from ._cells import cell_vectors
@@ -37,8 +38,8 @@ def displacement_since(
     radius = cutoff + skin
     d = position.shape[1]
     (before, _), (now, _) = (cell_vectors(s, d, position.dtype) for s in (old_space, space))
-    strain = jnp.matmul(inverse_matrix(before), now, precision="highest")
-    affine = jnp.matmul(old, strain, precision="highest")
+    strain = matmul(inverse_matrix(before), now)
+    affine = matmul(old, strain)
     moved = space.minimum_image(tuple(position[:, k] - affine[:, k] for k in range(d)))
     largest = jnp.sqrt(jnp.max(sum(x * x for x in moved)))
     # The Frobenius norm bounds the relative change of any distance.

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Int
 
-from physkit.core import Clock, Frame, Health, Plan, PyTree, collect_faults
+from physkit.core import Clock, Frame, Health, Plan, PyTree, at_full_precision, collect_faults
 
 from ..adjoint._adjoint import AbstractAdjoint, Direct, LoopBody
 from ._carry import Carry, state_faults
@@ -22,6 +22,7 @@ from ._simulation import Simulation
 def make_block_body(sim: Simulation, plan: Plan, adjoint: AbstractAdjoint) -> LoopBody:
     """One block – the longest observer interval – as carry → (carry, frames in order of time)."""
 
+    @at_full_precision
     def one_step(carry: Carry, _: None = None) -> tuple[Carry, Frame]:
         clock = Clock.at(carry.step, sim.t0, sim.dt, carry.key)
         state, aux = sim.integrator.step_lazy(plan, clock, carry.state, carry.aux)
@@ -38,6 +39,7 @@ def make_block_body(sim: Simulation, plan: Plan, adjoint: AbstractAdjoint) -> Lo
     return nest_loops(one_step, sim.intervals, forward_level(adjoint.repeat, observe_level, merge))
 
 
+@at_full_precision
 def observe_initial(sim: Simulation, carry: Carry) -> tuple[Carry, Frame]:
     """The frames of step 0: every observer runs once."""
     plan = sim.integrator.prepare(carry.state, sim.dt)
@@ -48,6 +50,7 @@ def observe_initial(sim: Simulation, carry: Carry) -> tuple[Carry, Frame]:
     return carry.replace(is_initial=False), frames
 
 
+@at_full_precision
 def advance(
     sim: Simulation, carry: Carry, blocks: int, adjoint: AbstractAdjoint
 ) -> tuple[Carry, Frame, Health]:
@@ -60,6 +63,7 @@ def advance(
     return carry, frames, Health(bits | _health(sim, carry).bits)
 
 
+@at_full_precision
 def advance_chunk(
     model: tuple[Simulation, Carry],
     blocks: Int[Array, ""] | np.integer,
@@ -103,6 +107,7 @@ def advance_chunk(
     return carry, buffer, Health(bits | _health(sim, carry).bits)
 
 
+@at_full_precision
 def advance_member(
     sim: Simulation, plan: Plan, carry: Carry, repeats: Int[Array, ""] | None = None
 ) -> tuple[Carry, Frame, Int[Array, ""]]:

@@ -25,6 +25,7 @@ from physkit.core import (
     State,
     StepCount,
     all_finite,
+    at_full_precision,
     cast_floats,
     collect_faults,
     concrete_value,
@@ -118,6 +119,7 @@ def state_faults(state: State) -> Int[Array, ""]:
     return bits
 
 
+@at_full_precision
 def init(
     sim: Simulation, state: State, *, key: Key | None = None, capacity: int | None = None
 ) -> Carry:
@@ -158,6 +160,7 @@ def init(
     return carry
 
 
+@at_full_precision
 def refresh_aux(sim: Simulation, carry: Carry) -> Carry:
     """`carry` with its aux (forces, lists) computed anew from its state."""
     plan = sim.integrator.prepare(carry.state, sim.dt)

@@ -3,12 +3,13 @@
 import jax
 import jax.numpy as jnp
 
-from physkit.core import Frame, Plan
+from physkit.core import Frame, Plan, at_full_precision
 
 from ._carry import Carry, snapshot
 from ._simulation import Simulation
 
 
+@at_full_precision
 def observe(sim: Simulation, plan: Plan, carry: Carry, interval: int | None) -> tuple[Carry, Frame]:
     """Run the observers and guards whose interval is `interval` (None: those of the ends of chunks)."""
     now = snapshot(sim, plan, carry)

@@ -11,6 +11,7 @@ from physkit.core import (
     NotReversible,
     PyTree,
     State,
+    at_full_precision,
     drop_fixed_point,
     exact_bits,
     fusion_barrier,
@@ -52,6 +53,7 @@ def advance_reversibly(sim: Simulation, carry: Carry, blocks: int) -> tuple[Carr
 # Jitted even where the caller does not: executed operation by operation, the first force may differ in its last
 # bit from what the backward pass computes.
 @eqx.filter_jit
+@at_full_precision
 def _advance_in_one_program(sim: Simulation, carry: Carry, blocks: int) -> tuple[Carry, Frame]:
     clock = Clock.at(carry.step, sim.t0, sim.dt, carry.key)
     require_velocity_independent(sim, clock, carry.state, carry.aux)
@@ -73,6 +75,7 @@ def _advance(model: tuple[Simulation, Carry], blocks: int) -> tuple[Carry, Frame
 
 
 @_advance.def_fwd
+@at_full_precision
 def _(perturbed, model, blocks):
     del perturbed
     carry, records = run_forward(*forbid_tangents(model, _FIRST_ORDER), blocks, keep=True)
@@ -82,6 +85,7 @@ def _(perturbed, model, blocks):
 
 
 @_advance.def_bwd
+@at_full_precision
 def _(residuals, cotangents, perturbed, model, blocks):
     end, observer_states, frame_shapes = residuals
     end_cotangents, frame_cotangents = cotangents

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from physkit.core import Clock, ShapeError, State, as_parameter
+from physkit.core import Clock, ShapeError, State, as_parameter, matmul
 from physkit.geometry import AbstractSpace
 
 from ..._arguments import Numbers
@@ -90,7 +90,7 @@ class AbstractBonded(AbstractForce):
         local, vectors = self._local_vectors(particles, cache)
         total = jnp.zeros((particles.dimension,) * 2, particles.position.dtype)
         for v, f in zip(vectors, self.vector_forces(local, vectors), strict=True):
-            total += jnp.matmul(v.T, local.weight_by_ownership(f), precision="highest")
+            total += matmul(v.T, local.weight_by_ownership(f))
         return particles.space.sum(total)
 
     def require_valid(self, particles: Particles) -> None:

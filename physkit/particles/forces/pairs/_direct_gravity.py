@@ -16,6 +16,7 @@ from physkit.core import (
     ParameterError,
     PyTree,
     State,
+    matmul,
     param,
     static,
 )
@@ -122,7 +123,7 @@ class DirectGravity(AbstractForce):
         bodies = self.particles(state)
         center = bodies.sum(bodies.position) / bodies.num_particles
         x = bodies.position - center[None]
-        return bodies.space.sum(jnp.matmul(x.T, self.force(clock, state), precision="highest"))
+        return bodies.space.sum(matmul(x.T, self.force(clock, state)))
 
 
 def _sum_local_rows(
@@ -233,7 +234,7 @@ def _attraction_by_loop(x: Components, mass: Array, softening2: Array) -> Compon
         if n >= _MIN_BODIES_FOR_PRODUCT:
             # XLA (JAX ≥ 0.12) mistakes this loop for a small one and compiles it to code two to three times
             # slower, unless it contains a matrix product. A product with the unit matrix is exact.
-            group = jnp.matmul(group, unit, precision="highest")
+            group = matmul(group, unit)
         return add_group(_GROUP * k, group, total)
 
     # The rest that does not fill a group comes after the loop.

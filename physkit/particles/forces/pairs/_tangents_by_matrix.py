@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from physkit.core import PyTree
+from physkit.core import PyTree, einsum, matmul
 
 # Terms of pairs from arrays of i, arrays of j, the context of all pairs, and which pairs there are.
 PairFunction = Callable[[PyTree, PyTree, PyTree, Array], PyTree]
@@ -76,8 +76,8 @@ def tangents_by_matrix(
     by_i, by_j = (_stack_leaves(derivatives_by(k, 2), 3) for k in (0, 1))
     inputs, components = by_i.shape[0], by_i.shape[3]
     # The matrix has rows (i, c) and columns (j, p). What depends on zᵢ is summed over j, on the diagonal.
-    diagonal = jnp.einsum("pic,ij->icjp", jnp.sum(by_i, axis=2), jnp.eye(n, dtype=by_i.dtype))
-    matrix = jnp.einsum("pijc->icjp", by_j) + diagonal
+    diagonal = einsum("pic,ij->icjp", jnp.sum(by_i, axis=2), jnp.eye(n, dtype=by_i.dtype))
+    matrix = jnp.transpose(by_j, (1, 3, 2, 0)) + diagonal
     particles_dot, context_dot = linear
     tangents = _stack_leaves(particles_dot, 2)
     out = _multiply_rows(matrix.reshape(n * components, n * inputs), tangents)
@@ -101,7 +101,7 @@ def _as_columns(x: Array) -> Array:
 def _multiply_rows(matrix: Float[Array, "a b"], rows: Float[Array, "m ..."]) -> Float[Array, "m a"]:
     """The matrix times each of the rows, as one product of matrices."""
     columns = rows.reshape(rows.shape[0], -1).T
-    return jnp.matmul(matrix, columns, precision="highest").T
+    return matmul(matrix, columns).T
 
 
 def _unit_vectors(tree: PyTree, num_leading: int) -> PyTree:

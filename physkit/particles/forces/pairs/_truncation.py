@@ -10,7 +10,7 @@ import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float, Int
 
-from physkit.core import Module, ParameterError, concrete_value, data
+from physkit.core import Module, ParameterError, concrete_value, data, einsum
 
 from ..._arguments import Numbers
 from ..potentials._potential import AbstractPairPotential, with_species_tables
@@ -121,9 +121,8 @@ class PlainCut(AbstractTruncated):
         nodes, weights = np.polynomial.legendre.leggauss(_NODES)
         x = jnp.asarray((nodes + 1) / 2, self.cutoff.dtype)
         scale = jnp.asarray(weights / 2, self.cutoff.dtype) * self.cutoff / x**2
-        integral = jnp.tensordot(
-            scale, jax.vmap(integrand)(self.cutoff / x), 1, precision="highest"
-        )
+        values = jax.vmap(integrand)(self.cutoff / x)
+        integral = einsum("x,x...->...", scale, values)
         if integral.ndim and fractions is None:
             raise ParameterError(
                 f"{name} has tables of {integral.shape[0]} species: its tail correction needs "
