@@ -432,9 +432,9 @@ def edit_table(old, new):
         (absurd_size, "claims"),
         (lambda f: f["series/0000"].attrs.modify("frames", np.int64(4)), "not 4 frames"),
         (lambda f: f["series/0000"].attrs.modify("frames", np.int64(-1)), "not -1 frames"),
-        (edit_table(b"/value", b"/step"), "same"),
+        (edit_table(b"/value", b"/step"), "checksum"),
         (edit_table(b'"values"', b'"worth"'), "cannot be read"),
-        (edit_table(b'"format": 1', b'"format": 7'), "upgrade"),
+        (edit_table(b'"format": 2', b'"format": 7'), "upgrade"),
         (lambda f: f.attrs.pop("physkit"), "not written by physkit"),
     ],
     ids=["external-link", "soft-link", "external", "virtual", "absurd", "long", "negative", "column",
@@ -445,9 +445,6 @@ def test_a_hostile_file_is_refused(tmp_path, change, message):
     path = tmp_path / "series.h5"
     with h5py.File(path, "r+") as file:
         change(file)
-    if message == "same":  # integers where floats were: readable, and nothing else is read
-        assert open_file(path)["e"].dtype == np.int64
-        return
     with pytest.raises(DamagedFileError, match=message) as error:
         np.asarray(open_file(path)["e"])
     assert str(path) in str(error.value)

@@ -12,6 +12,7 @@ from physkit.core import ParameterError
 from .._atomic import open_atomically
 from .._read_hdf5 import read_hdf5
 from .._untrusted_hdf5 import get_dataset
+from ..recording._frame_checksums import FileChecksums
 from ..recording._h5md import TRAJECTORY_GROUP, pad_to_3d
 from ..recording._load_component import is_trajectory
 from ..recording._recording import open as open_file
@@ -39,7 +40,7 @@ def write_xyz(target: Path, request: ExportRequest) -> None:
             + (", name one with names=[…]" if request.takes_all and available else "")
         )
     positions = found[0]
-    header = read_hdf5(positions.path, lambda file: _header(file, positions.path))
+    header = read_hdf5(positions.path, lambda file: _header(file, positions.checksums))
     recording = open_file(positions.path)
     # A trajectory's file holds the velocities of the same particles and interval, if they were recorded.
     velocity = next((s for s in recording.values() if "/velocity/" in s.dataset_paths[0]), None)
@@ -57,19 +58,20 @@ def write_xyz(target: Path, request: ExportRequest) -> None:
             request.progress(first + len(block), len(frames))
 
 
-def _header(file: h5py.File, path: Path) -> tuple[list[str], str]:
+def _header(file: h5py.File, checksums: FileChecksums) -> tuple[list[str], str]:
     """The element of each particle, and the part of the comment line that describes the cell."""
     group = file[TRAJECTORY_GROUP]
-    count = len(get_dataset(group, "id", path))
+    count = len(checksums.read_constant(file, f"{TRAJECTORY_GROUP}/id"))
     species = [0] * count
     if "species" in group:
-        species = get_dataset(group, "species", path)[:].tolist()
+        species = checksums.read_constant(file, f"{TRAJECTORY_GROUP}/species").tolist()
     names = ["X" if "species" not in group else _element(k) for k in species]
     if "edges" not in group["box"]:
         return names, 'pbc="F F F"'
-    edges = get_dataset(group, "box/edges/value", path)
+    edges = get_dataset(group, "box/edges/value", checksums.path)
     if not len(edges):
         return names, 'pbc="F F F"'
+    edges = checksums.read_rows(file, f"{TRAJECTORY_GROUP}/box/edges/value", slice(0, 1))
     # The cell is the same in all frames, so that one header serves them all.
     # (frames, 3, 3) for the edge vectors of a triclinic cell, (frames, 3) for the edge lengths of a box.
     cell = edges[0] if edges.ndim == 3 else np.diag(edges[0])

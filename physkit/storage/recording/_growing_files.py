@@ -13,10 +13,23 @@ import numpy as np
 from physkit.core import MismatchError
 
 from .._atomic import write_atomically
+from .._checksums import array_checksum
 from .._hdf5_transaction import HDF5_VERSIONS, change_hdf5, journal_path
 from .._provenance import collect_provenance
+from ._frame_checksums import (
+    CHECKSUM_GROUP,
+    FileChecksums,
+    StreamChecksums,
+    append_checksums,
+    create_checksums,
+    parse_checksums,
+    read_table_text,
+    truncate_checksums,
+    write_table_text,
+)
 
-FORMAT = 1
+FORMAT = 2
+UNCHECKED_FORMAT = 1  # of versions 0.1 and 0.2, without checksums of frames
 CHUNK_BYTES = 2**16  # of one chunk of a growing dataset, where a frame is not larger
 _MAX_CHUNK_FRAMES = 1024
 
@@ -62,6 +75,11 @@ class FrameStream:
         """Its name in a checkpoint."""
         return self.counter
 
+    @property
+    def datasets(self) -> tuple[str, ...]:
+        """The paths of all datasets that grow by a row with each frame."""
+        return (*(column.path for column in self.columns), *self.steps, *self.times)
+
 
 @dataclasses.dataclass(frozen=True)
 class OutputFile:
@@ -88,13 +106,32 @@ class OutputFile:
             for stream in self.streams:
                 counter = file.require_group(stream.counter)
                 counter.attrs["frames"] = np.int64(0)
-            file.attrs["physkit"] = fixed_length_text(json.dumps(self._table(run)))
+            checksums = self._create_checksums(file)
+            write_table_text(file, fixed_length_text(json.dumps(self._table(run, checksums))))
         # A journal of the old file would be applied to the new one: remove it first.
         journal_path(self.path).unlink(missing_ok=True)
         write_atomically(self.path, image.getvalue())
 
-    def _table(self, run: str) -> dict[str, Any]:
-        """The table for readers, for JSON: by quantity its datasets, axes and shape."""
+    def _create_checksums(self, file: h5py.File) -> FileChecksums:
+        """Checksums of every array in the file: of those that grow, and of those that stay as they are."""
+        constants = {}
+
+        def add_constant(name: str, found: h5py.HLObject) -> None:
+            if isinstance(found, h5py.Dataset) and None not in found.maxshape:
+                constants[name] = array_checksum(name, np.asarray(found[()]))
+
+        file.visititems(add_constant)
+        streams = []
+        for number, stream in enumerate(self.streams):
+            # Blocks of the smallest chunk among them: who reads a frame reads a whole chunk anyway.
+            rows = min(file[path].chunks[0] for path in stream.datasets)
+            path = f"{CHECKSUM_GROUP}/{number:04d}"
+            streams.append(StreamChecksums(path, stream.counter, rows, stream.datasets))
+            create_checksums(file, streams[-1])
+        return FileChecksums(self.path, tuple(streams), constants, True)
+
+    def _table(self, run: str, checksums: FileChecksums) -> dict[str, Any]:
+        """The table for readers, for JSON: by quantity its datasets, axes and shape; and the checksums."""
         rows = {}
         for stream in self.streams:
             for column in stream.columns:
@@ -115,6 +152,7 @@ class OutputFile:
             "format": FORMAT,
             "run": run,
             "names": rows,
+            "checksums": checksums.to_table(),
             "provenance": collect_provenance(),
         }
 
@@ -129,19 +167,25 @@ class OutputFile:
         **Errors:** `DiskFullError`, `FileError`.
         """
         with change_hdf5(self.path) as file:
+            checksums = _checksums_of(file, self.path)
             for stream in self.streams:
                 names = [c.source for c in stream.columns if c.source in frames]
                 if not names:
                     continue
                 steps = frames[names[0]][1]  # one interval: all columns have the same
                 count = int(file[stream.counter].attrs["frames"])
-                for column in stream.columns:
-                    values = steps if column.source is None else frames[column.source][0]
-                    _extend(file[column.path], count, column.convert(values))
-                for path in stream.steps:
-                    _extend(file[path], count, steps.astype(np.int64))
-                for path in stream.times:
-                    _extend(file[path], count, times_of(steps))
+                rows = [
+                    column.convert(steps if column.source is None else frames[column.source][0])
+                    for column in stream.columns
+                ]
+                rows += [steps] * len(stream.steps) + [times_of(steps)] * len(stream.times)
+                stored = [
+                    _extend(file[path], count, values)
+                    for path, values in zip(stream.datasets, rows, strict=True)
+                ]
+                of_stream = checksums.of_stream(stream.counter)
+                if of_stream is not None:
+                    append_checksums(file, of_stream, count, stored)
                 # Last, although the commit is atomic: readers take no more frames than the count says.
                 _set_count(file, stream, count + len(steps))
 
@@ -160,7 +204,8 @@ class OutputFile:
         **Errors:** `MismatchError` when a stream has fewer frames, or the file belongs to another run.
         """
         with change_hdf5(self.path) as file:
-            table = json.loads(file.attrs["physkit"])
+            table = json.loads(read_table_text(file, self.path))
+            checksums = checksums_in(table, self.path)
             if table.get("run") != run:
                 raise MismatchError(
                     f"{self.path} is of another run than the checkpoint: put back the file that goes "
@@ -174,7 +219,10 @@ class OutputFile:
                         f"{self.path}: {stream.name} has {count} frames, the checkpoint says {length}: put "
                         "back the file that goes with it, or start anew in another folder"
                     )
-                for path in [c.path for c in stream.columns] + [*stream.steps, *stream.times]:
+                of_stream = checksums.of_stream(stream.counter)
+                if of_stream is not None and length < count:
+                    truncate_checksums(file, checksums, of_stream, length)
+                for path in stream.datasets:
                     file[path].resize(length, axis=0)
                 _set_count(file, stream, length)
 
@@ -205,10 +253,26 @@ def fixed_length_text(text: str) -> np.bytes_:
     return np.bytes_(text.encode())
 
 
-def _extend(dataset: h5py.Dataset, count: int, values: np.ndarray) -> None:
-    """Put `values` behind the first `count` rows of a dataset."""
+def checksums_in(table: dict[str, Any], path: Path) -> FileChecksums:
+    """The checksums of the file with this table.
+
+    **Errors:** `ValueError`, `TypeError`, `KeyError` for what is no such description.
+    """
+    is_checked = table["format"] != UNCHECKED_FORMAT
+    return parse_checksums(table.get("checksums"), path, is_checked=is_checked)
+
+
+def _checksums_of(file: h5py.File, path: Path) -> FileChecksums:
+    """The checksums of a file of this run."""
+    return checksums_in(json.loads(read_table_text(file, path)), path)
+
+
+def _extend(dataset: h5py.Dataset, count: int, values: np.ndarray) -> np.ndarray:
+    """Put `values` behind the first `count` rows of a dataset; return them as they are stored."""
+    values = np.asarray(values).astype(dataset.dtype, copy=False)
     dataset.resize(count + len(values), axis=0)
     dataset[count:] = values
+    return values
 
 
 def _set_count(file: h5py.File, stream: FrameStream, frames: int) -> None:

@@ -10,7 +10,6 @@ from physkit.geometry import Box, Free, Grid, Location, Triclinic
 from physkit.particles import Particles
 
 from .._read_hdf5 import read_hdf5
-from .._untrusted_hdf5 import get_dataset
 from ._h5md import TRAJECTORY_GROUP
 from ._recorded_series import Series
 from ._recording import open as open_file
@@ -64,10 +63,12 @@ def _particles(series: Series, frame: int) -> Particles:
     def read(file: h5py.File) -> dict[str, np.ndarray]:
         group = file[TRAJECTORY_GROUP]
         names = [name for name in ("id", "mass", "charge", "species") if name in group]
-        found = {name: get_dataset(group, name, series.path)[:] for name in names}
+        read_constant, read_rows = series.checksums.read_constant, series.checksums.read_rows
+        found = {name: read_constant(file, f"{TRAJECTORY_GROUP}/{name}") for name in names}
         if "edges" in group["box"]:
-            edges = get_dataset(group, "box/edges/value", series.path)
-            found["edges"] = edges[frame % len(series)]
+            k = frame % len(series)
+            edges = read_rows(file, f"{TRAJECTORY_GROUP}/box/edges/value", slice(k, k + 1))
+            found["edges"] = edges[0]
         return found
 
     found = read_hdf5(series.path, read)

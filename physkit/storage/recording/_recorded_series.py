@@ -9,9 +9,10 @@ import numpy as np
 from physkit.core import FileError
 
 from .._read_hdf5 import read_hdf5
-from .._untrusted_hdf5 import damaged_error, get_dataset
+from .._untrusted_hdf5 import damaged_error
 from .._xarray import require_xarray
 from ._field_files import to_field_layout
+from ._frame_checksums import FileChecksums
 from ._frame_sharding import FrameSharding
 
 
@@ -24,12 +25,22 @@ class Series:
     - `step`, `time`: of each frame.
     - `dims`: names of the axes.
     - `kind`: of the file: trajectory, fields or series.
+
+    Every number that is read is checked by a checksum that was committed with it, but for files of versions 0.1
+    and 0.2, which have none.
     """
 
     def __init__(
-        self, path: Path, name: str, kind: str, row: dict[str, Any], frames: int, dtype: np.dtype
+        self,
+        name: str,
+        kind: str,
+        row: dict[str, Any],
+        frames: int,
+        dtype: np.dtype,
+        checksums: FileChecksums,
     ):
-        self.path, self.name, self.dtype = path, name, dtype
+        self.path, self.name, self.dtype = checksums.path, name, dtype
+        self.checksums = checksums
         self.dims: tuple[str, ...] = tuple(row["dims"])
         self.shape = (frames, *row["shape"])
         self.kind, self._row = kind, row
@@ -69,7 +80,7 @@ class Series:
         axes = [axis for axis in "xyz" if axis in self.dims]
 
         def read(file: h5py.File) -> dict[str, np.ndarray]:
-            return {axis: self._rows(file, axis, slice(None)) for axis in axes}
+            return {axis: self.checksums.read_constant(file, axis) for axis in axes}
 
         return read_hdf5(self.path, read)
 
@@ -124,7 +135,7 @@ class Series:
         **Errors:** `DamagedFileError`.
         """
         try:
-            return get_dataset(file, path, self.path)[rows]
+            return self.checksums.read_rows(file, path, rows)
         except FileError:
             raise
         except (OSError, RuntimeError, ValueError) as error:
@@ -164,7 +175,9 @@ class ShardedSeries(Series):
         row = {"dims": dims, "shape": sharding.layouts[name][1], "values": shards[0].dataset_paths}
         frames = min(len(part) for part in shards)
         kind = "series" if self._points is None else "fields"
-        super().__init__(folder, name, kind, row, frames, shards[0].dtype)
+        # The shards check what is read of them; the folder itself has nothing to be checked.
+        unchecked = FileChecksums(folder, (), {}, False)
+        super().__init__(name, kind, row, frames, shards[0].dtype, unchecked)
         self._sharding, self._shards = sharding, shards
 
     def coordinates(self) -> dict[str, np.ndarray]:

@@ -13,7 +13,8 @@ from physkit.core import DamagedFileError, FileError
 from .._read_hdf5 import read_hdf5
 from .._untrusted_hdf5 import check_links, damaged_error, get_dataset, get_member
 from ._frame_sharding import parse_sharding, read_index, require_shards
-from ._growing_files import FORMAT
+from ._frame_checksums import FileChecksums, read_table_text
+from ._growing_files import FORMAT, UNCHECKED_FORMAT, checksums_in
 from ._recorded_series import Series, ShardedSeries
 
 RECORDING_SUFFIXES = (".h5", ".h5md", ".vtkhdf")
@@ -126,21 +127,32 @@ def _scan_file(path: Path) -> tuple[dict[str, Series], Any]:
 def _scan(file: h5py.File, path: Path) -> tuple[dict[str, Series], Any]:
     """The series of an open file, and its provenance, all checked."""
     try:
-        table = json.loads(file.attrs["physkit"])
+        table = json.loads(read_table_text(file, path))
         kind, rows, version = table["kind"], table["names"], table["format"]
         provenance = table["provenance"]
+    except DamagedFileError:
+        raise
     # RecursionError: damage can make JSON that nests without end.
     except (KeyError, OSError, RuntimeError, ValueError, TypeError, RecursionError) as error:
         raise damaged_error(
             path, "it was not written by physkit, or is damaged", "open it with its own reader"
         ) from error
-    if version != FORMAT or kind not in ("series", "trajectory", "fields", "shard"):
+    if version not in (UNCHECKED_FORMAT, FORMAT) or kind not in (
+        "series",
+        "trajectory",
+        "fields",
+        "shard",
+    ):
         raise damaged_error(path, f"it is {kind!r} of format {version!r}", "upgrade physkit")
     check_links(file, path)  # once, before any dataset is opened
+    try:
+        checksums = checksums_in(table, path)
+    except (KeyError, TypeError, ValueError) as error:
+        raise damaged_error(path, f"its checksums cannot be read ({error})") from error
     series = {}
     for name, row in rows.items():
         try:
-            series[name] = _series(file, path, name, kind, row)
+            series[name] = _series(file, name, kind, row, checksums)
             series[name].run = table.get("run")
         except DamagedFileError:
             raise
@@ -149,11 +161,14 @@ def _scan(file: h5py.File, path: Path) -> tuple[dict[str, Series], Any]:
     return series, provenance
 
 
-def _series(file: h5py.File, path: Path, name: str, kind: str, row: dict[str, Any]) -> Series:
+def _series(
+    file: h5py.File, name: str, kind: str, row: dict[str, Any], checksums: FileChecksums
+) -> Series:
     """The series that a row of a file's table describes, once its datasets are found to fit.
 
     **Errors:** `DamagedFileError`; other errors for a row that is not of the right form.
     """
+    path = checksums.path
     shape = tuple(int(n) for n in row["shape"])
     frames = int(get_member(file, row["counter"], path).attrs["frames"])
     # Python's integers do not overflow, whatever a damaged table says.
@@ -175,4 +190,4 @@ def _series(file: h5py.File, path: Path, name: str, kind: str, row: dict[str, An
         raise damaged_error(path, f"{name} has other axes than its table says")
     is_complex = len(row["values"]) > 1
     dtype = np.result_type(values.dtype, np.complex64) if is_complex else values.dtype
-    return Series(path, name, kind, row, frames, dtype)
+    return Series(name, kind, row, frames, dtype, checksums)

@@ -13,12 +13,17 @@ import numpy as np
 from physkit.core import DamagedFileError, FileError, MismatchError
 
 from .._atomic import write_atomically
+from .._checksums import block_checksums, read_checked
 from .._hdf5_transaction import HDF5_VERSIONS
 from .._read_hdf5 import read_hdf5
 from .._untrusted_hdf5 import damaged_error, get_dataset, read_small_array
+from ._frame_checksums import read_table_text, write_table_text
 from ._growing_files import fixed_length_text
 
-_FORMAT = 1
+_FORMAT = 2
+_UNCHECKED_FORMAT = 1  # of versions 0.1 and 0.2, without checksums
+_BLOCK_BYTES = 2**16  # that share a checksum, where the array has no more than _MAX_BLOCKS of them
+_MAX_BLOCKS = 64  # their checksums stand in the table of the file
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.+\-\[\]' ]*")
 # The netCDF library writes this text, and readers look for it.
 _NO_VARIABLE = "This is a netCDF dimension but not a netCDF variable."
@@ -36,6 +41,8 @@ class Table(Mapping[str, np.ndarray]):
 
     - `metadata`: what was written with it, of types that JSON knows.
     - `dims`, `shapes`, `dtypes`: of the arrays, by name.
+
+    Every number that is read is checked by its checksum, but for files of versions 0.1 and 0.2, which have none.
     """
 
     def __init__(
@@ -116,6 +123,7 @@ def write_table(
                 "dims": list(column.dims),
                 "shape": list(values.shape),
                 "dtype": str(values.dtype),
+                **_checksums_of(dataset_path, stored),
             }
         for dim, size in sizes.items():
             if dim in file:
@@ -130,7 +138,7 @@ def write_table(
                     dataset.dims[axis].attach_scale(file[dim])
         # "said" is the key of the metadata in files on disk: it stays.
         table = {"kind": kind, "format": _FORMAT, "names": rows, "said": metadata}
-        file.attrs["physkit"] = fixed_length_text(json.dumps(table))
+        write_table_text(file, fixed_length_text(json.dumps(table)))
     # Two workers may write one file of a sweep, if one of them was taken for dead.
     write_atomically(path, image.getbuffer(), sole_writer=False)
 
@@ -156,9 +164,11 @@ def _read_table(
 ) -> Table:
     """The table in an open file, with the arrays that `eager` selects."""
     try:
-        table = json.loads(file.attrs["physkit"])
+        table = json.loads(read_table_text(file, path))
         found_kind, version = table["kind"], table["format"]
         rows, metadata = table.get("names"), table.get("said")
+    except DamagedFileError:
+        raise
     except (KeyError, OSError, RuntimeError, ValueError, TypeError, RecursionError) as error:
         raise damaged_error(
             path,
@@ -173,10 +183,19 @@ def _read_table(
     try:
         for row in rows.values():
             row["dims"] = [str(dim) for dim in row["dims"]]
+            if version == _UNCHECKED_FORMAT:
+                row["crc32"] = None
+            elif (
+                type(row["block"]) is not int
+                or row["block"] < 1
+                or not _are_checksums(row["crc32"])
+            ):
+                raise ValueError("its checksums are missing")
         file_size, loaded = path.stat().st_size, {}
         for name in (name for name in rows if eager(name, metadata)):
             values = read_small_array(file, rows[name]["path"], path, file_size)
             dtype = _expected_dtype(path, name, rows[name], values.shape, values.dtype)
+            values = _check_rows(lambda _, found=values: found, rows[name], slice(None), path)
             loaded[name] = values.astype(dtype, copy=False)
         return Table(path, dict(metadata), rows, loaded)
     except DamagedFileError:
@@ -191,7 +210,57 @@ def _read_array(
     """The part of an array that `index` selects, after a check that the array is as the table says."""
     dataset = get_dataset(file, row["path"], path)
     dtype = _expected_dtype(path, name, row, dataset.shape, dataset.dtype)
-    return np.asarray(dataset[index]).astype(dtype, copy=False)
+    rows, rest = _split_index(index, len(dataset) if dataset.ndim else 1)
+    values = _check_rows(lambda part: dataset[part if dataset.ndim else ()], row, rows, path)
+    return np.asarray(values[rest]).astype(dtype, copy=False)
+
+
+def _are_checksums(stored: Any) -> bool:
+    return isinstance(stored, list) and all(type(crc) is int for crc in stored)
+
+
+def _split_index(index: Any, count: int) -> tuple[slice, Any]:
+    """The rows to read for an index into `count` rows, and the index into those that gives the same.
+
+    **Errors:** `IndexError`.
+    """
+    first, *rest = index if isinstance(index, tuple) and index else (index,)
+    if isinstance(first, int | np.integer) and not isinstance(first, bool):
+        if not -count <= first < count:
+            raise IndexError(f"index {first} of {count} rows")
+        return slice(int(first) % count, int(first) % count + 1), (0, *rest)
+    if isinstance(first, slice) and (first.step is None or first.step > 0):
+        return slice(*first.indices(count)), (slice(None), *rest)
+    return slice(0, count), index  # lists, masks and backward slices: of all rows
+
+
+def _checksums_of(dataset_path: str, values: np.ndarray) -> dict[str, Any]:
+    """The checksums of the blocks of an array, and how many rows a block has, for the table."""
+    rows = values if values.ndim else values[None]
+    row_bytes = max(1, rows.nbytes // max(1, len(rows)))
+    block = max(1, _BLOCK_BYTES // row_bytes, -(-len(rows) // _MAX_BLOCKS))
+    return {"crc32": block_checksums(dataset_path, rows, block), "block": block}
+
+
+def _check_rows(
+    read: Callable[[slice], np.ndarray], row: dict[str, Any], rows: slice, path: Path
+) -> np.ndarray:
+    """Some rows of an array as they are stored, checked; all of one without axes.
+
+    **Errors:** `DamagedFileError`.
+    """
+    if not row["shape"]:
+
+        def read_row(part: slice) -> np.ndarray:
+            return np.asarray(read(part))[None]
+
+        return np.asarray(_check_rows(read_row, {**row, "shape": [1]}, slice(None), path)[0])
+    if row["crc32"] is None:
+        return read(rows)
+    count, block, checksums = row["shape"][0], row["block"], row["crc32"]
+    if len(checksums) != -(-count // block):
+        raise damaged_error(path, f"{row['path']} has {len(checksums)} checksums of {count} rows")
+    return read_checked(read, row["path"], rows, count, block, lambda part: checksums[part], path)
 
 
 def _expected_dtype(
