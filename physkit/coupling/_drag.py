@@ -74,16 +74,14 @@ class Drag(AbstractTendency):
     def rate(self, clock: Clock, state: State) -> dict[str, Rate]:
         drops = get_component(state, self.particles)
         flow = flow_velocity(get_component(state, self.fluid), clock, drops)
-        margin = drops.migration_margin
-        slip = interpolate(flow, drops.position, self.kernel, margin=margin) - drops.velocity
+        slip = interpolate(flow, drops, self.kernel) - drops.velocity
         gamma = drops.local_rows(self.friction)[:, None] if self.friction.ndim else self.friction
         gain = gamma * slip
         if drops.frozen is not None:
             gain = jnp.where(drops.frozen[:, None], 0, gain)
-        force = drops.mask_empty(drops.mass[:, None] * gain)
         # With the kernel that read the flow, so that deposit and interpolation are each other's transpose and
         # momentum is conserved to rounding. Frozen particles take up none.
-        loss = deposit(force, drops.position, flow, self.kernel, margin=margin)
+        loss = deposit(drops.mass[:, None] * gain, drops, flow, self.kernel)
         velocity = drops.velocity if self.moving else None
         return {
             self.particles: ParticleIncrement(position=velocity, velocity=gain),

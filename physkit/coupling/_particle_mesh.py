@@ -1,5 +1,6 @@
 """Forces between particles through a mesh."""
 
+import dataclasses
 import functools
 import operator
 from typing import ClassVar
@@ -29,7 +30,7 @@ from physkit.particles.forces import AbstractForce
 
 from ._kernels import CIC, AbstractKernel
 from ._mesh_interactions import AbstractMeshInteraction, Electrostatics
-from ._transfer import deposit, interpolate
+from ._transfer import Points, deposit_at, interpolate_at
 
 
 class ParticleMesh(AbstractForce):
@@ -194,26 +195,21 @@ class ParticleMesh(AbstractForce):
     def _shifts(self) -> tuple[float, ...]:
         return (0.0, 0.5) if self.interlaced else (0.0,)
 
-    def _at(self, particles: Particles, shift: float) -> Float[Array, "n d"]:
+    def _points(self, particles: Particles, shift: float) -> Points:
+        """Where the particles are on a mesh moved by `shift` cells."""
+        at = Points.of(particles, self.grid, "ParticleMesh")
         if not shift:
-            return particles.position
-        return particles.position + shift * self.grid.spacing.astype(particles.position.dtype)[None]
-
-    def _margin(self, particles: Particles, shift: float) -> float:
-        """How far particles may be outside of a device's block, in widths, on a mesh moved by `shift` cells."""
-        return particles.migration_margin + shift / min(self.grid.local_shape)
+            return at
+        moved = at.position + shift * self.grid.spacing.astype(at.position.dtype)[None]
+        return Points(moved, at.mask, at.margin + shift / min(self.grid.local_shape))
 
     def _deposit(self, state: State, shift: float) -> Field:
         parts = []
         for name in self.components:
             particles = get_component(state, name)
             self._check(particles)
-            at = self._at(particles, shift)
-            source = particles.mask_empty(self.interaction.charge(particles))
-            margin = self._margin(particles, shift)
-            parts.append(
-                deposit(source, at, self.grid, self.kernel, exact=self.exact, margin=margin)
-            )
+            at, source = self._points(particles, shift), self.interaction.charge(particles)
+            parts.append(deposit_at(source, at, self.grid, self.grid.cell, self.kernel, self.exact))
         return sum(parts[1:], parts[0])
 
     def _source(self, state: State) -> Spectrum:
@@ -285,17 +281,18 @@ class ParticleMesh(AbstractForce):
     ) -> Float[Array, "n d"]:
         # Optimization barrier: the compiler would keep the weights of the deposit in memory to use them again
         # here, but writing and reading them costs more than computing them.
-        x = jax.lax.optimization_barrier(self._at(particles, shift))
+        points = self._points(particles, shift)
+        x = jax.lax.optimization_barrier(points.position)
         # Not masked: rows without a particle may feel a force, but are never moved by it.
         source = self.interaction.charge(particles)
-        margin = self._margin(particles, shift)
         if self.conserves == "momentum":
-            read = interpolate(self._field(potential), x, self.kernel, margin=margin)
-            return source[:, None] * read
+            at = dataclasses.replace(points, position=x)
+            return source[:, None] * interpolate_at(self._field(potential), at, self.kernel)
         field = potential.field()
 
         def potential_energy(x: Float[Array, "n d"]) -> Float[Array, ""]:
-            return jnp.sum(source * interpolate(field, x, self.kernel, margin=margin))
+            at = dataclasses.replace(points, position=x)
+            return jnp.sum(source * interpolate_at(field, at, self.kernel))
 
         return -jax.grad(potential_energy)(x)
 

@@ -32,6 +32,5 @@ class PassiveTracers(AbstractTendency):
     def rate(self, clock: Clock, state: State) -> dict[str, Rate]:
         tracers = get_component(state, self.component)
         flow = flow_velocity(get_component(state, self.flow), clock, tracers)
-        margin = tracers.migration_margin
-        velocity = interpolate(flow, tracers.position, self.kernel, margin=margin)
+        velocity = interpolate(flow, tracers, self.kernel)
         return {self.component: ParticleIncrement(position=velocity)}

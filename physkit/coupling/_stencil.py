@@ -19,8 +19,6 @@ from physkit.geometry import Grid, Location
 
 from ._kernels import AbstractKernel
 
-# How far particles may be outside of a device's block, in widths of it, unless a caller says less.
-DEFAULT_MARGIN = 1 / 8
 _COPIES = 8  # copies of a small grid: particles next to one another in memory add to different ones
 _COPY_BYTES = 2**14  # the most bytes of these copies, so that they stay in the fastest cache
 
@@ -40,9 +38,7 @@ class Layout:
     intervals: tuple[tuple[int, int], ...]  # per axis, the first and the last, ghosts not counted
 
     @staticmethod
-    def of(
-        grid: Grid, location: Location, kernel: AbstractKernel, margin: float = DEFAULT_MARGIN
-    ) -> "Layout":
+    def of(grid: Grid, location: Location, kernel: AbstractKernel, margin: float) -> "Layout":
         """The layout for particles that, over devices, are up to `margin` of a block's width outside of it."""
         ghosts, points, intervals = [], [], []
         axes = zip(grid.local_shape, grid.local_shape_at(location), location.staggered, strict=True)

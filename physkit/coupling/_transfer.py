@@ -1,20 +1,21 @@
 """Interpolation and deposit: linear maps from fields to particles and back, each the other's transpose."""
 
 import math
+from dataclasses import dataclass
 
 import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
-from jaxtyping import Array, Float, Inexact
+from jaxtyping import Array, Bool, Float, Inexact
 
 from physkit.core import DeclarationError, ShapeError
 from physkit.fields import Field
 from physkit.geometry import AXES, Boundaries, Grid, Location, Mirror, Periodic
+from physkit.particles import Particles
 
 from ._exact_scatter import exact_scatter
 from ._kernels import CIC, AbstractKernel
 from ._stencil import (
-    DEFAULT_MARGIN,
     Gather,
     Layout,
     Scatter,
@@ -24,11 +25,7 @@ from ._stencil import (
 
 
 def interpolate(
-    field: Field,
-    position: Float[Array, "n d"],
-    kernel: AbstractKernel | None = None,
-    *,
-    margin: float = DEFAULT_MARGIN,
+    field: Field, at: Float[Array, "n d"] | Particles, kernel: AbstractKernel | None = None
 ) -> Inexact[Array, "n ..."]:
     """A field's values at the positions of particles.
 
@@ -40,21 +37,28 @@ def interpolate(
     **Arguments:**
 
     - `field`: of any location; its boundary must be known where there are walls.
-    - `position`: `[n d]`, length; folded where the grid repeats.
+    - `at`: particles; or positions, `[n d]`, length, while the grid is on one device. Folded where the grid
+      repeats.
     - `kernel`: `Nearest()`, `CIC()` (if left out), `TSC()` or `PCS()`.
-    - `margin`: over devices, how far positions may be from the device's block, in widths of it:
-      `particles.migration_margin`. The halo of ghost points is wider by that much.
 
-    **Returns:** `[n, *components]`.
+    **Returns:** `[n, *components]`; over devices 0 in rows that hold no particle.
 
     **Errors:** `ShapeError` for positions of another dimension; `ParameterError` for another precision,
-    or for a field without boundary at a wall.
+    or for a field without boundary at a wall; `DeclarationError` for bare positions over devices.
     """
-    position, kernel = jnp.asarray(position), kernel or CIC()
+    points = Points.of(at, field.grid, "interpolate(field, particles)")
+    return points.mask_empty(interpolate_at(field, points, kernel))
+
+
+def interpolate_at(
+    field: Field, points: "Points", kernel: AbstractKernel | None = None
+) -> Inexact[Array, "n ..."]:
+    """`interpolate`, where rows without a particle read some value."""
+    position, kernel = points.position, kernel or CIC()
     require_same_precision(position, field.data, "the field's values")
     grid = field.grid
     x = grid_coordinates(grid, field.location, kernel, position)
-    layout = Layout.of(grid, field.location, kernel, margin)
+    layout = Layout.of(grid, field.location, kernel, points.margin)
     padded = field.padded(layout.ghosts)
     # (components, *points with ghosts)
     padded = padded.reshape(-1, *layout.points)
@@ -69,13 +73,12 @@ def interpolate(
 
 def deposit(
     values: ArrayLike,
-    position: Float[Array, "n d"],
+    at: Float[Array, "n d"] | Particles,
     on: Grid | Field,
     kernel: AbstractKernel | None = None,
     *,
     location: Location | None = None,
     exact: bool = False,
-    margin: float = DEFAULT_MARGIN,
 ) -> Field:
     """Deposit values of particles on a grid, as a density.
 
@@ -89,21 +92,38 @@ def deposit(
 
     **Arguments:**
 
-    - `values`: q, `[n, *components]`: charges, masses, momenta; or one number for all.
-    - `position`: `[n d]`, length; folded where the grid repeats, on the wall where beyond it.
+    - `values`: q, `[n, *components]`: charges, masses, momenta; or one number for all. Over devices, what
+      stands in rows that hold no particle is left out.
+    - `at`: particles; or positions, `[n d]`, length, while the grid is on one device. Folded where the grid
+      repeats, on the wall where beyond it.
     - `on`: a grid, or a field that says grid and location.
     - `kernel`: `Nearest()`, `CIC()` (if left out), `TSC()` or `PCS()`.
     - `location`: where on a grid; cell centers if left out.
     - `exact`: the same bits in any order of the particles (on a single device), at several times the cost.
-    - `margin`: over devices, how far positions may be from the device's block, in widths of it:
-      `particles.migration_margin`.
 
     **Returns:** a field without a boundary of its own (`with_boundary` gives it one); a vector field where
     there are d components.
 
-    **Errors:** `ShapeError` where values and positions disagree; `ParameterError` for two precisions.
+    **Errors:** `ShapeError` where values and positions disagree; `ParameterError` for two precisions;
+    `DeclarationError` for bare positions over devices.
     """
-    position, kernel = jnp.asarray(position), kernel or CIC()
+    grid = on.grid if isinstance(on, Field) else on
+    if location is None:
+        location = on.location if isinstance(on, Field) else grid.cell
+    points = Points.of(at, grid, "deposit(values, particles, grid)")
+    return deposit_at(values, points, grid, location, kernel or CIC(), exact)
+
+
+def deposit_at(
+    values: ArrayLike,
+    points: "Points",
+    grid: Grid,
+    location: Location,
+    kernel: AbstractKernel,
+    exact: bool,
+) -> Field:
+    """`deposit` at points."""
+    position = points.position
     values = jnp.asarray(values, position.dtype if jnp.ndim(values) == 0 else None)
     n = position.shape[0]
     if values.ndim == 0:
@@ -111,12 +131,10 @@ def deposit(
     if values.shape[0] != n:
         raise ShapeError(f"{values.shape[0]} values for {n} positions: values are [n, *components]")
     require_same_precision(position, values, "values")
-    grid = on.grid if isinstance(on, Field) else on
-    if location is None:
-        location = on.location if isinstance(on, Field) else grid.cell
     _require_unshared_points(grid, location)
+    values = points.mask_empty(values)
     x = grid_coordinates(grid, location, kernel, position)
-    layout, components = Layout.of(grid, location, kernel, margin), values.shape[1:]
+    layout, components = Layout.of(grid, location, kernel, points.margin), values.shape[1:]
     rows = values.reshape(n, math.prod(components)).T
     # (components, points with ghosts): a particle near the edge of the block also adds to ghosts.
     padded = exact_scatter(layout, x, rows) if exact else Scatter(layout)(x, rows)
@@ -132,6 +150,41 @@ def deposit(
     mirrored = Field(density, grid, location, walls, vector=vector)
     # `map` drops the boundary: a density has none of its own.
     return mirrored.map(lambda u: u)
+
+
+@dataclass(frozen=True)
+class Points:
+    """Positions, which of them are a particle's, and how far they may be outside of a device's block.
+
+    - `mask`: None where every row holds a particle.
+    - `margin`: in widths of the block.
+    """
+
+    position: Float[Array, "n d"]
+    mask: Bool[Array, " n"] | None
+    margin: float
+
+    @staticmethod
+    def of(at: Float[Array, "n d"] | Particles, grid: Grid, call: str) -> "Points":
+        """**Errors:** `DeclarationError` where positions alone do not say which rows hold a particle."""
+        if isinstance(at, Particles):
+            mask, margin, position = at.mask, at.migration_margin, at.position
+        else:
+            mask, margin, position = None, 0.0, jnp.asarray(at)
+        if mask is None and grid.space.comm.size > 1:
+            # A device's arrays have rows without a particle, and it holds only some of the points.
+            what = "particles that are not sharded" if isinstance(at, Particles) else "positions"
+            raise DeclarationError(
+                f"{call} got {what} on a grid that is sharded over devices: give it the particles, not their "
+                "positions, as a component of the state in the grid's box; fixed points are frozen particles"
+            )
+        return Points(position, mask, margin)
+
+    def mask_empty(self, x: Array) -> Array:
+        """`x`, `[n …]`, with 0 where a row holds no particle."""
+        if self.mask is None:
+            return x
+        return jnp.where(self.mask.reshape(-1, *(1,) * (x.ndim - 1)), x, 0)
 
 
 def _require_unshared_points(grid: Grid, location: Location) -> None:

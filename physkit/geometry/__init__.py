@@ -19,11 +19,11 @@ from .boundaries._space_time_value import as_space_time_value as as_space_time_v
 from .boundaries._wall import Wall as Wall
 from .grids._blocks import (
     concatenate_blocks as concatenate_blocks,
-    require_divisible as require_divisible,
     shard_array as shard_array,
     unshard_array as unshard_array,
 )
 from .grids._grid import Grid as Grid
+from .spaces._abstract_grid import require_divisible as require_divisible
 from .spaces._box import Box as Box
 from .spaces._free import Free as Free
 from .spaces._location import AXES as AXES, Location as Location

@@ -9,29 +9,7 @@ import math
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from physkit.core import ShapeError
-
-from ..spaces._location import AXES
-
 SharedLayers = tuple[bool, ...]  # per axis of space: whether neighbors share a layer of points
-
-
-def require_divisible(shape: tuple[int, ...], devices: tuple[int, ...]) -> None:
-    """Check that a grid of devices divides the grid of cells into equal blocks.
-
-    **Errors:** `ShapeError` where it does not; it names numbers of devices that would.
-    """
-    if len(devices) > len(shape):
-        raise ShapeError(
-            f"devices={devices} cuts {len(devices)} axes; the grid of {shape} cells has {len(shape)}"
-        )
-    for k, (n, p) in enumerate(zip(shape, devices)):
-        if n % p:
-            near = [q for q in range(1, n + 1) if n % q == 0 and q <= 2 * p]
-            raise ShapeError(
-                f"{n} cells along {AXES[k]} cannot be cut into {p} equal blocks; there, take "
-                f"{', '.join(map(str, near))} devices, or another number of cells"
-            )
 
 
 def shard_array(x: Array, devices: tuple[int, ...], shared: SharedLayers) -> Array:

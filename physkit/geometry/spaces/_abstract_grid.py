@@ -11,7 +11,7 @@ from jaxtyping import Array, Bool, Float, Int
 from physkit.core import Module, ShapeError
 
 from ._box import Box
-from ._location import Location, axis_number
+from ._location import AXES, Location, axis_number
 
 ArrayLike: TypeAlias = Array | np.ndarray
 
@@ -79,8 +79,13 @@ class AbstractGrid(Module):
 
     @property
     def local_shape(self) -> tuple[int, ...]:
-        """Number of cells per axis on this device."""
-        return tuple(n // self.space.comm.axis_size(k) for k, n in enumerate(self.shape))
+        """Number of cells per axis on this device.
+
+        **Errors:** `ShapeError` where devices do not divide the grid.
+        """
+        devices = tuple(self.space.comm.axis_size(k) for k in range(self.dimension))
+        require_divisible(self.shape, devices)
+        return tuple(n // p for n, p in zip(self.shape, devices, strict=True))
 
     def includes_walls(self, location: Location) -> tuple[bool, ...]:
         """Per axis, whether points sit on walls.
@@ -177,4 +182,22 @@ class AbstractGrid(Module):
             raise ShapeError(
                 f"the location {location!r} has {len(location.staggered)} axes, the grid "
                 f"{self.dimension}"
+            )
+
+
+def require_divisible(shape: tuple[int, ...], devices: tuple[int, ...]) -> None:
+    """Check that a grid of devices divides the grid of cells into equal blocks.
+
+    **Errors:** `ShapeError` where it does not; it names numbers of devices that would.
+    """
+    if len(devices) > len(shape):
+        raise ShapeError(
+            f"devices={devices} cuts {len(devices)} axes; the grid of {shape} cells has {len(shape)}"
+        )
+    for k, (n, p) in enumerate(zip(shape, devices)):
+        if n % p:
+            near = [q for q in range(1, n + 1) if n % q == 0 and q <= 2 * p]
+            raise ShapeError(
+                f"{n} cells along {AXES[k]} cannot be cut into {p} equal blocks; there, take "
+                f"{', '.join(map(str, near))} devices, or another number of cells"
             )

@@ -167,9 +167,7 @@ class Boris(AbstractDriftFirst):
             value = get_component(state, name)
         if isinstance(value, Field):
             field = value.at_time(clock.t)
-            return interpolate(
-                field, particles.position, self.kernel, margin=particles.migration_margin
-            )
+            return interpolate(field, particles, self.kernel)
         if isinstance(value, Module):
             columns = [particles.position[:, k] for k in range(particles.dimension)]
             value = value(clock.t, *columns)  # type: ignore[operator]

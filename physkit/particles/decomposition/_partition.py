@@ -86,7 +86,7 @@ def grow_slots(
         events.append(f"particles that leave a slab {ownership.send_capacity} → {capacity}")
         ownership = replace_fields(ownership, {"send_capacity": capacity})
     if present > ownership.num_slots:
-        slots = math.ceil(GROWTH_FACTOR * present)
+        slots = _unlike(ownership.num_particles, math.ceil(GROWTH_FACTOR * present))
         events.append(f"particles in a slab {ownership.num_slots} → {slots}")
         more = slots - ownership.num_slots
 
@@ -121,4 +121,13 @@ def _num_slots(n: int, size: int, count: Int[np.ndarray, " size"] | None) -> int
     # A count fluctuates by its root: three of these, and some more for slow drifts, rarely overflow.
     mean = n / size
     most = mean * 1.1 if count is None else float(count.max(initial=0))
-    return min(8 * math.ceil((1.02 * most + 3 * math.sqrt(most) + 8) / 8), 8 * math.ceil(n / 8))
+    slots = min(8 * math.ceil((1.02 * most + 3 * math.sqrt(most) + 8) / 8), 8 * math.ceil(n / 8))
+    return _unlike(n, slots)
+
+
+def _unlike(num_particles: int, slots: int) -> int:
+    """`slots`, or more: never the number of all particles.
+
+    Else an array of all particles would pass for one of this device's rows, in another order.
+    """
+    return slots + 8 if slots == num_particles else slots

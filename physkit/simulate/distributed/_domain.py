@@ -21,6 +21,7 @@ from physkit.core import (
     replicate,
     shard,
 )
+from physkit.geometry import Grid, require_divisible
 from physkit.parallel import DevicesLike, Spmd, gather_to_host, resolve_devices
 from physkit.storage import FrameSharding
 
@@ -52,6 +53,10 @@ def _advance_part(max_blocks: int, sim: Simulation, carry: Carry, blocks: Array)
     return advance_chunk((sim, carry), blocks, max_blocks)
 
 
+def _is_grid(x: PyTree) -> bool:
+    return isinstance(x, Grid)
+
+
 class DistributedDomain:
     """One simulation over a grid of devices: what the host's driver calls.
 
@@ -65,6 +70,9 @@ class DistributedDomain:
     def __init__(self, sim: Simulation, devices: DevicesLike, backend: str | None = None):
         self.sim, self.backend = sim, backend
         self.devices, self._which = resolve_devices(devices)
+        for grid in jax.tree.leaves(sim, is_leaf=_is_grid):
+            if _is_grid(grid):
+                require_divisible(grid.shape, self.devices)
         self.sharded_sim = shard(sim, self.devices)
         self._shapes: Frame | None = None
         self._local_frames: LocalFrames | None = None

@@ -96,7 +96,7 @@ def zeldovich_start(
 
 def universe_density(particles: Particles, grid: Grid) -> Field:
     """1 + δ on a mesh."""
-    return deposit(particles.mass, particles.position, grid, CIC())
+    return deposit(particles.mass, particles, grid, CIC())
 
 
 def final_density(
