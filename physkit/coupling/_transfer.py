@@ -122,7 +122,7 @@ def deposit_at(
     kernel: AbstractKernel,
     exact: bool,
 ) -> Field:
-    """`deposit` at points."""
+    """`deposit`, whose arguments are known to fit; empty rows of `values` may hold anything."""
     position = points.position
     values = jnp.asarray(values, position.dtype if jnp.ndim(values) == 0 else None)
     n = position.shape[0]
