@@ -59,7 +59,7 @@ PLUMBING = {
     "storage": {
         "Column", "FolderLock", "FrameSharding", "Output", "RECORDING_SUFFIXES",
         "RestoredCheckpoint", "TEMPORARY_PREFIX", "Table", "collect_provenance",
-        "describe_writer", "digest", "fingerprint", "identify_process", "is_holder_gone",
+        "create_exclusively", "describe_writer", "digest", "fingerprint", "identify_process", "is_holder_gone",
         "is_trajectory", "load_component", "make_folder", "open", "provenance_changes",
         "read_checkpoint_table", "read_holder", "read_table", "require_xarray",
         "write_atomically", "write_table",

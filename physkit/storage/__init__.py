@@ -7,6 +7,7 @@ from ._atomic import (
 )
 from ._lock import (
     FolderLock as FolderLock,
+    create_exclusively as create_exclusively,
     describe_writer as describe_writer,
     identify_process as identify_process,
     is_holder_gone as is_holder_gone,

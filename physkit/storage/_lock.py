@@ -1,63 +1,133 @@
 """A lock file that lets one process at a time write into a folder, and names its holder."""
 
+import errno
 import json
 import os
+import secrets
 import socket
+import time
 from pathlib import Path
 from typing import Any
 
 from physkit.core import FileInUseError
 
-from ._atomic import file_error
+from ._atomic import TEMPORARY_PREFIX, file_error
 
 LOCK_NAME = "lock"
+_MAX_TAKEOVERS = 3  # of the lock, of the lock to take it over, …: each of them may have been killed
+_MAX_WRITE_SECONDS = 60.0  # an older file without content has no writer any more
+_NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
 
 
 class FolderLock:
-    """The right to write into a folder: a file that only one process can create.
+    """The right to write into a folder: a file that only one process can create, and that names it.
 
-    The lock of a process that no longer runs on this machine is taken over. Of a process on another machine
-    nothing is known: its lock stays until it is removed by hand.
+    The file appears with its content in one step, a hard link, which network file systems keep atomic, too. The
+    lock of a process that no longer runs on this machine is taken over, and so is an empty one that is a minute
+    old, left by a kill. Of a process on another machine nothing is known: its lock stays until it is removed by
+    hand.
 
     **Errors:** `FileInUseError` names the holder; `FileError` where the folder cannot be written to.
     """
 
     def __init__(self, folder: Path):
         self.path = folder / LOCK_NAME
-        for _ in range(2):  # once more after a stale lock was removed
-            try:
-                # O_EXCL: of several processes that create the file at once, only one succeeds.
-                handle = os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644)
-            except FileExistsError:
-                self._remove_if_stale()
-                continue
-            except OSError as error:
-                raise file_error(self.path, error) from error
-            with os.fdopen(handle, "w") as file:
-                file.write(json.dumps(identify_process()))
-            return
-        raise FileInUseError(f"{self.path}: another run has just locked this folder")
+        self._holder = {**identify_process(), "token": secrets.token_hex(8)}
+        _acquire(self.path, json.dumps(self._holder), _MAX_TAKEOVERS)
 
     def release(self) -> None:
-        """Remove the lock, so that others may write."""
-        self.path.unlink(missing_ok=True)
-
-    def _remove_if_stale(self) -> None:
-        """Remove the lock of a process that is gone.
-
-        **Errors:** `FileInUseError` while its holder runs, or may run on another machine.
-        """
-        holder = read_holder(self.path)
-        if holder is None:  # released since we tried to create it
-            return
-        if is_holder_gone(holder):
+        """Remove the lock, so that others may write; not one that another run has by now."""
+        if read_holder(self.path) == self._holder:
             self.path.unlink(missing_ok=True)
-            return
-        raise FileInUseError(
-            f"{self.path.parent} is being written by process {holder.get('process', '?')} on "
-            f"{holder.get('host', 'an unknown machine')}: give this run another folder, or remove "
-            f"{self.path} if that one is gone"
-        )
+
+
+def create_exclusively(path: Path, content: str) -> bool:
+    """Create a small file unless it exists; whether this call did. It appears with its content in one step.
+
+    **Errors:** `DiskFullError`, `FileError`; then there is no such file.
+    """
+    temporary = path.with_name(f"{TEMPORARY_PREFIX}{secrets.token_hex(8)}-{path.name}")
+    try:
+        try:
+            _write_new(temporary, content)
+            os.link(temporary, path)
+        except FileExistsError:
+            # Over a network the answer to a call that succeeded may be lost, and the call repeated.
+            return temporary.stat().st_nlink == 2
+        except OSError as error:
+            if error.errno not in _NO_LINKS:
+                raise
+            return _write_new(path, content)
+        finally:
+            temporary.unlink(missing_ok=True)
+    except OSError as error:
+        raise file_error(path, error) from error
+    return True
+
+
+def _write_new(path: Path, content: str) -> bool:
+    """Create a file and write it; whether there was none. A file that cannot be written is removed again."""
+    try:
+        # O_EXCL: of several processes that create the file at once, only one succeeds.
+        handle = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644)
+    except FileExistsError:
+        return False
+    try:
+        with os.fdopen(handle, "w") as file:
+            file.write(content)
+    except OSError:
+        path.unlink(missing_ok=True)
+        raise
+    return True
+
+
+def _acquire(path: Path, content: str, takeovers: int) -> None:
+    """Create the lock `path`, taking it over from a process that is gone.
+
+    Only the holder of a second lock, beside the first, removes a stale one, and judges it anew when it has that
+    lock: otherwise one process could remove what another has just taken over.
+
+    **Errors:** `FileInUseError`; `FileError`.
+    """
+    if create_exclusively(path, content):
+        return
+    _require_stale(path)
+    if not takeovers:
+        raise FileInUseError(f"{path} was left by a process that is gone: remove it")
+    takeover = path.with_name(f"{path.name}.takeover")
+    _acquire(takeover, content, takeovers - 1)
+    try:
+        _require_stale(path)
+        path.unlink(missing_ok=True)
+        if not create_exclusively(path, content):
+            raise FileInUseError(f"{path}: another run has just locked this folder")
+    finally:
+        takeover.unlink(missing_ok=True)
+
+
+def _require_stale(path: Path) -> None:
+    """Check that the process that holds a lock is gone, or the lock is.
+
+    **Errors:** `FileInUseError` while its holder runs, or may run on another machine.
+    """
+    holder = read_holder(path)
+    if holder is None or is_holder_gone(holder):  # released since we tried to create it, or stale
+        return
+    if not holder and _age_seconds(path) > _MAX_WRITE_SECONDS:
+        return
+    raise FileInUseError(
+        f"{path.parent} is being written by process {holder.get('process', '?')} on "
+        f"{holder.get('host', 'an unknown machine')}: give this run another folder, or remove "
+        f"{path} if that one is gone"
+    )
+
+
+def _age_seconds(path: Path) -> float:
+    try:
+        # The clock of a network file system may differ from this machine's; a minute covers that.
+        return time.time() - path.stat().st_mtime
+    except OSError:
+        return 0.0
 
 
 def describe_writer(folder: Path) -> str | None:
@@ -82,7 +152,10 @@ def read_holder(path: Path) -> dict[str, Any] | None:
 
 def is_holder_gone(holder: dict[str, Any]) -> bool:
     """Whether the holder ran on this machine and no longer runs; False for a holder elsewhere."""
-    is_local = holder.get("host") == socket.gethostname()
+    if "host" not in holder:
+        return False
+    here = identify_process()
+    is_local = all(holder.get(key, here[key]) == here[key] for key in ("host", "namespace"))
     # The system reuses process ids; an id together with its start time is unique.
     return is_local and holder.get("began") != _start_time(holder.get("process"))
 
@@ -90,7 +163,20 @@ def is_holder_gone(holder: dict[str, Any]) -> bool:
 def identify_process() -> dict[str, object]:
     """Host, process id and start time, which identify this process in locks and claims."""
     process = os.getpid()
-    return {"host": socket.gethostname(), "process": process, "began": _start_time(process)}
+    return {
+        "host": socket.gethostname(),
+        "namespace": _process_namespace(),
+        "process": process,
+        "began": _start_time(process),
+    }
+
+
+def _process_namespace() -> str:
+    """What process numbers are counted in: containers on one machine may have one host name."""
+    try:
+        return os.readlink("/proc/self/ns/pid")
+    except OSError:
+        return ""
 
 
 def _start_time(process: object) -> str | None:

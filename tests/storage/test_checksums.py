@@ -1,4 +1,4 @@
-"""What is read of a file is what was written to it, or an error: also where HDF5's own checksums see nothing."""
+"""What is read is what was written, or an error: also where HDF5's own checksums see nothing."""
 
 import shutil
 

@@ -3,13 +3,12 @@
 import json
 import os
 import re
-import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from physkit.storage import identify_process, is_holder_gone, read_holder
+from physkit.storage import create_exclusively, identify_process, is_holder_gone, read_holder
 
 from ..store._ensemble import format_first_few
 from ._slurm_queue import SlurmQueue, current_job
@@ -145,41 +144,9 @@ def _is_former_self(holder: dict[str, Any]) -> bool:
 
 
 def _create(path: Path, deaths: int) -> bool:
-    """Create a claim file unless it exists; whether this call did.
-
-    It appears with its content in one step (a hard link): its writer may be killed at any moment.
-    """
-    content = json.dumps(
-        {**identify_process(), **current_job(), "deaths": deaths, "since": time.time()}
-    )
-    temporary = path.with_name(f".claim-{os.getpid()}-{threading.get_ident()}-{path.name}")
-    temporary.write_text(content)
-    try:
-        created = _link(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
-    if created is not None:
-        return created
-    # A file system without hard links: exclusive creation, and the content afterwards.
-    try:
-        handle = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644)
-    except FileExistsError:
-        return False
-    # A worker that dies here leaves an empty claim, which counts as stale after `_MAX_WRITE_SECONDS`.
-    with os.fdopen(handle, "w") as file:
-        file.write(content)
-    return True
-
-
-def _link(source: Path, path: Path) -> bool | None:
-    """Give a file a second name unless that is taken; None on file systems without hard links."""
-    try:
-        os.link(source, path)
-    except FileExistsError:
-        return False
-    except OSError:
-        return None
-    return True
+    """Create a claim file unless it exists; whether this call did."""
+    content = {**identify_process(), **current_job(), "deaths": deaths, "since": time.time()}
+    return create_exclusively(path, json.dumps(content))
 
 
 def describe_quarantined(chunks: Sequence[int]) -> str:

@@ -35,7 +35,7 @@ class StreamChecksums:
 
 @dataclasses.dataclass(frozen=True)
 class FileChecksums:
-    """How the arrays of a file are checked; nothing is, in a file of format 1, which versions 0.1 and 0.2 wrote.
+    """How the arrays of a file are checked; nothing is in one of format 1, of versions 0.1 and 0.2.
 
     - `streams`: those of growing datasets. `constants`: by path, of those that do not change.
     """

@@ -12,8 +12,8 @@ from physkit.core import DamagedFileError, FileError
 
 from .._read_hdf5 import read_hdf5
 from .._untrusted_hdf5 import check_links, damaged_error, get_dataset, get_member
-from ._frame_sharding import parse_sharding, read_index, require_shards
 from ._frame_checksums import FileChecksums, read_table_text
+from ._frame_sharding import parse_sharding, read_index, require_shards
 from ._growing_files import FORMAT, UNCHECKED_FORMAT, checksums_in
 from ._recorded_series import Series, ShardedSeries
 

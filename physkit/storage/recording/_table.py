@@ -42,7 +42,7 @@ class Table(Mapping[str, np.ndarray]):
     - `metadata`: what was written with it, of types that JSON knows.
     - `dims`, `shapes`, `dtypes`: of the arrays, by name.
 
-    Every number that is read is checked by its checksum, but for files of versions 0.1 and 0.2, which have none.
+    What is read is checked by its checksum, but for files of versions 0.1 and 0.2, which have none.
     """
 
     def __init__(
