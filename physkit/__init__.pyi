@@ -69,6 +69,7 @@ from .particles import (
     remove_drift as remove_drift,
 )
 from .particles.forces import (
+    AbstractExternalForce as AbstractExternalForce,
     AbstractForce as AbstractForce,
     AbstractPairPotential as AbstractPairPotential,
     Coulomb as Coulomb,

@@ -38,7 +38,7 @@ PLUMBING = {
         "where_safe", "with_tangent_of", "zero_out_of_range",
     },
     "geometry": {
-        "AXES", "Boundaries", "Components", "Parities", "Parity", "Slab", "Wall",
+        "AXES", "Boundaries", "Components", "Parities", "Parity", "Slab", "StrainedSpace", "Wall",
         "as_space_time_value", "concatenate_blocks", "determinant", "heights", "inverse_matrix",
         "parse_boundaries", "require_box", "require_divisible", "shard_array", "slab_axis",
         "unknown_boundaries", "unshard_array", "with_comm",

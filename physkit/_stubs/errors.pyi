@@ -19,6 +19,7 @@ from physkit.core import (
     MismatchError as MismatchError,
     MissingExtraError as MissingExtraError,
     NoEnergyError as NoEnergyError,
+    NoVirialError as NoVirialError,
     NotReversible as NotReversible,
     ObjectiveError as ObjectiveError,
     ObserverError as ObserverError,

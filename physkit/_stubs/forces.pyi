@@ -1,6 +1,7 @@
 # Written by `python tests/test_public_api.py` from `physkit/_names.py`.
 
 from physkit.particles.forces import (
+    AbstractExternalForce as AbstractExternalForce,
     AbstractForce as AbstractForce,
     DirectGravity as DirectGravity,
     ExternalEnergy as ExternalEnergy,

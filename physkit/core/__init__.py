@@ -29,6 +29,7 @@ from ._errors import (
     MissingExtraError as MissingExtraError,
     NoEnergyError as NoEnergyError,
     NotReversible as NotReversible,
+    NoVirialError as NoVirialError,
     ObjectiveError as ObjectiveError,
     ObserverError as ObserverError,
     OverlapError as OverlapError,

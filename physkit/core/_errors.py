@@ -79,6 +79,10 @@ class NoEnergyError(PhyskitError, TypeError):
     """An energy was asked of a force that has none."""
 
 
+class NoVirialError(PhyskitError, TypeError):
+    """A virial (for pressure or stress) was asked of a force that does not have one."""
+
+
 class MissingExtraError(PhyskitError, ImportError):
     """An optional dependency is not installed; the message names the extra that brings it."""
 

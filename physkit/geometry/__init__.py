@@ -33,6 +33,7 @@ from .spaces._space import (
     Components as Components,
     with_comm as with_comm,
 )
+from .spaces._strained import StrainedSpace as StrainedSpace
 from .spaces._triclinic import (
     Triclinic as Triclinic,
     determinant as determinant,

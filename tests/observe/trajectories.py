@@ -10,7 +10,7 @@ from physkit.core import Clock, StepCount, cast_floats, float_dtype, get_compone
 from physkit.integrators import VelocityVerlet
 from physkit.observe import Snapshot
 from physkit.particles import Particles
-from physkit.particles.forces import AbstractForce, Forces
+from physkit.particles.forces import AbstractExternalForce, AbstractForce, Forces
 
 
 class Springs(AbstractForce):
@@ -33,11 +33,10 @@ class Springs(AbstractForce):
         return -self.stiffness * r.T @ r
 
 
-class Field(AbstractForce):
+class Field(AbstractExternalForce):
     """A uniform field along the first axis, U = −Σ x."""
 
     component: str | None = static(default=None)
-    conserves_momentum: ClassVar[bool] = False
 
     def energy(self, clock, state, cache=None):
         return -jnp.sum(get_component(state, self.component).position[:, 0])

@@ -45,7 +45,7 @@ FORCES = {
     "trap": HarmonicTrap(2.0, [0.1, 0.2, 0.3]),
     "trap by axis": HarmonicTrap([1.0, 2.0, 3.0]),
     "trap by particle": HarmonicTrap(2.0, random_particles().position + 0.1),
-    "energy": ExternalEnergy(wave, jnp.asarray(1.5)),
+    "energy": ExternalEnergy(wave, jnp.asarray(1.5), outside=True),
     "modulated": Modulated(HarmonicTrap(2.0), 3.0, 0.4),
 }
 

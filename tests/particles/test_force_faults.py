@@ -1,8 +1,6 @@
 """Faults of forces: every path of a force has them."""
 
 import jax
-import jax.numpy as jnp
-import numpy as np
 import pytest
 
 import physkit as pk

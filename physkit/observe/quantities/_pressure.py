@@ -26,9 +26,11 @@ class Pressure(AbstractQuantity):
 
     **Returns:** a scalar, energy / length^d.
 
-    **Errors:** `ObserverError` when the space has no volume.
+    **Errors:** `ObserverError` when the space has no volume; `NoVirialError` for a force whose virial
+    is not known.
 
-    **Notes:** external forces have no virial. Tail corrections are in W where the force has them.
+    **Notes:** forces from outside (`AbstractExternalForce`) have the virial 0. Tail corrections are in
+    W where the force has them.
 
     **Reference:** Allen & Tildesley, Computer Simulation of Liquids, 2nd ed., eq. 2.54.
     """
@@ -51,7 +53,8 @@ class StressTensor(AbstractQuantity):
 
     **Returns:** `[d d]`, energy / length^d.
 
-    **Errors:** `ObserverError` when the space has no volume.
+    **Errors:** `ObserverError` when the space has no volume; `NoVirialError` for a force whose virial
+    is not known.
 
     **Reference:** Thompson, Plimpton & Mattson, J. Chem. Phys. 131, 154107 (2009), eq. 1–3.
     """

@@ -7,7 +7,11 @@ from ._external import (
     UniformAcceleration as UniformAcceleration,
     UniformField as UniformField,
 )
-from ._force import AbstractForce as AbstractForce, Forces as Forces
+from ._force import (
+    AbstractExternalForce as AbstractExternalForce,
+    AbstractForce as AbstractForce,
+    Forces as Forces,
+)
 from ._scaled import AbstractScaledForce as AbstractScaledForce, Modulated as Modulated
 from .bonded._angles import HarmonicAngles as HarmonicAngles
 from .bonded._bonded import AbstractBonded as AbstractBonded

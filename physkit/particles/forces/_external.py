@@ -6,13 +6,23 @@ from typing import Any, ClassVar
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from physkit.core import Cache, Clock, ParameterError, PyTree, ShapeError, State, param, static
+from physkit.core import (
+    Cache,
+    Clock,
+    NoVirialError,
+    ParameterError,
+    PyTree,
+    ShapeError,
+    State,
+    param,
+    static,
+)
 
 from .._particles import Particles
-from ._force import AbstractForce
+from ._force import AbstractExternalForce, AbstractForce
 
 
-class UniformAcceleration(AbstractForce):
+class UniformAcceleration(AbstractExternalForce):
     """The same acceleration for every particle, such as gravity near the ground.
 
         F = m g,   U = −Σ m g·x
@@ -29,8 +39,6 @@ class UniformAcceleration(AbstractForce):
     **Notes:** the energy goes by unwrapped positions: in a periodic box it falls forever.
     """
 
-    conserves_momentum: ClassVar[bool] = False
-
     acceleration: Float[Array, " d"] = param()
     component: str | None = static(default=None)
 
@@ -45,7 +53,7 @@ class UniformAcceleration(AbstractForce):
         return -particles.space.sum(jnp.sum(work))
 
 
-class UniformField(AbstractForce):
+class UniformField(AbstractExternalForce):
     """The same field for every charge.
 
         F = q E,   U = −Σ q E·x
@@ -61,8 +69,6 @@ class UniformField(AbstractForce):
     **Notes:** the energy goes by unwrapped positions: in a periodic box it falls forever. A field
     that oscillates is `Modulated(UniformField(E), frequency)`.
     """
-
-    conserves_momentum: ClassVar[bool] = False
 
     field: Float[Array, " d"] = param()
     component: str | None = static(default=None)
@@ -80,7 +86,7 @@ class UniformField(AbstractForce):
         return -particles.space.sum(jnp.sum(work))
 
 
-class HarmonicTrap(AbstractForce):
+class HarmonicTrap(AbstractExternalForce):
     """A spring from every particle to a fixed point: traps, position restraints, Einstein crystals.
 
         U = ½ Σ k |x − c|²,   F = −k (x − c)
@@ -98,8 +104,6 @@ class HarmonicTrap(AbstractForce):
 
     **Notes:** in a periodic box the nearest image of the center attracts.
     """
-
-    conserves_momentum: ClassVar[bool] = False
 
     stiffness: Float[Array, "..."] = param(1.0)
     center: Float[Array, "..."] = param(0.0)
@@ -136,9 +140,11 @@ class ExternalEnergy(AbstractForce):
     - `function`: `(t, particles) → energy`, or `(t, particles, args) → energy`.
     - `args`: arrays that the function depends on and that should be differentiable.
     - `component`: name of the particle component; None where the state is one component.
+    - `outside`: only for pressure and stress: True where the energy is one of places (a trap, a field), which
+      has no virial; False where it is one of particles among themselves, whose virial is found by strain.
 
-    **Errors:** `DeclarationError` over several devices, where the function would get one device's particles
-    only.
+    **Errors:** `NoVirialError` where a virial is asked for and `outside` is left out; `DeclarationError` over
+    several devices, where the function would get one device's particles only.
 
     **Notes:** define the function once, at module level or outside of loops: every new function object
     compiles again.
@@ -149,10 +155,14 @@ class ExternalEnergy(AbstractForce):
     function: Callable = static()
     args: PyTree = None
     component: str | None = static(default=None)
+    outside: bool | None = static(default=None)
 
     def energy(self, clock: Clock, state: State, cache: Cache = None) -> Float[Array, ""]:
         self.particles(state).require_single_device("ExternalEnergy", "ExternalForce")
         return _call(self.function, clock, self.particles(state), self.args)
+
+    def virial(self, clock: Clock, state: State, cache: Cache = None) -> Float[Array, "d d"]:
+        return _virial_of_function(self, clock, state, cache)
 
 
 class ExternalForce(AbstractForce):
@@ -165,8 +175,11 @@ class ExternalForce(AbstractForce):
     - `function`: `(t, particles) → [n d]`, or `(t, particles, args) → [n d]`.
     - `args`: arrays that the function depends on and that should be differentiable.
     - `component`: name of the particle component; None where the state is one component.
+    - `outside`: only for pressure and stress: True where the force comes from outside (a field, a drag), which
+      has no virial.
 
-    **Errors:** `ShapeError` for a function that returns another shape.
+    **Errors:** `ShapeError` for a function that returns another shape; `NoVirialError` where a virial is asked
+    for and `outside` is not True.
 
     **Notes:** symplectic integrators take forces to depend on positions and time only; with a
     velocity in it their order drops to one. Use Runge–Kutta then.
@@ -177,6 +190,7 @@ class ExternalForce(AbstractForce):
     function: Callable = static()
     args: PyTree = None
     component: str | None = static(default=None)
+    outside: bool | None = static(default=None)
 
     def force(self, clock: Clock, state: State) -> Float[Array, "n d"]:
         particles = self.particles(state)
@@ -187,6 +201,28 @@ class ExternalForce(AbstractForce):
                 f"per particle; it returned {jnp.shape(force)}"
             )
         return force
+
+    def virial(self, clock: Clock, state: State, cache: Cache = None) -> Float[Array, "d d"]:
+        return _virial_of_function(self, clock, state, cache)
+
+
+def _virial_of_function(
+    term: ExternalEnergy | ExternalForce, clock: Clock, state: State, cache: Cache
+) -> Float[Array, "d d"]:
+    """The virial of a plain function, which does not tell by itself where it acts from."""
+    name = type(term).__name__
+    if term.outside is None:
+        inside = ", outside=False for one of particles among themselves" * (
+            name == "ExternalEnergy"
+        )
+        raise NoVirialError(
+            f"whether this {name} has a virial cannot be seen from its function: give "
+            f"{name}(…, outside=True) for one that acts from outside (its virial is 0){inside}"
+        )
+    if term.outside:
+        d = term.particles(state).dimension
+        return jnp.zeros((d, d), term.particles(state).position.dtype)
+    return term._virial_by_strain(clock, state, cache)
 
 
 def _call(function: Callable, clock: Clock, particles: Particles, args: PyTree) -> Any:

@@ -1,5 +1,7 @@
 """The contract of a force, and sums of forces."""
 
+from typing import ClassVar
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -11,6 +13,7 @@ from physkit.core import (
     Clock,
     Module,
     NoEnergyError,
+    NoVirialError,
     State,
     get_component,
     names_of_terms,
@@ -19,6 +22,7 @@ from physkit.core import (
 )
 
 from .._particles import Particles
+from ._strain import virial_by_strain
 
 
 class AbstractForce(AbstractTerm):
@@ -74,10 +78,34 @@ class AbstractForce(AbstractTerm):
         return -jax.grad(energy_at)(particles.position)
 
     def virial(self, clock: Clock, state: State, cache: Cache = None) -> Float[Array, "d d"]:
-        """Σ r ⊗ f over interactions, for pressure and stress; 0 for external fields."""
-        del clock, cache
-        d = self.particles(state).dimension
-        return jnp.zeros((d, d), self.particles(state).position.dtype)
+        """Σ r ⊗ f over interactions, for pressure and stress; by default −∂energy/∂strain.
+
+        **Errors:** `NoVirialError` where there is no energy, and where the energy is not one of particles among
+        themselves (`conserves_momentum` is False), so that a strain says nothing about it.
+        """
+        name = type(self).__name__
+        if not self.conserves_momentum:
+            raise NoVirialError(
+                f"{name} has no virial, and conserves_momentum = False: what a strain does to its energy is no "
+                "virial. If it acts from outside, subclass AbstractExternalForce, whose virial is 0; else "
+                "write virial(clock, state, cache)"
+            )
+        return self._virial_by_strain(clock, state, cache)
+
+    def _virial_by_strain(self, clock: Clock, state: State, cache: Cache) -> Float[Array, "d d"]:
+        name = type(self).__name__
+        particles = get_component(state, self.components[0])
+        # The derivative of one device's energy lacks what its particles do to those of other devices.
+        particles.require_single_device(f"{name}, which does not define its virial,", "a virial")
+        try:
+            return virial_by_strain(
+                lambda strained: self.energy(clock, strained, cache), state, particles.position
+            )
+        except NoEnergyError as error:
+            raise NoVirialError(
+                f"{name} has neither an energy nor a virial, so that no pressure or stress can be found: "
+                "write energy(clock, state, cache), or virial(clock, state, cache)"
+            ) from error
 
     def __call__(
         self, clock: Clock, state: State, cache: Cache
@@ -90,6 +118,18 @@ class AbstractForce(AbstractTerm):
     def named(self, name: str) -> "Forces":
         """A sum of this one force under `name`: add it to others, and `find` it by that name."""
         return Forces((self,), (name,))
+
+
+class AbstractExternalForce(AbstractForce):
+    """A force from outside: a trap, a field, a wall. It conserves no momentum, and its virial is 0."""
+
+    conserves_momentum: ClassVar[bool] = False
+
+    def virial(self, clock: Clock, state: State, cache: Cache = None) -> Float[Array, "d d"]:
+        """0: a force from outside is not part of pressure and stress."""
+        del clock, cache
+        position = get_component(state, self.components[0]).position
+        return jnp.zeros((position.shape[-1],) * 2, position.dtype)
 
 
 class Forces(Module):

@@ -1,7 +1,5 @@
 """A particle in a double well: the simplest rare event."""
 
-from typing import ClassVar
-
 import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike, DTypeLike
@@ -11,7 +9,7 @@ from physkit.core import Cache, Clock, State, param, static
 from physkit.integrators import Brownian
 from physkit.observe import FirstPassage
 from physkit.particles import Particles
-from physkit.particles.forces import AbstractForce
+from physkit.particles.forces import AbstractExternalForce
 from physkit.simulate import Simulation
 
 # Exact quadrature, 1 / ⟨time from −1 to +1⟩ for D = 0.05; Kramers' asymptote is 1.5166e-3.
@@ -34,7 +32,7 @@ def double_well_passage(diffusion: float, barrier: float = 0.25) -> float:
     return float(np.trapezoid(outer, z) / diffusion)
 
 
-class DoubleWell(AbstractForce):
+class DoubleWell(AbstractExternalForce):
     """A quartic potential with two wells, along the first axis.
 
         U = h (x⁴ − 2 x²)
@@ -46,8 +44,6 @@ class DoubleWell(AbstractForce):
     - `barrier`: h, energy.
     - `component`: name of the particle component; None where the state is one component.
     """
-
-    conserves_momentum: ClassVar[bool] = False
 
     barrier: Float[Array, ""] = param(0.25)
     component: str | None = static(default=None)
