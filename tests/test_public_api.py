@@ -32,7 +32,7 @@ PLUMBING = {
         "get_component", "grow_caches", "has_fixed_point", "has_overflow",
         "instantiate_zero_tangents", "invalidate_caches", "is_abstract", "is_concrete",
         "is_exact_component", "linear_call", "names_of_terms", "nonzero_indices", "nonzero_tangents",
-        "partition_by_tangent", "path_name", "power_of_two_above", "put_component",
+        "partition_by_tangent", "path_name", "poison_where", "power_of_two_above", "put_component",
         "replace_fields", "replicate", "round_before_add", "safe_arctan2", "safe_divide",
         "safe_norm", "safe_power", "safe_sqrt", "scale_array", "shard", "shift", "unshard",
         "where_safe", "with_tangent_of", "zero_out_of_range",

@@ -120,6 +120,7 @@ from .numerics._matrix_products import (
     matmul as matmul,
 )
 from .numerics._nonzero import nonzero_indices as nonzero_indices
+from .numerics._poison import poison_where as poison_where
 from .numerics._rounding import (
     call_isolated as call_isolated,
     fusion_barrier as fusion_barrier,

@@ -17,6 +17,7 @@ from physkit.core import (
     State,
     concrete_value,
     data,
+    poison_where,
     safe_sqrt,
     static,
 )
@@ -166,7 +167,7 @@ def reweight(
 
     def mean(a: Array) -> Array:  # over the samples, the first axis
         w = weights.reshape((-1,) + (1,) * (a.ndim - 1)).astype(a.dtype)
-        return jnp.where(too_few, jnp.nan, jnp.sum(w * a, axis=0))
+        return poison_where(jnp.sum(w * a, axis=0), too_few)
 
     value = jax.tree.map(mean, values)
     error = jax.tree.map(

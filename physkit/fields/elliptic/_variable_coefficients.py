@@ -10,7 +10,15 @@ import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array
 
-from physkit.core import ConvergenceError, Module, ParameterError, ShapeError, concrete_value, data
+from physkit.core import (
+    ConvergenceError,
+    Module,
+    ParameterError,
+    ShapeError,
+    concrete_value,
+    data,
+    poison_where,
+)
 from physkit.geometry import Outflow
 
 from .._field import BoundaryLike, Field
@@ -173,7 +181,7 @@ def _solve(
     )
     values = correction if start is None else start + correction
     # In a trace nothing can be raised: what has not converged is NaN.
-    values = jnp.where(converged, values, jnp.nan)
+    values = poison_where(values, ~converged)
     return Solution(template.replace(data=values), converged, steps)
 
 

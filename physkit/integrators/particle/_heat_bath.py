@@ -12,6 +12,7 @@ from physkit.core import (
     State,
     concrete_value,
     get_component,
+    poison_where,
     safe_sqrt,
 )
 from physkit.particles import Particles
@@ -81,4 +82,4 @@ def noise_amplitude(variance: Float[Array, "..."]) -> Float[Array, "..."]:
     """√variance of noise, with derivative 0 at 0; NaN where the variance is negative."""
     # In a sweep or a fit a trace hides negative temperatures from `require_nonnegative`. `safe_sqrt`
     # alone would silently make the noise zero there.
-    return jnp.where(variance < 0, jnp.nan, safe_sqrt(variance))
+    return poison_where(safe_sqrt(variance), variance < 0)

@@ -15,6 +15,7 @@ from physkit.core import (
     data,
     get_component,
     param,
+    poison_where,
     put_component,
     static,
 )
@@ -191,7 +192,7 @@ class NoseHooverChain(AbstractKickFirst):
             bound = [c - degrees_of_freedom(p, True) for c, p in zip(counts, parts, strict=True)]
             degrees = degrees - jnp.min(jnp.stack([jnp.asarray(b, degrees.dtype) for b in bound]))
         # A trace may have hidden a negative temperature at construction: NaN makes it visible.
-        temperature = jnp.where(self.temperature < 0, jnp.nan, self.temperature)
+        temperature = poison_where(self.temperature, self.temperature < 0)
         chain_mass = temperature * (self.period / (2 * jnp.pi)) ** 2
         length = get_component(state, self.thermostat).velocity.shape[0]
         # Q₁ has N_f degrees of freedom to hold, every other thermostat one.

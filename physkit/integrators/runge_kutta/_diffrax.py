@@ -22,6 +22,7 @@ from physkit.core import (
     combine_rates,
     float_dtype,
     param,
+    poison_where,
     safe_power,
     shift,
     static,
@@ -149,7 +150,7 @@ class Diffrax(AbstractIntegrator):
         )
         succeeded = solution.result == diffrax.RESULTS.successful
         # x[0]: diffrax stacks what it saves, here the end alone.
-        leaves = [jnp.where(succeeded, x[0], jnp.nan) for x in solution.ys]
+        leaves = [poison_where(x[0], ~succeeded) for x in solution.ys]
         # The solver bypassed `shift`; adding nothing lets components restore their invariants:
         # particles fold into the cell.
         state = shift(_replace_leaves(state, is_driven, leaves), no_change)

@@ -13,11 +13,11 @@ from physkit.core import (
     Module,
     ParameterError,
     Plan,
-    PyTree,
     State,
     concrete_value,
     cond_for_batch,
     param,
+    poison_where,
     static,
 )
 
@@ -127,11 +127,8 @@ class CFLSubsteps(AbstractIntegrator):
         (state, inner), _ = jax.lax.scan(substep, carry, jnp.arange(self.max_substeps))
 
         # A state that was advanced by sub-steps that are too long must not pass for a result.
-        def poison(x: PyTree) -> PyTree:
-            return jnp.where(too_many, jnp.nan, x) if eqx.is_inexact_array(x) else x
-
         faults = aux.faults.set_if(Fault.COURANT, too_many)
-        return jax.tree.map(poison, state), CFLSubstepsAux(inner, faults)
+        return poison_where(state, too_many), CFLSubstepsAux(inner, faults)
 
     def terms(self, aux: CFLSubstepsAux) -> TermsWithCaches:
         return self.integrator.terms(aux.inner)

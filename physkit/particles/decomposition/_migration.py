@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Int
 
-from physkit.core import Fault, PyTree, nonzero_indices, replace_fields
+from physkit.core import Fault, PyTree, nonzero_indices, poison_where, replace_fields
 from physkit.geometry import AbstractSpace, Slab
 
 from ._ownership import Ownership, Rows
@@ -62,7 +62,7 @@ def migrate(
     attached = jax.tree.map(ownership.where_present, moving_rows.pop("attached"))
     # Where a particle is lost, poison all: no number of this device may look right.
     broken = ownership.is_broken
-    moving_rows["position"] = jnp.where(broken, jnp.nan, moving_rows["position"])
+    moving_rows["position"] = poison_where(moving_rows["position"], broken)
     return moving_rows, ownership, attached
 
 

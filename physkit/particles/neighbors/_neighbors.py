@@ -3,11 +3,9 @@
 import abc
 
 import equinox as eqx
-import jax
-import jax.numpy as jnp
 from jaxtyping import Array, Bool
 
-from physkit.core import Module, PyTree
+from physkit.core import Module, PyTree, poison_where
 
 from .._particles import Particles
 from ._pairs import AbstractPairs
@@ -39,5 +37,4 @@ class AbstractNeighbors(Module):
         """`sums` over the pairs, or NaN where pairs are missing."""
         # An overflow is noticed only at the end of the chunk, which is then replayed: until then nothing that
         # was computed with missing pairs may look like a number.
-        is_complete = self.is_complete
-        return jax.tree.map(lambda x: jnp.where(is_complete, x, jnp.nan), sums)
+        return poison_where(sums, ~self.is_complete)

@@ -21,6 +21,7 @@ from physkit.core import (
     PyTree,
     State,
     concrete_value,
+    poison_where,
 )
 from physkit.geometry import AXES, concatenate_blocks
 from physkit.parallel import addressable_rows, gather_to_host
@@ -129,10 +130,7 @@ def differs_across_devices(parts: PyTree, whole: PyTree, time_axes: int) -> Bool
 
 def _poison_unless_replicated(x: AnyArray) -> AnyArray:
     """The row of the first device; NaN where another device has other numbers."""
-    # Multiplied, not selected: a factor NaN makes derivatives NaN, too.
-    if not jnp.issubdtype(x.dtype, jnp.inexact):
-        return x[0]
-    return x[0] * jnp.where(_is_replicated_traced(x), 1, jnp.nan).astype(x.dtype)
+    return poison_where(x[0], ~_is_replicated_traced(x))
 
 
 def _is_replicated_traced(x: AnyArray) -> Bool[Array, ""]:

@@ -4,6 +4,7 @@ from functools import partial
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, Int
 
 from physkit.core import (
@@ -18,9 +19,11 @@ from physkit.core import (
     State,
     StepCount,
     cast_floats,
+    concrete_value,
     float_dtype,
+    poison_where,
 )
-from physkit.parallel import DevicesLike, to_default_device
+from physkit.parallel import DevicesLike, gather_to_host, to_default_device
 
 from ..distributed._domain import DistributedDomain, cast_to_state_precision
 from ..distributed._sharded_carry import ShardedCarry
@@ -70,9 +73,9 @@ def simulate(
     - `devices`: shard the domain over so many devices per axis, `(2, 2)`, or over JAX devices; see `run`.
       The result is that of one device to rounding, and so are its derivatives.
 
-    **Notes:** nothing raises inside a trace: look at `Result.health`, whose faults also poison the
-    numbers with NaN. Caches have fixed capacity here; `run` grows them. On CPU, JAX 0.12 runs loop
-    bodies on one core; give
+    **Notes:** nothing raises inside a trace: look at `Result.health`. Any fault also poisons: all floats of
+    carry, frames and summary are NaN, and so are their derivatives. Caches have fixed capacity here; `run`
+    grows them. On CPU, JAX 0.12 runs loop bodies on one core; give
     `jax.jit(…, compiler_options={"xla_disable_hlo_passes": "small-while-loop-hoisting"})` for large
     states (`run` does so by itself).
     """
@@ -85,14 +88,30 @@ def simulate(
         # The adjoint wraps the whole SPMD program. Differentiated inside of it, a number that is replicated
         # over the domain would count once for each device.
         program = partial(_simulate_domain, steps, devices)
-        return sim.adjoint.call_program(program, sim, carry_or_state, key)
+        return _poisoned(sim.adjoint.call_program(program, sim, carry_or_state, key))
 
 
 def simulate_on_one_device(
     steps: int, sim: Simulation, carry_or_state: State | Carry, key: Key | None = None
 ) -> Result:
     """`simulate` without devices; `steps` is known to be a multiple of the observation period."""
-    return sim.adjoint.call_program(partial(_simulate, steps), sim, carry_or_state, key)
+    return _poisoned(sim.adjoint.call_program(partial(_simulate, steps), sim, carry_or_state, key))
+
+
+def _poisoned(result: Result) -> Result:
+    """`result`; after any fault with NaN for all its numbers, and for their derivatives."""
+    # The one place for all terms and all adjoints: outside of what an adjoint differentiates in its own way, so
+    # that the cotangents that it is given are NaN already.
+    bits = result.health.bits
+    numbers = concrete_value(bits)
+    if numbers is not None and not np.any(numbers):
+        return result  # not compiled, and sound: no program to compile for it
+    # Over devices each has bits of its own, and any of them makes all numbers meaningless.
+    is_bad = jnp.any(bits != 0) if numbers is None else np.array(True)
+    carry, frames, merged_summary = poison_where(
+        (result.carry, result.frames, result.summary), is_bad
+    )
+    return Result(carry, frames, result.times, merged_summary, result.health)
 
 
 def _simulate_domain(
@@ -110,7 +129,7 @@ def _simulate_domain(
     merged_summary = to_default_device(domain.gather_summary(parts.summary, carry))
     # Only traceable checks here: replicated numbers that differ are a fault bit, and poison what they are in.
     differs = to_default_device(domain.differs(parts.frames, parts.carry.state, carry))
-    bits = to_default_device(parts.health.bits)
+    bits = to_default_device(gather_to_host(parts.health.bits))
     bits = bits | jnp.where(differs, jnp.int32(Fault.NOT_REPLICATED), jnp.int32(0))
     times = to_default_device({name: t[0] for name, t in parts.times.items()})
     final = ShardedCarry(parts.carry, domain.devices)

@@ -9,7 +9,16 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Int
 
-from physkit.core import Clock, Frame, Health, Plan, PyTree, at_full_precision, collect_faults
+from physkit.core import (
+    Clock,
+    Frame,
+    Health,
+    Plan,
+    PyTree,
+    at_full_precision,
+    collect_faults,
+    poison_where,
+)
 
 from ..adjoint._adjoint import AbstractAdjoint, Direct, LoopBody
 from ._carry import Carry, state_faults
@@ -55,7 +64,7 @@ def advance(
     sim: Simulation, carry: Carry, blocks: int, adjoint: AbstractAdjoint
 ) -> tuple[Carry, Frame, Health]:
     """`blocks` blocks forward: the carry, all frames in order of time, and the health."""
-    carry, bits = _poison_invalid(carry)
+    bits = state_faults(carry.state)  # here and at the end: a fault may come and go
     plan = sim.integrator.prepare(carry.state, sim.dt)
     block = make_block_body(sim, plan, adjoint)
     carry, frames = adjoint.advance(sim, carry, blocks, block)
@@ -83,7 +92,7 @@ def advance_chunk(
         leaves, form = rest
         model = eqx.combine(model, jax.tree.unflatten(form, leaves))
     sim, carry = model
-    carry, bits = _poison_invalid(carry)
+    bits = state_faults(carry.state)
     # The driver's carry may come from `init`, which did not run as part of a compiled program.
     sim, carry = sim.adjoint.prepare_chunk(sim, carry)
     plan = sim.integrator.prepare(carry.state, sim.dt)
@@ -113,18 +122,21 @@ def advance_member(
 ) -> tuple[Carry, Frame, Int[Array, ""]]:
     """One block of one member of a batch, checked by all guards: the carry, frames, and fault bits.
 
-    No derivatives. The plan is an argument, since it is prepared once for many calls.
+    With a fault the frames of the whole block are NaN. No derivatives. The plan is an argument, since it is
+    prepared once for many calls.
 
     - `repeats`: how many blocks instead of one, for a simulation that records nothing.
     """
-    carry, bits = _poison_invalid(carry)
+    bits = state_faults(carry.state)
     body = make_block_body(sim, plan, Direct())
     if repeats is None:
         carry, frames = body(carry)
     else:
         carry, frames = jax.lax.fori_loop(0, repeats, lambda _, c: body(c)[0], carry), {}
     carry = _check_guards(sim, plan, carry)
-    return carry, frames, bits | _health(sim, carry).bits
+    bits = bits | _health(sim, carry).bits
+    # The carry of a failed member is replaced by that of a healthy one.
+    return carry, poison_where(frames, bits != 0), bits
 
 
 def with_materialized_state(sim: Simulation, plan: Plan, carry: Carry) -> Carry:
@@ -135,19 +147,6 @@ def with_materialized_state(sim: Simulation, plan: Plan, carry: Carry) -> Carry:
 def _check_guards(sim: Simulation, plan: Plan, carry: Carry) -> Carry:
     """`carry` after the guards without an interval, which are checked at the end of every chunk."""
     return observe(sim, plan, with_materialized_state(sim, plan, carry), None)[0]
-
-
-def _poison_invalid(carry: Carry) -> tuple[Carry, Int[Array, ""]]:
-    """`carry`, NaN where a component holds values that physics cannot mean, and the fault bits of that."""
-    # Once per chunk, not at every step; `_health` looks again at its end.
-    bits = state_faults(carry.state)
-
-    def poison(x: Array) -> Array:
-        is_float = jnp.issubdtype(x.dtype, jnp.inexact)
-        return jnp.where(bits == 0, x, jnp.nan) if is_float else x
-
-    state, aux = jax.tree.map(poison, (carry.state, carry.aux))
-    return carry.replace(state=state, aux=aux), bits
 
 
 def _health(sim: Simulation, carry: Carry) -> Health:

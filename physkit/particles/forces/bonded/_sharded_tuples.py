@@ -13,6 +13,7 @@ from physkit.core import (
     data,
     linear_call,
     nonzero_indices,
+    poison_where,
     replace_fields,
 )
 
@@ -102,7 +103,7 @@ class ShardedTuples(AbstractShardedCache):
         is_used = (self.num_owned > 0)[None, :, None]
         # Forces on copies are dropped: the device that owns them computes the same tuple itself.
         total = self.tuples.sum_by_particle(jnp.where(is_used, y, 0), self.slots.shape[0])
-        return jnp.where(self.is_complete, total[: particles.num_slots], jnp.nan)
+        return poison_where(total[: particles.num_slots], ~self.is_complete)
 
     def local_parameters(self, x: Float[Array, "..."]) -> Float[Array, "..."]:
         if not x.ndim:
