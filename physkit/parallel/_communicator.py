@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Int
 
-from physkit.core import Module, PyTree, static
+from physkit.core import Module, PyTree, static, with_tangent_of
 
 Groups: TypeAlias = tuple[tuple[int, ...], ...]
 
@@ -138,9 +138,13 @@ class CartesianComm(AbstractComm):
 
 
 class MeshComm(AbstractComm):
-    """One named axis per axis of space, which is what `shard_map` and nested `vmap`s offer."""
+    """One named axis per axis of space, which is what `shard_map` and nested `vmap`s offer.
+
+    - `emulated`: whether the axes are those of `vmap`s.
+    """
 
     shape: tuple[int, ...] = static()
+    emulated: bool = static(default=False)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -160,7 +164,10 @@ class MeshComm(AbstractComm):
         return jax.lax.psum(x, self.names if axis is None else self.names[axis])
 
     def pmax(self, x: PyTree, axis: int | None = None) -> PyTree:
-        return _pmax_tree(x, self.names if axis is None else self.names[axis], None)
+        names = self.names if axis is None else self.names[axis]
+        if self.emulated:
+            return jax.tree.map(lambda leaf: _emulated_pmax(names, jnp.asarray(leaf)), x)
+        return _pmax_tree(x, names, None)
 
     def all_to_all(self, x: PyTree, axis: int, split: int, join: int) -> PyTree:
         if self.axis_size(axis) == 1:
@@ -195,8 +202,28 @@ def _pmax_jvp(names, groups, primals, tangents):
     largest = _pmax(names, groups, x)
     if not jnp.issubdtype(x.dtype, jnp.inexact):
         return largest, jnp.zeros(largest.shape, jax.dtypes.float0)
+    return largest, _mean_of_largest(names, groups, x, largest, x_dot)
+
+
+def _emulated_pmax(names: str | tuple[str, ...], x: Array) -> Array:
+    """`_pmax` over axes of `vmap`s."""
+    largest = _pmax(names, None, jax.lax.stop_gradient(x))
+    if not jnp.issubdtype(x.dtype, jnp.inexact):
+        return largest
+    # JAX calls the rule of a function within a loop only after the `vmap`s, where their axes have no names any
+    # more. So no rule here may hold a collective: the sum is part of the program, and dropped with what nothing
+    # reads where it is not differentiated.
+    return with_tangent_of(largest, _mean_of_largest(names, None, x, largest, x))
+
+
+def _mean_of_largest(
+    names: str | tuple[str, ...], groups: Groups | None, x: Array, largest: Array, of: Array
+) -> Array:
+    """The mean of `of` over the devices where `x` is the largest.
+
+    Σᵢ wᵢ ẋᵢ with equal weights there: as `jnp.max` differentiates over an array's axis.
+    """
     index_groups = None if groups is None else [list(group) for group in groups]
     psum = functools.partial(jax.lax.psum, axis_name=names, axis_index_groups=index_groups)
-    # Σᵢ wᵢ ẋᵢ with equal weights where x is the largest: as `jnp.max` differentiates over an array's axis.
-    is_largest = (x == largest).astype(x.dtype)
-    return largest, psum(is_largest / psum(is_largest) * x_dot)
+    is_largest = jax.lax.stop_gradient(x == largest).astype(x.dtype)
+    return psum(is_largest / psum(is_largest) * of)

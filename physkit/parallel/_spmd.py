@@ -168,7 +168,7 @@ def _compiled_program(
             return _add_device_axis(serial(_drop_device_axis(arrays)))
 
     elif backend == "vmap":
-        on_mesh = functools.partial(on_device, MeshComm(shape))
+        on_mesh = functools.partial(on_device, MeshComm(shape, emulated=True))
         run = jax.jit(functools.partial(_emulate_devices, on_mesh, shape))
     elif backend == "pmap":
         comm = CartesianComm(shape)
