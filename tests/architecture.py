@@ -107,6 +107,10 @@ KEYWORDS_ALLOWED = {
     ("physkit/plot/_style.py", "legend"): "where matplotlib shall put it",
     ("physkit/particles/_particles.py", "replace"): "names of the arrays to replace, checked",
     ("physkit/fields/_field.py", "replace"): "names of the parts to replace, checked",
+    (
+        "physkit/fields/_field_arithmetic.py",
+        "__array_ufunc__",
+    ): "NumPy's protocol, whose options are refused",
 }
 
 PRIVATE_ROOTS = ("jax._src", "jax.interpreters", "jax.extend", "equinox.internal", "jaxlib")

@@ -4,6 +4,7 @@ from ._clock import Clock as Clock, StepCount as StepCount
 from ._components import (
     AbstractComponent as AbstractComponent,
     as_increment as as_increment,
+    at_time as at_time,
     combine_rates as combine_rates,
     get_component as get_component,
     put_component as put_component,
@@ -11,6 +12,7 @@ from ._components import (
     shard as shard,
     shift as shift,
     unshard as unshard,
+    with_prescribed_values as with_prescribed_values,
 )
 from ._errors import (
     CapacityError as CapacityError,

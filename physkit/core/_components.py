@@ -38,6 +38,16 @@ class AbstractComponent(Module):
         """This component's numbers, read as a rate of a component of the same form."""
         return self
 
+    def at_time(self, t: ArrayLike) -> "AbstractComponent":
+        """This component as terms see it at time `t`: what depends on time by itself is evaluated."""
+        del t
+        return self
+
+    def with_prescribed_values(self, t: ArrayLike) -> "AbstractComponent":
+        """This component with the numbers that it prescribes to itself at time `t`: those on walls."""
+        del t
+        return self
+
     def shard(self, devices: tuple[int, ...]) -> "AbstractComponent":
         """This component in device layout, over `devices[k]` devices along axis k of space.
 
@@ -179,6 +189,16 @@ def shift(state: State, delta: Rate) -> State:
     return jax.tree.map(jnp.add, state, delta)
 
 
+def at_time(state: State, t: ArrayLike) -> State:
+    """`state` as terms see it at time `t`: each component by its own `at_time`."""
+    return _map_components(state, lambda component: component.at_time(t), _identity)
+
+
+def with_prescribed_values(state: State, t: ArrayLike) -> State:
+    """`state` with the numbers that its components prescribe to themselves at time `t`."""
+    return _map_components(state, lambda component: component.with_prescribed_values(t), _identity)
+
+
 def as_increment(rate: PyTree) -> Rate:
     """`rate` with every component in it as an increment: a term may return a field as the rate of one."""
 
@@ -220,6 +240,10 @@ def _weighted_sum(weights: Sequence[ArrayLike], leaves: Sequence[Array | None]) 
     # In the order of the rates: another order of the sum would change last bits.
     present = [scale_array(x, w) for w, x in zip(weights, leaves, strict=True) if x is not None]
     return sum(present[1:], present[0]) if present else None
+
+
+def _identity(x: Array) -> Array:
+    return x
 
 
 def _is_none(x: PyTree) -> bool:

@@ -8,7 +8,7 @@ import equinox as eqx
 from jaxtyping import Array, Float
 
 from ._clock import Clock
-from ._components import as_increment, combine_rates
+from ._components import as_increment, at_time, combine_rates
 from ._errors import DeclarationError
 from ._module import Module, call_user_function, static
 from ._types import Cache, PyTree, Rate, State
@@ -67,7 +67,8 @@ class AbstractTendency(AbstractTerm):
         """d state / dt: a dict of rates by component name, or the bare rate of a bare state."""
 
     def __call__(self, clock: Clock, state: State, cache: Cache) -> tuple[Rate, Cache]:
-        return as_increment(self.rate(clock, state)), cache
+        # Here, for every term alike: fields with the boundary, and the values on walls, of this instant.
+        return as_increment(self.rate(clock, at_time(state, clock.t))), cache
 
 
 class Function(AbstractTendency):

@@ -6,7 +6,7 @@ from typing import Any, ClassVar, TypeAlias
 import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike, DTypeLike
-from jaxtyping import Array, Float, Inexact
+from jaxtyping import Array, Inexact
 
 from physkit.core import (
     AbstractExactComponent,
@@ -21,13 +21,13 @@ from physkit.core import (
     replace_fields,
     replicate,
     safe_power,
-    scale_array,
     static,
     with_tangent_of,
 )
 from physkit.geometry import (
     AbstractBoundary,
     Boundaries,
+    Coordinates,
     Grid,
     Location,
     parse_boundaries,
@@ -37,16 +37,16 @@ from physkit.geometry import (
     unshard_array,
 )
 
-from ._collocation import require_same_location
+from ._field_arithmetic import AbstractFieldArithmetic
 from ._field_increment import FieldIncrement
 from ._spectrum import Spectrum
-from ._wall_values import impose_wall_values, zero_on_walls
+from ._wall_values import has_prescribed_walls, wall_values_imposed, zero_on_walls
 
 # One boundary for all sides, or a dict by axis and side; None where every axis repeats.
 BoundaryLike: TypeAlias = AbstractBoundary | dict | None
 
 
-class Field(AbstractExactComponent):
+class Field(AbstractFieldArithmetic, AbstractExactComponent):
     """Values on a grid, which know where in the cells they sit and what lies beyond the walls.
 
         Field.from_function(grid, lambda x, y: jnp.sin(x) * jnp.cos(y))
@@ -64,7 +64,8 @@ class Field(AbstractExactComponent):
     - `vector`: the first axis of `data` holds the components of a vector (mirrors and walls must
       know).
 
-    Data, boundary values and the lengths of the box are differentiable.
+    Data, boundary values and the lengths of the box are differentiable. Points that sit on walls (of
+    faces, edges and nodes) hold what the boundary prescribes there, whatever `data` says.
 
     **Errors:** `ShapeError` when data and grid disagree, or locations are mixed; `ParameterError` for
     a boundary that is missing or given twice.
@@ -79,7 +80,6 @@ class Field(AbstractExactComponent):
     fixed_point: ScaledFixedPoint | None = None  # the exact data, for Reversible
     evolving_leaves: ClassVar[tuple[str, ...]] = ("data",)
     needs_trial_step: ClassVar[bool] = True
-    __array_ufunc__ = None  # so that NumPy array * field calls Field.__rmul__
 
     def __init__(
         self,
@@ -112,6 +112,7 @@ class Field(AbstractExactComponent):
         )
         self.coefficients = None
         self.fixed_point = None
+        self.data = wall_values_imposed(self)
 
     @staticmethod
     def from_function(
@@ -148,9 +149,9 @@ class Field(AbstractExactComponent):
         return self.data.shape[: self.data.ndim - self.grid.dimension]
 
     @property
-    def coordinates(self) -> tuple[Float[Array, "..."], ...]:
-        """Coordinates of the points, one array per axis, ready to broadcast."""
-        return self.grid.coordinates(self.location)
+    def coordinates(self) -> Coordinates:
+        """Coordinates of the points, one array per axis, ready to broadcast; a call changes nothing."""
+        return Coordinates(self.grid.coordinates(self.location))
 
     def __getitem__(self, component: int) -> "Field":
         """One component, with the boundary that it has as part of the whole."""
@@ -178,14 +179,21 @@ class Field(AbstractExactComponent):
         """This field with the boundary that it has at time `t`; values on walls are set to theirs."""
         parts = len(self.components)
         boundary = self.grid.boundaries_at(t, self.boundary, self.location, parts)
-        return impose_wall_values(self.replace(boundary=boundary))
+        return _with_wall_values(self.replace(boundary=boundary))
+
+    def with_prescribed_values(self, t: ArrayLike) -> "Field":
+        """This field with the values that its boundary has on walls at time `t`; the boundary stays."""
+        if not has_prescribed_walls(self):
+            return self
+        # Exact data, if there are any, stay: terms and frames read the wall from its boundary.
+        return self.replace(data=self.at_time(t).data, fixed_point=self.fixed_point)
 
     def with_boundary(self, boundary: "Field | BoundaryLike") -> "Field":
         """This field with another boundary: a field's, or whatever `Field(boundary=…)` takes."""
         if isinstance(boundary, Field):
-            return self.replace(boundary=boundary.boundary)
+            return _with_wall_values(self.replace(boundary=boundary.boundary))
         boundaries = parse_boundaries(self.grid.periodic, boundary)
-        return impose_wall_values(self.replace(boundary=cast_floats(boundaries, self.real_dtype)))
+        return _with_wall_values(self.replace(boundary=cast_floats(boundaries, self.real_dtype)))
 
     def padded(self, width: int | tuple[tuple[int, int], ...]) -> Array:
         """The data with ghost layers: `width` on every side, or `((low, high), …)` per axis."""
@@ -227,10 +235,19 @@ class Field(AbstractExactComponent):
         return self.integral() / self.grid.space.volume
 
     def norm(self, power: int = 2) -> Array:
-        """(∫ |u|ᵖ dV / V)^(1/p) over all components: root mean square for 2, mean magnitude for 1."""
+        """(∫ |u|ᵖ dV / V)^(1/p) over all components: root mean square for 2, mean magnitude for 1.
+
+        An average over the box, so that the norm of 1 is 1. Wave functions with ∫ |ψ|² dV = 1 are
+        `psi.normalized()`.
+        """
         total = self.grid.sum(self._weighted(jnp.abs(self.data) ** power))
         mean = jnp.sum(total) * self.grid.cell_volume / self.grid.space.volume
         return mean if power == 1 else safe_power(mean, 1 / power)
+
+    def normalized(self) -> "Field":
+        """This field times a number, such that ∫ |u|² dV = 1 over all components; with its boundary."""
+        volume = self.grid.space.volume
+        return (self / (self.norm() * jnp.sqrt(volume))).with_boundary(self)
 
     def max(self) -> Array:
         """The largest value, per component."""
@@ -308,53 +325,12 @@ class Field(AbstractExactComponent):
     def faults(self) -> Array:
         return jnp.where(self.grid.space.is_degenerate(), jnp.int32(Fault.SPACE), jnp.int32(0))
 
-    # --- arithmetic -----------------------------------------------------------------------------
-
-    def __add__(self, other):
-        return self._combine(other, jnp.add)
-
-    def __radd__(self, other):
-        return self._combine(other, lambda a, b: b + a)
-
-    def __sub__(self, other):
-        return self._combine(other, jnp.subtract)
-
-    def __rsub__(self, other):
-        return self._combine(other, lambda a, b: b - a)
-
-    def __mul__(self, other):
-        return self._combine(other, _product)
-
-    def __rmul__(self, other):
-        return self._combine(other, _product)
-
-    def __truediv__(self, other):
-        return self._combine(other, jnp.divide)
-
-    def __rtruediv__(self, other):
-        return self._combine(other, lambda a, b: b / a)
-
-    def __pow__(self, power):
-        return self.with_values(self.data**power)
-
-    def __neg__(self):
-        return self.with_values(-self.data)
+    # --- inside ---------------------------------------------------------------------------------
 
     @property
     def real_dtype(self) -> jnp.dtype:
         """The floating precision of the data."""
         return jnp.finfo(self.data.dtype).dtype
-
-    def _combine(self, other: Any, operation: Callable[[Any, Any], Array]) -> "Field":
-        if isinstance(other, Spectrum):
-            raise ShapeError("a field and a spectrum: use spectrum.field(), or field.spectrum()")
-        if not isinstance(other, Field):
-            return self.with_values(operation(self.data, other))
-        require_same_location(self, other)
-        a, b = self.data, other.data
-        # A scalar times a vector is a vector: leading axes of components broadcast.
-        vector = self.vector or other.vector
-        return self.with_values(operation(a, b), vector=vector)
 
     def _map_arrays(
         self,
@@ -393,7 +369,6 @@ class Field(AbstractExactComponent):
         return values
 
 
-def _product(a: Array, b: Any) -> Array:
-    if jnp.iscomplexobj(a):
-        return scale_array(a, b)
-    return scale_array(b, a) if jnp.iscomplexobj(b) and jnp.ndim(b) else a * b
+def _with_wall_values(field: Field) -> Field:
+    data = wall_values_imposed(field)
+    return field if data is field.data else field.replace(data=data)

@@ -1,14 +1,14 @@
 """Values of fields at points that sit on walls, where a boundary gives the field itself."""
 
 from collections.abc import Iterator
-from typing import Any, Protocol, TypeAlias, TypeVar, runtime_checkable
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 from jaxtyping import Array
 
 from physkit.core import Module
-from physkit.geometry import Boundaries, Dirichlet, Grid, Location, NoSlip
+from physkit.geometry import Boundaries, Grid, Location, Wall, shape_for_wall
 
 Index: TypeAlias = tuple[slice | int, ...]
 
@@ -23,14 +23,6 @@ class OnPoints(Protocol):
     boundary: Boundaries
     vector: bool
 
-    @property
-    def components(self) -> tuple[int, ...]: ...
-
-    def replace(self, *, data: Array) -> Any: ...
-
-
-FieldT = TypeVar("FieldT", bound=OnPoints)
-
 
 def zero_on_walls(field: OnPoints, increment: Array) -> Array:
     """`increment` of `field`, zero on walls where a boundary says what the field is."""
@@ -39,23 +31,21 @@ def zero_on_walls(field: OnPoints, increment: Array) -> Array:
     return increment
 
 
-def impose_wall_values(field: FieldT) -> FieldT:
-    """`field` with the values that its boundary gives on walls."""
-    values, parts = field.data, len(field.components)
+def wall_values_imposed(field: OnPoints) -> Array:
+    """The data of `field` with the values that its boundary gives on walls.
+
+    Functions of time are left alone: only a field `at_time` knows what they are.
+    """
+    values = field.data
     for index, value, axis in _prescribed_walls(field):
-        if isinstance(value, Module):
-            continue  # a function of time: `at_time` knows its value
-        value = jnp.asarray(value, values.dtype)
-        # One for the wall, one per component, or one per point of the wall.
-        if value.ndim == values.ndim:
-            value = jnp.squeeze(value, parts + axis)
-        elif 0 < value.ndim <= parts:
-            value = value.reshape(*value.shape, *[1] * (values.ndim - 1 - value.ndim))
-        if value.ndim == values.ndim - 1:  # over the wall, perhaps that of the whole domain
-            value = field.grid.local(jnp.expand_dims(value, parts + axis), field.location)
-            value = jnp.squeeze(value, parts + axis)
-        values = _set_on_wall(field, values, index, axis, value)
-    return field if values is field.data else field.replace(data=values)
+        if not isinstance(value, Module):
+            values = _set_on_wall(field, values, index, axis, value)
+    return values
+
+
+def has_prescribed_walls(field: OnPoints) -> bool:
+    """Whether points sit on walls where a boundary says what the field is."""
+    return next(_prescribed_walls(field), None) is not None
 
 
 def _prescribed_walls(field: OnPoints) -> Iterator[tuple[Index, Any, int]]:
@@ -65,19 +55,42 @@ def _prescribed_walls(field: OnPoints) -> Iterator[tuple[Index, Any, int]]:
             continue
         array_axis = field.data.ndim - field.grid.dimension + axis
         # The first and the last point along a staggered axis sit on its walls.
-        for side, index in zip(sides, (0, -1), strict=True):
-            if isinstance(side, Dirichlet):
-                yield (slice(None),) * array_axis + (index,), side.value, axis
-            elif isinstance(side, NoSlip) and field.vector:
-                yield (slice(None),) * array_axis + (index,), side.velocity, axis
+        for side, end in zip(sides, (0, -1), strict=True):
+            prescribed = side.prescribed(axis, field.vector)
+            if prescribed is None:
+                continue
+            component, value = prescribed
+            index: list[slice | int] = [slice(None)] * array_axis + [end]
+            if component is not None:
+                index[0] = component
+            yield tuple(index), value, axis
 
 
 def _set_on_wall(
     field: OnPoints, values: Array, index: Index, axis: int, wall_values: ArrayLike
 ) -> Array:
     """`values` with others on a wall across `axis`; unchanged on devices whose block has no such wall."""
+    grid, array_axis = field.grid, len(index) - 1
+    layer = values[index]
+    if jnp.ndim(wall_values):
+        # One per component or per point of the wall, perhaps of the whole domain: as ghosts read them.
+        near = jnp.expand_dims(values[(slice(None),) * array_axis + index[-1:]], array_axis)
+        widths = tuple((0, 0, wraps) for wraps in grid.periodic)
+        wall = Wall(
+            axis,
+            grid.dimension,
+            True,
+            field.vector,
+            grid.spacing[axis],
+            widths,
+            None,
+            grid.space.comm,
+            grid.includes_walls(field.location),
+        )
+        shaped = jnp.broadcast_to(shape_for_wall(wall_values, near, wall), near.shape)
+        wall_values = jnp.squeeze(shaped, array_axis)
     # True on one device; over several a traced bool, since all run one program.
-    at_wall = field.grid.touches_side(axis, 0 if index[-1] == 0 else 1)
+    at_wall = grid.touches_side(axis, 0 if index[-1] == 0 else 1)
     if at_wall is not True:
-        wall_values = jnp.where(at_wall, wall_values, values[index])
+        wall_values = jnp.where(at_wall, jnp.asarray(wall_values, values.dtype), layer)
     return values.at[index].set(wall_values)

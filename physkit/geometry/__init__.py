@@ -16,7 +16,7 @@ from .boundaries._parse_boundaries import (
     unknown_boundaries as unknown_boundaries,
 )
 from .boundaries._space_time_value import as_space_time_value as as_space_time_value
-from .boundaries._wall import Wall as Wall
+from .boundaries._wall import Wall as Wall, shape_for_wall as shape_for_wall
 from .grids._blocks import (
     concatenate_blocks as concatenate_blocks,
     shard_array as shard_array,
@@ -25,6 +25,7 @@ from .grids._blocks import (
 from .grids._grid import Grid as Grid
 from .spaces._abstract_grid import require_divisible as require_divisible
 from .spaces._box import Box as Box
+from .spaces._coordinates import Coordinates as Coordinates
 from .spaces._free import Free as Free
 from .spaces._location import AXES as AXES, Location as Location
 from .spaces._slab import Slab as Slab, require_box as require_box, slab_axis as slab_axis

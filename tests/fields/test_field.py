@@ -240,3 +240,56 @@ def test_a_rate_of_none_is_an_error(grid):
         pk.simulate(pk.Simulation(pk.RK4(lambda u: u), dt=0.1), u, 1)
     with pytest.raises(pk.errors.ComponentError, match="moves a field, not Particles"):
         pk.simulate(pk.Simulation(pk.RK4(Diffusion(1.0)), dt=0.1), pk.Particles([[0.0]]), 1)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [jnp.sin, jnp.sum, jnp.asarray, jax.jit(jnp.exp), np.sin, np.sum, lambda u: jnp.maximum(u, 0)],
+)
+def test_a_field_taken_for_an_array_says_what_to_write(grid, wrong):
+    with pytest.raises((ShapeError, TypeError), match=r"field\.map\(jnp\.sin\).*field\.data"):
+        wrong(Field(1.0, grid))
+
+
+def test_fields_meet_arrays_and_numbers_of_every_kind(grid):
+    u = Field.from_function(grid, lambda x, y: 1 + jnp.sin(x) * y, dtype=jnp.float32)
+    values = np.asarray(u)
+    assert values.dtype == np.float32
+    np.testing.assert_array_equal(values, u.data)
+    np.testing.assert_array_equal(np.asarray(u, np.float64), values.astype(np.float64))
+    for two in (2, 2.0, np.float32(2), np.float64(2), jnp.float64(2), jnp.asarray(2), np.int32(2)):
+        for result, expected in (
+            (two * u, 2 * values),
+            (u / two, values / 2),
+            (two - u, 2 - values),
+        ):
+            assert result.data.dtype == np.float32
+            np.testing.assert_array_equal(result.data, expected)
+    for array in (values, u.data):
+        np.testing.assert_array_equal((array - u).data, 0.0)
+        np.testing.assert_array_equal((u / array).data, 1.0)
+    psi = u * (1 + 1j)
+    assert psi.data.dtype == np.complex64
+    assert abs((psi / psi.norm()).norm() - 1) < 1e-6
+    np.testing.assert_allclose(abs(psi).data, np.sqrt(2) * np.abs(values), rtol=1e-6)
+
+
+def test_normalized_wave_functions_have_probability_one(channel):
+    psi = Field.from_function(channel, lambda x, y: y.astype(complex), channel.node, Mirror())
+    one = psi.normalized()
+    density = abs(one).data ** 2
+    np.testing.assert_allclose(Field(density, channel, channel.node, Mirror()).integral(), 1.0)
+    assert one.boundary == psi.boundary
+
+
+def test_coordinates_are_those_of_the_points_with_and_without_a_call(grid, channel):
+    u = Field(0.0, grid)
+    x, y = grid.coordinates
+    for same in (grid.coordinates(), u.coordinates, u.coordinates()):
+        np.testing.assert_array_equal(same[0], x)
+        np.testing.assert_array_equal(same[1], y)
+    nodes = Field(0.0, channel, channel.node, Neumann())
+    np.testing.assert_array_equal(nodes.coordinates()[1], channel.coordinates(channel.node)[1])
+    doubled = jax.tree.map(lambda c: 2 * c, nodes.coordinates)
+    np.testing.assert_array_equal(doubled[1], 2 * nodes.coordinates[1])
+    assert len(grid.coordinates) == 2

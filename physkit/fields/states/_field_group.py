@@ -42,6 +42,9 @@ class AbstractFieldGroup(AbstractComponent):
         """This component with the boundaries that it has at time `t`."""
         return self.replace({name: part.at_time(t) for name, part in self.parts().items()})
 
+    def with_prescribed_values(self, t: ArrayLike) -> "AbstractFieldGroup":
+        return self.replace({n: part.with_prescribed_values(t) for n, part in self.parts().items()})
+
     def shift(self, delta: dict[str, FieldIncrement | Array]) -> "AbstractFieldGroup":
         unknown = sorted(set(delta) - set(self.parts()))
         if unknown:

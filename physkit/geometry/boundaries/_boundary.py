@@ -53,6 +53,19 @@ class AbstractBoundary(Module):
         del t, x, parts
         return self
 
+    def prescribed(self, axis: int, vector: bool) -> tuple[int | None, SpaceTimeValue] | None:
+        """What the field is on the wall itself, for points that sit there.
+
+        **Arguments:**
+
+        - `axis`: that of the wall.
+        - `vector`: whether the components of the field are those of a vector.
+
+        **Returns:** the component that is prescribed (None for all) and its value, as that of `Dirichlet`;
+        None where the field on the wall is free.
+        """
+        del axis, vector
+
 
 class Periodic(AbstractBoundary):
     """The other side of the box: for periodic axes, and only for those."""
@@ -85,6 +98,9 @@ class Mirror(AbstractBoundary):
         # Odd about the wall, as values that are 0 on it.
         return Dirichlet(0.0) if index == axis else self
 
+    def prescribed(self, axis, vector):
+        return (axis, 0.0) if vector else None
+
 
 class Dirichlet(AbstractBoundary):
     """u = `value` on the wall.
@@ -112,6 +128,9 @@ class Dirichlet(AbstractBoundary):
 
     def at_time(self, t, x, parts=0):
         return Dirichlet(evaluate_on_wall(self.value, t, x, parts))
+
+    def prescribed(self, axis, vector):
+        return None, self.value
 
 
 class Neumann(AbstractBoundary):
@@ -190,3 +209,6 @@ class NoSlip(AbstractBoundary):
 
     def at_time(self, t, x, parts=0):
         return NoSlip(evaluate_on_wall(self.velocity, t, x, parts))
+
+    def prescribed(self, axis, vector):
+        return (None, self.velocity) if vector else None

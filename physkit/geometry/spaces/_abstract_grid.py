@@ -11,6 +11,7 @@ from jaxtyping import Array, Bool, Float, Int
 from physkit.core import Module, ShapeError
 
 from ._box import Box
+from ._coordinates import CoordinatesAt
 from ._location import AXES, Location, axis_number
 
 ArrayLike: TypeAlias = Array | np.ndarray
@@ -125,22 +126,14 @@ class AbstractGrid(Module):
             return True
         return comm.axis_index(axis) == (comm.axis_size(axis) - 1 if side else 0)
 
-    def coordinates(self, location: Location | None = None) -> tuple[Float[Array, "..."], ...]:
+    @property
+    def coordinates(self) -> CoordinatesAt:
         """Coordinates of the points at `location` (cell centers if left out), one array per axis.
 
-        They are ready to broadcast: x is `[nx 1 1]`, y `[1 ny 1]`, z `[1 1 nz]`.
+        `grid.coordinates(grid.node)`, `grid.coordinates()`. They are ready to broadcast: x is `[nx 1 1]`, y
+        `[1 ny 1]`, z `[1 1 nz]`.
         """
-        location = self.cell if location is None else location
-        out = []
-        for k, (n, staggered) in enumerate(
-            zip(self.local_shape_at(location), location.staggered, strict=True)
-        ):
-            x = (np.arange(n) + (0.0 if staggered else 0.5)).astype(self.spacing.dtype)
-            if self.space.comm.axis_size(k) > 1:
-                # Integers and halves add up exactly: coordinates have the same bits on any number of devices.
-                x = x + self._first_cell(k).astype(x.dtype)
-            out.append(self.along_axis(k, x * self.spacing[k]))
-        return tuple(out)
+        return CoordinatesAt(self._coordinates_at)
 
     def cell_edges(self, axis: int) -> Float[Array, " corners"]:
         """Coordinates along `axis` of the edges of this device's cells, `[cells + 1]`.
@@ -172,6 +165,19 @@ class AbstractGrid(Module):
         return x.reshape([-1 if k == axis else 1 for k in range(self.dimension)])
 
     # --- inside ---------------------------------------------------------------------------------
+
+    def _coordinates_at(self, location: Location | None) -> tuple[Float[Array, "..."], ...]:
+        location = self.cell if location is None else location
+        out = []
+        for k, (n, staggered) in enumerate(
+            zip(self.local_shape_at(location), location.staggered, strict=True)
+        ):
+            x = (np.arange(n) + (0.0 if staggered else 0.5)).astype(self.spacing.dtype)
+            if self.space.comm.axis_size(k) > 1:
+                # Integers and halves add up exactly: coordinates have the same bits on any number of devices.
+                x = x + self._first_cell(k).astype(x.dtype)
+            out.append(self.along_axis(k, x * self.spacing[k]))
+        return tuple(out)
 
     def _first_cell(self, axis: int) -> Int[Array, ""]:
         """Index of this device's first cell along `axis`."""

@@ -18,6 +18,7 @@ from physkit.core import (
     at_full_precision,
     collect_faults,
     poison_where,
+    with_prescribed_values,
 )
 
 from ..adjoint._adjoint import AbstractAdjoint, Direct, LoopBody
@@ -141,7 +142,9 @@ def advance_member(
 
 def with_materialized_state(sim: Simulation, plan: Plan, carry: Carry) -> Carry:
     """`carry` with its state complete, for observers and guards."""
-    return carry.replace(state=sim.integrator.materialize(plan, carry.state, carry.aux))
+    clock = Clock.at(carry.step, sim.t0, sim.dt, carry.key)
+    state = sim.integrator.materialize(plan, carry.state, carry.aux)
+    return carry.replace(state=with_prescribed_values(state, clock.t))
 
 
 def _check_guards(sim: Simulation, plan: Plan, carry: Carry) -> Carry:

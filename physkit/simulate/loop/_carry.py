@@ -32,6 +32,7 @@ from physkit.core import (
     data,
     float_dtype,
     static,
+    with_prescribed_values,
 )
 from physkit.observe import Snapshot
 
@@ -95,7 +96,9 @@ class Carry(Module):
 def snapshot(sim: Simulation, plan: Plan, carry: Carry) -> Snapshot:
     """What observers see of `carry`."""
     clock = Clock.at(carry.step, sim.t0, sim.dt, carry.key)
-    return Snapshot(clock, carry.state, carry.aux, plan, sim.integrator)
+    # Walls that move by themselves are no part of the steps: they are where they are at this time.
+    state = with_prescribed_values(carry.state, clock.t)
+    return Snapshot(clock, state, carry.aux, plan, sim.integrator)
 
 
 def summary(sim: Simulation, carry: Carry) -> Frame:
@@ -140,6 +143,7 @@ def init(
     bits = state_faults(state)
     if concrete_value(bits) is not None:  # outside of a trace, an error is better than NaN
         Health(bits).check("at the start")
+    state = with_prescribed_values(state, sim.t0)
     # First of all: `Reversible` rounds the state, and forces must be those of the rounded one.
     state = sim.adjoint.prepare_state(sim, state)
     plan = sim.integrator.prepare(state, sim.dt)
