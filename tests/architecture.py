@@ -84,7 +84,14 @@ WORDS_ALLOWED = {
 
 # Where open-ended keyword arguments are the interface itself, not plumbing.
 KEYWORDS_ALLOWED = {
-    ("physkit/core/numerics/_matrix_products.py", "at_full"): "passed on to the function as they are",
+    (
+        "physkit/core/numerics/_matrix_products.py",
+        "at_full",
+    ): "passed on to the function as they are",
+    (
+        "physkit/core/calls/_explain.py",
+        "call",
+    ): "passes on what the function that it stands for is given",
     ("physkit/core/_module.py", "*"): "passes field options on to equinox.field",
     (
         "physkit/core/numerics/_linear_call.py",

@@ -113,6 +113,22 @@ from ._types import (
     Rate as Rate,
     State as State,
 )
+from .calls._conversions import (
+    Count as Count,
+    KeyLike as KeyLike,
+    as_count as as_count,
+    as_key as as_key,
+    as_state as as_state,
+    note_precision as note_precision,
+)
+from .calls._explain import (
+    describe as describe,
+    explain_attribute as explain_attribute,
+    explain_call as explain_call,
+    explain_traced_values as explain_traced_values,
+    find_name as find_name,
+    show_numbers as show_numbers,
+)
 from .numerics._batching import any_in_batch as any_in_batch, cond_for_batch as cond_for_batch
 from .numerics._complex import scale_array as scale_array
 from .numerics._linear_call import linear_call as linear_call

@@ -3,10 +3,11 @@
 import __future__
 
 import dataclasses
+import functools
 import inspect
 import sys
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import equinox as eqx
 import jax
@@ -16,11 +17,37 @@ from jax.typing import DTypeLike
 
 from ._errors import DeclarationError, ParameterError
 from ._types import PyTree
+from .calls._explain import (
+    describe,
+    explain_arguments,
+    explain_attribute,
+    explain_traced_values,
+    why_unsuitable,
+)
 
 M = TypeVar("M")  # the class of a Module
 
 
-class Module(eqx.Module):
+class _ExplainedCall(type(eqx.Module)):  # pyright: ignore[reportUntypedBaseClass]
+    """Builds Modules; where that fails, or a field holds what it must not, the error says why."""
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        try:
+            instance = super().__call__(*args, **kwargs)
+        except Exception as error:
+            _explain_abstract(cls)
+            explain_arguments(cls, cls.__name__, args, kwargs, error)
+            _explain_conversion(cls, args, kwargs, error)
+            raise
+        # Without this a class instead of an instance, or a wrong rank, would be found far from its cause.
+        for name, hint in _field_types(cls).items():
+            complaint = why_unsuitable(cls.__name__, name, getattr(instance, name), hint)
+            if complaint is not None:
+                raise complaint
+        return instance
+
+
+class Module(eqx.Module, metaclass=_ExplainedCall):
     """Base of everything in physkit: an Equinox module that is *abstract or final*.
 
     A class whose name starts with `Abstract` may be subclassed. Every other class is final, so that a method
@@ -62,6 +89,97 @@ class Module(eqx.Module):
                         "evolves) or static() (a change recompiles)."
                     )
 
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            # A property that raised, or a field that is not set yet: its own error.
+            if name.startswith("_") or any(name in c.__dict__ for c in type(self).__mro__):
+                return object.__getattribute__(self, name)
+            if name in type(self).__dataclass_fields__:
+                return object.__getattribute__(self, name)
+            raise _MissingAttributeError(self, name)
+
+        def __setattr__(self, name: str, value: Any) -> None:
+            try:
+                super().__setattr__(name, value)
+            except dataclasses.FrozenInstanceError:
+                raise dataclasses.FrozenInstanceError(_explain_assignment(self, name)) from None
+
+
+class _MissingAttributeError(AttributeError):
+    """An attribute that a Module does not have. JAX and others probe for many: the text is made when read."""
+
+    def __init__(self, owner: Module, name: str):
+        super().__init__(name)
+        self._owner, self._name = owner, name
+
+    def __str__(self) -> str:
+        return explain_attribute(self._owner, self._name)
+
+
+def _explain_assignment(owner: Module, name: str) -> str:
+    kind = type(owner).__name__
+    if name not in {field.name for field in dataclasses.fields(owner)}:
+        return f"{kind} declares no field {name!r}: write `{name}: … = param()` (or data, static) in the class"
+    copy = (
+        f"x.replace({name}=…)"
+        if hasattr(type(owner), "replace")
+        else f"equinox.tree_at(lambda x: x.{name}, x, value)"
+    )
+    return f"{kind}.{name} cannot be assigned: Modules never change. Make a copy: {copy}"
+
+
+def _explain_abstract(cls: type) -> None:
+    """**Errors:** `DeclarationError` for a class that lacks what its base class asks for."""
+    missing = [
+        *(
+            f"`{name}: ClassVar[…] = …`"
+            for name in sorted(getattr(cls, "__abstractclassvars__", ()))
+        ),
+        *(f"the field `{name}`" for name in sorted(getattr(cls, "__abstractvars__", ()))),
+        *(_show_method(cls, name) for name in sorted(getattr(cls, "__abstractmethods__", ()))),
+    ]
+    if not missing:
+        return
+    what = ", ".join(missing)
+    if is_abstract(cls):
+        raise DeclarationError(
+            f"{cls.__name__} is abstract: write a class of your own that subclasses it, with {what}"
+        ) from None
+    raise DeclarationError(f"the class {cls.__name__} lacks {what}") from None
+
+
+def _show_method(cls: type, name: str) -> str:
+    method = getattr(cls, name)
+    if isinstance(method, property):
+        return f"the property `{name}`"
+    arguments = ", ".join(inspect.signature(method).parameters)
+    return f"the method `{name}({arguments})`"
+
+
+def _explain_conversion(
+    cls: type, args: tuple[Any, ...], kwargs: dict[str, Any], error: Exception
+) -> None:
+    """**Errors:** `ParameterError` that names the field whose value could not be converted."""
+    fields = {f.name: f for f in dataclasses.fields(cls)}  # pyright: ignore[reportArgumentType]
+    bound = inspect.signature(cls).bind(*args, **kwargs)
+    for name, value in bound.arguments.items():
+        if name in fields and fields[name].metadata.get("converter") is as_parameter:
+            try:
+                as_parameter(value)
+            except ParameterError as reason:
+                raise ParameterError(f"{cls.__name__}: {name}: {reason}") from error
+
+
+@functools.cache
+def _field_types(cls: type) -> dict[str, Any]:
+    """Annotations of the fields of a class that are checked, by name."""
+    return {
+        field.name: field.type
+        for field in dataclasses.fields(cls)  # pyright: ignore[reportArgumentType]
+        if not isinstance(field.type, str)
+    }
+
 
 def is_abstract(cls: type) -> bool:
     """Whether `cls` may be subclassed, as its name tells: it begins with `Abstract`."""
@@ -96,13 +214,18 @@ def as_parameter(value: Any) -> Any:
     # JAX and Equinox rebuild Modules with None, shapes or bare `object()`s as placeholders of leaves.
     if value is None or isinstance(value, jax.ShapeDtypeStruct) or type(value) is object:
         return value
-    if isinstance(value, str | bytes) or callable(value):
-        raise ParameterError(f"a parameter must be a number or an array, not {value!r}")
+    if isinstance(value, str | bytes | eqx.Module) or callable(value):
+        raise ParameterError(f"a parameter must be a number or an array, not {describe(value)}")
     try:
         array = jnp.asarray(value)
     except (TypeError, ValueError) as error:
-        raise ParameterError(f"a parameter must be a number or an array, not {value!r}") from error
+        raise ParameterError(
+            f"a parameter must be a number or an array, not {describe(value)}"
+        ) from error
     # Naming the dtype drops JAX's weak type, for which a program would be compiled anew.
+    if not hasattr(value, "dtype") and jnp.issubdtype(array.dtype, jnp.complexfloating):
+        # Python's complex numbers: of the precision of the default float.
+        return jnp.asarray(value, np.result_type(jnp.zeros(()).dtype, np.complex64))
     is_floating = jnp.issubdtype(array.dtype, jnp.inexact) and hasattr(value, "dtype")
     return jnp.asarray(value, dtype=array.dtype if is_floating else float)
 
@@ -200,7 +323,8 @@ def call_user_function(
         raise DeclarationError(f"{what} is called as function{signature}: {error}") from error
     except ValueError:
         pass  # some compiled functions have no signature
-    return function(*arguments)
+    with explain_traced_values(what):
+        return function(*arguments)
 
 
 def concrete_value(x: Any) -> np.ndarray | None:

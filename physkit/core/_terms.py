@@ -5,6 +5,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import equinox as eqx
+import jax
+import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from ._clock import Clock
@@ -12,6 +14,7 @@ from ._components import as_increment, at_time, combine_rates
 from ._errors import DeclarationError
 from ._module import Module, call_user_function, static
 from ._types import Cache, PyTree, Rate, State
+from .calls._explain import describe
 from .numerics._matrix_products import at_full_precision
 
 
@@ -87,7 +90,21 @@ class Function(AbstractTendency):
         rate = call_user_function(self.function, arguments, "a right-hand side", signature)
         if rate is None:
             raise DeclarationError("a right-hand side returned None: is there a return missing?")
+        if isinstance(rate, list | tuple) and isinstance(state, jax.Array):
+            rate = jnp.asarray(rate)  # of a state that is one array, its entries in a list
+        for leaf in jax.tree.leaves(rate):
+            if not eqx.is_array_like(leaf):
+                raise DeclarationError(
+                    f"a right-hand side returns numbers: the rate of its state; got {describe(leaf)}"
+                )
         return rate
+
+    def __check_init__(self):
+        if not callable(self.function) or isinstance(self.function, type):
+            raise DeclarationError(
+                "a right-hand side is a function (t, state) → rate, e.g. lambda t, y: -y; got "
+                f"{describe(self.function)}"
+            )
 
 
 class Tendencies(AbstractTerm):
@@ -114,8 +131,13 @@ class Tendencies(AbstractTerm):
                 continue
             if not isinstance(term, AbstractTerm):
                 if not callable(term):
-                    raise TypeError(
-                        f"expected a tendency or a function (t, state) → rate, got {term!r}"
+                    raise DeclarationError(
+                        "expected a tendency or a function (t, state) → rate, got "
+                        f"{describe(term)}{_advice(term)}"
+                    )
+                if isinstance(term, type):
+                    raise DeclarationError(
+                        f"{term.__name__} is a class: write {term.__name__}(…), with its arguments"
                     )
                 term = Function(term)
             flat.append(term)
@@ -140,6 +162,14 @@ class Tendencies(AbstractTerm):
             caches.append(term_cache)
         # The integer 1 as weight leaves dtypes and numbers of the rates as they are.
         return combine_rates([1] * len(rates), rates), tuple(caches)
+
+
+def _advice(value: Any) -> str:
+    if isinstance(value, list | tuple):
+        return ": give terms one after the other, without a list"
+    if hasattr(value, "force_over_distance"):
+        return ": a pair potential acts by Pairwise(potential, cutoff=…) in VelocityVerlet(force)"
+    return ""
 
 
 def names_of_terms(names: Sequence[str | None]) -> tuple[str | None, ...]:

@@ -51,7 +51,7 @@ class TestAbstractOrFinal:
         class Incomplete(AbstractSpring):
             pass
 
-        with pytest.raises(TypeError, match="abstract"):
+        with pytest.raises(TypeError, match="lacks the field `stiffness`"):
             Incomplete()
 
     def test_future_annotations_are_refused(self):

@@ -73,6 +73,11 @@ def check_rate_shapes(tendency: Tendencies, clock: Clock, state: State, caches: 
     for (path, x), y in pairs:
         if x.shape != y.shape or x.dtype != y.dtype:
             name = jax.tree_util.keystr(path) or "the state"
+            if jnp.issubdtype(x.dtype, jnp.integer) or x.dtype == bool:
+                raise ShapeError(
+                    f"{name} holds {x.dtype}, and its rate is {y.dtype}: what moves is made of floats, e.g. "
+                    "jnp.array([1.0, 2.0]) for jnp.array([1, 2])"
+                )
             raise ShapeError(
                 f"the rate does not fit {name}: {x.dtype}{list(x.shape)} would become "
                 f"{y.dtype}{list(y.shape)}; a rate has the shape and precision of what it changes"

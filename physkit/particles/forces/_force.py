@@ -11,10 +11,13 @@ from physkit.core import (
     AbstractTerm,
     Cache,
     Clock,
+    ComponentError,
+    DeclarationError,
     Module,
     NoEnergyError,
     NoVirialError,
     State,
+    describe,
     get_component,
     names_of_terms,
     put_component,
@@ -55,8 +58,17 @@ class AbstractForce(AbstractTerm):
         return self
 
     def particles(self, state: State) -> Particles:
-        """The component this force acts on."""
-        return get_component(state, self.component)
+        """The component this force acts on.
+
+        **Errors:** `ComponentError` where it is no `Particles`.
+        """
+        particles = get_component(state, self.component)
+        if not isinstance(particles, Particles):
+            raise ComponentError(
+                f"{type(self).__name__} acts on particles; the state is {describe(particles)}. Make "
+                "Particles(position, space=…), or give component=… where the state has several components"
+            )
+        return particles
 
     def energy(self, clock: Clock, state: State, cache: Cache = None) -> Float[Array, ""]:
         """Potential energy of the whole component at `clock.t`."""
@@ -154,7 +166,7 @@ class Forces(Module):
                 flat.append(force)
                 names.append(None)
             else:
-                raise TypeError(f"expected a force, got {force!r}")
+                raise DeclarationError(_explain_no_force(force))
         return Forces(tuple(flat), names_of_terms(names))
 
     @property
@@ -191,3 +203,26 @@ class Forces(Module):
 
     def __add__(self, other: "AbstractForce | Forces") -> "Forces":
         return Forces.of(self, other)
+
+
+def _explain_no_force(value: object) -> str:
+    """Why `value`, given where a force is wanted, is none, and what to write."""
+    text = f"expected a force, got {describe(value)}"
+    if isinstance(value, type):
+        return f"{text}: write {value.__name__}(…), with its arguments"
+    if hasattr(value, "force_over_distance"):
+        name = type(value).__name__
+        return f"{text}, a pair potential: Pairwise({name}(…), cutoff=…) is the force between all pairs"
+    if isinstance(value, list | tuple):
+        return f"{text}: forces add, a + b"
+    if isinstance(value, Particles):
+        return f"{text}: particles are the state, the second argument of run and simulate"
+    if isinstance(value, AbstractTerm):
+        return f"{text}, a rate of change: RK4({type(value).__name__}(…)) advances it"
+    if callable(value):
+        return (
+            f"{text}: ExternalForce(lambda t, particles: …) makes a force of a function, ExternalEnergy(…) of "
+            "an energy; EquationsOfMotion and RK4 take rates. Between pairs, write a potential: a class that "
+            "subclasses AbstractPairPotential, with energy(self, r)"
+        )
+    return f"{text}; e.g. Pairwise(LennardJones(), cutoff=2.5) or HarmonicTrap(1.0)"

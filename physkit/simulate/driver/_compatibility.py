@@ -7,7 +7,7 @@ import equinox as eqx
 import jax
 import numpy as np
 
-from physkit.core import ParameterError, PhyskitError, PyTree, State
+from physkit.core import ParameterError, PhyskitError, PyTree, State, explain_traced_values
 
 from ..distributed._gather import is_part_shape
 from ..distributed._sharded_carry import ShardedCarry
@@ -56,7 +56,8 @@ def explain_carry_errors(
     """
     require_compatible(sim, carry_or_state)
     try:
-        yield
+        with explain_traced_values("what a simulation is made of"):
+            yield
     except PhyskitError:  # says by itself what is wrong
         raise
     except (AttributeError, KeyError, TypeError, ValueError) as error:

@@ -8,7 +8,17 @@ from typing import NoReturn
 import jax
 import numpy as np
 
-from physkit.core import CapacityError, Key, PhyskitError, State
+from physkit.core import (
+    CapacityError,
+    Count,
+    KeyLike,
+    PhyskitError,
+    State,
+    as_count,
+    as_key,
+    as_state,
+    explain_call,
+)
 from physkit.parallel import DevicesLike, gather_to_host
 from physkit.storage import Checkpoints
 
@@ -17,6 +27,7 @@ from ..distributed._sharded_carry import ShardedCarry
 from ..loop._carry import Carry
 from ..loop._chunk_program import ChunkAttempt
 from ..loop._chunk_scheduler import ChunkScheduler
+from ..loop._entry import require_simulation
 from ..loop._simulation import Simulation
 from ._chunk_driver import MAX_GROWTHS, ChunkDriver
 from ._compatibility import explain_carry_errors
@@ -29,12 +40,13 @@ from ._single_device import SingleDevice
 from ._stop_request import StopRequest
 
 
+@explain_call
 def run(
     sim: Simulation,
     carry_or_state: State | Carry | ShardedCarry,
-    steps: int,
+    steps: Count,
     *,
-    key: Key | None = None,
+    key: KeyLike | None = None,
     to: str | Path | None = None,
     checkpoint: str | Path | Checkpoints | None = None,
     resume: bool = False,
@@ -56,7 +68,7 @@ def run(
 
     - `carry_or_state`: a state to start from, or a carry to continue from (`Run.carry`).
     - `steps`: a multiple of the longest observer interval.
-    - `key`: a JAX random key for dynamics with noise, when starting from a state.
+    - `key`: a JAX random key, or a whole number, for dynamics with noise, when starting from a state.
     - `to`: a folder that frames are appended to as the run goes, instead of being kept in memory;
       `pk.open(folder)` reads them, also during the run. Checkpoints go there, too, unless told
       otherwise.
@@ -76,6 +88,8 @@ def run(
     `ParameterError` as the faults say; `CapacityError` when growing does not settle; `FileError` for
     folders in use or not empty, full disks, and checkpoints that cannot be read or do not belong here.
     """
+    require_simulation("run", sim, carry_or_state, steps)
+    steps, key, carry_or_state = as_count(steps), as_key(key), as_state(carry_or_state)
     blocks = count_blocks(sim, steps)
     with explain_carry_errors(sim, carry_or_state):
         sim = cast_to_state_precision(sim, carry_or_state)

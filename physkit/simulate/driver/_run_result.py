@@ -2,11 +2,20 @@
 
 import dataclasses
 from pathlib import Path
+from typing import NoReturn
 
 import jax
 import numpy as np
 
-from physkit.core import EXIT_INTERRUPTED, EXIT_TRY_AGAIN, FileError, PyTree, State
+from physkit.core import (
+    EXIT_INTERRUPTED,
+    EXIT_TRY_AGAIN,
+    ComponentError,
+    FileError,
+    PyTree,
+    State,
+    explain_attribute,
+)
 from physkit.storage import Recording, open as open_file
 
 from ..distributed._sharded_carry import ShardedCarry
@@ -81,8 +90,17 @@ class Run:
                 return recorded[name]
         if self.to is not None:
             return self.recording[name]
-        raise KeyError(
+        raise ComponentError(
             f"nothing recorded as {name!r}; available: {sorted(self.frames | self.summary)}"
+        )
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        recorded = self.frames | self.summary
+        advice = f"; it is run[{name!r}]" if name in recorded else None
+        raise AttributeError(
+            f"Run has no {name!r}{advice}" if advice else explain_attribute(self, name)
         )
 
     def __repr__(self) -> str:

@@ -9,17 +9,24 @@ from jaxtyping import Array, Float, Int
 
 from physkit.core import (
     Clock,
+    ComponentError,
+    Count,
     Fault,
     Frame,
     Health,
     Key,
+    KeyLike,
     Module,
     ObserverError,
     PyTree,
     State,
     StepCount,
+    as_count,
+    as_key,
+    as_state,
     cast_floats,
     concrete_value,
+    explain_call,
     float_dtype,
     poison_where,
 )
@@ -29,6 +36,7 @@ from ..distributed._domain import DistributedDomain, cast_to_state_precision
 from ..distributed._sharded_carry import ShardedCarry
 from ..loop._advance import advance, observe_initial
 from ..loop._carry import Carry, init, refresh_aux, require_no_key, summary
+from ..loop._entry import require_simulation
 from ..loop._simulation import Simulation
 from ._compatibility import explain_carry_errors
 
@@ -54,13 +62,21 @@ class Result(Module):
         """The last state."""
         return self.carry.state
 
+    def __getitem__(self, name: str) -> PyTree:
+        for recorded in (self.frames, self.summary):
+            if name in recorded:
+                return recorded[name]
+        available = sorted(self.frames | self.summary)
+        raise ComponentError(f"nothing recorded as {name!r}; available: {available}")
 
+
+@explain_call
 def simulate(
     sim: Simulation,
     carry_or_state: State | Carry | ShardedCarry,
-    steps: int,
+    steps: Count,
     *,
-    key: Key | None = None,
+    key: KeyLike | None = None,
     devices: DevicesLike | None = None,
 ) -> Result:
     """Advance by `steps` steps. Pure: `jit`, `grad`, `vmap` it.
@@ -69,7 +85,7 @@ def simulate(
 
     - `carry_or_state`: a state to start from, or a carry to continue from.
     - `steps`: a multiple of the longest observer interval.
-    - `key`: a JAX random key for dynamics with noise, when starting from a state.
+    - `key`: a JAX random key, or a whole number, for dynamics with noise, when starting from a state.
     - `devices`: shard the domain over so many devices per axis, `(2, 2)`, or over JAX devices; see `run`.
       The result is that of one device to rounding, and so are its derivatives.
 
@@ -79,6 +95,8 @@ def simulate(
     `jax.jit(…, compiler_options={"xla_disable_hlo_passes": "small-while-loop-hoisting"})` for large
     states (`run` does so by itself).
     """
+    require_simulation("simulate", sim, carry_or_state, steps)
+    steps, key, carry_or_state = as_count(steps), as_key(key), as_state(carry_or_state)
     count_blocks(sim, steps)
     if devices is None and isinstance(carry_or_state, ShardedCarry):
         devices = carry_or_state.devices
@@ -176,10 +194,9 @@ def _times(sim: Simulation, start: StepCount, steps: int, frame: PyTree) -> Floa
     return jax.vmap(time_of)(jnp.arange(count))
 
 
-def count_blocks(sim: Simulation, steps: int) -> int:
+def count_blocks(sim: Simulation, steps: Count) -> int:
     """`steps` in units of the longest interval."""
-    if isinstance(steps, bool) or not isinstance(steps, int) or steps < 1:
-        raise ObserverError(f"steps must be a whole number from 1; got {steps!r}")
+    steps = as_count(steps)
     blocks, rest = divmod(steps, sim.observation_period)
     if rest:
         period = sim.observation_period

@@ -16,6 +16,7 @@ from physkit.core import (
     Frame,
     Health,
     Key,
+    KeyLike,
     Module,
     ObserverError,
     OverlapError,
@@ -25,17 +26,21 @@ from physkit.core import (
     State,
     StepCount,
     all_finite,
+    as_key,
+    as_state,
     at_full_precision,
     cast_floats,
     collect_faults,
     concrete_value,
     data,
+    explain_call,
     float_dtype,
     static,
     with_prescribed_values,
 )
 from physkit.observe import Snapshot
 
+from ._entry import require_simulation
 from ._simulation import Simulation
 
 
@@ -122,15 +127,16 @@ def state_faults(state: State) -> Int[Array, ""]:
     return bits
 
 
+@explain_call
 @at_full_precision
 def init(
-    sim: Simulation, state: State, *, key: Key | None = None, capacity: int | None = None
+    sim: Simulation, state: State, *, key: KeyLike | None = None, capacity: int | None = None
 ) -> Carry:
     """The carry of step 0: parameters in the state's precision, caches built, observers ready.
 
     **Arguments:**
 
-    - `key`: a JAX random key, for dynamics with noise.
+    - `key`: a JAX random key or a whole number, for dynamics with noise.
     - `capacity`: at least this capacity of every growable cache (neighbors per particle). By
       default it is estimated from the density where the numbers can be seen, that is outside of
       `jit`, `grad` and `vmap`.
@@ -138,6 +144,8 @@ def init(
     **Errors:** those of the terms; `OverlapError` when the force at the start is not finite;
     `ObserverError` when two observers record one name.
     """
+    require_simulation("init", sim, state)
+    state, key = as_state(state), as_key(key)
     # Parameters in another precision than the state would change the dtype of a loop's carry.
     sim = cast_floats(sim, float_dtype(state))
     bits = state_faults(state)

@@ -1,0 +1,1 @@
+"""What calls are given: converted at the entry, and explained where it does not fit."""

@@ -1,0 +1,328 @@
+"""Why a call cannot be: an argument that is unknown, missing, or of another kind than is needed."""
+
+import collections.abc
+import contextlib
+import difflib
+import functools
+import inspect
+import traceback
+import types
+import typing
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, ParamSpec, TypeVar
+
+import equinox as eqx
+import jax
+import numpy as np
+from jaxtyping import AbstractArray
+
+from .._errors import DeclarationError, ParameterError, PhyskitError, ShapeError
+from ._argument_names import ADVICE_FOR, ATTRIBUTES, SYNONYMS
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_MAX_LENGTH = 60  # characters of a value in a message
+
+
+def describe(value: Any) -> str:
+    """What `value` is, in a few words, for a message."""
+    if isinstance(value, type):
+        return f"the class {value.__name__}"
+    if isinstance(value, eqx.Module):
+        return f"{_article(type(value).__name__)} {type(value).__name__}"
+    if isinstance(value, jax.Array | np.ndarray) and value.ndim:
+        return f"an array {value.dtype}{list(value.shape)}"
+    if inspect.isroutine(value):
+        return "a function"
+    text = " ".join(repr(value).split())
+    return text if len(text) <= _MAX_LENGTH else f"{text[:_MAX_LENGTH]}…"
+
+
+def show_numbers(values: Any) -> str:
+    """Numbers as one types them: 0.1 of single precision is 0.1, not 0.10000000149."""
+    array = np.asarray(values)
+    return np.array2string(array, separator=", ", threshold=10)
+
+
+def find_name(name: str, available: Iterable[str]) -> str | None:
+    """The one of `available` that `name` means: by a synonym, another case or spelling; None for none."""
+    names = [n for n in available if not n.startswith("_")]
+    for synonym in SYNONYMS.get(name, ()):
+        if synonym in names:
+            return synonym
+    by_case = {n.lower(): n for n in names}
+    if name.lower() in by_case:
+        return by_case[name.lower()]
+    close = difflib.get_close_matches(name, names, n=1, cutoff=0.7)
+    return close[0] if close else None
+
+
+def explain_call(function: Callable[P, R]) -> Callable[P, R]:
+    """`function`, whose errors name an argument that is unknown, missing or of another kind.
+
+    Nothing is done before a call fails.
+    """
+
+    @functools.wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return function(*args, **kwargs)
+        except PhyskitError:
+            raise  # says by itself what is wrong
+        except Exception as error:
+            explain_arguments(function, function.__name__, args, kwargs, error)
+            raise
+
+    return call
+
+
+def explain_arguments(
+    call: Callable,
+    name: str,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    error: Exception,
+) -> None:
+    """Raise what is wrong with the arguments of `call`, if that is why it raised `error`.
+
+    **Errors:** `DeclarationError` for an argument that is unknown, missing or of another kind, `ShapeError` for
+    one of another rank, `ParameterError` for a complex number instead of a real one.
+    """
+    try:
+        signature = inspect.signature(call)
+    except (TypeError, ValueError):
+        return
+    try:
+        bound = signature.bind(*args, **kwargs)
+    except TypeError:
+        raise DeclarationError(_explain_signature(name, signature, args, kwargs)) from None
+    hints = _type_hints(call)
+    for argument, value in bound.arguments.items():
+        kind, hint = signature.parameters[argument].kind, hints.get(argument)
+        if hint is None or kind is inspect.Parameter.VAR_KEYWORD:
+            continue
+        for one in value if kind is inspect.Parameter.VAR_POSITIONAL else (value,):
+            complaint = why_unsuitable(name, argument, one, hint)
+            if complaint is not None:
+                raise complaint from (None if isinstance(error, PhyskitError) else error)
+
+
+def why_unsuitable(owner: str, name: str, value: Any, hint: Any) -> PhyskitError | None:
+    """The error for a `value` that the annotation `hint` does not allow; None if it is fine or nobody knows.
+
+    Only Modules, strings, functions, and ranks of arrays are checked: what else there is, is converted.
+    """
+    parts = _parts(hint)
+    verdicts = [_allows(part, value) for part in parts]
+    if not verdicts or any(verdict is not False for verdict in verdicts):
+        return None
+    wanted = " or ".join(dict.fromkeys(_wanted(part) for part in parts if part is not type(None)))
+    advice = _advice_for_value(value, parts)
+    text = f"{owner}: {name} must be {wanted}; got {describe(value)}{advice}"
+    arrays = [part for part in parts if _is_array_type(part)]
+    if arrays and np.iscomplexobj(value) and all(_is_real(part) for part in arrays):
+        return ParameterError(text)
+    return ShapeError(text) if arrays and hasattr(value, "shape") else DeclarationError(text)
+
+
+@contextlib.contextmanager
+def explain_traced_values(what: str = "a function") -> Iterator[None]:
+    """Explain what JAX raises where Python needs the number of a traced value.
+
+    **Errors:** `DeclarationError` that names the line of the user's code.
+    """
+    try:
+        yield
+    except (jax.errors.ConcretizationTypeError, jax.errors.TracerArrayConversionError) as error:
+        raise DeclarationError(
+            f"{what} is compiled, so that its values are not known while Python runs{_users_line(error)}: use "
+            "jnp.sin for np.sin or math.sin, jnp.where(condition, a, b) for if, arrays for float(…) and int(…)"
+        ) from error
+
+
+_NOT_THE_USERS = ("site-packages", "/physkit/", "<frozen", "/lib/python")  # parts of paths
+
+
+def _users_line(error: BaseException) -> str:
+    """Where in the code that is neither physkit's nor a library's an error comes from."""
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        path = frame.filename
+        if frame.line and not any(
+            part in path for part in ("site-packages", "/physkit/", "<frozen", "/lib/python")
+        ):
+            return f" (line {frame.lineno} of {path}: {frame.line})"
+    return ""
+
+
+def explain_attribute(owner: Any, name: str) -> str:
+    """Why `owner` has no attribute `name`, and which one was meant."""
+    kind = type(owner).__name__
+    text = f"{kind} has no {name!r}"
+    advice = ATTRIBUTES.get(kind, {}).get(name)
+    if advice is not None:
+        return f"{text}: {advice}"
+    available = sorted({n for n in dir(type(owner)) if not n.startswith("_")} | _fields(owner))
+    state = getattr(owner, "state", None) if "state" in available else None
+    # What is asked of a result or a snapshot is often meant of its state.
+    for word in (name, *SYNONYMS.get(name, ())):
+        if state is not None and hasattr(state, word):
+            return f"{text}: it is .state.{word}"
+    meant = find_name(name, available)
+    if meant is not None:
+        return f"{text}; did you mean {meant!r}?"
+    advice = ATTRIBUTES["*"].get(name)
+    return f"{text}: {advice}" if advice is not None else f"{text}; available: {available}"
+
+
+def _explain_signature(
+    name: str, signature: inspect.Signature, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> str:
+    parameters = {k: p for k, p in signature.parameters.items() if k != "self"}
+    variable = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    named = [k for k, p in parameters.items() if p.kind not in variable]
+    form = f"{name}({', '.join(_show_parameter(p) for p in parameters.values())})"
+    unknown = [k for k in kwargs if k not in named]
+    if unknown and not any(p.kind is variable[1] for p in parameters.values()):
+        word = unknown[0]
+        meant = find_name(word, [k for k in named if k not in kwargs])
+        if meant is not None:
+            return (
+                f"{name} has no argument {word!r}; did you mean {meant}=…? It is called as {form}"
+            )
+        advice = ADVICE_FOR.get(word)
+        hint = f": {advice}" if advice else ""
+        return f"{name} has no argument {word!r}{hint}. It is called as {form}"
+    positional = [k for k in named if parameters[k].kind is not inspect.Parameter.KEYWORD_ONLY]
+    takes_any = any(p.kind is variable[0] for p in parameters.values())
+    if len(args) > len(positional) and not takes_any:
+        extra = ", ".join(describe(x) for x in args[len(positional) :])
+        by_name = [k for k in named if k not in positional]
+        hint = f"; {', '.join(by_name[:3])}, … are given by name" if by_name else ""
+        return (
+            f"{name} takes {len(positional)} arguments by position, got {len(args)}: nothing is called for "
+            f"{extra}{hint}. It is called as {form}"
+        )
+    twice = [k for k in positional[: len(args)] if k in kwargs]
+    if twice:
+        return f"{name} got {twice[0]!r} twice, by position and by name. It is called as {form}"
+    given = {*positional[: len(args)], *kwargs}
+    missing = [
+        k for k in named if k not in given and parameters[k].default is inspect.Parameter.empty
+    ]
+    return f"{name} needs {' and '.join(missing)}. It is called as {form}"
+
+
+def _show_parameter(p: inspect.Parameter) -> str:
+    if p.kind is inspect.Parameter.VAR_POSITIONAL:
+        return f"*{p.name}"
+    if p.kind is inspect.Parameter.VAR_KEYWORD:
+        return "name=…"
+    if p.default is inspect.Parameter.empty:
+        return p.name if p.kind is not inspect.Parameter.KEYWORD_ONLY else f"{p.name}=…"
+    simple = p.default is None or isinstance(p.default, bool | int | float | str)
+    return f"{p.name}={p.default!r}" if simple else f"{p.name}=…"
+
+
+def _type_hints(call: Callable) -> dict[str, Any]:
+    # As they stand: physkit has no string annotations, and those of others are left alone.
+    function = call.__init__ if isinstance(call, type) else call
+    return dict(getattr(function, "__annotations__", {}))
+
+
+def _parts(hint: Any) -> tuple[Any, ...]:
+    """The alternatives of a union; the hint itself if it is none."""
+    if typing.get_origin(hint) in (typing.Union, types.UnionType):
+        return tuple(part for one in typing.get_args(hint) for part in _parts(one))
+    return (hint,)
+
+
+def _allows(hint: Any, value: Any) -> bool | None:
+    """Whether one alternative allows `value`; None where this is not known."""
+    if hint is None or hint is type(None):
+        return value is None
+    if typing.get_origin(hint) is collections.abc.Callable:
+        return callable(value)
+    if not isinstance(hint, type) or typing.get_origin(hint) is not None:
+        return None
+    if issubclass(hint, eqx.Module) or hint is str:
+        return isinstance(value, hint)
+    if _is_array_type(hint):
+        return _allows_array(hint, value)
+    return None
+
+
+def _allows_array(hint: Any, value: Any) -> bool | None:
+    if value is None:
+        return False
+    if _is_real(hint) and np.iscomplexobj(value):
+        return False
+    rank = _rank(hint)
+    has_rank = hasattr(value, "ndim")
+    return None if rank is None or not has_rank else value.ndim == rank
+
+
+def _rank(hint: Any) -> int | None:
+    return len(hint.dims) if hint.index_variadic is None else None
+
+
+def _is_array_type(hint: Any) -> bool:
+    return isinstance(hint, type) and issubclass(hint, AbstractArray) and hasattr(hint, "dims")
+
+
+def _is_real(hint: Any) -> bool:
+    kinds = hint.dtypes if isinstance(hint.dtypes, list | tuple) else ()
+    return bool(kinds) and all(str(kind).startswith(("float", "bfloat")) for kind in kinds)
+
+
+def _wanted(hint: Any) -> str:
+    if typing.get_origin(hint) is collections.abc.Callable:
+        return "a function"
+    if hint is str:
+        return "a string"
+    if _is_array_type(hint):
+        rank = _rank(hint)
+        real = "real " if _is_real(hint) else ""
+        one = f"one {real}number"
+        return (
+            one if rank == 0 else f"an array of {real}numbers with shape [{hint.dim_str.strip()}]"
+        )
+    name = hint.__name__
+    kind = _KINDS.get(name)
+    return f"{_article(name)} {name}" + (f" ({kind})" if kind else "")
+
+
+# Examples of what an abstract class stands for; by name, since this layer knows none of them.
+_KINDS = {
+    "AbstractIntegrator": "e.g. RK4(…) or VelocityVerlet(force)",
+    "AbstractPairPotential": "e.g. LennardJones(); your own is a class with energy(self, r)",
+    "AbstractSpace": "e.g. Box([10, 10, 10]) or Free()",
+    "AbstractForce": "e.g. Pairwise(LennardJones(), cutoff=2.5)",
+    "AbstractAdjoint": "e.g. NestedCheckpoint()",
+    "AbstractScheme": "e.g. pk.schemes.Spectral()",
+    "AbstractRiemannSolver": "e.g. pk.riemann.HLLC()",
+    "AbstractReconstruction": "e.g. pk.reconstructions.MUSCL()",
+    "AbstractLimiter": "e.g. pk.limiters.VanLeer()",
+    "AbstractKernel": "e.g. pk.kernels.CIC()",
+    "Grid": "Grid([length], (cells,))",
+    "Field": "Field(data, grid)",
+    "Particles": "Particles(position)",
+    "Simulation": "Simulation(integrator, dt=…)",
+}
+
+
+def _advice_for_value(value: Any, parts: tuple[Any, ...]) -> str:
+    if isinstance(value, type):
+        classes = tuple(p for p in parts if isinstance(p, type))
+        if issubclass(value, classes):
+            return f": write {value.__name__}(…), with its arguments"
+    return ""
+
+
+def _article(name: str) -> str:
+    return "an" if name[:1] in "AEIOU" else "a"
+
+
+def _fields(owner: Any) -> set[str]:
+    fields = getattr(type(owner), "__dataclass_fields__", {})
+    return {name for name in fields if not name.startswith("_")}
