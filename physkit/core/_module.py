@@ -47,7 +47,15 @@ class _ExplainedCall(type(eqx.Module)):  # pyright: ignore[reportUntypedBaseClas
         return instance
 
 
-class Module(eqx.Module, metaclass=_ExplainedCall):
+if TYPE_CHECKING:
+    _Explained = eqx.Module  # whose metaclass tells type checkers that Modules are dataclasses
+else:
+
+    class _Explained(eqx.Module, metaclass=_ExplainedCall):
+        """Equinox's Module with explained calls."""
+
+
+class Module(_Explained):
     """Base of everything in physkit: an Equinox module that is *abstract or final*.
 
     A class whose name starts with `Abstract` may be subclassed. Every other class is final, so that a method
