@@ -37,6 +37,7 @@ from ._errors import (
     OverlapError as OverlapError,
     ParameterError as ParameterError,
     PhyskitError as PhyskitError,
+    PhyskitWarning as PhyskitWarning,
     RangeError as RangeError,
     SamplingError as SamplingError,
     SelectionError as SelectionError,
@@ -131,6 +132,7 @@ from .calls._explain import (
 )
 from .numerics._batching import any_in_batch as any_in_batch, cond_for_batch as cond_for_batch
 from .numerics._complex import scale_array as scale_array
+from .numerics._dependence import depends_on as depends_on
 from .numerics._linear_call import linear_call as linear_call
 from .numerics._matrix_products import (
     at_full_precision as at_full_precision,

@@ -175,18 +175,41 @@ def put_component(state: State, name: str | None, component: State) -> State:
 def shift(state: State, delta: Rate) -> State:
     """`state` ⊕ `delta`: components by their own `shift`, bare arrays by addition; None changes nothing.
 
-    **Errors:** `ComponentError` for a rate of a component that the state does not have.
+    **Errors:** `ComponentError` for a rate of a component that the state does not have; `ShapeError` for a rate
+    of another form or shape than a bare state, which would broadcast.
     """
+    return _shift(state, delta, "")
+
+
+def _shift(state: State, delta: Rate, path: str) -> State:
+    """`shift` of the part of a state at `path`."""
     if delta is None:
         return state
     if isinstance(state, dict) and isinstance(delta, dict):
         unknown = sorted(set(delta) - set(state))
         if unknown:
             raise ComponentError(f"rate names {unknown}; available: {sorted(state)}")
-        return {k: shift(v, delta[k]) if k in delta else v for k, v in state.items()}
+        return {
+            k: _shift(v, delta[k], f"{path}[{k!r}]") if k in delta else v for k, v in state.items()
+        }
     if isinstance(state, AbstractComponent):
         return state.shift(delta)
-    return jax.tree.map(jnp.add, state, delta)
+    form = jax.tree.structure(state), jax.tree.structure(delta)
+    if form[0] != form[1]:
+        place = path or "the state"
+        raise ShapeError(f"the rate does not fit {place}: its form is {form[1]}, not {form[0]}")
+
+    def add(inner: tuple, x: ArrayLike, rate: ArrayLike) -> Array:
+        if jnp.shape(x) != jnp.shape(rate):
+            place = path + jax.tree_util.keystr(inner) or "the state"
+            raise ShapeError(
+                f"the rate does not fit {place}: its shape {list(jnp.shape(rate))} would be broadcast to "
+                f"{list(jnp.shape(x))}; a rate has the shape and precision of what it changes, e.g. "
+                "jnp.full_like(y, 1.0)"
+            )
+        return jnp.add(x, rate)
+
+    return jax.tree_util.tree_map_with_path(add, state, delta)
 
 
 def at_time(state: State, t: ArrayLike) -> State:

@@ -5,6 +5,10 @@ class PhyskitError(Exception):
     """Base of every error that physkit raises on purpose."""
 
 
+class PhyskitWarning(UserWarning):
+    """A program runs, but probably not as meant; the message names the remedy."""
+
+
 class DeclarationError(PhyskitError, TypeError):
     """A Module is declared in a way that would silently misbehave later."""
 

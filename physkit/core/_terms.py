@@ -55,6 +55,19 @@ class AbstractTerm(Module):
         """
         del clock, state
 
+    @property
+    def drifts(self) -> tuple[tuple[str, str | None], ...]:
+        """(name of this class, component) for each component that it moves by that component's own velocity.
+
+        dx/dt = v: two terms that do it for one component would move it twice as far.
+        """
+        return ()
+
+    def parts(self, state: State) -> tuple[str, ...]:
+        """Names of the parts that some integrators advance apart; empty where there is only the whole."""
+        del state
+        return ()
+
     def named(self, name: str) -> Any:
         """A sum of this one term under the name `name`: add it to others, and `find` it by that name."""
         return Tendencies((self,), (name,))
@@ -150,6 +163,10 @@ class Tendencies(AbstractTerm):
         **Errors:** `DeclarationError`.
         """
         raise DeclarationError(f"give {name!r} to one term, before it is added to others")
+
+    @property
+    def drifts(self) -> tuple[tuple[str, str | None], ...]:
+        return tuple(drift for term in self.terms for drift in term.drifts)
 
     def init(self, state: State) -> Cache:
         return tuple(term.init(state) for term in self.terms)

@@ -71,6 +71,10 @@ class Drag(AbstractTendency):
         self.particles, self.fluid, self.moving = particles, fluid, moving
         self.kernel = kernel or CIC()
 
+    @property
+    def drifts(self) -> tuple[tuple[str, str | None], ...]:
+        return ((type(self).__name__, self.particles),) if self.moving else ()
+
     def rate(self, clock: Clock, state: State) -> dict[str, Rate]:
         drops = get_component(state, self.particles)
         flow = flow_velocity(get_component(state, self.fluid), clock, drops)

@@ -28,6 +28,7 @@ from physkit.geometry import Box, Grid
 from physkit.particles import Particles
 from physkit.particles.forces import AbstractForce
 
+from ._influence import optimal_influence, squared_length, strained
 from ._kernels import CIC, AbstractKernel
 from ._mesh_interactions import AbstractMeshInteraction, Electrostatics
 from ._transfer import Points, deposit_at, interpolate_at
@@ -53,7 +54,8 @@ class ParticleMesh(AbstractForce):
       energy is conserved as far as the mesh resolves. `"energy"`: forces are minus the gradient of
       `energy`, which small steps conserve to any precision; momentum is not, and particles feel their
       own images on the mesh. The kernel should then be `TSC()` or `PCS()`, with continuous gradients.
-    - `deconvolved`: divide the kernel's window out of ρ and E (sharper, but noisier).
+    - `deconvolved`: make up for the kernel's shape and the scheme by the optimal influence function, for the
+      least force error of point particles (see Notes).
     - `interlaced`: average with a second mesh, half a cell away, which removes the largest aliases. Twice
       the cost.
     - `exact`: deposit sums that do not depend on the order of particles.
@@ -168,25 +170,17 @@ class ParticleMesh(AbstractForce):
 
     def virial(self, clock: Clock, state: State, cache: Cache = None) -> Float[Array, "d d"]:
         """−∂U/∂ε for a strain ε of particles and mesh alike."""
-        source, k2, is_wave = self._source(state), self._k2(), self._is_wave()
+        source, d = self._source(state), self.grid.dimension
+        density, none = source.field(), jnp.zeros((d, d), self.grid.space.lengths.dtype)
 
-        def response_of_log(log_k2: Array) -> Array:
-            return self._response(jnp.exp(log_k2))
+        def strain_derivative(a: int, b: int) -> Float[Array, ""]:
+            _, slope = jax.jvp(self._influence, (none,), (none.at[a, b].set(1),))
+            return -(density * source.multiply(slope).field()).integral() / 2
 
-        positive = jnp.where(is_wave, k2, 1)
-        # A strain changes k² by −2 Σ ε_ab k_a k_b, and so G by dG/d(ln k²) · (−2 Σ ε_ab k_a k_b / k²).
-        _, slope = jax.jvp(response_of_log, (jnp.log(positive),), (jnp.ones_like(k2),))
-        slope = jnp.where(is_wave, slope / positive, 0)
-        density, waves = source.field(), self._waves()
-        d = self.grid.dimension
-        rows = [
-            [
-                (density * source.multiply(slope * waves[a] * waves[b]).field()).integral()
-                for b in range(d)
-            ]
-            for a in range(d)
-        ]
-        stress = jnp.stack([jnp.stack(row) for row in rows])
+        stress = jnp.stack(
+            [jnp.stack([strain_derivative(a, b) for b in range(d)]) for a in range(d)]
+        )
+        # The density of charge goes with the inverse of the volume.
         return stress + self.energy(clock, state, cache) * jnp.eye(d, dtype=stress.dtype)
 
     # --- implementation -------------------------------------------------------------------------
@@ -236,8 +230,25 @@ class ParticleMesh(AbstractForce):
         return jnp.asarray(turns, self.grid.space.lengths.dtype)
 
     def _potential(self, source: Spectrum) -> Spectrum:
-        k2, waves = self._k2(), self._is_wave()
-        return source.multiply(jnp.where(waves, self._response(jnp.where(waves, k2, 1)), 0))
+        return source.multiply(self._influence(None))
+
+    def _influence(self, strain: Float[Array, "d d"] | None) -> Float[Array, "..."]:
+        """φ over ρ per mode, in a box with this strain; 0 for the mean."""
+        waves = self._is_wave()
+        if self.deconvolved:
+            none = jnp.zeros((self.grid.dimension,) * 2, self.grid.space.lengths.dtype)
+            influence = optimal_influence(
+                self.grid,
+                self.interaction,
+                self.kernel,
+                self.scheme,
+                from_energy=self.conserves == "energy",
+                interlaced=self.interlaced,
+                strain=none if strain is None else strain,
+            )
+            return jnp.where(waves, influence, 0)
+        k2 = self._k2() if strain is None else squared_length(strained(self._waves(), strain))
+        return jnp.where(waves, self.interaction.green_function(jnp.where(waves, k2, 1)), 0)
 
     def _is_wave(self) -> Array | np.ndarray:
         """True for all modes but the mean."""
@@ -248,13 +259,6 @@ class ParticleMesh(AbstractForce):
     def _k2(self) -> Float[Array, "..."]:
         first, *rest = (-self.scheme.symbol(self.grid, k, 2) for k in range(self.grid.dimension))
         return sum(rest, first)
-
-    def _response(self, k2: Float[Array, "..."]) -> Float[Array, "..."]:
-        response = self.interaction.green_function(k2)
-        if self.deconvolved:
-            for k in range(self.grid.dimension):
-                response = response / self.kernel.window(self._phases(k)) ** 2
-        return response
 
     def _waves(self) -> list[Float[Array, "..."]]:
         """k per axis of the scheme's second derivative, with the sign of the mode."""

@@ -1,5 +1,7 @@
 """The contract of a partial differential equation for one field."""
 
+from typing import Any
+
 import equinox as eqx
 from jaxtyping import Array
 
@@ -10,6 +12,7 @@ from physkit.core import (
     DeclarationError,
     Rate,
     State,
+    StepCount,
     as_increment,
     combine_rates,
     get_component,
@@ -41,6 +44,27 @@ class AbstractEquation(AbstractTendency):
     def nonlinear(self, clock: Clock, field: Field) -> Field | Spectrum | None:
         """N(t, u), by values or by coefficients, whichever comes cheaper; None for N = 0."""
         del clock, field
+
+    def parts(self, state: State) -> tuple[str, ...]:
+        """ "linear" and "nonlinear", as far as there are any."""
+        field, clock = get_component(state, self.component), Clock.at(StepCount.of(0), 0.0, 1.0)
+        if not isinstance(field, Field):
+            return ()
+
+        def both(equation: AbstractEquation, field: Field) -> Any:
+            now = field.at_time(clock.t)
+            return equation.symbol(now), equation.nonlinear(clock, now)
+
+        # Traced only: no number is computed.
+        found = eqx.filter_eval_shape(both, self, field)
+        names = ("linear", "nonlinear")
+        parts = tuple(name for name, part in zip(names, found, strict=True) if part is not None)
+        return (*parts, "own rate") if self.has_own_rate else parts
+
+    @property
+    def has_own_rate(self) -> bool:
+        """Whether its rate is written apart: it may hold more, which only integrators of rates see."""
+        return type(self).rate is not AbstractEquation.rate
 
     def linear(self, field: Field) -> Field | Spectrum | None:
         """L u, for explicit integrators: by the symbol, unless an equation knows a way without it."""

@@ -4,6 +4,10 @@ Folders, each importing only from those before it: `particle` (particles under f
 any state), `splitting` (integrators made of integrators), `spectral` (equations with a symbol).
 """
 
+from ._composition_checks import (
+    check_composition as check_composition,
+    reads_velocities as reads_velocities,
+)
 from ._integrator import (
     AbstractIntegrator as AbstractIntegrator,
     AbstractOneStep as AbstractOneStep,

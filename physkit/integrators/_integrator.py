@@ -24,6 +24,9 @@ from ._staleness import holds_same_arrays
 
 StepSize: TypeAlias = ArrayLike  # a number
 TermsWithCaches: TypeAlias = tuple[tuple[AbstractTerm, Cache], ...]
+# Terms, each with the names of the parts of it that are advanced; None for the whole.
+AdvancedParts: TypeAlias = tuple[tuple[AbstractTerm, tuple[str, ...] | None], ...]
+Drifts: TypeAlias = tuple[tuple[str, str | None], ...]  # (who, component)
 
 
 class AbstractIntegrator(Module):
@@ -128,6 +131,29 @@ class AbstractIntegrator(Module):
         return ()
 
     @property
+    def drifts(self) -> tuple[tuple[str, str | None], ...]:
+        """(who, component) for each component that is moved by its own velocity, x + dt·v; by default, what the
+        terms and the integrators inside say.
+        """
+        inner = _integrators_inside(self)
+        return tuple(d for one in inner or _terms_inside(self) for d in one.drifts)
+
+    @property
+    def position_forces(self) -> tuple[tuple[str, AbstractTerm], ...]:
+        """(who, force) for each force that must depend on positions and time only, not on velocities."""
+        return tuple(pair for one in _integrators_inside(self) for pair in one.position_forces)
+
+    def advanced_parts(self, state: State) -> AdvancedParts:
+        """Each term with those of its parts that are advanced; by default the whole of all terms inside.
+
+        An integrator that takes only a part of an equation overrides this: then nothing is left out in silence.
+        """
+        inner = _integrators_inside(self)
+        if inner:
+            return tuple(pair for one in inner for pair in one.advanced_parts(state))
+        return tuple((term, None) for term in _terms_inside(self))
+
+    @property
     def conserves_momentum(self) -> bool:
         """Whether a step keeps the total momentum: temperatures count `d` degrees of freedom less.
 
@@ -161,6 +187,15 @@ class AbstractOneStep(AbstractStateless):
 
     def prepare(self, state: State, dt: StepSize) -> None:
         del state, dt
+
+
+def _integrators_inside(integrator: AbstractIntegrator) -> list[AbstractIntegrator]:
+    """The outermost integrators inside of this one."""
+
+    def is_inner(node: PyTree) -> bool:
+        return isinstance(node, AbstractIntegrator) and node is not integrator
+
+    return [n for n in jax.tree.leaves(integrator, is_leaf=is_inner) if is_inner(n)]
 
 
 def _terms_inside(tree: PyTree) -> list[AbstractTerm]:

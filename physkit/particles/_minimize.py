@@ -44,6 +44,7 @@ LONGEST, FORGETTING = (
 )  # largest time step times √stiffness; decay of the stiffness per step
 STEPS_PER_CALL = 500  # per call of the compiled program; between calls an interrupt is noticed
 MAX_GROWTHS = 30
+PROBE = 1e-3  # displacement by which the stiffness is measured, in mean distances between particles
 
 Vectors = dict[str | None, Array]  # `[n d]` by component
 
@@ -55,12 +56,14 @@ class MinimizationResult(NamedTuple):
     - `max_force`: the largest force on a particle, force unit.
     - `steps`: how many steps it took.
     - `converged`: whether `max_force` is within the tolerance.
+    - `allowed_force`: the force that the tolerance came to, force unit.
     """
 
     state: State
     max_force: float
     steps: int
     converged: bool
+    allowed_force: float
 
 
 class _Descent(Module):
@@ -84,15 +87,20 @@ def minimize(
     force: AbstractForce | Forces,
     state: State,
     *,
-    tolerance: float = 1e-3,
+    tolerance: float = 1e-5,
+    allowed_force: float | None = None,
     steps: int = 20_000,
     max_move: float | None = None,
     t: float = 0.0,
     must_converge: bool = True,
 ) -> MinimizationResult:
-    """Move particles downhill until no force exceeds `tolerance`: FIRE, which needs forces only.
+    """Move particles downhill until forces are small: FIRE, which needs forces only.
 
         v ← (1 − α) v + α |v| F/|F|,   stop whenever F·v < 0
+
+    It has converged when no force exceeds `tolerance` · κ · a, where a is the mean distance between particles
+    and κ the stiffness that holds them where they are: |ΔF|/|Δx| for small random displacements of all. Then
+    particles are off their places by some `tolerance` of a, in any units.
 
     Damped dynamics of unit masses with an adaptive time step. No particle moves further than `max_move` in
     a step, so that even strong overlaps come apart gently.
@@ -101,7 +109,8 @@ def minimize(
 
     - `force`: a force or a sum of forces, on one or several particle components.
     - `state`: where to start from.
-    - `tolerance`: largest force on any particle at which to stop, force unit.
+    - `tolerance`: how small forces must become, without a unit.
+    - `allowed_force`: the largest force on any particle at which to stop, force unit, instead of `tolerance`.
     - `steps`: the most steps.
     - `max_move`: length; a tenth of the mean distance between particles if left out.
     - `t`: the time at which forces that depend on time are taken.
@@ -112,8 +121,8 @@ def minimize(
     **Errors:** `ConvergenceError`, which names the largest force left; `OverlapError` for particles on
     exactly the same spot, whose force has no direction.
 
-    **Good values:** the tolerance for reduced units or eV/Å: 1e-3; some 200 to 2 000 steps. Merely
-    to undo overlaps, a tolerance of some hundred times the typical force of the liquid is enough.
+    **Good values:** some 200 to 2 000 steps. A Lennard-Jones crystal has κa of some 260 ε/σ. Merely to undo
+    overlaps, a tolerance of 1 is enough.
 
     **Notes:** runs on the host, like `run`: not inside jit. Frozen particles stay. Exact pair sums
     are summed plainly. A local minimum, not the lowest.
@@ -123,28 +132,30 @@ def minimize(
     """
     dtype = float_dtype(state)
     forces = cast_floats(_plain_sums(Forces.of(force)), dtype)
-    if not (tolerance > 0 and steps > 0):
-        raise ParameterError(f"tolerance and steps must be positive; got {tolerance} and {steps}")
-    components = [get_component(state, name) for name in forces.components]
-    if max_move is None:
-        spacings = [_spacing(particles) for particles in components]
-        max_move = min((s for s in spacings if s > 0), default=0.0) / 10
+    if not (tolerance > 0 and steps > 0 and (allowed_force is None or allowed_force > 0)):
+        raise ParameterError(
+            f"tolerance, allowed_force and steps must be positive; got {tolerance}, {allowed_force} and {steps}"
+        )
+    spacings = [_spacing(get_component(state, name)) for name in forces.components]
+    spacing = min((s for s in spacings if s > 0), default=0.0)
+    max_move = spacing / 10 if max_move is None else max_move
     if not max_move > 0:
         raise ParameterError(f"give max_move=…, a small positive length; got {max_move}")
-    settings = [jnp.asarray(x, dtype) for x in (tolerance, max_move, t)]
+    length = spacing or 10 * max_move
+    allowed = 0.0 if allowed_force is None else allowed_force
     descent = _begin(forces, state, dtype)
-    growths = 0
     while True:
-        limit = jnp.int32(min(steps, int(descent.step) + STEPS_PER_CALL))
-        descent = _descend(forces, descent, limit, settings)
-        if bool(has_overflow(descent.caches)):
-            growths += 1
-            if growths > MAX_GROWTHS:
-                raise CapacityError(f"neighbor lists still overflow after growing {growths} times")
-            # The force is NaN, but `_descend` has moved nothing by it: continue with larger caches.
-            descent = replace(descent, caches=grow_caches(descent.caches, descent.caches)[0])
-        # Written so that a NaN force stops as well.
-        elif int(descent.step) >= steps or not float(descent.max_force) > tolerance:
+        # What is stiff changes on the way: overlaps are, until they are undone.
+        if allowed_force is None:
+            settings = [jnp.asarray(x, dtype) for x in (0.0, max_move, t)]
+            descent, stiffness = _measure_stiffness(forces, descent, settings, PROBE * length)
+            allowed = tolerance * stiffness * length
+        settings = [jnp.asarray(x, dtype) for x in (allowed, max_move, t)]
+        limit = min(steps, int(descent.step) + STEPS_PER_CALL)
+        before, descent = int(descent.step), _descend_growing(forces, descent, limit, settings)
+        # No step, or all of them: the tolerance is that of the state as it is. Also true of NaN forces.
+        is_over = int(descent.step) >= steps or not float(descent.max_force) > allowed
+        if is_over and (allowed_force is not None or int(descent.step) in (before, steps)):
             break
     max_force = float(descent.max_force)
     if not np.isfinite(max_force):
@@ -155,14 +166,53 @@ def minimize(
             "minimize: a force is not a number; two particles may sit on exactly the same spot, "
             "where it has no direction. Move one of them a little."
         )
-    converged = max_force <= tolerance
+    converged = max_force <= allowed
     if must_converge and not converged:
         raise ConvergenceError(
-            f"minimize: the largest force is {max_force:.3g} after {steps} steps, the tolerance "
-            f"{tolerance:g}. Give more steps, a tolerance that {dtype} can reach, or "
+            f"minimize: the largest force is {max_force:.3g} after {steps} steps, allowed are "
+            f"{allowed:.3g}. Give more steps, a tolerance that {dtype} can reach, or "
             "must_converge=False to continue with this state"
         )
-    return MinimizationResult(descent.state, max_force, int(descent.step), converged)
+    return MinimizationResult(descent.state, max_force, int(descent.step), converged, allowed)
+
+
+def _descend_growing(
+    forces: Forces, descent: _Descent, limit: int, settings: list[Array]
+) -> _Descent:
+    """`_descend`, with caches that grow where they overflow."""
+    for _ in range(MAX_GROWTHS + 1):
+        descent = _descend(forces, descent, jnp.int32(limit), settings)
+        if not bool(has_overflow(descent.caches)):
+            return descent
+        # The force is NaN, but `_descend` has moved nothing by it: continue with larger caches.
+        descent = replace(descent, caches=grow_caches(descent.caches, descent.caches)[0])
+    raise CapacityError(f"neighbor lists still overflow after growing {MAX_GROWTHS} times")
+
+
+def _measure_stiffness(
+    forces: Forces, descent: _Descent, settings: list[Array], size: float
+) -> tuple[_Descent, float]:
+    """|ΔF|/|Δx| for random displacements of all particles by `size`; 0 where it is not finite.
+
+    By the compiled program of the descent, without a step. Also returns `descent` with its forces.
+    """
+    # At its limit from the start, so that it only evaluates.
+    descent = _descend_growing(forces, descent, 0, settings)
+    rng, probe = np.random.default_rng(0), descent
+    for name, force in descent.force.items():
+        particles = get_component(probe.state, name)
+        signs = rng.choice([-1.0, 1.0], force.shape)
+        moved = particles.shift(ParticleIncrement(position=jnp.asarray(size * signs, force.dtype)))
+        probe = replace(probe, state=put_component(probe.state, name, moved))
+    probe = _descend_growing(forces, probe, 0, settings)
+    change, moved = 0.0, 0
+    for name, force in descent.force.items():
+        mobile = ~np.asarray(_frozen_rows(get_component(descent.state, name)))
+        difference = np.where(mobile, np.asarray(probe.force[name], float) - np.asarray(force), 0)
+        change += float(np.sum(np.square(difference, dtype=float)))
+        moved += int(mobile.sum()) * force.shape[1]
+    stiffness = np.sqrt(change / max(moved, 1)) / size
+    return descent, float(stiffness) if np.isfinite(stiffness) else 0.0
 
 
 def _begin(forces: Forces, state: State, dtype: np.dtype) -> _Descent:

@@ -28,6 +28,7 @@ from physkit.geometry import AbstractSpace, Free
 
 from ._arguments import Numbers, as_argument, as_float_array, as_integers, check_numbers
 from ._fixed_point_particles import FixedPointParticles
+from ._row_shapes import require_rows
 from .decomposition._migration import migrate, migrate_back
 from .decomposition._migration_margin import widen_margin
 from .decomposition._ownership import Ownership, Rows
@@ -152,6 +153,8 @@ class Particles(AbstractExactComponent, AbstractSlottedComponent):
 
     def shift(self, delta: ParticleIncrement) -> "Particles":
         """Particles moved by `delta.position` and wrapped, with velocities changed by `delta.velocity`."""
+        require_rows(delta.position, self.position, "a change of position")
+        require_rows(delta.velocity, self.position, "a change of velocity")
         out, exact = self, self.fixed_point
         # The compiler may fuse a product into the sum, in vector registers but not in the rest of an array
         # that fills none: the last bit would then depend on a particle's place in the array.

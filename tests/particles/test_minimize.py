@@ -22,6 +22,7 @@ FAST_CASES = (
     "test_dimer_relaxes_to_the_potential_minimum[float32]",
     "test_random_overlaps_are_removed[float64-False]",
     "test_no_steps_where_the_force_is_zero",
+    "test_the_minimum_is_the_same_in_any_units",
     "test_bad_input_and_failures[<lambda>-ConvergenceError-largest force is 0.9.* after 3 steps]",
 )
 
@@ -37,7 +38,7 @@ def test_dimer_relaxes_to_the_potential_minimum(dtype):
     assert found.state.position.dtype == dtype
     np.testing.assert_allclose(r, 2 ** (1 / 6), atol=1e-4)
     assert found.converged
-    assert found.max_force <= 1e-3
+    assert found.max_force <= found.allowed_force < 2e-3
     assert found.steps < 2000
 
 
@@ -45,7 +46,7 @@ def test_crystal_relaxes_to_its_lattice():
     position, box = lattice.face_centered_cubic(3, density=1.05)
     shaken = position + 0.08 * np.random.default_rng(0).normal(size=position.shape)
     force = Pairwise(LennardJones(), cutoff=2.2, skin=0.1)
-    found = minimize(force, Particles(shaken, space=box), tolerance=1e-7)
+    found = minimize(force, Particles(shaken, space=box), tolerance=1e-9)
     moved = box.displacement(found.state.position, box.wrap(position))
     np.testing.assert_allclose(moved - jnp.mean(moved, axis=0, keepdims=True), 0, atol=1e-6)
 
@@ -59,7 +60,7 @@ def test_random_overlaps_are_removed(key, dtype, exact):
     x = found.state.position
     r = jnp.linalg.norm(box.displacement(x[:, None], x[None]), axis=-1)
     assert float(jnp.min(r + 9 * jnp.eye(100, dtype=dtype))) > 1.0
-    assert found.max_force <= 1e-3
+    assert found.max_force <= found.allowed_force
 
 
 def test_overflowing_lists_grow():
@@ -67,7 +68,7 @@ def test_overflowing_lists_grow():
     box = Box([7.0, 7.0])
     start = Particles(random_positions(2, 40, box), space=box)
     wide, short = (
-        minimize(Pairwise(LennardJones(), 2.5, 0.3, capacity=c), start, tolerance=1e-5).state
+        minimize(Pairwise(LennardJones(), 2.5, 0.3, capacity=c), start, tolerance=1e-7).state
         for c in (39, 2)
     )
     np.testing.assert_allclose(short.position, wide.position, atol=1e-6)
@@ -88,7 +89,7 @@ def test_several_components_and_frozen_particles():
         "b": Particles([[3.0, 1.0]]),
     }
     force = HarmonicTrap(2.0, component="a") + HarmonicTrap([30.0, 0.3], [1.0, 0.0], component="b")
-    found = minimize(force, state, tolerance=1e-5).state
+    found = minimize(force, state, tolerance=1e-7).state
     np.testing.assert_allclose(found["a"].position, [[0.0], [2.0]], atol=1e-5)
     np.testing.assert_allclose(found["b"].position, [[1.0, 0.0]], atol=1e-4)
     np.testing.assert_array_equal(found["a"].velocity, state["a"].velocity)
@@ -112,9 +113,48 @@ def test_no_move_is_longer_than_allowed():
 
 def test_forces_are_taken_at_the_given_time():
     force = Modulated(ExternalForce(lambda t, p: 1 - p.position), 1.0)
-    assert minimize(force, Particles([[1.5]]), t=np.pi / 2, max_move=0.1).steps == 0
+    start = Particles([[1.5]])
+    assert minimize(force, start, t=np.pi / 2, max_move=0.1, allowed_force=1e-9).steps == 0
     found = minimize(force, Particles([[1.5]]), max_move=0.1).state
     np.testing.assert_allclose(found.position, [[1.0]], atol=1e-3)
+
+
+# ε and σ of argon in SI units, and in its own.
+UNITS = {"SI": (1.65e-21, 3.4e-10), "reduced": (1.0, 1.0)}
+CLUSTER = (np.stack(np.meshgrid(*[np.arange(2)] * 3), -1).reshape(-1, 3) + 0.5) * 1.2
+
+
+def relaxed(units, **settings):
+    epsilon, sigma = UNITS[units]
+    shaken = sigma * (CLUSTER + 0.2 * np.random.default_rng(0).uniform(-1, 1, CLUSTER.shape))
+    force = Pairwise(LennardJones(epsilon, sigma), cutoff=None)
+    return minimize(force, Particles(jnp.asarray(shaken)), **settings), sigma, force
+
+
+def test_the_minimum_is_the_same_in_any_units():
+    """Particles in SI are moved by forces of 1e-12 N: no absolute number may stop them."""
+    (reduced, _, _), (si, sigma, _) = relaxed("reduced"), relaxed("SI")
+    assert si.steps > 20
+    assert si.converged
+    assert abs(si.steps - reduced.steps) <= 5
+    r, r_si = (jnp.linalg.norm(x[0] - x[1:], axis=1) for x in (
+        reduced.state.position, si.state.position / sigma))  # fmt: skip
+    np.testing.assert_allclose(r_si, r, atol=1e-4)
+
+
+def test_an_allowed_force_is_absolute():
+    found, _, _ = relaxed("reduced", allowed_force=2.0)
+    assert found.allowed_force == 2.0
+    assert found.converged
+    assert found.max_force > 1e-2
+
+
+def test_what_is_at_rest_stays_there():
+    """The stiffness is measured beside the state, not by moving it."""
+    found, _, force = relaxed("reduced", tolerance=1e-6)
+    again = minimize(force, found.state, tolerance=2e-6)
+    assert again.steps == 0
+    np.testing.assert_array_equal(again.state.position, found.state.position)
 
 
 @pytest.mark.parametrize(

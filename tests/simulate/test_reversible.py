@@ -11,7 +11,16 @@ import pytest
 from jaxtyping import TypeCheckError
 
 import physkit as pk
-from physkit.core import Fault, FixedPoint, NotReversible, RangeError, cast_floats, param, static
+from physkit.core import (
+    Fault,
+    FixedPoint,
+    NotReversible,
+    PhyskitWarning,
+    RangeError,
+    cast_floats,
+    param,
+    static,
+)
 from physkit.particles.forces import AbstractForce
 from physkit.simulate import init, reversibility_report, simulate
 from physkit.testing import check_equal, check_reversible
@@ -121,14 +130,28 @@ class TestFixedPoint:
         assert (float(FixedPoint.from_float(y).to_float()) - float(y)) % 1 == 0
 
 
+class Link(AbstractForce):
+    """Springs from the particles of one component to those of another."""
+
+    component: str = static()
+    to: str = static()
+    conserves_momentum: ClassVar[bool] = False
+
+    def force(self, clock, state):
+        return state[self.to].position - 2 * state[self.component].position
+
+
+# Two components, each moved by its own part, whose force depends on the other.
+MODULATED_LINK, LINK = pk.forces.Modulated(Link("a", "b"), 2.1), Link("b", "a")
+
 METHODS = [
     pk.VelocityVerlet(MODULATED_TRAP),
     pk.Leapfrog(MODULATED_TRAP),
     pk.integrators.Yoshida(MODULATED_TRAP),
     pk.integrators.KahanLi(MODULATED_TRAP, 6),
     pk.integrators.PEFRL(MODULATED_TRAP),
-    pk.Strang(pk.VelocityVerlet(MODULATED_TRAP), pk.Leapfrog(TRAP)),
-    pk.integrators.Composition(pk.Strang(pk.VelocityVerlet(MODULATED_TRAP), pk.Leapfrog(TRAP))),
+    pk.Strang(pk.VelocityVerlet(MODULATED_LINK), pk.Leapfrog(LINK)),
+    pk.integrators.Composition(pk.Strang(pk.VelocityVerlet(MODULATED_LINK), pk.Leapfrog(LINK))),
     pk.Subcycle(pk.VelocityVerlet(MODULATED_TRAP), 3),
     pk.Boris([0.3, 0.2, 1.0], [0.1, 0.0, 0.0], force=TRAP),
 ]
@@ -139,9 +162,13 @@ SLOW = [
     pk.integrators.KahanLi(MODULATED_TRAP, 8),
     pk.integrators.BlanesMoan(MODULATED_TRAP),
     pk.integrators.BlanesMoan(MODULATED_TRAP, 6),
-    pk.Lie(pk.VelocityVerlet(MODULATED_TRAP), pk.Leapfrog(TRAP)),
+    pk.Lie(pk.VelocityVerlet(MODULATED_LINK), pk.Leapfrog(LINK)),
     pk.Subcycle(
-        pk.Strang(pk.VelocityVerlet(MODULATED_TRAP), pk.Boris([0.0, 0.0, 1.0], force=TRAP)), 2
+        pk.Strang(
+            pk.VelocityVerlet(MODULATED_LINK),
+            pk.Boris([0.0, 0.0, 1.0], force=LINK, component="b"),
+        ),
+        2,
     ),
 ]
 
@@ -149,6 +176,8 @@ SLOW = [
 def check_forward_and_back(integrator, state, dt=0.03, steps=100):
     sim = pk.Simulation(integrator, dt, guards=(), adjoint=pk.Reversible())
     sim = cast_floats(sim, state.position.dtype if isinstance(state, pk.Particles) else None)
+    if isinstance(integrator.drifts[0][1], str):
+        state = {"a": state, "b": state.replace(position=-0.5 * state.position)}
     found = eqx.filter_jit(lambda s, c: reversibility_report(s, c, steps))(sim, init(sim, state))
     found.check()
     assert bool(found.bitwise)
@@ -203,11 +232,14 @@ class TestForwardAndBack:
     def test_a_hidden_force_of_velocities_is_reported(self):
         anti_drag = pk.VelocityVerlet(AntiDrag(hidden=True))
         sim = pk.Simulation(anti_drag, 0.05, guards=(), adjoint=pk.Reversible())
-        found = reversibility_report(sim, bodies(), 64)
+        with pytest.warns(PhyskitWarning, match="AntiDrag depends on velocities"):
+            found = reversibility_report(sim, bodies(), 64)
         assert found.health.faults() == Fault.REVERSAL
         with pytest.raises(NotReversible, match=r"between the steps 6\d and 6\d"):
             found.check()
-        assert np.all(np.isnan(eqx.filter_jit(lambda s: _by_floats(end_of(sim, 8), s))(bodies())))
+        with pytest.warns(PhyskitWarning):
+            slopes = eqx.filter_jit(lambda s: _by_floats(end_of(sim, 8), s))(bodies())
+        assert np.all(np.isnan(slopes))
 
 
 def end_of(sim, steps):
@@ -385,6 +417,7 @@ class TestErrors:
         with pytest.raises(NotReversible, match="no forward mode"):
             jax.jvp(go, (state.velocity,), (state.velocity,))
 
+    @pytest.mark.filterwarnings("ignore::physkit.core.PhyskitWarning")
     @pytest.mark.parametrize("method", [pk.VelocityVerlet, pk.Leapfrog, pk.integrators.PEFRL])
     def test_names_a_force_that_depends_on_velocities(self, method):
         drag = pk.ExternalForce(lambda t, p: -0.1 * p.velocity)

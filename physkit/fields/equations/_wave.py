@@ -51,6 +51,10 @@ class AbstractSecondOrder(AbstractTendency):
         """∂u/∂t = w alone."""
         return WaveDrift(self.displacement, self.velocity)
 
+    @property
+    def drifts(self) -> tuple[tuple[str, str | None], ...]:
+        return ((type(self).__name__, self.displacement),)
+
     def rate(self, clock: Clock, state: State) -> dict[str, Rate]:
         return {**self.drift.rate(clock, state), **self.kick.rate(clock, state)}
 
@@ -70,6 +74,10 @@ class WaveDrift(AbstractTendency):
 
     displacement: str = static()
     velocity: str = static()
+
+    @property
+    def drifts(self) -> tuple[tuple[str, str | None], ...]:
+        return ((type(self).__name__, self.displacement),)
 
     def rate(self, clock: Clock, state: State) -> dict[str, Rate]:
         del clock

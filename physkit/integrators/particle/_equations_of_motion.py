@@ -30,6 +30,10 @@ class EquationsOfMotion(AbstractTerm):
         """Whether the forces do."""
         return self.force.conserves_momentum
 
+    @property
+    def drifts(self) -> tuple[tuple[str, str | None], ...]:
+        return tuple((type(self).__name__, name) for name in self.force.components)
+
     def init(self, state: State) -> Cache:
         return self.force.init(state)
 

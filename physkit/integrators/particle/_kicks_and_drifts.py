@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from physkit.core import (
+    AbstractTerm,
     Cache,
     Clock,
     Plan,
@@ -55,6 +56,14 @@ class AbstractKickFirst(AbstractIntegrator):
     """
 
     force: eqx.AbstractVar[Forces]
+
+    @property
+    def drifts(self) -> tuple[tuple[str, str | None], ...]:
+        return tuple((type(self).__name__, name) for name in self.force.components)
+
+    @property
+    def position_forces(self) -> tuple[tuple[str, AbstractTerm], ...]:
+        return tuple((type(self).__name__, term) for term in self.force.terms)
 
     def prepare(self, state: State, dt: StepSize) -> Plan:
         del state, dt
@@ -157,6 +166,14 @@ class AbstractDriftFirst(AbstractIntegrator):
     """Starts and ends a step with a drift: carries the forces' caches, but no force."""
 
     force: eqx.AbstractVar[Forces]
+
+    @property
+    def drifts(self) -> tuple[tuple[str, str | None], ...]:
+        return tuple((type(self).__name__, name) for name in self.force.components)
+
+    @property
+    def position_forces(self) -> tuple[tuple[str, AbstractTerm], ...]:
+        return tuple((type(self).__name__, term) for term in self.force.terms)
 
     def prepare(self, state: State, dt: StepSize) -> Plan:
         del state, dt

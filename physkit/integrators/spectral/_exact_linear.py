@@ -12,7 +12,7 @@ from physkit.core import (
 )
 from physkit.fields import AbstractEquation
 
-from .._integrator import AbstractStateless, StepSize, TermsWithCaches
+from .._integrator import AbstractStateless, AdvancedParts, StepSize, TermsWithCaches
 from ._semilinear import Modes, add_symbols
 
 
@@ -20,11 +20,13 @@ class ExactLinear(AbstractStateless):
     """The linear parts of equations, exactly: û' = exp(L dt) û for every Fourier mode.
 
     A part for compositions: `Strang(RK4(GrayScott(F, k)), ExactLinear(Diffusion(D)))` has no limit
-    on dt from diffusion. What an equation has besides its symbol is left to other parts.
+    on dt from diffusion. What an equation has besides its symbol is for another part of a splitting to
+    advance, as `PotentialPropagator` does that of Schrödinger's.
 
     **Arguments:** equations with a symbol; those of one field are added up.
 
-    **Errors:** `DeclarationError` for a term without a symbol; `ParameterError` on a box with walls.
+    **Errors:** `DeclarationError` for a term without a symbol, and for an equation whose other part nothing
+    advances; `ParameterError` on a box with walls.
     """
 
     equations: tuple[AbstractEquation, ...]
@@ -58,6 +60,9 @@ class ExactLinear(AbstractStateless):
             values = field.spectrum().multiply(factor).field().data
             state = put_component(state, name, field.replace(data=values))
         return state, aux
+
+    def advanced_parts(self, state: State) -> AdvancedParts:
+        return tuple((equation, ("linear",)) for equation in self.equations)
 
     def terms(self, aux: None) -> TermsWithCaches:
         return tuple((equation, aux) for equation in self.equations)

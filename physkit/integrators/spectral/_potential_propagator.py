@@ -6,7 +6,7 @@ import jax.numpy as jnp
 from physkit.core import Clock, DeclarationError, State, get_component, put_component
 from physkit.fields.equations import Schroedinger, require_complex
 
-from .._integrator import AbstractOneStep, TermsWithCaches
+from .._integrator import AbstractOneStep, AdvancedParts, TermsWithCaches
 
 
 class PotentialPropagator(AbstractOneStep):
@@ -36,6 +36,9 @@ class PotentialPropagator(AbstractOneStep):
         angle = equation.local(clock.at_fraction(0.5).t, field) * (-clock.dt / equation.hbar)
         phase = jax.lax.complex(jnp.cos(angle), jnp.sin(angle))
         return put_component(state, equation.component, field.replace(data=field.data * phase)), aux
+
+    def advanced_parts(self, state: State) -> AdvancedParts:
+        return ((self.equation, ("nonlinear",)),)
 
     def terms(self, aux: None) -> TermsWithCaches:
         return ((self.equation, aux),)

@@ -28,7 +28,7 @@ from physkit.core import (
 )
 from physkit.fields import AbstractEquation, Field, FieldIncrement
 
-from .._integrator import AbstractIntegrator, StepSize, TermsWithCaches
+from .._integrator import AbstractIntegrator, AdvancedParts, StepSize, TermsWithCaches
 from .._staleness import holds_same_arrays
 from ..runge_kutta._tendencies import check_rate_shapes, terms_with_caches
 
@@ -143,6 +143,15 @@ class AbstractSemilinear(AbstractIntegrator):
             not holds_same_arrays(get_component(before, name), get_component(after, name))
             for name in names
         )
+
+    def advanced_parts(self, state: State) -> AdvancedParts:
+        def by_halves(term: AbstractTerm) -> bool:
+            is_apart = isinstance(term, AbstractEquation) and term.has_own_rate
+            return is_apart and _symbol_of(term, state, type(self).__name__) is not None
+
+        # Of an equation with a symbol the two halves are asked for, never its rate.
+        halves = ("linear", "nonlinear")
+        return tuple((t, halves if by_halves(t) else None) for t in self.tendency.terms)
 
     def terms(self, aux: SemilinearAux) -> TermsWithCaches:
         return terms_with_caches(self.tendency, aux.caches)

@@ -25,6 +25,7 @@ from physkit.core import (
 )
 
 from .._particles import Particles
+from .._row_shapes import require_rows
 from ._strain import virial_by_strain
 
 
@@ -197,6 +198,8 @@ class Forces(Module):
             force, cache = term(clock, state, cache)
             by_component = force if isinstance(force, dict) else {term.component: force}
             for name, part in by_component.items():
+                what = f"the force of {type(term).__name__}"
+                require_rows(part, get_component(state, name).position, what)
                 total[name] = total[name] + part if name in total else part
             new_caches.append(cache)
         return total, tuple(new_caches)

@@ -38,6 +38,7 @@ from physkit.core import (
     static,
     with_prescribed_values,
 )
+from physkit.integrators import check_composition
 from physkit.observe import Snapshot
 
 from ._entry import require_simulation
@@ -157,6 +158,7 @@ def init(
     plan = sim.integrator.prepare(state, sim.dt)
     count = StepCount.of(0)
     aux = sim.integrator.init(plan, Clock.at(count, sim.t0, sim.dt, key), state)
+    check_composition(sim.integrator, Clock.at(count, sim.t0, sim.dt, key), state, aux)
     if capacity is not None:
         aux = _with_capacity(aux, capacity)
     carry = Carry(count, state, aux, (), (), key, True)

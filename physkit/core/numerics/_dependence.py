@@ -1,0 +1,95 @@
+"""Which results of a function depend on which of its arguments, from its traced program."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+import jax
+
+from .._types import PyTree
+
+Jaxpr: TypeAlias = Any  # JAX's own types of programs are private
+Marks: TypeAlias = list[bool]
+
+
+def depends_on(function: Callable[..., PyTree], marked: PyTree, *args: PyTree) -> bool:
+    """Whether any result of `function(*args)` is computed from an argument that is marked.
+
+    Only traced: no number is computed and nothing compiled. True where it may depend: x − x depends on x.
+
+    - `marked`: a tree of bools with the structure of `args`, arrays or shapes all of them.
+    """
+    leaves, marks = jax.tree.leaves(args), jax.tree.leaves(marked)
+    assert len(leaves) == len(marks)
+    closed = jax.make_jaxpr(function)(*args)
+    return any(_mark_results(closed.jaxpr, marks))
+
+
+def _mark_results(jaxpr: Jaxpr, marks: Sequence[bool]) -> Marks:
+    """Which results of a program depend on its marked arguments."""
+    known = dict(zip(jaxpr.invars, marks, strict=True))
+
+    def is_marked(x: Any) -> bool:
+        # Literals have no hash; constants are not marked.
+        return not hasattr(x, "val") and known.get(x, False)
+
+    for equation in jaxpr.eqns:
+        inputs = [is_marked(x) for x in equation.invars]
+        outputs = [False] * len(equation.outvars)
+        if any(inputs):
+            outputs = _mark_outputs(equation, inputs)
+        known.update(zip(equation.outvars, outputs, strict=True))
+    return [is_marked(x) for x in jaxpr.outvars]
+
+
+def _mark_outputs(equation: Any, inputs: Marks) -> Marks:
+    """Which results of one operation depend on its marked operands, some of which are."""
+    name, params, count = equation.primitive.name, equation.params, len(equation.outvars)
+    if name == "optimization_barrier":
+        return inputs
+    if name == "cond":
+        if inputs[0]:
+            return [True] * count
+        branches = [_mark_results(_open(b), inputs[1:]) for b in params["branches"]]
+        return [any(marks) for marks in zip(*branches, strict=True)]
+    if name == "while":
+        split = params["cond_nconsts"], params["cond_nconsts"] + params["body_nconsts"]
+        test, body, carry = inputs[: split[0]], inputs[split[0] : split[1]], inputs[split[1] :]
+        carry = _fixed_point(carry, lambda c: _mark_results(_open(params["body_jaxpr"]), body + c))
+        # The number of turns may depend on what is marked, and then everything does.
+        is_test_marked = any(_mark_results(_open(params["cond_jaxpr"]), test + carry))
+        return [True] * count if is_test_marked else carry
+    if name == "scan":
+        consts, carry, rows = _scan_groups(params, inputs)
+
+        def turn(carry: Marks) -> Marks:
+            return _mark_results(_open(params["jaxpr"]), consts + carry + rows)
+
+        return turn(_fixed_point(carry, lambda c: turn(c)[: len(c)]))
+    inner = [_open(p) for p in params.values() if hasattr(_open(p), "eqns")]
+    if len(inner) == 1 and len(inner[0].invars) == len(inputs) and len(inner[0].outvars) == count:
+        # Calls of every kind: jit, remat, functions with derivative rules of their own.
+        return _mark_results(inner[0], inputs)
+    return [True] * count
+
+
+def _fixed_point(carry: Marks, turn: Callable[[Marks], Marks]) -> Marks:
+    """The marks of a loop's carry after any number of turns."""
+    while True:
+        wider = [a or b for a, b in zip(carry, turn(carry), strict=True)]
+        if wider == carry:
+            return carry
+        carry = wider
+
+
+def _scan_groups(params: dict[str, Any], inputs: Marks) -> tuple[Marks, Marks, Marks]:
+    """The marks of a scan's constants, of its carry, and of what it scans over."""
+    if "num_consts" in params:
+        consts, end = params["num_consts"], params["num_consts"] + params["num_carry"]
+        return inputs[:consts], inputs[consts:end], inputs[end:]
+    # From JAX 0.12 on the three groups are one flat tree.
+    consts, carry, rows = params["ft_in"].update(inputs).unpack()
+    return list(consts), list(carry), list(rows)
+
+
+def _open(jaxpr: Any) -> Jaxpr:
+    return getattr(jaxpr, "jaxpr", jaxpr)
