@@ -17,7 +17,7 @@ from ._mesh_interactions import AbstractMeshInteraction
 # How many images of a wave on either side are summed, by the order of the kernel: its window falls as k^−order.
 _IMAGES = {1: 3, 2: 2, 3: 1, 4: 1}
 # Σ W²(k + 2πn/h) over all images n, as polynomials in sin²(kh/2), by the order of the kernel.
-# Hockney & Eastwood, section 8-3; order 0 is a point, whose window is 1: only its products with sin² occur.
+# Hockney & Eastwood, section 8-3.
 _SUMS = {1: (1.0,), 2: (1.0, -2 / 3), 3: (1.0, -1.0, 2 / 15), 4: (1.0, -4 / 3, 2 / 5, -4 / 315)}
 
 
@@ -51,7 +51,7 @@ def optimal_influence(
     d, lengths = grid.dimension, grid.space.lengths
     phases = _per_axis(grid, lambda k, n: 2 * np.pi * n / grid.shape[k])
     spacing = [grid.spacing[k] for k in range(d)]
-    reach = _IMAGES[kernel.order]
+    reach = _IMAGES.get(kernel.order, 1)
     images = list(itertools.product(range(-reach, reach + 1), repeat=d))
     if interlaced:
         images = [n for n in images if sum(n) % 2 == 0]
@@ -68,9 +68,9 @@ def optimal_influence(
         green = interaction.green_function(jnp.where(is_wave, k2, 1))
         along = k2 if from_energy else _dot(gradient, waves)
         numerator = numerator + jnp.where(is_wave, along * green * window, 0)
-        if interlaced or from_energy:
+        if interlaced or from_energy or kernel.order not in _SUMS:
             window_sum, wave_sum = window_sum + window, wave_sum + k2 * window
-    if not interlaced:
+    if not interlaced and kernel.order in _SUMS:
         window_sum = _product([_window_sum(kernel.order, phase) for phase in phases])
     denominator = window_sum * wave_sum
     if not from_energy:

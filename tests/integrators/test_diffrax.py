@@ -191,3 +191,18 @@ def test_a_cache_is_brought_up_to_date_once_a_step():
     integrator = with_tight_tolerances(lambda t, y: -y, Counter())
     _, aux = evolve_compiled(integrator, jnp.ones(2), jnp.asarray(0.1), 3)
     assert int(integrator.terms(aux)[1][1]) == 3
+
+
+@pytest.mark.parametrize("size", [1.0, 2.0**-33])
+def test_the_default_tolerance_follows_small_units(size):
+    """An orbit in meters of a molecule is as accurate as one in its own units: to the bit, by powers of two."""
+
+    def rates(t, y):
+        return {"x": y["v"] / 1, "v": -y["x"]}
+
+    start = {"x": jnp.asarray([1.0, 0.0]) * size, "v": jnp.asarray([0.0, 0.0]) * size}
+    end = final_state(Diffrax(diffrax.Tsit5(), rates), start, 0.5, 4)
+    np.testing.assert_allclose(end["x"][0] / size, np.cos(2.0), atol=1e-6)
+    # Given in the units of the state, the tolerance is taken as it is.
+    coarse = final_state(Diffrax(diffrax.Tsit5(), rates, atol=1e-2, rtol=1e-2), start, 0.5, 4)
+    assert bool(jnp.isfinite(coarse["x"]).all())

@@ -137,7 +137,7 @@ def test_the_minimum_is_the_same_in_any_units():
     assert si.steps > 20
     assert si.converged
     assert abs(si.steps - reduced.steps) <= 5
-    r, r_si = (jnp.linalg.norm(x[0] - x[1:], axis=1) for x in (
+    r, r_si = (jnp.linalg.norm(x[:1] - x[1:], axis=1) for x in (
         reduced.state.position, si.state.position / sigma))  # fmt: skip
     np.testing.assert_allclose(r_si, r, atol=1e-4)
 

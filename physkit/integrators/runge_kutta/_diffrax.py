@@ -33,6 +33,7 @@ from .._integrator import AbstractIntegrator, StepSize, TermsWithCaches
 from ._tendencies import TendencyLike, as_tendencies, check_rate_shapes, terms_with_caches
 
 DiffraxAux: TypeAlias = tuple[Cache, Faults]
+_DEFAULT_ATOL = 1e-8  # of an array whose numbers are of order 1
 
 
 class Diffrax(AbstractIntegrator):
@@ -48,7 +49,8 @@ class Diffrax(AbstractIntegrator):
 
     - `solver`: a diffrax solver of ordinary differential equations.
     - `tendencies`: tendencies, or functions `(t, state) → rate`, which are summed.
-    - `rtol`, `atol`: relative and absolute tolerance; `atol` in the units of the state.
+    - `rtol`, `atol`: relative and absolute tolerance; `atol` in the units of the state. If left out, 1e-8,
+      or 1e-8 of the largest number of an array (or of its change in a step) where that is smaller.
     - `max_steps`: most inner steps that one step may take.
     - `adjoint`: how diffrax differentiates; its own default (reverse mode) if left out.
       `diffrax.ForwardMode()` is for forward mode, `diffrax.DirectAdjoint()` for both.
@@ -71,7 +73,7 @@ class Diffrax(AbstractIntegrator):
     solver: eqx.Module = static()
     tendency: Tendencies
     rtol: Float[Array, ""] = param()
-    atol: Float[Array, ""] = param()
+    atol: Float[Array, ""] | None = param(None)
     max_steps: int = static()
     adjoint: eqx.Module | None = static()
 
@@ -80,14 +82,14 @@ class Diffrax(AbstractIntegrator):
         solver: eqx.Module,
         *tendencies: TendencyLike,
         rtol: ArrayLike = 1e-6,
-        atol: ArrayLike = 1e-8,
+        atol: ArrayLike | None = None,
         max_steps: int = 1000,
         adjoint: eqx.Module | None = None,
     ):
         self.solver = solver
         self.tendency = as_tendencies(*tendencies)
         self.rtol = as_parameter(rtol)
-        self.atol = as_parameter(atol)
+        self.atol = None if atol is None else as_parameter(atol)
         self.max_steps = max_steps
         self.adjoint = adjoint
 
@@ -133,16 +135,24 @@ class Diffrax(AbstractIntegrator):
             adjoint = _adjoint_over_devices(adjoint)
         # dt0=None: the solver chooses its first inner step anew in every step. Nothing of its controller
         # is carried, so results do not depend on chunks or restarts.
+        leaves = _select_leaves(state, is_driven)
+        scales = [jnp.ones((), x.dtype) for x in leaves]
+        if self.atol is None:
+            unscaled = (self.tendency, is_driven, clock, state, caches, scales)
+            rates = _leaf_rates(jnp.zeros_like(clock.dt), leaves, unscaled)
+            scales = [_scale(x, rate, domain) for x, rate in zip(leaves, rates, strict=True)]
         solution = diffrax.diffeqsolve(
             diffrax.ODETerm(_leaf_rates),
             self.solver,
             t0=jnp.zeros_like(clock.dt),  # time in fractions of the step, for `clock.at_fraction`
             t1=jnp.ones_like(clock.dt),
             dt0=None,
-            y0=_select_leaves(state, is_driven),
-            args=(self.tendency, is_driven, clock, state, caches),
+            y0=[x / s for x, s in zip(leaves, scales, strict=True)],
+            args=(self.tendency, is_driven, clock, state, caches, scales),
             stepsize_controller=diffrax.PIDController(
-                rtol=jnp.maximum(self.rtol, smallest_rtol), atol=self.atol, **norm
+                rtol=jnp.maximum(self.rtol, smallest_rtol),
+                atol=_DEFAULT_ATOL if self.atol is None else self.atol,
+                **norm,
             ),
             max_steps=self.max_steps,
             throw=False,  # a failure travels as a fault: nothing raises inside the trace
@@ -150,7 +160,9 @@ class Diffrax(AbstractIntegrator):
         )
         succeeded = solution.result == diffrax.RESULTS.successful
         # x[0]: diffrax stacks what it saves, here the end alone.
-        leaves = [poison_where(x[0], ~succeeded) for x in solution.ys]
+        leaves = [
+            poison_where(x[0] * s, ~succeeded) for x, s in zip(solution.ys, scales, strict=True)
+        ]
         # The solver bypassed `shift`; adding nothing lets components restore their invariants:
         # particles fold into the cell.
         state = shift(_replace_leaves(state, is_driven, leaves), no_change)
@@ -162,6 +174,19 @@ class Diffrax(AbstractIntegrator):
     def terms(self, aux: DiffraxAux) -> TermsWithCaches:
         caches, _ = aux
         return terms_with_caches(self.tendency, caches)
+
+
+def _scale(x: Array, rate: Array, domain: AbstractSpace | None) -> Array:
+    """The size of an array's numbers as a power of two, by which they are divided without rounding; at most 1.
+
+    Not above: small numbers beside large ones in an array keep the accuracy of the absolute tolerance.
+    """
+    size = jnp.maximum(jnp.max(jnp.abs(x), initial=0), jnp.max(jnp.abs(rate), initial=0))
+    size = jax.lax.stop_gradient(size if domain is None else domain.max(size))
+    _, exponent = jnp.frexp(size)
+    is_known = jnp.isfinite(size) & (size > 0)
+    power = jnp.ldexp(jnp.ones_like(size), jnp.minimum(exponent, 0))
+    return jnp.where(is_known, power, 1).astype(x.dtype)
 
 
 def _distributed_space(state: State) -> AbstractSpace | None:
@@ -205,14 +230,15 @@ def _norm_over_devices(domain: AbstractSpace, error: PyTree) -> Array:
 def _leaf_rates(
     fraction: Float[Array, ""],
     leaves: list[Array],
-    args: tuple[Tendencies, tuple[bool, ...], Clock, State, Cache],
+    args: tuple[Tendencies, tuple[bool, ...], Clock, State, Cache, list[Array]],
 ) -> list[Array]:
-    """d leaves / d fraction, as the derivative of `shift` by the length of a step.
+    """d leaves / d fraction, as the derivative of `shift` by the length of a step; leaves in units of scales.
 
     A rate need not have the structure of the state (a dict of increments, coefficients of a field), the
     arrays of the state that diffrax integrates have.
     """
-    tendency, is_driven, clock, state, caches = args
+    tendency, is_driven, clock, state, caches, scales = args
+    leaves = [x * s for x, s in zip(leaves, scales, strict=True)]
     inner_state = _replace_leaves(state, is_driven, leaves)
     rate, _ = tendency(clock.at_fraction(fraction), inner_state, caches)
 
@@ -220,7 +246,8 @@ def _leaf_rates(
         return _select_leaves(shift(inner_state, combine_rates([dt], [rate])), is_driven)
 
     # At dt = 0 nothing crosses an edge of the box, and `shift` is linear: the derivative is the rate.
-    return jax.jvp(shifted_leaves, (jnp.zeros_like(clock.dt),), (clock.dt,))[1]
+    rates = jax.jvp(shifted_leaves, (jnp.zeros_like(clock.dt),), (clock.dt,))[1]
+    return [r / s for r, s in zip(rates, scales, strict=True)]
 
 
 def _driven_leaves(
