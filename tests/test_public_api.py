@@ -28,7 +28,7 @@ PLUMBING = {
         "FixedPoint", "Frame", "GROWTH_FACTOR", "Key", "Plan", "PyTree", "Rate", "ScaledFixedPoint",
         "State", "StepCount", "StorageKind", "all_finite", "any_in_batch", "as_increment", "as_parameter",
         "build_unchecked", "call_isolated", "call_user_function", "cast_floats",
-        "collect_faults", "combine_rates", "concrete_value", "cond_for_batch",
+        "collect_faults", "combine_rates", "concrete_value", "cond_for_batch", "depends_on",
         "drop_fixed_point", "exact_bits", "find_growables", "float_dtype", "fusion_barrier",
         "get_component", "grow_caches", "has_fixed_point", "has_overflow",
         "instantiate_zero_tangents", "invalidate_caches", "is_abstract", "is_concrete",

@@ -26,6 +26,7 @@ from physkit.core import (
     OverlapError as OverlapError,
     ParameterError as ParameterError,
     PhyskitError as PhyskitError,
+    PhyskitWarning as PhyskitWarning,
     RangeError as RangeError,
     SamplingError as SamplingError,
     SelectionError as SelectionError,
