@@ -25,6 +25,14 @@ from .checkpoint._checkpoint import (
     save_checkpoint as save_checkpoint,
 )
 from .checkpoint._checkpoint_folder import Checkpoints as Checkpoints
+from .checkpoint._identity import (
+    Identity as Identity,
+    IdentityChanges as IdentityChanges,
+    compare_identities as compare_identities,
+    describe_array as describe_array,
+    describe_numbers as describe_numbers,
+)
+from .checkpoint._program_digest import program_digest as program_digest
 from .checkpoint._tree_description import digest as digest, fingerprint as fingerprint
 from .exporters._export import export as export
 from .recording._frame_sharding import FrameSharding as FrameSharding

@@ -73,7 +73,15 @@ def test_a_run_that_diverged_is_diagnosed_from_its_folder(diverged_run):
 def test_the_crash_record_is_removed_once_the_run_is_past_it(diverged_run, key):
     folder, _ = diverged_run
     with pytest.warns(UserWarning, match="has changed since"):
-        run(diverging(99.0), particles(), 1000, key=key, to=folder, resume=True, progress=False)
+        run(
+            diverging(99.0),
+            particles(),
+            1000,
+            key=key,
+            to=folder,
+            resume="changed",
+            progress=False,
+        )
     assert read_crash_record(folder) is None
     with pytest.raises(FileError, match="no run there went wrong"):
         diagnose(diverging(), particles(), folder=folder)

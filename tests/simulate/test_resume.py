@@ -198,12 +198,20 @@ def test_resuming_another_structure_or_run_is_refused(tmp_path):
     again(sim, state)
 
 
-def test_a_changed_simulation_warns(tmp_path):
+def test_a_changed_simulation_is_refused_unless_told_otherwise(tmp_path):
     sim, state = springs(), particles()
     quiet(sim, state, sim.observation_period, checkpoint=tmp_path)
     softer = dataclasses.replace(sim, dt=jnp.asarray(0.001))
-    with pytest.warns(UserWarning, match=r"the simulation has changed since: \.dt: "):
-        quiet(softer, state, 2 * sim.observation_period, checkpoint=tmp_path, resume=True)
+    steps = 2 * sim.observation_period
+    with pytest.raises(
+        MismatchError, match=r"the simulation: \.dt float64\[\] .*resume=\"changed\""
+    ) as caught:
+        quiet(softer, state, steps, checkpoint=tmp_path, resume=True)
+    assert "the code" not in str(caught.value)
+    with pytest.warns(
+        UserWarning, match=r"the simulation has changed since: the simulation: \.dt "
+    ):
+        quiet(softer, state, steps, checkpoint=tmp_path, resume="changed")
 
 
 def test_resuming_with_other_versions_warns(tmp_path, monkeypatch):

@@ -42,7 +42,7 @@ def run(args: argparse.Namespace, report: Report) -> int:
     if case_digest(Path(request["case"])) != request["digest"]:
         report.error(
             f"{request['case']} has changed since the run was begun: put it back, or say "
-            f"`physkit run {request['case']} --to {args.folder} --resume …` to go on with what it is now"
+            f"`physkit run {request['case']} --to {args.folder} --changed …` to go on with what it is now"
         )
         return 2
     if args.steps is not None:

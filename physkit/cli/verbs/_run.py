@@ -9,7 +9,7 @@ import argparse
 import contextlib
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from ..common._devices import add_devices_argument, choose_devices
 from ..common._load_case import add_case_arguments, case_digest, choose_precision, load_case
@@ -34,6 +34,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--to", required=True, metavar="FOLDER", help="where frames are written")
     parser.add_argument("--resume", action="store_true", help="go on, if there is a checkpoint")
     parser.add_argument(
+        "--changed",
+        action="store_true",
+        help="go on from the checkpoint although the case, its settings or the seed have changed since",
+    )
+    parser.add_argument(
         "--wall-time", type=float, metavar="SECONDS", help="stop in time, with a checkpoint"
     )
     add_devices_argument(parser)
@@ -53,11 +58,16 @@ def run(args: argparse.Namespace, report: Report) -> int:
         "double": args.double,
         "devices": args.devices,
     }
-    return run_case(request, Path(args.to), args.resume, args.wall_time, report)
+    resume = "changed" if args.changed else args.resume
+    return run_case(request, Path(args.to), resume, args.wall_time, report)
 
 
 def run_case(
-    request: dict[str, Any], to: Path, resume: bool, wall_time: float | None, report: Report
+    request: dict[str, Any],
+    to: Path,
+    resume: bool | Literal["changed"],
+    wall_time: float | None,
+    report: Report,
 ) -> int:
     """Run the case of a request; 2 for what cannot be run, 1 for what goes wrong on the way."""
     try:

@@ -34,7 +34,7 @@ from ._compatibility import explain_carry_errors
 from ._progress import Progress
 from ._recorder import Recorder
 from ._run_result import Growth, Run
-from ._run_storage import RunStorage
+from ._run_storage import Resume, RunStorage
 from ._simulate import count_blocks
 from ._single_device import SingleDevice
 from ._stop_request import StopRequest
@@ -49,7 +49,7 @@ def run(
     key: KeyLike | None = None,
     to: str | Path | None = None,
     checkpoint: str | Path | Checkpoints | None = None,
-    resume: bool = False,
+    resume: Resume = False,
     progress: bool = True,
     wall_time: float | None = None,
     devices: DevicesLike | None = None,
@@ -76,7 +76,8 @@ def run(
     - `resume`: continue from the newest sound checkpoint, if there is one; `steps` counts from where
       the run once began, so that the same script can be started again and again. Without `to`, the
       frames of earlier sessions are gone with the processes whose memory they were in:
-      `Run.frames` begins after the checkpoint.
+      `Run.frames` begins after the checkpoint. A checkpoint of another run – another start, key, simulation
+      or code – is refused; `"changed"` goes on from it all the same, with a warning that says what differs.
     - `progress`: draw a bar on the terminal, or a line per tenth elsewhere.
     - `wall_time`: seconds after which no further chunk is begun.
     - `devices`: shard the domain over so many devices per axis of space, `(2, 2)`; `"gpu"`, `"cpu:4"`,
@@ -97,7 +98,7 @@ def run(
         carry = host.as_carry(carry_or_state, key)
     with (
         explain_carry_errors(sim, carry_or_state),
-        RunStorage(host, carry, to, checkpoint, resume) as storage,
+        RunStorage(host, carry, to, checkpoint, resume, carry_or_state) as storage,
         StopRequest(wall_time, host.process_group) as stop,
     ):
         carry, start_time, period = storage.carry, time.monotonic(), sim.observation_period

@@ -5,10 +5,18 @@ import time
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
-from physkit.core import FileError, MismatchError, ParameterError, PyTree
-from physkit.storage import Checkpoints, FolderLock, Output, RestoredCheckpoint, make_folder
+from physkit.core import FileError, MismatchError, ParameterError, PyTree, State
+from physkit.storage import (
+    Checkpoints,
+    FolderLock,
+    Identity,
+    Output,
+    RestoredCheckpoint,
+    compare_identities,
+    make_folder,
+)
 
 from ..distributed._carry_template import carry_template
 from ..distributed._consensus import broadcast_first
@@ -17,9 +25,11 @@ from ..distributed._sharded_carry import ShardedCarry
 from ..distributed._whole_domain import recorded_shapes
 from ..loop._carry import Carry
 from ._crash_record import remove_crash_record, write_crash_record
+from ._run_identity import run_identity
 from ._single_device import SingleDevice
 
 Devices: TypeAlias = tuple[int, ...]
+Resume: TypeAlias = bool | Literal["changed"]
 
 
 class RunStorage:
@@ -37,16 +47,23 @@ class RunStorage:
         carry: Carry | ShardedCarry,
         to: str | Path | None,
         checkpoint: str | Path | Checkpoints | None,
-        resume: bool,
+        resume: Resume,
+        start: State | Carry | ShardedCarry,
     ):
         self._host, self._sim, self._process_group = host, host.sim, host.process_group
         self.carry, self.begin = carry, int(carry.step)
+        self._start, self._first_carry = start, carry
+        self._identity: Identity | None = None  # of this run; made when it is first needed
         self._devices: Devices = getattr(carry, "devices", ())
         folder = None if to is None else Path(to)
         if checkpoint is None and folder is not None:
             checkpoint = folder / "checkpoints"
         if checkpoint is not None and not isinstance(checkpoint, Checkpoints):
             checkpoint = Checkpoints(checkpoint)
+        if resume not in (True, False, "changed"):
+            raise ParameterError(
+                f'resume is True, False or "changed" (go on although something differs); got {resume!r}'
+            )
         if resume and checkpoint is None:
             raise ParameterError("resume=True needs checkpoint=… (or to=…) to continue from")
         self._folder, self._checkpoints, self._resume = folder, checkpoint, resume
@@ -125,31 +142,80 @@ class RunStorage:
                 f"{restored.path} is of a run from step {restored.begin}, at step {restored.step}; this one "
                 f"begins at step {self.begin} and goes in blocks of {period}"
             )
+        self._identity = run_identity(self._host, self._start, self._first_carry, restored.identity)
+        differences = list(self._differences(restored, self._identity))
         if self._process_group.is_first:
-            for difference in self._differences(restored):
+            for difference in differences:
                 warnings.warn(difference, stacklevel=4)
         # The checkpoint may be of other devices than the run: `as_carry` reshards it.
         self.resumed, self.carry = restored, self._host.as_carry(restored.tree, None)
 
-    def _differences(self, restored: RestoredCheckpoint) -> Iterator[str]:
-        """Why the run may not equal an uninterrupted one to the last bit."""
+    def _differences(self, restored: RestoredCheckpoint, here: Identity) -> Iterator[str]:
+        """Why the run may not equal an uninterrupted one to the last bit.
+
+        **Errors:** `MismatchError` where it cannot, since it is another run.
+        """
+        if restored.identity is None:
+            yield (
+                f"{restored.path} was written by physkit {restored.version}, which did not note the start, "
+                "the key and the code of a run: whether they are those of this one cannot be checked"
+            )
+            if changes := restored.simulation_changes:
+                yield self._went_on(restored, list(changes))
+        else:
+            yield from self._identity_differences(restored, restored.identity, here)
         if restored.devices != self._devices:
             yield (
                 f"{restored.path} was written over {_device_grid(restored.devices)}, the run goes on over "
                 f"{_device_grid(self._devices)}: caches are built anew, and results agree with those of an "
                 "uninterrupted run to rounding, not to the last bit"
             )
-        if changes := restored.simulation_changes:
-            more = f" and {len(changes) - 5} more" if len(changes) > 5 else ""
-            yield (
-                f"{restored.path}: the simulation has changed since: {'; '.join(changes[:5])}{more}. "
-                "The run goes on with what it is now"
-            )
         if restored.environment_changes:
             yield (
                 f"{restored.path} was written elsewhere: {'; '.join(restored.environment_changes)}. The run "
                 "goes on, but need not equal an uninterrupted one to the last bit"
             )
+
+    def _identity_differences(
+        self, restored: RestoredCheckpoint, there: Identity, here: Identity
+    ) -> Iterator[str]:
+        """How the run differs from that of a checkpoint.
+
+        **Errors:** `MismatchError`, unless it is to go on although something has changed.
+        """
+        changes = compare_identities(here, there)
+        guards = changes.sections.get("the guards", [])  # they change no number
+        lines = changes.describe()
+        harmless = len(guards) > 0 and set(changes.sections) == {"the guards"} and not changes.code
+        if lines and self._resume != "changed" and not harmless:
+            raise MismatchError(
+                "\n  ".join(
+                    [
+                        f"{restored.path} is of another run. What differs:",
+                        *lines,
+                        "To begin this run, give it another folder, or remove this one. To go on from step "
+                        f'{restored.step} of the old one with what is here now: resume="changed"',
+                    ]
+                )
+            )
+        if lines:
+            yield self._went_on(restored, lines)
+        if changes.rounded:
+            yield (
+                f"{restored.path}: {', '.join(changes.rounded[:5])} differ from those here, by no more than "
+                "rounding; the run goes on from the checkpoint"
+            )
+        if changes.unchecked:
+            yield (
+                f"{restored.path}: what cannot be compared with this run: {'; '.join(changes.unchecked)}"
+            )
+
+    def _went_on(self, restored: RestoredCheckpoint, changes: list[str]) -> str:
+        more = f" and {len(changes) - 5} more" if len(changes) > 5 else ""
+        return (
+            f"{restored.path}: the simulation has changed since: {'; '.join(changes[:5])}{more}. "
+            "The run goes on with what it is now"
+        )
 
     def _open_output(self, folder: Path) -> None:
         sim, frames = self._sim, recorded_shapes(self._sim, self.carry)
@@ -206,6 +272,8 @@ class RunStorage:
         if self.output is not None:
             lengths = self.output.commit_everywhere()
         if self._checkpoints is not None:
+            if self._identity is None:
+                self._identity = run_identity(self._host, self._start, self._first_carry)
             self.last_checkpoint = self._checkpoints.save(
                 carry,
                 int(carry.step),
@@ -214,6 +282,7 @@ class RunStorage:
                 outputs=lengths,
                 devices=self._devices,
                 process_group=self._process_group,
+                identity=self._identity,
             )
         self._saved_at, self._saved_blocks = time.monotonic(), done
         if self._record_folder is not None and self._process_group.is_first:

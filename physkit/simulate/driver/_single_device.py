@@ -19,6 +19,7 @@ class SingleDevice:
 
     def __init__(self, sim: Simulation):
         self.sim, self.process_group = sim, single_process()
+        self._program: ChunkProgram | None = None
 
     def as_carry(self, carry_or_state: State | Carry | ShardedCarry, key: Key | None) -> Carry:
         """The carry that a run continues from."""
@@ -38,7 +39,10 @@ class SingleDevice:
 
     def program(self, carry: Carry) -> ChunkProgram:
         """What advances a carry by chunks."""
-        return ChunkProgram(self.sim, carry)
+        # One for all carries: how many blocks a chunk has does not depend on capacities.
+        if self._program is None:
+            self._program = ChunkProgram(self.sim, carry)
+        return self._program
 
     def summary(self, carry: Carry) -> Frame:
         """Results of accumulating observers."""

@@ -3,7 +3,7 @@
 import dataclasses
 import time
 from collections.abc import Callable
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import equinox as eqx
 import jax
@@ -94,6 +94,11 @@ class ChunkProgram:
             program(arrays, np.int32(blocks), self.max_blocks, rest)
         )
         return ChunkAttempt(after, frames, health, time.monotonic() - start_time, compiled)
+
+    def trace(self, carry: Carry) -> Any:
+        """The jaxpr of the program for a carry; calls with such a carry need no other trace."""
+        program, arrays, rest = self._program(carry)
+        return program.trace(arrays, np.int32(1), self.max_blocks, rest).jaxpr
 
     def memory(self, carry: Carry) -> tuple[int, int]:
         """Bytes that the program needs in all, and of them as scratch space, as XLA says."""

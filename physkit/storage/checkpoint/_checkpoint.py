@@ -23,6 +23,7 @@ from ._cache_capacities import elastic_axes, is_count, set_capacities, static_ca
 from ._checkpoint_bytes import open_checkpoint, pack_checkpoint
 from ._checkpoint_leaf import describe_leaf, leaf_spec, read_array, read_number, shape_fits
 from ._checkpoint_shards import open_parts, read_devices
+from ._identity import Identity
 from ._tree_description import (
     NUMBER_TYPES,
     checksum,
@@ -55,6 +56,8 @@ class RestoredCheckpoint:
     - `simulation_changes`: the parameters and functions of the simulation that differ now.
     - `environment_changes`: the versions, devices and precision that differ now.
     - `devices`: the grid of devices over which it was written; () for one.
+    - `identity`: what the run was; None in files of version 0.2 and before. `version`: of physkit that
+      wrote it.
     """
 
     path: Path
@@ -65,6 +68,8 @@ class RestoredCheckpoint:
     simulation_changes: tuple[str, ...]
     environment_changes: tuple[str, ...]
     devices: tuple[int, ...] = ()
+    identity: Identity | None = None
+    version: str = ""
 
 
 def save_checkpoint(
@@ -78,6 +83,7 @@ def save_checkpoint(
     devices: tuple[int, ...] = (),
     set_id: str | None = None,
     parts: Sequence[str] = (),
+    identity: Identity | None = None,
 ) -> None:
     """Write a tree of arrays, random keys and numbers to `path`, atomically.
 
@@ -94,6 +100,7 @@ def save_checkpoint(
       leading axis over them, of which this process writes its own rows.
     - `set_id`: where several processes write one checkpoint, a random id that all of its files have.
     - `parts`: names of the other processes' files, in the first process's file.
+    - `identity`: what the run is, for `load_checkpoint` to give back.
 
     **Errors:** `DiskFullError`, `FileError`.
     """
@@ -135,6 +142,7 @@ def save_checkpoint(
         "devices": list(devices),
         "together": set_id,
         "parts": list(parts),
+        "identity": None if identity is None else identity.as_table(),
     }
     write_atomically(Path(path), *pack_checkpoint(arrays, table))
 
@@ -197,6 +205,8 @@ def load_checkpoint(
             simulation_changes=tuple(changes),
             environment_changes=tuple(provenance_changes(table["provenance"])),
             devices=devices,
+            identity=Identity.from_table(table.get("identity")),
+            version=str(table["provenance"].get("physkit", "")),
         )
 
 

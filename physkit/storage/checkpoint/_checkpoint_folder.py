@@ -12,6 +12,7 @@ from physkit.parallel import ProcessGroup, single_process
 from .._atomic import TEMPORARY_PREFIX, make_folder
 from ._checkpoint import MakeTemplate, RestoredCheckpoint, load_checkpoint, save_checkpoint
 from ._checkpoint_shards import part_name, remove_orphaned_parts
+from ._identity import Identity
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,6 +55,7 @@ class Checkpoints:
         outputs: dict[str, Any] | None = None,
         devices: tuple[int, ...] = (),
         process_group: ProcessGroup | None = None,
+        identity: Identity | None = None,
     ) -> Path:
         """Write one more checkpoint, then remove the oldest beyond `keep`.
 
@@ -70,6 +72,7 @@ class Checkpoints:
         path = folder / f"checkpoint-{step:015d}.h5"
         metadata = {
             "step": step, "sim": sim, "begin": begin, "outputs": outputs, "devices": devices,
+            "identity": identity,
         }  # fmt: skip
         if process_group.process_count > 1:
             set_id = process_group.all_gather_object(

@@ -9,6 +9,7 @@ import hashlib
 import re
 import types
 import zlib
+from collections.abc import Callable
 
 import equinox as eqx
 import jax
@@ -51,7 +52,12 @@ def growables_by_path(tree: PyTree, vocabulary: Vocabulary = TODAY) -> dict[str,
 
 
 def describe_tree(
-    tree: PyTree, path: str = "", *, code: bool = False, vocabulary: Vocabulary = TODAY
+    tree: PyTree,
+    path: str = "",
+    *,
+    code: bool = False,
+    vocabulary: Vocabulary = TODAY,
+    describe: Callable[[object], str | None] = lambda value: None,
 ) -> dict[str, str]:
     """Everything of a tree but its numbers, by path: types, keys and static fields.
 
@@ -60,10 +66,15 @@ def describe_tree(
     - `path`: of the tree itself.
     - `code`: whether functions are described by their bytecode, too, not only by name.
     - `vocabulary`: the names to use.
+    - `describe`: the text of a static value, instead of that of `describe_static`; None for the latter.
     """
 
     def describe_child(value: PyTree, path: str) -> dict[str, str]:
-        return describe_tree(value, path, code=code, vocabulary=vocabulary)
+        return describe_tree(value, path, code=code, vocabulary=vocabulary, describe=describe)
+
+    def describe_value(value: object) -> str:
+        text = describe(value)
+        return vocabulary.text(describe_static(value, code)) if text is None else text
 
     if isinstance(tree, eqx.Module) and dataclasses.is_dataclass(tree):
         out = {path: vocabulary.class_name(type(tree))}
@@ -75,7 +86,7 @@ def describe_tree(
                 continue
             value = getattr(tree, field.name, None)
             if field.metadata.get("static", False):
-                out[f"{path}.{name}"] = vocabulary.text(describe_static(value, code))
+                out[f"{path}.{name}"] = describe_value(value)
             else:
                 out |= describe_child(value, f"{path}.{name}")
         return out
@@ -97,7 +108,7 @@ def describe_tree(
         return {}
     if isinstance(tree, NUMBER_TYPES):
         return {path: type(tree).__name__}
-    return {path: vocabulary.text(describe_static(tree, code))}
+    return {path: describe_value(tree)}
 
 
 def fingerprint(tree: PyTree, vocabulary: Vocabulary = TODAY) -> dict[str, str]:
