@@ -31,13 +31,22 @@ class _Family(types.ModuleType):
         if name.startswith("__"):  # `copy`, `inspect` and others probe for these
             raise AttributeError(name)
         if name not in self._layer_of:
-            raise AttributeError(f"{self.__name__} has no {name!r}; available: {dir(self)}")
+            raise AttributeError(self._explain_missing(name))
         value = getattr(importlib.import_module(f"physkit.{self._layer_of[name]}"), name)
         setattr(self, name, value)
         return value
 
     def __dir__(self) -> list[str]:
         return sorted(self._layer_of)
+
+    def _explain_missing(self, name: str) -> str:
+        text = f"{self.__name__} has no {name!r}"
+        close = difflib.get_close_matches(name, self._layer_of, n=1)
+        if close:
+            return f"{text}; did you mean {close[0]!r}? Available: {dir(self)}"
+        elsewhere = _explain_missing(name)
+        known = elsewhere.removeprefix(f"physkit has no {name!r}")
+        return f"{text}{'' if known == _WHERE_NAMES_ARE else known}; available: {dir(self)}"
 
 
 def __getattr__(name: str) -> Any:
@@ -55,13 +64,28 @@ def __getattr__(name: str) -> Any:
 
 def _explain_missing(name: str) -> str:
     """Where a name is that is not on the front page, or which one was meant."""
+    # The tables are read only here: names that exist do not wait for them.
+    from ._synonyms import explain_foreign
+
     holders = [f"pk.{f}.{name}" for f in sorted(FAMILIES) if name in dir(_Family(f))]
     if holders:
-        return f"physkit has no {name!r} on its front page; it is {' or '.join(holders)}"
+        foreign = explain_foreign(name)
+        other = "" if foreign is None else f"; {foreign.partition('; ')[2]}"
+        return f"physkit has no {name!r} on its front page; it is {' or '.join(holders)}{other}"
     members = {m: f"{f}.{m}" for f in FAMILIES for m in dir(_Family(f))}
     members |= {name: name for name in (*FAMILIES, *_LAYERS, *_LAYER_OF)}
-    close = difflib.get_close_matches(name, members, n=1)
-    return f"physkit has no {name!r}" + (f"; did you mean {members[close[0]]!r}?" if close else "")
+    lower = {m.lower(): m for m in members}
+    if name.lower() in lower:
+        return f"physkit has no {name!r}; did you mean '{members[lower[name.lower()]]}'?"
+    if (foreign := explain_foreign(name)) is not None:
+        return foreign
+    close = difflib.get_close_matches(name.lower(), lower, n=1)
+    return f"physkit has no {name!r}" + (
+        f"; did you mean '{members[lower[close[0]]]}'?" if close else _WHERE_NAMES_ARE
+    )
+
+
+_WHERE_NAMES_ARE = "; dir(pk) lists its names, and families of names such as pk.forces"
 
 
 def __dir__() -> list[str]:

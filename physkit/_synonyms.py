@@ -1,0 +1,211 @@
+"""Names by meaning: what is called otherwise in other codes, and what to use here. Data only.
+
+From ASE, diffrax, Dedalus, exponax, GROMACS, HOOMD, JAX-CFD, JAX-MD, LAMMPS, Oceananigans, OpenMM, REBOUND and
+SciPy. A test checks that every name in a remedy exists.
+"""
+
+_VERLET = "pk.VelocityVerlet(force)"
+_LANGEVIN = "pk.BAOAB(force, temperature=…, friction=…)"
+_NOSE_HOOVER = "pk.NoseHooverChain(force, temperature=…, period=…)"
+_BROWNIAN = "pk.Brownian(force, temperature=…, friction=…)"
+_MINIMIZE = "pk.minimize(force, state)"
+_ODE = (
+    "pk.run(pk.Simulation(pk.RK4(lambda t, y: …), dt=…), y0, steps); for adaptive steps pk.Diffrax"
+)
+_RUN = "pk.run(simulation, state, steps)"
+_SIMULATION = "pk.Simulation(integrator, dt=…)"
+_GRID = "pk.Grid([…], (cells, …))"
+_FCC = "pk.lattice.face_centered_cubic(cells, spacing=…)"
+_MAXWELL = "pk.maxwell_boltzmann(key, particles, temperature=…)"
+_LJ = "pk.Pairwise(pk.LennardJones(epsilon=…, sigma=…), cutoff=…)"
+_PAIR = "pk.Pairwise(potential, cutoff=…), which keeps a neighbor list"
+_GRAVITY = (
+    "pk.DirectGravity(…), pk.ParticleMesh(grid, pk.mesh.Gravity()), or pk.UniformAcceleration([…])"
+)
+_BONDS = "pk.HarmonicBonds(bonds, stiffness, length)"
+_DIFFUSION = "pk.equations.Diffusion(diffusivity)"
+_NLS = "pk.equations.Schroedinger(interaction=…)"
+_POISSON = "pk.elliptic.solve_poisson(field)"
+_RDF = "pk.RadialDistribution(interval, r_max=…)"
+_REPORT = "pk.Every(interval, energy=pk.TotalEnergy())"
+_DUMP = "pk.Every(interval, x=pk.Positions()), with pk.run(…, to=folder); pk.export writes other formats"
+_FIT = "pk.fit(objective, model, where=…)"
+_SWEEP = "pk.sweep((simulation, state), steps, over=pk.SweepAxis(…))"
+
+# A name elsewhere → what it is here. Names are found in any case, with or without underscores.
+SYNONYMS: dict[str, str] = {
+    # integrators of particles
+    "Verlet": _VERLET, "VerletIntegrator": _VERLET, "nve": _VERLET,
+    "LeapfrogIntegrator": "pk.Leapfrog(force)",
+    "WHFast": "pk.VelocityVerlet(pk.DirectGravity(…)); of higher order pk.integrators.Yoshida",
+    "IAS15": "pk.integrators.Yoshida, or pk.Diffrax for adaptive steps",
+    "Yoshida": "pk.integrators.Yoshida", "ForestRuth": "pk.integrators.Yoshida",
+    "Langevin": _LANGEVIN, "LangevinIntegrator": _LANGEVIN, "LangevinMiddleIntegrator": _LANGEVIN,
+    "nvt_langevin": _LANGEVIN, "NVT": f"{_LANGEVIN} or {_NOSE_HOOVER}",
+    "NoseHoover": _NOSE_HOOVER, "nvt_nose_hoover": _NOSE_HOOVER, "NoseHooverIntegrator": _NOSE_HOOVER,
+    "OverdampedLangevin": _BROWNIAN, "BrownianIntegrator": _BROWNIAN, "BrownianDynamics": _BROWNIAN,
+    "EulerMaruyama": _BROWNIAN, "BorisPusher": "pk.Boris",
+    "FIRE": _MINIMIZE, "fire_descent": _MINIMIZE, "LocalEnergyMinimizer": _MINIMIZE,
+    "energy_minimize": _MINIMIZE, "minimise": _MINIMIZE, "relax": _MINIMIZE,
+    # integrators of rates
+    "odeint": _ODE, "solve_ivp": _ODE, "diffeqsolve": _ODE, "ODEProblem": _ODE,
+    "ODETerm": "pk.RK4(lambda t, y: …), or pk.Function(…)", "ODE": "pk.RK4(lambda t, y: …)",
+    "Tsit5": "pk.Diffrax with solver=diffrax.Tsit5() for adaptive steps, pk.RK4 for fixed ones",
+    "Dopri5": "pk.Diffrax with solver=diffrax.Dopri5() for adaptive steps, pk.RK4 for fixed ones",
+    "Dopri8": "pk.Diffrax with solver=diffrax.Dopri8()",
+    "RK45": "pk.Diffrax with solver=diffrax.Dopri5() for adaptive steps, pk.RK4 for fixed ones",
+    "Kvaerno5": "pk.Diffrax with solver=diffrax.Kvaerno5()",
+    "RungeKutta": "pk.RK4(rate)", "RungeKutta4": "pk.RK4(rate)", "RungeKutta3": "pk.SSPRK3(rate)",
+    "TVDRK3": "pk.SSPRK3(rate)", "ForwardEuler": "pk.Euler(rate)", "ExplicitEuler": "pk.Euler(rate)",
+    "ETDRK": "pk.ETDRK4(equation) or pk.ETDRK2(equation)", "ExponentialEuler": "pk.ETDRK2(equation)",
+    "StrangSplitting": "pk.Strang(a, b)", "OperatorSplitting": "pk.Strang(a, b)",
+    "LieTrotter": "pk.Lie(a, b)",
+    "SplitOperator": "pk.SplitStep(pk.equations.Schroedinger(…))",
+    "Respa": "pk.Strang(slow, pk.Subcycle(fast, count))",
+    "MTSIntegrator": "pk.Strang(slow, pk.Subcycle(fast, count))",
+    "AdaptiveTimeStep": "pk.CFLSubsteps(integrator, cfl=…) or pk.Diffrax",
+    "TimeStepWizard": "pk.CFLSubsteps(integrator, cfl=…)",
+    # states, spaces and grids
+    "Atoms": "pk.Particles(position, velocity, mass, space)",
+    "State": "pk.Particles(…), pk.Field(…), or a dict of components",
+    "System": _SIMULATION, "Simulator": _SIMULATION, "Context": _SIMULATION, "Model": _SIMULATION,
+    "Solver": _SIMULATION, "Timestepper": _SIMULATION,
+    "NonhydrostaticModel": "pk.equations.NavierStokes in an integrator",
+    "HydrostaticFreeSurfaceModel": "pk.equations.ShallowWater in an integrator",
+    "Periodic": "pk.Box([…]), which is periodic; the boundary of a field is pk.boundaries.Periodic()",
+    "PeriodicGeneral": "pk.Box([…]) or pk.Triclinic(vectors)", "PeriodicBox": "pk.Box([…])",
+    "Cell": "pk.Box([…]) or pk.Triclinic(vectors)", "OpenSpace": "pk.Free()",
+    "RectilinearGrid": _GRID, "RegularGrid": _GRID, "UniformGrid": _GRID, "Mesh2D": _GRID,
+    "GridArray": "pk.Field(data, grid)", "CenterField": "pk.Field(data, grid)",
+    "GridVariable": "pk.Field(data, grid, boundary=…)",
+    "bulk": _FCC, "fcc": _FCC, "FaceCenteredCubic": _FCC,
+    "MaxwellBoltzmannDistribution": _MAXWELL, "create_velocities": _MAXWELL,
+    "setVelocitiesToTemperature": _MAXWELL,
+    "Stationary": "pk.remove_drift(particles)", "CMMotionRemover": "pk.remove_drift(particles)",
+    # forces
+    "LJ": _LJ, "lj_cut": _LJ, "lennard_jones_neighbor_list": _LJ, "PairPotential": _PAIR, "Pair": _PAIR,
+    "NeighborList": _PAIR, "CustomNonbondedForce": f"{_PAIR}, with a pk.AbstractPairPotential of your own",
+    "NonbondedForce": "pk.Pairwise(pk.LennardJones(), cutoff=…) + pk.Pairwise(pk.Coulomb(), cutoff=…)",
+    "SoftSphereForce": "pk.potentials.SoftSphere()", "Screened": "pk.potentials.Yukawa()",
+    "DebyeHueckel": "pk.potentials.Yukawa()",
+    "CoulombForce": "pk.Pairwise(pk.Coulomb(), cutoff=…); in a periodic plasma pk.ParticleMesh(grid)",
+    "NBody": "pk.DirectGravity(…)", "NewtonianGravity": _GRAVITY, "Gravitation": _GRAVITY,
+    "HarmonicBondForce": _BONDS, "bond_harmonic": _BONDS, "Spring": f"{_BONDS} or pk.HarmonicTrap(stiffness)",
+    "HarmonicAngleForce": "pk.HarmonicAngles(…)", "HarmonicOscillator": "pk.HarmonicTrap(stiffness)",
+    "CustomExternalForce": "pk.ExternalForce(lambda t, particles: …) or pk.ExternalEnergy(…)",
+    "addforce": "pk.ExternalForce(lambda t, particles: …)", "efield": "pk.UniformField([…])",
+    "MagneticField": "pk.Boris, which takes one", "PIC": "pk.ParticleMesh(grid)",
+    "PM": "pk.ParticleMesh(grid, pk.mesh.Gravity())",
+    # equations, operators, boundaries
+    "Heat": _DIFFUSION, "HeatEquation": _DIFFUSION, "ScalarDiffusivity": _DIFFUSION,
+    "Convection": "pk.equations.Advection(velocity)",
+    "AdvectionDiffusion": "pk.RK4(pk.equations.Advection(velocity), pk.equations.Diffusion(diffusivity))",
+    "WaveEquation": "pk.equations.Wave(…)", "KdV": "pk.equations.KortewegDeVries(…)",
+    "KS": "pk.equations.KuramotoSivashinsky(…)",
+    "ReactionDiffusion": "pk.equations.GrayScott(…), or pk.equations.Diffusion beside a pk.Function",
+    "Schrodinger": "pk.equations.Schroedinger(…)", "GrossPitaevskii": _NLS, "NLS": _NLS,
+    "EulerEquations": "pk.equations.CompressibleEuler(gamma)",
+    "Hydrodynamics": "pk.equations.CompressibleEuler(gamma)",
+    "SaintVenant": "pk.equations.ShallowWaterFV(…)",
+    "VorticityEquation": "pk.equations.VorticityTransport(viscosity)",
+    "PoissonSolver": _POISSON, "solve_fast_diag": _POISSON, "pressure_projection": "pk.elliptic.project",
+    "Dx": "pk.operators.derivative(field, axis)", "ddx": "pk.operators.derivative(field, axis)",
+    "grad": "pk.operators.gradient(field); derivatives of simulations are jax.grad",
+    "div": "pk.operators.divergence(field)", "nabla": "pk.operators.gradient(field)",
+    "FFT": "field.spectrum(), with pk.schemes.Spectral() in equations",
+    "WENO": "pk.reconstructions.WENO5()", "ZeroGradient": "pk.boundaries.Neumann(0.0)",
+    "FluxBoundaryCondition": "pk.boundaries.Neumann(…)",
+    "GradientBoundaryCondition": "pk.boundaries.Neumann(…)",
+    "ValueBoundaryCondition": "pk.boundaries.Dirichlet(…)", "ReflectingWall": "pk.boundaries.Mirror()",
+    # observers
+    "RDF": _RDF, "gofr": _RDF, "pair_correlation": _RDF,
+    "MSD": "pk.MeanSquareDisplacement(interval, lags=…)",
+    "VACF": "pk.observers.VelocityAutocorrelation(…)", "Sk": "pk.observers.StructureFactor(…)",
+    "KE": "pk.KineticEnergy()", "PE": "pk.PotentialEnergy()", "etotal": "pk.TotalEnergy()",
+    "Energy": "pk.TotalEnergy(), pk.KineticEnergy() or pk.PotentialEnergy()",
+    "Temp": "pk.Temperature()", "Virial": "pk.quantities.StressTensor()",
+    "StateDataReporter": _REPORT, "Reporter": _REPORT, "SaveAt": _REPORT, "Logger": _REPORT,
+    "thermo": _REPORT, "Callback": "pk.Every(interval, x=lambda now: …)",
+    "dump": _DUMP, "DCDReporter": _DUMP, "Trajectory": _DUMP,
+    "Diffusivity": "pk.statistics.diffusion_coefficient", "GreenKubo": "pk.statistics.green_kubo",
+    # verbs, files, pictures
+    "save": "pk.run(…, to=folder) for frames, pk.save_checkpoint(…) for a state",
+    "load": "pk.open(folder) for frames, pk.load_checkpoint(…) for a state", "read": "pk.open(folder)",
+    "write": "pk.export(…)", "checkpoint": "pk.run(…, checkpoint=folder), or pk.Checkpoints(folder)",
+    "restart": "pk.run(…, to=folder, resume=True)", "resume": "pk.run(…, to=folder, resume=True)",
+    "solve": _RUN, "integrate": _RUN, "evolve": _RUN, "step": "pk.simulate(simulation, state, 1)",
+    "rollout": "pk.simulate(simulation, state, steps), with pk.Every for what is recorded",
+    "repeat": "pk.simulate(simulation, state, steps)",
+    "animate": "pk.plot.animate", "movie": "pk.plot.animate", "imshow": "pk.plot.field",
+    "show": "pk.plot.field, pk.plot.particles or pk.plot.series", "scatter": "pk.plot.particles",
+    "optimize": _FIT, "train": _FIT, "calibrate": _FIT, "curve_fit": _FIT, "least_squares": _FIT,
+    "scan": _SWEEP, "ParameterScan": _SWEEP, "LHS": "pk.designs.latin_hypercube",
+    "Parameter": "pk.param()", "PRNGKey": "key=0, or jax.random.key(0)",
+    "RecursiveCheckpointAdjoint": "pk.NestedCheckpoint() or pk.adjoints.Binomial(…)",
+    "BacksolveAdjoint": "pk.Reversible()", "DirectAdjoint": "pk.adjoints.Direct()",
+}  # fmt: skip
+
+_BAROSTAT = (
+    "constant pressure: the box does not move; pk.BAOAB keeps the temperature at constant volume"
+)
+_THERMOSTAT = (
+    "this thermostat: take pk.BAOAB or pk.NoseHooverChain, which sample the canonical ensemble"
+)
+_EWALD = "Ewald sums: pk.ParticleMesh(grid) is for smooth charges, pk.Coulomb has a cutoff"
+_CONSTRAINTS = "constraints: use stiff pk.HarmonicBonds, and a step to match"
+_MANY_BODY = "this potential: write a force of your own with pk.AbstractForce"
+_LBM = "lattice Boltzmann methods: pk.equations.NavierStokes is flow on a grid"
+_MAXWELL_EQUATIONS = "Maxwell's equations: pk.ParticleMesh(grid) is electrostatic"
+_TURBULENCE = "turbulence models: pk.equations.Closure takes one of your own"
+_MULTISTEP = "multistep methods: take pk.RK4, pk.SSPRK3 or pk.ETDRK4"
+_UNITS = "units: numbers are in any consistent system; temperatures are energies, k_B T"
+
+# A name elsewhere → what is not there, and what comes closest.
+ABSENT: dict[str, str] = {
+    "NPT": _BAROSTAT, "MonteCarloBarostat": _BAROSTAT, "Barostat": _BAROSTAT, "nph": _BAROSTAT,
+    "ParrinelloRahman": _BAROSTAT, "Berendsen": _THERMOSTAT, "Andersen": _THERMOSTAT,
+    "VelocityRescaling": _THERMOSTAT, "Ewald": _EWALD, "PME": _EWALD, "PPPM": _EWALD,
+    "SHAKE": _CONSTRAINTS, "RATTLE": _CONSTRAINTS, "SETTLE": _CONSTRAINTS, "LINCS": _CONSTRAINTS,
+    "Torsion": _MANY_BODY, "Dihedral": _MANY_BODY, "PeriodicTorsionForce": _MANY_BODY, "EAM": _MANY_BODY,
+    "Tersoff": _MANY_BODY, "StillingerWeber": _MANY_BODY, "ReaxFF": _MANY_BODY,
+    "ForceField": "force-field files: add pk.Pairwise, pk.HarmonicBonds and pk.HarmonicAngles",
+    "Topology": "topology files: bonds are pairs of indices in pk.HarmonicBonds",
+    "PDBFile": "a reader of PDB files: pk.Particles takes the arrays of any reader",
+    "RigidBody": "rigid bodies: use stiff pk.HarmonicBonds",
+    "DPD": "dissipative particle dynamics: pk.BAOAB has a thermostat of its own",
+    "SPH": "smoothed particle hydrodynamics: pk.equations.CompressibleEuler is gas on a grid",
+    "DEM": "granular contacts: pk.potentials.SoftSphere() repels without friction",
+    "LBM": _LBM, "LatticeBoltzmann": _LBM, "Maxwell": _MAXWELL_EQUATIONS, "FDTD": _MAXWELL_EQUATIONS,
+    "Yee": _MAXWELL_EQUATIONS,
+    "MHD": "magnetohydrodynamics: pk.equations.CompressibleEuler is gas without a magnetic field",
+    "FEM": "finite elements: a pk.Grid is uniform", "AMR": "adaptive meshes: a pk.Grid is uniform",
+    "PML": "absorbing layers: pk.boundaries.Outflow() lets waves out, roughly",
+    "Boussinesq": "buoyancy: add pk.equations.BodyForce to pk.equations.NavierStokes",
+    "LES": _TURBULENCE, "Smagorinsky": _TURBULENCE,
+    "BackwardEuler": "this method: pk.Diffrax has implicit steps, with solver=diffrax.ImplicitEuler()",
+    "CrankNicolson": "this method: pk.ETDRK4 is exact for linear parts, pk.Diffrax has implicit steps",
+    "AdamsBashforth": _MULTISTEP, "AB2": _MULTISTEP, "QuasiAdamsBashforth2": _MULTISTEP,
+    "MonteCarlo": "Metropolis moves: pk.BAOAB and pk.Brownian sample the canonical ensemble",
+    "GCMC": "particles that come and go: the number of pk.Particles is fixed",
+    "Metadynamics": "enhanced sampling: pk.ExternalEnergy takes a bias that does not change",
+    "ReplicaExchange": "exchanges between replicas: pk.sweep runs replicas side by side",
+    "Lindblad": "open quantum systems: pk.equations.Schroedinger is for wave functions on grids",
+    "units": _UNITS, "kB": _UNITS, "constants": _UNITS,
+}  # fmt: skip
+
+
+def explain_foreign(name: str) -> str | None:
+    """What to use for a `name` of another code; None for a name in neither table."""
+    plain = _plain(name)
+    for other, remedy in SYNONYMS.items():
+        if _plain(other) == plain:
+            return f"physkit has no {name!r}; use {remedy}"
+    for other, what in ABSENT.items():
+        if _plain(other) == plain:
+            return f"physkit has no {name!r}; it does not have {what}"
+    return None
+
+
+def _plain(name: str) -> str:
+    """A name without case and underscores."""
+    return name.replace("_", "").lower()
