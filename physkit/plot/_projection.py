@@ -33,4 +33,4 @@ def cell_edges(cell: Numbers) -> np.ndarray:
 def hidden_edges(edges: np.ndarray, eye: np.ndarray) -> np.ndarray:
     """Which edges of a cell meet in its farthest corner, so that what it holds hides them."""
     depth = edges @ eye  # of both ends of each edge; larger is nearer
-    return np.isclose(depth, depth.min()).any(axis=1)
+    return np.isclose(depth, depth.min(), atol=1e-8 * np.ptp(depth)).any(axis=1)

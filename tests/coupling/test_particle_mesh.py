@@ -83,6 +83,7 @@ class TestBattery:
         mesh = ParticleMesh(grid, Electrostatics(1.3), TSC(), scheme=Central(2), interlaced=True)
         check_force(MeshWithoutEnergy(mesh), particles)
 
+    @pytest.mark.filterwarnings("ignore::physkit.core.PhyskitWarning")
     def test_two_species(self):
         grid, particles = grid_and_particles(1, 5)
         state = {"electrons": particles, "ions": grid_and_particles(1, 4, 1)[1], "other": particles}
