@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Int
 
+from ._errors import DeclarationError
 from ._module import Module
 from ._types import PyTree
 
@@ -57,8 +58,14 @@ class AbstractGrowable(Module):
         return self
 
     def invalidate(self) -> "AbstractGrowable":
-        """This node after particles have changed their rows: whatever refers to rows must be rebuilt."""
-        return self
+        """This node after particles have changed their rows: whatever refers to rows must be rebuilt.
+
+        **Errors:** `DeclarationError` where a class does not say how: kept, it would refer to other particles.
+        """
+        raise DeclarationError(
+            f"{type(self).__name__} does not say what becomes of it where particles change devices: write "
+            "invalidate(self), which marks it to be rebuilt, or returns self if nothing in it refers to rows"
+        )
 
 
 class AbstractResizable(AbstractGrowable):

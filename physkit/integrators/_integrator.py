@@ -126,9 +126,13 @@ class AbstractIntegrator(Module):
         return not holds_same_arrays(before, after)
 
     def terms(self, aux: Aux) -> TermsWithCaches:
-        """The terms that this integrator holds, each with its current cache."""
+        """The terms that this integrator holds, each with its current cache.
+
+        By default all that are found inside of it, without the caches: quantities then compute anew what a
+        cache would hold.
+        """
         del aux
-        return ()
+        return tuple((term, None) for term in _terms_inside(self))
 
     @property
     def drifts(self) -> tuple[tuple[str, str | None], ...]:

@@ -2,14 +2,22 @@
 
 import abc
 import math
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from physkit.core import AbstractTendency, Clock, Rate, ShapeError, State, get_component
+from physkit.core import (
+    AbstractTendency,
+    Clock,
+    DeclarationError,
+    Rate,
+    ShapeError,
+    State,
+    get_component,
+)
 from physkit.geometry import Grid
 
 from .._field import Field
@@ -49,6 +57,16 @@ class AbstractConservationLaw(AbstractTendency):
     component: eqx.AbstractVar[str | None]
     riemann: eqx.AbstractVar[AbstractRiemannSolver]
     reconstruction: eqx.AbstractVar[AbstractReconstruction]
+
+    def __init_subclass__(cls, **kwargs: Any):
+        super().__init_subclass__(**kwargs)
+        base = AbstractConservationLaw
+        own = [n for n in ("primitive", "conserved") if getattr(cls, n) is not getattr(base, n)]
+        if len(own) == 1:
+            other = "conserved" if own == ["primitive"] else "primitive"
+            raise DeclarationError(
+                f"{cls.__name__} overrides {own[0]}, but not {other}, its inverse: write both, or neither"
+            )
 
     # --- the law --------------------------------------------------------------------------------
 

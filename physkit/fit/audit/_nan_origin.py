@@ -127,6 +127,8 @@ def _first_bad_term(
     plan = sim.integrator.prepare(carry.state, sim.dt)
     clock = _clock(sim, carry)
     for term, cache in Snapshot(clock, carry.state, carry.aux, plan, sim.integrator).terms():
+        # An integrator that does not know its terms' caches gives none.
+        cache = term.init(carry.state) if cache is None else cache
         leaves = _not_finite(_pull_back_term(term, clock, carry.state, cache, rng))
         if leaves:
             return type(term).__name__, _enumerate(leaves)

@@ -48,6 +48,9 @@ class Cells(AbstractGrowable):
         coarsest = min(cells, key=lambda node: node.num_cells)
         return Cells.of(coarsest.shape, max(node.slots for node in cells))
 
+    def invalidate(self) -> "Cells":
+        return Cells(self.shape, self.slots, self.required, jnp.ones_like(self.stale))
+
     def grow_to(self, capacity: int) -> "Cells":
         shape, slots = self.shape, round_up_to_eight(capacity)
         if capacity >= NEEDS_COARSER_CELLS:

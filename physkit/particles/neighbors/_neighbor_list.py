@@ -103,9 +103,11 @@ def neighbor_list(
     - `capacity`: most neighbors of a particle.
     - `excluded`: `[n e]`, particles that are left out of each particle's row; n for none.
 
-    **Errors:** `CutoffError` when cutoff + skin is beyond the space's `max_cutoff`; `CapacityError`
+    **Errors:** `DeclarationError` for particles that are sharded over devices, whose lists `find_neighbors`
+    makes; `CutoffError` when cutoff + skin is beyond the space's `max_cutoff`; `CapacityError`
     inside a trace with more than 1024 particles and no `capacity`.
     """
+    particles.require_single_device("a neighbor_list", "find_neighbors(particles, cutoff)")
     n, d = particles.position.shape
     position, space = particles.position, particles.space
     max_neighbors, is_visible = max(n - 1, 1), is_concrete((position, space, excluded))

@@ -96,6 +96,9 @@ class ListedPairs(AbstractPairs, AbstractResizable):
         """The same pairs from both ends, with rows for copies as well, which derivatives read."""
         return self if self.num_local is None else replace_fields(self, {"num_local": None})
 
+    def invalidate(self) -> "ListedPairs":
+        return replace_fields(self, {"stale": jnp.ones_like(self.stale)})
+
     def grow_to(self, capacity: int) -> "ListedPairs":
         n = self.index.shape[-2]
         return self.resize(max(self.capacity, min(round_up_to_eight(capacity), max(n - 1, 1))))

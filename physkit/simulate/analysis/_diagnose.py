@@ -149,6 +149,8 @@ def _describe_terms(sim: Simulation, carry: Carry) -> list[str]:
     now = snapshot(sim, plan, carry)
     found = []
     for term, cache in now.terms():
+        # An integrator that does not know its terms' caches gives none.
+        cache = term.init(carry.state) if cache is None else cache
         value, _ = term(now.clock, carry.state, cache)
         for path, leaf in _inexact_leaves(value):
             largest, index = _largest(leaf)
