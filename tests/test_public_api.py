@@ -33,7 +33,7 @@ PLUMBING = {
         "get_component", "grow_caches", "has_fixed_point", "has_overflow",
         "instantiate_zero_tangents", "invalidate_caches", "is_abstract", "is_concrete",
         "is_exact_component", "linear_call", "names_of_terms", "nonzero_indices", "nonzero_tangents",
-        "partition_by_tangent", "path_name", "poison_where", "power_of_two_above", "put_component",
+        "partition_by_tangent", "path_name", "poison_where", "power_of_two_above", "printable", "put_component",
         "replace_fields", "replicate", "round_before_add", "safe_arctan2", "safe_divide",
         "safe_norm", "safe_power", "safe_sqrt", "scale_array", "shard", "shift", "unshard",
         "where_safe", "with_tangent_of", "zero_out_of_range",
@@ -63,7 +63,7 @@ PLUMBING = {
         "compare_identities", "create_exclusively", "describe_array", "describe_numbers",
         "describe_writer", "digest", "fingerprint", "identify_process", "is_holder_gone",
         "is_trajectory", "load_component", "make_folder", "open", "program_digest", "provenance_changes",
-        "read_checkpoint_table", "read_holder", "read_table", "require_xarray",
+        "read_checkpoint_table", "read_holder", "read_regular", "read_table", "remove_temporaries", "require_xarray", "to_path",
         "write_atomically", "write_table",
     },
     "fit": {

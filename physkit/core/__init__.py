@@ -45,6 +45,7 @@ from ._errors import (
     SimulationDiverged as SimulationDiverged,
     StepSizeError as StepSizeError,
     SweepError as SweepError,
+    printable as printable,
 )
 from ._exact_component import (
     AbstractExactComponent as AbstractExactComponent,

@@ -1,6 +1,15 @@
 """One class of error per kind of fault, so that a script can catch just the kind that it can handle."""
 
 
+def printable(text: object, *, lines: bool = True) -> str:
+    """`text` without control characters, which could steer a terminal or hide a part of what is printed.
+
+    Every character that does not print, escape sequences and marks of writing direction among them,
+    becomes `?`. Line breaks stay, unless not `lines`.
+    """
+    return "".join(c if c.isprintable() or (lines and c == "\n") else "?" for c in str(text))
+
+
 class PhyskitError(Exception):
     """Base of every error that physkit raises on purpose."""
 
@@ -112,7 +121,13 @@ class SweepError(PhyskitError, RuntimeError):
 
 
 class FileError(PhyskitError, OSError):
-    """A file cannot be written, or is not what it should be; the message names it and the remedy."""
+    """A file cannot be written, or is not what it should be; the message names it and the remedy.
+
+    The message may quote what is in the file: control characters in it are not printed.
+    """
+
+    def __init__(self, *args: object):
+        super().__init__(*(printable(arg) if isinstance(arg, str) else arg for arg in args))
 
 
 class DamagedFileError(FileError):

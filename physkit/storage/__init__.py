@@ -3,6 +3,9 @@
 from ._atomic import (
     TEMPORARY_PREFIX as TEMPORARY_PREFIX,
     make_folder as make_folder,
+    read_regular as read_regular,
+    remove_temporaries as remove_temporaries,
+    to_path as to_path,
     write_atomically as write_atomically,
 )
 from ._lock import (
@@ -40,13 +43,10 @@ from .recording._load_component import (
     is_trajectory as is_trajectory,
     load_component as load_component,
 )
+from .recording._other_formats import RECORDING_SUFFIXES as RECORDING_SUFFIXES
 from .recording._output import Output as Output
 from .recording._recorded_series import Series as Series
-from .recording._recording import (
-    RECORDING_SUFFIXES as RECORDING_SUFFIXES,
-    Recording as Recording,
-    open as open,
-)
+from .recording._recording import Recording as Recording, open as open
 from .recording._table import (
     Column as Column,
     Table as Table,

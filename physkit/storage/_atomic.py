@@ -4,6 +4,7 @@ import contextlib
 import errno
 import os
 import secrets
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
@@ -15,26 +16,25 @@ RESERVED_BYTES = 2**20  # bytes that stay free
 # No space, no quota, and a file beyond the largest size that the file system or `ulimit` allows.
 _DISK_FULL_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
+# Windows has none of the first two, and needs the third.
+_NONBLOCK, _NO_FOLLOW = getattr(os, "O_NONBLOCK", 0), getattr(os, "O_NOFOLLOW", 0)
+_BINARY = getattr(os, "O_BINARY", 0)
 
-def write_atomically(path: Path, *parts: bytes | memoryview, sole_writer: bool = True) -> None:
+
+def write_atomically(path: Path, *parts: bytes | memoryview) -> None:
     """Write `parts`, one after the other, as the file `path`, replacing the old file; or change nothing.
 
-    Write a temporary file beside it, fsync it, rename it, and fsync the folder.
+    Write a temporary file beside it, fsync it, rename it, and fsync the folder. Several threads and
+    processes may write one path at once: the file is that of the last.
 
-    **Arguments:**
-
-    - `parts`: the bytes of the file, in order.
-    - `sole_writer`: whether no other process writes this file, which a lock ensures. If not, the temporary
-      file gets a random name, which no other process uses.
+    **Arguments:** `parts`: the bytes of the file, in order.
 
     **Errors:** `DiskFullError`, `FileError`.
     """
     require_disk_space(path, sum(map(len, parts)))
-    unique = "" if sole_writer else f"{secrets.token_hex(6)}-"
-    # In the same folder: a rename is atomic only within one file system.
-    temporary = path.with_name(f"{TEMPORARY_PREFIX}{unique}{path.name}")
+    temporary = temporary_path(path)
     try:
-        with open(temporary, "wb", buffering=0) as file:
+        with open(temporary, "xb", buffering=0) as file:
             for part in parts:
                 remaining = memoryview(part)
                 while remaining:  # an unbuffered write may write only a part
@@ -56,9 +56,9 @@ def open_atomically(target: Path, mode: str) -> Iterator[IO]:
 
     **Errors:** `DiskFullError`, `FileError`.
     """
-    temporary = target.with_name(f"{TEMPORARY_PREFIX}{target.name}")
+    temporary = temporary_path(target)
     try:
-        with open(temporary, mode) as file:
+        with open(temporary, mode.replace("w", "x")) as file:
             yield file
         os.replace(temporary, target)
     except OSError as error:
@@ -66,6 +66,83 @@ def open_atomically(target: Path, mode: str) -> Iterator[IO]:
         raise error if isinstance(error, FileError) else file_error(target, error) from error
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def temporary_path(path: Path) -> Path:
+    """A name beside `path` that no other thread or process uses, and that nobody can guess and plant a link at.
+
+    In the same folder: a rename is atomic only within one file system.
+
+    **Errors:** `FileError` for a path that names no file.
+    """
+    require_named(path)
+    return path.with_name(f"{TEMPORARY_PREFIX}{secrets.token_hex(6)}-{path.name}")
+
+
+def require_named(path: Path) -> None:
+    """Refuse a path that names no file, such as `.`
+
+    **Errors:** `FileError`.
+    """
+    if path.name in ("", ".."):
+        raise FileError(f"a path that ends in a name is needed; got {str(path)!r}")
+
+
+def to_path(path: str | Path) -> Path:
+    """A path that a user gave. Empty text is refused: as a `Path` it is the current folder.
+
+    **Errors:** `FileError`.
+    """
+    if isinstance(path, str) and (not path.strip() or "\0" in path):
+        raise FileError(
+            f"the name of a file or folder is needed; got {path!r}. The current one is '.'"
+        )
+    return Path(path)
+
+
+def remove_temporaries(folder: Path) -> None:
+    """Remove the incomplete files of a killed process. Only the holder of the folder's lock may call it."""
+    for old in folder.glob(f"{TEMPORARY_PREFIX}*"):
+        old.unlink(missing_ok=True)
+
+
+def open_regular(path: Path, *, writing: bool = False) -> int:
+    """A handle of a regular file: never of a pipe, a socket or a device, which would block or never end.
+
+    A file that is to be changed must not be a symbolic link, which could lead to any other file.
+
+    **Errors:** `FileError`; `FileNotFoundError` is left to the caller.
+    """
+    # O_NONBLOCK: opening a pipe would wait for its other end.
+    flags = (os.O_RDWR | _NO_FOLLOW if writing else os.O_RDONLY) | _NONBLOCK | _BINARY
+    try:
+        handle = os.open(path, flags)
+    except FileNotFoundError:
+        raise
+    except IsADirectoryError as error:
+        raise FileError(f"{path} is a folder, no file") from error
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.EMLINK):  # what O_NOFOLLOW gives
+            raise FileError(f"{path} is a symbolic link, which is never written through") from error
+        if error.errno == errno.ENXIO:
+            raise FileError(f"{path} is no regular file") from error
+        raise file_error(path, error) from error
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise FileError(f"{path} is no regular file")
+    return handle
+
+
+def read_regular(path: Path, max_bytes: int) -> bytes:
+    """All of a small regular file, or as much of it as `max_bytes`.
+
+    **Errors:** `FileError`; `FileNotFoundError` is left to the caller.
+    """
+    with os.fdopen(open_regular(path), "rb") as file:
+        try:
+            return file.read(max_bytes)
+        except OSError as error:
+            raise file_error(path, error) from error
 
 
 def sync_folder(folder: Path) -> None:
@@ -113,6 +190,8 @@ def require_disk_space(path: Path, size: int) -> None:
 
 def file_error(path: Path, error: OSError) -> FileError:
     """The error to raise for an `OSError` about `path`: `DiskFullError` for a full disk."""
+    if isinstance(error, PermissionError):
+        return FileError(f"{path}: permission denied. Ask its owner, or change it with chmod")
     if error.errno in _DISK_FULL_ERRORS:
         return DiskFullError(
             f"{path}: {error.strerror}. What was there is as it was; make room and resume"

@@ -20,11 +20,18 @@ from pathlib import Path
 
 import h5py
 
-from physkit.core import FileError
+from physkit.core import DamagedFileError, FileError
 
-from ._atomic import file_error, require_disk_space, write_atomically
+from ._atomic import (
+    file_error,
+    open_regular,
+    read_regular,
+    require_disk_space,
+    write_atomically,
+)
 
 PAGE = 4096
+_MAX_SMALL_JOURNAL = 2**24  # bytes that are not held against a journal, however small its file
 HDF5_VERSIONS = ("v110", "v110")  # of the HDF5 format: the first whose metadata all have checksums
 _MAGIC = b"physkit-journal-1"
 _HEAD = struct.Struct("<17sIQQQ")  # magic, checksum of what follows, old size, new size, extents
@@ -46,10 +53,11 @@ class PatchedFile(io.RawIOBase):
     def __init__(self, path: Path, *, writing: bool):
         super().__init__()
         self.path = path
+        self._handle = -1  # for `close`, where it cannot be opened
         try:
-            self._handle = os.open(path, os.O_RDWR if writing else os.O_RDONLY)
-        except OSError as error:
-            raise file_error(path, error) from error
+            self._handle = open_regular(path, writing=writing)
+        except FileNotFoundError as error:
+            raise FileError(f"{path} is not there") from error
         # Offsets below `_base` are in the file, unless their page has changed. From there on everything is
         # in `_tail`: what is appended needs no journal, as the old file does not refer to it.
         self._base = self._size = os.fstat(self._handle).st_size
@@ -57,12 +65,16 @@ class PatchedFile(io.RawIOBase):
         self._tail = bytearray()
         self._position = 0
         journal = journal_path(path)
-        if journal.exists():
-            self._overlay(journal)
+        if os.path.lexists(journal):
+            try:
+                self._overlay(journal)
+            except BaseException:
+                self.close()
+                raise
 
     def _overlay(self, journal: Path) -> None:
         """Apply a complete journal in memory."""
-        found = _read_journal(journal)
+        found = _read_journal(journal, self._base)
         if found is not None:
             old_size, size, extents = found
             # The file may be shorter already, if it was killed while a truncation was being applied.
@@ -112,7 +124,7 @@ class PatchedFile(io.RawIOBase):
         pass
 
     def close(self) -> None:
-        if not self.closed:
+        if not self.closed and self._handle >= 0:
             os.close(self._handle)
         super().close()
 
@@ -176,7 +188,11 @@ class PatchedFile(io.RawIOBase):
             os.ftruncate(self._handle, self._base)
             raise file_error(self.path, error) from error
         # Step 2. The rename of the complete journal is the moment of the commit.
-        extents = [(number * PAGE, bytes(page)) for number, page in sorted(self._pages.items())]
+        extents = [
+            (number * PAGE, bytes(page))
+            for number, page in sorted(self._pages.items())
+            if number * PAGE < self._size
+        ]
         journal = journal_path(self.path)
         try:
             write_atomically(journal, _journal(self._base, self._size, extents))
@@ -199,13 +215,15 @@ def recover(path: Path) -> None:
     Only the holder of the folder's lock may call it: otherwise it would apply the journal of a writer at work.
     """
     journal = journal_path(path)
-    if not journal.exists():
+    if not os.path.lexists(journal):
         return
-    found = _read_journal(journal)
-    if found is not None and path.exists():
-        handle = os.open(path, os.O_RDWR)
+    # Where the file itself is gone, there is nothing to apply the journal to.
+    with contextlib.suppress(FileNotFoundError):
+        handle = open_regular(path, writing=True)
         try:
-            _apply(handle, found[1], found[2])
+            found = _read_journal(journal, os.fstat(handle).st_size)
+            if found is not None:
+                _apply(handle, found[1], found[2])
         finally:
             os.close(handle)
     journal.unlink(missing_ok=True)
@@ -235,24 +253,51 @@ def _journal(old_size: int, size: int, extents: list[tuple[int, bytes]]) -> byte
     return struct.pack("<17sI", _MAGIC, zlib.crc32(checked)) + checked
 
 
-def _read_journal(journal: Path) -> tuple[int, int, list[tuple[int, bytes]]] | None:
-    """Old size, new size and extents; None where the journal is gone or was never completed."""
+def _read_journal(journal: Path, file_size: int) -> tuple[int, int, list[tuple[int, bytes]]] | None:
+    """Old size, new size and extents; None where the journal is gone or was never completed.
+
+    **Arguments:** `file_size`: of the file that it changes, as it is.
+
+    **Errors:** `DamagedFileError` for a journal that no commit can have written; `FileError`.
+    """
+    # A commit changes pages that the file has, each once: a journal cannot be much larger than its file.
+    max_bytes = 2 * file_size + _MAX_SMALL_JOURNAL
     try:
-        data = journal.read_bytes()
-    except OSError:
+        data = read_regular(journal, max_bytes + 1)
+    except FileNotFoundError:
         return None
     if len(data) < _HEAD.size:
         return None
     magic, expected_crc, old_size, size, count = _HEAD.unpack_from(data)
+    is_too_long = len(data) > max_bytes
     if magic != _MAGIC or zlib.crc32(memoryview(data)[_CHECKED_FROM:]) != expected_crc:
+        if is_too_long:
+            raise _journal_error(journal)
         return None
-    position, extents = _HEAD.size, []
-    for _ in range(count):
+    # The new bytes are behind the old end before there is a journal, so no size is beyond the file.
+    if is_too_long or size > file_size:
+        raise _journal_error(journal)
+    position, num_found = _HEAD.size, 0
+    extents: list[tuple[int, bytes]] = []
+    while position + _EXTENT.size <= len(data):
         offset, length = _EXTENT.unpack_from(data, position)
         position += _EXTENT.size
-        extents.append((offset, data[position : position + length]))
+        if offset + length > old_size or position + length > len(data):
+            raise _journal_error(journal)
+        if offset < size:  # a truncation may drop pages that were changed before
+            extents.append((offset, data[position : position + min(length, size - offset)]))
+        num_found += 1
         position += length
+    if position != len(data) or num_found != count:
+        raise _journal_error(journal)
     return old_size, size, extents
+
+
+def _journal_error(journal: Path) -> DamagedFileError:
+    return DamagedFileError(
+        f"{journal} is no journal of changes to the file beside it: if you do not know where it comes from, "
+        "remove it"
+    )
 
 
 def _apply(handle: int, size: int, extents: list[tuple[int, bytes]]) -> None:

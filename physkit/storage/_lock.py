@@ -11,7 +11,7 @@ from typing import Any
 
 from physkit.core import FileInUseError
 
-from ._atomic import TEMPORARY_PREFIX, file_error
+from ._atomic import TEMPORARY_PREFIX, file_error, read_regular
 
 LOCK_NAME = "lock"
 _MAX_TAKEOVERS = 3  # of the lock, of the lock to take it over, …: each of them may have been killed
@@ -141,8 +141,7 @@ def describe_writer(folder: Path) -> str | None:
 def read_holder(path: Path) -> dict[str, Any] | None:
     """The holder that a lock or a claim names; {} where the file is unreadable, None where there is none."""
     try:
-        with open(path, "rb") as file:
-            holder = json.loads(file.read(4096) or b"{}")
+        holder = json.loads(read_regular(path, 4096) or b"{}")
     except FileNotFoundError:
         return None
     except (OSError, ValueError, RecursionError):  # being written just now, or not ours

@@ -7,6 +7,7 @@ from typing import Any
 
 import jax
 
+from physkit.core import printable
 from physkit.parallel import versions
 
 # If one of these differs, a continued run need not have the same bits.
@@ -29,7 +30,7 @@ def provenance_changes(stored: dict[str, Any]) -> list[str]:
     """The versions, devices and precision that differ from those a file was written with."""
     current = collect_provenance()
     return [
-        f"{key} {stored.get(key)} → {current[key]}"
+        printable(f"{key} {str(stored.get(key))[:200]} → {current[key]}")
         for key in DECISIVE_KEYS
         if stored.get(key) != current[key]
     ]

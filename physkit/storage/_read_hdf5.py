@@ -1,6 +1,7 @@
 """Reading an HDF5 file as of its last commit, also while a run is writing it."""
 
 import contextlib
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -10,11 +11,13 @@ import h5py
 
 from physkit.core import DamagedFileError, FileError
 
-from ._hdf5_transaction import PatchedFile, journal_path
+from ._atomic import open_regular
+from ._hdf5_transaction import PatchedFile
 from ._lock import LOCK_NAME
 from ._untrusted_hdf5 import damaged_error
 
 _MAX_ATTEMPTS = 8
+_MAX_IMAGE_BYTES = 2**18  # a small file is read at once
 T = TypeVar("T")
 
 
@@ -28,8 +31,12 @@ def read_hdf5(path: Path, read: Callable[[h5py.File], T]) -> T:
 
     **Errors:** `FileError`, `DamagedFileError`.
     """
-    if not path.is_file():
-        raise FileError(f"{path} is not there")
+    try:
+        os.close(
+            open_regular(path)
+        )  # no pipe, no folder, and readable: what follows is about its content
+    except FileNotFoundError as error:
+        raise FileError(f"{path} is not there") from error
     # A writer applies its journal page by page. A reader in between may find half of the pages changed; all
     # metadata and chunks have checksums, so this shows up as an error.
     attempts = _MAX_ATTEMPTS if (path.parent / LOCK_NAME).exists() else 1
@@ -51,12 +58,20 @@ def read_hdf5(path: Path, read: Callable[[h5py.File], T]) -> T:
 
 
 def _open(path: Path, stack: contextlib.ExitStack) -> h5py.File:
-    """The file, read through its journal where a commit has not been applied yet."""
+    """The file as of its last commit, read through its journal where one has not been applied yet.
+
+    libhdf5 never opens the path itself: where another library of this process has the file open, libhdf5 would
+    refuse, or share that one's view of it, which may be old.
+    """
     try:
-        # If the writer removes the journal between these lines, its pages are in the file already.
-        if journal_path(path).exists():
-            patched = stack.enter_context(PatchedFile(path, writing=False))
-            return stack.enter_context(h5py.File(patched, "r"))
-        return stack.enter_context(h5py.File(path, "r", locking=False))
-    except (OSError, RuntimeError) as error:
+        patched = stack.enter_context(PatchedFile(path, writing=False))
+        size = patched.seek(0, os.SEEK_END)
+        patched.seek(0)
+        if size <= _MAX_IMAGE_BYTES:
+            image = patched.read(size)
+            return stack.enter_context(h5py.File(h5py.h5f.open_file_image(image)))
+        return stack.enter_context(h5py.File(patched, "r"))
+    except FileError:
+        raise
+    except (OSError, RuntimeError, ValueError) as error:
         raise damaged_error(path, f"it cannot be opened as HDF5 ({error})") from error

@@ -4,17 +4,25 @@ A file from elsewhere may be hostile: external links and virtual datasets would 
 and a few bytes may claim terabytes. So links are not followed, and no dataset may be larger than its file.
 """
 
-import errno
 import math
+import os
 from pathlib import Path
+from typing import Any
 
 import h5py
 import numpy as np
 
 from physkit.core import DamagedFileError, FileError
 
+from ._atomic import file_error, open_regular
+
 _MAX_OBJECTS = 100_000
-_KINDS = "biufcSO"  # O: text of variable length
+_KINDS = "biufc"
+# What a description from a file may raise that is not of the form that it should have.
+MALFORMED = (
+    KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, RecursionError, OSError,
+    RuntimeError,
+)  # fmt: skip
 # No compression, so that a dataset cannot be larger than the file that holds it.
 _FILTERS = (h5py.h5z.FILTER_FLETCHER32, h5py.h5z.FILTER_SHUFFLE)
 
@@ -32,15 +40,12 @@ def read_head_and_body(path: Path, head: int) -> tuple[bytes, bytes]:
     **Errors:** `FileError` when it does not exist, is no regular file, or cannot be read.
     """
     try:
-        if path.exists() and not path.is_file():  # a pipe would block the reader
-            raise FileError(f"{path} is not a file")
-        with open(path, "rb") as file:
+        with os.fdopen(open_regular(path), "rb") as file:
             return file.read(head), file.read()
+    except FileNotFoundError as error:
+        raise FileError(f"{path} is not there") from error
     except OSError as error:
-        if isinstance(error, FileError):
-            raise
-        fault = "is not there" if error.errno == errno.ENOENT else f"cannot be read ({error})"
-        raise FileError(f"{path} {fault}") from error
+        raise error if isinstance(error, FileError) else file_error(path, error) from error
 
 
 def get_member(group: h5py.Group, name: str, path: Path) -> h5py.HLObject:
@@ -91,9 +96,8 @@ def check_dataset(found: h5py.Dataset, path: Path) -> None:
         raise damaged_error(path, f"{name} cannot be read ({error})") from error
     if external_count or layout == h5py.h5d.VIRTUAL:
         raise damaged_error(path, f"{name} keeps its numbers in other files, which are never read")
-    # h5py reads references and variable-length arrays as objects, too; of these only text is allowed.
-    if kind not in _KINDS or (kind == "O" and h5py.check_string_dtype(found.dtype) is None):
-        raise damaged_error(path, f"{name} holds {found.dtype}, no numbers or text")
+    if kind not in _KINDS:
+        raise damaged_error(path, f"{name} holds {found.dtype}, no numbers")
     if set(filters) - set(_FILTERS):
         raise damaged_error(path, f"{name} has filters {filters} that physkit does not use")
     chunk = int(np.prod(chunks, dtype=object) * found.dtype.itemsize) if chunks else 0
@@ -103,6 +107,34 @@ def check_dataset(found: h5py.Dataset, path: Path) -> None:
         raise damaged_error(
             path, f"{name} claims {size} bytes (chunks of {chunk}) in a file of {file_size}"
         )
+
+
+def read_attribute(found: h5py.HLObject, name: str, path: Path) -> Any:
+    """An attribute, after a check that it is no larger than its file.
+
+    **Errors:** `DamagedFileError`; `KeyError` where there is none.
+    """
+    if name not in found.attrs:
+        raise KeyError(name)
+    stored = found.attrs.get_id(name)
+    size = math.prod(stored.shape) * stored.dtype.itemsize
+    if size > path.stat().st_size or stored.dtype.kind not in _KINDS + "S":
+        raise damaged_error(path, f"the attribute {name} claims {size} bytes of {stored.dtype}")
+    return found.attrs[name]
+
+
+def read_count(found: h5py.HLObject, name: str, path: Path) -> int:
+    """An attribute that is one whole number.
+
+    **Errors:** `DamagedFileError`.
+    """
+    try:
+        value = read_attribute(found, name, path)
+    except KeyError as error:
+        raise damaged_error(path, f"{found.name} does not say {name}") from error
+    if np.ndim(value) or not np.issubdtype(np.asarray(value).dtype, np.integer):
+        raise damaged_error(path, f"{found.name}: {name} reads {value!r}")
+    return int(value)
 
 
 def read_small_array(file: h5py.File, name: str, path: Path, file_size: int) -> np.ndarray:

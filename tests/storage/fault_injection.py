@@ -1,11 +1,13 @@
 """Kill writers and damage files, in a process of its own, and print counts of the outcomes as JSON.
 
 `python fault_injection.py kill FOLDER COUNT WRITER`, where the writer is particles, fields, coupled or
-checkpoints; and `python fault_injection.py mutate FOLDER COUNT`
+checkpoints; and `python fault_injection.py mutate FOLDER COUNT`, or takeover in place of mutate
 """
 
 import collections
+import contextlib
 import json
+import multiprocessing
 import os
 import random
 import shutil
@@ -19,7 +21,14 @@ import numpy as np
 from physkit.core import FileError
 from physkit.geometry import Box, Grid
 from physkit.observe import Every, FieldValues, Positions, Velocities
-from physkit.storage import Checkpoints, FolderLock, Output, load_checkpoint, open as open_file
+from physkit.storage import (
+    Checkpoints,
+    FolderLock,
+    Output,
+    identify_process,
+    load_checkpoint,
+    open as open_file,
+)
 from physkit.storage._hdf5_transaction import recover
 from physkit.storage.checkpoint._checkpoint_bytes import open_checkpoint
 
@@ -195,6 +204,35 @@ def kill_savers(folder, log, count, found):
     return found
 
 
+def takeover(folder, count):
+    """Let three processes take over `count` stale locks at once; how often how many of them got one."""
+    gone = json.dumps({**identify_process(), "process": 2**22 - 1, "began": "7"})
+    start = multiprocessing.get_context("fork").Barrier(3)
+    for k in range(count):
+        (folder / str(k)).mkdir()
+        lock = folder / str(k) / "lock"
+        lock.write_text(gone if k % 3 else "")
+        os.utime(lock, (time.time() - 120,) * 2)  # an empty lock is stale when it is old
+    children = []
+    for _ in range(3):
+        children.append(os.fork())
+        if not children[-1]:
+            try:
+                for k in range(count):
+                    start.wait()
+                    with contextlib.suppress(FileError):
+                        FolderLock(folder / str(k))
+                        (folder / str(k) / f"won-{os.getpid()}").touch()
+            finally:
+                os._exit(0)
+    for child in children:
+        os.waitpid(child, 0)
+    found = collections.Counter(trials=count)
+    for k in range(count):
+        found[f"winners {len(list((folder / str(k)).glob('won-*')))}"] += 1
+    return found
+
+
 def mutate(folder, count):
     """Damage each kind of file `count` times; reading it gives an error of ours or the right data."""
     tree = {"x": np.arange(300.0), "n": np.arange(5), "flag": True}
@@ -269,4 +307,8 @@ if __name__ == "__main__":
     where = Path(where)
     shutil.rmtree(where, ignore_errors=True)
     where.mkdir(parents=True)
-    print(json.dumps({"kill": kill, "mutate": mutate}[verb](where, int(count), *more)))
+    print(
+        json.dumps(
+            {"kill": kill, "mutate": mutate, "takeover": takeover}[verb](where, int(count), *more)
+        )
+    )

@@ -157,7 +157,7 @@ def test_flipped_bits_and_truncation_are_detected(tmp_path):
             load_checkpoint(path, tree)
     with pytest.raises(FileError, match="is not there"):
         load_checkpoint(tmp_path / "none.h5", tree)
-    with pytest.raises(FileError, match="is not a file"):
+    with pytest.raises(FileError, match="no regular file"):
         load_checkpoint(tmp_path, tree)
 
 

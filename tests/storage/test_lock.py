@@ -1,7 +1,6 @@
 """Locks of folders: never two writers, and none that stays after its writer."""
 
 import json
-import multiprocessing
 import os
 import resource
 import signal
@@ -10,8 +9,10 @@ import time
 
 import pytest
 
-from physkit.core import DiskFullError, FileError, FileInUseError
+from physkit.core import DiskFullError, FileInUseError
 from physkit.storage import FolderLock, identify_process
+
+from .test_output import inject_faults
 
 GONE = {**identify_process(), "process": 2**22 - 1, "began": "7"}
 
@@ -74,33 +75,9 @@ def test_a_takeover_that_was_killed_is_taken_over(tmp_path):
         FolderLock(tmp_path)
 
 
-def contend(folder, start, trials):
-    """Try to take over one stale lock after the other, together with other processes."""
-    for k in range(trials):
-        start.wait()
-        try:
-            FolderLock(folder / str(k))
-        except FileError:
-            continue
-        (folder / str(k) / f"won-{os.getpid()}").touch()
-
-
 @pytest.mark.parametrize("trials", [60, pytest.param(1500, marks=pytest.mark.slow)])
 def test_of_processes_that_take_over_a_stale_lock_one_gets_it(tmp_path, trials):
-    context = multiprocessing.get_context("fork")
-    for k in range(trials):
-        folder = tmp_path / str(k)
-        folder.mkdir()
-        if k % 3:
-            (folder / "lock").write_text(json.dumps(GONE))
-        else:
-            (folder / "lock").touch()
-            age(folder / "lock")
-    start = context.Barrier(3)
-    workers = [context.Process(target=contend, args=(tmp_path, start, trials)) for _ in range(3)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join(300)
-    counts = [len(list((tmp_path / str(k)).glob("won-*"))) for k in range(trials)]
-    assert counts == [1] * trials
+    assert inject_faults("takeover", tmp_path / "a", trials) == {
+        "trials": trials,
+        "winners 1": trials,
+    }

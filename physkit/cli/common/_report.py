@@ -43,7 +43,9 @@ class Report(NamedTuple):
         """Print what was found."""
         # Flushed: into a pipe Python would keep it back, and it would follow what children print.
         if not self.json:
-            print(text, flush=True)
+            from physkit.core import printable
+
+            print(printable(text), flush=True)
 
     def json_result(self, content: Json) -> None:
         """Print what scripts read, as one line of JSON; nothing unless `json`."""
@@ -53,8 +55,10 @@ class Report(NamedTuple):
 
     def error(self, text: str) -> None:
         """Print what went wrong, in one line to the error stream."""
+        from physkit.core import printable
+
         line = " ".join(text.split())
-        print(f"physkit: {_without_control_characters(line)}", file=sys.stderr, flush=True)
+        print(f"physkit: {printable(line)}", file=sys.stderr, flush=True)
 
     def table(self, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
         """Print an aligned table: numbers to the right, text to the left."""
@@ -120,16 +124,14 @@ def _as_json(content: Any) -> Json:
     return content if isinstance(content, str | int | bool | None) else str(content)
 
 
-def _without_control_characters(text: str) -> str:
-    """Text from files must not steer the terminal."""
-    return "".join(c if c.isprintable() else "?" for c in text)
-
-
 def format_number(value: Any) -> str:
     """A cell as text: floats with seven significant digits, everything else as it is."""
     if isinstance(value, float):
         return f"{value:.7g}"
-    return "" if value is None else str(value)
+    from physkit.core import printable
+
+    # Many cells are from files: a name must neither steer the terminal nor look like more rows.
+    return "" if value is None else printable(value, lines=False)
 
 
 def format_size(count: int) -> str:

@@ -187,9 +187,11 @@ def _health(
 
 def _requested_steps(folder: Path) -> int | None:
     """The steps of the request that `physkit run` wrote down."""
+    from physkit.storage import read_regular
+
     try:
         # A file that anybody may have written: read no more than a request can have.
-        steps = json.loads((folder / "case.json").read_bytes()[:100_000])["steps"]
+        steps = json.loads(read_regular(folder / "case.json", 100_000))["steps"]
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
     return steps if isinstance(steps, int) else None
@@ -215,6 +217,4 @@ def _parse_origin(provenance: Json) -> dict[str, str]:
 
 def _describe_origin(origin: dict[str, str]) -> str:
     versions = [f"{k} {origin[k]}" for k in _ORIGIN_KEYS[:-1] if k in origin]
-    text = f"written {origin.get('written', '?')} by {', '.join(versions)} on {origin.get('devices', '?')}"
-    # Control characters from a file must not reach the terminal.
-    return "".join(c if c.isprintable() else "?" for c in text)
+    return f"written {origin.get('written', '?')} by {', '.join(versions)} on {origin.get('devices', '?')}"

@@ -48,6 +48,7 @@ def open(path: str | Path) -> Recording | Ensemble:
 
     **Errors:** `FileError` when there is none, `DamagedFileError` for one that is not as it was written.
     """
-    if (Path(path) / INDEX_FILE).is_file():
+    path = storage.to_path(path)
+    if (path / INDEX_FILE).is_file():
         return collect(path)
     return storage.open(path)

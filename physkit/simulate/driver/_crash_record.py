@@ -7,7 +7,7 @@ from typing import Any
 import jax
 
 from physkit.core import DamagedFileError, FileError, State
-from physkit.storage import load_checkpoint, read_checkpoint_table, write_atomically
+from physkit.storage import load_checkpoint, read_checkpoint_table, read_regular, write_atomically
 
 from ..loop._carry import Carry, init
 from ..loop._simulation import Simulation
@@ -38,15 +38,15 @@ def read_crash_record(folder: str | Path) -> dict[str, Any] | None:
     **Errors:** `DamagedFileError`.
     """
     path = Path(folder) / RECORD
-    if not path.is_file():
-        return None
     kinds = {"error": str, "message": str, "step": int, "steps": int, "checkpoint": str}
     try:
         # Files are not trusted: a bounded size, and only entries of the expected types (a bool is no int).
-        record = json.loads(path.read_bytes()[:100_000])
+        record = json.loads(read_regular(path, 100_000))
         if any(type(record[name]) is not kind for name, kind in kinds.items()):
             raise ValueError("an entry is of another kind")
-    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+    except FileNotFoundError:
+        return None
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise DamagedFileError(f"{path} cannot be read ({error}); remove it") from error
     return {name: record[name] for name in kinds}
 

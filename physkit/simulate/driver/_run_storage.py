@@ -16,6 +16,8 @@ from physkit.storage import (
     RestoredCheckpoint,
     compare_identities,
     make_folder,
+    remove_temporaries,
+    to_path,
 )
 
 from ..distributed._carry_template import carry_template
@@ -55,7 +57,7 @@ class RunStorage:
         self._start, self._first_carry = start, carry
         self._identity: Identity | None = None  # of this run; made when it is first needed
         self._devices: Devices = getattr(carry, "devices", ())
-        folder = None if to is None else Path(to)
+        folder = None if to is None else to_path(to)
         if checkpoint is None and folder is not None:
             checkpoint = folder / "checkpoints"
         if checkpoint is not None and not isinstance(checkpoint, Checkpoints):
@@ -83,6 +85,7 @@ class RunStorage:
                 # Process 0 locks for all; another process cannot take what its own group has locked.
                 if self._process_group.is_first:
                     self._locks.append(FolderLock(folder))
+                    remove_temporaries(folder)
             if self._checkpoints is not None:
                 if self._process_group.is_first:
                     self._checkpoints.remove_leftovers()

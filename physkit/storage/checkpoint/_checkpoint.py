@@ -6,6 +6,7 @@ description is found to be the same as the file's: nothing is unpickled or execu
 
 import contextlib
 import dataclasses
+import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -16,7 +17,7 @@ import numpy as np
 from physkit.core import MismatchError, PyTree
 from physkit.parallel import addressable_rows
 
-from .._atomic import write_atomically
+from .._atomic import to_path, write_atomically
 from .._provenance import collect_provenance, provenance_changes
 from .._untrusted_hdf5 import damaged_error, get_member
 from ._cache_capacities import elastic_axes, is_count, set_capacities, static_capacities
@@ -144,7 +145,7 @@ def save_checkpoint(
         "parts": list(parts),
         "identity": None if identity is None else identity.as_table(),
     }
-    write_atomically(Path(path), *pack_checkpoint(arrays, table))
+    write_atomically(to_path(path), *pack_checkpoint(arrays, table))
 
 
 def load_checkpoint(
@@ -171,11 +172,14 @@ def load_checkpoint(
     another structure, which lists the first leaves or fields that differ.
     """
     with contextlib.ExitStack() as open_files:
-        table, file, path = open_files.enter_context(open_checkpoint(Path(path)))
+        table, file, path = open_files.enter_context(open_checkpoint(to_path(path)))
         vocabulary = vocabulary_of(table["provenance"])
         devices = read_devices(table, path)
+        max_size = _size_of_files(table, path)
+        if math.prod(devices) > max_size:
+            raise damaged_error(path, f"it claims {devices} devices in {max_size} bytes")
         if make_template is not None:
-            template = make_template(devices, _leaf_shapes(table, vocabulary))
+            template = make_template(devices, _leaf_shapes(table, max_size, path, vocabulary))
         # Capacities first: they are static fields, which the comparison below wants to be equal.
         template = set_capacities(template, table["caches"], path, vocabulary, _REMEDY)
         elastic = elastic_axes(template, vocabulary)
@@ -215,18 +219,30 @@ def read_checkpoint_table(path: str | Path) -> dict[str, Any]:
 
     **Errors:** `DamagedFileError`, `MismatchError` for a later format, `FileError`.
     """
-    with open_checkpoint(Path(path)) as (table, _, _):
+    with open_checkpoint(to_path(path)) as (table, _, _):
         return table
 
 
+def _size_of_files(table: dict[str, Any], path: Path) -> int:
+    """Bytes of a checkpoint, the files of other processes included: no array of it has more."""
+    names = table.get("parts") or []
+    parts = [path.parent / name for name in names if isinstance(name, str) and "/" not in name]
+    return sum(part.stat().st_size for part in [path, *parts] if part.is_file())
+
+
 def _leaf_shapes(
-    table: dict[str, Any], vocabulary: Vocabulary = TODAY
+    table: dict[str, Any], max_size: int, path: Path, vocabulary: Vocabulary = TODAY
 ) -> dict[str, tuple[int, ...]]:
-    """Shapes of the leaves in a file by path, but those of a wrong form, which `load_checkpoint` reports."""
+    """Shapes of the leaves in a file by path, but those of a wrong form, which `load_checkpoint` reports.
+
+    **Errors:** `DamagedFileError` for one of more numbers than the files have bytes.
+    """
     shapes = {}
     for leaf_path, row in table["leaves"].items():
         shape = row.get("shape") if isinstance(row, dict) else None
         if isinstance(shape, list) and is_count(tuple(shape)):
+            if math.prod(shape) > max_size:
+                raise damaged_error(path, f"{leaf_path} claims {shape} in {max_size} bytes")
             shapes[vocabulary.state_path_today(leaf_path)] = tuple(shape)
     return shapes
 

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import re
+import secrets
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,10 +12,10 @@ from typing import Any
 import h5py
 import numpy as np
 
-from physkit.core import MismatchError
+from physkit.core import FileError, MismatchError
 
 from .._hdf5_transaction import HDF5_VERSIONS
-from .._untrusted_hdf5 import damaged_error, get_dataset, read_head_and_body
+from .._untrusted_hdf5 import MALFORMED, damaged_error, get_dataset, read_head_and_body
 
 FORMAT = 1
 # libhdf5 looks for the beginning of its data at 0, 512, 1024, …: other programs open the file as it is.
@@ -28,7 +29,8 @@ def pack_checkpoint(arrays: dict[str, np.ndarray], table: dict[str, Any]) -> tup
     """Arrays by name, and a table of types that JSON knows, as the parts of a file: header and HDF5 image."""
     # In memory: libhdf5 writes to no disk, which may be full, and the checksum is known before the first byte.
     with h5py.File(
-        "image",
+        # libhdf5 takes files of one name for one file, although they are in memory: threads need their own.
+        f"image-{secrets.token_hex(8)}",
         "w",
         driver="core",
         backing_store=False,
@@ -85,7 +87,9 @@ def _table(file: h5py.File, path: Path) -> dict[str, Any]:
     """
     try:
         table = json.loads(get_dataset(file, "table", path)[()].tobytes())
-    except (ValueError, AttributeError, RecursionError, TypeError) as error:
+    except FileError:
+        raise
+    except MALFORMED as error:
         raise damaged_error(path, f"its table cannot be read ({error})") from error
     expected = {
         "leaves": dict, "numbers": dict, "caches": dict, "structure": dict, "simulation": dict,

@@ -9,7 +9,7 @@ from typing import Any
 from physkit.core import DamagedFileError, FileError, PyTree
 from physkit.parallel import ProcessGroup, single_process
 
-from .._atomic import TEMPORARY_PREFIX, make_folder
+from .._atomic import make_folder, remove_temporaries, to_path
 from ._checkpoint import MakeTemplate, RestoredCheckpoint, load_checkpoint, save_checkpoint
 from ._checkpoint_shards import part_name, remove_orphaned_parts
 from ._identity import Identity
@@ -36,7 +36,7 @@ class Checkpoints:
     keep: int = 3
 
     def __post_init__(self):
-        object.__setattr__(self, "folder", Path(self.folder))  # the dataclass is frozen
+        object.__setattr__(self, "folder", to_path(self.folder))  # the dataclass is frozen
         if self.keep < 1 or self.seconds < 0 or (self.blocks is not None and self.blocks < 1):
             raise FileError(f"checkpoints need keep, blocks ≥ 1 and seconds ≥ 0; got {self}")
 
@@ -151,6 +151,5 @@ class Checkpoints:
 
     def remove_leftovers(self) -> None:
         """Remove the incomplete files of a killed run. Only the holder of the folder's lock may call it."""
-        for old in Path(self.folder).glob(f"{TEMPORARY_PREFIX}*"):
-            old.unlink(missing_ok=True)
+        remove_temporaries(Path(self.folder))
         remove_orphaned_parts(Path(self.folder))

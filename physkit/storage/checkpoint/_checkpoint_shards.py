@@ -119,7 +119,8 @@ def assemble_rows(
     if len(pieces) == 1 and pieces[0][0] is None:
         return pieces[0][1]
     rows = [row for indices, _ in pieces for row in (indices or ())]
-    if sorted(rows) != list(range(shape[0])):
-        raise damaged_error(path, f"{leaf_path} has rows {sorted(rows)} of {shape[0]} in its files")
+    # Counted first: a forged shape may be longer than any list.
+    if len(rows) != shape[0] or sorted(rows) != list(range(shape[0])):
+        raise damaged_error(path, f"{leaf_path} has {len(rows)} rows of {shape[0]} in its files")
     stacked = np.concatenate([array for _, array in pieces])
     return stacked[np.argsort(rows)]  # processes need not hold rows in order

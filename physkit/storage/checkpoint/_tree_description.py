@@ -15,7 +15,7 @@ import equinox as eqx
 import jax
 import numpy as np
 
-from physkit.core import AbstractGrowable, PyTree
+from physkit.core import AbstractGrowable, PyTree, printable
 
 from ._version_vocabulary import TODAY, Vocabulary
 
@@ -139,7 +139,7 @@ def list_differences(here: dict[str, str], there: dict[str, str]) -> list[str]:
     for path in sorted(here.keys() | there.keys()):
         a, b = there.get(path, "nothing"), here.get(path, "nothing")
         if a != b:
-            out.append(f"{path or 'the whole'}: {a} in the file, {b} here")
+            out.append(printable(f"{path or 'the whole'}: {a} in the file, {b} here"))
     return out
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from physkit.core import ParameterError
 
+from .._atomic import to_path
 from ..recording._recording import Recording, open as open_file
 from ._arrays import write_csv, write_npz
 from ._export_request import ExportRequest, Progress
@@ -39,7 +40,7 @@ def export(
     **Errors:** `ParameterError` for endings, names or shapes that do not fit, or no frames; `FileError`.
     """
     found = source if isinstance(source, Recording) else open_file(source)
-    target = Path(target)
+    target = to_path(target)
     write = _WRITERS.get(target.suffix.lower())
     if write is None:
         raise ParameterError(f"{target}: cannot write {target.suffix!r}; known: {sorted(_WRITERS)}")

@@ -11,7 +11,7 @@ import numpy as np
 from physkit.core import FileError
 
 from .._checksums import block_checksums, check_array, read_checked
-from .._untrusted_hdf5 import damaged_error, get_dataset, get_member
+from .._untrusted_hdf5 import damaged_error, get_dataset, get_member, read_attribute, read_count
 
 CHECKSUM_GROUP = "physkit_checksums"  # no quantity is called that
 _CHUNK_BYTES = 4096  # a commit rewrites the last chunk
@@ -61,7 +61,7 @@ class FileChecksums:
         if stream is None:
             raise damaged_error(self.path, f"{dataset} has no checksums")
         checksums = get_dataset(file, stream.path, self.path)
-        count = int(get_member(file, stream.counter, self.path).attrs["frames"])
+        count = read_count(get_member(file, stream.counter, self.path), "frames", self.path)
         column = stream.datasets.index(dataset)
         num_blocks = -(-count // stream.rows)
         # Both counts were committed together: a file where they differ has lost one of them.
@@ -176,9 +176,11 @@ def read_table_text(file: h5py.File, path: Path) -> str | bytes:
 
     **Errors:** `DamagedFileError`; `KeyError`, `OSError` where it is not there.
     """
-    text = file.attrs["physkit"]
+    text = read_attribute(file, "physkit", path)
+    if not isinstance(text, bytes | str):
+        raise damaged_error(path, "its table is no text")
     if _TEXT_CHECKSUM in file.attrs:
         stored = text if isinstance(text, bytes) else str(text).encode()
-        if zlib.crc32(stored) != int(file.attrs[_TEXT_CHECKSUM]):
+        if zlib.crc32(stored) != read_count(file, _TEXT_CHECKSUM, path):
             raise damaged_error(path, "its table does not have the checksum it was written with")
     return text

@@ -15,7 +15,8 @@ import numpy as np
 from physkit.core import FileError
 from physkit.geometry import AXES
 
-from .._untrusted_hdf5 import damaged_error
+from .._atomic import read_regular
+from .._untrusted_hdf5 import MALFORMED, damaged_error
 
 # Per sharded axis: the array's axis, the axis of space, and whether neighbors share a layer of points
 # (then each block has one layer of points more than cells, and both neighbors write that layer).
@@ -96,14 +97,13 @@ def read_index(folder: Path, name: str) -> dict[str, Any] | None:
     **Errors:** `DamagedFileError`.
     """
     path = folder / name
-    if not path.is_file():
-        return None
     try:
-        with open(path, "rb") as file:
-            index = json.loads(file.read(_MAX_INDEX_BYTES))
+        index = json.loads(read_regular(path, _MAX_INDEX_BYTES))
         if not isinstance(index, dict):
             raise ValueError("it is no table")
-    except (OSError, ValueError, RecursionError) as error:  # RecursionError: [[[[… without end
+    except FileNotFoundError:
+        return None
+    except (ValueError, RecursionError) as error:  # RecursionError: [[[[… without end
         raise damaged_error(path, f"it cannot be read ({error})") from error
     return index
 
@@ -138,11 +138,15 @@ def parse_sharding(index: Any, path: Path) -> tuple[FrameSharding, list[str], di
             dims[name] = names, _points(row.get("points"), names)
             layouts[name] = (layout, global_shape)
         all_devices = sorted(device for row in process_devices for device in row)
-        if all_devices != list(range(math.prod(devices))) or len(files) != len(process_devices):
+        # Counted first: a forged product may be larger than any list.
+        is_complete = len(all_devices) == math.prod(devices) and all(
+            device == k for k, device in enumerate(all_devices)
+        )
+        if not is_complete or len(files) != len(process_devices):
             raise ValueError("devices are missing, or are there twice")
         if any(name != shard_name(k) for k, name in enumerate(files)):
             raise ValueError("its files have other names than they should")
-    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+    except MALFORMED as error:
         raise damaged_error(path, f"its table of shards cannot be read ({error})") from error
     return FrameSharding(devices, process_devices, layouts), files, dims
 

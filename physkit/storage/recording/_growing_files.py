@@ -16,6 +16,7 @@ from .._atomic import write_atomically
 from .._checksums import array_checksum
 from .._hdf5_transaction import HDF5_VERSIONS, change_hdf5, journal_path
 from .._provenance import collect_provenance
+from .._read_hdf5 import read_hdf5
 from ._frame_checksums import (
     CHECKSUM_GROUP,
     FileChecksums,
@@ -191,8 +192,11 @@ class OutputFile:
 
     def lengths(self) -> dict[str, int]:
         """The number of frames in each stream, by its name."""
-        with h5py.File(self.path, "r", locking=False) as file:
+
+        def read(file: h5py.File) -> dict[str, int]:
             return {s.name: int(file[s.counter].attrs["frames"]) for s in self.streams}
+
+        return read_hdf5(self.path, read)
 
     def rewind(self, lengths: dict[str, Any], run: str) -> None:
         """Truncate every stream to the length that it had at a checkpoint.

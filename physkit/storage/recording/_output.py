@@ -11,7 +11,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from physkit.core import FileError, Frame, MismatchError, State
+from physkit.core import DamagedFileError, FileError, Frame, MismatchError, State
 from physkit.fields import Field
 from physkit.observe import AbstractObserver
 from physkit.parallel import process_group, single_process
@@ -270,6 +270,5 @@ def _holds_frames(file: OutputFile) -> bool:
     """Whether a file holds more than step 0. The file of a run that was killed before may be replaced."""
     try:
         return max(file.lengths().values(), default=0) > 1
-    except (OSError, KeyError, RuntimeError):
-        # Not ours, or damaged: not to be replaced without asking.
-        return True
+    except (DamagedFileError, KeyError):
+        return True  # not ours, or damaged: not to be replaced without asking

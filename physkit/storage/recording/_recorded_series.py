@@ -6,7 +6,7 @@ from typing import Any
 import h5py
 import numpy as np
 
-from physkit.core import FileError
+from physkit.core import FileError, printable
 
 from .._read_hdf5 import read_hdf5
 from .._untrusted_hdf5 import damaged_error
@@ -154,7 +154,8 @@ class Series:
 
     def __repr__(self) -> str:
         axes = ", ".join(f"{d}: {n}" for d, n in zip(self.dims, self.shape, strict=True))
-        return f"<{self.name} ({axes}) {self.dtype} in {self.path.name}>"
+        text = f"<{self.name} ({axes}) {self.dtype} in {self.path.name}>"
+        return printable(text, lines=False)  # names and axes are from the file
 
 
 class ShardedSeries(Series):

@@ -1,6 +1,7 @@
 """Open the files of a run for reading: a mapping from names to series, which are read when they are indexed."""
 
 import json
+import stat
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -10,14 +11,21 @@ import numpy as np
 
 from physkit.core import DamagedFileError, FileError
 
+from .._atomic import file_error, to_path
 from .._read_hdf5 import read_hdf5
-from .._untrusted_hdf5 import check_links, damaged_error, get_dataset, get_member
+from .._untrusted_hdf5 import (
+    MALFORMED,
+    check_links,
+    damaged_error,
+    get_dataset,
+    get_member,
+    read_count,
+)
 from ._frame_checksums import FileChecksums, read_table_text
 from ._frame_sharding import parse_sharding, read_index, require_shards
 from ._growing_files import FORMAT, UNCHECKED_FORMAT, checksums_in
+from ._other_formats import RECORDING_SUFFIXES, require_recording_format
 from ._recorded_series import Series, ShardedSeries
-
-RECORDING_SUFFIXES = (".h5", ".h5md", ".vtkhdf")
 
 
 class Recording(Mapping[str, Series]):
@@ -52,27 +60,35 @@ def open(path: str | Path) -> Recording:
     Frames are read when they are indexed. Files with links that lead out of them are refused, and files that
     physkit did not write.
 
-    **Errors:** `FileError` when there is none, `DamagedFileError` for one that is not as it was written.
+    **Errors:** `FileError` when there is none, or it is of another format; `DamagedFileError` for one that
+    is not as it was written.
     """
-    path = Path(path)
-    if not path.exists():
-        raise FileError(f"{path} is not there")
-    files = [path]
-    if path.is_dir():
-        files = sorted(p for p in path.iterdir() if p.suffix in RECORDING_SUFFIXES and p.is_file())
-        if not files:
-            raise FileError(f"{path} holds no recording: run(…, to={str(path)!r}) writes one")
+    path = to_path(path)
+    try:
+        is_folder = stat.S_ISDIR(path.stat().st_mode)
+        if is_folder:
+            # Also what is no regular file: it is refused below, by name.
+            files = sorted(p for p in path.iterdir() if p.suffix in RECORDING_SUFFIXES)
+        else:
+            files = [path]
+            require_recording_format(path)
+    except FileNotFoundError as error:
+        raise FileError(f"{path} is not there") from error
+    except OSError as error:
+        raise error if isinstance(error, FileError) else file_error(path, error) from error
+    if not files:
+        raise FileError(f"{path} holds no recording: run(…, to={str(path)!r}) writes one")
     series: dict[str, Series] = {}
     provenance = {}
     shards: dict[str, dict[str, Series]] = {}
     for file in files:
         found, provenance[file.name] = _scan_file(file)
         # A shard holds parts of quantities: they are joined when all files have been scanned.
-        if path.is_dir() and file.name.startswith("shard-"):
+        if is_folder and file.name.startswith("shard-"):
             shards[file.name] = found
         else:
             series |= found
-    if path.is_dir():
+    if is_folder:
         series |= _join_shards(path, shards)
     elif any(one.kind == "shard" for one in series.values()):
         raise FileError(
@@ -128,14 +144,21 @@ def _scan(file: h5py.File, path: Path) -> tuple[dict[str, Series], Any]:
     """The series of an open file, and its provenance, all checked."""
     try:
         table = json.loads(read_table_text(file, path))
-        kind, rows, version = table["kind"], table["names"], table["format"]
+        kind = table["kind"]
+        if kind in ("sweep", "chunk"):
+            raise FileError(f"{path} is a part of a sweep: open its folder, {str(path.parent)!r}")
+        rows, version = table["names"], table["format"]
         provenance = table["provenance"]
-    except DamagedFileError:
+        if not isinstance(rows, dict):
+            raise TypeError("its names are no table")
+    except FileError:
         raise
     # RecursionError: damage can make JSON that nests without end.
-    except (KeyError, OSError, RuntimeError, ValueError, TypeError, RecursionError) as error:
+    except MALFORMED as error:
         raise damaged_error(
-            path, "it was not written by physkit, or is damaged", "open it with its own reader"
+            path,
+            "it was not written by physkit, or is damaged",
+            "h5py.File or xarray.open_dataset reads HDF5 of other programs",
         ) from error
     if version not in (UNCHECKED_FORMAT, FORMAT) or kind not in (
         "series",
@@ -147,7 +170,7 @@ def _scan(file: h5py.File, path: Path) -> tuple[dict[str, Series], Any]:
     check_links(file, path)  # once, before any dataset is opened
     try:
         checksums = checksums_in(table, path)
-    except (KeyError, TypeError, ValueError) as error:
+    except MALFORMED as error:
         raise damaged_error(path, f"its checksums cannot be read ({error})") from error
     series = {}
     for name, row in rows.items():
@@ -156,7 +179,7 @@ def _scan(file: h5py.File, path: Path) -> tuple[dict[str, Series], Any]:
             series[name].run = table.get("run")
         except DamagedFileError:
             raise
-        except (KeyError, TypeError, ValueError, OSError, RuntimeError, IndexError) as error:
+        except MALFORMED as error:
             raise damaged_error(path, f"{name} cannot be read ({error})") from error
     return series, provenance
 
@@ -170,9 +193,11 @@ def _series(
     """
     path = checksums.path
     shape = tuple(int(n) for n in row["shape"])
-    frames = int(get_member(file, row["counter"], path).attrs["frames"])
+    frames = read_count(get_member(file, row["counter"], path), "frames", path)
     # Python's integers do not overflow, whatever a damaged table says.
     size = int(np.prod(shape, dtype=object))
+    if not 1 <= len(row["values"]) <= 2:
+        raise ValueError(f"{len(row['values'])} datasets")
     for dataset_path in row["values"]:
         values = get_dataset(file, dataset_path, path)
         stored_size = int(np.prod(values.shape[1:], dtype=object))

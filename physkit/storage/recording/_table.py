@@ -2,6 +2,7 @@
 
 import io
 import json
+import math
 import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -16,7 +17,7 @@ from .._atomic import write_atomically
 from .._checksums import block_checksums, read_checked
 from .._hdf5_transaction import HDF5_VERSIONS
 from .._read_hdf5 import read_hdf5
-from .._untrusted_hdf5 import damaged_error, get_dataset, read_small_array
+from .._untrusted_hdf5 import MALFORMED, damaged_error, get_dataset, read_small_array
 from ._frame_checksums import read_table_text, write_table_text
 from ._growing_files import fixed_length_text
 
@@ -139,8 +140,7 @@ def write_table(
         # "said" is the key of the metadata in files on disk: it stays.
         table = {"kind": kind, "format": _FORMAT, "names": rows, "said": metadata}
         write_table_text(file, fixed_length_text(json.dumps(table)))
-    # Two workers may write one file of a sweep, if one of them was taken for dead.
-    write_atomically(path, image.getbuffer(), sole_writer=False)
+    write_atomically(path, image.getbuffer())
 
 
 def read_table(
@@ -169,7 +169,7 @@ def _read_table(
         rows, metadata = table.get("names"), table.get("said")
     except DamagedFileError:
         raise
-    except (KeyError, OSError, RuntimeError, ValueError, TypeError, RecursionError) as error:
+    except MALFORMED as error:
         raise damaged_error(
             path,
             "it was not written by physkit, or is damaged",
@@ -181,8 +181,14 @@ def _read_table(
         )
     # Each array is checked when it is read, not all of them here: a sweep has thousands of such files.
     try:
+        file_size = path.stat().st_size
         for row in rows.values():
             row["dims"] = [str(dim) for dim in row["dims"]]
+            dtype, counts = np.dtype(row["dtype"]), [int(n) for n in row["shape"]]
+            # Who asks for the shape may allocate it: no array is larger than its file.
+            is_absurd = math.prod(counts) * dtype.itemsize > file_size or min(counts, default=0) < 0
+            if is_absurd or dtype.kind not in "biufc" or counts != row["shape"]:
+                raise ValueError(f"{dtype}{counts} in {file_size} bytes")
             if version == _UNCHECKED_FORMAT:
                 row["crc32"] = None
             elif (
@@ -191,7 +197,7 @@ def _read_table(
                 or not _are_checksums(row["crc32"])
             ):
                 raise ValueError("its checksums are missing")
-        file_size, loaded = path.stat().st_size, {}
+        loaded = {}
         for name in (name for name in rows if eager(name, metadata)):
             values = read_small_array(file, rows[name]["path"], path, file_size)
             dtype = _expected_dtype(path, name, rows[name], values.shape, values.dtype)
@@ -200,7 +206,7 @@ def _read_table(
         return Table(path, dict(metadata), rows, loaded)
     except DamagedFileError:
         raise
-    except (KeyError, TypeError, ValueError, AttributeError, OSError, RuntimeError) as error:
+    except MALFORMED as error:
         raise damaged_error(path, f"its table cannot be read ({error})") from error
 
 
