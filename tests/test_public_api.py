@@ -63,8 +63,8 @@ PLUMBING = {
         "compare_identities", "create_exclusively", "describe_array", "describe_numbers",
         "describe_writer", "digest", "fingerprint", "identify_process", "is_holder_gone",
         "is_trajectory", "load_component", "make_folder", "open", "program_digest", "provenance_changes",
-        "read_checkpoint_table", "read_holder", "read_regular", "read_table", "remove_temporaries", "require_xarray", "to_path",
-        "write_atomically", "write_table",
+        "read_checkpoint_table", "read_holder", "read_regular", "read_table",
+        "remove_temporaries", "require_xarray", "to_path", "write_atomically", "write_table",
     },
     "fit": {
         "AbstractErrors", "AbstractMethod", "Attempt", "FisherSpectrum", "FramesAt",
