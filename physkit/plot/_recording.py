@@ -70,7 +70,7 @@ def _choose_picture(series: Series) -> tuple[Callable[..., Axes], bool]:
         )
     if is_trajectory(series):
         # Paths of particles in a box would jump at its edges: paths are for free space.
-        free = load_component(series).space.cell(frame_shape[1]) is None
+        free = load_component(series, quiet=True).space.cell(frame_shape[1]) is None
         few = free and frame_shape[0] <= _MAX_PATHS and len(series) > 1 and frame_shape[1] > 1
         return (_paths, False) if few else (_particles, True)
     if series.kind == "trajectory":  # of velocities: that of positions was met above
@@ -114,7 +114,7 @@ def _map(series: Series, frame: int, ax: Axes) -> Axes:
     ax = axes(ax, (4.8, 4.0))
     ax.grid(False)
     if series.kind == "fields":
-        loaded = load_component(series, frame)
+        loaded = load_component(series, frame, quiet=True)
         low, high, across = 0.0, float(loaded.grid.space.lengths[0]), "$x$"
     else:
         low, high, across = 0, values.shape[1], "index"
@@ -140,13 +140,13 @@ def _map(series: Series, frame: int, ax: Axes) -> Axes:
 
 
 def _field(series: Series, frame: int, ax: Axes) -> Axes:
-    loaded = load_component(series, frame)
+    loaded = load_component(series, frame, quiet=True)
     part = 0 if loaded.components and not loaded.vector else None
     return field(loaded, component=part, ax=ax, label=_label(series))
 
 
 def _particles(series: Series, frame: int, ax: Axes) -> Axes:
-    return particles(load_component(series, frame), ax=ax)
+    return particles(load_component(series, frame, quiet=True), ax=ax)
 
 
 def _paths(series: Series, frame: int, ax: Axes) -> Axes:

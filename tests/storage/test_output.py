@@ -82,7 +82,7 @@ def numbers(*shape):
     [
         (Box.cube(4.0), 3, [4, 4, 4]),
         (Box([4.0, 5.0]), 2, [4, 5, 5]),
-        (Box([4.0, 4.0, 4.0], (True, True, False)), 3, None),
+        (Box([4.0, 4.0, 6.0], (True, True, False)), 3, [4, 4, 6]),
         (Free(), 3, None),
         (Triclinic([[4.0, 0, 0], [1, 4, 0], [0, 0, 4]]), 3, [[4, 0, 0], [1, 4, 0], [0, 0, 4]]),
     ],
@@ -110,6 +110,9 @@ def test_trajectories_are_h5md(tmp_path, space, d, edges):
             assert trajectory["box"].attrs["boundary"].tolist() == [b"none"] * 3
         else:
             assert trajectory["box/edges/value"][3].tolist() == edges
+            periodic = space.periodic_axes(d) + (False,) * (3 - d)
+            expected = [b"periodic" if along else b"none" for along in periodic]
+            assert trajectory["box"].attrs["boundary"].tolist() == expected
     found = open_file(tmp_path)
     np.testing.assert_array_equal(found["x"], x.astype("f4"))
     np.testing.assert_array_equal(found["e"], e)
@@ -533,15 +536,17 @@ def test_export_to_extended_xyz(tmp_path, d):
     assert len(lines) == 3 * 4
     assert lines[4] == "2"
     assert lines[5] == (
-        'Lattice="4.0 0.0 0.0 0.0 4.0 0.0 0.0 0.0 4.0" pbc="T T T" '
-        "Properties=species:S:1:pos:R:3:velo:R:3 Step=2 Time=1.5"
+        f'Lattice="4.0 0.0 0.0 0.0 4.0 0.0 0.0 0.0 4.0" pbc="T T {"FT"[d == 3]}" '
+        "Properties=species:S:1:pos:R:3:velo:R:3:momenta:R:3:masses:R:1:species_number:I:1:id:I:1 "
+        "Step=2 Time=1.5"
     )
     name, *values = lines[7].split()
     assert name == "He"
-    expected = [*frames["x"][1, 1], *[0] * (3 - d), *frames["v"][1, 1], *[0] * (3 - d)]
+    vectors = (frames["x"][1, 1], frames["v"][1, 1], frames["v"][1, 1])  # masses are 1
+    expected = [a for vector in vectors for a in (*vector, *[0] * (3 - d))] + [1, 1, 1]
     assert [np.float32(v) for v in values] == [np.float32(v) for v in expected]
     lines = export(tmp_path / "r", tmp_path / "b.xyz", ["y"]).read_text().splitlines()
-    assert lines[1].startswith('pbc="F F F" Properties=species:S:1:pos:R:3 ')
+    assert lines[1].startswith('pbc="F F F" Properties=species:S:1:pos:R:3:masses')
     assert lines[2].startswith("X ")
     with pytest.raises(ParameterError, match=r"one trajectory; there are \['x', 'y'\], name one"):
         export(tmp_path / "r", tmp_path / "c.xyz")

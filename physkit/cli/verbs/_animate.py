@@ -109,7 +109,7 @@ class _FrameDrawing:
         from physkit.plot import field
         from physkit.storage import load_component
 
-        loaded = load_component(self._series, frame)
+        loaded = load_component(self._series, frame, quiet=True)
         # Of a vector its magnitude, of other components the first.
         component = 0 if loaded.components and not loaded.vector else None
         field(loaded, component=component, ax=ax, limits=self._colors, label=self._series.name)
@@ -118,7 +118,7 @@ class _FrameDrawing:
         from physkit.plot import particles
         from physkit.storage import load_component
 
-        particles(load_component(self._series, frame), ax=ax)
+        particles(load_component(self._series, frame, quiet=True), ax=ax)
 
     def _color_limits(self, samples: list[int]) -> tuple[float, float] | None:
         """Of the colors of fields, the same on both sides of zero where both signs occur."""

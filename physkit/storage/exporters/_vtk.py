@@ -13,7 +13,7 @@ from physkit.geometry import AXES
 
 from .._atomic import make_folder, write_atomically
 from ..recording._h5md import pad_to_3d
-from ..recording._load_component import is_trajectory, load_component
+from ..recording._load_component import is_trajectory, load_component, recorded_velocities
 from ..recording._recorded_series import Series
 from ._export_request import ExportRequest, Progress
 
@@ -153,7 +153,7 @@ def _image_data(chosen: list[Series], frame: int) -> str:
 def _poly_data(chosen: list[Series], frame: int) -> str:
     """Particles as a VTK PolyData document."""
     _require_frames(chosen)
-    particles = load_component(chosen[0], frame)
+    particles = load_component(chosen[0], frame, quiet=True)
     n = particles.num_particles
     arrays = [
         _data_array("id", np.asarray(particles.id)),
@@ -164,7 +164,9 @@ def _poly_data(chosen: list[Series], frame: int) -> str:
         for name in ("charge", "species")
         if getattr(particles, name) is not None
     ]
-    arrays.append(_data_array("velocity", pad_to_3d(np.asarray(particles.velocity))))
+    # Velocities that were not recorded are zero in `particles`: they are left out, not written.
+    if recorded_velocities(chosen[0]) is not None:
+        arrays.append(_data_array("velocity", pad_to_3d(np.asarray(particles.velocity))))
     body = "\n".join(
         [
             "<PolyData>",

@@ -2,7 +2,7 @@
 
 import re
 from pathlib import Path
-from typing import TextIO
+from typing import NamedTuple, TextIO
 
 import h5py
 import numpy as np
@@ -11,11 +11,10 @@ from physkit.core import ParameterError
 
 from .._atomic import open_atomically
 from .._read_hdf5 import read_hdf5
-from .._untrusted_hdf5 import get_dataset
+from .._untrusted_hdf5 import get_dataset, read_attribute
 from ..recording._frame_checksums import FileChecksums
 from ..recording._h5md import TRAJECTORY_GROUP, pad_to_3d
-from ..recording._load_component import is_trajectory
-from ..recording._recording import open as open_file
+from ..recording._load_component import is_trajectory, recorded_velocities
 from ._export_request import ExportRequest
 from ._number_text import shortest_text
 
@@ -27,8 +26,25 @@ _ELEMENTS = re.findall(
 _BLOCK_BYTES = 2**24
 
 
+class _Header(NamedTuple):
+    """What is the same in all frames.
+
+    - `names`: the element of each particle. `cell`: the part of the comment line that describes the cell.
+    - `properties`, `columns`: further columns, as the comment line names them, and their text, by particle.
+    - `mass`: of each particle.
+    """
+
+    names: list[str]
+    cell: str
+    properties: str
+    columns: list[str]
+    mass: np.ndarray
+
+
 def write_xyz(target: Path, request: ExportRequest) -> None:
     """One trajectory as extended XYZ, with velocities where they were recorded beside it.
+
+    ASE finds momenta, masses and charges under the names that it uses itself; OVITO finds velocities.
 
     **Errors:** `ParameterError` when there is none, or several and none is named.
     """
@@ -41,9 +57,7 @@ def write_xyz(target: Path, request: ExportRequest) -> None:
         )
     positions = found[0]
     header = read_hdf5(positions.path, lambda file: _header(file, positions.checksums))
-    recording = open_file(positions.path)
-    # A trajectory's file holds the velocities of the same particles and interval, if they were recorded.
-    velocity = next((s for s in recording.values() if "/velocity/" in s.dataset_paths[0]), None)
+    velocity = recorded_velocities(positions)
     frames = request.frame_indices(positions)
     block_frames = max(1, _BLOCK_BYTES // max(1, positions.nbytes // max(1, len(positions))))
     with open_atomically(target, "w") as file:
@@ -58,25 +72,43 @@ def write_xyz(target: Path, request: ExportRequest) -> None:
             request.progress(first + len(block), len(frames))
 
 
-def _header(file: h5py.File, checksums: FileChecksums) -> tuple[list[str], str]:
-    """The element of each particle, and the part of the comment line that describes the cell."""
+def _header(file: h5py.File, checksums: FileChecksums) -> _Header:
     group = file[TRAJECTORY_GROUP]
-    count = len(checksums.read_constant(file, f"{TRAJECTORY_GROUP}/id"))
-    species = [0] * count
-    if "species" in group:
-        species = checksums.read_constant(file, f"{TRAJECTORY_GROUP}/species").tolist()
-    names = ["X" if "species" not in group else _element(k) for k in species]
-    if "edges" not in group["box"]:
-        return names, 'pbc="F F F"'
-    edges = get_dataset(group, "box/edges/value", checksums.path)
-    if not len(edges):
-        return names, 'pbc="F F F"'
+    constants = {
+        name: checksums.read_constant(file, f"{TRAJECTORY_GROUP}/{name}")
+        for name in ("id", "mass", "charge", "species")
+        if name in group
+    }
+    count = len(constants["id"])
+    species = constants.get("species")
+    names = ["X"] * count if species is None else [_element(k) for k in species.tolist()]
+    properties, rows = "", []
+    # The number of a species beside its element, which stands for it and is not its name.
+    for name, column in (
+        ("masses:R:1", "mass"), ("initial_charges:R:1", "charge"), ("species_number:I:1", "species"),
+        ("id:I:1", "id"),
+    ):  # fmt: skip
+        if column in constants:
+            properties += f":{name}"
+            rows.append([shortest_text(x) for x in constants[column]])
+    columns = ["".join(f" {x}" for x in row) for row in zip(*rows, strict=True)]
+    mass = constants.get("mass", np.ones(count))
+    return _Header(names, _describe_cell(file, checksums), properties, columns, mass)
+
+
+def _describe_cell(file: h5py.File, checksums: FileChecksums) -> str:
+    """The cell and its periodic axes, for the comment line."""
+    box = file[f"{TRAJECTORY_GROUP}/box"]
+    if "edges" not in box or not len(get_dataset(box, "edges/value", checksums.path)):
+        return 'pbc="F F F"'
     edges = checksums.read_rows(file, f"{TRAJECTORY_GROUP}/box/edges/value", slice(0, 1))
+    boundary = np.ravel(read_attribute(box, "boundary", checksums.path))
+    periodic = " ".join("T" if kind == b"periodic" else "F" for kind in boundary)
     # The cell is the same in all frames, so that one header serves them all.
     # (frames, 3, 3) for the edge vectors of a triclinic cell, (frames, 3) for the edge lengths of a box.
     cell = edges[0] if edges.ndim == 3 else np.diag(edges[0])
     numbers = " ".join(shortest_text(x) for x in np.ravel(cell))
-    return names, f'Lattice="{numbers}" pbc="T T T"'
+    return f'Lattice="{numbers}" pbc="{periodic}"'
 
 
 def _element(species: int) -> str:
@@ -88,14 +120,18 @@ def _write_frame(
     file: TextIO,
     x: np.ndarray,
     v: np.ndarray | None,
-    header: tuple[list[str], str],
+    header: _Header,
     step: np.integer,
     time: np.floating,
 ) -> None:
     """Write one frame: the number of particles, the comment line, and a line per particle."""
-    names, cell = header
-    columns = "species:S:1:pos:R:3" + ("" if v is None else ":velo:R:3")
-    file.write(f"{len(x)}\n{cell} Properties={columns} Step={step} Time={shortest_text(time)}\n")
-    rows = x if v is None else np.concatenate([x, v], axis=1)
-    for name, row in zip(names, rows, strict=True):
-        file.write(f"{name} {' '.join(shortest_text(a) for a in row)}\n")
+    moving = "" if v is None else ":velo:R:3:momenta:R:3"
+    properties = f"species:S:1:pos:R:3{moving}{header.properties}"
+    file.write(
+        f"{len(x)}\n{header.cell} Properties={properties} Step={step} Time={shortest_text(time)}\n"
+    )
+    rows = x
+    if v is not None:
+        rows = np.concatenate([x, v, v * header.mass[:, None].astype(v.dtype)], axis=1)
+    for name, row, columns in zip(header.names, rows, header.columns, strict=True):
+        file.write(f"{name} {' '.join(shortest_text(a) for a in row)}{columns}\n")

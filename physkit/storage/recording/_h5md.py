@@ -62,8 +62,9 @@ def make_trajectory_file(
         creator.attrs["version"] = np.bytes_(physkit.__version__.encode())
         box = file.create_group(f"{TRAJECTORY_GROUP}/box")
         box.attrs["dimension"] = 3
-        kind = b"none" if edges is None else b"periodic"
-        box.attrs["boundary"] = np.array([kind] * 3)
+        periodic = particles.space.periodic_axes(d) + (False,) * (3 - d)
+        # A fixed length that holds both words, whichever are there.
+        box.attrs["boundary"] = np.array([b"periodic" if p else b"none" for p in periodic], "S8")
         for column in columns:
             shape = (n, 3) if column.source is not None else edges.shape
             create_growing_dataset(
@@ -90,13 +91,13 @@ def pad_to_3d(x: np.ndarray) -> np.ndarray:
 
 
 def _edges(particles: Particles) -> np.ndarray | None:
-    """Edge lengths `(3,)` or vectors `(3, 3)` of the cell; None where it is not periodic along every axis.
+    """Edge lengths `(3,)` or vectors `(3, 3)` of the cell, that of open axes included; None without a cell.
 
     Axes that the particles do not have get the largest edge that there is.
     """
     d = particles.dimension
     cell = particles.space.cell(d)
-    if cell is None or not all(particles.space.periodic_axes(d)):
+    if cell is None:
         return None
     vectors = np.asarray(cell, np.float64)
     vectors_3d = np.eye(3) * np.abs(vectors).max()

@@ -1,5 +1,7 @@
 """Load one frame of a recording as the particles or the field from which it was taken."""
 
+import warnings
+
 import h5py
 import jax.numpy as jnp
 import numpy as np
@@ -10,26 +12,28 @@ from physkit.geometry import Box, Free, Grid, Location, Triclinic
 from physkit.particles import Particles
 
 from .._read_hdf5 import read_hdf5
+from .._untrusted_hdf5 import read_attribute
 from ._h5md import TRAJECTORY_GROUP
 from ._recorded_series import Series
 from ._recording import open as open_file
 
 
-def load_component(series: Series, frame: int = -1) -> Particles | Field:
+def load_component(series: Series, frame: int = -1, *, quiet: bool = False) -> Particles | Field:
     """The particles or the field of one recorded frame, to plot or to start a run from.
 
     Particles get the cell, masses, charges and species of their file, in the order of their ids, and the
-    velocities that were recorded with them. Fields are periodic along every axis: their boundary conditions
-    are not in the file.
+    velocities that were recorded with them; where none were, they are zero, with a warning. Fields are
+    periodic along every axis: their boundary conditions are not in the file.
 
     **Arguments:** `series`: positions of particles, or a field. `frame`: its index; the last by default.
+    `quiet`: leave out the warning, where velocities do not matter.
 
     **Errors:** `ParameterError` for series that are neither; `FileError`.
     """
     if series.kind == "fields":
         return _field(series, frame)
     if is_trajectory(series):
-        return _particles(series, frame)
+        return _particles(series, frame, quiet)
     raise ParameterError(f"{series.name} holds neither positions of particles nor a field")
 
 
@@ -55,10 +59,22 @@ def _field(series: Series, frame: int) -> Field:
     return Field(jnp.asarray(values), grid, Location(staggered), vector=vector)
 
 
-def _particles(series: Series, frame: int) -> Particles:
+def recorded_velocities(series: Series) -> Series | None:
+    """The velocities that were recorded together with these positions; None where none were."""
+    velocity_path = f"{series.dataset_paths[0].removesuffix('/position/value')}/velocity/value"
+    found = open_file(series.path).values()
+    return next((s for s in found if s.dataset_paths == (velocity_path,)), None)
+
+
+def _particles(series: Series, frame: int, quiet: bool) -> Particles:
     position = series[frame]
-    recorded = open_file(series.path).values()
-    velocities = [s for s in recorded if "/velocity/" in s.dataset_paths[0]]
+    velocities = recorded_velocities(series)
+    if velocities is None and not quiet:
+        warnings.warn(
+            f"{series.name} was recorded without velocities, which are zero here: to start a run from it, "
+            "record Velocities with the same interval, or draw new ones",
+            stacklevel=3,
+        )
 
     def read(file: h5py.File) -> dict[str, np.ndarray]:
         group = file[TRAJECTORY_GROUP]
@@ -69,6 +85,7 @@ def _particles(series: Series, frame: int) -> Particles:
             k = frame % len(series)
             edges = read_rows(file, f"{TRAJECTORY_GROUP}/box/edges/value", slice(k, k + 1))
             found["edges"] = edges[0]
+            found["boundary"] = read_attribute(group["box"], "boundary", series.path)
         return found
 
     found = read_hdf5(series.path, read)
@@ -76,18 +93,19 @@ def _particles(series: Series, frame: int) -> Particles:
     properties = {k: found[k].astype(position.dtype) for k in ("mass", "charge") if k in found}
     return Particles(
         position,
-        velocities[0][frame] if velocities else None,
+        None if velocities is None else velocities[frame],
         properties.get("mass", 1.0),
-        _space(found.get("edges"), position.shape[1]),
+        _space(found.get("edges"), found.get("boundary"), position.shape[1]),
         charge=properties.get("charge"),
         species=found.get("species"),
         id=found["id"],  # frames, masses, charges and species are sorted by it
     )
 
 
-def _space(edges: np.ndarray | None, d: int) -> Box | Triclinic | Free:
+def _space(edges: np.ndarray | None, boundary: np.ndarray | None, d: int) -> Box | Triclinic | Free:
     """The space of a cell with these edges, of which the first `d` are real axes."""
-    if edges is None:
+    if edges is None or boundary is None:
         return Free()
     edges = edges.astype(np.float32)
-    return Box(edges[:d]) if edges.ndim == 1 else Triclinic(edges[:d, :d])
+    periodic = tuple(bool(kind == b"periodic") for kind in np.ravel(boundary)[:d])
+    return Box(edges[:d], periodic) if edges.ndim == 1 else Triclinic(edges[:d, :d])
