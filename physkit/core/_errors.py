@@ -1,5 +1,7 @@
 """One class of error per kind of fault, so that a script can catch just the kind that it can handle."""
 
+from typing import Any
+
 
 def printable(text: object, *, lines: bool = True) -> str:
     """`text` without control characters, which could steer a terminal or hide a part of what is printed.
@@ -11,7 +13,15 @@ def printable(text: object, *, lines: bool = True) -> str:
 
 
 class PhyskitError(Exception):
-    """Base of every error that physkit raises on purpose."""
+    """Base of every error that physkit raises on purpose.
+
+    On an error that `run` raises for a fault, `sim` and `carry` are the simulation and the carry at the start
+    of the failed chunk and `steps` its length: `diagnose` replays them. None on all others.
+    """
+
+    sim: Any = None
+    carry: Any = None
+    steps: int | None = None
 
 
 class PhyskitWarning(UserWarning):
@@ -78,12 +88,11 @@ class NotReversible(PhyskitError, TypeError):  # noqa: N818  named by the design
 
 
 class SimulationDiverged(PhyskitError, RuntimeError):  # noqa: N818  named by the design
-    """The state is not finite, or a guard is broken; `diagnose` finds the step at which it began.
+    """The state is not finite, or a guard is broken; `diagnose` finds the step at which it began."""
 
-    `sim` and `carry` are the simulation and the carry at the start of the failed chunk, `steps` its length.
-    """
-
-    def __init__(self, message: str, *, sim=None, carry=None, steps: int | None = None):
+    def __init__(
+        self, message: str, *, sim: Any = None, carry: Any = None, steps: int | None = None
+    ):
         super().__init__(message)
         self.sim, self.carry, self.steps = sim, carry, steps
 

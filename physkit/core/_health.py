@@ -8,7 +8,6 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Int
 
-from ._errors import SimulationDiverged
 from ._faults import ADVICE, Fault, Faults
 from ._growable import has_overflow
 from ._module import Module, data
@@ -35,16 +34,18 @@ class Health(Module):
         **Arguments:**
 
         - `when`: a prefix of the message, such as the steps in question.
-        - `context`: arguments of `SimulationDiverged`; other errors do not take any.
+        - `context`: attributes of the error: `sim`, `carry` and `steps`, which `diagnose` replays.
 
         **Errors:** that of the first fault in `ADVICE`.
         """
         found = self.faults()
         # `ADVICE` has causes before what follows from them.
-        for fault, (error, advice) in ADVICE.items():
+        for fault, (kind, advice) in ADVICE.items():
             if fault in found:
-                message = f"{when}: {advice}" if when else advice
-                raise error(message, **context) if error is SimulationDiverged else error(message)
+                error = kind(f"{when}: {advice}" if when else advice)
+                for name, value in context.items():
+                    setattr(error, name, value)
+                raise error
 
 
 def all_finite(tree: PyTree) -> Bool[Array, ""]:

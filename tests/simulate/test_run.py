@@ -25,8 +25,11 @@ from physkit.core import (
     SimulationDiverged,
     StepSizeError,
 )
+from physkit.geometry import Box
 from physkit.integrators import VelocityVerlet
 from physkit.observe import Every, Finite, Guard
+from physkit.particles import Particles
+from physkit.particles.forces import LennardJones, Pairwise
 from physkit.simulate import (
     MAX_GROWTHS,
     ChunkScheduler,
@@ -272,6 +275,19 @@ class TestDiagnose:
         finite = [bool(jnp.all(jnp.isfinite(s.position) & jnp.isfinite(s.velocity))) for s in steps]
         assert finite == [True, False]
 
+    def test_takes_the_error_of_a_step_that_is_too_large(self):
+        sim = Simulation(VelocityVerlet(Faulty(Fault.DISPLACEMENT)), 0.1)
+        with pytest.raises(StepSizeError) as caught:
+            quiet(sim, particles().replace(position=jnp.full((5, 2), -9.0)), 400)
+        found = diagnose(caught.value)
+        assert found.step is not None
+        assert jnp.max(found.carry.state.position) <= 1
+        assert "DISPLACEMENT" in repr(found)
+
+    def test_finds_a_guard_that_was_broken_for_a_moment(self):
+        sim = springs(observers=(), guards=[Guard(1, lambda now: (now.t < 0.62) | (now.t > 0.74))])
+        assert diagnose(sim, particles(), 40).step == 12
+
     def test_finds_the_step_that_broke_a_guard(self):
         sim = springs(observers=(), guards=[Guard(1, lambda now: now.t < 0.62)])
         found = diagnose(sim, particles(), 40)
@@ -341,6 +357,30 @@ class TestEarlyStops:
         assert steps > 0
         assert frames == steps // 1000
         assert lines[3] == "1000"
+
+    @pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
+    def test_a_signal_before_the_first_chunk_leaves_a_run_to_resume(self, name, tmp_path):
+        class Signaling(Springs):
+            def init(self, state):
+                os.kill(os.getpid(), getattr(signal, name))
+
+        sim = Simulation(VelocityVerlet(Signaling()), 0.05, observers=Every(2, x=x_of))
+        stopped = quiet(sim, particles(), 6, to=tmp_path / "r")
+        assert (stopped.stopped_by, stopped.steps, stopped.exit_status) == (name, 0, 75)
+        rest = quiet(springs(observers=Every(2, x=x_of)), particles(), 6)
+        plain = Simulation(VelocityVerlet(Springs()), 0.05, observers=Every(2, x=x_of))
+        resumed = quiet(plain, particles(), 6, to=tmp_path / "r", resume=True)
+        assert np.array_equal(resumed.recording["x"], np.asarray(rest["x"], np.float32))
+
+    def test_a_signal_that_is_ignored_stays_so(self):
+        before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as `nohup` does
+        try:
+            force = Springs()
+            guard = Guard(2, lambda now: os.kill(os.getpid(), signal.SIGHUP) is None)
+            done = quiet(Simulation(VelocityVerlet(force), 0.05, guards=[guard]), particles(), 4)
+        finally:
+            signal.signal(signal.SIGHUP, before)
+        assert done.stopped_by is None
 
     def test_signal_handlers_are_restored(self):
         before = signal.getsignal(signal.SIGTERM)
@@ -415,3 +455,37 @@ class TestProgress:
 
 def _speed(now):
     return jnp.max(jnp.abs(now.state.velocity))
+
+
+def test_an_empty_folder_name_is_refused(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for arguments in ({"to": ""}, {"checkpoint": " "}):
+        with pytest.raises(ParameterError, match="names no folder"):
+            quiet(springs(), particles(), 6, **arguments)
+    assert not list(tmp_path.iterdir())
+
+
+def test_messages_show_the_time_step_as_typed():
+    with pytest.raises(ParameterError, match=r"dt = -0\.1$"):
+        Simulation(VelocityVerlet(Springs()), np.float32(-0.1))
+
+
+def test_a_second_run_compiles_nothing():
+    grid = np.stack(np.meshgrid(*[np.arange(3.0)] * 2), -1).reshape(-1, 2) * 1.2
+    atoms = Particles(jnp.asarray(grid), jnp.zeros((9, 2)), space=Box([3.6, 3.6]))
+    sim = Simulation(VelocityVerlet(Pairwise(LennardJones(), cutoff=1.5)), 1e-3)
+    quiet(sim, atoms, 4)
+    compiled = []
+
+    def listen(event, seconds, **more):
+        del seconds, more
+        if "backend_compile" in event:
+            compiled.append(event)
+
+    jax.monitoring.register_event_duration_secs_listener(listen)
+    try:
+        for _ in range(2):
+            quiet(sim, atoms, 4)
+    finally:
+        jax.monitoring.unregister_event_duration_listener(listen)
+    assert not compiled

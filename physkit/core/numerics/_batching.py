@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool
 
+from .._module import concrete_value
 from .._types import PyTree
 
 
@@ -44,4 +45,9 @@ def cond_for_batch(
 
     # A decision has no derivative.
     predicate = any_in_batch(jax.lax.stop_gradient(predicate))
+    known = concrete_value(predicate)
+    if known is not None:
+        # Outside of a trace `lax.cond` would compile its branches at every call, which are new functions each
+        # time, and JAX keeps their programs.
+        return (if_true if known else if_false)(*args)
     return jax.lax.cond(predicate, true_branch, false_branch, *args)

@@ -200,9 +200,11 @@ class ChunkRunner:
         reason = stop.check(scheduler.next_seconds)
         if reason is None:
             return False
-        # A chunk that is almost done is finished, unless the time itself is over.
-        seconds_left = (scheduler.seconds_per_block or 0.0) * blocks_left
-        return reason == "wall time" or seconds_left > FINISH_WITHIN_SECONDS
+        # A chunk that is almost done is finished, unless the time itself is over. After the first call, which
+        # compiled, nobody knows the pace.
+        if reason == "wall time" or scheduler.seconds_per_block is None:
+            return True
+        return scheduler.seconds_per_block * blocks_left > FINISH_WITHIN_SECONDS
 
     def _advance(self, batch: MemberBatch, blocks: int) -> BatchAttempt:
         """Some blocks on, with the capacities that there are."""

@@ -74,7 +74,8 @@ class NeighborList(AbstractNeighbors):
 
         def rebuild():
             capacity, required = self.pairs.capacity, self.pairs.required
-            new = _build(position, space, self.excluded, self.cells, required, radius, capacity)
+            build = _build_compiled if is_concrete((position, space)) else _build
+            new = build(position, space, self.excluded, self.cells, required, radius, capacity)
             return *new, position, space, self.num_rebuilds + 1
 
         def keep():
@@ -190,6 +191,10 @@ def _build(
         ListedPairs(index, found.order, found.row_of_particle, required, is_stale),
         Cells(cells.shape, cells.slots, jnp.maximum(cells.required, occupied), is_stale),
     )
+
+
+# For a search outside of a trace: operation by operation it would hold arrays of all cells.
+_build_compiled = eqx.filter_jit(_build)
 
 
 def _overflows(node: ListedPairs | Cells) -> Bool[Array, "*b"]:

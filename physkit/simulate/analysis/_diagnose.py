@@ -1,6 +1,7 @@
 """`diagnose`: replay steps that went wrong, and name the first bad step, term and leaf."""
 
 import dataclasses
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -8,15 +9,16 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array
+from jaxtyping import Array, Bool, Int
 
 from physkit.core import (
     ADVICE,
     Clock,
     Fault,
     ParameterError,
+    PhyskitError,
+    Plan,
     PyTree,
-    SimulationDiverged,
     State,
     all_finite,
     cast_floats,
@@ -28,7 +30,6 @@ from ..adjoint._adjoint import Direct
 from ..driver._crash_record import load_last_good_carry
 from ..loop._advance import make_block_body, with_materialized_state
 from ..loop._carry import Carry, init, snapshot
-from ..loop._observe import observe
 from ..loop._simulation import Simulation
 
 
@@ -52,29 +53,29 @@ class Diagnosis:
 
 
 def diagnose(
-    what: SimulationDiverged | Simulation,
+    what: PhyskitError | Simulation,
     carry: Carry | State = None,
     steps: int | None = None,
     *,
     folder: str | Path | None = None,
 ) -> Diagnosis:
-    """Replay steps that went wrong, find the first bad one by bisection, and name its terms and leaves.
+    """Replay steps that went wrong up to the first bad one, and name its terms and leaves.
 
         try:
             pk.run(sim, state, 100_000)
-        except pk.SimulationDiverged as error:
+        except pk.errors.PhyskitError as error:
             print(pk.diagnose(error))
 
     A run with `to=` or `checkpoint=` leaves what this needs on disk, for another process:
 
         print(pk.diagnose(sim, state, folder="run"))
 
-    **Arguments:** the error that `run` raised; or a simulation, a carry or state, and the number of
-    steps to search; or a simulation, the state that the run began with, and the `folder` of the run.
+    **Arguments:** the error that `run` raised, for whatever fault; or a simulation, a carry or state, and the
+    number of steps to search; or a simulation, the state that the run began with, and the `folder` of the run.
 
     **Errors:** `ParameterError` for anything else; `FileError` for folders of runs that did not go wrong.
     """
-    if isinstance(what, SimulationDiverged):
+    if isinstance(what, PhyskitError):
         sim, carry, steps = what.sim, what.carry, what.steps
     else:
         sim = what
@@ -91,19 +92,10 @@ def diagnose(
     plain = dataclasses.replace(sim, observers=(), guards=(), adjoint=Direct())
     plain_carry = carry.replace(observer_state=(), guards=(), is_initial=False)
 
-    # Bisection assumes that a bad simulation stays bad: NaN spreads, and fault bits stay set. Steps are counted
-    # from the start of the replay; `plain_carry` is the carry at step `good`.
-    good, bad = 0, steps
-    if not _is_bad(sim, carry, _advance(plain, plain_carry, jnp.int32(steps))):
+    plain_carry, later, is_bad = _replay(sim, plain, carry.guards, plain_carry, jnp.int32(steps))
+    if not is_bad:
         return Diagnosis(None, (), carry)
-    while bad - good > 1:
-        middle = (good + bad) // 2
-        later = _advance(plain, plain_carry, jnp.int32(middle - good))
-        if _is_bad(sim, carry, later):
-            bad = middle
-        else:
-            good, plain_carry = middle, later
-    faults = _faults(_advance(plain, plain_carry, jnp.int32(1)))
+    faults = _faults(later)
     findings = [
         *(f"{fault.name}: {ADVICE[fault][1]}" for fault in faults),
         *_describe_terms(plain, plain_carry),
@@ -115,32 +107,68 @@ def diagnose(
 
 
 @eqx.filter_jit
-def _advance(sim: Simulation, carry: Carry, steps: jax.Array) -> Carry:
-    plan = sim.integrator.prepare(carry.state, sim.dt)
-    body = make_block_body(sim, plan, Direct())
-    return with_materialized_state(
-        sim, plan, jax.lax.fori_loop(0, steps, lambda _, c: body(c)[0], carry)
+def _replay(
+    sim: Simulation, plain: Simulation, guards: PyTree, carry: Carry, steps: Int[Array, ""]
+) -> tuple[Carry, Carry, Bool[Array, ""]]:
+    """Up to `steps` steps, until the first bad one: the carries before and after the last, and if it is bad.
+
+    Step by step, no bisection: a guard may be broken for a moment only, and hold again at the end.
+
+    - `plain`: the simulation without observers and guards. `guards`: what those of `sim` hold at the start.
+    """
+    plan = plain.integrator.prepare(carry.state, plain.dt)
+    body = make_block_body(plain, plan, Direct())
+
+    def proceeds(loop):
+        n, _, _, _, is_bad = loop
+        return (n < steps) & ~is_bad
+
+    def step(loop):
+        n, _, carry, guards, _ = loop
+        later = body(carry)[0]
+        whole = with_materialized_state(plain, plan, later)
+        guards, broken = _check_guards(sim, plan, whole, guards, n + 1)
+        is_bad = broken | ~all_finite(whole.state) | (_fault_bits(whole) != 0)
+        return n + 1, carry, later, guards, is_bad
+
+    start = (jnp.int32(0), carry, carry, guards, jnp.array(False))
+    _, before, after, _, is_bad = jax.lax.while_loop(proceeds, step, start)
+    return (
+        with_materialized_state(plain, plan, before),
+        with_materialized_state(plain, plan, after),
+        is_bad,
     )
 
 
-def _is_bad(sim: Simulation, begin: Carry, later: Carry) -> bool:
-    """Whether the state of `later` is not finite, a term found a fault, or a guard is broken.
+def _check_guards(
+    sim: Simulation, plan: Plan, carry: Carry, guards: PyTree, n: Int[Array, ""]
+) -> tuple[PyTree, Bool[Array, ""]]:
+    """What guards hold after this step, and whether any is broken at it.
 
-    - `begin`: the carry at the start of the replay, with what its guards hold.
+    At steps of its interval a guard observes and remembers, as in the run. At all others it looks, and forgets:
+    most are broken some steps before the run could notice.
+
+    - `n`: steps since the start of the replay, which is a multiple of every interval from that of the run.
     """
-    if not bool(all_finite(later.state)) or _faults(later):
-        return True
-    full = begin.replace(step=later.step, state=later.state, aux=later.aux)
-    plan = sim.integrator.prepare(later.state, sim.dt)
-    for interval in {guard.interval for guard in sim.guards}:
-        full, _ = observe(sim, plan, full, interval)
-    return any(bool(guard_state.broken) for _, guard_state in full.guards)
+    now, broken, after = snapshot(sim, plan, carry), jnp.array(False), []
+    for guard, (memory, guard_state) in zip(sim.guards, guards, strict=True):
+        frame, observed = guard(now, memory)
+        broken = broken | ~jnp.all(jnp.stack([jnp.all(x) for x in jax.tree.leaves(frame)]))
+        if guard.interval is not None:
+            is_due = n % guard.interval == 0
+            memory = jax.tree.map(partial(jnp.where, is_due), observed, memory)
+        after.append((memory, guard_state))
+    return tuple(after), broken
+
+
+def _fault_bits(carry: Carry) -> Int[Array, ""]:
+    """The faults that terms and components found; not an overflow, which `run` heals by itself."""
+    return collect_faults((carry.aux, carry.state)).bits & ~int(Fault.OVERFLOW)
 
 
 def _faults(carry: Carry) -> list[Fault]:
-    """The faults that terms found; not an overflow, which `run` heals by itself."""
-    found = collect_faults(carry.aux).faults()
-    return [fault for fault in ADVICE if fault in found and fault is not Fault.OVERFLOW]
+    found = Fault(int(_fault_bits(carry)))
+    return [fault for fault in ADVICE if fault in found]
 
 
 def _describe_terms(sim: Simulation, carry: Carry) -> list[str]:

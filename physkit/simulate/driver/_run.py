@@ -35,6 +35,7 @@ from ._progress import Progress
 from ._recorder import Recorder
 from ._run_result import Growth, Run
 from ._run_storage import Resume, RunStorage
+from ._same_start import require_same_start
 from ._simulate import count_blocks
 from ._single_device import SingleDevice
 from ._stop_request import StopRequest
@@ -59,7 +60,7 @@ def run(
     A cache that overflows is grown and the chunk replayed from its start, so results never depend on
     capacities. A broken guard or a non-finite state raises with the steps between which it happened;
     with `to` or `checkpoint`, the last good state stays on disk for `diagnose(folder=…)`.
-    SIGINT, SIGTERM, SIGUSR1 and the wall-time limit end the run after the current chunk with a
+    SIGINT, SIGTERM, SIGHUP, SIGUSR1 and the wall-time limit end the run after the current chunk with a
     usable result and a last checkpoint: `Run.carry` continues, and `Run.exit_status` says to a
     scheduler that there is more to do. A run that is killed and resumed has the same bits as one
     that was left alone.
@@ -92,69 +93,89 @@ def run(
     require_simulation("run", sim, carry_or_state, steps)
     steps, key, carry_or_state = as_count(steps), as_key(key), as_state(carry_or_state)
     blocks = count_blocks(sim, steps)
-    with explain_carry_errors(sim, carry_or_state):
+    # Signals from here on: to build lists and read checkpoints takes a while.
+    with explain_carry_errors(sim, carry_or_state), StopRequest(wall_time) as stop:
         sim = cast_to_state_precision(sim, carry_or_state)
         host = _host(sim, carry_or_state, devices)
+        stop.process_group = host.process_group
+        require_same_start(
+            host.process_group,
+            sim,
+            carry_or_state,
+            key,
+            steps=steps,
+            to=to,
+            checkpoint=checkpoint,
+            resume=resume,
+        )
         carry = host.as_carry(carry_or_state, key)
-    with (
-        explain_carry_errors(sim, carry_or_state),
-        RunStorage(host, carry, to, checkpoint, resume, carry_or_state) as storage,
-        StopRequest(wall_time, host.process_group) as stop,
-    ):
-        carry, start_time, period = storage.carry, time.monotonic(), sim.observation_period
-        recorder = Recorder(sim, carry, storage.output)
-        before = done = (int(carry.step) - storage.begin) // period
-        bar = Progress(
-            blocks * period, enabled=progress and host.process_group.is_first, begin=before * period
-        )
-        if carry.is_initial:
-            carry, frames = host.observe_initial(carry)
-            recorder.add_initial(frames)
-        if storage.resumed is None:
-            storage.save(
-                carry, done
-            )  # so that a fault in the very first chunk can be replayed, too
-        program = host.program(carry)
-        scheduler = ChunkScheduler(program.max_blocks)
-        growths = GrowthLog(bar)
-        driver = ChunkDriver(program, host.grow, _raise_overflow, scheduler, growths.add)
+        with RunStorage(host, carry, to, checkpoint, resume, carry_or_state) as storage:
+            return _advance(host, storage, stop, blocks, progress)
 
-        while done < blocks:
-            # No chunk goes past a step at which a checkpoint is due.
-            to_checkpoint = storage.blocks_to_checkpoint(done) or blocks
-            count = min(scheduler.blocks, blocks - done, to_checkpoint)
-            carry, chunk = driver.advance(carry, count)
-            # First of all: neither frames nor checkpoints of a bad chunk may reach the disk.
-            if not chunk.health.ok:
-                _raise_fault(host, storage, carry, chunk, done, count)
-            carry, done = chunk.after, done + count
-            recorder.add(chunk.frames, count)
-            bar.update(done * period, recorder.note())
-            # Collective, as `save_if_due`: all processes come here with the same `done`.
-            if done < blocks and stop.check(scheduler.next_seconds):
-                bar.write_line(f"stopped by {stop.reason} after step {int(carry.step)}")
-                break
-            if done < blocks:
-                storage.save_if_due(carry, done)
 
-        if done > before:
-            storage.save(carry, done)
-        bar.close()
-        return Run(
-            carry=carry,
-            frames=recorder.frames(),
-            times=recorder.times(),
-            summary=jax.tree.map(np.asarray, host.summary(carry)),
-            steps=(done - before) * period,
-            seconds=time.monotonic() - start_time,
-            compile_seconds=driver.compile_seconds,
-            compilations=program.compilations,
-            growths=tuple(growths.events),
-            stopped_by=stop.reason if done < blocks else None,
-            to=None if storage.output is None else storage.output.folder,
-            checkpoint=storage.last_checkpoint,
-            resumed_from=None if storage.resumed is None else storage.resumed.step,
-        )
+def _advance(
+    host: SingleDevice | DistributedDomain,
+    storage: RunStorage,
+    stop: StopRequest,
+    blocks: int,
+    progress: bool,
+) -> Run:
+    """The run from where its storage says to `blocks` blocks after its beginning."""
+    sim, carry, start_time = host.sim, storage.carry, time.monotonic()
+    period = sim.observation_period
+    recorder = Recorder(sim, carry, storage.output)
+    before = done = (int(carry.step) - storage.begin) // period
+    bar = Progress(
+        blocks * period, enabled=progress and host.process_group.is_first, begin=before * period
+    )
+    if carry.is_initial:
+        carry, frames = host.observe_initial(carry)
+        recorder.add_initial(frames)
+    if storage.resumed is None:
+        storage.save(carry, done)  # so that a fault in the very first chunk can be replayed, too
+    program = host.program(carry)
+    scheduler = ChunkScheduler(program.max_blocks)
+    growths = GrowthLog(bar)
+    driver = ChunkDriver(program, host.grow, _raise_overflow, scheduler, growths.add)
+
+    # A signal before the first chunk: what there is so far is on disk.
+    is_stopped = done < blocks and stop.check(None) is not None
+    while done < blocks and not is_stopped:
+        # No chunk goes past a step at which a checkpoint is due.
+        to_checkpoint = storage.blocks_to_checkpoint(done) or blocks
+        count = min(scheduler.blocks, blocks - done, to_checkpoint)
+        carry, chunk = driver.advance(carry, count)
+        # First of all: neither frames nor checkpoints of a bad chunk may reach the disk.
+        if not chunk.health.ok:
+            _raise_fault(host, storage, carry, chunk, done, count)
+        carry, done = chunk.after, done + count
+        recorder.add(chunk.frames, count)
+        bar.update(done * period, recorder.note())
+        # Collective, as `save_if_due`: all processes come here with the same `done`.
+        if done < blocks and stop.check(scheduler.next_seconds):
+            bar.write_line(f"stopped by {stop.reason} after step {int(carry.step)}")
+            break
+        if done < blocks:
+            storage.save_if_due(carry, done)
+
+    if done > before:
+        storage.save(carry, done)
+    bar.close()
+    return Run(
+        carry=carry,
+        frames=recorder.frames(),
+        times=recorder.times(),
+        summary=jax.tree.map(np.asarray, host.summary(carry)),
+        steps=(done - before) * period,
+        seconds=time.monotonic() - start_time,
+        compile_seconds=driver.compile_seconds,
+        compilations=program.compilations,
+        growths=tuple(growths.events),
+        stopped_by=stop.reason if done < blocks else None,
+        to=None if storage.output is None else storage.output.folder,
+        checkpoint=storage.last_checkpoint,
+        resumed_from=None if storage.resumed is None else storage.resumed.step,
+    )
 
 
 def _host(

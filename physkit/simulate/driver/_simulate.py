@@ -28,6 +28,7 @@ from physkit.core import (
     concrete_value,
     explain_call,
     float_dtype,
+    is_concrete,
     poison_where,
 )
 from physkit.parallel import DevicesLike, gather_to_host, to_default_device
@@ -39,6 +40,7 @@ from ..loop._carry import Carry, init, refresh_aux, require_no_key, summary
 from ..loop._entry import require_simulation
 from ..loop._simulation import Simulation
 from ._compatibility import explain_carry_errors
+from ._same_start import require_same_start
 
 
 class Result(Module):
@@ -141,6 +143,8 @@ def _simulate_domain(
 ) -> Result:
     """Every device simulates its part; results are put together outside of the SPMD program."""
     domain = DistributedDomain(cast_to_state_precision(sim, carry_or_state), devices)
+    if is_concrete((sim, carry_or_state, key)):
+        require_same_start(domain.process_group, sim, carry_or_state, key, steps=steps)
     carry = domain.as_carry(carry_or_state, key)
     parts = domain.spmd_from(carry, _simulate_part, steps)()  # a `Result` in device layout
     frames = to_default_device(domain.gather(parts.frames, carry, 1))

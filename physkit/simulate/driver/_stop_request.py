@@ -9,18 +9,22 @@ from physkit.parallel import ProcessGroup, single_process
 
 from ..distributed._consensus import first_answer
 
-_SIGNALS = ("SIGINT", "SIGTERM", "SIGUSR1")
+# SIGHUP: the terminal or the connection is gone, which may take hours of work with it.
+_SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1")
 
 
 class StopRequest:
-    """While active, turns the first SIGINT, SIGTERM or SIGUSR1 into a request to stop after the chunk.
+    """While active, turns the first SIGINT, SIGTERM, SIGHUP or SIGUSR1 into a request to stop after the chunk.
 
-    A second SIGINT interrupts at once. Outside the main thread signals are left alone.
+    A second SIGINT interrupts at once. Signals that are ignored stay so, as SIGHUP under `nohup`. Outside the
+    main thread signals are left alone.
+
+    - `process_group`: the processes that stop together; set it once they are known.
     """
 
     def __init__(self, wall_time: float | None = None, process_group: ProcessGroup | None = None):
         self.reason: str | None = None
-        self._process_group = single_process() if process_group is None else process_group
+        self.process_group = single_process() if process_group is None else process_group
         self._deadline = None if wall_time is None else time.monotonic() + wall_time
         self._previous: dict[int, object] = {}
 
@@ -29,7 +33,8 @@ class StopRequest:
         if threading.current_thread() is threading.main_thread():
             for name in _SIGNALS:
                 number = getattr(signal, name, None)
-                if number is not None:  # Windows has no SIGUSR1
+                # Windows has neither SIGHUP nor SIGUSR1.
+                if number is not None and signal.getsignal(number) is not signal.SIG_IGN:
                     self._previous[number] = signal.signal(number, self._request_stop)
         return self
 
@@ -37,16 +42,16 @@ class StopRequest:
         for number, handler in self._previous.items():
             signal.signal(number, handler)  # type: ignore[arg-type]
 
-    def check(self, next_chunk: float) -> str | None:
+    def check(self, next_chunk: float | None) -> str | None:
         """Why to stop now, if the next chunk takes about `next_chunk` seconds; None to continue.
 
-        What stops one process of a job stops all.
+        What stops one process of a job stops all. Without `next_chunk` the wall clock does not count.
         """
         # A chunk cannot be interrupted: stop before one that would end after the limit.
-        too_late = self._deadline is not None and time.monotonic() + next_chunk > self._deadline
-        if self.reason is None and too_late:
+        has_limit = next_chunk is not None and self._deadline is not None
+        if self.reason is None and has_limit and time.monotonic() + next_chunk > self._deadline:
             self.reason = "wall time"
-        self.reason = first_answer(self._process_group, self.reason, "whether to stop")
+        self.reason = first_answer(self.process_group, self.reason, "whether to stop")
         return self.reason
 
     def _request_stop(self, number: int, frame: FrameType | None) -> None:

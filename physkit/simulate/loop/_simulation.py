@@ -70,7 +70,8 @@ class Simulation(Module):
             )
         dt = concrete_value(self.dt)  # None inside of a trace
         if dt is not None and dt.ndim == 0 and not dt > 0:
-            raise ParameterError(f"the time step must be positive; got dt = {dt}")
+            # `!s`: a plain `{dt}` would show the digits of a double, 0.10000000149.
+            raise ParameterError(f"the time step must be positive; got dt = {dt!s}")
         intervals = self.intervals
         # Each interval is a level of the nested loop, so that each must divide the next.
         if any(long % short for short, long in pairwise(intervals)):

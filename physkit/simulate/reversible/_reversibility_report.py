@@ -144,6 +144,9 @@ def _digest(state: State) -> UInt[Array, " k"]:
         # Odd weights have an inverse modulo 2ᵏ: a change of one word always changes the sum. They differ, so
         # that two exchanged words do so, too, nearly always.
         odd = 2 * jnp.arange(x.shape[0], dtype=x.dtype) + jnp.ones((), x.dtype)
-        return jnp.sum(x * odd, dtype=x.dtype).astype(jnp.uint32)
+        total = jnp.sum(x * odd, dtype=x.dtype)
+        # Both halves of a word of 64 bits: the lower one alone does not see a change of the upper bits.
+        low = total.astype(jnp.uint32)
+        return low if x.dtype.itemsize == 4 else jnp.stack([low, (total >> 32).astype(jnp.uint32)])
 
-    return jnp.stack([weighted_sum(x) for x in exact_bits(state)])
+    return jnp.concatenate([weighted_sum(x).reshape(-1) for x in exact_bits(state)])
