@@ -10,10 +10,12 @@ import json
 import os
 import queue
 import selectors
+import signal
 import socket
 import sys
 import threading
 import time
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from physkit.core import EXIT_TRY_AGAIN, ClusterError
@@ -25,6 +27,10 @@ EXIT_FAILED = 1
 # Seconds for a process to end by its own error before it is ended for another's. SPMD programs fail
 # everywhere at once, and each process's own traceback says more than "another one failed".
 GRACE_PERIOD = 0.5
+# Seconds that a process which was told to stop may still be waiting for the others, and after which a second
+# signal ends it: launchers often send the first one twice.
+STOP_PATIENCE = 300.0
+SECOND_SIGNAL_AFTER = 1.0
 
 
 class ControlChannel:
@@ -58,6 +64,13 @@ class ControlChannel:
         self._gathered: dict[int, queue.Queue] = {k: queue.Queue() for k in connections}
         self._departed: set[int] = set()  # processes that said goodbye: their silence is no failure
         self._num_gathers = 0
+        # Python writes the number of each signal here as it arrives, also while the main thread is blocked in a
+        # collective, where no handler of Python's runs.
+        self._signal_reader, self._signal_writer = socket.socketpair()
+        self._signal_reader.setblocking(False)
+        self._signal_writer.setblocking(False)
+        self._watched_signals: frozenset[int] = frozenset()
+        self._stop_signaled: float | None = None  # when the first of them came
         self.is_ending = self._has_failed = self._is_closed = False
         # A daemon: it must not keep a process alive whose main thread has ended.
         self._watcher = threading.Thread(
@@ -105,6 +118,21 @@ class ControlChannel:
         while len(self._departed) < len(self._connections) and time.monotonic() < deadline:
             time.sleep(GRACE_PERIOD / 20)
 
+    @contextlib.contextmanager
+    def stopping_by(self, signals: Iterable[int]) -> Iterator[None]:
+        """While inside, these signals end this process where it does not stop by itself; main thread only.
+
+        That is at a second one, or `STOP_PATIENCE` seconds after the first: it waits for processes that do not
+        come, and no handler of Python's could end that.
+        """
+        self._watched_signals, self._stop_signaled = frozenset(signals), None
+        before = signal.set_wakeup_fd(self._signal_writer.fileno(), warn_on_full_buffer=False)
+        try:
+            yield
+        finally:
+            self._watched_signals = frozenset()
+            signal.set_wakeup_fd(before)
+
     def close(self) -> None:
         """Tell the others that this process ends as it should."""
         for k in self._connections:
@@ -134,11 +162,15 @@ class ControlChannel:
         with selectors.DefaultSelector() as selector:
             for k, connection in self._connections.items():
                 selector.register(connection, selectors.EVENT_READ, k)
+            selector.register(self._signal_reader, selectors.EVENT_READ, None)
             last_heartbeat = 0.0
             while not (self._is_closed and len(self._departed) == len(self._connections)):
                 for key, _ in selector.select(HEARTBEAT_INTERVAL / 4):
-                    if not self._read(key.data):
+                    if key.data is None:
+                        self._read_signals()
+                    elif not self._read(key.data):
                         selector.unregister(key.fileobj)
+                self._check_patience()
                 # Heartbeats find what closes no connection: a stopped process, or a network that is cut.
                 now = time.monotonic()
                 if now - last_heartbeat >= HEARTBEAT_INTERVAL:
@@ -149,8 +181,27 @@ class ControlChannel:
                     if now - self._last_heard[k] > self._silence:
                         reason = f"{self.names[k]} has been silent for {self._silence:.0f} s"
                         self._end_process(reason, EXIT_TRY_AGAIN)
-        for connection in self._connections.values():
+        for connection in (*self._connections.values(), self._signal_reader):
             connection.close()
+
+    def _read_signals(self) -> None:
+        now = time.monotonic()
+        for number in self._signal_reader.recv(4096):
+            if number not in self._watched_signals:
+                continue
+            if self._stop_signaled is None:
+                self._stop_signaled = now
+            elif now - self._stop_signaled > SECOND_SIGNAL_AFTER:
+                self._end_waiting(f"it was told twice to stop, by {signal.Signals(number).name}")
+
+    def _check_patience(self) -> None:
+        if not self._watched_signals or self._stop_signaled is None:
+            return
+        if time.monotonic() - self._stop_signaled > STOP_PATIENCE:
+            self._end_waiting(f"{STOP_PATIENCE:.0f} s after a signal to stop it still waits")
+
+    def _end_waiting(self, reason: str) -> None:
+        self._end_process(f"{reason}: the others did not come to where it waits", EXIT_TRY_AGAIN)
 
     def _read(self, k: int) -> bool:
         """Read what has arrived from process `k`; False if nothing more will come."""

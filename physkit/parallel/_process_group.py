@@ -10,7 +10,7 @@ import socket
 import sys
 import threading
 import types
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +67,15 @@ class ProcessGroup:
         **Errors:** `ClusterError` if the processes are at different places of the program.
         """
         return [value] if self._channel is None else self._channel.all_gather_object(value, what)
+
+    def stopping_by(self, signals: Iterable[int]) -> contextlib.AbstractContextManager[None]:
+        """While inside, these signals end this process also where it waits for others that do not come.
+
+        In the main thread only. A single process waits for nobody.
+        """
+        if self._channel is None:
+            return contextlib.nullcontext()
+        return self._channel.stopping_by(signals)
 
     def __repr__(self) -> str:
         if self.process_count == 1:

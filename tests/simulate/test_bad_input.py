@@ -1,10 +1,12 @@
 """Bad input raises a clear error before the first chunk, or at its end."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from physkit.core import (
+    ClusterError,
     ComponentError,
     ObserverError,
     OverlapError,
@@ -15,8 +17,10 @@ from physkit.geometry import Box
 from physkit.integrators import VelocityVerlet
 from physkit.observe import Every, Finite, Guard
 from physkit.observe._observer import check_interval
+from physkit.parallel import ProcessGroup
 from physkit.particles import Particles
 from physkit.simulate import Simulation, init, run, simulate
+from physkit.simulate.driver._same_start import require_same_start
 
 from .problems import Explosive, Springs, Sum, energy_of, particles, springs, x_of
 
@@ -156,3 +160,53 @@ def test_init_needs_a_key_for_noise():
     carry = init(Simulation(RandomWalk(), 0.1), particles())
     with pytest.raises(ValueError, match="this simulation needs noise: give a key"):
         simulate(Simulation(RandomWalk(), 0.1), carry, 1)
+
+
+class _TwoProcesses(ProcessGroup):
+    """Process 0 of two, the other of which contributes what it is asked for by another call."""
+
+    def __init__(self, other):
+        super().__init__(None, None)
+        self.process_count, self.names, self.other = 2, ["process 0", "process 1"], other
+
+    def all_gather_object(self, value, what):
+        if self.other is None:
+            self.kept = value
+            return [value, value]
+        return [value, self.other]
+
+
+def _compare_starts(first, second):
+    """`require_same_start` of two processes."""
+    silent = _TwoProcesses(None)
+    require_same_start(silent, *second[0], **second[1])
+    require_same_start(_TwoProcesses(silent.kept), *first[0], **first[1])
+
+
+class TestProcessesOfOneJob:
+    def start(self, sim=None, state=None, seed=0, **more):
+        sim = springs() if sim is None else sim
+        state = particles() if state is None else state
+        return (sim, state, jax.random.key(seed)), {"steps": 6, "to": None, **more}
+
+    def test_equal_starts_pass(self):
+        # Functions of two processes have other addresses.
+        a = springs(observers=Every(2, x=lambda now: now.t))
+        b = springs(observers=Every(2, x=lambda now: now.t))
+        _compare_starts(self.start(a), self.start(b))
+
+    @pytest.mark.parametrize(
+        ("other", "message"),
+        [
+            ({"steps": 12}, "steps is 6 on process 0 and 12 on process 1"),
+            ({"to": "there"}, "to is None on process 0 and 'there'"),
+            ({"sim": springs(dt=0.1)}, r"the simulation\.dt is .*0\.05.* and .*0\.1"),
+            ({"state": particles(dtype=jnp.float32)}, r"the state\.position is float64"),
+            ({"seed": 1}, "the key"),
+            ({"sim": springs(observers=())}, "the structure of the simulation"),
+        ],
+        ids=lambda x: next(iter(x)) if isinstance(x, dict) else "",
+    )
+    def test_what_differs_is_named(self, other, message):
+        with pytest.raises(ClusterError, match=message):
+            _compare_starts(self.start(), self.start(**other))

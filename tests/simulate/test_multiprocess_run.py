@@ -20,6 +20,7 @@ from tests.simulate.diffusion_over_processes import case
 from tests.simulate.gradient_over_processes import value_and_gradient
 
 SCRIPT = Path(__file__).parent / "diffusion_over_processes.py"
+WAITING = Path(__file__).parent / "waiting_over_processes.py"
 
 
 def run_script(folder, devices, steps, *, processes=2, each=1, **environment):
@@ -146,6 +147,33 @@ def test_a_signal_to_one_process_stops_all(tmp_path):
         assert "resumed from None, at step" in output
     found = open_file(folder)
     assert found["u"].step[-1] == found["total"].step[-1] > 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("difference", "message"),
+    [("steps", "steps is 10 on process 0"), ("state", "the state.data is float64[16, 16]")],
+)
+def test_processes_that_begin_differently_are_told_so(difference, message):
+    for status, output in wait_for_all(launch(WAITING, difference), 60):
+        assert status == 1, output
+        assert "do not run the same" in output
+        assert message in output
+
+
+@pytest.mark.slow
+def test_a_process_that_waits_for_another_can_be_ended():
+    started = launch(WAITING, "absence")
+    while "running" not in started[0].stdout.readline():
+        pass
+    time.sleep(2)
+    for _ in range(2):
+        assert started[0].poll() is None  # one signal asks for a stop at the next chunk
+        started[0].send_signal(signal.SIGTERM)
+        time.sleep(1.5)
+    for status, output in wait_for_all(started, 20):
+        assert status == 75, output
+    # The other one is told, and need not wait for its turn.
 
 
 @pytest.mark.slow

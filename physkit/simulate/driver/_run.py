@@ -97,7 +97,7 @@ def run(
     with explain_carry_errors(sim, carry_or_state), StopRequest(wall_time) as stop:
         sim = cast_to_state_precision(sim, carry_or_state)
         host = _host(sim, carry_or_state, devices)
-        stop.process_group = host.process_group
+        stop.join(host.process_group)
         require_same_start(
             host.process_group,
             sim,

@@ -1,5 +1,6 @@
 """Reasons to stop early that leave a usable result: signals and the wall clock."""
 
+import contextlib
 import signal
 import threading
 import time
@@ -19,12 +20,14 @@ class StopRequest:
     A second SIGINT interrupts at once. Signals that are ignored stay so, as SIGHUP under `nohup`. Outside the
     main thread signals are left alone.
 
-    - `process_group`: the processes that stop together; set it once they are known.
+    A process that waits for others of its job, which do not come, ends at a second signal, or five minutes
+    after the first.
     """
 
     def __init__(self, wall_time: float | None = None, process_group: ProcessGroup | None = None):
         self.reason: str | None = None
-        self.process_group = single_process() if process_group is None else process_group
+        self._process_group = single_process() if process_group is None else process_group
+        self._waiting = contextlib.ExitStack()
         self._deadline = None if wall_time is None else time.monotonic() + wall_time
         self._previous: dict[int, object] = {}
 
@@ -36,9 +39,17 @@ class StopRequest:
                 # Windows has neither SIGHUP nor SIGUSR1.
                 if number is not None and signal.getsignal(number) is not signal.SIG_IGN:
                     self._previous[number] = signal.signal(number, self._request_stop)
+            self.join(self._process_group)
         return self
 
+    def join(self, process_group: ProcessGroup) -> None:
+        """Stop together with these processes, from now on."""
+        self._process_group = process_group
+        if self._previous:
+            self._waiting.enter_context(process_group.stopping_by(self._previous))
+
     def __exit__(self, *_: object) -> None:
+        self._waiting.close()
         for number, handler in self._previous.items():
             signal.signal(number, handler)  # type: ignore[arg-type]
 
@@ -51,7 +62,7 @@ class StopRequest:
         has_limit = next_chunk is not None and self._deadline is not None
         if self.reason is None and has_limit and time.monotonic() + next_chunk > self._deadline:
             self.reason = "wall time"
-        self.reason = first_answer(self.process_group, self.reason, "whether to stop")
+        self.reason = first_answer(self._process_group, self.reason, "whether to stop")
         return self.reason
 
     def _request_stop(self, number: int, frame: FrameType | None) -> None:
