@@ -1,10 +1,11 @@
-"""Checks of an integrator as a whole: parts of equations left out, drifts made twice, forces of velocities."""
+"""Checks of an integrator as a whole: parts left out, drifts made twice, forces of velocities, who rests."""
 
 import warnings
 from collections import Counter
 
 import equinox as eqx
 import jax
+import numpy as np
 
 from physkit.core import (
     AbstractTerm,
@@ -14,6 +15,7 @@ from physkit.core import (
     PhyskitWarning,
     PyTree,
     State,
+    concrete_value,
     depends_on,
 )
 from physkit.particles import Particles
@@ -25,7 +27,8 @@ from ._integrator import AbstractIntegrator
 def check_composition(integrator: AbstractIntegrator, clock: Clock, state: State, aux: Aux) -> None:
     """Check an integrator as a whole, by tracing at most.
 
-    Warns of forces that depend on velocities in methods that are of first order then.
+    Warns of forces that depend on velocities in methods that are of first order then, and of particles that
+    nothing moves though they have velocities.
 
     **Errors:** `DeclarationError` where a part of an equation is advanced by no part of the integrator, or more
     often than another part of it; where two move one component by its velocity.
@@ -33,6 +36,7 @@ def check_composition(integrator: AbstractIntegrator, clock: Clock, state: State
     _require_whole_equations(integrator, state)
     _require_one_drift(integrator)
     _warn_of_velocities(integrator, clock, state, aux)
+    _warn_of_resting(integrator, clock, state, aux)
 
 
 def _require_whole_equations(integrator: AbstractIntegrator, state: State) -> None:
@@ -110,6 +114,47 @@ def _warn_of_velocities(
                 PhyskitWarning,
                 stacklevel=2,
             )
+
+
+def _warn_of_resting(integrator: AbstractIntegrator, clock: Clock, state: State, aux: Aux) -> None:
+    """Warn of particles with velocities that no integrator moves."""
+    if not isinstance(state, dict):
+        return  # a single component, which every integrator advances
+    drifting = {name for _, name in integrator.drifts}
+    suspects = [name for name, x in state.items() if name not in drifting and _may_fly(x)]
+    if not suspects:
+        return
+    resting: list[str] = []
+
+    def step(arrays: PyTree) -> PyTree:
+        before, aux = eqx.combine(arrays, rest)
+        plan = integrator.prepare(before, clock.dt)
+        after, aux = integrator.step(plan, clock, before, aux)
+        # In a trace an array that nothing replaces is still the same object.
+        resting.extend(name for name in suspects if after[name].position is before[name].position)
+        return eqx.filter((after, aux), eqx.is_array)
+
+    arrays, rest = eqx.partition((state, aux), eqx.is_array)
+    jax.eval_shape(step, arrays)
+    for name in resting:
+        warnings.warn(
+            f"nothing moves {name!r}, though it has velocities: no term names it. Give it a force of its own, "
+            f"VelocityVerlet(others + force(…, component={name!r})), one of strength 0 for free flight; or "
+            "velocities of 0, where it shall rest",
+            PhyskitWarning,
+            stacklevel=2,
+        )
+
+
+def _may_fly(component: PyTree) -> bool:
+    """Whether these are particles with a velocity that can be seen."""
+    if not _is_particles(component):
+        return False
+    velocity = concrete_value(component.velocity)
+    if velocity is None:
+        return False
+    frozen = concrete_value(component.frozen)
+    return bool(np.any(velocity if frozen is None else velocity[~frozen]))
 
 
 def _name(term: PyTree) -> str:

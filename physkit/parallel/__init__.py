@@ -10,6 +10,7 @@ from ._communicator import (
 from ._device_rows import (
     addressable_rows as addressable_rows,
     gather_to_host as gather_to_host,
+    gather_to_host_memory as gather_to_host_memory,
     replicated_row as replicated_row,
     to_default_device as to_default_device,
 )

@@ -7,6 +7,7 @@ functions here return their argument.
 Random keys are moved as their integers, since NumPy has no dtype for them.
 """
 
+import contextlib
 from collections.abc import Callable
 
 import jax
@@ -82,6 +83,26 @@ def to_default_device(tree: PyTree) -> PyTree:
         return jax.numpy.asarray(np.asarray(x))
 
     return jax.tree.map(copy, tree)
+
+
+def gather_to_host_memory(tree: PyTree) -> tuple[PyTree, contextlib.AbstractContextManager]:
+    """`gather_to_host`, as arrays in the host's memory, and a context in which to compute with them there.
+
+    A domain may be larger than the memory of any of its devices: where the whole of it is put together, it must
+    not be on one. JAX moves the arrays to a device when a program asks for them there. Tracers stay as they are.
+    """
+    gathered = gather_to_host(tree)
+    if any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves(gathered)):
+        return gathered, contextlib.nullcontext()
+    with _host_memory():
+        return to_default_device(gathered), _host_memory()
+
+
+def _host_memory() -> contextlib.AbstractContextManager:
+    try:
+        return jax.default_device(jax.local_devices(backend="cpu")[0])
+    except RuntimeError:  # JAX_PLATFORMS leaves out the CPU
+        return contextlib.nullcontext()
 
 
 def local_from_global(tree: PyTree, sharding: NamedSharding) -> PyTree:

@@ -447,6 +447,7 @@ def test_backends_of_real_devices(backend):
     found = json.loads(_run_module("real_devices", backend).splitlines()[-1])
     assert found["poisson"] == {"all-to-all": 4}
     assert found["gray_scott"] == {"collective-permute": 8}
+    assert found["devices"] == 1  # no program over devices puts a domain together, on any of them
     assert found["difference"] < 1e-13
 
 

@@ -1,5 +1,7 @@
 """Bad input raises a clear error before the first chunk, or at its end."""
 
+import warnings
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -11,10 +13,11 @@ from physkit.core import (
     ObserverError,
     OverlapError,
     ParameterError,
+    PhyskitWarning,
     ShapeError,
 )
 from physkit.geometry import Box
-from physkit.integrators import VelocityVerlet
+from physkit.integrators import AbstractOneStep, Lie, VelocityVerlet
 from physkit.observe import Every, Finite, Guard
 from physkit.observe._observer import check_interval
 from physkit.parallel import ProcessGroup
@@ -160,6 +163,36 @@ def test_init_needs_a_key_for_noise():
     carry = init(Simulation(RandomWalk(), 0.1), particles())
     with pytest.raises(ValueError, match="this simulation needs noise: give a key"):
         simulate(Simulation(RandomWalk(), 0.1), carry, 1)
+
+
+class TestParticlesThatNothingMoves:
+    sim = Simulation(VelocityVerlet(Springs(component="a")), 0.05)
+
+    def test_are_named_at_the_start(self):
+        with pytest.warns(
+            PhyskitWarning, match="nothing moves 'b', though it has velocities"
+        ) as seen:
+            init(self.sim, {"a": particles(), "b": particles()})
+        assert len(seen) == 1
+
+    def test_may_rest(self):
+        b = particles()
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            init(self.sim, {"a": particles(), "b": b.replace(velocity=0 * b.velocity)})
+            frozen = Particles(b.position, b.velocity, frozen=np.ones(5, bool))
+            init(self.sim, {"a": particles(), "b": frozen})
+
+    def test_may_be_moved_without_forces(self):
+        class Flight(AbstractOneStep):
+            def step(self, plan, clock, state, aux):
+                b = state["b"]
+                return {**state, "b": b.replace(position=b.position + clock.dt * b.velocity)}, aux
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            both = Simulation(Lie(self.sim.integrator, Flight()), 0.05)
+            init(both, {"a": particles(), "b": particles()})
 
 
 class _TwoProcesses(ProcessGroup):

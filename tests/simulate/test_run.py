@@ -372,7 +372,7 @@ class TestEarlyStops:
         assert (stopped.stopped_by, stopped.steps, stopped.exit_status) == (name, 0, 75)
         resumed = quiet(sim, particles(), 6, to=tmp_path / "r", resume=True)
         whole = quiet(springs(observers=Every(2, x=x_of)), particles(), 6)
-        assert np.array_equal(resumed.recording["x"], whole["x"].astype(np.float32))
+        assert np.array_equal(resumed.recording["x"], whole["x"])
 
     def test_a_signal_that_is_ignored_stays_so(self):
         before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as `nohup` does

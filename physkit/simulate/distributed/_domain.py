@@ -22,7 +22,13 @@ from physkit.core import (
     shard,
 )
 from physkit.geometry import Grid, require_divisible
-from physkit.parallel import DevicesLike, Spmd, gather_to_host, resolve_devices
+from physkit.parallel import (
+    DevicesLike,
+    Spmd,
+    gather_to_host,
+    gather_to_host_memory,
+    resolve_devices,
+)
 from physkit.storage import FrameSharding
 
 from ..loop._advance import advance_chunk, observe_initial
@@ -111,7 +117,9 @@ class DistributedDomain:
 
             return ShardedCarry(jax.tree.map(add_device_axis, carry), self.devices)
         keys = None if key is None else replicate(key, self.devices)
-        parts = add_migration_margins(shard(state, self.devices), self.sim)
+        state, on_host = gather_to_host_memory(state)
+        with on_host:
+            parts = add_migration_margins(shard(state, self.devices), self.sim)
         with explain_shape_errors(self.sim, self.devices, parts, lambda: (state, key)):
             carry = self.spmd(_init_part)(self.sharded_sim, parts, keys)
         return fit_capacities(ShardedCarry(carry, self.devices), self.sharded_sim, self.spmd)
@@ -158,14 +166,16 @@ class DistributedDomain:
         return ShardedCarry(observed, self.devices), self.gather(frames, carry, 1)
 
     def gather(self, frames: Frame, carry: ShardedCarry, time_axes: int) -> Frame:
-        """Frames of the whole domain from those of the devices: `[devices, time …, …]`.
+        """Frames of the whole domain from those of the devices, `[devices, time …, …]`; in the host's memory.
 
         - `time_axes`: how many axes of time there are: 1, or 2 in the buffer of a chunk (blocks, within one).
         """
         if self._local_frames is not None:
             return self._local_frames.part(frames, time_axes)
         shapes = self.frame_shapes(carry)
-        return gather(gather_to_host(frames), shapes, self.devices, time_axes)
+        parts, on_host = gather_to_host_memory(frames)
+        with on_host:
+            return gather(parts, shapes, self.devices, time_axes)
 
     def keep_frames_local(self, carry: ShardedCarry) -> FrameSharding:
         """From now on `gather` returns only what this process's devices hold; how frames are sharded."""

@@ -3,7 +3,7 @@
 import jax
 
 from physkit.core import Aux, Key, Module, PyTree, State, StepCount, replace_fields, static, unshard
-from physkit.parallel import gather_to_host, replicated_row, to_default_device
+from physkit.parallel import gather_to_host_memory, replicated_row, to_default_device
 
 from ..loop._carry import Carry
 
@@ -20,8 +20,13 @@ class ShardedCarry(Module):
 
     @property
     def state(self) -> State:
-        """The state of the whole domain. Collective: in a job of several processes, all must read it."""
-        return to_default_device(unshard(gather_to_host(self.carry.state), self.devices))
+        """The state of the whole domain, in the host's memory.
+
+        Collective: in a job of several processes, all must read it.
+        """
+        parts, on_host = gather_to_host_memory(self.carry.state)
+        with on_host:
+            return unshard(parts, self.devices)
 
     @property
     def step(self) -> StepCount:

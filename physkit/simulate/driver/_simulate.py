@@ -147,7 +147,7 @@ def _simulate_domain(
         require_same_start(domain.process_group, sim, carry_or_state, key, steps=steps)
     carry = domain.as_carry(carry_or_state, key)
     parts = domain.spmd_from(carry, _simulate_part, steps)()  # a `Result` in device layout
-    frames = to_default_device(domain.gather(parts.frames, carry, 1))
+    frames = domain.gather(parts.frames, carry, 1)
     merged_summary = to_default_device(domain.gather_summary(parts.summary, carry))
     # Only traceable checks here: replicated numbers that differ are a fault bit, and poison what they are in.
     differs = to_default_device(domain.differs(parts.frames, parts.carry.state, carry))
