@@ -88,8 +88,8 @@ def to_default_device(tree: PyTree) -> PyTree:
 def gather_to_host_memory(tree: PyTree) -> tuple[PyTree, contextlib.AbstractContextManager]:
     """`gather_to_host`, as arrays in the host's memory, and a context in which to compute with them there.
 
-    A domain may be larger than the memory of any of its devices: where the whole of it is put together, it must
-    not be on one. JAX moves the arrays to a device when a program asks for them there. Tracers stay as they are.
+    A domain may be larger than the memory of any of its devices: where the whole of it is put together, it
+    must not be on one. JAX moves the arrays to a device when a program needs them there. Tracers stay.
     """
     gathered = gather_to_host(tree)
     if any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves(gathered)):

@@ -37,7 +37,7 @@ def resharded_run_difference(backend: str) -> float:
 
 
 def devices_where_a_domain_is_put_together(backend: str) -> int:
-    """The most devices over which any array lies while state and frames of the whole domain are put together."""
+    """The most devices over which an array lies while the state and frames of a domain are put together."""
     os.environ["PHYSKIT_SPMD"] = backend
     counts = []
 
