@@ -19,6 +19,7 @@ from physkit.core import (
     CapacityError,
     CutoffError,
     Fault,
+    FileError,
     OverlapError,
     ParameterError,
     RangeError,
@@ -462,7 +463,7 @@ def _speed(now):
 def test_an_empty_folder_name_is_refused(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for arguments in ({"to": ""}, {"checkpoint": " "}):
-        with pytest.raises(ParameterError, match="names no folder"):
+        with pytest.raises(FileError, match="name of a file or folder is needed"):
             quiet(springs(), particles(), 6, **arguments)
     assert not list(tmp_path.iterdir())
 

@@ -57,11 +57,6 @@ class RunStorage:
         self._start, self._first_carry = start, carry
         self._identity: Identity | None = None  # of this run; made when it is first needed
         self._devices: Devices = getattr(carry, "devices", ())
-        for name, given in (("to", to), ("checkpoint", checkpoint)):
-            if isinstance(given, str) and not given.strip():
-                raise ParameterError(
-                    f"{name}={given!r} names no folder: write {name}='.' for the current one"
-                )
         folder = None if to is None else to_path(to)
         if checkpoint is None and folder is not None:
             checkpoint = folder / "checkpoints"
