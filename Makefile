@@ -2,6 +2,7 @@
 #   make demo            simulate and fit something real; writes physkit-demo/
 #   make test            the fast test suite      make test-all   the slow cases, too
 #   make test-slurm      a real Slurm on this machine, started and stopped (as root: installs it)
+#   make hunt            2 000 drawn compositions against plain NumPy: is anything silently wrong?
 #   make validate        published numbers, computed here
 #   make bench           speed beside other codes
 #   make lint            style and types          make docs       HTML into site/
@@ -16,7 +17,7 @@ RUN := $(VENV)/bin/python
 STAMP := $(shell cksum < pyproject.toml | cut -d ' ' -f 1)
 has = $(VENV)/.has-$(1)-$(STAMP)
 
-.PHONY: demo test test-all test-slurm validate bench lint format docs clean
+.PHONY: demo test test-all test-slurm hunt validate bench lint format docs clean
 .DELETE_ON_ERROR:
 
 demo: $(call has,core)
@@ -33,6 +34,9 @@ test-slurm:
 	@sh tests/slurm/cluster.sh install
 	@$(MAKE) --no-print-directory $(call has,test) $(call has,cluster)
 	PHYSKIT_SLURM=1 $(RUN) -m pytest tests/slurm -m "" -n 0
+
+hunt: $(call has,test)
+	$(RUN) -m tests.hunt 0 2000
 
 validate: $(call has,core)
 	$(RUN) -m physkit validate

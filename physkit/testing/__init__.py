@@ -15,3 +15,4 @@ from ._reversible import check_reversible as check_reversible
 from ._simulation import check_simulation as check_simulation
 from ._tendency import check_tendency as check_tendency
 from ._tolerances import TOLERANCES as TOLERANCES, tolerance as tolerance
+from ._units import Units as Units, check_units as check_units

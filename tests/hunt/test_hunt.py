@@ -1,0 +1,112 @@
+"""A few draws of the hunt at every change; all of them with the slow cases, or by `make hunt`."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import physkit as pk
+
+from . import draws, field_draws, newton, particle_draws
+from .outcome import judge
+
+# Blocks whose programs compile in a second; draws of a block share them.
+FEW = [n for block in (0, 20, 100) for n in range(block, block + 9)]
+ALL = 2000
+
+
+@pytest.mark.parametrize("number", FEW)
+def test_nothing_is_silently_wrong(number):
+    outcome = draws.examine(number)
+    assert not outcome.is_finding, f"{draws.describe(number)}\n{outcome.text}"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("block", range(0, ALL, 5 * draws.BLOCK))
+def test_nothing_is_silently_wrong_in_all_draws(block):
+    # A process of its own: the draws over devices need two, and programs are dropped with it.
+    work = subprocess.run(
+        [sys.executable, "-m", "tests.hunt", str(block), str(block + 5 * draws.BLOCK)],
+        capture_output=True, text=True, cwd=Path(__file__).parents[2], check=False,
+    )  # fmt: skip
+    assert work.returncode == 0, work.stdout + work.stderr
+
+
+def test_a_draw_follows_from_its_number():
+    assert draws.describe(1234) == draws.describe(1234)
+    assert draws.parts(81)[1] == draws.parts(82)[1]
+    assert draws.parts(81)[2] != draws.parts(82)[2]
+
+
+def test_draws_reach_every_kind():
+    """Nothing is drawn that no draw ever has, in the first 2 000."""
+    seen = {particle_draws: set(), field_draws: set()}
+    for block in range(0, ALL, draws.BLOCK):
+        family, structure, _ = draws.parts(block)
+        for value in vars(structure).values():
+            seen[family] |= set(value) if isinstance(value, tuple) else {value}
+    assert (
+        set(particle_draws.STEPPERS) | {"free", "box", "partly", "tilted"} <= seen[particle_draws]
+    )
+    assert set(field_draws.EQUATIONS) | {"dirichlet", "neumann"} <= seen[field_draws]
+
+
+class TestTheHuntItself:
+    """What it must find."""
+
+    def test_a_wrong_number(self, monkeypatch):
+        monkeypatch.setattr(newton, "verlet", lambda f, x, v, m, t, dt: (x * (1 + 1e-6), v))
+        monkeypatch.setitem(particle_draws.STEPPERS, "twice", newton.verlet)
+        outcome = draws.examine(next(n for n in range(3, 40) if _is_plain(n)))
+        assert outcome.is_finding
+        assert "expected" in outcome.text
+
+    def test_a_raw_error(self):
+        def work():
+            raise ValueError("zero-size array")
+
+        assert judge(work, ["anything"]).text == "raw error ValueError: zero-size array"
+
+    def test_a_right_program_that_is_refused(self):
+        def work():
+            raise pk.errors.OverlapError("particles overlap")
+
+        assert judge(work, []).is_finding
+        assert judge(work, ["overlap"]).kind == "named"
+        assert judge(work, ["mass"]).is_finding
+
+    def test_the_reference_knows_the_nearest_image(self):
+        cell = newton.Cell(np.array([[3.0, 0.0], [1.4, 3.0]]), (True, True))
+        near = cell.nearest(np.array([[2.9, 1.6]]))[0]
+        images = [np.array([2.9, 1.6]) + a * cell.vectors[0] + b * cell.vectors[1]
+                  for a in range(-3, 4) for b in range(-3, 4)]  # fmt: skip
+        assert np.isclose(np.linalg.norm(near), min(map(np.linalg.norm, images)))
+
+    def test_the_reference_forces_are_gradients(self):
+        cell = newton.Cell(np.eye(2) * 4.0, (True, True))
+        x = np.array([[0.1, 0.2], [1.3, 0.4], [3.7, 3.5]])
+        for kind in ("plain", "shifted", "shifted-force", "switch"):
+            force = newton.pairs(*newton.morse(1.0, 3.0, 1.1), 1.6, kind, cell)
+            step = 1e-6
+            up, down = x.copy(), x.copy()
+            up[0, 0] += step
+            down[0, 0] -= step
+            slope = (force(up, 0, 0).energy - force(down, 0, 0).energy) / (2 * step)
+            assert np.isclose(-slope, force(x, 0, 0).force[0, 0], rtol=1e-6)
+
+
+def _is_plain(number):
+    _, _, numbers = draws.parts(number)
+    return numbers.dt_factor == 1.0 and numbers.trouble == "" and numbers.speed == 1.0
+
+
+def test_the_command_prints_a_draw():
+    work = subprocess.run(
+        [sys.executable, "-m", "tests.hunt", "no number"], capture_output=True, text=True,
+        cwd=Path(__file__).parents[2], check=False,
+    )  # fmt: skip
+    assert work.returncode == 2
+    assert re.search("usage: python -m tests.hunt", work.stderr)
