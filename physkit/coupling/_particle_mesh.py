@@ -56,7 +56,8 @@ class ParticleMesh(AbstractForce):
       energy is conserved as far as the mesh resolves. `"energy"`: forces are minus the gradient of
       `energy`, which small steps conserve to any precision; momentum is not, and particles feel their
       own images on the mesh. The kernel should then be `TSC()` or `PCS()`, with continuous gradients.
-    - `deconvolved`: divide the kernel's window out of ρ and E (sharper, but noisier).
+    - `deconvolved`: divide the kernel's window out of ρ and E: right for smooth distributions, which many
+      particles make up, up to the shortest waves. Between single particles it is far worse (see Notes).
     - `interlaced`: average with a second mesh, half a cell away, which removes the largest aliases. Twice
       the cost.
     - `exact`: deposit sums that do not depend on the order of particles.
@@ -69,7 +70,10 @@ class ParticleMesh(AbstractForce):
     **Good values:** cells of at most three Debye lengths in a plasma; 10 to 100 particles a cell (a
     quiet start needs fewer).
 
-    **Notes:** forces between particles closer than some two cells are too weak. Forces depend slightly on
+    **Notes:** forces between particles closer than some two cells are too weak. Against Ewald's sum, in three
+    dimensions and for pairs four cells apart and more, the force is off by 1.5 % with `CIC()`, 0.2 % with
+    `TSC()`; if `deconvolved` by 20 to 60 %, and by several times itself for `conserves="energy"`, whose
+    particles feel their own images: both are for many particles a cell. Forces depend slightly on
     where the mesh lies, so the battery's test of translations does not hold, and `degrees_of_freedom` counts
     no conserved momentum.
 
@@ -124,11 +128,16 @@ class ParticleMesh(AbstractForce):
         for particles in parts:
             self._check(particles)
         count, cells = sum(p.num_particles for p in parts), math.prod(self.grid.shape)
-        if self.deconvolved and count < cells:
+        for_many = {
+            "deconvolved=True": self.deconvolved,
+            'conserves="energy"': not self._is_momentum,
+        }
+        given = ", ".join(setting for setting, is_given in for_many.items() if is_given)
+        if given and count < cells:
             warnings.warn(
-                f"ParticleMesh(deconvolved=True) is for smooth distributions of many particles: with {count} "
-                f"on {cells} cells the force between single particles is wrong by tens of percent. Leave it "
-                "out, and take kernel=TSC() or PCS()",
+                f"ParticleMesh({given}) is for smooth distributions of many particles: with {count} on {cells} "
+                "cells the force between single particles is wrong by tens of percent and more. Leave it out, "
+                "and take kernel=TSC() or PCS()",
                 PhyskitWarning,
                 stacklevel=2,
             )
@@ -203,6 +212,10 @@ class ParticleMesh(AbstractForce):
         return stress + self.energy(clock, state, cache) * jnp.eye(d, dtype=stress.dtype)
 
     # --- implementation -------------------------------------------------------------------------
+
+    @property
+    def _is_momentum(self) -> bool:
+        return self.conserves == "momentum"
 
     @property
     def _shifts(self) -> tuple[float, ...]:
@@ -298,7 +311,7 @@ class ParticleMesh(AbstractForce):
         x = jax.lax.optimization_barrier(points.position)
         # Not masked: rows without a particle may feel a force, but are never moved by it.
         source = self.interaction.charge(particles)
-        if self.conserves == "momentum":
+        if self._is_momentum:
             at = dataclasses.replace(points, position=x)
             return source[:, None] * interpolate_at(self._field(potential), at, self.kernel)
         field = potential.field()

@@ -135,12 +135,16 @@ class AbstractIntegrator(Module):
         return tuple((term, None) for term in _terms_inside(self))
 
     @property
-    def drifts(self) -> tuple[tuple[str, str | None], ...]:
+    def drifts(self) -> Drifts:
         """(who, component) for each component that is moved by its own velocity, x + dt·v; by default, what the
         terms and the integrators inside say.
         """
         inner = _integrators_inside(self)
-        return tuple(d for one in inner or _terms_inside(self) for d in one.drifts)
+        if len(inner) > 1:
+            # They may be alternatives, of which one acts: only a splitting knows that all of its parts do.
+            owners = {name: owner for one in inner for owner, name in one.drifts}
+            return tuple((owner, name) for name, owner in owners.items())
+        return tuple(drift for one in inner or _terms_inside(self) for drift in one.drifts)
 
     @property
     def position_forces(self) -> tuple[tuple[str, AbstractTerm], ...]:

@@ -16,7 +16,7 @@ def test_battery():
     rng = np.random.default_rng(0)
     box = Box([2.0])
     sheets = Particles(2 * rng.random((6, 1)), rng.normal(size=(6, 1)), 1 + rng.random(6), box)
-    mesh = ParticleMesh(Grid(box, (12,)), Gravity(0.7), PCS(), conserves="energy")
+    mesh = ParticleMesh(Grid(box, (6,)), Gravity(0.7), PCS(), conserves="energy")
     check_force(Comoving(mesh, 0.6), sheets, t=-2.5)
 
 

@@ -59,15 +59,18 @@ def test_forces_between_single_particles():
     """As the docstring says."""
     assert force_error(mesh()) < 0.005
     assert force_error(mesh(deconvolved=True)) > 0.1
+    assert force_error(mesh(conserves="energy")) > 1
 
 
-def test_deconvolution_of_few_particles_warns():
+def test_settings_for_many_particles_warn():
     def init(n, **settings):
         places = jax.random.uniform(jax.random.key(0), (n, 3))
         mesh(**settings).init(pk.Particles(places, charge=1.0, space=BOX))
 
-    with pytest.warns(PhyskitWarning, match="with 4095 on 4096 cells .*TSC"):
+    with pytest.warns(PhyskitWarning, match="deconvolved=True.* with 4095 on 4096 cells .*TSC"):
         init(CELLS**3 - 1, deconvolved=True)
+    with pytest.warns(PhyskitWarning, match='conserves="energy"'):
+        init(2, conserves="energy")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         init(CELLS**3, deconvolved=True)

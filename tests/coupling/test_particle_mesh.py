@@ -38,6 +38,9 @@ FAST_CASES = (
     "test_a_user_defined_mesh_interaction[float64]",
 )
 
+# Few particles make cases small: what warns of them has tests of its own.
+pytestmark = pytest.mark.filterwarnings("ignore::physkit.core.PhyskitWarning")
+
 CLOCK = Clock.at(StepCount.of(0), 0.0, 0.1)
 SHAPES = {1: (16,), 2: (8, 6), 3: (6, 5, 4)}
 
@@ -83,7 +86,6 @@ class TestBattery:
         mesh = ParticleMesh(grid, Electrostatics(1.3), TSC(), scheme=Central(2), interlaced=True)
         check_force(MeshWithoutEnergy(mesh), particles)
 
-    @pytest.mark.filterwarnings("ignore::physkit.core.PhyskitWarning")
     def test_two_species(self):
         grid, particles = grid_and_particles(1, 5)
         state = {"electrons": particles, "ions": grid_and_particles(1, 4, 1)[1], "other": particles}

@@ -18,6 +18,7 @@ from physkit.integrators import (
     ETDRK4,
     PEFRL,
     RK4,
+    AbstractIntegrator,
     Boris,
     Brownian,
     Composition,
@@ -142,6 +143,29 @@ APART = {
         {"displacement": HUMP, "velocity": HUMP},
     ),
 }  # fmt: skip
+
+
+class Either(AbstractIntegrator):
+    """One of two integrators, by the parity of the step: an integrator of a user's own."""
+
+    first: AbstractIntegrator
+    second: AbstractIntegrator
+
+    def prepare(self, state, dt):
+        return self.first.prepare(state, dt)
+
+    def init(self, plan, clock, state):
+        return self.first.init(plan, clock, state)
+
+    def refresh(self, plan, clock, state, aux):
+        return self.first.refresh(plan, clock, state, aux)
+
+    def step(self, plan, clock, state, aux):
+        return self.first.step(plan, clock, state, aux)
+
+
+def test_alternatives_pass():
+    init(Either(VelocityVerlet(SPRING), Leapfrog(SPRING)), ATOM)
 
 
 @pytest.mark.parametrize("case", OVERLAPPING)

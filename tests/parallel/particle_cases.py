@@ -170,7 +170,7 @@ def plasma() -> tuple[Any, Any]:
 def magnetized() -> tuple[Any, Any]:
     """Boris integrator with the energy-conserving mesh."""
     box = Box([8.0, 4.0])
-    mesh = ParticleMesh(Grid(box, (32, 16)), kernel=TSC(), conserves="energy", interlaced=True)
+    mesh = ParticleMesh(Grid(box, (16, 16)), kernel=TSC(), conserves="energy", interlaced=True)
     observers = Every(20, energy=KineticEnergy(), x=Positions())
     return pk.Simulation(Boris(0.5, force=mesh), dt=0.01, observers=observers), _plasma(box)
 

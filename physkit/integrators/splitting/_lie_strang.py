@@ -6,7 +6,7 @@ import equinox as eqx
 
 from physkit.core import Aux, Clock, DeclarationError, Plan, State
 
-from .._integrator import AbstractIntegrator, StepSize, TermsWithCaches
+from .._integrator import AbstractIntegrator, Drifts, StepSize, TermsWithCaches
 
 # (which part, start, length) of a sub-step, in fractions of the step
 Schedule = tuple[tuple[int, float, float], ...]
@@ -94,6 +94,10 @@ class AbstractSplitting(AbstractIntegrator):
     def terms(self, aux: tuple[Aux, ...]) -> TermsWithCaches:
         pairs = zip(self.parts, aux, strict=True)
         return tuple(term for part, part_aux in pairs for term in part.terms(part_aux))
+
+    @property
+    def drifts(self) -> Drifts:
+        return tuple(drift for part in self.parts for drift in part.drifts)
 
     @property
     def conserves_momentum(self) -> bool:
