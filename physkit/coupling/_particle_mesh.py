@@ -72,8 +72,9 @@ class ParticleMesh(AbstractForce):
 
     **Notes:** forces between particles closer than some two cells are too weak. Against Ewald's sum, in three
     dimensions and for pairs four cells apart and more, the force is off by 1.5 % with `CIC()`, 0.2 % with
-    `TSC()`; if `deconvolved` by 20 to 60 %, and by several times itself for `conserves="energy"`, whose
-    particles feel their own images: both are for many particles a cell. Forces depend slightly on
+    `TSC()` and `PCS()`; if `interlaced` by 6 %, 2 % and 1 %, since the force rings where waves end; if
+    `deconvolved` by 15 to 80 %; and by several times itself for `conserves="energy"`, whose particles feel
+    their own images. The last two are for many particles a cell, and warn with few. Forces depend slightly on
     where the mesh lies, so the battery's test of translations does not hold, and `degrees_of_freedom` counts
     no conserved momentum.
 
