@@ -16,6 +16,7 @@ import sys
 import time
 from pathlib import Path
 
+import h5py
 import numpy as np
 
 from physkit.core import FileError
@@ -27,6 +28,7 @@ from physkit.storage import (
     Output,
     identify_process,
     load_checkpoint,
+    load_component,
     open as open_file,
 )
 from physkit.storage._hdf5_transaction import recover
@@ -233,14 +235,17 @@ def takeover(folder, count):
     return found
 
 
+STEPS = 240  # recorded before files are damaged: datasets of several chunks
+
+
 def mutate(folder, count):
     """Damage each kind of file `count` times; reading it gives an error of ours or the right data."""
-    tree = {"x": np.arange(300.0), "n": np.arange(5), "flag": True}
+    tree = {"x": np.arange(3000.0), "n": np.arange(5), "flag": True}
     out = output(folder)
     out.create()
-    for k in range(0, 30, PER_COMMIT):
-        marks = write(out, range(k, k + PER_COMMIT))
-    Checkpoints(folder / "checkpoints").save(tree, 30, outputs=marks)
+    for k in range(0, STEPS, 30):
+        marks = write(out, range(k, k + 30))
+    Checkpoints(folder / "checkpoints").save(tree, STEPS, outputs=marks)
     files = sorted(folder.glob("*.h5*")) + sorted(folder.glob("*.vtkhdf"))
     files += sorted((folder / "checkpoints").glob("*.h5"))
     found = collections.Counter()
@@ -248,17 +253,22 @@ def mutate(folder, count):
     for original in files:
         kind = original.name.split("-")[0].split(".")[0]
         good = original.read_bytes()
+        places = stored_places(original)
         damaged_path = folder / "mutated" / original.name
         damaged_path.parent.mkdir(exist_ok=True)
         for trial in range(count):
-            damaged_path.write_bytes(damage(good, random.Random(trial)))
+            rng = random.Random(trial)
+            damaged = good
+            while damaged == good:  # zeros over zeros
+                damaged = damage(good, rng, places)
+            damaged_path.write_bytes(damaged)
             signal.alarm(20)
             try:
                 if kind == "checkpoint":
                     loaded = load_checkpoint(damaged_path, tree).tree
                     right = all(np.array_equal(loaded[k], tree[k]) for k in tree)
                 else:
-                    right = same_as_written(damaged_path)
+                    right = same_as_written(damaged_path, rng)
                 found[f"{kind} {'harmless' if right else 'WRONG DATA'}"] += 1
             except FileError:
                 found[f"{kind} refused"] += 1
@@ -268,38 +278,88 @@ def mutate(folder, count):
     return found
 
 
-def damage(good, rng):
-    """A file cut short, with flipped bits, or with a part overwritten."""
+def stored_places(path):
+    """Where the arrays of a file lie, as (offset, size): each chunk with its checksum."""
+    places = []
+
+    def add(_, found):
+        if not isinstance(found, h5py.Dataset):
+            return
+        if found.chunks is None:
+            places.append((found.id.get_offset(), found.id.get_storage_size()))
+        else:
+            infos = (found.id.get_chunk_info(k) for k in range(found.id.get_num_chunks()))
+            places.extend((info.byte_offset, info.size) for info in infos)
+
+    with h5py.File(path) as file:
+        file.visititems(add)
+        base = file.userblock_size
+    # Of an HDF5 image behind a header, offsets are counted from its beginning.
+    return [(base + offset, size) for offset, size in places if offset is not None and size]
+
+
+def damage(good, rng, places):
+    """A file cut short, with flipped bits, or with parts overwritten, lost or exchanged."""
     data = bytearray(good)
-    kind = rng.randrange(4)
-    if kind == 0:
-        return bytes(data[: rng.randrange(len(data))])
+    kind = rng.randrange(7)
     # Half of the hits go to the beginning, where the structure is.
     end = len(data) if rng.random() < 0.5 else min(4096, len(data))
+    if kind == 0:
+        return bytes(data[: rng.randrange(len(data))])
     if kind == 1:
         data[rng.randrange(end)] ^= 1 << rng.randrange(8)
     elif kind == 2:
         for _ in range(rng.randrange(2, 50)):
             data[rng.randrange(end)] ^= rng.randrange(1, 256)
-    else:
+    elif kind == 3:
         at = rng.randrange(end)
         length = rng.randrange(1, 600)
         data[at : at + length] = rng.randbytes(len(data[at : at + length]))
+    elif kind == 4:  # pages that a loss of power has zeroed
+        page = rng.choice([512, 4096])
+        at = page * rng.randrange(-(-len(data) // page))
+        stop = min(len(data), at + page * rng.randrange(1, 4))
+        data[at:stop] = bytes(stop - at)
+    elif kind == 5:  # an extent that was never written: a chunk together with its checksum
+        offset, size = rng.choice(places)
+        data[offset : offset + size] = bytes(size)
+    else:  # blocks that are exchanged
+        a, b = rng.sample(places, 2) if rng.random() < 0.5 else [(0, 512), (512, 512)]
+        size = min(a[1], b[1])
+        first = a[0] if a[0] else 512 * rng.randrange(len(data) // 512)
+        second = b[0] if a[0] else 512 * rng.randrange(len(data) // 512)
+        if abs(first - second) >= size:
+            one, other = data[first : first + size], data[second : second + size]
+            data[first : first + size], data[second : second + size] = other, one
     return bytes(data)
 
 
-def same_as_written(path):
-    """Whether all series of a file are as they were written."""
+def same_as_written(path, rng):
+    """Whether all series of a file are as they were written: whole, by frame, and what lies beside them."""
     found = open_file(path)
     names = {"series": "e", "trajectory-gas": "xv", "fields-flow": "u", "fields-wave": "z"}
     wanted = names[path.stem]
     for name in wanted:
-        steps = np.arange(0, 30, 1 if name == "e" else 2)
+        steps = np.arange(0, STEPS, 1 if name == "e" else 2)
         series = found[name]
-        same = np.array_equal(series.step, steps) and np.array_equal(series.time, 0.5 * steps)
-        if not same or not np.array_equal(series[:], np.stack([frame(name, k) for k in steps])):
+        expected = np.stack([frame(name, k) for k in steps])
+        k = rng.randrange(len(steps))
+        # Frame by frame first: an error of the whole array would hide what a frame gives.
+        same = np.array_equal(series[k], expected[k]) and np.array_equal(series[::7], expected[::7])
+        same = (
+            same and np.array_equal(series.step, steps) and np.array_equal(series.time, 0.5 * steps)
+        )
+        if not same or not np.array_equal(series[:], expected):
             return False
-    return set(found) == set(wanted)
+    component = load_component(found[wanted[0]], 3) if wanted != "e" else None
+    if wanted == "xv":
+        beside = np.array_equal(component.mass, np.ones(N)) and component.id.tolist() == list(
+            range(N)
+        )
+        beside = beside and np.array_equal(component.space.lengths, [3.0] * 3)
+    else:
+        beside = component is None or np.allclose(component.grid.space.lengths, [1.0, 2.0])
+    return beside and set(found) == set(wanted)
 
 
 if __name__ == "__main__":
