@@ -91,16 +91,30 @@ class Function(AbstractTendency):
     """A plain function `(t, state) → rate` as a tendency.
 
     Numbers by which the function should be differentiable go into `args`. It is then called as
-    `function(t, state, args)`. Numbers in its closure are constants.
+    `function(t, state, args)`. Numbers in its closure are constants. The function may be an Equinox module
+    that is called like one, or a method of it: its arrays are parameters.
     """
 
-    function: Callable = static()
+    function: Callable | None = static()
     args: PyTree = None
+    network: "Network | None" = None
+
+    def __init__(self, function: Callable, args: PyTree = None):
+        # Arrays are no part of what a program is compiled for: a module keeps them in its tree.
+        has_arrays = isinstance(function, eqx.Module) and any(
+            map(eqx.is_array, jax.tree.leaves(function))
+        )
+        self.function = None if has_arrays else function
+        self.network = Network(function) if has_arrays else None
+        self.args = args
 
     def rate(self, clock: Clock, state: State) -> Rate:
+        function = self.function
+        if self.network is not None:
+            function = eqx.combine(self.network.arrays, self.network.rest)
         arguments = (clock.t, state) if self.args is None else (clock.t, state, self.args)
         signature = "(t, state)" if self.args is None else "(t, state, args)"
-        rate = call_user_function(self.function, arguments, "a right-hand side", signature)
+        rate = call_user_function(function, arguments, "a right-hand side", signature)
         if rate is None:
             raise DeclarationError("a right-hand side returned None: is there a return missing?")
         if isinstance(rate, list | tuple) and isinstance(state, jax.Array):
@@ -113,6 +127,8 @@ class Function(AbstractTendency):
         return rate
 
     def __check_init__(self):
+        if self.network is not None and callable(self.network.rest):
+            return
         if not callable(self.function) or isinstance(self.function, type):
             raise DeclarationError(
                 "a right-hand side is a function (t, state) → rate, e.g. lambda t, y: -y; got "

@@ -20,7 +20,7 @@ def parts(number: int) -> tuple[Any, Any, Any]:
     """The family, the structure and the numbers of a draw."""
     block, place = divmod(number, BLOCK)
     family = FAMILIES[block % len(FAMILIES)]
-    structure = family.draw_structure(np.random.default_rng([1, block]))
+    structure = family.draw_structure(np.random.default_rng([1, block]), block)
     return family, structure, family.draw_numbers(np.random.default_rng([2, number]), place)
 
 
