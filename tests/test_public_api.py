@@ -60,7 +60,7 @@ PLUMBING = {
     "storage": {
         "Column", "FolderLock", "FrameSharding", "Identity", "IdentityChanges", "Output",
         "RECORDING_SUFFIXES", "RestoredCheckpoint", "TEMPORARY_PREFIX", "Table", "collect_provenance",
-        "compare_identities", "create_exclusively", "describe_array", "describe_numbers",
+        "compare_identities", "create_exclusively", "damaged_error", "describe_array", "describe_numbers",
         "describe_writer", "digest", "fingerprint", "identify_process", "is_holder_gone",
         "is_trajectory", "load_component", "make_folder", "open", "program_digest", "provenance_changes",
         "read_checkpoint_table", "read_holder", "read_regular", "read_table",
@@ -81,7 +81,8 @@ PLUMBING = {
         "ChunkAttempt", "ChunkDriver", "ChunkScheduler", "CompiledKinds", "DistributedDomain",
         "FRAME_BYTES", "Growth", "LARGE_STATE_BYTES", "MAX_GROWTHS", "Probe", "Progress",
         "ReversibilityReport", "StopRequest", "advance_member", "compiled_bytes",
-        "count_blocks", "frame_bytes_per_block", "max_blocks_per_chunk", "observe_initial",
+        "count_blocks", "frame_bytes_per_block", "max_blocks_per_chunk", "member_code_digest",
+        "observe_initial",
         "probe", "read_crash_record", "summary",
     },
 }  # fmt: skip

@@ -20,6 +20,7 @@ from ._provenance import (
     collect_provenance as collect_provenance,
     provenance_changes as provenance_changes,
 )
+from ._untrusted_hdf5 import damaged_error as damaged_error
 from ._xarray import require_xarray as require_xarray
 from .checkpoint._checkpoint import (
     RestoredCheckpoint as RestoredCheckpoint,

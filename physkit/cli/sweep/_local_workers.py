@@ -1,14 +1,17 @@
 """Several workers of a sweep on this machine, each a process of its own."""
 
 import argparse
+import os
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from ..common._report import Report
 from ..common._types import StopRequest
 
+_MEMORY_SETTINGS = {"XLA_PYTHON_CLIENT_MEM_FRACTION", "XLA_PYTHON_CLIENT_PREALLOCATE"}
 _MAX_ROUNDS = 3  # of starting workers that were killed
 _POLL_INTERVAL = 0.1  # seconds
 
@@ -75,7 +78,10 @@ def _run_round(
     # Results are printed here for all of them; only their errors are let through.
     workers = [
         subprocess.Popen(
-            worker_command(args, k, wall_time), start_new_session=True, stdout=subprocess.DEVNULL
+            worker_command(args, k, wall_time),
+            start_new_session=True,
+            stdout=subprocess.DEVNULL,
+            env={**os.environ, **worker_environment(k, args.workers, visible_gpus())},
         )
         for k in range(args.workers)
     ]
@@ -97,6 +103,39 @@ def _run_round(
     if bar is not None:
         bar.close()
     return [worker.returncode for worker in workers]
+
+
+def visible_gpus() -> list[str]:
+    """The GPUs that this process may use: those of CUDA_VISIBLE_DEVICES, else all that the driver knows."""
+    chosen = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if chosen is not None:
+        return [name.strip() for name in chosen.split(",") if name.strip() not in ("", "-1")]
+    # Asked of the driver, not of JAX, which would take memory on every GPU for this process.
+    try:
+        found = subprocess.run(
+            ["nvidia-smi", "--query-gpu=index", "--format=csv,noheader"],
+            capture_output=True,
+            text=True,
+            timeout=30,
+            stdin=subprocess.DEVNULL,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return []
+    return found.stdout.split() if found.returncode == 0 else []
+
+
+def worker_environment(k: int, workers: int, gpus: Sequence[str]) -> dict[str, str]:
+    """What worker `k` has in its environment: GPUs of its own, or its part of the memory of one."""
+    if not gpus:
+        return {}
+    if workers <= len(gpus):
+        return {"CUDA_VISIBLE_DEVICES": ",".join(gpus[k::workers])}
+    environment = {"CUDA_VISIBLE_DEVICES": gpus[k % len(gpus)]}
+    # XLA reserves three quarters of a GPU's memory: the second worker on it would find none.
+    share = len(range(k % len(gpus), workers, len(gpus)))
+    if share > 1 and not {*os.environ} & _MEMORY_SETTINGS:
+        environment["XLA_PYTHON_CLIENT_MEM_FRACTION"] = f"{0.9 / share:.3f}"
+    return environment
 
 
 def worker_command(args: argparse.Namespace, k: int, wall_time: float | None) -> list[str]:

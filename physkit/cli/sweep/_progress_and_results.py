@@ -3,6 +3,7 @@
 import argparse
 import csv
 import io
+import os
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,9 @@ def add_arguments(parser: argparse.ArgumentParser, action: str) -> None:
             "--to",
             metavar="FILE",
             help=".csv: a row for each member; .npz: every array; .nc: the same, labeled (xarray)",
+        )
+        parser.add_argument(
+            "--overwrite", action="store_true", help="replace FILE if it is there already"
         )
 
 
@@ -58,12 +62,14 @@ def status(args: argparse.Namespace, report: Report) -> int:
 
 def collect(args: argparse.Namespace, report: Report) -> int:
     """What there is so far; 0 all members, well; 75 some are missing; 1 some went wrong."""
-    from physkit.core import EXIT_TRY_AGAIN, ParameterError
+    from physkit.core import EXIT_TRY_AGAIN, FileError, ParameterError
     from physkit.ensemble import collect as collect_results
 
     to = None if args.to is None else Path(args.to)
     if to is not None and to.suffix not in _SUFFIXES:
         raise ParameterError(f"--to {to}: the ending is one of {', '.join(_SUFFIXES)}")
+    if to is not None and os.path.lexists(to) and not args.overwrite:
+        raise FileError(f"{to} is there already: give --overwrite to replace it, or another name")
     results = collect_results(args.folder)
     if to is not None:
         _write(results, to)
@@ -96,11 +102,17 @@ def _workers(running: dict[int, dict[str, Any]]) -> list[tuple[Any, ...]]:
 def _write(results: SweepResults, to: Path) -> None:
     import numpy as np
 
-    from physkit.storage import make_folder, write_atomically
+    from physkit.storage import TEMPORARY_PREFIX, make_folder, write_atomically
 
     make_folder(to.parent)
     if to.suffix == ".nc":
-        results.to_xarray().to_netcdf(to)
+        # Beside it and then renamed, so that a reader never meets half a file, nor a kill leaves one.
+        temporary = to.with_name(f"{TEMPORARY_PREFIX}{os.getpid()}-{to.name}")
+        try:
+            results.to_xarray().to_netcdf(temporary)
+            temporary.replace(to)
+        finally:
+            temporary.unlink(missing_ok=True)
         return
     if to.suffix == ".csv":
         text = io.StringIO()
@@ -137,7 +149,8 @@ def _columns(results: SweepResults) -> dict[str, list[Any]]:
             columns[f"last {name}"] = np.asarray(frames)[:, -1]
     for name, values in results.summary.items():
         if values.ndim == 1:
-            columns[name] = np.asarray(values)
+            # A swept quantity may have the name of a result, and both are wanted.
+            columns[f"summary {name}" if name in columns else name] = np.asarray(values)
     # Python numbers: csv writes their shortest exact digits.
     return {name: np.asarray(values).tolist() for name, values in columns.items()}
 

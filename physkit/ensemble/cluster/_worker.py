@@ -110,6 +110,7 @@ def run_worker(
         limit = max(job_time - _RESERVED_SECONDS, 1.0)
         wall_time = limit if wall_time is None else min(wall_time, limit)
     computed: list[int] = []
+    first_round = True
     # Catches signals between two calls of `execute`, which catches those during it.
     with StopRequest() as stop:
         while True:
@@ -128,7 +129,10 @@ def run_worker(
                 progress=progress,
                 wall_time=None if seconds_left is None else max(seconds_left, 0.0),
                 claim=_claim_chunk(claims),
+                # Each worker checks its own share of what is there, once.
+                check=order[: -(-len(order) // num_workers)] if first_round else (),
             )
+            first_round = False
             computed += result.computed
             reason = result.stopped_by or stop.reason
             # Claims are read after `execute` has released its own: what is left is held by other workers.

@@ -60,6 +60,7 @@ def execute(
     progress: bool = True,
     wall_time: float | None = None,
     claim: Claim | None = None,
+    check: Sequence[int] | None = None,
 ) -> ExecutionResult:
     """Compute the chunks of a sweep that are missing in its folder, in this process.
 
@@ -73,6 +74,8 @@ def execute(
     - `chunks`: only these, by number, in this order.
     - `devices`: of this process; all local ones if left out.
     - `wall_time`: seconds after which nothing further is begun.
+    - `check`: which of the finished chunks are read and checked first, all of `chunks` if left out. Damaged
+      ones are set aside, with a warning, and computed anew.
     - `claim(number)`: a context that says whether a chunk may be computed here, for several workers.
 
     **Errors:** `MismatchError` for the folder of another sweep, `FileError` for one that holds something
@@ -99,6 +102,9 @@ def execute(
         raise ParameterError(f"chunks are numbered 0 … {num_chunks - 1}; got {wrong}")
     # Listed once for the bar and to skip chunks cheaply; other workers may finish more in the meantime.
     finished = set(store.finished_chunks())
+    if isinstance(store, SweepFolder):
+        to_check = asked if check is None else check
+        finished -= set(store.set_aside_damaged(k for k in to_check if k in finished))
     bar = Progress(
         sum(len(computer.chunks[k]) for k in asked),
         unit="members",
@@ -157,6 +163,8 @@ def _open_store(
     store = SweepFolder(folder)
     existed = store.exists
     chunk_size = store.open_or_create(sweep, chunk_size, default_size)
+    if existed and (notes := store.require_same_sweep(sweep)):
+        warnings.warn(f"{folder}: {'; '.join(notes)}", stacklevel=3)
     if existed and (changes := store.environment_changes()):
         warnings.warn(
             f"{folder} was begun elsewhere: {'; '.join(changes)}. The sweep goes on, but members need not "

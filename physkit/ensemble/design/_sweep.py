@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 import jax
@@ -11,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from physkit.core import Key, ParameterError, PyTree, ShapeError, State
 from physkit.simulate import Simulation, count_blocks
-from physkit.storage import digest, fingerprint
+from physkit.storage import Identity, digest, fingerprint
 
 from ..statistics._convergence import Converged
 from ..statistics._reductions import AbstractReduction
@@ -21,6 +22,7 @@ from ._sweep_axes import Design, SweepAxis, as_design
 from ._sweep_checks import (
     as_groups,
     as_model,
+    check_axes,
     check_domain,
     check_groups,
     check_keep,
@@ -30,6 +32,7 @@ from ._sweep_checks import (
     check_time_steps,
     states_of_points,
 )
+from ._sweep_identity import sweep_identity
 from ._swept_leaves import LeafPosition, SweptLeaf, resolve_axes, set_leaves
 
 _MAX_COORDINATE_SIZE = 64  # numbers of one point that a table of coordinates still shows
@@ -97,6 +100,7 @@ class Sweep:
             count_blocks(sim, self.steps)
         swept = tuple(resolve_axes(self.design, model) for model in models)
         set_field("swept", swept)
+        check_axes(models[0], swept[0])
         check_time_steps(models[0], swept[0])
         states = [
             states_of_points(model, leaves, self.design.rows)
@@ -227,8 +231,24 @@ class Sweep:
         group = members // self.group_size
         return np.lexsort((members, -cost, group))
 
+    @cached_property
+    def identity(self) -> Identity:
+        """What the sweep is, for its folder: all that decides its numbers, code included; traces each group."""
+        firsts = [np.array([k * self.group_size]) for k in range(len(self.models))]
+        keys = [self.keys(k, members) for k, members in enumerate(firsts)]
+        options = ("steps", "replicas", "keep", "retry", "stop_when", "domain")
+        return sweep_identity(
+            self.models,
+            self.swept,
+            self.key,
+            [None if key is None else key[0] for key in keys],
+            self.reduce,
+            {"rows": self.design.rows, "order": self.order},
+            {name: repr(getattr(self, name)) for name in options},
+        )
+
     def _digest(self) -> str:
-        """A checksum of everything that decides the numbers; a folder belongs to the sweep of its digest."""
+        """A checksum of all numbers and functions, by which folders of version 0.2 know their sweep."""
         description: dict[str, str] = {"steps": str(self.steps), "replicas": str(self.replicas)}
         trees: dict[str, Any] = {f"model {k}": model for k, model in enumerate(self.models)}
         trees["rows"] = self.design.rows

@@ -64,6 +64,39 @@ def check_time_steps(model: tuple[Simulation, State], swept: Sequence[SweptLeaf]
             raise ParameterError(f"time steps must be positive; got {s.name} = {np.min(s.values)}")
 
 
+# Columns that tables of every sweep have, in memory or in files.
+_RESERVED_NAMES = (
+    "attempts", "group", "group_name", "member", "ok", "order", "point", "reason", "replica", "step", "time",
+)  # fmt: skip
+
+
+def check_axes(model: tuple[Simulation, State], swept: Sequence[SweptLeaf]) -> None:
+    """**Errors:** `ParameterError` where two axes set one number, or one has the name of a table's column."""
+    if reserved := sorted({s.name for s in swept} & set(_RESERVED_NAMES)):
+        raise ParameterError(
+            f"a swept quantity cannot be called {reserved[0]!r}: tables of sweeps have a column of this "
+            f"name; give SweepAxis(…, name=…) another one than {', '.join(_RESERVED_NAMES)}"
+        )
+    leaves = jax.tree.leaves(model)
+    for number, later in enumerate(swept):
+        for earlier in swept[:number]:
+            if earlier.leaf == later.leaf and _overlap(leaves, earlier, later):
+                raise ParameterError(
+                    f"{earlier.name} and {later.name} sweep the same number of the model, which can have but "
+                    "one value in a member: leave one of the axes out, or zip them into one"
+                )
+
+
+def _overlap(leaves: list[Any], one: SweptLeaf, other: SweptLeaf) -> bool:
+    """Whether two swept parts of one leaf have elements in common."""
+    if one.leaf is None or not one.index or not other.index:
+        return True
+    shape = jnp.shape(leaves[one.leaf])
+    elements = np.arange(int(np.prod(shape))).reshape(shape)
+    parts = (np.asarray(elements[s.index[0]]) for s in (one, other))
+    return bool(np.intersect1d(*parts).size)
+
+
 def check_key(key: Key | None, replicas: int, swept: Sequence[SweptLeaf]) -> None:
     """**Errors:** `ParameterError` unless every member gets noise of its own; and for ambiguous names."""
     sweeps_keys = any(s.leaf is None for s in swept)

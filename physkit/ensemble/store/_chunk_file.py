@@ -20,8 +20,8 @@ def coordinate_dims(name: str, values: np.ndarray) -> tuple[str, ...]:
     return ("member", *(f"{name}_{k}" for k in range(values.ndim - 1)))
 
 
-def write_chunk(path: Path, sweep: Sweep, number: int, chunk: StoredChunk) -> None:
-    """Write a finished chunk; the file appears as a whole."""
+def write_chunk(path: Path, sweep: Sweep, number: int, chunk: StoredChunk, digest: str) -> None:
+    """Write a finished chunk of the sweep that has this digest in its folder; the file appears as a whole."""
     columns = {
         "member": Column(chunk.members.astype(np.int64), ("member",)),
         "ok": Column(chunk.ok, ("member",)),
@@ -53,7 +53,7 @@ def write_chunk(path: Path, sweep: Sweep, number: int, chunk: StoredChunk) -> No
             columns[f"reduced {title} {name}"] = Column(values, dims)
     # Names in the file are those of version 0.1: other programs read them, and older files stay readable.
     metadata = {
-        "digest": sweep.digest,
+        "digest": digest,
         "chunk": number,
         "seconds": chunk.seconds,
         "growths": list(chunk.growths),

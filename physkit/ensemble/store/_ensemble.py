@@ -123,7 +123,9 @@ class Ensemble(Mapping[str, MemberArray]):
         labels: dict[str, Any] = {"member": self.members, "ok": ("member", self.ok)}
         for name, values in self.coordinates.items():
             dims = ("member", *(f"{name}_{k}" for k in range(values.ndim - 1)))
-            labels[name] = (dims, values)
+            # A swept quantity may have the name of a result, and a dataset has one name for each.
+            taken = name in self.frames or name in self.summary
+            labels[f"at_{name}" if taken else name] = (dims, values)
         if self.groups:
             names = np.asarray(self.groups)
             labels["group_name"] = (

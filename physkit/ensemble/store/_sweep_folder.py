@@ -1,19 +1,24 @@
 """The folder of a sweep: `sweep.h5` says what it is, and each finished chunk is one file."""
 
+import contextlib
 import re
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterable
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from physkit.core import FileError, MismatchError
+from physkit.core import DamagedFileError, FileError, MismatchError
 from physkit.storage import (
     TEMPORARY_PREFIX,
     Column,
+    Identity,
     Table,
     collect_provenance,
+    compare_identities,
+    damaged_error,
     make_folder,
     provenance_changes,
     read_table,
@@ -33,6 +38,7 @@ from ._stored_chunk import StoredChunk
 INDEX_FILE = "sweep.h5"
 CHUNK_FOLDER = "chunks"
 LOG_FOLDER = "log"
+_REMEDY = "give the sweep another folder, or take the file from a backup"
 _CHUNK_FILE = re.compile(r"(\d{6,9})\.h5")
 
 
@@ -64,7 +70,9 @@ class SweepFolder(AbstractChunkStore):
                 raise FileError(
                     f"{self.folder} holds no sweep: sweep(…, to={str(self.folder)!r}) makes one"
                 )
-            self._table = read_table(self.index, "sweep")
+            table = read_table(self.index, "sweep")
+            require_consistent(table)
+            self._table = table
         return self._table
 
     def metadata(self, name: str) -> Any:
@@ -136,13 +144,69 @@ class SweepFolder(AbstractChunkStore):
             )
         return self.chunk_size
 
-    def require_same_sweep(self, sweep: Sweep) -> None:
-        """**Errors:** `MismatchError` for the folder of another sweep."""
+    def require_same_sweep(self, sweep: Sweep) -> list[str]:
+        """What of the sweep cannot be compared with that of the folder, or differs by rounding, in words.
+
+        **Errors:** `MismatchError` for the folder of another sweep.
+        """
+        there = Identity.from_table(self.table.metadata.get("identity"))
+        if there is None:
+            return self._require_same_digest(sweep)
+        changes = compare_identities(sweep.identity, there, "folder")
+        if lines := changes.describe():
+            raise MismatchError(
+                "\n  ".join(
+                    [
+                        f"{self.folder} is of another sweep: give this one another folder, or remove that one. "
+                        "What differs:",
+                        *lines,
+                    ]
+                )
+            )
+        notes = [f"what cannot be compared: {what}" for what in changes.unchecked]
+        if changes.rounded:
+            notes.append(f"by no more than rounding differ: {', '.join(changes.rounded[:5])}")
+        return notes
+
+    def _require_same_digest(self, sweep: Sweep) -> list[str]:
+        """`require_same_sweep` in a folder of version 0.2 or before."""
+        version = dict(self.table.metadata.get("provenance", {})).get("physkit")
         if self.digest != sweep.digest:
             raise MismatchError(
                 f"{self.folder} is of another sweep (digest {self.digest}, this one has {sweep.digest}): its "
-                "simulation, state, values, steps, key or statistics differ. Give this one another folder"
+                "simulation, state, values, steps, key or statistics differ, or what physkit notes of them "
+                f"does (it was begun by {version}). Give this one another folder"
             )
+        return [
+            f"physkit {version} did not note the code: whether methods and helpers are those of the members "
+            "that there are cannot be checked"
+        ]
+
+    def set_aside_damaged(self, numbers: Iterable[int]) -> list[int]:
+        """Rename those of these finished chunks that are damaged, so that they count as missing; their numbers.
+
+        Every array is read and checked.
+        """
+        damaged = []
+        for number in numbers:
+            path = self.chunk_path(number)
+            try:
+                self._read_fully(number)
+            except DamagedFileError as error:
+                with contextlib.suppress(FileNotFoundError):  # another worker was faster
+                    path.replace(path.with_suffix(".damaged"))
+                    warnings.warn(f"{error}. Chunk {number} is computed anew", stacklevel=2)
+                damaged.append(number)
+        return damaged
+
+    def _read_fully(self, number: int) -> None:
+        path = self.chunk_path(number)
+        if not path.exists():
+            return
+        table = read_table(path, "chunk")
+        for name in table:
+            table[name]
+        self.load(number)
 
     def environment_changes(self) -> list[str]:
         """Versions and devices that are not those with which the sweep was begun."""
@@ -186,6 +250,7 @@ class SweepFolder(AbstractChunkStore):
             "chunks": len(sweep.chunks(chunk_size)),
             "what": repr(sweep),
             "provenance": collect_provenance(),
+            "identity": sweep.identity.as_table(),
         }
         write_table(self.index, "sweep", columns, metadata)
 
@@ -205,7 +270,8 @@ class SweepFolder(AbstractChunkStore):
 
     def save(self, sweep: Sweep, number: int, chunk: StoredChunk) -> None:
         """Write a finished chunk."""
-        write_chunk(self.chunk_path(number), sweep, number, chunk)
+        # The digest of the folder: that of a sweep names bytecode, which depends on the version of Python.
+        write_chunk(self.chunk_path(number), sweep, number, chunk, self.digest)
 
     def load(self, number: int) -> StoredChunk:
         """Read a finished chunk; frames stay in the file until they are indexed.
@@ -222,3 +288,19 @@ class SweepFolder(AbstractChunkStore):
                 "members each: remove it, and it is computed anew"
             )
         return chunk
+
+
+def require_consistent(table: Table) -> None:
+    """**Errors:** `DamagedFileError` for an index whose counts are not those of its own arrays."""
+    names = ("members", "points", "replicas", "chunk", "chunks")
+    counts = {name: table.metadata.get(name) for name in names}
+    members = len(table["order"]) if "order" in table else 0
+    if any(type(count) is not int or count < 1 for count in counts.values()) or not members:
+        raise damaged_error(table.path, f"its counts are {counts}", _REMEDY)
+    group_size = counts["points"] * counts["replicas"]
+    groups, rest = divmod(members, group_size)
+    chunks = groups * -(-group_size // counts["chunk"])
+    if counts["members"] != members or rest or counts["chunks"] != chunks:
+        raise damaged_error(
+            table.path, f"its counts, {counts}, are not those of {members} members", _REMEDY
+        )
