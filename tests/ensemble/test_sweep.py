@@ -4,6 +4,7 @@ import os
 import signal
 import threading
 import time
+from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
@@ -13,7 +14,7 @@ import pytest
 import physkit as pk
 from physkit.ensemble import collect, execute, predict_batch_memory, status
 from physkit.ensemble.compute._chunk_runner import ChunkRunner
-from physkit.simulate import FRAME_BYTES
+from physkit.simulate import FRAME_BYTES, ChunkScheduler, StopRequest
 from physkit.simulate.loop import (
     _chunk_program,
 )
@@ -267,3 +268,15 @@ class TestFolder:
         assert list(pk.open(tmp_path / "a").reduced) == ["mean angle"]
         assert list(collect(tmp_path / "a", sweep).reduced) == ["largest", "mean angle"]
         assert not found.frames
+
+
+def test_a_signal_stops_a_chunk_whose_pace_is_not_known():
+    """After the first call, which compiled."""
+    runner = object.__new__(ChunkRunner)
+    runner._driver = SimpleNamespace(scheduler=ChunkScheduler(8))
+    stop = StopRequest()
+    assert not runner._should_stop(stop, 100)
+    stop.reason = "SIGTERM"
+    assert runner._should_stop(stop, 100)
+    runner._driver.scheduler.update(1, 0.01)
+    assert not runner._should_stop(stop, 1)  # almost done

@@ -25,8 +25,6 @@ from physkit.simulate import (
 
 from .problems import Faulty, OverflowingForce, Springs, Sum, x_of
 
-ADJOINTS = [Direct(), NestedCheckpoint(), Binomial(2), Forward(), Reversible()]
-
 
 def flying(x: float = 0.9) -> Particles:
     """Passes x = 1, where `Faulty` sets its bit, after two steps of 0.1; everything stays finite."""
@@ -48,7 +46,14 @@ def observers():
 
 @pytest.mark.parametrize(
     ("adjoint", "what"),
-    [*((adjoint, "state") for adjoint in ADJOINTS), (NestedCheckpoint(), "frames")],
+    [
+        (NestedCheckpoint(), "state"),
+        (Forward(), "state"),
+        (Reversible(), "state"),
+        pytest.param(Direct(), "state", marks=pytest.mark.slow),
+        pytest.param(Binomial(2), "state", marks=pytest.mark.slow),
+        pytest.param(NestedCheckpoint(), "frames", marks=pytest.mark.slow),
+    ],
     ids=lambda x: x if isinstance(x, str) else type(x).__name__,
 )
 def test_every_adjoint_gives_nan_gradients(adjoint, what):

@@ -18,11 +18,14 @@ from physkit.core import (
     PhyskitWarning,
     RangeError,
     cast_floats,
+    exact_bits,
     param,
+    replace_fields,
     static,
 )
 from physkit.particles.forces import AbstractForce
 from physkit.simulate import init, reversibility_report, simulate
+from physkit.simulate.reversible._reversibility_report import _digest
 from physkit.testing import check_equal, check_reversible
 
 FAST_CASES = (
@@ -33,6 +36,7 @@ FAST_CASES = (
     "test_adjoints_are_instances",
     "test_range_factor_is_one_or_more",
     "test_max_unsplit_is_a_number_of_steps",
+    "test_marks_see_every_bit_of_a_state",
 )
 
 TRAP = pk.HarmonicTrap(1.0)
@@ -474,3 +478,23 @@ class TestErrors:
         message = r"write adjoint=Reversible\(\)|Parameter annotations: .*adjoint: "
         with pytest.raises((pk.errors.DeclarationError, TypeCheckError), match=message):
             pk.Simulation(pk.Leapfrog(TRAP), 0.1, adjoint=adjoint)
+
+
+def test_marks_see_every_bit_of_a_state():
+    sim = pk.Simulation(pk.VelocityVerlet(TRAP), 0.01)
+    state = pk.Reversible().prepare_state(sim, bodies())
+
+    def flip(x, bit):
+        word = jnp.ones((), x.dtype) << bit
+        return x.at[(0,) * x.ndim].set(x[(0,) * x.ndim] ^ word)
+
+    (first, *_), before = exact_bits(state), _digest(state)
+    for bit in range(0, 8 * first.dtype.itemsize - 1, 7):
+        changed = jax.tree.map(
+            lambda x, b=bit: flip(x, b) if x.dtype == first.dtype and x.ndim else x,
+            state.fixed_point.position,
+        )
+        other = replace_fields(
+            state, {"fixed_point": replace_fields(state.fixed_point, {"position": changed})}
+        )
+        assert np.any(_digest(other) != before), bit
