@@ -20,6 +20,9 @@ from physkit.simulate import (
     NestedCheckpoint,
     Reversible,
     Simulation,
+    advance_member,
+    init,
+    observe_initial,
     simulate,
 )
 
@@ -116,6 +119,15 @@ class TestValues:
             )
         gradient = jax.jit(jax.grad(lambda x: jnp.sum(jax.vmap(final)(x)[0])))(x)
         assert np.array_equal(np.isnan(gradient), [False, True, False])
+
+    def test_all_frames_of_a_block_in_which_a_member_of_a_sweep_fails(self):
+        fast, slow = Every(1, x=x_of), Every(4, y=x_of)
+        sim = Simulation(VelocityVerlet(Faulty(Fault.DISPLACEMENT)), 0.1, observers=[fast, slow])
+        carry, _ = observe_initial(sim, init(sim, flying()))
+        plan = sim.integrator.prepare(carry.state, sim.dt)
+        _, frames, bits = jax.jit(lambda c: advance_member(sim, plan, c))(carry)
+        assert int(bits) == Fault.DISPLACEMENT
+        assert all(np.all(np.isnan(x)) for x in frames.values())
 
     def test_a_sound_result_keeps_its_bits(self):
         x = jnp.array([-0.0, 1e-300, jnp.inf, 3.0])
