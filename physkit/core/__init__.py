@@ -104,6 +104,7 @@ from ._terms import (
     Network as Network,
     Tendencies as Tendencies,
     names_of_terms as names_of_terms,
+    sum_rates as sum_rates,
 )
 from ._types import (
     Aux as Aux,

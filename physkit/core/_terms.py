@@ -68,6 +68,16 @@ class AbstractTerm(Module):
         del state
         return ()
 
+    @property
+    def has_constraint(self) -> bool:
+        """Whether it holds its component to a constraint, so that it has a say in the rates of other terms."""
+        return False
+
+    def constrain(self, state: State, rate: Rate) -> Rate:
+        """What the constraint leaves of another term's rate: all of it, unless `has_constraint`."""
+        del state
+        return rate
+
     def named(self, name: str) -> Any:
         """A sum of this one term under the name `name`: add it to others, and `find` it by that name."""
         return Tendencies((self,), (name,))
@@ -193,8 +203,17 @@ class Tendencies(AbstractTerm):
             rate, term_cache = term(clock, state, term_cache)
             rates.append(rate)
             caches.append(term_cache)
-        # The integer 1 as weight leaves dtypes and numbers of the rates as they are.
-        return combine_rates([1] * len(rates), rates), tuple(caches)
+        return sum_rates(self.terms, state, rates), tuple(caches)
+
+
+def sum_rates(terms: Sequence[AbstractTerm], state: State, rates: Sequence[Rate]) -> Rate:
+    """The sum of the terms' rates; each passes the constraints of all other terms."""
+    rates = list(rates)
+    for k, term in enumerate(terms):
+        if term.has_constraint:
+            rates = [r if j == k else term.constrain(state, r) for j, r in enumerate(rates)]
+    # The integer 1 as weight leaves dtypes and numbers of the rates as they are.
+    return combine_rates([1] * len(rates), rates)
 
 
 def _advice(value: Any) -> str:

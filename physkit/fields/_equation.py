@@ -19,6 +19,7 @@ from physkit.core import (
 )
 
 from ._field import Field
+from ._field_increment import FieldIncrement
 from ._spectrum import Spectrum
 
 
@@ -70,6 +71,26 @@ class AbstractEquation(AbstractTendency):
         """L u, for explicit integrators: by the symbol, unless an equation knows a way without it."""
         symbol = self.symbol(field)
         return None if symbol is None else field.spectrum().multiply(symbol)
+
+    def constrain_modes(self, field: Field, coefficients: Array) -> Array:
+        """What a constraint of this equation leaves of the field's coefficients; here all of them."""
+        del field
+        return coefficients
+
+    def constrain(self, state: State, rate: Rate) -> Rate:
+        part = rate.get(self.component) if isinstance(rate, dict) else rate
+        if not self.has_constraint or part is None:
+            return rate
+        field = require_field(get_component(state, self.component), type(self).__name__)
+        increment = field.as_own_increment(part)
+        modes = increment.coefficients
+        if increment.values is not None:
+            of_values = field.grid.fft(increment.values)
+            modes = of_values if modes is None else of_values + modes
+        if modes is None:
+            return rate
+        held = FieldIncrement(None, field.location, self.constrain_modes(field, modes))
+        return {**rate, self.component: held} if isinstance(rate, dict) else held
 
     def rate(self, clock: Clock, state: State) -> Rate:
         field = require_field(get_component(state, self.component), type(self).__name__).at_time(

@@ -257,13 +257,7 @@ class Field(AbstractFieldArithmetic, AbstractExactComponent):
 
     def shift(self, delta: FieldIncrement | Array) -> "Field":
         """u + δu; values on walls where a boundary says what they are stay as they are."""
-        if not isinstance(delta, FieldIncrement):
-            delta = FieldIncrement(delta, self.location)
-        if delta.location != self.location:
-            raise ShapeError(
-                f"a rate at {delta.location!r} for a field at {self.location!r}: move it first, with "
-                "average(…) or difference(…)"
-            )
+        delta = self.as_own_increment(delta)
         # Coefficients exist on grids that repeat, where no boundary gives values.
         if delta.coefficients is None:
             values = zero_on_walls(self, delta.values)
@@ -276,6 +270,30 @@ class Field(AbstractFieldArithmetic, AbstractExactComponent):
         fixed_point = self.fixed_point.add(values)
         data = with_tangent_of(fixed_point.to_float(), self.data + values)
         return self.replace(data=data, fixed_point=fixed_point)
+
+    def as_own_increment(self, delta: FieldIncrement | Array) -> FieldIncrement:
+        """`delta` as an increment of this field.
+
+        **Errors:** `ShapeError` unless it sits where this field does and has as many components.
+        """
+        if not isinstance(delta, FieldIncrement):
+            delta = FieldIncrement(jnp.asarray(delta), self.location)
+        if delta.location != self.location:
+            raise ShapeError(
+                f"a rate at {delta.location!r} for a field at {self.location!r}: move it first, with "
+                "average(…) or difference(…)"
+            )
+        d = self.grid.dimension
+        for part, points in ((delta.values, self.data.shape), (delta.coefficients, None)):
+            if part is None:
+                continue
+            components = part.shape[: max(part.ndim - d, 0)]
+            if components != self.components or points not in (None, part.shape):
+                raise ShapeError(
+                    f"a rate of shape {part.shape} for a field of shape {self.data.shape}: a rate has "
+                    "one number per component and point, and none is spread over others"
+                )
+        return delta
 
     def to_fixed_point(self, dt: Any, range_factor: float, after: "Field | None" = None) -> "Field":
         """This field rounded to fixed-point numbers, to which `shift` adds exactly; derivatives pass through.

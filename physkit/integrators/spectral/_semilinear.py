@@ -14,7 +14,6 @@ from physkit.core import (
     Module,
     ParameterError,
     Rate,
-    ShapeError,
     State,
     Tendencies,
     as_increment,
@@ -25,6 +24,7 @@ from physkit.core import (
     scale_array,
     shift,
     static,
+    sum_rates,
 )
 from physkit.fields import AbstractEquation, Field, FieldIncrement
 
@@ -101,7 +101,13 @@ class AbstractSemilinear(AbstractIntegrator):
     def refresh(
         self, plan: SemilinearPlan, clock: Clock, state: State, aux: SemilinearAux
     ) -> SemilinearAux:
-        return SemilinearAux(_transform_fields(state, plan), aux.caches)
+        modes = _transform_fields(state, plan)
+        # Who moved the state may not know what holds its fields: incompressible flows are made so again.
+        for term in self.tendency.terms:
+            if isinstance(term, AbstractEquation) and term.component in modes:
+                field = get_component(state, term.component)
+                modes[term.component] = term.constrain_modes(field, modes[term.component])
+        return SemilinearAux(modes, aux.caches)
 
     def step(
         self, plan: SemilinearPlan, clock: Clock, state: State, aux: SemilinearAux
@@ -172,7 +178,7 @@ class AbstractSemilinear(AbstractIntegrator):
                 rate, cache = term(clock, state, cache)
             rates.append(rate)
             caches_after.append(cache)
-        total = combine_rates([1] * len(rates), rates)
+        total = sum_rates(self.tendency.terms, state, rates)
         modal_rates: ModalRates = {}
         for name in plan.table:
             # A state that is one component has no names, and its rate is no dict.
@@ -275,13 +281,7 @@ def _transform_rate(field: Field, rate: FieldIncrement | Array | None) -> Array 
     """The Fourier coefficients of a field's rate."""
     if rate is None:
         return None
-    if not isinstance(rate, FieldIncrement):
-        rate = FieldIncrement(rate, field.location)
-    if rate.location != field.location:
-        raise ShapeError(
-            f"a rate at {rate.location!r} for a field at {field.location!r}: move it first, with "
-            "average(…) or difference(…)"
-        )
+    rate = field.as_own_increment(rate)
     if rate.values is None:
         return rate.coefficients
     # Terms that work on values and terms that work on coefficients: one transform for the sum of the first.

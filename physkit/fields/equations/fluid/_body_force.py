@@ -1,4 +1,4 @@
-"""A force on every mass: gravity in a gas."""
+"""A force on every mass: gravity in a gas, a drive of a flow."""
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -6,6 +6,7 @@ from jaxtyping import Array, Float
 from physkit.core import (
     AbstractTendency,
     Clock,
+    ComponentError,
     Rate,
     ShapeError,
     State,
@@ -14,22 +15,24 @@ from physkit.core import (
     static,
 )
 
+from ..._field import Field
 from ...states._gas import Gas
 
 
 class BodyForce(AbstractTendency):
-    """A uniform acceleration of a gas.
+    """A uniform acceleration of a gas, or of a flow by its velocity.
 
-        ∂(ρu)/∂t = ρ g,   ∂E/∂t = ρu·g
+        ∂(ρu)/∂t = ρ g,   ∂E/∂t = ρu·g;   of a velocity  ∂u/∂t = … + g
 
-    Goes beside the flow: `SSPRK2(CompressibleEuler(1.4), BodyForce((0.0, -1.0)))`.
+    Goes beside the flow: `SSPRK2(CompressibleEuler(1.4), BodyForce((0.0, -1.0)))`,
+    `ETDRK2(NavierStokes(0.01), BodyForce((0.1, 0.0)))`.
 
     **Arguments:**
 
     - `acceleration`: g, `[d]`, length / time².
-    - `component`: the gas's name, where the state has several components.
+    - `component`: the name of the gas or velocity, where the state has several components.
 
-    **Errors:** `ShapeError` unless g has one component per axis.
+    **Errors:** `ShapeError` unless g has one component per axis; `ComponentError` for other components.
 
     **Notes:** an atmosphere at rest is kept to second order, not to rounding.
     """
@@ -38,7 +41,12 @@ class BodyForce(AbstractTendency):
     component: str | None = static(default=None)
 
     def rate(self, clock: Clock, state: State) -> Rate:
-        gas: Gas = get_component(state, self.component)
+        gas = get_component(state, self.component)
+        if not isinstance(gas, Gas) and not (isinstance(gas, Field) and gas.vector):
+            what = "a scalar Field" if isinstance(gas, Field) else type(gas).__name__
+            raise ComponentError(
+                f"BodyForce accelerates a Gas or a velocity, which is a vector field; got {what}"
+            )
         d = gas.grid.dimension
         if self.acceleration.shape != (d,):
             raise ShapeError(
@@ -46,6 +54,9 @@ class BodyForce(AbstractTendency):
             )
         # (axes, points).
         g = self.acceleration.reshape(d, *[1] * d)
+        if isinstance(gas, Field):
+            rate = gas.with_values(jnp.broadcast_to(g, gas.data.shape))
+            return rate if self.component is None else {self.component: rate}
         force_density = gas.momentum.replace(data=gas.density.data[None] * g)
         work = gas.energy.replace(data=jnp.sum(gas.momentum.data * g, axis=0))
         rates = {"momentum": force_density, "energy": work}
