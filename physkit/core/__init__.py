@@ -95,6 +95,10 @@ from ._module import (
     replace_fields as replace_fields,
     static as static,
 )
+from ._signs import (
+    require_nonnegative as require_nonnegative,
+    require_positive as require_positive,
+)
 from ._slotted_component import AbstractSlottedComponent as AbstractSlottedComponent
 from ._storage_kind import StorageKind as StorageKind
 from ._terms import (

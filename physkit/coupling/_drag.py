@@ -8,12 +8,15 @@ from physkit.core import (
     AbstractTendency,
     Clock,
     Rate,
+    ShapeError,
     State,
     get_component,
     param,
+    require_nonnegative,
+    require_positive,
     static,
 )
-from physkit.fields import FieldIncrement
+from physkit.fields import Field, FieldIncrement
 from physkit.particles import ParticleIncrement
 
 from ._flow_velocity import flow_velocity
@@ -71,13 +74,24 @@ class Drag(AbstractTendency):
         self.particles, self.fluid, self.moving = particles, fluid, moving
         self.kernel = kernel or CIC()
 
+    def __check_init__(self):
+        require_nonnegative(self, "friction")
+        require_positive(self, "density")
+
     @property
     def drifts(self) -> tuple[tuple[str, str | None], ...]:
         return ((type(self).__name__, self.particles),) if self.moving else ()
 
     def rate(self, clock: Clock, state: State) -> dict[str, Rate]:
         drops = get_component(state, self.particles)
-        flow = flow_velocity(get_component(state, self.fluid), clock, drops)
+        fluid = get_component(state, self.fluid)
+        if isinstance(fluid, Field) and not fluid.vector:
+            # Tracers can follow a vorticity; what drag takes from a flow is momentum, and has a direction.
+            raise ShapeError(
+                f"Drag acts back on a velocity, a vector field; {self.fluid!r} has components "
+                f"{fluid.components}. Advance the velocity, by NavierStokes, instead of a vorticity"
+            )
+        flow = flow_velocity(fluid, clock, drops)
         slip = interpolate(flow, drops, self.kernel) - drops.velocity
         gamma = drops.local_rows(self.friction)[:, None] if self.friction.ndim else self.friction
         gain = gamma * slip

@@ -2,7 +2,7 @@
 
 from jaxtyping import Array, Float
 
-from physkit.core import Clock, ShapeError, param, static
+from physkit.core import Clock, ShapeError, param, require_nonnegative, static
 
 from .._equation import AbstractEquation
 from .._field import Field
@@ -37,6 +37,9 @@ class Burgers(AbstractEquation):
     viscosity: Float[Array, ""] = param()
     component: str | None = static(default=None)
     scheme: AbstractScheme = Spectral()
+
+    def __check_init__(self):
+        require_nonnegative(self, "viscosity")
 
     def symbol(self, field: Field) -> Array:
         return self.viscosity * symbol_of_laplacian(field, self.scheme)

@@ -2,7 +2,7 @@
 
 from jaxtyping import Array, Float
 
-from physkit.core import param, static
+from physkit.core import param, require_nonnegative, static
 
 from .._equation import AbstractEquation
 from .._field import Field
@@ -32,6 +32,9 @@ class Diffusion(AbstractEquation):
     diffusivity: Float[Array, "..."] = param()
     component: str | None = static(default=None)
     scheme: AbstractScheme = Spectral()
+
+    def __check_init__(self):
+        require_nonnegative(self, "diffusivity")
 
     def symbol(self, field: Field) -> Array:
         waves = symbol_of_laplacian(field, self.scheme)

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
-from physkit.core import Clock, Module, PyTree, ShapeError, param, static
+from physkit.core import Clock, Module, PyTree, ShapeError, param, require_positive, static
 from physkit.geometry import as_space_time_value
 
 from .._equation import AbstractEquation
@@ -49,6 +49,9 @@ class Schroedinger(AbstractEquation):
     hbar: Float[Array, ""] = param(1.0)
     interaction: Float[Array, ""] = param(0.0)
     component: str | None = static(default=None)
+
+    def __check_init__(self):
+        require_positive(self, "mass", "hbar")
 
     def symbol(self, field: Field) -> Array:
         require_complex(field)

@@ -13,6 +13,7 @@ from physkit.core import (
     as_increment,
     get_component,
     param,
+    require_nonnegative,
     static,
 )
 
@@ -108,6 +109,9 @@ class Wave(AbstractSecondOrder):
     displacement: str = static(default="displacement")
     velocity: str = static(default="velocity")
     scheme: AbstractScheme = Spectral()
+
+    def __check_init__(self):
+        require_nonnegative(self, "speed")
 
     def acceleration(self, clock: Clock, field: Field) -> Field:
         del clock

@@ -171,12 +171,23 @@ def reconstruct_faces(
         return tuple(p[0] for p in pairs), tuple(p[1] for p in pairs)
     # Conserved variables are reconstructed; only edges are made primitive.
     stencils = [scheme.stencil(x, axis) for x in padded]
-    edges = [scheme.edges(*cells) for cells in stencils]
+    # The range of every variable over the domain, without its ghosts.
+    scales = [
+        _range_over_domain(field.grid, x)
+        for field in fields.values()
+        for x in unstack(field, field.data)
+    ]
+    edges = [scheme.edges_of_scale(s, *cells) for s, cells in zip(scales, stencils, strict=True)]
     # A stencil of 2·width − 1 cells: its middle is the cell itself.
     middle = law.primitive(tuple(cells[scheme.width - 1] for cells in stencils))
     low, high = (_edge_or_cell(law, tuple(e[side] for e in edges), middle) for side in (0, 1))
     pairs = [edges_to_faces(a, b, axis) for a, b in zip(low, high, strict=True)]
     return tuple(p[0] for p in pairs), tuple(p[1] for p in pairs)
+
+
+def _range_over_domain(grid: Grid, values: Array) -> Array:
+    values = jax.lax.stop_gradient(values)
+    return grid.max(values) + grid.max(-values)
 
 
 def _edge_or_cell(

@@ -3,7 +3,7 @@
 import abc
 
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
 from physkit.core import Module
 
@@ -39,10 +39,16 @@ class VanLeer(AbstractLimiter):
     """
 
     def slope(self, below: Steps, above: Steps) -> Steps:
+        agree = _have_one_sign(below, above)
         # Where signs differ the sum may be 0: it is replaced, so that derivatives see no NaN.
+        below, above = (jnp.where(agree, x, 1) for x in (below, above))
         product = below * above
-        rising = product > 0
-        return jnp.where(rising, 2 * product / jnp.where(rising, below + above, 1), 0)
+        # The product of very small or very large steps is 0 or infinite, their mean is neither.
+        info = jnp.finfo(product.dtype)
+        in_range = (product > info.tiny / info.eps) & (product < info.max / 4)
+        mean = 2 * jnp.where(in_range, product, 1) / (below + above)
+        scaled = 2 * below * (above / (below + above))
+        return jnp.where(agree, jnp.where(in_range, mean, scaled), 0)
 
 
 class MonotonizedCentral(AbstractLimiter):
@@ -68,4 +74,9 @@ class Superbee(AbstractLimiter):
 
 def minmod(a: Steps, b: Steps) -> Steps:
     """The one nearer to 0 where signs agree, else 0."""
-    return jnp.where(a * b > 0, jnp.where(jnp.abs(a) < jnp.abs(b), a, b), 0)
+    return jnp.where(_have_one_sign(a, b), jnp.where(jnp.abs(a) < jnp.abs(b), a, b), 0)
+
+
+def _have_one_sign(a: Steps, b: Steps) -> Bool[Array, "..."]:
+    # Not by their product, which is 0 for very small steps.
+    return ((a > 0) & (b > 0)) | ((a < 0) & (b < 0))

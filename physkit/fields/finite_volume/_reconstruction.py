@@ -4,6 +4,7 @@ import abc
 from typing import ClassVar
 
 import jax
+import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from physkit.core import Module
@@ -28,6 +29,11 @@ class AbstractReconstruction(Module):
     @abc.abstractmethod
     def edges(self, *cells: Values) -> tuple[Values, Values]:
         """Values at the low and at the high edge of the middle cell, from the cells around it."""
+
+    def edges_of_scale(self, scale: Array, *cells: Values) -> tuple[Values, Values]:
+        """`edges`, with the range of the variable over the whole domain: what counts as small there."""
+        del scale
+        return self.edges(*cells)
 
     def faces(self, padded: Values, axis: int) -> tuple[Values, Values]:
         """Values below and above every face across array `axis`: one face more than cells.
@@ -101,27 +107,45 @@ class WENO5(AbstractReconstruction):
     **Notes:** one flux per face: in more than one dimension the order of a nonlinear law is two, with
     much smaller errors than `MUSCL`.
 
+    Jiang & Shu's ε of 10⁻⁶ is for variables that vary by about one. Here it is 10⁻⁶ of the squared range of
+    each variable over the domain, so that neither units nor an added constant change what is smooth.
+
     **Reference:** Jiang & Shu, J. Comput. Phys. 126, 202 (1996), eqs. 2.15–2.17, 2.61–2.63; averages:
-    Shu, NASA/CR-97-206253 (1997), eqs. 2.58–2.63.
+    Shu, NASA/CR-97-206253 (1997), eqs. 2.58–2.63; ε in units of the data: Don & Borges, J. Comput. Phys.
+    250, 347 (2013); Don, Li, Li & Wang, J. Comput. Phys. 448, 110724 (2022).
     """
 
     width: ClassVar[int] = 3
     uses_primitive: ClassVar[bool] = False
 
     def edges(self, *cells: Values) -> tuple[Values, Values]:
+        # Without a domain: the range of the cells that are given.
+        high, low = (f(jnp.stack([f(x) for x in cells])) for f in (jnp.max, jnp.min))
+        return self.edges_of_scale(high - low, *cells)
+
+    def edges_of_scale(self, scale: Array, *cells: Values) -> tuple[Values, Values]:
+        # A variable that is the same everywhere has no range, and every weight is right for it. Below the
+        # smallest normal number 1/scale would overflow. What is small is no part of the physics.
+        scale = jax.lax.stop_gradient(scale)
+        has_range = scale >= 4 * jnp.finfo(scale.dtype).tiny
+        per_range = jnp.where(has_range, 1 / jnp.where(has_range, scale, 1), 0)
         # The low edge is the high edge of the mirrored stencil.
-        return _weno5(*reversed(cells)), _weno5(*cells)
+        return _weno5(per_range, *reversed(cells)), _weno5(per_range, *cells)
 
 
-def _weno5(a: Values, b: Values, c: Values, d: Values, e: Values) -> Values:
-    """The value at the edge between the averages c and d."""
-    # 1e-6 in the paper, for data of order one; in float32 its square would still be harmless.
+def _weno5(per_range: Array, a: Values, b: Values, c: Values, d: Values, e: Values) -> Values:
+    """The value at the edge between the averages c and d; `per_range`: 1 over the range of the variable."""
     tiny = 1e-6
     # Smoothness of the three parabolas: squares of their derivatives over the cell, Jiang & Shu's IS.
-    smoothness = (
-        13 / 12 * (a - 2 * b + c) ** 2 + 0.25 * (a - 4 * b + 3 * c) ** 2,
-        13 / 12 * (b - 2 * c + d) ** 2 + 0.25 * (b - d) ** 2,
-        13 / 12 * (c - 2 * d + e) ** 2 + 0.25 * (3 * c - 4 * d + e) ** 2,
+    # In units of the range before they are squared: squares of very small or large numbers are 0 or infinite.
+    differences = (
+        (a - 2 * b + c, a - 4 * b + 3 * c),
+        (b - 2 * c + d, b - d),
+        (c - 2 * d + e, 3 * c - 4 * d + e),
+    )
+    smoothness = tuple(
+        13 / 12 * (second * per_range) ** 2 + 0.25 * (first * per_range) ** 2
+        for second, first in differences
     )
     # 0.1, 0.6, 0.3 make of the parabolas the interpolation of fifth order; a rough one loses its weight.
     first, second, third = (

@@ -10,6 +10,7 @@ from physkit.core import (
     as_increment,
     get_component,
     param,
+    require_positive,
     static,
 )
 
@@ -47,6 +48,9 @@ class GravityWaves(AbstractTendency):
     depth: Float[Array, ""] = param(1.0)
     elevation: str = static(default="elevation")
     velocity: tuple[str, ...] = static(default=("velocity_x", "velocity_y"))
+
+    def __check_init__(self):
+        require_positive(self, "gravity", "depth")
 
     @property
     def kick(self) -> "GravityWaveKick":

@@ -5,7 +5,15 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from physkit.core import Clock, ParameterError, ShapeError, param, scale_array, static
+from physkit.core import (
+    Clock,
+    ParameterError,
+    ShapeError,
+    param,
+    require_nonnegative,
+    scale_array,
+    static,
+)
 from physkit.geometry import Grid
 
 from ..._equation import AbstractEquation
@@ -53,6 +61,7 @@ class NavierStokes(AbstractEquation):
     truncation: str = static(default="cube")
 
     def __check_init__(self):
+        require_nonnegative(self, "viscosity")
         if self.truncation not in ("cube", "sphere"):
             raise ParameterError(f"truncation is 'cube' or 'sphere'; got {self.truncation!r}")
 

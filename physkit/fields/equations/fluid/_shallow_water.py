@@ -13,6 +13,8 @@ from physkit.core import (
     State,
     get_component,
     param,
+    require_nonnegative,
+    require_positive,
     static,
 )
 from physkit.geometry import Outflow, Periodic
@@ -68,6 +70,8 @@ class ShallowWater(AbstractTendency):
     component: str | None = static(default=None)
 
     def __check_init__(self):
+        require_positive(self, "gravity")
+        require_nonnegative(self, "drag", "viscosity")
         if self.conserves not in ("energy", "enstrophy"):
             raise ParameterError(f'conserves "energy" or "enstrophy"; got {self.conserves!r}')
 

@@ -4,7 +4,18 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float
 
-from physkit.core import Clock, Rate, ShapeError, State, get_component, param, safe_sqrt, static
+from physkit.core import (
+    Clock,
+    Rate,
+    ShapeError,
+    State,
+    get_component,
+    param,
+    require_nonnegative,
+    require_positive,
+    safe_sqrt,
+    static,
+)
 from physkit.geometry import AbstractBoundary, Mirror, Outflow
 
 from ..._field import Field
@@ -65,6 +76,8 @@ class ShallowWaterFV(AbstractConservationLaw):
     component: str | None = static(default=None)
 
     def __check_init__(self):
+        require_positive(self, "gravity", "dry")
+        require_nonnegative(self, "drag")
         if not self.reconstruction.uses_primitive:
             raise ShapeError(
                 f"{type(self.reconstruction).__name__} does not keep depths positive; take MUSCL() or "

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from physkit.core import Clock, ShapeError, param, scale_array, static
+from physkit.core import Clock, ShapeError, param, require_nonnegative, scale_array, static
 
 from ..._equation import AbstractEquation
 from ..._field import Field
@@ -42,6 +42,9 @@ class VorticityTransport(AbstractEquation):
     viscosity: Float[Array, ""] = param()
     drag: Float[Array, ""] = param(0.0)
     component: str | None = static(default=None)
+
+    def __check_init__(self):
+        require_nonnegative(self, "viscosity", "drag")
 
     def symbol(self, field: Field) -> Array:
         _require_plane(field)

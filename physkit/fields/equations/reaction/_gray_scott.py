@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from physkit.core import Clock, param, static
+from physkit.core import Clock, param, require_nonnegative, static
 
 from ..._equation import AbstractEquation
 from ..._field import Field
@@ -33,6 +33,9 @@ class GrayScott(AbstractEquation):
     feed: Float[Array, "..."] = param()
     kill: Float[Array, "..."] = param()
     component: str | None = static(default=None)
+
+    def __check_init__(self):
+        require_nonnegative(self, "feed", "kill")
 
     def nonlinear(self, clock: Clock, field: Field) -> Field:
         del clock
