@@ -13,6 +13,7 @@ from physkit.observe import Every, FieldValues, Integral
 from physkit.simulate import Simulation, simulate
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("method", "precision"), [(ETDRK2, jnp.float32), (ETDRK2, jnp.float64), (RK4, jnp.float32)]
 )

@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 import physkit as pk
 from physkit.fields import Gas, reconstruct_faces
@@ -53,6 +54,7 @@ def fluxes(gas):
     return {type(solver).__name__: solver.flux(law, left, right, 0) for solver in SOLVERS}
 
 
+@pytest.mark.slow
 def test_all_schemes_and_solvers_give_the_same_fluxes_in_two_unit_systems():
     of = jax.jit(fluxes)
     ones = of(tube(jnp.float32))
