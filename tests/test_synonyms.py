@@ -81,7 +81,7 @@ def test_there_are_a_hundred_and_none_hides_a_name():
         ("Ewald", "does not have Ewald"),
         ("NoseHoover", r"pk\.NoseHooverChain"),
         ("LeapFrog", r"did you mean 'Leapfrog'"),
-        ("Laplacian", r"pk\.operators\.laplacian"),
+        ("Laplacian", r"operators\.laplacian"),
         ("KE", r"pk\.KineticEnergy"),
         ("boxx", r"did you mean"),
         ("zzzzzz", r"dir\(pk\) lists"),

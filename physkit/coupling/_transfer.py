@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 from jaxtyping import Array, Bool, Float, Inexact
 
-from physkit.core import DeclarationError, ShapeError
+from physkit.core import DeclarationError, ShapeError, explain_call
 from physkit.fields import Field
 from physkit.geometry import AXES, Boundaries, Grid, Location, Mirror, Periodic
 from physkit.particles import Particles
@@ -24,6 +24,7 @@ from ._stencil import (
 )
 
 
+@explain_call
 def interpolate(
     field: Field, at: Float[Array, "n d"] | Particles, kernel: AbstractKernel | None = None
 ) -> Inexact[Array, "n ..."]:
@@ -71,6 +72,7 @@ def interpolate_at(
     return values.T.reshape(position.shape[0], *field.components)
 
 
+@explain_call
 def deposit(
     values: ArrayLike,
     at: Float[Array, "n d"] | Particles,

@@ -7,7 +7,7 @@ import jax
 import numpy as np
 from numpy.typing import ArrayLike
 
-from physkit.core import Key, ParameterError, PyTree
+from physkit.core import Key, ParameterError, PyTree, explain_call
 
 from .cluster._launch import LocalWorkers, execute_with_workers
 from .cluster._slurm_array import SlurmArray
@@ -22,6 +22,7 @@ from .store._ensemble import Ensemble
 from .store._memory_store import MemoryStore
 
 
+@explain_call
 def sweep(
     model: Sweep | PyTree,
     steps: int | None = None,

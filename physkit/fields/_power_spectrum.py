@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from physkit.core import concrete_value
+from physkit.core import concrete_value, explain_call
 from physkit.geometry import Grid
 
 from ._field import Field
@@ -23,6 +23,7 @@ class PowerSpectrum(NamedTuple):
     power: Float[Array, " shells"]
 
 
+@explain_call
 def power_spectrum(field: Field) -> PowerSpectrum:
     """Σ |û|² over shells of wavenumbers |k| (Parseval: the shells add up to the mean square).
 

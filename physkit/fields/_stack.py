@@ -4,13 +4,14 @@ from collections.abc import Sequence
 
 import jax.numpy as jnp
 
-from physkit.core import ShapeError
+from physkit.core import ShapeError, explain_call
 from physkit.geometry import unknown_boundaries
 
 from ._collocation import require_same_location
 from ._field import Field
 
 
+@explain_call
 def stack(components: Sequence[Field]) -> Field:
     """A vector field from its components, one per axis."""
     require_same_location(*components)

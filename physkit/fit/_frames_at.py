@@ -6,7 +6,7 @@ import jax
 import numpy as np
 from jaxtyping import Array
 
-from physkit.core import Module, ParameterError, PyTree, ShapeError, static
+from physkit.core import Module, ParameterError, PyTree, ShapeError, explain_call, static
 from physkit.simulate import Result, Simulation
 
 
@@ -45,6 +45,7 @@ class FramesAt(Module):
         return jax.tree.map(rows, result.frames[name])
 
 
+@explain_call
 def frames_at(sim: Simulation, times: Any, *, every: int, tolerance: float = 1e-6) -> FramesAt:
     """The frames that fall on the times of data.
 

@@ -17,6 +17,7 @@ from physkit.core import (
     State,
     concrete_value,
     data,
+    explain_call,
     poison_where,
     safe_sqrt,
     static,
@@ -99,6 +100,7 @@ class ReweightedAverage(Module):
     health: Health
 
 
+@explain_call
 def reweight(
     quantity: Callable[[PyTree, State], PyTree],
     model: PyTree,

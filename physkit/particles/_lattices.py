@@ -8,7 +8,7 @@ import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
-from physkit.core import ParameterError, ShapeError, as_parameter, concrete_value
+from physkit.core import ParameterError, ShapeError, as_parameter, concrete_value, explain_call
 from physkit.geometry import Box
 
 # Conventional cells, rectangular: (basis in fractions of the edges, edges in units of `spacing`).
@@ -28,6 +28,7 @@ Cell = tuple[Sequence[Sequence[int | float]], Sequence[ArrayLike]]  # basis and 
 Lattice = tuple[Float[Array, "n d"], Box]
 
 
+@explain_call
 def chain(
     cells: int | Sequence[int],
     spacing: ArrayLike | None = None,
@@ -38,6 +39,7 @@ def chain(
     return _fill(_CHAIN, cells, spacing, density)
 
 
+@explain_call
 def square(
     cells: int | Sequence[int],
     spacing: ArrayLike | None = None,
@@ -48,6 +50,7 @@ def square(
     return _fill(_SQUARE, cells, spacing, density)
 
 
+@explain_call
 def triangular(
     cells: int | Sequence[int],
     spacing: ArrayLike | None = None,
@@ -62,6 +65,7 @@ def triangular(
     return _fill(_TRIANGULAR, cells, spacing, density)
 
 
+@explain_call
 def simple_cubic(
     cells: int | Sequence[int],
     spacing: ArrayLike | None = None,
@@ -87,6 +91,7 @@ def simple_cubic(
     return _fill(_SIMPLE, cells, spacing, density)
 
 
+@explain_call
 def body_centered_cubic(
     cells: int | Sequence[int],
     spacing: ArrayLike | None = None,
@@ -100,6 +105,7 @@ def body_centered_cubic(
     return _fill(_BODY, cells, spacing, density)
 
 
+@explain_call
 def face_centered_cubic(
     cells: int | Sequence[int],
     spacing: ArrayLike | None = None,
@@ -115,6 +121,7 @@ def face_centered_cubic(
     return _fill(_FACE, cells, spacing, density)
 
 
+@explain_call
 def diamond(
     cells: int | Sequence[int],
     spacing: ArrayLike | None = None,
@@ -128,6 +135,7 @@ def diamond(
     return _fill(_DIAMOND, cells, spacing, density)
 
 
+@explain_call
 def hexagonal(
     cells: int | Sequence[int],
     spacing: ArrayLike | None = None,

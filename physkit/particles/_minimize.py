@@ -23,6 +23,7 @@ from physkit.core import (
     cast_floats,
     collect_faults,
     data,
+    explain_call,
     float_dtype,
     get_component,
     grow_caches,
@@ -83,6 +84,7 @@ class _Descent(Module):
     done: Bool[Array, ""] = data()
 
 
+@explain_call
 def minimize(
     force: AbstractForce | Forces,
     state: State,

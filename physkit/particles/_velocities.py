@@ -5,7 +5,14 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 from jaxtyping import Array, Bool, Float, Int
 
-from physkit.core import ParameterError, ShapeError, concrete_value, safe_divide, safe_sqrt
+from physkit.core import (
+    ParameterError,
+    ShapeError,
+    concrete_value,
+    explain_call,
+    safe_divide,
+    safe_sqrt,
+)
 
 from ._arguments import Numbers
 from ._particles import Particles
@@ -99,6 +106,7 @@ def angular_momentum(particles: Particles, about: Numbers | None = None) -> Floa
     return particles.sum(momenta)
 
 
+@explain_call
 def maxwell_boltzmann(
     key: Array,
     particles: Particles,
@@ -144,6 +152,7 @@ def maxwell_boltzmann(
     return unit.replace(velocity=safe_sqrt(scale) * unit.velocity)
 
 
+@explain_call
 def remove_drift(particles: Particles) -> Particles:
     """`particles` in the rest frame of those that move: without total momentum."""
     # Frozen particles neither contribute to the drift nor are changed.

@@ -1,5 +1,7 @@
 """Pictures. Small functions that take data, draw with matplotlib and return the Axes."""
 
+from physkit.core import explain_missing_name as _explain_missing_name
+
 from ._animate import animate as animate
 from ._correlation_functions import (
     correlation as correlation,
@@ -30,3 +32,5 @@ from ._style import (
     axis_label as axis_label,
     style as style,
 )
+
+__getattr__ = _explain_missing_name(__name__)

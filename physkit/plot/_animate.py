@@ -6,13 +6,14 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from physkit.core import MissingExtraError, ParameterError
+from physkit.core import MissingExtraError, ParameterError, explain_call
 
 from ._particles import particles
 from ._style import FigureSize, apply_style, style
 from ._types import Picture
 
 
+@explain_call
 def animate(
     frames: Iterable[Any],
     path: str | os.PathLike,

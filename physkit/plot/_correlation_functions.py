@@ -2,13 +2,14 @@
 
 import numpy as np
 
-from physkit.core import ParameterError
+from physkit.core import ParameterError, explain_call
 from physkit.observe import Estimate, shell_average
 
 from ._style import FAINT, INK, PALETTE, axes, axis_label, format_measurement, legend, next_color
 from ._types import Axes, Numbers
 
 
+@explain_call
 def radial_distribution(
     r: Numbers,
     g: Numbers,
@@ -44,6 +45,7 @@ def radial_distribution(
     return ax
 
 
+@explain_call
 def structure_factor(
     k: Numbers,
     s: Numbers,
@@ -80,6 +82,7 @@ def structure_factor(
     return ax
 
 
+@explain_call
 def mean_square_displacement(
     lag: Numbers,
     msd: Numbers,
@@ -145,6 +148,7 @@ def mean_square_displacement(
     return ax
 
 
+@explain_call
 def correlation(
     lag: Numbers,
     values: Numbers,

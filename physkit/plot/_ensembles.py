@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from physkit.core import ParameterError, ShapeError
+from physkit.core import ParameterError, ShapeError, explain_call
 from physkit.ensemble import QUANTILES, EnsembleStatistics
 
 from ._style import INK, PALETTE, SEQUENTIAL, axes, axis_label, legend
@@ -15,6 +15,7 @@ _MAX_WRITTEN_CELLS = 64  # of a map; more are too small for numbers
 _NOISY = 0.1  # of the colors' range: cells whose error is larger are hatched
 
 
+@explain_call
 def fan(
     times: Numbers,
     values: Numbers,
@@ -96,6 +97,7 @@ def fan(
     return ax
 
 
+@explain_call
 def heat_map(
     x: Numbers,
     y: Numbers,
@@ -212,6 +214,7 @@ def _write_numbers(
         )  # fmt: skip
 
 
+@explain_call
 def parallel_coordinates(
     columns: Mapping[str, Numbers],
     *,

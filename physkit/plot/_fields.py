@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from physkit.core import ParameterError
+from physkit.core import ParameterError, explain_call
 from physkit.fields import Field, power_spectrum
 
 from ._style import (
@@ -20,6 +20,7 @@ from ._types import Axes
 DIVERGING = "RdBu_r"
 
 
+@explain_call
 def field(
     u: Field,
     *,
@@ -76,6 +77,7 @@ def field(
     return ax
 
 
+@explain_call
 def arrows(v: Field, *, every: int | None = None, ax: Axes | None = None, color: str = INK) -> Axes:
     """A vector field in two dimensions as arrows.
 
@@ -100,6 +102,7 @@ def arrows(v: Field, *, every: int | None = None, ax: Axes | None = None, color:
     return ax
 
 
+@explain_call
 def spectrum(u: Field, *, ax: Axes | None = None, unit: str = "", label: str | None = None) -> Axes:
     """Power per shell of wavenumbers on logarithmic axes, without the mean.
 

@@ -4,13 +4,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from physkit.core import ParameterError, ShapeError
+from physkit.core import ParameterError, ShapeError, explain_call
 from physkit.fit import Fit
 
 from ._style import FAINT, INK, PALETTE, apply_style, axes as axes_of, axis_label, legend, style
 from ._types import Axes, Numbers
 
 
+@explain_call
 def fit(
     x: Numbers,
     data: Numbers,
@@ -71,6 +72,7 @@ def fit(
     return top, bottom
 
 
+@explain_call
 def fit_history(found: Fit, *, ax: Axes | None = None) -> Axes:
     """Loss and norm of the gradient after every step of a fit.
 
@@ -100,6 +102,7 @@ def fit_history(found: Fit, *, ax: Axes | None = None) -> Axes:
     return ax
 
 
+@explain_call
 def fit_correlations(found: Fit, *, ax: Axes | None = None) -> Axes:
     """Correlations of the fitted numbers' errors, as a colored table.
 

@@ -2,12 +2,13 @@
 
 import numpy as np
 
-from physkit.core import ParameterError, PyTree
+from physkit.core import ParameterError, PyTree, explain_call
 
 from ._style import FAINT, INK, PALETTE, axes, axis_label, legend
 from ._types import Axes
 
 
+@explain_call
 def gradient_growth(growth: PyTree, *, ax: Axes | None = None, time_unit: str = "") -> Axes:
     """Length of a derivative against the window, what it grows like, and the window that is safe.
 

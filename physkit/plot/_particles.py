@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from physkit.core import ParameterError, ShapeError, State
+from physkit.core import ParameterError, ShapeError, State, explain_call
 from physkit.particles import Particles
 
 from ._projection import cell_edges, hidden_edges, view_matrix
@@ -13,6 +13,7 @@ _MAX_DISCS = 40_000  # more would only make pictures slow: large systems get pla
 _PROPERTIES = ("species", "speed", "charge", "mass")
 
 
+@explain_call
 def particles(
     state: State,
     *,

@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from physkit.core import ShapeError
+from physkit.core import ShapeError, explain_call
 
 from ._style import INK, PALETTE, SEQUENTIAL, axes, axis_label, legend
 from ._types import Artist, Axes, Numbers
 
 
+@explain_call
 def trajectories(
     positions: Numbers,
     *,
@@ -66,6 +67,7 @@ def trajectories(
     return ax
 
 
+@explain_call
 def phase_space(
     q: Numbers,
     p: Numbers,

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from physkit.core import ParameterError
+from physkit.core import ParameterError, explain_call
 from physkit.storage import Series, is_trajectory, load_component
 
 from ._fields import field
@@ -19,6 +19,7 @@ _MAX_PATHS = 12  # more particles are drawn where they are, not where they have 
 _MAX_POINTS = 20_000  # of a curve; more cannot be told apart
 
 
+@explain_call
 def recording(series: Series, *, frame: int = -1, ax: Axes | None = None) -> Axes:
     """What `run(…, to=…)` wrote under one name, drawn the way that suits it.
 
@@ -50,6 +51,7 @@ def recording(series: Series, *, frame: int = -1, ax: Axes | None = None) -> Axe
     return ax
 
 
+@explain_call
 def shows_one_frame(series: Series) -> bool:
     """Whether the natural picture of a series shows one frame, so that a film shows more."""
     return len(series) > 0 and (

@@ -4,12 +4,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from physkit.core import ShapeError
+from physkit.core import ShapeError, explain_call
 
 from ._style import FAINT, INK, PALETTE, axes, axis_label, format_scientific, legend
 from ._types import Axes, Numbers
 
 
+@explain_call
 def series(
     times: Numbers,
     values: Numbers,
@@ -59,6 +60,7 @@ def series(
     return ax
 
 
+@explain_call
 def drift(
     times: Numbers,
     energy: Numbers,

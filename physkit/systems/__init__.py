@@ -1,5 +1,7 @@
 """Ready-made `(simulation, state)` pairs, one physics a file, each with its published reference."""
 
+from physkit.core import explain_missing_name as _explain_missing_name
+
 from .dynamics._lorenz import lorenz as lorenz
 from .dynamics._lotka_volterra import (
     PELTS_RATES as PELTS_RATES,
@@ -139,3 +141,5 @@ from .waves._wave_packets import (
     tunneling as tunneling,
     wave_packet as wave_packet,
 )
+
+__getattr__ = _explain_missing_name(__name__)

@@ -5,6 +5,7 @@ import contextlib
 import difflib
 import functools
 import inspect
+import sys
 import traceback
 import types
 import typing
@@ -326,3 +327,18 @@ def _article(name: str) -> str:
 def _fields(owner: Any) -> set[str]:
     fields = getattr(type(owner), "__dataclass_fields__", {})
     return {name for name in fields if not name.startswith("_")}
+
+
+def explain_missing_name(module: str) -> Callable[[str], Any]:
+    """A `__getattr__` for a module whose names users type: its error says which name was meant."""
+
+    def get(name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        public = [n for n in vars(sys.modules[module]) if not n.startswith("_")]
+        here = [n for n in public if not isinstance(vars(sys.modules[module])[n], types.ModuleType)]
+        meant = find_name(name, here)
+        hint = f"; did you mean {meant!r}?" if meant else f"; available: {sorted(here)}"
+        raise AttributeError(f"{module} has no {name!r}{hint}")
+
+    return get

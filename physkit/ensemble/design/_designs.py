@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import jax
 import numpy as np
 
-from physkit.core import ParameterError, PyTree, ShapeError
+from physkit.core import ParameterError, PyTree, ShapeError, explain_call
 from physkit.fit import Fit
 
 from ._sweep_axes import STATE, Design, SweepAxis, Where, cartesian_product, zip_axes
@@ -51,6 +51,7 @@ class ParameterRange:
         return SweepAxis(self.where, values, self.name)
 
 
+@explain_call
 def grid(points: int | Sequence[int], *ranges: ParameterRange) -> Design:
     """A regular grid, limits included: `points` values of each quantity, or so many of each.
 
@@ -67,6 +68,7 @@ def grid(points: int | Sequence[int], *ranges: ParameterRange) -> Design:
     return cartesian_product(*axes)
 
 
+@explain_call
 def random(members: int, *ranges: ParameterRange, seed: int = 0) -> Design:
     """Independent uniform points.
 
@@ -79,6 +81,7 @@ def random(members: int, *ranges: ParameterRange, seed: int = 0) -> Design:
     return _from_unit_cube(generator.random(shape), ranges)
 
 
+@explain_call
 def latin_hypercube(members: int, *ranges: ParameterRange, seed: int = 0) -> Design:
     """Points of which each slice of 1/members of any quantity's range holds exactly one.
 
@@ -93,6 +96,7 @@ def latin_hypercube(members: int, *ranges: ParameterRange, seed: int = 0) -> Des
     return _from_unit_cube(sampler.random(_check_members(members)), ranges)
 
 
+@explain_call
 def sobol(members: int, *ranges: ParameterRange, seed: int = 0) -> Design:
     """A scrambled Sobol sequence: fills the space evenly, errors of means ~ 1/members.
 
@@ -116,6 +120,7 @@ def sobol(members: int, *ranges: ParameterRange, seed: int = 0) -> Design:
     return _from_unit_cube(sampler.random_base2(members.bit_length() - 1), ranges)
 
 
+@explain_call
 def posterior_samples(fitted: Fit, where: Where, members: int, *, seed: int = 0) -> Design:
     """Normal samples of fitted numbers, with the fit's covariance.
 
@@ -150,6 +155,7 @@ def posterior_samples(fitted: Fit, where: Where, members: int, *, seed: int = 0)
     return zip_axes(SweepAxis(where, values if len(values) > 1 else next(iter(values.values()))))
 
 
+@explain_call
 def initial_states(states: PyTree, name: str = STATE) -> SweepAxis:
     """An axis of whole states: a list of them, or one whose every array has points first."""
     if not jax.tree.leaves(states):

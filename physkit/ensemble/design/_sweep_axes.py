@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 import jax
 import numpy as np
 
-from physkit.core import ParameterError, PyTree, ShapeError
+from physkit.core import ParameterError, PyTree, ShapeError, explain_call
 from physkit.fit import Where as FitWhere
 
 KEY = "key"
@@ -60,6 +60,7 @@ class Design:
         return len(self.rows)
 
 
+@explain_call
 def cartesian_product(*parts: SweepAxis | Design) -> Design:
     """Every value of the first with every value of the others; the last one runs fastest."""
     designs = [as_design(part) for part in parts]
@@ -71,6 +72,7 @@ def cartesian_product(*parts: SweepAxis | Design) -> Design:
     return Design(tuple(axis for d in designs for axis in d.axes), np.concatenate(rows, axis=1))
 
 
+@explain_call
 def zip_axes(*parts: SweepAxis | Design) -> Design:
     """The first value of each, then the second of each, and so on.
 

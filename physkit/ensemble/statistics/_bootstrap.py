@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Array
 from numpy.typing import ArrayLike
 
-from physkit.core import Key, ParameterError, PyTree, ShapeError
+from physkit.core import Key, ParameterError, PyTree, ShapeError, explain_call
 
 _MAX_DRAWN = 2**23  # numbers drawn at a time
 
@@ -28,6 +28,7 @@ class BootstrapEstimate(NamedTuple):
     high: PyTree
 
 
+@explain_call
 def bootstrap(
     statistic: Callable[[PyTree], PyTree],
     values: PyTree,

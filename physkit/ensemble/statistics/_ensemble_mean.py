@@ -8,9 +8,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from physkit.core import ParameterError, PyTree, ShapeError
+from physkit.core import ParameterError, PyTree, ShapeError, explain_call
 
 
+@explain_call
 def ensemble_mean(
     objective: Callable[[PyTree], PyTree], members: PyTree, *, chunk_size: int | None = None
 ) -> PyTree:

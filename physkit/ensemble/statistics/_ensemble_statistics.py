@@ -9,7 +9,15 @@ import numpy as np
 from jaxtyping import Array, Int
 from numpy.typing import ArrayLike
 
-from physkit.core import Key, Module, ParameterError, SelectionError, ShapeError, static
+from physkit.core import (
+    Key,
+    Module,
+    ParameterError,
+    SelectionError,
+    ShapeError,
+    explain_call,
+    static,
+)
 from physkit.observe import Estimate
 
 from ._bootstrap import BootstrapEstimate, bootstrap, select_members
@@ -65,6 +73,7 @@ class EnsembleStatistics(NamedTuple):
         )
 
 
+@explain_call
 def ensemble_statistics(
     values: ArrayLike,
     *,
@@ -169,6 +178,7 @@ def _statistics(
     return EnsembleStatistics(mean, std, quantile, levels, jnp.asarray(count), {})
 
 
+@explain_call
 def passage_rate(
     times: ArrayLike,
     end: ArrayLike | float,

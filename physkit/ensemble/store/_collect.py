@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import physkit.storage as storage
+from physkit.core import explain_call
 from physkit.storage import Recording
 
 from ..design._sweep import Sweep
@@ -40,6 +41,7 @@ def collect_from(
     return Ensemble(chunks, reduced=reduced, path=path, **store.description._asdict())
 
 
+@explain_call
 def open(path: str | Path) -> Recording | Ensemble:
     """What `run(…, to=folder)` or `sweep(…, to=folder)` has written; also while it is being written.
 

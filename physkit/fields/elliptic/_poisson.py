@@ -9,7 +9,7 @@ import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array
 
-from physkit.core import Module, ParameterError, concrete_value, param, scale_array
+from physkit.core import Module, ParameterError, concrete_value, explain_call, param, scale_array
 from physkit.geometry import AXES, Grid, Parities
 
 from .._field import BoundaryLike, Field
@@ -21,6 +21,7 @@ from ._wall_parities import is_closed, solution_template, wall_parities
 _MAX_IMBALANCE = 1e-2
 
 
+@explain_call
 def solve_poisson(
     source: Field,
     boundary: BoundaryLike | Field = None,
@@ -58,6 +59,7 @@ def solve_poisson(
     return _solve_by_components(source, boundary, None, scheme, t)
 
 
+@explain_call
 def solve_helmholtz(
     source: Field,
     screening: ArrayLike,

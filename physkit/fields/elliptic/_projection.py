@@ -5,7 +5,7 @@ from typing import TypeAlias
 
 import jax.numpy as jnp
 
-from physkit.core import ShapeError
+from physkit.core import ShapeError, explain_call
 from physkit.geometry import AbstractBoundary, Dirichlet, Mirror, Neumann, NoSlip, Outflow
 
 from .._field import Field
@@ -17,6 +17,7 @@ from ._wall_parities import solution_template
 StaggeredVelocity: TypeAlias = Sequence[Field] | dict[str, Field]
 
 
+@explain_call
 def project(velocity: StaggeredVelocity) -> tuple[StaggeredVelocity, Field]:
     """The nearest flow without divergence, and the potential that was taken out.
 

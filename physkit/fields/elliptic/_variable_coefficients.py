@@ -17,6 +17,7 @@ from physkit.core import (
     ShapeError,
     concrete_value,
     data,
+    explain_call,
     poison_where,
 )
 from physkit.geometry import Outflow
@@ -31,6 +32,7 @@ from ._wall_parities import is_closed, solution_template, wall_parities
 Coefficient: TypeAlias = ArrayLike | Field  # a number, an array or a field over the cells
 
 
+@explain_call
 def solve_elliptic(
     source: Field,
     coefficient: Coefficient | Sequence[Field],

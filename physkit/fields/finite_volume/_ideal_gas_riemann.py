@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
-from physkit.core import Module, as_parameter, data, param
+from physkit.core import Module, as_parameter, data, explain_call, param
 
 _NEWTON_STEPS = 10  # reach the last digit for densities and pressures that differ by 10⁸ (γ ≥ 1.1)
 
@@ -56,6 +56,7 @@ class RiemannFan(Module):
         return tuple(jnp.where(is_left, a, b) for a, b in zip(low, (r, -w, s), strict=True))
 
 
+@explain_call
 def exact_riemann(
     left: Array | Sequence[ArrayLike], right: Array | Sequence[ArrayLike], gamma: ArrayLike
 ) -> RiemannFan:

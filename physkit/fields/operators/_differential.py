@@ -1,12 +1,13 @@
 """grad, div, curl and ∇² of fields whose components all sit in one place."""
 
-from physkit.core import ShapeError
+from physkit.core import ShapeError, explain_call
 
 from .._field import Field
 from .._stack import stack
 from ._derivative_schemes import AbstractScheme, Central
 
 
+@explain_call
 def derivative(
     u: Field, axis: int | str, power: int = 1, scheme: AbstractScheme | None = None
 ) -> Field:
@@ -14,6 +15,7 @@ def derivative(
     return (scheme or Central()).derivative(u, u.grid.axis(axis), power)
 
 
+@explain_call
 def gradient(u: Field, scheme: AbstractScheme | None = None) -> Field:
     """∇u of a scalar field: a vector field."""
     if u.components:
@@ -21,6 +23,7 @@ def gradient(u: Field, scheme: AbstractScheme | None = None) -> Field:
     return stack([derivative(u, k, 1, scheme) for k in range(u.grid.dimension)])
 
 
+@explain_call
 def divergence(v: Field, scheme: AbstractScheme | None = None) -> Field:
     """∇·v of a vector field: a scalar field."""
     _require_vector(v, "divergence")
@@ -28,6 +31,7 @@ def divergence(v: Field, scheme: AbstractScheme | None = None) -> Field:
     return sum(rest, first)
 
 
+@explain_call
 def curl(v: Field, scheme: AbstractScheme | None = None) -> Field:
     """∇×v: a vector field in three dimensions, its z component ∂v_y/∂x − ∂v_x/∂y in two."""
     _require_vector(v, "curl")
@@ -44,6 +48,7 @@ def curl(v: Field, scheme: AbstractScheme | None = None) -> Field:
     raise ShapeError("a field on a line has no curl")
 
 
+@explain_call
 def laplacian(u: Field, scheme: AbstractScheme | None = None) -> Field:
     """∇²u, per component; u may be a vector field."""
     first, *rest = (derivative(u, k, 2, scheme) for k in range(u.grid.dimension))

@@ -10,13 +10,14 @@ from collections.abc import Sequence
 import jax
 from jaxtyping import Array
 
-from physkit.core import ShapeError, scale_array
+from physkit.core import ShapeError, explain_call, scale_array
 
 from .._collocation import require_same_location
 from .._field import Field
 from .._ghost_widths import ghost_widths
 
 
+@explain_call
 def difference(u: Field, axis: int | str) -> Field:
     """∂u/∂x half a cell along `axis`: (u(x + h/2) − u(x − h/2)) / h, second order."""
     axis = u.grid.axis(axis)
@@ -24,6 +25,7 @@ def difference(u: Field, axis: int | str) -> Field:
     return _place_half_a_cell_off(u, scale_array(high - low, 1 / u.grid.spacing[axis]), axis)
 
 
+@explain_call
 def average(u: Field, axis: int | str) -> Field:
     """u half a cell along `axis`: ½(u(x + h/2) + u(x − h/2)), second order."""
     axis = u.grid.axis(axis)
@@ -31,11 +33,13 @@ def average(u: Field, axis: int | str) -> Field:
     return _place_half_a_cell_off(u, (low + high) * 0.5, axis)
 
 
+@explain_call
 def staggered_gradient(u: Field) -> tuple[Field, ...]:
     """∇u, one field per axis, each half a cell from `u`: from cells to faces, from nodes to edges."""
     return tuple(difference(u, k) for k in range(u.grid.dimension))
 
 
+@explain_call
 def staggered_divergence(v: Sequence[Field]) -> Field:
     """∇·v of one field per axis, each half a cell along it from where the result sits."""
     _require_one_per_axis(v)
@@ -44,6 +48,7 @@ def staggered_divergence(v: Sequence[Field]) -> Field:
     return sum(parts[1:], parts[0])
 
 
+@explain_call
 def staggered_curl(v: Sequence[Field]) -> tuple[Field, ...]:
     """∇×v of one field per axis: from edges to faces and from faces to edges.
 

@@ -13,6 +13,7 @@ from physkit.core import (
     ParameterError,
     State,
     cast_floats,
+    explain_call,
     float_dtype,
 )
 from physkit.simulate import Result, Simulation
@@ -25,6 +26,7 @@ from ._nan_origin import find_nan_origin
 from ._verdicts import judge_derivative
 
 
+@explain_call
 def gradient_audit(
     sim: Simulation,
     state: State,

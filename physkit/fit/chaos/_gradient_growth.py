@@ -19,6 +19,7 @@ from physkit.core import (
     SimulationDiverged,
     State,
     cast_floats,
+    explain_call,
     float_dtype,
     grow_caches,
     replace_fields,
@@ -87,6 +88,7 @@ class GradientGrowth(NamedTuple):
         return "\n".join(lines)
 
 
+@explain_call
 def gradient_growth(
     sim: Simulation,
     state: State | Carry,

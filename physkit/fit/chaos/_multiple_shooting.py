@@ -18,6 +18,7 @@ from physkit.core import (
     ShapeError,
     State,
     call_user_function,
+    explain_call,
     replace_fields,
     static,
 )
@@ -196,6 +197,7 @@ class MultipleShooting(Module):
         return jnp.concatenate(flat, axis=1)
 
 
+@explain_call
 def fit_in_windows(
     misfit: Callable[[PyTree, PyTree], PyTree],
     model: tuple[Simulation, State],

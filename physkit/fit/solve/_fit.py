@@ -19,6 +19,7 @@ from physkit.core import (
     ParameterError,
     PyTree,
     ShapeError,
+    explain_call,
     replace_fields,
 )
 from physkit.simulate import Progress
@@ -45,6 +46,7 @@ from ._restarts import SearchResult, minimize_with_restarts, on_host
 _KIND_IN_WORDS: dict[Kind, str] = {"residuals": "residuals", "loss": "a loss"}
 
 
+@explain_call
 def fit(
     objective: Callable[..., Any],
     model: PyTree,

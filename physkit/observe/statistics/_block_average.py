@@ -7,7 +7,7 @@ import numpy as np
 from jax.typing import ArrayLike, DTypeLike
 from jaxtyping import Array, Bool, Float, Int
 
-from physkit.core import Module, ParameterError, data, safe_divide, safe_sqrt
+from physkit.core import Module, ParameterError, data, explain_call, safe_divide, safe_sqrt
 
 from ._compensated_sums import Moments
 
@@ -36,6 +36,7 @@ class BlockAverageResult(NamedTuple):
     counts: ArrayLike
 
 
+@explain_call
 def block_average(series: Any) -> BlockAverageResult:
     """Mean and standard error of a correlated, stationary series by blocking.
 

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from physkit.core import Frame, Module, ObserverError, data, matmul, static
+from physkit.core import Frame, Module, ObserverError, data, explain_call, matmul, static
 from physkit.geometry import inverse_matrix
 from physkit.particles import Particles
 
@@ -130,6 +130,7 @@ class StructureFactor(AbstractObserver):
         return jax.lax.map(structure_at, self._integers(particles), batch_size=block)
 
 
+@explain_call
 def wavevectors_within(particles: Particles, k_max: float) -> tuple[tuple[int, ...], ...]:
     """Integers of all wavevectors up to the length `k_max` that fit the cell, one of each pair k and −k.
 
@@ -165,6 +166,7 @@ def wavevectors_within(particles: Particles, k_max: float) -> tuple[tuple[int, .
     return tuple(map(tuple, rows[keep][order].tolist()))
 
 
+@explain_call
 def shell_average(k: Numbers, values: Numbers, width: float) -> tuple[np.ndarray, np.ndarray]:
     """Mean of `values` over shells of |k| of this width: `(k, value)` of the shells that are not empty.
 

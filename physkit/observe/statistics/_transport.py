@@ -8,7 +8,7 @@ import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array, Bool, Float
 
-from physkit.core import Frame, ObserverError, concrete_value
+from physkit.core import Frame, ObserverError, concrete_value, explain_call
 
 from ._curve_mean import weighted_mean
 
@@ -23,6 +23,7 @@ class Estimate(NamedTuple):
         return f"{float(self.value):.4g} ± {float(self.error):.2g}"
 
 
+@explain_call
 def diffusion_coefficient(
     msd: Frame, dimension: int, start: float = 0.0, stop: float = float("inf")
 ) -> Estimate:
@@ -63,6 +64,7 @@ def diffusion_coefficient(
     return _estimate(msd, window, slope)
 
 
+@explain_call
 def green_kubo(vacf: Frame, dimension: int, stop: float = float("inf")) -> Estimate:
     """Diffusion coefficient by Green and Kubo's relation.
 

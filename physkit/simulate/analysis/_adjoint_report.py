@@ -10,7 +10,7 @@ from typing import NamedTuple
 import equinox as eqx
 import jax
 
-from physkit.core import PhyskitError, PyTree, State, cast_floats, float_dtype
+from physkit.core import PhyskitError, PyTree, State, cast_floats, explain_call, float_dtype
 
 from ..adjoint._adjoint import AbstractAdjoint, Direct, MemoryEstimate
 from ..adjoint._binomial import Binomial
@@ -79,6 +79,7 @@ class AdjointReport(NamedTuple):
         return "\n".join([*lines, *reasons])
 
 
+@explain_call
 def adjoint_report(
     sim: Simulation,
     carry_or_state: Carry | State,

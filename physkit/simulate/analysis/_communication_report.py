@@ -4,7 +4,7 @@ import dataclasses
 
 import numpy as np
 
-from physkit.core import Aux, Clock, Key, Plan, State, replicate, shard
+from physkit.core import Aux, Clock, Key, Plan, State, explain_call, replicate, shard
 from physkit.parallel import Collective, DevicesLike, resolve_devices, trace_collectives
 
 from ..distributed._domain import cast_to_state_precision
@@ -71,6 +71,7 @@ class CommunicationReport:
         return "\n".join(lines)
 
 
+@explain_call
 def communication_report(
     sim: Simulation, state: State, devices: DevicesLike, *, key: Key | None = None
 ) -> CommunicationReport:

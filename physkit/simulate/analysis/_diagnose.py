@@ -23,6 +23,7 @@ from physkit.core import (
     all_finite,
     cast_floats,
     collect_faults,
+    explain_call,
     float_dtype,
 )
 
@@ -52,6 +53,7 @@ class Diagnosis:
         return "\n".join([head, *(f"  {line}" for line in self.findings)])
 
 
+@explain_call
 def diagnose(
     what: PhyskitError | Simulation,
     carry: Carry | State = None,

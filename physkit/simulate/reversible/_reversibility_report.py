@@ -19,6 +19,7 @@ from physkit.core import (
     collect_faults,
     data,
     exact_bits,
+    explain_call,
     float_dtype,
     fusion_barrier,
     static,
@@ -70,6 +71,7 @@ class ReversibilityReport(Module):
             )
 
 
+@explain_call
 def reversibility_report(
     sim: Simulation, carry_or_state: Carry | State, steps: int
 ) -> ReversibilityReport:

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import jax
 import numpy as np
 
-from physkit.core import MismatchError, PyTree
+from physkit.core import MismatchError, PyTree, explain_call
 from physkit.parallel import addressable_rows
 
 from .._atomic import to_path, write_atomically
@@ -73,6 +73,7 @@ class RestoredCheckpoint:
     version: str = ""
 
 
+@explain_call
 def save_checkpoint(
     path: str | Path,
     tree: PyTree,
@@ -148,6 +149,7 @@ def save_checkpoint(
     write_atomically(to_path(path), *pack_checkpoint(arrays, table))
 
 
+@explain_call
 def load_checkpoint(
     path: str | Path,
     template: PyTree,

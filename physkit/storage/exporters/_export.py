@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from physkit.core import ParameterError
+from physkit.core import ParameterError, explain_call
 
 from .._atomic import to_path
 from ..recording._recording import Recording, open as open_file
@@ -13,6 +13,7 @@ from ._vtk import write_vtk
 from ._xyz import write_xyz
 
 
+@explain_call
 def export(
     source: str | Path | Recording,
     target: str | Path,

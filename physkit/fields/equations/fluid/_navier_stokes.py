@@ -9,6 +9,7 @@ from physkit.core import (
     Clock,
     ParameterError,
     ShapeError,
+    explain_call,
     param,
     require_nonnegative,
     scale_array,
@@ -104,6 +105,7 @@ class NavierStokes(AbstractEquation):
         return jnp.asarray(sum(squared_fraction(axis) for axis in range(grid.dimension)) < 2 / 9)
 
 
+@explain_call
 def project_solenoidal(velocity: Field) -> Field:
     """The part of a velocity that has no divergence: u − ∇∇⁻²∇·u, on axes that repeat."""
     _require_velocity(velocity)

@@ -4,7 +4,15 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from physkit.core import Clock, ShapeError, param, require_nonnegative, scale_array, static
+from physkit.core import (
+    Clock,
+    ShapeError,
+    explain_call,
+    param,
+    require_nonnegative,
+    scale_array,
+    static,
+)
 
 from ..._equation import AbstractEquation
 from ..._field import Field
@@ -70,6 +78,7 @@ class VorticityTransport(AbstractEquation):
         )
 
 
+@explain_call
 def vorticity(velocity: Field) -> Field:
     """ω = ∂v/∂x − ∂u/∂y of a velocity in two dimensions, by its Fourier modes.
 
@@ -84,6 +93,7 @@ def vorticity(velocity: Field) -> Field:
     return (spectrum[1].derivative(0) - spectrum[0].derivative(1)).field()
 
 
+@explain_call
 def velocity_from_vorticity(vorticity: Field) -> Field:
     """The velocity of mean 0 with ∇·u = 0 that has this vorticity: a vector field.
 

@@ -3,11 +3,12 @@
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from physkit.core import ShapeError, as_parameter, safe_sqrt
+from physkit.core import ShapeError, as_parameter, explain_call, safe_sqrt
 
 from ..._arguments import Numbers
 
 
+@explain_call
 def lorentz_berthelot(sigma: Numbers, epsilon: Numbers) -> dict[str, Float[Array, "s s"]]:
     """Lorentz–Berthelot rule: arithmetic mean of diameters, geometric mean of energies.
 
@@ -23,6 +24,7 @@ def lorentz_berthelot(sigma: Numbers, epsilon: Numbers) -> dict[str, Float[Array
     return {"sigma": (sigma[:, None] + sigma[None, :]) / 2, "epsilon": _geometric(epsilon)}
 
 
+@explain_call
 def geometric(sigma: Numbers, epsilon: Numbers) -> dict[str, Float[Array, "s s"]]:
     """Geometric means of diameters and of energies (the OPLS rule).
 
