@@ -88,6 +88,7 @@ KEYWORDS_ALLOWED = {
         "physkit/core/numerics/_matrix_products.py",
         "at_full",
     ): "passed on to the function as they are",
+    ("physkit/core/calls/_explain.py", "init"): "passes on what the class is built from",
     (
         "physkit/core/calls/_explain.py",
         "call",

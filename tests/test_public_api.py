@@ -23,7 +23,7 @@ MAX_FRONT_PAGE = 130  # names that a user can hold in the head
 PLUMBING = {
     "core": {
         "ADVICE", "Count", "KeyLike", "as_count", "as_key", "as_state", "describe",
-        "explain_attribute", "explain_call", "explain_missing_name",
+        "explain_attribute", "explain_call", "explain_class", "explain_missing_name",
         "explain_traced_values", "find_name", "note_precision", "show_numbers", "AbstractExactComponent", "AbstractGrowable", "AbstractResizable",
         "AbstractSlottedComponent", "Aux", "Cache", "EXIT_INTERRUPTED", "EXIT_TRY_AGAIN",
         "FixedPoint", "Frame", "GROWTH_FACTOR", "Key", "Plan", "PyTree", "Rate", "ScaledFixedPoint",

@@ -132,6 +132,7 @@ from .calls._explain import (
     describe as describe,
     explain_attribute as explain_attribute,
     explain_call as explain_call,
+    explain_class as explain_class,
     explain_missing_name as explain_missing_name,
     explain_traced_values as explain_traced_values,
     find_name as find_name,

@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
+from ._errors import ParameterError
 from ._module import Module, data
 
 _WORD = 24  # bits of the low word: exact in float32
@@ -113,10 +114,12 @@ class Clock(Module):
     ) -> Float[Array, "n ..."]:
         """Standard normal noise `[n, *shape]`, drawn for each particle from (seed, step, particle id).
 
-        **Errors:** `ValueError` without a key.
+        **Errors:** `ParameterError` without a key.
         """
         if self.key is None:
-            raise ValueError("this simulation needs noise: give a key, e.g. key=jax.random.key(0)")
+            raise ParameterError(
+                "this simulation needs noise: give a key, e.g. key=0 or key=jax.random.key(0)"
+            )
 
         # One key per id: noise then depends neither on the order of particles nor on their devices.
         def draw(particle_id: Int[Array, ""]) -> Float[Array, "..."]:

@@ -82,11 +82,33 @@ class AbstractTerm(Module):
         """A sum of this one term under the name `name`: add it to others, and `find` it by that name."""
         return Tendencies((self,), (name,))
 
+    def __mul__(self, factor: Any) -> Any:
+        """**Errors:** `DeclarationError`: factors belong to the parameters of a term."""
+        raise DeclarationError(
+            f"{type(self).__name__} has no product with {describe(factor)}: scale its parameters instead"
+        )
+
+    __rmul__ = __truediv__ = __mul__
+
+    def __sub__(self, other: Any) -> Any:
+        """**Errors:** `DeclarationError`: terms add, with signs in their parameters."""
+        raise DeclarationError(
+            f"{type(self).__name__} has no difference with {describe(other)}: terms add, and signs belong to "
+            "their parameters"
+        )
+
 
 class AbstractTendency(AbstractTerm):
     """A term that returns rates of change of the components that it drives, and of no others."""
 
     # The cache passes through: a tendency that has one overrides `init` and `__call__`.
+
+    def __add__(self, other: Any) -> Any:
+        """**Errors:** `DeclarationError`: tendencies are added by the integrator that they are given to."""
+        raise DeclarationError(
+            f"{type(self).__name__} + {describe(other)}: rates are given one after the other, RK4(a, b), "
+            "which adds them; forces act by VelocityVerlet(force), beside them in Strang(…)"
+        )
 
     @abc.abstractmethod
     def rate(self, clock: Clock, state: State) -> Rate:

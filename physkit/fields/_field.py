@@ -16,8 +16,10 @@ from physkit.core import (
     ScaledFixedPoint,
     ShapeError,
     as_parameter,
+    call_user_function,
     cast_floats,
     data as evolving,
+    explain_call,
     replace_fields,
     replicate,
     safe_power,
@@ -25,6 +27,7 @@ from physkit.core import (
     with_tangent_of,
 )
 from physkit.geometry import (
+    AXES,
     AbstractBoundary,
     Boundaries,
     Coordinates,
@@ -115,6 +118,7 @@ class Field(AbstractFieldArithmetic, AbstractExactComponent):
         self.data = wall_values_imposed(self)
 
     @staticmethod
+    @explain_call
     def from_function(
         grid: Grid,
         function: Callable[..., ArrayLike | Sequence[ArrayLike]],
@@ -125,7 +129,12 @@ class Field(AbstractFieldArithmetic, AbstractExactComponent):
     ) -> "Field":
         """`function(*x)` at every point; a tuple of `d` values makes a vector field."""
         location = grid.cell if location is None else location
-        values, points = function(*grid.coordinates(location)), grid.local_shape_at(location)
+        signature = f"({', '.join(AXES[: grid.dimension])})"
+        coordinates = tuple(grid.coordinates(location))
+        values = call_user_function(
+            function, coordinates, "a function of the grid's axes", signature
+        )
+        points = grid.local_shape_at(location)
         vector = isinstance(values, tuple | list)
         if vector and len(values) != grid.dimension:
             raise ShapeError(

@@ -19,6 +19,9 @@ from physkit.core import (
     PyTree,
     StorageKind,
     all_finite,
+    as_count,
+    call_user_function,
+    describe,
     static,
 )
 
@@ -100,7 +103,13 @@ class Expression(AbstractQuantity):
     function: Callable[[Snapshot], PyTree] = static()
 
     def __call__(self, snapshot: Snapshot) -> PyTree:
-        return self.function(snapshot)
+        value = call_user_function(self.function, (snapshot,), "a quantity", "(snapshot)")
+        leaves = jax.tree.leaves(value)
+        if not leaves or not all(eqx.is_array_like(leaf) for leaf in leaves):
+            raise ObserverError(
+                f"a quantity returns numbers of the snapshot; this one returned {describe(value)}"
+            )
+        return value
 
 
 # What users may give where a quantity is expected.
@@ -174,10 +183,12 @@ def check_interval(interval: object) -> int:
 
     **Errors:** `ObserverError` for anything else.
     """
-    # True is an instance of int.
-    if isinstance(interval, bool) or not isinstance(interval, int) or interval < 1:
-        raise ObserverError(f"an observer's interval counts steps: 1, 2, …; got {interval!r}")
-    return interval
+    try:
+        return as_count(interval)
+    except ObserverError:
+        raise ObserverError(
+            f"an observer's interval counts steps: 1, 2, …; got {describe(interval)}"
+        ) from None
 
 
 def check_optional_interval(interval: object) -> int | None:
@@ -193,7 +204,7 @@ def as_quantity(name: str, value: object) -> AbstractQuantity:
     if isinstance(value, AbstractQuantity):
         return value
     # A class is callable: `Every(10, energy=TotalEnergy)` lacks its parentheses.
-    if isinstance(value, type) or not callable(value):
+    if isinstance(value, type | Module) or not callable(value):
         hint = f"{value.__name__}()" if isinstance(value, type) else "a quantity or a function"
-        raise ObserverError(f"{name}={value!r} is not a quantity; did you mean {hint}?")
+        raise ObserverError(f"{name}={describe(value)} is not a quantity; did you mean {hint}?")
     return Expression(value)

@@ -8,20 +8,46 @@ import numpy as np
 from jax.typing import ArrayLike, DTypeLike
 from jaxtyping import Array, Int
 
-from physkit.core import ParameterError, ShapeError, concrete_value
+from physkit.core import (
+    Module,
+    ParameterError,
+    ShapeError,
+    concrete_value,
+    describe,
+    note_precision,
+)
 
 Numbers: TypeAlias = ArrayLike | Sequence  # a number, an array, or nested sequences of numbers
 
 
 def as_float_array(value: Numbers) -> Array:
-    """`value` as an array of floats."""
-    array = jnp.asarray(value)
+    """`value` as an array of real floats, said once where doubles become single precision."""
+    note_precision(value)
+    array = as_numbers(value, "position")
     return array if jnp.issubdtype(array.dtype, jnp.floating) else array.astype(float)
+
+
+def as_numbers(value: Numbers, name: str) -> Array:
+    """`value` as an array of real numbers of its own kind.
+
+    **Errors:** `ParameterError` for what holds no numbers, rows of different lengths, or complex numbers.
+    """
+    if value is None or isinstance(value, str | Module):
+        raise ParameterError(f"{name} must be numbers; got {describe(value)}")
+    try:
+        array = jnp.asarray(value)
+    except (TypeError, ValueError) as error:
+        raise ParameterError(
+            f"{name} must be numbers, in rows of equal length; got {describe(value)}"
+        ) from error
+    if jnp.issubdtype(array.dtype, jnp.complexfloating):
+        raise ParameterError(f"{name} must be real; got {array.dtype}")
+    return array
 
 
 def as_argument(value: Numbers, shape: tuple[int, ...], dtype: DTypeLike, name: str) -> Array:
     """`value`, one for all particles or one for each, as an array of this shape."""
-    array = jnp.asarray(value, dtype)
+    array = as_numbers(value, name).astype(dtype)
     if array.ndim and array.shape != shape:
         raise ShapeError(f"{name} must have shape {shape} like the positions; got {array.shape}")
     return jnp.broadcast_to(array, shape)
@@ -29,8 +55,9 @@ def as_argument(value: Numbers, shape: tuple[int, ...], dtype: DTypeLike, name: 
 
 def as_integers(value: Numbers, n: int, name: str) -> Int[Array, " n"]:
     """`value` as `n` integers."""
-    if not jnp.issubdtype(jnp.asarray(value).dtype, jnp.integer):
-        raise ParameterError(f"{name} must be integers; got {jnp.asarray(value).dtype}")
+    numbers = as_numbers(value, name)
+    if not jnp.issubdtype(numbers.dtype, jnp.integer):
+        raise ParameterError(f"{name} must be integers; got {numbers.dtype}")
     return as_argument(value, (n,), jnp.int32, name)
 
 

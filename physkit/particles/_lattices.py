@@ -8,7 +8,14 @@ import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
-from physkit.core import ParameterError, ShapeError, as_parameter, concrete_value, explain_call
+from physkit.core import (
+    ParameterError,
+    ShapeError,
+    as_parameter,
+    concrete_value,
+    explain_call,
+    explain_missing_name,
+)
 from physkit.geometry import Box
 
 # Conventional cells, rectangular: (basis in fractions of the edges, edges in units of `spacing`).
@@ -198,3 +205,6 @@ def _check_positive(value: ArrayLike | None, name: str) -> None:
     number = concrete_value(value)
     if number is not None and not (number.ndim == 0 and number > 0):
         raise ParameterError(f"{name} must be one positive number; got {value!r}")
+
+
+__getattr__ = explain_missing_name(__name__)

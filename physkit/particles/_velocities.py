@@ -6,8 +6,10 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Bool, Float, Int
 
 from physkit.core import (
+    KeyLike,
     ParameterError,
     ShapeError,
+    as_key,
     concrete_value,
     explain_call,
     safe_divide,
@@ -108,7 +110,7 @@ def angular_momentum(particles: Particles, about: Numbers | None = None) -> Floa
 
 @explain_call
 def maxwell_boltzmann(
-    key: Array,
+    key: KeyLike,
     particles: Particles,
     temperature: ArrayLike,
     *,
@@ -123,7 +125,7 @@ def maxwell_boltzmann(
 
     **Arguments:**
 
-    - `key`: a JAX random key.
+    - `key`: a JAX random key, or a whole number.
     - `temperature`: k_B T, energy; differentiable.
     - `remove_momentum`: make the total momentum zero.
     - `exact`: rescale so that the instantaneous temperature is exactly `temperature`, with d degrees of
@@ -131,6 +133,7 @@ def maxwell_boltzmann(
 
     **Errors:** `ParameterError` for a negative temperature.
     """
+    key = as_key(key)
     number = concrete_value(temperature)
     if number is not None and not (number.ndim == 0 and number >= 0):
         raise ParameterError(f"temperature must be one number, not negative; got {temperature!r}")

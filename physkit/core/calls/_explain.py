@@ -10,6 +10,7 @@ import traceback
 import types
 import typing
 from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 import equinox as eqx
@@ -22,6 +23,7 @@ from ._argument_names import ADVICE_FOR, ATTRIBUTES, SYNONYMS
 
 P = ParamSpec("P")
 R = TypeVar("R")
+C = TypeVar("C", bound=type)
 
 _MAX_LENGTH = 60  # characters of a value in a message
 
@@ -76,6 +78,24 @@ def explain_call(function: Callable[P, R]) -> Callable[P, R]:
             raise
 
     return call
+
+
+def explain_class(cls: C) -> C:
+    """A class (no Module: these explain themselves), whose construction explains wrong arguments."""
+    build = cls.__init__
+
+    @functools.wraps(build)
+    def init(self: Any, *args: Any, **kwargs: Any) -> None:
+        try:
+            build(self, *args, **kwargs)
+        except PhyskitError:
+            raise
+        except Exception as error:
+            explain_arguments(cls, cls.__name__, args, kwargs, error)
+            raise
+
+    cls.__init__ = init
+    return cls
 
 
 def explain_arguments(
@@ -242,11 +262,17 @@ def _allows(hint: Any, value: Any) -> bool | None:
     """Whether one alternative allows `value`; None where this is not known."""
     if hint is None or hint is type(None):
         return value is None
-    if typing.get_origin(hint) is collections.abc.Callable:
+    if collections.abc.Callable in (hint, typing.get_origin(hint)):
         return callable(value)
     if not isinstance(hint, type) or typing.get_origin(hint) is not None:
         return None
-    if issubclass(hint, eqx.Module) or hint is str:
+    if hint in (float, int, bool):
+        no_number = isinstance(value, str | bytes | type | dict | list | tuple | eqx.Module)
+        return False if no_number or value is None else None
+    if hint is Path:
+        return isinstance(value, Path)
+    is_ours = hint.__module__.startswith("physkit.") and not getattr(hint, "_is_protocol", False)
+    if issubclass(hint, eqx.Module) or hint is str or (is_ours and not _is_array_type(hint)):
         return isinstance(value, hint)
     if _is_array_type(hint):
         return _allows_array(hint, value)
@@ -277,10 +303,17 @@ def _is_real(hint: Any) -> bool:
 
 
 def _wanted(hint: Any) -> str:
-    if typing.get_origin(hint) is collections.abc.Callable:
+    if collections.abc.Callable in (hint, typing.get_origin(hint)):
         return "a function"
-    if hint is str:
-        return "a string"
+    plain = {
+        str: "a string",
+        float: "a number",
+        int: "a number",
+        bool: "True or False",
+        Path: "a path",
+    }
+    if hint in plain:
+        return plain[hint]
     if _is_array_type(hint):
         rank = _rank(hint)
         real = "real " if _is_real(hint) else ""
@@ -335,8 +368,8 @@ def explain_missing_name(module: str) -> Callable[[str], Any]:
     def get(name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        public = [n for n in vars(sys.modules[module]) if not n.startswith("_")]
-        here = [n for n in public if not isinstance(vars(sys.modules[module])[n], types.ModuleType)]
+        inside = vars(sys.modules[module]).items()
+        here = [n for n, x in inside if str(getattr(x, "__module__", "")).startswith(module)]
         meant = find_name(name, here)
         hint = f"; did you mean {meant!r}?" if meant else f"; available: {sorted(here)}"
         raise AttributeError(f"{module} has no {name!r}{hint}")

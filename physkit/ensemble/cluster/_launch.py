@@ -9,7 +9,7 @@ from typing import Any
 
 import jax.numpy as jnp
 
-from physkit.core import MissingExtraError, ParameterError, SweepError
+from physkit.core import MissingExtraError, ParameterError, SweepError, explain_class
 from physkit.parallel import environment_variable
 from physkit.simulate import Progress
 from physkit.storage import make_folder
@@ -27,6 +27,7 @@ _SLURM_POLL_SECONDS = 15.0  # between two calls of squeue
 _NO_TIMEOUT = 60 * 24 * 365  # minutes; submitit asks for a limit
 
 
+@explain_class
 @dataclasses.dataclass(frozen=True)
 class LocalWorkers:
     """Processes on this machine that compute the chunks of a sweep side by side.

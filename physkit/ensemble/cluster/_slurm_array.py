@@ -5,12 +5,13 @@ import re
 import shlex
 from collections.abc import Mapping, Sequence
 
-from physkit.core import ParameterError
+from physkit.core import ParameterError, explain_class
 
 _OPTION_NAME = re.compile(r"[A-Za-z][A-Za-z0-9-]*")
 _LINE_BREAK = re.compile(r"[\r\n\0]")  # would let an option start a directive of its own
 
 
+@explain_class
 @dataclasses.dataclass(frozen=True)
 class SlurmArray:
     """A Slurm job array, each of whose elements computes chunks of a sweep until none are left.

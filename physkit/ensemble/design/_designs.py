@@ -6,12 +6,13 @@ from collections.abc import Sequence
 import jax
 import numpy as np
 
-from physkit.core import ParameterError, PyTree, ShapeError, explain_call
+from physkit.core import ParameterError, PyTree, ShapeError, explain_call, explain_class
 from physkit.fit import Fit
 
 from ._sweep_axes import STATE, Design, SweepAxis, Where, cartesian_product, zip_axes
 
 
+@explain_class
 @dataclasses.dataclass(frozen=True, eq=False)
 class ParameterRange:
     """The range of a quantity, for designs to choose values from.

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 import jax
 import numpy as np
 
-from physkit.core import ParameterError, PyTree, ShapeError, explain_call
+from physkit.core import ParameterError, PyTree, ShapeError, explain_call, explain_class
 from physkit.fit import Where as FitWhere
 
 KEY = "key"
@@ -18,6 +18,7 @@ Where: TypeAlias = FitWhere | str
 Model: TypeAlias = tuple[Any, PyTree]  # (simulation, state)
 
 
+@explain_class
 @dataclasses.dataclass(frozen=True, eq=False)
 class SweepAxis:
     """One swept quantity of a model `(simulation, state)`: where it is, and its values.

@@ -9,13 +9,14 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Bool, Float
 
-from physkit.core import ParameterError, ShapeError, static
+from physkit.core import ParameterError, ShapeError, describe, static
 
 from ..boundaries._boundary import AbstractBoundary, Periodic
 from ..boundaries._parse_boundaries import Boundaries
 from ..spaces._abstract_grid import AbstractGrid
 from ..spaces._box import Box
 from ..spaces._location import AXES, Location
+from ..spaces._space import AbstractSpace
 from ..transforms._cosine_sine import Parities, inverse_transform_values, transform_values
 from ..transforms._distributed_transform import (
     forward_transform,
@@ -33,6 +34,20 @@ Width = int | tuple[tuple[int, int], ...]  # number of ghosts: on all sides, or 
 
 def _identity(x: np.ndarray) -> np.ndarray:
     return x
+
+
+def _as_counts(shape: Any) -> tuple[int, ...]:
+    """Numbers of cells, whole ones."""
+    numbers = np.atleast_1d(shape)
+    if numbers.dtype.kind not in "iuf" or np.any(numbers != np.round(numbers)):
+        raise ParameterError(
+            f"shape counts cells, e.g. Grid([1.0, 1.0], (64, 64)): whole numbers; got {describe(shape)}"
+        )
+    if numbers.dtype.kind == "f" and np.all(numbers == 1):
+        raise ParameterError(
+            f"Grid(lengths, shape): lengths come first, numbers of cells second; got {describe(shape)} as shape"
+        )
+    return tuple(int(n) for n in numbers)
 
 
 class Grid(AbstractGrid):
@@ -56,8 +71,14 @@ class Grid(AbstractGrid):
     shape: tuple[int, ...] = static()
 
     def __init__(self, space: Box | ArrayLike | Sequence[Any], shape: ArrayLike | Sequence[int]):
+        if isinstance(space, AbstractSpace) and not isinstance(space, Box):
+            raise ParameterError(
+                f"a grid fills a Box, e.g. Grid(Box([1, 1]), (64, 64)); got {describe(space)}"
+            )
+        if isinstance(space, int | float):
+            space = [space]
         self.space = space if isinstance(space, Box) else Box(space)
-        self.shape = tuple(int(n) for n in np.atleast_1d(shape))
+        self.shape = _as_counts(shape)
         if len(self.shape) != len(self.space.periodic):
             raise ShapeError(
                 f"a box with {len(self.space.periodic)} axes needs one number of cells for each; got "

@@ -7,7 +7,17 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float
 
-from physkit.core import ParameterError, ShapeError, as_parameter, concrete_value, param, static
+from physkit.core import (
+    ParameterError,
+    ShapeError,
+    as_parameter,
+    concrete_value,
+    describe,
+    explain_call,
+    param,
+    show_numbers,
+    static,
+)
 from physkit.parallel import AbstractComm, SerialComm
 
 from ._space import AbstractSpace, Components
@@ -18,7 +28,8 @@ class Box(AbstractSpace):
 
     **Arguments:**
 
-    - `lengths`: edge lengths, `[d]`, length unit; differentiable (pressure is a derivative by them).
+    - `lengths`: edge lengths, `[d]`, length unit; differentiable (pressure is a derivative by them). Or the
+      cell of another code, `[d d]`, if it is rectangular.
     - `periodic`: whether each axis is periodic; one bool per axis, or one for all. The length of an open
       axis is the extent that grids, slabs, lattices and plots use: particles may leave it.
 
@@ -35,17 +46,18 @@ class Box(AbstractSpace):
     def __init__(
         self,
         lengths: ArrayLike | Sequence[Any],
-        periodic: bool | tuple[bool, ...] = True,
+        periodic: bool | Sequence[Any] = True,
         comm=None,
     ):
+        lengths = _as_lengths(lengths)
         self.lengths = as_parameter(lengths)
         self.comm = SerialComm() if comm is None else comm
         shape = np.shape(lengths)
         if len(shape) != 1 or not 1 <= shape[0] <= 3:
             raise ShapeError(
-                f"Box needs one length per axis, e.g. Box([10, 10, 10]); got {lengths!r}"
+                f"Box needs one length per axis, e.g. Box([10, 10, 10]); got {describe(lengths)}"
             )
-        self.periodic = (periodic,) * shape[0] if isinstance(periodic, bool) else tuple(periodic)
+        self.periodic = _as_bools(periodic, shape[0])
         if len(self.periodic) != shape[0]:
             raise ShapeError(
                 f"Box has {shape[0]} lengths but periodicity for {len(self.periodic)} axes"
@@ -53,12 +65,13 @@ class Box(AbstractSpace):
         # Traced lengths cannot be checked here; `is_degenerate` finds them. Lists of tracers become objects.
         numbers = concrete_value(lengths)
         if numbers is not None and numbers.dtype != object and not np.all(numbers > 0):
-            raise ParameterError(f"box lengths must be positive; got {numbers.tolist()}")
+            raise ParameterError(f"box lengths must be positive; got {show_numbers(numbers)}")
 
     @staticmethod
+    @explain_call
     def cube(length: ArrayLike, dimension: int = 3) -> "Box":
         """The periodic box with `dimension` equal edges."""
-        return Box(jnp.full(dimension, jnp.asarray(length, float)))
+        return Box(jnp.full(dimension, as_parameter(length)))
 
     def periodic_axes(self, dimension: int) -> tuple[bool, ...]:
         self._check(dimension)
@@ -96,3 +109,37 @@ class Box(AbstractSpace):
     def _check(self, dimension: int) -> None:
         if dimension != len(self.periodic):
             raise ShapeError(f"positions have {dimension} axes, the box has {len(self.periodic)}")
+
+
+def _as_bools(periodic: Any, count: int) -> tuple[bool, ...]:
+    """One bool per axis."""
+    if isinstance(periodic, bool | np.bool_):
+        return (bool(periodic),) * count
+    is_sequence = isinstance(periodic, list | tuple | np.ndarray)
+    if not is_sequence or not all(isinstance(one, bool | np.bool_) for one in periodic):
+        raise ParameterError(
+            f"periodic is True, False, or one of these per axis, e.g. (True, False); got {describe(periodic)}"
+        )
+    return tuple(bool(one) for one in periodic)
+
+
+def _as_lengths(lengths: Any) -> Any:
+    """Edge lengths: of a rectangular cell `[d d]`, as other codes have it, its diagonal.
+
+    **Errors:** `ShapeError` for a cell that is not rectangular.
+    """
+    # Cells of ASE are no arrays, but say what they are.
+    if hasattr(lengths, "array") and np.shape(lengths.array) == (3, 3):
+        lengths = np.asarray(lengths.array)
+    shape = np.shape(lengths)
+    if len(shape) != 2 or shape[0] != shape[1] or not 2 <= shape[0] <= 3:
+        return lengths
+    numbers = concrete_value(lengths)
+    if numbers is None or numbers.dtype == object:
+        return lengths
+    if np.any(numbers != np.diag(np.diag(numbers))):
+        raise ShapeError(
+            f"a Box is rectangular, and this cell is tilted: Triclinic(vectors) takes it; got "
+            f"{show_numbers(numbers)}"
+        )
+    return np.diag(numbers)

@@ -125,8 +125,11 @@ class AbstractForce(AbstractTerm):
     ) -> tuple[Float[Array, "n d"] | dict[str, Float[Array, "..."]], Cache]:
         return self.force(clock, state), cache
 
-    def __add__(self, other: "AbstractForce | Forces") -> "Forces":
+    def __add__(self, other: object) -> "Forces":
         return Forces.of(self, other)
+
+    def __radd__(self, other: object) -> "Forces":
+        return Forces.of(self) if isinstance(other, int) and other == 0 else Forces.of(other, self)
 
     def named(self, name: str) -> "Forces":
         """A sum of this one force under `name`: add it to others, and `find` it by that name."""
@@ -204,7 +207,7 @@ class Forces(Module):
             new_caches.append(cache)
         return total, tuple(new_caches)
 
-    def __add__(self, other: "AbstractForce | Forces") -> "Forces":
+    def __add__(self, other: object) -> "Forces":
         return Forces.of(self, other)
 
 

@@ -5,12 +5,14 @@ import time
 from pathlib import Path
 from typing import NoReturn
 
+import equinox as eqx
 import jax
 import numpy as np
 
 from physkit.core import (
     CapacityError,
     Count,
+    DeclarationError,
     KeyLike,
     PhyskitError,
     State,
@@ -18,6 +20,7 @@ from physkit.core import (
     as_key,
     as_state,
     explain_call,
+    is_concrete,
 )
 from physkit.parallel import DevicesLike, gather_to_host
 from physkit.storage import Checkpoints
@@ -92,6 +95,10 @@ def run(
     """
     require_simulation("run", sim, carry_or_state, steps)
     steps, key, carry_or_state = as_count(steps), as_key(key), as_state(carry_or_state)
+    if not is_concrete((eqx.filter(sim, eqx.is_array), eqx.filter(carry_or_state, eqx.is_array))):
+        raise DeclarationError(
+            "run is a loop of the host: inside of jit, grad and vmap use pk.simulate(simulation, state, steps)"
+        )
     blocks = count_blocks(sim, steps)
     # Signals from here on: to build lists and read checkpoints takes a while.
     with explain_carry_errors(sim, carry_or_state), StopRequest(wall_time) as stop:

@@ -2,7 +2,7 @@
 
 import dataclasses
 from pathlib import Path
-from typing import NoReturn
+from typing import Any
 
 import jax
 import numpy as np
@@ -94,7 +94,7 @@ class Run:
             f"nothing recorded as {name!r}; available: {sorted(self.frames | self.summary)}"
         )
 
-    def __getattr__(self, name: str) -> NoReturn:
+    def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
         recorded = self.frames | self.summary

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from itertools import pairwise
 
 import equinox as eqx
+import numpy as np
 from jaxtyping import Array, Float
 
 from physkit.core import (
@@ -12,7 +13,9 @@ from physkit.core import (
     ObserverError,
     ParameterError,
     concrete_value,
+    describe,
     param,
+    show_numbers,
 )
 from physkit.integrators import AbstractIntegrator
 from physkit.observe import AbstractObserver, Finite
@@ -26,10 +29,15 @@ def _as_tuple(
 ) -> tuple[AbstractObserver, ...]:
     if isinstance(observers, AbstractObserver):
         return (observers,)
+    if not isinstance(observers, Iterable) or isinstance(observers, str | type | dict):
+        raise ObserverError(
+            f"observers come in a list, as observers=[Every(10, energy=TotalEnergy())]; got "
+            f"{describe(observers)}"
+        )
     for one in observers:
         if not isinstance(one, AbstractObserver):
             raise ObserverError(
-                f"{one!r} is not an observer; wrap quantities as Every(10, name=quantity)"
+                f"{describe(one)} is not an observer; wrap quantities as Every(10, name=quantity)"
             )
     return tuple(observers)
 
@@ -69,9 +77,10 @@ class Simulation(Module):
                 f"or another; got {self.adjoint!r}"
             )
         dt = concrete_value(self.dt)  # None inside of a trace
-        if dt is not None and dt.ndim == 0 and not dt > 0:
-            # `!s`: a plain `{dt}` would show the digits of a double, 0.10000000149.
-            raise ParameterError(f"the time step must be positive; got dt = {dt!s}")
+        if dt is not None and dt.ndim == 0 and not 0 < dt < np.inf:
+            raise ParameterError(
+                f"the time step must be positive and finite; got dt = {show_numbers(dt)}"
+            )
         intervals = self.intervals
         # Each interval is a level of the nested loop, so that each must divide the next.
         if any(long % short for short, long in pairwise(intervals)):

@@ -6,7 +6,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-from physkit.core import DamagedFileError, FileError, PyTree
+from physkit.core import DamagedFileError, FileError, PyTree, explain_class
 from physkit.parallel import ProcessGroup, single_process
 
 from .._atomic import make_folder, remove_temporaries, to_path
@@ -15,6 +15,7 @@ from ._checkpoint_shards import part_name, remove_orphaned_parts
 from ._identity import Identity
 
 
+@explain_class
 @dataclasses.dataclass(frozen=True)
 class Checkpoints:
     """A folder of checkpoints, and how often `run` writes one.

@@ -22,6 +22,7 @@ from physkit.core import (
     as_parameter,
     concrete_value,
     data,
+    describe,
     replace_fields,
     static,
 )
@@ -327,6 +328,8 @@ def _quantum(force: Pairwise, particles: Particles, largest: Float[Array, ""]) -
 def _length(name: str, value: ArrayLike | None, above: float | None = None) -> float | None:
     if value is None:
         return None
+    if isinstance(value, str) or np.ndim(value):
+        raise ParameterError(f"{name} must be one length, a number; got {describe(value)}")
     number = concrete_value(value)
     if number is None:
         raise ParameterError(

@@ -1,0 +1,28 @@
+"""Two hundred wrong calls: none ends in a raw error of JAX, Equinox, NumPy or Python, or in a wrong number."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from wrong_calls import WRONG, judge_error
+
+
+def test_every_wrong_call_explains_itself():
+    """In a process of its own: single precision, annotations not checked, as in a script."""
+    script = Path(__file__).with_name("wrong_calls.py")
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(("JAX_", "PHYSKIT_"))}
+    root = str(script.parent.parent)
+    environment |= {"PYTHONPATH": root, "JAX_PLATFORMS": "cpu", "MPLBACKEND": "Agg"}
+    done = subprocess.run(
+        [sys.executable, str(script)], capture_output=True, text=True, env=environment, timeout=300
+    )
+    assert done.returncode == 0, done.stderr
+    faults = json.loads(done.stdout.splitlines()[-1])
+    assert not faults, "\n".join(faults)
+
+
+def test_there_are_enough_and_the_judge_sees_raw_errors():
+    assert len(list(filter(None, WRONG.splitlines()))) >= 120
+    assert "raw" in judge_error(TypeError("unsupported operand type(s)"), "")

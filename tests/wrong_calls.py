@@ -1,0 +1,324 @@
+"""What users mistype first, over the whole public API, and what the answer must say.
+
+Run as a script, `python tests/wrong_calls.py`, it tries every line as a user would – in single precision, without
+checked annotations – and prints a JSON list of faults. `test_wrong_calls.py` does so in a process of its own.
+"""
+
+import json
+import sys
+import traceback
+import types
+import warnings
+
+SETUP = """
+import jax, jax.numpy as jnp, numpy as np, physkit as pk
+X = jnp.array([[0.0, 0.0, 0.0], [1.2, 0.0, 0.0], [0.0, 1.2, 0.0], [0.0, 0.0, 1.2]])
+box = pk.Box([8.0, 8.0, 8.0])
+atoms = pk.Particles(X, space=box)
+lj = pk.LennardJones()
+force = pk.Pairwise(lj, cutoff=2.5)
+trap = pk.HarmonicTrap(1.0)
+verlet = pk.VelocityVerlet(trap)
+sim = pk.Simulation(verlet, dt=0.01)
+grid = pk.Grid([1.0], (16,))
+u = pk.Field(jnp.zeros(16), grid)
+heat = pk.equations.Diffusion(0.1)
+hsim = pk.Simulation(pk.RK4(heat), dt=1e-4)
+decay = pk.Simulation(pk.RK4(lambda t, y: -y), dt=0.1)
+stiffness = lambda m: pk.find(m, pk.HarmonicTrap).stiffness
+dt = lambda m: m[0].dt
+"""
+
+# A wrong call | what its error says, as a part of the text.
+WRONG = r"""
+pk.Box() | needs lengths
+pk.Box(8.0) | one length per axis
+pk.Box(8.0, 8.0, 8.0) | one length per axis
+pk.Box([8.0, 0.0]) | must be positive; got [8., 0.]
+pk.Box(["a", "b"]) | must be a number or an array
+pk.Box([8, 8], pbc=True) | did you mean periodic=
+pk.Box(L=[8, 8]) | did you mean lengths=
+pk.Box([8, 8], periodic=1) | one of these per axis
+pk.Box([8, 8], periodic="xy") | one of these per axis
+pk.Box([1j, 2]) | real numbers
+pk.Box([[8, 0], [1, 8]]) | Triclinic(vectors)
+pk.Box.cube("a") | must be a number
+pk.Free(3) | Free: comm must be
+pk.Grid(64) | needs shape
+pk.Grid((64, 64), [1.0, 1.0]) | lengths come first
+pk.Grid([1.0], (16.5,)) | whole numbers
+pk.Grid([1.0], "16") | whole numbers
+pk.Grid([1.0], cells=(16,)) | did you mean shape=
+pk.Grid(pk.Free(), (16,)) | a grid fills a Box
+pk.Particles() | needs position
+pk.Particles([0.0, 1.0, 2.0]) | positions[:, None]
+pk.Particles(jnp.zeros((3, 10))) | transpose
+pk.Particles("x") | position must be numbers
+pk.Particles([[0.0, 1j]]) | position must be real
+pk.Particles([[0.0, 0.0], [1.0]]) | rows of equal length
+pk.Particles(X, mass=[1.0, 2.0]) | mass must have shape (4,)
+pk.Particles(X, mass=None) | mass must be numbers
+pk.Particles(X, mass="1") | mass must be numbers
+pk.Particles(X, masses=1.0) | did you mean mass=
+pk.Particles(positions=X) | did you mean position=
+pk.Particles(X, box=box) | did you mean space=
+pk.Particles(X, space=[1.0, 1.0, 1.0]) | space must be an AbstractSpace
+pk.Particles(X, space=pk.Free) | write Free(…)
+pk.Particles(X, species=["Ar"] * 4) | species must be numbers
+pk.Particles(atoms) | position must be numbers; got a Particles
+atoms.positions | did you mean 'position'
+atoms.v | did you mean 'velocity'
+u.values | did you mean 'data'
+grid.dx | did you mean 'spacing'
+sim.run(atoms, 10) | pk.run(simulation, state, steps)
+sim.dt = 0.1 | Modules never change
+atoms.position = X | replace(position=…)
+pk.lattice.fcc(4, 0.8) | available:
+pk.lattice.face_centered_cubic((2, 2, 2), rho=0.8) | did you mean density=
+pk.maxwell_boltzmann(atoms, temperature=1.0) | needs particles
+pk.maxwell_boltzmann("seed", atoms, temperature=1.0) | key is a whole number
+pk.maxwell_boltzmann(0, atoms, T=1.0) | did you mean temperature=
+pk.maxwell_boltzmann(0, X, temperature=1.0) | particles must be a Particles
+pk.remove_drift(X) | particles must be a Particles
+pk.minimize(atoms, force) | particles are the state
+pk.minimize(lj, atoms) | Pairwise(LennardJones(…), cutoff=…)
+pk.Pairwise(cutoff=2.5) | needs potential
+pk.Pairwise(pk.LennardJones, cutoff=2.5) | write LennardJones(…)
+pk.Pairwise(force, cutoff=2.5) | potential must be an AbstractPairPotential
+pk.Pairwise(lambda r: r**2, cutoff=2.5) | a class with energy(self, r)
+pk.Pairwise(lj, rcut=2.5) | did you mean cutoff=
+pk.Pairwise(lj, cutoff="2.5") | cutoff must be a number
+pk.Pairwise(lj, cutoff=[2.5]) | cutoff must be a number
+pk.Pairwise(lj, cutoff=-2.5) | positive length
+pk.LennardJones(eps=1.0) | did you mean epsilon=
+pk.LennardJones(1.0, 1.0, 2.5) | nothing is called for 2.5
+pk.LennardJones(sigma=[1.0]) | sigma must be
+pk.HarmonicTrap(k=1.0) | did you mean stiffness=
+pk.HarmonicTrap("1") | HarmonicTrap: stiffness: a parameter must be a number
+pk.UniformAcceleration(9.81) | shape [d]
+pk.HarmonicBonds([[0, 1]], k=1.0, length=1.0) | did you mean stiffness=
+pk.ExternalForce(3.0) | function must be a function
+trap + lj | Pairwise(LennardJones(…), cutoff=…)
+trap + (lambda t, p: p.position) | ExternalForce
+trap * 2 | scale its parameters
+trap - trap | terms add
+heat + heat | RK4(a, b)
+pk.ParticleMesh((16, 16)) | grid must be
+pk.VelocityVerlet() | needs force
+pk.VelocityVerlet(lj) | Pairwise(LennardJones(…), cutoff=…)
+pk.VelocityVerlet(pk.HarmonicTrap) | write HarmonicTrap(…)
+pk.VelocityVerlet(force, dt=0.01) | Simulation(integrator, dt=…)
+pk.VelocityVerlet(lambda t, x: -x) | ExternalForce
+pk.VelocityVerlet([trap, trap]) | forces add
+pk.VelocityVerlet(heat) | RK4(Diffusion(…))
+pk.BAOAB(force, kT=1.0, friction=1.0) | did you mean temperature=
+pk.BAOAB(force, temperature=1.0, gamma=1.0) | did you mean friction=
+pk.Brownian() | needs force
+pk.Brownian(temperature=1.0, friction=1.0) | needs force
+pk.Brownian(force, temperature="hot", friction=1.0) | Brownian: temperature
+pk.NoseHooverChain(force, temperature=1.0, tau=0.1) | did you mean period=
+pk.RK4(trap) | EquationsOfMotion
+pk.RK4(pk.equations.Diffusion) | is a class
+pk.RK4(3.0) | must be
+pk.RK4([heat, heat]) | must be
+pk.Strang(trap, heat) | composes two or more integrators
+pk.Subcycle(10, verlet) | integrator must be
+pk.CFLSubsteps(hsim) | integrator must be
+pk.SplitStep() | needs equation
+pk.Simulation(verlet) | needs dt
+pk.Simulation(pk.VelocityVerlet, dt=0.01) | write VelocityVerlet(…)
+pk.Simulation(force, dt=0.01) | integrator must be an AbstractIntegrator
+pk.Simulation(verlet, dt=0) | must be positive
+pk.Simulation(verlet, dt=-0.01) | got dt = -0.01
+pk.Simulation(verlet, dt="0.01") | Simulation: dt: a parameter must be a number
+pk.Simulation(verlet, dt=[0.01, 0.02]) | dt must be one real number
+pk.Simulation(verlet, dt=None) | dt must be one real number
+pk.Simulation(verlet, dt=np.inf) | positive and finite
+pk.Simulation(verlet, timestep=0.01) | did you mean dt=
+pk.Simulation(verlet, 0.01, observer=[]) | did you mean observers=
+pk.Simulation(verlet, 0.01, observers=pk.TotalEnergy()) | observers=[Every(
+pk.Simulation(verlet, 0.01, observers={"energy": pk.TotalEnergy()}) | observers=[Every(
+pk.Simulation(verlet, 0.01, observers=[pk.TotalEnergy]) | Every(10, name=quantity)
+pk.Simulation(verlet, 0.01, observers=None) | observers=[Every(
+pk.Simulation(verlet, 0.01, adjoint=pk.Reversible) | Reversible
+pk.run(atoms, sim, 10) | the simulation comes first
+pk.run(sim, 10, atoms) | the state comes second
+pk.run(sim, atoms) | needs steps
+pk.run(verlet, atoms, 10) | Simulation(VelocityVerlet(…), dt=…)
+pk.run(force, atoms, 10) | an integrator and a time step
+pk.run(sim, atoms, 10.5) | whole number
+pk.run(sim, atoms, "10") | whole number
+pk.run(sim, atoms, True) | whole number
+pk.run(sim, atoms, t_end=1.0) | steps · dt
+pk.run(sim, atoms, n_steps=10) | did you mean steps=
+pk.run(sim, atoms, 10, seed=0) | did you mean key=
+pk.run(sim, atoms, 10, 0) | nothing is called for 0
+pk.run(sim, atoms, 10, key="a") | key is a whole number
+pk.run(sim, atoms, 10, key=jax.random.split(jax.random.key(0))) | one key is needed
+pk.run(sim, atoms, 10, to=5) | to must be a string or a path
+pk.run(sim, atoms, 10, devices="tpu") | JAX finds no tpu
+pk.run(sim, None, 10) | the state is None
+pk.run(sim, "atoms", 10) | a state is
+pk.run(sim, pk.Particles, 10) | the class Particles
+pk.run(sim, {}, 10) | the state is empty
+pk.simulate(sim, X, 10) | acts on particles
+pk.simulate(sim, u, 10) | acts on particles
+pk.simulate(sim, {"atoms": atoms}, 10) | component=
+pk.simulate(hsim, atoms, 10) | moves a field
+pk.simulate(decay, "a", 10) | a state is
+pk.simulate(decay, jnp.array([1, 2]), 10) | made of floats
+pk.simulate(pk.Simulation(pk.BAOAB(trap, 1.0, 1.0), 0.01), atoms, 10) | give a key
+pk.simulate(pk.Simulation(pk.RK4(lambda y: -y), 0.1), 1.0, 10) | function(t, state)
+pk.simulate(pk.Simulation(pk.RK4(lambda t, y: None), 0.1), 1.0, 10) | return missing
+pk.simulate(pk.Simulation(pk.RK4(lambda t, y: "a"), 0.1), 1.0, 10) | returns numbers
+pk.simulate(pk.Simulation(pk.RK4(lambda t, y: np.sin(y)), 0.1), 1.0, 10) | jnp.sin for np.sin
+pk.simulate(pk.Simulation(pk.RK4(lambda t, y: y if y > 0 else -y), 0.1), 1.0, 10) | jnp.where
+pk.init(atoms, sim) | the simulation comes first
+jax.grad(lambda x: pk.run(decay, x, 10).state)(1.0) | use pk.simulate
+jax.jit(lambda n: pk.simulate(decay, 1.0, n).state)(10) | static_argnums
+pk.Field(grid, jnp.zeros(16)) | grid must be a Grid
+pk.Field(jnp.zeros(15), grid) | the last axes of data
+pk.Field(jnp.zeros(16), grid, bc=None) | did you mean boundary=
+pk.Field(jnp.zeros(16), grid, location="center") | location must be
+pk.Field.from_function(lambda x: x, grid) | grid must be a Grid
+pk.Field.from_function(grid, lambda x, y: x) | function(x)
+pk.Field.from_function(grid, 1.0) | function(x)
+pk.operators.laplacian(jnp.zeros(16)) | must be
+pk.operators.laplacian(u, scheme="spectral") | pk.schemes.Spectral()
+pk.equations.Diffusion() | needs diffusivity
+pk.equations.Diffusion(nu=0.1) | did you mean diffusivity=
+pk.equations.Diffusion(0.1, scheme="spectral") | pk.schemes.Spectral()
+pk.equations.Diffusion(0.1, pk.schemes.Spectral) | component must be a string
+pk.equations.NavierStokes(Re=100) | Reynolds
+pk.equations.CompressibleEuler(1.4, riemann="hllc") | pk.riemann.HLLC()
+pk.equations.Wave(c=1.0) | did you mean speed=
+pk.Every(10) | something to record
+pk.Every(10, pk.TotalEnergy()) | nothing is called for a TotalEnergy
+pk.Every(2.5, energy=pk.TotalEnergy()) | counts steps
+pk.Every(10, energy=pk.TotalEnergy) | did you mean TotalEnergy()
+pk.Every(10, energy=trap) | not a quantity
+pk.simulate(pk.Simulation(verlet, 0.01, pk.Every(1, x=lambda now: now.position)), atoms, 1) | .state.position
+pk.simulate(pk.Simulation(verlet, 0.01, pk.Every(1, x=lambda t, s: s)), atoms, 1) | function(snapshot)
+pk.simulate(pk.Simulation(verlet, 0.01, pk.Every(1, x=lambda now: None)), atoms, 1) | returns numbers
+pk.simulate(pk.Simulation(verlet, 0.01, pk.Every(1, x=pk.Positions("ions"))), atoms, 1) | no component 'ions'
+pk.simulate(pk.Simulation(verlet, 0.01, pk.Every(1, x=pk.FieldValues())), atoms, 1) | about a field
+pk.RadialDistribution(10) | needs r_max
+pk.RadialDistribution(10, rmax=3.0) | did you mean r_max=
+pk.MeanSquareDisplacement(10, max_lag=100) | did you mean lags=
+pk.Guard(10, True) | holds must be
+pk.Temperature(10) | component must be a string
+pk.fit(lambda m: 0.0, sim) | needs where
+pk.fit(lambda m: 0.0, sim, where="stiffness") | where is a function
+pk.fit(lambda m: 0.0, sim, where=lambda m: None) | where selects nothing
+pk.fit(lambda m: 0.0, sim, where=stiffness, lr=0.1) | the learning rate
+pk.fit(stiffness, sim, where=stiffness, method="adam") | method is an object
+pk.fit(3.0, sim, where=stiffness) | objective
+pk.find(sim, pk.Pairwise) | no part of the model is a Pairwise
+pk.sweep(sim, atoms, 10) | takes
+pk.sweep((sim, atoms)) | steps are missing
+pk.sweep((sim, atoms), 10, over={"dt": [0.1]}) | SweepAxis(where, values)
+pk.sweep((sim, atoms), 10, n_workers=4) | did you mean engine=
+pk.SweepAxis(0.1) | needs values
+pk.LocalWorkers("4") | workers must be a number
+pk.SlurmArray(hours=1) | minutes
+pk.open(5) | path must be a string or a path
+pk.open("nowhere") | nowhere
+pk.export(sim, "a.xyz") | must be a string or a path
+pk.save_checkpoint(atoms, "a") | must be a string or a path
+pk.Checkpoints("a", every="5 min") | did you mean
+pk.plot.field(atoms) | must be a Field
+pk.plot.series() | needs times and values
+pk.plot.show() | available:
+pk.adjoints.Binomial() | needs checkpoints
+pk.adjoints.NestedCheckpoint(levels=3) | has no argument 'levels'
+pk.adjoint_report(sim) | needs carry_or_state and steps
+pk.simulate(pk.Simulation(pk.RK4(heat), 1e-4, adjoint=pk.Reversible()), u, 1) | cannot be taken back
+pk.diagnose(sim) | diagnose needs
+pk.deposit(atoms, grid) | needs
+pk.AbstractForce() | is abstract
+class Own(pk.AbstractPairPotential): pass; Own() | `energy(self, r)`
+class Own(pk.LennardJones): pass | which is final
+"""
+
+# What works | what must be true of it (`it`); the first warning, if any, must say so.
+RIGHT = r"""
+pk.Box(np.eye(3) * 8) | it.lengths.tolist() == [8, 8, 8]
+pk.Box((8, 8), periodic=np.array([True, False])) | it.periodic == (True, False)
+pk.Grid(1.0, 16) | it.shape == (16,)
+pk.Grid([1.0], (np.int64(16),)) | it.shape == (16,)
+pk.Particles([[0, 0], [1, 1]]) | it.position.dtype == jnp.float32
+sum([trap, trap]) | len(it.terms) == 2
+pk.Every(np.int64(10), e=pk.TotalEnergy()) | it.interval == 10
+pk.Every(10.0, e=pk.TotalEnergy()) | it.interval == 10
+pk.maxwell_boltzmann(0, atoms, temperature=1.0) | it.velocity.shape == (4, 3)
+pk.init(decay, 1) | it.state.dtype == jnp.float32
+pk.init(decay, [1.0, 2]) | it.state.tolist() == [1.0, 2.0]
+pk.init(decay, (1.0, 2.0)) | it.state.tolist() == [1.0, 2.0]
+pk.init(sim, atoms, key=0) | it.key == jax.random.key(0)
+pk.init(sim, atoms, key=jax.random.PRNGKey(0)) | it.key.shape == (2,)
+pk.simulate(decay, 1.0, 10.0) | abs(float(it.state) - np.exp(-1)) < 1e-5
+"""
+
+
+def run_line(line: str, names: dict) -> object:
+    """The value of an expression, or None of a statement."""
+    try:
+        code = compile(line, "<user>", "eval")
+    except SyntaxError:
+        head, _, tail = line.partition("; ")
+        for part in (head, tail):
+            exec(part, names)
+        return None
+    return eval(code, names)
+
+
+def judge_error(error: Exception, says: str) -> str | None:
+    """What is wrong with the error of a wrong call; None if it is one of ours and names cause and remedy."""
+    import physkit as pk
+
+    text = str(error)
+    last = traceback.extract_tb(error.__traceback__)[-1].filename
+    ours = isinstance(error, pk.PhyskitError) or "/physkit/" in last
+    # Raised in our code by Python itself: these texts are nobody's explanation.
+    raw = ("object has no attribute", "unsupported operand", "not iterable", "unexpected keyword")
+    if not ours or any(part in text for part in raw):
+        return f"raw {type(error).__name__}: {text[:200]}"
+    return None if says in text else f"does not say {says!r}: {type(error).__name__}: {text[:300]}"
+
+
+def try_all() -> list[str]:
+    """Every fault: a wrong call that ends in a raw error or in none, or a right one that does not work."""
+    module = types.ModuleType("user")  # where the classes of the lines are defined
+    sys.modules["user"] = module
+    names = module.__dict__
+    exec(SETUP, names)
+    faults = []
+    for line in filter(None, WRONG.splitlines()):
+        call, _, says = line.rpartition(" | ")
+        try:
+            value = run_line(call, dict(names))
+        except Exception as error:
+            if (fault := judge_error(error, says)) is not None:
+                faults.append(f"{call}: {fault}")
+        else:
+            faults.append(f"{call}: no error, but {value!r:.100}")
+    for line in filter(None, RIGHT.splitlines()):
+        call, _, truth = line.rpartition(" | ")
+        try:
+            it = run_line(call, dict(names))
+            if not eval(truth, {**names, "it": it}):
+                faults.append(f"{call}: not {truth}")
+        except Exception as error:
+            faults.append(f"{call}: {type(error).__name__}: {error}"[:300])
+    with warnings.catch_warnings(record=True) as shown:
+        warnings.simplefilter("default")
+        for _ in range(2):
+            exec("pk.Particles(np.zeros((2, 3))); pk.init(decay, np.ones(3))", names)
+    notes = [str(w.message) for w in shown]
+    if len(notes) != 1 or "jax_enable_x64" not in notes[0]:
+        faults.append(f"the precision is said once; got {notes}")
+    return faults
+
+
+if __name__ == "__main__":
+    print(json.dumps(try_all()))
