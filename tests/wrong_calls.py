@@ -1,7 +1,7 @@
 """What users mistype first, over the whole public API, and what the answer must say.
 
-Run as a script, `python tests/wrong_calls.py`, it tries every line as a user would – in single precision, without
-checked annotations – and prints a JSON list of faults. `test_wrong_calls.py` does so in a process of its own.
+Run as a script, it tries every line as a user would – in single precision, without checked annotations – and
+prints a JSON list of faults. `test_wrong_calls.py` does so in a process of its own.
 """
 
 import json
