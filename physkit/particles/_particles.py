@@ -97,13 +97,10 @@ class Particles(AbstractExactComponent, AbstractSlottedComponent):
     ):
         position = as_float_array(position)
         if position.ndim != 2 or not 1 <= position.shape[1] <= 3:
-            axes = position.shape
-            hint = ""
-            if position.ndim == 1:
-                hint = ": for particles on a line, positions[:, None]"
-            elif position.ndim == 2 and axes[0] <= 3:
-                hint = ": rows are particles, so give its transpose"
-            raise ShapeError(f"position must be [n d] with d = 1, 2 or 3; got shape {axes}{hint}")
+            on_line = ": for particles on a line, positions[:, None]"
+            hint = on_line if position.ndim == 1 else ": rows are particles, so give its transpose"
+            shape = f"{position.shape}{hint if position.ndim in (1, 2) else ''}"
+            raise ShapeError(f"position must be [n d] with d = 1, 2 or 3; got shape {shape}")
         n, dtype = position.shape[0], position.dtype
         space = Free() if space is None else space
         space.periodic_axes(position.shape[1])  # raises for a space of another dimension

@@ -54,7 +54,7 @@ X = np.zeros((3, 2)) + np.arange(3)[:, None]
         ),
         (lambda: Box([1.0, -1.0]), ParameterError, "box lengths must be positive"),
         (lambda: Box(3.0), ShapeError, "one length per axis"),
-        (lambda: springs(dt=0.0), ParameterError, "time step must be positive; got dt = 0"),
+        (lambda: springs(dt=0.0), ParameterError, "time step must be positive and finite; got dt = 0"),
         (lambda: springs(dt=-0.1), ParameterError, "time step must be positive"),
         (lambda: springs(dt=float("nan")), ParameterError, "time step must be positive"),
         (lambda: springs(dt="0.1"), ParameterError, "must be a number or an array"),
