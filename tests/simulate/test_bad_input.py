@@ -212,15 +212,15 @@ class _TwoProcesses(ProcessGroup):
 def _compare_starts(first, second):
     """`require_same_start` of two processes."""
     silent = _TwoProcesses(None)
-    require_same_start(silent, *second[0], **second[1])
-    require_same_start(_TwoProcesses(silent.kept), *first[0], **first[1])
+    require_same_start(silent, *second)
+    require_same_start(_TwoProcesses(silent.kept), *first)
 
 
 class TestProcessesOfOneJob:
     def start(self, sim=None, state=None, seed=0, **more):
         sim = springs() if sim is None else sim
         state = particles() if state is None else state
-        return (sim, state, jax.random.key(seed)), {"steps": 6, "to": None, **more}
+        return sim, state, jax.random.key(seed), {"steps": 6, "to": None, **more}
 
     def test_equal_starts_pass(self):
         # Functions of two processes have other addresses.

@@ -110,10 +110,7 @@ def run(
             sim,
             carry_or_state,
             key,
-            steps=steps,
-            to=to,
-            checkpoint=checkpoint,
-            resume=resume,
+            {"steps": steps, "to": to, "checkpoint": checkpoint, "resume": resume},
         )
         carry = host.as_carry(carry_or_state, key)
         with RunStorage(host, carry, to, checkpoint, resume, carry_or_state) as storage:

@@ -23,12 +23,14 @@ def require_same_start(
     sim: Simulation,
     carry_or_state: State | Carry | ShardedCarry,
     key: Key | None,
-    **arguments: Any,
+    arguments: dict[str, Any],
 ) -> None:
     """Check that all processes begin with the same simulation, state and arguments. Collective.
 
     Otherwise a process with fewer steps would leave the others waiting for ever, and of different states each
     device would compute its part: a patchwork.
+
+    - `arguments`: those of the run, by name.
 
     **Errors:** `ClusterError` names what differs, on every process.
     """

@@ -144,7 +144,7 @@ def _simulate_domain(
     """Every device simulates its part; results are put together outside of the SPMD program."""
     domain = DistributedDomain(cast_to_state_precision(sim, carry_or_state), devices)
     if is_concrete((sim, carry_or_state, key)):
-        require_same_start(domain.process_group, sim, carry_or_state, key, steps=steps)
+        require_same_start(domain.process_group, sim, carry_or_state, key, {"steps": steps})
     carry = domain.as_carry(carry_or_state, key)
     parts = domain.spmd_from(carry, _simulate_part, steps)()  # a `Result` in device layout
     frames = domain.gather(parts.frames, carry, 1)
