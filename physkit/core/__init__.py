@@ -95,10 +95,6 @@ from ._module import (
     replace_fields as replace_fields,
     static as static,
 )
-from ._signs import (
-    require_nonnegative as require_nonnegative,
-    require_positive as require_positive,
-)
 from ._slotted_component import AbstractSlottedComponent as AbstractSlottedComponent
 from ._storage_kind import StorageKind as StorageKind
 from ._terms import (
@@ -162,6 +158,10 @@ from .numerics._safe import (
     safe_power as safe_power,
     safe_sqrt as safe_sqrt,
     where_safe as where_safe,
+)
+from .numerics._signs import (
+    require_nonnegative as require_nonnegative,
+    require_positive as require_positive,
 )
 from .numerics._tangents import (
     instantiate_zero_tangents as instantiate_zero_tangents,

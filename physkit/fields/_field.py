@@ -255,8 +255,7 @@ class Field(AbstractFieldArithmetic, AbstractExactComponent):
 
     def normalized(self) -> "Field":
         """This field times a number, such that ∫ |u|² dV = 1 over all components; with its boundary."""
-        volume = self.grid.space.volume
-        return (self / (self.norm() * jnp.sqrt(volume))).with_boundary(self)
+        return (self / (self.norm() * jnp.sqrt(self.grid.space.volume))).with_boundary(self)
 
     def max(self) -> Array:
         """The largest value, per component."""

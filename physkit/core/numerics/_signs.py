@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from ._errors import ParameterError
-from ._module import Module, concrete_value
+from .._errors import ParameterError
+from .._module import Module, concrete_value
 
 
 def require_nonnegative(module: Module, *names: str) -> None:
