@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from wrong_calls import WRONG, judge_error
+from tests.wrong_calls import WRONG, judge_error
 
 
 def test_every_wrong_call_explains_itself():
