@@ -113,6 +113,10 @@ KEYWORDS_ALLOWED = {
         "nearest",
     ): "the user's names of swept coordinates, checked",
     ("physkit/plot/_style.py", "legend"): "where matplotlib shall put it",
+    (
+        "physkit/fields/finite_volume/_conservation_law.py",
+        "__init_subclass__",
+    ): "passes on what the class statement is given",
     ("physkit/particles/_particles.py", "replace"): "names of the arrays to replace, checked",
     ("physkit/fields/_field.py", "replace"): "names of the parts to replace, checked",
     (
