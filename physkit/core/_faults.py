@@ -52,7 +52,8 @@ ADVICE: dict[Fault, tuple[type[PhyskitError], str]] = {
     Fault.CUTOFF: (
         CutoffError,
         "a cutoff (plus skin) reaches beyond the minimum-image limit of the box; "
-        "use a larger box or a shorter cutoff",
+        "use a larger box or a shorter cutoff (space.max_cutoff(d) is the limit), or no skin=…, "
+        "which then takes what the box leaves",
     ),
     Fault.BOND: (
         CutoffError,
@@ -63,7 +64,8 @@ ADVICE: dict[Fault, tuple[type[PhyskitError], str]] = {
     Fault.SPACE: (ParameterError, "a box length or volume is zero or negative"),
     Fault.OVERLAP: (
         OverlapError,
-        "particles overlap, where the force is not finite; start from a lattice or call minimize first",
+        "particles overlap, where the force is not finite; start from a lattice or call minimize first. Or "
+        "numbers leave the range of their type (float32 ends at 3e38): take units in which they are near 1",
     ),
     Fault.DISPLACEMENT: (
         StepSizeError,

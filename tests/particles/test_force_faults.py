@@ -1,6 +1,8 @@
 """Faults of forces: every path of a force has them."""
 
 import jax
+import jax.numpy as jnp
+import numpy as np
 import pytest
 
 import physkit as pk
@@ -29,3 +31,45 @@ class TestLeaps:
     def test_stops_a_run(self, atoms, use_neighbor_list):
         with pytest.raises(pk.errors.StepSizeError, match="reduce dt"):
             pk.run(self.simulation(use_neighbor_list), atoms, 4, progress=False)
+
+
+class TestTracedBoxes:
+    """A cutoff that a box allows is right whether or not a trace hides the box."""
+
+    def energy(self, atoms, force, scale):
+        space = pk.Box(scale * atoms.space.lengths)
+        scaled = atoms.replace(position=scale * atoms.position, space=space)
+        simulation = pk.Simulation(pk.VelocityVerlet(force), dt=0.001)
+        return pk.simulate(simulation, scaled, 3).state
+
+    def test_the_skin_is_what_a_hidden_box_leaves(self, atoms):
+        limit = float(atoms.space.max_cutoff(3))
+        force = pk.Pairwise(pk.LennardJones(), 0.97 * limit)
+        scales = jnp.array([0.98, 1.0, 1.2])
+        found = jax.jit(jax.vmap(lambda s: self.energy(atoms, force, s).position))(scales)
+        for scale, positions in zip(scales, found, strict=True):
+            expected = self.energy(atoms, force, scale).position
+            np.testing.assert_allclose(positions, expected, rtol=1e-5, atol=1e-5)
+
+    def test_a_cutoff_that_is_too_long_is_a_fault_with_its_remedy(self, atoms):
+        force = pk.Pairwise(pk.LennardJones(), 0.97 * float(atoms.space.max_cutoff(3)))
+        space = pk.Box(0.9 * atoms.space.lengths)
+        with pytest.raises(pk.errors.CutoffError, match="image limit"):
+            force.init(atoms.replace(space=space))
+        faults = jax.jit(
+            lambda box: force.init(atoms.replace(space=pk.Box(box))).neighbors.faults.bits
+        )
+        assert faults(space.lengths) == Fault.CUTOFF
+
+
+def test_what_is_not_finite_at_the_start_is_named(atoms):
+    simulation = pk.Simulation(pk.VelocityVerlet(pk.HarmonicTrap(jnp.nan)), dt=0.1)
+    with pytest.raises(
+        pk.errors.ParameterError, match=r"stiffness has 1 of 1 numbers that are nan"
+    ):
+        pk.init(simulation, atoms)
+    position = atoms.position.at[3, 1].set(jnp.inf)
+    with pytest.raises(
+        pk.errors.ParameterError, match=r"position has 1 of 96.* inf, first at \[3, 1\]"
+    ):
+        pk.init(simulation, atoms.replace(position=position))

@@ -189,9 +189,11 @@ def test_mixing_rules():
     mixed = lorentz_berthelot(sigma=[1.0, 2.0], epsilon=[1.0, 4.0])
     np.testing.assert_allclose(mixed["sigma"], [[1, 1.5], [1.5, 2]])
     np.testing.assert_allclose(mixed["epsilon"], [[1, 2], [2, 4]])
-    np.testing.assert_allclose(geometric([1.0, 4.0], [1.0, 4.0])["sigma"], [[1, 2], [2, 4]])
+    np.testing.assert_allclose(
+        geometric(sigma=[1.0, 4.0], epsilon=[1.0, 4.0])["sigma"], [[1, 2], [2, 4]]
+    )
     assert LennardJones(**mixed).species == 2
-    slope = jax.grad(lambda e: jnp.sum(lorentz_berthelot(jnp.ones(2), e)["epsilon"]))
+    slope = jax.grad(lambda e: jnp.sum(lorentz_berthelot(sigma=jnp.ones(2), epsilon=e)["epsilon"]))
     assert bool(jnp.all(jnp.isfinite(slope(jnp.array([0.0, 1.0])))))
 
 
@@ -214,8 +216,8 @@ def test_a_user_defined_potential_needs_only_its_energy():
         (lambda: LennardJones([[1.0, 2.0], [3.0, 1.0]]), ParameterError, "symmetric"),
         (lambda: LennardJones(jnp.ones((2, 2)), jnp.ones((3, 3))), ShapeError, "differ in species"),
         (lambda: LennardJones("strong"), ParameterError, "number"),
-        (lambda: lorentz_berthelot([1.0], [1.0, 2.0]), ShapeError, "per species"),
-        (lambda: lorentz_berthelot(1.0, 1.0), ShapeError, "per species"),
+        (lambda: lorentz_berthelot(sigma=[1.0], epsilon=[1.0, 2.0]), ShapeError, "per species"),
+        (lambda: lorentz_berthelot(sigma=1.0, epsilon=1.0), ShapeError, "per species"),
         (lambda: NeuralPair(eqx.nn.Linear(3, 1, key=jax.random.key(0))), ShapeError, "scalar"),
         (lambda: NeuralPair(eqx.nn.Linear("scalar", 2, key=jax.random.key(0))), ShapeError, "2"),
     ],

@@ -17,7 +17,7 @@ from physkit.particles.forces import (
 )
 
 CUTOFF = jnp.asarray(2.5)
-TABLE = LennardJones(**lorentz_berthelot([1.0, 1.2], [1.0, 0.5]))
+TABLE = LennardJones(**lorentz_berthelot(sigma=[1.0, 1.2], epsilon=[1.0, 0.5]))
 
 
 def truncate_potential(kind, potential=None, cutoff=CUTOFF, **more):

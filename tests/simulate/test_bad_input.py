@@ -142,7 +142,9 @@ class TestSimulateAndRunRefuse:
     def test_a_start_that_is_not_finite(self, act):
         p = particles()
         not_finite = p.replace(position=p.position.at[0, 0].set(jnp.nan))
-        with pytest.raises(OverlapError, match="the state at the start is not finite"):
+        with pytest.raises(
+            ParameterError, match=r"the state at the start is not finite: position has 1 of"
+        ):
             act(springs(), not_finite, 6)
         far = p.replace(position=p.position.at[0, 0].set(1e200))
         with pytest.raises(OverlapError, match="the force at the start is not finite"):

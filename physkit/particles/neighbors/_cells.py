@@ -102,7 +102,10 @@ def plan_cells(position: Float[Array, "n d"], space: AbstractSpace, radius: floa
 
 
 def assign_cells(
-    position: Float[Array, "n d"], space: AbstractSpace, shape: tuple[int, ...], radius: float
+    position: Float[Array, "n d"],
+    space: AbstractSpace,
+    shape: tuple[int, ...],
+    radius: float | Float[Array, ""],
 ) -> tuple[Int[Array, "n d"], Float[Array, "n d"], Float[Array, "d d"], Bool[Array, ""]]:
     """Assign particles to cells (traceable).
 

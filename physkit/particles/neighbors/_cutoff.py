@@ -2,7 +2,7 @@
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool
+from jaxtyping import Array, Bool, Float
 
 from physkit.core import CutoffError, is_concrete
 from physkit.geometry import AbstractSpace
@@ -21,14 +21,14 @@ def default_skin(cutoff: float, limit: float) -> float:
     return min(DEFAULT_SKIN * cutoff, max(0.0, (limit - cutoff) * (1 - _ROUNDING)))
 
 
-def fit_skin(space: AbstractSpace, d: int, cutoff: float, skin: float | None) -> float:
-    """`skin`, or one that the space allows if it is None.
+def fit_skin(space: AbstractSpace, d: int, cutoff: float, skin: float | None) -> float | None:
+    """`skin`, or one that the space allows if it is None; None again where a trace hides the space.
 
     **Errors:** `CutoffError` for a cutoff or a skin that is too large, where numbers can be seen.
     """
     if not is_concrete(space):
-        # A box that a trace hides is checked in every step instead: a fault, see `exceeds_max_cutoff`.
-        return DEFAULT_SKIN * cutoff if skin is None else skin
+        # What a box that a trace hides allows is found in every step instead: `allowed_skin`.
+        return skin
     limit = require_max_cutoff(space, d, cutoff)
     if skin is None:
         return default_skin(cutoff, limit)
@@ -55,6 +55,12 @@ def require_max_cutoff(space: AbstractSpace, d: int, cutoff: float) -> float:
             "a shorter cutoff"
         )
     return limit
+
+
+def allowed_skin(space: AbstractSpace, d: int, cutoff: float) -> Float[Array, ""]:
+    """The default skin, or less where cutoff + skin would exceed the limit of this space (traceable)."""
+    slack = (space.max_cutoff(d) - cutoff) * (1 - _ROUNDING)
+    return jnp.clip(slack, 0.0, DEFAULT_SKIN * cutoff)
 
 
 def exceeds_max_cutoff(space: AbstractSpace, d: int, radius: float) -> Bool[Array, ""]:

@@ -30,7 +30,7 @@ def displacement_since(
     position: Float[Array, "n d"],
     space: AbstractSpace,
     cutoff: float,
-    skin: float,
+    skin: float | Float[Array, ""],
 ) -> Displacement:
     """How far particles have moved from `old` positions, apart from the strain of a box that changed."""
     # A barostat moves all particles with the box. That changes distances by the strain only, which is

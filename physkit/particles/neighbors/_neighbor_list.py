@@ -12,7 +12,7 @@ from physkit.geometry import AbstractSpace
 from .._capacity_rules import capacity_for_maximum, round_up_to_eight
 from .._particles import Particles
 from ._cells import NEEDS_COARSER_CELLS, Cells, plan_cells
-from ._cutoff import exceeds_max_cutoff, fit_skin
+from ._cutoff import allowed_skin, exceeds_max_cutoff, fit_skin
 from ._displacement import displacement_since
 from ._neighbors import AbstractNeighbors
 from ._pairs import ListedPairs
@@ -35,6 +35,7 @@ class NeighborList(AbstractNeighbors):
     - `num_rebuilds`: how often it was rebuilt.
     - `faults`: a cutoff beyond the image limit, a particle that moved too far in one step.
     - `excluded`: the particles left out of each particle's row.
+    - `skin`: None for the default, or less where the box allows no more: for a box that a trace hides.
     """
 
     pairs: ListedPairs
@@ -45,7 +46,7 @@ class NeighborList(AbstractNeighbors):
     faults: Faults
     excluded: Int[Array, "*b n e"] | None = data()
     cutoff: float = static()
-    skin: float = static()
+    skin: float | None = static()
 
     @property
     def is_complete(self) -> Bool[Array, "*b"]:
@@ -61,11 +62,11 @@ class NeighborList(AbstractNeighbors):
         # Which pairs are listed is a choice of which sums do not depend: no derivative goes through it.
         position = jax.lax.stop_gradient(particles.position)
         space = particles.space.detached()
-        moved = displacement_since(
-            self.position, self.space, position, space, self.cutoff, self.skin
-        )
-        radius = self.cutoff + self.skin
-        too_far = exceeds_max_cutoff(space, position.shape[1], radius)
+        # Of the list, the skin that it was built with; of a new one, what the box allows now.
+        skin = _skin_in(self.space, position.shape[1], self.cutoff, self.skin)
+        moved = displacement_since(self.position, self.space, position, space, self.cutoff, skin)
+        radius = self.cutoff + _skin_in(space, position.shape[1], self.cutoff, self.skin)
+        too_far = _reaches_too_far(space, position.shape[1], self.cutoff, self.skin)
         faults = self.faults.set_if(Fault.DISPLACEMENT, moved.is_leap)
         faults = faults.set_if(Fault.CUTOFF, too_far)
         # Comparisons with NaN are false, but `stale` is not one: a member that diverged would stay stale and
@@ -116,6 +117,7 @@ def neighbor_list(
     if capacity is not None:
         slots = min(max(int(capacity), 1), max_neighbors)
     elif is_visible:
+        assert skin is not None  # fitted to a box that can be seen
         mean = _mean_neighbors(position, space, cutoff + skin)
         slots = min(max_neighbors, round_up_to_eight(1.5 * mean + 8))
     elif n <= SMALL_SYSTEM:
@@ -127,10 +129,11 @@ def neighbor_list(
         )
     if not is_visible:
         # A single cell for all particles: without numbers nothing better can be planned.
-        cells = plan_cells(position, space, cutoff + skin)
+        cells = plan_cells(position, space, cutoff if skin is None else cutoff + skin)
         position, space = jax.lax.stop_gradient(position), space.detached()
         return _new_list(position, space, excluded, cells, slots, cutoff, skin)
     # The numbers may be constants that a trace closes over: evaluate now, so that counts can be read.
+    assert skin is not None
     with jax.ensure_compile_time_eval():
         cells = plan_cells(position, space, cutoff + skin)
         new_list = _new_list_compiled(position, space, excluded, cells, slots, cutoff, skin)
@@ -151,11 +154,12 @@ def _new_list(
     cells: Cells,
     capacity: int,
     cutoff: float,
-    skin: float,
+    skin: float | None,
 ) -> NeighborList:
-    zero = jnp.int32(0)
-    built = _build(position, space, excluded, cells, zero, cutoff + skin, capacity)
-    too_far = exceeds_max_cutoff(space, position.shape[1], cutoff + skin)
+    zero, d = jnp.int32(0), position.shape[1]
+    radius = cutoff + _skin_in(space, d, cutoff, skin)
+    built = _build(position, space, excluded, cells, zero, radius, capacity)
+    too_far = _reaches_too_far(space, d, cutoff, skin)
     faults = Faults.none().set_if(Fault.CUTOFF, too_far)
     return NeighborList(*built, position, space, zero, faults, excluded, cutoff, skin)
 
@@ -169,7 +173,7 @@ def _build(
     excluded: Int[Array, "n e"] | None,
     cells: Cells,
     required: Int[Array, ""],
-    radius: float,
+    radius: float | Float[Array, ""],
     capacity: int,
 ) -> tuple[ListedPairs, Cells]:
     """Rows of at most `capacity` neighbors within `radius`, and the cells they were found with."""
@@ -195,6 +199,20 @@ def _build(
 
 # For a search outside of a trace: operation by operation it would hold arrays of all cells.
 _build_compiled = eqx.filter_jit(_build)
+
+
+def _skin_in(
+    space: AbstractSpace, d: int, cutoff: float, skin: float | None
+) -> float | Float[Array, ""]:
+    """The skin of a list that is built in `space`."""
+    return allowed_skin(space, d, cutoff) if skin is None else skin
+
+
+def _reaches_too_far(
+    space: AbstractSpace, d: int, cutoff: float, skin: float | None
+) -> Bool[Array, ""]:
+    """Whether a pair within the list's radius could have two images; a skin that adapts never does."""
+    return exceeds_max_cutoff(space, d, cutoff if skin is None else cutoff + skin)
 
 
 def _overflows(node: ListedPairs | Cells) -> Bool[Array, "*b"]:

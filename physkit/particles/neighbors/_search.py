@@ -57,7 +57,7 @@ class Found(Module):
 def search(
     position: Float[Array, "n d"],
     space: AbstractSpace,
-    radius: float,
+    radius: float | Float[Array, ""],
     cells: Cells,
     capacity: int,
     mask: Bool[Array, " n"] | None = None,
@@ -173,12 +173,14 @@ def _masks(
     near: NeighborCells,
     vectors: Float[Array, "d d"],
     space: AbstractSpace,
-    radius: float,
+    radius: float | Float[Array, ""],
 ) -> Array:
     """`[m, words, *cells, slots]`: which candidates of each neighboring cell are within `radius`."""
     d, slots, dtype = len(dense), dense[0].shape[-1], dense[0].dtype
     # Larger by rounding errors: a pair too many costs little, a missing one is wrong.
-    limit = np.asarray((radius * (1 + 64 * float(jnp.finfo(dtype).eps))) ** 2, dtype)
+    limit = (radius * (1 + 64 * float(jnp.finfo(dtype).eps))) ** 2
+    # A number is rounded once; only a radius that depends on a hidden box is an array.
+    limit = np.asarray(limit, dtype) if isinstance(limit, float) else limit.astype(dtype)
     tables, is_thin = near.index, near.is_thin
     crossings = [jnp.asarray(c, dtype) for c in near.crossings]
     # Neighbors that do not exist are moved to infinity, where every comparison is false.

@@ -42,6 +42,7 @@ from physkit.integrators import check_composition
 from physkit.observe import Snapshot
 
 from ._entry import require_simulation
+from ._finite_start import require_finite, require_finite_state
 from ._simulation import Simulation
 
 
@@ -142,13 +143,14 @@ def init(
       default it is estimated from the density where the numbers can be seen, that is outside of
       `jit`, `grad` and `vmap`.
 
-    **Errors:** those of the terms; `OverlapError` when the force at the start is not finite;
-    `ObserverError` when two observers record one name.
+    **Errors:** those of the terms; `ParameterError` when the state at the start is not finite, `OverlapError`
+    when the force is not; `ObserverError` when two observers record one name.
     """
     require_simulation("init", sim, state)
     state, key = as_state(state), as_key(key)
     # Parameters in another precision than the state would change the dtype of a loop's carry.
     sim = cast_floats(sim, float_dtype(state))
+    require_finite_state(state)
     bits = state_faults(state)
     if concrete_value(bits) is not None:  # outside of a trace, an error is better than NaN
         Health(bits).check("at the start")
@@ -170,7 +172,7 @@ def init(
         ),
     )
     _check_names(sim, carry)
-    _check_start(carry)
+    _check_start(sim, carry)
     return carry
 
 
@@ -211,20 +213,25 @@ def _check_names(sim: Simulation, carry: Carry) -> None:
         names |= set(recorded)
 
 
-def _check_start(carry: Carry) -> None:
+def _check_start(sim: Simulation, carry: Carry) -> None:
     """Check numbers before the first step, where they can be seen: outside of a trace.
 
-    **Errors:** `OverlapError` for a state or force that is not finite; those of the faults of caches.
+    **Errors:** `ParameterError` for a state or a parameter that is not finite, `OverlapError` for a force
+    that is not; those of the faults of caches.
     """
     finite = concrete_value(all_finite((carry.state, carry.aux)))
     if finite is None or finite:
         return
+    require_finite_state(carry.state)
+    # A parameter that is not finite makes forces that are not, wherever particles are.
+    require_finite(sim, "a parameter of the simulation")
     # A cache that knows its fault (a cutoff beyond the image limit) says more than "not finite".
     collect_faults(carry.aux).check("at the start")
-    which = "state" if not bool(all_finite(carry.state)) else "force"
+    largest = float(jnp.finfo(float_dtype(carry.state)).max)
     raise OverlapError(
-        f"the {which} at the start is not finite. Particles may sit on top of each other: start "
-        "from a lattice, or relax with minimize(force, state) first"
+        "the force at the start is not finite. Particles may sit on top of each other: start from a lattice, "
+        "or relax with minimize(force, state) first. Or numbers leave the range of "
+        f"{float_dtype(carry.state)}, up to {largest:.1e}: take units in which they are near 1, or float64"
     )
 
 

@@ -97,11 +97,13 @@ def melt(
     second half of the last stage.
     """
     record = Every(10, potential=PotentialEnergy(), kinetic=KineticEnergy())
-    for factor, stage_steps in ((2.0, steps // 3), (1.0, steps - steps // 3)):
+    # A key for each stage: the second would otherwise be driven by the noise of the first.
+    stages = (2.0, steps // 3), (1.0, steps - steps // 3)
+    for (factor, stage_steps), stage_key in zip(stages, jax.random.split(key), strict=True):
         thermostat = BAOAB(sim.integrator.force, temperature=factor * temperature, friction=1.0)
         stage = dataclasses.replace(sim, integrator=thermostat, observers=(record,))
         # A multiple of the observer's interval.
-        done = run(stage, atoms, stage_steps // 10 * 10, key=key, progress=progress)
+        done = run(stage, atoms, stage_steps // 10 * 10, key=stage_key, progress=progress)
         atoms = done.state
     energy = np.asarray(done["potential"] + done["kinetic"], float)
     # Only kinetic energy can be chosen: what the mean total leaves beside the last potential energy.

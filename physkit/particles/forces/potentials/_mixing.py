@@ -9,14 +9,14 @@ from ..._arguments import Numbers
 
 
 @explain_call
-def lorentz_berthelot(sigma: Numbers, epsilon: Numbers) -> dict[str, Float[Array, "s s"]]:
+def lorentz_berthelot(*, epsilon: Numbers, sigma: Numbers) -> dict[str, Float[Array, "s s"]]:
     """Lorentz–Berthelot rule: arithmetic mean of diameters, geometric mean of energies.
 
         σᵢⱼ = (σᵢ + σⱼ)/2,   εᵢⱼ = √(εᵢ εⱼ)
 
-    **Arguments:** `sigma`, `epsilon`: one value per species, `[s]`.
+    **Arguments:** `epsilon`, `sigma`: one value per species, `[s]`; by name only.
 
-    **Returns:** tables by argument name: `LennardJones(**lorentz_berthelot(sigma, epsilon))`.
+    **Returns:** tables by argument name: `LennardJones(**lorentz_berthelot(epsilon=…, sigma=…))`.
 
     **Reference:** Allen & Tildesley, Computer Simulation of Liquids, 2nd ed., eq. 1.36.
     """
@@ -25,7 +25,7 @@ def lorentz_berthelot(sigma: Numbers, epsilon: Numbers) -> dict[str, Float[Array
 
 
 @explain_call
-def geometric(sigma: Numbers, epsilon: Numbers) -> dict[str, Float[Array, "s s"]]:
+def geometric(*, epsilon: Numbers, sigma: Numbers) -> dict[str, Float[Array, "s s"]]:
     """Geometric means of diameters and of energies (the OPLS rule).
 
         σᵢⱼ = √(σᵢ σⱼ),   εᵢⱼ = √(εᵢ εⱼ)
