@@ -156,7 +156,8 @@ def _velocity_change(
     # Both branches are evaluated; they meet at star = pressure with equal slope.
     shock = star > pressure
     a, b = 2 / ((gamma + 1) * density), (gamma - 1) / (gamma + 1) * pressure
-    root = jnp.sqrt(a / (star + b))
+    # Root by root: the quotient of small numbers is too large for single precision, its root is not.
+    root = jnp.sqrt(a) / jnp.sqrt(star + b)
     f_shock = (star - pressure) * root
     df_shock = root * (1 - 0.5 * (star - pressure) / (star + b))
     z = (gamma - 1) / (2 * gamma)

@@ -32,6 +32,9 @@ class FisherKPP(AbstractEquation):
     E 56, 2597 (1997)). Finite differences keep empty ground empty: `Diffusion(D, scheme=Central(4))` in an
     explicit method needs no cutoff, `FisherKPP(r, cutoff=0.0)`.
 
+    The cutoff is for rounding, not for waves that the grid cannot hold: those of a front that is sharper than
+    spectral operators resolve reach far ahead of it, and grow there. Give them cells of ½√(D/r) or less.
+
     A front's speed approaches its limit slowly, as −3√(D/r)/(2t), and a front that starts from a shallow
     slope is faster.
 
