@@ -90,6 +90,8 @@ SYNONYMS: dict[str, str] = {
     "DebyeHueckel": "pk.potentials.Yukawa()",
     "CoulombForce": "pk.Pairwise(pk.Coulomb(), cutoff=…); in a periodic plasma pk.ParticleMesh(grid)",
     "NBody": "pk.DirectGravity(…)", "NewtonianGravity": _GRAVITY, "Gravitation": _GRAVITY,
+    "Bond": _BONDS, "Bonds": _BONDS, "Angle": "pk.HarmonicAngles(triples, stiffness, angle)",
+    "Angles": "pk.HarmonicAngles(triples, stiffness, angle)",
     "HarmonicBondForce": _BONDS, "bond_harmonic": _BONDS, "Spring": f"{_BONDS} or pk.HarmonicTrap(stiffness)",
     "HarmonicAngleForce": "pk.HarmonicAngles(…)", "HarmonicOscillator": "pk.HarmonicTrap(stiffness)",
     "CustomExternalForce": "pk.ExternalForce(lambda t, particles: …) or pk.ExternalEnergy(…)",
@@ -154,6 +156,7 @@ _THERMOSTAT = (
 _EWALD = "Ewald sums: pk.ParticleMesh(grid) is for smooth charges, pk.Coulomb has a cutoff"
 _CONSTRAINTS = "constraints: use stiff pk.HarmonicBonds, and a step to match"
 _MANY_BODY = "this potential: write a force of your own with pk.AbstractForce"
+_ACTIVE = "active particles: write a step of your own with pk.AbstractOneStep and clock.key"
 _LBM = "lattice Boltzmann methods: pk.equations.NavierStokes is flow on a grid"
 _MAXWELL_EQUATIONS = "Maxwell's equations: pk.ParticleMesh(grid) is electrostatic"
 _TURBULENCE = "turbulence models: pk.equations.Closure takes one of your own"
@@ -167,7 +170,8 @@ ABSENT: dict[str, str] = {
     "VelocityRescaling": _THERMOSTAT, "Ewald": _EWALD, "PME": _EWALD, "PPPM": _EWALD,
     "SHAKE": _CONSTRAINTS, "RATTLE": _CONSTRAINTS, "SETTLE": _CONSTRAINTS, "LINCS": _CONSTRAINTS,
     "Torsion": _MANY_BODY, "Dihedral": _MANY_BODY, "PeriodicTorsionForce": _MANY_BODY, "EAM": _MANY_BODY,
-    "Tersoff": _MANY_BODY, "StillingerWeber": _MANY_BODY, "ReaxFF": _MANY_BODY,
+    "FENE": _MANY_BODY, "ThreeBody": _MANY_BODY, "Tersoff": _MANY_BODY,
+    "StillingerWeber": _MANY_BODY, "ReaxFF": _MANY_BODY,
     "ForceField": "force-field files: add pk.Pairwise, pk.HarmonicBonds and pk.HarmonicAngles",
     "Topology": "topology files: bonds are pairs of indices in pk.HarmonicBonds",
     "PDBFile": "a reader of PDB files: pk.Particles takes the arrays of any reader",
@@ -185,6 +189,7 @@ ABSENT: dict[str, str] = {
     "BackwardEuler": "this method: pk.Diffrax has implicit steps, with solver=diffrax.ImplicitEuler()",
     "CrankNicolson": "this method: pk.ETDRK4 is exact for linear parts, pk.Diffrax has implicit steps",
     "AdamsBashforth": _MULTISTEP, "AB2": _MULTISTEP, "QuasiAdamsBashforth2": _MULTISTEP,
+    "RunAndTumble": _ACTIVE, "ActiveBrownian": _ACTIVE, "Vicsek": _ACTIVE,
     "MonteCarlo": "Metropolis moves: pk.BAOAB and pk.Brownian sample the canonical ensemble",
     "GCMC": "particles that come and go: the number of pk.Particles is fixed",
     "Metadynamics": "enhanced sampling: pk.ExternalEnergy takes a bias that does not change",

@@ -45,7 +45,7 @@ class Clock(Module):
     - `step`, `origin`, `macro_dt`: number of the whole step, t0, and the length of whole steps.
     - `offset`: from the start of the whole step to that of this sub-step, in time units.
     - `dt`: length of this (sub-)step, in time units.
-    - `key`: a JAX random key; None where a run has none.
+    - `noise_key`: a JAX random key; None where a run has none. `key` is the same, and raises there.
     """
 
     step: StepCount
@@ -53,7 +53,7 @@ class Clock(Module):
     macro_dt: Float[Array, ""] = data()
     offset: Float[Array, ""] = data()
     dt: Float[Array, ""] = data()
-    key: Array | None = data(None)
+    noise_key: Array | None = data(None)
 
     @staticmethod
     def at(step: StepCount, origin, dt, key=None) -> "Clock":
@@ -62,6 +62,18 @@ class Clock(Module):
         if key is not None:
             key = jax.random.fold_in(jax.random.fold_in(key, step.high), step.low)
         return Clock(step, origin, dt, jnp.zeros_like(dt), dt, key)
+
+    @property
+    def key(self) -> Array:
+        """The random key of this (sub-)step, for noise of a term's or an integrator's own.
+
+        **Errors:** `ParameterError` where the run has none.
+        """
+        if self.noise_key is None:
+            raise ParameterError(
+                "this simulation needs noise: give a key, e.g. key=0 or key=jax.random.key(0)"
+            )
+        return self.noise_key
 
     @property
     def t(self) -> Float[Array, ""]:
@@ -87,7 +99,7 @@ class Clock(Module):
 
         Without a `tag` it is the same step seen at another instant: key and `dt` stay.
         """
-        key = self.key
+        key = self.noise_key
         if key is not None and tag is not None:
             key = jax.random.fold_in(key, tag)
         # Offsets of nested sub-steps add up within one whole step only: their rounding errors stay bounded.
@@ -116,14 +128,11 @@ class Clock(Module):
 
         **Errors:** `ParameterError` without a key.
         """
-        if self.key is None:
-            raise ParameterError(
-                "this simulation needs noise: give a key, e.g. key=0 or key=jax.random.key(0)"
-            )
+        step_key = self.key
 
         # One key per id: noise then depends neither on the order of particles nor on their devices.
         def draw(particle_id: Int[Array, ""]) -> Float[Array, "..."]:
-            return jax.random.normal(jax.random.fold_in(self.key, particle_id), shape, dtype)
+            return jax.random.normal(jax.random.fold_in(step_key, particle_id), shape, dtype)
 
         return jax.vmap(draw)(ids)
 

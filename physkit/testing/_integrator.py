@@ -337,7 +337,8 @@ def _body(integrator, plan, clock):
     """One step as the simulation's loop takes it, n steps after `clock`."""
 
     def body(carry, n):
-        key = None if clock.key is None else jax.random.fold_in(clock.key, n)
+        key = clock.noise_key
+        key = None if key is None else jax.random.fold_in(key, n)
         step = clock.step.plus(n)
         step_clock = Clock(step, clock.origin, clock.macro_dt, clock.offset, clock.dt, key)
         return integrator.step(plan, step_clock, *carry), None

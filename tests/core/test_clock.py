@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from physkit.core import Clock, StepCount
+from physkit.core import Clock, ParameterError, StepCount
 
 # Steps below, at and far beyond 2³¹, and at the borders of the words.
 STEPS = [0, 1, 7, 4095, 2**24 - 1, 2**24, 10**9 + 7, 2**31 - 1, 2**31, 2**31 + 3, 10**12 + 12345]
@@ -148,3 +148,14 @@ class TestNoise:
     def test_raises_without_a_key(self):
         with pytest.raises(ValueError, match="give a key"):
             clock_at(0, 0.1, jnp.float64).random_normal(self.ids, (), jnp.float64)
+
+
+def test_a_clock_without_a_key_says_so():
+    clock = clock_at(5, 0.1, jnp.float32)
+    for reader in (clock, clock.substep(0.5, 0.5, 1)):
+        with pytest.raises(ParameterError, match="give a key"):
+            jax.random.split(reader.key)
+    assert jnp.array_equal(
+        jax.random.key_data(clock_at(5, 0.1, jnp.float32, key=jax.random.key(1)).key),
+        jax.random.key_data(clock_at(5, 0.1, jnp.float32, key=jax.random.key(1)).noise_key),
+    )

@@ -5,14 +5,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from physkit.core import ParameterError, ShapeError
+from physkit.core import NoEnergyError, ParameterError, ShapeError
 from physkit.coupling import ParticleMesh
 from physkit.fields import Field
 from physkit.geometry import Grid
 from physkit.integrators import Boris
-from physkit.observe import Every, Positions, Velocities
+from physkit.observe import Every, Positions, TotalEnergy, Velocities
 from physkit.particles import Particles
-from physkit.particles.forces import HarmonicTrap
+from physkit.particles.forces import HarmonicTrap, UniformField
 from physkit.simulate import Simulation, simulate
 from physkit.testing import check_integrator
 
@@ -20,6 +20,7 @@ from physkit.testing import check_integrator
 FAST_CASES = (
     "test_battery",
     "test_phase_of_gyration",
+    "test_total_energy_counts_the_electric_field_or_refuses",
 )
 
 
@@ -116,3 +117,15 @@ def test_bad_input_is_an_error():
         record_orbit(Boris(1.0), charges(3), 0.1, 1)
     with pytest.raises(ParameterError, match="acts on"):
         Boris(1.0, force=HarmonicTrap(1.0, component="ions"))
+
+
+def test_total_energy_counts_the_electric_field_or_refuses():
+    start = charges()
+    energy = Every(5, energy=TotalEnergy())
+    E = [0.3, 0.2, -0.1]
+    unknown = Simulation(Boris([0.0, 0.0, 1.0], E), 0.02, energy)
+    with pytest.raises(NoEnergyError, match="UniformField"):
+        simulate(unknown, start, 10)
+    known = Simulation(Boris([0.0, 0.0, 1.0], force=UniformField(E)), 0.02, energy)
+    energies = simulate(known, start, 100).frames["energy"]
+    np.testing.assert_allclose(energies, energies[0], rtol=1e-4)

@@ -7,6 +7,7 @@ from physkit.core import (
     Cache,
     Clock,
     Module,
+    NoEnergyError,
     ParameterError,
     PyTree,
     ShapeError,
@@ -19,8 +20,9 @@ from physkit.coupling import CIC, AbstractKernel, interpolate
 from physkit.fields import Field
 from physkit.geometry import as_space_time_value
 from physkit.particles import ParticleIncrement, Particles
-from physkit.particles.forces import AbstractForce, Forces
+from physkit.particles.forces import AbstractExternalForce, AbstractForce, Forces
 
+from .._integrator import TermsWithCaches
 from .._reproducible import make_reproducible
 from ._kicks_and_drifts import AbstractDriftFirst
 from ._rotation import rotate_by_shears
@@ -39,13 +41,15 @@ class Boris(AbstractDriftFirst):
 
     - `magnetic`: B, mass / (charge · time): `[3]`; in the plane, one number, the component across it;
       a function `(t, *x)` of them; a `Field`; or the name of a field in the state.
-    - `electric`: E, per charge, `[d]` or likewise; None for 0.
+    - `electric`: E, per charge, `[d]` or likewise; None for 0. It has no potential here, so that energies
+      are not known: for them, give a uniform field as `force=UniformField(…)`.
     - `force`: forces besides: a `ParticleMesh` for the particles' own E. On the one component `component`.
     - `kernel`: of interpolation from fields.
     - `component`: name of the particle component; None where the state is one component.
 
     **Errors:** `ShapeError` in one dimension, or for fields of a wrong number of components;
-    `ParameterError` for particles without charge.
+    `ParameterError` for particles without charge; `NoEnergyError` where a potential or total energy is
+    recorded with an `electric` field.
 
     **Good values:** ω dt < 0.3 for the gyration's phase to be right to 1 %.
 
@@ -110,6 +114,13 @@ class Boris(AbstractDriftFirst):
             particles = particles.shift(ParticleIncrement(velocity=half * acceleration))
         return put_component(state, self.component, particles.drift(half)), aux
 
+    def terms(self, aux: Cache) -> TermsWithCaches:
+        terms = super().terms(aux)
+        # Otherwise energies would be those without the field.
+        return (
+            (*terms, (_ElectricField(self, self.component), None)) if self._has_electric else terms
+        )
+
     def require_reversible(self, state: State) -> None:
         self.force.require_reversible(state)
 
@@ -139,12 +150,8 @@ class Boris(AbstractDriftFirst):
         acceleration = jnp.zeros_like(particles.velocity)
         if self.force.terms:
             acceleration = acceleration + total[self.component] / particles.mass[:, None]
-        if self.electric is not None or self.electric_field is not None:
-            values = self._evaluate_at_particles(
-                self.electric, self.electric_field, middle, state, particles
-            )
-            rows = _as_rows(values, particles, "E", particles.dimension)
-            acceleration = acceleration + per_mass * rows
+        if self._has_electric:
+            acceleration = acceleration + per_mass * self._electric_rows(middle, state, particles)
         values = self._evaluate_at_particles(
             self.magnetic, self.magnetic_field, middle, state, particles
         )
@@ -158,6 +165,18 @@ class Boris(AbstractDriftFirst):
     @property
     def conserves_momentum(self) -> bool:
         return False
+
+    @property
+    def _has_electric(self) -> bool:
+        return self.electric is not None or self.electric_field is not None
+
+    def _electric_rows(
+        self, clock: Clock, state: State, particles: Particles
+    ) -> Float[Array, "n d"]:
+        values = self._evaluate_at_particles(
+            self.electric, self.electric_field, clock, state, particles
+        )
+        return _as_rows(values, particles, "E", particles.dimension)
 
     def _evaluate_at_particles(
         self, value: PyTree, name: str | None, clock: Clock, state: State, particles: Particles
@@ -177,6 +196,24 @@ class Boris(AbstractDriftFirst):
         value = jnp.asarray(value)
         # `[n d]` may be given for all particles: each device takes the rows of its own.
         return particles.local_rows(value) if value.ndim else value
+
+
+class _ElectricField(AbstractExternalForce):
+    """q E of a Boris pusher as a term, for those who ask for energies."""
+
+    pusher: Boris
+    component: str | None = static(default=None)
+
+    def energy(self, clock: Clock, state: State, cache: Cache = None) -> Float[Array, ""]:
+        raise NoEnergyError(
+            "the energy in the electric field of Boris is not known: give a uniform field as "
+            "Boris(B, force=pk.UniformField(…)), another one by its potential, as force=pk.ExternalEnergy(…); "
+            "or record KineticEnergy()"
+        )
+
+    def force(self, clock: Clock, state: State) -> Float[Array, "n d"]:
+        particles = self.particles(state)
+        return particles.charge[:, None] * self.pusher._electric_rows(clock, state, particles)
 
 
 def _value_or_name(value: PyTree) -> tuple[PyTree, str | None]:
