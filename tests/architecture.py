@@ -93,6 +93,14 @@ KEYWORDS_ALLOWED = {
         "physkit/core/calls/_explain.py",
         "call",
     ): "passes on what the function that it stands for is given",
+    (
+        "physkit/core/calls/_methods.py",
+        "call",
+    ): "passes on what the method that it stands for is given",
+    (
+        "physkit/systems/_arguments.py",
+        "checked",
+    ): "passes on what the function that it stands for is given",
     ("physkit/core/_module.py", "*"): "passes field options on to equinox.field",
     (
         "physkit/core/numerics/_linear_call.py",

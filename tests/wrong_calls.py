@@ -27,6 +27,7 @@ hsim = pk.Simulation(pk.RK4(heat), dt=1e-4)
 decay = pk.Simulation(pk.RK4(lambda t, y: -y), dt=0.1)
 stiffness = lambda m: pk.find(m, pk.HarmonicTrap).stiffness
 dt = lambda m: m[0].dt
+nobody = pk.Particles(jnp.zeros((0, 3)), space=box)
 """
 
 # A wrong call | what its error says, as a part of the text.
@@ -236,6 +237,85 @@ pk.simulate(pk.Simulation(pk.RK4(heat), 1e-4, adjoint=pk.Reversible()), u, 1) | 
 pk.diagnose(sim) | diagnose needs
 pk.deposit(atoms, grid) | needs
 pk.AbstractForce() | is abstract
+pk.minimize(force, X) | acts on particles
+pk.minimize(force, u) | acts on particles
+pk.minimize(force, [[0.0, 0.0, 0.0], [1.2, 0.0, 0.0]]) | acts on particles
+pk.minimize(force, nobody) | there are no particles
+pk.simulate(pk.Simulation(pk.VelocityVerlet(force), 0.01), nobody, 2) | there are no particles
+pk.run(pk.Simulation(pk.VelocityVerlet(force), 0.01), nobody, 2) | there are no particles
+lj + lj | Pairwise(a, cutoff=…) + Pairwise(b, cutoff=…)
+1.0 + lj | add forces
+2 * lj | scale a parameter
+lj(1.5) | energy(r)
+force(atoms) | Pairwise needs state and cache
+force.energy(X) | Pairwise.energy needs state
+trap.force(atoms) | HarmonicTrap.force needs state
+heat(u) | Diffusion needs state and cache
+heat.rate(u) | Diffusion.rate needs state
+heat.rate(0.0, u) | clock must be a Clock
+verlet.step(atoms, 0.01) | VelocityVerlet.step needs
+u + "a" | numbers, arrays and fields
+"a" + u | numbers, arrays and fields
+u * None | numbers, arrays and fields
+u + [1.0] | numbers, arrays and fields
+u + atoms | got a Particles
+u ** "2" | numbers, arrays and fields
+u + jnp.zeros(15) | do not fit
+u @ u | (a * b).integral()
+float(u) | field.mean()
+int(u) | field.mean()
+u[0] = 1.0 | x.replace(data=x.data.at[i].set(value))
+atoms[0] = 1.0 | x.replace(position=x.position.at[i].set(value))
+del atoms.position | Modules never change
+pk.stack([u, 1.0]) | got 1.0 among them
+pk.stack([]) | an empty list
+pk.stack(u) | takes a list of fields
+pk.stack(1.0) | takes a list of fields
+pk.testing.check_force(force) | needs state
+pk.testing.check_force(atoms, force) | got a Particles
+pk.testing.check_force(lj, atoms) | check_potential
+pk.testing.check_force(heat, u) | check_tendency
+pk.testing.check_potential(lj) | needs radii
+pk.testing.check_integrator(verlet, atoms) | needs dt
+pk.testing.check_simulation(sim, atoms) | needs steps
+pk.testing.check_gradient(sim, atoms) | function
+pk.testing.check_tendency(force, atoms) | check_force
+pk.plot.series("a", "b") | values [t]
+pk.plot.particles(u) | no particles
+pk.plot.particles(X) | no particles
+pk.Pairwise(lj, cutoff=2.5, capacity=0) | whole number from 1
+pk.Pairwise(lj, cutoff=2.5, capacity=2.5) | whole number from 1
+pk.LennardJones(epsilon=-1.0) | epsilon must not be negative
+pk.LennardJones(sigma=[[1.0, -1.0], [-1.0, 1.0]]) | sigma must not be negative
+pk.potentials.WCA(sigma=-1.0) | sigma must not be negative
+pk.potentials.SoftSphere(exponent=-2.0) | exponent must be positive
+pk.potentials.Morse(steepness=0.0) | steepness must be positive
+pk.potentials.Yukawa(length=-1.0) | length must be positive
+pk.Coulomb(screening=-1.0) | screening must be positive
+pk.potentials.Buckingham(1.0, length=0.0, dispersion=1.0) | length must be positive
+pk.HarmonicBonds([[0, 1]], stiffness=-1.0, length=1.0) | stiffness must not be negative
+pk.init(pk.Simulation(pk.VelocityVerlet(pk.HarmonicBonds([[0, 99]], stiffness=1.0, length=1.0)), 0.01), atoms) | bonds name particle 99
+pk.LennardJones(epsilon=1e-50) | LennardJones: epsilon: a parameter of 1e-50 becomes 0 in float32
+pk.LennardJones(sigma=1e50) | becomes infinite in float32
+pk.HarmonicTrap(np.full(3, 1e-40)) | becomes 0 in float32
+pk.potentials.Buckingham(2e-16, 3.6e-11, 2.8e-77) | dispersion: a parameter of 2.8e-77 becomes 0 in float32
+pk.Particles(X, mass=1e-50) | mass of 1e-50 becomes 0 in float32
+pk.Particles(X, mass=np.full(4, 1e-50)) | mass of 1e-50 becomes 0
+pk.systems.kepler(eccentricity=1.5) | below 1
+pk.systems.kepler(eccentricity="a") | eccentricity must be a number
+pk.systems.kepler(steps_per_orbit=0) | whole number from 1
+pk.systems.kepler(mass=-1.0) | has no argument 'mass'
+pk.systems.figure_eight(-400) | whole number from 1
+pk.systems.lennard_jones_box(density=-0.7) | density must be positive
+pk.systems.lennard_jones_box(cells=0) | cells must be a whole number
+pk.systems.lennard_jones_box(temperature=-1.0) | temperature must not be negative
+pk.systems.giant_planets(mass=-1.0) | mass must be positive
+pk.systems.gray_scott(dt=0.0) | dt must be positive
+pk.systems.lorenz(dt=-0.01) | dt must be positive
+pk.systems.taylor_green_2d(viscosity=-0.1) | viscosity must not be negative
+pk.systems.taylor_green_2d(resolution=16.5) | whole number from 1
+pk.systems.sod(cells="256") | whole number from 1
+pk.systems.tunneling(length=np.nan) | length must be finite
 class Own(pk.AbstractPairPotential): pass; Own() | `energy(self, r)`
 class Own(pk.LennardJones): pass | which is final
 """
@@ -256,6 +336,11 @@ pk.init(decay, [1.0, 2]) | it.state.tolist() == [1.0, 2.0]
 pk.init(decay, (1.0, 2.0)) | it.state.tolist() == [1.0, 2.0]
 pk.init(sim, atoms, key=0) | it.key == jax.random.key(0)
 pk.init(sim, atoms, key=jax.random.PRNGKey(0)) | it.key.shape == (2,)
+pk.HarmonicTrap(-1.0) | it.stiffness == -1
+pk.LennardJones(sigma=[[1.0, 0.0], [0.0, 0.0]]) | it.sigma.shape == (2, 2)
+jax.jit(lambda e: pk.LennardJones(epsilon=e).energy(1.0))(-1.0) | it == 0
+pk.potentials.Buckingham(1e-20, 1e-6, 1e-37).force_over_distance(jnp.array(1e-12)) | np.isfinite(it) and it < -5e10
+pk.systems.lennard_jones_box(cells=2, cutoff=1.5, key=0)[1] | it.num_particles == 32
 pk.simulate(decay, 1.0, 10.0) | abs(float(it.state) - np.exp(-1)) < 1e-5
 """
 
@@ -313,7 +398,10 @@ def try_all() -> list[str]:
     with warnings.catch_warnings(record=True) as shown:
         warnings.simplefilter("default")
         for _ in range(2):
-            exec("pk.Particles(np.zeros((2, 3))); pk.init(decay, np.ones(3))", names)
+            exec(
+                "pk.Particles(np.zeros((2, 3))); pk.init(decay, np.ones(3)); pk.Field(np.zeros(16), grid)",
+                names,
+            )
     notes = [str(w.message) for w in shown]
     if len(notes) != 1 or "jax_enable_x64" not in notes[0]:
         faults.append(f"the precision is said once; got {notes}")

@@ -134,6 +134,10 @@ from .calls._explain import (
     find_name as find_name,
     show_numbers as show_numbers,
 )
+from .calls._ranges import (
+    require_castable as require_castable,
+    require_in_range as require_in_range,
+)
 from .numerics._batching import any_in_batch as any_in_batch, cond_for_batch as cond_for_batch
 from .numerics._complex import scale_array as scale_array
 from .numerics._dependence import depends_on as depends_on

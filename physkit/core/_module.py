@@ -24,12 +24,18 @@ from .calls._explain import (
     explain_traced_values,
     why_unsuitable,
 )
+from .calls._methods import explain_methods
+from .calls._ranges import require_in_range
 
 M = TypeVar("M")  # the class of a Module
 
 
 class _ExplainedCall(type(eqx.Module)):  # pyright: ignore[reportUntypedBaseClass]
     """Builds Modules; where that fails, or a field holds what it must not, the error says why."""
+
+    def __new__(mcs, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **kwargs: Any):
+        # Before Equinox makes the methods into what can be passed to transformations.
+        return super().__new__(mcs, name, bases, explain_methods(namespace), **kwargs)
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         try:
@@ -113,6 +119,17 @@ class Module(_Explained):
             except dataclasses.FrozenInstanceError:
                 raise dataclasses.FrozenInstanceError(_explain_assignment(self, name)) from None
 
+        def __delattr__(self, name: str) -> None:
+            raise dataclasses.FrozenInstanceError(
+                f"{type(self).__name__}.{name} cannot be deleted: Modules never change"
+            )
+
+        def __setitem__(self, index: Any, value: Any) -> None:
+            raise dataclasses.FrozenInstanceError(
+                f"{type(self).__name__} is no array, and nothing changes in place. Make a copy with a changed "
+                f"array: {_example_of_copy(self)}"
+            )
+
 
 class _MissingAttributeError(AttributeError):
     """An attribute that a Module does not have. JAX and others probe for many: the text is made when read."""
@@ -135,6 +152,14 @@ def _explain_assignment(owner: Module, name: str) -> str:
         else f"equinox.tree_at(lambda x: x.{name}, x, value)"
     )
     return f"{kind}.{name} cannot be assigned: Modules never change. Make a copy: {copy}"
+
+
+def _example_of_copy(owner: Module) -> str:
+    arrays = [f.name for f in dataclasses.fields(owner) if eqx.is_array(getattr(owner, f.name, 0))]
+    name = arrays[0] if arrays else "field"
+    if hasattr(type(owner), "replace"):
+        return f"x.replace({name}=x.{name}.at[i].set(value))"
+    return f"equinox.tree_at(lambda x: x.{name}, x, x.{name}.at[i].set(value))"
 
 
 def _explain_abstract(cls: type) -> None:
@@ -225,7 +250,11 @@ def as_parameter(value: Any) -> Any:
     if isinstance(value, str | bytes | eqx.Module) or callable(value):
         raise ParameterError(f"a parameter must be a number or an array, not {describe(value)}")
     try:
+        if not isinstance(value, jax.Array) and is_concrete(value):
+            require_in_range(np.asarray(value), jnp.result_type(float), "a parameter")
         array = jnp.asarray(value)
+    except ParameterError:
+        raise
     except (TypeError, ValueError) as error:
         raise ParameterError(
             f"a parameter must be a number or an array, not {describe(value)}"

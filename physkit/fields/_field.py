@@ -20,6 +20,7 @@ from physkit.core import (
     cast_floats,
     data as evolving,
     explain_call,
+    note_precision,
     replace_fields,
     replicate,
     safe_power,
@@ -94,6 +95,7 @@ class Field(AbstractFieldArithmetic, AbstractExactComponent):
         vector: bool = False,
     ):
         location = grid.cell if location is None else location
+        note_precision(data)
         array, points = as_parameter(data), grid.local_shape_at(location)
         if array.ndim == 0:
             array = jnp.broadcast_to(array, ((grid.dimension,) if vector else ()) + points)
@@ -106,9 +108,7 @@ class Field(AbstractFieldArithmetic, AbstractExactComponent):
             raise ShapeError(
                 f"a vector on this grid is [{grid.dimension}, *{points}]; got {array.shape}"
             )
-        self.data = array
-        self.location = location
-        self.vector = vector
+        self.data, self.location, self.vector = array, location, vector
         # One precision throughout: box lengths and boundary values take that of the data.
         self.grid, self.boundary = cast_floats(
             (grid, parse_boundaries(grid.periodic, boundary)), jnp.finfo(array.dtype).dtype

@@ -10,12 +10,16 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Inexact
 
-from physkit.core import Module, ShapeError, scale_array
+from physkit.core import DeclarationError, Module, ShapeError, describe, scale_array
 from physkit.geometry import Grid, Location
 
 from ._collocation import require_same_location
 from ._spectrum import Spectrum
 
+_ADVICE_FOR_NUMBER = (
+    "a Field has a value at every point: field.mean(), field.max() and field.integral() are numbers, "
+    "field.data[i] is one value"
+)
 _ADVICE = (
     "a Field is no array: field.map(jnp.sin) is the sine of its values, as a field; field.data its values, "
     "as an array; field.integral(), mean(), norm() and max() are over the whole domain"
@@ -65,6 +69,7 @@ class AbstractFieldArithmetic(Module):
         return self._combine(other, lambda a, b: b / a)
 
     def __pow__(self, power):
+        _require_operand(self.data, power)
         return self.with_values(self.data**power)
 
     def __neg__(self):
@@ -77,6 +82,7 @@ class AbstractFieldArithmetic(Module):
         if isinstance(other, Spectrum):
             raise ShapeError("a field and a spectrum: use spectrum.field(), or field.spectrum()")
         if not isinstance(other, AbstractFieldArithmetic):
+            _require_operand(self.data, other)
             data, number = _in_one_precision(self.data, other)
             # A complex number times a real one costs half of what two complex ones do: `_product` knows.
             if jnp.iscomplexobj(data) and operation is not _product and jnp.ndim(number) == 0:
@@ -87,6 +93,17 @@ class AbstractFieldArithmetic(Module):
         # A scalar times a vector is a vector: leading axes of components broadcast.
         vector = self.vector or other.vector
         return self.with_values(operation(a, b), vector=vector)
+
+    def __float__(self) -> float:
+        raise DeclarationError(_ADVICE_FOR_NUMBER)
+
+    def __int__(self) -> int:
+        raise DeclarationError(_ADVICE_FOR_NUMBER)
+
+    def __matmul__(self, other):
+        raise DeclarationError(
+            "fields have no @: components multiply point by point with *; ∫ a·b dV is (a * b).integral()"
+        )
 
     # --- taken for an array ---------------------------------------------------------------------
 
@@ -117,6 +134,22 @@ class _NoArray:
 
     def __repr__(self) -> str:
         return f"({_ADVICE})"
+
+
+def _require_operand(data: Array, other: Any) -> None:
+    """**Errors:** `DeclarationError` for what is no number, array or field, `ShapeError` for another shape."""
+    if other is None or isinstance(other, str | bytes | list | tuple | dict | Module):
+        raise DeclarationError(
+            f"a field goes with numbers, arrays and fields in formulas; got {describe(other)}"
+        )
+    shape = jnp.shape(other)
+    try:
+        # Leading axes make components of a scalar field.
+        fits = np.broadcast_shapes(data.shape, shape)[-data.ndim :] == data.shape
+    except ValueError:
+        fits = False
+    if not fits:
+        raise ShapeError(f"a field with values {data.shape} and an array {shape} do not fit")
 
 
 def _in_one_precision(data: Array, other: Any) -> tuple[Array, Any]:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import TypeAlias
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike, DTypeLike
@@ -14,7 +15,9 @@ from physkit.core import (
     ShapeError,
     concrete_value,
     describe,
+    is_concrete,
     note_precision,
+    require_in_range,
 )
 
 Numbers: TypeAlias = ArrayLike | Sequence  # a number, an array, or nested sequences of numbers
@@ -47,7 +50,10 @@ def as_numbers(value: Numbers, name: str) -> Array:
 
 def as_argument(value: Numbers, shape: tuple[int, ...], dtype: DTypeLike, name: str) -> Array:
     """`value`, one for all particles or one for each, as an array of this shape."""
-    array = as_numbers(value, name).astype(dtype)
+    numbers = as_numbers(value, name)
+    if not isinstance(value, jax.Array) and is_concrete(value):
+        require_in_range(np.asarray(value), dtype, name)
+    array = numbers.astype(dtype)
     if array.ndim and array.shape != shape:
         raise ShapeError(f"{name} must have shape {shape} like the positions; got {array.shape}")
     return jnp.broadcast_to(array, shape)

@@ -13,6 +13,7 @@ from physkit.core import (
     Cache,
     CapacityError,
     Clock,
+    ComponentError,
     ConvergenceError,
     Fault,
     Module,
@@ -20,6 +21,7 @@ from physkit.core import (
     ParameterError,
     State,
     StepCount,
+    as_state,
     cast_floats,
     collect_faults,
     data,
@@ -132,12 +134,16 @@ def minimize(
     **Reference:** Bitzek, Koskinen, Gähler, Moseler & Gumbsch, Phys. Rev. Lett. 97, 170201 (2006);
     version 2.0: Guénolé et al., Comput. Mater. Sci. 175, 109584 (2020), algorithm 2.
     """
+    state = as_state(state)
     dtype = float_dtype(state)
     forces = cast_floats(_plain_sums(Forces.of(force)), dtype)
     if not (tolerance > 0 and steps > 0 and (allowed_force is None or allowed_force > 0)):
         raise ParameterError(
             f"tolerance, allowed_force and steps must be positive; got {tolerance}, {allowed_force} and {steps}"
         )
+    for term in forces.terms:
+        if term.particles(state).num_particles == 0:
+            raise ComponentError("there are no particles to move: the state has 0 of them")
     spacings = [_spacing(get_component(state, name)) for name in forces.components]
     spacing = min((s for s in spacings if s > 0), default=0.0)
     max_move = spacing / 10 if max_move is None else max_move

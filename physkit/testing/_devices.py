@@ -7,7 +7,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from physkit.core import ObserverError, PhyskitError, PyTree, State, cast_floats
+from physkit.core import ObserverError, PhyskitError, PyTree, State, cast_floats, explain_call
 from physkit.parallel import BACKEND_VARIABLE, environment_variable
 from physkit.simulate import Simulation, simulate
 
@@ -16,6 +16,7 @@ from ._integrator import physical_leaves
 from ._trees import first_line, flatten_floats, random_like
 
 
+@explain_call
 @double_precision()
 def check_devices(
     sim: Simulation,

@@ -8,7 +8,17 @@ import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
 
-from physkit.core import AbstractTerm, Module, NoEnergyError, State, get_component, put_component
+from physkit.core import (
+    DeclarationError,
+    Module,
+    NoEnergyError,
+    State,
+    describe,
+    explain_call,
+    get_component,
+    put_component,
+)
+from physkit.particles.forces import AbstractForce
 
 from ._compare import check_equal, check_finite, double_precision
 from ._perturbed_states import (
@@ -26,6 +36,7 @@ _EPSILON = float(np.finfo(np.float64).eps)
 _EQUILIBRIUM = 1e-3
 
 
+@explain_call
 @double_precision()
 def check_force(
     force: Module,
@@ -65,9 +76,10 @@ def check_force(
 
     **Errors:** `AssertionError` that names what is wrong, by how much, and where.
     """
-    if not isinstance(force, AbstractTerm):
-        raise AssertionError(
-            f"expected a force; got {force!r}. Check the terms of a sum one by one"
+    if not isinstance(force, AbstractForce):
+        raise DeclarationError(
+            f"check_force(force, state) examines one force; got {describe(force)}. Terms of a sum are checked "
+            "one by one, potentials by check_potential, rates by check_tendency"
         )
     exam = _ForceExamination(force, state, t, key, ignore)
     exam.check_energy()

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from physkit.core import Module, PyTree, cast_floats
+from physkit.core import Module, PyTree, cast_floats, explain_call
 
 from ._compare import check_equal, check_finite, double_precision, leaves_by_name, typical_magnitude
 from ._tolerances import tolerance
@@ -31,6 +31,7 @@ _TAYLOR_STEPS = [1e-3 * 2.0**-k for k in range(10)]
 _TAYLOR_ORDER = 1.95  # of 2: what h³ does to the slope over a factor of 8 in h
 
 
+@explain_call
 @double_precision()
 def check_gradient(
     function: Callable[[Any], Any],

@@ -19,6 +19,7 @@ from physkit.core import (
     State,
     StepCount,
     cast_floats,
+    explain_call,
     grow_caches,
     has_overflow,
 )
@@ -36,6 +37,7 @@ _REFINEMENTS = (1, 2, 4, 8)  # four steps: fewer leave the fitted slope to chanc
 _SLOPE_TOLERANCE = 0.2  # of the fitted order; a lost order changes it by 1
 
 
+@explain_call
 @double_precision()
 def check_integrator(
     integrator: AbstractIntegrator,

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from physkit.core import AbstractTerm, PyTree, State, cast_floats
+from physkit.core import AbstractTerm, PyTree, State, cast_floats, explain_call
 from physkit.integrators import AbstractIntegrator
 from physkit.observe import AbstractObserver
 from physkit.simulate import Simulation, init, run, simulate
@@ -24,6 +24,7 @@ from ._trees import check_batch, modules
 _PHYSICS = (AbstractTerm, AbstractIntegrator, Simulation)
 
 
+@explain_call
 @double_precision()
 def check_observer(
     observer: AbstractObserver,

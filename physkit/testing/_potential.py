@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
 
-from physkit.core import PyTree, cast_floats
+from physkit.core import PyTree, cast_floats, explain_call
 from physkit.particles.forces import AbstractPairPotential
 
 from ._compare import check_equal, check_finite, check_structure, double_precision
@@ -18,6 +18,7 @@ from ._gradient import check_gradient
 from ._trees import check_batch, check_no_numbers_in_static, perturb, require_traceable
 
 
+@explain_call
 @double_precision()
 def check_potential(
     potential: AbstractPairPotential,

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 
-from physkit.core import NotReversible, State, cast_floats, is_exact_component
+from physkit.core import NotReversible, State, cast_floats, explain_call, is_exact_component
 from physkit.integrators import AbstractIntegrator
 from physkit.simulate import Direct, Reversible, Simulation, init, reversibility_report, simulate
 
@@ -15,6 +15,7 @@ from ._compare import check_equal, double_precision
 from ._trees import random_like
 
 
+@explain_call
 @double_precision()
 def check_reversible(
     integrator: AbstractIntegrator,

@@ -9,7 +9,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from physkit.core import Clock, Key, ParameterError, PyTree, State, StepCount, cast_floats
+from physkit.core import (
+    Clock,
+    Key,
+    ParameterError,
+    PyTree,
+    State,
+    StepCount,
+    cast_floats,
+    explain_call,
+)
 from physkit.observe import Every, Snapshot
 from physkit.simulate import Carry, Run, Simulation, init, run, simulate
 
@@ -20,6 +29,7 @@ from ._perturbed_states import perturb_positions
 from ._trees import check_batch, flatten_floats, parameter_paths, perturb, random_like
 
 
+@explain_call
 @double_precision()
 def check_simulation(
     sim: Simulation,

@@ -6,7 +6,8 @@ import equinox as eqx
 import jax
 import numpy as np
 
-from physkit.core import AbstractTerm, Function, Rate, State, shift
+from physkit.core import AbstractTerm, DeclarationError, Function, Rate, State, explain_call, shift
+from physkit.particles.forces import AbstractForce, Forces
 
 from ._compare import check_structure, double_precision
 from ._term import Examination
@@ -14,6 +15,7 @@ from ._term import Examination
 _EPSILON = float(np.finfo(np.float64).eps)
 
 
+@explain_call
 @double_precision()
 def check_tendency(
     tendency: AbstractTerm | Callable,
@@ -44,6 +46,10 @@ def check_tendency(
 
     **Errors:** `AssertionError` that names what is wrong, by how much, and where.
     """
+    if isinstance(tendency, AbstractForce | Forces):
+        raise DeclarationError(
+            f"{type(tendency).__name__} is a force: check_force(force, state) examines it"
+        )
     if not isinstance(tendency, AbstractTerm):
         tendency = Function(tendency)
     exam = Examination(tendency, state, t, key, ignore)

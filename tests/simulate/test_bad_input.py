@@ -15,6 +15,7 @@ from physkit.core import (
     ParameterError,
     PhyskitWarning,
     ShapeError,
+    require_castable,
 )
 from physkit.geometry import Box
 from physkit.integrators import AbstractOneStep, Lie, VelocityVerlet
@@ -22,6 +23,7 @@ from physkit.observe import Every, Finite, Guard
 from physkit.observe._observer import check_interval
 from physkit.parallel import ProcessGroup
 from physkit.particles import Particles
+from physkit.particles.forces import Coulomb, HarmonicTrap, LennardJones
 from physkit.simulate import Simulation, init, run, simulate
 from physkit.simulate.driver._same_start import require_same_start
 
@@ -54,7 +56,11 @@ X = np.zeros((3, 2)) + np.arange(3)[:, None]
         ),
         (lambda: Box([1.0, -1.0]), ParameterError, "box lengths must be positive"),
         (lambda: Box(3.0), ShapeError, "one length per axis"),
-        (lambda: springs(dt=0.0), ParameterError, "time step must be positive and finite; got dt = 0"),
+        (
+            lambda: springs(dt=0.0),
+            ParameterError,
+            "time step must be positive and finite; got dt = 0",
+        ),
         (lambda: springs(dt=-0.1), ParameterError, "time step must be positive"),
         (lambda: springs(dt=float("nan")), ParameterError, "time step must be positive"),
         (lambda: springs(dt="0.1"), ParameterError, "must be a number or an array"),
@@ -245,3 +251,20 @@ class TestProcessesOfOneJob:
     def test_what_differs_is_named(self, other, message):
         with pytest.raises(ClusterError, match=message):
             _compare_starts(self.start(), self.start(**other))
+
+
+@pytest.mark.parametrize(("value", "becomes"), [(1e-50, "0"), (1e50, "infinite")])
+def test_a_parameter_that_the_precision_of_the_state_cannot_hold_is_named(value, becomes):
+    bead = Particles(jnp.ones((1, 2), jnp.float32))
+    sim = Simulation(VelocityVerlet(HarmonicTrap(value)), dt=0.01)
+    with pytest.raises(
+        ParameterError, match=rf"stiffness of {value:g} becomes {becomes} in float32"
+    ):
+        init(sim, bead)
+
+
+def test_an_infinite_parameter_and_a_table_that_decays_pass():
+    bead = Particles(jnp.ones((2, 2), jnp.float32), charge=jnp.ones(2, jnp.float32))
+    table = jnp.array([[1.0, 1e-50], [1e-50, 1.0]])
+    for potential in (Coulomb(screening=jnp.inf), LennardJones(epsilon=table)):
+        require_castable(potential, bead.position.dtype)

@@ -2,6 +2,8 @@
 
 from jaxtyping import Array, Int
 
+from physkit.core import ComponentError
+
 from .._particles import Particles
 from ._all_pairs_within import all_pairs_within
 from ._neighbor_list import neighbor_list
@@ -23,6 +25,10 @@ def find_neighbors(
 
     Other arguments and errors as of `neighbor_list`.
     """
+    if particles.position.shape[0] == 0:
+        raise ComponentError(
+            "there are no particles between which a force could act: the state has 0 of them"
+        )
     if particles.is_distributed:
         # Halos are chosen when a list is built, so that devices always keep one.
         return sharded_neighbor_list(particles, cutoff, skin, capacity, excluded)

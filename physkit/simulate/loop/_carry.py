@@ -35,6 +35,7 @@ from physkit.core import (
     data,
     explain_call,
     float_dtype,
+    require_castable,
     static,
     with_prescribed_values,
 )
@@ -149,6 +150,7 @@ def init(
     require_simulation("init", sim, state)
     state, key = as_state(state), as_key(key)
     # Parameters in another precision than the state would change the dtype of a loop's carry.
+    require_castable(sim, float_dtype(state))
     sim = cast_floats(sim, float_dtype(state))
     require_finite_state(state)
     bits = state_faults(state)

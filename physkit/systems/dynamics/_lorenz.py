@@ -9,7 +9,10 @@ from physkit.integrators import RK4
 from physkit.observe import Every
 from physkit.simulate import Simulation
 
+from .._arguments import explain_system
 
+
+@explain_system
 def lorenz(
     sigma: ArrayLike = 10.0, rho: ArrayLike = 28.0, beta: ArrayLike = 8 / 3, *, dt: ArrayLike = 0.01
 ) -> tuple[Simulation, Float[Array, "3"]]:

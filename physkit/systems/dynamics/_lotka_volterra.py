@@ -14,6 +14,8 @@ from physkit.integrators import RK4
 from physkit.observe import Every
 from physkit.simulate import Simulation, simulate
 
+from .._arguments import explain_system
+
 # α, β, γ, δ, per year and per thousand pelts: posterior means of Carpenter's case study.
 PELTS_RATES = (0.55, 0.028, 0.80, 0.024)
 _RATES = ("growth", "predation", "death", "conversion")
@@ -71,6 +73,7 @@ def pelts() -> Pelts:
     return Pelts(rows[:, 0], rows[:, 1:])
 
 
+@explain_system
 def hare_and_lynx(
     growth: ArrayLike = 0.5,
     predation: ArrayLike = 0.025,

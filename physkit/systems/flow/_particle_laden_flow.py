@@ -15,7 +15,10 @@ from physkit.integrators import ETDRK2, RK4, Strang
 from physkit.particles import Particles
 from physkit.simulate import Simulation
 
+from .._arguments import explain_system
 
+
+@explain_system
 def particle_laden_taylor_green(
     stokes: float = 0.5,
     load: float = 0.1,

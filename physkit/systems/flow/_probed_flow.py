@@ -18,6 +18,8 @@ from physkit.integrators import ETDRK2
 from physkit.observe import Every, Snapshot
 from physkit.simulate import Simulation, simulate
 
+from .._arguments import explain_system
+
 PROBES = 10
 # Steps of 0.02 between two measurements.
 _INTERVAL = 5
@@ -60,6 +62,7 @@ class FlowFit(NamedTuple):
     fit: Fit
 
 
+@explain_system
 def probed_flow(
     viscosity: ArrayLike = TRUE_VISCOSITY,
     forcing: ArrayLike = TRUE_FORCING,

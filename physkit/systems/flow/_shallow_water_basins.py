@@ -14,7 +14,10 @@ from physkit.integrators import RK4, SSPRK2
 from physkit.observe import Every
 from physkit.simulate import Simulation
 
+from .._arguments import explain_system
 
+
+@explain_system
 def stommel_gyre(
     cells: int = 48,
     *,
@@ -101,6 +104,7 @@ def streamfunction(water: CGridShallowWaterState) -> Field:
     return v.with_values(psi).replace(location=v.grid.node)
 
 
+@explain_system
 def thacker_bowl(
     cells: int = 40, *, gravity: float = 1.0, dt: float | None = None
 ) -> tuple[Simulation, ShallowWaterState]:

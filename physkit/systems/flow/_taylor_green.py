@@ -13,11 +13,14 @@ from physkit.integrators import ETDRK2, ETDRK4
 from physkit.observe import Dissipation, Enstrophy, Every, FlowEnergy
 from physkit.simulate import Simulation
 
+from .._arguments import explain_system
+
 # Time and height of the dissipation's maximum at Re = 1600, of a spectral simulation with 512³ modes
 # (van Rees et al. 2011).
 TAYLOR_GREEN_PEAK = (8.98, 0.012856)
 
 
+@explain_system
 def taylor_green_2d(
     viscosity: ArrayLike = 0.01,
     *,
@@ -63,6 +66,7 @@ def taylor_green_vorticity(
     return 2 * k * jnp.sin(k * x) * jnp.sin(k * y) * decay.astype(x.dtype)
 
 
+@explain_system
 def taylor_green_3d(
     reynolds: ArrayLike = 1600.0,
     *,

@@ -13,7 +13,10 @@ from physkit.integrators import ETDRK4
 from physkit.observe import Enstrophy, Every, FieldValues, FlowEnergy
 from physkit.simulate import Simulation
 
+from .._arguments import explain_system
 
+
+@explain_system
 def decaying_turbulence(
     viscosity: ArrayLike = 5e-4,
     *,
@@ -50,6 +53,7 @@ def decaying_turbulence(
     return sim, random_vorticity(grid, key, peak=peak)
 
 
+@explain_system
 def kolmogorov_flow(
     viscosity: ArrayLike = 1e-2,
     *,

@@ -10,7 +10,10 @@ from physkit.geometry import Grid
 from physkit.integrators import SSPRK2, SSPRK3
 from physkit.simulate import Simulation
 
+from .._arguments import explain_system
 
+
+@explain_system
 def sound_wave(
     cells: int = 64,
     *,
@@ -37,6 +40,7 @@ def sound_wave(
     return Simulation(SSPRK3(equations), dt=1 / (5 * cells // 2)), gas
 
 
+@explain_system
 def kelvin_helmholtz(
     cells: int = 128,
     *,

@@ -11,11 +11,14 @@ from physkit.geometry import Box, Grid, Mirror, Outflow
 from physkit.integrators import SSPRK2, CFLSubsteps
 from physkit.simulate import Simulation
 
+from .._arguments import explain_system
+
 # α of γ = 1.4 by dimension, cylindrical and spherical: energy integrals of Kamm & Timmes (2007).
 SEDOV_ALPHA = {2: 0.984074, 3: 0.851072}
 SEDOV_END = 1.0
 
 
+@explain_system
 def sedov(
     cells: int = 480,
     *,

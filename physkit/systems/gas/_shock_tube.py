@@ -17,12 +17,15 @@ from physkit.geometry import Box, Grid, Outflow
 from physkit.integrators import SSPRK3
 from physkit.simulate import Simulation
 
+from .._arguments import explain_system
+
 Primitive = tuple[Any, Any, Any]  # density, velocity, pressure
 
 SOD: tuple[Primitive, Primitive] = ((1.0, 0.0, 1.0), (0.125, 0.0, 0.1))
 SOD_END = 0.2
 
 
+@explain_system
 def shock_tube(
     left: Primitive,
     right: Primitive,
@@ -64,6 +67,7 @@ def shock_tube_solution(
     return exact_riemann(left, right, gamma)((jnp.asarray(x) - jump) / t)
 
 
+@explain_system
 def sod(
     cells: int = 256,
     *,

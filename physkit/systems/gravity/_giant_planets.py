@@ -15,6 +15,8 @@ from physkit.particles import Particles
 from physkit.particles.forces import DirectGravity
 from physkit.simulate import Simulation
 
+from .._arguments import explain_system
+
 PLANETS = ("Jupiter", "Saturn", "Uranus", "Neptune")
 SUN_TO_PLANET = (1047.3486, 3497.898, 22902.98, 19412.24)  # mass ratios, IAU 2009
 GM_SUN = 2.9591220828559093e-4  # au³/day²: the square of Gauss's constant
@@ -48,6 +50,7 @@ def solar_tracks() -> SolarTracks:
     return SolarTracks(rows[:, 0], rows[:, 1:].reshape(-1, 5, 3), velocity, accuracy)
 
 
+@explain_system
 def giant_planets(
     mass: ArrayLike | None = None,
     position: ArrayLike | None = None,

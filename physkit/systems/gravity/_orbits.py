@@ -4,15 +4,19 @@ import math
 
 import numpy as np
 
+from physkit.core import ParameterError
 from physkit.integrators import KahanLi, VelocityVerlet
 from physkit.observe import Every, Positions, TotalEnergy
 from physkit.particles import Particles
 from physkit.particles.forces import DirectGravity
 from physkit.simulate import Simulation
 
+from .._arguments import explain_system
+
 FIGURE_EIGHT_PERIOD = 6.32591398  # and the positions below: digits by Simó
 
 
+@explain_system
 def figure_eight(steps_per_period: int = 400) -> tuple[Simulation, Particles]:
     """Three equal masses that chase one another along a figure of eight; G = m = 1.
 
@@ -34,6 +38,7 @@ def figure_eight(steps_per_period: int = 400) -> tuple[Simulation, Particles]:
     return Simulation(KahanLi(DirectGravity(1.0), order=8), dt=dt, observers=record), bodies
 
 
+@explain_system
 def kepler(eccentricity: float = 0.5, steps_per_orbit: int = 200) -> tuple[Simulation, Particles]:
     """Two equal masses on Kepler ellipses about each other, in their frame of rest.
 
@@ -47,6 +52,10 @@ def kepler(eccentricity: float = 0.5, steps_per_orbit: int = 200) -> tuple[Simul
     - `eccentricity`: from 0, below 1.
     - `steps_per_orbit`: time steps per period.
     """
+    if eccentricity >= 1:
+        raise ParameterError(
+            f"an orbit that closes has an eccentricity below 1; got {eccentricity}"
+        )
     distance = 1 - eccentricity
     speed = math.sqrt((1 + eccentricity) / (1 - eccentricity))
     # Relative motion a (1 − e), √((1 + e)/(1 − e)) at the pericenter, half of it to each mass.

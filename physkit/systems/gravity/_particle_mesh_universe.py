@@ -17,9 +17,11 @@ from physkit.integrators import VelocityVerlet
 from physkit.particles import Particles
 from physkit.simulate import AbstractAdjoint, Progress, Reversible, Simulation, simulate
 
+from .._arguments import explain_system
 from ._zeldovich_pancake import HUBBLE, comoving_time
 
 
+@explain_system
 def particle_mesh_universe(
     noise: ArrayLike | None = None,
     cells: int = 32,

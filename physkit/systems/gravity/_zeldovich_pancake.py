@@ -13,9 +13,12 @@ from physkit.observe import Every, ModeAmplitude
 from physkit.particles import Particles
 from physkit.simulate import Simulation
 
+from .._arguments import explain_system
+
 HUBBLE = 2 / 3  # t = 1 and a = 1 together
 
 
+@explain_system
 def zeldovich_pancake(
     start: float = 0.1,
     end: float = 1.0,

@@ -31,6 +31,8 @@ from physkit.particles import (
 from physkit.particles.forces import LennardJones, Pairwise
 from physkit.simulate import Run, Simulation, run
 
+from .._arguments import explain_system
+
 # Ångström, picosecond and atomic mass unit; energies in u Å²/ps².
 K_B = 0.831446261815324  # per kelvin
 MASS = 39.948
@@ -44,6 +46,7 @@ ARGON_FIRST_PEAK = 3.7  # Å
 ARGON_DIFFUSION = 0.243  # Å²/ps, that is 2.43e-5 cm²/s
 
 
+@explain_system
 def liquid_argon(
     cells: int = 6,
     *,

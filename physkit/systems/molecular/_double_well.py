@@ -12,6 +12,8 @@ from physkit.particles import Particles
 from physkit.particles.forces import AbstractExternalForce
 from physkit.simulate import Simulation
 
+from .._arguments import explain_system
+
 # Exact quadrature, 1 / ⟨time from −1 to +1⟩ for D = 0.05; Kramers' asymptote is 1.5166e-3.
 DOUBLE_WELL_RATE = 1.3705e-3
 
@@ -54,6 +56,7 @@ class DoubleWell(AbstractExternalForce):
         return self.barrier * particles.space.sum(jnp.sum(x2 * (x2 - 2)))
 
 
+@explain_system
 def double_well(
     diffusion: ArrayLike = 0.05,
     *,

@@ -13,6 +13,8 @@ from physkit.particles import Particles, lattice, maxwell_boltzmann
 from physkit.particles.forces import LennardJones, Pairwise
 from physkit.simulate import Simulation
 
+from .._arguments import explain_system
+
 # Johnson, Zollweg & Gubbins 1993, table 10.
 _X = (
     0.8623085097507421, 2.976218765822098, -8.402230115796038, 0.1054136629203555,
@@ -93,6 +95,7 @@ def _free_energy(rho: Array, t: Array) -> Array:
     return polynomial + sum(b_i * g_i for b_i, g_i in zip(b, g, strict=True))
 
 
+@explain_system
 def lennard_jones_box(
     density: ArrayLike = 0.7,
     temperature: ArrayLike = 1.5,

@@ -11,7 +11,10 @@ from physkit.particles import Particles, lattice, maxwell_boltzmann
 from physkit.particles.forces import LennardJones, Pairwise
 from physkit.simulate import Simulation
 
+from .._arguments import explain_system
 
+
+@explain_system
 def lennard_jones_melt(
     cells: int = 20,
     density: ArrayLike = 0.8442,

@@ -13,11 +13,14 @@ from physkit.observe import Every, FieldEnergy, ModeAmplitude, TotalEnergy
 from physkit.particles import Particles
 from physkit.simulate import Simulation
 
+from .._arguments import explain_system
+
 # The least damped root of 1 + [1 + ζ Z(ζ)]/(kλ_D)² = 0 at kλ_D = 0.5, in units of the plasma frequency.
 LANDAU_FREQUENCY = 1.41566189
 LANDAU_DAMPING = -0.15335947
 
 
+@explain_system
 def plasma_wave(
     wavenumber: float = 0.5,
     *,
@@ -72,6 +75,7 @@ def plasma_wave(
     return Simulation(VelocityVerlet(mesh), dt=dt, observers=record), electrons
 
 
+@explain_system
 def landau_damping(count: int = 20_000) -> tuple[Simulation, Particles]:
     """A Langmuir wave of kλ_D = 0.5 that damps without collisions.
 
@@ -84,6 +88,7 @@ def landau_damping(count: int = 20_000) -> tuple[Simulation, Particles]:
     return plasma_wave(0.5, amplitude=0.02, count=count)
 
 
+@explain_system
 def plasma_oscillation(thermal_speed: float = 0.0) -> tuple[Simulation, Particles]:
     """A long wave, k = 0.1: ω² = 1 + 3k²v_T² (Bohm and Gross), ω = 1 for the cold plasma.
 
@@ -92,6 +97,7 @@ def plasma_oscillation(thermal_speed: float = 0.0) -> tuple[Simulation, Particle
     return plasma_wave(0.1, amplitude=0.01, count=20_000, dt=0.05, thermal_speed=thermal_speed)
 
 
+@explain_system
 def two_stream(
     count: int = 40_000, *, cells: int = 64, speed: float = 1.0, dtype: DTypeLike = float
 ) -> tuple[Simulation, dict[str, Particles]]:

@@ -16,6 +16,8 @@ from physkit.observe import Every, KineticEnergy, PotentialEnergy, Snapshot
 from physkit.particles import Particles
 from physkit.simulate import Simulation
 
+from .._arguments import explain_system
+
 MASS_RATIO = 25.0
 _LENGTH = 2 * np.pi
 
@@ -32,6 +34,7 @@ class Ringing(NamedTuple):
     curve: np.ndarray
 
 
+@explain_system
 def two_species_plasma(
     mass_ratio: ArrayLike = MASS_RATIO,
     *,

@@ -12,7 +12,10 @@ from physkit.integrators import ETDRK4
 from physkit.observe import Every, FieldValues
 from physkit.simulate import Simulation
 
+from .._arguments import explain_system
 
+
+@explain_system
 def brusselator(
     a: ArrayLike = 4.5,
     b: ArrayLike = 7.5,

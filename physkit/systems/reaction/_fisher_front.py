@@ -11,7 +11,10 @@ from physkit.integrators import RK4
 from physkit.observe import Every, FieldValues, Integral
 from physkit.simulate import Simulation
 
+from .._arguments import explain_system
 
+
+@explain_system
 def fisher_front(
     growth: ArrayLike = 1.0,
     diffusivity: ArrayLike = 1.0,

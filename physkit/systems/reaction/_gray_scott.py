@@ -11,7 +11,10 @@ from physkit.integrators import SSPRK2
 from physkit.observe import Every, FieldValues
 from physkit.simulate import Simulation
 
+from .._arguments import explain_system
 
+
+@explain_system
 def gray_scott(
     feed: ArrayLike = 0.0367,
     kill: ArrayLike = 0.0649,

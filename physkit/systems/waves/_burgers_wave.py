@@ -11,7 +11,10 @@ from physkit.integrators import ETDRK4
 from physkit.observe import Every, FieldValues
 from physkit.simulate import Simulation
 
+from .._arguments import explain_system
 
+
+@explain_system
 def burgers_wave(
     viscosity: ArrayLike = 0.05, *, cells: int = 128, dt: ArrayLike = 0.005, every: int = 20
 ) -> tuple[Simulation, Field]:

@@ -10,7 +10,10 @@ from physkit.integrators import ETDRK4
 from physkit.observe import Every, FieldValues
 from physkit.simulate import Simulation
 
+from .._arguments import explain_system
 
+
+@explain_system
 def kuramoto_sivashinsky(
     length: ArrayLike = 100.53096491487338, *, cells: int = 256, dt: ArrayLike = 0.1, every: int = 5
 ) -> tuple[Simulation, Field]:

@@ -11,7 +11,10 @@ from physkit.integrators import Euler, Strang
 from physkit.observe import Every, FieldValues
 from physkit.simulate import Simulation
 
+from .._arguments import explain_system
 
+
+@explain_system
 def plucked_string(
     speed: ArrayLike = 1.0, *, cells: int = 200, courant: float = 0.5, every: int = 10
 ) -> tuple[Simulation, dict[str, Field]]:

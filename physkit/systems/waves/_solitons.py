@@ -13,7 +13,10 @@ from physkit.integrators import ETDRK4
 from physkit.observe import Every, FieldValues
 from physkit.simulate import Simulation
 
+from .._arguments import explain_system
 
+
+@explain_system
 def kdv_solitons(
     speeds: Sequence[float] = (4.0, 1.0),
     positions: Sequence[float] = (15.0, 35.0),

@@ -14,6 +14,8 @@ from physkit.integrators import SplitStep
 from physkit.observe import Every, FieldValues
 from physkit.simulate import Simulation
 
+from .._arguments import explain_system
+
 
 def wave_packet(grid: Grid, position: ArrayLike, width: ArrayLike, wavenumber: ArrayLike) -> Field:
     """A Gaussian packet on a line: |ψ|² has standard deviation `width`, ∫|ψ|² dx = 1."""
@@ -27,6 +29,7 @@ def wave_packet(grid: Grid, position: ArrayLike, width: ArrayLike, wavenumber: A
     return Field.from_function(grid, function)
 
 
+@explain_system
 def coherent_state(
     displacement: ArrayLike = 2.0, *, cells: int = 64, steps: int = 100, order: int = 4
 ) -> tuple[Simulation, Field]:
@@ -47,6 +50,7 @@ def coherent_state(
     return sim, wave_packet(grid, length / 2 + displacement, math.sqrt(0.5), 0.0)
 
 
+@explain_system
 def tunneling(
     energy: ArrayLike = 0.5,
     height: ArrayLike = 1.0,

@@ -5,7 +5,7 @@ from typing import ClassVar
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from physkit.core import ShapeError, param, safe_arctan2, safe_norm, static
+from physkit.core import ShapeError, param, require_nonnegative, safe_arctan2, safe_norm, static
 from physkit.geometry import AbstractSpace
 
 from ..._arguments import Numbers
@@ -55,6 +55,7 @@ class HarmonicAngles(AbstractBonded):
         self.stiffness = parameter_by_tuple(stiffness, self.tuples, "stiffness")
         self.angle = parameter_by_tuple(angle, self.tuples, "angle")
         self.component = component
+        require_nonnegative(self, "stiffness")
 
     def vectors(self, space: AbstractSpace, members: Float[Array, "3 m d"]) -> Vectors:
         end, middle, other = members

@@ -5,7 +5,7 @@ from typing import ClassVar
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from physkit.core import param, safe_divide, safe_norm, static
+from physkit.core import param, require_nonnegative, safe_divide, safe_norm, static
 from physkit.geometry import AbstractSpace
 
 from ..._arguments import Numbers
@@ -58,6 +58,7 @@ class HarmonicBonds(AbstractBonded):
         self.stiffness = parameter_by_tuple(stiffness, self.tuples, "stiffness")
         self.length = parameter_by_tuple(length, self.tuples, "length")
         self.component = component
+        require_nonnegative(self, "stiffness", "length")
 
     def vectors(self, space: AbstractSpace, members: Float[Array, "2 m d"]) -> Vectors:
         first, second = members

@@ -19,6 +19,7 @@ from physkit.core import (
     ParameterError,
     PyTree,
     State,
+    as_count,
     as_parameter,
     concrete_value,
     data,
@@ -125,7 +126,8 @@ class Pairwise(AbstractForce):
             pairs = as_pairs(exclude)
             self.exclude = jnp.asarray(pairs, jnp.int32)
             self.excluded_partners = partners_by_particle(pairs)
-        self.capacity, self.use_neighbor_list = capacity, use_neighbor_list
+        self.capacity = None if capacity is None else as_count(capacity, "capacity", ParameterError)
+        self.use_neighbor_list = use_neighbor_list
         self.component = component
         check_truncation(truncation, cutoff)
         if tail and (truncation != "plain" or cutoff is None):

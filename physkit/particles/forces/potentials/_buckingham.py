@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from physkit.core import param
+from physkit.core import param, require_nonnegative, require_positive
 
 from ._potential import AbstractPairPotential
 
@@ -32,10 +32,15 @@ class Buckingham(AbstractPairPotential):
     length: Float[Array, "..."] = param()
     dispersion: Float[Array, "..."] = param()
 
+    def __check_init__(self):
+        require_nonnegative(self, "amplitude", "dispersion")
+        require_positive(self, "length")
+
     def energy(self, r: Float[Array, "..."]) -> Float[Array, "..."]:
-        return self.amplitude * jnp.exp(-r / self.length) - self.dispersion / r**6
+        return self.amplitude * jnp.exp(-r / self.length) - self.dispersion / r**3 / r**3
 
     def force_over_distance(self, r2: Float[Array, "..."]) -> Float[Array, "..."]:
         r = jnp.sqrt(r2)
         repulsion = self.amplitude / self.length * jnp.exp(-r / self.length) / r
-        return repulsion - 6 * self.dispersion / r2**4
+        # In two steps: r⁸ is 0 in single precision where r is below 10⁻⁵, as in micrometers written in meters.
+        return repulsion - 6 * (self.dispersion / r2**2) / r2**2

@@ -5,7 +5,7 @@ from typing import ClassVar
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from physkit.core import param
+from physkit.core import param, require_positive
 
 from ._potential import AbstractPairPotential
 
@@ -35,6 +35,9 @@ class Coulomb(AbstractPairPotential):
 
     coulomb_constant: Float[Array, "..."] = param(1.0)
     screening: Float[Array, "..."] = param(float("inf"))
+
+    def __check_init__(self):
+        require_positive(self, "coulomb_constant", "screening")
 
     def energy(self, r: Float[Array, "..."]) -> Float[Array, "..."]:
         # With an infinite Debye length, −r/λ is −0, and so is its derivative by λ: the bare 1/r.

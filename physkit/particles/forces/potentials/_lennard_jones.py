@@ -2,7 +2,7 @@
 
 from jaxtyping import Array, Float
 
-from physkit.core import param
+from physkit.core import param, require_nonnegative
 
 from ._potential import AbstractPairPotential
 
@@ -29,6 +29,9 @@ class LennardJones(AbstractPairPotential):
 
     epsilon: Float[Array, "..."] = param(1.0)
     sigma: Float[Array, "..."] = param(1.0)
+
+    def __check_init__(self):
+        require_nonnegative(self, "epsilon", "sigma")
 
     def energy(self, r: Float[Array, "..."]) -> Float[Array, "..."]:
         s2 = (self.sigma / r) ** 2

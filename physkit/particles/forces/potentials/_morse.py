@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from physkit.core import param
+from physkit.core import param, require_nonnegative, require_positive
 
 from ._potential import AbstractPairPotential
 
@@ -30,6 +30,10 @@ class Morse(AbstractPairPotential):
     depth: Float[Array, "..."] = param(1.0)
     steepness: Float[Array, "..."] = param(5.0)
     distance: Float[Array, "..."] = param(1.0)
+
+    def __check_init__(self):
+        require_nonnegative(self, "depth", "distance")
+        require_positive(self, "steepness")
 
     def energy(self, r: Float[Array, "..."]) -> Float[Array, "..."]:
         decay = jnp.exp(-self.steepness * (r - self.distance))

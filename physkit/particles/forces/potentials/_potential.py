@@ -2,14 +2,21 @@
 
 import abc
 import dataclasses
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from physkit.core import Module, ParameterError, ShapeError, concrete_value
+from physkit.core import (
+    DeclarationError,
+    Module,
+    ParameterError,
+    ShapeError,
+    concrete_value,
+    describe,
+)
 
 from ._table import read_table
 
@@ -54,6 +61,27 @@ class AbstractPairPotential(Module):
         """How many species the tables are for; None if there is no table."""
         sizes = [table.shape[0] for table in tables(self).values()]
         return max(sizes) if sizes else None
+
+    def __call__(self, *arguments: Any) -> Any:
+        raise DeclarationError(
+            f"a potential is no function: {type(self).__name__}(…).energy(r) is its energy at distances r, and "
+            "Pairwise(potential, cutoff=…) the force between all pairs"
+        )
+
+    def __add__(self, other: Any) -> Any:
+        raise DeclarationError(
+            f"potentials have no + with {describe(other)}: add forces, Pairwise(a, cutoff=…) + "
+            "Pairwise(b, cutoff=…), or write a potential whose energy(r) is the sum"
+        )
+
+    __radd__ = __add__
+
+    def __mul__(self, other: Any) -> Any:
+        raise DeclarationError(
+            f"potentials have no * with {describe(other)}: scale a parameter, such as epsilon"
+        )
+
+    __rmul__ = __mul__
 
     def __check_init__(self):
         counts = {}

@@ -2,7 +2,7 @@
 
 from jaxtyping import Array, Float
 
-from physkit.core import param
+from physkit.core import param, require_nonnegative, require_positive
 
 from ._potential import AbstractPairPotential
 
@@ -28,6 +28,10 @@ class SoftSphere(AbstractPairPotential):
     epsilon: Float[Array, "..."] = param(1.0)
     sigma: Float[Array, "..."] = param(1.0)
     exponent: Float[Array, "..."] = param(12.0)
+
+    def __check_init__(self):
+        require_nonnegative(self, "epsilon", "sigma")
+        require_positive(self, "exponent")
 
     def energy(self, r: Float[Array, "..."]) -> Float[Array, "..."]:
         return self.epsilon * (self.sigma / r) ** self.exponent

@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from physkit.core import param
+from physkit.core import param, require_nonnegative
 
 from ._potential import AbstractPairPotential
 
@@ -27,6 +27,9 @@ class WCA(AbstractPairPotential):
 
     epsilon: Float[Array, "..."] = param(1.0)
     sigma: Float[Array, "..."] = param(1.0)
+
+    def __check_init__(self):
+        require_nonnegative(self, "epsilon", "sigma")
 
     def energy(self, r: Float[Array, "..."]) -> Float[Array, "..."]:
         s2 = (self.sigma / r) ** 2

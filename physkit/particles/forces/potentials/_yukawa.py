@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from physkit.core import param
+from physkit.core import param, require_positive
 
 from ._potential import AbstractPairPotential
 
@@ -29,6 +29,9 @@ class Yukawa(AbstractPairPotential):
 
     amplitude: Float[Array, "..."] = param(1.0)
     length: Float[Array, "..."] = param(1.0)
+
+    def __check_init__(self):
+        require_positive(self, "length")
 
     def energy(self, r: Float[Array, "..."]) -> Float[Array, "..."]:
         return self.amplitude * jnp.exp(-r / self.length) / r

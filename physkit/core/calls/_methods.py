@@ -1,0 +1,35 @@
+"""Methods that users call on terms and integrators: wrong arguments are explained as those of functions are."""
+
+import functools
+import types
+from collections.abc import Callable
+from typing import Any
+
+from .._errors import PhyskitError
+from ._explain import explain_arguments
+
+# What terms, equations and integrators are asked for, in scripts and by the loop.
+_EXPLAINED = ("__call__", "energy", "force", "virial", "rate", "init", "refresh", "step")
+
+
+def explain_methods(namespace: dict[str, Any]) -> dict[str, Any]:
+    """The body of a class, whose methods of these names explain a call that does not fit them."""
+    found = {name: namespace[name] for name in _EXPLAINED if name in namespace}
+    plain = {name: f for name, f in found.items() if isinstance(f, types.FunctionType)}
+    return {**namespace, **{name: _explained(name, f) for name, f in plain.items()}}
+
+
+def _explained(name: str, method: Callable) -> Callable:
+    @functools.wraps(method)
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return method(self, *args, **kwargs)
+        except PhyskitError:
+            raise  # says by itself what is wrong
+        except (TypeError, AttributeError) as error:
+            kind = type(self).__name__
+            shown = kind if name == "__call__" else f"{kind}.{name}"
+            explain_arguments(types.MethodType(method, self), shown, args, kwargs, error)
+            raise
+
+    return call

@@ -1,0 +1,91 @@
+"""What ready-made systems are given: numbers of a kind and sign that make sense, checked by name."""
+
+import functools
+import inspect
+import typing
+from collections.abc import Callable
+from typing import Any, ParamSpec, TypeVar
+
+import numpy as np
+from jax.typing import ArrayLike
+
+from physkit.core import (
+    ParameterError,
+    as_count,
+    as_key,
+    as_parameter,
+    concrete_value,
+    describe,
+    explain_call,
+    show_numbers,
+)
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+# By the names of arguments, which mean the same in every system.
+_POSITIVE = {
+    "courant", "crossing", "cutoff", "density", "depth", "dt", "end", "gamma", "gravity", "length", "mass",
+    "mass_ratio", "packet_width", "peak", "reynolds", "size", "start", "stokes", "width",
+}  # fmt: skip
+_NOT_NEGATIVE = {
+    "barrier", "diffusion", "diffusivity", "drag", "eccentricity", "load", "temperature", "thermal_speed",
+    "viscosity",
+}  # fmt: skip
+_ANY_WHOLE_NUMBER = {"direction", "record", "seed"}
+_NUMBERS = {float, *typing.get_args(ArrayLike)}
+
+
+def explain_system(build: Callable[P, R]) -> Callable[P, R]:
+    """A function that makes a system, whose arguments are checked first; a whole number serves as `key`.
+
+    **Errors:** `ParameterError` for a number of the wrong kind or sign, by name; a trace hides signs.
+    """
+    signature = inspect.signature(build)
+
+    @functools.wraps(build)
+    def checked(*args: P.args, **kwargs: P.kwargs) -> R:
+        bound = signature.bind(*args, **kwargs)
+        for name, value in bound.arguments.items():
+            parts = set(typing.get_args(signature.parameters[name].annotation))
+            parts = parts or {signature.parameters[name].annotation}
+            if value is None and type(None) in parts:
+                continue
+            if name == "key":
+                bound.arguments[name] = as_key(value)
+            elif int in parts and bool not in parts and not parts & (_NUMBERS - {int, bool}):
+                bound.arguments[name] = _as_whole_number(build.__name__, name, value)
+            elif parts & _NUMBERS and parts != {bool}:
+                _require_number(build.__name__, name, value)
+        return build(*bound.args, **bound.kwargs)
+
+    return explain_call(checked)
+
+
+def _as_whole_number(owner: str, name: str, value: Any) -> Any:
+    if name not in _ANY_WHOLE_NUMBER:
+        return as_count(value, f"{owner}: {name}", ParameterError)
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        raise ParameterError(f"{owner}: {name} must be a whole number; got {describe(value)}")
+    return int(value)
+
+
+def _require_number(owner: str, name: str, value: Any) -> None:
+    try:
+        as_parameter(value)
+    except ParameterError:
+        raise ParameterError(f"{owner}: {name} must be a number; got {describe(value)}") from None
+    numbers = concrete_value(value)
+    if value is None or numbers is None:
+        if value is None:
+            raise ParameterError(f"{owner}: {name} must be a number; got None")
+        return
+    if not np.all(np.isfinite(numbers)):
+        what = "must be finite"
+    elif name in _POSITIVE and np.any(numbers <= 0):
+        what = "must be positive"
+    elif name in _NOT_NEGATIVE and np.any(numbers < 0):
+        what = "must not be negative"
+    else:
+        return
+    raise ParameterError(f"{owner}: {name} {what}; got {show_numbers(numbers)}")
