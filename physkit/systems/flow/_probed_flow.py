@@ -171,4 +171,4 @@ def _eddies(resolution: int, seed: int) -> Field:
             phase, size = rng.uniform(0, 2 * np.pi), rng.normal()
             if 4 <= kx**2 + ky**2 <= 25:
                 total += size * np.cos(kx * x + ky * y + phase)
-    return Field(2.0 * total / np.sqrt(np.mean(total**2)), grid)
+    return Field(jnp.asarray(2.0 * total / np.sqrt(np.mean(total**2))), grid)

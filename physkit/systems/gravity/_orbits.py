@@ -62,8 +62,8 @@ def kepler(eccentricity: float = 0.5, steps_per_orbit: int = 200) -> tuple[Simul
     half_separation, half_speed = [distance / 2, 0.0], [0.0, speed / 2]
     # G (m₁ + m₂) = 1 with two equal masses.
     bodies = Particles(
-        np.array([half_separation, [-x for x in half_separation]]),
-        np.array([half_speed, [-v for v in half_speed]]),
+        [half_separation, [-x for x in half_separation]],
+        [half_speed, [-v for v in half_speed]],
         mass=0.5,
     )
     record = Every(1, energy=TotalEnergy())
