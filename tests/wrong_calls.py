@@ -27,6 +27,7 @@ hsim = pk.Simulation(pk.RK4(heat), dt=1e-4)
 decay = pk.Simulation(pk.RK4(lambda t, y: -y), dt=0.1)
 stiffness = lambda m: pk.find(m, pk.HarmonicTrap).stiffness
 dt = lambda m: m[0].dt
+far_bond = pk.HarmonicBonds([[0, 99]], stiffness=1.0, length=1.0)
 nobody = pk.Particles(jnp.zeros((0, 3)), space=box)
 """
 
@@ -294,7 +295,7 @@ pk.potentials.Yukawa(length=-1.0) | length must be positive
 pk.Coulomb(screening=-1.0) | screening must be positive
 pk.potentials.Buckingham(1.0, length=0.0, dispersion=1.0) | length must be positive
 pk.HarmonicBonds([[0, 1]], stiffness=-1.0, length=1.0) | stiffness must not be negative
-pk.init(pk.Simulation(pk.VelocityVerlet(pk.HarmonicBonds([[0, 99]], stiffness=1.0, length=1.0)), 0.01), atoms) | bonds name particle 99
+pk.init(pk.Simulation(pk.VelocityVerlet(far_bond), 0.01), atoms) | bonds name particle 99
 pk.LennardJones(epsilon=1e-50) | LennardJones: epsilon: a parameter of 1e-50 becomes 0 in float32
 pk.LennardJones(sigma=1e50) | becomes infinite in float32
 pk.HarmonicTrap(np.full(3, 1e-40)) | becomes 0 in float32
@@ -339,7 +340,7 @@ pk.init(sim, atoms, key=jax.random.PRNGKey(0)) | it.key.shape == (2,)
 pk.HarmonicTrap(-1.0) | it.stiffness == -1
 pk.LennardJones(sigma=[[1.0, 0.0], [0.0, 0.0]]) | it.sigma.shape == (2, 2)
 jax.jit(lambda e: pk.LennardJones(epsilon=e).energy(1.0))(-1.0) | it == 0
-pk.potentials.Buckingham(1e-20, 1e-6, 1e-37).force_over_distance(jnp.array(1e-12)) | np.isfinite(it) and it < -5e10
+pk.potentials.Buckingham(1e-20, 1e-6, 1e-37).force_over_distance(jnp.array(1e-12)) | -1e12 < it < -5e10
 pk.systems.lennard_jones_box(cells=2, cutoff=1.5, key=0)[1] | it.num_particles == 32
 pk.simulate(decay, 1.0, 10.0) | abs(float(it.state) - np.exp(-1)) < 1e-5
 """
