@@ -23,7 +23,7 @@ ARCHITECTURE = ROOT / "docs/architecture.md"
 
 # Class names in texts that are not physkit's.
 FOREIGN = {
-    "DirectAdjoint", "GiB", "H5MD", "JobEnvironment", "KiB", "MiB", "NaN", "StepId",
+    "DirectAdjoint", "GiB", "H5MD", "JobEnvironment", "KiB", "MiB", "NaN", "NumPy", "StepId",
 }  # fmt: skip
 # Classes that a page defines itself, in a block that readers copy.
 _CLASS = re.compile(r"^\s*class (\w+)", re.MULTILINE)

@@ -18,7 +18,8 @@ def require_in_range(value: Array | np.ndarray, dtype: DTypeLike, what: str) -> 
 
     **Errors:** `ParameterError` that names `what` it is. A trace hides numbers.
     """
-    if value is None or value.dtype == jnp.dtype(dtype) or value.dtype.kind not in "iuf":
+    is_floating = jnp.issubdtype(dtype, jnp.floating)
+    if not is_floating or value.dtype == jnp.dtype(dtype) or value.dtype.kind not in "iuf":
         return
     if isinstance(value, jax.core.Tracer):
         return
