@@ -211,6 +211,7 @@ def _html(text: str) -> str:
     text = re.sub(r"\]\((?:\.\./)?(?:docs/)?([\w-]+)\.md(#[\w-]+)?\)", _page_link, text)
     text = re.sub(r"\]\((?:\.\./)?(examples|benchmarks)/?\)", r"](\1.html)", text)
     text = re.sub(r"\]\((?:\.\./)?docs/images/", "](images/", text)
+    text = re.sub(r"\]\(\.\./examples/", "](examples/", text)
     text = re.sub(r"\]\((?:\.\./)?(LICENSE|CITATION\.cff)\)", "](index.html)", text)
     text = re.sub(r"^```python no-run", "```python", text, flags=re.MULTILINE)
     return markdown.markdown(text, extensions=["fenced_code", "tables", "toc", "sane_lists"])

@@ -40,7 +40,8 @@ def field(
 
     **Arguments:**
 
-    - `component`: which component; the magnitude of a vector field if left out.
+    - `component`: which component; the magnitude of a vector field if left out. Of complex fields the
+      density |u|² is drawn.
     - `ax`: axes to draw on; a new figure if left out.
     - `cut`: index of the plane along z; the middle if left out.
     - `limits`: of the colors, or of the vertical axis of a curve.
@@ -53,7 +54,8 @@ def field(
     """
     values = _scalar(u, component)
     if u.grid.dimension == 1:
-        return _draw_curve(u, values, ax, limits, unit, length_unit, label)
+        name = _quantity(u, component, "$u$")
+        return _draw_curve(u, values, ax, limits, axis_label(name, unit), length_unit, label)
     if u.grid.dimension == 3:
         values = values[:, :, values.shape[2] // 2 if cut is None else cut]
     ax = axes(ax, (4.8, 4.0))
@@ -73,7 +75,9 @@ def field(
     ax.set_xlabel(axis_label("$x$", length_unit))
     ax.set_ylabel(axis_label("$y$", length_unit))
     if bar:
-        inset_color_bar(ax, image, axis_label(label or "", unit))
+        inset_color_bar(
+            ax, image, axis_label(_quantity(u, component, "") if label is None else label, unit)
+        )
     return ax
 
 
@@ -125,19 +129,26 @@ def _draw_curve(
     values: np.ndarray,
     ax: Axes | None,
     limits: FigureSize | None,
-    unit: str,
+    quantity: str,
     length_unit: str,
     label: str | None,
 ) -> Axes:
     ax = axes(ax)
     ax.plot(np.asarray(u.coordinates[0]), values, color=next_color(ax), label=label, gid="curve")
     ax.set_xlabel(axis_label("$x$", length_unit))
-    ax.set_ylabel(axis_label("$u$", unit))
+    ax.set_ylabel(quantity)
     ax.set_xlim(0, float(u.grid.space.lengths[0]))
     if limits is not None:
         ax.set_ylim(*limits)
     legend(ax)
     return ax
+
+
+def _quantity(u: Field, component: int | None, plain: str) -> str:
+    """What `_scalar` makes of the field: `plain` where that is its values."""
+    if np.iscomplexobj(u.data):
+        return "$|u|^2$"
+    return "$|u|$" if u.vector and component is None else plain
 
 
 def _scalar(u: Field, component: int | None) -> np.ndarray:

@@ -144,7 +144,8 @@ def _map(series: Series, frame: int, ax: Axes) -> Axes:
 def _field(series: Series, frame: int, ax: Axes) -> Axes:
     loaded = load_component(series, frame, quiet=True)
     part = 0 if loaded.components and not loaded.vector else None
-    return field(loaded, component=part, ax=ax, label=_label(series))
+    label = f"|{series.name}|" if loaded.vector and loaded.is_real else _label(series)
+    return field(loaded, component=part, ax=ax, label=label)
 
 
 def _particles(series: Series, frame: int, ax: Axes) -> Axes:

@@ -2,6 +2,7 @@
 
 import itertools
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -180,3 +181,27 @@ def test_vectors_on_nodes_stick_to_walls_and_do_not_go_through_mirrors():
     assert not np.any(shear.data[:, 1:-1, 0])
     np.testing.assert_array_equal(shear.data[0, 1:-1, -1], 3.0)
     np.testing.assert_array_equal(shear.data[1, :, -1], 0.0)
+
+
+class Warmer(eqx.Module):
+    """A module of Equinox's own, not of physkit's."""
+
+    heat: jax.Array
+
+    def __call__(self, t, *x):
+        return self.heat * (1 + 0 * x[0])
+
+    def twice(self, t, *x):
+        return 2 * self(t, *x)
+
+
+@pytest.mark.parametrize("method", ["__call__", "twice"])
+def test_modules_of_equinox_keep_their_parameters(method):
+    """They were constants of the program: `fit` and `grad` could not see their arrays."""
+    module = Warmer(jnp.asarray(0.6))
+    value = module if method == "__call__" else module.twice
+    for holder in (Dirichlet(value), pk.equations.Schroedinger(value)):
+        assert [float(leaf) for leaf in jax.tree.leaves(holder)][:1] == [np.float32(0.6)]
+    padded = pk.Field(0.0, GRID, boundary=Dirichlet(value)).at_time(0.0).padded(1)
+    wall = 0.5 * (padded[0, 1:-1] + padded[1, 1:-1])
+    np.testing.assert_allclose(wall, 0.6 if method == "__call__" else 1.2, rtol=1e-6)

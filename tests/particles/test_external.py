@@ -6,7 +6,16 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from physkit.core import Clock, NoEnergyError, ParameterError, ShapeError, StepCount, cast_floats
+from physkit.core import (
+    Clock,
+    DeclarationError,
+    Network,
+    NoEnergyError,
+    ParameterError,
+    ShapeError,
+    StepCount,
+    cast_floats,
+)
 from physkit.geometry import Box
 from physkit.particles import Particles
 from physkit.particles.forces import (
@@ -172,3 +181,25 @@ def test_bad_shapes(force, error, words):
 def test_field_needs_charges():
     with pytest.raises(ParameterError, match="charge"):
         UniformField([1.0]).force(clock_at(0), Particles([[0.0]]))
+
+
+class Bowl(eqx.Module):
+    """An energy as a module of Equinox's own."""
+
+    steepness: jax.Array
+
+    def __call__(self, t, particles):
+        return self.steepness * jnp.sum(particles.position**2)
+
+
+def test_modules_with_arrays_are_given_as_args():
+    """As the function itself their arrays were constants, of which `grad` and `fit` knew nothing."""
+    bowl, particles = Bowl(jnp.asarray(2.0)), random_particles()
+    clock = Clock.at(StepCount.of(0), 0.0, 0.1)
+    for kind in (ExternalEnergy, ExternalForce):
+        with pytest.raises(DeclarationError, match="give them as args"):
+            kind(bowl)
+    term = ExternalEnergy(lambda t, p, module: module(t, p), args=Network(bowl))
+    slope = jax.grad(lambda term: term.energy(clock, particles))(term)
+    expected = float(jnp.sum(particles.position**2))
+    np.testing.assert_allclose(jax.tree.leaves(slope), [expected], rtol=1e-6)

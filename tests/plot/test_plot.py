@@ -307,6 +307,10 @@ def test_arrows_and_magnitude():
     v = Field.from_function(grid, lambda x, y: (3.0 + 0 * x, 4.0 + 0 * y))
     ax = plot.field(v)
     np.testing.assert_allclose(ax.images[0].get_array(), 5.0)
+    assert ax.images[0].colorbar.ax.get_ylabel() == "$|u|$"
+    assert plot.field(v[0]).images[0].colorbar.ax.get_ylabel() == ""
+    wave = Field(np.full(4, 1j), Grid([1.0], 4))
+    assert plot.field(wave).get_ylabel() == "$|u|^2$"
     assert plot.arrows(v, every=2, ax=ax) is ax
     assert ax.collections[-1].N == 16
     with pytest.raises(ParameterError, match="vector fields in two"):

@@ -88,7 +88,9 @@ def test_maps_of_one_frame(found):
     np.testing.assert_allclose(ax.images[0].get_array(), frames["plane"][2].T, rtol=1e-6)
     assert ax.get_title("left") == "plane at t = 1.5"
     speed = np.sqrt(np.sum(frames["flow"][-1] ** 2, axis=0))
-    np.testing.assert_allclose(recording(series["flow"]).images[0].get_array(), speed.T, rtol=1e-6)
+    flow = recording(series["flow"]).images[0]
+    np.testing.assert_allclose(flow.get_array(), speed.T, rtol=1e-6)
+    assert flow.colorbar.ax.get_ylabel() == "|flow|"
     image = recording(series["image"], frame=3).images[0].get_array()
     np.testing.assert_array_equal(image, frames["image"][3].T)
 

@@ -18,7 +18,7 @@ from physkit.core import (
     require_castable,
 )
 from physkit.geometry import Box
-from physkit.integrators import AbstractOneStep, Lie, VelocityVerlet
+from physkit.integrators import RK4, AbstractOneStep, Lie, VelocityVerlet
 from physkit.observe import Every, Finite, Guard
 from physkit.observe._observer import check_interval
 from physkit.parallel import ProcessGroup
@@ -171,6 +171,25 @@ def test_init_needs_a_key_for_noise():
     carry = init(Simulation(RandomWalk(), 0.1), particles())
     with pytest.raises(ValueError, match="this simulation needs noise: give a key"):
         simulate(Simulation(RandomWalk(), 0.1), carry, 1)
+
+
+class Jump(AbstractOneStep):
+    """A step of one's own that takes the clock's key as it is."""
+
+    def step(self, plan, clock, state, aux):
+        return state + jax.random.normal(clock.key, state.shape), aux
+
+
+@pytest.mark.parametrize("verb", [run, simulate])
+def test_a_step_of_ones_own_that_draws_needs_a_key(verb):
+    with pytest.raises(ParameterError, match="this simulation needs noise: give a key"):
+        verb(Simulation(Jump(), 0.1), jnp.ones(2), 1)
+
+
+def test_a_complex_rate_of_a_real_state_says_how_to_start():
+    message = r"starts complex, e\.g\. y\.astype\(complex\)"
+    with jax.numpy_dtype_promotion("standard"), pytest.raises(ShapeError, match=message):
+        init(Simulation(RK4(lambda t, y: jax.lax.complex(y, y)), 0.1), jnp.ones(2))
 
 
 class TestParticlesThatNothingMoves:

@@ -3,10 +3,19 @@
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias, cast
 
+import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike
 
-from physkit.core import Module, PyTree, ShapeError, as_parameter, call_user_function, static
+from physkit.core import (
+    Module,
+    Network,
+    PyTree,
+    ShapeError,
+    as_parameter,
+    call_user_function,
+    static,
+)
 
 # A number, an array over components and points of the wall, a function `(t, *x)`, or a Module called like one.
 SpaceTimeValue: TypeAlias = Any
@@ -23,9 +32,11 @@ class SpaceTimeFunction(Module):
 
 def as_space_time_value(value: SpaceTimeValue) -> SpaceTimeValue:
     """The field of a boundary from what a user gives: numbers become parameters, functions a Module."""
-    # A Module keeps its own parameters, which have gradients.
+    # A Module keeps its own parameters, which have gradients; so does one of Equinox, and a method of it.
     if isinstance(value, Module):
         return value
+    if isinstance(value, eqx.Module):
+        return Network(value)
     # JAX arrays have a dtype; some array-like classes can be called, too.
     return (
         SpaceTimeFunction(value)

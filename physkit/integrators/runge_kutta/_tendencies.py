@@ -78,9 +78,12 @@ def check_rate_shapes(tendency: Tendencies, clock: Clock, state: State, caches: 
                     f"{name} holds {x.dtype}, and its rate is {y.dtype}: what moves is made of floats, e.g. "
                     "jnp.array([1.0, 2.0]) for jnp.array([1, 2])"
                 )
+            advice = "a rate has the shape and precision of what it changes"
+            if y.dtype == jnp.result_type(x.dtype, jnp.complex64) != x.dtype:
+                advice = "a state with a complex rate starts complex, e.g. y.astype(complex)"
             raise ShapeError(
                 f"the rate does not fit {name}: {x.dtype}{list(x.shape)} would become "
-                f"{y.dtype}{list(y.shape)}; a rate has the shape and precision of what it changes"
+                f"{y.dtype}{list(y.shape)}; {advice}"
             )
 
 

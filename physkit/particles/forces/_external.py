@@ -3,12 +3,15 @@
 from collections.abc import Callable
 from typing import Any, ClassVar
 
+import equinox as eqx
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from physkit.core import (
     Cache,
     Clock,
+    DeclarationError,
     NoVirialError,
     ParameterError,
     PyTree,
@@ -130,6 +133,17 @@ class HarmonicTrap(AbstractExternalForce):
         return particles.space.displacement(x, center)
 
 
+def _without_arrays(function: Callable) -> Callable:
+    """`function`, unless it is an Equinox module with arrays: as part of the program they had no derivative."""
+    if isinstance(function, eqx.Module) and any(map(eqx.is_array, jax.tree.leaves(function))):
+        raise DeclarationError(
+            "the function of ExternalEnergy or ExternalForce is a module with arrays, which would be constants "
+            "without a derivative; give them as args: "
+            "ExternalEnergy(lambda t, p, module: module(t, p), args=pk.Network(module))"
+        )
+    return function
+
+
 class ExternalEnergy(AbstractForce):
     """Any energy of particles, as a plain function; the force is its negative gradient.
 
@@ -152,7 +166,7 @@ class ExternalEnergy(AbstractForce):
 
     conserves_momentum: ClassVar[bool] = False
 
-    function: Callable = static()
+    function: Callable = static(converter=_without_arrays)
     args: PyTree = None
     component: str | None = static(default=None)
     outside: bool | None = static(default=None)
@@ -187,7 +201,7 @@ class ExternalForce(AbstractForce):
 
     conserves_momentum: ClassVar[bool] = False
 
-    function: Callable = static()
+    function: Callable = static(converter=_without_arrays)
     args: PyTree = None
     component: str | None = static(default=None)
     outside: bool | None = static(default=None)
