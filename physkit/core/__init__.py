@@ -119,6 +119,7 @@ from ._types import (
 from .calls._conversions import (
     Count as Count,
     KeyLike as KeyLike,
+    as_arrays as as_arrays,
     as_count as as_count,
     as_key as as_key,
     as_state as as_state,

@@ -7,7 +7,7 @@ import jax
 import numpy as np
 from numpy.typing import ArrayLike
 
-from physkit.core import Key, ParameterError, PyTree, explain_call
+from physkit.core import Count, KeyLike, ParameterError, PyTree, as_count, explain_call
 
 from .cluster._launch import LocalWorkers, execute_with_workers
 from .cluster._slurm_array import SlurmArray
@@ -25,11 +25,11 @@ from .store._memory_store import MemoryStore
 @explain_call
 def sweep(
     model: Sweep | PyTree,
-    steps: int | None = None,
+    steps: Count | None = None,
     *,
     over: SweepAxis | Design | Sequence[SweepAxis | Design] | None = None,
-    replicas: int = 1,
-    key: Key | None = None,
+    replicas: Count = 1,
+    key: KeyLike | None = None,
     reduce: AbstractReduction | Sequence[AbstractReduction] = (),
     keep: bool | Sequence[str] = True,
     retry: Retry | None = None,
@@ -38,7 +38,7 @@ def sweep(
     groups: Sequence[str] | None = None,
     domain: Sequence[int] | int | None = None,
     to: str | Path | None = None,
-    chunk_size: int | None = None,
+    chunk_size: Count | None = None,
     engine: str | LocalWorkers | SlurmArray = "inline",
     devices: Sequence[jax.Device | int] | None = None,
     progress: bool = True,
@@ -67,6 +67,8 @@ def sweep(
     **Errors:** those of `Sweep`; `MismatchError` for the folder of another sweep, `CapacityError` where one
     member does not fit on a device.
     """
+    if chunk_size is not None:
+        chunk_size = as_count(chunk_size, "chunk_size", ParameterError)
     if isinstance(model, Sweep):
         # Refused, not ignored: this sweep was built without them, and its digest does not cover them.
         given = (steps, over, key, retry, cost, stop_when, groups, domain)

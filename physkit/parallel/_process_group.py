@@ -10,7 +10,7 @@ import socket
 import sys
 import threading
 import types
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -152,17 +152,32 @@ def initialize(
         "identity": program_identity(),
     }
 
-    def decide(introductions: list[Message]) -> Message:
-        return _jax_coordinator(introductions, info.address)
+    with contextlib.ExitStack() as reserved:
 
-    # First our own channel, then JAX: what keeps processes from working together has an error that names
-    # it, where JAX would wait until its timeout.
-    channel, answer = open_channel((info.address, info.port), introduction, wait, silence, decide)
-    _initialized.append(ProcessGroup(info, channel))
-    _report_end(channel)
+        def decide(introductions: list[Message]) -> Message:
+            port = reserved.enter_context(_reserved_port())
+            return _jax_coordinator(introductions, info.address, port)
+
+        # First our own channel, then JAX: what keeps processes from working together has an error that names
+        # it, where JAX would wait until its timeout.
+        channel, answer = open_channel(
+            (info.address, info.port), introduction, wait, silence, decide
+        )
+        _initialized.append(ProcessGroup(info, channel))
+        _report_end(channel)
+        _join_jax(info, answer["coordinator"], wait)
+    _restore_sigterm()
+    return _initialized[0]
+
+
+def _join_jax(info: ProcessInfo, coordinator: str, wait: float) -> None:
+    """Join the devices of all processes.
+
+    **Errors:** `ClusterError` when JAX has already looked for its devices.
+    """
     try:
         jax.distributed.initialize(
-            answer["coordinator"],
+            coordinator,
             info.process_count,
             info.process_index,
             local_device_ids=_assigned_gpus(info, os.environ),
@@ -178,8 +193,6 @@ def initialize(
             "physkit.parallel.initialize() must come before anything else that uses JAX: devices that "
             "have been looked for cannot be joined to others any more"
         ) from error
-    _restore_sigterm()
-    return _initialized[0]
 
 
 def _restore_sigterm() -> None:
@@ -219,7 +232,26 @@ def program_identity() -> dict[str, str]:
     }
 
 
-def _jax_coordinator(introductions: list[Message], host: str) -> Message:
+@contextlib.contextmanager
+def _reserved_port() -> Iterator[int]:
+    """A free port that, within this context, JAX's coordinator alone can have.
+
+    Looked for and let go, it could be another program's before JAX listens there.
+    """
+    with socket.socket() as reserved:
+        # JAX's listener sets the same option, so that both may have the port; connections go to the one that
+        # listens. Windows has no such option: there the port is let go.
+        is_shared = hasattr(socket, "SO_REUSEPORT")
+        if is_shared:
+            reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        reserved.bind(("", 0))
+        port = reserved.getsockname()[1]
+        if not is_shared:
+            reserved.close()
+        yield port
+
+
+def _jax_coordinator(introductions: list[Message], host: str, port: int) -> Message:
     """The address of JAX's coordinator, or why the processes cannot work together."""
     first = introductions[0]
     expected, differences = first["identity"], []
@@ -238,10 +270,7 @@ def _jax_coordinator(introductions: list[Message], host: str) -> Message:
             + "\n  ".join(differences[:5])
             + more
         }
-    with socket.socket() as probe:
-        # Any free port. Another program could take it before JAX listens there, within milliseconds.
-        probe.bind(("", 0))
-        return {"coordinator": f"{host}:{probe.getsockname()[1]}"}
+    return {"coordinator": f"{host}:{port}"}
 
 
 def _assigned_gpus(info: ProcessInfo, environment: Mapping[str, str]) -> list[int] | None:

@@ -17,6 +17,17 @@ LOCK_NAME = "lock"
 _MAX_TAKEOVERS = 3  # of the lock, of the lock to take it over, …: each of them may have been killed
 _MAX_WRITE_SECONDS = 60.0  # an older file without content has no writer any more
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
+# What is in a lock or a claim; "began" is None where the system does not tell.
+_HOLDER_TYPES = {
+    "host": str,
+    "namespace": str,
+    "process": int,
+    "began": str | None,
+    "job": str,
+    "restarts": int,
+    "deaths": int,
+    "since": int | float,
+}
 
 
 class FolderLock:
@@ -146,7 +157,17 @@ def read_holder(path: Path) -> dict[str, Any] | None:
         return None
     except (OSError, ValueError, RecursionError):  # being written just now, or not ours
         holder = {}
-    return holder if isinstance(holder, dict) else {}
+    if not isinstance(holder, dict):
+        return {}
+    # A text file that anybody may have edited: no entry that is not what this module writes is passed on.
+    return {key: value for key, value in holder.items() if _is_plausible(key, value)}
+
+
+def _is_plausible(key: str, value: object) -> bool:
+    """Whether an entry of a lock or a claim has its type, and numbers the size of numbers of processes."""
+    if isinstance(value, bool) or not isinstance(value, _HOLDER_TYPES.get(key, str | int | float)):
+        return False
+    return not isinstance(value, int) or 0 <= value < 2**53
 
 
 def is_holder_gone(holder: dict[str, Any]) -> bool:

@@ -4,11 +4,13 @@ import csv
 import json
 import os
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from physkit.cli import main
+from physkit.ensemble import Ensemble
 from physkit.storage import identify_process
 
 CASE = """
@@ -209,3 +211,39 @@ def test_several_workers(sweep):
     code, did = sweep(*RUN, "--workers", "2")
     assert (code, did["done"], did["killed"]) == (0, 3, 0)
     assert sweep(*RUN, "--workers", "2", "--set", "steps=30")[0] == 2
+
+
+def test_collect_replaces_a_file_as_a_whole_and_only_where_told_to(sweep, tmp_path, monkeypatch):
+    sweep(*RUN, "--set", "members=2")
+    for ending in ("csv", "npz", "nc"):
+        to = tmp_path / f"all.{ending}"
+        to.write_text("mine")
+        code, error = sweep("collect", "out", "--to", to.name)
+        assert code != 0
+        assert "give --overwrite" in error
+        assert to.read_text() == "mine"
+        if ending == "nc":
+            write_netcdf_at_the_second_attempt(monkeypatch, to)
+            code, error = sweep("collect", "out", "--to", to.name, "--overwrite")
+            assert code != 0
+            assert "disk full" in error
+            assert to.read_text() == "mine"
+        code, found = sweep("collect", "out", "--to", to.name, "--overwrite")
+        assert (code, found["to"]) == (0, to.name)
+        assert to.read_bytes()[:4] != b"mine"
+    names = {path.name for path in tmp_path.iterdir()}
+    assert names == {"case.py", "out", "all.csv", "all.npz", "all.nc"}
+
+
+def write_netcdf_at_the_second_attempt(monkeypatch, to):
+    """Let a dataset that fails once, halfway, stand for that of xarray, which need not be installed."""
+    attempts = []
+
+    def to_netcdf(path):
+        attempts.append(path)
+        path.write_text("half" if len(attempts) == 1 else "whole")
+        assert to.read_text() == "mine"
+        if len(attempts) == 1:
+            raise OSError("disk full")
+
+    monkeypatch.setattr(Ensemble, "to_xarray", lambda self: SimpleNamespace(to_netcdf=to_netcdf))

@@ -262,14 +262,24 @@ class TestBadInput:
             sweep(pk.SweepAxis(damping, [0.1]), reduce=bins)
 
     def test_arguments_that_are_no_key_are_refused(self):
-        for bad in (jnp.zeros(2), jax.random.split(jax.random.key(0), 2)):
-            with pytest.raises(pk.errors.ParameterError, match="key is one random key"):
-                sweep(replicas=2, key=bad)
+        with pytest.raises(pk.errors.ParameterError, match="key is a whole number or a JAX"):
+            sweep(replicas=2, key=jnp.zeros(2))
+        with pytest.raises(pk.errors.ShapeError, match="one key is needed"):
+            sweep(replicas=2, key=jax.random.split(jax.random.key(0), 2))
+
+    def test_keys_counts_and_states_are_converted_as_for_runs(self):
+        plain = pk.Sweep(pendulum(), 20, replicas=2, key=jax.random.key(3))
+        sim, state = pendulum()
+        for start in ([0.5, 0.0], np.array([0.5, 0.0])):
+            given = pk.Sweep((sim, start), np.int64(20), replicas=np.int32(2), key=3)
+            assert given.digest == plain.digest
+            assert given.models[0][1].dtype == state.dtype
+        assert type(pk.Sweep(pendulum(), 2e1, replicas=2.0, key=3).replicas) is int
 
     def test_bad_chunk_sizes_and_devices_are_refused(self, tmp_path):
         one = sweep(pk.SweepAxis(damping, [0.1]))
         for bad in (0, -1, True):
-            with pytest.raises(pk.errors.ParameterError, match="chunk_size must be a number"):
+            with pytest.raises(pk.errors.ParameterError, match="chunk_size must be a whole number"):
                 pk.sweep(one, chunk_size=bad)
         with pytest.raises(pk.errors.ParameterError, match="decomposes them over devices"):
             pk.sweep(one, devices=(2, 2))

@@ -1,9 +1,11 @@
 """Detection of the job that a process belongs to, from the environment variables of launchers."""
 
+import socket
+
 import pytest
 
 from physkit.core import ClusterError
-from physkit.parallel._process_group import _assigned_gpus, _jax_coordinator
+from physkit.parallel._process_group import _assigned_gpus, _jax_coordinator, _reserved_port
 from physkit.parallel._process_info import ProcessInfo, detect_process, first_host
 
 STEP = {
@@ -121,11 +123,29 @@ def test_processes_of_different_versions_are_refused():
         return {"process": k, "host": f"node{k}", "identity": identity}
 
     assert "refused" not in _jax_coordinator(
-        [introduction(0, identity), introduction(1, dict(identity))], "localhost"
+        [introduction(0, identity), introduction(1, dict(identity))], "localhost", 5000
     )
     answer = _jax_coordinator(
         [introduction(0, identity), introduction(1, {**identity, "jax": "9"}), introduction(2, {})],
         "localhost",
+        5000,
     )
     assert "process 1 on node1 has jax 9, process 0 on node0 has 2" in answer["refused"]
     assert "and 3 more" in answer["refused"]
+
+
+def test_the_port_of_the_coordinator_is_nobody_elses():
+    with _reserved_port() as port, socket.socket() as other:
+        with pytest.raises(OSError, match="in use"):
+            other.bind(("", port))
+        # As JAX's listener does it, for all addresses of both kinds.
+        with socket.socket(socket.AF_INET6) as listener:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+            listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+            listener.bind(("::", port))
+            listener.listen()
+            with socket.create_connection(("localhost", port), timeout=10) as client:
+                accepted, _ = listener.accept()
+                accepted.sendall(b"x")
+                assert client.recv(1) == b"x"
+                accepted.close()

@@ -51,7 +51,9 @@ class Report(NamedTuple):
         """Print what scripts read, as one line of JSON; nothing unless `json`."""
         # NaN and infinity are not JSON: `_as_json` makes null of them.
         if self.json:
-            print(json.dumps(_as_json(content), ensure_ascii=False, allow_nan=False), flush=True)
+            text = json.dumps(_as_json(content), ensure_ascii=False, allow_nan=False)
+            # What could steer a terminal is escaped, which JSON reads as the same character.
+            print("".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in text), flush=True)
 
     def error(self, text: str) -> None:
         """Print what went wrong, in one line to the error stream."""

@@ -90,6 +90,21 @@ def as_state(state: State) -> State:
     return _convert(state)
 
 
+def as_arrays(tree: Any) -> Any:
+    """A pytree of arrays: nested lists of plain numbers become one array each, NumPy arrays JAX's."""
+    if isinstance(tree, dict):
+        return {name: as_arrays(part) for name, part in tree.items()}
+    if isinstance(tree, list | tuple) and _is_rectangular(tree):
+        return jnp.asarray(tree, _float_dtype(tree))
+    if type(tree) in (list, tuple):
+        return type(tree)(as_arrays(part) for part in tree)
+
+    def convert(leaf: Any) -> Any:
+        return jnp.asarray(leaf) if isinstance(leaf, np.ndarray) else leaf
+
+    return jax.tree.map(convert, tree)
+
+
 def note_precision(value: Any) -> None:
     """Warn, once per process, that double precision is off, where a NumPy array of doubles is given."""
     if (

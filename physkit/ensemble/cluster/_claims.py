@@ -14,7 +14,7 @@ from ..store._ensemble import format_first_few
 from ._slurm_queue import SlurmQueue, current_job
 
 CLAIM_SUFFIX = ".claim"
-_CLAIM_FILE = re.compile(r"(\w+)\.(?:(\d+)\.)?claim")
+_CLAIM_FILE = re.compile(r"([0-9]{6,9}|[a-z]+)\.(?:([0-9]{1,9})\.)?claim")
 MAX_DEATHS = 3
 # An empty claim older than this was left by a worker that died while writing it.
 _MAX_WRITE_SECONDS = 60.0
@@ -96,7 +96,7 @@ class Claims:
         if not self.folder.is_dir():
             return {}
         with os.scandir(self.folder) as listed:
-            paths = [self.folder / e.name for e in listed if _CLAIM_FILE.fullmatch(e.name)]
+            paths = [self.folder / e.name for e in listed if _is_claim(e.name)]
         files: dict[str, list[Path]] = {}
         for path in sorted(paths, key=_generation):
             files.setdefault(path.name.split(".")[0], []).append(path)
@@ -127,6 +127,12 @@ class Claims:
 
 def _claim_name(chunk_or_task: int | str) -> str:
     return chunk_or_task if isinstance(chunk_or_task, str) else f"{chunk_or_task:06d}"
+
+
+def _is_claim(name: str) -> bool:
+    """Whether a file is named as this class names claims: of each chunk in one way only."""
+    match = _CLAIM_FILE.fullmatch(name)
+    return match is not None and (match[1].isalpha() or match[1] == _claim_name(int(match[1])))
 
 
 def _generation(path: Path) -> int:

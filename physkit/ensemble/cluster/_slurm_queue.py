@@ -5,21 +5,25 @@ Only `squeue` is asked: not every cluster keeps accounts that `sacct` could read
 
 import os
 import re
+import stat
 import subprocess
 import time
 from collections.abc import Iterable
 from pathlib import Path
 
-from physkit.storage import make_folder
+from physkit.core import FileError
+from physkit.storage import make_folder, read_regular
 
 _JOB_LIST = "log/jobs.txt"
+_NO_FOLLOW_NOR_WAIT = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 _TIMEOUT = 30.0  # seconds to wait for a command of Slurm
 _CACHE_SECONDS = (
     10.0  # for which an answer is used again: each squeue call loads the cluster's controller
 )
 # States in which a job's processes may still write files. A pending job was requeued: its claims are void.
 _RUNNING = ("RUNNING", "COMPLETING", "CONFIGURING", "SUSPENDED", "STOPPED", "SIGNALING")
-_JOB = re.compile(r"\d+(_\d+)?")
+_JOB = re.compile(r"[0-9]{1,18}(_[0-9]{1,9})?")
+_MAX_LIST_BYTES, _MAX_JOBS = 2**16, 64  # read of the list, and asked about
 
 
 def current_job() -> dict[str, object]:
@@ -95,13 +99,24 @@ def job_seconds_left() -> float | None:
 
 
 def record_job(folder: Path, job: str) -> None:
-    """Append a Slurm job to the list of those that work on the sweep, for `squeue` to be asked about them."""
+    """Append a Slurm job to the list of those that work on the sweep, for `squeue` to be asked about them.
+
+    **Errors:** `FileError` where the list is no regular file, or cannot be written.
+    """
     if job in recorded_jobs(folder):
         return
-    make_folder((folder / _JOB_LIST).parent)
-    # One write call in append mode: many elements may do so at the same time.
-    handle = os.open(folder / _JOB_LIST, os.O_APPEND | os.O_CREAT | os.O_WRONLY, 0o644)
+    path = folder / _JOB_LIST
+    make_folder(path.parent)
+    # One write call in append mode: many elements may do so at the same time. A pipe is not waited for, and
+    # a link, which may lead anywhere, not followed.
+    flags = os.O_APPEND | os.O_CREAT | os.O_WRONLY | _NO_FOLLOW_NOR_WAIT
     try:
+        handle = os.open(path, flags, 0o644)
+    except OSError as error:
+        raise FileError(f"{path} cannot be written ({error.strerror}): remove it") from error
+    try:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            raise FileError(f"{path} is no regular file: remove it")
         os.write(handle, f"{job}\n".encode())
     finally:
         os.close(handle)
@@ -110,10 +125,12 @@ def record_job(folder: Path, job: str) -> None:
 def recorded_jobs(folder: Path) -> list[str]:
     """The Slurm jobs that have worked on the sweep, the latest last."""
     try:
-        text = (folder / _JOB_LIST).read_text(encoding="utf-8", errors="replace")
+        content = read_regular(folder / _JOB_LIST, _MAX_LIST_BYTES)
     except OSError:
         return []
-    return list(dict.fromkeys(text.split()))
+    words = content.decode("ascii", errors="replace").split()
+    # Anybody may have written into it, and Slurm is asked about each.
+    return list(dict.fromkeys(word for word in words if _JOB.fullmatch(word)))[-_MAX_JOBS:]
 
 
 def _query_job(job: str) -> tuple[bool | None, int]:

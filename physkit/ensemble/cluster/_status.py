@@ -4,6 +4,8 @@ import dataclasses
 from pathlib import Path
 from typing import Any
 
+from physkit.core import printable
+
 from ..store._sweep_folder import CHUNK_FOLDER, SweepFolder
 from ._claims import Claims, describe_quarantined
 from ._slurm_queue import job_states, recorded_jobs
@@ -56,7 +58,7 @@ class SweepStatus:
             parts.append("no worker is running")
         if self.quarantined:
             parts.append(describe_quarantined(self.quarantined))
-        return f"SweepStatus({'; '.join(parts)}; digest {self.digest})"
+        return printable(f"SweepStatus({'; '.join(parts)}; digest {self.digest})", lines=False)
 
 
 def status(folder: str | Path) -> SweepStatus:

@@ -11,7 +11,7 @@ from typing import TypeAlias
 import jax
 import numpy as np
 
-from physkit.core import EXIT_INTERRUPTED, EXIT_TRY_AGAIN, Key, ParameterError
+from physkit.core import EXIT_INTERRUPTED, EXIT_TRY_AGAIN, Count, Key, ParameterError, as_count
 from physkit.simulate import Progress, StopRequest
 
 from ..design._sweep import Sweep
@@ -54,7 +54,7 @@ def execute(
     sweep: Sweep,
     folder: str | Path | MemoryStore,
     *,
-    chunk_size: int | None = None,
+    chunk_size: Count | None = None,
     chunks: Sequence[int] | None = None,
     devices: Sequence[jax.Device | int] | None = None,
     progress: bool = True,
@@ -89,11 +89,7 @@ def execute(
             f"(domain= of a Sweep decomposes them over devices). Got {devices!r:.80}"
         )
     if chunk_size is not None:
-        whole_number = isinstance(chunk_size, int) and not isinstance(chunk_size, bool)
-        if not whole_number or chunk_size < 1:
-            raise ParameterError(
-                f"chunk_size must be a number of members from 1; got {chunk_size!r}"
-            )
+        chunk_size = as_count(chunk_size, "chunk_size", ParameterError)
     store, chunk_size = _open_store(sweep, folder, chunk_size, devices)
     computer = _ChunkComputer(sweep, store, chunk_size, devices)
     num_chunks = len(computer.chunks)

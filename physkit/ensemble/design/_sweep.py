@@ -10,7 +10,16 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
 
-from physkit.core import Key, ParameterError, PyTree, ShapeError, State
+from physkit.core import (
+    Count,
+    Key,
+    KeyLike,
+    ParameterError,
+    PyTree,
+    ShapeError,
+    State,
+    as_count,
+)
 from physkit.simulate import Simulation, count_blocks
 from physkit.storage import Identity, digest, fingerprint
 
@@ -52,7 +61,8 @@ class Sweep:
     - `over`: `SweepAxis(where, values)`, `cartesian_product`, `zip_axes` or another design; several are a
       product.
     - `replicas`: members at each point, which differ by their noise.
-    - `key`: a JAX random key; member m gets `fold_in(key, m)`, whatever chunk or device it is in.
+    - `key`: a JAX random key or a whole number; member m gets `fold_in(key, m)`, whatever chunk or device it
+      is in.
     - `reduce`: statistics over members, updated chunk by chunk, such as `Mean("energy")`.
     - `keep`: whether frames of members are kept; False with `reduce` needs no memory for them. Or the
       names of those to keep.
@@ -69,10 +79,10 @@ class Sweep:
     """
 
     model: PyTree  # (simulation, state), or a list of them
-    steps: int
+    steps: Count
     over: SweepAxis | Design | Sequence[SweepAxis | Design] | None = None
-    replicas: int = 1
-    key: Key | None = None
+    replicas: Count = 1
+    key: KeyLike | None = None
     reduce: AbstractReduction | Sequence[AbstractReduction] = ()
     keep: bool | Sequence[str] = True
     retry: Retry | None = None
@@ -95,7 +105,8 @@ class Sweep:
         # Checks of single arguments come where what they need is known: points, then leaves, then names.
         models = tuple(map(as_model, as_groups(self.model)))
         set_field("design", as_design(self.over))
-        check_replicas(self.replicas, len(self.design))
+        set_field("steps", as_count(self.steps))
+        set_field("replicas", check_replicas(self.replicas, len(self.design)))
         for sim, _ in models:
             count_blocks(sim, self.steps)
         swept = tuple(resolve_axes(self.design, model) for model in models)
@@ -108,7 +119,7 @@ class Sweep:
         ]
         # Members of one batch share the shape of their neighbor lists, whatever their boxes.
         set_field("models", tuple(map(set_common_skin, models, states)))
-        check_key(self.key, self.replicas, swept[0])
+        set_field("key", check_key(self.key, self.replicas, swept[0]))
         set_field("reduce", check_reductions(self.reduce))
         set_field("keep", check_keep(self.keep))
         set_field("groups", check_groups(self.groups, len(models)))
@@ -279,8 +290,10 @@ class Sweep:
 
 def split_into_chunks(order: np.ndarray, group_size: int, chunk_size: int) -> list[np.ndarray]:
     """Members in the order in which they are computed, in chunks of one group each."""
-    chunks = []
-    for group in range(len(order) // group_size):
-        members = order[order // group_size == group]
-        chunks += [members[a : a + chunk_size] for a in range(0, len(members), chunk_size)]
-    return chunks
+    # By a stable sort, which keeps the order within each group.
+    by_group = order[np.argsort(order // group_size, kind="stable")]
+    return [
+        by_group[a : min(a + chunk_size, begin + group_size)]
+        for begin in range(0, len(order), group_size)
+        for a in range(begin, begin + group_size, chunk_size)
+    ]

@@ -8,7 +8,19 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from physkit.core import Key, ParameterError, PyTree, State, float_dtype, replace_fields
+from physkit.core import (
+    Count,
+    Key,
+    KeyLike,
+    ParameterError,
+    PyTree,
+    State,
+    as_count,
+    as_key,
+    as_state,
+    float_dtype,
+    replace_fields,
+)
 from physkit.simulate import Carry, Direct, Simulation
 
 from ..statistics._reductions import AbstractReduction
@@ -32,13 +44,14 @@ def as_model(model: PyTree) -> tuple[Simulation, State]:
         raise ParameterError(
             f"a sweep is over a model (simulation, state), or a list of them{hint}; got {model!r:.80}"
         )
-    sim, state = model
+    sim, state = model[0], as_state(model[1])
     float_dtype(state)  # raises for states of mixed precision
 
     def sim_leaf(x):
         return jnp.asarray(x) if isinstance(x, np.ndarray) else x
 
-    # Plain numbers in a state become arrays: they evolve. In a simulation they may be static choices.
+    # Plain numbers in components of a state become arrays, too: they evolve. In a simulation they may be static
+    # choices.
     def state_leaf(x):
         return jnp.asarray(x) if eqx.is_array_like(x) and not eqx.is_array(x) else x
 
@@ -47,12 +60,14 @@ def as_model(model: PyTree) -> tuple[Simulation, State]:
     return jax.tree.map(sim_leaf, sim), jax.tree.map(state_leaf, state)
 
 
-def check_replicas(replicas: int, num_points: int) -> None:
-    """**Errors:** `ParameterError` where there would be no members."""
-    if isinstance(replicas, bool) or not isinstance(replicas, int):
-        raise ParameterError(f"replicas must be a whole number; got {replicas!r}")
-    if replicas < 1 or num_points < 1:
+def check_replicas(replicas: Count, num_points: int) -> int:
+    """How many replicas.
+
+    **Errors:** `ParameterError` where there would be no members.
+    """
+    if num_points < 1 or (isinstance(replicas, int) and replicas < 1):
         raise ParameterError(f"a sweep of no members: {num_points} points × {replicas} replicas")
+    return as_count(replicas, "replicas", ParameterError)
 
 
 def check_time_steps(model: tuple[Simulation, State], swept: Sequence[SweptLeaf]) -> None:
@@ -97,19 +112,22 @@ def _overlap(leaves: list[Any], one: SweptLeaf, other: SweptLeaf) -> bool:
     return bool(np.intersect1d(*parts).size)
 
 
-def check_key(key: Key | None, replicas: int, swept: Sequence[SweptLeaf]) -> None:
-    """**Errors:** `ParameterError` unless every member gets noise of its own; and for ambiguous names."""
+def check_key(key: KeyLike | None, replicas: int, swept: Sequence[SweptLeaf]) -> Key | None:
+    """The random key.
+
+    **Errors:** `ParameterError` unless every member gets noise of its own; and for ambiguous names.
+    """
+    key = as_key(key)
     sweeps_keys = any(s.leaf is None for s in swept)
     if replicas > 1 and key is None and not sweeps_keys:
         raise ParameterError(
             f"{replicas} replicas differ by their noise alone: give key=jax.random.key(…)"
         )
-    if key is not None and not _is_key(key):
-        raise ParameterError(f"key is one random key, such as jax.random.key(0); got {key!r:.80}")
     if sweeps_keys and key is not None:
         raise ParameterError("keys are swept, so key= would not be used: give one of them")
     if repeated := _find_repeated([s.name for s in swept]):
         raise ParameterError(f"two swept quantities are called {repeated}; give name=…")
+    return key
 
 
 def check_reductions(reduce: Any) -> tuple[AbstractReduction, ...]:
@@ -175,11 +193,3 @@ def states_of_points(
 
 def _find_repeated(names: list[str]) -> list[str]:
     return sorted({n for n in names if names.count(n) > 1})
-
-
-def _is_key(x: Any) -> bool:
-    if not isinstance(x, jax.Array | np.ndarray):
-        return False
-    if jnp.issubdtype(x.dtype, jax.dtypes.prng_key):
-        return x.ndim == 0
-    return x.dtype == np.uint32 and x.ndim == 1  # as jax.random.PRNGKey makes them

@@ -1,8 +1,9 @@
 """Error bars of any statistic of an ensemble, by resampling its members."""
 
+import warnings
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -10,9 +11,28 @@ import numpy as np
 from jaxtyping import Array
 from numpy.typing import ArrayLike
 
-from physkit.core import Key, ParameterError, PyTree, ShapeError, explain_call
+from physkit.core import (
+    Count,
+    Key,
+    KeyLike,
+    ParameterError,
+    PhyskitWarning,
+    PyTree,
+    ShapeError,
+    as_arrays,
+    as_count,
+    as_key,
+    explain_call,
+)
 
 _MAX_DRAWN = 2**23  # numbers drawn at a time
+
+
+@runtime_checkable
+class KnowsFailures(Protocol):
+    """An array over members that knows which of them did not fail: that of an `Ensemble`."""
+
+    ok: np.ndarray
 
 
 class BootstrapEstimate(NamedTuple):
@@ -33,8 +53,8 @@ def bootstrap(
     statistic: Callable[[PyTree], PyTree],
     values: PyTree,
     *,
-    key: Key,
-    resamples: int = 500,
+    key: KeyLike,
+    resamples: Count = 500,
     level: float = 0.95,
     ok: ArrayLike | None = None,
 ) -> BootstrapEstimate:
@@ -52,7 +72,8 @@ def bootstrap(
     - `key`: of the draws.
     - `resamples`: number of draws. The error bar is good to 1/√(2·resamples).
     - `level`: of the interval from `low` to `high`.
-    - `ok`: `[members]`, false for members to leave out (`Ensemble.ok`).
+    - `ok`: `[members]`, false for members to leave out (`Ensemble.ok`). Arrays of an `Ensemble` leave
+      failed members out by themselves, with a warning.
 
     **Returns:** `BootstrapEstimate(value, error, low, high)`; of one member alone, the value with NaN.
 
@@ -68,8 +89,10 @@ def bootstrap(
     **Reference:** Efron & Tibshirani, An Introduction to the Bootstrap (1993), ch. 6 and 13; McCarthy &
     Snowden, NCHS Series 2, 95 (1985), for n − 1.
     """
-    if not isinstance(resamples, int) or resamples < 2:
-        raise ParameterError(f"a bootstrap needs two resamples or more; got {resamples!r}")
+    key = require_key(key)
+    resamples = as_count(resamples, "resamples", ParameterError)
+    if resamples < 2:
+        raise ParameterError(f"a bootstrap needs two resamples or more; got {resamples}")
     if not 0 < level < 1:
         raise ParameterError(f"level is a probability between 0 and 1; got {level!r}")
     values, count = select_members(values, ok)
@@ -112,9 +135,35 @@ def _resample(
     return error, quantile((1 - level) / 2), quantile((1 + level) / 2)
 
 
+def require_key(key: KeyLike) -> Key:
+    """A random key, from a key or a whole number."""
+    converted = as_key(key)
+    if converted is None:
+        raise ParameterError("a random key is missing: key=0, or key=jax.random.key(0)")
+    return converted
+
+
+def known_ok(values: PyTree, ok: ArrayLike | None) -> ArrayLike | None:
+    """`ok`, or what arrays of an `Ensemble` know about their own members, which is said."""
+    if ok is not None:
+        return ok
+    known = [x.ok for x in jax.tree.leaves(values) if isinstance(x, KnowsFailures)]
+    if not known or all(np.all(x) for x in known):
+        return None
+    ok = np.all(known, axis=0)
+    warnings.warn(
+        f"{np.sum(~ok)} of {len(ok)} members failed and are left out; ok=ensemble.ok says so without this "
+        "warning",
+        PhyskitWarning,
+        stacklevel=4,
+    )
+    return ok
+
+
 def select_members(values: PyTree, ok: ArrayLike | None = None) -> tuple[PyTree, int]:
     """`values` as floating arrays of those members that are `ok`, and how many these are."""
-    values = jax.tree.map(_floating, values)
+    ok = known_ok(values, ok)
+    values = jax.tree.map(_floating, as_arrays(values))
     counts = {x.shape[:1] for x in jax.tree.leaves(values)}
     if len(counts) != 1 or () in counts:
         shapes = [x.shape for x in jax.tree.leaves(values)]

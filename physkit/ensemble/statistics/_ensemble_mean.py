@@ -8,12 +8,20 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from physkit.core import ParameterError, PyTree, ShapeError, explain_call
+from physkit.core import (
+    Count,
+    ParameterError,
+    PyTree,
+    ShapeError,
+    as_arrays,
+    as_count,
+    explain_call,
+)
 
 
 @explain_call
 def ensemble_mean(
-    objective: Callable[[PyTree], PyTree], members: PyTree, *, chunk_size: int | None = None
+    objective: Callable[[PyTree], PyTree], members: PyTree, *, chunk_size: Count | None = None
 ) -> PyTree:
     """The mean of `objective` over members, a chunk of them at a time.
 
@@ -46,13 +54,10 @@ def ensemble_mean(
     diverges makes mean and derivative NaN: neither can honestly leave it out. In chaos the derivative of
     a mean is not the mean of derivatives over long times: see `gradient_audit`.
     """
+    members = as_arrays(members)
     count = _count_members(members)
     if chunk_size is not None:
-        whole_number = isinstance(chunk_size, int) and not isinstance(chunk_size, bool)
-        if not whole_number or chunk_size < 1:
-            raise ParameterError(
-                f"chunk_size is a number of members, 1 or more; got {chunk_size!r}"
-            )
+        chunk_size = as_count(chunk_size, "chunk_size", ParameterError)
     num_chunks = 1 if chunk_size is None else math.ceil(count / chunk_size)
     size = math.ceil(count / num_chunks)
     # Equal chunks can need fewer of them: no chunk may consist of padding alone.

@@ -10,7 +10,9 @@ from jaxtyping import Array, Int
 from numpy.typing import ArrayLike
 
 from physkit.core import (
+    Count,
     Key,
+    KeyLike,
     Module,
     ParameterError,
     SelectionError,
@@ -20,7 +22,7 @@ from physkit.core import (
 )
 from physkit.observe import Estimate
 
-from ._bootstrap import BootstrapEstimate, bootstrap, select_members
+from ._bootstrap import BootstrapEstimate, bootstrap, known_ok, require_key, select_members
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
@@ -77,10 +79,10 @@ class EnsembleStatistics(NamedTuple):
 def ensemble_statistics(
     values: ArrayLike,
     *,
-    key: Key,
+    key: KeyLike,
     by: Mapping[str, ArrayLike] | None = None,
     quantiles: Sequence[float] = QUANTILES,
-    resamples: int = 200,
+    resamples: Count = 200,
     ok: ArrayLike | None = None,
 ) -> EnsembleStatistics:
     """Mean, standard deviation and quantiles over members, with bootstrap error bars.
@@ -95,7 +97,8 @@ def ensemble_statistics(
       statistics of the replicas at every point, points in order.
     - `quantiles`: levels between 0 and 1.
     - `resamples`: of the bootstrap.
-    - `ok`: `[members]`, false for members to leave out (`Ensemble.ok`).
+    - `ok`: `[members]`, false for members to leave out (`Ensemble.ok`). Frames of an `Ensemble` leave
+      failed members out by themselves, with a warning.
 
     **Errors:** `ShapeError` for shapes that do not go together, `ParameterError` for levels outside of
     [0, 1] or no members at all.
@@ -106,6 +109,7 @@ def ensemble_statistics(
     levels = tuple(float(q) for q in quantiles)
     if not levels or not all(0 <= q <= 1 for q in levels):
         raise ParameterError(f"quantile levels lie between 0 and 1; got {levels}")
+    key, ok = require_key(key), known_ok(values, ok)
     values = np.asarray(values)
     if by is None:
         return _statistics(values, key, levels, resamples, ok)
@@ -166,7 +170,7 @@ def _statistics(
     values: ArrayLike,
     key: Key,
     levels: tuple[float, ...],
-    resamples: int,
+    resamples: Count,
     ok: ArrayLike | None = None,
 ) -> EnsembleStatistics:
     """Statistics of all members together."""
@@ -183,8 +187,8 @@ def passage_rate(
     times: ArrayLike,
     end: ArrayLike | float,
     *,
-    key: Key,
-    resamples: int = 200,
+    key: KeyLike,
+    resamples: Count = 200,
     ok: ArrayLike | None = None,
 ) -> BootstrapEstimate:
     """Rate of first passages in an ensemble, of which some have not happened yet.
@@ -210,7 +214,7 @@ def passage_rate(
 
     **Reference:** Cox & Oakes, Analysis of Survival Data (1984), eq. 3.5.
     """
-    array, _ = select_members(np.asarray(times), ok)
+    array, _ = select_members(np.asarray(times), known_ok(times, ok))
     if array.ndim != 1:
         raise ShapeError(
             f"passage_rate needs one time a member, [members]; got shape {array.shape}"

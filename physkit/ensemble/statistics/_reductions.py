@@ -89,7 +89,7 @@ class Quantiles(AbstractReduction):
     """Quantiles over members.
 
     Each chunk of members keeps at most `points` of its order statistics, evenly spaced: exact while
-    chunks are not larger, else the level is right to 1/(2·points).
+    chunks are not larger, else the level is right to 1/(2·points). NaN where a member has NaN.
 
     **Arguments:**
 
@@ -113,6 +113,8 @@ class Quantiles(AbstractReduction):
     def summarize(self, values: np.ndarray) -> Partial:
         values = np.sort(values.astype(float), axis=0)
         count = len(values)
+        # Sorted last, NaN would count as the largest number, and of many members be dropped: it has no rank.
+        values[:, np.isnan(values[-1])] = np.nan
         if count <= self.points:
             return {"values": values, "weights": np.ones(count)}
         # One order statistic from the middle of each of `points` equal groups stands for all of its group.
@@ -134,6 +136,9 @@ class Quantiles(AbstractReduction):
         low, high = middles[:1], middles[-1:]
         middles = (middles - low) / np.where(high > low, high - low, 1)
         columns = [np.interp(self.levels, m, v) for m, v in zip(middles.T, flat.T, strict=True)]
+        columns = [
+            np.where(np.isnan(v[-1]), np.nan, c) for c, v in zip(columns, flat.T, strict=True)
+        ]
         return np.stack(columns, axis=1).reshape(len(self.levels), *values.shape[1:])
 
 

@@ -1,12 +1,21 @@
 """The file of one chunk: a table with names as version 0.1 wrote them."""
 
+import contextlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from physkit.core import DamagedFileError, MismatchError
-from physkit.storage import Column, Table, collect_provenance, read_table, write_table
+from physkit.core import DamagedFileError, FileError, MismatchError
+from physkit.storage import (
+    Column,
+    Table,
+    collect_provenance,
+    damaged_error,
+    read_table,
+    write_table,
+)
 
 from ..design._sweep import Sweep
 from ._stored_chunk import LazyArray, StoredChunk
@@ -78,16 +87,33 @@ def read_chunk(path: Path, number: int, digest: str) -> StoredChunk:
     # A file can be intact and still the wrong one: copied, renamed, or left by another sweep.
     if metadata.get("chunk") != number:
         raise MismatchError(
-            f"{path} is chunk {metadata.get('chunk')}: remove it, and chunk {number} is computed anew"
+            f"{path} is chunk {metadata.get('chunk')!r:.80}: remove it, and chunk {number} is computed anew"
         )
     if metadata.get("digest") != digest:
         raise MismatchError(
-            f"{path} belongs to another sweep (digest {metadata.get('digest')}, not {digest}): remove "
+            f"{path} belongs to another sweep (digest {metadata.get('digest')!s:.80}, not {digest}): remove "
             "it, and it is computed anew"
         )
+    with refuse_malformed(path, "remove it, and it is computed anew"):
+        return _chunk_of(table)
+
+
+@contextlib.contextmanager
+def refuse_malformed(path: Path, remedy: str) -> Iterator[None]:
+    """Within it, what raises on entries that are not of the types that were written is a damaged file."""
+    try:
+        yield
+    except FileError:
+        raise
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        raise damaged_error(path, f"an entry is not as it was written ({error})", remedy) from error
+
+
+def _chunk_of(table: Table) -> StoredChunk:
+    metadata = table.metadata
     members = table["member"]
     # `collect` opens every chunk: in the usual case it need not read these arrays.
-    if metadata.get("uneventful"):
+    if metadata.get("uneventful") is True:
         health = {name: np.full(len(members), value) for name, value in _UNEVENTFUL.items()}
     else:
         health = {name: table[name] for name in _UNEVENTFUL}
@@ -95,7 +121,7 @@ def read_chunk(path: Path, number: int, digest: str) -> StoredChunk:
         title: {name: table[f"reduced {title} {name}"] for name in names}
         for title, names in metadata.get("reduced", {}).items()
     }
-    return StoredChunk(
+    chunk = StoredChunk(
         members=members,
         frames=_lazy_arrays(table, "frames"),
         summary=_lazy_arrays(table, "summary"),
@@ -104,8 +130,15 @@ def read_chunk(path: Path, number: int, digest: str) -> StoredChunk:
         reduced=reduced,
         times={n: table[f"time of {n}"] for n in metadata.get("frames", [])},
         seconds=float(metadata.get("seconds", 0.0)),
-        growths=tuple(metadata.get("growths", ())),
+        growths=tuple(map(str, metadata.get("growths", ()))),
     )
+    rows = {"member": members, **health, **chunk.frames, **chunk.summary}
+    if wrong := [name for name, x in rows.items() if x.shape[:1] != members.shape]:
+        raise ValueError(f"{wrong[0]} is not of {len(members)} members")
+    for name, times in chunk.times.items():
+        if times.shape[-1:] != chunk.frames[name].shape[1:2]:
+            raise ValueError(f"{name} has {times.shape[-1:]} times")
+    return chunk
 
 
 def _lazy_arrays(table: Table, kind: str) -> dict[str, LazyArray]:
@@ -116,4 +149,4 @@ def _is_read_at_once(name: str, metadata: dict[str, Any]) -> bool:
     """Whether an array of a chunk is read when its file is opened."""
     if name == "ok" or name.startswith(_LAZY):
         return False
-    return name not in _UNEVENTFUL or not metadata.get("uneventful")
+    return name not in _UNEVENTFUL or metadata.get("uneventful") is not True

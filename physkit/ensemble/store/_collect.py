@@ -9,6 +9,7 @@ from physkit.storage import Recording
 
 from ..design._sweep import Sweep
 from ..statistics._reductions import AbstractReduction, reduction_results
+from ._chunk_file import refuse_malformed
 from ._chunk_store import AbstractChunkStore
 from ._ensemble import Ensemble
 from ._sweep_folder import INDEX_FILE, SweepFolder
@@ -27,9 +28,11 @@ def collect(folder: str | Path, sweep: Sweep | None = None) -> Ensemble:
     sweep_folder = SweepFolder(folder)
     if sweep is not None:
         sweep_folder.require_same_sweep(sweep)
+        return collect_from(sweep_folder, sweep.reduce, sweep_folder.folder)
     # The functions of a user's own reductions are not stored: only `sweep` has them.
-    reductions = sweep_folder.shipped_reductions if sweep is None else sweep.reduce
-    return collect_from(sweep_folder, reductions, sweep_folder.folder)
+    reductions = sweep_folder.shipped_reductions
+    with refuse_malformed(sweep_folder.folder, "remove its chunks, and they are computed anew"):
+        return collect_from(sweep_folder, reductions, sweep_folder.folder)
 
 
 def collect_from(

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from physkit.core import ADVICE, Fault, ParameterError
+from physkit.core import ADVICE, Fault, ParameterError, printable
 from physkit.storage import require_xarray
 
 from ._member_array import MemberArray
@@ -35,7 +35,7 @@ class Ensemble(Mapping[str, MemberArray]):
     - `coordinates[name]`: the swept quantities, `[members, …]`.
     - `members`: their numbers; `num_members`: how many the sweep has; `missing`: numbers of absent chunks.
     - `ok`: `[members]`; `failed`: those that failed, their frames NaN from then on; `attempts`.
-    - `reduced`: statistics over members, by title.
+    - `reduced`: statistics over the members that did not fail, by title.
     - `groups`: their names, if they have any: `groups[k]` is the one of coordinate `group` k.
     - `stopped_by`: what ended the call that computed it early, if anything.
     """
@@ -73,8 +73,8 @@ class Ensemble(Mapping[str, MemberArray]):
         self._reason = _concatenate_column(present, "reason", order)
         self._step = _concatenate_column(present, "step", order)
         self.coordinates = {n: np.asarray(x)[self.members] for n, x in coordinates.items()}
-        self.frames = _member_arrays(present, "frames", chunk_and_row)
-        self.summary = _member_arrays(present, "summary", chunk_and_row)
+        self.frames = _member_arrays(present, "frames", chunk_and_row, self.ok)
+        self.summary = _member_arrays(present, "summary", chunk_and_row, self.ok)
         self.times = {name: _merge_times(present, name, order) for name in self.frames}
         self.reduced = dict(reduced)
         self.seconds = sum(c.seconds for c in present)
@@ -183,10 +183,11 @@ class Ensemble(Mapping[str, MemberArray]):
                 lines.append(f"  over {name}: {values.dtype}{list(values.shape)}")
         for name, values in (*self.frames.items(), *self.summary.items()):
             lines.append(f"  {name}: {values.dtype}{list(values.shape)}")
+        failed = self.failed
+        of = f", of the {int(np.sum(self.ok))} members that did not fail" if failed else ""
         for title, values in self.reduced.items():
             shapes = ", ".join(f"{x.dtype}{list(x.shape)}" for x in jax.tree.leaves(values))
-            lines.append(f"  {title}: {shapes}")
-        failed = self.failed
+            lines.append(f"  {title}: {shapes}{of}")
         if retried := int(np.sum(self.attempts > 1)):
             lines.append(f"  {retried} members were computed more than once")
         if failed:
@@ -194,7 +195,7 @@ class Ensemble(Mapping[str, MemberArray]):
             lines += [f"    {f.member} by step {f.step}: {f.reason}" for f in failed[:_MAX_ROWS]]
             if len(failed) > _MAX_ROWS:
                 lines.append(f"    … and {len(failed) - _MAX_ROWS} more")
-        return "\n".join(lines)
+        return printable("\n".join(lines))
 
 
 def describe_fault(bits: int) -> str:
@@ -216,13 +217,15 @@ def _concatenate_column(chunks: list[StoredChunk], name: str, order: np.ndarray)
 
 
 def _member_arrays(
-    chunks: list[StoredChunk], kind: str, chunk_and_row: np.ndarray
+    chunks: list[StoredChunk], kind: str, chunk_and_row: np.ndarray, ok: np.ndarray
 ) -> dict[str, MemberArray]:
     """The `frames` or the `summary` of all chunks."""
     if not chunks:
         return {}
     names = getattr(chunks[0], kind)
-    return {n: MemberArray(n, [getattr(c, kind)[n] for c in chunks], chunk_and_row) for n in names}
+    return {
+        n: MemberArray(n, [getattr(c, kind)[n] for c in chunks], chunk_and_row, ok) for n in names
+    }
 
 
 def _merge_times(chunks: list[StoredChunk], name: str, order: np.ndarray) -> np.ndarray:

@@ -6,17 +6,25 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
+from physkit.core import printable
+
 from ._stored_chunk import ArraySource
 
 
 class MemberArray:
     """One quantity of all members that are there, `[members, …]`; read from its chunks when indexed.
 
-    Members are in the order of `Ensemble.members`.
+    Members are in the order of `Ensemble.members`; `ok`, `[members]`, is false for those that failed.
     """
 
-    def __init__(self, name: str, chunks: Sequence[ArraySource], chunk_and_row: np.ndarray):
-        self.name, self._chunks = name, chunks
+    def __init__(
+        self,
+        name: str,
+        chunks: Sequence[ArraySource],
+        chunk_and_row: np.ndarray,
+        ok: np.ndarray,
+    ):
+        self.name, self._chunks, self.ok = name, chunks, ok
         self._chunk_and_row = chunk_and_row  # [members 2], where each member is
         self.dtype = np.result_type(*(c.dtype for c in chunks))
         self.shape = (len(chunk_and_row), *chunks[0].shape[1:])
@@ -59,4 +67,4 @@ class MemberArray:
         return values[(slice(None), *rest)] if rest else values
 
     def __repr__(self) -> str:
-        return f"<{self.name} {self.dtype}{list(self.shape)}>"
+        return printable(f"<{self.name} {self.dtype}{list(self.shape)}>", lines=False)

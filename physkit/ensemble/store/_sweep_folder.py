@@ -31,7 +31,7 @@ from ..statistics._reductions import (
     describe_reductions,
     restore_reductions,
 )
-from ._chunk_file import coordinate_dims, read_chunk, write_chunk
+from ._chunk_file import coordinate_dims, read_chunk, refuse_malformed, write_chunk
 from ._chunk_store import AbstractChunkStore, SweepDescription
 from ._stored_chunk import StoredChunk
 
@@ -39,7 +39,7 @@ INDEX_FILE = "sweep.h5"
 CHUNK_FOLDER = "chunks"
 LOG_FOLDER = "log"
 _REMEDY = "give the sweep another folder, or take the file from a backup"
-_CHUNK_FILE = re.compile(r"(\d{6,9})\.h5")
+_CHUNK_FILE = re.compile(r"([0-9]{6,9})\.h5")
 
 
 class SweepFolder(AbstractChunkStore):
@@ -115,7 +115,8 @@ class SweepFolder(AbstractChunkStore):
     @property
     def shipped_reductions(self) -> tuple[AbstractReduction, ...]:
         """The statistics of the sweep, but for a user's own."""
-        return restore_reductions(self.metadata("reduce"))
+        with refuse_malformed(self.index, _REMEDY):
+            return restore_reductions(self.metadata("reduce"))
 
     @cached_property
     def _members_of_chunks(self) -> list[np.ndarray]:
@@ -256,7 +257,7 @@ class SweepFolder(AbstractChunkStore):
 
     def chunk_path(self, number: int) -> Path:
         """The file of a chunk, which exists if and only if the chunk is finished."""
-        return self.folder / CHUNK_FOLDER / f"{number:06d}.h5"
+        return self.folder / CHUNK_FOLDER / _chunk_name(number)
 
     def finished_chunks(self) -> list[int]:
         """Numbers of the chunks that are finished, by the names of their files alone."""
@@ -266,7 +267,8 @@ class SweepFolder(AbstractChunkStore):
         if not folder.is_dir():
             return []
         matches = (_CHUNK_FILE.fullmatch(path.name) for path in folder.iterdir())
-        return sorted(int(match[1]) for match in matches if match)
+        # Each chunk has one name: 0000001.h5 is not that of chunk 1.
+        return sorted(int(m[1]) for m in matches if m and m[0] == _chunk_name(int(m[1])))
 
     def save(self, sweep: Sweep, number: int, chunk: StoredChunk) -> None:
         """Write a finished chunk."""
@@ -290,8 +292,12 @@ class SweepFolder(AbstractChunkStore):
         return chunk
 
 
+def _chunk_name(number: int) -> str:
+    return f"{number:06d}.h5"
+
+
 def require_consistent(table: Table) -> None:
-    """**Errors:** `DamagedFileError` for an index whose counts are not those of its own arrays."""
+    """**Errors:** `DamagedFileError` for an index whose entries are not those of its own arrays."""
     names = ("members", "points", "replicas", "chunk", "chunks")
     counts = {name: table.metadata.get(name) for name in names}
     members = len(table["order"]) if "order" in table else 0
@@ -304,3 +310,15 @@ def require_consistent(table: Table) -> None:
         raise damaged_error(
             table.path, f"its counts, {counts}, are not those of {members} members", _REMEDY
         )
+    if not np.array_equal(np.sort(np.ravel(table["order"])), np.arange(members)):
+        raise damaged_error(table.path, "its order is not one of the members", _REMEDY)
+    texts = {name: table.metadata.get(name) for name in ("coordinates", "groups")}
+    for name, value in texts.items():
+        if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
+            raise damaged_error(table.path, f"its {name} are {value!r:.80}", _REMEDY)
+    if texts["groups"] and len(texts["groups"]) != groups:
+        raise damaged_error(
+            table.path, f"it names {len(texts['groups'])} of {groups} groups", _REMEDY
+        )
+    if lost := [n for n in texts["coordinates"] if table.shapes.get(n, ())[:1] != (members,)]:
+        raise damaged_error(table.path, f"it has no {lost[0]!r:.80} of all members", _REMEDY)

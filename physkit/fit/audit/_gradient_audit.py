@@ -8,7 +8,7 @@ import jax
 import numpy as np
 
 from physkit.core import (
-    Key,
+    KeyLike,
     ObjectiveError,
     ParameterError,
     State,
@@ -35,7 +35,7 @@ def gradient_audit(
     where: Where | None = None,
     objective: Callable[[Result], Any] | None = None,
     ignore: tuple[str, ...] = (),
-    key: Key | None = None,
+    key: KeyLike | None = None,
     seed: int = 0,
 ) -> GradientAudit:
     """Every derivative of a short run, held against the run itself, one line each.

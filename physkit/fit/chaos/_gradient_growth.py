@@ -15,9 +15,12 @@ from physkit.core import (
     Fault,
     Health,
     Key,
+    KeyLike,
     ParameterError,
     SimulationDiverged,
     State,
+    as_count,
+    as_key,
     cast_floats,
     explain_call,
     float_dtype,
@@ -97,7 +100,7 @@ def gradient_growth(
     every: int | None = None,
     directions: int = 4,
     factor: float = 1e3,
-    key: Key | None = None,
+    key: KeyLike | None = None,
 ) -> GradientGrowth:
     """How much longer a gradient becomes the longer the window: the largest Lyapunov exponent.
 
@@ -131,6 +134,7 @@ def gradient_growth(
     **Reference:** Benettin, Galgani, Giorgilli & Strelcyn, Meccanica 15, 9 (1980); Metz, Freeman,
     Schoenholz & Kachman, Gradients are Not All You Need, arXiv:2111.05803.
     """
+    steps = as_count(steps)
     every = max(1, steps // _RENORMALIZATIONS) if every is None else every
     # A stretch is the steps between two renormalizations.
     stretches = steps // every if every > 0 else 0
@@ -139,7 +143,7 @@ def gradient_growth(
             "gradient_growth needs at least 8 renormalizations, one direction and a factor above 1; "
             f"got steps={steps}, every={every}, directions={directions}, factor={factor}"
         )
-    key = jax.random.key(0) if key is None else key
+    key = as_key(0 if key is None else key)
     # Forward mode stores nothing, so `Direct` is the cheapest adjoint.
     bare = replace_fields(sim, {"observers": (), "guards": (), "adjoint": Direct()})
     carry = state if isinstance(state, Carry) else init(bare, state, key=key)

@@ -14,11 +14,14 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float
 
 from physkit.core import (
-    Key,
+    Count,
+    KeyLike,
     ObjectiveError,
     ParameterError,
     PyTree,
     ShapeError,
+    as_count,
+    as_key,
     explain_call,
     replace_fields,
 )
@@ -56,9 +59,9 @@ def fit(
     method: MethodLike = None,
     data: PyTree = None,
     errors: AbstractErrors | Likelihood | None = None,
-    starts: int | Mapping[str, Any] = 1,
+    starts: Count | Mapping[str, Any] = 1,
     start_std: float = 0.5,
-    key: Key | None = None,
+    key: KeyLike | None = None,
     jac: Mode | None = None,
     progress: bool = True,
     title: str = "fit",
@@ -257,23 +260,18 @@ def _require_matching_kind(
 def _starting_points(
     coordinates: Coordinates,
     values: dict[str, Array],
-    starts: int | Mapping[str, Any],
+    starts: Count | Mapping[str, Any],
     start_std: float,
-    key: Key | None,
+    key: KeyLike | None,
 ) -> Float[Array, "s p"]:
     """Coordinates of all starts, `[s p]`; the first is the model's own if they are drawn."""
     zero = jnp.zeros_like(coordinates.center)  # the model's own
     if isinstance(starts, Mapping):
         return _given_starts(coordinates, values, starts)
-    if isinstance(starts, bool) or not isinstance(starts, int) or starts < 1:
-        raise ParameterError(
-            f"starts is a number from 1, or arrays of starts by name; got {starts!r}"
-        )
+    starts = as_count(starts, "starts (or arrays of starts by name)", ParameterError)
     if starts == 1:
         return zero[None]
-    key = jax.random.key(0) if key is None else key
-    if not jnp.issubdtype(getattr(key, "dtype", float), jax.dtypes.prng_key):
-        raise ParameterError(f"key is a JAX random key, jax.random.key(0); got {key!r}")
+    key = as_key(0 if key is None else key)
     if not (np.isfinite(start_std) and start_std >= 0):
         raise ParameterError(f"start_std is a standard deviation, 0 or more; got {start_std!r}")
     # z is in units of the parameters' size, so one standard deviation serves all of them.
