@@ -79,9 +79,11 @@ def _explain_missing(name: str) -> str:
         return f"physkit has no {name!r}; did you mean '{members[lower[name.lower()]]}'?"
     if (foreign := explain_foreign(name)) is not None:
         return foreign
-    close = difflib.get_close_matches(name.lower(), lower, n=1)
+    # As it is written first: the class `Particles` and the layer `particles` differ only in case.
+    close = difflib.get_close_matches(name, members, n=1, cutoff=0.8)
+    close = close or [lower[m] for m in difflib.get_close_matches(name.lower(), lower, n=1)]
     return f"physkit has no {name!r}" + (
-        f"; did you mean '{members[lower[close[0]]]}'?" if close else _WHERE_NAMES_ARE
+        f"; did you mean '{members[close[0]]}'?" if close else _WHERE_NAMES_ARE
     )
 
 

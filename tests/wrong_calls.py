@@ -363,7 +363,8 @@ def judge_error(error: Exception, says: str) -> str | None:
     import physkit as pk
 
     text = str(error)
-    last = traceback.extract_tb(error.__traceback__)[-1].filename
+    frames = traceback.extract_tb(error.__traceback__)
+    last = frames[-1].filename if frames else ""
     ours = isinstance(error, pk.PhyskitError) or "/physkit/" in last
     # Raised in our code by Python itself: these texts are nobody's explanation.
     raw = ("object has no attribute", "unsupported operand", "not iterable", "unexpected keyword")
