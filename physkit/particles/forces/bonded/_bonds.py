@@ -58,7 +58,7 @@ class HarmonicBonds(AbstractBonded):
         self.stiffness = parameter_by_tuple(stiffness, self.tuples, "stiffness")
         self.length = parameter_by_tuple(length, self.tuples, "length")
         self.component = component
-        require_nonnegative(self, "stiffness", "length")
+        require_nonnegative(self, "stiffness")
 
     def vectors(self, space: AbstractSpace, members: Float[Array, "2 m d"]) -> Vectors:
         first, second = members
