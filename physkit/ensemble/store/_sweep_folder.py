@@ -299,7 +299,7 @@ def _chunk_name(number: int) -> str:
 def require_consistent(table: Table) -> None:
     """**Errors:** `DamagedFileError` for an index whose entries are not those of its own arrays."""
     names = ("members", "points", "replicas", "chunk", "chunks")
-    counts = {name: table.metadata.get(name) for name in names}
+    counts: dict[str, Any] = {name: table.metadata.get(name) for name in names}
     members = len(table["order"]) if "order" in table else 0
     if any(type(count) is not int or count < 1 for count in counts.values()) or not members:
         raise damaged_error(table.path, f"its counts are {counts}", _REMEDY)
