@@ -22,7 +22,7 @@ MAX_FRONT_PAGE = 130  # names that a user can hold in the head
 # from their layer. Each new name of a layer goes either here or into `physkit/_names.py`.
 PLUMBING = {
     "core": {
-        "ADVICE", "Count", "KeyLike", "as_count", "as_key", "as_state", "describe",
+        "ADVICE", "Count", "KeyLike", "as_arrays", "as_count", "as_key", "as_state", "describe",
         "explain_attribute", "explain_call", "explain_class", "explain_missing_name",
         "explain_traced_values", "find_name", "note_precision", "show_numbers",
         "AbstractExactComponent", "AbstractGrowable", "AbstractResizable",

@@ -30,7 +30,7 @@ def faulty():
         "minimum-image limit": {"length": length / 2},
         "box length or volume": {"length": length * np.array([1, 1, np.nan])},
         "not finite": {"velocity": np.full_like(velocity, np.nan)},
-        "overlap": {
+        "state is not finite": {
             "position": np.where(np.arange(len(position))[:, None] == 1, position[0], position)
         },
         "guard": {"velocity": velocity + np.eye(1, 3) * 101.0, "dt": 1e-6},
