@@ -44,6 +44,7 @@ class Fault(enum.IntFlag):
     LOW_ESS = 16384
     NOT_REPLICATED = 32768
     BOND = 65536
+    FORCE_RANGE = 131072
 
 
 # In the order in which errors are raised where several bits are set: causes before what follows from them.
@@ -66,6 +67,11 @@ ADVICE: dict[Fault, tuple[type[PhyskitError], str]] = {
         OverlapError,
         "particles overlap, where the force is not finite; start from a lattice or call minimize first. Or "
         "numbers leave the range of their type (float32 ends at 3e38): take units in which they are near 1",
+    ),
+    Fault.FORCE_RANGE: (
+        RangeError,
+        "forces are larger or smaller than the numbers of the state's precision (float32: 1e-38 to 3e38); "
+        "take units in which masses and distances are of order 1, or float64",
     ),
     Fault.DISPLACEMENT: (
         StepSizeError,

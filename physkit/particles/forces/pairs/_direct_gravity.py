@@ -1,7 +1,7 @@
 """Gravity of every body on every other, summed directly."""
 
 from collections.abc import Callable
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -29,6 +29,7 @@ from ._pair_sum import direct_sum
 Components = tuple[Array, ...]
 Bodies = tuple[Components, Array]  # positions by components, masses
 
+_MASS_BITS = 20  # the heaviest body is as many binades above 1 in the units of the sums
 _GROUP = 4  # bodies j per turn of the loop: few enough that all temporaries stay in registers
 _MIN_BODIES_FOR_LOOP = 101  # below this, a loop over j costs more than it saves
 _MIN_BODIES_FOR_PRODUCT = (
@@ -57,8 +58,9 @@ class DirectGravity(AbstractForce):
     (use a particle mesh). Two bodies on one spot without softening: `OverlapError`.
 
     **Notes:** the same law in one and two dimensions: bodies in three-dimensional space that stay on a line
-    or in a plane. In float32, forces have a relative error of some 10⁻⁷; positions far from the origin lose
-    digits, so put the origin near the bodies. Over devices (in a `Box` that is not periodic) each device
+    or in a plane. In float32, forces have a relative error of some 10⁻⁷, in SI units as in any others (a force
+    beyond 10³⁸ or below 10⁻³⁸ is `RangeError`); positions far from the origin lose digits, so put the origin
+    near the bodies. Over devices (in a `Box` that is not periodic) each device
     sums the forces on its own bodies, and receives all bodies in every step.
 
     **Reference:** Aarseth, Gravitational N-Body Simulations (2003), eq. 1.1 and section 2.2.
@@ -79,12 +81,17 @@ class DirectGravity(AbstractForce):
         return Faults.none()
 
     def __call__(self, clock: Clock, state: State, cache: Faults) -> tuple[Array, Faults]:
-        force = self.force(clock, state)
+        force, scaled = self._force(state)
         bodies = self.particles(state)
         is_finite_state = jnp.all(jnp.isfinite(bodies.position)) & jnp.all(
             jnp.isfinite(bodies.mass)
         )
-        return force, cache.set_if(Fault.OVERLAP, is_finite_state & ~jnp.all(jnp.isfinite(force)))
+        is_finite = jnp.all(jnp.isfinite(scaled))
+        faults = cache.set_if(Fault.OVERLAP, is_finite_state & ~is_finite)
+        # Too large for the precision, or so small that all components of a body's force are lost.
+        lost = jnp.any(scaled != 0, axis=1) & ~jnp.any(force != 0, axis=1) & (self.constant != 0)
+        out_of_range = is_finite & (jnp.any(lost) | ~jnp.all(jnp.isfinite(force)))
+        return force, faults.set_if(Fault.FORCE_RANGE, is_finite_state & out_of_range)
 
     def require_reversible(self, state: State) -> None:
         """**Errors:** `NotReversible` over devices, where the order of addition depends on the sharding."""
@@ -96,25 +103,33 @@ class DirectGravity(AbstractForce):
 
     def force(self, clock: Clock, state: State) -> Float[Array, "n d"]:
         del clock
+        return self._force(state)[0]
+
+    def _force(self, state: State) -> tuple[Float[Array, "n d"], Float[Array, "n d"]]:
+        """The force, and the same without G in units of order 1."""
         bodies = self.particles(state)
         _check(bodies)
+        units = _Units.of(bodies, self.softening)
+        bodies, softening2 = units.scale(bodies, self.softening)
         if bodies.is_distributed:
-            forces = _sum_local_rows(_pair_force, bodies, self.softening**2)
+            forces = _sum_local_rows(_pair_force, bodies, softening2)
         else:
-            forces = _attraction(_components(bodies), bodies.mass, self.softening**2)
-        return self.constant * jnp.stack(forces, axis=1)
+            forces = _attraction(_components(bodies), bodies.mass, softening2)
+        scaled = jnp.stack(forces, axis=1)
+        return units.force(self.constant, scaled), scaled
 
     def energy(self, clock: Clock, state: State, cache: Cache = None) -> Float[Array, ""]:
         del clock, cache
         bodies = self.particles(state)
         _check(bodies)
+        units = _Units.of(bodies, self.softening)
+        bodies, softening2 = units.scale(bodies, self.softening)
         if bodies.is_distributed:
-            potentials = _sum_local_rows(_pair_energy, bodies, self.softening**2)
+            potentials = _sum_local_rows(_pair_energy, bodies, softening2)
         else:
-            potentials = direct_sum(
-                _pair_energy, (_components(bodies), bodies.mass), self.softening**2, 1
-            )
-        return -0.5 * self.constant * bodies.space.sum(jnp.sum(potentials))
+            potentials = direct_sum(_pair_energy, (_components(bodies), bodies.mass), softening2, 1)
+        total = bodies.space.sum(jnp.sum(potentials))
+        return units.energy(-0.5 * self.constant, total)
 
     def virial(self, clock: Clock, state: State, cache: Cache = None) -> Float[Array, "d d"]:
         del cache
@@ -124,6 +139,53 @@ class DirectGravity(AbstractForce):
         center = bodies.sum(bodies.position) / bodies.num_particles
         x = bodies.position - center[None]
         return bodies.space.sum(matmul(x.T, self.force(clock, state)))
+
+
+class _Units(NamedTuple):
+    """Units in which masses and positions are of order 1, so that m·m and r⁻³ stay in range: SI in float32.
+
+    Powers of two: multiplying by them is exact, so that no other result changes by a bit.
+    """
+
+    mass: Float[Array, ""]
+    length: Float[Array, ""]
+
+    @staticmethod
+    def of(bodies: Particles, softening: Float[Array, ""]) -> "_Units":
+        sizes = jnp.stack([_largest(bodies.mass), _largest(bodies.position)])
+        mass, extent = bodies.space.max(sizes)
+        length = jnp.maximum(extent, jnp.abs(jax.lax.stop_gradient(softening)))
+        # Light bodies beside heavy ones must not be lost either: the heaviest are 2²⁰.
+        return _Units(_power_of_two(mass, -_MASS_BITS), _power_of_two(length))
+
+    def scale(
+        self, bodies: Particles, softening: Float[Array, ""]
+    ) -> tuple[Particles, Float[Array, ""]]:
+        """The bodies and ε² in these units."""
+        position, mass = bodies.position * (1 / self.length), bodies.mass * (1 / self.mass)
+        return bodies.replace(position=position, mass=mass), (softening * (1 / self.length)) ** 2
+
+    def force(self, constant: Float[Array, ""], x: Float[Array, "n d"]) -> Float[Array, "n d"]:
+        """G·x in the user's units. (M/L)², factor by factor: their product may be out of range."""
+        ratio = self.mass / self.length
+        return constant * x * ratio * ratio
+
+    def energy(self, constant: Float[Array, ""], x: Float[Array, ""]) -> Float[Array, ""]:
+        """G·x in the user's units: M²/L."""
+        return constant * x * (self.mass / self.length) * self.mass
+
+
+def _largest(x: Array) -> Array:
+    # What is not finite has faults of its own, and must not decide about the units.
+    x = jax.lax.stop_gradient(x)
+    return jnp.max(jnp.where(jnp.isfinite(x), jnp.abs(x), 0), initial=0)
+
+
+def _power_of_two(x: Float[Array, ""], bits: int = 0) -> Float[Array, ""]:
+    """The power of two next above `x`, times 2^bits; 1 for 0. Its inverse is in range, too."""
+    _, exponent = jnp.frexp(jnp.where(x > 0, x, 1))
+    most = -int(jnp.finfo(x.dtype).minexp) - 2
+    return jnp.ldexp(jnp.ones((), x.dtype), jnp.clip(exponent + bits, -most, most))
 
 
 def _sum_local_rows(
