@@ -149,9 +149,9 @@ def deposit_at(
             density = density / weight.astype(total.dtype).reshape(shape)
     vector = components == (grid.dimension,)
     walls = {k: Mirror() for k, wraps in enumerate(grid.periodic) if not wraps}
-    mirrored = Field(density, grid, location, walls, vector=vector)
-    # `map` drops the boundary: a density has none of its own.
-    return mirrored.map(lambda u: u)
+    mirrored = Field(jnp.zeros_like(density), grid, location, walls, vector=vector)
+    # A density has no boundary of its own, and what lies on walls is a part of the sum: no wall holds it.
+    return mirrored.with_values(density)
 
 
 @dataclass(frozen=True)
