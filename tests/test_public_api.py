@@ -35,7 +35,7 @@ PLUMBING = {
         "drop_fixed_point", "einsum", "exact_bits", "find_growables", "float_dtype", "fusion_barrier",
         "get_component", "grow_caches", "has_fixed_point", "has_overflow",
         "instantiate_zero_tangents", "invalidate_caches", "is_abstract", "is_concrete",
-        "is_exact_component", "linear_call", "matmul", "names_of_terms", "nonzero_indices", "nonzero_tangents",
+        "is_exact_component", "linear_call", "mark_results", "matmul", "names_of_terms", "nonzero_indices", "nonzero_tangents",
         "partition_by_tangent", "path_name", "poison_where", "power_of_two_above", "printable", "put_component",
         "replace_fields", "replicate", "round_before_add", "safe_arctan2", "safe_divide",
         "require_castable", "require_in_range",

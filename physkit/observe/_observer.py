@@ -81,6 +81,8 @@ class AbstractQuantity(Module):
     """
 
     storage_kind: ClassVar[StorageKind] = StorageKind.SERIES
+    # Whether a user wrote it as a function of a snapshot, with numbers that may be of a device's part.
+    is_plain_function: ClassVar[bool] = False
 
     @abc.abstractmethod
     def __call__(self, snapshot: Snapshot) -> PyTree:
@@ -101,6 +103,7 @@ class Expression(AbstractQuantity):
     """A plain function of the snapshot as a quantity."""
 
     function: Callable[[Snapshot], PyTree] = static()
+    is_plain_function: ClassVar[bool] = True
 
     def __call__(self, snapshot: Snapshot) -> PyTree:
         value = call_user_function(self.function, (snapshot,), "a quantity", "(snapshot)")

@@ -1,6 +1,10 @@
 """Devices and processes: communicators, SPMD programs, and groups of processes."""
 
-from ._collective_trace import Collective as Collective, trace_collectives as trace_collectives
+from ._collective_trace import (
+    Collective as Collective,
+    trace_collectives as trace_collectives,
+    trace_part_dependence as trace_part_dependence,
+)
 from ._communicator import (
     AbstractComm as AbstractComm,
     CartesianComm as CartesianComm,

@@ -13,7 +13,7 @@ import equinox as eqx
 import jax
 import numpy as np
 
-from physkit.core import PyTree
+from physkit.core import PyTree, mark_results
 
 from ._communicator import MeshComm
 
@@ -60,6 +60,9 @@ _KINDS: dict[str, tuple[str, Callable[[int], float]]] = {
     "reduce_scatter": ("scattered sum", _send_other_blocks),
 }
 
+# What every device has alike after it. A transposition may gather a whole line (`forward_transform`).
+_REACHES_ALL = frozenset(_KINDS) - {"ppermute"} | {"all_gather_invariant"}
+
 
 @dataclasses.dataclass(frozen=True)
 class Collective:
@@ -96,6 +99,26 @@ def trace_collectives(
     jaxpr, out = _trace(function, shape, arguments)
     axis_sizes = dict(zip(MeshComm(shape).names, shape, strict=True))
     return _find_collectives(jaxpr, axis_sizes, 1, "always"), out
+
+
+def trace_part_dependence(
+    function: Callable, shape: tuple[int, ...], parts: PyTree, *arguments: PyTree
+) -> tuple[PyTree, PyTree]:
+    """Which results of `function(comm, parts, *arguments)` each device computes from its own `parts` alone.
+
+    Those are results that depend on `parts` other than by a collective that reaches all devices. In doubt a
+    result is none of them: one that has passed a sum, an extreme or a transposition counts as the domain's.
+
+    **Arguments:** as those of `trace_collectives`; nothing is run, either.
+
+    **Returns:** a tree of bools, and the shapes of the result, `[device, …]`.
+    """
+    jaxpr, out = _trace(function, shape, (parts, *arguments))
+    program = _open_jaxpr(jaxpr)
+    count = len(jax.tree.leaves(parts))
+    marks = [k < count for k in range(len(program.invars))]
+    marked = mark_results(program, marks, _REACHES_ALL)
+    return jax.tree.unflatten(jax.tree.structure(out), marked), out
 
 
 def _trace(function: Callable, shape: tuple[int, ...], arguments: PyTree) -> tuple[Jaxpr, PyTree]:

@@ -21,11 +21,16 @@ def depends_on(function: Callable[..., PyTree], marked: PyTree, *args: PyTree) -
     leaves, marks = jax.tree.leaves(args), jax.tree.leaves(marked)
     assert len(leaves) == len(marks)
     closed = jax.make_jaxpr(function)(*args)
-    return any(_mark_results(closed.jaxpr, marks))
+    return any(mark_results(closed.jaxpr, marks))
 
 
-def _mark_results(jaxpr: Jaxpr, marks: Sequence[bool]) -> Marks:
-    """Which results of a program depend on its marked arguments."""
+def mark_results(
+    jaxpr: Jaxpr, marks: Sequence[bool], clearing: frozenset[str] = frozenset()
+) -> Marks:
+    """Which results of a program depend on its marked arguments.
+
+    - `clearing`: names of operations whose results count as not marked, whatever their operands are.
+    """
     known = dict(zip(jaxpr.invars, marks, strict=True))
 
     def is_marked(x: Any) -> bool:
@@ -36,40 +41,64 @@ def _mark_results(jaxpr: Jaxpr, marks: Sequence[bool]) -> Marks:
         inputs = [is_marked(x) for x in equation.invars]
         outputs = [False] * len(equation.outvars)
         if any(inputs):
-            outputs = _mark_outputs(equation, inputs)
+            outputs = _mark_outputs(equation, inputs, clearing)
         known.update(zip(equation.outvars, outputs, strict=True))
     return [is_marked(x) for x in jaxpr.outvars]
 
 
-def _mark_outputs(equation: Any, inputs: Marks) -> Marks:
+def _mark_outputs(equation: Any, inputs: Marks, clearing: frozenset[str]) -> Marks:
     """Which results of one operation depend on its marked operands, some of which are."""
     name, params, count = equation.primitive.name, equation.params, len(equation.outvars)
+    if name in clearing:
+        return [False] * count
     if name == "optimization_barrier":
         return inputs
     if name == "cond":
         if inputs[0]:
             return [True] * count
-        branches = [_mark_results(_open(b), inputs[1:]) for b in params["branches"]]
+        branches = [mark_results(_open(b), inputs[1:], clearing) for b in params["branches"]]
         return [any(marks) for marks in zip(*branches, strict=True)]
     if name == "while":
         split = params["cond_nconsts"], params["cond_nconsts"] + params["body_nconsts"]
         test, body, carry = inputs[: split[0]], inputs[split[0] : split[1]], inputs[split[1] :]
-        carry = _fixed_point(carry, lambda c: _mark_results(_open(params["body_jaxpr"]), body + c))
+        turned = _open(params["body_jaxpr"])
+        carry = _fixed_point(carry, lambda c: mark_results(turned, body + c, clearing))
         # The number of turns may depend on what is marked, and then everything does.
-        is_test_marked = any(_mark_results(_open(params["cond_jaxpr"]), test + carry))
+        is_test_marked = any(mark_results(_open(params["cond_jaxpr"]), test + carry, clearing))
         return [True] * count if is_test_marked else carry
     if name == "scan":
         consts, carry, rows = _scan_groups(params, inputs)
 
         def turn(carry: Marks) -> Marks:
-            return _mark_results(_open(params["jaxpr"]), consts + carry + rows)
+            return mark_results(_open(params["jaxpr"]), consts + carry + rows, clearing)
 
         return turn(_fixed_point(carry, lambda c: turn(c)[: len(c)]))
     inner = [_open(p) for p in params.values() if hasattr(_open(p), "eqns")]
     if len(inner) == 1 and len(inner[0].invars) == len(inputs) and len(inner[0].outvars) == count:
         # Calls of every kind: jit, remat, functions with derivative rules of their own.
-        return _mark_results(inner[0], inputs)
-    return [True] * count
+        return mark_results(inner[0], inputs, clearing)
+    # What is not known here and clears somewhere within may clear all: in doubt it is not marked.
+    within = _programs_of(equation) if clearing else []
+    return [not any(_has_operation(program, clearing) for program in within)] * count
+
+
+def _has_operation(jaxpr: Jaxpr, names: frozenset[str]) -> bool:
+    """Whether a program, or one within it, has an operation of one of these names."""
+    return any(
+        equation.primitive.name in names
+        or any(_has_operation(inner, names) for inner in _programs_of(equation))
+        for equation in jaxpr.eqns
+    )
+
+
+def _programs_of(equation: Any) -> list[Jaxpr]:
+    """The programs in the settings of an operation."""
+
+    def is_program(x: Any) -> bool:
+        return hasattr(_open(x), "eqns")
+
+    settings = jax.tree.leaves(list(equation.params.values()), is_leaf=is_program)
+    return [_open(p) for p in settings if is_program(p)]
 
 
 def _fixed_point(carry: Marks, turn: Callable[[Marks], Marks]) -> Marks:

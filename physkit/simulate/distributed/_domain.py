@@ -44,6 +44,7 @@ from ._capacity import add_migration_margins, fit_capacities, grow_carry
 from ._consensus import combine_health, slowest_process
 from ._gather import differs_across_devices, gather, replicated_leaves, require_replicated
 from ._local_frames import LocalFrames
+from ._part_results import require_no_part_results
 from ._reshard import reshard_observers
 from ._shape_errors import explain_shape_errors
 from ._sharded_carry import ShardedCarry
@@ -185,9 +186,20 @@ class DistributedDomain:
         return self._local_frames.sharding
 
     def frame_shapes(self, carry: ShardedCarry) -> Frame:
-        """Shapes of one frame of each name, recorded on one device."""
+        """Shapes of one frame of each name, recorded on one device.
+
+        **Errors:** `ObserverError` for a plain function that sums a device's part of the domain.
+        """
         if self._shapes is None:
-            self._shapes = frame_shapes(self.sim, *whole_state_and_key(carry))
+            whole, key = whole_state_and_key(carry)
+            shapes = frame_shapes(self.sim, whole, key)
+            if math.prod(self.devices) > 1:
+                parts = carry.carry
+                with explain_shape_errors(
+                    self.sim, self.devices, parts.state, lambda: (whole, key)
+                ):
+                    require_no_part_results(self.sharded_sim, parts, whole, shapes, self.devices)
+            self._shapes = shapes
         return self._shapes
 
     def differs(self, frames: Frame, state: State, carry: ShardedCarry) -> Bool[Array, ""]:

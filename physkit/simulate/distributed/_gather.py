@@ -26,6 +26,8 @@ from physkit.core import (
 from physkit.geometry import AXES, concatenate_blocks
 from physkit.parallel import addressable_rows, gather_to_host
 
+from ._part_results import SUMS_OVER_THE_DOMAIN
+
 # For each array axis that is sharded: (array axis, axis of space, whether neighbors share a layer).
 Layout: TypeAlias = tuple[tuple[int, int, bool], ...]
 AnyArray: TypeAlias = Array | np.ndarray
@@ -69,10 +71,7 @@ def _gather_leaf(
         if numbers is None:
             return _poison_unless_replicated(x)
         if not _is_replicated(numbers):
-            raise ObserverError(
-                f"{name!r} differs from device to device: sums, means and extremes over the domain are "
-                "field.integral(), field.mean(), field.max(), grid.sum(x), particles.sum(x)"
-            )
+            raise ObserverError(f"{name!r} differs from device to device: {SUMS_OVER_THE_DOMAIN}")
         return x[0]
     layouts = list(_layouts(part, whole, devices))
     if not layouts:
