@@ -362,7 +362,7 @@ def test_wrong_arguments_are_refused():
         pk.errors.DeclarationError, match=r"an objective is called as function\(model, data\)"
     ):
         fit_decay(lambda m: m["rate"])
-    with pytest.raises(pk.errors.ParameterError, match="starts .* must be a whole number from 1"):
+    with pytest.raises(pk.errors.ParameterError, match=r"starts .* must be a whole number from 1"):
         fit_decay(starts=0)
     with pytest.raises(pk.errors.ParameterError, match=r"starts for \['speed'\]"):
         fit_decay(starts={"speed": jnp.ones(3)})

@@ -276,9 +276,7 @@ class TestProcessesOfOneJob:
 def test_a_parameter_that_the_precision_of_the_state_cannot_hold_is_named(value, becomes):
     bead = Particles(jnp.ones((1, 2), jnp.float32))
     sim = Simulation(VelocityVerlet(HarmonicTrap(value)), dt=0.01)
-    with pytest.raises(
-        ParameterError, match=rf"stiffness of 1e.50 becomes {becomes} in float32"
-    ):
+    with pytest.raises(ParameterError, match=rf"stiffness of 1e.50 becomes {becomes} in float32"):
         init(sim, bead)
 
 

@@ -27,7 +27,7 @@ from physkit.core import (
     StepSizeError,
 )
 from physkit.geometry import Box
-from physkit.integrators import VelocityVerlet
+from physkit.integrators import Euler, VelocityVerlet
 from physkit.observe import Every, Finite, Guard
 from physkit.particles import Particles
 from physkit.particles.forces import LennardJones, Pairwise
@@ -492,3 +492,13 @@ def test_a_second_run_compiles_nothing():
     finally:
         jax.monitoring.unregister_event_duration_listener(listen)
     assert not compiled
+
+
+def test_guards_of_ones_own_come_beside_the_check_for_nan():
+    """A condition that holds for NaN must not hide it."""
+    blind = Guard(1, lambda now: ~(now.t > 1e9))
+    sim = Simulation(Euler(lambda t, x: x * jnp.inf), 0.1, guards=blind)
+    assert [type(guard) for guard in sim.guards] == [Finite, Guard]
+    with pytest.raises(SimulationDiverged):
+        quiet(sim, jnp.ones(2), 3)
+    assert Simulation(sim.integrator, 0.1, guards=()).guards == ()

@@ -49,7 +49,7 @@ class PositivityViolation(Module):
 class PositivityGuard(AbstractObserver):
     """Guard: densities, pressures and depths stay positive; its error names the cell and the step.
 
-        Simulation(…, guards=(Finite(), PositivityGuard()))
+        Simulation(…, guards=PositivityGuard())
 
     Checks the quantities that components made of fields declare (`AbstractFieldGroup.positive_quantities`).
 

@@ -42,6 +42,16 @@ def _as_tuple(
     return tuple(observers)
 
 
+def _as_guards(
+    guards: AbstractObserver | Iterable,  # of observers, which is what is checked here
+) -> tuple[AbstractObserver, ...]:
+    found = _as_tuple(guards)
+    # A condition of one's own may hold for NaN, as x > 0 in all but one place does: it comes in addition.
+    if found and not any(isinstance(guard, Finite) for guard in found):
+        return (Finite(), *found)
+    return found
+
+
 class Simulation(Module):
     """How a state is advanced and what is recorded of it; verbs (`simulate`, `run`) act on it.
 
@@ -50,7 +60,8 @@ class Simulation(Module):
     - `integrator`: anything that advances a state by dt, with its physics inside.
     - `dt`: time step.
     - `observers`: what is recorded; intervals must divide one another, names differ.
-    - `guards`: observers whose frames must stay true; `run` raises when one does not.
+    - `guards`: observers whose frames must stay true; `run` raises when one does not. `Finite()` is one of
+      them where others are given; `()` is no guard at all.
     - `adjoint`: what a derivative keeps and what it computes again.
     - `t0`: time at step 0.
 
@@ -61,7 +72,7 @@ class Simulation(Module):
     integrator: AbstractIntegrator
     dt: Float[Array, ""] = param()
     observers: tuple[AbstractObserver, ...] = eqx.field(converter=_as_tuple, default=())
-    guards: tuple[AbstractObserver, ...] = eqx.field(converter=_as_tuple, default=(Finite(),))
+    guards: tuple[AbstractObserver, ...] = eqx.field(converter=_as_guards, default=(Finite(),))
     adjoint: AbstractAdjoint = NestedCheckpoint()
     t0: Float[Array, ""] = param(0.0)
 
