@@ -371,4 +371,5 @@ def concrete_value(x: Any) -> np.ndarray | None:
 
 def is_concrete(tree: Any) -> bool:
     """Whether no leaf of `tree` is a tracer, so that the host can read every number."""
-    return all(concrete_value(x) is not None for x in jax.tree.leaves(tree))
+    # Not through `concrete_value`: random keys have no NumPy array, and nothing needs to be copied.
+    return not any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves(tree))

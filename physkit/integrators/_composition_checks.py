@@ -2,6 +2,7 @@
 
 import warnings
 from collections import Counter
+from typing import TypeAlias
 
 import equinox as eqx
 import jax
@@ -22,6 +23,9 @@ from physkit.particles import Particles
 from physkit.particles.forces import AbstractForce
 
 from ._integrator import AbstractIntegrator
+
+# A term's class and its component; a tuple of components for one that acts on several.
+TermKey: TypeAlias = tuple[str, str | tuple[str, ...] | None]
 
 
 def check_composition(integrator: AbstractIntegrator, clock: Clock, state: State, aux: Aux) -> None:
@@ -44,7 +48,7 @@ def _require_whole_equations(integrator: AbstractIntegrator, state: State) -> No
     advanced = integrator.advanced_parts(state)
     # Which parts a term has is traced only where some integrator takes less than the whole.
     in_parts = {_key(term) for term, parts in advanced if parts is not None}
-    counts: dict[tuple[str, str | None], Counter[str]] = {}
+    counts: dict[TermKey, Counter[str]] = {}
     for term, parts in advanced:
         if (key := _key(term)) in in_parts:
             every = term.parts(state)
@@ -66,7 +70,7 @@ def _require_whole_equations(integrator: AbstractIntegrator, state: State) -> No
         )
 
 
-def _key(term: AbstractTerm) -> tuple[str, str | None]:
+def _key(term: AbstractTerm) -> TermKey:
     return type(term).__name__, getattr(term, "component", None)
 
 

@@ -230,7 +230,7 @@ def test_noise_on_grids_does_not_depend_on_devices(walls, where):
     np.testing.assert_allclose(many.data, one.data, rtol=1e-13, atol=1e-14)
     inside = one.data[:, 1:-1, 1:-1]  # on walls the values are given
     assert len(np.unique(inside)) == inside.size
-    with pytest.raises(ParameterError, match="noise needs a key"):
+    with pytest.raises(ParameterError, match="needs noise: give a key"):
         run(sim, u)
 
 

@@ -498,7 +498,7 @@ def test_guards_of_ones_own_come_beside_the_check_for_nan():
     """A condition that holds for NaN must not hide it."""
     blind = Guard(1, lambda now: ~(now.t > 1e9))
     sim = Simulation(Euler(lambda t, x: x * jnp.inf), 0.1, guards=blind)
-    assert [type(guard) for guard in sim.guards] == [Finite, Guard]
+    assert [type(guard) for guard in sim.guards] == [Guard, Finite]
     with pytest.raises(SimulationDiverged):
         quiet(sim, jnp.ones(2), 3)
     assert Simulation(sim.integrator, 0.1, guards=()).guards == ()

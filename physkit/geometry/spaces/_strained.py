@@ -5,7 +5,7 @@ from typing import Any
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from physkit.core import NoVirialError, data
+from physkit.core import NoVirialError, data, matmul
 from physkit.parallel import AbstractComm
 
 from ._space import AbstractSpace, Components
@@ -90,4 +90,4 @@ def _apply(matrix: Float[Array, "d d"], vector: Components) -> Components:
 
 
 def _times(rows: Float[Array, "... d"], matrix: Float[Array, "d d"]) -> Float[Array, "... d"]:
-    return jnp.matmul(rows, matrix, precision="highest")
+    return matmul(rows, matrix)

@@ -213,6 +213,7 @@ class _ElectricField(AbstractExternalForce):
 
     def force(self, clock: Clock, state: State) -> Float[Array, "n d"]:
         particles = self.particles(state)
+        assert particles.charge is not None  # the pusher's `init` refuses particles without
         return particles.charge[:, None] * self.pusher._electric_rows(clock, state, particles)
 
 

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from physkit.core import State
+from physkit.core import State, matmul
 from physkit.geometry import StrainedSpace
 
 from .._particles import Particles
@@ -24,7 +24,7 @@ def virial_by_strain(
         def stretch(node):
             if not isinstance(node, Particles):
                 return node
-            step = jnp.matmul(node.position, strain.T, precision="highest")
+            step = matmul(node.position, strain.T)
             space = StrainedSpace(node.space, strain)
             return node.replace(position=node.position + step, space=space)
 

@@ -17,14 +17,18 @@ from ..loop._simulation import Simulation
 from ._run_result import Run
 
 
-def require_compatible(sim: Simulation, carry_or_state: State | Carry | ShardedCarry | Run) -> None:
-    """Check what can be checked without tracing.
-
-    **Errors:** `ParameterError` for a carry of a simulation with other observers or guards, for one in the
-    layout of devices, and for a whole `Run`.
-    """
+def require_no_run(carry_or_state: State | Carry | ShardedCarry | Run) -> None:
+    """**Errors:** `ParameterError` for a whole `Run` in the place of a state."""
     if isinstance(carry_or_state, Run):
         raise ParameterError("a Run is no state: continue from run.carry, or start from run.state")
+
+
+def require_compatible(sim: Simulation, carry_or_state: State | Carry | ShardedCarry) -> None:
+    """Check what can be checked without tracing.
+
+    **Errors:** `ParameterError` for a carry of a simulation with other observers or guards, and for one in the
+    layout of devices.
+    """
     if not isinstance(carry_or_state, Carry | ShardedCarry):
         return
     # The step of a carry is a scalar; with an axis, all of it has an axis of devices or members.
@@ -46,7 +50,7 @@ def require_compatible(sim: Simulation, carry_or_state: State | Carry | ShardedC
 
 @contextlib.contextmanager
 def explain_carry_errors(
-    sim: Simulation, carry_or_state: State | Carry | ShardedCarry | Run
+    sim: Simulation, carry_or_state: State | Carry | ShardedCarry
 ) -> Iterator[None]:
     """Explain errors of code that continues from a carry: it must belong to `sim`.
 

@@ -33,7 +33,7 @@ from ..loop._chunk_scheduler import ChunkScheduler
 from ..loop._entry import require_simulation
 from ..loop._simulation import Simulation
 from ._chunk_driver import MAX_GROWTHS, ChunkDriver
-from ._compatibility import explain_carry_errors
+from ._compatibility import explain_carry_errors, require_no_run
 from ._progress import Progress
 from ._recorder import Recorder
 from ._run_result import Growth, Run
@@ -94,6 +94,7 @@ def run(
     folders in use or not empty, full disks, and checkpoints that cannot be read or do not belong here.
     """
     require_simulation("run", sim, carry_or_state, steps)
+    require_no_run(carry_or_state)
     steps, key, carry_or_state = as_count(steps), as_key(key), as_state(carry_or_state)
     if not is_concrete((eqx.filter(sim, eqx.is_array), eqx.filter(carry_or_state, eqx.is_array))):
         raise DeclarationError(

@@ -39,7 +39,7 @@ from ..loop._advance import advance, observe_initial
 from ..loop._carry import Carry, init, refresh_aux, require_no_key, summary
 from ..loop._entry import require_simulation
 from ..loop._simulation import Simulation
-from ._compatibility import explain_carry_errors
+from ._compatibility import explain_carry_errors, require_no_run
 from ._same_start import require_same_start
 
 
@@ -98,6 +98,7 @@ def simulate(
     states (`run` does so by itself).
     """
     require_simulation("simulate", sim, carry_or_state, steps)
+    require_no_run(carry_or_state)
     steps, key, carry_or_state = as_count(steps), as_key(key), as_state(carry_or_state)
     count_blocks(sim, steps)
     if devices is None and isinstance(carry_or_state, ShardedCarry):

@@ -48,7 +48,7 @@ def _as_guards(
     found = _as_tuple(guards)
     # A condition of one's own may hold for NaN, as x > 0 in all but one place does: it comes in addition.
     if found and not any(isinstance(guard, Finite) for guard in found):
-        return (Finite(), *found)
+        return (*found, Finite())
     return found
 
 

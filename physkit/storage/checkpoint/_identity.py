@@ -163,8 +163,10 @@ def describe_array(leaf: Any) -> str:
     flat = array.reshape(-1).astype(np.complex128 if array.dtype.kind == "c" else np.float64)
     # Sum and projection in double precision: two numbers that two different arrays hardly share.
     weights = np.cos(0.7 * np.arange(flat.size) + 0.3)
-    scale = np.sqrt(np.sum(np.abs(flat) ** 2))
-    return f"{text} ~{scale:.12e},{np.sum(flat * weights).real:.12e}"
+    # Huge numbers may overflow: their sketch is infinite, their content is compared by itself.
+    with np.errstate(over="ignore", invalid="ignore"):
+        scale, projection = np.sqrt(np.sum(np.abs(flat) ** 2)), np.sum(flat * weights).real
+    return f"{text} ~{scale:.12e},{projection:.12e}"
 
 
 def code_versions() -> dict[str, str]:

@@ -125,7 +125,7 @@ class OutputFile:
         streams = []
         for number, stream in enumerate(self.streams):
             # Blocks of the smallest chunk among them: who reads a frame reads a whole chunk anyway.
-            rows = min(file[path].chunks[0] for path in stream.datasets)
+            rows = min((file[path].chunks or (1,))[0] for path in stream.datasets)
             path = f"{CHECKSUM_GROUP}/{number:04d}"
             streams.append(StreamChecksums(path, stream.counter, rows, stream.datasets))
             create_checksums(file, streams[-1])
