@@ -2,6 +2,7 @@
 
 import functools
 import inspect
+import types
 import typing
 from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar
@@ -47,8 +48,9 @@ def explain_system(build: Callable[P, R]) -> Callable[P, R]:
     def checked(*args: P.args, **kwargs: P.kwargs) -> R:
         bound = signature.bind(*args, **kwargs)
         for name, value in bound.arguments.items():
-            parts = set(typing.get_args(signature.parameters[name].annotation))
-            parts = parts or {signature.parameters[name].annotation}
+            annotation = signature.parameters[name].annotation
+            is_union = typing.get_origin(annotation) in (typing.Union, types.UnionType)
+            parts = set(typing.get_args(annotation)) if is_union else {annotation}
             if value is None and type(None) in parts:
                 continue
             if name == "key":

@@ -40,15 +40,14 @@ class VanLeer(AbstractLimiter):
 
     def slope(self, below: Steps, above: Steps) -> Steps:
         agree = _have_one_sign(below, above)
-        # Where signs differ the sum may be 0: it is replaced, so that derivatives see no NaN.
-        below, above = (jnp.where(agree, x, 1) for x in (below, above))
-        product = below * above
-        # The product of very small or very large steps is 0 or infinite, their mean is neither.
-        info = jnp.finfo(product.dtype)
-        in_range = (product > info.tiny / info.eps) & (product < info.max / 4)
-        mean = 2 * jnp.where(in_range, product, 1) / (below + above)
-        scaled = 2 * below * (above / (below + above))
-        return jnp.where(agree, jnp.where(in_range, mean, scaled), 0)
+        # Of absolute values: the compiler may compute a step twice and round it differently, so that two steps
+        # near 0 of one sign here have two there, and a + b cancels. Not by the product of both, which for very
+        # small or very large steps is 0 or infinite; smaller and larger, so that a mirrored flow has the same bits.
+        sizes = jnp.abs(below), jnp.abs(above)
+        smaller, larger = jnp.minimum(*sizes), jnp.maximum(*sizes)
+        # Replaced where it may be 0, so that derivatives see no NaN.
+        mean = 2 * smaller * (larger / jnp.where(agree, smaller + larger, 1))
+        return jnp.where(agree, jnp.where(below > 0, mean, -mean), 0)
 
 
 class MonotonizedCentral(AbstractLimiter):
