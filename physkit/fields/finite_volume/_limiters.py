@@ -42,7 +42,7 @@ class VanLeer(AbstractLimiter):
         agree = _have_one_sign(below, above)
         # Of absolute values: the compiler may compute a step twice and round it differently, so that two steps
         # near 0 of one sign here have two there, and a + b cancels. Not by the product of both, which for very
-        # small or very large steps is 0 or infinite; smaller and larger, so that a mirrored flow has the same bits.
+        # small or very large steps is 0 or infinite; by size, so that a mirrored flow has the same bits.
         sizes = jnp.abs(below), jnp.abs(above)
         smaller, larger = jnp.minimum(*sizes), jnp.maximum(*sizes)
         # Replaced where it may be 0, so that derivatives see no NaN.
