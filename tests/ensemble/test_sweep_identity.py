@@ -15,6 +15,7 @@ import pytest
 import physkit as pk
 from physkit.ensemble import SweepFolder, collect, execute
 from physkit.ensemble.store._sweep_folder import require_consistent
+from physkit.simulate.driver._run_identity import member_code_digest
 from physkit.storage import Identity, Table
 
 from .sweep_problems import damping, pendulum
@@ -228,3 +229,9 @@ class TestAxes:
     def test_names_of_columns_are_refused(self, name):
         with pytest.raises(pk.errors.ParameterError, match=f"cannot be called '{name}'"):
             pk.Sweep(pendulum(), 20, over=pk.SweepAxis(damping, [0.1, 0.2], name=name))
+
+
+def test_a_state_in_single_precision_while_double_is_on_has_an_identity():
+    simulation, state = pendulum()
+    single = jax.tree.map(lambda x: x.astype(jnp.float32), state)
+    assert member_code_digest(simulation, single, None) is not None

@@ -13,7 +13,7 @@ from physkit.storage import (
 )
 
 from ..adjoint._adjoint import Direct
-from ..distributed._domain import DistributedDomain
+from ..distributed._domain import DistributedDomain, cast_to_state_precision
 from ..distributed._sharded_carry import ShardedCarry
 from ..distributed._whole_domain import KeyShape, init_on_one_device, whole_state_and_key
 from ..loop._advance import advance
@@ -64,6 +64,7 @@ def member_code_digest(sim: Simulation, state: State, key: KeyShape) -> str | No
 
 def _whole_program(sim: Simulation, state: State, key: Key | None):
     carry = init_on_one_device(sim, state, key)
+    sim = cast_to_state_precision(sim, carry)
     after, frames, health = advance(sim, carry, 1, Direct())
     return after.state, frames, health, summary(sim, after)
 
