@@ -263,7 +263,10 @@ class TestProcessesOfOneJob:
             ({"sim": springs(dt=0.1)}, r"the simulation\.dt is .*0\.05.* and .*0\.1"),
             ({"state": particles(dtype=jnp.float32)}, r"the state\.position is float64"),
             ({"seed": 1}, "the key"),
-            ({"sim": springs(observers=())}, "the structure of the simulation"),
+            (
+                {"sim": springs(observers=())},
+                r"the simulation\.observers is tuple of 3 on process 0 and tuple of 0",
+            ),
         ],
         ids=lambda x: next(iter(x)) if isinstance(x, dict) else "",
     )

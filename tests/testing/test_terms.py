@@ -3,6 +3,7 @@
 import jax.numpy as jnp
 import pytest
 
+from physkit.core import DeclarationError
 from physkit.testing import check_force, check_potential, check_tendency
 
 from . import specimens
@@ -51,7 +52,7 @@ def test_broken_forces_fail(force, space, message):
 
 def test_a_sum_of_forces_is_refused():
     force = GOOD_FORCES[0][0]()
-    with pytest.raises(AssertionError, match="one by one"):
+    with pytest.raises(DeclarationError, match="one by one"):
         check_force(force + force, irregular_particles())
 
 

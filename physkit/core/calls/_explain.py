@@ -69,13 +69,8 @@ def explain_call(function: Callable[P, R]) -> Callable[P, R]:
 
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
-        try:
+        with explain_failure(function, function.__name__, args, kwargs):
             return function(*args, **kwargs)
-        except PhyskitError:
-            raise  # says by itself what is wrong
-        except Exception as error:
-            explain_arguments(function, function.__name__, args, kwargs, error)
-            raise
 
     return call
 
@@ -86,16 +81,29 @@ def explain_class(cls: C) -> C:
 
     @functools.wraps(build)
     def init(self: Any, *args: Any, **kwargs: Any) -> None:
-        try:
+        with explain_failure(cls, cls.__name__, args, kwargs):
             build(self, *args, **kwargs)
-        except PhyskitError:
-            raise
-        except Exception as error:
-            explain_arguments(cls, cls.__name__, args, kwargs, error)
-            raise
 
     cls.__init__ = init
     return cls
+
+
+@contextlib.contextmanager
+def explain_failure(
+    call: Callable,
+    name: str,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    kinds: tuple[type[Exception], ...] = (Exception,),
+) -> Iterator[None]:
+    """Explain what the body raises, of these `kinds`, by the arguments of `call`; physkit's own errors pass."""
+    try:
+        yield
+    except PhyskitError:
+        raise  # says by itself what is wrong
+    except kinds as error:
+        explain_arguments(call, name, args, kwargs, error)
+        raise
 
 
 def explain_arguments(
@@ -169,9 +177,7 @@ def _users_line(error: BaseException) -> str:
     """Where in the code that is neither physkit's nor a library's an error comes from."""
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
         path = frame.filename
-        if frame.line and not any(
-            part in path for part in ("site-packages", "/physkit/", "<frozen", "/lib/python")
-        ):
+        if frame.line and not any(part in path for part in _NOT_THE_USERS):
             return f" (line {frame.lineno} of {path}: {frame.line})"
     return ""
 

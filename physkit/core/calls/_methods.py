@@ -5,8 +5,7 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-from .._errors import PhyskitError
-from ._explain import explain_arguments
+from ._explain import explain_failure
 
 # What terms, equations and integrators are asked for, in scripts and by the loop.
 _EXPLAINED = ("__call__", "energy", "force", "virial", "rate", "init", "refresh", "step")
@@ -22,14 +21,10 @@ def explain_methods(namespace: dict[str, Any]) -> dict[str, Any]:
 def _explained(name: str, method: Callable) -> Callable:
     @functools.wraps(method)
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
-        try:
-            return method(self, *args, **kwargs)
-        except PhyskitError:
-            raise  # says by itself what is wrong
-        except (TypeError, AttributeError) as error:
-            kind = type(self).__name__
-            shown = kind if name == "__call__" else f"{kind}.{name}"
-            explain_arguments(types.MethodType(method, self), shown, args, kwargs, error)
-            raise
+        kind = type(self).__name__
+        shown = kind if name == "__call__" else f"{kind}.{name}"
+        bound = types.MethodType(method, self)
+        with explain_failure(bound, shown, args, kwargs, (TypeError, AttributeError)):
+            return bound(*args, **kwargs)
 
     return call

@@ -7,7 +7,7 @@ from physkit.core import AbstractTerm, Cache, Clock, Rate, State, get_component
 from physkit.particles import ParticleIncrement, Particles
 from physkit.particles.forces import Forces
 
-from .._integrator import TermsWithCaches
+from .._integrator import Drifts, TermsWithCaches
 
 
 class EquationsOfMotion(AbstractTerm):
@@ -31,7 +31,7 @@ class EquationsOfMotion(AbstractTerm):
         return self.force.conserves_momentum
 
     @property
-    def drifts(self) -> tuple[tuple[str, str | None], ...]:
+    def drifts(self) -> Drifts:
         return tuple((type(self).__name__, name) for name in self.force.components)
 
     def init(self, state: State) -> Cache:

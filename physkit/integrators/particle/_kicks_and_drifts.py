@@ -21,7 +21,7 @@ from physkit.core import (
 )
 from physkit.particles.forces import Forces
 
-from .._integrator import AbstractIntegrator, StepSize, TermsWithCaches
+from .._integrator import AbstractIntegrator, Drifts, StepSize, TermsWithCaches
 from .._reproducible import make_reproducible
 from .._splitting_coefficients import Stages
 from .._staleness import drop_velocities, holds_same_arrays
@@ -48,17 +48,13 @@ def kick(state: State, total: ForceByComponent, dt: Float[Array, ""]) -> State:
     return state
 
 
-class AbstractKickFirst(AbstractIntegrator):
-    """Starts and ends a step with a kick, and carries the force at the end to the next step.
-
-    Forces may depend on positions and time, on other components, but not on velocities: the carried
-    force stays valid while another integrator changes velocities only, and then is not computed again.
-    """
+class _AbstractSeparable(AbstractIntegrator):
+    """Integrates a separable motion: x moves by v, and v by a force of positions and time only."""
 
     force: eqx.AbstractVar[Forces]
 
     @property
-    def drifts(self) -> tuple[tuple[str, str | None], ...]:
+    def drifts(self) -> Drifts:
         return tuple((type(self).__name__, name) for name in self.force.components)
 
     @property
@@ -67,6 +63,16 @@ class AbstractKickFirst(AbstractIntegrator):
 
     def prepare(self, state: State, dt: StepSize) -> Plan:
         del state, dt
+
+
+class AbstractKickFirst(_AbstractSeparable):
+    """Starts and ends a step with a kick, and carries the force at the end to the next step.
+
+    Forces may depend on positions and time, on other components, but not on velocities: the carried
+    force stays valid while another integrator changes velocities only, and then is not computed again.
+    """
+
+    force: eqx.AbstractVar[Forces]
 
     def init(self, plan: Plan, clock: Clock, state: State) -> ForceAux:
         return make_reproducible(self.force, state)(clock, state, self.force.init(state))
@@ -162,21 +168,10 @@ class AbstractKicksAndDrifts(AbstractKickFirst):
         self.force.require_reversible(state)
 
 
-class AbstractDriftFirst(AbstractIntegrator):
+class AbstractDriftFirst(_AbstractSeparable):
     """Starts and ends a step with a drift: carries the forces' caches, but no force."""
 
     force: eqx.AbstractVar[Forces]
-
-    @property
-    def drifts(self) -> tuple[tuple[str, str | None], ...]:
-        return tuple((type(self).__name__, name) for name in self.force.components)
-
-    @property
-    def position_forces(self) -> tuple[tuple[str, AbstractTerm], ...]:
-        return tuple((type(self).__name__, term) for term in self.force.terms)
-
-    def prepare(self, state: State, dt: StepSize) -> Plan:
-        del state, dt
 
     def init(self, plan: Plan, clock: Clock, state: State) -> Cache:
         return self.force.init(state)

@@ -1,21 +1,18 @@
 """What the processes of a job compare before a run: they must begin with the same, and go equally far."""
 
-import re
-import zlib
 from typing import Any
 
 import jax
-import numpy as np
 
 from physkit.core import ClusterError, Key, PyTree, State
 from physkit.parallel import ProcessGroup
+from physkit.storage import fingerprint
 
 from ..distributed._sharded_carry import ShardedCarry
 from ..loop._carry import Carry
 from ..loop._simulation import Simulation
 
 _SHOWN = 3  # differences in the message
-_ADDRESS = re.compile(r" at 0x[0-9a-f]+")  # of functions, which differ from process to process
 
 
 def require_same_start(
@@ -37,9 +34,9 @@ def require_same_start(
     if process_group.process_count == 1:
         return
     mine = {name: repr(value) for name, value in arguments.items()}
-    mine |= _digests("the simulation", sim)
-    mine |= _digests("the state", carry_or_state)
-    mine |= _digests("the key", key)
+    mine |= _describe("the simulation", sim)
+    mine |= _describe("the state", carry_or_state)
+    mine |= _describe("the key", key)
     every = process_group.all_gather_object(mine, "what a run begins with")
     differences = []
     for name in dict.fromkeys(name for one in every for name in one):
@@ -61,28 +58,14 @@ def require_same_start(
         )
 
 
-def _digests(what: str, tree: PyTree) -> dict[str, str]:
-    """A digest of each leaf of a tree, and of its structure, by name."""
-    flat, structure = jax.tree_util.tree_flatten_with_path(tree)
-    found = {f"the structure of {what}": _hash(_ADDRESS.sub("", str(structure)).encode())}
-    for path, x in flat:
-        found[f"{what}{jax.tree_util.keystr(path)}"] = _digest(x)
-    return found
+def _describe(what: str, tree: PyTree) -> dict[str, str]:
+    """A line for each number, array (by checksum) and function (by its code) of a tree, by name."""
+    # In device layout over processes each holds rows of its own: of these only the shape is the same.
+    tree = jax.tree.map(
+        lambda x: x if _is_whole(x) else jax.ShapeDtypeStruct(x.shape, x.dtype), tree
+    )
+    return {f"{what}{path}": text for path, text in fingerprint(tree).items()}
 
 
-def _digest(x: Any) -> str:
-    if isinstance(x, jax.Array) and jax.dtypes.issubdtype(x.dtype, jax.dtypes.prng_key):
-        return f"{jax.random.key_impl(x)} {_digest(jax.random.key_data(x))}"
-    if isinstance(x, jax.Array) and not x.is_fully_addressable:
-        # In device layout over processes: each holds rows of its own.
-        return f"{x.dtype}{list(x.shape)}"
-    if isinstance(x, jax.Array | np.ndarray | np.generic | float | int | complex):
-        array = np.asarray(x)
-        if array.ndim == 0:
-            return f"{array[()]!r}"
-        return f"{array.dtype}{list(array.shape)} {_hash(np.ascontiguousarray(array).tobytes())}"
-    return _ADDRESS.sub("", repr(x))
-
-
-def _hash(content: bytes) -> str:
-    return f"{zlib.crc32(content):08x}"
+def _is_whole(x: Any) -> bool:
+    return not isinstance(x, jax.Array) or x.is_fully_addressable
