@@ -66,3 +66,14 @@ def test_units_change_no_bit(force):
     value, _ = force(gravity, pk.Particles(x, mass=m))
     other, _ = force(gravity, pk.Particles(x * 2.0**40, mass=m * 2.0**90))
     np.testing.assert_array_equal(other, value * np.float32(2.0) ** 100)
+
+
+def test_units_cost_nothing_in_double_precision():
+    """Its range is wide enough, so no step searches the bodies for the largest."""
+    program = {}
+    for precision in (jnp.float32, jnp.float64):
+        bodies = pk.Particles(jnp.eye(3, dtype=precision), mass=jnp.ones(3, precision))
+        gravity = DirectGravity(precision(1), precision(0))
+        program[precision] = str(jax.make_jaxpr(gravity.force)(CLOCK, bodies))
+    assert "reduce_max" in program[jnp.float32]
+    assert "reduce_max" not in program[jnp.float64]

@@ -144,7 +144,8 @@ class DirectGravity(AbstractForce):
 class _Units(NamedTuple):
     """Units in which masses and positions are of order 1, so that m·m and r⁻³ stay in range: SI in float32.
 
-    Powers of two: multiplying by them is exact, so that no other result changes by a bit.
+    Powers of two: multiplying by them is exact, so that no other result changes by a bit. In float64, whose range
+    is wide enough for m·m and r⁻³ of anything in any units, they are 1.
     """
 
     mass: Float[Array, ""]
@@ -152,6 +153,8 @@ class _Units(NamedTuple):
 
     @staticmethod
     def of(bodies: Particles, softening: Float[Array, ""]) -> "_Units":
+        if jnp.finfo(bodies.position.dtype).bits == 64:
+            return _Units(jnp.ones_like(softening), jnp.ones_like(softening))
         sizes = jnp.stack([_largest(bodies.mass), _largest(bodies.position)])
         mass, extent = bodies.space.max(sizes)
         length = jnp.maximum(extent, jnp.abs(jax.lax.stop_gradient(softening)))
