@@ -74,8 +74,8 @@ def check_force(
     - `noise`, `compare`: relative round-off of the values, and the row of the tolerance table for
       the same value reached in two ways, where they are not those of float64 sums.
 
-    **Errors:** `AssertionError` that names what is wrong, by how much, and where; `DeclarationError` for what is no
-    force.
+    **Errors:** `AssertionError` that names what is wrong, by how much, and where; `DeclarationError` for
+    what is no force.
     """
     if not isinstance(force, AbstractForce):
         raise DeclarationError(

@@ -265,7 +265,7 @@ class TestProcessesOfOneJob:
             ({"seed": 1}, "the key"),
             (
                 {"sim": springs(observers=())},
-                r"the simulation\.observers is tuple of 3 on process 0 and tuple of 0",
+                r"the simulation\.observers is tuple of 3 on process 0",
             ),
         ],
         ids=lambda x: next(iter(x)) if isinstance(x, dict) else "",
