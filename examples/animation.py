@@ -6,6 +6,8 @@ import jax.numpy as jnp
 
 import physkit as pk
 
+pk.use_compilation_cache()
+
 quick = "PHYSKIT_QUICK" in os.environ
 
 sites, box = pk.lattice.triangular(cells=(18, 11), spacing=1.12)

@@ -8,6 +8,8 @@ import numpy as np
 
 import physkit as pk
 
+pk.use_compilation_cache()
+
 CELLS = 50 if "PHYSKIT_QUICK" in os.environ else 160
 grid = pk.Grid(pk.Box([10.0], False), (CELLS,))
 (x,) = grid.coordinates()

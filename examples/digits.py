@@ -14,6 +14,8 @@ import numpy as np
 
 import physkit as pk
 
+pk.use_compilation_cache()
+
 try:
     from sklearn.datasets import load_digits
 except ImportError:

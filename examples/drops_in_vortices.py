@@ -11,6 +11,8 @@ import numpy as np
 
 import physkit as pk
 
+pk.use_compilation_cache()
+
 count, steps = (2_000, 40) if "PHYSKIT_QUICK" in os.environ else (12_000, 100)
 fig, axes = plt.subplots(1, 3, figsize=(11, 3.9), sharex=True, sharey=True, layout="constrained")
 for ax, stokes in zip(axes, (0.1, 0.5, 5.0), strict=True):

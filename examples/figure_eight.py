@@ -6,6 +6,7 @@ import matplotlib.pyplot as plt
 import physkit as pk
 
 jax.config.update("jax_enable_x64", True)
+pk.use_compilation_cache()
 
 simulation, bodies = pk.systems.figure_eight(steps_per_period=400)
 run = pk.run(simulation, bodies, steps=400, progress=False)

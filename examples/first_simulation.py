@@ -6,6 +6,8 @@ import jax
 
 import physkit as pk
 
+pk.use_compilation_cache()
+
 quick = "PHYSKIT_QUICK" in os.environ
 
 position, box = pk.lattice.face_centered_cubic(cells=4 if quick else 6, density=0.8442)

@@ -13,6 +13,8 @@ import numpy as np
 
 import physkit as pk
 
+pk.use_compilation_cache()
+
 quick = "PHYSKIT_QUICK" in os.environ
 fluid = pk.systems.SmallFluid()
 if quick:

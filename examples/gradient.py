@@ -13,6 +13,7 @@ from jaxtyping import Array, Float
 import physkit as pk
 
 jax.config.update("jax_enable_x64", True)
+pk.use_compilation_cache()
 
 
 class StiffeningSpring(pk.AbstractForce):

@@ -10,6 +10,8 @@ import matplotlib.pyplot as plt
 
 import physkit as pk
 
+pk.use_compilation_cache()
+
 cells = int(sys.argv[1]) if len(sys.argv) > 1 else 128
 cells = 64 if "PHYSKIT_QUICK" in os.environ else cells
 every = 7 * cells

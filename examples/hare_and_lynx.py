@@ -11,6 +11,7 @@ import numpy as np
 import physkit as pk
 
 jax.config.update("jax_enable_x64", True)
+pk.use_compilation_cache()
 
 data = pk.systems.pelts()
 found = pk.systems.fit_pelts(data, progress=False)

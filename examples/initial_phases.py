@@ -14,6 +14,8 @@ import numpy as np
 
 import physkit as pk
 
+pk.use_compilation_cache()
+
 quick = "PHYSKIT_QUICK" in os.environ
 cells, rounds = (16, 4) if quick else (32, 60)
 universe = {"size": 200.0 * cells / 32, "contrast": 1.5}

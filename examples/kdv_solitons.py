@@ -8,6 +8,8 @@ import numpy as np
 
 import physkit as pk
 
+pk.use_compilation_cache()
+
 simulation, start = pk.systems.kdv_solitons(every=20)
 run = pk.run(simulation, start, steps=2_600)
 u, t, x = run["u"], run.times["u"], np.asarray(start.coordinates[0])

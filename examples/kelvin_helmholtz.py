@@ -7,6 +7,8 @@ import numpy as np
 
 import physkit as pk
 
+pk.use_compilation_cache()
+
 CELLS = 32 if "PHYSKIT_QUICK" in os.environ else 80
 simulation, gas = pk.systems.kelvin_helmholtz(
     CELLS, reconstruction=pk.reconstructions.MUSCL(pk.limiters.MonotonizedCentral())

@@ -7,6 +7,8 @@ import numpy as np
 
 import physkit as pk
 
+pk.use_compilation_cache()
+
 simulation, start = pk.systems.kuramoto_sivashinsky()
 
 

@@ -9,6 +9,8 @@ import numpy as np
 
 import physkit as pk
 
+pk.use_compilation_cache()
+
 TEMPERATURE = 0.2
 
 

@@ -15,6 +15,8 @@ import optax
 
 import physkit as pk
 
+pk.use_compilation_cache()
+
 QUICK = "PHYSKIT_QUICK" in os.environ
 FAR, PIECES, STEPS = 5.0, 20, 5  # pieces of the protocol, steps in each
 LENGTH = 1.0 / PIECES

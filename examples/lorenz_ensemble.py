@@ -12,6 +12,8 @@ import matplotlib.pyplot as plt
 
 import physkit as pk
 
+pk.use_compilation_cache()
+
 members = 1_000 if "PHYSKIT_QUICK" in os.environ else 10_000
 simulation, _ = pk.systems.lorenz()
 center = jnp.array([-5.9, -5.5, 24.0])

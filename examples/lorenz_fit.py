@@ -14,6 +14,8 @@ import matplotlib.pyplot as plt
 
 import physkit as pk
 
+pk.use_compilation_cache()
+
 quick = "PHYSKIT_QUICK" in os.environ
 steps, windows, noise = (200, 4, 1.0) if quick else (1_000, 20, 1.0)
 record = pk.Every(5, position=lambda now: now.state)

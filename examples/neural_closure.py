@@ -16,6 +16,8 @@ import optax
 
 import physkit as pk
 
+pk.use_compilation_cache()
+
 rounds = 10 if "PHYSKIT_QUICK" in os.environ else 300
 viscosity, fine, coarse = 0.01, 512, 32
 line = pk.Box([2 * np.pi])

@@ -15,6 +15,8 @@ import optax
 
 import physkit as pk
 
+pk.use_compilation_cache()
+
 rounds = 20 if "PHYSKIT_QUICK" in os.environ else 600
 n, steps = 12, 40
 truth = pk.potentials.Morse(1.0, 3.0, 1.2)

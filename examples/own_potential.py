@@ -12,6 +12,8 @@ from jaxtyping import Array, Float
 
 import physkit as pk
 
+pk.use_compilation_cache()
+
 quick = "PHYSKIT_QUICK" in os.environ
 
 

@@ -11,6 +11,8 @@ import numpy as np
 
 import physkit as pk
 
+pk.use_compilation_cache()
+
 quick = "PHYSKIT_QUICK" in os.environ
 fig, (left, middle, right) = plt.subplots(1, 3, figsize=(12, 3.6), layout="constrained")
 

@@ -12,6 +12,8 @@ import numpy as np
 import physkit as pk
 from physkit.systems import SEDOV_ALPHA
 
+pk.use_compilation_cache()
+
 CELLS = 32 if "PHYSKIT_QUICK" in os.environ else 80
 simulation, gas = pk.systems.sedov(CELLS, dimension=2, steps=80)
 record = pk.Every(4, density=lambda now: now.state.density.data)

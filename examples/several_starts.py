@@ -12,6 +12,7 @@ import numpy as np
 import physkit as pk
 
 jax.config.update("jax_enable_x64", True)
+pk.use_compilation_cache()
 
 
 def pendulum(length):

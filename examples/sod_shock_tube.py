@@ -9,6 +9,8 @@ import numpy as np
 
 import physkit as pk
 
+pk.use_compilation_cache()
+
 CELLS, END = 100, 0.2
 schemes = {
     "first order": pk.reconstructions.PiecewiseConstant(),

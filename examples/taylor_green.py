@@ -11,6 +11,8 @@ import numpy as np
 
 import physkit as pk
 
+pk.use_compilation_cache()
+
 quick = "PHYSKIT_QUICK" in os.environ
 cells, steps = (16, 60) if quick else (40, 90)
 

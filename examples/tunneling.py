@@ -8,6 +8,8 @@ import numpy as np
 
 import physkit as pk
 
+pk.use_compilation_cache()
+
 simulation, start = pk.systems.tunneling(dt=0.04, every=150)
 run = pk.run(simulation, start, steps=6_000)
 x, t = np.asarray(start.coordinates[0]) - 256, run.times["psi"]

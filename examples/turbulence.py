@@ -9,6 +9,8 @@ import matplotlib.pyplot as plt
 
 import physkit as pk
 
+pk.use_compilation_cache()
+
 quick = "PHYSKIT_QUICK" in os.environ
 cells = 64 if quick else 256
 simulation, start = pk.systems.decaying_turbulence(

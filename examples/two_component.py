@@ -12,6 +12,8 @@ import matplotlib.pyplot as plt
 
 import physkit as pk
 
+pk.use_compilation_cache()
+
 quick = "PHYSKIT_QUICK" in os.environ
 potential = pk.LennardJones(
     epsilon=[[1.0, 1.5], [1.5, 0.5]],

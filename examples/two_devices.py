@@ -13,6 +13,7 @@ import numpy as np
 import physkit as pk
 
 jax.config.update("jax_num_cpu_devices", 2)  # on a machine with GPUs, leave this line out
+pk.use_compilation_cache()
 
 n = 64 if "PHYSKIT_QUICK" in os.environ else 192
 grid = pk.Grid(pk.Box([1.0, 1.0], periodic=False), (n, n))

@@ -8,6 +8,8 @@ import numpy as np
 import physkit as pk
 from physkit.systems import stommel_gyre, stommel_streamfunction, streamfunction
 
+pk.use_compilation_cache()
+
 CELLS, DAMPING_TIMES = (16, 4) if "PHYSKIT_QUICK" in os.environ else (48, 8)
 simulation, water = stommel_gyre(CELLS)
 steps = int(DAMPING_TIMES / 2e-6 / float(simulation.dt))

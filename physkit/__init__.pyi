@@ -55,6 +55,9 @@ from .core import (
     param as param,
     static as static,
 )
+from .parallel import (
+    use_compilation_cache as use_compilation_cache,
+)
 from .geometry import (
     Box as Box,
     Free as Free,

@@ -11,6 +11,7 @@ FRONT_PAGE: dict[str, tuple[str, ...]] = {
         "AbstractTendency", "Function", "Module", "Network", "PhyskitError", "SimulationDiverged",
         "data", "find", "param", "static",
     ),
+    "parallel": ("use_compilation_cache",),
     "geometry": ("Box", "Free", "Grid", "Triclinic"),
     "particles": ("Particles", "lattice", "maxwell_boltzmann", "minimize", "remove_drift"),
     "particles.forces": (

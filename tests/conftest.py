@@ -28,6 +28,7 @@ jax.config.update("jax_numpy_dtype_promotion", "strict")
 
 cache = Path(__file__).parent.parent / ".cache" / f"jax-{jax.__version__}"
 jax.config.update("jax_compilation_cache_dir", str(cache))
+os.environ["JAX_COMPILATION_CACHE_DIR"] = str(cache)  # for the processes that tests start
 # Small programs, too: a suite compiles thousands of them.
 jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
 jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)

@@ -39,7 +39,9 @@ def run_script(script: str, name: str, folder: Path, **environment: str) -> str:
     path = folder / "snippets.py"
     path.write_text(script, encoding="utf-8")
     start = f"import sys; exec(compile(open({str(path)!r}).read(), {name!r}, 'exec'))"
-    settings = {k: v for k, v in os.environ.items() if not k.startswith("JAX_")}
+    # Compiled programs are kept where those of the tests are, not in the user's home.
+    kept = "JAX_COMPILATION_CACHE_DIR"
+    settings = {k: v for k, v in os.environ.items() if k == kept or not k.startswith("JAX_")}
     settings |= {"MPLBACKEND": "Agg", "PYTHONPATH": str(ROOT), "JAX_PLATFORMS": "cpu"} | environment
     done = subprocess.run(
         [sys.executable, "-W", "error::FutureWarning", "-c", start],

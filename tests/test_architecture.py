@@ -221,6 +221,27 @@ found["modules"] = [m for m in {SLOW_TO_IMPORT} if m in sys.modules]
     assert found["seconds"] < 1.0
 
 
+def test_simulations_do_not_wait_for_what_they_do_not_use():
+    others = (
+        "diffrax",
+        "optimistix",
+        "lineax",
+        "optax",
+        "matplotlib",
+        "scipy.optimize",
+        "xarray",
+        "submitit",
+    )
+    code = f"""
+import physkit as pk
+force = pk.Pairwise(pk.LennardJones(), cutoff=2.5)
+sim = pk.Simulation(pk.VelocityVerlet(force), dt=0.004, observers=[pk.Every(10, energy=pk.TotalEnergy())])
+pk.run, pk.simulate, pk.RK4, pk.equations.CompressibleEuler, pk.ParticleMesh, pk.use_compilation_cache
+found["modules"] = [m for m in {others} if m in sys.modules]
+"""
+    assert in_a_fresh_process(code)["modules"] == []
+
+
 def test_importing_everything_starts_no_device_and_no_matplotlib():
     names = all_modules()  # chapters of the demo, which come last, may draw as they please
     code = f"""

@@ -11,6 +11,10 @@ from ._communicator import (
     MeshComm as MeshComm,
     SerialComm as SerialComm,
 )
+from ._compilation_cache import (
+    note_on_compiling as note_on_compiling,
+    use_compilation_cache as use_compilation_cache,
+)
 from ._device_rows import (
     addressable_rows as addressable_rows,
     gather_to_host as gather_to_host,

@@ -63,7 +63,7 @@ def launch(
 def _compilation_cache() -> dict[str, str]:
     """Settings that cache compiled programs, as for the tests themselves."""
     if os.environ.get("CI"):
-        return {}
+        return {"JAX_ENABLE_COMPILATION_CACHE": "0"}
     return {
         "JAX_COMPILATION_CACHE_DIR": str(ROOT / ".cache" / "processes"),
         "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",

@@ -9,6 +9,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import physkit
+
 from ._types import Simulation, State, Sweep
 
 
@@ -86,6 +88,7 @@ def _call_case(case: Path, values: Sequence[str]) -> Any:
 
     if not case.is_file():
         raise ValueError(f"{case} is not there" if not case.exists() else f"{case} is not a file")
+    physkit.use_compilation_cache()
     # Not `import`: the file may lie anywhere, under any name, and must not shadow a module.
     make = _call_with_line_of_error(case, lambda: runpy.run_path(str(case)).get("case"))
     if not callable(make):

@@ -7,6 +7,8 @@ import argparse
 import importlib
 from pathlib import Path
 
+import physkit
+
 from ..common._report import Report, Stopwatch
 
 NEEDS_DOUBLE = True
@@ -45,6 +47,7 @@ def run(
     if unknown:
         report.error(f"no chapter {unknown}; available: {list(known)}")
         return 2
+    physkit.use_compilation_cache()
     failed = []
     for name, module in chapters:
         if args.chapters and name not in args.chapters:

@@ -146,12 +146,6 @@ def _check_environment() -> Iterator[Finding]:
             "JAX_PLATFORMS",
             f"is {os.environ['JAX_PLATFORMS']!r}: other devices are not used",
         )
-    if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
-        yield (
-            "note",
-            "compiling",
-            "is done anew in every process; export JAX_COMPILATION_CACHE_DIR=~/.cache/jax keeps it",
-        )
 
 
 def _check_jax() -> Iterator[Finding]:
@@ -183,9 +177,29 @@ def _check_jax() -> Iterator[Finding]:
             "precision",
             "float32, seven digits; JAX_ENABLE_X64=1 or --double calculates in float64",
         )
+    yield from _check_compilation_cache()
     yield from _check_topology(devices)
     yield from _check_spmd()
     yield from _check_simulation()
+
+
+def _check_compilation_cache() -> Iterator[Finding]:
+    """Whether compiled programs are kept on disk, and how much of it they take."""
+    folder = physkit.use_compilation_cache()
+    if folder is None:
+        # A warning has said why.
+        yield (
+            "note",
+            "compiling",
+            "is done anew in every process: name a folder, JAX_COMPILATION_CACHE_DIR",
+        )
+        return
+    size = sum(path.stat().st_size for path in folder.glob("*-cache"))
+    yield (
+        "ok",
+        "compiling",
+        f"commands keep programs in {folder} ({format_size(size)}); pk.use_compilation_cache() in scripts, too",
+    )
 
 
 def _check_topology(devices: list[Any]) -> Iterator[Finding]:

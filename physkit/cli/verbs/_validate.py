@@ -8,6 +8,8 @@ import argparse
 import sys
 from collections.abc import Sequence
 
+import physkit
+
 from ..common._report import Report, RowFormat, Stopwatch
 from ..common._types import ValidationCase
 
@@ -54,6 +56,8 @@ def run(args: argparse.Namespace, report: Report) -> int:
 
 
 def _run(chosen: Sequence[ValidationCase], report: Report) -> int:
+    physkit.use_compilation_cache()
+
     from physkit.simulate import Progress
     from physkit.testing.validation import evaluate, missing_data
 

@@ -22,7 +22,7 @@ from physkit.core import (
     explain_call,
     is_concrete,
 )
-from physkit.parallel import DevicesLike, gather_to_host
+from physkit.parallel import DevicesLike, gather_to_host, note_on_compiling
 from physkit.storage import Checkpoints
 
 from ..distributed._domain import DistributedDomain, cast_to_state_precision
@@ -165,6 +165,8 @@ def _advance(
 
     if done > before:
         storage.save(carry, done)
+    if (note := note_on_compiling(driver.compile_seconds)) is not None:
+        bar.write_line(note)
     bar.close()
     return Run(
         carry=carry,

@@ -1,0 +1,108 @@
+"""Compiled programs kept on disk, so that the next process need not compile them again."""
+
+import os
+import tempfile
+import warnings
+from pathlib import Path
+
+import filelock
+import jax
+from jax.experimental.compilation_cache import compilation_cache
+
+from physkit.core import Count, ParameterError, PhyskitWarning, as_count
+
+# Shorter compilations are not worth a file: JAX looks through all of them whenever it writes one.
+_MIN_COMPILE_SECONDS = 0.05
+_LOCK_SECONDS = 1.0
+_LONG_COMPILATION = 10.0  # seconds
+
+
+def use_compilation_cache(
+    folder: str | Path | None = None, *, max_bytes: Count = 2**28
+) -> Path | None:
+    """Keep compiled programs in a folder: the next process that needs them reads them.
+
+    Call it once, before the first simulation; `physkit …` commands do. Processes that this one starts keep
+    theirs there, too. Code, shapes, precision, JAX's version and the kind of processor are part of a program's
+    name in the folder: nothing needs to be cleared after a change, and machines may share a home.
+
+    **Arguments:**
+
+    - `folder`: where; if left out, what JAX has been told already (JAX_COMPILATION_CACHE_DIR), with its
+      settings as they are, or else `~/.cache/physkit` (`$XDG_CACHE_HOME/physkit`). JAX runs what it finds
+      there: let nobody write there whom you would not let run code.
+    - `max_bytes`: beyond that, programs are removed that have not been used for longest.
+
+    **Returns:** the folder; None, with a warning, where nothing can be written, as on a read-only home:
+    programs are then compiled in every process.
+
+    **Notes:** processes may share the folder: each reads and writes under a lock. What a kill or a full disk
+    has cut off is removed by the next call. On a full disk JAX warns, and the run goes on.
+    """
+    chosen = jax.config.jax_compilation_cache_dir
+    if folder is None and chosen:
+        return Path(chosen)
+    try:
+        path = _default_folder() if folder is None else Path(folder).expanduser().absolute()
+        _make_writable(path)
+        _remove_incomplete(path)
+    except (OSError, RuntimeError) as error:  # RuntimeError: a user without a home
+        warnings.warn(
+            f"compiled programs are not kept ({error}): name a folder that can be written, "
+            "pk.use_compilation_cache(folder), or set JAX_COMPILATION_CACHE_DIR",
+            PhyskitWarning,
+            stacklevel=2,
+        )
+        return None
+    settings = {
+        "jax_compilation_cache_dir": str(path),
+        # With a bound JAX takes a lock around each read and write; without one it takes none.
+        "jax_compilation_cache_max_size": as_count(max_bytes, "max_bytes", ParameterError),
+        "jax_persistent_cache_min_compile_time_secs": _MIN_COMPILE_SECONDS,
+    }
+    for name, value in settings.items():
+        jax.config.update(name, value)
+        os.environ[name.upper()] = str(value)
+    compilation_cache.reset_cache()  # JAX may have opened another folder already
+    return path
+
+
+def note_on_compiling(seconds: float) -> str | None:
+    """What to tell the user of a run that compiled for so long; None if that was short, or is kept already."""
+    if seconds < _LONG_COMPILATION or jax.config.jax_compilation_cache_dir:
+        return None
+    return (
+        f"compiling took {seconds:.0f} s; with pk.use_compilation_cache() at the top of the script the next "
+        "start reads it from disk"
+    )
+
+
+def _default_folder() -> Path:
+    caches = os.environ.get("XDG_CACHE_HOME")
+    # An empty variable, or a relative path in it, is to be ignored, says the standard.
+    if caches and Path(caches).is_absolute():
+        return Path(caches) / "physkit"
+    return Path.home() / ".cache" / "physkit"
+
+
+def _make_writable(path: Path) -> None:
+    """**Errors:** `OSError` where no file can be written there."""
+    path.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with tempfile.TemporaryFile(dir=path) as file:
+        file.write(b"x")
+
+
+def _remove_incomplete(path: Path) -> None:
+    """Remove programs whose writing was cut off: JAX would find them unreadable in every process.
+
+    JAX writes the time of use of a program after the program itself.
+    """
+    try:
+        lock = filelock.FileLock(path / ".lockfile").acquire(timeout=_LOCK_SECONDS)  # JAX's own
+    except filelock.Timeout:
+        return  # another process is at work there
+    with lock:
+        for program in path.glob("*-cache"):
+            time_of_use = program.with_name(program.name.removesuffix("-cache") + "-atime")
+            if not time_of_use.exists():
+                program.unlink()

@@ -1,0 +1,107 @@
+"""Compiled programs on disk: kept for the next process, shared by several; no run fails for want of them."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import jax
+import pytest
+
+import physkit as pk
+from physkit.parallel import note_on_compiling, use_compilation_cache
+
+ROOT = Path(__file__).parents[2]
+
+# Compiles one program of its own and prints where programs are kept, what was read from there, and the result.
+SCRIPT = """
+import resource, sys, warnings
+import jax, jax.numpy as jnp
+if "strict" in sys.argv:
+    warnings.simplefilter("error")
+jax.jit(lambda x: x + 1)(1.0)  # JAX has decided about its cache before it is told of one
+from physkit.parallel import use_compilation_cache
+folder = use_compilation_cache()
+jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+if "full" in sys.argv:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))  # no file may be longer: writing fails on the way
+events = []
+jax.monitoring.register_event_listener(lambda event, **_: events.append(event))
+value = jax.jit(lambda x: jnp.sin(x) @ jnp.cos(x).T)(jnp.ones((3, 3)))
+print(folder, "hit" if "/jax/compilation_cache/cache_hits" in events else "miss", float(value[0, 0]))
+"""
+
+
+def start(home: Path, *arguments: str) -> subprocess.Popen:
+    settings = {k: v for k, v in os.environ.items() if not k.startswith("JAX_")}
+    settings |= {"XDG_CACHE_HOME": str(home), "PYTHONPATH": str(ROOT), "JAX_PLATFORMS": "cpu"}
+    command = [sys.executable, "-c", SCRIPT, *arguments]
+    return subprocess.Popen(
+        command, env=settings, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+
+
+def finish(process: subprocess.Popen) -> tuple[str, str, str, str]:
+    out, errors = process.communicate(timeout=120)
+    assert process.returncode == 0, errors
+    folder, found, value = out.split()
+    return folder, found, value, errors
+
+
+def test_programs_are_kept_for_the_next_process_and_shared_by_several(tmp_path):
+    started = [start(tmp_path, "strict") for _ in range(4)]
+    first = [finish(process) for process in started]
+    assert {folder for folder, _, _, _ in first} == {str(tmp_path / "physkit")}
+    assert len({value for _, _, value, _ in first}) == 1
+    assert any(found == "miss" for _, found, _, _ in first)
+    _, found, value, _ = finish(start(tmp_path, "strict"))
+    assert (found, value) == ("hit", first[0][2])
+    assert (tmp_path / "physkit").stat().st_mode & 0o077 == 0, "others could put programs there"
+
+
+def test_a_full_disk_costs_a_warning_once(tmp_path):
+    _, _, value, errors = finish(start(tmp_path, "full"))
+    assert "Error writing persistent compilation cache" in errors
+    assert list((tmp_path / "physkit").glob("*-cache")), "nothing was cut off: this shows nothing"
+    # What was cut off is no obstacle to the next process, which compiles and keeps the program.
+    assert finish(start(tmp_path, "strict"))[1:3] == ("miss", value)
+    assert finish(start(tmp_path, "strict"))[1:3] == ("hit", value)
+
+
+@pytest.fixture
+def without_cache():
+    """JAX as it is where nobody has asked for a cache."""
+    before = jax.config.jax_compilation_cache_dir
+    jax.config.update("jax_compilation_cache_dir", None)
+    yield
+    jax.config.update("jax_compilation_cache_dir", before)
+
+
+def test_a_folder_that_cannot_be_written_is_told_and_does_without(
+    tmp_path, monkeypatch, without_cache
+):
+    (tmp_path / "file").touch()
+    with pytest.warns(pk.errors.PhyskitWarning, match=r"not kept .*name a folder"):
+        assert use_compilation_cache(tmp_path / "file" / "cache") is None
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    with pytest.warns(pk.errors.PhyskitWarning, match="not kept"):
+        assert pk.use_compilation_cache() is None
+    assert jax.config.jax_compilation_cache_dir is None
+    assert "JAX_COMPILATION_CACHE_MAX_SIZE" not in os.environ
+
+
+def test_what_jax_was_told_already_stays(monkeypatch):
+    before = jax.config.jax_compilation_cache_dir, jax.config.jax_compilation_cache_max_size
+    assert str(use_compilation_cache()) == before[0]
+    assert jax.config.jax_compilation_cache_max_size == before[1]
+
+
+def test_long_compilations_are_told_where_nothing_is_kept(without_cache, monkeypatch, capsys):
+    assert note_on_compiling(9.0) is None
+    assert "compiling took 14 s" in str(note_on_compiling(14.0))
+    monkeypatch.setattr("physkit.parallel._compilation_cache._LONG_COMPILATION", 0.0)
+    sim = pk.Simulation(pk.RK4(pk.Function(lambda t, y: -y)), dt=0.1)
+    pk.run(sim, 1.0, 2)
+    assert capsys.readouterr().err.count("pk.use_compilation_cache()") == 1
+    jax.config.update("jax_compilation_cache_dir", "/anywhere")
+    assert note_on_compiling(14.0) is None
