@@ -181,8 +181,9 @@ class ControlChannel:
                     if now - self._last_heard[k] > self._silence:
                         reason = f"{self.names[k]} has been silent for {self._silence:.0f} s"
                         self._end_process(reason, EXIT_TRY_AGAIN)
-        for connection in (*self._connections.values(), self._signal_reader):
-            connection.close()
+        sockets = (*self._connections.values(), self._signal_reader, self._signal_writer)
+        for each in sockets:
+            each.close()
 
     def _read_signals(self) -> None:
         now = time.monotonic()

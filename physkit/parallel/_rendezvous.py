@@ -49,9 +49,12 @@ def open_channel(
         try:
             answer = receive_message(connection)
         except (OSError, ValueError) as error:
+            connection.close()
             raise ClusterError(f"process 0 left before all had come ({error})") from error
         connections = {0: connection}
     if "refused" in answer:
+        for connection in connections.values():
+            connection.close()
         raise ClusterError(answer["refused"])
     for connection in connections.values():
         connection.settimeout(None)
@@ -87,6 +90,8 @@ def accept_processes(
             try:
                 connection, _ = server.accept()
             except TimeoutError:
+                for connection in connections.values():
+                    connection.close()
                 missing = sorted(set(range(1, process_count)) - connections.keys())
                 raise ClusterError(
                     f"process {missing} of {process_count} did not come within {wait:.0f} s; they look "

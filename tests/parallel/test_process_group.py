@@ -173,8 +173,16 @@ def test_processes_of_other_jobs_are_refused():
     assert channel.all_gather_object("a", "x") == ["a", "b"]
     thread.join(20)
     assert gathered == [["a", "b"]]
+    opened_sockets = [
+        each
+        for end in (channel, other_channel)
+        for each in (*end._connections.values(), end._signal_reader, end._signal_writer)
+    ]
     channel.close()
     other_channel.close()
+    channel._watcher.join(20)
+    other_channel._watcher.join(20)
+    assert [each.fileno() for each in opened_sockets] == [-1] * 6
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no SIGSTOP there")
