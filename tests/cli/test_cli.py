@@ -15,7 +15,7 @@ from physkit.cli import Report, main
 from physkit.cli._main import _VERBS
 from physkit.cli.common import _report
 from physkit.cli.demo import _demo
-from physkit.cli.demo._demo import CHAPTERS
+from physkit.cli.demo._demo import CHAPTERS, Chapter
 from physkit.cli.verbs import _doctor
 from physkit.core import CapacityError, DiskFullError, FileError, ParameterError
 from tests.snippets import ROOT
@@ -171,7 +171,7 @@ def test_validate_says_when_a_number_is_off(capsys, monkeypatch):
 
 def _chapter(run):
     module = types.ModuleType("chapter")
-    module.TITLE, module.run = "A chapter", run
+    module.run = run
     return module
 
 
@@ -179,7 +179,7 @@ def _demo_run(monkeypatch, tmp_path, *runs, names=()):
     chapters = []
     for k, run in enumerate(runs):
         monkeypatch.setitem(sys.modules, f"chapter_{k}", _chapter(run))
-        chapters.append((f"c{k}", f"chapter_{k}"))
+        chapters.append(Chapter(f"c{k}", f"chapter_{k}", "A chapter", "what it does"))
     args = argparse.Namespace(chapters=list(names), to=tmp_path / "out", quick=True)
     return _demo.run(args, Report(), tuple(chapters))
 
@@ -215,13 +215,25 @@ def test_demo_runs_chapters_by_name(monkeypatch, tmp_path, capsys):
     assert "available: ['c0', 'c1']" in capsys.readouterr().err
 
 
+def test_a_chapter_is_announced_before_its_module_is_imported(tmp_path, capsys):
+    chapter = Chapter("c", "no_such_module", "A chapter", "what it does")
+    args = argparse.Namespace(chapters=[], to=tmp_path, quick=True)
+    assert _demo.run(args, Report(), (chapter,)) == 1
+    assert "A chapter\n─────────\nwhat it does\n" in capsys.readouterr().out
+    code = (
+        "import sys; from physkit.cli.demo._demo import CHAPTERS, Report\n"
+        "for c in CHAPTERS: Report().title(c.title); Report().info(c.about)\n"
+        "print([m for m in ('jax', 'numpy') if m in sys.modules])"
+    )
+    done, _ = run_python("-c", code)
+    assert done.stdout.endswith("[]\n"), done.stdout + done.stderr
+
+
 def test_all_chapters_can_be_imported():
     from importlib import import_module
 
-    for _, module in CHAPTERS:
-        chapter = import_module(module)
-        assert chapter.TITLE
-        assert callable(chapter.run)
+    for chapter in CHAPTERS:
+        assert callable(import_module(chapter.module).run)
 
 
 def test_tables_are_aligned():

@@ -43,9 +43,7 @@ class Report(NamedTuple):
         """Print what was found."""
         # Flushed: into a pipe Python would keep it back, and it would follow what children print.
         if not self.json:
-            from physkit.core import printable
-
-            print(printable(text), flush=True)
+            print(_printable(text), flush=True)
 
     def json_result(self, content: Json) -> None:
         """Print what scripts read, as one line of JSON; nothing unless `json`."""
@@ -110,6 +108,15 @@ def format_table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     numbers = frozenset(k for k, column in enumerate(columns) if _all_numbers(column[1:]))
     lines = [_align(row, widths, numbers) for row in texts]
     return "\n".join([lines[0], "  ".join("─" * w for w in widths), *lines[1:]])
+
+
+def _printable(text: str) -> str:
+    """`text` without control characters; JAX, which comes with `physkit.core`, is not imported for nothing."""
+    if text.replace("\n", "").isprintable():
+        return text
+    from physkit.core import printable
+
+    return printable(text)
 
 
 def _as_json(content: Any) -> Json:

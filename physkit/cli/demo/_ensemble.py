@@ -33,7 +33,6 @@ from ..common._report import Report
 from ._ensemble_pictures import draw_escape, draw_isotherms, draw_map
 from ._ensemble_results import GRAMS_PER_CM3, KELVIN, MEGAPASCAL, EscapeRates, FluidPressures
 
-TITLE = "Ensembles: a worker that is killed, and boxes of argon side by side"
 BOXES, QUICK_BOXES = 16, 4  # temperatures, and as many densities
 STEPS, QUICK_STEPS = 4_800, 1_600
 MELTING_STEPS = 1_600  # left out of averages

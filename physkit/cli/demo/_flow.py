@@ -10,17 +10,11 @@ from ..common._csv import write_table
 from ..common._report import Report
 from ._flow_pictures import draw_probes, draw_vorticity
 
-TITLE = "A flow from ten probes"
 MAX_STANDARD_ERRORS = 4.0  # that a fitted value may be off
 
 
 def run(folder: Path, quick: bool, report: Report) -> None:
     """Viscosity and forcing of a driven flow from noisy velocities at ten places."""
-    report.info(
-        "Eddies in a square that repeats, stirred by a sinusoidal force. Ten probes see the velocity\n"
-        "with noise; viscosity and forcing, guessed 3 times too large and 2.5 times too small, are\n"
-        "found by Levenberg–Marquardt through the simulation, on a grid half as fine as the truth's."
-    )
     flow = probe_flow(100 if quick else 250)
     found = fit_flow(flow, progress=not report.quiet)
     _print(flow, found, report)

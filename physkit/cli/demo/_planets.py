@@ -10,18 +10,12 @@ from ..common._csv import write_table
 from ..common._report import Report
 from ._planets_pictures import draw_orbits, draw_residuals, draw_wobble
 
-TITLE = "Weigh the giant planets"
 TOLERANCE = 1e-3  # of the masses, relative
 
 
 def run(folder: Path, quick: bool, report: Report) -> None:
     """From wrong masses to the right ones, by gradients through 70 years of simulated orbits."""
     del quick  # takes seconds as it is
-    report.info(
-        "From 1940 to 2010 the Sun was seen to circle the barycenter of its system, 2.5 million km\n"
-        "wide. Five point masses, 2556 fourth-order steps of 10 days, masses off by up to 91 %:\n"
-        "Levenberg–Marquardt, with derivatives through the simulation by 34 numbers."
-    )
     tracks = solar_tracks()
     found = weigh_planets(tracks, progress=not report.quiet)
     _print(found, report)

@@ -11,18 +11,12 @@ from ..common._csv import write_table
 from ..common._report import Report
 from ._plasma_pictures import draw_energy, draw_ringing
 
-TITLE = "A plasma rings"
 TOLERANCE = 2e-3  # of the frequency, relative
 STEPS, QUICK_STEPS = 1200, 400
 
 
 def run(folder: Path, quick: bool, report: Report) -> None:
     """Two species of particles on one mesh, under velocity Verlet; their frequency measured."""
-    report.info(
-        "8192 electrons, pushed aside by a thousandth of the box, and as many ions, 25 times as heavy:\n"
-        "both deposit their charge on one mesh and feel its field. A mesh force is a force, so this\n"
-        "is velocity Verlet, the integrator of the argon."
-    )
     sim, plasma = two_species_plasma()
     done = run_simulation(sim, plasma, QUICK_STEPS if quick else STEPS, progress=not report.quiet)
     found = ringing(done.times["electrons"], done["electrons"])

@@ -15,7 +15,6 @@ from ..common._report import Report
 from ._device_comparison import compare
 from ._two_devices_pictures import draw_atoms, draw_flow
 
-TITLE = "One domain over two devices"
 # Cells along an edge of the flow, and for how long it is followed.
 CELLS, DURATION = 128, 1.6
 QUICK_CELLS, QUICK_DURATION = 48, 1.2
@@ -55,10 +54,6 @@ def run_chapter(folder: Path, quick: bool, report: Report) -> None:
     cells, duration = (QUICK_CELLS, QUICK_DURATION) if quick else (CELLS, DURATION)
     unit_cells, steps = (QUICK_UNIT_CELLS, QUICK_STEPS) if quick else (UNIT_CELLS, STEPS)
     platform = jax.devices()[0].platform
-    report.info(
-        f"Two shear layers roll up in a square of {cells}² cells, and a crystal of argon melts: both cut\n"
-        f"across x over two {platform} devices, each of which knows its own half and its halo."
-    )
     simulation, gas = kelvin_helmholtz(cells)
     flow = compare("shear flow", simulation, gas, round(duration * 10 * cells))
     liquid, crystal = liquid_argon(unit_cells)
