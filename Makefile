@@ -24,10 +24,10 @@ demo: $(call has,core)
 	$(RUN) -m physkit demo
 
 test: $(call has,test)
-	$(RUN) -m pytest -n $(WORKERS)
+	$(RUN) -m pytest -n $(WORKERS) --dist worksteal
 
 test-all: $(call has,test)
-	$(RUN) -m pytest -n $(WORKERS) -m ""
+	$(RUN) -m pytest -n $(WORKERS) --dist worksteal -m ""
 
 # The cluster first: without it there is nothing to set up for.
 test-slurm:

@@ -9,14 +9,20 @@ from pathlib import Path
 from tests.wrong_calls import WRONG, judge_error
 
 
-def test_every_wrong_call_explains_itself():
+def test_every_wrong_call_explains_itself(tmp_path):
     """In a process of its own: single precision, annotations not checked, as in a script."""
     script = Path(__file__).with_name("wrong_calls.py")
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("JAX_", "PHYSKIT_"))}
     root = str(script.parent.parent)
     environment |= {"PYTHONPATH": root, "JAX_PLATFORMS": "cpu", "MPLBACKEND": "Agg"}
+    # A call that is accepted after all may write: in a folder of its own.
     done = subprocess.run(
-        [sys.executable, str(script)], capture_output=True, text=True, env=environment, timeout=300
+        [sys.executable, str(script)],
+        capture_output=True,
+        text=True,
+        env=environment,
+        cwd=tmp_path,
+        timeout=300,
     )
     assert done.returncode == 0, done.stderr
     faults = json.loads(done.stdout.splitlines()[-1])

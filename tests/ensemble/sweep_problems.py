@@ -1,4 +1,9 @@
-"""Small models that tests of ensembles sweep over."""
+"""Small models that tests of ensembles sweep over.
+
+Their functions are made once: others would be other programs, and be compiled again.
+"""
+
+import functools
 
 import jax
 import jax.numpy as jnp
@@ -7,15 +12,24 @@ import numpy as np
 import physkit as pk
 
 
+def _swing(t, y, args):
+    damping, gravity = args
+    return jnp.stack([y[1], -gravity * jnp.sin(y[0]) - damping * y[1]])
+
+
+def _angle(now):
+    return now.state[0]
+
+
+def _state(now):
+    return now.state
+
+
+@functools.cache
 def pendulum(interval=5, dt=0.05):
     """A damped pendulum, state [θ, ω]; a damping of −10⁵ blows up at once."""
-
-    def flow(t, y, args):
-        damping, gravity = args
-        return jnp.stack([y[1], -gravity * jnp.sin(y[0]) - damping * y[1]])
-
-    right = pk.Function(flow, (jnp.asarray(0.1), jnp.asarray(9.81))).named("pendulum")
-    record = pk.Every(interval, angle=lambda now: now.state[0], state=lambda now: now.state)
+    right = pk.Function(_swing, (jnp.asarray(0.1), jnp.asarray(9.81))).named("pendulum")
+    record = pk.Every(interval, angle=_angle, state=_state)
     return pk.Simulation(pk.RK4(right), dt=dt, observers=record), jnp.array([0.5, 0.0])
 
 
@@ -31,6 +45,7 @@ def angle(model):
     return model[1][0]
 
 
+@functools.cache
 def brownian(interval=10):
     """Particles without forces but friction and noise."""
     force = pk.HarmonicTrap(1.0)
@@ -39,6 +54,7 @@ def brownian(interval=10):
     return pk.Simulation(pk.BAOAB(force, 1.0, 1.0), dt=0.1, observers=record), start
 
 
+@functools.cache
 def boxes(exact=True, interval=20):
     """32 Lennard-Jones atoms, at six temperatures: model and velocities."""
     sites, box = pk.lattice.face_centered_cubic(2, density=0.6)

@@ -38,10 +38,11 @@ def test_mean_and_gradient_do_not_depend_on_the_chunk_size():
     """Of 23 members; equal to a loop, to all at once, and to finite differences."""
     g = jnp.asarray(0.7)
     both = jax.jit(jax.value_and_grad(mean_square), static_argnums=1)
-    one_by_one = [float(observe_trapped_particle(g, key)["square"]) for key in KEYS]
+    one = jax.jit(lambda key: observe_trapped_particle(g, key)["square"])
+    one_by_one = [float(one(key)) for key in KEYS]
     value, slope = both(g, None)
     assert float(value) == pytest.approx(np.mean(one_by_one), rel=1e-12)
-    for chunk in (1, 5, 22, 100):
+    for chunk in (5, 22):  # with a rest of 3, and of 1
         np.testing.assert_allclose(both(g, chunk), (value, slope), rtol=1e-11)
     h = 1e-5
     difference = (both(g + h, 5)[0] - both(g - h, 5)[0]) / (2 * h)

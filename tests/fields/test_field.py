@@ -131,6 +131,7 @@ def test_heat_between_walls_reaches_the_straight_line(channel, dtype):
 
 
 def test_gradients_reach_walls_lengths_and_coefficients(channel):
+    @jax.jit
     def warmth(value, length, diffusivity):
         box = Box(jnp.stack([jnp.asarray(2.0), length]), (True, False))
         u = Field(0.0, Grid(box, (4, 5)), boundary={"y": (Dirichlet(value), Neumann(0.3))})

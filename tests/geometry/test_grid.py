@@ -44,7 +44,7 @@ def test_ghost_cells_equal_numpy_padding(dimension, width):
     rng = np.random.default_rng(dimension)
     kinds = ["wrap", *KINDS]
     combinations = list(itertools.product(kinds, repeat=dimension))
-    for combination in combinations[:: 1 if dimension < 3 else 11]:
+    for combination in combinations[:: 1 if dimension < 3 else 27]:
         periodic = tuple(kind == "wrap" for kind in combination)
         grid = Grid(Box(np.ones(dimension, dtype), periodic), SHAPES[dimension])
         given = {k: KINDS[kind]() for k, kind in enumerate(combination) if kind != "wrap"}

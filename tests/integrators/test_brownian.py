@@ -8,7 +8,7 @@ import pytest
 from physkit.geometry import Box
 from physkit.integrators import Brownian
 from physkit.particles import Particles
-from physkit.particles.forces import LennardJones, Pairwise
+from physkit.particles.forces import UniformAcceleration
 from physkit.simulate import Simulation, run
 
 from .problems import Spring, evolve, evolve_compiled, final_state
@@ -112,8 +112,7 @@ def test_friction_per_particle_over_devices(monkeypatch):
     monkeypatch.setenv("PHYSKIT_SPMD", "vmap")  # two devices, emulated on one
     lattice = 1.6 * np.stack(np.meshgrid(np.arange(6.0), np.arange(4.0)), axis=-1).reshape(-1, 2)
     atoms = Particles(lattice + 0.1, mass=1.5, space=Box([9.6, 6.4]))
-    force = Pairwise(LennardJones(0.1), 1.5, 0.3)
-    integrator = Brownian(force, 0.8, np.linspace(0.5, 5.0, 24))
+    integrator = Brownian(UniformAcceleration([3.0, 1.0]), 0.8, np.linspace(0.5, 5.0, 24))
     sim = Simulation(integrator, dt=1e-3)
     one, two = (
         run(sim, atoms, 20, key=KEY, devices=devices, progress=False).state

@@ -99,8 +99,12 @@ class TestDerivatives:
 
     @pytest.mark.parametrize(
         "function",
-        [partial(repeated_map, Binomial(2)), partial(pendulum_loss, Forward())],
-        ids=["Binomial", "Forward"],
+        [
+            partial(repeated_map, Binomial(2)),
+            partial(repeated_map, Forward()),
+            partial(pendulum_loss, Forward()),
+        ],
+        ids=["Binomial", "Forward", "Forward through simulate"],
     )
     def test_second_derivatives_in_every_order(self, function):
         exact = partial(function.func, Direct())

@@ -315,7 +315,7 @@ class TestEarlyStops:
         again = quiet(sim, result.carry, 100)
         assert int(again.carry.step) == result.steps + 100
 
-    @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
+    @pytest.mark.parametrize("name", [pytest.param("SIGINT", marks=pytest.mark.slow), "SIGTERM"])
     def test_signals_end_the_run_with_a_result(self, name, tmp_path):
         script = tmp_path / "script.py"
         script.write_text(
@@ -346,7 +346,7 @@ class TestEarlyStops:
         )  # fmt: skip
         try:
             assert process.stdout.readline().strip() == "ready"
-            time.sleep(3.0)
+            time.sleep(1.0)
             process.send_signal(getattr(signal, name))
             out, err = process.communicate(timeout=60)
         finally:

@@ -151,7 +151,10 @@ class TestGradients:
         return loss, (sim, particles())
 
     @pytest.mark.parametrize(
-        "adjoint", [Direct(), NestedCheckpoint(max_unsplit=3)], ids=["direct", "nested"]
+        "adjoint",
+        # That the adjoints agree is another test's.
+        [Direct(), pytest.param(NestedCheckpoint(max_unsplit=3), marks=pytest.mark.slow)],
+        ids=["direct", "nested"],
     )
     def test_against_finite_differences(self, adjoint):
         loss, at = self.loss_and_argument(adjoint)
