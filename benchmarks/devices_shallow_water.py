@@ -13,7 +13,7 @@ def make(size: int, part: int):
     n = size // part
     h, u, v = (jnp.asarray(a[:n]) for a in start(size, "float32"))
     grid = cast_floats(pk.Grid([H * n, H * size], (n, size)), h.dtype)
-    flow = pk.equations.ShallowWater(GRAVITY, CORIOLIS)
+    flow = pk.equations.ShallowWater(GRAVITY, coriolis=CORIOLIS)
     return pk.Simulation(pk.Euler(flow), dt=DT), pk.components.CGridShallowWaterState.of(
         grid, h, (u, v)
     )

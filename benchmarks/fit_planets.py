@@ -28,7 +28,9 @@ def problem():
 
     tracks = solar_tracks()
     sim, state = giant_planets(
-        jnp.asarray(FIRST_GUESS), inertial(tracks.measured[0]), inertial(tracks.velocity)
+        mass=jnp.asarray(FIRST_GUESS),
+        position=inertial(tracks.measured[0]),
+        velocity=inertial(tracks.velocity),
     )
     steps = sim.observation_period * (len(tracks.date) - 1)
 

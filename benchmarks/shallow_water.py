@@ -50,7 +50,7 @@ def with_physkit(size: int, precision: str) -> dict:
     h, u, v = (jnp.asarray(a) for a in start(size, precision))
     grid = cast_floats(pk.Grid([H * size, H * size], (size, size)), h.dtype)
     water = pk.components.CGridShallowWaterState.of(grid, h, (u, v))
-    flow = pk.equations.ShallowWater(GRAVITY, CORIOLIS)
+    flow = pk.equations.ShallowWater(GRAVITY, coriolis=CORIOLIS)
     sim = cast_floats(pk.Simulation(pk.Euler(flow), dt=DT, adjoint=pk.adjoints.Direct()), h.dtype)
     advance = lambda w: pk.simulate(sim, w, STEPS).state
     return timed(advance, water, size, compiler_options=ALL_CORES)

@@ -18,7 +18,7 @@ dam = pk.components.ShallowWaterState.of(
     grid, jnp.where(x < 4, 1.0, 0.0) * (1 - ground), boundary=pk.boundaries.Mirror()
 )
 flow = pk.CFLSubsteps(
-    pk.SSPRK2(pk.equations.ShallowWaterFV(9.81, ground, dry=1e-4)), cfl=0.45, max_substeps=8
+    pk.SSPRK2(pk.equations.ShallowWaterFV(9.81, bed=ground, dry=1e-4)), cfl=0.45, max_substeps=8
 )
 simulation = pk.Simulation(
     flow, dt=0.02, observers=pk.Every(10, depth=lambda now: now.state.depth.data)

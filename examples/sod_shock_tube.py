@@ -31,7 +31,7 @@ for ax, name, line in zip(axes, ("density", "velocity", "pressure"), exact, stri
     for (label, end), color, marker in zip(
         found.items(), ("#8d99ae", "#c1121f"), "s.", strict=True
     ):
-        fields = (end.density.data, end.velocity.data[0], end.pressure(1.4).data)
+        fields = (end.density.data, end.velocity.data[0], end.pressure().data)
         values = dict(zip(("density", "velocity", "pressure"), fields, strict=True))[name]
         ax.plot(
             centers,

@@ -29,6 +29,13 @@ class AbstractTerm(Module):
     def __call__(self, clock: Clock, state: State, cache: Cache) -> tuple[Any, Cache]:
         """The term's value at `clock.t`, and its cache for the next call."""
 
+    def check_state(self, state: State) -> None:
+        """Compare numbers of the term with those of a state, before the first step; here nothing.
+
+        **Errors:** of the term, for numbers that contradict each other. Inside a trace they cannot be seen.
+        """
+        del state
+
     @property
     def needs_halo(self) -> bool:
         """Whether it reads the halo: copies of other devices' parts near the slab of this one.
@@ -218,6 +225,10 @@ class Tendencies(AbstractTerm):
 
     def init(self, state: State) -> Cache:
         return tuple(term.init(state) for term in self.terms)
+
+    def check_state(self, state: State) -> None:
+        for term in self.terms:
+            term.check_state(state)
 
     def __call__(self, clock: Clock, state: State, cache: Cache) -> tuple[Rate, Cache]:
         rates, caches = [], []

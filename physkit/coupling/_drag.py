@@ -83,6 +83,7 @@ class Drag(AbstractTendency):
         return ((type(self).__name__, self.particles),) if self.moving else ()
 
     def rate(self, clock: Clock, state: State) -> dict[str, Rate]:
+        del clock
         drops = get_component(state, self.particles)
         fluid = get_component(state, self.fluid)
         if isinstance(fluid, Field) and not fluid.vector:
@@ -91,7 +92,7 @@ class Drag(AbstractTendency):
                 f"Drag acts back on a velocity, a vector field; {self.fluid!r} has components "
                 f"{fluid.components}. Advance the velocity, by NavierStokes, instead of a vorticity"
             )
-        flow = flow_velocity(fluid, clock, drops)
+        flow = flow_velocity(fluid, drops)
         slip = interpolate(flow, drops, self.kernel) - drops.velocity
         gamma = drops.local_rows(self.friction)[:, None] if self.friction.ndim else self.friction
         gain = gamma * slip

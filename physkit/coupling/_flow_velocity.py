@@ -1,12 +1,12 @@
 """The velocity of a flow that is given as a velocity or as a vorticity."""
 
-from physkit.core import Clock, DeclarationError, ShapeError
+from physkit.core import DeclarationError, ShapeError
 from physkit.fields import Field
 from physkit.fields.equations import velocity_from_vorticity
 from physkit.particles import Particles
 
 
-def flow_velocity(field: object, clock: Clock, particles: object) -> Field:
+def flow_velocity(field: object, particles: object) -> Field:
     """The velocity field of a flow: `field` itself, or computed from `field` as a vorticity in the plane.
 
     **Errors:** `DeclarationError` where a user's names do not lead to a field and particles; `ShapeError` for
@@ -17,7 +17,6 @@ def flow_velocity(field: object, clock: Clock, particles: object) -> Field:
             f"drag and advection take particles and a field; got {type(particles).__name__} and "
             f"{type(field).__name__}"
         )
-    field = field.at_time(clock.t)
     if field.vector:
         return field
     if field.components or field.grid.dimension != 2:

@@ -30,7 +30,8 @@ class PassiveTracers(AbstractTendency):
     kernel: AbstractKernel = CIC()
 
     def rate(self, clock: Clock, state: State) -> dict[str, Rate]:
+        del clock
         tracers = get_component(state, self.component)
-        flow = flow_velocity(get_component(state, self.flow), clock, tracers)
+        flow = flow_velocity(get_component(state, self.flow), tracers)
         velocity = interpolate(flow, tracers, self.kernel)
         return {self.component: ParticleIncrement(position=velocity)}

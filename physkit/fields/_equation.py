@@ -93,9 +93,7 @@ class AbstractEquation(AbstractTendency):
         return {**rate, self.component: held} if isinstance(rate, dict) else held
 
     def rate(self, clock: Clock, state: State) -> Rate:
-        field = require_field(get_component(state, self.component), type(self).__name__).at_time(
-            clock.t
-        )
+        field = require_field(get_component(state, self.component), type(self).__name__)
         # By values or by coefficients, as each part came: what is added up stays in its own form.
         parts = [self.linear(field), self.nonlinear(clock, field)]
         increments = [as_increment(part) for part in parts if part is not None]

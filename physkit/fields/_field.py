@@ -23,7 +23,6 @@ from physkit.core import (
     note_precision,
     replace_fields,
     replicate,
-    safe_power,
     static,
     with_tangent_of,
 )
@@ -41,8 +40,8 @@ from physkit.geometry import (
     unshard_array,
 )
 
-from ._field_arithmetic import AbstractFieldArithmetic
 from ._field_increment import FieldIncrement
+from ._field_reductions import AbstractFieldReductions
 from ._spectrum import Spectrum
 from ._wall_values import has_prescribed_walls, wall_values_imposed, zero_on_walls
 
@@ -50,7 +49,7 @@ from ._wall_values import has_prescribed_walls, wall_values_imposed, zero_on_wal
 BoundaryLike: TypeAlias = AbstractBoundary | dict | None
 
 
-class Field(AbstractFieldArithmetic, AbstractExactComponent):
+class Field(AbstractFieldReductions, AbstractExactComponent):
     """Values on a grid, which know where in the cells they sit and what lies beyond the walls.
 
         Field.from_function(grid, lambda x, y: jnp.sin(x) * jnp.cos(y))
@@ -233,33 +232,9 @@ class Field(AbstractFieldArithmetic, AbstractExactComponent):
             vector=self.vector if vector is None else vector,
         )
 
-    # --- over the whole domain ------------------------------------------------------------------
-
-    def integral(self) -> Array:
-        """∫ u dV, per component."""
-        return self.grid.sum(self._weighted(self.data)) * self.grid.cell_volume
-
-    def mean(self) -> Array:
-        """The volume average, per component."""
-        return self.integral() / self.grid.space.volume
-
-    def norm(self, power: int = 2) -> Array:
-        """(∫ |u|ᵖ dV / V)^(1/p) over all components: root mean square for 2, mean magnitude for 1.
-
-        An average over the box, so that the norm of 1 is 1. Wave functions with ∫ |ψ|² dV = 1 are
-        `psi.normalized()`.
-        """
-        total = self.grid.sum(self._weighted(jnp.abs(self.data) ** power))
-        mean = jnp.sum(total) * self.grid.cell_volume / self.grid.space.volume
-        return mean if power == 1 else safe_power(mean, 1 / power)
-
     def normalized(self) -> "Field":
         """This field times a number, such that ∫ |u|² dV = 1 over all components; with its boundary."""
         return (self / (self.norm() * jnp.sqrt(self.grid.space.volume))).with_boundary(self)
-
-    def max(self) -> Array:
-        """The largest value, per component."""
-        return self.grid.max(self.data)
 
     # --- as a component of a state --------------------------------------------------------------
 
@@ -384,15 +359,6 @@ class Field(AbstractFieldArithmetic, AbstractExactComponent):
             boundary=others(self.boundary),
             fixed_point=fixed_point,
         )
-
-    def _weighted(self, values: Array) -> Array:
-        """`values` times the part of a cell's volume that every point stands for: half on walls."""
-        for weights in self.grid.quadrature_weights(self.location):
-            # NumPy arrays: weights of 1 are left out of the program.
-            if (weights != 1).any():
-                shape = (1,) * len(self.components) + weights.shape
-                values = values * weights.astype(self.real_dtype).reshape(shape)
-        return values
 
 
 def _with_wall_values(field: Field) -> Field:

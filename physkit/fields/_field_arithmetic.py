@@ -17,12 +17,12 @@ from ._collocation import require_same_location
 from ._spectrum import Spectrum
 
 _ADVICE_FOR_NUMBER = (
-    "a Field has a value at every point: field.mean(), field.max() and field.integral() are numbers, "
+    "a Field has a value at every point: field.mean(), min(), max() and integral() are numbers, "
     "field.data[i] is one value"
 )
 _ADVICE = (
     "a Field is no array: field.map(jnp.sin) is the sine of its values, as a field; field.data its values, "
-    "as an array; field.integral(), mean(), norm() and max() are over the whole domain"
+    "as an array; field.integral(), mean(), norm(), min() and max() are over the whole domain"
 )
 _NUMPY_OPERATORS = {
     np.add: operator.add,

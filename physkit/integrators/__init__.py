@@ -7,6 +7,7 @@ any state), `splitting` (integrators made of integrators), `spectral` (equations
 from ._composition_checks import (
     check_composition as check_composition,
     reads_velocities as reads_velocities,
+    warn_before_sharding as warn_before_sharding,
 )
 from ._integrator import (
     AbstractIntegrator as AbstractIntegrator,

@@ -39,8 +39,22 @@ def check_composition(integrator: AbstractIntegrator, clock: Clock, state: State
     """
     _require_whole_equations(integrator, state)
     _require_one_drift(integrator)
-    _warn_of_velocities(integrator, clock, state, aux)
+    suspects = {id(force): owner for owner, force in integrator.position_forces}
+    for term, cache in integrator.terms(aux):
+        if id(term) in suspects and reads_velocities(term, clock, state, cache):
+            _warn_of_velocities(suspects[id(term)], term)
     _warn_of_resting(integrator, clock, state, aux)
+
+
+def warn_before_sharding(integrator: AbstractIntegrator, clock: Clock, state: State) -> None:
+    """The warnings of `check_composition`, for the state of a whole domain before it is cut over devices.
+
+    Only traced: there need not be a device that could hold the domain.
+    """
+    for owner, force in integrator.position_forces:
+        if reads_velocities(force, clock, state):
+            _warn_of_velocities(owner, force)
+    _warn_of_resting(integrator, clock, state)
 
 
 def _require_whole_equations(integrator: AbstractIntegrator, state: State) -> None:
@@ -103,25 +117,24 @@ def _require_one_drift(integrator: AbstractIntegrator) -> None:
         )
 
 
-def _warn_of_velocities(
-    integrator: AbstractIntegrator, clock: Clock, state: State, aux: Aux
+def _warn_of_velocities(owner: str, force: AbstractTerm) -> None:
+    """Warn of a force that depends on velocities where the method takes it to depend on positions."""
+    warnings.warn(
+        f"{_name(force)} depends on velocities, but {owner} takes forces of positions and time: "
+        "it is of first order with this one. Use RK4(EquationsOfMotion(force)); for drag BAOAB, or a "
+        "part of its own, Strang(VelocityVerlet(others), RK4(drag)); for magnetic fields Boris",
+        PhyskitWarning,
+        stacklevel=3,
+    )
+
+
+def _warn_of_resting(
+    integrator: AbstractIntegrator, clock: Clock, state: State, aux: Aux | None = None
 ) -> None:
-    """Warn of forces that depend on velocities where the method takes them to depend on positions."""
-    suspects = integrator.position_forces
-    for term, cache in integrator.terms(aux):
-        owner = next((owner for owner, force in suspects if force is term), None)
-        if owner is not None and reads_velocities(term, clock, state, cache):
-            warnings.warn(
-                f"{_name(term)} depends on velocities, but {owner} takes forces of positions and time: "
-                "it is of first order with this one. Use RK4(EquationsOfMotion(force)); for drag BAOAB, or a "
-                "part of its own, Strang(VelocityVerlet(others), RK4(drag)); for magnetic fields Boris",
-                PhyskitWarning,
-                stacklevel=2,
-            )
+    """Warn of particles with velocities that no integrator moves.
 
-
-def _warn_of_resting(integrator: AbstractIntegrator, clock: Clock, state: State, aux: Aux) -> None:
-    """Warn of particles with velocities that no integrator moves."""
+    - `aux`: of the integrator; traced anew if left out.
+    """
     if not isinstance(state, dict):
         return  # a single component, which every integrator advances
     drifting = {name for _, name in integrator.drifts}
@@ -131,12 +144,13 @@ def _warn_of_resting(integrator: AbstractIntegrator, clock: Clock, state: State,
     resting: list[str] = []
 
     def step(arrays: PyTree) -> PyTree:
-        before, aux = eqx.combine(arrays, rest)
+        before, current = eqx.combine(arrays, rest)
         plan = integrator.prepare(before, clock.dt)
-        after, aux = integrator.step(plan, clock, before, aux)
+        current = integrator.init(plan, clock, before) if aux is None else current
+        after, current = integrator.step(plan, clock, before, current)
         # In a trace an array that nothing replaces is still the same object.
         resting.extend(name for name in suspects if after[name].position is before[name].position)
-        return eqx.filter((after, aux), eqx.is_array)
+        return eqx.filter((after, current), eqx.is_array)
 
     arrays, rest = eqx.partition((state, aux), eqx.is_array)
     jax.eval_shape(step, arrays)
@@ -167,18 +181,23 @@ def _name(term: PyTree) -> str:
     return f"{kind}({_name(inner)})" if isinstance(inner, AbstractForce) else kind
 
 
-def reads_velocities(force: AbstractForce, clock: Clock, state: State, cache: PyTree) -> bool:
+def reads_velocities(
+    force: AbstractForce, clock: Clock, state: State, cache: PyTree | None = None
+) -> bool:
     """Whether a force is computed from the velocities of any particles.
 
     False over devices, where a message between them may hold velocities beside positions.
+
+    - `cache`: of the force; traced anew if left out.
     """
     arrays, rest = eqx.partition((force, clock, state, cache), eqx.is_array)
-    if any(particles.is_distributed for particles in _all_particles(state)):
+    particles = _all_particles(state)
+    if not particles or any(one.is_distributed for one in particles):
         return False
 
     def values(arrays: PyTree) -> PyTree:
         term, clock, state, cache = eqx.combine(arrays, rest)
-        return term(clock, state, cache)[0]
+        return term(clock, state, term.init(state) if cache is None else cache)[0]
 
     return depends_on(values, _mark_velocities(arrays), arrays)
 

@@ -7,7 +7,7 @@ import numpy as np
 from physkit.core import ParameterError, ShapeError, explain_call
 from physkit.ensemble import QUANTILES, EnsembleStatistics
 
-from ._style import INK, PALETTE, SEQUENTIAL, axes, axis_label, legend
+from ._style import INK, PALETTE, SEQUENTIAL, axes, axis_label, color_scale, legend
 from ._types import Artist, Axes, Numbers
 
 _NUM_BARS = 12  # error bars along a fan
@@ -149,16 +149,13 @@ def heat_map(
     table[j, i], error_table[j, i] = values, bars
     ax = axes(ax, (5.2, 4.0))
     ax.grid(False)
-    has_both_signs = np.nanmin(table) < 0 < np.nanmax(table)
-    if limits is None and has_both_signs:
-        limits = (-np.nanmax(np.abs(table)), np.nanmax(np.abs(table)))
-    low, high = (np.nanmin(table), np.nanmax(table)) if limits is None else limits
+    low, high, cmap = color_scale(table, limits, cmap)
     across, up = _edges(columns), _edges(rows)
     image = ax.pcolormesh(
         across,
         up,
         table,
-        cmap=cmap or ("RdBu_r" if has_both_signs else SEQUENTIAL),
+        cmap=cmap,
         vmin=low,
         vmax=high,
     )

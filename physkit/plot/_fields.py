@@ -7,17 +7,15 @@ from physkit.fields import Field, power_spectrum
 
 from ._style import (
     INK,
-    SEQUENTIAL,
     FigureSize,
     axes,
     axis_label,
+    color_scale,
     inset_color_bar,
     legend,
     next_color,
 )
 from ._types import Axes
-
-DIVERGING = "RdBu_r"
 
 
 @explain_call
@@ -60,7 +58,7 @@ def field(
         values = values[:, :, values.shape[2] // 2 if cut is None else cut]
     ax = axes(ax, (4.8, 4.0))
     ax.grid(False)
-    low, high, cmap = _color_scale(values, limits, cmap)
+    low, high, cmap = color_scale(values, limits, cmap)
     # Fields are indexed [x, y], images [row, column] from below: transpose.
     image = ax.imshow(
         values.T,
@@ -163,19 +161,6 @@ def _scalar(u: Field, component: int | None) -> np.ndarray:
     if not u.vector:
         raise ParameterError(f"this field has components {u.components}: say which, component=0")
     return np.sqrt(np.sum(values**2, axis=0))
-
-
-def _color_scale(
-    values: np.ndarray, limits: FigureSize | None, cmap: str | None
-) -> tuple[float | np.floating, float | np.floating, str]:
-    shown = values[np.isfinite(values)]
-    low, high = limits or ((shown.min(), shown.max()) if shown.size else (0.0, 1.0))
-    # Both signs: limits alike on both sides, so that white is 0.
-    has_both_signs = low < 0 < high
-    if limits is None and has_both_signs:
-        high = max(-low, high)
-        low = -high
-    return low, high, cmap or (DIVERGING if has_both_signs else SEQUENTIAL)
 
 
 def _extent(u: Field) -> tuple[float, float, float, float]:

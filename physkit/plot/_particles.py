@@ -6,7 +6,7 @@ from physkit.core import ParameterError, ShapeError, State, explain_call
 from physkit.particles import Particles
 
 from ._projection import cell_edges, hidden_edges, view_matrix
-from ._style import INK, PALETTE, SEQUENTIAL, FigureSize, axes, axis_label, legend
+from ._style import DIVERGING, INK, PALETTE, FigureSize, axes, axis_label, color_scale, legend
 from ._types import Artist, Axes, Numbers
 
 _MAX_DISCS = 40_000  # more would only make pictures slow: large systems get plainer spheres
@@ -115,14 +115,11 @@ def _colors(p: Particles, color: Numbers | str, limits: FigureSize | None):
         entries = [(PALETTE[s % len(PALETTE)], f"species {s}") for s in kinds]
         return colors, None, entries if len(kinds) > 1 else []
     values = _values(p, color)
-    low, high = limits if limits is not None else (values.min(), values.max())
-    diverging = low < 0 < high
-    if diverging and limits is None:
-        low, high = -max(-low, high), max(-low, high)
-    colormap = matplotlib.colormaps[SEQUENTIAL]
-    if diverging:
+    low, high, name = color_scale(values, limits)
+    colormap = matplotlib.colormaps[name]
+    if name == DIVERGING:
         # Without the ends of the map, which are nearly black.
-        colormap = ListedColormap(matplotlib.colormaps["RdBu_r"](np.linspace(0.1, 0.9, 256)))
+        colormap = ListedColormap(colormap(np.linspace(0.1, 0.9, 256)))
     scale = ScalarMappable(Normalize(low, high), colormap)
     return scale.to_rgba(values)[:, :3], scale, []
 

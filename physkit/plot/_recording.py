@@ -11,7 +11,7 @@ from ._fields import field
 from ._particles import particles
 from ._paths import trajectories
 from ._series import series as curves
-from ._style import INK, PALETTE, SEQUENTIAL, axes, axis_label, inset_color_bar
+from ._style import INK, PALETTE, SEQUENTIAL, axes, axis_label, color_scale, inset_color_bar
 from ._types import Axes
 
 _MAX_LINES = 8  # more are drawn as a map
@@ -122,18 +122,16 @@ def _map(series: Series, frame: int, ax: Axes) -> Axes:
         low, high, across = 0, values.shape[1], "index"
     # One frame has no extent in time: give it one, or the image would have none.
     end = time[-1] if time[-1] > time[0] else time[0] + 1
-    least, most = np.nanmin(values), np.nanmax(values)
-    has_both_signs = least < 0 < most
-    limit = max(-least, most)
+    least, most, cmap = color_scale(values)
     image = ax.imshow(
         values,
         origin="lower",
         aspect="auto",
         extent=(low, high, time[0], end),
         interpolation="nearest",
-        cmap="RdBu_r" if has_both_signs else SEQUENTIAL,
-        vmin=-limit if has_both_signs else least,
-        vmax=limit if has_both_signs else most,
+        cmap=cmap,
+        vmin=least,
+        vmax=most,
     )
     ax.set_xlabel(across)
     ax.set_ylabel(axis_label("time"))

@@ -13,6 +13,8 @@ FigureSize = tuple[int | float, int | float]  # inches; also used for other pair
 INK = "#333333"  # text, axes, fitted lines
 FAINT = "#B8B8B8"  # lines of reference: 0, 1
 SEQUENTIAL = "viridis"  # colors of numbers of one sign
+DIVERGING = "RdBu_r"  # of both signs
+_OTHER_SIGN = 1e-3  # of the largest number: less of the other sign is rounding, or not seen
 
 _STYLE = {
     "font.family": "sans-serif",
@@ -93,6 +95,19 @@ def axis_label(name: str, unit: str = "") -> str:
         return name
     compound = any(mark in unit for mark in " /·*")
     return f"{name} / ({unit})" if compound and not unit.startswith("(") else f"{name} / {unit}"
+
+
+def color_scale(
+    values: np.ndarray, limits: FigureSize | None = None, cmap: str | None = None
+) -> tuple[float, float, str]:
+    """The ends of a color map, and the map; for both signs alike on both sides, so that white is 0."""
+    shown = values[np.isfinite(values)]
+    low, high = limits or ((shown.min(), shown.max()) if shown.size else (0.0, 1.0))
+    has_both_signs = min(-low, high) > _OTHER_SIGN * max(-low, high)
+    if limits is None and has_both_signs:
+        high = max(-low, high)
+        low = -high
+    return float(low), float(high), cmap or (DIVERGING if has_both_signs else SEQUENTIAL)
 
 
 def next_color(ax: Axes) -> str:

@@ -294,3 +294,13 @@ def test_coordinates_are_those_of_the_points_with_and_without_a_call(grid, chann
     doubled = jax.tree.map(lambda c: 2 * c, nodes.coordinates)
     np.testing.assert_array_equal(doubled[1], 2 * nodes.coordinates[1])
     assert len(grid.coordinates) == 2
+
+
+def test_extremes(grid):
+    u = Field.from_function(grid, lambda x, y: (jnp.sin(x) - 3.0, y))
+    np.testing.assert_array_equal(u.max(), np.max(u.data, (1, 2)))
+    np.testing.assert_array_equal(u.min(), np.min(u.data, (1, 2)))
+    assert jnp.isnan(u.map(lambda x: x * jnp.nan).min()).all()
+    with pytest.raises(ShapeError, match=r"abs\(field\)"):
+        (u[0] * 1j).min()
+    assert abs(u[0] * 1j).min() == jnp.min(jnp.abs(u.data[0]))

@@ -1,5 +1,7 @@
 """Gas dynamics: the state, the term, what is conserved, mirrored, convergent and differentiable."""
 
+import math
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -15,6 +17,8 @@ FAST_CASES = (
     "test_primitive_and_conserved_are_inverse[float32]",
     "test_mass_momentum_and_energy_are_kept[HLL-muscl]",
     "test_exact_solution_matches_the_tables[float64-1]",
+    "test_gas_and_equation_have_one_gamma",
+    "test_gamma_of_a_gas_stays_through_runs_and_devices",
 )
 
 SOLVERS = [pk.riemann.Rusanov(), pk.riemann.HLL(), pk.riemann.HLLC(), pk.riemann.ExactRiemann()]
@@ -365,3 +369,43 @@ def test_toros_problems_stay_positive_and_bounded(solver):
     assert np.min(pressure) > 0
     largest = np.max([left[:, 0], right[:, 0], fan.density_left, fan.density_right], axis=0)
     assert np.all(np.max(density, axis=1) < 1.1 * largest)
+
+
+def test_gas_and_equation_have_one_gamma(monkeypatch):
+    """A gas of γ = 5/3 in an equation of 1.4 had 0.6 times the pressure that was given."""
+    grid = pk.Grid(1.0, 8)
+    gas = pk.components.Gas.from_primitive(grid, 1.0, 0.0, 1.0, 5 / 3)
+    law = pk.equations.CompressibleEuler(1.4)
+    message = r"made with γ = 1.666\d*, CompressibleEuler takes γ = 1.4: .* 0.6 times"
+    for integrator in (pk.SSPRK3(law), pk.CFLSubsteps(pk.SSPRK2(law), 0.4, 2)):
+        with pytest.raises(pk.errors.ParameterError, match=message):
+            pk.init(pk.Simulation(integrator, dt=0.01), gas)
+    monkeypatch.setenv("PHYSKIT_SPMD", "vmap")
+    named = pk.SSPRK2(pk.equations.CompressibleEuler(1.4, component="gas"))
+    with pytest.raises(pk.errors.ParameterError, match=message):
+        pk.run(pk.Simulation(named, dt=0.01), {"gas": gas}, 1, progress=False, devices=(2,))
+    with pytest.raises(pk.errors.ParameterError, match="the call takes"):
+        gas.pressure(1.4)
+    np.testing.assert_allclose(gas.pressure().data, 1.0, rtol=1e-6)
+    np.testing.assert_allclose(gas.sound_speed().data, math.sqrt(5 / 3), rtol=1e-6)
+    # Rounded to single precision it is the same number, and a gas of conserved variables has none.
+    with jax.enable_x64(True):
+        rounded = pk.components.Gas.from_primitive(grid, 1.0, 0.0, 1.0, np.float32(1.4))
+        pk.init(pk.Simulation(pk.SSPRK3(law), dt=0.01), rounded)
+    bare = pk.components.Gas(gas.density, gas.momentum, gas.energy)
+    pk.init(pk.Simulation(pk.SSPRK3(law), dt=0.01), bare)
+    with pytest.raises(pk.errors.ParameterError, match="without a γ"):
+        bare.pressure()
+
+
+def test_gamma_of_a_gas_stays_through_runs_and_devices():
+    grid = pk.Grid(1.0, 8)
+    gas = pk.components.Gas.from_primitive(grid, 1.0, 0.0, 1.0, 1.4)
+    law = pk.equations.CompressibleEuler(
+        1.4, pk.riemann.Rusanov(), pk.reconstructions.PiecewiseConstant()
+    )
+    sim = pk.Simulation(pk.Euler(law), dt=0.01)
+    assert jax.jit(lambda gas: pk.simulate(sim, gas, 1).state.gamma)(gas) == 1.4
+    parts = pk.core.shard(gas, (2,))
+    np.testing.assert_array_equal(parts.gamma, [1.4, 1.4])
+    assert pk.core.unshard(parts, (2,)).gamma == 1.4

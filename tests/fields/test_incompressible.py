@@ -16,15 +16,16 @@ from physkit.fields.equations import (
     vorticity,
 )
 from physkit.fields.operators import Spectral, curl, divergence
-from physkit.geometry import Box, Dirichlet, Grid
+from physkit.geometry import Box, Dirichlet, Grid, Mirror
 from physkit.integrators import ETDRK2, ETDRK4, RK4
-from physkit.simulate import Simulation, simulate
+from physkit.simulate import Simulation, init, simulate
 from physkit.testing import check_tendency
 
 # The fast suite runs these; `make test-all` runs every case.
 FAST_CASES = (
     "test_vorticity_and_velocity_are_inverse",
     "test_battery_of_the_velocity[equation0]",
+    "test_flows_between_walls_are_said_to_be_missing",
 )
 
 TWO_PI = 2 * np.pi
@@ -233,3 +234,12 @@ def test_bad_input_is_an_error():
         KolmogorovForcing(1.0, 0)
     with pytest.raises(ShapeError, match="what is driven"):
         KolmogorovForcing(1.0).rate(clock, noise(cube()))
+
+
+@pytest.mark.parametrize("law", [NavierStokes(0.1), VorticityTransport(0.1)])
+def test_flows_between_walls_are_said_to_be_missing(law):
+    channel = Grid(Box([1.0, 1.0], (True, False)), (8, 8))
+    flow = Field(0.0, channel, None, Mirror(), vector=isinstance(law, NavierStokes))
+    for integrator in (ETDRK2(law), RK4(law)):
+        with pytest.raises(ParameterError, match=r"walls along y\..*no equation yet.*ShallowWater"):
+            init(Simulation(integrator, dt=0.1), flow)

@@ -40,15 +40,23 @@ def hills(grid, seed=3):
 
 
 TERMS = [
-    (lambda: ShallowWater(9.0, 0.7, 0.3), lambda: random_flow(TORUS)),
+    (lambda: ShallowWater(9.0, coriolis=0.7, beta=0.3), lambda: random_flow(TORUS)),
     (
         lambda: ShallowWater(
-            9.0, 0.7, 0.3, hills(BASIN), 0.1, jnp.linspace(0.0, 1, 5), 0.2, 0.05, 1.0
+            9.0,
+            coriolis=0.7,
+            beta=0.3,
+            bed=hills(BASIN),
+            drag=0.1,
+            wind_x=jnp.linspace(0.0, 1, 5),
+            wind_y=0.2,
+            viscosity=0.05,
+            origin=1.0,
         ),
         lambda: random_flow(BASIN, {"x": Mirror(), "y": (NoSlip(), Mirror())}),
     ),
     (
-        lambda: ShallowWater(9.0, 0.7, 0.3, conserves="enstrophy", component="sea"),
+        lambda: ShallowWater(9.0, coriolis=0.7, beta=0.3, conserves="enstrophy", component="sea"),
         lambda: {"sea": random_flow(CHANNEL)},
     ),
 ]
@@ -64,7 +72,7 @@ def test_battery(term, state):
 def test_energy_and_mass_rates_vanish(grid):
     """d/dt by the chain rule along the tendency."""
     water = random_flow(grid)
-    flow = ShallowWater(9.0, 0.7, 0.3, bed=hills(grid))
+    flow = ShallowWater(9.0, coriolis=0.7, beta=0.3, bed=hills(grid))
     rate = flow.rate(CLOCK, water)
     shifted = lambda s: water.shift(jax.tree.map(lambda x: s * x, rate))
     slope = lambda f: jax.jvp(f, (0.0,), (1.0,))[1]
@@ -89,14 +97,14 @@ def test_enstrophy_scheme_keeps_potential_enstrophy():
         return abs(float(jax.jvp(enstrophy, (0.0,), (1.0,))[1]))
 
     # β is zero: the planetary part of q would jump across the seam of the torus.
-    assert rate_of_enstrophy(ShallowWater(9.0, 0.7, conserves="enstrophy")) < 1e-11
-    assert rate_of_enstrophy(ShallowWater(9.0, 0.7)) > 1e-6
+    assert rate_of_enstrophy(ShallowWater(9.0, coriolis=0.7, conserves="enstrophy")) < 1e-11
+    assert rate_of_enstrophy(ShallowWater(9.0, coriolis=0.7)) > 1e-6
 
 
 @pytest.mark.parametrize("grid", [TORUS, BASIN], ids=["torus", "basin"])
 def test_water_at_rest_stays_and_mass_is_kept(grid):
     ground = hills(grid)
-    sim = Simulation(RK4(ShallowWater(9.0, 0.7, 0.2, ground)), dt=0.01)
+    sim = Simulation(RK4(ShallowWater(9.0, coriolis=0.7, beta=0.2, bed=ground)), dt=0.01)
     lake = CGridShallowWaterState.of(grid, 1.0 - ground)
     end = simulate(sim, lake, 50).state
     for u in (end.velocity_x, end.velocity_y):
@@ -112,7 +120,7 @@ def test_water_at_rest_stays_and_mass_is_kept(grid):
 def test_turned_basins_have_turned_flows():
     """Turning the basin by 90 degrees turns the flow: no axis is special."""
     water = random_flow(BASIN)
-    flow = ShallowWater(9.0, 0.7, bed=hills(BASIN), viscosity=0.1)
+    flow = ShallowWater(9.0, coriolis=0.7, bed=hills(BASIN), viscosity=0.1)
     other = Grid(Box([2.0, 3.0], False), (5, 6))
     turned_water = CGridShallowWaterState.of(
         other,
@@ -166,7 +174,14 @@ def waves(grid, boundary=None):
 LINE = Grid(Box([3.0], False), (9,))
 FINITE_VOLUME_TERMS = [
     (
-        lambda: ShallowWaterFV(9.0, 0.3 * waves(TORUS).depth.data, 0.7, 0.3, 0.1, [0.2, 0.3]),
+        lambda: ShallowWaterFV(
+            9.0,
+            bed=0.3 * waves(TORUS).depth.data,
+            coriolis=0.7,
+            beta=0.3,
+            drag=0.1,
+            wind=[0.2, 0.3],
+        ),
         lambda: waves(TORUS),
     ),
     (
@@ -190,7 +205,7 @@ def test_a_lake_with_islands_stays_at_rest(grid):
     ground = 1.5 * hills(grid) + jnp.asarray(np.random.default_rng(1).uniform(size=grid.shape))
     lake = ShallowWaterState.of(grid, jnp.maximum(0.6 - ground, 0.0), boundary=Mirror())
     assert float(lake.depth.data.min()) == 0
-    end = simulate(Simulation(SSPRK2(ShallowWaterFV(9.0, ground)), dt=0.01), lake, 50).state
+    end = simulate(Simulation(SSPRK2(ShallowWaterFV(9.0, bed=ground)), dt=0.01), lake, 50).state
     assert float(jnp.max(jnp.abs(end.momentum.data))) < 1e-14
     np.testing.assert_allclose(end.depth.data, lake.depth.data, atol=1e-14)
 

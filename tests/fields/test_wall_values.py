@@ -205,3 +205,24 @@ def test_modules_of_equinox_keep_their_parameters(method):
     padded = pk.Field(0.0, GRID, boundary=Dirichlet(value)).at_time(0.0).padded(1)
     wall = 0.5 * (padded[0, 1:-1] + padded[1, 1:-1])
     np.testing.assert_allclose(wall, 0.6 if method == "__call__" else 1.2, rtol=1e-6)
+
+
+def test_last_state_of_exact_numbers_shows_walls_where_they_are():
+    """Exact integers keep the walls of the start; the state, and what goes on from it, must not."""
+    grid = Grid(Box([1.0], False), (8,))
+    start = {
+        "displacement": Field(0.0, grid, grid.node, Dirichlet(lambda t, x: t + 0 * x)),
+        "velocity": Field(0.0, grid, grid.node, Dirichlet(1.0)),
+    }
+    wave = pk.equations.Wave(1.0, scheme=Central(2))
+    parts = pk.Strang(pk.Euler(wave.kick), pk.Euler(wave.drift))
+
+    def ends(adjoint):
+        sim = pk.Simulation(parts, dt=0.1, adjoint=adjoint, guards=())
+        half = pk.simulate(sim, start, 2)
+        return half.state, half.carry.state, pk.simulate(sim, half.carry, 2).state
+
+    exact, plain = ends(pk.adjoints.Reversible()), ends(pk.adjoints.Direct())
+    for a, b, t in zip(exact, plain, (0.2, 0.2, 0.4), strict=True):
+        np.testing.assert_allclose(a["displacement"].data[np.array([0, -1])], t, rtol=1e-14)
+        np.testing.assert_allclose(a["displacement"].data, b["displacement"].data, atol=1e-12)

@@ -36,6 +36,7 @@ from physkit.integrators import (
     Yoshida,
 )
 from physkit.particles.forces import ExternalForce
+from physkit.simulate.distributed._domain import DistributedDomain
 
 LINE = pk.Grid(pk.Box([8.0]), (16,))
 HUMP = pk.Field.from_function(LINE, lambda x: jnp.exp(-((x - 4.0) ** 2)))
@@ -229,6 +230,28 @@ def test_boris_warns_of_them_too():
     ions = pk.Particles([[0.0, 0.0]], [[1.0, 0.0]], charge=1.0)
     with pytest.warns(PhyskitWarning, match="Boris takes forces of positions"):
         init(Boris(1.0, force=DRAG), ions)
+
+
+def over_devices(force, state, monkeypatch):
+    """What is warned of where a state is cut over devices."""
+    monkeypatch.setenv("PHYSKIT_SPMD", "vmap")
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        DistributedDomain(pk.Simulation(VelocityVerlet(force), dt=0.01), 2).init(state)
+    return [str(one.message) for one in seen if one.category is PhyskitWarning]
+
+
+def test_warnings_are_given_over_devices_too(monkeypatch):
+    x = (np.arange(8) + 0.5) / 8
+    x = np.stack([x, x], 1)
+    atoms = pk.Particles(x, 1.0 + 0 * x, space=pk.Box([1.0, 1.0]))
+    trap = pk.HarmonicTrap(1.0, [0.5, 0.5])
+    (found,) = over_devices(trap + DRAG, atoms, monkeypatch)
+    assert "ExternalForce depends on velocities" in found
+    assert not over_devices(trap, atoms, monkeypatch)
+    trap = pk.HarmonicTrap(1.0, [0.5, 0.5], component="a")
+    (found,) = over_devices(trap, {"a": atoms, "b": atoms}, monkeypatch)
+    assert "nothing moves 'b'" in found
 
 
 def test_rates_may_depend_on_velocities():

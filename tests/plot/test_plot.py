@@ -294,6 +294,13 @@ def test_field():
     signed = plot.field(u - 0.5).images[0]
     assert signed.get_cmap().name == "RdBu_r"
     assert signed.get_clim()[0] == -signed.get_clim()[1]
+    # Rounding below 0 is no second sign, whatever the unit; a thousandth of the range is.
+    for scale in (1e-30, 1.0, 1e6):
+        rounded = plot.field((u - 0.125 - 1e-7) * scale).images[0]
+        assert rounded.get_cmap().name == "viridis"
+        assert rounded.get_clim()[1] > 1e3 * abs(rounded.get_clim()[0])
+        both = plot.field((u - 0.2) * scale).images[0]
+        assert both.get_cmap().name == "RdBu_r"
     line_ax = plot.field(Field.from_function(Grid([1.0], 5), lambda x: x**2))
     np.testing.assert_allclose(line(line_ax)[:, 1], line(line_ax)[:, 0] ** 2)
     cube = Field(np.arange(24.0).reshape(2, 3, 4), Grid([1.0, 1.0, 1.0], (2, 3, 4)))

@@ -43,8 +43,14 @@ from physkit.observe import (
 from physkit.particles import Particles, lattice, maxwell_boltzmann
 from physkit.particles.forces import HarmonicBonds, LennardJones, Pairwise
 from physkit.simulate import Simulation, init, run
-from physkit.storage import Checkpoints, is_trajectory, load_checkpoint, load_component
-from physkit.storage.checkpoint import _names_0_1 as names
+from physkit.storage import (
+    Checkpoints,
+    is_trajectory,
+    load_checkpoint,
+    load_component,
+    save_checkpoint,
+)
+from physkit.storage.checkpoint import _checkpoint as checkpoints, _names_0_1 as names
 from physkit.storage.checkpoint._checkpoint import read_checkpoint_table
 
 DATA = Path(__file__).with_name("data_0_1")
@@ -193,3 +199,18 @@ def test_table_keeps_the_names_of_0_1():
     table = read_checkpoint_table(checkpoint("particles"))
     assert table["provenance"]["physkit"] == "0.1.0"
     assert ".memory[2]['pressure'].spread.high" in table["leaves"]
+
+
+def test_gas_of_0_2_opens(tmp_path, monkeypatch):
+    """A `Gas` did not note its γ: it is that of the run which goes on."""
+    simulation, state = fields()
+    carry = begun(simulation, state)
+    gas = Gas(*state["gas"].parts().values())
+    old = carry.replace(state={**carry.state, "gas": gas})
+    provenance = {**checkpoints.collect_provenance(), "physkit": "0.2.0"}
+    monkeypatch.setattr(checkpoints, "collect_provenance", lambda: provenance)
+    save_checkpoint(tmp_path / "old.h5", old, sim=simulation)
+    found = load_checkpoint(tmp_path / "old.h5", carry, sim=simulation)
+    assert not found.simulation_changes
+    np.testing.assert_array_equal(found.tree.state["gas"].gamma, 1.4)
+    np.testing.assert_array_equal(found.tree.state["gas"].energy.data, gas.energy.data)

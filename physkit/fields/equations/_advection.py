@@ -91,10 +91,8 @@ class AdvectionByField(AbstractTendency):
     scheme: AbstractScheme = Spectral()
 
     def rate(self, clock: Clock, state: State) -> dict[str, Field | Spectrum | FieldIncrement]:
-        field, flow = (
-            get_component(state, self.component).at_time(clock.t),
-            get_component(state, self.velocity).at_time(clock.t),
-        )
+        del clock
+        field, flow = get_component(state, self.component), get_component(state, self.velocity)
         require_same_location(field, flow)
         if not flow.vector:
             raise ShapeError(f"{self.velocity!r} is no vector field; make it one with vector=True")

@@ -1,6 +1,7 @@
 """What some equations ask of a field."""
 
-from physkit.core import ShapeError
+from physkit.core import ParameterError, ShapeError
+from physkit.geometry import AXES
 
 from .._field import Field
 
@@ -17,4 +18,16 @@ def require_components(field: Field, count: int, what: str) -> None:
         raise ShapeError(
             f"{what} moves a field with {count} components, data [{count}, *points]; this one has "
             f"components {field.components}"
+        )
+
+
+def require_no_walls(field: Field, what: str) -> None:
+    """**Errors:** `ParameterError` on a box with walls, which names the flows that there are between walls."""
+    walls = [AXES[k] for k, repeats in enumerate(field.grid.periodic) if not repeats]
+    if walls:
+        raise ParameterError(
+            f"{what} are spectral: they need axes that repeat, and this box has walls along "
+            f"{', '.join(walls)}. Incompressible flow between walls has no equation yet; there are "
+            "CompressibleEuler (without friction), ShallowWater and ShallowWaterFV; a step of one's own moves "
+            "staggered velocities, and elliptic.project(velocity) keeps ∇·u = 0"
         )

@@ -66,7 +66,7 @@ class WaveKick(AbstractTendency):
     law: AbstractSecondOrder
 
     def rate(self, clock: Clock, state: State) -> dict[str, Rate]:
-        field = get_component(state, self.law.displacement).at_time(clock.t)
+        field = get_component(state, self.law.displacement)
         return {self.law.velocity: as_increment(self.law.acceleration(clock, field))}
 
 

@@ -120,10 +120,10 @@ class AbstractConservationLaw(AbstractTendency):
     # --- what follows from it -------------------------------------------------------------------
 
     def rate(self, clock: Clock, state: State) -> Rate:
+        del clock
         component = get_component(state, self.component)
         component_fields(component)  # raises for what is no component of cell averages
         self.check_component(component)
-        component = component.at_time(clock.t)
         rates = finite_volume_rate(self, component)
         return rates if self.component is None else {self.component: rates}
 

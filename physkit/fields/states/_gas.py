@@ -8,7 +8,7 @@ import numpy as np
 from jax.typing import ArrayLike, DTypeLike
 from jaxtyping import Array
 
-from physkit.core import ParameterError, PyTree, ShapeError, cast_floats, concrete_value
+from physkit.core import ParameterError, PyTree, ShapeError, cast_floats, concrete_value, data
 from physkit.geometry import AbstractBoundary, Dirichlet, Grid, Neumann
 
 from .._field import Field
@@ -30,6 +30,8 @@ class Gas(AbstractFieldGroup):
     - `density`: ρ, mass / volume.
     - `momentum`: m = ρu, a vector field.
     - `energy`: E = p/(γ − 1) + ½ρu², internal and kinetic, energy / volume.
+    - `gamma`: γ, with which the energy was computed from a pressure (`from_primitive` notes it): an equation
+      of another γ is refused.
 
     **Errors:** `ShapeError` unless all three are cell-centered fields on one grid. Fault `POSITIVITY` where
     density or internal energy is not positive.
@@ -38,6 +40,7 @@ class Gas(AbstractFieldGroup):
     density: Field
     momentum: Field
     energy: Field
+    gamma: Array | None = data(None)
 
     def __check_init__(self):
         require_one_grid(self)
@@ -98,24 +101,53 @@ class Gas(AbstractFieldGroup):
             {name: _boundary_of_part(boundary, name, gamma) for name in PARTS}, dtype
         )
         parts = zip(PARTS, conserved_variables(ρ, tuple(u), p, gamma), strict=True)
-        return Gas(**{
+        fields = {
             name: Field(x, grid, None, sides[name], vector=name == "momentum") for name, x in parts
-        })  # fmt: skip
+        }
+        return Gas(**fields, gamma=gamma)
 
     @property
     def velocity(self) -> Field:
         """u = m/ρ."""
         return self.momentum.with_values(self.momentum.data / self.density.data[None])
 
-    def pressure(self, gamma: ArrayLike) -> Field:
-        """p = (γ − 1)(E − m²/2ρ)."""
+    def pressure(self, gamma: ArrayLike | None = None) -> Field:
+        """p = (γ − 1)(E − m²/2ρ), with the γ that the gas was made with, or `gamma`.
+
+        **Errors:** `ParameterError` where the two differ, or there is none.
+        """
+        gamma = self._known_gamma(gamma)
         return self.energy.with_values((gamma - 1) * self._internal_energy())
 
-    def sound_speed(self, gamma: ArrayLike) -> Field:
-        """c = √(γp/ρ)."""
+    def sound_speed(self, gamma: ArrayLike | None = None) -> Field:
+        """c = √(γp/ρ), with a γ as for `pressure`."""
+        gamma = self._known_gamma(gamma)
         return self.energy.with_values(
             jnp.sqrt(gamma * self.pressure(gamma).data / self.density.data)
         )
+
+    def require_gamma(self, gamma: ArrayLike, owner: str) -> None:
+        """**Errors:** `ParameterError` where `gamma` of an `owner` is not the γ that the gas was made with.
+
+        Only where both can be seen: outside of `jit`, `grad` and `vmap`.
+        """
+        own, other = concrete_value(self.gamma), concrete_value(gamma)
+        if self.gamma is None or own is None or other is None:
+            return
+        # One of them may have been rounded to single precision.
+        if not np.allclose(own, other, rtol=1e-5, atol=0):
+            raise ParameterError(
+                f"this gas was made with γ = {own:.7g}, {owner} takes γ = {other:.7g}: its pressure would be "
+                f"{(other - 1) / (own - 1):.4g} times the one that was given. Make both with the same γ"
+            )
+
+    def _known_gamma(self, gamma: ArrayLike | None) -> ArrayLike:
+        if gamma is not None:
+            self.require_gamma(gamma, "the call")
+            return gamma
+        if self.gamma is None:
+            raise ParameterError("this gas was made without a γ; give one, gas.pressure(1.4)")
+        return self.gamma
 
     def positive_quantities(self) -> dict[str, Array]:
         return {"density": self.density.data, "internal energy": self._internal_energy()}

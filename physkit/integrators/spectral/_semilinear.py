@@ -171,7 +171,8 @@ class AbstractSemilinear(AbstractIntegrator):
             self.tendency.terms, plan.by_symbol, caches, strict=True
         ):
             if has_symbol:  # its linear part is in the coefficients of the method
-                part = term.nonlinear(clock, get_component(state, term.component).at_time(clock.t))
+                # On axes that repeat, as symbols need them, there are no walls that time could move.
+                part = term.nonlinear(clock, get_component(state, term.component))
                 rate = None if part is None else as_increment(part)
                 rate = rate if rate is None or term.component is None else {term.component: rate}
             else:

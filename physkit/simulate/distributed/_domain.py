@@ -10,18 +10,19 @@ import numpy as np
 from jaxtyping import Array, Bool
 
 from physkit.core import (
+    Clock,
     Frame,
-    Health,
     Key,
     PyTree,
     State,
+    StepCount,
     cast_floats,
-    concrete_value,
     float_dtype,
     replicate,
     shard,
 )
 from physkit.geometry import Grid, require_divisible
+from physkit.integrators import warn_before_sharding
 from physkit.parallel import (
     DevicesLike,
     Spmd,
@@ -32,7 +33,7 @@ from physkit.parallel import (
 from physkit.storage import FrameSharding
 
 from ..loop._advance import advance_chunk, observe_initial
-from ..loop._carry import Carry, init, require_no_key, state_faults, summary
+from ..loop._carry import Carry, check_state, init, require_no_key, summary
 from ..loop._chunk_program import (
     ChunkAttempt,
     CompiledKinds,
@@ -49,7 +50,7 @@ from ._reshard import reshard_observers
 from ._shape_errors import explain_shape_errors
 from ._sharded_carry import ShardedCarry
 from ._spmd_function import SpmdFunction
-from ._whole_domain import frame_shapes, summary_shapes, whole_state_and_key
+from ._whole_domain import result_shapes, whole_state_and_key
 
 
 def _init_part(sim: Simulation, state: State, key: Key | None) -> Carry:
@@ -81,7 +82,7 @@ class DistributedDomain:
             if _is_grid(grid):
                 require_divisible(grid.shape, self.devices)
         self.sharded_sim = shard(sim, self.devices)
-        self._shapes: Frame | None = None
+        self._shapes: tuple[Frame, Frame] | None = None
         self._local_frames: LocalFrames | None = None
         self.process_group = self.spmd(_init_part).process_group
 
@@ -106,9 +107,7 @@ class DistributedDomain:
 
     def init(self, state: State, key: Key | None = None) -> ShardedCarry:
         """The carry of step 0."""
-        bits = state_faults(state)
-        if concrete_value(bits) is not None:
-            Health(bits).check("at the start")
+        check_state(self.sim, state)
         if math.prod(self.devices) == 1:
             # Not as an SPMD program: outside of a trace, lists can see which capacity they need.
             carry = init(self.sim, state, key=key)
@@ -117,6 +116,9 @@ class DistributedDomain:
                 return replicate(x, self.devices) if eqx.is_array(x) else x
 
             return ShardedCarry(jax.tree.map(add_device_axis, carry), self.devices)
+        sim = cast_to_state_precision(self.sim, state)
+        clock = Clock.at(StepCount.of(0), sim.t0, sim.dt, key)
+        warn_before_sharding(sim.integrator, clock, state)
         keys = None if key is None else replicate(key, self.devices)
         state, on_host = gather_to_host_memory(state)
         with on_host:
@@ -190,15 +192,19 @@ class DistributedDomain:
 
         **Errors:** `ObserverError` for a plain function that sums a device's part of the domain.
         """
+        return self._result_shapes(carry)[0]
+
+    def _result_shapes(self, carry: ShardedCarry) -> tuple[Frame, Frame]:
+        """Shapes of frames and of summaries; all is traced once."""
         if self._shapes is None:
             whole, key = whole_state_and_key(carry)
-            shapes = frame_shapes(self.sim, whole, key)
+            shapes = result_shapes(self.sim, whole, key)
             if math.prod(self.devices) > 1:
                 parts = carry.carry
                 with explain_shape_errors(
                     self.sim, self.devices, parts.state, lambda: (whole, key)
                 ):
-                    require_no_part_results(self.sharded_sim, parts, whole, shapes, self.devices)
+                    require_no_part_results(self.sharded_sim, parts, whole, shapes[0], self.devices)
             self._shapes = shapes
         return self._shapes
 
@@ -212,14 +218,13 @@ class DistributedDomain:
 
     def summary(self, carry: ShardedCarry) -> Frame:
         """Results of accumulating observers for the whole domain."""
-        if not jax.tree.leaves(summary_shapes(self.sim, *whole_state_and_key(carry))):
+        if not jax.tree.leaves(self._result_shapes(carry)[1]):
             return {}  # over several processes, JAX's pmap fails for a program without results
         return self.gather_summary(self.spmd(summary)(self.sharded_sim, carry.carry), carry)
 
     def gather_summary(self, parts: Frame, carry: ShardedCarry) -> Frame:
         """Results for the whole domain from those of the devices."""
-        shapes = summary_shapes(self.sim, *whole_state_and_key(carry))
-        return gather(gather_to_host(parts), shapes, self.devices, 0)
+        return gather(gather_to_host(parts), self._result_shapes(carry)[1], self.devices, 0)
 
 
 class ShardedChunkProgram:

@@ -27,20 +27,16 @@ def whole_state_and_key(carry: ShardedCarry) -> tuple[State, KeyShape]:
     return eqx.filter_eval_shape(unshard_both, carry.carry.state, carry.carry.key)
 
 
-def frame_shapes(sim: Simulation, state: State, key: KeyShape = None) -> Frame:
-    """Shapes of one frame of each name, recorded on one device."""
-    return _without_time(eqx.filter_eval_shape(_observe_on_one_device, sim, state, key))
-
-
-def summary_shapes(sim: Simulation, state: State, key: KeyShape) -> Frame:
-    """Shapes of the results of accumulating observers on one device."""
-    return eqx.filter_eval_shape(_summary_on_one_device, sim, state, key)
+def result_shapes(sim: Simulation, state: State, key: KeyShape = None) -> tuple[Frame, Frame]:
+    """Shapes of one frame of each name, and of the results of accumulating observers, on one device."""
+    frames, summaries = eqx.filter_eval_shape(_results_on_one_device, sim, state, key)
+    return _without_time(frames), summaries
 
 
 def recorded_shapes(sim: Simulation, carry: Carry | ShardedCarry) -> Frame:
     """Shapes of one frame of each name that a run from `carry` records."""
     if isinstance(carry, ShardedCarry):
-        return frame_shapes(sim, *whole_state_and_key(carry))
+        return result_shapes(sim, *whole_state_and_key(carry))[0]
     return _without_time(eqx.filter_eval_shape(observe_initial, sim, carry)[1])
 
 
@@ -55,12 +51,11 @@ def init_on_one_device(sim: Simulation, state: State, key: Key | None) -> Carry:
     return init(for_shape_inference(sim), state, key=key, capacity=1)
 
 
-def _observe_on_one_device(sim: Simulation, state: State, key: Key | None) -> Frame:
-    return observe_initial(sim, init_on_one_device(sim, state, key))[1]
-
-
-def _summary_on_one_device(sim: Simulation, state: State, key: Key | None) -> Frame:
-    return summary(sim, init_on_one_device(sim, state, key))
+# Jitted only for JAX to keep what it traced: further runs of a simulation ask for the same shapes.
+@eqx.filter_jit
+def _results_on_one_device(sim: Simulation, state: State, key: Key | None) -> tuple[Frame, Frame]:
+    carry = init_on_one_device(sim, state, key)
+    return observe_initial(sim, carry)[1], summary(sim, carry)
 
 
 def _advance_on_one_device(sim: Simulation, state: State, key: Key | None) -> PyTree:

@@ -11,6 +11,7 @@ from jaxtyping import Array, Bool, Int
 from physkit.core import (
     AbstractComponent,
     AbstractGrowable,
+    AbstractTerm,
     Aux,
     Clock,
     Frame,
@@ -130,6 +131,23 @@ def state_faults(state: State) -> Int[Array, ""]:
     return bits
 
 
+def check_state(sim: Simulation, state: State) -> None:
+    """Check the numbers of a state, by themselves and against those of the terms, where they can be seen.
+
+    **Errors:** those of the faults of components, and of the terms.
+    """
+    bits = state_faults(state)
+    if concrete_value(bits) is not None:  # outside of a trace, an error is better than NaN
+        Health(bits).check("at the start")
+    for term in jax.tree.leaves(sim.integrator, is_leaf=_is_term):
+        if _is_term(term):
+            term.check_state(state)
+
+
+def _is_term(x: PyTree) -> bool:
+    return isinstance(x, AbstractTerm)
+
+
 @explain_call
 @at_full_precision
 def init(
@@ -153,9 +171,7 @@ def init(
     require_castable(sim, float_dtype(state))
     sim = cast_floats(sim, float_dtype(state))
     require_finite_state(state)
-    bits = state_faults(state)
-    if concrete_value(bits) is not None:  # outside of a trace, an error is better than NaN
-        Health(bits).check("at the start")
+    check_state(sim, state)
     state = with_prescribed_values(state, sim.t0)
     # First of all: `Reversible` rounds the state, and forces must be those of the rounded one.
     state = sim.adjoint.prepare_state(sim, state)

@@ -35,7 +35,7 @@ from ._tree_description import (
     leaves_by_path,
     list_differences,
 )
-from ._version_vocabulary import TODAY, Vocabulary, vocabulary_of
+from ._version_vocabulary import NEW_FIELD, TODAY, Vocabulary, vocabulary_of
 
 # From the devices that a file was written over, and the shapes of its leaves by path, to the template.
 MakeTemplate: TypeAlias = Callable[[tuple[int, ...], dict[str, tuple[int, ...]]], PyTree]
@@ -186,7 +186,11 @@ def load_checkpoint(
         template = set_capacities(template, table["caches"], path, vocabulary, _REMEDY)
         elastic = elastic_axes(template, vocabulary)
         leaves = leaves_by_path(template, vocabulary)
-        arrays = {leaf_path: leaf for leaf_path, leaf in leaves.items() if is_array(leaf)}
+        arrays = {
+            leaf_path: leaf
+            for leaf_path, leaf in leaves.items()
+            if is_array(leaf) and not leaf_path.endswith(NEW_FIELD)
+        }
         structure = describe_tree(template, vocabulary=vocabulary)
         _require_same_structure(path, structure, arrays, table, elastic)
         group = get_member(file, "leaves", path) if arrays else file
@@ -198,7 +202,8 @@ def load_checkpoint(
             elif isinstance(leaf, NUMBER_TYPES):
                 values.append(read_number(table["numbers"].get(leaf_path), leaf, leaf_path, path))
             else:
-                values.append(leaf)  # a function or a name, which the comparison found equal
+                # A function or a name, which the comparison found equal; or new since the file's version.
+                values.append(leaf)
         changes = []
         if sim is not None:
             changes = list_differences(fingerprint(sim, vocabulary), table["simulation"])

@@ -15,6 +15,8 @@ from physkit.core import PyTree
 
 from . import _names_0_1 as names_0_1
 
+NEW_FIELD = ".(new)"  # stands in paths for a field that the file's version did not have
+
 
 @dataclasses.dataclass(frozen=True)
 class Vocabulary:
@@ -51,7 +53,7 @@ class Vocabulary:
         )
 
     def path(self, tree: PyTree, keys: tuple[object, ...]) -> str:
-        """The path of a leaf or node of `tree`, from JAX's keys to it."""
+        """The path of a leaf or node of `tree`, from JAX's keys to it; `NEW_FIELD` for later ones."""
         if self is TODAY:
             # Nothing is renamed: no need to know the nodes on the way.
             return jax.tree_util.keystr(keys)
@@ -59,7 +61,8 @@ class Vocabulary:
         parts, node = [], tree
         for key in keys:
             if isinstance(key, jax.tree_util.GetAttrKey):
-                parts.append(f".{self.field_name(type(node), key.name)}")
+                name = self.field_name(type(node), key.name)
+                parts.append(NEW_FIELD if name is None else f".{name}")
                 node = getattr(node, key.name)
             elif isinstance(key, jax.tree_util.DictKey):
                 parts.append(jax.tree_util.keystr((key,)))
@@ -82,8 +85,11 @@ TODAY = Vocabulary()
 VERSION_0_1 = Vocabulary(
     names_0_1.CLASSES, names_0_1.EVERYWHERE, names_0_1.FIELDS, names_0_1.STATE_PATHS
 )
+VERSION_0_2 = Vocabulary(fields={"Gas": {"gamma": None}})
 
 
 def vocabulary_of(provenance: Mapping[str, object]) -> Vocabulary:
     """The vocabulary of the version that wrote a file, from what the file says of its origin."""
-    return VERSION_0_1 if str(provenance.get("physkit", "")).startswith("0.1.") else TODAY
+    version = str(provenance.get("physkit", ""))
+    known = {"0.1.": VERSION_0_1, "0.2.": VERSION_0_2}
+    return next((words for start, words in known.items() if version.startswith(start)), TODAY)

@@ -125,7 +125,7 @@ def thacker_bowl(
     bed = 0.5 * (x**2 + y**2) - 0.5
     depth, velocity = thacker_solution(grid, 0.0, gravity)
     start = ShallowWaterState.of(grid, depth, velocity, Mirror())
-    flow = ShallowWaterFV(gravity, bed, dry=1e-5)  # 2·10⁻⁵ of the depth in the middle
+    flow = ShallowWaterFV(gravity, bed=bed, dry=1e-5)  # 2·10⁻⁵ of the depth in the middle
     dt = 0.2 * _BOWL / cells / (2 * math.sqrt(gravity)) * 1.2 if dt is None else dt
     return Simulation(SSPRK2(flow), dt=dt), start
 

@@ -52,6 +52,7 @@ def solar_tracks() -> SolarTracks:
 
 @explain_system
 def giant_planets(
+    *,
     mass: ArrayLike | None = None,
     position: ArrayLike | None = None,
     velocity: ArrayLike | None = None,

@@ -55,7 +55,9 @@ def weigh_planets(
     autocorrelated residuals.
     """
     model = giant_planets(
-        jnp.asarray(first_guess), inertial(tracks.measured[0]), inertial(tracks.velocity)
+        mass=jnp.asarray(first_guess),
+        position=inertial(tracks.measured[0]),
+        velocity=inertial(tracks.velocity),
     )
     steps = model[0].observation_period * (len(tracks.date) - 1)
 

@@ -99,8 +99,8 @@ def _free_energy(rho: Array, t: Array) -> Array:
 def lennard_jones_box(
     density: ArrayLike = 0.7,
     temperature: ArrayLike = 1.5,
-    cells: int = 3,
     *,
+    cells: int = 3,
     cutoff: float = 2.2,
     capacity: int | None = None,
     dt: ArrayLike = 0.005,

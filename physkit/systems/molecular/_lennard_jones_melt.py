@@ -17,9 +17,9 @@ from .._arguments import explain_system
 @explain_system
 def lennard_jones_melt(
     cells: int = 20,
+    *,
     density: ArrayLike = 0.8442,
     temperature: ArrayLike = 1.44,
-    *,
     cutoff: float = 2.5,
     truncation: str = "plain",
     dt: ArrayLike = 0.005,

@@ -4,6 +4,7 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
+from physkit.core import explain_call
 from physkit.fields import Field
 from physkit.fields.equations import Burgers
 from physkit.geometry import Grid
@@ -28,13 +29,14 @@ def burgers_wave(
     Wood, Commun. Numer. Methods Eng. 22, 797 (2006).
     """
     grid = Grid([2.0], (cells,))
-    start = Field.from_function(grid, lambda x: cole_hopf_wave(0.0, x, viscosity))
+    start = Field.from_function(grid, lambda x: cole_hopf_wave(x=x, t=0.0, viscosity=viscosity))
     sim = Simulation(ETDRK4(Burgers(viscosity)), dt=dt, observers=Every(every, u=FieldValues()))
     return sim, start
 
 
+@explain_call
 def cole_hopf_wave(
-    t: ArrayLike, x: ArrayLike, viscosity: ArrayLike, a: ArrayLike = 1.1
+    *, x: ArrayLike, t: ArrayLike, viscosity: ArrayLike, a: ArrayLike = 1.1
 ) -> Float[Array, "..."]:
     """2πν e^{−π²νt} sin πx / (a + e^{−π²νt} cos πx), a > 1: the closer to 1, the steeper."""
     decay = jnp.exp(-(jnp.pi**2) * viscosity * t)

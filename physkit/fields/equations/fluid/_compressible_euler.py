@@ -85,6 +85,11 @@ class CompressibleEuler(AbstractConservationLaw):
                 f"{type(component).__name__}"
             )
 
+    def check_state(self, state: State) -> None:
+        gas = get_component(state, self.component)
+        if isinstance(gas, Gas):
+            gas.require_gamma(self.gamma, "CompressibleEuler")
+
     def primitive(self, conserved: Variables) -> Variables:
         density, *momentum, energy = conserved
         velocity = [m / density for m in momentum]

@@ -72,7 +72,8 @@ class GravityWaveKick(AbstractTendency):
     waves: GravityWaves
 
     def rate(self, clock: Clock, state: State) -> dict[str, Rate]:
-        surface = get_component(state, self.waves.elevation).at_time(clock.t)
+        del clock
+        surface = get_component(state, self.waves.elevation)
         gravity = self.waves.gravity
         return {
             name: as_increment(difference(surface, k) * -gravity)
@@ -86,5 +87,6 @@ class GravityWaveDrift(AbstractTendency):
     waves: GravityWaves
 
     def rate(self, clock: Clock, state: State) -> dict[str, Rate]:
-        flow = [get_component(state, name).at_time(clock.t) for name in self.waves.velocity]
+        del clock
+        flow = [get_component(state, name) for name in self.waves.velocity]
         return {self.waves.elevation: as_increment(staggered_divergence(flow) * -self.waves.depth)}

@@ -20,6 +20,7 @@ from physkit.geometry import Grid
 from ..._equation import AbstractEquation
 from ..._field import Field
 from ..._spectrum import Spectrum, derivative_symbol, square_wavenumber
+from .._requirements import require_no_walls
 
 
 class NavierStokes(AbstractEquation):
@@ -42,7 +43,8 @@ class NavierStokes(AbstractEquation):
       little where the flow is nearly resolved, but to no end where it is not.
 
     **Errors:** `ShapeError` unless the field is a vector field on two or three axes;
-    `ParameterError` on a box with walls, and for another truncation.
+    `ParameterError` on a box with walls, between which there is no incompressible flow yet, and for another
+    truncation.
 
     **Good values:** `ETDRK2` or `ETDRK4` with max|u| dt < h. Resolved where the highest kept mode
     k = 2πN/(3L) is beyond 1.5 (ε/ν³)^(1/4), ε the rate at which energy is lost.
@@ -163,4 +165,4 @@ def _require_velocity(field: Field) -> None:
             f"with stack(…), or vector=True); got components {field.components} on "
             f"{field.grid.dimension}"
         )
-    field.grid.require_periodic("spectral Navier–Stokes equations")
+    require_no_walls(field, "the Navier–Stokes equations")

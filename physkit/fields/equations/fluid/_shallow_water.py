@@ -1,5 +1,7 @@
 """The shallow-water equations on Arakawa's C grid."""
 
+from dataclasses import KW_ONLY
+
 import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float
@@ -58,6 +60,7 @@ class ShallowWater(AbstractTendency):
     """
 
     gravity: Float[Array, ""] = param(9.81)
+    _: KW_ONLY  # `ShallowWaterFV` has the same in another order
     coriolis: Float[Array, ""] = param(0.0)
     beta: Float[Array, ""] = param(0.0)
     bed: Float[Array, "..."] = param(0.0)
@@ -76,7 +79,8 @@ class ShallowWater(AbstractTendency):
             raise ParameterError(f'conserves "energy" or "enstrophy"; got {self.conserves!r}')
 
     def rate(self, clock: Clock, state: State) -> Rate:
-        water = self._require_water(state).at_time(clock.t)
+        del clock
+        water = self._require_water(state)
         rates = dict(zip(water.parts(), self._rates(water), strict=True))
         rates = {k: FieldIncrement(x, getattr(water, k).location) for k, x in rates.items()}
         return rates if self.component is None else {self.component: rates}

@@ -1,5 +1,7 @@
 """Shallow water over ground that may fall dry."""
 
+from dataclasses import KW_ONLY
+
 import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float
@@ -64,6 +66,7 @@ class ShallowWaterFV(AbstractConservationLaw):
     """
 
     gravity: Float[Array, ""] = param(9.81)
+    _: KW_ONLY  # `ShallowWater` has the same in another order
     bed: Float[Array, "..."] = param(0.0)
     coriolis: Float[Array, ""] = param(0.0)
     beta: Float[Array, ""] = param(0.0)
@@ -147,7 +150,8 @@ class ShallowWaterFV(AbstractConservationLaw):
     # --- its rate -------------------------------------------------------------------------------
 
     def rate(self, clock: Clock, state: State) -> Rate:
-        water = self._require_water(state).at_time(clock.t)
+        del clock
+        water = self._require_water(state)
         total: list[Array] = []
         for axis in range(water.grid.dimension):
             parts = self._rates_along(water, axis)

@@ -17,6 +17,7 @@ from physkit.core import (
 from ..._equation import AbstractEquation
 from ..._field import Field
 from ..._spectrum import Spectrum, derivative_symbol, square_wavenumber
+from .._requirements import require_no_walls
 
 
 class VorticityTransport(AbstractEquation):
@@ -124,4 +125,4 @@ def _require_plane(field: Field) -> None:
             f"{field.grid.dimension} axes and components {field.components}. In three dimensions, "
             "advance the velocity: NavierStokes"
         )
-    field.grid.require_periodic("flows by their vorticity")
+    require_no_walls(field, "flows by their vorticity")

@@ -61,7 +61,7 @@ def steepening_front() -> dict[str, Any]:
     difference over the largest velocity."""
     sim, start = burgers_wave(0.05, every=200)
     end = simulate(sim, start, 200).state
-    exact = cole_hopf_wave(1.0, end.coordinates[0], 0.05)
+    exact = cole_hopf_wave(x=end.coordinates[0], t=1.0, viscosity=0.05)
     return {"difference": jnp.max(abs(end.data - exact)) / jnp.max(abs(exact))}
 
 
