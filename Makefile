@@ -5,6 +5,8 @@
 #   make hunt            2 000 drawn compositions against plain NumPy: is anything silently wrong?
 #   make validate        published numbers, computed here
 #   make bench           speed beside other codes
+#   make gpu             tests, published numbers and speed on this machine's NVIDIA GPU (GPU=cuda13: newer drivers)
+#   make gpu-check       without a GPU: programs compiled for an H100, their launches counted
 #   make lint            style and types          make docs       HTML into site/
 #   make clean           remove environment and outputs
 # Another interpreter or environment: make test PYTHON=python3.12 VENV=.venv312
@@ -12,12 +14,15 @@
 PYTHON ?= python3
 VENV ?= .venv
 WORKERS ?= auto
+# JAX for GPUs gets an environment of its own: on a CPU it would warn in every process.
+GPU ?= cuda12
+GPU_VENV ?= .venv-gpu
 
 RUN := $(VENV)/bin/python
 STAMP := $(shell cksum < pyproject.toml | cut -d ' ' -f 1)
 has = $(VENV)/.has-$(1)-$(STAMP)
 
-.PHONY: demo test test-all test-slurm hunt validate bench lint format docs clean
+.PHONY: demo test test-all test-slurm hunt validate bench gpu gpu-check gpu-report gpu-count lint format docs clean
 .DELETE_ON_ERROR:
 
 demo: $(call has,core)
@@ -44,6 +49,18 @@ validate: $(call has,core)
 bench: $(call has,bench)
 	$(RUN) -m benchmarks
 
+gpu:
+	@$(MAKE) --no-print-directory VENV=$(GPU_VENV) gpu-report
+
+gpu-report: $(call has,test) $(call has,$(GPU)) $(call has,bench-gpu)
+	$(RUN) -m benchmarks.gpu.report
+
+gpu-check:
+	@$(MAKE) --no-print-directory VENV=$(GPU_VENV)-check gpu-count
+
+gpu-count: $(call has,test) $(call has,gpu-check)
+	$(RUN) -m pytest tests/gpu -m "" -n 0
+
 lint: $(call has,dev)
 	$(RUN) -m ruff check .
 	$(RUN) -m ruff format --check .
@@ -57,7 +74,7 @@ docs: $(call has,docs)
 	$(RUN) docs/build.py site
 
 clean:
-	rm -rf $(VENV) site build dist physkit-demo .ruff_cache .hypothesis .cache
+	rm -rf $(VENV) $(GPU_VENV) $(GPU_VENV)-check site build dist physkit-demo .ruff_cache .hypothesis .cache
 
 $(RUN):
 	@command -v $(PYTHON) > /dev/null || { \
@@ -68,8 +85,8 @@ $(RUN):
 	  echo "$(PYTHON) cannot make virtual environments; on Debian and Ubuntu: apt install python3-venv"; exit 1; }
 
 # Peers come one by one: a code without a wheel for this machine is left out, not fatal.
-$(VENV)/.has-bench-$(STAMP): $(VENV)/.has-core-$(STAMP)
-	@for peer in $$($(RUN) -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["bench"])'); do \
+$(VENV)/.has-bench-$(STAMP) $(VENV)/.has-bench-gpu-$(STAMP): $(VENV)/.has-%-$(STAMP): $(VENV)/.has-core-$(STAMP)
+	@for peer in $$($(RUN) -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["$*"])'); do \
 	  $(RUN) -m pip install --quiet --disable-pip-version-check --prefer-binary $$peer \
 	    || echo "$$peer cannot be installed here: the benchmarks do without it"; done
 	@touch $@

@@ -128,14 +128,25 @@ def with_lammps_2(size: int, precision: str) -> dict:
 
 
 def with_openmm(size: int, precision: str) -> dict:
-    """The CPU platform (single precision), in units where σ = 1 nm."""
+    """The CPU platform, on two threads."""
+    del precision
+    return _with_openmm(size, "CPU", {"Threads": "2"}) | {"note": "2 threads"}
+
+
+def with_openmm_cuda(size: int, precision: str) -> dict:
+    """The CUDA platform."""
+    del precision
+    return _with_openmm(size, "CUDA", {"Precision": "single"})
+
+
+def _with_openmm(size: int, name: str, properties: dict[str, str]) -> dict:
+    """One of OpenMM's platforms (single precision), in units where σ = 1 nm."""
     import numpy as np
     import openmm
     from openmm import unit
 
     import physkit as pk
 
-    del precision
     position, box = pk.lattice.face_centered_cubic((cells(size),) * 3, density=DENSITY)
     edge = float(box.lengths[0])
     system = openmm.System()
@@ -149,8 +160,8 @@ def with_openmm(size: int, precision: str) -> dict:
         force.addParticle(0.0, 1.0, 1.0)
     system.addForce(force)
     integrator = openmm.VerletIntegrator(DT * unit.picoseconds)
-    here = openmm.Platform.getPlatformByName("CPU")
-    context = openmm.Context(system, integrator, here, {"Threads": "2"})
+    here = openmm.Platform.getPlatformByName(name)
+    context = openmm.Context(system, integrator, here, properties)
     context.setPositions(np.asarray(position))
     kelvin = TEMPERATURE / unit.MOLAR_GAS_CONSTANT_R.value_in_unit(
         unit.kilojoule_per_mole / unit.kelvin
@@ -164,7 +175,7 @@ def with_openmm(size: int, precision: str) -> dict:
         integrator.step(STEPS)
         context.getState(getEnergy=True)
         best = min(best, time.perf_counter() - began)
-    return {"rate": size * STEPS / best / 1e6, "unit": UNIT, "note": "2 threads"}
+    return {"rate": size * STEPS / best / 1e6, "unit": UNIT}
 
 
 if __name__ == "__main__":
@@ -174,4 +185,5 @@ if __name__ == "__main__":
         "lammps-1": with_lammps_1,
         "lammps-2": with_lammps_2,
         "openmm": with_openmm,
+        "openmm-cuda": with_openmm_cuda,
     })  # fmt: skip

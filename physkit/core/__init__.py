@@ -140,6 +140,7 @@ from .calls._ranges import (
     require_in_range as require_in_range,
 )
 from .numerics._batching import any_in_batch as any_in_batch, cond_for_batch as cond_for_batch
+from .numerics._bounded_loop import bounded_loop as bounded_loop
 from .numerics._complex import scale_array as scale_array
 from .numerics._dependence import depends_on as depends_on, mark_results as mark_results
 from .numerics._linear_call import linear_call as linear_call
@@ -149,6 +150,7 @@ from .numerics._matrix_products import (
     matmul as matmul,
 )
 from .numerics._nonzero import nonzero_indices as nonzero_indices
+from .numerics._placement import is_on_cpu as is_on_cpu
 from .numerics._poison import poison_where as poison_where
 from .numerics._rounding import (
     call_isolated as call_isolated,

@@ -17,6 +17,7 @@ from jaxtyping import Array, Float, Int
 from physkit.core import ParameterError, PyTree, ShapeError, linear_call
 from physkit.geometry import Grid, Location
 
+from ._integer_sums import integer_sums
 from ._kernels import AbstractKernel
 
 _COPIES = 8  # copies of a small grid: particles next to one another in memory add to different ones
@@ -224,6 +225,37 @@ def _(transfer: Gather | Scatter, primals: PyTree, tangents: PyTree) -> tuple[Ar
 def _scatter(
     transfer: Scatter, x: Coordinates, values: Float[Array, "c n"]
 ) -> Float[Array, "c ..."]:
+    return _scatter_by_platform(transfer, x, values)
+
+
+# Compiled also where nothing is traced: of the variants only that of the platform.
+@functools.partial(jax.jit, static_argnums=0)
+def _scatter_by_platform(transfer: Scatter, x: Coordinates, values: Array) -> Array:
+    return jax.lax.platform_dependent(
+        x,
+        values,
+        cpu=functools.partial(_scatter_in_order, transfer),
+        default=functools.partial(_scatter_integers, transfer),
+    )
+
+
+def _scatter_integers(transfer: Scatter, x: Coordinates, values: Array) -> Array:
+    """For devices that add in any order."""
+    layout = transfer.layout
+    base, weights = layout.locate(x, transfer.orders)
+    shifts, factors = [], []
+    for offset, weight in layout.rows(weights):
+        for j, along in enumerate(weights[-1]):
+            shifts.append(offset + j)
+            factors.append(along if weight is None else weight * along)
+    index = base[None] + jnp.asarray(shifts, jnp.int32)[:, None]
+    factor = jnp.stack(factors)
+    sums = [integer_sums(index, value[None] * factor, layout.size) for value in values]
+    return jnp.stack(sums).reshape(-1, *layout.points)
+
+
+def _scatter_in_order(transfer: Scatter, x: Coordinates, values: Array) -> Array:
+    """For a CPU, which adds one amount after the other."""
     # Optimization barrier: compute the values once, not again for every point of the kernel.
     values = jax.lax.optimization_barrier(values)
     base, weights = transfer.layout.locate(x, transfer.orders)

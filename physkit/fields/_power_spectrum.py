@@ -1,10 +1,12 @@
 """How much of a field each wavelength holds."""
 
+import functools
 from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 from physkit.core import concrete_value, explain_call
 from physkit.geometry import Grid
@@ -47,11 +49,30 @@ def power_spectrum(field: Field) -> PowerSpectrum:
     k = jnp.sqrt(square_wavenumber(grid, real=real))
     # The last shell takes what lies beyond, and padding of modes over devices, whose multiplicity is 0.
     shell = jnp.clip(jnp.rint(k / width).astype(jnp.int32), 0, shells - 1)
-    power = jnp.zeros(shells, squared.dtype).at[shell.reshape(-1)].add(squared.reshape(-1))
+    power = jax.lax.platform_dependent(
+        squared.reshape(-1),
+        shell.reshape(-1),
+        cpu=functools.partial(_add_in_order, shells),
+        default=functools.partial(_add_shell_by_shell, shells),
+    )
     power = grid.psum_modes(power)
     # The forward transform is unnormalized: Σ |û|² is N² times the mean square (Parseval).
     cells = float(np.prod(grid.shape))
     return PowerSpectrum(jnp.arange(shells).astype(power.dtype) * width, power / cells**2)
+
+
+def _add_in_order(
+    shells: int, squared: Float[Array, " n"], shell: Int[Array, " n"]
+) -> Float[Array, " shells"]:
+    return jnp.zeros(shells, squared.dtype).at[shell].add(squared)
+
+
+def _add_shell_by_shell(
+    shells: int, squared: Float[Array, " n"], shell: Int[Array, " n"]
+) -> Float[Array, " shells"]:
+    """The same without atomic additions, whose order changes from call to call on a GPU."""
+    is_in = shell[None] == jnp.arange(shells, dtype=shell.dtype)[:, None]
+    return jnp.sum(jnp.where(is_in, squared[None], 0), axis=1)
 
 
 def _count_shells(grid: Grid) -> int:

@@ -85,7 +85,7 @@ class FixedPointParticles(Module):
                     jnp.where(jnp.all(is_periodic), 0, extent),
                 )
             inverse = 1 / cell
-        offset = jnp.where(is_periodic, 0.5, 0).astype(position.dtype)
+        offset = jnp.where(is_periodic, jnp.asarray(0.5, position.dtype), 0)
         y = _multiply_rows(position, inverse) - offset[None]
         outside = jnp.any((jnp.abs(y) >= 0.5) & ~is_periodic[None])
         # A particle that crosses the box in one step has left all physics: velocities need no larger range

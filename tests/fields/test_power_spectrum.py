@@ -1,11 +1,13 @@
 """Power spectra: Parseval, shells, bad input."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from physkit.core import ParameterError
 from physkit.fields import Field, power_spectrum
+from physkit.fields._power_spectrum import _add_in_order, _add_shell_by_shell
 from physkit.geometry import Box, Grid, Neumann
 
 
@@ -24,6 +26,17 @@ def test_a_wave_is_in_its_shell():
     found = power_spectrum(u)
     np.testing.assert_allclose(found.power[5], 0.25, rtol=1e-12)
     np.testing.assert_allclose(found.k[5], 5.0)
+
+
+def test_gpus_add_the_same_without_atomic_additions():
+    squared, shell = np.random.default_rng(0).uniform(size=50), np.arange(50) % 7
+    expected = _add_in_order(7, jnp.asarray(squared), jnp.asarray(shell))
+    found = _add_shell_by_shell(7, jnp.asarray(squared), jnp.asarray(shell))
+    np.testing.assert_allclose(found, expected, rtol=1e-14)
+    u = Field(jnp.ones((4, 4)), Grid([1.0, 1.0], (4, 4)))
+    lowered = jax.jit(lambda u: power_spectrum(u).power).trace(u)
+    assert "scatter" in lowered.lower(lowering_platforms=("cpu",)).as_text()
+    assert "scatter" not in lowered.lower(lowering_platforms=("cuda",)).as_text()
 
 
 def test_power_spectra_between_walls_are_errors():

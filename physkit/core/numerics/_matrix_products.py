@@ -11,6 +11,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
+from ._placement import is_on_cpu
+
 F = TypeVar("F", bound=Callable)
 
 
@@ -34,7 +36,7 @@ def at_full_precision(function: F) -> F:
     def at_full(*args: Any, **kwargs: Any) -> Any:
         is_chosen = getattr(jax.config, "jax_default_matmul_precision", None) is not None
         # CPUs round nothing, and operations that run one by one would be compiled anew for another default.
-        is_exact = jax.default_backend() == "cpu" and not _is_traced((args, kwargs))
+        is_exact = not _is_traced((args, kwargs)) and is_on_cpu((args, kwargs))
         if is_chosen or is_exact:
             return function(*args, **kwargs)
         with jax.default_matmul_precision("highest"):

@@ -17,7 +17,8 @@ def poison_where(tree: PyTree, is_bad: Bool[Array | np.ndarray, "..."]) -> PyTre
     # A product with 1 or NaN. The derivative of a selection of NaN would be 0, a finite number and wrong.
     # NumPy's stays NumPy's: a number of the host, which goes with arrays on any devices.
     select = np.where if isinstance(is_bad, np.ndarray) else jnp.where
-    factor = select(is_bad, np.nan, 1.0)
+    # Both are exact in any precision: in single no program gets doubles from them.
+    factor = select(is_bad, np.float32(np.nan), np.float32(1))
 
     def poison(x: PyTree) -> PyTree:
         if not eqx.is_inexact_array(x):  # integers and random keys have no NaN

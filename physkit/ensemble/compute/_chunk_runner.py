@@ -208,9 +208,8 @@ class ChunkRunner:
 
     def _advance(self, batch: MemberBatch, blocks: int) -> BatchAttempt:
         """Some blocks on, with the capacities that there are."""
-        is_large = (
-            jax.default_backend() == "cpu" and _nbytes(batch.carry.state) >= LARGE_STATE_BYTES
-        )
+        on_cpu = self.devices[0].platform == "cpu"
+        is_large = on_cpu and _nbytes(batch.carry.state) >= LARGE_STATE_BYTES
         # Large states gain from XLA's use of all cores, small ones lose by it.
         program = advance_program(self.devices, on_all_cores=is_large)
         # The first call of a kind includes compilation: the scheduler must not take it for the pace.

@@ -1,6 +1,5 @@
 """Sub-steps short enough for the fastest wave."""
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -14,8 +13,8 @@ from physkit.core import (
     ParameterError,
     Plan,
     State,
+    bounded_loop,
     concrete_value,
-    cond_for_batch,
     param,
     poison_where,
     static,
@@ -101,30 +100,11 @@ class CFLSubsteps(AbstractIntegrator):
         # Prepared in every step, since the length of a sub-step is a result of this one.
         plan = self.integrator.prepare(state, length * clock.dt)
 
-        def advance(i, state, inner):
+        def substep(i, carry):
             start = i.astype(length.dtype) * length
-            return self.integrator.step(plan, clock.substep(start, length, i), state, inner)
+            return self.integrator.step(plan, clock.substep(start, length, i), *carry)
 
-        def skip_substep(carry):
-            return carry
-
-        def substep(carry, i):
-            is_due = i < count.astype(i.dtype)
-
-            def take_substep(carry):
-                after = advance(i, *carry)
-
-                # In a batch the branch is taken while any member needs it: the others keep what they have.
-                def select(new, old):
-                    return jnp.where(is_due, new, old) if eqx.is_array(new) else new
-
-                return jax.tree.map(select, after, carry)
-
-            return cond_for_batch(is_due, take_substep, skip_substep, carry), None
-
-        # A scan of fixed length, of which only the first `count` rounds compute: reverse mode needs bounds.
-        carry = (state, aux.inner)
-        (state, inner), _ = jax.lax.scan(substep, carry, jnp.arange(self.max_substeps))
+        state, inner = bounded_loop(substep, (state, aux.inner), count.astype(jnp.int32), self.max_substeps)
 
         # A state that was advanced by sub-steps that are too long must not pass for a result.
         faults = aux.faults.set_if(Fault.COURANT, too_many)

@@ -92,8 +92,9 @@ def search(
     slot = jnp.arange(cells.slots, dtype=jnp.int32)[None]
     particle_in_slot = jnp.where(slot < count[:, None], start[:-1, None] + slot, n)
     # Coordinates as (*cells, slots). Empty slots lie at infinity: every comparison with them is false.
+    nowhere = jnp.asarray(jnp.inf, folded.dtype)
     dense = [
-        jnp.append(folded[:, k], jnp.inf)[particle_in_slot].reshape(*shape, cells.slots)
+        jnp.append(folded[:, k], nowhere)[particle_in_slot].reshape(*shape, cells.slots)
         for k in range(d)
     ]
     neighbor_cells = _neighbor_cells(shape, space.periodic_axes(d))

@@ -9,7 +9,7 @@ import equinox as eqx
 import jax
 import numpy as np
 
-from physkit.core import Fault, Frame, Health, PyTree
+from physkit.core import Fault, Frame, Health, PyTree, is_on_cpu
 
 from ._advance import advance_chunk, observe_initial
 from ._carry import Carry
@@ -122,7 +122,7 @@ _on_all_cores = jax.jit(advance_chunk, static_argnums=(2, 3), compiler_options=C
 
 
 def _is_large(carry: Carry) -> bool:
-    return jax.default_backend() == "cpu" and array_bytes(carry.state) >= LARGE_STATE_BYTES
+    return array_bytes(carry.state) >= LARGE_STATE_BYTES and is_on_cpu(carry.state)
 
 
 def array_bytes(tree: PyTree) -> int:

@@ -1,5 +1,6 @@
 """Shallow water over ground that may fall dry."""
 
+import math
 from dataclasses import KW_ONLY
 
 import jax.numpy as jnp
@@ -93,7 +94,7 @@ class ShallowWaterFV(AbstractConservationLaw):
         depth, *momentum = conserved
         # m/h, without the division by nothing where h is below `dry` (Kurganov & Petrova, eq. 2.17).
         deep = jnp.maximum(depth, self.dry)
-        inverse_depth = jnp.sqrt(2.0) * depth / jnp.sqrt(depth**4 + deep**4)
+        inverse_depth = math.sqrt(2) * depth / jnp.sqrt(depth**4 + deep**4)
         return depth, *(m * inverse_depth.astype(m.dtype) for m in momentum)
 
     def conserved(self, primitive: Variables) -> Variables:

@@ -1,0 +1,1 @@
+"""What systems cost on a GPU, found without one: `python -m benchmarks.gpu`."""

@@ -1,0 +1,31 @@
+"""Counts of a system's programs, compiled for an H100."""
+
+import time
+from typing import Any
+
+from ._count import Cost, Program, low_precision_dots
+from ._systems import GRADIENT_STEPS, SYSTEMS, forward_program, gradient_program
+from ._target import lower_for_h100
+
+KINDS = ("forward", "gradient")
+
+
+def measure(name: str, kind: str) -> dict[str, Any]:
+    """What one step of a system costs: `Cost`, `dots` that may be rounded, and seconds of compilation.
+
+    A gradient is that of a few steps by `Direct`; what is around the steps counts, too.
+    """
+    make = {"forward": forward_program, "gradient": gradient_program}[kind]
+    program, arguments = make(SYSTEMS[name]())
+    lowered = lower_for_h100(program, *arguments)
+    began = time.process_time()
+    compiled = Program(lowered.compile().as_text())
+    seconds = time.process_time() - began
+    body = compiled.main_loop() if kind == "forward" else None
+    cost = compiled.cost(body) * (1 if body else 1 / GRADIENT_STEPS)
+    return as_row(cost) | {"dots": low_precision_dots(lowered.as_text()), "compile": seconds}
+
+
+def as_row(cost: Cost) -> dict[str, Any]:
+    """Numbers for a table and a file."""
+    return {name: round(value, 2) for name, value in vars(cost).items()}

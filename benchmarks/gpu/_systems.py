@@ -1,0 +1,109 @@
+"""The shipped systems at sizes that a GPU is used for, in single precision, and the programs of a step."""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+import physkit as pk
+from physkit import systems
+from physkit.core import cast_floats
+from physkit.simulate.loop._advance import advance_chunk
+
+Made = tuple[pk.Simulation, Any]
+
+SYSTEMS: dict[str, Callable[[], Made]] = {
+    "brusselator": lambda: systems.brusselator(cells=(256, 256)),
+    "burgers_wave": lambda: systems.burgers_wave(cells=4096),
+    "coherent_state": lambda: systems.coherent_state(cells=4096),
+    "decaying_turbulence": lambda: systems.decaying_turbulence(resolution=256),
+    "figure_eight": systems.figure_eight,
+    "fisher_front": lambda: systems.fisher_front(cells=4096),
+    "giant_planets": systems.giant_planets,
+    "gray_scott": lambda: systems.gray_scott(cells=(256, 256)),
+    "hare_and_lynx": systems.hare_and_lynx,
+    "kdv_solitons": lambda: systems.kdv_solitons(cells=4096),
+    "kelvin_helmholtz": lambda: systems.kelvin_helmholtz(cells=256),
+    "kepler": systems.kepler,
+    "kolmogorov_flow": lambda: systems.kolmogorov_flow(resolution=256),
+    "kuramoto_sivashinsky": lambda: systems.kuramoto_sivashinsky(cells=4096),
+    "landau_damping": lambda: systems.landau_damping(count=100_000),
+    "double_well": lambda: systems.double_well(particles=100_000),
+    "lennard_jones_box": lambda: systems.lennard_jones_box(cells=20),
+    "lennard_jones_melt": lambda: systems.lennard_jones_melt(cells=20),
+    "liquid_argon": lambda: systems.liquid_argon(cells=20),
+    "lorenz": systems.lorenz,
+    "particle_mesh_universe": lambda: systems.particle_mesh_universe(cells=64),
+    "particle_laden_taylor_green": lambda: systems.particle_laden_taylor_green(
+        count=100_000, cells=128
+    ),
+    "plasma_oscillation": lambda: systems.plasma_oscillation(0.1),
+    "plasma_wave": lambda: systems.plasma_wave(count=100_000, cells=256),
+    "plucked_string": lambda: systems.plucked_string(cells=4096),
+    "probed_flow": lambda: systems.probed_flow(resolution=256),
+    "sedov": lambda: systems.sedov(cells=4096),
+    "shock_tube": lambda: systems.shock_tube((1.0, 0.0, 1.0), (0.1, 0.0, 0.1), dt=1e-5, cells=4096),
+    "sod": lambda: systems.sod(cells=4096),
+    "sound_wave": lambda: systems.sound_wave(cells=4096),
+    "stommel_gyre": lambda: systems.stommel_gyre(cells=256),
+    "taylor_green_2d": lambda: systems.taylor_green_2d(resolution=256),
+    "taylor_green_3d": lambda: systems.taylor_green_3d(resolution=64),
+    "thacker_bowl": lambda: systems.thacker_bowl(cells=256),
+    "tunneling": lambda: systems.tunneling(cells=4096),
+    "two_species_plasma": lambda: systems.two_species_plasma(particles=100_000, cells=256),
+    "two_stream": lambda: systems.two_stream(count=100_000, cells=256),
+    "zeldovich_pancake": lambda: systems.zeldovich_pancake(count=4096, cells=4096),
+}
+GRADIENT_STEPS = 4
+
+
+def bare(made: Made) -> Made:
+    """A system that records and checks nothing, so that a turn of the outermost loop is one step."""
+    sim, state = made
+    sim = dataclasses.replace(sim, observers=(), guards=(), adjoint=pk.adjoints.Direct())
+    return cast_floats(sim, jnp.dtype(jnp.float32)), cast_floats(state, jnp.dtype(jnp.float32))
+
+
+def forward_program(made: Made) -> tuple[Callable, tuple]:
+    """The program that `run` calls, and its arguments as shapes: nothing is computed."""
+    sim, state = bare(made)
+    carry = start(sim, state)
+
+    def program(sim, carry, blocks):
+        return advance_chunk((sim, carry), blocks, 1)[0]
+
+    return program, (sim, carry, jax.ShapeDtypeStruct((), jnp.int32))
+
+
+def gradient_program(made: Made) -> tuple[Callable, tuple]:
+    """Value and gradient of a number at the end, by the floating numbers of the carry, and its arguments."""
+    sim, state = bare(made)
+    carry = start(sim, state)
+
+    def value(floats, rest, sim):
+        carry = eqx.combine(floats, rest)
+        end = pk.simulate(sim, carry, GRADIENT_STEPS).state
+        return sum(
+            jnp.sum(jnp.abs(x) ** 2) for x in jax.tree.leaves(end) if eqx.is_inexact_array(x)
+        )
+
+    def program(carry, sim):
+        floats, rest = eqx.partition(carry, eqx.is_inexact_array)
+        return jax.value_and_grad(value)(floats, rest, sim)
+
+    return program, (carry, sim)
+
+
+def start(sim: pk.Simulation, state: Any) -> Any:
+    """The carry of step 0 as shapes: nothing is computed."""
+    # Boxes stay numbers, as they are for `run`: capacities of lists follow from the density.
+    varying = jax.tree_util.tree_map_with_path(
+        lambda path, x: eqx.is_inexact_array(x) and ".space" not in jax.tree_util.keystr(path),
+        state,
+    )
+    moving, rest = eqx.partition(state, varying)
+    key = jax.random.key(0)
+    return eqx.filter_eval_shape(lambda s: pk.init(sim, eqx.combine(s, rest), key=key), moving)

@@ -1,0 +1,85 @@
+"""Deposits as GPUs make them, on a CPU: the sums of the CPU to rounding, the same bits in any order."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import physkit as pk
+from physkit.coupling._kernels import CIC, PCS, TSC
+from physkit.coupling._stencil import (
+    Layout,
+    Scatter,
+    _scatter_in_order,
+    _scatter_integers,
+    grid_coordinates,
+)
+
+
+def problem(dtype, kernel, count=500):
+    grid = pk.Grid(pk.Box(jnp.asarray([2.0, 3.0], dtype)), (6, 8))
+    rng = np.random.default_rng(0)
+    position = jnp.asarray(rng.uniform(size=(count, 2)) * (2.0, 3.0), dtype)
+    # Six orders of magnitude, of both signs.
+    values = jnp.asarray(
+        rng.choice([-1, 1], (2, count)) * 10 ** rng.uniform(-6, 0, (2, count)), dtype
+    )
+    layout = Layout.of(grid, grid.cell, kernel, 0.0)
+    return Scatter(layout), grid_coordinates(grid, grid.cell, kernel, position), values
+
+
+@pytest.mark.parametrize("kernel", [CIC(), TSC(), PCS()], ids=lambda k: type(k).__name__)
+def test_the_same_sums(dtype, kernel):
+    transfer, x, values = problem(dtype, kernel)
+    expected = _scatter_in_order(transfer, x, values)
+    found = jax.jit(_scatter_integers, static_argnums=0)(transfer, x, values)
+    assert found.dtype == dtype
+    # A few roundings of the largest amount, which is below 1.
+    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=8 * float(jnp.finfo(dtype).eps))
+
+
+def test_derivatives_of_the_kernel(dtype):
+    transfer, x, values = problem(dtype, PCS())
+    transfer = Scatter(transfer.layout, (2, 0))
+    expected = _scatter_in_order(transfer, x, values)
+    found = _scatter_integers(transfer, x, values)
+    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=32 * float(jnp.finfo(dtype).eps))
+
+
+def test_the_same_bits_in_any_order(dtype):
+    transfer, x, values = problem(dtype, TSC())
+    scatter = jax.jit(_scatter_integers, static_argnums=0)
+    expected = scatter(transfer, x, values)
+    order = np.random.default_rng(1).permutation(values.shape[1])
+    found = scatter(transfer, tuple(along[order] for along in x), values[:, order])
+    np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("where", ["value", "position"])
+def test_what_is_not_finite_stays_so(dtype, where):
+    """Integers have no NaN: what is not a number must not become one."""
+    transfer, x, values = problem(dtype, CIC())
+    if where == "value":
+        values = values.at[0, 3].set(jnp.nan)
+    else:
+        x = (x[0].at[3].set(jnp.nan), x[1])
+    assert np.isnan(_scatter_integers(transfer, x, values)[0]).all()
+
+
+def test_a_gpu_gets_them():
+    """No floating numbers are added by a scatter of the program for a GPU; a CPU has them still."""
+    transfer, x, values = problem(jnp.dtype(jnp.float32), CIC())
+    traced = jax.jit(lambda x, values: transfer(x, values)).trace(x, values)
+    on_gpu = traced.lower(lowering_platforms=("cuda",)).as_text()
+    assert "i32" in added_by_scatters(on_gpu)
+    assert not {"f32", "complex<f32>"} & added_by_scatters(on_gpu)
+    assert "complex<f32>" in added_by_scatters(traced.lower(lowering_platforms=("cpu",)).as_text())
+
+
+def added_by_scatters(text):
+    """Types of the numbers that scatters of a lowered program add."""
+    parts = text.split('"stablehlo.scatter"')[1:]
+    return {
+        part.split("^bb0(%arg")[1].split("tensor<")[1].split(">)")[0].split(">,")[0]
+        for part in parts
+    }
