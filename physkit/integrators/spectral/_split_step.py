@@ -32,6 +32,10 @@ class SplitStep(AbstractIntegrator):
     shortest wave of the grid should turn by less than half a circle, ħk_max² dt < 2πm: beyond, waves
     in resonance with the step grow out of nothing.
 
+    **Notes:** rounding, mostly of the transforms, adds up in one direction: in single precision the norm
+    changes by up to 3e-7 a step, by a thousandth in some thousands of steps; in double by 1e-16. Take double
+    for long runs.
+
     **Reference:** Feit, Fleck & Steiger, J. Comput. Phys. 47, 412 (1982).
     """
 

@@ -41,7 +41,7 @@ from ..loop._chunk_program import (
     max_blocks_per_chunk,
 )
 from ..loop._simulation import Simulation
-from ._capacity import add_migration_margins, fit_capacities, grow_carry
+from ._capacity import add_migration_margins, fit_capacities, for_shape_inference, grow_carry
 from ._consensus import combine_health, slowest_process
 from ._gather import differs_across_devices, gather, replicated_leaves, require_replicated
 from ._local_frames import LocalFrames
@@ -116,7 +116,8 @@ class DistributedDomain:
                 return replicate(x, self.devices) if eqx.is_array(x) else x
 
             return ShardedCarry(jax.tree.map(add_device_axis, carry), self.devices)
-        sim = cast_to_state_precision(self.sim, state)
+        # Traced: how long lists are cannot be seen there, and does not matter.
+        sim = for_shape_inference(cast_to_state_precision(self.sim, state))
         clock = Clock.at(StepCount.of(0), sim.t0, sim.dt, key)
         warn_before_sharding(sim.integrator, clock, state)
         keys = None if key is None else replicate(key, self.devices)
