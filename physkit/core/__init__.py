@@ -159,6 +159,7 @@ from .numerics._rounding import (
     with_tangent_of as with_tangent_of,
 )
 from .numerics._safe import (
+    ratio as ratio,
     safe_arctan2 as safe_arctan2,
     safe_divide as safe_divide,
     safe_norm as safe_norm,

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from physkit.core import PyTree
+from physkit.core import PyTree, all_finite, poison_where
 
 from ._stencil import Coordinates, Layout, Scatter, Weights
 
@@ -27,7 +27,9 @@ def exact_scatter(
     x, values = jax.lax.optimization_barrier((x, values))
     base, weights = layout.locate(x)
     base, weights = jax.lax.optimization_barrier((base, weights))
-    return jnp.stack([_scatter_digits(layout, base, weights, value) for value in values])
+    sums = jnp.stack([_scatter_digits(layout, base, weights, value) for value in values])
+    # Integers have no NaN.
+    return poison_where(sums, ~all_finite((x, values)))
 
 
 @exact_scatter.defjvp

@@ -5,7 +5,7 @@ import abc
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from physkit.core import Module, ParameterError, param
+from physkit.core import Module, ParameterError, param, ratio
 from physkit.particles import Particles
 
 
@@ -38,7 +38,7 @@ class Electrostatics(AbstractMeshInteraction):
         return particles.charge
 
     def green_function(self, k2: Float[Array, "..."]) -> Float[Array, "..."]:
-        return 1 / (self.permittivity * k2)
+        return ratio(1.0, self.permittivity * k2)
 
 
 class Gravity(AbstractMeshInteraction):
@@ -55,4 +55,4 @@ class Gravity(AbstractMeshInteraction):
         return particles.mass
 
     def green_function(self, k2: Float[Array, "..."]) -> Float[Array, "..."]:
-        return -4 * jnp.pi * self.constant / k2
+        return ratio(-4 * jnp.pi * self.constant, k2)

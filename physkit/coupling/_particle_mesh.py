@@ -20,7 +20,6 @@ from physkit.core import (
     PhyskitWarning,
     ShapeError,
     State,
-    concrete_value,
     get_component,
     scale_array,
     static,
@@ -128,6 +127,7 @@ class ParticleMesh(AbstractForce):
         parts = [get_component(state, name) for name in self.components]
         for particles in parts:
             self._check(particles)
+            self._points(particles, 0.0)  # refuses another box than the mesh's
         count, cells = sum(p.num_particles for p in parts), math.prod(self.grid.shape)
         for_many = {
             "deconvolved=True": self.deconvolved,
@@ -199,8 +199,9 @@ class ParticleMesh(AbstractForce):
         positive = jnp.where(is_wave, k2, 1)
         # A strain changes k² by −2 Σ ε_ab k_a k_b, and so G by dG/d(ln k²) · (−2 Σ ε_ab k_a k_b / k²).
         _, slope = jax.jvp(response_of_log, (jnp.log(positive),), (jnp.ones_like(k2),))
-        slope = jnp.where(is_wave, slope / positive, 0)
-        density, waves = source.field(), self._waves()
+        slope, size = jnp.where(is_wave, slope, 0), jnp.sqrt(positive)
+        # Directions first: in SI units G/k² leaves the range of float32, where G does not.
+        density, waves = source.field(), [k / size for k in self._waves()]
         d = self.grid.dimension
         rows = [
             [
@@ -333,9 +334,4 @@ class ParticleMesh(AbstractForce):
             raise ParameterError(
                 "a particle mesh is periodic along every axis, and so must be the particles' space: give "
                 f"them space=Box(…), the grid's; got {space!r}"
-            )
-        box, mesh = concrete_value(space.lengths), concrete_value(self.grid.space.lengths)
-        if box is not None and mesh is not None and not np.allclose(box, mesh, rtol=1e-5, atol=0):
-            raise ParameterError(
-                f"the particles' box is {box}, the mesh's {mesh}: use one for both"
             )

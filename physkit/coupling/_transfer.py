@@ -5,12 +5,20 @@ from dataclasses import dataclass
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array, Bool, Float, Inexact
 
-from physkit.core import DeclarationError, ShapeError, explain_call
+from physkit.core import (
+    DeclarationError,
+    ParameterError,
+    ShapeError,
+    concrete_value,
+    explain_call,
+    poison_where,
+)
 from physkit.fields import Field
-from physkit.geometry import AXES, Boundaries, Grid, Location, Mirror, Periodic
+from physkit.geometry import AXES, AbstractSpace, Boundaries, Box, Grid, Location, Mirror, Periodic
 from physkit.particles import Particles
 
 from ._exact_scatter import exact_scatter
@@ -22,6 +30,10 @@ from ._stencil import (
     grid_coordinates,
     require_same_precision,
 )
+
+# Lengths that differ by less, relatively, are those of one box; traced ones by more, since finite differences
+# move the one without the other.
+_SAME_BOX, _SAME_TRACED_BOX = 1e-5, 1e-3
 
 
 @explain_call
@@ -168,9 +180,12 @@ class Points:
 
     @staticmethod
     def of(at: Float[Array, "n d"] | Particles, grid: Grid, call: str) -> "Points":
-        """**Errors:** `DeclarationError` where positions alone do not say which rows hold a particle."""
+        """**Errors:** `DeclarationError` where positions alone do not say which rows hold a particle;
+        `ParameterError` where particles and grid repeat at different lengths.
+        """
         if isinstance(at, Particles):
             mask, margin, position = at.mask, at.migration_margin, at.position
+            position = _in_box_of_grid(position, at.space, grid, call)
         else:
             mask, margin, position = None, 0.0, jnp.asarray(at)
         if mask is None and grid.space.comm.size > 1:
@@ -187,6 +202,28 @@ class Points:
         if self.mask is None:
             return x
         return jnp.where(self.mask.reshape(-1, *(1,) * (x.ndim - 1)), x, 0)
+
+
+def _in_box_of_grid(
+    position: Float[Array, "n d"], space: AbstractSpace, grid: Grid, call: str
+) -> Float[Array, "n d"]:
+    """`position`; where the particles' box repeats at other lengths than the grid's, NaN inside of a trace.
+
+    **Errors:** `ParameterError` for such boxes outside of a trace.
+    """
+    if not isinstance(space, Box) or len(space.periodic) != grid.dimension:
+        return position  # open space repeats nowhere; other dimensions are refused where coordinates are made
+    both = [k for k in range(grid.dimension) if space.periodic[k] and grid.periodic[k]]
+    mine, theirs = space.lengths, grid.space.lengths
+    box, mesh = concrete_value(mine), concrete_value(theirs)
+    if box is not None and mesh is not None:
+        if not np.allclose(box[both], mesh[both], rtol=_SAME_BOX, atol=0):
+            raise ParameterError(
+                f"{call}: the particles' box is {box}, the grid's {mesh}: use one for both"
+            )
+        return position
+    differs = jnp.abs(mine - theirs.astype(mine.dtype)) > _SAME_TRACED_BOX * mine
+    return poison_where(position, jnp.any(differs[np.array(both, int)]))
 
 
 def _require_unshared_points(grid: Grid, location: Location) -> None:

@@ -2,6 +2,7 @@
 
 from typing import Any, ClassVar
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -17,8 +18,10 @@ from physkit.coupling import (
     Gravity,
     Nearest,
     ParticleMesh,
+    deposit,
     interpolate,
 )
+from physkit.fields import Field
 from physkit.fields.operators import Central, Spectral
 from physkit.geometry import Box, Grid
 from physkit.integrators import EquationsOfMotion, VelocityVerlet
@@ -36,6 +39,10 @@ FAST_CASES = (
     "test_energy_conserving_mesh_acts_on_a_single_particle",
     "test_field_of_a_cosine_charge_density",
     "test_a_user_defined_mesh_interaction[float64]",
+    "test_another_box_than_the_mesh_gives_no_number",
+    "test_drag_in_another_box_is_refused",
+    "test_a_position_that_is_no_number_is_not_deposited",
+    "test_the_virial_in_si_units_and_single_precision",
 )
 
 # Few particles make cases small: what warns of them has tests of its own.
@@ -252,3 +259,45 @@ def test_bad_input():
         ParticleMesh(grid).init(Particles(particles.position, charge=1.0))
     with pytest.raises(ParameterError, match="use one for both"):
         ParticleMesh(Grid([1.0, 1.0], (4, 4))).init(particles)
+
+
+class TestWhatATraceHides:
+    """Faults that only show inside of `jit` were numbers."""
+
+    box = Box([1.0, 1.3])
+    mesh = Grid(box, (6, 7))
+
+    def particles(self, space, dtype=jnp.float64):
+        x = jnp.asarray([[0.1, 0.2], [0.6, 0.9]], dtype)
+        return Particles(x, space=space, charge=jnp.asarray([1.0, 2.0], dtype))
+
+    def test_another_box_than_the_mesh_gives_no_number(self):
+        other = self.particles(Box([1.5, 1.95]))
+        force = eqx.filter_jit(lambda p: ParticleMesh(self.mesh).force(CLOCK, p))
+        assert jnp.all(jnp.isnan(force(other)))
+        assert jnp.all(jnp.isfinite(force(self.particles(self.box))))
+
+    def test_drag_in_another_box_is_refused(self):
+        flow = Field(jnp.ones((2, 6, 7)), self.mesh, vector=True)
+        with pytest.raises(ParameterError, match="use one for both"):
+            interpolate(flow, self.particles(Box([1.5, 1.95])))
+
+    @pytest.mark.parametrize("kernel", [Nearest(), CIC()])
+    @pytest.mark.parametrize("exact", [False, True])
+    def test_a_position_that_is_no_number_is_not_deposited(self, kernel, exact):
+        lost = jnp.asarray([[0.1, 0.2], [jnp.nan, 0.5]])
+        assert jnp.isnan(deposit(1.0, lost, self.mesh, kernel, exact=exact).integral())
+
+    @pytest.mark.parametrize("interaction", [Electrostatics, Gravity])
+    def test_the_virial_in_si_units_and_single_precision(self, interaction):
+        def virial(dtype, length, strength):
+            box = Box(jnp.asarray([1.0, 1.3], dtype) * length)
+            x = jnp.asarray([[0.1, 0.2], [0.6, 0.9]], dtype) * length
+            state = Particles(x, space=box, mass=jnp.ones(2, dtype), charge=jnp.ones(2, dtype))
+            force = ParticleMesh(Grid(box, (6, 7)), interaction(jnp.asarray(strength, dtype)))
+            return np.asarray(force.virial(CLOCK, state), float)
+
+        length, strength = (1e-4, 1e20) if interaction is Electrostatics else (1e15, 1e-11)
+        exact = virial(jnp.float64, length, strength)
+        single = virial(jnp.float32, length, strength)
+        np.testing.assert_allclose(single, exact, rtol=1e-4, atol=1e-4 * np.abs(exact).max())

@@ -8,18 +8,32 @@ from typing import Any
 import jax
 import numpy as np
 
-from . import field_draws, particle_draws
+from . import (
+    coupling_draws,
+    field_draws,
+    gradient_draws,
+    particle_draws,
+    restart_draws,
+    sweep_draws,
+)
 from .outcome import Outcome
 
 BLOCK = 20  # draws that share their programs
 MAX_SHOWN = 2  # findings of a block that are told at length
-FAMILIES: list[Any] = [particle_draws, field_draws]
+FAMILIES: dict[str, Any] = {
+    "particles": particle_draws, "fields": field_draws, "coupling": coupling_draws,
+    "sweeps": sweep_draws, "gradients": gradient_draws, "restarts": restart_draws,
+}  # fmt: skip
+
+
+def family_of(number: int) -> str:
+    return list(FAMILIES)[number // BLOCK % len(FAMILIES)]
 
 
 def parts(number: int) -> tuple[Any, Any, Any]:
     """The family, the structure and the numbers of a draw."""
     block, place = divmod(number, BLOCK)
-    family = FAMILIES[block % len(FAMILIES)]
+    family, block = FAMILIES[family_of(number)], block // len(FAMILIES)
     structure = family.draw_structure(np.random.default_rng([1, block]), block)
     return family, structure, family.draw_numbers(np.random.default_rng([2, number]), place)
 
@@ -36,25 +50,32 @@ def examine(number: int) -> Outcome:
 
 def main(arguments: list[str]) -> int:
     """Examine the draw, or the draws from … to; the exit status tells whether something is wrong."""
-    if not arguments or not all(a.isdigit() for a in arguments[:2]):
-        print("usage: python -m tests.hunt FIRST [END]", file=sys.stderr)
+    numbers, families = arguments[:2], arguments[2:] or list(FAMILIES)
+    if not numbers or not all(a.isdigit() for a in numbers) or not set(families) <= set(FAMILIES):
+        print(f"usage: python -m tests.hunt FIRST [END [{'|'.join(FAMILIES)} …]]", file=sys.stderr)
         return 2
-    first = int(arguments[0])
-    end = int(arguments[1]) if len(arguments) > 1 else first + 1
+    first = int(numbers[0])
+    end = int(numbers[1]) if len(numbers) > 1 else first + 1
     shown = 0
     kinds, begin = collections.Counter(), time.monotonic()
     for number in range(first, end):
+        family = family_of(number)
+        if family not in families:
+            continue
         if number % BLOCK == 0:
             jax.clear_caches()  # a block's programs are of no use to the next
             shown = 0
         outcome = examine(number)
-        kinds[outcome.kind] += 1
+        kinds[family, outcome.kind] += 1
         if outcome.is_finding or end - first == 1:
             # The draws of a block mostly have one cause in common.
             text = outcome.text if shown < MAX_SHOWN else outcome.text[:80]
             about = describe(number) if shown < MAX_SHOWN else f"draw {number}"
             print(f"{about}\n  {outcome.kind}: {text}", flush=True)
             shown += 1
-    counts = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
-    print(f"{end - first} draws in {time.monotonic() - begin:.0f} s: {counts}")
-    return int(kinds["WRONG"] > 0)
+    for family in families:
+        counts = ", ".join(f"{c} {kind}" for (f, kind), c in sorted(kinds.items()) if f == family)
+        if counts:
+            print(f"{family}: {counts}")
+    print(f"{kinds.total()} draws in {time.monotonic() - begin:.0f} s")
+    return int(any(kind == "WRONG" for _, kind in kinds))

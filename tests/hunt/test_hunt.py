@@ -10,7 +10,15 @@ import pytest
 
 import physkit as pk
 
-from . import draws, field_draws, newton, particle_draws
+from . import (
+    coupling_draws,
+    draws,
+    field_draws,
+    gradient_draws,
+    newton,
+    particle_problems,
+    restart_draws,
+)
 from .outcome import judge
 
 # Blocks whose programs compile in a second; draws of a block share them.
@@ -43,15 +51,19 @@ def test_a_draw_follows_from_its_number():
 
 def test_draws_reach_every_kind():
     """Nothing is drawn that no draw ever has, in the first 2 000."""
-    seen = {particle_draws: set(), field_draws: set()}
-    for block in range(0, ALL, draws.BLOCK):
-        family, structure, _ = draws.parts(block)
-        for value in vars(structure).values():
-            seen[family] |= set(value) if isinstance(value, tuple) else {value}
+    seen = {family: set() for family in draws.FAMILIES}
+    for number in range(ALL):
+        _, structure, numbers = draws.parts(number)
+        for value in [*vars(structure).values(), *vars(numbers).values()]:
+            seen[draws.family_of(number)] |= set(value) if isinstance(value, tuple) else {value}
     assert (
-        set(particle_draws.STEPPERS) | {"free", "box", "partly", "tilted"} <= seen[particle_draws]
+        set(particle_problems.STEPPERS) | {"free", "box", "partly", "tilted"} <= seen["particles"]
     )
-    assert set(field_draws.EQUATIONS) | {"dirichlet", "neumann"} <= seen[field_draws]
+    assert set(field_draws.EQUATIONS) | {"dirichlet", "neumann"} <= seen["fields"]
+    assert set(coupling_draws.KINDS) | {1, 2, 3, 4} <= seen["coupling"]
+    assert set(gradient_draws.ADJOINTS) | {"jvp", "vmap", "carry"} <= seen["gradients"]
+    assert set(restart_draws.WAYS) | set(restart_draws.MISTAKES) <= seen["restarts"]
+    assert {"product", "zip", "states", "keys", "replicas", "stopped"} <= seen["sweeps"]
 
 
 class TestTheHuntItself:
@@ -59,7 +71,7 @@ class TestTheHuntItself:
 
     def test_a_wrong_number(self, monkeypatch):
         monkeypatch.setattr(newton, "verlet", lambda f, x, v, m, t, dt: (x * (1 + 1e-6), v))
-        monkeypatch.setitem(particle_draws.STEPPERS, "twice", newton.verlet)
+        monkeypatch.setitem(particle_problems.STEPPERS, "twice", newton.verlet)
         outcome = draws.examine(next(n for n in range(3, 40) if _is_plain(n)))
         assert outcome.is_finding
         assert "expected" in outcome.text
