@@ -1,6 +1,7 @@
 """Draws by number: what they are made of, and what became of them."""
 
 import collections
+import contextlib
 import sys
 import time
 from typing import Any
@@ -19,7 +20,7 @@ from . import (
 from .outcome import Outcome
 
 BLOCK = 20  # draws that share their programs
-MAX_SHOWN = 2  # findings of a block that are told at length
+MAX_TOLD = 2  # findings of a block that are told at length
 FAMILIES: dict[str, Any] = {
     "particles": particle_draws, "fields": field_draws, "coupling": coupling_draws,
     "sweeps": sweep_draws, "gradients": gradient_draws, "restarts": restart_draws,
@@ -56,23 +57,23 @@ def main(arguments: list[str]) -> int:
         return 2
     first = int(numbers[0])
     end = int(numbers[1]) if len(numbers) > 1 else first + 1
-    shown = 0
-    kinds, begin = collections.Counter(), time.monotonic()
-    for number in range(first, end):
-        family = family_of(number)
-        if family not in families:
-            continue
-        if number % BLOCK == 0:
-            jax.clear_caches()  # a block's programs are of no use to the next
-            shown = 0
-        outcome = examine(number)
-        kinds[family, outcome.kind] += 1
-        if outcome.is_finding or end - first == 1:
-            # The draws of a block mostly have one cause in common.
-            text = outcome.text if shown < MAX_SHOWN else outcome.text[:80]
-            about = describe(number) if shown < MAX_SHOWN else f"draw {number}"
-            print(f"{about}\n  {outcome.kind}: {text}", flush=True)
-            shown += 1
+    told, kinds, begin = 0, collections.Counter(), time.monotonic()
+    with contextlib.suppress(KeyboardInterrupt):  # Ctrl-C: what there is so far
+        for number in range(first, end):
+            family = family_of(number)
+            if family not in families:
+                continue
+            if number % BLOCK == 0:
+                jax.clear_caches()  # a block's programs are of no use to the next
+                told = 0
+            outcome = examine(number)
+            kinds[family, outcome.kind] += 1
+            if outcome.is_finding or end - first == 1:
+                # The draws of a block mostly have one cause in common.
+                text = outcome.text if told < MAX_TOLD else outcome.text[:80]
+                about = describe(number) if told < MAX_TOLD else f"draw {number}"
+                print(f"{about}\n  {outcome.kind}: {text}", flush=True)
+                told += 1
     for family in families:
         counts = ", ".join(f"{c} {kind}" for (f, kind), c in sorted(kinds.items()) if f == family)
         if counts:

@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import equinox as eqx
+import jax
 import numpy as np
 import pytest
 
@@ -18,11 +20,12 @@ from . import (
     newton,
     particle_problems,
     restart_draws,
+    sweep_draws,
 )
 from .outcome import judge
 
-# Blocks whose programs compile in a second; draws of a block share them.
-FEW = [n for block in (0, 20, 100) for n in range(block, block + 9)]
+# Of the families whose programs compile in a second, draws of a block, which share them.
+FEW = [0, *range(3, 9), *range(20, 29), 40, *range(43, 47)]
 ALL = 2000
 
 
@@ -76,6 +79,31 @@ class TestTheHuntItself:
         assert outcome.is_finding
         assert "expected" in outcome.text
 
+    @pytest.mark.slow
+    def test_a_wrong_derivative(self, monkeypatch):
+        right = gradient_draws._gradient
+        twice = lambda *a: jax.tree.map(lambda x: 1.001 * x, right(*a))
+        monkeypatch.setattr(gradient_draws, "_gradient", twice)
+        found = [draws.examine(n) for n in range(80, 100) if draws.parts(n)[2].way == "grad"]
+        assert any("differences give" in outcome.text for outcome in found[:4])
+
+    @pytest.mark.slow
+    def test_a_member_that_differs(self, monkeypatch):
+        alone = sweep_draws._alone
+        monkeypatch.setattr(sweep_draws, "_alone", lambda m, *a: alone(_slower(m), *a))
+        assert any("expected" in draws.examine(n).text for n in range(60, 64))
+
+    @pytest.mark.slow
+    def test_a_run_that_goes_on_differently(self, monkeypatch):
+        run = pk.run
+        wrong = lambda sim, *a, resume=False, **k: run(
+            _slower(sim) if resume else sim, *a, resume=resume and "changed", **k
+        )
+        monkeypatch.setattr(pk, "run", wrong)
+        ways = ("files", "stopped", "memory")
+        found = [draws.examine(n) for n in range(100, 120) if draws.parts(n)[2].way in ways][:4]
+        assert any("expected" in outcome.text for outcome in found)
+
     def test_a_raw_error(self):
         def work():
             raise ValueError("zero-size array")
@@ -108,6 +136,10 @@ class TestTheHuntItself:
             down[0, 0] -= step
             slope = (force(up, 0, 0).energy - force(down, 0, 0).energy) / (2 * step)
             assert np.isclose(-slope, force(x, 0, 0).force[0, 0], rtol=1e-6)
+
+
+def _slower(sim):
+    return eqx.tree_at(lambda s: s.dt, sim, 0.99 * sim.dt)
 
 
 def _is_plain(number):
