@@ -2,6 +2,7 @@
 #   make demo            simulate and fit something real; writes physkit-demo/
 #   make test            the fast test suite      make test-all   the slow cases, too
 #   make test-slurm      a real Slurm on this machine, started and stopped (as root: installs it)
+#   make mutants         seeded faults, one by one: do the tests see them?
 #   make hunt            2 000 drawn compositions against plain NumPy: is anything silently wrong?
 #   make validate        published numbers, computed here
 #   make bench           speed beside other codes
@@ -22,7 +23,7 @@ RUN := $(VENV)/bin/python
 STAMP := $(shell cksum < pyproject.toml | cut -d ' ' -f 1)
 has = $(VENV)/.has-$(1)-$(STAMP)
 
-.PHONY: demo test test-all test-slurm hunt validate bench gpu gpu-check gpu-report gpu-count lint format docs clean
+.PHONY: demo test test-all test-slurm hunt mutants validate bench gpu gpu-check gpu-report gpu-count lint format docs clean
 .DELETE_ON_ERROR:
 
 demo: $(call has,core)
@@ -42,6 +43,9 @@ test-slurm:
 
 hunt: $(call has,test)
 	$(RUN) -m tests.hunt 0 2000
+
+mutants: $(call has,test)
+	$(RUN) -m tests.mutants
 
 validate: $(call has,core)
 	$(RUN) -m physkit validate

@@ -5,6 +5,7 @@ example, where it must find something.
 """
 
 import ast
+import functools
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -153,6 +154,17 @@ NO_ARRAY = (
 )
 
 
+@functools.lru_cache(maxsize=1)
+def _parse(text: str) -> ast.Module:
+    """The tree of a file: rule after rule asks for that of the same one."""
+    return ast.parse(text)
+
+
+@functools.lru_cache(maxsize=1)
+def _nodes(text: str) -> tuple[ast.AST, ...]:
+    return tuple(ast.walk(_parse(text)))
+
+
 def files() -> Iterator[tuple[str, str]]:
     """(path from the repository's root, text) of every file of the package."""
     for path in sorted(PACKAGE.rglob("*.py")):
@@ -169,7 +181,7 @@ def imports(path: str, text: str, *, at_import_only: bool = False) -> Iterator[t
     package = module_name(path).split(".")
     if not path.endswith("__init__.py"):
         package = package[:-1]
-    tree = ast.parse(text)
+    tree = _parse(text)
     for node in _run_at_import(tree) if at_import_only else ast.walk(tree):
         if isinstance(node, ast.Import):
             for alias in node.names:
@@ -259,7 +271,7 @@ def length_breaches(path: str, text: str) -> list[str]:
 def banned(path: str, text: str) -> list[str]:
     """Constructs that fail silently, or that no part of the package needs."""
     found = []
-    for node in ast.walk(ast.parse(text)):
+    for node in _nodes(text):
         where = f"{path}:{getattr(node, 'lineno', 0)}: "
         if isinstance(node, ast.ImportFrom) and node.module == "__future__":
             found.append(f"{where}from __future__ import … disables abstract fields")
@@ -295,7 +307,7 @@ def private_jax(path: str, text: str) -> list[str]:
     if path in PRIVATE_ALLOWED:
         return []
     names = {(line, name) for line, name in imports(path, text)}
-    for node in ast.walk(ast.parse(text)):
+    for node in _nodes(text):
         if isinstance(node, ast.Attribute):
             dotted = ast.unparse(node)
             names.add(
@@ -312,7 +324,7 @@ def private_jax(path: str, text: str) -> list[str]:
 def work_at_import(path: str, text: str) -> list[str]:
     """Calls that make arrays while the module is being imported."""
     found = []
-    for node in _run_at_import(ast.parse(text)):
+    for node in _run_at_import(_parse(text)):
         if not isinstance(node, ast.Call):
             continue
         called = ast.unparse(node.func)
@@ -327,7 +339,7 @@ def work_at_import(path: str, text: str) -> list[str]:
 
 def missing_docstrings(path: str, text: str) -> list[str]:
     """Modules, public classes and public functions without a sentence about them."""
-    tree = ast.parse(text)
+    tree = _parse(text)
     found = [] if _has_docstring(tree, 2) else [f"{path}: the module needs a docstring"]
     kinds = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
     named = [n for n in tree.body if isinstance(n, kinds) and not n.name.startswith("_")]
@@ -384,7 +396,7 @@ def _subfolder(name: str) -> str:
 
 def arguments(text: str) -> Iterator[ast.arg]:
     """Every named argument of every function, but self and cls."""
-    for node in ast.walk(ast.parse(text)):
+    for node in _nodes(text):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             named = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
             yield from (a for a in named if a.arg not in ("self", "cls"))
@@ -419,7 +431,7 @@ def concrete_classes(path: str, text: str) -> list[str]:
 def private_words(path: str, text: str) -> list[str]:
     """Identifiers that only those who wrote them understand."""
     found = []
-    for node in ast.walk(ast.parse(text)):
+    for node in _nodes(text):
         name = (
             getattr(node, "name", None) or getattr(node, "id", None) or getattr(node, "attr", None)
         )

@@ -1,5 +1,6 @@
 """The package keeps the rules of `architecture.py`, and each rule catches what it is for."""
 
+import functools
 import importlib
 import inspect
 import json
@@ -31,9 +32,19 @@ def test_sources_are_found():
     assert "physkit/core/_module.py" in SOURCES
 
 
+@functools.cache
+def violations_by_rule():
+    """File after file: each is parsed once for all rules."""
+    found = {rule: [] for rule in PER_FILE}
+    for path, text in SOURCES.items():
+        for rule, check in PER_FILE.items():
+            found[rule] += check(path, text)
+    return found
+
+
 @pytest.mark.parametrize("rule", PER_FILE, ids=lambda name: name.replace(" ", "-"))
 def test_every_file_keeps_the_rule(rule):
-    violations = [c for path, text in SOURCES.items() for c in PER_FILE[rule](path, text)]
+    violations = violations_by_rule()[rule]
     assert not violations, "\n".join(violations)
 
 

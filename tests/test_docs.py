@@ -16,8 +16,6 @@ FAST_CASES = (
     "test_example_runs[figure_eight.py]",
     "test_example_runs[first_simulation.py]",
     "test_example_runs[gradient.py]",
-    "test_example_runs[gray_scott.py]",
-    "test_example_runs[lorenz_ensemble.py]",
     "test_example_runs[own_potential.py]",
     "test_blocks_keep_their_lines_and_share_names",
     "test_a_broken_block_fails_and_names_its_line",

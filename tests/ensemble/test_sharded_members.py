@@ -1,5 +1,7 @@
 """Members whose domains are decomposed over devices: chunks of members, each member on a grid of devices."""
 
+import functools
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -14,6 +16,7 @@ from physkit.observe import Every
 from physkit.simulate import Simulation
 
 
+@functools.cache
 def heat():
     grid = Grid(Box([1.0, 1.0]), (8, 4))
     u = Field.from_function(grid, lambda x, y: jnp.sin(2 * jnp.pi * x) + 0 * y)

@@ -41,8 +41,12 @@ def rate(model):
     return pk.find(model, Decay).rate
 
 
+def _state(now):
+    return now.state
+
+
 def decay_sweep(values=(0.5, 1.0, 1.5, 2.0), state=1.0, **more):
-    record = pk.Every(2, y=lambda now: now.state)
+    record = pk.Every(2, y=_state)
     model = pk.Simulation(pk.RK4(Decay()), dt=0.1, observers=record), jnp.full(3, state)
     return pk.Sweep(model, 4, over=pk.SweepAxis(rate, list(values), name="rate"), **more)
 

@@ -35,7 +35,7 @@ def launch(
         settings = {
             **{name: value for name, value in os.environ.items() if not name.startswith("SLURM_")},
             "PYTHONPATH": str(ROOT),
-            "XLA_FLAGS": f"--xla_force_host_platform_device_count={devices}",
+            "XLA_FLAGS": f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count={devices}",
             "JAX_ENABLE_X64": "1",
             "SLURM_JOB_ID": "7",
             "SLURM_STEP_ID": "0",

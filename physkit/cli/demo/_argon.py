@@ -19,7 +19,7 @@ from ..common._csv import write_table
 from ..common._report import Report
 from ._argon_pictures import draw_atoms, draw_displacement, draw_energy, draw_radial
 
-MELT_STEPS, STEPS = 6_000, 24_000
+MELT_STEPS, STEPS = 4_500, 15_000
 QUICK_MELT_STEPS, QUICK_STEPS = 1_500, 2_000
 
 

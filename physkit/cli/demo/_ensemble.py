@@ -33,8 +33,8 @@ from ..common._report import Report
 from ._ensemble_pictures import draw_escape, draw_isotherms, draw_map
 from ._ensemble_results import GRAMS_PER_CM3, KELVIN, MEGAPASCAL, EscapeRates, FluidPressures
 
-BOXES, QUICK_BOXES = 16, 4  # temperatures, and as many densities
-STEPS, QUICK_STEPS = 4_800, 1_600
+BOXES, QUICK_BOXES = 12, 4  # temperatures, and as many densities
+STEPS, QUICK_STEPS = 4_000, 1_600
 MELTING_STEPS = 1_600  # left out of averages
 STEPS_PER_FRAME = 20  # of `lennard_jones_box`
 REPLICAS, QUICK_REPLICAS = 1024, 256

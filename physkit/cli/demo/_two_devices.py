@@ -16,11 +16,11 @@ from ._device_comparison import compare
 from ._two_devices_pictures import draw_atoms, draw_flow
 
 # Cells along an edge of the flow, and for how long it is followed.
-CELLS, DURATION = 128, 1.6
+CELLS, DURATION = 96, 1.2
 QUICK_CELLS, QUICK_DURATION = 48, 1.2
 # Unit cells along an edge of the crystal, and steps.
-UNIT_CELLS, STEPS = 6, 1000
-QUICK_UNIT_CELLS, QUICK_STEPS = 5, 150
+UNIT_CELLS = 5
+STEPS, QUICK_STEPS = 400, 150
 
 
 def run(folder: Path, quick: bool, report: Report) -> None:
@@ -52,11 +52,11 @@ def run_in_child(folder: str, size: str, verbosity: str) -> None:
 def run_chapter(folder: Path, quick: bool, report: Report) -> None:
     """Run the chapter where there are two devices."""
     cells, duration = (QUICK_CELLS, QUICK_DURATION) if quick else (CELLS, DURATION)
-    unit_cells, steps = (QUICK_UNIT_CELLS, QUICK_STEPS) if quick else (UNIT_CELLS, STEPS)
+    steps = QUICK_STEPS if quick else STEPS
     platform = jax.devices()[0].platform
     simulation, gas = kelvin_helmholtz(cells)
     flow = compare("shear flow", simulation, gas, round(duration * 10 * cells))
-    liquid, crystal = liquid_argon(unit_cells)
+    liquid, crystal = liquid_argon(UNIT_CELLS)
     # Without the observers of the ready-made system: only last states are compared.
     argon = compare("argon", Simulation(liquid.integrator, dt=liquid.dt), crystal, steps)
     report.result("")

@@ -1,0 +1,342 @@
+"""Does the fast suite notice a fault? One-line faults, seeded one by one into a copy of the package.
+
+    python -m tests.mutants              all of them (`make mutants`)
+    python -m tests.mutants 5 10         some: the first number, and the first that is left out
+
+Each fault is a line of the code, what it becomes, and the tests that should fail then. A test that
+still passes is listed, and the exit status is 1.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).parent.parent
+COPIED = ("physkit", "tests", "pyproject.toml")
+
+
+class Mutant(NamedTuple):
+    """A fault: `old` becomes `new` in a file of physkit, and these tests of `tests` should fail."""
+
+    path: str
+    old: str
+    new: str
+    tests: str
+
+
+MUTANTS = [
+    Mutant(*fault)
+    for fault in (
+        # particles
+        (
+            "particles/forces/potentials/_lennard_jones.py",
+            "s6 * (2 * s6 - 1)",
+            "s6 * (s6 - 1)",
+            "particles/test_potentials.py",
+        ),
+        (
+            "particles/forces/potentials/_lennard_jones.py",
+            "s6 * (s6 - 1)  #",
+            "s6 * (s6 + 1)  #",
+            "particles/test_potentials.py",
+        ),
+        (
+            "particles/forces/potentials/_wca.py",
+            "(4 * s6 * (s6 - 1) + 1)",
+            "(4 * s6 * (s6 - 1))",
+            "particles/test_potentials.py",
+        ),
+        (
+            "particles/forces/potentials/_morse.py",
+            "2 * self.depth * self",
+            "self.depth * self",
+            "particles/test_potentials.py",
+        ),
+        (
+            "particles/forces/potentials/_buckingham.py",
+            "- 6 * (self",
+            "- 5 * (self",
+            "particles/test_potentials.py",
+        ),
+        (
+            "particles/forces/potentials/_mixing.py",
+            "sigma[None, :]) / 2",
+            "sigma[None, :])",
+            "particles/test_potentials.py",
+        ),
+        (
+            "particles/forces/bonded/_bonds.py",
+            "return 0.5 * local",
+            "return local",
+            "particles/test_bonded.py",
+        ),
+        (
+            "particles/forces/bonded/_angles.py",
+            "return 0.5 * local",
+            "return local",
+            "particles/test_bonded.py",
+        ),
+        (
+            "particles/forces/pairs/_pairwise.py",
+            '("energy", particles, cache) / 2',
+            '("energy", particles, cache)',
+            "particles/test_pairwise.py",
+        ),
+        (
+            "particles/forces/pairs/_truncation.py",
+            "energy(r) * (1 - x**3 * (10 - 15 * x",
+            "energy(r) * (1 - x**3 * (10 - 14 * x",
+            "particles/test_truncation.py",
+        ),
+        (
+            "particles/forces/pairs/_truncation.py",
+            "return 0.5 * n * density",
+            "return n * density",
+            "particles/test_truncation.py particles/test_pairwise.py",
+        ),
+        (
+            "particles/forces/pairs/_direct_gravity.py",
+            "units.energy(-0.5 *",
+            "units.energy(-1.0 *",
+            "particles/test_direct_gravity.py",
+        ),
+        (
+            "particles/neighbors/_displacement.py",
+            "largest > radius / 2",
+            "largest > radius * 9",
+            "particles/test_force_faults.py",
+        ),
+        (
+            "particles/_velocities.py",
+            "d * (moving - 1)",
+            "d * moving",
+            "particles/test_velocities.py",
+        ),
+        # integrators
+        (
+            "integrators/particle/_langevin.py",
+            "return kick(state, total, 0.5 * clock.dt)",
+            "return kick(state, total, clock.dt)",
+            "integrators/test_langevin.py",
+        ),
+        (
+            "integrators/particle/_nose_hoover.py",
+            "is_first * (degrees - 1)",
+            "is_first * degrees",
+            "integrators/test_nose_hoover.py",
+        ),
+        (
+            "integrators/_splitting_coefficients.py",
+            "1 - 4 * p",
+            "1 - 3 * p",
+            "integrators/test_symplectic.py integrators/test_order.py",
+        ),
+        # fields
+        (
+            "fields/_power_spectrum.py",
+            "power / cells**2",
+            "power / cells",
+            "fields/test_power_spectrum.py",
+        ),
+        (
+            "fields/finite_volume/_limiters.py",
+            "minmod(2 * minmod(below",
+            "minmod(3 * minmod(below",
+            "fields/test_finite_volume.py",
+        ),
+        (
+            "fields/states/_gas.py",
+            "(gamma - 1) * self._internal",
+            "gamma * self._internal",
+            "fields/test_gas.py",
+        ),
+        ("fields/states/_gas.py", "- 0.5 * jnp.sum(m * m", "- jnp.sum(m * m", "fields/test_gas.py"),
+        (
+            "fields/equations/_wave.py",
+            "self.scheme) * self.speed**2",
+            "self.scheme) * self.speed",
+            "fields/test_equations.py systems/test_waves_and_patterns.py",
+        ),
+        (
+            "fields/equations/_burgers.py",
+            ".derivative(0) * -0.5",
+            ".derivative(0) * 0.5",
+            "fields/test_equations.py systems/test_waves_and_patterns.py",
+        ),
+        (
+            "fields/equations/_kuramoto_sivashinsky.py",
+            "* k2 - self.hyper",
+            "* k2 + self.hyper",
+            "fields/test_equations.py",
+        ),
+        (
+            "fields/equations/_schroedinger.py",
+            "return 0.5 * self.hbar**2",
+            "return self.hbar**2",
+            "fields/test_equations.py systems/test_waves_and_patterns.py",
+        ),
+        (
+            "fields/operators/_staggered.py",
+            "(low + high) * 0.5",
+            "(low + high)",
+            "fields/test_operators.py",
+        ),
+        (
+            "fields/elliptic/_variable_coefficients.py",
+            "f / spacing[k] ** 2",
+            "f / spacing[k]",
+            "fields/test_elliptic.py",
+        ),
+        (
+            "fields/equations/fluid/_navier_stokes.py",
+            "(n / grid.shape[axis]) ** 2",
+            "(n / grid.shape[axis])",
+            "fields/test_incompressible.py",
+        ),
+        # coupling
+        (
+            "coupling/_kernels.py",
+            "(4 - 6 * s**2 + 3 * s**3)",
+            "(4 - 6 * s**2 + 2 * s**3)",
+            "coupling/test_transfer.py",
+        ),
+        (
+            "coupling/_particle_mesh.py",
+            "self._potential(source).field()).integral() / 2",
+            "self._potential(source).field()).integral()",
+            "coupling/test_particle_mesh.py",
+        ),
+        (
+            "coupling/_mesh_interactions.py",
+            "-4 * jnp.pi",
+            "-2 * jnp.pi",
+            "coupling/test_particle_mesh.py coupling/test_mesh_force_error.py",
+        ),
+        # geometry, core
+        (
+            "geometry/spaces/_box.py",
+            "self.lengths / 2, jnp.inf",
+            "self.lengths, jnp.inf",
+            "geometry/test_spaces.py",
+        ),
+        (
+            "geometry/spaces/_triclinic.py",
+            "jnp.min(heights(self.reduced)) / 2",
+            "jnp.min(heights(self.reduced))",
+            "geometry/test_spaces.py",
+        ),
+        ("core/_clock.py", "self.high + (total >> _WORD)", "self.high", "core/test_clock.py"),
+        # observe, fit, ensemble
+        (
+            "observe/statistics/_radial_distribution.py",
+            "n * (n - 1) / 2, dtype",
+            "n * n / 2, dtype",
+            "observe/test_structure.py",
+        ),
+        (
+            "observe/statistics/_structure_factor.py",
+            "cosine**2 + sine**2",
+            "cosine**2 - sine**2",
+            "observe/test_structure.py",
+        ),
+        ("fit/_reweighting.py", "max(blocks - 1, 1)", "max(blocks - 9, 1)", "fit/test_reweight.py"),
+        (
+            "fit/uncertainty/_standard_errors.py",
+            "np.sum(residuals**2) / degrees_of_freedom",
+            "np.sum(residuals**2) / residuals.size",
+            "fit/test_fit.py",
+        ),
+        (
+            "ensemble/statistics/_reductions.py",
+            '["squares"] / (count - 1)',
+            '["squares"] / count',
+            "ensemble/test_reductions.py",
+        ),
+        (
+            "ensemble/statistics/_bootstrap.py",
+            "quantile((1 - level) / 2)",
+            "quantile(1 - level)",
+            "ensemble/test_ensemble_statistics.py",
+        ),
+        # checks that are dropped
+        (
+            "storage/_checksums.py",
+            "if array_checksum(name, values) != expected:",
+            "if False:",
+            "storage/test_checksums.py storage/test_checkpoint.py",
+        ),
+        (
+            "storage/_untrusted_hdf5.py",
+            "get_info(key).type != h5py.h5l.TYPE_HARD",
+            "get_info(key).type == 77",
+            "storage/test_hostile_files.py storage/test_checkpoint.py storage/test_table.py",
+        ),
+        (
+            "core/_terms.py",
+            "if len(set(given)) < len(given):",
+            "if False:",
+            "core integrators/test_composition_checks.py",
+        ),
+    )
+]
+
+
+def is_found(mutant: Mutant) -> bool:
+    """Whether the tests fail on a copy of the code with the fault.
+
+    **Errors:** `ValueError` if the line is not there, or more than once.
+    """
+    with tempfile.TemporaryDirectory() as top:
+        for name in COPIED:
+            source = ROOT / name
+            if source.is_dir():
+                shutil.copytree(
+                    source, Path(top, name), ignore=shutil.ignore_patterns("__pycache__")
+                )
+            else:
+                shutil.copy(source, top)
+        # Programs that the fault leaves as they are need not be compiled again.
+        (ROOT / ".cache").mkdir(exist_ok=True)
+        Path(top, ".cache").symlink_to(ROOT / ".cache")
+        path = Path(top, "physkit", mutant.path)
+        text = path.read_text(encoding="utf-8")
+        if text.count(mutant.old) != 1:
+            raise ValueError(f"{mutant.path} holds {mutant.old!r} {text.count(mutant.old)} times")
+        path.write_text(text.replace(mutant.old, mutant.new), encoding="utf-8")
+        tests = [f"tests/{name}" for name in mutant.tests.split()]
+        done = subprocess.run(
+            [sys.executable, "-m", "pytest", "-n", "0", "-x", "-q", *tests],
+            cwd=top,
+            env={**os.environ, "PYTHONPATH": top, "PYTHONDONTWRITEBYTECODE": "1"},
+            capture_output=True,
+            text=True,
+        )
+    if done.returncode not in (0, 1):
+        raise ValueError(f"pytest ended with {done.returncode}: {done.stdout[-2000:]}{done.stderr}")
+    return done.returncode == 1
+
+
+def main(first: int = 0, stop: int = len(MUTANTS)) -> int:
+    """Seed some of the faults; the exit status."""
+    survivors = 0
+    for number in range(first, min(stop, len(MUTANTS))):
+        mutant, began = MUTANTS[number], time.monotonic()
+        found = is_found(mutant)
+        survivors += not found
+        verdict = "found" if found else "NOT FOUND"
+        print(
+            f"{number:2d} {verdict:9s} {time.monotonic() - began:4.0f} s  {mutant.path}: "
+            f"{mutant.old}  →  {mutant.new}",
+            flush=True,
+        )
+    print(f"{survivors} not found")
+    return int(survivors > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main(*map(int, sys.argv[1:])))
