@@ -253,7 +253,7 @@ force.energy(X) | Pairwise.energy needs state
 trap.force(atoms) | HarmonicTrap.force needs state
 heat(u) | Diffusion needs state and cache
 heat.rate(u) | Diffusion.rate needs state
-heat.rate(0.0, u) | clock must be a Clock
+heat(0.0, u, None) | clock must be a Clock
 verlet.step(atoms, 0.01) | VelocityVerlet.step needs
 u + "a" | numbers, arrays and fields
 "a" + u | numbers, arrays and fields

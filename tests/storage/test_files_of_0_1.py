@@ -6,6 +6,7 @@ The folders in `data_0_1/` were written by 0.1 from the models below, in its own
 
 import shutil
 import warnings
+from functools import partial
 from pathlib import Path
 
 import jax
@@ -52,6 +53,7 @@ from physkit.storage import (
 )
 from physkit.storage.checkpoint import _checkpoint as checkpoints, _names_0_1 as names
 from physkit.storage.checkpoint._checkpoint import read_checkpoint_table
+from physkit.storage.checkpoint._version_vocabulary import VERSION_0_2
 
 DATA = Path(__file__).with_name("data_0_1")
 
@@ -208,8 +210,11 @@ def test_gas_of_0_2_opens(tmp_path, monkeypatch):
     gas = Gas(*state["gas"].parts().values())
     old = carry.replace(state={**carry.state, "gas": gas})
     provenance = {**checkpoints.collect_provenance(), "physkit": "0.2.0"}
-    monkeypatch.setattr(checkpoints, "collect_provenance", lambda: provenance)
-    save_checkpoint(tmp_path / "old.h5", old, sim=simulation)
+    describe = partial(checkpoints.describe_tree, vocabulary=VERSION_0_2)
+    with monkeypatch.context() as of_0_2:
+        of_0_2.setattr(checkpoints, "collect_provenance", lambda: provenance)
+        of_0_2.setattr(checkpoints, "describe_tree", describe)
+        save_checkpoint(tmp_path / "old.h5", old, sim=simulation)
     found = load_checkpoint(tmp_path / "old.h5", carry, sim=simulation)
     assert not found.simulation_changes
     np.testing.assert_array_equal(found.tree.state["gas"].gamma, 1.4)
