@@ -1,5 +1,6 @@
 """Particles and fluids: momentum, relaxation, paths."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -95,7 +96,7 @@ def test_momentum_is_conserved_between_walls():
         "drops": drops.replace(position=inside),
         "gas": Field(values, grid, None, NoSlip(), vector=True),
     }
-    rate = drag(kernel=TSC()).rate(CLOCK, s)
+    rate = jax.jit(lambda s: drag(kernel=TSC()).rate(CLOCK, s))(s)
     gained = jnp.sum(s["drops"].mass[:, None] * rate["drops"].velocity, axis=0)
     lost = 1.3 * grid.sum(rate["gas"].values) * grid.cell_volume
     np.testing.assert_allclose(gained, -lost, rtol=1e-12)

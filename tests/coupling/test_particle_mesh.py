@@ -108,10 +108,11 @@ class TestBattery:
 def test_total_force_and_self_force_vanish(d, interlaced, scheme):
     grid, particles = grid_and_particles(d)
     mesh = ParticleMesh(grid, kernel=CIC(), interlaced=interlaced, scheme=scheme)
-    force = mesh.force(CLOCK, particles)
-    assert float(jnp.max(jnp.abs(jnp.sum(force, axis=0)))) < 1e-13 * float(jnp.sum(jnp.abs(force)))
+    compute_force = jax.jit(lambda p: mesh.force(CLOCK, p))
+    force = np.asarray(compute_force(particles))
+    assert np.max(np.abs(np.sum(force, axis=0))) < 1e-13 * np.sum(np.abs(force))
     alone = particles.replace(charge=particles.charge.at[1:].set(0))
-    assert float(jnp.max(jnp.abs(mesh.force(CLOCK, alone)))) < 1e-13  # no force on itself
+    assert np.max(np.abs(compute_force(alone))) < 1e-13  # no force on itself
 
 
 def test_energy_conserving_mesh_acts_on_a_single_particle():

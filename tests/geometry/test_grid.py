@@ -1,7 +1,6 @@
 """Grids: ghost cells equal NumPy's padding; boundaries, transforms, coordinates, errors."""
 
 import itertools
-from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -58,8 +57,7 @@ def test_ghost_cells_equal_numpy_padding(dimension, width):
                 pads[1 + axis] = (width, width)
                 mode = numpy_padding(kind, location.staggered[axis])
                 expected = np.pad(expected, pads, **mode)
-            # One program, instead of one for every slice and sum of it.
-            found = jax.jit(partial(grid.pad, width=width, boundary=sides, location=location))(x)
+            found = grid.pad(jnp.asarray(x), width, sides, location)
             np.testing.assert_array_equal(found, expected, err_msg=f"{combination} {location}")
 
 
@@ -144,6 +142,7 @@ def test_padding_all_axes_equals_padding_one_by_one(periodic):
 
 
 def test_padding_is_differentiable_by_data_boundary_values_and_lengths():
+    @jax.jit
     def total(x, value, slope, length):
         grid = Grid(Box(length[None], False), 4)
         sides = parse_boundaries((False,), {"x": (Dirichlet(value), Neumann(slope))})

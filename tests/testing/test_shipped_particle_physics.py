@@ -81,9 +81,9 @@ from physkit.testing import check_force, check_integrator, check_potential
 
 from .specimens import irregular_particles
 
-# What the fast suite runs of this file; `make test-all` runs the rest, too.
+# What the fast suite runs of this file; `make test-all` runs the rest, too. Of pair forces every promise
+# has a test of its own, in tests/particles/test_pairwise.py.
 FAST_CASES = (
-    "test_passes[Pairwise]",
     "test_passes[HarmonicTrap]",
     "test_passes[LennardJones1]",
     "test_passes[SoftSphere]",
