@@ -82,3 +82,22 @@ def test_boxes_are_compared_in_any_units():
     small = pk.Particles([[1e-9]], charge=1.0, space=pk.Box([3e-9]))
     with pytest.raises(pk.errors.ParameterError, match="use one for both"):
         pk.ParticleMesh(pk.Grid(pk.Box([4e-9]), (8,))).init(small)
+
+
+@pytest.mark.parametrize("kernel", ["CIC", pytest.param("TSC", marks=pytest.mark.slow)])
+def test_interlacing_makes_errors_smaller(kernel):
+    """Of a pair's force, over places on the mesh; and so how much it depends on the place."""
+    r = np.array([0.19, 0.07, -0.12])
+    middle = np.random.default_rng(1).random((8, 1, 3))
+    places = jnp.asarray((middle + np.stack([r, -r]) / 2) % 1)
+
+    def force(interlaced):
+        of = pk.ParticleMesh(
+            pk.Grid(BOX, (CELLS,) * 3), kernel=getattr(pk.kernels, kernel)(), interlaced=interlaced
+        )
+        pair = jax.jit(lambda x: of.force(CLOCK, pk.Particles(x, charge=CHARGES, space=BOX))[0])
+        return np.array([pair(x) for x in places])
+
+    plain, interlaced, exact = force(False), force(True), pair_force(r)
+    assert np.linalg.norm(np.std(interlaced, axis=0)) < 0.5 * np.linalg.norm(np.std(plain, axis=0))
+    assert np.linalg.norm(interlaced - exact) < np.linalg.norm(plain - exact)
