@@ -14,6 +14,7 @@ from physkit.core import (
     State,
     get_component,
     param,
+    replace_fields,
     require_nonnegative,
     require_positive,
     safe_sqrt,
@@ -35,6 +36,8 @@ from ...finite_volume import (
 from ...finite_volume._reconstruction import edges_to_faces
 from ...states._shallow_water_state import ShallowWaterState
 
+_DRY_FRACTION = 1e-6  # of the deepest water, where `dry` is left out
+
 
 class ShallowWaterFV(AbstractConservationLaw):
     """Shallow water by finite volumes, with bores and moving shores, for `ShallowWaterState`.
@@ -53,14 +56,15 @@ class ShallowWaterFV(AbstractConservationLaw):
     - `coriolis`, `beta`: f at y = `origin`, and ∂f/∂y.
     - `drag`: r, linear friction, 1 / time.
     - `wind`: τ/ρ, stress over density, length² / time²: `[d]`, or an array `[d, *points]`; None for calm.
-    - `dry`: depth below which water hardly moves, length.
+    - `dry`: depth below which water hardly moves, length; a millionth of the deepest water at each instant
+      if left out.
     - `origin`: y where the Coriolis parameter is f.
     - `riemann`: `HLLC()`, `HLL()`, `Rusanov()`.
     - `reconstruction`: `MUSCL(limiter)` or `PiecewiseConstant()`.
     - `component`: the water's name, where the state has several components.
 
     **Good values:** `SSPRK2` with a Courant number of 0.25 in the plane, 0.45 on a line (`CFLSubsteps`); `dry`
-    a 10⁻⁴ of the depth or less.
+    at most 10⁻⁴ of the depth.
 
     **Reference:** Audusse, Bouchut, Bristeau, Klein & Perthame, SIAM J. Sci. Comput. 25, 2050 (2004);
     velocities in thin layers: Kurganov & Petrova, Commun. Math. Sci. 5, 133 (2007), eq. 2.17.
@@ -73,7 +77,7 @@ class ShallowWaterFV(AbstractConservationLaw):
     beta: Float[Array, ""] = param(0.0)
     drag: Float[Array, ""] = param(0.0)
     wind: Float[Array, "..."] | None = param(None)
-    dry: Float[Array, ""] = param(1e-6)
+    dry: Float[Array, ""] | None = param(None)
     origin: Float[Array, ""] = param(0.0)
     riemann: AbstractRiemannSolver = HLLC()
     reconstruction: AbstractReconstruction = MUSCL()
@@ -93,7 +97,8 @@ class ShallowWaterFV(AbstractConservationLaw):
     def primitive(self, conserved: Variables) -> Variables:
         depth, *momentum = conserved
         # m/h, without the division by nothing where h is below `dry` (Kurganov & Petrova, eq. 2.17).
-        deep = jnp.maximum(depth, self.dry)
+        dry = self._dry_depth(jnp.max(depth)) if self.dry is None else self.dry
+        deep = jnp.maximum(depth, dry)
         inverse_depth = math.sqrt(2) * depth / jnp.sqrt(depth**4 + deep**4)
         return depth, *(m * inverse_depth.astype(m.dtype) for m in momentum)
 
@@ -150,9 +155,16 @@ class ShallowWaterFV(AbstractConservationLaw):
 
     # --- its rate -------------------------------------------------------------------------------
 
+    def max_signal_rate(self, clock: Clock, state: State) -> Float[Array, ""]:
+        law = self._with_dry_depth(self._require_water(state))
+        return super(ShallowWaterFV, law).max_signal_rate(clock, state)
+
     def rate(self, clock: Clock, state: State) -> Rate:
         del clock
         water = self._require_water(state)
+        return self._with_dry_depth(water)._rate(water)
+
+    def _rate(self, water: ShallowWaterState) -> Rate:
         total: list[Array] = []
         for axis in range(water.grid.dimension):
             parts = self._rates_along(water, axis)
@@ -177,6 +189,18 @@ class ShallowWaterFV(AbstractConservationLaw):
             "momentum": FieldIncrement(momentum_rate, place),
         }
         return rates if self.component is None else {self.component: rates}
+
+    def _with_dry_depth(self, water: ShallowWaterState) -> "ShallowWaterFV":
+        """This law with a `dry` that every device takes the same."""
+        if self.dry is not None:
+            return self
+        deepest = water.grid.max(water.depth.data)
+        return replace_fields(self, {"dry": self._dry_depth(deepest)})
+
+    @staticmethod
+    def _dry_depth(deepest: Float[Array, ""]) -> Float[Array, ""]:
+        # Without any water any depth will do; and a threshold is no physics to differentiate.
+        return _DRY_FRACTION * lax.stop_gradient(jnp.where(deepest > 0, deepest, 1))
 
     def _rates_along(self, water: ShallowWaterState, axis: int) -> list[Array]:
         """−∂F/∂x and the slope of the ground along one axis, so that they balance at rest."""
