@@ -165,7 +165,8 @@ class AbstractIntegrator(Module):
     def conserves_momentum(self) -> bool:
         """Whether a step keeps the total momentum: temperatures count `d` degrees of freedom less.
 
-        True if there are terms and every one of them says so.
+        True if there are terms and every one of them says so. Temperatures see by themselves whether a step
+        draws noise of its own, which this does not know.
         """
         terms = _terms_inside(self)
         return bool(terms) and all(getattr(term, "conserves_momentum", False) for term in terms)

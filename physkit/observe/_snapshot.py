@@ -1,8 +1,20 @@
 """A snapshot: what observers are given of one instant of a running simulation."""
 
+import jax
 from jaxtyping import Array, Float
 
-from physkit.core import AbstractTerm, Aux, Cache, Clock, Module, Plan, State
+from physkit.core import (
+    AbstractTerm,
+    Aux,
+    Cache,
+    Clock,
+    Module,
+    ParameterError,
+    Plan,
+    PyTree,
+    State,
+    replace_fields,
+)
 from physkit.integrators import AbstractIntegrator
 
 
@@ -31,3 +43,31 @@ class Snapshot(Module):
     def terms(self) -> tuple[tuple[AbstractTerm, Cache], ...]:
         """The running terms, each with its current cache."""
         return self.integrator.terms(self.aux)
+
+    @property
+    def conserves_momentum(self) -> bool:
+        """Whether the running integrator keeps the total momentum.
+
+        By default an integrator says so that only knows its forces: one that draws noise of its own does not
+        keep it, unless a part removes it.
+        """
+        if not self.integrator.conserves_momentum:
+            return False
+        return self.clock.noise_key is None or self._removes_momentum() or not self._draws_noise()
+
+    def _removes_momentum(self) -> bool:
+        def removes(part: PyTree) -> bool:
+            return isinstance(part, AbstractIntegrator) and part.removes_momentum
+
+        return any(map(removes, jax.tree.leaves(self.integrator, is_leaf=removes)))
+
+    def _draws_noise(self) -> bool:
+        """Whether a step could not do without a random key. Only traced: nothing is computed."""
+        keyless = replace_fields(self.clock, {"noise_key": None})
+        try:
+            jax.eval_shape(
+                lambda: self.integrator.step(self.plan, keyless, self.state, self.aux)[0]
+            )
+        except ParameterError:
+            return True
+        return False

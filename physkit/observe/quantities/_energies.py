@@ -99,7 +99,7 @@ class Temperature(AbstractQuantity):
         k_B T = 2 K / N_f
 
     N_f counts d degrees of freedom per moving particle, less d where the running integrator
-    conserves total momentum.
+    conserves total momentum (one with noise of its own does not).
 
     **Arguments:**
 
@@ -124,7 +124,7 @@ def _degrees(snapshot: Snapshot, component: str | None) -> Float[Array, ""]:
     unconstrained = [degrees_of_freedom(p, False) for p in components]
     total = sum(unconstrained[1:], unconstrained[0])
     remaining = total
-    if snapshot.integrator.conserves_momentum:
+    if snapshot.conserves_momentum:
         # The momentum of all together is conserved: its degrees are subtracted once, not per component.
         remaining = total - (unconstrained[0] - degrees_of_freedom(components[0], True))
     if component is None:
