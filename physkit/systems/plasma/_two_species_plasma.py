@@ -118,8 +118,9 @@ def ringing(time: ArrayLike, wave: ArrayLike, mass_ratio: float = MASS_RATIO) ->
 
 def _longest_wave(name: str):
     def read(now: Snapshot) -> Float[Array, ""]:
-        # Twice the cosine's mean: the amplitude δn/n of the wave of k = 1.
-        x = now.state[name].position[:, 0]
-        return 2 * jnp.mean(jnp.cos(x))
+        # Twice the cosine's mean: the amplitude δn/n of the wave as long as the box.
+        species = now.state[name]
+        k = 2 * jnp.pi / species.space.lengths[0]
+        return 2 * jnp.mean(jnp.cos(k * species.position[:, 0]))
 
     return read

@@ -1,0 +1,304 @@
+"""Every ready-made system in other units: the same physics, so that no absolute number is hidden in its parts.
+
+A system is built in its own units, and every number with a dimension, by the table below, is multiplied by its
+unit: parameters, the state, the time step. What comes out is divided by the same units.
+"""
+
+import dataclasses
+import functools
+import inspect
+import typing
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import numpy as np
+import pytest
+
+import physkit as pk
+from physkit.core import Module, PhyskitError, build_unchecked
+from physkit.testing import Units, check_units
+
+Unit = Callable[[Units], float]
+
+
+def one(u: Units) -> float:
+    return 1.0
+
+
+def rate(u: Units) -> float:
+    return 1 / u.time
+
+
+def amount(u: Units) -> float:
+    """Of anything that is counted, or has no dimension of mechanics: its own unit."""
+    return u.temperature
+
+
+# By class and field. Numbers that are 0 or infinite are so in all units, and need no row.
+UNITS: dict[str, Unit] = {
+    "Simulation.dt": lambda u: u.time,
+    "Simulation.t0": lambda u: u.time,
+    "Box.lengths": lambda u: u.length,
+    "Particles.position": lambda u: u.length,
+    "Particles.velocity": lambda u: u.speed,
+    "Particles.mass": lambda u: u.mass,
+    "Particles.charge": lambda u: u.charge,
+    "Gas.density": lambda u: u.density,
+    "Gas.momentum": lambda u: u.density * u.speed,
+    "Gas.energy": lambda u: u.pressure,
+    "Gas.gamma": one,
+    "ShallowWaterState.depth": lambda u: u.length,
+    "ShallowWaterState.momentum": lambda u: u.length * u.speed,
+    "CGridShallowWaterState.depth": lambda u: u.length,
+    "CGridShallowWaterState.velocity_x": lambda u: u.speed,
+    "CGridShallowWaterState.velocity_y": lambda u: u.speed,
+    # Forces
+    "LennardJones.epsilon": lambda u: u.energy,
+    "LennardJones.sigma": lambda u: u.length,
+    "Pairwise.cutoff": lambda u: u.length,
+    "Pairwise.skin": lambda u: u.length,
+    "DirectGravity.constant": lambda u: u.length**3 / u.mass / u.time**2,
+    "Gravity.constant": lambda u: u.volume / u.mass / u.time**2,
+    "Electrostatics.permittivity": lambda u: u.charge**2 * u.time**2 / u.mass / u.volume,
+    "Comoving.hubble": rate,
+    "RadialDistribution.r_max": lambda u: u.length,
+    "Drag.friction": rate,
+    "Drag.density": lambda u: u.density,
+    "DoubleWell.barrier": lambda u: u.energy,
+    # Integrators
+    "BAOAB.temperature": lambda u: u.energy,
+    "BAOAB.friction": rate,
+    "Brownian.temperature": lambda u: u.energy,
+    "Brownian.friction": rate,
+    "CFLSubsteps.cfl": one,
+    "Reversible.range_factor": one,
+    # Equations
+    "Burgers.viscosity": lambda u: u.diffusivity,
+    "Diffusion.diffusivity": lambda u: u.diffusivity,
+    "NavierStokes.viscosity": lambda u: u.diffusivity,
+    "VorticityTransport.viscosity": lambda u: u.diffusivity,
+    "VorticityTransport.drag": rate,
+    "KolmogorovForcing.amplitude": lambda u: u.acceleration,
+    "CompressibleEuler.gamma": one,
+    "FisherKPP.growth": rate,
+    "FisherKPP.capacity": amount,
+    "KortewegDeVries.nonlinearity": lambda u: u.speed / amount(u),
+    "KortewegDeVries.dispersion": lambda u: u.length**3 / u.time,
+    "KuramotoSivashinsky.instability": lambda u: u.diffusivity,
+    "KuramotoSivashinsky.hyperdiffusion": lambda u: u.length**4 / u.time,
+    "KuramotoSivashinsky.nonlinearity": lambda u: u.speed / amount(u),
+    "LotkaVolterra.growth": rate,
+    "LotkaVolterra.predation": lambda u: rate(u) / amount(u),
+    "LotkaVolterra.death": rate,
+    "LotkaVolterra.conversion": lambda u: rate(u) / amount(u),
+    "Schroedinger.hbar": lambda u: u.energy * u.time,
+    "Schroedinger.mass": lambda u: u.mass,
+    "Schroedinger.potential": lambda u: u.energy,
+    "ShallowWater.gravity": lambda u: u.acceleration,
+    "ShallowWater.beta": lambda u: rate(u) / u.length,
+    "ShallowWater.drag": rate,
+    "ShallowWater.wind_x": lambda u: u.speed**2,
+    "ShallowWaterFV.gravity": lambda u: u.acceleration,
+    "ShallowWaterFV.bed": lambda u: u.length,
+    "ShallowWaterFV.dry": lambda u: u.length,
+    "Wave.speed": lambda u: u.speed,
+    # Of pure numbers
+    "Brusselator.a": one,
+    "Brusselator.b": one,
+    "GrayScott.feed": one,
+    "GrayScott.kill": one,
+    "Function.args": one,
+}
+# In the unit of what holds it: the field of a component, a wall of that field.
+VALUES = {"", "Field.data", "Dirichlet.value"}
+VALUES_PER_LENGTH = {"Neumann.slope"}
+
+
+def in_units(x: Any, u: Units, unit: Unit | dict[str, Unit] | None, key: str = "") -> Any:
+    """`x` with every number in the units `u`. `unit`: of numbers without a row of their own, by component."""
+    if isinstance(x, Module):
+        fields = {}
+        for f in dataclasses.fields(x):
+            key = f"{type(x).__name__}.{f.name}"
+            if key == "Particles.fixed_point":
+                continue
+            inner = UNITS.get(key, unit)
+            if key in VALUES_PER_LENGTH:
+                inner = functools.partial(lambda u, of: of(u) / u.length, of=unit)
+            fields[f.name] = in_units(getattr(x, f.name), u, inner, key)
+        # The integers of Reversible() follow from the numbers, with a range in powers of two.
+        return build_unchecked(
+            type(x), fields | {"fixed_point": None} if isinstance(x, pk.Particles) else fields
+        )
+    if isinstance(x, dict):
+        of = unit if isinstance(unit, dict) else dict.fromkeys(x, unit)
+        return {k: in_units(v, u, of.get(k), key) for k, v in x.items()}
+    if isinstance(x, tuple):
+        return tuple(in_units(v, u, unit, key) for v in x)
+    is_number = isinstance(x, float) or eqx.is_inexact_array(x)
+    if not is_number or not np.any(np.isfinite(x) & (np.asarray(x) != 0)):
+        return x
+    has_unit = unit is not None and key in {*UNITS, *VALUES, *VALUES_PER_LENGTH}
+    assert has_unit, f"the number {key} has no unit: give it a row in UNITS"
+    return x * unit(u)
+
+
+class Case(NamedTuple):
+    """A small version of a system.
+
+    - `small`: arguments. `steps`: to run.
+    - `unit`: of its fields or arrays, by component where there are several.
+    - `fixed`: units that cannot be changed, as the system's equations are written in them, and `why`.
+    """
+
+    small: dict[str, Any]
+    unit: Unit | dict[str, Unit] | None = None
+    fixed: tuple[str, ...] = ()
+    why: str = ""
+    steps: int = 4
+
+
+MECHANICS = ("length", "time", "mass")
+RATES_OF_ONE = "a reaction of three molecules, u²v, and one of one have rate constants of 1"
+CASES = {
+    # Gravity
+    "kepler": Case({}),
+    "figure_eight": Case({}),
+    "giant_planets": Case({}),
+    "zeldovich_pancake": Case({"count": 32, "cells": 16}),
+    "particle_mesh_universe": Case({"cells": 8}),
+    # Atoms and one Brownian particle
+    "lennard_jones_melt": Case({"cells": 4}, steps=10),
+    "lennard_jones_box": Case({"every": 2}),
+    "liquid_argon": Case({"cells": 4}, steps=50),
+    "double_well": Case({}, fixed=("length",), why="its wells are at −1 and 1"),
+    # Plasmas
+    "plasma_wave": Case({"count": 512, "cells": 16}),
+    "landau_damping": Case({"count": 1024}),
+    "plasma_oscillation": Case({}),
+    "two_stream": Case({"count": 256, "cells": 16}),
+    "two_species_plasma": Case({"particles": 64, "cells": 16}),
+    # Gas
+    "sound_wave": Case({"cells": 16}),
+    "kelvin_helmholtz": Case({"cells": 16}),
+    "sedov": Case({"cells": 32}, steps=2),
+    "shock_tube": Case(
+        {"left": (1.0, 0.75, 1.0), "right": (0.125, 0.0, 0.1), "dt": 1e-3, "cells": 32}
+    ),
+    "sod": Case({"cells": 32}),
+    # Flows
+    "taylor_green_2d": Case({"resolution": 16, "every": 2}, rate),
+    "taylor_green_3d": Case({"resolution": 8, "every": 2}, lambda u: u.speed),
+    "decaying_turbulence": Case({"resolution": 16, "every": 2}, rate),
+    "kolmogorov_flow": Case({"resolution": 16, "every": 2}, rate),
+    "probed_flow": Case({"resolution": 32}, rate),
+    "particle_laden_taylor_green": Case({"count": 50, "cells": 16}, {"flow": lambda u: u.speed}),
+    "stommel_gyre": Case({"cells": 8, "record": 2}),
+    "thacker_bowl": Case({"cells": 16}),
+    # Reactions
+    "brusselator": Case(
+        {"cells": (16,), "every": 2}, one, (*MECHANICS[1:], "temperature"), RATES_OF_ONE
+    ),
+    "gray_scott": Case(
+        {"cells": (16, 16), "every": 2}, one, (*MECHANICS[1:], "temperature"), RATES_OF_ONE
+    ),
+    "fisher_front": Case({"cells": 64, "every": 2}, amount),
+    # Waves
+    "burgers_wave": Case({"cells": 32, "every": 2}, lambda u: u.speed),
+    "kdv_solitons": Case({"cells": 64, "every": 2}, amount),
+    "kuramoto_sivashinsky": Case({"cells": 32, "every": 2}, amount),
+    "plucked_string": Case(
+        {"cells": 20, "every": 2},
+        {"displacement": amount, "velocity": lambda u: rate(u) * amount(u)},
+    ),
+    "coherent_state": Case({"cells": 16}, lambda u: u.length**-0.5),
+    "tunneling": Case(
+        {"cells": 256, "length": 64.0, "packet_width": 2.0, "every": 2}, lambda u: u.length**-0.5
+    ),
+    # Ordinary differential equations
+    "hare_and_lynx": Case({}, amount, steps=20),
+    "lorenz": Case(
+        {}, one, (*MECHANICS, "temperature"), "Lorenz's x, y, z and time are pure numbers"
+    ),
+}
+QUICK = (
+    "double_well",
+    "fisher_front",
+    "burgers_wave",
+    "plucked_string",
+    "hare_and_lynx",
+)
+
+# Even powers of two, whose roots are powers of two: speeds of sound and of atoms. No bit may differ.
+EVEN_POWERS = Units(2.0**-12, 2.0**-6, 2.0**-8, 2.0**-4, 2.0**4, name="even powers of two")
+SI = Units(3e-10, 1e-12, 7e-26, 1.6e-19, 300.0, name="atoms in SI units")
+
+
+def solve(u: Units, name: str, case: Case) -> Any:
+    u = dataclasses.replace(u, **dict.fromkeys(case.fixed, 1.0))
+    system = getattr(pk.systems, name)(**case.small)
+    simulation, state = in_units(system, u, case.unit)
+    try:
+        done = pk.run(simulation, state, case.steps, key=0, progress=False)
+    except PhyskitError as error:  # the same error in all units would pass for the same physics
+        raise AssertionError(f"in {u.name}: {error}") from error
+    inverse = Units(
+        *(1 / getattr(u, k) for k in (*MECHANICS, "charge", "temperature")), u.dimension
+    )
+    # Frames in the unit of their own largest number.
+    frames = jax.tree.map(lambda x: x / (np.max(np.abs(x)) or 1), {**done.frames})
+    return {"state": in_units(done.state, inverse, case.unit), "frames": frames}
+
+
+def dimension(name: str, case: Case) -> int:
+    _, state = getattr(pk.systems, name)(**case.small)
+    return next((x.lengths.size for x in jax.tree.leaves(state, is_leaf=is_box) if is_box(x)), 3)
+
+
+def is_box(x: Any) -> bool:
+    return isinstance(x, pk.Box)
+
+
+def check(name: str) -> None:
+    case = CASES[name]
+    check_units(
+        functools.partial(solve, name=name, case=case),
+        systems=(EVEN_POWERS, SI),
+        dimension=dimension(name, case),
+    )
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        n if n in QUICK else pytest.param(n, marks=pytest.mark.slow)
+        for n, case in CASES.items()
+        if not set(case.fixed) >= {*MECHANICS, "temperature"}
+    ],
+)
+def test_same_physics_in_other_units(name):
+    check(name)
+
+
+def test_a_number_that_keeps_its_value_is_found(monkeypatch):
+    """As an absolute number in the code would."""
+    monkeypatch.setitem(UNITS, "DoubleWell.barrier", one)
+    with pytest.raises(AssertionError, match="in even powers of two"):
+        check("double_well")
+
+
+def test_a_number_without_a_unit_is_found(monkeypatch):
+    monkeypatch.delitem(UNITS, "DoubleWell.barrier")
+    with pytest.raises(AssertionError, match=r"DoubleWell.barrier has no unit"):
+        check("double_well")
+
+
+def test_every_system_is_here():
+    built = {
+        name for name in dir(pk.systems)
+        if inspect.isfunction(f := getattr(pk.systems, name))
+        and typing.get_args(inspect.signature(f).return_annotation)[:1] == (pk.Simulation,)
+    }  # fmt: skip
+    assert built == set(CASES)
