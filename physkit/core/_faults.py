@@ -65,7 +65,8 @@ ADVICE: dict[Fault, tuple[type[PhyskitError], str]] = {
     Fault.SPACE: (ParameterError, "a box length or volume is zero or negative"),
     Fault.OVERLAP: (
         OverlapError,
-        "particles overlap, where the force is not finite; start from a lattice or call minimize first. Or "
+        "particles overlap, closer than where the potential and its force are finite (its "
+        "force_over_distance(r²) says where); start from a lattice or call minimize first. Or "
         "numbers leave the range of their type (float32 ends at 3e38): take units in which they are near 1",
     ),
     Fault.FORCE_RANGE: (
