@@ -85,7 +85,7 @@ def test_streaming_blocks_equal_block_average_of_the_series(length, shape):
     series = series.reshape(length, *shape)
     add = lambda blocks, x: (blocks.plus(x), None)
     zero = StreamingBlocks.zero(shape, jnp.float64)
-    found = jax.lax.scan(add, zero, jnp.asarray(series))[0].result()
+    found = jax.jit(lambda x: jax.lax.scan(add, zero, x)[0].result())(series)
     expected = block_average(series)
     depth = len(expected.errors)
     for name in ("mean", "error", "converged", "level"):

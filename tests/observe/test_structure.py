@@ -1,6 +1,7 @@
 """g(r) and S(k) against plain NumPy over all pairs of a recorded trajectory."""
 
 import itertools
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -137,6 +138,7 @@ def test_smooth_g_is_differentiable():
     """Against finite differences; plain bins have no derivative."""
     first = jax.tree.map(lambda x: x[0], random_walk(6, 3, 1, SPACES["box"]))
 
+    @partial(jax.jit, static_argnums=1)
     def measure(scale, smooth):
         p = first.replace(position=first.position * scale)
         observer = RadialDistribution(1, 2.3, 6, smooth=smooth)

@@ -64,20 +64,23 @@ def random_walk(n, d, frames, space, *, seed=0, step=0.3, dtype=jnp.float64, **l
         x, image = space.wrap_with_image(x.astype(dtype))
         return Particles(x, v.astype(dtype), space=space, image=image, **leaves)
 
-    return jax.vmap(particles_of_frame)(jnp.asarray(path), jnp.asarray(velocity))
+    return jax.jit(jax.vmap(particles_of_frame))(path, velocity)
 
 
 def observe_path(observer, path, *forces, dt=0.01):
-    """Summary and frames of an observer of every frame of `path`, in one scan."""
+    """Summary and frames of an observer of every frame of `path`, in one program."""
     forces = forces or (Springs(),)
-    first = jax.tree.map(lambda x: x[0], path)
-    observer_state = observer.init(snapshot(first, *forces, dt=dt))
+    first = jax.jit(lambda p: snapshot(jax.tree.map(lambda x: x[0], p), *forces, dt=dt))(path)
+    # Not compiled: it refuses what it can see to be wrong.
+    observer_state = observer.init(first)
 
     def observe(observer_state, state):
         frame, observer_state = observer(snapshot(state, *forces, dt=dt), observer_state)
         return observer_state, frame
 
-    observer_state, frames = jax.jit(lambda initial, p: jax.lax.scan(observe, initial, p))(
-        observer_state, path
-    )
-    return observer.summary(observer_state), frames
+    @jax.jit
+    def summarize(observer_state, path):
+        observer_state, frames = jax.lax.scan(observe, observer_state, path)
+        return observer.summary(observer_state), frames
+
+    return summarize(observer_state, path)

@@ -16,7 +16,7 @@ from ._device_comparison import compare
 from ._two_devices_pictures import draw_atoms, draw_flow
 
 # Cells along an edge of the flow, and for how long it is followed.
-CELLS, DURATION = 96, 1.2
+CELLS, DURATION = 64, 1.2
 QUICK_CELLS, QUICK_DURATION = 48, 1.2
 # Unit cells along an edge of the crystal, and steps.
 UNIT_CELLS = 5
