@@ -88,7 +88,7 @@ PLUMBING = {
         "AbstractAdjoint", "AdjointCost", "AdjointReport", "CPU_COMPILER_OPTIONS",
         "ChunkAttempt", "ChunkDriver", "ChunkScheduler", "CompiledKinds", "DistributedDomain",
         "FRAME_BYTES", "Growth", "LARGE_STATE_BYTES", "MAX_GROWTHS", "Probe", "Progress",
-        "ReversibilityReport", "StopRequest", "advance_member", "compiled_bytes",
+        "ReversibilityReport", "StopRequest", "advance_member", "check_terms", "compiled_bytes",
         "count_blocks", "frame_bytes_per_block", "max_blocks_per_chunk", "member_code_digest",
         "observe_initial",
         "probe", "read_crash_record", "summary",

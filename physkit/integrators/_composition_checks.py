@@ -47,13 +47,10 @@ def check_composition(integrator: AbstractIntegrator, clock: Clock, state: State
 
 
 def warn_before_sharding(integrator: AbstractIntegrator, clock: Clock, state: State) -> None:
-    """The warnings of `check_composition`, for the state of a whole domain before it is cut over devices.
+    """The warnings of `check_composition` that need numbers, before the domain is cut over devices.
 
-    Only traced: there need not be a device that could hold the domain.
+    All others are given where shapes for the whole domain are traced.
     """
-    for owner, force in integrator.position_forces:
-        if reads_velocities(force, clock, state):
-            _warn_of_velocities(owner, force)
     _warn_of_resting(integrator, clock, state)
 
 
@@ -181,14 +178,10 @@ def _name(term: PyTree) -> str:
     return f"{kind}({_name(inner)})" if isinstance(inner, AbstractForce) else kind
 
 
-def reads_velocities(
-    force: AbstractForce, clock: Clock, state: State, cache: PyTree | None = None
-) -> bool:
+def reads_velocities(force: AbstractForce, clock: Clock, state: State, cache: PyTree) -> bool:
     """Whether a force is computed from the velocities of any particles.
 
     False over devices, where a message between them may hold velocities beside positions.
-
-    - `cache`: of the force; traced anew if left out.
     """
     arrays, rest = eqx.partition((force, clock, state, cache), eqx.is_array)
     particles = _all_particles(state)
@@ -197,7 +190,7 @@ def reads_velocities(
 
     def values(arrays: PyTree) -> PyTree:
         term, clock, state, cache = eqx.combine(arrays, rest)
-        return term(clock, state, term.init(state) if cache is None else cache)[0]
+        return term(clock, state, cache)[0]
 
     return depends_on(values, _mark_velocities(arrays), arrays)
 

@@ -30,7 +30,7 @@ from .driver._simulate import (
 )
 from .driver._stop_request import StopRequest as StopRequest
 from .loop._advance import advance_member as advance_member, observe_initial as observe_initial
-from .loop._carry import Carry as Carry, init as init
+from .loop._carry import Carry as Carry, check_terms as check_terms, init as init
 from .loop._chunk_program import (
     CPU_COMPILER_OPTIONS as CPU_COMPILER_OPTIONS,
     FRAME_BYTES as FRAME_BYTES,

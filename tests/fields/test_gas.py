@@ -388,6 +388,10 @@ def test_gas_and_equation_have_one_gamma(monkeypatch):
         gas.pressure(1.4)
     np.testing.assert_allclose(gas.pressure().data, 1.0, rtol=1e-6)
     np.testing.assert_allclose(gas.sound_speed().data, math.sqrt(5 / 3), rtol=1e-6)
+    plain = pk.Simulation(pk.SSPRK3(pk.equations.CompressibleEuler(5 / 3)), dt=0.01)
+    axis = pk.SweepAxis(lambda m: pk.find(m, type(law)).gamma, [5 / 3, 1.5, 1.4], name="gamma")
+    with pytest.raises(pk.errors.ParameterError, match=message):
+        pk.sweep((plain, gas), 1, over=axis, progress=False)
     # Rounded to single precision it is the same number, and a gas of conserved variables has none.
     with jax.enable_x64(True):
         rounded = pk.components.Gas.from_primitive(grid, 1.0, 0.0, 1.0, np.float32(1.4))

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from physkit.core import CapacityError, Frame, ParameterError, ShapeError
-from physkit.simulate import init, observe_initial, summary
+from physkit.simulate import check_terms, init, observe_initial, summary
 
 from ..design._sweep import Sweep
 from ._member_batch import MemberGroup
@@ -57,8 +57,15 @@ def output_shapes(sweep: Sweep) -> OutputShapes:
 def _group_shapes(sweep: Sweep, group: int) -> OutputShapes:
     member_group = MemberGroup(sweep.models[group], sweep.leaf_positions(group))
     first_member = np.array([group * sweep.group_size])
-    values = tuple(jnp.asarray(v[0]) for v in sweep.values(group, first_member))
-    keys = sweep.keys(group, first_member)
+
+    def values_of(member: np.ndarray) -> tuple[Any, ...]:
+        return tuple(jnp.asarray(v[0]) for v in sweep.values(group, member))
+
+    # Members are computed in traces, where no numbers can be seen. What contradicts the state in one of them
+    # and is swept does so in the first or in the last.
+    for member in (first_member, first_member + sweep.group_size - 1):
+        check_terms(*member_group.member(values_of(member)))
+    values, keys = values_of(first_member), sweep.keys(group, first_member)
 
     def record(values: Any) -> tuple[Frame, Frame]:
         sim, state = member_group.member(values)

@@ -68,7 +68,8 @@ class Gas(AbstractFieldGroup):
         - `density`, `pressure`: a number, an array, a field, or a function of the coordinates.
         - `velocity`: a tuple of those, one per axis; on a line the value alone; a vector field; or an
           array `[d, *points]`.
-        - `gamma`: ratio of specific heats, the one that the flow is given.
+        - `gamma`: ratio of specific heats, the one that the flow is given. Where a fit changes it, make
+          the gas from it as well: a gas keeps its energy, and its pressure would follow γ.
         - `boundary`: one for all sides that do not repeat, or a dict by axis and side: `Outflow()`,
           `Mirror()` (a wall), `GasInflow(density, velocity, pressure)`.
 

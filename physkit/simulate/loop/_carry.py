@@ -139,6 +139,14 @@ def check_state(sim: Simulation, state: State) -> None:
     bits = state_faults(state)
     if concrete_value(bits) is not None:  # outside of a trace, an error is better than NaN
         Health(bits).check("at the start")
+    check_terms(sim, state)
+
+
+def check_terms(sim: Simulation, state: State) -> None:
+    """Check the numbers of a state against those of the terms, where they can be seen.
+
+    **Errors:** those of the terms (`AbstractTerm.check_state`).
+    """
     for term in jax.tree.leaves(sim.integrator, is_leaf=_is_term):
         if _is_term(term):
             term.check_state(state)
