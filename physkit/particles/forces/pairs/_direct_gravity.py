@@ -25,6 +25,7 @@ from ..._particles import Particles
 from ...neighbors import PAIRS_PER_BLOCK
 from .._force import AbstractForce
 from ._pair_sum import direct_sum
+from ._units_of_sums import has_wide_range, largest, power_of_two_above
 
 Components = tuple[Array, ...]
 Bodies = tuple[Components, Array]  # positions by components, masses
@@ -144,8 +145,8 @@ class DirectGravity(AbstractForce):
 class _Units(NamedTuple):
     """Units in which masses and positions are of order 1, so that m·m and r⁻³ stay in range: SI in float32.
 
-    Powers of two: multiplying by them is exact, so that no other result changes by a bit. In float64, whose range
-    is wide enough for m·m and r⁻³ of anything in any units, they are 1.
+    Powers of two: multiplying by them is exact, so that no other result changes by a bit. In float64 they
+    are 1: its range is wide enough for m·m and r⁻³ of anything in any units.
     """
 
     mass: Float[Array, ""]
@@ -153,13 +154,13 @@ class _Units(NamedTuple):
 
     @staticmethod
     def of(bodies: Particles, softening: Float[Array, ""]) -> "_Units":
-        if jnp.finfo(bodies.position.dtype).bits == 64:
+        if has_wide_range(bodies.position.dtype):
             return _Units(jnp.ones_like(softening), jnp.ones_like(softening))
-        sizes = jnp.stack([_largest(bodies.mass), _largest(bodies.position)])
+        sizes = jnp.stack([largest(bodies.mass), largest(bodies.position)])
         mass, extent = bodies.space.max(sizes)
         length = jnp.maximum(extent, jnp.abs(jax.lax.stop_gradient(softening)))
         # Light bodies beside heavy ones must not be lost either: the heaviest are 2²⁰.
-        return _Units(_power_of_two(mass, -_MASS_BITS), _power_of_two(length))
+        return _Units(power_of_two_above(mass, -_MASS_BITS), power_of_two_above(length))
 
     def scale(
         self, bodies: Particles, softening: Float[Array, ""]
@@ -176,19 +177,6 @@ class _Units(NamedTuple):
     def energy(self, constant: Float[Array, ""], x: Float[Array, ""]) -> Float[Array, ""]:
         """G·x in the user's units: M²/L."""
         return constant * x * (self.mass / self.length) * self.mass
-
-
-def _largest(x: Array) -> Array:
-    # What is not finite has faults of its own, and must not decide about the units.
-    x = jax.lax.stop_gradient(x)
-    return jnp.max(jnp.where(jnp.isfinite(x), jnp.abs(x), 0), initial=0)
-
-
-def _power_of_two(x: Float[Array, ""], bits: int = 0) -> Float[Array, ""]:
-    """The power of two next above `x`, times 2^bits; 1 for 0. Its inverse is in range, too."""
-    _, exponent = jnp.frexp(jnp.where(x > 0, x, 1))
-    most = -int(jnp.finfo(x.dtype).minexp) - 2
-    return jnp.ldexp(jnp.ones((), x.dtype), jnp.clip(exponent + bits, -most, most))
 
 
 def _sum_local_rows(

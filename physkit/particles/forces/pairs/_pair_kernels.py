@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 import jax.numpy as jnp
-from jaxtyping import Array, Bool
+from jaxtyping import Array, Bool, Float
 
 from physkit.core import ParameterError, PyTree, concrete_value
 from physkit.geometry import AbstractSpace
@@ -11,6 +11,7 @@ from physkit.geometry import AbstractSpace
 from ..._particles import Particles
 from ..potentials import AbstractPairPotential
 from ._truncation import AbstractTruncated
+from ._units_of_sums import has_wide_range, largest, power_of_two_above
 
 # By particle. "x": a tuple of position components, since gathers and arithmetic on one array per component are
 # faster than on `[n d]`; "charge", "species" if needed.
@@ -29,7 +30,8 @@ def pair_arrays(particles: Particles, potential: AbstractPairPotential) -> PairA
     if potential.charged:
         if particles.charge is None:
             raise ParameterError(f"{name} acts between charges: give Particles(…, charge=…)")
-        arrays["charge"] = particles.charge
+        _, unit = with_charge_unit(potential, particles)
+        arrays["charge"] = particles.charge if unit is None else particles.charge * (1 / unit)
     num_species = potential.species
     has_own_rule = type(potential).between is not AbstractPairPotential.between
     if num_species is not None and particles.species is None:
@@ -51,6 +53,18 @@ def pair_arrays(particles: Particles, potential: AbstractPairPotential) -> PairA
     if particles.species is not None and (num_species is not None or has_own_rule):
         arrays["species"] = particles.species
     return arrays
+
+
+def with_charge_unit(
+    potential: AbstractPairPotential, particles: Particles
+) -> tuple[AbstractPairPotential, Float[Array, ""] | None]:
+    """The potential for charges of order 1, and their unit; None for the user's own unit."""
+    charge = particles.charge
+    if not potential.charged or charge is None or has_wide_range(charge.dtype):
+        return potential, None
+    unit = power_of_two_above(particles.space.max(largest(charge)))
+    scaled = potential.in_charge_unit(unit)
+    return (potential, None) if scaled is None else (scaled, unit)
 
 
 @dataclass(frozen=True)

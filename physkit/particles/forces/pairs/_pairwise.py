@@ -24,6 +24,7 @@ from physkit.core import (
     concrete_value,
     data,
     describe,
+    poison_where,
     replace_fields,
     static,
 )
@@ -35,7 +36,7 @@ from .._force import AbstractForce
 from ..potentials import AbstractPairPotential
 from ._excluded_pairs import as_pairs, excluded_by_particle, partners_by_particle
 from ._pair_cache import PairCache, quantum_below, round_up_to_power_of_two
-from ._pair_kernels import PairContext, PairKernel, pair_arrays
+from ._pair_kernels import PairContext, PairKernel, pair_arrays, with_charge_unit
 from ._pair_sum import exact_pair_sum, max_term, pair_sum
 from ._truncation import AbstractTruncated, PlainCut, check_truncation, truncate
 
@@ -206,7 +207,10 @@ class Pairwise(AbstractForce):
         return jnp.stack(cache.poison_if_incomplete(forces), axis=1), cache
 
     def force(self, clock: Clock, state: State) -> Float[Array, "n d"]:
-        return self(clock, state, self.init(state))[0]
+        force, cache = self(clock, state, self.init(state))
+        # In a loop the whole state is poisoned; here there is only the force, and its derivatives.
+        is_broken = (cache.faults.bits & int(Fault.EXACT_SUM_RANGE)) != 0
+        return poison_where(force, is_broken) if self.exact else force
 
     def energies(
         self, clock: Clock, state: State, cache: PairCache | None = None
@@ -236,11 +240,14 @@ class Pairwise(AbstractForce):
         tail = self._tail("tail_virial", particles) / d
         return jnp.array(rows) + tail * jnp.eye(d, dtype=particles.position.dtype)
 
-    def truncated_potential(self, dtype: jnp.dtype) -> AbstractTruncated:
-        """The potential, truncated at the cutoff; to be called inside the traced program."""
+    def truncated_potential(
+        self, dtype: jnp.dtype, potential: AbstractPairPotential | None = None
+    ) -> AbstractTruncated:
+        """The potential, or another, truncated at the cutoff; to be called inside the traced program."""
+        potential = potential or self.potential
         if self.cutoff is None:
-            return PlainCut(self.potential, jnp.asarray(jnp.inf, dtype))
-        return truncate(self.potential, jnp.asarray(self.cutoff, dtype), self.truncation)
+            return PlainCut(potential, jnp.asarray(jnp.inf, dtype))
+        return truncate(potential, jnp.asarray(self.cutoff, dtype), self.truncation)
 
     def _find_neighbors(self, particles: Particles) -> AbstractNeighbors | None:
         if self.cutoff is None:
@@ -259,7 +266,8 @@ class Pairwise(AbstractForce):
         )
 
     def _context(self, particles: Particles) -> PairContext:
-        return self.truncated_potential(particles.position.dtype), particles.space
+        potential, _ = with_charge_unit(self.potential, particles)
+        return self.truncated_potential(particles.position.dtype, potential), particles.space
 
     def _sum_over_pairs(
         self, quantity: str, particles: Particles, cache: PairCache | None
@@ -312,7 +320,7 @@ def _quantum(force: Pairwise, particles: Particles, largest: Float[Array, ""]) -
     if force.cutoff is not None:
         # A perfect crystal may start without any force: take the potential's own slope into account.
         r = jnp.linspace(0.5, 1.0, 33, dtype=dtype) * force.cutoff
-        potential = force.truncated_potential(dtype)
+        potential, _ = force._context(particles)
 
         def largest_slope(r: Array) -> Array:
             # The largest over all pairs of species.
@@ -321,7 +329,7 @@ def _quantum(force: Pairwise, particles: Particles, largest: Float[Array, ""]) -
         slope = jax.vmap(largest_slope)(r)
         steepest = jax.lax.stop_gradient(jnp.max(jnp.where(jnp.isfinite(slope), slope, 0)))
         if force.potential.charged:
-            charge = jax.lax.stop_gradient(particles.charge)
+            charge = jax.lax.stop_gradient(pair_arrays(particles, force.potential)["charge"])
             steepest = steepest * particles.space.max(jnp.max(jnp.abs(charge))) ** 2
         largest = jnp.maximum(largest, steepest)
     return quantum_below(largest)

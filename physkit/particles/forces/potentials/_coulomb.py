@@ -5,7 +5,7 @@ from typing import ClassVar
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from physkit.core import param, require_positive
+from physkit.core import param, replace_fields, require_positive
 
 from ._potential import AbstractPairPotential
 
@@ -25,7 +25,8 @@ class Coulomb(AbstractPairPotential):
 
     **Notes:** particles need `charge`. The bare 1/r has no finite range: cut off in a periodic box
     it is an approximation whose error does not vanish (that is what Ewald sums are for), and
-    `"shifted-force"` is the least bad cut. Keep opposite charges apart by a repulsive potential.
+    `"shifted-force"` is the least bad cut. Keep opposite charges apart by a repulsive potential. In SI units,
+    float32 is as good as in any others.
 
     **Reference:** Debye & Hückel, Phys. Z. 24, 185 (1923); for the shifted-force cut, Fennell &
     Gezelter, J. Chem. Phys. 124, 234104 (2006).
@@ -38,6 +39,10 @@ class Coulomb(AbstractPairPotential):
 
     def __check_init__(self):
         require_positive(self, "coulomb_constant", "screening")
+
+    def in_charge_unit(self, unit: Float[Array, ""]) -> "Coulomb":
+        # Factor by factor: unit² is out of range where k·unit² is not.
+        return replace_fields(self, {"coulomb_constant": self.coulomb_constant * unit * unit})
 
     def energy(self, r: Float[Array, "..."]) -> Float[Array, "..."]:
         # With an infinite Debye length, −r/λ is −0, and so is its derivative by λ: the bare 1/r.

@@ -56,6 +56,15 @@ class AbstractPairPotential(Module):
         """This potential for pairs of species i and j: tables become arrays of the shape of i and j."""
         return with_species_tables(self, i, j)
 
+    def in_charge_unit(self, unit: Float[Array, ""]) -> "AbstractPairPotential | None":
+        """This potential times unit², for charges that are written in `unit`; None where it cannot say.
+
+        In SI units and float32 neither the product of two charges nor the potential without it is in range. A
+        potential with `charged` that puts the unit's square among its parameters stays in range.
+        """
+        del unit
+        return None
+
     @property
     def species(self) -> int | None:
         """How many species the tables are for; None if there is no table."""
