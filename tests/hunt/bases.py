@@ -67,7 +67,7 @@ def build(base: Base, seed: int, adjoint=None) -> tuple[tuple[pk.Simulation, Any
         key = jax.random.key(seed % 1000)
     observers = (pk.Every(INTERVAL, means=means), pk.Average(INTERVAL, average=means))
     more = {} if adjoint is None else {"adjoint": adjoint}
-    sim = pk.Simulation(integrator, problem.sim.dt, observers=observers, guards=(), **more)
+    sim = pk.Simulation(integrator, problem.sim.dt, observers=observers, **more)
     return (sim, problem.state), key
 
 
@@ -83,8 +83,9 @@ def numbers_of(state) -> list[jax.Array]:
 
 
 def means(now) -> jax.Array:
-    """Linear, so that no derivative ends at a 0; in the same order for every state of a kind."""
-    return jnp.stack([jnp.mean(x) for x in numbers_of(now.state)])
+    """Of what moves, with weights by place, so that none is a sum that cancels; linear for derivatives."""
+    weigh = lambda x: jnp.mean(x.ravel() * (1 + jnp.cos(jnp.arange(x.size, dtype=x.dtype))))
+    return jnp.stack([weigh(x) for x in numbers_of(now.state)])
 
 
 def movable_leaves(model) -> list[tuple[int, str]]:
