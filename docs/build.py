@@ -37,6 +37,7 @@ FIRST = (
     "devices",
     "several-processes",
     "scaling",
+    "gpus",
     "neighbor-lists",
     "what-can-go-wrong",
 )

@@ -21,6 +21,7 @@ _CALLED = re.compile(
     r"(?:to_apply|calls|body|condition|true_computation|false_computation)=%?([\w.\-]+)"
 )
 _BRANCHES = re.compile(r"branch_computations=\{([^}]*)\}")
+_BODY = re.compile(r"body=%?([\w.\-]+)")
 _TRIPS = re.compile(r'"known_trip_count":\{"n":"(\d+)"\}')
 
 
@@ -74,21 +75,29 @@ class Program:
             self._known[name] = total
         return self._known[name]
 
-    def main_loop(self) -> str:
-        """The body of the dearest loop of the program's top level: that over steps."""
-        bodies = [
-            match[1]
-            for _, text in self.computations[self.entry]
-            if _opcode(text) == "while" and (match := re.search(r"body=%?([\w.\-]+)", text))
-        ]
-        return max(bodies, key=lambda body: self.cost(body).most)
+    def step(self) -> Cost:
+        """Of a turn of the dearest loop of unknown length at the top: that over steps."""
+        return max((self.cost(body) for body, trips in self._loops() if trips is None), key=_most)
+
+    def turns(self, count: int) -> Cost:
+        """Of one turn of each loop at the top that makes `count` turns, all of them together."""
+        return sum((self.cost(body) for body, trips in self._loops() if trips == count), Cost())
+
+    def _loops(self) -> list[tuple[str, int | None]]:
+        """Body and turns, where known, of each loop at the top."""
+        found = []
+        for _, text in self.computations[self.entry]:
+            if _opcode(text) == "while":
+                trips = _TRIPS.search(text)
+                found.append((_BODY.search(text)[1], int(trips[1]) if trips else None))
+        return found
 
     def _instruction(self, text: str) -> Cost:
         opcode = _opcode(text)
         if opcode in _FREE:
             return Cost()
         if opcode == "while":
-            body = self.cost(re.search(r"body=%?([\w.\-]+)", text)[1])
+            body = self.cost(_BODY.search(text)[1])
             trips = _TRIPS.search(text)
             if trips:
                 return body * int(trips[1])
@@ -116,6 +125,10 @@ class Program:
         combiner = self.computations.get(_CALLED.search(text)[1], []) if is_atomic else []
         adds = any(re.match(r"[fc]\d+\[\]\S* add", t) for _, t in combiner)
         return int(is_atomic and adds)
+
+
+def _most(cost: Cost) -> float:
+    return cost.most
 
 
 def _opcode(text: str) -> str:

@@ -41,4 +41,5 @@ def integer_sums(index: Int[Array, "p n"], amounts: Float[Array, "p n"], size: i
     # From the smallest digit up.
     for k in reversed(range(count)):
         total = total + totals[:, k].astype(amounts.dtype) * 2.0 ** (-bits * (k + 1))
-    return poison_where(jnp.ldexp(total, exponent), ~jnp.isfinite(largest))
+    # Asked of each: compiled, a maximum may pass over NaN.
+    return poison_where(jnp.ldexp(total, exponent), ~jnp.all(jnp.isfinite(amounts)))

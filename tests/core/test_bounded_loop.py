@@ -7,7 +7,7 @@ import pytest
 
 from physkit.core import bounded_loop
 
-LIMIT = 20  # two groups of the derivative's loop
+LIMIT = 20
 
 
 def looped(x, k, count):
@@ -60,8 +60,12 @@ def test_members_of_a_batch_take_turns_of_their_own():
     np.testing.assert_allclose(slope, expected, rtol=1e-12)
 
 
-def test_what_is_not_needed_is_not_asked_for():
-    """Without derivatives: one loop, and no decision in it."""
-    text = str(jax.make_jaxpr(looped)(0.7, 0.9, jnp.asarray(3)))
-    assert "while" in text
-    assert "cond[" not in text.replace("cond_jaxpr", "")
+@pytest.mark.parametrize(
+    ("function", "loops"), [(looped, 1), (jax.grad(lambda x, k, n: looped(x, k, n)[0]), 2)]
+)
+def test_what_is_not_needed_is_not_asked_for(function, loops):
+    """One loop forward and one back, and no decision in them."""
+    text = jax.jit(function).lower(0.7, 0.9, jnp.asarray(3)).as_text()
+    assert text.count("stablehlo.while") == loops
+    assert "stablehlo.case" not in text
+    assert "stablehlo.if" not in text

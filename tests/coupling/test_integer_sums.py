@@ -28,42 +28,44 @@ def problem(dtype, kernel, count=500):
     return Scatter(layout), grid_coordinates(grid, grid.cell, kernel, position), values
 
 
-@pytest.mark.parametrize("kernel", [CIC(), TSC(), PCS()], ids=lambda k: type(k).__name__)
-def test_the_same_sums(dtype, kernel):
-    transfer, x, values = problem(dtype, kernel)
-    expected = _scatter_in_order(transfer, x, values)
-    found = jax.jit(_scatter_integers, static_argnums=0)(transfer, x, values)
-    assert found.dtype == dtype
-    # A few roundings of the largest amount, which is below 1.
-    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=8 * float(jnp.finfo(dtype).eps))
+in_order = jax.jit(_scatter_in_order, static_argnums=0)
+as_integers = jax.jit(_scatter_integers, static_argnums=0)
+
+
+def difference(transfer, x, values):
+    """Of both sums, in roundings of the largest amount, which is below 1."""
+    found, expected = as_integers(transfer, x, values), in_order(transfer, x, values)
+    assert found.dtype == values.dtype
+    error = np.abs(found - expected) - 4 * jnp.finfo(values.dtype).eps * np.abs(expected)
+    return float(jnp.max(error) / jnp.finfo(values.dtype).eps)
+
+
+def test_the_same_sums(dtype):
+    assert difference(*problem(dtype, TSC())) < 32
 
 
 def test_derivatives_of_the_kernel(dtype):
     transfer, x, values = problem(dtype, PCS())
-    transfer = Scatter(transfer.layout, (2, 0))
-    expected = _scatter_in_order(transfer, x, values)
-    found = _scatter_integers(transfer, x, values)
-    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=32 * float(jnp.finfo(dtype).eps))
+    assert difference(Scatter(transfer.layout, (2, 0)), x, values) < 64
 
 
 def test_the_same_bits_in_any_order(dtype):
     transfer, x, values = problem(dtype, TSC())
-    scatter = jax.jit(_scatter_integers, static_argnums=0)
-    expected = scatter(transfer, x, values)
+    expected = as_integers(transfer, x, values)
     order = np.random.default_rng(1).permutation(values.shape[1])
-    found = scatter(transfer, tuple(along[order] for along in x), values[:, order])
+    found = as_integers(transfer, tuple(along[order] for along in x), values[:, order])
     np.testing.assert_array_equal(found, expected)
 
 
 @pytest.mark.parametrize("where", ["value", "position"])
-def test_what_is_not_finite_stays_so(dtype, where):
+def test_what_is_not_finite_stays_so(where):
     """Integers have no NaN: what is not a number must not become one."""
-    transfer, x, values = problem(dtype, CIC())
+    transfer, x, values = problem(jnp.dtype(jnp.float32), TSC())
     if where == "value":
         values = values.at[0, 3].set(jnp.nan)
     else:
         x = (x[0].at[3].set(jnp.nan), x[1])
-    assert np.isnan(_scatter_integers(transfer, x, values)[0]).all()
+    assert np.isnan(as_integers(transfer, x, values)[0]).all()
 
 
 def test_a_gpu_gets_them():

@@ -18,7 +18,7 @@ from tests.simulate.test_restart_matrix import SYSTEMS
 from .lowering import findings, lower, value_and_gradient
 
 # One of each kind; `make test-all` lowers all.
-SAMPLE = ("gray_scott", "lorenz", "double_well", "two_stream")
+SAMPLE = ("gray_scott", "lorenz", "double_well")
 # Two devices: fields by halo, fields by transforms, particles on a mesh.
 SAMPLE_OF_TWO = ("gray_scott",)
 

@@ -1,6 +1,7 @@
 """A loop of as many turns as a traced number says, with derivatives in both modes and of every order."""
 
 from collections.abc import Callable
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -9,27 +10,26 @@ from jaxtyping import Array, Int
 
 from .._types import PyTree
 from ._batching import cond_for_batch
+from ._linear_call import linear_call
 
-# Turns of the derivative's loop that one decision skips together.
-_TURNS_AT_ONCE = 16
+Turn = Callable[[Int[Array, ""], PyTree], PyTree]
 
 
-def bounded_loop(
-    body: Callable[[Int[Array, ""], PyTree], PyTree],
-    carry: PyTree,
-    count: Int[Array, ""],
-    limit: int,
-) -> PyTree:
+def bounded_loop(body: Turn, carry: PyTree, count: Int[Array, ""], limit: int) -> PyTree:
     """`carry` after `count` turns of `carry = body(i, carry)`; `count` is from 0 to `limit`.
 
-    Values come from a `while` loop, which a GPU asks once a turn whether to go on. Reverse mode cannot store
-    what a loop of unknown length read: derivatives come from a scan of `limit` turns, of which the others are
-    skipped, in groups. Under `vmap` members that are done keep what they have. `count` has no derivative.
+    A `while` loop, which a GPU asks once a turn whether to go on. Its derivative is another one, over the
+    carries that the turns began with, which are kept: `limit` of them. Under `vmap` members that are done
+    keep what they have. `count` has no derivative.
     """
+    return _loop(body, carry, jax.lax.stop_gradient(count), limit, _linear_tangents)
+
+
+def _loop(body: Turn, carry: PyTree, count: Int[Array, ""], limit: int, rule: Callable) -> PyTree:
+    """The loop, with `rule` for its tangents."""
     first = jnp.asarray(0)
     # What the body closes over becomes an argument: it has derivatives, too.
     turn = eqx.filter_closure_convert(body, first, carry)
-    count = jax.lax.stop_gradient(count).astype(first.dtype)
     arrays, form = eqx.partition(turn, eqx.is_array)
 
     @eqx.filter_custom_jvp
@@ -40,37 +40,103 @@ def bounded_loop(
 
     @loop.def_jvp
     def _(primals: PyTree, tangents: PyTree) -> PyTree:
-        def scan(arrays: PyTree, carry: PyTree, count: Int[Array, ""]) -> PyTree:
-            return _scan(eqx.combine(arrays, form), carry, count, limit)
+        return rule(form, limit, primals, tangents)
 
-        return eqx.filter_jvp(scan, primals, tangents)
-
-    return loop(arrays, carry, count)
+    return loop(arrays, carry, count.astype(first.dtype))
 
 
-def _scan(turn: Callable, carry: PyTree, count: Int[Array, ""], limit: int) -> PyTree:
-    """The same as scans of fixed length."""
+def _linear_tangents(form: PyTree, limit: int, primals: PyTree, tangents: PyTree) -> PyTree:
+    """The result, and its tangent as a linear map with a transpose: a loop forward, a loop backward."""
+    arrays, carry, count = primals
+    varying_tangents, carry_tangents, _ = tangents
+    turn = eqx.combine(arrays, form)
 
-    def take_turn(i: Int[Array, ""], carry: PyTree) -> PyTree:
-        # In a batch the branch is taken while any member needs it: the others keep what they have.
-        return jax.tree.map(lambda new, old: jnp.where(i < count, new, old), turn(i, carry), carry)
+    def keep_start(i: Int[Array, ""], both: PyTree) -> PyTree:
+        carry, starts = both
+        starts = jax.tree.map(
+            lambda rows, x: jax.lax.dynamic_update_index_in_dim(rows, x, i, 0), starts, carry
+        )
+        return turn(i, carry), starts
 
-    def take_group(start: Int[Array, ""], carry: PyTree, length: int) -> PyTree:
+    rows = jax.tree.map(lambda x: jnp.broadcast_to(x[None], (limit, *x.shape)), carry)
+    after, starts = _loop(keep_start, (carry, rows), count, limit, _tangents_of_scan)
+    # Only what has a tangent is differentiated by; of a carry all numbers get one in some turn.
+    is_varying = jax.tree.map(lambda t: t is not None, varying_tangents, is_leaf=_is_none)
+    varying, fixed = eqx.partition(arrays, is_varying)
+    floats = eqx.filter(carry, eqx.is_inexact_array)
+    carry_tangents = jax.tree.map(
+        lambda x, t: jnp.zeros_like(x) if t is None else t, floats, carry_tangents
+    )
+    maps = _Forward(form, limit), _Backward(form, limit)
+    residuals = varying, fixed, starts, count
+    return after, linear_call(*maps, residuals, (varying_tangents, carry_tangents))
+
+
+def _is_none(x: Any) -> bool:
+    return x is None
+
+
+class _Map:
+    """One of the two maps, for a loop of this form; by identity a part of the cache keys of programs."""
+
+    def __init__(self, form: PyTree, limit: int):
+        self.form, self.limit = form, limit
+
+    def turn(self, residuals: PyTree, i: Int[Array, ""]) -> tuple[Callable, PyTree, PyTree]:
+        """Turn `i` as a function of (what varies, the floating numbers of a carry), and where it began."""
+        varying, fixed, starts, _ = residuals
+        start = jax.tree.map(lambda rows: jax.lax.dynamic_index_in_dim(rows, i, 0, False), starts)
+        floats, others = eqx.partition(start, eqx.is_inexact_array)
+
+        def of_floats(varying: PyTree, floats: PyTree) -> PyTree:
+            turn = eqx.combine(varying, fixed, self.form)
+            return eqx.filter(turn(i, eqx.combine(floats, others)), eqx.is_inexact_array)
+
+        return of_floats, varying, floats
+
+
+class _Forward(_Map):
+    def __call__(self, residuals: PyTree, linear: PyTree) -> PyTree:
+        varying_tangents, carry_tangents = linear
+
+        def push(i: Int[Array, ""], carry_tangents: PyTree) -> PyTree:
+            function, *at = self.turn(residuals, i)
+            return jax.jvp(function, tuple(at), (varying_tangents, carry_tangents))[1]
+
+        return _loop(push, carry_tangents, residuals[-1], self.limit, _tangents_of_scan)
+
+
+class _Backward(_Map):
+    def __call__(self, residuals: PyTree, cotangents: PyTree) -> PyTree:
+        count = residuals[-1]
+
+        def pull(k: Int[Array, ""], both: PyTree) -> PyTree:
+            of_varying, of_carry = both
+            function, *at = self.turn(residuals, count - 1 - k)
+            more, of_carry = jax.vjp(function, *at)[1](of_carry)
+            return jax.tree.map(jnp.add, of_varying, more), of_carry
+
+        nothing = jax.tree.map(jnp.zeros_like, residuals[0])
+        return _loop(pull, (nothing, cotangents), count, self.limit, _tangents_of_scan)
+
+
+def _tangents_of_scan(form: PyTree, limit: int, primals: PyTree, tangents: PyTree) -> PyTree:
+    """The result and its tangent from a scan of `limit` turns, of which those beyond `count` are skipped.
+
+    For second derivatives, which JAX takes of the loops above: it can transpose a loop of fixed length only.
+    """
+
+    def scan(arrays: PyTree, carry: PyTree, count: Int[Array, ""]) -> PyTree:
+        turn = eqx.combine(arrays, form)
+
         def one(carry: PyTree, i: Int[Array, ""]) -> tuple[PyTree, None]:
             def advance(carry: PyTree) -> PyTree:
-                return take_turn(i, carry)
+                # In a batch the branch is taken while any member needs it: the others keep what they have.
+                select = lambda new, old: jnp.where(i < count, new, old)
+                return jax.tree.map(select, turn(i, carry), carry)
 
             return cond_for_batch(i < count, advance, lambda carry: carry, carry), None
 
-        return jax.lax.scan(one, carry, start + jnp.arange(length))[0]
+        return jax.lax.scan(one, carry, jnp.arange(limit))[0]
 
-    if limit <= _TURNS_AT_ONCE:
-        return take_group(jnp.asarray(0), carry, limit)
-
-    def group(carry: PyTree, start: Int[Array, ""]) -> tuple[PyTree, None]:
-        def advance(carry: PyTree) -> PyTree:
-            return take_group(start, carry, _TURNS_AT_ONCE)
-
-        return cond_for_batch(start < count, advance, lambda carry: carry, carry), None
-
-    return jax.lax.scan(group, carry, jnp.arange(0, limit, _TURNS_AT_ONCE))[0]
+    return eqx.filter_jvp(scan, primals, tangents)

@@ -37,7 +37,8 @@ class CFLSubsteps(AbstractIntegrator):
 
     λ_k are the fastest signals at the start of the step, as the terms inside tell them
     (`max_signal_rate`). The step stays fixed, so frames are equispaced; the loop is bounded, so
-    reverse mode works. Derivatives hold the number of sub-steps.
+    reverse mode works. Derivatives hold the number of sub-steps, and keep `max_substeps` states while a step
+    is differentiated.
 
         CFLSubsteps(SSPRK2(CompressibleEuler(1.4)), cfl=0.4, max_substeps=8)
 
