@@ -149,7 +149,10 @@ from .numerics._matrix_products import (
     einsum as einsum,
     matmul as matmul,
 )
-from .numerics._nonzero import nonzero_indices as nonzero_indices
+from .numerics._nonzero import (
+    index_of_set_bit as index_of_set_bit,
+    nonzero_indices as nonzero_indices,
+)
 from .numerics._placement import is_on_cpu as is_on_cpu
 from .numerics._poison import poison_where as poison_where
 from .numerics._rounding import (

@@ -10,6 +10,7 @@ from physkit.core import (
     CapacityError,
     CutoffError,
     Fault,
+    cast_floats,
     find_growables,
     grow_caches,
     has_overflow,
@@ -36,6 +37,9 @@ FAST_CASES = (
     "test_finds_all_pairs_and_no_others[float64-slab]",
     "test_finds_all_pairs_and_no_others[float64-free, one layer]",
     "test_finds_all_pairs_and_no_others[float64-tilted, few cells]",
+    "test_other_platforms_find_the_same_without_loops[crowded cells]",
+    "test_other_platforms_find_the_same_without_loops[two cells across]",
+    "test_other_platforms_find_the_same_without_loops[free, one layer]",
     "test_capacity_is_measured_where_numbers_are_visible",
     "test_rebuilds_after_half_the_skin[0.1-0-False]",
     "test_rebuilds_after_half_the_skin[1.3-1-True]",
@@ -110,6 +114,27 @@ def test_finds_all_pairs_and_no_others(name, dtype):
     )
     rows = np.asarray(found.index)
     assert np.all((np.diff(rows, axis=1) > 0) | (rows[:, 1:] == 300)), "rows are sorted"
+
+
+@pytest.mark.parametrize("name", SPACES)
+def test_other_platforms_find_the_same_without_loops(name, monkeypatch):
+    space, extent, radius, shape, slots = SPACES[name]
+    position = jnp.asarray(_random_positions(extent), jnp.float32)
+    space = cast_floats(space, jnp.float32)
+    cells = plan_cells(position, space, radius) if shape is None else Cells.of(shape, slots)
+
+    def build(position, capacity=24):  # short: rows are cut where there are more
+        return search(position, space, radius, cells, capacity)
+
+    traced = jax.jit(build).trace(position)
+    # Loops would be launches: as many as neighboring cells, and as many again as entries of a row.
+    assert "stablehlo.while" not in traced.lower(lowering_platforms=("cuda",)).as_text()
+    assert "stablehlo.while" in traced.lower(lowering_platforms=("cpu",)).as_text()
+    expected = jax.jit(build)(position)
+    monkeypatch.setattr(jax.lax, "platform_dependent", lambda *args, cpu, default: default(*args))
+    found = jax.jit(lambda position: build(position))(position)
+    for a, b in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
+        assert np.array_equal(a, b)
 
 
 def _liquid(n=6, seed=1, **kwargs):

@@ -143,6 +143,16 @@ def test_plain_differentiation_of_the_same_list_would_scatter(case):
     assert " scatter(" in text
 
 
+def test_only_a_cpu_goes_through_small_blocks(case, monkeypatch):
+    monkeypatch.setattr(_pairs, "PAIRS_PER_BLOCK", 300)
+    x, charge, shared, listed, v = case
+    for pairs in (listed, AllPairs()):
+        force = _force_by_pair_sum(pairs, -1)
+        traced = jax.jit(lambda *a, f=force: jax.vjp(f, *a)[1](v)).trace(x, charge, shared)
+        assert "stablehlo.while" in traced.lower(lowering_platforms=("cpu",)).as_text()
+        assert "stablehlo.while" not in traced.lower(lowering_platforms=("cuda",)).as_text()
+
+
 def test_memory_of_the_gradient_is_that_of_a_block(monkeypatch):
     n, k = 20_000, 64
     monkeypatch.setattr(_pairs, "PAIRS_PER_BLOCK", 2**14)

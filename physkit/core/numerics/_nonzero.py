@@ -24,14 +24,14 @@ def nonzero_indices(mask: Bool[Array, " n"], size: int) -> Int[Array, " size"]:
     def take_word(x: Array) -> Array:
         return x.at[word].get(mode="clip")
 
-    bit = _index_of_set_bit(take_word(words), rank - take_word(through_word - per_word))
+    bit = index_of_set_bit(take_word(words), rank - take_word(through_word - per_word))
     indices = jnp.where(word < num_words, 32 * word + bit, n)
     # Optimization barrier: fused into a gather at these indices, XLA would compute them anew for each number
     # that is gathered.
     return jax.lax.optimization_barrier(indices)
 
 
-def _index_of_set_bit(word: UInt32[Array, " m"], rank: Int[Array, " m"]) -> Int[Array, " m"]:
+def index_of_set_bit(word: UInt32[Array, "*m"], rank: Int[Array, "*m"]) -> Int[Array, "*m"]:
     """The index of the set bit in a word that has `rank` set bits below it, by bisection."""
     index = jnp.zeros_like(rank)
     for half in (16, 8, 4, 2, 1):

@@ -11,9 +11,11 @@ from physkit.core import AbstractResizable, Module, PyTree, data, replace_fields
 
 from .._capacity_rules import round_up_to_eight
 
-# Pairs per block: few enough that their temporaries stay in a core's cache, and so many that the loop over
-# blocks costs nothing beside them.
+# Pairs per block on a CPU: few enough that their temporaries stay in a core's cache, and so many that the loop
+# over blocks costs nothing beside them.
 PAIRS_PER_BLOCK = 2**18
+# Elsewhere: few enough to fit into memory. Each block costs launches, and temporaries hardly leave registers.
+PAIRS_PER_LARGE_BLOCK = 2**26
 
 Block = tuple[PyTree, PyTree, Bool[Array, "c k"]]  # arrays of i, of j, and which entries are pairs
 PairBody = Callable[[PyTree, PyTree, Array], tuple[PyTree, PyTree]]  # a block → its rows, totals
@@ -58,9 +60,7 @@ class AllPairs(AbstractPairs):
             arrays_i = jax.tree.map(lambda a: _rows(a, start, size)[:, None], arrays)
             return arrays_i, arrays_j, i[:, None] != j[None]
 
-        # A single block, the common case, needs no loop around it.
-        count, _ = block_shape(n, n)
-        return body(*block(0, n)) if count == 1 else _scan_blocks(body, block, n, n)
+        return _reduce_blocks(body, block, n, n)
 
 
 class ListedPairs(AbstractPairs, AbstractResizable):
@@ -129,19 +129,36 @@ class ListedPairs(AbstractPairs, AbstractResizable):
             arrays_j = jax.tree.map(lambda a: jnp.take(a, j, axis=0, mode="clip"), sorted_arrays)
             return arrays_i, arrays_j, j < n
 
-        blocks, _ = block_shape(count, k)
-        rows, totals = (
-            body(*block(0, count)) if blocks == 1 else _scan_blocks(body, block, count, k)
-        )
+        rows, totals = _reduce_blocks(body, block, count, k)
         # Back to the user's order by a gather: a scatter would be slow, and slower in derivatives.
         return jax.tree.map(lambda a: _take(a, self.row_of_particle[:count]), rows), totals
 
 
-def _scan_blocks(
+def _reduce_blocks(
     body: PairBody, block: Callable[[int | Int[Array, ""], int], Block], n: int, k: int
 ) -> tuple[PyTree, PyTree]:
-    """`body` over blocks of rows, one after the other."""
-    count, size = block_shape(n, k)
+    """`body` over blocks of rows of the size that suits the platform."""
+
+    def in_blocks(count: int, size: int) -> tuple[PyTree, PyTree]:
+        # A single block, the common case, needs no loop around it.
+        return body(*block(0, n)) if count == 1 else _scan_blocks(body, block, n, count, size)
+
+    small, large = block_shape(n, k), block_shape(n, k, PAIRS_PER_LARGE_BLOCK)
+    if small == large:
+        return in_blocks(*small)
+    return jax.lax.platform_dependent(
+        cpu=lambda: in_blocks(*small), default=lambda: in_blocks(*large)
+    )
+
+
+def _scan_blocks(
+    body: PairBody,
+    block: Callable[[int | Int[Array, ""], int], Block],
+    n: int,
+    count: int,
+    size: int,
+) -> tuple[PyTree, PyTree]:
+    """`body` over `count` blocks of `size` rows, one after the other."""
     # Totals need zeros of the right shapes before the first block is computed.
     total = jax.eval_shape(lambda: body(*block(0, size))[1])
     zeros = jax.tree.map(lambda t: jnp.zeros(t.shape, t.dtype), total)
@@ -169,14 +186,14 @@ def concatenate_blocks(blocks: Array, n: int) -> Array:
     return jnp.concatenate([head, blocks[-1, count * size - n :]])
 
 
-def block_shape(n: int, k: int) -> tuple[int, int]:
-    """(number of blocks, rows per block) for `n` rows of `k` columns.
+def block_shape(n: int, k: int, pairs_per_block: int | None = None) -> tuple[int, int]:
+    """(number of blocks, rows per block) for `n` rows of `k` columns; by default as on a CPU.
 
     All blocks have one size. Where that cannot divide n, the last block starts early and overlaps the one
     before.
     """
     # Up to half as many blocks more are worth an even division: then no row is computed twice.
-    count = max(1, -(-n * k // PAIRS_PER_BLOCK))
+    count = max(1, -(-n * k // (pairs_per_block or PAIRS_PER_BLOCK)))
     for more in range(count, min(n, count + count // 2) + 1):
         if n % more == 0:
             return more, n // more

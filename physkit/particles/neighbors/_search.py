@@ -17,7 +17,7 @@ from physkit.core import Module, data, nonzero_indices
 from physkit.geometry import AbstractSpace
 
 from ._cells import Cells, assign_cells
-from ._pairs import block_shape, concatenate_blocks
+from ._set_bits import indices_of_set_bits
 
 _WORD = 32  # bits of a mask word
 _MAX_UNROLLED = 2 * _WORD  # up to this many slots, comparisons are unrolled in the program
@@ -79,13 +79,13 @@ def search(
     cell_number = _ravel(cell.T, shape)
     if mask is not None:
         cell_number = jnp.where(mask, cell_number, cells.num_cells)  # behind all cells
-    order = jnp.argsort(cell_number).astype(jnp.int32)
-    row_of = jnp.argsort(order).astype(jnp.int32)  # the inverse permutation
+    order = _argsort(cell_number, cells.num_cells + 1)
+    row_of = _argsort(order, n)  # the inverse permutation
     # From here on arrays are sorted by cell: those of cell c are in rows start[c] … start[c + 1].
     cell, folded, cell_number = cell[order], folded[order], cell_number[order]
-    start = jnp.searchsorted(cell_number, jnp.arange(cells.num_cells + 1, dtype=jnp.int32)).astype(
-        jnp.int32
-    )
+    # Unrolled: a loop of a few bisections would be as many launches on a GPU.
+    each_cell = jnp.arange(cells.num_cells + 1, dtype=jnp.int32)
+    start = jnp.searchsorted(cell_number, each_cell, method="scan_unrolled").astype(jnp.int32)
     count = start[1:] - start[:-1]
 
     words = -(-cells.slots // _WORD)
@@ -112,7 +112,7 @@ def search(
         local_first = jnp.concatenate(local_first)
         rows, slot_in_cell = order[local_first], slot_in_cell[local_first]
         cell_number, cell = cell_number[local_first], cell[local_first]
-        row_of = jnp.argsort(rows).astype(jnp.int32)
+        row_of = _argsort(rows, n)
     # From cells and slots to rows: (neighboring cells, words, rows).
     masks = masks.reshape(-1, words, cells.num_cells * cells.slots)
     if mask is not None:
@@ -139,8 +139,18 @@ def search(
     # Optimization barrier: XLA would compute these tables again for every bit that is read from them.
     masks, first = jax.lax.optimization_barrier((masks.reshape(-1, n), first.reshape(-1, n)))
     max_neighbors = jnp.max(jnp.sum(jax.lax.population_count(masks), axis=0, dtype=jnp.int32))
-    index = _extract(masks, first, n, capacity)
+    index = indices_of_set_bits(masks, first, capacity)
     return Found(index, order, row_of, max_neighbors, jnp.max(count), narrow, rows)
+
+
+def _argsort(number: Int[Array, " n"], count: int) -> Int[Array, " n"]:
+    """The stable order of numbers from 0 to `count` − 1."""
+    n = number.shape[0]
+    if n * count >= 2**32:
+        return jnp.argsort(number).astype(jnp.int32)
+    # One array of keys that all differ sorts faster than keys with an index each.
+    keys = number.astype(jnp.uint32) * jnp.uint32(n) + jnp.arange(n, dtype=jnp.uint32)
+    return (jnp.sort(keys, stable=False) % jnp.uint32(n)).astype(jnp.int32)
 
 
 def _ravel(cell: Sequence[Array] | Array, shape: tuple[int, ...]) -> Int[Array, "..."]:
@@ -202,7 +212,8 @@ def _masks(
             within |= jnp.where(near_enough, jnp.uint32(1 << j), jnp.uint32(0))
         return within
 
-    def mask(rank: Int[Array, " d"]) -> Array:
+    def neighbor(rank: Int[Array, " d"]) -> Coordinates:
+        """Coordinates of the candidates in one neighbor of every cell, on this side of the box."""
         other = dense
         for k in range(d):
             other = [jnp.take(c, tables[k][rank[k]], axis=k, mode="clip") for c in other]
@@ -213,72 +224,41 @@ def _masks(
                 s + sum(i * vectors[a, k] for a, i in enumerate(images))
                 for k, s in enumerate(shifts)
             ]
+        return [o + s for o, s in zip(other, shifts)]
+
+    words = -(-slots // _WORD)
+
+    def split(other: Coordinates) -> Coordinates:
+        """`[*cells slots]` as `[words *cells 32]`."""
+        gap = [(0, 0)] * d + [(0, words * _WORD - slots)]
+        padded = [jnp.pad(o, gap, constant_values=jnp.inf) for o in other]
+        return [jnp.moveaxis(p.reshape(*p.shape[:-1], words, _WORD), -2, 0) for p in padded]
+
+    def mask(rank: Int[Array, " d"]) -> Array:
         # Optimization barrier: the shifted coordinates are read by all candidates, and computed once.
-        other = jax.lax.optimization_barrier([o + s for o, s in zip(other, shifts)])
+        other = jax.lax.optimization_barrier(neighbor(rank))
         if slots <= _MAX_UNROLLED:
             firsts = range(0, slots, _WORD)
             return jnp.stack([word([o[..., j : j + _WORD] for o in other]) for j in firsts])
         # Many slots, as in a search over all pairs: a loop over words, since the unrolled program would take
         # minutes to compile.
-        words = -(-slots // _WORD)
-        gap = [(0, 0)] * d + [(0, words * _WORD - slots)]
-        padded = [jnp.pad(o, gap, constant_values=jnp.inf) for o in other]
-        split = [jnp.moveaxis(p.reshape(*p.shape[:-1], words, _WORD), -2, 0) for p in padded]
-        return jax.lax.map(word, split)
+        return jax.lax.map(word, split(other))
+
+    def mask_at_once(rank: Int[Array, " d"]) -> Array:
+        """The same as `mask`, by one reduction."""
+        other = [o[..., None, :] for o in split(neighbor(rank))]
+        difference = tuple(a[None, ..., None] - b for a, b in zip(dense, other))
+        if is_thin:
+            difference = space.minimum_image(difference)
+        near_enough = sum(x * x for x in difference) < limit
+        bit = jnp.uint32(1) << jnp.arange(_WORD, dtype=jnp.uint32)
+        bit = bit.reshape((1,) * (near_enough.ndim - 1) + (_WORD,))
+        return jnp.sum(jnp.where(near_enough, bit, jnp.uint32(0)), axis=-1, dtype=jnp.uint32)
 
     ranks = itertools.product(*(range(t.shape[0]) for t in tables))
-    return jax.lax.map(mask, jnp.array(list(ranks)))
-
-
-def _extract(masks: Array, first: Int[Array, "w n"], n: int, capacity: int) -> Int[Array, "n k"]:
-    """The set bits of each particle's words (a column), as indices of neighbors; n where none is left.
-
-    `first`: the particle that the lowest bit of each word stands for.
-    """
-    # In blocks of columns, so that the tables of a block stay in cache while bits are taken off.
-    count, size = block_shape(n, capacity)
-
-    def block(b: Int[Array, ""]) -> Int[Array, "c k"]:
-        start = jnp.minimum(b * size, n - size)
-        columns = (jax.lax.dynamic_slice_in_dim(a, start, size, axis=1) for a in (masks, first))
-        return _take_bits(*columns, n, capacity)
-
-    return concatenate_blocks(jax.lax.map(block, jnp.arange(count)), n)
-
-
-def _take_bits(
-    masks: Array, first: Int[Array, "w c"], missing: int, capacity: int
-) -> Int[Array, "c k"]:
-    """The lowest `capacity` set bits of every column, one after the other; `missing` after the last."""
-    words, c = masks.shape
-    column = jnp.arange(c, dtype=jnp.int32)
-    none = jnp.full(c, words, jnp.int32)
-
-    def next_nonempty(later: Array, word_and_index: tuple[Array, Array]) -> tuple[Array, Array]:
-        word, w = word_and_index
-        nearest = jnp.where(word != 0, w, later)
-        return nearest, nearest
-
-    # For every word, the next one that is not empty; `none`, the number of words, after the last. A scan from
-    # the end. The tables are flat, (words + 1) · c, so that a single index reads them.
-    each = jnp.arange(words, dtype=jnp.int32)
-    _, after = jax.lax.scan(next_nonempty, none, (masks, each), reverse=True)
-    after = jnp.append(after, none[None], axis=0).reshape(-1)
-    masks = jnp.append(masks, jnp.zeros((1, c), jnp.uint32), axis=0).reshape(-1)
-    first = jnp.append(first, jnp.zeros((1, c), jnp.int32), axis=0).reshape(-1)
-
-    def take(cursor: tuple[Array, Array], _: None) -> tuple[tuple[Array, Array], Array]:
-        w, word = cursor
-        # Two's complement isolates the lowest set bit; the bits below it count its position.
-        low = word & (~word + jnp.uint32(1))
-        bit = jax.lax.population_count(low - jnp.uint32(1)).astype(jnp.int32)
-        found = jnp.where(word != 0, first[w * c + column] + bit, missing)
-        word = word ^ low
-        # Go on to the next word that is not empty, so that every turn of the loop finds a bit.
-        next_word = after[jnp.minimum(w + 1, words) * c + column]
-        w = jnp.where(word == 0, next_word, w)
-        return (w, jnp.where(word == 0, masks[w * c + column], word)), found
-
-    w = after[:c]  # the first word that is not empty
-    _, index = jax.lax.scan(take, (w, masks[w * c + column]), None, length=capacity)
-    return index.T
+    # A CPU's caches hold one neighbor's candidates at a time; a GPU is busy with all neighbors only.
+    return jax.lax.platform_dependent(
+        jnp.array(list(ranks), jnp.int32),
+        cpu=lambda ranks: jax.lax.map(mask, ranks),
+        default=jax.vmap(mask_at_once),
+    )
