@@ -105,7 +105,9 @@ class CFLSubsteps(AbstractIntegrator):
             start = i.astype(length.dtype) * length
             return self.integrator.step(plan, clock.substep(start, length, i), *carry)
 
-        state, inner = bounded_loop(substep, (state, aux.inner), count.astype(jnp.int32), self.max_substeps)
+        state, inner = bounded_loop(
+            substep, (state, aux.inner), count.astype(jnp.int32), self.max_substeps
+        )
 
         # A state that was advanced by sub-steps that are too long must not pass for a result.
         faults = aux.faults.set_if(Fault.COURANT, too_many)
