@@ -35,6 +35,7 @@ FAST_CASES = (
     "test_repeats_the_fewest_steps[1]",
     "test_repeats_the_fewest_steps[5]",
     "test_every_backward_step_begins_at_its_state[17-3]",
+    "test_steps_that_no_root_divides_make_no_larger_program",
     "test_forward_passes_are_those_of_the_docstring",
     "test_prints_a_table_and_finds_rows_by_class",
     "test_binomial_requires_a_checkpoint",
@@ -204,6 +205,20 @@ class TestBinomialSchedule:
 
     def test_forward_passes_are_those_of_the_docstring(self):
         assert build_schedule(1000, 10).forward_steps / 1000 + 1 == pytest.approx(3.6, abs=0.05)
+
+
+@pytest.mark.parametrize("steps", [50, 250, 1000])
+def test_steps_that_no_root_divides_make_no_larger_program(steps):
+    """Round numbers of steps are cut into equal stretches, so that no body stands in the program twice."""
+    sim, state = Simulation(VelocityVerlet(Springs()), 0.01), particles()
+
+    def loss(position, steps):
+        return jnp.sum(simulate(sim, state.replace(position=position), steps).state.position)
+
+    def size(steps):
+        return str(jax.make_jaxpr(jax.grad(partial(loss, steps=steps)))(state.position)).count("=")
+
+    assert size(steps) == size(49)
 
 
 class TestAdjointReport:

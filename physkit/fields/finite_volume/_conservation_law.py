@@ -148,15 +148,31 @@ def finite_volume_rate(law: AbstractConservationLaw, component: FieldComponent) 
     Each axis is padded by itself, by as much as the reconstruction needs.
     """
     grid = next(iter(component_fields(component).values())).grid
+    component = compute_once(component)
     # Axis by axis: ghost cells in the corners, which no flux needs, are never exchanged.
     total: list[Array] | None = None
     for axis in range(grid.dimension):
         left, right = reconstruct_faces(law, component, axis)
-        fluxes = law.riemann.flux(law, left, right, axis)
+        # Computed once, not again in each of the two cells that it flows between.
+        fluxes = jax.lax.optimization_barrier(law.riemann.flux(law, left, right, axis))
         parts = [difference_over_cells(law, f, grid, axis) for f in fluxes]
         total = parts if total is None else [a + b for a, b in zip(total, parts, strict=True)]
     assert total is not None
     return as_rates(component, tuple(-x for x in total))
+
+
+def compute_once(component: FieldComponent) -> FieldComponent:
+    """`component`, whose values are computed before anything reads them.
+
+    The compiler would compute the state of a stage, with all fluxes of the stage before, again in each of the
+    many places that read it: programs are several times as large then, and slower.
+    """
+    fields = component_fields(component)
+    data = jax.lax.optimization_barrier(tuple(field.data for field in fields.values()))
+    fresh = {
+        name: field.replace(data=x) for (name, field), x in zip(fields.items(), data, strict=True)
+    }
+    return fresh[""] if isinstance(component, Field) else component.replace(fresh)
 
 
 def reconstruct_faces(

@@ -62,5 +62,10 @@ class NestedCheckpoint(AbstractAdjoint):
 
 def _split(length: int) -> tuple[int, int, int]:
     """(stretches, steps in each, steps left over)."""
-    inner = math.isqrt(length)
-    return length // inner, inner, length % inner
+    root = math.isqrt(length)
+    inner = max(n for n in range(1, root + 1) if length % n == 0)
+    # Steps left over are a loop of their own, whose body is compiled once more, forward and backward: worth
+    # half as many checkpoints again, and no more.
+    if inner + length // inner <= 3 * math.sqrt(length):
+        return length // inner, inner, 0
+    return length // root, root, length % root

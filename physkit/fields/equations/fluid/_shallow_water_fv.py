@@ -33,6 +33,7 @@ from ...finite_volume import (
     AbstractRiemannSolver,
     Variables,
 )
+from ...finite_volume._conservation_law import compute_once
 from ...finite_volume._reconstruction import edges_to_faces
 from ...states._shallow_water_state import ShallowWaterState
 
@@ -161,7 +162,7 @@ class ShallowWaterFV(AbstractConservationLaw):
 
     def rate(self, clock: Clock, state: State) -> Rate:
         del clock
-        water = self._require_water(state)
+        water = compute_once(self._require_water(state))
         return self._with_dry_depth(water)._rate(water)
 
     def _rate(self, water: ShallowWaterState) -> Rate:
@@ -223,9 +224,9 @@ class ShallowWaterFV(AbstractConservationLaw):
         # What stands above the higher side of the step is what meets.
         over_l, over_r = jnp.maximum(sl - sill, 0), jnp.maximum(sr - sill, 0)
         pairs = [edges_to_faces(low, high, axis) for low, high in u_edges]
-        fluxes = self.riemann.flux(
-            self, (over_l, *(p[0] for p in pairs)), (over_r, *(p[1] for p in pairs)), axis
-        )
+        left, right = (over_l, *(p[0] for p in pairs)), (over_r, *(p[1] for p in pairs))
+        # Computed once, not again in each of the two cells that it flows between.
+        fluxes = lax.optimization_barrier(self.riemann.flux(self, left, right, axis))
         half = 0.5 * self.gravity
         n = grid.local_shape[axis]
 
