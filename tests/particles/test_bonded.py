@@ -67,7 +67,7 @@ def test_angle_values():
 def test_force_energy_and_virial_agree(make, d, kind):
     p, force = random_particles(d, SPACES[d][kind]), make()
     assert force.conserves_momentum
-    slope = jax.grad(lambda x: force.energy(CLOCK, p.replace(position=x)))(p.position)
+    slope = jax.jit(jax.grad(lambda x: force.energy(CLOCK, p.replace(position=x))))(p.position)
     found = force.force(CLOCK, p)
     np.testing.assert_allclose(found, -slope, rtol=1e-11, atol=1e-12)
     np.testing.assert_allclose(jnp.sum(found, axis=0), 0, atol=1e-12)
@@ -84,7 +84,7 @@ def test_force_energy_and_virial_agree(make, d, kind):
             object.__setattr__(space, "vectors", jnp.diag(p.space.lengths) @ stretch)
         return force.energy(CLOCK, p.replace(position=p.position @ stretch, space=space))
 
-    virial = -jax.grad(strained)(jnp.zeros((d, d)))
+    virial = -jax.jit(jax.grad(strained))(jnp.zeros((d, d)))
     np.testing.assert_allclose(force.virial(CLOCK, p), virial, rtol=1e-10, atol=1e-11)
 
 
@@ -108,6 +108,7 @@ def test_single_precision(make):
     ],
 )
 def test_derivative_by_parameters(build, value):
+    @jax.jit
     def response(v):
         weight = jnp.cos(jnp.arange(18.0)).reshape(6, 3)
         force = build(v)
@@ -133,11 +134,11 @@ def test_coincident_ends_and_empty_lists_are_finite():
     p = Particles([[1.0, 1.0], [1.0, 1.0]])
     force = HarmonicBonds([[0, 1]], 2.0, 0.5)
     np.testing.assert_array_equal(force.force(CLOCK, p), 0)
-    slope = jax.grad(lambda x: jnp.sum(force.force(CLOCK, p.replace(position=x)) ** 2))
+    slope = jax.jit(jax.grad(lambda x: jnp.sum(force.force(CLOCK, p.replace(position=x)) ** 2)))
     assert bool(jnp.all(jnp.isfinite(slope(p.position))))
     onto_itself = Particles([[1.0, 1.0], [1.0, 1.0], [2.0, 1.0]])
     angle = HarmonicAngles([[0, 1, 2]], 2.0, 0.5)
-    bend = jax.grad(lambda x: jnp.sum(angle.force(CLOCK, p.replace(position=x)) ** 2))
+    bend = jax.jit(jax.grad(lambda x: jnp.sum(angle.force(CLOCK, p.replace(position=x)) ** 2)))
     for value in (angle.force(CLOCK, onto_itself), bend(onto_itself.position)):
         assert bool(jnp.all(jnp.isfinite(value)))
     none = HarmonicBonds([], 2.0, 0.5)
